@@ -1,0 +1,331 @@
+"""Every way to run things: `python -m nox -l` lists them.
+
+Nothing but Python is needed beforehand. Environments are made by uv where it is installed, and by
+virtualenv where it is not. All sessions but `lint`, `docs` and `build` run against *built wheels*,
+so that what is tested is what a user installs.
+
+Invariant: no session changes a tracked file, and `tests` runs every check that a change must pass.
+"""
+
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import nox
+from packaging.requirements import Requirement  # nox brings it
+
+nox.needs_version = ">=2024.4.15"
+nox.options.default_venv_backend = "uv|virtualenv"
+nox.options.sessions = ["lint", "types", "tests"]
+nox.options.error_on_missing_interpreters = True
+
+ROOT = Path(__file__).resolve().parent
+PLUGINS = ("autodiff", "batching", "sharding", "export")
+PACKAGES = ("core", *PLUGINS)
+SAMPLES = sorted(p.parent for p in ROOT.glob("examples/*/pyproject.toml"))
+
+JAXLIB = "jaxlib==0.10.2"  # what results are compared on; `tests-latest` takes the newest
+PEER = "jax==0.10.2"  # only to compare with, and only in environments of its own
+LATEST = ("3.13", "3.12")
+# The hostile distributions and the sample packages are built in the tests: hence hatchling.
+TEST_TOOLS = (
+    "pytest>=8",
+    "pytest-timeout",
+    "pytest-xdist",
+    "hatchling>=1.27",
+    "hypothesis",
+    "mpmath",
+    "scipy",
+)
+
+
+# What the sessions share
+
+
+def module(package: str) -> str:
+    """The import name of one of our packages."""
+    return "weft" if package == "core" else f"weft_{package}"
+
+
+def cache(session: nox.Session, name: str) -> Path:
+    """A folder that lives as long as the environments do."""
+    folder = Path(session.cache_dir) / name
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def has_uv(session: nox.Session) -> bool:
+    """Whether this session's environments are made by uv."""
+    return session.virtualenv.venv_backend == "uv"
+
+
+def build_wheel(session: nox.Session, source: Path, folder: Path) -> Path:
+    """Build the wheel of one source tree into an emptied folder of its own."""
+    shutil.rmtree(folder, ignore_errors=True)
+    if has_uv(session):
+        command = ("uv", "build", "--quiet", "--wheel", "--out-dir", str(folder), str(source))
+    else:
+        pip = ("python", "-m", "pip", "wheel", "--quiet", "--no-deps")
+        command = (*pip, "--wheel-dir", str(folder), str(source))
+    session.run(*command, external=True)
+    (wheel,) = folder.glob("*.whl")
+    return wheel
+
+
+_built: dict[Path, Path] = {}
+
+
+def wheel(session: nox.Session, source: Path) -> Path:
+    """The wheel of a source tree, built once per run of nox."""
+    if source not in _built:
+        folder = cache(session, "wheels") / "-".join(source.relative_to(ROOT).parts[-3:])
+        _built[source] = build_wheel(session, source, folder)
+    return _built[source]
+
+
+def wheels(session: nox.Session, *packages: str) -> list[str]:
+    """The wheels of some of our packages."""
+    return [str(wheel(session, ROOT / "packages" / package)) for package in packages]
+
+
+def pytest(session: nox.Session, report: str, *args: str, **env: str) -> None:
+    """Run pytest; what it counted is kept for the summary that `.ci/run` prints."""
+    xml = cache(session, "reports") / f"{report}.xml"
+    session.run(
+        "pytest",
+        f"--junitxml={xml}",
+        f"--override-ini=junit_suite_name={report}",
+        f"--override-ini=cache_dir={cache(session, 'pytest') / report}",
+        *args,
+        *session.posargs,
+        env={"PYTHONPATH": None, **env},
+    )
+
+
+def has_tests(folder: Path) -> bool:
+    """Whether a folder holds a test file."""
+    return any(folder.rglob("test_*.py"))
+
+
+def working(interpreter: str) -> str | None:
+    """The true path of an interpreter, if it can be started."""
+    ask = [interpreter, "-c", "import sys; print(sys.executable)"]
+    try:
+        return subprocess.run(ask, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return None  # a launcher (pyenv's shims) may be there for a version that is not
+
+
+def latest_python() -> str | None:
+    """The newest supported interpreter that is newer than the one which runs nox."""
+    for version in LATEST:
+        kept = sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin/python"), reverse=True)
+        for found in (shutil.which(f"python{version}"), *map(str, kept)):
+            newer = tuple(map(int, version.split("."))) > sys.version_info[:2]
+            if newer and found and (path := working(found)):
+                return path
+    return None
+
+
+# Sessions for everybody
+
+
+@nox.session
+def demo(session: nox.Session) -> None:
+    """A minute's tour of what Weft does."""
+    session.install(*wheels(session, *PACKAGES), JAXLIB)
+    session.run("python", "examples/demo.py", *session.posargs, env={"PYTHONPATH": None})
+
+
+@nox.session
+def tests(session: nox.Session) -> None:
+    """Everything that a change must pass: all packages together, then each of the parts."""
+    if not session.posargs:
+        shutil.rmtree(cache(session, "reports"))
+        for package in PACKAGES:
+            session.notify(f"alone({package})")
+        session.notify("subsets")
+        session.notify("coexistence")
+    session.install(*wheels(session, *PACKAGES), JAXLIB, *TEST_TOOLS)
+    run_together(session, "together")
+
+
+def run_together(session: nox.Session, report: str) -> None:
+    """The tests of the repository and of every package, where all packages are installed."""
+    for sample in SAMPLES:
+        session.install("--no-deps", str(wheel(session, sample)))
+    folders = [ROOT / "tests", *(ROOT / "packages" / p / "tests" for p in PACKAGES)]
+    folders += [sample / "tests" for sample in SAMPLES]
+    pytest(
+        session,
+        report,
+        "-n2",
+        "--ignore=tests/install",
+        "--ignore=tests/coexistence",
+        *(str(f.relative_to(ROOT)) for f in folders if has_tests(f)),
+    )
+
+
+@nox.session(name="tests-latest", python=latest_python() or False)
+def tests_latest(session: nox.Session) -> None:
+    """The tests of all packages together on the newest Python here, with the newest jaxlib."""
+    if not session.python:
+        session.skip(f"no newer Python ({' or '.join(LATEST)}) than the one that runs nox is here")
+    session.install(*wheels(session, *PACKAGES), *TEST_TOOLS)
+    session.run("python", "-c", "import sys, jaxlib; print(sys.version, jaxlib.__version__)")
+    run_together(session, "latest")
+
+
+# The parts of `tests`
+
+
+@nox.session
+@nox.parametrize("package", PACKAGES, ids=PACKAGES)
+def alone(session: nox.Session, package: str) -> None:
+    """The tests of one package, where only it and the core are installed."""
+    folder = ROOT / "packages" / package / "tests"
+    if not has_tests(folder):
+        session.skip(f"{folder.relative_to(ROOT)} holds no tests")
+    session.install(*wheels(session, *dict.fromkeys(("core", package))), JAXLIB, *TEST_TOOLS)
+    pytest(session, f"alone-{package}", "-n2", str(folder.relative_to(ROOT)))
+
+
+@nox.session
+def subsets(session: nox.Session) -> None:
+    """Each subset of the plugins: what is there works, and what is not says what to install.
+
+    One environment holds what all sixteen share (numpy and jaxlib); every wheel is installed into
+    a folder of its own, and a subset is a search path of such folders.
+    """
+    session.install("numpy>=2.0", JAXLIB, "typing-extensions>=4.12", "pytest>=8", "pytest-timeout")
+    site = cache(session, "site")
+    shutil.rmtree(site)
+    for package, built in zip(PACKAGES, wheels(session, *PACKAGES), strict=True):
+        session.install("--no-deps", "--target", str(site / package), built)
+    pytest(session, "subsets", "tests/install", WEFT_TEST_SITE=str(site))
+
+
+@nox.session
+def coexistence(session: nox.Session) -> None:
+    """Weft and jax in one process, imported in either order."""
+    if not has_tests(ROOT / "tests" / "coexistence"):
+        session.skip("tests/coexistence holds no tests")
+    session.install(*wheels(session, *PACKAGES), JAXLIB, PEER, *TEST_TOOLS)
+    pytest(session, "coexistence", "tests/coexistence")
+
+
+# Sessions for those who change Weft
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Style and common mistakes, by ruff; `-- --fix` mends what can be mended."""
+    session.install("ruff")
+    session.run("ruff", "check", *session.posargs, ".")
+
+
+@nox.session
+def types(session: nox.Session) -> None:
+    """Static types, by pyright: strict for the centre of the core, standard elsewhere."""
+    session.install(*wheels(session, *PACKAGES), JAXLIB, "pyright[nodejs]")
+    session.run("pyright", *session.posargs)
+
+
+@nox.session
+def bench(session: nox.Session) -> None:
+    """The table of benchmarks, against jax in an environment of its own."""
+    peer = cache(session, "peer")
+    python = peer / ("Scripts" if sys.platform == "win32" else "bin") / "python"
+    session.install(*wheels(session, *PACKAGES), JAXLIB)
+    if has_uv(session):
+        session.run("uv", "venv", "--quiet", "--clear", str(peer), external=True)
+        session.run("uv", "pip", "install", "-q", "--python", str(python), PEER, JAXLIB)
+    else:
+        session.run(sys.executable, "-m", "venv", "--clear", str(peer), external=True)
+        session.run(str(python), "-m", "pip", "install", "-q", PEER, JAXLIB, external=True)
+    session.run("python", "benchmarks/run.py", "--peer", str(python), *session.posargs)
+
+
+@nox.session
+def docs(session: nox.Session) -> None:
+    """The documentation as a site; a broken link is an error."""
+    if not (ROOT / "mkdocs.yml").exists():
+        session.skip("there is no mkdocs.yml")
+    session.install("mkdocs-material")
+    session.run("mkdocs", "build", "--strict", *session.posargs)
+
+
+@nox.session
+def build(session: nox.Session) -> None:
+    """The wheel and the source distribution of every package, checked, in dist/."""
+    session.install("build", "hatchling>=1.27", "twine")
+    shutil.rmtree(ROOT / "dist", ignore_errors=True)
+    for source in (ROOT, *(ROOT / "packages" / package for package in PACKAGES)):
+        session.run("python", "-m", "build", "--no-isolation", "--outdir", "dist", str(source))
+    session.run("twine", "check", "--strict", *sorted(str(p) for p in (ROOT / "dist").iterdir()))
+
+
+@nox.session
+def release(session: nox.Session) -> None:
+    """`-- PACKAGE`: build one package and test its wheel on every core that it must work with."""
+    packages, session.posargs[:] = list(session.posargs), []
+    if len(packages) != 1 or packages[0] not in PACKAGES:
+        session.error(f"name one package: nox -s release -- {'|'.join(PACKAGES)}")
+    (package,) = packages
+    source = ROOT / "packages" / package
+    version = declared_version(source)
+    if f"## [{version}]" not in (source / "CHANGELOG.md").read_text(encoding="utf-8"):
+        session.error(f"packages/{package}/CHANGELOG.md has no section [{version}]")
+    session.install("build", "hatchling>=1.27", "twine")
+    target = ROOT / "dist" / package
+    shutil.rmtree(target, ignore_errors=True)
+    session.run("python", "-m", "build", "--no-isolation", "--outdir", str(target), str(source))
+    session.run("twine", "check", "--strict", *sorted(str(p) for p in target.iterdir()))
+    (built,) = target.glob("*.whl")
+    session.install(JAXLIB, *TEST_TOOLS)
+    for label, core in cores(session, package, built):
+        session.install("--no-deps", "--force-reinstall", *dict.fromkeys((core, str(built))))
+        session.install("typing-extensions>=4.12", "numpy>=2.0")
+        pytest(session, f"release-{package}-{label}", "-n2", f"packages/{package}/tests")
+    session.log(f"{built.name} is good; release it as the tag {package}-v{version}")
+
+
+def declared_version(source: Path) -> str:
+    """The version in the pyproject.toml of a source tree."""
+    return tomllib.loads((source / "pyproject.toml").read_text(encoding="utf-8"))["project"][
+        "version"
+    ]
+
+
+def cores(session: nox.Session, package: str, built: Path) -> list[tuple[str, str]]:
+    """The core wheels to test against: the tree's, and the oldest and newest of the tags."""
+    if package == "core":
+        return [("tree", str(built))]
+    found = [("tree", *wheels(session, "core"))]
+    listed = subprocess.run(
+        ["git", "tag", "--list", "core-v*", "--sort=version:refname"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.split()
+    admitted = [tag for tag in listed if admits(package, tag.removeprefix("core-v"))]
+    for tag in dict.fromkeys([*admitted[:1], *admitted[-1:]]):
+        tree = cache(session, "released").resolve() / tag
+        shutil.rmtree(tree, ignore_errors=True)
+        tree.mkdir()
+        archive = tree.with_name(f"{tag}.tar")
+        git = ("git", "archive", "--output", str(archive), tag, "packages/core")
+        session.run(*git, external=True)
+        shutil.unpack_archive(archive, tree)
+        found.append((tag, str(wheel(session, tree / "packages" / "core"))))
+    return found
+
+
+def admits(package: str, version: str) -> bool:
+    """Whether a package's requirement admits a version of the core."""
+    text = (ROOT / "packages" / package / "pyproject.toml").read_text(encoding="utf-8")
+    declared = map(Requirement, tomllib.loads(text)["project"]["dependencies"])
+    return all(version in need.specifier for need in declared if need.name == "weft-core")

@@ -1,0 +1,94 @@
+"""Forward mode: values become duals, (value, tangent).
+
+Invariant: a plain value is a dual whose tangent is symbolically ZERO; only inexact values have
+tangents.  A tangent has the type of its value, and is checked where it is made.  Everything about
+loops, branches and calls comes from the carrier mechanism.
+"""
+
+from typing import Any
+
+from weft.carrier import Carrier, Lifted
+from weft.errors import TypeRule
+from weft.interpreter import Tracer
+from weft.ir import Var
+from weft.rules import RuleTable
+from weft.source import here
+from weft.types import Aval
+from weft.values import Array, Literal
+
+__all__ = ["DUAL", "JVP", "ZERO", "Zero", "instantiate", "jvp_rules"]
+
+jvp_rules = RuleTable(
+    "jvp",
+    doc="rule(primals, tangents, **params) -> (out, tangent), lists if the primitive has many; a "
+    "tangent may be ZERO.",
+)
+DUAL = "dual"
+
+
+class Zero:
+    """The tangent of what does not vary."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "ZERO"
+
+
+ZERO = Zero()
+
+
+def instantiate(t: Any, x: Any) -> Any:
+    """A tangent of `x` as a value."""
+    return Literal(0, x.aval) if t is ZERO else t
+
+
+class JVP(Carrier):
+    """Carries the derivative along one direction."""
+
+    rules = jvp_rules
+    does = "jvp"
+
+    def part_avals(self, aval: Aval, form: Any) -> tuple[Aval, ...]:
+        return aval, aval
+
+    def coerce(self, aval: Aval, parts: tuple, f: Any, g: Any) -> tuple:
+        return parts[0], Literal(0, aval)
+
+    def dual(self, x: Any, t: Any) -> Any:
+        """The value with its tangent; a plain value if it does not vary."""
+        if t is ZERO or not x.aval.inexact:
+            return x
+        if t.aval is not x.aval and not t.aval.same_type(x.aval):
+            raise TypeRule(
+                f"a tangent of type {t.aval!r} was given for a value of type {x.aval!r}",
+                fix="a tangent has the shape and dtype of the value it belongs to",
+            )
+        d = Lifted()
+        d.by = self
+        d.aval = x.aval
+        d.form = DUAL
+        d.parts = (x, t)
+        d.where = x.where if x.__class__ is Var else here()
+        return d
+
+    def run(self, prim: Any, rule: Any, args: Any, params: dict) -> Any:
+        xs = []
+        ts = []
+        for a in args:
+            if a.__class__ is Lifted and a.by is self:
+                x, t = a.parts
+                xs.append(x)
+                ts.append(t)
+            else:
+                xs.append(a)
+                ts.append(ZERO)
+        out, dot = rule(xs, ts, **params)
+        if prim.many:
+            return [self.dual(o, d) for o, d in zip(out, dot, strict=True)]
+        return self.dual(out, dot)
+
+    def concrete(self, x: Tracer) -> Any:
+        """Branching on a dual is branching on its value."""
+        value: Array | Tracer = x.parts[0]  # type: ignore[attr-defined]
+        return value.concrete()

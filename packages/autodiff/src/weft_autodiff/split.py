@@ -1,0 +1,161 @@
+"""Partial evaluation, on the fly: what is known goes on, what is unknown is staged.
+
+Linearizing is forward mode over `Split`: primals are known, tangents unknown.  The same class
+divides Programs, the parent then being a Stage too.
+
+Invariant: what touches no unknown runs in `parent` now; what touches one is recorded in `stage`.
+The values that the stage captures are the residuals.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+from weft.carrier import expand_rules
+from weft.interpreter import Interpreter, as_list, enter, leave, open_under
+from weft.ir import Program, Var, derived, evaluate
+from weft.rules import RuleTable
+from weft.staging import Stage, collector_paused, staged
+
+split_rules = RuleTable(
+    "split",
+    doc="rule(split, args, params) -> results: how an operation with programs divides into one "
+    "applied now and one recorded in split.stage; the parent is current.",
+)
+
+
+class Split(Interpreter):
+    """Runs what is known under `parent`, records the rest in `stage`."""
+
+    does = "linearize"
+
+    def __init__(self, parent: Interpreter, stage: Stage, of: Callable | None = None):
+        open_under(self, parent)
+        self.stage, self.of = stage, of
+
+    def unknown(self, x: Any) -> bool:
+        """Whether a value is the stage's."""
+        return x.__class__ is Var and x.by is self.stage
+
+    def apply(self, prim: Any, args: Any, params: dict) -> Any:
+        stage = self.stage
+        for a in args:
+            if a.__class__ is Var and a.by is stage:
+                break
+        else:
+            return self.parent.apply(prim, args, params)  # type: ignore[union-attr]
+        if prim.higher is not None:
+            rule = split_rules.find(prim)
+            if rule is not None:
+                if prim.higher.pending(params):
+                    args, params = prim.higher.settle(params, args)
+                token = enter(self.parent)  # type: ignore[arg-type]
+                try:
+                    return rule(self, args, params)
+                finally:
+                    leave(token)
+            say = expand_rules.find(prim)
+            if say is not None:  # say it with others, and divide those
+                token = enter(self)
+                try:
+                    return as_list(say(*args, **params))
+                finally:
+                    leave(token)
+        return stage.apply(prim, args, params)
+
+
+class Halves(NamedTuple):
+    """A divided program.
+
+    known: known inputs -> known outputs, then residuals.
+    unknown: residuals, then unknown inputs -> unknown outputs.
+    """
+
+    known: Program
+    unknown: Program
+    out_unknown: tuple[bool, ...]
+    residuals: int
+
+
+class _Both:
+    """Passes source locations on to two stages."""
+
+    __slots__ = ("stages",)
+
+    def __init__(self, *stages: Stage):
+        self.stages = stages
+
+    @property
+    def where(self) -> Any:
+        return self.stages[0].where
+
+    @where.setter
+    def where(self, value: Any) -> None:
+        for s in self.stages:
+            s.where = value
+
+
+def split_program(
+    program: Program, unknown: tuple[bool, ...], force: tuple[bool, ...] | None = None
+) -> Halves:
+    """Divide a program by which inputs are unknown; outputs in `force` are made unknown."""
+
+    def make() -> Halves:
+        known, later = Stage(None, "split"), Stage(None, "split")
+        later.settles = False
+        later.parent = known  # what is known may be captured by what is not
+        s = Split(known, later)
+        try:
+            with collector_paused():
+                args = [
+                    (later if u else known).input(v.aval)
+                    for u, v in zip(unknown, program.inputs, strict=True)
+                ]
+                token = enter(s)
+                try:
+                    outs = evaluate(program, args, _Both(known, later))
+                finally:
+                    leave(token)
+                out_unknown = tuple(
+                    [s.unknown(o) or bool(force and force[i]) for i, o in enumerate(outs)]
+                )
+                linear, residuals = later.close(part(outs, out_unknown), program.name, prune=True)
+                results = [*part(outs, out_unknown, False), *residuals]
+                first, _ = known.close(results, program.name, prune=True)
+                return Halves(first, linear, out_unknown, len(residuals))
+        finally:
+            known.abandon()
+            later.abandon()
+
+    return derived(program, ("split", unknown, force), make)
+
+
+# ---- small tools of those who divide ---------------------------------------------------------
+
+
+def divide(split: Split, args: Sequence[Any]) -> tuple[bool, ...]:
+    """Which operands are unknown."""
+    return tuple([split.unknown(a) for a in args])
+
+
+def merge(mask: Iterable[bool], unknown: Iterable[Any], known: Iterable[Any]) -> list:
+    """`unknown` where mask, `known` elsewhere, in order."""
+    u, k = iter(unknown), iter(known)
+    return [next(u) if m else next(k) for m in mask]
+
+
+def part(xs: Iterable[Any], mask: Iterable[Any], value: bool = True) -> list:
+    """Those whose mask is `value`."""
+    return [x for x, m in zip(xs, mask, strict=True) if bool(m) is value]
+
+
+def choose(program: Program, keep: tuple[bool, ...]) -> Program:
+    """The program with only some of its results."""
+    if all(keep):
+        return program
+    return derived(
+        program,
+        ("choose", keep),
+        lambda: staged(
+            lambda *xs: part(evaluate(program, xs), keep), program.in_avals, program.name, True
+        ),
+    )

@@ -1,0 +1,17 @@
+"""vmap for Weft.
+
+Users find it in `weft` (`weft.vmap`); importing this package is for those who write rules.
+
+Invariant: everything public is named here.
+"""
+
+import os as _os
+
+from weft.source import hide as _hide
+
+from .api import vmap
+from .interpreter import Batch, batching_rules, insert, skip
+
+__all__ = ["Batch", "batching_rules", "insert", "skip", "vmap"]
+
+_hide(_os.path.dirname(__file__))

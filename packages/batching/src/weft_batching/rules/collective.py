@@ -1,0 +1,112 @@
+"""Batching of collectives: over the mapped axis they are ordinary operations on arrays; over
+others, the axes of the array that they speak of are renumbered.
+
+Invariant: an operand that does not vary is as good as a stack of copies.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from weft.ops.collective import (
+    all_gather_,
+    all_to_all_,
+    axis_index_,
+    pmax_,
+    pmin_,
+    ppermute_,
+    psum_,
+    psum_scatter_,
+)
+from weft.ops.elementwise import mul
+from weft.ops.indexing import take
+from weft.ops.reduction import reduce_max, reduce_min, reduce_sum
+from weft.ops.shape import concatenate, fill, iota_, moveaxis, reshape
+from weft.types import INT32
+from weft.values import Literal
+
+from ..interpreter import batching_rules
+
+
+def _reduction(prim: Any, reduce: Any) -> None:
+    @batching_rules.rule(prim)
+    def _(batch, xs, dims, *, axes):
+        (x,), (d,) = xs, dims
+        if batch.axis_name in axes:
+            axes = tuple([a for a in axes if a != batch.axis_name])
+            if d is not None:
+                x = reduce.bind(x, axes=(d,))
+            elif prim is psum_:
+                x = mul.bind(x, Literal(batch.size, x.aval))
+            d = None
+        return (prim.bind(x, axes=axes) if axes else x), d
+
+
+_reduction(psum_, reduce_sum)
+_reduction(pmax_, reduce_max)
+_reduction(pmin_, reduce_min)
+
+
+@batching_rules.rule(axis_index_)
+def _(batch, xs, dims, *, name):
+    if name == batch.axis_name:
+        return iota_.bind(shape=(batch.size,), axis=0, dtype=INT32), 0
+    return axis_index_.bind(name=name), None
+
+
+def _along(prim: Any, *speak: str) -> Callable:
+    """Registers `ours(batch, x with the mapped axis in front, **params) -> (out, dim)`; `speak`
+    are the parameters that are axes of the array."""
+
+    def register(ours: Callable) -> None:
+        @batching_rules.rule(prim)
+        def _(batch, xs, dims, *, name, **params):
+            (x,), (d,) = xs, dims
+            if name == batch.axis_name:
+                return ours(batch, batch.front(x, d), **params)
+            if d is not None:
+                params.update({k: params[k] + (params[k] >= d) for k in speak})
+            return prim.bind(x, name=name, **params), d
+
+    return register
+
+
+def _joined(x: Any, axis: int) -> Any:
+    """The leading axis merged into `axis` of the rest."""
+    n, *s = x.aval.shape
+    return reshape(moveaxis(x, 0, axis), (*s[:axis], n * s[axis], *s[axis + 1 :]))
+
+
+def _parted(x: Any, axis: int, size: int) -> Any:
+    """`axis` divided in `size` pieces, whose number becomes the leading axis."""
+    s = x.aval.shape
+    shape = (*s[:axis], size, s[axis] // size, *s[axis + 1 :])
+    return moveaxis(reshape(x, shape), axis, 0)
+
+
+@_along(all_gather_, "axis")
+def _(batch, x, *, axis, size):
+    return _joined(x, axis), None
+
+
+@_along(psum_scatter_, "axis")
+def _(batch, x, *, axis, size):
+    return _parted(reduce_sum.bind(x, axes=(0,)), axis, size), 0
+
+
+@_along(all_to_all_, "split", "concat")
+def _(batch, x, *, split, concat, size):
+    pieces = _parted(x, split + 1, size)  # to whom, from whom, ...
+    y = moveaxis(pieces, 1, concat + 1)
+    _, *rest = y.aval.shape
+    shape = (size, *rest[:concat], size * rest[concat + 1], *rest[concat + 2 :])
+    return reshape(y, shape), 0
+
+
+@_along(ppermute_)
+def _(batch, x, *, perm, size):
+    source = {b: a for a, b in perm}
+    zero = fill(0, x.aval.with_shape((1, *x.aval.shape[1:])))
+    index = np.array([source.get(i, size) for i in range(size)], np.int32)
+    return take(concatenate([x, zero]), index, axis=0), 0

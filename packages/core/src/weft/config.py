@@ -1,0 +1,166 @@
+"""Settings: few, explicit, and never a silent change of results somewhere else.
+
+    import weft as wf
+    wf.config.default_float = "float64"          # until changed back
+    with wf.config(default_float="float64"): ... # for a while
+
+Every setting can be given by the environment too, as `WEFT_` and its name in capitals.
+
+Invariant: whatever depends on settings keys its caches on `config.state`, an object that is the
+same exactly when all settings are.
+"""
+
+import os
+import weakref
+from contextlib import contextmanager
+from typing import Any
+
+from .errors import WeftError
+from .types import set_defaults
+
+__all__ = ["Config", "config"]
+
+
+def _flag(x) -> bool:
+    if isinstance(x, str):
+        words = {"1": True, "true": True, "on": True, "0": False, "false": False, "off": False}
+        return words[x.lower()]
+    return bool(x)
+
+
+def _one_of(*names: str):
+    def read(x):
+        name = x if isinstance(x, str) else getattr(x, "__name__", str(x))
+        if name not in names:
+            raise ValueError(name)
+        return name
+
+    read.__name__ = " or ".join(names)
+    return read
+
+
+_SETTINGS: dict[str, tuple[Any, Any, str]] = {
+    "default_float": (
+        "float32",
+        _one_of("float32", "float64"),
+        "dtype of Python floats that meet nothing stronger",
+    ),
+    "default_int": (
+        "int32",
+        _one_of("int32", "int64"),
+        "dtype of Python ints that meet nothing stronger",
+    ),
+    "x64": (True, _flag, "False: 64-bit values become 32-bit where they enter"),
+    "cpu_devices": (1, int, "virtual CPU devices; before the first array is made"),
+    "checks": (False, _flag, "verify every value that a rule returns, and every new Program"),
+    "plugins": ("all", str, "which installed plugins may be used: all, off, or names, by commas"),
+}
+
+
+class State(tuple):
+    """The values of all settings; one object for one set of values."""
+
+    __slots__ = ()
+    _all: "dict[tuple, State]" = {}
+
+    @classmethod
+    def of(cls, values: dict) -> "State":
+        key = tuple(values.items())
+        return cls._all.setdefault(key, cls(key))
+
+
+class Config:
+    """Attributes are the settings; calling it sets some of them for a `with` block.
+
+    Settings belong to the process, not to a thread.
+
+    >>> from weft import config
+    >>> with config(default_float="float64"):
+    ...     config.default_float
+    'float64'
+    """
+
+    _values: dict[str, Any]
+    state: State
+    checks: bool
+    x64: bool
+
+    def __init__(self):
+        object.__setattr__(self, "_values", {})
+        object.__setattr__(self, "_frozen", {})
+        object.__setattr__(self, "_watchers", weakref.WeakSet())
+        values: dict[str, Any] = {}
+        for name, (default, _, _) in _SETTINGS.items():
+            values[name] = self._read(name, os.environ.get("WEFT_" + name.upper(), default))
+        self._adopt(values)
+
+    def _read(self, name: str, value):
+        if name not in _SETTINGS:
+            raise WeftError(
+                f"there is no setting {name!r}", fix=f"the settings are {', '.join(_SETTINGS)}"
+            )
+        read = _SETTINGS[name][1]
+        try:
+            return read(value)
+        except (ValueError, KeyError, TypeError):
+            raise WeftError(
+                f"setting {name!r} can not be {value!r}", fix=f"give {read.__name__}"
+            ) from None
+
+    def _adopt(self, values: dict) -> None:
+        for name, why in self._frozen.items():
+            if name in self._values and values[name] != self._values[name]:
+                raise WeftError(
+                    f"setting {name!r} can not change any more: {why}",
+                    fix=f"set it right after `import weft`, or by WEFT_{name.upper()}",
+                )
+        object.__setattr__(self, "_values", values)
+        object.__setattr__(self, "state", State.of(values))
+        object.__setattr__(self, "checks", values["checks"])  # read on hot paths
+        object.__setattr__(self, "x64", values["x64"])
+        set_defaults(values["default_float"], values["default_int"])
+        for forget in list(self._watchers):
+            forget()
+
+    def watch(self, forget) -> None:
+        """Call `forget()` at every change, as long as somebody keeps it."""
+        self._watchers.add(forget)
+
+    def freeze(self, name: str, why: str) -> None:
+        """From now on this setting is what it is."""
+        self._frozen[name] = why
+
+    def __getattr__(self, name: str):
+        try:
+            return self._values[name]
+        except KeyError:
+            raise AttributeError(
+                f"there is no setting {name!r}; the settings are {', '.join(_SETTINGS)}"
+            ) from None
+
+    def __setattr__(self, name: str, value) -> None:
+        self._adopt({**self._values, name: self._read(name, value)})
+
+    def update(self, name: str, value) -> None:
+        """The same as assigning the attribute."""
+        setattr(self, name, value)
+
+    @contextmanager
+    def __call__(self, **settings):
+        old = self._values
+        self._adopt({**old, **{k: self._read(k, v) for k, v in settings.items()}})
+        try:
+            yield self
+        finally:
+            self._adopt({**self._values, **{k: old[k] for k in settings}})
+
+    def __dir__(self):
+        return [*super().__dir__(), *_SETTINGS]
+
+    def __repr__(self) -> str:
+        return "\n".join(
+            f"{k} = {self._values[k]!r}  # {text}" for k, (_, _, text) in _SETTINGS.items()
+        )
+
+
+config = Config()

@@ -1,0 +1,39 @@
+"""Symbolic dimensions: one algebra of sizes that are known by name only.
+
+Sizes are polynomials of named integers with floor division, remainder, maximum and minimum.  The
+same algebra serves shapes of exported programs, ragged axes and masks.
+
+Invariant: what is answered is true for all sizes; what is not known is None where the answer has
+three values, and an error that shows the question where it has two.
+"""
+
+from .expression import (
+    Dim,
+    decide_eq,
+    decide_ge,
+    divide_exact,
+    max_dim,
+    min_dim,
+    require_eq,
+    symbolic_dims,
+)
+from .scope import Scope
+from .shapes import broadcast_dims, is_symbolic, product, same_dims
+from .solution import solve_dims
+
+__all__ = [
+    "Dim",
+    "Scope",
+    "broadcast_dims",
+    "decide_eq",
+    "decide_ge",
+    "divide_exact",
+    "is_symbolic",
+    "max_dim",
+    "min_dim",
+    "product",
+    "require_eq",
+    "same_dims",
+    "solve_dims",
+    "symbolic_dims",
+]

@@ -1,0 +1,340 @@
+"""The one door to jaxlib.
+
+Everything Weft asks of jaxlib is asked here, and the differences between its releases end here.
+Functions are thin; buffers (`ArrayImpl`) that they return never leave `weft.values.Array`.
+
+Invariant: no other module imports jaxlib, and none of its process-wide switches is set except
+the one that lets tracebacks be taken, so that `jax` may live in the same process.
+"""
+
+import builtins
+import importlib.util
+import os
+import sys
+from functools import cache
+from threading import RLock
+from types import SimpleNamespace
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")  # read once, when jaxlib is loaded
+
+import ml_dtypes  # noqa: E402  (a dependency of jaxlib, reached through this door too)
+import numpy as np  # noqa: E402
+from jaxlib import _jax, xla_client  # noqa: E402
+from jaxlib import version as _jaxlib_version  # noqa: E402
+
+try:
+    from jaxlib import _hlo
+except ImportError:  # before 0.10 these lived in _jax
+    _hlo = _jax
+
+JAXLIB_VERSION = _jaxlib_version.__version__
+
+# ---- source locations ----------------------------------------------------------------------
+
+if hasattr(_jax, "set_tracebacks_enabled"):
+    _jax.set_tracebacks_enabled(True)
+else:
+    _jax.Traceback.enabled = True
+
+take_traceback = _jax.Traceback.get_traceback
+"""An opaque token for the Python stack as it is now; 0.3 us."""
+
+# ---- trees ---------------------------------------------------------------------------------
+
+pytree = _jax.pytree
+
+
+def new_registry():
+    """A pytree registry of our own: nothing is ever registered in anybody else's."""
+    return pytree.PyTreeRegistry(
+        enable_none=True,
+        enable_tuple=True,
+        enable_namedtuple=True,
+        enable_list=True,
+        enable_dict=True,
+    )
+
+
+# ---- dtypes numpy lacks --------------------------------------------------------------------
+
+EXTRA_DTYPES = {
+    name: np.dtype(getattr(ml_dtypes, name))
+    for name in (
+        "bfloat16",
+        "float8_e3m4",
+        "float8_e4m3",
+        "float8_e4m3b11fnuz",
+        "float8_e4m3fn",
+        "float8_e4m3fnuz",
+        "float8_e5m2",
+        "float8_e5m2fnuz",
+        "float8_e8m0fnu",
+        "float4_e2m1fn",
+        "int4",
+        "uint4",
+    )
+    if hasattr(ml_dtypes, name)
+}
+
+def limits(dtype: np.dtype) -> tuple:
+    """(least, greatest) finite value of a real dtype, as numpy scalars."""
+    if dtype == bool:
+        return False, True
+    info = (ml_dtypes.iinfo if "int" in dtype.name else ml_dtypes.finfo)(dtype)
+    return info.min, info.max
+
+
+# ---- life beside jax -----------------------------------------------------------------------
+
+
+class _Int(int):
+    pass
+
+
+class _Float(float):
+    pass
+
+
+class _Complex(complex):
+    pass
+
+
+class _Ndarray(np.ndarray):
+    pass
+
+
+_PLACEHOLDERS = {
+    "TypedInt": (int, _Int),
+    "TypedFloat": (float, _Float),
+    "TypedComplex": (complex, _Complex),
+    "TypedNdArray": (np.ndarray, _Ndarray),
+}
+_LITERALS = "jax._src.literals"
+
+
+def _build_class(func, name, *bases, **kw):
+    if name in _PLACEHOLDERS:
+        old, new = _PLACEHOLDERS[name]
+        bases = tuple(new if b is old else b for b in bases)
+    return builtins.__build_class__(func, name, *bases, **kw)
+
+
+class _Finder:
+    """Gives jax's typed scalars our placeholders as bases when it defines them."""
+
+    def find_spec(self, name, path=None, target=None):
+        if name != _LITERALS:
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(name)
+        if spec is None or spec.loader is None:
+            return spec
+        execute = spec.loader.exec_module
+
+        def exec_module(module):
+            scope = dict(builtins.__dict__, __build_class__=_build_class)
+            module.__dict__["__builtins__"] = scope
+            try:
+                execute(module)
+            finally:
+                module.__dict__["__builtins__"] = builtins
+
+        spec.loader.exec_module = exec_module
+        return spec
+
+
+@cache
+def guard_jax() -> None:
+    """Keep a later `import jax` healthy.
+
+    jaxlib freezes two tables from Python types to handlers at the first conversion of a host
+    value, and knows jax's typed scalars in them only if jax came first.  Placeholders registered
+    now, which become bases of jax's classes when it defines them, are found by the MRO.
+    """
+    if _LITERALS in sys.modules or not hasattr(_jax, "set_typed_int_type"):
+        return
+    if importlib.util.find_spec("jax") is None:
+        return
+    importlib.import_module("jaxlib.weakref_lru_cache")  # the ndarray setter needs it loaded
+    _jax.set_typed_int_type(_Int)
+    _jax.set_typed_float_type(_Float)
+    _jax.set_typed_complex_type(_Complex)
+    _jax.set_typed_ndarray_type(_Ndarray)
+    sys.meta_path.insert(0, _Finder())
+
+
+# ---- devices, buffers, executables ---------------------------------------------------------
+
+lock = RLock()
+"""Held while a module is built (one MLIR context serves the process) and a client is made."""
+
+COPY_NOW = _jax.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
+ALIAS = _jax.HostBufferSemantics.ZERO_COPY
+RuntimeFailure = xla_client.XlaRuntimeError if hasattr(xla_client, "XlaRuntimeError") else (
+    _jax.JaxRuntimeError
+)
+_SKIP_CHECKS = (True,) if "_skip_checks" in (_jax.array_result_handler.__doc__ or "") else ()
+_put = _jax.batched_device_put
+
+
+def make_cpu_client(num_devices: int):
+    """A CPU client with `num_devices` virtual devices."""
+    guard_jax()
+    return xla_client.make_cpu_client(num_devices=num_devices)
+
+
+def device_list(devices):
+    """The jaxlib object for an ordered tuple of devices."""
+    return _jax.DeviceList(tuple(devices))
+
+
+def layout(devices, tiling: str):
+    """How an array lies on a device list; `tiling` in HloSharding's spelling."""
+    return _jax.GSPMDSharding(devices, _hlo.HloSharding.from_string(tiling))
+
+
+def tiles(sharding) -> tuple | None:
+    """(tiles along each axis, then copies; devices in the order of the tiles).
+
+    None if every device has the whole array.
+    """
+    if sharding is None or sharding.is_replicated():
+        return None
+    dims = tuple(sharding.tile_assignment_dimensions())
+    return dims, tuple(sharding.tile_assignment_devices())
+
+
+def hlo_sharding(layout_):
+    """The HloSharding inside a layout."""
+    return layout_._hlo_sharding
+
+
+def put_pieces(aval, layout_, pieces, devices, semantics=COPY_NOW):
+    """A buffer made of one host array per device."""
+    return _put(aval, layout_, pieces, devices, True, False, semantics, True)
+
+
+def result_handler(aval, layout_):
+    """What turns a runtime result into a buffer with our type; aval is not checked by jaxlib."""
+    return _jax.array_result_handler(aval, layout_, True, *_SKIP_CHECKS)
+
+
+def copy_to(buf, devices, layout_):
+    """The same array on other devices, moved without passing through the host."""
+    return _jax.batched_copy_array_to_devices_with_sharding(
+        [buf], [devices], [layout_], [_jax.ArrayCopySemantics.ALWAYS_COPY]
+    )[0]
+
+
+def compile_options(device_ids, partitioned: bool):
+    """Options of one computation on these devices, divided by Shardy if `partitioned`."""
+    options = xla_client.CompileOptions()
+    build = options.executable_build_options
+    options.num_replicas = build.num_replicas = 1
+    options.num_partitions = build.num_partitions = len(device_ids)
+    if partitioned:
+        build.use_spmd_partitioning = build.use_shardy_partitioner = True
+        build.allow_spmd_sharding_propagation_to_output = [True]
+    ids = np.array([list(device_ids)], np.int32)
+    options.device_assignment = xla_client.DeviceAssignment.create(ids)
+    return options
+
+
+def load(client, code: bytes, devices, options, callbacks=()):
+    """Compile StableHLO bytecode.  Jaxlib takes callbacks beside a parsed module only."""
+    if not callbacks:
+        return client.compile_and_load(code, devices, options)
+    module = mlir().ir.Module.parse(code, new_context())
+    return client.compile_and_load(module, devices, options, host_callbacks=list(callbacks))
+
+
+def output_shardings(executable) -> list:
+    """The HloShardings the compiler chose for results."""
+    return [_hlo.HloSharding.from_proto(p) for p in executable.get_output_shardings() or []]
+
+
+def dlpack_capsule(buf, **kw):
+    """A DLPack capsule that shares the buffer's memory."""
+    return _jax.buffer_to_dlpack_managed_tensor(buf, **kw)
+
+
+# ---- StableHLO -----------------------------------------------------------------------------
+
+
+@cache
+def mlir() -> SimpleNamespace:
+    """jaxlib's MLIR bindings, imported at the first compilation: 20 ms nobody else should pay."""
+    from jaxlib.mlir import ir
+    from jaxlib.mlir._mlir_libs import _jax_mlir_ext as extension
+    from jaxlib.mlir.dialects import chlo, func, sdy, stablehlo
+
+    return SimpleNamespace(
+        ir=ir, extension=extension, chlo=chlo, func=func, sdy=sdy, stablehlo=stablehlo
+    )
+
+
+def new_context():
+    """A context with every dialect we write; to be used by one thread at a time."""
+    m = mlir()
+    context = m.ir.Context()
+    context.enable_multithreading(False)
+    registry = m.ir.DialectRegistry()
+    m.extension.register_dialects(registry)
+    context.append_dialect_registry(registry)
+    for dialect in (m.chlo, m.stablehlo, m.sdy):
+        dialect.register_dialect(context)
+    for name in ("func", "sdy"):  # Operation.create does not load dialects by itself
+        context.get_dialect_descriptor(name)
+    return context
+
+
+def location_cache(is_ours, context):
+    """A cache from traceback tokens to MLIR locations; frames of ours are left out."""
+    return mlir().extension.TracebackToLocationCache(
+        code_to_filename=lambda code: None if is_ours(code.co_filename) else code.co_filename,
+        frame_limit=8,
+        context=context,
+    )
+
+
+def refine_shapes(code: bytes) -> bytes:
+    """The module with every shape static, inferred from those of `main`."""
+    return _jax.mlir.refine_polymorphic_shapes(
+        mlir_module=code,
+        enable_shape_assertions=True,
+        validate_static_shapes=True,
+        enable_shardy=True,
+    )
+
+
+def portable_artifact(module, version: str) -> bytes:
+    """A StableHLO portable artifact of `module`, which is left as it is."""
+    return _jax.mlir.serialize_portable_artifact(module, version, False)
+
+
+def load_portable_artifact(artifact: bytes, context):
+    """The module of a portable artifact."""
+    return mlir().stablehlo.deserialize_portable_artifact(context, artifact)
+
+
+def stablehlo_version(requirement: str = "WEEK_12") -> str:
+    """The newest StableHLO version that readers as old as `requirement` understand."""
+    from jaxlib.mlir._mlir_libs import _stablehlo
+
+    which = getattr(_stablehlo.StablehloCompatibilityRequirement, requirement)
+    return _stablehlo.get_version_from_compatibility_requirement(which)
+
+
+def run_passes(module, pipeline: str) -> None:
+    """Rewrite `module` in place by a textual pass pipeline."""
+    from jaxlib.mlir import passmanager
+    from jaxlib.mlir._mlir_libs import _stablehlo
+
+    _stablehlo.register_stablehlo_passes()
+    with module.context:
+        passmanager.PassManager.parse(pipeline).run(module.operation)
+
+
+def hlo_text(executable) -> str:
+    """The optimised HLO of a loaded executable."""
+    return "\n".join(m.to_string() for m in executable.hlo_modules())

@@ -1,0 +1,111 @@
+"""Every exception a user can meet.
+
+A message has three parts: what happened; where, in the user's file and line; what to write.
+
+Invariant: a `WeftError` finds the user's line by itself when it is made, so that no caller has
+to remember to say it.
+"""
+
+from .source import here, user_frames, user_line
+
+__all__ = [
+    "AxisError",
+    "ConcretizationError",
+    "DeletedArrayError",
+    "DimMismatch",
+    "DuplicateRule",
+    "MissingPlugin",
+    "MissingRule",
+    "ProgramError",
+    "PluginError",
+    "SubscriptError",
+    "TreeMismatch",
+    "TypeRule",
+    "UndecidedDim",
+    "UnexpectedTracerError",
+    "WeftError",
+]
+
+
+class WeftError(Exception):
+    """Base of all errors of Weft.
+
+    Args:
+      what: what happened.
+      where: a location token (`weft.source.here()`); by default, where the error is made.
+      fix: what to write instead.
+    """
+
+    def __init__(self, what: str, *, where=None, fix: str | None = None):
+        self.what, self.fix = what, fix
+        self.where = user_line(where) if where is not None else user_line(here())
+        super().__init__(what)
+
+    def __str__(self) -> str:
+        lines = [self.what]
+        if self.where != "<unknown>":
+            lines.append(f"  at {self.where}")
+        if self.fix:
+            lines.append("  " + self.fix.replace("\n", "\n  "))
+        return "\n".join(lines)
+
+
+class MissingRule(WeftError, NotImplementedError):
+    """A transformation met a primitive it has no rule for."""
+
+
+class DuplicateRule(WeftError, TypeError):
+    """Two modules gave a rule for the same cell."""
+
+
+class MissingPlugin(WeftError, AttributeError):
+    """A public name of a distribution that is not installed."""
+
+
+class PluginError(WeftError, ImportError):
+    """An installed plugin can not be used."""
+
+
+class UnexpectedTracerError(WeftError):
+    """A traced value was used outside the transformation it belongs to."""
+
+
+class ConcretizationError(WeftError, TypeError):
+    """Python asked for the value of something that has only a type."""
+
+
+class TypeRule(WeftError, TypeError):
+    """Operands a primitive or a function does not accept."""
+
+
+class ProgramError(WeftError, ValueError):
+    """A Program, or the text of one, is not well formed."""
+
+
+class AxisError(WeftError, ValueError, IndexError):
+    """An axis out of range, or axes that do not fit together."""
+
+
+class SubscriptError(WeftError, IndexError):
+    """An index that an array does not have, or that is no index."""
+
+
+class TreeMismatch(WeftError, ValueError, TypeError):
+    """Two trees that should have one structure do not."""
+
+
+class DeletedArrayError(WeftError, RuntimeError):
+    """An array whose memory was donated or deleted."""
+
+
+class UndecidedDim(WeftError, TypeError):
+    """A question about symbolic dimensions that has no answer for all their sizes."""
+
+
+class DimMismatch(WeftError, ValueError):
+    """Actual sizes that the symbolic dimensions can not have."""
+
+
+def frames_text(where, limit: int = 4) -> str:
+    """The user's frames at `where`, one per line, for messages that show more than a line."""
+    return "\n".join(f"    {f}" for f in user_frames(where, limit))

@@ -1,0 +1,69 @@
+"""Devices, and bringing results back from them.
+
+Invariant: nothing here starts the devices before somebody asks for one.
+"""
+
+from typing import Any, NamedTuple
+
+from . import buffers
+from .calls import kept_traces_cleared
+from .tree import flatten, map_tree
+from .values import Array, as_value
+from .xla.execute import forget_executables
+
+
+class Device(NamedTuple):
+    """One device of this process; `id` is its number, which meshes and placements speak of."""
+
+    id: int
+    platform: str
+    kind: str
+
+    def __repr__(self) -> str:
+        return f"{self.platform}:{self.id}"
+
+
+def devices() -> list[Device]:
+    """The devices of this process, in order.
+
+    >>> import weft as wf
+    >>> wf.devices()[0].platform
+    'cpu'
+    """
+    found = buffers.devices()
+    return [Device(i, d.platform, d.device_kind) for i, d in enumerate(found)]
+
+
+def device_count() -> int:
+    """How many devices there are."""
+    return len(buffers.devices())
+
+
+local_devices, local_device_count = devices, device_count
+
+
+def default_backend() -> str:
+    """The platform computations run on: `cpu`, `cuda` or `tpu`."""
+    return buffers.platform()
+
+
+def block_until_ready(x: Any) -> Any:
+    """Wait until every array of the tree is computed; returns the tree.
+
+    Raises what the computations raised.
+    """
+    for leaf in flatten(x)[0]:
+        if isinstance(leaf, Array):
+            leaf.block_until_ready()
+    return x
+
+
+def device_get(x: Any) -> Any:
+    """The tree with numpy arrays for arrays."""
+    return map_tree(lambda v: as_value(v).numpy() if isinstance(v, Array) else v, x)
+
+
+def clear_caches() -> None:
+    """Drop kept traces and executables; jitted functions keep theirs until `.clear_cache()`."""
+    kept_traces_cleared()
+    forget_executables()

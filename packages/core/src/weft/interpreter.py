@@ -1,0 +1,271 @@
+"""Interpreters give meaning to primitives, one application at a time.
+
+Dispatch is by context: `prim.bind(...)` asks the current interpreter, which looks at the operands
+it owns, and runs a rule under its parent.
+
+Invariant: `interpreter.apply` may be called under any current interpreter and leaves it
+unchanged; what a rule does, it does under the interpreter's parent.  A tracer belongs to exactly
+one interpreter, and using it after that interpreter is closed, or below the rules it serves, is
+an error that names the line which made it.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from threading import get_ident
+from typing import Any, ClassVar
+
+from .errors import AxisError, ConcretizationError, UnexpectedTracerError, WeftError
+from .source import here, user_line, where_defined
+from .types import Aval
+
+
+class Value:
+    """Anything a primitive takes.  `weft.operators` gives it arithmetic, indexing and methods."""
+
+    __slots__ = ()
+    __array_priority__ = 1000
+    __array_ufunc__ = None
+    aval: Aval
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        """The sizes of its axes."""
+        return self.aval.shape
+
+    @property
+    def dtype(self):
+        """The dtype of its elements."""
+        return self.aval.dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of its axes."""
+        return self.aval.ndim
+
+    @property
+    def size(self):
+        """The number of its elements."""
+        return self.aval.size
+
+    @property
+    def weak_type(self) -> bool:
+        """Whether its dtype gives way to that of other operands."""
+        return self.aval.weak_type
+
+    def __len__(self) -> int:
+        if not self.aval.ndim:
+            raise TypeError("len() of a 0-d array")
+        return self.aval.shape[0].__index__()
+
+
+class Interpreter:
+    """Subclasses say what applying a primitive means: one value, or a list if `prim.many`."""
+
+    parent: "Interpreter | None" = None
+    closed: bool = False
+    depth: int = 0
+    thread: int = 0
+    staging: bool = False
+    """Whether what it does ends in a Program, here or further out."""
+    sizes: ClassVar[dict[Any, Any]] = {}
+    """Of the named axes that it binds."""
+    asked: bool = False
+    """Whether somebody inside wanted to know the size of an axis bound further out."""
+    does: str = "evaluate"
+    """The transformation, as users call it."""
+    of: Callable[..., Any] | None = None
+    """The function it transforms."""
+
+    def apply(self, prim: Any, args: Any, params: dict[str, Any]) -> Any:
+        raise NotImplementedError  # the one method that every interpreter has
+
+    def concrete(self, x: "Tracer") -> Any:
+        """The value of a tracer of ours, for branching and indexing only."""
+        raise ConcretizationError(
+            f"{x!r} has a type but no value while {self.title()} is traced; "
+            f"it was made at {user_line(x.where)}",
+            fix="use weft.lax.cond, weft.lax.while_loop or weft.numpy.where instead of Python's "
+            "`if` and `while`, or make the argument static (jit's static_argnums)",
+        )
+
+    def title(self) -> str:
+        """What is being done to which function."""
+        return self.does if self.of is None else f"{self.does} of {where_defined(self.of)}"
+
+
+class Tracer(Value):
+    """A value under interpretation; `by` is its interpreter, `where` the place it was made."""
+
+    __slots__ = ("by", "aval", "where", "__weakref__")
+    by: Interpreter
+    where: Any
+    __hash__ = object.__hash__
+
+    def __repr__(self) -> str:
+        return f"<{type(self.by).__name__} {self.aval!r}>"
+
+    def concrete(self) -> Any:
+        if self.by.closed:
+            raise escaped(self, "Python", None)
+        return self.by.concrete(self)
+
+    def __bool__(self) -> bool:
+        return bool(self.concrete())
+
+    def __int__(self) -> int:
+        return int(self.concrete())
+
+    def __index__(self) -> int:
+        return self.concrete().__index__()
+
+    def __float__(self) -> float:
+        raise self.lost("float()")
+
+    def __complex__(self) -> complex:
+        raise self.lost("complex()")
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        raise self.lost("numpy.asarray()")
+
+    def item(self) -> Any:
+        raise self.lost(".item()")
+
+    def tolist(self) -> Any:
+        raise self.lost(".tolist()")
+
+    def lost(self, what: str) -> ConcretizationError | UnexpectedTracerError:
+        """Branching on a value is harmless; computing with it behind our back would silently drop
+        what the transformation carries with it, a derivative for instance."""
+        if self.by.closed:
+            return escaped(self, what, None)
+        return ConcretizationError(
+            f"{what} of {self!r}, made at {user_line(self.where)}, would take it out of "
+            f"{self.by.title()}",
+            fix="compute with weft.numpy instead, or call numpy through weft.pure_callback",
+        )
+
+    def __reduce__(self):
+        raise self.lost("pickling")
+
+
+class Evaluate(Interpreter):
+    """The ground: does it now.  `weft.xla.execute` fills in `apply`; fresh threads run under it."""
+
+
+GROUND = Evaluate()
+_current: ContextVar[Interpreter] = ContextVar("weft.interpreter", default=GROUND)
+current: Callable[[], Interpreter] = _current.get
+enter = _current.set
+leave = _current.reset
+
+
+@contextmanager
+def use(interpreter: Interpreter) -> Iterator[Interpreter]:
+    """Make it the current interpreter for a `with` block."""
+    token = enter(interpreter)
+    try:
+        yield interpreter
+    finally:
+        _leave_checked(interpreter, token)
+
+
+@contextmanager
+def opened(interpreter: Interpreter) -> Iterator[Interpreter]:
+    """Use it, and close it on the way out: its tracers are escaped from then on."""
+    token = enter(interpreter)
+    try:
+        yield interpreter
+    finally:
+        interpreter.closed = True
+        _leave_checked(interpreter, token)
+
+
+def _leave_checked(interpreter: Interpreter, token: Any) -> None:
+    """A suspended generator may end long after its block: what is current then stays current."""
+    if current() is not interpreter:
+        raise WeftError(
+            f"the interpreter of {interpreter.title()} is left while another is current",
+            fix="do not suspend a generator inside weft.ext.use(...)",
+        )
+    leave(token)
+
+
+def open_under(interpreter: Interpreter, parent: Interpreter | None) -> None:
+    """Fill in what every new interpreter has: its parent, depth and thread."""
+    interpreter.parent = parent
+    interpreter.depth = parent.depth + 1 if parent is not None else 1
+    interpreter.staging = parent is not None and parent.staging
+    interpreter.thread = get_ident()
+
+
+# ---- tracers where they do not belong ------------------------------------------------------
+
+
+def escaped(x: Tracer, user: str, where: Any) -> UnexpectedTracerError:
+    """The error for a tracer whose interpreter has ended."""
+    return UnexpectedTracerError(
+        f"{user} was given {x!r}, which outlived {x.by.title()}.\n"
+        f"  It was created on line {user_line(x.where)}, while the function being traced was "
+        f"{x.by.title()}",
+        where=where if where is not None else here(),
+        fix="return it from the transformed function instead of keeping it elsewhere",
+    )
+
+
+def inverted(x: Tracer, user: str, by: str) -> UnexpectedTracerError:
+    """The error for a tracer that reached a rule below the very level it belongs to."""
+    return UnexpectedTracerError(
+        f"{user} was given {x!r} below {x.by.title()}, in {by}.\n"
+        f"  It was created on line {user_line(x.where)}; a rule or function closes over a value "
+        "of the transformation that it serves",
+        fix="pass it as an argument",
+    )
+
+
+def stray(prim: Any, args: Any, by: Interpreter) -> Interpreter:
+    """Somebody else's tracer came to `by`: the interpreter to run in, if that is another
+    thread's open one; an error otherwise."""
+    found = [a for a in args if isinstance(a, Tracer) and a.by is not by]
+    x = max(found, key=lambda a: a.by.depth)
+    if x.by.closed:
+        raise escaped(x, repr(prim), None)
+    if x.by.thread == get_ident():
+        raise inverted(x, repr(prim), by.title())
+    return x.by
+
+
+def is_above(by: Interpreter, start: Interpreter | None) -> bool:
+    """Whether `by` is `start` or one of its ancestors."""
+    while start is not None:
+        if start is by:
+            return True
+        start = start.parent
+    return False
+
+
+# ---- named axes ----------------------------------------------------------------------------
+
+
+def axis_size(name: Any) -> Any:
+    """Size of the innermost axis of that name; raises AxisError if none is bound."""
+    by: Interpreter | None = current()
+    while by is not None:
+        if name in by.sizes:
+            return by.sizes[name]
+        by.asked = by is not GROUND
+        by = by.parent
+    raise unbound(name)
+
+
+def unbound(name: Any) -> AxisError:
+    """The error for an axis name that nobody binds."""
+    return AxisError(
+        f"no axis named {name!r} is bound here",
+        fix=f"bind it outside: vmap(..., axis_name={name!r}), or a mesh with that axis",
+    )
+
+
+def as_list(out: Any) -> list[Any]:
+    """What a rule of an operation with many results returned."""
+    return list(out) if isinstance(out, tuple | list) else [out]

@@ -1,0 +1,211 @@
+"""What `+`, `[]` and `.sum()` mean on values.
+
+Invariant: this is the one late binding between values and operations; nothing else adds to
+`Value`.  Operators with a Python scalar that is no wider than the array skip promotion.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from .interpreter import Value, current
+from .ops import contraction, cumulative, reduction, shape, sorting, subscript
+from .ops import elementwise as el
+from .types import FLOATING, INTEGER
+from .values import Array, Literal
+
+_NONE: dict[str, Any] = {}
+_OTHERS = (Value, np.ndarray, np.generic, int, float, complex)
+
+
+def _operand(x: Any) -> bool:
+    """Whether an operator takes it; lists and strings are left to Python."""
+    return isinstance(x, _OTHERS) or hasattr(x, "__weft_array__") or hasattr(x, "__jax_array__")
+
+
+def _fast(prim: Any, general: Callable, inexact_only: bool = False) -> Callable:
+    """A binary operator.  A scalar no wider than we are takes our type: no promotion to do."""
+
+    def op(self: Any, other: Any) -> Any:
+        a = self.aval
+        if not inexact_only or a.inexact:
+            k = other.__class__
+            if k is float or k is int:
+                c = a.category
+                if c >= FLOATING or (c == INTEGER and k is int and -(2**31) <= other < 2**31):
+                    if not a.weak_type or c == FLOATING:
+                        return current().apply(prim, (self, Literal(other, a)), _NONE)
+            elif isinstance(other, Value) and other.aval is a:
+                return current().apply(prim, (self, other), _NONE)
+        return general(self, other) if _operand(other) else NotImplemented
+
+    return op
+
+
+def _reflected(general: Callable) -> Callable:
+    def op(self: Any, other: Any) -> Any:
+        return general(other, self) if _operand(other) else NotImplemented
+
+    return op
+
+
+def _plain(general: Callable) -> Callable:
+    def op(self: Any, other: Any) -> Any:
+        return general(self, other) if _operand(other) else NotImplemented
+
+    return op
+
+
+def _shift_right(x: Any, y: Any) -> Any:
+    unsigned = x.aval.dtype.kind == "u" if isinstance(x, Value) else False
+    return (el.shift_right_logical if unsigned else el.shift_right_arithmetic)(x, y)
+
+
+def _arithmetic() -> None:
+    fast = {"add": el.add, "sub": el.sub, "mul": el.mul}
+    for name, prim in fast.items():
+        setattr(Value, f"__{name}__", _fast(prim, prim))
+        setattr(Value, f"__r{name}__", _reflected(prim))
+    Value.__truediv__ = _fast(el.div, el.true_divide, inexact_only=True)
+    Value.__rtruediv__ = _reflected(el.true_divide)
+    general = {
+        "floordiv": el.floor_divide,
+        "mod": el.modulo,
+        "pow": el.power,
+        "and": el.and_,
+        "or": el.or_,
+        "xor": el.xor,
+        "lshift": el.shift_left,
+        "rshift": _shift_right,
+        "matmul": contraction.matmul,
+        "divmod": lambda x, y: (el.floor_divide(x, y), el.modulo(x, y)),
+    }
+    for name, f in general.items():
+        setattr(Value, f"__{name}__", _plain(f))
+        setattr(Value, f"__r{name}__", _reflected(f))
+    for prim in el.COMPARISONS:
+        setattr(Value, f"__{prim.name.rpartition('.')[2]}__", _fast(prim, prim))
+    Value.__neg__ = lambda self: el.neg(self)
+    Value.__pos__ = lambda self: self
+    Value.__abs__ = lambda self: el.abs_(self)
+    Value.__invert__ = lambda self: el.not_(self)
+    Value.__round__ = lambda self, ndigits=None: _round(self, ndigits)
+
+
+def _round(x: Any, ndigits: int | None) -> Any:
+    if x.aval.category != FLOATING:
+        return x
+    if not ndigits:
+        return el.round_even(x)
+    scale = 10.0**ndigits
+    return el.round_even(x * scale) / scale
+
+
+def _iterate(self: Any) -> Iterator[Any]:
+    if not self.aval.ndim:
+        raise TypeError("iteration over a 0-d array")
+    return (subscript.getitem(self, i) for i in range(len(self)))
+
+
+def _astype(self: Any, dtype: Any, copy: bool = False) -> Any:
+    """The array in another dtype."""
+    return shape.convert(self, dtype)
+
+
+def _reshape(self: Any, *sizes: Any, order: str = "C") -> Any:
+    """The same elements in another shape."""
+    return shape.reshape(self, sizes[0] if len(sizes) == 1 else sizes)
+
+
+def _transpose(self: Any, *axes: Any) -> Any:
+    """Axes in another order; reversed by default."""
+    if not axes or axes == (None,):
+        return shape.transpose(self)
+    return shape.transpose(self, axes[0] if len(axes) == 1 else axes)
+
+
+def _swapped(self: Any) -> Any:
+    """The last two axes swapped."""
+    n = self.aval.ndim
+    return shape.transpose(self, (*range(n - 2), n - 1, n - 2))
+
+
+def _real(self: Any) -> Any:
+    return el.real(self) if self.aval.dtype.kind == "c" else self
+
+
+def _imag(self: Any) -> Any:
+    return el.imag(self) if self.aval.dtype.kind == "c" else el.mul(self, 0)
+
+
+def _conj(self: Any) -> Any:
+    """The complex conjugate."""
+    return el.conj(self) if self.aval.dtype.kind == "c" else self
+
+
+def _clip(self: Any, min: Any = None, max: Any = None) -> Any:  # noqa: A002
+    """Brought into [min, max]."""
+    x = self if min is None else el.maximum(self, min)
+    return x if max is None else el.minimum(x, max)
+
+
+def _no_item(self: Any, index: Any, value: Any) -> None:
+    raise TypeError(
+        f"arrays are immutable, and {self.aval!r} can not be written to.\n"
+        "  write:  x = x.at[index].set(value)"
+    )
+
+
+def _methods() -> None:
+    Value.__getitem__ = lambda self, index: subscript.getitem(self, index)
+    Value.__setitem__ = _no_item
+    Value.__iter__ = _iterate
+    Value.at = property(lambda self: subscript.At(self))
+    Value.T = property(lambda self: shape.transpose(self))
+    Value.mT = property(_swapped)
+    Value.real, Value.imag = property(_real), property(_imag)
+    Value.nbytes = property(lambda self: self.size * self.aval.dtype.itemsize)
+    Value.itemsize = property(lambda self: self.aval.dtype.itemsize)
+    named = {
+        "astype": _astype,
+        "reshape": _reshape,
+        "transpose": _transpose,
+        "conj": _conj,
+        "conjugate": _conj,
+        "clip": _clip,
+        "round": lambda self, decimals=0: _round(self, decimals),
+        "ravel": lambda self: shape.reshape(self, (-1,)),
+        "flatten": lambda self: shape.reshape(self, (-1,)),
+        "squeeze": lambda self, axis=None: shape.squeeze(self, axis),
+        "swapaxes": lambda self, a, b: _swapaxes(self, a, b),
+        "copy": lambda self: el.stop(self) if isinstance(self, Array) else self,
+        "dot": lambda self, other: contraction.dot(self, other),
+        "sum": reduction.sum_,
+        "prod": reduction.prod,
+        "max": reduction.max_,
+        "min": reduction.min_,
+        "mean": reduction.mean,
+        "any": reduction.any_,
+        "all": reduction.all_,
+        "argmax": reduction.argmax,
+        "argmin": reduction.argmin,
+        "cumsum": cumulative.cumsum,
+        "cumprod": cumulative.cumprod,
+        "sort": sorting.sort,
+        "argsort": sorting.argsort,
+    }
+    for name, f in named.items():
+        setattr(Value, name, f)
+
+
+def _swapaxes(x: Any, a: int, b: int) -> Any:
+    n = x.aval.ndim
+    i, j = shape.normal_axis(a, n), shape.normal_axis(b, n)
+    perm = list(range(n))
+    perm[i], perm[j] = j, i
+    return shape.transpose(x, tuple(perm))
+
+
+_arithmetic()
+_methods()

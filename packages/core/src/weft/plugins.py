@@ -1,0 +1,185 @@
+"""Installed plugins: what they declare, whether they may be used, and what is missing.
+
+Core learns of every transformation, rule module and public name from the metadata of installed
+distributions (entry points), and from nowhere else; what the project itself ships comes through
+the same door.
+
+Invariant: metadata is read once, when first needed, and never while Weft is being imported.  A
+broken plugin is reported when it is used, and breaks nothing else.
+"""
+
+import re
+from functools import cache
+from importlib.metadata import EntryPoint, PackageNotFoundError, distributions, version
+from typing import NamedTuple
+
+from .config import config
+from .errors import MissingPlugin, PluginError
+
+CORE = "weft-core"
+DISTRIBUTION_OF = {
+    "weft-autodiff": (
+        "jvp vjp grad value_and_grad linearize linear_transpose jacfwd jacrev hessian "
+        "custom_jvp custom_vjp checkpoint check_grads"
+    ),
+    "weft-batching": "vmap",
+    "weft-sharding": (
+        "Mesh PartitionSpec P NamedSharding SingleDeviceSharding device_put make_mesh "
+        "with_sharding_constraint shard_map sharding"
+    ),
+    "weft-export": "export",
+}
+"""Which distribution offers which public name: for install hints only."""
+TABLES = {
+    "jvp": "weft-autodiff",
+    "transpose": "weft-autodiff",
+    "split": "weft-autodiff",
+    "batching": "weft-batching",
+}
+HINTS = {name: dist for dist, names in DISTRIBUTION_OF.items() for name in names.split()}
+
+
+class Declared(NamedTuple):
+    """One entry point, and whose it is."""
+
+    point: EntryPoint
+    distribution: str
+    version: str
+    requires: str  # the range of core it admits, as it says it
+
+    def __str__(self) -> str:
+        return f"{self.distribution} {self.version}"
+
+
+@cache
+def _scan() -> dict[tuple[str, str], tuple[Declared, ...]]:
+    index: dict[tuple[str, str], list[Declared]] = {}
+    seen: set[str] = set()
+    for dist in distributions():
+        points = [p for p in dist.entry_points if p.group.startswith("weft.")]
+        if not points:
+            continue
+        name = re.sub(r"[-_.]+", "-", dist.metadata["Name"]).lower()
+        if name in seen:  # an earlier folder of sys.path wins, as it does for imports
+            continue
+        seen.add(name)
+        asks = [r for r in dist.requires or () if re.match(r"weft[-_.]core\b", r, re.I)]
+        requires = re.sub(r"^[\w.-]+|[()\s]|;.*$", "", asks[0]) if asks else ""
+        for p in points:
+            index.setdefault((p.group, p.name), []).append(
+                Declared(p, name, dist.version, requires)
+            )
+    return {k: tuple(sorted(v, key=lambda d: d.distribution)) for k, v in index.items()}
+
+
+def declared(group: str, name: str) -> tuple[Declared, ...]:
+    """What installed and admitted distributions declare under (group, name)."""
+    found = _scan().get((group, name), ())
+    return tuple([d for d in found if admitted(d.distribution)]) if found else ()
+
+
+def names(group: str) -> list[str]:
+    """Every name declared in a group."""
+    return sorted({n for (g, n), ds in _scan().items() if g == group and declared(g, n)})
+
+
+def admitted(distribution: str) -> bool:
+    """Whether the setting `plugins` lets it take part."""
+    allowed = config.plugins
+    if allowed == "all":
+        return True
+    if allowed == "off":
+        return False
+    return distribution.removeprefix("weft-") in {
+        a.strip().removeprefix("weft-") for a in allowed.split(",")
+    }
+
+
+@cache
+def core_version() -> str:
+    """The version of core that runs; its own when it is not installed as a distribution."""
+    try:
+        return version(CORE)
+    except PackageNotFoundError:
+        return "0.1.0"
+
+
+def _release(text: str) -> tuple[int, ...]:
+    digits = re.match(r"\d+(\.\d+)*", text)
+    return tuple(map(int, digits.group().split("."))) if digits else ()
+
+
+_COMPARE = {
+    ">=": lambda a, b: a >= b,
+    "<=": lambda a, b: a <= b,
+    ">": lambda a, b: a > b,
+    "<": lambda a, b: a < b,
+    "==": lambda a, b: a == b,
+    "!=": lambda a, b: a != b,
+    "~=": lambda a, b: a >= b,
+}
+
+
+def admits(requires: str, have: str) -> bool:
+    """Whether a version lies in a range like `>=0.1,<1`."""
+    mine = _release(have)
+    for clause in filter(None, requires.split(",")):
+        sign = re.match(r"[<>=!~]=?", clause)
+        if sign is None:
+            continue
+        bound = _release(clause[sign.end() :])
+        n = max(len(mine), len(bound))
+        pad = lambda v: v + (0,) * (n - len(v))  # noqa: B023, E731
+        if not _COMPARE[sign.group()](pad(mine), pad(bound)):
+            return False
+        if sign.group() == "~=" and mine[: len(bound) - 1] != bound[:-1]:
+            return False
+    return True
+
+
+def load(d: Declared):
+    """The object an entry point names; the only place where plugins are imported.
+
+    Raises PluginError, naming the distribution and what mends it.
+    """
+    if not admits(d.requires, core_version()):
+        raise PluginError(
+            f"{d} needs {CORE}{d.requires}, and {core_version()} is installed",
+            fix=f"python -m pip install --upgrade {d.distribution} {CORE}",
+        )
+    try:
+        return d.point.load()
+    except PluginError:
+        raise
+    except Exception as e:
+        raise PluginError(
+            f"the plugin {d} can not be loaded: {d.point.value} ({d.point.group}, "
+            f"{d.point.name!r}) raised {type(e).__name__}: {e}",
+            fix=f"python -m pip install --upgrade {d.distribution}   "
+            f"(or leave it out: WEFT_PLUGINS without {d.distribution.removeprefix('weft-')})",
+        ) from e
+
+
+def resolve(name: str):
+    """The object behind a public name `weft.<name>` that core does not own."""
+    found = declared("weft.api", name)
+    if len(found) > 1:
+        raise PluginError(
+            f"weft.{name} is declared by {' and by '.join(map(str, found))}",
+            fix="uninstall one of them, or name the others in WEFT_PLUGINS",
+        )
+    if found:
+        return load(found[0])
+    dist = HINTS.get(name)
+    if dist is None:
+        raise MissingPlugin(f"weft has no {name!r}", fix="dir(weft) lists what there is")
+    hidden = "" if admitted(dist) else f", or admit it: WEFT_PLUGINS={config.plugins},..."
+    raise MissingPlugin(
+        f"weft.{name} belongs to {dist}, which is not installed",
+        fix=f"python -m pip install {dist}{hidden}",
+    )
+
+
+def public_names() -> list[str]:
+    """Names that installed plugins add to `weft`."""
+    return names("weft.api")

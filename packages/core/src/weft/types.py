@@ -1,0 +1,306 @@
+"""Types of values: shape, dtype, weakness.
+
+Invariant: `Aval(s, d, w) is Aval(s, d, w)`.  Avals are interned, so equality is identity and every
+cache of Weft may key on them at C speed.  Python scalars are weak: they take the other operand's
+dtype.
+"""
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from .dims import Dim, broadcast_dims, product
+from .door import EXTRA_DTYPES
+from .errors import TypeRule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+__all__ = [
+    "Aval",
+    "Place",
+    "Placed",
+    "Placement",
+    "aval_for",
+    "category",
+    "dtype_of",
+    "float0",
+    "promote",
+    "set_defaults",
+    "weak_aval",
+]
+
+BOOL = np.dtype(bool)
+INT32 = np.dtype(np.int32)
+UINT32 = np.dtype(np.uint32)
+FLOAT32 = np.dtype(np.float32)
+float0 = np.dtype([("float0", np.void, 0)])
+"""The dtype of tangents of what can not vary: integers and booleans."""
+
+BOOLEAN, INTEGER, FLOATING, COMPLEX, NOTHING = range(5)
+_KINDS = {"b": BOOLEAN, "i": INTEGER, "u": INTEGER, "f": FLOATING, "c": COMPLEX}
+_categories: dict[np.dtype, int] = {
+    d: INTEGER if "int" in n else FLOATING for n, d in EXTRA_DTYPES.items()
+}
+_categories[float0] = NOTHING
+_SHORT = {"bool": "bool", "bfloat16": "bf16"}
+
+
+def category(dtype: np.dtype) -> int:
+    """BOOLEAN, INTEGER, FLOATING or COMPLEX."""
+    try:
+        return _categories[dtype]
+    except KeyError:
+        pass
+    kind = _KINDS.get(dtype.kind)
+    if kind is None or dtype.name in ("float128", "complex256", "longdouble"):
+        raise TypeRule(
+            f"dtype {dtype} is not one that arrays can have",
+            fix="use a boolean, integer, floating or complex dtype",
+        )
+    _categories[dtype] = kind
+    return kind
+
+
+class Aval:
+    """The type of an array: `shape` (ints or symbolic `Dim`s), `dtype`, `weak_type`."""
+
+    __slots__ = ("shape", "dtype", "weak_type", "ndim", "inexact", "category", "handler", "mlir")
+    shape: "tuple[Any, ...]"
+    dtype: np.dtype
+    weak_type: bool
+    ndim: int
+    inexact: bool
+    category: int
+    handler: Any  # result handler of the runtime, in the default place
+    mlir: Any  # the MLIR type, made at first lowering
+    _all: "dict[tuple, Aval]" = {}
+
+    placement = None
+    """An Aval is also the dispatch key of arrays in the default place."""
+
+    def __new__(cls, shape, dtype, weak_type: bool = False) -> "Aval":
+        try:
+            return cls._all[shape, dtype, weak_type]
+        except (KeyError, TypeError):
+            pass
+        shape = tuple([d if d.__class__ is Dim else _size(d) for d in shape])
+        dtype = np.dtype(dtype)
+        key = shape, dtype, bool(weak_type)
+        self = cls._all.get(key)
+        if self is None:
+            self = object.__new__(cls)
+            self.shape, self.dtype, self.weak_type = key
+            self.ndim, self.category = len(shape), category(dtype)
+            self.inexact = self.category in (FLOATING, COMPLEX)
+            self.handler = self.mlir = None
+            self = cls._all.setdefault(key, self)
+        return self
+
+    @property
+    def aval(self) -> "Aval":
+        return self
+
+    @property
+    def size(self):
+        """Number of elements."""
+        return product(self.shape)
+
+    def with_shape(self, shape: "Iterable[Any]") -> "Aval":
+        return Aval(tuple(shape), self.dtype, self.weak_type)
+
+    def with_dtype(self, dtype) -> "Aval":
+        return Aval(self.shape, np.dtype(dtype), False)
+
+    def strong(self) -> "Aval":
+        return Aval(self.shape, self.dtype, False) if self.weak_type else self
+
+    def same_type(self, other: "Aval") -> bool:
+        """Same shape and dtype, whatever the weakness."""
+        return self is other or (self.shape == other.shape and self.dtype == other.dtype)
+
+    def __repr__(self) -> str:
+        shape = ",".join(map(str, self.shape))
+        return f"{short_name(self.dtype)}[{shape}]{'*' if self.weak_type else ''}"
+
+    def __reduce__(self):
+        return Aval, (self.shape, self.dtype, self.weak_type)
+
+    def __copy__(self) -> "Aval":
+        return self
+
+    def __deepcopy__(self, memo) -> "Aval":
+        return self
+
+
+def _size(d) -> int:
+    n = d.__index__() if hasattr(d, "__index__") else None
+    if n is None or n < 0:
+        raise TypeRule(
+            f"a size in a shape must be a non-negative integer, not {d!r}",
+            fix="write the shape as a tuple of ints",
+        )
+    return n
+
+
+def short_name(dtype: np.dtype) -> str:
+    """`f32`, `i8`, `bf16`, ...: how Programs print a dtype."""
+    name = dtype.name if dtype != float0 else "float0"
+    if name in _SHORT or name in EXTRA_DTYPES or dtype == float0:
+        return _SHORT.get(name, name)
+    head = {"f": "f", "i": "i", "u": "u", "c": "c"}[dtype.kind]
+    return f"{head}{dtype.itemsize * 8}"
+
+
+def dtype_of(name) -> np.dtype:
+    """A dtype from anything numpy takes for one, or the name of one numpy lacks."""
+    if isinstance(name, np.dtype):
+        return name
+    if isinstance(name, str) and name in EXTRA_DTYPES:
+        return EXTRA_DTYPES[name]
+    try:
+        return np.dtype(name)
+    except TypeError:
+        raise TypeRule(
+            f"{name!r} is not a dtype", fix='write for instance dtype="float32"'
+        ) from None
+
+
+# ---- where arrays are ----------------------------------------------------------------------
+
+
+class Placed:
+    """Dispatch key of an array outside the default place: interned, so equality is identity."""
+
+    __slots__ = ("aval", "placement", "handler")
+    _all: "dict[tuple, Placed]" = {}
+
+    def __new__(cls, aval: Aval, placement: "Placement") -> "Placed":
+        self = cls._all.get((aval, placement))
+        if self is None:
+            self = object.__new__(cls)
+            self.aval, self.placement, self.handler = aval, placement, None
+            self = cls._all.setdefault((aval, placement), self)
+        return self
+
+    def __repr__(self) -> str:
+        return f"{self.aval!r}@{self.placement}"
+
+
+class Place(Protocol):
+    """Devices that one computation runs on together, in order; hashable."""
+
+    @property
+    def devices(self) -> tuple[int, ...]:
+        """Their numbers."""
+        ...
+
+    def everywhere(self) -> "Placement":
+        """A whole copy on each device: where arrays of the default place are brought."""
+        ...
+
+    def placement(self, tiles, ndim: int) -> "Placement":
+        """Placement of a result, by how the compiler tiled it (`weft.door.tiles`)."""
+        ...
+
+
+class Placement(Protocol):
+    """Where the pieces of an array are; hashable, equal if the same for every array."""
+
+    @property
+    def place(self) -> Place: ...
+
+    def tiling(self, ndim: int) -> str:
+        """As the runtime spells it (HloSharding)."""
+        ...
+
+    def attributes(self, unit, ndim: int) -> dict:
+        """What the argument of `main` carries; may declare symbols of the module."""
+        ...
+
+
+# ---- promotion -----------------------------------------------------------------------------
+
+_defaults: dict[int, np.dtype] = {}
+WEAK: dict[type, Aval] = {}
+"""Types of Python scalars; made anew when the default dtypes change."""
+
+
+def set_defaults(floating, integer) -> None:
+    """The dtypes of Python numbers that meet nothing stronger."""
+    floating, integer = np.dtype(floating), np.dtype(integer)
+    wide = np.complex128 if floating.itemsize == 8 else np.complex64
+    _defaults.update(
+        {BOOLEAN: BOOL, INTEGER: integer, FLOATING: floating, COMPLEX: np.dtype(wide)}
+    )
+    WEAK.update(
+        {
+            bool: Aval((), BOOL, False),
+            int: Aval((), integer, True),
+            float: Aval((), floating, True),
+            complex: Aval((), np.dtype(wide), True),
+        }
+    )
+
+
+set_defaults(np.float32, np.int32)
+
+
+def default_dtype(kind: int) -> np.dtype:
+    """The dtype of Python numbers of this category."""
+    return _defaults[kind]
+
+
+def weak_aval(scalar_type: type) -> Aval | None:
+    """The type of a Python scalar; None for other classes."""
+    return WEAK.get(scalar_type)
+
+
+def aval_for(shape, dtype) -> Aval:
+    """The strong type of an array."""
+    return Aval(tuple(shape), dtype_of(dtype))
+
+
+def _meet(a: np.dtype, b: np.dtype) -> np.dtype:
+    if a == b:
+        return a
+    if category(a) == FLOATING and EXTRA_DTYPES.keys() & {a.name, b.name}:
+        narrow = {a.name, b.name}
+        if narrow == {"bfloat16", "float16"}:
+            return FLOAT32
+        if not narrow & {"float16", "float32", "float64", "bfloat16"} or a.itemsize == b.itemsize:
+            raise TypeRule(
+                f"no dtype holds both {a} and {b}", fix="convert one of them with .astype first"
+            )
+        return a if a.itemsize > b.itemsize else b
+    return np.promote_types(a, b)
+
+
+def promote(avals: "Sequence[Aval]") -> tuple[np.dtype, bool]:
+    """The dtype these operands meet in, and whether it is still weak.
+
+    Among strong operands numpy's promotion, but integers never widen floats; a weak operand
+    counts only if it is of a higher category (bool < integer < floating < complex).
+    """
+    strong = [a.dtype for a in avals if not a.weak_type]
+    kind = max([a.category for a in avals])
+    if not strong:
+        return _defaults[kind], kind != BOOLEAN
+    top = max([category(d) for d in strong])
+    if kind > top:
+        if kind == COMPLEX and top == FLOATING:
+            wide = any(d.itemsize == 8 for d in strong if category(d) == FLOATING)
+            return np.dtype(np.complex128 if wide else np.complex64), False
+        return _defaults[kind], True
+    at_top = [d for d in strong if category(d) == top]
+    out = at_top[0]
+    for d in at_top[1:]:
+        out = _meet(out, d)
+    if top == COMPLEX and any(d == np.float64 for d in strong):
+        out = np.dtype(np.complex128)
+    return out, False
+
+
+def broadcast_shapes(shapes: "Sequence[tuple]") -> tuple:
+    """Numpy's broadcasting of shapes, with symbolic sizes."""
+    return broadcast_dims(shapes)

@@ -1,0 +1,369 @@
+"""Concrete values: Array, what users hold, and Literal, a scalar standing for a whole array.
+
+Invariant: an Array's buffer never escapes, and arrays are immutable.  Array has no `__init__`:
+`wrap` is the constructor, and the hottest paths inline it.  A donated or deleted array has lost
+its `_buf`, so every use of it falls into a slow path, where the error is raised.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from . import door
+from .buffers import get, platform, put
+from .config import config
+from .errors import DeletedArrayError, TypeRule, WeftError
+from .interpreter import Tracer, Value
+from .types import WEAK, Aval, Placed, category, dtype_of
+
+__all__ = ["Array", "Literal", "as_value", "asarray", "is_tracer", "wrap"]
+
+
+class Array(Value):
+    """An array on a device (or in pieces on several): immutable, with an interned type."""
+
+    __slots__ = ("_buf", "aval", "key", "__weakref__")
+    _buf: Any
+    key: Aval | Placed  # what compiled functions are looked up by; the aval, in the default place
+    __hash__ = None  # type: ignore[assignment]
+
+    def buffer(self):
+        """The runtime's buffer, for the execution layer only."""
+        try:
+            return self._buf
+        except AttributeError:
+            raise DeletedArrayError(
+                f"this array, {self.aval!r}, was donated or deleted: its memory is gone",
+                fix="keep the result of the function it was donated to, or do not donate it",
+            ) from None
+
+    def numpy(self) -> np.ndarray:
+        """A read-only numpy array of the contents, sharing memory where possible."""
+        try:
+            return get(self.buffer())
+        except door.RuntimeFailure as e:
+            raise failure(e) from None
+
+    def __array__(self, dtype=None, copy=None) -> np.ndarray:
+        x = self.numpy()
+        if dtype is not None and x.dtype != dtype:
+            return x.astype(dtype)
+        return np.array(x) if copy else x
+
+    def concrete(self) -> "Array":
+        return self
+
+    def item(self, *index):
+        """The only element (or the one at `index`) as a Python scalar."""
+        return self.numpy().item(*index)
+
+    def tolist(self):
+        """Nested lists of Python scalars."""
+        return self.numpy().tolist()
+
+    def block_until_ready(self) -> "Array":
+        """Wait until the contents are computed; raises what the computation raised."""
+        try:
+            self.buffer().block_until_ready()
+        except door.RuntimeFailure as e:
+            raise failure(e) from None
+        return self
+
+    def is_deleted(self) -> bool:
+        """Whether its memory was donated or deleted."""
+        try:
+            return self._buf.is_deleted()
+        except AttributeError:
+            return True
+
+    def is_ready(self) -> bool:
+        """Whether the contents are computed already."""
+        return self.buffer().is_ready()
+
+    def delete(self) -> None:
+        """Free the memory now; later uses raise DeletedArrayError."""
+        if not self.is_deleted():
+            self._buf.delete()
+            del self._buf
+
+    def unsafe_buffer_pointer(self) -> int:
+        """The address of the memory, for tests of aliasing."""
+        return self.buffer().unsafe_buffer_pointer()
+
+    def __dlpack__(self, **options):
+        return door.dlpack_capsule(self.buffer())
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0) if platform() == "cpu" else (2, 0)
+
+    def __bool__(self) -> bool:
+        return bool(self.numpy())
+
+    def __float__(self) -> float:
+        return float(self._scalar())
+
+    def __int__(self) -> int:
+        return int(self._scalar())
+
+    def __complex__(self) -> complex:
+        return complex(self._scalar())
+
+    def __index__(self) -> int:
+        return self.numpy().__index__()
+
+    def _scalar(self) -> np.ndarray:
+        if self.aval.ndim:
+            raise TypeRule(
+                f"only an array without axes converts to a Python scalar, not {self.aval!r}",
+                fix="take one element first, or use .tolist()",
+            )
+        return self.numpy()
+
+    def __format__(self, spec: str) -> str:
+        return format(self.item() if spec and not self.aval.ndim else str(self), spec)
+
+    def __str__(self) -> str:
+        return str(self.numpy())
+
+    def __repr__(self) -> str:
+        if self.is_deleted():
+            return f"Array(<deleted>, {self.aval!r})"
+        text = np.array2string(self.numpy(), separator=", ", prefix="Array(")
+        weak = ", weak_type=True" if self.aval.weak_type else ""
+        return f"Array({text}, dtype={self.aval.dtype.name}{weak})"
+
+    def __reduce__(self):
+        return asarray, (np.array(self.numpy()),)
+
+    def __copy__(self) -> "Array":
+        return self
+
+    def __deepcopy__(self, memo) -> "Array":
+        return asarray(np.array(self.numpy()))
+
+
+class Literal(Value):
+    """A Python scalar standing for an array of type `aval` whose elements are all equal to it.
+
+    It is an atom of Programs: `x + 1`, zero tangents and cotangent seeds are no equations.
+    """
+
+    __slots__ = ("value", "aval")
+    value: bool | int | float | complex
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, value, aval: Aval):
+        self.value, self.aval = value, aval
+
+    def __repr__(self) -> str:
+        return f"{self.value!r}:{self.aval!r}"
+
+    def numpy(self) -> np.ndarray:
+        return np.broadcast_to(np.asarray(self.value).astype(self.aval.dtype), self.aval.shape)
+
+    def __array__(self, dtype=None, copy=None) -> np.ndarray:
+        return self.numpy() if dtype is None else self.numpy().astype(dtype)
+
+    def concrete(self) -> "Literal":
+        return self
+
+    def __bool__(self) -> bool:
+        return bool(self.numpy())
+
+    def __float__(self) -> float:
+        return float(self.value.real)
+
+    def __int__(self) -> int:
+        return int(self.value.real)
+
+    def __index__(self) -> int:
+        return self.numpy().__index__()
+
+    def item(self):
+        return self.numpy().item()
+
+
+def wrap(buf, key: Aval | Placed) -> Array:
+    """The Array of a buffer."""
+    r = Array()
+    r._buf = buf
+    r.aval = key.aval
+    r.key = key
+    return r
+
+
+def is_tracer(x) -> bool:
+    return isinstance(x, Tracer)
+
+
+def failure(e: Exception) -> WeftError:
+    """A runtime failure, in our words; a Python exception of a callback keeps its text."""
+    text = str(e)
+    if "deleted" in text or "donated" in text:
+        return DeletedArrayError("an array whose memory was donated or deleted was used")
+    return WeftError(f"the computation failed: {text}")
+
+
+# ---- values from what users have -----------------------------------------------------------
+
+_NARROW = {
+    np.dtype(np.float64): np.dtype(np.float32),
+    np.dtype(np.int64): np.dtype(np.int32),
+    np.dtype(np.uint64): np.dtype(np.uint32),
+    np.dtype(np.complex128): np.dtype(np.complex64),
+}
+
+
+def canonical(dtype: np.dtype) -> np.dtype:
+    """The dtype as it enters: 64 bits become 32 if the setting x64 is off."""
+    return dtype if config.x64 else _NARROW.get(dtype, dtype)
+
+
+def from_numpy(x: np.ndarray) -> Array:
+    """A copy of `x` on the default device."""
+    dtype = canonical(x.dtype)
+    aval = Aval(x.shape, dtype)
+    return wrap(put(x if dtype is x.dtype else x.astype(dtype), aval), aval)
+
+
+def as_value(x) -> Any:
+    """What primitives take, from what users give: values, numpy arrays and Python scalars.
+
+    Objects with `__weft_array__`, `__jax_array__` or `__array__` are asked for what they are.
+    Lists are refused, as everywhere a silent copy would be slow.  Raises TypeRule.
+    """
+    if isinstance(x, Value):
+        return x
+    weak = WEAK.get(x.__class__)
+    if weak is not None:
+        if x.__class__ is int and not -(2**31) <= x < 2**31:
+            _fits(x, weak.dtype)
+        return Literal(x, weak)
+    if isinstance(x, np.ndarray):
+        category(x.dtype)
+        return from_numpy(x)
+    if isinstance(x, np.generic):
+        if x.dtype.kind in "biufc":
+            return Literal(x.item(), Aval((), canonical(x.dtype)))
+        return from_numpy(np.asarray(x))
+    for name in ("__weft_array__", "__jax_array__"):
+        convert = getattr(x, name, None)
+        if convert is not None:
+            return as_value(convert())
+    if hasattr(x, "__array__") and not isinstance(x, type):
+        return as_value(np.asarray(x))
+    raise not_an_array(x)
+
+
+def _fits(x: int, dtype: np.dtype) -> None:
+    low, high = door.limits(dtype)
+    if not int(low) <= x <= int(high):
+        raise TypeRule(
+            f"the Python integer {x} does not fit in {dtype.name}",
+            fix="give it a wider dtype, for instance numpy.int64(x), or set default_int",
+        )
+
+
+def not_an_array(x, what: str = "Argument") -> TypeRule:
+    """The error for a thing that is no array."""
+    text = repr(x)
+    text = text if len(text) < 60 else text[:57] + "..."
+    hint = "weft.numpy.asarray makes an array of a list" if isinstance(x, list | tuple) else (
+        "pass arrays, numpy arrays or Python scalars"
+    )
+    return TypeRule(
+        f"{what} {text} of type {type(x).__name__} is not a valid array type", fix=hint
+    )
+
+
+def asarray(x, dtype=None) -> Any:
+    """An Array of scalars, numpy arrays and nested lists of them; values stay as they are."""
+    if isinstance(x, Value) and dtype is None and not isinstance(x, Literal):
+        return x
+    if isinstance(x, Value):
+        host = x.numpy() if isinstance(x, Array | Literal) else None
+        if host is None:
+            raise not_an_array(x)
+        return from_numpy(host if dtype is None else host.astype(dtype_of(dtype)))
+    if dtype is not None:
+        return from_numpy(np.asarray(x, dtype_of(dtype)))
+    if x.__class__ in WEAK:
+        aval = WEAK[x.__class__]
+        _fits(x, aval.dtype) if aval.dtype.kind == "i" else None
+        return wrap(put(np.asarray(x, aval.dtype), aval.strong()), aval.strong())
+    plain = hasattr(x, "__array__") or hasattr(x, "__weft_array__")
+    host = np.asarray(x.__weft_array__() if hasattr(x, "__weft_array__") else x)
+    if not plain and host.dtype.kind in "if":  # Python numbers in lists take the default dtypes
+        host = host.astype(WEAK[int if host.dtype.kind == "i" else float].dtype)
+    category(host.dtype)
+    return from_numpy(host)
+
+
+def solid(x) -> Any:
+    """An Array for a Literal; other values as they are."""
+    if x.__class__ is Literal:
+        return wrap(put(np.ascontiguousarray(x.numpy()), x.aval), x.aval)
+    return x
+
+
+_scalars: dict[tuple, Any] = {}
+
+
+def scalar_buffer(x: Literal):
+    """A 0-d buffer with the value of a literal; the common ones are kept."""
+    v = x.value
+    dtype = x.aval.dtype
+    if v:  # 0.0 == -0.0 and 0 == False: those are not kept
+        key = v, v.__class__, dtype
+        try:
+            return _scalars[key]
+        except KeyError:
+            pass
+        if len(_scalars) > 4096:
+            _scalars.clear()
+        buf = _scalars[key] = _scalar(v, dtype)
+        return buf
+    key = repr(v), dtype
+    buf = _scalars.get(key)
+    if buf is None:
+        buf = _scalars[key] = _scalar(v, dtype)
+    return buf
+
+
+def _scalar(v, dtype: np.dtype):
+    with np.errstate(all="ignore"):
+        return put(np.asarray(v).astype(dtype), Aval((), dtype))
+
+
+# ---- arguments of compiled functions ---------------------------------------------------------
+
+_arguments: dict[tuple, Array] = {}
+
+
+def as_argument(x) -> Any:
+    """What a compiled function is given: an Array, of a weak type for Python scalars."""
+    kind = x.__class__
+    if kind is Array:
+        return x
+    if kind is np.ndarray:
+        aval = Aval(x.shape, x.dtype)
+        if config.x64:
+            r = Array()
+            r._buf = put(x, aval)
+            r.aval = r.key = aval
+            return r
+    elif kind in WEAK:
+        aval = WEAK[kind]
+        key = x, kind, aval
+        if x:
+            hit = _arguments.get(key)
+            if hit is not None:
+                return hit
+        if len(_arguments) > 4096:
+            _arguments.clear()
+        v = as_value(x)
+        made = wrap(put(np.asarray(x, aval.dtype), aval), v.aval)
+        if x and x == x:  # 0.0 == -0.0 and nan != nan: those are made anew
+            _arguments[key] = made
+        return made
+    return solid(as_value(x))

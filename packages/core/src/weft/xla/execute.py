@@ -1,0 +1,294 @@
+"""Running programs, and doing primitives at once.
+
+A primitive applied to arrays is a one-equation program, compiled once per operand types.
+Executables are kept by the bytes of their code, so defining a function again compiles nothing.
+
+Invariant: nothing but the ground interpreter executes.  The key of a compiled thing is the
+operand types (with their placement) and the parameters; the runtime does not check dtypes, so
+that key is the only guard there is.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .. import door, events
+from ..buffers import client, device_list, devices, get, handler, platform, put
+from ..carrier import expand_rules
+from ..errors import WeftError
+from ..interpreter import GROUND, Evaluate, Tracer, as_list, stray, unbound, use
+from ..ir import Program, derived, programs_in
+from ..ops.shape import broadcast_in_dim
+from ..rules import RuleTable
+from ..staging import staged
+from ..types import Aval, Placed
+from ..values import Array, Literal, as_value, failure, scalar_buffer, solid, wrap
+from .lower import Module, lower_rules, module_of
+
+eager_rules = RuleTable(
+    "eager",
+    owns=("core",),
+    doc="rule(args, params) -> results, or None to compile after all: how to do an operation now, "
+    "in Python.",
+)
+
+
+class Executable(NamedTuple):
+    """`run(buffers) -> ExecuteResults`; handlers and dispatch keys of the results."""
+
+    run: Callable[[list], Any]
+    handlers: list
+    keys: list
+
+
+class Loaded(NamedTuple):
+    """A compiled module: jaxlib's object, and how results are tiled (None: on one device)."""
+
+    executable: Any
+    tiles: list | None
+
+
+_loaded: "OrderedDict[Any, Loaded]" = OrderedDict()
+_KEPT = 2048
+
+
+def load(module: Module) -> Loaded:
+    """The module compiled for where it must run, from the cache if equal code was compiled."""
+    ids = None if module.place is None else tuple(module.place.devices)
+    key = module.code, ids
+    if not module.callbacks:
+        with door.lock:
+            if key in _loaded:
+                _loaded.move_to_end(key)
+                return _loaded[key]
+    events.happened("compile", module)
+    numbers = [devices()[i].id for i in ids] if ids is not None else [devices()[0].id]
+    options = door.compile_options(numbers, ids is not None)
+    try:
+        made = door.load(client(), module.code, device_list(ids), options, module.callbacks)
+    except door.RuntimeFailure as e:
+        raise WeftError(
+            f"the compiler refused the program: {str(e).splitlines()[0]}",
+            fix="jit(f).lower(...).as_text(debug_info=True) shows what it was given",
+        ) from e
+    tiles = [door.tiles(s) for s in door.output_shardings(made)] if ids is not None else None
+    loaded = Loaded(made, tiles)
+    if not module.callbacks:
+        with door.lock:
+            _loaded[key] = loaded
+            while len(_loaded) > _KEPT:
+                _loaded.popitem(last=False)
+    return loaded
+
+
+def forget_executables() -> None:
+    """Drop the cache of executables."""
+    with door.lock:
+        _loaded.clear()
+
+
+def executable(
+    program: Program, donated: Sequence[int] = (), keys: Sequence[Any] = ()
+) -> Executable:
+    """The program compiled for operands with these dispatch keys."""
+    events.happened("lower", program)
+    keys = list(keys) or list(program.in_avals)
+    failures: list[BaseException] = []
+    module = module_of(program, donated, keys, (platform(),))
+    module.callbacks = [_caught(f, failures) for f in module.callbacks]
+    return bound(program, module, load(module), keys, failures)
+
+
+def bound(
+    program: Program, module: Module, loaded: Loaded, keys: Sequence[Any], failures: list
+) -> Executable:
+    """A compiled module as something to call with buffers."""
+    run = loaded.executable.execute_sharded
+    if module.callbacks or program.effects:
+        run = _watched(run, failures)
+    place, outs = module.place, list(program.out_avals)
+    front = [x.buffer() for x in module.constants]
+    if place is not None:
+        everywhere = place.everywhere()
+        front = [
+            _brought(x.buffer(), x.aval, everywhere) if x.key.placement is None else x.buffer()
+            for x in module.constants
+        ]
+        outs = [
+            Placed(a, place.placement(t, a.ndim))
+            for a, t in zip(outs, loaded.tiles or [], strict=True)
+        ]
+        stay = [(i, k.aval) for i, k in enumerate(keys) if k.placement is None]
+        if stay:
+            run = _moving(run, stay, everywhere)
+    if front:
+        run = _fronted(run, front)
+    return Executable(run, [handler(k) for k in outs], outs)
+
+
+def _fronted(run: Callable, front: list) -> Callable:
+    return lambda bufs: run(front + bufs)
+
+
+def _brought(buf, aval: Aval, everywhere):
+    events.happened("transfer", aval)
+    return put(np.asarray(get(buf)), Placed(aval, everywhere))
+
+
+def _moving(run: Callable, stay: Sequence[tuple[int, Aval]], everywhere) -> Callable:
+    """`run` for arrays of the default place, a copy of which every device gets."""
+
+    def moved(bufs):
+        bufs = list(bufs)
+        for i, aval in stay:
+            bufs[i] = _brought(bufs[i], aval, everywhere)
+        return run(bufs)
+
+    return moved
+
+
+def _caught(f: Callable, failures: list) -> Callable:
+    """`f`, whose exception is remembered: the runtime keeps its text only."""
+
+    def called(*xs):
+        try:
+            return f(*xs)
+        except BaseException as e:
+            failures.append(e)
+            raise
+
+    return called
+
+
+def _watched(run: Callable, failures: list) -> Callable:
+    """`run` for programs that call Python: what they do has been done on return."""
+
+    def watched(bufs):
+        try:
+            results = run(bufs, with_tokens=True)
+            results.consume_token().block_until_ready()
+            return results
+        except door.RuntimeFailure as e:
+            if failures:
+                error = failures[0]
+                failures.clear()
+                raise error from None
+            raise failure(e) from None
+
+    return watched
+
+
+# ---- the ground interpreter ----------------------------------------------------------------
+
+
+def apply(self: Evaluate, prim: Any, args: Any, params: dict[str, Any]) -> Any:
+    """`Evaluate.apply`: do it now."""
+    if not params and len(args) == 1:  # the commonest case, without a key to build
+        x = args[0]
+        try:
+            run, handlers, key = prim.compiled[x.key]
+            buf = x._buf
+        except (AttributeError, KeyError):
+            pass
+        else:
+            r = Array()
+            r._buf = run([buf]).consume_with_handlers(handlers)[0]
+            r.aval = key.aval
+            r.key = key
+            return r
+    key: Any = []
+    bufs: list = []
+    for a in args:
+        if a.__class__ is Array:
+            try:
+                bufs.append(a._buf)
+            except AttributeError:
+                a.buffer()
+            key.append(a.key)
+        elif a.__class__ is Literal:
+            bufs.append(scalar_buffer(a))
+            key.append(a.aval)
+            key.append(None)
+        else:
+            return _elsewhere(self, prim, args, params)
+    if prim.higher is not None or prim.effect is not None:
+        return _higher(prim, args, params, key, bufs)
+    if params:
+        key.append(prim.frozen(params))
+    key = tuple(key)
+    try:
+        run, handlers, keys = prim.compiled[key]
+    except KeyError:
+        made = prim.compiled[key] = _build(prim, args, params)
+        run, handlers, keys = made
+        if not params and len(key) == 1 and not prim.many:
+            prim.compiled[key[0]] = run, handlers, keys[0]
+    outs = run(bufs).consume_with_handlers(handlers)
+    if prim.many:
+        return [wrap(b, k) for b, k in zip(outs, keys)]
+    return wrap(outs[0], keys[0])
+
+
+Evaluate.apply = apply  # type: ignore[method-assign]
+
+
+def _higher(prim: Any, args: Any, params: dict, key: list, bufs: list) -> list:
+    """Operations with programs or effects: in Python if there is a rule for that, else compiled;
+    the executable lives as long as the first program."""
+    in_python = eager_rules.find(prim)
+    if in_python is not None:
+        out = in_python(args, params)
+        if out is not None:
+            return out
+    if prim.higher is not None and prim.higher.pending(params):
+        args, params = prim.higher.settle(params, args)
+        return apply(GROUND, prim, [solid(a) for a in args], params)
+    programs = programs_in(params)
+    plain = {k: v for k, v in params.items() if not programs_in({k: v})}
+    full = (prim, tuple(key), prim.frozen(plain))
+    make = lambda: _build(prim, args, params)  # noqa: E731
+    if programs:
+        run, handlers, keys = derived(programs[0], full, make, programs[1:])
+    else:
+        run, handlers, keys = make()
+    outs = run(bufs).consume_with_handlers(handlers)
+    return [wrap(b, k) for b, k in zip(outs, keys)]
+
+
+def _build(prim: Any, args: Any, params: dict) -> Executable:
+    """One operation as a program, compiled.  Literals are its scalar operands."""
+    if prim.ambient is not None:
+        for name in prim.ambient(params):
+            raise unbound(name)
+    say = None if lower_rules.find(prim) is not None else expand_rules.find(prim)
+    if say is None and lower_rules.find(prim) is None:
+        raise lower_rules.missing(prim)
+    types = [_scalar(a.aval) if a.__class__ is Literal else a.aval for a in args]
+    keys = [t if a.__class__ is Literal else a.key for t, a in zip(types, args)]
+
+    def body(*xs):
+        xs = [
+            broadcast_in_dim.bind(x, shape=a.aval.shape, dims=())
+            if a.__class__ is Literal and a.aval.ndim
+            else x
+            for x, a in zip(xs, args)
+        ]
+        return as_list((say or prim.bind)(*xs, **params))
+
+    name = prim.name.rpartition(".")[2]
+    with use(GROUND):
+        return executable(staged(body, types, name), (), keys)
+
+
+def _scalar(aval: Aval) -> Aval:
+    return Aval((), aval.dtype, aval.weak_type)
+
+
+def _elsewhere(self: Evaluate, prim: Any, args: Any, params: dict) -> Any:
+    """Not all are arrays: another thread's open tracer, an escaped one, or plain numbers."""
+    if any(isinstance(a, Tracer) for a in args):
+        there = stray(prim, args, self)
+        return there.apply(prim, args, params)
+    return apply(self, prim, [a if isinstance(a, Array) else solid(as_value(a)) for a in args], params)

@@ -1,0 +1,477 @@
+"""Program -> StableHLO.
+
+Each distinct program becomes one `func.func`, however often it is called.  Every function of a
+module is passed, in front of its arguments, what the program does not name: sizes of symbolic
+dimensions, constant arrays, tokens of ordered effects.  Loops and branches are regions, which see
+these directly.
+
+Invariant: lowering looks at Programs only, never at Python.  A module holds code and no data:
+constants are operands of `main`, so equal code has equal bytes whatever it closes over; and it
+holds source locations only if asked, so the same function defined on another line is the same
+code.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import door
+from ..carrier import expand_rules
+from ..dims import Dim, is_symbolic
+from ..errors import WeftError
+from ..interpreter import as_list, unbound
+from ..ir import Effect, Program, Var, live_equations, ordered
+from ..rules import RuleTable
+from ..staging import collector_paused, staged
+from ..types import INT32, Aval
+from . import mlir
+from .mlir import attr, i64s, type_of
+
+I32 = Aval((), INT32)
+lower_rules = RuleTable(
+    "lower",
+    owns=("core",),
+    doc="rule(e: Emitter, xs, ins, outs, **params) -> one MLIR value, or a list of them if the "
+    "primitive has many results; `xs` are MLIR values, `ins` and `outs` avals.",
+)
+
+
+class Unit:
+    """What one module is made of, besides operations.
+
+    `symbols` are module-level declarations of lowering rules, `callbacks` the Python functions it
+    calls, `constants` the arrays that `main` takes first, `place` where it must run (None: on the
+    default device), `platforms` what it is lowered for.
+    """
+
+    __slots__ = (
+        "module", "functions", "names", "symbols", "callbacks", "constants", "place",
+        "platforms", "locations", "embed",
+    )  # fmt: skip
+
+    def __init__(self, platforms: tuple[str, ...], locations: bool = False, embed: bool = False):
+        self.module = mlir.new_module()
+        self.functions: dict[Any, str] = {}
+        self.names: dict[str, int] = {"main": 0}
+        self.symbols: dict[Any, str] = {}
+        self.callbacks: list[Callable] = []
+        self.constants: dict[int, Any] = {}
+        self.place: Any = None
+        self.platforms, self.locations, self.embed = platforms, locations, embed
+
+    def run_at(self, place: Any) -> None:
+        """This module needs `place`."""
+        if self.place is not None and self.place != place:
+            raise WeftError(
+                f"one computation can not run on {self.place} and on {place}",
+                fix="bring the arrays to one place with weft.device_put",
+            )
+        self.place = place
+
+    def declare(self, key: Any, name: str, text: str) -> str:
+        """The name of a module-level operation, `text` of its name; made once per `key`."""
+        if key not in self.symbols:
+            self.symbols[key] = name = self.unique(name)
+            mlir.declare(self.module, text.format(name))
+        return self.symbols[key]
+
+    def unique(self, name: str) -> str:
+        """A symbol that no function of the module has."""
+        name = "".join(c if c.isalnum() or c == "_" else "_" for c in name) or "f"
+        n = self.names[name] = self.names.get(name, -1) + 1
+        return self.unique(f"{name}_{n}") if n else name
+
+
+class Emitter:
+    """Where operations go; `op` is the way to make them.
+
+    Attributes:
+      unit: the module.
+      bound: axis name -> who gives it meaning here (`.lowering(prim)`).
+      dims: symbolic size -> its value here.
+      consts: identity of a constant array -> its value here.
+      tokens: ordered effect -> its last token.
+    """
+
+    __slots__ = ("unit", "ip", "where", "bound", "dims", "consts", "tokens", "create")
+
+    def __init__(self, unit: Unit, ip, bound, dims, consts, tokens, where):
+        self.unit, self.ip, self.where = unit, ip, where
+        self.bound, self.dims, self.consts, self.tokens = bound, dims, consts, tokens
+        self.create = mlir.bindings().create
+
+    # -- operations ------------------------------------------------------------------------
+
+    def op(
+        self,
+        name: str,
+        inputs: Sequence[Any],
+        *outs: Aval,
+        regions: Iterable[tuple[Sequence[Aval], Callable]] = (),
+        order: Sequence[Effect] = (),
+        end: str = "stablehlo.return",
+        bound: dict | None = None,
+        **attributes: Any,
+    ) -> Any:
+        """One operation: a value if it has one result, else a list.
+
+        Each region is (types of its arguments, body): `body(emitter, arguments) -> values`.
+        """
+        if order or regions:
+            return self._with_regions(name, inputs, outs, list(regions), order, end, bound, attributes)
+        types = [type_of(t) for t in outs]
+        o = self.create(name, types, inputs, attributes or None, None, 0, self.where, self.ip)
+        return o.result if len(outs) == 1 else list(o.results)
+
+    def _with_regions(self, name, inputs, outs, regions, order, end, bound, attributes) -> Any:
+        """Tokens of `order` go through the operation: regions of loops take and return them (a
+        predicate only takes them), other regions see those outside and return theirs."""
+        loop = name == "stablehlo.while"
+        token = mlir.bindings().token
+        extra = [token] * len(order)
+        if order and loop:
+            inputs = [*inputs, *self.tokens_of(order)]
+        elif order:
+            self.tokens_of(order)
+        types = [type_of(t) for t in outs] + extra
+        o = self.create(
+            name, types, list(inputs), attributes or None, None, len(regions), self.where, self.ip
+        )
+        for i, (region, (ins, body)) in enumerate(zip(o.regions, regions, strict=True)):
+            taken = [type_of(t) for t in ins] + (extra if loop else [])
+            b = mlir.block(region, taken)
+            inner = self.inside(b, bound)
+            args = list(b.arguments)
+            if order and loop:
+                inner.tokens.update(zip(order, args[len(ins) :]))
+            result = body(inner, args[: len(ins)])
+            if order and not (loop and i == 0):
+                result = [*result, *inner.tokens_of(order)]
+            self.create(end, [], list(result), loc=self.where, ip=inner.ip)
+        results = list(o.results)
+        if order:
+            self.tokens.update(zip(order, results[len(outs) :]))
+        return results[0] if len(outs) == 1 else results[: len(outs)]
+
+    def inside(self, b, bound: dict | None = None) -> "Emitter":
+        """An emitter for a block of a region here."""
+        ip = mlir.insertion_point(b)
+        bound = self.bound if bound is None else bound
+        tokens = dict(self.tokens)
+        return Emitter(self.unit, ip, bound, self.dims, self.consts, tokens, self.where)
+
+    def tokens_of(self, order: Sequence[Effect]) -> list:
+        """The last tokens of these effects, made now if there were none."""
+        for k in order:
+            if k not in self.tokens:
+                token = mlir.bindings().token
+                made = self.create("stablehlo.create_token", [token], [], None, None, 0, self.where, self.ip)
+                self.tokens[k] = made.result
+        return [self.tokens[k] for k in order]
+
+    def constant(self, value: Any, aval: Aval) -> Any:
+        """A scalar filling the type, or a numpy array of its shape."""
+        if is_symbolic(aval.shape):
+            cell = self.constant(value, Aval((), aval.dtype))
+            return self.broadcast(cell, (), aval)
+        x = np.asarray(value)
+        if x.dtype != aval.dtype:
+            with np.errstate(all="ignore"):
+                x = x.astype(aval.dtype)
+        return self.op("stablehlo.constant", [], aval, value=mlir.dense(x, aval))
+
+    def broadcast(self, x: Any, dims: Sequence[int], aval: Aval) -> Any:
+        """`broadcast_in_dim`, of a symbolic shape if need be."""
+        at = i64s(*dims)
+        if is_symbolic(aval.shape):
+            shape = self.shape(aval.shape)
+            return self.op("stablehlo.dynamic_broadcast_in_dim", [x, shape], aval, broadcast_dimensions=at)
+        return self.op("stablehlo.broadcast_in_dim", [x], aval, broadcast_dimensions=at)
+
+    def compare(self, x: Any, y: Any, direction: str, aval: Aval) -> Any:
+        """A comparison, `EQ`, `LT`, ...; `aval` is that of the booleans."""
+        how = attr(f"#stablehlo<comparison_direction {direction}>")
+        return self.op("stablehlo.compare", [x, y], aval, comparison_direction=how)
+
+    # -- symbolic sizes --------------------------------------------------------------------
+
+    def size(self, d: Any) -> Any:
+        """A size as an i32 of the program."""
+        if d.__class__ is not Dim:
+            return self.constant(int(d), I32)
+        binary = lambda name: lambda a, b: self.op("stablehlo." + name, [a, b], I32)  # noqa: E731
+        return d.fold(
+            constant=lambda c: self.constant(c, I32),
+            variable=lambda n: self.dims[n],
+            add=binary("add"),
+            mul=binary("multiply"),
+            floordiv=self._floordiv,
+            mod=self._mod,
+            maximum=binary("maximum"),
+            minimum=binary("minimum"),
+        )
+
+    def _floordiv(self, a, b):
+        """Of sizes, whose divisors are positive; dividends may be negative."""
+        sub = self.op("stablehlo.subtract", [a, self._mod(a, b)], I32)
+        return self.op("stablehlo.divide", [sub, b], I32)
+
+    def _mod(self, a, b):
+        r = self.op("stablehlo.remainder", [a, b], I32)
+        r = self.op("stablehlo.add", [r, b], I32)
+        return self.op("stablehlo.remainder", [r, b], I32)
+
+    def shape(self, shape: Sequence[Any]) -> Any:
+        """A shape as a vector of the program."""
+        one = Aval((1,), INT32)
+        sizes = [self.op("stablehlo.reshape", [self.size(d)], one) for d in shape]
+        out = Aval((len(shape),), INT32)
+        if not sizes:
+            return self.constant(np.zeros(0, np.int32), out)
+        return self.op("stablehlo.concatenate", sizes, out, dimension=mlir.i64(0))
+
+    # -- programs --------------------------------------------------------------------------
+
+    def program(self, p: Program, args: Sequence[Any]) -> list:
+        """The equations of `p`, here."""
+        env: dict[Any, Any] = dict(zip(p.inputs, args, strict=True))
+        for v, x in p.consts:
+            env[v] = self.consts[id(x)]
+        constants: dict[Any, Any] = {}
+
+        def read(a: Any) -> Any:
+            if a.__class__ is Var:
+                return env[a]
+            key = repr(a.value), a.aval
+            if key not in constants:
+                constants[key] = self.constant(a.value, a.aval)
+            return constants[key]
+
+        find, locations = lower_rules.find, self.unit.locations
+        for e in live_equations(p.eqns, p.outputs):
+            prim = e.prim
+            if locations:
+                self.where = mlir.location(e.where)
+            rule = find(prim) if prim.ambient is None else self.binder(e)
+            xs = [env[a] if a.__class__ is Var else read(a) for a in e.inputs]
+            if rule is None:
+                out = self.said_otherwise(e, xs)
+            else:
+                ins, outs = [a.aval for a in e.inputs], [o.aval for o in e.outputs]
+                out = rule(self, xs, ins, outs, **e.params)
+            if prim.many:
+                env.update(zip(e.outputs, out, strict=True))
+            else:
+                env[e.outputs[0]] = out
+        return [read(a) for a in p.outputs]
+
+    def said_otherwise(self, e: Any, xs: Sequence[Any]) -> Any:
+        """An operation without lowering: a call of what its `expand` rule says."""
+        say = expand_rules.find(e.prim)
+        if say is None:
+            raise lower_rules.missing(e.prim, e.where)
+        avals = tuple([a.aval for a in e.inputs])
+        key = "expand", e.prim, avals, tuple(e.params.items())
+        q = e.prim.compiled.get(key)
+        if q is None:
+            name = e.prim.name.rpartition(".")[2]
+            q = staged(lambda *vs: as_list(say(*vs, **e.params)), avals, name, prune=True)
+            if e.prim.higher is None:  # programs among the parameters must not live for ever
+                e.prim.compiled[key] = q
+        inline = self.program(q, xs) if len(q.eqns) < 8 else self.call(q, xs)
+        return inline if e.prim.many else inline[0]
+
+    def binder(self, e: Any) -> Callable:
+        """Whoever bound the axes gives meaning to what is ambient to them."""
+        names = e.prim.ambient(e.params)
+        for n in names:
+            if n not in self.bound:
+                raise unbound(n)
+        by = {self.bound[n] for n in names}
+        if len(by) != 1:
+            raise WeftError(
+                f"{e.prim} speaks of axes {sorted(map(str, names))}, bound by different meshes",
+                where=e.where,
+                fix="apply it once for each of them",
+            )
+        return by.pop().lowering(e.prim)
+
+    def call(self, p: Program, args: Sequence[Any]) -> list:
+        """A call of the function of `p`."""
+        key = p, frozenset((n, self.bound.get(n)) for n in p.axes)
+        name = self.unit.functions.get(key)
+        if name is None:
+            name = self.unit.functions[key] = self.function(p, self.unit.unique(p.name))
+        order = ordered([p])
+        token = mlir.bindings().token
+        types = [token] * len(order) + [type_of(t) for t in p.out_avals]
+        front = [*self.dims.values(), *(self.consts[k] for k in p.constants)]
+        operands = [*front, *self.tokens_of(order), *args]
+        callee = {"callee": mlir.symbol(name)}
+        r = self.create("func.call", types, operands, callee, None, 0, self.where, self.ip)
+        results = list(r.results)
+        self.tokens.update(zip(order, results))
+        return results[len(order) :]
+
+    def function(self, p: Program, name: str) -> str:
+        """A private function: sizes, constants, tokens, arguments -> tokens, results."""
+        order, token = ordered([p]), mlir.bindings().token
+        sizes, consts = list(self.dims), p.constants
+        ins = [type_of(I32)] * len(sizes) + [type_of(x.aval) for x in consts.values()]
+        tokens = [token] * len(order)
+        ins += tokens + [type_of(a) for a in p.in_avals]
+        outs = tokens + [type_of(a) for a in p.out_avals]
+        b, _ = mlir.function(self.unit.module, name, ins, outs, public=False)
+        args = iter(list(b.arguments))
+        dims = {n: next(args) for n in sizes}
+        here = {k: next(args) for k in consts}
+        inner_tokens = {k: next(args) for k in order}
+        ip, unknown = mlir.insertion_point(b), mlir.bindings().unknown
+        inner = Emitter(self.unit, ip, self.bound, dims, here, inner_tokens, unknown)
+        results = inner.program(p, list(args))
+        results = [*inner.tokens_of(order), *results]
+        self.create("func.return", [], results, None, None, 0, unknown, ip)
+        return name
+
+    # -- host ------------------------------------------------------------------------------
+
+    def python(
+        self,
+        f: Callable,
+        inputs: Sequence[Any],
+        ins: Sequence[Aval],
+        outs: Sequence[Aval],
+        effect: Effect | None = None,
+    ) -> list:
+        """Call the Python function `f` of numpy arrays, on the host."""
+        in_order = effect is not None and effect.ordered
+        order = [effect] if in_order else []
+        index = len(self.unit.callbacks)
+        self.unit.callbacks.append((lambda token, *xs: (token, *f(*xs))) if in_order else f)
+        layout = lambda n: mlir.indices(*reversed(range(n)))  # noqa: E731
+        layouts = lambda avals: mlir.array_of(  # noqa: E731
+            [layout(0)] * len(order) + [layout(a.ndim) for a in avals]
+        )
+        token = mlir.bindings().token
+        attributes = {
+            "call_target_name": mlir.string("xla_ffi_python_cpu_callback"),
+            "api_version": attr("4 : i32"),
+            "has_side_effect": mlir.boolean(effect is not None),
+            "backend_config": attr(f"{{index = {index} : ui64}}"),
+            "operand_layouts": layouts(ins),
+            "result_layouts": layouts(outs),
+        }
+        types = [token] * len(order) + [type_of(t) for t in outs]
+        operands = [*self.tokens_of(order), *inputs]
+        o = self.create(
+            "stablehlo.custom_call", types, operands, attributes, None, 0, self.where, self.ip
+        )
+        results = list(o.results)
+        if order:
+            self.tokens[order[0]] = results[0]
+        return results[len(order) :]
+
+
+# ---- modules -------------------------------------------------------------------------------
+
+
+class Module:
+    """A lowered program: `code` (bytecode), `constants` that `main` takes first, `callbacks`,
+    and the `place` where it must run."""
+
+    __slots__ = ("code", "constants", "callbacks", "place")
+
+    def __init__(self, code: bytes, unit: Unit):
+        self.code, self.callbacks, self.place = code, unit.callbacks, unit.place
+        self.constants = [] if unit.embed else list(unit.constants.values())
+
+
+def module_of(
+    p: Program,
+    donated: Sequence[int] = (),
+    keys: Sequence[Any] = (),
+    platforms: tuple[str, ...] = ("cpu",),
+    locations: bool = False,
+    embed: bool = False,
+) -> Module:
+    """The module whose `main` is `p`, on operands with these dispatch keys.
+
+    `donated` are numbers of inputs whose memory results may take; `embed` writes constant arrays
+    into the module, which then stands alone.
+    """
+    for name in p.axes:
+        raise unbound(name)
+    with door.lock, collector_paused():
+        unit = Unit(platforms, locations, embed)
+        keys = list(keys) or list(p.in_avals)
+        for k in (*keys, *(x.key for x in p.constants.values())):
+            if k.placement is not None:
+                unit.run_at(k.placement.place)
+        _main(unit, p, donated, keys)
+        return Module(mlir.bytecode(unit.module), unit)
+
+
+def _main(unit: Unit, p: Program, donated: Sequence[int], keys: Sequence[Any]) -> None:
+    unit.constants = p.constants
+    passed = [] if unit.embed else list(unit.constants.values())
+    ins = [type_of(x.aval) for x in passed] + [type_of(a) for a in p.in_avals]
+    outs = [type_of(a) for a in p.out_avals]
+    b, f = mlir.function(unit.module, "main", ins, outs, public=True)
+    args = list(b.arguments)
+    unknown = mlir.bindings().unknown
+    e = Emitter(unit, mlir.insertion_point(b), {}, {}, {}, {}, unknown)
+    if unit.embed:
+        e.consts = {k: e.constant(x.numpy(), x.aval) for k, x in unit.constants.items()}
+    else:
+        e.consts = dict(zip(unit.constants, args))
+    args = args[len(passed) :]
+    e.dims = _sizes(e, p, args)
+    results = e.program(p, args)
+    e.create("func.return", [], results, None, None, 0, unknown, e.ip)
+    attributes = [_argument(unit, x.key, False) for x in passed]
+    attributes += [_argument(unit, k, i in donated) for i, k in enumerate(keys)]
+    mlir.annotate(f, attributes)
+
+
+def _sizes(e: Emitter, p: Program, args: Sequence[Any]) -> dict[str, Any]:
+    """Each symbolic size, read from the first axis that is it and nothing else."""
+    dims: dict[str, Any] = {}
+    asked: set[str] = set()
+    for x, a in zip(args, p.in_avals, strict=True):
+        for i, d in enumerate(a.shape):
+            if d.__class__ is not Dim:
+                continue
+            asked |= d.variables
+            name = next(iter(d.variables))
+            if name not in dims and str(d) == name:
+                dims[name] = e.op("stablehlo.get_dimension_size", [x], I32, dimension=mlir.i64(i))
+    for name in sorted(asked - dims.keys()):
+        raise WeftError(
+            f"the size {name} is not the size of any axis of an argument by itself",
+            fix=f"pass an array one of whose axes has the size {name}",
+        )
+    return {n: dims[n] for n in sorted(dims)}
+
+
+def _argument(unit: Unit, key: Any, donated: bool) -> dict:
+    """What an argument of `main` carries; only now is it known where the module runs."""
+    placement = key.placement
+    if placement is None and unit.place is not None:
+        placement = unit.place.everywhere()
+    attributes = {"jax.buffer_donor": mlir.boolean(True)} if donated else {}
+    if placement is not None:
+        attributes.update(placement.attributes(unit, key.aval.ndim))
+    return attributes
+
+
+def simple(name: str, **texts: str) -> Callable:
+    """A rule: the operation of that name, operand for operand."""
+    full = name if "." in name else "stablehlo." + name
+
+    def rule(e: Emitter, xs, ins, outs):
+        attributes = {k: attr(v) for k, v in texts.items()} if texts else None
+        types = [type_of(outs[0])]
+        return e.create(full, types, xs, attributes, None, 0, e.where, e.ip).result
+
+    return rule

@@ -1,0 +1,12 @@
+"""Gives a second forward-mode rule for `core.sin`.
+
+Invariant: the rule is wrong, so that a test can tell whether it was ever used.
+"""
+
+from weft.ops.elementwise import sin
+from weft_autodiff import jvp_rules
+
+
+@jvp_rules.rule(sin)
+def _(xs, ts, **params):
+    return xs[0], xs[0]

@@ -1,0 +1,191 @@
+"""What a bad plugin can do: be reported when it is used, and nothing else.
+
+Invariant: every test has two halves: what the hostile distribution offers fails with its name,
+version and what mends it; what others offer works as if it were not there.
+"""
+
+import math
+import re
+
+import pytest
+
+ALL = "broken duplicate newer rival"
+
+WORKS = """
+    print(float(wf.jit(wf.numpy.cos)(0.0)))
+    print(float(wf.jvp(wf.numpy.cos, (0.5,), (1.0,))[1]))
+    print(wf.vmap(wf.numpy.cos)(wf.numpy.zeros(3)).shape)
+"""
+
+
+def assert_works(printed: str) -> None:
+    """What `WORKS` prints is right."""
+    value, slope, shape = printed.splitlines()[-3:]
+    assert float(value) == 1.0
+    assert math.isclose(float(slope), -math.sin(0.5), rel_tol=1e-6)
+    assert shape == "(3,)"
+
+
+@pytest.mark.parametrize("names", ["broken", "newer", "rival", "duplicate", ALL])
+def test_nothing_else_breaks(beside, names):
+    assert_works(beside(names, WORKS))
+
+
+@pytest.mark.parametrize("names", ["broken", "newer", "rival", ALL])
+def test_importing_weft_imports_no_plugin(beside, names):
+    loaded = beside(names, "print([m for m in sys.modules if m.startswith('hostile')])")
+    assert loaded.strip() == "[]"
+
+
+def test_broken_name_is_reported_when_used(beside):
+    text = beside("broken", "print(caught(lambda: wf.broken))")
+    assert text.startswith("PluginError")
+    assert "hostile-broken 1.2.3" in text
+    assert "RuntimeError: the broken plugin was imported" in text
+    assert "pip install --upgrade hostile-broken" in text
+
+
+def test_broken_name_is_reported_every_time(beside):
+    code = "print(caught(lambda: wf.broken) == caught(lambda: wf.broken))"
+    assert beside("broken", code).strip() == "True"
+
+
+UNKNOWN = """
+    from weft_autodiff import jvp_rules
+
+    class Unknown:
+        name, namespace, traits = "core.never_heard_of", "core", ()
+
+    unknown = Unknown()
+"""
+
+
+def test_broken_rules_are_reported_where_a_rule_is_missing(beside):
+    text = beside("broken", UNKNOWN + "    print(caught(lambda: jvp_rules[unknown]))")
+    assert text.startswith("PluginError")
+    assert "hostile-broken 1.2.3" in text
+    assert "pip install --upgrade hostile-broken" in text
+
+
+def test_missing_rule_is_no_plugin_error_without_the_broken_one(beside):
+    text = beside("rival", UNKNOWN + "    print(caught(lambda: jvp_rules[unknown]))")
+    assert text.startswith("MissingRule")
+
+
+def test_broken_plugin_can_be_left_out(beside):
+    code = UNKNOWN + "    print(caught(lambda: jvp_rules[unknown]))"
+    assert beside("broken", code, WEFT_PLUGINS="autodiff").startswith("MissingRule")
+
+
+DUPLICATED = "print(caught(lambda: wf.jvp(wf.numpy.sin, (0.5,), (1.0,))))"
+
+
+def test_duplicate_rule_is_reported_where_it_is_used(beside):
+    text = beside("duplicate", DUPLICATED)
+    assert re.search("DuplicateRule|PluginError", text)
+    assert "two 'jvp' rules for core.sin" in text.replace("Primitive ", "")
+    assert "hostile-duplicate" in text.replace("_", "-")
+    assert "weft-autodiff" in text.replace("_", "-")
+    assert "override=True" in text
+
+
+MINE, THEIRS = "hostile_duplicate", "weft_autodiff.rules"
+
+
+@pytest.mark.parametrize("imports", [[MINE], [THEIRS], [MINE, THEIRS], [THEIRS, MINE]])
+def test_duplicate_rule_is_reported_in_any_order_of_imports(beside, imports):
+    code = f"""
+        import importlib
+
+        for name in {imports}:
+            try:
+                importlib.import_module(name)
+            except wf.errors.DuplicateRule:
+                pass
+        {DUPLICATED}
+        print(float(wf.jvp(wf.numpy.cos, (0.5,), (1.0,))[1]))
+    """
+    text, slope = beside("duplicate", code).strip().rsplit("\n", 1)
+    assert "two 'jvp' rules for core.sin" in text.replace("Primitive ", "")
+    assert math.isclose(float(slope), -math.sin(0.5), rel_tol=1e-6)
+
+
+def test_duplicate_rule_is_gone_with_its_plugin(beside):
+    code = "print(float(wf.jvp(wf.numpy.sin, (0.5,), (1.0,))[1]))"
+    slope = beside("duplicate", code, WEFT_PLUGINS="autodiff")
+    assert math.isclose(float(slope), math.cos(0.5), rel_tol=1e-6)
+
+
+def test_too_new_plugin_is_refused_before_it_is_imported(beside):
+    code = "print(caught(lambda: wf.from_the_future), 'hostile_newer' in sys.modules)"
+    text = beside("newer", code)
+    assert text.startswith("PluginError")
+    assert text.strip().endswith("False")
+    assert "hostile-newer 2.0.0" in text
+    assert "weft-core>=99" in text
+    assert "pip install --upgrade hostile-newer weft-core" in text
+
+
+def test_rules_of_a_too_new_plugin_are_refused(beside):
+    code = UNKNOWN + """
+    print(caught(lambda: jvp_rules[unknown]), 'hostile_newer' in sys.modules)
+"""
+    text = beside("newer", code)
+    assert text.startswith("PluginError")
+    assert "weft-core>=99" in text
+    assert text.strip().endswith("False")
+
+
+def test_name_declared_twice_is_refused_naming_both(beside):
+    text = beside("rival", "print(caught(lambda: wf.grad))")
+    assert text.startswith("PluginError")
+    assert "hostile-rival 0.0.1" in text
+    assert "weft-autodiff" in text
+    assert "uninstall" in text
+    assert "WEFT_PLUGINS" in text
+
+
+@pytest.mark.parametrize("admitted, slope", [("autodiff", "1.0"), ("hostile-rival", "rival")])
+def test_name_declared_twice_is_settled_by_the_setting(beside, admitted, slope):
+    code = "g = wf.grad(wf.numpy.sin)\nprint(g if isinstance(g, str) else float(g(0.0)))"
+    assert beside("rival", code, WEFT_PLUGINS=admitted).strip() == slope
+
+
+def test_all_at_once_are_reported_apart(beside):
+    code = """
+        print(caught(lambda: wf.broken))
+        print(caught(lambda: wf.from_the_future))
+        print(caught(lambda: wf.grad))
+        print(sorted({'broken', 'from_the_future', 'grad', 'jvp', 'vmap'} - {*dir(wf)}))
+    """
+    text = beside(ALL, code)
+    for mine in ("hostile-broken 1.2.3", "hostile-newer 2.0.0", "hostile-rival 0.0.1"):
+        assert mine in text
+    assert text.strip().endswith("[]")
+
+
+def test_plugins_can_be_switched_off(beside):
+    code = "print(caught(lambda: wf.broken), caught(lambda: wf.vmap))"
+    text = beside(ALL, code, WEFT_PLUGINS="off")
+    assert text.count("MissingPlugin") == 2
+    assert "hostile-broken" not in text
+
+
+def test_threads_that_load_rules_at_once_agree(beside):
+    code = """
+        import threading
+
+        answers, gate = [], threading.Barrier(8)
+
+        def ask():
+            gate.wait()
+            answers.append(float(wf.jvp(wf.numpy.cos, (0.5,), (1.0,))[1]))
+
+        threads = [threading.Thread(target=ask) for _ in range(8)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        print(len(answers), len({*answers}))
+    """
+    assert beside("broken newer", code).split() == ["8", "1"]

@@ -1,0 +1,278 @@
+"""The rules of the design, as tests over the sources.
+
+Invariant: these tests read files and never import what they judge, so that a module that can not
+be imported is judged too.
+"""
+
+import ast
+import re
+import sys
+from fnmatch import fnmatchcase
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+LAYERS = (
+    ("weft.door",),
+    ("weft.source",),
+    ("weft.errors",),
+    ("weft.events",),
+    ("weft.dims", "weft.dims.*"),
+    ("weft.types",),
+    ("weft.config",),
+    ("weft.buffers",),
+    ("weft.tree",),
+    ("weft.traits",),
+    ("weft.plugins",),
+    ("weft.rules",),
+    ("weft.wiring",),
+    ("weft.interpreter",),
+    ("weft.values",),
+    ("weft.ir",),
+    ("weft.text",),
+    ("weft.check",),
+    ("weft.primitive",),
+    ("weft.staging",),
+    ("weft.rewiring",),
+    ("weft.carrier",),
+    ("weft.simplify",),
+    ("weft.xla", "weft.xla.*"),
+    ("weft.array", "weft.operators"),
+    ("weft.ops", "weft.ops.*"),
+    ("weft.calls",),
+    ("weft.control",),
+    ("weft.lax", "weft.lax.*"),
+    ("weft.numpy", "weft.numpy.*"),
+    ("weft.random", "weft.random.*"),
+    ("weft.nn", "weft.nn.*"),
+    ("weft.ext", "weft.ext.*"),
+    ("weft.testing", "weft.testing.*"),
+    ("weft",),
+    ("weft.__main__",),
+)
+"""The core from the ground up: a module imports what is above it in this list, and in its own
+entry only what lies in the same folder. Every module is in exactly one entry."""
+
+SIBLINGS = ("weft_autodiff", "weft_batching", "weft_sharding", "weft_export")
+GLUE = {"weft_sharding.autodiff": "weft_autodiff", "weft_sharding.batching": "weft_batching"}
+"""Modules that join two siblings, with the sibling whose tables load them."""
+
+SEAM = {"weft.plugins"}
+"""Where own modules may be imported inside a function: the one place that loads plugins."""
+
+DYNAMIC = {"weft.plugins", "weft"}
+"""Where a module may be imported by a name made at run time: the seam, and lazy public names."""
+
+HINT_TABLES = {"DISTRIBUTION_OF", "TABLES"}
+"""Tables of `weft.plugins` that may name what plugins offer: they are install hints only."""
+
+PLUGIN_WORDS = re.compile(r"\b(jvp|vjp|grad|vmap|batch|cotangent|tangent|mesh)(s|es)?\b", re.I)
+TRIGONOMETRY = re.compile(r"\ba?tanh?\b")
+"""A line that names one of these functions may say `tangent`."""
+
+
+# Reading the sources
+
+
+@cache
+def modules() -> dict[str, Path]:
+    """Every module of our packages, by its full name."""
+    found = {}
+    for path in sorted(ROOT.glob("packages/*/src/**/*.py")):
+        source = next(p for p in path.parents if p.name == "src")
+        name = ".".join(path.relative_to(source).with_suffix("").parts)
+        found[name.removesuffix(".__init__")] = path
+    return found
+
+
+@cache
+def text(name: str) -> str:
+    """The source of a module."""
+    return modules()[name].read_text(encoding="utf-8")
+
+
+@cache
+def tree(name: str) -> ast.Module:
+    """The syntax of a module."""
+    return ast.parse(text(name))
+
+
+def core() -> list[str]:
+    """The modules of the core."""
+    return [name for name in modules() if name.partition(".")[0] == "weft"]
+
+
+def imported(node: ast.Import | ast.ImportFrom, name: str) -> list[str]:
+    """The full names that one import statement of a module asks for."""
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    parts = name.split(".") if modules()[name].name == "__init__.py" else name.split(".")[:-1]
+    base = parts[: len(parts) - node.level + 1] if node.level else []
+    full = ".".join([*base, *([node.module] if node.module else [])])
+    inner = [f"{full}.{alias.name}" for alias in node.names]
+    return [target if target in modules() else full for target in inner]
+
+
+def statements(scope: ast.AST) -> list[ast.Import | ast.ImportFrom]:
+    """The import statements in a piece of syntax."""
+    return [n for n in ast.walk(scope) if isinstance(n, ast.Import | ast.ImportFrom)]
+
+
+@cache
+def edges(name: str) -> frozenset[str]:
+    """All that a module imports, ours or not."""
+    return frozenset(t for node in statements(tree(name)) for t in imported(node, name))
+
+
+def inside_functions(name: str) -> list[ast.AST]:
+    """The nodes of a module that run when a function is called, not when it is imported."""
+    functions = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+    scopes = [n for n in ast.walk(tree(name)) if isinstance(n, functions)]
+    return [n for scope in scopes for n in ast.walk(scope)]
+
+
+def layers_of(name: str) -> list[int]:
+    """The entries of the list that a module belongs to."""
+    return [i for i, entry in enumerate(LAYERS) if any(fnmatchcase(name, p) for p in entry)]
+
+
+def top(name: str) -> str:
+    """The package at the top of a name."""
+    return name.partition(".")[0]
+
+
+# The rules
+
+
+def test_there_are_sources_to_judge():
+    assert modules()
+
+
+@pytest.mark.parametrize("name", sorted(core()))
+def test_each_core_module_has_one_layer(name):
+    assert len(layers_of(name)) == 1, f"{name} stands in {len(layers_of(name))} entries of LAYERS"
+
+
+@pytest.mark.parametrize("name", sorted(core()))
+def test_core_imports_downwards(name):
+    (mine,) = layers_of(name)
+    for target in sorted(edges(name) & set(core()) - {name}):
+        (other,) = layers_of(target)
+        same_folder = name.split(".")[:2] == target.split(".")[:2]
+        assert other < mine or (other == mine and same_folder), (
+            f"{name} (layer {mine}) imports {target} (layer {other})"
+        )
+
+
+@pytest.mark.feature("C22")
+def test_no_import_cycles():
+    done: set[str] = set()
+
+    def visit(name: str, path: tuple[str, ...]) -> None:
+        if name in done:
+            return
+        assert name not in path, " -> ".join([*path[path.index(name) :], name])
+        for target in sorted(edges(name) & modules().keys() - {name}):
+            visit(target, (*path, name))
+        done.add(name)
+
+    for name in modules():
+        visit(name, ())
+
+
+@pytest.mark.feature("C22")
+def test_meshes_know_nothing_of_types():
+    start = "weft_sharding.mesh"
+    if start not in modules():
+        pytest.skip(f"there is no {start}")
+    reached, ahead = set(), [start]
+    while ahead:
+        name = ahead.pop()
+        if name not in reached:
+            reached.add(name)
+            ahead += edges(name) & modules().keys()
+    assert not reached & {"weft.types", "weft.ir", "weft.interpreter", "weft"}
+
+
+def test_one_door_to_jaxlib():
+    assert [n for n in modules() if any(top(t) == "jaxlib" for t in edges(n))] == ["weft.door"]
+
+
+def test_jax_is_never_imported():
+    assert not [n for n in modules() if any(top(t) == "jax" for t in edges(n))]
+
+
+@pytest.mark.parametrize("name", sorted(modules()))
+def test_no_hidden_imports(name):
+    ours = {"weft", *SIBLINGS}
+    nodes = inside_functions(name)
+    hidden = [n for n in nodes if isinstance(n, ast.Import | ast.ImportFrom)]
+    if name not in SEAM:
+        own = [n.lineno for n in hidden if any(top(t) in ours for t in imported(n, name))]
+        assert not own, f"{name} imports modules of ours inside functions, at lines {own}"
+    if name not in DYNAMIC:
+        assert not [n.lineno for n in nodes if imports_by_name(n) not in (None, "jaxlib")]
+
+
+def imports_by_name(node: ast.AST) -> str | None:
+    """The package that `import_module(...)` asks for ("?" if only known at run time)."""
+    called = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
+    if called.rpartition(".")[2] not in ("import_module", "__import__"):
+        return None
+    literal = node.args and isinstance(node.args[0], ast.Constant)
+    return top(node.args[0].value) if literal else "?"
+
+
+def without_hint_tables(name: str) -> str:
+    """The source of a module, with the install hints left out."""
+    lines = text(name).splitlines()
+    for node in tree(name).body if name == "weft.plugins" else ():
+        targets = node.targets if isinstance(node, ast.Assign) else []
+        if any(isinstance(t, ast.Name) and t.id in HINT_TABLES for t in targets):
+            lines[node.lineno - 1 : node.end_lineno] = [""] * (node.end_lineno - node.lineno + 1)
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize("name", sorted(core()))
+def test_core_does_not_know_its_plugins(name):
+    lines = enumerate(without_hint_tables(name).splitlines(), 1)
+    judged = [(number, line) for number, line in lines if not TRIGONOMETRY.search(line)]
+    found = [f"{number}: {line.strip()}" for number, line in judged if PLUGIN_WORDS.search(line)]
+    assert not found, f"{name} speaks of plugins:\n" + "\n".join(found)
+    assert not [t for t in edges(name) if top(t) in SIBLINGS]
+
+
+@pytest.mark.parametrize("name", sorted(n for n in modules() if top(n) in SIBLINGS))
+def test_siblings_do_not_import_each_other(name):
+    strangers = {*SIBLINGS} - {top(name), GLUE.get(name)}
+    assert not [t for t in edges(name) if top(t) in strangers]
+
+
+def test_glue_is_loaded_by_tables_only():
+    assert {n: sorted(edges(n) & GLUE.keys()) for n in modules() if edges(n) & GLUE.keys()} == {}
+
+
+@pytest.mark.parametrize("name", sorted(modules()))
+def test_each_module_states_its_invariant(name):
+    assert "Invariant" in (ast.get_docstring(tree(name)) or "")
+
+
+@pytest.mark.parametrize("name", sorted(modules()))
+def test_no_module_is_named_like_a_function_of_its_own(name):
+    short = name.rpartition(".")[2]
+    functions = (ast.FunctionDef, ast.AsyncFunctionDef)
+    assert short not in [n.name for n in tree(name).body if isinstance(n, functions)]
+    assert short not in ("utils", "common", "misc", "helpers", "internal")
+
+
+@pytest.mark.parametrize("name", sorted(modules()))
+def test_only_what_is_declared_is_imported(name):
+    """Third-party imports are those that the packages' metadata promises."""
+    allowed = {"weft", *SIBLINGS, "numpy", "jaxlib", "ml_dtypes", "typing_extensions"}
+    foreign = {top(t) for t in edges(name)} - sys.stdlib_module_names - allowed
+    optional = {"tensorflow"} if top(name) == "weft_export" else set()
+    optional |= {"pytest"} if name.startswith("weft.testing") else set()
+    assert foreign <= optional

@@ -1,0 +1,107 @@
+"""What the packages say of themselves: versions, requirements, entry points, licences.
+
+Invariant: each fact about a package stands in its own pyproject.toml; where it is repeated, a
+test here compares the two.
+"""
+
+import ast
+import importlib
+import tomllib
+from functools import cache
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+
+from weft import plugins
+
+ROOT = Path(__file__).parents[1]
+PLUGINS = ("autodiff", "batching", "sharding", "export")
+PACKAGES = ("core", *PLUGINS)
+
+
+@cache
+def project(package: str) -> dict:
+    """The `project` table of a package, or of the meta-distribution for an empty name."""
+    folder = ROOT / "packages" / package if package else ROOT
+    return tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+def points(package: str) -> list[tuple[str, str, str]]:
+    """The entry points of a package: (group, name, value)."""
+    groups = project(package)["entry-points"]
+    return [(group, name, value) for group, rows in groups.items() for name, value in rows.items()]
+
+
+EVERY_POINT = [(package, *point) for package in PACKAGES for point in points(package)]
+
+
+def test_every_package_folder_is_known():
+    found = {p.parent.name for p in ROOT.glob("packages/*/pyproject.toml")}
+    assert found == {*PACKAGES}
+
+
+def test_plugins_require_the_core_only_and_by_a_range():
+    for plugin in PLUGINS:
+        assert project(plugin)["dependencies"] == ["weft-core>=0.1,<1"]
+
+
+def test_no_requirement_is_pinned():
+    for package in ("", *PACKAGES):
+        extras = project(package).get("optional-dependencies", {})
+        rows = [*project(package)["dependencies"], *(r for rows in extras.values() for r in rows)]
+        assert not [row for row in rows if "==" in row]
+
+
+def test_the_meta_distribution_offers_every_plugin():
+    extras = project("")["optional-dependencies"]
+    assert extras["all"] == [row for plugin in PLUGINS for row in extras[plugin]]
+    assert [row.partition(">")[0] for row in extras["all"]] == [f"weft-{p}" for p in PLUGINS]
+
+
+def test_all_ask_for_the_same_pythons():
+    assert len({project(package)["requires-python"] for package in ("", *PACKAGES)}) == 1
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_the_changelog_tells_of_the_version(package):
+    text = (ROOT / "packages" / package / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert f"## [{project(package)['version']}]" in text
+
+
+def test_every_distribution_carries_the_licence():
+    texts = {(ROOT / "packages" / p / "LICENSE").read_text(encoding="utf-8") for p in PACKAGES}
+    assert texts == {(ROOT / "LICENSE").read_text(encoding="utf-8")}
+
+
+@pytest.mark.parametrize("package, group, name, value", EVERY_POINT)
+def test_every_entry_point_leads_somewhere(package, group, name, value):
+    module, _, attribute = value.partition(":")
+    found = importlib.import_module(module)
+    assert not attribute or getattr(found, attribute) is not None
+
+
+@pytest.mark.parametrize("one, other", [*combinations(PLUGINS, 2)])
+def test_no_public_name_is_declared_twice(one, other):
+    offered = [{n for group, n, _ in points(p) if group == "weft.api"} for p in (one, other)]
+    assert not offered[0] & offered[1]
+
+
+def test_the_install_hints_are_what_the_packages_offer():
+    rows = [row for row in EVERY_POINT if row[1] == "weft.api"]
+    assert {name: f"weft-{package}" for package, _, name, _ in rows} == plugins.HINTS
+    rows = [row for row in EVERY_POINT if row[1] == "weft.tables" and row[0] != "core"]
+    assert {name: f"weft-{package}" for package, _, name, _ in rows} == plugins.TABLES
+
+
+def test_every_rule_module_is_declared_for_a_known_table():
+    tables = {"lower", "eager", "expand", *plugins.TABLES}
+    groups = {group for _, group, _, _ in EVERY_POINT if group.startswith("weft.rules.")}
+    assert {group.removeprefix("weft.rules.") for group in groups} <= tables
+
+
+@pytest.mark.parametrize("plugin", PLUGINS)
+def test_sources_are_where_the_wheel_looks(plugin):
+    source = ROOT / "packages" / plugin / "src" / f"weft_{plugin}"
+    assert ast.parse((source / "__init__.py").read_text(encoding="utf-8"))
+    assert (source / "py.typed").exists()
