@@ -284,14 +284,16 @@ def _closed_over(ts: Sequence[Any], consts: int) -> None:
 
 
 @jvp_rules.rule(custom_jvp_call)
-def _(xs, ts, *, program, rule, consts):
+def _(jvp, args, params):
+    program, rule, consts = params["program"], params["rule"], params["consts"]
+    xs, ts = jvp.halves(args)
     _closed_over(ts, consts)
     given = list(zip(ts[consts:], xs[consts:], strict=True))
     tangents = [instantiate(t, x) for t, x in given if x.aval.inexact]
     results = run(rule, [*xs, *tangents])
     m = _count(program, rule, results)
     outs, dots = results[:m], iter(results[m:])
-    return outs, [next(dots) if o.aval.inexact else ZERO for o in outs]
+    return jvp.duals(outs, [next(dots) if o.aval.inexact else ZERO for o in outs])
 
 
 def _count(program: Any, rule: Any, results: list) -> int:
@@ -307,14 +309,16 @@ def _count(program: Any, rule: Any, results: list) -> int:
 
 
 @jvp_rules.rule(custom_vjp_call)
-def _(xs, ts, *, program, fwd, bwd, consts):
+def _(jvp, args, params):
+    fwd, bwd, consts = params["fwd"], params["bwd"], params["consts"]
+    xs, ts = jvp.halves(args)
     _closed_over(ts, consts)
     captured = xs[:consts]
     if isinstance(fwd, Deferred):
         outs, residuals, bwd = fwd.f(*xs)
     else:
         results = evaluate(fwd.get(), xs)
-        m = len(program.outputs)
+        m = len(params["program"].outputs)
         outs, residuals = results[:m], [*captured, *results[m:]]
     given = zip(ts[consts:], xs[consts:], strict=True)
     tangents = [instantiate(t, x) for t, x in given if x.aval.inexact]
@@ -328,16 +332,18 @@ def _(xs, ts, *, program, fwd, bwd, consts):
             outs=tuple([o.aval.strong() for o in outs if o.aval.inexact]),
         )
     )
-    return outs, [next(dots) if o.aval.inexact else ZERO for o in outs]
+    return jvp.duals(outs, [next(dots) if o.aval.inexact else ZERO for o in outs])
 
 
 @jvp_rules.rule(custom_lin)
-def _(xs, ts, *, residuals, **params):
+def _(jvp, args, params):
+    residuals = params["residuals"]
+    xs, ts = jvp.halves(args)
     if any(t is not ZERO for t in ts[:residuals]):
         raise _reverse_only()
-    outs = custom_lin.bind(*xs, residuals=residuals, **params)
+    outs = custom_lin.bind(*xs, **params)
     moved = [instantiate(t, x) for t, x in zip(ts[residuals:], xs[residuals:])]
-    return outs, custom_lin.bind(*xs[:residuals], *moved, residuals=residuals, **params)
+    return jvp.duals(outs, custom_lin.bind(*xs[:residuals], *moved, **params))
 
 
 @transpose_rules.rule(custom_lin)

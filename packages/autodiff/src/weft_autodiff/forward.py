@@ -21,7 +21,7 @@ __all__ = ["DUAL", "JVP", "ZERO", "Zero", "instantiate", "jvp_rules"]
 jvp_rules = RuleTable(
     "jvp",
     doc="rule(primals, tangents, **params) -> (out, tangent), lists if the primitive has many; a "
-    "tangent may be ZERO.",
+    "tangent may be ZERO.  Of an operation with programs: rule(jvp, args, params) -> duals.",
 )
 DUAL = "dual"
 
@@ -72,7 +72,8 @@ class JVP(Carrier):
         d.where = x.where if x.__class__ is Var else here()
         return d
 
-    def run(self, prim: Any, rule: Any, args: Any, params: dict) -> Any:
+    def halves(self, args: Any) -> tuple[list, list]:
+        """(values, tangents) of operands; ZERO for plain ones."""
         xs = []
         ts = []
         for a in args:
@@ -83,10 +84,16 @@ class JVP(Carrier):
             else:
                 xs.append(a)
                 ts.append(ZERO)
+        return xs, ts
+
+    def duals(self, outs: Any, dots: Any) -> list:
+        """Results with their tangents."""
+        return [self.dual(o, d) for o, d in zip(outs, dots, strict=True)]
+
+    def run(self, prim: Any, rule: Any, args: Any, params: dict) -> Any:
+        xs, ts = self.halves(args)
         out, dot = rule(xs, ts, **params)
-        if prim.many:
-            return [self.dual(o, d) for o, d in zip(out, dot, strict=True)]
-        return self.dual(out, dot)
+        return self.duals(out, dot) if prim.many else self.dual(out, dot)
 
     def concrete(self, x: Tracer) -> Any:
         """Branching on a dual is branching on its value."""

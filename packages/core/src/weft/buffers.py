@@ -87,17 +87,16 @@ def boxes(layout, shape) -> list[tuple[slice, ...]]:
     return out
 
 
-_default: dict[str, Any] = {}
+@cache
+def default_place() -> tuple[Any, list]:
+    """(layout, devices) of arrays in the default place."""
+    return _layout(None, "{replicated}"), [devices()[0]]
 
 
 def put(x: np.ndarray, key: Aval | Placed):
     """A device buffer with a copy of `x`, where the dispatch key says."""
     if key.placement is None:
-        try:
-            layout, device = _default["layout"], _default["device"]
-        except KeyError:
-            layout = _default["layout"] = layout_of(key)
-            device = _default["device"] = [devices()[0]]
+        layout, device = default_place()
         return door.put_pieces(key, layout, [x], device)
     layout = layout_of(key)
     where = list(device_list(key.placement.place.devices))

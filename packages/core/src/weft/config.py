@@ -123,7 +123,7 @@ class Config:
             forget()
 
     def watch(self, forget) -> None:
-        """Call `forget()` at every change, as long as somebody keeps it."""
+        """Call the function `forget()` at every change, as long as somebody keeps it."""
         self._watchers.add(forget)
 
     def freeze(self, name: str, why: str) -> None:

@@ -209,9 +209,9 @@ def hlo_sharding(layout_):
     return layout_._hlo_sharding
 
 
-def put_pieces(aval, layout_, pieces, devices, semantics=COPY_NOW):
-    """A buffer made of one host array per device."""
-    return _put(aval, layout_, pieces, devices, True, False, semantics, True)
+def put_pieces(aval, layout_, pieces, devices):
+    """A buffer made of one host array per device; they may be written to afterwards."""
+    return _put(aval, layout_, pieces, devices, True, False, COPY_NOW, True)
 
 
 def result_handler(aval, layout_):

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from . import door
-from .buffers import get, platform, put
+from .buffers import default_place, get, platform, put
 from .config import config
 from .errors import DeletedArrayError, TypeRule, WeftError
 from .interpreter import Tracer, Value
@@ -346,13 +346,15 @@ def as_argument(x) -> Any:
     if kind is Array:
         return x
     if kind is np.ndarray:
-        aval = Aval(x.shape, x.dtype)
-        if config.x64:
-            r = Array()
-            r._buf = put(x, aval)
-            r.aval = r.key = aval
-            return r
-    elif kind in WEAK:
+        try:
+            aval, layout, device = _hosted[x.shape, x.dtype, config.x64]
+        except KeyError:
+            return _first_of_its_type(x)
+        r = Array()
+        r._buf = door.put_pieces(aval, layout, [x], device)
+        r.aval = r.key = aval
+        return r
+    if kind in WEAK:
         aval = WEAK[kind]
         key = x, kind, aval
         if x:
@@ -367,3 +369,14 @@ def as_argument(x) -> Any:
             _arguments[key] = made
         return made
     return solid(as_value(x))
+
+
+_hosted: dict[tuple, tuple] = {}
+"""How numpy arrays of a type are brought to the default place."""
+
+
+def _first_of_its_type(x: np.ndarray) -> Array:
+    made = as_value(x)
+    if made.aval.dtype == x.dtype:
+        _hosted[x.shape, x.dtype, config.x64] = (made.aval, *default_place())
+    return made

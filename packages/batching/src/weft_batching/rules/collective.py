@@ -20,9 +20,9 @@ from weft.ops.collective import (
     psum_scatter_,
 )
 from weft.ops.elementwise import mul
-from weft.ops.indexing import take
 from weft.ops.reduction import reduce_max, reduce_min, reduce_sum
 from weft.ops.shape import concatenate, fill, iota_, moveaxis, reshape
+from weft.ops.subscript import getitem
 from weft.types import INT32
 from weft.values import Literal
 
@@ -109,4 +109,4 @@ def _(batch, x, *, perm, size):
     source = {b: a for a, b in perm}
     zero = fill(0, x.aval.with_shape((1, *x.aval.shape[1:])))
     index = np.array([source.get(i, size) for i in range(size)], np.int32)
-    return take(concatenate([x, zero]), index, axis=0), 0
+    return getitem(concatenate([x, zero]), index), 0

@@ -7,16 +7,8 @@ Invariant: what is answered is true for all sizes; what is not known is None whe
 three values, and an error that shows the question where it has two.
 """
 
-from .expression import (
-    Dim,
-    decide_eq,
-    decide_ge,
-    divide_exact,
-    max_dim,
-    min_dim,
-    require_eq,
-    symbolic_dims,
-)
+from .expression import Dim, max_dim, min_dim, symbolic_dims
+from .questions import decide_eq, decide_ge, divide_exact, require_eq
 from .scope import Scope
 from .shapes import broadcast_dims, is_symbolic, product, same_dims
 from .solution import solve_dims

@@ -135,7 +135,7 @@ class Canonical:
         if not rest or (poly.as_constant(d) and poly.as_constant(rest) is not None):
             return quotient
         if simpler := self._cancelled(rest, d) or self._flattened(rest, d):
-            return poly.add(quotient, self._floordiv(*simpler))
+            return poly.add(quotient, self._floordiv(*map(self._expanded, simpler)))
         known = self._known_quotient(rest, d)
         if known is not None:
             return poly.add(quotient, poly.constant(known))

@@ -29,14 +29,6 @@ class Fact(NamedTuple):
     terms: Terms
     equal: bool
 
-    def holds(self, sizes: dict[str, int]) -> bool:
-        """Whether it is so at these sizes; False where it is not defined."""
-        try:
-            n = poly.evaluate(self.terms, sizes)
-        except ZeroDivisionError:
-            return False
-        return n == 0 if self.equal else n >= 0
-
 
 class Scope:
     """Constraints on named sizes: what may be assumed when sizes are compared and divided.
@@ -194,7 +186,7 @@ def _lower_bounds(facts: list[Fact]) -> dict[str, int]:
     """The bounds of the names that a constraint compares alone with a number."""
     found: dict[str, int] = {}
     for _, p, equal in facts:
-        if equal and p[poly.leading(p)] < 0:
+        if equal and p and p[poly.leading(p)] < 0:
             p = poly.scale(p, -1)
         (m, c), *more = [(m, c) for m, c in p.items() if m] or [((), 0)]
         if c > 0 and len(m) == 1 and not more and not isinstance(m[0], Atom):

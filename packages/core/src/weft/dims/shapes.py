@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 from math import prod
 
 from ..errors import DimMismatch
-from .expression import Dim, decide_eq, require_eq, undecided_eq
+from .expression import Dim
+from .questions import decide_eq, require_eq, undecided_eq
 
 Shape = tuple["Dim | int", ...]
 

@@ -11,9 +11,10 @@ from typing import NamedTuple
 
 from ..errors import DimMismatch, UndecidedDim
 from . import polynomial as poly
-from .expression import ARITHMETIC, Dim, decide_eq, decide_ge, divide_exact, require_eq
+from .expression import ARITHMETIC, Dim
 from .forms import PLAIN
 from .polynomial import Monomial, Terms
+from .questions import decide_eq, decide_ge, divide_exact, require_eq
 from .scope import Fact, Scope, same_scope
 
 Sizes = dict[str, "Dim | int"]

@@ -12,7 +12,7 @@ from ..control import while_loop
 from ..door import ml_dtypes
 from ..errors import TypeRule
 from ..ops import elementwise as el
-from ..ops.conversion import bitcast_convert_type as bitcast
+from ..ops.conversion import bitcast
 from ..ops.reduction import any_
 from ..ops.shape import convert, fill, materialise_at_ground
 from ..surface import binary, fused, unary, value

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from ..dims import is_symbolic
 from ..errors import AxisError, TypeRule
 from ..primitive import primitive
 from ..types import (
@@ -61,6 +62,8 @@ def sort_(*xs: Aval, axis: int, num_keys: int, stable: bool) -> list:
 @lower_rules.rule(sort_)
 def _(e, xs, ins, outs, axis, num_keys, stable):
     key = ins[0]
+    if not is_symbolic(key.shape) and key.size == 0:
+        return xs
     if len(xs) == 1 and key.category != COMPLEX:
         return [_alone(e, xs[0], key, axis)]
     n = key.shape[axis]
@@ -231,6 +234,8 @@ def top_k_(x: Aval, *, k: int) -> list:
 @lower_rules.rule(top_k_)
 def _(e, xs, ins, outs, k):
     (x,), (aval,) = xs, ins
+    if not is_symbolic(aval.shape) and aval.size == 0:
+        return [e.constant(0, out) for out in outs]
     key = _widened(aval)
     y = x if key is aval else e.op("stablehlo.convert", [x], key)
     if key.category == FLOATING:

@@ -1,0 +1,488 @@
+"""Making arrays: of lists, of one value, of ranges and grids.
+
+Invariant: without a dtype, numbers get the default dtypes; a Python scalar alone stays weak, as in
+arithmetic.  What is made of Python numbers only is made on the host, with numpy's rounding.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..dims import Dim
+from ..errors import ConcretizationError, TypeRule
+from ..interpreter import Tracer, Value
+from ..ops import elementwise as el
+from ..ops.indexing import size_value
+from ..ops.shape import (
+    broadcast_to,
+    convert,
+    expand_dims,
+    fill,
+    iota,
+    materialise_at_ground,
+    moveaxis,
+    normal_axis,
+    normal_shape,
+    reshape,
+)
+from ..ops.shape import stack as stacked
+from ..surface import value
+from ..types import FLOATING, INTEGER, WEAK, Aval, default_dtype, dtype_of, promote
+from ..values import Literal, from_numpy
+from ..values import asarray as device_array
+
+# ---- of what there is ----------------------------------------------------------------------
+
+
+def array(
+    object: Any, dtype: Any = None, copy: bool = True, order: str | None = "K", ndmin: int = 0
+) -> Any:
+    """An array of a number, of nested lists of numbers and arrays, or of what converts to one.
+
+    Args:
+      object: numbers, arrays, or lists of them.  Python numbers take the default dtypes; a number
+        alone is weak: its dtype gives way in arithmetic.
+      dtype: of the result.
+      copy, order: accepted for likeness; arrays are never written to, and have one order.
+      ndmin: at least so many axes; new ones come first.
+
+    Raises TypeRule for what is no array, and for rows of different lengths.  As numpy.array.
+
+    >>> import weft as wf
+    >>> wf.numpy.array([[1, 2], [3, 4]], dtype="float32").shape
+    (2, 2)
+    """
+    out = _of_list(object, dtype) if isinstance(object, list | tuple) else _of_one(object, dtype)
+    if out.aval.ndim < ndmin:
+        out = reshape(out, (1,) * (ndmin - out.aval.ndim) + out.aval.shape)
+    return out
+
+
+def _of_one(x: Any, dtype: Any) -> Any:
+    x = value(x)
+    return materialise_at_ground(x if dtype is None else convert(x, dtype))
+
+
+def _of_list(xs: Any, dtype: Any) -> Any:
+    leaves: list[Any] = []
+    _collect(xs, leaves)
+    if any([_converts(v) for v in leaves]):
+        out = _stacked(xs)
+        return out if dtype is None else convert(out, dtype)
+    try:
+        host = np.asarray(xs)
+    except ValueError:
+        raise TypeRule("the lists have different lengths", fix="make all rows equally long") from (
+            None
+        )
+    if dtype is None:
+        dtype = _dtype_of_numbers({v.__class__ for v in leaves}, leaves, host)
+        if host.dtype.kind in "iuO" and dtype.kind in "iu":
+            return from_numpy(_narrowed(host, dtype))
+    return from_numpy(host.astype(dtype_of(dtype)))
+
+
+def _collect(xs: Any, leaves: list[Any]) -> None:
+    for x in xs:
+        if isinstance(x, list | tuple):
+            _collect(x, leaves)
+        else:
+            leaves.append(x)
+
+
+def _converts(x: Any) -> bool:
+    return isinstance(x, Value) or hasattr(x, "__jax_array__") or hasattr(x, "__weft_array__")
+
+
+def _stacked(xs: Any) -> Any:
+    if not isinstance(xs, list | tuple):
+        return value(xs)
+    return stacked([_stacked(x) for x in xs])
+
+
+def _dtype_of_numbers(classes: set, leaves: list[Any], host: np.ndarray) -> np.dtype:
+    """Python numbers alone take the default dtypes; numpy's scalars and arrays say theirs."""
+    if not leaves:
+        return default_dtype(FLOATING)
+    typed = [WEAK[c] for c in classes if c in WEAK]
+    typed += {Aval((), v.dtype) for v in leaves if v.__class__ not in WEAK and hasattr(v, "dtype")}
+    if not typed or any([c not in WEAK and not hasattr(c, "dtype") for c in classes]):
+        return host.dtype
+    return promote(typed)[0]
+
+
+def _narrowed(host: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """Integers in a narrower dtype, if they fit."""
+    info = np.iinfo(dtype)
+    if host.size and not (info.min <= host.min() and host.max() <= info.max):
+        raise TypeRule(
+            f"the integers do not fit in {dtype.name}",
+            fix='give a wider dtype, for instance dtype="int64", or set default_int',
+        )
+    return host.astype(dtype)
+
+
+def asarray(a: Any, dtype: Any = None, order: str | None = None, *, copy: bool | None = None):
+    """An array of `a`; an array of that dtype is returned as it is.  See `array`.
+
+    As numpy.asarray.
+    """
+    return array(a, dtype)
+
+
+def copy(a: Any, order: str | None = None) -> Any:
+    """An array with the same contents in memory of its own.
+
+    a: any shape and dtype.  As numpy.copy.
+    """
+    x = materialise_at_ground(value(a))
+    return el.stop(x) if not isinstance(x, Tracer) else x
+
+
+def astype(x: Any, dtype: Any, /, *, copy: bool = False) -> Any:
+    """The array in another dtype: floats are cut towards zero, anything but zero is True.
+
+    As numpy.astype.
+    """
+    return _of_one(x, dtype)
+
+
+def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0) -> Any:
+    """A vector of the bytes of an object.  As numpy.frombuffer."""
+    return device_array(np.frombuffer(buffer, _number_dtype(dtype), count, offset))
+
+
+def fromfunction(function: Callable, shape: Any, *, dtype: Any = float, **kwargs: Any) -> Any:
+    """`function` of the indices of every place: one array for each axis.
+
+    Args:
+      function: takes an array for each axis; it is called once.
+      shape: of these arrays.
+      dtype: theirs.
+
+    As numpy.fromfunction.
+    """
+    return function(*indices(normal_shape(shape), _number_dtype(dtype)), **kwargs)
+
+
+def from_dlpack(x: Any, /) -> Any:
+    """An array of one that speaks the DLPack protocol.  As numpy.from_dlpack."""
+    return device_array(np.from_dlpack(x))
+
+
+# ---- of one value --------------------------------------------------------------------------
+
+
+def _number_dtype(dtype: Any, kind: int = FLOATING) -> np.dtype:
+    """A dtype; the default one of a kind for None and Python's classes."""
+    if dtype is None:
+        return default_dtype(kind)
+    return WEAK[dtype].dtype if isinstance(dtype, type) and dtype in WEAK else dtype_of(dtype)
+
+
+def zeros(shape: Any, dtype: Any = None) -> Any:
+    """Zeros.
+
+    Args:
+      shape: ints or symbolic sizes.
+      dtype: the default float if not given.
+
+    As numpy.zeros.
+    """
+    return fill(0, Aval(normal_shape(shape), _number_dtype(dtype)))
+
+
+def ones(shape: Any, dtype: Any = None) -> Any:
+    """Ones, in the default float if no dtype is given.  As numpy.ones."""
+    return fill(1, Aval(normal_shape(shape), _number_dtype(dtype)))
+
+
+def empty(shape: Any, dtype: Any = None) -> Any:
+    """Zeros: there are no arrays without contents.  As numpy.empty."""
+    return zeros(shape, dtype)
+
+
+def full(shape: Any, fill_value: Any, dtype: Any = None) -> Any:
+    """`fill_value` everywhere.
+
+    Args:
+      shape: ints or symbolic sizes.
+      fill_value: a number, or an array that broadcasts to the shape.
+      dtype: that of the value if not given.
+
+    As numpy.full.
+    """
+    return _filled(normal_shape(shape), value(fill_value), dtype)
+
+
+def _filled(shape: tuple, v: Any, dtype: Any) -> Any:
+    v = v if dtype is None else convert(v, _number_dtype(dtype))
+    return materialise_at_ground(broadcast_to(v, shape))
+
+
+def _like(a: Any, dtype: Any, shape: Any) -> Aval:
+    aval = a if hasattr(a, "shape") and hasattr(a, "dtype") else value(a)
+    dtype = dtype_of(aval.dtype) if dtype is None else _number_dtype(dtype)
+    return Aval(tuple(aval.shape) if shape is None else normal_shape(shape), dtype)
+
+
+def zeros_like(a: Any, dtype: Any = None, shape: Any = None) -> Any:
+    """Zeros of the shape and dtype of `a` (anything that has both), unless others are given.
+
+    As numpy.zeros_like.
+    """
+    return fill(0, _like(a, dtype, shape))
+
+
+def ones_like(a: Any, dtype: Any = None, shape: Any = None) -> Any:
+    """Ones of the shape and dtype of `a`, unless others are given.  As numpy.ones_like."""
+    return fill(1, _like(a, dtype, shape))
+
+
+def empty_like(prototype: Any, dtype: Any = None, shape: Any = None) -> Any:
+    """Zeros of the shape and dtype of `prototype`.  As numpy.empty_like."""
+    return zeros_like(prototype, dtype, shape)
+
+
+def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None) -> Any:
+    """`fill_value` everywhere, in the shape and dtype of `a`, unless others are given.
+
+    As numpy.full_like.
+    """
+    aval = _like(a, dtype, shape)
+    return _filled(aval.shape, value(fill_value), aval.dtype)
+
+
+# ---- ranges --------------------------------------------------------------------------------
+
+
+def _known(name: str, *xs: Any) -> list[Any]:
+    """Numbers that Python knows; None stays."""
+    out: list[Any] = []
+    for x in xs:
+        if isinstance(x, Tracer):
+            raise ConcretizationError(
+                f"the size of {name}(...) depends on {x!r}, which has no value while it is traced",
+                fix="make that argument static (jit's static_argnums), or take a fixed size",
+            )
+        out.append(x.item() if isinstance(x, Value | np.ndarray | np.generic) else x)
+    return out
+
+
+def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None) -> Any:
+    """Numbers from `start` (0 if only one is given) up to `stop`, which is left out.
+
+    Args:
+      start, stop: numbers; `stop` may be a symbolic size.
+      step: the distance; 1 if not given.
+      dtype: by default that of the numbers.
+
+    Raises ConcretizationError for numbers that are being traced.  As numpy.arange.
+
+    >>> import weft as wf
+    >>> wf.numpy.arange(2, 10, 3).tolist()
+    [2, 5, 8]
+    """
+    first, last = (0, start) if stop is None else (start, stop)
+    if last.__class__ is Dim or first.__class__ is Dim:
+        return _symbolic_range(first, last, step, dtype)
+    typed = [value(v).aval for v in (first, last, step) if v is not None]
+    kind = promote(typed)[0] if dtype is None else _number_dtype(dtype)
+    first, last, step = _known("arange", first, last, step)
+    try:
+        host = np.arange(first, last, step)
+    except ZeroDivisionError:
+        raise TypeRule("arange with a step of zero has no end", fix="give another step") from None
+    if kind.kind == "i" and first == 0 and step in (None, 1) and isinstance(last, int):
+        return iota(kind, (len(host),))
+    return from_numpy(host.astype(kind))
+
+
+def _symbolic_range(first: Any, last: Any, step: Any, dtype: Any) -> Any:
+    if step not in (None, 1):
+        raise TypeRule("arange to a symbolic size takes steps of 1", fix="multiply the result")
+    kind = _number_dtype(dtype, INTEGER)
+    out = iota(kind, (last - first,))
+    return out if first.__class__ is int and first == 0 else el.add(out, size_value(first, kind))
+
+
+def linspace(
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    endpoint: bool = True,
+    retstep: bool = False,
+    dtype: Any = None,
+    axis: int = 0,
+) -> Any:
+    """`num` numbers from `start` to `stop`, evenly spaced.
+
+    Args:
+      start, stop: numbers or arrays, which broadcast.
+      num: how many.
+      endpoint: whether `stop` is the last of them.
+      retstep: whether to return (numbers, distance).
+      dtype: of the result; integers are rounded down.
+      axis: the new axis, for arrays.
+
+    As numpy.linspace.
+
+    >>> import weft as wf
+    >>> wf.numpy.linspace(0, 1, 5).tolist()
+    [0.0, 0.25, 0.5, 0.75, 1.0]
+    """
+    num = num.__index__()
+    if num < 0:
+        raise TypeRule(f"linspace of {num} numbers", fix="give a number that is not negative")
+    a, b = el.floating((start, stop))
+    kind = a.aval.dtype if dtype is None else _number_dtype(dtype)
+    divisor = max(num - 1 if endpoint else num, 1)
+    if a.__class__ is b.__class__ is Literal and not a.aval.ndim:
+        host, gap = np.linspace(a.value, b.value, num, endpoint, retstep=True)
+        host = np.floor(host) if kind.kind in "iu" else host
+        out = from_numpy(host.astype(kind))
+    else:
+        gap = el.div(el.sub(b, a), divisor)
+        out = _between(a, b, num, divisor, endpoint)
+        out = el.floor(out) if kind.kind in "iu" else out
+        out = moveaxis(convert(out, kind), 0, normal_axis(axis, out.aval.ndim))
+    return (out, array(gap, a.aval.dtype)) if retstep else out
+
+
+def _between(a: Any, b: Any, num: int, divisor: int, endpoint: bool) -> Any:
+    """Along a new first axis; the last is exactly `b`."""
+    part = a.aval.dtype if a.aval.dtype.kind != "c" else np.zeros(0, a.aval.dtype).real.dtype
+    place = reshape(iota(part, (num,)), (num,) + (1,) * a.aval.ndim)
+    t = el.div(place, divisor)
+    out = el.add(el.mul(a, el.sub(1, t)), el.mul(b, t))
+    return el.select(el.eq(place, divisor), b, out) if endpoint and num > 1 else out
+
+
+def logspace(
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    endpoint: bool = True,
+    base: Any = 10.0,
+    dtype: Any = None,
+    axis: int = 0,
+) -> Any:
+    """`base` to the power of evenly spaced exponents; see `linspace`.  As numpy.logspace.
+
+    >>> import weft as wf
+    >>> wf.numpy.logspace(0, 3, 4, base=2.0).tolist()
+    [1.0, 2.0, 4.0, 8.0]
+    """
+    if all([v.__class__ in (int, float) for v in (start, stop, base)]):
+        host = np.logspace(start, stop, num.__index__(), endpoint, base)
+        return from_numpy(host.astype(_number_dtype(dtype)))
+    out = el.power(base, linspace(start, stop, num, endpoint, axis=axis))
+    return out if dtype is None else convert(out, _number_dtype(dtype))
+
+
+def geomspace(
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0
+) -> Any:
+    """Numbers from `start` to `stop`, each the same multiple of the one before it.
+
+    Arguments are those of `linspace`; both ends have one sign.  As numpy.geomspace.
+    """
+    if all([v.__class__ in (int, float) for v in (start, stop)]):
+        host = np.geomspace(start, stop, num.__index__(), endpoint)
+        return from_numpy(host.astype(_number_dtype(dtype)))
+    a, b = el.floating((start, stop))
+    sign = el.sign(a)
+    logs = linspace(el.log(el.mul(sign, a)), el.log(el.mul(sign, b)), num, endpoint)
+    out = el.mul(sign, el.exp(logs))
+    place = reshape(iota(np.int32, (num,)), (num,) + (1,) * a.aval.ndim)
+    out = el.select(el.eq(place, 0), a, out)
+    out = el.select(el.eq(place, num - 1), b, out) if endpoint else out
+    out = moveaxis(out, 0, normal_axis(axis, out.aval.ndim))
+    return out if dtype is None else convert(out, _number_dtype(dtype))
+
+
+# ---- grids ---------------------------------------------------------------------------------
+
+
+def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> list:
+    """Coordinates of a grid: one array for each vector.
+
+    Args:
+      xi: vectors (or numbers).
+      copy: accepted for likeness.
+      sparse: whether the arrays keep size 1 along the other axes.
+      indexing: "xy", the first two axes swapped, or "ij".
+
+    As numpy.meshgrid.
+    """
+    if indexing not in ("xy", "ij"):
+        raise TypeRule(f"indexing {indexing!r} is unknown", fix='use "xy" or "ij"')
+    xs = [value(x) for x in xi]
+    for x in xs:
+        if x.aval.ndim > 1:
+            raise TypeRule(f"meshgrid takes vectors, not {x.aval!r}", fix="use .ravel()")
+    n = len(xs)
+    order = list(range(n))
+    if indexing == "xy" and n > 1:
+        order[:2] = 1, 0
+    sizes = [x.aval.shape[0] if x.aval.ndim else 1 for x in xs]
+    full_shape = tuple([sizes[i] for i in order])
+    out = []
+    for i, x in enumerate(xs):
+        own = [1] * n
+        own[order[i]] = sizes[i]
+        x = reshape(x, tuple(own))
+        out.append(materialise_at_ground(x if sparse else broadcast_to(x, full_shape)))
+    return out
+
+
+def indices(dimensions: Sequence[Any], dtype: Any = None, sparse: bool = False) -> Any:
+    """For each axis of a shape, the place of every element along it.
+
+    Args:
+      dimensions: a shape.
+      dtype: the default integer if not given.
+      sparse: whether to return a tuple of arrays with size 1 along the other axes.
+
+    As numpy.indices.
+    """
+    shape = normal_shape(dimensions)
+    kind = _number_dtype(dtype, INTEGER)
+    if not sparse:
+        parts = [expand_dims(iota(kind, shape, i), 0) for i in range(len(shape))]
+        if not parts:
+            return zeros((0,), kind)
+        return stacked([reshape(p, shape) for p in parts])
+    own = lambda i: [d if k == i else 1 for k, d in enumerate(shape)]  # noqa: E731
+    return tuple([iota(kind, own(i), i) for i in range(len(shape))])
+
+
+class _Grid:
+    """Grids by slices: `mgrid[0:3, 0:1:5j]`."""
+
+    def __init__(self, sparse: bool):
+        self._sparse = sparse
+
+    def __getitem__(self, key: Any) -> Any:
+        one = not isinstance(key, tuple)
+        parts = [_slice_range(s) for s in ((key,) if one else key)]
+        dtype = promote([p.aval for p in parts])[0]
+        parts = [convert(p, dtype) for p in parts]
+        if one:
+            return parts[0]
+        grid = meshgrid(*parts, sparse=self._sparse, indexing="ij")
+        return grid if self._sparse else stacked(grid)
+
+
+def _slice_range(s: slice) -> Any:
+    start = 0 if s.start is None else s.start
+    if isinstance(s.step, complex):
+        return linspace(start, s.stop, int(abs(s.step)))
+    return arange(start, s.stop, s.step)
+
+
+mgrid = _Grid(sparse=False)
+"""`mgrid[0:2, 0:3]`: the coordinates of a grid, as numpy.mgrid."""
+ogrid = _Grid(sparse=True)
+"""`ogrid[0:2, 0:3]`: the same with size 1 along the other axes, as numpy.ogrid."""

@@ -1,0 +1,199 @@
+"""Exponentials, logarithms, trigonometric and hyperbolic functions, element by element.
+
+Invariant: results are floats or complex numbers; where a formula breaks down (at zero, at
+infinity) values and derivatives are those of the limit.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from ..errors import TypeRule
+from ..ops import elementwise as el
+from ..ops.shape import fill, materialise_at_ground
+from ..surface import binary, fused, unary, value
+from ..types import COMPLEX
+from ..values import Literal
+from .arithmetic import _inexact
+
+_REST = "x: numbers, any shape; integers become the default float.  As numpy.{}."
+_REAL = "x: real, any shape; integers become the default float.  As numpy.{}."
+
+
+def _function(name: str, prim: Any, doc: str, rest: str = _REST):
+    return unary(name, prim, f"{doc}\n\n{rest.format(name)}")
+
+
+exp = _function("exp", el.exp, "e ** x.")
+expm1 = _function("expm1", el.expm1, "e ** x - 1, exact for small x.")
+log = _function("log", el.log, "Natural logarithm; nan of negative numbers.")
+log1p = _function("log1p", el.log1p, "log(1 + x), exact for small x.")
+sin = _function("sin", el.sin, "Sine.")
+cos = _function("cos", el.cos, "Cosine.")
+tan = _function("tan", el.tan, "Tangent.")
+arcsin = asin = _function("arcsin", el.asin, "Inverse sine, in [-pi/2, pi/2].")
+arccos = acos = _function("arccos", el.acos, "Inverse cosine, in [0, pi].")
+arctan = atan = _function("arctan", el.atan, "Inverse tangent, in [-pi/2, pi/2].")
+sinh = _function("sinh", el.sinh, "Hyperbolic sine.")
+cosh = _function("cosh", el.cosh, "Hyperbolic cosine.")
+tanh = _function("tanh", el.tanh, "Hyperbolic tangent.")
+arcsinh = asinh = _function("arcsinh", el.asinh, "Inverse hyperbolic sine.")
+arccosh = acosh = _function("arccosh", el.acosh, "Inverse hyperbolic cosine.")
+arctanh = atanh = _function("arctanh", el.atanh, "Inverse hyperbolic tangent.")
+sqrt = _function("sqrt", el.sqrt, "Square root; nan of negative numbers.")
+cbrt = _function("cbrt", el.cbrt, "Cube root.", _REAL)
+arctan2 = atan2 = binary(
+    "arctan2",
+    el.atan2,
+    "The angle of the point (x2, x1), in [-pi, pi].\n\n"
+    "x1, x2: real; shapes broadcast, integers become the default float.  As numpy.arctan2.",
+)
+
+
+def exp2(x: Any, /) -> Any:
+    """2 ** x.
+
+    x: numbers, any shape; integers become the default float.  As numpy.exp2.
+    """
+    return el.pow_(2, _inexact(value(x)))
+
+
+@fused
+def log2(x: Any) -> Any:
+    """Logarithm to base 2.
+
+    x: numbers, any shape; integers become the default float.  As numpy.log2.
+    """
+    return el.div(el.log(x), np.log(2))
+
+
+@fused
+def log10(x: Any) -> Any:
+    """Logarithm to base 10.
+
+    x: numbers, any shape; integers become the default float.  As numpy.log10.
+    """
+    return el.div(el.log(x), np.log(10))
+
+
+def deg2rad(x: Any, /) -> Any:
+    """Degrees as radians.
+
+    x: real, any shape; integers become the default float.  As numpy.deg2rad.
+    """
+    return el.mul(_inexact(value(x)), np.pi / 180)
+
+
+def rad2deg(x: Any, /) -> Any:
+    """Radians as degrees.
+
+    x: real, any shape; integers become the default float.  As numpy.rad2deg.
+    """
+    return el.mul(_inexact(value(x)), 180 / np.pi)
+
+
+radians, degrees = deg2rad, rad2deg
+
+
+@fused
+def sinc(x: Any) -> Any:
+    """sin(pi x) / (pi x), 1 at zero, with the right derivatives there.
+
+    x: numbers, any shape; integers become the default float.  As numpy.sinc.
+    """
+    t = el.mul(_inexact(value(x)), np.pi)
+    square = el.square(t)
+    near = el.lt(el.abs_(t), 1e-2)
+    series = el.add(el.mul(square, el.add(el.mul(square, 1 / 120), -1 / 6)), 1)
+    far = el.select(near, 1, t)
+    return el.select(near, series, el.div(el.sin(far), far))
+
+
+@fused
+def logaddexp(x1: Any, x2: Any) -> Any:
+    """log(e ** x1 + e ** x2) without overflow.
+
+    x1, x2: real; shapes broadcast, integers become the default float.  As numpy.logaddexp.
+
+    >>> import weft as wf
+    >>> float(wf.numpy.logaddexp(1000.0, 1000.0)) - 1000 < 0.7
+    True
+    """
+    a, b = _reals("logaddexp", x1, x2)
+    # equal infinities have no difference; and at equal arguments each has half of the derivative
+    difference = el.select(el.eq(a, b), 0, el.sub(a, b))
+    tail = el.log1p(el.exp(el.neg(el.abs_(difference))))
+    return el.add(el.maximum(a, b), tail)
+
+
+@fused
+def logaddexp2(x1: Any, x2: Any) -> Any:
+    """log2(2 ** x1 + 2 ** x2) without overflow.
+
+    x1, x2: real; shapes broadcast, integers become the default float.  As numpy.logaddexp2.
+    """
+    a, b = _reals("logaddexp2", x1, x2)
+    difference = el.select(el.eq(a, b), 0, el.sub(a, b))
+    tail = el.log1p(el.pow_(2, el.neg(el.abs_(difference))))
+    return el.add(el.maximum(a, b), el.div(tail, np.log(2)))
+
+
+def _reals(name: str, x1: Any, x2: Any) -> Any:
+    a, b = el.floating((x1, x2))
+    if a.aval.category == COMPLEX:
+        raise TypeRule(f"{name} is for real arrays, not {a.aval!r}", fix="take .real first")
+    return a, b
+
+
+# ---- complex numbers -----------------------------------------------------------------------
+
+
+def real(val: Any, /) -> Any:
+    """The real part; real arrays are returned as they are.
+
+    val: numbers, any shape.  As numpy.real.
+    """
+    x = value(val)
+    return el.real(x) if x.aval.category == COMPLEX else materialise_at_ground(x)
+
+
+def imag(val: Any, /) -> Any:
+    """The imaginary part; zeros of real arrays.
+
+    val: numbers, any shape.  As numpy.imag.
+    """
+    x = value(val)
+    return el.imag(x) if x.aval.category == COMPLEX else fill(0, x.aval.strong())
+
+
+def conjugate(x: Any, /) -> Any:
+    """The complex conjugate; real arrays are returned as they are.
+
+    x: numbers, any shape.  As numpy.conjugate.
+    """
+    x = value(x)
+    return el.conj(x) if x.aval.category == COMPLEX else materialise_at_ground(x)
+
+
+conj = conjugate
+
+
+@fused
+def _angle(z: Any) -> Any:
+    z = _inexact(z)
+    if z.aval.category == COMPLEX:
+        return el.atan2(el.imag(z), el.real(z))
+    return el.atan2(Literal(0, z.aval), z)
+
+
+def angle(z: Any, deg: bool = False) -> Any:
+    """The angle of complex numbers, in (-pi, pi].
+
+    Args:
+      z: numbers, any shape; the result is real.
+      deg: whether in degrees.
+
+    As numpy.angle.
+    """
+    out = _angle(value(z))
+    return rad2deg(out) if deg else out

@@ -1,0 +1,31 @@
+"""Checks for those who write primitives and transformations; needs no test framework.
+
+    from weft.testing import conformance
+    conformance(my_primitive, samples, numpy_reference)
+
+Invariant: nothing of Weft imports this, and everything here raises AssertionError, with a text
+that says what is wrong, or returns a structured report.
+"""
+
+from .carriers import transform_suite
+from .columns import coverage, matrix, matrix_text
+from .kit import conformance
+from .oracle import numpy_evaluate
+from .programs import random_arguments, random_program
+from .report import Inapplicable, Nonconforming, Report, agree, tolerance
+
+__all__ = [
+    "Inapplicable",
+    "Nonconforming",
+    "Report",
+    "agree",
+    "conformance",
+    "coverage",
+    "matrix",
+    "matrix_text",
+    "numpy_evaluate",
+    "random_arguments",
+    "random_program",
+    "tolerance",
+    "transform_suite",
+]

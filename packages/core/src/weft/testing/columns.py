@@ -1,0 +1,118 @@
+"""Which primitive has an answer in which table: the matrix, generated from what is installed.
+
+Invariant: a cell says where the answer comes from, as the table itself would find it; nothing is
+kept by hand.
+"""
+
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import Any
+
+from .. import ops
+from ..carrier import Carrier, expand_rules
+from ..errors import WeftError
+from ..plugins import declared, load, names
+from ..primitive import Primitive, primitives
+from ..rules import RuleTable, tables
+from ..xla.lower import lower_rules
+
+__all__ = ["coverage", "matrix", "matrix_text"]
+
+for _module in iter_modules(ops.__path__, ops.__name__ + "."):  # every family defines primitives
+    import_module(_module.name)
+
+OWN, TRAIT, EXPAND, WIRING = "own", "trait", "expand", "wiring"
+MISSING, NOT_APPLICABLE = "missing", "not applicable"
+
+
+def coverage(table_name: str) -> dict[str, str]:
+    """Where a table finds its answer for each installed primitive.
+
+    Returns:
+      {name of the primitive: cell}, in order of names.  A cell is
+      "own": a rule for this very primitive;
+      "trait": the rule of one of its traits;
+      "expand": none, but it can be said with other primitives;
+      "wiring": none is needed: it holds programs, and core carries the transformation through;
+      "not applicable": the table's law says that it has nothing to say of this primitive;
+      "missing": none of these.
+
+    Raises:
+      WeftError: no installed distribution declares a table of this name.
+
+    >>> import weft as wf
+    >>> wf.testing.coverage("lower")["core.sin"]
+    'own'
+    """
+    table = _table(table_name)
+    applies = _applies(table_name)
+    carried = any(c.__dict__.get("rules") is table for c in _carriers(Carrier))
+    return {p.name: _cell(table, p, applies, carried) for p in _installed()}
+
+
+def matrix() -> dict[str, dict[str, str]]:
+    """{name of the primitive: {name of the table: cell}} of all primitives and all tables that
+    installed distributions declare, and of lowering."""
+    columns = {name: coverage(name) for name in [lower_rules.name, *names("weft.tables")]}
+    return {
+        p.name: {name: column[p.name] for name, column in columns.items()} for p in _installed()
+    }
+
+
+def matrix_text() -> str:
+    """The matrix as a table of Markdown."""
+    rows = matrix()
+    head = list(next(iter(rows.values())))
+    lines = [f"| primitive | {' | '.join(head)} |", f"|---{'|---' * len(head)}|"]
+    lines += [f"| `{name}` | {' | '.join([row[t] for t in head])} |" for name, row in rows.items()]
+    return "\n".join(lines) + "\n"
+
+
+def _installed() -> list[Primitive]:
+    """Every primitive of core and of installed distributions, by name."""
+    for namespace in names("weft.primitives"):
+        for d in declared("weft.primitives", namespace):
+            load(d)
+    return [p for name, p in sorted(primitives().items()) if p.namespace != "testing"]
+
+
+def _table(name: str) -> RuleTable:
+    found = tables().get(name)
+    if found is None:
+        for d in declared("weft.tables", name):
+            load(d)
+        found = tables().get(name)
+    if found is None:
+        raise WeftError(
+            f"there is no table {name!r}",
+            fix=f"one of {', '.join(sorted({*tables(), *names('weft.tables')}))}",
+        )
+    return found
+
+
+def _applies(table_name: str) -> Callable[[Primitive], bool]:
+    """What the law of the table says of whether it concerns a primitive; all, by default."""
+    for d in declared("weft.laws", table_name):
+        told = getattr(load(d), "applies", None)
+        if told is not None:
+            return told
+    return lambda prim: True
+
+
+def _carriers(kind: type) -> Iterator[Any]:
+    for c in kind.__subclasses__():
+        yield c
+        yield from _carriers(c)
+
+
+def _cell(table: RuleTable, prim: Primitive, applies: Callable, carried: bool) -> str:
+    if table.own(prim) is not None:
+        return OWN
+    if table.find(prim) is not None:
+        return TRAIT
+    if prim.higher is not None and carried:
+        return WIRING
+    if not applies(prim):
+        return NOT_APPLICABLE
+    return EXPAND if expand_rules.find(prim) is not None else MISSING
