@@ -32,18 +32,25 @@ LAYERS = (
     ("weft.interpreter",),
     ("weft.values",),
     ("weft.ir",),
-    ("weft.text",),
-    ("weft.check",),
     ("weft.primitive",),
+    ("weft.check",),
     ("weft.staging",),
     ("weft.rewiring",),
     ("weft.carrier",),
+    ("weft.xla", "weft.xla.mlir", "weft.xla.lower"),
+    ("weft.ops", "weft.ops.shape"),
+    ("weft.xla.execute",),
+    ("weft.ops.*",),
     ("weft.simplify",),
-    ("weft.xla", "weft.xla.*"),
-    ("weft.array", "weft.operators"),
-    ("weft.ops", "weft.ops.*"),
+    ("weft.operators",),
     ("weft.calls",),
+    ("weft.text",),
+    ("weft.hardware",),
     ("weft.control",),
+    ("weft.surface",),
+    ("weft.dtypes",),
+    ("weft.tree_util",),
+    ("weft.debug",),
     ("weft.lax", "weft.lax.*"),
     ("weft.numpy", "weft.numpy.*"),
     ("weft.random", "weft.random.*"),
@@ -69,7 +76,7 @@ DYNAMIC = {"weft.plugins", "weft"}
 HINT_TABLES = {"DISTRIBUTION_OF", "TABLES"}
 """Tables of `weft.plugins` that may name what plugins offer: they are install hints only."""
 
-PLUGIN_WORDS = re.compile(r"\b(jvp|vjp|grad|vmap|batch|cotangent|tangent|mesh)(s|es)?\b", re.I)
+PLUGIN_WORDS = re.compile(r"\b(jvp|vjp|grad|vmap|cotangent|tangent|mesh)(s|es)?\b", re.I)
 TRIGONOMETRY = re.compile(r"\ba?tanh?\b")
 """A line that names one of these functions may say `tangent`."""
 
@@ -135,8 +142,10 @@ def inside_functions(name: str) -> list[ast.AST]:
 
 
 def layers_of(name: str) -> list[int]:
-    """The entries of the list that a module belongs to."""
-    return [i for i, entry in enumerate(LAYERS) if any(fnmatchcase(name, p) for p in entry)]
+    """The entries of the list that a module belongs to; a full name counts before a pattern."""
+    named = [i for i, entry in enumerate(LAYERS) if name in entry]
+    found = [i for i, entry in enumerate(LAYERS) if any(fnmatchcase(name, p) for p in entry)]
+    return named or found
 
 
 def top(name: str) -> str:

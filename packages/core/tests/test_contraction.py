@@ -8,6 +8,7 @@ import itertools
 import ml_dtypes
 import numpy as np
 import pytest
+
 import weft as wf
 from weft.errors import AxisError, TypeRule
 from weft.ops.contraction import (

@@ -8,6 +8,7 @@ import itertools
 import ml_dtypes
 import numpy as np
 import pytest
+
 import weft as wf
 from weft.errors import TypeRule
 from weft.ops.conversion import bitcast

@@ -8,8 +8,9 @@ import itertools
 import ml_dtypes
 import numpy as np
 import pytest
-import weft as wf
 from scipy import signal
+
+import weft as wf
 from weft.errors import AxisError, TypeRule
 from weft.ops.convolution import (
     ConvDims,
@@ -47,12 +48,11 @@ def by_definition(x, y, strides, pads, dl=None, dr=None, features=1, batches=1):
     count = x.ndim - 2
     x = padded(spread(x, dl or (1,) * count), pads)
     y = spread(y, dr or (1,) * count)
-    if batches > 1:
-        halves = zip(np.split(x, batches, 0), np.split(y, batches, 0))
-        return np.concatenate([by_definition(a, b, strides, ((0, 0),) * count) for a, b in halves], 1)
-    if features > 1:
-        halves = zip(np.split(x, features, 1), np.split(y, features, 0))
-        return np.concatenate([by_definition(a, b, strides, ((0, 0),) * count) for a, b in halves], 1)
+    if batches * features > 1:
+        groups, axis = (batches, 0) if batches > 1 else (features, 1)
+        pairs = zip(np.split(x, groups, axis), np.split(y, groups, 0))
+        none = ((0, 0),) * count
+        return np.concatenate([by_definition(a, b, strides, none) for a, b in pairs], 1)
     window = y.shape[2:]
     places = [max((n - w) // s + 1, 0) for n, w, s in zip(x.shape[2:], window, strides)]
     out = np.zeros((x.shape[0], y.shape[0], *places), x.dtype)

@@ -7,6 +7,7 @@ same reference.
 import ml_dtypes
 import numpy as np
 import pytest
+
 import weft as wf
 from weft.errors import AxisError, TypeRule
 from weft.ops import cumulative as cum

@@ -8,6 +8,7 @@ import itertools
 import ml_dtypes
 import numpy as np
 import pytest
+
 import weft as wf
 from weft.errors import AxisError, TypeRule
 from weft.ops import reduction as red
@@ -68,7 +69,8 @@ SUM_DTYPES = {"bool": "int32", "int8": "int32"}
 @pytest.mark.parametrize("name, axis", CASES)
 def test_sum_and_prod(name, axis):
     x = sample(name)
-    for keep, (f, g) in itertools.product(KEEP[name == "float32"], ((sum_, np.sum), (prod, np.prod))):
+    pairs = (sum_, np.sum), (prod, np.prod)
+    for keep, (f, g) in itertools.product(KEEP[name == "float32"], pairs):
         wide = plain(x) if x.dtype.kind != "b" else x.astype(np.int32)
         got = f(x, axis, keepdims=keep)
         assert got.dtype == dtype(SUM_DTYPES.get(name, name))

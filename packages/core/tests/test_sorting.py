@@ -6,6 +6,7 @@ Invariant: what is compared with is numpy's stable sort, in float32 for dtypes t
 import ml_dtypes
 import numpy as np
 import pytest
+
 import weft as wf
 from weft.errors import AxisError, TypeRule
 from weft.ops.sorting import argsort, sort, sort_, sort_together, top_k

@@ -7,12 +7,13 @@ and the results compared with the same function staged on those sizes.
 import ml_dtypes
 import numpy as np
 import pytest
+
 from weft import door
-from weft.buffers import device_list, devices
+from weft.buffers import client, device_list, devices, handler
 from weft.dims import symbolic_dims
 from weft.ops.contraction import matmul, tensordot, vdot
-from weft.ops.convolution import conv, conv_transpose
 from weft.ops.conversion import bitcast
+from weft.ops.convolution import conv, conv_transpose
 from weft.ops.cumulative import cumlogsumexp, cummax, cumprod, cumsum, linear_recurrence
 from weft.ops.reduction import all_, any_, argmax, argmin, max_, mean, min_, prod, sum_
 from weft.ops.sorting import argsort, sort, sort_together, top_k
@@ -45,8 +46,6 @@ def at_sizes(program, xs, sizes):
         e.create("func.return", [], results, None, None, 0, e.where, e.ip)
         code = door.refine_shapes(mlir.bytecode(unit.module))
     options = door.compile_options([devices()[0].id], False)
-    from weft.buffers import client, handler
-
     run = door.load(client(), code, device_list(None), options).execute_sharded
     bufs = run([x.buffer() for x in xs]).consume_with_handlers([handler(o) for o in outs])
     return [np.asarray(wrap(buf, o)) for buf, o in zip(bufs, outs)]
@@ -79,7 +78,7 @@ CASES = {
                         [(3, b), (b, 2)], F64),
     "conv": (lambda x, y: [conv(x, y, (2,), "VALID")], [(b, 2, 7), (3, 2, 3)], F64),
     "conv over a size": (
-        lambda x, y: [conv(x, y, (1,), "SAME"), conv(x, y, (2,), "SAME"), conv(x, y, (1,), "VALID")],
+        lambda x, y: [conv(x, y, (s,), word) for s in (1, 2) for word in ("SAME", "VALID")],
         [(2, 2, b), (3, 2, 2)], F64),
     "conv transpose": (lambda x, y: [conv_transpose(x, y, (2,), "SAME")],
                        [(b, 5, 2), (3, 2, 4)], F64),
@@ -87,7 +86,9 @@ CASES = {
     "wide sort": (lambda x: [argsort(x, 0), sort(x, 0, descending=True)], [(b, 3)], F64),
     "several keys": (lambda x, y: sort_together([x, y], 0, 2), [(b, 3), (b, 3)], F32),
     "top_k": (lambda x: top_k(x, 2), [(b, 3)], F32),
-    "bitcast": (lambda x: [bitcast(x, np.uint8), bitcast(x, np.int32)], [(b, 3)], F32),
+    "bitcast": (lambda x: [bitcast(x, np.int8), bitcast(x, np.int32), bitcast(x, np.uint16)],
+                [(b, 3)], F32),
+    "bitcast to wider": (lambda x: [bitcast(x, np.uint64), bitcast(x, F64)], [(b, 2)], F32),
 }  # fmt: skip
 
 

@@ -8,6 +8,7 @@ import functools
 from collections import OrderedDict, defaultdict, namedtuple
 
 import pytest
+
 import weft as wf
 from weft import tree_util as tu
 from weft.errors import TreeMismatch, TypeRule

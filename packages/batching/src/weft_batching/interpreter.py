@@ -78,6 +78,11 @@ class Batch(Carrier):
     def concerns(self, axes: frozenset) -> bool:
         return self.axis_name is not None and self.axis_name in axes
 
+    def hidden_by(self, axes: frozenset) -> "Batch":
+        if not self.concerns(axes):
+            return self
+        return Batch(self.parent, self.size, None, ambient=self.ambient, of=self.of)
+
     def move(self, x: Any, f: int | None, g: int) -> Any:
         """The mapped axis from `f` (None: make one) to `g`."""
         if f == g:

@@ -7,8 +7,8 @@
         return wf.numpy.sin(x).sum()
 
 What core has is here: `jit`, `numpy`, `lax`, `random`, `nn`, `tree`, ...  What installed plugins
-add (`grad`, `vmap`, `shard_map`, `export`, ...) is found when it is first asked for; a missing
-name says which distribution offers it.
+add (derivatives, mapping, sharding, export) is found when it is first asked for; a missing name
+says which distribution offers it.
 
 Invariant: importing this imports no surface, no plugin and no compiler, and reads no metadata.
 """

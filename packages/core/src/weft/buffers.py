@@ -133,9 +133,14 @@ def handler(key: Aval | Placed):
 
 
 def move(buf, key: Aval | Placed):
-    """The array of `buf` where the dispatch key says, from device to device where possible."""
-    place = key.placement
-    ids = None if place is None else place.place.devices
-    if len(buf._sharding._internal_device_list) == 1 and (ids is None or len(ids) == 1):
-        return door.copy_to(buf, device_list(ids), layout_of(key))
+    """A copy of the array of `buf` where the dispatch key says.
+
+    It goes from device to device if it is divided there as it is here, else through the host.
+    """
+    placement = key.placement
+    where = device_list(None if placement is None else placement.place.devices)
+    here, there = buf._sharding, layout_of(key)
+    same = len(here._internal_device_list) == len(where)
+    if same and door.tiles(door.hlo_sharding(here)) == door.tiles(door.hlo_sharding(there)):
+        return door.copy_to(buf, where, there)
     return put(np.asarray(get(buf)), key)

@@ -22,7 +22,7 @@ from .ops.shape import materialise_at_ground
 from .primitive import freeze
 from .staging import Stage, stage
 from .tree import LEAF, TreeDef, flatten, key_paths, spread
-from .types import Aval
+from .types import Aval, Placed
 from .values import Array, as_argument, as_value, is_tracer, not_an_array
 from .xla import mlir
 from .xla.execute import Executable, bound, executable, load
@@ -61,9 +61,7 @@ def trace(
       on: the stage to use.
       avals: types of the flat arguments, where they are not those of the arguments (rows).
     """
-    leaves, tree = flatten((args, kwargs))
-    values = [x if x.__class__ is Array else _argument(x, i, args, kwargs, does)
-              for i, x in enumerate(leaves)]  # fmt: skip
+    values, tree = arguments(args, kwargs, does)
     if avals is None:
         avals = tuple([v.aval for v in values])
     key = tree, avals, config.state
@@ -88,6 +86,18 @@ def trace(
     if keep is not None and not s.asked and not any(map(is_tracer, captured)):
         keep[key] = hit
     return Traced(*hit, values)
+
+
+def arguments(args: Sequence[Any], kwargs: dict[str, Any], does: str) -> tuple[list, TreeDef]:
+    """(values, tree) of the arguments of a transformed function.
+
+    Raises TypeRule, naming the argument, if one is no array; `does` is what is being done.
+    """
+    leaves, tree = flatten((args, kwargs))
+    return [
+        x if x.__class__ is Array else _argument(x, i, args, kwargs, does)
+        for i, x in enumerate(leaves)
+    ], tree
 
 
 def _argument(x: Any, i: int, args: Any, kwargs: Any, does: str) -> Any:
@@ -122,9 +132,9 @@ def kept(f: Callable) -> dict:
     if hit is not None and hit[0]() is f:
         return hit[1]
 
-    def forget(ref: Any) -> None:
-        if _kept.get(k, (None,))[0] is ref:
-            del _kept[k]
+    def forget(ref: Any, store: dict = _kept) -> None:  # globals are gone when Python ends
+        if store.get(k, (None,))[0] is ref:
+            del store[k]
 
     try:
         hit = _kept[k] = weakref.ref(f, forget), {}
@@ -176,19 +186,20 @@ class ShapeDtypeStruct:
 
 
 class _Shape(Tracer):
-    """Only a type: what staging needs to know of an argument."""
+    """Only a type, and where it will be: what staging and lowering need to know of an argument."""
 
-    __slots__ = ("original",)
+    __slots__ = ("key",)
 
-    def __init__(self, aval: Aval):
+    def __init__(self, aval: Aval, placement: Any = None):
         self.by, self.aval, self.where = GROUND, aval, None
+        self.key = aval if placement is None else Placed(aval, placement)
 
 
 def shapes_only(tree_: Any) -> Any:
     """The arguments with ShapeDtypeStructs made into something to stage on."""
     leaves, tree = flatten(tree_)
     return tree.unflatten(
-        [_Shape(x.aval) if isinstance(x, ShapeDtypeStruct) else x for x in leaves]
+        [_Shape(x.aval, x.sharding) if isinstance(x, ShapeDtypeStruct) else x for x in leaves]
     )
 
 
@@ -250,7 +261,7 @@ class Lowered:
         events.happened("lower", traced.program)
         module = module_of(traced.program, self._donated, keys)
         loaded = load(module)
-        run = bound(traced.program, module, loaded, keys, [])
+        run = bound(traced.program, module, loaded, keys, [], self._donated)
         return Compiled(run, traced, keys, loaded.executable)
 
 
@@ -462,7 +473,7 @@ def _plain(f: Callable, donated: tuple[int, ...], inline: bool = False) -> Calla
     def trace_now(*args: Any, **kwargs: Any) -> "Staged":
         """Stage for the types of these arguments."""
         traced = trace(f, shapes_only(args), shapes_only(kwargs), "jit", traces)
-        return Staged(traced, donated)
+        return Staged(traced, donated, flatten((args, kwargs))[1])
 
     functools.update_wrapper(jitted, f, updated=())
     jitted.trace, jitted.lower = trace_now, lower  # type: ignore[attr-defined]
@@ -474,15 +485,26 @@ def _plain(f: Callable, donated: tuple[int, ...], inline: bool = False) -> Calla
 
 
 class Staged:
-    """A staged function: `.program`, and `.lower()`."""
+    """A staged function: `.program`, and `.lower()`; `in_tree` is the structure of the traced
+    (args, kwargs), which are the last inputs of the program."""
 
-    def __init__(self, traced: Traced, donated: tuple[int, ...]):
-        self._traced, self._donated = traced, donated
+    def __init__(self, traced: Traced, donated: tuple[int, ...], in_tree: TreeDef):
+        self._traced, self._donated, self.in_tree = traced, donated, in_tree
 
     @property
     def program(self) -> Program:
         """The Program."""
         return self._traced.program
+
+    @property
+    def captured(self) -> list:
+        """Values that are being traced by others, which are the program's first inputs."""
+        return self._traced.captured
+
+    @property
+    def out_tree(self) -> TreeDef:
+        """The structure of the results."""
+        return self._traced.tree
 
     def lower(self, *, lowering_platforms: Sequence[str] | None = None) -> Lowered:
         """StableHLO, for the platform of this process or for others."""
@@ -630,13 +652,14 @@ def _special(
         return _plain(rest, _donated_leaves(args, kwargs, fixed, fixed_names, donate), inline)
 
     quick: dict = {}
-    at = next(iter(static.nums)) if len(static.nums) == 1 else None
-    simple = in_shardings is None and len(static.nums) < 2
+    numbers = tuple(sorted(static.nums))
+    at = numbers[0] if len(numbers) == 1 else None
+    dynamic_places: dict[int, tuple[int, ...]] = {}
     donated = tuple(sorted(donate.nums))
     ground, cur, A = GROUND, current, Array
 
     def jitted(*args: Any, **kwargs: Any) -> Any:
-        """Flat arrays and at most one static value: a look-up here; the rest is `general`."""
+        """Flat arrays and plain static values: a look-up here; the rest is `general`."""
         if cur() is not ground:
             return general(args, kwargs)
         try:
@@ -646,11 +669,16 @@ def _special(
                 bufs = [x._buf]
                 run, handlers, outs, tree = quick[fixed.__class__, fixed, x.key]
             else:
-                fixed = None if at is None else args[at]
-                xs = args if at is None else args[:at] + args[at + 1 :]
+                values = [args[i] for i in numbers]
+                xs = [args[i] for i in dynamic_places[len(args)]] if numbers else args
                 bufs = [x._buf for x in xs]
                 run, handlers, outs, tree = quick[
-                    fixed.__class__, fixed, tuple([x.key for x in xs]), len(kwargs)
+                    (
+                        len(kwargs),
+                        *[v.__class__ for v in values],
+                        *values,
+                        *[x.key for x in xs],
+                    )
                 ]
         except (KeyError, AttributeError, TypeError, IndexError):
             return general(args, kwargs)
@@ -667,29 +695,38 @@ def _special(
 
     def general(args: tuple, kwargs: dict) -> Any:
         given = args
-        if in_shardings is not None:
-            args = _bring(args, in_shardings)
         version, dynamic, rest = version_for(args, kwargs)
+        if in_shardings is not None:
+            dynamic = _bring(dynamic, in_shardings)
         out = version(*dynamic, **rest)
         if current() is not GROUND:
             return out
-        if simple and not kwargs and all(x.__class__ is Array for x in dynamic):
-            fixed = None if at is None or at >= len(args) else args[at]
-            entry = version.flat.get(tuple([x.key for x in dynamic]))
-            enough = at is None or at < len(args)
-            if entry is not None and enough and fixed.__class__ in _TELLING:
-                keys = tuple([x.key for x in dynamic])
-                quick[fixed.__class__, fixed, keys, 0] = entry
-                if at is not None and len(args) == 2:
-                    quick[fixed.__class__, fixed, keys[0]] = entry
+        if in_shardings is None and not kwargs and all(x.__class__ is Array for x in dynamic):
+            _remember(args, version.flat.get(tuple([x.key for x in dynamic])), dynamic)
         if donate.nums or donate.names:
             mine = [given[i] for i in donate.nums if i < len(given)]
             _forget_donated([*mine, *(kwargs[k] for k in kwargs if k in donate.names)])
         return out
 
+    def _remember(args: tuple, entry: Any, dynamic: tuple) -> None:
+        """Next time this call is a look-up, if its static values tell all by ==."""
+        n = len(args)
+        values = [args[i] for i in numbers if i < n]
+        if entry is None or len(values) < len(numbers):
+            return
+        if any(v.__class__ not in _TELLING for v in values):
+            return
+        dynamic_places[n] = tuple([i for i in range(n) if i not in static.nums])
+        keys = [x.key for x in dynamic]
+        quick[(0, *[v.__class__ for v in values], *values, *keys)] = entry
+        if at is not None and n == 2:
+            quick[values[0].__class__, values[0], keys[0]] = entry
+
     def forward(method: str) -> Callable:
         def do(*args: Any, **kwargs: Any) -> Any:
             version, dynamic, rest = version_for(args, kwargs)
+            if in_shardings is not None:
+                dynamic = _bring(shapes_only(dynamic), in_shardings)
             return getattr(version, method)(*dynamic, **rest)
 
         return do
@@ -746,7 +783,11 @@ def _bring(args: tuple, placements: Any) -> tuple:
     """Arguments where the placements (a tree prefix) say."""
     leaves, tree = flatten(args)
     wanted = spread(placements, args, "in_shardings", _is_placement, "a placement or None")
-    return tree.unflatten([x if p is None else p.accept(x) for x, p in zip(leaves, wanted)])
+    return tree.unflatten([x if p is None else _brought(x, p) for x, p in zip(leaves, wanted)])
+
+
+def _brought(x: Any, placement: Any) -> Any:
+    return _Shape(x.aval, placement) if x.__class__ is _Shape else placement.accept(x)
 
 
 def _placed(f: Callable, placements: Any) -> Callable:

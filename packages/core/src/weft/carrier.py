@@ -1,8 +1,8 @@
 """Carriers: transformations that replace values by values with more to them.
 
 A lifted value is (form, parts): a hashable static form, and component values of the parent
-interpreter.  Form None is a plain value, carried as itself.  Forward mode carries a tangent,
-batching an axis, intervals two ends.  The author gives rules for first-order primitives, and says
+interpreter.  Form None is a plain value, carried as itself.  Forward mode carries a direction,
+mapping an axis, intervals two ends.  The author gives rules for first-order primitives, and says
 of forms what the methods below ask; core takes the transformation through every operation with
 programs (`weft.rewiring`), whoever defined it.
 
@@ -126,6 +126,10 @@ class Carrier(Interpreter):
     def concerns(self, axes: frozenset[Any]) -> bool:
         """Must we see an operation ambient to `axes` although no operand is ours?"""
         return False
+
+    def hidden_by(self, axes: frozenset[Any]) -> "Carrier":
+        """The same transformation, as programs see it in which others bind these axes."""
+        return self
 
     # -- what follows ----------------------------------------------------------------------
 

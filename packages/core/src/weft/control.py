@@ -9,7 +9,7 @@ from typing import Any
 
 from .calls import trace
 from .calls import kept as traces_of
-from .dims import Dim
+from .dims import Dim, max_dim
 from .errors import AxisError, TreeMismatch, TypeRule
 from .interpreter import GROUND, Value
 from .ir import Program, Var, evaluate
@@ -57,11 +57,12 @@ def switch(index: Any, branches: Sequence[Callable], *operands: Any) -> Any:
     if i.aval.ndim or i.aval.dtype.kind not in "iub":
         raise TypeRule(
             f"the index of switch must be an integer without axes, not {i.aval!r}",
-            fix="use vmap to switch for each element",
+            fix="map over the elements to switch for each",
         )
-    i = convert(i, INT32)
+    if i.aval.dtype.itemsize < 4:  # too narrow, perhaps, for the number of branches
+        i = convert(i, INT32)
     i = clamp.bind(Literal(0, i.aval), i, Literal(len(branches) - 1, i.aval))
-    return _branches("switch", i, branches, operands)
+    return _branches("switch", convert(i, INT32), branches, operands)
 
 
 def cond(pred: Any, true_fun: Callable, false_fun: Callable, *operands: Any) -> Any:
@@ -356,8 +357,8 @@ def _step_result(got: TreeDef, carry: TreeDef) -> None:
 def fori_loop(lower: Any, upper: Any, body_fun: Callable, init_val: Any, *, unroll: Any = None):
     """`for i in range(lower, upper): x = body_fun(i, x)`.
 
-    Bounds that are Python integers make a `scan`, which can be differentiated in reverse; others
-    make a `while_loop`.
+    Bounds that are Python integers or symbolic sizes make a `scan`, which can be differentiated
+    in reverse; others make a `while_loop`.
 
     Args:
       lower, upper: integers without axes.
@@ -372,14 +373,14 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable, init_val: Any, *, unro
     static = all(b.__class__ is int or hasattr(b, "__index__") and not isinstance(b, Value)
                  for b in (lower, upper))  # fmt: skip
     if static:
-        lo, hi = lower.__index__(), upper.__index__()
+        lo, hi = (b if b.__class__ is Dim else b.__index__() for b in (lower, upper))
+        turns = max_dim(hi - lo, 0)
 
         def step(ix: Any, _: Any) -> Any:
             i, x = ix
             return (i + 1, body_fun(i, x)), None
 
-        first = (Literal(lo, as_value(lo).aval), init_val)
-        (_, out), _ = scan(step, first, None, max(hi - lo, 0), unroll=unroll or 1)
+        (_, out), _ = scan(step, (as_value(lo), init_val), None, turns, unroll=unroll or 1)
         return out
     if unroll not in (None, 1, False):
         raise TypeRule("fori_loop unrolls static bounds only", fix="pass Python integers as bounds")

@@ -161,7 +161,7 @@ def isdtype(dtype: Any, kind: Any) -> bool:
     Raises TypeRule for other names.
     """
     if isinstance(kind, tuple):
-        return any([isdtype(dtype, k) for k in kind])
+        return any(isdtype(dtype, k) for k in kind)
     if isinstance(kind, str) and kind in _KIND_NAMES:
         return _KIND_NAMES[kind](dtype_of(dtype))
     if isinstance(kind, str):

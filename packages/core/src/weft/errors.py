@@ -6,6 +6,8 @@ Invariant: a `WeftError` finds the user's line by itself when it is made, so tha
 to remember to say it.
 """
 
+from typing import Any
+
 from .source import here, user_frames, user_line
 
 __all__ = [
@@ -36,7 +38,7 @@ class WeftError(Exception):
       fix: what to write instead.
     """
 
-    def __init__(self, what: str, *, where=None, fix: str | None = None):
+    def __init__(self, what: str, *, where: Any = None, fix: str | None = None):
         self.what, self.fix = what, fix
         self.where = user_line(where) if where is not None else user_line(here())
         super().__init__(what)
@@ -106,6 +108,6 @@ class DimMismatch(WeftError, ValueError):
     """Actual sizes that the symbolic dimensions can not have."""
 
 
-def frames_text(where, limit: int = 4) -> str:
+def frames_text(where: Any, limit: int = 4) -> str:
     """The user's frames at `where`, one per line, for messages that show more than a line."""
     return "\n".join(f"    {f}" for f in user_frames(where, limit))

@@ -3,7 +3,8 @@
 Invariant: nothing here starts the devices before somebody asks for one.
 """
 
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 from . import buffers
 from .calls import kept_traces_cleared
@@ -12,12 +13,13 @@ from .values import Array, as_value
 from .xla.execute import forget_executables
 
 
-class Device(NamedTuple):
-    """One device of this process; `id` is its number, which meshes and placements speak of."""
+@dataclass(frozen=True, slots=True, repr=False)
+class Device:
+    """One device of this process; `id` is its number, which placements speak of."""
 
     id: int
     platform: str
-    kind: str
+    device_kind: str
 
     def __repr__(self) -> str:
         return f"{self.platform}:{self.id}"

@@ -9,7 +9,7 @@ one interpreter, and using it after that interpreter is closed, or below the rul
 an error that names the line which made it.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from threading import get_ident
@@ -161,7 +161,7 @@ leave = _current.reset
 
 
 @contextmanager
-def use(interpreter: Interpreter) -> Iterator[Interpreter]:
+def use(interpreter: Interpreter) -> Generator[Interpreter, None, None]:
     """Make it the current interpreter for a `with` block."""
     token = enter(interpreter)
     try:
@@ -171,7 +171,7 @@ def use(interpreter: Interpreter) -> Iterator[Interpreter]:
 
 
 @contextmanager
-def opened(interpreter: Interpreter) -> Iterator[Interpreter]:
+def opened(interpreter: Interpreter) -> Generator[Interpreter, None, None]:
     """Use it, and close it on the way out: its tracers are escaped from then on."""
     token = enter(interpreter)
     try:
@@ -262,10 +262,10 @@ def unbound(name: Any) -> AxisError:
     """The error for an axis name that nobody binds."""
     return AxisError(
         f"no axis named {name!r} is bound here",
-        fix=f"bind it outside: vmap(..., axis_name={name!r}), or a mesh with that axis",
+        fix=f"bind it outside: map over an axis with axis_name={name!r}, or over devices",
     )
 
 
 def as_list(out: Any) -> list[Any]:
     """What a rule of an operation with many results returned."""
-    return list(out) if isinstance(out, tuple | list) else [out]
+    return [*out] if isinstance(out, tuple | list) else [out]  # type: ignore[misc]

@@ -56,10 +56,11 @@ class Program:
       name: of the function it was staged from.
       axes: names of axes that it speaks of and does not bind.
       effects: what running it does besides returning.
+      derivations: what others made of it; see `derived`.
     """
 
     __slots__ = (
-        "inputs", "consts", "eqns", "outputs", "name", "axes", "effects", "_derived",
+        "inputs", "consts", "eqns", "outputs", "name", "axes", "effects", "derivations",
         "_constants", "__weakref__",
     )  # fmt: skip
 
@@ -73,7 +74,7 @@ class Program:
     ):
         self.inputs, self.eqns, self.outputs = list(inputs), eqns, list(outputs)
         self.name, self.consts = name, list(consts)
-        self._derived: dict[Any, Any] = {}
+        self.derivations: dict[Any, Any] = {}
         self._constants: dict[int, Any] | None = None
         named: set[Any] = set()
         does: set[Effect] = set()
@@ -124,7 +125,7 @@ def derived(
     `others` are further programs that it was made of: they are part of the key by identity, and
     are not kept alive by it.
     """
-    store = program._derived
+    store = program.derivations
     if not others:
         try:
             return store[key]
@@ -136,7 +137,10 @@ def derived(
     if hit is not None and all(r() is o for r, o in zip(hit[0], others)):
         return hit[1]
     out = make()
-    forget = lambda _: store.pop(key, None)  # noqa: E731
+
+    def forget(_: Any) -> None:
+        store.pop(key, None)
+
     store[key] = [weakref.ref(o, forget) for o in others], out
     return out
 

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from .dims import Dim
 from .interpreter import Value, current
-from .ops import contraction, cumulative, reduction, shape, sorting, subscript
+from .ops import contraction, cumulative, indexing, reduction, shape, sorting, subscript
 from .ops import elementwise as el
-from .types import FLOATING, INTEGER
+from .types import FLOATING, INTEGER, default_dtype
 from .values import Array, Literal
 
 _NONE: dict[str, Any] = {}
@@ -207,5 +208,12 @@ def _swapaxes(x: Any, a: int, b: int) -> Any:
     return shape.transpose(x, tuple(perm))
 
 
+def _number(size: Dim) -> Any:
+    """A symbolic size among arrays: a weak integer, as a known one is."""
+    dtype = default_dtype(INTEGER)
+    return shape.convert(indexing.size_value(size, dtype), dtype, True)
+
+
 _arithmetic()
 _methods()
+setattr(Dim, "__weft_array__", _number)  # noqa: B010

@@ -22,6 +22,7 @@ from .ops import elementwise as el
 from .ops.conversion import bitcast_
 from .ops.cumulative import cumsum
 from .ops.indexing import dynamic_index_in_dim
+from .ops.places import parse
 from .ops.reduction import all_, argmax
 from .ops.rng import UINT32, counters, hashed
 from .ops.shape import (
@@ -51,7 +52,7 @@ from .types import (
     default_dtype,
     dtype_of,
 )
-from .values import Literal, as_value, asarray, canonical
+from .values import Literal, as_value, asarray, canonical, scalar_buffer, wrap
 
 __all__ = [
     "Key",
@@ -144,6 +145,7 @@ class Key:
         if index.__class__ is int and self._data.ndim > 1:
             return Key(getitem(self._data, index))
         index = index if index.__class__ is tuple else (index,)
+        parse(self.shape, index)  # the words of a key are no axis of the user's
         dots = any(i is Ellipsis for i in index)
         rest = (slice(None),) if dots else (Ellipsis, slice(None))
         return Key(getitem(self._data, (*index, *rest)))
@@ -222,7 +224,7 @@ def PRNGKey(seed: Any, *, impl: Any = None) -> Any:  # noqa: N802
         s = as_value(seed)
         if s.aval.ndim or s.aval.category != INTEGER:
             raise TypeRule(
-                f"a seed is an integer without axes, not {s.aval!r}", fix="use vmap for many seeds"
+                f"a seed is an integer without axes, not {s.aval!r}", fix="map over the seeds to make many keys"
             )
         if s.__class__ is not Literal:
             return _words_of_seed(s)
@@ -262,7 +264,7 @@ def _one(k: Any, what: str) -> Any:
     if data.ndim != 1:
         raise TypeRule(
             f"{what} takes one key, not an array of keys of shape {data.shape[:-1]}",
-            fix=f"map over them: weft.vmap(weft.random.{what})(keys)",
+            fix=f"map weft.random.{what} over them",
         )
     return data
 
@@ -293,12 +295,10 @@ def _split(data: Any, *, shape: tuple) -> Any:
 
 def fold_in(key: Any, data: Any) -> Any:
     """A new key of a key and an integer: the number of a step, a layer, a device."""
-    if data.__class__ is int:
-        data = np.array(data & 0xFFFFFFFF, np.uint32)
-    x = as_value(data)
+    x = _number(data & 0xFFFFFFFF, UINT32) if data.__class__ is int else as_value(data)
     if x.aval.ndim or x.aval.category != INTEGER:
         raise TypeRule(
-            f"fold_in takes an integer without axes, not {x.aval!r}", fix="use vmap for many"
+            f"fold_in takes an integer without axes, not {x.aval!r}", fix="map over many of them"
         )
     return _like(key, _fold_in(_one(key, "fold_in"), x))
 
@@ -427,7 +427,10 @@ def uniform(
     data = _one(key, "uniform")
     if minval.__class__ is float and maxval.__class__ is float and (minval, maxval) == (0.0, 1.0):
         return _standard_uniform(data, shape=shape, dtype=d)
-    return _uniform(data, minval, maxval, shape=shape, dtype=d)
+    low, high = (
+        _number(v, d) if v.__class__ is float or v.__class__ is int else v for v in (minval, maxval)
+    )
+    return _uniform(data, low, high, shape=shape, dtype=d)
 
 
 @fused
@@ -457,34 +460,37 @@ def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = None) -
     """
     d = _dtype(dtype, INTEGER, "randint")
     wide = d if d.itemsize >= 4 else np.dtype(np.int32)
-    info = np.iinfo(d)
-    bounds = []
-    for v, top in ((minval, int(info.max)), (maxval, int(info.max) + 1)):
-        if v.__class__ is int:
-            bounds.append(np.array(min(max(v, int(info.min)), top), object))
-        else:
-            bounds.append(as_value(v))
-    past = bounds[1].__class__ is np.ndarray and int(bounds[1]) > int(np.iinfo(wide).max)
-    low, high = (_bound(b, wide) if b.__class__ is np.ndarray else b for b in bounds)
+    least, most = _RANGES[d]
+    past = maxval.__class__ is int and wide is d and maxval > most
+    low = _number(max(minval, least), wide) if minval.__class__ is int else minval
+    high = _number(maxval, wide) if maxval.__class__ is int else maxval
     data = _one(key, "randint")
     r = _randint(data, low, high, shape=normal_shape(shape), dtype=wide, small=d, past=past)
     return r if wide is d else convert(r, d)
 
 
-def _bound(b: np.ndarray, dtype: np.dtype) -> Any:
-    """A fixed bound, as a Python integer if that does."""
-    n = min(int(b), int(np.iinfo(dtype).max))
-    return n if -(2**31) <= n < 2**31 else np.array(n, dtype)
+_RANGES = {
+    np.dtype(kind): (int(np.iinfo(kind).min), int(np.iinfo(kind).max))
+    for kind in (np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64)
+}
+
+
+def _number(v: Any, dtype: np.dtype) -> Any:
+    """A Python number as an array without axes, whose memory is kept; integers are clipped."""
+    if dtype in _RANGES:
+        least, most = _RANGES[dtype]
+        v = min(max(v, least), most)
+    aval = Aval((), dtype)
+    return wrap(scalar_buffer(Literal(v, aval)), aval)
 
 
 def _whole(v: Any, dtype: np.dtype, low: int, high: int) -> Any:
     """A bound as an integer of this dtype, clipped to [low, high] and not wrapped."""
     if v.aval.category != INTEGER:
         v = convert(v, default_dtype(INTEGER))
-    have = np.iinfo(v.aval.dtype)
-    low, high = max(low, int(have.min)), min(high, int(have.max))
+    least, most = _RANGES[v.aval.dtype]
     cell = v.aval.dtype.type
-    v = el.clamp(cell(low), v, cell(high))
+    v = el.clamp(cell(max(low, least)), v, cell(min(high, most)))
     return convert(v, dtype)
 
 
@@ -493,16 +499,13 @@ def _randint(
     data: Any, low: Any, high: Any, *, shape: tuple, dtype: np.dtype, small: np.dtype, past: bool
 ) -> Any:
     low, high = as_value(low), as_value(high)
-    info, tight = np.iinfo(dtype), np.iinfo(small)
-    one_past = int(small != dtype)  # the end of the range itself need not be of the dtype
-    top = min(int(info.max), int(tight.max) + one_past)
+    most, (floor, top) = _RANGES[dtype][1], _RANGES[small]
     beyond: Any = Literal(past, Aval(shape, bool))
-    if not past and high.aval.category == INTEGER and int(np.iinfo(high.aval.dtype).max) > int(
-        info.max
-    ):
-        beyond = broadcast_to(el.gt(high, high.aval.dtype.type(info.max)), shape)
-    low = broadcast_to(_whole(low, dtype, int(tight.min), int(tight.max)), shape)
-    high = broadcast_to(_whole(high, dtype, int(tight.min), top), shape)
+    if not past and high.aval.category == INTEGER and _RANGES[high.aval.dtype][1] > most:
+        beyond = broadcast_to(el.gt(high, high.aval.dtype.type(most)), shape)
+    end = most if small == dtype else top + 1  # which the wider dtype can hold
+    low = broadcast_to(_whole(low, dtype, floor, top), shape)
+    high = broadcast_to(_whole(high, dtype, floor, end), shape)
     unsigned = _BITS[dtype.itemsize]
     k1, k2 = _halves(data)
     first, second = _raw(k1, shape, unsigned), _raw(k2, shape, unsigned)
@@ -633,9 +636,7 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low") -> A
     if mode not in ("low", "high"):
         raise TypeRule(f"bernoulli has no mode {mode!r}", fix='use "low" or "high"')
     data = _one(key, "bernoulli")
-    if p.__class__ is float:
-        p = as_value(np.asarray(p, default_dtype(FLOATING)))
-    p = as_value(p)
+    p = _number(p, default_dtype(FLOATING)) if p.__class__ is float else as_value(p)
     d = p.aval.dtype if p.aval.category == FLOATING else default_dtype(FLOATING)
     return _bernoulli(data, p, shape=_shape_or(shape, p), dtype=d, high=mode == "high")
 

@@ -45,7 +45,8 @@ def solve(carrier: Any, prim: Any, args: Sequence[Any], params: dict[str, Any]) 
             forms = [carrier.whole(inside[s]) if f is None else f for s, f in enumerate(forms)]
         return forms
     rounds = 0
-    while _round(carrier, w, inside, forms, widen=rounds > 3):
+    inner = carrier.hidden_by(prim.higher.binds(params))
+    while _round(inner, w, inside, forms, widen=rounds > 3):
         rounds += 1
         if rounds > 8 + 4 * w.count:
             raise _unsettled(carrier, prim, w, forms)
@@ -110,10 +111,11 @@ def rebuilt(
     results = prim.infer(tuple([a.aval for a in args]), params)
     parts = _parts(carrier, w, args, results, forms, outer)
     programs: list[Any] = []
+    inner = carrier.hidden_by(prim.higher.binds(params))
     for p, ins, outs in w.bodies:
         given, wanted = tuple([forms[s] for s in ins]), tuple([forms[s] for s in outs])
-        programs.append(lift_program(carrier, p, given, wanted)[0])
-    programs += [lift_rule(carrier, ends, forms) for ends in w.rules]
+        programs.append(lift_program(inner, p, given, wanted)[0])
+    programs += [lift_rule(inner, ends, forms) for ends in w.rules]
     operands: list[Any] = []
     for s, x in zip(w.operands, args, strict=True):
         operands += carrier.to_form(x, outer[s])

@@ -111,7 +111,7 @@ def _simplified(program: Program) -> Program:
     if not env and len(eqns) == len(before) and all(a is b for a, b in zip(eqns, before)):
         return program
     made = _program(program, program.inputs, eqns, outputs, live)
-    made._derived[_SIMPLE] = made  # nothing is left to do
+    made.derivations[_SIMPLE] = made  # nothing is left to do
     return made
 
 

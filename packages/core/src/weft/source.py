@@ -8,11 +8,15 @@ merely begins like one (`weft_user` beside `weft`) is the user's.
 """
 
 import os
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
-from .door import take_traceback as here
+from . import door
 
 __all__ = ["Frame", "here", "hidden", "hide", "user_frames", "user_line", "where_defined"]
+
+
+here: Callable[[], Any] = door.take_traceback
 
 
 class Frame(NamedTuple):
@@ -41,7 +45,7 @@ def hidden(file: str) -> bool:
     return file.startswith("<") or file.startswith(tuple(_roots))
 
 
-def user_frames(where, limit: int = 5) -> list[Frame]:
+def user_frames(where: Any, limit: int = 5) -> list[Frame]:
     """The innermost `limit` frames of the user's at `where`, innermost first."""
     found: list[Frame] = []
     for f in where.frames if where is not None and limit > 0 else ():
@@ -52,13 +56,13 @@ def user_frames(where, limit: int = 5) -> list[Frame]:
     return found
 
 
-def user_line(where) -> str:
+def user_line(where: Any) -> str:
     """`file:line` of the innermost frame of the user's."""
     frames = user_frames(where, 1)
     return f"{frames[0].file}:{frames[0].line}" if frames else "<unknown>"
 
 
-def where_defined(f) -> str:
+def where_defined(f: Any) -> str:
     """`name at file:line` of a function, as far as Python knows."""
     while hasattr(f, "__wrapped__"):
         f = f.__wrapped__

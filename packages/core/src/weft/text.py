@@ -90,7 +90,7 @@ class _Writer:
             parts.append(f"@{number} = {self.program(p, '')}")
             self.labels[p] = number
         parts.append(self.program(program, ""))
-        self.text = "\n".join([*map(_given, self.scopes), *parts])
+        self.text = "\n".join([*filter(None, map(_given, self.scopes)), *parts])
 
     def program(self, p: Program, indent: str) -> str:
         names: dict[Any, str] = {}
@@ -187,8 +187,9 @@ def _shared(program: Program) -> list[Program]:
 
 def _given(scope: Scope) -> str:
     """What is known of sizes; the bound of those that nothing is said of, if it is not 1."""
-    texts = [f"least {scope.least}"] if scope.least != 1 else []
-    return f"given {'; '.join([*texts, *scope.constraints])}"
+    least = [f"least {scope.least}"] if scope.least != 1 else []
+    texts = [*least, *scope.constraints]
+    return f"given {'; '.join(texts)}" if texts else ""
 
 
 def _effects(p: Program) -> list[str]:
@@ -327,11 +328,7 @@ class _Pairs:
         def atom(x: Any, y: Any) -> bool:
             if x.__class__ is Var:
                 return pairs.get(x) is y
-            return (
-                y.__class__ is Literal
-                and x.aval is y.aval
-                and (freeze(x.value) == freeze(y.value) or (x.value != x.value != y.value))
-            )
+            return y.__class__ is Literal and x.aval is y.aval and _same_scalar(x.value, y.value)
 
         def equation(x: Eqn, y: Eqn) -> bool:
             return (
@@ -360,7 +357,12 @@ class _Pairs:
             return self.programs(a, b)
         if isinstance(a, tuple):
             return len(a) == len(b) and all(map(self.values, a, b))
-        return a is b or freeze(a) == freeze(b) or bool(a != a and b != b)
+        return a is b or _same_scalar(a, b)
+
+
+def _same_scalar(a: Any, b: Any) -> bool:
+    """Equal, and not only in Python's eyes; a nan is a nan."""
+    return freeze(a) == freeze(b) or (a.__class__ is b.__class__ and bool(a != a and b != b))
 
 
 def _same_array(a: Array, b: Array) -> bool:

@@ -43,7 +43,10 @@ GetAttrKey, FlattenedIndexKey = pytree.GetAttrKey, pytree.FlattenedIndexKey
 
 registry = new_registry()
 _flatten = registry.flatten
-TreeDef = type(_flatten(0)[1])
+if TYPE_CHECKING:
+    TreeDef = Any
+else:
+    TreeDef = type(_flatten(0)[1])
 LEAF = _flatten(0)[1]
 """The structure of a single leaf."""
 

@@ -172,7 +172,7 @@ def all_leaves(iterable: Iterable[Any], is_leaf: Callable[[Any], bool] | None = 
         return pytree.all_leaves(registry, iterable)
     xs = list(iterable)
     found = tree_leaves(xs, is_leaf)
-    return len(found) == len(xs) and all([a is b for a, b in zip(found, xs)])
+    return len(found) == len(xs) and all(a is b for a, b in zip(found, xs))
 
 
 def is_tree_node(typ: type) -> bool:

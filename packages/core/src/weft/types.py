@@ -5,7 +5,7 @@ cache of Weft may key on them at C speed.  Python scalars are weak: they take th
 dtype.
 """
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
 
@@ -35,7 +35,7 @@ INT32 = np.dtype(np.int32)
 UINT32 = np.dtype(np.uint32)
 FLOAT32 = np.dtype(np.float32)
 float0 = np.dtype([("float0", np.void, 0)])
-"""The dtype of tangents of what can not vary: integers and booleans."""
+"""The dtype of directions in which integers and booleans could vary: there are none."""
 
 BOOLEAN, INTEGER, FLOATING, COMPLEX, NOTHING = range(5)
 _KINDS = {"b": BOOLEAN, "i": INTEGER, "u": INTEGER, "f": FLOATING, "c": COMPLEX}
@@ -74,12 +74,12 @@ class Aval:
     category: int
     handler: Any  # result handler of the runtime, in the default place
     mlir: Any  # the MLIR type, made at first lowering
-    _all: "dict[tuple, Aval]" = {}
+    _all: "dict[tuple[Any, ...], Aval]" = {}
 
     placement = None
     """An Aval is also the dispatch key of arrays in the default place."""
 
-    def __new__(cls, shape, dtype, weak_type: bool = False) -> "Aval":
+    def __new__(cls, shape: Any, dtype: Any, weak_type: bool = False) -> "Aval":
         try:
             return cls._all[shape, dtype, weak_type]
         except (KeyError, TypeError):
@@ -109,7 +109,7 @@ class Aval:
     def with_shape(self, shape: "Iterable[Any]") -> "Aval":
         return Aval(tuple(shape), self.dtype, self.weak_type)
 
-    def with_dtype(self, dtype) -> "Aval":
+    def with_dtype(self, dtype: Any) -> "Aval":
         return Aval(self.shape, np.dtype(dtype), False)
 
     def strong(self) -> "Aval":
@@ -129,11 +129,11 @@ class Aval:
     def __copy__(self) -> "Aval":
         return self
 
-    def __deepcopy__(self, memo) -> "Aval":
+    def __deepcopy__(self, memo: Any) -> "Aval":
         return self
 
 
-def _size(d) -> int:
+def _size(d: Any) -> int:
     n = d.__index__() if hasattr(d, "__index__") else None
     if n is None or n < 0:
         raise TypeRule(
@@ -152,10 +152,10 @@ def short_name(dtype: np.dtype) -> str:
     return f"{head}{dtype.itemsize * 8}"
 
 
-def dtype_of(name) -> np.dtype:
+def dtype_of(name: Any) -> "np.dtype[Any]":
     """A dtype from anything numpy takes for one, or the name of one numpy lacks."""
     if isinstance(name, np.dtype):
-        return name
+        return cast("np.dtype[Any]", name)
     if isinstance(name, str) and name in EXTRA_DTYPES:
         return EXTRA_DTYPES[name]
     try:
@@ -173,7 +173,7 @@ class Placed:
     """Dispatch key of an array outside the default place: interned, so equality is identity."""
 
     __slots__ = ("aval", "placement", "handler")
-    _all: "dict[tuple, Placed]" = {}
+    _all: "dict[tuple[Any, ...], Placed]" = {}
 
     def __new__(cls, aval: Aval, placement: "Placement") -> "Placed":
         self = cls._all.get((aval, placement))
@@ -199,8 +199,13 @@ class Place(Protocol):
         """A whole copy on each device: where arrays of the default place are brought."""
         ...
 
-    def placement(self, tiles, ndim: int) -> "Placement":
-        """Placement of a result, by how the compiler tiled it (`weft.door.tiles`)."""
+    def placement(self, tiles: Any, ndim: int) -> "Placement | None":
+        """Placement of a result, by how the compiler tiled it (`weft.door.tiles`); None if it has
+        no words for that."""
+        ...
+
+    def once(self, unit: Any, results: int) -> dict[str, Any]:
+        """What an operation carries that one device does for all of them."""
         ...
 
 
@@ -214,7 +219,7 @@ class Placement(Protocol):
         """As the runtime spells it (HloSharding)."""
         ...
 
-    def attributes(self, unit, ndim: int) -> dict:
+    def attributes(self, unit: Any, ndim: int) -> dict[str, Any]:
         """What the argument of `main` carries; may declare symbols of the module."""
         ...
 
@@ -226,7 +231,7 @@ WEAK: dict[type, Aval] = {}
 """Types of Python scalars; made anew when the default dtypes change."""
 
 
-def set_defaults(floating, integer) -> None:
+def set_defaults(floating: Any, integer: Any) -> None:
     """The dtypes of Python numbers that meet nothing stronger."""
     floating, integer = np.dtype(floating), np.dtype(integer)
     wide = np.complex128 if floating.itemsize == 8 else np.complex64
@@ -256,7 +261,7 @@ def weak_aval(scalar_type: type) -> Aval | None:
     return WEAK.get(scalar_type)
 
 
-def aval_for(shape, dtype) -> Aval:
+def aval_for(shape: Any, dtype: Any) -> Aval:
     """The strong type of an array."""
     return Aval(tuple(shape), dtype_of(dtype))
 
@@ -301,6 +306,6 @@ def promote(avals: "Sequence[Aval]") -> tuple[np.dtype, bool]:
     return out, False
 
 
-def broadcast_shapes(shapes: "Sequence[tuple]") -> tuple:
+def broadcast_shapes(shapes: "Sequence[tuple[Any, ...]]") -> tuple[Any, ...]:
     """Numpy's broadcasting of shapes, with symbolic sizes."""
     return broadcast_dims(shapes)

@@ -14,6 +14,7 @@ from .buffers import default_place, get, platform, put
 from .config import config
 from .errors import DeletedArrayError, TypeRule, WeftError
 from .interpreter import Tracer, Value
+from .plugins import resolve
 from .types import WEAK, Aval, Placed, category, dtype_of
 
 __all__ = ["Array", "Literal", "as_value", "asarray", "is_tracer", "wrap"]
@@ -90,6 +91,20 @@ class Array(Value):
         """The address of the memory, for tests of aliasing."""
         return self.buffer().unsafe_buffer_pointer()
 
+    @property
+    def sharding(self):
+        """Where its pieces are, in the words of `weft.sharding` (weft-sharding)."""
+        return resolve("sharding").sharding_of(self)
+
+    @property
+    def addressable_shards(self) -> list:
+        """Its pieces: each with its device, its place in the whole, and its data."""
+        return resolve("sharding").shards_of(self)
+
+    def devices(self) -> set:
+        """The devices that have a piece of it."""
+        return self.sharding.device_set
+
     def __dlpack__(self, **options):
         return door.dlpack_capsule(self.buffer())
 
@@ -145,7 +160,7 @@ class Array(Value):
 class Literal(Value):
     """A Python scalar standing for an array of type `aval` whose elements are all equal to it.
 
-    It is an atom of Programs: `x + 1`, zero tangents and cotangent seeds are no equations.
+    It is an atom of Programs: `x + 1`, zeros and seeds of derivatives are no equations.
     """
 
     __slots__ = ("value", "aval")
@@ -226,7 +241,7 @@ def from_numpy(x: np.ndarray) -> Array:
     return wrap(put(x if dtype is x.dtype else x.astype(dtype), aval), aval)
 
 
-def as_value(x) -> Any:
+def as_value(x: Any) -> Any:
     """What primitives take, from what users give: values, numpy arrays and Python scalars.
 
     Objects with `__weft_array__`, `__jax_array__` or `__array__` are asked for what they are.

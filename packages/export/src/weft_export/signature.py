@@ -80,9 +80,7 @@ def check_types(
         if w.dtype != g.dtype:
             raise TypeRule(
                 f"{path(i)} of {name} was exported as {w!r} and is {g!r}",
-                fix=f"convert it: .astype({short_name(w.dtype)!r} is numpy's {w.dtype.name})"
-                if False
-                else f"convert it with .astype({w.dtype.name!r}), or export for that dtype too",
+                fix=f"convert it with .astype({w.dtype.name!r}), or export for that dtype too",
             )
         fits = w.ndim == g.ndim and all(
             a.__class__ is Dim or b.__class__ is Dim or a == b for a, b in zip(w.shape, g.shape)

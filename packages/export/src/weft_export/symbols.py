@@ -79,17 +79,15 @@ def _filled(text: str, like: Sequence[Any] | None) -> list[str]:
 def _split(text: str) -> list[str]:
     """At the commas that are in no parentheses, but for a pair round everything."""
     text = text.strip()
+    if text[:1] in ("(", "[") and _outer(text):
+        text = text[1:-1]
     parts, depth, start = [], 0, 0
     for i, c in enumerate(text):
         depth += (c in "([") - (c in ")]")
-        if depth == 0 and i < len(text) - 1 and i == 0 and c in "([":
-            continue
         if c == "," and depth == 0:
             parts.append(text[start:i].strip())
             start = i + 1
     last = text[start:].strip()
-    if not parts and last[:1] in ("(", "[") and last[-1:] in (")", "]") and _outer(last):
-        return _split(last[1:-1])
     return [*parts, last] if last else parts
 
 

@@ -3,6 +3,34 @@
 Invariant: importing this registers rules and does nothing else.
 """
 
-from . import collective, control, elementwise, host, mapping, shape
+from . import (
+    collective,
+    contraction,
+    control,
+    conversion,
+    convolution,
+    cumulative,
+    elementwise,
+    host,
+    indexing,
+    mapping,
+    reduction,
+    shape,
+    sorting,
+)
 
-__all__ = ["collective", "control", "elementwise", "host", "mapping", "shape"]
+__all__ = [
+    "collective",
+    "contraction",
+    "control",
+    "conversion",
+    "convolution",
+    "cumulative",
+    "elementwise",
+    "host",
+    "indexing",
+    "mapping",
+    "reduction",
+    "shape",
+    "sorting",
+]

@@ -11,7 +11,7 @@ from .expression import Dim, max_dim, min_dim, symbolic_dims
 from .questions import decide_eq, decide_ge, divide_exact, require_eq
 from .scope import Scope
 from .shapes import broadcast_dims, is_symbolic, product, same_dims
-from .solution import solve_dims
+from .solution import measure_dims, solve_dims
 
 __all__ = [
     "Dim",
@@ -22,6 +22,7 @@ __all__ = [
     "divide_exact",
     "is_symbolic",
     "max_dim",
+    "measure_dims",
     "min_dim",
     "product",
     "require_eq",

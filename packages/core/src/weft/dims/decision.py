@@ -72,7 +72,7 @@ class Prover:
 
     def consistent(self) -> bool:
         """False only if no sizes satisfy the constraints."""
-        return not self._refuted([*self._rows], [*self._equations], 0)
+        return not self._never(self._rows, self._equations, 0)
 
     def lower_bound(self, name: str) -> int:
         """The least value that a size may have by its own bound."""

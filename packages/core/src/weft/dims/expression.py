@@ -142,11 +142,9 @@ class Dim:
     def __eq__(self, other: object) -> bool:
         if self is other:
             return True
-        return (
-            isinstance(other, Dim)
-            and self._terms == other._terms
-            and self._scope is other._scope
-        )  # fmt: skip
+        if other.__class__ is not Dim:  # never an int; arrays say for themselves what == means
+            return False if other.__class__ is int else NotImplemented
+        return self._terms == other._terms and self._scope is other._scope  # type: ignore
 
     def __hash__(self) -> int:
         if self._hash == -1:

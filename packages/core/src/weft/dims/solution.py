@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from ..errors import DimMismatch, UndecidedDim
 from . import polynomial as poly
-from .expression import ARITHMETIC, Dim
+from .expression import ARITHMETIC, Dim, symbolic_dims
 from .forms import PLAIN
 from .polynomial import Monomial, Terms
 from .questions import decide_eq, decide_ge, divide_exact, require_eq
@@ -65,6 +65,40 @@ def solve_dims(pairs: "Sequence[tuple[Dim | int, int]]") -> dict[str, int]:
     return {s: known[s] for s in wanted}  # type: ignore[misc]
 
 
+def measure_dims(dims: "Sequence[Dim]") -> "dict[str, Dim | int]":
+    """How to find the names in `dims` when it is known what size each dim is.
+
+    Args:
+      dims: sizes in terms of names, of one scope.
+
+    Returns:
+      For each name an expression of `s0`, `s1`, ..., the sizes of the dims in their order.  It is
+      right if there are names for which all dims have these sizes.
+
+    Raises:
+      UndecidedDim: the sizes do not determine a name.
+
+    Example:
+      >>> a, b = symbolic_dims("a, b")
+      >>> measure_dims([a + b, a + 2 * b])
+      {'a': 2*s0 - s1, 'b': s1 - s0}
+    """
+    if not dims:
+        return {}
+    places = ", ".join(f"s{i}" for i in range(len(dims)))
+    sizes = symbolic_dims(places, Scope(lower=0))
+    equations = [_equation(d.terms, n) for d, n in zip(dims, sizes)]
+    wanted = sorted(frozenset[str]().union(*(d.variables for d in dims)))
+    known = _solve(equations, trusting=True)
+    if not known.keys() >= set(wanted):
+        more = [_equation(f.terms, 0) for f in dims[0].scope.facts if f.equal]
+        known = _solve(equations + more, trusting=True)
+    unknown = [s for s in wanted if s not in known]
+    if unknown:
+        raise _undetermined(unknown, ", ".join(map(str, dict.fromkeys(dims))))
+    return {s: known[s] for s in wanted}
+
+
 def _solve_with_constraints(pairs: "list[tuple[Dim, int]]", scope: Scope, wanted: list) -> Sizes:
     """The sizes that the pairs, and where these do not suffice the constraints, determine."""
     equations = [_equation(d.terms, n) for d, n in pairs]
@@ -77,13 +111,7 @@ def _solve_with_constraints(pairs: "list[tuple[Dim, int]]", scope: Scope, wanted
         raise _mismatch(pairs, scope) from None
     unknown = [s for s in wanted if s not in known]
     if unknown:
-        sizes = ", ".join(f"{d} == {n}" for d, n in pairs)
-        name = " and ".join(unknown)
-        raise UndecidedDim(
-            f"sizes do not determine {name}: {sizes}",
-            fix=f"give an argument with an axis of size {unknown[0]}, as an array of shape "
-            f"(0, {unknown[0]}), or an equation among the constraints",
-        )
+        raise _undetermined(unknown, ", ".join(f"{d} == {n}" for d, n in pairs))
     return known
 
 
@@ -91,20 +119,20 @@ def _equation(p: Terms, right: "Dim | int") -> _Equation:
     return _Equation({m: c for m, c in p.items() if m}, right - p.get((), 0))
 
 
-def _solve(equations: list[_Equation]) -> Sizes:
-    """The names that the equations determine."""
+def _solve(equations: list[_Equation], trusting: bool = False) -> Sizes:
+    """The names that the equations determine; `trusting`: which are known to have a solution."""
     known: Sizes = {}
     while True:
-        equations = [e for e in (_simplified(e, known) for e in equations) if e.left]
-        equations = _reduced_rows(equations)
+        equations = [e for e in (_simplified(e, known, trusting) for e in equations) if e.left]
+        equations = _reduced_rows(equations, trusting)
         before = len(known)
         for e in equations:
-            known.update(_single(e, known))
+            known.update(_single(e, known, trusting))
         if len(known) == before:
             return known
 
 
-def _simplified(e: _Equation, known: Sizes) -> _Equation:
+def _simplified(e: _Equation, known: Sizes, trusting: bool) -> _Equation:
     """The equation with the names that are known put in."""
     numbers = {s: n for s, n in known.items() if not isinstance(n, Dim)}
     left, right = _put(e.left, numbers), e.right
@@ -112,7 +140,7 @@ def _simplified(e: _Equation, known: Sizes) -> _Equation:
         if poly.names({m: c}) <= known.keys():
             value = _value({m: c}, known)
             left, right = poly.subtract(left, {m: c}), right - value
-    if not left and not require_eq(right, 0):
+    if not left and not trusting and not require_eq(right, 0):
         raise _Inconsistent
     return _Equation(left, right)
 
@@ -139,7 +167,7 @@ def _value(p: Terms, known: Sizes) -> "Dim | int":
         raise _Inconsistent from None
 
 
-def _reduced_rows(equations: list[_Equation]) -> list[_Equation]:
+def _reduced_rows(equations: list[_Equation], trusting: bool) -> list[_Equation]:
     """The reduced echelon form, with integer coefficients; each monomial is an unknown."""
     done: list[tuple[Monomial, _Equation]] = []
     todo = list(equations)
@@ -148,7 +176,7 @@ def _reduced_rows(equations: list[_Equation]) -> list[_Equation]:
         for m, other in done:
             e = _cancel(e, other, m)
         if not e.left:
-            if not require_eq(e.right, 0):
+            if not trusting and not require_eq(e.right, 0):
                 raise _Inconsistent
             continue
         pivot = min(e.left, key=lambda m: (len(m), m))
@@ -165,14 +193,14 @@ def _cancel(e: _Equation, other: _Equation, m: Monomial) -> _Equation:
     return _Equation(left, e.right * a - other.right * b)
 
 
-def _single(e: _Equation, known: Sizes) -> Sizes:
+def _single(e: _Equation, known: Sizes, trusting: bool) -> Sizes:
     """The one unknown of an equation and its value, if there is one and it is determined."""
     unknown = poly.names(e.left) - known.keys()
     if len(unknown) != 1:
         return {}
     (s,) = unknown
     if all(set(m) == {s} for m in e.left):
-        return _root(e, s)
+        return _root(e, s, trusting)
     (m, c), *more = e.left.items()
     if more or m.count(s) != 1 or any(t not in known for t in m if t != s):
         return {}
@@ -180,10 +208,12 @@ def _single(e: _Equation, known: Sizes) -> Sizes:
     for t in m:
         if t != s:
             factor = factor * known[t]
-    return {s: _quotient(e.right, factor)}
+    return {s: _quotient(e.right, factor, trusting)}
 
 
-def _quotient(right: "Dim | int", factor: "Dim | int") -> "Dim | int":
+def _quotient(right: "Dim | int", factor: "Dim | int", trusting: bool) -> "Dim | int":
+    if trusting:
+        return right // factor
     if isinstance(right, Dim) or isinstance(factor, Dim):
         return divide_exact(right, factor)
     if right % factor:
@@ -191,10 +221,10 @@ def _quotient(right: "Dim | int", factor: "Dim | int") -> "Dim | int":
     return right // factor
 
 
-def _root(e: _Equation, s: str) -> Sizes:
+def _root(e: _Equation, s: str, trusting: bool) -> Sizes:
     """The value of a name at which a polynomial of it alone has the value on the right."""
     if len(e.left) == 1 and (s,) in e.left:
-        return {s: _quotient(e.right, e.left[s,])}
+        return {s: _quotient(e.right, e.left[s,], trusting)}
     if isinstance(e.right, Dim) or len({c > 0 for c in e.left.values()}) > 1:
         return {}
     sign = 1 if next(iter(e.left.values())) > 0 else -1
@@ -215,6 +245,15 @@ def _root(e: _Equation, s: str) -> Sizes:
 
 
 # Errors
+
+
+def _undetermined(unknown: list[str], sizes: str) -> UndecidedDim:
+    name = " and ".join(unknown)
+    return UndecidedDim(
+        f"sizes do not determine {name}: {sizes}",
+        fix=f"give an argument with an axis of size {unknown[0]}, as an array of shape "
+        f"(0, {unknown[0]}), or an equation among the constraints",
+    )
 
 
 def _mismatch(pairs: "list[tuple[Dim, int]]", scope: Scope) -> DimMismatch:

@@ -17,7 +17,6 @@ from ..ops.reduction import any_
 from ..ops.shape import convert, fill, materialise_at_ground
 from ..surface import binary, fused, unary, value
 from ..types import BOOL, BOOLEAN, COMPLEX, FLOAT32, FLOATING, INTEGER, Aval, default_dtype
-from ..values import Literal
 
 _TWO = "x1, x2: numbers; shapes broadcast, dtypes are promoted.  As numpy.{}."
 _REAL = "x1, x2: real; shapes broadcast, dtypes are promoted.  As numpy.{}."

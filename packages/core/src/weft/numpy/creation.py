@@ -67,7 +67,7 @@ def _of_one(x: Any, dtype: Any) -> Any:
 def _of_list(xs: Any, dtype: Any) -> Any:
     leaves: list[Any] = []
     _collect(xs, leaves)
-    if any([_converts(v) for v in leaves]):
+    if any(_converts(v) for v in leaves):
         out = _stacked(xs)
         return out if dtype is None else convert(out, dtype)
     try:
@@ -107,7 +107,7 @@ def _dtype_of_numbers(classes: set, leaves: list[Any], host: np.ndarray) -> np.d
         return default_dtype(FLOATING)
     typed = [WEAK[c] for c in classes if c in WEAK]
     typed += {Aval((), v.dtype) for v in leaves if v.__class__ not in WEAK and hasattr(v, "dtype")}
-    if not typed or any([c not in WEAK and not hasattr(c, "dtype") for c in classes]):
+    if not typed or any(c not in WEAK and not hasattr(c, "dtype") for c in classes):
         return host.dtype
     return promote(typed)[0]
 
@@ -374,7 +374,7 @@ def logspace(
     >>> wf.numpy.logspace(0, 3, 4, base=2.0).tolist()
     [1.0, 2.0, 4.0, 8.0]
     """
-    if all([v.__class__ in (int, float) for v in (start, stop, base)]):
+    if all(v.__class__ in (int, float) for v in (start, stop, base)):
         host = np.logspace(start, stop, num.__index__(), endpoint, base)
         return from_numpy(host.astype(_number_dtype(dtype)))
     out = el.power(base, linspace(start, stop, num, endpoint, axis=axis))
@@ -388,7 +388,7 @@ def geomspace(
 
     Arguments are those of `linspace`; both ends have one sign.  As numpy.geomspace.
     """
-    if all([v.__class__ in (int, float) for v in (start, stop)]):
+    if all(v.__class__ in (int, float) for v in (start, stop)):
         host = np.geomspace(start, stop, num.__index__(), endpoint)
         return from_numpy(host.astype(_number_dtype(dtype)))
     a, b = el.floating((start, stop))

@@ -12,9 +12,9 @@ import numpy as np
 from ..errors import DimMismatch, TypeRule
 from ..ops import elementwise as el
 from ..ops.reduction import all_
-from ..ops.shape import convert, fill, materialise_at_ground
+from ..ops.shape import convert, fill
 from ..surface import binary, fused, unary, value
-from ..types import BOOL, BOOLEAN, COMPLEX, INTEGER, Aval, broadcast_shapes
+from ..types import BOOL, COMPLEX, INTEGER, Aval, broadcast_shapes
 from ..values import Literal
 
 _TWO = "{}\n\nx1, x2: {}; shapes broadcast, the result is boolean.  As numpy.{}."

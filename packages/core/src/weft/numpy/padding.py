@@ -42,7 +42,7 @@ def pad(array: Any, pad_width: Any, mode: str = "constant", **kwargs: Any) -> An
     """
     x = value(array)
     widths = _widths(pad_width, x.aval.ndim)
-    if any([w.__class__ is int and w < 0 for pair in widths for w in pair]):
+    if any(w.__class__ is int and w < 0 for pair in widths for w in pair):
         raise TypeRule(f"pad by {pad_width}: widths can not be negative", fix="cut with slices")
     known = {"constant": "constant_values", "linear_ramp": "end_values", "reflect": "reflect_type",
              "symmetric": "reflect_type", **dict.fromkeys(_STATISTICS, "stat_length")}  # fmt: skip
@@ -77,7 +77,7 @@ def _pairs(given: Any, ndim: int, what: str) -> list[tuple]:
     if isinstance(given, np.ndarray):
         given = given.tolist()
     items = list(given) if isinstance(given, tuple | list) else [given]
-    if all([not isinstance(i, tuple | list) for i in items]):
+    if all(not isinstance(i, tuple | list) for i in items):
         if len(items) <= 2:
             return [(items[0], items[-1])] * ndim
     else:

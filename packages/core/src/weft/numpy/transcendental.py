@@ -4,6 +4,7 @@ Invariant: results are floats or complex numbers; where a formula breaks down (a
 infinity) values and derivatives are those of the limit.
 """
 
+import math
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from ..types import COMPLEX
 from ..values import Literal
 from .arithmetic import _inexact
 
+_LOG_2, _LOG_10 = math.log(2), math.log(10)
 _REST = "x: numbers, any shape; integers become the default float.  As numpy.{}."
 _REAL = "x: real, any shape; integers become the default float.  As numpy.{}."
 
@@ -64,7 +66,7 @@ def log2(x: Any) -> Any:
 
     x: numbers, any shape; integers become the default float.  As numpy.log2.
     """
-    return el.div(el.log(x), np.log(2))
+    return el.div(el.log(x), _LOG_2)
 
 
 @fused
@@ -73,7 +75,7 @@ def log10(x: Any) -> Any:
 
     x: numbers, any shape; integers become the default float.  As numpy.log10.
     """
-    return el.div(el.log(x), np.log(10))
+    return el.div(el.log(x), _LOG_10)
 
 
 def deg2rad(x: Any, /) -> Any:
@@ -135,7 +137,7 @@ def logaddexp2(x1: Any, x2: Any) -> Any:
     a, b = _reals("logaddexp2", x1, x2)
     difference = el.select(el.eq(a, b), 0, el.sub(a, b))
     tail = el.log1p(el.pow_(2, el.neg(el.abs_(difference))))
-    return el.add(el.maximum(a, b), el.div(tail, np.log(2)))
+    return el.add(el.maximum(a, b), el.div(tail, _LOG_2))
 
 
 def _reals(name: str, x1: Any, x2: Any) -> Any:

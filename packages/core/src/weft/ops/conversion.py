@@ -7,12 +7,17 @@ from typing import Any
 
 import numpy as np
 
+from ..dims import is_symbolic
 from ..errors import TypeRule
 from ..primitive import primitive
+from ..staging import staged
 from ..traits import Discrete
 from ..types import BOOL, COMPLEX, Aval, category, dtype_of
-from ..values import as_value
+from ..values import Literal, as_value
 from ..xla.lower import lower_rules
+from .elementwise import and_, mul, shift_left, shift_right_logical
+from .reduction import reduce_or
+from .shape import broadcast_in_dim, convert, iota
 
 _BITS = {"int4": 4, "uint4": 4, "float4_e2m1fn": 4}
 
@@ -49,7 +54,29 @@ def bitcast_(x: Aval, *, dtype: np.dtype) -> Aval:
 def _(e, xs, ins, outs, dtype):
     if ins[0].dtype == dtype:
         return xs[0]
+    if is_symbolic(ins[0].shape) and bits_of(ins[0].dtype) != bits_of(dtype):
+        return e.program(staged(lambda x: [_by_shifts(x, dtype)], ins), xs)[0]
     return e.op("stablehlo.bitcast_convert", xs, outs[0])
+
+
+def _unsigned(bits: int) -> np.dtype:
+    return dtype_of(f"uint{bits}")
+
+
+def _by_shifts(x: Any, dtype: np.dtype) -> Any:
+    """The same with arithmetic: refinement of shapes knows casts of one width only."""
+    have, want = bits_of(x.aval.dtype), bits_of(dtype)
+    narrow, wide = _unsigned(min(have, want)), _unsigned(max(have, want))
+    bits = bitcast(x, _unsigned(have))
+    shape = bitcast_.infer((x.aval,), {"dtype": dtype}).shape if have > want else x.aval.shape
+    places = mul(iota(wide, shape, len(shape) - 1), Literal(min(have, want), Aval(shape, wide)))
+    if have < want:
+        parts = shift_left.bind(convert(bits, wide), places)
+        return bitcast(reduce_or.bind(parts, axes=(len(shape) - 1,)), dtype)
+    all_bits = broadcast_in_dim.bind(bits, shape=shape, dims=tuple(range(x.aval.ndim)))
+    low = Literal(2**want - 1, Aval(shape, wide))
+    parts = and_.bind(shift_right_logical.bind(all_bits, places), low)
+    return bitcast(convert(parts, narrow), dtype)
 
 
 def bitcast(x: Any, dtype: Any) -> Any:

@@ -217,12 +217,11 @@ def _row(e: Emitter, x: Any, i: Any, aval: Aval) -> Any:
     slim, row = aval.with_shape((1, *aval.shape[1:])), aval.with_shape(aval.shape[1:])
     if is_symbolic(row.shape):
         one = e.op("stablehlo.reshape", [i], Aval((1,), INT32))
-        next_ = e.op("stablehlo.add", [i, e.constant(1, _I)], _I)
-        end = e.op("stablehlo.reshape", [next_], Aval((1,), INT32))
         vector = Aval((aval.ndim,), INT32)
-        join = lambda a, b: e.op("stablehlo.concatenate", [a, b], vector, dimension=i64(0))  # noqa: E731
-        start = join(one, e.shape((0,) * row.ndim))
-        stop = join(end, e.shape(row.shape))
+        zeros = e.shape((0,) * row.ndim)
+        start = e.op("stablehlo.concatenate", [one, zeros], vector, dimension=i64(0))
+        # start + sizes is the form of a limit from which refinement finds static sizes
+        stop = e.op("stablehlo.add", [start, e.shape(slim.shape)], vector)
         strides = e.shape((1,) * aval.ndim)
         y = e.op("stablehlo.real_dynamic_slice", [x, start, stop, strides], slim)
         return e.op("stablehlo.dynamic_reshape", [y, e.shape(row.shape)], row)
@@ -283,6 +282,6 @@ def _(e: Emitter, xs, ins, outs, body, consts, carry, length, reverse, unroll):
         done = turns
     else:
         done = 0
-    for i in range(done, done if symbolic else length):
+    for i in range(0) if symbolic else range(done, length):
         state, ys = step(e, e.constant(i, _I), state, ys)
     return [*state, *ys]

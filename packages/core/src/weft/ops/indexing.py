@@ -24,8 +24,16 @@ from ..types import BOOL, INT32, INTEGER, Aval, category
 from ..values import Literal, as_value
 from ..xla.lower import lower_rules
 from ..xla.mlir import attr, boolean, i64s
-from .elementwise import add, lt, neg, select
-from .shape import broadcast_to, convert, materialise_at_ground, normal_axis, reshape, slice_
+from .elementwise import add, lt, mul, neg, select
+from .shape import (
+    broadcast_to,
+    convert,
+    iota_,
+    materialise_at_ground,
+    normal_axis,
+    reshape,
+    slice_,
+)
 
 CLIP, FILL, PROMISE = "clip", "fill", "promise_in_bounds"
 _MODES = {None: FILL, "fill": FILL, "drop": FILL, "clip": CLIP, "promise_in_bounds": PROMISE}
@@ -104,6 +112,22 @@ def size_value(n: Any, dtype: np.dtype) -> Any:
     if n.__class__ is Dim:
         return convert(dim_.bind(size=n), dtype)
     return Literal(n, Aval((), dtype))
+
+
+def numbered(shape: tuple, dtype: np.dtype) -> Any:
+    """0, 1, 2, ... in row-major order, by an iota of each axis: partitioned without moving data."""
+    aval = Aval(shape, dtype)
+    total: Any = None
+    stride: Any = 1
+    for axis in range(len(shape) - 1, -1, -1):
+        n = iota_.bind(shape=shape, axis=axis, dtype=dtype)
+        if stride.__class__ is Dim:
+            n = mul.bind(n, broadcast_to(size_value(stride, dtype), shape))
+        elif stride != 1:
+            n = mul.bind(n, Literal(stride, aval))
+        total = n if total is None else add.bind(total, n)
+        stride = stride * shape[axis]
+    return Literal(0, aval) if total is None else total
 
 
 # ---- boxes ---------------------------------------------------------------------------------
@@ -223,6 +247,11 @@ def _correspond(name: str, x: Aval, indices: Aval, window: Ints, dropped: Ints, 
         )
 
 
+def _none(indices: Aval) -> bool:
+    """Whether there is no index at all."""
+    return any(d.__class__ is int and d == 0 for d in indices.shape[:-1])
+
+
 @primitive("core.gather", traits=(Indexing,))
 def gather_(
     x: Aval,
@@ -248,25 +277,27 @@ def gather_(
             raise TypeRule(
                 f"gather: axis {i} is dropped, and the window has size {m} there", fix="make it 1"
             )
-        if n.__class__ is int and m.__class__ is int and not 0 <= m <= n:
+        if n.__class__ is int and m.__class__ is int and not 0 <= m <= n and not _none(indices):
             raise TypeRule(
                 f"gather: a window of size {m} does not fit axis {i} of {x!r}",
                 fix=f"make it at most {n}",
             )
     window = iter([m for i, m in enumerate(slice_sizes) if i not in dropped])
-    batch = iter(indices.shape[:-1])
+    others = iter(indices.shape[:-1])
     ndim = indices.ndim - 1 + len(offset)
     if tuple(sorted(set(offset))) != offset or any(a >= ndim for a in offset):
         raise TypeRule(
             f"gather: {offset} are not axes of the result, in order", fix=f"use 0 to {ndim - 1}"
         )
-    return x.with_shape([next(window if i in offset else batch) for i in range(ndim)])
+    return x.with_shape([next(window if i in offset else others) for i in range(ndim)])
 
 
 @lower_rules.rule(gather_)
 def _(e, xs, ins, outs, dimension_numbers, slice_sizes, mode, fill_value, indices_are_sorted,
       unique_indices):  # fmt: skip
     n = dimension_numbers
+    if _none(ins[1]):
+        return e.constant(0, outs[0])
     text = (
         f"#stablehlo.gather<offset_dims = {list(n.offset_dims)}, "
         f"collapsed_slice_dims = {list(n.collapsed_slice_dims)}, "
@@ -314,9 +345,9 @@ def _limits(e, ins, axes, sizes):
 def _inside(e, indices, ins, axes, sizes):
     """Whether the window at each index lies inside."""
     aval = ins[1]
-    batch = aval.shape[:-1]
+    each = aval.shape[:-1]
     if not axes:
-        return e.constant(True, Aval(batch, BOOL))
+        return e.constant(True, Aval(each, BOOL))
     high = e.broadcast(_limits(e, ins, axes, sizes), [aval.ndim - 1], aval)
     flags = Aval(aval.shape, BOOL)
     low = e.compare(indices, e.constant(0, aval), "GE", flags)
@@ -324,7 +355,7 @@ def _inside(e, indices, ins, axes, sizes):
     cell = Aval((), BOOL)
     every = [((cell, cell), lambda r, ab: [r.op("stablehlo.and", ab, cell)])]
     init = e.constant(True, cell)
-    return e.op("stablehlo.reduce", [ok, init], Aval(batch, BOOL), regions=every,
+    return e.op("stablehlo.reduce", [ok, init], Aval(each, BOOL), regions=every,
                 dimensions=i64s(aval.ndim - 1))  # fmt: skip
 
 
@@ -355,7 +386,7 @@ def _check_scatter(name, x, indices, updates, n) -> Aval:
             fix=f"the axes that are no axes of the window must have sizes {indices.shape[:-1]}",
         )
     for i, (d, m) in enumerate(zip(x.shape, window_sizes(x, updates, n))):
-        if d.__class__ is int and m.__class__ is int and m > d:
+        if d.__class__ is int and m.__class__ is int and m > d and not _none(indices):
             raise TypeRule(
                 f"{name}: a window of size {m} does not fit axis {i} of {x!r}",
                 fix=f"make it at most {d}",
@@ -386,6 +417,8 @@ def _scatter(verb: str, hlo: str | None, doc: str) -> Primitive:
     @lower_rules.rule(p)
     def _(e, xs, ins, outs, dimension_numbers, mode, indices_are_sorted, unique_indices):
         n, (x, indices, updates) = dimension_numbers, xs
+        if _none(ins[1]):
+            return x
         if mode == CLIP and n.scatter_dims_to_operand_dims:
             sizes = window_sizes(ins[0], ins[2], n)
             high = _limits(e, ins, n.scatter_dims_to_operand_dims, sizes)
@@ -416,6 +449,16 @@ scatter_add_ = _scatter("_add", "add", "`x` with updates added to the windows at
 scatter_mul_ = _scatter("_mul", "multiply", "`x` with windows multiplied by the updates.")
 scatter_min_ = _scatter("_min", "minimum", "`x` with the lesser of windows and updates.")
 scatter_max_ = _scatter("_max", "maximum", "`x` with the greater of windows and updates.")
+
+
+def as_scatter(n: GatherDimensionNumbers) -> ScatterDimensionNumbers:
+    """The numbers of the scatter that writes where a gather reads."""
+    return ScatterDimensionNumbers(*n)
+
+
+def as_gather(n: ScatterDimensionNumbers) -> GatherDimensionNumbers:
+    """The numbers of the gather that reads where a scatter writes."""
+    return GatherDimensionNumbers(*n)
 
 
 # ---- as users say it -----------------------------------------------------------------------

@@ -82,7 +82,7 @@ def _item(i: Any) -> Any:
             return i if i.ndim else bool(i)
         if i.dtype.kind in "iu":
             return np.asarray(i) if i.ndim else int(i)
-        raise _not_integers(f"of dtype {i.dtype}")
+        raise _not_integers(f"an array of dtype {i.dtype}")
     if isinstance(i, Value):
         if i.aval.dtype != BOOL and i.aval.category != INTEGER:
             raise _not_integers(repr(i.aval))
@@ -163,6 +163,13 @@ class _Reading:
             self.pick(k, LOOSE if signed else ROWS, integers(item, "indices"))
 
     def pick(self, k: int, entry: int, value: Any) -> None:
+        axis = len(self.entries)
+        n = self.sizes[axis]
+        if n.__class__ is int and not n and 0 not in value.shape:
+            raise SubscriptError(
+                f"axis {axis - len(self.grown)} has size 0: there is nothing to index",
+                fix="index other axes, or use a slice",
+            )
         self.picks.append((k, len(self.layout)))
         self.entries.append(entry)
         self.values.append(value)
@@ -178,13 +185,15 @@ class _Reading:
         n = self.sizes[axis]
         inside = -n <= i < n  # of symbolic sizes this may raise UndecidedDim, which says enough
         if not inside and self.strict:
-            last = f"[-{n}, {n})" if n.__class__ is int and n else "another axis: this one is empty"
             raise SubscriptError(
                 f"index {i} is out of range for axis {axis - len(self.grown)} of size {n}",
-                fix=f'use an index in {last}; x.at[i].get(mode="fill") reads outside',
+                fix=f"use an index in [-{n}, {n}); "
+                f'x.at[{i}].get(mode="fill") reads outside, set(v, mode="drop") writes nothing',
             )
         if inside:
-            self.pick(k, POINT, i + n if i < 0 else i)
+            self.picks.append((k, len(self.layout)))
+            self.entries.append(POINT)
+            self.values.append(i + n if i < 0 else i)
         else:
             self.pick(k, SCALAR, Literal(min(max(i, -n - 1), n), Aval((), np.int32)))
 

@@ -15,9 +15,9 @@ from ..primitive import Primitive
 from ..traits import Discrete, Elementwise
 from ..types import Aval
 from ..values import Literal
-from .elementwise import add, mul, or_, shift_left, shift_right_logical, xor
-from .indexing import size_value
-from .shape import broadcast_to, convert, iota_, reshape, slice_
+from .elementwise import add, or_, shift_left, shift_right_logical, xor
+from .indexing import numbered
+from .shape import broadcast_to, convert, reshape, slice_
 
 UINT32, UINT64 = np.dtype(np.uint32), np.dtype(np.uint64)
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
@@ -42,8 +42,8 @@ threefry2x32 = Primitive("core.threefry2x32", _threefry2x32, (Discrete, Elementw
 @expand_rules.rule(threefry2x32)
 def _(k1, k2, x1, x2):
     """J. Salmon, M. Moraes, R. Dror, D. Shaw: Parallel random numbers: as easy as 1, 2, 3; SC 2011,
-    section 4.3.  Unrolled: a loop costs less to compile only on paper, and runs seven times as
-    long, since nothing is fused across its turns."""
+    section 4.3.  Unrolled: a loop compiles no faster and runs several times as long, since nothing
+    is fused across its turns."""
     aval = Aval(k1.aval.shape, UINT32)
     keys = k1, k2, xor.bind(xor.bind(k1, k2), Literal(_PARITY, aval))
     x1, x2 = add.bind(x1, keys[0]), add.bind(x2, keys[1])
@@ -66,26 +66,10 @@ def counters(shape: tuple) -> tuple[Any, Any]:
     """The number of each element of an array of this shape, as high and low uint32."""
     size = product(shape)
     if size.__class__ is not Dim and size <= 2**32:
-        return Literal(0, Aval(shape, UINT32)), _numbers(shape, UINT32)
-    n = _numbers(shape, UINT64)
+        return Literal(0, Aval(shape, UINT32)), numbered(shape, UINT32)
+    n = numbered(shape, UINT64)
     high = shift_right_logical.bind(n, Literal(32, n.aval))
     return convert(high, UINT32), convert(n, UINT32)
-
-
-def _numbers(shape: tuple, dtype: np.dtype) -> Any:
-    """0, 1, 2, ... in row-major order, by an iota of each axis: partitioned without moving data."""
-    aval = Aval(shape, dtype)
-    total: Any = None
-    stride: Any = 1
-    for axis in range(len(shape) - 1, -1, -1):
-        n = iota_.bind(shape=shape, axis=axis, dtype=dtype)
-        if stride.__class__ is Dim:
-            n = mul.bind(n, broadcast_to(size_value(stride, dtype), shape))
-        elif stride != 1:
-            n = mul.bind(n, Literal(stride, aval))
-        total = n if total is None else add.bind(total, n)
-        stride = stride * shape[axis]
-    return Literal(0, aval) if total is None else total
 
 
 def hashed(data: Any, x1: Any, x2: Any) -> tuple[Any, Any]:

@@ -327,7 +327,7 @@ class Places:
             )
         mask = _single_mask(x, self.index)
         if mask is not None and v.aval.ndim <= x.aval.ndim - mask.ndim:
-            return self._writemasked(x, as_value(mask), v, op)
+            return self._write_masked(x, as_value(mask), v, op)
         spec = _spec(how)
         form, values = parse(x.aval.shape, self.index, strict=how.get("mode") is None)
         form = form if how.get("wrap_negative_indices", True) else _unwrapped(form)
@@ -474,11 +474,11 @@ def take_along_axis(
     if mode == "wrap":
         i, mode = el.modulo(i, size_value(own[at], i.aval.dtype)), "promise_in_bounds"
     i = el.maximum(i, 0) if mode == "clip" else from_front(i, own[at])
-    batch = tuple([a for a in range(len(own)) if a != at])
+    rest_axes = tuple([a for a in range(len(own)) if a != at])
     return gather_.bind(
         x,
         expand_dims(i, i.aval.ndim),
-        dimension_numbers=GatherDimensionNumbers((), (at,), (at,), batch, batch),
+        dimension_numbers=GatherDimensionNumbers((), (at,), (at,), rest_axes, rest_axes),
         slice_sizes=(1,) * len(own),
         mode=normal_mode(mode),
         fill_value=normal_fill(fill_value, x.aval.dtype),

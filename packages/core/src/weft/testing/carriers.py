@@ -151,9 +151,7 @@ def _pairs(step: Step) -> dict[str, Pair]:
         ),
         "cond with a plain branch": joined(True),
         "cond taking a plain branch": joined(False),
-        "switch": Pair(
-            lambda x: control.switch(from_numpy(np.int32(2)), branches, x), branches[2]
-        ),
+        "switch": Pair(lambda x: control.switch(from_numpy(np.int32(2)), branches, x), branches[2]),
         "cond in scan": Pair(
             lambda x: control.scan(
                 lambda c, i: (control.cond(i > 0, step, lambda y: y, c), None),

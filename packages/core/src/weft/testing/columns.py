@@ -4,14 +4,16 @@ Invariant: a cell says where the answer comes from, as the table itself would fi
 kept by hand.
 """
 
+import inspect
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from importlib import import_module
 from pkgutil import iter_modules
 from typing import Any
 
 from .. import ops
 from ..carrier import Carrier, expand_rules
-from ..errors import WeftError
+from ..errors import PluginError, WeftError
 from ..plugins import declared, load, names
 from ..primitive import Primitive, primitives
 from ..rules import RuleTable, tables
@@ -23,7 +25,7 @@ for _module in iter_modules(ops.__path__, ops.__name__ + "."):  # every family d
     import_module(_module.name)
 
 OWN, TRAIT, EXPAND, WIRING = "own", "trait", "expand", "wiring"
-MISSING, NOT_APPLICABLE = "missing", "not applicable"
+MISSING, NOT_APPLICABLE, BROKEN = "missing", "not applicable", "broken"
 
 
 def coverage(table_name: str) -> dict[str, str]:
@@ -35,7 +37,8 @@ def coverage(table_name: str) -> dict[str, str]:
       "trait": the rule of one of its traits;
       "expand": none, but it can be said with other primitives;
       "wiring": none is needed: it holds programs, and core carries the transformation through;
-      "not applicable": the table's law says that it has nothing to say of this primitive;
+      "not applicable": the table is never asked: its law says so, or there are no operands, or
+        the operation is lowered by whoever binds the axis that it speaks of;
       "missing": none of these.
 
     Raises:
@@ -53,11 +56,20 @@ def coverage(table_name: str) -> dict[str, str]:
 
 def matrix() -> dict[str, dict[str, str]]:
     """{name of the primitive: {name of the table: cell}} of all primitives and all tables that
-    installed distributions declare, and of lowering."""
-    columns = {name: coverage(name) for name in [lower_rules.name, *names("weft.tables")]}
+    installed distributions declare, and of lowering; the cells of a table whose distribution can
+    not be loaded are "broken"."""
+    columns = {name: _column(name) for name in [lower_rules.name, *names("weft.tables")]}
     return {
-        p.name: {name: column[p.name] for name, column in columns.items()} for p in _installed()
+        p.name: {name: column.get(p.name, BROKEN) for name, column in columns.items()}
+        for p in _installed()
     }
+
+
+def _column(table_name: str) -> dict[str, str]:
+    try:
+        return coverage(table_name)
+    except PluginError:
+        return {}
 
 
 def matrix_text() -> str:
@@ -73,7 +85,8 @@ def _installed() -> list[Primitive]:
     """Every primitive of core and of installed distributions, by name."""
     for namespace in names("weft.primitives"):
         for d in declared("weft.primitives", namespace):
-            load(d)
+            with suppress(PluginError):  # it is reported when it is used
+                load(d)
     return [p for name, p in sorted(primitives().items()) if p.namespace != "testing"]
 
 
@@ -106,6 +119,13 @@ def _carriers(kind: type) -> Iterator[Any]:
         yield from _carriers(c)
 
 
+def _bare(prim: Primitive) -> bool:
+    """Whether it has no operands, and speaks of no axis either: nothing of it can be lifted."""
+    parameters = inspect.signature(prim.rule).parameters.values()
+    operands = [p for p in parameters if p.kind not in (p.KEYWORD_ONLY, p.VAR_KEYWORD)]
+    return not operands and prim.ambient is None
+
+
 def _cell(table: RuleTable, prim: Primitive, applies: Callable, carried: bool) -> str:
     if table.own(prim) is not None:
         return OWN
@@ -113,6 +133,7 @@ def _cell(table: RuleTable, prim: Primitive, applies: Callable, carried: bool) -
         return TRAIT
     if prim.higher is not None and carried:
         return WIRING
-    if not applies(prim):
+    never_asked = prim.ambient is not None if table is lower_rules else carried and _bare(prim)
+    if never_asked or not applies(prim):
         return NOT_APPLICABLE
     return EXPAND if expand_rules.find(prim) is not None else MISSING

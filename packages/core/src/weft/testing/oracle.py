@@ -127,9 +127,7 @@ def _scan(
 
 
 def _map(*xs: Any, program: Any, in_axes: tuple, out_axes: tuple, size: int, **_: Any) -> list:
-    rows = [
-        [x if a is None else x.take(i, a) for x, a in zip(xs, in_axes)] for i in range(size)
-    ]
+    rows = [[x if a is None else x.take(i, a) for x, a in zip(xs, in_axes)] for i in range(size)]
     columns = zip(*[map(_array, evaluate(program, r)) for r in rows])
     return [np.stack(c, a) for c, a in zip(columns, out_axes)]
 

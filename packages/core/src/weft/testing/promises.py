@@ -5,7 +5,6 @@ breaks it is found with certainty only if the samples show it.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -29,7 +28,8 @@ def _with(xs: Sequence[np.ndarray], i: int, x: np.ndarray) -> list[np.ndarray]:
 
 def _same(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Where two arrays are equal, nan being equal to nan."""
-    return (a == b) | ((a != a) & (b != b))
+    with np.errstate(invalid="ignore"):
+        return (a == b) | ((a != a) & (b != b))
 
 
 def elementwise(f: Compute, xs: Sequence[np.ndarray], params: dict) -> int:

@@ -8,14 +8,13 @@ operand types (with their placement) and the parameters; the runtime does not ch
 that key is the only guard there is.
 """
 
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from .. import door, events
-from ..buffers import client, device_list, devices, get, handler, platform, put
+from ..buffers import client, device_list, devices, handler, move, platform
 from ..carrier import expand_rules
 from ..errors import WeftError
 from ..interpreter import GROUND, Evaluate, Tracer, as_list, stray, unbound, use
@@ -30,8 +29,8 @@ from .lower import Module, lower_rules, module_of
 eager_rules = RuleTable(
     "eager",
     owns=("core",),
-    doc="rule(args, params) -> results, or None to compile after all: how to do an operation now, "
-    "in Python.",
+    doc="rule(args, params) -> result (a list if the primitive has many), or None to compile after "
+    "all: how to do an operation now, in Python.",
 )
 
 
@@ -44,7 +43,7 @@ class Executable(NamedTuple):
 
 
 class Loaded(NamedTuple):
-    """A compiled module: jaxlib's object, and how results are tiled (None: on one device)."""
+    """A compiled module: jaxlib's object, and how results are tiled (None: it has one device)."""
 
     executable: Any
     tiles: list | None
@@ -56,7 +55,8 @@ _KEPT = 2048
 
 def load(module: Module) -> Loaded:
     """The module compiled for where it must run, from the cache if equal code was compiled."""
-    ids = None if module.place is None else tuple(module.place.devices)
+    ids = (0,) if module.place is None else tuple(module.place.devices)
+    divided = len(ids) > 1
     key = module.code, ids
     if not module.callbacks:
         with door.lock:
@@ -64,16 +64,16 @@ def load(module: Module) -> Loaded:
                 _loaded.move_to_end(key)
                 return _loaded[key]
     events.happened("compile", module)
-    numbers = [devices()[i].id for i in ids] if ids is not None else [devices()[0].id]
-    options = door.compile_options(numbers, ids is not None)
+    where = device_list(ids)
+    options = door.compile_options([devices()[i].id for i in ids], divided)
     try:
-        made = door.load(client(), module.code, device_list(ids), options, module.callbacks)
+        made = door.load(client(), module.code, where, options, module.callbacks)
     except door.RuntimeFailure as e:
         raise WeftError(
             f"the compiler refused the program: {str(e).splitlines()[0]}",
             fix="jit(f).lower(...).as_text(debug_info=True) shows what it was given",
         ) from e
-    tiles = [door.tiles(s) for s in door.output_shardings(made)] if ids is not None else None
+    tiles = [door.tiles(s) for s in door.output_shardings(made)] if divided else None
     loaded = Loaded(made, tiles)
     if not module.callbacks:
         with door.lock:
@@ -98,11 +98,16 @@ def executable(
     failures: list[BaseException] = []
     module = module_of(program, donated, keys, (platform(),))
     module.callbacks = [_caught(f, failures) for f in module.callbacks]
-    return bound(program, module, load(module), keys, failures)
+    return bound(program, module, load(module), keys, failures, donated)
 
 
 def bound(
-    program: Program, module: Module, loaded: Loaded, keys: Sequence[Any], failures: list
+    program: Program,
+    module: Module,
+    loaded: Loaded,
+    keys: Sequence[Any],
+    failures: list,
+    donated: Sequence[int] = (),
 ) -> Executable:
     """A compiled module as something to call with buffers."""
     run = loaded.executable.execute_sharded
@@ -113,16 +118,21 @@ def bound(
     if place is not None:
         everywhere = place.everywhere()
         front = [
-            _brought(x.buffer(), x.aval, everywhere) if x.key.placement is None else x.buffer()
-            for x in module.constants
+            _brought(x.buffer(), Placed(x.aval, everywhere)) if x.key.placement is None else b
+            for x, b in zip(module.constants, front)
         ]
+        tiles = loaded.tiles if loaded.tiles is not None else [None] * len(outs)
         outs = [
-            Placed(a, place.placement(t, a.ndim))
-            for a, t in zip(outs, loaded.tiles or [], strict=True)
+            Placed(a, _where(module, told, t, a))
+            for a, told, t in zip(outs, module.results, tiles, strict=True)
         ]
-        stay = [(i, k.aval) for i, k in enumerate(keys) if k.placement is None]
+        stay = [
+            (i, Placed(k.aval, everywhere), i in donated)
+            for i, k in enumerate(keys)
+            if k.placement is None
+        ]
         if stay:
-            run = _moving(run, stay, everywhere)
+            run = _moving(run, stay)
     if front:
         run = _fronted(run, front)
     return Executable(run, [handler(k) for k in outs], outs)
@@ -132,18 +142,50 @@ def _fronted(run: Callable, front: list) -> Callable:
     return lambda bufs: run(front + bufs)
 
 
-def _brought(buf, aval: Aval, everywhere):
-    events.happened("transfer", aval)
-    return put(np.asarray(get(buf)), Placed(aval, everywhere))
+def _where(module: Module, told: Any, tiles: Any, aval: Aval) -> Any:
+    """The placement of a result: as the program told, or as the compiler chose."""
+    if told is not None:
+        return told
+    for place in module.places:
+        placement = place.placement(tiles, aval.ndim)
+        if placement is not None:
+            return placement
+    raise WeftError(
+        f"the compiler divided the result {aval!r} as {tiles}, for which {module.place} has no "
+        "words",
+        fix="say how it shall lie, with weft.with_sharding_constraint or jit's out_shardings",
+    )
 
 
-def _moving(run: Callable, stay: Sequence[tuple[int, Aval]], everywhere) -> Callable:
-    """`run` for arrays of the default place, a copy of which every device gets."""
+_copies: dict[int, tuple[Any, dict]] = {}
+"""Copies of arrays of the default place, for as long as these live."""
+
+
+def _brought(buf: Any, key: Placed) -> Any:
+    """A copy of an array of the default place, made when it is first needed there."""
+    n = id(buf)
+    held = _copies.get(n)
+    if held is None or held[0]() is not buf:
+        held = _copies[n] = weakref.ref(buf, lambda _, store=_copies: store.pop(n, None)), {}
+    copy = held[1].get(key.placement)
+    if copy is None or copy.is_deleted():
+        copy = held[1][key.placement] = _carried(buf, key)
+    return copy
+
+
+def _carried(buf: Any, key: Placed) -> Any:
+    events.happened("transfer", key)
+    return move(buf, key)
+
+
+def _moving(run: Callable, stay: Sequence[tuple[int, Placed, bool]]) -> Callable:
+    """`run` for arrays of the default place, a copy of which every device gets; that of a donated
+    one is used up."""
 
     def moved(bufs):
         bufs = list(bufs)
-        for i, aval in stay:
-            bufs[i] = _brought(bufs[i], aval, everywhere)
+        for i, key, donated in stay:
+            bufs[i] = _carried(bufs[i], key) if donated else _brought(bufs[i], key)
         return run(bufs)
 
     return moved
@@ -221,6 +263,11 @@ def apply(self: Evaluate, prim: Any, args: Any, params: dict[str, Any]) -> Any:
     try:
         run, handlers, keys = prim.compiled[key]
     except KeyError:
+        in_python = eager_rules.find(prim)
+        if in_python is not None:
+            out = in_python(args, params)
+            if out is not None:
+                return out
         made = prim.compiled[key] = _build(prim, args, params)
         run, handlers, keys = made
         if not params and len(key) == 1 and not prim.many:

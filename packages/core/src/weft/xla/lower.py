@@ -18,7 +18,8 @@ import numpy as np
 
 from .. import door
 from ..carrier import expand_rules
-from ..dims import Dim, is_symbolic
+from ..dims import Dim, is_symbolic, measure_dims
+from ..dims.polynomial import Algebra, fold
 from ..errors import WeftError
 from ..interpreter import as_list, unbound
 from ..ir import Effect, Program, Var, live_equations, ordered
@@ -41,13 +42,15 @@ class Unit:
     """What one module is made of, besides operations.
 
     `symbols` are module-level declarations of lowering rules, `callbacks` the Python functions it
-    calls, `constants` the arrays that `main` takes first, `place` where it must run (None: on the
-    default device), `platforms` what it is lowered for.
+    calls, `constants` the arrays that `main` takes first, `places` where it must run (several, if
+    they have the same devices; none: on the default device), `placements` how values lie that are
+    known to (by MLIR value), `acting` the operations that act on the world once, `platforms` what
+    it is lowered for.
     """
 
     __slots__ = (
-        "module", "functions", "names", "symbols", "callbacks", "constants", "place",
-        "platforms", "locations", "embed",
+        "module", "functions", "names", "symbols", "callbacks", "constants", "places",
+        "placements", "acting", "platforms", "locations", "embed",
     )  # fmt: skip
 
     def __init__(self, platforms: tuple[str, ...], locations: bool = False, embed: bool = False):
@@ -57,17 +60,25 @@ class Unit:
         self.symbols: dict[Any, str] = {}
         self.callbacks: list[Callable] = []
         self.constants: dict[int, Any] = {}
-        self.place: Any = None
+        self.places: list[Any] = []
+        self.placements: dict[Any, Any] = {}
+        self.acting: list[Any] = []
         self.platforms, self.locations, self.embed = platforms, locations, embed
+
+    @property
+    def place(self) -> Any:
+        """Where it must run; None: on the default device."""
+        return self.places[0] if self.places else None
 
     def run_at(self, place: Any) -> None:
         """This module needs `place`."""
-        if self.place is not None and self.place != place:
+        if self.places and self.place.devices != place.devices:
             raise WeftError(
                 f"one computation can not run on {self.place} and on {place}",
-                fix="bring the arrays to one place with weft.device_put",
+                fix="bring the arrays to the devices of one of them with weft.device_put",
             )
-        self.place = place
+        if place not in self.places:
+            self.places.append(place)
 
     def declare(self, key: Any, name: str, text: str) -> str:
         """The name of a module-level operation, `text` of its name; made once per `key`."""
@@ -200,10 +211,14 @@ class Emitter:
         """A size as an i32 of the program."""
         if d.__class__ is not Dim:
             return self.constant(int(d), I32)
+        return fold(d.terms, self.arithmetic())
+
+    def arithmetic(self) -> Algebra:
+        """Sizes as i32 values of the program."""
         binary = lambda name: lambda a, b: self.op("stablehlo." + name, [a, b], I32)  # noqa: E731
-        return d.fold(
+        return Algebra(
             constant=lambda c: self.constant(c, I32),
-            variable=lambda n: self.dims[n],
+            variable=self._named_size,
             add=binary("add"),
             mul=binary("multiply"),
             floordiv=self._floordiv,
@@ -211,6 +226,15 @@ class Emitter:
             maximum=binary("maximum"),
             minimum=binary("minimum"),
         )
+
+    def _named_size(self, name: str) -> Any:
+        if name not in self.dims:
+            raise WeftError(
+                f"the size {name} is not known: no argument has an axis of that size",
+                fix=f"pass an array one of whose axes has the size {name}, as one of shape "
+                f"(0, {name})",
+            )
+        return self.dims[name]
 
     def _floordiv(self, a, b):
         """Of sizes, whose divisors are positive; dividends may be negative."""
@@ -272,7 +296,7 @@ class Emitter:
         if say is None:
             raise lower_rules.missing(e.prim, e.where)
         avals = tuple([a.aval for a in e.inputs])
-        key = "expand", e.prim, avals, tuple(e.params.items())
+        key = "expand", e.prim, avals, e.prim.frozen(e.params)
         q = e.prim.compiled.get(key)
         if q is None:
             name = e.prim.name.rpartition(".")[2]
@@ -291,7 +315,7 @@ class Emitter:
         by = {self.bound[n] for n in names}
         if len(by) != 1:
             raise WeftError(
-                f"{e.prim} speaks of axes {sorted(map(str, names))}, bound by different meshes",
+                f"{e.prim} speaks of axes {sorted(map(str, names))}, bound in different places",
                 where=e.where,
                 fix="apply it once for each of them",
             )
@@ -299,7 +323,9 @@ class Emitter:
 
     def call(self, p: Program, args: Sequence[Any]) -> list:
         """A call of the function of `p`."""
-        key = p, frozenset((n, self.bound.get(n)) for n in p.axes)
+        key: Any = p, frozenset((n, self.bound.get(n)) for n in p.axes)
+        if p.effects:  # what acts once for all devices, and once for each, are different functions
+            key = *key, bool(self.bound)
         name = self.unit.functions.get(key)
         if name is None:
             name = self.unit.functions[key] = self.function(p, self.unit.unique(p.name))
@@ -367,6 +393,8 @@ class Emitter:
         o = self.create(
             "stablehlo.custom_call", types, operands, attributes, None, 0, self.where, self.ip
         )
+        if effect is not None and not self.bound:
+            self.unit.acting.append(o)
         results = list(o.results)
         if order:
             self.tokens[order[0]] = results[0]
@@ -378,13 +406,19 @@ class Emitter:
 
 class Module:
     """A lowered program: `code` (bytecode), `constants` that `main` takes first, `callbacks`,
-    and the `place` where it must run."""
+    the `places` where it must run, and of each result the placement, if it was told."""
 
-    __slots__ = ("code", "constants", "callbacks", "place")
+    __slots__ = ("code", "constants", "callbacks", "places", "results")
 
-    def __init__(self, code: bytes, unit: Unit):
-        self.code, self.callbacks, self.place = code, unit.callbacks, unit.place
+    def __init__(self, code: bytes, unit: Unit, results: list):
+        self.code, self.callbacks, self.places = code, unit.callbacks, unit.places
         self.constants = [] if unit.embed else list(unit.constants.values())
+        self.results = results
+
+    @property
+    def place(self) -> Any:
+        """Where it must run; None: on the default device."""
+        return self.places[0] if self.places else None
 
 
 def module_of(
@@ -408,11 +442,12 @@ def module_of(
         for k in (*keys, *(x.key for x in p.constants.values())):
             if k.placement is not None:
                 unit.run_at(k.placement.place)
-        _main(unit, p, donated, keys)
-        return Module(mlir.bytecode(unit.module), unit)
+        results = _main(unit, p, donated, keys)
+        return Module(mlir.bytecode(unit.module), unit, results)
 
 
-def _main(unit: Unit, p: Program, donated: Sequence[int], keys: Sequence[Any]) -> None:
+def _main(unit: Unit, p: Program, donated: Sequence[int], keys: Sequence[Any]) -> list:
+    """Writes `main`; the placements of its results, None where nobody told one."""
     unit.constants = p.constants
     passed = [] if unit.embed else list(unit.constants.values())
     ins = [type_of(x.aval) for x in passed] + [type_of(a) for a in p.in_avals]
@@ -426,38 +461,51 @@ def _main(unit: Unit, p: Program, donated: Sequence[int], keys: Sequence[Any]) -
     else:
         e.consts = dict(zip(unit.constants, args))
     args = args[len(passed) :]
-    e.dims = _sizes(e, p, args)
+    e.dims = measured(e, p.in_avals, args)
     results = e.program(p, args)
     e.create("func.return", [], results, None, None, 0, unknown, e.ip)
     attributes = [_argument(unit, x.key, False) for x in passed]
     attributes += [_argument(unit, k, i in donated) for i, k in enumerate(keys)]
-    mlir.annotate(f, attributes)
+    told = [unit.placements.get(r) for r in results] if unit.placements else [None] * len(results)
+    mlir.annotate(
+        f,
+        attributes,
+        [{} if t is None else t.attributes(unit, a.ndim) for t, a in zip(told, p.out_avals)],
+    )
+    if unit.places:
+        for o in unit.acting:
+            for name, value in unit.place.once(unit, len(o.results)).items():
+                o.attributes[name] = value
+    return told
 
 
-def _sizes(e: Emitter, p: Program, args: Sequence[Any]) -> dict[str, Any]:
-    """Each symbolic size, read from the first axis that is it and nothing else."""
-    dims: dict[str, Any] = {}
-    asked: set[str] = set()
-    for x, a in zip(args, p.in_avals, strict=True):
+def measured(e: Emitter, avals: Sequence[Aval], args: Sequence[Any]) -> dict[str, Any]:
+    """Each symbolic size of these types, found from the sizes of axes of values: read off the
+    first that is it and nothing else, or computed from several."""
+    found: dict[Dim, tuple[Any, int]] = {}
+    for x, a in zip(args, avals, strict=True):
         for i, d in enumerate(a.shape):
-            if d.__class__ is not Dim:
-                continue
-            asked |= d.variables
-            name = next(iter(d.variables))
-            if name not in dims and str(d) == name:
-                dims[name] = e.op("stablehlo.get_dimension_size", [x], I32, dimension=mlir.i64(i))
-    for name in sorted(asked - dims.keys()):
-        raise WeftError(
-            f"the size {name} is not the size of any axis of an argument by itself",
-            fix=f"pass an array one of whose axes has the size {name}",
-        )
-    return {n: dims[n] for n in sorted(dims)}
+            if d.__class__ is Dim:
+                found.setdefault(d, (x, i))
+
+    def read(d: Dim) -> Any:
+        x, i = found[d]
+        return e.op("stablehlo.get_dimension_size", [x], I32, dimension=mlir.i64(i))
+
+    asked = sorted({n for d in found for n in d.variables})
+    alone = {str(d): d for d in found}
+    if all(n in alone for n in asked):
+        return {n: read(alone[n]) for n in asked}
+    how = measure_dims(list(found))
+    used = {n for d in how.values() if d.__class__ is Dim for n in d.variables}
+    e.dims = {f"s{k}": read(d) for k, d in enumerate(found) if f"s{k}" in used}
+    return {n: e.size(d) for n, d in how.items()}
 
 
 def _argument(unit: Unit, key: Any, donated: bool) -> dict:
     """What an argument of `main` carries; only now is it known where the module runs."""
     placement = key.placement
-    if placement is None and unit.place is not None:
+    if placement is None and unit.places:
         placement = unit.place.everywhere()
     attributes = {"jax.buffer_donor": mlir.boolean(True)} if donated else {}
     if placement is not None:

@@ -1,0 +1,231 @@
+"""The laws of the tables of this package, for the conformance kit of `weft.testing`.
+
+    jvp:        the derivative along a direction is what central differences say
+    transpose:  <f(t), c> = <t, f'(c)> for what is linear
+    split:      the two halves of a divided operation make the whole
+
+Invariant: a law computes the other side with numpy arithmetic on values of the primitive, in
+double precision; it raises AssertionError where the table is wrong, and Inapplicable where it has
+nothing to say.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from weft.calls import jit
+from weft.errors import MissingRule
+from weft.interpreter import as_list
+from weft.ir import evaluate
+from weft.primitive import Primitive
+from weft.staging import staged
+from weft.testing.report import Inapplicable, agree, tolerance
+from weft.traits import Linear
+from weft.types import COMPLEX, FLOATING, category
+from weft.values import from_numpy
+
+from .api import jvp, linear_transpose
+from .split import merge, part, split_program
+from .transpose import transpose_rules
+
+__all__ = ["jvp_law", "split_law", "transpose_law"]
+
+Arrays = list[np.ndarray]
+
+
+def _inexact(x: np.ndarray) -> bool:
+    return category(x.dtype) in (FLOATING, COMPLEX)
+
+
+def _wide(x: np.ndarray) -> np.ndarray:
+    """In double precision, if it has a derivative."""
+    kind = category(x.dtype)
+    return x.astype({FLOATING: np.float64, COMPLEX: np.complex128}.get(kind, x.dtype))
+
+
+def _random(rng: np.random.Generator, x: np.ndarray) -> np.ndarray:
+    y = rng.standard_normal(x.shape)
+    if category(x.dtype) == COMPLEX:
+        y = y + 1j * rng.standard_normal(x.shape)
+    return y.astype(x.dtype)
+
+
+class _Function:
+    """A primitive as a function of some of its operands, the others being fixed."""
+
+    def __init__(self, prim: Primitive, xs: Arrays, params: dict[str, Any], active: Sequence[int]):
+        self.prim, self.xs, self.params, self.active = prim, xs, params, active
+
+    def __call__(self, *vs: Any) -> list:
+        """Inexact results of the primitive; the others have no derivative."""
+        full: list[Any] = [from_numpy(x) for x in self.xs]
+        for i, v in zip(self.active, vs, strict=True):
+            full[i] = v
+        outs = as_list(self.prim.bind(*full, **self.params))
+        return [y for y in outs if y.aval.inexact]
+
+    def values(self, vs: Arrays) -> Arrays:
+        """The same for numpy arrays, which keep their dtypes."""
+        xs = [self.xs[i] for i in self.active]
+        return [
+            _wide(np.asarray(y)) for y in self(*[from_numpy(v.astype(x.dtype))
+                                                for v, x in zip(vs, xs)])
+        ]  # fmt: skip
+
+    def operands(self) -> list:
+        return [from_numpy(self.xs[i]) for i in self.active]
+
+
+def _choices(places: Sequence[int]) -> list[tuple[int, ...]]:
+    """All of them together, and each alone."""
+    alone = [(i,) for i in places] if len(places) > 1 else []
+    return [tuple(places), *alone]
+
+
+# ---- jvp -----------------------------------------------------------------------------------
+
+
+def jvp_law(prim: Primitive, args: Sequence[np.ndarray], params: dict[str, Any]) -> int:
+    """Derivatives along random directions are central differences, eager and staged.
+
+    All inexact operands vary together, then each alone.  Returns the number of comparisons;
+    raises AssertionError, or Inapplicable if nothing can vary.
+    """
+    xs = [_wide(x) for x in args]
+    places = [i for i, x in enumerate(xs) if _inexact(x)]
+    if not places:
+        raise Inapplicable("no operand has a derivative")
+    count = 0
+    for active in _choices(places):
+        f = _Function(prim, xs, params, active)
+        rng = np.random.default_rng(len(active))
+        at = [xs[i] for i in active]
+        ts = [_random(rng, x) for x in at]
+        if not f.values(at):
+            raise Inapplicable("no result has a derivative")
+        along = lambda vs, us, f=f: jvp(f, vs, us)[1]  # noqa: E731
+        duals = f.operands(), [from_numpy(t) for t in ts]
+        dots = [np.asarray(t) for t in along(*duals)]
+        want = _differences(f, at, ts)
+        for got, near in zip(dots, want, strict=True):
+            count += agree(got, near, _slack(got.dtype), f"jvp along operands {active}")
+        if len(active) == len(places):
+            count += agree(jit(along)(*duals), dots, None, "jvp, staged")
+    return count
+
+
+def _differences(f: _Function, at: Arrays, ts: Arrays) -> Arrays:
+    """Fourth-order central differences (Fornberg 1988, table 1)."""
+    h = 1e-3
+    step = lambda k: f.values([x + k * h * t for x, t in zip(at, ts)])  # noqa: E731
+    sides = zip(step(1), step(-1), step(2), step(-2), strict=True)
+    return [(8 * (a - b) - (c - d)) / (12 * h) for a, b, c, d in sides]
+
+
+def _slack(dtype: np.dtype) -> float:
+    """A derivative in this dtype; differences lose three digits."""
+    return 1e-6 if tolerance(dtype) < 1e-9 else 1e3 * tolerance(dtype)
+
+
+# ---- transpose -----------------------------------------------------------------------------
+
+
+def transpose_law(prim: Primitive, args: Sequence[np.ndarray], params: dict[str, Any]) -> int:
+    """<f(t), c> = <t, f'(c)> in the operands that `prim` is linear in, eager and staged.
+
+    Which these are, values show: all of them together, or some alone.  Products of complex
+    numbers are compared in their real part, without conjugation.  Returns the number of
+    comparisons.
+    """
+    xs = [_wide(x) for x in args]
+    count = 0
+    for f in _linear(prim, xs, params):
+        rng = np.random.default_rng(3)
+        ts = [_random(rng, xs[i]) for i in f.active]
+        cts = [_random(rng, y) for y in map(np.asarray, f(*f.operands()))]
+        transposed = linear_transpose(f, *f.operands())
+        given = [from_numpy(c) for c in cts]
+        try:
+            got = transposed(given)
+        except MissingRule:
+            if Linear in prim.traits or transpose_rules.find(prim) is not None:
+                raise
+            continue  # linear by accident of these parameters
+        left = _inner(f.values(ts), map(_wide, cts))
+        tol = 100 * max([tolerance(c.dtype) for c in cts])
+        what = f"transpose in operands {tuple(f.active)}"
+        count += agree(_inner([np.asarray(g) for g in got], ts), left, tol, what)
+        count += agree(jit(transposed)(given), got, None, f"{what}, staged")
+    if not count:
+        raise Inapplicable("it is linear in no operand")
+    return count
+
+
+def _inner(xs: Any, ys: Any) -> np.ndarray:
+    return np.asarray(sum(np.sum(_wide(x) * _wide(y)) for x, y in zip(xs, ys, strict=True)).real)
+
+
+def _linear(prim: Primitive, xs: Arrays, params: dict[str, Any]) -> Iterator[_Function]:
+    """The primitive as a function of operands that it is linear in: all together if it is, and
+    then each with zeros for the others; otherwise each for which it is."""
+    places = [i for i, x in enumerate(xs) if _inexact(x)]
+    together = _Function(prim, xs, params, places)
+    if len(places) > 1 and _is_linear(together):
+        yield together
+        xs = [np.zeros_like(x) if i in places else x for i, x in enumerate(xs)]
+    for i in places:
+        f = _Function(prim, xs, params, (i,))
+        if _is_linear(f):
+            yield f
+
+
+def _is_linear(f: _Function) -> bool:
+    """Whether values show it: f(a x + b y) = a f(x) + b f(y), not all of them zero."""
+    rng = np.random.default_rng(4)
+    like = [f.xs[i] for i in f.active]
+    x, y = ([_random(rng, v) for v in like] for _ in range(2))
+    outs = f.values(x), f.values(y), f.values([0.5 * a - 2 * b for a, b in zip(x, y)])
+    if not any(np.any(o) for o in outs[0]):
+        return False
+    sides = zip(*outs, strict=True)
+    return all(np.allclose(0.5 * a - 2 * b, c, 1e-4, 1e-4) for a, b, c in sides)
+
+
+def _has_transpose(prim: Primitive) -> bool:
+    """Whether reverse mode can meet the primitive: what is not linear is never transposed."""
+    return Linear in prim.traits or transpose_rules.own(prim) is not None
+
+
+transpose_law.applies = _has_transpose  # type: ignore[attr-defined]
+
+
+# ---- split ---------------------------------------------------------------------------------
+
+
+def split_law(prim: Primitive, args: Sequence[np.ndarray], params: dict[str, Any]) -> int:
+    """Divided by any set of unknown operands, the two halves give the same results as the whole.
+
+    Returns the number of comparisons.
+    """
+    xs = [from_numpy(x) for x in args]
+    program = staged(lambda *vs: as_list(prim.bind(*vs, **params)), [x.aval for x in xs])
+    want = evaluate(program, xs)
+    count = 0
+    for unknown in product((False, True), repeat=min(len(xs), 4)):
+        mask = (*unknown, *(True,) * (len(xs) - len(unknown)))
+        h = split_program(program, mask)
+        first = evaluate(h.known, part(xs, mask, False))
+        n = h.out_unknown.count(False)
+        later = evaluate(h.unknown, [*first[n:], *part(xs, mask)])
+        got = merge(h.out_unknown, later, first[:n])
+        count += agree(got, want, None, f"split with unknown operands {mask}")
+    return count
+
+
+def _holds_programs(prim: Primitive) -> bool:
+    return prim.higher is not None and not prim.higher.custom
+
+
+split_law.applies = _holds_programs  # type: ignore[attr-defined]

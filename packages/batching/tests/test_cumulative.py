@@ -1,0 +1,33 @@
+"""vmap of running sums and recurrences against a Python loop.
+
+Invariant: as in conftest: every axis, none, size 1, nested.
+"""
+
+import pytest
+from weft.ops.cumulative import (
+    cumlogsumexp,
+    cummax,
+    cummin,
+    cumprod,
+    cumsum,
+    linear_recurrence,
+)
+
+
+@pytest.mark.parametrize("axis, reverse", [(0, False), (1, True)])
+def test_every_axis(mapped, axis, reverse):
+    mapped(
+        lambda x: [
+            cumsum(x, axis, reverse=reverse),
+            cumprod(x, axis, reverse=reverse),
+            cummax(x, axis, reverse),
+            cummin(x, axis, reverse),
+            cumlogsumexp(x, axis, reverse),
+        ],
+        (3, 4),
+    )
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_recurrence(mapped, reverse):
+    mapped(lambda a, u: linear_recurrence(a, u, 1, reverse), (2, 3), (2, 3))

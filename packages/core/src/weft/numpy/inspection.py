@@ -1,0 +1,96 @@
+"""What is known of an array without its values.
+
+Invariant: answers are Python values and numpy's dtypes; nothing is traced or computed.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from ..interpreter import Value
+from ..ops.shape import normal_axes
+from ..surface import value
+from ..types import broadcast_shapes as _broadcast_shapes
+from ..values import Array
+
+
+class _Arrays(type):
+    """Makes everything that computes like an array, tracers too, an instance."""
+
+    def __instancecheck__(cls, x: Any) -> bool:
+        return isinstance(x, Value)
+
+    def __subclasscheck__(cls, other: type) -> bool:
+        return issubclass(other, Value)
+
+
+class ndarray(metaclass=_Arrays):  # noqa: N801
+    """The class of arrays, for `isinstance`: those with values, and those being traced.
+
+    `weft.numpy.array` and its kin make them.
+    """
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Array:
+        raise TypeError("arrays are made by weft.numpy.array, zeros, ones, ..., not by ndarray()")
+
+
+def shape(a: Any) -> tuple[Any, ...]:
+    """The sizes of the axes.
+
+    a: an array, or what converts to one.  As numpy.shape.
+    """
+    found = getattr(a, "shape", None)
+    return found if isinstance(found, tuple) else _known(a).shape
+
+
+def ndim(a: Any) -> int:
+    """The number of axes.
+
+    a: an array, or what converts to one.  As numpy.ndim.
+    """
+    return len(shape(a))
+
+
+def size(a: Any, axis: Any = None) -> Any:
+    """The number of elements, altogether or along axes.  As numpy.size."""
+    sizes = shape(a)
+    n = 1
+    for i in normal_axes(axis, len(sizes)):
+        n = n * sizes[i]
+    return n
+
+
+def _known(a: Any) -> Any:
+    return np.asarray(a) if isinstance(a, list | tuple) else value(a).aval
+
+
+def broadcast_shapes(*shapes: Any) -> tuple[Any, ...]:
+    """The shape of arrays of these shapes together.
+
+    Raises DimMismatch for sizes that are neither equal nor 1.  As numpy.broadcast_shapes.
+    """
+    return _broadcast_shapes([tuple(s) if isinstance(s, tuple | list) else (s,) for s in shapes])
+
+
+def can_cast(from_: Any, to: Any, casting: str = "safe") -> bool:
+    """Whether a dtype converts to another under a rule of numpy's.  As numpy.can_cast."""
+    return np.can_cast(np.dtype(from_), np.dtype(to), casting)  # type: ignore[arg-type]
+
+
+def iterable(y: Any) -> bool:
+    """Whether it can be iterated over.  As numpy.iterable."""
+    try:
+        iter(y)
+    except TypeError:
+        return False
+    return True
+
+
+def array_repr(arr: Any, max_line_width=None, precision=None, suppress_small=None) -> str:
+    """The text `repr` gives, with numpy's options.  As numpy.array_repr."""
+    return np.array_repr(np.asarray(arr), max_line_width, precision, suppress_small)
+
+
+def array_str(a: Any, max_line_width=None, precision=None, suppress_small=None) -> str:
+    """The text `str` gives, with numpy's options.  As numpy.array_str."""
+    return np.array_str(np.asarray(a), max_line_width, precision, suppress_small)

@@ -1,0 +1,40 @@
+"""Arrays in pieces on many devices, and programs written per device.
+
+Users find these names in `weft` (`weft.shard_map`, `weft.device_put`) and in `weft.sharding`,
+which is this package.
+
+Invariant: everything public is named here.
+"""
+
+import os as _os
+
+from weft.source import hide as _hide
+
+from .mesh import Mesh, P, PartitionSpec
+from .movement import (
+    Shard,
+    device_put,
+    make_mesh,
+    sharding_of,
+    shards_of,
+    with_sharding_constraint,
+)
+from .placement import NamedSharding, Sharding, SingleDeviceSharding, constraint
+
+__all__ = [
+    "Mesh",
+    "NamedSharding",
+    "P",
+    "PartitionSpec",
+    "Shard",
+    "Sharding",
+    "SingleDeviceSharding",
+    "constraint",
+    "device_put",
+    "make_mesh",
+    "sharding_of",
+    "shards_of",
+    "with_sharding_constraint",
+]
+
+_hide(_os.path.dirname(__file__))

@@ -1,0 +1,388 @@
+"""Where arrays are: shardings, and the operation that brings an array to one.
+
+Invariant: a sharding is a value: what the core calls a Placement, part of the dispatch key of the
+arrays that lie so.  A Program says nothing of where its operands are; it may say where a value
+shall be (`constraint`), which moves data and changes none.
+"""
+
+import itertools
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from weft import events
+from weft.buffers import boxes, layout_of, move, put
+from weft.errors import AxisError, WeftError
+from weft.hardware import Device, devices
+from weft.interpreter import GROUND, current
+from weft.primitive import primitive
+from weft.traits import Linear, Structural
+from weft.types import Aval, Placed
+from weft.values import Array, as_value, canonical, solid, wrap
+from weft.xla.execute import eager_rules
+from weft.xla.lower import lower_rules
+from weft.xla.mlir import attr
+
+from .mesh import Mesh, PartitionSpec
+
+__all__ = ["Grid", "NamedSharding", "Sharding", "SingleDeviceSharding", "constraint"]
+
+
+class Sharding:
+    """Where the pieces of an array are, and which device has which.
+
+    `accept` and `constrain` are how `weft.jit` brings arguments and lays out results.
+    """
+
+    __slots__ = ()
+    place: Any
+
+    def tiling(self, ndim: int) -> str:
+        """As the runtime spells it (HloSharding)."""
+        return "{replicated}"
+
+    def attributes(self, unit: Any, ndim: int) -> dict:
+        """What an argument or result of `main` carries that lies so."""
+        return {}
+
+    def closed(self) -> "Sharding":
+        """The same, with nothing left to the compiler."""
+        return self
+
+    def open_at(self, axis: int, ndim: int) -> "Sharding":
+        """Of arrays with one more axis, at `axis`, which is left to the compiler."""
+        return self
+
+    def check(self, aval: Aval) -> None:
+        """AxisError if arrays of this type can not lie so."""
+
+    def lowered(self, e: Any, x: Any, aval: Aval) -> Any:
+        """`x`, in a module, brought here."""
+        raise WeftError(f"{type(self).__name__} has no method `lowered`", fix="define it")
+
+    # -- as jit uses it --------------------------------------------------------------------
+
+    def accept(self, x: Any) -> Any:
+        """`x` here; the same array if it is here already."""
+        if current() is GROUND and isinstance(x, np.ndarray):
+            return from_host(x, self)
+        return constraint.bind(as_value(x), sharding=self)
+
+    def constrain(self, x: Any) -> Any:
+        """`x`, a value of a function that is traced, to lie so."""
+        return constraint.bind(as_value(x), sharding=self)
+
+    # -- questions -------------------------------------------------------------------------
+
+    @property
+    def device_set(self) -> set[Device]:
+        """The devices that have a piece."""
+        every = devices()
+        return {every[i] for i in self.place.devices}
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        """Whether every device has the whole array."""
+        return self.tiling(0) == "{replicated}"
+
+    def devices_indices_map(self, global_shape: tuple[int, ...]) -> dict[Device, tuple]:
+        """The slice of an array of this shape that each device has."""
+        every, key = devices(), Placed(Aval(global_shape, np.int8), self)
+        self.check(key.aval)
+        cut = boxes(layout_of(key), key.aval.shape)
+        return {every[i]: box for i, box in zip(self.place.devices, cut, strict=True)}
+
+    def shard_shape(self, global_shape: tuple[int, ...]) -> tuple[int, ...]:
+        """The shape of the pieces of an array of this shape."""
+        box = next(iter(self.devices_indices_map(global_shape).values()))
+        return tuple([s.stop - s.start for s in box])
+
+    def is_equivalent_to(self, other: "Sharding", ndim: int) -> bool:
+        """Whether each device has the same piece of every array of `ndim` axes."""
+        if self.place.devices != other.place.devices:
+            return False
+        shape = (len(self.place.devices),) * ndim  # which every division divides
+        return self.devices_indices_map(shape) == other.devices_indices_map(shape)
+
+
+# ---- on one device -------------------------------------------------------------------------
+
+
+class SingleDeviceSharding(Sharding):
+    """Whole, on one device.  It is a place of its own.
+
+    Args:
+      device: one of `weft.devices()`, or its number.
+
+    >>> import weft as wf
+    >>> wf.SingleDeviceSharding(wf.devices()[0])
+    SingleDeviceSharding(device=0)
+    """
+
+    __slots__ = ("devices",)
+    devices: tuple[int, ...]
+
+    def __init__(self, device: Device | int):
+        self.devices = (device.id if isinstance(device, Device) else int(device),)
+
+    @property
+    def place(self) -> "SingleDeviceSharding":
+        return self
+
+    def __hash__(self) -> int:
+        return hash(self.devices)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SingleDeviceSharding) and self.devices == other.devices
+
+    def __repr__(self) -> str:
+        return f"SingleDeviceSharding(device={self.devices[0]})"
+
+    def lowered(self, e: Any, x: Any, aval: Aval) -> Any:
+        e.unit.run_at(self)
+        return x
+
+    # -- Place -----------------------------------------------------------------------------
+
+    def everywhere(self) -> "SingleDeviceSharding":
+        """Where arrays of the default place are brought."""
+        return self
+
+    def placement(self, tiles: Any, ndim: int) -> "SingleDeviceSharding":
+        """Where results are."""
+        return self
+
+    def once(self, unit: Any, results: int) -> dict:
+        """Nothing: there is one device."""
+        return {}
+
+
+# ---- on a mesh -----------------------------------------------------------------------------
+
+
+class Grid(NamedTuple):
+    """A mesh, as the place where a computation runs."""
+
+    mesh: Mesh
+
+    def __str__(self) -> str:
+        return f"{self.mesh!r} of the devices {list(self.mesh.ids)}"
+
+    @property
+    def devices(self) -> tuple[int, ...]:
+        """Their numbers."""
+        return self.mesh.ids
+
+    def everywhere(self) -> "NamedSharding":
+        """A whole copy on each device."""
+        return NamedSharding(self.mesh, PartitionSpec())
+
+    def placement(self, tiles: Any, ndim: int) -> "NamedSharding | None":
+        """The sharding of a result that is tiled so; None if no PartitionSpec says it."""
+        return _decoded(self.mesh, tiles, ndim)
+
+    def once(self, unit: Any, results: int) -> dict:
+        """One device does it for all."""
+        one = unit.declare("one", "one", "sdy.mesh @{} = <[], device_ids=[0]>")
+        each = ", ".join([f"<@{one}, []>"] * results)
+        return {"sdy.sharding": attr(f"#sdy.sharding_per_value<[{each}]>")}
+
+    def symbol(self, unit: Any) -> str:
+        """Its name in a module."""
+        axes = [f"{quoted(n)}={k}" for n, k in self.mesh.shape.items()]
+        text = ", ".join(axes).replace("{", "{{").replace("}", "}}")
+        return unit.declare(self, "mesh", f"sdy.mesh @{{}} = <[{text}]>")
+
+
+def quoted(name: str) -> str:
+    """A name of an axis as MLIR spells it."""
+    return '"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def spec_text(symbol: str, parts: tuple) -> str:
+    """The entries of a full spec as Shardy spells them."""
+    axes = ["{?}" if p is None else "{" + ", ".join(map(quoted, p)) + "}" for p in parts]
+    return f"<@{symbol}, [{', '.join(axes)}]>"
+
+
+@cache
+def _decoded(mesh: Mesh, tiles: Any, ndim: int) -> "NamedSharding | None":
+    if tiles is None:
+        return NamedSharding(mesh, PartitionSpec())
+    counts, order = tiles
+    at = np.empty((len(counts), len(order)), np.int64)  # each device's place along each axis
+    at[:, list(order)] = np.indices(counts).reshape(len(counts), -1)
+    entries = []
+    for k in range(ndim):
+        fit = [n for n in _divisions(mesh, counts[k]) if (mesh.coordinates(n) == at[k]).all()]
+        if not fit:
+            return None
+        entries.append(fit[0])
+    return NamedSharding(mesh, PartitionSpec(*entries))
+
+
+@cache
+def _divisions(mesh: Mesh, pieces: int) -> list[tuple[str, ...]]:
+    """The ways to divide an axis in so many pieces, those of few mesh axes first."""
+    names = [n for n, k in mesh.shape.items() if k > 1]
+    return [
+        some
+        for n in range(len(names) + 1)
+        for some in itertools.permutations(names, n)
+        if mesh.product(some) == pieces
+    ]
+
+
+class NamedSharding(Sharding):
+    """Divided over the named axes of a mesh.
+
+    Args:
+      mesh: the devices.
+      spec: which mesh axes each axis of an array is divided over.
+
+    Raises AxisError if the spec names an axis that the mesh does not have.
+
+    >>> import weft as wf
+    >>> wf.NamedSharding(wf.make_mesh((1,), ("x",)), wf.P(None, "x"))
+    NamedSharding(mesh=Mesh('x': 1), spec=PartitionSpec(None, 'x'))
+    """
+
+    __slots__ = ("mesh", "spec", "_hash")
+    mesh: Mesh
+    spec: PartitionSpec
+
+    def __init__(self, mesh: Mesh, spec: PartitionSpec):
+        if not isinstance(mesh, Mesh) or not isinstance(spec, PartitionSpec):
+            raise WeftError(
+                f"NamedSharding takes a mesh and a PartitionSpec, not {mesh!r} and {spec!r}",
+                fix='write NamedSharding(mesh, P("x"))',
+            )
+        mesh.check(spec)
+        entries = list(spec)
+        while entries and entries[-1] is None:  # says nothing, and must not tell layouts apart
+            entries.pop()
+        self.mesh = mesh
+        self.spec = spec if len(entries) == len(spec) else PartitionSpec(*entries)
+        self._hash = hash((mesh, self.spec))
+
+    @property
+    def place(self) -> Grid:
+        return Grid(self.mesh)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        same = isinstance(other, NamedSharding) and self._hash == other._hash
+        return same and self.spec == other.spec and self.mesh == other.mesh
+
+    def __repr__(self) -> str:
+        return f"NamedSharding(mesh={self.mesh!r}, spec={self.spec!r})"
+
+    def __reduce__(self):
+        return NamedSharding, (self.mesh, self.spec)
+
+    def closed(self) -> "NamedSharding":
+        if None not in self.spec.parts:
+            return self
+        return NamedSharding(self.mesh, PartitionSpec(*[p or () for p in self.spec.parts]))
+
+    def open_at(self, axis: int, ndim: int) -> "NamedSharding":
+        entries = list(PartitionSpec(*self.spec.full(ndim)) if self.spec.parts else [None] * ndim)
+        entries.insert(axis, PartitionSpec.UNCONSTRAINED)
+        return NamedSharding(self.mesh, PartitionSpec(*entries))
+
+    def check(self, aval: Aval) -> None:
+        piece_shape(self.mesh, aval, self.spec.full(aval.ndim, f"an array {aval!r}"))
+
+    def tiling(self, ndim: int) -> str:
+        names = [n for n in self.spec.names if self.mesh.shape[n] > 1]
+        if not names:
+            return "{replicated}"
+        parts = self.spec.full(max(ndim, len(self.spec)))
+        rest = [n for n in self.mesh.axis_names if n not in names]
+        counts = [self.mesh.product(p or ()) for p in parts]
+        copies = self.mesh.product(rest)
+        order = ",".join([str(self.mesh.axis_names.index(n)) for n in (*names, *rest)])
+        grid = f"<=[{','.join(map(str, self.mesh.axis_sizes))}]"
+        turned = f"T({order})" if len(self.mesh.axis_names) > 1 else ""
+        dims = ",".join(map(str, [*counts, *([copies] if copies > 1 else [])]))
+        last = " last_tile_dim_replicate" if copies > 1 else ""
+        return f"{{devices=[{dims}]{grid}{turned}{last}}}"
+
+    def attributes(self, unit: Any, ndim: int) -> dict:
+        return {"sdy.sharding": attr("#sdy.sharding" + self._text(unit, ndim))}
+
+    def _text(self, unit: Any, ndim: int) -> str:
+        return spec_text(self.place.symbol(unit), self.spec.full(ndim))
+
+    def lowered(self, e: Any, x: Any, aval: Aval) -> Any:
+        e.unit.run_at(self.place)
+        how = attr("#sdy.sharding" + self._text(e.unit, aval.ndim))
+        y = e.op("sdy.sharding_constraint", [x], aval, sharding=how)
+        if None not in self.spec.parts:
+            e.unit.placements[y] = self
+        return y
+
+
+def piece_shape(mesh: Mesh, aval: Aval, parts: tuple) -> tuple:
+    """The shape of the pieces of an array divided so; AxisError if they would differ."""
+    out = []
+    for i, (n, names) in enumerate(zip(aval.shape, parts, strict=True)):
+        k = mesh.product(names or ())
+        if k != 1 and n % k != 0:
+            raise AxisError(
+                f"axis {i} of {aval!r} can not be divided in {k} equal pieces, over "
+                f"{' and '.join(map(repr, names))} of {mesh!r}",
+                fix=f"give it a size that is a multiple of {k}, or divide another axis",
+            )
+        out.append(n // k if k != 1 else n)
+    return tuple(out)
+
+
+# ---- bringing arrays there -----------------------------------------------------------------
+
+
+@primitive("sharding.constraint", traits=(Linear, Structural))
+def constraint(x: Aval, *, sharding: Sharding) -> Aval:
+    """`x`, to lie as the sharding says."""
+    sharding.check(x)
+    return x
+
+
+@lower_rules.rule(constraint)
+def _(e: Any, xs: Any, ins: Any, outs: Any, sharding: Sharding) -> Any:
+    if e.bound:
+        raise WeftError(
+            f"{sharding!r} is asked for inside shard_map, where each device has its own piece",
+            fix="constrain the operands or results of shard_map instead",
+        )
+    return sharding.lowered(e, xs[0], outs[0])
+
+
+@eager_rules.rule(constraint)
+def _(args: Any, params: dict[str, Any]) -> Array | None:
+    """Between places; within one, the compiler knows best."""
+    x, sharding = solid(args[0]), params["sharding"]
+    have = x.key.placement
+    if have == sharding:
+        return x
+    sharding.check(x.aval)
+    key = Placed(x.aval, sharding.closed())
+    here = (0,) if have is None else have.place.devices
+    if here != sharding.place.devices:
+        events.happened("transfer", key)
+        return wrap(move(x.buffer(), key), key)
+    return wrap(x.buffer(), key) if len(here) == 1 else None
+
+
+def from_host(x: np.ndarray, sharding: Sharding) -> Array:
+    """A copy of a numpy array, piece by piece, without a detour over the default device."""
+    aval = Aval(x.shape, canonical(x.dtype))
+    sharding.check(aval)
+    key = Placed(aval, sharding.closed())
+    events.happened("transfer", key)
+    return wrap(put(x.astype(aval.dtype, copy=False), key), key)

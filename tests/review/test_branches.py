@@ -1,0 +1,212 @@
+"""Branches: which one is taken, what type comes out, and what the others may not do."""
+
+import numpy as np
+import pytest
+
+import weft as wf
+from weft import lax
+from weft.errors import TypeRule
+
+wnp = wf.numpy
+
+
+def f32(x):
+    return wnp.asarray(np.asarray(x, np.float32))
+
+
+def i32(x):
+    return wnp.asarray(np.asarray(x, np.int32))
+
+
+WAYS = {
+    "eager": lambda f, *xs: f(*xs),
+    "jit": lambda f, *xs: wf.jit(lambda *a: f(*a))(*xs),
+    "vmap": lambda f, *xs: wf.vmap(f)(*[wnp.asarray(x)[None] for x in xs])[0],
+    "scan": lambda f, *xs: lax.scan(
+        lambda c, _: (c, f(*xs)), f32(0), None, length=1
+    )[1][0],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_promoted_results(way):
+    """Results of all branches meet in one dtype; none is cut down to that of another."""
+    run = WAYS[way]
+    out = run(lambda p: lax.cond(p, lambda: 0.5, lambda: 1), wnp.asarray(True))
+    assert out.item() == 0.5 and out.dtype == np.float32
+    out = run(lambda p: lax.cond(p, lambda: 1, lambda: 0.5), wnp.asarray(False))
+    assert out.item() == 0.5
+    out = run(lambda p, x: lax.cond(p, lambda x: 0.5, lambda x: x, x), wnp.asarray(True), i32(1))
+    assert out.item() == 0.5
+    three = [lambda: 1, lambda: 2.5, lambda: True]
+    got = [run(lambda i: lax.switch(i, three), i32(i)).item() for i in range(3)]
+    assert got == [1, 2.5, 1]
+
+
+def test_promoted_strong_results():
+    """Strong dtypes are promoted too, and a Python number takes the dtype of an array."""
+    wide, narrow = wnp.asarray(np.float64(0.1)), f32(0.5)
+    out = lax.cond(True, lambda: wide, lambda: narrow)
+    assert out.dtype == np.float64 and out.item() == 0.1
+    out = lax.cond(False, lambda: wide, lambda: narrow)
+    assert out.dtype == np.float64 and out.item() == 0.5
+    half = wnp.asarray(np.float16(2))
+    assert lax.cond(True, lambda: half, lambda: 1.0).dtype == np.float16
+
+
+def test_derivative_of_promoted_branches():
+    """A branch that returns a Python number has no derivative, the other keeps its own."""
+    f = lambda x: lax.cond(x > 1, lambda x: 1, lambda x: x * x, x)  # noqa: E731
+    assert [wf.grad(f)(f32(v)).item() for v in (0.5, 2.0)] == [1, 0]
+    np.testing.assert_array_equal(wf.vmap(wf.grad(f))(f32([0.5, 2])), [1, 0])
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_index_out_of_range(way):
+    """`switch` takes the first branch below the range and the last above, mapped or not."""
+    branches = [lambda x: x * 0.0, lambda x: x * 0.0 + 1, lambda x: x * 0.0 + 2]
+    run = WAYS[way]
+    got = [run(lambda i: lax.switch(i, branches, f32(5)), i32(i)).item() for i in (-1, 0, 1, 2, 5)]
+    assert got == [0, 0, 1, 2, 2]
+    low, high = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+    for i, want in ((low, 0), (high, 2), (2**32, 2), (-(2**32), 0), (2**32 - 1, 2)):
+        index = wnp.asarray(np.int64(i))
+        assert run(lambda i: lax.switch(i, branches, f32(5)), index).item() == want
+    small = wnp.asarray(np.uint8(255))
+    assert run(lambda i: lax.switch(i, branches, f32(5)), small).item() == 2
+
+
+def test_mapped_index_out_of_range():
+    """Each element of a mapped index is clamped by itself."""
+    branches = [lambda x: x * 0.0, lambda x: x * 0.0 + 1, lambda x: x * 0.0 + 2]
+    got = wf.vmap(lambda i: lax.switch(i, branches, f32(5)))(i32([-1, 5, 1]))
+    np.testing.assert_array_equal(got, [0, 2, 1])
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("pred", [0.5, -1, 2, 1e-30, np.nan, 2**31, np.uint8(4)], ids=str)
+def test_numbers_are_true(way, pred):
+    """A number is true if it is not zero: not if its integer part is, nor if it is one."""
+    value = wnp.asarray(np.asarray(pred))
+    got = WAYS[way](lambda p: lax.cond(p, lambda: 1.0, lambda: 0.0), value)
+    assert got.item() == 1
+    zero = wnp.asarray(np.zeros_like(np.asarray(pred)))
+    assert WAYS[way](lambda p: lax.cond(p, lambda: 1.0, lambda: 0.0), zero).item() == 0
+
+
+# ---- the branch that is not taken ------------------------------------------------------------
+
+
+def log_or_double(x):
+    return lax.cond(x > 0, lambda x: lax.log(x), lambda x: x * 2.0, x)
+
+
+POINTS = [0.0, 1.0, -1.0]
+
+
+def test_untaken_branch_and_derivatives():
+    """An element that does not take a branch gets no nan from its derivative."""
+    x = f32(POINTS)
+    total = lambda x: wf.vmap(log_or_double)(x).sum()  # noqa: E731
+    np.testing.assert_array_equal(wf.vmap(wf.grad(log_or_double))(x), [2, 1, 2])
+    np.testing.assert_array_equal(wf.grad(total)(x), [2, 1, 2])
+    np.testing.assert_array_equal(wf.jit(wf.grad(total))(x), [2, 1, 2])
+    np.testing.assert_array_equal(wf.grad(wf.jit(total))(x), [2, 1, 2])
+    np.testing.assert_array_equal(wf.grad(wf.checkpoint(total))(x), [2, 1, 2])
+    np.testing.assert_array_equal(wf.vmap(wf.grad(wf.grad(log_or_double)))(x), [0, -1, 0])
+    np.testing.assert_array_equal(wf.grad(lambda x: wf.grad(total)(x).sum())(x), [0, -1, 0])
+    second = wf.grad(lambda x: wf.vmap(wf.grad(log_or_double))(x).sum())
+    np.testing.assert_array_equal(second(x), [0, -1, 0])
+    primal, dot = wf.jvp(wf.vmap(log_or_double), (x,), (wnp.ones(3),))
+    np.testing.assert_array_equal(primal, [0, 0, -2])
+    np.testing.assert_array_equal(dot, [2, 1, 2])
+
+
+def test_untaken_branch_in_a_loop():
+    """The same for branches in loops, and for operands that are closed over."""
+
+    def f(x):
+        step = lambda c, r: (log_or_double(c) + r * 0, lax.cond(x > 0, lambda: lax.log(x), lambda: x))  # noqa: E731
+        c, ys = lax.scan(step, x, f32([1, 2]))
+        return c + ys.sum()
+
+    def want(v):
+        inner = np.log(v) if v > 0 else 2 * v
+        slope = 1 / v if v > 0 else 2.0
+        slope *= 1 / inner if inner > 0 else 2.0
+        return slope + 2 * (1 / v if v > 0 else 1.0)
+
+    points = [0.5, 3.0, -1.0]
+    got = wf.grad(lambda x: wf.vmap(f)(x).sum())(f32(points))
+    np.testing.assert_allclose(got, [want(v) for v in points], rtol=1e-5)
+    np.testing.assert_allclose(wf.vmap(wf.grad(f))(f32(points)), got, rtol=1e-5)
+
+
+def test_untaken_branch_of_constants():
+    """A branch whose operands are all shared by the mapped elements."""
+    f = lambda p, x: lax.cond(p, lambda x: lax.log(x), lambda x: x * 3.0, x)  # noqa: E731
+    p = wnp.asarray(np.array([False, False]))
+    g = wf.grad(lambda x: wf.vmap(f, in_axes=(0, None))(p, x).sum())(f32(0))
+    assert g.item() == 6
+    g = wf.grad(lambda x: wf.vmap(lambda p: f(p, x))(p).sum())(f32(0))
+    assert g.item() == 6
+
+
+def test_second_order_of_mapped_branches():
+    """Second derivatives of both branches in every order of mapping, against their formulas."""
+
+    def f(x):
+        yes, no = lambda x: lax.sqrt(x) * lax.sin(x), lambda x: lax.exp(x) * x * x  # noqa: E731
+        return lax.cond(x > 0, yes, no, x)
+
+    def d2(x):
+        if x > 0:
+            return -(x**-1.5) / 4 * np.sin(x) + np.cos(x) / np.sqrt(x) - np.sqrt(x) * np.sin(x)
+        return np.exp(x) * (x * x + 4 * x + 2)
+
+    points = np.array([2.0, -1.0])
+    want, x = [d2(v) for v in points], wnp.asarray(points)
+    twice = wf.grad(wf.grad(f))
+    np.testing.assert_allclose(wf.vmap(twice)(x), want, rtol=1e-9)
+    np.testing.assert_allclose(wf.vmap(wf.jit(twice))(x), want, rtol=1e-9)
+    over = wf.grad(lambda v: wf.vmap(wf.grad(f))(v).sum())
+    np.testing.assert_allclose(over(x), want, rtol=1e-9)
+
+
+def test_second_order_of_branches_in_a_loop():
+    """A loop of branches, mapped: second derivatives against those of single elements."""
+
+    def f(x):
+        turn = lambda c, i: (lax.cond(c > i, lambda c: lax.sin(c) * x, lambda c: c * c + x, c), c)  # noqa: E731
+        return lax.scan(turn, x, wnp.asarray(np.array([0.1, 0.5, 2.0])))[0]
+
+    def np_f(x):
+        c = x
+        for i in (0.1, 0.5, 2.0):
+            c = np.sin(c) * x if c > i else c * c + x
+        return c
+
+    points, h = np.array([0.3, 0.7]), 1e-4
+    want = [(np_f(v + h) - 2 * np_f(v) + np_f(v - h)) / h**2 for v in points]
+    got = wf.vmap(wf.grad(wf.grad(f)))(wnp.asarray(points))
+    np.testing.assert_allclose(got, want, rtol=1e-5)
+
+
+# ---- what branches may return ----------------------------------------------------------------
+
+
+def test_branches_without_operands_or_results():
+    """Constants, Python numbers and nothing at all, mapped by the index."""
+    i = i32([0, 1, 0])
+    got = wf.vmap(lambda i: lax.switch(i, [lambda: 1.0, lambda: f32(2)]))(i)
+    np.testing.assert_array_equal(got, [1, 2, 1])
+    got = wf.vmap(lambda i: lax.switch(i, [lambda: 1.0, lambda: 2.0]))(i)
+    np.testing.assert_array_equal(got, [1, 2, 1])
+    nothing = wf.vmap(lambda i: lax.cond(i > 0, lambda: None, lambda: None))(i)
+    assert nothing is None
+
+
+def test_shapes_must_agree():
+    """Promotion is for dtypes only."""
+    with pytest.raises(TypeRule, match="different shapes"):
+        lax.cond(True, lambda: f32(1), lambda: f32([1]))

@@ -1,0 +1,185 @@
+"""What compiled and traced things are remembered by: never by an equality that hides a difference.
+
+Python says 1 == 1.0 == True and 0.0 == -0.0, and a class may say whatever it likes; a program made
+for one of them is wrong for the other.
+"""
+
+import dataclasses
+import functools
+
+import numpy as np
+import pytest
+
+import weft as wf
+from weft import ext, lax
+
+wnp = wf.numpy
+
+
+def f32(x):
+    return wnp.asarray(np.asarray(x, np.float32))
+
+
+@dataclasses.dataclass(frozen=True)
+class Layer:
+    """Equal to another one of the same name, whatever its weight."""
+
+    name: str
+    w: object = dataclasses.field(compare=False)
+
+    def __call__(self, c, _):
+        return c * self.w, None
+
+
+class Same:
+    """Equal to everything of its class."""
+
+    def __init__(self, v):
+        self.v = v
+
+    def __eq__(self, other):
+        return True
+
+    def __hash__(self):
+        return 1
+
+    def __call__(self, c, _=None):
+        return c * self.v, None
+
+
+@dataclasses.dataclass(frozen=True)
+class Power:
+    """Equal for 2 and 2.0, which give different dtypes."""
+
+    w: object
+
+    def __call__(self, c, _):
+        return c, self.w * np.int32(1)
+
+
+PAIRS = {
+    "dataclass with a field that does not compare": (Layer("a", 2.0), Layer("a", 3.0)),
+    "an equality that says yes": (Same(2.0), Same(3.0)),
+    "bound methods of equal instances": (Same(2.0).__call__, Same(3.0).__call__),
+    "partials": (
+        functools.partial(lambda w, c, _: (c * w, None), 2.0),
+        functools.partial(lambda w, c, _: (c * w, None), 3.0),
+    ),
+}
+
+
+@pytest.mark.parametrize("pair", PAIRS)
+def test_functions_by_identity(pair):
+    """Equal callables that do different things are told apart, by everything that traces."""
+    first, second = PAIRS[pair]
+    for f, w in ((first, 2.0), (second, 3.0), (first, 2.0)):
+        step = lambda c, f=f: f(c, None)[0]  # noqa: E731
+        x = f32(1)
+        assert lax.scan(f, x, None, length=2)[0].item() == w * w
+        assert wf.grad(lambda x, f=f: lax.scan(f, x, None, length=2)[0])(x).item() == w * w
+        assert wf.jit(f)(x, None)[0].item() == w
+        assert wf.checkpoint(f)(x, None)[0].item() == w
+        assert lax.cond(True, step, step, x).item() == w
+        assert wf.eval_shape(f, x, None)[0].shape == ()
+        assert wf.vmap(lambda x, f=f: f(x, None)[0])(f32([1, 2])).tolist() == [w, 2 * w]
+
+
+def test_equal_numbers_of_different_type_in_a_callable():
+    """Instances that are equal because 2 == 2.0."""
+    kinds = [
+        lax.scan(Power(w), f32(1), None, length=2)[1].dtype.kind for w in (2, 2.0, True, 2)
+    ]
+    assert kinds == ["i", "f", "i", "i"]
+
+
+def test_method_of_fresh_instances():
+    """A loop over the methods of short-lived instances whose memory is used again."""
+    for w in range(2, 30):
+        assert lax.scan(Same(float(w)), f32(1), None, length=1)[0].item() == w
+
+
+def test_static_numbers_by_type():
+    """Static arguments 1, 1.0 and True each make a program of their own."""
+    f = wf.jit(lambda n, x: x * n, static_argnums=0)
+    x = wnp.asarray(np.int32(3))
+    for _ in range(2):
+        assert f(1, x).dtype == np.int32
+        assert f(1.0, x).dtype == np.float32
+        assert f(True, x).dtype == np.int32
+    by_name = wf.jit(lambda x, n: x * n, static_argnames="n")
+    assert [by_name(x, n=n).dtype.kind for n in (1, 1.0, True)] == ["i", "f", "i"]
+    nested = wf.jit(lambda n, x: x * n[0][0], static_argnums=0)
+    assert [nested(((n,),), x).dtype.kind for n in (1, 1.0, True)] == ["i", "f", "i"]
+
+
+def test_static_zeros_by_sign():
+    """0.0 and -0.0 are different static values, bare and in tuples."""
+    f = wf.jit(lambda c, x: x / c, static_argnums=0)
+    g = wf.jit(lambda c, x: x / c[0], static_argnums=0)
+    for _ in range(2):
+        assert f(0.0, f32(1)).item() == np.inf
+        assert f(-0.0, f32(1)).item() == -np.inf
+        assert g((0.0,), f32(1)).item() == np.inf
+        assert g((-0.0,), f32(1)).item() == -np.inf
+
+
+scale = ext.Primitive("review_keys.scale", lambda x, *, c: x)
+ext.expand_rules.rule(scale)(lambda x, *, c: x / c if c == 0 else x * c)
+held = ext.Primitive("review_keys.held", lambda x, *, c: x)
+ext.expand_rules.rule(held)(lambda x, *, c: (x / c[0]) if c[0] == 0 else x * c[0])
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, wf.jit, wf.checkpoint], ids=["now", "jit", "ckpt"])
+def test_parameters_of_primitives(wrap):
+    """A parameter -0.0 is not the parameter 0.0, nor is 1.0 the parameter 1."""
+    for _ in range(2):
+        assert wrap(lambda x: scale(x, c=0.0))(f32(1)).item() == np.inf
+        assert wrap(lambda x: scale(x, c=-0.0))(f32(1)).item() == -np.inf
+        assert wrap(lambda x: held(x, c=(0.0,)))(f32(1)).item() == np.inf
+        assert wrap(lambda x: held(x, c=(-0.0,)))(f32(1)).item() == -np.inf
+        assert scale(f32(3), c=2).item() == scale(f32(3), c=2.0).item() == 6
+        both = wrap(lambda x: (scale(x, c=0.0), scale(x, c=-0.0)))(f32(1))
+        assert [b.item() for b in both] == [np.inf, -np.inf]
+
+
+typed = ext.Primitive("review_keys.typed", lambda x, *, c: ext.Aval(x.shape, type(c)))
+ext.expand_rules.rule(typed)(lambda x, *, c: x.astype(np.dtype(type(c))))
+
+
+def test_type_rules_by_type_of_parameter():
+    """The remembered type of a result is that for a parameter of this very type."""
+    kinds = [typed(f32(1), c=c).dtype.kind for c in (1, 1.0, True, 1)]
+    assert kinds == ["i", "f", "b", "i"]
+    staged = [wf.jit(lambda x, c=c: typed(x, c=c))(f32(1)).dtype.kind for c in (1, 1.0, True)]
+    assert staged == ["i", "f", "b"]
+
+
+def test_freeze():
+    """The key of a static value tells apart whatever could be told apart."""
+    different = [1, 1.0, True, 1 + 0j, (1,), (1.0,), 0, 0.0, -0.0, False, frozenset([1]),
+                 frozenset([1.0]), complex(0.0, -0.0), 0j, "1", None]  # fmt: skip
+    keys = [ext.freeze(x) for x in different]
+    assert len(set(keys)) == len(different)
+    assert ext.freeze((1, (2.0, "a"))) == ext.freeze((1, (2.0, "a")))
+    assert ext.freeze(float("nan")) == ext.freeze(float("nan"))
+    with pytest.raises(TypeError):
+        ext.freeze([1])
+
+
+def test_python_numbers_as_arguments():
+    """Python numbers that are equal but not the same are different arguments."""
+    f = wf.jit(lambda x: 1.0 / x)
+    assert [f(0.0).item(), f(-0.0).item(), f(0.0).item()] == [np.inf, -np.inf, np.inf]
+    g = wf.jit(lambda x: x)
+    assert [g(x).dtype.kind for x in (1, 1.0, True)] == ["i", "f", "b"]
+    assert [(wnp.asarray(1.0) / z).item() for z in (0.0, -0.0)] == [np.inf, -np.inf]
+    loop = lambda z: lax.scan(lambda c, _: (c / z, None), f32(1), None, length=1)[0]  # noqa: E731
+    assert [loop(z).item() for z in (0.0, -0.0)] == [np.inf, -np.inf]
+
+
+def test_weak_and_strong_arguments():
+    """A weak scalar and a strong one of the same dtype make different programs."""
+    f = wf.jit(lambda x: x + np.float16(1))
+    assert f(1.0).dtype == np.float16
+    assert f(f32(1)).dtype == np.float32
+    assert f(1.0).dtype == np.float16
