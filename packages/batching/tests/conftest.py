@@ -7,6 +7,7 @@ import itertools
 
 import numpy as np
 import pytest
+
 import weft as wf
 from weft_batching import vmap
 
@@ -66,7 +67,8 @@ def nested(f, *shapes, dtypes=np.float64, tol=1e-10):
 
 @pytest.fixture
 def mapped():
-    """`mapped(f, *shapes, dtypes=)`: along every axis, along axes of size 1, and nested."""
+    """`mapped(f, *shapes, dtypes=)`: along every axis, along axes of size 1, and nested;
+    `mapped.nested` only the latter."""
 
     def check(f, *shapes, dtypes=np.float64, tol=1e-10):
         every_axis(f, *shapes, dtypes=dtypes, tol=tol)
@@ -76,4 +78,5 @@ def mapped():
         ones = [_sample(rng, (1, *s), d) for s, d in zip(shapes, kinds)]
         _close(vmap(f)(*ones), looped(f, ones, (0,) * len(ones)), tol)
 
+    check.nested = nested
     return check

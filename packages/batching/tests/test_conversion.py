@@ -4,6 +4,7 @@ Invariant: as in conftest: every axis, none, size 1, nested.
 """
 
 import numpy as np
+
 from weft.ops.conversion import bitcast
 
 

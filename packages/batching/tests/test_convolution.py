@@ -5,6 +5,7 @@ Invariant: as in conftest: every axis, none, size 1, nested; with groups of eith
 
 import numpy as np
 import pytest
+
 from weft.ops.convolution import conv_general_dilated, conv_transpose
 from weft_batching import vmap
 
@@ -23,14 +24,14 @@ def test_every_axis(mapped, groups, numbers):
 
 
 def test_two_spatial_axes(mapped):
-    mapped(
+    mapped.nested(
         lambda x, y: conv_general_dilated(x, y, (1, 2), "SAME", (2, 1)),
         (2, 2, 3, 4), (3, 2, 2, 1),
     )  # fmt: skip
 
 
 def test_transposed(mapped):
-    mapped(lambda x, y: conv_transpose(x, y, (2,), "SAME"), (1, 4, 2), (3, 2, 2))
+    mapped.nested(lambda x, y: conv_transpose(x, y, (2,), "SAME"), (1, 4, 2), (3, 2, 2))
 
 
 def test_of_nothing():

@@ -4,6 +4,7 @@ Invariant: as in conftest: every axis, none, size 1, nested.
 """
 
 import pytest
+
 from weft.ops.cumulative import (
     cumlogsumexp,
     cummax,

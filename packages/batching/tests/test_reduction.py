@@ -5,6 +5,7 @@ Invariant: as in conftest: every axis, none, size 1, nested.
 
 import numpy as np
 import pytest
+
 from weft.ops.reduction import (
     all_,
     any_,

@@ -124,7 +124,7 @@ def test_edge_values(name):
         same(got, want)
         for g, w in zip(wf.tree.leaves(got), wf.tree.leaves(want)):
             w = np.asarray(w)
-            if w.dtype.kind == "f" and name not in ("sinc", "spacing"):
+            if w.dtype.kind == "f" and name not in ("sinc", "spacing", "sign"):
                 zero = (np.asarray(w) == 0) & (np.asarray(g) == 0)
                 assert (np.signbit(np.asarray(g)) == np.signbit(w))[zero].all(), "sign of zeros"
 
@@ -202,7 +202,9 @@ def test_functions_of_two_arrays(name):
         x, y = A.astype(d)[:, None], B.astype(d)
         if np.dtype(d).kind == "i":
             y = np.array([1, -2, 3, 4, -5], d)
-        want = ref(wide(x), wide(y))
+        inexact = name in ("divide", "true_divide", "arctan2", "hypot", "logaddexp", "logaddexp2",
+                           "copysign", "heaviside")  # fmt: skip
+        want = ref(*[wide(v).astype(float) if inexact else wide(v) for v in (x, y)])
         got = both(f, x, y) if d in (np.float32, np.int32) else f(x, y)
         tol = None
         if np.asarray(wf.tree.leaves(got)[0]).dtype.kind not in "biu":

@@ -10,8 +10,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 import scipy.special as sp
-import weft.operators  # noqa: F401
-from weft_export import deserialize, export, symbolic_args_specs
 
 import weft as wf
 from weft import control
@@ -22,6 +20,7 @@ from weft.ops import shape as sh
 from weft.ops.conversion import bitcast_
 from weft.ops.rng import threefry2x32
 from weft.primitive import primitives
+from weft_export import deserialize, export, symbolic_args_specs
 
 SIZES = ({"b": 1, "c": 5}, {"b": 2, "c": 1}, {"b": 5, "c": 2})
 F32, I32 = np.float32, np.int32
@@ -162,8 +161,9 @@ def sizes_as_numbers(x):
 
 def sizes_as_numbers_of(x):
     b, c = x.shape
-    return [x / b, x * c + b, np.broadcast_to(np.arange(c, dtype=F32), (b, c)), x.sum() / (b * c),
-            (x > 0) * b, np.maximum(x, b - 1), b - x, 2 * b + x * (c // 2), x + (b % 2)]  # fmt: skip
+    counted = np.broadcast_to(np.arange(c, dtype=F32), (b, c))
+    return [x / b, x * c + b, counted, x.sum() / (b * c), (x > 0) * b, np.maximum(x, b - 1), b - x,
+            2 * b + x * (c // 2), x + (b % 2)]  # fmt: skip
 
 
 CASES |= {
@@ -303,8 +303,9 @@ CASES |= {
         ("3, 2, b", "c, 2, 3"), "nn",
     ),
     "sorting": Case(
-        lambda x, i: [sorting.sort(x, 0), sorting.argsort(x, 0), sorting.sort(x, 1, descending=True),
-                      *sorting.sort_together([i, x[:, :3]], 0), sorting.argsort(i, 1)],
+        lambda x, i: [sorting.sort(x, 0), sorting.argsort(x, 0), sorting.sort(
+                          x, 1, descending=True), *sorting.sort_together([i, x[:, :3]], 0),
+                      sorting.argsort(i, 1)],
         lambda x, i: [np.sort(x, 0), np.argsort(x, 0, kind="stable"), -np.sort(-x, 1),
                       *together(i, x[:, :3]), np.argsort(i, 1, kind="stable")],
         ("b, 4", "b, 3"), "ni",
@@ -429,7 +430,8 @@ def looped_of(x, n):
 
 def branched(x, p):
     by_size = control.cond(x.sum() > 0, lambda y: y * y.shape[0], lambda y: -y, x)
-    return [by_size, control.switch(p[0], [lambda y: y, lambda y: y + y.shape[0], lambda y: y * 0], x)]
+    three = [lambda y: y, lambda y: y + y.shape[0], lambda y: y * 0]
+    return [by_size, control.switch(p[0], three, x)]
 
 
 def branched_of(x, p):
@@ -465,7 +467,8 @@ CASES |= {
         ("b + c", "b + 2*c"), "nn",
     ),
     "products of sizes": Case(
-        lambda x, y: x.reshape(y.shape[0], -1).sum(0), lambda x, y: x.reshape(y.shape[0], -1).sum(0),
+        lambda x, y: x.reshape(y.shape[0], -1).sum(0),
+        lambda x, y: x.reshape(y.shape[0], -1).sum(0),
         ("b*c", "b"), "nn",
     ),
 }  # fmt: skip

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from weft.config import config
 from weft.errors import MissingRule, TreeMismatch, TypeRule
 from weft.interpreter import GROUND
 from weft.ir import Program, Thunk, Var, evaluate
@@ -58,8 +59,14 @@ def run(f: Any, args: Sequence[Any]) -> list:
     return evaluate(f.get() if isinstance(f, Thunk) else f, args)
 
 
-def rule_thunk(f: Deferred, captured: Sequence[Any], avals: Callable[[], Sequence[Aval]]) -> Thunk:
-    """A rule to be staged later, on what the call captured and then on `avals()`."""
+def rule_thunk(
+    f: Deferred,
+    captured: Sequence[Any],
+    avals: Callable[[], Sequence[Aval]],
+    check: Callable[[list[Aval]], None] | None = None,
+) -> Thunk:
+    """A rule to be staged later, on what the call captured and then on `avals()`; `check` is told
+    the types of its results."""
 
     def make() -> Program:
         s = Stage(None, "rule", f.user)
@@ -67,9 +74,21 @@ def rule_thunk(f: Deferred, captured: Sequence[Any], avals: Callable[[], Sequenc
             s.captured[id(x)] = s.var(x.aval, getattr(x, "where", None)), x
         program, found = stage(f.f, avals(), f.name, on=s)
         assert len(found) == len(captured)
+        if check is not None:
+            check(program.out_avals)
         return program
 
     return Thunk(make)
+
+
+def as_function(who: str, want: Sequence[Aval], got: Sequence[Aval]) -> None:
+    """A rule returns, before all else, what its function does: TypeRule otherwise."""
+    if len(want) != len(got) or not all(w.same_type(g) for w, g in zip(want, got)):
+        raise TypeRule(
+            f"{who} returned results of types {list(got)}, where the function itself returns "
+            f"{list(want)}",
+            fix="return what the function returns, of the same structure, shapes and dtypes",
+        )
 
 
 def settled(
@@ -140,7 +159,13 @@ class _Jvp(_Custom):
         program, captured = settled(params["program"], [rule], args)
         avals = [a.aval for a in args]
         types = [*avals, *(a for a in avals if a.inexact)]
-        thunk = rule_thunk(rule, captured, lambda: types)
+        want = program.out_avals
+
+        def check(got: list[Aval]) -> None:
+            dots = sum(a.inexact for a in want)
+            as_function(f"the derivative rule {rule.name}", want, got[: len(got) - dots])
+
+        thunk = rule_thunk(rule, captured, lambda: types, check)
         new = {"program": program, "rule": thunk, "consts": len(captured)}
         return [*captured, *args], new
 
@@ -165,11 +190,13 @@ class _Vjp(_Custom):
         f, fwd = params["program"], params["fwd"]
         program, captured = settled(f, [fwd, params["bwd"]], args)
         avals = [a.aval for a in args]
-        m = len(program.outputs)
+        want = program.out_avals
+        m = len(want)
         found: dict[str, Any] = {}
 
         def forward(*xs: Any) -> list:
             outs, residuals, found["bwd"] = fwd.f(*xs)
+            as_function(f"the forward rule {fwd.name}", want, [o.aval for o in outs])
             return [*outs, *residuals]
 
         first = rule_thunk(Deferred(forward, fwd.user), captured, lambda: avals)
@@ -290,10 +317,21 @@ def _(jvp, args, params):
     _closed_over(ts, consts)
     given = list(zip(ts[consts:], xs[consts:], strict=True))
     tangents = [instantiate(t, x) for t, x in given if x.aval.inexact]
+    want = _promised(program, xs)
     results = run(rule, [*xs, *tangents])
     m = _count(program, rule, results)
     outs, dots = results[:m], iter(results[m:])
+    if want is not None:
+        as_function(f"the derivative rule {rule.name}", want, [o.aval for o in outs])
     return jvp.duals(outs, [next(dots) if o.aval.inexact else ZERO for o in outs])
+
+
+def _promised(program: Any, xs: Sequence[Any]) -> list[Aval] | None:
+    """Types of what the function itself returns, when its rule is run in its stead and checks are
+    wanted; where the function has been staged, its rule was checked then."""
+    if not config.checks or not isinstance(program, Deferred):
+        return None
+    return [o.aval for o in program.f(*xs)]
 
 
 def _count(program: Any, rule: Any, results: list) -> int:
@@ -315,7 +353,10 @@ def _(jvp, args, params):
     _closed_over(ts, consts)
     captured = xs[:consts]
     if isinstance(fwd, Deferred):
+        want = _promised(params["program"], xs)
         outs, residuals, bwd = fwd.f(*xs)
+        if want is not None:
+            as_function(f"the forward rule {fwd.name}", want, [o.aval for o in outs])
     else:
         results = evaluate(fwd.get(), xs)
         m = len(params["program"].outputs)
@@ -637,7 +678,17 @@ class custom_vjp(_Function):  # noqa: N801  (a decorator)
         for ct, aval in zip(flat, avals, strict=True):
             if not aval.inexact:
                 continue
-            v = Literal(0, aval) if ct is None or _is_float0(ct) else as_value(ct)
+            v = Literal(0, aval) if ct is None or _is_float0(ct) else self._value(ct, aval)
             out.append(_typed(v, aval, f"bwd of {self.name()}", "cotangent"))
         return out
+
+    def _value(self, ct: Any, aval: Aval) -> Any:
+        try:
+            return as_value(ct)
+        except TypeRule:
+            raise TreeMismatch(
+                f"bwd of {self.name()} returned {type(ct).__name__} as the cotangent of an "
+                f"argument of type {aval!r}",
+                fix="return a cotangent for every part of the argument, or None for all",
+            ) from None
 

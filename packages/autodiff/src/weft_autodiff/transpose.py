@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from weft.carrier import expand_rules
-from weft.errors import TypeRule
+from weft.errors import MissingRule, TypeRule
 from weft.interpreter import as_list, current
 from weft.ir import Eqn, Program, Var, derived
 from weft.ops.elementwise import add
@@ -87,13 +87,13 @@ def backward(program: Program, args: Sequence[Any], cts: Sequence[Any]) -> list:
             recorder.where = e.where
         ins = [_operand(a, env) for a in e.inputs]
         rule = find(e.prim)
-        if rule is None:
-            got = _said_otherwise(e, ins, ct)
-        else:
-            got = rule(ct, *ins, **e.params)
-        for a, x, c in zip(e.inputs, ins, got, strict=True):
-            if x.__class__ is Linear:
-                give(a, c, e.prim)
+        try:
+            got = _said_otherwise(e, ins, ct) if rule is None else rule(ct, *ins, **e.params)
+            for a, x, c in zip(e.inputs, ins, got, strict=True):
+                if x.__class__ is Linear:
+                    give(a, c, e.prim)
+        except (MissingRule, TypeRule) as error:
+            raise error.about(e.where) from None
     if recorder is not None:
         recorder.where = None
     return [

@@ -31,6 +31,7 @@ from .hardware import (
     local_device_count,
     local_devices,
 )
+from .ir import Program as _Program
 from .ops.host import io_callback, pure_callback
 from .plugins import core_version as _core_version
 from .plugins import public_names as _public_names
@@ -70,6 +71,14 @@ __all__ = [
 ]
 
 make_jaxpr = make_program
+
+
+def _shown(program: _Program) -> str:
+    """The text of a program; what writes it is imported when the first is printed."""
+    return _importlib.import_module(".text", __name__).show(program)
+
+
+_Program.__str__ = _shown  # type: ignore[method-assign]
 
 
 def __getattr__(name: str):

@@ -278,9 +278,11 @@ class Compiled:
         bufs = []
         for x, k in zip(leaves, self._keys, strict=True):
             x = as_argument(x)
-            if x.key is not k and not x.aval.same_type(k.aval):
+            if x.key.placement is None and k.placement is not None:
+                x = k.placement.accept(x)
+            if not x.aval.same_type(k.aval) or x.key.placement != k.placement:
                 raise TypeRule(
-                    f"this executable is for {k!r}, not {x.aval!r}",
+                    f"this executable is for {k!r}, not {x.key!r}",
                     fix="compile it for these types too, or call the jitted function",
                 )
             bufs.append(x.buffer())

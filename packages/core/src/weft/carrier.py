@@ -213,6 +213,8 @@ class Carrier(Interpreter):
             out = say(*args, **params)
         finally:
             leave(token)
+        if config.checks:
+            promised(expand_rules, prim, prim.infer(tuple([a.aval for a in args]), params), out)
         return as_list(out) if prim.many else out
 
     def _sees(self, prim: Primitive, params: dict[str, Any]) -> bool:
@@ -243,11 +245,14 @@ class Carrier(Interpreter):
 
     def _verify(self, prim: Primitive, args: Any, params: dict[str, Any], out: Any) -> None:
         """Every value that a rule returns has the type that the type rule says."""
-        expected = prim.infer(tuple([a.aval for a in args]), params)
-        pairs = zip(expected, out, strict=True) if prim.many else ((expected, out),)
-        for want, got in pairs:
-            if not got.aval.same_type(want):
-                raise TypeRule(
-                    f"the {self.rules.name!r} rule of {prim} returned {got.aval!r} for {want!r}",
-                    fix="mend the rule: its result must have the type of the primitive's",
-                )
+        promised(self.rules, prim, prim.infer(tuple([a.aval for a in args]), params), out)
+
+
+def promised(table: RuleTable, prim: Primitive, want: Any, got: Any) -> None:
+    """What a rule returned has the types of the primitive's results; TypeRule otherwise."""
+    for w, g in zip(as_list(want), as_list(got), strict=True):
+        if not g.aval.same_type(w):
+            raise TypeRule(
+                f"the {table.name!r} rule of {prim} returned {g.aval!r} for {w!r}",
+                fix="mend the rule: its result must have the type of the primitive's",
+            )

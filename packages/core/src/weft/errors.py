@@ -41,7 +41,16 @@ class WeftError(Exception):
     def __init__(self, what: str, *, where: Any = None, fix: str | None = None):
         self.what, self.fix = what, fix
         self.where = user_line(where) if where is not None else user_line(here())
+        self._told = where is not None
         super().__init__(what)
+
+    def about(self, where) -> "WeftError":
+        """The same error, of an operation staged at `where` (a location token), if it was not told
+        a place already: what is wrong with it is found later than it was written."""
+        line = user_line(where)
+        if not self._told and line != "<unknown>":
+            self.where, self._told = line, True
+        return self
 
     def __str__(self) -> str:
         lines = [self.what]

@@ -348,9 +348,10 @@ _PYTHON = {float: FLOATING, int: INTEGER, complex: COMPLEX}
 
 def _dtype(dtype: Any, kind: int, what: str, *others: int) -> np.dtype:
     """The dtype of samples: the default one of its kind if none is given."""
-    if dtype is None or dtype in _PYTHON:
-        return default_dtype(kind if dtype is None else _PYTHON[dtype])
-    d = canonical(dtype_of(dtype))
+    if dtype is None:
+        return default_dtype(kind)
+    python = _PYTHON.get(dtype) if dtype.__class__ is type else None
+    d = canonical(dtype_of(dtype)) if python is None else default_dtype(python)
     small = category(d) == FLOATING and d.name not in _MANTISSA
     if category(d) not in (kind, *others) or small:
         fix = "draw float32 and convert" if small else "convert the result with .astype"

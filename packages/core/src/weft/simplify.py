@@ -542,7 +542,7 @@ def _(ins, params, out, made):
 
 def _spread(ins: Sequence[Any], out: Aval) -> Literal | None:
     """A literal of type `out`, if all operands are one and the same scalar."""
-    first = ins[0] if ins else None
+    first: Any = ins[0] if ins else None
     if first.__class__ is not Literal or first.aval.dtype != out.dtype:
         return None
     if len(ins) > 1 and not all(_same_scalar(first, x) for x in ins[1:]):
@@ -570,8 +570,8 @@ def _chain(prim: Primitive, whole: Callable[[Any, dict], bool], join: Callable |
             return _spread(ins, out)
         if whole(x.aval, params):
             return x
-        e = _made_by(x, prim, made) if join is not None else None
-        if e is None:
+        e = _made_by(x, prim, made)
+        if e is None or join is None:
             return None
         (x,), params = e.inputs, join(e.params, params)
         if x.aval is out and whole(x.aval, params):

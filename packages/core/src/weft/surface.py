@@ -4,13 +4,17 @@ Invariant: a function of one primitive costs what the primitive costs; one compo
 a single compiled program when it is called on arrays, and its parts when something is traced.
 """
 
+import functools
+import inspect
 from collections.abc import Callable
 from typing import Any
 
 from .calls import jit
 from .interpreter import GROUND, Value, current
-from .primitive import Primitive
-from .values import Array, as_value
+from .ops.shape import materialise_at_ground
+from .primitive import Primitive, freeze_params
+from .types import WEAK
+from .values import Array, Literal, as_value
 
 _NONE: dict[str, Any] = {}
 
@@ -73,23 +77,34 @@ def value(x: Any) -> Any:
 def fused(f: Callable) -> Callable:
     """Decorator: called on arrays, one compiled program for each set of keyword arguments.
 
-    Positional arguments are arrays (or None, or trees of them); keyword arguments are static, and
-    values of different types are told apart.
+    Positional arguments are arrays (or None, or trees of them); keyword arguments are static.
+    Python scalars among the former keep their exact value and weakness: they would lose both as
+    arguments of a compiled program, so with one of them the parts are run one by one.
     """
     versions: dict[tuple, Callable] = {}
+    signature = inspect.signature(f)
+    arrays = {p.name for p in signature.parameters.values() if p.kind is p.POSITIONAL_OR_KEYWORD}
 
+    @functools.wraps(f)
     def function(*xs: Any, **static: Any) -> Any:
+        if static and not arrays.isdisjoint(static):
+            named = signature.bind(*xs, **static)
+            return function(*named.args, **named.kwargs)
         if current() is not GROUND:
             return f(*xs, **static)
+        for x in xs:
+            if x.__class__ in WEAK or x.__class__ is Literal:
+                return _solid(f(*xs, **static))
         values = tuple(static.values())
-        key = (*static, *values, *[v.__class__ for v in values])
+        classes = tuple([v.__class__ for v in values])
+        key = freeze_params(static) if float in classes else (*static, *values, *classes)
         try:
             version = versions[key]
         except KeyError:
             version = versions[key] = jit(_fixed(f, static))
         return version(*xs)
 
-    return _named(function, f.__name__, f.__doc__ or "")
+    return function
 
 
 def _fixed(f: Callable, static: dict[str, Any]) -> Callable:
@@ -97,3 +112,10 @@ def _fixed(f: Callable, static: dict[str, Any]) -> Callable:
         return f(*xs, **static)
 
     return _named(function, f.__name__, f.__doc__ or "")
+
+
+def _solid(out: Any) -> Any:
+    """Arrays for literals, also in a tuple of results."""
+    if isinstance(out, tuple):
+        return tuple([materialise_at_ground(v) for v in out])
+    return materialise_at_ground(out)

@@ -27,7 +27,7 @@ import sys
 import typing
 from ast import literal_eval
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, NoReturn
 
 import numpy as np
@@ -129,7 +129,7 @@ class _Writer:
 
     def value(self, v: Any, prim: Primitive, indent: str) -> str:
         """A parameter; what has no text form is put in angle brackets."""
-        kind = v.__class__
+        kind: Any = v.__class__
         if kind is tuple:
             items = [self.value(x, prim, indent) for x in v]
             return f"({items[0]},)" if len(items) == 1 else f"({', '.join(items)})"
@@ -142,7 +142,7 @@ class _Writer:
             self.scopes[v.scope] = None
             return f"{{{v}}}"
         if isinstance(v, tuple) and _records(prim).get(kind.__name__) is kind:
-            pairs = zip(v._fields, v, strict=True)
+            pairs = zip(kind._fields, v, strict=True)
             fields = [f"{k}={self.value(x, prim, indent)}" for k, x in pairs]
             return f"{kind.__name__}({', '.join(fields)})"
         if kind is frozenset:
@@ -398,26 +398,38 @@ def parse(text: str, consts: Sequence[Any] = ()) -> Program:
     return _Reader(text, consts).all()
 
 
-_SKIP = re.compile(r"(?:\s+|#[^\n]*)*")
-_NAME = re.compile(r"[A-Za-z_]\w*")
-_DOTTED = re.compile(r"[A-Za-z_][\w-]*(?:\.[\w-]+)*")
-_VAR = re.compile(r"%\w+")
-_LABEL = re.compile(r"@\d+")
-_TYPE = re.compile(r"([A-Za-z]\w*)\[([^\]\n]*)\](\*?)")
-_DIM = re.compile(r"\{([^{}\n]*)\}")
-_STRING = re.compile(r"b?(?:'(?:\\.|[^'\\\n])*'|\"(?:\\.|[^\"\\\n])*\")")
+class _Pattern:
+    """A regular expression, compiled when it is first needed: texts are read rarely, and this
+    module is imported always."""
+
+    def __init__(self, source: str):
+        self.source = source
+
+    @cached_property
+    def match(self) -> "Callable[[str, int], re.Match[str] | None]":
+        return re.compile(self.source).match
+
+
+_SKIP = _Pattern(r"(?:\s+|#[^\n]*)*")
+_NAME = _Pattern(r"[A-Za-z_]\w*")
+_DOTTED = _Pattern(r"[A-Za-z_][\w-]*(?:\.[\w-]+)*")
+_VAR = _Pattern(r"%\w+")
+_LABEL = _Pattern(r"@\d+")
+_TYPE = _Pattern(r"([A-Za-z]\w*)\[([^\]\n]*)\](\*?)")
+_DIM = _Pattern(r"\{([^{}\n]*)\}")
+_STRING = _Pattern(r"b?(?:'(?:\\.|[^'\\\n])*'|\"(?:\\.|[^\"\\\n])*\")")
 _REAL = r"(?:nan|inf|\d+(?:\.\d*)?(?:e[+-]?\d+)?)"
-_NUMBER = re.compile(rf"-?{_REAL}(?:[+-]{_REAL}j)?(?!\w)")
-_FORMLESS = re.compile(r"<[^<>\n]*>")
-_GIVEN = re.compile(r"given\s([^\n]*)")
-_CONST = re.compile(r"const\s+%")
-_RETURN = re.compile(r"return(?![\w.(])")
-_NO_INPUTS = re.compile(r"\)\s*\{")
-_DOES = re.compile(r"does\b")
-_AND = re.compile(r"and\b")
-_ORDERED = re.compile(r"ordered\b")
-_SETTING = re.compile(r"[A-Za-z_]\w*\s*=")
-_END = re.compile(r"\Z")
+_NUMBER = _Pattern(rf"-?{_REAL}(?:[+-]{_REAL}j)?(?!\w)")
+_FORMLESS = _Pattern(r"<[^<>\n]*>")
+_GIVEN = _Pattern(r"given\s([^\n]*)")
+_CONST = _Pattern(r"const\s+%")
+_RETURN = _Pattern(r"return(?![\w.(])")
+_NO_INPUTS = _Pattern(r"\)\s*\{")
+_DOES = _Pattern(r"does\b")
+_AND = _Pattern(r"and\b")
+_ORDERED = _Pattern(r"ordered\b")
+_SETTING = _Pattern(r"[A-Za-z_]\w*\s*=")
+_END = _Pattern(r"\Z")
 
 _TEXT = Interpreter()
 _TEXT.closed, _TEXT.does = True, "parse"
@@ -438,19 +450,19 @@ class _Reader:
         self.at = _SKIP.match(self.text, self.at).end()  # type: ignore[union-attr]
         return self.at
 
-    def peek(self, what: "re.Pattern[str] | str") -> bool:
+    def peek(self, what: _Pattern | str) -> bool:
         at = self.skip()
         if isinstance(what, str):
             return self.text.startswith(what, at)
         return what.match(self.text, at) is not None
 
-    def find(self, what: "re.Pattern[str]") -> "re.Match[str] | None":
+    def find(self, what: _Pattern) -> "re.Match[str] | None":
         found = what.match(self.text, self.skip())
         if found is not None:
             self.at = found.end()
         return found
 
-    def take(self, what: "re.Pattern[str]", said: str) -> "re.Match[str]":
+    def take(self, what: _Pattern, said: str) -> "re.Match[str]":
         found = self.find(what)
         if found is None:
             raise self.error(f"{said} is expected")
@@ -768,8 +780,3 @@ class _Reader:
             at,
             fix="build the program by staging the function instead",
         )
-
-
-# Programs print as what this module makes of them: the one place where a method is added to a
-# class of another module, since printing needs primitives and plugins, and a Program is below.
-Program.__str__ = show  # type: ignore[method-assign,assignment]

@@ -204,8 +204,8 @@ class Place(Protocol):
         no words for that."""
         ...
 
-    def once(self, unit: Any, results: int) -> dict[str, Any]:
-        """What an operation carries that one device does for all of them."""
+    def once(self, unit: Any, operation: Any) -> None:
+        """Make an operation, which acts on the world, one that one device does for all."""
         ...
 
 

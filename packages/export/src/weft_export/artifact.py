@@ -5,10 +5,10 @@ has been verified: checksums, versions, the calls it makes, and that its module 
 what it says.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
-from weft.dims import Dim, Scope, is_symbolic
+from weft.dims import Scope
 from weft.door import JAXLIB_VERSION, lock
 from weft.errors import TreeMismatch, WeftError
 from weft.interpreter import GROUND, current
@@ -16,11 +16,11 @@ from weft.plugins import core_version
 from weft.tree import TreeDef, difference, flatten, key_paths
 from weft.types import Aval
 from weft.values import Array, Literal, as_argument, as_value, is_tracer
-from weft.xla import mlir
 
-from . import calling, container, portable, signature, structure
-from .container import field
-from .errors import ArtifactError, NotExportable
+from . import container, portable, signature, structure
+from .calling import FlatFunction, call_exported
+from .container import field, texts
+from .errors import ArtifactError
 
 STABLE_CALLS = frozenset({portable.ASSERTION})
 """Functions outside StableHLO that every reader knows."""
@@ -29,7 +29,7 @@ _MAIN = "main.mlirbc"
 _NO_SCOPE = Scope()
 
 
-class Exported:
+class Exported(FlatFunction):
     """A function for given types of arguments, as StableHLO.
 
     Attributes:
@@ -38,13 +38,11 @@ class Exported:
       in_tree, out_tree: structures of (args, kwargs) and of the results.
       platforms: what it was lowered for: "cpu", "cuda", "rocm", "tpu".
       custom_calls: functions outside StableHLO that it calls.
+      scope: what is known of symbolic sizes; None if there are none.
       mlir_module_serialized: the portable StableHLO artifact, for other tools.
     """
 
-    __slots__ = (
-        "fun_name", "in_avals", "in_tree", "out_avals", "out_tree", "platforms", "custom_calls",
-        "mlir_module_serialized", "scope", "symbolic", "compiled", "_code", "_paths", "__weakref__",
-    )  # fmt: skip
+    __slots__ = ("in_tree", "out_tree", "custom_calls", "scope")
 
     def __init__(
         self,
@@ -58,20 +56,16 @@ class Exported:
         mlir_module_serialized: bytes,
         custom_calls: Iterable[str],
     ):
-        self.fun_name, self.in_tree, self.out_tree = fun_name, in_tree, out_tree
-        self.in_avals, self.out_avals = tuple(in_avals), tuple(out_avals)
-        self.platforms, self.scope = tuple(platforms), scope
-        self.mlir_module_serialized = mlir_module_serialized
-        self.custom_calls = tuple(custom_calls)
-        self.symbolic = any(is_symbolic(a.shape) for a in self.in_avals)
-        self.compiled: dict[tuple[Aval, ...], tuple] = {}
-        self._code: bytes | None = None
-        self._paths: list[str] | None = None
+        paths = paths_of(in_tree)
+        super().__init__(fun_name, in_avals, out_avals, platforms, mlir_module_serialized, paths)
+        self.in_tree, self.out_tree = in_tree, out_tree
+        self.scope, self.custom_calls = scope, tuple(custom_calls)
 
     def __repr__(self) -> str:
         ins, outs = (", ".join(map(repr, avals)) for avals in (self.in_avals, self.out_avals))
-        known = f" given {', '.join(self.scope.constraints)}" if self.constraints else ""
-        return f"<Exported {self.fun_name}({ins}) -> ({outs}){known} for {', '.join(self.platforms)}>"
+        known = f" given {', '.join(self.constraints)}" if self.constraints else ""
+        where = ", ".join(self.platforms)
+        return f"<Exported {self.fun_name}({ins}) -> ({outs}){known} for {where}>"
 
     @property
     def constraints(self) -> tuple[str, ...]:
@@ -82,20 +76,7 @@ class Exported:
         """The StableHLO as text."""
         return portable.text_of(self.mlir_module_serialized)
 
-    def bytecode(self) -> bytes:
-        """The module as this release of jaxlib writes it."""
-        if self._code is None:
-            with lock:
-                self._code = mlir.bytecode(portable.parsed(self.mlir_module_serialized))
-        return self._code
-
     # -- calling ---------------------------------------------------------------------------
-
-    def path(self, i: int) -> str:
-        """How flat argument number `i` is written: args[0]['w']."""
-        if self._paths is None:
-            self._paths = [*map(_written, paths_of(self.in_tree))]
-        return self._paths[i]
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
         """Apply the function: to arrays, or to traced values, where it is one operation.
@@ -112,11 +93,11 @@ class Exported:
             raise self._other_tree(args, kwargs, tree)
         if current() is not GROUND or any(map(is_tracer, leaves)):
             values = [self._fitted(i, as_value(x)) for i, x in enumerate(leaves)]
-            outs = calling.call_exported.bind(*values, artifact=self)
+            outs = call_exported.bind(*values, artifact=self)
         else:
             arrays = [x if x.__class__ is Array else self._array(i, x)
                       for i, x in enumerate(leaves)]  # fmt: skip
-            outs = calling.run(self, arrays)
+            outs = self.run(arrays)
         return self.out_tree.unflatten(outs)
 
     def _fitted(self, i: int, v: Any) -> Any:
@@ -134,8 +115,11 @@ class Exported:
         return v
 
     def _other_tree(self, args: Any, kwargs: Any, tree: TreeDef) -> WeftError:
-        want = self.in_tree.unflatten([0] * self.in_tree.num_leaves)
-        found = difference(want, (args, kwargs))
+        try:
+            want = self.in_tree.unflatten([0] * self.in_tree.num_leaves)
+            found = difference(want, (args, kwargs))
+        except Exception:  # of a user's class, which can not be made of zeros
+            found = f"they have the structure {tree}"
         return TreeMismatch(
             f"{self.fun_name} was exported for other arguments: {found}",
             fix=f"call it with (args, kwargs) of the structure {self.in_tree}",
@@ -178,15 +162,17 @@ def _side(avals: Iterable[Aval], tree: TreeDef, what: str, names: set[str]) -> d
 
 
 def paths_of(in_tree: TreeDef) -> list[str]:
-    """The path of every leaf of (args, kwargs)."""
-    return key_paths(in_tree.unflatten([0] * in_tree.num_leaves))
+    """How every leaf of (args, kwargs) is written: args[0]['w']."""
+    try:
+        paths = key_paths(in_tree.unflatten([0] * in_tree.num_leaves))
+    except Exception:  # of a user's class, which can not be made of zeros
+        return [f"argument {i}" for i in range(in_tree.num_leaves)]
+    return [p.replace("[0]", "args", 1) if p.startswith("[0]") else p[3:] for p in paths]
 
 
-def _written(path: str) -> str:
-    return path.replace("[0]", "args", 1) if path.startswith("[0]") else path[3:]
-
-
-def deserialize(blob: bytes | bytearray | memoryview, *, custom_calls: Iterable[str] = ()) -> Exported:
+def deserialize(
+    blob: bytes | bytearray | memoryview, *, custom_calls: Iterable[str] = ()
+) -> Exported:
     """What `Exported.serialize` saved.
 
     Args:
@@ -210,8 +196,7 @@ def deserialize(blob: bytes | bytearray | memoryview, *, custom_calls: Iterable[
     (ins, in_tree), (outs, out_tree) = sides
     exported = Exported(
         field(manifest, "name", str), ins, in_tree, outs, out_tree,
-        [*map(str, field(manifest, "platforms", list))], scope, members[_MAIN],
-        [*map(str, field(manifest, "custom_calls", list))],
+        texts(manifest, "platforms"), scope, members[_MAIN], texts(manifest, "custom_calls"),
     )  # fmt: skip
     _verify(exported, {*STABLE_CALLS, *custom_calls})
     return exported
@@ -221,9 +206,9 @@ def _scope(manifest: dict[str, Any]) -> Scope | None:
     sizes = manifest.get("sizes")
     if sizes is None:
         return None
-    texts, least = field(sizes, "constraints", list), field(sizes, "least", int)
+    constraints, least = texts(sizes, "constraints"), field(sizes, "least", int)
     try:
-        return Scope([*map(str, texts)], lower=least)
+        return Scope(constraints, lower=least)
     except WeftError as e:
         raise ArtifactError(f"the artifact is damaged: its constraints: {e.what}") from None
 

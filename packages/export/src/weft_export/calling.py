@@ -4,8 +4,8 @@ Invariant: a call on arrays is compiled once per types of arguments, and is a lo
 the executables live as long as the artifact.  A call in a traced function is one operation of it.
 """
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from weft.buffers import handler, move, platform
 from weft.dims import is_symbolic
@@ -13,31 +13,103 @@ from weft.door import lock
 from weft.primitive import Primitive
 from weft.types import Aval
 from weft.values import Array, solid, wrap
+from weft.xla import mlir
 from weft.xla.execute import eager_rules, load
 from weft.xla.lower import Module, Unit, lower_rules
 
 from .errors import NotExportable
-from .portable import call_inside, code_for
+from .portable import call_inside, code_for, parsed
 from .signature import check_types, solved, with_sizes
 
-if TYPE_CHECKING:
-    from .artifact import Exported
 
+class FlatFunction:
+    """A portable function of a list of arrays.
 
-def _call(*xs: Aval, artifact: "Exported") -> list[Aval]:
-    """Apply what was exported."""
-    return result_types(artifact, xs)
-
-
-def result_types(artifact: "Exported", given: Sequence[Aval]) -> list[Aval]:
-    """Types of the results for arguments of these types.
-
-    Raises TypeRule, DimMismatch or UndecidedDim if it can not be called with them.
+    Attributes:
+      fun_name: what it is called.
+      in_avals, out_avals: types of arguments and results; sizes may be symbolic.
+      platforms: what it was lowered for.
+      mlir_module_serialized: the portable StableHLO artifact.
+      symbolic: whether some sizes are.
+      paths: how the arguments are written, for messages.
+      compiled: types of arguments -> (run, handlers, types of results).
     """
-    path = artifact.path
-    check_types(artifact.in_avals, given, path, artifact.fun_name)
-    sizes = solved(artifact.in_avals, given, path, artifact.fun_name)
-    return [with_sizes(a, sizes) for a in artifact.out_avals]
+
+    __slots__ = (
+        "fun_name", "in_avals", "out_avals", "platforms", "mlir_module_serialized", "symbolic",
+        "paths", "compiled", "_code", "__weakref__",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        fun_name: str,
+        in_avals: Iterable[Aval],
+        out_avals: Iterable[Aval],
+        platforms: Iterable[str],
+        mlir_module_serialized: bytes,
+        paths: Sequence[str],
+    ):
+        self.fun_name, self.platforms = fun_name, tuple(platforms)
+        self.in_avals, self.out_avals = tuple(in_avals), tuple(out_avals)
+        self.mlir_module_serialized, self.paths = mlir_module_serialized, paths
+        self.symbolic = any(is_symbolic(a.shape) for a in self.in_avals)
+        self.compiled: dict[tuple[Aval, ...], tuple] = {}
+        self._code: bytes | None = None
+
+    def bytecode(self) -> bytes:
+        """The module as this release of jaxlib writes it."""
+        if self._code is None:
+            with lock:
+                self._code = mlir.bytecode(parsed(self.mlir_module_serialized))
+        return self._code
+
+    def result_types(self, given: Sequence[Aval]) -> list[Aval]:
+        """Types of the results for arguments of these types.
+
+        Raises TypeRule, DimMismatch or UndecidedDim if it can not be called with them.
+        """
+        check_types(self.in_avals, given, self.paths, self.fun_name)
+        sizes = solved(self.in_avals, given, self.paths, self.fun_name)
+        return [with_sizes(a, sizes) for a in self.out_avals]
+
+    def check_platforms(self, wanted: Sequence[str]) -> None:
+        """Raise NotExportable if it was not lowered for all of these."""
+        missing = [p for p in wanted if p not in self.platforms]
+        if missing:
+            every = [*self.platforms, *missing]
+            raise NotExportable(
+                f"{self.fun_name} was exported for {', '.join(self.platforms)}, and is called on "
+                f"{', '.join(missing)}",
+                fix=f"export it for all: wf.export.export(f, platforms={every})",
+            )
+
+    def run(self, args: Sequence[Array]) -> list[Array]:
+        """The results for arrays."""
+        bufs = [x.buffer() for x in args]
+        for i, x in enumerate(args):
+            if x.key.placement is not None:  # it is for one device, the default one
+                bufs[i] = move(bufs[i], x.aval)
+        ins = tuple([x.aval for x in args])
+        found = self.compiled.get(ins)
+        if found is None:
+            found = self.compiled[ins] = self._compile(ins)
+        execute, handlers, outs = found
+        results = execute(bufs).consume_with_handlers(handlers)
+        return [wrap(b, a) for b, a in zip(results, outs, strict=True)]
+
+    def _compile(self, ins: tuple[Aval, ...]) -> tuple:
+        outs = self.result_types(ins)
+        here = platform()
+        self.check_platforms((here,))
+        code = code_for(self.mlir_module_serialized, ins, self.symbolic)
+        with lock:
+            module = Module(code, Unit((here,), embed=True), [None] * len(outs))
+        return load(module).executable.execute_sharded, [handler(a) for a in outs], outs
+
+
+def _call(*xs: Aval, artifact: FlatFunction) -> list[Aval]:
+    """Apply what was exported."""
+    return artifact.result_types(xs)
 
 
 call_exported = Primitive("export.call", _call, many=True, effect=lambda params: None)
@@ -47,54 +119,15 @@ nobody holds it."""
 
 @eager_rules.rule(call_exported)
 def _(args: Sequence[Any], params: dict[str, Any]) -> list[Array]:
-    return run(params["artifact"], [solid(x) for x in args])
-
-
-def run(artifact: "Exported", args: Sequence[Array]) -> list[Array]:
-    """The results for arrays."""
-    bufs = [x.buffer() for x in args]
-    for i, x in enumerate(args):
-        if x.key.placement is not None:  # it is for one device, the default one
-            bufs[i] = move(bufs[i], x.aval)
-    ins = tuple([x.aval for x in args])
-    compiled = artifact.compiled.get(ins)
-    if compiled is None:
-        compiled = artifact.compiled[ins] = _compile(artifact, ins)
-    execute, handlers, outs = compiled
-    results = execute(bufs).consume_with_handlers(handlers)
-    return [wrap(b, a) for b, a in zip(results, outs, strict=True)]
-
-
-def _compile(artifact: "Exported", ins: tuple[Aval, ...]) -> tuple:
-    """(run, handlers, types of results) for arguments of these types."""
-    outs = result_types(artifact, ins)
-    here = platform()
-    _check_platforms(artifact, (here,))
-    code = code_for(artifact.mlir_module_serialized, ins, artifact.symbolic)
-    with lock:
-        module = Module(code, Unit((here,), embed=True), [None] * len(outs))
-    execute = load(module).executable.execute_sharded
-    return execute, [handler(a) for a in outs], outs
-
-
-def _check_platforms(artifact: "Exported", wanted: Sequence[str]) -> None:
-    missing = [p for p in wanted if p not in artifact.platforms]
-    if missing:
-        every = (*artifact.platforms, *missing)
-        raise NotExportable(
-            f"{artifact.fun_name} was exported for {', '.join(artifact.platforms)}, and is called "
-            f"on {', '.join(missing)}",
-            fix=f"export it for all: wf.export.export(f, platforms={list(every)})",
-        )
+    return params["artifact"].run([solid(x) for x in args])
 
 
 @lower_rules.rule(call_exported)
 def _(e, xs, ins, outs, artifact):
-    _check_platforms(artifact, e.unit.platforms)
-    open_sizes = any(is_symbolic(a.shape) for a in ins)
-    types = None if open_sizes else tuple(ins)
-    code = artifact.bytecode() if open_sizes or not artifact.symbolic else code_for(
-        artifact.mlir_module_serialized, ins, True
-    )
-    key = "exported", artifact, types if artifact.symbolic else None
+    artifact.check_platforms(e.unit.platforms)
+    if artifact.symbolic and not any(is_symbolic(a.shape) for a in ins):
+        key = "exported", artifact, tuple(ins)
+        code = code_for(artifact.mlir_module_serialized, ins, True)
+    else:
+        key, code = ("exported", artifact), artifact.bytecode()
     return call_inside(e, key, artifact.fun_name, code, xs, outs)

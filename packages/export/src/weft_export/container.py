@@ -142,7 +142,7 @@ def _manifest(text: bytes | None) -> dict[str, Any]:
             f"reads up to format {FORMAT}",
             fix="python -m pip install --upgrade weft-export",
         )
-    unknown = {str(f) for f in field(manifest, "requires", list)} - FEATURES
+    unknown = {*texts(manifest, "requires")} - FEATURES
     if unknown:
         raise ArtifactError(
             f"the artifact, written by {producer}, requires what this reader does not know: "
@@ -160,6 +160,16 @@ def field(of: Any, name: str, kind: type | tuple[type, ...]) -> Any:
             f"the artifact is damaged: {MANIFEST} has no proper field {name!r}", fix=_AGAIN
         )
     return value
+
+
+def texts(of: Any, name: str) -> list[str]:
+    """A field that is a list of texts."""
+    found = field(of, name, list)
+    if not all(isinstance(t, str) for t in found):
+        raise ArtifactError(
+            f"the artifact is damaged: {MANIFEST}: {name!r} are no texts", fix=_AGAIN
+        )
+    return found
 
 
 def _check_member(name: str, data: bytes, described: Any, newest: tuple[int, ...]) -> None:

@@ -25,8 +25,9 @@ from .errors import ArtifactError, NotExportable
 ASSERTION = "shape_assertion"
 """What compilers of StableHLO call the check of a size; it is gone when sizes are known."""
 
-_OLDEST = (1, 0)
-"""Nothing older is written: from 1.0 on StableHLO promises that old artifacts can be read."""
+_OLDEST = 9
+"""The minor version of StableHLO 1 that is written where it suffices: older readers than those of
+today know it (TensorFlow 2.18 does), and yet little has to be said in a roundabout way."""
 
 
 # ---- making --------------------------------------------------------------------------------
@@ -39,34 +40,27 @@ def newest_version() -> tuple[int, ...]:
 
 
 def artifact_of(code: bytes, symbolic: bool) -> bytes:
-    """The portable artifact of a module, in the oldest version of StableHLO that can say it.
-
-    Older readers than those of today can read it so, and the same function is the same bytes
-    whatever release of jaxlib wrote it.
+    """The portable artifact of a module, in the oldest version of StableHLO, from 1.9 on, that can
+    say it; so the same function is the same bytes whatever release of jaxlib wrote it.
 
     Args:
       code: bytecode of a module.
       symbolic: whether some sizes are not known.
     """
     major, minor, patch = newest_version()
-    versions = [*(f"{major}.{n}.0" for n in range(_OLDEST[1], minor)), f"{major}.{minor}.{patch}"]
+    versions = [*(f"{major}.{n}.0" for n in range(_OLDEST, minor)), f"{major}.{minor}.{patch}"]
     with door.lock:
         module = mlir.parse(code)
         if symbolic:
             module.operation.attributes["jax.uses_shape_polymorphism"] = mlir.boolean(True)
-        low, high = 0, len(versions) - 1
-        found: dict[int, bytes | None] = {}
-        while low < high:
-            middle = (low + high) // 2
-            found[middle] = _written(module, versions[middle])
-            low, high = (low, middle) if found[middle] is not None else (middle + 1, high)
-        best = found.get(low) or _written(module, versions[low])
-    if best is None:
-        raise NotExportable(
-            f"the program has no portable form in StableHLO {versions[-1]}",
-            fix="jit(f).lower(...).as_text() shows what it consists of",
-        )
-    return best
+        for version in versions:  # the first one suffices, nearly always
+            found = _written(module, version)
+            if found is not None:
+                return found
+    raise NotExportable(
+        f"the program has no portable form in StableHLO {versions[-1]}",
+        fix="jit(f).lower(...).as_text() shows what it consists of",
+    )
 
 
 def _written(module: Any, version: str) -> bytes | None:

@@ -5,7 +5,7 @@ that is let through has sizes that satisfy every constraint.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -72,14 +72,14 @@ def scope_of(avals: Sequence[Aval]) -> Scope | None:
 
 
 def check_types(
-    want: Sequence[Aval], given: Sequence[Aval], path: Callable[[int], str], name: str
+    want: Sequence[Aval], given: Sequence[Aval], paths: Sequence[str], name: str
 ) -> None:
     """Raise TypeRule, with the path of the argument, if dtypes, ranks, or sizes that are no
     symbols differ."""
     for i, (w, g) in enumerate(zip(want, given, strict=True)):
         if w.dtype != g.dtype:
             raise TypeRule(
-                f"{path(i)} of {name} was exported as {w!r} and is {g!r}",
+                f"{paths[i]} of {name} was exported as {w!r} and is {g!r}",
                 fix=f"convert it with .astype({w.dtype.name!r}), or export for that dtype too",
             )
         fits = w.ndim == g.ndim and all(
@@ -87,14 +87,14 @@ def check_types(
         )
         if not fits:
             raise TypeRule(
-                f"{path(i)} of {name} was exported as {w!r} and is {g!r}",
+                f"{paths[i]} of {name} was exported as {w!r} and is {g!r}",
                 fix="give an array of that shape, or export with symbolic sizes: "
                 "wf.export.symbolic_args_specs",
             )
 
 
 def solved(
-    want: Sequence[Aval], given: Sequence[Aval], path: Callable[[int], str], name: str
+    want: Sequence[Aval], given: Sequence[Aval], paths: Sequence[str], name: str
 ) -> Sizes:
     """The size of every name, from types that `check_types` let through.
 
@@ -112,7 +112,7 @@ def solved(
         return solve_dims(pairs)
     except (DimMismatch, UndecidedDim) as e:
         lines = [
-            f"{path(i)} is {g!r}, exported as {w!r}"
+            f"{paths[i]} is {g!r}, exported as {w!r}"
             for i, (w, g) in enumerate(zip(want, given))
             if any(d.__class__ is Dim for d in w.shape)
         ]

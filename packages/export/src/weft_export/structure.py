@@ -11,6 +11,7 @@ data, and nothing in it is executed but the functions that were registered here.
 """
 
 import base64
+import reprlib
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -118,7 +119,7 @@ def written(tree: TreeDef, what: str, names: set[str]) -> Any:
     held = _by_class.get(cls)
     if held is None:
         raise NotExportable(
-            f"{what} has a node of class {cls.__name__}, which artifacts have no name for",
+            f"artifacts have no name for nodes of class {cls.__name__}, and there is one in {what}",
             fix=f"weft.export.{_registrar(cls)}({cls.__name__}, serialized_name=...), here and "
             "where the artifact is read",
         )
@@ -153,9 +154,16 @@ def _plain(x: Any, what: str) -> Any:
 # ---- reading -------------------------------------------------------------------------------
 
 
-def read(node: Any, depth: int = 0) -> TreeDef:
+def read(node: Any) -> TreeDef:
     """The structure that JSON describes; raises ArtifactError if it describes none, or one with a
     class that is not registered here."""
+    try:
+        return _read(node, 0)
+    except RecursionError:
+        raise _unreadable(node) from None
+
+
+def _read(node: Any, depth: int) -> TreeDef:
     if node == _LEAF:
         return LEAF
     if node is None:
@@ -170,11 +178,11 @@ def read(node: Any, depth: int = 0) -> TreeDef:
     if not isinstance(inside, list):
         raise _unreadable(node)
     if kind in ("tuple", "list"):
-        children = [read(c, depth + 1) for c in inside]
+        children = [_read(c, depth + 1) for c in inside]
         return _made((tuple if kind == "tuple" else list, None), children)
     if kind in ("dict", "ordered") and all(isinstance(p, list) and len(p) == 2 for p in inside):
         keys = [_unplain(k) for k, _ in inside]
-        children = [read(c, depth + 1) for _, c in inside]
+        children = [_read(c, depth + 1) for _, c in inside]
         data = (dict, keys) if kind == "dict" else (OrderedDict, tuple(keys))
         return _made(data, children)
     raise _unreadable(node)
@@ -194,7 +202,7 @@ def _registered_node(node: dict[str, Any], depth: int) -> TreeDef:
         static = _decoded(held, node)
     else:
         static = _unplain(node.get("static"))
-    return _made((held.cls, static), [read(c, depth + 1) for c in children])
+    return _made((held.cls, static), [_read(c, depth + 1) for c in children])
 
 
 def _decoded(held: Registered, node: dict[str, Any]) -> Any:
@@ -211,7 +219,9 @@ def _decoded(held: Registered, node: dict[str, Any]) -> Any:
 
 def _made(data: tuple[type, Any], children: list[TreeDef]) -> TreeDef:
     try:
-        return TreeDef.from_node_data_and_children(registry, data, children)
+        return TreeDef.from_node_data_and_children(  # pyright: ignore[reportAttributeAccessIssue]
+            registry, data, children
+        )
     except (ValueError, TypeError, RuntimeError) as e:
         raise ArtifactError(
             f"no tree can be made of a {data[0].__name__} here: {e}",
@@ -236,8 +246,7 @@ def _unplain(x: Any) -> Any:
 
 
 def _unreadable(x: Any) -> ArtifactError:
-    text = repr(x)
     return ArtifactError(
-        f"the artifact is damaged: {text[:60]} describes no tree",
+        f"the artifact is damaged: {reprlib.repr(x)} describes no tree",
         fix="save it again with Exported.serialize()",
     )

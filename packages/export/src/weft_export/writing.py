@@ -12,7 +12,7 @@ from weft.buffers import platform
 from weft.calls import jit
 from weft.door import lock
 from weft.errors import TypeRule
-from weft.ir import Eqn, Program, live_equations, programs_in
+from weft.ir import Eqn, Program, effects_of, live_equations, programs_in
 from weft.ops.host import host
 from weft.source import user_line
 from weft.values import is_tracer
@@ -136,10 +136,10 @@ def _check_pure(program: Program, name: str) -> None:
     """Raise, with a list, if it acts on the world or calls Python."""
     found = []
     for e in _equations(program):
-        acts = e.prim is not host and e.prim.higher is None and e.prim.effect is not None
-        if e.prim is host or acts and e.prim.effect(e.params) is not None:
-            what = "a call of Python" if e.prim is host else e.prim.name
-            found.append(f"{what} at {user_line(e.where)}")
+        if e.prim is host:
+            found.append(f"a call of Python at {user_line(e.where)}")
+        elif e.prim.effect is not None and effects_of(e.prim, e.params):
+            found.append(f"{e.prim.name} at {user_line(e.where)}")
     if found:
         listed = "\n  ".join(dict.fromkeys(found))
         raise NotExportable(

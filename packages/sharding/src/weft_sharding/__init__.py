@@ -10,6 +10,8 @@ import os as _os
 
 from weft.source import hide as _hide
 
+from .collectives import manual_rules
+from .manual import shard_map, shard_map_p
 from .mesh import Mesh, P, PartitionSpec
 from .movement import (
     Shard,
@@ -32,6 +34,9 @@ __all__ = [
     "constraint",
     "device_put",
     "make_mesh",
+    "manual_rules",
+    "shard_map",
+    "shard_map_p",
     "sharding_of",
     "shards_of",
     "with_sharding_constraint",

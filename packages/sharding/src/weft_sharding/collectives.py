@@ -25,6 +25,7 @@ from weft.xla.lower import Emitter
 from weft.xla.mlir import attr, i64, i64s, matrix
 
 from .mesh import Mesh
+from .placement import Grid, quoted, spec_text
 
 __all__ = ["Binder", "manual_rules"]
 
@@ -78,12 +79,31 @@ _reduction(pmax_, "maximum")
 _reduction(pmin_, "minimum")
 
 
+def _device(e: Emitter, mesh: Mesh) -> Any:
+    """The number of the device; it is defined only where no axis is left to the compiler."""
+    u32 = Aval((), UINT32)
+    left = [n for n in mesh.axis_names if n not in e.bound]
+    if not left:
+        return e.op("stablehlo.partition_id", [], u32)
+    symbol = Grid(mesh).symbol(e.unit)
+    return e.op(
+        "sdy.manual_computation",
+        [],
+        u32,
+        end="sdy.return",
+        regions=[((), lambda b, _: [b.op("stablehlo.partition_id", [], u32)])],
+        in_shardings=attr("#sdy.sharding_per_value<[]>"),
+        out_shardings=attr(f"#sdy.sharding_per_value<[{spec_text(symbol, ())}]>"),
+        manual_axes=attr(f"#sdy<manual_axes{{{', '.join(map(quoted, left))}}}>"),
+    )
+
+
 @manual_rules.rule(axis_index_)
 def _(e: Emitter, mesh, xs, ins, outs, *, name):
     """From the number of the device, by a table."""
     table = Aval((mesh.size,), INT32)
     places = e.constant(mesh.coordinates((name,)).astype(np.int32), table)
-    here = e.op("stablehlo.partition_id", [], Aval((), UINT32))
+    here = _device(e, mesh)
     one = Aval((1,), INT32)
     row = e.op("stablehlo.dynamic_slice", [places, here], one, slice_sizes=i64s(1))
     return e.op("stablehlo.reshape", [row], *outs)

@@ -8,7 +8,7 @@ only, and know neither types of arrays nor the compiler.
 """
 
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from typing import Any
 
@@ -87,11 +87,12 @@ class PartitionSpec:
         """Every mesh axis it divides by."""
         return tuple([n for p in self.parts for n in p or ()])
 
-    def full(self, ndim: int, what: str = "an array") -> Parts:
-        """An entry for every axis; AxisError if there are more than `what`, of `ndim` axes, has."""
+    def full(self, ndim: int, said: Callable[[], str] = lambda: "the array") -> Parts:
+        """An entry for every axis; AxisError if there are more than the array has, which is
+        `said()` in words."""
         if len(self.parts) > ndim:
             raise AxisError(
-                f"{self!r} has {len(self.parts)} entries, and {what} has {ndim} axes",
+                f"{self!r} has {len(self.parts)} entries, and {said()} has {ndim} axes",
                 fix="give at most one entry per axis",
             )
         return (*self.parts, *[()] * (ndim - len(self.parts)))

@@ -4,7 +4,8 @@ Invariant: values never change on the way.  `device_put` returns new memory, unl
 that it need not.
 """
 
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from weft.hardware import Device, devices
 from weft.interpreter import GROUND, current
 from weft.tree import flatten, spread
 from weft.types import Placed
-from weft.values import Array, as_argument, as_value, solid, wrap
+from weft.values import Array, as_argument, as_value, wrap
 
 from .mesh import Mesh
 from .placement import Sharding, SingleDeviceSharding, constraint, from_host
@@ -106,14 +107,10 @@ def device_put(
         )
     wheres = [SingleDeviceSharding(t) if isinstance(t, Device) else t for t in targets]
     leaves, tree = flatten(x)
-    if current() is not GROUND:
-        values = arguments((x,), {}, "device_put")[0]
-        pairs = zip(values, wheres, strict=True)
-        return tree.unflatten([v if w is None else constraint.bind(v, sharding=w) for v, w in pairs])
-    for v in leaves:
-        if not isinstance(v, Array | np.ndarray):
-            arguments((x,), {}, "device_put")  # says what is wrong, and where in the tree
-            break
+    if current() is not GROUND or not all(isinstance(v, Array | np.ndarray) for v in leaves):
+        values = arguments((x,), {}, "device_put")[0]  # says which leaf is no array
+        if current() is not GROUND:
+            return tree.unflatten([_constrained(v, w) for v, w in zip(values, wheres, strict=True)])
     return tree.unflatten(
         [_put(v, w, g, s) for v, w, g, s in zip(leaves, wheres, gone, same, strict=True)]
     )
@@ -123,21 +120,20 @@ def _is_flag(x: Any) -> bool:
     return x is None or isinstance(x, bool)
 
 
+def _constrained(x: Any, where: Sharding | None) -> Any:
+    return x if where is None else constraint.bind(x, sharding=where)
+
+
 def _put(x: Any, where: Sharding | None, donate: bool | None, alias: bool | None) -> Any:
-    if x.__class__ is not Array:
-        if where is not None and isinstance(x, np.ndarray):
-            return from_host(x, where)
-        x = _copy(as_argument(x))  # the arrays of common scalars are kept
-    y = x if where is None else constraint.bind(x, sharding=where)
-    if y.__class__ is Array and not alias and y.buffer() is x.buffer():
-        y = _copy(y)
-    if donate and x.__class__ is Array:
+    if isinstance(x, np.ndarray):
+        return as_value(x) if where is None else from_host(x, where)
+    given = as_argument(x)
+    y = _constrained(given, where)
+    if y.buffer() is given.buffer() and (not alias or given is not x):  # scalars' arrays are kept
+        y = wrap(move(y.buffer(), y.key), y.key)
+    if donate and given is x:
         x.delete()
     return y
-
-
-def _copy(x: Array) -> Array:
-    return wrap(move(x.buffer(), x.key), x.key)
 
 
 def with_sharding_constraint(x: Any, shardings: Any) -> Any:
@@ -164,8 +160,7 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     )
     values = arguments((x,), {}, "with_sharding_constraint")[0]
     tree = flatten(x)[1]
-    pairs = zip(values, wanted, strict=True)
-    return tree.unflatten([v if s is None else constraint.bind(v, sharding=s) for v, s in pairs])
+    return tree.unflatten([_constrained(v, s) for v, s in zip(values, wanted, strict=True)])
 
 
 # ---- questions -----------------------------------------------------------------------------
@@ -188,7 +183,8 @@ def sharding_of(x: Any) -> Sharding:
     return x.key.placement or SingleDeviceSharding(0)
 
 
-class Shard(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Shard:
     """One piece of an array.
 
     Attributes:

@@ -6,13 +6,14 @@ shall be (`constraint`), which moves data and changes none.
 """
 
 import itertools
+from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from weft import events
-from weft.buffers import boxes, layout_of, move, put
+from weft.buffers import boxes, layout_of, move, platform, put
 from weft.errors import AxisError, WeftError
 from weft.hardware import Device, devices
 from weft.interpreter import GROUND, current
@@ -22,7 +23,7 @@ from weft.types import Aval, Placed
 from weft.values import Array, as_value, canonical, solid, wrap
 from weft.xla.execute import eager_rules
 from weft.xla.lower import lower_rules
-from weft.xla.mlir import attr
+from weft.xla.mlir import attr, bindings
 
 from .mesh import Mesh, PartitionSpec
 
@@ -140,6 +141,8 @@ class SingleDeviceSharding(Sharding):
         return f"SingleDeviceSharding(device={self.devices[0]})"
 
     def lowered(self, e: Any, x: Any, aval: Aval) -> Any:
+        if e.bound:
+            raise _inside(self)
         e.unit.run_at(self)
         return x
 
@@ -153,9 +156,8 @@ class SingleDeviceSharding(Sharding):
         """Where results are."""
         return self
 
-    def once(self, unit: Any, results: int) -> dict:
-        """Nothing: there is one device."""
-        return {}
+    def once(self, unit: Any, operation: Any) -> None:
+        """One device does everything."""
 
 
 # ---- on a mesh -----------------------------------------------------------------------------
@@ -182,11 +184,21 @@ class Grid(NamedTuple):
         """The sharding of a result that is tiled so; None if no PartitionSpec says it."""
         return _decoded(self.mesh, tiles, ndim)
 
-    def once(self, unit: Any, results: int) -> dict:
-        """One device does it for all."""
+    def once(self, unit: Any, operation: Any) -> None:
+        """The first device does it, and tells the others the results."""
         one = unit.declare("one", "one", "sdy.mesh @{} = <[], device_ids=[0]>")
-        each = ", ".join([f"<@{one}, []>"] * results)
-        return {"sdy.sharding": attr(f"#sdy.sharding_per_value<[{each}]>")}
+        results = list(operation.results)
+        each = ", ".join([f"<@{one}, []>"] * max(1, len(results)))  # also if there are none
+        operation.attributes["sdy.sharding"] = attr(f"#sdy.sharding_per_value<[{each}]>")
+        m, symbol = bindings(), self.symbol(unit)
+        for r in results:
+            if r.type == m.token:
+                continue
+            how = {"sharding": attr("#sdy.sharding" + spec_text(symbol, ((),) * r.type.rank))}
+            at = {"loc": m.unknown, "ip": m.ir.InsertionPoint(operation)}
+            told = m.create("sdy.sharding_constraint", [r.type], [r], how, **at)
+            told.move_after(operation)
+            r.replace_all_uses_except(told.result, told)
 
     def symbol(self, unit: Any) -> str:
         """Its name in a module."""
@@ -200,10 +212,11 @@ def quoted(name: str) -> str:
     return '"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-def spec_text(symbol: str, parts: tuple) -> str:
-    """The entries of a full spec as Shardy spells them."""
-    axes = ["{?}" if p is None else "{" + ", ".join(map(quoted, p)) + "}" for p in parts]
-    return f"<@{symbol}, [{', '.join(axes)}]>"
+def spec_text(symbol: str, parts: tuple, open_: bool = False) -> str:
+    """The entries of a full spec as Shardy spells them; `open_` to further axes, all or those
+    that are None."""
+    each = [[*map(quoted, p or ()), *(["?"] if open_ or p is None else [])] for p in parts]
+    return f"<@{symbol}, [{', '.join(['{' + ', '.join(names) + '}' for names in each])}]>"
 
 
 @cache
@@ -276,8 +289,9 @@ class NamedSharding(Sharding):
     def __eq__(self, other: object) -> bool:
         if self is other:
             return True
-        same = isinstance(other, NamedSharding) and self._hash == other._hash
-        return same and self.spec == other.spec and self.mesh == other.mesh
+        if not isinstance(other, NamedSharding) or self._hash != other._hash:
+            return False
+        return self.spec == other.spec and self.mesh == other.mesh
 
     def __repr__(self) -> str:
         return f"NamedSharding(mesh={self.mesh!r}, spec={self.spec!r})"
@@ -296,7 +310,7 @@ class NamedSharding(Sharding):
         return NamedSharding(self.mesh, PartitionSpec(*entries))
 
     def check(self, aval: Aval) -> None:
-        piece_shape(self.mesh, aval, self.spec.full(aval.ndim, f"an array {aval!r}"))
+        piece_shape(self.mesh, aval, self.spec.full(aval.ndim, lambda: repr(aval)))
 
     def tiling(self, ndim: int) -> str:
         names = [n for n in self.spec.names if self.mesh.shape[n] > 1]
@@ -320,23 +334,36 @@ class NamedSharding(Sharding):
         return spec_text(self.place.symbol(unit), self.spec.full(ndim))
 
     def lowered(self, e: Any, x: Any, aval: Aval) -> Any:
+        left = set(self.mesh.axis_names) - e.bound.keys()
+        if e.bound and not (left and left.issuperset(self.spec.names)):
+            raise _inside(self)
         e.unit.run_at(self.place)
         how = attr("#sdy.sharding" + self._text(e.unit, aval.ndim))
         y = e.op("sdy.sharding_constraint", [x], aval, sharding=how)
-        if None not in self.spec.parts:
+        if None not in self.spec.parts and not e.bound:
             e.unit.placements[y] = self
         return y
 
 
-def piece_shape(mesh: Mesh, aval: Aval, parts: tuple) -> tuple:
-    """The shape of the pieces of an array divided so; AxisError if they would differ."""
+def _inside(sharding: Sharding) -> WeftError:
+    return WeftError(
+        f"{sharding!r} is asked for inside shard_map, where each device has its own piece",
+        fix="constrain the operands or results of shard_map instead",
+    )
+
+
+def piece_shape(mesh: Mesh, aval: Aval, parts: tuple, said: Callable | None = None) -> tuple:
+    """The shape of the pieces of an array divided so; AxisError if they would differ.
+
+    `said()` is the array in words.
+    """
     out = []
     for i, (n, names) in enumerate(zip(aval.shape, parts, strict=True)):
         k = mesh.product(names or ())
         if k != 1 and n % k != 0:
             raise AxisError(
-                f"axis {i} of {aval!r} can not be divided in {k} equal pieces, over "
-                f"{' and '.join(map(repr, names))} of {mesh!r}",
+                f"axis {i} of {repr(aval) if said is None else said()} can not be divided in {k} "
+                f"equal pieces, over {' and '.join(map(repr, names))} of {mesh!r}",
                 fix=f"give it a size that is a multiple of {k}, or divide another axis",
             )
         out.append(n // k if k != 1 else n)
@@ -355,17 +382,12 @@ def constraint(x: Aval, *, sharding: Sharding) -> Aval:
 
 @lower_rules.rule(constraint)
 def _(e: Any, xs: Any, ins: Any, outs: Any, sharding: Sharding) -> Any:
-    if e.bound:
-        raise WeftError(
-            f"{sharding!r} is asked for inside shard_map, where each device has its own piece",
-            fix="constrain the operands or results of shard_map instead",
-        )
     return sharding.lowered(e, xs[0], outs[0])
 
 
 @eager_rules.rule(constraint)
 def _(args: Any, params: dict[str, Any]) -> Array | None:
-    """Between places; within one, the compiler knows best."""
+    """Between places, or on the host, where that is all one memory; else the compiler does it."""
     x, sharding = solid(args[0]), params["sharding"]
     have = x.key.placement
     if have == sharding:
@@ -373,10 +395,13 @@ def _(args: Any, params: dict[str, Any]) -> Array | None:
     sharding.check(x.aval)
     key = Placed(x.aval, sharding.closed())
     here = (0,) if have is None else have.place.devices
-    if here != sharding.place.devices:
-        events.happened("transfer", key)
-        return wrap(move(x.buffer(), key), key)
-    return wrap(x.buffer(), key) if len(here) == 1 else None
+    if here == sharding.place.devices:
+        if len(here) == 1:
+            return wrap(x.buffer(), key)
+        if platform() != "cpu":
+            return None
+    events.happened("transfer", key)
+    return wrap(move(x.buffer(), key), key)
 
 
 def from_host(x: np.ndarray, sharding: Sharding) -> Array:

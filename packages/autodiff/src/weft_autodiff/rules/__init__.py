@@ -4,16 +4,34 @@ Invariant: importing this registers rules and does nothing else.
 """
 
 from .. import custom, remat
-from . import collective, control, elementwise, host, indexing, rng, shape
+from . import (
+    collective,
+    contraction,
+    control,
+    convolution,
+    cumulative,
+    elementwise,
+    host,
+    indexing,
+    reduction,
+    rng,
+    shape,
+    sorting,
+)
 
 __all__ = [
     "collective",
+    "contraction",
     "control",
+    "convolution",
+    "cumulative",
     "custom",
     "elementwise",
     "host",
     "indexing",
+    "reduction",
     "remat",
     "rng",
     "shape",
+    "sorting",
 ]

@@ -9,7 +9,7 @@ programs.
 from typing import Any
 
 from weft.errors import MissingRule
-from weft.ir import Program, derived, evaluate
+from weft.ir import Program, derived, effects_of, evaluate
 from weft.ops.elementwise import add
 from weft.ops.higher import call, cond, scan, while_
 from weft.staging import staged
@@ -142,7 +142,34 @@ def _scan_halves(h: Any, n: int, kk: int, kc: int) -> tuple:
 
 @split_rules.rule(while_)
 def _(split, args, params):
-    raise MissingRule(
+    """What is known is done now; for the rest the whole loop is done again, keeping nothing."""
+    test, body = params["cond"], params["body"]
+    c, k = params["cond_consts"], params["cond_consts"] + params["body_consts"]
+    unknown = list(divide(split, args))
+    while True:  # a carry is unknown if it starts or becomes so
+        h = split_program(body, tuple(unknown[c:]), tuple(unknown[k:]))
+        if list(h.out_unknown) == unknown[k:]:
+            break
+        unknown[k:] = h.out_unknown
+    first = split_program(test, (*unknown[:c], *unknown[k:]))
+    if first.out_unknown[0]:
+        raise MissingRule(
+            "how often a while_loop turns depends on what is differentiated",
+            fix="decide by a value that does not vary",
+        )
+    if effects_of(while_, params):
+        raise _irreversible()
+    n = unknown[k:].count(False)
+    turn = choose(h.known, (*(True,) * n, *(False,) * h.residuals))
+    counts = {"cond_consts": unknown[:c].count(False), "body_consts": unknown[c:k].count(False)}
+    known = part(args, unknown, False)
+    outs = while_.bind(*known, cond=first.known, body=turn, **counts) if n else []
+    later = split.stage.apply(while_, args, params)
+    return merge(unknown[k:], part(later, unknown[k:]), outs)
+
+
+def _irreversible() -> MissingRule:
+    return MissingRule(
         "while_loop can not be differentiated in reverse: how many values it would keep is not "
         "known beforehand",
         fix="use scan, or fori_loop with Python integers as bounds, or forward mode (jvp, jacfwd)",
@@ -171,6 +198,11 @@ def _(cts, index, *args, branches):
     operands = [index, *part(args, linear, False), *part(cts, given)]
     outs = iter(cond.bind(*operands, branches=programs))
     return [None, *(next(outs) if flag else None for flag in linear)]
+
+
+@transpose_rules.rule(while_)
+def _(*args, **params):
+    raise _irreversible()
 
 
 @transpose_rules.rule(scan)

@@ -13,7 +13,7 @@ from weft.values import Literal
 from ..interpreter import Batch, batching_rules
 
 
-def _joined(x: Any, d: int, axis: int, groups: int = 1) -> Any:
+def _joined(x: Any, d: Any, axis: int, groups: int = 1) -> Any:
     """The mapped axis made part of `axis` of the user's value, behind its groups."""
     x = moveaxis(x, d, axis)
     s = x.aval.shape
@@ -41,6 +41,8 @@ def _(batch, xs, at, **params):
     named: ConvDims = params["dims"]
     features, batches = params["feature_group_count"], params["batch_group_count"]
     if d is not None and e is not None:
+        if batch.size.__class__ is not int:  # the number of groups has to be known
+            return batch.each(conv_general, xs, at, params)
         # one group for each element, in front of the groups that there are
         apart = "batch_group_count" if batches > 1 else "feature_group_count"
         x = _joined(x, d, named.lhs[0 if batches > 1 else 1])

@@ -413,13 +413,13 @@ def frexp(x: Any) -> Any:
     field = el.and_(el.shift_right_arithmetic(bits, np.asarray(mantissa, whole)[()]),
                     2 * bias + 1)  # fmt: skip
     exponent = el.sub(convert(field, np.int32), bias - 1)
-    same = el.or_(el.eq(x, 0), el.eq(is_finite(x), False))
-    scale = _power_of_two(el.select(same, 0, el.neg(exponent)), x.aval.dtype)
+    same = el.or_(el.eq(x, 0), el.not_(el.is_finite(x)))
+    power = el.select(same, 0, el.neg(exponent))
+    half = el.shift_right_arithmetic(power, 1)  # 2 ** power alone may not be a normal number
+    parts = [_power_of_two(n, x.aval.dtype) for n in (half, el.sub(power, half))]
     exponent = el.sub(exponent, el.select(tiny, np.int32(mantissa), np.int32(0)))
-    return el.select(same, x, el.mul(y, scale)), el.select(same, np.int32(0), exponent)
-
-
-is_finite = el.is_finite
+    scaled = el.mul(el.mul(y, parts[0]), parts[1])
+    return el.select(same, x, scaled), el.select(same, np.int32(0), exponent)
 
 
 @fused
@@ -454,7 +454,8 @@ def spacing(x: Any) -> Any:
 
 
 @fused
-def _finite(x: Any, nan: Any, posinf: Any, neginf: Any) -> Any:
+def _finite(x: Any, *numbers: Any, nan: Any = 0, posinf: Any = 0, neginf: Any = 0) -> Any:
+    nan, posinf, neginf = numbers or (nan, posinf, neginf)
     x = el.select(el.ne(x, x), convert(nan, x.aval.dtype), x)
     x = el.select(el.eq(x, np.inf), convert(posinf, x.aval.dtype), x)
     return el.select(el.eq(x, -np.inf), convert(neginf, x.aval.dtype), x)
@@ -485,4 +486,7 @@ def nan_to_num(
         return el.complex_(*parts)
     info = ml_dtypes.finfo(x.aval.dtype)
     posinf = float(info.max) if posinf is None else posinf
-    return _finite(x, nan, posinf, float(info.min) if neginf is None else neginf)
+    neginf = float(info.min) if neginf is None else neginf
+    if {v.__class__ for v in (nan, posinf, neginf)} <= {float, int}:
+        return _finite(x, nan=nan, posinf=posinf, neginf=neginf)
+    return _finite(x, nan, posinf, neginf)

@@ -225,7 +225,8 @@ def isrealobj(x: Any) -> bool:
 
 
 @fused
-def _close(a: Any, b: Any, rtol: Any, atol: Any, equal_nan: bool) -> Any:
+def _close(a: Any, b: Any, *bounds: Any, equal_nan: bool, rtol: Any = None, atol: Any = None):
+    rtol, atol = bounds or (rtol, atol)
     a, b = el.promoted((a, b))
     if not a.aval.inexact:
         a, b = convert(a, np.float64), convert(b, np.float64)
@@ -252,6 +253,8 @@ def isclose(
 
     Returns booleans.  As numpy.isclose.
     """
+    if rtol.__class__ is float and atol.__class__ is float:
+        return _close(a, b, equal_nan=bool(equal_nan), rtol=rtol, atol=atol)
     return _close(a, b, rtol, atol, equal_nan=bool(equal_nan))
 
 

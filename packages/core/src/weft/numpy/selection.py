@@ -281,6 +281,12 @@ def _count(name: str, mask: Any, size: int | None) -> int:
     return int(np.count_nonzero(np.asarray(mask)))
 
 
+def _mask(a: Any) -> Any:
+    """Whether elements are not zero: a numpy array if that is known, also while tracing."""
+    x = value(a)
+    return truth(x) if isinstance(x, Tracer) else np.asarray(x).astype(bool)
+
+
 def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple:
     """The places of elements that are not zero: an array of indices for each axis.
 
@@ -295,17 +301,18 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
     >>> [i.tolist() for i in wf.numpy.nonzero(np.array([0, 5, 7]))]
     [[1, 2]]
     """
-    mask = truth(a)
-    if not mask.aval.ndim:
+    mask = _mask(a)
+    if not mask.ndim:
         raise TypeRule("nonzero of an array without axes", fix="use atleast_1d first")
     kind = default_dtype(INTEGER)
-    if size is None and not isinstance(mask, Tracer):
-        return tuple([from_numpy(i.astype(kind)) for i in np.nonzero(np.asarray(mask))])
+    if size is None and isinstance(mask, np.ndarray):
+        return tuple([from_numpy(i.astype(kind)) for i in np.nonzero(mask)])
     count = _count("nonzero", mask, size)
-    fills = fill_value if isinstance(fill_value, tuple) else (fill_value,) * mask.aval.ndim
-    if len(fills) != mask.aval.ndim:
-        raise TypeRule(f"nonzero: {len(fills)} fill values for {mask.aval.ndim} axes")
-    return _nonzero(mask, tuple([0 if f is None else f for f in fills]), size=count)
+    fills = fill_value if isinstance(fill_value, tuple) else (fill_value,) * mask.ndim
+    if len(fills) != mask.ndim:
+        raise TypeRule(f"nonzero: {len(fills)} fill values for {mask.ndim} axes")
+    fills = tuple([0 if f is None else f for f in fills])
+    return _nonzero(value(mask), fills, size=count)
 
 
 @fused
@@ -333,8 +340,7 @@ def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> A
 
     As numpy.flatnonzero.
     """
-    x = value(a)
-    return nonzero(reshape(x, (x.aval.size,)), size=size, fill_value=fill_value)[0]
+    return nonzero(_mask(a).reshape(-1), size=size, fill_value=fill_value)[0]
 
 
 def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
@@ -363,7 +369,7 @@ def compress(
 
     As numpy.compress.
     """
-    x, c = value(a), truth(condition)
+    x, c = value(a), _mask(condition)
     if axis is None:
         x, axis = reshape(x, (x.aval.size,)), 0
     at = normal_axis(axis, x.aval.ndim)
@@ -379,8 +385,7 @@ def extract(
 
     As numpy.extract.
     """
-    c = truth(condition)
-    return compress(reshape(c, (c.aval.size,)), arr, size=size, fill_value=fill_value)
+    return compress(_mask(condition).reshape(-1), arr, size=size, fill_value=fill_value)
 
 
 # ---- places --------------------------------------------------------------------------------

@@ -187,23 +187,28 @@ def matmul(
     (5, 4, 2, 6)
     """
     x, y, dtype = operands(x, y, preferred_element_type)
-    a, b = x.aval, y.aval
+    params = _product(x.aval, y.aval, normal_precision(precision), dtype)
+    return dot_general.bind(x, y, **params) if "contract" in params else _stacks(x, y, params)
+
+
+@cache
+def _product(a: Aval, b: Aval, precision: str, dtype: np.dtype) -> dict[str, Any]:
+    """Parameters of a product of vectors and matrices; of stacks only what they share."""
     if not a.ndim or not b.ndim:
         raise TypeRule(
             f"matmul takes arrays with axes, not {a!r} and {b!r}", fix="multiply with * instead"
         )
-    n, m = a.ndim, b.ndim
-    if a.shape[-1] != b.shape[max(m - 2, 0)]:
+    n, m = a.ndim, max(b.ndim - 2, 0)
+    if a.shape[-1] != b.shape[m]:
         raise TypeRule(
             f"matmul of {a!r} and {b!r}: the last axis of the left operand has size "
-            f"{a.shape[-1]}, the axis it meets {b.shape[max(m - 2, 0)]}",
+            f"{a.shape[-1]}, the axis it meets {b.shape[m]}",
             fix="these sizes must be equal",
         )
-    config = dict(precision=normal_precision(precision), out_dtype=dtype)
-    if n < 3 and m < 3:
-        return dot_general.bind(x, y, contract=((n - 1,), (max(m - 2, 0),)), shared=((), ()),
-                                **config)  # fmt: skip
-    return _stacks(x, y, config)
+    config = dict(precision=precision, out_dtype=dtype)
+    if n > 2 or b.ndim > 2:
+        return config
+    return dict(contract=((n - 1,), (m,)), shared=((), ()), **config)
 
 
 def _stacks(x: Any, y: Any, config: dict[str, Any]) -> Any:

@@ -158,9 +158,23 @@ class Unary(Primitive):
 # ---- arithmetic ----------------------------------------------------------------------------
 
 neg = _define("neg", "negate", "-x.", traits=(Linear, ZeroPreserving, Decreasing))
-abs_ = _define("abs", "abs", "|x|, real.", traits=(ZeroPreserving,), result=_real)
-sign = _define("sign", "sign", "-1, 0 or 1 (x / |x| if complex); nan of nan.",
+abs_ = _define("abs", None, "|x|, real.", traits=(ZeroPreserving,), result=_real)
+sign = _define("sign", None, "-1, 0 or 1 (x / |x| if complex); nan of nan.",
                traits=(Discrete, ZeroPreserving))  # fmt: skip
+
+
+@lower_rules.rule(abs_)
+def _(e, xs, ins, outs):
+    return xs[0] if "uint" in ins[0].dtype.name else e.op("stablehlo.abs", xs, outs[0])
+
+
+@lower_rules.rule(sign)
+def _(e, xs, ins, outs):
+    if "uint" in ins[0].dtype.name:
+        return e.op("stablehlo.minimum", [xs[0], e.constant(1, ins[0])], outs[0])
+    return e.op("stablehlo.sign", xs, outs[0])
+
+
 floor = _define("floor", "floor", "Greatest integer not above x.", FLOAT, (Discrete, Increasing))
 ceil = _define("ceil", "ceil", "Least integer not below x.", FLOAT, (Discrete, Increasing))
 round_even = _define("round_even", "round_nearest_even", "Nearest integer, ties to even.", FLOAT,

@@ -187,8 +187,8 @@ class _Reading:
         if not inside and self.strict:
             raise SubscriptError(
                 f"index {i} is out of range for axis {axis - len(self.grown)} of size {n}",
-                fix=f"use an index in [-{n}, {n}); "
-                f'x.at[{i}].get(mode="fill") reads outside, set(v, mode="drop") writes nothing',
+                fix=(f"use an index in [-{n}, {n}); " if n else "the axis is empty; ")
+                + f'x.at[{i}].get(mode="fill") reads outside, set(v, mode="drop") writes nothing',
             )
         if inside:
             self.picks.append((k, len(self.layout)))
@@ -255,8 +255,7 @@ def parse(shape: Sequence[Any], index: Any, strict: bool = True) -> tuple[Form, 
     axes = sum([_axes(i) for i in items])
     if axes > len(shape):
         raise SubscriptError(
-            f"{axes} indices are too many for an array of {len(shape)} axes, of shape "
-            f"{tuple(shape)}",
+            f"too many indices: {axes} for an array of {len(shape)} axes, of shape {tuple(shape)}",
             fix="give one for each axis at most; None adds an axis",
         )
     reading = _Reading(shape, strict)

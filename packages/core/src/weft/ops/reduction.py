@@ -262,13 +262,27 @@ _placing(argmin_, "minimum", "LT", highest)
 # ---- as users say it -----------------------------------------------------------------------
 
 
+def _sorted_axes(axis: Any, ndim: int) -> Ints:
+    try:
+        return _axes_of[axis.__class__, axis, ndim]
+    except (KeyError, TypeError):
+        pass
+    axes = tuple(sorted(normal_axes(axis, ndim)))
+    if axis is None or axis.__class__ is int:
+        _axes_of[axis.__class__, axis, ndim] = axes
+    return axes
+
+
+_axes_of: dict[tuple, Ints] = {}
+
+
 def _over(
     prim: Primitive, x: Any, axis: Any, keepdims: bool, where: Any, neutral: Callable
 ) -> Any:
     """Reduced over axes as users give them; elements not in `where` count as `neutral`."""
     if where is not None:
         x = choose(where, x, Literal(neutral(x.aval.dtype), Aval((), x.aval.dtype)))
-    axes = tuple(sorted(normal_axes(axis, x.aval.ndim)))
+    axes = _sorted_axes(axis, x.aval.ndim)
     out = prim.bind(x, axes=axes) if axes else materialise_at_ground(x)
     return expand_dims(out, axes) if keepdims and axes else out
 

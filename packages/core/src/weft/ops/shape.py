@@ -306,11 +306,13 @@ def _exact(value: Any, dtype: np.dtype) -> bool:
     """Whether a Python scalar becomes of this dtype without the compiler's help."""
     if dtype.kind == "f":
         return not isinstance(value, complex)
-    return dtype.kind in "iuc" and isinstance(value, int) or dtype == bool
+    return dtype.kind in "iu" and isinstance(value, int) or dtype.kind in "cb"
 
 
 def _as(value: Any, dtype: np.dtype) -> Any:
-    return bool(value) if dtype == bool else float(value) if dtype.kind == "f" else value
+    if dtype.kind in "fc":
+        return float(value) if dtype.kind == "f" else complex(value)
+    return bool(value) if dtype == bool else value
 
 
 def convert_together(vs: Sequence[Any]) -> list[Any]:

@@ -14,9 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from ..carrier import expand_rules
 from ..dims import is_symbolic
 from ..errors import AxisError, TypeRule
 from ..primitive import primitive
+from ..traits import Discrete
 from ..types import (
     BOOL,
     COMPLEX,
@@ -212,6 +214,24 @@ def _gathered(e: Emitter, x: Any, aval: Aval, at: Any, axis: int) -> Any:
     )  # fmt: skip
 
 
+@primitive("core.argsort", traits=(Discrete,))
+def argsort_(
+    x: Aval, *, axis: int, stable: bool, descending: bool, index_dtype: np.dtype
+) -> Aval:
+    """The order that sorts along `axis`."""
+    sort_.infer((x,), dict(axis=axis, num_keys=1, stable=stable))
+    return Aval(x.shape, index_dtype)
+
+
+@expand_rules.rule(argsort_)
+def _(x, *, axis, stable, descending, index_dtype):
+    places = iota(index_dtype, x.aval.shape, axis)
+    if descending:
+        x, places = (rev.bind(v, axes=(axis,)) for v in (x, places))
+    _, out = sort_.bind(x, places, axis=axis, num_keys=1, stable=stable)
+    return rev.bind(out, axes=(axis,)) if descending else out
+
+
 # ---- the greatest ---------------------------------------------------------------------------
 
 
@@ -292,11 +312,10 @@ def argsort(x: Any, axis: Any = -1, *, stable: bool = True, descending: bool = F
     [1, 2, 0]
     """
     x, at = _sortable(x, axis)
-    places = iota(dtype_for_indices(x.aval.shape[at]), x.aval.shape, at)
-    if descending:
-        x, places = (rev.bind(v, axes=(at,)) for v in (x, places))
-    _, out = sort_.bind(x, places, axis=at, num_keys=1, stable=bool(stable))
-    return rev.bind(out, axes=(at,)) if descending else out
+    dtype = dtype_for_indices(x.aval.shape[at])
+    return argsort_.bind(
+        x, axis=at, stable=bool(stable), descending=bool(descending), index_dtype=dtype
+    )
 
 
 def sort_together(

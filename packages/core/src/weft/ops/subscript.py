@@ -171,7 +171,7 @@ def getitem(x: Any, index: Any) -> Any:
                 a, b, _ = index.indices(x.aval.shape[0])
                 run, handlers, key = _runs[x.key, b - a]
                 return _array(run, handlers, key, [x._buf, _start(a)])
-        except (KeyError, AttributeError, IndexError):
+        except (KeyError, AttributeError, IndexError, TypeError, ValueError):
             pass
         return _read_now(x, index)
     x = materialise_at_ground(as_value(x))

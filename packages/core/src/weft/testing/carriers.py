@@ -112,7 +112,7 @@ def _pairs(step: Step) -> dict[str, Pair]:
     def joined(yes: bool) -> Pair:
         """Branches of which one is plain."""
         return Pair(
-            lambda x: control.cond(from_numpy(np.bool_(yes)), step, _zeros, x),
+            lambda x: control.cond(from_numpy(np.array(yes)), step, _zeros, x),
             step if yes else _zeros,
         )
 
@@ -147,11 +147,13 @@ def _pairs(step: Step) -> dict[str, Pair]:
             lambda x: control.fori_loop(0, 3, lambda i, c: step(c), x), lambda x: times(3, x)
         ),
         "cond": Pair(
-            lambda x: control.cond(from_numpy(np.bool_(True)), step, lambda y: y, x), step
+            lambda x: control.cond(from_numpy(np.array(True)), step, lambda y: y, x), step
         ),
         "cond with a plain branch": joined(True),
         "cond taking a plain branch": joined(False),
-        "switch": Pair(lambda x: control.switch(from_numpy(np.int32(2)), branches, x), branches[2]),
+        "switch": Pair(
+            lambda x: control.switch(from_numpy(np.array(2, np.int32)), branches, x), branches[2]
+        ),
         "cond in scan": Pair(
             lambda x: control.scan(
                 lambda c, i: (control.cond(i > 0, step, lambda y: y, c), None),

@@ -7,6 +7,7 @@ table's law comes from whoever owns the table (entry-point group `weft.laws`, na
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from ..calls import jit
 from ..dims import symbolic_dims
 from ..errors import ProgramError, WeftError
 from ..interpreter import as_list
+from ..ir import Program
 from ..plugins import declared, load, names
 from ..primitive import Primitive
 from ..staging import staged
@@ -68,7 +70,7 @@ def conformance(
     """
     checks = Checks(repr(prim), expected)
     count = len(samples)
-    each = list(params) if isinstance(params, list | tuple) else [params or {}] * count
+    each: list[Any] = list(params) if isinstance(params, list | tuple) else [params or {}] * count
     for sample, given in zip(samples, each, strict=True):
         operands = sample if isinstance(sample, tuple | list) else (sample,)
         _one(checks, prim, [np.asarray(x) for x in operands], dict(given), reference, tol, symbolic)
@@ -92,7 +94,7 @@ def _one(
     want = as_list(reference(*[x.copy() for x in xs], **params))
     checks.run("value", lambda: agree(eager(*xs), want, tol, "eager, against the reference"))
     checks.run("jit", lambda: agree(compiled(*xs), eager(*xs), tol, "jit, against eager"))
-    checks.run("text", lambda: _text(body, avals))
+    checks.run("text", lambda: _text(staged(body, avals, "sample")))
     checks.run("symbolic", lambda: _symbolic(prim, avals, params, symbolic))
     for trait in prim.traits:
         judge = PROMISES.get(trait)
@@ -120,8 +122,8 @@ def _types(prim: Primitive, avals: Any, params: dict[str, Any], got: list[np.nda
     return len(want)
 
 
-def _text(body: Callable, avals: Any) -> None:
-    program = staged(body, avals, "sample")
+def _text(program: Program) -> None:
+    """The program is read back from its text."""
     text = show(program)
     try:
         again = parse(text)
@@ -160,5 +162,6 @@ def _symbolic(
         shape = [d if isinstance(d, int) else d.substitute(known) for d in got.shape]
         assert got.with_shape(shape).same_type(t), f"{got!r} at {known} is not {t!r}"
     module_of(program)  # it can be lowered
-    assert same_program(program, parse(show(program))), "its text is read as another program"
+    with suppress(Inapplicable):
+        _text(program)
     return len(want)

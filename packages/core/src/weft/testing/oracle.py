@@ -71,7 +71,8 @@ def _power(x: np.ndarray, exponent: int) -> np.ndarray:
 def _convert(x: np.ndarray, dtype: np.dtype, weak: bool) -> np.ndarray:
     if dtype == bool:
         return np.asarray(x != 0)
-    return np.asarray(x.real if x.dtype.kind == "c" and dtype.kind != "c" else x).astype(dtype)
+    narrow = x.dtype.kind == "c" and dtype.kind != "c"
+    return np.asarray(np.real(x) if narrow else x).astype(dtype)
 
 
 def _broadcast(x: np.ndarray, shape: tuple, dims: tuple) -> np.ndarray:

@@ -134,7 +134,7 @@ def structural(f: Compute, xs: Sequence[np.ndarray], params: dict) -> int:
     for came, y in zip(f(*narrow), f(*xs), strict=True):
         if came.dtype == bool:
             raise Inapplicable("booleans can not be told apart")
-        at = came.real.astype(int)
+        at = np.real(came).astype(int)
         assert ((at > 0) & (at < n)).all(), f"{came} is not made of elements of the operands"
         with np.errstate(all="ignore"):
             moved = flat[at].astype(y.dtype)

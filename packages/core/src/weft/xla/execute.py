@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from .. import door, events
 from ..buffers import client, device_list, devices, handler, move, platform
-from ..carrier import expand_rules
+from ..carrier import expand_rules, promised
 from ..errors import WeftError
 from ..interpreter import GROUND, Evaluate, Tracer, as_list, stray, unbound, use
 from ..ir import Program, derived, programs_in
@@ -115,6 +115,7 @@ def bound(
         run = _watched(run, failures)
     place, outs = module.place, list(program.out_avals)
     front = [x.buffer() for x in module.constants]
+    stay: list = []
     if place is not None:
         everywhere = place.everywhere()
         front = [
@@ -131,10 +132,10 @@ def bound(
             for i, k in enumerate(keys)
             if k.placement is None
         ]
-        if stay:
-            run = _moving(run, stay)
     if front:
         run = _fronted(run, front)
+    if stay:
+        run = _moving(run, stay)
     return Executable(run, [handler(k) for k in outs], outs)
 
 
@@ -326,7 +327,11 @@ def _build(prim: Any, args: Any, params: dict) -> Executable:
 
     name = prim.name.rpartition(".")[2]
     with use(GROUND):
-        return executable(staged(body, types, name), (), keys)
+        program = staged(body, types, name)
+        if say is not None:
+            want = prim.infer(tuple([a.aval for a in args]), params)
+            promised(expand_rules, prim, want, program.outputs)
+        return executable(program, (), keys)
 
 
 def _scalar(aval: Aval) -> Aval:

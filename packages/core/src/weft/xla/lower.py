@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 
 from .. import door
-from ..carrier import expand_rules
+from ..carrier import expand_rules, promised
 from ..dims import Dim, is_symbolic, measure_dims
 from ..dims.polynomial import Algebra, fold
 from ..errors import WeftError
 from ..interpreter import as_list, unbound
-from ..ir import Effect, Program, Var, live_equations, ordered
+from ..ir import Effect, Program, Var, live_equations, ordered, programs_in
 from ..rules import RuleTable
 from ..staging import collector_paused, staged
 from ..types import INT32, Aval
@@ -45,12 +45,12 @@ class Unit:
     calls, `constants` the arrays that `main` takes first, `places` where it must run (several, if
     they have the same devices; none: on the default device), `placements` how values lie that are
     known to (by MLIR value), `acting` the operations that act on the world once, `platforms` what
-    it is lowered for.
+    it is lowered for, `said` the programs that expand rules made of equations with programs.
     """
 
     __slots__ = (
         "module", "functions", "names", "symbols", "callbacks", "constants", "places",
-        "placements", "acting", "platforms", "locations", "embed",
+        "placements", "acting", "platforms", "locations", "embed", "said", "_needed", "_ruled",
     )  # fmt: skip
 
     def __init__(self, platforms: tuple[str, ...], locations: bool = False, embed: bool = False):
@@ -64,6 +64,9 @@ class Unit:
         self.placements: dict[Any, Any] = {}
         self.acting: list[Any] = []
         self.platforms, self.locations, self.embed = platforms, locations, embed
+        self.said: dict[Any, Program] = {}
+        self._needed: dict[Program, dict[int, Any]] = {}
+        self._ruled: set[Any] = set()
 
     @property
     def place(self) -> Any:
@@ -79,6 +82,44 @@ class Unit:
             )
         if place not in self.places:
             self.places.append(place)
+
+    def needs(self, p: Program) -> dict[int, Any]:
+        """Every constant array of a program, of its sub-programs, and of what expand rules say."""
+        found = self._needed.get(p)
+        if found is not None:
+            return found
+        found = self._needed[p] = {id(x): x for _, x in p.consts}
+        ruled = self._ruled
+        for e in p.eqns:
+            prim = e.prim
+            if prim.higher is not None:
+                for q in programs_in(e.params):
+                    found.update(self.needs(q))
+            if prim in ruled:
+                continue
+            if prim.ambient is not None or lower_rules.find(prim) is not None:
+                ruled.add(prim)
+            elif expand_rules.find(prim) is not None:
+                found.update(self.needs(self.expanded(e)))
+        return found
+
+    def expanded(self, e: Any) -> Program:
+        """What the `expand` rule of an equation without lowering says."""
+        prim, params = e.prim, e.params
+        say = expand_rules.find(prim)
+        if say is None:
+            raise lower_rules.missing(prim, e.where)
+        avals = tuple([a.aval for a in e.inputs])
+        key: Any = ("expand", prim, avals, prim.frozen(params)) if prim.higher is None else e
+        # programs among the parameters must not live for ever
+        store = prim.compiled if prim.higher is None else self.said
+        q = store.get(key)
+        if q is None:
+            name = prim.name.rpartition(".")[2]
+            q = staged(lambda *vs: as_list(say(*vs, **params)), avals, name, prune=True)
+            promised(expand_rules, prim, [o.aval for o in e.outputs], q.outputs)
+            store[key] = q
+        return q
 
     def declare(self, key: Any, name: str, text: str) -> str:
         """The name of a module-level operation, `text` of its name; made once per `key`."""
@@ -257,11 +298,17 @@ class Emitter:
 
     # -- programs --------------------------------------------------------------------------
 
+    def array(self, x: Any) -> Any:
+        """A constant array: what `main` was given, or, for programs that a lowering rule made for
+        itself, written into the module."""
+        here = self.consts.get(id(x))
+        return self.constant(x.numpy(), x.aval) if here is None else here
+
     def program(self, p: Program, args: Sequence[Any]) -> list:
         """The equations of `p`, here."""
         env: dict[Any, Any] = dict(zip(p.inputs, args, strict=True))
         for v, x in p.consts:
-            env[v] = self.consts[id(x)]
+            env[v] = self.array(x)
         constants: dict[Any, Any] = {}
 
         def read(a: Any) -> Any:
@@ -292,17 +339,7 @@ class Emitter:
 
     def said_otherwise(self, e: Any, xs: Sequence[Any]) -> Any:
         """An operation without lowering: a call of what its `expand` rule says."""
-        say = expand_rules.find(e.prim)
-        if say is None:
-            raise lower_rules.missing(e.prim, e.where)
-        avals = tuple([a.aval for a in e.inputs])
-        key = "expand", e.prim, avals, e.prim.frozen(e.params)
-        q = e.prim.compiled.get(key)
-        if q is None:
-            name = e.prim.name.rpartition(".")[2]
-            q = staged(lambda *vs: as_list(say(*vs, **e.params)), avals, name, prune=True)
-            if e.prim.higher is None:  # programs among the parameters must not live for ever
-                e.prim.compiled[key] = q
+        q = self.unit.expanded(e)
         inline = self.program(q, xs) if len(q.eqns) < 8 else self.call(q, xs)
         return inline if e.prim.many else inline[0]
 
@@ -332,7 +369,7 @@ class Emitter:
         order = ordered([p])
         token = mlir.bindings().token
         types = [token] * len(order) + [type_of(t) for t in p.out_avals]
-        front = [*self.dims.values(), *(self.consts[k] for k in p.constants)]
+        front = [*self.dims.values(), *map(self.array, self.unit.needs(p).values())]
         operands = [*front, *self.tokens_of(order), *args]
         callee = {"callee": mlir.symbol(name)}
         r = self.create("func.call", types, operands, callee, None, 0, self.where, self.ip)
@@ -343,7 +380,7 @@ class Emitter:
     def function(self, p: Program, name: str) -> str:
         """A private function: sizes, constants, tokens, arguments -> tokens, results."""
         order, token = ordered([p]), mlir.bindings().token
-        sizes, consts = list(self.dims), p.constants
+        sizes, consts = list(self.dims), self.unit.needs(p)
         ins = [type_of(I32)] * len(sizes) + [type_of(x.aval) for x in consts.values()]
         tokens = [token] * len(order)
         ins += tokens + [type_of(a) for a in p.in_avals]
@@ -439,7 +476,7 @@ def module_of(
     with door.lock, collector_paused():
         unit = Unit(platforms, locations, embed)
         keys = list(keys) or list(p.in_avals)
-        for k in (*keys, *(x.key for x in p.constants.values())):
+        for k in (*keys, *(x.key for x in unit.needs(p).values())):
             if k.placement is not None:
                 unit.run_at(k.placement.place)
         results = _main(unit, p, donated, keys)
@@ -448,7 +485,7 @@ def module_of(
 
 def _main(unit: Unit, p: Program, donated: Sequence[int], keys: Sequence[Any]) -> list:
     """Writes `main`; the placements of its results, None where nobody told one."""
-    unit.constants = p.constants
+    unit.constants = unit.needs(p)
     passed = [] if unit.embed else list(unit.constants.values())
     ins = [type_of(x.aval) for x in passed] + [type_of(a) for a in p.in_avals]
     outs = [type_of(a) for a in p.out_avals]
@@ -474,8 +511,7 @@ def _main(unit: Unit, p: Program, donated: Sequence[int], keys: Sequence[Any]) -
     )
     if unit.places:
         for o in unit.acting:
-            for name, value in unit.place.once(unit, len(o.results)).items():
-                o.attributes[name] = value
+            unit.place.once(unit, o)
     return told
 
 

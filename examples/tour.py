@@ -1,6 +1,6 @@
-"""A minute's tour: each transformation of Weft at work, with what it gives.
+"""A short tour: each transformation of Weft at work, with what it gives.
 
-    python examples/demo.py
+    python examples/tour.py
 
 Invariant: every printed number comes from the lines shown beside it.
 """

@@ -1,0 +1,75 @@
+"""Derivatives of contractions against finite differences and einsum.
+
+Invariant: both operands, every pattern of contracted, shared and own axes, second order too.
+"""
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import weft as wf
+from weft.ops.contraction import contracted, matmul, tensordot
+from weft_autodiff import check_grads, grad, linear_transpose
+
+rng = np.random.default_rng(0)
+PATTERNS = [
+    ("ab,bc->ac", ((1,), (0,)), ((), ())),
+    ("abc,dcb->ad", ((1, 2), (2, 1)), ((), ())),
+    ("abc,cdb->bad", ((2,), (0,)), ((1,), (2,))),
+    ("abcd,dceb->bae", ((2, 3), (1, 0)), ((1,), (3,))),
+    ("abc,bca->abc", ((), ()), ((0, 1, 2), (2, 0, 1))),
+    ("a,b->ab", ((), ()), ((), ())),
+    ("abc,cba->b", ((2, 0), (0, 2)), ((1,), (1,))),
+]
+
+
+@pytest.mark.parametrize("spec, contract, shared", PATTERNS)
+def test_every_pattern(spec, contract, shared):
+    sizes = dict(zip("abcde", (2, 3, 4, 2, 3)))
+    left, right = spec.split("->")[0].split(",")
+    x, y = (rng.normal(size=[sizes[c] for c in t]) for t in (left, right))
+    f = lambda x, y: contracted(x, y, contract, shared)  # noqa: E731
+    check_grads(f, (x, y), order=2)
+    ct = rng.normal(size=np.einsum(spec, x, y).shape)
+    by_x = grad(lambda v: (f(v, y) * ct).sum())(x)
+    want = np.einsum(f"{spec.split('->')[1]},{right},{left}->{left}", ct, y, np.ones_like(x))
+    np.testing.assert_allclose(np.asarray(by_x), want, rtol=1e-10)
+
+
+def test_matmul_and_complex():
+    x, y = rng.normal(size=(2, 1, 2, 3)), rng.normal(size=(4, 3, 2))
+    check_grads(matmul, (x, y), order=2)
+    z = rng.normal(size=(2, 3)) + 1j * rng.normal(size=(2, 3))
+    check_grads(lambda a: tensordot(a, a, ((1,), (1,))), (z,), order=2)
+
+
+def test_dtypes_of_cotangents():
+    x, y = np.ones((2, 3), ml_dtypes.bfloat16), np.ones((3, 4), ml_dtypes.bfloat16)
+    f = lambda a, b: matmul(a, b, preferred_element_type=np.float32).sum()  # noqa: E731
+    a, b = grad(f, (0, 1))(x, y)
+    assert a.dtype == b.dtype == x.dtype
+    np.testing.assert_array_equal(np.asarray(a).astype(float), np.full((2, 3), 4.0))
+    np.testing.assert_array_equal(np.asarray(b).astype(float), np.full((3, 4), 2.0))
+    g = grad(lambda a: matmul(a, np.ones(3), preferred_element_type=np.float32).sum())(
+        np.ones((2, 3))
+    )
+    assert g.dtype == np.float64
+
+
+def test_integers_have_no_derivative():
+    x = np.arange(3)
+    g = grad(lambda v: (matmul(x, x) * v).sum())(np.ones(2))
+    np.testing.assert_array_equal(np.asarray(g), [5.0, 5.0])
+
+
+def test_linear_transpose():
+    y = rng.normal(size=(3, 4))
+    t = linear_transpose(lambda a: matmul(a, y), np.ones((2, 3)))
+    ct = rng.normal(size=(2, 4))
+    np.testing.assert_allclose(np.asarray(t(ct)[0]), ct @ y.T, rtol=1e-12)
+
+
+def test_precision_is_kept():
+    p = wf.make_jaxpr(grad(lambda v: matmul(v, v, precision="highest").sum()))(np.ones((2, 2)))
+    said = [e.params["precision"] for e in p.eqns if e.prim.name == "core.dot_general"]
+    assert len(said) >= 2 and set(said) == {"highest"}

@@ -1,0 +1,152 @@
+"""The laws of this package's tables: they hold for what is right, and find what is wrong."""
+
+import numpy as np
+import pytest
+
+from weft.ops import elementwise as el
+from weft.ops import higher, shape
+from weft.primitive import Primitive
+from weft.staging import staged
+from weft.testing import Inapplicable, coverage
+from weft.traits import Linear
+from weft.types import Aval
+from weft.values import Literal
+from weft.xla.lower import lower_rules, simple
+from weft_autodiff import ZERO, jvp_rules, transpose_rules
+from weft_autodiff.laws import jvp_law, split_law, transpose_law
+
+X = np.float64([[0.5, -0.25, 0.75], [0.3, 0.9, -0.65]])
+Y = np.float64([[1.5, 2, 0.5], [0.25, -3, 1]])
+Z, W = X + 1j * Y, Y - 0.5j * X
+F32 = np.dtype(np.float32)
+
+CASES = {
+    "sin": (el.sin, (X,), {}),
+    "abs": (el.abs_, (X,), {}),
+    "abs of complex": (el.abs_, (Z,), {}),
+    "mul": (el.mul, (X, Y), {}),
+    "mul of complex": (el.mul, (Z, W), {}),
+    "mul of float32": (el.mul, (X.astype(F32), Y.astype(F32)), {}),
+    "div": (el.div, (X, Y), {}),
+    "add": (el.add, (X, Y), {}),
+    "sub of complex": (el.sub, (Z, W), {}),
+    "conj": (el.conj, (Z,), {}),
+    "real": (el.real, (Z,), {}),
+    "imag": (el.imag, (Z,), {}),
+    "complex": (el.complex_, (X, Y), {}),
+    "select": (el.select, (X > 0, X, Y), {}),
+    "integer_pow": (el.integer_pow, (X,), {"exponent": 3}),
+    "floor": (el.floor, (X,), {}),
+    "transpose": (shape.transpose_, (X,), {"perm": (1, 0)}),
+    "broadcast": (shape.broadcast_in_dim, (X,), {"shape": (2, 4, 3), "dims": (0, 2)}),
+    "slice": (shape.slice_, (X,), {"starts": (0, 1), "limits": (2, 3), "strides": (1, 1)}),
+    "pad": (shape.pad_, (X, np.float64(2)),
+            {"low": (1, -1), "high": (0, 2), "interior": (1, 0)}),
+    "concatenate": (shape.concatenate_, (X, Y), {"axis": 1}),
+    "convert": (shape.convert_, (X,), {"dtype": F32, "weak": False}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_derivatives_are_differences(name):
+    prim, args, params = CASES[name]
+    assert jvp_law(prim, args, params) >= 2
+
+
+LINEAR = {
+    "mul": 4, "mul of complex": 4, "mul of float32": 4, "div": 2, "add": 7, "sub of complex": 7,
+    "conj": 2, "real": 2, "imag": 2, "complex": 7, "select": 7, "transpose": 2, "broadcast": 2,
+    "slice": 2, "pad": 7, "concatenate": 7, "convert": 2,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LINEAR)
+def test_products_with_transposes(name):
+    """In two operands together: one product and two staged results; in one: one and one."""
+    assert transpose_law(*CASES[name]) == LINEAR[name]
+
+
+@pytest.mark.parametrize("name", sorted({*CASES} - {*LINEAR}))
+def test_what_is_not_linear(name):
+    with pytest.raises(Inapplicable, match="linear in no operand"):
+        transpose_law(*CASES[name])
+
+
+def test_what_has_no_derivative():
+    with pytest.raises(Inapplicable, match="no operand has a derivative"):
+        jvp_law(el.neg, [np.int32([1, 2])], {})
+    with pytest.raises(Inapplicable, match="no result has a derivative"):
+        jvp_law(el.lt, [X, Y], {})
+
+
+def made(name, *traits):
+    p = Primitive(f"testing.{name}", lambda *xs: xs[0], traits)
+    lower_rules.rule(p)(simple({1: "sine", 2: "multiply"}[1 + name.startswith("mul")]))
+    return p
+
+
+def test_wrong_derivatives_are_found():
+    wrong = made("sin_wrong")
+    jvp_rules.rule(wrong)(lambda xs, ts: (wrong.bind(*xs), el.mul.bind(ts[0], el.sin.bind(xs[0]))))
+    with pytest.raises(AssertionError, match=r"jvp along operands \(0,\)"):
+        jvp_law(wrong, [X], {})
+
+
+def test_a_rule_that_forgets_constant_operands_is_found():
+    """Right if all operands vary, wrong if one alone does."""
+    wrong = made("mul_wrong")
+
+    @jvp_rules.rule(wrong)
+    def _(xs, ts):
+        if ZERO in ts:
+            return wrong.bind(*xs), ts[0] if ts[1] is ZERO else ts[1]
+        left, right = el.mul.bind(ts[0], xs[1]), el.mul.bind(xs[0], ts[1])
+        return wrong.bind(*xs), el.add.bind(left, right)
+
+    with pytest.raises(AssertionError, match=r"jvp along operands \(0,\)"):
+        jvp_law(wrong, [X, Y], {})
+
+
+def test_wrong_transposes_are_found():
+    wrong = Primitive("testing.twice", lambda x: x, (Linear,))
+    lower_rules.rule(wrong)(lambda e, xs, ins, outs: e.op("stablehlo.add", xs * 2, outs[0]))
+    transpose_rules.rule(wrong)(lambda ct, x: [ct])
+    with pytest.raises(AssertionError, match=r"transpose in operands \(0,\)"):
+        transpose_law(wrong, [X], {})
+
+
+def test_a_linear_primitive_without_transpose_is_found():
+    lonely = Primitive("testing.lonely", lambda x: x, (Linear,))
+    lower_rules.rule(lonely)(simple("negate"))
+    with pytest.raises(NotImplementedError, match=r"no 'transpose' rule for .*testing\.lonely"):
+        transpose_law(lonely, [X], {})
+
+
+CELL, ROW = Aval((), np.float32), Aval((3,), np.float32)
+STEP = staged(lambda c, x: [el.mul.bind(el.sin.bind(c), x), c], [CELL, CELL], "step")
+PAIR = staged(lambda x, y: [el.mul.bind(x, y), el.sin.bind(x)], [ROW, ROW], "pair")
+SUM = staged(lambda x, y: [el.add.bind(x, y), Literal(1.0, ROW)], [ROW, ROW], "sum")
+XS = np.float32([1, 2, 3]), np.float32([0.5, -1, 2])
+HIGHER = {
+    "call": (higher.call, XS, {"program": PAIR}),
+    "cond": (higher.cond, (np.int32(1), *XS), {"branches": (PAIR, SUM)}),
+    "scan": (higher.scan, (np.float32(0.5), XS[0]),
+             {"body": STEP, "consts": 0, "carry": 1, "length": 3, "reverse": True, "unroll": 1}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HIGHER)
+def test_operations_with_programs(name):
+    prim, args, params = HIGHER[name]
+    assert jvp_law(prim, args, params) >= 4
+    vary = sum(x.dtype == F32 for x in args)
+    assert split_law(prim, args, params) == 2**vary * 2
+
+
+def test_which_tables_ask_for_what():
+    cells = coverage("transpose")
+    assert cells["core.sin"] == "not applicable" and cells["core.mul"] == "own"
+    assert cells["core.neg"] == "own"
+    cells = coverage("split")
+    assert cells["core.sin"] == "not applicable" and cells["core.scan"] == "own"
+    assert coverage("jvp")["core.scan"] == "wiring"

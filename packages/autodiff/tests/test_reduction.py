@@ -1,0 +1,77 @@
+"""Derivatives of reductions against finite differences, and written out where there are ties.
+
+Invariant: second derivatives too; products have zeros among their factors.
+"""
+
+import numpy as np
+import pytest
+
+import weft as wf
+from weft.ops.reduction import argmax, max_, mean, min_, prod, sum_
+from weft_autodiff import check_grads, grad, jvp
+
+rng = np.random.default_rng(0)
+
+
+def close(got, want):
+    np.testing.assert_allclose(np.asarray(got), want, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("axis", [None, 1, (0, 2), (1, 2)])
+@pytest.mark.parametrize("f", [sum_, prod, max_, min_, mean])
+def test_finite_differences(f, axis):
+    x = rng.permutation(24).reshape(2, 3, 4) / 12.0 - 1.0  # zero among them, far apart
+    check_grads(lambda v: f(v, axis) * f(v, axis, keepdims=True), (x,), order=2)
+
+
+def test_complex():
+    x = rng.normal(size=(2, 3)) + 1j * rng.normal(size=(2, 3))
+    check_grads(lambda v: sum_(v, 0) * prod(v, 1)[0], (x,), order=2)
+    check_grads(lambda v: mean(v) * max_(v, 1), (x,), order=1)
+
+
+def test_where_and_initial():
+    x, keep = rng.normal(size=(3, 4)), rng.integers(0, 2, (3, 4)) > 0
+    check_grads(lambda v: prod(v, 0, where=keep, initial=2.0), (x,), order=2)
+    check_grads(lambda v: max_(v, 1, where=keep, initial=-9.0), (x,), order=1)
+    check_grads(lambda v: mean(v, where=keep), (x,), order=1)
+
+
+@pytest.mark.parametrize("zeros", [(), (1,), (0, 2), (0, 1, 3)])
+def test_products_with_zeros(zeros):
+    x = rng.normal(size=4)
+    x[list(zeros)] = 0.0
+    close(grad(prod)(x), [np.prod(np.delete(x, i)) for i in range(4)])
+    second = np.array([[np.prod(np.delete(x, [i, j])) if i != j else 0.0 for j in range(4)]
+                       for i in range(4)])  # fmt: skip
+    close(wf.jit(wf.hessian(prod))(x), second)
+
+
+@pytest.mark.parametrize("f", [max_, min_])
+def test_ties_share_equally(f):
+    x = np.array([[1.0, 2, 1], [3, 3, 3], [5, 4, 5]])
+    best = np.asarray(f(x, 1))[:, None] == x
+    close(grad(lambda v: f(v, 1) @ np.array([1.0, 10, 100]))(x),
+          best / best.sum(1, keepdims=True) * np.array([[1.0], [10], [100]]))  # fmt: skip
+    close(jvp(lambda v: f(v, 1), (x,), (x * x,))[1], (best * x * x).sum(1) / best.sum(1))
+
+
+def test_nan_is_its_own_derivative_and_nothing_has_none():
+    out, dot = jvp(lambda v: max_(v, 1), (np.array([[1.0, np.nan], [1, 2]]),), (np.ones((2, 2)),))
+    assert np.isnan(np.asarray(dot)).tolist() == [True, False]
+    empty = np.zeros((0, 3))
+    close(jvp(lambda v: max_(v, 0, initial=2.0), (empty,), (empty,))[1], np.zeros(3))
+    close(jvp(lambda v: prod(v, 0), (empty,), (empty,))[1], np.zeros(3))
+    assert grad(lambda v: sum_(prod(v, 0)))(empty).shape == (0, 3)
+
+
+def test_places_are_constant():
+    x = rng.normal(size=(3, 4))
+    close(grad(lambda v: sum_(v[0] * argmax(v, 1)[0]))(x)[0], np.full(4, float(x[0].argmax())))
+
+
+def test_narrow_sums_keep_their_dtype():
+    x = np.ones((3, 300), np.float16)
+    g = grad(lambda v: sum_(sum_(v, 1) * 2))(x)
+    assert g.dtype == np.float16
+    close(g, np.full((3, 300), 2.0))

@@ -1,0 +1,269 @@
+"""Calling what was exported: at once, in traced functions, and with what does not fit."""
+
+import threading
+
+import numpy as np
+import pytest
+
+import weft as wf
+from weft import control, events
+from weft.errors import DimMismatch, MissingRule, TreeMismatch, TypeRule, UndecidedDim, WeftError
+from weft.ops import elementwise as el
+from weft_export import NotExportable, call_exported, deserialize, export, symbolic_args_specs
+
+F32 = np.float32
+X = np.arange(6, dtype=F32).reshape(2, 3)
+
+
+def f(x, y):
+    return el.sin(x) * y.sum() + x.shape[0], y[:1]
+
+
+def reference(x, y):
+    return np.sin(x) * y.sum() + x.shape[0], y[:1]
+
+
+STATIC = deserialize(export(f)(X, X[0]).serialize())
+OPEN = deserialize(export(f)(*symbolic_args_specs((X, X[0]), ("b, 3", "b + c"))).serialize())
+
+
+def check(got, want):
+    for g, w in zip(got, want, strict=True):
+        np.testing.assert_allclose(g, w, rtol=1e-5, atol=1e-5)
+
+
+def given(b, c):
+    rng = np.random.default_rng(b * 10 + c)
+    return rng.normal(size=(b, 3)).astype(F32), rng.normal(size=b + c).astype(F32)
+
+
+# ---- at once -------------------------------------------------------------------------------
+
+
+def test_a_call_is_compiled_once_per_types():
+    exported = deserialize(OPEN.serialize())
+    with events.counting() as n:
+        for _ in range(3):
+            for b, c in ((1, 1), (4, 2)):
+                check(exported.call(*given(b, c)), reference(*given(b, c)))
+    assert n["compile"] == 2 and len(exported.compiled) == 2
+
+
+def test_equal_code_is_compiled_once():
+    a = export(lambda x: el.cos(x) - 0.25)(X)
+    a.call(X)
+    with events.counting() as n:
+        deserialize(a.serialize()).call(X)
+    assert n["compile"] == 0
+
+
+def test_python_numbers_become_what_is_wanted():
+    for like, number in ((np.float32(1), 2), (np.float64(1), 2.5), (np.int8(1), 3), (1.0, 2)):
+        exported = export(lambda x: x * 2)(like)
+        for call in (exported.call, wf.jit(lambda exported=exported, n=number: exported.call(n))):
+            out = call(number) if call == exported.call else call()
+            assert out.item() == 2 * number
+            assert out.dtype == exported.out_avals[0].dtype
+
+
+def test_results_keep_their_dtypes():
+    x = np.ones((2, 2), np.float64)
+    out = export(lambda x: (x, x.astype("bfloat16"), x > 0, x.astype("int8")))(x).call(x)
+    assert [o.dtype.name for o in out] == ["float64", "bfloat16", "bool", "int8"]
+
+
+def test_threads():
+    exported, failures = deserialize(OPEN.serialize()), []
+
+    def work(k):
+        try:
+            for b in range(1, 6):
+                check(exported.call(*given(b, k)), reference(*given(b, k)))
+                check(deserialize(OPEN.serialize()).call(*given(b, 1)), reference(*given(b, 1)))
+        except BaseException as e:
+            failures.append(e)
+
+    threads = [threading.Thread(target=work, args=(1 + k % 2,)) for k in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not failures
+
+
+def test_empty_arrays_if_the_constraints_admit_them():
+    types = symbolic_args_specs(X, "b, 3", ["b >= 0"])
+    exported = deserialize(export(lambda x: (x.sum(0), x * x.shape[0]))(types).serialize())
+    for b in (0, 1, 3):
+        x = np.ones((b, 3), F32)
+        check(exported.call(x), (x.sum(0), x * b))
+
+
+# ---- in traced functions -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("exported", [STATIC, OPEN], ids=["static", "open"])
+def test_under_jit_it_is_one_operation(exported):
+    x, y = X, X[0]
+    g = lambda x, y: exported.call(x * 2, y)[0] + exported.call(x, y)[0]  # noqa: E731
+    program = wf.make_program(g)(x, y)
+    assert [e.prim for e in program.eqns].count(call_exported) == 2
+    want = reference(x * 2, y)[0] + reference(x, y)[0]
+    np.testing.assert_allclose(wf.jit(g)(x, y), want, rtol=1e-6)
+    text = wf.jit(g).lower(x, y).as_text()
+    assert text.count("sine") == 1  # one function, called twice
+
+
+def test_different_sizes_in_one_program():
+    def g(a, b):
+        return OPEN.call(*a)[0].sum() + OPEN.call(*b)[0].sum()
+
+    want = reference(*given(2, 1))[0].sum() + reference(*given(3, 4))[0].sum()
+    np.testing.assert_allclose(wf.jit(g)(given(2, 1), given(3, 4)), want, rtol=1e-5)
+
+
+def test_in_loops_and_branches():
+    def g(x, y):
+        total, _ = control.scan(lambda c, r: (c + STATIC.call(x, r)[0], None), x * 0, y)
+        return control.cond(total.sum() > 0, lambda t: STATIC.call(t, y[0])[0], lambda t: t, total)
+
+    total = sum(reference(X, r)[0] for r in X)
+    want = reference(total, X[0])[0] if total.sum() > 0 else total
+    np.testing.assert_allclose(wf.jit(g)(X, X), want, rtol=1e-5)
+
+
+def test_programs_that_call_it_are_evaluated():
+    from weft.ir import evaluate
+    from weft.values import asarray
+
+    program = wf.make_program(lambda x, y: OPEN.call(x, y))(X, X[0])
+    check(evaluate(program, [asarray(X), asarray(X[0])]), reference(X, X[0]))
+
+
+def test_an_exported_function_in_another():
+    types = symbolic_args_specs((X, X[0]), ("2*n, 3", "2*n + m"), ["n >= 2"])
+    outer = export(lambda x, y: [v.sum() * x.shape[0] for v in OPEN.call(x, y)])(*types)
+    again = deserialize(outer.serialize())
+    for n, m in ((2, 1), (3, 2)):
+        x, y = given(2 * n, m)
+        check(again.call(x, y), [v.sum() * x.shape[0] for v in reference(x, y)])
+
+
+def test_a_static_one_in_an_open_one():
+    inner = export(lambda y: y * 2)(X[0])
+    types = symbolic_args_specs(X, "b, 3")
+    outer = deserialize(export(lambda x: inner.call(x.sum(0)) + x)(types).serialize())
+    np.testing.assert_allclose(outer.call(X), X.sum(0) * 2 + X)
+
+
+def test_types_of_results_are_known():
+    types = symbolic_args_specs((X, X[0]), ("2*n, 3", "2*n + m"))
+    out = wf.eval_shape(OPEN.call, *types)
+    assert [str(o.shape) for o in out] == ["(2*n, 3)", "(1,)"]
+
+
+def test_transformations_say_what_they_miss():
+    from weft.carrier import Carrier
+    from weft.rules import RuleTable
+
+    class Twin(Carrier):
+        rules, does = RuleTable("twin"), "twin"
+
+    assert Twin.rules.find(call_exported) is None
+    with pytest.raises(MissingRule, match="no 'twin' rule for primitive 'export.call'"):
+        Twin.rules[call_exported]
+
+
+def test_other_platforms_do_not_get_it():
+    g = wf.jit(lambda x: STATIC.call(x, x[0])[0])
+    with pytest.raises(NotExportable, match="exported for cpu, and is called on tpu"):
+        g.trace(X).lower(lowering_platforms=("tpu",)).as_text()
+
+
+# ---- what does not fit ---------------------------------------------------------------------
+
+
+def called(exported, x, y):
+    """At once and under jit: one error."""
+    with pytest.raises(WeftError) as now:
+        exported.call(x, y)
+    with pytest.raises(WeftError) as traced:
+        wf.jit(lambda x, y: exported.call(x, y))(x, y)
+    assert type(now.value) is type(traced.value) and now.value.what == traced.value.what
+    assert "test_calling.py" in str(now.value)
+    return now.value
+
+
+def test_a_wrong_dtype():
+    e = called(STATIC, X.astype(np.float64), X[0])
+    assert isinstance(e, TypeRule)
+    assert e.what == "args[0] of f was exported as f32[2,3] and is f64[2,3]"
+    assert e.fix.startswith("convert it with .astype('float32')")
+
+
+@pytest.mark.parametrize("exported", [STATIC, OPEN], ids=["static", "open"])
+def test_a_wrong_shape(exported):
+    e = called(exported, X.T.copy(), X[0])
+    assert isinstance(e, TypeRule)
+    assert e.what.startswith("args[0] of f was exported as") and e.what.endswith("is f32[3,2]")
+    e = called(exported, X, X)
+    assert e.what.startswith("args[1] of f was exported as") and e.what.endswith("is f32[2,3]")
+
+
+def test_a_named_path():
+    exported = export(lambda p, *, k: p["w"][0] + k)({"w": [X, X]}, k=X)
+    with pytest.raises(TypeRule, match=r"args\[0\]\['w'\]\[1\] of lambda was exported as f32"):
+        exported.call({"w": [X, X[0]]}, k=X)
+    with pytest.raises(TypeRule, match=r"\['k'\] of lambda was exported as f32"):
+        exported.call({"w": [X, X]}, k=X.astype(np.int32))
+
+
+def test_another_structure():
+    with pytest.raises(TreeMismatch, match="f was exported for other arguments") as e:
+        STATIC.call(X)
+    assert "call it with (args, kwargs)" in e.value.fix
+    with pytest.raises(TreeMismatch):
+        STATIC.call(X, y=X[0])
+
+
+def test_what_is_no_array():
+    with pytest.raises(TypeRule, match="not a valid array type"):
+        STATIC.call(X, "y")
+
+
+SQUARE = export(lambda x, y: (x, y))(
+    *symbolic_args_specs((X, X), ("2*b, b", "c, c"), ["b >= 2", "mod(c, 4) == 0"])
+)
+
+
+@pytest.mark.parametrize(
+    ("shapes", "text"),
+    [
+        (((4, 3), (4, 4)), "a size is"),
+        (((5, 2), (4, 4)), "a size is"),
+        (((2, 1), (4, 4)), "b >= 2"),
+        (((4, 2), (4, 8)), "a size is"),
+        (((4, 2), (6, 6)), r"mod\(c, 4\) == 0"),
+        (((4, 2), (0, 0)), "c >= 1"),
+    ],
+)
+def test_sizes_that_do_not_fit(shapes, text):
+    xs = [np.zeros(s, F32) for s in shapes]
+    for exported in (SQUARE, deserialize(SQUARE.serialize())):
+        e = called(exported, *xs)
+        assert isinstance(e, DimMismatch)
+        assert "can not be called with these sizes" in e.what
+        assert f"args[0] is {'f32' + str(list(shapes[0])).replace(' ', '')}" in e.what
+        with pytest.raises(DimMismatch, match=text):
+            raise e
+
+
+@pytest.mark.feature("E05")
+def test_constraints_are_kept_and_ask_symbolic_callers_too():
+    again = deserialize(SQUARE.serialize())
+    assert again.scope is SQUARE.scope
+    assert repr(again) == repr(SQUARE) and "given b >= 2, mod(c, 4) == 0 for cpu" in repr(again)
+    with pytest.raises(UndecidedDim, match="can not be called with these sizes"):
+        wf.eval_shape(again.call, *symbolic_args_specs((X, X), ("2*n, n", "8, 8")))
+    types = symbolic_args_specs((X, X), ("2*n, n", "8, 8"), ["n >= 3"])
+    assert str(wf.eval_shape(again.call, *types)[0].shape) == "(2*n, n)"

@@ -1,0 +1,94 @@
+"""Artifacts written by earlier releases: each is read, verified and called for as long as this
+package reads its format.
+
+`golden/format1_*.weft` were written by release 0.1.0 of the functions below, and are never written
+again: what they hold is what there is in the world.
+"""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from weft import control
+from weft.ops import elementwise as el
+from weft.ops import sorting
+from weft_export import container, deserialize, export, symbolic_args_specs
+
+GOLDEN = Path(__file__).with_name("golden")
+F32 = np.float32
+
+
+def static(params, x, *, flip=None):
+    """Trees, several dtypes, a constant, an inner function."""
+    y = el.tanh(x @ params["w"] + params["b"][0])
+    return {"y": y, "top": sorting.top_k(y, 2), "n": (x.astype("bfloat16"), None, y > 0)}
+
+
+def symbolic(x, y):
+    """Sizes, constraints, a loop, sorting, and sizes as numbers."""
+    total, steps = control.scan(lambda c, r: (c + r, c * x.shape[0]), y, x)
+    return [total, steps, sorting.sort(x, 0), x.reshape(-1), x.mean(0)]
+
+
+PARAMS = {"w": np.ones((3, 4), F32), "b": [np.zeros(4, F32)]}
+X = np.linspace(-1, 1, 6, dtype=F32).reshape(2, 3)
+MADE = {
+    "static": lambda: export(static, platforms=["cpu", "cuda"])(PARAMS, X, flip=None),
+    "symbolic": lambda: export(symbolic)(
+        *symbolic_args_specs((X, X[0]), ("2*b, c + 1", "c + 1"), ["b <= 64", "c >= 2"])
+    ),
+}
+
+
+def read(name: str):
+    return deserialize((GOLDEN / f"format1_{name}.weft").read_bytes())
+
+
+def test_a_static_function():
+    exported = read("static")
+    assert repr(exported) == (
+        "<Exported static(f32[4], f32[3,4], f32[2,3]) -> "
+        "(bf16[2,3], bool[2,4], f32[2,2], i32[2,2], f32[2,4]) for cpu, cuda>"
+    )
+    rng = np.random.default_rng(0)
+    w, b, x = (rng.normal(size=s).astype(F32) for s in ((3, 4), 4, (2, 3)))
+    out = exported.call({"w": w, "b": [b]}, x, flip=None)
+    y = np.tanh(x @ w + b)
+    np.testing.assert_allclose(out["y"], y, rtol=1e-5)
+    np.testing.assert_array_equal(out["top"][1], np.argsort(-y, 1)[:, :2])
+    assert out["n"][0].dtype.name == "bfloat16" and out["n"][1] is None
+    np.testing.assert_array_equal(out["n"][2], y > 0)
+
+
+@pytest.mark.parametrize("sizes", [(2, 3), (6, 5)])
+def test_a_symbolic_function(sizes):
+    exported = read("symbolic")
+    assert exported.constraints == ("b <= 64", "c >= 2")
+    x = np.random.default_rng(0).normal(size=sizes).astype(F32)
+    total, steps, ordered, flat, mean = exported.call(x, x[0])
+    np.testing.assert_allclose(total, x[0] + x.sum(0), rtol=1e-5, atol=1e-5)
+    before = x[0] + np.cumsum(x, 0) - x
+    np.testing.assert_allclose(steps, before * sizes[0], rtol=1e-4, atol=1e-5)
+    np.testing.assert_array_equal(ordered, np.sort(x, 0))
+    np.testing.assert_array_equal(flat, x.reshape(-1))
+    np.testing.assert_allclose(mean, x.mean(0), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_they_are_written_again_bit_for_bit(name):
+    """What was read is kept whole, but for the name of who wrote it."""
+    saved = (GOLDEN / f"format1_{name}.weft").read_bytes()
+    manifests = []
+    for data in (saved, read(name).serialize()):
+        manifest, members = container.unpack(data, (99,))
+        manifests.append({k: v for k, v in manifest.items() if k != "producer"} | members)
+    assert manifests[0] == manifests[1]
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_the_functions_are_still_exported_alike(name):
+    """The same signature, constraints and trees; the operations may change."""
+    old, new = read(name), MADE[name]()
+    assert repr(old) == repr(new)
+    assert (old.in_tree, old.out_tree) == (new.in_tree, new.out_tree)

@@ -1,0 +1,91 @@
+"""Shapes and types of arguments with sizes known by name."""
+
+import numpy as np
+import pytest
+
+import weft as wf
+from weft.errors import ProgramError, TreeMismatch, TypeRule
+from weft_export import (
+    SymbolicScope,
+    is_symbolic_dim,
+    symbolic_args_specs,
+    symbolic_shape,
+)
+
+X = np.zeros((4, 3, 2), np.float32)
+
+
+@pytest.mark.parametrize(
+    ("text", "like", "want"),
+    [
+        ("b, 3", None, "(b, 3)"),
+        ("(b, 2*b + 1)", None, "(b, 2*b + 1)"),
+        ("[b]", None, "(b,)"),
+        ("", None, "()"),
+        ("b,", None, "(b,)"),
+        ("(b + 1) * 2, (c)", None, "(2*b + 2, c)"),
+        ("floordiv(b, 2), mod(b, 3), max(b, c)", None, "(floordiv(b, 2), mod(b, 3), max(b, c))"),
+        ("b, _, _", (4, 3, 2), "(b, 3, 2)"),
+        ("b, ...", (4, 3, 2), "(b, 3, 2)"),
+        ("..., c", (4, 3, 2), "(4, 3, c)"),
+        ("b, ..., c", (4, 3), "(b, c)"),
+        ("(b, ...)", (4,), "(b,)"),
+        ("...", (4, 3), "(4, 3)"),
+        (None, (4, 3), "(4, 3)"),
+        ("_, max(b, 2), _", (4, 3, 2), "(4, max(b, 2), 2)"),
+    ],
+)
+def test_texts(text, like, want):
+    assert str(symbolic_shape(text, like=like)) == want
+
+
+@pytest.mark.parametrize(
+    ("text", "like"),
+    [("b, _", None), ("_, _", (3,)), ("b, ...", None), ("..., ...", (3, 4)), ("_", (3, 4)),
+     ("a, b, ...", (3,)), (None, None)],
+)  # fmt: skip
+def test_placeholders_that_nothing_fills(text, like):
+    with pytest.raises(TypeRule) as e:
+        symbolic_shape(text, like=like)
+    assert e.value.fix
+
+
+def test_what_can_not_be_read():
+    with pytest.raises(ProgramError, match="cannot read sizes"):
+        symbolic_shape("b +")
+    with pytest.raises(ProgramError):
+        symbolic_shape("b", constraints=["b >"])
+
+
+def test_constraints_and_scopes():
+    (b,) = symbolic_shape("b", constraints=["b >= 4"])
+    assert b >= 4 and is_symbolic_dim(b) and not is_symbolic_dim(3)
+    scope = SymbolicScope(["b >= 4"])
+    assert symbolic_shape("b", scope=scope) == (b,)
+    with pytest.raises(TypeRule, match="both a scope and constraints"):
+        symbolic_shape("b", scope=scope, constraints=["b >= 5"])
+    with pytest.raises(TypeRule, match="both a scope and constraints"):
+        symbolic_args_specs(X, "b, ...", ["b >= 5"], scope)
+
+
+def test_types_of_arguments():
+    tree = {"x": X, "ys": [X[0], 1.0], "z": wf.ShapeDtypeStruct((5,), "bfloat16")}
+    specs = symbolic_args_specs(tree, {"x": "b, ...", "ys": None, "z": "b + 1"}, ["b >= 2"])
+    assert [repr(s.aval) for s in wf.tree.leaves(specs)] == [
+        "f32[b,3,2]", "f32[3,2]", "f32[]*", "bf16[b + 1]",
+    ]  # fmt: skip
+    b = specs["x"].shape[0]
+    assert specs["z"].shape[0] == b + 1 and b.scope.constraints == ("b >= 2",)
+
+
+def test_one_text_serves_a_whole_tree():
+    specs = symbolic_args_specs((X, {"y": X[..., 0]}), "b, ...")
+    assert [s.shape[1:] for s in wf.tree.leaves(specs)] == [(3, 2), (3,)]
+    assert len({s.shape[0] for s in wf.tree.leaves(specs)}) == 1
+
+
+def test_texts_that_are_no_prefix():
+    with pytest.raises(TreeMismatch, match="shapes_specs"):
+        symbolic_args_specs((X, X), ("b, ...",))
+    with pytest.raises(TreeMismatch, match="which is not a text or None"):
+        symbolic_args_specs(X, 3)

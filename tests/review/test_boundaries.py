@@ -1,0 +1,252 @@
+"""What a rule returns is checked before it is believed: shape, dtype, count and axis.
+
+A derivative of the wrong type does not fail by itself; it becomes somebody's wrong gradient.
+"""
+
+import numpy as np
+import pytest
+
+import weft as wf
+import weft_autodiff
+import weft_batching
+from weft import ext, lax
+from weft.errors import AxisError, TreeMismatch, TypeRule
+from weft.ops.elementwise import mul
+
+wnp = wf.numpy
+
+
+def f32(x):
+    return wnp.asarray(np.asarray(x, np.float32))
+
+
+def f64(x):
+    return wnp.asarray(np.asarray(x, np.float64))
+
+
+def pullback(f, fwd, bwd):
+    g = wf.custom_vjp(f)
+    g.defvjp(fwd, bwd)
+    return g
+
+
+def direction(f, rule):
+    g = wf.custom_jvp(f)
+    g.defjvp(rule)
+    return g
+
+
+X = [1.0, 2.0]
+REVERSE = {
+    "eager": lambda f: wf.grad(lambda x: f(x).sum())(f32(X)),
+    "jit of grad": lambda f: wf.jit(wf.grad(lambda x: f(x).sum()))(f32(X)),
+    "grad of jit": lambda f: wf.grad(lambda x: wf.jit(f)(x).sum())(f32(X)),
+    "vmap of grad": lambda f: wf.vmap(wf.grad(lambda x: f(x).sum()))(f32([X, X])),
+    "grad of vmap": lambda f: wf.grad(lambda x: wf.vmap(f)(x).sum())(f32([X, X])),
+    "grad of scan": lambda f: wf.grad(
+        lambda x: lax.scan(lambda c, _: (c, f(c)), x, None, length=2)[1].sum()
+    )(f32(X)),
+    "grad of checkpoint": lambda f: wf.grad(lambda x: wf.checkpoint(f)(x).sum())(f32(X)),
+    "vjp": lambda f: wf.vjp(f, f32(X))[1](wnp.ones(wf.eval_shape(f, f32(X)).shape)),
+}
+FORWARD = {
+    "eager": lambda f: wf.jvp(f, (f32(X),), (f32(X),)),
+    "jit of jvp": lambda f: wf.jit(lambda x: wf.jvp(f, (x,), (x,)))(f32(X)),
+    "jvp of jit": lambda f: wf.jvp(wf.jit(f), (f32(X),), (f32(X),)),
+    "vmap of jvp": lambda f: wf.vmap(lambda x: wf.jvp(f, (x,), (x,)))(f32([X, X])),
+    "jvp of vmap": lambda f: wf.jvp(wf.vmap(f), (f32([X, X]),), (f32([X, X]),)),
+    "grad": lambda f: wf.grad(lambda x: f(x).sum())(f32(X)),
+    "jvp of scan": lambda f: wf.jvp(
+        lambda x: lax.scan(lambda c, _: (f(c), None), x, None, length=2)[0], (f32(X),), (f32(X),)
+    ),
+}
+
+
+@pytest.mark.parametrize("way", REVERSE)
+def test_cotangent_of_another_shape(way):
+    """A pullback that returns a scalar for a vector is refused, not taken for the gradient."""
+    f = pullback(
+        lambda x: (x * x).sum(), lambda x: ((x * x).sum(), x), lambda x, ct: ((2 * x * ct).sum(),)
+    )
+    with pytest.raises(TypeRule, match=r"cotangent of type f32\[\].*f32\[2\]"):
+        REVERSE[way](f)
+
+
+@pytest.mark.parametrize("way", REVERSE)
+def test_cotangent_of_another_dtype(way):
+    """Nor is one of another precision."""
+    f = pullback(lambda x: x * x, lambda x: (x * x, x), lambda x, ct: (f64(1) * 2 * x * ct,))
+    with pytest.raises(TypeRule, match=r"cotangent of type f64\[2\].*f32\[2\]"):
+        REVERSE[way](f)
+
+
+def test_cotangents_of_another_structure():
+    """Their number and structure are those of the arguments."""
+    for bwd in (lambda x, ct: 2 * x * ct, lambda x, ct: (ct, ct), lambda x, ct: ((ct, ct),)):
+        f = pullback(lambda x: x * x, lambda x: (x * x, x), bwd)
+        with pytest.raises(TreeMismatch):
+            wf.grad(lambda x, f=f: f(x).sum())(f32(X))
+
+
+@pytest.mark.parametrize("way", FORWARD)
+def test_tangent_of_another_shape(way):
+    """A derivative rule that returns a scalar tangent for a vector is refused."""
+    f = direction(lambda x: x * x, lambda p, t: (p[0] * p[0], (t[0] * 2).sum()))
+    with pytest.raises(TypeRule, match=r"tangent of type f32\[\].*f32\[2\]"):
+        FORWARD[way](f)
+
+
+@pytest.mark.parametrize("way", FORWARD)
+def test_tangent_of_another_dtype(way):
+    """Nor is one of another precision, or an integer one."""
+    wide = direction(lambda x: x * x, lambda p, t: (p[0] * p[0], t[0] * f64(2)))
+    with pytest.raises(TypeRule, match=r"tangent of type f64\[2\].*f32\[2\]"):
+        FORWARD[way](wide)
+    whole = direction(lambda x: x * x, lambda p, t: (p[0] * p[0], t[0].astype(np.int32)))
+    with pytest.raises(TypeRule, match=r"tangent of type i32\[2\].*f32\[2\]"):
+        FORWARD[way](whole)
+
+
+def test_python_numbers_are_tangents():
+    """A Python number stands for a scalar differential of any precision."""
+    f = direction(lambda x: x * 2, lambda p, t: (p[0] * 2, 2.0))
+    assert wf.jvp(f, (f64(1),), (f64(1),))[1].dtype == np.float64
+    g = pullback(lambda x: x * 2, lambda x: (x * 2, None), lambda _, ct: (2.0,))
+    assert wf.grad(g)(f64(1)).dtype == np.float64
+
+
+OTHERS = {
+    "shape": lambda x: (x * x)[None],
+    "dtype": lambda x: f64(1) * x * x,
+    "number of results": lambda x: (x * x, x),
+}
+STAGED = ("grad of jit", "grad of scan", "grad of checkpoint", "grad of vmap")
+
+
+@pytest.mark.parametrize("way", STAGED)
+@pytest.mark.parametrize("other", OTHERS)
+def test_forward_rule_returns_what_the_function_does(other, way):
+    """`fwd` returns the value of the function: the same types, where the function was staged."""
+    wrong = OTHERS[other]
+    f = pullback(lambda x: x * x, lambda x: (wrong(x), x), lambda x, ct: (x,))
+    with pytest.raises(TypeRule, match="the forward rule .* the function itself returns"):
+        REVERSE[way](f)
+
+
+@pytest.mark.parametrize("way", ("jvp of jit", "jvp of scan", "jvp of vmap"))
+@pytest.mark.parametrize("other", OTHERS)
+def test_derivative_rule_returns_what_the_function_does(other, way):
+    """So does a derivative rule."""
+    wrong = OTHERS[other]
+    f = direction(lambda x: x * x, lambda p, t: (wrong(p[0]), wrong(t[0])))
+    with pytest.raises(TypeRule, match="the derivative rule .* the function itself returns"):
+        FORWARD[way](f)
+
+
+@pytest.mark.parametrize("other", OTHERS)
+def test_checks_compare_rules_with_functions(other):
+    """Where only the rule is run, the setting `checks` runs the function too, and compares."""
+    wrong = OTHERS[other]
+    f = pullback(lambda x: x * x, lambda x: (wrong(x), x), lambda x, ct: (x,))
+    g = direction(lambda x: x * x, lambda p, t: (wrong(p[0]), wrong(t[0])))
+    with wf.config(checks=True):
+        with pytest.raises(TypeRule, match="the forward rule"):
+            wf.vjp(f, f32(X))
+        with pytest.raises(TypeRule, match="the derivative rule"):
+            wf.jvp(g, (f32(X),), (f32(X),))
+
+
+# ---- rules of tables -------------------------------------------------------------------------
+
+
+def party(name):
+    """A stranger's primitive: its operand, said by its own expand rule."""
+    p = ext.Primitive(f"review_boundaries.{name}", lambda x: x)
+    ext.expand_rules.rule(p)(lambda x: mul.bind(x, ext.Literal(1.0, x.aval)))
+    return p
+
+
+def mappable(p):
+    weft_batching.batching_rules.rule(p)(lambda b, xs, dims: (p.bind(*xs), dims[0]))
+    return p
+
+
+def test_jvp_rule():
+    """Forward rules of primitives are checked, eager and staged."""
+    for k, wrong in enumerate([lambda t: t.sum(), lambda t: f64(1) * t, lambda t: t[None]]):
+        p = mappable(party(f"forward{k}"))
+        weft_autodiff.jvp_rules.rule(p)(lambda xs, ts, w=wrong: (p.bind(*xs), w(ts[0])))
+        for way in FORWARD.values():
+            with pytest.raises(TypeRule, match="tangent of type"):
+                way(lambda x: p(x))
+
+
+def test_transpose_rule():
+    """So are transposed ones."""
+    for k, wrong in enumerate([lambda c: c.sum(), lambda c: f64(1) * c, lambda c: c[None]]):
+        p = mappable(party(f"reverse{k}"))
+        weft_autodiff.jvp_rules.rule(p)(lambda xs, ts, p=p: (p.bind(*xs), p.bind(*ts)))
+        weft_autodiff.transpose_rules.rule(p)(lambda ct, x, w=wrong: [w(ct)])
+        for way in REVERSE.values():
+            with pytest.raises(TypeRule, match="cotangent of type"):
+                way(lambda x, p=p: p(x))
+
+
+def test_batching_rule():
+    """A batching rule that names an axis which is not the mapped one."""
+    for k, axis in enumerate([1, 2, -1]):
+        p = party(f"mapped{k}")
+        weft_batching.batching_rules.rule(p)(lambda b, xs, dims, a=axis, p=p: (p.bind(*xs), a))
+        for wrap in (lambda f: f, wf.jit):
+            with pytest.raises(AxisError, match="batching rule"):
+                wf.vmap(wrap(lambda x, p=p: p(x)))(f32([X, X, X]))
+
+
+EXPANDED = {
+    "eager": lambda p: p(f32(X)),
+    "jit": lambda p: wf.jit(lambda x: p(x))(f32(X)),
+    "scan": lambda p: lax.scan(lambda c, _: (p(c), None), f32(X), None, length=2),
+}
+
+
+@pytest.mark.parametrize("way", EXPANDED)
+@pytest.mark.parametrize("other", ("shape", "dtype"))
+def test_expand_rule(other, way):
+    """What an expand rule says must have the type of the primitive."""
+    p = ext.Primitive(f"review_boundaries.said_{other}_{way}", lambda x: x)
+    ext.expand_rules.rule(p)(OTHERS[other])
+    with pytest.raises(TypeRule, match="'expand' rule"):
+        EXPANDED[way](p)
+
+
+def test_expand_rule_under_a_transformation():
+    """The same where a transformation takes the expand rule for want of one of its own, if the
+    setting `checks` is on."""
+    p = ext.Primitive("review_boundaries.said_late", lambda x: x)
+    ext.expand_rules.rule(p)(lambda x: x[None])
+    with wf.config(checks=True):
+        for f in (lambda x: wf.jvp(p, (x,), (x,)), lambda x: wf.vmap(p)(x)):
+            with pytest.raises(TypeRule, match="'expand' rule"):
+                f(f32(X))
+
+
+def test_results_of_a_rule_are_counted():
+    """A rule of an operation with many results returns all of them."""
+    p = ext.Primitive("review_boundaries.pair", lambda x: [x, x], many=True)
+    ext.expand_rules.rule(p)(lambda x: [x * 1, x * 2])
+    weft_autodiff.jvp_rules.rule(p)(lambda xs, ts: (p.bind(*xs), [ts[0]]))
+    weft_batching.batching_rules.rule(p)(lambda b, xs, dims: (p.bind(*xs), [dims[0]]))
+    with pytest.raises(ValueError):
+        wf.jvp(lambda x: p(x)[0], (f32(X),), (f32(X),))
+    with pytest.raises(ValueError):
+        wf.vmap(lambda x: p(x)[0])(f32([X, X]))
+
+
+def test_cotangents_given_by_users():
+    """What users give is checked too."""
+    _, pull = wf.vjp(lambda x: x * x, f32(X))
+    for wrong in (f32(1.0), f64(X), wnp.asarray(np.int32([1, 2]))):
+        with pytest.raises(TypeRule):
+            pull(wrong)
+    with pytest.raises(TypeRule):
+        wf.jvp(lambda x: x * x, (f32(X),), (f32(1.0),))

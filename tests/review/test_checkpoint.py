@@ -1,0 +1,157 @@
+"""A checkpoint stays one through every transformation, or it would keep what it promised not to.
+
+How much is kept is counted as what the pullback holds: the constants of its program.
+"""
+
+import numpy as np
+import pytest
+
+import weft as wf
+from weft import ext, lax
+
+wnp = wf.numpy
+
+
+def f32(x):
+    return wnp.asarray(np.asarray(x, np.float32))
+
+
+def block(x):
+    for _ in range(20):
+        x = lax.sin(x)
+    return x
+
+
+def np_block(x):
+    for _ in range(20):
+        x = np.sin(x)
+    return x
+
+
+def kept(f, x=1.0):
+    """How many numbers the pullback of `f` at `x` holds."""
+    _, pull = wf.vjp(f, f32(x))
+    return sum(c.size for c in wf.make_program(pull)(f32(x)).constants.values())
+
+
+def distinct(program, seen=None):
+    """How many equations a program is written with, each sub-program counted once."""
+    seen = set() if seen is None else seen
+    if id(program) in seen:
+        return 0
+    seen.add(id(program))
+    inner = [p for e in program.eqns for p in ext.programs_in(e.params)]
+    return len(program.eqns) + sum(distinct(p, seen) for p in inner)
+
+
+def looped(f, n=5):
+    return lambda x: lax.scan(lambda c, _: (f(c), None), x, None, length=n)[0]
+
+
+def test_what_is_counted():
+    """Plain reverse mode keeps a number per operation, so the count means something."""
+    assert kept(block) >= 20
+    assert kept(looped(block)) >= 100
+
+
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_orders(order):
+    """At every order a checkpointed block keeps its input, not what is inside."""
+    f, plain = wf.checkpoint(block), block
+    for _ in range(order - 1):
+        f, plain = wf.grad(f), wf.grad(plain)
+    assert kept(f) <= 4
+    assert kept(plain) >= 20
+    assert kept(wf.jit(f)) <= 4
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_orders_in_a_loop(order):
+    """In a loop it keeps one input per turn, at every order."""
+    f = looped(wf.checkpoint(block))
+    for _ in range(order - 1):
+        f = wf.grad(f)
+    assert kept(f) <= 5 * 4
+
+
+def test_gradients_are_right():
+    """Recomputing changes no number: derivatives against finite differences."""
+    x, h = np.float64(0.9), 1e-4
+    first = (np_block(x + h) - np_block(x - h)) / (2 * h)
+    second = (np_block(x + h) - 2 * np_block(x) + np_block(x - h)) / h**2
+    f = wf.checkpoint(block)
+    at = wnp.asarray(x)
+    np.testing.assert_allclose(wf.grad(f)(at), first, rtol=1e-6)
+    np.testing.assert_allclose(wf.grad(wf.grad(f))(at), second, rtol=1e-5)
+    np.testing.assert_allclose(wf.grad(wf.grad(wf.jit(f)))(at), second, rtol=1e-5)
+    np.testing.assert_allclose(wf.jvp(wf.grad(f), (at,), (1.0,))[1], second, rtol=1e-5)
+    np.testing.assert_allclose(wf.vmap(wf.grad(wf.grad(f)))(at[None]), [second], rtol=1e-5)
+    summed = wf.grad(lambda v: wf.vmap(wf.grad(f))(v).sum())
+    np.testing.assert_allclose(summed(at[None]), [second], rtol=1e-5)
+
+
+def test_calls_of_calls():
+    """A checkpoint that calls another one twice, and so on, is written with few equations."""
+
+    def tower(depth):
+        f = wf.checkpoint(lambda x: lax.sin(x) * x)
+        for _ in range(depth):
+            f = (lambda g: wf.checkpoint(lambda x: g(x) + g(x * 0.5)))(f)
+        return f
+
+    def np_tower(depth, x):
+        if not depth:
+            return np.sin(x) * x, np.cos(x) * x + np.sin(x)
+        (a, s), (b, t) = np_tower(depth - 1, x), np_tower(depth - 1, x * 0.5)
+        return a + b, s + 0.5 * t
+
+    counts = [distinct(wf.make_program(wf.grad(tower(d)))(f32(0.5))) for d in (4, 7, 10)]
+    assert counts[2] - counts[1] <= counts[1] - counts[0] + 8  # linear in the depth
+    assert counts[2] < 400
+    x = wnp.asarray(np.float64(0.5))
+    np.testing.assert_allclose(wf.grad(tower(6))(x), np_tower(6, 0.5)[1], rtol=1e-12)
+    second = wf.make_program(wf.grad(wf.grad(tower(6))))(f32(0.5))
+    assert distinct(second) < 3000
+
+
+def test_nested_checkpoints():
+    """A checkpoint in a checkpoint is traced once per level, not once per path."""
+    traced = [0]
+
+    def nested(depth):
+        if not depth:
+            return lambda x: lax.sin(x)
+
+        def body(x):
+            traced[0] += 1
+            return lax.sin(inner(x)) * x
+
+        inner = nested(depth - 1)
+        return wf.checkpoint(body)
+
+    wf.make_program(wf.grad(nested(12)))(f32(0.5))
+    assert traced[0] <= 24
+    traced[0] = 0
+    wf.make_program(wf.grad(wf.grad(nested(6))))(f32(0.5))
+    assert traced[0] <= 24
+
+
+def test_recomputation_is_there():
+    """The backward pass of a checkpoint computes the block again; a plain one does not."""
+
+    def sines(f):
+        def count(p):
+            here = sum(e.prim.name == "core.sin" for e in p.eqns)
+            return here + sum(count(q) for e in p.eqns for q in ext.programs_in(e.params))
+
+        _, pull = wf.vjp(f, f32(1))
+        return count(wf.make_program(pull)(f32(1)))
+
+    assert sines(block) == 0
+    assert sines(wf.checkpoint(block)) >= 19
+
+
+def test_other_checkpoint_of_a_gradient():
+    """A checkpoint around a gradient keeps nothing of either."""
+    assert kept(wf.checkpoint(wf.grad(wf.checkpoint(block)))) <= 2
+    assert kept(wf.checkpoint(wf.grad(block))) <= 2

@@ -1,0 +1,359 @@
+"""Nothing lives longer than it should: functions, programs, interpreters and executables.
+
+Invariant: each test counts what is alive after a collection, never how long something took.
+"""
+
+import gc
+import threading
+import weakref
+
+import numpy as np
+import pytest
+
+import weft as wf
+import weft_autodiff
+from weft import ext, lax
+from weft.errors import UnexpectedTracerError
+
+wnp = wf.numpy
+
+
+def f32(x):
+    return wnp.asarray(np.asarray(x, np.float32))
+
+
+def freed(make, use):
+    """Whether a function is gone after it was used and forgotten."""
+    f = make()
+    ref = weakref.ref(f)
+    use(f)
+    del f
+    gc.collect()
+    return ref() is None
+
+
+def body():
+    def step(c, _=None):
+        return c * 2.0, None
+
+    return step
+
+
+def one():
+    return lambda x: lax.sin(x) * 2.0
+
+
+def custom_that_mentions_it():
+    """A step whose custom rule mentions the step itself."""
+
+    @wf.custom_jvp
+    def g(x):
+        return x * x
+
+    def step(c, _=None):
+        return g(c), None
+
+    g.defjvp(lambda p, t: (step(p[0])[0], 2 * p[0] * t[0]))
+    return step
+
+
+def pullback_that_mentions_it():
+    @wf.custom_vjp
+    def g(x):
+        return x * x
+
+    def step(c, _=None):
+        return g(c), None
+
+    g.defvjp(lambda x: (step(x)[0], x), lambda x, ct: (2 * x * ct,))
+    return step
+
+
+def scanned(f):
+    return lambda x: lax.scan(f, x, None, length=2)[0]
+
+
+USES = {
+    "scan": (body, lambda f: scanned(f)(f32(1))),
+    "grad of scan": (body, lambda f: wf.grad(scanned(f))(f32(1))),
+    "second order of scan": (body, lambda f: wf.grad(wf.grad(scanned(f)))(f32(1))),
+    "vmap of scan": (body, lambda f: wf.vmap(scanned(f))(f32([1, 2]))),
+    "jit of scan": (body, lambda f: wf.jit(scanned(f))(f32(1))),
+    "jit": (one, lambda f: wf.jit(f)(f32(1))),
+    "jit under grad": (one, lambda f: wf.grad(wf.jit(f))(f32(1))),
+    "checkpoint": (one, lambda f: wf.grad(wf.checkpoint(f))(f32(1))),
+    "second order of checkpoint": (one, lambda f: wf.grad(wf.grad(wf.checkpoint(f)))(f32(1))),
+    "cond": (one, lambda f: lax.cond(True, f, one(), f32(1))),
+    "grad of cond": (one, lambda f: wf.grad(lambda x: lax.cond(x > 0, f, one(), x))(f32(1))),
+    "vmap of cond": (one, lambda f: wf.vmap(lambda x: lax.cond(x > 0, f, one(), x))(f32([1, 2]))),
+    "while": (one, lambda f: lax.while_loop(lambda x: x < 0, f, f32(1))),
+    "vmap of while": (
+        one,
+        lambda f: wf.vmap(lambda x: lax.while_loop(lambda x: x < 0, f, x))(f32([1, 2])),
+    ),
+    "eval_shape": (one, lambda f: wf.eval_shape(f, f32(1))),
+    "custom_jvp that mentions it": (
+        custom_that_mentions_it,
+        lambda f: wf.grad(scanned(f))(f32(1)),
+    ),
+    "custom_jvp that mentions it, staged": (
+        custom_that_mentions_it,
+        lambda f: wf.jit(wf.grad(scanned(f)))(f32(1)),
+    ),
+    "custom_vjp that mentions it": (
+        pullback_that_mentions_it,
+        lambda f: wf.grad(scanned(f))(f32(1)),
+    ),
+    "custom_vjp that mentions it, second order": (
+        pullback_that_mentions_it,
+        lambda f: wf.grad(wf.grad(scanned(f)))(f32(1)),
+    ),
+}
+
+
+@pytest.mark.parametrize("use", USES)
+def test_functions_are_freed(use):
+    """A function that was traced, transformed and compiled is freed when its user drops it."""
+    assert freed(*USES[use])
+
+
+def programs():
+    gc.collect()
+    return sum(isinstance(x, ext.Program) for x in gc.get_objects())
+
+
+def partners(f):
+    """What `f(i)` for many fresh i leaves behind: the growth of the second ten over the first."""
+    for i in range(10):
+        f(i)
+    before = programs()
+    for i in range(10, 20):
+        f(i)
+    return programs() - before
+
+
+def test_long_lived_branch():
+    """A branch that lives long does not keep what was made of it and its many partners."""
+
+    def stays(x):
+        return x * 2.0
+
+    def use(i):
+        fresh = lambda x: x * float(i)  # noqa: E731
+        x = f32(1)
+        wf.grad(lambda x: lax.cond(x > 0, fresh, stays, x))(x)
+        wf.grad(lambda x: lax.cond(x > 0, stays, fresh, x))(x)
+        lax.cond(True, fresh, stays, x)
+        wf.vmap(lambda x: lax.cond(x > 0, stays, fresh, x))(x[None])
+        wf.grad(lambda x: wf.vmap(lambda x: lax.cond(x > 0, fresh, stays, x))(x).sum())(x[None])
+
+    assert partners(use) <= 0
+
+
+def test_long_lived_loop_body():
+    """Nor does the body of a while_loop keep its many predicates."""
+
+    def stays(s):
+        return s * 1.5
+
+    def use(i):
+        loop = lambda x: lax.while_loop(lambda s: s < float(i), stays, x)  # noqa: E731
+        loop(f32(1))
+        wf.vmap(loop)(f32([1, 2]))
+        wf.jvp(loop, (f32(1),), (1.0,))
+        wf.jvp(wf.vmap(loop), (f32([1, 2]),), (f32([1, 1]),))
+
+    assert partners(use) <= 0
+
+
+def test_long_lived_step():
+    """A named step under many fresh transformations."""
+
+    def step(c, x):
+        return lax.sin(c) + x, None
+
+    def use(i):
+        f = lambda c: lax.scan(step, c, f32([1, 2]))[0] * float(i)  # noqa: E731
+        wf.grad(f)(f32(1))
+        wf.jit(wf.grad(f))(f32(1))
+        wf.vmap(wf.grad(f))(f32([1, 2]))
+
+    assert partners(use) <= 0
+
+
+def test_fresh_jits():
+    """Functions jitted in a loop."""
+    assert partners(lambda i: wf.jit(lambda x: x * float(i))(f32(1))) <= 0
+    assert partners(lambda i: wf.grad(wf.jit(lambda x: x * float(i)))(f32(1))) <= 0
+
+
+def test_arrays_are_freed():
+    """What a function closes over is freed with it, and results with their holders."""
+
+    def refs():
+        x, w = f32(np.ones(100)), f32(np.ones(100))
+        f = wf.jit(lambda x: (x * w).sum())
+        g = wf.grad(f)(x)
+        return [weakref.ref(v) for v in (x, w, g)]
+
+    gone = refs()
+    gc.collect()
+    assert [r() for r in gone] == [None] * 3
+
+
+def test_residuals_are_freed():
+    """A pullback keeps residuals for as long as it lives."""
+    x = f32(np.ones(10))
+    _, pull = wf.vjp(lambda x: lax.sin(x) * x, x)
+    held = [weakref.ref(c) for c in wf.make_program(pull)(x).constants.values()]
+    gc.collect()
+    assert any(r() is not None for r in held)
+    del pull
+    gc.collect()
+    assert [r() for r in held if r() is not x] == [None] * len([r for r in held if r() is not x])
+
+
+def test_executables_of_one_operation():
+    """Executables of an operation on many shapes are not kept without bound."""
+    prim = ext.Primitive("review_leaks.twice", lambda x: x, traits=(ext.Linear, ext.Elementwise))
+    ext.lower_rules.rule(prim)(lambda e, xs, ins, outs: e.op("stablehlo.add", [*xs, *xs], *outs))
+    prim.compiled.update({("stands for another shape", i): None for i in range(100_000)})
+    np.testing.assert_array_equal(prim(f32([1, 2])), [2, 4])
+    np.testing.assert_array_equal(prim(f32([1, 2])), [2, 4])
+    assert len(prim.compiled) < 10_000
+
+
+# ---- interpreters ----------------------------------------------------------------------------
+
+
+def test_failed_trace_is_closed():
+    """What a failed trace leaked has escaped like anything else."""
+    saved = []
+
+    def bad(x):
+        saved.append(x)
+        raise ValueError("on purpose")
+
+    for run in (
+        lambda: wf.jit(bad)(f32(1)),
+        lambda: wf.grad(bad)(f32(1)),
+        lambda: wf.vmap(bad)(f32([1])),
+        lambda: wf.jvp(bad, (f32(1),), (1.0,)),
+        lambda: wf.linearize(bad, f32(1)),
+        lambda: lax.scan(lambda c, _: bad(c), f32(1), None, length=2),
+        lambda: lax.cond(True, bad, bad, f32(1)),
+        lambda: wf.checkpoint(bad)(f32(1)),
+        lambda: wf.jit(wf.grad(wf.vmap(bad)))(f32([1])),
+        lambda: wf.grad(lambda x: lax.scan(lambda c, _: bad(c), x, None, length=2)[0])(f32(1)),
+    ):
+        saved.clear()
+        with pytest.raises(ValueError, match="on purpose"):
+            run()
+        assert len(saved) == 1
+        with pytest.raises(UnexpectedTracerError):
+            saved[0] + 1
+        assert ext.current().parent is None
+
+
+def test_rule_that_fails():
+    """An exception in a rule of a table ends the trace it happened in, and only that."""
+    prim = ext.Primitive("review_leaks.fails", lambda x: x)
+    ext.expand_rules.rule(prim)(lambda x: x * 1.0)
+    fails = [True]
+
+    @weft_autodiff.jvp_rules.rule(prim)
+    def _(xs, ts):
+        if fails[0]:
+            raise ValueError("once")
+        return prim.bind(*xs), ts[0] * 3.0
+
+    staged = wf.jit(lambda x: prim(x))
+    for run in (
+        lambda: wf.grad(lambda x: prim(x))(f32(1)),
+        lambda: wf.grad(staged)(f32(1)),
+        lambda: wf.grad(lambda x: lax.scan(lambda c, _: (prim(c), None), x, None, 2)[0])(f32(1)),
+    ):
+        fails[0] = True
+        with pytest.raises(ValueError, match="once"):
+            run()
+        assert ext.current().parent is None
+        fails[0] = False
+        assert run().item() in (3, 9)
+
+
+def test_function_that_fails_once():
+    """A step that fails is traced anew the next time."""
+    fails = [True]
+
+    def step(c, _):
+        y = c * 2.0
+        if fails[0]:
+            raise ValueError("once")
+        return y, None
+
+    f = wf.grad(scanned(step))
+    with pytest.raises(ValueError, match="once"):
+        f(f32(1))
+    fails[0] = False
+    assert f(f32(1)).item() == 4
+
+
+def test_generator_suspended_inside_an_interpreter():
+    """A generator that is dropped inside `use(...)` does not bring a dead interpreter back."""
+    ground, held = ext.current(), []
+
+    def f(x):
+        def values():
+            with ext.use(ext.current().parent):
+                yield 1.0
+
+        it = values()
+        next(it)
+        held.append(it)
+        return x * 2
+
+    with pytest.raises(wf.WeftError, match="left while another is current"):
+        wf.vmap(f)(f32([1, 2]))
+    with pytest.warns(None) if False else _quiet():
+        held.clear()
+        gc.collect()
+    assert ext.current() is ground
+    g = wf.jit(lambda x: x + 1)
+    g(f32(1))
+    with ext.counting() as n:
+        assert g(f32(1)).item() == 2
+    assert n["trace"] == n["compile"] == 0
+
+
+class _quiet:
+    """The generator complains, when it is collected, to nobody in particular."""
+
+    def __enter__(self):
+        import sys
+
+        self.old, sys.unraisablehook = sys.unraisablehook, lambda _: None
+
+    def __exit__(self, *_):
+        import sys
+
+        sys.unraisablehook = self.old
+
+
+def test_ended_thread():
+    """A thread that ends in the middle of a transformation leaves nothing to others."""
+    ground = ext.current()
+
+    def run():
+        with pytest.raises(ValueError):
+            wf.grad(lambda x: [][x])(f32(1))
+
+    def die():
+        try:
+            wf.vmap(lambda x: (_ for _ in ()).throw(SystemExit))(f32([1]))
+        except SystemExit:
+            pass
+
+    t = threading.Thread(target=die)
+    t.start()
+    t.join()
+    assert ext.current() is ground

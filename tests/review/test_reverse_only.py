@@ -1,0 +1,161 @@
+"""Functions of which only the pullback is known, under forward and mixed modes.
+
+A custom_vjp function has no forward derivative: asking for one is an error that says so, and what
+can be had without one (reverse over reverse, maps of linearized functions) is right.
+"""
+
+import numpy as np
+import pytest
+
+import weft as wf
+from weft import lax
+from weft.errors import MissingRule
+
+wnp = wf.numpy
+
+
+def f32(x):
+    return wnp.asarray(np.asarray(x, np.float32))
+
+
+@wf.custom_vjp
+def cube(x):
+    return x * x * x
+
+
+cube.defvjp(lambda x: (x * x * x, x), lambda x, ct: (3 * x * x * ct,))
+
+
+@wf.custom_vjp
+def product(x, y):
+    return x * x * y
+
+
+product.defvjp(
+    lambda x, y: (x * x * y, (x, y)),
+    lambda r, ct: (2 * r[0] * r[1] * ct, r[0] * r[0] * ct),
+)
+
+
+def fourth(t):
+    """t ** 4, through the pullback."""
+    return product(t, t * t)
+
+
+def slope(x):
+    return wf.jvp(fourth, (x,), (1.0,))[1]
+
+
+def linearized(x):
+    _, f_lin = wf.linearize(fourth, x)
+    return f_lin(x * 1.0)
+
+
+FORWARD = {
+    "jvp": lambda: wf.jvp(fourth, (f32(2),), (1.0,)),
+    "jvp of jit": lambda: wf.jvp(wf.jit(fourth), (f32(2),), (1.0,)),
+    "jit of jvp": lambda: wf.jit(slope)(f32(2)),
+    "jvp of scan": lambda: wf.jvp(
+        lambda x: lax.scan(lambda c, _: (cube(c), None), x, None, length=2)[0], (f32(2),), (1.0,)
+    ),
+    "jvp of vmap": lambda: wf.jvp(wf.vmap(fourth), (f32([2, 3]),), (f32([1, 1]),)),
+    "jacfwd": lambda: wf.jacfwd(fourth)(f32(2)),
+    "hessian by forward over forward": lambda: wf.jacfwd(wf.jacfwd(fourth))(f32(2)),
+}
+
+
+@pytest.mark.parametrize("way", FORWARD)
+def test_forward_mode_is_refused(way):
+    """Forward mode says that only the pullback is known, and what to use."""
+    with pytest.raises(MissingRule, match="only the pullback is known") as caught:
+        FORWARD[way]()
+    assert "custom_jvp" in caught.value.fix
+
+
+REVERSE_OVER_FORWARD = {
+    "grad of jvp": lambda x: wf.grad(lambda x: wf.jvp(cube, (x,), (1.0,))[1])(x),
+    "grad of jvp of a product": lambda x: wf.grad(slope)(x),
+    "grad of jit of jvp": lambda x: wf.grad(wf.jit(slope))(x),
+    "grad of jvp of jit": lambda x: wf.grad(
+        lambda x: wf.jvp(wf.jit(fourth), (x,), (1.0,))[1]
+    )(x),
+    "jvp of grad of jvp": lambda x: wf.jvp(wf.grad(slope), (x,), (1.0,))[1],
+}
+
+
+@pytest.mark.parametrize("way", REVERSE_OVER_FORWARD)
+def test_reverse_over_forward(way):
+    """Reverse over forward gives the second derivative, or says why not; never another number."""
+    want = {"grad of jvp": 12.0, "jvp of grad of jvp": 96.0}.get(way, 48.0)
+    try:
+        got = REVERSE_OVER_FORWARD[way](f32(2))
+    except MissingRule as error:
+        assert "only the pullback is known" in str(error)
+    else:
+        assert got.item() == want
+
+
+FURTHER = {
+    "value and gradient": (lambda f: wf.value_and_grad(f)(f32(1)), (32, 32)),
+    "linearize": (lambda f: wf.linearize(f, f32(1))[0], (32,)),
+    "grad through linearize": (lambda f: wf.grad(linearized)(f32(2)), (128,)),
+    "twice": (lambda f: wf.grad(wf.grad(linearized))(f32(2)), (192,)),
+}
+
+
+@pytest.mark.parametrize("way", FURTHER)
+def test_derivative_of_a_linearized_function(way):
+    """Differentiating what has been linearized gives the right values, or an error; never a
+    tracer that looks like a value."""
+    _, f_lin = wf.linearize(fourth, f32(2))
+    attempt, want = FURTHER[way]
+    try:
+        out = attempt(f_lin)
+    except MissingRule as error:
+        assert "only the pullback is known" in str(error)
+    else:
+        out = out if isinstance(out, tuple) else (out,)
+        assert tuple(np.asarray(o).item() for o in out) == want
+
+
+def test_transposed_linearized_function():
+    """The transpose of a linearized custom_vjp function is its pullback, mapped too."""
+    _, f_lin = wf.linearize(fourth, f32(2))
+    transposed = wf.linear_transpose(f_lin, f32(1))
+    assert transposed(f32(1))[0].item() == 32
+    np.testing.assert_array_equal(wf.vmap(transposed)(f32([1, 2]))[0], [32, 64])
+
+
+def test_linearized_function_is_refused_forward():
+    """Applying a linearized custom_vjp function forward says what is missing."""
+    _, f_lin = wf.linearize(fourth, f32(2))
+    with pytest.raises(MissingRule, match="only the pullback is known"):
+        f_lin(f32(1))
+
+
+def test_reverse_over_reverse():
+    """Reverse mode of any order differentiates the pullback itself."""
+    assert wf.grad(fourth)(f32(2)).item() == 32
+    assert wf.jvp(wf.grad(fourth), (f32(2),), (1.0,))[1].item() == 48
+    assert wf.grad(wf.grad(fourth))(f32(2)).item() == 48
+    assert wf.grad(wf.grad(wf.grad(fourth)))(f32(2)).item() == 48
+    assert wf.grad(wf.grad(wf.jit(fourth)))(f32(2)).item() == 48
+    assert wf.hessian(fourth)(f32(2)).item() == 48
+    np.testing.assert_array_equal(wf.vmap(wf.grad(wf.grad(fourth)))(f32([1, 2])), [12, 48])
+    loop = lambda x: lax.scan(lambda c, _: (cube(c), None), x, None, length=2)[0]  # noqa: E731
+    assert wf.grad(loop)(f32(1)).item() == 9
+    assert wf.grad(wf.grad(loop))(f32(1)).item() == 72
+    assert wf.jvp(wf.grad(loop), (f32(1),), (1.0,))[1].item() == 72
+
+
+def test_results_without_value():
+    """A function whose result is linear in what is being differentiated further out has no value
+    to return: an error, not a dead tracer."""
+
+    def f(x):
+        return wf.jvp(lambda y: y * x, (x,), (x,))[1]
+
+    value, g = wf.value_and_grad(f)(f32(3))
+    assert (value.item(), g.item()) == (9, 6)
+    y, f_lin = wf.linearize(f, f32(3))
+    assert (y.item(), f_lin(1.0).item()) == (9, 6)
