@@ -29,6 +29,8 @@ SAMPLES = sorted(p.parent for p in ROOT.glob("examples/*/pyproject.toml"))
 JAXLIB = "jaxlib==0.10.2"  # what results are compared on; `tests-latest` takes the newest
 PEER = "jax==0.10.2"  # only to compare with, and only in environments of its own
 LATEST = ("3.13", "3.12")
+DEMO_TOOLS = ("matplotlib", "scikit-learn", "tqdm")
+DOCS_TOOLS = ("mkdocs-material", "mkdocstrings-python")
 # The hostile distributions and the sample packages are built in the tests: hence hatchling.
 TEST_TOOLS = (
     "pytest>=8",
@@ -90,6 +92,19 @@ def wheels(session: nox.Session, *packages: str) -> list[str]:
     return [str(wheel(session, ROOT / "packages" / package)) for package in packages]
 
 
+def environment(session: nox.Session, name: str, *needs: str) -> Path:
+    """The interpreter of an environment beside the session's own, with these distributions."""
+    folder = cache(session, name)
+    python = folder / ("Scripts" if sys.platform == "win32" else "bin") / "python"
+    if has_uv(session):
+        session.run("uv", "venv", "--quiet", "--clear", str(folder), external=True)
+        session.run("uv", "pip", "install", "-q", "--python", str(python), *needs, external=True)
+    else:
+        session.run(sys.executable, "-m", "venv", "--clear", str(folder), external=True)
+        session.run(str(python), "-m", "pip", "install", "-q", *needs, external=True)
+    return python.absolute()
+
+
 def pytest(session: nox.Session, report: str, *args: str, **env: str) -> None:
     """Run pytest; what it counted is kept for the summary that `.ci/run` prints."""
     xml = cache(session, "reports") / f"{report}.xml"
@@ -134,9 +149,12 @@ def latest_python() -> str | None:
 
 @nox.session
 def demo(session: nox.Session) -> None:
-    """A minute's tour of what Weft does."""
-    session.install(*wheels(session, *PACKAGES), JAXLIB)
-    session.run("python", "examples/demo.py", *session.posargs, env={"PYTHONPATH": None})
+    """Every transformation at work on a classifier of digits; `-- PICTURE` for its loss curve."""
+    session.install(*wheels(session, *PACKAGES), JAXLIB, *DEMO_TOOLS)
+    session.install("--no-deps", str(wheel(session, ROOT / "examples" / "interval")))
+    reader = environment(session, "reader", *wheels(session, "core", "export"), JAXLIB)
+    command = ("python", "examples/digits.py", "--reader", str(reader))
+    session.run(*command, *session.posargs, env={"PYTHONPATH": None})
 
 
 @nox.session
@@ -236,25 +254,16 @@ def types(session: nox.Session) -> None:
 @nox.session
 def bench(session: nox.Session) -> None:
     """The table of benchmarks, against jax in an environment of its own."""
-    peer = cache(session, "peer")
-    python = peer / ("Scripts" if sys.platform == "win32" else "bin") / "python"
     session.install(*wheels(session, *PACKAGES), JAXLIB)
-    if has_uv(session):
-        session.run("uv", "venv", "--quiet", "--clear", str(peer), external=True)
-        session.run("uv", "pip", "install", "-q", "--python", str(python), PEER, JAXLIB)
-    else:
-        session.run(sys.executable, "-m", "venv", "--clear", str(peer), external=True)
-        session.run(str(python), "-m", "pip", "install", "-q", PEER, JAXLIB, external=True)
-    session.run("python", "benchmarks/run.py", "--peer", str(python), *session.posargs)
+    peer = environment(session, "peer", PEER, JAXLIB)
+    session.run("python", "benchmarks/run.py", "--peer", str(peer), *session.posargs)
 
 
 @nox.session
 def docs(session: nox.Session) -> None:
-    """The documentation as a site; a broken link is an error."""
-    if not (ROOT / "mkdocs.yml").exists():
-        session.skip("there is no mkdocs.yml")
-    session.install("mkdocs-material")
-    session.run("mkdocs", "build", "--strict", *session.posargs)
+    """The documentation as a site; a broken link is an error.  `-- serve` shows it."""
+    session.install(*wheels(session, *PACKAGES), JAXLIB, *DOCS_TOOLS)
+    session.run("mkdocs", *(session.posargs or ("build", "--strict")))
 
 
 @nox.session

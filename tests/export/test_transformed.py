@@ -1,4 +1,4 @@
-"""Exported functions with transformations of other packages in them: these are gone in the artifact.
+"""Exported functions with transformations of other packages in them, which are gone afterwards.
 
 Invariant: results are compared with formulas in numpy, at several sizes.
 """

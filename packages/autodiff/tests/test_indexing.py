@@ -6,11 +6,14 @@ forward one, and second derivatives by differences of first ones.
 
 import numpy as np
 import pytest
+
 import weft as wf
 from weft.control import fori_loop
 from weft.ops.indexing import (
     GatherDimensionNumbers,
     ScatterDimensionNumbers,
+    dynamic_slice,
+    dynamic_update_slice,
     gather,
     scatter,
     scatter_add,
@@ -18,7 +21,6 @@ from weft.ops.indexing import (
     scatter_min,
     scatter_mul,
 )
-from weft.ops.indexing import dynamic_slice, dynamic_update_slice
 from weft.ops.subscript import take, take_along_axis
 from weft.values import asarray
 

@@ -4,6 +4,7 @@ Invariant: keys and bits do not vary; expected slopes are written out by hand.
 """
 
 import numpy as np
+
 import weft as wf
 from weft import random
 from weft.values import asarray

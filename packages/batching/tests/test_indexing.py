@@ -8,6 +8,7 @@ import itertools
 
 import numpy as np
 import pytest
+
 import weft as wf
 from weft.control import fori_loop
 from weft.ops.indexing import (

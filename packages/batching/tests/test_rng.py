@@ -5,6 +5,7 @@ Invariant: what is drawn for an example is what its key draws alone.
 
 import numpy as np
 import pytest
+
 import weft as wf
 from weft import random
 from weft.values import asarray
@@ -52,7 +53,9 @@ def test_over_parameters():
         np.testing.assert_array_equal(got, want)
     low = np.arange(4.0, dtype=np.float32)
     got = host(wf.vmap(lambda v: random.uniform(KEYS[0], (3,), minval=v, maxval=v + 1))(low))
-    want = [host(random.uniform(KEYS[0], (3,), minval=asarray(v), maxval=asarray(v + 1))) for v in low]
+    want = [
+        host(random.uniform(KEYS[0], (3,), minval=asarray(v), maxval=asarray(v + 1))) for v in low
+    ]
     np.testing.assert_array_equal(got, want)
 
 

@@ -8,6 +8,7 @@ import itertools
 
 import numpy as np
 import pytest
+
 import weft as wf
 from weft.dims import symbolic_dims
 from weft.errors import SubscriptError, TypeRule

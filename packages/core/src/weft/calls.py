@@ -2,20 +2,21 @@
 
 Invariant: the compiled path is taken only when every operand is an Array and nothing is being
 transformed; its key is the interned types and placements of the operands, the tree, and the
-static values, and nothing else.  A trace that asked for something around it (the size of a named
-axis), or that captured values of other interpreters, is not kept.
+static values, and nothing else.  A trace is remembered by the named axes around it, too; one that
+captured values of other interpreters is not kept.
 """
 
 import functools
 import inspect
 import weakref
 from collections.abc import Callable, Sequence
+from types import FunctionType
 from typing import Any, NamedTuple
 
 from . import door, events
 from .config import config
 from .errors import TypeRule
-from .interpreter import GROUND, Tracer, current
+from .interpreter import GROUND, Tracer, current, named_axes
 from .ir import Program, derived, evaluate
 from .ops.higher import call
 from .ops.shape import materialise_at_ground
@@ -64,7 +65,8 @@ def trace(
     values, tree = arguments(args, kwargs, does)
     if avals is None:
         avals = tuple([v.aval for v in values])
-    key = tree, avals, config.state
+    axes = named_axes()
+    key = tree, avals, config.state, tuple(axes.items()) if axes else None
     if keep is not None:
         hit = keep.get(key)
         if hit is not None:
@@ -83,7 +85,7 @@ def trace(
     name = getattr(f, "__name__", "f")
     program, captured = stage(flat, avals, name, on=s)
     hit = program, captured, out_tree
-    if keep is not None and not s.asked and not any(map(is_tracer, captured)):
+    if keep is not None and not any(map(is_tracer, captured)):
         keep[key] = hit
     return Traced(*hit, values)
 
@@ -122,30 +124,53 @@ def _result(x: Any, i: int, out: Any, f: Callable) -> Any:
         raise not_an_array(x, f"the result{path} of {name},") from None
 
 
-_kept: dict[int, tuple[Any, dict]] = {}
+class Traces(dict):
+    """Traces of one function, by types and trees of arguments."""
+
+    __slots__ = ("owner", "__weakref__")
+    owner: Callable[[], Any]
+
+    def __reduce__(self):
+        return dict, ()  # a function that is pickled by its contents leaves them behind
+
+
+_ATTRIBUTE = "__weft_traces__"
+_kept: dict[int, Traces] = {}
+_all: "weakref.WeakValueDictionary[int, Traces]" = weakref.WeakValueDictionary()
 
 
 def kept(f: Callable) -> dict:
-    """Traces of `f`, for as long as `f` lives; by identity, for equal things may differ."""
-    k = id(f)
-    hit = _kept.get(k)
-    if hit is not None and hit[0]() is f:
-        return hit[1]
+    """Traces of `f`, for as long as `f` lives; by identity, for equal things may differ.
 
-    def forget(ref: Any, store: dict = _kept) -> None:  # globals are gone when Python ends
-        if store.get(k, (None,))[0] is ref:
+    A function holds them itself, so that what it is traced to may refer to it (a custom rule that
+    mentions the function it is used in) and both are collected together.
+    """
+    held = f.__dict__.get(_ATTRIBUTE) if f.__class__ is FunctionType else _kept.get(id(f))
+    if held is not None and held.owner() is f:  # else copied by functools.wraps, or of the dead
+        return held
+    traces, k, store = Traces(), id(f), _kept
+
+    def forget(ref: Any) -> None:
+        if k in store and store[k].owner is ref:
             del store[k]
 
     try:
-        hit = _kept[k] = weakref.ref(f, forget), {}
+        if f.__class__ is FunctionType:
+            traces.owner = weakref.ref(f)
+            f.__dict__[_ATTRIBUTE] = traces
+        else:
+            traces.owner = weakref.ref(f, forget)
+            store[k] = traces
     except TypeError:
         return {}
-    return hit[1]
+    _all[id(traces)] = traces
+    return traces
 
 
 def kept_traces_cleared() -> None:
     """Forget the traces of all functions."""
-    _kept.clear()
+    for traces in list(_all.values()):
+        traces.clear()
 
 
 # ---- ahead of time -------------------------------------------------------------------------

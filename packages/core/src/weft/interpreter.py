@@ -70,8 +70,6 @@ class Interpreter:
     """Whether what it does ends in a Program, here or further out."""
     sizes: ClassVar[dict[Any, Any]] = {}
     """Of the named axes that it binds."""
-    asked: bool = False
-    """Whether somebody inside wanted to know the size of an axis bound further out."""
     does: str = "evaluate"
     """The transformation, as users call it."""
     of: Callable[..., Any] | None = None
@@ -158,37 +156,57 @@ _current: ContextVar[Interpreter] = ContextVar("weft.interpreter", default=GROUN
 current: Callable[[], Interpreter] = _current.get
 enter = _current.set
 leave = _current.reset
+_entered: "ContextVar[_Entry | None]" = ContextVar("weft.entered", default=None)
 
 
 @contextmanager
 def use(interpreter: Interpreter) -> Generator[Interpreter, None, None]:
     """Make it the current interpreter for a `with` block."""
-    token = enter(interpreter)
+    entry = _Entry(interpreter)
     try:
         yield interpreter
     finally:
-        _leave_checked(interpreter, token)
+        entry.left()
 
 
 @contextmanager
 def opened(interpreter: Interpreter) -> Generator[Interpreter, None, None]:
     """Use it, and close it on the way out: its tracers are escaped from then on."""
-    token = enter(interpreter)
+    entry = _Entry(interpreter)
     try:
         yield interpreter
     finally:
         interpreter.closed = True
-        _leave_checked(interpreter, token)
+        entry.left()
 
 
-def _leave_checked(interpreter: Interpreter, token: Any) -> None:
-    """A suspended generator may end long after its block: what is current then stays current."""
-    if current() is not interpreter:
-        raise WeftError(
-            f"the interpreter of {interpreter.title()} is left while another is current",
-            fix="do not suspend a generator inside weft.ext.use(...)",
-        )
-    leave(token)
+class _Entry:
+    """An interpreter that was entered, and what was entered before it."""
+
+    __slots__ = ("below", "interpreter", "tokens")
+
+    def __init__(self, interpreter: Interpreter):
+        self.below, self.interpreter = _entered.get(), interpreter
+        self.tokens = enter(interpreter), _entered.set(self)
+
+    def left(self) -> None:
+        """Make current what was; an error if others are in between.
+
+        A suspended generator may end long after its block: what is current then stays current.
+        """
+        top = _entered.get()
+        in_order = top is self and current() is self.interpreter
+        inner = top.below if top is not None else None
+        while inner is not None and inner is not self:
+            inner = inner.below
+        if in_order or inner is self:
+            leave(self.tokens[0])
+            _entered.reset(self.tokens[1])
+        if not in_order:
+            raise WeftError(
+                f"the interpreter of {self.interpreter.title()} is left while another is current",
+                fix="do not suspend a generator inside weft.ext.use(...)",
+            )
 
 
 def open_under(interpreter: Interpreter, parent: Interpreter | None) -> None:
@@ -253,9 +271,19 @@ def axis_size(name: Any) -> Any:
     while by is not None:
         if name in by.sizes:
             return by.sizes[name]
-        by.asked = by is not GROUND
         by = by.parent
     raise unbound(name)
+
+
+def named_axes() -> dict[Any, Any]:
+    """Names and sizes of all axes that are bound here."""
+    found: dict[Any, Any] = {}
+    by: Interpreter | None = current()
+    while by is not None:
+        if by.sizes:
+            found = {**by.sizes, **found}
+        by = by.parent
+    return found
 
 
 def unbound(name: Any) -> AxisError:

@@ -13,7 +13,10 @@ from typing import Any, NamedTuple
 
 from . import door
 
-__all__ = ["Frame", "here", "hidden", "hide", "user_frames", "user_line", "where_defined"]
+__all__ = [
+    "Frame", "Outline", "here", "hidden", "hide", "outline", "user_frames", "user_line",
+    "where_defined",
+]  # fmt: skip
 
 
 here: Callable[[], Any] = door.take_traceback
@@ -64,14 +67,30 @@ def user_line(where: Any) -> str:
 
 def where_defined(f: Any) -> str:
     """`name at file:line` of a function, as far as Python knows."""
+    o = outline(f)
+    code = o.__code__
+    return f"{o.__name__} at {code.co_filename}:{code.co_firstlineno}" if code else o.__name__
+
+
+class Outline:
+    """What messages need of a function, without keeping it alive."""
+
+    __slots__ = ("__name__", "__code__")
+
+
+def outline(f) -> "Outline | None":
+    """The outline of a function."""
+    if f is None or f.__class__ is Outline:
+        return f
     while hasattr(f, "__wrapped__"):
         f = f.__wrapped__
     f = getattr(f, "func", f)
-    name = getattr(f, "__name__", None) or type(f).__name__
-    code = getattr(f, "__code__", None) or getattr(
+    o = Outline()
+    o.__name__ = getattr(f, "__name__", None) or type(f).__name__
+    o.__code__ = getattr(f, "__code__", None) or getattr(
         getattr(type(f), "__call__", None), "__code__", None
     )
-    return f"{name} at {code.co_filename}:{code.co_firstlineno}" if code else name
+    return o
 
 
 hide(os.path.dirname(__file__))

@@ -26,7 +26,7 @@ from .interpreter import (
     open_under,
 )
 from .ir import Eqn, Program, Var, live_equations
-from .source import here
+from .source import here, outline
 from .types import Aval
 from .values import Array, Literal, as_value
 
@@ -145,8 +145,12 @@ class Stage(Interpreter):
         return program, [x for _, x in captured]
 
     def abandon(self) -> None:
-        """End without a program: what was made here has escaped if it is used again."""
+        """End without a program: what was made here has escaped if it is used again.
+
+        The variables of a program refer to its stage: that must not keep the user's function.
+        """
         self.closed = True
+        self.of = outline(self.of)  # type: ignore[assignment]
         self.captured, self.consts, self.eqns, self.inputs = {}, {}, [], []
         self.parent = None
 

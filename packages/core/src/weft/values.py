@@ -317,7 +317,7 @@ def asarray(x, dtype=None) -> Any:
 def solid(x) -> Any:
     """An Array for a Literal; other values as they are."""
     if x.__class__ is Literal:
-        return wrap(put(np.ascontiguousarray(x.numpy()), x.aval), x.aval)
+        return wrap(put(np.asarray(x.numpy(), order="C"), x.aval), x.aval)
     return x
 
 

@@ -206,13 +206,24 @@ def text_of(artifact: bytes) -> str:
 
 
 def code_for(artifact: bytes, ins: Sequence[Aval], symbolic: bool) -> bytes:
-    """Bytecode of the module for arguments of these types, whose sizes are numbers."""
+    """Bytecode of the module for arguments of these types, whose sizes are numbers.
+
+    Raises ArtifactError if it does not say what all sizes are, or refuses these.
+    """
     with door.lock:
         module = parsed(artifact)
         if symbolic:
             _enter_with(module, ins)
         code = mlir.bytecode(module)
-    return door.refine_shapes(code) if symbolic else code
+    if not symbolic:
+        return code
+    try:
+        return door.refine_shapes(code)
+    except (door.RuntimeFailure, ValueError) as e:
+        raise ArtifactError(
+            f"the artifact can not be made for {', '.join(map(repr, ins))}: {e}",
+            fix="call it with sizes that satisfy its constraints; Exported.mlir_module() shows it",
+        ) from None
 
 
 def _enter_with(module: Any, ins: Sequence[Aval]) -> None:

@@ -69,9 +69,7 @@ def _is_target(x: Any) -> bool:
     return x is None or isinstance(x, Sharding | Device)
 
 
-def device_put(
-    x: Any, device: Any = None, *, donate: Any = False, may_alias: Any = None
-) -> Any:
+def device_put(x: Any, device: Any = None, *, donate: Any = False, may_alias: Any = None) -> Any:
     """A copy of every array of a tree, on a device or in pieces on several.
 
     Args:

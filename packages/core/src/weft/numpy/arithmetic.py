@@ -307,7 +307,7 @@ around = round
 
 
 @fused
-def _to_multiple(x: Any, unit: int) -> Any:
+def _to_multiple(x: Any, *, unit: int) -> Any:
     """The nearest multiple of `unit`, ties to the even one."""
     if unit > int(np.iinfo(x.aval.dtype).max):
         return el.mul(x, 0)
@@ -319,7 +319,7 @@ def _to_multiple(x: Any, unit: int) -> Any:
 
 
 @fused
-def _to_digits(x: Any, digits: int) -> Any:
+def _to_digits(x: Any, *, digits: int) -> Any:
     narrow = x.aval.dtype.itemsize < 4
     y = convert(x, FLOAT32) if narrow else x
     scale = 10.0 ** np.abs(digits)
@@ -453,9 +453,8 @@ def spacing(x: Any) -> Any:
     return copysign(el.sub(el.nextafter(size, np.inf), size), x)
 
 
-@fused
-def _finite(x: Any, *numbers: Any, nan: Any = 0, posinf: Any = 0, neginf: Any = 0) -> Any:
-    nan, posinf, neginf = numbers or (nan, posinf, neginf)
+@fused(numbers=("nan", "posinf", "neginf"))
+def _finite(x: Any, nan: Any, posinf: Any, neginf: Any) -> Any:
     x = el.select(el.ne(x, x), convert(nan, x.aval.dtype), x)
     x = el.select(el.eq(x, np.inf), convert(posinf, x.aval.dtype), x)
     return el.select(el.eq(x, -np.inf), convert(neginf, x.aval.dtype), x)
@@ -487,6 +486,4 @@ def nan_to_num(
     info = ml_dtypes.finfo(x.aval.dtype)
     posinf = float(info.max) if posinf is None else posinf
     neginf = float(info.min) if neginf is None else neginf
-    if {v.__class__ for v in (nan, posinf, neginf)} <= {float, int}:
-        return _finite(x, nan=nan, posinf=posinf, neginf=neginf)
     return _finite(x, nan, posinf, neginf)

@@ -75,7 +75,7 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
     return concatenate(parts, 0) if len(parts) > 1 else out
 
 
-@fused
+@fused(numbers=("dx",))
 def _trapezoid(y: Any, x: Any, dx: Any, *, axis: int) -> Any:
     y = value(y)
     at = normal_axis(axis, y.aval.ndim)
@@ -103,7 +103,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     return _trapezoid(y, x, dx, axis=axis.__index__())
 
 
-@fused
+@fused(numbers=("discont", "period"))
 def _unwrap(p: Any, discont: Any, period: Any, *, axis: int) -> Any:
     x = value(p)
     steps = diff(x, axis=axis)
@@ -161,13 +161,13 @@ def gradient(
     steps = given * len(axes) if len(given) == 1 else given
     if len(steps) != len(axes):
         raise TypeRule(f"gradient: {len(steps)} distances for {len(axes)} axes", fix="give as many")
-    out = [_gradient(x, value(h), axis=a) for a, h in zip(axes, steps)]
+    out = [_gradient(x, h, axis=a) for a, h in zip(axes, steps)]
     return out[0] if len(out) == 1 else out
 
 
-@fused
+@fused(numbers=("h",))
 def _gradient(x: Any, h: Any, *, axis: int) -> Any:
-    (x,) = el.floating((x,))
+    (x,), h = el.floating((x,)), value(h)
     n = x.aval.shape[axis]
     if n < 2:
         raise TypeRule(f"gradient along axis {axis} of {x.aval!r}", fix="give two values at least")

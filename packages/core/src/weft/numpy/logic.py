@@ -224,9 +224,8 @@ def isrealobj(x: Any) -> bool:
 # ---- closeness -----------------------------------------------------------------------------
 
 
-@fused
-def _close(a: Any, b: Any, *bounds: Any, equal_nan: bool, rtol: Any = None, atol: Any = None):
-    rtol, atol = bounds or (rtol, atol)
+@fused(numbers=("rtol", "atol"))
+def _close(a: Any, b: Any, rtol: Any, atol: Any, *, equal_nan: bool) -> Any:
     a, b = el.promoted((a, b))
     if not a.aval.inexact:
         a, b = convert(a, np.float64), convert(b, np.float64)
@@ -253,8 +252,6 @@ def isclose(
 
     Returns booleans.  As numpy.isclose.
     """
-    if rtol.__class__ is float and atol.__class__ is float:
-        return _close(a, b, equal_nan=bool(equal_nan), rtol=rtol, atol=atol)
     return _close(a, b, rtol, atol, equal_nan=bool(equal_nan))
 
 
@@ -269,7 +266,7 @@ def allclose(
 
 
 @fused
-def _all_equal(a: Any, b: Any, equal_nan: bool) -> Any:
+def _all_equal(a: Any, b: Any, *, equal_nan: bool) -> Any:
     same = el.eq(a, b)
     return all_(el.or_(same, el.and_(isnan(a), isnan(b))) if equal_nan else same)
 

@@ -145,7 +145,7 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
 
 
 @fused
-def _diagonal(x: Any, offset: int, i: int, j: int) -> Any:
+def _diagonal(x: Any, *, offset: int, i: int, j: int) -> Any:
     x = moveaxis(x, (i, j), (-2, -1))
     *front, n, m = x.aval.shape
     if is_symbolic((n, m)):
@@ -187,7 +187,7 @@ def diag(v: Any, k: int = 0) -> Any:
 
 
 @fused
-def _diag(x: Any, k: int) -> Any:
+def _diag(x: Any, *, k: int) -> Any:
     n = x.aval.shape[0]
     if is_symbolic((n,)):
         if k:

@@ -160,7 +160,7 @@ def ptp(a: Any, axis: Any = None, out: None = None, keepdims: bool = False) -> A
 
 
 @fused
-def _mean(a: Any, where: Any, **how: Any) -> Any:
+def _mean(a: Any, where: Any, /, **how: Any) -> Any:
     return reduction.mean(a, where=where, **how)
 
 
@@ -197,7 +197,7 @@ def _float_dtype(x: Any, dtype: Any) -> np.dtype:
     return np.dtype(np.float32) if have.itemsize < 4 else have
 
 
-@fused
+@fused(numbers=("correction",))
 def _var(
     a: Any, where: Any, mean: Any, correction: Any, *, axis: Any, dtype: Any, keepdims: bool
 ) -> Any:

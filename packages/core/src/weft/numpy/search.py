@@ -9,7 +9,7 @@ from ..control import fori_loop
 from ..errors import TypeRule
 from ..ops import elementwise as el
 from ..ops.reduction import dtype_for_indices, sum_
-from ..ops.shape import broadcast_to, concatenate, convert, convert_together, expand_dims, rev
+from ..ops.shape import broadcast_to, concatenate, convert, convert_together, expand_dims, fill, rev
 from ..ops.sorting import argsort, sort
 from ..ops.subscript import take
 from ..surface import fused, value
@@ -57,6 +57,8 @@ def _places(a: Any, v: Any, *, right: bool, method: str) -> Any:
     a, v = convert_together([value(a), value(v)])
     n = a.aval.shape[0]
     index = dtype_for_indices(n)
+    if n.__class__ is int and n == 0:
+        return fill(0, Aval(shape, index))
     if n.__class__ is not int or (method == "default" and n <= _FEW) or method == "compare_all":
         rows = broadcast_to(a, (*shape, n))
         column = broadcast_to(expand_dims(v, v.aval.ndim), (*shape, n))
@@ -89,9 +91,9 @@ def _digitized(x: Any, bins: Any, *, right: bool) -> Any:
     n = bins.aval.shape[0]
     if n == 0:
         return convert(Literal(0, x.aval.strong()), dtype_for_indices(0))
-    side, other = ("left", "right") if right else ("right", "left")
+    side = "left" if right else "right"
     up = searchsorted(bins, x, side)
-    down = el.sub(n, searchsorted(rev.bind(bins, axes=(0,)), x, other))
+    down = el.sub(n, searchsorted(rev.bind(bins, axes=(0,)), x, side))
     return el.select(el.ge(bins[-1], bins[0]), up, down)
 
 
@@ -112,7 +114,7 @@ def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = Non
     return _digitized(value(x), b, right=bool(right))
 
 
-@fused
+@fused(numbers=("left", "right", "period"))
 def _interpolated(x: Any, xp: Any, fp: Any, left: Any, right: Any, period: Any) -> Any:
     x, xp = [el.floating((v,))[0] for v in convert_together([value(x), xp])]
     (fp,) = el.floating((fp,))

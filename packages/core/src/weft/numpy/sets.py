@@ -75,7 +75,7 @@ def _sorted_rows(x: Any, *, equal_nan: bool) -> tuple:
     return order, concatenate([first, new], 0)
 
 
-@fused
+@fused(numbers=("fill_value",))
 def _distinct(x: Any, order: Any, new: Any, fill_value: Any, *, size: int) -> tuple:
     """(rows, where they first occur, number of each row, how often they occur)."""
     n, kind = x.aval.shape[0], order.aval.dtype
@@ -221,7 +221,7 @@ def _chosen(x: Any, keep: Any, size: int | None, fill_value: Any, what: str) -> 
     return _packed(x, keep, 0 if fill_value is None else fill_value, size=size.__index__())
 
 
-@fused
+@fused(numbers=("fill_value",))
 def _packed(x: Any, keep: Any, fill_value: Any, *, size: int) -> Any:
     """Sorted, those kept first and each once."""
     dropped, rows = sort_together([el.not_(keep), x], 0, num_keys=2)

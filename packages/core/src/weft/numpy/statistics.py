@@ -70,7 +70,7 @@ def _quantile(
     return _of_sorted(x, q, axes=axes, keepdims=bool(keepdims), method=method, skip=skip)
 
 
-@fused
+@fused(numbers=("q",))
 def _of_sorted(a: Any, q: Any, *, axes: tuple, keepdims: bool, method: str, skip: bool) -> Any:
     (x,) = el.floating((a,))
     rest = [i for i in range(x.aval.ndim) if i not in axes]
@@ -81,7 +81,7 @@ def _of_sorted(a: Any, q: Any, *, axes: tuple, keepdims: bool, method: str, skip
     if size == 0:
         raise TypeRule(f"quantiles of nothing: {x.aval!r} over axes {axes}", fix="give elements")
     x = sort(reshape(transpose(x, (*rest, *axes)), (*rows, size)), -1)
-    q = convert(q, x.aval.dtype)
+    q = convert(value(q), x.aval.dtype)
     shape = q.aval.shape
     q = broadcast_to(reshape(q, (q.aval.size,)), (*(1 for _ in rows), q.aval.size))
     nan = isnan(x)
@@ -120,7 +120,7 @@ def _picked(x: Any, q: Any, count: Any, method: str) -> Any:
     a, b = at(low), at(high)
     # where both are one infinity there is no difference
     step = el.select(el.eq(a, b), 0, el.sub(b, a))
-    return el.add(a, el.mul(step, part) if part != 0.5 or method != "midpoint" else el.div(step, 2))
+    return el.add(a, el.mul(step, part))
 
 
 def quantile(

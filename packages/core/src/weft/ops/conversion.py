@@ -11,7 +11,6 @@ from ..dims import is_symbolic
 from ..errors import TypeRule
 from ..primitive import primitive
 from ..staging import staged
-from ..traits import Discrete
 from ..types import BOOL, COMPLEX, Aval, category, dtype_of
 from ..values import Literal, as_value
 from ..xla.lower import lower_rules
@@ -27,7 +26,7 @@ def bits_of(dtype: np.dtype) -> int:
     return _BITS.get(dtype.name, dtype.itemsize * 8)
 
 
-@primitive("core.bitcast", traits=(Discrete,))
+@primitive("core.bitcast")
 def bitcast_(x: Aval, *, dtype: np.dtype) -> Aval:
     """The same bits in another dtype; if that is narrower there is a new last axis, if wider the
     last axis goes, whose elements make up one."""

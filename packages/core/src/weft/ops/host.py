@@ -49,7 +49,7 @@ def exact(f: Callable, outs: tuple) -> Callable:
                     f"the callback promised {o!r} and returned {g.dtype}{list(g.shape)}",
                     fix="make result_shape_dtypes say what the function returns",
                 )
-        return tuple([np.ascontiguousarray(g, o.dtype) for g, o in zip(arrays, outs)])
+        return tuple([np.asarray(g, o.dtype, order="C") for g, o in zip(arrays, outs)])
 
     return called
 

@@ -468,9 +468,7 @@ def integers(x: Any, what: str) -> Any:
     """Integers of at least 32 bits that are good as places."""
     x = as_value(x)
     if x.aval.category != INTEGER:
-        raise TypeRule(
-            f"{what} must be integers, not {x.aval!r}", fix="convert with .astype(int)"
-        )
+        raise TypeRule(f"{what} must be integers, not {x.aval!r}", fix="convert with .astype(int)")
     dtype = x.aval.dtype
     if dtype in (INT32, np.int64):
         return x
@@ -490,17 +488,21 @@ def from_front(i: Any, n: Any) -> Any:
     return select.bind(lt.bind(i, zero), add.bind(i, size), i)
 
 
-def _starts(x: Any, starts: Any, what: str) -> list:
+def _starts(x: Any, starts: Any, what: str) -> list[Any]:
+    places: list[Any]
     if isinstance(starts, Value | np.ndarray) and starts.ndim == 1:
-        starts = [slice_.bind(as_value(starts), starts=(k,), limits=(k + 1,), strides=(1,))
-                  for k in range(starts.shape[0])]  # fmt: skip
-        starts = [reshape(s, ()) for s in starts]
-    if len(starts) != x.aval.ndim:
+        v = as_value(starts)
+        ends = range(v.aval.shape[0])
+        rows = [slice_.bind(v, starts=(k,), limits=(k + 1,), strides=(1,)) for k in ends]
+        places = [reshape(r, ()) for r in rows]
+    else:
+        places = list(starts)
+    if len(places) != x.aval.ndim:
         raise TypeRule(
-            f"{what}: {len(starts)} places for the {x.aval.ndim} axes of {x.aval!r}",
+            f"{what}: {len(places)} places for the {x.aval.ndim} axes of {x.aval!r}",
             fix="give one for each axis",
         )
-    values = [from_front(integers(s, "places"), n) for s, n in zip(starts, x.aval.shape)]
+    values = [from_front(integers(s, "places"), n) for s, n in zip(places, x.aval.shape)]
     wide = any(v.aval.dtype != INT32 for v in values)
     dtype = np.dtype(np.int64) if wide else INT32
     return [convert(v, dtype) for v in values]
@@ -643,8 +645,10 @@ def normal_fill(value: Any, dtype: np.dtype) -> Any:
         raise TypeRule(f"a fill value is a number, not {value!r}", fix="give a scalar")
     with np.errstate(all="ignore"):
         kind = category(dtype)
-        return v.astype(dtype).item() if dtype.kind in "biufc" else (
-            int(v) if kind == INTEGER else float(v)
+        return (
+            v.astype(dtype).item()
+            if dtype.kind in "biufc"
+            else (int(v) if kind == INTEGER else float(v))
         )
 
 

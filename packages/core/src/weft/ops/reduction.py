@@ -32,7 +32,16 @@ from ..xla.lower import Emitter, lower_rules
 from ..xla.mlir import i64, i64s
 from .elementwise import ANY, LOGIC, NUMBER, ORDERED, add, agreed, div, maximum, minimum, mul, ne
 from .elementwise import select as choose
-from .shape import convert, expand_dims, materialise_at_ground, normal_axes, normal_axis, reshape
+from .indexing import size_value
+from .shape import (
+    broadcast_to,
+    convert,
+    expand_dims,
+    materialise_at_ground,
+    normal_axes,
+    normal_axis,
+    reshape,
+)
 
 # ---- neutral elements ----------------------------------------------------------------------
 
@@ -463,10 +472,11 @@ def mean(
 
 def _number(x: Any, axis: Any, keepdims: bool, where: Any, aval: Aval) -> Any:
     """How many elements a mean is taken of, as the dtype of the sum."""
-    axes = normal_axes(axis, x.aval.ndim)
-    n = product([x.aval.shape[a] for a in axes])
-    if where is None and n.__class__ is int:
-        return Literal(n, aval)
+    if where is None:
+        n = product([x.aval.shape[a] for a in normal_axes(axis, x.aval.ndim)])
+        if n.__class__ is int:
+            return Literal(n, aval)
+        return broadcast_to(size_value(n, aval.dtype), aval.shape)
     each = Literal(1, Aval(x.aval.shape, INT32))
     count = _over(reduce_sum, each, axis, keepdims, where, lambda d: 0)
     return convert(count, aval.dtype, aval.weak_type)

@@ -198,9 +198,7 @@ def _gathered(x: Any, form: Form, values: Sequence[Any], spec: Spec) -> Any:
     return _stepped(out, [*steps[:first], *[1] * rank, *steps[first:]])
 
 
-def _index(
-    x: Any, form: Form, values: Sequence[Any], runs: Sequence[int] = ()
-) -> tuple[Any, int]:
+def _index(x: Any, form: Form, values: Sequence[Any], runs: Sequence[int] = ()) -> tuple[Any, int]:
     """(indices with a component for each axis that has a place, number of their other axes).
 
     `runs` are the ranges written place by place, in the order of the layout: they add axes.
@@ -263,9 +261,7 @@ SCATTER = {
 }
 
 
-def write(
-    x: Any, form: Form, values: Sequence[Any], v: Any, op: str, spec: Spec = PLAIN
-) -> Any:
+def write(x: Any, form: Form, values: Sequence[Any], v: Any, op: str, spec: Spec = PLAIN) -> Any:
     """`x` with `v` written, by `op`, to the elements that a form names; arguments as `read`."""
     if op in _DERIVED:
         return _DERIVED[op](x, form, values, v, spec)
@@ -366,9 +362,7 @@ def _with_axes(v: Any, axes: Sequence[int]) -> Any:
     return expand_dims(v, tuple(axes))
 
 
-def _scattered(
-    x: Any, form: Form, values: Sequence[Any], v: Any, op: str, spec: Spec
-) -> Any:
+def _scattered(x: Any, form: Form, values: Sequence[Any], v: Any, op: str, spec: Spec) -> Any:
     """A window written for each of the places; ranges with steps are written place by place."""
     entries = form.entries
     v = _kept_layout(v, form, values)
@@ -444,7 +438,9 @@ def masked(x: Any, mask: Any, v: Any, op: str) -> Any:
         plain = Form((ALL,) * x.aval.ndim, tuple(range(x.aval.ndim)))
         new = write(x, plain, (), v, op)
     old = convert(x, new.aval.dtype, new.aval.weak_type)
-    mask = mask if m == x.aval.ndim else broadcast_in_dim.bind(
-        mask, shape=x.aval.shape, dims=tuple(range(m))
+    mask = (
+        mask
+        if m == x.aval.ndim
+        else broadcast_in_dim.bind(mask, shape=x.aval.shape, dims=tuple(range(m)))
     )
     return el.select.bind(mask, new, old)

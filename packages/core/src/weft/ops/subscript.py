@@ -78,7 +78,9 @@ def _program(kind: Any, f: Callable, operands: Sequence[Any]) -> tuple:
     return _keep(_programs, key, (run, handlers, keys[0]))
 
 
-def _array(run: Any, handlers: Any, key: Any, bufs: list) -> Array:
+def _array(found: tuple, bufs: list) -> Array:
+    """The result of a program on buffers."""
+    run, handlers, key = found
     r = Array()
     r._buf = run(bufs).consume_with_handlers(handlers)[0]
     r.aval = key.aval
@@ -123,8 +125,8 @@ def _read_now(x: Array, index: Any) -> Any:
     if exact is not None:
         plan = _plans.get((x.key, exact))
         if plan is not None:
-            run, handlers, key, bufs = plan
-            return _array(run, handlers, key, [x.buffer(), *bufs])
+            found, bufs = plan
+            return _array(found, [x.buffer(), *bufs])
     form, values = parse(x.aval.shape, index)
     if not values and not form.grown and NEW not in form.layout:
         return x
@@ -135,12 +137,12 @@ def _read_now(x: Array, index: Any) -> Any:
     found = _program(("get", form), f, [x.key, *_types_of(places)])
     bufs = _buffers(places)
     if exact is not None:
-        _keep(_plans, (x.key, exact), (*found, bufs))
+        _keep(_plans, (x.key, exact), (found, bufs))
         if exact.__class__ is int:
-            _keep(_rows, x.key, (*found, x.aval.shape[0]))
+            _keep(_rows, x.key, (found, x.aval.shape[0]))
         elif exact[0] is slice and form.entries[0].__class__ is tuple and exact[3] in (None, 1):
             _keep(_runs, (x.key, form.entries[0][0]), found)
-    return _array(*found, [x.buffer(), *bufs])
+    return _array(found, [x.buffer(), *bufs])
 
 
 def getitem(x: Any, index: Any) -> Any:
@@ -163,14 +165,13 @@ def getitem(x: Any, index: Any) -> Any:
         kind = index.__class__
         try:
             if kind is int:
-                run, handlers, key, n = _rows[x.key]
+                found, n = _rows[x.key]
                 i = index + n if index < 0 else index
                 if 0 <= i < n:
-                    return _array(run, handlers, key, [x._buf, _start(i)])
+                    return _array(found, [x._buf, _start(i)])
             elif kind is slice and index.step is None:
                 a, b, _ = index.indices(x.aval.shape[0])
-                run, handlers, key = _runs[x.key, b - a]
-                return _array(run, handlers, key, [x._buf, _start(a)])
+                return _array(_runs[x.key, b - a], [x._buf, _start(a)])
         except (KeyError, AttributeError, IndexError, TypeError, ValueError):
             pass
         return _read_now(x, index)
@@ -252,7 +253,7 @@ class Places:
         f = lambda x, *vs: read(x, form, vs, spec)  # noqa: E731
         kind = "get", form, freeze(tuple(spec))
         found = _program(kind, f, [x.key, *_types_of(places)])
-        return _array(*found, [x.buffer(), *_buffers(places)])
+        return _array(found, [x.buffer(), *_buffers(places)])
 
     def set(self, values: Any, **how: Any) -> Any:
         """The array with `values` there; of several for one place any one counts.
@@ -264,11 +265,11 @@ class Places:
         x, index = self.array, self.index
         if not how and index.__class__ is int and x.__class__ is Array and current() is GROUND:
             try:
-                run, handlers, key, n, cell = _sets[x.key, values.__class__]
+                found, n, cell = _sets[x.key, values.__class__]
                 i = index + n if index < 0 else index
                 if 0 <= i < n:
                     v = scalar_buffer(Literal(values, cell))
-                    return _array(run, handlers, key, [x._buf, _start(i), v])
+                    return _array(found, [x._buf, _start(i), v])
             except (KeyError, AttributeError):
                 pass
         return self._write("set", values, **how)
@@ -350,7 +351,7 @@ class Places:
         if cell is not None and op == "set" and form.entries[:1] == (POINT,):
             self._remember(x, found, cell, v)
         b = v.buffer() if cell is None else scalar_buffer(Literal(v.value, cell))
-        return _array(*found, [x.buffer(), b, *bufs])
+        return _array(found, [x.buffer(), b, *bufs])
 
     def _remember(self, x: Array, found: tuple, cell: Aval, v: Literal) -> None:
         """Make the next `x.at[i].set(scalar)` a look-up."""
@@ -358,7 +359,8 @@ class Places:
             return
         run, handlers, key = found
         swapped = lambda bufs: run([bufs[0], bufs[2], bufs[1]])  # noqa: E731
-        _keep(_sets, (x.key, v.value.__class__), (swapped, handlers, key, x.aval.shape[0], cell))
+        kept = (swapped, handlers, key), x.aval.shape[0], cell
+        _keep(_sets, (x.key, v.value.__class__), kept)
 
     def _write_masked(self, x: Any, mask: Any, v: Any, op: str) -> Any:
         if x.__class__ is not Array or mask.__class__ is not Array or current() is not GROUND:
@@ -368,7 +370,7 @@ class Places:
             return masked(x, mask, v, op)
         f = lambda x, m, v: masked(x, m, v, op)  # noqa: E731
         found = _program(("mask", op), f, [x.key, mask.key, v.key])
-        return _array(*found, [x.buffer(), mask.buffer(), v.buffer()])
+        return _array(found, [x.buffer(), mask.buffer(), v.buffer()])
 
 
 _HOW = {"mode", "indices_are_sorted", "unique_indices", "wrap_negative_indices"}

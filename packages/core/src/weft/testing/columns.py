@@ -7,22 +7,17 @@ kept by hand.
 import inspect
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from importlib import import_module
-from pkgutil import iter_modules
 from typing import Any
 
-from .. import ops
 from ..carrier import Carrier, expand_rules
 from ..errors import PluginError, WeftError
+from ..ops import families
 from ..plugins import declared, load, names
 from ..primitive import Primitive, primitives
 from ..rules import RuleTable, tables
 from ..xla.lower import lower_rules
 
 __all__ = ["coverage", "matrix", "matrix_text"]
-
-for _module in iter_modules(ops.__path__, ops.__name__ + "."):  # every family defines primitives
-    import_module(_module.name)
 
 OWN, TRAIT, EXPAND, WIRING = "own", "trait", "expand", "wiring"
 MISSING, NOT_APPLICABLE, BROKEN = "missing", "not applicable", "broken"
@@ -83,6 +78,7 @@ def matrix_text() -> str:
 
 def _installed() -> list[Primitive]:
     """Every primitive of core and of installed distributions, by name."""
+    assert families.__all__, "importing them defines the primitives of core"
     for namespace in names("weft.primitives"):
         for d in declared("weft.primitives", namespace):
             with suppress(PluginError):  # it is reported when it is used

@@ -51,6 +51,8 @@ class Loaded(NamedTuple):
 
 _loaded: "OrderedDict[Any, Loaded]" = OrderedDict()
 _KEPT = 2048
+_MOST = 4096
+"""Executables kept of one operation."""
 
 
 def load(module: Module) -> Loaded:
@@ -269,6 +271,8 @@ def apply(self: Evaluate, prim: Any, args: Any, params: dict[str, Any]) -> Any:
             out = in_python(args, params)
             if out is not None:
                 return out
+        if len(prim.compiled) >= _MOST:  # shapes that change all the time: start again
+            prim.compiled.clear()
         made = prim.compiled[key] = _build(prim, args, params)
         run, handlers, keys = made
         if not params and len(key) == 1 and not prim.many:

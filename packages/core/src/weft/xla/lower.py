@@ -533,7 +533,7 @@ def measured(e: Emitter, avals: Sequence[Aval], args: Sequence[Any]) -> dict[str
     if all(n in alone for n in asked):
         return {n: read(alone[n]) for n in asked}
     how = measure_dims(list(found))
-    used = {n for d in how.values() if d.__class__ is Dim for n in d.variables}
+    used = {n for d in how.values() if isinstance(d, Dim) for n in d.variables}
     e.dims = {f"s{k}": read(d) for k, d in enumerate(found) if f"s{k}" in used}
     return {n: e.size(d) for n, d in how.items()}
 

@@ -1,0 +1,397 @@
+"""shard_map is a loop over pieces: compared with numpy on the pieces."""
+
+import io
+
+import numpy as np
+import pytest
+
+import weft as wf
+from weft.control import cond, fori_loop, scan, while_loop
+from weft.errors import AxisError, TreeMismatch, TypeRule
+from weft.events import counting
+from weft.interpreter import axis_size
+from weft.ops.collective import (
+    all_gather,
+    all_to_all,
+    axis_index,
+    pmax,
+    pmean,
+    pmin,
+    ppermute,
+    psum,
+    psum_scatter,
+)
+from weft.ops.elementwise import sin
+from weft.ops.host import debug_print, io_callback, pure_callback
+from weft.simplify import simplify
+from weft_sharding import (
+    Mesh,
+    NamedSharding,
+    P,
+    device_put,
+    make_mesh,
+    shard_map,
+    with_sharding_constraint,
+)
+
+A = np.random.default_rng(0).normal(size=(8, 16)).astype(np.float32)
+COLUMNS = A.reshape(8, 4, 4)  # the pieces along "y" are COLUMNS[:, i]
+RING = [(i, (i + 1) % 4) for i in range(4)]
+
+
+def on(mesh, ins=P("x", "y"), outs=P("x", "y"), **options):
+    """Decorator: shard_map over a mesh."""
+    return shard_map(mesh=mesh, in_specs=ins, out_specs=outs, **options)
+
+
+def lines(file):
+    return sorted(file.getvalue().splitlines())
+
+
+# ---- collectives ---------------------------------------------------------------------------
+
+ROWS = np.concatenate([COLUMNS[:4].sum(1), COLUMNS[4:].sum(1)])
+COLLECTIVES = {
+    "psum": (lambda v: psum(v, "y"), P("x"), ROWS),
+    "psum of both": (lambda v: psum(v, ("x", "y")), P(), ROWS[:4] + ROWS[4:]),
+    "psum of both, turned": (lambda v: psum(v, ("y", "x")), P(), ROWS[:4] + ROWS[4:]),
+    "pmax": (lambda v: pmax(v, "y"), P("x"), COLUMNS.max(1)),
+    "pmin": (lambda v: pmin(v, "x"), P(None, "y"), A.reshape(2, 4, 16).min(0)),
+    "pmean": (lambda v: pmean(v, "y"), P("x"), COLUMNS.mean(1)),
+    "all_gather": (lambda v: all_gather(v, "y", axis=1, tiled=True), P("x"), A),
+    "all_gather, stacked": (lambda v: all_gather(v, "x"), P(None, None, "y"), A.reshape(2, 4, 16)),
+    "ppermute": (
+        lambda v: ppermute(v, "y", RING),
+        P("x", "y"),
+        np.roll(COLUMNS, 1, 1).reshape(8, 16),
+    ),
+    "ppermute, to one": (
+        lambda v: ppermute(v, "y", [(0, 2)]),
+        P("x", "y"),
+        np.stack([A[:, :4] * 0, A[:, :4] * 0, A[:, :4], A[:, :4] * 0], 1).reshape(8, 16),
+    ),
+    "ppermute, to nobody": (lambda v: ppermute(v, "y", []), P("x", "y"), A * 0),
+    "psum_scatter": (lambda v: psum_scatter(v, "y", tiled=True), P(("x", "y")), ROWS),
+    "psum_scatter, one each": (
+        lambda v: psum_scatter(v, "y")[None],
+        P(("x", "y")),
+        ROWS,
+    ),
+    "all_to_all, tiled": (lambda v: all_to_all(v, "y", 0, 1, tiled=True), P(("x", "y")), A),
+    "all_to_all": (
+        lambda v: all_to_all(v, "y", 0, 0),
+        P("x", "y"),
+        COLUMNS.reshape(2, 4, 4, 4).transpose(0, 2, 1, 3).reshape(8, 16),
+    ),
+    "axis_index": (
+        lambda v: v * 0 + axis_index("x") * 10 + axis_index("y"),
+        P("x", "y"),
+        np.add.outer(np.arange(8) // 4 * 10, np.arange(16) // 4),
+    ),
+    "axis_size": (lambda v: v * axis_size("y") + axis_size("x"), P("x", "y"), A * 4 + 2),
+    "a number": (lambda v: v * 0 + psum(1, "y") + psum(1.0, ("x", "y")), P("x", "y"), A * 0 + 12),
+}
+
+
+@pytest.mark.parametrize("name", COLLECTIVES)
+def test_collectives(mesh, lies, close, name):
+    f, outs, want = COLLECTIVES[name]
+    m = on(mesh, P("x", "y"), outs)(f)
+    out = m(A)
+    close(out, want)
+    assert out.sharding == NamedSharding(mesh, outs)
+    close(wf.jit(m)(device_put(A, lies("y"))), want)
+
+
+@pytest.mark.parametrize("name", ["all_to_all", "all_gather", "ppermute", "axis_index", "pmax"])
+def test_collectives_on_other_devices(close, name):
+    """The order of the mesh counts, not the numbers of the devices."""
+    f, outs, want = COLLECTIVES[name]
+    mesh = Mesh(np.array([3, 6, 0, 1, 7, 5, 4, 2]).reshape(2, 4), ("x", "y"))
+    close(on(mesh, P("x", "y"), outs)(f)(A), want)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "uint8", "float16", "float64", "complex64", "int64"])
+def test_sums_of_dtypes(mesh, dtype):
+    x = (A * 3).astype(dtype) if dtype != "uint8" else abs(A * 3).astype(dtype)
+    out = on(mesh, outs=P("x"))(lambda v: psum(v, "y"))(x)
+    assert out.dtype == dtype
+    np.testing.assert_allclose(out, x.reshape(8, 4, 4).sum(1, dtype=dtype), rtol=1e-2)
+
+
+def test_one_device(close):
+    mesh = make_mesh((1, 1), ("x", "y"))
+    for f, outs, want in (
+        (lambda v: psum(v, "y") + axis_index("x"), P("x"), A),
+        (lambda v: all_gather(v, "x", tiled=True), P(None, "y"), A),
+        (lambda v: psum_scatter(v, "y", tiled=True), P("x", "y"), A),
+        (lambda v: ppermute(v, "x", [(0, 0)]), P("x", "y"), A),
+    ):
+        m = on(mesh, P("x", "y"), outs)(f)
+        close(m(A), want)
+        close(wf.jit(m)(device_put(A, NamedSharding(mesh, P("x")))), want)
+
+
+# ---- what is around and inside -------------------------------------------------------------
+
+
+def test_trees_prefixes_and_copies(mesh, close):
+    @on(mesh, (P("x"), {"w": P(None, "y"), "b": P()}), {"out": P("x", "y"), "n": P()})
+    def f(a, p):
+        assert a.shape == (4, 16) and p["w"].shape == (16, 2) and p["b"].shape == ()
+        return {"out": a @ p["w"] + p["b"], "n": psum(a.sum(), "x")}
+
+    w = A.T.copy()
+    out = f(A, {"w": w, "b": 2.5})
+    close(out["out"], A @ w + 2.5)
+    close(out["n"], A.sum())
+    first = on(mesh, [P("x"), P()], (P("x"),))(lambda a, b: [a + b[0, 0]])
+    close(first(A, A)[0], A + A[0, 0])
+    nothing = on(mesh, (), P())(lambda: psum(axis_index("x"), "x"))
+    close(nothing(), 1)
+    close(wf.jit(nothing)(), 1)
+
+
+def test_what_it_closes_over_is_whole(mesh, lies, close):
+    k, c = device_put(A, lies("x", "y")), device_put(np.float32(3))
+    f = on(mesh)(lambda v: v + psum(k[:1, :4] * c, "y"))
+    want = A + np.tile(12 * A[:1, :4], (8, 4))
+    close(f(A), want)
+    close(wf.jit(f)(A), want)
+    g = on(mesh)(lambda v: scan(lambda s, _: (s + k[:1, :4], None), v, None, length=3)[0])
+    close(g(A), A + 3 * np.tile(A[:1, :4], (8, 4)))
+    close(wf.jit(lambda a, t: on(mesh)(lambda v: v * t[0, 0])(a))(A, A), A * A[0, 0])
+
+
+def test_control_flow_inside_and_around(mesh, close):
+    @on(mesh, P("x"), P("x"))
+    def steps(v):
+        v, _ = scan(lambda c, _: (c + psum(c.sum(0), "x"), None), v, None, length=2)
+        return cond(psum(v.sum(), "x") > 0, lambda u: u * 2, lambda u: u - 1, v)
+
+    def loop(x):
+        for _ in range(2):
+            x = x + x.sum(0)
+        return x * 2 if x.sum() > 0 else x - 1
+
+    close(steps(A), loop(A))
+    close(steps(-A), loop(-A))
+    around = wf.jit(lambda a: scan(lambda c, _: (steps(c) * 0.1, None), a, None, length=3)[0])
+    want = A
+    for _ in range(3):
+        want = loop(want) * 0.1
+    close(around(A), want)
+    chosen = wf.jit(lambda a: cond(a.sum() > 0, steps, lambda a: a, a))
+    close(chosen(A), loop(A) if A.sum() > 0 else A)
+    close(wf.jit(lambda a: fori_loop(0, 3, lambda _, c: steps(c) * 0.1, a))(A), want)
+
+
+def test_a_loop_of_each_devices_own_length(close):
+    mesh = make_mesh((8,), "i")
+    f = on(mesh, P("i"), P("i"))(
+        lambda v: while_loop(lambda c: c[0] < v[0], lambda c: c + 2, v * 0)
+    )
+    close(f(np.arange(8)), (np.arange(8) + 1) // 2 * 2)
+
+
+def test_one_function_under_meshes_of_several_sizes(mesh, close):
+    mean = wf.jit(lambda v: v / axis_size("x"))
+    close(on(mesh, P("x"), P("x"))(mean)(A), A / 2)
+    close(on(make_mesh((4,), "x"), P("x"), P("x"))(mean)(A), A / 4)
+    with pytest.raises(AxisError):
+        mean(A)
+
+
+def test_two_meshes_in_one_program(mesh, close):
+    g = wf.jit(lambda v: psum(v, "x"))
+    flat = make_mesh((8,), "x")
+
+    def f(a):
+        b = on(mesh, P(("x", "y")), P("y"))(g)(a)
+        c = on(flat, P("x"), P())(g)(a)
+        return b, c, on(flat, P("x"), P("x"))(lambda v: v * axis_index("x"))(a)
+
+    b, c, d = wf.jit(f)(A)
+    close(b, A.reshape(2, 4, 16).sum(0))
+    close(c, A.sum(0, keepdims=True))
+    close(d, A * np.arange(8)[:, None])
+    assert b.sharding == NamedSharding(mesh, P("y")) and d.sharding == NamedSharding(flat, P("x"))
+
+
+def test_it_is_traced_once(mesh):
+    f = on(mesh)(lambda v: v * 2)
+    with counting() as n:
+        for _ in range(3):
+            f(A)
+    assert n["trace"] == 1 and n["lower"] == 1
+    with counting() as n:
+        f(A.astype(np.int32))
+        f(A[:4])
+    assert n["trace"] == 2
+
+
+def test_programs(mesh):
+    f = on(mesh, (P("x", "y"), P("x")), (P("x"), P()))(
+        lambda a, b: (psum(a, "y"), psum(b.sum(), "x"))
+    )
+    p = wf.make_program(lambda a, b: f(a, b)[0])(A, A)
+    (e,) = p.eqns
+    assert e.prim.name == "sharding.shard_map" and p.axes == frozenset()
+    assert "core.psum(%0; axes=('y',))" in str(p)
+    (short,) = simplify(p).eqns
+    assert len(short.inputs) == 1 and short.params["in_specs"] == ((("x",), ("y",)),)
+    assert len(short.outputs) == 1
+
+
+def test_symbolic_sizes(mesh, told):
+    (b,) = wf.symbolic_dims("b")
+    like = lambda n: wf.ShapeDtypeStruct((n, 16), np.float32)  # noqa: E731
+    whole = on(mesh, P(None, "y"), P())(lambda v: psum(v, "y"))
+    assert wf.make_program(whole)(like(b)).out_avals[0].shape == (b, 4)
+    text = wf.jit(whole).lower(like(b)).as_text()
+    assert "tensor<?x4xf32>" in text
+    rows = on(mesh, P("y"), P())(lambda v: psum(v, "y"))
+    assert wf.make_program(rows)(like(4 * b)).out_avals[0].shape == (b, 16)
+    told(lambda: wf.make_program(rows)(like(b)), "f32[b,16]", "4 equal pieces")
+
+
+# ---- some axes by hand ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "name", ["psum", "all_gather", "ppermute", "psum_scatter", "all_to_all, tiled", "pmax"]
+)
+def test_other_axes_are_the_compilers(mesh, lies, close, name):
+    f, _, _ = COLLECTIVES[name]
+    whole = {"psum": P(), "pmax": P(), "all_gather": P(), "ppermute": P(None, "y")}
+    outs = whole.get(name, P("y"))
+    want = on(make_mesh((4,), "y"), P(None, "y"), outs)(f)(A)
+    half = wf.jit(on(mesh, P(None, "y"), outs, axis_names={"y"})(f))
+    close(half(device_put(A, lies("x"))), want)
+    close(half(A), want)
+
+
+def test_places_where_other_axes_are_the_compilers(mesh, lies, close):
+    f = on(mesh, P(None, "y"), P(None, "y"), axis_names={"y"})(lambda v: v * axis_index("y"))
+    close(wf.jit(f)(device_put(A, lies("x"))), A * (np.arange(16) // 4))
+
+
+def test_nested(mesh, lies, close, told):
+    inner = on(mesh, P("x"), P(), axis_names={"x"})(lambda v: psum(v, ("x", "y")))
+    outer = on(mesh, P(None, "y"), P(), axis_names={"y"})(inner)
+    close(wf.jit(outer)(A), A.reshape(2, 4, 4, 4).sum((0, 2)))
+    held = on(mesh, P(None, "y"), P(), axis_names={"y"})(
+        lambda v: with_sharding_constraint(psum(v, "y"), lies("x"))
+    )
+    out = wf.jit(held)(A)
+    close(out, COLUMNS.sum(1))
+    assert out.sharding == lies("x")
+    both = on(mesh, P("x"), P("x"))(lambda v: v)
+    told(lambda: on(mesh)(both)(A), "inside a shard_map", "axis_names")
+    called = wf.jit(both)
+    called(A)  # staged outside, met inside
+    told(lambda: on(mesh, P(), P())(lambda v: called(v))(A), "inside a shard_map")
+
+
+# ---- effects -------------------------------------------------------------------------------
+
+
+def test_each_piece_prints_once(mesh):
+    for wrap in (wf.jit, lambda f: f):
+        out = io.StringIO()
+        f = wrap(on(mesh)(lambda v: (debug_print("{:.4f}", v[0, 0], file=out), v)[1]))
+        f(A)
+        assert lines(out) == sorted(f"{v:.4f}" for v in A[::4, ::4].ravel())
+
+
+def test_without_results(mesh):
+    out = io.StringIO()
+    f = on(mesh, P("x", "y"), ())(lambda v: (debug_print("{}", v[0, 0], file=out), ())[1])
+    wf.jit(lambda a: (f(a), a * 2)[1])(A)
+    assert len(lines(out)) == 8
+
+
+def test_outside_one_device_acts_for_all(mesh, lies, close):
+    out = io.StringIO()
+    say = wf.jit(lambda v: (debug_print("{:.3f}", v.sum(), file=out), v)[1])
+    wf.jit(lambda a: say(on(mesh, P(), P())(say)(a)))(A)
+    assert lines(out) == [f"{A.sum():.3f}"] * 9
+    seen = []
+    like = wf.ShapeDtypeStruct((8, 16), np.float32)
+    twice = wf.jit(lambda a: io_callback(lambda v: (seen.append(v), v * 2)[1], like, a))
+    close(twice(device_put(A, lies("x", "y"))), A * 2)
+    assert len(seen) == 1
+    close(seen[0], A)
+
+
+def test_order_outside(lies):
+    out = io.StringIO()
+
+    def f(a):
+        def step(c, _):
+            debug_print("{}", c[0, 0], file=out, ordered=True)
+            return c + 1, None
+
+        return scan(step, a, None, length=3)[0]
+
+    wf.jit(f)(device_put(A * 0, lies("x", "y")))
+    assert out.getvalue().split() == ["0.0", "1.0", "2.0"]
+
+
+def test_pure_callbacks(mesh, close):
+    like = wf.ShapeDtypeStruct((4, 4), np.float32)
+    close(on(mesh)(lambda v: pure_callback(lambda u: np.sin(u), like, v))(A), np.sin(A))
+
+
+def test_order_inside_is_refused(mesh, told):
+    f = on(mesh)(lambda v: (debug_print("{}", v, ordered=True), v)[1])
+    told(lambda: f(A), "(debug) can not be ordered over devices", "ordered=True")
+
+
+# ---- what may differ -----------------------------------------------------------------------
+
+
+def test_results_that_differ_are_refused(mesh, close, told):
+    told(lambda: on(mesh, outs=P("x"))(lambda v: v)(A), "over 'y'", "psum", kind=AxisError)
+    two = on(mesh, outs=(P("x"), P()))(lambda v: (psum(v, "y"), v.sum()))
+    told(lambda: two(A), "the result[1]", "'x' and 'y'", "check_vma=False")
+    free = on(mesh, P(), P(), check_vma=False)(lambda v: v * (axis_index("x") < 9))
+    close(free(A), A)
+    told(lambda: on(mesh, P(), P())(lambda v: v * axis_index("x"))(A), "over 'x'")
+
+
+# ---- errors --------------------------------------------------------------------------------
+
+
+def test_errors(mesh, lies, told):
+    def same(v):
+        return v
+
+    told(lambda: on(mesh, P("x", "z"))(same)(A), "the axis 'z'", "'x', 'y'", kind=AxisError)
+    told(lambda: on(mesh, P("x", "y", None))(same)(A), "3 entries", "args[0]", kind=AxisError)
+    told(lambda: on(mesh, (P("x"), P()))(same)(A), "in_specs does not fit", kind=TreeMismatch)
+    told(lambda: on(mesh, P("x"), (P("x"), P()))(same)(A), "out_specs does", kind=TreeMismatch)
+    told(
+        lambda: on(mesh, None)(same)(A), "in_specs does not fit", "PartitionSpec", kind=TreeMismatch
+    )
+    told(lambda: on(mesh, P(P.UNCONSTRAINED))(same)(A), "to the compiler", kind=AxisError)
+    told(lambda: on(mesh)(same)(A[:7]), "axis 0 of args[0]", "f32[7,16]", kind=AxisError)
+    told(lambda: on(mesh)(same)({"a": "s"}), "'s' of type str", "args[0]['a']", kind=TypeRule)
+    told(lambda: on(mesh)(lambda v: psum(v, "q"))(A), "no axis named 'q'", kind=AxisError)
+    told(lambda: on(mesh)(lambda v: "s")(A), "the result", "'s'", kind=TypeRule)
+    told(lambda: on(mesh, P("x", "y"), axis_names={"y"})(same)(A), "not in axis_names")
+    told(lambda: on(mesh, axis_names={"q"})(same), "axis_names has 'q'", kind=AxisError)
+    told(lambda: on(None)(same), "needs a mesh", "make_mesh", kind=TypeRule)
+    told(lambda: shard_map(3, mesh, P(), P()), "needs a function", kind=TypeRule)
+    told(lambda: psum(A, "x"), "no axis named 'x'", kind=AxisError)
+    inside = on(mesh)(lambda v: with_sharding_constraint(v, lies("x")))
+    told(lambda: wf.jit(inside)(A), "inside shard_map", "operands or results")
+    other = on(make_mesh((2,), "z"), P("z"), P("z"))(same)
+    told(lambda: wf.jit(lambda a: other(on(mesh)(same)(a)))(A), "can not run on", "device_put")
+
+
+def test_an_escaped_value_is_named(mesh):
+    kept = []
+    on(mesh)(lambda v: (kept.append(sin(v)), v)[1])(A)
+    with pytest.raises(wf.errors.UnexpectedTracerError, match="shard_map"):
+        kept[0] + 1

@@ -1,0 +1,383 @@
+"""What has always been right, and stays so: depth, size, exceptions, nesting, maps of everything."""
+
+import asyncio
+import sys
+
+import numpy as np
+import pytest
+
+import weft as wf
+from weft import ext, lax
+
+wnp = wf.numpy
+
+
+def f32(x):
+    return wnp.asarray(np.asarray(x, np.float32))
+
+
+def f64(x):
+    return wnp.asarray(np.asarray(x, np.float64))
+
+
+# ---- nested control flow ---------------------------------------------------------------------
+
+
+def tangle(x):
+    """A while_loop of a scan of a cond, and of another while_loop."""
+
+    def turn(s):
+        i, y = s
+        pick = lambda c, r: (lax.cond(c > 1.0, lambda c: c * 0.5, lambda c: c + r * x, c), None)  # noqa: E731
+        z = lax.scan(pick, y, f64([0.1, 0.2]))[0]
+        grow = lambda q: (q[0] + 1, q[1] * 1.1)  # noqa: E731
+        k = lax.while_loop(lambda q: q[0] < i, grow, (0, z))[1]
+        return i + 1, k
+
+    return lax.while_loop(lambda s: s[1] + s[0] * 0.3 < x, turn, (0, x * 0.1))[1]
+
+
+def np_tangle(x):
+    i, y = 0, x * 0.1
+    while y + i * 0.3 < x:
+        for r in (0.1, 0.2):
+            y = y * 0.5 if y > 1 else y + r * x
+        for _ in range(i):
+            y *= 1.1
+        i += 1
+    return y
+
+
+POINTS = [0.7, 1.5, 3.0]
+
+
+def test_tangle():
+    """Mapped, each element turns as often as it does alone."""
+    want = [np_tangle(v) for v in POINTS]
+    np.testing.assert_allclose(wf.vmap(tangle)(f64(POINTS)), want, rtol=1e-12)
+    np.testing.assert_allclose(wf.jit(wf.vmap(tangle))(f64(POINTS)), want, rtol=1e-12)
+    np.testing.assert_allclose([tangle(f64(v)).item() for v in POINTS], want, rtol=1e-12)
+
+
+def test_tangle_forward():
+    """Forward mode of it, first and second order, mapped inside and outside."""
+    d = lambda x: wf.jvp(tangle, (x,), (1.0,))[1]  # noqa: E731
+    h = 1e-6
+    want = [(np_tangle(v + h) - np_tangle(v - h)) / (2 * h) for v in POINTS]
+    np.testing.assert_allclose(wf.vmap(d)(f64(POINTS)), want, rtol=1e-6)
+    outside = wf.jvp(wf.vmap(tangle), (f64(POINTS),), (f64(np.ones(3)),))[1]
+    np.testing.assert_allclose(outside, want, rtol=1e-6)
+    d2 = lambda x: wf.jvp(d, (x,), (1.0,))[1]  # noqa: E731
+    second = [d2(f64(v)).item() for v in POINTS]
+    np.testing.assert_allclose(second, 0, atol=1e-12)  # piecewise a multiple of x
+    np.testing.assert_allclose(wf.vmap(d2)(f64(POINTS)), second, atol=1e-12)
+
+
+def test_rotating_carries():
+    """A derivative that enters one of many carries reaches all of them, through nested loops."""
+
+    def turned(n, depth):
+        def inner(c, k):
+            def step(c, _):
+                c = (c[-1], *c[:-1])
+                return (inner(c, k - 1) if k else c), None
+
+            return lax.scan(step, c, None, length=3)[0]
+
+        return lambda x: wnp.stack(list(inner((x,) + (f32(0),) * (n - 1), depth)))
+
+    for n, depth in ((5, 0), (40, 0), (10, 2), (20, 3)):
+        turns = 3 ** (depth + 1)  # innermost rotations
+        total = sum(3**k for k in range(1, depth + 2))
+        f = turned(n, depth)
+        primal, dot = wf.jvp(f, (f32(2),), (1.0,))
+        at = total % n
+        want = np.eye(n, dtype=np.float32)[at]
+        np.testing.assert_array_equal(dot, want)
+        np.testing.assert_array_equal(primal, 2 * want)
+        assert turns <= total
+    weights = f32(np.arange(10) + 1)
+    f = turned(10, 1)
+    assert wf.grad(lambda x: (f(x) * weights).sum())(f32(2)).item() == (3 + 9) % 10 + 1
+
+
+def test_residuals_of_branches():
+    """Branches with different residuals, at second order, in loops."""
+
+    def f(x):
+        three = [
+            lambda c: lax.sin(c) * lax.exp(c),
+            lambda c: c * c * c,
+            lambda c: lax.tanh(c) * x,
+        ]
+        return lax.scan(lambda c, i: (lax.switch(i, three, c), None), x, wnp.asarray(
+            np.array([0, 2, 1, 1, 0], np.int32)
+        ))[0]  # fmt: skip
+
+    def np_f(x):
+        c = x
+        for i in (0, 2, 1, 1, 0):
+            c = [np.sin(c) * np.exp(c), c**3, np.tanh(c) * x][i]
+        return c
+
+    x, h = 0.9, 1e-4
+    first = (np_f(x + h / 10) - np_f(x - h / 10)) / (h / 5)
+    second = (np_f(x + h) - 2 * np_f(x) + np_f(x - h)) / h**2
+    np.testing.assert_allclose(wf.grad(f)(f64(x)), first, rtol=1e-6)
+    np.testing.assert_allclose(wf.grad(wf.grad(f))(f64(x)), second, rtol=1e-4)
+    np.testing.assert_allclose(wf.grad(wf.grad(wf.jit(f)))(f64(x)), second, rtol=1e-4)
+    np.testing.assert_allclose(wf.vmap(wf.grad(wf.grad(f)))(f64([x])), [second], rtol=1e-4)
+
+
+# ---- named axes in rules ---------------------------------------------------------------------
+
+
+def test_named_axes_in_rules():
+    """A custom rule that speaks of an axis bound outside of the function it serves."""
+
+    @wf.custom_jvp
+    def total(x):
+        return lax.psum(x, "i")
+
+    total.defjvp(lambda p, t: (lax.psum(p[0], "i"), lax.psum(t[0], "i") * 1.0))
+    f = wf.vmap(lambda x: wf.grad(lambda x: total(x) * x)(x), axis_name="i")
+    plain = wf.vmap(
+        lambda x: wf.grad(lambda x: lax.psum(x, "i") * x)(x), axis_name="i"
+    )
+    np.testing.assert_allclose(f(f32([1, 2])), plain(f32([1, 2])))
+
+
+
+LATE = {
+    "bare": lambda f: f,
+    "jit": lambda f: wf.jit(lambda x: f(x)),
+    "scan": lambda f: lambda x: lax.scan(lambda c, _: (f(c), None), x, None, length=1)[0],
+    "cond": lambda f: lambda x: lax.cond(x > -1, f, lambda x: x, x),
+    "checkpoint": lambda f: wf.checkpoint(lambda x: f(x)),
+}
+
+
+@pytest.mark.parametrize("wrap", LATE)
+def test_named_axes_in_rules_only(wrap):
+    """A rule that speaks of an axis of which its function does not: the rule is traced late, and
+    sees the axes that the call saw."""
+    late = wf.custom_jvp(lambda x: x * 1.0)
+    late.defjvp(lambda p, t: (p[0], lax.psum(t[0], "i")))
+    h, x = LATE[wrap](late), f32([1, 2])
+    assert h(f32(3)).item() == 3  # there is no axis, and no need of one
+    inside = lambda x: wf.jvp(h, (f32(1),), (f32(1),))[1] + 0 * x  # noqa: E731
+    np.testing.assert_array_equal(wf.vmap(inside, axis_name="i")(x), [2, 2])
+    np.testing.assert_array_equal(wf.vmap(wf.jit(inside), axis_name="i")(x), [2, 2])
+    outside = wf.jvp(wf.vmap(h, axis_name="i"), (x,), (f32([1, 1]),))[1]
+    np.testing.assert_array_equal(outside, [2, 2])
+    g = wf.grad(lambda x: wf.vmap(h, axis_name="i")(x).sum())(x)
+    np.testing.assert_array_equal(g, [2, 2])
+    three = f32([1, 2, 3])
+    outside = wf.jvp(wf.vmap(h, axis_name="i"), (three,), (f32([1, 1, 1]),))[1]
+    np.testing.assert_array_equal(outside, [3, 3, 3])
+
+
+@pytest.mark.parametrize("wrap", LATE)
+def test_axis_sizes_in_rules(wrap):
+    """The size that a late rule sees is that of the axis of its own call."""
+    late = wf.custom_jvp(lambda x: x * 1.0)
+    late.defjvp(lambda p, t: (p[0], t[0] * lax.psum(1, "i")))
+    h = LATE[wrap](late)
+    for n in (2, 3, 2):
+        x = f32(np.ones(n))
+        got = wf.jvp(wf.vmap(h, axis_name="i"), (x,), (x,))[1]
+        np.testing.assert_array_equal(got, [n] * n)
+        inside = lambda x: wf.grad(h)(x)  # noqa: E731
+        np.testing.assert_array_equal(wf.vmap(inside, axis_name="i")(x), [n] * n)
+
+
+def test_pullbacks_over_named_axes():
+    """Pullbacks that speak of an axis around."""
+    f = wf.custom_vjp(lambda x: x * 1.0)
+    f.defvjp(lambda x: (x * 1.0, None), lambda _, ct: (lax.psum(ct, "i"),))
+    x = f32([1, 2])
+    for wrap in LATE.values():
+        h = wrap(f)
+        np.testing.assert_array_equal(wf.vmap(wf.grad(h), axis_name="i")(x), [2, 2])
+        g = wf.grad(lambda x, h=h: (wf.vmap(h, axis_name="i")(x) * f32([1, 10])).sum())(x)
+        np.testing.assert_array_equal(g, [11, 11])
+
+
+def test_derivatives_of_collectives():
+    """Derivatives inside and outside the map that binds the axis."""
+    x = f32([1, 2])
+    square = lambda x: lax.psum(x * x, "i")  # noqa: E731
+    inside = wf.vmap(wf.grad(square), axis_name="i")(x)
+    np.testing.assert_array_equal(inside, 2 * 2 * np.array([1, 2]))
+    outside = wf.grad(lambda v: wf.vmap(lambda x: square(x) * x, axis_name="i")(v).sum())(x)
+    np.testing.assert_array_equal(outside, [5 + 2 * 1 * 3, 5 + 2 * 2 * 3])
+
+
+# ---- depth and size --------------------------------------------------------------------------
+
+
+def wrapped(wrap, n):
+    f = lambda x: lax.sin(x) * x  # noqa: E731
+    for _ in range(n):
+        f = wrap(f)
+    return f
+
+
+DEEP = {
+    "jit": wf.jit,
+    "vmap": lambda f: lambda x: wf.vmap(lambda s: f(x * s))(f32([1.0])).sum(),
+    "scan": lambda f: lambda x: lax.scan(lambda c, _: (f(c), None), x, None, length=1)[0],
+    "cond": lambda f: lambda x: lax.cond(x > 0, f, lambda y: y * 2, x),
+    "checkpoint": lambda f: wf.checkpoint(lambda x: f(x)),
+}
+
+
+@pytest.mark.parametrize("name", DEEP)
+@pytest.mark.parametrize("depth", [10, 30])
+def test_depth(name, depth):
+    """Tens of levels of one construct: traced in linear time, with Python's usual stack."""
+    f = wrapped(DEEP[name], depth)
+    np.testing.assert_allclose(wf.grad(f)(f32(0.5)), np.cos(0.5) * 0.5 + np.sin(0.5), rtol=1e-5)
+
+
+def test_orders_of_differentiation():
+    """grad and jvp nested five times."""
+    f = lambda x: x * x * x * x * x * x  # noqa: E731
+    g = f
+    for _ in range(5):
+        g = wf.grad(g)
+    assert g(f32(1)).item() == 720
+    g = f
+    for _ in range(5):
+        g = (lambda h: lambda x: wf.jvp(h, (x,), (1.0,))[1])(g)
+    assert g(f32(1)).item() == 720
+
+
+def test_calls_of_calls():
+    """A function that calls one twice, which calls one twice, and so on, 40 deep, forward."""
+
+    def tower(depth):
+        f = wf.jit(lambda x: lax.sin(x) * x)
+        for _ in range(depth):
+            f = (lambda h: wf.jit(lambda x: h(x) + h(x)))(f)
+        return f
+
+    program = wf.make_program(lambda x: wf.jvp(tower(40), (x,), (1.0,))[1])(f32(0.5))
+
+    def distinct(p, seen):
+        if id(p) in seen:
+            return 0
+        seen.add(id(p))
+        inner = [q for e in p.eqns for q in ext.programs_in(e.params)]
+        return len(p.eqns) + sum(distinct(q, seen) for q in inner)
+
+    assert distinct(program, set()) < 400
+    x = np.float64(0.5)
+    want = 2**10 * (np.cos(x) * x + np.sin(x))
+    np.testing.assert_allclose(wf.grad(tower(10))(f64(x)), want, rtol=1e-12)
+
+
+def test_long_chain():
+    """Thousands of operations in a row need no stack."""
+
+    def chain(x):
+        for _ in range(5000):
+            x = x * 1.0001
+        return x
+
+    np.testing.assert_allclose(wf.make_program(wf.grad(chain))(f64(1)).out_avals[0].shape, ())
+    program = wf.make_program(wf.grad(wf.jit(chain)))(f64(1))
+    assert program.out_avals[0].shape == ()
+
+
+def test_endless_recursion():
+    """Functions that transform themselves for ever: a RecursionError, and nothing is left."""
+    ground, limit = ext.current(), sys.getrecursionlimit()
+
+    def jitted(x):
+        return wf.jit(jitted)(x)
+
+    def mapped(x):
+        return wf.vmap(mapped)(x)
+
+    def derived(x):
+        return wf.grad(derived)(x)
+
+    sys.setrecursionlimit(600)
+    try:
+        for f in (jitted, derived):
+            with pytest.raises(RecursionError):
+                f(f32(1))
+            assert ext.current() is ground
+        with pytest.raises((RecursionError, wf.WeftError)):
+            mapped(f32(np.ones((2, 2))))
+        assert ext.current() is ground
+    finally:
+        sys.setrecursionlimit(limit)
+    assert wf.grad(lambda x: x * x)(f32(3)).item() == 6
+
+
+# ---- asynchronous ----------------------------------------------------------------------------
+
+
+def test_asyncio_inside():
+    """A function that runs an event loop while it is transformed."""
+
+    async def square(x):
+        await asyncio.sleep(0)
+        return x * x
+
+    f = lambda x: asyncio.run(square(x))  # noqa: E731
+    assert wf.grad(f)(f32(3)).item() == 6
+    assert wf.grad(wf.grad(f))(f32(3)).item() == 2
+    assert wf.jit(f)(f32(3)).item() == 9
+    np.testing.assert_array_equal(wf.vmap(f)(f32([1, 2])), [1, 4])
+
+
+def test_transformations_of_many_tasks():
+    """Tasks that take turns in the middle of their transformations do not see each other's."""
+
+    async def main():
+        barrier = asyncio.Event()
+
+        async def task(k):
+            x = f32(k)
+            await asyncio.sleep(0)
+            before = ext.current()
+            out = wf.grad(lambda x: x * x * k)(x).item()
+            await barrier.wait()
+            assert ext.current() is before
+            return out, wf.vmap(lambda x: x * k)(f32([1, 2]))[1].item()
+
+        tasks = [asyncio.create_task(task(k)) for k in range(8)]
+        await asyncio.sleep(0.01)
+        barrier.set()
+        return await asyncio.gather(*tasks)
+
+    assert asyncio.run(main()) == [(2.0 * k * k, 2.0 * k) for k in range(8)]
+
+
+def test_exceptions_restore():
+    """Exceptions thrown anywhere leave the ground as current, and a second try works."""
+    ground = ext.current()
+    fails = [True]
+
+    def f(x):
+        if fails[0]:
+            raise KeyError("on purpose")
+        return lax.sin(x)
+
+    for run in (
+        lambda: wf.jit(wf.grad(f))(f32(0)),
+        lambda: wf.vmap(wf.grad(f))(f32([0]))[0],
+        lambda: wf.grad(lambda x: lax.cond(x < 1, f, f, x))(f32(0)),
+        lambda: wf.grad(lambda x: lax.scan(lambda c, _: (f(c), None), x, None, length=2)[0])(f32(0)),
+        lambda: wf.grad(wf.checkpoint(f))(f32(0)),
+        lambda: wf.jvp(lambda x: lax.while_loop(lambda y: y < 0, f, x), (f32(0),), (1.0,))[1],
+    ):
+        fails[0] = True
+        with pytest.raises(KeyError):
+            run()
+        assert ext.current() is ground
+        fails[0] = False
+        assert run().item() == 1

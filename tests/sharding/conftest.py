@@ -1,0 +1,44 @@
+"""What tests of sharding with its siblings share: eight virtual devices, a mesh, and comparison
+with numpy.
+
+Invariant: the number of devices is set before any array is made.
+"""
+
+import numpy as np
+import pytest
+
+import weft as wf
+from weft_sharding import NamedSharding, PartitionSpec, make_mesh
+
+wf.config.cpu_devices = 8
+
+
+@pytest.fixture(autouse=True)
+def checked():
+    """Every rule and every program is checked."""
+    with wf.config(checks=True):
+        yield
+
+
+@pytest.fixture
+def mesh():
+    """Two rows of four devices."""
+    return make_mesh((2, 4), ("x", "y"))
+
+
+@pytest.fixture
+def lies(mesh):
+    """lies("x", None): the sharding on that mesh."""
+    return lambda *entries: NamedSharding(mesh, PartitionSpec(*entries))
+
+
+@pytest.fixture
+def close():
+    """Equality with what numpy says, up to rounding."""
+
+    def check(got, want):
+        got, want = np.asarray(got), np.asarray(want)
+        assert got.shape == want.shape
+        np.testing.assert_allclose(got, want, rtol=1e-3, atol=1e-4 * (1 + abs(want).max()))
+
+    return check

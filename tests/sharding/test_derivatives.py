@@ -1,0 +1,249 @@
+"""Derivatives of shard_map: against the explicit matrix of what is linear, and against the same
+function without devices."""
+
+import io
+
+import numpy as np
+import pytest
+
+import weft as wf
+from weft.ops.collective import (
+    all_gather,
+    all_to_all,
+    axis_index,
+    pmax,
+    pmin,
+    ppermute,
+    psum,
+    psum_scatter,
+)
+from weft.ops.elementwise import exp, sin
+from weft.ops.host import debug_print
+from weft_sharding import P, device_put, make_mesh, shard_map, shard_map_p, with_sharding_constraint
+
+R = np.random.default_rng(0)
+A = R.normal(size=(8, 8)).astype(np.float32)
+B = R.normal(size=(8, 8)).astype(np.float32)
+
+LINEAR = {
+    "psum": (lambda v: psum(v, "y"), P("x")),
+    "psum of both": (lambda v: psum(v, ("x", "y")), P()),
+    "all_gather": (lambda v: all_gather(v, "y", axis=1, tiled=True), P("x")),
+    "all_gather, stacked": (lambda v: all_gather(v, "x"), P(None, None, "y")),
+    "ppermute": (lambda v: ppermute(v, "y", [(0, 1), (1, 2), (3, 0)]), P("x", "y")),
+    "psum_scatter": (lambda v: psum_scatter(v, "y", tiled=True), P(("x", "y"))),
+    "all_to_all, tiled": (lambda v: all_to_all(v, "y", 0, 1, tiled=True), P(("x", "y"))),
+    "all_to_all": (lambda v: all_to_all(v, "y", 0, 1), P("x", ("y"))),
+    "times a place": (lambda v: v * (1 + axis_index("y")) + psum(v, "x"), P("x", "y")),
+}
+
+
+@pytest.mark.parametrize("name", LINEAR)
+def test_the_matrix_of_a_linear_collective(mesh, lies, close, name):
+    f, outs = LINEAR[name]
+    m = wf.jit(shard_map(f, mesh=mesh, in_specs=P("x", "y"), out_specs=outs))
+    basis = np.eye(64, dtype=np.float32).reshape(64, 8, 8)
+    matrix = np.stack([np.asarray(m(e)).ravel() for e in basis])
+    ct = R.normal(size=m(A).shape).astype(np.float32)
+    want = (matrix @ ct.ravel()).reshape(8, 8)
+    g = wf.jit(wf.grad(lambda a: (m(a) * ct).sum()))
+    close(g(A), want)
+    close(g(device_put(A, lies("y"))), want)
+    close(wf.grad(lambda a: (m(a) * ct).sum())(A), want)
+    out, dot = wf.jvp(m, (A,), (B,))
+    close(out, (A.ravel() @ matrix).reshape(out.shape))
+    close(dot, (B.ravel() @ matrix).reshape(out.shape))
+    transposed = wf.linear_transpose(m, A)(ct)
+    close(transposed[0], want)
+
+
+@pytest.mark.parametrize("extreme", [pmax, pmin])
+def test_extremes(close, extreme):
+    mesh = make_mesh((4,), "i")
+    m = shard_map(lambda v: extreme(v, "i"), mesh=mesh, in_specs=P("i"), out_specs=P())
+    x = R.permutation(32).reshape(4, 8).astype(np.float32)
+    choose = x.argmax(0) if extreme is pmax else x.argmin(0)
+    ct = R.normal(size=(1, 8)).astype(np.float32)
+    want = np.where(np.arange(4)[:, None] == choose, ct, 0)
+    close(wf.grad(lambda v: (m(v) * ct).sum())(x), want)
+    close(wf.jvp(m, (x,), (x * x,))[1], np.take_along_axis(x * x, choose[None], 0))
+
+
+def test_operands_that_are_not_divided(mesh, close):
+    """The gradient of a copied operand is the sum over its copies, wherever it comes from."""
+    f = shard_map(
+        lambda a, k: a * k + axis_index("y"),
+        mesh=mesh,
+        in_specs=(P("x", "y"), P()),
+        out_specs=P("x", "y"),
+    )
+    k = device_put(np.float32(2))
+    close(wf.jit(wf.grad(lambda k: (f(A, k) * B).sum()))(k), (A * B).sum())
+    rows = shard_map(
+        lambda a, w: a * w, mesh=mesh, in_specs=(P("x", "y"), P("x")), out_specs=P("x", "y")
+    )
+    w = A[:, :1]
+    close(wf.grad(lambda w: (rows(A, w) * B).sum())(w), (A * B).sum(1, keepdims=True))
+
+    def closed(k):
+        m = shard_map(lambda a: a * k, mesh=mesh, in_specs=P("x"), out_specs=P("x"))
+        return (m(A) * B).sum()
+
+    close(wf.grad(closed)(k), (A * B).sum())
+    close(wf.jit(wf.grad(closed))(k), (A * B).sum())
+
+
+def test_results_that_are_not_divided(mesh, close):
+    """They are means of equal copies, through which a derivative passes once."""
+    f = shard_map(
+        lambda a: sin(psum(a, ("x", "y"))), mesh=mesh, in_specs=P("x", "y"), out_specs=P()
+    )
+    blocks = A.reshape(2, 4, 4, 2).sum((0, 2))
+    want = np.tile(np.cos(blocks), (2, 4))
+    close(wf.grad(lambda a: f(a).sum())(A), want)
+    keep = shard_map(lambda a: a * 3, mesh=mesh, in_specs=P(), out_specs=P())
+    close(wf.grad(lambda a: (keep(a) * B).sum())(A), 3 * B)
+
+
+def test_orders(mesh, close):
+    """Derivatives of sums of exp(a * s_i), with s a column summed over devices."""
+    f = shard_map(
+        lambda a: psum(exp(a * psum(a, "y") * 0.1).sum(), ("x", "y")),
+        mesh=mesh,
+        in_specs=P("x", "y"),
+        out_specs=P(),
+    )
+
+    def plain(a):
+        s = a.reshape(8, 4, 2).sum(1)
+        s = wf.ops.shape.concatenate([s] * 4, 1)
+        return exp(a * s * 0.1).sum()
+
+    def third(h):
+        return wf.grad(lambda a: (wf.grad(lambda a: (wf.grad(h)(a) * B).sum())(a) * A).sum())
+
+    close(wf.jit(wf.grad(f))(A), wf.jit(wf.grad(plain))(A))
+    step = np.zeros_like(A)
+    step[2, 3] = 1e-2
+    slope = (float(plain(A + step)) - float(plain(A - step))) / 2e-2
+    assert abs(float(wf.grad(f)(A)[2, 3]) - slope) < 1e-2 * (1 + abs(slope))
+    second = lambda h: wf.jit(wf.grad(lambda a: (wf.grad(h)(a) * B).sum()))  # noqa: E731
+    close(second(f)(A), second(plain)(A))
+    close(wf.jit(third(f))(A), wf.jit(third(plain))(A))
+    over = lambda h: wf.jit(lambda a: wf.jvp(wf.grad(h), (a,), (B,))[1])  # noqa: E731
+    close(over(f)(A), second(plain)(A))
+    kept = wf.checkpoint(f)
+    close(wf.jit(wf.grad(kept))(A), wf.jit(wf.grad(plain))(A))
+    close(second(kept)(A), second(plain)(A))
+
+
+def test_linearize_and_pull_twice(mesh, close):
+    f = shard_map(lambda a: sin(a) * psum(a, "x"), mesh=mesh, in_specs=P("x"), out_specs=P("x"))
+    total = A.reshape(2, 4, 8).sum(0)
+    out, push = wf.linearize(f, A)
+
+    def dot(t):
+        s = np.tile(total, (2, 1))
+        return np.cos(A) * t * s + np.sin(A) * np.tile(t.reshape(2, 4, 8).sum(0), (2, 1))
+
+    close(out, np.sin(A) * np.tile(total, (2, 1)))
+    for t in (B, A):
+        close(push(t), dot(t))
+    _, pull = wf.vjp(f, A)
+    for ct in (B, A):
+        assert abs((np.asarray(pull(ct)[0]) * A).sum() - (dot(A) * ct).sum()) < 1e-2
+
+
+def test_custom_rules_and_checkpoints_inside(mesh, close):
+    @wf.custom_jvp
+    def cube(x):
+        return x**3
+
+    cube.defjvp(lambda xs, ts: (cube(xs[0]), 30 * ts[0]))
+
+    @wf.custom_vjp
+    def line(x):
+        return x * 2
+
+    line.defvjp(lambda x: (line(x), psum(x, "x")), lambda s, ct: (ct * s,))
+
+    def grads(g, want):
+        m = shard_map(g, mesh=mesh, in_specs=P("x"), out_specs=P("x"))
+        close(wf.jit(wf.grad(lambda a: (m(a) * B).sum()))(A), want)
+        close(wf.grad(lambda a: (m(a) * B).sum())(A), want)
+
+    grads(cube, 30 * B)
+    grads(line, B * np.tile(A.reshape(2, 4, 8).sum(0), (2, 1)))
+    grads(wf.checkpoint(lambda v: sin(sin(v))), B * np.cos(np.sin(A)) * np.cos(A))
+
+
+def test_derivatives_inside_are_of_one_device(mesh, close):
+    f = shard_map(wf.grad(lambda v: (v**2).sum()), mesh=mesh, in_specs=P("x"), out_specs=P("x"))
+    close(f(A), 2 * A)
+    close(wf.grad(lambda a: (f(a) * B).sum())(A), 2 * B)
+    w = np.float32(1.5)
+
+    def local(w, a):
+        return psum(wf.grad(lambda w: (a * w * w).sum())(w), ("x", "y"))
+
+    total = shard_map(local, mesh=mesh, in_specs=(P(), P("x", "y")), out_specs=P())
+    close(total(w, A), 3 * A.sum())
+
+
+def test_some_axes_by_hand(mesh, lies, close):
+    f = shard_map(
+        lambda v: sin(psum(v, "y")) * psum(v * axis_index("y"), "y"),
+        mesh=mesh,
+        in_specs=P(None, "y"),
+        out_specs=P(),
+        axis_names={"y"},
+    )
+
+    def plain(a):
+        parts = a.reshape(8, 4, 2)
+        return sin(parts.sum(1)) * (parts * np.arange(4.0, dtype=np.float32)[:, None]).sum(1)
+
+    first = lambda f: wf.grad(lambda a: f(a).sum())  # noqa: E731
+    second = lambda f: wf.grad(lambda a: (first(f)(a) * B).sum())  # noqa: E731
+    for h in (first, second):
+        want = wf.jit(h(plain))(A)
+        close(wf.jit(h(f))(A), want)
+        close(wf.jit(h(f))(device_put(A, lies("x", "y"))), want)
+
+
+def test_constraints(lies, close):
+    f = lambda a: (sin(with_sharding_constraint(a, lies("x", "y"))) * B).sum()  # noqa: E731
+    for wrap in (lambda g: g, wf.jit):
+        g = wrap(wf.grad(f))(A)
+        close(g, np.cos(A) * B)
+        assert g.sharding == lies("x", "y")
+    second = wf.jit(wf.grad(lambda a: (wf.grad(f)(a) * A).sum()))
+    close(second(A), -np.sin(A) * A * B)
+    close(wf.grad(lambda a: (wf.device_put(a, lies("y")) * B).sum())(A), B)
+
+
+def test_what_prints_prints_once_per_piece(mesh, close):
+    out = io.StringIO()
+
+    def local(v):
+        debug_print("{:.2f}", v[0, 0], file=out)
+        return v * v
+
+    f = shard_map(local, mesh=mesh, in_specs=P("x", "y"), out_specs=P("x", "y"))
+    close(wf.jit(wf.grad(lambda a: f(a).sum()))(A), 2 * A)
+    assert len(out.getvalue().split()) == 8
+
+
+def test_residuals_that_are_operands_stay_operands(mesh):
+    """Nothing is kept twice: what the second half reads of the arguments it takes from there."""
+    f = shard_map(
+        lambda a, w: psum(sin(a) @ w, "y"),
+        mesh=mesh,
+        in_specs=(P("x", "y"), P("y")),
+        out_specs=P("x"),
+    )
+    p = wf.make_program(lambda a, w: wf.linearize(lambda a: f(a, w), a)[1](a))(A, B)
+    first, second = [e for e in p.eqns if e.prim is shard_map_p][:2]
+    pieces = [s for s in first.params["out_specs"] if s and s[0] == ("x", "y")]
+    assert len(pieces) == 1  # cos(a), and not w
+    assert any(a is b for a in first.inputs for b in second.inputs)
