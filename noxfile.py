@@ -30,7 +30,6 @@ JAXLIB = "jaxlib==0.10.2"  # what results are compared on; `tests-latest` takes 
 PEER = "jax==0.10.2"  # only to compare with, and only in environments of its own
 LATEST = ("3.13", "3.12")
 DEMO_TOOLS = ("matplotlib", "scikit-learn", "tqdm")
-DOCS_TOOLS = ("mkdocs-material", "mkdocstrings-python")
 # The hostile distributions and the sample packages are built in the tests: hence hatchling.
 TEST_TOOLS = (
     "pytest>=8",
@@ -262,7 +261,7 @@ def bench(session: nox.Session) -> None:
 @nox.session
 def docs(session: nox.Session) -> None:
     """The documentation as a site; a broken link is an error.  `-- serve` shows it."""
-    session.install(*wheels(session, *PACKAGES), JAXLIB, *DOCS_TOOLS)
+    session.install(*wheels(session, *PACKAGES), JAXLIB, "mkdocs-material")
     session.run("mkdocs", *(session.posargs or ("build", "--strict")))
 
 

@@ -362,22 +362,29 @@ def test_exceptions_restore():
     ground = ext.current()
     fails = [True]
 
-    def f(x):
-        if fails[0]:
-            raise KeyError("on purpose")
-        return lax.sin(x)
+    def fresh():
+        def f(x):
+            if fails[0]:
+                raise KeyError("on purpose")
+            return lax.sin(x)
 
+        return f
+
+    zero = f32(0)
     for run in (
-        lambda: wf.jit(wf.grad(f))(f32(0)),
-        lambda: wf.vmap(wf.grad(f))(f32([0]))[0],
-        lambda: wf.grad(lambda x: lax.cond(x < 1, f, f, x))(f32(0)),
-        lambda: wf.grad(lambda x: lax.scan(lambda c, _: (f(c), None), x, None, length=2)[0])(f32(0)),
-        lambda: wf.grad(wf.checkpoint(f))(f32(0)),
-        lambda: wf.jvp(lambda x: lax.while_loop(lambda y: y < 0, f, x), (f32(0),), (1.0,))[1],
+        lambda f: wf.jit(wf.grad(f))(zero),
+        lambda f: wf.vmap(wf.grad(f))(zero[None])[0],
+        lambda f: wf.grad(lambda x: lax.cond(x < 1, f, f, x))(zero),
+        lambda f: wf.grad(
+            lambda x: lax.scan(lambda c, _: (f(c), None), x, None, length=2)[0]
+        )(zero),
+        lambda f: wf.grad(wf.checkpoint(f))(zero),
+        lambda f: wf.jvp(lambda x: lax.while_loop(lambda y: y < 0, f, x), (zero,), (1.0,))[1],
     ):
+        f = fresh()
         fails[0] = True
         with pytest.raises(KeyError):
-            run()
+            run(f)
         assert ext.current() is ground
         fails[0] = False
-        assert run().item() == 1
+        assert run(f).item() == 1

@@ -9,6 +9,7 @@ import pytest
 
 import weft as wf
 from weft.control import fori_loop
+from weft.events import counting
 from weft.ops.indexing import (
     GatherDimensionNumbers,
     ScatterDimensionNumbers,
@@ -196,6 +197,22 @@ def test_only_one_varies():
     for op in ("set", "add", "multiply", "min"):
         check(lambda x, op=op: getattr(x.at[I], op)(v), X)
         check(lambda u, op=op: getattr(asarray(X).at[I], op)(u), draw(4, 4, 2))
+
+
+def test_places_are_operands():
+    """Differentiating at one position after the other compiles once."""
+    x = asarray(draw(30))
+    for f in (
+        lambda x, i: x[i] * x[i],
+        lambda x, i: (x[i : i + 3] * x[i : i + 3])[0],
+        lambda x, i: (x.at[i].set(2.0) * x)[0],
+    ):
+        slope = lambda i, f=f: wf.grad(lambda x: f(x, i))(x)  # noqa: E731
+        slope(0), slope(1)
+        with counting() as seen:
+            for i in range(2, 9):
+                slope(i)
+        assert seen["compile"] == 0
 
 
 def test_in_a_loop():

@@ -11,6 +11,7 @@ import pytest
 
 import weft as wf
 from weft.control import fori_loop
+from weft.events import counting
 from weft.ops.indexing import (
     GatherDimensionNumbers,
     ScatterDimensionNumbers,
@@ -166,6 +167,18 @@ def test_outside_reads_no_neighbour():
         wrote = np.asarray(wf.vmap(lambda x, i: x.at[i].add(10.0))(x, i))
         inside = -4 <= k < 4
         np.testing.assert_array_equal(wrote.sum(1), np.arange(3.0) * 4 + 10.0 * inside)
+
+
+def test_places_are_operands():
+    """Mapping a function of one position after the other compiles once."""
+    x = asarray(draw(3, 30))
+    for f in (lambda x, i: x[i], lambda x, i: x.at[i].add(1.0), lambda x, i: x[i : i + 2]):
+        mapped = lambda i, f=f: wf.vmap(lambda x: f(x, i))(x)  # noqa: E731
+        mapped(0), mapped(1)
+        with counting() as seen:
+            for i in range(2, 9):
+                mapped(i)
+        assert seen["compile"] == 0
 
 
 def test_compiled_and_in_a_loop():

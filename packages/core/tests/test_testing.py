@@ -1,15 +1,17 @@
 """The conformance kit: it passes what is right, and finds what is wrong."""
 
+import pkgutil
+
 import numpy as np
 import pytest
 
 import weft as wf
-from weft import testing, traits
+from weft import ops, testing, traits
 from weft.carrier import Carrier, expand_rules
 from weft.errors import MissingRule, PluginError, WeftError
 from weft.interpreter import current, opened, use
 from weft.ir import programs_in
-from weft.ops import cumulative, indexing, reduction, shape, sorting
+from weft.ops import cumulative, families, indexing, reduction, shape, sorting
 from weft.ops import elementwise as el
 from weft.ops.higher import call
 from weft.plugins import Declared
@@ -309,6 +311,11 @@ def test_the_law_says_what_a_table_is_not_asked(law_of):
     law_of("testing_column", law)
     cells = testing.coverage("testing_column")
     assert (cells["core.neg"], cells["core.sin"]) == ("missing", "not applicable")
+
+
+def test_every_family_is_known():
+    folder = {m.name for m in pkgutil.iter_modules(ops.__path__)} - {"families"}
+    assert sorted(folder) == families.__all__
 
 
 def test_no_primitive_of_core_is_without_lowering():

@@ -230,6 +230,17 @@ def test_it_is_traced_once(mesh):
     assert n["trace"] == 2
 
 
+def test_many_runs_at_once(mesh, lies, close):
+    """Nobody waits for the results of any; virtual devices share few threads."""
+    f = wf.jit(on(mesh, outs=P("x"))(lambda v: psum(v, "y")))
+    g = wf.jit(lambda a: a.sum())
+    a = device_put(A, lies("x", "y"))
+    outs = [(f(a), g(a)) for _ in range(100)]
+    for rows, total in outs:
+        close(rows, ROWS)
+        close(total, A.sum())
+
+
 def test_programs(mesh):
     f = on(mesh, (P("x", "y"), P("x")), (P("x"), P()))(
         lambda a, b: (psum(a, "y"), psum(b.sum(), "x"))

@@ -11,6 +11,7 @@ import inspect
 import weakref
 from collections.abc import Callable, Sequence
 from types import FunctionType
+from operator import is_
 from typing import Any, NamedTuple
 
 from . import door, events
@@ -24,7 +25,7 @@ from .primitive import freeze
 from .staging import Stage, stage
 from .tree import LEAF, TreeDef, flatten, key_paths, spread
 from .types import Aval, Placed
-from .values import Array, as_argument, as_value, is_tracer, not_an_array
+from .values import Array, as_argument, as_value, failure, is_tracer, not_an_array
 from .xla import mlir
 from .xla.execute import Executable, bound, executable, load
 from .xla.lower import Module, module_of
@@ -384,8 +385,9 @@ def jit(
 
 
 def _plain(f: Callable, donated: tuple[int, ...], inline: bool = False) -> Callable:
-    """The dispatcher.  The way that worked last time is tried first: flat arrays, flat arrays and
-    names, trees of arrays, trees with other things; whatever is unknown falls into `slow`."""
+    """The dispatcher.  The way that worked last time is tried first: 0 flat arrays, 1 flat arrays
+    and names, 3 flat arrays, numpy arrays and scalars, 2 trees of anything; whatever is unknown
+    falls into `slow`."""
     one: dict = {}
     flat: dict = {}
     named: dict = {}
@@ -413,6 +415,10 @@ def _plain(f: Callable, donated: tuple[int, ...], inline: bool = False) -> Calla
                 run, handlers, keys, tree, order = named[(*kwargs, *[x.key for x in xs])]
                 if order is not None:
                     bufs = [bufs[i] for i in order]
+            elif mode == 3 and not kwargs:
+                xs = [x if x.__class__ is A else as_argument(x) for x in args]
+                bufs = [x._buf for x in xs]
+                run, handlers, keys, tree = flat[tuple([x.key for x in xs])]
             else:
                 leaves, in_tree = flatten((args, kwargs))
                 if mixed:
@@ -421,7 +427,10 @@ def _plain(f: Callable, donated: tuple[int, ...], inline: bool = False) -> Calla
                 run, handlers, keys, tree = trees[in_tree, tuple([x.key for x in leaves])]
         except (KeyError, AttributeError, TypeError):
             return slow(args, kwargs)
-        outs = run(bufs).consume_with_handlers(handlers)
+        try:
+            outs = run(bufs).consume_with_handlers(handlers)
+        except door.RuntimeFailure as e:
+            raise failure(e) from None
         if tree is None:
             r = A()
             r._buf = outs[0]
@@ -446,9 +455,11 @@ def _plain(f: Callable, donated: tuple[int, ...], inline: bool = False) -> Calla
         for x in leaves:
             x.buffer()
         arguments = [*args, *kwargs.values()]
-        is_flat = len(leaves) == len(arguments) and all(x.__class__ is A for x in arguments)
-        mixed = not all(x.__class__ is A for x in flatten((args, kwargs))[0])
-        mode = (1 if kwargs else 0) if is_flat else 2
+        given = flatten((args, kwargs))[0]
+        mixed = not all(x.__class__ is A for x in given)
+        only_leaves = len(given) == len(arguments) and all(map(is_, given, arguments))
+        is_flat = only_leaves and not mixed
+        mode = (1 if kwargs else 0) if is_flat else 3 if only_leaves and not kwargs else 2
         keys = tuple([x.key for x in leaves])
         entry = trees.get((in_tree, keys))
         if entry is None:
@@ -457,7 +468,7 @@ def _plain(f: Callable, donated: tuple[int, ...], inline: bool = False) -> Calla
             if any(map(is_tracer, traced.captured)):
                 return staged(args, kwargs)
             entry = trees[in_tree, keys] = _entry(traced, keys, donated)
-        if is_flat and not kwargs:
+        if only_leaves and not kwargs:
             flat[keys] = entry
             if len(keys) == 1:
                 one[keys[0]] = entry
@@ -469,7 +480,10 @@ def _plain(f: Callable, donated: tuple[int, ...], inline: bool = False) -> Calla
             as_given = [x.key for x in arguments]
             named[(*names, *as_given)] = (*entry, None if same else order)
         run, handlers, outs, tree = entry
-        results = run([x._buf for x in leaves]).consume_with_handlers(handlers)
+        try:
+            results = run([x._buf for x in leaves]).consume_with_handlers(handlers)
+        except door.RuntimeFailure as e:
+            raise failure(e) from None
         if tree is None:
             return _wrap(results[0], outs[1])
         results = [_wrap(b, k) for b, (_, k) in zip(results, outs)]
@@ -709,7 +723,10 @@ def _special(
                 ]
         except (KeyError, AttributeError, TypeError, IndexError):
             return general(args, kwargs)
-        results = run(bufs).consume_with_handlers(handlers)
+        try:
+            results = run(bufs).consume_with_handlers(handlers)
+        except door.RuntimeFailure as e:
+            raise failure(e) from None
         for i in donated:
             del args[i]._buf
         if tree is None:

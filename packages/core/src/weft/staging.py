@@ -118,10 +118,15 @@ class Stage(Interpreter):
         if hit is None:
             if x.by.closed:
                 raise escaped(x, self.title(), None)
-            if not is_above(x.by, self.parent):
+            if not is_above(x.by, self.parent) and not self.from_outside(x):
                 raise inverted(x, "a traced function", self.title())
             hit = self.captured[id(x)] = self.var(x.aval, x.where), x
         return hit[0]
+
+    def from_outside(self, x: Tracer) -> bool:
+        """Whether a value is of a transformation that the thread we run in was started in: what
+        is computed with it is computed there."""
+        return self.parent is not None and x.by.thread != self.thread
 
     def close(
         self, outs: Sequence[Any], name: str = "program", prune: bool = False

@@ -35,7 +35,7 @@ def agree(name: str, args: Sequence[Any]) -> Sequence[Any]:
     """Operands in one type, if they may be: strong dtypes must be equal already."""
     vs = [a if isinstance(a, Value) else as_value(a) for a in args]
     first = vs[0].aval
-    if all([v.aval is first for v in vs]):
+    if all(v.aval is first for v in vs):
         return vs
     avals = [v.aval for v in vs]
     strong = [a for a in avals if not a.weak_type]

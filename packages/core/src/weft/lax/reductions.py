@@ -44,7 +44,8 @@ def _over(prim: Primitive) -> Callable[[Any, Any], Any]:
 
     reduce.__name__ = reduce.__qualname__ = prim.name.rpartition(".")[2]
     reduce.__doc__ = (
-        f"{prim.doc}\n\nThe axes go; the dtype stays.  Raises AxisError for axes that are not there."
+        f"{prim.doc}\n\nThe axes go; the dtype stays.  Raises AxisError for axes that are not "
+        "there."
     )
     return reduce
 
@@ -95,7 +96,7 @@ def _program(name: str, computation: Callable, avals: Sequence[Aval], tree: Any)
                 f"{name}: the computation applies {e.prim}, which is not elementwise",
                 fix="combine two elements with arithmetic, comparison and selection only",
             )
-    if not all([a.same_type(c.aval) for a, c in zip(program.out_avals, cells)]):
+    if not all(a.same_type(c.aval) for a, c in zip(program.out_avals, cells)):
         raise TypeRule(
             f"{name}: the computation returns {program.out_avals} for {[c.aval for c in cells]}",
             fix="it must return what it takes",
@@ -225,9 +226,9 @@ def reduce_window(
     _program("reduce_window", computation, [x.aval for x in xs], tree)
     n = xs[0].aval.ndim
     ones = (1,) * n
-    steps = [tuple(v) if v is not None else ones
-             for v in (window_dimensions, window_strides, base_dilation, window_dilation)]  # fmt: skip
-    if any([len(v) != n for v in steps]):
+    given = (window_dimensions, window_strides, base_dilation, window_dilation)
+    steps = [tuple(v) if v is not None else ones for v in given]
+    if any(len(v) != n for v in steps):
         raise TypeRule(
             f"reduce_window of {xs[0].aval!r} by windows {tuple(window_dimensions)}",
             fix=f"give {n} sizes, strides and dilations, one for each axis",

@@ -154,11 +154,12 @@ def slice(
     steps = (1,) * n if strides is None else tuple(strides)
     if not len(starts) == len(limits) == len(steps) == n:
         raise TypeRule(
-            f"slice of {x.aval!r}: {len(starts)} starts, {len(limits)} limits, {len(steps)} strides",
+            f"slice of {x.aval!r}: {len(starts)} starts, {len(limits)} limits and "
+            f"{len(steps)} strides",
             fix=f"give {n} of each",
         )
     for a, b, s, d in zip(starts, limits, steps, x.aval.shape):
-        fixed = all([v.__class__ is not Dim for v in (a, b, d)])
+        fixed = all(v.__class__ is not Dim for v in (a, b, d))
         if s < 1 or (fixed and not 0 <= a <= b <= d):
             raise TypeRule(
                 f"slice from {starts} to {limits} by {steps} of {x.aval!r}",
@@ -242,7 +243,7 @@ def pad(operand: Any, padding_value: Any, padding_config: Any) -> Any:
             f"lax.pad of {x.aval!r} with {v.aval!r}", fix="convert the value with .astype"
         )
     config = [tuple(c) for c in padding_config]
-    if len(config) != x.aval.ndim or any([len(c) != 3 for c in config]):
+    if len(config) != x.aval.ndim or any(len(c) != 3 for c in config):
         raise TypeRule(
             f"lax.pad of {x.aval!r} by {config}", fix="give (before, after, between) for each axis"
         )

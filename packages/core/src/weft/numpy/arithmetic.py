@@ -227,11 +227,14 @@ def hypot(x1: Any, x2: Any) -> Any:
 
     x1, x2: real; shapes broadcast, integers become the default float.  As numpy.hypot.
     """
-    a, b = [el.abs_(v) for v in el.floating((x1, x2))]
-    big, small = el.maximum(a, b), el.minimum(a, b)
+    a, b = el.floating((x1, x2))
+    long, short = el.abs_(a), el.abs_(b)
+    # both from one choice, and the lesser with its sign: smooth where they are equal or zero
+    first = el.gt(long, short)
+    big, small = el.select(first, a, b), el.select(first, b, a)
     ratio = el.div(small, el.select(el.eq(big, 0), 1, big))
-    length = el.mul(big, el.sqrt(el.add(el.square(ratio), 1)))
-    infinite = el.or_(el.eq(a, np.inf), el.eq(b, np.inf))
+    length = el.mul(el.abs_(big), el.sqrt(el.add(el.square(ratio), 1)))
+    infinite = el.or_(el.eq(long, np.inf), el.eq(short, np.inf))
     return el.select(infinite, np.inf, length)
 
 

@@ -121,11 +121,8 @@ def logaddexp(x1: Any, x2: Any) -> Any:
     >>> float(wf.numpy.logaddexp(1000.0, 1000.0)) - 1000 < 0.7
     True
     """
-    a, b = _reals("logaddexp", x1, x2)
-    # equal infinities have no difference; and at equal arguments each has half of the derivative
-    difference = el.select(el.eq(a, b), 0, el.sub(a, b))
-    tail = el.log1p(el.exp(el.neg(el.abs_(difference))))
-    return el.add(el.maximum(a, b), tail)
+    greater, gap = _apart(*_reals("logaddexp", x1, x2))
+    return el.add(greater, el.log1p(el.exp(gap)))
 
 
 @fused
@@ -134,10 +131,17 @@ def logaddexp2(x1: Any, x2: Any) -> Any:
 
     x1, x2: real; shapes broadcast, integers become the default float.  As numpy.logaddexp2.
     """
-    a, b = _reals("logaddexp2", x1, x2)
-    difference = el.select(el.eq(a, b), 0, el.sub(a, b))
-    tail = el.log1p(el.pow_(2, el.neg(el.abs_(difference))))
-    return el.add(el.maximum(a, b), el.div(tail, _LOG_2))
+    greater, gap = _apart(*_reals("logaddexp2", x1, x2))
+    return el.add(greater, el.div(el.log1p(el.pow_(2, gap)), _LOG_2))
+
+
+def _apart(a: Any, b: Any) -> tuple[Any, Any]:
+    """(the greater, how much less the other is): smooth where they are equal, since both come from
+    one choice; equal infinities are not apart."""
+    first = el.gt(a, b)
+    big, small = el.select(first, a, b), el.select(first, b, a)
+    infinite = el.and_(el.eq(a, b), el.eq(el.abs_(a), np.inf))
+    return big, el.select(infinite, 0, el.sub(small, big))
 
 
 def _reals(name: str, x1: Any, x2: Any) -> Any:

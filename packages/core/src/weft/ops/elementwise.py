@@ -192,8 +192,8 @@ div = _define("div", "divide", "x / y; integers are divided towards zero.",
 rem = _define("rem", "remainder", "Remainder of division towards zero: the sign is that of x.",
               REAL, (ZeroPreserving,))  # fmt: skip
 pow_ = _define("pow", "power", "x ** y.", INEXACT, prepare=floating)
-maximum = _define("maximum", "maximum", "The greater; nan if either is.", ANY, (Increasing,))
-minimum = _define("minimum", "minimum", "The lesser; nan if either is.", ANY, (Increasing,))
+maximum = _define("maximum", "maximum", "The greater; nan if either is.", ORDERED, (Increasing,))
+minimum = _define("minimum", "minimum", "The lesser; nan if either is.", ORDERED, (Increasing,))
 atan2 = _define("atan2", "atan2", "The angle of the point (y, x).", INEXACT, prepare=floating)
 nextafter = _define("nextafter", "chlo.next_after", "The next float from x towards y.", FLOAT,
                     (Discrete,))  # fmt: skip

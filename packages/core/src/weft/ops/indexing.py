@@ -496,7 +496,7 @@ def _starts(x: Any, starts: Any, what: str) -> list[Any]:
         rows = [slice_.bind(v, starts=(k,), limits=(k + 1,), strides=(1,)) for k in ends]
         places = [reshape(r, ()) for r in rows]
     else:
-        places = list(starts)
+        places = [*starts]  # type: ignore[misc]
     if len(places) != x.aval.ndim:
         raise TypeRule(
             f"{what}: {len(places)} places for the {x.aval.ndim} axes of {x.aval!r}",

@@ -49,9 +49,10 @@ class Key:
 
     >>> import weft as wf
     >>> wf.random.split(wf.random.key(0), 3)
-    Key((3,), fry)[[ 928981903 3453687069]
-     [3606183818  460005496]
-     [1353695780 4079472779]]
+    Key((3,), fry):
+    [[1797259609 2579123966]
+     [ 928981903 3453687069]
+     [4146024105 2718843009]]
     """
 
     __slots__ = ("_data",)
@@ -69,10 +70,10 @@ class Key:
 
     def __repr__(self) -> str:
         shape = getattr(self._data, "shape", None)
-        if shape is None:
+        if shape is None:  # a tree of something else than keys
             return f"Key({self._data!r})"
-        text = f"Key({shape[:-1]}, fry)"
-        return text + (str(self._data) if not isinstance(self._data, Value) else _text(self._data))
+        between = ":\n" if len(shape) > 1 else ": "
+        return f"Key({shape[:-1]}, fry){between}{self._data}"
 
     def __len__(self) -> int:
         if not self.ndim:
@@ -115,10 +116,6 @@ class Key:
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
         raise _no_number(self)
-
-
-def _text(data: Any) -> str:
-    return str(data) if hasattr(data, "numpy") else f" of {data!r}"
 
 
 def _no_number(self: Key, *_: Any) -> TypeRule:

@@ -109,7 +109,7 @@ def uniform(
 
     >>> import weft as wf
     >>> wf.random.uniform(wf.random.key(0), (2,), minval=-1.0)
-    Array([0.89533377, 0.9573622 ], dtype=float32)
+    Array([0.895334  , 0.95715976], dtype=float32)
     """
     d, shape = sample_dtype(dtype, FLOATING, "uniform"), normal_shape(shape)
     data = one_key(key, "uniform")

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..carrier import Carrier, expand_rules
 from ..errors import PluginError, WeftError
-from ..ops import families
+from ..ops import families as _families  # noqa: F401  (it defines the primitives of core)
 from ..plugins import declared, load, names
 from ..primitive import Primitive, primitives
 from ..rules import RuleTable, tables
@@ -78,7 +78,6 @@ def matrix_text() -> str:
 
 def _installed() -> list[Primitive]:
     """Every primitive of core and of installed distributions, by name."""
-    assert families.__all__, "importing them defines the primitives of core"
     for namespace in names("weft.primitives"):
         for d in declared("weft.primitives", namespace):
             with suppress(PluginError):  # it is reported when it is used

@@ -11,6 +11,7 @@ that key is the only guard there is.
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from threading import RLock
 from typing import Any, NamedTuple
 
 from .. import door, events
@@ -113,9 +114,12 @@ def bound(
 ) -> Executable:
     """A compiled module as something to call with buffers."""
     run = loaded.executable.execute_sharded
-    if module.callbacks or program.effects:
+    acts = bool(module.callbacks or program.effects)
+    if acts:
         run = _watched(run, failures)
     place, outs = module.place, list(program.out_avals)
+    if place is not None and len(place.devices) > 1 and platform() == "cpu":
+        run = _in_turn(run, acts)
     front = [x.buffer() for x in module.constants]
     stay: list = []
     if place is not None:
@@ -139,6 +143,34 @@ def bound(
     if stay:
         run = _moving(run, stay)
     return Executable(run, [handler(k) for k in outs], outs)
+
+
+_turn = RLock()
+_running: list = []
+"""The token of the last run on several virtual devices."""
+
+
+def _in_turn(run: Callable, done: bool) -> Callable:
+    """`run`, on several virtual devices of one host, after the last such run.
+
+    They share few threads.  Devices of two runs that wait for each other within each would take
+    all of them, and then wait for ever.  `done` says that `run` returns when it is through.
+    """
+
+    def taken(bufs):
+        with _turn:
+            while _running:
+                try:
+                    _running.pop().block_until_ready()
+                except door.RuntimeFailure:  # its results tell whoever reads them
+                    pass
+            if done:
+                return run(bufs)
+            results = run(bufs, with_tokens=True)
+            _running.append(results.consume_token())
+            return results
+
+    return taken
 
 
 def _fronted(run: Callable, front: list) -> Callable:
@@ -277,7 +309,10 @@ def apply(self: Evaluate, prim: Any, args: Any, params: dict[str, Any]) -> Any:
         run, handlers, keys = made
         if not params and len(key) == 1 and not prim.many:
             prim.compiled[key[0]] = run, handlers, keys[0]
-    outs = run(bufs).consume_with_handlers(handlers)
+    try:
+        outs = run(bufs).consume_with_handlers(handlers)
+    except door.RuntimeFailure as e:
+        raise failure(e) from None
     if prim.many:
         return [wrap(b, k) for b, k in zip(outs, keys)]
     return wrap(outs[0], keys[0])
@@ -305,7 +340,10 @@ def _higher(prim: Any, args: Any, params: dict, key: list, bufs: list) -> list:
         run, handlers, keys = derived(programs[0], full, make, programs[1:])
     else:
         run, handlers, keys = make()
-    outs = run(bufs).consume_with_handlers(handlers)
+    try:
+        outs = run(bufs).consume_with_handlers(handlers)
+    except door.RuntimeFailure as e:
+        raise failure(e) from None
     return [wrap(b, k) for b, k in zip(outs, keys)]
 
 

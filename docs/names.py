@@ -1,0 +1,121 @@
+"""The pages of the reference, made of what public names say of themselves.
+
+A line `::: module` in a page stands for everything public of a module, and `::: module: a, b` for
+some of it.  `python docs/names.py weft.nn` prints what a module becomes.
+
+Invariant: signatures and texts are those of the objects that users get, however these were made.
+"""
+
+import inspect
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from importlib import import_module
+from typing import Any
+
+ASKED = re.compile(r"^::: ([\w.]+)(?:: (.*))?$", re.M)
+SECTION = re.compile(r"^(Args|Attributes|Returns|Raises|Yields)(:| )", re.M)
+ITEM = re.compile(r"^  (\*{0,2}\w[^:]*): ")
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """The hook of mkdocs."""
+    return ASKED.sub(lambda m: described(m[1], m[2]), markdown)
+
+
+def described(module: str, names: str | None = None) -> str:
+    """Public names of a module, as Markdown."""
+    owner = import_module(module)
+    chosen = public(owner) if names is None else names.replace(",", " ").split()
+    return "\n".join(line for name in chosen for line in entry(name, getattr(owner, name)))
+
+
+def public(module: Any) -> list[str]:
+    """The names that a module offers, but for modules and dtypes."""
+    names = sorted(getattr(module, "__all__", ()), key=str.lower)
+    return [n for n in names if documented(getattr(module, n))]
+
+
+def documented(x: Any) -> bool:
+    """Whether an object says anything of itself that is not said of its class."""
+    return callable(x) and bool(text_of(x)) and not inspect.ismodule(x)
+
+
+def text_of(x: Any) -> str:
+    """What an object says of itself."""
+    own = getattr(x, "doc", None)  # a primitive's; its __doc__ is that of all primitives
+    return inspect.cleandoc(own if isinstance(own, str) else inspect.getdoc(x) or "")
+
+
+def entry(name: str, x: Any) -> Iterator[str]:
+    """One name, as lines of Markdown."""
+    yield from (f"### {name}", "", "```", f"{name}{signature(x)}", "```", "")
+    yield from prose(text_of(x))
+    yield ""
+    if inspect.isclass(x):
+        yield from methods(x)
+
+
+def methods(kind: type) -> Iterator[str]:
+    """The public methods and properties of a class, a line each."""
+    for name, x in sorted(vars(kind).items()):
+        text = text_of(getattr(x, "__func__", x))
+        if not name.startswith("_") and text and (callable(x) or hasattr(x, "fget")):
+            shown = name if hasattr(x, "fget") else f"{name}{signature(x, bound=True)}"
+            yield f"* `{shown}`: {first(text)}"
+    yield ""
+
+
+def first(text: str) -> str:
+    """The first paragraph."""
+    return " ".join(text.split("\n\n")[0].split())
+
+
+def signature(x: Any, bound: bool = False) -> str:
+    """Names and defaults of the parameters."""
+    try:
+        found = inspect.signature(getattr(x, "rule", x))
+    except (TypeError, ValueError):
+        return ""
+    given = list(found.parameters.values())[1 if bound else 0 :]
+    plain = [p.replace(annotation=inspect.Parameter.empty) for p in given]
+    return str(inspect.Signature(plain))
+
+
+def prose(text: str) -> Iterator[str]:
+    """A docstring as Markdown: sections become lists, examples become code."""
+    for block in re.split(r"\n\s*\n", text):
+        if block.startswith(">>>"):
+            yield from ("```pycon", block, "```", "")
+        elif re.match(r"\s{4}", block):
+            yield from ("```", inspect.cleandoc(block), "```", "")
+        elif SECTION.match(block):
+            yield from sections(block.splitlines())
+        else:
+            yield from (escaped(block), "")
+
+
+def sections(lines: Iterable[str]) -> Iterator[str]:
+    """`Args:` and its kin."""
+    for line in lines:
+        head = SECTION.match(line)
+        item = ITEM.match(line)
+        if head and line.rstrip().endswith(":"):
+            yield from ("", f"**{head[1]}**", "")
+        elif head:
+            yield from ("", escaped(line))
+        elif item:
+            yield f"* `{item[1]}`: {escaped(line[item.end() :])}"
+        else:
+            yield "  " + escaped(line.strip())
+    yield ""
+
+
+def escaped(text: str) -> str:
+    """Text whose stars and underscores are no emphasis, outside of code."""
+    parts = re.split(r"(`[^`]*`)", text)
+    return "".join(p if p.startswith("`") else re.sub(r"([*_<])", r"\\\1", p) for p in parts)
+
+
+if __name__ == "__main__":
+    print("\n".join(described(name) for name in sys.argv[1:]))
