@@ -22,13 +22,13 @@ PLACE = re.compile(r"(?<=<!-- promotion -->\n).*(?=<!-- end -->)", re.S)
 DTYPES = (
     "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 bfloat16 float16 float32 float64 "
     "complex64 complex128"
-).split()
+)
 PYTHON = {"int*": int, "float*": float, "complex*": complex}
 
 
 def types() -> dict[str, Any]:
     """Types of scalars, by the heads of the promotion table."""
-    arrays = {short_name(dtype_of(name)): Aval((), dtype_of(name)) for name in DTYPES}
+    arrays = {short_name(dtype_of(name)): Aval((), dtype_of(name)) for name in DTYPES.split()}
     return arrays | {head: weak_aval(kind) for head, kind in PYTHON.items()}
 
 

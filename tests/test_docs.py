@@ -14,7 +14,11 @@ Invariant: what a comment tells is compared, and a statement without one may rai
 """
 
 import ast
+import importlib
+import importlib.util
+import inspect
 import io
+import itertools
 import os
 import re
 import subprocess
@@ -25,7 +29,12 @@ from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
+
+import weft as wf
+from weft import plugins
+from weft.traits import ALL
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -114,12 +123,6 @@ def run_page(page: Path) -> int:
     return count
 
 
-if __name__ == "__main__":
-    warnings.simplefilter("error")
-    for name in sys.argv[1:]:
-        print(f"{name}: {run_page(Path(name))} comments compared")
-
-
 # ---- tests ---------------------------------------------------------------------------------
 
 
@@ -132,3 +135,82 @@ def test_the_program_of_a_page_runs(page, tmp_path):
         [sys.executable, __file__, page], cwd=tmp_path, env=settings, capture_output=True, text=True
     )
     assert r.returncode == 0, r.stderr
+
+
+# ---- what pages must say -------------------------------------------------------------------
+
+
+def script(name: str) -> Any:
+    """A module of the docs folder, whose scripts make parts of pages."""
+    spec = importlib.util.spec_from_file_location(name, DOCS / f"{name}.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_every_page_can_be_reached():
+    reached = re.findall(r"(\S+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.M)
+    assert sorted(reached) == [str(p.relative_to(DOCS)) for p in PAGES]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(DOCS)))
+def test_links_lead_somewhere(page):
+    for target in re.findall(r"\]\(([^)#:]+)(?:#[\w-]*)?\)", text(page)):
+        assert (page.parent / target).exists(), target
+
+
+def test_the_promotion_table_is_that_of_the_code():
+    page = text(DOCS / "dtypes.md")
+    assert script("tables").up_to_date(page) == page, "run: python docs/tables.py --write"
+
+
+def test_promotion_as_numpy_has_it():
+    """Among booleans, integers and the floats that numpy has, where kinds agree."""
+    rows = script("tables").promotion().splitlines()
+    heads = [h.strip() for h in rows[0].split("|")[2:-1]]
+    names = {f"{k}{8 * n}": f"{k}{n}" for k, n in itertools.product("iufc", (1, 2, 4, 8, 16))}
+    for row in rows[2:]:
+        head, *cells = [c.strip(" *") for c in row.split("|")[1:-1]]
+        for other, cell in zip(heads, cells, strict=True):
+            if head[0] == other[0] and {head, other, cell} <= names.keys():
+                found = np.promote_types(names[head], names[other])
+                assert np.dtype(names[cell]) == found, (head, other)
+
+
+def test_the_matrix_is_put_into_its_page():
+    page = script("tables").on_page_markdown(text(DOCS / "matrix.md"))
+    assert re.search(r"^\| `core.sin` \| own \|", page, re.M)
+
+
+def test_the_reference_has_every_public_name():
+    names = script("names")
+    found = set()
+    for page in (DOCS / "reference").glob("*.md"):
+        for module, chosen in names.ASKED.findall(text(page)):
+            assert names.described(module, chosen or None), f"{page.name}: {module}"
+            found |= set(chosen.split() or names.public(importlib.import_module(module)))
+    said = {n for n in plugins.names("weft.api") if n not in ("interval", "P", "sharding")}
+    said |= {n for n in wf.__all__ if not inspect.ismodule(getattr(wf, n))}
+    explained = {"config", "float0", "WeftError"}
+    assert not said - found - explained
+    page = text(DOCS / "reference" / "weft.md")
+    assert not [n for n in explained - {"WeftError"} if f"weft.{n}`" not in page]
+
+
+def test_pages_name_every_setting_error_and_trait():
+    settings = [line.split(" = ")[0] for line in repr(wf.config).splitlines()]
+    kinds = [n for n, x in vars(wf.errors).items() if inspect.isclass(x) and n in wf.errors.__all__]
+    kept = {
+        "reference/weft.md": settings,
+        "errors.md": kinds,
+        "writing-a-primitive.md": [t.name.rpartition(".")[2].title().replace("_", "") for t in ALL],
+    }
+    for page, words in kept.items():
+        assert not [w for w in words if f"`{w}`" not in text(DOCS / page)], page
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("error")
+    for name in sys.argv[1:]:
+        print(f"{name}: {run_page(Path(name))} comments compared")

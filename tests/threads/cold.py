@@ -31,55 +31,18 @@ def shared(c, x):
     return wf.lax.sin(c) + x, c
 
 
-def np_shared(c, xs):
+def loop(c, xs):
+    import weft as wf
+
+    return wf.lax.scan(shared, c, xs)[0]
+
+
+def np_loop(c, xs):
+    """(value, slope)"""
     d = 1.0
     for x in xs:
         c, d = np.sin(c) + x, d * np.cos(c)
     return c, d
-
-
-def work(k):
-    """All kinds of things, on values that are this thread's own."""
-    import weft as wf
-
-    lax, wnp = wf.lax, wf.numpy
-    x = np.float32(0.1 + 0.05 * k)
-    xs = np.float32([0.1, 0.2, 0.3])
-    v = wnp.asarray(np.float32([x, 2 * x]))
-    expect("eager", lax.sin(wnp.asarray(x)) * 2 + k, np.sin(x) * 2 + k)
-    expect("jit", wf.jit(lambda y: lax.cos(y) * k)(x), np.cos(x) * k)
-    expect("shared jit", both(x), np.sin(x) * x)
-    expect("grad", wf.grad(lambda y: y * y * k)(x), 2 * x * k)
-    expect("grad of jit", wf.grad(both)(x), np.cos(x) * x + np.sin(x))
-    expect("second", wf.grad(wf.grad(both))(x), 2 * np.cos(x) - np.sin(x) * x)
-    expect("vmap", wf.vmap(lambda y: y * k + 1)(v), np.array([x, 2 * x]) * k + 1)
-    expect("jvp", wf.jvp(lax.exp, (x,), (np.float32(k),))[1], np.exp(x) * k)
-    loop = lambda c: lax.scan(shared, c, xs)[0]  # noqa: E731
-    c, d = np_shared(np.float64(x), xs)
-    expect("scan", loop(wnp.asarray(x)), c)
-    expect("grad of scan", wf.grad(loop)(x), d)
-    expect("jit of grad of scan", wf.jit(wf.grad(loop))(x), d)
-    expect("vmap of grad of scan", wf.vmap(wf.grad(loop))(v[:1]), [d])
-    pick = lambda y: lax.cond(y > 0.5, lambda y: y * y, lambda y: y * 3, y)  # noqa: E731
-    slopes = [2 * y if y > 0.5 else 3 for y in (x, 2 * x)]
-    expect("cond", wf.grad(lambda v: wf.vmap(pick)(v).sum())(v), slopes)
-    expect("checkpoint", wf.grad(wf.checkpoint(lambda y: lax.sin(lax.sin(y))))(x),
-           np.cos(np.sin(x)) * np.cos(x))  # fmt: skip
-
-    @wf.custom_jvp
-    def custom(y):
-        return y * k
-
-    custom.defjvp(lambda p, t: (custom(p[0]), t[0] * 10 * k))
-    expect("custom", wf.jit(wf.grad(custom))(x), 10 * k)
-    for n in range(1, 4):
-        ones = wnp.asarray(np.ones(n, np.float32))
-        expect("shapes", (ones * k).sum(), n * k)
-    f = wf.jit(lambda y, z: (y + z, y * k))
-    for i in range(50):
-        a, b = f(wnp.asarray(np.float32(i)), v)
-        expect("dispatch", a, i + np.array([x, 2 * x]))
-        expect("dispatch", b, i * k)
 
 
 def both(x):
@@ -90,6 +53,96 @@ def both(x):
         if not jitted:
             jitted.append(wf.jit(lambda y: wf.lax.sin(y) * y))
     return jitted[0](x)
+
+
+# Each task is given the package and numbers of its thread; all threads do all of them, each
+# starting with another one.
+
+
+def eager(wf, x, k):
+    expect("eager", wf.lax.cos(wf.numpy.asarray(x)) + k, np.cos(x) + k)
+
+
+def compiled(wf, x, k):
+    expect("jit", wf.jit(lambda y, z: wf.lax.cos(y) * z)(x, k), np.cos(x) * k)
+    expect("shared jit", both(x), np.sin(x) * x)
+
+
+def derivative(wf, x, k):
+    expect("grad", wf.grad(lambda y: y * y * k)(x), 2 * x * k)
+    expect("grad of jit", wf.grad(both)(x), np.cos(x) * x + np.sin(x))
+
+
+def second(wf, x, k):
+    expect("second", wf.jit(wf.grad(wf.grad(both)))(x), 2 * np.cos(x) - np.sin(x) * x)
+
+
+def forward(wf, x, k):
+    expect("jvp", wf.jvp(wf.lax.exp, (x,), (k,))[1], np.exp(x) * k)
+
+
+def mapped(wf, x, k):
+    v = wf.numpy.asarray(np.float32([x, 2 * x]))
+    expect("vmap", wf.vmap(lambda y: y * k)(v), np.array([x, 2 * x]) * k)
+
+
+def scanned(wf, x, k):
+    xs = np.float32([0.1, 0.2, 0.3])
+    c, d = np_loop(np.float64(x), xs)
+    expect("scan", loop(wf.numpy.asarray(x), xs), c)
+    expect("grad of scan", wf.jit(wf.grad(loop))(x, xs), d)
+
+
+def branches(wf, x, k):
+    pick = lambda y: wf.lax.cond(y > 0.5, lambda y: y * y, lambda y: y * 3, y)  # noqa: E731
+    v = np.float32([x, 2 * x])
+    slopes = [2 * y if y > 0.5 else 3 for y in v]
+    expect("cond", wf.jit(wf.grad(lambda v: wf.vmap(pick)(v).sum()))(v), slopes)
+
+
+def recomputed(wf, x, k):
+    f = wf.checkpoint(lambda y: wf.lax.sin(wf.lax.sin(y)))
+    expect("checkpoint", wf.jit(wf.grad(f))(x), np.cos(np.sin(x)) * np.cos(x))
+
+
+def custom(wf, x, k):
+    f = wf.custom_jvp(lambda y: y * 2)
+    f.defjvp(lambda p, t: (f(p[0]), t[0] * p[0] * 10))
+    expect("custom", wf.jit(wf.grad(f))(x), 10 * x)
+
+
+def shapes(wf, x, k):
+    for n in range(1, 4):
+        ones = wf.numpy.asarray(np.ones(n, np.float32))
+        expect("shapes", (ones * k).sum(), n * k)
+
+
+def dispatched(wf, x, k):
+    f = wf.jit(lambda y, z: (y + z, y * z))
+    for i in range(50):
+        a, b = f(np.float32(i), k)
+        expect("dispatch", a, i + k)
+        expect("dispatch", b, i * k)
+
+
+def keyed(wf, x, k):
+    bits = wf.random.key_data(wf.random.key(int(k)))
+    expect("key", bits, [0, int(k)])
+
+
+TASKS = [
+    eager, compiled, derivative, second, forward, mapped, scanned, branches, recomputed, custom,
+    shapes, dispatched, keyed,
+]  # fmt: skip
+
+
+def work(k):
+    """All tasks, on numbers that are this thread's own."""
+    import weft as wf
+
+    expect("first", wf.lax.sin(np.float32(k)), np.sin(np.float32(k)))
+    for i in range(len(TASKS)):
+        TASKS[(i + k) % len(TASKS)](wf, np.float32(0.1 + 0.05 * k), np.float32(k))
 
 
 making, jitted = threading.Lock(), []

@@ -488,3 +488,39 @@ def test_compositions_are_one_program_when_called_on_arrays(monkeypatch):
         assert compiled.count("compile") == i
         f()
         assert compiled.count("compile") == i
+
+
+# ---- functions along axes ------------------------------------------------------------------
+
+
+def test_functions_along_axes():
+    for axis in (0, 1, -1):
+        check(lambda m, v, a=axis: m.apply_along_axis(lambda r: r.sum() * r[0], a, v), X)
+        check(lambda m, v, a=axis: m.apply_along_axis(lambda r: r[::-1] * 2, a, v), X)
+        check(lambda m, v, a=axis: m.apply_along_axis(lambda r: r[:2, None] * r[None], a, v), X)
+    check(lambda m, v: m.apply_along_axis(lambda r: r.max(), 0, v), V)
+    check(lambda m, v: m.apply_over_axes(m.sum, v, (0, 2)), X)
+    with pytest.raises(TypeRule, match="apply_over_axes"):
+        wnp.apply_over_axes(lambda x, a: wnp.sum(x), X, 0)
+
+
+def test_vectorize():
+    f = wnp.vectorize(lambda a, b: wnp.where(a > b, a - b, a + b))
+    check(lambda m, a, b: f(a, b) if m is wnp else np.where(a > b, a - b, a + b), X, Y)
+    same(f(np.float32(1), np.float32(3)), np.float32(4))
+    g = wnp.vectorize(lambda m, v: m @ v, signature="(n,m),(m)->(n)")
+    check(lambda m, a, b: g(a, b) if m is wnp else a @ b, X, Y[0])
+    rows = RNG.standard_normal((3, 5)).astype(np.float32)
+    same(g(X, rows), np.einsum("knm,km->kn", X, rows))
+    h = wnp.vectorize(lambda x: (x.sum(), x * 2), signature="(n)->(),(n)")
+    same(h(X), (X.sum(-1), X * 2))
+    k = wnp.vectorize(lambda x, n: x**n, excluded={1})
+    same(k(X, 3), X**3)
+    for bad, text in (
+        (lambda: g(X, Y[0, :2]), "sizes 5 and 2"),
+        (lambda: g(X), "1 arguments"),
+        (lambda: g(V, V), "axes"),
+        (lambda: wnp.vectorize(f, signature="x"), "no sig"),
+    ):
+        with pytest.raises((AxisError, TypeRule), match=text):
+            bad()

@@ -8,7 +8,7 @@ import pytest
 import weft as wf
 from weft import ops, testing, traits
 from weft.carrier import Carrier, expand_rules
-from weft.errors import MissingRule, PluginError, WeftError
+from weft.errors import MissingRule, PluginError, TypeRule, WeftError
 from weft.interpreter import current, opened, use
 from weft.ir import programs_in
 from weft.ops import cumulative, families, indexing, reduction, shape, sorting
@@ -205,6 +205,11 @@ def test_parameters_without_text_are_skipped_and_bad_text_is_found(monkeypatch):
     monkeypatch.setattr(kit, "same_program", lambda a, b: False)
     with pytest.raises(testing.Nonconforming, match="text: this text is read as another program"):
         testing.conformance(el.sin, [X], np.sin)
+
+
+def test_only_primitives_are_judged():
+    with pytest.raises(TypeRule, match="conformance judges a primitive"):
+        testing.conformance(np.sin, [X], np.sin)
 
 
 def test_all_failures_are_told_together():
@@ -515,6 +520,13 @@ def test_agree():
 )  # fmt: skip
 def test_tolerances(dtype, near):
     assert testing.tolerance(wf.dtypes.dtype(dtype)) == near
+
+
+def test_checks_can_not_vanish_unseen():
+    total = testing.conformance(el.sin, [X], np.sin).total
+    testing.conformance(el.sin, [X], np.sin, at_least=total)
+    with pytest.raises(testing.Nonconforming, match=f"only {total} comparisons were made"):
+        testing.conformance(el.sin, [X], np.sin, at_least=total + 1)
 
 
 def test_checks_count_by_default_one():

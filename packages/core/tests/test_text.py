@@ -335,7 +335,7 @@ def test_a_dim_parameter_and_programs_in_records():
     [(lambda x: x, "<function lambda>"), (print, "<function print>"), (object(), "<object>"),
      (Thunk(lambda: None), "<rule>"), (Stranger(1), "<Stranger>"), (np.dtype("U3"), "<StrDType>"),
      (np.dtype(">f4"), "<Float32DType>")],
-    ids=str,
+    ids=lambda v: v if isinstance(v, str) else "value",
 )  # fmt: skip
 def test_what_has_no_text_form_is_shown_and_refused(value, shown):
     p = program(lambda x: [said.bind(x, first=NONE, other=(1, value))], CELL)

@@ -30,8 +30,11 @@ class Interval(ext.Carrier):
         return self.lift(lo.aval, "interval", (lo, hi))
 
 
-@interval_rules.rule(ext.Increasing, ext.Structural)
+@interval_rules.rule(ext.Increasing, ext.Structural, ext.Indexing)
 def _(prim, lo, hi, **params):
+    exact = all(a is b or a.aval.inexact for a, b in zip(lo, hi))
+    if ext.Indexing in prim.traits and not exact:
+        raise ext.WeftError(f"an index of {prim} is not exact", fix="index by plain integers")
     return prim.bind(*lo, **params), prim.bind(*hi, **params)
 
 
@@ -40,9 +43,7 @@ def _(prim, lo, hi, **params):
     return prim.bind(*hi, **params), prim.bind(*lo, **params)
 
 
-@interval_rules.rule(sub)
-def _(lo, hi):
-    return sub.bind(lo[0], hi[1]), sub.bind(hi[0], lo[1])
+interval_rules.rule(sub)(lambda lo, hi: (sub.bind(lo[0], hi[1]), sub.bind(hi[0], lo[1])))
 
 
 @interval_rules.rule(mul)

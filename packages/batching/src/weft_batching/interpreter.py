@@ -28,7 +28,7 @@ batching_rules = RuleTable(
     "rule(batch, args, params) -> lifted values.",
 )
 
-_inner: dict[tuple, Aval] = {}  # (type, axis) -> type without the axis
+_inner: dict[tuple, Aval] = {}  # (type, axis, size) -> type without the axis
 
 
 class Batch(Carrier):
@@ -122,7 +122,7 @@ class Batch(Carrier):
         """A value of ours from a stack."""
         if dim is None:
             return out
-        key = out.aval, dim
+        key = out.aval, dim, self.size
         aval = _inner.get(key)
         if aval is None:
             s = out.aval.shape

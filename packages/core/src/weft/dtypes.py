@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .door import EXTRA_DTYPES, ml_dtypes
+from .door import ml_dtypes
 from .errors import TypeRule
 from .ops.shape import array as make_array
 from .types import (
@@ -77,8 +77,13 @@ uint8, uint16, uint32, uint64 = map(ScalarType, (np.uint8, np.uint16, np.uint32,
 float16, float32, float64 = map(ScalarType, (np.float16, np.float32, np.float64))
 complex64, complex128 = map(ScalarType, (np.complex64, np.complex128))
 bfloat16 = ScalarType("bfloat16")
-_NARROW = {name: ScalarType(name) for name in EXTRA_DTYPES if name != "bfloat16"}
-globals().update(_NARROW)
+int4, uint4, float4_e2m1fn = map(ScalarType, ("int4", "uint4", "float4_e2m1fn"))
+float8_e3m4, float8_e4m3, float8_e4m3b11fnuz, float8_e4m3fn = map(
+    ScalarType, ("float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz", "float8_e4m3fn")
+)
+float8_e4m3fnuz, float8_e5m2, float8_e5m2fnuz, float8_e8m0fnu = map(
+    ScalarType, ("float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu")
+)
 __all__ += [n for n, v in list(globals().items()) if isinstance(v, ScalarType)]
 
 

@@ -261,7 +261,7 @@ def squareplus(x: Any, b: Any = 4) -> Any:
     large = el.gt(size, float(ml_dtypes.finfo(x.aval.dtype).max) ** 0.5 / 2)
     root = el.sqrt(el.add(el.square(el.select(large, 0, x)), b))
     root = el.select(large, size, root)
-    positive = el.gt(x, 0)  # below zero the sum would cancel
+    positive = el.ge(x, 0)  # below zero the sum would cancel
     high = el.div(el.add(x, root), 2)
     low = el.true_divide(b, el.mul(el.sub(root, el.select(positive, 0, x)), 2))
     return el.select(positive, high, el.select(el.ne(x, x), x, low))

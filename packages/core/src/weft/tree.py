@@ -123,14 +123,12 @@ def register(
     `keys(x)` says where the children are, for messages and paths: entries like `DictKey("w")`, or
     `".w"` for an attribute.  Raises TypeRule if the class is registered already.
     """
-    with_keys = None
-    if keys is not None:
 
-        def with_keys(x):
-            kids, static = to_children(x)
-            return tuple(zip(builtins.map(_entry, keys(x)), kids, strict=True)), static
+    def with_keys(x):
+        kids, static = to_children(x)
+        return tuple(zip(builtins.map(_entry, keys(x)), kids, strict=True)), static  # type: ignore[misc]
 
-    register_with_keys(cls, to_children, from_children, with_keys)
+    register_with_keys(cls, to_children, from_children, None if keys is None else with_keys)
 
 
 def register_with_keys(cls: type, to_children, from_children, with_keys) -> None:
@@ -411,15 +409,15 @@ def transpose(outer_treedef: "TreeDef", inner_treedef: "TreeDef | None", pytree_
     """
     outer = outer_treedef.unflatten([0] * outer_treedef.num_leaves)
     parts = flatten_up_to(outer_treedef, pytree_to_transpose, outer, "pytree_to_transpose")
-    if inner_treedef is None:
-        if not parts:
-            raise TreeMismatch("the inner structure of a tree without leaves is not known",
-                               fix="give inner_treedef")  # fmt: skip
-        inner_treedef = structure(parts[0])
-    inner = inner_treedef.unflatten([0] * inner_treedef.num_leaves)
-    rows = [flatten_up_to(inner_treedef, p, inner, "a part of pytree_to_transpose") for p in parts]
-    columns = zip(*rows, strict=True) if rows else [()] * inner_treedef.num_leaves
-    return inner_treedef.unflatten([outer_treedef.unflatten(c) for c in columns])
+    if inner_treedef is None and not parts:
+        raise TreeMismatch(
+            "the inner structure of a tree without leaves is not known", fix="give inner_treedef"
+        )
+    kind = structure(parts[0]) if inner_treedef is None else inner_treedef
+    inner = kind.unflatten([0] * kind.num_leaves)
+    rows = [flatten_up_to(kind, p, inner, "a part of pytree_to_transpose") for p in parts]
+    columns = zip(*rows, strict=True) if rows else [()] * kind.num_leaves
+    return kind.unflatten([outer_treedef.unflatten(c) for c in columns])
 
 
 map = map_tree  # the public name, last: above, `map` is Python's

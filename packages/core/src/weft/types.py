@@ -227,6 +227,7 @@ class Placement(Protocol):
 # ---- promotion -----------------------------------------------------------------------------
 
 _defaults: dict[int, np.dtype] = {}
+_met: "dict[tuple[Aval, ...], Aval]" = {}
 WEAK: dict[type, Aval] = {}
 """Types of Python scalars; made anew when the default dtypes change."""
 
@@ -235,6 +236,7 @@ def set_defaults(floating: Any, integer: Any) -> None:
     """The dtypes of Python numbers that meet nothing stronger."""
     floating, integer = np.dtype(floating), np.dtype(integer)
     wide = np.complex128 if floating.itemsize == 8 else np.complex64
+    _met.clear()
     _defaults.update(
         {BOOLEAN: BOOL, INTEGER: integer, FLOATING: floating, COMPLEX: np.dtype(wide)}
     )
@@ -304,6 +306,17 @@ def promote(avals: "Sequence[Aval]") -> tuple[np.dtype, bool]:
     if top == COMPLEX and any(d == np.float64 for d in strong):
         out = np.dtype(np.complex128)
     return out, False
+
+
+def met(avals: "tuple[Aval, ...]") -> Aval:
+    """The type that operands of these types are brought to: promoted and broadcast."""
+    try:
+        return _met[avals]
+    except KeyError:
+        dtype, weak = promote(avals)
+        shape = broadcast_dims([a.shape for a in avals])
+        out = _met[avals] = Aval(shape, dtype, weak)
+        return out
 
 
 def broadcast_shapes(shapes: "Sequence[tuple[Any, ...]]") -> tuple[Any, ...]:

@@ -10,7 +10,6 @@ Invariant: everything here is made of `weft.ops`; importing it imports no compil
 
 import numpy as _np
 
-from .. import dtypes as _dtypes
 from ..dtypes import (
     bfloat16,
     bool_,
@@ -19,10 +18,20 @@ from ..dtypes import (
     complex128,
     dtype,
     finfo,
+    float4_e2m1fn,
+    float8_e3m4,
+    float8_e4m3,
+    float8_e4m3b11fnuz,
+    float8_e4m3fn,
+    float8_e4m3fnuz,
+    float8_e5m2,
+    float8_e5m2fnuz,
+    float8_e8m0fnu,
     float16,
     float32,
     float64,
     iinfo,
+    int4,
     int8,
     int16,
     int32,
@@ -31,6 +40,7 @@ from ..dtypes import (
     issubdtype,
     promote_types,
     result_type,
+    uint4,
     uint8,
     uint16,
     uint32,
@@ -215,6 +225,7 @@ from .manipulation import (
     vsplit,
     vstack,
 )
+from .mapping import apply_along_axis, apply_over_axes, vectorize
 from .matrices import (
     diag,
     diag_indices,
@@ -380,7 +391,6 @@ from .transcendental import (
 bool = bool_  # noqa: A001
 int_, uint, float_, complex_ = int32, uint32, float32, complex64
 single, double, csingle, cdouble = float32, float64, complex64, complex128
-globals().update(_dtypes._NARROW)
 
 generic, number, integer, inexact = _np.generic, _np.number, _np.integer, _np.inexact
 signedinteger, unsignedinteger = _np.signedinteger, _np.unsignedinteger
@@ -411,6 +421,8 @@ __all__ = [
     "angle",
     "any",
     "append",
+    "apply_along_axis",
+    "apply_over_axes",
     "arange",
     "arccos",
     "arccosh",
@@ -535,7 +547,16 @@ __all__ = [
     "flipud",
     "float16",
     "float32",
+    "float4_e2m1fn",
     "float64",
+    "float8_e3m4",
+    "float8_e4m3",
+    "float8_e4m3b11fnuz",
+    "float8_e4m3fn",
+    "float8_e4m3fnuz",
+    "float8_e5m2",
+    "float8_e5m2fnuz",
+    "float8_e8m0fnu",
     "float_",
     "float_power",
     "floating",
@@ -578,6 +599,7 @@ __all__ = [
     "insert",
     "int16",
     "int32",
+    "int4",
     "int64",
     "int8",
     "int_",
@@ -754,6 +776,7 @@ __all__ = [
     "uint",
     "uint16",
     "uint32",
+    "uint4",
     "uint64",
     "uint8",
     "union1d",
@@ -771,10 +794,10 @@ __all__ = [
     "vdot",
     "vecdot",
     "vecmat",
+    "vectorize",
     "vsplit",
     "vstack",
     "where",
     "zeros",
     "zeros_like",
 ]
-__all__ += list(_dtypes._NARROW)

@@ -266,7 +266,7 @@ def _known(name: str, *xs: Any) -> list[Any]:
                 f"the size of {name}(...) depends on {x!r}, which has no value while it is traced",
                 fix="make that argument static (jit's static_argnums), or take a fixed size",
             )
-        out.append(x.item() if isinstance(x, Value | np.ndarray | np.generic) else x)
+        out.append(np.asarray(x).item() if isinstance(x, Value | np.ndarray | np.generic) else x)
     return out
 
 

@@ -493,7 +493,7 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
     axes = axis if isinstance(axis, tuple | list) else (axis,)
     shifts = shift if isinstance(shift, tuple | list) else (shift,)
     if isinstance(shift, Value | np.ndarray) and shift.ndim:
-        shifts = [shift[i] for i in range(shift.shape[0])]
+        shifts = list(unstack(shift))
     count = builtins.max(len(axes), len(shifts))
     if {len(axes), len(shifts)} - {1, count}:
         raise TypeRule(f"roll by {len(shifts)} along {len(axes)} axes", fix="give as many")

@@ -32,10 +32,8 @@ _SMALL = 2**16
 """Patterns of so many elements are made by numpy and copied: it costs less than compiling."""
 
 
-def _pattern(n: Any, m: Any, k: int, compare: Any, host: Any) -> Any:
+def _pattern(n: Any, m: Any, k: int, compare: Any) -> Any:
     """Booleans: how column - k compares with row."""
-    if not is_symbolic((n, m)) and n * m <= _SMALL:
-        return from_numpy(host(n, m))
     shape = (n, m)
     rows, columns = iota(np.int32, shape, 0), iota(np.int32, shape, 1)
     return compare(columns, rows if k == 0 else el.add(rows, k))
@@ -56,7 +54,7 @@ def eye(N: Any, M: Any = None, k: int = 0, dtype: Any = None) -> Any:
     kind = _number_dtype(dtype)
     if not is_symbolic((n, m)) and n * m <= _SMALL:
         return from_numpy(np.eye(n, m, k).astype(kind))
-    return convert(_pattern(n, m, k, el.eq, None), kind)
+    return convert(_pattern(n, m, k, el.eq), kind)
 
 
 def identity(n: Any, dtype: Any = None) -> Any:
@@ -66,7 +64,9 @@ def identity(n: Any, dtype: Any = None) -> Any:
 
 def _below(n: Any, m: Any, k: int) -> Any:
     """Whether at or below diagonal `k`."""
-    return _pattern(n, m, k, el.le, lambda n, m: np.tri(n, m, k, dtype=bool))
+    if not is_symbolic((n, m)) and n * m <= _SMALL:
+        return from_numpy(np.tri(n, m, k, dtype=bool))
+    return _pattern(n, m, k, el.le)
 
 
 def tri(N: Any, M: Any = None, k: int = 0, dtype: Any = None) -> Any:
@@ -88,7 +88,7 @@ def _triangle(name: str, m: Any, k: Any, lower: bool) -> Any:
     if x.aval.ndim < 2:
         raise TypeRule(f"{name} takes matrices, not {x.aval!r}", fix="give two axes or more")
     k = k.__index__()
-    below = _below(*x.aval.shape[-2:], k if lower else k - 1)
+    below = _below(x.aval.shape[-2], x.aval.shape[-1], k if lower else k - 1)
     zero = convert(0, x.aval.dtype)
     return el.select(below, x, zero) if lower else el.select(below, zero, x)
 

@@ -153,20 +153,20 @@ def unique_values(x: Any, /, *, size: int | None = None, fill_value: Any = None)
 
 def unique_counts(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> UniqueCounts:
     """(values, counts); see `unique`.  As numpy.unique_counts."""
-    how = dict(equal_nan=False, size=size, fill_value=fill_value)
-    return UniqueCounts(*unique(x, return_counts=True, **how))
+    found = unique(x, return_counts=True, equal_nan=False, size=size, fill_value=fill_value)
+    return UniqueCounts(*found)
 
 
 def unique_inverse(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> UniqueInverse:
     """(values, inverse_indices); see `unique`.  As numpy.unique_inverse."""
-    how = dict(equal_nan=False, size=size, fill_value=fill_value)
-    return UniqueInverse(*unique(x, return_inverse=True, **how))
+    found = unique(x, return_inverse=True, equal_nan=False, size=size, fill_value=fill_value)
+    return UniqueInverse(*found)
 
 
 def unique_all(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> UniqueAll:
     """(values, indices, inverse_indices, counts); see `unique`.  As numpy.unique_all."""
-    how = dict(equal_nan=False, size=size, fill_value=fill_value)
-    return UniqueAll(*unique(x, True, True, True, **how))
+    found = unique(x, True, True, True, equal_nan=False, size=size, fill_value=fill_value)
+    return UniqueAll(*found)
 
 
 # ---- membership ----------------------------------------------------------------------------

@@ -19,11 +19,10 @@ from ..ops.shape import (
     convert,
     convert_together,
     expand_dims,
-    materialise_at_ground,
     squeeze,
     transpose,
 )
-from ..surface import value
+from ..surface import fused, value
 from ..types import BOOL, dtype_of
 from .matrices import diagonal
 
@@ -232,40 +231,47 @@ def einsum(
     """
     if out is not None:
         raise TypeRule("arrays are never written to, so `out` must be None", fix="use the result")
-    plan, xs = _read(subscripts, operands, optimize)
+    if not isinstance(subscripts, str):
+        subscripts, given = _interleaved((subscripts, *operands))
+    else:
+        given = operands
+    dtype = None if preferred_element_type is None else dtype_of(preferred_element_type)
+    return _einsum(
+        *given, text=subscripts, optimize=_frozen(optimize), precision=normal_precision(precision),
+        dtype=dtype,
+    )  # fmt: skip
+
+
+@fused
+def _einsum(*operands: Any, text: str, optimize: Any, precision: str, dtype: Any) -> Any:
+    xs = [value(x) for x in operands]
+    if not xs:
+        raise _bad(text, "there are no operands")
+    plan = _plan(text, tuple([x.aval.shape for x in xs]), optimize)
     xs = convert_together(xs) if len(xs) > 1 else xs
-    dtype = xs[0].aval.dtype if preferred_element_type is None else dtype_of(preferred_element_type)
+    dtype = xs[0].aval.dtype if dtype is None else dtype
     truth = xs[0].aval.dtype == BOOL
     if truth:
         xs = [convert(x, np.int32) for x in xs]
     inner = xs[0].aval.dtype if truth else dtype
     xs = [squeeze(x, gone) if gone else x for x, gone in zip(xs, plan.dropped)]
     terms = [_without_repeats(_Term(x, t)) for x, t in zip(xs, plan.operands)]
-    how = normal_precision(precision)
     for group in plan.path:
         picked = [terms.pop(i) for i in sorted(group, reverse=True)][::-1]
         term = picked[0]
         for i, other in enumerate(picked[1:], 2):
             later = {c for t in (*terms, *picked[i:]) for c in t.letters}
-            term = _meet(term, other, later | set(plan.result), how, inner)
+            term = _meet(term, other, later | set(plan.result), precision, inner)
         terms.append(term)
     (term,) = terms
-    result = _ordered(_summed(term, set(plan.result)), plan.result)
-    return materialise_at_ground(convert(result, dtype))
+    return convert(_ordered(_summed(term, set(plan.result)), plan.result), dtype)
 
 
-def _read(subscripts: Any, operands: tuple, optimize: Any) -> tuple[Plan, list[Any]]:
-    if not isinstance(subscripts, str):
-        subscripts, operands = _interleaved((subscripts, *operands))
-    xs = [value(x) for x in operands]
-    if not xs:
-        raise _bad(subscripts, "there are no operands")
-    optimize = tuple(map(_frozen, optimize)) if isinstance(optimize, list) else optimize
-    return _plan(subscripts, tuple([x.aval.shape for x in xs]), optimize), xs
-
-
-def _frozen(p: Any) -> Any:
-    return p if isinstance(p, str) else tuple(p)
+def _frozen(optimize: Any) -> Any:
+    """A path as something hashable."""
+    if not isinstance(optimize, list | tuple):
+        return optimize
+    return tuple([p if isinstance(p, str) else tuple(p) for p in optimize])
 
 
 def einsum_path(subscripts: Any, /, *operands: Any, optimize: Any = "auto") -> tuple[list, str]:
@@ -273,6 +279,11 @@ def einsum_path(subscripts: Any, /, *operands: Any, optimize: Any = "auto") -> t
 
     As numpy.einsum_path.
     """
-    plan, _ = _read(subscripts, operands, optimize)
+    if not isinstance(subscripts, str):
+        subscripts, operands_ = _interleaved((subscripts, *operands))
+    else:
+        operands_ = operands
+    shapes = tuple([value(x).aval.shape for x in operands_])
+    plan = _plan(subscripts, shapes, _frozen(optimize))
     text = f"{','.join(plan.operands)}->{plan.result}"
     return ["einsum_path", *plan.path], f"{text} by {' '.join(map(str, plan.path))}"

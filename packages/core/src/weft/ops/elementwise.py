@@ -25,7 +25,7 @@ from ..types import (
     Aval,
     broadcast_shapes,
     default_dtype,
-    promote,
+    met,
 )
 from ..values import Array, Literal, as_value
 from ..xla.lower import lower_rules, simple
@@ -46,10 +46,8 @@ def promoted(args: Sequence[Any]) -> Sequence[Any]:
             break
     else:
         return vs
-    avals = [v.aval for v in vs]
-    dtype, weak = promote(avals)
-    aval = Aval(broadcast_shapes([a.shape for a in avals]), dtype, weak)
-    return [fit(v, aval) for v in vs]
+    aval = met(tuple([v.aval for v in vs]))
+    return [v if v.aval is aval else fit(v, aval) for v in vs]
 
 
 def floating(args: Sequence[Any]) -> Sequence[Any]:
@@ -321,9 +319,11 @@ def _(e, xs, ins, outs):
 
 
 def _choose(args: Sequence[Any]) -> Sequence[Any]:
-    p, *rest = args
+    first, *rest = args
     x, y = promoted(rest)
-    p = as_value(p)
+    p: Any = as_value(first)
+    if p.aval.category == BOOLEAN and p.aval.shape == x.aval.shape:
+        return p, x, y
     if p.aval.dtype != BOOL:
         p = ne(p, 0) if p.__class__ is not Literal else Literal(bool(p.value), Aval((), BOOL))
     shape = broadcast_shapes([p.aval.shape, x.aval.shape])

@@ -326,10 +326,10 @@ class Places:
                 f"complex values {v.aval!r} can not be written into {x.aval!r}",
                 fix="write their real part, or convert the array with .astype first",
             )
+        spec = _spec(how)
         mask = _single_mask(x, self.index)
         if mask is not None and v.aval.ndim <= x.aval.ndim - mask.ndim:
             return self._write_masked(x, as_value(mask), v, op)
-        spec = _spec(how)
         form, values = parse(x.aval.shape, self.index, strict=how.get("mode") is None)
         form = form if how.get("wrap_negative_indices", True) else _unwrapped(form)
         now = x.__class__ is Array and current() is GROUND

@@ -40,6 +40,7 @@ def transform_suite(
     step: Step | None = None,
     tol: float = 1e-5,
     expected: Mapping[str, str] | None = None,
+    at_least: int = 0,
 ) -> Report:
     """Check a transformation under, over and through jit, calls, branches and loops.
 
@@ -53,6 +54,7 @@ def transform_suite(
         transformation has rules for; by default x * 0.5 + 1.
       tol: relative and absolute tolerance.
       expected: {check: reason} of what is to fail.
+      at_least: how many comparisons have to be made, so that checks can not vanish unseen.
 
     Returns:
       A Report.  Checks are named after the operation and the place of jit: "scan",
@@ -77,7 +79,7 @@ def transform_suite(
     checks.run("traced once", lambda: _traced_once(api, step, args))
     checks.run("leak", lambda: _leak(api, step, args))
     checks.run("missing rule", lambda: _missing(api, args))
-    return checks.report()
+    return checks.report(at_least)
 
 
 def _array(a: Any) -> Any:

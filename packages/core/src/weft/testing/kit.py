@@ -2,8 +2,13 @@
 
     conformance(my_sin, [np.linspace(-1, 1, 5)], np.sin)
 
-Invariant: a primitive is judged by numpy and by the laws of installed tables, never by itself; a
-table's law comes from whoever owns the table (entry-point group `weft.laws`, name of the table).
+A table's law comes from whoever owns the table: entry-point group `weft.laws`, the name of the
+table, and the function `law(prim, args, params) -> int`.  It is given numpy arrays and parameters,
+compares two sides, and returns how many comparisons it made; it raises AssertionError if they
+differ, and Inapplicable if it has nothing to say of them.  An attribute `applies(prim) -> bool` of
+the function says which primitives the table is ever asked about.
+
+Invariant: a primitive is judged by numpy and by the laws of installed tables, never by itself.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -14,7 +19,7 @@ import numpy as np
 
 from ..calls import jit
 from ..dims import symbolic_dims
-from ..errors import ProgramError, WeftError
+from ..errors import ProgramError, TypeRule, WeftError
 from ..interpreter import as_list
 from ..ir import Program
 from ..plugins import declared, load, names
@@ -41,6 +46,7 @@ def conformance(
     *,
     symbolic: Callable[..., Params] | None = None,
     expected: Mapping[str, str] | None = None,
+    at_least: int = 0,
 ) -> Report:
     """Check a primitive: types, values, traits, text, symbolic sizes, and the law of every table.
 
@@ -55,6 +61,7 @@ def conformance(
       symbolic: parameters for symbolic sizes of leading axes, `symbolic(*sizes)`; by default those
         of the sample.
       expected: {check: reason} of what is to fail.
+      at_least: how many comparisons have to be made, so that checks can not vanish unseen.
 
     Returns:
       A Report: which checks were made, how often.  They are "type", "value", "jit", "text",
@@ -62,19 +69,26 @@ def conformance(
 
     Raises:
       Nonconforming: an AssertionError that says of each failed check what is wrong.
+      TypeRule: `prim` is no primitive.
 
     >>> import numpy as np, weft as wf
-    >>> report = wf.testing.conformance(wf.lax.neg, [np.float32([1, -2, 3])], np.negative)
+    >>> from weft.ops.elementwise import neg
+    >>> report = wf.testing.conformance(neg, [np.float32([1, -2, 3])], np.negative)
     >>> report.checks["value"], report.checks["trait linear"]
     (1, 1)
     """
+    if not isinstance(prim, Primitive):
+        raise TypeRule(
+            f"conformance judges a primitive, not {prim!r}",
+            fix="give what @primitive made of the type rule",
+        )
     checks = Checks(repr(prim), expected)
     count = len(samples)
     each: list[Any] = list(params) if isinstance(params, list | tuple) else [params or {}] * count
     for sample, given in zip(samples, each, strict=True):
         operands = sample if isinstance(sample, tuple | list) else (sample,)
         _one(checks, prim, [np.asarray(x) for x in operands], dict(given), reference, tol, symbolic)
-    return checks.report()
+    return checks.report(at_least)
 
 
 def _one(

@@ -69,8 +69,9 @@ class Checks:
         else:
             self.checks[name] = self.checks.get(name, 0) + (1 if made is None else made)
 
-    def report(self) -> Report:
-        """The result; raises Nonconforming if a check failed that was not to, or the reverse."""
+    def report(self, at_least: int = 0) -> Report:
+        """The result; raises Nonconforming if a check failed that was not to, or the reverse, or
+        if fewer comparisons were made than there have to be."""
         told = [
             f"{name}: {text}"
             for name, texts in self.failures.items()
@@ -82,6 +83,9 @@ class Checks:
             for name, reason in self.expected.items()
             if name not in self.failures
         ]
+        made = sum(self.checks.values())
+        if made < at_least:
+            told.append(f"only {made} comparisons were made, and there have to be {at_least}")
         if told:
             raise Nonconforming(f"{self.what} does not conform\n" + "\n".join(told))
         return Report(self.checks, self.expected, self.skipped)

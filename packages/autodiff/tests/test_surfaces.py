@@ -1,0 +1,188 @@
+"""Derivatives of what users call: weft.numpy, weft.nn and weft.lax, away from kinks and at them.
+
+Invariant: away from kinks against finite differences in float64; at kinks, at infinity and at
+ties against limits that are written out.
+"""
+
+import numpy as np
+import pytest
+
+import weft as wf
+from weft_autodiff import check_grads, grad, jvp
+
+wnp, nn, lax = wf.numpy, wf.nn, wf.lax
+rng = np.random.default_rng(0)
+INF = np.inf
+X = rng.permutation(12).reshape(3, 4) / 7.0 - 0.8
+Y = rng.permutation(12).reshape(3, 4) / 5.0 - 1.1
+V = np.array([0.3, -1.2, 2.0, 0.7])
+P = np.abs(X) + 0.1
+
+ONE = ["exp2", "log2", "log10", "sinc", "square", "reciprocal", "deg2rad", "fabs", "nan_to_num",
+       "abs", "negative", "cbrt", "log1p", "expm1", "sqrt", "tanh", "arcsinh"]  # fmt: skip
+TWO = ["add", "subtract", "multiply", "divide", "maximum", "minimum", "fmax", "fmin", "hypot",
+       "logaddexp", "logaddexp2", "arctan2", "copysign", "fmod", "remainder", "power"]  # fmt: skip
+SMOOTH = ["silu", "gelu", "softplus", "log_sigmoid", "mish", "elu", "celu", "selu", "squareplus",
+          "soft_sign", "sigmoid", "tanh", "softmax", "log_softmax", "standardize", "glu",
+          "logsumexp", "logmeanexp", "relu", "relu6", "leaky_relu", "hard_tanh", "hard_sigmoid",
+          "hard_silu", "sparse_plus", "sparse_sigmoid"]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ONE)
+def test_functions_of_one_array(name):
+    check_grads(getattr(wnp, name), (P,), order=2)
+
+
+@pytest.mark.parametrize("name", TWO)
+def test_functions_of_two_arrays(name):
+    x, y = (P, Y + 2) if name in ("power", "remainder", "fmod") else (X, Y)
+    check_grads(getattr(wnp, name), (x, y), order=2)
+
+
+@pytest.mark.parametrize("name", SMOOTH)
+def test_activations(name):
+    check_grads(getattr(nn, name), (X * 2 + 0.05,), order=2)
+
+
+CASES = {
+    "var": lambda x: wnp.var(x, axis=0, ddof=1),
+    "std": lambda x: wnp.std(x, axis=1),
+    "average": lambda x: wnp.average(x, axis=1, weights=V + 2),
+    "median": lambda x: wnp.median(x, axis=1),
+    "quantile": lambda x: wnp.quantile(x, np.array([0.2, 0.55]), axis=0),
+    "ptp": lambda x: wnp.ptp(x, axis=1),
+    "cumprod": lambda x: wnp.cumprod(x, axis=1),
+    "clip": lambda x: wnp.clip(x, -0.4, 0.3),
+    "where": lambda x: wnp.where(x > 0, x * x, wnp.exp(x)),
+    "diag": lambda x: wnp.diag(x[0]) @ wnp.diag(x[1], 0),
+    "diagonal": lambda x: wnp.diagonal(x, 1) ** 2,
+    "trace": lambda x: wnp.trace(x @ x.T),
+    "tril": lambda x: wnp.tril(x) @ wnp.triu(x).T,
+    "pad": lambda x: wnp.pad(x, 2, "reflect") ** 2,
+    "pad edge": lambda x: wnp.pad(x, ((1, 2), (0, 3)), "edge") ** 2,
+    "pad wrap": lambda x: wnp.pad(x, 1, "wrap") ** 2,
+    "roll": lambda x: wnp.roll(x, (1, -1), (0, 1)) * x,
+    "repeat": lambda x: wnp.repeat(x, np.array([1, 0, 2]), axis=0) ** 2,
+    "tile": lambda x: wnp.tile(x, (2, 2)) ** 2,
+    "rot90": lambda x: wnp.rot90(x) @ x,
+    "sort": lambda x: wnp.sort(x, axis=1) * np.arange(4.0),
+    "take": lambda x: wnp.take(x, np.array([0, 2, 2]), axis=1) ** 2,
+    "take_along_axis": lambda x: wnp.take_along_axis(x, np.array([[0], [3], [1]]), 1) ** 2,
+    "einsum": lambda x: wnp.einsum("ij,kj,ij->k", x, x, x),
+    "einsum diagonal": lambda x: wnp.einsum("ii,i->i", x @ x.T, x[:, 0]),
+    "kron": lambda x: wnp.kron(x[:2, :2], x[1:]),
+    "cross": lambda x: wnp.cross(x[:, :3], x[:, 1:]),
+    "convolve": lambda x: wnp.convolve(x[0], x[1]),
+    "correlate": lambda x: wnp.correlate(x[0], x[1], "same"),
+    "cov": lambda x: wnp.cov(x),
+    "corrcoef": lambda x: wnp.corrcoef(x),
+    "polyval": lambda x: wnp.polyval(x[0], x[1:]),
+    "interp": lambda x: wnp.interp(x, np.array([-1.0, 0.1, 2.0]), V[:3]),
+    "interp data": lambda x: wnp.interp(np.array([0.5, 1.5]), np.arange(4.0), x[0]),
+    "trapezoid": lambda x: wnp.trapezoid(x**2, axis=0),
+    "gradient": lambda x: wnp.gradient(x**2, axis=1),
+    "diff": lambda x: wnp.diff(x, 2) ** 2,
+    "linspace": lambda x: wnp.linspace(x[0], x[1], 5) ** 2,
+    "vander": lambda x: wnp.vander(x[0], 3),
+    "select": lambda x: wnp.select([x > 0.5, x > 0], [x**2, x**3], x),
+    "nansum": lambda x: wnp.nansum(wnp.where(x > 0.3, np.nan, x) ** 2, 0),
+    "frexp": lambda x: wnp.ldexp(wnp.frexp(x)[0], 2) ** 2,
+    "unwrap": lambda x: wnp.unwrap(x * 3) ** 2,
+    "histogram": lambda x: wnp.histogram(V, np.array([-2.0, 0.0, 3.0]), weights=x[0])[0] ** 2,
+    "put_along_axis": lambda x: wnp.put_along_axis(x, np.array([[0], [3], [1]]), x[:, :1] ** 2, 1),
+    "reduce": lambda x: lax.reduce(x, 1.0, lambda a, b: a * b + 0.0, (1,)),
+    "reduce_window": lambda x: lax.reduce_window(x, -INF, lax.max, (2, 2), (1, 1), "SAME") ** 2,
+    "pool": lambda x: lax.reduce_window(x**2, 0.0, lax.add, (2, 3)),
+    "attention": lambda x: nn.dot_product_attention(
+        *(x.reshape(1, 3, 2, 2) * k for k in (1, 2, 3))),
+    "one_hot": lambda x: nn.one_hot(np.array([0, 2]), 3, dtype="float64") @ x,
+    "apply_along_axis": lambda x: wnp.apply_along_axis(lambda r: r[0] * r, 1, x),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_compositions(name):
+    check_grads(CASES[name], (X,), order=2)
+
+
+# ---- kinks, ties and infinities ------------------------------------------------------------
+
+KINKS = {
+    "relu": [0, 0, 0, 0, 1, 1, 1], "relu6": [0, 0, 0, 0, 1, 0, 0],
+    "leaky_relu": [0.01, 0.01, 0.01, 1, 1, 1, 1], "hard_tanh": [0, 0, 1, 1, 1, 0, 0],
+    "softplus": [0, 0, 0.26894143, 0.5, 0.73105858, 1, 1],
+    "log_sigmoid": [1, 1, 0.73105858, 0.5, 0.26894143, 0, 0],
+    "sigmoid": [0, 0, 0.19661193, 0.25, 0.19661193, 0, 0],
+    "silu": [0, 0, 0.07232949, 0.5, 0.92767051, 1, 1],
+    "gelu": [0, 0, -0.08296408, 0.5, 1.08296408, 1, 1],
+    "mish": [0, 0, 0.05921672, 0.6, 1.04903615, 1, 1],
+    "elu": [0, 0, 0.36787944, 1, 1, 1, 1], "selu": [0, 0, 0.64676868, 1.75809934] + [1.050701] * 3,
+    "soft_sign": [0, 0, 0.25, 1, 0.25, 0, 0], "hard_silu": [0, 0, 1 / 6, 0.5, 5 / 6, 1, 1],
+    "squareplus": [0, 0, 0.2763932, 0.5, 0.7236068, 1, 1],
+    "sparse_plus": [0, 0, 0, 0.5, 1, 1, 1],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", KINKS)
+def test_first_derivatives_of_activations_at_the_edges(name):
+    f = grad(getattr(nn, name))
+    for dtype in (np.float32, np.float64):
+        points = np.array([-INF, -1e4, -1, 0, 1, 1e4, INF], dtype)
+        got = [float(f(p)) for p in points]
+        np.testing.assert_allclose(got, KINKS[name], rtol=1e-5, atol=1e-7)
+    assert np.isnan(float(getattr(nn, name)(np.float32(np.nan))))
+
+
+def test_second_derivatives_where_branches_meet():
+    second = lambda f: grad(grad(f))
+    assert float(second(nn.softplus)(0.0)) == pytest.approx(0.25)
+    assert float(second(lambda x: wnp.logaddexp(x, 0.0))(0.0)) == pytest.approx(0.25)
+    assert float(second(wnp.sinc)(0.0)) == pytest.approx(-np.pi**2 / 3, rel=1e-5)
+    assert float(second(lambda x: wnp.hypot(x, 2.0))(0.0)) == pytest.approx(0.5)
+    assert float(second(lambda x: wnp.hypot(x, 2.0))(2.0)) == pytest.approx(4 / 8**1.5)
+    assert float(second(nn.silu)(0.0)) == pytest.approx(0.5)
+
+
+def test_ties_and_zeros_of_pairs():
+    def both(f, x, y):
+        return [float(grad(f, a)(np.float32(x), np.float32(y))) for a in (0, 1)]
+
+    assert both(wnp.maximum, 1, 1) == [0.5, 0.5] and both(wnp.logaddexp, 2, 2) == [0.5, 0.5]
+    assert both(wnp.logaddexp, -INF, -INF) == both(wnp.logaddexp, -INF, -INF)
+    assert both(wnp.logaddexp, INF, 0) == [1, 0] and both(wnp.logaddexp, -INF, 0) == [0, 1]
+    assert both(wnp.hypot, 0, 0) == [0, 0]
+    np.testing.assert_allclose(both(wnp.hypot, 3, 3), [2**-0.5, 2**-0.5], rtol=1e-6)
+    np.testing.assert_allclose(both(wnp.hypot, -3, 4), [-0.6, 0.8], rtol=1e-6)
+    assert both(wnp.copysign, -2, 3) == [-1, 0]
+    assert float(grad(wnp.sinc)(0.0)) == 0
+
+
+def test_softmax_of_rows_with_infinities():
+    x = np.float32([-INF, 0.0, 1.0])
+    full = np.exp(x) / np.exp(x).sum()
+    want = np.diag(full) - np.outer(full, full)
+    got = [np.asarray(grad(lambda v, i=i: nn.softmax(v)[i])(x)) for i in range(3)]
+    np.testing.assert_allclose(got, want, atol=1e-6)
+    assert (np.asarray(grad(nn.logsumexp)(np.float32([-INF, -INF]))) == 0).all()
+    np.testing.assert_allclose(grad(nn.logsumexp)(x), full, atol=1e-6)
+    mask = np.array([[True, False, True], [False, False, False]])
+    some = np.array([[1.0, np.nan, 2.0], [np.nan, 1.0, INF]], np.float32)
+    got = np.asarray(grad(lambda v: (nn.softmax(v, where=mask) ** 2).sum())(some))
+    assert np.isfinite(got).all() and (got[~mask] == 0).all()
+    labels = np.float32([0, 1, 0])
+    loss = lambda v: -(nn.log_softmax(v) * labels).sum()
+    np.testing.assert_allclose(grad(loss)(np.float32([1e4, 0, -1e4])), [1, -1, 0], atol=1e-6)
+
+
+def test_stop_gradient():
+    f = lambda x: lax.stop_gradient({"a": x * x})["a"] * x
+    assert float(grad(f)(3.0)) == 9.0
+    assert lax.stop_gradient(np.int32(3)) == 3
+
+
+def test_integers_have_no_derivative_and_do_not_disturb():
+    f = lambda x: wnp.sum(wnp.take(x, wnp.argsort(x))[wnp.searchsorted(wnp.sort(x), 0.5)] ** 2)
+    assert np.isfinite(np.asarray(grad(f)(V))).all()
+    count = lambda x: wnp.bincount(wnp.digitize(x, np.array([0.0, 1.0])), length=3) * 1.0
+    out, tangent = jvp(count, (V,), (V,))
+    assert out.tolist() == [1.0, 2.0, 1.0] and (np.asarray(tangent) == 0).all()

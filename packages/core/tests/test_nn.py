@@ -1,0 +1,235 @@
+"""weft.nn: values against formulas in float64 and scipy, at the edges too.
+
+Invariant: what is compared with is computed by numpy or scipy in double precision; limits at
+infinity are written out.
+"""
+
+import ml_dtypes
+import numpy as np
+import pytest
+import scipy.special as sp
+
+import weft as wf
+import weft.nn as nn
+from weft.errors import TypeRule
+
+INF = np.inf
+ODD = [-1e4, 1e4, 0.5, 6.0, 1e-6, -1e-6, 88.0, -104.0]
+POINTS = np.concatenate([np.linspace(-30, 30, 61), ODD])
+SQRT = np.sqrt(2 / np.pi)
+
+
+def sigmoid(x):
+    return sp.expit(x)
+
+
+FUNCTIONS = {
+    "relu": (lambda x: np.maximum(x, 0), 0, INF),
+    "relu6": (lambda x: np.clip(x, 0, 6), 0, 6),
+    "leaky_relu": (lambda x: np.where(x >= 0, x, 0.01 * x), -INF, INF),
+    "hard_tanh": (lambda x: np.clip(x, -1, 1), -1, 1),
+    "hard_sigmoid": (lambda x: np.clip(x + 3, 0, 6) / 6, 0, 1),
+    "hard_silu": (lambda x: x * np.clip(x + 3, 0, 6) / 6, 0, INF),
+    "sparse_plus": (lambda x: np.where(x < -1, 0, np.where(x > 1, x, (x + 1) ** 2 / 4)), 0, INF),
+    "sparse_sigmoid": (lambda x: np.clip((x + 1) / 2, 0, 1), 0, 1),
+    "sigmoid": (sigmoid, 0, 1),
+    "tanh": (np.tanh, -1, 1),
+    "silu": (lambda x: x * sigmoid(x), 0, INF),
+    "swish": (lambda x: x * sigmoid(x), 0, INF),
+    "mish": (lambda x: x * np.tanh(np.logaddexp(x, 0)), 0, INF),
+    "gelu": (lambda x: x * (1 + np.tanh(SQRT * (x + 0.044715 * x**3))) / 2, 0, INF),
+    "softplus": (lambda x: np.logaddexp(x, 0), 0, INF),
+    "log_sigmoid": (lambda x: -np.logaddexp(-x, 0), -INF, 0),
+    "squareplus": (lambda x: np.where(x > 0, (x + np.sqrt(x**2 + 4)) / 2,
+                                      2 / (np.sqrt(x**2 + 4) - np.minimum(x, 0))), 0, INF),
+    "soft_sign": (lambda x: x / (1 + np.abs(x)), -1, 1),
+    "elu": (lambda x: np.where(x > 0, x, np.expm1(np.minimum(x, 0))), -1, INF),
+    "celu": (lambda x: np.where(x > 0, x, np.expm1(np.minimum(x, 0))), -1, INF),
+    "selu": (lambda x: 1.0507009873554805 * np.where(
+        x > 0, x, 1.6732632423543772 * np.expm1(np.minimum(x, 0))), -1.7580993408473766, INF),
+    "identity": (lambda x: x, -INF, INF),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_activations(name):
+    ref, low, high = FUNCTIONS[name]
+    f = getattr(nn, name)
+    with np.errstate(all="ignore"):
+        want = ref(POINTS)
+    for dtype, tol in ((np.float32, 2e-6), (np.float64, 1e-12)):
+        x = POINTS.astype(dtype)
+        got, compiled = f(x), wf.jit(f)(x)
+        assert got.dtype == dtype and got.shape == x.shape
+        for y in (got, compiled):
+            np.testing.assert_allclose(np.asarray(y), want, rtol=tol, atol=tol)
+        ends = np.asarray(f(np.array([-INF, INF, np.nan], dtype)))
+        np.testing.assert_allclose(ends, [low, high, np.nan], rtol=1e-6)
+    for dtype, tol in ((np.float16, 2e-3), (ml_dtypes.bfloat16, 2e-2)):
+        x = np.linspace(-8, 8, 33).astype(dtype)
+        got = f(x)
+        assert got.dtype == np.dtype(dtype)
+        want_ = ref(x.astype(np.float64))
+        np.testing.assert_allclose(np.asarray(got).astype(float), want_, rtol=tol, atol=3 * tol)
+    assert f(wf.numpy.zeros((2, 0))).shape == (2, 0)
+
+
+def test_parameters():
+    x = np.float32([-2.0, 0.0, 3.0])
+    np.testing.assert_allclose(nn.leaky_relu(x, 0.5), [-1, 0, 3])
+    np.testing.assert_allclose(nn.elu(x, 2.0), [2 * np.expm1(-2), 0, 3], rtol=1e-6)
+    np.testing.assert_allclose(nn.celu(x, 2.0), [2 * np.expm1(-1), 0, 3], rtol=1e-6)
+    np.testing.assert_allclose(nn.squareplus(x, 0), [0, 0, 3], atol=1e-7)
+    exact = POINTS * sp.ndtr(POINTS)
+    np.testing.assert_allclose(nn.gelu(POINTS, approximate=False), exact, rtol=1e-12, atol=1e-300)
+    np.testing.assert_allclose(nn.gelu(np.float32([-INF, INF]), False), [0, INF])
+    slopes = np.float32([0.1, 0.2, 0.3])
+    np.testing.assert_allclose(nn.leaky_relu(-np.ones(3, np.float32), slopes), -slopes)
+    traced = wf.jit(lambda a: nn.elu(x, a))
+    np.testing.assert_allclose(traced(2.0), [2 * np.expm1(-2), 0, 3], rtol=1e-6)
+    assert nn.relu(np.int32([-2, 3])).tolist() == [0, 3] and nn.relu(-1.0) == 0
+    assert nn.relu(np.int32([-2, 3])).dtype == np.int32
+    x = np.array([1e-8, 0.1, 0.7, 5.0, 50.0])
+    want = [*np.log(-np.expm1(-x[:3])), *np.log1p(-np.exp(-x[3:]))]
+    np.testing.assert_allclose(nn.log1mexp(x), want, rtol=1e-12)
+
+
+def test_glu():
+    x = np.random.default_rng(0).standard_normal((3, 4)).astype(np.float32)
+    np.testing.assert_allclose(nn.glu(x), x[:, :2] * sigmoid(x[:, 2:]), rtol=1e-6)
+    with pytest.raises(TypeRule, match="must be even"):
+        nn.glu(x, 0)
+
+
+# ---- sums of exponentials ------------------------------------------------------------------
+
+ROWS = np.array([[0.0, 1.0, -2.0], [1e4, 1e4 - 1, -1e4], [-INF, 0.0, -INF], [88.0, -104.0, 100.0]])
+
+
+def test_softmax():
+    for axis in (-1, 0, None, (0, 1)):
+        for f, ref in ((nn.softmax, sp.softmax), (nn.log_softmax, sp.log_softmax)):
+            for x in (ROWS[:2], ROWS[[0, 3]]):
+                np.testing.assert_allclose(f(x, axis), ref(x, axis), rtol=1e-12, atol=1e-300)
+                single = x.astype(np.float32)
+                np.testing.assert_allclose(wf.jit(lambda v, f=f, a=axis: f(v, a))(single),
+                                           ref(x, axis), rtol=1e-5, atol=1e-6)  # fmt: skip
+    np.testing.assert_allclose(nn.softmax(ROWS[2]), [0, 1, 0])
+    np.testing.assert_allclose(nn.log_softmax(ROWS[2]), [-INF, 0, -INF])
+    assert np.isnan(np.asarray(nn.softmax(np.float32([-INF, -INF])))).all()
+    assert np.isnan(np.asarray(nn.softmax(np.float32([INF, 0])))).any()
+    assert nn.softmax(ROWS.astype(ml_dtypes.bfloat16)).dtype == ml_dtypes.bfloat16
+
+
+def test_softmax_of_some():
+    x = np.random.default_rng(1).standard_normal((4, 5))
+    where = np.random.default_rng(2).random((4, 5)) > 0.4
+    where[0] = False
+    for f, fill in ((nn.softmax, 0.0), (nn.log_softmax, -INF)):
+        got = np.asarray(f(x, where=where))
+        ref = sp.softmax if f is nn.softmax else sp.log_softmax
+        for row, w, g in zip(x[1:], where[1:], got[1:]):
+            np.testing.assert_allclose(g[w], ref(row[w]), rtol=1e-12)
+            assert (g[~w] == fill).all()
+    assert (np.asarray(nn.softmax(x, where=where))[0] == 0).all()
+    column = np.array([True, True, False, True, True])
+    np.testing.assert_allclose(np.asarray(nn.softmax(x, where=column)).sum(1), 1)
+    nans = np.where(where, x, np.nan)
+    np.testing.assert_allclose(nn.softmax(nans, where=where), nn.softmax(x, where=where))
+
+
+def test_logsumexp():
+    x = np.random.default_rng(3).standard_normal((3, 4)) * 50
+    b = np.random.default_rng(4).standard_normal((3, 4))
+    for axis in (None, 0, (0, 1)):
+        for keep in (False, True):
+            got = nn.logsumexp(x, axis, keepdims=keep)
+            np.testing.assert_allclose(got, sp.logsumexp(x, axis, keepdims=keep), rtol=1e-12)
+            got, sign = nn.logsumexp(x, axis, b, keep, return_sign=True)
+            want, s = sp.logsumexp(x, axis, b, keep, return_sign=True)
+            np.testing.assert_allclose(got, want, rtol=1e-12)
+            np.testing.assert_array_equal(sign, s)
+    where = x > 0
+    np.testing.assert_allclose(nn.logsumexp(x, where=where), sp.logsumexp(x[where]), rtol=1e-12)
+    b = np.abs(b)
+    np.testing.assert_allclose(nn.logsumexp(x, b=b), sp.logsumexp(x, b=b), rtol=1e-12)
+    edges = [([-INF, -INF], -INF), ([INF, 0], INF), ([INF, INF], INF), ([], -INF),
+             ([-INF, 1], 1), ([1e300, 1e300], 1e300)]  # fmt: skip
+    for v, want in edges:
+        np.testing.assert_allclose(nn.logsumexp(np.array(v, np.float64)), want, rtol=1e-12)
+    np.testing.assert_allclose(nn.logsumexp(np.float64([1, INF]), b=np.float64([1, 0])), 1)
+    np.testing.assert_allclose(nn.logmeanexp(x, 1), sp.logsumexp(x, 1) - np.log(4), rtol=1e-12)
+    want = sp.logsumexp(x[where]) - np.log(where.sum())
+    np.testing.assert_allclose(nn.logmeanexp(x, where=where), want, rtol=1e-12)
+    z = np.array([1 + 2j, 0.5 - 1j])
+    np.testing.assert_allclose(nn.logsumexp(z), np.log(np.exp(z).sum()), rtol=1e-12)
+
+
+# ---- normalisation, labels, attention ------------------------------------------------------
+
+
+@pytest.mark.parametrize("algorithm", ["fast", "stable"])
+def test_standardize(algorithm):
+    x = np.random.default_rng(5).standard_normal((4, 6)) * 3 + 1
+    for axis in (-1, 0, (0, 1)):
+        want = (x - x.mean(axis, keepdims=True)) / np.sqrt(x.var(axis, keepdims=True) + 1e-5)
+        np.testing.assert_allclose(nn.standardize(x, axis, algorithm=algorithm), want, rtol=1e-9)
+    same = np.full((2, 8), 1234.5, np.float32)
+    assert np.isfinite(np.asarray(nn.standardize(same, algorithm=algorithm))).all()
+    np.testing.assert_allclose(nn.standardize(x, mean=0.0, variance=1.0, epsilon=0.0), x)
+    with pytest.raises(TypeRule, match="no algorithm"):
+        nn.standardize(x, algorithm="other")
+
+
+def test_one_hot():
+    labels = np.array([[0, 2], [5, -1]])
+    want = (labels[..., None] == np.arange(3)).astype(np.float32)
+    np.testing.assert_array_equal(nn.one_hot(labels, 3), want)
+    np.testing.assert_array_equal(nn.one_hot(labels, 3, axis=0), np.moveaxis(want, -1, 0))
+    assert nn.one_hot(1, 3, dtype="int8").dtype == np.int8 and nn.one_hot(1, 3).dtype == np.float32
+    np.testing.assert_array_equal(nn.one_hot(np.uint8([1, 255]), 300)[1].argmax(), 255)
+    np.testing.assert_array_equal(nn.one_hot(np.array([True, False]), 2), [[0, 1], [1, 0]])
+
+
+def attention(q, k, v, bias=0.0, mask=None, scale=None):
+    """By loops over heads."""
+    h, g = q.shape[2], k.shape[2]
+    out = np.zeros((*q.shape[:3], v.shape[-1]))
+    for i in range(h):
+        j = i // (h // g)
+        logits = np.einsum("btd,bsd->bts", q[:, :, i], k[:, :, j])
+        logits = logits * (scale or 1 / np.sqrt(q.shape[-1]))
+        logits = logits + (bias if np.ndim(bias) == 0 else bias[:, i])
+        if mask is not None:
+            logits = np.where(mask[:, i], logits, -INF)
+        top = logits.max(-1, keepdims=True)
+        e = np.exp(logits - np.where(np.isfinite(top), top, 0))
+        total = e.sum(-1, keepdims=True)
+        out[:, :, i] = np.einsum("bts,bsd->btd", e / np.where(total == 0, 1, total), v[:, :, j])
+    return out
+
+
+def test_attention():
+    rng = np.random.default_rng(6)
+    q = rng.standard_normal((2, 3, 4, 5))
+    k, v = rng.standard_normal((2, 6, 2, 5)), rng.standard_normal((2, 6, 2, 5))
+    np.testing.assert_allclose(nn.dot_product_attention(q, k, v), attention(q, k, v), rtol=1e-9)
+    mask = rng.random((2, 4, 3, 6)) > 0.5
+    mask[0, 0, 0] = False
+    bias = rng.standard_normal((2, 4, 3, 6))
+    got = nn.dot_product_attention(q, k, v, bias, mask, scale=0.3)
+    np.testing.assert_allclose(got, attention(q, k, v, bias, mask, 0.3), rtol=1e-9, atol=1e-12)
+    causal = np.broadcast_to(np.tri(3, 6, dtype=bool), (2, 4, 3, 6))
+    got = wf.jit(lambda *a: nn.dot_product_attention(*a, is_causal=True))(q, k, v)
+    np.testing.assert_allclose(got, attention(q, k, v, mask=causal), rtol=1e-9)
+    single = nn.dot_product_attention(q[0], k[0], v[0])
+    np.testing.assert_allclose(single, attention(q, k, v)[0], rtol=1e-9)
+    half = nn.dot_product_attention(*(x.astype(np.float16) for x in (q, k, v)))
+    assert half.dtype == np.float16
+    with pytest.raises(TypeRule, match="dot_product_attention of"):
+        nn.dot_product_attention(q, k[:, :, :, :2], v)
+
+
+def test_every_function_is_documented():
+    for name in nn.__all__:
+        assert len(getattr(nn, name).__doc__) > 10 and getattr(nn, name).__name__
