@@ -63,8 +63,7 @@ for _p in (dot_general, conv_general):
         return mid - rad, mid + rad
 
 
-def _even(lo, hi, f):
-    """Of an even function that increases on positive numbers."""
+def _even(lo, hi, f):  # f increases on positive numbers
     a, b = f(lo), f(hi)
     return lax.select((lo < 0) & (hi > 0), a * 0, lax.min(a, b)), lax.max(a, b)
 

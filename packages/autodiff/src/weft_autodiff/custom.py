@@ -34,7 +34,7 @@ from weft.xla.lower import lower_rules
 
 from .closure import tracers_of
 from .forward import ZERO, instantiate, jvp_rules
-from .transpose import solid_ct, transpose_rules
+from .transpose import recorder, solid_ct, transpose_rules
 
 DERIVATIVE = "derivative"
 
@@ -392,6 +392,9 @@ def _(jvp, args, params):
 @transpose_rules.rule(custom_lin)
 def _(cts, *args, bwd, residuals, operands, outs):
     given = [solid_ct(c, a) for c, a in zip(cts, outs, strict=True)]
+    by = recorder()
+    if by is not None and isinstance(bwd, Deferred):
+        by.where = None  # the user's Python has lines of its own
     got = run(bwd, [*args[:residuals], *given])
     return [*[None] * residuals, *got]
 

@@ -56,7 +56,7 @@ def backward(program: Program, args: Sequence[Any], cts: Sequence[Any]) -> list:
     env.update(program.consts)
     eqns = _evaluated(program, env)
     total: dict[Any, Any] = {}
-    recorder = _recorder()
+    by = recorder()
 
     def give(a: Any, ct: Any, prim: Any) -> None:
         if ct is None or a.__class__ is not Var:
@@ -83,8 +83,8 @@ def backward(program: Program, args: Sequence[Any], cts: Sequence[Any]) -> list:
             ct = total.pop(e.outputs[0], None)
             if ct is None:
                 continue
-        if recorder is not None:
-            recorder.where = e.where
+        if by is not None:
+            by.where = e.where
         ins = [_operand(a, env) for a in e.inputs]
         rule = find(e.prim)
         try:
@@ -94,14 +94,14 @@ def backward(program: Program, args: Sequence[Any], cts: Sequence[Any]) -> list:
                     give(a, c, e.prim)
         except (MissingRule, TypeRule) as error:
             raise error.about(e.where) from None
-    if recorder is not None:
-        recorder.where = None
+    if by is not None:
+        by.where = None
     return [
         total.get(v) if a.__class__ is Linear else None for v, a in zip(program.inputs, args)
     ]
 
 
-def _recorder() -> Stage | None:
+def recorder() -> Stage | None:
     """The stage that records what happens, whose equations shall have our locations."""
     by = current()
     while by is not None and not isinstance(by, Stage):

@@ -10,22 +10,23 @@ import functools
 import inspect
 import weakref
 from collections.abc import Callable, Sequence
-from types import FunctionType
 from operator import is_
+from types import FunctionType
 from typing import Any, NamedTuple
 
 from . import door, events
+from .carrier import Lifted
 from .config import config
 from .errors import TypeRule
 from .interpreter import GROUND, Tracer, current, named_axes
-from .ir import Program, derived, evaluate
+from .ir import Program, Var, derived, evaluate
 from .ops.higher import call
 from .ops.shape import materialise_at_ground
 from .primitive import freeze
 from .staging import Stage, stage
 from .tree import LEAF, TreeDef, flatten, key_paths, spread
 from .types import Aval, Placed
-from .values import Array, as_argument, as_value, failure, is_tracer, not_an_array
+from .values import Array, Literal, as_argument, as_value, failure, is_tracer, not_an_array
 from .xla import mlir
 from .xla.execute import Executable, bound, executable, load
 from .xla.lower import Module, module_of
@@ -392,7 +393,8 @@ def _plain(f: Callable, donated: tuple[int, ...], inline: bool = False) -> Calla
     flat: dict = {}
     named: dict = {}
     trees: dict = {}
-    traces: dict = {}
+    calls: dict = {}
+    traces = kept(f)
     mode = 0
     mixed = False
     A, ground, cur = Array, GROUND, current
@@ -490,16 +492,28 @@ def _plain(f: Callable, donated: tuple[int, ...], inline: bool = False) -> Calla
         return results if tree is True else tree.unflatten(results)
 
     def staged(args: tuple, kwargs: dict) -> Any:
+        alone = not kwargs and not inline and not named_axes()
+        if alone:
+            try:  # flat values, whose trace captured nothing: the call and no more
+                params, tree = calls[tuple([x.aval if x.__class__ in _VALUES else x for x in args])]
+            except (KeyError, TypeError):
+                pass
+            else:
+                outs = current().apply(call, args, params)
+                return outs[0] if tree is None else tree.unflatten(outs)
         traced = trace(f, args, kwargs, "jit", traces)
         operands = [*traced.captured, *traced.values]
         if inline:
             outs = evaluate(traced.program, operands)
         else:
             outs = current().apply(call, operands, {"program": traced.program})
+            if alone and len(operands) == len(args) and _all_values(args):
+                tree = None if traced.tree == LEAF else traced.tree
+                calls[tuple([x.aval for x in args])] = {"program": traced.program}, tree
         return traced.tree.unflatten([materialise_at_ground(o) for o in outs])
 
     def forget() -> None:
-        for table in (one, flat, named, trees):
+        for table in (one, flat, named, trees, calls):
             table.clear()
 
     def clear_cache() -> None:
@@ -551,6 +565,13 @@ class Staged:
         """StableHLO, for the platform of this process or for others."""
         platforms = tuple(lowering_platforms) if lowering_platforms else None
         return Lowered(self._traced, self._donated, platforms)
+
+
+_VALUES = frozenset((Array, Literal, Var, Lifted))
+
+
+def _all_values(args: tuple) -> bool:
+    return all(x.__class__ in _VALUES for x in args)
 
 
 def _entry(traced: Traced, keys: tuple, donated: tuple[int, ...]) -> tuple:

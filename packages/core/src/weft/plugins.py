@@ -86,7 +86,7 @@ def names(group: str) -> list[str]:
 def admitted(distribution: str) -> bool:
     """Whether the setting `plugins` lets it take part."""
     allowed = config.plugins
-    if allowed == "all":
+    if allowed == "all" or distribution == CORE:
         return True
     if allowed == "off":
         return False

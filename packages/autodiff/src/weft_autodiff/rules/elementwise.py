@@ -45,6 +45,7 @@ from weft.ops.elementwise import (
     minimum,
     mul,
     neg,
+    nextafter,
     pow_,
     real,
     reduce_precision,
@@ -245,6 +246,12 @@ def _(xs, ts):
     if u is ZERO:
         return sub.bind(*xs), t
     return sub.bind(*xs), neg.bind(u) if t is ZERO else sub.bind(t, u)
+
+
+@jvp_rules.rule(nextafter)
+def _(xs, ts):
+    """One step from x: it moves as x does."""
+    return nextafter.bind(*xs), ts[0]
 
 
 @jvp_rules.rule(mul)

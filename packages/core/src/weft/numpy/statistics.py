@@ -15,6 +15,7 @@ from ..interpreter import Tracer, Value
 from ..ops import elementwise as el
 from ..ops import reduction
 from ..ops.contraction import matmul
+from ..ops.indexing import size_value
 from ..ops.shape import (
     broadcast_to,
     concatenate,
@@ -78,7 +79,7 @@ def _of_sorted(a: Any, q: Any, *, axes: tuple, keepdims: bool, method: str, skip
     size = 1
     for i in axes:
         size = size * x.aval.shape[i]
-    if size == 0:
+    if size.__class__ is int and size == 0:
         raise TypeRule(f"quantiles of nothing: {x.aval!r} over axes {axes}", fix="give elements")
     x = sort(reshape(transpose(x, (*rest, *axes)), (*rows, size)), -1)
     q = convert(value(q), x.aval.dtype)
@@ -89,7 +90,7 @@ def _of_sorted(a: Any, q: Any, *, axes: tuple, keepdims: bool, method: str, skip
     if skip:
         count = convert(reduction.sum_(el.not_(nan), -1, keepdims=True), real)
     else:
-        count = Literal(size, Aval((*(1 for _ in rows), 1), real))
+        count = broadcast_to(size_value(size, real), (*(1 for _ in rows), 1))
     out = _picked(x, q, count, method)
     bad = el.eq(count, 0) if skip else reduction.any_(nan, -1, keepdims=True)
     out = moveaxis(el.select(bad, np.nan, out), -1, 0)

@@ -92,8 +92,18 @@ def agreed(name: str, accepts: Sequence[int], x: Aval, *rest: Aval) -> Aval:
     return x
 
 
+_OF_TWO = frozenset(
+    "add sub mul div rem pow maximum minimum atan2 nextafter and or xor shift_left complex eq ne "
+    "lt le gt ge shift_right_arithmetic shift_right_logical".split()
+)
+
+
 def _rule(name: str, accepts: Sequence[int], doc: str, result: Callable[[Aval], Aval] | None):
+    count = 2 if name in _OF_TWO else 1
+
     def rule(*xs: Aval) -> Aval:
+        if len(xs) != count:
+            raise TypeRule(f"{name} takes {count} operands, and {len(xs)} were given")
         out = agreed(name, accepts, *xs)
         return out if result is None else result(out)
 
@@ -193,8 +203,7 @@ pow_ = _define("pow", "power", "x ** y.", INEXACT, prepare=floating)
 maximum = _define("maximum", "maximum", "The greater; nan if either is.", ORDERED, (Increasing,))
 minimum = _define("minimum", "minimum", "The lesser; nan if either is.", ORDERED, (Increasing,))
 atan2 = _define("atan2", "atan2", "The angle of the point (y, x).", INEXACT, prepare=floating)
-nextafter = _define("nextafter", "chlo.next_after", "The next float from x towards y.", FLOAT,
-                    (Discrete,))  # fmt: skip
+nextafter = _define("nextafter", "chlo.next_after", "The next float from x towards y.", FLOAT)
 
 # ---- transcendental functions --------------------------------------------------------------
 

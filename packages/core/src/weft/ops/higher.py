@@ -25,9 +25,9 @@ def expect(what: str, want: Sequence[Aval], got: Sequence[Aval]) -> None:
     """Types agree in shape and dtype, whatever the weakness; TypeRule otherwise."""
     if len(want) != len(got):
         raise TypeRule(f"{what}: {len(want)} values are expected and {len(got)} given")
-    for i, (a, b) in enumerate(zip(want, got)):
-        if not a.same_type(b):
-            raise TypeRule(f"{what}: value {i} must be {a!r} and is {b!r}")
+    for a, b in zip(want, got):
+        if a is not b and not a.same_type(b):
+            raise TypeRule(f"{what}: a value must be {a!r} and is {b!r}")
 
 
 # ---- call ----------------------------------------------------------------------------------
@@ -35,7 +35,7 @@ def expect(what: str, want: Sequence[Aval], got: Sequence[Aval]) -> None:
 
 def _call(*xs: Aval, program: Program) -> list[Aval]:
     """Apply a program: one function of the compiled module, however often it is called."""
-    expect(f"call of {program.name}", program.in_avals, xs)
+    expect("call", program.in_avals, xs)
     return program.out_avals
 
 
