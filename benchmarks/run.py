@@ -92,10 +92,23 @@ def namespace(name: str) -> types.SimpleNamespace:
     lib.np = importlib.import_module(name + ".numpy")
     for part in ("random", "tree", "lax"):
         setattr(lib, part, importlib.import_module(f"{name}.{part}"))
-    for k in (
-        "jit grad value_and_grad vmap jvp vjp linearize make_jaxpr jacfwd jacrev eval_shape "
-        "checkpoint custom_vjp block_until_ready clear_caches"
-    ).split():
+    for k in [
+        "jit",
+        "grad",
+        "value_and_grad",
+        "vmap",
+        "jvp",
+        "vjp",
+        "linearize",
+        "make_jaxpr",
+        "jacfwd",
+        "jacrev",
+        "eval_shape",
+        "checkpoint",
+        "custom_vjp",
+        "block_until_ready",
+        "clear_caches",
+    ]:
         setattr(lib, k, getattr(m, k))
     lib.device_put = m.device_put
     lib.stage_trace = lambda j, *a: j.trace(*a)

@@ -14,7 +14,9 @@ A workload is registered with @wl(name, group, ...) on a `setup(lib)` that retur
 `per` divides the time (ops per run call) so that units are per op.
 """
 
-import math, threading
+import math
+import threading
+
 import numpy as onp
 
 WORKLOADS = {}

@@ -91,14 +91,11 @@ def parameters(key):
 
 
 def convolve(layer, x, stride):
-    """A convolution and a relu; images are (number, rows, columns, channels).
-
-    The relu is written as a maximum, of which bounds know that it increases.
-    """
+    """A convolution and a relu; images are (number, rows, columns, channels)."""
     y = wf.lax.conv_general_dilated(
         x, layer["weights"], (stride, stride), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")
     )
-    return wnp.maximum(y + layer["bias"], 0)
+    return wf.nn.relu(y + layer["bias"])
 
 
 def pool(x):

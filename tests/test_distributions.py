@@ -95,7 +95,7 @@ def test_the_install_hints_are_what_the_packages_offer():
 
 
 def test_every_rule_module_is_declared_for_a_known_table():
-    tables = {"lower", "eager", "expand", *plugins.TABLES}
+    tables = {"lower", "eager", "expand", "parallel", *plugins.TABLES}
     groups = {group for _, group, _, _ in EVERY_POINT if group.startswith("weft.rules.")}
     assert {group.removeprefix("weft.rules.") for group in groups} <= tables
 

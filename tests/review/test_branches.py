@@ -126,7 +126,10 @@ def test_untaken_branch_in_a_loop():
     """The same for branches in loops, and for operands that are closed over."""
 
     def f(x):
-        step = lambda c, r: (log_or_double(c) + r * 0, lax.cond(x > 0, lambda: lax.log(x), lambda: x))  # noqa: E731
+        step = lambda c, r: (
+            log_or_double(c) + r * 0,
+            lax.cond(x > 0, lambda: lax.log(x), lambda: x),
+        )  # noqa: E731
         c, ys = lax.scan(step, x, f32([1, 2]))
         return c + ys.sum()
 

@@ -1,4 +1,4 @@
-"""What has always been right, and stays so: depth, size, exceptions, nesting, maps of everything."""
+"""What has always been right, and stays so: depth, size, exceptions, nesting, maps."""
 
 import asyncio
 import sys

@@ -67,9 +67,7 @@ TRANSFORMS = {
     "grad": (lambda x: elsewhere(lambda: wf.grad(lambda y: y * y * x)(x)), 12.0),
     "jit": (lambda x: elsewhere(lambda: wf.jit(lambda y: y * x)(x)), 6.0),
     "scan": (
-        lambda x: elsewhere(
-            lambda: lax.scan(lambda c, _: (c * x, None), x, None, length=2)[0]
-        ),
+        lambda x: elsewhere(lambda: lax.scan(lambda c, _: (c * x, None), x, None, length=2)[0]),
         27.0,
     ),
     "cond": (
@@ -196,7 +194,9 @@ def test_asyncio():
         np.testing.assert_array_equal(wf.vmap(run)(f32([1, 2])), [1, 4])
 
     async def main():
-        jobs = [asyncio.to_thread(lambda k=k: wf.grad(lambda x: x * x * k)(f32(k))) for k in range(6)]
+        jobs = [
+            asyncio.to_thread(lambda k=k: wf.grad(lambda x: x * x * k)(f32(k))) for k in range(6)
+        ]
         return [g.item() for g in await asyncio.gather(*jobs)]
 
     assert asyncio.run(main()) == [2.0 * k * k for k in range(6)]

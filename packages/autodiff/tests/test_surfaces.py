@@ -180,6 +180,16 @@ def test_stop_gradient():
     assert lax.stop_gradient(np.int32(3)) == 3
 
 
+@pytest.mark.feature("C04")
+def test_objects_that_convert_have_derivatives():
+    class Wrapped:
+        def __jax_array__(self):
+            return wnp.asarray(V)
+
+    f = wf.jit(lambda x: wnp.sin(x).sum())
+    np.testing.assert_allclose(np.asarray(grad(f)(Wrapped())), np.cos(V), rtol=1e-12)
+
+
 def test_integers_have_no_derivative_and_do_not_disturb():
     f = lambda x: wnp.sum(wnp.take(x, wnp.argsort(x))[wnp.searchsorted(wnp.sort(x), 0.5)] ** 2)
     assert np.isfinite(np.asarray(grad(f)(V))).all()

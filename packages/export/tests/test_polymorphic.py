@@ -85,6 +85,7 @@ UNARY = {
         (lambda x: el.reduce_precision(x, exponent_bits=8, mantissa_bits=23), lambda x: x),
     ],
     "u": [
+        (el.relu, lambda x: np.maximum(x, 0)),
         (el.log, np.log), (el.log1p, np.log1p), (el.asin, np.arcsin), (el.acos, np.arccos),
         (el.atanh, np.arctanh), (el.sqrt, np.sqrt), (el.rsqrt, lambda x: 1 / np.sqrt(x)),
         (el.erf_inv, sp.erfinv), (el.lgamma, sp.gammaln), (el.digamma, sp.digamma),

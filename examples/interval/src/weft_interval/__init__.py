@@ -95,6 +95,6 @@ def bounds(f):
         with ext.opened(Interval(ext.current(), of=f)) as i:
             args = tree.unflatten([i.lift(p[0].aval, "interval", p) for p in pairs])
             outs, tree = ext.flatten(f(args))
-        ends = [map(ext.materialise_at_ground, i.to_form(ext.as_value(o), "interval")) for o in outs]
-        return tuple(map(tree.unflatten, zip(*ends)))
+        parts = [i.to_form(ext.as_value(o), "interval") for o in outs]
+        return tuple(tree.unflatten(map(ext.materialise_at_ground, p)) for p in zip(*parts))
     return bounded

@@ -193,7 +193,7 @@ def _linearize(f: Callable, primals: tuple, has_aux: bool, does: str, of: Callab
         halves = [j.split(o) for o in outs]
         if has_aux:
             r.aux = _stripped(j, r.aux)
-        for form, p in halves:
+        for _, p in halves:
             if s.unknown(p[0]):
                 raise TypeRule(
                     f"{does}: a result of {r.name} is linear in what is differentiated, and has "

@@ -44,7 +44,7 @@ class Deferred:
 
     __slots__ = ("f", "name", "user")
 
-    def __init__(self, f: Callable[..., list], user: Any):
+    def __init__(self, f: Callable[..., Any], user: Any):
         self.f, self.user = f, user
         self.name = getattr(user, "__name__", "f")
 
@@ -440,7 +440,7 @@ class _Function:
     """What custom_jvp and custom_vjp share: arguments by position, static ones apart."""
 
     def __init__(self, fun: Callable, nondiff_argnums: Sequence[int] | int = ()):
-        functools.update_wrapper(self, fun)
+        functools.update_wrapper(self, fun)  # type: ignore[arg-type]
         self.fun = fun
         nums = (nondiff_argnums,) if isinstance(nondiff_argnums, int) else tuple(nondiff_argnums)
         self.nondiff = nums
@@ -450,7 +450,7 @@ class _Function:
             self.signature = None
 
     def __get__(self, instance: Any, owner: Any) -> Any:
-        return self if instance is None else functools.partial(self, instance)
+        return self if instance is None else functools.partial(self, instance)  # type: ignore[arg-type]
 
     def positional(self, args: tuple, kwargs: dict) -> tuple:
         """All arguments by position; raises TypeError for keyword-only ones."""

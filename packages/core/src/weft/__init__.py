@@ -40,7 +40,21 @@ from .types import float0
 from .values import Array
 
 _MODULES = frozenset(
-    "numpy lax random nn tree tree_util debug dtypes events ext testing errors text".split()
+    [
+        "numpy",
+        "lax",
+        "random",
+        "nn",
+        "tree",
+        "tree_util",
+        "debug",
+        "dtypes",
+        "events",
+        "ext",
+        "testing",
+        "errors",
+        "text",
+    ]
 )
 
 __all__ = [

@@ -70,9 +70,9 @@ def trace(
     axes = named_axes()
     key = tree, avals, config.state, tuple(axes.items()) if axes else None
     if keep is not None:
-        hit = keep.get(key)
-        if hit is not None:
-            return Traced(*hit, values)
+        found: Any = keep.get(key)
+        if found is not None:
+            return Traced(*found, values)
     out_tree: Any = None
 
     def flat(*xs: Any) -> list:
@@ -445,7 +445,7 @@ def _plain(f: Callable, donated: tuple[int, ...], inline: bool = False) -> Calla
             r.aval = a
             r.key = k
             outs[i] = r
-            i += 1
+            i += 1  # noqa: SIM113  (enumerate makes a tuple per result)
         return outs if tree is True else tree.unflatten(outs)
 
     def slow(args: tuple, kwargs: dict) -> Any:
@@ -767,7 +767,8 @@ def _special(
         if current() is not GROUND:
             return out
         if in_shardings is None and not kwargs and all(x.__class__ is Array for x in dynamic):
-            _remember(args, version.flat.get(tuple([x.key for x in dynamic])), dynamic)
+            flat: dict = version.flat  # type: ignore[attr-defined]
+            _remember(args, flat.get(tuple([x.key for x in dynamic])), dynamic)
         if donate.nums or donate.names:
             mine = [given[i] for i in donate.nums if i < len(given)]
             _forget_donated([*mine, *(kwargs[k] for k in kwargs if k in donate.names)])
@@ -805,7 +806,7 @@ def _special(
         versions.clear()
 
     jitted.clear_cache, jitted.forget = clear_cache, quick.clear  # type: ignore[attr-defined]
-    config.watch(jitted.forget)
+    config.watch(jitted.forget)  # type: ignore[attr-defined]
     return jitted
 
 

@@ -7,8 +7,8 @@ live; what they close over becomes operands; what a loop carries has one type fr
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .calls import trace
 from .calls import kept as traces_of
+from .calls import trace
 from .dims import Dim, max_dim
 from .errors import AxisError, TreeMismatch, TypeRule
 from .interpreter import GROUND, Value
@@ -82,7 +82,8 @@ def cond(pred: Any, true_fun: Callable, false_fun: Callable, *operands: Any) -> 
     for f in (true_fun, false_fun):
         if not callable(f):
             raise TypeRule(
-                f"cond: {f!r} is no function", fix="write cond(pred, true_fun, false_fun, *operands)"
+                f"cond: {f!r} is no function",
+                fix="write cond(pred, true_fun, false_fun, *operands)",
             )
     p = as_value(pred)
     if p.aval.ndim:
@@ -166,10 +167,12 @@ def _steady(
     trace only if the dtype, not mere weakness, differs.  Other results are brought to the type
     of the carry if that loses nothing.
     """
-    for _ in range(4):
+    rounds = 0
+    while True:
         program, outs = step(carry)
         new = [_settled(x, o) for x, o in zip(carry, outs, strict=True)]
-        if all(n.aval.dtype == x.aval.dtype for n, x in zip(new, carry)):
+        rounds += 1
+        if rounds == 4 or all(n.aval.dtype == x.aval.dtype for n, x in zip(new, carry)):
             break
         carry = new
     want = [x.aval if o.same_type(x.aval) else x.aval.strong() for x, o in zip(new, outs)]
@@ -422,9 +425,7 @@ def map_axes(
         traced = trace(f, args, {}, "map_axes", traces_of(f), avals=avals)
         out = traced.tree.unflatten(traced.program.out_avals)
         wanted = spread(out_axes, out, "out_axes", lambda a: isinstance(a, int), "an axis")
-        outs = [
-            normal_axis(a, o.ndim + 1) for a, o in zip(wanted, traced.program.out_avals)
-        ]
+        outs = [normal_axis(a, o.ndim + 1) for a, o in zip(wanted, traced.program.out_avals)]
         return traced.tree.unflatten(
             map_p.bind(
                 *traced.captured,
@@ -468,8 +469,10 @@ def associative_scan(fn: Callable, elems: Any, reverse: bool = False, axis: int 
         xs = [x[::-1] for x in xs]
 
     def combine(a: list, b: list) -> list:
-        both = fn(tree.unflatten(b), tree.unflatten(a)) if reverse else fn(
-            tree.unflatten(a), tree.unflatten(b)
+        both = (
+            fn(tree.unflatten(b), tree.unflatten(a))
+            if reverse
+            else fn(tree.unflatten(a), tree.unflatten(b))
         )
         return flatten(both)[0]
 
@@ -501,4 +504,3 @@ def _interleave(even: Any, odd: Any, n: int) -> Any:
     m = n // 2
     head = stack([slice_in_dim(even, 0, m), odd], 1).reshape((2 * m, *odd.aval.shape[1:]))
     return head if n == 2 * m else concatenate([head, slice_in_dim(even, m, m + 1)])
-

@@ -19,11 +19,11 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")  # read once, when jaxlib is 
 
 import ml_dtypes  # noqa: E402  (a dependency of jaxlib, reached through this door too)
 import numpy as np  # noqa: E402
-from jaxlib import _jax, xla_client  # noqa: E402
+from jaxlib import _jax, xla_client  # noqa: E402  # type: ignore[attr-defined]
 from jaxlib import version as _jaxlib_version  # noqa: E402
 
 try:
-    from jaxlib import _hlo
+    from jaxlib import _hlo  # type: ignore[attr-defined]
 except ImportError:  # before 0.10 these lived in _jax
     _hlo = _jax
 

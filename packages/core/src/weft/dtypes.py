@@ -51,7 +51,7 @@ class ScalarType:
         self.__name__ = self.dtype.name
 
     def __call__(self, x: Any = 0) -> Any:
-        return make_array(x, self.dtype)
+        return make_array(x, canonical(self.dtype))
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, str) or other is None:

@@ -44,7 +44,7 @@ class WeftError(Exception):
         self._told = where is not None
         super().__init__(what)
 
-    def about(self, where) -> "WeftError":
+    def about(self, where: Any) -> "WeftError":
         """The same error, of an operation staged at `where` (a location token), if it was not told
         a place already: what is wrong with it is found later than it was written."""
         line = user_line(where)

@@ -4,6 +4,8 @@ Invariant: this is the one late binding between values and operations; nothing e
 `Value`.  Operators with a Python scalar that is no wider than the array skip promotion.
 """
 
+# pyright: reportAttributeAccessIssue=false
+
 from collections.abc import Callable, Iterator
 from typing import Any
 

@@ -164,7 +164,7 @@ class RuleTable:
             f"add one:  @{self.name}_rules.rule({short})\n"
             f"or say it with other primitives:  @expand_rules.rule({short})"
         )
-        if not found and self.name in TABLES:
+        if not found and self.name in TABLES and not declared("weft.tables", self.name):
             fix = f"python -m pip install {TABLES[self.name]}\n" + fix
         return MissingRule(
             f"no {self.name!r} rule for primitive {prim.name!r}; looked in {looked} "

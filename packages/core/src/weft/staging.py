@@ -13,7 +13,6 @@ from typing import Any
 
 from .check import check
 from .config import config
-from .errors import WeftError
 from .interpreter import (
     Interpreter,
     Tracer,

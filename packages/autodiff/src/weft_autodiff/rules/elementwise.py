@@ -49,6 +49,7 @@ from weft.ops.elementwise import (
     pow_,
     real,
     reduce_precision,
+    relu,
     rem,
     rsqrt,
     select,
@@ -212,6 +213,13 @@ def _(xs, ts, *, exponent):
 @jvp_rules.rule(reduce_precision)
 def _(xs, ts, **params):
     return reduce_precision.bind(*xs, **params), reduce_precision.bind(*ts, **params)
+
+
+@jvp_rules.rule(relu)
+def _(xs, ts):
+    """The derivative at 0 is 0."""
+    (x,) = xs
+    return relu.bind(x), select.bind(gt.bind(x, const(0, x)), ts[0], const(0, x))
 
 
 # ---- two operands --------------------------------------------------------------------------

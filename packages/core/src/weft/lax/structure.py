@@ -18,6 +18,7 @@ from ..surface import value
 from ..tree import flatten
 from ..types import WEAK, Aval, dtype_of
 from ..types import broadcast_shapes as _broadcast_shapes
+from ..values import canonical
 
 # ---- dtypes --------------------------------------------------------------------------------
 
@@ -32,9 +33,8 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Any:
 
     The classes bool, int, float and complex stand for the default dtypes.
     """
-    kind = WEAK[new_dtype].dtype if isinstance(new_dtype, type) and new_dtype in WEAK else (
-        dtype_of(new_dtype)
-    )
+    weak = isinstance(new_dtype, type) and new_dtype in WEAK
+    kind = WEAK[new_dtype].dtype if weak else canonical(dtype_of(new_dtype))
     return materialise_at_ground(sh.convert(value(operand), kind))
 
 

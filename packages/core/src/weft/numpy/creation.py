@@ -29,7 +29,7 @@ from ..ops.shape import (
 from ..ops.shape import stack as stacked
 from ..surface import value
 from ..types import FLOATING, INTEGER, WEAK, Aval, default_dtype, dtype_of, promote
-from ..values import Literal, from_numpy
+from ..values import Literal, canonical, from_numpy
 from ..values import asarray as device_array
 
 # ---- of what there is ----------------------------------------------------------------------
@@ -61,7 +61,7 @@ def array(
 
 def _of_one(x: Any, dtype: Any) -> Any:
     x = value(x)
-    return materialise_at_ground(x if dtype is None else convert(x, dtype))
+    return materialise_at_ground(x if dtype is None else convert(x, _number_dtype(dtype)))
 
 
 def _of_list(xs: Any, dtype: Any) -> Any:
@@ -69,7 +69,7 @@ def _of_list(xs: Any, dtype: Any) -> Any:
     _collect(xs, leaves)
     if any(_converts(v) for v in leaves):
         out = _stacked(xs)
-        return out if dtype is None else convert(out, dtype)
+        return out if dtype is None else convert(out, _number_dtype(dtype))
     try:
         host = np.asarray(xs)
     except ValueError:
@@ -80,7 +80,7 @@ def _of_list(xs: Any, dtype: Any) -> Any:
         dtype = _dtype_of_numbers({v.__class__ for v in leaves}, leaves, host)
         if host.dtype.kind in "iuO" and dtype.kind in "iu":
             return from_numpy(_narrowed(host, dtype))
-    return from_numpy(host.astype(dtype_of(dtype)))
+    return from_numpy(host.astype(_number_dtype(dtype)))
 
 
 def _collect(xs: Any, leaves: list[Any]) -> None:
@@ -178,7 +178,9 @@ def _number_dtype(dtype: Any, kind: int = FLOATING) -> np.dtype:
     """A dtype; the default one of a kind for None and Python's classes."""
     if dtype is None:
         return default_dtype(kind)
-    return WEAK[dtype].dtype if isinstance(dtype, type) and dtype in WEAK else dtype_of(dtype)
+    if isinstance(dtype, type) and dtype in WEAK:
+        return WEAK[dtype].dtype
+    return canonical(dtype_of(dtype))
 
 
 def zeros(shape: Any, dtype: Any = None) -> Any:

@@ -93,8 +93,31 @@ def agreed(name: str, accepts: Sequence[int], x: Aval, *rest: Aval) -> Aval:
 
 
 _OF_TWO = frozenset(
-    "add sub mul div rem pow maximum minimum atan2 nextafter and or xor shift_left complex eq ne "
-    "lt le gt ge shift_right_arithmetic shift_right_logical".split()
+    [
+        "add",
+        "sub",
+        "mul",
+        "div",
+        "rem",
+        "pow",
+        "maximum",
+        "minimum",
+        "atan2",
+        "nextafter",
+        "and",
+        "or",
+        "xor",
+        "shift_left",
+        "complex",
+        "eq",
+        "ne",
+        "lt",
+        "le",
+        "gt",
+        "ge",
+        "shift_right_arithmetic",
+        "shift_right_logical",
+    ]
 )
 
 
@@ -360,6 +383,14 @@ def _clamp(low: Aval, x: Aval, high: Aval) -> Aval:
 
 clamp = Primitive("core.clamp", _clamp, (Increasing, Elementwise), prepare=promoted)
 lower_rules.rule(clamp)(simple("clamp"))
+
+relu = _define("relu", None, "max(x, 0).", REAL, (ZeroPreserving, Increasing))
+
+
+@lower_rules.rule(relu)
+def _(e, xs, ins, outs):
+    return e.op("stablehlo.maximum", [xs[0], e.constant(0, ins[0])], outs[0])
+
 
 stop = _define("stop", None, "x itself, of which nothing but the value is passed on.", ANY,
                (Discrete, Increasing))  # fmt: skip

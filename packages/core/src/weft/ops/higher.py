@@ -171,7 +171,7 @@ class Steps(Wiring):
         n, m = len(p.inputs), len(p.outputs)
         carry, ys = range(k, k + c), range(n, n + m - c)
         outs = (*carry, *ys)
-        mapped = {s: (0,) for s in (*range(k + c, n), *ys)}
+        mapped: dict[int, tuple[int, ...]] = dict.fromkeys((*range(k + c, n), *ys), (0,))
         return Slots(range(n), outs, [(p, range(n), outs)], n + m - c, mapped)
 
     def rebuild(self, params, programs, parts, operands, extra):

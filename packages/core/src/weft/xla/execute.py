@@ -385,4 +385,6 @@ def _elsewhere(self: Evaluate, prim: Any, args: Any, params: dict) -> Any:
     if any(isinstance(a, Tracer) for a in args):
         there = stray(prim, args, self)
         return there.apply(prim, args, params)
-    return apply(self, prim, [a if isinstance(a, Array) else solid(as_value(a)) for a in args], params)
+    return apply(
+        self, prim, [a if isinstance(a, Array) else solid(as_value(a)) for a in args], params
+    )

@@ -171,7 +171,9 @@ class Emitter:
         Each region is (types of its arguments, body): `body(emitter, arguments) -> values`.
         """
         if order or regions:
-            return self._with_regions(name, inputs, outs, list(regions), order, end, bound, attributes)
+            return self._with_regions(
+                name, inputs, outs, list(regions), order, end, bound, attributes
+            )
         types = [type_of(t) for t in outs]
         o = self.create(name, types, inputs, attributes or None, None, 0, self.where, self.ip)
         return o.result if len(outs) == 1 else list(o.results)
@@ -218,7 +220,9 @@ class Emitter:
         for k in order:
             if k not in self.tokens:
                 token = mlir.bindings().token
-                made = self.create("stablehlo.create_token", [token], [], None, None, 0, self.where, self.ip)
+                made = self.create(
+                    "stablehlo.create_token", [token], [], None, None, 0, self.where, self.ip
+                )
                 self.tokens[k] = made.result
         return [self.tokens[k] for k in order]
 
@@ -238,7 +242,9 @@ class Emitter:
         at = i64s(*dims)
         if is_symbolic(aval.shape):
             shape = self.shape(aval.shape)
-            return self.op("stablehlo.dynamic_broadcast_in_dim", [x, shape], aval, broadcast_dimensions=at)
+            return self.op(
+                "stablehlo.dynamic_broadcast_in_dim", [x, shape], aval, broadcast_dimensions=at
+            )
         return self.op("stablehlo.broadcast_in_dim", [x], aval, broadcast_dimensions=at)
 
     def compare(self, x: Any, y: Any, direction: str, aval: Aval) -> Any:
@@ -409,7 +415,7 @@ class Emitter:
     ) -> list:
         """Call the Python function `f` of numpy arrays, on the host."""
         in_order = effect is not None and effect.ordered
-        order = [effect] if in_order else []
+        order: list[Any] = [effect] if in_order else []
         index = len(self.unit.callbacks)
         self.unit.callbacks.append((lambda token, *xs: (token, *f(*xs))) if in_order else f)
         layout = lambda n: mlir.indices(*reversed(range(n)))  # noqa: E731
