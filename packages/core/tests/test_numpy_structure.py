@@ -582,3 +582,49 @@ def test_every_function_is_documented():
         f = getattr(wnp, name)
         if inspect.isfunction(f):
             assert f.__doc__ and len(f.__doc__) > 10, name
+
+
+# ---- settings ------------------------------------------------------------------------------
+
+
+def test_default_dtypes_follow_the_settings():
+    x = wnp.arange(4)
+    functions = (
+        lambda: wnp.zeros(2),
+        lambda: wnp.array([1.5]),
+        lambda: wnp.array(1.5),
+        lambda: wnp.asarray(x, float),
+        lambda: wnp.linspace(0, 1, 3),
+        lambda: wnp.sin(x),
+        lambda: wnp.divide(x, x),
+        lambda: wnp.mean(x),
+        lambda: wnp.var(x),
+        lambda: wnp.median(x),
+        lambda: wnp.hypot(x, x),
+        lambda: wf.nn.gelu(x),
+        lambda: wf.nn.one_hot(x, 3),
+    )
+    for f in functions:
+        assert f().dtype == np.float32
+        with wf.config(default_float="float64"):
+            assert f().dtype == np.float64
+        assert f().dtype == np.float32
+    with wf.config(default_int="int64"):
+        for f in (
+            lambda: wnp.arange(3),
+            lambda: wnp.array([1, 2]),
+            lambda: wnp.sum(np.int8([1])),
+            lambda: wnp.argsort(V),
+            lambda: wnp.nonzero(V)[0],
+            lambda: wnp.zeros(2, int),
+        ):
+            assert f().dtype == np.int64
+    with wf.config(x64=False):
+        for f in (
+            lambda: wnp.zeros(2, "float64"),
+            lambda: wnp.array(np.ones(2)),
+            lambda: wnp.float64(1),
+            lambda: wnp.arange(3.0, dtype="float64"),
+            lambda: wnp.sum(V, dtype="float64"),
+        ):
+            assert f().dtype == np.float32

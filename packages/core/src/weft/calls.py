@@ -72,7 +72,7 @@ def trace(
     if keep is not None:
         found: Any = keep.get(key)
         if found is not None:
-            return Traced(*found, values)
+            return Traced(found[0], found[1], found[2], values)
     out_tree: Any = None
 
     def flat(*xs: Any) -> list:

@@ -30,7 +30,7 @@ from .ops.shape import (
 )
 from .surface import fused, unary, value
 from .types import COMPLEX, FLOATING, INTEGER, default_dtype, dtype_of
-from .values import Literal
+from .values import Literal, canonical
 
 __all__ = [
     "celu",
@@ -525,7 +525,7 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> A
     [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]
     """
     x = value(x)
-    kind = default_dtype(FLOATING) if dtype is None else dtype_of(dtype)
+    kind = default_dtype(FLOATING) if dtype is None else canonical(dtype_of(dtype))
     at = normal_axis(axis, x.aval.ndim + 1)
     return _one_hot(x, classes=num_classes, dtype=kind, axis=at)
 

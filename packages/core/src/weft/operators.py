@@ -112,8 +112,9 @@ def _iterate(self: Any) -> Iterator[Any]:
 
 
 def _astype(self: Any, dtype: Any, copy: bool = False) -> Any:
-    """The array in another dtype."""
-    return shape.convert(self, dtype)
+    """The array in another dtype; bool, int, float and complex stand for the default ones."""
+    weak = WEAK.get(dtype) if isinstance(dtype, type) else None
+    return shape.convert(self, dtype if weak is None else weak.dtype)
 
 
 def _reshape(self: Any, *sizes: Any, order: str = "C") -> Any:

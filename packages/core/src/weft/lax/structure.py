@@ -269,7 +269,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None) -> Any:
     v = value(fill_value)
     if v.aval.ndim:
         raise TypeRule(f"lax.full with {v.aval!r}", fix="give one number, or use broadcast_to")
-    v = v if dtype is None else sh.convert(v, dtype_of(dtype))
+    v = v if dtype is None else sh.convert(v, canonical(dtype_of(dtype)))
     return materialise_at_ground(sh.broadcast_to(v, normal_shape(shape)))
 
 
@@ -277,7 +277,7 @@ def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None) -> 
     """`fill_value` everywhere, in the shape and dtype of `x` unless others are given."""
     like = x if hasattr(x, "shape") and hasattr(x, "dtype") else value(x)
     weak = dtype is None and getattr(like, "weak_type", False)
-    kind = dtype_of(like.dtype if dtype is None else dtype)
+    kind = canonical(dtype_of(like.dtype if dtype is None else dtype))
     v = sh.convert(value(fill_value), kind, weak)
     if v.aval.ndim:
         raise TypeRule(f"lax.full_like with {v.aval!r}", fix="give one number")
@@ -287,7 +287,7 @@ def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None) -> 
 
 def empty(shape: Any, dtype: Any) -> Any:
     """Zeros: there are no arrays without contents."""
-    return sh.fill(0, Aval(normal_shape(shape), dtype_of(dtype)))
+    return sh.fill(0, Aval(normal_shape(shape), canonical(dtype_of(dtype))))
 
 
 def optimization_barrier(operand: Any, /) -> Any:

@@ -19,8 +19,8 @@ from ..ops.indexing import dynamic_slice_in_dim, size_value
 from ..ops.shape import convert, materialise_at_ground, normal_axes, normal_axis, normal_shape
 from ..ops.subscript import take
 from ..surface import value
-from ..types import BOOL, Aval, broadcast_shapes, dtype_of
-from .creation import array
+from ..types import BOOL, Aval, broadcast_shapes
+from .creation import _number_dtype, array
 
 # ---- shapes --------------------------------------------------------------------------------
 
@@ -172,7 +172,7 @@ def _rows(arrays: Any, what: str) -> list:
 
 
 def _recast(xs: list, dtype: Any) -> list:
-    return xs if dtype is None else [convert(x, dtype_of(dtype)) for x in xs]
+    return xs if dtype is None else [convert(x, _number_dtype(dtype)) for x in xs]
 
 
 def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:

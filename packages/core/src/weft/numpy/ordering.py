@@ -14,6 +14,7 @@ from ..ops.reduction import dtype_for_indices
 from ..ops.shape import convert, iota, normal_axis
 from ..surface import value
 from ..types import COMPLEX
+from .creation import _number_dtype
 
 
 def _stable(kind: Any, order: Any, stable: Any) -> bool:
@@ -52,7 +53,7 @@ def argsort(
     """
     stable = _stable(kind, order, stable)
     out = sorting.argsort(a, axis, stable=stable, descending=bool(descending))
-    return out if dtype is None else convert(out, dtype)
+    return out if dtype is None else convert(out, _number_dtype(dtype))
 
 
 def lexsort(keys: Any, axis: int = -1) -> Any:

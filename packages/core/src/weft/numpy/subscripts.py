@@ -23,7 +23,8 @@ from ..ops.shape import (
     transpose,
 )
 from ..surface import fused, value
-from ..types import BOOL, dtype_of
+from ..types import BOOL
+from .creation import _number_dtype
 from .matrices import diagonal
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -235,7 +236,7 @@ def einsum(
         subscripts, given = _interleaved((subscripts, *operands))
     else:
         given = operands
-    dtype = None if preferred_element_type is None else dtype_of(preferred_element_type)
+    dtype = None if preferred_element_type is None else _number_dtype(preferred_element_type)
     return _einsum(
         *given, text=subscripts, optimize=_frozen(optimize), precision=normal_precision(precision),
         dtype=dtype,
