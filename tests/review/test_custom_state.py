@@ -107,6 +107,23 @@ def test_closed_over_array_is_read_at_each_trace():
         assert wf.grad(wf.checkpoint(lambda x: f(x)))(f32(1)).item() == w
 
 
+def test_closed_over_holder_of_a_tracer():
+    """What a custom function reads from an object may be a traced value of the caller's."""
+    m = Holder()
+    f = wf.custom_jvp(lambda x: x * m.w)
+    f.defjvp(lambda p, t: (p[0] * m.w, t[0] * m.w))
+
+    def use(w, x):
+        m.w = w
+        return wf.grad(lambda x: f(x))(x) + f(x)
+
+    assert wf.jit(use)(f32(3), f32(2)).item() == 3 + 6
+    np.testing.assert_array_equal(wf.vmap(use)(f32([3, 4]), f32([2, 1])), [9, 8])
+    loop = lambda x: lax.scan(lambda c, w: (use(w, c), None), x, f32([2, 3]))[0]  # noqa: E731
+    assert loop(f32(1)).item() == 3 + 3 * (2 + 2)
+    assert wf.grad(loop)(f32(1)).item() == 6
+
+
 def test_replaced_rule_is_used():
     """`defjvp` again: everything that is traced from then on has the new rule."""
     f = wf.custom_jvp(lambda x: x * x)

@@ -240,6 +240,13 @@ def test_depth(name, depth):
     np.testing.assert_allclose(wf.grad(f)(f32(0.5)), np.cos(0.5) * 0.5 + np.sin(0.5), rtol=1e-5)
 
 
+@pytest.mark.parametrize("name", DEEP)
+def test_great_depth(name):
+    """Eighty levels, staged and differentiated, with Python's usual stack."""
+    program = wf.make_program(wf.grad(wrapped(DEEP[name], 80)))(f32(0.5))
+    assert program.out_avals[0].shape == ()
+
+
 def test_orders_of_differentiation():
     """grad and jvp nested five times."""
     f = lambda x: x * x * x * x * x * x  # noqa: E731

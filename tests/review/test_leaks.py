@@ -224,6 +224,37 @@ def test_executables_of_one_operation():
     assert len(prim.compiled) < 10_000
 
 
+def test_no_collection_while_tracing():
+    """Tracing makes no garbage, so none is looked for; afterwards the collector is as it was."""
+    collections = []
+
+    def chain(x):
+        for _ in range(3000):
+            x = lax.sin(x) * x
+        return x
+
+    gc.collect()
+    gc.callbacks.append(note := lambda phase, info: collections.append(phase))
+    try:
+        wf.make_program(chain)(f32(1))
+        assert len(collections) <= 2
+        collections.clear()
+        wf.make_program(wf.grad(wf.jit(chain)))(f32(1))
+        assert len(collections) <= 4
+    finally:
+        gc.callbacks.remove(note)
+    assert gc.isenabled()
+    with pytest.raises(ZeroDivisionError):
+        wf.jit(lambda x: x * (1 // 0))(f32(1))
+    assert gc.isenabled()
+    gc.disable()
+    try:
+        wf.jit(lambda x: x * 2)(f32(1))
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
+
+
 # ---- interpreters ----------------------------------------------------------------------------
 
 

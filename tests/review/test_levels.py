@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 
 import weft as wf
+import weft_autodiff
+import weft_batching
 from weft import ext, lax
 from weft.errors import UnexpectedTracerError
 
@@ -196,3 +198,46 @@ def test_ground_takes_arrays():
 
     np.testing.assert_allclose(wf.grad(f)(f32(2)), np.sin(np.float32(1)), rtol=1e-6)
     np.testing.assert_allclose(wf.jit(f)(f32(2)), 2 * np.sin(np.float32(1)), rtol=1e-6)
+
+
+def test_rules_may_close_over_what_they_are_given():
+    """A rule may loop and branch in Python over its own operands, values and directions alike."""
+    p = ext.Primitive("review_levels.twice", lambda x: x)
+    ext.expand_rules.rule(p)(lambda x: lax.cond(x.sum() > 0, lambda: x * 2, lambda: x * 2))
+
+    @weft_autodiff.jvp_rules.rule(p)
+    def _(xs, ts):
+        (x,), (t,) = xs, ts
+        dot = lax.scan(lambda c, _: (c + t + 0 * x, None), t * 0, None, length=2)[0]
+        return p.bind(x), lax.cond(x > 0, lambda: dot, lambda: dot * 1)
+
+    f = lambda x: p(p(x) * x)  # noqa: E731
+    for g in (f, wf.jit(f), wf.checkpoint(f)):
+        assert g(f32(3)).item() == 36
+        assert wf.jvp(g, (f32(3),), (1.0,))[1].item() == 24
+        assert wf.grad(g)(f32(3)).item() == 24
+        assert wf.linearize(g, f32(3))[1](1.0).item() == 24
+        assert wf.grad(wf.grad(g))(f32(3)).item() == 8
+        assert wf.jit(wf.grad(g))(f32(3)).item() == 24
+        np.testing.assert_array_equal(wf.vmap(wf.grad(g))(f32([3, 1])), [24, 8])
+        total = wf.grad(lambda x, g=g: wf.vmap(g)(x).sum())
+        np.testing.assert_array_equal(total(f32([3, 1])), [24, 8])
+
+
+def test_transposed_rules_may_close_over_what_they_are_given():
+    """The same of rules that reverse."""
+    p = ext.Primitive("review_levels.thrice", lambda x: x)
+    ext.lower_rules.rule(p)(lambda e, xs, ins, outs: e.op("stablehlo.add", [*xs, *xs], *outs))
+    weft_autodiff.jvp_rules.rule(p)(lambda xs, ts: (p.bind(*xs), p.bind(*ts)))
+    weft_batching.batching_rules.rule(p)(lambda b, xs, dims: (p.bind(*xs), dims[0]))
+
+    @weft_autodiff.transpose_rules.rule(p)
+    def _(ct, x):
+        return [lax.scan(lambda c, _: (c + ct, None), ct * 0, None, length=2)[0]]
+
+    for g in (p, wf.jit(lambda x: p(x)), wf.checkpoint(lambda x: p(x))):
+        square = lambda x, g=g: g(x) * x  # noqa: E731
+        assert wf.grad(square)(f32(3)).item() == 12
+        assert wf.jit(wf.grad(square))(f32(3)).item() == 12
+        assert wf.grad(wf.grad(square))(f32(3)).item() == 4
+        np.testing.assert_array_equal(wf.vmap(wf.grad(square))(f32([3, 1])), [12, 4])

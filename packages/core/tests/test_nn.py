@@ -231,5 +231,56 @@ def test_attention():
 
 
 def test_every_function_is_documented():
-    for name in nn.__all__:
-        assert len(getattr(nn, name).__doc__) > 10 and getattr(nn, name).__name__
+    for module in (nn, nn.initializers):
+        for name in module.__all__:
+            assert len(getattr(module, name).__doc__) > 10 and getattr(module, name).__name__
+
+
+# ---- initial values ------------------------------------------------------------------------
+
+KEY = wf.random.key(0)
+# what JAX 0.10.2 draws from the same key
+DRAWN = {
+    "glorot_uniform": [0.980789303779602, 1.048516035079956, -0.3674309551715851],
+    "glorot_normal": [1.046842336654663, 1.2329133749008179, -0.29671576619148254],
+    "he_normal": [1.3514677286148071, 1.5916844606399536, -0.38305842876434326],
+    "he_uniform": [1.2661935091018677, 1.3536282777786255, -0.47435131669044495],
+    "lecun_normal": [0.9556319713592529, 1.1254907846450806, -0.2708631753921509],
+    "lecun_uniform": [0.895334005355835, 0.9571597576141357, -0.3354170322418213],
+}
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_scaled_draws(name):
+    init = getattr(nn.initializers, name)()
+    x = init(KEY, (3, 2))
+    assert x.shape == (3, 2) and x.dtype == np.float32
+    np.testing.assert_allclose(np.asarray(x).ravel()[:3], DRAWN[name], rtol=1e-6)
+    large = np.asarray(wf.jit(lambda k: init(k, (300, 200)))(KEY))
+    scale, mode = (2, 300) if name.startswith("he") else (1, 300)
+    mode = 250 if name.startswith("glorot") else mode
+    assert large.var() == pytest.approx(scale / mode, rel=0.05) and abs(large.mean()) < 0.01
+
+
+def test_other_initial_values():
+    I = nn.initializers
+    np.testing.assert_allclose(I.normal(0.5)(KEY, (2,)), [0.8113210797, 1.0126323699], rtol=1e-6)
+    np.testing.assert_allclose(I.uniform(0.5)(KEY, (2,)), [0.4738335, 0.489289939], rtol=1e-6)
+    got = I.truncated_normal(0.5)(KEY, (2,))
+    np.testing.assert_allclose(got, [0.7279796004, 0.857374370], rtol=1e-6)
+    init = I.variance_scaling(2.0, "fan_avg", "truncated_normal", in_axis=0, out_axis=(1, 2))
+    want = [0.8847432732582092, 1.0420019626617432, -0.25077056884765625]
+    np.testing.assert_allclose(np.asarray(init(KEY, (2, 3, 4))).ravel()[:3], want, rtol=1e-6)
+    kernel = np.asarray(I.glorot_normal()(KEY, (3, 3, 2, 4))).ravel()[:2]
+    np.testing.assert_allclose(kernel, [0.3185440003871918, 0.37516361474990845], rtol=1e-6)
+    assert I.zeros(KEY, (2,)).tolist() == [0, 0] and I.ones(KEY, (2,), "int8").dtype == np.int8
+    assert I.constant(3.0)(KEY, (2, 1)).tolist() == [[3.0], [3.0]]
+    assert I.normal(dtype="float16")(KEY, (2,)).dtype == np.float16
+    for bad, text in (
+        (lambda: I.variance_scaling(1.0, "fan", "normal"), "no mode"),
+        (lambda: I.variance_scaling(1.0, "fan_in", "other"), "no distribution"),
+        (lambda: I.he_normal()(KEY, (3,)), "not known"),
+        (lambda: I.he_normal()(KEY, (3, 2), np.int32), "floating"),
+    ):
+        with pytest.raises(TypeRule, match=text):
+            bad()

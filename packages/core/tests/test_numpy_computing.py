@@ -300,7 +300,7 @@ PRODUCTS = [
     (lambda m, x: m.polyint(x, 2, k=[1.0, 2.0] if m is np else np.float32([1, 2])), V),
     (lambda m, x: m.poly(x), U),
     (lambda m: m.hanning(5), ), (lambda m: m.hamming(6), ), (lambda m: m.blackman(4), ),
-    (lambda m: m.bartlett(7), ),
+    (lambda m: m.bartlett(7), ), (lambda m: m.kaiser(6, 8.0), ),
 ]  # fmt: skip
 
 

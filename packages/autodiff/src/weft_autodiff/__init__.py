@@ -21,7 +21,7 @@ from .api import (
     value_and_grad,
     vjp,
 )
-from .custom import custom_jvp, custom_vjp
+from .custom import custom_jvp, custom_jvp_call, custom_vjp, custom_vjp_call
 from .forward import JVP, ZERO, instantiate, jvp_rules
 from .numerical import check_grads
 from .remat import checkpoint
@@ -37,7 +37,9 @@ __all__ = [
     "check_grads",
     "checkpoint",
     "custom_jvp",
+    "custom_jvp_call",
     "custom_vjp",
+    "custom_vjp_call",
     "grad",
     "hessian",
     "instantiate",

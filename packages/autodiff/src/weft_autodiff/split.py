@@ -30,7 +30,7 @@ class Split(Interpreter):
 
     def __init__(self, parent: Interpreter, stage: Stage, of: Callable | None = None):
         open_under(self, parent)
-        self.stage, self.of = stage, of
+        self.stage, self.beside, self.of = stage, stage, of
 
     def unknown(self, x: Any) -> bool:
         """Whether a value is the stage's."""

@@ -16,7 +16,7 @@ from typing import Any
 from .config import config
 from .errors import TypeRule, WeftError
 from .interpreter import Interpreter, Tracer, as_list, enter, leave, open_under, stray
-from .ir import Program, Var, ambient_of
+from .ir import Program, Var, ambient_of, dims_of
 from .primitive import Primitive, freeze
 from .rewiring import Form, Forms, lift_program, rewired
 from .rules import RuleTable
@@ -62,6 +62,9 @@ class Carrier(Interpreter):
     commutes: frozenset[str] = frozenset()
     """Kinds of custom rules that lifting commutes with: mapping commutes with "derivative", since
     the derivative of the mapped function is the mapped derivative.  Others are erased."""
+    dims: frozenset[str] = frozenset()
+    """Variables of symbolic sizes that it gives values to: it sees every operation that speaks of
+    one of them, whatever its operands (the number of elements of a mean, an iota)."""
 
     def __init__(
         self,
@@ -185,9 +188,9 @@ class Carrier(Interpreter):
             if a.__class__ is Lifted and a.by is self:
                 break
         else:
-            if prim.higher is None and prim.ambient is None:
+            if prim.higher is None and prim.ambient is None and not self.dims:
                 return self.parent.apply(prim, args, params)  # type: ignore[union-attr]
-            if not self._sees(prim, params):
+            if not self._sees(prim, args, params):
                 return self._unowned(prim, args, params)
         if self.closed:
             stray(prim, args, self.parent or self)
@@ -217,9 +220,13 @@ class Carrier(Interpreter):
             promised(expand_rules, prim, prim.infer(tuple([a.aval for a in args]), params), out)
         return as_list(out) if prim.many else out
 
-    def _sees(self, prim: Primitive, params: dict[str, Any]) -> bool:
+    def _sees(self, prim: Primitive, args: Any, params: dict[str, Any]) -> bool:
         axes = ambient_of(prim, params)
-        return bool(axes) and self.concerns(axes)
+        if axes and self.concerns(axes):
+            return True
+        return bool(self.dims) and not self.dims.isdisjoint(
+            dims_of([[a.aval for a in args], *params.values()])
+        )
 
     def _unowned(self, prim: Primitive, args: Any, params: dict[str, Any]) -> Any:
         """No operand is ours; but Python functions in the parameters may close over what is."""

@@ -63,6 +63,8 @@ class Interpreter:
     """Subclasses say what applying a primitive means: one value, or a list if `prim.many`."""
 
     parent: "Interpreter | None" = None
+    beside: "Interpreter | None" = None
+    """Where it records what it does not do now; its values are at home here, too."""
     closed: bool = False
     depth: int = 0
     thread: int = 0
@@ -254,9 +256,10 @@ def stray(prim: Any, args: Any, by: Interpreter) -> Interpreter:
 
 
 def is_above(by: Interpreter, start: Interpreter | None) -> bool:
-    """Whether `by` is `start` or one of its ancestors."""
+    """Whether values of `by` may be used under `start`: it is `start`, or one of its ancestors, or
+    records for one of them."""
     while start is not None:
-        if start is by:
+        if start is by or start.beside is by:
             return True
         start = start.parent
     return False

@@ -13,6 +13,7 @@ import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
+from .dims import Dim
 from .interpreter import Tracer, current
 from .types import Aval
 
@@ -61,7 +62,7 @@ class Program:
 
     __slots__ = (
         "inputs", "consts", "eqns", "outputs", "name", "axes", "effects", "derivations",
-        "_constants", "__weakref__",
+        "_constants", "_dims", "__weakref__",
     )  # fmt: skip
 
     def __init__(
@@ -76,6 +77,7 @@ class Program:
         self.name, self.consts = name, list(consts)
         self.derivations: dict[Any, Any] = {}
         self._constants: dict[int, Any] | None = None
+        self._dims: frozenset[str] | None = None
         named: set[Any] = set()
         does: set[Effect] = set()
         for e in eqns:
@@ -111,6 +113,16 @@ class Program:
                         found.update(p.constants)
             self._constants = found
         return self._constants
+
+    @property
+    def dims(self) -> frozenset[str]:
+        """Variables of the symbolic sizes that it speaks of."""
+        if self._dims is None:
+            found = set(dims_of([self.in_avals, self.out_avals]))
+            for e in self.eqns:
+                found |= dims_of([[a.aval for a in (*e.inputs, *e.outputs)], *e.params.values()])
+            self._dims = frozenset(found)
+        return self._dims
 
     def with_inputs(self, inputs: Iterable[Var]) -> "Program":
         """The same equations, with the inputs in another order or with unused ones added."""
@@ -186,6 +198,22 @@ def ambient_of(prim: Any, params: dict[str, Any]) -> frozenset[Any]:
     for p in programs_in(params):
         named |= p.axes
     return named - prim.higher.binds(params) if named else named
+
+
+def dims_of(xs: Iterable[Any]) -> frozenset[str]:
+    """Variables of symbolic sizes in types, sizes, programs, and sequences of them."""
+    found: frozenset[str] = frozenset()
+    for x in xs:
+        kind = x.__class__
+        if kind is Dim:
+            found |= x.variables
+        elif kind is Aval:
+            found |= dims_of(x.shape)
+        elif kind is Program:
+            found |= x.dims
+        elif isinstance(x, tuple | list):
+            found |= dims_of(x)
+    return found
 
 
 def effects_of(prim: Any, params: dict[str, Any]) -> frozenset[Effect]:

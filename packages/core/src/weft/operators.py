@@ -15,7 +15,7 @@ from .dims import Dim
 from .interpreter import Value, current
 from .ops import contraction, cumulative, indexing, reduction, shape, sorting, subscript
 from .ops import elementwise as el
-from .types import FLOATING, INTEGER, default_dtype
+from .types import FLOATING, INTEGER, WEAK, default_dtype
 from .values import Array, Literal
 
 _NONE: dict[str, Any] = {}

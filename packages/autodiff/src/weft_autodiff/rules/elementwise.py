@@ -63,7 +63,7 @@ from weft.ops.elementwise import (
 )
 from weft.traits import Discrete
 from weft.traits import Linear as LinearTrait
-from weft.types import COMPLEX
+from weft.types import COMPLEX, FLOATING
 from weft.values import Literal
 
 from ..forward import ZERO, instantiate, jvp_rules
@@ -361,8 +361,17 @@ def _(xs, ts):
 # ---- transposes ----------------------------------------------------------------------------
 
 
+def _scaled(ct: Any, y: Any) -> Any:
+    """ct * y; the seed of a gradient is 1, and most of what comes first multiplies by it."""
+    if ct.__class__ is Literal and ct.value == 1 and (y.aval is ct.aval or ct.aval.weak_type):
+        return y
+    return mul.bind(ct, y)
+
+
 @transpose_rules.rule(neg)
 def _(ct, x):
+    if ct.__class__ is Literal and ct.aval.category == FLOATING:
+        return (Literal(-ct.value, ct.aval),)
     return (neg.bind(ct),)
 
 
@@ -378,7 +387,7 @@ def _(ct, x, y):
 
 @transpose_rules.rule(mul)
 def _(ct, x, y):
-    return (mul.bind(ct, y), None) if is_linear(x) else (None, mul.bind(ct, x))
+    return (_scaled(ct, y), None) if is_linear(x) else (None, _scaled(ct, x))
 
 
 @transpose_rules.rule(div)

@@ -138,6 +138,11 @@ def hamming(M: int) -> Any:
     return _window(np.hamming(M))
 
 
+def kaiser(M: int, beta: float) -> Any:
+    """The Kaiser window with M points and shape `beta`.  As numpy.kaiser."""
+    return _window(np.kaiser(M, beta))
+
+
 def hanning(M: int) -> Any:
     """The Hann window with M points.  As numpy.hanning."""
     return _window(np.hanning(M))

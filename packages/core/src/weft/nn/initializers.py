@@ -1,0 +1,210 @@
+"""Initial values of parameters: functions that make `init(key, shape, dtype)`.
+
+Invariant: draws depend on key and shape only; the scale follows from the shape alone.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from ..errors import TypeRule
+from ..ops import elementwise as el
+from ..ops.shape import broadcast_to, convert, fill, materialise_at_ground, normal_axes
+from ..random import normal as _draw_normal
+from ..random import truncated_normal as _draw_truncated
+from ..random import uniform as _draw_uniform
+from ..surface import value as as_value
+from ..types import FLOATING, Aval, category, default_dtype, dtype_of
+from ..values import canonical
+
+__all__ = [
+    "constant",
+    "glorot_normal",
+    "glorot_uniform",
+    "he_normal",
+    "he_uniform",
+    "kaiming_normal",
+    "kaiming_uniform",
+    "lecun_normal",
+    "lecun_uniform",
+    "normal",
+    "ones",
+    "truncated_normal",
+    "uniform",
+    "variance_scaling",
+    "xavier_normal",
+    "xavier_uniform",
+    "zeros",
+]
+
+Initializer = Callable[..., Any]
+
+
+def _dtype(given: Any, default: Any) -> Any:
+    given = default if given is None else given
+    return default_dtype(FLOATING) if given is None else canonical(dtype_of(given))
+
+
+def zeros(key: Any, shape: Any, dtype: Any = None) -> Any:
+    """Zeros of a shape, in the default float if no dtype is given."""
+    return fill(0, Aval(tuple(shape), _dtype(dtype, None)))
+
+
+def ones(key: Any, shape: Any, dtype: Any = None) -> Any:
+    """Ones of a shape, in the default float if no dtype is given."""
+    return fill(1, Aval(tuple(shape), _dtype(dtype, None)))
+
+
+def constant(value: Any, dtype: Any = None) -> Initializer:
+    """One value everywhere.
+
+    Args:
+      value: a number, or an array that broadcasts to the shape.
+      dtype: of the results; the default float if not given.
+    """
+    default = dtype
+
+    def init(key: Any, shape: Any, dtype: Any = None) -> Any:
+        v = convert(as_value(value), _dtype(dtype, default))
+        return materialise_at_ground(broadcast_to(v, tuple(shape)))
+
+    return init
+
+
+def uniform(scale: Any = 0.01, dtype: Any = None) -> Initializer:
+    """Uniform from 0 to `scale`."""
+    default = dtype
+
+    def init(key: Any, shape: Any, dtype: Any = None) -> Any:
+        kind = _dtype(dtype, default)
+        return el.mul(_draw_uniform(key, shape, kind), _scale(scale, kind))
+
+    return init
+
+
+def normal(stddev: Any = 0.01, dtype: Any = None) -> Initializer:
+    """Normal around 0, with this standard deviation."""
+    default = dtype
+
+    def init(key: Any, shape: Any, dtype: Any = None) -> Any:
+        kind = _dtype(dtype, default)
+        return el.mul(_draw_normal(key, shape, kind), _scale(stddev, kind))
+
+    return init
+
+
+def truncated_normal(
+    stddev: Any = 0.01, dtype: Any = None, lower: Any = -2.0, upper: Any = 2.0
+) -> Initializer:
+    """Normal with standard deviation 1, cut off at `lower` and `upper`, times `stddev`."""
+    default = dtype
+
+    def init(key: Any, shape: Any, dtype: Any = None) -> Any:
+        kind = _dtype(dtype, default)
+        return el.mul(_draw_truncated(key, lower, upper, shape, kind), _scale(stddev, kind))
+
+    return init
+
+
+def _scale(x: Any, dtype: Any) -> Any:
+    return convert(as_value(x), dtype)
+
+
+# ---- by the number of connections ----------------------------------------------------------
+
+_TRUNCATED = 0.87962566103423978
+"""The standard deviation of a standard normal variable cut off at -2 and 2."""
+
+
+def _fans(shape: tuple, in_axis: Any, out_axis: Any, batch_axis: Any) -> tuple[float, float]:
+    """How many inputs and outputs each element connects, the other axes being repeated."""
+    n = len(shape)
+    if n < 2 and batch_axis == () and (in_axis, out_axis) == (-2, -1):
+        raise TypeRule(
+            f"the numbers of inputs and outputs of shape {shape} are not known",
+            fix="give two axes or more, or in_axis and out_axis",
+        )
+    named = {"in_axis": in_axis, "out_axis": out_axis, "batch_axis": batch_axis}
+    sides = [normal_axes(axes, n, name) for name, axes in named.items()]
+    inputs, outputs, batch = [math.prod([shape[i] for i in axes]) for axes in sides]
+    size = math.prod(shape)
+    field = size / (inputs * outputs * batch) if size else 0
+    return inputs * field, outputs * field
+
+
+def variance_scaling(
+    scale: Any, mode: str, distribution: str, in_axis: Any = -2, out_axis: Any = -1,
+    batch_axis: Any = (), dtype: Any = None,
+) -> Initializer:  # fmt: skip
+    """Draws whose variance is `scale` divided by a number of connections.
+
+    Args:
+      scale: a positive number.
+      mode: "fan_in", "fan_out", "fan_avg" or "fan_geo_avg": by inputs, outputs, or a mean of both.
+      distribution: "truncated_normal", "normal" or "uniform".
+      in_axis, out_axis: the axes of inputs and of outputs.
+      batch_axis: axes that are repeated without connecting anything.
+      dtype: of the results; the default float if not given.
+
+    Raises TypeRule for other modes and distributions, and complex dtypes.
+    """
+    default = dtype
+    if distribution not in ("truncated_normal", "normal", "uniform"):
+        raise TypeRule(
+            f"variance_scaling knows no distribution {distribution!r}",
+            fix='use "truncated_normal", "normal" or "uniform"',
+        )
+    if mode not in _MODES:
+        raise TypeRule(
+            f"variance_scaling knows no mode {mode!r}", fix=f"use one of {', '.join(_MODES)}"
+        )
+
+    def init(key: Any, shape: Any, dtype: Any = None) -> Any:
+        kind = _dtype(dtype, default)
+        if category(kind) != FLOATING:
+            raise TypeRule(f"initial values of dtype {kind}", fix="use a floating dtype")
+        shape = tuple(shape)
+        count = _MODES[mode](*_fans(shape, in_axis, out_axis, batch_axis))
+        variance = scale / count if count else 0.0
+        if distribution == "uniform":
+            return el.mul(_draw_uniform(key, shape, kind, -1), math.sqrt(3 * variance))
+        if distribution == "normal":
+            return el.mul(_draw_normal(key, shape, kind), math.sqrt(variance))
+        draw = _draw_truncated(key, -2, 2, shape, kind)
+        return el.mul(draw, math.sqrt(variance) / _TRUNCATED)
+
+    return init
+
+
+_MODES = {
+    "fan_in": lambda a, b: a,
+    "fan_out": lambda a, b: b,
+    "fan_avg": lambda a, b: (a + b) / 2,
+    "fan_geo_avg": lambda a, b: math.sqrt(a * b),
+}
+
+
+def _named(name: str, scale: float, mode: str, distribution: str, source: str) -> Callable:
+    def make(
+        in_axis: Any = -2, out_axis: Any = -1, batch_axis: Any = (), dtype: Any = None
+    ) -> Initializer:
+        return variance_scaling(scale, mode, distribution, in_axis, out_axis, batch_axis, dtype)
+
+    make.__name__ = make.__qualname__ = name
+    make.__doc__ = (
+        f"`variance_scaling({scale}, {mode!r}, {distribution!r})`.\n\nSource: {source}."
+    )
+    return make
+
+
+_GLOROT = "Glorot, Bengio, Understanding the difficulty of training deep networks, 2010"
+_LECUN = "LeCun, Bottou, Orr, Mueller, Efficient backprop, 1998"
+_HE = "He, Zhang, Ren, Sun, Delving deep into rectifiers, 2015"
+glorot_uniform = xavier_uniform = _named("glorot_uniform", 1.0, "fan_avg", "uniform", _GLOROT)
+glorot_normal = xavier_normal = _named(
+    "glorot_normal", 1.0, "fan_avg", "truncated_normal", _GLOROT
+)
+lecun_uniform = _named("lecun_uniform", 1.0, "fan_in", "uniform", _LECUN)
+lecun_normal = _named("lecun_normal", 1.0, "fan_in", "truncated_normal", _LECUN)
+he_uniform = kaiming_uniform = _named("he_uniform", 2.0, "fan_in", "uniform", _HE)
+he_normal = kaiming_normal = _named("he_normal", 2.0, "fan_in", "truncated_normal", _HE)
