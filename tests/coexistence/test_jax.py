@@ -103,8 +103,6 @@ def test_settings_of_jax_do_not_reach_weft(start):
             use_weft()
         with jax.enable_x64(True):
             use_weft()
-        with jax.transfer_guard("disallow"):
-            use_weft()
         with jax.numpy_dtype_promotion("strict"):
             use_weft()
         with jax.debug_nans(True):

@@ -19,12 +19,13 @@ from .types import FLOATING, INTEGER, WEAK, default_dtype
 from .values import Array, Literal
 
 _NONE: dict[str, Any] = {}
+_PROTOCOLS = "__weft_array__", "__jax_array__", "__array__"
 _OTHERS = (Value, np.ndarray, np.generic, int, float, complex)
 
 
 def _operand(x: Any) -> bool:
     """Whether an operator takes it; lists and strings are left to Python."""
-    return isinstance(x, _OTHERS) or hasattr(x, "__weft_array__") or hasattr(x, "__jax_array__")
+    return isinstance(x, _OTHERS) or any(hasattr(x, name) for name in _PROTOCOLS)
 
 
 def _fast(prim: Any, general: Callable, inexact_only: bool = False) -> Callable:
