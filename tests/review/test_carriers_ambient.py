@@ -223,9 +223,6 @@ def test_widening_saves_rounds():
 def test_forms_of_branches():
     """Branches meet in the greater form; what is plain is brought to it."""
 
-    def f(x):
-        return lax.cond(x.sum() is None, lambda: x, lambda: x)
-
     def g(x):
         return lax.switch(1, [lambda x: x, lambda x: x + x + x, lambda x: 7.0], x)
 

@@ -3,6 +3,8 @@
 A program owns the constants that its rules brought; none is dropped when a program is derived.
 """
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -13,7 +15,6 @@ from weft import ext, lax
 
 wnp = wf.numpy
 C = np.array([1.0, 2.0, 3.0], np.float32)
-D = wnp.asarray(C)
 
 
 def f32(x):
@@ -21,13 +22,18 @@ def f32(x):
 
 
 ones = np.ones(3, np.float32)
-CONSTANTS = {"numpy": C, "array": D, "scalar array": wnp.asarray(np.float32(2)), "number": 2.0}
+CONSTANTS = {  # made at first use, and only once
+    "numpy": lambda: C,
+    "array": functools.cache(lambda: f32(C)),
+    "scalar array": functools.cache(lambda: f32(2)),
+    "number": lambda: 2.0,
+}
 
 
 def party(name, constant):
     """x * constant, by an expand rule, and by rules of its own for the derivative."""
     p = ext.Primitive(f"review_constants.{name.replace(' ', '_')}", lambda x: x)
-    ext.expand_rules.rule(p)(lambda x: x * constant)
+    ext.expand_rules.rule(p)(lambda x: x * constant())
     return p
 
 
@@ -35,9 +41,9 @@ said = {name: party(f"said {name}", c) for name, c in CONSTANTS.items()}
 ruled = {name: party(f"ruled {name}", c) for name, c in CONSTANTS.items()}
 for _name, _p in ruled.items():
     _c = CONSTANTS[_name]
-    weft_autodiff.jvp_rules.rule(_p)(lambda xs, ts, p=_p, c=_c: (p.bind(*xs), ts[0] * c * 10))
+    weft_autodiff.jvp_rules.rule(_p)(lambda xs, ts, p=_p, c=_c: (p.bind(*xs), ts[0] * c() * 10))
     weft_batching.batching_rules.rule(_p)(
-        lambda b, xs, dims, p=_p, c=_c: (b.front(xs[0], dims[0]) * c, 0)
+        lambda b, xs, dims, p=_p, c=_c: (b.front(xs[0], dims[0]) * c(), 0)
     )
 
 
@@ -68,7 +74,7 @@ PROGRAMS = {  # name: (wrapper, how often it applies)
 def test_expand_rule(constant, way):
     """An expand rule with a constant: values, derivatives and maps of programs."""
     wrap, n = PROGRAMS[way]
-    f, c = wrap(said[constant]), np.asarray(CONSTANTS[constant])
+    f, c = wrap(said[constant]), np.asarray(CONSTANTS[constant]())
     want = ones * c**n
     np.testing.assert_allclose(f(f32(ones)), want)
     np.testing.assert_allclose(wf.vmap(f)(f32([ones, 2 * ones])), [want, 2 * want])
@@ -91,7 +97,7 @@ def test_expand_rule(constant, way):
 def test_rules(constant, way):
     """The same for rules of forward mode and batching: each is used, with its constant."""
     wrap, n = PROGRAMS[way]
-    f, c = wrap(ruled[constant]), np.asarray(CONSTANTS[constant])
+    f, c = wrap(ruled[constant]), np.asarray(CONSTANTS[constant]())
     want = ones * c**n
     np.testing.assert_allclose(wf.vmap(f)(f32([ones, 2 * ones])), [want, 2 * want])
     np.testing.assert_allclose(wf.jvp(f, (f32(ones),), (f32(ones),))[1], want * 10**n)
@@ -108,7 +114,7 @@ def test_rules(constant, way):
 linear = ext.Primitive("review_constants.linear", lambda x: x)
 ext.lower_rules.rule(linear)(lambda e, xs, ins, outs: xs[0])
 weft_autodiff.jvp_rules.rule(linear)(lambda xs, ts: (linear.bind(*xs), linear.bind(*ts)))
-weft_autodiff.transpose_rules.rule(linear)(lambda ct, x: [ct * D * C])
+weft_autodiff.transpose_rules.rule(linear)(lambda ct, x: [ct * CONSTANTS["array"]() * C])
 weft_batching.batching_rules.rule(linear)(lambda b, xs, dims: (linear.bind(*xs), dims[0]))
 
 

@@ -212,7 +212,7 @@ def dims_of(xs: Iterable[Any]) -> frozenset[str]:
         elif kind is Program:
             found |= x.dims
         elif isinstance(x, tuple | list):
-            found |= dims_of(x)
+            found |= dims_of(x)  # type: ignore[misc]
     return found
 
 
