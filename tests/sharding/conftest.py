@@ -1,7 +1,6 @@
-"""What tests of sharding with its siblings share: eight virtual devices, a mesh, and comparison
-with numpy.
+"""What tests of sharding with its siblings share: a mesh, and comparison with numpy.
 
-Invariant: the number of devices is set before any array is made.
+Invariant: the eight devices are those that the tests of the repository set for all.
 """
 
 import numpy as np
@@ -9,8 +8,6 @@ import pytest
 
 import weft as wf
 from weft_sharding import NamedSharding, PartitionSpec, make_mesh
-
-wf.config.cpu_devices = 8
 
 
 @pytest.fixture(autouse=True)

@@ -359,7 +359,7 @@ def jit(
       donate_argnums, donate_argnames: arguments whose memory results may take; they are deleted.
       in_shardings, out_shardings: where arguments are brought, and how results lie: a placement
         or a tree prefix of them; None leaves the choice open.
-      keep_unused: accepted for likeness; unused arguments are never passed to the device twice.
+      keep_unused: changes nothing: arguments that `fun` does not use are always kept.
       inline: staged calls become the operations of `fun` instead of one call.
 
     Returns:

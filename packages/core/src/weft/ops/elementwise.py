@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import TypeRule
-from ..interpreter import GROUND, Value, current
+from ..interpreter import Value
 from ..primitive import Primitive
 from ..traits import Decreasing, Discrete, Elementwise, Increasing, Linear, ZeroPreserving
 from ..types import (
@@ -27,7 +27,7 @@ from ..types import (
     default_dtype,
     met,
 )
-from ..values import Array, Literal, as_value
+from ..values import Literal, as_value
 from ..xla.lower import lower_rules, simple
 from ..xla.mlir import attr
 from .shape import convert, fit
@@ -157,33 +157,11 @@ def _define(
     prepare: Any = promoted,
     result: Callable[[Aval], Aval] | None = None,
 ) -> Primitive:
-    kind = Unary if prepare is floating or accepts in (INEXACT, FLOAT) else Primitive
     rule = _rule(name, accepts, doc, result)
-    p = kind("core." + name, rule, (*traits, Elementwise), prepare=prepare)
+    p = Primitive("core." + name, rule, (*traits, Elementwise), prepare=prepare)
     if hlo is not None:
         lower_rules.rule(p)(simple(hlo))
     return p
-
-
-class Unary(Primitive):
-    """A primitive of one operand, whose eager call on an array is a look-up and a run."""
-
-    __slots__ = ()
-
-    def __call__(self, x: Any, /, *rest: Any) -> Any:
-        if x.__class__ is Array and current() is GROUND and not rest:
-            try:
-                run, handlers, key = self.compiled[x.key]
-                buf = x._buf
-            except (AttributeError, KeyError):
-                pass
-            else:
-                r = Array()
-                r._buf = run([buf]).consume_with_handlers(handlers)[0]
-                r.aval = key.aval
-                r.key = key
-                return r
-        return current().apply(self, self.prepare((x, *rest)), {})  # type: ignore[misc]
 
 
 # ---- arithmetic ----------------------------------------------------------------------------
