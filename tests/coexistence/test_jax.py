@@ -201,3 +201,38 @@ def test_traces_of_both_can_be_open_at_once(start):
         assert np.isclose(float(wf.grad(ours)(0.5)), -np.sin(0.5))
         """)
     )
+
+
+def test_numpy_arguments_before_and_after_jax_is_imported():
+    """Until jax is there, jaxlib takes numpy arrays of jitted calls by itself; then we do."""
+    run(
+        textwrap.dedent("""
+        import sys
+        import numpy as np
+        import weft as wf
+
+        f = wf.jit(lambda x, y: x + y)
+        single, double = np.ones(3, np.float32), np.full(3, 1 + 1e-12)
+
+        def check():
+            for _ in range(3):
+                for x in (single, double):
+                    out = f(x, x)
+                    assert out.dtype == x.dtype, out.dtype
+                    np.testing.assert_array_equal(out, x + x)
+
+        check()
+        assert "jax" not in sys.modules
+        import jax
+
+        assert jax.jit(lambda v: v)(double).dtype == np.float32
+        check()
+        with jax.disable_jit():
+            check()
+        with jax.enable_x64(True):
+            assert jax.jit(lambda v: v)(double).dtype == np.float64
+            check()
+        jax.clear_caches()
+        check()
+        """)
+    )

@@ -9,13 +9,13 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from weft.calls import kept, trace
 from weft.errors import TypeRule
 from weft.ir import Program, derived, evaluate
 from weft.ops.higher import expect
 from weft.ops.shape import barrier
 from weft.primitive import Primitive
 from weft.staging import staged
+from weft.tracing import kept, trace
 from weft.types import Aval
 from weft.wiring import Wiring
 from weft.xla.lower import lower_rules

@@ -16,7 +16,7 @@ Invariant: importing this imports no surface, no plugin and no compiler, and rea
 import importlib as _importlib
 
 from . import operators as _operators
-from .calls import ShapeDtypeStruct, eval_shape, jit, make_program
+from .calls import jit
 from .config import config
 from .control import map_axes
 from .dims import Dim, Scope, symbolic_dims
@@ -36,6 +36,7 @@ from .ops.host import io_callback, pure_callback
 from .plugins import core_version as _core_version
 from .plugins import public_names as _public_names
 from .plugins import resolve as _resolve
+from .tracing import ShapeDtypeStruct, eval_shape, make_program
 from .types import float0
 from .values import Array
 

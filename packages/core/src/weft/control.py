@@ -7,8 +7,6 @@ live; what they close over becomes operands; what a loop carries has one type fr
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .calls import kept as traces_of
-from .calls import trace
 from .dims import Dim, max_dim
 from .errors import AxisError, TreeMismatch, TypeRule
 from .interpreter import GROUND, Value
@@ -30,6 +28,8 @@ from .ops.shape import (
     stack,
 )
 from .staging import staged
+from .tracing import kept as traces_of
+from .tracing import trace
 from .tree import TreeDef, children, difference, flatten, spread
 from .types import BOOL, INT32, Aval, promote
 from .values import Literal, as_value

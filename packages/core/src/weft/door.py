@@ -3,17 +3,20 @@
 Everything Weft asks of jaxlib is asked here, and the differences between its releases end here.
 Functions are thin; buffers (`ArrayImpl`) that they return never leave `weft.values.Array`.
 
-Invariant: no other module imports jaxlib, and none of its process-wide switches is set except
-the one that lets tracebacks be taken, so that `jax` may live in the same process.
+Invariant: no other module imports jaxlib.  Of its process-wide switches we set the one that lets
+tracebacks be taken, and those that `hosted` names, which jax sets anew when it is imported; so
+`jax` may live in the same process.
 """
 
 import builtins
 import importlib.util
+import operator
 import os
 import sys
 from functools import cache
 from threading import RLock
 from types import SimpleNamespace
+from typing import Any, NamedTuple
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")  # read once, when jaxlib is loaded
 
@@ -248,6 +251,12 @@ def load(client, code: bytes, devices, options, callbacks=()):
     return client.compile_and_load(module, devices, options, host_callbacks=list(callbacks))
 
 
+def executable_of(run):
+    """The executable whose bound method `run` is, or None if it is something else."""
+    itself = getattr(run, "__self__", None)
+    return itself if isinstance(itself, _jax.LoadedExecutable) else None
+
+
 def output_shardings(executable) -> list:
     """The HloShardings the compiler chose for results."""
     return [_hlo.HloSharding.from_proto(p) for p in executable.get_output_shardings() or []]
@@ -256,6 +265,79 @@ def output_shardings(executable) -> list:
 def dlpack_capsule(buf, **kw):
     """A DLPack capsule that shares the buffer's memory."""
     return _jax.buffer_to_dlpack_managed_tensor(buf, **kw)
+
+
+# ---- calls with numpy arrays ---------------------------------------------------------------
+
+
+class _Built:
+    """What stands for results where jaxlib puts a tree together: `build` does."""
+
+    def __init__(self, build, n: int):
+        self.build, self.n = build, n
+
+
+class _Hosted(NamedTuple):
+    """What jaxlib wants to know of an executable, in order to run it without asking us."""
+
+    xla_executable: Any
+    out_pytree_def: Any
+    in_shardings: list
+    out_shardings: list
+    out_avals: list
+    out_committed: list
+    kept_var_bitvec: list
+    in_device_local_layouts: list
+    const_args: list
+
+
+@cache
+def _hosting() -> tuple:
+    """(registry, cache) of calls with numpy arrays.
+
+    jaxlib asks for three switches, which it has no values for until somebody gives them: whether
+    compilation is off, whether 64-bit values are kept, what to call afterwards.  Whoever imports
+    jax gives them other values, and from then on `versions` does without such calls.
+    """
+    of = _jax.config.Config
+    _jax.jax_jit.set_disable_jit_state(of("weft_disable_jit", False))
+    _jax.jax_jit.set_enable_x64_state(of("weft_enable_x64", True))
+    _jax.jax_jit.set_post_hook_state(of("weft_post_hook", None))
+    registry = new_registry()
+    registry.register_node(_Built, lambda b: ([0] * b.n, b.build), operator.call)
+    return registry, _jax.PjitFunctionCache(4096)
+
+
+def hosted(f, miss):
+    """A function of buffers and numpy arrays that jaxlib runs by itself where it knows how.
+
+    Else it calls `miss(*operands) -> (results, what `hosted_entry` returns or None, False)`.
+    It copies no numpy array that is aligned, nor, for a while, any other.
+    """
+    registry, kept = _hosting()
+    name = getattr(f, "__name__", "f")
+    return _jax.pjit(name, f, miss, [], [], object(), registry, _no_such_argument, kept)
+
+
+def hosted_entry(executable, layout_, n: int, keys, build):
+    """How to run an executable with `n` operands; `build` makes the results of buffers."""
+    registry, _ = _hosting()
+    m = len(keys)
+    return _Hosted(
+        executable,
+        registry.flatten(_Built(build, m))[1],
+        [layout_] * n,
+        [layout_] * m,
+        [k.aval for k in keys],
+        [True] * m,
+        [True] * n,
+        [None] * n,
+        [],
+    )
+
+
+def _no_such_argument(*args):
+    raise TypeError("an argument is neither a buffer nor a numpy array")
 
 
 # ---- StableHLO -----------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import buffers
-from .calls import kept_traces_cleared
+from .tracing import kept_traces_cleared
 from .tree import flatten, map_tree
 from .values import Array, as_value
 from .xla.execute import forget_executables

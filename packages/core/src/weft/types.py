@@ -155,11 +155,12 @@ def short_name(dtype: np.dtype) -> str:
 def dtype_of(name: Any) -> "np.dtype[Any]":
     """A dtype from anything numpy takes for one, or the name of one numpy lacks."""
     if isinstance(name, np.dtype):
-        return cast("np.dtype[Any]", name)
+        return cast("np.dtype[Any]", name if name.isnative else name.newbyteorder("="))
     if isinstance(name, str) and name in EXTRA_DTYPES:
         return EXTRA_DTYPES[name]
     try:
-        return np.dtype(name)
+        found = np.dtype(name)
+        return found if found.isnative else found.newbyteorder("=")
     except TypeError:
         raise TypeRule(
             f"{name!r} is not a dtype", fix='write for instance dtype="float32"'

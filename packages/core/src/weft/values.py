@@ -230,7 +230,10 @@ _NARROW = {
 
 
 def canonical(dtype: np.dtype) -> np.dtype:
-    """The dtype as it enters: 64 bits become 32 if the setting x64 is off."""
+    """The dtype as it enters: in this machine's order of bytes; and 64 bits become 32 if the
+    setting x64 is off."""
+    if not dtype.isnative:
+        dtype = dtype.newbyteorder("=")
     return dtype if config.x64 else _NARROW.get(dtype, dtype)
 
 

@@ -7,9 +7,9 @@ one scope.
 from collections.abc import Sequence
 from typing import Any
 
-from weft.calls import ShapeDtypeStruct
 from weft.dims import Dim, Scope, symbolic_dims
 from weft.errors import TypeRule
+from weft.tracing import ShapeDtypeStruct
 from weft.tree import flatten, spread
 from weft.values import as_value
 

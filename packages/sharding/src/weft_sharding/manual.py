@@ -9,13 +9,13 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from weft.calls import arguments, trace
 from weft.errors import AxisError, TypeRule, WeftError
 from weft.interpreter import Interpreter, current
 from weft.ir import Program, derived, ordered
 from weft.ops.higher import expect
 from weft.primitive import Primitive
 from weft.staging import Stage
+from weft.tracing import arguments, trace
 from weft.tree import key_paths, spread
 from weft.types import INT32, Aval
 from weft.wiring import Wiring

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from weft.buffers import boxes, layout_of, move
-from weft.calls import arguments
 from weft.errors import AxisError, TypeRule
 from weft.hardware import Device, devices
 from weft.interpreter import GROUND, current
+from weft.tracing import arguments
 from weft.tree import flatten, spread
 from weft.types import Placed
 from weft.values import Array, as_argument, as_value, wrap

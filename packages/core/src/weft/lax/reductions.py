@@ -7,7 +7,6 @@ are associative and elementwise; what they are found to be decides which primiti
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..calls import trace
 from ..errors import TypeRule
 from ..ir import Program
 from ..ops import cumulative, reduction, sorting
@@ -28,6 +27,7 @@ from ..ops.shape import (
 )
 from ..primitive import Primitive
 from ..surface import value
+from ..tracing import trace
 from ..traits import Elementwise, Structural
 from ..tree import flatten
 from ..types import Aval, dtype_of

@@ -1,0 +1,263 @@
+"""Calls of every form: each is done by the text made for it the second time, and must equal the
+function itself; and calls that look alike but are not must not be confused."""
+
+import gc
+import weakref
+from collections import OrderedDict, namedtuple
+
+import numpy as np
+import pytest
+
+import weft as wf
+from weft import config, events
+from weft.forms import Form, taker
+from weft.tree import flatten
+
+Point = namedtuple("Point", "x y")
+X = np.arange(4, dtype=np.float32)
+Y = np.arange(4, 8, dtype=np.float32)
+
+
+def weft(tree):
+    return wf.tree.map(wf.numpy.asarray, tree)
+
+
+def equal(got, want):
+    leaves, structure = flatten(got)
+    expected, wanted = flatten(want)
+    assert structure == wanted
+    for a, b in zip(leaves, expected, strict=True):
+        assert isinstance(a, wf.Array) and a.dtype == np.asarray(b).dtype
+        np.testing.assert_array_equal(np.asarray(a), b)
+
+
+CALLS = {
+    "nothing": (lambda: np.float32(3), (), {}),
+    "one": (lambda x: x * 2, (X,), {}),
+    "two": (lambda x, y: x - y, (X, Y), {}),
+    "named": (lambda x, *, y: x - y, (X,), {"y": Y}),
+    "two named": (lambda *, b, a: a - b, (), {"b": X, "a": Y}),
+    "dict": (lambda d: d["a"] - d["b"], ({"b": X, "a": Y},), {}),
+    "keys of other classes": (lambda d: d[2] - d[1], ({1: X, 2: Y},), {}),
+    "nested": (lambda t: [t[0]["p"][0], {"q": t[1]}], (({"p": [X]}, Y),), {}),
+    "named tuple": (lambda p: Point(p.y, p.x), (Point(X, Y),), {}),
+    "none": (lambda x, y: (x, y, None), (X, None), {}),
+    "empty": (lambda x, y: {"e": (), "x": [x]}, (X, ()), {}),
+    "ordered": (lambda d: OrderedDict(z=d["z"], a=d["a"]), (OrderedDict(z=X, a=Y),), {}),
+    "two hundred": (lambda d: {k: v * 2 for k, v in d.items()},
+                    ({f"k{i}": X for i in range(200)},), {}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("kind", ["arrays", "numpy arrays", "mixed"])
+def test_each_form(name, kind):
+    f, args, kwargs = CALLS[name]
+    want = f(*args, **kwargs)
+    if kind == "arrays":
+        args, kwargs = weft((args, kwargs))
+    elif kind == "mixed":
+        leaves, structure = flatten((args, kwargs))
+        leaves = [wf.numpy.asarray(x) if i % 2 else x for i, x in enumerate(leaves)]
+        args, kwargs = structure.unflatten(leaves)
+    jitted = wf.jit(lambda *args, **kwargs: f(*args, **kwargs))
+    with events.counting() as counts:
+        for _ in range(4):
+            equal(jitted(*args, **kwargs), want)
+    assert counts["trace"] == 1 and counts["compile"] <= 1  # equal code is compiled once
+
+
+def test_forms_that_alternate():
+    f = wf.jit(lambda t, k=1.0: wf.tree.reduce(lambda a, b: a + b, t) * k)
+    x = wf.numpy.asarray(X)
+    calls = [
+        (((x, x),), {}),
+        (([x, x],), {}),
+        (({"a": x, "b": x},), {}),
+        (({"a": x},), {"k": x}),
+        ((x,), {}),
+        ((X,), {}),
+        ((X, 2.0), {}),
+        ((x, X), {}),
+        ((np.float32(1.5),), {"k": True}),
+    ]
+    for _ in range(3):
+        for args, kwargs in calls:
+            t = args[0]
+            k = kwargs.get("k", args[1] if len(args) > 1 else 1.0)
+            leaves = [np.asarray(v) for v in flatten(t)[0]]
+            np.testing.assert_allclose(f(*args, **kwargs), sum(leaves) * np.asarray(k))
+
+
+def test_a_call_of_another_form_misses():
+    seen = []
+    form = Form(flatten((({"a": 0, "b": 0}, 0), {"k": 0}))[1], "aasa")
+    way = taker(form, {}, lambda args, kwargs: seen.append((args, kwargs)))
+    x = wf.numpy.asarray(X)
+    for args, kwargs in [
+        ((), {}),
+        (({"a": x, "b": x}, 1), {}),
+        (({"a": x, "b": x, "c": x}, 1), {"k": x}),
+        (({"a": x, "c": x}, 1), {"k": x}),
+        ((OrderedDict(a=x, b=x), 1), {"k": x}),
+        (({"a": x, "b": x}, 1, 2), {"k": x}),
+        (({"a": x, "b": 3.0}, 1), {"k": x}),
+        (({"a": x, "b": x}, 1), {"j": x}),
+        (([x, x], 1), {"k": x}),
+    ]:
+        way(args, kwargs)
+        assert seen.pop() == (args, kwargs)
+
+
+def test_static_values_of_one_hash_are_told_apart():
+    f = wf.jit(lambda x, how, *, mode: x * (10 if how is True else how) + mode,
+               static_argnums=1, static_argnames="mode")  # fmt: skip
+    x = wf.numpy.asarray(X)
+    for _ in range(3):
+        for how in (1, True, 2, 0, False):
+            for mode in (1, 2):
+                want = X * (10 if how is True else how) + mode
+                np.testing.assert_array_equal(f(x, how, mode=mode), want)
+
+
+def test_static_floats_of_either_sign():
+    f = wf.jit(lambda x, z: x * 0 + np.copysign(1.0, z), static_argnums=1)
+    x = wf.numpy.asarray(X)
+    for _ in range(3):
+        assert float(f(x, 0.0)[0]) == 1.0 and float(f(x, -0.0)[0]) == -1.0
+
+
+@pytest.mark.parametrize("tree", [False, True])
+def test_donated_arrays_are_gone_every_time(tree):
+    f = wf.jit(lambda p, x: wf.tree.map(lambda v: v + x, p), donate_argnums=0)
+    x = wf.numpy.asarray(Y)
+    for _ in range(4):
+        given = wf.numpy.asarray(X)
+        out = f({"p": [given]} if tree else given, x)
+        np.testing.assert_array_equal(out["p"][0] if tree else out, X + Y)
+        assert given.is_deleted() and not x.is_deleted()
+
+
+def test_the_same_array_donated_twice_is_refused():
+    f = wf.jit(lambda a, b: (a + 1, b + 2), donate_argnums=(0, 1))
+    for _ in range(2):
+        f(wf.numpy.asarray(X), wf.numpy.asarray(X))
+        same = wf.numpy.asarray(X)
+        with pytest.raises((wf.errors.WeftError, RuntimeError)):
+            f(same, same)
+
+
+# ---- numpy arrays ----------------------------------------------------------------------------
+
+
+def test_numpy_arrays_of_all_dtypes_and_layouts():
+    f = wf.jit(lambda x: x)
+    for _ in range(3):
+        for dtype in ("f4", "f8", "i4", "i8", "u1", "?", "c8", "f2", ">f4", ">i8"):
+            for x in (np.ones((2, 3), dtype), np.ones((4, 6), dtype)[::2, ::2], np.ones(3, dtype)):
+                got = f(x)
+                assert got.dtype == x.dtype.newbyteorder("=")
+                np.testing.assert_array_equal(got, x)
+
+
+def test_numpy_arrays_of_64_bits_under_a_setting():
+    f = wf.jit(lambda x: x * 2)
+    x = np.full(3, 1.5)
+    for _ in range(2):
+        assert f(x).dtype == np.float64
+        assert f(x.astype(np.float32)).dtype == np.float32
+        with config(x64=False):
+            for _ in range(3):
+                assert f(x).dtype == np.float32
+                assert f(x.astype(np.float32)).dtype == np.float32
+
+
+def test_a_numpy_array_may_be_written_to_at_once():
+    slow = wf.jit(lambda a: ((a @ a @ a @ a) * 0).sum())
+    f = wf.jit(lambda x, z: x + z)
+    big = wf.numpy.ones((700, 700))
+    zero = slow(big)
+    raw = np.zeros(10 * 4 + 64, np.uint8)
+    start = -raw.ctypes.data % 64  # memory that a runtime would gladly read in place
+    x = raw[start : start + 40].view(np.float32)
+    for _ in range(4):
+        x[:] = 1
+        out = f(x, zero)
+        x[:] = 1
+        pending = slow(big)
+        out = f(x, pending)
+        x[:] = 7
+        np.testing.assert_array_equal(out, np.ones(10))
+
+
+def test_numpy_subclasses_and_errors():
+    f = wf.jit(lambda x, y: x @ y)
+    with pytest.raises(TypeError, match="dtype <U1"):
+        f(np.array(["a"]), X)
+    for _ in range(2):
+        np.testing.assert_array_equal(f(X, Y), X @ Y)
+        with pytest.raises(wf.errors.WeftError):
+            f(X, np.ones(3, np.float32))
+        with pytest.raises(TypeError, match="dtype object"):
+            f(np.array([object()]), X)
+        np.testing.assert_array_equal(f(np.ma.masked_array(X), Y), X @ Y)
+
+
+def test_numpy_arrays_for_programs_that_call_python():
+    seen = []
+
+    def host(v):
+        seen.append(float(v.sum()))
+        return v * 2
+
+    f = wf.jit(lambda x: wf.pure_callback(host, x, x))
+    for n in range(3):
+        np.testing.assert_array_equal(f(X), X * 2)
+        assert seen == [6.0] * (n + 1)
+
+
+def test_numpy_arrays_and_closed_over_arrays():
+    c = wf.numpy.asarray(Y)
+    f = wf.jit(lambda x: x + c)
+    for _ in range(3):
+        np.testing.assert_array_equal(f(X), X + Y)
+        np.testing.assert_array_equal(f(X[:1]), X[:1] + Y)
+
+
+# ---- what is shared and what is forgotten --------------------------------------------------------
+
+
+def test_jits_of_one_function_share_what_they_know():
+    def f(x):
+        return x + 1
+
+    with events.counting() as counts:
+        for _ in range(3):
+            np.testing.assert_array_equal(wf.jit(f)(wf.numpy.asarray(X)), X + 1)
+    assert counts["trace"] == 1 and counts["compile"] <= 1
+
+
+def test_clear_cache_forgets_every_form():
+    f = wf.jit(lambda t: t["x"] + 1)
+    t = {"x": wf.numpy.asarray(X)}
+    f(t), f(t)
+    f.clear_cache()
+    with events.counting() as counts:
+        f(t), f(t)
+    assert counts["trace"] == 1
+
+
+def test_a_function_is_collected_with_its_jit():
+    class Held:
+        pass
+
+    def used():
+        held = Held()
+        f = wf.jit(lambda t: (held, t["x"] + 1)[1])
+        for x in (wf.numpy.asarray(X), X, 1.0):
+            f({"x": x}), f({"x": x})
+        return weakref.ref(held)
+
+    ref = used()
+    gc.collect()
+    assert ref() is None
