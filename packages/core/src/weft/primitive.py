@@ -13,10 +13,12 @@ memoised.
 """
 
 import inspect
+import re
 import struct
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from .dims import Dim
 from .interpreter import Value, current
 from .ir import Effect
 from .traits import Trait
@@ -24,11 +26,12 @@ from .types import Aval
 from .values import as_value
 from .wiring import Wiring
 
-__all__ = ["Ints", "Primitive", "freeze", "freeze_params", "primitive", "registered"]
+__all__ = ["Ints", "Primitive", "Sizes", "freeze", "freeze_params", "primitive", "registered"]
 
 Ints = tuple[int, ...]
+Sizes = tuple[int | Dim, ...]
 _registered: "dict[str, Primitive]" = {}
-_LOOSE = ("float", "complex", "Any", "object", "Callable", "callable")
+_LOOSE = re.compile(r"\b(float|complex|Any|object|Callable|callable|tuple(?!\[))\b")
 _NO_PARAMS: dict[str, Any] = {}
 
 
@@ -142,8 +145,8 @@ def _loose_parameters(rule: Callable[..., Any]) -> tuple[str, ...] | None:
         if p.kind is p.VAR_KEYWORD:
             loose.append(p.name)
         elif p.kind is p.KEYWORD_ONLY:
-            text = p.annotation if isinstance(p.annotation, str) else repr(p.annotation)
-            if p.annotation is p.empty or any(word in text for word in _LOOSE):
+            text = inspect.formatannotation(p.annotation)
+            if p.annotation is p.empty or _LOOSE.search(text):
                 loose.append(p.name)
     return tuple(loose) or None
 
@@ -155,7 +158,7 @@ def freeze(x: Any) -> Any:
     for the others.  Raises TypeError for what can not be hashed.
     """
     kind = x.__class__
-    if kind is tuple:
+    if kind is tuple or isinstance(x, tuple):
         return kind, tuple([freeze(v) for v in x])
     if kind is float:
         return kind, struct.pack("d", x)

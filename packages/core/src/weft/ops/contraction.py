@@ -12,7 +12,7 @@ import numpy as np
 
 from ..dims import product
 from ..errors import AxisError, TypeRule
-from ..primitive import primitive
+from ..primitive import Ints, primitive
 from ..types import Aval, broadcast_shapes, dtype_of
 from ..values import as_value
 from ..xla.lower import lower_rules
@@ -45,7 +45,13 @@ def _check_axes(x: Aval, axes: Sequence[int], which: str) -> None:
 
 @primitive("core.dot_general")
 def dot_general(
-    x: Aval, y: Aval, *, contract: tuple, shared: tuple, precision: str, out_dtype: np.dtype
+    x: Aval,
+    y: Aval,
+    *,
+    contract: tuple[Ints, Ints],
+    shared: tuple[Ints, Ints],
+    precision: str,
+    out_dtype: np.dtype,
 ) -> Aval:
     """Products of elements, summed over the `contract` axes (those of x, those of y); elements
     meet along the `shared` ones."""

@@ -103,7 +103,7 @@ def conv_general(
     y: Aval,
     *,
     window_strides: Ints,
-    padding: tuple,
+    padding: tuple[Ints, ...],
     lhs_dilation: Ints,
     rhs_dilation: Ints,
     dims: ConvDims,

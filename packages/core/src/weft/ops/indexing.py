@@ -18,7 +18,7 @@ from .. import door
 from ..dims import Dim, is_symbolic
 from ..errors import SubscriptError, TypeRule
 from ..interpreter import Value
-from ..primitive import Ints, Primitive, primitive
+from ..primitive import Ints, Primitive, Sizes, primitive
 from ..traits import Indexing
 from ..types import BOOL, INT32, INTEGER, Aval, category
 from ..values import Literal, as_value
@@ -154,7 +154,7 @@ def _place(name: str, x: Aval, starts: Sequence[Aval], sizes: Sequence[Any]) -> 
 
 
 @primitive("core.dynamic_slice", traits=(Indexing,))
-def dynamic_slice_(x: Aval, *starts: Aval, sizes: tuple) -> Aval:
+def dynamic_slice_(x: Aval, *starts: Aval, sizes: Sizes) -> Aval:
     """The box of `sizes` at `starts`, moved inside where it sticks out."""
     _place("dynamic_slice", x, starts, sizes)
     return x.with_shape(sizes)
@@ -258,7 +258,7 @@ def gather_(
     indices: Aval,
     *,
     dimension_numbers: GatherDimensionNumbers,
-    slice_sizes: tuple,
+    slice_sizes: Ints,
     mode: str,
     fill_value: bool | int | float | complex | None,
     indices_are_sorted: bool,

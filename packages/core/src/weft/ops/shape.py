@@ -12,7 +12,7 @@ import numpy as np
 from ..dims import Dim, divide_exact, is_symbolic, product
 from ..errors import AxisError, TypeRule
 from ..interpreter import GROUND, Value, current
-from ..primitive import Ints, primitive
+from ..primitive import Ints, Sizes, primitive
 from ..traits import Increasing, Linear, Structural
 from ..types import Aval, dtype_of, promote
 from ..values import Literal, as_value, asarray, solid
@@ -69,7 +69,7 @@ def normal_shape(shape: Any) -> tuple[Any, ...]:
 
 
 @primitive("core.broadcast_in_dim", traits=STRUCTURE)
-def broadcast_in_dim(x: Aval, *, shape: tuple, dims: Ints) -> Aval:
+def broadcast_in_dim(x: Aval, *, shape: Sizes, dims: Ints) -> Aval:
     """Axis `i` becomes axis `dims[i]` of `shape`; axes of size 1 and new ones repeat."""
     fits = len(dims) == x.ndim and all(0 <= k < len(shape) for k in dims)
     if not fits or any(d != 1 and d != shape[k] for d, k in zip(x.shape, dims)):
@@ -86,7 +86,7 @@ def _(e, xs, ins, outs, shape, dims):
 
 
 @primitive("core.reshape", traits=STRUCTURE)
-def reshape_(x: Aval, *, shape: tuple) -> Aval:
+def reshape_(x: Aval, *, shape: Sizes) -> Aval:
     """The same elements in row-major order, in another shape."""
     if product(x.shape) != product(shape):
         raise TypeRule(
@@ -150,7 +150,7 @@ def _(e, xs, ins, outs, axes):
 
 
 @primitive("core.slice", traits=STRUCTURE)
-def slice_(x: Aval, *, starts: tuple, limits: tuple, strides: Ints) -> Aval:
+def slice_(x: Aval, *, starts: Sizes, limits: Sizes, strides: Ints) -> Aval:
     """The box from `starts` to `limits`, every `strides`-th element."""
     return x.with_shape(
         [_steps(b - a, s) for a, b, s in zip(starts, limits, strides, strict=True)]
@@ -180,7 +180,7 @@ def _same_dtype(args):
 
 
 @primitive("core.pad", traits=(), prepare=_same_dtype)
-def pad_(x: Aval, value: Aval, *, low: tuple, high: tuple, interior: Ints) -> Aval:
+def pad_(x: Aval, value: Aval, *, low: Sizes, high: Sizes, interior: Ints) -> Aval:
     """`value` around and between elements; negative `low` and `high` cut off."""
     if value.dtype != x.dtype or value.ndim:
         raise TypeRule(
@@ -241,7 +241,7 @@ def _(e, xs, ins, outs, axis):
 
 
 @primitive("core.iota")
-def iota_(*, shape: tuple, axis: int, dtype: np.dtype) -> Aval:
+def iota_(*, shape: Sizes, axis: int, dtype: np.dtype) -> Aval:
     """0, 1, 2, ... along `axis`."""
     return Aval(shape, dtype)
 
