@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import weft as wf
-from weft import ext, lax
+from weft import events, ext, lax
 from weft.errors import UnexpectedTracerError
 
 wnp = wf.numpy
@@ -175,6 +175,24 @@ def test_one_function_by_many():
     with ThreadPoolExecutor(8) as pool:
         for k, got in enumerate(pool.map(work, range(24))):
             assert got == [2.0 * n * (k % 3 + 1) for n in range(1, 5)]
+
+
+def test_equal_programs_are_compiled_once():
+    """Whoever comes while another thread compiles the same waits for that."""
+    start = threading.Barrier(6)
+
+    def work(_):
+        def f(x):
+            for k in range(40):
+                x = wf.numpy.sin(x) * k + 0.8125
+            return x
+
+        start.wait()
+        return wf.jit(f)(f32(np.ones(77))).shape
+
+    with events.counting() as counts, ThreadPoolExecutor(6) as pool:
+        assert set(pool.map(work, range(6))) == {(77,)}
+    assert counts["compile"] == 1 and counts["trace"] == 6
 
 
 def test_asyncio():

@@ -11,7 +11,7 @@ that key is the only guard there is.
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from threading import RLock
+from threading import Lock, RLock
 from typing import Any, NamedTuple
 
 from .. import door, events
@@ -51,6 +51,8 @@ class Loaded(NamedTuple):
 
 
 _loaded: "OrderedDict[Any, Loaded]" = OrderedDict()
+_compiling: dict[Any, Any] = {}
+"""The locks of what is being compiled."""
 _KEPT = 2048
 _MOST = 4096
 """Executables kept of one operation."""
@@ -59,14 +61,33 @@ _MOST = 4096
 def load(module: Module) -> Loaded:
     """The module compiled for where it must run, from the cache if equal code was compiled."""
     ids = (0,) if module.place is None else tuple(module.place.devices)
-    divided = len(ids) > 1
+    if module.callbacks:  # whose functions belong to this program alone
+        return _compiled(module, ids)
     key = module.code, ids
-    if not module.callbacks:
+    with door.lock:
+        if key in _loaded:
+            _loaded.move_to_end(key)
+            return _loaded[key]
+        turn = _compiling.setdefault(key, Lock())
+    with turn:  # of threads that want the same, one compiles and the others wait for it
         with door.lock:
             if key in _loaded:
-                _loaded.move_to_end(key)
                 return _loaded[key]
+        try:
+            made = _compiled(module, ids)
+            with door.lock:
+                _loaded[key] = made
+                while len(_loaded) > _KEPT:
+                    _loaded.popitem(last=False)
+        finally:
+            with door.lock:
+                _compiling.pop(key, None)
+    return made
+
+
+def _compiled(module: Module, ids: tuple[int, ...]) -> Loaded:
     events.happened("compile", module)
+    divided = len(ids) > 1
     where = device_list(ids)
     options = door.compile_options([devices()[i].id for i in ids], divided)
     try:
@@ -77,13 +98,7 @@ def load(module: Module) -> Loaded:
             fix="jit(f).lower(...).as_text(debug_info=True) shows what it was given",
         ) from e
     tiles = [door.tiles(s) for s in door.output_shardings(made)] if divided else None
-    loaded = Loaded(made, tiles)
-    if not module.callbacks:
-        with door.lock:
-            _loaded[key] = loaded
-            while len(_loaded) > _KEPT:
-                _loaded.popitem(last=False)
-    return loaded
+    return Loaded(made, tiles)
 
 
 def forget_executables() -> None:
