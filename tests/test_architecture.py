@@ -56,6 +56,7 @@ LAYERS = (
     ("weft.dtypes",),
     ("weft.tree_util",),
     ("weft.debug",),
+    ("weft.ffi",),
     ("weft.lax", "weft.lax.*"),
     ("weft.numpy", "weft.numpy.*"),
     ("weft.random", "weft.random.*"),

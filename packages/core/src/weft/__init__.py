@@ -54,6 +54,7 @@ _MODULES = frozenset(
         "ext",
         "testing",
         "errors",
+        "ffi",
         "text",
     ]
 )

@@ -9,6 +9,7 @@ tracebacks be taken, and those that `hosted` names, which jax sets anew when it 
 """
 
 import builtins
+import ctypes
 import importlib.util
 import operator
 import os
@@ -249,6 +250,26 @@ def load(client, code: bytes, devices, options, callbacks=()):
         return client.compile_and_load(code, devices, options)
     module = mlir().ir.Module.parse(code, new_context())
     return client.compile_and_load(module, devices, options, host_callbacks=list(callbacks))
+
+
+def register_target(name: str, fn, platform: str, api_version: int) -> None:
+    """Make a foreign function known to the runtime of a platform."""
+    names = {"cuda": "CUDA", "rocm": "ROCM"}
+    xla_client.register_custom_call_target(
+        name, fn, platform=names.get(platform, platform), api_version=api_version
+    )
+
+
+def capsule(symbol):
+    """A capsule of the address of a `ctypes` function."""
+    make = ctypes.pythonapi.PyCapsule_New
+    make.restype, make.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
+    return make(ctypes.cast(symbol, ctypes.c_void_p), None, None)
+
+
+def headers() -> str:
+    """The folder of XLA's headers for foreign functions."""
+    return os.path.join(os.path.dirname(_jax.__file__), "include")
 
 
 def executable_of(run):
