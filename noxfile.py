@@ -36,6 +36,7 @@ TEST_TOOLS = (
     "pytest-timeout",
     "pytest-xdist",
     "hatchling>=1.27",
+    "array-api-strict",
     "hypothesis",
     "mpmath",
     "scipy",
@@ -231,7 +232,7 @@ def coexistence(session: nox.Session) -> None:
     if not has_tests(ROOT / "tests" / "coexistence"):
         session.skip("tests/coexistence holds no tests")
     session.install(*wheels(session, *PACKAGES), JAXLIB, PEER, *TEST_TOOLS)
-    pytest(session, "coexistence", "tests/coexistence")
+    pytest(session, "coexistence", "-n2", "tests/coexistence")
 
 
 # Sessions for those who change Weft

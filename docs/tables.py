@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from weft import testing
-from weft.errors import TypeRule
-from weft.types import Aval, dtype_of, promote, short_name, weak_aval
+from weft.dtypes import promotion_table
 
 DTYPES_PAGE = Path(__file__).parent / "dtypes.md"
 PLACE = re.compile(r"(?<=<!-- promotion -->\n).*(?=<!-- end -->)", re.S)
@@ -23,31 +22,11 @@ DTYPES = (
     "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 bfloat16 float16 float32 float64 "
     "complex64 complex128"
 )
-PYTHON = {"int*": int, "float*": float, "complex*": complex}
-
-
-def types() -> dict[str, Any]:
-    """Types of scalars, by the heads of the promotion table."""
-    arrays = {short_name(dtype_of(name)): Aval((), dtype_of(name)) for name in DTYPES.split()}
-    return arrays | {head: weak_aval(kind) for head, kind in PYTHON.items()}
-
-
-def met(a: Aval, b: Aval) -> str:
-    """What two types promote to."""
-    try:
-        dtype, weak = promote([a, b])
-    except TypeRule:
-        return "error"
-    return short_name(dtype) + "*" * weak
 
 
 def promotion() -> str:
     """The promotion table, as Markdown."""
-    heads = types()
-    lines = [f"| | {' | '.join(heads)} |", "|---" * (len(heads) + 1) + "|"]
-    for head, a in heads.items():
-        lines.append(f"| **{head}** | {' | '.join(met(a, b) for b in heads.values())} |")
-    return "\n".join(lines) + "\n"
+    return promotion_table(*DTYPES.split(), int, float, complex) + "\n"
 
 
 def up_to_date(page: str) -> str:

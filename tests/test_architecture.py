@@ -21,6 +21,7 @@ LAYERS = (
     ("weft.errors",),
     ("weft.events",),
     ("weft.dims", "weft.dims.*"),
+    ("weft.elements",),
     ("weft.types",),
     ("weft.config",),
     ("weft.buffers",),
@@ -32,35 +33,47 @@ LAYERS = (
     ("weft.interpreter",),
     ("weft.values",),
     ("weft.ir",),
+    ("weft.leaks",),
     ("weft.primitive",),
     ("weft.check",),
     ("weft.staging",),
     ("weft.rewiring",),
+    ("weft.closures",),
+    ("weft.deferred",),
+    ("weft.arguments",),
     ("weft.carrier",),
+    ("weft.physical",),
+    ("weft.reuse",),
     ("weft.xla", "weft.xla.mlir", "weft.xla.lower"),
     ("weft.ops", "weft.ops.shape"),
     ("weft.xla.execute",),
     ("weft.ops.*",),
     ("weft.simplify",),
     ("weft.operators",),
+    ("weft.misses",),
     ("weft.tracing",),
     ("weft.roles",),
     ("weft.stages",),
     ("weft.forms",),
     ("weft.versions",),
     ("weft.calls",),
-    ("weft.text",),
+    ("weft.text", "weft.text.*"),
     ("weft.hardware",),
+    ("weft.stepping",),
     ("weft.control",),
     ("weft.surface",),
     ("weft.dtypes",),
     ("weft.tree_util",),
     ("weft.debug",),
     ("weft.ffi",),
+    ("weft.typing",),
+    ("weft.flatten_util",),
     ("weft.lax", "weft.lax.*"),
     ("weft.numpy", "weft.numpy.*"),
+    ("weft.image",),
     ("weft.random", "weft.random.*"),
     ("weft.nn", "weft.nn.*"),
+    ("weft.scipy", "weft.scipy.*"),
     ("weft.ext", "weft.ext.*"),
     ("weft.testing", "weft.testing.*"),
     ("weft",),
@@ -70,13 +83,17 @@ LAYERS = (
 entry only what lies in the same folder. Every module is in exactly one entry."""
 
 SIBLINGS = ("weft_autodiff", "weft_batching", "weft_sharding", "weft_export")
-GLUE = {"weft_sharding.autodiff": "weft_autodiff", "weft_sharding.batching": "weft_batching"}
+GLUE = {
+    "weft_batching.derivatives": "weft_autodiff",
+    "weft_sharding.autodiff": "weft_autodiff",
+    "weft_sharding.batching": "weft_batching",
+}
 """Modules that join two siblings, with the sibling whose tables load them."""
 
 SEAM = {"weft.plugins"}
 """Where own modules may be imported inside a function: the one place that loads plugins."""
 
-DYNAMIC = {"weft.plugins", "weft"}
+DYNAMIC = {"weft.plugins", "weft", "weft.scipy", "weft.ops"}
 """Where a module may be imported by a name made at run time: the seam, and lazy public names."""
 
 HINT_TABLES = {"DISTRIBUTION_OF", "TABLES"}

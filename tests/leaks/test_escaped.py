@@ -148,6 +148,14 @@ LEAKS = {
         "switch of leak",
     ),
     "checkpoint": (lambda f: wf.checkpoint(f)(f32(1)), leak, "checkpoint of leak"),
+    "shard_map": (
+        lambda f: wf.shard_map(
+            f, mesh=wf.make_mesh((1,), "i"), in_specs=wf.P(), out_specs=wf.P()
+        )(f32(1)),
+        leak,
+        "shard_map of leak",
+    ),
+    "pmap": (lambda f: wf.pmap(f)(f32([1])), leak, "shard_map of leak"),
     "eval_shape": (lambda f: wf.eval_shape(f, f32(1)), leak, "eval_shape of leak"),
     "make_program": (lambda f: wf.make_program(f)(f32(1)), leak, "make_program of leak"),
     "custom_jvp rule": (

@@ -11,9 +11,10 @@ from weft.testing import Inapplicable, coverage
 from weft.traits import Linear
 from weft.types import Aval
 from weft.values import Literal
+from weft.wiring import Wiring
 from weft.xla.lower import lower_rules, simple
-from weft_autodiff import ZERO, jvp_rules, transpose_rules
-from weft_autodiff.laws import jvp_law, split_law, transpose_law
+from weft_autodiff import ZERO, jvp_rules, recompute_rules, transpose_rules
+from weft_autodiff.laws import jvp_law, recompute_law, split_law, transpose_law
 
 X = np.float64([[0.5, -0.25, 0.75], [0.3, 0.9, -0.65]])
 Y = np.float64([[1.5, 2, 0.5], [0.25, -3, 1]])
@@ -141,6 +142,22 @@ def test_operations_with_programs(name):
     assert jvp_law(prim, args, params) >= 4
     vary = sum(x.dtype == F32 for x in args)
     assert split_law(prim, args, params) == 2**vary * 2
+    assert recompute_law(prim, args, params) == 3 * 2 * 2
+
+
+def test_wrong_repetitions_are_found():
+    wrong = Primitive("testing.again_wrong", lambda *xs, program: program.out_avals, many=True,
+                      higher=Wiring())  # fmt: skip
+    lower_rules.rule(wrong)(lambda e, xs, ins, outs, program: e.call(program, xs))
+
+    @recompute_rules.rule(wrong)
+    def _(twice, prim, args, params):
+        outs = twice.parent.apply(prim, args, params)
+        twice.pair(outs, [twice.twin(a) for a in args])
+        return outs
+
+    with pytest.raises(AssertionError, match="done again, where nothing is kept"):
+        recompute_law(wrong, XS, {"program": PAIR})
 
 
 def test_which_tables_ask_for_what():

@@ -15,7 +15,8 @@ LOGITS = np.log(np.random.default_rng(0).dirichlet(np.ones(3), 4)).astype(np.flo
 
 
 def host(x):
-    return np.asarray(random.key_data(x) if isinstance(x, random.Key) else x)
+    is_key = wf.dtypes.issubdtype(x.dtype, wf.dtypes.prng_key)
+    return np.asarray(random.key_data(x) if is_key else x)
 
 
 SAMPLERS = {

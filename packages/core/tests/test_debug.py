@@ -3,7 +3,10 @@
 Invariant: effects are counted by what Python saw.
 """
 
+from pathlib import Path
+
 import numpy as np
+import pytest
 
 import weft as wf
 
@@ -38,3 +41,42 @@ def test_print(capsys):
     wf.debug.print("now {}", np.float32(1.5))
     wf.jit(lambda x: wf.debug.print("x={x:.2f} {}", x * 2, x=x))(1.0)
     assert capsys.readouterr().out == "now 1.5\nx=1.00 2.0\n"
+
+
+def line_of(text):
+    """The number of the line of this file that has the text."""
+    lines = Path(__file__).read_text().splitlines()
+    return next(i for i, line in enumerate(lines, 1) if text in line)
+
+
+def test_nans_are_found_where_they_are_made():
+    jnp, lax = wf.numpy, wf.lax
+
+    def root(x):
+        return jnp.sqrt(x)  # made here
+
+    turn = lambda s: (s[0] + 1, root(s[1] - 1))
+    cases = [
+        lambda: root(-1.0),
+        lambda: wf.jit(lambda x: wf.jit(root)(x) + 1)(-1.0),
+        lambda: wf.jit(lambda x: lax.scan(lambda c, _: (c - 1, root(c)), x, None, 4)[1])(1.0),
+        lambda: lax.while_loop(lambda s: s[0] < 4, turn, (0, 1.5)),
+        lambda: lax.while_loop(lambda s: s[0] < 4, turn, (0, 1.5), max_steps=9),
+        lambda: lax.cond(True, root, lambda x: x, -1.0),
+        lambda: wf.jit(lambda x: lax.cond(x < 0, root, lambda x: x, x))(-1.0),
+    ]
+    for case in cases:
+        with pytest.raises(wf.errors.NanError, match="core.sqrt gave nan") as error:
+            with wf.debug.nans():
+                case()
+        assert f"test_debug.py:{line_of('made' + ' here')}" in str(error.value)
+        case()  # outside it is no error
+
+
+def test_nans_that_were_given_are_no_error():
+    x = np.float32([np.nan, 1.0])
+    with wf.debug.nans():
+        y = wf.jit(lambda v: wf.numpy.where(wf.numpy.isnan(v), 0, v) + 1)(x)
+        z = wf.numpy.sin(x)
+        n = wf.numpy.arange(3) // 2
+    assert np.asarray(y).tolist() == [1, 2] and np.isnan(np.asarray(z)[0]) and n.shape == (3,)

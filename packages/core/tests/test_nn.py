@@ -11,7 +11,7 @@ import scipy.special as sp
 
 import weft as wf
 import weft.nn as nn
-from weft.errors import TypeRule
+from weft.errors import AxisError, TypeRule
 
 INF = np.inf
 ODD = [-1e4, 1e4, 0.5, 6.0, 1e-6, -1e-6, 88.0, -104.0]
@@ -283,4 +283,24 @@ def test_other_initial_values():
         (lambda: I.he_normal()(KEY, (3, 2), np.int32), "floating"),
     ):
         with pytest.raises(TypeRule, match=text):
+            bad()
+
+
+def test_orthogonal_matrices():
+    """With JAX 0.10.2's draws."""
+    for shape, axis, first in (((3, 5), -1, [1.6399839, -0.07945755]),
+                               ((5, 3), -1, [1.6399839, 1.0768564]),
+                               ((2, 3, 4), 0, [0.8537054, -0.22812293])):
+        x = np.asarray(nn.initializers.orthogonal(2.0, axis)(KEY, shape))
+        np.testing.assert_allclose(x.ravel()[:2], first, rtol=1e-5)
+        m = np.moveaxis(x, axis, -1).reshape(-1, shape[axis])
+        m = m if m.shape[0] >= m.shape[1] else m.T
+        np.testing.assert_allclose(m.T @ m, 4 * np.eye(m.shape[1]), atol=1e-5)
+    x = np.asarray(nn.initializers.delta_orthogonal()(KEY, (3, 3, 2, 4)))
+    np.testing.assert_allclose(x[1, 1, 0, :2], [0.9220003, -0.24637239], rtol=1e-5)
+    np.testing.assert_allclose(x[1, 1] @ x[1, 1].T, np.eye(2), atol=1e-6)
+    assert np.count_nonzero(x) == 8
+    for bad in (lambda: nn.initializers.orthogonal()(KEY, (3,)),
+                lambda: nn.initializers.delta_orthogonal()(KEY, (3, 4, 2))):
+        with pytest.raises(AxisError):
             bad()

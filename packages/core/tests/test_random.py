@@ -13,8 +13,9 @@ from weft.control import scan
 from weft.errors import SubscriptError, TypeRule
 from weft.events import counting
 from weft.ops.rng import counters, threefry2x32
+from weft.physical import laid_out
 from weft.staging import staged
-from weft.tree import flatten, map_tree
+from weft.tree import flatten
 from weft.types import Aval
 from weft.values import asarray
 
@@ -26,7 +27,8 @@ GRID = np.arange(6).reshape(3, 2)
 
 
 def host(x):
-    x = np.asarray(random.key_data(x) if isinstance(x, random.Key) else x)
+    is_key = wf.dtypes.issubdtype(x.dtype, wf.dtypes.prng_key)
+    x = np.asarray(random.key_data(x) if is_key else x)
     return x.astype(np.float32) if x.dtype.name in ("bfloat16", "float16") else x
 
 
@@ -87,7 +89,9 @@ def test_a_draw_is_one_hash():
     """Tracing a sampler is cheap: the rounds are in one equation, lowered once."""
     program = wf.make_program(lambda k: random.normal(k, (3, 4)))(KEY)
     names = [e.prim.name for e in program.eqns]
-    assert names.count("core.threefry2x32") == 1 and len(names) < 40
+    assert names.count("core.random_bits") == 1 and len(names) < 30
+    laid = [e.prim.name for e in laid_out(program).eqns]
+    assert laid.count("core.threefry2x32") == 1 and len(laid) < 40
     text = wf.jit(lambda k: random.normal(k) + random.uniform(k)).lower(KEY).as_text()
     assert text.count("stablehlo.xor") < 40
 
@@ -303,7 +307,7 @@ def test_nothing_and_empty():
 def test_keys_are_arrays_of_keys():
     keys = random.split(KEY, (4, 3))
     assert keys.shape == (4, 3) and keys.ndim == 2 and keys.size == 12 and len(keys) == 4
-    assert repr(keys.dtype) == "key<fry>" and repr(KEY).startswith("Key((), fry)")
+    assert repr(keys.dtype) == "key<fry>" and repr(KEY) == "Array((), dtype=key<fry>) over [ 0 42]"
     words = host(keys)
     for index in (0, -1, (1, 2), (slice(None), 0), slice(1, 3), (None, 0)):
         np.testing.assert_array_equal(host(keys[index]), words[index])
@@ -322,9 +326,7 @@ def test_keys_are_arrays_of_keys():
 
 def test_keys_are_trees():
     leaves, structure = flatten({"k": KEY})
-    assert len(leaves) == 1 and leaves[0].dtype == np.uint32
-    assert isinstance(map_tree(lambda x: x, KEY), random.Key)
-    assert isinstance(structure.unflatten([None])["k"], random.Key)
+    assert leaves == [KEY] and structure.unflatten([1]) == {"k": 1}
 
     def turn(key, _):
         key, used = random.split(key)
@@ -346,10 +348,11 @@ def test_keys_are_trees():
 def test_words_for_keys():
     raw = random.PRNGKey(42)
     np.testing.assert_array_equal(host(random.bits(raw, (3,))), host(random.bits(KEY, (3,))))
-    assert not isinstance(random.split(raw), random.Key)
+    assert random.split(raw).dtype == np.uint32 and random.fold_in(raw, 1).shape == (2,)
     wrapped = random.wrap_key_data(random.key_data(KEY))
     np.testing.assert_array_equal(host(wrapped), host(KEY))
-    assert random.key_impl(KEY) == "threefry2x32" and random.clone(KEY) is KEY
+    assert random.key_impl(KEY) == "threefry2x32"
+    np.testing.assert_array_equal(host(random.clone(KEY)), host(KEY))
     with pytest.raises(TypeRule, match="no words of keys"):
         random.wrap_key_data(np.zeros(2, np.float32))
 
@@ -384,7 +387,7 @@ def test_keys_are_no_numbers(f):
         (lambda: random.bits(KEY, (2,), "int32"), "bits are unsigned"),
         (lambda: random.randint(KEY, (2,), 0, 5, "float32"), "randint does not draw float32"),
         (lambda: random.key(1.5), "a seed is an integer"),
-        (lambda: random.key(0, impl="rbg"), "no generator 'rbg'"),
+        (lambda: random.key(0, impl="lcg"), "no generator 'lcg'"),
         (lambda: random.fold_in(KEY, 0.5), "fold_in takes an integer"),
         (lambda: random.bernoulli(KEY, mode="medium"), "no mode 'medium'"),
         (lambda: random.permutation(KEY, 2.5), "permutation of"),

@@ -12,9 +12,15 @@ import pytest
 import weft.lax
 import weft.nn
 import weft.numpy
+import weft.numpy.linalg
+import weft.random
+import weft.scipy.linalg
+import weft.scipy.special
+import weft.scipy.stats
 
-PACKAGES = (weft.numpy, weft.lax, weft.nn)
-MODULES = ["weft.tree", "weft.tree_util", "weft.dtypes", "weft.debug"]
+PACKAGES = (weft.numpy, weft.lax, weft.nn, weft.numpy.linalg, weft.scipy.linalg, weft.scipy.stats,
+            weft.random)
+MODULES = ["weft.scipy.special", "weft.tree", "weft.tree_util", "weft.dtypes", "weft.debug"]
 MODULES += [f"{p.__name__}.{m.name}" for p in PACKAGES for m in pkgutil.iter_modules(p.__path__)]
 
 

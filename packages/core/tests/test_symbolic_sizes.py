@@ -15,8 +15,14 @@ from weft.ops.contraction import matmul, tensordot, vdot
 from weft.ops.conversion import bitcast
 from weft.ops.convolution import conv, conv_transpose
 from weft.ops.cumulative import cumlogsumexp, cummax, cumprod, cumsum, linear_recurrence
+from weft.ops.elementwise import add
+from weft.ops.factorisation import cholesky_, lu_, pivots_to_permutation, qr_
+from weft.ops.inverses import det_
 from weft.ops.reduction import all_, any_, argmax, argmin, max_, mean, min_, prod, sum_
+from weft.ops.solving import general
 from weft.ops.sorting import argsort, sort, sort_together, top_k
+from weft.ops.spectral import svd_
+from weft.ops.stacks import identity, times, transposed
 from weft.staging import staged
 from weft.types import Aval, aval_for
 from weft.values import asarray, wrap
@@ -59,6 +65,19 @@ def at_actual(f, xs):
 
 
 F32, F64 = np.float32, np.float64
+
+
+def factors(x):
+    """Of positive definite matrices made of `x`."""
+    s = add.bind(times(x, transposed(x)), identity(times(x, transposed(x)).aval))
+    lu, pivots = lu_.bind(s)
+    return [
+        cholesky_.bind(s), *svd_.bind(s, full_matrices=True, compute_uv=True), lu,
+        pivots_to_permutation.bind(pivots, size=s.aval.shape[-1]), general(s, s), det_.bind(s),
+        *qr_.bind(s, full_matrices=False, pivoting=True),
+    ]  # fmt: skip
+
+
 CASES = {
     "sums": (lambda x: [sum_(x, 0), sum_(x), prod(x, 1), mean(x), mean(x, 0)], [(b, 3)], F64),
     "narrow sums": (lambda x: [sum_(x, 0), mean(x)], [(b, 3)], ml_dtypes.bfloat16),
@@ -88,6 +107,8 @@ CASES = {
     "top_k": (lambda x: top_k(x, 2), [(b, 3)], F32),
     "bitcast": (lambda x: [bitcast(x, np.int8), bitcast(x, np.int32), bitcast(x, np.uint16)],
                 [(b, 3)], F32),
+    "factors": (factors, [(b, c, c)], F64),
+    "factors of known size": (factors, [(b, 3, 3)], F64),
     "bitcast to wider": (lambda x: [bitcast(x, np.uint64), bitcast(x, F64)], [(b, 2)], F32),
 }  # fmt: skip
 

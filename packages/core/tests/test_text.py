@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import weft as wf
-from weft import control, text
+from weft import control
 from weft.check import check
 from weft.dims import Scope, symbolic_dims
 from weft.door import EXTRA_DTYPES
@@ -19,7 +19,7 @@ from weft.ops import higher, host, reduction, shape
 from weft.primitive import Primitive
 from weft.staging import staged
 from weft.testing import numpy_evaluate, random_arguments, random_program
-from weft.text import parse, same_program, show
+from weft.text import parse, reading, same_program, show
 from weft.types import Aval, float0
 from weft.values import Literal, asarray
 
@@ -531,10 +531,10 @@ def test_the_module_of_a_namespace_is_loaded(monkeypatch):
 
     point = SimpleNamespace(name="later")
     monkeypatch.setattr(
-        text, "declared", lambda group, name: (point,) if (group, name) == (
+        reading, "declared", lambda group, name: (point,) if (group, name) == (
             "weft.primitives", "later") else ()
     )  # fmt: skip
-    monkeypatch.setattr(text, "load", load)
+    monkeypatch.setattr(reading, "load", load)
     p = parse("f(%0: f32[]) { %1: f32[] = later.neg(%0) return %1 }")
     assert asked == [point] and p.eqns[0].prim.name == "later.neg"
 

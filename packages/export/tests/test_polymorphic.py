@@ -18,6 +18,15 @@ from weft.ops import contraction, convolution, cumulative, higher, indexing, red
 from weft.ops import elementwise as el
 from weft.ops import shape as sh
 from weft.ops.conversion import bitcast_
+from weft.ops.keys import (
+    FRY,
+    random_bits,
+    random_clone,
+    random_fold_in,
+    random_seed,
+    random_split,
+)
+from weft.ops.opaque import unwrap_, wrap_
 from weft.ops.rng import threefry2x32
 from weft.primitive import primitives
 from weft_export import deserialize, export, symbolic_args_specs
@@ -133,6 +142,23 @@ def threefry(k0, k1, x0, x1):
     return [x0, x1]
 
 
+def of_keys(w):
+    keys, b = wrap_(w, dtype=FRY), w.shape[0]
+    made = [random_split.bind(keys, shape=(b,)), random_fold_in.bind(keys, w[:, 1]),
+            random_seed.bind(w[:, 0], dtype=FRY)]  # fmt: skip
+    drawn = random_bits.bind(random_clone.bind(keys)[::-1], shape=(2, b), dtype=np.dtype(np.uint32))
+    return [*map(unwrap_.bind, made), drawn]
+
+
+def of_keys_by_hand(w):
+    b, none = len(w), np.zeros(len(w), np.uint32)
+    each = lambda k, n: threefry(k[:, :1], k[:, 1:], np.uint32(0) * n, n)  # noqa: E731
+    drawn = np.bitwise_xor(*each(w[::-1], np.arange(2 * b, dtype=np.uint32)[None]))
+    return [np.stack(each(w, np.arange(b, dtype=np.uint32)[None]), -1),
+            np.stack(threefry(w[:, 0], w[:, 1], none, w[:, 1]), -1),
+            np.stack([none, w[:, 0]], -1), drawn.reshape(b, 2, b)]  # fmt: skip
+
+
 def elementwise(shapes: tuple[str, ...], kinds: str, pairs: list) -> Case:
     fs, references = zip(*pairs)
     return Case(each(*fs), each(*references), shapes, kinds)
@@ -149,6 +175,7 @@ CASES: dict[str, Case] = {
         lambda k, x: threefry2x32(k, k[::-1], x, x.T.reshape(x.shape)),
         lambda k, x: threefry(k, k[::-1], x, x.T.reshape(x.shape)), ("b, 3", "b, 3"), "ww",
     ),
+    "keys": Case(of_keys, of_keys_by_hand, ("b, 2",), "w"),
 }  # fmt: skip
 
 # ---- shapes --------------------------------------------------------------------------------
@@ -490,7 +517,7 @@ def flat(out: Any) -> list:
 
 
 @pytest.mark.parametrize("name", CASES)
-@pytest.mark.feature("E05", "E07")
+@pytest.mark.feature("E05", "E06", "E07")
 def test_primitives_with_symbolic_sizes(name):
     case, rng = CASES[name], np.random.default_rng(0)
     types = symbolic_args_specs(
@@ -512,6 +539,7 @@ def test_primitives_with_symbolic_sizes(name):
 
 NO_MEANING = {
     "core.host": "calls Python",
+    "core.rng_bit_generator": "StableHLO has none whose shape is found later",
     **dict.fromkeys(
         ("core.axis_index", "core.psum", "core.pmax", "core.pmin", "core.ppermute",
          "core.all_gather", "core.all_to_all", "core.psum_scatter"),

@@ -9,81 +9,30 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
-from weft.control import map_axes
-from weft.errors import TreeMismatch, TypeRule
+from weft.errors import TypeRule
 from weft.interpreter import Value, current, opened
 from weft.ir import Program, evaluate
-from weft.ops.shape import fill, materialise_at_ground, moveaxis
-from weft.ops.shape import reshape as reshape_
+from weft.ops.shape import fill, materialise_at_ground
 from weft.staging import Stage
-from weft.tree import difference, flatten, key_paths
-from weft.types import COMPLEX, FLOATING, Aval, float0
+from weft.tree import flatten
+from weft.types import COMPLEX, FLOATING, Aval
 from weft.values import Literal, as_value
 
 from .forward import JVP, ZERO
 from .split import Split
+from .tangents import (
+    expect_differentiable,
+    expect_function,
+    matching,
+    name_of,
+    no_tangent,
+    pair_of,
+    place,
+    tangent,
+)
 from .transpose import Linear, backward
 
 _out = materialise_at_ground
-
-
-def _name(f: Any) -> str:
-    return getattr(f, "__name__", type(f).__name__)
-
-
-def _callable(f: Any, what: str) -> None:
-    if not callable(f):
-        raise TypeRule(f"{what} needs a function, not {f!r}", fix=f"write {what}(f)")
-
-
-# ---- tangents as users give them -----------------------------------------------------------
-
-
-def _no_tangent(aval: Aval) -> np.ndarray:
-    return np.zeros(aval.shape, float0)
-
-
-def _tangent(t: Any, x: Any, what: str) -> Any:
-    """A tangent or cotangent as users give it -> a value, or ZERO."""
-    given = getattr(t, "dtype", None)
-    if not x.aval.inexact:
-        if given == float0:
-            return ZERO
-        raise TypeRule(
-            f"{what}: for an integer or boolean primal of type {x.aval!r} the tangent dtype must "
-            f"be float0, not {as_value(t).aval!r}",
-            fix="pass numpy.zeros(shape, weft.float0)",
-        )
-    if given == float0:
-        raise TypeRule(f"{what}: a float0 tangent was given for {x.aval!r}")
-    t = as_value(t)
-    if t.aval.shape != x.aval.shape:
-        raise TypeRule(
-            f"{what}: the primal has shape {x.aval.shape} and its tangent {t.aval.shape}",
-            fix="give a tangent of the shape of the primal",
-        )
-    if t.aval.dtype != x.aval.dtype:
-        if not t.aval.weak_type or t.aval.category > x.aval.category:
-            raise TypeRule(
-                f"{what}: primal and tangent dtypes must be equal, and are {x.aval.dtype} and "
-                f"{t.aval.dtype} (or float0 for integer and boolean primals)",
-                fix=f"convert it: .astype({x.aval.dtype.name!r})",
-            )
-        t = Literal(t.value, x.aval) if t.__class__ is Literal else t.astype(x.aval.dtype)
-    return t
-
-
-def _matching(want: Any, got: Any, kind: Any, what: str) -> list:
-    """Leaves of `got`, which must have the structure `kind` of `want`."""
-    leaves, tree = flatten(got)
-    if tree != kind:
-        raise TreeMismatch(
-            f"{what} must have one structure: {difference(want, got)}",
-            fix=f"give a tree like {kind}",
-        )
-    return leaves
 
 
 # ---- forward mode --------------------------------------------------------------------------
@@ -104,7 +53,7 @@ def jvp(fun: Callable, primals: Any, tangents: Any, has_aux: bool = False) -> tu
     >>> wf.jvp(wf.lax.sin, (0.0,), (2.0,))
     (Array(0., dtype=float32, weak_type=True), Array(2., dtype=float32, weak_type=True))
     """
-    _callable(fun, "jvp")
+    expect_function(fun, "jvp")
     for what, x in (("primals", primals), ("tangents", tangents)):
         if not isinstance(x, tuple | list):
             raise TypeRule(
@@ -112,14 +61,14 @@ def jvp(fun: Callable, primals: Any, tangents: Any, has_aux: bool = False) -> tu
                 fix="write jvp(f, (x,), (t,))",
             )
     leaves, tree = flatten(tuple(primals))
-    given = _matching(tuple(primals), tuple(tangents), tree, "primals and tangents of jvp")
+    given = matching(tuple(primals), tuple(tangents), tree, "primals and tangents of jvp")
     xs = [as_value(x) for x in leaves]
-    ts = [_tangent(t, x, "primal and tangent arguments to jvp do not match")
+    ts = [tangent(t, x, "primal and tangent arguments to jvp do not match")
           for t, x in zip(given, xs)]  # fmt: skip
     j = JVP(current(), of=fun)
     with opened(j):
         out = fun(*tree.unflatten([j.dual(x, t) for x, t in zip(xs, ts)]))
-        out, aux = _pair(out, "jvp") if has_aux else (out, None)
+        out, aux = pair_of(out, "jvp") if has_aux else (out, None)
         outs, out_tree = flatten(out)
         outs = [as_value(o) for o in outs]
     halves = [j.split(o) for o in outs]
@@ -131,18 +80,9 @@ def jvp(fun: Callable, primals: Any, tangents: Any, has_aux: bool = False) -> tu
 
 def _dot(form: Any, parts: tuple) -> Any:
     x = parts[0]
-    if not x.aval.inexact:
-        return _no_tangent(x.aval)
-    return _out(parts[1]) if form is not None else fill(0, x.aval)
-
-
-def _pair(out: Any, what: str) -> tuple:
-    if not isinstance(out, tuple | list) or len(out) != 2:
-        raise TypeRule(
-            f"{what} with has_aux=True needs a function that returns a pair (out, aux)",
-            fix="return (out, aux)",
-        )
-    return tuple(out)
+    if not x.aval.varies:
+        return no_tangent(x.aval)
+    return _out(parts[1]) if form is not None else fill(0, x.aval.directions)
 
 
 def _stripped(j: JVP, aux: Any) -> Any:
@@ -174,7 +114,7 @@ def _linearize(f: Callable, primals: tuple, has_aux: bool, does: str, of: Callab
     r = _Linearized()
     leaves, r.in_tree = flatten(primals)
     r.xs = xs = [as_value(x) for x in leaves]
-    r.name, r.aux, r.primals = _name(of), None, primals
+    r.name, r.aux, r.primals = name_of(of), None, primals
     parent = current()
     t = Stage(parent, does, of)
     t.settles = False
@@ -183,10 +123,10 @@ def _linearize(f: Callable, primals: tuple, has_aux: bool, does: str, of: Callab
     j.does = does
     try:
         with opened(j):
-            duals = [j.dual(x, t.input(x.aval)) if x.aval.inexact else x for x in xs]
+            duals = [j.dual(x, t.input(x.aval.directions)) if x.aval.varies else x for x in xs]
             out = f(*r.in_tree.unflatten(duals))
             if has_aux:
-                out, r.aux = _pair(out, does)
+                out, r.aux = pair_of(out, does)
             outs, r.tree = flatten(out)
             outs = [as_value(o) for o in outs]
         s.closed = True
@@ -203,7 +143,7 @@ def _linearize(f: Callable, primals: tuple, has_aux: bool, does: str, of: Callab
         r.outs = [_out(p[0]) for _, p in halves]
         r.out_active = [form is not None for form, _ in halves]
         dots = [p[1] for form, p in halves if form is not None]
-        r.program, r.residuals = t.close(dots, r.name)
+        r.program, r.residuals = t.close(dots, r.name, prune=True)
         return r
     finally:
         t.abandon()
@@ -219,20 +159,20 @@ def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> tuple:
     >>> f_lin(2.0)
     Array(2., dtype=float32, weak_type=True)
     """
-    _callable(fun, "linearize")
+    expect_function(fun, "linearize")
     r = _linearize(fun, primals, has_aux, "linearize", fun)
 
     def fun_lin(*tangents: Any) -> Any:
-        given = _matching(r.primals, tangents, r.in_tree, "the tangents of a linearized function")
-        ts = [_tangent(t, x, "linearized function") for t, x in zip(given, r.xs)]
-        moving = [t for t, x in zip(ts, r.xs) if x.aval.inexact]
+        given = matching(r.primals, tangents, r.in_tree, "the tangents of a linearized function")
+        ts = [tangent(t, x, "linearized function") for t, x in zip(given, r.xs)]
+        moving = [t for t, x in zip(ts, r.xs) if x.aval.varies]
         outs = iter(evaluate(r.program, [*r.residuals, *moving]))
         dots = []
         for o, active in zip(r.outs, r.out_active):
-            if not o.aval.inexact:
-                dots.append(_no_tangent(o.aval))
+            if not o.aval.varies:
+                dots.append(no_tangent(o.aval))
             else:
-                dots.append(_out(next(outs)) if active else fill(0, o.aval))
+                dots.append(_out(next(outs)) if active else fill(0, o.aval.directions))
         return r.tree.unflatten(dots)
 
     out = r.tree.unflatten(r.outs)
@@ -258,7 +198,7 @@ def linear_transpose(fun: Callable, *primals: Any) -> Callable:
     leaves, tree = flatten(primals)
     avals = [getattr(x, "aval", None) or as_value(x).aval for x in leaves]
     for a in avals:
-        if not a.inexact:
+        if not a.varies:
             raise TypeRule(
                 f"linear_transpose is for real or complex arguments, not {a!r}",
                 fix="close over what is not differentiable",
@@ -270,13 +210,13 @@ def linear_transpose(fun: Callable, *primals: Any) -> Callable:
         outs, out_tree = flatten(fun(*tree.unflatten([s.input(a) for a in avals])))
         outs = [as_value(o) for o in outs]
     s.closed = False
-    program, captured = s.close(outs, _name(fun))
+    program, captured = s.close(outs, name_of(fun))
 
     def transposed(ct: Any) -> tuple:
         like = out_tree.unflatten(program.out_avals)
-        given = _matching(like, ct, out_tree, "the cotangent of a transposed function")
+        given = matching(like, ct, out_tree, "the cotangent of a transposed function")
         pairs = zip(given, program.outputs)
-        cts = [_tangent(c, o, "linear_transpose: the cotangent does not match") for c, o in pairs]
+        cts = [tangent(c, o, "linear_transpose: the cotangent does not match") for c, o in pairs]
         args = [*captured, *(Linear(a) for a in avals)]
         cts = [None if c is ZERO else c for c in cts]
         got = backward(program, args, cts)[len(captured) :]
@@ -293,12 +233,13 @@ def _cotangent(ct: Any, aval: Aval) -> Any:
 
 
 def _pull(r: _Linearized, cts: Sequence[Any]) -> list:
-    moving = [x.aval for x in r.xs if x.aval.inexact]
+    moving = [x.aval.directions for x in r.xs if x.aval.varies]
     args = [*r.residuals, *(Linear(a) for a in moving)]
     active = [c for c, a in zip(cts, r.out_active, strict=True) if a]
     got = iter(backward(r.program, args, active)[len(r.residuals) :])
     return [
-        _cotangent(next(got), x.aval) if x.aval.inexact else _no_tangent(x.aval) for x in r.xs
+        _cotangent(next(got), x.aval.directions) if x.aval.varies else no_tangent(x.aval)
+        for x in r.xs
     ]
 
 
@@ -315,14 +256,14 @@ def vjp(fun: Callable, *primals: Any, has_aux: bool = False) -> tuple:
     >>> pullback(1.0)
     (Array(3., dtype=float32, weak_type=True), Array(2., dtype=float32, weak_type=True))
     """
-    _callable(fun, "vjp")
+    expect_function(fun, "vjp")
     r = _linearize(fun, primals, has_aux, "vjp", fun)
 
     def pullback(ct: Any) -> Any:
         like = r.tree.unflatten(r.outs)
-        given = _matching(like, ct, r.tree, "the cotangent given to a pullback")
-        what = "the type of the cotangent input to a vjp pullback is not the expected tangent type"
-        cts = [_tangent(c, o, what) for c, o in zip(given, r.outs)]
+        given = matching(like, ct, r.tree, "the cotangent given to a pullback")
+        what = "Type of cotangent input to vjp pullback is not the expected tangent type"
+        cts = [tangent(c, o, what) for c, o in zip(given, r.outs)]
         return r.in_tree.unflatten(_pull(r, [None if c is ZERO else c for c in cts]))
 
     out = r.tree.unflatten(r.outs)
@@ -351,13 +292,13 @@ def value_and_grad(
     >>> wf.value_and_grad(lambda x: x ** 2)(3.0)
     (Array(9., dtype=float32, weak_type=True), Array(6., dtype=float32, weak_type=True))
     """
-    _callable(fun, "grad")
+    expect_function(fun, "grad")
     single = isinstance(argnums, int)
     nums = (argnums,) if single else tuple(argnums)  # type: ignore[arg-type]
 
     @functools.wraps(fun, updated=())
     def gradient(*args: Any, **kwargs: Any) -> Any:
-        places = [_place(n, args, fun) for n in nums]
+        places = [place(n, args, fun) for n in nums]
 
         def of(*chosen: Any) -> Any:
             full = list(args)
@@ -366,7 +307,7 @@ def value_and_grad(
             return fun(*full, **kwargs)
 
         chosen = tuple([args[i] for i in places])
-        _differentiable(chosen, holomorphic, allow_int, "grad")
+        expect_differentiable(chosen, holomorphic, allow_int, "grad")
         r = _linearize(of, chosen, has_aux, "grad", fun)
         _scalar(r, holomorphic)
         g = r.in_tree.unflatten(_pull(r, [Literal(1, r.outs[0].aval)]))
@@ -374,38 +315,6 @@ def value_and_grad(
         return (value, r.aux) if has_aux else value, g[0] if single else g
 
     return gradient
-
-
-def _place(n: int, args: tuple, fun: Callable) -> int:
-    if not -len(args) <= n < len(args):
-        raise TypeRule(
-            f"argnums names argument {n}, and {_name(fun)} was called with {len(args)} positional "
-            "arguments",
-            fix="pass that argument by position",
-        )
-    return n % len(args)
-
-
-def _differentiable(chosen: Any, holomorphic: bool, allow_int: bool, what: str) -> None:
-    for i, x in enumerate(flatten(chosen)[0]):
-        a = as_value(x).aval
-        if holomorphic and a.category != COMPLEX:
-            raise TypeRule(
-                f"{what} with holomorphic=True requires complex inputs, not {a!r}",
-                fix="convert with .astype('complex64')",
-            )
-        if not a.inexact and not allow_int:
-            where = key_paths(chosen)[i]
-            raise TypeRule(
-                f"{what} requires real- or complex-valued inputs (input dtype that is a floating "
-                f"or complex one), but got {a!r} (argument {where})",
-                fix="convert it to a floating dtype, or pass allow_int=True for a float0 gradient",
-            )
-        if a.category == COMPLEX and not holomorphic and what != "grad":
-            raise TypeRule(
-                f"{what} of complex inputs needs holomorphic=True, or real and imaginary parts",
-                fix="pass holomorphic=True, or differentiate with respect to the parts",
-            )
 
 
 def _scalar(r: _Linearized, holomorphic: bool) -> None:
@@ -453,148 +362,3 @@ def grad(
     return gradient
 
 
-# ---- Jacobians -----------------------------------------------------------------------------
-
-
-def _chosen(fun: Callable, argnums: Any, args: tuple, kwargs: dict, what: str, holomorphic: bool):
-    """(function of the chosen arguments only, the chosen arguments)."""
-    nums = (argnums,) if isinstance(argnums, int) else tuple(argnums)
-    places = [_place(n, args, fun) for n in nums]
-    chosen = tuple([args[i] for i in places])
-    _differentiable(chosen, holomorphic, False, what)
-
-    def of(*xs: Any) -> Any:
-        full = list(args)
-        for i, x in zip(places, xs):
-            full[i] = x
-        return fun(*full, **kwargs)
-
-    return of, chosen
-
-
-def _basis(xs: Sequence[Any]) -> list:
-    """Unit vectors of a flat list of values: for each value, (total, *shape)."""
-    sizes = [x.aval.size for x in xs]
-    total, at, out = sum(sizes), 0, []
-    for x, n in zip(xs, sizes):
-        e = np.zeros((total, n), x.aval.dtype)
-        e[at : at + n] = np.eye(n, dtype=x.aval.dtype)
-        out.append(e.reshape(total, *x.aval.shape))
-        at += n
-    return out
-
-
-def _divided(rows: Any, xs: Sequence[Any]) -> list:
-    """Rows of a Jacobian, stacked in front, as one block per value: (*shape, *rest)."""
-    at, out = 0, []
-    for x in xs:
-        n = x.aval.size
-        part = rows[at : at + n]
-        out.append(reshape_(part, (*x.aval.shape, *rows.aval.shape[1:])))
-        at += n
-    return out
-
-
-def jacfwd(
-    fun: Callable,
-    argnums: int | Sequence[int] = 0,
-    has_aux: bool = False,
-    holomorphic: bool = False,
-) -> Callable:
-    """The Jacobian, column by column, by forward mode; good if there are few inputs.
-
-    The result has `fun`'s output tree, with the argument's tree at each leaf; each block has the
-    shape of the output followed by that of the input.
-
-    >>> import weft as wf
-    >>> wf.jacfwd(lambda x: x * x)(wf.numpy.array([1.0, 2.0]))
-    Array([[2., 0.],
-           [0., 4.]], dtype=float32)
-    """
-    _callable(fun, "jacfwd")
-
-    def jacobian(*args: Any, **kwargs: Any) -> Any:
-        of, chosen = _chosen(fun, argnums, args, kwargs, "jacfwd", holomorphic)
-        leaves, tree = flatten(chosen)
-        xs = [as_value(x) for x in leaves]
-        function = (lambda *ys: _pair(of(*ys), "jacfwd")[0]) if has_aux else of
-
-        def push(*ts: Any) -> Any:
-            return jvp(function, chosen, tree.unflatten(ts))[1]
-
-        columns = map_axes(push, parallel=True)(*_basis(xs))
-        dots, out_tree = flatten(columns)
-        blocks = [_columns(d, xs, tree, argnums) for d in dots]
-        result = out_tree.unflatten(blocks)
-        return (result, _pair(of(*chosen), "jacfwd")[1]) if has_aux else result
-
-    return functools.wraps(fun, updated=())(jacobian)
-
-
-def _columns(d: Any, xs: Sequence[Any], tree: Any, argnums: Any) -> Any:
-    """Blocks (*out, *in) of one output, from its stacked tangents (total, *out)."""
-    m = d.aval.ndim - 1
-    blocks = []
-    for x, b in zip(xs, _divided(d, xs)):
-        k = x.aval.ndim
-        blocks.append(moveaxis(b, tuple(range(k)), tuple(range(m, m + k))) if k and m else b)
-    block = tree.unflatten(blocks)
-    return block[0] if isinstance(argnums, int) else block
-
-
-def jacrev(
-    fun: Callable,
-    argnums: int | Sequence[int] = 0,
-    has_aux: bool = False,
-    holomorphic: bool = False,
-    allow_int: bool = False,
-) -> Callable:
-    """The Jacobian, row by row, by reverse mode; good if there are few outputs.
-
-    The result has the structure that `jacfwd` describes.
-
-    >>> import weft as wf
-    >>> wf.jacrev(lambda x: (x * x).sum())(wf.numpy.array([1.0, 2.0]))
-    Array([2., 4.], dtype=float32)
-    """
-    _callable(fun, "jacrev")
-
-    def jacobian(*args: Any, **kwargs: Any) -> Any:
-        of, chosen = _chosen(fun, argnums, args, kwargs, "jacrev", holomorphic or allow_int)
-        if has_aux:
-            out, pull, aux = vjp(of, *chosen, has_aux=True)
-        else:
-            (out, pull), aux = vjp(of, *chosen), None
-        outs, out_tree = flatten(out)
-        ys = [as_value(o) for o in outs]
-        for y in ys:
-            if not y.aval.inexact:
-                raise TypeRule(f"jacrev requires real- or complex-valued outputs, not {y.aval!r}")
-        rows = map_axes(lambda *cts: pull(out_tree.unflatten(cts)), parallel=True)(*_basis(ys))
-        flat, tree = flatten(rows)
-        per_output = [[_out(b) for b in _divided(r, ys)] for r in flat]
-        blocks = []
-        for k in range(len(ys)):
-            block = tree.unflatten([b[k] for b in per_output])
-            blocks.append(block[0] if isinstance(argnums, int) else block)
-        result = out_tree.unflatten(blocks)
-        return (result, aux) if has_aux else result
-
-    return functools.wraps(fun, updated=())(jacobian)
-
-
-def hessian(
-    fun: Callable,
-    argnums: int | Sequence[int] = 0,
-    has_aux: bool = False,
-    holomorphic: bool = False,
-) -> Callable:
-    """Second derivatives, forward over reverse: blocks (*out, *in, *in).
-
-    >>> import weft as wf
-    >>> wf.hessian(lambda x: (x ** 3).sum())(wf.numpy.array([1.0, 2.0]))
-    Array([[ 6.,  0.],
-           [ 0., 12.]], dtype=float32)
-    """
-    inner = jacrev(fun, argnums, has_aux, holomorphic)
-    return jacfwd(inner, argnums, has_aux, holomorphic)

@@ -1,6 +1,6 @@
 """Forward mode: values become duals, (value, tangent).
 
-Invariant: a plain value is a dual whose tangent is symbolically ZERO; only inexact values have
+Invariant: a plain value is a dual whose tangent is symbolically ZERO; only what varies has
 tangents.  A tangent has the type of its value, and is checked where it is made.  Everything about
 loops, branches and calls comes from the carrier mechanism.
 """
@@ -40,7 +40,7 @@ ZERO = Zero()
 
 def instantiate(t: Any, x: Any) -> Any:
     """A tangent of `x` as a value."""
-    return Literal(0, x.aval) if t is ZERO else t
+    return Literal(0, x.aval.directions) if t is ZERO else t
 
 
 class JVP(Carrier):
@@ -50,16 +50,16 @@ class JVP(Carrier):
     does = "jvp"
 
     def part_avals(self, aval: Aval, form: Any) -> tuple[Aval, ...]:
-        return aval, aval
+        return aval, aval.directions
 
     def coerce(self, aval: Aval, parts: tuple, f: Any, g: Any) -> tuple:
-        return parts[0], Literal(0, aval)
+        return parts[0], Literal(0, aval.directions)
 
     def dual(self, x: Any, t: Any) -> Any:
         """The value with its tangent; a plain value if it does not vary."""
-        if t is ZERO or not x.aval.inexact:
+        if t is ZERO or not x.aval.varies:
             return x
-        if t.aval is not x.aval and not t.aval.same_type(x.aval):
+        if t.aval is not x.aval and not t.aval.same_type(x.aval.directions):
             raise TypeRule(
                 f"a tangent of type {t.aval!r} was given for a value of type {x.aval!r}",
                 fix="a tangent has the shape and dtype of the value it belongs to",
@@ -93,7 +93,14 @@ class JVP(Carrier):
     def run(self, prim: Any, rule: Any, args: Any, params: dict) -> Any:
         xs, ts = self.halves(args)
         out, dot = rule(xs, ts, **params)
-        return self.duals(out, dot) if prim.many else self.dual(out, dot)
+        if prim.many:
+            return self.duals(out, dot)
+        if out.__class__ is list:
+            raise TypeRule(
+                f"the 'jvp' rule of {prim} returned a list, and {prim} has one result",
+                fix="return (out, tangent)",
+            )
+        return self.dual(out, dot)
 
     def concrete(self, x: Tracer) -> Any:
         """Branching on a dual is branching on its value."""

@@ -3,6 +3,7 @@
     jvp:        the derivative along a direction is what central differences say
     transpose:  <f(t), c> = <t, f'(c)> for what is linear
     split:      the two halves of a divided operation make the whole
+    recompute:  what is done again, from what a policy keeps, is what was done
 
 Invariant: a law computes the other side with numpy arithmetic on values of the primitive, in
 double precision; it raises AssertionError where the table is wrong, and Inapplicable where it has
@@ -10,7 +11,7 @@ nothing to say.
 """
 
 from collections.abc import Iterator, Sequence
-from itertools import islice, product
+from itertools import cycle, islice, product
 from typing import Any
 
 import numpy as np
@@ -27,10 +28,11 @@ from weft.types import COMPLEX, FLOATING, category
 from weft.values import from_numpy
 
 from .api import jvp, linear_transpose
+from .residuals import economise, recompute_rules
 from .split import merge, part, split_program
 from .transpose import transpose_rules
 
-__all__ = ["jvp_law", "split_law", "transpose_law"]
+__all__ = ["jvp_law", "recompute_law", "split_law", "transpose_law"]
 
 Arrays = list[np.ndarray]
 
@@ -234,3 +236,41 @@ def _holds_programs(prim: Primitive) -> bool:
 
 
 split_law.applies = _holds_programs  # type: ignore[attr-defined]
+
+
+# ---- recompute -----------------------------------------------------------------------------
+
+
+def recompute_law(prim: Primitive, args: Sequence[np.ndarray], params: dict[str, Any]) -> int:
+    """Done again by a policy that keeps nothing, everything, or every other thing that it is asked
+    of, an operation has the results that it has.
+
+    Returns the number of comparisons.
+    """
+    xs = [from_numpy(x) for x in args]
+    program = staged(lambda *vs: as_list(prim.bind(*vs, **params)), [x.aval for x in xs])
+    want, every = evaluate(program, xs), (True,) * len(program.outputs)
+    count = 0
+    for name, policy in _policies().items():
+        k = economise(program, policy, must=every)
+        first = evaluate(k.first, xs)
+        again = evaluate(k.again, [*first[len(every) :], *xs])
+        count += agree(first[: len(every)], want, None, f"done while {name} is kept")
+        count += agree(again, want, None, f"done again, where {name} is kept")
+    return count
+
+
+def _policies() -> dict[str, Any]:
+    turn = cycle([True, False])
+    return {
+        "nothing": lambda *avals, **params: False,
+        "everything": lambda *avals, **params: True,
+        "every other value": lambda *avals, **params: next(turn),
+    }
+
+
+def _divides(prim: Primitive) -> bool:
+    return recompute_rules.own(prim) is not None
+
+
+recompute_law.applies = _divides  # type: ignore[attr-defined]

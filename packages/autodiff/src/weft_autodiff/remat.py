@@ -1,34 +1,49 @@
-"""checkpoint: keep the arguments, compute the rest again when it is needed.
+"""checkpoint: keep the arguments, and what a policy says; compute the rest again when needed.
 
-Invariant: no residual of the body outlives the forward pass.  Of a checkpointed call with unknown
-operands the whole body is recorded; it is divided when it is transposed, behind a barrier, and
-the transposed operation is a checkpoint again, so that higher orders keep no more than the first.
+Of a checkpointed call with unknown operands, what the policy keeps is computed now, and the rest
+of the body is recorded; that is divided when it is transposed.
+
+Invariant: no other value of the body outlives the forward pass.  The transposed operation is a
+checkpoint again, so that higher orders keep no more than the first.  What is computed again stays
+apart from what it repeats, in the compiled program too.
 """
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from weft.errors import TypeRule
+from weft.interpreter import current
 from weft.ir import Program, derived, evaluate
-from weft.ops.higher import expect
-from weft.ops.shape import barrier
-from weft.primitive import Primitive
+from weft.ops.higher import call, expect
+from weft.primitive import Primitive, freeze
+from weft.simplify import dce
 from weft.staging import staged
 from weft.tracing import kept, trace
-from weft.types import Aval
+from weft.types import BOOL, Aval
 from weft.wiring import Wiring
-from weft.xla.lower import lower_rules
+from weft.xla.lower import Emitter, lower_rules
 
-from .split import choose, divide, merge, part, split_program, split_rules
+from .looking import Looking
+from .partial import partial_eval
+from .policies import Either, Saveable, nothing_saveable
+from .residuals import divide_call, recompute_rules
+from .split import divide, merge, part, split_program, split_rules
 from .transpose import Linear, backward, is_linear, solid_ct, transpose_rules
 
+_BOOL = Aval((), BOOL)
 
-def _rule(*xs: Aval, program: Program) -> list[Aval]:
-    """Apply a program, to be computed again in reverse."""
+# ---- the operation -------------------------------------------------------------------------
+
+
+def _rule(
+    *xs: Aval, program: Program, policy: Saveable | Either | None, prevent_cse: bool, again: bool
+) -> list[Aval]:
+    """Apply a program, of which reverse mode keeps what `policy` says; `again` if this is to do it
+    once more."""
     expect("checkpoint", program.in_avals, xs)
     for e in program.effects:
-        if not e.repeatable:
+        if again and not e.repeatable:
             raise TypeRule(
                 f"checkpoint would do {e.name!r} again in reverse",
                 fix="keep what acts on the world outside the checkpointed function",
@@ -37,51 +52,158 @@ def _rule(*xs: Aval, program: Program) -> list[Aval]:
 
 
 checkpoint_p = Primitive("autodiff.checkpoint", _rule, many=True, higher=Wiring())
+recompute_rules.rule(checkpoint_p)(divide_call)
 
 
 @lower_rules.rule(checkpoint_p)
-def _(e, xs, ins, outs, program):
-    return e.call(program, xs)
+def _(e, xs, ins, outs, program, policy, prevent_cse, again):
+    if not (again and prevent_cse and xs and outs):
+        return e.call(program, xs)
+    if program.effects or e.unit.platforms != ("cpu",):
+        r = e.op("stablehlo.optimization_barrier", xs, *ins)
+        return e.call(program, r if len(ins) != 1 else [r])
+    return _apart(e, xs, outs, program)
 
 
-def checkpoint(fun: Callable | None = None) -> Callable:
+def _apart(e: Emitter, xs: Sequence[Any], outs: Sequence[Aval], program: Program) -> list:
+    """A call that the compiler for the CPU can not merge with what it repeats.
+
+    It drops barriers, merges what they kept apart, and so keeps all values after all.  Nothing is
+    merged into a branch, and that the branch is always taken is known only when barriers are gone.
+    """
+    yes = e.op("stablehlo.optimization_barrier", [e.constant(True, _BOOL)], _BOOL)
+    regions = [
+        ((), lambda b, _: b.call(program, xs)),
+        ((), lambda b, _: [b.constant(0, a) for a in outs]),
+    ]
+    r = e.op("stablehlo.if", [yes], *outs, regions=regions)
+    return r if len(outs) != 1 else [r]
+
+
+# ---- as users say it -----------------------------------------------------------------------
+
+
+def checkpoint(
+    fun: Callable | None = None,
+    *,
+    prevent_cse: bool = True,
+    policy: Callable[..., Any] | None = None,
+    static_argnums: int | Sequence[int] = (),
+) -> Callable:
     """`fun`, whose intermediate values are computed again in reverse mode instead of being kept.
 
-    Args:
-      fun: takes and returns trees of arrays; without it, a decorator is returned.
+    What acts on the world (a callback, a print) does so once: its results are kept.
 
-    Raises TypeRule if `fun` acts on the world in a way that must not happen twice.
+    Args:
+      fun: takes and returns trees of arrays; without it, a decorator is returned.  It may branch
+        on values wherever it could without checkpoint.
+      prevent_cse: keep the compiler from finding that something is computed again, and from
+        keeping it after all.  Inside a loop it can not find that, and False saves a little.
+      policy: which values to keep: one of `weft.checkpoint_policies`, or a function that is asked
+        of every operation, `policy(prim, *avals, **params) -> bool`.  Without it only the
+        arguments are kept.
+      static_argnums: arguments that are no arrays, but hashable Python values.
+
+    Raises TypeRule if the policy is no function, or a static argument is not hashable.
 
     >>> import weft as wf
     >>> wf.grad(wf.checkpoint(lambda x: wf.lax.sin(wf.lax.sin(x))))(0.0)
     Array(1., dtype=float32, weak_type=True)
     """
     if fun is None:
-        return checkpoint
+        return functools.partial(
+            checkpoint, prevent_cse=prevent_cse, policy=policy, static_argnums=static_argnums
+        )
+    if not callable(fun):
+        raise TypeRule(f"checkpoint needs a function, not {fun!r}", fix="write checkpoint(f)")
+    if policy is not None and not callable(policy):
+        raise TypeRule(
+            f"the policy of checkpoint is {policy!r}",
+            fix="choose one of weft.checkpoint_policies, or write a function",
+        )
+    nums = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
+    params = {"policy": policy, "prevent_cse": bool(prevent_cse), "again": False}
 
     @functools.wraps(fun)
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
-        traced = trace(fun, args, kwargs, "checkpoint", kept(fun))
-        outs = checkpoint_p.bind(*traced.captured, *traced.values, program=traced.program)
+        f, rest, traces = _without_static(fun, args, nums)
+        stage = Looking(current(), fun, rest, kwargs)
+        traced = trace(f, rest, kwargs, "checkpoint", traces, on=stage)
+        if stage.looked:  # the trace holds for these values only
+            for key in [k for k, v in traces.items() if _is_trace(v, traced.program)]:
+                del traces[key]
+        outs = checkpoint_p.bind(*traced.captured, *traced.values, program=traced.program, **params)
         return traced.tree.unflatten(outs)
 
     return checkpointed
 
 
+def _is_trace(found: Any, program: Program) -> bool:
+    return isinstance(found, tuple) and found[0] is program
+
+
+def _without_static(fun: Callable, args: tuple, nums: tuple[int, ...]) -> tuple:
+    """(function of the other arguments, these, its traces)."""
+    if not nums:
+        return fun, args, kept(fun)
+    n = len(args)
+    for i in nums:
+        if not -n <= i < n:
+            raise TypeRule(
+                f"static_argnums of checkpoint names argument {i}, and the function was called "
+                f"with {n} positional arguments",
+                fix="pass that argument by position",
+            )
+    fixed = {i % n: args[i] for i in nums}
+    try:
+        key = "static", n, tuple([(i, freeze(v)) for i, v in sorted(fixed.items())])
+    except TypeError as e:
+        raise TypeRule(
+            f"static arguments of checkpoint must be hashable: {e}",
+            fix="pass a tuple instead of a list, or do not make the argument static",
+        ) from None
+
+    @functools.wraps(fun, updated=())
+    def of_others(*dynamic: Any, **kwargs: Any) -> Any:
+        values = iter(dynamic)
+        return fun(*[fixed[i] if i in fixed else next(values) for i in range(n)], **kwargs)
+
+    others = tuple([a for i, a in enumerate(args) if i not in fixed])
+    return of_others, others, kept(fun).setdefault(key, {})
+
+
+# ---- division ------------------------------------------------------------------------------
+
+
 @split_rules.rule(checkpoint_p)
 def _(split, args, params):
-    program, unknown = params["program"], divide(split, args)
-    h = split_program(program, unknown)
-    n = h.out_unknown.count(False)
-    now = choose(h.known, tuple([i < n for i in range(len(h.known.outputs))]))
-    outs = checkpoint_p.bind(*part(args, unknown, False), program=now) if n else []
-    later = choose(program, h.out_unknown)
-    rest = split.stage.apply(checkpoint_p, args, {"program": later}) if later.outputs else []
-    return merge(h.out_unknown, rest, outs)
+    unknown = divide(split, args)
+    d = partial_eval(params["program"], unknown, inst_in=True, policy=_policy(params["policy"]))
+    later, used = dce(d.staged)
+    known = part(args, unknown, False)
+    outs = checkpoint_p.bind(*known, **{**params, "program": d.known}) if d.known.outputs else []
+    n = len(outs) - d.residuals
+    rest: list = []
+    if later.outputs:
+        operands = part([*outs[n:], *args], used)
+        if d.repeats:
+            rest = split.stage.apply(
+                checkpoint_p, operands, {**params, "program": later, "again": True}
+            )
+        else:
+            rest = split.stage.apply(call, operands, {"program": later})
+    return merge(d.out_unknown, rest, outs[:n])
+
+
+def _policy(policy: Any) -> Any:
+    return nothing_saveable if policy is None else policy
+
+
+# ---- transposition -------------------------------------------------------------------------
 
 
 @transpose_rules.rule(checkpoint_p)
-def _(cts, *args, program):
+def _(cts, *args, program, **params):
     linear = tuple(map(is_linear, args))
     given = tuple([c is not None for c in cts])
     avals = program.in_avals
@@ -90,8 +212,7 @@ def _(cts, *args, program):
     def back(*vs: Any) -> list:
         n = linear.count(False)
         h = split_program(program, linear, (True,) * len(program.outputs))
-        known = barrier.bind(*vs[:n]) if n else []
-        residuals = evaluate(h.known, known)
+        residuals = evaluate(h.known, vs[:n])
         it = iter(vs[n:])
         operands = [*residuals, *(Linear(a) for a in wanted)]
         got = backward(h.unknown, operands, [next(it) if g else None for g in given])
@@ -103,5 +224,5 @@ def _(cts, *args, program):
 
     p = derived(program, ("transpose checkpoint", linear, given), make)
     operands = [*part(args, linear, False), *part(cts, given)]
-    got = iter(checkpoint_p.bind(*operands, program=p))
+    got = iter(checkpoint_p.bind(*operands, program=p, **params))
     return [next(got) if flag else None for flag in linear]

@@ -76,7 +76,7 @@ class Halves(NamedTuple):
     residuals: int
 
 
-class _Both:
+class Both:
     """Passes source locations on to two stages."""
 
     __slots__ = ("stages",)
@@ -112,7 +112,7 @@ def split_program(
                 ]
                 token = enter(s)
                 try:
-                    outs = evaluate(program, args, _Both(known, later))
+                    outs = evaluate(program, args, Both(known, later))
                 finally:
                     leave(token)
                 out_unknown = tuple(
@@ -159,3 +159,15 @@ def choose(program: Program, keep: tuple[bool, ...]) -> Program:
             lambda *xs: part(evaluate(program, xs), keep), program.in_avals, program.name, True
         ),
     )
+
+
+def steady(program: Program, start: int, count: int) -> list[bool]:
+    """Of each result from number `start` on, whether it depends on the first `count` inputs alone,
+    and need not be computed again in every turn of a loop in which these stay as they are."""
+    if program.effects:
+        return [False] * (len(program.outputs) - start)
+    varying = set(program.inputs[count:])
+    for e in program.eqns:
+        if any(a in varying for a in e.inputs if a.__class__ is Var):
+            varying.update(e.outputs)
+    return [a.__class__ is not Var or a not in varying for a in program.outputs[start:]]

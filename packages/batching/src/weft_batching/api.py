@@ -11,6 +11,7 @@ from typing import Any
 from weft.errors import AxisError, TypeRule
 from weft.interpreter import Value, current, enter, leave, opened
 from weft.ops.shape import materialise_at_ground, normal_axis
+from weft.tracing import result
 from weft.tree import flatten, key_paths, spread
 from weft.values import as_value
 
@@ -78,7 +79,7 @@ def vmap(
             a, k = tree.unflatten([b.wrap(x, d) for x, d in zip(xs, axes)])
             out = f(*a, **k)
             outs, out_tree = flatten(out)
-            outs = [as_value(o) for o in outs]
+            outs = [result(o, i, out, f) for i, o in enumerate(outs)]
             wanted = spread(out_axes, out, "out_axes", _is_axis, "an axis or None")
         token = enter(b.parent)  # type: ignore[arg-type]
         try:
@@ -144,9 +145,10 @@ def _taken(b: Batch, x: Any, axis: int | None, out: Any, i: int) -> Any:
     d, parts = b.split(x)
     if axis is None:
         if d is not None:
+            name = "" if b.axis_name is None else f" (axis_name={b.axis_name!r})"
             raise AxisError(
-                f"vmap: out_axes is None for result{key_paths(out)[i]} of type {x.aval!r}, which "
-                "varies along the mapped axis",
+                f"vmap has mapped output{name} but out_axes is None: result{key_paths(out)[i]} of "
+                f"type {x.aval!r} varies along the mapped axis",
                 fix="give it an axis, or reduce it over the mapped axis",
             )
         return materialise_at_ground(parts[0])

@@ -36,6 +36,7 @@ from .ops.host import io_callback, pure_callback
 from .plugins import core_version as _core_version
 from .plugins import public_names as _public_names
 from .plugins import resolve as _resolve
+from .stepping import disable_jit
 from .tracing import ShapeDtypeStruct, eval_shape, make_program
 from .types import float0
 from .values import Array
@@ -46,6 +47,7 @@ _MODULES = frozenset(
         "lax",
         "random",
         "nn",
+        "scipy",
         "tree",
         "tree_util",
         "debug",
@@ -55,6 +57,9 @@ _MODULES = frozenset(
         "testing",
         "errors",
         "ffi",
+        "flatten_util",
+        "image",
+        "typing",
         "text",
     ]
 )
@@ -72,6 +77,7 @@ __all__ = [
     "device_count",
     "device_get",
     "devices",
+    "disable_jit",
     "eval_shape",
     "float0",
     "io_callback",

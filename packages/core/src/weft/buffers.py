@@ -68,7 +68,7 @@ def layout_of(key: Aval | Placed):
     p = key.placement
     if p is None:
         return _layout(None, "{replicated}")
-    return _layout(p.place.devices, p.tiling(key.aval.ndim))
+    return _layout(p.place.devices, p.tiling(key.aval.physical.ndim))
 
 
 def boxes(layout, shape) -> list[tuple[slice, ...]]:
@@ -93,15 +93,18 @@ def default_place() -> tuple[Any, list]:
     return _layout(None, "{replicated}"), [devices()[0]]
 
 
-def put(x: np.ndarray, key: Aval | Placed):
-    """A device buffer with a copy of `x`, where the dispatch key says."""
+def put(x: np.ndarray, key: Aval | Placed, share: bool = False):
+    """A device buffer with a copy of `x`, where the dispatch key says; of an opaque type `x` is
+    what stands for it.  `share`: in the default place, the memory of `x` itself where the runtime
+    can use it."""
     if key.placement is None:
         layout, device = default_place()
-        return door.put_pieces(key, layout, [x], device)
+        piece = door.share_piece if share else door.put_pieces
+        return piece(key.aval.physical, layout, [x], device)
     layout = layout_of(key)
     where = list(device_list(key.placement.place.devices))
     pieces = [np.array(x[b]) for b in boxes(layout, x.shape)]  # forced copies of views fail
-    return door.put_pieces(key.aval, layout, pieces, where)
+    return door.put_pieces(key.aval.physical, layout, pieces, where)
 
 
 def get(buf) -> np.ndarray:
@@ -128,7 +131,7 @@ def get(buf) -> np.ndarray:
 def handler(key: Aval | Placed):
     """What makes a buffer of a result with this dispatch key."""
     if key.handler is None:
-        key.handler = door.result_handler(key.aval, layout_of(key))
+        key.handler = door.result_handler(key.aval.physical, layout_of(key))
     return key.handler
 
 

@@ -12,10 +12,10 @@ from typing import Any
 
 from . import door
 from .config import config
-from .errors import TypeRule
+from .errors import ArgumentError, TypeRule
 from .forms import Form, taker
 from .interpreter import GROUND, current
-from .roles import Role, bring, donated_leaves, parts, placed, role
+from .roles import Role, bring, check_count, donated_leaves, parts, placed, role
 from .stages import Lowered, Staged
 from .tracing import eval_shape, kept, shapes_only
 from .tree import flatten
@@ -67,7 +67,7 @@ def jit(
     static = role(fun, static_argnums, static_argnames, "static")
     donate = role(fun, donate_argnums, donate_argnames, "donate")
     if static.nums & donate.nums or static.names & donate.names:
-        raise TypeRule(
+        raise ArgumentError(
             "static and donated arguments cannot intersect: "
             f"{sorted(static.nums & donate.nums) or sorted(static.names & donate.names)}",
             fix="an argument is static, or donated, or neither",
@@ -174,6 +174,7 @@ def _with_roles(
     ground, cur = GROUND, current
 
     def version_for(args: tuple, kwargs: dict[str, Any]) -> tuple[Version, tuple, dict[str, Any]]:
+        check_count(name, len(args), static, donate)
         call = parts(args, kwargs, static)
         donated = donated_leaves(args, kwargs, static, donate) if donate else ()
         key = *call.key(len(args), name), donated
@@ -319,9 +320,10 @@ def _dressed(jitted: Any, f: Callable, version_for: Callable, clear: Callable) -
         traced = version.trace(shapes_only(dynamic), shapes_only(rest))
         return Staged(traced, version.donated, flatten((dynamic, rest))[1])
 
-    def lower(*args: Any, **kwargs: Any) -> Lowered:
-        """Stage and lower for the types of these arguments."""
-        return trace(*args, **kwargs).lower()
+    def lower(*args: Any, lowering_platforms: Any = None, **kwargs: Any) -> Lowered:
+        """Stage and lower for the types of these arguments; for platforms that need not be here,
+        if they are named."""
+        return trace(*args, **kwargs).lower(lowering_platforms=lowering_platforms)
 
     def shapes(*args: Any, **kwargs: Any) -> Any:
         """The shapes and dtypes of the results for these arguments."""

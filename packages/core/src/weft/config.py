@@ -51,21 +51,34 @@ _SETTINGS: dict[str, tuple[Any, Any, str]] = {
         "dtype of Python ints that meet nothing stronger",
     ),
     "x64": (True, _flag, "False: 64-bit values become 32-bit where they enter"),
+    "jit": (True, _flag, "False: jitted functions, branches and loops are run in Python"),
     "cpu_devices": (1, int, "virtual CPU devices; before the first array is made"),
     "checks": (False, _flag, "verify every value that a rule returns, and every new Program"),
+    "explain_cache_misses": (False, _flag, "log why a function is traced, each time one is"),
+    "default_copy": (True, _flag, "False: device_put returns what is there already as it is"),
+    "numpy_dtype_promotion": (
+        "standard",
+        _one_of("standard", "strict"),
+        "strict: arrays of different dtypes are not promoted, but refused",
+    ),
+    "debug_key_reuse": (False, _flag, "a random key that is used twice is an error"),
     "plugins": ("all", str, "which installed plugins may be used: all, off, or names, by commas"),
 }
 
 
+_BYSTANDERS = frozenset(("explain_cache_misses", "default_copy"))
+"""Settings on which nothing that is kept depends."""
+
+
 class State(tuple):
-    """The values of all settings; one object for one set of values."""
+    """The values of all settings that matter to caches; one object for one set of values."""
 
     __slots__ = ()
     _all: "dict[tuple, State]" = {}
 
     @classmethod
     def of(cls, values: dict) -> "State":
-        key = tuple(values.items())
+        key = tuple([item for item in values.items() if item[0] not in _BYSTANDERS])
         return cls._all.setdefault(key, cls(key))
 
 
@@ -83,7 +96,9 @@ class Config:
     _values: dict[str, Any]
     state: State
     checks: bool
+    jit: bool
     x64: bool
+    debug_key_reuse: bool
 
     def __init__(self):
         object.__setattr__(self, "_values", {})
@@ -118,7 +133,10 @@ class Config:
         object.__setattr__(self, "state", State.of(values))
         object.__setattr__(self, "checks", values["checks"])  # read on hot paths
         object.__setattr__(self, "x64", values["x64"])
-        set_defaults(values["default_float"], values["default_int"])
+        object.__setattr__(self, "jit", values["jit"])
+        object.__setattr__(self, "debug_key_reuse", values["debug_key_reuse"])
+        strict = values["numpy_dtype_promotion"] == "strict"
+        set_defaults(values["default_float"], values["default_int"], strict)
         for forget in list(self._watchers):
             forget()
 

@@ -7,7 +7,9 @@ live; what they close over becomes operands; what a loop carries has one type fr
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .dims import Dim, max_dim
+from . import stepping
+from .config import config
+from .dims import Dim, max_dim, min_dim
 from .errors import AxisError, TreeMismatch, TypeRule
 from .interpreter import GROUND, Value
 from .ir import Program, Var, evaluate
@@ -61,6 +63,10 @@ def switch(index: Any, branches: Sequence[Callable], *operands: Any) -> Any:
         )
     if i.aval.dtype.itemsize < 4:  # too narrow, perhaps, for the number of branches
         i = convert(i, INT32)
+    if not config.jit:
+        out = stepping.switch(i, branches, operands)
+        if out is not NotImplemented:
+            return out
     i = clamp.bind(Literal(0, i.aval), i, Literal(len(branches) - 1, i.aval))
     return _branches("switch", convert(i, INT32), branches, operands)
 
@@ -93,6 +99,10 @@ def cond(pred: Any, true_fun: Callable, false_fun: Callable, *operands: Any) -> 
         )
     if p.aval.dtype != BOOL:
         p = ne(p, 0)
+    if not config.jit:
+        out = stepping.switch(p, [false_fun, true_fun], operands)
+        if out is not NotImplemented:
+            return out
     return _branches("cond", convert(p, INT32), [false_fun, true_fun], operands)
 
 
@@ -197,13 +207,18 @@ def _settled(x: Any, out: Aval) -> Any:
     return x
 
 
-def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
+def while_loop(
+    cond_fun: Callable, body_fun: Callable, init_val: Any, *, max_steps: int | None = None
+) -> Any:
     """Apply `body_fun` to the carry while `cond_fun` of it is true.
 
     Args:
       cond_fun: carry -> a boolean without axes.
       body_fun: carry -> carry, of the same structure, shapes and dtypes.
       init_val: a tree of arrays.
+      max_steps: the loop ends after that many turns, whatever `cond_fun` says then (ask it
+        whether the result is final).  A loop with such a bound has a reverse mode, which keeps
+        few of the carries and computes the others again.
 
     Raises TreeMismatch or TypeRule if the carry changes.
 
@@ -211,6 +226,10 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
     >>> wf.lax.while_loop(lambda x: x < 100, lambda x: x * 2, 1)
     Array(128, dtype=int32, weak_type=True)
     """
+    if not config.jit:
+        out = stepping.while_loop(cond_fun, body_fun, init_val, max_steps)
+        if out is not NotImplemented:
+            return out
     leaves, tree = flatten(init_val)
     carry = [as_value(x) for x in leaves]
     body: Any = None
@@ -237,6 +256,7 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
         body=program,
         cond_consts=len(test.captured),
         body_consts=len(body.captured),
+        **({} if max_steps is None else {"max_steps": max_steps.__index__()}),
     )
     return tree.unflatten(results)
 
@@ -295,6 +315,10 @@ def scan(
     rows_flat, rows_tree = flatten(xs)
     rows = [as_value(x) for x in rows_flat]
     length = _length(rows, length)
+    if not config.jit:
+        out = stepping.scan(f, init, xs, length, reverse)
+        if out is not NotImplemented:
+            return out
     carry = [as_value(x) for x in leaves]
     n = len(carry)
     row_avals = [row(r.aval, 0) for r in rows]
@@ -357,17 +381,26 @@ def _step_result(got: TreeDef, carry: TreeDef) -> None:
     _same_carry("scan", carry, flatten(out[0])[1])
 
 
-def fori_loop(lower: Any, upper: Any, body_fun: Callable, init_val: Any, *, unroll: Any = None):
+def fori_loop(
+    lower: Any,
+    upper: Any,
+    body_fun: Callable,
+    init_val: Any,
+    *,
+    unroll: Any = None,
+    max_steps: int | None = None,
+) -> Any:
     """`for i in range(lower, upper): x = body_fun(i, x)`.
 
     Bounds that are Python integers or symbolic sizes make a `scan`, which can be differentiated
-    in reverse; others make a `while_loop`.
+    in reverse; others make a `while_loop`, which can be if it has `max_steps`.
 
     Args:
       lower, upper: integers without axes.
       body_fun: (i, carry) -> carry.
       init_val: a tree of arrays.
       unroll: as for `scan`; with static bounds only.
+      max_steps: there are no more turns than that.
 
     >>> import weft as wf
     >>> wf.lax.fori_loop(0, 5, lambda i, x: x + i, 0)
@@ -378,6 +411,7 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable, init_val: Any, *, unro
     if static:
         lo, hi = (b if b.__class__ is Dim else b.__index__() for b in (lower, upper))
         turns = max_dim(hi - lo, 0)
+        turns = turns if max_steps is None else min_dim(turns, max_steps)
 
         def step(ix: Any, _: Any) -> Any:
             i, x = ix
@@ -394,6 +428,7 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable, init_val: Any, *, unro
         lambda s: s[0] < s[1],
         lambda s: (s[0] + 1, s[1], body_fun(s[0], s[2])),
         (start, stop, init_val),
+        max_steps=max_steps,
     )
     return out
 

@@ -218,6 +218,12 @@ def put_pieces(aval, layout_, pieces, devices):
     return _put(aval, layout_, pieces, devices, True, False, COPY_NOW, True)
 
 
+def share_piece(aval, layout_, pieces, devices):
+    """A buffer in the memory of a host array, which it keeps alive; a copy if that is not aligned
+    or not contiguous."""
+    return _put(aval, layout_, pieces, devices, True, False, ALIAS, True)
+
+
 def result_handler(aval, layout_):
     """What turns a runtime result into a buffer with our type; aval is not checked by jaxlib."""
     return _jax.array_result_handler(aval, layout_, True, *_SKIP_CHECKS)
@@ -246,10 +252,30 @@ def compile_options(device_ids, partitioned: bool):
 
 def load(client, code: bytes, devices, options, callbacks=()):
     """Compile StableHLO bytecode.  Jaxlib takes callbacks beside a parsed module only."""
+    if b"lapack_" in code:
+        register_lapack()
     if not callbacks:
         return client.compile_and_load(code, devices, options)
     module = mlir().ir.Module.parse(code, new_context())
     return client.compile_and_load(module, devices, options, host_callbacks=list(callbacks))
+
+
+@cache
+def register_lapack() -> None:
+    """Make LAPACK known to the CPU runtime, under the names `lapack_..._ffi`.
+
+    It is scipy's, which jaxlib depends on; to load it takes 0.4 s, hence the first program that
+    calls it does.
+    """
+    from jaxlib.cpu import _lapack
+
+    _lapack.initialize()
+    divisible = getattr(xla_client, "register_custom_call_as_batch_partitionable", None)
+    for name, target in _lapack.registrations().items():
+        if name.endswith("_ffi"):
+            xla_client.register_custom_call_target(name, target, platform="cpu", api_version=1)
+            if divisible is not None:
+                divisible(name)
 
 
 def register_target(name: str, fn, platform: str, api_version: int) -> None:
@@ -263,7 +289,8 @@ def register_target(name: str, fn, platform: str, api_version: int) -> None:
 def capsule(symbol):
     """A capsule of the address of a `ctypes` function."""
     make = ctypes.pythonapi.PyCapsule_New
-    make.restype, make.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
+    make.restype = ctypes.py_object
+    make.argtypes = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p
     return make(ctypes.cast(symbol, ctypes.c_void_p), None, None)
 
 
@@ -349,7 +376,7 @@ def hosted_entry(executable, layout_, n: int, keys, build):
         registry.flatten(_Built(build, m))[1],
         [layout_] * n,
         [layout_] * m,
-        [k.aval for k in keys],
+        [k.aval.physical for k in keys],
         [True] * m,
         [True] * n,
         [None] * n,
@@ -441,3 +468,10 @@ def run_passes(module, pipeline: str) -> None:
 def hlo_text(executable) -> str:
     """The optimised HLO of a loaded executable."""
     return "\n".join(m.to_string() for m in executable.hlo_modules())
+
+
+def hlo_of(code: bytes) -> str:
+    """The HLO of a StableHLO module, before anything is optimised."""
+    return _jax.mlir.mlir_module_to_xla_computation(
+        code, use_tuple_args=False, return_tuple=False
+    ).as_hlo_text()

@@ -19,10 +19,12 @@ from .types import (
     NOTHING,
     WEAK,
     Aval,
+    Opaque,
     category,
     dtype_of,
     float0,
     promote,
+    short_name,
 )
 from .values import as_value, canonical
 
@@ -35,7 +37,10 @@ __all__ = [
     "iinfo",
     "isdtype",
     "issubdtype",
+    "opaque",
+    "prng_key",
     "promote_types",
+    "promotion_table",
     "result_type",
     "scalar_type_of",
 ]  # and one name for each dtype, below
@@ -93,7 +98,7 @@ class _Dtype(type):
     def __call__(cls, x: Any, *args: Any, **options: Any) -> np.dtype:
         if args or options:
             return np.dtype(x, *args, **options)
-        if isinstance(x, type | str | np.dtype | ScalarType) or x is None:
+        if isinstance(x, type | str | np.dtype | ScalarType | Opaque) or x is None:
             return dtype_of("float64" if x is None else x)
         return x.dtype if hasattr(x, "dtype") else as_value(x).aval.dtype
 
@@ -124,6 +129,22 @@ _ABSTRACT = {
 }
 
 
+class opaque:  # noqa: N801
+    """The kind of dtypes whose elements are no numbers."""
+
+
+class prng_key(opaque):  # noqa: N801
+    """The kind of dtypes of keys of random numbers.
+
+    >>> import weft as wf
+    >>> wf.dtypes.issubdtype(wf.random.key(0).dtype, wf.dtypes.prng_key)
+    True
+    """
+
+
+_FAMILY = {opaque: None, prng_key: "key"}
+
+
 def issubdtype(arg1: Any, arg2: Any) -> bool:
     """Whether one dtype is the other, or of the kind it names; numpy's, with narrow dtypes.
 
@@ -135,9 +156,11 @@ def issubdtype(arg1: Any, arg2: Any) -> bool:
     >>> wf.numpy.issubdtype("bfloat16", wf.numpy.floating)
     True
     """
-    if arg1 in _ABSTRACT:
-        return arg2 in _ABSTRACT and issubclass(arg1, arg2)
-    have = dtype_of(arg1)
+    if arg1 in _ABSTRACT or arg1 in _FAMILY:
+        return (arg2 in _ABSTRACT or arg2 in _FAMILY) and issubclass(arg1, arg2)
+    have: Any = dtype_of(arg1)
+    if arg2 in _FAMILY:
+        return have.__class__ is Opaque and _FAMILY[arg2] in (None, have.family)
     if arg2 in _ABSTRACT:
         kind = category(have)
         return kind != NOTHING and _ABSTRACT[arg2](kind, have.name.startswith("uint"))
@@ -183,7 +206,7 @@ def _aval(x: Any) -> Aval:
         return WEAK[x.__class__]
     if isinstance(x, type) and x in WEAK:
         return WEAK[x]
-    if isinstance(x, np.dtype | str | ScalarType | type):
+    if isinstance(x, np.dtype | str | ScalarType | type | Opaque):
         return Aval((), canonical(dtype_of(x)))
     aval = getattr(x, "aval", None)
     if isinstance(aval, Aval):
@@ -218,6 +241,50 @@ def promote_types(a: Any, b: Any) -> np.dtype:
     dtype('float16')
     """
     return result_type(*(x if isinstance(x, type) else dtype_of(x) for x in (a, b)))
+
+
+_TABLE = (
+    "bool uint4 uint8 uint16 uint32 uint64 int4 int8 int16 int32 int64 float8_e4m3fn bfloat16 "
+    "float16 float32 float64 complex64 complex128"
+)
+
+
+def promotion_table(*names: Any) -> str:
+    """What each two of some dtypes promote to, as a table of Markdown.
+
+    Args:
+      names: dtypes, and the classes int, float and complex for Python numbers; by default all but
+        the rarer float8s.  In the table i*, f* and c* are Python numbers, or what was computed of
+        them alone: they give way.  A dash is a pair that is refused.
+
+    >>> import weft as wf
+    >>> print(wf.dtypes.promotion_table("int32", "float16", float))
+    |  | i32 | f16 | f* |
+    |---|---|---|---|
+    | **i32** | i32 | f16 | f* |
+    | **f16** | f16 | f16 | f16 |
+    | **f*** | f* | f16 | f* |
+    """
+    kinds = [_aval(n) for n in names or (*_TABLE.split(), int, float, complex)]
+    heads = [_table_name(a.dtype, a.weak_type) for a in kinds]
+    lines = [f"|  | {' | '.join(heads)} |", f"|---{'|---' * len(heads)}|"]
+    for head, a in zip(heads, kinds):
+        cells = [_table_cell(a, b) for b in kinds]
+        lines.append(f"| **{head}** | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _table_name(dtype: Any, weak: bool) -> str:
+    return {INTEGER: "i*", FLOATING: "f*", COMPLEX: "c*"}[category(dtype)] if weak else (
+        short_name(dtype)
+    )
+
+
+def _table_cell(a: Aval, b: Aval) -> str:
+    try:
+        return _table_name(*promote((a, b)))
+    except TypeRule:
+        return "-"
 
 
 def canonicalize_dtype(dtype: Any) -> np.dtype:

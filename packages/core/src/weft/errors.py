@@ -11,19 +11,26 @@ from typing import Any
 from .source import here, user_frames, user_line
 
 __all__ = [
+    "ArgumentError",
     "AxisError",
     "ConcretizationError",
+    "CopyError",
     "DeletedArrayError",
     "DimMismatch",
     "DuplicateRule",
+    "KeyReuseError",
     "MissingPlugin",
     "MissingRule",
+    "NanError",
+    "OutOfBounds",
+    "PlacementError",
     "ProgramError",
     "PluginError",
     "SubscriptError",
     "TreeMismatch",
     "TypeRule",
     "UndecidedDim",
+    "UndefinedRule",
     "UnexpectedTracerError",
     "WeftError",
 ]
@@ -65,6 +72,14 @@ class MissingRule(WeftError, NotImplementedError):
     """A transformation met a primitive it has no rule for."""
 
 
+class NanError(WeftError, FloatingPointError):
+    """An operation made a nan, inside `weft.debug.nans()`."""
+
+
+class UndefinedRule(MissingRule, AttributeError):
+    """A function that is to have a rule of its own was called before it was given one."""
+
+
 class DuplicateRule(WeftError, TypeError):
     """Two modules gave a rule for the same cell."""
 
@@ -89,6 +104,10 @@ class TypeRule(WeftError, TypeError):
     """Operands a primitive or a function does not accept."""
 
 
+class ArgumentError(TypeRule, ValueError):
+    """Arguments that can not have the roles they were given: static, donated."""
+
+
 class ProgramError(WeftError, ValueError):
     """A Program, or the text of one, is not well formed."""
 
@@ -97,16 +116,32 @@ class AxisError(WeftError, ValueError, IndexError):
     """An axis out of range, or axes that do not fit together."""
 
 
+class PlacementError(WeftError, ValueError):
+    """Arrays on different devices that one computation was given."""
+
+
 class SubscriptError(WeftError, IndexError):
     """An index that an array does not have, or that is no index."""
+
+
+class OutOfBounds(TypeRule, OverflowError):
+    """A Python integer that the dtype it is to have does not hold."""
 
 
 class TreeMismatch(WeftError, ValueError, TypeError):
     """Two trees that should have one structure do not."""
 
 
+class CopyError(WeftError, BufferError, ValueError):
+    """Memory was to be shared, and can not be."""
+
+
 class DeletedArrayError(WeftError, RuntimeError):
     """An array whose memory was donated or deleted."""
+
+
+class KeyReuseError(WeftError, RuntimeError):
+    """A random key that was used, and is used again."""
 
 
 class UndecidedDim(WeftError, TypeError):

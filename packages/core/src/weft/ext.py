@@ -8,6 +8,9 @@
 `PLUGIN_API` is versioned by itself, (major, minor): names are only removed with a new major, after
 two minors with a named replacement; parameters of primitives are part of the contract.
 
+What installed plugins offer to authors (the division of programs into known and unknown halves) is
+here too, found when it is first asked for; it has their version, not this module's.
+
 Invariant: every name here is used by the first-party packages themselves.
 """
 
@@ -28,13 +31,18 @@ from .interpreter import (
 )
 from .ir import Effect, Eqn, Program, Thunk, Var, derived, evaluate, programs_in
 from .ops.mapping import map_axes, parallel_rules
+from .ops.opaque import unwrap, wrap
 from .ops.shape import fill, materialise_at_ground, normal_axes, normal_axis
+from .physical import physical_rules
+from .plugins import public_names as _public_names
+from .plugins import resolve as _resolve
 from .primitive import Ints, Primitive, freeze, primitive
 from .rewiring import lift_program, rebuilt, solve
 from .rules import RuleTable
 from .source import hide, user_line
 from .staging import Stage, stage, staged
 from .traits import (
+    AnyElement,
     Collective,
     Cumulative,
     Decreasing,
@@ -49,7 +57,7 @@ from .traits import (
     ZeroPreserving,
 )
 from .tree import flatten, spread, unflatten
-from .types import Aval, Place, Placed, Placement
+from .types import Aval, Opaque, Place, Placed, Placement
 from .values import Array, Literal, as_value
 from .wiring import Ends, Part, Slots, Wiring, width
 from .xla.execute import eager_rules
@@ -60,6 +68,7 @@ PLUGIN_API = (0, 1)
 
 __all__ = [
     "PLUGIN_API",
+    "AnyElement",
     "Array",
     "Aval",
     "Carrier",
@@ -79,6 +88,7 @@ __all__ = [
     "Lifted",
     "Linear",
     "Literal",
+    "Opaque",
     "Part",
     "Place",
     "Placed",
@@ -122,6 +132,7 @@ __all__ = [
     "normal_axis",
     "opened",
     "parallel_rules",
+    "physical_rules",
     "primitive",
     "programs_in",
     "rebuilt",
@@ -130,7 +141,21 @@ __all__ = [
     "stage",
     "staged",
     "unflatten",
+    "unwrap",
     "use",
     "user_line",
     "width",
+    "wrap",
 ]
+
+
+def __getattr__(name: str):
+    if name.startswith("_"):
+        raise AttributeError(name)
+    found = _resolve(name, "weft.ext")
+    globals()[name] = found
+    return found
+
+
+def __dir__():
+    return sorted({*__all__, *_public_names("weft.ext")})

@@ -9,7 +9,8 @@ from typing import Any
 from . import buffers
 from .tracing import kept_traces_cleared
 from .tree import flatten, map_tree
-from .values import Array, as_value
+from .types import OPAQUE
+from .values import Array
 from .xla.execute import forget_executables
 
 
@@ -61,8 +62,9 @@ def block_until_ready(x: Any) -> Any:
 
 
 def device_get(x: Any) -> Any:
-    """The tree with numpy arrays for arrays."""
-    return map_tree(lambda v: as_value(v).numpy() if isinstance(v, Array) else v, x)
+    """The tree with numpy arrays for arrays; those of keys stay what they are."""
+    number = lambda v: isinstance(v, Array) and v.aval.category != OPAQUE  # noqa: E731
+    return map_tree(lambda v: v.numpy() if number(v) else v, x)
 
 
 def clear_caches() -> None:

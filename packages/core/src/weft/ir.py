@@ -236,11 +236,16 @@ def ordered(programs: Iterable[Program]) -> tuple[Effect, ...]:
 def evaluate(program: Program, args: Sequence[Any], place: Any = None) -> list[Any]:
     """Apply the equations, one by one, under the current interpreter.
 
-    `place.where`, if given, follows the source locations (a Stage that records what happens).
+    `place.where` follows the source locations (a Stage that records what happens); the current
+    interpreter's, if it has that and no other is given.
     """
     env: dict[Any, Any] = dict(zip(program.inputs, args, strict=True))
     env.update(program.consts)
-    apply = current().apply
+    by: Any = current()
+    if place is None and hasattr(by, "where"):
+        place = by
+    before = place.where if place is not None else None
+    apply = by.apply
     for e in program.eqns:
         if place is not None:
             place.where = e.where
@@ -251,7 +256,7 @@ def evaluate(program: Program, args: Sequence[Any], place: Any = None) -> list[A
         else:
             env[e.outputs[0]] = out
     if place is not None:
-        place.where = None
+        place.where = before
     return [env[a] if a.__class__ is Var else a for a in program.outputs]
 
 
@@ -267,7 +272,20 @@ def live_equations(eqns: Sequence[Eqn], outputs: Iterable[Any]) -> list[Eqn]:
             p = e.prim
             if (p.effect is None and p.higher is None) or not effects_of(p, e.params):
                 continue
+        if e.prim.higher is not None:
+            e = fewer(e, live)
         keep.append(e)
         live.update([a for a in e.inputs if a.__class__ is Var])
     keep.reverse()
     return keep
+
+
+def fewer(e: Eqn, live: set[Any]) -> Eqn:
+    """An operation with programs; in its cheaper way, if it has one to those of its results that
+    are live."""
+    used = [o in live for o in e.outputs]
+    found = None if all(used) else e.prim.higher.fewer(e.params, used)
+    if found is None:
+        return e
+    prim, params, n = found
+    return Eqn(prim, e.inputs, list(e.outputs)[:n], params, e.where)

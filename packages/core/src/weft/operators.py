@@ -6,16 +6,19 @@ Invariant: this is the one late binding between values and operations; nothing e
 
 # pyright: reportAttributeAccessIssue=false
 
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from .dims import Dim
+from .errors import TypeRule
 from .interpreter import Value, current
 from .ops import contraction, cumulative, indexing, reduction, shape, sorting, subscript
 from .ops import elementwise as el
-from .types import FLOATING, INTEGER, WEAK, default_dtype
+from .plugins import resolve
+from .types import FLOATING, INT32, INTEGER, WEAK, default_dtype
 from .values import Array, Literal
 
 _NONE: dict[str, Any] = {}
@@ -37,7 +40,11 @@ def _fast(prim: Any, general: Callable, inexact_only: bool = False) -> Callable:
             k = other.__class__
             if k is float or k is int:
                 c = a.category
-                if c >= FLOATING or (c == INTEGER and k is int and -(2**31) <= other < 2**31):
+                if c >= FLOATING or (
+                    c == INTEGER
+                    and k is int
+                    and (0 <= other < 128 or (a.dtype is INT32 and -(2**31) <= other < 2**31))
+                ):
                     if not a.weak_type or c == FLOATING:
                         return current().apply(prim, (self, Literal(other, a)), _NONE)
             elif isinstance(other, Value) and other.aval is a:
@@ -155,6 +162,32 @@ def _clip(self: Any, min: Any = None, max: Any = None) -> Any:  # noqa: A002
     return x if max is None else el.minimum(x, max)
 
 
+def _namespace(self: Any, *, api_version: str | None = None) -> Any:
+    """The functions of the array API standard: `weft.numpy`."""
+    namespace = sys.modules["weft"].numpy
+    known = namespace.__array_api_version__
+    if api_version is not None and api_version > known:
+        raise TypeRule(
+            f"version {api_version} of the array API standard is not known",
+            fix=f"ask for {known} or an earlier one",
+        )
+    return namespace
+
+
+def _device(self: Any) -> Any:
+    """Where it is: a device, or, on several of them, its sharding; None while it is traced."""
+    if not isinstance(self, Array):
+        return None
+    placement = self.key.placement
+    there = (0,) if placement is None else placement.place.devices
+    return self.sharding if len(there) > 1 else sys.modules["weft"].devices()[there[0]]
+
+
+def _to_device(self: Any, device: Any, /, *, stream: Any = None) -> Any:
+    """The array on another device, or as a sharding says; on its own, itself."""
+    return self if device == _device(self) else resolve("device_put")(self, device)
+
+
 def _no_item(self: Any, index: Any, value: Any) -> None:
     raise TypeError(
         f"arrays are immutable, and {self.aval!r} can not be written to.\n"
@@ -166,6 +199,10 @@ def _methods() -> None:
     Value.__getitem__ = lambda self, index: subscript.getitem(self, index)
     Value.__setitem__ = _no_item
     Value.__iter__ = _iterate
+    Value.__contains__ = lambda self, item: bool(reduction.any_(el.eq(self, item)))
+    Value.__array_namespace__ = _namespace
+    Value.device = property(_device)
+    Value.to_device = _to_device
     Value.at = property(lambda self: subscript.At(self))
     Value.T = property(lambda self: shape.transpose(self))
     Value.mT = property(_swapped)

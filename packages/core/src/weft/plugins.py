@@ -20,12 +20,15 @@ CORE = "weft-core"
 DISTRIBUTION_OF = {
     "weft-autodiff": (
         "jvp vjp grad value_and_grad linearize linear_transpose jacfwd jacrev hessian "
-        "custom_jvp custom_vjp checkpoint check_grads"
+        "custom_jvp custom_vjp checkpoint check_grads checkpoint_name checkpoint_policies "
+        "checkpoint_scan saved_residuals print_saved_residuals PartialProgram PartialVal "
+        "partial_eval partial_trace jet hvp vhp fwd_laplacian implicit_diff custom_root "
+        "custom_linear_solve custom_ivjp invertible SymbolicZero CustomPrimal"
     ),
-    "weft-batching": "vmap",
+    "weft-batching": "vmap custom_vmap",
     "weft-sharding": (
         "Mesh PartitionSpec P NamedSharding SingleDeviceSharding device_put make_mesh "
-        "with_sharding_constraint shard_map sharding"
+        "with_sharding_constraint shard_map pmap sharding"
     ),
     "weft-export": "export",
 }
@@ -34,6 +37,10 @@ TABLES = {
     "jvp": "weft-autodiff",
     "transpose": "weft-autodiff",
     "split": "weft-autodiff",
+    "recompute": "weft-autodiff",
+    "jet": "weft-autodiff",
+    "laplacian": "weft-autodiff",
+    "inverse": "weft-autodiff",
     "batching": "weft-batching",
 }
 HINTS = {name: dist for dist, names in DISTRIBUTION_OF.items() for name in names.split()}
@@ -160,26 +167,27 @@ def load(d: Declared):
         ) from e
 
 
-def resolve(name: str):
-    """The object behind a public name `weft.<name>` that core does not own."""
-    found = declared("weft.api", name)
+def resolve(name: str, group: str = "weft.api"):
+    """The object behind a public name `weft.<name>` that core does not own; of the groups
+    `weft.ext` and `weft.lax`, behind `weft.ext.<name>` and `weft.lax.<name>`."""
+    found, module = declared(group, name), group.removesuffix(".api")
     if len(found) > 1:
         raise PluginError(
-            f"weft.{name} is declared by {' and by '.join(map(str, found))}",
+            f"{module}.{name} is declared by {' and by '.join(map(str, found))}",
             fix="uninstall one of them, or name the others in WEFT_PLUGINS",
         )
     if found:
         return load(found[0])
     dist = HINTS.get(name)
-    if dist is None:
-        raise MissingPlugin(f"weft has no {name!r}", fix="dir(weft) lists what there is")
+    if dist is None or any(declared(g, name) for g in ("weft.api", "weft.ext", "weft.lax")):
+        raise MissingPlugin(f"{module} has no {name!r}", fix=f"dir({module}) lists what there is")
     hidden = "" if admitted(dist) else f", or admit it: WEFT_PLUGINS={config.plugins},..."
     raise MissingPlugin(
-        f"weft.{name} belongs to {dist}, which is not installed",
+        f"{module}.{name} belongs to {dist}, which is not installed",
         fix=f"python -m pip install {dist}{hidden}",
     )
 
 
-def public_names() -> list[str]:
-    """Names that installed plugins add to `weft`."""
-    return names("weft.api")
+def public_names(group: str = "weft.api") -> list[str]:
+    """Names that installed plugins add to `weft` (or to the module that the group names)."""
+    return names(group)

@@ -21,8 +21,8 @@ from typing import Any
 from .dims import Dim
 from .interpreter import Value, current
 from .ir import Effect
-from .traits import Trait
-from .types import Aval
+from .traits import AnyElement, Indexing, Structural, Trait
+from .types import OPAQUE, Aval, no_number
 from .values import as_value
 from .wiring import Wiring
 
@@ -62,7 +62,7 @@ class Primitive:
 
     __slots__ = (
         "name", "namespace", "rule", "traits", "many", "prepare", "higher", "ambient", "effect",
-        "memo", "compiled", "loose", "doc", "__weakref__",
+        "memo", "compiled", "loose", "doc", "opaque", "__weakref__",
     )  # fmt: skip
 
     def __init__(
@@ -84,6 +84,7 @@ class Primitive:
         self.compiled: dict[Any, Any] = {}  # of the execution layer
         self.loose = _loose_parameters(rule)
         self.doc = inspect.cleandoc(rule.__doc__ or "")
+        self.opaque = not {Structural, Indexing, AnyElement}.isdisjoint(self.traits)
         _registered[name] = self
 
     def __repr__(self) -> str:
@@ -111,6 +112,8 @@ class Primitive:
         try:
             return self.memo[key]
         except KeyError:
+            if not self.opaque:
+                _only_numbers(self, avals)
             out = self.memo[key] = self.rule(*avals, **params)
             return out
 
@@ -119,6 +122,13 @@ class Primitive:
         if self.loose is None:
             return tuple(params.items())
         return freeze_params(params)
+
+
+def _only_numbers(prim: Primitive, avals: tuple[Aval, ...]) -> None:
+    """TypeRule if an operand has elements that are no numbers."""
+    for a in avals:
+        if a.category == OPAQUE:
+            raise no_number(prim.name.rpartition(".")[2], a)
 
 
 def primitive(name: str, **options: Any) -> Callable[[Callable[..., Any]], Primitive]:
@@ -158,7 +168,7 @@ def freeze(x: Any) -> Any:
     for the others.  Raises TypeError for what can not be hashed.
     """
     kind = x.__class__
-    if kind is tuple or isinstance(x, tuple):
+    if issubclass(kind, tuple):
         return kind, tuple([freeze(v) for v in x])
     if kind is float:
         return kind, struct.pack("d", x)

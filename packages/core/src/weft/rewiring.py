@@ -219,8 +219,10 @@ def _lifted_input(carrier: Any, stage: Stage, v: Any, form: Form) -> Any:
     return carrier.lift(v.aval, form, parts)
 
 
-def lift_rule(carrier: Any, ends: Ends, forms: list[Form]) -> Thunk:
+def lift_rule(carrier: Any, ends: Ends, forms: list[Form]) -> Any:
     """A custom rule on components, made when it is asked for."""
+    if ends.rule.__class__ is not Thunk:
+        return ends.rule.lift(carrier, ends, forms)
     given = tuple([s if s is ... else forms[s] for s in ends.inputs])
     wanted = tuple([s if s is ... else forms[s] for s in ends.outputs])
     key = _key(carrier), given, wanted

@@ -6,20 +6,26 @@ one role at most.
 
 import functools
 import inspect
-from collections.abc import Callable
+import warnings
+from collections import Counter
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from .errors import TypeRule
+from .errors import ArgumentError, TypeRule
+from .ir import Program
 from .primitive import freeze
+from .source import here, user_frames
 from .tracing import Shape
 from .tree import flatten, spread
 
 
 class Role(NamedTuple):
-    """Which arguments have it, by position and by name."""
+    """Which arguments have it, by position and by name; `beyond` is the last position that has no
+    name, for the function takes any number."""
 
     nums: frozenset[int]
     names: frozenset[str]
+    beyond: int = -1
 
     def __bool__(self) -> bool:
         return bool(self.nums or self.names)
@@ -41,7 +47,7 @@ def role(f: Callable, nums: Any, names: Any, what: str) -> Role:
     open_ended = not parameters or any(p.kind is p.VAR_POSITIONAL for p in parameters)
     for i, n in enumerate(found):
         if not open_ended and not -len(places) <= n < len(places):
-            raise TypeRule(
+            raise ArgumentError(
                 f"{what}_argnums {n} is out of range: the function takes {len(places)} positional "
                 "arguments",
                 fix=f"number them from 0 to {len(places) - 1}",
@@ -51,13 +57,29 @@ def role(f: Callable, nums: Any, names: Any, what: str) -> Role:
     takes_any = not parameters or any(p.kind is p.VAR_KEYWORD for p in parameters)
     for name in given:
         if not takes_any and name not in known:
-            raise TypeRule(
+            raise ArgumentError(
                 f"{what}_argnames {name!r} is no argument of the function",
                 fix=f"its arguments are {', '.join(known)}",
             )
     by_number = {places[n] for n in found if n < len(places)}
     by_name = {places.index(n) for n in given if n in places}
-    return Role(frozenset({*found, *by_name}), frozenset(given | by_number))
+    beyond = max([n for n in found if n >= len(places)], default=-1)
+    return Role(frozenset({*found, *by_name}), frozenset(given | by_number), beyond)
+
+
+def check_count(name: str, n: int, static: Role, donate: Role) -> None:
+    """ArgumentError if a call with `n` positional arguments leaves out one that has a role, and
+    whose place has no name by which it may be given."""
+    if max(static.beyond, donate.beyond) >= n:
+        raise ArgumentError(
+            f"{name} has static_argnums {_said(static)} and donate_argnums {_said(donate)}, and "
+            f"was called with {n} positional arguments",
+            fix="give all of these arguments, by position",
+        )
+
+
+def _said(role: Role) -> str:
+    return ", ".join(map(str, sorted(role.nums))) or "()"
 
 
 def _numbers(x: Any) -> tuple[int, ...]:
@@ -105,6 +127,7 @@ class Parts(NamedTuple):
             full = [fixed[i] if i in fixed else next(values) for i in range(n)]
             return f(*full, **named, **fixed_names)
 
+        rest.__weft_static__ = fixed, fixed_names  # type: ignore[attr-defined]
         return rest
 
 
@@ -142,13 +165,36 @@ def donated_leaves(
     return tuple(out)
 
 
+def warn_of_unusable(program: Program, donated: Sequence[int]) -> None:
+    """A UserWarning, at the user's line, if no result can take the memory of what is donated.
+
+    The arguments are deleted all the same.
+    """
+    left = Counter([(a.shape, a.dtype) for a in program.out_avals])
+    unusable = []
+    for i in donated:
+        aval = program.in_avals[i]
+        if left[aval.shape, aval.dtype] > 0:
+            left[aval.shape, aval.dtype] -= 1
+        else:
+            unusable.append(aval)
+    if unusable:
+        frames = user_frames(here(), 1)
+        file, line = (frames[0].file, frames[0].line) if frames else ("<unknown>", 0)
+        warnings.warn_explicit(
+            f"Some donated buffers were not usable: {', '.join(map(repr, unusable))}\n"
+            "  no result has that shape and dtype; donate only what a result can take the place of",
+            UserWarning, file, line,
+        )  # fmt: skip
+
+
 # ---- placements ----------------------------------------------------------------------------
 
 
 def bring(args: tuple, placements: Any) -> tuple:
     """Arguments where the placements (a tree prefix) say."""
     leaves, tree = flatten(args)
-    wanted = spread(placements, args, "in_shardings", _is_placement, "a placement or None")
+    wanted = spread(placements, args, "in_shardings", _is_placement, _ENTRY)
     return tree.unflatten([x if p is None else _brought(x, p) for x, p in zip(leaves, wanted)])
 
 
@@ -163,10 +209,13 @@ def placed(f: Callable, placements: Any) -> Callable:
     def constrained(*args: Any, **kwargs: Any) -> Any:
         out = f(*args, **kwargs)
         leaves, tree = flatten(out)
-        wanted = spread(placements, out, "out_shardings", _is_placement, "a placement or None")
+        wanted = spread(placements, out, "out_shardings", _is_placement, _ENTRY)
         return tree.unflatten([x if p is None else p.constrain(x) for x, p in zip(leaves, wanted)])
 
     return constrained
+
+
+_ENTRY = "a placement (weft.NamedSharding, for instance) or None"
 
 
 def _is_placement(x: Any) -> bool:

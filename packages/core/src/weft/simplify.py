@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .door import limits
-from .ir import Eqn, Program, Var, derived, effects_of, programs_in
+from .ir import Eqn, Program, Var, derived, effects_of, fewer, programs_in
 from .ops.elementwise import (
     add,
     and_,
@@ -255,7 +255,7 @@ def _swept(eqns: Sequence[Eqn], outputs: Iterable[Any]) -> tuple[list[Eqn], set[
             if (p.effect is None and p.higher is None) or not effects_of(p, e.params):
                 continue
         if e.prim.higher is not None:
-            e = _narrowed(e, live)
+            e = _narrowed(fewer(e, live), live)
         kept.append(e)
         live.update([a for a in e.inputs if a.__class__ is Var])
     kept.reverse()

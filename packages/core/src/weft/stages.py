@@ -36,8 +36,15 @@ class Lowered:
         return module_of(p, self._donated, self._keys(), platforms, locations)
 
     def as_text(self, dialect: str = "stablehlo", *, debug_info: bool = False) -> str:
-        """The StableHLO text, with source locations if asked."""
-        return mlir.text(self.module(debug_info).code, debug_info)
+        """The text: of StableHLO, with source locations if asked; or of the HLO that it is to the
+        compiler before anything is optimised, for the dialect `"hlo"`.
+
+        Raises TypeRule for other dialects.
+        """
+        if dialect not in ("stablehlo", "hlo"):
+            raise TypeRule(f"there is no dialect {dialect!r}", fix='write "stablehlo" or "hlo"')
+        code = self.module(debug_info).code
+        return door.hlo_of(code) if dialect == "hlo" else mlir.text(code, debug_info)
 
     def compile(self) -> "Compiled":
         """The executable for the platform of this process."""

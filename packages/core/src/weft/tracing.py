@@ -16,6 +16,7 @@ from .config import config
 from .errors import TypeRule
 from .interpreter import GROUND, Tracer, current, named_axes
 from .ir import Program
+from .misses import explain
 from .staging import Stage, stage
 from .tree import TreeDef, flatten, key_paths
 from .types import Aval, Placed
@@ -57,6 +58,8 @@ def trace(
         found: Any = keep.get(key)
         if found is not None:
             return Traced(found[0], found[1], found[2], values)
+        if config.explain_cache_misses:
+            explain(does, f, key, keep)
     out_tree: Any = None
 
     def flat(*xs: Any) -> list:
@@ -64,7 +67,7 @@ def trace(
         a, k = tree.unflatten(xs)
         out = f(*a, **k)
         outs, out_tree = flatten(out)
-        return [_result(o, i, out, f) for i, o in enumerate(outs)]
+        return [result(o, i, out, f) for i, o in enumerate(outs)]
 
     events.happened("trace", f)
     s = on or Stage(current(), does, f)
@@ -101,7 +104,9 @@ def checked_argument(x: Any, i: int, args: Any, kwargs: Any, does: str) -> Any:
         ) from None
 
 
-def _result(x: Any, i: int, out: Any, f: Callable) -> Any:
+def result(x: Any, i: int, out: Any, f: Callable) -> Any:
+    """Leaf `i` of what a transformed function returned, as a value; raises TypeRule, naming both,
+    if it is no array."""
     try:
         return as_value(x)
     except TypeRule:
@@ -162,8 +167,6 @@ def kept_traces_cleared() -> None:
     """Forget the traces of all functions."""
     for traces in list(_all.values()):
         traces.clear()
-
-
 
 
 class ShapeDtypeStruct:

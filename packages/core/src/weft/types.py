@@ -1,5 +1,8 @@
 """Types of values: shape, dtype, weakness.
 
+Elements may be no numbers: an `Opaque` dtype says what stands for one of them in memory, and what
+the directions are in which it could vary.
+
 Invariant: `Aval(s, d, w) is Aval(s, d, w)`.  Avals are interned, so equality is identity and every
 cache of Weft may key on them at C speed.  Python scalars are weak: they take the other operand's
 dtype.
@@ -11,6 +14,7 @@ import numpy as np
 
 from .dims import Dim, broadcast_dims, product
 from .door import EXTRA_DTYPES
+from .elements import Opaque
 from .errors import TypeRule
 
 if TYPE_CHECKING:
@@ -18,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Aval",
+    "Opaque",
     "Place",
     "Placed",
     "Placement",
@@ -25,33 +30,38 @@ __all__ = [
     "category",
     "dtype_of",
     "float0",
+    "no_number",
     "promote",
     "set_defaults",
     "weak_aval",
 ]
 
 BOOL = np.dtype(bool)
+INT8 = np.dtype(np.int8)
 INT32 = np.dtype(np.int32)
 UINT32 = np.dtype(np.uint32)
 FLOAT32 = np.dtype(np.float32)
 float0 = np.dtype([("float0", np.void, 0)])
 """The dtype of directions in which integers and booleans could vary: there are none."""
 
-BOOLEAN, INTEGER, FLOATING, COMPLEX, NOTHING = range(5)
+BOOLEAN, INTEGER, FLOATING, COMPLEX, NOTHING, OPAQUE = range(6)
 _KINDS = {"b": BOOLEAN, "i": INTEGER, "u": INTEGER, "f": FLOATING, "c": COMPLEX}
-_categories: dict[np.dtype, int] = {
+_categories: dict[Any, int] = {
     d: INTEGER if "int" in n else FLOATING for n, d in EXTRA_DTYPES.items()
 }
 _categories[float0] = NOTHING
 _SHORT = {"bool": "bool", "bfloat16": "bf16"}
 
 
-def category(dtype: np.dtype) -> int:
-    """BOOLEAN, INTEGER, FLOATING or COMPLEX."""
+def category(dtype: Any) -> int:
+    """BOOLEAN, INTEGER, FLOATING or COMPLEX; NOTHING of float0, OPAQUE of what is no number."""
     try:
         return _categories[dtype]
     except KeyError:
         pass
+    if dtype.__class__ is Opaque:
+        _categories[dtype] = OPAQUE
+        return OPAQUE
     kind = _KINDS.get(dtype.kind)
     if kind is None or dtype.name in ("float128", "complex256", "longdouble"):
         raise TypeRule(
@@ -65,13 +75,18 @@ def category(dtype: np.dtype) -> int:
 class Aval:
     """The type of an array: `shape` (ints or symbolic `Dim`s), `dtype`, `weak_type`."""
 
-    __slots__ = ("shape", "dtype", "weak_type", "ndim", "inexact", "category", "handler", "mlir")
+    __slots__ = (
+        "shape", "dtype", "weak_type", "ndim", "inexact", "varies", "category", "physical",
+        "handler", "mlir",
+    )  # fmt: skip
     shape: "tuple[Any, ...]"
-    dtype: np.dtype
+    dtype: Any  # a numpy dtype, or an Opaque
     weak_type: bool
     ndim: int
     inexact: bool
+    varies: bool  # whether there are directions in which elements can vary
     category: int
+    physical: "Aval"  # the type in memory: itself, unless it is opaque or float0
     handler: Any  # result handler of the runtime, in the default place
     mlir: Any  # the MLIR type, made at first lowering
     _all: "dict[tuple[Any, ...], Aval]" = {}
@@ -85,14 +100,18 @@ class Aval:
         except (KeyError, TypeError):
             pass
         shape = tuple([d if d.__class__ is Dim else _size(d) for d in shape])
-        dtype = np.dtype(dtype)
+        dtype = dtype if dtype.__class__ is Opaque else np.dtype(dtype)
         key = shape, dtype, bool(weak_type)
         self = cls._all.get(key)
         if self is None:
             self = object.__new__(cls)
             self.shape, self.dtype, self.weak_type = key
             self.ndim, self.category = len(shape), category(dtype)
-            self.inexact = self.category in (FLOATING, COMPLEX)
+            self.inexact = self.varies = self.category in (FLOATING, COMPLEX)
+            self.physical = self if self.category != NOTHING else Aval(shape, BOOL)
+            if self.category == OPAQUE:
+                self.physical = Aval((*shape, *dtype.shape), dtype.words)
+                self.varies = dtype.directions is not None
             self.handler = self.mlir = None
             self = cls._all.setdefault(key, self)
         return self
@@ -109,8 +128,17 @@ class Aval:
     def with_shape(self, shape: "Iterable[Any]") -> "Aval":
         return Aval(tuple(shape), self.dtype, self.weak_type)
 
+    @property
+    def directions(self) -> "Aval":
+        """The type of directions: itself of floats, float0 where there are none."""
+        if self.inexact:
+            return self
+        if self.category == OPAQUE and self.dtype.directions is not None:
+            return Aval(self.shape, self.dtype.directions)
+        return Aval(self.shape, float0)
+
     def with_dtype(self, dtype: Any) -> "Aval":
-        return Aval(self.shape, np.dtype(dtype), False)
+        return Aval(self.shape, dtype, False)
 
     def strong(self) -> "Aval":
         return Aval(self.shape, self.dtype, False) if self.weak_type else self
@@ -143,8 +171,10 @@ def _size(d: Any) -> int:
     return n
 
 
-def short_name(dtype: np.dtype) -> str:
+def short_name(dtype: Any) -> str:
     """`f32`, `i8`, `bf16`, ...: how Programs print a dtype."""
+    if dtype.__class__ is Opaque:
+        return dtype.name
     name = dtype.name if dtype != float0 else "float0"
     if name in _SHORT or name in EXTRA_DTYPES or dtype == float0:
         return _SHORT.get(name, name)
@@ -152,10 +182,20 @@ def short_name(dtype: np.dtype) -> str:
     return f"{head}{dtype.itemsize * 8}"
 
 
+def no_number(what: str, aval: Aval) -> TypeRule:
+    """The error for an operation on elements that are no numbers."""
+    return TypeRule(
+        f"{what} can not take {aval!r}: a {aval.dtype.family} of shape {aval.shape} is no number",
+        fix=aval.dtype.advice,
+    )
+
+
 def dtype_of(name: Any) -> "np.dtype[Any]":
     """A dtype from anything numpy takes for one, or the name of one numpy lacks."""
     if isinstance(name, np.dtype):
         return cast("np.dtype[Any]", name if name.isnative else name.newbyteorder("="))
+    if name.__class__ is Opaque:
+        return cast("np.dtype[Any]", name)
     if isinstance(name, str) and name in EXTRA_DTYPES:
         return EXTRA_DTYPES[name]
     try:
@@ -165,6 +205,14 @@ def dtype_of(name: Any) -> "np.dtype[Any]":
         raise TypeRule(
             f"{name!r} is not a dtype", fix='write for instance dtype="float32"'
         ) from None
+
+
+def nothing_to_do(avals: "Sequence[Aval]") -> TypeRule:
+    """The error for arithmetic with float0."""
+    return TypeRule(
+        f"float0s do not support any operations by design: {list(avals)}",
+        fix="they say that there is no derivative; leave them out of arithmetic",
+    )
 
 
 # ---- where arrays are ----------------------------------------------------------------------
@@ -233,8 +281,14 @@ WEAK: dict[type, Aval] = {}
 """Types of Python scalars; made anew when the default dtypes change."""
 
 
-def set_defaults(floating: Any, integer: Any) -> None:
-    """The dtypes of Python numbers that meet nothing stronger."""
+_strict = [False]
+"""Whether only Python numbers are promoted."""
+
+
+def set_defaults(floating: Any, integer: Any, strict: bool = False) -> None:
+    """The dtypes of Python numbers that meet nothing stronger; and whether nothing else is ever
+    promoted."""
+    _strict[0] = strict
     floating, integer = np.dtype(floating), np.dtype(integer)
     wide = np.complex128 if floating.itemsize == 8 else np.complex64
     _met.clear()
@@ -281,7 +335,39 @@ def _meet(a: np.dtype, b: np.dtype) -> np.dtype:
                 f"no dtype holds both {a} and {b}", fix="convert one of them with .astype first"
             )
         return a if a.itemsize > b.itemsize else b
+    for narrow, other in ((a, b), (b, a)):  # of which numpy knows nothing
+        if narrow.name == "uint4":
+            return INT8 if other.name == "int4" else other
+    for narrow, other in ((a, b), (b, a)):
+        if narrow.name == "int4":
+            return np.promote_types(INT8, other)
     return np.promote_types(a, b)
+
+
+def _same(avals: "Sequence[Aval]") -> Any:
+    """The one dtype of what is no number."""
+    first = max(avals, key=lambda a: a.category)
+    if all(a.dtype == first.dtype for a in avals):
+        return first.dtype
+    other = next(a for a in avals if a.dtype != first.dtype)
+    if first.category == OPAQUE:
+        raise no_number(f"promotion with {other!r}", first)
+    raise nothing_to_do(avals)
+
+
+def _equal(avals: "Sequence[Aval]", strong: "Sequence[Any]", kind: int) -> None:
+    """TypeRule unless all dtypes are one, to which Python numbers may bow."""
+    bows = not strong or all(a.dtype == strong[0] for a in avals if not a.weak_type)
+    if bows and strong and len(strong) < len(avals):
+        bows = kind == category(strong[0]) != BOOLEAN
+    if not bows:
+        said = [f"{short_name(a.dtype)}{'*' * a.weak_type}" for a in avals]
+        every = ", ".join(dict.fromkeys(said))
+        raise TypeRule(
+            f"{every} are not promoted to one dtype while numpy_dtype_promotion is 'strict'",
+            fix="convert with .astype, so that all have one dtype; a Python number takes that of "
+            "an array whose kind is no narrower",
+        )
 
 
 def promote(avals: "Sequence[Aval]") -> tuple[np.dtype, bool]:
@@ -292,6 +378,10 @@ def promote(avals: "Sequence[Aval]") -> tuple[np.dtype, bool]:
     """
     strong = [a.dtype for a in avals if not a.weak_type]
     kind = max([a.category for a in avals])
+    if kind >= NOTHING:
+        return _same(avals), False
+    if _strict[0]:
+        _equal(avals, strong, kind)
     if not strong:
         return _defaults[kind], kind != BOOLEAN
     top = max([category(d) for d in strong])

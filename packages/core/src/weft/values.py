@@ -5,6 +5,7 @@ Invariant: an Array's buffer never escapes, and arrays are immutable.  Array has
 its `_buf`, so every use of it falls into a slow path, where the error is raised.
 """
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,10 @@ import numpy as np
 from . import door
 from .buffers import default_place, get, platform, put
 from .config import config
-from .errors import DeletedArrayError, TypeRule, WeftError
+from .errors import CopyError, DeletedArrayError, OutOfBounds, TypeRule, WeftError
 from .interpreter import Tracer, Value
 from .plugins import resolve
-from .types import WEAK, Aval, Placed, category, dtype_of
+from .types import NOTHING, OPAQUE, WEAK, Aval, Placed, category, dtype_of, float0, no_number
 
 __all__ = ["Array", "Literal", "as_value", "asarray", "is_tracer", "wrap"]
 
@@ -40,16 +41,27 @@ class Array(Value):
 
     def numpy(self) -> np.ndarray:
         """A read-only numpy array of the contents, sharing memory where possible."""
+        if self.aval.category == OPAQUE:
+            raise no_number("numpy.asarray", self.aval)
         try:
-            return get(self.buffer())
+            return _shown(get(self.buffer()), self.aval)
         except door.RuntimeFailure as e:
             raise failure(e) from None
 
     def __array__(self, dtype=None, copy=None) -> np.ndarray:
         x = self.numpy()
         if dtype is not None and x.dtype != dtype:
+            if copy is False:
+                raise CopyError(
+                    f"{self.aval!r} can not become a numpy array of {np.dtype(dtype)} without a "
+                    "copy",
+                    fix="leave out copy=False",
+                )
             return x.astype(dtype)
         return np.array(x) if copy else x
+
+    def __buffer__(self, flags: int) -> memoryview:
+        return memoryview(self.numpy())  # type: ignore[arg-type]
 
     def concrete(self) -> "Array":
         return self
@@ -105,8 +117,45 @@ class Array(Value):
         """The devices that have a piece of it."""
         return self.sharding.device_set
 
-    def __dlpack__(self, **options):
-        return door.dlpack_capsule(self.buffer())
+    @property
+    def committed(self) -> bool:
+        """Whether it was told where to be: what is not is brought to where other operands are."""
+        return self.key.placement is not None
+
+    @property
+    def device_buffers(self) -> list["Array"]:
+        """Its pieces, each an array on one device."""
+        return [shard.data for shard in self.addressable_shards]
+
+    @property
+    def device_buffer(self) -> "Array":
+        """Its only piece; TypeRule if there are several."""
+        pieces = self.device_buffers
+        if len(pieces) > 1:
+            raise TypeRule(
+                f"{self.aval!r} lies in {len(pieces)} pieces: the length of its buffers is greater "
+                "than 1",
+                fix="use .device_buffers instead",
+            )
+        return pieces[0]
+
+    def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
+        """A capsule of the memory, to be read only (`numpy.from_dlpack` asks for it)."""
+        if dl_device is not None and tuple(dl_device) != self.__dlpack_device__():
+            raise CopyError(
+                f"an array on the device {self.__dlpack_device__()} was asked for on "
+                f"{tuple(dl_device)}",
+                fix="bring it there with weft.device_put first",
+            )
+        source = asarray(np.array(self.numpy())) if copy else self
+        buf = source.buffer()
+        if source.key.placement is not None and len(source.devices()) > 1:
+            raise CopyError(
+                f"{self.aval!r} lies on {len(source.devices())} devices, not in one memory",
+                fix="bring it to one device with weft.device_put first",
+            )
+        options = {} if stream is None else {"stream": stream}
+        return door.dlpack_capsule(buf, **options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return (1, 0) if platform() == "cpu" else (2, 0)
@@ -138,22 +187,31 @@ class Array(Value):
         return format(self.item() if spec and not self.aval.ndim else str(self), spec)
 
     def __str__(self) -> str:
-        return str(self.numpy())
+        return str(self.numpy()) if self.aval.category != OPAQUE else repr(self)
 
     def __repr__(self) -> str:
         if self.is_deleted():
             return f"Array(<deleted>, {self.aval!r})"
+        if self.aval.category == OPAQUE:
+            over = "\n" if self.aval.ndim else " "
+            return f"Array({self.aval.shape}, dtype={self.aval.dtype.name}) over{over}{laid(self)}"
         text = np.array2string(self.numpy(), separator=", ", prefix="Array(")
+        shape = "" if self.aval.size or self.aval.shape == (0,) else f"shape={self.aval.shape}, "
         weak = ", weak_type=True" if self.aval.weak_type else ""
-        return f"Array({text}, dtype={self.aval.dtype.name}{weak})"
+        dtype = self.aval.dtype.name if self.aval.category != NOTHING else "float0"
+        return f"Array({text}, {shape}dtype={dtype}{weak})"
 
     def __reduce__(self):
+        if self.aval.category == OPAQUE:
+            return standing_for, (np.array(laid(self).numpy()), self.aval)
         return asarray, (np.array(self.numpy()),)
 
     def __copy__(self) -> "Array":
         return self
 
     def __deepcopy__(self, memo) -> "Array":
+        if self.aval.category == OPAQUE:
+            return standing_for(np.array(laid(self).numpy()), self.aval)
         return asarray(np.array(self.numpy()))
 
 
@@ -174,6 +232,10 @@ class Literal(Value):
         return f"{self.value!r}:{self.aval!r}"
 
     def numpy(self) -> np.ndarray:
+        if self.aval.category == NOTHING:
+            return np.zeros(self.aval.shape, float0)
+        if self.aval.category == OPAQUE:
+            raise no_number("numpy.asarray", self.aval)
         return np.broadcast_to(np.asarray(self.value).astype(self.aval.dtype), self.aval.shape)
 
     def __array__(self, dtype=None, copy=None) -> np.ndarray:
@@ -207,6 +269,24 @@ def wrap(buf, key: Aval | Placed) -> Array:
     return r
 
 
+def _shown(host: np.ndarray, aval: Aval) -> np.ndarray:
+    """Memory as users see it: float0 is stored as booleans."""
+    return host if aval.category != NOTHING else np.zeros(aval.shape, float0)
+
+
+def laid(x: Array) -> Array:
+    """What stands for an array of opaque elements: the same memory, as numbers."""
+    physical, placement = x.aval.physical, x.key.placement
+    return wrap(x.buffer(), physical if placement is None else Placed(physical, placement))
+
+
+def standing_for(x: Any, aval: Aval) -> Array:
+    """The opaque array that an array of numbers stands for: the same memory, if it is an Array."""
+    v = as_value(x)
+    placement = v.key.placement
+    return wrap(v.buffer(), aval if placement is None else Placed(aval, placement))
+
+
 def is_tracer(x) -> bool:
     return isinstance(x, Tracer)
 
@@ -237,6 +317,16 @@ def canonical(dtype: np.dtype) -> np.dtype:
     return dtype if config.x64 else _NARROW.get(dtype, dtype)
 
 
+def shared(x: np.ndarray) -> Array:
+    """`x` on the default device, in the memory that it has, if that is possible: contiguous,
+    aligned as the device wants it, and of a dtype that may stay."""
+    if canonical(x.dtype) is not x.dtype:
+        return from_numpy(x)
+    category(x.dtype)
+    aval = Aval(x.shape, x.dtype)
+    return wrap(put(x, aval, share=True), aval)
+
+
 def from_numpy(x: np.ndarray) -> Array:
     """A copy of `x` on the default device."""
     dtype = canonical(x.dtype)
@@ -255,10 +345,11 @@ def as_value(x: Any) -> Any:
     weak = WEAK.get(x.__class__)
     if weak is not None:
         if x.__class__ is int and not -(2**31) <= x < 2**31:
-            _fits(x, weak.dtype)
+            fits(x, weak.dtype)
         return Literal(x, weak)
     if isinstance(x, np.ndarray):
-        category(x.dtype)
+        if category(x.dtype) == NOTHING:  # all there is of it is its shape
+            return Literal(False, Aval(x.shape, float0))
         return from_numpy(x)
     if isinstance(x, np.generic):
         if x.dtype.kind in "biufc":
@@ -273,13 +364,21 @@ def as_value(x: Any) -> Any:
     raise not_an_array(x)
 
 
-def _fits(x: int, dtype: np.dtype) -> None:
+@functools.cache
+def _bounds(dtype: np.dtype) -> tuple[int, int]:
     low, high = door.limits(dtype)
-    if not int(low) <= x <= int(high):
-        raise TypeRule(
+    return int(low), int(high)
+
+
+def fits(x: int, dtype: np.dtype) -> int:
+    """`x`; raises OutOfBounds, as numpy does, if an integer dtype does not hold it."""
+    low, high = _bounds(dtype)
+    if not low <= x <= high:
+        raise OutOfBounds(
             f"the Python integer {x} does not fit in {dtype.name}",
             fix="give it a wider dtype, for instance numpy.int64(x), or set default_int",
         )
+    return x
 
 
 def not_an_array(x, what: str = "Argument") -> TypeRule:
@@ -307,7 +406,7 @@ def asarray(x, dtype=None) -> Any:
         return from_numpy(np.asarray(x, dtype_of(dtype)))
     if x.__class__ in WEAK:
         aval = WEAK[x.__class__]
-        _fits(x, aval.dtype) if aval.dtype.kind == "i" else None
+        fits(x, aval.dtype) if aval.dtype.kind == "i" else None
         return wrap(put(np.asarray(x, aval.dtype), aval.strong()), aval.strong())
     plain = hasattr(x, "__array__") or hasattr(x, "__weft_array__")
     host = np.asarray(x.__weft_array__() if hasattr(x, "__weft_array__") else x)
@@ -320,7 +419,9 @@ def asarray(x, dtype=None) -> Any:
 def solid(x) -> Any:
     """An Array for a Literal; other values as they are."""
     if x.__class__ is Literal:
-        return wrap(put(np.asarray(x.numpy(), order="C"), x.aval), x.aval)
+        p = x.aval.physical
+        host = x if p is x.aval else Literal(x.value, p)
+        return wrap(put(np.asarray(host.numpy(), order="C"), x.aval), x.aval)
     return x
 
 
@@ -348,9 +449,12 @@ def scalar_buffer(x: Literal):
     return buf
 
 
-def _scalar(v, dtype: np.dtype):
+def _scalar(v, dtype: Any):
+    if category(dtype) == OPAQUE:
+        return put(np.full(dtype.shape, v, dtype.words), Aval((), dtype))
+    aval = Aval((), dtype).physical
     with np.errstate(all="ignore"):
-        return put(np.asarray(v).astype(dtype), Aval((), dtype))
+        return put(np.asarray(v).astype(aval.dtype), aval)
 
 
 # ---- arguments of compiled functions ---------------------------------------------------------
@@ -395,6 +499,8 @@ _hosted: dict[tuple, tuple] = {}
 
 def _first_of_its_type(x: np.ndarray) -> Array:
     made = as_value(x)
+    if made.__class__ is Literal:
+        return solid(made)
     if made.aval.dtype == x.dtype:
         _hosted[x.shape, x.dtype, config.x64] = (made.aval, *default_place())
     return made

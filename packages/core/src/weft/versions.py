@@ -20,6 +20,7 @@ from .interpreter import current, named_axes
 from .ir import Var, derived, evaluate
 from .ops.higher import call
 from .ops.shape import materialise_at_ground
+from .roles import warn_of_unusable
 from .tracing import Traced, checked_argument, kept, trace
 from .tree import LEAF, TreeDef, flatten
 from .values import Array, Literal, as_argument, failure, is_tracer, wrap
@@ -80,6 +81,8 @@ class Version:
 
     def staged(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         """The call as an operation of the current interpreter."""
+        if not config.jit:
+            return self.f(*args, **kwargs)
         alone = not kwargs and not self.inline and not named_axes()
         if alone:
             try:  # flat values, whose trace captured nothing: the call and no more
@@ -125,6 +128,7 @@ def _compiled(traced: Traced, keys: tuple, donated: tuple[int, ...]) -> Entry:
     shifted = tuple([i + k for i in donated])
 
     def make() -> tuple:
+        warn_of_unusable(program, shifted)
         made = executable(program, shifted, all_keys)
         return made, {}
 
@@ -150,7 +154,7 @@ class Done(NamedTuple):
 def done(version: Version, args: tuple, kwargs: dict[str, Any]) -> tuple[Any, Done | None]:
     """Call it, finding everything out: the results, and what the call was unless it was staged."""
     leaves, tree = flatten((args, kwargs))
-    if any(map(is_tracer, leaves)):
+    if not config.jit or any(map(is_tracer, leaves)):
         return version.staged(args, kwargs), None
     values = [_concrete(x, i, args, kwargs) for i, x in enumerate(leaves)]
     for x in values:

@@ -32,7 +32,10 @@ class Part(NamedTuple):
 
 
 class Ends(NamedTuple):
-    """A custom rule (a Thunk) and the slots its inputs and outputs belong to.
+    """A custom rule and the slots its inputs and outputs belong to.
+
+    The rule is a Thunk, or has a method `lift(carrier, ends, forms) -> a rule`: the same on the
+    components of a transformation that has these forms in its slots.
 
     An Ellipsis stands for all inputs or outputs that are left (residuals, whose number is known
     only when the rule is made); they take the transformation's `whole` form.
@@ -122,6 +125,13 @@ class Wiring:
         """The operation with its Python functions staged; what they close over is added to the
         operands."""
         return args, params
+
+    def fewer(
+        self, params: dict[str, Any], used: Sequence[bool]
+    ) -> tuple[Any, dict[str, Any], int] | None:
+        """(primitive, parameters, n): what gives its first `n` results, if no others are used and
+        there is a cheaper way to them; None to leave it as it is."""
+        return None
 
     def erase(self, prim: Any, params: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         """The same operation without its custom rules."""

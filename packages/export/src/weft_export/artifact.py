@@ -12,9 +12,10 @@ from weft.dims import Scope
 from weft.door import JAXLIB_VERSION, lock
 from weft.errors import TreeMismatch, WeftError
 from weft.interpreter import GROUND, current
+from weft.ops.kernels import STABLE as LAPACK
 from weft.plugins import core_version
 from weft.tree import TreeDef, difference, flatten, key_paths
-from weft.types import Aval
+from weft.types import COMPLEX, Aval
 from weft.values import Array, Literal, as_argument, as_value, is_tracer
 
 from . import container, portable, signature, structure
@@ -22,7 +23,7 @@ from .calling import FlatFunction, call_exported
 from .container import field, texts
 from .errors import ArtifactError
 
-STABLE_CALLS = frozenset({portable.ASSERTION})
+STABLE_CALLS = frozenset({portable.ASSERTION}) | LAPACK
 """Functions outside StableHLO that every reader knows."""
 
 _MAIN = "main.mlirbc"
@@ -102,15 +103,15 @@ class Exported(FlatFunction):
 
     def _fitted(self, i: int, v: Any) -> Any:
         """A Python number in the dtype that is wanted, where it can be said so."""
-        want = self.in_avals[i]
-        if v.__class__ is Literal and v.aval.weak_type and v.aval.category <= want.category:
+        a, want = v.aval, self.in_avals[i]
+        if v.__class__ is Literal and a.weak_type and a.category <= want.category <= COMPLEX:
             return Literal(v.value, Aval((), want.dtype, want.weak_type))
         return v
 
     def _array(self, i: int, x: Any) -> Array:
         v = as_argument(x)
         a, want = v.aval, self.in_avals[i]
-        if a.weak_type and a.dtype != want.dtype and a.category <= want.category:
+        if a.weak_type and a.dtype != want.dtype and a.category <= want.category <= COMPLEX:
             return as_argument(v.numpy().astype(want.dtype))
         return v
 

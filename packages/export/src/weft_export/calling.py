@@ -10,6 +10,7 @@ from typing import Any
 from weft.buffers import handler, move, platform
 from weft.dims import is_symbolic
 from weft.door import lock
+from weft.physical import physical_rules
 from weft.primitive import Primitive
 from weft.types import Aval
 from weft.values import Array, solid, wrap
@@ -37,7 +38,7 @@ class FlatFunction:
 
     __slots__ = (
         "fun_name", "in_avals", "out_avals", "platforms", "mlir_module_serialized", "symbolic",
-        "paths", "compiled", "_code", "__weakref__",
+        "paths", "compiled", "_code", "_laid_out", "__weakref__",
     )  # fmt: skip
 
     def __init__(
@@ -55,6 +56,7 @@ class FlatFunction:
         self.symbolic = any(is_symbolic(a.shape) for a in self.in_avals)
         self.compiled: dict[tuple[Aval, ...], tuple] = {}
         self._code: bytes | None = None
+        self._laid_out: FlatFunction | None = None
 
     def bytecode(self) -> bytes:
         """The module as this release of jaxlib writes it."""
@@ -71,6 +73,14 @@ class FlatFunction:
         check_types(self.in_avals, given, self.paths, self.fun_name)
         sizes = solved(self.in_avals, given, self.paths, self.fun_name)
         return [with_sizes(a, sizes) for a in self.out_avals]
+
+    def laid_out(self) -> "FlatFunction":
+        """The same function of what stands for opaque arguments, if there are any."""
+        if self._laid_out is None:
+            ins, outs = ([a.physical for a in avals] for avals in (self.in_avals, self.out_avals))
+            code, paths = self.mlir_module_serialized, self.paths
+            self._laid_out = FlatFunction(self.fun_name, ins, outs, self.platforms, code, paths)
+        return self._laid_out
 
     def check_platforms(self, wanted: Sequence[str]) -> None:
         """Raise NotExportable if it was not lowered for all of these."""
@@ -115,6 +125,11 @@ def _call(*xs: Aval, artifact: FlatFunction) -> list[Aval]:
 call_exported = Primitive("export.call", _call, many=True, effect=lambda params: None)
 """Not remembered by types, as what has an effect is not: an artifact may be large, and goes when
 nobody holds it."""
+
+
+@physical_rules.rule(call_exported)
+def _(tail, xs, artifact):
+    return call_exported.bind(*xs, artifact=artifact.laid_out())
 
 
 @eager_rules.rule(call_exported)

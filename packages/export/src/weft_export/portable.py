@@ -191,9 +191,10 @@ def types_of(f: Any) -> tuple[list[Any], list[Any]]:
 
 
 def is_for(module: Any, ins: Sequence[Aval], outs: Sequence[Aval]) -> bool:
-    """Whether `main` takes and returns these types."""
+    """Whether `main` takes and returns these types, or what stands for them."""
     taken, returned = types_of(main_of(module))
-    return taken == [type_of(a) for a in ins] and returned == [type_of(a) for a in outs]
+    said = lambda avals: [type_of(a.physical) for a in avals]  # noqa: E731
+    return taken == said(ins) and returned == said(outs)
 
 
 def text_of(artifact: bytes) -> str:
@@ -213,7 +214,7 @@ def code_for(artifact: bytes, ins: Sequence[Aval], symbolic: bool) -> bytes:
     with door.lock:
         module = parsed(artifact)
         if symbolic:
-            _enter_with(module, ins)
+            _enter_with(module, [a.physical for a in ins])
         code = mlir.bytecode(module)
     if not symbolic:
         return code
@@ -302,6 +303,7 @@ def _joined(e: Emitter, name: str, module: Any) -> str:
         _rename(table, module, f, old, f"join.{i}")
     for f, (between, (final, _)) in zip(functions, new.items()):
         _rename(table, module, f, between, final)
+    for f in functions:  # when all are renamed: they call each other
         f.operation.attributes["sym_visibility"] = mlir.string("private")
         f.operation.detach_from_parent()
         target.append(f)

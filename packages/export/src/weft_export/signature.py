@@ -13,7 +13,8 @@ import numpy as np
 from weft.dims import Dim, Scope, solve_dims, symbolic_dims
 from weft.door import EXTRA_DTYPES
 from weft.errors import DimMismatch, TypeRule, UndecidedDim, WeftError
-from weft.types import Aval, float0, short_name
+from weft.ops import keys as _keys  # noqa: F401  (it defines the dtypes of keys)
+from weft.types import Aval, Opaque, float0, short_name
 
 from .errors import ArtifactError, NotExportable
 
@@ -24,7 +25,7 @@ _NUMPY = (
 _DTYPES: dict[str, np.dtype] = {
     short_name(d): d for d in (*map(np.dtype, _NUMPY.split()), *EXTRA_DTYPES.values(), float0)
 }
-_TEXT = re.compile(r"(\w+)\[(.*)\](\*?)", re.S)
+_TEXT = re.compile(r"(\w+(?:<\w+>)?)\[(.*)\](\*?)", re.S)
 _MOST_SHOWN = 4
 
 Sizes = dict[str, Any]
@@ -41,13 +42,14 @@ def shown(aval: Aval) -> str:
 def read(text: Any, scope: Scope) -> Aval:
     """The type of a text; raises ArtifactError for a text of none."""
     found = _TEXT.fullmatch(text) if isinstance(text, str) else None
-    if found is None or found[1] not in _DTYPES:
+    dtype = None if found is None else _DTYPES.get(found[1]) or Opaque.named(found[1])
+    if found is None or dtype is None:
         raise ArtifactError(
             f"{text!r} is no type that this reader knows",
             fix="python -m pip install --upgrade weft-core weft-export",
         )
     try:
-        return Aval(symbolic_dims(found[2], scope), _DTYPES[found[1]], bool(found[3]))
+        return Aval(symbolic_dims(found[2], scope), dtype, bool(found[3]))
     except WeftError as e:
         raise ArtifactError(f"{text!r} is no type: {e.what}") from None
 

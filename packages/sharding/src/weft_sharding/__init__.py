@@ -21,6 +21,7 @@ from .movement import (
     shards_of,
     with_sharding_constraint,
 )
+from .parallel import pmap
 from .placement import NamedSharding, Sharding, SingleDeviceSharding, constraint
 
 __all__ = [
@@ -35,6 +36,7 @@ __all__ = [
     "device_put",
     "make_mesh",
     "manual_rules",
+    "pmap",
     "shard_map",
     "shard_map_p",
     "sharding_of",

@@ -16,6 +16,7 @@ from weft.ops.elementwise import mul
 from weft.ops.shape import reshape
 from weft.staging import staged
 from weft.values import Literal
+from weft_autodiff.residuals import Kept, economise, recompute_rules
 from weft_autodiff.split import Halves, choose, divide, merge, part, split_program, split_rules
 from weft_autodiff.transpose import Linear, backward, is_linear, transpose_rules
 
@@ -84,6 +85,45 @@ def _divided(h: Halves) -> Division:
         staged(known, h.known.in_avals, h.known.name),
         staged(unknown, types, h.unknown.name),
         at,
+    )
+
+
+# ---- doing again -----------------------------------------------------------------------------
+
+
+@recompute_rules.rule(shard_map_p)
+def _(twice, prim, args, params):
+    k = economise(params["program"], twice.policy)
+    first, again = derived(k.first, "shard_map again", lambda: _in_pieces(k), [k.again])
+    n, types = len(k.redone), k.again.in_avals[: k.kept]
+    pieces = [(params["axes"], *[()] * t.ndim) for t in types]
+    now = {**params, "program": first, "out_specs": (*params["out_specs"], *pieces)}
+    outs = twice.parent.apply(prim, args, now)
+    if any(k.redone):
+        later = {**params, "program": again, "in_specs": (*pieces, *params["in_specs"])}
+        later["out_specs"] = tuple(part(params["out_specs"], k.redone))
+        operands = [*outs[n:], *map(twice.twin, args)]
+        twice.pair(part(outs[:n], k.redone), twice.stage.apply(prim, operands, later))
+    return outs[:n]
+
+
+def _in_pieces(k: Kept) -> tuple[Program, Program]:
+    """Both programs, what is kept with a leading axis of size 1."""
+    n, m = len(k.redone), k.kept
+
+    def first(*xs: Any) -> list:
+        outs = evaluate(k.first, xs)
+        return [*outs[:n], *(reshape(v, (1, *v.aval.shape)) for v in outs[n:])]
+
+    def again(*xs: Any) -> list:
+        own = [reshape(x, x.aval.shape[1:]) for x in xs[:m]]
+        return evaluate(k.again, [*own, *xs[m:]])
+
+    types = [a.with_shape((1, *a.shape)) for a in k.again.in_avals[:m]]
+    types += k.again.in_avals[m:]
+    return (
+        staged(first, k.first.in_avals, k.first.name),
+        staged(again, types, k.again.name),
     )
 
 

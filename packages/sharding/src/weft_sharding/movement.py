@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from weft.buffers import boxes, layout_of, move
+from weft.config import config
 from weft.errors import AxisError, TypeRule
 from weft.hardware import Device, devices
 from weft.interpreter import GROUND, current
@@ -78,7 +79,8 @@ def device_put(x: Any, device: Any = None, *, donate: Any = False, may_alias: An
         and brings other things to the default device.
       donate: whether the originals are deleted; a bool or a tree prefix of bools.
       may_alias: whether arrays that are there already may be returned as they are; a bool, None
-        (as False), or a tree prefix of them.
+        (False, unless the setting `default_copy` is off and nothing is donated), or a tree prefix
+        of them.
 
     Returns:
       The tree of arrays.  In a function that is traced, arrays are constrained to lie there
@@ -127,6 +129,8 @@ def _put(x: Any, where: Sharding | None, donate: bool | None, alias: bool | None
         return as_value(x) if where is None else from_host(x, where)
     given = as_argument(x)
     y = _constrained(given, where)
+    if alias is None:
+        alias = not (donate or config.default_copy)
     if y.buffer() is given.buffer() and (not alias or given is not x):  # scalars' arrays are kept
         y = wrap(move(y.buffer(), y.key), y.key)
     if donate and given is x:

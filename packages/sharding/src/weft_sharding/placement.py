@@ -17,6 +17,7 @@ from weft.buffers import boxes, layout_of, move, platform, put
 from weft.errors import AxisError, WeftError
 from weft.hardware import Device, devices
 from weft.interpreter import GROUND, current
+from weft.physical import physical_rules
 from weft.primitive import primitive
 from weft.traits import Linear, Structural
 from weft.types import Aval, Placed
@@ -305,8 +306,9 @@ class NamedSharding(Sharding):
         return NamedSharding(self.mesh, PartitionSpec(*[p or () for p in self.spec.parts]))
 
     def open_at(self, axis: int, ndim: int) -> "NamedSharding":
-        entries = list(PartitionSpec(*self.spec.full(ndim)) if self.spec.parts else [None] * ndim)
-        entries.insert(axis, PartitionSpec.UNCONSTRAINED)
+        open_ = PartitionSpec.UNCONSTRAINED
+        entries = [open_ if p is None else p for p in self.spec.full(ndim)]
+        entries.insert(axis, open_)
         return NamedSharding(self.mesh, PartitionSpec(*entries))
 
     def check(self, aval: Aval) -> None:
@@ -383,6 +385,11 @@ def constraint(x: Aval, *, sharding: Sharding) -> Aval:
 @lower_rules.rule(constraint)
 def _(e: Any, xs: Any, ins: Any, outs: Any, sharding: Sharding) -> Any:
     return sharding.lowered(e, xs[0], outs[0])
+
+
+@physical_rules.rule(constraint)
+def _(tail: tuple, xs: Any, sharding: Sharding) -> Any:
+    return constraint.bind(*xs, sharding=sharding)  # which says nothing of the axes of an element
 
 
 @eager_rules.rule(constraint)

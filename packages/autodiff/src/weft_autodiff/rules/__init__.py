@@ -3,7 +3,7 @@
 Invariant: importing this registers rules and does nothing else.
 """
 
-from .. import custom, remat
+from .. import adjoint, directions, equations, pullbacks, remat, reversible
 from . import (
     collective,
     contraction,
@@ -12,28 +12,53 @@ from . import (
     convolution,
     cumulative,
     elementwise,
+    factorisation,
+    fourier,
     host,
     indexing,
+    inverses,
+    keys,
+    opaque,
     reduction,
     rng,
+    roots,
+    sampling,
     shape,
+    solving,
     sorting,
+    special,
+    spectral,
+    undoing,
+    windows,
 )
 
 __all__ = [
+    "adjoint",
     "collective",
     "contraction",
     "control",
     "conversion",
     "convolution",
     "cumulative",
-    "custom",
     "elementwise",
+    "equations",
+    "factorisation",
+    "fourier",
     "host",
     "indexing",
+    "inverses",
+    "keys",
+    "opaque",
     "reduction",
     "remat",
     "rng",
+    "sampling",
+    "roots",
     "shape",
+    "solving",
     "sorting",
+    "special",
+    "spectral",
+    "undoing",
+    "windows",
 ]

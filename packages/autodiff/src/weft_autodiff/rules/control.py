@@ -12,10 +12,12 @@ from weft.errors import MissingRule
 from weft.ir import Program, derived, effects_of, evaluate
 from weft.ops.elementwise import add
 from weft.ops.higher import call, cond, scan, while_
+from weft.simplify import dce
 from weft.staging import staged
 from weft.values import Literal
 
-from ..split import choose, divide, merge, part, split_program, split_rules
+from ..loops import bounded
+from ..split import choose, divide, merge, part, split_program, split_rules, steady
 from ..transpose import (
     Linear,
     backward,
@@ -29,7 +31,7 @@ from ..transpose import (
 
 
 @split_rules.rule(call)
-def _(split, args, params):
+def _call_halves(split, args, params):
     unknown = divide(split, args)
     h = split_program(params["program"], unknown)
     outs = call.bind(*part(args, unknown, False), program=h.known) if h.known.outputs else []
@@ -43,11 +45,8 @@ def _(split, args, params):
 def _(split, args, params):
     index, *args = args
     unknown, branches = divide(split, args), params["branches"]
-    if split.unknown(index):
-        raise MissingRule(
-            "which branch of cond is taken depends on what is differentiated",
-            fix="decide by a value that does not vary",
-        )
+    if split.unknown(index):  # nothing can be done before it is known
+        return split.stage.apply(cond, [index, *args], params)
     each = [split_program(b, unknown).out_unknown for b in branches]
     out_unknown = tuple([any(us) for us in zip(*each)])
     halves = [split_program(b, unknown, out_unknown) for b in branches]
@@ -98,14 +97,16 @@ def _(split, args, params):
     kk, kc = unknown[:k].count(False), unknown[k : k + c].count(False)
     n = h.out_unknown.count(False)
     plan = derived(h.known, ("scan", n, kk, kc), lambda: _scan_halves(h, n, kk, kc), [h.unknown])
-    first, second, consts, rows = plan
+    first, second, consts, rows, once, reads = plan
     rest = {key: params[key] for key in ("length", "reverse", "unroll")}
     known, mine = part(args, unknown, False), part(args, unknown)
     outs = scan.bind(*known, body=first, consts=kk, carry=kc, **rest) if first.outputs else []
-    operands = [*(known[i] for i in consts), *mine, *(known[i] for i in rows), *outs[n:]]
+    fixed = [*(known[i] for i in consts)]
+    fixed += call.bind(*part(known, reads), program=once) if once.outputs else []
+    operands = [*fixed, *mine, *(known[i] for i in rows), *outs[n:]]
     later_params = {
         "body": second,
-        "consts": len(consts) + unknown[:k].count(True),
+        "consts": len(fixed) + unknown[:k].count(True),
         "carry": unknown[k : k + c].count(True),
         **rest,
     }
@@ -114,20 +115,24 @@ def _(split, args, params):
 
 
 def _scan_halves(h: Any, n: int, kk: int, kc: int) -> tuple:
-    """(first, second, which known operands are constant residuals, which are row residuals).
+    """(first, second, which known operands are constant residuals, which are row residuals, a
+    program of residuals that are the same in every turn, which known operands it reads).
 
     A residual that is a constant or a row of xs need not be stacked: the operand is at hand.
     """
     place = {v: i for i, v in enumerate(h.known.inputs)}
     outputs = h.known.outputs[n:]
     at = [place.get(a) if hasattr(a, "by") else None for a in outputs]
+    same = steady(h.known, n, kk)
     kinds = [
-        "new" if i is None or kk <= i < kk + kc else "const" if i < kk else "row" for i in at
+        ("once" if s else "new") if i is None or kk <= i < kk + kc else "const" if i < kk else "row"
+        for i, s in zip(at, same, strict=True)
     ]
     first = choose(h.known, (*(True,) * n, *(q == "new" for q in kinds)))
-    groups = [[j for j, q in enumerate(kinds) if q == g] for g in ("const", "row", "new")]
+    once, reads = dce(h.known, (*(False,) * n, *(q == "once" for q in kinds)))
+    groups = [[j for j, q in enumerate(kinds) if q == g] for g in ("const", "once", "row", "new")]
     order = [j for g in groups for j in g]
-    m = len(groups[0])
+    m = len(groups[0]) + len(groups[1])
 
     def body(*xs: Any) -> list:  # constant residuals, what is unknown, rows, stacked residuals
         cut = len(xs) - (h.residuals - m)
@@ -137,12 +142,18 @@ def _scan_halves(h: Any, n: int, kk: int, kc: int) -> tuple:
     a = h.unknown.in_avals
     types = [*(a[j] for j in order[:m]), *a[h.residuals :], *(a[j] for j in order[m:])]
     second = staged(body, types, h.unknown.name)
-    return first, second, [at[j] for j in groups[0]], [at[j] for j in groups[1]]
+    consts, rows = ([at[j] for j in groups[g]] for g in (0, 2))
+    return first, second, consts, rows, once, reads
 
 
 @split_rules.rule(while_)
 def _(split, args, params):
-    """What is known is done now; for the rest the whole loop is done again, keeping nothing."""
+    """What is known is done now; for the rest the whole loop is done again, keeping nothing.
+
+    With a bound it is divided as the scans that it can be said with.
+    """
+    if params.get("max_steps") is not None:
+        return _call_halves(split, args, {"program": bounded(**params)})
     test, body = params["cond"], params["body"]
     c, k = params["cond_consts"], params["cond_consts"] + params["body_consts"]
     unknown = list(divide(split, args))
@@ -152,11 +163,8 @@ def _(split, args, params):
             break
         unknown[k:] = h.out_unknown
     first = split_program(test, (*unknown[:c], *unknown[k:]))
-    if first.out_unknown[0]:
-        raise MissingRule(
-            "how often a while_loop turns depends on what is differentiated",
-            fix="decide by a value that does not vary",
-        )
+    if first.out_unknown[0]:  # nothing can be done before it is known
+        return split.stage.apply(while_, args, params)
     if effects_of(while_, params):
         raise _irreversible()
     n = unknown[k:].count(False)
@@ -172,7 +180,8 @@ def _irreversible() -> MissingRule:
     return MissingRule(
         "while_loop can not be differentiated in reverse: how many values it would keep is not "
         "known beforehand",
-        fix="use scan, or fori_loop with Python integers as bounds, or forward mode (jvp, jacfwd)",
+        fix="say how often it turns at most, while_loop(..., max_steps=n); or use scan, fori_loop "
+        "with Python integers as bounds, or forward mode (jvp, jacfwd)",
     )
 
 
@@ -192,6 +201,11 @@ def _(cts, *args, program):
 
 @transpose_rules.rule(cond)
 def _(cts, index, *args, branches):
+    if is_linear(index):
+        raise MissingRule(
+            "which branch of cond is taken depends on what is differentiated",
+            fix="decide by a value that does not vary",
+        )
     linear = tuple(map(is_linear, args))
     given = tuple([c is not None for c in cts])
     programs = tuple([transpose_program(b, linear, given, full=True)[0] for b in branches])
@@ -201,8 +215,15 @@ def _(cts, index, *args, branches):
 
 
 @transpose_rules.rule(while_)
-def _(*args, **params):
-    raise _irreversible()
+def _(cts, *args, max_steps=None, **params):
+    if max_steps is None:
+        raise _irreversible()
+    linear = tuple(map(is_linear, args))
+    program = bounded(**params, max_steps=max_steps)
+    h = split_program(program, linear, (True,) * len(program.outputs))
+    residuals = evaluate(h.known, part(args, linear, False))
+    got = iter(backward(h.unknown, [*residuals, *part(args, linear)], cts)[len(residuals) :])
+    return [next(got) if flag else None for flag in linear]
 
 
 @transpose_rules.rule(scan)

@@ -14,6 +14,7 @@ from weft.ops.elementwise import (
     acos,
     acosh,
     add,
+    and_,
     asin,
     asinh,
     atan,
@@ -33,9 +34,11 @@ from weft.ops.elementwise import (
     erfc,
     exp,
     expm1,
+    ge,
     gt,
     imag,
     integer_pow,
+    le,
     lgamma,
     log,
     log1p,
@@ -138,7 +141,7 @@ _unary(
 _unary(atanh, lambda x, y: _quotient(one(x), sub.bind(one(x), _squared(x))))
 _unary(sqrt, lambda x, y: _quotient(const(0.5, x), y))
 _unary(rsqrt, lambda x, y: mul.bind(const(-0.5, x), _quotient(y, x)))
-_unary(cbrt, lambda x, y: _quotient(y, mul.bind(const(3, x), x)))
+_unary(cbrt, lambda x, y: _quotient(const(1 / 3, x), _squared(y)))
 _unary(logistic, lambda x, y: mul.bind(y, sub.bind(one(x), y)))
 _ROOT_PI = float(np.sqrt(np.pi))
 _unary(erf, lambda x, y: mul.bind(const(2 / _ROOT_PI, x), exp.bind(neg.bind(_squared(x)))))
@@ -176,13 +179,13 @@ def _trigamma(x: Any) -> Any:
 
 @jvp_rules.rule(abs_)
 def _(xs, ts):
-    """The derivative at 0 is 0."""
+    """The derivative at 0 is 1 for real numbers, and 0 for complex ones."""
     (x,) = xs
     y = abs_.bind(x)
-    s = sign.bind(x)
     if x.aval.category == COMPLEX:
-        return y, real.bind(mul.bind(ts[0], conj.bind(s)))
-    return y, mul.bind(ts[0], s)
+        return y, real.bind(mul.bind(ts[0], conj.bind(sign.bind(x))))
+    slope = select.bind(ge.bind(x, const(0, x)), one(x), const(-1, x))
+    return y, mul.bind(ts[0], slope)
 
 
 @jvp_rules.rule(sign)
@@ -278,8 +281,16 @@ def _(xs, ts):
     out = div.bind(x, y)
     return out, _sum(
         ZERO if t is ZERO else div.bind(t, y),
-        ZERO if u is ZERO else mul.bind(u, neg.bind(div.bind(out, y))),
+        ZERO if u is ZERO else mul.bind(u, _by_denominator(x, y, out)),
     )
+
+
+def _by_denominator(x: Any, y: Any, out: Any) -> Any:
+    """-x / y**2; of a number by y as a power of y, whose derivatives are powers again."""
+    if x.__class__ is Literal:
+        square = integer_pow.bind(y, exponent=-2)
+        return neg.bind(square) if x.value == 1 else mul.bind(const(-x.value, y), square)
+    return neg.bind(div.bind(out, y))
 
 
 def _pow_base(x: Any, y: Any, out: Any) -> Any:
@@ -289,8 +300,10 @@ def _pow_base(x: Any, y: Any, out: Any) -> Any:
 
 
 def _pow_exponent(x: Any, y: Any, out: Any) -> Any:
-    """x^y log x, whose limit at x = 0 is 0 for y > 0."""
+    """x^y log x, whose limit at x = 0 is 0 for y > 0; 0 also for y = 0."""
     zero = eq.bind(x, const(0, x))
+    if y.aval.category != COMPLEX:
+        zero = and_.bind(zero, ge.bind(y, const(0, y)))
     safe = select.bind(zero, one(x), x)
     return select.bind(zero, const(0, x), mul.bind(log.bind(safe), out))
 
@@ -350,10 +363,10 @@ def _(xs, ts):
 
 @jvp_rules.rule(clamp)
 def _(xs, ts):
-    """Inside the bounds and at them the tangent of x, outside that of the bound."""
+    """Inside the bounds the tangent of x; outside and at them that of the bound."""
     low, x, high = xs
     out = clamp.bind(low, x, high)
-    below, above = gt.bind(low, x), lt.bind(high, x)
+    below, above = ge.bind(low, x), le.bind(high, x)
     a, t, b = (instantiate(t, v) for t, v in zip(ts, xs))
     return out, select.bind(below, a, select.bind(above, b, t))
 

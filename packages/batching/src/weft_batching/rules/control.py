@@ -88,9 +88,8 @@ def _(batch, args, params):
     any_left, advance = derived(step, ("while", c, b), lambda: _turns(test, step, c, b), [test])
     ks = [p for x, f in zip(consts, fixed) for p in batch.to_form(x, f)]
     carry = [batch.to_form(x, 0)[0] for x in init]
-    outs = while_.bind(
-        *ks[:c], *ks, *carry, cond=any_left, body=advance, cond_consts=c, body_consts=c + b
-    )
+    new = {"cond": any_left, "body": advance, "cond_consts": c, "body_consts": c + b}
+    outs = while_.bind(*ks[:c], *ks, *carry, **{**params, **new})
     return [batch.wrap(o, 0) for o in outs]
 
 

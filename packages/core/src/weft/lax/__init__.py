@@ -39,6 +39,7 @@ from ..ops.convolution import (
     conv_with_general_padding,
     explicit_padding,
 )
+from ..ops.fourier import FftType, fft
 from ..ops.indexing import (
     GatherDimensionNumbers,
     GatherScatterMode,
@@ -58,6 +59,10 @@ from ..ops.indexing import (
     scatter_mul,
     scatter_sub,
 )
+from ..ops.windows import select_and_scatter_add
+from ..plugins import public_names as _public_names
+from ..plugins import resolve as _resolve
+from . import linalg
 from .elementwise import (
     RoundingMethod,
     abs,
@@ -131,6 +136,7 @@ from .elementwise import (
     tan,
     tanh,
 )
+from .ragged import ragged_dot
 from .reductions import (
     argmax,
     argmin,
@@ -154,6 +160,18 @@ from .reductions import (
     sort,
     sort_key_val,
     top_k,
+)
+from .special import (
+    bessel_i0e,
+    bessel_i1e,
+    betainc,
+    igamma,
+    igamma_grad_a,
+    igammac,
+    polygamma,
+    random_gamma_grad,
+    regularized_incomplete_beta,
+    zeta,
 )
 from .structure import (
     bitcast_convert_type,
@@ -219,6 +237,7 @@ def padtype_to_pads(in_shape, window_shape, window_strides, padding) -> list:
 __all__ = [
     "ConvDimensionNumbers",
     "DotDimensionNumbers",
+    "FftType",
     "GatherDimensionNumbers",
     "GatherScatterMode",
     "Precision",
@@ -241,6 +260,9 @@ __all__ = [
     "axis_index",
     "axis_size",
     "batch_matmul",
+    "bessel_i0e",
+    "bessel_i1e",
+    "betainc",
     "bitcast_convert_type",
     "bitwise_and",
     "bitwise_not",
@@ -294,6 +316,7 @@ __all__ = [
     "exp2",
     "expand_dims",
     "expm1",
+    "fft",
     "floor",
     "fori_loop",
     "full",
@@ -301,6 +324,9 @@ __all__ = [
     "gather",
     "ge",
     "gt",
+    "igamma",
+    "igamma_grad_a",
+    "igammac",
     "imag",
     "index_in_dim",
     "integer_pow",
@@ -308,6 +334,7 @@ __all__ = [
     "is_finite",
     "le",
     "lgamma",
+    "linalg",
     "log",
     "log1p",
     "logistic",
@@ -325,6 +352,7 @@ __all__ = [
     "pmax",
     "pmean",
     "pmin",
+    "polygamma",
     "population_count",
     "pow",
     "ppermute",
@@ -332,6 +360,8 @@ __all__ = [
     "psum",
     "psum_scatter",
     "pswapaxes",
+    "ragged_dot",
+    "random_gamma_grad",
     "real",
     "reciprocal",
     "reduce",
@@ -344,6 +374,7 @@ __all__ = [
     "reduce_sum",
     "reduce_window",
     "reduce_xor",
+    "regularized_incomplete_beta",
     "rem",
     "reshape",
     "rev",
@@ -357,6 +388,7 @@ __all__ = [
     "scatter_mul",
     "scatter_sub",
     "select",
+    "select_and_scatter_add",
     "select_n",
     "shift_left",
     "shift_right_arithmetic",
@@ -383,4 +415,18 @@ __all__ = [
     "transpose",
     "unstack",
     "while_loop",
+    "zeta",
 ]
+
+
+def __getattr__(name: str):
+    """What installed plugins add to this module, found when it is first asked for."""
+    if name.startswith("_"):
+        raise AttributeError(name)
+    found = _resolve(name, "weft.lax")
+    globals()[name] = found
+    return found
+
+
+def __dir__():
+    return sorted({*__all__, *_public_names("weft.lax")})

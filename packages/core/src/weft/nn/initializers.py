@@ -7,18 +7,31 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from ..errors import TypeRule
+from ..dims import product
+from ..errors import AxisError, TypeRule
+from ..lax.linalg import qr
 from ..ops import elementwise as el
-from ..ops.shape import broadcast_to, convert, fill, materialise_at_ground, normal_axes
+from ..ops.shape import (
+    broadcast_to,
+    convert,
+    fill,
+    iota,
+    materialise_at_ground,
+    moveaxis,
+    normal_axes,
+    reshape,
+    transpose,
+)
 from ..random import normal as _draw_normal
 from ..random import truncated_normal as _draw_truncated
 from ..random import uniform as _draw_uniform
 from ..surface import value as as_value
-from ..types import FLOATING, Aval, category, default_dtype, dtype_of
+from ..types import FLOATING, INT32, Aval, category, default_dtype, dtype_of
 from ..values import canonical
 
 __all__ = [
     "constant",
+    "delta_orthogonal",
     "glorot_normal",
     "glorot_uniform",
     "he_normal",
@@ -29,6 +42,7 @@ __all__ = [
     "lecun_uniform",
     "normal",
     "ones",
+    "orthogonal",
     "truncated_normal",
     "uniform",
     "variance_scaling",
@@ -172,6 +186,74 @@ def variance_scaling(
             return el.mul(_draw_normal(key, shape, kind), math.sqrt(variance))
         draw = _draw_truncated(key, -2, 2, shape, kind)
         return el.mul(draw, math.sqrt(variance) / _TRUNCATED)
+
+    return init
+
+
+# ---- orthogonal ----------------------------------------------------------------------------
+
+
+def _orthonormal(key: Any, rows: int, columns: int, dtype: Any) -> Any:
+    """Columns that are orthonormal, all such equally likely: rows >= columns.
+
+    Source: Mezzadri, How to generate random matrices from the classical compact groups, 2007.
+    """
+    q, r = qr(_draw_normal(key, (rows, columns), dtype), full_matrices=False)
+    places = iota(INT32, (columns,))
+    diagonal = r[places, places]
+    return el.mul(q, el.select(el.lt(diagonal, 0), -1, 1))
+
+
+def orthogonal(scale: float = 1.0, column_axis: int = -1, dtype: Any = None) -> Initializer:
+    """Matrices with orthonormal rows or columns, whichever are fewer.
+
+    Args:
+      scale: what they are times.
+      column_axis: the axis of columns; the others together are the rows.
+      dtype: of the result if it is not asked for another.
+
+    `init` raises AxisError for shapes with fewer than two axes.
+    """
+
+    def init(key: Any, shape: Any, dtype: Any = dtype, out_sharding: None = None) -> Any:
+        shape, kind = tuple(shape), _dtype(dtype, None)
+        if len(shape) < 2:
+            raise AxisError(f"an orthogonal matrix of shape {shape}", fix="give two axes at least")
+        (at,) = normal_axes(column_axis, len(shape))
+        columns = shape[at]
+        rows = product(shape) // columns
+        if columns > rows:
+            q = _orthonormal(key, columns, rows, kind)
+        else:
+            q = transpose(_orthonormal(key, rows, columns, kind))
+        rest = [n for i, n in enumerate(shape) if i != at]
+        return el.mul(moveaxis(reshape(q, (columns, *rest)), 0, at), scale)
+
+    return init
+
+
+def delta_orthogonal(scale: float = 1.0, column_axis: int = -1, dtype: Any = None) -> Initializer:
+    """Kernels of convolutions that are an orthogonal matrix in the middle, and zero elsewhere.
+
+    Args:
+      scale, column_axis, dtype: as for `orthogonal`.
+
+    `init` takes shapes (space, ..., inputs, outputs) with one to three axes of space, and raises
+    AxisError for others, and for more inputs than outputs.
+
+    Source: Xiao et al., Dynamical isometry and a mean field theory of CNNs, 2018.
+    """
+
+    def init(key: Any, shape: Any, dtype: Any = dtype, out_sharding: None = None) -> Any:
+        shape, kind = tuple(shape), _dtype(dtype, None)
+        if not 3 <= len(shape) <= 5 or shape[-2] > shape[-1]:
+            raise AxisError(
+                f"a delta-orthogonal kernel of shape {shape}",
+                fix="give one to three axes of space, inputs, and at least as many outputs",
+            )
+        matrix = orthogonal(scale, column_axis, kind)(key, shape[-2:])
+        middle = tuple([(n - 1) // 2 for n in shape[:-2]])
+        return fill(0, Aval(shape, kind)).at[middle].set(matrix)
 
     return init
 

@@ -46,6 +46,7 @@ from ..dtypes import (
     uint32,
     uint64,
 )
+from . import fft, linalg
 from .arithmetic import (
     abs,
     absolute,
@@ -116,8 +117,6 @@ from .creation import (
     copy,
     empty,
     empty_like,
-    from_dlpack,
-    frombuffer,
     fromfunction,
     full,
     full_like,
@@ -135,6 +134,7 @@ from .creation import (
 )
 from .differences import diff, ediff1d, gradient, trapezoid, unwrap
 from .inspection import (
+    __array_namespace_info__,
     array_repr,
     array_str,
     broadcast_shapes,
@@ -145,6 +145,17 @@ from .inspection import (
     shape,
     size,
 )
+from .interchange import (
+    from_dlpack,
+    frombuffer,
+    fromfile,
+    fromiter,
+    fromstring,
+    load,
+    save,
+    savez,
+)
+from .joining import c_, r_
 from .logic import (
     allclose,
     array_equal,
@@ -235,6 +246,7 @@ from .matrices import (
     eye,
     fill_diagonal,
     identity,
+    mask_indices,
     trace,
     tri,
     tril,
@@ -246,6 +258,7 @@ from .matrices import (
     vander,
 )
 from .ordering import argsort, lexsort, sort, sort_complex
+from .packing import packbits, unpackbits
 from .padding import pad
 from .polynomials import (
     bartlett,
@@ -256,10 +269,13 @@ from .polynomials import (
     poly,
     polyadd,
     polyder,
+    polydiv,
+    polyfit,
     polyint,
     polymul,
     polysub,
     polyval,
+    roots,
 )
 from .reductions import (
     all,
@@ -371,6 +387,7 @@ from .transcendental import (
     exp,
     exp2,
     expm1,
+    i0,
     imag,
     log,
     log1p,
@@ -388,11 +405,14 @@ from .transcendental import (
     tan,
     tanh,
 )
+from .ufuncs import frompyfunc, ufunc
 
+__array_api_version__ = "2024.12"
 bool = bool_  # noqa: A001
 int_, uint, float_, complex_ = int32, uint32, float32, complex64
 single, double, csingle, cdouble = float32, float64, complex64, complex128
 
+ComplexWarning = _np.exceptions.ComplexWarning
 generic, number, integer, inexact = _np.generic, _np.number, _np.integer, _np.inexact
 signedinteger, unsignedinteger = _np.signedinteger, _np.unsignedinteger
 floating, complexfloating, character = _np.floating, _np.complexfloating, _np.character
@@ -407,6 +427,7 @@ set_printoptions, get_printoptions, printoptions = (
 )
 
 __all__ = [
+    "ComplexWarning",
     "UniqueAll",
     "UniqueCounts",
     "UniqueInverse",
@@ -473,6 +494,7 @@ __all__ = [
     "broadcast_arrays",
     "broadcast_shapes",
     "broadcast_to",
+    "c_",
     "can_cast",
     "canonicalize_dtype",
     "cbrt",
@@ -538,6 +560,7 @@ __all__ = [
     "extract",
     "eye",
     "fabs",
+    "fft",
     "fill_diagonal",
     "finfo",
     "fix",
@@ -569,7 +592,11 @@ __all__ = [
     "frexp",
     "from_dlpack",
     "frombuffer",
+    "fromfile",
     "fromfunction",
+    "fromiter",
+    "frompyfunc",
+    "fromstring",
     "full",
     "full_like",
     "gcd",
@@ -589,6 +616,7 @@ __all__ = [
     "hsplit",
     "hstack",
     "hypot",
+    "i0",
     "identity",
     "iinfo",
     "imag",
@@ -632,7 +660,9 @@ __all__ = [
     "less",
     "less_equal",
     "lexsort",
+    "linalg",
     "linspace",
+    "load",
     "log",
     "log10",
     "log1p",
@@ -644,6 +674,7 @@ __all__ = [
     "logical_or",
     "logical_xor",
     "logspace",
+    "mask_indices",
     "matmul",
     "matrix_transpose",
     "matvec",
@@ -688,6 +719,7 @@ __all__ = [
     "ones",
     "ones_like",
     "outer",
+    "packbits",
     "pad",
     "partition",
     "percentile",
@@ -698,6 +730,8 @@ __all__ = [
     "poly",
     "polyadd",
     "polyder",
+    "polydiv",
+    "polyfit",
     "polyint",
     "polymul",
     "polysub",
@@ -712,6 +746,7 @@ __all__ = [
     "put",
     "put_along_axis",
     "quantile",
+    "r_",
     "rad2deg",
     "radians",
     "ravel",
@@ -727,9 +762,12 @@ __all__ = [
     "rint",
     "roll",
     "rollaxis",
+    "roots",
     "rot90",
     "round",
     "s_",
+    "save",
+    "savez",
     "searchsorted",
     "select",
     "set_printoptions",
@@ -775,6 +813,7 @@ __all__ = [
     "triu_indices_from",
     "true_divide",
     "trunc",
+    "ufunc",
     "uint",
     "uint16",
     "uint32",
@@ -787,6 +826,7 @@ __all__ = [
     "unique_counts",
     "unique_inverse",
     "unique_values",
+    "unpackbits",
     "unravel_index",
     "unsignedinteger",
     "unstack",

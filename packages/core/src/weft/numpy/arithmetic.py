@@ -233,7 +233,8 @@ def hypot(x1: Any, x2: Any) -> Any:
     first = el.gt(long, short)
     big, small = el.select(first, a, b), el.select(first, b, a)
     ratio = el.div(small, el.select(el.eq(big, 0), 1, big))
-    length = el.mul(el.abs_(big), el.sqrt(el.add(el.square(ratio), 1)))
+    # |big|, whose derivative at zero is zero
+    length = el.mul(el.mul(big, el.sign(big)), el.sqrt(el.add(el.square(ratio), 1)))
     infinite = el.or_(el.eq(long, np.inf), el.eq(short, np.inf))
     return el.select(infinite, np.inf, length)
 

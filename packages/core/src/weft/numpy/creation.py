@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..dims import Dim
-from ..errors import ConcretizationError, TypeRule
+from ..errors import ConcretizationError, CopyError, TypeRule
 from ..interpreter import Tracer, Value
 from ..ops import elementwise as el
 from ..ops.indexing import size_value
@@ -29,12 +29,14 @@ from ..ops.shape import (
 from ..ops.shape import stack as stacked
 from ..surface import value
 from ..types import FLOATING, INTEGER, WEAK, Aval, default_dtype, dtype_of, promote
-from ..values import Literal, canonical, from_numpy
-from ..values import asarray as device_array
+from ..values import Literal, from_numpy
+from .interchange import from_dlpack, placeable
+from .interchange import number_dtype as _number_dtype
 
 # ---- of what there is ----------------------------------------------------------------------
 
 
+@placeable
 def array(
     object: Any, dtype: Any = None, copy: bool = True, order: str | None = "K", ndmin: int = 0
 ) -> Any:
@@ -123,12 +125,26 @@ def _narrowed(host: np.ndarray, dtype: np.dtype) -> np.ndarray:
     return host.astype(dtype)
 
 
+@placeable
 def asarray(a: Any, dtype: Any = None, order: str | None = None, *, copy: bool | None = None):
     """An array of `a`; an array of that dtype is returned as it is.  See `array`.
 
-    As numpy.asarray.
+    copy: True: the result has memory of its own; False: it shares that of `a`.  Raises CopyError
+    if it can not.  As numpy.asarray.
     """
-    return array(a, dtype)
+    if copy is False:
+        return _uncopied(a, dtype)
+    out = array(a, dtype)
+    return el.stop(out) if copy and out is a and not isinstance(out, Tracer) else out
+
+
+def _uncopied(a: Any, dtype: Any) -> Any:
+    if isinstance(a, np.ndarray):
+        a = from_dlpack(a, copy=False)
+    kept = isinstance(a, Value) and not isinstance(a, Literal)
+    if kept and (dtype is None or _number_dtype(dtype) == a.aval.dtype):
+        return a
+    raise CopyError("asarray was to make no copy, and has to", fix="leave out copy=False")
 
 
 def copy(a: Any, order: str | None = None) -> Any:
@@ -140,17 +156,13 @@ def copy(a: Any, order: str | None = None) -> Any:
     return el.stop(x) if not isinstance(x, Tracer) else x
 
 
+@placeable
 def astype(x: Any, dtype: Any, /, *, copy: bool = False) -> Any:
     """The array in another dtype: floats are cut towards zero, anything but zero is True.
 
     As numpy.astype.
     """
     return _of_one(x, dtype)
-
-
-def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0) -> Any:
-    """A vector of the bytes of an object.  As numpy.frombuffer."""
-    return device_array(np.frombuffer(buffer, _number_dtype(dtype), count, offset))
 
 
 def fromfunction(function: Callable, shape: Any, *, dtype: Any = float, **kwargs: Any) -> Any:
@@ -166,23 +178,10 @@ def fromfunction(function: Callable, shape: Any, *, dtype: Any = float, **kwargs
     return function(*indices(normal_shape(shape), _number_dtype(dtype)), **kwargs)
 
 
-def from_dlpack(x: Any, /) -> Any:
-    """An array of one that speaks the DLPack protocol.  As numpy.from_dlpack."""
-    return device_array(np.from_dlpack(x))
-
-
 # ---- of one value --------------------------------------------------------------------------
 
 
-def _number_dtype(dtype: Any, kind: int = FLOATING) -> np.dtype:
-    """A dtype; the default one of a kind for None and Python's classes."""
-    if dtype is None:
-        return default_dtype(kind)
-    if isinstance(dtype, type) and dtype in WEAK:
-        return WEAK[dtype].dtype
-    return canonical(dtype_of(dtype))
-
-
+@placeable
 def zeros(shape: Any, dtype: Any = None) -> Any:
     """Zeros.
 
@@ -195,16 +194,19 @@ def zeros(shape: Any, dtype: Any = None) -> Any:
     return fill(0, Aval(normal_shape(shape), _number_dtype(dtype)))
 
 
+@placeable
 def ones(shape: Any, dtype: Any = None) -> Any:
     """Ones, in the default float if no dtype is given.  As numpy.ones."""
     return fill(1, Aval(normal_shape(shape), _number_dtype(dtype)))
 
 
+@placeable
 def empty(shape: Any, dtype: Any = None) -> Any:
     """Zeros: there are no arrays without contents.  As numpy.empty."""
     return zeros(shape, dtype)
 
 
+@placeable
 def full(shape: Any, fill_value: Any, dtype: Any = None) -> Any:
     """`fill_value` everywhere.
 
@@ -229,6 +231,7 @@ def _like(a: Any, dtype: Any, shape: Any) -> Aval:
     return Aval(tuple(aval.shape) if shape is None else normal_shape(shape), dtype)
 
 
+@placeable
 def zeros_like(a: Any, dtype: Any = None, shape: Any = None) -> Any:
     """Zeros of the shape and dtype of `a` (anything that has both), unless others are given.
 
@@ -237,16 +240,19 @@ def zeros_like(a: Any, dtype: Any = None, shape: Any = None) -> Any:
     return fill(0, _like(a, dtype, shape))
 
 
+@placeable
 def ones_like(a: Any, dtype: Any = None, shape: Any = None) -> Any:
     """Ones of the shape and dtype of `a`, unless others are given.  As numpy.ones_like."""
     return fill(1, _like(a, dtype, shape))
 
 
+@placeable
 def empty_like(prototype: Any, dtype: Any = None, shape: Any = None) -> Any:
     """Zeros of the shape and dtype of `prototype`.  As numpy.empty_like."""
     return zeros_like(prototype, dtype, shape)
 
 
+@placeable
 def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None) -> Any:
     """`fill_value` everywhere, in the shape and dtype of `a`, unless others are given.
 
@@ -272,6 +278,7 @@ def _known(name: str, *xs: Any) -> list[Any]:
     return out
 
 
+@placeable
 def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None) -> Any:
     """Numbers from `start` (0 if only one is given) up to `stop`, which is left out.
 
@@ -309,6 +316,7 @@ def _symbolic_range(first: Any, last: Any, step: Any, dtype: Any) -> Any:
     return out if first.__class__ is int and first == 0 else el.add(out, size_value(first, kind))
 
 
+@placeable
 def linspace(
     start: Any,
     stop: Any,

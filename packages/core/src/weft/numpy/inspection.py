@@ -7,11 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from ..dtypes import isdtype
+from ..hardware import devices
 from ..interpreter import Value
 from ..ops.shape import normal_axes
 from ..surface import value
+from ..types import COMPLEX, FLOATING, INTEGER, default_dtype
 from ..types import broadcast_shapes as _broadcast_shapes
-from ..values import Array
+from ..values import Array, canonical
 
 
 class _Arrays(type):
@@ -32,6 +35,50 @@ class ndarray(metaclass=_Arrays):  # noqa: N801
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Array:
         raise TypeError("arrays are made by weft.numpy.array, zeros, ones, ..., not by ndarray()")
+
+
+class _Info:
+    """What the array API standard lets one ask of a namespace."""
+
+    def capabilities(self) -> dict[str, Any]:
+        """What arrays here can do; while they are traced, shapes do not depend on values."""
+        return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
+
+    def default_device(self) -> Any:
+        """The device on which arrays are made."""
+        return devices()[0]
+
+    def devices(self) -> list:
+        """All devices."""
+        return devices()
+
+    def default_dtypes(self, *, device: Any = None) -> dict[str, Any]:
+        """The dtypes of arrays that are made of numbers."""
+        kinds = {"real floating": FLOATING, "complex floating": COMPLEX, "integral": INTEGER}
+        found = {name: default_dtype(kind) for name, kind in kinds.items()}
+        return {**found, "indexing": found["integral"]}
+
+    def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, Any]:
+        """The dtypes of the standard, by name: all, or those of a kind (see `isdtype`)."""
+        found = {n: np.dtype(n) for n in _STANDARD}
+        chosen = found if kind is None else {n: d for n, d in found.items() if isdtype(d, kind)}
+        return {n: d for n, d in chosen.items() if canonical(d) == d}
+
+
+_STANDARD = (
+    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32",
+    "float64", "complex64", "complex128",
+)  # fmt: skip
+
+
+def __array_namespace_info__() -> _Info:  # noqa: N807
+    """What this namespace has, as the array API standard asks: devices, dtypes, capabilities.
+
+    >>> import weft as wf
+    >>> wf.numpy.__array_namespace_info__().default_dtypes()["real floating"]
+    dtype('float32')
+    """
+    return _Info()
 
 
 def shape(a: Any) -> tuple[Any, ...]:

@@ -20,7 +20,7 @@ from ..ops.shape import convert, materialise_at_ground, normal_axes, normal_axis
 from ..ops.subscript import take
 from ..surface import value
 from ..types import BOOL, Aval, broadcast_shapes
-from .creation import _number_dtype, array
+from .creation import _number_dtype
 
 # ---- shapes --------------------------------------------------------------------------------
 
@@ -571,8 +571,9 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     return take(both, source.astype(np.int32), at, mode="clip")
 
 
-def trim_zeros(filt: Any, trim: str = "fb") -> Any:
-    """A vector without leading ("f") and trailing ("b") zeros; its values must be known.
+def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
+    """Without leading ("f") and trailing ("b") zeros along axes (None: all); the values must be
+    known.
 
     As numpy.trim_zeros.
     """
@@ -583,9 +584,11 @@ def trim_zeros(filt: Any, trim: str = "fb") -> Any:
             "traced",
             fix="trim before, or mask instead",
         )
-    host = np.flatnonzero(np.asarray(x))
-    if not host.size:
-        return array([], x.aval.dtype)
-    first = host[0] if "f" in trim else 0
-    last = host[-1] + 1 if "b" in trim else x.aval.shape[0]
-    return sh.slice_in_dim(x, int(first), int(last))
+    places = np.nonzero(np.asarray(x))
+    for i in sh.normal_axes(axis, x.aval.ndim):
+        n = x.aval.shape[i]
+        first, last = (places[i].min(), places[i].max() + 1) if places[i].size else (n, n)
+        start = first if "f" in trim.lower() else 0
+        stop = last if "b" in trim.lower() and places[i].size else (n if places[i].size else start)
+        x = sh.slice_in_dim(x, int(start), int(stop), axis=i)
+    return x

@@ -27,6 +27,8 @@ from ..ops.shape import (
 from ..surface import fused, value
 from ..values import from_numpy
 from .creation import _number_dtype
+from .interchange import placeable
+from .selection import nonzero
 
 _SMALL = 2**16
 """Patterns of so many elements are made by numpy and copied: it costs less than compiling."""
@@ -39,6 +41,7 @@ def _pattern(n: Any, m: Any, k: int, compare: Any) -> Any:
     return compare(columns, rows if k == 0 else el.add(rows, k))
 
 
+@placeable
 def eye(N: Any, M: Any = None, k: int = 0, dtype: Any = None) -> Any:
     """Ones on a diagonal, zeros elsewhere.
 
@@ -279,6 +282,21 @@ def _matrix_shape(arr: Any) -> tuple:
     if len(shape) != 2:
         raise TypeRule(f"a matrix is needed, not shape {shape}", fix="give two axes")
     return shape
+
+
+def mask_indices(n: int, mask_func: Any, k: Any = 0, *, size: int | None = None) -> tuple:
+    """Places of a matrix that a function of matrices such as `triu` keeps.
+
+    Args:
+      n: rows and columns.
+      mask_func: takes a matrix of ones and `k`, and gives one with zeros where nothing is kept.
+      k: passed on.
+      size: how many there are, where that can not be counted since it is traced.
+
+    As numpy.mask_indices.
+    """
+    ones = from_numpy(np.ones((n, n), np.int32))
+    return nonzero(mask_func(ones, k), size=size)
 
 
 def diag_indices(n: int, ndim: int = 2) -> tuple:

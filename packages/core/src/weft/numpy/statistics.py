@@ -37,6 +37,7 @@ from .creation import _number_dtype, linspace
 from .logic import isnan
 from .reductions import average
 from .search import searchsorted
+from .weighing import weighted_quantile
 
 # ---- quantiles -----------------------------------------------------------------------------
 
@@ -53,8 +54,9 @@ _DISCRETE = ("lower", "higher", "nearest", "midpoint", "inverted_cdf")
 
 
 def _quantile(
-    name: str, a: Any, q: Any, axis: Any, out: None, keepdims: bool, method: str, skip: bool
-) -> Any:
+    name: str, a: Any, q: Any, axis: Any, out: None, keepdims: bool, method: str, skip: bool,
+    weights: Any = None,
+) -> Any:  # fmt: skip
     if out is not None:
         raise TypeRule("arrays are never written to, so `out` must be None", fix="use the result")
     if method not in (*_CONTINUOUS, *_DISCRETE):
@@ -68,6 +70,12 @@ def _quantile(
             raise TypeRule(f"{name} {q}: not between 0 and 1 (or 100%)", fix="give a fraction")
     x = value(a)
     axes = tuple(sorted(normal_axes(axis, x.aval.ndim)))
+    if weights is not None:
+        if method != "inverted_cdf":
+            raise TypeRule(
+                f"{name} with weights has no method {method!r}", fix='use method="inverted_cdf"'
+            )
+        return weighted_quantile(x, q, weights, axes=axes, keepdims=bool(keepdims), skip=skip)
     return _of_sorted(x, q, axes=axes, keepdims=bool(keepdims), method=method, skip=skip)
 
 
@@ -120,13 +128,14 @@ def _picked(x: Any, q: Any, count: Any, method: str) -> Any:
     part = 0.5 if method == "midpoint" else el.sub(place, low)
     a, b = at(low), at(high)
     # where both are one infinity there is no difference
-    step = el.select(el.eq(a, b), 0, el.sub(b, a))
+    same = el.and_(el.eq(a, b), el.eq(el.abs_(a), np.inf))
+    step = el.select(same, 0, el.sub(b, a))
     return el.add(a, el.mul(step, part))
 
 
 def quantile(
     a: Any, q: Any, axis: Any = None, out: None = None, overwrite_input: bool = False,
-    method: str = "linear", keepdims: bool = False,
+    method: str = "linear", keepdims: bool = False, *, weights: Any = None,
 ) -> Any:  # fmt: skip
     """The values below which fractions of the elements lie; nan if there is one.
 
@@ -140,6 +149,8 @@ def quantile(
         "inverted_cdf", "hazen", "weibull", "median_unbiased", "normal_unbiased" or
         "interpolated_inverted_cdf".
       keepdims: whether the axes stay, with size 1.
+      weights: how much each element counts, for the method "inverted_cdf": the shape of `a`, or
+        a vector along the axis.
 
     Returns q's axes, then the axes left.  As numpy.quantile.
 
@@ -147,15 +158,17 @@ def quantile(
     >>> float(wf.numpy.quantile(wf.numpy.arange(5.0), 0.75))
     3.0
     """
-    return _quantile("quantile", a, q, axis, out, keepdims, method, skip=False)
+    return _quantile("quantile", a, q, axis, out, keepdims, method, skip=False,
+                     weights=weights)  # fmt: skip
 
 
 def nanquantile(
     a: Any, q: Any, axis: Any = None, out: None = None, overwrite_input: bool = False,
-    method: str = "linear", keepdims: bool = False,
+    method: str = "linear", keepdims: bool = False, *, weights: Any = None,
 ) -> Any:  # fmt: skip
     """`quantile` of what is not nan.  As numpy.nanquantile."""
-    return _quantile("nanquantile", a, q, axis, out, keepdims, method, skip=True)
+    return _quantile("nanquantile", a, q, axis, out, keepdims, method, skip=True,
+                     weights=weights)  # fmt: skip
 
 
 def _percent(q: Any) -> Any:
@@ -164,18 +177,20 @@ def _percent(q: Any) -> Any:
 
 def percentile(
     a: Any, q: Any, axis: Any = None, out: None = None, overwrite_input: bool = False,
-    method: str = "linear", keepdims: bool = False,
+    method: str = "linear", keepdims: bool = False, *, weights: Any = None,
 ) -> Any:  # fmt: skip
     """`quantile`, by percents.  As numpy.percentile."""
-    return _quantile("percentile", a, _percent(q), axis, out, keepdims, method, skip=False)
+    return _quantile("percentile", a, _percent(q), axis, out, keepdims, method, skip=False,
+                     weights=weights)  # fmt: skip
 
 
 def nanpercentile(
     a: Any, q: Any, axis: Any = None, out: None = None, overwrite_input: bool = False,
-    method: str = "linear", keepdims: bool = False,
+    method: str = "linear", keepdims: bool = False, *, weights: Any = None,
 ) -> Any:  # fmt: skip
     """`percentile` of what is not nan.  As numpy.nanpercentile."""
-    return _quantile("nanpercentile", a, _percent(q), axis, out, keepdims, method, skip=True)
+    return _quantile("nanpercentile", a, _percent(q), axis, out, keepdims, method, skip=True,
+                     weights=weights)  # fmt: skip
 
 
 def median(

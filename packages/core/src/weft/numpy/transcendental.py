@@ -12,6 +12,7 @@ import numpy as np
 from ..errors import TypeRule
 from ..ops import elementwise as el
 from ..ops.shape import fill, materialise_at_ground
+from ..ops.special import bessel_i0e
 from ..surface import binary, fused, unary, value
 from ..types import COMPLEX
 from ..values import Literal
@@ -57,7 +58,20 @@ def exp2(x: Any, /) -> Any:
 
     x: numbers, any shape; integers become the default float.  As numpy.exp2.
     """
-    return el.pow_(2, _inexact(value(x)))
+    x = _inexact(value(x))
+    return el.exp(_times(x, _LOG_2)) if x.aval.category == COMPLEX else el.pow_(2, x)
+
+
+def _times(z: Any, factor: float) -> Any:
+    """A complex number times a real one, part by part: nothing infinite meets a zero."""
+    return el.complex_.bind(el.mul(el.real(z), factor), el.mul(el.imag(z), factor))
+
+
+def _log_to(x: Any, log_of_base: float) -> Any:
+    out = el.log(x)
+    if out.aval.category == COMPLEX:
+        return _times(out, 1 / log_of_base)
+    return el.div(out, log_of_base)
 
 
 @fused
@@ -66,7 +80,7 @@ def log2(x: Any) -> Any:
 
     x: numbers, any shape; integers become the default float.  As numpy.log2.
     """
-    return el.div(el.log(x), _LOG_2)
+    return _log_to(x, _LOG_2)
 
 
 @fused
@@ -75,7 +89,7 @@ def log10(x: Any) -> Any:
 
     x: numbers, any shape; integers become the default float.  As numpy.log10.
     """
-    return el.div(el.log(x), _LOG_10)
+    return _log_to(x, _LOG_10)
 
 
 def deg2rad(x: Any, /) -> Any:
@@ -149,6 +163,18 @@ def _reals(name: str, x1: Any, x2: Any) -> Any:
     if a.aval.category == COMPLEX:
         raise TypeRule(f"{name} is for real arrays, not {a.aval!r}", fix="take .real first")
     return a, b
+
+
+@fused
+def i0(x: Any) -> Any:
+    """The modified Bessel function of the first kind, of order 0.
+
+    x: real, any shape; integers become the default float.  As numpy.i0.
+    """
+    x = _inexact(value(x))
+    if x.aval.category == COMPLEX:
+        raise TypeRule(f"i0 is for real arrays, not {x.aval!r}", fix="take .real first")
+    return el.mul(el.exp(el.abs_(x)), bessel_i0e(x))
 
 
 # ---- complex numbers -----------------------------------------------------------------------

@@ -8,15 +8,16 @@ compiled; a Program knows the names it speaks of (`Program.axes`).
 
 from typing import Any
 
+from ..dims import product
 from ..errors import AxisError, TypeRule
 from ..interpreter import axis_size
 from ..primitive import primitive
-from ..traits import Collective, Linear
+from ..traits import AnyElement, Collective, Linear
 from ..tree import map_tree
 from ..types import INT32, Aval
 from ..values import as_value
 from .elementwise import true_divide
-from .shape import expand_dims, normal_axis, reshape
+from .shape import expand_dims, moveaxis, normal_axis, reshape
 
 _many = dict(ambient=lambda p: p["axes"])
 _one = dict(ambient=lambda p: (p["name"],))
@@ -57,7 +58,7 @@ def axis_index_(*, name: str) -> Aval:
     return Aval((), INT32)
 
 
-@primitive("core.all_gather", traits=(Linear, Collective), **_one)
+@primitive("core.all_gather", traits=(Linear, Collective, AnyElement), **_one)
 def all_gather_(x: Aval, *, name: str, axis: int, size: int) -> Aval:
     """Everybody's `x`, one after the other along `axis`."""
     return _resized(x, axis, size, 1, "all_gather")
@@ -69,13 +70,13 @@ def psum_scatter_(x: Aval, *, name: str, axis: int, size: int) -> Aval:
     return _resized(x, axis, 1, size, "psum_scatter")
 
 
-@primitive("core.ppermute", traits=(Linear, Collective), **_one)
+@primitive("core.ppermute", traits=(Linear, Collective, AnyElement), **_one)
 def ppermute_(x: Aval, *, name: str, perm: tuple, size: int) -> Aval:
     """Send to whom `perm`, pairs (from, to), says; zero for those who get nothing."""
     return x
 
 
-@primitive("core.all_to_all", traits=(Linear, Collective), **_one)
+@primitive("core.all_to_all", traits=(Linear, Collective, AnyElement), **_one)
 def all_to_all_(x: Aval, *, name: str, split: int, concat: int, size: int) -> Aval:
     """Pieces along `split` to each; what comes, one after the other along `concat`."""
     return _resized(_resized(x, split, 1, size, "all_to_all"), concat, size, 1, "all_to_all")
@@ -183,8 +184,11 @@ def all_to_all(
     """Pieces along `split_axis` to each, put together along `concat_axis`.
 
     Not `tiled`, the split axis has the size of the named one and vanishes, and the results are
-    stacked along a new axis.
+    stacked along a new axis.  Of several names, a tuple, the first varies slowest.
     """
+    if isinstance(axis_name, tuple | list):
+        names = _names(axis_name)
+        return map_tree(lambda v: _to_all(v, names, split_axis, concat_axis, tiled), x)
     size = axis_size(axis_name)
 
     def one(v: Any) -> Any:
@@ -206,3 +210,28 @@ def all_to_all(
         return reshape(y, tuple([n for i, n in enumerate(y.aval.shape) if i != old]))
 
     return map_tree(one, x)
+
+
+def _to_all(x: Any, names: tuple, split_axis: int, concat_axis: int, tiled: bool) -> Any:
+    """all_to_all over several axes: over one after the other, each along an axis of its own that
+    the split axis has been cut into; what they bring lies where these axes are."""
+    x = as_value(x)
+    split = normal_axis(split_axis, x.aval.ndim, "split_axis")
+    concat = normal_axis(concat_axis, x.aval.ndim, "concat_axis")
+    sizes = [axis_size(n) for n in names]
+    total, shape = product(tuple(sizes)), x.aval.shape
+    n = shape[split]
+    if n % total != 0 or not (tiled or n == total):
+        raise AxisError(
+            f"all_to_all: axis {split} of {x.aval!r} does not have size {total}",
+            fix="pass tiled=True to divide a larger axis, a multiple of this",
+        )
+    rest = (n // total,) if tiled else ()
+    y = reshape(x, (*shape[:split], *sizes, *rest, *shape[split + 1 :]))
+    for k, name in enumerate(names):
+        y = all_to_all_(y, name=name, split=split + k, concat=split + k, size=sizes[k])
+    y = moveaxis(reshape(y, (*shape[:split], total, *rest, *shape[split + 1 :])), split, concat)
+    if not tiled:
+        return y
+    at = y.aval.shape
+    return reshape(y, (*at[:concat], total * at[concat + 1], *at[concat + 2 :]))

@@ -12,24 +12,36 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import TypeRule
+from ..errors import OutOfBounds, TypeRule
 from ..interpreter import Value
 from ..primitive import Primitive
-from ..traits import Decreasing, Discrete, Elementwise, Increasing, Linear, ZeroPreserving
+from ..traits import (
+    AnyElement,
+    Decreasing,
+    Discrete,
+    Elementwise,
+    Increasing,
+    Linear,
+    ZeroPreserving,
+)
 from ..types import (
     BOOL,
     BOOLEAN,
     COMPLEX,
     FLOATING,
     INTEGER,
+    NOTHING,
+    OPAQUE,
     Aval,
     broadcast_shapes,
     default_dtype,
     met,
+    nothing_to_do,
 )
 from ..values import Literal, as_value
 from ..xla.lower import lower_rules, simple
 from ..xla.mlir import attr
+from .analytic import corrected, direction, modulus
 from .shape import convert, fit
 
 # ---- operands ------------------------------------------------------------------------------
@@ -50,6 +62,16 @@ def promoted(args: Sequence[Any]) -> Sequence[Any]:
     return [v if v.aval is aval else fit(v, aval) for v in vs]
 
 
+def comparable(args: Sequence[Any]) -> Sequence[Any]:
+    """The same for comparisons, which have an answer for Python integers out of bounds too."""
+    try:
+        return promoted(args)
+    except OutOfBounds:
+        vs = [as_value(a) for a in args]
+        wide = np.float64 if any(v.aval.dtype == np.uint64 for v in vs) else np.int64
+        return promoted([convert(v, wide) for v in vs])
+
+
 def floating(args: Sequence[Any]) -> Sequence[Any]:
     """The same, integers and booleans made floats."""
     if len(args) == 1 and isinstance(args[0], Value) and args[0].aval.inexact:
@@ -57,13 +79,21 @@ def floating(args: Sequence[Any]) -> Sequence[Any]:
     vs = promoted(args)
     if vs[0].aval.inexact:
         return vs
+    if vs[0].aval.category == NOTHING:
+        raise nothing_to_do([vs[0].aval])
     dtype = default_dtype(FLOATING)
     return [fit(v, Aval(v.aval.shape, dtype, v.aval.weak_type)) for v in vs]
 
 
 # ---- type rules ----------------------------------------------------------------------------
 
-_WORDS = {BOOLEAN: "boolean", INTEGER: "integer", FLOATING: "floating", COMPLEX: "complex"}
+_WORDS = {
+    BOOLEAN: "boolean",
+    INTEGER: "integer",
+    FLOATING: "floating",
+    COMPLEX: "complex",
+    OPAQUE: "opaque",
+}
 ANY = (BOOLEAN, INTEGER, FLOATING, COMPLEX)
 NUMBER = (INTEGER, FLOATING, COMPLEX)
 REAL = (INTEGER, FLOATING)
@@ -73,6 +103,7 @@ FLOAT = (FLOATING,)
 LOGIC = (BOOLEAN, INTEGER)
 WHOLE = (INTEGER,)
 IMAGINARY = (COMPLEX,)
+EVERY = (*ANY, OPAQUE)
 
 
 def agreed(name: str, accepts: Sequence[int], x: Aval, *rest: Aval) -> Aval:
@@ -87,6 +118,8 @@ def agreed(name: str, accepts: Sequence[int], x: Aval, *rest: Aval) -> Aval:
             if x.weak_type:
                 x = y
     if x.category not in accepts:
+        if x.category == NOTHING:
+            raise nothing_to_do([x, *rest])
         words = " or ".join(_WORDS[c] for c in accepts)
         raise TypeRule(f"{name} is for {words} arrays, not {x!r}", fix="convert with .astype")
     return x
@@ -160,7 +193,7 @@ def _define(
     rule = _rule(name, accepts, doc, result)
     p = Primitive("core." + name, rule, (*traits, Elementwise), prepare=prepare)
     if hlo is not None:
-        lower_rules.rule(p)(simple(hlo))
+        lower_rules.rule(p)(corrected(name, simple(hlo)))
     return p
 
 
@@ -174,6 +207,8 @@ sign = _define("sign", None, "-1, 0 or 1 (x / |x| if complex); nan of nan.",
 
 @lower_rules.rule(abs_)
 def _(e, xs, ins, outs):
+    if ins[0].category == COMPLEX:
+        return modulus(e, xs[0], ins[0])
     return xs[0] if "uint" in ins[0].dtype.name else e.op("stablehlo.abs", xs, outs[0])
 
 
@@ -181,6 +216,8 @@ def _(e, xs, ins, outs):
 def _(e, xs, ins, outs):
     if "uint" in ins[0].dtype.name:
         return e.op("stablehlo.minimum", [xs[0], e.constant(1, ins[0])], outs[0])
+    if ins[0].category == COMPLEX:
+        return direction(e, xs[0], ins[0])
     return e.op("stablehlo.sign", xs, outs[0])
 
 
@@ -293,7 +330,8 @@ clz = _define("clz", "count_leading_zeros", "Number of leading zero bits.", WHOL
 
 
 def _comparison(name: str, words: str, accepts: Sequence[int]) -> Primitive:
-    p = _define(name, None, words, accepts, (Discrete,), result=_boolean)
+    traits = (Discrete, AnyElement) if OPAQUE in accepts else (Discrete,)
+    p = _define(name, None, words, accepts, traits, comparable, _boolean)
 
     @lower_rules.rule(p)
     def _(e, xs, ins, outs):
@@ -302,8 +340,8 @@ def _comparison(name: str, words: str, accepts: Sequence[int]) -> Primitive:
     return p
 
 
-eq = _comparison("eq", "x == y.", ANY)
-ne = _comparison("ne", "x != y.", ANY)
+eq = _comparison("eq", "x == y.", EVERY)
+ne = _comparison("ne", "x != y.", EVERY)
 lt = _comparison("lt", "x < y.", ORDERED)
 le = _comparison("le", "x <= y.", ORDERED)
 gt = _comparison("gt", "x > y.", ORDERED)
@@ -347,10 +385,10 @@ def _select(p: Aval, x: Aval, y: Aval) -> Aval:
         raise TypeRule(
             f"select: the predicate is {p!r} for {x!r}", fix="give a boolean array of that shape"
         )
-    return agreed("select", ANY, x, y)
+    return agreed("select", EVERY, x, y)
 
 
-select = Primitive("core.select", _select, (Elementwise,), prepare=_choose)
+select = Primitive("core.select", _select, (Elementwise, AnyElement), prepare=_choose)
 lower_rules.rule(select)(simple("select"))
 
 
@@ -448,8 +486,9 @@ def floor_divide(x: Any, y: Any) -> Any:
         # dividing what divides evenly: x / y alone may round up to the next integer
         exact = div.bind(sub.bind(a, r), b)
         down = and_(ne(r, 0), ne(lt(r, 0), lt(b, 0)))
-        whole = round_even(select(down, sub(exact, 1), exact))
-        return select(is_finite(q), whole, q)
+        whole = select(down, sub(exact, 1), exact)
+        whole = select(eq(whole, 0), mul(q, 0), whole)  # a zero has the sign of the quotient
+        return select(is_finite(q), round_even(whole), q)
     q, r = div.bind(a, b), rem.bind(a, b)
     if a.aval.dtype.kind == "u":
         return q
@@ -457,12 +496,17 @@ def floor_divide(x: Any, y: Any) -> Any:
 
 
 def modulo(x: Any, y: Any) -> Any:
-    """Remainder of floor division: the sign is that of y."""
+    """Remainder of floor division: the sign is that of y, also of zeros."""
     a, b = promoted((x, y))
     r = rem.bind(a, b)
     if a.aval.dtype.kind == "u":
         return r
-    return select(and_(ne(r, 0), ne(lt(r, 0), lt(b, 0))), add.bind(r, b), r)
+    some, down = ne(r, 0), lt(b, 0)
+    out = select(and_(some, ne(lt(r, 0), down)), add.bind(r, b), r)
+    if a.aval.category != FLOATING:
+        return out
+    zero = select(down, neg(sub(stop(r), r)), sub(r, stop(r)))  # it varies as r does
+    return select(some, out, zero)
 
 
 __all__ = [n for n, v in list(globals().items()) if isinstance(v, Primitive)]

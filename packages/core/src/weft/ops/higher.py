@@ -108,6 +108,7 @@ class Until(Wiring):
         cc, bc = width(parts[:c]), width(parts[c : c + b])
         operands = [*extra, *operands[:cc], *extra, *operands[cc:]]
         return operands, {
+            **params,
             "cond": programs[0],
             "body": programs[1],
             "cond_consts": cc + len(extra),
@@ -116,9 +117,20 @@ class Until(Wiring):
 
 
 def _while(
-    *xs: Aval, cond: Program, body: Program, cond_consts: int, body_consts: int
+    *xs: Aval,
+    cond: Program,
+    body: Program,
+    cond_consts: int,
+    body_consts: int,
+    max_steps: int | None = None,
 ) -> list[Aval]:
-    """Apply `body` to the carry while `cond` of it."""
+    """Apply `body` to the carry while `cond` of it, and at most `max_steps` times.
+
+    The bound is part of what the loop does, and not a promise about it: so whoever transforms the
+    loop may build on it, and nobody has to check it.
+    """
+    if max_steps is not None and max_steps < 0:
+        raise TypeRule(f"while can not turn {max_steps} times", fix="give a max_steps >= 0")
     carry = xs[cond_consts + body_consts :]
     expect("the predicate of while", cond.in_avals, (*xs[:cond_consts], *carry))
     expect("the result of the predicate of while", [_B], cond.out_avals)
@@ -131,10 +143,12 @@ while_ = Primitive("core.while", _while, many=True, higher=Until())
 
 
 @lower_rules.rule(while_)
-def _(e: Emitter, xs, ins, outs, cond, body, cond_consts, body_consts):
+def _(e: Emitter, xs, ins, outs, cond, body, cond_consts, body_consts, max_steps=None):
     k = cond_consts + body_consts
     cc, bc, init = xs[:cond_consts], xs[cond_consts:k], xs[k:]
     order = ordered([cond, body])
+    if max_steps is not None:
+        return _while_bounded(e, cc, bc, init, outs, cond, body, order, max_steps)
     if cond.effects:
         return _while_acting(e, cc, bc, init, outs, cond, body, order)
     regions = [
@@ -158,6 +172,25 @@ def _while_acting(e: Emitter, cc, bc, init, outs, cond, body, order):
     regions = [(types, lambda b, s: s[:1]), (types, turn)]
     r = e.op("stablehlo.while", [*first, *init], *types, order=order, regions=regions)
     return list(r)[1:] if outs else []
+
+
+def _while_bounded(e: Emitter, cc, bc, init, outs, cond, body, order, max_steps):
+    """With the number of turns carried along; also for predicates that do something."""
+
+    def going(b, i, s):
+        (more,) = b.program(cond, [*cc, *s])
+        left = b.compare(i, b.constant(max_steps, _I), "LT", _B)
+        return b.op("stablehlo.and", [more, left], _B)
+
+    def turn(b, s):
+        i = b.op("stablehlo.add", [s[1], b.constant(1, _I)], _I)
+        new = b.program(body, [*bc, *s[2:]])
+        return [going(b, i, new), i, *new]
+
+    types, zero = (_B, _I, *outs), e.constant(0, _I)
+    regions = [(types, lambda b, s: s[:1]), (types, turn)]
+    first = [going(e, zero, init), zero, *init]
+    return list(e.op("stablehlo.while", first, *types, order=order, regions=regions))[2:]
 
 
 # ---- scan ----------------------------------------------------------------------------------

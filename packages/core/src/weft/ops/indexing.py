@@ -20,7 +20,7 @@ from ..errors import SubscriptError, TypeRule
 from ..interpreter import Value
 from ..primitive import Ints, Primitive, Sizes, primitive
 from ..traits import Indexing
-from ..types import BOOL, INT32, INTEGER, Aval, category
+from ..types import BOOL, INT32, INTEGER, OPAQUE, Aval, category, no_number
 from ..values import Literal, as_value
 from ..xla.lower import lower_rules
 from ..xla.mlir import attr, boolean, i64s
@@ -359,6 +359,22 @@ def _inside(e, indices, ins, axes, sizes):
                 dimensions=i64s(aval.ndim - 1))  # fmt: skip
 
 
+def taken(x: Any, places: Any, axis: int) -> Any:
+    """Elements of `x` at different places along `axis`, given for each place of the result."""
+    n = x.aval.ndim
+    rest = tuple([i for i in range(n) if i != axis])
+    return gather_.bind(
+        x,
+        reshape(places, (*places.aval.shape, 1)),
+        dimension_numbers=GatherDimensionNumbers((), (axis,), (axis,), rest, rest),
+        slice_sizes=(1,) * n,
+        mode=PROMISE,
+        fill_value=None,
+        indices_are_sorted=False,
+        unique_indices=True,
+    )
+
+
 # ---- scatter -------------------------------------------------------------------------------
 
 
@@ -409,6 +425,8 @@ def _scatter(verb: str, hlo: str | None, doc: str) -> Primitive:
     ) -> Aval:
         if hlo in ("minimum", "maximum") and x.dtype.kind == "c":
             raise TypeRule(f"{name}: complex numbers have no order", fix="use the real part")
+        if hlo is not None and x.category == OPAQUE:
+            raise no_number(name, x)
         return _check_scatter(name, x, indices, updates, dimension_numbers)
 
     rule.__doc__ = doc

@@ -1,7 +1,7 @@
-"""Random bits: Threefry-2x32, a function of a key and a counter.
+"""Random bits: Threefry-2x32, a function of a key and a counter; and the device's generator.
 
-Invariant: bits depend on the key and the counter only, so the element at a place of an array is
-the same however the array is made: at once, in pieces, on one device or on many.
+Invariant: bits of Threefry depend on the key and the counter only, so the element at a place of an
+array is the same however the array is made: at once, in pieces, on one device or on many.
 """
 
 from typing import Any
@@ -9,15 +9,17 @@ from typing import Any
 import numpy as np
 
 from ..carrier import expand_rules
-from ..dims import Dim, product
+from ..dims import Dim, is_symbolic, product
 from ..errors import TypeRule
-from ..primitive import Primitive
+from ..primitive import Primitive, Sizes
 from ..traits import Discrete, Elementwise
 from ..types import Aval
 from ..values import Literal
+from ..xla.lower import lower_rules
+from ..xla.mlir import attr
 from .elementwise import add, or_, shift_left, shift_right_logical, xor
 from .indexing import numbered
-from .shape import broadcast_to, convert, reshape, slice_
+from .shape import convert
 
 UINT32, UINT64 = np.dtype(np.uint32), np.dtype(np.uint64)
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
@@ -72,17 +74,48 @@ def counters(shape: tuple) -> tuple[Any, Any]:
     return convert(high, UINT32), convert(n, UINT32)
 
 
-def hashed(data: Any, x1: Any, x2: Any) -> tuple[Any, Any]:
-    """Threefry of counters under the key in a uint32[2]."""
-    k1, k2 = words(data, x1.aval.shape)
-    a, b = threefry2x32.bind(k1, k2, x1, x2)
-    return a, b
+# ---- the generator of the device -----------------------------------------------------------
+
+ALGORITHMS = ("default", "three_fry", "philox")
 
 
-def words(data: Any, shape: tuple) -> tuple[Any, Any]:
-    """The two words of a key, a uint32[2], broadcast to a shape."""
-    return broadcast_to(_word(data, 0), shape), broadcast_to(_word(data, 1), shape)
+def _rng_bit_generator(state: Aval, *, shape: Sizes, dtype: np.dtype, algorithm: str) -> list[Aval]:
+    """The next state, and random unsigned integers, of a generator of the compiler's choosing.
+
+    The state is uint64, or uint32 in pairs: two words of 64 bits, of Philox maybe three.
+    """
+    if is_symbolic(shape):
+        raise TypeRule(
+            f"rng_bit_generator draws no array of shape {shape}, whose sizes are symbols",
+            fix="use keys of threefry2x32, the default",
+        )
+    words = state.shape[0] * state.dtype.itemsize if state.ndim == 1 else 0
+    if state.dtype not in (UINT32, UINT64) or words not in (16, 24):
+        raise TypeRule(
+            f"rng_bit_generator: {state!r} is no state", fix="give a uint32[4] or a uint64[2]"
+        )
+    if dtype.kind != "u" or algorithm not in ALGORITHMS:
+        raise TypeRule(
+            f"rng_bit_generator: no {dtype} by {algorithm!r}",
+            fix=f"draw unsigned integers, by one of {', '.join(ALGORITHMS)}",
+        )
+    return [state.strong(), Aval(shape, dtype)]
 
 
-def _word(data: Any, i: int) -> Any:
-    return reshape(slice_.bind(data, starts=(i,), limits=(i + 1,), strides=(1,)), ())
+rng_bit_generator = Primitive("core.rng_bit_generator", _rng_bit_generator, many=True)
+
+
+@lower_rules.rule(rng_bit_generator)
+def _(e, xs, ins, outs, shape, dtype, algorithm):
+    x, (state, bits) = xs[0], outs
+    wide = Aval((state.shape[0] * state.dtype.itemsize // 8,), UINT64)
+    pairs = Aval((*wide.shape, 2), UINT32)
+    if state.dtype == UINT32:
+        x = e.op("stablehlo.reshape", [x], pairs)
+        x = e.op("stablehlo.bitcast_convert", [x], wide)
+    how = attr(f"#stablehlo<rng_algorithm {algorithm.upper()}>")
+    new, out = e.op("stablehlo.rng_bit_generator", [x], wide, bits, rng_algorithm=how)
+    if state.dtype == UINT32:
+        new = e.op("stablehlo.bitcast_convert", [new], pairs)
+        new = e.op("stablehlo.reshape", [new], state)
+    return [new, out]

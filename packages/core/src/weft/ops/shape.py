@@ -13,9 +13,9 @@ from ..dims import Dim, divide_exact, is_symbolic, product
 from ..errors import AxisError, TypeRule
 from ..interpreter import GROUND, Value, current
 from ..primitive import Ints, Sizes, primitive
-from ..traits import Increasing, Linear, Structural
-from ..types import Aval, dtype_of, promote
-from ..values import Literal, as_value, asarray, solid
+from ..traits import AnyElement, Increasing, Linear, Structural
+from ..types import NOTHING, OPAQUE, Aval, category, dtype_of, no_number, nothing_to_do, promote
+from ..values import Literal, as_value, asarray, fits, solid
 from ..xla.lower import lower_rules
 from ..xla.mlir import i64, i64s
 
@@ -179,7 +179,7 @@ def _same_dtype(args):
     return x, v
 
 
-@primitive("core.pad", traits=(), prepare=_same_dtype)
+@primitive("core.pad", traits=(AnyElement,), prepare=_same_dtype)
 def pad_(x: Aval, value: Aval, *, low: Sizes, high: Sizes, interior: Ints) -> Aval:
     """`value` around and between elements; negative `low` and `high` cut off."""
     if value.dtype != x.dtype or value.ndim:
@@ -273,6 +273,8 @@ def _(e, xs, ins, outs):
 def convert_(x: Aval, *, dtype: np.dtype, weak: bool) -> Aval:
     """To another dtype: floats are cut towards zero, complex numbers lose their imaginary part,
     and anything but zero is True."""
+    if x.dtype != dtype and OPAQUE in (x.category, category(dtype)):
+        raise no_number("convert", x if x.category == OPAQUE else Aval(x.shape, dtype))
     return Aval(x.shape, dtype, weak)
 
 
@@ -297,6 +299,8 @@ def convert(x: Any, dtype: Any, weak: bool = False) -> Any:
     dtype = dtype_of(dtype)
     if x.aval.dtype == dtype and x.aval.weak_type == weak:
         return x
+    if x.aval.category == NOTHING:
+        raise nothing_to_do([x.aval])
     if x.__class__ is Literal and not x.aval.ndim and _exact(x.value, dtype):
         return Literal(_as(x.value, dtype), Aval((), dtype, weak))
     return convert_.bind(x, dtype=dtype, weak=weak)
@@ -312,7 +316,9 @@ def _exact(value: Any, dtype: np.dtype) -> bool:
 def _as(value: Any, dtype: np.dtype) -> Any:
     if dtype.kind in "fc":
         return float(value) if dtype.kind == "f" else complex(value)
-    return bool(value) if dtype == bool else value
+    if dtype == bool:
+        return bool(value)
+    return fits(value, dtype) if value.__class__ is int else value
 
 
 def convert_together(vs: Sequence[Any]) -> list[Any]:
@@ -339,6 +345,8 @@ def fit(v: Any, aval: Aval) -> Any:
 
 def fill(value: Any, aval: Aval) -> Any:
     """An array of this type filled with a Python scalar; a literal while something is traced."""
+    if value and aval.category == OPAQUE:
+        raise no_number("fill", aval)
     x = Literal(value, aval)
     return materialise(x) if current() is GROUND else x
 

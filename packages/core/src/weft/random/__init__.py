@@ -5,12 +5,14 @@
     key, other = wf.random.split(key)
 
 The generator is Threefry-2x32; the bits are those of `jax.random` with its default settings.
+`key(seed, impl="rbg")` makes keys of the device's own generator.
 
 Invariant: a result depends on the key, the shape and the dtype only; the same key twice gives the
 same numbers twice.  A key is no number: it is split, folded and spent, and nothing else.
 """
 
 from .choosing import categorical, choice, permutation
+from .counts import binomial, geometric, multinomial, poisson
 from .distributions import (
     bernoulli,
     cauchy,
@@ -23,7 +25,6 @@ from .distributions import (
     truncated_normal,
 )
 from .keys import (
-    Key,
     PRNGKey,
     clone,
     fold_in,
@@ -34,30 +35,70 @@ from .keys import (
     wrap_key_data,
 )
 from .numbers import bits, randint, uniform
+from .samples import (
+    beta,
+    chisquare,
+    double_sided_maxwell,
+    f,
+    gamma,
+    generalized_normal,
+    loggamma,
+    lognormal,
+    maxwell,
+    pareto,
+    rayleigh,
+    t,
+    triangular,
+    wald,
+    weibull_min,
+)
+from .vectors import ball, dirichlet, multivariate_normal, orthogonal
 
 __all__ = [
-    "Key",
     "PRNGKey",
+    "ball",
     "bernoulli",
+    "beta",
+    "binomial",
     "bits",
     "categorical",
     "cauchy",
+    "chisquare",
     "choice",
     "clone",
+    "dirichlet",
+    "double_sided_maxwell",
     "exponential",
+    "f",
     "fold_in",
+    "gamma",
+    "generalized_normal",
+    "geometric",
     "gumbel",
     "key",
     "key_data",
     "key_impl",
     "laplace",
+    "loggamma",
     "logistic",
+    "lognormal",
+    "maxwell",
+    "multinomial",
+    "multivariate_normal",
     "normal",
+    "orthogonal",
+    "pareto",
     "permutation",
+    "poisson",
     "rademacher",
     "randint",
+    "rayleigh",
     "split",
+    "t",
+    "triangular",
     "truncated_normal",
     "uniform",
+    "wald",
+    "weibull_min",
     "wrap_key_data",
 ]

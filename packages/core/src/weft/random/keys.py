@@ -1,163 +1,84 @@
 """Keys: made of seeds, split, folded, and spent.
 
-Invariant: a key is no number.  Its words are a uint32[2] with the key's axes in front, and nothing
-outside this package looks at them.
+Invariant: a key is no number: an element of its own dtype, `key<fry>` by default.  Arrays of keys
+are arrays like others; only the functions here make words of keys and keys of words.
 """
 
-import math
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from ..errors import TypeRule
 from ..interpreter import Value
-from ..ops import elementwise as el
-from ..ops.places import parse
-from ..ops.reduction import all_
-from ..ops.rng import UINT32, counters, hashed
-from ..ops.shape import concatenate, convert, expand_dims, normal_shape, reshape
-from ..ops.subscript import getitem
-from ..surface import fused
-from ..tree import register
-from ..types import INTEGER, Aval
-from ..values import Literal, as_value, asarray, scalar_buffer, wrap
+from ..ops.keys import (
+    FRY,
+    GENERATORS,
+    generator_named,
+    random_clone,
+    random_fold_in,
+    random_seed,
+    random_split,
+)
+from ..ops.opaque import unwrap_, wrap_
+from ..ops.rng import UINT32
+from ..ops.shape import convert, normal_shape
+from ..ops.spending import reuse_rules as _reuse_rules  # noqa: F401  (it defines them)
+from ..reuse import seeded
+from ..types import INTEGER, OPAQUE, Aval
+from ..values import Literal, as_value, asarray, scalar_buffer, standing_for, wrap
 
-_NAMES = (None, "threefry2x32", "fry")
-
-
-class KeyDtype:
-    """The dtype of keys: it has a name and a size, and no arithmetic."""
-
-    __slots__ = ()
-    name = "key<fry>"
-    itemsize = 8
-    kind = "V"
-
-    def __repr__(self) -> str:
-        return self.name
+# ---- keys of words ---------------------------------------------------------------------------
 
 
-KEY = KeyDtype()
+def is_key(x: Any) -> bool:
+    """Whether it is an array of keys."""
+    return isinstance(x, Value) and x.aval.category == OPAQUE and x.aval.dtype in GENERATORS
 
 
-class Key:
-    """A key, or an array of keys.  Made by `key`, `split` and `fold_in`; a tree with one leaf.
-
-    An array of keys has a shape, is indexed, iterated and mapped over, and is no array of numbers:
-    arithmetic is refused, and `key_data` has the words.
-
-    >>> import weft as wf
-    >>> wf.random.split(wf.random.key(0), 3)
-    Key((3,), fry):
-    [[1797259609 2579123966]
-     [ 928981903 3453687069]
-     [4146024105 2718843009]]
-    """
-
-    __slots__ = ("_data",)
-    __array_ufunc__ = None
-    __array_priority__ = 2000
-    __hash__ = None  # type: ignore[assignment]
-
-    def __init__(self, data: Any):
-        self._data = data
-
-    dtype = property(lambda self: KEY, doc="The dtype of keys.")
-    shape = property(lambda self: self._data.shape[:-1], doc="The sizes of its axes.")
-    ndim = property(lambda self: self._data.ndim - 1, doc="The number of its axes.")
-    size = property(lambda self: math.prod(self.shape), doc="How many keys it is.")
-
-    def __repr__(self) -> str:
-        shape = getattr(self._data, "shape", None)
-        if shape is None:  # a tree of something else than keys
-            return f"Key({self._data!r})"
-        between = ":\n" if len(shape) > 1 else ": "
-        return f"Key({shape[:-1]}, fry){between}{self._data}"
-
-    def __len__(self) -> int:
-        if not self.ndim:
-            raise TypeError("len() of a single key")
-        return self.shape[0]
-
-    def __iter__(self) -> Iterator["Key"]:
-        return (self[i] for i in range(len(self)))
-
-    def __getitem__(self, index: Any) -> "Key":
-        if index.__class__ is int and self._data.ndim > 1:
-            return Key(getitem(self._data, index))
-        index = index if index.__class__ is tuple else (index,)
-        parse(self.shape, index)  # the words of a key are no axis of the user's
-        dots = any(i is Ellipsis for i in index)
-        rest = (slice(None),) if dots else (Ellipsis, slice(None))
-        return Key(getitem(self._data, (*index, *rest)))
-
-    def __eq__(self, other: object) -> Any:
-        if not isinstance(other, Key):
-            return NotImplemented
-        return all_(el.eq(self._data, other._data), axis=-1)
-
-    def __ne__(self, other: object) -> Any:
-        same = self.__eq__(other)
-        return same if same is NotImplemented else el.not_(same)
-
-    def reshape(self, *shape: Any) -> "Key":
-        """The same keys in another shape."""
-        sizes = normal_shape(shape[0] if len(shape) == 1 else shape)
-        if -1 in sizes:
-            rest = -math.prod(sizes)
-            sizes = tuple([self.size // rest if n == -1 else n for n in sizes])
-        return Key(reshape(self._data, (*sizes, 2)))
-
-    def block_until_ready(self) -> "Key":
-        """Wait until the keys are computed."""
-        self._data.block_until_ready()
-        return self
-
-    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
-        raise _no_number(self)
+def keys_of(k: Any) -> Any:
+    """An array of keys, of which the default ones may be given as words."""
+    if is_key(k):
+        return k
+    if isinstance(k, Value | np.ndarray) and k.dtype == UINT32 and k.ndim and k.shape[-1] == 2:
+        return wrap_.bind(as_value(k), dtype=FRY)
+    raise TypeRule(f"{type(k).__name__} {k!r} is no key", fix="make one: key = weft.random.key(0)")
 
 
-def _no_number(self: Key, *_: Any) -> TypeRule:
-    return TypeRule(
-        f"a key of shape {self.shape} is no number",
-        fix="draw numbers with it: weft.random.normal(key, shape); its words are "
-        "weft.random.key_data(key)",
-    )
+def one_key(k: Any, what: str) -> Any:
+    """A single key."""
+    key = keys_of(k)
+    if key.aval.ndim:
+        raise TypeRule(
+            f"{what} takes one key, not an array of keys of shape {key.aval.shape}",
+            fix=f"map weft.random.{what} over them",
+        )
+    return key
 
 
-def _refuse(self: Key, *others: Any) -> Any:
-    raise _no_number(self)
+def like(k: Any, keys: Any) -> Any:
+    """Keys as the user gave one: as keys, or as words."""
+    return keys if is_key(k) else unwrap_.bind(keys)
 
 
-_BINARY = "add sub mul truediv floordiv mod pow and or xor lshift rshift matmul"
-_UNARY = "neg pos abs invert bool int float index lt le gt ge"
-for _name in [*_BINARY.split(), *("r" + n for n in _BINARY.split()), *_UNARY.split()]:
-    setattr(Key, f"__{_name}__", _refuse)
-
-register(Key, lambda k: ((k._data,), None), lambda _, children: Key(*children), lambda k: [".data"])
+# ---- as users say it -------------------------------------------------------------------------
 
 
-def key(seed: Any, *, impl: Any = None) -> Key:
+def key(seed: Any, *, impl: Any = None) -> Any:
     """A key of an integer.
 
     Args:
       seed: an integer, or an integer array without axes.  64-bit seeds count in full.
-      impl: None or "threefry2x32", the one generator there is.
+      impl: the generator: "threefry2x32" (the default), whose bits are the same everywhere, or
+        "rbg", that of the device, which is fast and may give other bits on other devices.
 
     Raises TypeRule if the seed is no integer.
 
     >>> import weft as wf
-    >>> wf.random.key_data(wf.random.key(7))
-    Array([0, 7], dtype=uint32)
+    >>> wf.random.key(7)
+    Array((), dtype=key<fry>) over [0 7]
     """
-    return Key(PRNGKey(seed, impl=impl))
-
-
-def PRNGKey(seed: Any, *, impl: Any = None) -> Any:  # noqa: N802
-    """The words of `key(seed)`, a uint32[2]; every function here takes those for the key."""
-    if impl not in _NAMES:
-        raise TypeRule(f"there is no generator {impl!r}", fix='leave impl out, or "threefry2x32"')
+    dtype = FRY if impl is None else generator_named(impl)
+    s: Any = seed
     if seed.__class__ is not int:
         s = as_value(seed)
         if s.aval.ndim or s.aval.category != INTEGER:
@@ -166,49 +87,18 @@ def PRNGKey(seed: Any, *, impl: Any = None) -> Any:  # noqa: N802
                 fix="map over the seeds to make many keys",
             )
         if s.__class__ is not Literal:
-            return _words_of_seed(s)
-        seed = int(s.value)
-    high = 0 if -(2**31) <= seed < 2**32 else seed >> 32
-    return asarray(np.array([high & 0xFFFFFFFF, seed & 0xFFFFFFFF], np.uint32))
+            return random_seed.bind(s, dtype=dtype)
+        s = int(s.value)
+    high = 0 if -(2**31) <= s < 2**32 else s >> 32
+    words = np.array([high & 0xFFFFFFFF, s & 0xFFFFFFFF], np.uint32)
+    made = standing_for(asarray(np.resize(words, dtype.shape)), Aval((), dtype))
+    seeded(made)
+    return made
 
 
-@fused
-def _words_of_seed(s: Any) -> Any:
-    if s.aval.dtype.itemsize <= 4:
-        high: Any = Literal(0, Aval((), UINT32))
-    else:
-        half = convert(el.shift_right_logical(s, s.aval.dtype.type(32)), UINT32)
-        small = s.aval.dtype.kind == "i"
-        near = el.and_(el.ge(s, -(2**31)), el.lt(s, 0)) if small else None
-        high = half if near is None else el.select(near, np.uint32(0), half)
-    low = s if s.aval.dtype.itemsize < 8 else el.and_(s, s.aval.dtype.type(0xFFFFFFFF))
-    low = convert(low, UINT32)
-    return concatenate([reshape(high, (1,)), reshape(low, (1,))])
-
-
-def words_of(k: Any) -> Any:
-    """The words of a key, which may be given as words."""
-    if k.__class__ is Key:
-        return k._data
-    if isinstance(k, Value | np.ndarray) and k.dtype == UINT32 and k.ndim and k.shape[-1] == 2:
-        return as_value(k)
-    raise TypeRule(f"{type(k).__name__} {k!r} is no key", fix="make one: key = weft.random.key(0)")
-
-
-def one_key(k: Any, what: str) -> Any:
-    """The words of a single key."""
-    data = words_of(k)
-    if data.ndim != 1:
-        raise TypeRule(
-            f"{what} takes one key, not an array of keys of shape {data.shape[:-1]}",
-            fix=f"map weft.random.{what} over them",
-        )
-    return data
-
-
-def like(k: Any, data: Any) -> Any:
-    """Words as what the user gave: a Key, or words."""
-    return Key(data) if k.__class__ is Key else data
+def PRNGKey(seed: Any, *, impl: Any = None) -> Any:  # noqa: N802
+    """The words of `key(seed)`, a uint32[2]; every function here takes those for the key."""
+    return unwrap_.bind(key(seed, impl=impl))
 
 
 def split(key: Any, num: Any = 2) -> Any:
@@ -221,18 +111,7 @@ def split(key: Any, num: Any = 2) -> Any:
     >>> import weft as wf
     >>> key, other = wf.random.split(wf.random.key(0))
     """
-    return like(key, _split(one_key(key, "split"), shape=normal_shape(num)))
-
-
-def split_words(data: Any, shape: tuple) -> Any:
-    """The words of new keys."""
-    a, b = hashed(data, *counters(shape))
-    return concatenate([expand_dims(a, len(shape)), expand_dims(b, len(shape))], len(shape))
-
-
-@fused
-def _split(data: Any, *, shape: tuple) -> Any:
-    return split_words(data, shape)
+    return like(key, random_split.bind(one_key(key, "split"), shape=normal_shape(num)))
 
 
 def fold_in(key: Any, data: Any) -> Any:
@@ -242,41 +121,41 @@ def fold_in(key: Any, data: Any) -> Any:
         raise TypeRule(
             f"fold_in takes an integer without axes, not {x.aval!r}", fix="map over many of them"
         )
-    return like(key, _fold_in(one_key(key, "fold_in"), x))
-
-
-@fused
-def _fold_in(data: Any, number: Any) -> Any:
-    number = convert(number, UINT32)
-    a, b = hashed(data, Literal(0, number.aval), number)
-    return concatenate([reshape(a, (1,)), reshape(b, (1,))])
+    return like(key, random_fold_in.bind(one_key(key, "fold_in"), convert(x, UINT32)))
 
 
 def key_data(keys: Any) -> Any:
-    """The words of keys, uint32 with a last axis of size 2."""
-    return words_of(keys)
+    """The words of keys, uint32 with a last axis."""
+    return unwrap_.bind(keys_of(keys))
 
 
-def wrap_key_data(data: Any, *, impl: Any = None) -> Key:
-    """Keys of words: the inverse of `key_data`."""
-    x = as_value(data)
-    if impl not in _NAMES or x.aval.dtype != UINT32 or (not x.aval.ndim or x.aval.shape[-1] != 2):
+def wrap_key_data(data: Any, *, impl: Any = None) -> Any:
+    """Keys of words: the inverse of `key_data`.
+
+    Args:
+      data: uint32, with a last axis of as many words as a key has.
+      impl: the generator, as in `key`.
+    """
+    x, dtype = as_value(data), FRY if impl is None else generator_named(impl)
+    if x.aval.dtype != UINT32 or not x.aval.ndim or x.aval.shape[-1:] != dtype.shape:
         raise TypeRule(
-            f"{x.aval!r} are no words of keys", fix="give uint32 with a last axis of size 2"
+            f"{x.aval!r} are no words of keys",
+            fix=f"give uint32 with a last axis of size {dtype.shape[0]}",
         )
-    return Key(x)
+    return wrap_.bind(x, dtype=dtype)
 
 
 def key_impl(keys: Any) -> str:
     """The name of the generator of keys."""
-    words_of(keys)
-    return "threefry2x32"
+    return GENERATORS[keys_of(keys).aval.dtype].name
 
 
 def clone(key: Any) -> Any:
-    """The same key, to be used on purpose where it was used before."""
-    words_of(key)
-    return key
+    """The same key, to be used on purpose where it was used before.
+
+    It says so to the check that the setting `debug_key_reuse` turns on, and does nothing else.
+    """
+    return like(key, random_clone.bind(keys_of(key)))
 
 
 # ---- Python numbers --------------------------------------------------------------------------

@@ -12,7 +12,8 @@ from ..errors import TypeRule
 from ..ops import elementwise as el
 from ..ops.conversion import bitcast_
 from ..ops.indexing import index_in_dim
-from ..ops.rng import UINT32, counters, hashed
+from ..ops.keys import random_bits, random_split
+from ..ops.rng import UINT32
 from ..ops.shape import broadcast_to, convert, normal_shape
 from ..surface import fused
 from ..types import (
@@ -25,7 +26,7 @@ from ..types import (
     dtype_of,
 )
 from ..values import Literal, as_value, canonical
-from .keys import RANGES, number, one_key, split_words
+from .keys import RANGES, number, one_key
 
 BITS = {1: np.uint8, 2: np.uint16, 4: UINT32, 8: np.uint64}
 MANTISSA = {"float16": 10, "bfloat16": 7, "float32": 23, "float64": 52}
@@ -57,22 +58,12 @@ def bits(key: Any, shape: Any = (), dtype: Any = None) -> Any:
     d = UINT32 if dtype is None else canonical(dtype_of(dtype))
     if d.kind != "u" or d.itemsize not in BITS:
         raise TypeRule(f"bits are unsigned integers, not {d}", fix='use dtype="uint32"')
-    return _bits(one_key(key, "bits"), shape=normal_shape(shape), dtype=d)
+    return raw_bits(one_key(key, "bits"), normal_shape(shape), d)
 
 
 def raw_bits(data: Any, shape: tuple, dtype: Any) -> Any:
-    """Random bits as unsigned integers of any width."""
-    dtype = np.dtype(dtype)
-    a, b = hashed(data, *counters(shape))
-    if dtype.itemsize < 8:
-        return convert(el.xor.bind(a, b), dtype)
-    high, low = convert(a, dtype), convert(b, dtype)
-    return el.or_.bind(el.shift_left.bind(high, Literal(32, high.aval)), low)
-
-
-@fused
-def _bits(data: Any, *, shape: tuple, dtype: np.dtype) -> Any:
-    return raw_bits(data, shape, dtype)
+    """Random bits of a key, as unsigned integers of any width."""
+    return random_bits.bind(data, shape=shape, dtype=np.dtype(dtype))
 
 
 def _unit(data: Any, shape: tuple, dtype: np.dtype) -> Any:
@@ -194,8 +185,8 @@ def _randint(
 
 
 def halves(data: Any) -> tuple[Any, Any]:
-    """The two keys that `split` makes, as words."""
-    both = split_words(data, (2,))
+    """The two keys that `split` makes."""
+    both = random_split.bind(data, shape=(2,))
     return row(both, 0), row(both, 1)
 
 

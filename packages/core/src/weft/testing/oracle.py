@@ -103,11 +103,18 @@ def _cond(index: Any, *xs: Any, branches: tuple) -> list:
     return evaluate(branches[int(index)], xs)
 
 
-def _while(*xs: Any, cond: Any, body: Any, cond_consts: int, body_consts: int) -> list:
-    k = cond_consts + body_consts
+def _while(
+    *xs: Any,
+    cond: Any,
+    body: Any,
+    cond_consts: int,
+    body_consts: int,
+    max_steps: int | None = None,
+) -> list:
+    k, turns = cond_consts + body_consts, 0
     carry = list(xs[k:])
-    while bool(_array(evaluate(cond, [*xs[:cond_consts], *carry])[0])):
-        carry = evaluate(body, [*xs[cond_consts:k], *carry])
+    while turns != max_steps and _array(evaluate(cond, [*xs[:cond_consts], *carry])[0]):
+        carry, turns = evaluate(body, [*xs[cond_consts:k], *carry]), turns + 1
     return carry
 
 

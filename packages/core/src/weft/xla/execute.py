@@ -21,6 +21,7 @@ from ..errors import WeftError
 from ..interpreter import GROUND, Evaluate, Tracer, as_list, stray, unbound, use
 from ..ir import Program, derived, programs_in
 from ..ops.shape import broadcast_in_dim
+from ..reuse import guarded
 from ..rules import RuleTable
 from ..staging import staged
 from ..types import Aval, Placed
@@ -157,6 +158,7 @@ def bound(
         run = _fronted(run, front)
     if stay:
         run = _moving(run, stay)
+    run = guarded(run, program)
     return Executable(run, [handler(k) for k in outs], outs)
 
 
@@ -197,7 +199,7 @@ def _where(module: Module, told: Any, tiles: Any, aval: Aval) -> Any:
     if told is not None:
         return told
     for place in module.places:
-        placement = place.placement(tiles, aval.ndim)
+        placement = place.placement(tiles, aval.physical.ndim)
         if placement is not None:
             return placement
     raise WeftError(
@@ -370,6 +372,8 @@ def _build(prim: Any, args: Any, params: dict) -> Executable:
     say = None if lower_rules.find(prim) is not None else expand_rules.find(prim)
     if say is None and lower_rules.find(prim) is None:
         raise lower_rules.missing(prim)
+    if prim.opaque:
+        say = None  # lowering says it, and the check of keys sees what is done to them
     types = [_scalar(a.aval) if a.__class__ is Literal else a.aval for a in args]
     keys = [t if a.__class__ is Literal else a.key for t, a in zip(types, args)]
 
@@ -384,9 +388,9 @@ def _build(prim: Any, args: Any, params: dict) -> Executable:
 
     name = prim.name.rpartition(".")[2]
     with use(GROUND):
+        want = prim.infer(tuple([a.aval for a in args]), params) if say is not None else None
         program = staged(body, types, name)
         if say is not None:
-            want = prim.infer(tuple([a.aval for a in args]), params)
             promised(expand_rules, prim, want, program.outputs)
         return executable(program, (), keys)
 

@@ -20,9 +20,10 @@ from .. import door
 from ..carrier import expand_rules, promised
 from ..dims import Dim, is_symbolic, measure_dims
 from ..dims.polynomial import Algebra, fold
-from ..errors import WeftError
+from ..errors import PlacementError, WeftError
 from ..interpreter import as_list, unbound
 from ..ir import Effect, Program, Var, live_equations, ordered, programs_in
+from ..physical import laid_out, physical_key
 from ..rules import RuleTable
 from ..staging import collector_paused, staged
 from ..types import INT32, Aval
@@ -76,7 +77,8 @@ class Unit:
     def run_at(self, place: Any) -> None:
         """This module needs `place`."""
         if self.places and self.place.devices != place.devices:
-            raise WeftError(
+            raise PlacementError(
+                "received arrays on incompatible devices: "
                 f"one computation can not run on {self.place} and on {place}",
                 fix="bring the arrays to the devices of one of them with weft.device_put",
             )
@@ -479,9 +481,10 @@ def module_of(
     """
     for name in p.axes:
         raise unbound(name)
+    p, keys = laid_out(p), [physical_key(k) for k in keys]
     with door.lock, collector_paused():
         unit = Unit(platforms, locations, embed)
-        keys = list(keys) or list(p.in_avals)
+        keys = keys or list(p.in_avals)
         for k in (*keys, *(x.key for x in unit.needs(p).values())):
             if k.placement is not None:
                 unit.run_at(k.placement.place)

@@ -16,7 +16,7 @@ import numpy as np
 
 from .. import door
 from ..source import hidden
-from ..types import BOOL, COMPLEX, FLOATING, Aval, category
+from ..types import BOOL, COMPLEX, FLOATING, Aval, category, float0
 
 _state: dict[str, Any] = {}
 
@@ -65,7 +65,7 @@ _NAMES = {
 @cache
 def element_type(dtype: np.dtype):
     """The MLIR type of an element."""
-    name = _NAMES.get(dtype.name)
+    name = _NAMES.get(dtype.name) if dtype != float0 else "i1"
     if name is None:
         name = dtype.name.replace("uint", "ui").replace("int", "i")
     return bindings().ir.Type.parse(name, bindings().context)
@@ -155,6 +155,8 @@ def dense(x: np.ndarray, aval: Aval):
     """The attribute of a constant; a 0-d `x` fills the shape."""
     m = bindings()
     element = element_type(aval.dtype)
+    if aval.dtype == float0:
+        x, aval = np.zeros((), bool), aval.physical
     with m.context, m.unknown:
         kind = category(aval.dtype)
         if x.ndim == 0 and aval.dtype != BOOL and kind != COMPLEX:

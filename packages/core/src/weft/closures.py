@@ -1,4 +1,4 @@
-"""What a Python function closes over.
+"""What Python functions close over.
 
 Invariant: functions are looked at, never called.
 """
@@ -7,8 +7,8 @@ import functools
 from collections.abc import Iterator
 from typing import Any
 
-from weft.interpreter import Tracer
-from weft.tree import flatten
+from .interpreter import Tracer
+from .tree import flatten
 
 
 def tracers_of(*functions: Any) -> list[Tracer]:
@@ -29,7 +29,7 @@ def _reachable(roots: Any) -> Iterator[Any]:
     todo = list(roots)
     while todo:
         x = todo.pop()
-        if id(x) in seen or x is None:
+        if id(x) in seen or x is None or isinstance(x, type):
             continue
         seen.add(id(x))
         if isinstance(x, functools.partial):
@@ -37,7 +37,7 @@ def _reachable(roots: Any) -> Iterator[Any]:
         elif hasattr(x, "__code__"):
             todo += _cells(x)
         elif hasattr(x, "__func__"):
-            todo += [x.__func__, x.__self__]
+            todo += [x.__func__, getattr(x, "__self__", None)]
         elif isinstance(x, Tracer):
             yield x
         else:

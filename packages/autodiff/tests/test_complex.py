@@ -1,0 +1,78 @@
+"""Complex numbers: one convention, compared with finite differences.
+
+A tangent of z = x + iy is dx + i dy, and the pairing of cotangents with tangents is bilinear: the
+gradient of a real function is df/dx - i df/dy, that of a holomorphic one is its derivative.
+"""
+
+import numpy as np
+import pytest
+
+import weft as wf
+from weft import numpy as jnp
+
+Z = np.array([0.6 - 0.8j, -1.1 + 0.4j, 0.3 + 1.2j])
+T = np.array([0.5 + 0.25j, -1.0j, 2.0 - 0.5j])
+M = np.array([[1, 2j, 0.5], [0.3, 1 - 1j, 2], [1j, 0.1, -1]])
+STEP = 1e-6
+
+REAL = {
+    "square of the modulus": lambda z: (z * z.conj()).real.sum(),
+    "modulus": lambda z: jnp.abs(z).sum(),
+    "angle": lambda z: jnp.angle(z).sum(),
+    "parts": lambda z: (z.real**3 * jnp.exp(z.imag)).sum(),
+    "of holomorphic ones": lambda z: (jnp.sin(z) * jnp.log(z) / (z + 3)).imag.sum(),
+    "powers": lambda z: (z**3 + z**-2 + jnp.sqrt(z)).real.sum(),
+    "contraction": lambda z: jnp.abs(M @ z).sum(),
+    "sign": lambda z: (z / jnp.abs(z)).real.sum(),
+}
+HOLOMORPHIC = {
+    "products": lambda z: (jnp.exp(z) * jnp.tanh(z)).sum(),
+    "quotients": lambda z: (1 / (z * z + 2j)).sum(),
+    "powers": lambda z: (jnp.sqrt(z) * z**3).prod(),
+}
+
+
+def along(f, z, direction):
+    return (np.asarray(f(z + STEP * direction)) - np.asarray(f(z - STEP * direction))) / (2 * STEP)
+
+
+def each(f, z, unit):
+    rows = [along(f, z, unit * e) for e in np.eye(len(z))]
+    return np.array(rows)
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_real_functions(name):
+    f = wf.jit(REAL[name])
+    want = each(f, Z, 1) - 1j * each(f, Z, 1j)
+    np.testing.assert_allclose(wf.grad(f)(Z), want, rtol=1e-6, atol=1e-7)
+    value, dot = wf.jvp(f, (Z,), (T,))
+    np.testing.assert_allclose(dot, along(f, Z, T), rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(float(dot), np.real(np.asarray(wf.grad(f)(Z)) @ T), rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", HOLOMORPHIC)
+def test_holomorphic_functions(name):
+    f = wf.jit(HOLOMORPHIC[name])
+    want = each(f, Z, 1)
+    np.testing.assert_allclose(each(f, Z, 1j), 1j * want, rtol=1e-6, atol=1e-6)
+    for g in (wf.grad, wf.jacfwd, wf.jacrev):
+        np.testing.assert_allclose(g(f, holomorphic=True)(Z), want, rtol=1e-6, atol=1e-7)
+    second = each(lambda z: wf.grad(f, holomorphic=True)(z), Z, 1)
+    got = wf.hessian(f, holomorphic=True)(Z)
+    np.testing.assert_allclose(got, second, rtol=1e-5, atol=1e-6)
+
+
+def test_pullbacks_are_bilinear():
+    f = lambda z: z * z * 1j  # noqa: E731
+    _, pull = wf.vjp(f, Z)
+    np.testing.assert_allclose(pull(T)[0], 2j * Z * T, rtol=1e-12)
+
+
+def test_what_is_refused():
+    with pytest.raises(TypeError, match="grad requires a real-valued result"):
+        wf.grad(lambda z: z * z)(1j)
+    with pytest.raises(TypeError, match="holomorphic=True requires complex inputs"):
+        wf.grad(lambda x: x * x, holomorphic=True)(1.0)
+    with pytest.raises(TypeError, match="jacrev of complex inputs needs holomorphic=True"):
+        wf.jacrev(lambda z: z)(1j)

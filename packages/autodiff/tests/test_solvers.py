@@ -1,0 +1,100 @@
+"""Solvers that use derivatives, and derivatives of solvers: minima, linear equations.
+
+Invariant: solutions are numpy's, derivatives those of the formula for the solution.
+"""
+
+import doctest
+
+import numpy as np
+import pytest
+
+import weft as wf
+import weft.ops as ops
+from weft.errors import AxisError, TypeRule
+from weft.scipy import interpolate, ndimage, optimize, signal
+from weft.scipy.sparse import linalg
+from weft_autodiff import check_grads, grad
+
+RNG = np.random.default_rng(0)
+A = RNG.normal(size=(6, 6))
+S = A @ A.T + 6 * np.eye(6)
+B = RNG.normal(size=6)
+SOLVERS = {"cg": S, "bicgstab": A + 4 * np.eye(6), "gmres": A}
+
+
+def rosenbrock(x):
+    return (100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2).sum()
+
+
+def test_minima():
+    bfgs = lambda x, **how: optimize.minimize(rosenbrock, x, method="BFGS", **how)  # noqa: E731
+    found = wf.jit(bfgs)(np.full(3, -1.2))
+    np.testing.assert_allclose(np.asarray(found.x), 1.0, rtol=1e-5)
+    assert bool(found.success) and int(found.status) == 0 and 5 < int(found.nit) <= int(found.nfev)
+    run = wf.jit(lambda x, a: optimize.minimize(lambda x, a: ((x - a) ** 2).sum(), x, (a,),
+                                                method="bfgs", tol=1e-8).x)  # fmt: skip
+    np.testing.assert_allclose(np.asarray(run(np.zeros(2), 3.0)), 3.0, rtol=1e-7)
+    few = bfgs(np.full(3, -1.2), options={"maxiter": 2})
+    assert not bool(few.success) and int(few.status) == 1 and int(few.nit) == 2
+    flat = optimize.minimize(lambda x: 0 * x.sum(), np.ones(2), method="BFGS")
+    assert bool(flat.success) and int(flat.nit) == 0
+    for f, text in ((lambda: optimize.minimize(rosenbrock, np.ones(2), method="Powell"), "no meth"),
+                    (lambda: optimize.minimize(rosenbrock, np.ones(2), method="BFGS",
+                                               options={"disp": 1}), "no option")):  # fmt: skip
+        with pytest.raises(TypeRule, match=text):
+            f()
+    with pytest.raises(AxisError):
+        optimize.minimize(rosenbrock, 1.0, method="BFGS")
+
+
+@pytest.mark.parametrize("name", SOLVERS)
+def test_linear_equations(name):
+    solve, m = getattr(linalg, name), SOLVERS[name]
+    x, info = wf.jit(lambda m, b: solve(m, b, tol=1e-12))(m, B)
+    np.testing.assert_allclose(np.asarray(x), np.linalg.solve(m, B), rtol=1e-7)
+    assert info is None
+    inverse = np.linalg.inv(m)
+    square = lambda m, b: (solve(lambda v: m @ v, b, tol=1e-12)[0] ** 2).sum()  # noqa: E731
+    by_m, by_b = wf.jit(grad(square, argnums=(0, 1)))(m, B)
+    np.testing.assert_allclose(np.asarray(by_b), 2 * inverse.T @ inverse @ B, rtol=1e-6)
+    x = inverse @ B
+    np.testing.assert_allclose(np.asarray(by_m), -np.outer(inverse.T @ (2 * x), x), rtol=1e-6,
+                               atol=1e-9)  # fmt: skip
+
+
+def test_trees_starts_and_preconditioners():
+    b = {"a": B[:2], "b": B[2:].reshape(2, 2)}
+    scale = lambda t: {"a": 3 * t["a"], "b": 2 * t["b"]}  # noqa: E731
+    x, _ = linalg.cg(scale, b, b, tol=1e-10)
+    np.testing.assert_allclose(np.asarray(x["a"]), B[:2] / 3, rtol=1e-7)
+    np.testing.assert_allclose(np.asarray(x["b"]), B[2:].reshape(2, 2) / 2, rtol=1e-7)
+    near = np.linalg.inv(A + 0.1 * np.eye(6))
+    x, _ = linalg.gmres(A, B, tol=1e-10, restart=3, maxiter=500, M=near)
+    np.testing.assert_allclose(np.asarray(x), np.linalg.solve(A, B), rtol=1e-6)
+    z = A + 1j * RNG.normal(size=(6, 6))
+    x, _ = linalg.gmres(z, B + 1j, tol=1e-12)
+    np.testing.assert_allclose(np.asarray(x), np.linalg.solve(z, B + 1j), rtol=1e-7)
+    with pytest.raises(AxisError, match="square matrix"):
+        linalg.cg(A[:, :3], B)
+
+
+def test_derivatives_of_what_is_between_places():
+    places = RNG.uniform(0.1, 2.9, size=(2, 4))
+    image = RNG.normal(size=(4, 4))
+    points = (np.array([0.0, 1, 3]), np.array([0.0, 2, 3]))
+
+    @wf.jit
+    def f(x, p):
+        on_grid = interpolate.RegularGridInterpolator(points, x[:3, :3])
+        return (
+            ndimage.map_coordinates(x, [p[0], p[1]], 1, "mirror"), on_grid(p.T),
+            signal.convolve(x, p, "same"), signal.fftconvolve(x, p),
+            ops.segment_prod(x, np.array([1, 0, 1, 1]), 3),
+        )  # fmt: skip
+
+    check_grads(f, (image, places), order=1)
+
+
+def test_examples():
+    for module in (optimize, linalg):
+        assert doctest.testmod(module).failed == 0

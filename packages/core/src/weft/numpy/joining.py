@@ -1,0 +1,65 @@
+"""Arrays written down between brackets: `r_[1:4, 0, 4]`, `c_[x, y]`.
+
+Invariant: pieces are joined by one concatenation, in the dtype that they meet in.
+"""
+
+from typing import Any
+
+from ..errors import TypeRule
+from ..ops.shape import concatenate, convert_together, reshape, transpose
+from ..surface import value
+from .creation import _slice_range, array
+from .manipulation import swapaxes
+
+
+class _Joined:
+    """What `r_` and `c_` are; the three numbers are those that numpy's directives give."""
+
+    def __init__(self, axis: int, ndmin: int, place: int, doc: str):
+        self._axis, self._ndmin, self._place, self.__doc__ = axis, ndmin, place, doc
+
+    def __getitem__(self, key: Any) -> Any:
+        pieces = key if isinstance(key, tuple) else (key,)
+        how = self._axis, self._ndmin, self._place
+        if pieces and isinstance(pieces[0], str):
+            how, pieces = _directive(pieces[0], how), pieces[1:]
+        axis, ndmin, place = how
+        made = [_piece(p, ndmin, place) for p in pieces]
+        return concatenate(convert_together(made), axis)
+
+
+def _directive(text: str, default: tuple) -> tuple:
+    try:
+        given = tuple([int(t) for t in text.split(",")])
+        if len(given) > 3:
+            raise ValueError
+    except ValueError:
+        raise TypeRule(
+            f"{text!r} is no directive of r_: there are no matrices here",
+            fix='write up to three integers, "axis,ndmin,place"',
+        ) from None
+    return given + default[len(given) :]
+
+
+def _piece(p: Any, ndmin: int, place: int) -> Any:
+    if isinstance(p, slice):
+        x = _at_least(_slice_range(p), ndmin)
+        return swapaxes(x, -1, place) if ndmin > 1 and place != -1 else x
+    x = array(p) if isinstance(p, list | tuple) else value(p)
+    own = x.aval.ndim
+    x = _at_least(x, max(ndmin, 1))
+    if not own or own >= ndmin or place == -1:
+        return x
+    new = ndmin - own  # the new axes come first; the array's own go to `place`
+    first = place + new + 1 if place < 0 else place
+    order = list(range(ndmin))
+    return transpose(x, (*order[:first], *order[new:], *order[first:new]))
+
+
+def _at_least(x: Any, ndmin: int) -> Any:
+    missing = ndmin - x.aval.ndim
+    return reshape(x, (1,) * missing + x.aval.shape) if missing > 0 else x
+
+
+r_ = _Joined(0, 1, -1, "Pieces joined along the first axis: slices are ranges.  As numpy.r_.")
+c_ = _Joined(-1, 2, 0, "Pieces joined along the last axis, vectors as columns.  As numpy.c_.")

@@ -1,0 +1,97 @@
+"""Discrete families of distributions.
+
+Invariant: counts of ways are beta functions, whose logarithm does not cancel; what is not a whole
+number in the support has probability 0.
+"""
+
+import math
+from typing import Any
+
+from ...ops import elementwise as el
+from ...ops import incomplete as inc
+from ...ops import special as sp
+from ...ops.reduction import reduce_sum
+from ...ops.shape import broadcast_to, expand_dims, iota_
+from ..special import xlog1py, xlogy
+from .family import discrete
+
+
+def _counts(*shapes: Any) -> tuple[Any, Any]:
+    return 0.0, None
+
+
+def _up_to_n(n: Any, *shapes: Any) -> tuple[Any, Any]:
+    return 0.0, n
+
+
+def _log_comb(n: Any, k: Any) -> Any:
+    """Logarithm of the number of ways to choose k of n."""
+    return el.neg(el.log1p(n)) - sp.lbeta(n - k + 1.0, k + 1.0)
+
+
+bernoulli = discrete(
+    "bernoulli", "1 with probability `p`, else 0.", "p",
+    support=lambda p: (0.0, 1.0),
+    logpmf=lambda k, p: xlogy(k, p) + xlog1py(1.0 - k, el.neg(p)),
+    cdf=lambda k, p: 1.0 - p + 0.0 * k,
+    ppf=lambda q, p: el.select(el.eq(q, 0.0), -1.0, el.select(el.gt(q, 1.0 - p), 1.0, 0.0 * q)),
+)  # fmt: skip
+
+binom = discrete(
+    "binom", "Successes in `n` trials of probability `p`.", "n p",
+    support=_up_to_n,
+    logpmf=lambda k, n, p: _log_comb(n, k) + xlogy(k, p) + xlog1py(n - k, el.neg(p)),
+)  # fmt: skip
+
+betabinom = discrete(
+    "betabinom", "Successes in `n` trials, of a probability with distribution beta(a, b).",
+    "n a b",
+    support=_up_to_n,
+    logpmf=lambda k, n, a, b: (
+        _log_comb(n, k) + sp.lbeta(k + a, n - k + b) - sp.lbeta(a, b)
+    ),
+)  # fmt: skip
+
+geom = discrete(
+    "geom", "Trials of probability `p` up to the first success.", "p",
+    support=lambda p: (1.0, None),
+    logpmf=lambda k, p: el.log(p) + xlog1py(k - 1.0, el.neg(p)),
+)  # fmt: skip
+
+nbinom = discrete(
+    "nbinom", "Failures before `n` successes, in trials of probability `p`.", "n p",
+    support=_counts,
+    logpmf=lambda k, n, p: (
+        xlogy(n, p) + xlog1py(k, el.neg(p)) - el.log(n + k) - sp.lbeta(n, k + 1.0)
+    ),
+)  # fmt: skip
+
+
+def _poisson_entropy(mu: Any) -> Any:
+    """The sum up to mu = 100, beyond it the expansion in 1 / mu (Evans and Boersma, The entropy
+    of a Poisson distribution, 1988)."""
+    small = el.lt(mu, 100.0)
+    m = expand_dims(el.select(small, mu, 1.0), mu.aval.ndim)
+    shape = (*mu.aval.shape, 256)
+    k = broadcast_to(iota_.bind(shape=(256,), axis=0, dtype=mu.aval.dtype), shape)
+    m = broadcast_to(m, shape)
+    logs = xlogy(k, m) - m - el.lgamma(k + 1.0)
+    total = el.neg(reduce_sum.bind(el.exp(logs) * logs, axes=(mu.aval.ndim,)))
+    large = el.select(small, 100.0, mu)
+    r = 1.0 / large
+    tail = sp.series(r, (0.5 * math.log(2 * math.pi * math.e), -1 / 12, -1 / 24, -19 / 360,
+                         -9 / 80))  # fmt: skip
+    out = el.select(small, total, 0.5 * el.log(large) + tail)
+    return el.select(mu >= 0.0, el.select(el.eq(mu, 0.0), 0.0, out), math.nan)
+
+
+poisson = discrete(
+    "poisson", "Events of which `mu` are expected.", "mu",
+    support=_counts,
+    logpmf=lambda k, mu: xlogy(k, mu) - mu - el.lgamma(k + 1.0),
+    cdf=lambda k, mu: inc.igammac(k + 1.0, mu),
+    entropy=_poisson_entropy,
+)  # fmt: skip
+
+FAMILIES = {f.__name__: f for f in (bernoulli, betabinom, binom, geom, nbinom, poisson)}
+"""Every family of this module by its name."""

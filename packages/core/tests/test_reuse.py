@@ -1,0 +1,149 @@
+"""The check of keys that are used twice: it finds every reuse here, and nothing else.
+
+Invariant: whether a case reuses a key can be read off it; the check is on for this module only.
+"""
+
+import numpy as np
+import pytest
+
+import weft as wf
+from weft import lax, random
+from weft import numpy as wnp
+from weft.errors import KeyReuseError, WeftError
+
+split, uniform, normal = random.split, random.uniform, random.normal
+
+
+@pytest.fixture(autouse=True)
+def checked():
+    with wf.config(debug_key_reuse=True):
+        yield
+
+
+def key():
+    return random.key(0)
+
+
+def twice(k):
+    first = uniform(k)
+    return first + uniform(k)
+
+
+def turn(k, _):
+    k, used = split(k)
+    return k, uniform(used)
+
+
+def rows_and_row(k):
+    ks = split(k, 4)
+    return lax.map(uniform, ks), uniform(ks[3])
+
+
+def of_pair(f):
+    """A case of the two keys that `split` makes."""
+    return lambda k: f(*split(k))
+
+
+REUSED = {
+    "twice": twice,
+    "split and drawn": lambda k: (split(k), uniform(k)),
+    "one of several": lambda k: [uniform(split(k, 3)[i]) for i in (1,)] + [
+        uniform(x[i]) for x in [split(key(), 3)] for i in (1, -2)],
+    "overlapping slices": lambda k: (lambda ks: (wf.vmap(uniform)(ks[:2]), uniform(ks[1])))(
+        split(k, 3)),
+    "calls": lambda k: (wf.jit(uniform)(k), wf.jit(normal)(k)),
+    "through a call": lambda k: uniform(wf.jit(lambda k: k)(k)) + uniform(k),
+    "a constant of a scan": lambda k: lax.scan(lambda c, _: (c + uniform(k), None), 0.0, None, 3),
+    "a carry": lambda k: lax.scan(lambda c, _: (c, uniform(c)), k, None, 3),
+    "rows and a row": rows_and_row,
+    "a branch": lambda k: (lax.cond(uniform(random.key(9)) < 2, uniform, lambda k: 0.0, k),
+                           uniform(k)),
+    "in a branch": lambda k: lax.cond(uniform(random.key(9)) < 2, twice, normal, k),
+    "a constant of a loop": lambda k: lax.while_loop(
+        lambda s: s < 3.0, lambda s: s + 1 + uniform(k), 0.0),
+    "for": lambda k: lax.fori_loop(0, 3, lambda i, s: s + uniform(k), 0.0),
+    "mapped": lambda k: wf.vmap(twice)(split(k, 3)),
+    "broadcast": lambda k: wf.vmap(uniform)(wnp.broadcast_to(k, (3,))),
+    "chosen": of_pair(lambda a, b: (uniform(wnp.where(uniform(random.key(9)) < 2, a, b)),
+                                    uniform(a))),
+    "stacked": of_pair(lambda a, b: wf.vmap(uniform)(wnp.stack([a, b, a]))),
+    "moved": lambda k: (uniform(k[None].reshape(1, 1)[0, 0]), uniform(k)),
+    "words": lambda k: twice(random.key_data(k)),
+    "the generator of the device": lambda k: twice(random.key(0, impl="rbg")),
+}  # fmt: skip
+FINE = {
+    "split": of_pair(lambda a, b: uniform(a) + normal(b)),
+    "folded": lambda k: [uniform(random.fold_in(k, i)) for i in range(3)],
+    "slices": lambda k: (lambda ks: (wf.vmap(uniform)(ks[:2]), uniform(ks[2])))(split(k, 3)),
+    "loop": lambda k: uniform(lax.scan(turn, k, None, 3)[0]),
+    "one turn": lambda k: lax.scan(lambda c, _: (c + uniform(k), None), 0.0, None, 1),
+    "rows": lambda k: lax.map(uniform, split(k, 4)),
+    "branches": lambda k: lax.cond(uniform(random.key(9)) < 2, uniform, normal, k),
+    "while": lambda k: lax.while_loop(
+        lambda s: s[0] < 3.0, lambda s: (s[0] + 1, split(s[1])[0]), (0.0, k))[0],
+    "computed places": lambda k: (lambda ks: lax.fori_loop(
+        0, 3, lambda i, s: s + uniform(ks[i]), 0.0))(split(k, 3)),
+    "cloned": lambda k: uniform(random.clone(k)) + uniform(k),
+    "looked at": lambda k: (random.key_data(k), k == k, uniform(k)),
+    "mapped": lambda k: wf.vmap(lambda k: normal(k, (2,)))(split(k, 3)),
+    "grad": lambda k: wf.grad(lambda x: (x * normal(k, (3,))).sum())(2.0),
+    "checkpoint": lambda k: wf.grad(wf.checkpoint(lambda x: wnp.sin(x * normal(k))))(2.0),
+    "stacked": of_pair(lambda a, b: wf.vmap(uniform)(wnp.stack([b, a]))),
+    "samplers": lambda k: (lambda ks: (random.permutation(ks[0], 5), random.randint(
+        ks[1], (2,), 0, 9), normal(ks[2], (2,), "complex64")))(split(k, 3)),
+}  # fmt: skip
+
+
+@pytest.mark.feature("C14")
+@pytest.mark.parametrize("name", REUSED)
+def test_reuse_is_found(name):
+    for f in (REUSED[name], wf.jit(REUSED[name])):
+        with pytest.raises(KeyReuseError, match="a random key is used twice") as e:
+            f(key())
+        assert str(e.value).count("test_reuse.py") >= 2 and "split(key)" in str(e.value)
+
+
+@pytest.mark.parametrize("name", FINE)
+def test_nothing_else_is(name):
+    FINE[name](key())
+    f = wf.jit(FINE[name])
+    f(key())
+    f(random.key(1))  # compiled already
+
+
+@pytest.mark.feature("C14")
+def test_both_lines_are_named():
+    for f in (twice, wf.jit(twice), wf.jit(wf.vmap(twice))):
+        with pytest.raises(KeyReuseError) as e:
+            f(split(key(), 2) if f is not twice and f.__wrapped__ is not twice else key())
+        first = twice.__code__.co_firstlineno + 1
+        assert f"test_reuse.py:{first}," in e.value.what
+        assert e.value.what.endswith(f"test_reuse.py:{first + 1}")
+
+
+@pytest.mark.feature("C14")
+def test_spent_by_what_has_run():
+    k, f = key(), wf.jit(uniform)
+    f(k)
+    with pytest.raises(KeyReuseError):
+        f(k)
+    with pytest.raises(KeyReuseError):
+        split(k)
+    held = key()
+    g = wf.jit(lambda: normal(held))
+    g()
+    with pytest.raises(KeyReuseError):
+        g()
+    loose = random.clone(k)
+    uniform(loose)
+    with pytest.raises(KeyReuseError):
+        uniform(loose)
+    with wf.config(debug_key_reuse=False):
+        assert np.asarray(twice(k)) == np.asarray(wf.jit(twice)(k))
+
+
+def test_what_fails_spends_nothing():
+    k = key()
+    with pytest.raises(WeftError):
+        wf.jit(lambda k: (uniform(k), k + 1))(k)
+    uniform(k)

@@ -1,0 +1,215 @@
+"""The names of scipy.linalg against SciPy.
+
+Invariant: factors are compared up to what they are determined up to, by what they multiply to.
+"""
+
+import numpy as np
+import pytest
+import scipy.linalg as sl
+
+import weft as wf
+from weft.errors import TypeRule
+
+ours = wf.scipy.linalg
+RNG = np.random.default_rng(7)
+A = RNG.standard_normal((4, 4))
+Z = A + 1j * RNG.standard_normal((4, 4))
+POS, POSC = A @ A.T + np.eye(4), Z @ Z.conj().T + np.eye(4)
+B = RNG.standard_normal((4, 3))
+V = RNG.standard_normal(4)
+TALL = A[:, :2].copy()
+
+
+def close(got, want, tol=1e-10):
+    np.testing.assert_allclose(np.asarray(got), want, rtol=tol, atol=tol)
+
+
+# ---- systems -------------------------------------------------------------------------------
+
+
+def test_solve():
+    for a, kind, lower, b in (
+        (POS, "gen", False, V), (POS, "sym", True, B), (POS, "pos", False, V),
+        (POSC, "her", False, B), (POSC, "positive definite", True, B),
+    ):  # fmt: skip
+        half = np.tril(a) if lower else np.triu(a)
+        given = a if kind == "gen" else half
+        close(ours.solve(given, b, lower=lower, assume_a=kind), np.linalg.solve(a, b))
+    close(ours.solve(Z, B, transposed=True), np.linalg.solve(Z.T, B))
+    with pytest.raises(TypeRule, match="can not assume"):
+        ours.solve(A, V, assume_a="diagonal-ish")
+
+
+@pytest.mark.parametrize("trans", [0, 1, "C"])
+def test_triangular_and_factorised(trans):
+    for lower in (False, True):
+        want = sl.solve_triangular(Z, B, trans=trans, lower=lower)
+        close(ours.solve_triangular(Z, B, trans=trans, lower=lower), want)
+    unit = sl.solve_triangular(A, V, trans=trans, unit_diagonal=True)
+    close(ours.solve_triangular(A, V, trans=trans, unit_diagonal=True), unit)
+    by_lu = 2 if trans == "C" else trans
+    close(ours.lu_solve(ours.lu_factor(Z), B, by_lu), sl.lu_solve(sl.lu_factor(Z), B, by_lu))
+    with pytest.raises(TypeRule, match="no transposition"):
+        ours.solve_triangular(A, V, trans=3)
+
+
+def test_cholesky_det_inv():
+    for lower in (False, True):
+        close(ours.cholesky(POSC, lower), sl.cholesky(POSC, lower))
+        close(ours.cho_solve(ours.cho_factor(POSC, lower), B), np.linalg.solve(POSC, B))
+    close(ours.det(Z), sl.det(Z))
+    close(ours.inv(Z), sl.inv(Z))
+    got, want = ours.lu_factor(A), sl.lu_factor(A)
+    close(got[0], want[0])
+    close(got[1], want[1])
+
+
+def test_sylvester():
+    for a, b, c in ((A, POS[:3, :3], B), (Z, POSC[:3, :3], B)):
+        close(ours.solve_sylvester(a, b, c), sl.solve_sylvester(a, b, c))
+
+
+# ---- factors -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("x", [Z[:, :2].copy(), TALL.T.copy()])
+def test_lu_qr_svd_polar(x):
+    p, low, up = map(np.asarray, ours.lu(x))
+    close(p @ low @ up, x)
+    for got, want in zip(ours.lu(x), sl.lu(x)):
+        close(got, want)
+    close(np.matmul(*map(np.asarray, ours.lu(x, permute_l=True))), x)
+    at, low, up = map(np.asarray, ours.lu(x, p_indices=True))
+    close(low[at] @ up, x)
+    for mode in ("full", "economic"):
+        q, r, order = map(np.asarray, ours.qr(x, mode=mode, pivoting=True))
+        close(q @ r, x[:, order])
+        want = sl.qr(x, mode=mode, pivoting=True)
+        assert q.shape == want[0].shape and (order == want[2]).all()
+        close(np.abs(np.diag(r)), np.abs(np.diag(want[1])))
+    (r,) = ours.qr(x, mode="r")
+    close(np.abs(np.asarray(r)), np.abs(sl.qr(x, mode="r")[0]))
+    for side in ("right", "left"):
+        for got, want in zip(ours.polar(x, side), sl.polar(x, side)):
+            close(got, want)
+    close(ours.svd(x, compute_uv=False), sl.svd(x, compute_uv=False))
+    u, s, vh = map(np.asarray, ours.svd(x, full_matrices=False))
+    close(u * s @ vh, x)
+
+
+def test_qr_multiply():
+    cases = (A, B, "left"), (A, B.T, "right"), (TALL, V, "right"), (TALL, V[:2], "left")
+    for x, c, mode in cases:
+        got = [np.asarray(v) for v in ours.qr_multiply(x, c, mode)]
+        want = sl.qr_multiply(x, c, mode)
+        assert got[0].shape == want[0].shape
+        close(np.abs(got[0]), np.abs(want[0]))
+        close(np.abs(got[1]), np.abs(want[1]))
+
+
+def test_eigh():
+    both = POS, POSC
+    for a in both:
+        for lower in (False, True):
+            half = np.tril(a) if lower else np.triu(a)
+            w, v = map(np.asarray, ours.eigh(half, lower=lower))
+            close(a @ v, v * w)
+            metric = both[1] if a is POSC else POS + np.diag(V**2)
+            w, v = map(np.asarray, ours.eigh(half, metric, lower=lower))
+            close(a @ v, metric @ v * w, 1e-8)
+            close(v.conj().T @ metric @ v, np.eye(4), 1e-8)
+    close(ours.eigh(POS, eigvals_only=True, subset_by_index=(1, 2)), sl.eigvalsh(POS)[1:3])
+    w, v = map(np.asarray, ours.eigh_tridiagonal(V, B[:3, 0]))
+    t = np.diag(V) + np.diag(B[:3, 0], 1) + np.diag(B[:3, 0], -1)
+    close(t @ v, v * w)
+    some = ours.eigh_tridiagonal(V, B[:3, 0], eigvals_only=True, select="i", select_range=(0, 1))
+    close(some, sl.eigvalsh(t)[:2])
+    with pytest.raises(TypeRule, match="no problem of type 2"):
+        ours.eigh(POS, POS, type=2)
+
+
+def test_schur_and_hessenberg():
+    for x in (A, Z):
+        t, z = map(np.asarray, ours.schur(x))
+        close(z @ t @ z.conj().T, x)
+        close(t, sl.schur(x)[0])
+        h, q = map(np.asarray, ours.hessenberg(x, calc_q=True))
+        close(q @ h @ q.conj().T, x)
+        close(q.conj().T @ q, np.eye(4))
+        close(h, sl.hessenberg(x))
+    for t, z in (ours.schur(A, output="complex"), ours.rsf2csf(*ours.schur(A))):
+        t, z = np.asarray(t), np.asarray(z)
+        close(z @ t @ z.conj().T, A)
+        close(np.tril(t, -1), 0)
+    for n in (0, 1):
+        h, q = ours.hessenberg(np.ones((n, n)), calc_q=True)
+        close(h, np.ones((n, n)))
+        close(q, np.eye(n))
+
+
+# ---- functions -----------------------------------------------------------------------------
+
+
+def test_expm():
+    stack = np.stack([A, 20 * A, np.zeros((4, 4)), 1e-3 * A])
+    want = np.stack([sl.expm(x) for x in stack])
+    got = np.asarray(ours.expm(stack))
+    for g, w in zip(got, want):
+        close(g / abs(w).max(), w / abs(w).max(), 1e-9)
+    close(ours.expm(Z), sl.expm(Z), 1e-9)
+    upper = np.triu(A)
+    close(ours.expm(upper, upper_triangular=True), sl.expm(upper))
+    np.testing.assert_allclose(ours.expm(A.astype("f4")), sl.expm(A), rtol=1e-4, atol=1e-5)
+    for bad in (1e9, np.nan):
+        assert np.isnan(np.asarray(ours.expm(A * bad))).all()
+    assert ours.expm(np.zeros((0, 0))).shape == (0, 0)
+    for got, want in zip(ours.expm_frechet(A, B @ B.T), sl.expm_frechet(A, B @ B.T)):
+        close(got, want, 1e-9)
+
+
+def test_sqrtm():
+    for x in (POS, POSC, Z, np.triu(A) + 5 * np.eye(4)):
+        root = np.asarray(ours.sqrtm(x))
+        close(root, sl.sqrtm(x), 1e-9)
+    pair = np.asarray(ours.sqrtm(np.stack([POS, 4 * POS])))
+    close(pair[1], 2 * pair[0], 1e-9)
+
+
+# ---- patterns ------------------------------------------------------------------------------
+
+C, R = np.array([1.0, 2.0, 3.0]), np.array([7.0, 8.0, 9.0, 10.0])
+PATTERNS = {
+    "toeplitz": [(C,), (C, R), (Z[0],)],
+    "hankel": [(C,), (C, R)],
+    "circulant": [(C,)],
+    "companion": [(R,), (C,), (C[:2],)],
+    "block_diag": [(A, TALL, V), (A,), (2.0, C)],
+    "convolution_matrix": [(C, 5), (C, 2, "same"), (C, 5, "same"), (R, 2, "valid"),
+                           (C, 5, "valid")],
+    "leslie": [(R, C)],
+    "fiedler": [(R,)],
+    "fiedler_companion": [(R,), (C,), (np.arange(1.0, 8),)],
+    "hilbert": [(4,)],
+    "invhilbert": [(4,)],
+    "pascal": [(4,), (4, "lower"), (4, "upper")],
+    "invpascal": [(4,), (4, "lower"), (4, "upper")],
+    "hadamard": [(1,), (8,)],
+    "helmert": [(1,), (4,), (4, True)],
+    "dft": [(5,), (4, "sqrtn"), (4, "n")],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PATTERNS)
+def test_patterns(name):
+    for args in PATTERNS[name]:
+        got, want = np.asarray(getattr(ours, name)(*args)), getattr(sl, name)(*args)
+        assert got.shape == want.shape
+        np.testing.assert_allclose(got, want, rtol=2e-6, atol=1e-6)
+
+
+def test_patterns_of_no_size():
+    assert ours.block_diag().shape == sl.block_diag().shape
+    with pytest.raises(TypeRule, match="power of two"):
+        ours.hadamard(3)
+    with pytest.raises(TypeRule, match="kind 'diagonal'"):
+        ours.pascal(3, "diagonal")

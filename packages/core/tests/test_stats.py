@@ -1,0 +1,173 @@
+"""Distributions and statistics against scipy.stats.
+
+Invariant: every function of every family is compared inside its support, outside it, at its ends
+and at nan, with and without location and scale.
+"""
+
+import inspect
+import warnings
+
+import numpy as np
+import pytest
+import scipy.stats as ss
+
+import weft as wf
+from weft.errors import TypeRule
+from weft.scipy import stats
+from weft_autodiff import check_grads, grad
+
+X = np.array([-7, -2, -0.3, 0, 0.2, 0.9, 1, 1.5, 2.5, 6.5, 40, np.nan])
+K = np.array([-1, 0, 1, 2, 3, 7, 8, 100, 0.5, np.nan])
+Q = np.array([-0.1, 0, 0.01, 0.3, 0.5, 0.99, 1, 1.2])
+CONTINUOUS = {
+    "norm": (), "truncnorm": (-1.0, 2.0), "lognorm": (0.7,), "t": (3.5,), "gennorm": (1.7,),
+    "gamma": (2.3,), "chi2": (5.0,), "beta": (1.5, 0.8), "expon": (), "laplace": (),
+    "logistic": (), "gumbel_r": (), "gumbel_l": (), "cauchy": (), "pareto": (2.5,),
+    "uniform": (), "vonmises": (1.3,), "wrapcauchy": (0.4,),
+}  # fmt: skip
+DISCRETE = {
+    "bernoulli": (0.3,), "binom": (7, 0.4), "betabinom": (6, 1.2, 2.0), "geom": (0.3,),
+    "nbinom": (3.5, 0.4), "poisson": (3.2,),
+}  # fmt: skip
+
+
+def methods(family):
+    return [n for n in vars(family) if not n.startswith("_") and n != "entropy"]
+
+
+def compare(name, shapes, given, at):
+    """All functions of a family, compiled together."""
+    family, reference = getattr(stats, name), getattr(ss, name)
+    names = methods(family)
+    points = [Q if n in ("ppf", "isf") else at for n in names]
+    run = wf.jit(lambda xs, s, kw: [getattr(family, n)(x, *s, **kw) for n, x in zip(names, xs)])
+    got = run(points, [np.float64(s) for s in shapes], {k: np.float64(v) for k, v in given.items()})
+    for n, x, g in zip(names, points, got):
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            want = getattr(reference, n)(x, *shapes, **given)
+        assert g.dtype == np.float64
+        np.testing.assert_allclose(np.asarray(g), want, 1e-9, 1e-14, err_msg=f"{name}.{n}")
+
+
+@pytest.mark.parametrize("name", CONTINUOUS)
+def test_continuous(name):
+    compare(name, CONTINUOUS[name], {"loc": 0.5, "scale": 2.0}, X)
+
+
+@pytest.mark.parametrize("name", DISCRETE)
+def test_discrete(name):
+    compare(name, DISCRETE[name], {"loc": 1}, K)
+
+
+def test_standard_members_and_how_they_are_called():
+    x = np.float32([0.25, 1.5])
+    for got, want in (
+        (stats.norm.logpdf(x), ss.norm.logpdf(x)),
+        (stats.norm.cdf(x, 1), ss.norm.cdf(x, 1)),
+        (stats.norm.sf(x, scale=2.0), ss.norm.sf(x, scale=2.0)),
+        (stats.gamma.pdf(x=x, a=2.5), ss.gamma.pdf(x, 2.5)),
+        (stats.poisson.pmf(np.arange(2), 1.5), ss.poisson.pmf(np.arange(2), 1.5)),
+    ):
+        assert got.dtype == np.float32
+        np.testing.assert_allclose(np.asarray(got), want, 1e-5)
+    exact = stats.norm.logpdf(np.float64([0.3]), 0.1)  # 0.1 is no float32
+    np.testing.assert_allclose(np.asarray(exact), ss.norm.logpdf([0.3], 0.1), 1e-15)
+    assert str(inspect.signature(stats.beta.logpdf)) == "(x, a, b, loc=0, scale=1)"
+    assert "Logarithm of the density" in stats.beta.logpdf.__doc__
+    assert repr(stats.t) == "<weft.scipy.stats.t>"
+    with pytest.raises(TypeError, match="missing a required argument"):
+        stats.gamma.logpdf(x)
+    with pytest.raises(TypeRule, match="real numbers"):
+        stats.norm.logpdf(1j * x)
+
+
+def test_far_tails():
+    x = np.array([-40.0, -12.0])
+    np.testing.assert_allclose(np.asarray(stats.norm.logcdf(x)), ss.norm.logcdf(x), 1e-12)
+    got = stats.truncnorm.logpdf(np.float64(31.0), 30.0, 32.0)
+    np.testing.assert_allclose(float(got), ss.truncnorm.logpdf(31, 30, 32), 1e-6)
+
+
+def test_entropy_of_poisson():
+    mu = np.array([0, 0.5, 3, 30, 99, 101])
+    np.testing.assert_allclose(np.asarray(stats.poisson.entropy(mu)), ss.poisson.entropy(mu), 1e-9)
+
+
+def test_derivatives_are_finite_outside_the_support():
+    f = lambda x, a, b: stats.gamma.logpdf(x, a) + stats.beta.logpdf(x, a, b)  # noqa: E731
+    check_grads(f, (np.float64(0.4), np.float64(2.5), np.float64(1.5)), order=1, modes="rev")
+    for x in (-1.0, 2.0):
+        outs = grad(lambda x, a: stats.beta.logpdf(x, a, 1.5), (0, 1))(x, 2.0)
+        assert [float(o) for o in outs] == [0, 0]
+    slope = grad(lambda s: stats.norm.cdf(1.0, scale=s))(2.0)
+    np.testing.assert_allclose(float(slope), -ss.norm.pdf(0.5) * 0.25, 1e-5)
+
+
+# ---- vectors -------------------------------------------------------------------------------
+
+
+def test_vectors():
+    alpha = np.array([1.0, 2, 3])
+    x = np.array([[0.2, 0.1], [0.3, 0.3], [0.5, 0.6]])
+    want = [ss.dirichlet.logpdf(x[:, i], alpha) for i in range(2)]
+    np.testing.assert_allclose(np.asarray(stats.dirichlet.logpdf(x, alpha)), want, 1e-12)
+    assert stats.dirichlet.pdf(2 * x, alpha).tolist() == [0, 0]
+    k, n, p = np.array([[1, 2, 3], [0, 1, 1], [1, 1, 1]]), np.array([6, 2, 5]), np.array(
+        [0.2, 0.3, 0.5])  # fmt: skip
+    want = ss.multinomial.logpmf(k, n, p)
+    np.testing.assert_allclose(np.asarray(stats.multinomial.logpmf(k, n, p)), want, 1e-12)
+    with pytest.raises(TypeRule, match="one parameter for each row"):
+        stats.dirichlet.logpdf(x.T, alpha)
+
+
+def test_normal_vectors():
+    rng = np.random.default_rng(0)
+    x, mean, root = rng.normal(size=(4, 3)), rng.normal(size=3), rng.normal(size=(3, 3))
+    cov = root @ root.T + np.eye(3)
+    normal = stats.multivariate_normal
+    want = ss.multivariate_normal.logpdf(x, mean, cov)
+    np.testing.assert_allclose(np.asarray(normal.logpdf(x, mean, cov)), want, 1e-11)
+    got = normal.pdf(x[0], mean, np.float64(2.0))
+    np.testing.assert_allclose(float(got), ss.multivariate_normal.pdf(x[0], mean, 2.0), 1e-11)
+    got = normal.logpdf(x[:, 0], 0.5, 2.0)
+    np.testing.assert_allclose(np.asarray(got), ss.norm.logpdf(x[:, 0], 0.5, 2**0.5), 1e-11)
+    check_grads(lambda m, c: normal.logpdf(x, m, c), (mean, cov), order=1, modes="rev")
+    with pytest.raises(TypeRule, match="matrices of n times n"):
+        normal.logpdf(x, mean, cov[:2])
+
+
+# ---- ranks ---------------------------------------------------------------------------------
+
+Y = np.array([[3, 1, 1, 2], [2, 2, 0, 5.0]])
+
+
+@pytest.mark.parametrize("axis", [None, 1])
+def test_ranks(axis):
+    for method in ("average", "min", "max", "dense", "ordinal"):
+        got = stats.rankdata(Y, method, axis=axis)
+        np.testing.assert_array_equal(np.asarray(got), ss.rankdata(Y, method, axis=axis))
+    for keep in (False, True):
+        got, want = stats.mode(Y, axis, keepdims=keep), ss.mode(Y, axis, keepdims=keep)
+        for g, w in zip(got, want, strict=True):
+            np.testing.assert_array_equal(np.asarray(g), w)
+    got = stats.sem(Y, axis, ddof=0, keepdims=axis == 1)
+    np.testing.assert_allclose(np.asarray(got), ss.sem(Y, axis, 0, keepdims=axis == 1))
+
+
+def test_nans():
+    y = Y.copy()
+    y[0, 1] = np.nan
+    ranks = np.asarray(stats.rankdata(y, axis=1))
+    assert np.isnan(ranks[0]).all() and ranks[1].tolist() == [2.5, 2.5, 1, 4]
+    found = stats.mode(y, 1)
+    np.testing.assert_array_equal(np.asarray(found.mode), [np.nan, 2])
+    assert found.count.tolist() == [1, 2]
+    got, want = stats.sem(y, 1, nan_policy="omit"), ss.sem(y, 1, nan_policy="omit")
+    np.testing.assert_allclose(np.asarray(got), want)
+    with pytest.raises(TypeRule, match="no nan_policy 'raise'"):
+        stats.sem(y, nan_policy="raise")
+    with pytest.raises(TypeRule, match="no method 'least'"):
+        stats.rankdata(y, "least")
+    with pytest.raises(TypeRule, match="mode of nothing"):
+        stats.mode(y[:0])
