@@ -37,8 +37,8 @@ SAMPLERS = {
 def test_over_keys(name):
     f = SAMPLERS[name]
     want = np.stack([host(f(k)) for k in KEYS])
-    np.testing.assert_array_equal(host(wf.vmap(f)(KEYS)), want)
-    np.testing.assert_array_equal(host(wf.jit(wf.vmap(f))(KEYS)), want)
+    for mapped in (wf.vmap(f), wf.jit(wf.vmap(f))):  # bits are equal, functions of them nearly
+        np.testing.assert_allclose(host(mapped(KEYS)), want, rtol=2e-6)
 
 
 def test_over_parameters():

@@ -17,6 +17,7 @@ from .primitive import freeze
 from .source import here, user_frames
 from .tracing import Shape
 from .tree import flatten, spread
+from .types import OPAQUE
 
 
 class Role(NamedTuple):
@@ -168,7 +169,7 @@ def donated_leaves(
 def warn_of_unusable(program: Program, donated: Sequence[int]) -> None:
     """A UserWarning, at the user's line, if no result can take the memory of what is donated.
 
-    The arguments are deleted all the same.
+    The arguments are deleted all the same; of opaque elements (keys) that may be what is wanted.
     """
     left = Counter([(a.shape, a.dtype) for a in program.out_avals])
     unusable = []
@@ -176,7 +177,7 @@ def warn_of_unusable(program: Program, donated: Sequence[int]) -> None:
         aval = program.in_avals[i]
         if left[aval.shape, aval.dtype] > 0:
             left[aval.shape, aval.dtype] -= 1
-        else:
+        elif aval.category != OPAQUE:
             unusable.append(aval)
     if unusable:
         frames = user_frames(here(), 1)
