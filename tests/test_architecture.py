@@ -48,7 +48,7 @@ LAYERS = (
     ("weft.ops", "weft.ops.shape"),
     ("weft.xla.execute",),
     ("weft.ops.*",),
-    ("weft.simplify",),
+    ("weft.simplify", "weft.simplify.*"),
     ("weft.operators",),
     ("weft.misses",),
     ("weft.tracing",),
