@@ -4,6 +4,7 @@ Invariant: the reference never goes through Weft.
 """
 
 import itertools
+import re
 
 import ml_dtypes
 import numpy as np
@@ -12,7 +13,9 @@ import pytest
 import weft as wf
 from weft.errors import TypeRule
 from weft.ops.conversion import bitcast
+from weft.types import Aval
 from weft.values import asarray
+from weft.xla import mlir
 
 NAMES = ["int8", "uint8", "int16", "uint16", "float16", ml_dtypes.bfloat16, "int32", "uint32",
          "float32", "int64", "uint64", "float64", ml_dtypes.float8_e4m3fn]  # fmt: skip
@@ -63,3 +66,22 @@ def test_errors():
         bitcast(np.zeros((2, 3), np.int8), np.float32)
     with pytest.raises(TypeRule, match="must have size 2"):
         bitcast(np.int16(3), np.float32)
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (2,), (7,), (8,), (9,), (3, 3), (4, 4), (2, 0)])
+def test_boolean_constants_of_a_module(shape):
+    """Constants that are written into the code, as for export, keep every bit."""
+    n = int(np.prod(shape))
+    for x in (np.arange(n) % 3 == 0, np.ones(n, bool), np.zeros(n, bool)):
+        x = x.reshape(shape)
+        said = str(mlir.dense(x, Aval(shape, bool)))
+        values = re.sub(r" : .*|[^a-z,]", "", said).removeprefix("dense").split(",")
+        got = [v == "true" for v in values if v]
+        want = x.ravel().tolist()
+        assert got == want or got == want[:1] and len({*want}) == 1
+
+
+def test_boolean_scalars_fill():
+    for value in (True, False):
+        said = str(mlir.dense(np.array(value), Aval((2, 3), bool)))
+        assert said == f"dense<{str(value).lower()}> : tensor<2x3xi1>"

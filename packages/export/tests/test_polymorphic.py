@@ -502,6 +502,137 @@ CASES |= {
 }  # fmt: skip
 
 
+# ---- special functions, transforms, linear algebra ------------------------------------------
+
+wnp, linalg = wf.numpy, wf.lax.linalg
+EYE = np.eye(3, dtype=F32)
+
+
+def slope(f, a, x, h=1e-4):
+    """The derivative in `a`, in double precision."""
+    a, x = np.float64(a), np.float64(x)
+    return (f(a + h, x) - f(a - h, x)) / (2 * h)
+
+
+def gamma_density(a, x):
+    return np.exp((a - 1) * np.log(x) - x - sp.gammaln(a))
+
+
+def whole(matrix):
+    """Matrices that are symmetric and positive definite, and others that can be inverted."""
+    return wnp.matmul(matrix, wnp.matrix_transpose(matrix)) + 3 * EYE, matrix + 4 * EYE
+
+
+def again(x):
+    """What factorisations are factors of."""
+    a, g = whole(x)
+    lower = linalg.cholesky(a, symmetrize_input=False)
+    lu, pivots, order = linalg.lu(g)
+    left, right = wnp.tril(lu, -1) + EYE, wnp.triu(lu)
+    inverse = wnp.argsort(order, axis=-1)
+    product = wnp.take_along_axis(left @ right, inverse[..., None], axis=-2)
+    q, r = linalg.qr(g)
+    w, v = wnp.linalg.eigh(a)
+    u, d, vh = wnp.linalg.svd(g)
+    values, vectors = wnp.linalg.eig(g)
+    t, z = linalg.schur(g)
+    root = wf.scipy.linalg.sqrtm(a)
+    sylvester = wf.scipy.linalg.solve_sylvester(a, a, g)
+    mt = wnp.matrix_transpose
+    return [
+        lower @ mt(lower), product, linalg.lu_pivots_to_permutation(pivots, 3) - order,
+        q @ r, (v * w[..., None, :]) @ mt(v), (u * d[..., None, :]) @ vh,
+        wnp.real(vectors @ (values[..., None] * wnp.linalg.inv(vectors))), z @ t @ mt(z),
+        root @ root, a @ sylvester + sylvester @ a,
+    ]  # fmt: skip
+
+
+def again_of(x):
+    a, g = x @ np.swapaxes(x, -1, -2) + 3 * EYE, x + 4 * EYE
+    return [a, g, np.zeros(x.shape[:-1], I32), g, a, g, g, g, a, g]
+
+
+def reduced(x):
+    """Similar matrices of a simple form, which keep traces of squares."""
+    a, g = whole(x)
+    h, taus = linalg.hessenberg(g)
+    hess = wnp.triu(h, -1)
+    _, d, e, _ = linalg.tridiagonal(a)[:4]
+    return [wnp.trace(hess @ hess, axis1=-2, axis2=-1), (d**2).sum(-1) + 2 * (e**2).sum(-1)]
+
+
+def reduced_of(x):
+    a, g = x @ np.swapaxes(x, -1, -2) + 3 * EYE, x + 4 * EYE
+    return [np.trace(g @ g, axis1=-2, axis2=-1), np.trace(a @ a, axis1=-2, axis2=-1)]
+
+
+def solved(x):
+    a, g = whole(x)
+    low = wnp.tril(g)
+    band = wnp.ones(x.shape[:-1], F32)
+    edge = band * np.array([0, 1, 1], F32)
+    r = linalg.tridiagonal_solve(edge, band * 5, wnp.flip(edge, -1), x)
+    return [
+        low @ linalg.triangular_solve(low, x, left_side=True, lower=True),
+        g @ wnp.linalg.solve(g, x), r, wnp.linalg.det(g), *wnp.linalg.slogdet(g),
+        wnp.linalg.pinv(g) @ g, wf.vmap(lambda m, c: wnp.linalg.lstsq(m, c)[0])(g, x),
+        linalg.householder_product(*qr_raw(g)),
+    ]  # fmt: skip
+
+
+def qr_raw(g):
+    h, taus = wnp.linalg.qr(g, mode="raw")
+    return wnp.matrix_transpose(h), taus
+
+
+def solved_of(x):
+    g = x + 4 * EYE
+    tri = 5 * EYE + np.eye(3, k=1, dtype=F32) + np.eye(3, k=-1, dtype=F32)
+    q = np.linalg.qr(g)[0]
+    sign, log = np.linalg.slogdet(g)
+    return [x, x, np.linalg.solve(np.broadcast_to(tri, g.shape), x), np.linalg.det(g), sign, log,
+            np.broadcast_to(EYE, g.shape), np.linalg.solve(g, x), q]  # fmt: skip
+
+
+lax, special = wf.lax, wf.scipy.special
+CASES |= {
+    "special functions": Case(
+        lambda x: [
+            lax.zeta(x + 1.5, x + 0.5), lax.polygamma(1.0, x + 0.5), lax.igamma(x + 1, x),
+            lax.igammac(x + 1, x), lax.betainc(x + 0.5, x + 1, x), lax.bessel_i0e(x),
+            lax.bessel_i1e(x), special.log_ndtr(x), special.ndtri(x), special.expn(2, x),
+            special.expi(x), special.spence(x), special.betaln(x, x + 1),
+        ],
+        lambda x: [
+            sp.zeta(x + 1.5, x + 0.5), sp.polygamma(1, x + 0.5), sp.gammainc(x + 1, x),
+            sp.gammaincc(x + 1, x), sp.betainc(x + 0.5, x + 1, x), sp.i0e(x), sp.i1e(x),
+            sp.log_ndtr(x), sp.ndtri(x), sp.expn(2, x), sp.expi(x), sp.spence(x),
+            sp.betaln(x, x + 1),
+        ],
+        ("b, c",), "u",
+    ),
+    "derivatives of the incomplete gamma function": Case(
+        lambda a, x: [lax.igamma_grad_a(a + 1, x), lax.random_gamma_grad(a + 1, x)],
+        lambda a, x: [slope(sp.gammainc, a + 1, x),
+                      -slope(sp.gammainc, a + 1, x) / gamma_density(a + 1.0, x)],
+        ("b, c", "b, c"), "uu",
+    ),
+    "fourier": Case(
+        lambda x: [wnp.abs(wnp.fft.fft(x)), wnp.fft.irfft(wnp.fft.rfft(x)),
+                   wnp.real(wnp.fft.fftn(x, axes=(-1,)))],
+        lambda x: [np.abs(np.fft.fft(x)), x, np.real(np.fft.fftn(x, axes=(-1,)))],
+        ("b, 8",), "n",
+    ),
+    "gamma": Case(
+        lambda a: wf.random.gamma(wf.random.key(3), a + 1),
+        lambda a: np.asarray(wf.random.gamma(wf.random.key(3), a + 1)), ("b, c",), "u",
+    ),
+    "factorisations": Case(again, again_of, ("b, 3, 3",), "u"),
+    "reductions to a form": Case(reduced, reduced_of, ("b, 3, 3",), "u"),
+    "solutions": Case(solved, solved_of, ("b, 3, 3",), "u"),
+}  # fmt: skip
+
+
 # ---- the test ------------------------------------------------------------------------------
 
 
@@ -539,6 +670,11 @@ def test_primitives_with_symbolic_sizes(name):
 
 NO_MEANING = {
     "core.host": "calls Python",
+    **dict.fromkeys(
+        ("core.geqp3", "core.ormqr"), "calls LAPACK by a name of which nothing is promised"
+    ),
+    "core.select_and_scatter_add": "its windows need known sizes",
+    "core.foreign": "is told the sizes of its results",
     "core.rng_bit_generator": "StableHLO has none whose shape is found later",
     **dict.fromkeys(
         ("core.axis_index", "core.psum", "core.pmax", "core.pmin", "core.ppermute",

@@ -16,7 +16,7 @@ import numpy as np
 
 from .. import door
 from ..source import hidden
-from ..types import BOOL, COMPLEX, FLOATING, Aval, category, float0
+from ..types import COMPLEX, FLOATING, Aval, category, float0
 
 _state: dict[str, Any] = {}
 
@@ -159,7 +159,7 @@ def dense(x: np.ndarray, aval: Aval):
         x, aval = np.zeros((), bool), aval.physical
     with m.context, m.unknown:
         kind = category(aval.dtype)
-        if x.ndim == 0 and aval.dtype != BOOL and kind != COMPLEX:
+        if x.ndim == 0 and kind != COMPLEX:
             if kind == FLOATING:
                 one = m.ir.FloatAttr.get(element, float(x))
             else:
@@ -167,12 +167,6 @@ def dense(x: np.ndarray, aval: Aval):
             return m.ir.DenseElementsAttr.get_splat(type_of(aval), one)
         x = np.broadcast_to(x, aval.shape)
         shape = list(aval.shape)
-        if aval.dtype == BOOL:
-            same = x.size <= 1 or x.all() or not x.any()
-            bits = np.array(bool(x.all()) * 255, np.uint8) if same else np.packbits(
-                x, bitorder="little"
-            )
-            return m.ir.DenseElementsAttr.get(bits, type=element, shape=shape)
         if aval.dtype.name in ("int4", "uint4", "float4_e2m1fn"):
             x = x.view(np.uint8) if aval.dtype.itemsize == 1 else x
         return m.ir.DenseElementsAttr.get(np.ascontiguousarray(x), type=element, shape=shape)
