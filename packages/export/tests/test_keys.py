@@ -38,7 +38,7 @@ def test_read_back(impl):
 
 def test_of_any_number_of_keys():
     (n,) = wf.symbolic_dims("n")
-    f = lambda ks: wf.vmap(lambda k: random.normal(k, (2,)))(ks[::-1])  # noqa: E731
+    f = lambda ks: wf.map_axes(lambda k: random.normal(k, (2,)), 0)(ks[::-1])  # noqa: E731
     again = deserialize(export(f)(wf.ShapeDtypeStruct((n,), KEY.dtype)).serialize())
     for keys in (KEYS, KEYS[:1]):
         np.testing.assert_array_equal(again.call(keys), f(keys))

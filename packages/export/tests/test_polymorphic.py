@@ -575,7 +575,7 @@ def solved(x):
     return [
         low @ linalg.triangular_solve(low, x, left_side=True, lower=True),
         g @ wnp.linalg.solve(g, x), r, wnp.linalg.det(g), *wnp.linalg.slogdet(g),
-        wnp.linalg.pinv(g) @ g, wf.vmap(lambda m, c: wnp.linalg.lstsq(m, c)[0])(g, x),
+        wnp.linalg.pinv(g) @ g, wf.map_axes(lambda m, c: wnp.linalg.lstsq(m, c)[0], 0)(g, x),
         linalg.householder_product(*qr_raw(g)),
     ]  # fmt: skip
 
