@@ -14,6 +14,8 @@ from weft.forms import Form, taker
 from weft.tree import flatten
 
 Point = namedtuple("Point", "x y")
+Tagged = namedtuple("Tagged", "x tag")
+wf.tree.register(Tagged, lambda t: ((t.x,), t.tag), lambda tag, kids: Tagged(*kids, tag))
 X = np.arange(4, dtype=np.float32)
 Y = np.arange(4, 8, dtype=np.float32)
 
@@ -245,6 +247,43 @@ def test_clear_cache_forgets_every_form():
     with events.counting() as counts:
         f(t), f(t)
     assert counts["trace"] == 1
+
+
+def test_other_callables_are_collected_too():
+    class Adder:
+        def __call__(self, x):
+            return x + 1
+
+        def method(self, x):
+            return x - 1
+
+    adder = Adder()
+    ref = weakref.ref(adder)
+    for f in (wf.jit(adder), wf.jit(adder.method)):
+        f(wf.numpy.asarray(X)), f(X), f(1.0)
+    del adder, f
+    gc.collect()
+    assert ref() is None
+
+
+def test_named_tuples_that_are_registered_are_trees_as_registered():
+    x = wf.numpy.asarray(X)
+    f = wf.jit(lambda p: Tagged(p.x * 2, p.tag + "!") if p.tag == "a" else p)
+    for _ in range(3):
+        for tag, want in (("a", ("a!", X * 2)), ("b", ("b", X))):
+            out = f(Tagged(x, tag))
+            assert isinstance(out, Tagged) and out.tag == want[0]
+            np.testing.assert_array_equal(out.x, want[1])
+
+
+def test_numpy_arrays_beside_static_values():
+    f = wf.jit(lambda x, n: x * n, static_argnums=1)
+    for _ in range(3):
+        for n in (2, 3):
+            np.testing.assert_array_equal(f(X, n), X * n)
+    with events.counting() as counts:
+        f(X, 2), f(X, 3)
+    assert not counts
 
 
 def test_a_function_is_collected_with_its_jit():

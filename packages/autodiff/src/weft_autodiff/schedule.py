@@ -16,11 +16,11 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
-from weft.calls import kept
 from weft.control import scan
 from weft.dims import Dim
 from weft.errors import TypeRule
 from weft.ops.shape import concatenate, reshape, slice_in_dim
+from weft.tracing import kept
 from weft.tree import flatten
 from weft.values import as_value
 

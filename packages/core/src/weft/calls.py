@@ -13,11 +13,11 @@ from typing import Any
 from . import door
 from .config import config
 from .errors import ArgumentError, TypeRule
-from .forms import Form, taker
+from .forms import Form, looked_up, taker
 from .interpreter import GROUND, current
 from .roles import Role, bring, check_count, donated_leaves, parts, placed, role
 from .stages import Lowered, Staged
-from .tracing import eval_shape, kept, shapes_only
+from .tracing import eval_shape, shapes_only, shared
 from .tree import flatten
 from .values import Array, as_argument, failure, wrap
 from .versions import Done, Version, done, forget_donated, hosted
@@ -87,7 +87,7 @@ def _without(f: Callable, inline: bool) -> Callable:
     Flat arrays are looked up here; calls of another form, if that was the last one's, by the text
     made for it; whatever is unknown falls into `slow`.
     """
-    known = kept(f).versions  # two jits of one function share what they know
+    known = shared(f)  # two jits of one function share what they know
     version = known.get(inline)
     if version is None:
         version = known[inline] = Version(f, (), inline)
@@ -270,13 +270,11 @@ def _way(
 ) -> Callable | None:
     """What makes calls of this form from now on, and knows this one."""
     table = tables.setdefault(form, {})
-    if "n" in form.leaves:
-        known = tuple([k for k, kind in zip(call.keys, call.form.leaves) if kind != "n"])
-        key = known[0] if len(known) == 1 else known
-        if key not in table:
-            table[key] = hosted(version, call.form, call.keys)
-    else:
-        table[keys[0] if len(keys) == 1 else keys] = call.entry[:4]
+    key = looked_up(form, keys)
+    if "n" not in form.leaves:
+        table[key] = call.entry[:4]
+    elif key not in table:
+        table[key] = hosted(version, call.form, call.keys)
     if form not in ways:
         way = taker(form, table, slow)
         if way is None and not {*"sd"} & {*form.leaves}:

@@ -23,14 +23,14 @@ of any other form misses.
 """
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 from numpy import ndarray
 
 from . import door
-from .tree import TreeDef
+from .tree import TreeDef, is_named_tuple
 from .types import Aval, Placed
 from .values import Array, as_argument, failure, wrap
 
@@ -71,6 +71,17 @@ def taker(form: Form, table: dict, slow: Callable) -> Callable[[tuple, dict], An
     """
     make = _written(form)
     return None if make is None else make(table, slow)
+
+
+def looked_up(form: Form, keys: Sequence[Any]) -> Any:
+    """What a call of this form is found by in its table, given the keys of all its leaves (the
+    class and the value of a static one)."""
+    given = iter(keys)
+    found = []
+    for leaf in form.leaves:
+        mine = [next(given) for _ in range(2 if leaf == "s" else 1)]
+        found += () if leaf == "n" else mine
+    return found[0] if len(found) == 1 else tuple(found)
 
 
 @lru_cache(maxsize=4096)
@@ -197,7 +208,7 @@ class _Text:
                 self.lines.append(f"if {x} is not None: raise KeyError")
             return
         kind, about = data
-        if kind in (tuple, list) or (issubclass(kind, tuple) and hasattr(kind, "_fields")):
+        if kind in (tuple, list) or is_named_tuple(kind):
             self.lines.append(f"if {x}.__class__ is not {self.constant(kind)}: raise KeyError")
             self.sequence(x, tree.children(), letters, taken)
         elif kind is dict:
@@ -289,7 +300,7 @@ def _expression(tree: TreeDef, names: Any, constants: dict[str, Any]) -> str:
         return f"[{', '.join(parts)}]"
     if kind is dict and all(k.__class__ is str for k in about):
         return "{" + ", ".join(f"{k!r}: {p}" for k, p in zip(about, parts)) + "}"
-    if issubclass(kind, tuple) and hasattr(kind, "_fields"):
+    if is_named_tuple(kind):
         name = f"c{len(constants)}"
         constants[name] = kind
         return f"{name}({', '.join(parts)})"

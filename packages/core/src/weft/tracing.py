@@ -121,7 +121,7 @@ class Traces(dict):
     __slots__ = ("owner", "versions", "__weakref__")
     owner: Callable[[], Any]
     versions: dict[Any, Any]
-    """What else is kept for the function: how its jits call it."""
+    """How jits of the function call it; see `shared`."""
 
     def __init__(self) -> None:
         self.versions = {}
@@ -161,6 +161,14 @@ def kept(f: Callable) -> Traces:
         return traces
     _all[id(traces)] = traces
     return traces
+
+
+def shared(f: Callable) -> dict[Any, Any]:
+    """What all jits of `f` have in common, for as long as `f` lives.
+
+    Only a function can hold that itself; of other callables it would keep them alive.
+    """
+    return kept(f).versions if f.__class__ is FunctionType else {}
 
 
 def kept_traces_cleared() -> None:

@@ -131,12 +131,21 @@ def register(
     register_with_keys(cls, to_children, from_children, None if keys is None else with_keys)
 
 
+_registered: "set[type]" = set()
+
+
+def is_named_tuple(cls: type) -> bool:
+    """Whether a class is a named tuple, of which nobody said that it is another kind of tree."""
+    return issubclass(cls, tuple) and hasattr(cls, "_fields") and cls not in _registered
+
+
 def register_with_keys(cls: type, to_children, from_children, with_keys) -> None:
     """The same, where `with_keys(x) -> ((entry, child) pairs, static)`, or None."""
     if not isinstance(cls, type):
         raise TypeRule(f"only classes can be registered as trees, not {cls!r}")
     try:
         registry.register_node(cls, to_children, from_children, with_keys)
+        _registered.add(cls)
     except ValueError:
         raise TypeRule(
             f"{cls.__name__} is registered as a tree already", fix="register it once"
