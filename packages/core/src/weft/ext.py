@@ -34,8 +34,7 @@ from .ops.mapping import map_axes, parallel_rules
 from .ops.opaque import unwrap, wrap
 from .ops.shape import fill, materialise_at_ground, normal_axes, normal_axis
 from .physical import physical_rules
-from .plugins import public_names as _public_names
-from .plugins import resolve as _resolve
+from .plugins import additions as _additions
 from .primitive import Ints, Primitive, freeze, primitive
 from .rewiring import lift_program, rebuilt, solve
 from .rules import RuleTable
@@ -148,14 +147,4 @@ __all__ = [
     "wrap",
 ]
 
-
-def __getattr__(name: str):
-    if name.startswith("_"):
-        raise AttributeError(name)
-    found = _resolve(name, "weft.ext")
-    globals()[name] = found
-    return found
-
-
-def __dir__():
-    return sorted({*__all__, *_public_names("weft.ext")})
+__getattr__, __dir__ = _additions(globals(), "weft.ext")

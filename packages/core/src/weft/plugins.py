@@ -9,12 +9,15 @@ broken plugin is reported when it is used, and breaks nothing else.
 """
 
 import re
+from collections.abc import Callable
 from functools import cache
-from importlib.metadata import EntryPoint, PackageNotFoundError, distributions, version
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .config import config
 from .errors import MissingPlugin, PluginError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 CORE = "weft-core"
 DISTRIBUTION_OF = {
@@ -49,7 +52,7 @@ HINTS = {name: dist for dist, names in DISTRIBUTION_OF.items() for name in names
 class Declared(NamedTuple):
     """One entry point, and whose it is."""
 
-    point: EntryPoint
+    point: "EntryPoint"
     distribution: str
     version: str
     requires: str  # the range of core it admits, as it says it
@@ -60,6 +63,8 @@ class Declared(NamedTuple):
 
 @cache
 def _scan() -> dict[tuple[str, str], tuple[Declared, ...]]:
+    from importlib.metadata import distributions  # 20 ms that `import weft` need not take
+
     index: dict[tuple[str, str], list[Declared]] = {}
     seen: set[str] = set()
     for dist in distributions():
@@ -105,6 +110,8 @@ def admitted(distribution: str) -> bool:
 @cache
 def core_version() -> str:
     """The version of core that runs; its own when it is not installed as a distribution."""
+    from importlib.metadata import PackageNotFoundError, version
+
     try:
         return version(CORE)
     except PackageNotFoundError:
@@ -191,3 +198,19 @@ def resolve(name: str, group: str = "weft.api"):
 def public_names(group: str = "weft.api") -> list[str]:
     """Names that installed plugins add to `weft` (or to the module that the group names)."""
     return names(group)
+
+
+def additions(module: dict[str, Any], group: str) -> tuple[Callable, Callable]:
+    """`__getattr__` and `__dir__` of a module to whose names installed plugins add those that they
+    declare in `group`; each is found when it is first asked for."""
+
+    def __getattr__(name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        found = module[name] = resolve(name, group)
+        return found
+
+    def __dir__() -> list[str]:
+        return sorted({*module["__all__"], *public_names(group)})
+
+    return __getattr__, __dir__

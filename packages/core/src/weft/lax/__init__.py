@@ -60,8 +60,7 @@ from ..ops.indexing import (
     scatter_sub,
 )
 from ..ops.windows import select_and_scatter_add
-from ..plugins import public_names as _public_names
-from ..plugins import resolve as _resolve
+from ..plugins import additions as _additions
 from . import linalg
 from .elementwise import (
     RoundingMethod,
@@ -418,15 +417,4 @@ __all__ = [
     "zeta",
 ]
 
-
-def __getattr__(name: str):
-    """What installed plugins add to this module, found when it is first asked for."""
-    if name.startswith("_"):
-        raise AttributeError(name)
-    found = _resolve(name, "weft.lax")
-    globals()[name] = found
-    return found
-
-
-def __dir__():
-    return sorted({*__all__, *_public_names("weft.lax")})
+__getattr__, __dir__ = _additions(globals(), "weft.lax")
