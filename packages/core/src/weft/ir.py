@@ -260,26 +260,6 @@ def evaluate(program: Program, args: Sequence[Any], place: Any = None) -> list[A
     return [env[a] if a.__class__ is Var else a for a in program.outputs]
 
 
-def live_equations(eqns: Sequence[Eqn], outputs: Iterable[Any]) -> list[Eqn]:
-    """The equations that matter to `outputs` or to the world."""
-    live = {a for a in outputs if a.__class__ is Var}
-    keep: list[Eqn] = []
-    for e in reversed(eqns):
-        for o in e.outputs:
-            if o in live:
-                break
-        else:
-            p = e.prim
-            if (p.effect is None and p.higher is None) or not effects_of(p, e.params):
-                continue
-        if e.prim.higher is not None:
-            e = fewer(e, live)
-        keep.append(e)
-        live.update([a for a in e.inputs if a.__class__ is Var])
-    keep.reverse()
-    return keep
-
-
 def fewer(e: Eqn, live: set[Any]) -> Eqn:
     """An operation with programs; in its cheaper way, if it has one to those of its results that
     are live."""
@@ -289,3 +269,33 @@ def fewer(e: Eqn, live: set[Any]) -> Eqn:
         return e
     prim, params, n = found
     return Eqn(prim, e.inputs, list(e.outputs)[:n], params, e.where)
+
+
+def swept(
+    eqns: Sequence[Eqn], outputs: Iterable[Any], reduced: Callable[[Eqn, set[Any]], Eqn] = fewer
+) -> tuple[list[Eqn], set[Any]]:
+    """(the equations that matter to `outputs` or to the world, the variables that they read).
+
+    Operations with programs become what `reduced(equation, variables that are live)` says.
+    """
+    live = {a for a in outputs if a.__class__ is Var}
+    kept: list[Eqn] = []
+    for e in reversed(eqns):
+        for o in e.outputs:
+            if o in live:
+                break
+        else:
+            p = e.prim
+            if (p.effect is None and p.higher is None) or not effects_of(p, e.params):
+                continue
+        if e.prim.higher is not None:
+            e = reduced(e, live)
+        kept.append(e)
+        live.update([a for a in e.inputs if a.__class__ is Var])
+    kept.reverse()
+    return kept, live
+
+
+def live_equations(eqns: Sequence[Eqn], outputs: Iterable[Any]) -> list[Eqn]:
+    """The equations that matter to `outputs` or to the world."""
+    return swept(eqns, outputs)[0]

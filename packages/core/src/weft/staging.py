@@ -24,7 +24,7 @@ from .interpreter import (
     leave,
     open_under,
 )
-from .ir import Eqn, Program, Var, live_equations
+from .ir import Eqn, Program, Var, swept
 from .source import here, outline
 from .types import Aval
 from .values import Array, Literal, as_value
@@ -136,9 +136,7 @@ class Stage(Interpreter):
         eqns = self.eqns
         consts, captured = list(self.consts.values()), list(self.captured.values())
         if prune:
-            eqns = live_equations(eqns, atoms)
-            live = {a for e in eqns for a in e.inputs if a.__class__ is Var}
-            live.update([a for a in atoms if a.__class__ is Var])
+            eqns, live = swept(eqns, atoms)
             consts = [c for c in consts if c[0] in live]
             captured = [c for c in captured if c[0] in live]
         inputs = [*(v for v, _ in captured), *self.inputs]

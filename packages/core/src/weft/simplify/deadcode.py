@@ -3,10 +3,10 @@
 Invariant: what acts on the world stays.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from ..ir import Eqn, Program, Var, derived, effects_of, fewer
+from ..ir import Eqn, Program, derived, fewer, swept
 from ..types import Aval
 from ..wiring import Part, Slots
 from .pieces import remade
@@ -27,7 +27,7 @@ def dce(program: Program, keep: Sequence[bool] | None = None) -> tuple[Program, 
 
 def _needed(program: Program, wanted: tuple[bool, ...]) -> tuple[Program, tuple[bool, ...]]:
     outputs = [a for a, k in zip(program.outputs, wanted, strict=True) if k]
-    eqns, live = swept(program.eqns, outputs)
+    eqns, live = swept(program.eqns, outputs, narrowed)
     used = tuple([v in live for v in program.inputs])
     if all(wanted) and all(used) and all(a is b for a, b in zip(eqns, program.eqns)):
         if len(eqns) == len(program.eqns):
@@ -36,35 +36,16 @@ def _needed(program: Program, wanted: tuple[bool, ...]) -> tuple[Program, tuple[
     return remade(program, inputs, eqns, outputs, live), used
 
 
-def swept(eqns: Sequence[Eqn], outputs: Iterable[Any]) -> tuple[list[Eqn], set[Any]]:
-    """(the equations that matter to `outputs` or to the world, the variables that they read)."""
-    live = {a for a in outputs if a.__class__ is Var}
-    kept: list[Eqn] = []
-    for e in reversed(eqns):
-        for o in e.outputs:
-            if o in live:
-                break
-        else:
-            p = e.prim
-            if (p.effect is None and p.higher is None) or not effects_of(p, e.params):
-                continue
-        if e.prim.higher is not None:
-            e = _narrowed(fewer(e, live), live)
-        kept.append(e)
-        live.update([a for a in e.inputs if a.__class__ is Var])
-    kept.reverse()
-    return kept, live
-
-
-def _narrowed(e: Eqn, live: set[Any]) -> Eqn:
-    """An operation with programs without the slots that nobody needs.
+def narrowed(e: Eqn, live: set[Any]) -> Eqn:
+    """An operation with programs in its cheaper way, without the slots that nobody needs.
 
     Which these are follows from the wiring: one that no wanted result depends on, through any
     program and any turn of a loop.  Operations with custom rules stay as they are, since a rule
     may need what the function itself does not.
     """
+    e = fewer(e, live)
     higher = e.prim.higher
-    if higher.pending(e.params):
+    if higher is None or higher.pending(e.params):
         return e
     w: Slots = higher.slots(e.params)
     if w.rules:

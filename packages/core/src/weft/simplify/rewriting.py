@@ -6,13 +6,13 @@ Invariant: an identity is used only if it holds bit for bit.
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from ..ir import Eqn, Program, Var, derived, effects_of
+from ..ir import Eqn, Program, Var, derived, effects_of, swept
 from ..ops.shape import (
     barrier,
 )
 from ..primitive import Primitive
 from ..rules import RuleTable
-from .deadcode import swept
+from .deadcode import narrowed
 from .pieces import equation, literal, remade, replaced, with_programs
 
 simplify_rules = RuleTable(
@@ -59,7 +59,7 @@ def _simplified(program: Program) -> Program:
     env: dict[Any, Any] = {}
     eqns = _rewritten(program.eqns, env)
     outputs = replaced(program.outputs, env) if env else program.outputs
-    eqns, live = swept(eqns, outputs)
+    eqns, live = swept(eqns, outputs, narrowed)
     before = program.eqns
     if not env and len(eqns) == len(before) and all(a is b for a, b in zip(eqns, before)):
         return program
