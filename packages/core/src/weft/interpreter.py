@@ -15,7 +15,13 @@ from contextvars import ContextVar
 from threading import get_ident
 from typing import Any, ClassVar
 
-from .errors import AxisError, ConcretizationError, UnexpectedTracerError, WeftError
+from .errors import (
+    AxisError,
+    ConcretizationError,
+    MissingRule,
+    UnexpectedTracerError,
+    WeftError,
+)
 from .source import here, user_line, where_defined
 from .types import Aval
 
@@ -78,7 +84,11 @@ class Interpreter:
     """The function it transforms."""
 
     def apply(self, prim: Any, args: Any, params: dict[str, Any]) -> Any:
-        raise NotImplementedError  # the one method that every interpreter has
+        """What a primitive means here; every subclass says it."""
+        raise MissingRule(
+            f"{type(self).__name__} does not say what applying {prim} means",
+            fix="give it a method apply(self, prim, args, params)",
+        )
 
     def concrete(self, x: "Tracer") -> Any:
         """The value of a tracer of ours, for branching and indexing only."""

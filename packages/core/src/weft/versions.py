@@ -205,7 +205,7 @@ def _letter(x: Any, value: Array, donated: bool) -> str:
 
 def _kept_as_is(x: Any, value: Array) -> bool:
     """Whether the runtime makes of a numpy array what we make of it."""
-    return x.__class__ is not ndarray or (x.dtype == value.aval.dtype and x.dtype.isnative)
+    return x.__class__ is not ndarray or x.dtype == value.aval.dtype
 
 
 def _hostable(entry: Entry, values: Sequence[Array]) -> bool:
