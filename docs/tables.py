@@ -1,9 +1,11 @@
-"""The pages' tables that are made from the code: dtype promotion, and the matrix of rules.
+"""The pages' tables that are made from the code: dtype promotion, values that are not numpy's, and
+the matrix of rules.
 
     python docs/tables.py            # print the matrix of what is installed here
+    python docs/tables.py --values   # print where values are not numpy's
     python docs/tables.py --write    # bring the promotion table of docs/dtypes.md up to date
 
-As a hook of mkdocs it puts the matrix into its page when the site is built.
+As a hook of mkdocs it puts the last two into their pages when the site is built.
 
 Invariant: nothing in these tables is written by hand, and a test compares the one that is kept.
 """
@@ -36,6 +38,7 @@ def up_to_date(page: str) -> str:
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """The hook of mkdocs."""
+    markdown = markdown.replace("<!-- differences -->", testing.differences_text())
     return markdown.replace("<!-- matrix -->", testing.matrix_text())
 
 
@@ -44,4 +47,5 @@ if __name__ == "__main__":
         page = DTYPES_PAGE.read_text(encoding="utf-8")
         DTYPES_PAGE.write_text(up_to_date(page), encoding="utf-8")
     else:
-        print(testing.matrix_text())
+        values = sys.argv[1:] == ["--values"]
+        print(testing.differences_text() if values else testing.matrix_text())

@@ -16,6 +16,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 
 LAYERS = (
+    ("weft.beside",),
     ("weft.door",),
     ("weft.source",),
     ("weft.errors",),
@@ -32,6 +33,7 @@ LAYERS = (
     ("weft.wiring",),
     ("weft.interpreter",),
     ("weft.values",),
+    ("weft.operands",),
     ("weft.ir",),
     ("weft.leaks",),
     ("weft.primitive",),
@@ -43,8 +45,9 @@ LAYERS = (
     ("weft.arguments",),
     ("weft.carrier",),
     ("weft.physical",),
+    ("weft.names",),
     ("weft.reuse",),
-    ("weft.xla", "weft.xla.mlir", "weft.xla.lower"),
+    ("weft.xla", "weft.xla.mlir", "weft.xla.lower", "weft.xla.module", "weft.xla.executables"),
     ("weft.ops", "weft.ops.shape"),
     ("weft.xla.execute",),
     ("weft.ops.*",),
@@ -53,18 +56,22 @@ LAYERS = (
     ("weft.misses",),
     ("weft.tracing",),
     ("weft.roles",),
+    ("weft.listing",),
     ("weft.stages",),
     ("weft.forms",),
     ("weft.versions",),
     ("weft.calls",),
     ("weft.text", "weft.text.*"),
     ("weft.hardware",),
+    ("weft.scopes",),
+    ("weft.aliases",),
     ("weft.stepping",),
-    ("weft.control",),
+    ("weft.control", "weft.control.*"),
     ("weft.surface",),
     ("weft.dtypes",),
     ("weft.tree_util",),
     ("weft.debug",),
+    ("weft.blocks",),
     ("weft.ffi",),
     ("weft.typing",),
     ("weft.flatten_util",),
@@ -84,6 +91,8 @@ entry only what lies in the same folder. Every module is in exactly one entry.""
 
 SIBLINGS = ("weft_autodiff", "weft_batching", "weft_sharding", "weft_export")
 GLUE = {
+    "weft_export.derivatives": "weft_autodiff",
+    "weft_export.mapping": "weft_batching",
     "weft_batching.derivatives": "weft_autodiff",
     "weft_sharding.autodiff": "weft_autodiff",
     "weft_sharding.batching": "weft_batching",
@@ -310,5 +319,5 @@ def test_only_what_is_declared_is_imported(name):
     allowed = {"weft", *SIBLINGS, "numpy", "jaxlib", "ml_dtypes", "typing_extensions"}
     foreign = {top(t) for t in edges(name)} - sys.stdlib_module_names - allowed
     optional = {"tensorflow"} if top(name) == "weft_export" else set()
-    optional |= {"pytest"} if name.startswith("weft.testing") else set()
+    optional |= {"pytest", "scipy", "mpmath"} if name.startswith("weft.testing") else set()
     assert foreign <= optional

@@ -181,6 +181,8 @@ def test_promotion_as_numpy_has_it():
 def test_the_matrix_is_put_into_its_page():
     page = script("tables").on_page_markdown(text(DOCS / "matrix.md"))
     assert re.search(r"^\| `core.sin` \| own \|", page, re.M)
+    page = script("tables").on_page_markdown(text(DOCS / "edges.md"))
+    assert re.search(r"^\| `digamma` at 0 \| nan \|", page, re.M)
 
 
 def test_the_reference_has_every_public_name():

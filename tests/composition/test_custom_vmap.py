@@ -95,6 +95,23 @@ def test_mapped(way):
           3 * (X**3).sum())  # fmt: skip
 
 
+def test_computed_again():
+    """Under checkpoint such a function is one operation, that policies say yes or no to; what is
+    done again keeps its rule."""
+    f, seen = cubed()
+    name = "batching.custom_vmap_call"
+    policies = {None: 2, (lambda prim, *avals, **params: prim.name == name): 1}
+    for policy, times in policies.items():
+        g = wf.checkpoint(lambda x: lax.sin(f(x, np.float32(2))), policy=policy)
+        program = str(wf.make_program(wf.grad(g))(np.float32(2)))
+        assert program.count(name) >= times
+        kept = [r.what for r in wf.saved_residuals(g, np.float32(2))]
+        assert any(not what.startswith("the argument") for what in kept) == (policy is not None)
+        del seen[:]
+        close(wf.vmap(wf.grad(g))(X), np.cos(6 * X**3) * 18 * X**2)
+        assert seen and all(s[:2] == (3, True) for s in seen)
+
+
 def test_derivatives_of_derivatives():
     f = cubed()[0]
     close(wf.grad(wf.grad(f))(np.float32(2), np.float32(3)), 36)

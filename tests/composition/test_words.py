@@ -97,9 +97,9 @@ TRANSFORMS = {
     "vmap": lambda f: lambda x: wf.vmap(lambda s: f(x * s))(wnp.asarray(S)).sum(),
     "grad": lambda f: lambda x: (wf.grad(f)(x) * V).sum(),
     "jvp": lambda f: lambda x: wf.jvp(f, (x,), (V,))[1],
-    "scan": lambda f: lambda x: lax.scan(
-        lambda c, s: (c + f(x * s), None), np.float64(0), wnp.asarray(S)
-    )[0],
+    "scan": lambda f: (
+        lambda x: lax.scan(lambda c, s: (c + f(x * s), None), np.float64(0), wnp.asarray(S))[0]
+    ),
     "cond": lambda f: lambda x: lax.cond(x[0] > 0.3, f, lambda y: f(y * 2), x),
     "checkpoint": wf.checkpoint,
 }

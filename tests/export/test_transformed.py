@@ -82,10 +82,17 @@ def test_another_process_needs_none_of_them(tmp_path):
 
 def test_what_was_exported_has_no_derivative_and_says_so():
     exported = export(lambda x: el.sin(x))(batch(2))
-    with pytest.raises(MissingRule, match="no 'jvp' rule for primitive 'export.call'"):
+    with pytest.raises(MissingRule, match="was exported without its derivative"):
         wf.grad(lambda x: exported.call(x).sum())(batch(2))
-    with pytest.raises(MissingRule, match="no 'batching' rule for primitive 'export.call'"):
-        wf.vmap(exported.call)(np.stack([batch(2)] * 3))
+
+
+def test_what_was_exported_is_mapped_call_by_call():
+    exported = export(lambda x, y: (el.sin(x), el.add(x, y)))(batch(2), batch(2))
+    xs = np.stack([k * batch(2) for k in range(3)])
+    for mapped in (wf.vmap(exported.call, (0, None)), wf.jit(wf.vmap(exported.call, (0, None)))):
+        first, second = mapped(xs, batch(2))
+        np.testing.assert_allclose(first, np.sin(xs), rtol=1e-5)
+        np.testing.assert_allclose(second, xs + batch(2), rtol=1e-6)
 
 
 def test_it_goes_into_other_transformations_unlifted():

@@ -76,6 +76,38 @@ def test_the_bound_ends_the_loop_and_its_derivative():
     assert int(lax.fori_loop(0, 10, lambda i, x: x + 1, 0, max_steps=4)) == 4
 
 
+def test_in_other_loops_and_again():
+    """A bounded loop in a scan, under checkpoint, and in another bounded loop."""
+
+    def outer(inner):
+        return lambda a, x: lax.scan(lambda c, _: (inner(a, c), None), x, None, length=2)[0].sum()
+
+    def once(a, x, n=2):
+        return lax.fori_loop(0, jnp.asarray(n), lambda i, x: turn(a, x), x, max_steps=3)
+
+    def nested(a, x):
+        body = lambda s: (s[0] + 1, once(a, s[1]))  # noqa: E731
+        return lax.while_loop(lambda s: s[0] < 1, body, (0, x), max_steps=2)[1]
+
+    ways = {
+        "plain": once,
+        "checkpoint": wf.checkpoint(once),
+        "nested": nested,
+    }
+
+    def every(a, x):
+        first = [wf.grad(outer(f), (0, 1))(a, x) for f in ways.values()]
+        return first, wf.jvp(wf.grad(outer(wf.checkpoint(once)), 1), (a, x), (a, x))[1]
+
+    plain = outer(lambda a, x: turn(a, turn(a, x)))
+    want = wf.grad(plain, (0, 1))(A, X)
+    again = wf.jvp(wf.grad(plain, 1), (A, X), (A, X))[1]
+    first, second = wf.jit(every)(A, X)
+    for got in first:
+        close(got, want)
+    close([second], [again], 1e-4)
+
+
 def test_a_loop_of_linear_turns_is_transposed():
     def f(x):
         return lax.while_loop(

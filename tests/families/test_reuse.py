@@ -44,6 +44,22 @@ def of_pair(f):
     return lambda k: f(*split(k))
 
 
+def places(f):
+    """A case of three keys and a place that is not known."""
+    return lambda k: (lambda a, b: f(split(a, 3), random.randint(b, (), 0, 2)))(*split(k))
+
+
+def swept(ks, i):
+    """Keys are taken from a table, and new ones put there."""
+
+    def body(j, state):
+        ks, total = state
+        new, used = split(ks[j + i])
+        return ks.at[j + i].set(new), total + uniform(used)
+
+    return lax.fori_loop(0, 20, body, (ks, 0.0))
+
+
 REUSED = {
     "twice": twice,
     "split and drawn": lambda k: (split(k), uniform(k)),
@@ -69,6 +85,25 @@ REUSED = {
     "stacked": of_pair(lambda a, b: wf.vmap(uniform)(wnp.stack([a, b, a]))),
     "moved": lambda k: (uniform(k[None].reshape(1, 1)[0, 0]), uniform(k)),
     "words": lambda k: twice(random.key_data(k)),
+    "a computed place": places(lambda ks, i: uniform(ks[i]) + uniform(ks[i])),
+    "a place and the same": places(lambda ks, i: uniform(ks[i + 1]) + normal(ks[i + 1])),
+    "a place in a loop": places(lambda ks, i: lax.fori_loop(
+        0, 20, lambda _, s: s + uniform(ks[i]), 0.0)),
+    "a place, and all": places(lambda ks, i: (uniform(ks[i]), wf.vmap(uniform)(ks))),
+    "all, and a place": places(lambda ks, i: (wf.vmap(uniform)(ks), uniform(ks[i]))),
+    "in and out of a call": places(lambda ks, i: (wf.jit(lambda a, j: uniform(a[j]))(ks, i),
+                                                  uniform(ks[i]))),
+    "mapped places": places(lambda ks, i: wf.vmap(lambda j: uniform(ks[j]))(wnp.stack([i, i]))
+                            + wf.vmap(lambda j: uniform(ks[j]))(wnp.stack([i, i]))),
+    "put back": places(lambda ks, i: (wf.vmap(uniform)(ks), uniform(ks.at[i].set(ks[0])[1]))),
+    "counted places": lambda k: (lambda ks: lax.fori_loop(
+        0, 4, lambda i, s: s + uniform(ks[i % 3]), 0.0))(split(k, 3)),
+    "places of rows": lambda k: (lambda ks: lax.scan(
+        lambda s, i: (s + uniform(ks[i]), None), 0.0, wnp.array([0, 2, 0])))(split(k, 3)),
+    "a place, after a loop": lambda k: (lambda ks: lax.fori_loop(
+        0, 3, lambda i, s: s + uniform(ks[i]), 0.0) + uniform(ks[1]))(split(k, 3)),
+    "two slices of words": lambda k: wf.jit(lambda w: uniform(w[1]) + uniform(w[1]))(
+        random.key_data(split(k))),
     "the generator of the device": lambda k: twice(random.key(0, impl="rbg")),
 }  # fmt: skip
 FINE = {
@@ -83,10 +118,22 @@ FINE = {
         lambda s: s[0] < 3.0, lambda s: (s[0] + 1, split(s[1])[0]), (0.0, k))[0],
     "computed places": lambda k: (lambda ks: lax.fori_loop(
         0, 3, lambda i, s: s + uniform(ks[i]), 0.0))(split(k, 3)),
+    "two places": places(lambda ks, i: uniform(ks[i]) + uniform(ks[i + 1])),
+    "places, and others": places(lambda ks, i: (uniform(ks[i]), uniform(ks[2]))),
+    "a table": places(swept),
+    "places of a loop": places(lambda ks, i: lax.fori_loop(
+        0, 20, lambda j, s: s + uniform(ks[i + j]), 0.0)),
+    "places of rows": places(lambda ks, i: lax.scan(
+        lambda s, j: (s + uniform(ks[j]), None), 0.0, wnp.arange(3))),
+    "permuted": lambda k: (lambda a, b: wf.vmap(uniform)(split(a, 4)[random.permutation(b, 4)]))(
+        *split(k)),
+    "one of a batch": places(lambda ks, i: wf.vmap(lambda j: uniform(ks[j]))(wnp.arange(3))),
+    "words": lambda k: (lambda w: uniform(w[0]) + uniform(w[1]))(random.key_data(split(k))),
     "cloned": lambda k: uniform(random.clone(k)) + uniform(k),
     "looked at": lambda k: (random.key_data(k), k == k, uniform(k)),
     "mapped": lambda k: wf.vmap(lambda k: normal(k, (2,)))(split(k, 3)),
     "grad": lambda k: wf.grad(lambda x: (x * normal(k, (3,))).sum())(2.0),
+    "hessian": lambda k: wf.hessian(lambda x: (normal(k, (2,)) * x**3).sum())(wnp.ones(2)),
     "checkpoint": lambda k: wf.grad(wf.checkpoint(lambda x: wnp.sin(x * normal(k))))(2.0),
     "stacked": of_pair(lambda a, b: wf.vmap(uniform)(wnp.stack([b, a]))),
     "samplers": lambda k: (lambda ks: (random.permutation(ks[0], 5), random.randint(

@@ -15,6 +15,7 @@ import weft as wf
 from weft.errors import TypeRule
 from weft.scipy import stats
 from weft_autodiff import check_grads, grad
+from weft_autodiff.curves import numerically
 
 X = np.array([-7, -2, -0.3, 0, 0.2, 0.9, 1, 1.5, 2.5, 6.5, 40, np.nan])
 K = np.array([-1, 0, 1, 2, 3, 7, 8, 100, 0.5, np.nan])
@@ -36,12 +37,13 @@ def methods(family):
 
 
 def compare(name, shapes, given, at):
-    """All functions of a family, compiled together."""
+    """All functions of a family, as numpy evaluates what they are made of."""
     family, reference = getattr(stats, name), getattr(ss, name)
     names = methods(family)
     points = [Q if n in ("ppf", "isf") else at for n in names]
-    run = wf.jit(lambda xs, s, kw: [getattr(family, n)(x, *s, **kw) for n, x in zip(names, xs)])
-    got = run(points, [np.float64(s) for s in shapes], {k: np.float64(v) for k, v in given.items()})
+    run = lambda xs, s, kw: [getattr(family, n)(x, *s, **kw) for n, x in zip(names, xs)]  # noqa: E731
+    given_ = {k: np.float64(v) for k, v in given.items()}
+    got = numerically(run, points, [np.float64(s) for s in shapes], given_)
     for n, x, g in zip(names, points, got):
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
@@ -171,3 +173,36 @@ def test_nans():
         stats.rankdata(y, "least")
     with pytest.raises(TypeRule, match="mode of nothing"):
         stats.mode(y[:0])
+
+
+def test_densities_of_samples():
+    rng = np.random.default_rng(0)
+    make = wf.scipy.stats.gaussian_kde
+    for samples in (rng.normal(size=30), rng.normal(size=(2, 30))):
+        weights = rng.uniform(0.1, 1, 30)
+        for method in (None, "silverman", 0.7):
+            got, want = make(samples, method, weights), ss.gaussian_kde(samples, method, weights)
+            for name in ("covariance", "inv_cov", "neff"):
+                np.testing.assert_allclose(
+                    np.asarray(getattr(got, name)), getattr(want, name), 1e-12
+                )
+        at = rng.normal(size=(want.d, 5))
+        for name in ("pdf", "logpdf", "evaluate"):
+            np.testing.assert_allclose(
+                np.asarray(getattr(got, name)(at)), getattr(want, name)(at), 1e-12
+            )
+        mean, cov = np.zeros(want.d), np.eye(want.d)
+        both = want.integrate_kde(want), want.integrate_gaussian(mean, cov)
+        for a, b in zip((got.integrate_kde(got), got.integrate_gaussian(mean, cov)), both):
+            np.testing.assert_allclose(float(a), b, 1e-12)
+    drawn = np.asarray(got.resample(wf.random.key(0), (2000,)))
+    np.testing.assert_allclose(np.cov(drawn), np.cov(samples, aweights=weights) * 1.49, 0.15, 0.05)
+    assert wf.jit(lambda k, x: k(x))(got, at).shape == (5,)
+    line = make(samples[0])
+    want = ss.gaussian_kde(samples[0]).integrate_box_1d(-1, 0.5)
+    np.testing.assert_allclose(float(line.integrate_box_1d(-1, 0.5)), want, 1e-12)
+    for bad in (lambda: make([1.0]), lambda: make(samples, "wide"), lambda: make(samples, None, at),
+                lambda: got.integrate_box_1d(0, 1), lambda: got(np.ones((3, 2))),
+                lambda: make(1j * samples), lambda: line.integrate_kde(got)):  # fmt: skip
+        with pytest.raises(TypeRule):
+            bad()

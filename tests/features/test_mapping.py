@@ -14,6 +14,7 @@ import weft as wf
 from weft import ext, lax
 from weft.errors import AxisError, MissingRule, TreeMismatch, TypeRule
 from weft.rewiring import lift_program
+from weft.values import Array
 from weft_batching import Batch, batching_rules
 
 wnp = wf.numpy
@@ -35,7 +36,7 @@ def test_elements_lack_the_mapped_axis():
     wf.vmap(lambda x: (seen.append(x.shape), x)[1], 1)(np.zeros((3, 4)))
     assert seen == [(4,), (3,)]
     wf.vmap(lambda x, c: (seen.append(c), x)[1], (0, None))(X, wnp.ones(2))
-    assert seen[-1].__class__ is wf.Array  # what does not vary is passed as it is
+    assert seen[-1].__class__ is Array  # what does not vary is passed as it is
     prim = ext.Primitive("features.wrong", lambda x: x)
     ext.lower_rules.rule(prim)(lambda e, xs, ins, outs: xs[0])
     batching_rules.rule(prim)(lambda b, xs, dims: (xs[0], 1))

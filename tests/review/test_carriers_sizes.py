@@ -12,9 +12,9 @@ import weft as wf
 from weft import ext, lax
 from weft.ops.elementwise import lt, select
 from weft.ops.higher import scan
-from weft.ops.indexing import dim_
 from weft.ops.reduction import reduce_max, reduce_sum
 from weft.ops.shape import iota_
+from weft.ops.sizes import dim_
 
 wnp = wf.numpy
 SCOPE = wf.Scope()

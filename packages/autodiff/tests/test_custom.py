@@ -221,6 +221,7 @@ def counted(calls, name, f):
 def opaque(calls):
     """sin, whose forward rule is counted apart from the function itself."""
     f = custom_vjp(counted(calls, "fun", np.sin))
+
     def fwd(x):
         both = wf.pure_callback(
             lambda x: (calls.append("fwd"), np.float32([np.sin(x), np.cos(x)]))[1],
@@ -312,7 +313,7 @@ def test_keyword_only_parameters():
         if custom is custom_jvp:
             f.defjvp(lambda p, t: (p[0] * 2, t[0] * 2))
         else:
-            f.defvjp(lambda x, y=2.0: (x * y, y), lambda y, ct: (ct * y, None)[: 2])
+            f.defvjp(lambda x, y=2.0: (x * y, y), lambda y, ct: (ct * y, None)[:2])
         assert f(1.0).item() == 2
         assert grad(lambda x, f=f: f(x) if custom is custom_jvp else f(x, 2.0))(1.0).item() == 2  # noqa: B023
         message = r"keyword arguments \(kw\) could not be resolved to positions"
@@ -333,6 +334,35 @@ def test_static_arguments():
         g(1.0)
 
 
+@pytest.mark.parametrize("custom", [custom_jvp, custom_vjp])
+def test_static_arguments_by_name(custom):
+    """Rules get static arguments first, in the order of the function, however they are given."""
+    seen = []
+
+    def ten(kind, scale, ct):
+        seen.append((kind, scale))
+        return 10.0 * ct
+
+    for static in (
+        {"nondiff_argnums": (2, 0)},
+        {"nondiff_argnames": ("scale", "kind")},
+        {"nondiff_argnums": -1, "nondiff_argnames": "kind"},
+    ):
+        f = custom(lambda kind, x, scale: x * scale, **static)
+        if custom is custom_jvp:
+            f.defjvp(lambda kind, scale, p, t: (p[0] * scale, ten(kind, scale, t[0])))
+        else:
+            f.defvjp(
+                lambda kind, x, scale: (x * scale, None),
+                lambda kind, scale, _, ct: (ten(kind, scale, ct),),
+            )
+        assert grad(lambda x, f=f: f("a", x, 3))(1.0).item() == 10
+        assert wf.jit(grad(lambda x, f=f: f(scale=3, x=x, kind="a")))(1.0).item() == 10
+    assert set(seen) == {("a", 3)}
+    with pytest.raises(TypeRule, match="nondiff_argnames names 'who', which is no positional"):
+        custom(lambda x, *, who: x, nondiff_argnames="who")
+
+
 # ---- errors ----------------------------------------------------------------------------------
 
 
@@ -345,7 +375,8 @@ WRONG_JVPS = {
 WRONG_VJPS = {
     "count": (lambda x: (x, None), lambda r, ct: (ct, ct), TypeError, "tuple of 1 cotangents"),
     "pair": (lambda x: x, lambda r, ct: (ct,), TypeError, "must return a pair"),
-    "tree": (lambda x: (x, None), lambda r, ct: ([ct],), TypeError, "of an argument of type f32"),
+    "tree": (lambda x: (x, None), lambda r, ct: ([ct],), TypeError,
+             "as the cotangent of a value of type f32"),
     "shape": (lambda x: (x, None), lambda r, ct: (wnp.stack([ct] * 2),), TypeError,
               r"f32\[2\].*f32\[\]"),
     "dtype": (lambda x: (x, None), lambda r, ct: (ct.astype("float16"),), TypeError,
@@ -442,8 +473,6 @@ def test_custom_functions_in_each_other():
     for way in ("plain", "jit", "scan", "checkpoint"):
         assert grad(WAYS[way](f))(f32(0.4)).item() == 77
     g = custom_vjp(lambda x: inner(outer(x)))
-    g.defvjp(
-        lambda x: (inner(outer(x)), x), lambda x, ct: vjp(lambda x: inner(outer(x)), x)[1](ct)
-    )
+    g.defvjp(lambda x: (inner(outer(x)), x), lambda x, ct: vjp(lambda x: inner(outer(x)), x)[1](ct))
     for way in ("plain", "jit", "scan", "checkpoint"):
         assert grad(WAYS[way](g))(f32(0.4)).item() == 77

@@ -12,6 +12,7 @@ import pytest
 import weft as wf
 from weft import lax, nn
 from weft import numpy as jnp
+from weft.ops import segment_max
 
 INF, NAN = float("inf"), float("nan")
 A = np.float32
@@ -101,6 +102,17 @@ CASES = {
     "float_power": (jnp.float_power, (0.0, 2.0), (0.0, 0.0)),
     "digamma": (lax.digamma, (0.0,), (INF,)),
     "lgamma 0": (lax.lgamma, (0.0,), (NAN,)),
+    "abs complex 0": (lambda x, y: jnp.abs(lax.complex(x, y)), (0.0, 0.0), (0.0, 0.0)),
+    "segment_max ties": (
+        lambda x: segment_max(x, np.array([0, 0, 1])).sum(),
+        (A([1.0, 1.0, 2.0]),),
+        ([0.5, 0.5, 1.0],),
+    ),
+    "inv singular": (
+        lambda x: jnp.linalg.inv(x).sum(),
+        (A([[1.0, 2.0], [2.0, 4.0]]),),
+        ([[NAN, NAN], [NAN, NAN]],),
+    ),
 }
 """What is done, at which point, and the derivative by each argument."""
 

@@ -437,8 +437,6 @@ def test_memory_does_not_grow_with_depth(net):
     """Activations take the same memory at any depth; gradients are those of the plain network."""
     used, plain = [], []
     for depth in (4, 16, 64):
-        if net is unrolled and depth == 64:
-            continue  # compiled in seconds; what it shows the others show
         ps = parameters(depth)
         ps = ps if net is stacked else list(zip(*ps))
         g = wf.jit(grad(loss_of(invertible(net))))

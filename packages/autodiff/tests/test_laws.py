@@ -14,6 +14,7 @@ from weft.values import Literal
 from weft.wiring import Wiring
 from weft.xla.lower import lower_rules, simple
 from weft_autodiff import ZERO, jvp_rules, recompute_rules, transpose_rules
+from weft_autodiff.curves import jet_law, laplacian_law
 from weft_autodiff.laws import jvp_law, recompute_law, split_law, transpose_law
 
 X = np.float64([[0.5, -0.25, 0.75], [0.3, 0.9, -0.65]])
@@ -54,6 +55,13 @@ def test_derivatives_are_differences(name):
     assert jvp_law(prim, args, params) >= 2
 
 
+@pytest.mark.parametrize("name", CASES)
+def test_series_and_laplacians_are_those_of_values(name):
+    prim, args, params = CASES[name]
+    assert jet_law(prim, args, params) >= (1 if name == "convert" else 4)  # float32 is rough
+    assert laplacian_law(prim, args, params) >= 1
+
+
 LINEAR = {
     "mul": 4, "mul of complex": 4, "mul of float32": 4, "div": 2, "add": 7, "sub of complex": 7,
     "conj": 2, "real": 2, "imag": 2, "complex": 7, "select": 7, "transpose": 2, "broadcast": 2,
@@ -91,6 +99,30 @@ def test_wrong_derivatives_are_found():
     jvp_rules.rule(wrong)(lambda xs, ts: (wrong.bind(*xs), el.mul.bind(ts[0], el.sin.bind(xs[0]))))
     with pytest.raises(AssertionError, match=r"jvp along operands \(0,\)"):
         jvp_law(wrong, [X], {})
+
+
+def test_wrong_second_derivatives_are_found():
+    """A derivative of the right value, whose own derivative is forgotten."""
+    wrong = made("sin_stopped")
+    jvp_rules.rule(wrong)(
+        lambda xs, ts: (wrong.bind(*xs), el.mul.bind(ts[0], el.stop.bind(el.cos.bind(xs[0]))))
+    )
+    with pytest.raises(AssertionError, match="derivative 2 along a curve"):
+        jet_law(wrong, [X], {})
+    with pytest.raises(AssertionError, match="Laplacian"):
+        laplacian_law(wrong, [X], {})
+
+
+def test_what_is_not_smooth_is_not_judged():
+    zeros = np.zeros(3)
+    for law in (jet_law, laplacian_law):
+        with pytest.raises(Inapplicable, match="not smooth"):
+            law(el.abs_, [zeros], {})
+        with pytest.raises(Inapplicable, match="not finite"):
+            law(el.sin, [zeros + np.inf], {})
+        with pytest.raises(Inapplicable, match="no operand has a derivative"):
+            law(el.neg, [np.int32([1, 2])], {})
+        assert law(el.abs_, [np.array([0, 1.0])], {})  # where it is smooth, it is judged
 
 
 def test_a_rule_that_forgets_constant_operands_is_found():

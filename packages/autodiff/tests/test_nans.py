@@ -27,6 +27,50 @@ CASES = {
 }
 
 
+def bounded(x):
+    body = lambda s: (s[0] + 1, s[1] * norm(s[1]))  # noqa: E731
+    return wf.lax.while_loop(lambda s: s[0] < 1, body, (0, x), max_steps=2)[1].sum()
+
+
+ZEROS = np.zeros(3, np.float32)
+WAYS = {  # each takes the derivative of norm, which is nan where it squares
+    "checkpoint": lambda: wf.grad(wf.checkpoint(norm))(ZEROS),
+    "checkpoint, compiled": lambda: wf.jit(wf.grad(wf.checkpoint(norm)))(ZEROS),
+    "of a jitted function": lambda: wf.grad(wf.jit(norm))(ZEROS),
+    "a branch": lambda: wf.grad(lambda x: wf.lax.cond(x[0] < 1, norm, lambda x: x.sum(), x))(ZEROS),
+    "a jitted pullback": lambda: wf.jit(wf.vjp(norm, ZEROS)[1])(np.float32(1)),
+    "a bounded loop": lambda: wf.grad(bounded)(ZEROS),
+    "second order": lambda: wf.hessian(norm)(ZEROS),
+}
+
+
+@pytest.mark.parametrize("name", WAYS)
+def test_the_line_in_other_transformations(name):
+    line = norm.__code__.co_firstlineno
+    with pytest.raises(FloatingPointError, match="gave nan") as error:
+        with wf.debug.nans():
+            WAYS[name]()
+    at = 2 if name in ("a bounded loop", "second order") else 1  # 0 * inf, of the root
+    assert f"test_nans.py:{line + at}" in str(error.value)
+
+
+def test_the_line_of_a_rule():
+    """What a user's rule computes has lines of its own."""
+    f = wf.custom_vjp(norm)
+
+    def backward(x, ct):
+        return (ct * x / x,)
+
+    f.defvjp(lambda x: (norm(x), x), backward)
+    line = backward.__code__.co_firstlineno + 1
+    for g in (f, wf.checkpoint(f), lambda x: wf.jit(f)(x)):
+        for h in (wf.grad(g), wf.jit(wf.grad(g))):
+            with pytest.raises(FloatingPointError, match="core.div gave nan") as error:
+                with wf.debug.nans():
+                    h(ZEROS)
+            assert f"test_nans.py:{line}" in str(error.value)
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_the_line_of_the_operation(name):
     of = guarded if "branch" in name else norm

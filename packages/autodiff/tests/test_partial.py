@@ -101,7 +101,36 @@ def cube(x):
 
 cube.defjvp(lambda xs, ts: (cube(*xs), 3 * xs[0] ** 2 * ts[0]))
 
+halved = wf.custom_vjp(lambda x: x / 2)
+halved.defvjp(lambda x: (x / 2, None), lambda _, ct: (ct / 2,))
+
+
+@wf.custom_ivjp
+def doubled(x, y):
+    return x * 2, y + lax.sin(x)
+
+
+@doubled.defivjp
+def _(xs, ys, cts):
+    x = ys[0] / 2
+    return (x, ys[1] - lax.sin(x)), (2 * cts[0] + lax.cos(x) * cts[1], cts[1])
+
+
+def with_rules(x, y):
+    """Functions with all kinds of rules, and what is made of them by forward mode."""
+    a, b = doubled(x, y)
+    z = wf.invertible(lambda a: lax.exp(halved(a)) * 2)(a)
+    solve = lambda matvec, b: b / 3  # noqa: E731
+    s = lax.custom_linear_solve(lambda v: 3 * v, z, solve, symmetric=True)
+    along = wf.jvp(lambda v: halved(v) * cube(v), (x,), (x,))[1]
+    return s, wf.jvp(doubled, (x, y), (x, x))[1], wf.grad(lambda v: halved(v).sum())(y), along, b
+
+
 PROGRAMS = {
+    "custom rules": with_rules,
+    "bounded while": lambda x, y: lax.while_loop(
+        lambda s: s[0][0] < 3, lambda s: (s[0] + 1, lax.sin(s[1])), (x, y), max_steps=5
+    ),
     "flat": lambda x, y: (lax.sin(lax.sin(x)), lax.cos(x) * y, lax.sin(y)),
     "call": wf.jit(lambda x, y: (wf.jit(body)(x, y), wf.jit(lambda v: lax.sin(lax.sin(v)))(x))),
     "cond": lambda x, y: lax.cond(x[0] > 0, lambda x, y: body(x, y), lambda x, y: (y, x), x, y),

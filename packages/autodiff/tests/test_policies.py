@@ -119,6 +119,66 @@ def test_convolutions_are_products():
         assert got["conv_general"] == want
 
 
+# ---- networks --------------------------------------------------------------------------------
+
+
+def perceptron(v, w, x):
+    h = wf.checkpoint_name(wnp.tanh(x @ v), "hidden")
+    return lax.sin(wf.checkpoint_name(h @ w, "out"))
+
+
+def convolutions(k, l, x):
+    h = wf.checkpoint_name(wnp.tanh(lax.conv(x, k, (1, 1), "SAME")), "hidden")
+    return lax.sin(wf.checkpoint_name(lax.conv(h, l, (1, 1), "SAME"), "out"))
+
+
+def attention(q, k, v, x):
+    q, k, v = x @ q, x @ k, x @ v
+    p = wf.checkpoint_name(wf.nn.softmax(wnp.einsum("bij,bkj->bik", q, k)), "hidden")
+    return wf.checkpoint_name(wnp.einsum("bik,bkj->bij", p, v), "out") + x
+
+
+NETS = {  # (network, shapes of arguments, shapes of its layers)
+    "perceptron": (perceptron, [(4, 5), (5, 6), (2, 4)], [(2, 5)], [(2, 6)]),
+    "convolutions": (convolutions, [(3, 2, 3, 3), (2, 3, 3, 3), (1, 2, 4, 4)],
+                     [(1, 3, 4, 4)], [(1, 2, 4, 4)]),
+    "attention": (attention, [(4, 7), (4, 7), (4, 4), (2, 3, 4)],
+                  [(2, 3, 4), (2, 3, 7), (2, 3, 7)], [(2, 3, 3)]),
+}  # fmt: skip
+WITH = keep.save_from_both_policies(
+    keep.dots_with_no_batch_dims_saveable, keep.save_only_these_names("out")
+)
+
+
+@pytest.mark.feature("A25")
+@pytest.mark.parametrize("net", NETS)
+def test_what_networks_keep(net):
+    """Besides its arguments, a network keeps what the policy says, once, as far as it is needed:
+    of attention the weights' products, and products of what is shared by a batch element."""
+    f, shapes, first, second = NETS[net]
+    plain, named, out = first, first, second  # products with weights; "hidden"; "out"
+    products = [*first, *second]
+    if net == "convolutions":
+        plain = []  # no policy takes a convolution for a product without batch
+    if net == "attention":
+        named, out = second, []  # the last product is needed by nobody
+    expected = {
+        keep.nothing_saveable: [],
+        keep.dots_saveable: products,
+        keep.dots_with_no_batch_dims_saveable: plain if net != "perceptron" else products,
+        keep.save_only_these_names("hidden"): named,
+        keep.save_any_names_but_these("hidden"): out,
+        keep.save_only_these_names("hidden", "out"): [*named, *out],
+        WITH: products if net == "perceptron" else [*plain, *out],
+    }
+    xs = [wf.ShapeDtypeStruct(s, np.float32) for s in shapes]
+    for policy, want in expected.items():
+        found = wf.saved_residuals(wf.checkpoint(f, policy=policy), *xs)
+        kept = [r.aval.shape for r in found if not r.what.startswith("the argument")]
+        assert sorted(kept) == sorted(want), policy
+        assert len(found) - len(kept) == len(shapes)
+
+
 # ---- names -----------------------------------------------------------------------------------
 
 

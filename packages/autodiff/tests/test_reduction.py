@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import weft as wf
-from weft.ops.reduction import argmax, max_, mean, min_, prod, sum_
+from weft.ops.extremes import argmax
+from weft.ops.reduction import max_, mean, min_, prod, sum_
 from weft_autodiff import check_grads, grad, jvp
 
 rng = np.random.default_rng(0)

@@ -106,6 +106,26 @@ def test_policies_of_unrolled_layers():
     assert " conditional(" not in c  # there is nothing to compute again
 
 
+@pytest.mark.feature("A25")
+@pytest.mark.parametrize("name, each", [("attention", 4), ("convolution", 1)])
+def test_products_that_are_done_again(name, each):
+    """Of two layers with so many products each: as many forward, twice as many backward, and those
+    that the policy does not keep again; what is kept takes memory."""
+    layer, x = NETS[name][0], np.ones((8, 8), np.float32)
+    w = np.ones((8 if name == "attention" else 9, 8), np.float32)
+
+    def made(policy):
+        f = wf.checkpoint(layer, policy=policy)
+        size, hlo, _ = compiled(wf.grad(lambda w, x: (f(w, f(w, x)) ** 2).sum(), (0, 1)), w, x)
+        return len(re.findall(r"= \S+ (?:dot|convolution)\(", hlo)), size
+
+    nothing, small = made(None)
+    products, large = made(keep.dots_saveable)
+    assert (nothing, products) == (2 * 4 * each, 2 * 3 * each) and small < large
+    if name == "convolution":  # which is no product to this policy
+        assert made(keep.dots_with_no_batch_dims_saveable) == (nothing, small)
+
+
 def test_forward_mode_and_plain_evaluation_cost_nothing():
     x = wnp.asarray(rng.standard_normal((8, 32)).astype(np.float32))
     w = wnp.asarray(rng.standard_normal((32, 32)).astype(np.float32))
@@ -186,8 +206,17 @@ def test_static_arguments():
     assert traced[0] == 3
     with pytest.raises(wf.WeftError, match="static arguments of checkpoint must be hashable"):
         g(1.0, [2])
-    with pytest.raises(wf.WeftError, match="names argument 1, and the function was called with 1"):
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'n'"):
         g(1.0)
+    with pytest.raises(wf.WeftError, match="names argument 2, and the function was called with 1"):
+        wf.checkpoint(lambda *xs: xs, static_argnums=2)(1.0)
+    named = wf.checkpoint(lambda x, *, how, n=2: getattr(lax, how)(x) * n, static_argnames="how")
+    np.testing.assert_allclose(wf.grad(lambda x: named(x, how="sin"))(0.5), 2 * np.cos(0.5))
+    np.testing.assert_allclose(wf.grad(lambda x: named(x, how="cos", n=3))(0.0), 0)
+    with pytest.raises(wf.WeftError, match="static_argnames 'who' is no argument"):
+        wf.checkpoint(counted, static_argnames="who")
+    with pytest.raises(wf.WeftError, match="prevent_cse of checkpoint is 'no'"):
+        wf.checkpoint(counted, prevent_cse="no")
 
 
 # ---- with everything around it -------------------------------------------------------------------

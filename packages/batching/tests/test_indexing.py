@@ -12,19 +12,17 @@ import pytest
 import weft as wf
 from weft.control import fori_loop
 from weft.events import counting
-from weft.ops.indexing import (
-    GatherDimensionNumbers,
+from weft.ops.boxes import dynamic_slice, dynamic_update_slice
+from weft.ops.indexing import GatherDimensionNumbers, gather
+from weft.ops.scattering import (
     ScatterDimensionNumbers,
-    dynamic_slice,
-    dynamic_update_slice,
-    gather,
     scatter,
     scatter_add,
     scatter_max,
     scatter_min,
     scatter_mul,
 )
-from weft.ops.subscript import take, take_along_axis
+from weft.ops.taking import take, take_along_axis
 from weft.values import asarray
 
 RNG = np.random.default_rng(0)

@@ -40,6 +40,8 @@ CASES = {
     "words": lambda k, i: random.wrap_key_data(random.key_data(k)[0]),
     "of the device": lambda k, i: random.bits(
         random.wrap_key_data(random.key_data(k)[:2].reshape(2, 4)[0], impl="rbg"), (2,)),
+    "unsafe": lambda k, i: (lambda u: (random.split(u), random.fold_in(u, i)))(
+        random.wrap_key_data(random.key_data(k)[0].ravel(), impl="unsafe_rbg")),
     "nested": lambda k, i: wf.vmap(lambda a: random.bits(a, (2,)), in_axes=-1)(k[i]),
     "clone": lambda k, i: random.clone(k),
 }  # fmt: skip
@@ -60,7 +62,8 @@ def test_one_by_one(name):
 def test_states_of_the_generator():
     states = asarray(np.arange(8, dtype=np.uint32).reshape(2, 4))
     draw = lambda s: rng_bit_generator.bind(  # noqa: E731
-        s, shape=(3,), dtype=np.dtype(np.uint16), algorithm="philox")
+        s, shape=(3,), dtype=np.dtype(np.uint16), algorithm="philox"
+    )
     got = wf.vmap(draw)(states)
     for i in range(2):
         for a, b in zip(got, draw(states[i]), strict=True):

@@ -6,18 +6,8 @@ Invariant: as in conftest: every axis, none, size 1, nested.
 import numpy as np
 import pytest
 
-from weft.ops.reduction import (
-    all_,
-    any_,
-    argmax,
-    argmin,
-    max_,
-    mean,
-    min_,
-    prod,
-    reduce_xor,
-    sum_,
-)
+from weft.ops.extremes import argmax, argmin
+from weft.ops.reduction import all_, any_, max_, mean, min_, prod, reduce_xor, sum_
 from weft_batching import vmap
 
 

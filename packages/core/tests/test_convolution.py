@@ -96,11 +96,11 @@ def test_orders_of_axes(numbers):
     x, y = rng.normal(size=(2, 3, 5, 4)), rng.normal(size=(6, 3, 2, 3))
     dims = conv_dimension_numbers(x.shape, y.shape, numbers)
     moved = lambda v, axes: np.transpose(v, np.argsort(axes))  # noqa: E731
-    got = conv_general_dilated(moved(x, dims.lhs), moved(y, dims.rhs), (1, 2), "SAME",
+    got = conv_general_dilated(moved(x, dims.lhs_spec), moved(y, dims.rhs_spec), (1, 2), "SAME",
                                dimension_numbers=numbers)  # fmt: skip
     want = by_definition(x, y, (1, 2), ((0, 1), (0, 1)))
-    np.testing.assert_allclose(np.transpose(np.asarray(got), dims.out), want, rtol=1e-10)
-    again = conv_general_dilated(moved(x, dims.lhs), moved(y, dims.rhs), (1, 2), "SAME",
+    np.testing.assert_allclose(np.transpose(np.asarray(got), dims.out_spec), want, rtol=1e-10)
+    again = conv_general_dilated(moved(x, dims.lhs_spec), moved(y, dims.rhs_spec), (1, 2), "SAME",
                                  dimension_numbers=dims)  # fmt: skip
     np.testing.assert_array_equal(np.asarray(got), np.asarray(again))
 

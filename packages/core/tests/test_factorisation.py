@@ -22,8 +22,8 @@ from weft.staging import staged
 from weft.testing import conformance
 from weft.types import Aval
 from weft.values import asarray
-from weft.xla.lower import module_of
 from weft.xla.mlir import text
+from weft.xla.module import module_of
 
 la = wf.lax.linalg
 DTYPES = ["float32", "float64", "complex64", "complex128"]

@@ -12,20 +12,18 @@ import pytest
 import weft as wf
 from weft.dims import symbolic_dims
 from weft.errors import SubscriptError, TypeRule
-from weft.ops.indexing import (
-    GatherDimensionNumbers,
-    GatherScatterMode,
-    ScatterDimensionNumbers,
+from weft.ops.boxes import (
     dynamic_index_in_dim,
     dynamic_slice,
     dynamic_slice_in_dim,
     dynamic_update_index_in_dim,
     dynamic_update_slice,
     dynamic_update_slice_in_dim,
-    gather,
-    gather_,
     index_in_dim,
-    numbered,
+)
+from weft.ops.indexing import GatherDimensionNumbers, GatherScatterMode, gather, gather_
+from weft.ops.scattering import (
+    ScatterDimensionNumbers,
     scatter,
     scatter_add,
     scatter_max,
@@ -33,6 +31,7 @@ from weft.ops.indexing import (
     scatter_mul,
     scatter_sub,
 )
+from weft.ops.sizes import numbered
 from weft.staging import staged
 from weft.types import Aval
 from weft.values import asarray
@@ -86,11 +85,11 @@ def test_along_one_axis():
         index_in_dim(X, 3, 1)
     want = A.copy()
     want[:, 1:3] = 0
-    same(dynamic_update_slice_in_dim(X, np.zeros((2, 2, 4)), 1, 1), want)
+    same(dynamic_update_slice_in_dim(X, np.zeros((2, 2, 4), np.float32), 1, 1), want)
     want = A.copy()
     want[:, 2] = 5
-    same(dynamic_update_index_in_dim(X, np.full((2, 4), 5), 2, 1), want)
-    same(dynamic_update_index_in_dim(X, np.full((2, 1, 4), 5), 2, 1), want)
+    same(dynamic_update_index_in_dim(X, np.full((2, 4), 5, np.float32), 2, 1), want)
+    same(dynamic_update_index_in_dim(X, np.full((2, 1, 4), 5, np.float32), 2, 1), want)
 
 
 def test_boxes_refused():
@@ -101,7 +100,9 @@ def test_boxes_refused():
     with pytest.raises(TypeRule, match="must be integers"):
         dynamic_slice(X, (0.5, 0, 0), (1, 1, 1))
     with pytest.raises(TypeRule, match="is no box of"):
-        dynamic_update_slice(X, np.zeros(3), (0, 0, 0))
+        dynamic_update_slice(X, np.zeros(3, np.float32), (0, 0, 0))
+    with pytest.raises(TypeRule, match=r"f64\[1,1,1\] does not go into f32"):
+        dynamic_update_slice(X, np.zeros((1, 1, 1)), (0, 0, 0))
 
 
 def test_no_axes_and_nothing():
@@ -282,7 +283,7 @@ def test_scatter_refused():
     with pytest.raises(TypeRule, match="not one window for each"):
         scatter_add(X, i, np.zeros((4, 3, 4), np.float32), numbers)
     with pytest.raises(TypeRule, match="complex numbers have no order"):
-        scatter_min(X.astype("complex64"), i, np.zeros((5, 3, 4)), numbers)
+        scatter_min(X.astype("complex64"), i, np.zeros((5, 3, 4), np.complex64), numbers)
 
 
 # ---- dtypes, and sizes known by name only -----------------------------------------------------

@@ -158,8 +158,41 @@ def test_numpy_on_the_left_gives_ours():
                                        rtol=1e-6)  # fmt: skip
     assert isinstance(host @ ours, wf.Array) and isinstance(ours @ host, wf.Array)
     held = host.copy()
-    with pytest.raises(TypeError):
-        held += ours  # numpy's array can not become ours in place
+    held += ours  # numpy's array can not become ours in place: the name gets a new one
+    assert isinstance(held, wf.Array) and np.array_equal(np.asarray(held), host + np.asarray(ours))
+    assert type(np.sin(ours)) is np.ndarray and type(np.add(host, ours)) is np.ndarray
+    with pytest.raises(wf.errors.ConcretizationError, match="numpy.asarray"):
+        wf.jit(np.sin)(ours)
+
+
+METHODS = [
+    ("std", ()), ("std", (0,)), ("var", (1,)), ("take", (np.array([1, 0]), 0)), ("repeat", (2, 1)),
+    ("trace", ()), ("diagonal", (1,)), ("compress", (np.array([True, False, True]), 0)),
+    ("nonzero", ()), ("sum", (0,)), ("mean", ()), ("cumsum", (1,)), ("ravel", ("F",)),
+    ("flatten", ("F",)), ("reshape", (4, 3)), ("reshape", (-1, 2)), ("round", (1,)),
+    ("clip", (1, 3)), ("argmax", (1,)), ("swapaxes", (0, 1)), ("squeeze", ()), ("prod", (1,)),
+    ("view", (np.int32,)), ("view", (np.int8,)), ("view", (np.float64,)), ("conj", ()), ("all", ()),
+    ("min", (0, None, True)), ("argsort", (0,)), ("transpose", (1, 0)), ("searchsorted", (3.0,)),
+    ("choose", ([np.zeros((3, 4)), np.ones((3, 4))],)),
+]  # fmt: skip
+
+
+def test_methods_are_numpys():
+    x = np.float32([[0.5, -1, 2, 0], [3, 1.25, 0, 7], [4, 4.5, -6, 1]])
+    for name, args in METHODS:
+        host = {"searchsorted": np.sort(x[0]), "choose": (x > 1).astype(int)}.get(name, x)
+        want = getattr(host, name)(*args)
+        got = getattr(wnp.asarray(host), name)(*args)
+        for w, g in zip(want, got, strict=True) if isinstance(want, tuple) else [(want, got)]:
+            np.testing.assert_allclose(np.asarray(g), w, rtol=1e-6, err_msg=name)
+    assert np.array_equal(wnp.asarray(x).reshape(2, 6, order="F"), x.reshape(2, 6, order="F"))
+    with pytest.raises(wf.WeftError, match="no whole number"):
+        wnp.arange(3, dtype="int8").view(np.int16)
+    np.testing.assert_allclose(wf.jit(lambda v: v.std())(x), x.std(), rtol=1e-6)
+    ours = wnp.asarray(x)
+    assert ours.tobytes() == x.tobytes() and ours.tobytes("F") == x.tobytes("F")
+    assert ours.is_fully_addressable and ours.is_fully_replicated
+    assert ours.addressable_data(0) is ours
 
 
 def test_printing():

@@ -11,7 +11,7 @@ import scipy.special as sp
 
 import weft as wf
 import weft.nn as nn
-from weft.errors import AxisError, TypeRule
+from weft.errors import AxisError, TypeRule, WeftError
 
 INF = np.inf
 ODD = [-1e4, 1e4, 0.5, 6.0, 1e-6, -1e-6, 88.0, -104.0]
@@ -228,6 +228,140 @@ def test_attention():
     assert half.dtype == np.float16
     with pytest.raises(TypeRule, match="dot_product_attention of"):
         nn.dot_product_attention(q, k[:, :, :, :2], v)
+
+
+@pytest.mark.parametrize("window", [None, 1, (2, 0)])
+def test_attention_to_places(window):
+    rng = np.random.default_rng(7)
+    q, k, v = (rng.standard_normal((2, n, h, 3)) for n, h in ((4, 4), (6, 2), (6, 2)))
+    ends, stops = np.array([3, 4], np.int32), np.array([4, 6], np.int32)
+    left, right = (6, 6) if window is None else (1, 1) if window == 1 else window
+    i, j = np.arange(4)[:, None], np.arange(6)
+    seen = (i - left <= j) & (j <= i + right)
+    seen = seen & (i < ends[:, None, None]) & (j < stops[:, None, None])
+    mask = np.broadcast_to(seen[:, None], (2, 4, 4, 6))
+    out, sums = nn.dot_product_attention(
+        q, k, v, query_seq_lengths=ends, key_value_seq_lengths=stops, local_window_size=window,
+        return_residual=True, implementation="xla",
+    )  # fmt: skip
+    np.testing.assert_allclose(out, attention(q, k, v, mask=mask), rtol=1e-9, atol=1e-12)
+    logits = np.einsum("bthd,bshd->bhts", q, np.repeat(k, 2, 2)) / np.sqrt(3)
+    with np.errstate(divide="ignore"):
+        want = np.log(np.where(mask, np.exp(logits), 0).sum(-1))
+    np.testing.assert_allclose(sums, want.transpose(0, 2, 1), rtol=1e-9)
+
+
+BAD_ATTENTION = {
+    "floats": dict(query_seq_lengths=np.ones(2, np.float32)),
+    "too few": dict(key_value_seq_lengths=np.ones(1, np.int32)),
+    "implementation": dict(implementation="cudnn"),
+    "three": dict(local_window_size=(1, 2, 3)),
+    "negative": dict(local_window_size=-1),
+    "fraction": dict(local_window_size=0.5),
+    "mask": dict(mask=np.ones((1, 1, 4, 6), np.float32)),
+}
+
+
+@pytest.mark.parametrize("case", BAD_ATTENTION)
+def test_bad_attention(case):
+    x = np.ones((2, 4, 1, 3), np.float32)
+    with pytest.raises(TypeRule):
+        nn.dot_product_attention(x, x, x, **BAD_ATTENTION[case])
+
+
+# ---- few bits --------------------------------------------------------------------------------
+
+
+def stored(x, mode, whole=1.0):
+    """What is read of the rows of `x`, by numpy and ml_dtypes."""
+    data, scale, size = {
+        "mxfp8": (ml_dtypes.float8_e4m3fn, None, 32),
+        "nvfp4": (ml_dtypes.float4_e2m1fn, ml_dtypes.float8_e4m3fn, 16),
+    }[mode]
+    out, most = np.zeros(x.shape, np.float32), float(ml_dtypes.finfo(data).max)
+    for at in np.ndindex(x.shape[:-1]):
+        for k in range(0, x.shape[-1], size):
+            block = x[at][k : k + size].astype(np.float32) / np.float32(whole)
+            s = np.abs(block).max() / np.float32(most)
+            s = 2.0 ** np.ceil(np.log2(s)) if scale is None else s.astype(scale)
+            s = np.float32(s)
+            parts = np.clip(block / s, -most, most) if s else block
+            out[at][k : k + size] = parts.astype(data).astype(np.float32) * s * np.float32(whole)
+    return out
+
+
+@pytest.mark.parametrize("mode", ["mxfp8", "nvfp4"])
+def test_scaled_dot_general(mode):
+    rng = np.random.default_rng(8)
+    x, y = (rng.standard_normal((2, n, 40)).astype(np.float32) for n in (3, 4))
+    x[0, 0] = 0
+    whole = np.array([0.25], np.float32) if mode == "nvfp4" else None
+    how = [nn.get_scaled_dot_general_config(mode, whole)] * 3
+    got = nn.scaled_dot_general(x, y, (((2,), (2,)), ((0,), (0,))), configs=how)
+    by = 1.0 if whole is None else 0.25
+    with np.errstate(divide="ignore"):
+        a, b = stored(x, mode, by), stored(y, mode, by)
+    np.testing.assert_allclose(got, np.einsum("bmk,bnk->bmn", a, b), rtol=1e-5, atol=1e-5)
+    turned = nn.scaled_dot_general(x.T, y.T, (((0,), (0,)), ((2,), (2,))), configs=how)
+    np.testing.assert_allclose(turned, got, rtol=1e-5, atol=1e-5)
+    plain = nn.scaled_dot_general(x, y, (((2,), (2,)), ((0,), (0,))))
+    np.testing.assert_allclose(plain, np.einsum("bmk,bnk->bmn", x, y), rtol=1e-4, atol=1e-5)
+
+
+def test_scaled_matmul():
+    rng = np.random.default_rng(9)
+    for data, scale in (
+        (ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e8m0fnu),
+        (ml_dtypes.float4_e2m1fn, ml_dtypes.float8_e4m3fn),
+        (ml_dtypes.float8_e5m2, np.float32),
+    ):
+        x, y = (rng.standard_normal((2, n, 8)).astype(data) for n in (3, 4))
+        s, t = (2.0 ** rng.integers(-3, 4, (2, n, 2)) for n in (3, 4))
+        s, t = s.astype(scale), t.astype(scale)
+        a, b = (v.astype(float) * np.repeat(f.astype(float), 4, -1) for v, f in ((x, s), (y, t)))
+        got = nn.scaled_matmul(x, y, s, t, "bfloat16")
+        assert got.dtype == ml_dtypes.bfloat16
+        want = np.einsum("bmk,bnk->bmn", a, b)
+        np.testing.assert_allclose(got.astype("float64"), want, rtol=1e-2)
+    f, e = np.ones((2, 3, 8), np.float32), np.ones((2, 3, 2), np.float32)
+    for bad in ((f[0], f, e, e), (f, f[:1], e, e[:1]), (f, f[:, :2], e, e), (f, f[..., :4], e, e),
+                (f, f, np.ones((2, 3, 3)), e), (f, f, e[..., :0], e)):  # fmt: skip
+        with pytest.raises(TypeRule, match="with scales"):
+            nn.scaled_matmul(*bad)
+    with pytest.raises(TypeRule, match="no mode"):
+        nn.get_scaled_dot_general_config("fp2")
+    with pytest.raises(TypeRule, match="give floats"):
+        how = [nn.get_scaled_dot_general_config("mxfp8")] * 2
+        nn.scaled_dot_general(np.ones((2, 2), np.int32), f[0, :2, :2], (((1,), (1,)), ((), ())),
+                              configs=how)  # fmt: skip
+    with pytest.raises(TypeRule, match="no dtype"):
+        nn.scaled_matmul(f, f, e, e, np.int32)
+
+
+RIGHT = {
+    "one_hot": (np.array([1, 0]), 3), "glu": (np.ones((2, 4), np.float32), 1),
+    "dot_product_attention": (np.ones((2, 3, 1, 4), np.float32),) * 3,
+    "scaled_matmul": (np.ones((1, 2, 4)),) * 2 + (np.ones((1, 2, 1)),) * 2,
+    "scaled_dot_general": (np.ones((2, 4)), np.ones((2, 4)), (((1,), (1,)), ((), ()))),
+    "get_scaled_dot_general_config": ("mxfp8",),
+    **{n: (np.ones((2, 4)), 0) for n in ("softmax", "log_softmax", "logsumexp", "standardize")},
+}  # fmt: skip
+WRONG = ["text", None, np.ones((3, 4)) * 1j, 1.5, -1, 99, 2**70, np.ones((2, 5)), [[1], [2, 3]]]
+
+
+def test_wrong_arguments_are_refused_in_three_parts():
+    """Or taken, as a number is by most activations: nothing else comes out."""
+    for name in nn.__all__:
+        arguments = RIGHT.get(name, (np.ones((2, 4), np.float32),))
+        if name == "initializers":
+            continue
+        for i in range(len(arguments)):
+            for bad in WRONG:
+                call = [*arguments[:i], bad, *arguments[i + 1 :]]
+                try:
+                    wf.eval_shape(lambda f=getattr(nn, name), call=call: f(*call))
+                except WeftError as e:
+                    assert e.fix and __file__ in e.where, (name, i, bad, e)
 
 
 def test_every_function_is_documented():

@@ -367,7 +367,9 @@ def test_signatures_are_those_of_ufuncs():
     for name in ("sin", "add", "negative", "floor", "maximum", "arctan2", "bitwise_and"):
         f = getattr(wnp, name)
         assert f.__name__ == name and f.__doc__ and f"numpy.{name}" in f.__doc__
-        assert len(inspect.signature(f).parameters) == getattr(np, name).nin
+        taken = inspect.signature(f).parameters.values()
+        arrays = [p for p in taken if p.kind is p.POSITIONAL_ONLY]
+        assert len(arrays) == getattr(np, name).nin
         with pytest.raises(TypeError):
             f()
         with pytest.raises(TypeError):

@@ -417,3 +417,54 @@ def test_type_rule():
     for bad in (Aval((3,), np.int32), Aval((2,), np.uint32)):
         with pytest.raises(TypeRule, match="must be uint32 of one shape"):
             threefry2x32.infer((u, u, bad, u), {})
+
+
+# ---- the generator of the device -----------------------------------------------------------------
+
+
+def test_keys_of_the_device():
+    """What jax.random gives on the CPU for key(7, impl="unsafe_rbg")."""
+    k = random.key(7, impl="unsafe_rbg")
+    assert random.key_impl(k) == "unsafe_rbg" and k.dtype is random.key_dtype("unsafe_rbg")
+    assert (random.key(7, dtype=k.dtype) == k).item() and random.key_dtype() is KEY.dtype
+    assert host(random.split(k, 3)).tolist() == [
+        [3109483441, 1367189518, 2515982561, 3310080778],
+        [3848958661, 3271070264, 2639373597, 23941900],
+        [284021501, 2052574751, 3806814422, 128699926],
+    ]
+    assert host(random.fold_in(k, 5)).tolist() == [3810769997, 2355009018, 1837142617, 748193193]
+    assert host(random.bits(k, (3,))).tolist() == [3109483441, 1367189518, 2515982561]
+    ends = wf.jit(
+        lambda k: scan(lambda c, _: (random.split(c)[0], random.fold_in(c, 3)), k, None, 2)
+    )
+    c, ys = ends(k)
+    assert (ys[1] == random.fold_in(random.split(k)[0], 3)).item()
+    assert (c == random.split(random.split(k)[0])[0]).item()
+    again = random.wrap_key_data(random.key_data(k), dtype=k.dtype)
+    assert (again == k).item()
+    with pytest.raises(TypeRule, match="say the same thing"):
+        random.key(0, impl="rbg", dtype=k.dtype)
+
+
+def test_rng_bit_generator():
+    """As jax.lax.rng_bit_generator on the CPU; Philox and Threefry are the same everywhere."""
+    draw, how = wf.lax.rng_bit_generator, wf.lax.RandomAlgorithm
+    words = np.arange(4, dtype=np.uint32)
+    for algorithm, after, want in (
+        (how.RNG_PHILOX, [0, 1, 3, 3], [895509795, 3230209149, 3834998268]),
+        (how.RNG_THREE_FRY, [0, 1, 4, 3], [2689575991, 2205648888, 150810639]),
+    ):
+        state, got = draw(words, (3,), algorithm=algorithm)
+        assert (host(state).tolist(), host(got).tolist()) == (after, want)
+        wide = draw(words.view(np.uint64), (3,), algorithm=int(algorithm))
+        assert host(wide[0]).tolist() == np.uint32(after).view(np.uint64).tolist()
+        assert host(wide[1]).tolist() == want
+    assert host(draw(words, (3,), "uint8")[1]).tolist() == [35, 125, 252]
+    for bad in (words[:3], words.astype(np.int32), words.reshape(2, 2), np.ones(4), KEY):
+        with pytest.raises(TypeRule, match="rng_bit_generator"):
+            draw(bad, (2,))
+    for more in (dict(dtype=np.float32), dict(algorithm="lcg"), dict(algorithm=3)):
+        with pytest.raises(TypeRule, match="algorithm|float32"):
+            draw(words, (2,), **more)
+    with pytest.raises(TypeRule, match="is no state"):
+        draw(np.arange(6, dtype=np.uint32), (2,), algorithm=how.RNG_THREE_FRY)

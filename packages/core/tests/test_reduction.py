@@ -12,11 +12,10 @@ import pytest
 import weft as wf
 from weft.errors import AxisError, TypeRule
 from weft.ops import reduction as red
+from weft.ops.extremes import argmax, argmin
 from weft.ops.reduction import (
     all_,
     any_,
-    argmax,
-    argmin,
     max_,
     mean,
     min_,

@@ -213,3 +213,60 @@ def test_patterns_of_no_size():
         ours.hadamard(3)
     with pytest.raises(TypeRule, match="kind 'diagonal'"):
         ours.pascal(3, "diagonal")
+
+
+# ---- routines that may be asked for --------------------------------------------------------------
+
+
+def test_polar_by_iteration():
+    rng = np.random.default_rng(3)
+    z = rng.normal(size=(3, 3)) + 1j * rng.normal(size=(3, 3))
+    for a in (rng.normal(size=(5, 3)), z, np.diag([1, 1e-12, 3])):
+        u, h, turns, enough = wf.lax.linalg.qdwh(a)
+        for got, want in zip((u, h), sl.polar(a)):
+            np.testing.assert_allclose(np.asarray(got), want, 0, 1e-13)
+        assert bool(enough) and int(turns) <= 7
+    assert not bool(wf.lax.linalg.qdwh(z, max_iterations=2)[3])
+
+
+def test_functions_of_matrices():
+    a = np.random.default_rng(4).normal(size=(4, 4))
+    for x in (a, a + 1j * a.T):
+        got, doubt = ours.funm(x, wf.numpy.sin, disp=False)
+        np.testing.assert_allclose(np.asarray(got), sl.sinm(x), 0, 1e-12)
+        assert float(doubt) < 1e-12
+    assert float(ours.funm(np.eye(3), wf.numpy.sin, disp=False)[1]) == 1
+
+
+def test_parameters_for_compatibility():
+    a = np.random.default_rng(5).normal(size=(3, 3))
+    a, e = a @ a.T, np.ones(2)
+    w = ours.eigh(a, None, True, True, False, False, True, (1, 2))
+    np.testing.assert_allclose(np.asarray(w), sl.eigvalsh(a)[1:], 1e-12)
+    assert ours.eigh_tridiagonal(a[0], e, eigvals_only=True, tol=1e-3).shape == (3,)
+    assert ours.dft(3, dtype="complex128").dtype == np.complex128
+    for got in (ours.polar(a, method="svd", eps=1e-8)[1], ours.sqrtm(a @ a, blocksize=4)):
+        np.testing.assert_allclose(np.asarray(got), a, 0, 1e-10)
+    lx = wf.lax.linalg
+    assert lx.eig(a, implementation=lx.EigImplementation.LAPACK, enable_eigvec_derivs=True)
+    assert lx.svd(a, compute_uv=False, algorithm=lx.SvdAlgorithm.DEFAULT).shape == (3,)
+    refused = [
+        lambda: lx.eig(a, implementation=lx.EigImplementation.MAGMA),
+        lambda: lx.eigh(a, implementation=lx.EighImplementation.JACOBI),
+        lambda: lx.svd(a, algorithm=lx.SvdAlgorithm.POLAR),
+        lambda: lx.schur(a, sort_eig_vals=True),
+        lambda: lx.qr(a, use_magma=True),
+        lambda: lx.tridiagonal_solve(e, e, e, e[:, None], perturb_singular=True),
+        lambda: lx.eigh(a, subset_by_index=(1, 9)),
+        lambda: lx.qdwh(a[:2]),
+        lambda: ours.dft(3, dtype="float32"),
+        lambda: ours.polar(a, method="lu"),
+        lambda: ours.solve_sylvester(a, a, a, method="lu"),
+        lambda: ours.eigh(a, eigvals=(0, 1), subset_by_index=(0, 1)),
+        lambda: ours.funm(a[None], wf.numpy.sin),
+        lambda: ours.funm(a, lambda w: w.sum()),
+    ]
+    for f in refused:
+        with pytest.raises(TypeRule) as caught:
+            f()
+        assert "test_scipy_linalg.py" in str(caught.value)

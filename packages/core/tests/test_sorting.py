@@ -142,8 +142,8 @@ def test_inside_jit_and_methods():
 def test_on_other_platforms_than_cpu_keys_are_not_packed():
     from weft.staging import staged
     from weft.types import aval_for
-    from weft.xla.lower import module_of
     from weft.xla.mlir import text
+    from weft.xla.module import module_of
 
     p = staged(lambda v: [argsort(v)], [aval_for((8,), "float32")])
     counts = [

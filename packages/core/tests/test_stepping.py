@@ -5,6 +5,7 @@ import pytest
 
 import weft as wf
 from weft import lax
+from weft.values import Array
 
 X = np.arange(3, dtype=np.float32)
 
@@ -13,11 +14,11 @@ def test_functions_see_arrays_each_time():
     seen = []
     f = wf.jit(lambda x: (seen.append(type(x)), x * 2)[1])
     f(X)
-    assert not issubclass(seen.pop(), wf.Array)
+    assert not issubclass(seen.pop(), Array)
     with wf.disable_jit():
         for _ in range(2):
             np.testing.assert_array_equal(f(wf.numpy.asarray(X)), X * 2)
-        assert seen == [wf.Array] * 2
+        assert seen == [Array] * 2
         with wf.disable_jit(False):
             f(X)
         assert len(seen) <= 3

@@ -16,7 +16,7 @@ from weft.buffers import client, device_list, devices, handler
 from weft.dims import Scope, symbolic_dims
 from weft.errors import ConcretizationError, SubscriptError, TypeRule, UndecidedDim
 from weft.events import counting
-from weft.ops.subscript import take, take_along_axis
+from weft.ops.taking import take, take_along_axis
 from weft.staging import staged
 from weft.types import Aval, aval_for
 from weft.values import Array, asarray, wrap

@@ -16,9 +16,10 @@ from weft.ops.conversion import bitcast
 from weft.ops.convolution import conv, conv_transpose
 from weft.ops.cumulative import cumlogsumexp, cummax, cumprod, cumsum, linear_recurrence
 from weft.ops.elementwise import add
+from weft.ops.extremes import argmax, argmin
 from weft.ops.factorisation import cholesky_, lu_, pivots_to_permutation, qr_
 from weft.ops.inverses import det_
-from weft.ops.reduction import all_, any_, argmax, argmin, max_, mean, min_, prod, sum_
+from weft.ops.reduction import all_, any_, max_, mean, min_, prod, sum_
 from weft.ops.solving import general
 from weft.ops.sorting import argsort, sort, sort_together, top_k
 from weft.ops.spectral import svd_
@@ -27,7 +28,7 @@ from weft.staging import staged
 from weft.types import Aval, aval_for
 from weft.values import asarray, wrap
 from weft.xla import mlir
-from weft.xla.execute import executable
+from weft.xla.executables import executable
 from weft.xla.lower import Emitter, Unit
 
 b, c = symbolic_dims("b, c")

@@ -14,7 +14,7 @@ import scipy.special as sp
 import weft as wf
 from weft import control
 from weft.ir import programs_in
-from weft.ops import contraction, convolution, cumulative, higher, indexing, reduction, sorting
+from weft.ops import boxes, contraction, convolution, cumulative, higher, reduction, sorting
 from weft.ops import elementwise as el
 from weft.ops import shape as sh
 from weft.ops.conversion import bitcast_
@@ -376,10 +376,10 @@ def best(x, k):
 
 CASES |= {
     "boxes": Case(
-        lambda x, i: [indexing.dynamic_slice(x, (i[0], 0), (1, 3)),
-                      indexing.dynamic_slice(x, (0, i[0]), (x.shape[0], 2)),
-                      indexing.dynamic_update_slice(x, x[:1] * 2, (i[0], 0)),
-                      indexing.dynamic_update_slice(x, x[:, :1] * 2, (0, i[0])), x[i[0]]],
+        lambda x, i: [boxes.dynamic_slice(x, (i[0], 0), (1, 3)),
+                      boxes.dynamic_slice(x, (0, i[0]), (x.shape[0], 2)),
+                      boxes.dynamic_update_slice(x, x[:1] * 2, (i[0], 0)),
+                      boxes.dynamic_update_slice(x, x[:, :1] * 2, (0, i[0])), x[i[0]]],
         lambda x, i: [rows(x, i[0], 1), rows(x.T, i[0], 2).T, replaced(x, i[0]),
                       replaced(x.T, i[0]).T, x[min(i[0], x.shape[0] - 1)]],
         ("b, 3", "2"), "nk",

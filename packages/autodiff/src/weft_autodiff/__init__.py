@@ -18,6 +18,7 @@ from .api import (
     value_and_grad,
     vjp,
 )
+from .conversion import closure_convert, custom_gradient, fwd_and_bwd
 from .directions import custom_jvp, custom_jvp_call
 from .equations import custom_linear_solve, linear_solve
 from .forward import JVP, ZERO, instantiate, jvp_rules
@@ -59,6 +60,8 @@ __all__ = [
     "checkpoint",
     "checkpoint_name",
     "checkpoint_scan",
+    "closure_convert",
+    "custom_gradient",
     "custom_ivjp",
     "custom_ivjp_call",
     "custom_jvp",
@@ -69,6 +72,7 @@ __all__ = [
     "custom_vjp_call",
     "dense_solve",
     "economise",
+    "fwd_and_bwd",
     "fwd_laplacian",
     "grad",
     "hessian",

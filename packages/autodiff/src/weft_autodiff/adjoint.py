@@ -12,7 +12,7 @@ from typing import Any
 from weft.closures import tracers_of
 from weft.deferred import Deferred, rule_thunk
 from weft.errors import MissingRule, WeftError
-from weft.interpreter import enter, leave
+from weft.interpreter import current, use
 from weft.ir import Program, Thunk, derived, evaluate
 from weft.ops.higher import call
 from weft.ops.shape import materialise_at_ground
@@ -29,7 +29,7 @@ from .forward import ZERO, instantiate, jvp_rules
 from .linearity import is_linear_in
 from .split import split_program
 from .symbolic import is_literal_zero
-from .transpose import Linear, backward, is_linear, recorder, solid_ct, transpose_rules
+from .transpose import Linear, backward, is_linear, solid_ct, transpose_rules
 from .variants import Present, Variants, run
 
 
@@ -149,11 +149,8 @@ def _(jvp, args, params):
     residuals = params["residuals"]
     xs, ts = jvp.halves(args)
     if any(t is not ZERO for t in ts[:residuals]):
-        token = enter(jvp)
-        try:
+        with use(jvp):
             return _pushed(args, params)
-        finally:
-            leave(token)
     outs = custom_lin.bind(*xs, **params)
     moved = [instantiate(t, x) for t, x in zip(ts[residuals:], xs[residuals:])]
     return jvp.duals(outs, custom_lin.bind(*xs[:residuals], *moved, **params))
@@ -166,9 +163,9 @@ def _(jvp, args, params):
 def _(cts, *args, bwd, residuals, operands, outs):
     if any(is_linear(a) for a in args[:residuals]):
         raise reverse_only("and what it keeps is itself to be transposed")
-    by = recorder()
-    if by is not None and isinstance(bwd, Deferred):
-        by.where = None  # the user's Python has lines of its own
+    if isinstance(bwd, Deferred):
+        for p in current().places:
+            p.where = None  # the user's Python has lines of its own
     if bwd.__class__ is not Program and getattr(bwd, "symbolic", False):
         present = tuple([c is not None and not is_literal_zero(c) for c in cts])
         given = [c for c, there in zip(cts, present) if there]

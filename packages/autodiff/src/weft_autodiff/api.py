@@ -11,7 +11,7 @@ from typing import Any
 
 from weft.errors import TypeRule
 from weft.interpreter import Value, current, opened
-from weft.ir import Program, evaluate
+from weft.ir import Program
 from weft.ops.shape import fill, materialise_at_ground
 from weft.staging import Stage
 from weft.tree import flatten
@@ -19,6 +19,7 @@ from weft.types import COMPLEX, FLOATING, Aval
 from weft.values import Literal, as_value
 
 from .forward import JVP, ZERO
+from .linearized import Derivative, Pullback, Pushforward, cotangent
 from .split import Split
 from .tangents import (
     expect_differentiable,
@@ -26,8 +27,9 @@ from .tangents import (
     matching,
     name_of,
     no_tangent,
+    numbers,
     pair_of,
-    place,
+    places,
     tangent,
 )
 from .transpose import Linear, backward
@@ -63,7 +65,7 @@ def jvp(fun: Callable, primals: Any, tangents: Any, has_aux: bool = False) -> tu
     leaves, tree = flatten(tuple(primals))
     given = matching(tuple(primals), tuple(tangents), tree, "primals and tangents of jvp")
     xs = [as_value(x) for x in leaves]
-    ts = [tangent(t, x, "primal and tangent arguments to jvp do not match")
+    ts = [tangent(t, x.aval, "primal and tangent arguments to jvp do not match")
           for t, x in zip(given, xs)]  # fmt: skip
     j = JVP(current(), of=fun)
     with opened(j):
@@ -88,9 +90,7 @@ def _dot(form: Any, parts: tuple) -> Any:
 def _stripped(j: JVP, aux: Any) -> Any:
     """The auxiliary result without its derivative."""
     leaves, tree = flatten(aux)
-    return tree.unflatten(
-        [_out(j.split(x)[1][0]) if isinstance(x, Value) else x for x in leaves]
-    )
+    return tree.unflatten([_out(j.split(x)[1][0]) if isinstance(x, Value) else x for x in leaves])
 
 
 # ---- linearization -------------------------------------------------------------------------
@@ -100,21 +100,27 @@ class _Linearized:
     """Outputs, the linear program between tangents, and its residuals."""
 
     __slots__ = (
-        "outs", "tree", "program", "residuals", "out_active", "in_tree", "xs", "aux", "name",
-        "primals",
+        "outs", "tree", "program", "residuals", "out_active", "in_tree", "avals", "aux", "name",
     )  # fmt: skip
     outs: list
     program: Program
     residuals: list
     out_active: list[bool]
-    xs: list
+    avals: list[Aval]
+
+    def derivative(self) -> Derivative:
+        """What of it is static."""
+        outs = tuple([o.aval for o in self.outs])
+        active = tuple(self.out_active)
+        ins = tuple(self.avals)
+        return Derivative(self.program, self.in_tree, ins, self.tree, outs, active)
 
 
 def _linearize(f: Callable, primals: tuple, has_aux: bool, does: str, of: Callable) -> _Linearized:
     r = _Linearized()
     leaves, r.in_tree = flatten(primals)
-    r.xs = xs = [as_value(x) for x in leaves]
-    r.name, r.aux, r.primals = name_of(of), None, primals
+    xs = [as_value(x) for x in leaves]
+    r.avals, r.name, r.aux = [x.aval for x in xs], name_of(of), None
     parent = current()
     t = Stage(parent, does, of)
     t.settles = False
@@ -162,19 +168,7 @@ def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> tuple:
     expect_function(fun, "linearize")
     r = _linearize(fun, primals, has_aux, "linearize", fun)
 
-    def fun_lin(*tangents: Any) -> Any:
-        given = matching(r.primals, tangents, r.in_tree, "the tangents of a linearized function")
-        ts = [tangent(t, x, "linearized function") for t, x in zip(given, r.xs)]
-        moving = [t for t, x in zip(ts, r.xs) if x.aval.varies]
-        outs = iter(evaluate(r.program, [*r.residuals, *moving]))
-        dots = []
-        for o, active in zip(r.outs, r.out_active):
-            if not o.aval.varies:
-                dots.append(no_tangent(o.aval))
-            else:
-                dots.append(_out(next(outs)) if active else fill(0, o.aval.directions))
-        return r.tree.unflatten(dots)
-
+    fun_lin = Pushforward(r.derivative(), r.residuals)
     out = r.tree.unflatten(r.outs)
     return (out, fun_lin, r.aux) if has_aux else (out, fun_lin)
 
@@ -195,6 +189,7 @@ def linear_transpose(fun: Callable, *primals: Any) -> Callable:
     >>> wf.linear_transpose(lambda x: 3 * x, 1.0)(2.0)
     (Array(6., dtype=float32, weak_type=True),)
     """
+    expect_function(fun, "linear_transpose")
     leaves, tree = flatten(primals)
     avals = [getattr(x, "aval", None) or as_value(x).aval for x in leaves]
     for a in avals:
@@ -216,31 +211,18 @@ def linear_transpose(fun: Callable, *primals: Any) -> Callable:
         like = out_tree.unflatten(program.out_avals)
         given = matching(like, ct, out_tree, "the cotangent of a transposed function")
         pairs = zip(given, program.outputs)
-        cts = [tangent(c, o, "linear_transpose: the cotangent does not match") for c, o in pairs]
+        cts = [
+            tangent(c, o.aval, "linear_transpose: the cotangent does not match") for c, o in pairs
+        ]
         args = [*captured, *(Linear(a) for a in avals)]
         cts = [None if c is ZERO else c for c in cts]
         got = backward(program, args, cts)[len(captured) :]
-        return tree.unflatten([_cotangent(c, a) for c, a in zip(got, avals)])
+        return tree.unflatten([cotangent(c, a) for c, a in zip(got, avals)])
 
     return transposed
 
 
 # ---- reverse mode --------------------------------------------------------------------------
-
-
-def _cotangent(ct: Any, aval: Aval) -> Any:
-    return fill(0, aval) if ct is None else _out(ct)
-
-
-def _pull(r: _Linearized, cts: Sequence[Any]) -> list:
-    moving = [x.aval.directions for x in r.xs if x.aval.varies]
-    args = [*r.residuals, *(Linear(a) for a in moving)]
-    active = [c for c, a in zip(cts, r.out_active, strict=True) if a]
-    got = iter(backward(r.program, args, active)[len(r.residuals) :])
-    return [
-        _cotangent(next(got), x.aval.directions) if x.aval.varies else no_tangent(x.aval)
-        for x in r.xs
-    ]
 
 
 def vjp(fun: Callable, *primals: Any, has_aux: bool = False) -> tuple:
@@ -259,13 +241,7 @@ def vjp(fun: Callable, *primals: Any, has_aux: bool = False) -> tuple:
     expect_function(fun, "vjp")
     r = _linearize(fun, primals, has_aux, "vjp", fun)
 
-    def pullback(ct: Any) -> Any:
-        like = r.tree.unflatten(r.outs)
-        given = matching(like, ct, r.tree, "the cotangent given to a pullback")
-        what = "Type of cotangent input to vjp pullback is not the expected tangent type"
-        cts = [tangent(c, o, what) for c, o in zip(given, r.outs)]
-        return r.in_tree.unflatten(_pull(r, [None if c is ZERO else c for c in cts]))
-
+    pullback = Pullback(r.derivative(), r.residuals)
     out = r.tree.unflatten(r.outs)
     return (out, pullback, r.aux) if has_aux else (out, pullback)
 
@@ -293,24 +269,24 @@ def value_and_grad(
     (Array(9., dtype=float32, weak_type=True), Array(6., dtype=float32, weak_type=True))
     """
     expect_function(fun, "grad")
-    single = isinstance(argnums, int)
-    nums = (argnums,) if single else tuple(argnums)  # type: ignore[arg-type]
+    nums, single = numbers(argnums, "grad"), not isinstance(argnums, tuple | list | range)
 
     @functools.wraps(fun, updated=())
     def gradient(*args: Any, **kwargs: Any) -> Any:
-        places = [place(n, args, fun) for n in nums]
+        chosen_at = places(nums, args, fun)
 
         def of(*chosen: Any) -> Any:
             full = list(args)
-            for i, x in zip(places, chosen):
+            for i, x in zip(chosen_at, chosen):
                 full[i] = x
             return fun(*full, **kwargs)
 
-        chosen = tuple([args[i] for i in places])
+        chosen = tuple([args[i] for i in chosen_at])
         expect_differentiable(chosen, holomorphic, allow_int, "grad")
         r = _linearize(of, chosen, has_aux, "grad", fun)
         _scalar(r, holomorphic)
-        g = r.in_tree.unflatten(_pull(r, [Literal(1, r.outs[0].aval)]))
+        ones = [Literal(1, r.outs[0].aval)]
+        g = r.in_tree.unflatten(r.derivative().pull(r.residuals, ones))
         value = r.tree.unflatten(r.outs)
         return (value, r.aux) if has_aux else value, g[0] if single else g
 
@@ -360,5 +336,3 @@ def grad(
         return (g, value[1]) if has_aux else g
 
     return gradient
-
-

@@ -16,7 +16,7 @@ from weft.deferred import Deferred, rule_thunk, settled
 from weft.errors import TreeMismatch, TypeRule
 from weft.ir import Program, Thunk
 from weft.primitive import Primitive
-from weft.tree import difference, flatten
+from weft.tree import children, difference, flatten
 from weft.types import Aval
 from weft.values import Literal, as_value
 from weft.wiring import Ends
@@ -25,7 +25,7 @@ from weft.xla.lower import lower_rules
 
 from .carried import CustomWiring, applied, body, closed_over, lowered, promised, varying
 from .forward import ZERO, instantiate, jvp_rules
-from .symbolic import differentials, is_literal_zero, is_zero, typed
+from .symbolic import differential, differentials, is_literal_zero, is_zero, typed
 from .variants import Present, Variants, as_function, run
 
 # ---- the operation -------------------------------------------------------------------------
@@ -110,7 +110,8 @@ class custom_jvp(Function):  # noqa: N801  (a decorator)
 
     Args:
       fun: takes and returns trees of arrays.
-      nondiff_argnums: arguments that are not arrays; the rule is given them first.
+      nondiff_argnums, nondiff_argnames: arguments that are not arrays, by position or by name;
+        the rule is given them first, in their order.
 
     >>> import weft as wf
     >>> @wf.custom_jvp
@@ -127,34 +128,51 @@ class custom_jvp(Function):  # noqa: N801  (a decorator)
     jvp: Callable | None = None
     symbolic_zeros: bool = False
 
-    def __init__(self, fun: Callable, nondiff_argnums: Sequence[int] | int = ()):
-        super().__init__(fun, nondiff_argnums)
-
     def defjvp(self, jvp: Callable, symbolic_zeros: bool = False) -> Callable:
         """Set the rule: `jvp(*static, primals, tangents) -> (out, tangent)`.
 
         With `symbolic_zeros` the tangents of what does not vary are `weft.SymbolicZero`s, and the
         rule may return such (or None) for parts of its tangent that are zero.
+
+        Raises TypeRule if the rule can not be called with that many arguments.
         """
+        self.expect_rule("defjvp", jvp, "static arguments, primals and tangents", 2)
         self.jvp, self.symbolic_zeros = jvp, symbolic_zeros
         return jvp
 
     def defjvps(self, *jvps: Callable | None) -> None:
-        """One rule per argument, `jvp(tangent, out, *primals) -> tangent`, or None for zero."""
+        """One rule per argument, `jvp(tangent, out, *primals) -> tangent`, or None for zero.
+
+        Raises TypeRule for rules that are no functions; a call raises it if there are not as many
+        as arguments.
+        """
         if self.static:
             raise TypeRule(
                 "defjvps can not be used with nondiff_argnums",
                 fix="use defjvp, whose rule is given these arguments",
             )
 
+        for j in jvps:
+            if not (j is None or callable(j)):
+                raise TypeRule(
+                    f"defjvps of {self.name()} needs functions, not {j!r}",
+                    fix="give one function or None for each argument",
+                )
+
         def jvp(primals: tuple, tangents: tuple) -> tuple:
+            if len(jvps) != len(primals):
+                raise TypeRule(
+                    f"defjvps of {self.name()} was given {len(jvps)} rules, and the function "
+                    f"{len(primals)} arguments",
+                    fix="give one rule for each argument, None where the derivative is zero",
+                )
             out = self(*primals)
-            parts = [j(t, out, *primals) for j, t in zip(jvps, tangents) if j is not None]
             outs, tree = flatten(out)
-            sums = [Literal(0, as_value(o).aval) for o in outs]
-            for k, p in enumerate(parts):
-                dots = flatten(p)[0]
-                sums = dots if k == 0 else [s + d for s, d in zip(sums, dots)]
+            sums: list = [None] * len(outs)
+            for j, t in zip(jvps, tangents):
+                if j is not None:
+                    dots = self._flat_tangent(tree, j(t, out, *primals))
+                    sums = [d if s is None else s + d for s, d in zip(sums, dots)]
             return out, tree.unflatten(sums)
 
         self.jvp, self.symbolic_zeros = jvp, False
@@ -189,28 +207,36 @@ class custom_jvp(Function):  # noqa: N801  (a decorator)
         return c.out.unflatten(outs)
 
     def _checked(self, result: Any) -> tuple:
-        if not isinstance(result, tuple) or len(result) != 2:
+        if not isinstance(result, tuple | list) or len(result) != 2:
             raise TypeRule(
                 f"the derivative rule of {self.name()} must return a pair (out, tangent), and "
                 f"returned {result!r}",
                 fix="return (out, tangent), trees of one structure",
             )
-        return result
+        return tuple(result)
 
-    def _tangents(self, c: Call, outs: list, dot: Any) -> list:
-        dots = flatten(dot, is_leaf=lambda x: x is None)[0]
-        if len(dots) != len(outs):
-            like = c.out.unflatten([0] * len(outs))
+    def _flat_tangent(self, tree: Any, dot: Any) -> list:
+        """Leaves of a tangent of a result of this structure; each may be None."""
+        try:
+            dots = tree.flatten_up_to(dot)
+        except (ValueError, TypeError):
+            dots = None
+        if dots is None or any(d is not None and children(d) is not None for d in dots):
+            like = tree.unflatten([0] * tree.num_leaves)
             raise TreeMismatch(
                 f"the derivative rule of {self.name()} returned a tangent of another structure "
                 f"than its result: {difference(like, dot)}",
                 fix="return a tangent for every part of the result",
             )
+        return dots
+
+    def _tangents(self, c: Call, outs: list, dot: Any) -> list:
         found = []
-        for o, d in zip(outs, dots):
+        for o, d in zip(outs, self._flat_tangent(c.out, dot), strict=True):
             if not o.aval.varies:
                 continue
             want = o.aval.directions
-            t = Literal(0, want) if is_zero(d) else as_value(d)
-            found.append(typed(t, want, f"the derivative rule of {self.name()}", "tangent"))
+            who = f"the derivative rule of {self.name()}"
+            t = Literal(0, want) if is_zero(d) else differential(who, d, want, "tangent")
+            found.append(typed(t, want, who, "tangent"))
         return found

@@ -25,6 +25,8 @@ from weft.wiring import Slots, Wiring, width
 from weft.xla.lower import lower_rules
 
 from .forward import JVP, ZERO, instantiate, jvp_rules
+from .split import split_rules
+from .tangents import expect_function
 from .transpose import is_linear, solid_ct, transpose_program, transpose_rules
 
 _ROLES = ("matvec", "vecmat", "solve", "transpose_solve")
@@ -117,6 +119,12 @@ def _(jvp, args, params):
     return jvp.duals(outs, [*dots, *[ZERO] * (len(outs) - n)])
 
 
+@split_rules.rule(linear_solve)
+def _(split, args, params):
+    """Not divided: a solution is one with its matrix and its right-hand side."""
+    return split.stage.apply(linear_solve, args, params)
+
+
 @transpose_rules.rule(linear_solve)
 def _(cts, *args, matvec, vecmat, solve, transpose_solve, consts):
     total, n = sum(consts), len(matvec.outputs)
@@ -169,6 +177,10 @@ def custom_linear_solve(
     >>> wf.grad(lambda b: wf.lax.custom_linear_solve(lambda x: 4 * x, b, solve, solve))(2.0)
     Array(0.25, dtype=float32, weak_type=True)
     """
+    expect_function(matvec, "matvec of custom_linear_solve")
+    expect_function(solve, "solve of custom_linear_solve")
+    if transpose_solve is not None:
+        expect_function(transpose_solve, "transpose_solve of custom_linear_solve")
     if transpose_solve is None and symmetric:
         transpose_solve = solve
     leaves, tree = flatten(b)

@@ -48,6 +48,8 @@ class JVP(Carrier):
 
     rules = jvp_rules
     does = "jvp"
+    noting: tuple[Any, ...] | None = None
+    """Its `places`, once they are asked for."""
 
     def part_avals(self, aval: Aval, form: Any) -> tuple[Aval, ...]:
         return aval, aval.directions
@@ -55,7 +57,7 @@ class JVP(Carrier):
     def coerce(self, aval: Aval, parts: tuple, f: Any, g: Any) -> tuple:
         return parts[0], Literal(0, aval.directions)
 
-    def dual(self, x: Any, t: Any) -> Any:
+    def dual(self, x: Any, t: Any, where: Any = None) -> Any:
         """The value with its tangent; a plain value if it does not vary."""
         if t is ZERO or not x.aval.varies:
             return x
@@ -69,7 +71,7 @@ class JVP(Carrier):
         d.aval = x.aval
         d.form = DUAL
         d.parts = (x, t)
-        d.where = x.where if x.__class__ is Var else here()
+        d.where = x.where if x.__class__ is Var else where or here()
         return d
 
     def halves(self, args: Any) -> tuple[list, list]:
@@ -92,7 +94,19 @@ class JVP(Carrier):
 
     def run(self, prim: Any, rule: Any, args: Any, params: dict) -> Any:
         xs, ts = self.halves(args)
-        out, dot = rule(xs, ts, **params)
+        noting = self.noting
+        if noting is None:
+            noting = self.noting = self.places
+        where = here()  # once for all that the rule does: looking it up is a good part of an op
+        for p in noting:
+            if p.where is None:
+                p.where = where
+        try:
+            out, dot = rule(xs, ts, **params)
+        finally:
+            for p in noting:
+                if p.where is where:
+                    p.where = None
         if prim.many:
             return self.duals(out, dot)
         if out.__class__ is list:
@@ -100,7 +114,7 @@ class JVP(Carrier):
                 f"the 'jvp' rule of {prim} returned a list, and {prim} has one result",
                 fix="return (out, tangent)",
             )
-        return self.dual(out, dot)
+        return self.dual(out, dot, where)
 
     def concrete(self, x: Tracer) -> Any:
         """Branching on a dual is branching on its value."""

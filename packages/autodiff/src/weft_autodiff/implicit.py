@@ -21,6 +21,7 @@ from weft.values import as_value
 from .api import jvp, linearize
 from .directions import custom_jvp
 from .jacobian import basis
+from .tangents import expect_function
 
 
 def custom_root(
@@ -49,6 +50,8 @@ def custom_root(
     >>> wf.grad(root)(4.0)
     Array(0.25, dtype=float32, weak_type=True)
     """
+    expect_function(f, "f of custom_root")
+    expect_function(solve, "solve of custom_root")
     guess, tree = flatten(initial_guess)
     values = [as_value(x) for x in guess]
     start = tree.unflatten(values)
@@ -74,6 +77,7 @@ def custom_root(
         right = jvp(of_consts, tuple(f_consts), tuple(dots))[1] if f_consts else None
         if right is None:
             return found, [None] * len(found)
+        expect_function(tangent_solve, "tangent_solve of custom_root")
         g = linearize(of_x, tree.unflatten(x))[1]
         step = flatten(tangent_solve(g, tree.unflatten([neg(r) for r in right])))[0]
         return found, [*step, *[None] * (len(found) - n)]
@@ -155,7 +159,12 @@ def implicit_diff(
     Array(0.25, dtype=float32)
     """
 
+    expect_function(optimality, "implicit_diff")
+    expect_function(tangent_solve, "tangent_solve of implicit_diff")
+
     def decorate(solver: Callable) -> Callable:
+        expect_function(solver, "implicit_diff(...)")
+
         @functools.wraps(solver, updated=())
         def solved(initial_guess: Any, *args: Any) -> Any:
             return custom_root(

@@ -395,9 +395,7 @@ class _Run:
             out = current().apply(e.prim, [read(a) for a in e.inputs], e.params)
             pairs = zip(e.outputs, out if e.prim.many else [out], strict=True)
         elif step.how == "inverse":
-            args = [
-                read(a) if there else Unknown(a.aval) for a, there in zip(e.inputs, step.given)
-            ]
+            args = [read(a) if there else Unknown(a.aval) for a, there in zip(e.inputs, step.given)]
             outs = [read(o) for o in e.outputs]
             got = inverse_rules[e.prim](outs if e.prim.many else outs[0], *args, **e.params)
             pairs = [(a, x) for a, x in zip(e.inputs, got, strict=True) if x is not None]

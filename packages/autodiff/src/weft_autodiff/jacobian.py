@@ -18,7 +18,7 @@ from weft.tree import flatten
 from weft.values import as_value
 
 from .api import jvp, vjp
-from .tangents import expect_differentiable, expect_function, pair_of, place
+from .tangents import expect_differentiable, expect_function, numbers, pair_of, places
 
 
 def chosen_of(
@@ -31,14 +31,13 @@ def chosen_of(
     allow_int: bool = False,
 ) -> tuple[Callable, tuple]:
     """(function of the chosen arguments only, the chosen arguments)."""
-    nums = (argnums,) if isinstance(argnums, int) else tuple(argnums)
-    places = [place(n, args, fun) for n in nums]
-    chosen = tuple([args[i] for i in places])
+    at = places(numbers(argnums, what), args, fun)
+    chosen = tuple([args[i] for i in at])
     expect_differentiable(chosen, holomorphic, allow_int, what)
 
     def of(*xs: Any) -> Any:
         full = list(args)
-        for i, x in zip(places, xs):
+        for i, x in zip(at, xs):
             full[i] = x
         return fun(*full, **kwargs)
 
@@ -142,7 +141,10 @@ def jacrev(
         ys = [as_value(o) for o in outs]
         for y in ys:
             if not y.aval.varies:
-                raise TypeRule(f"jacrev requires real- or complex-valued outputs, not {y.aval!r}")
+                raise TypeRule(
+                    f"jacrev requires real- or complex-valued outputs, not {y.aval!r}",
+                    fix="return it as an auxiliary result (has_aux=True), or convert it",
+                )
         rows = map_axes(lambda *cts: pull(out_tree.unflatten(cts)), parallel=True)(*basis(ys))
         flat, tree = flatten(rows)
         per_output = [[materialise_at_ground(b) for b in _divided(r, ys)] for r in flat]

@@ -4,6 +4,7 @@
     transpose:  <f(t), c> = <t, f'(c)> for what is linear
     split:      the two halves of a divided operation make the whole
     recompute:  what is done again, from what a policy keeps, is what was done
+    inverse:    operands that are recovered from results are the operands
 
 Invariant: a law computes the other side with numpy arithmetic on values of the primitive, in
 double precision; it raises AssertionError where the table is wrong, and Inapplicable where it has
@@ -28,11 +29,12 @@ from weft.types import COMPLEX, FLOATING, category
 from weft.values import from_numpy
 
 from .api import jvp, linear_transpose
+from .inversion import Unknown, inverse_rules
 from .residuals import economise, recompute_rules
 from .split import merge, part, split_program
 from .transpose import transpose_rules
 
-__all__ = ["jvp_law", "recompute_law", "split_law", "transpose_law"]
+__all__ = ["inverse_law", "jvp_law", "recompute_law", "split_law", "transpose_law"]
 
 Arrays = list[np.ndarray]
 
@@ -274,3 +276,38 @@ def _divides(prim: Primitive) -> bool:
 
 
 recompute_law.applies = _divides  # type: ignore[attr-defined]
+
+
+# ---- inverse -------------------------------------------------------------------------------
+
+
+def inverse_law(prim: Primitive, args: Sequence[np.ndarray], params: dict[str, Any]) -> int:
+    """An operand that is given back, the others being known, is the one that there was, where the
+    inverse is finite.
+
+    Returns the number of comparisons; raises Inapplicable if none is given back.
+    """
+    if prim.higher is not None:
+        raise Inapplicable("programs are reversed as a whole")
+    xs = [from_numpy(x) for x in _operands(prim, args)]
+    outs = as_list(prim.bind(*xs, **params))
+    count = 0
+    for i, x in enumerate(xs):
+        given: list[Any] = [Unknown(v.aval) if k == i else v for k, v in enumerate(xs)]
+        back = inverse_rules[prim](outs if prim.many else outs[0], *given, **params)[i]
+        if back is not None:
+            got, want = np.asarray(back), np.asarray(x)
+            finite = np.isfinite(_wide(got))
+            what = f"operand {i}, from the result"
+            count += agree(np.where(finite, got, want), want, 1e-6, what)
+    if not count:
+        raise Inapplicable("no operand is given back")
+    return count
+
+
+def _has_inverse(prim: Primitive) -> bool:
+    """Whether anything is asked of the table: operands of other operations are kept."""
+    return inverse_rules.find(prim) is not None
+
+
+inverse_law.applies = _has_inverse  # type: ignore[attr-defined]

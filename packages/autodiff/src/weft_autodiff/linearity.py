@@ -69,11 +69,13 @@ def _result_kinds(e: Eqn, kinds: Sequence[int]) -> Sequence[int]:
     if OTHER in kinds or LINEAR in exact:
         return (OTHER,) * len(outs)
     terms = [k for k, a in zip(kinds, e.inputs) if a.aval.inexact]
+    if ZERO in terms and (e.prim in (mul, dot_general) or (e.prim is div and not terms[0])):
+        return (ZERO,) * len(outs)
     if LINEAR not in terms:
         zero = bool(terms) and not any(terms) and any(t in e.prim.traits for t in _TERMS)
         return (ZERO if zero else KNOWN,) * len(outs)
     if e.prim in (mul, dot_general):
-        kind = ZERO if ZERO in terms else OTHER if KNOWN not in terms else LINEAR
+        kind = LINEAR if KNOWN in terms else OTHER
     elif e.prim is div:
         kind = LINEAR if terms[1] == KNOWN else OTHER
     elif e.prim is select or any(t in e.prim.traits for t in _TERMS):

@@ -13,6 +13,7 @@ from weft.tree import flatten
 from weft.values import as_value
 
 from .api import jvp, vjp
+from .tangents import expect_function
 
 
 def _arrays(tree_: Any) -> list[np.ndarray]:
@@ -49,15 +50,17 @@ def check_grads(
       f: takes trees of real or complex arrays, returns such a tree.
       args: where, a tuple of arguments.
       order: 1 checks derivatives, 2 derivatives of derivatives too, ...
-      modes: "fwd" (jvp), "rev" (vjp), or both.
+      modes: "fwd" (jvp), "rev" (vjp), or both, in a tuple.
       atol, rtol: tolerances; by default for the narrowest dtype among the arguments.
       eps: the step of the differences.
 
-    Raises AssertionError if they disagree.
+    Raises AssertionError if they disagree, TypeRule for what can not be compared.
 
     >>> import weft as wf
     >>> wf.check_grads(wf.lax.sin, (wf.numpy.array([0.1, 0.2]),), order=2)
     """
+    modes = (modes,) if isinstance(modes, str) else tuple(modes)
+    _expect(f, args, order, modes)
     args = tuple(args)
     leaves, tree = flatten(args)
     xs = [np.asarray(as_value(x)) for x in leaves]
@@ -70,31 +73,43 @@ def check_grads(
     rng = np.random.default_rng(0)
     flat = lambda values: _arrays(f(*tree.unflatten(values)))  # noqa: E731
     ts = [_like(rng, x) for x in xs]
-    expected = _difference(flat, xs, ts, eps)
+    expected, tangent = _difference(flat, xs, ts, eps), tree.unflatten(ts)
     close = lambda a, b, what: np.testing.assert_allclose(  # noqa: E731
-        a, b, rtol=rtol, atol=atol, err_msg=what
+        a, b, rtol=rtol, atol=atol, err_msg=f"{what} mode against finite differences"
     )
     for mode in modes:
         if mode == "fwd":
-            got = _arrays(jvp(f, args, tree.unflatten(ts))[1])
-            for a, b in zip(got, expected, strict=True):
-                close(a, b, "forward mode against finite differences")
+            derivative: Callable = lambda *xs: jvp(f, xs, tangent)[1]  # noqa: E731
+            for a, b in zip(_arrays(derivative(*args)), expected, strict=True):
+                close(a, b, "forward")
         else:
             out, pull = vjp(f, *args)
-            outs, out_tree = flatten(out)
-            cts = [_like(rng, np.asarray(as_value(o))) for o in outs]
-            got = _arrays(pull(out_tree.unflatten(cts)))
-            left = sum(np.sum(g * t) for g, t in zip(got, ts)).real
-            right = sum(np.sum(c * e) for c, e in zip(cts, expected)).real
-            close(left, right, "reverse mode against finite differences")
-    if order > 1:
-        tangent = tree.unflatten(ts)
-        for mode in modes:
-            if mode == "fwd":
-                derivative: Callable = lambda *xs: jvp(f, xs, tangent)[1]  # noqa: E731
-            else:
-                cts_tree = vjp(f, *args)[0]
-                outs, out_tree = flatten(cts_tree)
-                fixed = out_tree.unflatten([_like(rng, np.asarray(as_value(o))) for o in outs])
-                derivative = lambda *xs, c=fixed: vjp(f, *xs)[1](c)  # noqa: E731
+            ct = _cotangent(rng, out)
+            derivative = lambda *xs, c=_cotangent(rng, out): vjp(f, *xs)[1](c)  # noqa: E731
+            close(_paired(_arrays(pull(ct)), ts), _paired(_arrays(ct), expected), "reverse")
+        if order > 1:
             check_grads(derivative, args, order - 1, modes, atol * 10, rtol * 10, eps)
+
+
+def _expect(f: Any, args: Any, order: Any, modes: Sequence[Any]) -> None:
+    expect_function(f, "check_grads")
+    if not isinstance(args, tuple | list):
+        raise TypeRule(
+            f"check_grads takes a tuple of arguments, not {type(args).__name__}",
+            fix="write check_grads(f, (x,), order=1)",
+        )
+    if not isinstance(order, int) or order < 1:
+        raise TypeRule(f"check_grads up to order {order!r}", fix="give 1 or more, as an int")
+    if not modes or any(m not in ("fwd", "rev") for m in modes):
+        raise TypeRule(f"check_grads in modes {modes!r}", fix='use "fwd", "rev", or both')
+
+
+def _cotangent(rng: np.random.Generator, out: Any) -> Any:
+    """A random tree like the results."""
+    outs, tree = flatten(out)
+    return tree.unflatten([_like(rng, np.asarray(as_value(o))) for o in outs])
+
+
+def _paired(cts: Sequence[Any], ts: Sequence[Any]) -> Any:
+    """How far cotangents go along tangents."""
+    return sum(np.sum(c * t) for c, t in zip(cts, ts, strict=True)).real

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from weft.errors import TypeRule
 from weft.interpreter import current, opened
-from weft.ir import Program, derived, evaluate
+from weft.ir import Program, Var, derived, evaluate
 from weft.ops.shape import materialise_at_ground
 from weft.simplify import dce
 from weft.staging import Stage, staged
@@ -115,26 +115,38 @@ def _divided(
     k = economise(h.known, policy, wanted, inst=tuple(part(inst, unknown, False)))
     # a residual is a wanted value that is not computed again, or what economise keeps
     passed = [w and not r for w, r in zip(wanted, k.redone)]
-    types = [*part(h.known.out_avals, passed), *k.again.in_avals[: k.kept]]
-    m = len(types)
+    places = [*(i for i, p in enumerate(passed) if p), *range(len(wanted), len(wanted) + k.kept)]
+    places, at = _distinct(k.first, places)
+    m, own_count = len(places), passed.count(True)
     out_inst = tuple([u or a for u, a in zip(h.out_unknown, also)])
 
     def second(*xs: Any) -> list:
-        own, given = iter(xs[: m - k.kept]), iter(xs[m:])
+        residuals, given = [xs[i] for i in at], iter(xs[m:])
         inputs = [next(given) if i else None for i in inst]
         known = [x for x, u, i in zip(inputs, unknown, inst) if i and not u]
-        again = iter(evaluate(k.again, [*xs[m - k.kept : m], *known]))
+        own = iter(residuals[:own_count])
+        again = iter(evaluate(k.again, [*residuals[own_count:], *known]))
         values = [next(again) if r else next(own) if p else None for r, p in zip(k.redone, passed)]
         late = evaluate(h.unknown, [*values[n:], *part(inputs, unknown)])
         return part(merge(h.out_unknown, late, values[:n]), out_inst)
 
+    types = [k.first.outputs[i].aval for i in places]
     whole = staged(second, [*types, *part(program.in_avals, inst)], program.name, prune=True)
     later, used = dce(whole)
     later = later.with_inputs([*part(whole.inputs[:m], used[:m]), *whole.inputs[m:]])
-    places = [*(i for i, p in enumerate(passed) if p), *range(len(wanted), len(wanted) + k.kept)]
     places = part(places, used[:m])
     now = _returning(k.first, [*range(n), *places])
     return PartialProgram(now, later, h.out_unknown, out_inst, len(places), bool(k.again.eqns))
+
+
+def _distinct(program: Program, places: Sequence[int]) -> tuple[list[int], list[int]]:
+    """(those results that are different values, for each result which of them it is)."""
+    first: dict[Any, int] = {}
+    keys = [a if a.__class__ is Var else i for i, a in enumerate(program.outputs)]
+    for i in places:
+        first.setdefault(keys[i], i)
+    order = {v: j for j, v in enumerate(first)}
+    return list(first.values()), [order[keys[i]] for i in places]
 
 
 def _returning(program: Program, places: Sequence[int]) -> Program:

@@ -18,7 +18,7 @@ from weft.errors import TypeRule
 from weft.ops.contraction import dot_general
 from weft.ops.convolution import conv_general
 from weft.ops.shape import materialise_at_ground
-from weft.primitive import primitive
+from weft.primitive import Primitive, primitive
 from weft.traits import Elementwise, Increasing, Linear, ZeroPreserving
 from weft.tree import flatten
 from weft.types import Aval
@@ -58,14 +58,19 @@ def _(e, xs, ins, outs, name):
     return xs[0]
 
 
-@jvp_rules.rule(name_)
-def _(xs, ts, *, name):
-    return name_.bind(*xs, name=name), ts[0]
+def passed_by(prim: Primitive) -> None:
+    """Derivatives pass by an operation that leaves a value as it is."""
+
+    @jvp_rules.rule(prim)
+    def _(xs, ts, **params):
+        return prim.bind(*xs, **params), ts[0]
+
+    @transpose_rules.rule(prim)
+    def _(ct, x, **params):
+        return (ct,)
 
 
-@transpose_rules.rule(name_)
-def _(ct, x, *, name):
-    return (ct,)
+passed_by(name_)
 
 
 def checkpoint_name(x: Any, name: str) -> Any:
@@ -223,5 +228,14 @@ def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Saveab
 
 
 def save_from_both_policies(policy_1: Any, policy_2: Any) -> Either:
-    """Keep what either of two policies keeps."""
+    """Keep what either of two policies keeps.
+
+    Raises TypeRule if one is no function.
+    """
+    for policy in (policy_1, policy_2):
+        if not callable(policy):
+            raise TypeRule(
+                f"save_from_both_policies is for policies, not {policy!r}",
+                fix="choose one of weft.checkpoint_policies, or write a function",
+            )
     return Either(policy_1, policy_2)

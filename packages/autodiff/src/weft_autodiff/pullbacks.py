@@ -14,7 +14,7 @@ from typing import Any
 from weft.arguments import Call, Function
 from weft.deferred import Deferred, rule_thunk, settled
 from weft.errors import TreeMismatch, TypeRule
-from weft.interpreter import enter, leave
+from weft.interpreter import use
 from weft.ir import Program, Thunk, effects_of, evaluate
 from weft.ops.higher import call, expect
 from weft.primitive import Primitive
@@ -38,7 +38,7 @@ from .carried import (
 )
 from .forward import ZERO, instantiate, jvp_rules
 from .split import split_rules
-from .symbolic import CustomPrimal, differentials, is_zero, typed
+from .symbolic import CustomPrimal, differential, differentials, is_zero, typed
 from .variants import Present, Variants, as_function
 
 # ---- the operation -------------------------------------------------------------------------
@@ -179,11 +179,8 @@ def _(split, args, params):
 
 
 def _spelled_out(by: Any, args: Sequence[Any], params: dict) -> list:
-    token = enter(by)
-    try:
+    with use(by):
         return evaluate(params["fwd"], args)
-    finally:
-        leave(token)
 
 
 # ---- its derivative ------------------------------------------------------------------------
@@ -202,6 +199,13 @@ def _(jvp, args, params):
         outs, residuals, bwd = _as_program(params, xs, perturbed)
     given = zip(ts[consts:], xs[consts:], strict=True)
     tangents = [instantiate(t, x) for t, x in given if x.aval.varies]
+    return duals_by_pullback(jvp, outs, residuals, tangents, bwd)
+
+
+def duals_by_pullback(
+    jvp: Any, outs: Sequence[Any], residuals: Sequence[Any], tangents: Sequence[Any], bwd: Any
+) -> list:
+    """Results whose derivative is known by its pullback `bwd` from residuals and cotangents."""
     dots = iter(
         custom_lin.bind(
             *residuals,
@@ -245,7 +249,8 @@ class custom_vjp(Function):  # noqa: N801  (a decorator)
 
     Args:
       fun: takes and returns trees of arrays.
-      nondiff_argnums: arguments that are not arrays; `bwd` is given them first.
+      nondiff_argnums, nondiff_argnames: arguments that are not arrays, by position or by name;
+        `bwd` is given them first, in their order.
 
     >>> import weft as wf
     >>> @wf.custom_vjp
@@ -259,9 +264,6 @@ class custom_vjp(Function):  # noqa: N801  (a decorator)
     fwd: Callable | None = None
     bwd: Callable | None = None
     symbolic_zeros: bool = False
-
-    def __init__(self, fun: Callable, nondiff_argnums: Sequence[int] | int = ()):
-        super().__init__(fun, nondiff_argnums)
 
     def defvjp(
         self,
@@ -277,8 +279,12 @@ class custom_vjp(Function):  # noqa: N801  (a decorator)
         and `bwd` a `SymbolicZero` for every cotangent that is zero.  Under `checkpoint` the
         function itself is applied where residuals are not needed, and `fwd` once where they are:
         always, so `optimize_remat` changes nothing.
+
+        Raises TypeRule if a rule can not be called with its arguments.
         """
         del optimize_remat
+        self.expect_rule("defvjp", fwd, "what the function takes, as its forward rule", 0, True)
+        self.expect_rule("defvjp", bwd, "static arguments, residuals and a cotangent", 2)
         self.fwd, self.bwd, self.symbolic_zeros = fwd, bwd, symbolic_zeros
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -321,7 +327,7 @@ class _UserRules:
     def _split(self, xs: Sequence[Any], arguments: list, symbolic: bool) -> tuple:
         assert self.fwd is not None
         pair = self.fwd(*arguments)
-        if not isinstance(pair, tuple) or len(pair) != 2:
+        if not isinstance(pair, tuple | list) or len(pair) != 2:
             raise TypeRule(
                 f"fwd of {self.name} must return a pair (out, residuals), and returned {pair!r}",
                 fix="return (out, residuals)",
@@ -373,16 +379,6 @@ def flat_cotangents(who: str, tree: Any, got: Any, avals: list[Aval]) -> list:
     for ct, aval in zip(flat, avals, strict=True):
         if aval.varies:
             want = aval.directions
-            v = Literal(0, want) if is_zero(ct) else _value(who, ct, want)
+            v = Literal(0, want) if is_zero(ct) else differential(who, ct, want, "cotangent")
             out.append(typed(v, want, who, "cotangent"))
     return out
-
-
-def _value(who: str, ct: Any, aval: Aval) -> Any:
-    try:
-        return as_value(ct)
-    except TypeRule:
-        raise TreeMismatch(
-            f"{who} returned {type(ct).__name__} as the cotangent of an argument of type {aval!r}",
-            fix="return a cotangent for every part of the argument, or None for all",
-        ) from None

@@ -10,6 +10,7 @@ known to be zero.
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from weft.ops.boxes import dynamic_slice_, dynamic_update_slice_
 from weft.ops.collective import pmax, pmin
 from weft.ops.contraction import dot_general
 from weft.ops.convolution import conv_general
@@ -43,16 +44,9 @@ from weft.ops.elementwise import (
     tan,
     tanh,
 )
-from weft.ops.indexing import (
-    dynamic_slice_,
-    dynamic_update_slice_,
-    gather_,
-    scatter_,
-    scatter_add_,
-    scatter_max_,
-    scatter_min_,
-)
+from weft.ops.indexing import gather_
 from weft.ops.reduction import reduce_max, reduce_min
+from weft.ops.scattering import scatter_, scatter_add_, scatter_max_, scatter_min_
 from weft.ops.shape import barrier, concatenate_, convert_, pad_
 from weft.ops.sorting import sort_, top_k_
 from weft.traits import Discrete

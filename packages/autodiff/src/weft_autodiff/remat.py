@@ -14,11 +14,11 @@ from typing import Any
 
 from weft.errors import TypeRule
 from weft.interpreter import current
-from weft.ir import Program, derived, evaluate
+from weft.ir import Program
 from weft.ops.higher import call, expect
-from weft.primitive import Primitive, freeze
+from weft.primitive import Primitive
+from weft.roles import Role, parts, role
 from weft.simplify import dce
-from weft.staging import staged
 from weft.tracing import kept, trace
 from weft.types import BOOL, Aval
 from weft.wiring import Wiring
@@ -28,8 +28,8 @@ from .looking import Looking
 from .partial import partial_eval
 from .policies import Either, Saveable, nothing_saveable
 from .residuals import divide_call, recompute_rules
-from .split import divide, merge, part, split_program, split_rules
-from .transpose import Linear, backward, is_linear, solid_ct, transpose_rules
+from .split import divide, merge, part, split_rules
+from .transpose import is_linear, transpose_divided, transpose_rules
 
 _BOOL = Aval((), BOOL)
 
@@ -86,9 +86,10 @@ def _apart(e: Emitter, xs: Sequence[Any], outs: Sequence[Aval], program: Program
 def checkpoint(
     fun: Callable | None = None,
     *,
-    prevent_cse: bool = True,
+    prevent_cse: bool | Sequence[bool] = True,
     policy: Callable[..., Any] | None = None,
     static_argnums: int | Sequence[int] = (),
+    static_argnames: str | Sequence[str] = (),
 ) -> Callable:
     """`fun`, whose intermediate values are computed again in reverse mode instead of being kept.
 
@@ -99,10 +100,12 @@ def checkpoint(
         on values wherever it could without checkpoint.
       prevent_cse: keep the compiler from finding that something is computed again, and from
         keeping it after all.  Inside a loop it can not find that, and False saves a little.
+        Of a sequence, one for each argument, one that is True suffices.
       policy: which values to keep: one of `weft.checkpoint_policies`, or a function that is asked
         of every operation, `policy(prim, *avals, **params) -> bool`.  Without it only the
         arguments are kept.
-      static_argnums: arguments that are no arrays, but hashable Python values.
+      static_argnums, static_argnames: arguments that are no arrays, but hashable Python values, by
+        position or by name.
 
     Raises TypeRule if the policy is no function, or a static argument is not hashable.
 
@@ -111,9 +114,8 @@ def checkpoint(
     Array(1., dtype=float32, weak_type=True)
     """
     if fun is None:
-        return functools.partial(
-            checkpoint, prevent_cse=prevent_cse, policy=policy, static_argnums=static_argnums
-        )
+        given = {k: v for k, v in locals().items() if k != "fun"}
+        return functools.partial(checkpoint, **given)
     if not callable(fun):
         raise TypeRule(f"checkpoint needs a function, not {fun!r}", fix="write checkpoint(f)")
     if policy is not None and not callable(policy):
@@ -121,14 +123,14 @@ def checkpoint(
             f"the policy of checkpoint is {policy!r}",
             fix="choose one of weft.checkpoint_policies, or write a function",
         )
-    nums = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
-    params = {"policy": policy, "prevent_cse": bool(prevent_cse), "again": False}
+    static = role(fun, static_argnums, static_argnames, "static")
+    params = {"policy": policy, "prevent_cse": _apart_at_all(prevent_cse), "again": False}
 
     @functools.wraps(fun)
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
-        f, rest, traces = _without_static(fun, args, nums)
-        stage = Looking(current(), fun, rest, kwargs)
-        traced = trace(f, rest, kwargs, "checkpoint", traces, on=stage)
+        f, rest, named, traces = _without_static(fun, args, kwargs, static)
+        stage = Looking(current(), fun, rest, named)
+        traced = trace(f, rest, named, "checkpoint", traces, on=stage)
         if stage.looked:  # the trace holds for these values only
             for key in [k for k, v in traces.items() if _is_trace(v, traced.program)]:
                 del traces[key]
@@ -138,38 +140,32 @@ def checkpoint(
     return checkpointed
 
 
+def _apart_at_all(prevent_cse: Any) -> bool:
+    """Whether what is computed again is kept apart; TypeRule if it is not said."""
+    flags = prevent_cse if isinstance(prevent_cse, tuple | list) else (prevent_cse,)
+    if not all(isinstance(f, bool) for f in flags):
+        raise TypeRule(f"prevent_cse of checkpoint is {prevent_cse!r}", fix="write True or False")
+    return any(flags)
+
+
 def _is_trace(found: Any, program: Program) -> bool:
     return isinstance(found, tuple) and found[0] is program
 
 
-def _without_static(fun: Callable, args: tuple, nums: tuple[int, ...]) -> tuple:
-    """(function of the other arguments, these, its traces)."""
-    if not nums:
-        return fun, args, kept(fun)
+def _without_static(fun: Callable, args: tuple, kwargs: dict, static: Role) -> tuple:
+    """(function of the other arguments, these by position, these by name, its traces)."""
+    if not static:
+        return fun, args, kwargs, kept(fun)
     n = len(args)
-    for i in nums:
-        if not -n <= i < n:
-            raise TypeRule(
-                f"static_argnums of checkpoint names argument {i}, and the function was called "
-                f"with {n} positional arguments",
-                fix="pass that argument by position",
-            )
-    fixed = {i % n: args[i] for i in nums}
-    try:
-        key = "static", n, tuple([(i, freeze(v)) for i, v in sorted(fixed.items())])
-    except TypeError as e:
+    if static.beyond >= n:
         raise TypeRule(
-            f"static arguments of checkpoint must be hashable: {e}",
-            fix="pass a tuple instead of a list, or do not make the argument static",
-        ) from None
-
-    @functools.wraps(fun, updated=())
-    def of_others(*dynamic: Any, **kwargs: Any) -> Any:
-        values = iter(dynamic)
-        return fun(*[fixed[i] if i in fixed else next(values) for i in range(n)], **kwargs)
-
-    others = tuple([a for i, a in enumerate(args) if i not in fixed])
-    return of_others, others, kept(fun).setdefault(key, {})
+            f"static_argnums of checkpoint names argument {static.beyond}, and the function was "
+            f"called with {n} positional arguments",
+            fix="pass that argument by position",
+        )
+    call = parts(args, kwargs, static)
+    key = "static", call.key(n, "checkpoint")
+    return call.bind(fun, n), call.args, call.kwargs, kept(fun).setdefault(key, {})
 
 
 # ---- division ------------------------------------------------------------------------------
@@ -206,23 +202,7 @@ def _policy(policy: Any) -> Any:
 def _(cts, *args, program, **params):
     linear = tuple(map(is_linear, args))
     given = tuple([c is not None for c in cts])
-    avals = program.in_avals
-    wanted = part(avals, linear)
-
-    def back(*vs: Any) -> list:
-        n = linear.count(False)
-        h = split_program(program, linear, (True,) * len(program.outputs))
-        residuals = evaluate(h.known, vs[:n])
-        it = iter(vs[n:])
-        operands = [*residuals, *(Linear(a) for a in wanted)]
-        got = backward(h.unknown, operands, [next(it) if g else None for g in given])
-        return [solid_ct(c, a) for c, a in zip(got[len(residuals) :], wanted)]
-
-    def make() -> Program:
-        types = [*part(avals, linear, False), *part(program.out_avals, given)]
-        return staged(back, types, program.name + "_t", prune=True)
-
-    p = derived(program, ("transpose checkpoint", linear, given), make)
+    p = transpose_divided(program, linear, given)
     operands = [*part(args, linear, False), *part(cts, given)]
     got = iter(checkpoint_p.bind(*operands, program=p, **params))
     return [next(got) if flag else None for flag in linear]

@@ -8,8 +8,6 @@ import inspect
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from weft.ir import Eqn, Program, Var
 from weft.simplify import dce
 from weft.source import user_frames
@@ -22,6 +20,7 @@ from weft.values import as_value
 from .api import linearize
 from .policies import name_
 from .residuals import move_
+from .tangents import expect_function, no_tangent
 
 
 class Residual(NamedTuple):
@@ -62,13 +61,15 @@ def saved_residuals(f: Callable, *args: Any, **kwargs: Any) -> list[Residual]:
     ['the argument x']
     """
 
+    expect_function(f, "saved_residuals")
+
     def kept(a: tuple, k: dict) -> list:
         _, linear = linearize(lambda a, k: f(*a, **k), a, k)
         leaves, tree = flatten((a, k))
 
         def flat(*ts: Any) -> list:
             given = iter(ts)
-            whole = [next(given) if x.aval.varies else _nothing(x.aval) for x in leaves]
+            whole = [next(given) if x.aval.varies else no_tangent(x.aval) for x in leaves]
             dots = flatten(linear(*tree.unflatten(whole)))[0]
             return [as_value(t) for t in dots if getattr(t, "dtype", None) != float0]
 
@@ -97,11 +98,6 @@ def print_saved_residuals(f: Callable, *args: Any, **kwargs: Any) -> None:
         print(r)
         total = total + r.bytes
     print(f"{'in all':16} {total!s:>10} B")
-
-
-def _nothing(aval: Aval) -> np.ndarray:
-    """The tangent of what can not vary."""
-    return np.zeros(aval.shape, float0)
 
 
 def _names(f: Callable, args: tuple, kwargs: dict) -> list[str]:

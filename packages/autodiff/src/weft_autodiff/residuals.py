@@ -11,24 +11,24 @@ not need, and computes the same values.
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from weft.interpreter import Interpreter, enter, leave, open_under
+from numpy import bool_
+
+from weft.errors import TypeRule
+from weft.interpreter import Interpreter, open_under, use
 from weft.ir import Program, Var, derived, effects_of, evaluate
 from weft.ops.higher import call, cond, scan
 from weft.primitive import primitive
 from weft.rules import RuleTable
 from weft.simplify import dce
-from weft.staging import Stage, collector_paused, staged
+from weft.staging import Stage, collector_paused
 from weft.traits import Elementwise, Increasing, Linear, ZeroPreserving
 from weft.types import Aval
-from weft.values import Literal
 from weft.xla.lower import lower_rules
 from weft.xla.mlir import attr
 
-from .forward import jvp_rules
-from .policies import Offload
+from .policies import Offload, passed_by
 from .pullbacks import forward_call
-from .split import Both, choose, part, steady
-from .transpose import transpose_rules
+from .split import choose, part, pooled, steady
 
 recompute_rules = RuleTable(
     "recompute",
@@ -60,14 +60,20 @@ def _(e, xs, ins, outs, memory):
     )
 
 
-@jvp_rules.rule(move_)
-def _(xs, ts, *, memory):
-    return move_.bind(*xs, memory=memory), ts[0]
+passed_by(move_)
 
 
-@transpose_rules.rule(move_)
-def _(ct, x, *, memory):
-    return (ct,)
+def asked(policy: Callable[..., Any], prim: Any, avals: list, params: dict) -> bool | Offload:
+    """What a policy says of an operation: TypeRule if it is neither yes nor no."""
+    said = policy(prim, *avals, **params)
+    if isinstance(said, bool | Offload):
+        return said
+    if isinstance(said, bool_):
+        return bool(said)
+    raise TypeRule(
+        f"a policy of checkpoint says {said!r} of {prim.name}",
+        fix="return True to keep its result, False to compute it again",
+    )
 
 
 # ---- doing it twice ------------------------------------------------------------------------
@@ -101,7 +107,7 @@ class Twice(Interpreter):
         outs = out if prim.many else [out]
         if effects_of(prim, params):
             return out
-        keep = self.policy(prim, *[a.aval for a in args], **params)
+        keep = asked(self.policy, prim, [a.aval for a in args], params)
         if isinstance(keep, Offload):
             self.pair(outs, [self.moved(o, keep) for o in outs])
         elif not keep:
@@ -161,11 +167,8 @@ def _economised(program: Program, policy: Any, wanted: tuple, must: tuple, inst:
             xs = [first.input(v.aval) for v in program.inputs]
             there = part(xs, inst)
             twice.pair(there, [second.input(x.aval) for x in there])
-            token = enter(twice)
-            try:
-                outs = evaluate(program, xs, Both(first, second))
-            finally:
-                leave(token)
+            with use(twice):
+                outs = evaluate(program, xs)
             redone = tuple(
                 [
                     m or (w and o.__class__ is Var and o in twice.twins)
@@ -250,7 +253,7 @@ def _(twice, prim, args, params):
     firsts, seconds = derived(
         branches[0],
         ("economise cond", policy),
-        lambda: _branches(each, n),
+        lambda: pooled([(k.first, k.again, k.kept) for k in each], n),
         branches[1:],
     )
     outs = twice.parent.apply(prim, args, {"branches": firsts})
@@ -259,24 +262,3 @@ def _(twice, prim, args, params):
         again = twice.stage.apply(prim, [index, *outs[n:], *operands], {"branches": seconds})
         twice.pair(part(outs[:n], must), again)
     return outs[:n]
-
-
-def _branches(each: list[Kept], n: int) -> tuple[tuple[Program, ...], tuple[Program, ...]]:
-    """Every branch returns what all of them keep, zeros for the others', and reads its own."""
-    avals = [a for k in each for a in k.first.out_avals[n:]]
-    firsts, seconds, at = [], [], 0
-    for k in each:
-
-        def first(*xs: Any, k: Kept = k, at: int = at) -> list:
-            outs = evaluate(k.first, xs)
-            zeros = [Literal(0, a) for a in avals]
-            return [*outs[:n], *zeros[:at], *outs[n:], *zeros[at + k.kept :]]
-
-        def second(*xs: Any, k: Kept = k, at: int = at) -> list:
-            return evaluate(k.again, [*xs[at : at + k.kept], *xs[len(avals) :]])
-
-        firsts.append(staged(first, k.first.in_avals, k.first.name))
-        types = [*avals, *k.again.in_avals[k.kept :]]
-        seconds.append(staged(second, types, k.again.name))
-        at += k.kept
-    return tuple(firsts), tuple(seconds)

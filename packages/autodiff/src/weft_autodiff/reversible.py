@@ -15,7 +15,7 @@ from weft.arguments import Call, Function
 from weft.closures import tracers_of
 from weft.deferred import Deferred, rule_thunk, settled
 from weft.errors import TreeMismatch, TypeRule
-from weft.interpreter import enter, leave
+from weft.interpreter import use
 from weft.ir import Program, Thunk, derived, evaluate
 from weft.ops.higher import call, expect
 from weft.ops.shape import barrier
@@ -34,9 +34,10 @@ from .carried import DERIVATIVE, CustomWiring, applied, body, closed_over, lower
 from .forward import DUAL, JVP, ZERO, instantiate, jvp_rules
 from .inversion import Reverse, inverse_rules, reverse
 from .looking import Looking
-from .pullbacks import flat_cotangents
+from .pullbacks import duals_by_pullback, flat_cotangents
 from .split import Split, part, split_rules
 from .symbolic import typed
+from .tangents import expect_function
 
 # ---- operations ----------------------------------------------------------------------------
 
@@ -207,16 +208,20 @@ def pullback_of(r: Reverse, outs: int, active: tuple[bool, ...]) -> Thunk:
 def _(jvp, args, params):
     prim = custom_ivjp_call if "rule" in params else invertible_call
     xs, ts = jvp.halves(args)
+    if isinstance(params["program"], Deferred):
+        s = jvp.parent
+        if isinstance(s, Split) and any(s.unknown(t) for t in ts):
+            if prim is custom_ivjp_call:
+                return _reversed_by_python(jvp, xs, ts, params)
+            return _reversed_at_once(jvp, xs, ts, params["program"])
+        if not jvp.staging:  # nobody will ask for a reversal later
+            with use(jvp):
+                return params["program"].f(*args)
+        args, params = prim.higher.settle(params, args)  # type: ignore[union-attr]
+        xs, ts = jvp.halves(args)
     if prim is custom_ivjp_call:
         closed_over(ts, params["consts"])
     f = params["program"]
-    if isinstance(f, Deferred):
-        s = jvp.parent
-        if not (isinstance(s, Split) and any(s.unknown(t) for t in ts)):
-            return _inside(jvp, lambda: f.f(*args))
-        if prim is custom_ivjp_call:
-            return _reversed_by_python(jvp, xs, ts, params)
-        return _reversed_at_once(jvp, xs, ts, f)
     active = tuple([t is not ZERO for t in ts])
     outs = invertible_jvp.bind(
         *xs,
@@ -231,14 +236,6 @@ def _(jvp, args, params):
     return jvp.duals(outs[:m], [next(dots) if o.aval.varies else ZERO for o in outs[:m]])
 
 
-def _inside(by: Any, f: Callable[[], list]) -> list:
-    token = enter(by)
-    try:
-        return f()
-    finally:
-        leave(token)
-
-
 def _reversed_by_python(jvp: Any, xs: list, ts: list, params: dict) -> list:
     """The user's rule is run when the pullback is, and may branch on values."""
     rule = params["rule"]
@@ -246,7 +243,7 @@ def _reversed_by_python(jvp: Any, xs: list, ts: list, params: dict) -> list:
     kept, n = [*xs, *outs], len(xs)
     back = Deferred(lambda *vs: rule.f(*vs)[n:], rule.user)
     tangents = [instantiate(t, x) for t, x in zip(ts, xs) if x.aval.varies]
-    return _linear(jvp, outs, kept, tangents, back)
+    return duals_by_pullback(jvp, outs, kept, tangents, back)
 
 
 def _reversed_at_once(jvp: Any, xs: list, ts: list, f: Deferred) -> list:
@@ -261,27 +258,14 @@ def _reversed_at_once(jvp: Any, xs: list, ts: list, f: Deferred) -> list:
     inexact = [flag for flag, a in zip(active, program.in_avals) if a.varies]
     kept = [*part([*captured, *xs], r.saved), *outs]
     back = pullback_of(r, len(outs), tuple(inexact))
-    return _linear(jvp, outs, kept, [t for t in ts if t is not ZERO], back)
-
-
-def _linear(jvp: Any, outs: list, kept: list, tangents: list, back: Any) -> list:
-    dots = iter(
-        custom_lin.bind(
-            *kept,
-            *tangents,
-            bwd=back,
-            residuals=len(kept),
-            operands=len(tangents),
-            outs=tuple([o.aval.directions for o in outs if o.aval.varies]),
-        )
-    )
-    return jvp.duals(outs, [next(dots) if o.aval.varies else ZERO for o in outs])
+    return duals_by_pullback(jvp, outs, kept, [t for t in ts if t is not ZERO], back)
 
 
 @jvp_rules.rule(invertible_jvp)
 def _(jvp, args, params):
     program = along(params["program"], params["active"])
-    return _inside(jvp, lambda: evaluate(program, args))
+    with use(jvp):
+        return evaluate(program, args)
 
 
 @split_rules.rule(invertible_jvp)
@@ -293,7 +277,8 @@ def _(split, args, params):
     own = {k: params[k] for k in ("program", "rule", "consts") if params[k] is not None}
     r = inverse_rules[prim](own)
     if r is None or any(split.unknown(x) for x in xs):
-        return _inside(split, lambda: evaluate(along(program, active), args))
+        with use(split):
+            return evaluate(along(program, active), args)
     outs = prim.bind(*xs, **own)
     kept = [*part(xs, r.saved), *outs]
     inexact = tuple([flag for flag, a in zip(active, program.in_avals) if a.varies])
@@ -325,6 +310,7 @@ def invertible(fun: Callable) -> Callable:
     >>> wf.grad(wf.invertible(lambda x: wf.numpy.exp(x) * 4))(0.0)
     Array(4., dtype=float32, weak_type=True)
     """
+    expect_function(fun, "invertible")
     function = Function(fun)
 
     def called(*args: Any, **kwargs: Any) -> Any:
@@ -362,7 +348,7 @@ class custom_ivjp(Function):  # noqa: N801  (a decorator)
     """A function with its own way back: from results and cotangents to arguments and theirs.
 
     Inside an `invertible` function, and staged, only those arguments are kept that the rule
-    reads.
+    reads.  Forward mode is that of the function itself.
 
     Args:
       fun: takes and returns trees of arrays.
@@ -385,7 +371,11 @@ class custom_ivjp(Function):  # noqa: N801  (a decorator)
 
     def defivjp(self, ivjp: Callable) -> Callable:
         """Set the rule: `ivjp(xs, ys, dys) -> (xs, dxs)`, where `xs` and `dxs` are tuples of the
-        arguments and of their cotangents, and `ys` and `dys` are like the result."""
+        arguments and of their cotangents, and `ys` and `dys` are like the result.
+
+        Raises TypeRule if it can not be called with three arguments.
+        """
+        self.expect_rule("defivjp", ivjp, "arguments, results and cotangents", 3)
         self.ivjp = ivjp
         return ivjp
 
@@ -424,7 +414,5 @@ class custom_ivjp(Function):  # noqa: N801  (a decorator)
                 f"{who} returned arguments of structure {tree}, where the function takes {c.tree}",
                 fix="return a tuple of all arguments, as they were",
             )
-        xs = [
-            typed(as_value(x), a, who, "argument") for x, a in zip(leaves, c.avals, strict=True)
-        ]
+        xs = [typed(as_value(x), a, who, "argument") for x, a in zip(leaves, c.avals, strict=True)]
         return [*xs, *flat_cotangents(who, c.tree, got[1], c.avals)]

@@ -11,10 +11,11 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from weft.carrier import expand_rules
-from weft.interpreter import Interpreter, as_list, enter, leave, open_under
+from weft.interpreter import Interpreter, as_list, open_under, use
 from weft.ir import Program, Var, derived, evaluate
 from weft.rules import RuleTable
 from weft.staging import Stage, collector_paused, staged
+from weft.values import Literal
 
 split_rules = RuleTable(
     "split",
@@ -48,18 +49,12 @@ class Split(Interpreter):
             if rule is not None:
                 if prim.higher.pending(params):
                     args, params = prim.higher.settle(params, args)
-                token = enter(self.parent)  # type: ignore[arg-type]
-                try:
+                with use(self.parent):  # type: ignore[arg-type]
                     return rule(self, args, params)
-                finally:
-                    leave(token)
             say = expand_rules.find(prim)
             if say is not None:  # say it with others, and divide those
-                token = enter(self)
-                try:
+                with use(self):
                     return as_list(say(*args, **params))
-                finally:
-                    leave(token)
         return stage.apply(prim, args, params)
 
 
@@ -74,24 +69,6 @@ class Halves(NamedTuple):
     unknown: Program
     out_unknown: tuple[bool, ...]
     residuals: int
-
-
-class Both:
-    """Passes source locations on to two stages."""
-
-    __slots__ = ("stages",)
-
-    def __init__(self, *stages: Stage):
-        self.stages = stages
-
-    @property
-    def where(self) -> Any:
-        return self.stages[0].where
-
-    @where.setter
-    def where(self, value: Any) -> None:
-        for s in self.stages:
-            s.where = value
 
 
 def split_program(
@@ -110,11 +87,8 @@ def split_program(
                     (later if u else known).input(v.aval)
                     for u, v in zip(unknown, program.inputs, strict=True)
                 ]
-                token = enter(s)
-                try:
-                    outs = evaluate(program, args, Both(known, later))
-                finally:
-                    leave(token)
+                with use(s):
+                    outs = evaluate(program, args)
                 out_unknown = tuple(
                     [s.unknown(o) or bool(force and force[i]) for i, o in enumerate(outs)]
                 )
@@ -159,6 +133,29 @@ def choose(program: Program, keep: tuple[bool, ...]) -> Program:
             lambda *xs: part(evaluate(program, xs), keep), program.in_avals, program.name, True
         ),
     )
+
+
+def pooled(halves: Sequence[tuple[Program, Program, int]], n: int) -> tuple[tuple, tuple]:
+    """Branches (first, second, count): a first program returns `n` results and its residuals,
+    `count` of them, and its second takes these in front.  Made alike: every first one returns the
+    residuals of all of them, zeros for the others', and every second one reads its own."""
+    avals = [a for first, _, _ in halves for a in first.out_avals[n:]]
+    firsts, seconds, at = [], [], 0
+    for first, second, count in halves:
+
+        def returning(*xs: Any, p: Program = first, at: int = at, count: int = count) -> list:
+            outs = evaluate(p, xs)
+            zeros = [Literal(0, a) for a in avals]
+            return [*outs[:n], *zeros[:at], *outs[n:], *zeros[at + count :]]
+
+        def reading(*xs: Any, p: Program = second, at: int = at, count: int = count) -> list:
+            return evaluate(p, [*xs[at : at + count], *xs[len(avals) :]])
+
+        firsts.append(staged(returning, first.in_avals, first.name))
+        types = [*avals, *second.in_avals[count:]]
+        seconds.append(staged(reading, types, second.name, prune=True))
+        at += count
+    return tuple(firsts), tuple(seconds)
 
 
 def steady(program: Program, start: int, count: int) -> list[bool]:

@@ -6,12 +6,11 @@ Invariant: a symbolic zero has a type and no elements; nothing is computed to ma
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
-from weft.errors import TypeRule
+from weft.errors import TreeMismatch, TypeRule
 from weft.types import Aval, float0
-from weft.values import Literal
+from weft.values import Literal, as_value
 
+from .tangents import no_tangent
 from .variants import Present
 
 __all__ = ["CustomPrimal", "SymbolicZero"]
@@ -72,11 +71,6 @@ class CustomPrimal:
         return f"CustomPrimal({self.value!r}, perturbed={self.perturbed})"
 
 
-def no_tangent(aval: Aval) -> np.ndarray:
-    """The tangent or cotangent of what can not vary."""
-    return np.zeros(aval.shape, float0)
-
-
 def differentials(flat: Sequence[Any], avals: Sequence[Aval], present: Present | None) -> list:
     """One per value, as users see them: those given for inexact ones that are `present`; for the
     others symbolic zeros, or float0 if the rule is not told of zeros (`present` is None)."""
@@ -100,16 +94,26 @@ def is_literal_zero(x: Any) -> bool:
     return x.__class__ is Literal and x.value == 0
 
 
+def differential(who: str, d: Any, aval: Aval, what: str) -> Any:
+    """A tangent or cotangent that a rule returned, as a value: TreeMismatch if it is no array."""
+    try:
+        return as_value(d)
+    except TypeRule:
+        raise TreeMismatch(
+            f"{who} returned {type(d).__name__} as the {what} of a value of type {aval!r}",
+            fix=f"return a {what} for every part of the value, or None for zero",
+        ) from None
+
+
 def typed(t: Any, aval: Aval, who: str, what: str) -> Any:
     """A differential of the type of its value; Python numbers take it."""
     if t.aval.same_type(aval):
         return t
-    if t.__class__ is Literal and t.aval.weak_type and not t.aval.ndim and not aval.ndim:
-        return Literal(t.value, aval)
     if t.aval.shape == aval.shape and t.aval.weak_type and t.aval.category <= aval.category:
-        return t.astype(aval.dtype)
+        return Literal(t.value, aval) if t.__class__ is Literal else t.astype(aval.dtype)
+    what = f"an {what}" if what[0] in "aeiou" else f"a {what}"
     raise TypeRule(
-        f"{who} returned a {what} of type {t.aval!r} for a value of type {aval!r}, where one of "
+        f"{who} returned {what} of type {t.aval!r} for a value of type {aval!r}, where one of "
         f"type {aval!r} is expected",
-        fix=f"a {what} has the shape and dtype of the value it belongs to",
+        fix=f"{what} has the shape and dtype of the value it belongs to",
     )

@@ -5,6 +5,7 @@ for what can not vary.
 """
 
 from collections.abc import Callable
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -23,46 +24,46 @@ def name_of(f: Any) -> str:
 
 def expect_function(f: Any, what: str) -> None:
     if not callable(f):
-        raise TypeRule(f"{what} needs a function, not {f!r}", fix=f"write {what}(f)")
+        fix = f"pass a function as {what}" if " of " in what else f"write {what}(f)"
+        raise TypeRule(f"{what} needs a function, not {f!r}", fix=fix)
 
 
 # ---- tangents as users give them -----------------------------------------------------------
 
 
 def no_tangent(aval: Aval) -> np.ndarray:
+    """The tangent or cotangent of what can not vary."""
     return np.zeros(aval.shape, float0)
 
 
-_RULE = (
-    "dtypes must be equal, or in case of int/bool primal dtype the tangent dtype must be float0"
-)
+_RULE = "dtypes must be equal, or in case of int/bool primal dtype the tangent dtype must be float0"
 
 
-def tangent(t: Any, x: Any, what: str) -> Any:
-    """A tangent or cotangent as users give it -> a value, or ZERO."""
-    given, want = getattr(t, "dtype", None), x.aval.directions
-    if not x.aval.varies:
+def tangent(t: Any, of: Aval, what: str) -> Any:
+    """A tangent or cotangent, of a value of type `of`, as users give it -> a value, or ZERO."""
+    given, want = getattr(t, "dtype", None), of.directions
+    if not of.varies:
         if given == float0:
             return ZERO
         raise TypeRule(
-            f"{what}; {_RULE}, and they are {x.aval!r} and {as_value(t).aval!r}",
+            f"{what}; {_RULE}, and they are {of!r} and {as_value(t).aval!r}",
             fix="pass numpy.zeros(shape, weft.float0)",
         )
     if given == float0:
         raise TypeRule(
-            f"{what}; {_RULE}, and they are {x.aval!r} and float0",
+            f"{what}; {_RULE}, and they are {of!r} and float0",
             fix=f"pass zeros of dtype {want.dtype.name}",
         )
     t = as_value(t)
-    if t.aval.shape != x.aval.shape:
+    if t.aval.shape != of.shape:
         raise TypeRule(
-            f"{what}: the primal has shape {x.aval.shape} and its tangent {t.aval.shape}",
+            f"{what}: the primal has shape {of.shape} and its tangent {t.aval.shape}",
             fix="give a tangent of the shape of the primal",
         )
     if t.aval.dtype != want.dtype:
         if not t.aval.weak_type or t.aval.category > want.category:
             raise TypeRule(
-                f"{what}; {_RULE}, and they are {x.aval!r} and {t.aval!r}",
+                f"{what}; {_RULE}, and they are {of!r} and {t.aval!r}",
                 fix=f"convert it: .astype({want.dtype.name!r})",
             )
         t = Literal(t.value, want) if t.__class__ is Literal else t.astype(want.dtype)
@@ -90,6 +91,27 @@ def pair_of(out: Any, what: str) -> tuple:
 
 
 # ---- arguments to differentiate ------------------------------------------------------------
+
+
+def numbers(argnums: Any, what: str) -> tuple[int, ...]:
+    """Arguments to differentiate, as users number them; TypeRule if they do not."""
+    given = argnums if isinstance(argnums, tuple | list | range) else (argnums,)
+    try:
+        return tuple([index(n) for n in given])
+    except TypeError:
+        raise TypeRule(
+            f"argnums of {what} is {argnums!r}", fix="give a number, or a tuple of numbers"
+        ) from None
+
+
+def places(nums: tuple[int, ...], args: tuple, fun: Callable) -> list[int]:
+    """Positions of the arguments to differentiate; TypeRule if there are none such."""
+    found = [place(n, args, fun) for n in nums]
+    if len(set(found)) != len(found):
+        raise TypeRule(
+            f"argnums {nums} names an argument of {name_of(fun)} twice", fix="name it once"
+        )
+    return found
 
 
 def place(n: int, args: tuple, fun: Callable) -> int:

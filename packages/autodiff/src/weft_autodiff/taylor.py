@@ -157,7 +157,9 @@ Array(12., dtype=float32, weak_type=True)])
     for k in range(order):
         kth = tuple([s[k] for s in series])
         given = matching(tuple(primals), kth, tree, "primals and series of jet")
-        ts = [tangent(t, x, "primals and series of jet do not match") for t, x in zip(given, xs)]
+        ts = [
+            tangent(t, x.aval, "primals and series of jet do not match") for t, x in zip(given, xs)
+        ]
         factor = 1 / math.factorial(k + 1)
         columns.append(
             [Literal(0, x.aval) if t is ZERO else scaled(t, factor) for t, x in zip(ts, xs)]

@@ -10,13 +10,15 @@ from typing import Any
 
 from weft.carrier import expand_rules
 from weft.errors import MissingRule, TypeRule
-from weft.interpreter import as_list, current
-from weft.ir import Eqn, Program, Var, derived
+from weft.interpreter import as_list, current, placing
+from weft.ir import Eqn, Program, Var, derived, evaluate
 from weft.ops.elementwise import add
 from weft.rules import RuleTable
 from weft.staging import staged
 from weft.types import Aval
 from weft.values import Literal
+
+from .split import part, split_program
 
 transpose_rules = RuleTable(
     "transpose",
@@ -52,11 +54,7 @@ def backward(program: Program, args: Sequence[Any], cts: Sequence[Any]) -> list:
 
     `args` are known values, or Linear.
     """
-    env: dict[Any, Any] = dict(zip(program.inputs, args, strict=True))
-    env.update(program.consts)
-    eqns = _evaluated(program, env)
     total: dict[Any, Any] = {}
-    by = recorder()
 
     def give(a: Any, ct: Any, prim: Any) -> None:
         if ct is None or a.__class__ is not Var:
@@ -73,67 +71,56 @@ def backward(program: Program, args: Sequence[Any], cts: Sequence[Any]) -> list:
     for a, ct in zip(program.outputs, cts, strict=True):
         give(a, ct, "the caller")
     find = transpose_rules.find
-    for e in reversed(eqns):
-        ct: Any
-        if e.prim.many:
-            ct = [total.pop(o, None) for o in e.outputs]
-            if all(c is None for c in ct):
-                continue
-        else:
-            ct = total.pop(e.outputs[0], None)
-            if ct is None:
-                continue
-        if by is not None:
-            by.where = e.where
-        ins = [_operand(a, env) for a in e.inputs]
-        rule = find(e.prim)
-        try:
-            got = _said_otherwise(e, ins, ct) if rule is None else rule(ct, *ins, **e.params)
-            for a, x, c in zip(e.inputs, ins, got, strict=True):
-                if x.__class__ is Linear:
-                    give(a, c, e.prim)
-        except (MissingRule, TypeRule) as error:
-            raise error.about(e.where) from None
-    if by is not None:
-        by.where = None
-    return [
-        total.get(v) if a.__class__ is Linear else None for v, a in zip(program.inputs, args)
-    ]
+    with placing() as places:
+        for e, ins in reversed(_linear_equations(program, args)):
+            ct: Any
+            if e.prim.many:
+                ct = [total.pop(o, None) for o in e.outputs]
+                if all(c is None for c in ct):
+                    continue
+            else:
+                ct = total.pop(e.outputs[0], None)
+                if ct is None:
+                    continue
+            for p in places:
+                p.where = e.where
+            rule = find(e.prim)
+            try:
+                got = _said_otherwise(e, ins, ct) if rule is None else rule(ct, *ins, **e.params)
+                for a, x, c in zip(e.inputs, ins, got, strict=True):
+                    if x.__class__ is Linear:
+                        give(a, c, e.prim)
+            except (MissingRule, TypeRule) as error:
+                raise error.about(e.where) from None
+    return [total.get(v) if a.__class__ is Linear else None for v, a in zip(program.inputs, args)]
 
 
-def recorder() -> Any:
-    """The interpreter that wants to be told locations: a stage, whose equations shall have ours."""
-    by = current()
-    while by is not None and not hasattr(by, "where"):
-        by = by.parent  # type: ignore[assignment]
-    return by
-
-
-def _operand(a: Any, env: dict) -> Any:
-    if a.__class__ is not Var:
-        return a
-    return env[a] if a in env else Linear(a.aval)
-
-
-def _evaluated(program: Program, env: dict) -> list[Eqn]:
-    """The linear equations; the others are evaluated, and their results put into `env`."""
-    linear = {v for v, x in env.items() if x.__class__ is Linear}
-    eqns: list[Eqn] = []
+def _linear_equations(program: Program, args: Sequence[Any]) -> list[tuple[Eqn, list]]:
+    """The equations with linear operands, each with its operands; the others are evaluated."""
+    env: dict[Any, Any] = dict(zip(program.inputs, args, strict=True))
+    env.update(program.consts)
+    of_type: dict[Aval, Linear] = {}
+    found: list[tuple[Eqn, list]] = []
     apply = current().apply
     for e in program.eqns:
-        for a in e.inputs:
-            if a in linear if a.__class__ is Var else False:
-                linear.update(e.outputs)
-                eqns.append(e)
+        ins = [env[a] if a.__class__ is Var else a for a in e.inputs]
+        for x in ins:
+            if x.__class__ is Linear:
                 break
         else:
-            ins = [env[a] if a.__class__ is Var else a for a in e.inputs]
             out = apply(e.prim, ins, e.params)
             if e.prim.many:
                 env.update(zip(e.outputs, out, strict=True))
             else:
                 env[e.outputs[0]] = out
-    return eqns
+            continue
+        found.append((e, ins))
+        for o in e.outputs:
+            x = of_type.get(o.aval)
+            if x is None:
+                x = of_type[o.aval] = Linear(o.aval)
+            env[o] = x
+    return found
 
 
 def _said_otherwise(e: Eqn, ins: Sequence[Any], ct: Any) -> list:
@@ -175,3 +162,39 @@ def transpose_program(
         return staged(body, avals, program.name + "_t", prune=True), present
 
     return derived(program, ("transpose", linear, given, full), make)
+
+
+# ---- programs of which only a part is linear -------------------------------------------------
+
+
+def divided_backward(
+    program: Program, linear: tuple[bool, ...], known: Sequence[Any], cts: Sequence[Any]
+) -> list:
+    """Cotangents of the linear inputs, or None.
+
+    Operations with programs may take what is known and what is linear together, so the program is
+    divided: the known half is evaluated, and the other reversed.
+    """
+    h = split_program(program, linear, (True,) * len(program.outputs))
+    residuals = evaluate(h.known, known)
+    operands = [*residuals, *map(Linear, part(program.in_avals, linear))]
+    return backward(h.unknown, operands, cts)[len(residuals) :]
+
+
+def transpose_divided(
+    program: Program, linear: tuple[bool, ...], given: tuple[bool, ...]
+) -> Program:
+    """(known inputs, given cotangents) -> cotangents of all linear inputs."""
+    known, wanted = part(program.in_avals, linear, False), part(program.in_avals, linear)
+
+    def back(*xs: Any) -> list:
+        it = iter(xs[len(known) :])
+        cts = [next(it) if g else None for g in given]
+        got = divided_backward(program, linear, xs[: len(known)], cts)
+        return [solid_ct(c, a) for c, a in zip(got, wanted)]
+
+    def make() -> Program:
+        types = [*known, *part(program.out_avals, given)]
+        return staged(back, types, program.name + "_t", prune=True)
+
+    return derived(program, ("transpose divided", linear, given), make)

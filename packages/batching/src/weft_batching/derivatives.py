@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from weft.deferred import Deferred
-from weft.interpreter import enter, leave
+from weft.interpreter import use
 from weft.ir import Program, derived, evaluate
 from weft.ops.shape import broadcast_in_dim
 from weft.staging import staged
@@ -20,7 +20,7 @@ from weft.values import Literal
 from weft_autodiff.forward import ZERO, jvp_rules
 from weft_autodiff.reversible import along
 from weft_autodiff.split import choose, divide, merge, part, split_program, split_rules
-from weft_autodiff.transpose import Linear, backward, is_linear, solid_ct, transpose_rules
+from weft_autodiff.transpose import is_linear, transpose_divided, transpose_rules
 
 from .interpreter import batching_rules
 from .overrides import Flags, Stacked, custom_vmap_call
@@ -39,9 +39,7 @@ def _stacks(xs: Sequence[Any], have: Flags, want: Sequence[bool], size: Any) -> 
 
 
 def _types(avals: Sequence[Aval], flags: Sequence[bool], size: Any) -> list[Aval]:
-    return [
-        a.with_shape((size, *a.shape)) if f else a for a, f in zip(avals, flags, strict=True)
-    ]
+    return [a.with_shape((size, *a.shape)) if f else a for a, f in zip(avals, flags, strict=True)]
 
 
 def _of(program: Program, key: Any, make: Callable[[], Program], rule: Any, at: Callable) -> dict:
@@ -59,7 +57,8 @@ def _(jvp, args, params):
     program = params["program"]
     if isinstance(program, Deferred):
         if not _is_mapped(jvp.parent):
-            return _inside(jvp, lambda: program.f(*args))
+            with use(jvp):
+                return program.f(*args)
         args, params = custom_vmap_call.higher.settle(params, args)  # type: ignore[union-attr]
     program, rule = params["program"], params["rule"]
     xs, ts = jvp.halves(args)
@@ -90,14 +89,6 @@ def _is_mapped(by: Any) -> bool:
             return True
         by = by.parent
     return False
-
-
-def _inside(by: Any, f: Callable[[], list]) -> list:
-    token = enter(by)
-    try:
-        return f()
-    finally:
-        leave(token)
 
 
 # ---- division and reversal -----------------------------------------------------------------
@@ -134,32 +125,12 @@ def _(split, args, params):
     outs: list = []
     if any(now):
         new = _of(program, ("known", *key), lambda: _only(program, known, now), rule, first)
-        outs = custom_vmap_call.bind(
-            *part(args, known), **new, consts=known[:consts].count(True)
-        )
+        outs = custom_vmap_call.bind(*part(args, known), **new, consts=known[:consts].count(True))
     rest: list = []
     if any(h.out_unknown):
         new = _of(program, ("later", *key), lambda: choose(program, h.out_unknown), rule, later)
         rest = split.stage.apply(custom_vmap_call, args, {**new, "consts": consts})
     return merge(h.out_unknown, rest, outs)
-
-
-def _back(program: Program, linear: tuple[bool, ...], given: tuple[bool, ...]) -> Program:
-    """Known inputs, given cotangents -> cotangents of linear inputs."""
-    avals = program.in_avals
-    known, wanted = part(avals, linear, False), part(avals, linear)
-
-    def back(*vs: Any) -> list:
-        n = len(known)
-        h = split_program(program, linear, (True,) * len(program.outputs))
-        residuals = evaluate(h.known, vs[:n])
-        it = iter(vs[n:])
-        operands = [*residuals, *(Linear(a) for a in wanted)]
-        got = backward(h.unknown, operands, [next(it) if g else None for g in given])
-        return [solid_ct(c, a) for c, a in zip(got[len(residuals) :], wanted)]
-
-    types = [*known, *part(program.out_avals, given)]
-    return staged(back, types, program.name + "_t", prune=True)
 
 
 @transpose_rules.rule(custom_vmap_call)
@@ -174,7 +145,7 @@ def _(cts, *args, program, rule, consts):
         it = iter(flags[:n])
         made, out_flags = rule.at(size, tuple([True if f else next(it) for f in linear]))
         there = tuple([bool(g and f) for g, f in zip(given, out_flags)])
-        back = _back(made, linear, there)
+        back = transpose_divided(made, linear, there)
 
         def stacked(*vs: Any) -> list:
             chosen = part(out_flags, given)
@@ -184,7 +155,7 @@ def _(cts, *args, program, rule, consts):
         return staged(stacked, _types(avals, flags, size)), (True,) * linear.count(True)
 
     key = "transpose", linear, given
-    new = _of(program, key, lambda: _back(program, linear, given), rule, at)
+    new = _of(program, key, lambda: transpose_divided(program, linear, given), rule, at)
     operands = [*part(args, linear, False), *part(cts, given)]
     known = linear[:consts].count(False)
     got = iter(custom_vmap_call.bind(*operands, **new, consts=known))

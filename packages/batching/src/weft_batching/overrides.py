@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from weft.arguments import Call, Function
+from weft.config import config
 from weft.deferred import Deferred, rule_thunk, settled
 from weft.errors import MissingRule, TreeMismatch, TypeRule, UndefinedRule
 from weft.ir import Program, Thunk, evaluate
@@ -101,9 +102,7 @@ class _Custom(Wiring):
         return call, {"program": params["program"]}
 
 
-def _as_said(
-    name: str, want: Sequence[Aval], got: Sequence[Aval], size: Any, flags: Flags
-) -> None:
+def _as_said(name: str, want: Sequence[Aval], got: Sequence[Aval], size: Any, flags: Flags) -> None:
     """The rule's results are stacks of what the function returns: TypeRule otherwise."""
     types = [w.with_shape((size, *w.shape)) if f else w for w, f in zip(want, flags)]
     if len(got) != len(want) or not all(t.same_type(g) for t, g in zip(types, got)):
@@ -138,6 +137,8 @@ def _(args, params):
 
 @batching_rules.rule(custom_vmap_call)
 def _(batch, args, params):
+    if config.checks and isinstance(params["program"], Deferred):
+        args, params = custom_vmap_call.higher.settle(params, args)  # type: ignore[union-attr]
     program, rule, consts = params["program"], params["rule"], params["consts"]
     halves = [batch.split(a) for a in args]
     flags = tuple([dim is not None for dim, _ in halves])
@@ -189,6 +190,8 @@ class custom_vmap(Function):  # noqa: N801  (a decorator)
         `in_batched` has a tree like each argument of which leaves are stacks, the mapped axis in
         front; `out_batched` says the same of the results (True or False for all of a tree).
         """
+        takes = "the size, what is mapped, and the function's arguments"
+        self.expect_rule("def_vmap", rule, takes, 2, True)
         self.rule = rule
         return rule
 

@@ -40,14 +40,48 @@ class Call:
 class Function:
     """What functions with custom rules share: arguments by position, static ones apart."""
 
-    def __init__(self, fun: Callable, static: Sequence[int] | int = ()):
+    def __init__(
+        self,
+        fun: Callable,
+        nondiff_argnums: Sequence[int] | int = (),
+        nondiff_argnames: Sequence[str] | str = (),
+    ):
+        if not callable(fun):
+            kind = type(self).__name__
+            raise TypeRule(f"{kind} needs a function, not {fun!r}", fix=f"write {kind}(f)")
         functools.update_wrapper(self, fun)  # type: ignore[arg-type]
         self.fun = fun
-        self.static = (static,) if isinstance(static, int) else tuple(static)
         try:
             self.signature: Any = inspect.signature(fun)
         except (TypeError, ValueError):
             self.signature = None
+        one = isinstance(nondiff_argnums, int)
+        self.static = nums = (nondiff_argnums,) if one else tuple(nondiff_argnums)
+        names = (
+            (nondiff_argnames,) if isinstance(nondiff_argnames, str) else tuple(nondiff_argnames)
+        )
+        if nums or names:
+            self.static += self._places(nums, names)
+
+    def _places(self, nums: tuple[int, ...], names: tuple[str, ...]) -> tuple[int, ...]:
+        """The positions of named arguments; TypeRule if there are no such names or numbers."""
+        every = [] if self.signature is None else list(self.signature.parameters.values())
+        places = [p.name for p in every if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+        if every and not any(p.kind is p.VAR_POSITIONAL for p in every):
+            for n in nums:
+                if not -len(places) <= n < len(places):
+                    raise TypeRule(
+                        f"{self.name()} has a static argument {n}, and takes {len(places)}",
+                        fix="number them from 0",
+                    )
+        for name in names:
+            if name not in places:
+                raise TypeRule(
+                    f"nondiff_argnames names {name!r}, which is no positional argument of "
+                    f"{self.name()}",
+                    fix=f"its positional arguments are {', '.join(places) or 'none'}",
+                )
+        return tuple([places.index(name) for name in names])
 
     def __get__(self, instance: Any, owner: Any) -> Any:
         return self if instance is None else functools.partial(self, instance)  # type: ignore[arg-type]
@@ -61,7 +95,13 @@ class Function:
                 f"{self.name()} takes no keyword arguments, since it has no signature",
                 fix="pass them by position",
             )
-        given = self.signature.bind(*args, **kwargs)
+        try:
+            given = self.signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise TypeRule(
+                f"{self.name()} was called with other arguments than it takes: {error}",
+                fix=f"its signature is {self.name()}{self.signature}",
+            ) from None
         given.apply_defaults() if kwargs else None
         left = {k: v for k, v in given.kwargs.items() if k in kwargs}
         if left:
@@ -88,7 +128,38 @@ class Function:
                     fix="name arguments that every call has",
                 )
             fixed[i % n] = args[i]
+        fixed = dict(sorted(fixed.items()))
         return Call(self.fun, fixed, tuple([a for i, a in enumerate(args) if i not in fixed]))
+
+    def expect_rule(self, how: str, rule: Any, takes: str, more: int, own: bool = False) -> None:
+        """TypeRule if a rule, given by the method `how`, is no function of what it is called with:
+        `more` arguments, and the static ones before, or the function's `own` behind."""
+        if not callable(rule):
+            raise TypeRule(
+                f"{how} of {self.name()} needs a function, not {rule!r}",
+                fix=f"write a function of {takes}",
+            )
+        counts = [more + n for n in (self._counts() if own else [len(self.static)])]
+        try:
+            signature = inspect.signature(rule) if counts else None
+        except (TypeError, ValueError):
+            return
+        if signature is not None and not any(_takes(signature, n) for n in counts):
+            name = getattr(rule, "__name__", "rule")
+            raise TypeRule(
+                f"{how} of {self.name()} was given {name}{signature}, that can not be called with "
+                f"{' or '.join(map(str, counts))} arguments",
+                fix=f"write a function of {takes}",
+            )
+
+    def _counts(self) -> list[int]:
+        """With how many positional arguments it may be called; empty if nobody knows."""
+        every = [] if self.signature is None else list(self.signature.parameters.values())
+        if any(p.kind is p.VAR_POSITIONAL for p in every):
+            return []
+        own = [p for p in every if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+        needed = sum(p.default is p.empty for p in own)
+        return list(range(needed, len(own) + 1)) if every else []
 
     def missing(self, what: str, kind: str, how: str) -> UndefinedRule:
         """The error for a function that has no rule yet: AttributeError."""
@@ -96,3 +167,12 @@ class Function:
             f"No {what} defined for {kind} function {self.name()} using {how}.",
             fix=f"Did you forget to use {how}?",
         )
+
+
+def _takes(signature: inspect.Signature, count: int) -> bool:
+    """Whether a function can be called with so many positional arguments."""
+    try:
+        signature.bind(*[None] * count)
+    except TypeError:
+        return False
+    return True

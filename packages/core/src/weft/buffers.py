@@ -11,7 +11,7 @@ import numpy as np
 
 from . import door
 from .config import config
-from .errors import WeftError
+from .errors import PlacementError, WeftError
 from .types import Aval, Placed
 
 
@@ -42,6 +42,17 @@ def devices() -> tuple:
 def platform() -> str:
     """`cpu`, `cuda` or `tpu`."""
     return client().platform
+
+
+def expect_platform(backend: str | None) -> None:
+    """PlacementError unless it is None or the platform of this process."""
+    have = platform()
+    known = (have, "gpu") if have in ("cuda", "rocm") else (have,)
+    if backend is not None and backend not in known:
+        raise PlacementError(
+            f"there is no platform {backend!r} in this process, which runs on {have!r}",
+            fix=f"leave it out, or write {have!r}",
+        )
 
 
 @cache
@@ -81,9 +92,7 @@ def boxes(layout, shape) -> list[tuple[slice, ...]]:
     dims, order = found
     out: list[Any] = [None] * len(order)
     for k, at in zip(order, np.ndindex(*dims), strict=True):
-        out[k] = tuple(
-            slice(i * (n // d), (i + 1) * (n // d)) for i, n, d in zip(at, shape, dims)
-        )
+        out[k] = tuple(slice(i * (n // d), (i + 1) * (n // d)) for i, n, d in zip(at, shape, dims))
     return out
 
 
@@ -126,6 +135,13 @@ def get(buf) -> np.ndarray:
         out[box] = get(piece)
     out.flags.writeable = False
     return out
+
+
+def begin_get(buf) -> None:
+    """Begin to bring the array to the host, for a later `get`."""
+    one = len(buf._sharding._internal_device_list) == 1
+    for piece in (buf,) if one else buf._arrays:
+        piece._copy_single_device_array_to_host_async()
 
 
 def handler(key: Aval | Placed):

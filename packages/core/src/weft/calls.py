@@ -11,16 +11,20 @@ from operator import is_
 from typing import Any
 
 from . import door
+from .buffers import expect_platform
 from .config import config
 from .errors import ArgumentError, TypeRule
 from .forms import Form, looked_up, taker
 from .interpreter import GROUND, current
+from .operands import as_argument
+from .plugins import resolve
 from .roles import Role, bring, check_count, donated_leaves, parts, placed, role
 from .stages import Lowered, Staged
 from .tracing import eval_shape, shapes_only, shared
 from .tree import flatten
-from .values import Array, as_argument, failure, wrap
+from .values import Array, failure, wrap
 from .versions import Done, Version, done, forget_donated, hosted
+from .xla.executables import Options
 
 
 def jit(
@@ -33,7 +37,10 @@ def jit(
     in_shardings: Any = None,
     out_shardings: Any = None,
     keep_unused: bool = False,
+    device: Any = None,
+    backend: str | None = None,
     inline: bool = False,
+    compiler_options: dict[str, Any] | None = None,
 ) -> Any:
     """Compile `fun`: its Python runs once per argument types and static values.
 
@@ -45,7 +52,11 @@ def jit(
       in_shardings, out_shardings: where arguments are brought, and how results lie: a placement
         or a tree prefix of them; None leaves the choice open.
       keep_unused: changes nothing: arguments that `fun` does not use are always kept.
+      device: where arguments are brought; the same as `in_shardings`.
+      backend: the platform; this process has one.
       inline: staged calls become the operations of `fun` instead of one call.
+      compiler_options: names and values of XLA's flags, for this program alone; of no account
+        where `fun` is called by another jitted function.
 
     Returns:
       A function with `fun`'s signature, and `.trace(...)`, `.lower(...)`, `.eval_shape(...)`,
@@ -53,6 +64,8 @@ def jit(
 
     Raises:
       TypeRule: an argument is no array and not static, or a static one is not hashable.
+      ArgumentError: arguments have two roles, or the compiler does not know one of its options.
+      PlacementError: there is no such backend.
       UnexpectedTracerError, ConcretizationError: see there.
 
     >>> import weft as wf
@@ -72,25 +85,44 @@ def jit(
             f"{sorted(static.nums & donate.nums) or sorted(static.names & donate.names)}",
             fix="an argument is static, or donated, or neither",
         )
+    if backend is not None:
+        expect_platform(backend)
+    options = flags(compiler_options)
+    if device is not None:
+        if in_shardings is not None:
+            raise ArgumentError("jit was given device and in_shardings", fix="give one of them")
+        in_shardings = resolve("SingleDeviceSharding")(device)
     f = fun if out_shardings is None else placed(fun, out_shardings)
     if static or donate or in_shardings is not None:
-        return _with_roles(f, static, donate, in_shardings, inline)
-    return _without(f, inline)
+        return _with_roles(f, static, donate, in_shardings, inline, options)
+    return _without(f, inline, options)
+
+
+def flags(compiler_options: dict[str, Any] | None) -> Options:
+    """Flags of the compiler as something to be compared; ArgumentError if they are no dict."""
+    if compiler_options is None:
+        return ()
+    if not isinstance(compiler_options, dict):
+        raise ArgumentError(
+            f"compiler_options must be a dict, not {compiler_options!r}",
+            fix="give names and values of XLA's flags, like {'xla_cpu_enable_fast_math': True}",
+        )
+    return tuple(sorted(compiler_options.items()))
 
 
 # ---- all arguments are alike -----------------------------------------------------------------
 
 
-def _without(f: Callable, inline: bool) -> Callable:
+def _without(f: Callable, inline: bool, options: Options) -> Callable:
     """The function without static, donated or placed arguments.
 
     Flat arrays are looked up here; calls of another form, if that was the last one's, by the text
     made for it; whatever is unknown falls into `slow`.
     """
     known = shared(f)  # two jits of one function share what they know
-    version = known.get(inline)
+    version = known.get((inline, options))
     if version is None:
-        version = known[inline] = Version(f, (), inline)
+        version = known[inline, options] = Version(f, (), inline, options)
     one, flat, staged = version.one, version.flat, version.staged
     ways: dict[Form, Callable | None] = {}
     way: Callable | None = None
@@ -163,7 +195,7 @@ _TELLING = frozenset({int, bool, str, type(None), type, type(len), type(lambda: 
 
 
 def _with_roles(
-    f: Callable, static: Role, donate: Role, in_shardings: Any, inline: bool
+    f: Callable, static: Role, donate: Role, in_shardings: Any, inline: bool, options: Options
 ) -> Callable:
     """The function with arguments of several roles: a version for each set of static values."""
     versions: dict[tuple, Version] = {}
@@ -180,7 +212,7 @@ def _with_roles(
         key = *call.key(len(args), name), donated
         version = versions.get(key)
         if version is None:
-            version = versions[key] = Version(call.bind(f, len(args)), donated, inline)
+            version = versions[key] = Version(call.bind(f, len(args)), donated, inline, options)
         return version, call.args, call.kwargs
 
     def jitted(*args: Any, **kwargs: Any) -> Any:
@@ -316,7 +348,8 @@ def _dressed(jitted: Any, f: Callable, version_for: Callable, clear: Callable) -
         """Stage for the types of these arguments."""
         version, dynamic, rest = version_for(args, kwargs)
         traced = version.trace(shapes_only(dynamic), shapes_only(rest))
-        return Staged(traced, version.donated, flatten((dynamic, rest))[1])
+        in_tree = flatten((dynamic, rest))[1]
+        return Staged(traced, version.donated, in_tree, version.options)
 
     def lower(*args: Any, lowering_platforms: Any = None, **kwargs: Any) -> Lowered:
         """Stage and lower for the types of these arguments; for platforms that need not be here,

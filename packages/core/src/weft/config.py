@@ -61,10 +61,54 @@ _SETTINGS: dict[str, tuple[Any, Any, str]] = {
         _one_of("standard", "strict"),
         "strict: arrays of different dtypes are not promoted, but refused",
     ),
+    "numpy_rank_promotion": (
+        "allow",
+        _one_of("allow", "warn", "raise"),
+        "what is done where arrays of different numbers of axes meet",
+    ),
+    "default_matmul_precision": (
+        "default",
+        _one_of("default", "high", "highest"),
+        "how exact products are, on accelerators, where nothing is said",
+    ),
+    "default_prng_impl": ("threefry2x32", str, "the generator of keys where none is named"),
     "debug_key_reuse": (False, _flag, "a random key that is used twice is an error"),
     "plugins": ("all", str, "which installed plugins may be used: all, off, or names, by commas"),
 }
 
+
+def wide(on: Any) -> dict[str, Any]:
+    """The settings by which numbers have 64 bits unless something else is said, or never."""
+    bits = "64" if _flag(on) else "32"
+    return {"x64": _flag(on), "default_float": "float" + bits, "default_int": "int" + bits}
+
+
+def _only_cpu(name: Any) -> dict[str, Any]:
+    if name not in ("cpu", "", None):
+        raise WeftError(f"there is no platform {name!r} here", fix='write "cpu", or leave it out')
+    return {}
+
+
+_FLAGS = {
+    "jax_enable_x64": wide,
+    "jax_disable_jit": lambda on: {"jit": not _flag(on)},
+    "jax_enable_checks": lambda on: {"checks": on},
+    "jax_num_cpu_devices": lambda n: {"cpu_devices": n},
+    "jax_platform_name": lambda name: _only_cpu(name),
+    "jax_platforms": lambda name: _only_cpu(name),
+    **{
+        "jax_" + name: lambda x, name=name: {name: x}
+        for name in (
+            "debug_key_reuse",
+            "default_matmul_precision",
+            "default_prng_impl",
+            "explain_cache_misses",
+            "numpy_dtype_promotion",
+            "numpy_rank_promotion",
+        )
+    },
+}
+"""Settings by the names that JAX has for them, for `config.update`."""
 
 _BYSTANDERS = frozenset(("explain_cache_misses", "default_copy"))
 """Settings on which nothing that is kept depends."""
@@ -99,6 +143,7 @@ class Config:
     jit: bool
     x64: bool
     debug_key_reuse: bool
+    default_matmul_precision: str
 
     def __init__(self):
         object.__setattr__(self, "_values", {})
@@ -135,8 +180,11 @@ class Config:
         object.__setattr__(self, "x64", values["x64"])
         object.__setattr__(self, "jit", values["jit"])
         object.__setattr__(self, "debug_key_reuse", values["debug_key_reuse"])
+        precision = values["default_matmul_precision"]
+        object.__setattr__(self, "default_matmul_precision", precision)
         strict = values["numpy_dtype_promotion"] == "strict"
-        set_defaults(values["default_float"], values["default_int"], strict)
+        ranks = values["numpy_rank_promotion"]
+        set_defaults(values["default_float"], values["default_int"], strict, ranks)
         for forget in list(self._watchers):
             forget()
 
@@ -152,6 +200,10 @@ class Config:
         try:
             return self._values[name]
         except KeyError:
+            if name == "jax_enable_x64":
+                return self._values["default_float"] == "float64"
+            if name in _FLAGS and name[4:] in self._values:
+                return self._values[name[4:]]
             raise AttributeError(
                 f"there is no setting {name!r}; the settings are {', '.join(_SETTINGS)}"
             ) from None
@@ -160,8 +212,9 @@ class Config:
         self._adopt({**self._values, name: self._read(name, value)})
 
     def update(self, name: str, value) -> None:
-        """The same as assigning the attribute."""
-        setattr(self, name, value)
+        """The same as assigning the attribute; `name` may be JAX's, like "jax_enable_x64"."""
+        new = _FLAGS[name](value) if name in _FLAGS else {name: value}
+        self._adopt({**self._values, **{k: self._read(k, v) for k, v in new.items()}})
 
     @contextmanager
     def __call__(self, **settings):

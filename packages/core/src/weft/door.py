@@ -8,7 +8,6 @@ tracebacks be taken, and those that `hosted` names, which jax sets anew when it 
 `jax` may live in the same process.
 """
 
-import builtins
 import ctypes
 import importlib.util
 import operator
@@ -30,6 +29,8 @@ try:
     from jaxlib import _hlo  # type: ignore[attr-defined]
 except ImportError:  # before 0.10 these lived in _jax
     _hlo = _jax
+
+from . import beside  # noqa: E402
 
 JAXLIB_VERSION = _jaxlib_version.__version__
 
@@ -80,6 +81,7 @@ EXTRA_DTYPES = {
     if hasattr(ml_dtypes, name)
 }
 
+
 def limits(dtype: np.dtype) -> tuple:
     """(least, greatest) finite value of a real dtype, as numpy scalars."""
     if dtype == bool:
@@ -91,62 +93,6 @@ def limits(dtype: np.dtype) -> tuple:
 # ---- life beside jax -----------------------------------------------------------------------
 
 
-class _Int(int):
-    pass
-
-
-class _Float(float):
-    pass
-
-
-class _Complex(complex):
-    pass
-
-
-class _Ndarray(np.ndarray):
-    pass
-
-
-_PLACEHOLDERS = {
-    "TypedInt": (int, _Int),
-    "TypedFloat": (float, _Float),
-    "TypedComplex": (complex, _Complex),
-    "TypedNdArray": (np.ndarray, _Ndarray),
-}
-_LITERALS = "jax._src.literals"
-
-
-def _build_class(func, name, *bases, **kw):
-    if name in _PLACEHOLDERS:
-        old, new = _PLACEHOLDERS[name]
-        bases = tuple(new if b is old else b for b in bases)
-    return builtins.__build_class__(func, name, *bases, **kw)
-
-
-class _Finder:
-    """Gives jax's typed scalars our placeholders as bases when it defines them."""
-
-    def find_spec(self, name, path=None, target=None):
-        if name != _LITERALS:
-            return None
-        sys.meta_path.remove(self)
-        spec = importlib.util.find_spec(name)
-        if spec is None or spec.loader is None:
-            return spec
-        execute = spec.loader.exec_module
-
-        def exec_module(module):
-            scope = dict(builtins.__dict__, __build_class__=_build_class)
-            module.__dict__["__builtins__"] = scope
-            try:
-                execute(module)
-            finally:
-                module.__dict__["__builtins__"] = builtins
-
-        spec.loader.exec_module = exec_module
-        return spec
-
-
 @cache
 def guard_jax() -> None:
     """Keep a later `import jax` healthy.
@@ -155,16 +101,16 @@ def guard_jax() -> None:
     value, and knows jax's typed scalars in them only if jax came first.  Placeholders registered
     now, which become bases of jax's classes when it defines them, are found by the MRO.
     """
-    if _LITERALS in sys.modules or not hasattr(_jax, "set_typed_int_type"):
+    if beside.LITERALS in sys.modules or not hasattr(_jax, "set_typed_int_type"):
         return
     if importlib.util.find_spec("jax") is None:
         return
     importlib.import_module("jaxlib.weakref_lru_cache")  # the ndarray setter needs it loaded
-    _jax.set_typed_int_type(_Int)
-    _jax.set_typed_float_type(_Float)
-    _jax.set_typed_complex_type(_Complex)
-    _jax.set_typed_ndarray_type(_Ndarray)
-    sys.meta_path.insert(0, _Finder())
+    _jax.set_typed_int_type(beside.Int)
+    _jax.set_typed_float_type(beside.Float)
+    _jax.set_typed_complex_type(beside.Complex)
+    _jax.set_typed_ndarray_type(beside.Ndarray)
+    sys.meta_path.insert(0, beside.Finder())
 
 
 # ---- devices, buffers, executables ---------------------------------------------------------
@@ -174,8 +120,8 @@ lock = RLock()
 
 COPY_NOW = _jax.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
 ALIAS = _jax.HostBufferSemantics.ZERO_COPY
-RuntimeFailure = xla_client.XlaRuntimeError if hasattr(xla_client, "XlaRuntimeError") else (
-    _jax.JaxRuntimeError
+RuntimeFailure = (
+    xla_client.XlaRuntimeError if hasattr(xla_client, "XlaRuntimeError") else (_jax.JaxRuntimeError)
 )
 _SKIP_CHECKS = (True,) if "_skip_checks" in (_jax.array_result_handler.__doc__ or "") else ()
 _put = _jax.batched_device_put
@@ -236,9 +182,11 @@ def copy_to(buf, devices, layout_):
     )[0]
 
 
-def compile_options(device_ids, partitioned: bool):
-    """Options of one computation on these devices, divided by Shardy if `partitioned`."""
+def compile_options(device_ids, partitioned: bool, overrides=()):
+    """Options of one computation on these devices, divided by Shardy if `partitioned`; `overrides`
+    are names and values of XLA's own flags."""
     options = xla_client.CompileOptions()
+    options.env_option_overrides = list(overrides)
     build = options.executable_build_options
     options.num_replicas = build.num_replicas = 1
     options.num_partitions = build.num_partitions = len(device_ids)
@@ -453,16 +401,6 @@ def stablehlo_version(requirement: str = "WEEK_12") -> str:
 
     which = getattr(_stablehlo.StablehloCompatibilityRequirement, requirement)
     return _stablehlo.get_version_from_compatibility_requirement(which)
-
-
-def run_passes(module, pipeline: str) -> None:
-    """Rewrite `module` in place by a textual pass pipeline."""
-    from jaxlib.mlir import passmanager
-    from jaxlib.mlir._mlir_libs import _stablehlo
-
-    _stablehlo.register_stablehlo_passes()
-    with module.context:
-        passmanager.PassManager.parse(pipeline).run(module.operation)
 
 
 def hlo_text(executable) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 
 from .door import ml_dtypes
 from .errors import TypeRule
+from .ops.conversion import bits_of
 from .ops.shape import array as make_array
 from .types import (
     BOOLEAN,
@@ -17,6 +18,7 @@ from .types import (
     FLOATING,
     INTEGER,
     NOTHING,
+    OPAQUE,
     WEAK,
     Aval,
     Opaque,
@@ -37,6 +39,7 @@ __all__ = [
     "iinfo",
     "isdtype",
     "issubdtype",
+    "itemsize_bits",
     "opaque",
     "prng_key",
     "promote_types",
@@ -95,9 +98,12 @@ __all__ += [n for n, v in list(globals().items()) if isinstance(v, ScalarType)]
 class _Dtype(type):
     """Makes `dtype(x)` numpy's dtype, and every such an instance of `dtype`."""
 
-    def __call__(cls, x: Any, *args: Any, **options: Any) -> np.dtype:
-        if args or options:
-            return np.dtype(x, *args, **options)
+    def __call__(
+        cls, dtype: Any, align: bool = False, copy: bool = False, **kwargs: Any
+    ) -> np.dtype:
+        x = dtype
+        if align or copy or kwargs:
+            return np.dtype(x, align, copy, **kwargs)
         if isinstance(x, type | str | np.dtype | ScalarType | Opaque) or x is None:
             return dtype_of("float64" if x is None else x)
         return x.dtype if hasattr(x, "dtype") else as_value(x).aval.dtype
@@ -187,6 +193,10 @@ def isdtype(dtype: Any, kind: Any) -> bool:
         "complex floating", "numeric", a dtype, or a tuple of these.
 
     Raises TypeRule for other names.
+
+    >>> import weft as wf
+    >>> wf.numpy.isdtype("int8", "signed integer")
+    True
     """
     if isinstance(kind, tuple):
         return any(isdtype(dtype, k) for k in kind)
@@ -218,8 +228,9 @@ def _aval(x: Any) -> Aval:
     return as_value(x).aval
 
 
-def result_type(*args: Any) -> np.dtype:
-    """The dtype that arrays, Python scalars and dtypes meet in.
+def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
+    """The dtype that arrays, Python scalars and dtypes meet in; with `return_weak_type_flag` a
+    pair of it and whether it is weak.
 
     Python scalars, and the classes bool, int, float and complex, are weak: they count only if
     they are of a higher kind than everything else.
@@ -230,7 +241,8 @@ def result_type(*args: Any) -> np.dtype:
     """
     if not args:
         raise TypeRule("result_type needs at least one array or dtype")
-    return promote([_aval(x) for x in args])[0]
+    dtype, weak = promote([_aval(x) for x in args])
+    return (dtype, weak) if return_weak_type_flag else dtype
 
 
 def promote_types(a: Any, b: Any) -> np.dtype:
@@ -287,8 +299,20 @@ def _table_cell(a: Aval, b: Aval) -> str:
         return "-"
 
 
-def canonicalize_dtype(dtype: Any) -> np.dtype:
-    """The dtype that arrays of it have here: another one only if the setting `x64` is off."""
+def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> np.dtype:
+    """The dtype that arrays of it have here: another one only if the setting `x64` is off.
+
+    Raises TypeRule for dtypes of keys unless `allow_extended_dtype`.
+
+    >>> import weft as wf
+    >>> wf.dtypes.canonicalize_dtype(float)
+    dtype('float32')
+    """
+    if not allow_extended_dtype and _aval(dtype).category == OPAQUE:
+        raise TypeRule(
+            f"canonicalize_dtype: {dtype!r} is no dtype of numbers",
+            fix="give a dtype of numbers, or say allow_extended_dtype=True",
+        )
     return canonical(_aval(dtype).dtype)
 
 
@@ -299,6 +323,16 @@ def scalar_type_of(x: Any) -> type:
 
 
 # ---- limits --------------------------------------------------------------------------------
+
+
+def itemsize_bits(dtype: Any) -> int:
+    """The bits of one element.
+
+    >>> import weft as wf
+    >>> wf.dtypes.itemsize_bits("bfloat16"), wf.dtypes.itemsize_bits("int4")
+    (16, 4)
+    """
+    return bits_of(_aval(dtype).dtype)
 
 
 def finfo(dtype: Any) -> Any:
@@ -312,5 +346,10 @@ def finfo(dtype: Any) -> Any:
 
 
 def iinfo(int_type: Any) -> Any:
-    """The limits of an integer dtype, as numpy's: max, min, bits."""
+    """The limits of an integer dtype, as numpy's: max, min, bits.
+
+    >>> import weft as wf
+    >>> wf.numpy.iinfo("int8").max
+    127
+    """
     return ml_dtypes.iinfo(_aval(int_type).dtype)

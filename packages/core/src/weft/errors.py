@@ -8,30 +8,38 @@ to remember to say it.
 
 from typing import Any
 
-from .source import here, user_frames, user_line
+from .source import here, user_line
 
 __all__ = [
     "ArgumentError",
     "AxisError",
     "ConcretizationError",
+    "ConcretizationTypeError",
     "CopyError",
     "DeletedArrayError",
     "DimMismatch",
     "DuplicateRule",
+    "JaxRuntimeError",
     "KeyReuseError",
     "MissingPlugin",
     "MissingRule",
     "NanError",
+    "NonConcreteBooleanIndexError",
     "OutOfBounds",
     "PlacementError",
     "ProgramError",
     "PluginError",
+    "RuntimeFailure",
     "SubscriptError",
+    "TracerArrayConversionError",
+    "TracerBoolConversionError",
+    "TracerIntegerConversionError",
     "TreeMismatch",
     "TypeRule",
     "UndecidedDim",
     "UndefinedRule",
     "UnexpectedTracerError",
+    "UnknownMask",
     "WeftError",
 ]
 
@@ -73,7 +81,7 @@ class MissingRule(WeftError, NotImplementedError):
 
 
 class NanError(WeftError, FloatingPointError):
-    """An operation made a nan, inside `weft.debug.nans()`."""
+    """An operation made a nan or an infinity, inside `weft.debug.nans()` or `infs()`."""
 
 
 class UndefinedRule(MissingRule, AttributeError):
@@ -100,11 +108,15 @@ class ConcretizationError(WeftError, TypeError):
     """Python asked for the value of something that has only a type."""
 
 
-class TypeRule(WeftError, TypeError):
-    """Operands a primitive or a function does not accept."""
+class UnknownMask(ConcretizationError, IndexError):
+    """A boolean index whose values are not known, so nor is how many elements it picks."""
 
 
-class ArgumentError(TypeRule, ValueError):
+class TypeRule(WeftError, TypeError, ValueError):
+    """Operands a primitive or a function does not accept: their types, shapes or values."""
+
+
+class ArgumentError(TypeRule):
     """Arguments that can not have the roles they were given: static, donated."""
 
 
@@ -140,6 +152,10 @@ class DeletedArrayError(WeftError, RuntimeError):
     """An array whose memory was donated or deleted."""
 
 
+class RuntimeFailure(WeftError, RuntimeError):
+    """A computation that failed, or a program that the compiler refused."""
+
+
 class KeyReuseError(WeftError, RuntimeError):
     """A random key that was used, and is used again."""
 
@@ -152,6 +168,10 @@ class DimMismatch(WeftError, ValueError):
     """Actual sizes that the symbolic dimensions can not have."""
 
 
-def frames_text(where: Any, limit: int = 4) -> str:
-    """The user's frames at `where`, one per line, for messages that show more than a line."""
-    return "\n".join(f"    {f}" for f in user_frames(where, limit))
+ConcretizationTypeError = ConcretizationError
+TracerArrayConversionError = ConcretizationError
+TracerBoolConversionError = ConcretizationError
+TracerIntegerConversionError = ConcretizationError
+NonConcreteBooleanIndexError = UnknownMask
+JaxRuntimeError = RuntimeFailure
+"""Errors under the names that JAX has for them."""

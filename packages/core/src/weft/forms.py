@@ -30,9 +30,10 @@ from typing import Any, NamedTuple
 from numpy import ndarray
 
 from . import door
+from .operands import as_argument
 from .tree import TreeDef, is_named_tuple
 from .types import Aval, Placed
-from .values import Array, as_argument, failure, wrap
+from .values import Array, failure, wrap
 
 _MOST = 128
 """Leaves of trees beyond which a text would take longer to make than it saves."""

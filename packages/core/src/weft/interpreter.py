@@ -31,7 +31,6 @@ class Value:
 
     __slots__ = ()
     __array_priority__ = 1000
-    __array_ufunc__ = None
     aval: Aval
 
     @property
@@ -89,6 +88,15 @@ class Interpreter:
             f"{type(self).__name__} does not say what applying {prim} means",
             fix="give it a method apply(self, prim, args, params)",
         )
+
+    @property
+    def places(self) -> tuple[Any, ...]:
+        """The stages that record what is done here, innermost first.
+
+        The `where` of each, unless it is None, is the source line of what it records.
+        """
+        above = self.parent.places if self.parent is not None else ()
+        return above if self.beside is None else (*self.beside.places, *above)
 
     def concrete(self, x: "Tracer") -> Any:
         """The value of a tracer of ours, for branching and indexing only."""
@@ -229,6 +237,18 @@ def open_under(interpreter: Interpreter, parent: Interpreter | None) -> None:
     interpreter.thread = get_ident()
 
 
+@contextmanager
+def placing() -> Generator[tuple[Any, ...], None, None]:
+    """The current interpreter's `places`, to be told source lines; they get back what they had."""
+    places: Any = current().places
+    before = [p.where for p in places]
+    try:
+        yield places
+    finally:
+        for p, where in zip(places, before):
+            p.where = where
+
+
 # ---- tracers where they do not belong ------------------------------------------------------
 
 
@@ -278,14 +298,26 @@ def is_above(by: Interpreter, start: Interpreter | None) -> bool:
 # ---- named axes ----------------------------------------------------------------------------
 
 
-def axis_size(name: Any) -> Any:
-    """Size of the innermost axis of that name; raises AxisError if none is bound."""
+def axis_size(axis_name: Any) -> Any:
+    """Size of the innermost axis of that name (of several names, a tuple: the product).
+
+    Raises AxisError if none is bound.
+    """
+    if isinstance(axis_name, tuple | list):
+        names: tuple[Any, ...] = tuple(axis_name)
+        size = 1
+        for name in names:
+            size = size * axis_size(name)
+        return size
     by: Interpreter | None = current()
-    while by is not None:
-        if name in by.sizes:
-            return by.sizes[name]
-        by = by.parent
-    raise unbound(name)
+    try:
+        while by is not None:
+            if axis_name in by.sizes:
+                return by.sizes[axis_name]
+            by = by.parent
+    except TypeError:  # it can not be a key
+        pass
+    raise unbound(axis_name)
 
 
 def named_axes() -> dict[Any, Any]:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from .dims import Dim
-from .interpreter import Tracer, current
+from .interpreter import Tracer, current, placing
 from .types import Aval
 
 
@@ -129,9 +129,7 @@ class Program:
         return Program(inputs, self.eqns, self.outputs, self.name, self.consts)
 
 
-def derived(
-    program: Program, key: Any, make: Callable[[], Any], others: Sequence[Any] = ()
-) -> Any:
+def derived(program: Program, key: Any, make: Callable[[], Any], others: Sequence[Any] = ()) -> Any:
     """What `make()` makes of the program, kept on it under `key`.
 
     `others` are further programs that it was made of: they are part of the key by identity, and
@@ -233,30 +231,24 @@ def ordered(programs: Iterable[Program]) -> tuple[Effect, ...]:
     return tuple(sorted({e for p in programs for e in p.effects if e.ordered}))
 
 
-def evaluate(program: Program, args: Sequence[Any], place: Any = None) -> list[Any]:
+def evaluate(program: Program, args: Sequence[Any]) -> list[Any]:
     """Apply the equations, one by one, under the current interpreter.
 
-    `place.where` follows the source locations (a Stage that records what happens); the current
-    interpreter's, if it has that and no other is given.
+    What is recorded on the way has the source locations of the equations.
     """
     env: dict[Any, Any] = dict(zip(program.inputs, args, strict=True))
     env.update(program.consts)
-    by: Any = current()
-    if place is None and hasattr(by, "where"):
-        place = by
-    before = place.where if place is not None else None
-    apply = by.apply
-    for e in program.eqns:
-        if place is not None:
-            place.where = e.where
-        ins = [env[a] if a.__class__ is Var else a for a in e.inputs]
-        out = apply(e.prim, ins, e.params)
-        if e.prim.many:
-            env.update(zip(e.outputs, out, strict=True))
-        else:
-            env[e.outputs[0]] = out
-    if place is not None:
-        place.where = before
+    apply = current().apply
+    with placing() as places:
+        for e in program.eqns:
+            for p in places:
+                p.where = e.where
+            ins = [env[a] if a.__class__ is Var else a for a in e.inputs]
+            out = apply(e.prim, ins, e.params)
+            if e.prim.many:
+                env.update(zip(e.outputs, out, strict=True))
+            else:
+                env[e.outputs[0]] = out
     return [env[a] if a.__class__ is Var else a for a in program.outputs]
 
 

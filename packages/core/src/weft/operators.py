@@ -15,7 +15,7 @@ import numpy as np
 from .dims import Dim
 from .errors import TypeRule
 from .interpreter import Value, current
-from .ops import contraction, cumulative, indexing, reduction, shape, sorting, subscript
+from .ops import contraction, conversion, reduction, shape, sizes, subscript
 from .ops import elementwise as el
 from .plugins import resolve
 from .types import FLOATING, INT32, INTEGER, WEAK, default_dtype
@@ -127,7 +127,8 @@ def _astype(self: Any, dtype: Any, copy: bool = False) -> Any:
 
 def _reshape(self: Any, *sizes: Any, order: str = "C") -> Any:
     """The same elements in another shape."""
-    return shape.reshape(self, sizes[0] if len(sizes) == 1 else sizes)
+    to = sizes[0] if len(sizes) == 1 else sizes
+    return shape.reshape(self, to) if order == "C" else _numpy().reshape(self, to, order)
 
 
 def _transpose(self: Any, *axes: Any) -> Any:
@@ -151,20 +152,62 @@ def _imag(self: Any) -> Any:
     return el.imag(self) if self.aval.dtype.kind == "c" else el.mul(self, 0)
 
 
-def _conj(self: Any) -> Any:
-    """The complex conjugate."""
-    return el.conj(self) if self.aval.dtype.kind == "c" else self
+def _compress(self: Any, condition: Any, axis: Any = None, **options: Any) -> Any:
+    """The slices along an axis (elements, without one) at which the condition holds."""
+    return _numpy().compress(condition, self, axis, **options)
 
 
-def _clip(self: Any, min: Any = None, max: Any = None) -> Any:  # noqa: A002
-    """Brought into [min, max]."""
-    x = self if min is None else el.maximum(self, min)
-    return x if max is None else el.minimum(x, max)
+def _view(self: Any, dtype: Any = None) -> Any:
+    """The same bits as elements of another dtype: the last axis becomes longer or shorter.
+
+    Raises TypeRule where numpy does: an axis that can not be divided, or none.
+    """
+    want = np.dtype(default_dtype(FLOATING) if dtype is None else dtype)
+    old, new, sizes = conversion.bits_of(self.dtype), conversion.bits_of(want), self.shape
+    if self.dtype == bool:
+        self = shape.convert(self, np.uint8)
+    if old == new:
+        return conversion.bitcast(self, want)
+    if not sizes or sizes[-1] * old % new:
+        raise TypeRule(
+            f"{self.aval!r} can not be viewed as {want.name}: the last axis has no whole number "
+            "of such elements",
+            fix="view an array whose last axis is a multiple of the wider dtype's size",
+        )
+    if old < new:
+        self = shape.reshape(self, (*sizes[:-1], sizes[-1] * old // new, new // old))
+    bits = conversion.bitcast(self, want)
+    return shape.reshape(bits, (*sizes[:-1], sizes[-1] * old // new))
+
+
+class _OfNumpy:
+    """A method that is the function of `weft.numpy` of its name, imported when first used."""
+
+    def __init__(self, name: str):
+        self.name = name
+
+    def __get__(self, x: Any, cls: Any = None) -> Any:
+        f = getattr(_numpy(), self.name)
+        setattr(Value, self.name, f)
+        return f if x is None else f.__get__(x)
+
+
+_OF_NUMPY = [
+    "all", "any", "argmax", "argmin", "argpartition", "argsort", "choose", "clip", "conj",
+    "conjugate", "cumprod", "cumsum", "diagonal", "dot", "max", "mean", "min", "nonzero", "prod",
+    "ptp", "repeat", "round", "searchsorted", "sort", "squeeze", "std", "sum", "swapaxes", "take",
+    "trace", "var",
+]  # fmt: skip
+
+
+def _numpy() -> Any:
+    """`weft.numpy`, which nothing of core imports before somebody uses it."""
+    return sys.modules["weft"].numpy
 
 
 def _namespace(self: Any, *, api_version: str | None = None) -> Any:
     """The functions of the array API standard: `weft.numpy`."""
-    namespace = sys.modules["weft"].numpy
+    namespace = _numpy()
     known = namespace.__array_api_version__
     if api_version is not None and api_version > known:
         raise TypeRule(
@@ -213,46 +256,22 @@ def _methods() -> None:
         "astype": _astype,
         "reshape": _reshape,
         "transpose": _transpose,
-        "conj": _conj,
-        "conjugate": _conj,
-        "clip": _clip,
-        "round": lambda self, decimals=0: _round(self, decimals),
-        "ravel": lambda self: shape.reshape(self, (-1,)),
-        "flatten": lambda self: shape.reshape(self, (-1,)),
-        "squeeze": lambda self, axis=None: shape.squeeze(self, axis),
-        "swapaxes": lambda self, a, b: _swapaxes(self, a, b),
+        "ravel": lambda self, order="C": _reshape(self, -1, order=order),
+        "flatten": lambda self, order="C": _reshape(self, -1, order=order),
         "copy": lambda self: el.stop(self) if isinstance(self, Array) else self,
-        "dot": lambda self, other: contraction.dot(self, other),
-        "sum": reduction.sum_,
-        "prod": reduction.prod,
-        "max": reduction.max_,
-        "min": reduction.min_,
-        "mean": reduction.mean,
-        "any": reduction.any_,
-        "all": reduction.all_,
-        "argmax": reduction.argmax,
-        "argmin": reduction.argmin,
-        "cumsum": cumulative.cumsum,
-        "cumprod": cumulative.cumprod,
-        "sort": sorting.sort,
-        "argsort": sorting.argsort,
+        "compress": _compress,
+        "view": _view,
     }
     for name, f in named.items():
         setattr(Value, name, f)
-
-
-def _swapaxes(x: Any, a: int, b: int) -> Any:
-    n = x.aval.ndim
-    i, j = shape.normal_axis(a, n), shape.normal_axis(b, n)
-    perm = list(range(n))
-    perm[i], perm[j] = j, i
-    return shape.transpose(x, tuple(perm))
+    for name in _OF_NUMPY:
+        setattr(Value, name, _OfNumpy(name))
 
 
 def _number(size: Dim) -> Any:
     """A symbolic size among arrays: a weak integer, as a known one is."""
     dtype = default_dtype(INTEGER)
-    return shape.convert(indexing.size_value(size, dtype), dtype, True)
+    return shape.convert(sizes.size_value(size, dtype), dtype, True)
 
 
 _arithmetic()

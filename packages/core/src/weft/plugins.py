@@ -26,12 +26,14 @@ DISTRIBUTION_OF = {
         "custom_jvp custom_vjp checkpoint check_grads checkpoint_name checkpoint_policies "
         "checkpoint_scan saved_residuals print_saved_residuals PartialProgram PartialVal "
         "partial_eval partial_trace jet hvp vhp fwd_laplacian implicit_diff custom_root "
-        "custom_linear_solve custom_ivjp invertible SymbolicZero CustomPrimal"
+        "custom_linear_solve custom_ivjp invertible SymbolicZero CustomPrimal jacobian remat "
+        "closure_convert custom_gradient fwd_and_bwd"
     ),
     "weft-batching": "vmap custom_vmap",
     "weft-sharding": (
         "Mesh PartitionSpec P NamedSharding SingleDeviceSharding device_put make_mesh "
-        "with_sharding_constraint shard_map pmap sharding"
+        "with_sharding_constraint shard_map pmap sharding make_array_from_callback "
+        "make_array_from_process_local_data make_array_from_single_device_arrays Shard"
     ),
     "weft-export": "export",
 }

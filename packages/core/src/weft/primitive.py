@@ -32,7 +32,6 @@ Ints = tuple[int, ...]
 Sizes = tuple[int | Dim, ...]
 _registered: "dict[str, Primitive]" = {}
 _LOOSE = re.compile(r"\b(float|complex|Any|object|Callable|callable|tuple(?!\[))\b")
-_NO_PARAMS: dict[str, Any] = {}
 
 
 def registered(name: str) -> "Primitive | None":

@@ -2,9 +2,10 @@
 
 Every element of an array of keys has a name.  Walking over a program, names are moved as the keys
 would be: by the very operations, applied to the names.  A rule says of the few operations that
-make or spend keys what they do; what an operation does to keys is not known of (a place that is
-computed, a stranger's operation) gives keys new names, so that no error is false because of it.
-Loops are walked twice: a second turn uses again what the first one left.
+make or spend keys what they do; a key at a place that is computed may be any, and is the same one
+wherever the place is the same.  What an operation does to keys is not known of (a stranger's) gives
+keys new names, so that no error is false because of it.  Loops are walked twice: a second turn uses
+again what the first one left.
 
 The setting `debug_key_reuse` turns it on.  A program that is compiled is walked once, with lines
 from where it was traced; and whenever it runs on keys, these are spent for good, by the identity
@@ -14,10 +15,9 @@ Invariant: names are only compared.  A walk changes nothing but the ledger, and 
 is spent only when the program has run.
 """
 
-import itertools
 import weakref
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -25,67 +25,30 @@ from .config import config
 from .errors import KeyReuseError, WeftError
 from .interpreter import GROUND, as_list, current, use
 from .ir import Program, Var
+from .names import Known, Names, Same, crowded, few, fresh, mark, meant, picked, unknown
 from .physical import speaks
+from .primitive import freeze_params
 from .rules import RuleTable
 from .source import here, user_line
 from .traits import AnyElement, Structural
 from .types import INTEGER, OPAQUE, Aval
 from .values import Array, Literal, from_numpy
 
-__all__ = ["Names", "Walk", "guarded", "reuse_rules", "seeded"]
+__all__ = ["Walk", "guarded", "reuse_rules", "seeded"]
 
 reuse_rules = RuleTable(
     "reuse",
     owns=("core",),
     doc="rule(walk, e, xs) -> for each result its Names, or None: what an operation does to keys; "
-    "`e` is the equation, `xs` are Names, Known values or None.",
+    "`e` is the equation, `xs` are Names, Known values, Same ones or None.",
 )
 
-_SMALL = 64
-_fresh = itertools.count(1)
 _spent: dict[int, Any] = {}
 """Name -> where it was spent, of what has run."""
 _repeats: set[int] = set()
 """What was spent by operations that may be done again."""
-_either: dict[int, frozenset[int]] = {}
-"""Name of a key that is one of several -> their names."""
 _named: dict[int, tuple[Any, np.ndarray]] = {}
 """id of a buffer -> (weak reference to it, names of its elements)."""
-
-
-class Names(NamedTuple):
-    """The names of the keys in an array of this shape."""
-
-    at: np.ndarray
-
-
-class Known(NamedTuple):
-    """A value that is known: a few integers or booleans."""
-
-    value: np.ndarray
-
-
-def fresh(shape: Sequence[Any]) -> Names:
-    """Names of keys that nobody has seen."""
-    sizes = [d if d.__class__ is int else 2 for d in shape]  # a symbolic size stands for some keys
-    count = int(np.prod(sizes, dtype=np.int64))
-    names = np.fromiter(itertools.islice(_fresh, count), np.int32, count)
-    return Names(names.reshape(sizes))
-
-
-def one_of(x: Names, y: Names) -> Names:
-    """Names of keys each of which is one of two."""
-    if np.array_equal(x.at, y.at):
-        return x
-    out = fresh(x.at.shape)
-    for n, a, b in zip(out.at.flat, x.at.flat, y.at.flat):
-        _either[int(n)] = meant(int(a)) | meant(int(b))
-    return out
-
-
-def meant(name: int) -> frozenset[int]:
-    """The keys that a name may stand for."""
-    return _either.get(name) or frozenset((name,))
 
 
 # ---- walking -------------------------------------------------------------------------------
@@ -101,6 +64,7 @@ class Walk:
       inner: in a call, where it is, and what had been spent before.
       repeats: what was spent by operations that may be done again; `again`: of these, what is not
         yet spent in the one that is done now.
+      numbers: what is computed, and of what -> what is known of the result.
     """
 
     def __init__(self, spent: dict[int, Any] | None = None, at: Any = None):
@@ -110,13 +74,14 @@ class Walk:
         self.inner: tuple[Any, set[int]] | None = None
         self.again: set[int] = set()
         self.repeats: set[int] = set()
+        self.numbers: dict[Any, Any] = {}
 
     def spend(self, names: Names, where: Any) -> None:
         """These keys are used up; raises KeyReuseError if one of them was already."""
         where = where if self.at is None else self.at
         for name in names.at.flat:
             for n in meant(int(name)):
-                before = self.spent.get(n) or _spent.get(n)
+                before = self.spent.get(n) or _spent.get(n) or crowded(n, self.is_spent)
                 if before is not None and n in self.again:
                     self.again.discard(n)
                 elif before is not None:
@@ -151,9 +116,12 @@ class Walk:
 
     def program(self, p: Program, args: Sequence[Any]) -> list[Any]:
         """What is known of the outputs."""
-        env: dict[Any, Any] = dict(zip(p.inputs, args, strict=True))
+        args = [self._fitting(v.aval, x) for v, x in zip(p.inputs, args, strict=True)]
+        env: dict[Any, Any] = dict(zip(p.inputs, args))
         for v, x in p.consts:
             env[v] = fresh(x.aval.shape) if _is_seeded(x) else names_of(x)
+            if env[v] is None:
+                env[v] = self.once(id(x), unknown)
         self.env = env
         read = lambda a: env.get(a) if a.__class__ is Var else _known(a)  # noqa: E731
         for e in p.eqns:
@@ -164,10 +132,16 @@ class Walk:
         return [read(a) for a in p.outputs]
 
     def _fitting(self, aval: Aval, o: Any) -> Any:
-        """Every key has a name."""
-        if aval.category == OPAQUE and o.__class__ is not Names:
-            return fresh(aval.shape)
-        return o
+        """Every key has a name, and every integer a number."""
+        if aval.category == OPAQUE:
+            return o if o.__class__ is Names else fresh(aval.shape)
+        return unknown() if o is None and aval.category <= INTEGER else o
+
+    def once(self, key: Any, make: Callable[[], Any]) -> Any:
+        """`make()`, the first time; then the same."""
+        if key not in self.numbers:
+            self.numbers[key] = make()
+        return self.numbers[key]
 
     def equation(self, e: Any, xs: list[Any]) -> list[Any]:
         """What is known of the results of an equation."""
@@ -180,14 +154,25 @@ class Walk:
         if any(a.category == OPAQUE for a in outs):
             moves = Structural in prim.traits or AnyElement in prim.traits
             return self.moved(e, xs) if moves and prim.ambient is None else [None] * len(outs)
-        small = prim.effect is None and prim.ambient is None and not prim.many
-        if small and xs and all(x.__class__ is Known for x in xs) and _few(outs[0]):
+        if prim.effect is not None or prim.ambient is not None or prim.many:
+            return [None] * len(outs)
+        if all(x.__class__ is Known for x in xs) and few(outs[0]):
             return self.moved(e, xs)
-        return [None] * len(outs)
+        return [self.numbered(e, xs, unknown)] if outs[0].category <= INTEGER else [None]
+
+    def numbered(self, e: Any, xs: Sequence[Any], make: Callable[[], Any]) -> Any:
+        """`make()`, and the same again for the same operation of equal operands."""
+        marks = tuple(map(mark, xs))
+        if None in marks:
+            return make()
+        try:
+            return self.once((e.prim, freeze_params(e.params), marks), make)
+        except TypeError:  # parameters that can not be hashed
+            return make()
 
     def moved(self, e: Any, xs: Sequence[Any]) -> list[Any]:
         """The operation applied to names and to what is known."""
-        if any(x is None for x in xs):
+        if any(x is None or x.__class__ is Same for x in xs):
             return [None] * len(e.outputs)
         try:
             with use(GROUND):
@@ -198,6 +183,16 @@ class Walk:
         keys = [o.aval.category == OPAQUE for o in e.outputs]
         return [Names(_real(y)) if k else Known(y) for y, k in zip(made, keys)]
 
+    def at_places(self, e: Any, xs: Sequence[Any], sources: Callable) -> list[Any]:
+        """As `moved`; of places that are not known, each key is one of `sources(place)`."""
+        got = self.moved(e, xs)
+        if got[0] is None and xs[0].__class__ is Names:
+            shape = e.outputs[0].aval.shape
+            got = [self.numbered(e, xs, lambda: picked(shape, sources))]
+        elif got[0] is None and e.outputs[0].aval.category <= INTEGER:
+            got = [self.numbered(e, xs, unknown)]
+        return got
+
     def inside(self, e: Any, xs: Sequence[Any]) -> list[Any]:
         """An operation that runs each of its programs once, by its slots."""
         w = e.prim.higher.slots(e.params)
@@ -207,7 +202,9 @@ class Walk:
         for program, ins, outs in w.bodies:
             given, borrowed = [], []
             for s, a in zip(ins, program.in_avals, strict=True):
-                x = slots[s]
+                x: Any = slots[s]
+                if s in w.mapped and x.__class__ is not Names:
+                    x = None  # known of all rows at once
                 if x.__class__ is Names and x.at.shape != a.shape:
                     borrowed.append((x, fresh(a.shape)))
                     x = borrowed[-1][1]
@@ -232,13 +229,9 @@ def _real(names: np.ndarray) -> np.ndarray:
     return np.where(names > 0, names, fresh(names.shape).at)
 
 
-def _few(aval: Aval) -> bool:
-    return aval.category <= INTEGER and aval.size.__class__ is int and aval.size <= _SMALL
-
-
 def _known(x: Any) -> Any:
     """What is known of a literal or a constant."""
-    if x.__class__ is Literal and x.aval.category <= INTEGER and _few(x.aval):
+    if x.__class__ is Literal and x.aval.category <= INTEGER and few(x.aval):
         return Known(x.numpy())
     return None
 
@@ -247,7 +240,7 @@ def names_of(x: Array) -> Any:
     """What is known of an array: the names of keys, or of words of keys that have been named."""
     if x.aval.category == OPAQUE:
         return _of_buffer(x.buffer(), x.aval.shape)
-    if _few(x.aval):
+    if few(x.aval):
         return _labelled(x.buffer(), x.aval) or Known(x.numpy())
     return _labelled(x.buffer(), x.aval)
 
@@ -338,7 +331,7 @@ def _unseen(aval: Aval) -> Any:
 def _seen(buf: Any, aval: Aval) -> Any:
     if aval.category == OPAQUE:
         return _of_buffer(buf, aval.shape)
-    if aval.category == INTEGER and not aval.ndim:
+    if few(aval) and aval.dtype.kind in "iub":
         return _labelled(buf, aval) or Known(np.asarray(memoryview(buf)))
     return _labelled(buf, aval)
 

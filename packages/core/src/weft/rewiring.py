@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .errors import MissingRule, WeftError
-from .interpreter import enter, leave
+from .interpreter import use
 from .ir import Program, Thunk, derived, evaluate
 from .staging import Stage, collector_paused
 from .wiring import Ends, Slots
@@ -49,7 +49,7 @@ def solve(carrier: Any, prim: Any, args: Sequence[Any], params: dict[str, Any]) 
     while _round(inner, w, inside, forms, widen=rounds > 3):
         rounds += 1
         if rounds > 8 + 4 * w.count:
-            raise _unsettled(carrier, prim, w, forms)
+            raise _unsettled(carrier, prim, forms)
     return forms
 
 
@@ -84,7 +84,7 @@ def _round(carrier: Any, w: Slots, inside: dict[int, Any], forms: list[Form], wi
     return changed
 
 
-def _unsettled(carrier: Any, prim: Any, w: Slots, forms: list[Form]) -> WeftError:
+def _unsettled(carrier: Any, prim: Any, forms: list[Form]) -> WeftError:
     return WeftError(
         f"{type(carrier).__name__}: the forms of {prim} do not settle: "
         + ", ".join(f"slot {s}: {f!r}" for s, f in enumerate(forms) if f is not None),
@@ -185,21 +185,12 @@ def lift_program(
                     for v, f in zip(program.inputs, forms, strict=True)
                 ]
                 stage.where = None
-                token = enter(inner)
-                try:
-                    outs = evaluate(program, args, stage)
-                finally:
-                    leave(token)
+                with use(inner):
+                    outs = evaluate(program, args)
                 got = tuple([inner.form_of(o) for o in outs])
-                token = enter(stage)
-                try:
-                    parts = [
-                        p
-                        for o, f in zip(outs, out_forms or got, strict=True)
-                        for p in inner.to_form(o, f)
-                    ]
-                finally:
-                    leave(token)
+                with use(stage):
+                    wanted = zip(outs, out_forms or got, strict=True)
+                    parts = [p for o, f in wanted for p in inner.to_form(o, f)]
                 made, _ = stage.close(parts, program.name, prune=True)
                 return made, out_forms or got
         finally:

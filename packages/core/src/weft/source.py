@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from . import door
 
 __all__ = [
-    "Frame", "Outline", "here", "hidden", "hide", "outline", "user_frames", "user_line",
+    "Frame", "Named", "Outline", "here", "hidden", "hide", "outline", "user_frames", "user_line",
     "where_defined",
 ]  # fmt: skip
 
@@ -31,6 +31,19 @@ class Frame(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line} ({self.function})"
+
+
+class Named(NamedTuple):
+    """A location inside a part of a program that has a name."""
+
+    name: str
+    """Names, outermost first, with slashes between them."""
+    at: Any
+
+    @property
+    def frames(self) -> Any:
+        """The frames of the location itself."""
+        return self.at.frames if self.at is not None else ()
 
 
 _roots: list[str] = []

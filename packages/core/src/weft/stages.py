@@ -10,19 +10,27 @@ from typing import Any
 from . import door, events
 from .errors import TypeRule
 from .ir import Program
+from .operands import as_argument
 from .tracing import Traced
 from .tree import TreeDef, flatten
-from .values import as_argument, wrap
+from .values import wrap
 from .xla import mlir
-from .xla.execute import Executable, bound, load
-from .xla.lower import Module, module_of
+from .xla.executables import Executable, Options, bound, load
+from .xla.module import Module, module_of
 
 
 class Lowered:
     """A function as StableHLO, for some types of arguments."""
 
-    def __init__(self, traced: Traced, donated: tuple[int, ...], platforms: tuple[str, ...] | None):
+    def __init__(
+        self,
+        traced: Traced,
+        donated: tuple[int, ...],
+        platforms: tuple[str, ...] | None,
+        options: Options = (),
+    ):
         self._traced, self._donated, self._platforms = traced, donated, platforms
+        self._options = options
 
     def _keys(self) -> list:
         return [c.key for c in self._traced.captured] + [
@@ -46,12 +54,27 @@ class Lowered:
         code = self.module(debug_info).code
         return door.hlo_of(code) if dialect == "hlo" else mlir.text(code, debug_info)
 
-    def compile(self) -> "Compiled":
-        """The executable for the platform of this process."""
+    @property
+    def out_info(self) -> Any:
+        """The results as a tree of ShapeDtypeStructs."""
+        return self._traced.shapes()
+
+    @property
+    def out_tree(self) -> TreeDef:
+        """The structure of the results."""
+        return self._traced.tree
+
+    def compile(self, compiler_options: dict[str, Any] | None = None) -> "Compiled":
+        """The executable for the platform of this process.
+
+        `compiler_options` are names and values of XLA's flags, besides those that `jit` was given;
+        raises ArgumentError if the compiler does not know one.
+        """
         traced, keys = self._traced, self._keys()
         events.happened("lower", traced.program)
         module = module_of(traced.program, self._donated, keys)
-        loaded = load(module)
+        options = dict(self._options) | (compiler_options or {})
+        loaded = load(module, tuple(sorted(options.items())))
         run = bound(traced.program, module, loaded, keys, [], self._donated)
         return Compiled(run, traced, keys, loaded.executable)
 
@@ -97,13 +120,26 @@ class Staged:
     """A staged function: `.program`, and `.lower()`; `in_tree` is the structure of the traced
     (args, kwargs), which are the last inputs of the program."""
 
-    def __init__(self, traced: Traced, donated: tuple[int, ...], in_tree: TreeDef):
+    def __init__(
+        self, traced: Traced, donated: tuple[int, ...], in_tree: TreeDef, options: Options = ()
+    ):
         self._traced, self._donated, self.in_tree = traced, donated, in_tree
+        self._options = options
 
     @property
     def program(self) -> Program:
         """The Program."""
         return self._traced.program
+
+    @property
+    def jaxpr(self) -> Program:
+        """The Program, by its other name."""
+        return self.program
+
+    @property
+    def out_info(self) -> Any:
+        """The results as a tree of ShapeDtypeStructs."""
+        return self._traced.shapes()
 
     @property
     def captured(self) -> list:
@@ -118,4 +154,4 @@ class Staged:
     def lower(self, *, lowering_platforms: Sequence[str] | None = None) -> Lowered:
         """StableHLO, for the platform of this process or for others."""
         platforms = tuple(lowering_platforms) if lowering_platforms else None
-        return Lowered(self._traced, self._donated, platforms)
+        return Lowered(self._traced, self._donated, platforms, self._options)

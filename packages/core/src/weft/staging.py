@@ -51,6 +51,10 @@ class Stage(Interpreter):
         self.captured: dict[int, tuple[Var, Any]] = {}
         self.where: Any = None
 
+    @property
+    def places(self) -> tuple[Any, ...]:
+        return (self,)
+
     def var(self, aval: Aval, where: Any = None) -> Var:
         """A new variable."""
         v = Var()
@@ -67,12 +71,20 @@ class Stage(Interpreter):
 
     def apply(self, prim: Any, args: Any, params: dict[str, Any]) -> Any:
         where = self.where or here()
-        inputs = [
-            a if (a.__class__ is Var and a.by is self) or a.__class__ is Literal else self.atom(a)
-            for a in args
-        ]
+        inputs = args
+        for a in args:
+            if (a.__class__ is not Var or a.by is not self) and a.__class__ is not Literal:
+                inputs = [self.atom(a) for a in args]
+                break
         if not params and not self.closed:  # elementwise, mostly: nothing but a look-up
-            t = prim.memo.get(tuple([a.aval for a in inputs]))
+            n = len(inputs)  # spelt out, since a comprehension costs as much as all the rest
+            if n == 1:
+                key = (inputs[0].aval,)
+            elif n == 2:
+                key = (inputs[0].aval, inputs[1].aval)
+            else:
+                key = tuple([a.aval for a in inputs])
+            t = prim.memo.get(key)
             if t is not None and not prim.many:
                 v = Var()
                 v.by = self
@@ -98,13 +110,13 @@ class Stage(Interpreter):
         self.eqns.append(Eqn(prim, inputs, (v,), params, where))
         return v
 
-    def owns(self, x: Any) -> bool:
-        return x.__class__ is Var and x.by is self
-
     def atom(self, x: Any) -> Any:
         """A value as something an equation of ours can read."""
         if x.__class__ is Literal or (x.__class__ is Var and x.by is self):
             return x
+        hit = self.captured.get(id(x))
+        if hit is not None:
+            return hit[0]
         if x.__class__ is Array:
             hit = self.consts.get(id(x))
             if hit is None:
@@ -113,14 +125,13 @@ class Stage(Interpreter):
             return hit[0]
         if not isinstance(x, Tracer):
             return self.atom(as_value(x))
-        hit = self.captured.get(id(x))
-        if hit is None:
-            if x.by.closed:
-                raise escaped(x, self.title(), None)
-            if not is_above(x.by, self.parent) and not self.from_outside(x):
-                raise inverted(x, "a traced function", self.title())
-            hit = self.captured[id(x)] = self.var(x.aval, x.where), x
-        return hit[0]
+        if x.by.closed:
+            raise escaped(x, self.title(), None)
+        if not is_above(x.by, self.parent) and not self.from_outside(x):
+            raise inverted(x, "a traced function", self.title())
+        v = self.var(x.aval, x.where)
+        self.captured[id(x)] = v, x
+        return v
 
     def from_outside(self, x: Tracer) -> bool:
         """Whether a value is of a transformation that the thread we run in was started in: what

@@ -25,6 +25,14 @@ def _named(f: Callable, name: str, doc: str) -> Callable:
     return f
 
 
+def called(f: Callable, *names: str) -> Callable:
+    """The function itself, whose first arguments callers may write by these names."""
+    code: Any = f.__code__
+    rest = code.co_varnames[len(names) :]
+    f.__code__ = code.replace(co_posonlyargcount=0, co_varnames=(*names, *rest))
+    return f
+
+
 def unary(
     name: str, prim: Primitive, doc: str, other: Callable[[Any], Any] | None = None,
     strict: bool = False,

@@ -5,7 +5,6 @@ named axes around it, and nothing else; one that captured values of other interp
 kept.
 """
 
-import functools
 import weakref
 from collections.abc import Callable, Sequence
 from types import FunctionType
@@ -31,6 +30,15 @@ class Traced(NamedTuple):
     tree: TreeDef
     values: list
 
+    def shapes(self) -> Any:
+        """The results as a tree of ShapeDtypeStructs."""
+        return self.tree.unflatten(
+            [
+                ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type)
+                for a in self.program.out_avals
+            ]
+        )
+
 
 def trace(
     f: Callable,
@@ -49,6 +57,8 @@ def trace(
       on: the stage to use.
       avals: types of the flat arguments, where they are not those of the arguments (rows).
     """
+    if not callable(f):
+        raise TypeRule(f"{does}: {f!r} is no function", fix="pass what can be called")
     values, tree = arguments(args, kwargs, does)
     if avals is None:
         avals = tuple([v.aval for v in values])
@@ -197,6 +207,12 @@ class ShapeDtypeStruct:
     def aval(self) -> Aval:
         return Aval(self.shape, self.dtype, self.weak_type)
 
+    def update(self, **changes: Any) -> "ShapeDtypeStruct":
+        """The same, but for what is named: shape, dtype, weak_type, sharding."""
+        old = {name: getattr(self, name) for name in ("weak_type", "sharding")}
+        shape, dtype = changes.pop("shape", self.shape), changes.pop("dtype", self.dtype)
+        return ShapeDtypeStruct(shape, dtype, **old | changes)
+
     ndim = property(lambda self: len(self.shape))
     size = property(lambda self: self.aval.size)
 
@@ -229,34 +245,26 @@ def shapes_only(tree_: Any) -> Any:
     )
 
 
-def eval_shape(f: Callable, *args: Any, **kwargs: Any) -> Any:
-    """The shapes and dtypes of `f(*args, **kwargs)`, without computing anything.
+def eval_shape(fun: Callable, *args: Any, **kwargs: Any) -> Any:
+    """The shapes and dtypes of `fun(*args, **kwargs)`, without computing anything.
 
     Arguments are arrays or ShapeDtypeStructs; the result is a tree of ShapeDtypeStructs.
-    """
-    keep = kept(f)
-    program, _, tree, _ = trace(f, shapes_only(args), shapes_only(kwargs), "eval_shape", keep)
-    return tree.unflatten(
-        [ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in program.out_avals]
-    )
-
-
-def make_program(f: Callable) -> Callable[..., Program]:
-    """A function that returns the Program of `f` for its arguments.
 
     >>> import weft as wf
-    >>> print(wf.make_program(lambda x: wf.lax.sin(x) * 2)(1.0))
-    lambda(%0: f32[]*) {
-      %1: f32[]* = core.sin(%0)
-      %2: f32[]* = core.mul(%1, 2.0:f32[]*)
-      return %2
-    }
+    >>> wf.eval_shape(lambda x: x @ x.T, wf.ShapeDtypeStruct((3, 2), "float32"))
+    ShapeDtypeStruct(shape=(3, 3), dtype=float32)
     """
+    keep = kept(fun)
+    return trace(fun, shapes_only(args), shapes_only(kwargs), "eval_shape", keep).shapes()
 
-    @functools.wraps(f)
-    def program_of(*args: Any, **kwargs: Any) -> Program:
-        return trace(f, shapes_only(args), shapes_only(kwargs), "make_program").program
 
-    return program_of
+def typeof(x: Any) -> Aval:
+    """The type of an array, a traced value or a Python number: its shape, dtype and weakness.
+
+    >>> import weft as wf
+    >>> wf.typeof(wf.numpy.ones((2, 3))), wf.typeof(1.0)
+    (f32[2,3], f32[]*)
+    """
+    return as_value(x).aval
 
 

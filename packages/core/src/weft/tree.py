@@ -65,12 +65,12 @@ def flatten(tree, is_leaf: "Callable[[Any], bool] | None" = None) -> "tuple[list
     return _flatten(tree) if is_leaf is None else _flatten(tree, is_leaf)
 
 
-def unflatten(structure: "TreeDef", leaves: "Iterable[Any]"):
+def unflatten(treedef: "TreeDef", leaves: "Iterable[Any]"):
     """The tree of this structure with these leaves; the inverse of `flatten`.
 
     Raises ValueError if there are more or fewer leaves than the structure has.
     """
-    return structure.unflatten(leaves)
+    return treedef.unflatten(leaves)
 
 
 def leaves(tree, is_leaf=None) -> list:
@@ -163,11 +163,12 @@ def static(**options):
     return dataclasses.field(metadata=metadata, **options)
 
 
-def register_dataclass(cls: type, data_fields=None, meta_fields=None) -> type:
+def register_dataclass(nodetype: type, data_fields=None, meta_fields=None, drop_fields=()) -> type:
     """Make a dataclass a tree: `data_fields` are children, `meta_fields` are static.
 
-    By default fields made by `static()` are static and the others are children.  Returns the
-    class, so it serves as a decorator.  Raises TypeRule if a field is neither or unknown.
+    By default fields made by `static()` are static and the others are children; `drop_fields` are
+    neither, and have their defaults afterwards.  Returns the class, so it serves as a decorator.
+    Raises TypeRule if a field is neither or unknown.
 
     >>> import dataclasses, weft as wf
     >>> @wf.tree.register_dataclass
@@ -178,9 +179,10 @@ def register_dataclass(cls: type, data_fields=None, meta_fields=None) -> type:
     >>> wf.tree.map(lambda x: x * 2, Scale(1.5))
     Scale(factor=3.0, name='s')
     """
+    cls = nodetype
     if not dataclasses.is_dataclass(cls):
         raise TypeRule(f"{cls!r} is no dataclass", fix="decorate it with @dataclasses.dataclass")
-    fields = [f for f in dataclasses.fields(cls) if f.init]
+    fields = [f for f in dataclasses.fields(cls) if f.init and f.name not in drop_fields]
     if meta_fields is None:
         named = set(data_fields or ())
         meta_fields = [
@@ -268,8 +270,10 @@ def difference(want, got, path: str = "") -> str:
     """Where two trees first differ in structure, in words."""
     a, b = children(want), children(got)
     at = path or "the top"
-    if a is None or b is None:
-        return "" if a is None else f"at {at}: a {type(want).__name__} against a leaf {got!r}"
+    if a is None:
+        return "" if b is None else f"at {at}: a leaf against a {type(got).__name__}"
+    if b is None:
+        return f"at {at}: a {type(want).__name__} against a leaf {got!r}"
     if type(want) is not type(got):
         return f"at {at}: {type(want).__name__} against {type(got).__name__}"
     if [k for k, _ in a] != [k for k, _ in b]:

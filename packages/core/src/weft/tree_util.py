@@ -8,6 +8,7 @@ from collections.abc import Callable, Hashable, Iterable
 from typing import Any
 
 from .door import pytree
+from .errors import TypeRule
 from .tree import (
     LEAF,
     DictKey,
@@ -38,11 +39,15 @@ __all__ = [
     "DictKey",
     "FlattenedIndexKey",
     "GetAttrKey",
+    "KeyEntry",
     "KeyPath",
     "Partial",
     "PyTreeDef",
     "SequenceKey",
     "all_leaves",
+    "default_registry",
+    "flatten_one_level",
+    "flatten_one_level_with_keys",
     "is_tree_node",
     "keystr",
     "register_dataclass",
@@ -70,7 +75,10 @@ __all__ = [
 ]
 
 PyTreeDef = TreeDef
+KeyEntry = Any
 KeyPath = tuple[Any, ...]
+default_registry = registry
+"""The only registry there is."""
 
 
 # ---- registration --------------------------------------------------------------------------
@@ -164,6 +172,31 @@ def treedef_children(treedef: TreeDef) -> list[TreeDef]:
 def treedef_tuple(treedefs: Iterable[TreeDef]) -> TreeDef:
     """The structure of a tuple of trees of these structures."""
     return pytree.treedef_tuple(registry, list(treedefs))
+
+
+def flatten_one_level(tree: Any) -> tuple[Iterable[Any], Hashable]:
+    """(children, static part) of the outermost node.
+
+    Raises TypeRule for a leaf.
+
+    >>> import weft as wf
+    >>> wf.tree_util.flatten_one_level({"a": [1, 2]})
+    ([[1, 2]], ('a',))
+    """
+    pairs, static = flatten_one_level_with_keys(tree)
+    return [child for _, child in pairs], static
+
+
+def flatten_one_level_with_keys(tree: Any) -> tuple[list[tuple[Any, Any]], Hashable]:
+    """([(entry of a path, child), ...], static part) of the outermost node; see
+    `flatten_one_level`."""
+    if tree is None:
+        return [], None
+    level = registry.flatten_one_level_with_keys(tree)
+    if level is None:
+        raise TypeRule(f"{tree!r} is a leaf, and has no children", fix="give it a node of a tree")
+    pairs, static = level
+    return list(pairs), tuple(static) if isinstance(static, list) else static
 
 
 def all_leaves(iterable: Iterable[Any], is_leaf: Callable[[Any], bool] | None = None) -> bool:

@@ -8,6 +8,7 @@ cache of Weft may key on them at C speed.  Python scalars are weak: they take th
 dtype.
 """
 
+import warnings
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
@@ -283,12 +284,14 @@ WEAK: dict[type, Aval] = {}
 
 _strict = [False]
 """Whether only Python numbers are promoted."""
+_ranks = ["allow"]
+"""What is done where arrays of different numbers of axes meet: allow, warn or raise."""
 
 
-def set_defaults(floating: Any, integer: Any, strict: bool = False) -> None:
-    """The dtypes of Python numbers that meet nothing stronger; and whether nothing else is ever
-    promoted."""
-    _strict[0] = strict
+def set_defaults(floating: Any, integer: Any, strict: bool = False, ranks: str = "allow") -> None:
+    """The dtypes of Python numbers that meet nothing stronger; whether nothing else is ever
+    promoted; and what is done where arrays of different numbers of axes meet."""
+    _strict[0], _ranks[0] = strict, ranks
     floating, integer = np.dtype(floating), np.dtype(integer)
     wide = np.complex128 if floating.itemsize == 8 else np.complex64
     _met.clear()
@@ -406,8 +409,24 @@ def met(avals: "tuple[Aval, ...]") -> Aval:
     except KeyError:
         dtype, weak = promote(avals)
         shape = broadcast_dims([a.shape for a in avals])
+        if _ranks[0] != "allow":
+            _judge_ranks(avals)
         out = _met[avals] = Aval(shape, dtype, weak)
         return out
+
+
+def _judge_ranks(avals: "tuple[Aval, ...]") -> None:
+    """Warn or raise if these have different numbers of axes; scalars always fit."""
+    if len({a.ndim for a in avals if a.ndim}) < 2:
+        return
+    error = TypeRule(
+        f"{' and '.join(map(repr, avals))} have different numbers of axes, while "
+        f"numpy_rank_promotion is {_ranks[0]!r}",
+        fix="write the axes of size 1 that are missing: x[None, :]",
+    )
+    if _ranks[0] == "raise":
+        raise error
+    warnings.warn(str(error), stacklevel=2)
 
 
 def broadcast_shapes(shapes: "Sequence[tuple[Any, ...]]") -> tuple[Any, ...]:

@@ -7,10 +7,35 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
+from .errors import TypeRule
 from .interpreter import Value
-from .values import Array
 
 __all__ = ["Array", "ArrayLike", "DTypeLike", "Shape"]
+
+
+class _Arrays(type):
+    """The class of a class whose instances are told by what they can do, traced or not."""
+
+    def __instancecheck__(cls, x: Any) -> bool:
+        return isinstance(x, Value)
+
+    def __subclasscheck__(cls, kind: Any) -> bool:
+        return issubclass(kind, Value)
+
+
+class Array(metaclass=_Arrays):
+    """What arrays and traced values are instances of, and nothing else is: for annotations and
+    `isinstance`.  Functions like `weft.numpy.asarray` make arrays.
+
+    >>> import weft as wf
+    >>> wf.jit(lambda x: 2 * x if isinstance(x, wf.Array) else 0)(1.5)
+    Array(3., dtype=float32, weak_type=True)
+    """
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        raise TypeRule(
+            "weft.Array can not be called", fix="weft.numpy.asarray(x) makes an array of x"
+        )
 
 
 class _HasDType(Protocol):

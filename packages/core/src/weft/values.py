@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from . import door
-from .buffers import default_place, get, platform, put
+from .buffers import begin_get, get, platform, put
 from .config import config
-from .errors import CopyError, DeletedArrayError, OutOfBounds, TypeRule, WeftError
+from .errors import CopyError, DeletedArrayError, OutOfBounds, RuntimeFailure, TypeRule, WeftError
 from .interpreter import Tracer, Value
 from .plugins import resolve
 from .types import NOTHING, OPAQUE, WEAK, Aval, Placed, category, dtype_of, float0, no_number
@@ -93,6 +93,10 @@ class Array(Value):
         """Whether the contents are computed already."""
         return self.buffer().is_ready()
 
+    def copy_to_host_async(self) -> None:
+        """Begin to bring the contents to the host, where that is elsewhere."""
+        begin_get(self.buffer())
+
     def delete(self) -> None:
         """Free the memory now; later uses raise DeletedArrayError."""
         if not self.is_deleted():
@@ -116,6 +120,29 @@ class Array(Value):
     def devices(self) -> set:
         """The devices that have a piece of it."""
         return self.sharding.device_set
+
+    @property
+    def is_fully_addressable(self) -> bool:
+        """Whether all pieces belong to this process, as they do: there is one."""
+        return True
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        """Whether every device has the whole."""
+        return self.key.placement is None or self.sharding.is_fully_replicated
+
+    @property
+    def global_shards(self) -> list:
+        """The pieces of all processes."""
+        return self.addressable_shards
+
+    def addressable_data(self, index: int) -> "Array":
+        """The data of one piece."""
+        return self if self.key.placement is None and index == 0 else self.device_buffers[index]
+
+    def tobytes(self, order: str = "C") -> bytes:
+        """The elements' bytes, as numpy.ndarray.tobytes."""
+        return self.numpy().tobytes(order)  # type: ignore[arg-type]
 
     @property
     def committed(self) -> bool:
@@ -296,7 +323,7 @@ def failure(e: Exception) -> WeftError:
     text = str(e)
     if "deleted" in text or "donated" in text:
         return DeletedArrayError("an array whose memory was donated or deleted was used")
-    return WeftError(f"the computation failed: {text}")
+    return RuntimeFailure(f"the computation failed: {text}")
 
 
 # ---- values from what users have -----------------------------------------------------------
@@ -385,12 +412,12 @@ def not_an_array(x, what: str = "Argument") -> TypeRule:
     """The error for a thing that is no array."""
     text = repr(x)
     text = text if len(text) < 60 else text[:57] + "..."
-    hint = "weft.numpy.asarray makes an array of a list" if isinstance(x, list | tuple) else (
-        "pass arrays, numpy arrays or Python scalars"
+    hint = (
+        "weft.numpy.asarray makes an array of a list"
+        if isinstance(x, list | tuple)
+        else ("pass arrays, numpy arrays or Python scalars")
     )
-    return TypeRule(
-        f"{what} {text} of type {type(x).__name__} is not a valid array type", fix=hint
-    )
+    return TypeRule(f"{what} {text} of type {type(x).__name__} is not a valid array type", fix=hint)
 
 
 def asarray(x, dtype=None) -> Any:
@@ -423,84 +450,3 @@ def solid(x) -> Any:
         host = x if p is x.aval else Literal(x.value, p)
         return wrap(put(np.asarray(host.numpy(), order="C"), x.aval), x.aval)
     return x
-
-
-_scalars: dict[tuple, Any] = {}
-
-
-def scalar_buffer(x: Literal):
-    """A 0-d buffer with the value of a literal; the common ones are kept."""
-    v = x.value
-    dtype = x.aval.dtype
-    if v:  # 0.0 == -0.0 and 0 == False: those are not kept
-        key = v, v.__class__, dtype
-        try:
-            return _scalars[key]
-        except KeyError:
-            pass
-        if len(_scalars) > 4096:
-            _scalars.clear()
-        buf = _scalars[key] = _scalar(v, dtype)
-        return buf
-    key = repr(v), dtype
-    buf = _scalars.get(key)
-    if buf is None:
-        buf = _scalars[key] = _scalar(v, dtype)
-    return buf
-
-
-def _scalar(v, dtype: Any):
-    if category(dtype) == OPAQUE:
-        return put(np.full(dtype.shape, v, dtype.words), Aval((), dtype))
-    aval = Aval((), dtype).physical
-    with np.errstate(all="ignore"):
-        return put(np.asarray(v).astype(aval.dtype), aval)
-
-
-# ---- arguments of compiled functions ---------------------------------------------------------
-
-_arguments: dict[tuple, Array] = {}
-
-
-def as_argument(x) -> Any:
-    """What a compiled function is given: an Array, of a weak type for Python scalars."""
-    kind = x.__class__
-    if kind is Array:
-        return x
-    if kind is np.ndarray:
-        try:
-            aval, layout, device = _hosted[x.shape, x.dtype, config.x64]
-        except KeyError:
-            return _first_of_its_type(x)
-        r = Array()
-        r._buf = door.put_pieces(aval, layout, [x], device)
-        r.aval = r.key = aval
-        return r
-    if kind in WEAK:
-        aval = WEAK[kind]
-        key = x, kind, aval
-        if x:
-            hit = _arguments.get(key)
-            if hit is not None:
-                return hit
-        if len(_arguments) > 4096:
-            _arguments.clear()
-        v = as_value(x)
-        made = wrap(put(np.asarray(x, aval.dtype), aval), v.aval)
-        if x and x == x:  # 0.0 == -0.0 and nan != nan: those are made anew
-            _arguments[key] = made
-        return made
-    return solid(as_value(x))
-
-
-_hosted: dict[tuple, tuple] = {}
-"""How numpy arrays of a type are brought to the default place."""
-
-
-def _first_of_its_type(x: np.ndarray) -> Array:
-    made = as_value(x)
-    if made.__class__ is Literal:
-        return solid(made)
-    if made.aval.dtype == x.dtype:
-        _hosted[x.shape, x.dtype, config.x64] = (made.aval, *default_place())
-    return made

@@ -18,15 +18,17 @@ from .config import config
 from .forms import HOSTED_BYTES, Form, builder
 from .interpreter import current, named_axes
 from .ir import Var, derived, evaluate
+from .operands import as_argument
 from .ops.higher import call
 from .ops.shape import materialise_at_ground
 from .roles import warn_of_unusable
 from .tracing import Traced, checked_argument, kept, trace
 from .tree import LEAF, TreeDef, flatten
-from .values import Array, Literal, as_argument, failure, is_tracer, wrap
-from .xla.execute import executable
+from .values import Array, Literal, failure, is_tracer, wrap
+from .xla.executables import Options, executable
 
 _VALUES = frozenset((Array, Literal, Var, Lifted))
+
 
 class Entry(NamedTuple):
     """A compiled call: what to run, how its results are received, and made into a tree: by
@@ -41,15 +43,22 @@ class Entry(NamedTuple):
 
 
 class Version:
-    """A function with its static arguments bound; `donated` are numbers of flat arguments."""
+    """A function with its static arguments bound; `donated` are numbers of flat arguments,
+    `options` flags of the compiler."""
 
     __slots__ = (
-        "f", "donated", "inline", "traces", "entries", "one", "flat", "tables", "calls", "forget",
-        "__weakref__",
+        "f", "donated", "inline", "options", "traces", "entries", "one", "flat", "tables", "calls",
+        "forget", "__weakref__",
     )  # fmt: skip
 
-    def __init__(self, f: Callable, donated: tuple[int, ...] = (), inline: bool = False):
-        self.f, self.donated, self.inline = f, donated, inline
+    def __init__(
+        self,
+        f: Callable,
+        donated: tuple[int, ...] = (),
+        inline: bool = False,
+        options: Options = (),
+    ):
+        self.f, self.donated, self.inline, self.options = f, donated, inline, options
         self.traces = kept(f)
         self.entries: dict[tuple, Entry] = {}
         self.one: dict = {}
@@ -117,11 +126,11 @@ class Version:
             traced = self.trace(args, kwargs)
             if any(map(is_tracer, traced.captured)):
                 return None
-            found = self.entries[tree, keys] = _compiled(traced, keys, self.donated)
+            found = self.entries[tree, keys] = _compiled(traced, keys, self.donated, self.options)
         return found
 
 
-def _compiled(traced: Traced, keys: tuple, donated: tuple[int, ...]) -> Entry:
+def _compiled(traced: Traced, keys: tuple, donated: tuple[int, ...], options: Options) -> Entry:
     program, captured = traced.program, traced.captured
     k = len(captured)
     all_keys = (*[c.key for c in captured], *keys)
@@ -129,10 +138,10 @@ def _compiled(traced: Traced, keys: tuple, donated: tuple[int, ...]) -> Entry:
 
     def make() -> tuple:
         warn_of_unusable(program, shifted)
-        made = executable(program, shifted, all_keys)
+        made = executable(program, shifted, all_keys, options)
         return made, {}
 
-    made, builds = derived(program, ("executable", shifted, all_keys), make)
+    made, builds = derived(program, ("executable", shifted, all_keys, options), make)
     itself = door.executable_of(made.run)
     direct = None if itself is None else (itself, made.keys)
     if traced.tree == LEAF:

@@ -12,18 +12,19 @@ from weft.dims import Scope
 from weft.door import JAXLIB_VERSION, lock
 from weft.errors import TreeMismatch, WeftError
 from weft.interpreter import GROUND, current
+from weft.operands import as_argument
 from weft.ops.kernels import STABLE as LAPACK
 from weft.plugins import core_version
 from weft.tree import TreeDef, difference, flatten, key_paths
 from weft.types import COMPLEX, Aval
-from weft.values import Array, Literal, as_argument, as_value, is_tracer
+from weft.values import Array, Literal, as_value, is_tracer
 
 from . import container, portable, signature, structure
 from .calling import FlatFunction, call_exported
 from .container import field, texts
 from .errors import ArtifactError
 
-STABLE_CALLS = frozenset({portable.ASSERTION}) | LAPACK
+STABLE_CALLS = frozenset({portable.ASSERTION, portable.ASKED}) | LAPACK
 """Functions outside StableHLO that every reader knows."""
 
 _MAIN = "main.mlirbc"

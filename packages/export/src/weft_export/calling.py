@@ -15,8 +15,10 @@ from weft.primitive import Primitive
 from weft.types import Aval
 from weft.values import Array, solid, wrap
 from weft.xla import mlir
-from weft.xla.execute import eager_rules, load
-from weft.xla.lower import Module, Unit, lower_rules
+from weft.xla.executables import load
+from weft.xla.execute import eager_rules
+from weft.xla.lower import Unit, lower_rules
+from weft.xla.module import Module
 
 from .errors import NotExportable
 from .portable import call_inside, code_for, parsed
@@ -111,7 +113,7 @@ class FlatFunction:
         outs = self.result_types(ins)
         here = platform()
         self.check_platforms((here,))
-        code = code_for(self.mlir_module_serialized, ins, self.symbolic)
+        code = code_for(self.mlir_module_serialized, ins, self.symbolic, (here,))
         with lock:
             module = Module(code, Unit((here,), embed=True), [None] * len(outs))
         return load(module).executable.execute_sharded, [handler(a) for a in outs], outs

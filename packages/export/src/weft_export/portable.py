@@ -14,10 +14,12 @@ from typing import Any
 from weft import door
 from weft.dims import Dim, Scope
 from weft.dims.language import read_constraint
+from weft.ops.platforms import ASKED, index_of, read
 from weft.types import BOOL, Aval
 from weft.xla import mlir
-from weft.xla.lower import I32, Emitter, Unit, measured
+from weft.xla.lower import I32, Emitter, Unit
 from weft.xla.mlir import type_of
+from weft.xla.module import measured
 
 from .container import stablehlo_version
 from .errors import ArtifactError, NotExportable
@@ -203,16 +205,44 @@ def text_of(artifact: bytes) -> str:
         return parsed(artifact).operation.get_asm()
 
 
+# ---- for a platform that is known ----------------------------------------------------------
+
+
+def answered(module: Any, platforms: Sequence[str]) -> Any:
+    """The module, which no longer asks on which platform it is if there is one only."""
+    if len(platforms) != 1:
+        return module
+    m, asking = mlir.bindings(), []
+    walk_on = m.ir.WalkResult.ADVANCE
+
+    def look(op: Any) -> Any:
+        if op.name == "stablehlo.custom_call" and op.attributes["call_target_name"].value == ASKED:
+            asking.append(op)
+        return walk_on
+
+    module.operation.walk(look)
+    for op in asking:
+        config = op.attributes["backend_config"]
+        groups = read(config["platforms"].value)
+        e = Emitter(Unit(()), m.ir.InsertionPoint(op), {}, {}, {}, {}, m.unknown)
+        number = e.constant(index_of(groups, platforms[0]), I32)
+        op.results[0].replace_all_uses_with(number)
+        op.erase()
+    return module
+
+
 # ---- for sizes that are known --------------------------------------------------------------
 
 
-def code_for(artifact: bytes, ins: Sequence[Aval], symbolic: bool) -> bytes:
+def code_for(
+    artifact: bytes, ins: Sequence[Aval], symbolic: bool, platforms: Sequence[str] = ()
+) -> bytes:
     """Bytecode of the module for arguments of these types, whose sizes are numbers.
 
     Raises ArtifactError if it does not say what all sizes are, or refuses these.
     """
     with door.lock:
-        module = parsed(artifact)
+        module = answered(parsed(artifact), platforms)
         if symbolic:
             _enter_with(module, [a.physical for a in ins])
         code = mlir.bytecode(module)
@@ -282,7 +312,7 @@ def call_inside(
     """
     symbols, m = e.unit.symbols, mlir.bindings()
     if key not in symbols:
-        symbols[key] = _joined(e, name, mlir.parse(code))
+        symbols[key] = _joined(e, name, answered(mlir.parse(code), e.unit.platforms))
     held = symbols[key]
     inner = next(f for f in e.unit.module.body.operations if _name(f) == held)
     taken, returned = types_of(inner)

@@ -17,7 +17,7 @@ from weft.ops.host import host
 from weft.source import user_line
 from weft.values import is_tracer
 from weft.xla import mlir
-from weft.xla.lower import module_of
+from weft.xla.module import module_of
 
 from .artifact import STABLE_CALLS, Exported
 from .errors import NotExportable

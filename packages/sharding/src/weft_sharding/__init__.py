@@ -10,11 +10,17 @@ import os as _os
 
 from weft.source import hide as _hide
 
+from .assembly import (
+    make_array_from_callback,
+    make_array_from_process_local_data,
+    make_array_from_single_device_arrays,
+)
 from .collectives import manual_rules
 from .manual import shard_map, shard_map_p
-from .mesh import Mesh, P, PartitionSpec
+from .mesh import AxisType, Mesh, P, PartitionSpec
 from .movement import (
     Shard,
+    create_device_mesh,
     device_put,
     make_mesh,
     sharding_of,
@@ -25,6 +31,7 @@ from .parallel import pmap
 from .placement import NamedSharding, Sharding, SingleDeviceSharding, constraint
 
 __all__ = [
+    "AxisType",
     "Mesh",
     "NamedSharding",
     "P",
@@ -33,7 +40,11 @@ __all__ = [
     "Sharding",
     "SingleDeviceSharding",
     "constraint",
+    "create_device_mesh",
     "device_put",
+    "make_array_from_callback",
+    "make_array_from_process_local_data",
+    "make_array_from_single_device_arrays",
     "make_mesh",
     "manual_rules",
     "pmap",

@@ -48,10 +48,20 @@ class Binder(NamedTuple):
 
 
 @cache
-def _along(mesh: Mesh, names: tuple[str, ...]) -> dict[str, Any]:
+def _groups(mesh: Mesh, names: tuple[str, ...], groups: tuple) -> Any:
+    """The devices that differ along these axes; of one axis, those of a group among them."""
+    rows = [tuple(row) for row in mesh.groups(names)]
+    if groups:
+        rows = [tuple([row[i] for i in g]) for row in rows for g in groups]
+    longest = max(map(len, rows))
+    return matrix(tuple([(*row, *(-1,) * (longest - len(row))) for row in rows]))
+
+
+@cache
+def _along(mesh: Mesh, names: tuple[str, ...], groups: tuple = ()) -> dict[str, Any]:
     """Attributes of an operation between the devices that differ along these axes."""
     return {
-        "replica_groups": matrix(mesh.groups(names)),
+        "replica_groups": _groups(mesh, names, groups),
         "channel_handle": _channel(),
         "use_global_device_ids": attr("unit"),
     }
@@ -69,9 +79,9 @@ def _combining(name: str, aval: Aval) -> list:
 
 def _reduction(prim: Any, name: str) -> None:
     @manual_rules.rule(prim)
-    def _(e: Emitter, mesh, xs, ins, outs, *, axes):
-        regions = _combining(name, ins[0])
-        return e.op("stablehlo.all_reduce", xs, *outs, regions=regions, **_along(mesh, axes))
+    def _(e: Emitter, mesh, xs, ins, outs, *, axes, groups=()):
+        along = _along(mesh, axes, groups)
+        return e.op("stablehlo.all_reduce", xs, *outs, regions=_combining(name, ins[0]), **along)
 
 
 _reduction(psum_, "add")
@@ -110,14 +120,14 @@ def _(e: Emitter, mesh, xs, ins, outs, *, name):
 
 
 @manual_rules.rule(all_gather_)
-def _(e: Emitter, mesh, xs, ins, outs, *, name, axis, size):
-    along = _along(mesh, (name,))
+def _(e: Emitter, mesh, xs, ins, outs, *, name, axis, size, groups=()):
+    along = _along(mesh, (name,), groups)
     return e.op("stablehlo.all_gather", xs, *outs, all_gather_dim=i64(axis), **along)
 
 
 @manual_rules.rule(psum_scatter_)
-def _(e: Emitter, mesh, xs, ins, outs, *, name, axis, size):
-    regions, along = _combining("add", ins[0]), _along(mesh, (name,))
+def _(e: Emitter, mesh, xs, ins, outs, *, name, axis, size, groups=()):
+    regions, along = _combining("add", ins[0]), _along(mesh, (name,), groups)
     at = i64(axis)
     return e.op(
         "stablehlo.reduce_scatter", xs, *outs, regions=regions, scatter_dimension=at, **along
@@ -134,9 +144,9 @@ def _(e: Emitter, mesh, xs, ins, outs, *, name, perm, size):
 
 
 @manual_rules.rule(all_to_all_)
-def _(e: Emitter, mesh, xs, ins, outs, *, name, split, concat, size):
+def _(e: Emitter, mesh, xs, ins, outs, *, name, split, concat, size, groups=()):
     how = {"split_dimension": i64(split), "concat_dimension": i64(concat), "split_count": i64(size)}
-    groups, channel = matrix(mesh.groups((name,))), _channel()
+    among, channel = _groups(mesh, (name,), groups), _channel()
     return e.op(
-        "stablehlo.all_to_all", xs, *outs, **how, replica_groups=groups, channel_handle=channel
+        "stablehlo.all_to_all", xs, *outs, **how, replica_groups=among, channel_handle=channel
     )

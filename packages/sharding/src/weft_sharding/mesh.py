@@ -9,6 +9,7 @@ only, and know neither types of arrays nor the compiler.
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from enum import Enum
 from functools import cache
 from typing import Any
 
@@ -16,7 +17,7 @@ import numpy as np
 
 from weft.errors import AxisError
 
-__all__ = ["Mesh", "P", "PartitionSpec"]
+__all__ = ["AxisType", "Mesh", "P", "PartitionSpec"]
 
 Names = tuple[str, ...]
 Parts = tuple[Names | None, ...]
@@ -122,15 +123,39 @@ def _entry_of(names: Names | None) -> Any:
     return names if len(names) > 1 else names[0] if names else None
 
 
+def _expect_auto(axis_types: Any) -> None:
+    types = (axis_types,) if isinstance(axis_types, AxisType) else tuple(axis_types or ())
+    others = [t for t in types if getattr(t, "name", t) != "Auto"]
+    if others:
+        raise AxisError(
+            f"a mesh whose axes are {others[0]} was asked for, and axes of meshes are Auto",
+            fix="leave axis_types out; write shard_map where each device does its own part",
+        )
+
+
+class AxisType(Enum):
+    """Who divides what a program computes over an axis of a mesh.
+
+    `Auto`, which all axes are: the compiler, guided by shardings of operands and by constraints.
+    `Manual`: the program, inside `shard_map`, which makes its axes so.  `Explicit`: types; there is
+    no such axis here.
+    """
+
+    Auto = "Auto"
+    Explicit = "Explicit"
+    Manual = "Manual"
+
+
 class Mesh:
     """An array of devices whose axes have names.
 
     Args:
       devices: an array, or nested lists, of devices (`weft.devices()`) or of their numbers.
       axis_names: a name for each of its axes.
+      axis_types: None, or `AxisType.Auto` for each of them.
 
-    Raises AxisError if there are more or fewer names than axes, or a name or device is there
-    twice.
+    Raises AxisError if there are more or fewer names than axes, a name or device is there twice,
+    or an axis is to be of another type.
 
     >>> import weft as wf
     >>> mesh = wf.Mesh([wf.devices()[:1]], ("x", "y"))
@@ -144,7 +169,8 @@ class Mesh:
     axis_sizes: tuple[int, ...]
     ids: tuple[int, ...]
 
-    def __init__(self, devices: Any, axis_names: str | Sequence[str]):
+    def __init__(self, devices: Any, axis_names: str | Sequence[str], axis_types: Any = None):
+        _expect_auto(axis_types)
         grid = np.array(devices, dtype=object)  # a copy: a mesh does not change
         grid.flags.writeable = False
         names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)

@@ -14,16 +14,18 @@ from weft.config import config
 from weft.errors import AxisError, TypeRule
 from weft.hardware import Device, devices
 from weft.interpreter import GROUND, current
+from weft.operands import as_argument
 from weft.tracing import arguments
 from weft.tree import flatten, spread
 from weft.types import Placed
-from weft.values import Array, as_argument, as_value, wrap
+from weft.values import Array, as_value, wrap
 
 from .mesh import Mesh
 from .placement import Sharding, SingleDeviceSharding, constraint, from_host
 
 __all__ = [
     "Shard",
+    "create_device_mesh",
     "device_put",
     "make_mesh",
     "sharding_of",
@@ -32,12 +34,15 @@ __all__ = [
 ]
 
 
-def make_mesh(axis_shapes: Any, axis_names: Any, *, devices: Any = None) -> Mesh:
+def make_mesh(
+    axis_shapes: Any, axis_names: Any, axis_types: Any = None, *, devices: Any = None
+) -> Mesh:
     """A mesh of the first devices.
 
     Args:
       axis_shapes: the size of each axis.
       axis_names: their names.
+      axis_types: None, or `AxisType.Auto` for each of them.
       devices: to take others than `weft.devices()`, in this order.
 
     Raises AxisError if there are too few devices.
@@ -57,7 +62,27 @@ def make_mesh(axis_shapes: Any, axis_names: Any, *, devices: Any = None) -> Mesh
         )
     grid = np.empty(need, object)
     grid[:] = given[:need]
-    return Mesh(grid.reshape(sizes), axis_names)
+    return Mesh(grid.reshape(sizes), axis_names, axis_types)
+
+
+def create_device_mesh(mesh_shape: Any, devices: Any = None) -> np.ndarray:
+    """The first devices, or these, as an array of this shape: for `Mesh`.
+
+    Raises AxisError if there are more or fewer than the shape needs.
+
+    >>> import weft as wf
+    >>> wf.sharding.create_device_mesh((1, 1), wf.devices()[:1]).shape
+    (1, 1)
+    """
+    names = [str(i) for i in range(len(mesh_shape))]
+    grid = make_mesh(mesh_shape, names, devices=devices).devices
+    if devices is not None and grid.size != len(devices):
+        raise AxisError(
+            f"a mesh of shape {tuple(mesh_shape)} has {grid.size} devices, and {len(devices)} "
+            "are given",
+            fix="give as many devices as it has places",
+        )
+    return grid
 
 
 _devices = devices  # `make_mesh` has a parameter of that name
@@ -70,13 +95,16 @@ def _is_target(x: Any) -> bool:
     return x is None or isinstance(x, Sharding | Device)
 
 
-def device_put(x: Any, device: Any = None, *, donate: Any = False, may_alias: Any = None) -> Any:
+def device_put(
+    x: Any, device: Any = None, *, src: Any = None, donate: Any = False, may_alias: Any = None
+) -> Any:
     """A copy of every array of a tree, on a device or in pieces on several.
 
     Args:
       x: a tree of arrays, numpy arrays and Python scalars.
       device: a device, a sharding, or a tree prefix of them; None leaves arrays where they are,
         and brings other things to the default device.
+      src: where they are; of no account, since arrays know that.
       donate: whether the originals are deleted; a bool or a tree prefix of bools.
       may_alias: whether arrays that are there already may be returned as they are; a bool, None
         (False, unless the setting `default_copy` is off and nothing is donated), or a tree prefix

@@ -38,6 +38,7 @@ def pmap(
     static_broadcasted_argnums: int | Sequence[int] = (),
     donate_argnums: int | Sequence[int] = (),
     devices: Sequence[Any] | None = None,
+    backend: str | None = None,
     axis_size: int | None = None,
 ) -> Any:
     """`fun` on every element along the mapped axes, each on one device, all at once.
@@ -53,6 +54,7 @@ def pmap(
       static_broadcasted_argnums: positional arguments that are hashable values, not arrays.
       donate_argnums: arguments whose memory results may take; they are deleted.
       devices: the devices to use, in this order; by default the first of `weft.devices()`.
+      backend: the platform; this process has one.
       axis_size: how many elements there are, if no argument is mapped.
 
     Returns:
@@ -76,7 +78,7 @@ def pmap(
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
     name = _NAME if axis_name is None else axis_name
-    chosen = list(all_devices() if devices is None else devices)
+    chosen = list(all_devices(backend) if devices is None else devices)
     static = (
         (static_broadcasted_argnums,)
         if isinstance(static_broadcasted_argnums, int)

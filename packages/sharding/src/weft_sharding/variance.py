@@ -41,7 +41,8 @@ def varying(program: Program, inputs: Sequence[Axes]) -> list[Axes]:
 
 def _after(e: Any, ins: Axes) -> Axes:
     named = ambient_of(e.prim, e.params)
-    return ins - named if e.prim in LEVELLING else ins | named
+    levels = e.prim in LEVELLING and not e.params.get("groups")  # groups differ from each other
+    return ins - named if levels else ins | named
 
 
 def _through(w: Slots, ins: Sequence[Axes], hidden: Axes) -> list[Axes]:

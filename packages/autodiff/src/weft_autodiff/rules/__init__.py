@@ -5,6 +5,8 @@ Invariant: importing this registers rules and does nothing else.
 
 from .. import adjoint, directions, equations, pullbacks, remat, reversible
 from . import (
+    accuracy,
+    boxes,
     collective,
     contraction,
     control,
@@ -13,6 +15,7 @@ from . import (
     cumulative,
     elementwise,
     factorisation,
+    foreign,
     fourier,
     host,
     indexing,
@@ -23,6 +26,7 @@ from . import (
     rng,
     roots,
     sampling,
+    scattering,
     shape,
     solving,
     sorting,
@@ -33,7 +37,9 @@ from . import (
 )
 
 __all__ = [
+    "accuracy",
     "adjoint",
+    "boxes",
     "collective",
     "contraction",
     "control",
@@ -43,6 +49,7 @@ __all__ = [
     "elementwise",
     "equations",
     "factorisation",
+    "foreign",
     "fourier",
     "host",
     "indexing",
@@ -54,6 +61,7 @@ __all__ = [
     "rng",
     "sampling",
     "roots",
+    "scattering",
     "shape",
     "solving",
     "sorting",

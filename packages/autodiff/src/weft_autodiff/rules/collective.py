@@ -28,13 +28,13 @@ def _(xs, ts, *, name):
 
 def _extreme(prim):
     @jvp_rules.rule(prim)
-    def _(xs, ts, *, axes):
+    def _(xs, ts, **who):
         """Those who have the extreme value share its derivative equally."""
         (x,) = xs
-        out = prim.bind(x, axes=axes)
+        out = prim.bind(x, **who)
         here = select.bind(eq.bind(x, out), Literal(1, x.aval), Literal(0, x.aval))
-        count = psum_.bind(here, axes=axes)
-        return out, div.bind(psum_.bind(mul.bind(ts[0], here), axes=axes), count)
+        count = psum_.bind(here, **who)
+        return out, div.bind(psum_.bind(mul.bind(ts[0], here), **who), count)
 
 
 _extreme(pmax_)
@@ -42,8 +42,8 @@ _extreme(pmin_)
 
 
 @transpose_rules.rule(psum_)
-def _(ct, x, *, axes):
-    return (psum_.bind(ct, axes=axes),)
+def _(ct, x, **who):
+    return (psum_.bind(ct, **who),)
 
 
 @transpose_rules.rule(all_gather_)
@@ -63,5 +63,5 @@ def _(ct, x, *, name, perm, size):
 
 
 @transpose_rules.rule(all_to_all_)
-def _(ct, x, *, name, split, concat, size):
-    return (all_to_all_.bind(ct, name=name, split=concat, concat=split, size=size),)
+def _(ct, x, *, split, concat, **who):
+    return (all_to_all_.bind(ct, split=concat, concat=split, **who),)

@@ -17,10 +17,20 @@ from weft.staging import staged
 from weft.values import Literal
 
 from ..loops import bounded
-from ..split import choose, divide, merge, part, split_program, split_rules, steady
+from ..split import (
+    choose,
+    divide,
+    merge,
+    part,
+    pooled,
+    split_program,
+    split_rules,
+    steady,
+)
 from ..transpose import (
     Linear,
     backward,
+    divided_backward,
     is_linear,
     solid_ct,
     transpose_program,
@@ -47,39 +57,18 @@ def _(split, args, params):
     unknown, branches = divide(split, args), params["branches"]
     if split.unknown(index):  # nothing can be done before it is known
         return split.stage.apply(cond, [index, *args], params)
-    each = [split_program(b, unknown).out_unknown for b in branches]
-    out_unknown = tuple([any(us) for us in zip(*each)])
+    alone = [split_program(b, unknown).out_unknown for b in branches]
+    out_unknown = tuple([any(us) for us in zip(*alone)])
     halves = [split_program(b, unknown, out_unknown) for b in branches]
     n = out_unknown.count(False)
 
-    def make() -> tuple[tuple[Program, ...], tuple[Program, ...]]:
-        """Each branch returns everybody's residuals, zeros for the others', and reads its own."""
-        avals = [a for h in halves for a in h.known.out_avals[n:]]
-        firsts, seconds, at = [], [], 0
-        for h in halves:
-
-            def first(*xs: Any, h: Any = h, at: int = at) -> list:
-                outs = evaluate(h.known, xs)
-                zeros = [Literal(0, a) for a in avals]
-                return [*outs[:n], *zeros[:at], *outs[n:], *zeros[at + h.residuals :]]
-
-            def second(*xs: Any, h: Any = h, at: int = at) -> list:
-                mine = xs[at : at + h.residuals]
-                return evaluate(h.unknown, [*mine, *xs[len(avals) :]])
-
-            firsts.append(staged(first, h.known.in_avals, "known"))
-            types = [*avals, *h.unknown.in_avals[h.residuals :]]
-            seconds.append(staged(second, types, "unknown", prune=True))
-            at += h.residuals
-        return tuple(firsts), tuple(seconds)
-
-    firsts, seconds = derived(branches[0], ("split cond", unknown), make, branches[1:])
+    each = [(h.known, h.unknown, h.residuals) for h in halves]
+    key = "split cond", unknown
+    firsts, seconds = derived(branches[0], key, lambda: pooled(each, n), branches[1:])
     known = part(args, unknown, False)
     outs = cond.bind(index, *known, branches=firsts) if firsts[0].outputs else []
     operands = [index, *outs[n:], *part(args, unknown)]
-    later = (
-        split.stage.apply(cond, operands, {"branches": seconds}) if seconds[0].outputs else []
-    )
+    later = split.stage.apply(cond, operands, {"branches": seconds}) if seconds[0].outputs else []
     return merge(out_unknown, later, outs[:n])
 
 
@@ -220,9 +209,7 @@ def _(cts, *args, max_steps=None, **params):
         raise _irreversible()
     linear = tuple(map(is_linear, args))
     program = bounded(**params, max_steps=max_steps)
-    h = split_program(program, linear, (True,) * len(program.outputs))
-    residuals = evaluate(h.known, part(args, linear, False))
-    got = iter(backward(h.unknown, [*residuals, *part(args, linear)], cts)[len(residuals) :])
+    got = iter(divided_backward(program, linear, part(args, linear, False), cts))
     return [next(got) if flag else None for flag in linear]
 
 
@@ -276,9 +263,7 @@ def _scan_back(body: Program, inner: tuple[bool, ...], consts: int, carry: int) 
         values = [*known, *[None] * carry, *rows]
         args = [Linear(a) if flag else v for flag, a, v in zip(inner, avals, values)]
         got = backward(body, args, [*ct_carry, *ct_ys])
-        totals = [
-            s if g is None else add.bind(s, g) for s, g in zip(sums, part(got[:consts], cl))
-        ]
+        totals = [s if g is None else add.bind(s, g) for s, g in zip(sums, part(got[:consts], cl))]
         cts = [solid_ct(g, a) for g, a in zip(got, avals)]
         return [*cts[consts:n], *totals, *part(cts[n:], xl)]
 

@@ -53,12 +53,12 @@ def _to_input(g: Any, y: Any, want: Any, params: dict) -> Any:
     dims: ConvDims = params["dims"]
     batches = params["batch_group_count"]
     groups = params["feature_group_count"] * batches
-    o, i, *space = dims.rhs
+    o, i, *space = dims.rhs_spec
     y = _moved(y, o, i, groups)
     y = rev.bind(y, axes=tuple(sorted(space))) if space else y
     padding = []
-    spatial = zip(dims.lhs[2:], space, dims.out[2:], params["window_strides"], params["padding"],
-                  params["lhs_dilation"], params["rhs_dilation"])  # fmt: skip
+    spatial = zip(dims.lhs_spec[2:], space, dims.out_spec[2:], params["window_strides"],
+                  params["padding"], params["lhs_dilation"], params["rhs_dilation"])  # fmt: skip
     for a, b, c, stride, (low, _), dl, dr in spatial:
         window = dilated(y.aval.shape[b], dr)
         size, reach = dilated(want.shape[a], dl), dilated(g.aval.shape[c], stride)
@@ -67,18 +67,18 @@ def _to_input(g: Any, y: Any, want: Any, params: dict) -> Any:
         g, y,
         window_strides=params["lhs_dilation"], padding=tuple(padding),
         lhs_dilation=params["window_strides"], rhs_dilation=params["rhs_dilation"],
-        dims=ConvDims(dims.out, (i, o, *space), dims.lhs),
+        dims=ConvDims(dims.out_spec, (i, o, *space), dims.lhs_spec),
         feature_group_count=groups, batch_group_count=1,
         precision=params["precision"], out_dtype=want.dtype,
     )  # fmt: skip
-    return _moved(out, dims.lhs[1], dims.lhs[0], batches)
+    return _moved(out, dims.lhs_spec[1], dims.lhs_spec[0], batches)
 
 
 def _to_kernel(g: Any, x: Any, want: Any, params: dict) -> Any:
     dims: ConvDims = params["dims"]
     exchanged = lambda axes: (axes[1], axes[0], *axes[2:])  # noqa: E731
     padding = []
-    spatial = zip(dims.lhs[2:], dims.rhs[2:], dims.out[2:], params["window_strides"],
+    spatial = zip(dims.lhs_spec[2:], dims.rhs_spec[2:], dims.out_spec[2:], params["window_strides"],
                   params["padding"], params["lhs_dilation"], params["rhs_dilation"])  # fmt: skip
     for a, b, c, stride, (low, _), dl, dr in spatial:
         size, window = dilated(x.aval.shape[a], dl), dilated(want.shape[b], dr)
@@ -88,7 +88,7 @@ def _to_kernel(g: Any, x: Any, want: Any, params: dict) -> Any:
         x, g,
         window_strides=params["rhs_dilation"], padding=tuple(padding),
         lhs_dilation=params["lhs_dilation"], rhs_dilation=params["window_strides"],
-        dims=ConvDims(exchanged(dims.lhs), exchanged(dims.out), exchanged(dims.rhs)),
+        dims=ConvDims(exchanged(dims.lhs_spec), exchanged(dims.out_spec), exchanged(dims.rhs_spec)),
         feature_group_count=params["batch_group_count"],
         batch_group_count=params["feature_group_count"],
         precision=params["precision"], out_dtype=want.dtype,

@@ -38,6 +38,7 @@ from weft.ops.elementwise import (
     gt,
     imag,
     integer_pow,
+    is_finite,
     le,
     lgamma,
     log,
@@ -49,11 +50,14 @@ from weft.ops.elementwise import (
     mul,
     neg,
     nextafter,
+    not_,
+    or_,
     pow_,
     real,
     reduce_precision,
     relu,
     rem,
+    round_even,
     rsqrt,
     select,
     sign,
@@ -173,7 +177,8 @@ def _trigamma(x: Any) -> Any:
         series = add.bind(mul.bind(series, r2), const(c, x))
     tail = add.bind(r, mul.bind(r2, add.bind(const(0.5, x), mul.bind(series, r))))
     total = add.bind(total, tail)
-    s = _quotient(const(float(np.pi), x), sin.bind(mul.bind(const(float(np.pi), x), x)))
+    turn = select.bind(low, sub.bind(x, round_even.bind(x)), const(0.5, x))  # 0 at poles alone
+    s = _quotient(const(float(np.pi), x), sin.bind(mul.bind(const(float(np.pi), x), turn)))
     return select(low, sub.bind(_squared(s), total), total)
 
 
@@ -294,9 +299,15 @@ def _by_denominator(x: Any, y: Any, out: Any) -> Any:
 
 
 def _pow_base(x: Any, y: Any, out: Any) -> Any:
-    """y x^(y-1), and 0 where y is 0, also at x = 0."""
-    one_less = select.bind(eq.bind(y, const(0, y)), one(y), sub.bind(y, one(y)))
-    return mul.bind(y, pow_.bind(x, one_less))
+    """y x^(y-1), and 0 where y is 0, also at 0 and at infinities."""
+    if y.__class__ is Literal:
+        less = Literal(y.value - 1, y.aval)
+        return mul.bind(y, pow_.bind(x, less)) if y.value else const(0, x)
+    bad = eq.bind(x, const(0, x))
+    if x.aval.category != COMPLEX:
+        bad = or_.bind(bad, not_.bind(is_finite.bind(x)))
+    still = and_.bind(eq.bind(y, const(0, y)), bad)
+    return mul.bind(y, pow_.bind(select.bind(still, one(x), x), sub.bind(y, one(y))))
 
 
 def _pow_exponent(x: Any, y: Any, out: Any) -> Any:
@@ -442,4 +453,3 @@ def _(ct, x):
 @transpose_rules.rule(reduce_precision)
 def _(ct, x, **params):
     return (reduce_precision.bind(ct, **params),)
-

@@ -12,10 +12,10 @@ import numpy as np
 
 from weft.ops.elementwise import add, eq, imag, mul, select, sub
 from weft.ops.factorisation import qr_
-from weft.ops.indexing import size_value
 from weft.ops.inverses import det_, lstsq_, pinv_, slogdet_
 from weft.ops.reduction import reduce_prod, reduce_sum
-from weft.ops.shape import broadcast_in_dim, convert, iota
+from weft.ops.shape import broadcast_in_dim, concatenate_, convert, iota, slice_in_dim
+from weft.ops.sizes import size_value
 from weft.ops.solving import columns_in_order, inverse, order_back, rows_in_order, triangular
 from weft.ops.spectral import svd_
 from weft.ops.stacks import (
@@ -52,15 +52,43 @@ def _(xs, ts):
 def adjugate(x: Any) -> Any:
     """The transposed matrix of cofactors: det(x) x^-1 if x is regular.
 
-    With x P = Q R, columns pivoted such that what is negligible of R comes last, it is
-    det(Q P^T) P adj(R) Q^H.
+    Of small matrices it is written out, so that all derivatives of it exist.  Of others, with
+    x P = Q R, columns pivoted such that what is negligible of R comes last, it is
+    det(Q P^T) P adj(R) Q^H, whose derivatives need a regular x.
     """
+    if x.aval.shape[-1] in (1, 2, 3):
+        return transposed(_cofactors(x))
     q, r, order = qr_.bind(x, full_matrices=False, pivoting=True)
     back = order_back(order)
     turn = det_.bind(columns_in_order(q, back))
     out = rows_in_order(times(_triangular_adjugate(r), adjoint(q)), back)
     dims = tuple(range(turn.aval.ndim))
     return mul.bind(out, broadcast_in_dim.bind(turn, shape=out.aval.shape, dims=dims))
+
+
+def _cofactors(x: Any) -> Any:
+    """Of matrices of one to three rows: minors of the rows and columns that follow, in turn."""
+    n = x.aval.shape[-1]
+    if n == 1:
+        return Literal(1, x.aval)
+    if n == 2:
+        return mul.bind(_turned(x, 1, 1), _signs(x.aval))
+    product = lambda i, j, k, m: mul.bind(_turned(x, i, j), _turned(x, k, m))  # noqa: E731
+    return sub.bind(product(1, 1, 2, 2), product(1, 2, 2, 1))
+
+
+def _turned(x: Any, rows: int, columns: int) -> Any:
+    """Element (i, j) is that of (i + rows, j + columns), beginning again after the last."""
+    for axis, k in ((x.aval.ndim - 2, rows), (x.aval.ndim - 1, columns)):
+        parts = slice_in_dim(x, k, x.aval.shape[-1], axis=axis), slice_in_dim(x, 0, k, axis=axis)
+        x = concatenate_.bind(*parts, axis=axis)
+    return x
+
+
+def _signs(aval: Any) -> Any:
+    """1 on the diagonal, -1 beside it."""
+    i, j = (iota(np.int32, aval.shape, aval.ndim - k) for k in (2, 1))
+    return select.bind(eq.bind(i, j), Literal(1, aval), Literal(-1, aval))
 
 
 def _triangular_adjugate(r: Any) -> Any:

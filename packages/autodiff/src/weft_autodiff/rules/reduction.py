@@ -8,10 +8,9 @@ extremes constant (trait).
 from typing import Any
 
 from weft.ops.cumulative import cumprod_
-from weft.ops.elementwise import div, eq, mul, select
+from weft.ops.elementwise import div, eq, mul
 from weft.ops.reduction import reduce_max, reduce_min, reduce_prod, reduce_sum
 from weft.ops.shape import convert, reshape, transpose
-from weft.values import Literal
 
 from ..forward import ZERO, jvp_rules
 from ..transpose import transpose_rules
@@ -32,9 +31,9 @@ def _extreme(prim: Any) -> None:
         if empty(x, *axes):
             return out, ZERO
         there = eq.bind(x, spread_back(out, x.aval.shape, axes))
-        count = reduce_sum.bind(convert(there, x.aval.dtype), axes=axes)
-        moving = select.bind(there, t, Literal(0, t.aval))
-        return out, div.bind(reduce_sum.bind(moving, axes=axes), count)
+        shares = convert(there, x.aval.dtype)  # none, and a derivative of nan, if there is a nan
+        count = reduce_sum.bind(shares, axes=axes)
+        return out, div.bind(reduce_sum.bind(mul.bind(t, shares), axes=axes), count)
 
 
 _extreme(reduce_max)

@@ -98,9 +98,7 @@ def _(ct, x, *, perm):
 @transpose_rules.rule(broadcast_in_dim)
 def _(ct, x, *, shape, dims):
     have = x.aval.shape
-    repeated = [
-        i for i in range(len(shape)) if i not in dims or have[dims.index(i)] != shape[i]
-    ]
+    repeated = [i for i in range(len(shape)) if i not in dims or have[dims.index(i)] != shape[i]]
     ct = reduce_sum.bind(ct, axes=tuple(repeated)) if repeated else ct
     kept = [d for d in dims if d not in repeated]
     if kept != sorted(kept):  # axes of x in the order in which they stand in ct
@@ -152,9 +150,7 @@ def _cut_back(ct: Any, x: Any, value: Any, low: tuple, high: tuple, interior: tu
     )
     starts = tuple([max(lo, 0) for lo in low])
     limits = tuple([n - max(hi, 0) for n, hi in zip(whole.aval.shape, high)])
-    dx = slice_.bind(
-        whole, starts=starts, limits=limits, strides=tuple([i + 1 for i in interior])
-    )
+    dx = slice_.bind(whole, starts=starts, limits=limits, strides=tuple([i + 1 for i in interior]))
     return dx if is_linear(x) else None, _rest(ct, dx) if is_linear(value) else None
 
 

@@ -6,8 +6,8 @@ places are all different.
 
 from typing import Any
 
+from weft.ops.extremes import dtype_for_indices
 from weft.ops.indexing import taken
-from weft.ops.reduction import dtype_for_indices
 from weft.ops.shape import iota
 from weft.ops.sorting import sort_, top_k_
 

@@ -17,12 +17,21 @@ from weft.carrier import expand_rules
 from weft.errors import TypeRule
 from weft.interpreter import current, opened
 from weft.ir import Program
+from weft.ops.bessel import bessel_j
 from weft.ops.elementwise import (
+    abs_,
     add,
+    and_,
+    cos,
     digamma,
     div,
     eq,
+    erf,
     exp,
+    floor,
+    gt,
+    imag,
+    le,
     log,
     lt,
     maximum,
@@ -31,8 +40,11 @@ from weft.ops.elementwise import (
     neg,
     select,
     sign,
+    sin,
 )
+from weft.ops.gaussian import bell, dawsn, erfcx, far_right, odd_series, owens_t, wofz
 from weft.ops.higher import call
+from weft.ops.hypergeometric import hyp1f1, hyp2f1
 from weft.ops.incomplete import (
     beta_density,
     gamma_density,
@@ -54,6 +66,7 @@ from weft.ops.special import (
     polygamma,
     zeta,
 )
+from weft.ops.waves import fresnel, quarter_turns, sici
 from weft.staging import staged
 from weft.types import Aval
 from weft.values import Literal
@@ -191,3 +204,127 @@ def _spence_slope(x: Any, out: Any) -> Any:
 _partials(expn, None, _expn_slope)
 _partials(expi, lambda x, out: exp(x) / x)
 _partials(spence, _spence_slope)
+
+# ---- relatives of the error function -----------------------------------------------------------
+
+_TWO = 2 / math.sqrt(math.pi)
+
+
+def _erfcx_slope(x: Any, out: Any) -> Any:
+    """2 x erfcx(x) - 2 / sqrt(pi); far on the right by the series of DLMF 7.12.1."""
+    edge = far_right(x.aval.dtype)
+    far = gt(x, edge)
+    near, r = select(far, 0.0, x), 1.0 / maximum(x, edge)
+    tail = (-0.5 * _TWO) * r * r * odd_series(0.5 * r * r, -1.0)
+    return select(far, tail, 2.0 * near * out - _TWO)
+
+
+def _dawsn_slope(x: Any, out: Any) -> Any:
+    """1 - 2 x dawsn(x); far out by its series."""
+    size, edge = abs_(x), far_right(x.aval.dtype)
+    far = gt(size, edge)
+    r = 1.0 / maximum(size, edge)
+    return select(far, -0.5 * r * r * odd_series(0.5 * r * r, 1.0), 1.0 - 2.0 * x * out)
+
+
+def _wofz_slope(z: Any, out: Any) -> Any:
+    """2 i / sqrt(pi) - 2 z w(z), DLMF 7.10.2; far out by the series, with the part of w that grows
+    in the lower half plane."""
+    number = lambda v: Literal(v, z.aval.strong())  # noqa: E731
+    far = gt(abs_(z), far_right(z.aval.dtype))
+    near = number(1j * _TWO) - mul.bind(number(2), mul.bind(select(far, number(0), z), out))
+    y = select(far, z, number(100))
+    r = div.bind(number(1), mul.bind(y, y))
+    total, terms = number(0), [1.0]
+    for k in range(16):
+        terms.append(terms[-1] * (2 * k + 3) / 2)
+    for t in reversed(terms):
+        total = add.bind(mul.bind(total, r), number(t))
+    tail = mul.bind(number(-0.5j * _TWO), mul.bind(r, total))
+    down = lt(imag(y), 0.0)
+    low = select(down, y, number(0))
+    tail = tail - mul.bind(number(4), mul.bind(low, exp(neg(mul.bind(low, low)))))
+    return select(far, tail, near)
+
+
+def _owens_slopes(i: int) -> Callable[..., Any]:
+    def slope(h: Any, a: Any, out: Any) -> Any:
+        if i:
+            r = 1.0 / (1.0 + a * a)
+            return (0.5 / math.pi) * r * exp(-0.5 * h * h * (1.0 + a * a))
+        still = eq(h, 0.0)
+        along = select(still, 0.0, select(still, 1.0, a) * h)
+        size = math.sqrt(0.125 / math.pi)
+        return -size * bell(h, 0.5) * erf(along * math.sqrt(0.5))
+
+    return slope
+
+
+_partials(erfcx, _erfcx_slope)
+_partials(dawsn, _dawsn_slope)
+_partials(wofz, _wofz_slope)
+_partials(owens_t, _owens_slopes(0), _owens_slopes(1))
+
+# ---- waves -------------------------------------------------------------------------------------
+
+
+def _along(prim: Any, slopes: Callable[..., Any]) -> None:
+    """Of several functions of one number: slopes(x, outs) are their derivatives."""
+
+    @jvp_rules.rule(prim)
+    def _(xs, ts, **params):
+        (x,), (t,) = xs, ts
+        outs = prim.bind(x, **params)
+        if t is ZERO:
+            return outs, [ZERO] * len(outs)
+        return outs, [mul.bind(t, s) for s in slopes(x, outs, **params)]
+
+
+def _fresnel_slopes(x: Any, outs: Any) -> Any:
+    angle = (0.5 * math.pi) * quarter_turns(abs_(x))
+    return sin(angle), cos(angle)
+
+
+def _sici_slopes(x: Any, outs: Any) -> Any:
+    zero = eq(x, 0.0)
+    return select(zero, 1.0, sin(x) / select(zero, 1.0, x)), cos(x) / x
+
+
+def _bessel_slopes(x: Any, outs: Any, order: int) -> Any:
+    """DLMF 10.6.1."""
+    js = bessel_j.bind(x, order=order + 1)
+    return [neg(js[1]), *[0.5 * (js[k - 1] - js[k + 1]) for k in range(1, order + 1)]]
+
+
+_along(fresnel, _fresnel_slopes)
+_along(sici, _sici_slopes)
+_along(bessel_j, _bessel_slopes)
+
+# ---- hypergeometric functions ------------------------------------------------------------------
+
+
+def _numerator(prim: Any, i: int) -> Callable[..., Any]:
+    """The derivative in a parameter of the numerator; nan where the series ends because of it."""
+    through = _through(prim, i)
+
+    def slope(*xs: Any) -> Any:
+        a = xs[i]
+        ends = and_(eq(a, floor(a)), le(a, 0.0))
+        return select(ends, math.nan, through(*xs))
+
+    return slope
+
+
+_partials(
+    hyp1f1,
+    _numerator(hyp1f1, 0),
+    _through(hyp1f1, 1),
+    lambda a, b, x, out: a / b * hyp1f1(a + 1.0, b + 1.0, x),
+)
+_partials(
+    hyp2f1,
+    _numerator(hyp2f1, 0),
+    _numerator(hyp2f1, 1),
+    _through(hyp2f1, 2),
+    lambda a, b, c, x, out: a * b / c * hyp2f1(a + 1.0, b + 1.0, c + 1.0, x),
+)

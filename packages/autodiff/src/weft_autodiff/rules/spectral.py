@@ -166,6 +166,4 @@ def _at_largest(v: Any, x: Any, axis: int) -> Any:
     part = lambda f: mul.bind(f.bind(v), f.bind(v))  # noqa: E731
     size = add.bind(part(real), part(imag))
     top = as_rows(reduce_max.bind(size, axes=(axis,)), size.aval)
-    return reduce_sum.bind(
-        select.bind(eq.bind(size, top), x, Literal(0, x.aval)), axes=(axis,)
-    )
+    return reduce_sum.bind(select.bind(eq.bind(size, top), x, Literal(0, x.aval)), axes=(axis,))

@@ -5,10 +5,14 @@ rounding, and where the result is finite (a product with zero is not undone).  R
 with `Unknown`s in the places of what is wanted.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from weft.ir import Program, derived, evaluate
 from weft.ops.elementwise import (
+    INEXACT,
+    LOGIC,
+    NUMBER,
     acosh,
     add,
     asinh,
@@ -49,7 +53,6 @@ from weft.ops.shape import (
     transpose_,
 )
 from weft.staging import staged
-from weft.types import COMPLEX, FLOATING, INTEGER
 from weft.values import Literal
 
 from ..inversion import Reverse, inverse_rules, is_unknown, reverse
@@ -95,39 +98,21 @@ def _(y, x, **_):
 # ---- of two --------------------------------------------------------------------------------
 
 
-@inverse_rules.rule(add)
-def _(z, x, y):
-    if z.aval.category not in (FLOATING, COMPLEX, INTEGER) or is_unknown(x) and is_unknown(y):
-        return [None, None]
-    return [sub.bind(z, y), None] if is_unknown(x) else [None, sub.bind(z, x)]
+def _either_undone_by(prim: Any, first: Any, second: Any, kinds: Sequence[int]) -> None:
+    """first: (result, y) -> x; second: (x, result) -> y; for elements of these categories."""
+
+    @inverse_rules.rule(prim)
+    def _(z, x, y):
+        if z.aval.category not in kinds or is_unknown(x) and is_unknown(y):
+            return [None, None]
+        return [first(z, y), None] if is_unknown(x) else [None, second(x, z)]
 
 
-@inverse_rules.rule(sub)
-def _(z, x, y):
-    if is_unknown(x) and is_unknown(y):
-        return [None, None]
-    return [add.bind(z, y), None] if is_unknown(x) else [None, sub.bind(x, z)]
-
-
-@inverse_rules.rule(mul)
-def _(z, x, y):
-    if not z.aval.inexact or is_unknown(x) and is_unknown(y):
-        return [None, None]
-    return [div.bind(z, y), None] if is_unknown(x) else [None, div.bind(z, x)]
-
-
-@inverse_rules.rule(div)
-def _(z, x, y):
-    if not z.aval.inexact or is_unknown(x) and is_unknown(y):
-        return [None, None]
-    return [mul.bind(z, y), None] if is_unknown(x) else [None, div.bind(x, z)]
-
-
-@inverse_rules.rule(xor)
-def _(z, x, y):
-    if is_unknown(x) and is_unknown(y):
-        return [None, None]
-    return [xor.bind(z, y), None] if is_unknown(x) else [None, xor.bind(z, x)]
+_either_undone_by(add, sub.bind, lambda x, z: sub.bind(z, x), NUMBER)
+_either_undone_by(sub, add.bind, sub.bind, NUMBER)
+_either_undone_by(mul, div.bind, lambda x, z: div.bind(z, x), INEXACT)
+_either_undone_by(div, mul.bind, div.bind, INEXACT)
+_either_undone_by(xor, xor.bind, xor.bind, LOGIC)
 
 
 @inverse_rules.rule(complex_)
@@ -182,9 +167,7 @@ def _(y, x, *, shape, dims):
 
 
 def _cut(y: Any, starts: list, limits: list) -> Any:
-    return slice_.bind(
-        y, starts=tuple(starts), limits=tuple(limits), strides=(1,) * len(starts)
-    )
+    return slice_.bind(y, starts=tuple(starts), limits=tuple(limits), strides=(1,) * len(starts))
 
 
 @inverse_rules.rule(concatenate_)

@@ -4,6 +4,7 @@ Invariant: importing this registers rules and does nothing else.
 """
 
 from . import (
+    boxes,
     collective,
     contraction,
     control,
@@ -11,6 +12,7 @@ from . import (
     convolution,
     cumulative,
     elementwise,
+    extremes,
     factorisation,
     foreign,
     fourier,
@@ -20,12 +22,14 @@ from . import (
     mapping,
     opaque,
     reduction,
+    scattering,
     shape,
     sorting,
     windows,
 )
 
 __all__ = [
+    "boxes",
     "collective",
     "contraction",
     "control",
@@ -33,6 +37,7 @@ __all__ = [
     "convolution",
     "cumulative",
     "elementwise",
+    "extremes",
     "factorisation",
     "foreign",
     "fourier",
@@ -42,6 +47,7 @@ __all__ = [
     "mapping",
     "opaque",
     "reduction",
+    "scattering",
     "shape",
     "sorting",
     "windows",

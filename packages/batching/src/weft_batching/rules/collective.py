@@ -26,13 +26,18 @@ from weft.ops.subscript import getitem
 from weft.types import INT32
 from weft.values import Literal
 
+from ..api import vmap
 from ..interpreter import batching_rules
 
 
 def _reduction(prim: Any, reduce: Any) -> None:
     @batching_rules.rule(prim)
-    def _(batch, xs, dims, *, axes):
+    def _(batch, xs, dims, *, axes, groups=()):
         (x,), (d,) = xs, dims
+        if groups:
+            if batch.axis_name not in axes:
+                return prim.bind(x, axes=axes, groups=groups), d
+            return _in_groups(prim, batch.front(x, d), groups, axes=axes)
         if batch.axis_name in axes:
             axes = tuple([a for a in axes if a != batch.axis_name])
             if d is not None:
@@ -41,6 +46,20 @@ def _reduction(prim: Any, reduce: Any) -> None:
                 x = mul.bind(x, Literal(batch.size, x.aval))
             d = None
         return (prim.bind(x, axes=axes) if axes else x), d
+
+
+def _in_groups(prim: Any, x: Any, groups: tuple, **params: Any) -> tuple:
+    """Among those of a group: the operation over an axis of its members, mapped over the groups
+    (of one size at a time)."""
+    name = params["name"] if "name" in params else params["axes"][0]
+    within = vmap(vmap(lambda v: prim.bind(v, **params), axis_name=name))
+    parts = []
+    for size in sorted({len(g) for g in groups}):
+        members = np.array([g for g in groups if len(g) == size], np.int32)
+        y = within(getitem(x, members))
+        parts.append((members, reshape(y, (members.size, *y.aval.shape[2:]))))
+    order = np.argsort(np.concatenate([m.reshape(-1) for m, _ in parts])).astype(np.int32)
+    return getitem(concatenate([y for _, y in parts], 0), order), 0
 
 
 _reduction(psum_, reduce_sum)
@@ -64,6 +83,9 @@ def _along(prim: Any, *speak: str) -> Callable:
         def _(batch, xs, dims, *, name, **params):
             (x,), (d,) = xs, dims
             if name == batch.axis_name:
+                groups = params.pop("groups", ())
+                if groups:
+                    return _in_groups(prim, batch.front(x, d), groups, name=name, **params)
                 return ours(batch, batch.front(x, d), **params)
             if d is not None:
                 params.update({k: params[k] + (params[k] >= d) for k in speak})

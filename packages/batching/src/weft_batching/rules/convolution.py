@@ -45,26 +45,25 @@ def _(batch, xs, at, **params):
             return batch.each(conv_general, xs, at, params)
         # one group for each element, in front of the groups that there are
         apart = "batch_group_count" if batches > 1 else "feature_group_count"
-        x = _joined(x, d, named.lhs[0 if batches > 1 else 1])
-        y = _joined(y, e, named.rhs[0])
+        x = _joined(x, d, named.lhs_spec[0 if batches > 1 else 1])
+        y = _joined(y, e, named.rhs_spec[0])
         params[apart] = params[apart] * batch.size
         out = conv_general.bind(x, y, **params)
-        return _parted(batch, out, named.out[1]), named.out[1]
+        return _parted(batch, out, named.out_spec[1]), named.out_spec[1]
     if d is not None:
-        x = _joined(x, d, named.lhs[0], batches)
+        x = _joined(x, d, named.lhs_spec[0], batches)
         out = conv_general.bind(x, y, **params)
-        return _parted(batch, out, named.out[0]), named.out[0]
+        return _parted(batch, out, named.out_spec[0]), named.out_spec[0]
     groups = features * batches
-    y = _joined(y, e, named.rhs[0], groups)
+    y = _joined(y, e, named.rhs_spec[0], groups)
     out = conv_general.bind(x, y, **params)
-    return _parted(batch, out, named.out[1], groups), named.out[1]
+    return _parted(batch, out, named.out_spec[1], groups), named.out_spec[1]
 
 
 def _nothing(xs: Any, at: Any, params: dict) -> Any:
     """Of no elements."""
     inner = [
-        x.aval.with_shape([n for i, n in enumerate(x.aval.shape) if i != d])
-        for x, d in zip(xs, at)
+        x.aval.with_shape([n for i, n in enumerate(x.aval.shape) if i != d]) for x, d in zip(xs, at)
     ]
     out = conv_general.infer(tuple(inner), params)
     return Literal(0, out.with_shape((0, *out.shape)))

@@ -5,6 +5,7 @@ Invariant: no call is lost or doubled.
 """
 
 from weft.ops.host import host
+from weft.ops.shape import reshape
 
 from ..interpreter import batching_rules
 
@@ -14,5 +15,9 @@ def _(batch, xs, dims, *, outs, whole, **params):
     if not whole:
         return batch.each(host, xs, dims, dict(params, outs=outs, whole=whole))
     grown = tuple([o.with_shape((batch.size, *o.shape)) for o in outs])
-    stacked = [batch.front(x, d) for x, d in zip(xs, dims)]
+    single = lambda x: reshape(x, (1, *x.aval.shape))  # noqa: E731
+    stacked = [
+        single(x) if d is None and whole == "expand_dims" else batch.front(x, d)
+        for x, d in zip(xs, dims)
+    ]
     return host.bind(*stacked, outs=grown, whole=whole, **params), [0] * len(outs)

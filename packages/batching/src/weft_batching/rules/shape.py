@@ -87,9 +87,7 @@ def _(batch, xs, dims, *, low, high, interior):
     (x, value), (d, v) = xs, dims
     d = 0 if d is None else d
     x = batch.move(x, dims[0], d)
-    grown = dict(
-        low=insert(low, d, 0), high=insert(high, d, 0), interior=insert(interior, d, 0)
-    )
+    grown = dict(low=insert(low, d, 0), high=insert(high, d, 0), interior=insert(interior, d, 0))
     if v is None:
         return pad_.bind(x, value, **grown), d
     zero = Literal(0, Aval((), value.aval.dtype))

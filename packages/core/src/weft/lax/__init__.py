@@ -7,8 +7,6 @@ Invariant: everything here is made of `weft.ops` and `weft.control`; importing i
 compiler and no plugin.
 """
 
-import enum
-
 from ..control import (
     associative_scan,
     cond,
@@ -19,16 +17,29 @@ from ..control import (
 )
 from ..control import map_ as map
 from ..interpreter import axis_size
+from ..ops.boxes import (
+    dynamic_index_in_dim,
+    dynamic_slice,
+    dynamic_slice_in_dim,
+    dynamic_update_index_in_dim,
+    dynamic_update_slice,
+    dynamic_update_slice_in_dim,
+    index_in_dim,
+)
 from ..ops.collective import (
     all_gather,
     all_to_all,
     axis_index,
+    pbroadcast,
+    pcast,
     pmax,
     pmean,
     pmin,
     ppermute,
+    pshuffle,
     psum,
     psum_scatter,
+    pswapaxes,
 )
 from ..ops.convolution import ConvDims as ConvDimensionNumbers
 from ..ops.convolution import (
@@ -37,21 +48,11 @@ from ..ops.convolution import (
     conv_general_dilated,
     conv_transpose,
     conv_with_general_padding,
-    explicit_padding,
 )
 from ..ops.fourier import FftType, fft
-from ..ops.indexing import (
-    GatherDimensionNumbers,
-    GatherScatterMode,
+from ..ops.indexing import GatherDimensionNumbers, GatherScatterMode, gather
+from ..ops.scattering import (
     ScatterDimensionNumbers,
-    dynamic_index_in_dim,
-    dynamic_slice,
-    dynamic_slice_in_dim,
-    dynamic_update_index_in_dim,
-    dynamic_update_slice,
-    dynamic_update_slice_in_dim,
-    gather,
-    index_in_dim,
     scatter,
     scatter_add,
     scatter_max,
@@ -62,6 +63,28 @@ from ..ops.indexing import (
 from ..ops.windows import select_and_scatter_add
 from ..plugins import additions as _additions
 from . import linalg
+from .composites import composite
+from .contractions import (
+    DotAlgorithm,
+    DotAlgorithmPreset,
+    DotDimensionNumbers,
+    Precision,
+    PrecisionLike,
+    batch_matmul,
+    dot,
+    dot_general,
+    scaled_dot,
+)
+from .convolutions import (
+    ConvGeneralDilatedDimensionNumbers,
+    conv_general_dilated_local,
+    conv_general_dilated_patches,
+    conv_general_permutations,
+    conv_general_shape_tuple,
+    conv_shape_tuple,
+    conv_transpose_shape_tuple,
+)
+from .creation import broadcasted_iota, empty, full, full_like, iota, shape_as_value
 from .elementwise import (
     RoundingMethod,
     abs,
@@ -79,7 +102,6 @@ from .elementwise import (
     bitwise_xor,
     cbrt,
     ceil,
-    clamp,
     clz,
     complex,
     conj,
@@ -109,6 +131,7 @@ from .elementwise import (
     max,
     min,
     mul,
+    mulhi,
     ne,
     neg,
     nextafter,
@@ -120,8 +143,6 @@ from .elementwise import (
     rem,
     round,
     rsqrt,
-    select,
-    select_n,
     shift_left,
     shift_right_arithmetic,
     shift_right_logical,
@@ -130,23 +151,23 @@ from .elementwise import (
     sinh,
     sqrt,
     square,
-    stop_gradient,
     sub,
     tan,
     tanh,
 )
-from .ragged import ragged_dot
+from .gathering import index_take, scatter_apply
+from .generator import RandomAlgorithm, rng_bit_generator
+from .operands import AccuracyMode, Tolerance
+from .platforms import platform_dependent
+from .ragged import RaggedDotDimensionNumbers, ragged_dot, ragged_dot_general
 from .reductions import (
     argmax,
     argmin,
-    batch_matmul,
     cumlogsumexp,
     cummax,
     cummin,
     cumprod,
     cumsum,
-    dot,
-    dot_general,
     reduce,
     reduce_and,
     reduce_max,
@@ -154,12 +175,11 @@ from .reductions import (
     reduce_or,
     reduce_prod,
     reduce_sum,
-    reduce_window,
     reduce_xor,
-    sort,
-    sort_key_val,
-    top_k,
 )
+from .selection import clamp, select, select_n, stop_gradient
+from .slices import concatenate, pad, slice, slice_in_dim, split, stack, unstack
+from .sorting import approx_max_k, approx_min_k, sort, sort_key_val, top_k
 from .special import (
     bessel_i0e,
     bessel_i1e,
@@ -179,75 +199,46 @@ from .structure import (
     broadcast_like,
     broadcast_shapes,
     broadcast_to_rank,
-    broadcasted_iota,
     collapse,
-    concatenate,
     convert_element_type,
+    dce_sink,
     dtype,
-    empty,
     expand_dims,
-    full,
-    full_like,
-    iota,
     optimization_barrier,
-    pad,
     reshape,
     rev,
-    slice,
-    slice_in_dim,
-    split,
     squeeze,
-    stack,
+    stage,
     tile,
     transpose,
-    unstack,
 )
-
-
-class Precision(enum.Enum):
-    """How exact products on accelerators are."""
-
-    DEFAULT = "default"
-    HIGH = "high"
-    HIGHEST = "highest"
-
-
-DotDimensionNumbers = tuple[
-    tuple[tuple[int, ...], tuple[int, ...]], tuple[tuple[int, ...], tuple[int, ...]]
-]
-"""What `dot_general` takes as `dimension_numbers`."""
-
-
-def pshuffle(x, axis_name, perm):
-    """`ppermute` by a permutation: place i of the axis gets what place `perm[i]` has."""
-    return ppermute(x, axis_name, list(zip(perm, range(len(perm)))))
-
-
-def pswapaxes(x, axis_name, axis: int):
-    """An axis of the tree's arrays, of the named axis's size, and the named axis swapped."""
-    return all_to_all(x, axis_name, axis, axis)
-
-
-def padtype_to_pads(in_shape, window_shape, window_strides, padding) -> list:
-    """Pairs (before, after) for a padding given by name: "VALID", "SAME" or "SAME_LOWER"."""
-    return [tuple(p) for p in explicit_padding(padding, in_shape, window_shape, window_strides)]
-
+from .windows import padtype_to_pads, reduce_window, reduce_window_shape_tuple
 
 __all__ = [
+    "AccuracyMode",
     "ConvDimensionNumbers",
+    "ConvGeneralDilatedDimensionNumbers",
+    "DotAlgorithm",
+    "DotAlgorithmPreset",
     "DotDimensionNumbers",
     "FftType",
     "GatherDimensionNumbers",
     "GatherScatterMode",
     "Precision",
+    "PrecisionLike",
+    "RaggedDotDimensionNumbers",
+    "RandomAlgorithm",
     "RoundingMethod",
     "ScatterDimensionNumbers",
+    "Tolerance",
     "abs",
     "acos",
     "acosh",
     "add",
     "all_gather",
     "all_to_all",
+    "approx_max_k",
+    "approx_min_k",
     "argmax",
     "argmin",
     "asin",
@@ -279,13 +270,20 @@ __all__ = [
     "clz",
     "collapse",
     "complex",
+    "composite",
     "concatenate",
     "cond",
     "conj",
     "conv",
     "conv_dimension_numbers",
     "conv_general_dilated",
+    "conv_general_dilated_local",
+    "conv_general_dilated_patches",
+    "conv_general_permutations",
+    "conv_general_shape_tuple",
+    "conv_shape_tuple",
     "conv_transpose",
+    "conv_transpose_shape_tuple",
     "conv_with_general_padding",
     "convert_element_type",
     "cos",
@@ -295,6 +293,7 @@ __all__ = [
     "cummin",
     "cumprod",
     "cumsum",
+    "dce_sink",
     "digamma",
     "div",
     "dot",
@@ -328,6 +327,7 @@ __all__ = [
     "igammac",
     "imag",
     "index_in_dim",
+    "index_take",
     "integer_pow",
     "iota",
     "is_finite",
@@ -342,12 +342,16 @@ __all__ = [
     "max",
     "min",
     "mul",
+    "mulhi",
     "ne",
     "neg",
     "nextafter",
     "optimization_barrier",
     "pad",
     "padtype_to_pads",
+    "pbroadcast",
+    "pcast",
+    "platform_dependent",
     "pmax",
     "pmean",
     "pmin",
@@ -360,6 +364,7 @@ __all__ = [
     "psum_scatter",
     "pswapaxes",
     "ragged_dot",
+    "ragged_dot_general",
     "random_gamma_grad",
     "real",
     "reciprocal",
@@ -372,16 +377,20 @@ __all__ = [
     "reduce_prod",
     "reduce_sum",
     "reduce_window",
+    "reduce_window_shape_tuple",
     "reduce_xor",
     "regularized_incomplete_beta",
     "rem",
     "reshape",
     "rev",
+    "rng_bit_generator",
     "round",
     "rsqrt",
+    "scaled_dot",
     "scan",
     "scatter",
     "scatter_add",
+    "scatter_apply",
     "scatter_max",
     "scatter_min",
     "scatter_mul",
@@ -389,6 +398,7 @@ __all__ = [
     "select",
     "select_and_scatter_add",
     "select_n",
+    "shape_as_value",
     "shift_left",
     "shift_right_arithmetic",
     "shift_right_logical",
@@ -404,6 +414,7 @@ __all__ = [
     "square",
     "squeeze",
     "stack",
+    "stage",
     "stop_gradient",
     "sub",
     "switch",

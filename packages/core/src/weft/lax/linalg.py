@@ -11,13 +11,23 @@ from typing import Any
 from ..control import scan
 from ..errors import TypeRule
 from ..ops import elementwise as el
-from ..ops import factorisation, solving, spectral
+from ..ops import factorisation, solving
 from ..ops.reduction import sum_
-from ..ops.shape import expand_dims, iota, moveaxis, slice_in_dim, squeeze
-from ..ops.stacks import stack_of, symmetrised, times, transposed, triangle
+from ..ops.shape import expand_dims, iota, moveaxis, squeeze
+from ..ops.stacks import symmetrised, times, transposed, triangle
+from ..ops.statics import fixed_each
 from ..surface import fused, value
 from ..types import INT32
 from ..values import Literal
+from .eigen import eig, eigh, hessenberg, schur, svd, tridiagonal
+from .polar import qdwh
+from .routines import (
+    EighImplementation,
+    EigImplementation,
+    SvdAlgorithm,
+    absent,
+    square,
+)
 
 # ---- Cholesky, LU, QR ----------------------------------------------------------------------
 
@@ -42,14 +52,8 @@ def cholesky(x: Any, *, symmetrize_input: bool = True) -> Any:
     >>> wf.lax.linalg.cholesky(np.array([[4.0, 2.0], [2.0, 2.0]])).tolist()
     [[2.0, 0.0], [1.0, 1.0]]
     """
-    x = _square("cholesky", x)
+    x = square("cholesky", x)
     return _cholesky(x, symmetrize=bool(symmetrize_input))
-
-
-def _square(name: str, x: Any) -> Any:
-    x = value(x)
-    stack_of(name, x.aval, square=True)
-    return x
 
 
 @fused
@@ -85,7 +89,7 @@ def cholesky_update(r_matrix: Any, w_vector: Any) -> Any:
     >>> bool(abs(r[1, 1] - 2**0.5) < 1e-6)
     True
     """
-    r, w = _square("cholesky_update", r_matrix), value(w_vector)
+    r, w = square("cholesky_update", r_matrix), value(w_vector)
     if w.aval.shape != r.aval.shape[:-1] or w.aval.dtype != r.aval.dtype:
         raise TypeRule(
             f"cholesky_update of {r.aval!r} by {w.aval!r}", fix="give a vector for each matrix"
@@ -132,7 +136,8 @@ def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Any:
     >>> wf.lax.linalg.lu_pivots_to_permutation(np.int32([1, 2]), 3).tolist()
     [1, 2, 0]
     """
-    return factorisation.pivots_to_permutation.bind(value(pivots), size=permutation_size)
+    (size,) = fixed_each("lu_pivots_to_permutation", "permutation_size", (permutation_size,))
+    return factorisation.pivots_to_permutation.bind(value(pivots), size=size)
 
 
 @fused
@@ -140,7 +145,9 @@ def _qr(x: Any, *, full_matrices: bool, pivoting: bool) -> Any:
     return tuple(factorisation.qr_.bind(x, full_matrices=full_matrices, pivoting=pivoting))
 
 
-def qr(x: Any, *, pivoting: bool = False, full_matrices: bool = True) -> tuple:
+def qr(
+    x: Any, *, pivoting: bool = False, full_matrices: bool = True, use_magma: bool | None = None
+) -> tuple:
     """Q with orthonormal columns and R upper triangular, Q @ R = x.
 
     Args:
@@ -149,12 +156,16 @@ def qr(x: Any, *, pivoting: bool = False, full_matrices: bool = True) -> tuple:
         size; then x[:, order] = Q @ R, and `order`, int32 (..., n), is returned too.
       full_matrices: whether Q is (..., m, m) and R (..., m, n); otherwise they have min(m, n)
         columns and rows.
+      use_magma: None or False: that library is not used.
+
+    Raises TypeRule for other dtypes.
 
     >>> import numpy as np, weft as wf
     >>> q, r = wf.lax.linalg.qr(np.array([[3.0, 1.0], [4.0, 2.0]]), full_matrices=False)
     >>> bool(abs(q @ r - np.array([[3.0, 1.0], [4.0, 2.0]])).max() < 1e-5)
     True
     """
+    absent("qr", use_magma=use_magma)
     return _qr(value(x), full_matrices=bool(full_matrices), pivoting=bool(pivoting))
 
 
@@ -166,6 +177,11 @@ def householder_product(a: Any, taus: Any) -> Any:
       taus: (..., k), k <= n, their coefficients.
 
     Returns (..., m, n) with orthonormal columns.  Has no derivative.
+    Raises TypeRule for shapes and dtypes that do not fit.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.lax.linalg.householder_product(np.eye(3, 2), np.zeros(2)).shape
+    (3, 2)
     """
     return factorisation.householder_product_.bind(value(a), value(taus))
 
@@ -180,156 +196,14 @@ def ormqr(a: Any, taus: Any, c: Any, *, left: bool = True, transpose: bool = Fal
       transpose: whether by the conjugate transpose of Q.
 
     Linear in `c`, which alone has derivatives.
+    Raises TypeRule for shapes and dtypes that do not fit.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.lax.linalg.ormqr(np.eye(3, 2), np.zeros(2), np.ones((3, 4))).shape
+    (3, 4)
     """
     how = dict(left=bool(left), adjoint=bool(transpose))
     return factorisation.ormqr_.bind(value(a), value(taus), value(c), **how)
-
-
-# ---- eigenvalues, singular values ----------------------------------------------------------
-
-
-@fused
-def _eigh(x: Any, *, lower: bool, symmetrize: bool, subset: Any) -> Any:
-    x = symmetrised(x) if symmetrize else x
-    w, v = spectral.eigh_.bind(x, lower=lower, vectors=True)
-    if subset is not None:
-        w, v = (slice_in_dim(y, *subset, axis=-1) for y in (w, v))
-    return v, w
-
-
-def eigh(
-    x: Any,
-    *,
-    lower: bool = True,
-    symmetrize_input: bool = True,
-    sort_eigenvalues: bool = True,
-    subset_by_index: tuple[int, int] | None = None,
-) -> tuple:
-    """Eigenvectors and eigenvalues of symmetric or Hermitian matrices.
-
-    Args:
-      x: (..., n, n).
-      lower: which triangle is read, if the input is not symmetrised.
-      symmetrize_input: whether x is replaced by (x + x^H) / 2 first.
-      sort_eigenvalues: False allows any order; they ascend all the same.
-      subset_by_index: (first, last + 1) of the eigenvalues wanted, counted from the least.
-
-    Returns (eigenvectors in columns (..., n, k), real eigenvalues (..., k), ascending).
-    Derivatives of eigenvectors do not exist where eigenvalues coincide.
-
-    >>> import numpy as np, weft as wf
-    >>> v, w = wf.lax.linalg.eigh(np.array([[2.0, 0.0], [0.0, 1.0]]))
-    >>> w.tolist()
-    [1.0, 2.0]
-    """
-    subset = None if subset_by_index is None else tuple(subset_by_index)
-    x = _square("eigh", x)
-    return _eigh(x, lower=bool(lower), symmetrize=bool(symmetrize_input), subset=subset)
-
-
-def eig(
-    x: Any, *, compute_left_eigenvectors: bool = True, compute_right_eigenvectors: bool = True
-) -> list:
-    """Eigenvalues and eigenvectors of any square matrices, complex.
-
-    Args:
-      x: (..., n, n).
-      compute_left_eigenvectors: whether U with U^H @ x = diag(w) @ U^H is wanted.
-      compute_right_eigenvectors: whether V with x @ V = V @ diag(w) is wanted.
-
-    Returns [w (..., n), U, V], the latter as asked, (..., n, n); columns have length one and a
-    real largest component.  All have derivatives, unless eigenvalues coincide.
-
-    >>> import numpy as np, weft as wf
-    >>> w, u, v = wf.lax.linalg.eig(np.array([[0.0, 1.0], [-1.0, 0.0]]))
-    >>> sorted(w.imag.tolist())
-    [-1.0, 1.0]
-    """
-    left, right = bool(compute_left_eigenvectors), bool(compute_right_eigenvectors)
-    return spectral.eig_.bind(value(x), left=left, right=right)
-
-
-def svd(
-    x: Any,
-    *,
-    full_matrices: bool = True,
-    compute_uv: bool = True,
-    subset_by_index: tuple[int, int] | None = None,
-) -> Any:
-    """Singular values and vectors: x = U @ diag(s) @ V^H.
-
-    Args:
-      x: (..., m, n).
-      full_matrices: whether U is (..., m, m) and V^H (..., n, n); otherwise they have min(m, n)
-        columns and rows.
-      compute_uv: whether (U, s, V^H) are wanted; otherwise s alone.
-      subset_by_index: (first, last + 1) of the singular values wanted, counted from the greatest.
-
-    >>> import numpy as np, weft as wf
-    >>> wf.lax.linalg.svd(np.diag([1.0, 3.0]), compute_uv=False).tolist()
-    [3.0, 1.0]
-    """
-    x, subset = value(x), None if subset_by_index is None else tuple(subset_by_index)
-    if subset is not None and full_matrices and compute_uv:
-        raise TypeRule(
-            "a part of the singular values has no full matrices", fix="pass full_matrices=False"
-        )
-    if not compute_uv:
-        return _singular_values(x, subset=subset)
-    return _svd(x, full=bool(full_matrices), subset=subset)
-
-
-@fused
-def _singular_values(x: Any, *, subset: Any) -> Any:
-    (s,) = spectral.svd_.bind(x, full_matrices=False, compute_uv=False)
-    return s if subset is None else slice_in_dim(s, *subset, axis=-1)
-
-
-@fused
-def _svd(x: Any, *, full: bool, subset: Any) -> Any:
-    s, u, vh = spectral.svd_.bind(x, full_matrices=full, compute_uv=True)
-    if subset is None:
-        return u, s, vh
-    cut = lambda v, axis: slice_in_dim(v, *subset, axis=axis)  # noqa: E731
-    return cut(u, -1), cut(s, -1), cut(vh, -2)
-
-
-def schur(x: Any, *, compute_schur_vectors: bool = True) -> tuple:
-    """Schur's form: x = Z @ T @ Z^H.
-
-    Args:
-      x: (..., n, n).
-      compute_schur_vectors: whether Z is wanted.
-
-    Returns (T, Z) or (T,).  T is upper triangular, but for blocks of two rows if x is real; Z is
-    unitary.  On the CPU only; has no derivative.
-    """
-    return tuple(spectral.schur_.bind(value(x), vectors=bool(compute_schur_vectors)))
-
-
-def hessenberg(a: Any) -> tuple:
-    """Hessenberg's form, with reflectors: a = Q @ H @ Q^H.
-
-    Args:
-      a: (..., n, n).
-
-    Returns (H, zero below the first subdiagonal but for the reflectors, (..., n, n); their
-    coefficients (..., n - 1)).  On the CPU only; has no derivative.
-    """
-    return tuple(spectral.hessenberg_.bind(value(a)))
-
-
-def tridiagonal(a: Any, *, lower: bool = True) -> tuple:
-    """Tridiagonal form of symmetric or Hermitian matrices, with reflectors.
-
-    Args:
-      a: (..., n, n).
-      lower: which triangle is read.
-
-    Returns (the form with reflectors (..., n, n), its diagonal (..., n), the one beside it
-    (..., n - 1), coefficients of the reflectors (..., n - 1)).  Has no derivative.
-    """
-    return tuple(spectral.tridiagonal_.bind(value(a), lower=bool(lower)))
 
 
 # ---- systems -------------------------------------------------------------------------------
@@ -373,7 +247,7 @@ def triangular_solve(
     return solving.triangular_solve_.bind(a, b, **params)
 
 
-def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any) -> Any:
+def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: bool = False) -> Any:
     """The solution of systems with tridiagonal matrices.
 
     Args:
@@ -381,14 +255,17 @@ def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any) -> Any:
       d: (..., n), the diagonal.
       du: (..., n), above the diagonal: du[i] meets x[i + 1]; du[-1] is not read.
       b: (..., n, k).
+      perturb_singular: False: systems are solved as they are.
 
     Returns x (..., n, k), nan where a matrix is singular.
+    Raises TypeRule if shapes or dtypes do not fit.
 
     >>> import numpy as np, weft as wf
     >>> one = np.ones(3)
     >>> wf.lax.linalg.tridiagonal_solve(0 * one, 2 * one, 0 * one, np.ones((3, 1))).ravel().tolist()
     [0.5, 0.5, 0.5]
     """
+    absent("tridiagonal_solve", perturb_singular=perturb_singular)
     return solving.tridiagonal_solve_.bind(value(dl), value(d), value(du), value(b))
 
 
@@ -417,8 +294,14 @@ def symmetric_product(
       c_matrix: (..., n, n), symmetric.
       alpha, beta: numbers.
       symmetrize_output: whether the lower triangle of the result is copied to the upper one.
+
+    Returns (..., n, n).  Raises TypeRule for shapes and dtypes that do not fit.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.lax.linalg.symmetric_product(np.ones((2, 3)), np.zeros((2, 2))).tolist()
+    [[3.0, 3.0], [3.0, 3.0]]
     """
-    a, c = value(a_matrix), _square("symmetric_product", c_matrix)
+    a, c = value(a_matrix), square("symmetric_product", c_matrix)
     if a.aval.shape[:-1] != c.aval.shape[:-1] or a.aval.dtype != c.aval.dtype:
         raise TypeRule(
             f"symmetric_product of {a.aval!r} and {c.aval!r}",
@@ -428,6 +311,9 @@ def symmetric_product(
 
 
 __all__ = [
+    "EigImplementation",
+    "EighImplementation",
+    "SvdAlgorithm",
     "cholesky",
     "cholesky_update",
     "eig",
@@ -437,6 +323,7 @@ __all__ = [
     "lu",
     "lu_pivots_to_permutation",
     "ormqr",
+    "qdwh",
     "qr",
     "schur",
     "svd",

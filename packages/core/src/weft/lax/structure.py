@@ -1,4 +1,4 @@
-"""What moves and makes elements: shapes, slices, padding, joining, conversion, iota.
+"""What moves elements and leaves them as they are: dtypes, shapes, broadcasting.
 
 Invariant: arguments are explicit: sizes and axes are checked, and nothing is promoted.
 """
@@ -9,14 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from ..dims import Dim, product
+from ..dims import product
 from ..errors import AxisError, TypeRule
 from ..ops import shape as sh
 from ..ops.conversion import bitcast
-from ..ops.shape import materialise_at_ground, normal_axes, normal_axis, normal_shape
+from ..ops.layout import placed
+from ..ops.shape import materialise_at_ground, normal_axes, normal_shape
+from ..ops.statics import fixed, fixed_each
 from ..surface import value
 from ..tree import flatten
-from ..types import WEAK, Aval, dtype_of
+from ..types import WEAK, dtype_of
 from ..types import broadcast_shapes as _broadcast_shapes
 from ..values import canonical
 
@@ -24,14 +26,24 @@ from ..values import canonical
 
 
 def dtype(x: Any) -> np.dtype:
-    """The dtype of an array or scalar."""
+    """The dtype of an array or scalar of any shape.
+
+    >>> import weft as wf
+    >>> wf.lax.dtype(1.5)
+    dtype('float32')
+    """
     return value(x).aval.dtype
 
 
 def convert_element_type(operand: Any, new_dtype: Any) -> Any:
     """The array in another dtype: floats are cut towards zero, anything but zero is True.
 
-    The classes bool, int, float and complex stand for the default dtypes.
+    The shape stays.  The classes bool, int, float and complex stand for the default dtypes.
+    Raises TypeRule for what is no dtype.
+
+    >>> import weft as wf
+    >>> wf.lax.convert_element_type(wf.numpy.array([1.7, -1.7]), "int8").tolist()
+    [1, -1]
     """
     weak = isinstance(new_dtype, type) and new_dtype in WEAK
     kind = WEAK[new_dtype].dtype if weak else canonical(dtype_of(new_dtype))
@@ -43,256 +55,238 @@ def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
 
     A narrower one makes a new last axis; a wider one takes the last axis in.  Raises TypeRule for
     booleans, complex numbers and sizes that do not fit.
+
+    >>> import numpy as np, weft as wf
+    >>> hex(wf.lax.bitcast_convert_type(np.float32(1), "uint32").item())
+    '0x3f800000'
     """
     return materialise_at_ground(bitcast(operand, new_dtype))
+
+
+def stage(x: Any, /) -> Any:
+    """An array or number of any shape as a value of the function that is being traced; outside of
+    traced functions, as an array.
+
+    >>> import weft as wf
+    >>> wf.lax.stage(2)
+    Array(2, dtype=int32, weak_type=True)
+    """
+    return materialise_at_ground(value(x))
 
 
 # ---- shapes --------------------------------------------------------------------------------
 
 
-def reshape(operand: Any, new_sizes: Any, dimensions: Sequence[int] | None = None) -> Any:
+def reshape(
+    operand: Any, new_sizes: Any, dimensions: Sequence[int] | None = None, *,
+    out_sharding: Any = None,
+) -> Any:  # fmt: skip
     """The same elements in another shape; with `dimensions`, transposed first.
 
-    Raises TypeRule if the number of elements differs.
+    out_sharding: how the result shall lie on devices.  Raises TypeRule if the number of elements
+    differs.
+
+    >>> import weft as wf
+    >>> wf.lax.reshape(wf.numpy.arange(6), (2, 3)).tolist()
+    [[0, 1, 2], [3, 4, 5]]
     """
-    x = operand if dimensions is None else sh.transpose(operand, tuple(dimensions))
-    return materialise_at_ground(sh.reshape(x, new_sizes))
+    x = operand if dimensions is None else transpose(operand, dimensions)
+    return placed(materialise_at_ground(sh.reshape(x, new_sizes)), out_sharding)
 
 
 def transpose(operand: Any, permutation: Any) -> Any:
-    """Axes in another order: axis i of the result is axis `permutation[i]`."""
-    return materialise_at_ground(sh.transpose(operand, tuple(permutation)))
+    """Axes in another order: axis i of the result is axis `permutation[i]`.
+
+    Raises AxisError if that is no order of all axes.
+
+    >>> import weft as wf
+    >>> wf.lax.transpose(wf.numpy.zeros((2, 3)), (1, 0)).shape
+    (3, 2)
+    """
+    order = fixed_each("transpose", "permutation", permutation)
+    return materialise_at_ground(sh.transpose(operand, order))
 
 
 def squeeze(array: Any, dimensions: Any) -> Any:
-    """Without these axes, which have size 1.  Raises TypeRule for other sizes."""
-    return materialise_at_ground(sh.squeeze(array, tuple(dimensions)))
+    """Without these axes, which have size 1.
+
+    Raises TypeRule for other sizes, AxisError for axes that are not there.
+
+    >>> import weft as wf
+    >>> wf.lax.squeeze(wf.numpy.zeros((1, 3)), (0,)).shape
+    (3,)
+    """
+    return materialise_at_ground(sh.squeeze(array, fixed_each("squeeze", "dimensions", dimensions)))
 
 
 def expand_dims(array: Any, dimensions: Any) -> Any:
-    """With new axes of size 1, at these places of the result."""
-    return materialise_at_ground(sh.expand_dims(array, tuple(dimensions)))
+    """With new axes of size 1, at these places of the result.
+
+    Raises AxisError for places that the result does not have.
+
+    >>> import weft as wf
+    >>> wf.lax.expand_dims(wf.numpy.zeros(3), (0, 2)).shape
+    (1, 3, 1)
+    """
+    return materialise_at_ground(
+        sh.expand_dims(array, fixed_each("expand_dims", "dimensions", dimensions))
+    )
 
 
 def rev(operand: Any, dimensions: Any) -> Any:
-    """Reversed along axes."""
+    """Reversed along axes.  Raises AxisError for axes that are not there.
+
+    >>> import weft as wf
+    >>> wf.lax.rev(wf.numpy.arange(3), (0,)).tolist()
+    [2, 1, 0]
+    """
     x = materialise_at_ground(value(operand))
-    axes = tuple(sorted(normal_axes(tuple(dimensions), x.aval.ndim)))
+    given = fixed_each("rev", "dimensions", dimensions)
+    axes = tuple(sorted(normal_axes(given, x.aval.ndim, "dimensions")))
     return sh.rev.bind(x, axes=axes) if axes else x
 
 
 def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = None) -> Any:
-    """Axes from `start_dimension` up to `stop_dimension` made one."""
+    """Axes from `start_dimension` up to `stop_dimension` (the last, if None) made one.
+
+    Raises AxisError if they are not in order.
+
+    >>> import weft as wf
+    >>> wf.lax.collapse(wf.numpy.zeros((2, 3, 4)), 0, 2).shape
+    (6, 4)
+    """
     x = value(operand)
-    first, last, _ = builtins.slice(start_dimension, stop_dimension).indices(x.aval.ndim)
+    start = fixed("collapse", "start_dimension", start_dimension)
+    stop = stop_dimension if stop_dimension is None else fixed(
+        "collapse", "stop_dimension", stop_dimension
+    )  # fmt: skip
+    first, last, _ = builtins.slice(start, stop).indices(x.aval.ndim)
     if last < first:
         raise AxisError(f"collapse of axes {first} up to {last}", fix="give them in order")
     s = x.aval.shape
     return reshape(x, (*s[:first], product(s[first:last]), *s[last:]))
 
 
-def broadcast(operand: Any, sizes: Any) -> Any:
-    """With new leading axes of these sizes, along which the elements repeat."""
+def broadcast(operand: Any, sizes: Any, *, out_sharding: Any = None) -> Any:
+    """With new leading axes of these sizes, along which the elements repeat.
+
+    out_sharding: how the result shall lie on devices.
+
+    >>> import weft as wf
+    >>> wf.lax.broadcast(wf.numpy.arange(2), (3,)).tolist()
+    [[0, 1], [0, 1], [0, 1]]
+    """
     x = value(operand)
-    return materialise_at_ground(sh.broadcast_to(x, (*normal_shape(sizes), *x.aval.shape)))
+    out = sh.broadcast_to(x, (*normal_shape(sizes), *x.aval.shape))
+    return placed(materialise_at_ground(out), out_sharding)
 
 
-def broadcast_in_dim(operand: Any, shape: Any, broadcast_dimensions: Any) -> Any:
+def broadcast_in_dim(
+    operand: Any, shape: Any, broadcast_dimensions: Any, *, out_sharding: Any = None
+) -> Any:
     """Axis i becomes axis `broadcast_dimensions[i]` of `shape`; axes of size 1 repeat.
 
-    Raises TypeRule if sizes are neither equal nor 1.
+    out_sharding: how the result shall lie on devices.  Raises TypeRule if sizes are neither equal
+    nor 1, AxisError for axes that are not in order.
+
+    >>> import weft as wf
+    >>> wf.lax.broadcast_in_dim(wf.numpy.arange(2), (2, 3), (0,)).tolist()
+    [[0, 0, 0], [1, 1, 1]]
     """
     x, shape = value(operand), normal_shape(shape)
-    at = tuple([d.__index__() for d in broadcast_dimensions])
+    at = fixed_each("broadcast_in_dim", "broadcast_dimensions", broadcast_dimensions)
     if list(at) != sorted(set(at)):
         raise AxisError(f"broadcast_dimensions {at} are not in order", fix="transpose first")
     if shape == x.aval.shape and at == tuple(range(x.aval.ndim)):
-        return materialise_at_ground(x)
-    return sh.broadcast_in_dim.bind(x, shape=shape, dims=at)
+        return placed(materialise_at_ground(x), out_sharding)
+    return placed(sh.broadcast_in_dim.bind(x, shape=shape, dims=at), out_sharding)
 
 
 def broadcast_to_rank(x: Any, rank: int) -> Any:
-    """With leading axes of size 1, up to so many axes."""
-    x = value(x)
-    return reshape(x, (1,) * (rank - x.aval.ndim) + x.aval.shape)
+    """With leading axes of size 1, up to so many axes; the array itself if it has them.
+
+    >>> import weft as wf
+    >>> wf.lax.broadcast_to_rank(wf.numpy.zeros(3), 3).shape
+    (1, 1, 3)
+    """
+    x, n = value(x), fixed("broadcast_to_rank", "rank", rank)
+    if n <= x.aval.ndim:
+        return materialise_at_ground(x)
+    return reshape(x, (1,) * (n - x.aval.ndim) + x.aval.shape)
 
 
 def broadcast_like(arr: Any, like_arr: Any) -> Any:
-    """In the shape of another array.  Raises TypeRule if sizes are neither equal nor 1."""
+    """In the shape of another array.  Raises TypeRule if sizes are neither equal nor 1.
+
+    >>> import weft as wf
+    >>> wf.lax.broadcast_like(wf.numpy.arange(2), wf.numpy.zeros((3, 2))).shape
+    (3, 2)
+    """
     return materialise_at_ground(sh.broadcast_to(arr, value(like_arr).aval.shape))
 
 
 def broadcast_shapes(*shapes: Any) -> tuple[Any, ...]:
-    """The shape of arrays of these shapes together.  Raises DimMismatch if there is none."""
-    return _broadcast_shapes([tuple(s) for s in shapes])
+    """The shape of arrays of these shapes together.  Raises DimMismatch if there is none.
+
+    >>> import weft as wf
+    >>> wf.lax.broadcast_shapes((3, 1), (4,))
+    (3, 4)
+    """
+    return _broadcast_shapes([normal_shape(s) for s in shapes])
 
 
 def tile(operand: Any, reps: Sequence[int]) -> Any:
-    """The whole array repeated: `reps[i]` times along axis i."""
+    """The whole array repeated: `reps[i]` times along axis i.
+
+    Raises TypeRule if there is not a number for each axis.
+
+    >>> import weft as wf
+    >>> wf.lax.tile(wf.numpy.arange(2), (2,)).tolist()
+    [0, 1, 0, 1]
+    """
     x = value(operand)
-    times = normal_shape(tuple(reps))
-    if len(times) != x.aval.ndim:
-        raise TypeRule(f"tile of {x.aval!r} {times} times", fix="give a number for each axis")
+    times = normal_shape(fixed_each("tile", "reps", reps))
+    if len(times) != x.aval.ndim or any(r.__class__ is int and r < 0 for r in times):
+        raise TypeRule(
+            f"tile of {x.aval!r} {times} times",
+            fix="give a number for each axis, none of them negative",
+        )
     spread = sh.reshape(x, [d for s in x.aval.shape for d in (1, s)])
     spread = sh.broadcast_to(spread, [d for r, s in zip(times, x.aval.shape) for d in (r, s)])
     return reshape(spread, [r * s for r, s in zip(times, x.aval.shape)])
 
 
-# ---- slices --------------------------------------------------------------------------------
-
-
-def slice(
-    operand: Any, start_indices: Any, limit_indices: Any, strides: Any = None
-) -> Any:
-    """The box from `start_indices` to `limit_indices`, every `strides`-th element.
-
-    Raises TypeRule for places outside, and limits before their starts.
-    """
-    x = materialise_at_ground(value(operand))
-    n = x.aval.ndim
-    starts, limits = tuple(start_indices), tuple(limit_indices)
-    steps = (1,) * n if strides is None else tuple(strides)
-    if not len(starts) == len(limits) == len(steps) == n:
-        raise TypeRule(
-            f"slice of {x.aval!r}: {len(starts)} starts, {len(limits)} limits and "
-            f"{len(steps)} strides",
-            fix=f"give {n} of each",
-        )
-    for a, b, s, d in zip(starts, limits, steps, x.aval.shape):
-        fixed = all(v.__class__ is not Dim for v in (a, b, d))
-        if s < 1 or (fixed and not 0 <= a <= b <= d):
-            raise TypeRule(
-                f"slice from {starts} to {limits} by {steps} of {x.aval!r}",
-                fix="0 <= start <= limit <= size, and strides are positive",
-            )
-    return sh.slice_.bind(x, starts=starts, limits=limits, strides=steps)
-
-
-def slice_in_dim(
-    operand: Any, start_index: Any, limit_index: Any, stride: int = 1, axis: int = 0
-) -> Any:
-    """The part of one axis from `start_index` to `limit_index`.
-
-    None is the beginning or the end; negative places count from the end.
-    """
-    x = value(operand)
-    at = normal_axis(axis, x.aval.ndim)
-    n = x.aval.shape[at]
-    a, b = (0 if start_index is None else start_index), (n if limit_index is None else limit_index)
-    a, b = (v + n if v.__class__ is not Dim and v < 0 else v for v in (a, b))
-    starts, limits, strides = [0] * x.aval.ndim, list(x.aval.shape), [1] * x.aval.ndim
-    starts[at], limits[at], strides[at] = a, b, stride
-    return slice(x, starts, limits, strides)
-
-
-def split(operand: Any, sizes: Sequence[Any], axis: int = 0) -> list:
-    """Parts of these sizes along an axis.  Raises TypeRule if they do not add up."""
-    x = value(operand)
-    at = normal_axis(axis, x.aval.ndim)
-    total = 0
-    places = [0]
-    for s in sizes:
-        total = total + s
-        places.append(total)
-    if total != x.aval.shape[at]:
-        raise TypeRule(f"split of {x.aval!r} into sizes {tuple(sizes)}", fix="they must add up")
-    return [slice_in_dim(x, a, b, axis=at) for a, b in zip(places, places[1:])]
-
-
-def unstack(x: Any, axis: int = 0) -> tuple:
-    """The parts along an axis, without it."""
-    x = value(x)
-    at = normal_axis(axis, x.aval.ndim)
-    rows = [slice_in_dim(x, i, i + 1, axis=at) for i in range(x.aval.shape[at])]
-    return tuple([sh.squeeze(r, at) for r in rows])
-
-
-def _one_dtype(name: str, operands: Any) -> list:
-    xs = [value(x) for x in operands]
-    if len({x.aval.dtype for x in xs}) > 1:
-        raise TypeRule(
-            f"lax.{name}: operands must have one dtype, not {', '.join(repr(x.aval) for x in xs)}",
-            fix="convert them with .astype, or use weft.numpy, which promotes",
-        )
-    return xs
-
-
-def concatenate(operands: Any, dimension: int) -> Any:
-    """One after the other along an axis.  Raises TypeRule for different dtypes."""
-    return sh.concatenate(_one_dtype("concatenate", operands), dimension)
-
-
-def stack(operands: Any, axis: int = 0) -> Any:
-    """Along a new axis.  Raises TypeRule for different dtypes."""
-    return sh.stack(_one_dtype("stack", operands), axis)
-
-
-def pad(operand: Any, padding_value: Any, padding_config: Any) -> Any:
-    """`padding_value` around and between elements.
-
-    Args:
-      operand: an array.
-      padding_value: without axes, of the same dtype (or a Python number).
-      padding_config: (before, after, between) for each axis; the first two may be negative.
-
-    Raises TypeRule for different dtypes, and if more is cut off than there is.
-    """
-    x, v = value(operand), value(padding_value)
-    if not v.aval.weak_type and v.aval.dtype != x.aval.dtype:
-        raise TypeRule(
-            f"lax.pad of {x.aval!r} with {v.aval!r}", fix="convert the value with .astype"
-        )
-    config = [tuple(c) for c in padding_config]
-    if len(config) != x.aval.ndim or any(len(c) != 3 for c in config):
-        raise TypeRule(
-            f"lax.pad of {x.aval!r} by {config}", fix="give (before, after, between) for each axis"
-        )
-    return materialise_at_ground(sh.pad(x, v, config))
-
-
-# ---- new arrays ----------------------------------------------------------------------------
-
-
-def iota(dtype: Any, size: Any) -> Any:
-    """0, 1, 2, ...: a vector of this dtype and size."""
-    return sh.iota(dtype, (size,))
-
-
-def broadcasted_iota(dtype: Any, shape: Any, dimension: int) -> Any:
-    """0, 1, 2, ... along one axis of an array of this shape."""
-    shape = normal_shape(shape)
-    return sh.iota(dtype, shape, normal_axis(dimension, len(shape), "dimension"))
-
-
-def full(shape: Any, fill_value: Any, dtype: Any = None) -> Any:
-    """`fill_value`, a number without axes, everywhere; of its own dtype if none is given."""
-    v = value(fill_value)
-    if v.aval.ndim:
-        raise TypeRule(f"lax.full with {v.aval!r}", fix="give one number, or use broadcast_to")
-    v = v if dtype is None else sh.convert(v, canonical(dtype_of(dtype)))
-    return materialise_at_ground(sh.broadcast_to(v, normal_shape(shape)))
-
-
-def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None) -> Any:
-    """`fill_value` everywhere, in the shape and dtype of `x` unless others are given."""
-    like = x if hasattr(x, "shape") and hasattr(x, "dtype") else value(x)
-    weak = dtype is None and getattr(like, "weak_type", False)
-    kind = canonical(dtype_of(like.dtype if dtype is None else dtype))
-    v = sh.convert(value(fill_value), kind, weak)
-    if v.aval.ndim:
-        raise TypeRule(f"lax.full_like with {v.aval!r}", fix="give one number")
-    size = tuple(like.shape) if shape is None else normal_shape(shape)
-    return materialise_at_ground(sh.broadcast_to(v, size))
-
-
-def empty(shape: Any, dtype: Any) -> Any:
-    """Zeros: there are no arrays without contents."""
-    return sh.fill(0, Aval(normal_shape(shape), canonical(dtype_of(dtype))))
+# ---- the compiler's ------------------------------------------------------------------------
 
 
 def optimization_barrier(operand: Any, /) -> Any:
-    """The tree itself; the compiler may not move work across this place."""
+    """The tree itself; the compiler may not move work across this place.
+
+    >>> import weft as wf
+    >>> wf.lax.optimization_barrier(wf.numpy.arange(2)).tolist()
+    [0, 1]
+    """
     leaves, tree = flatten(operand)
     if not leaves:
         return operand
     return tree.unflatten(sh.barrier.bind(*[materialise_at_ground(value(x)) for x in leaves]))
+
+
+def dce_sink(val: Any, *, prevent_mlir_dce: bool = False) -> None:
+    """Uses the tree `val`, and returns nothing.
+
+    A program keeps the equations that nobody uses, so there is nothing else to do; what the
+    compiler does with them is its own affair, unless `prevent_mlir_dce`, which is refused.
+
+    Raises TypeRule for `prevent_mlir_dce`, and for leaves that are no arrays.
+
+    >>> import weft as wf
+    >>> wf.lax.dce_sink(wf.numpy.arange(2))
+    """
+    if prevent_mlir_dce:
+        raise TypeRule(
+            "dce_sink can not keep what the compiler finds to be unused",
+            fix="return it, or hand it to weft.debug.callback",
+        )
+    for x in flatten(val)[0]:
+        value(x)

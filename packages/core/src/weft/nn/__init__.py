@@ -34,12 +34,14 @@ from .activations import (
 from .attention import dot_product_attention
 from .exponentials import log_softmax, logmeanexp, logsumexp, softmax
 from .normalisation import one_hot, standardize
+from .scaling import get_scaled_dot_general_config, scaled_dot_general, scaled_matmul
 
 __all__ = [
     "celu",
     "dot_product_attention",
     "elu",
     "gelu",
+    "get_scaled_dot_general_config",
     "glu",
     "hard_sigmoid",
     "hard_silu",
@@ -57,6 +59,8 @@ __all__ = [
     "one_hot",
     "relu",
     "relu6",
+    "scaled_dot_general",
+    "scaled_matmul",
     "selu",
     "sigmoid",
     "silu",

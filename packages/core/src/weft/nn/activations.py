@@ -27,6 +27,10 @@ def relu(x: Any) -> Any:
     """max(x, 0), with derivative 0 at 0; nan of nan.
 
     x: real, any shape and dtype.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.nn.relu(np.array([-1.0, 2.0])).tolist()
+    [0.0, 2.0]
     """
     return el.relu(x)
 
@@ -36,6 +40,10 @@ def relu6(x: Any) -> Any:
     """min(max(x, 0), 6), with derivative 0 at 0 and 6.
 
     x: real, any shape and dtype.
+
+    >>> import weft as wf
+    >>> float(wf.nn.relu6(9.0))
+    6.0
     """
     x = value(x)
     return el.select(el.ge(x, 6), Literal(6, x.aval), relu(x))
@@ -46,6 +54,10 @@ def leaky_relu(x: Any, negative_slope: Any = 0.01) -> Any:
     """x where it is not negative, else negative_slope * x.
 
     x: real, any shape; negative_slope broadcasts with it.
+
+    >>> import weft as wf
+    >>> float(wf.nn.leaky_relu(-2.0, 0.5))
+    -1.0
     """
     x = _float(x)
     return el.select(el.ge(x, 0), x, el.mul(x, negative_slope))
@@ -56,6 +68,10 @@ def hard_tanh(x: Any) -> Any:
     """x brought into [-1, 1].
 
     x: real, any shape and dtype.
+
+    >>> import weft as wf
+    >>> float(wf.nn.hard_tanh(2.0))
+    1.0
     """
     x = value(x)
     high = el.select(el.gt(x, 1), Literal(1, x.aval), x)
@@ -67,6 +83,10 @@ def hard_sigmoid(x: Any) -> Any:
     """relu6(x + 3) / 6.
 
     x: real, any shape; integers become the default float.
+
+    >>> import weft as wf
+    >>> float(wf.nn.hard_sigmoid(0.0))
+    0.5
     """
     return el.div(relu6(el.add(_float(x), 3)), 6)
 
@@ -76,6 +96,10 @@ def hard_silu(x: Any) -> Any:
     """x * hard_sigmoid(x), 0 at -inf.
 
     x: real, any shape; integers become the default float.
+
+    >>> import weft as wf
+    >>> float(wf.nn.hard_silu(3.0))
+    3.0
     """
     return _gated(_float(x), hard_sigmoid)
 
@@ -88,6 +112,10 @@ def sparse_plus(x: Any) -> Any:
     """0 up to -1, x from 1 on, and (x + 1) ** 2 / 4 between.
 
     x: real, any shape; integers become the default float.
+
+    >>> import weft as wf
+    >>> float(wf.nn.sparse_plus(2.0))
+    2.0
     """
     x = _float(x)
     inner = el.select(el.lt(el.abs_(x), 1), x, 0)
@@ -100,6 +128,10 @@ def sparse_sigmoid(x: Any) -> Any:
     """(x + 1) / 2 brought into [0, 1].
 
     x: real, any shape; integers become the default float.
+
+    >>> import weft as wf
+    >>> float(wf.nn.sparse_sigmoid(0.0))
+    0.5
     """
     return el.div(el.add(hard_tanh(_float(x)), 1), 2)
 
@@ -108,6 +140,10 @@ def identity(x: Any) -> Any:
     """x itself.
 
     x: any shape and dtype.
+
+    >>> import weft as wf
+    >>> int(wf.nn.identity(2))
+    2
     """
     return materialise_at_ground(value(x))
 
@@ -115,8 +151,24 @@ def identity(x: Any) -> Any:
 # ---- smooth --------------------------------------------------------------------------------
 
 _LIKE_X = "x: real or complex, any shape; integers become the default float."
-sigmoid = unary("sigmoid", el.logistic, f"1 / (1 + e ** -x).\n\n{_LIKE_X}")
-tanh = unary("tanh", el.tanh, f"Hyperbolic tangent.\n\n{_LIKE_X}")
+_logistic = unary("sigmoid", el.logistic, "1 / (1 + e ** -x).")
+
+
+def sigmoid(x: Any) -> Any:
+    """1 / (1 + e ** -x).
+
+    x: real, any shape; integers become the default float.
+
+    >>> import weft as wf
+    >>> float(wf.nn.sigmoid(0.0))
+    0.5
+    """
+    return _logistic(x)
+tanh = unary(
+    "tanh",
+    el.tanh,
+    f"Hyperbolic tangent.\n\n{_LIKE_X}\n\n>>> import weft as wf\n>>> wf.nn.tanh(0.0).item()\n0.0",
+)
 
 
 def _gated(x: Any, gate: Any) -> Any:
@@ -131,6 +183,10 @@ def silu(x: Any) -> Any:
     """x * sigmoid(x), 0 at -inf: the sigmoid-weighted linear unit, or swish.
 
     x: real, any shape; integers become the default float.
+
+    >>> import weft as wf
+    >>> float(wf.nn.silu(0.0))
+    0.0
     """
     return _gated(_float(x), el.logistic)
 
@@ -143,6 +199,10 @@ def mish(x: Any) -> Any:
     """x * tanh(softplus(x)), 0 at -inf.
 
     x: real, any shape; integers become the default float.
+
+    >>> import weft as wf
+    >>> float(wf.nn.mish(0.0))
+    0.0
     """
     return _gated(_float(x), lambda v: el.tanh(softplus(v)))
 
@@ -154,6 +214,10 @@ def gelu(x: Any, approximate: bool = True) -> Any:
       x: real, any shape; integers become the default float.
       approximate: by tanh instead of the error function (Hendrycks and Gimpel, "Gaussian error
         linear units", 2016).
+
+    >>> import weft as wf
+    >>> float(wf.nn.gelu(0.0))
+    0.0
     """
     return _gelu(x, approximate=bool(approximate))
 
@@ -179,6 +243,10 @@ def softplus(x: Any) -> Any:
     """log(1 + e ** x), without overflow.
 
     x: real, any shape; integers become the default float.
+
+    >>> import numpy as np, weft as wf
+    >>> float(wf.nn.softplus(np.float32(100)))
+    100.0
     """
     x = _float(x)
     # two smooth branches that meet at zero: derivatives of every order are right there
@@ -192,6 +260,10 @@ def log_sigmoid(x: Any) -> Any:
     """log(sigmoid(x)) = -softplus(-x), without underflow.
 
     x: real, any shape; integers become the default float.
+
+    >>> import numpy as np, weft as wf
+    >>> float(wf.nn.log_sigmoid(np.float32(-100)))
+    -100.0
     """
     return el.neg(softplus(el.neg(_float(x))))
 
@@ -201,6 +273,10 @@ def squareplus(x: Any, b: Any = 4) -> Any:
     """(x + sqrt(x ** 2 + b)) / 2.
 
     x: real, any shape; b: its smoothness, broadcasts with x.
+
+    >>> import weft as wf
+    >>> float(wf.nn.squareplus(0.0))
+    1.0
     """
     x = _float(x)
     size = el.abs_(x)
@@ -218,6 +294,10 @@ def soft_sign(x: Any) -> Any:
     """x / (|x| + 1), -1 and 1 at the infinities.
 
     x: real, any shape; integers become the default float.
+
+    >>> import weft as wf
+    >>> float(wf.nn.soft_sign(1.0))
+    0.5
     """
     x = _float(x)
     finite = el.is_finite(x)
@@ -230,6 +310,10 @@ def elu(x: Any, alpha: Any = 1.0) -> Any:
     """x where it is positive, else alpha * (e ** x - 1).
 
     x: real, any shape; alpha broadcasts with it.
+
+    >>> import weft as wf
+    >>> float(wf.nn.elu(2.0))
+    2.0
     """
     x = _float(x)
     positive = el.gt(x, 0)
@@ -242,6 +326,10 @@ def celu(x: Any, alpha: Any = 1.0) -> Any:
     """max(x, 0) + alpha * (e ** (min(x, 0) / alpha) - 1): smooth for every alpha.
 
     x: real, any shape; alpha broadcasts with it.
+
+    >>> import weft as wf
+    >>> float(wf.nn.celu(2.0))
+    2.0
     """
     x = _float(x)
     positive = el.gt(x, 0)
@@ -255,6 +343,10 @@ def selu(x: Any) -> Any:
 
     x: real, any shape.  Source of the constants: Klambauer, Unterthiner, Mayr, Hochreiter,
     "Self-normalizing neural networks", 2017.
+
+    >>> import weft as wf
+    >>> float(wf.nn.selu(0.0))
+    0.0
     """
     return el.mul(elu(x, 1.6732632423543772), 1.0507009873554805)
 
@@ -264,6 +356,10 @@ def log1mexp(x: Any) -> Any:
     """log(1 - e ** -x), exact for small and large x; -inf at 0.
 
     x: positive, any shape.  Source: Maechler, "Accurately computing log(1 - exp(-|a|))", 2012.
+
+    >>> import numpy as np, weft as wf
+    >>> float(wf.nn.log1mexp(np.float32(np.inf)))
+    -0.0
     """
     x = _float(x)
     small = el.lt(x, math.log(2))
@@ -284,6 +380,10 @@ def glu(x: Any, axis: int = -1) -> Any:
     """The first half along an axis times the sigmoid of the second: the gated linear unit.
 
     Raises TypeRule for an axis of odd size.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.nn.glu(np.ones((2, 6), np.float32)).shape
+    (2, 3)
     """
     x = value(x)
     at = normal_axis(axis, x.aval.ndim)

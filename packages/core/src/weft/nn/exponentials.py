@@ -70,6 +70,10 @@ def logsumexp(
       keepdims: whether the axes stay, with size 1.
       return_sign: whether to return (log of the absolute value, sign).
       where: which elements count.
+
+    >>> import numpy as np, weft as wf
+    >>> float(wf.nn.logsumexp(np.array([1000.0, 0.0])))
+    1000.0
     """
     axis = tuple(axis) if isinstance(axis, list) else axis
     return _logsumexp(
@@ -77,11 +81,16 @@ def logsumexp(
     )
 
 
-def logmeanexp(a: Any, axis: Any = None, where: Any = None, keepdims: bool = False) -> Any:
-    """log(mean(e ** a)) without overflow; arguments are those of `logsumexp`."""
+def logmeanexp(x: Any, axis: Any = None, where: Any = None, keepdims: bool = False) -> Any:
+    """log(mean(e ** x)) without overflow; arguments are those of `logsumexp`.
+
+    >>> import weft as wf
+    >>> float(wf.nn.logmeanexp(wf.numpy.full(3, 200.0)))
+    200.0
+    """
     axis = tuple(axis) if isinstance(axis, list) else axis
     return _logsumexp(
-        a, None, where, axis=axis, keepdims=bool(keepdims), signed=False, mean=True
+        x, None, where, axis=axis, keepdims=bool(keepdims), signed=False, mean=True
     )
 
 
@@ -136,6 +145,10 @@ def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
     """log(softmax(x)), exact where that underflows; arguments are those of `softmax`.
 
     Elements that do not count become -inf.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.nn.log_softmax(np.array([0.0, 1000.0])).tolist()
+    [-1000.0, 0.0]
     """
     axis = tuple(axis) if isinstance(axis, list) else axis
     return _log_softmax(x, where, axis=axis)

@@ -5,7 +5,7 @@ Invariant: draws depend on key and shape only; the scale follows from the shape 
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from ..dims import product
 from ..errors import AxisError, TypeRule
@@ -51,7 +51,17 @@ __all__ = [
     "zeros",
 ]
 
-Initializer = Callable[..., Any]
+
+class Initializer(Protocol):
+    """What makes initial values: called with a key, a shape, and perhaps a dtype.
+
+    >>> import weft as wf
+    >>> init: wf.nn.initializers.Initializer = wf.nn.initializers.constant(2.0)
+    >>> init(None, (2,), "int32").tolist()
+    [2, 2]
+    """
+
+    def __call__(self, key: Any, shape: Any, dtype: Any = None) -> Any: ...
 
 
 def _dtype(given: Any, default: Any) -> Any:
@@ -60,12 +70,24 @@ def _dtype(given: Any, default: Any) -> Any:
 
 
 def zeros(key: Any, shape: Any, dtype: Any = None) -> Any:
-    """Zeros of a shape, in the default float if no dtype is given."""
+    """Zeros of a shape, in the default float if no dtype is given.
+
+    key: not used, may be None; shape: ints; dtype: of the result.
+
+    >>> import weft as wf
+    >>> wf.nn.initializers.zeros(None, (2,)).tolist()
+    [0.0, 0.0]
+    """
     return fill(0, Aval(tuple(shape), _dtype(dtype, None)))
 
 
 def ones(key: Any, shape: Any, dtype: Any = None) -> Any:
-    """Ones of a shape, in the default float if no dtype is given."""
+    """Ones of a shape, in the default float if no dtype is given; arguments as `zeros`.
+
+    >>> import weft as wf
+    >>> wf.nn.initializers.ones(None, (2,)).tolist()
+    [1.0, 1.0]
+    """
     return fill(1, Aval(tuple(shape), _dtype(dtype, None)))
 
 
@@ -75,6 +97,10 @@ def constant(value: Any, dtype: Any = None) -> Initializer:
     Args:
       value: a number, or an array that broadcasts to the shape.
       dtype: of the results; the default float if not given.
+
+    >>> import weft as wf
+    >>> wf.nn.initializers.constant(7.0)(None, (2,)).tolist()
+    [7.0, 7.0]
     """
     default = dtype
 
@@ -86,7 +112,15 @@ def constant(value: Any, dtype: Any = None) -> Initializer:
 
 
 def uniform(scale: Any = 0.01, dtype: Any = None) -> Initializer:
-    """Uniform from 0 to `scale`."""
+    """Uniform from 0 to `scale`.
+
+    scale: a number; dtype: of the results, the default float if not given.
+
+    >>> import weft as wf
+    >>> init = wf.nn.initializers.uniform(0.1)
+    >>> wf.eval_shape(lambda key: init(key, (3, 2)), wf.random.key(0)).shape
+    (3, 2)
+    """
     default = dtype
 
     def init(key: Any, shape: Any, dtype: Any = None) -> Any:
@@ -97,7 +131,15 @@ def uniform(scale: Any = 0.01, dtype: Any = None) -> Initializer:
 
 
 def normal(stddev: Any = 0.01, dtype: Any = None) -> Initializer:
-    """Normal around 0, with this standard deviation."""
+    """Normal around 0, with this standard deviation.
+
+    stddev: a number; dtype: of the results, the default float if not given.
+
+    >>> import weft as wf
+    >>> init = wf.nn.initializers.normal(0.1)
+    >>> wf.eval_shape(lambda key: init(key, (3, 2)), wf.random.key(0)).shape
+    (3, 2)
+    """
     default = dtype
 
     def init(key: Any, shape: Any, dtype: Any = None) -> Any:
@@ -110,7 +152,15 @@ def normal(stddev: Any = 0.01, dtype: Any = None) -> Initializer:
 def truncated_normal(
     stddev: Any = 0.01, dtype: Any = None, lower: Any = -2.0, upper: Any = 2.0
 ) -> Initializer:
-    """Normal with standard deviation 1, cut off at `lower` and `upper`, times `stddev`."""
+    """Normal with standard deviation 1, cut off at `lower` and `upper`, times `stddev`.
+
+    stddev, lower, upper: numbers; dtype: of the results, the default float if not given.
+
+    >>> import weft as wf
+    >>> init = wf.nn.initializers.truncated_normal(0.1)
+    >>> wf.eval_shape(lambda key: init(key, (3, 2)), wf.random.key(0)).shape
+    (3, 2)
+    """
     default = dtype
 
     def init(key: Any, shape: Any, dtype: Any = None) -> Any:
@@ -161,6 +211,11 @@ def variance_scaling(
       dtype: of the results; the default float if not given.
 
     Raises TypeRule for other modes and distributions, and complex dtypes.
+
+    >>> import weft as wf
+    >>> init = wf.nn.initializers.variance_scaling(2.0, "fan_in", "normal")
+    >>> wf.eval_shape(lambda key: init(key, (3, 2)), wf.random.key(0)).shape
+    (3, 2)
     """
     default = dtype
     if distribution not in ("truncated_normal", "normal", "uniform"):
@@ -213,6 +268,11 @@ def orthogonal(scale: float = 1.0, column_axis: int = -1, dtype: Any = None) -> 
       dtype: of the result if it is not asked for another.
 
     `init` raises AxisError for shapes with fewer than two axes.
+
+    >>> import weft as wf
+    >>> init = wf.nn.initializers.orthogonal()
+    >>> wf.eval_shape(lambda key: init(key, (3, 2)), wf.random.key(0)).shape
+    (3, 2)
     """
 
     def init(key: Any, shape: Any, dtype: Any = dtype, out_sharding: None = None) -> Any:
@@ -242,6 +302,11 @@ def delta_orthogonal(scale: float = 1.0, column_axis: int = -1, dtype: Any = Non
     AxisError for others, and for more inputs than outputs.
 
     Source: Xiao et al., Dynamical isometry and a mean field theory of CNNs, 2018.
+
+    >>> import weft as wf
+    >>> init = wf.nn.initializers.delta_orthogonal()
+    >>> wf.eval_shape(lambda key: init(key, (3, 2, 4)), wf.random.key(0)).shape
+    (3, 2, 4)
     """
 
     def init(key: Any, shape: Any, dtype: Any = dtype, out_sharding: None = None) -> Any:
@@ -274,7 +339,9 @@ def _named(name: str, scale: float, mode: str, distribution: str, source: str) -
 
     make.__name__ = make.__qualname__ = name
     make.__doc__ = (
-        f"`variance_scaling({scale}, {mode!r}, {distribution!r})`.\n\nSource: {source}."
+        f"`variance_scaling({scale}, {mode!r}, {distribution!r})`.\n\nSource: {source}.\n\n"
+        f">>> import weft as wf\n>>> init = wf.nn.initializers.{name}()\n"
+        ">>> wf.eval_shape(lambda key: init(key, (3, 2)), wf.random.key(0)).shape\n(3, 2)"
     )
     return make
 

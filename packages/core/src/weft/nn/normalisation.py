@@ -52,6 +52,10 @@ def standardize(
       where: which elements count for mean and variance.
       algorithm: "fast", the mean of squares less the square of the mean, or "stable", the mean of
         squared differences.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.nn.standardize(np.array([1.0, 3.0]), epsilon=0.0).tolist()
+    [-1.0, 1.0]
     """
     if algorithm not in ("fast", "stable"):
         raise TypeRule(f"standardize has no algorithm {algorithm!r}", fix='use "fast" or "stable"')

@@ -194,47 +194,27 @@ from .logic import (
     right_shift,
 )
 from .manipulation import (
-    append,
-    array_split,
     atleast_1d,
     atleast_2d,
     atleast_3d,
-    block,
     broadcast_arrays,
     broadcast_to,
-    column_stack,
-    concat,
-    concatenate,
-    delete,
-    dsplit,
-    dstack,
     expand_dims,
     flip,
     fliplr,
     flipud,
-    hsplit,
-    hstack,
-    insert,
     matrix_transpose,
     moveaxis,
     permute_dims,
     ravel,
-    repeat,
     reshape,
-    resize,
     roll,
     rollaxis,
     rot90,
-    split,
     squeeze,
-    stack,
     swapaxes,
-    tile,
     transpose,
-    trim_zeros,
     unstack,
-    vsplit,
-    vstack,
 )
 from .mapping import apply_along_axis, apply_over_axes, vectorize
 from .matrices import (
@@ -310,6 +290,15 @@ from .reductions import (
     sum,
     var,
 )
+from .refusals import explain
+from .repetition import (
+    delete,
+    insert,
+    repeat,
+    resize,
+    tile,
+    trim_zeros,
+)
 from .search import argpartition, digitize, interp, partition, searchsorted
 from .selection import (
     argwhere,
@@ -344,6 +333,22 @@ from .sets import (
     unique_counts,
     unique_inverse,
     unique_values,
+)
+from .stacking import (
+    append,
+    array_split,
+    block,
+    column_stack,
+    concat,
+    concatenate,
+    dsplit,
+    dstack,
+    hsplit,
+    hstack,
+    split,
+    stack,
+    vsplit,
+    vstack,
 )
 from .statistics import (
     bincount,
@@ -843,3 +848,5 @@ __all__ = [
     "zeros",
     "zeros_like",
 ]
+
+explain(globals())

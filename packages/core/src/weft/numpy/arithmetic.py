@@ -17,6 +17,9 @@ from ..ops.reduction import any_
 from ..ops.shape import convert, fill, materialise_at_ground
 from ..surface import binary, fused, unary, value
 from ..types import BOOL, BOOLEAN, COMPLEX, FLOAT32, FLOATING, INTEGER, Aval, default_dtype
+from . import masking
+from .masking import masked, unwritten
+from .samples import shown
 
 _TWO = "x1, x2: numbers; shapes broadcast, dtypes are promoted.  As numpy.{}."
 _REAL = "x1, x2: real; shapes broadcast, dtypes are promoted.  As numpy.{}."
@@ -25,21 +28,25 @@ _WHOLE = "x: real, any shape; integers and booleans are returned as they are.  A
 
 
 def _doc(first: str, rest: str, name: str) -> str:
-    return f"{first}\n\n{rest.format(name)}"
+    return f"{first}\n\n{rest.format(name)}{shown(name)}"
 
 
-add = binary("add", el.add, _doc("x1 + x2.", _TWO, "add"))
-subtract = binary("subtract", el.sub, _doc("x1 - x2.", _TWO, "subtract"))
-multiply = binary("multiply", el.mul, _doc("x1 * x2.", _TWO, "multiply"))
+add = masking.binary("add", el.add, _doc("x1 + x2.", _TWO, "add"))
+subtract = masking.binary("subtract", el.sub, _doc("x1 - x2.", _TWO, "subtract"))
+multiply = masking.binary("multiply", el.mul, _doc("x1 * x2.", _TWO, "multiply"))
 divide = true_divide = binary(
     "divide", el.div, _doc("x1 / x2, of floats.", _TWO, "divide"), prepare=el.floating
 )
 fmod = binary(
     "fmod", el.rem, _doc("Remainder of division towards zero: x1's sign.", _REAL, "fmod")
 )
-maximum = binary("maximum", el.maximum, _doc("The greater; nan if either is.", _TWO, "maximum"))
-minimum = binary("minimum", el.minimum, _doc("The lesser; nan if either is.", _TWO, "minimum"))
-negative = unary("negative", el.neg, _doc("-x.", _ONE, "negative"))
+maximum = masking.binary(
+    "maximum", el.maximum, _doc("The greater; nan if either is.", _TWO, "maximum")
+)
+minimum = masking.binary(
+    "minimum", el.minimum, _doc("The lesser; nan if either is.", _TWO, "minimum")
+)
+negative = masked(unary("negative", el.neg, _doc("-x.", _ONE, "negative")))
 nextafter = binary(
     "nextafter", el.nextafter, _doc("The next float from x1 towards x2.", _REAL, "nextafter"),
     prepare=el.floating,
@@ -53,6 +60,10 @@ def remainder(x1: Any, x2: Any) -> Any:
     """Remainder of floor division: it has x2's sign.
 
     x1, x2: real; shapes broadcast, dtypes are promoted.  As numpy.remainder.
+
+    >>> import weft as wf
+    >>> float(wf.numpy.remainder(-7.0, 2.0))
+    1.0
     """
     return el.modulo(x1, x2)
 
@@ -65,6 +76,10 @@ def divmod(x1: Any, x2: Any) -> Any:
     """(x1 // x2, x1 % x2).
 
     x1, x2: real; shapes broadcast, dtypes are promoted.  As numpy.divmod.
+
+    >>> import weft as wf
+    >>> [float(x) for x in wf.numpy.divmod(7.0, 2.0)]
+    [3.0, 1.0]
     """
     return el.floor_divide(x1, x2), el.modulo(x1, x2)
 
@@ -73,6 +88,10 @@ def float_power(x1: Any, x2: Any) -> Any:
     """x1 ** x2, of floats: integers become the default float, also as bases.
 
     x1, x2: numbers; shapes broadcast.  As numpy.float_power, but float32 stays float32.
+
+    >>> import weft as wf
+    >>> float(wf.numpy.float_power(2, 3))
+    8.0
     """
     return el.power(_inexact(value(x1)), x2)
 
@@ -82,18 +101,37 @@ def _inexact(x: Any) -> Any:
     return x if x.aval.inexact else convert(x, default_dtype(FLOATING), x.aval.weak_type)
 
 
+def real_float(name: str, x: Any) -> Any:
+    """Integers and booleans made floats; TypeRule for complex numbers."""
+    x = _inexact(value(x))
+    if x.aval.category == COMPLEX:
+        raise TypeRule(f"{name} is for real arrays, not {x.aval!r}", fix="take .real first")
+    return x
+
+
 def positive(x: Any, /) -> Any:
     """x itself.
 
     x: numbers, any shape.  As numpy.positive.
+
+    >>> import weft as wf
+    >>> int(wf.numpy.positive(2))
+    2
     """
-    return materialise_at_ground(value(x))
+    x = value(x)
+    if x.aval.category == BOOLEAN:
+        raise TypeRule(f"positive is not for {x.aval!r}", fix="booleans have no sign")
+    return materialise_at_ground(x)
 
 
 def reciprocal(x: Any, /) -> Any:
     """1 / x, of floats.
 
     x: numbers, any shape; integers become the default float.  As numpy.reciprocal of floats.
+
+    >>> import weft as wf
+    >>> float(wf.numpy.reciprocal(4.0))
+    0.25
     """
     return el.true_divide(1, x)
 
@@ -102,6 +140,10 @@ def square(x: Any, /) -> Any:
     """x * x.
 
     x: numbers, any shape and dtype.  As numpy.square.
+
+    >>> import weft as wf
+    >>> int(wf.numpy.square(3))
+    9
     """
     return el.power(value(x), 2)
 
@@ -116,7 +158,7 @@ def _magnitude(x: Any) -> Any:
 absolute = abs = unary(
     "absolute",
     el.abs_,
-    _doc("|x|; real for complex x.", "x: any shape and dtype.  As numpy.absolute.", ""),
+    _doc("|x|; real for complex x.", "x: any shape and dtype.  As numpy.{}.", "absolute"),
     _magnitude,
 )
 sign = unary(
@@ -128,14 +170,22 @@ def fabs(x: Any, /) -> Any:
     """|x|, of floats.
 
     x: real, any shape; integers become the default float.  As numpy.fabs.
+
+    >>> import weft as wf
+    >>> float(wf.numpy.fabs(-2.0))
+    2.0
     """
-    return el.abs_(_inexact(value(x)))
+    return el.abs_(real_float("fabs", x))
 
 
 def signbit(x: Any, /) -> Any:
     """Whether the sign is minus: also that of -0.0 and nan.
 
     x: real, any shape; the result is boolean.  As numpy.signbit.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.signbit(np.array([-0.0, 0.0])).tolist()
+    [True, False]
     """
     x = value(x)
     if x.aval.category == FLOATING:
@@ -165,6 +215,10 @@ def heaviside(x1: Any, x2: Any) -> Any:
     """0 below zero, 1 above, x2 at zero, nan of nan.
 
     x1, x2: real; shapes broadcast, integers become the default float.  As numpy.heaviside.
+
+    >>> import weft as wf
+    >>> float(wf.numpy.heaviside(0.0, 0.5))
+    0.5
     """
     a, b = el.floating((x1, x2))
     at_zero = el.select(el.eq(a, 0), b, a)
@@ -179,6 +233,10 @@ def fmax(x1: Any, x2: Any) -> Any:
     """The greater; the other one if one is nan.
 
     x1, x2: real; shapes broadcast, dtypes are promoted.  As numpy.fmax.
+
+    >>> import numpy as np, weft as wf
+    >>> float(wf.numpy.fmax(np.nan, 1.0))
+    1.0
     """
     return _but_nan(el.maximum, x1, x2)
 
@@ -188,6 +246,10 @@ def fmin(x1: Any, x2: Any) -> Any:
     """The lesser; the other one if one is nan.
 
     x1, x2: real; shapes broadcast, dtypes are promoted.  As numpy.fmin.
+
+    >>> import numpy as np, weft as wf
+    >>> float(wf.numpy.fmin(np.nan, 1.0))
+    1.0
     """
     return _but_nan(el.minimum, x1, x2)
 
@@ -226,8 +288,12 @@ def hypot(x1: Any, x2: Any) -> Any:
     """sqrt(x1 ** 2 + x2 ** 2) without overflow; inf if either is infinite, even if one is nan.
 
     x1, x2: real; shapes broadcast, integers become the default float.  As numpy.hypot.
+
+    >>> import weft as wf
+    >>> float(wf.numpy.hypot(3.0, 4.0))
+    5.0
     """
-    a, b = el.floating((x1, x2))
+    a, b = [real_float("hypot", x) for x in el.promoted((x1, x2))]
     long, short = el.abs_(a), el.abs_(b)
     # both from one choice, and the lesser with its sign: smooth where they are equal or zero
     first = el.gt(long, short)
@@ -264,6 +330,10 @@ def trunc(x: Any) -> Any:
     """x without its fraction.
 
     x: real, any shape; integers and booleans are returned as they are.  As numpy.trunc.
+
+    >>> import weft as wf
+    >>> float(wf.numpy.trunc(-1.7))
+    -1.0
     """
     x = value(x)
     if x.aval.category in (BOOLEAN, INTEGER):
@@ -278,16 +348,21 @@ def rint(x: Any, /) -> Any:
     """The nearest whole number, ties to even, as a float.
 
     x: any shape; integers become the default float; complex by parts.  As numpy.rint.
+
+    >>> import weft as wf
+    >>> float(wf.numpy.rint(2.5))
+    2.0
     """
     return round(_inexact(value(x)))
 
 
-def round(a: Any, decimals: int = 0) -> Any:
+def round(a: Any, decimals: int = 0, out: None = None) -> Any:
     """`a` to so many decimals, ties to even.
 
     Args:
       a: any shape and dtype; complex numbers are rounded by parts.
       decimals: may be negative: to tens, hundreds, ...
+      out: must be None.
 
     As numpy.round.
 
@@ -295,6 +370,7 @@ def round(a: Any, decimals: int = 0) -> Any:
     >>> wf.numpy.round(2.5), wf.numpy.round(1234, -2)
     (Array(2., dtype=float32, weak_type=True), Array(1200, dtype=int32, weak_type=True))
     """
+    unwritten(out)
     a = value(a)
     kind = a.aval.category
     digits = decimals.__index__()
@@ -369,6 +445,10 @@ def lcm(x1: Any, x2: Any) -> Any:
     """The least common multiple; 0 if either is 0.
 
     x1, x2: integers; shapes broadcast.  As numpy.lcm.
+
+    >>> import weft as wf
+    >>> int(wf.numpy.lcm(4, 6))
+    12
     """
     a, b = _whole("lcm", x1, x2)
     d = gcd(a, b)
@@ -378,12 +458,21 @@ def lcm(x1: Any, x2: Any) -> Any:
 # ---- parts of floats -----------------------------------------------------------------------
 
 
-@fused
-def modf(x: Any) -> Any:
+def modf(x: Any, /, out: None = None) -> Any:
     """(fraction, whole part), both with x's sign.
 
-    x: real, any shape; integers become the default float.  As numpy.modf.
+    x: real, any shape; integers become the default float; out: must be None.  As numpy.modf.
+
+    >>> import weft as wf
+    >>> [float(x) for x in wf.numpy.modf(-1.5)]
+    [-0.5, -1.0]
     """
+    unwritten(out)
+    return _modf(x)
+
+
+@fused
+def _modf(x: Any) -> Any:
     x = _inexact(value(x))
     whole = trunc(x)
     fraction = el.select(el.eq(el.abs_(x), np.inf), 0, el.sub(x, whole))
@@ -408,6 +497,10 @@ def frexp(x: Any) -> Any:
     """(mantissa in [0.5, 1) with x's sign, exponent as i32): x = mantissa * 2 ** exponent.
 
     x: real, any shape; integers become the default float.  As numpy.frexp.
+
+    >>> import weft as wf
+    >>> [x.item() for x in wf.numpy.frexp(8.0)]
+    [0.5, 4]
     """
     x = _inexact(value(x))
     whole, mantissa, bias = _layout(x.aval.dtype)
@@ -431,10 +524,16 @@ def ldexp(x1: Any, x2: Any) -> Any:
     """x1 * 2 ** x2, rounded once.
 
     x1: real; x2: integers; shapes broadcast.  As numpy.ldexp.
+
+    >>> import weft as wf
+    >>> float(wf.numpy.ldexp(1.0, 3))
+    8.0
     """
     x, n = _inexact(value(x1)), value(x2)
     if n.aval.category not in (INTEGER, BOOLEAN):
-        raise TypeRule(f"ldexp: the exponents must be integers, not {n.aval!r}")
+        raise TypeRule(
+            f"ldexp: the exponents must be integers, not {n.aval!r}", fix="use .astype(int)"
+        )
     _, mantissa, bias = _layout(x.aval.dtype)
     n = convert(n, np.int32)
     step = bias - 1
@@ -451,6 +550,10 @@ def spacing(x: Any) -> Any:
     """The distance to the next float away from zero, with x's sign.
 
     x: real, any shape; integers become the default float.  As numpy.spacing.
+
+    >>> import numpy as np, weft as wf
+    >>> float(wf.numpy.spacing(np.float64(1.0)))
+    2.220446049250313e-16
     """
     x = _inexact(value(x))
     size = el.abs_(x)

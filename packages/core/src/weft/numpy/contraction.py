@@ -24,6 +24,7 @@ from ..ops.shape import (
 )
 from ..surface import fused, value
 from ..types import COMPLEX, broadcast_shapes
+from .masking import unwritten
 
 
 def dot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
@@ -35,6 +36,10 @@ def dot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = 
       preferred_element_type: dtype of the result.
 
     Raises TypeRule if sizes disagree.  As numpy.dot.
+
+    >>> import numpy as np, weft as wf
+    >>> float(wf.numpy.dot(np.array([1.0, 2.0]), np.array([3.0, 4.0])))
+    11.0
     """
     return contraction.dot(
         a, b, precision=precision, preferred_element_type=preferred_element_type
@@ -50,6 +55,10 @@ def matmul(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any
       precision, preferred_element_type: see `dot`.
 
     Raises TypeRule if sizes disagree.  As numpy.matmul.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.matmul(np.ones((5, 2, 3)), np.ones((3, 4))).shape
+    (5, 2, 4)
     """
     return contraction.matmul(
         a, b, precision=precision, preferred_element_type=preferred_element_type
@@ -57,23 +66,37 @@ def matmul(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any
 
 
 def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
-    """The inner product of the flattened arrays, `a` conjugated.  As numpy.vdot."""
+    """The inner product of the flattened arrays, `a` conjugated.  As numpy.vdot.
+
+    >>> import numpy as np, weft as wf
+    >>> complex(wf.numpy.vdot(np.array([1j]), np.array([2 + 0j])))
+    -2j
+    """
     return contraction.vdot(
         a, b, precision=precision, preferred_element_type=preferred_element_type
     )
 
 
 def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
-    """The last axes meet; arrays without axes multiply.  As numpy.inner."""
+    """The last axes meet; arrays without axes multiply.  As numpy.inner.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.inner(np.ones((2, 3)), np.ones((4, 3))).shape
+    (2, 4)
+    """
     return contraction.inner(
         a, b, precision=precision, preferred_element_type=preferred_element_type
     )
 
 
 def outer(a: Any, b: Any, out: None = None) -> Any:
-    """Products of all elements of `a` with all of `b`, as a matrix.  As numpy.outer."""
-    if out is not None:
-        raise TypeRule("arrays are never written to, so `out` must be None", fix="use the result")
+    """Products of all elements of `a` with all of `b`, as a matrix.  As numpy.outer.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.outer(np.array([1, 2]), np.array([3, 4])).tolist()
+    [[3, 4], [6, 8]]
+    """
+    unwritten(out)
     return contraction.outer(a, b)
 
 
@@ -88,6 +111,10 @@ def tensordot(
       precision, preferred_element_type: see `dot`.
 
     As numpy.tensordot.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.tensordot(np.ones((2, 3, 4)), np.ones((3, 4, 5))).shape
+    (2, 5)
     """
     return contraction.tensordot(
         a, b, axes, precision=precision, preferred_element_type=preferred_element_type
@@ -101,6 +128,10 @@ def vecdot(
     """Inner products along an axis, `x1` conjugated; the other axes broadcast.
 
     As numpy.vecdot.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.vecdot(np.ones((2, 3)), np.ones(3)).tolist()
+    [3.0, 3.0]
     """
     x, y = convert_together([value(x1), value(x2)])
     x, y = (moveaxis(v, normal_axis(axis, v.aval.ndim), -1) for v in (x, y))
@@ -111,20 +142,35 @@ def vecdot(
 
 
 def matvec(x1: Any, x2: Any, /) -> Any:
-    """Matrices times vectors, leading axes broadcasting.  As numpy.matvec."""
+    """Matrices times vectors, leading axes broadcasting.  As numpy.matvec.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.matvec(np.ones((2, 3)), np.ones(3)).tolist()
+    [3.0, 3.0]
+    """
     y = value(x2)
     return squeeze(contraction.matmul(x1, expand_dims(y, y.aval.ndim)), -1)
 
 
 def vecmat(x1: Any, x2: Any, /) -> Any:
-    """Vectors, conjugated, times matrices, leading axes broadcasting.  As numpy.vecmat."""
+    """Vectors, conjugated, times matrices, leading axes broadcasting.  As numpy.vecmat.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.vecmat(np.ones(2), np.ones((2, 3))).tolist()
+    [2.0, 2.0, 2.0]
+    """
     x = value(x1)
     x = el.conj(x) if x.aval.category == COMPLEX else x
     return squeeze(contraction.matmul(expand_dims(x, x.aval.ndim - 1), x2), -2)
 
 
 def kron(a: Any, b: Any) -> Any:
-    """The Kronecker product: each element of `a` times the whole of `b`.  As numpy.kron."""
+    """The Kronecker product: each element of `a` times the whole of `b`.  As numpy.kron.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.kron(np.ones((2, 3)), np.ones((4, 5))).shape
+    (8, 15)
+    """
     x, y = value(a), value(b)
     n = max(x.aval.ndim, y.aval.ndim)
     x, y = (expand_dims(v, tuple(range(n - v.aval.ndim))) for v in (x, y))
@@ -145,6 +191,10 @@ def cross(
       axis: all three of them.
 
     Two vectors in the plane have a product without components.  As numpy.cross.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.cross(np.array([1.0, 0, 0]), np.array([0.0, 1, 0])).tolist()
+    [0.0, 0.0, 1.0]
     """
     if axis is not None:
         axisa = axisb = axisc = axis
@@ -186,7 +236,9 @@ def _convolved(
     x, y = convert_together([value(a), value(v)])
     for u in (x, y):
         if u.aval.ndim != 1 or not u.aval.size:
-            raise TypeRule(f"{name} takes vectors with elements, not {u.aval!r}")
+            raise TypeRule(
+                f"{name} takes vectors with elements, not {u.aval!r}", fix="use .ravel()"
+            )
     if mode not in ("full", "same", "valid"):
         raise TypeRule(f"{name} has no mode {mode!r}", fix='use "full", "same" or "valid"')
     return _conv(x, y, mode=mode, flipped=flipped, precision=precision, dtype=dtype)
@@ -243,6 +295,10 @@ def convolve(
       precision, preferred_element_type: see `dot`.
 
     As numpy.convolve.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.convolve(np.array([1.0, 2.0]), np.array([1.0, 1.0])).tolist()
+    [1.0, 3.0, 2.0]
     """
     return _convolved("convolve", a, v, mode, True, precision, preferred_element_type)
 
@@ -254,5 +310,9 @@ def correlate(
     """The correlation of two vectors, `v` conjugated; arguments are those of `convolve`.
 
     As numpy.correlate.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.correlate(np.array([1.0, 2.0, 3.0]), np.array([1.0, 1.0])).tolist()
+    [3.0, 5.0]
     """
     return _convolved("correlate", a, v, mode, False, precision, preferred_element_type)

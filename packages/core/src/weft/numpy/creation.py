@@ -13,7 +13,6 @@ from ..dims import Dim
 from ..errors import ConcretizationError, CopyError, TypeRule
 from ..interpreter import Tracer, Value
 from ..ops import elementwise as el
-from ..ops.indexing import size_value
 from ..ops.shape import (
     broadcast_to,
     convert,
@@ -27,6 +26,7 @@ from ..ops.shape import (
     reshape,
 )
 from ..ops.shape import stack as stacked
+from ..ops.sizes import size_value
 from ..surface import value
 from ..types import FLOATING, INTEGER, WEAK, Aval, default_dtype, dtype_of, promote
 from ..values import Literal, from_numpy
@@ -131,6 +131,10 @@ def asarray(a: Any, dtype: Any = None, order: str | None = None, *, copy: bool |
 
     copy: True: the result has memory of its own; False: it shares that of `a`.  Raises CopyError
     if it can not.  As numpy.asarray.
+
+    >>> import weft as wf
+    >>> wf.numpy.asarray([1, 2]).dtype.name
+    'int32'
     """
     if copy is False:
         return _uncopied(a, dtype)
@@ -151,6 +155,10 @@ def copy(a: Any, order: str | None = None) -> Any:
     """An array with the same contents in memory of its own.
 
     a: any shape and dtype.  As numpy.copy.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.copy(np.arange(3)).tolist()
+    [0, 1, 2]
     """
     x = materialise_at_ground(value(a))
     return el.stop(x) if not isinstance(x, Tracer) else x
@@ -161,6 +169,10 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = False) -> Any:
     """The array in another dtype: floats are cut towards zero, anything but zero is True.
 
     As numpy.astype.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.astype(np.array([1.7, -1.7]), int).tolist()
+    [1, -1]
     """
     return _of_one(x, dtype)
 
@@ -174,6 +186,10 @@ def fromfunction(function: Callable, shape: Any, *, dtype: Any = float, **kwargs
       dtype: theirs.
 
     As numpy.fromfunction.
+
+    >>> import weft as wf
+    >>> wf.numpy.fromfunction(lambda i, j: 10 * i + j, (2, 2), dtype=int).tolist()
+    [[0, 1], [10, 11]]
     """
     return function(*indices(normal_shape(shape), _number_dtype(dtype)), **kwargs)
 
@@ -190,19 +206,33 @@ def zeros(shape: Any, dtype: Any = None) -> Any:
       dtype: the default float if not given.
 
     As numpy.zeros.
+
+    >>> import weft as wf
+    >>> wf.numpy.zeros((2, 3)).shape
+    (2, 3)
     """
     return fill(0, Aval(normal_shape(shape), _number_dtype(dtype)))
 
 
 @placeable
 def ones(shape: Any, dtype: Any = None) -> Any:
-    """Ones, in the default float if no dtype is given.  As numpy.ones."""
+    """Ones, in the default float if no dtype is given.  As numpy.ones.
+
+    >>> import weft as wf
+    >>> wf.numpy.ones(2).dtype.name
+    'float32'
+    """
     return fill(1, Aval(normal_shape(shape), _number_dtype(dtype)))
 
 
 @placeable
 def empty(shape: Any, dtype: Any = None) -> Any:
-    """Zeros: there are no arrays without contents.  As numpy.empty."""
+    """Zeros: there are no arrays without contents.  As numpy.empty.
+
+    >>> import weft as wf
+    >>> wf.numpy.empty((2, 3)).shape
+    (2, 3)
+    """
     return zeros(shape, dtype)
 
 
@@ -216,6 +246,10 @@ def full(shape: Any, fill_value: Any, dtype: Any = None) -> Any:
       dtype: that of the value if not given.
 
     As numpy.full.
+
+    >>> import weft as wf
+    >>> wf.numpy.full((2,), 7).tolist()
+    [7, 7]
     """
     return _filled(normal_shape(shape), value(fill_value), dtype)
 
@@ -236,19 +270,33 @@ def zeros_like(a: Any, dtype: Any = None, shape: Any = None) -> Any:
     """Zeros of the shape and dtype of `a` (anything that has both), unless others are given.
 
     As numpy.zeros_like.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.zeros_like(np.arange(2)).tolist()
+    [0, 0]
     """
     return fill(0, _like(a, dtype, shape))
 
 
 @placeable
 def ones_like(a: Any, dtype: Any = None, shape: Any = None) -> Any:
-    """Ones of the shape and dtype of `a`, unless others are given.  As numpy.ones_like."""
+    """Ones of the shape and dtype of `a`, unless others are given.  As numpy.ones_like.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.ones_like(np.arange(2)).tolist()
+    [1, 1]
+    """
     return fill(1, _like(a, dtype, shape))
 
 
 @placeable
 def empty_like(prototype: Any, dtype: Any = None, shape: Any = None) -> Any:
-    """Zeros of the shape and dtype of `prototype`.  As numpy.empty_like."""
+    """Zeros of the shape and dtype of `prototype`.  As numpy.empty_like.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.empty_like(np.ones((2, 3))).shape
+    (2, 3)
+    """
     return zeros_like(prototype, dtype, shape)
 
 
@@ -257,6 +305,10 @@ def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None) -> 
     """`fill_value` everywhere, in the shape and dtype of `a`, unless others are given.
 
     As numpy.full_like.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.full_like(np.ones(2), 7).tolist()
+    [7.0, 7.0]
     """
     aval = _like(a, dtype, shape)
     return _filled(aval.shape, value(fill_value), aval.dtype)
@@ -397,11 +449,17 @@ def geomspace(
     """Numbers from `start` to `stop`, each the same multiple of the one before it.
 
     Arguments are those of `linspace`; both ends have one sign.  As numpy.geomspace.
+
+    >>> import weft as wf
+    >>> wf.numpy.geomspace(1, 8, 4).tolist()
+    [1.0, 2.0, 4.0, 8.0]
     """
     if all(v.__class__ in (int, float) for v in (start, stop)):
         host = np.geomspace(start, stop, num.__index__(), endpoint)
         return from_numpy(host.astype(_number_dtype(dtype)))
     a, b = el.floating((start, stop))
+    if any(not isinstance(v, Tracer) and not np.asarray(v).all() for v in (a, b)):
+        raise TypeRule("geomspace from or to zero", fix="give ends that are not zero")
     sign = el.sign(a)
     logs = linspace(el.log(el.mul(sign, a)), el.log(el.mul(sign, b)), num, endpoint)
     out = el.mul(sign, el.exp(logs))
@@ -425,6 +483,10 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
       indexing: "xy", the first two axes swapped, or "ij".
 
     As numpy.meshgrid.
+
+    >>> import numpy as np, weft as wf
+    >>> [x.shape for x in wf.numpy.meshgrid(np.arange(2), np.arange(3))]
+    [(3, 2), (3, 2)]
     """
     if indexing not in ("xy", "ij"):
         raise TypeRule(f"indexing {indexing!r} is unknown", fix='use "xy" or "ij"')
@@ -456,7 +518,13 @@ def indices(dimensions: Sequence[Any], dtype: Any = None, sparse: bool = False) 
       sparse: whether to return a tuple of arrays with size 1 along the other axes.
 
     As numpy.indices.
+
+    >>> import weft as wf
+    >>> wf.numpy.indices((2, 3)).shape
+    (2, 2, 3)
     """
+    if hasattr(dimensions, "__index__") and not getattr(dimensions, "ndim", 0):
+        raise TypeRule(f"indices of {dimensions!r}", fix=f"write indices(({dimensions},))")
     shape = normal_shape(dimensions)
     kind = _number_dtype(dtype, INTEGER)
     if not sparse:

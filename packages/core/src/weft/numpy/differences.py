@@ -35,6 +35,10 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
       prepend, append: more elements at the ends: a number, or an array that fits.
 
     As numpy.diff.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.diff(np.array([1, 4, 9])).tolist()
+    [3, 5]
     """
     x = value(a)
     if n < 0:
@@ -43,7 +47,7 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
     parts = [_end(prepend, x, at), x, _end(append, x, at)]
     parts = [p for p in parts if p is not None]
     x = concatenate(parts, at) if len(parts) > 1 else x
-    for _ in range(n):
+    for _ in range(n.__index__()):
         size = x.aval.shape[at]
         if size.__class__ is int and not size:
             break
@@ -66,6 +70,10 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
     """Differences of neighbours in the flattened array, between given ends.
 
     As numpy.ediff1d.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.ediff1d(np.array([1, 4, 9]), to_begin=0).tolist()
+    [0, 3, 5]
     """
     x = value(ary)
     out = diff(reshape(x, (x.aval.size,)))
@@ -99,6 +107,10 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
       axis: along which.
 
     As numpy.trapezoid.
+
+    >>> import numpy as np, weft as wf
+    >>> float(wf.numpy.trapezoid(np.array([1.0, 4.0, 9.0])))
+    9.0
     """
     return _trapezoid(y, x, dx, axis=axis.__index__())
 
@@ -129,6 +141,10 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * np.pi)
       period: of the values.
 
     As numpy.unwrap.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.unwrap(np.array([0.0, 6.0]), period=5.0).tolist()
+    [0.0, 1.0]
     """
     x = value(p)
     if not x.aval.inexact and isinstance(period, float):
@@ -152,6 +168,10 @@ def gradient(
       edge_order: 1 or None: the order of the differences at the ends.
 
     Returns an array for one axis, a list for several.  As numpy.gradient.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.gradient(np.array([1.0, 4.0, 9.0])).tolist()
+    [3.0, 4.0, 5.0]
     """
     x = value(f)
     if edge_order not in (None, 1):

@@ -23,6 +23,7 @@ from .fourier import (
     rfftfreq,
     rfftn,
 )
+from .refusals import explain
 
 __all__ = [
     "fft",
@@ -44,3 +45,5 @@ __all__ = [
     "rfftfreq",
     "rfftn",
 ]
+
+explain(globals())

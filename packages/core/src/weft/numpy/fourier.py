@@ -108,6 +108,8 @@ def _length(x: Any, kind: str, i: int, s: Any, at: tuple) -> int:
 
 
 def _one(a: Any, kind: str, n: Any, axis: Any, norm: Any) -> Any:
+    if n is not None and n.__class__ is int and n < 1:
+        raise TypeRule(f"a transform over {n} elements", fix="there must be one at least")
     return _checked(a, kind, None if n is None else (n,), (axis,), norm, False)
 
 
@@ -134,6 +136,10 @@ def ifft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) 
     """The inverse of `fft`, complex.
 
     a, n, axis, norm: as there.  As numpy.fft.ifft.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.fft.ifft(np.array([4.0, 0, 0, 0])).real.tolist()
+    [1.0, 1.0, 1.0, 1.0]
     """
     return _one(a, "ifft", n, axis, norm)
 
@@ -155,6 +161,10 @@ def irfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None)
 
     a: half a spectrum, m elements; n: how many elements the result has (2 (m - 1) if not given);
     axis, norm: as in `fft`.  As numpy.fft.irfft.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.eval_shape(wf.numpy.fft.irfft, np.ones(3)).shape
+    (4,)
     """
     return _one(a, "irfft", n, axis, norm)
 
@@ -167,6 +177,10 @@ def hfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) 
 
     a: m elements; n: of the result, 2 (m - 1) if not given; axis, norm: as in `fft`.
     As numpy.fft.hfft.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.eval_shape(wf.numpy.fft.hfft, np.ones(3)).shape
+    (4,)
     """
     return irfft(el.conj(spectral(value(a))), n, axis, _SWAPPED.get(norm, norm))
 
@@ -175,6 +189,10 @@ def ihfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None)
     """The inverse of `hfft`: half a signal, of its real spectrum.
 
     a: real; n, axis, norm: as in `fft`.  As numpy.fft.ihfft.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.eval_shape(wf.numpy.fft.ihfft, np.ones(4)).shape
+    (3,)
     """
     return el.conj(rfft(a, n, axis, _SWAPPED.get(norm, norm)))
 
@@ -189,12 +207,21 @@ def fftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> An
       norm: as in `fft`.
 
     As numpy.fft.fftn.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.fft.fftn(np.ones((2, 3))).shape
+    (2, 3)
     """
     return _checked(a, "fft", s, axes, norm, True)
 
 
 def ifftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> Any:
-    """The inverse of `fftn`.  a, s, axes, norm: as there.  As numpy.fft.ifftn."""
+    """The inverse of `fftn`.  a, s, axes, norm: as there.  As numpy.fft.ifftn.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.eval_shape(wf.numpy.fft.ifftn, np.ones((2, 3))).shape
+    (2, 3)
+    """
     return _checked(a, "ifft", s, axes, norm, True)
 
 
@@ -202,6 +229,10 @@ def rfftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> A
     """The transform of a real array over several axes, of the last of which half is given.
 
     a: real; s, axes, norm: as in `fftn`.  As numpy.fft.rfftn.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.eval_shape(wf.numpy.fft.rfftn, np.ones((2, 4))).shape
+    (2, 3)
     """
     return _checked(a, "rfft", s, axes, norm, True)
 
@@ -210,27 +241,51 @@ def irfftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> 
     """The inverse of `rfftn`: real; `s` are the sizes of the result.
 
     a, axes, norm: as in `fftn`.  As numpy.fft.irfftn.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.eval_shape(wf.numpy.fft.irfftn, np.ones((2, 3))).shape
+    (2, 4)
     """
     return _checked(a, "irfft", s, axes, norm, True)
 
 
 def fft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -> Any:
-    """`fftn` over two axes.  a, s, axes, norm: as there.  As numpy.fft.fft2."""
+    """`fftn` over two axes.  a, s, axes, norm: as there.  As numpy.fft.fft2.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.fft.fft2(np.ones((2, 3))).shape
+    (2, 3)
+    """
     return fftn(a, s, axes, norm)
 
 
 def ifft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -> Any:
-    """`ifftn` over two axes.  a, s, axes, norm: as there.  As numpy.fft.ifft2."""
+    """`ifftn` over two axes.  a, s, axes, norm: as there.  As numpy.fft.ifft2.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.eval_shape(wf.numpy.fft.ifft2, np.ones((2, 3))).shape
+    (2, 3)
+    """
     return ifftn(a, s, axes, norm)
 
 
 def rfft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -> Any:
-    """`rfftn` over two axes.  a, s, axes, norm: as there.  As numpy.fft.rfft2."""
+    """`rfftn` over two axes.  a, s, axes, norm: as there.  As numpy.fft.rfft2.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.eval_shape(wf.numpy.fft.rfft2, np.ones((2, 4))).shape
+    (2, 3)
+    """
     return rfftn(a, s, axes, norm)
 
 
 def irfft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -> Any:
-    """`irfftn` over two axes.  a, s, axes, norm: as there.  As numpy.fft.irfft2."""
+    """`irfftn` over two axes.  a, s, axes, norm: as there.  As numpy.fft.irfft2.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.eval_shape(wf.numpy.fft.irfft2, np.ones((2, 3))).shape
+    (2, 4)
+    """
     return irfftn(a, s, axes, norm)
 
 
@@ -261,6 +316,7 @@ def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> A
     [0.0, 0.25, -0.5, -0.25]
     """
     n = n.__index__()
+    _positive(n)
     half = (n + 1) // 2
     return _frequencies(np.concatenate([np.arange(half), np.arange(half - n, 0)]), n, d, dtype)
 
@@ -269,9 +325,19 @@ def rfftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> 
     """The frequencies of the elements that `rfft` of `n` elements gives: none is negative.
 
     d, dtype, device: as in `fftfreq`.  As numpy.fft.rfftfreq.
+
+    >>> import weft as wf
+    >>> wf.numpy.fft.rfftfreq(4).tolist()
+    [0.0, 0.25, 0.5]
     """
     n = n.__index__()
+    _positive(n)
     return _frequencies(np.arange(n // 2 + 1), n, d, dtype)
+
+
+def _positive(n: int) -> None:
+    if n < 1:
+        raise TypeRule(f"frequencies of {n} elements", fix="give one at least")
 
 
 def _shifted(x: Any, axes: Any, back: bool) -> Any:
@@ -287,10 +353,19 @@ def fftshift(x: Any, axes: Any = None) -> Any:
     """The frequency zero in the middle, along `axes` (all if not given).
 
     As numpy.fft.fftshift.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.fft.fftshift(np.arange(4)).tolist()
+    [2, 3, 0, 1]
     """
     return _shifted(x, axes, False)
 
 
 def ifftshift(x: Any, axes: Any = None) -> Any:
-    """The inverse of `fftshift`.  x, axes: as there.  As numpy.fft.ifftshift."""
+    """The inverse of `fftshift`.  x, axes: as there.  As numpy.fft.ifftshift.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.fft.ifftshift(np.arange(4)).tolist()
+    [2, 3, 0, 1]
+    """
     return _shifted(x, axes, True)

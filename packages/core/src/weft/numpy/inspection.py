@@ -9,32 +9,14 @@ import numpy as np
 
 from ..dtypes import isdtype
 from ..hardware import devices
-from ..interpreter import Value
 from ..ops.shape import normal_axes
 from ..surface import value
 from ..types import COMPLEX, FLOATING, INTEGER, default_dtype
 from ..types import broadcast_shapes as _broadcast_shapes
-from ..values import Array, canonical
+from ..typing import Array as _AnyArray
+from ..values import canonical
 
-
-class _Arrays(type):
-    """Makes everything that computes like an array, tracers too, an instance."""
-
-    def __instancecheck__(cls, x: Any) -> bool:
-        return isinstance(x, Value)
-
-    def __subclasscheck__(cls, other: type) -> bool:
-        return issubclass(other, Value)
-
-
-class ndarray(metaclass=_Arrays):  # noqa: N801
-    """The class of arrays, for `isinstance`: those with values, and those being traced.
-
-    `weft.numpy.array` and its kin make them.
-    """
-
-    def __new__(cls, *args: Any, **kwargs: Any) -> Array:
-        raise TypeError("arrays are made by weft.numpy.array, zeros, ones, ..., not by ndarray()")
+ndarray = _AnyArray
 
 
 class _Info:
@@ -85,6 +67,10 @@ def shape(a: Any) -> tuple[Any, ...]:
     """The sizes of the axes.
 
     a: an array, or what converts to one.  As numpy.shape.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.shape(np.ones((2, 3)))
+    (2, 3)
     """
     found = getattr(a, "shape", None)
     return found if isinstance(found, tuple) else _known(a).shape
@@ -94,12 +80,21 @@ def ndim(a: Any) -> int:
     """The number of axes.
 
     a: an array, or what converts to one.  As numpy.ndim.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.ndim(np.ones((2, 3)))
+    2
     """
     return len(shape(a))
 
 
 def size(a: Any, axis: Any = None) -> Any:
-    """The number of elements, altogether or along axes.  As numpy.size."""
+    """The number of elements, altogether or along axes.  As numpy.size.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.size(np.ones((2, 3))), wf.numpy.size(np.ones((2, 3)), 0)
+    (6, 2)
+    """
     sizes = shape(a)
     n = 1
     for i in normal_axes(axis, len(sizes)):
@@ -115,17 +110,31 @@ def broadcast_shapes(*shapes: Any) -> tuple[Any, ...]:
     """The shape of arrays of these shapes together.
 
     Raises DimMismatch for sizes that are neither equal nor 1.  As numpy.broadcast_shapes.
+
+    >>> import weft as wf
+    >>> wf.numpy.broadcast_shapes((2, 1), (3,))
+    (2, 3)
     """
     return _broadcast_shapes([tuple(s) if isinstance(s, tuple | list) else (s,) for s in shapes])
 
 
 def can_cast(from_: Any, to: Any, casting: str = "safe") -> bool:
-    """Whether a dtype converts to another under a rule of numpy's.  As numpy.can_cast."""
+    """Whether a dtype converts to another under a rule of numpy's.  As numpy.can_cast.
+
+    >>> import weft as wf
+    >>> wf.numpy.can_cast("int32", "int64"), wf.numpy.can_cast("int64", "int32")
+    (True, False)
+    """
     return np.can_cast(np.dtype(from_), np.dtype(to), casting)  # type: ignore[arg-type]
 
 
 def iterable(y: Any) -> bool:
-    """Whether it can be iterated over.  As numpy.iterable."""
+    """Whether it can be iterated over.  As numpy.iterable.
+
+    >>> import weft as wf
+    >>> wf.numpy.iterable([1]), wf.numpy.iterable(1)
+    (True, False)
+    """
     try:
         iter(y)
     except TypeError:
@@ -134,10 +143,20 @@ def iterable(y: Any) -> bool:
 
 
 def array_repr(arr: Any, max_line_width=None, precision=None, suppress_small=None) -> str:
-    """The text `repr` gives, with numpy's options.  As numpy.array_repr."""
+    """The text `repr` gives, with numpy's options.  As numpy.array_repr.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.array_repr(np.array([1.5]))
+    'array([1.5])'
+    """
     return np.array_repr(np.asarray(arr), max_line_width, precision, suppress_small)
 
 
 def array_str(a: Any, max_line_width=None, precision=None, suppress_small=None) -> str:
-    """The text `str` gives, with numpy's options.  As numpy.array_str."""
+    """The text `str` gives, with numpy's options.  As numpy.array_str.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.array_str(np.array([1.5]))
+    '[1.5]'
+    """
     return np.array_str(np.asarray(a), max_line_width, precision, suppress_small)

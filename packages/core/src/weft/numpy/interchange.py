@@ -91,7 +91,12 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
 
 
 def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0) -> Any:
-    """A vector of the bytes of an object.  As numpy.frombuffer."""
+    """A vector of the bytes of an object.  As numpy.frombuffer.
+
+    >>> import weft as wf
+    >>> wf.numpy.frombuffer(bytes([1, 2]), "uint8").tolist()
+    [1, 2]
+    """
     return from_numpy(np.frombuffer(buffer, number_dtype(dtype), count, offset))
 
 
@@ -101,7 +106,14 @@ def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0
 def fromfile(
     file: Any, dtype: Any = float, count: int = -1, sep: str = "", offset: int = 0
 ) -> Any:
-    """A vector of the numbers in a file, binary or (with `sep`) text.  As numpy.fromfile."""
+    """A vector of the numbers in a file, binary or (with `sep`) text.  As numpy.fromfile.
+
+    >>> import tempfile, weft as wf
+    >>> with tempfile.TemporaryFile() as f:
+    ...     _ = f.write(bytes([1, 2])), f.seek(0)
+    ...     wf.numpy.fromfile(f, "uint8").tolist()
+    [1, 2]
+    """
     return from_numpy(np.fromfile(file, number_dtype(dtype), count, sep, offset))
 
 
@@ -116,7 +128,12 @@ def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str) ->
 
 
 def fromiter(iter: Iterable, dtype: Any, count: int = -1) -> Any:  # noqa: A002
-    """A vector of the numbers that an iterator gives.  As numpy.fromiter."""
+    """A vector of the numbers that an iterator gives.  As numpy.fromiter.
+
+    >>> import weft as wf
+    >>> wf.numpy.fromiter(range(3), int).tolist()
+    [0, 1, 2]
+    """
     return from_numpy(np.fromiter(iter, number_dtype(dtype), count))
 
 
@@ -124,6 +141,13 @@ def load(file: Any, *args: Any, **kwargs: Any) -> Any:
     """What `save` or numpy.save wrote, as an array; what savez wrote, by name.
 
     Arguments are those of numpy.load.
+
+    >>> import io, weft as wf
+    >>> f = io.BytesIO()
+    >>> wf.numpy.savez(f, x=wf.numpy.arange(3))
+    >>> _ = f.seek(0)
+    >>> wf.numpy.load(f)["x"].tolist()
+    [0, 1, 2]
     """
     found = np.load(file, *args, **kwargs)
     if isinstance(found, np.ndarray):
@@ -133,12 +157,26 @@ def load(file: Any, *args: Any, **kwargs: Any) -> Any:
     raise TypeRule(f"{file!r} holds no array", fix="read it with numpy.load")
 
 
-def save(file: Any, arr: Any) -> None:
-    """An array written to a file of numpy's format.  As numpy.save."""
+def save(file: Any, arr: Any, allow_pickle: bool = True) -> None:
+    """An array written to a file of numpy's format.
+
+    file: a path, or what can be written to; arr: any shape and dtype; allow_pickle: accepted for
+    likeness; no array here needs it.  As numpy.save.
+
+    >>> import io, weft as wf
+    >>> wf.numpy.save(io.BytesIO(), wf.numpy.arange(3))
+    """
     np.save(file, np.asarray(arr), allow_pickle=False)
 
 
-def savez(file: Any, *args: Any, **kwds: Any) -> None:
-    """Arrays written to one file, by name.  As numpy.savez."""
+def savez(file: Any, *args: Any, allow_pickle: bool = True, **kwds: Any) -> None:
+    """Arrays written to one file, by name.
+
+    file, allow_pickle: as `save`; args: are named arr_0, arr_1, ...; kwds: arrays by name.  As
+    numpy.savez.
+
+    >>> import io, weft as wf
+    >>> wf.numpy.savez(io.BytesIO(), x=wf.numpy.arange(3))
+    """
     named: dict[str, Any] = {k: np.asarray(v) for k, v in kwds.items()}
     np.savez(file, *[np.asarray(a) for a in args], **named)

@@ -16,13 +16,17 @@ from ..ops.shape import convert, fill
 from ..surface import binary, fused, unary, value
 from ..types import BOOL, COMPLEX, INTEGER, Aval, broadcast_shapes
 from ..values import Literal
+from . import masking
+from .masking import masked, unwritten
+from .samples import shown
 
 _TWO = "{}\n\nx1, x2: {}; shapes broadcast, the result is boolean.  As numpy.{}."
 _BITS = "{}\n\nx1, x2: integers or booleans; shapes broadcast.  As numpy.{}."
 
 
 def _comparison(name: str, prim: Any, doc: str) -> Callable:
-    return binary(name, prim, _TWO.format(doc, "any dtypes, which are promoted", name))
+    text = _TWO.format(doc, "any dtypes, which are promoted", name) + shown(name)
+    return binary(name, prim, text)
 
 
 def _ordering(name: str, strict: Any, prim: Any, doc: str) -> Callable:
@@ -36,7 +40,7 @@ def _ordering(name: str, strict: Any, prim: Any, doc: str) -> Callable:
         return el.or_(strict(ar, br), el.and_(el.eq(ar, br), prim(ai, bi)))
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = _TWO.format(doc, "any dtypes, which are promoted", name)
+    function.__doc__ = _TWO.format(doc, "any dtypes, which are promoted", name) + shown(name)
     return function
 
 
@@ -62,8 +66,8 @@ def _logical(name: str, prim: Any, doc: str) -> Callable:
         return prim(truth(x1), truth(x2))
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = _TWO.format(doc, "any dtypes; what is not zero is true", name)
-    return function
+    function.__doc__ = _TWO.format(doc, "any dtypes; what is not zero is true", name) + shown(name)
+    return masked(function)
 
 
 logical_and = _logical("logical_and", el.and_, "Whether both are true.")
@@ -75,6 +79,10 @@ def logical_not(x: Any, /) -> Any:
     """Whether it is zero.
 
     x: any shape and dtype; the result is boolean.  As numpy.logical_not.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.logical_not(np.array([0, 5])).tolist()
+    [True, False]
     """
     x = value(x)
     return el.not_(x) if x.aval.dtype == BOOL else el.eq(x, Literal(0, x.aval))
@@ -82,18 +90,25 @@ def logical_not(x: Any, /) -> Any:
 
 # ---- bits ----------------------------------------------------------------------------------
 
-bitwise_and = binary("bitwise_and", el.and_, _BITS.format("Bits of both.", "bitwise_and"))
-bitwise_or = binary("bitwise_or", el.or_, _BITS.format("Bits of either.", "bitwise_or"))
-bitwise_xor = binary("bitwise_xor", el.xor, _BITS.format("Bits of one only.", "bitwise_xor"))
+
+
+def _bits(doc: str, name: str) -> str:
+    return _BITS.format(doc, name) + shown(name)
+
+
+bitwise_and = masking.binary("bitwise_and", el.and_, _bits("Bits of both.", "bitwise_and"))
+bitwise_or = masking.binary("bitwise_or", el.or_, _bits("Bits of either.", "bitwise_or"))
+bitwise_xor = masking.binary("bitwise_xor", el.xor, _bits("Bits of one only.", "bitwise_xor"))
 invert = bitwise_not = bitwise_invert = unary(
     "invert",
     el.not_,
-    "All bits inverted.\n\nx: integers or booleans, any shape.  As numpy.invert.",
+    "All bits inverted.\n\nx: integers or booleans, any shape.  As numpy.invert."
+    + shown("invert"),
 )
 left_shift = bitwise_left_shift = binary(
     "left_shift",
     el.shift_left,
-    _BITS.format("x1 moved up by x2 bits; 0 if by all of them.", "left_shift"),
+    _bits("x1 moved up by x2 bits; 0 if by all of them.", "left_shift"),
 )
 
 
@@ -101,6 +116,10 @@ def right_shift(x1: Any, x2: Any, /) -> Any:
     """x1 moved down by x2 bits, keeping the sign.
 
     x1, x2: integers; shapes broadcast.  As numpy.right_shift.
+
+    >>> import weft as wf
+    >>> int(wf.numpy.right_shift(20, 2))
+    5
     """
     a, b = el.promoted((x1, x2))
     unsigned = a.aval.dtype.name.startswith("uint")
@@ -115,10 +134,14 @@ def bitwise_count(x: Any) -> Any:
     """The number of bits set in |x|, as uint8.
 
     x: integers, any shape.  As numpy.bitwise_count.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.bitwise_count(np.array([3, 255])).tolist()
+    [2, 8]
     """
     x = value(x)
     if x.aval.category != INTEGER:
-        raise TypeRule(f"bitwise_count is for integers, not {x.aval!r}")
+        raise TypeRule(f"bitwise_count is for integers, not {x.aval!r}", fix="use .astype(int)")
     return convert(el.population_count(el.abs_(x)), np.uint8)
 
 
@@ -138,6 +161,10 @@ def isnan(x: Any, /) -> Any:
     """Whether it is not a number.
 
     x: any shape and dtype; the result is boolean.  As numpy.isnan.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.isnan(np.array([np.nan, 1.0])).tolist()
+    [True, False]
     """
     x = value(x)
     return el.ne.bind(x, x) if x.aval.inexact else _answer(x, False)
@@ -153,7 +180,7 @@ isfinite = unary(
     "isfinite",
     el.is_finite,
     "Whether it is neither infinite nor nan.\n\n"
-    "x: any shape and dtype; the result is boolean.  As numpy.isfinite.",
+    f"x: any shape and dtype; the result is boolean.  As numpy.isfinite.{shown('isfinite')}",
     _finite,
 )
 
@@ -163,6 +190,10 @@ def isinf(x: Any) -> Any:
     """Whether it is infinite.
 
     x: any shape and dtype; the result is boolean.  As numpy.isinf.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.isinf(np.array([np.inf, 1.0])).tolist()
+    [True, False]
     """
     x = value(x)
     if x.aval.category == COMPLEX:
@@ -177,19 +208,29 @@ def _is_infinite(x: Any, end: float) -> Any:
     return el.eq(x, end) if x.aval.inexact else _answer(x, False)
 
 
-def isposinf(x: Any, /) -> Any:
+def isposinf(x: Any, /, out: None = None) -> Any:
     """Whether it is inf.
 
-    x: real, any shape; the result is boolean.  As numpy.isposinf.
+    x: real, any shape; the result is boolean; out: must be None.  As numpy.isposinf.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.isposinf(np.array([-np.inf, np.inf])).tolist()
+    [False, True]
     """
+    unwritten(out)
     return _is_infinite(x, np.inf)
 
 
-def isneginf(x: Any, /) -> Any:
+def isneginf(x: Any, /, out: None = None) -> Any:
     """Whether it is -inf.
 
-    x: real, any shape; the result is boolean.  As numpy.isneginf.
+    x: real, any shape; the result is boolean; out: must be None.  As numpy.isneginf.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.isneginf(np.array([-np.inf, np.inf])).tolist()
+    [True, False]
     """
+    unwritten(out)
     return _is_infinite(x, -np.inf)
 
 
@@ -197,6 +238,10 @@ def isreal(x: Any) -> Any:
     """Whether the imaginary part is zero.
 
     x: any shape and dtype; the result is boolean.  As numpy.isreal.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.isreal(np.array([1.0, 1j])).tolist()
+    [True, False]
     """
     x = value(x)
     return el.eq(el.imag(x), 0) if x.aval.category == COMPLEX else _answer(x, True)
@@ -206,18 +251,32 @@ def iscomplex(x: Any) -> Any:
     """Whether the imaginary part is not zero.
 
     x: any shape and dtype; the result is boolean.  As numpy.iscomplex.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.iscomplex(np.array([1.0, 1j])).tolist()
+    [False, True]
     """
     x = value(x)
     return el.ne(el.imag(x), 0) if x.aval.category == COMPLEX else _answer(x, False)
 
 
 def iscomplexobj(x: Any) -> bool:
-    """Whether an array (or scalar) has a complex dtype.  As numpy.iscomplexobj."""
+    """Whether an array (or scalar) has a complex dtype.  As numpy.iscomplexobj.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.iscomplexobj(np.array([1j]))
+    True
+    """
     return value(x).aval.category == COMPLEX
 
 
 def isrealobj(x: Any) -> bool:
-    """Whether an array (or scalar) has a dtype that is not complex.  As numpy.isrealobj."""
+    """Whether an array (or scalar) has a dtype that is not complex.  As numpy.isrealobj.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.isrealobj(np.array([1j]))
+    False
+    """
     return not iscomplexobj(x)
 
 
@@ -251,6 +310,10 @@ def isclose(
       equal_nan: whether nan is close to nan.
 
     Returns booleans.  As numpy.isclose.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.isclose(np.array([1.0, 1.1]), 1.0).tolist()
+    [True, False]
     """
     return _close(a, b, rtol, atol, equal_nan=bool(equal_nan))
 
@@ -261,6 +324,10 @@ def allclose(
     """Whether all elements are close, as a boolean array without axes; see `isclose`.
 
     As numpy.allclose.
+
+    >>> import numpy as np, weft as wf
+    >>> bool(wf.numpy.allclose(np.array([1.0]), np.array([1.0 + 1e-9])))
+    True
     """
     return all_(isclose(a, b, rtol, atol, equal_nan))
 
@@ -279,6 +346,10 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
       equal_nan: whether nan equals nan.
 
     As numpy.array_equal.
+
+    >>> import numpy as np, weft as wf
+    >>> bool(wf.numpy.array_equal(np.array([1, 2]), np.array([1, 2, 3])))
+    False
     """
     a, b = value(a1), value(a2)
     if a.aval.shape != b.aval.shape:
@@ -290,6 +361,10 @@ def array_equiv(a1: Any, a2: Any) -> Any:
     """Whether all elements are equal where shapes broadcast; False if they do not.
 
     a1, a2: any shapes and dtypes; the result is boolean, without axes.  As numpy.array_equiv.
+
+    >>> import numpy as np, weft as wf
+    >>> bool(wf.numpy.array_equiv(np.array([1, 1]), np.array(1)))
+    True
     """
     a, b = value(a1), value(a2)
     try:
@@ -303,6 +378,10 @@ def isscalar(element: Any) -> bool:
     """Whether it is a number or an array without axes, or converts to one.
 
     As jax.numpy's; numpy.isscalar says no to its own arrays.
+
+    >>> import weft as wf
+    >>> wf.numpy.isscalar(2.0), wf.numpy.isscalar("text")
+    (True, False)
     """
     try:
         return value(element).aval.ndim == 0

@@ -51,9 +51,15 @@ def apply_over_axes(func: Callable, a: Any, axes: Any) -> Any:
     """`func(a, axis)` for one axis after the other; axes that it drops are kept with size 1.
 
     As numpy.apply_over_axes.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.apply_over_axes(wf.numpy.sum, np.ones((2, 3)), [0, 1]).tolist()
+    [[6.0]]
     """
     x = value(a)
     n = x.aval.ndim
+    if axes is None:
+        raise TypeRule("apply_over_axes needs axes", fix="name one or several")
     for axis in normal_axes(axes, n):
         out = value(func(x, axis))
         x = expand_dims(out, axis) if out.aval.ndim == n - 1 else out
@@ -131,10 +137,15 @@ def _broadcast_parts(
     sizes: dict[str, Any] = {}
     for x, own in zip(xs, names):
         if x.aval.ndim < len(own):
-            raise AxisError(f"vectorize: {x.aval!r} for an argument with axes {own}")
+            raise AxisError(
+                f"vectorize: {x.aval!r} for an argument with axes {own}", fix="give it these axes"
+            )
         for name, n in zip(own, x.aval.shape[x.aval.ndim - len(own) :]):
             if sizes.setdefault(name, n) != n:
-                raise AxisError(f"vectorize: the axis {name!r} has sizes {sizes[name]} and {n}")
+                raise AxisError(
+                    f"vectorize: the axis {name!r} has sizes {sizes[name]} and {n}",
+                    fix="one name has one size",
+                )
     leads = [x.aval.shape[: x.aval.ndim - len(own)] for x, own in zip(xs, names)]
     lead = broadcast_shapes(leads)
     full = [broadcast_to(x, (*lead, *x.aval.shape[len(own) :])) for x, own in zip(xs, leads)]

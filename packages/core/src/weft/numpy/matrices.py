@@ -28,6 +28,7 @@ from ..surface import fused, value
 from ..values import from_numpy
 from .creation import _number_dtype
 from .interchange import placeable
+from .masking import unwritten
 from .selection import nonzero
 
 _SMALL = 2**16
@@ -51,6 +52,10 @@ def eye(N: Any, M: Any = None, k: int = 0, dtype: Any = None) -> Any:
       dtype: the default float if not given.
 
     As numpy.eye.
+
+    >>> import weft as wf
+    >>> wf.numpy.eye(2, 3, k=1).tolist()
+    [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
     """
     n, m = normal_shape((N, N if M is None else M))
     k = k.__index__()
@@ -61,7 +66,12 @@ def eye(N: Any, M: Any = None, k: int = 0, dtype: Any = None) -> Any:
 
 
 def identity(n: Any, dtype: Any = None) -> Any:
-    """The identity matrix with n rows.  As numpy.identity."""
+    """The identity matrix with n rows.  As numpy.identity.
+
+    >>> import weft as wf
+    >>> wf.numpy.identity(2).tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    """
     return eye(n, dtype=dtype)
 
 
@@ -81,6 +91,10 @@ def tri(N: Any, M: Any = None, k: int = 0, dtype: Any = None) -> Any:
       dtype: the default float if not given.
 
     As numpy.tri.
+
+    >>> import weft as wf
+    >>> wf.numpy.tri(2).tolist()
+    [[1.0, 0.0], [1.0, 1.0]]
     """
     n, m = normal_shape((N, N if M is None else M))
     return convert(_below(n, m, k.__index__()), _number_dtype(dtype))
@@ -104,6 +118,10 @@ def tril(m: Any, k: int = 0) -> Any:
       k: the last diagonal that is kept.
 
     As numpy.tril.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.tril(np.ones((2, 2))).tolist()
+    [[1.0, 0.0], [1.0, 1.0]]
     """
     return _triangle("tril", m, k, lower=True)
 
@@ -116,6 +134,10 @@ def triu(m: Any, k: int = 0) -> Any:
       k: the first diagonal that is kept.
 
     As numpy.triu.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.triu(np.ones((2, 2)), 1).tolist()
+    [[0.0, 1.0], [0.0, 0.0]]
     """
     return _triangle("triu", m, k, lower=False)
 
@@ -206,7 +228,12 @@ def _diag(x: Any, *, k: int) -> Any:
 
 
 def diagflat(v: Any, k: int = 0) -> Any:
-    """A matrix with the elements of `v` on diagonal `k`.  As numpy.diagflat."""
+    """A matrix with the elements of `v` on diagonal `k`.  As numpy.diagflat.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.diagflat(np.array([1, 2])).tolist()
+    [[1, 0], [0, 2]]
+    """
     x = value(v)
     return diag(reshape(x, (x.aval.size,)), k)
 
@@ -214,7 +241,13 @@ def diagflat(v: Any, k: int = 0) -> Any:
 def trace(
     a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: None = None
 ) -> Any:
-    """The sum of a diagonal; see `diagonal`.  As numpy.trace."""
+    """The sum of a diagonal; see `diagonal`; out: must be None.  As numpy.trace.
+
+    >>> import numpy as np, weft as wf
+    >>> float(wf.numpy.trace(np.eye(3)))
+    3.0
+    """
+    unwritten(out)
     return sum_(diagonal(a, offset, axis1, axis2), -1, dtype)
 
 
@@ -228,6 +261,10 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = False
       inplace: must be False.
 
     As numpy.fill_diagonal.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.fill_diagonal(np.zeros((2, 2)), 1, inplace=False).tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
     """
     x = value(a)
     if inplace:
@@ -256,23 +293,43 @@ def _places(host: tuple) -> tuple:
 
 
 def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple:
-    """(rows, columns) of the lower triangle of an n by m matrix.  As numpy.tril_indices."""
+    """(rows, columns) of the lower triangle of an n by m matrix.  As numpy.tril_indices.
+
+    >>> import weft as wf
+    >>> [i.tolist() for i in wf.numpy.tril_indices(2)]
+    [[0, 1, 1], [0, 0, 1]]
+    """
     return _places(np.tril_indices(n, k, m))
 
 
 def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple:
-    """(rows, columns) of the upper triangle of an n by m matrix.  As numpy.triu_indices."""
+    """(rows, columns) of the upper triangle of an n by m matrix.  As numpy.triu_indices.
+
+    >>> import weft as wf
+    >>> [i.tolist() for i in wf.numpy.triu_indices(2)]
+    [[0, 0, 1], [0, 1, 1]]
+    """
     return _places(np.triu_indices(n, k, m))
 
 
 def tril_indices_from(arr: Any, k: int = 0) -> tuple:
-    """`tril_indices` for the shape of a matrix.  As numpy.tril_indices_from."""
+    """`tril_indices` for the shape of a matrix.  As numpy.tril_indices_from.
+
+    >>> import numpy as np, weft as wf
+    >>> [i.tolist() for i in wf.numpy.tril_indices_from(np.eye(2))]
+    [[0, 1, 1], [0, 0, 1]]
+    """
     n, m = _matrix_shape(arr)
     return tril_indices(n, k, m)
 
 
 def triu_indices_from(arr: Any, k: int = 0) -> tuple:
-    """`triu_indices` for the shape of a matrix.  As numpy.triu_indices_from."""
+    """`triu_indices` for the shape of a matrix.  As numpy.triu_indices_from.
+
+    >>> import numpy as np, weft as wf
+    >>> [i.tolist() for i in wf.numpy.triu_indices_from(np.eye(2))]
+    [[0, 0, 1], [0, 1, 1]]
+    """
     n, m = _matrix_shape(arr)
     return triu_indices(n, k, m)
 
@@ -294,18 +351,32 @@ def mask_indices(n: int, mask_func: Any, k: Any = 0, *, size: int | None = None)
       size: how many there are, where that can not be counted since it is traced.
 
     As numpy.mask_indices.
+
+    >>> import weft as wf
+    >>> [i.tolist() for i in wf.numpy.mask_indices(2, wf.numpy.triu)]
+    [[0, 0, 1], [0, 1, 1]]
     """
     ones = from_numpy(np.ones((n, n), np.int32))
     return nonzero(mask_func(ones, k), size=size)
 
 
 def diag_indices(n: int, ndim: int = 2) -> tuple:
-    """Places of the main diagonal of an array with `ndim` axes.  As numpy.diag_indices."""
+    """Places of the main diagonal of an array with `ndim` axes.  As numpy.diag_indices.
+
+    >>> import weft as wf
+    >>> [i.tolist() for i in wf.numpy.diag_indices(2)]
+    [[0, 1], [0, 1]]
+    """
     return _places(np.diag_indices(n, ndim))
 
 
 def diag_indices_from(arr: Any) -> tuple:
-    """`diag_indices` for the shape of an array.  As numpy.diag_indices_from."""
+    """`diag_indices` for the shape of an array.  As numpy.diag_indices_from.
+
+    >>> import numpy as np, weft as wf
+    >>> [i.tolist() for i in wf.numpy.diag_indices_from(np.eye(2))]
+    [[0, 1], [0, 1]]
+    """
     shape = value(arr).aval.shape
     if len(shape) < 2 or len(set(shape)) > 1:
         raise TypeRule(f"axes of one size are needed, not shape {shape}", fix="see diag_indices")
@@ -320,6 +391,10 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
       N: the number of columns; by default as many as elements.
 
     As numpy.vander.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.vander(np.array([2.0, 3.0]), 3).tolist()
+    [[4.0, 2.0, 1.0], [9.0, 3.0, 1.0]]
     """
     x = value(x)
     if x.aval.ndim != 1:

@@ -10,7 +10,7 @@ from typing import Any
 from ..errors import TypeRule
 from ..interpreter import Value
 from ..ops import sorting
-from ..ops.reduction import dtype_for_indices
+from ..ops.extremes import dtype_for_indices
 from ..ops.shape import convert, iota, normal_axis
 from ..surface import value
 from ..types import COMPLEX
@@ -39,6 +39,10 @@ def sort(
       descending: whether the greatest come first, nans before all.
 
     As numpy.sort.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.sort(np.array([3, 1, 2]), descending=True).tolist()
+    [3, 2, 1]
     """
     return sorting.sort(a, axis, stable=_stable(kind, order, stable), descending=bool(descending))
 
@@ -50,6 +54,10 @@ def argsort(
     """The order that sorts: indices along an axis; arguments are those of `sort`.
 
     As numpy.argsort.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.argsort(np.array([3, 1, 2])).tolist()
+    [1, 2, 0]
     """
     stable = _stable(kind, order, stable)
     out = sorting.argsort(a, axis, stable=stable, descending=bool(descending))
@@ -64,6 +72,10 @@ def lexsort(keys: Any, axis: int = -1) -> Any:
       axis: along which.
 
     As numpy.lexsort.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.lexsort((np.array([3, 1, 2]), np.array([0, 0, 1]))).tolist()
+    [1, 0, 2]
     """
     xs: Sequence[Any] = list(value(keys)) if isinstance(keys, Value) else [value(k) for k in keys]
     if not xs:
@@ -75,7 +87,12 @@ def lexsort(keys: Any, axis: int = -1) -> Any:
 
 
 def sort_complex(a: Any) -> Any:
-    """Sorted along the last axis, as complex numbers.  As numpy.sort_complex."""
+    """Sorted along the last axis, as complex numbers.  As numpy.sort_complex.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.sort_complex(np.array([2.0, 1.0])).tolist()
+    [(1+0j), (2+0j)]
+    """
     out = sorting.sort(a)
     if out.aval.category == COMPLEX:
         return out

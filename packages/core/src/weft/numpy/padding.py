@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ..dims import Dim
 from ..errors import TypeRule
 from ..ops import elementwise as el
 from ..ops import shape as sh
@@ -64,8 +65,16 @@ def _widths(pad_width: Any, ndim: int) -> list[tuple]:
     """(before, after) for each axis."""
     if isinstance(pad_width, dict):
         found = {sh.normal_axis(a, ndim): _pair(w) for a, w in pad_width.items()}
-        return [found.get(i, (0, 0)) for i in range(ndim)]
-    return _pairs(pad_width, ndim, "pad_width")
+        return _whole([found.get(i, (0, 0)) for i in range(ndim)])
+    return _whole(_pairs(pad_width, ndim, "pad_width"))
+
+
+def _whole(widths: list[tuple]) -> list[tuple]:
+    """Widths that are integers or symbolic sizes, in pairs."""
+    for w in [w for pair in widths for w in pair]:
+        if isinstance(w, bool) or not (w.__class__ is Dim or hasattr(w, "__index__")):
+            raise TypeRule(f"pad by {w!r}: widths are integers", fix="write pad_width=1")
+    return widths
 
 
 def _pair(w: Any) -> tuple:
@@ -78,7 +87,7 @@ def _pairs(given: Any, ndim: int, what: str) -> list[tuple]:
         given = given.tolist()
     items = list(given) if isinstance(given, tuple | list) else [given]
     if all(not isinstance(i, tuple | list) for i in items):
-        if len(items) <= 2:
+        if 1 <= len(items) <= 2:
             return [(items[0], items[-1])] * ndim
     else:
         pairs = [_pair(i) if len(_pair(i)) == 2 else (i[0], i[0]) for i in items]

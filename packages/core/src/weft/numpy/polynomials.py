@@ -65,18 +65,54 @@ def _aligned(a1: Any, a2: Any) -> tuple[Any, Any]:
 
 
 def polyadd(a1: Any, a2: Any) -> Any:
-    """The sum of two polynomials.  As numpy.polyadd."""
+    """The sum of two polynomials.  As numpy.polyadd.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.polyadd(np.array([1, 2]), np.array([5])).tolist()
+    [1, 7]
+    """
     return el.add(*_aligned(a1, a2))
 
 
 def polysub(a1: Any, a2: Any) -> Any:
-    """The difference of two polynomials.  As numpy.polysub."""
+    """The difference of two polynomials.  As numpy.polysub.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.polysub(np.array([1, 2]), np.array([5])).tolist()
+    [1, -3]
+    """
     return el.sub(*_aligned(a1, a2))
 
 
-def polymul(a1: Any, a2: Any) -> Any:
-    """The product of two polynomials.  As numpy.polymul, leading zeros included."""
-    return convolve(*el.floating((_coefficients(a1),)), *el.floating((_coefficients(a2),)))
+def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Any:
+    """The product of two polynomials.
+
+    Args:
+      a1, a2: coefficients, the highest power first; integers become floats.
+      trim_leading_zeros: whether factors and product are without leading zeros, whose number must
+        be known then.
+
+    As numpy.polymul, leading zeros included.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.polymul(np.array([1.0, 2.0]), np.array([1.0, -2.0])).tolist()
+    [1.0, 0.0, -4.0]
+    """
+    x, y = [el.floating((_coefficients(a),))[0] for a in (a1, a2)]
+    if trim_leading_zeros:
+        x, y = _trimmed("polymul", x), _trimmed("polymul", y)
+    return convolve(x, y)
+
+
+def _trimmed(name: str, p: Any) -> Any:
+    """Without leading zeros; one of them at least stays."""
+    if isinstance(p, Tracer):
+        raise ConcretizationError(
+            f"{name} can not count the leading zeros of {p!r}, which is being traced",
+            fix="leave out trim_leading_zeros",
+        )
+    places = np.flatnonzero(np.asarray(p))
+    return p[int(places[0]) if places.size else max(p.aval.size - 1, 0) :]
 
 
 def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple:
@@ -101,8 +137,7 @@ def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple:
         return fill(0, Aval((1,), x.aval.dtype)), x
     q, r = _divided(x, y, count=count)
     if trim_leading_zeros:
-        host = np.flatnonzero(np.asarray(r))
-        r = r[int(host[0]) if host.size else r.aval.size - 1 :]
+        r = _trimmed("polydiv", r)
     return q, r
 
 
@@ -118,7 +153,12 @@ def _divided(x: Any, y: Any, *, count: int) -> tuple:
 
 
 def polyder(p: Any, m: int = 1) -> Any:
-    """The derivative of a polynomial, taken `m` times.  As numpy.polyder."""
+    """The derivative of a polynomial, taken `m` times.  As numpy.polyder.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.polyder(np.array([1.0, 2.0, 3.0])).tolist()
+    [2.0, 2.0]
+    """
     (x,) = el.floating((_coefficients(p),))
     if m < 0:
         raise TypeRule(f"polyder taken {m} times", fix="give a number that is not negative")
@@ -137,6 +177,10 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
       k: constants of integration, the first one first: a number or a vector; zero by default.
 
     As numpy.polyint.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.polyint(np.array([2.0, 2.0])).tolist()
+    [1.0, 2.0, 0.0]
     """
     (x,) = el.floating((_coefficients(p),))
     if m < 0:
@@ -156,6 +200,10 @@ def poly(seq_of_zeros: Any) -> Any:
       seq_of_zeros: a vector, or a square matrix.
 
     Returns coefficients, the first of which is one.  As numpy.poly.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.poly(np.array([1.0, -1.0])).tolist()
+    [1.0, 0.0, -1.0]
     """
     x = value(seq_of_zeros)
     if x.aval.ndim == 2:
@@ -308,25 +356,50 @@ def _window(host: np.ndarray) -> Any:
 
 
 def bartlett(M: int) -> Any:
-    """The triangular window with M points.  As numpy.bartlett."""
+    """The triangular window with M points.  As numpy.bartlett.
+
+    >>> import weft as wf
+    >>> wf.numpy.bartlett(3).tolist()
+    [0.0, 1.0, 0.0]
+    """
     return _window(np.bartlett(M))
 
 
 def blackman(M: int) -> Any:
-    """The Blackman window with M points.  As numpy.blackman."""
+    """The Blackman window with M points.  As numpy.blackman.
+
+    >>> import weft as wf
+    >>> wf.numpy.blackman(4).shape
+    (4,)
+    """
     return _window(np.blackman(M))
 
 
 def hamming(M: int) -> Any:
-    """The Hamming window with M points.  As numpy.hamming."""
+    """The Hamming window with M points.  As numpy.hamming.
+
+    >>> import weft as wf
+    >>> wf.numpy.hamming(4).shape
+    (4,)
+    """
     return _window(np.hamming(M))
 
 
 def kaiser(M: int, beta: float) -> Any:
-    """The Kaiser window with M points and shape `beta`.  As numpy.kaiser."""
+    """The Kaiser window with M points and shape `beta`.  As numpy.kaiser.
+
+    >>> import weft as wf
+    >>> wf.numpy.kaiser(4, 1.5).shape
+    (4,)
+    """
     return _window(np.kaiser(M, beta))
 
 
 def hanning(M: int) -> Any:
-    """The Hann window with M points.  As numpy.hanning."""
+    """The Hann window with M points.  As numpy.hanning.
+
+    >>> import weft as wf
+    >>> wf.numpy.hanning(3).tolist()
+    [0.0, 1.0, 0.0]
+    """
     return _window(np.hanning(M))

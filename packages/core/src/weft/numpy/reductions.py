@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import TypeRule
-from ..ops import cumulative, reduction
+from ..ops import cumulative, extremes, reduction
 from ..ops import elementwise as el
 from ..ops.reduction import highest, lowest
 from ..ops.shape import (
@@ -23,11 +23,7 @@ from ..types import BOOL, COMPLEX, FLOATING, INTEGER, category, default_dtype, d
 from ..values import Literal
 from .creation import _number_dtype
 from .logic import isnan
-
-
-def _no_out(out: Any) -> None:
-    if out is not None:
-        raise TypeRule("arrays are never written to, so `out` must be None", fix="use the result")
+from .masking import unwritten
 
 
 def sum(
@@ -47,8 +43,12 @@ def sum(
       promote_integers: False: narrow integers stay narrow.
 
     Raises AxisError for an axis that is not there.  As numpy.sum.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.sum(np.array([[1, 2], [3, 4]]), axis=0).tolist()
+    [4, 6]
     """
-    _no_out(out)
+    unwritten(out)
     dtype = _sum_dtype(a, dtype, promote_integers)
     return reduction.sum_(a, axis, dtype, keepdims=keepdims, initial=initial, where=where)
 
@@ -66,8 +66,13 @@ def prod(
     a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False,
     initial: Any = None, where: Any = None, promote_integers: bool = True,
 ) -> Any:  # fmt: skip
-    """Product of the elements over axes; arguments are those of `sum`.  As numpy.prod."""
-    _no_out(out)
+    """Product of the elements over axes; arguments are those of `sum`.  As numpy.prod.
+
+    >>> import numpy as np, weft as wf
+    >>> int(wf.numpy.prod(np.array([2, 3, 4])))
+    24
+    """
+    unwritten(out)
     dtype = _sum_dtype(a, dtype, promote_integers)
     return reduction.prod(a, axis, dtype, keepdims=keepdims, initial=initial, where=where)
 
@@ -87,8 +92,12 @@ def max(
       where: which elements count; needs `initial`.
 
     Raises AxisError for an axis that is not there, or is empty.  As numpy.max.
+
+    >>> import numpy as np, weft as wf
+    >>> int(wf.numpy.max(np.array([3, 9, 4])))
+    9
     """
-    _no_out(out)
+    unwritten(out)
     return reduction.max_(a, axis, keepdims=keepdims, initial=initial, where=where)
 
 
@@ -96,8 +105,13 @@ def min(
     a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None,
     where: Any = None,
 ) -> Any:  # fmt: skip
-    """Least of the elements over axes; arguments are those of `max`.  As numpy.min."""
-    _no_out(out)
+    """Least of the elements over axes; arguments are those of `max`.  As numpy.min.
+
+    >>> import numpy as np, weft as wf
+    >>> int(wf.numpy.min(np.array([3, 9, 4])))
+    3
+    """
+    unwritten(out)
     return reduction.min_(a, axis, keepdims=keepdims, initial=initial, where=where)
 
 
@@ -107,16 +121,26 @@ amax, amin = max, min
 def any(
     a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = None
 ) -> Any:
-    """Whether any element over axes is not zero; arguments are those of `sum`.  As numpy.any."""
-    _no_out(out)
+    """Whether any element over axes is not zero; arguments are those of `sum`.  As numpy.any.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.any(np.array([[True, False], [False, False]]), axis=1).tolist()
+    [True, False]
+    """
+    unwritten(out)
     return reduction.any_(a, axis, keepdims=keepdims, where=where)
 
 
 def all(
     a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = None
 ) -> Any:
-    """Whether no element over axes is zero; arguments are those of `sum`.  As numpy.all."""
-    _no_out(out)
+    """Whether no element over axes is zero; arguments are those of `sum`.  As numpy.all.
+
+    >>> import numpy as np, weft as wf
+    >>> bool(wf.numpy.all(np.array([True, False])))
+    False
+    """
+    unwritten(out)
     return reduction.all_(a, axis, keepdims=keepdims, where=where)
 
 
@@ -124,6 +148,10 @@ def count_nonzero(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
     """How many elements over axes are not zero, as the default integer.
 
     As numpy.count_nonzero.
+
+    >>> import numpy as np, weft as wf
+    >>> int(wf.numpy.count_nonzero(np.array([0, 7, 8])))
+    2
     """
     x = value(a)
     there = x if x.aval.dtype == BOOL else el.ne(x, Literal(0, x.aval))
@@ -140,19 +168,33 @@ def argmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool = F
       keepdims: whether the axis stays, with size 1.
 
     Raises AxisError for an axis that is not there, or is empty.  As numpy.argmax.
+
+    >>> import numpy as np, weft as wf
+    >>> int(wf.numpy.argmax(np.array([3, 9, 4])))
+    1
     """
-    _no_out(out)
-    return reduction.argmax(a, axis, keepdims=bool(keepdims))
+    unwritten(out)
+    return extremes.argmax(a, axis, keepdims=bool(keepdims))
 
 
 def argmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool = False) -> Any:
-    """Where the least element is; arguments are those of `argmax`.  As numpy.argmin."""
-    _no_out(out)
-    return reduction.argmin(a, axis, keepdims=bool(keepdims))
+    """Where the least element is; arguments are those of `argmax`.  As numpy.argmin.
+
+    >>> import numpy as np, weft as wf
+    >>> int(wf.numpy.argmin(np.array([3, 9, 4])))
+    0
+    """
+    unwritten(out)
+    return extremes.argmin(a, axis, keepdims=bool(keepdims))
 
 
 def ptp(a: Any, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:
-    """The greatest less the least element over axes.  As numpy.ptp."""
+    """The greatest less the least element over axes.  As numpy.ptp.
+
+    >>> import numpy as np, weft as wf
+    >>> int(wf.numpy.ptp(np.array([3, 9, 4])))
+    6
+    """
     return el.sub(max(a, axis, out, keepdims), min(a, axis, out, keepdims))
 
 
@@ -165,7 +207,12 @@ def _mean(a: Any, where: Any, /, **how: Any) -> Any:
 
 
 def _static_axis(axis: Any) -> Any:
-    return tuple(axis) if isinstance(axis, list) else axis
+    """Something hashable; what is no axis is refused where axes are counted."""
+    if isinstance(axis, list | tuple):
+        return tuple([a.__index__() if hasattr(a, "__index__") else a for a in axis])
+    if getattr(axis, "ndim", 0):
+        raise TypeRule(f"axis must be an integer, not {axis!r}", fix="write axis=0")
+    return axis
 
 
 def mean(
@@ -183,8 +230,12 @@ def mean(
       where: which elements count; broadcasts with `a`.
 
     As numpy.mean.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.mean(np.array([[1.0, 3.0], [2.0, 6.0]]), axis=1).tolist()
+    [2.0, 4.0]
     """
-    _no_out(out)
+    unwritten(out)
     dtype = None if dtype is None else _number_dtype(dtype)
     return _mean(a, where, axis=_static_axis(axis), dtype=dtype, keepdims=bool(keepdims))
 
@@ -208,6 +259,8 @@ def _var(
     if mean is None:
         mean = reduction.mean(x, axis, keepdims=True, where=where)
     rest = el.sub(x, mean)
+    if where is not None:  # what does not count has no derivative either, be it nan
+        rest = el.select(where, rest, 0)
     squares = el.square(el.abs_(rest) if rest.aval.category == COMPLEX else rest)
     total = reduction.sum_(squares, axis, keepdims=keepdims, where=where)
     ones = Literal(1, squares.aval)
@@ -234,8 +287,12 @@ def var(
       mean: the mean with the axes kept, if it is known.
 
     As numpy.var.
+
+    >>> import numpy as np, weft as wf
+    >>> float(wf.numpy.var(np.array([8.0, 4.0])))
+    4.0
     """
-    _no_out(out)
+    unwritten(out)
     correction = ddof if correction is None else correction
     dtype = None if dtype is None else _number_dtype(dtype)
     axis = _static_axis(axis)
@@ -249,6 +306,10 @@ def std(
     """Standard deviation over axes: the root of `var`, whose arguments it takes.
 
     As numpy.std.
+
+    >>> import numpy as np, weft as wf
+    >>> float(wf.numpy.std(np.array([8.0, 4.0])))
+    2.0
     """
     return el.sqrt(
         var(a, axis, dtype, out, ddof, keepdims, where=where, mean=mean, correction=correction)
@@ -268,6 +329,10 @@ def average(
       keepdims: whether the axes stay, with size 1.
 
     As numpy.average.
+
+    >>> import numpy as np, weft as wf
+    >>> float(wf.numpy.average(np.array([1.0, 4.0]), weights=np.array([2.0, 1.0])))
+    2.0
     """
     return _average(
         a, weights, axis=_static_axis(axis), returned=bool(returned), keepdims=bool(keepdims)
@@ -286,7 +351,9 @@ def _average(a: Any, weights: Any, *, axis: Any, returned: bool, keepdims: bool)
             )
         at = normal_axis(axis, x.aval.ndim)
         if w.aval.shape[0] != x.aval.shape[at]:
-            raise TypeRule(f"{w.aval!r} are not weights for axis {at} of {x.aval!r}")
+            raise TypeRule(
+                f"{w.aval!r} are not weights for axis {at} of {x.aval!r}", fix="give as many"
+            )
         w = reshape(w, [w.aval.size if i == at else 1 for i in range(x.aval.ndim)])
     x, w = el.floating((x, w))
     total = reduction.sum_(w, axis, keepdims=keepdims)
@@ -313,7 +380,12 @@ def nansum(
     a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False,
     initial: Any = None, where: Any = None,
 ) -> Any:  # fmt: skip
-    """`sum`, nans counting as zero.  As numpy.nansum."""
+    """`sum`, nans counting as zero.  As numpy.nansum.
+
+    >>> import numpy as np, weft as wf
+    >>> float(wf.numpy.nansum(np.array([np.nan, 9.0, 4.0])))
+    13.0
+    """
     return sum(_instead(a, lambda d: 0), axis, dtype, out, keepdims, initial, where)
 
 
@@ -321,7 +393,12 @@ def nanprod(
     a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False,
     initial: Any = None, where: Any = None,
 ) -> Any:  # fmt: skip
-    """`prod`, nans counting as one.  As numpy.nanprod."""
+    """`prod`, nans counting as one.  As numpy.nanprod.
+
+    >>> import numpy as np, weft as wf
+    >>> float(wf.numpy.nanprod(np.array([np.nan, 9.0, 4.0])))
+    36.0
+    """
     return prod(_instead(a, lambda d: 1), axis, dtype, out, keepdims, initial, where)
 
 
@@ -338,8 +415,13 @@ def nanmax(
     a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None,
     where: Any = None,
 ) -> Any:  # fmt: skip
-    """`max` of what is not nan; nan if there is nothing else.  As numpy.nanmax."""
-    _no_out(out)
+    """`max` of what is not nan; nan if there is nothing else.  As numpy.nanmax.
+
+    >>> import numpy as np, weft as wf
+    >>> float(wf.numpy.nanmax(np.array([np.nan, 9.0, 4.0])))
+    9.0
+    """
+    unwritten(out)
     how = dict(axis=axis, keepdims=keepdims, initial=initial, where=where)
     return _nan_extreme(a, reduction.max_, lowest, how)
 
@@ -348,8 +430,13 @@ def nanmin(
     a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None,
     where: Any = None,
 ) -> Any:  # fmt: skip
-    """`min` of what is not nan; nan if there is nothing else.  As numpy.nanmin."""
-    _no_out(out)
+    """`min` of what is not nan; nan if there is nothing else.  As numpy.nanmin.
+
+    >>> import numpy as np, weft as wf
+    >>> float(wf.numpy.nanmin(np.array([np.nan, 9.0, 4.0])))
+    4.0
+    """
+    unwritten(out)
     how = dict(axis=axis, keepdims=keepdims, initial=initial, where=where)
     return _nan_extreme(a, reduction.min_, highest, how)
 
@@ -360,10 +447,10 @@ def _nan_place(a: Any, f: Any, neutral: Any, axis: Any, keepdims: bool) -> Any:
     if not x.aval.inexact:
         return place
     # among infinities that stand for nans, the place of a real one counts
-    real = f(el.select(isnan(x), Literal(0, x.aval), Literal(1, x.aval)) if f is reduction.argmax
+    real = f(el.select(isnan(x), Literal(0, x.aval), Literal(1, x.aval)) if f is extremes.argmax
              else el.select(isnan(x), Literal(1, x.aval), Literal(0, x.aval)), axis,
              keepdims=bool(keepdims))  # fmt: skip
-    extreme = (reduction.max_ if f is reduction.argmax else reduction.min_)(
+    extreme = (reduction.max_ if f is extremes.argmax else reduction.min_)(
         _instead(x, neutral), axis, keepdims=bool(keepdims)
     )
     place = el.select(el.eq(extreme, neutral(x.aval.dtype)), real, place)
@@ -375,18 +462,26 @@ def nanargmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool 
     """Where the greatest element is that is not nan; -1 if there is none.
 
     As numpy.nanargmax, which raises for nans only.
+
+    >>> import numpy as np, weft as wf
+    >>> int(wf.numpy.nanargmax(np.array([np.nan, 9.0, 4.0])))
+    1
     """
-    _no_out(out)
-    return _nan_place(a, reduction.argmax, lowest, axis, keepdims)
+    unwritten(out)
+    return _nan_place(a, extremes.argmax, lowest, axis, keepdims)
 
 
 def nanargmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool = False) -> Any:
     """Where the least element is that is not nan; -1 if there is none.
 
     As numpy.nanargmin, which raises for nans only.
+
+    >>> import numpy as np, weft as wf
+    >>> int(wf.numpy.nanargmin(np.array([np.nan, 9.0, 4.0])))
+    2
     """
-    _no_out(out)
-    return _nan_place(a, reduction.argmin, highest, axis, keepdims)
+    unwritten(out)
+    return _nan_place(a, extremes.argmin, highest, axis, keepdims)
 
 
 def _also(where: Any, x: Any) -> Any:
@@ -395,19 +490,29 @@ def _also(where: Any, x: Any) -> Any:
 
 
 def nanmean(
-    a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False, *,
+    a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False,
     where: Any = None,
 ) -> Any:  # fmt: skip
-    """`mean` of what is not nan.  As numpy.nanmean."""
+    """`mean` of what is not nan.  As numpy.nanmean.
+
+    >>> import numpy as np, weft as wf
+    >>> float(wf.numpy.nanmean(np.array([np.nan, 8.0, 4.0])))
+    6.0
+    """
     x = value(a)
     return mean(x, axis, dtype, out, keepdims, where=_also(where, x))
 
 
 def nanvar(
     a: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: Any = 0,
-    keepdims: bool = False, *, where: Any = None, mean: Any = None, correction: Any = None,
+    keepdims: bool = False, where: Any = None, mean: Any = None, *, correction: Any = None,
 ) -> Any:  # fmt: skip
-    """`var` of what is not nan; nan if there are no more than `ddof`.  As numpy.nanvar."""
+    """`var` of what is not nan; nan if there are no more than `ddof`.  As numpy.nanvar.
+
+    >>> import numpy as np, weft as wf
+    >>> float(wf.numpy.nanvar(np.array([np.nan, 8.0, 4.0])))
+    4.0
+    """
     x = value(a)
     where = _also(where, x)
     correction = ddof if correction is None else correction
@@ -420,9 +525,14 @@ def nanvar(
 
 def nanstd(
     a: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: Any = 0,
-    keepdims: bool = False, *, where: Any = None, mean: Any = None, correction: Any = None,
+    keepdims: bool = False, where: Any = None, mean: Any = None, *, correction: Any = None,
 ) -> Any:  # fmt: skip
-    """The root of `nanvar`.  As numpy.nanstd."""
+    """The root of `nanvar`.  As numpy.nanstd.
+
+    >>> import numpy as np, weft as wf
+    >>> float(wf.numpy.nanstd(np.array([np.nan, 8.0, 4.0])))
+    2.0
+    """
     return el.sqrt(
         nanvar(a, axis, dtype, out, ddof, keepdims, where=where, mean=mean, correction=correction)
     )
@@ -441,24 +551,43 @@ def cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None)
       out: must be None.
 
     As numpy.cumsum.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.cumsum(np.array([1, 2, 3])).tolist()
+    [1, 3, 6]
     """
-    _no_out(out)
+    unwritten(out)
     return cumulative.cumsum(a, axis, None if dtype is None else _number_dtype(dtype))
 
 
 def cumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
-    """Running product; arguments are those of `cumsum`.  As numpy.cumprod."""
-    _no_out(out)
+    """Running product; arguments are those of `cumsum`.  As numpy.cumprod.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.cumprod(np.array([1, 2, 3])).tolist()
+    [1, 2, 6]
+    """
+    unwritten(out)
     return cumulative.cumprod(a, axis, None if dtype is None else _number_dtype(dtype))
 
 
 def nancumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
-    """`cumsum`, nans counting as zero.  As numpy.nancumsum."""
+    """`cumsum`, nans counting as zero.  As numpy.nancumsum.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.nancumsum(np.array([2.0, np.nan, 3.0])).tolist()
+    [2.0, 2.0, 5.0]
+    """
     return cumsum(_instead(a, lambda d: 0), axis, dtype, out)
 
 
 def nancumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
-    """`cumprod`, nans counting as one.  As numpy.nancumprod."""
+    """`cumprod`, nans counting as one.  As numpy.nancumprod.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.nancumprod(np.array([2.0, np.nan, 3.0])).tolist()
+    [2.0, 2.0, 6.0]
+    """
     return cumprod(_instead(a, lambda d: 1), axis, dtype, out)
 
 
@@ -477,12 +606,22 @@ def _with_initial(f: Any, x: Any, axis: Any, dtype: Any, first: int, include: bo
 def cumulative_sum(
     x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
 ) -> Any:
-    """Running sum along an axis, from 0 if `include_initial`.  As numpy.cumulative_sum."""
+    """Running sum along an axis, from 0 if `include_initial`.  As numpy.cumulative_sum.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.cumulative_sum(np.array([2, 3]), include_initial=True).tolist()
+    [0, 2, 5]
+    """
     return _with_initial(cumsum, x, axis, dtype, 0, include_initial)
 
 
 def cumulative_prod(
     x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
 ) -> Any:
-    """Running product along an axis, from 1 if `include_initial`.  As numpy.cumulative_prod."""
+    """Running product along an axis, from 1 if `include_initial`.  As numpy.cumulative_prod.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.cumulative_prod(np.array([2, 3]), include_initial=True).tolist()
+    [1, 2, 6]
+    """
     return _with_initial(cumprod, x, axis, dtype, 1, include_initial)

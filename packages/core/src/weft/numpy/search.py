@@ -5,13 +5,26 @@ Invariant: nans come after all numbers, as `sort` puts them.
 
 from typing import Any
 
+import numpy as np
+
 from ..control import fori_loop
-from ..errors import TypeRule
+from ..errors import AxisError, TypeRule
+from ..interpreter import Tracer
 from ..ops import elementwise as el
-from ..ops.reduction import dtype_for_indices, sum_
-from ..ops.shape import broadcast_to, concatenate, convert, convert_together, expand_dims, fill, rev
+from ..ops.extremes import dtype_for_indices
+from ..ops.reduction import sum_
+from ..ops.shape import (
+    broadcast_to,
+    concatenate,
+    convert,
+    convert_together,
+    expand_dims,
+    fill,
+    normal_axis,
+    rev,
+)
 from ..ops.sorting import argsort, sort
-from ..ops.subscript import take
+from ..ops.taking import take
 from ..surface import fused, value
 from ..types import Aval
 from ..values import Literal
@@ -107,10 +120,18 @@ def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = Non
       method: accepted for likeness.
 
     As numpy.digitize.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.digitize(np.array([0.5, 2.5]), np.array([0.0, 1.0, 2.0])).tolist()
+    [1, 3]
     """
     b = value(bins)
     if b.aval.ndim != 1:
-        raise TypeRule(f"digitize: the edges must be a vector, not {b.aval!r}")
+        raise TypeRule(f"digitize: the edges must be a vector, not {b.aval!r}", fix="use .ravel()")
+    if not isinstance(b, Tracer):
+        steps = np.diff(np.asarray(b).astype(float))
+        if not ((steps >= 0).all() or (steps <= 0).all()):
+            raise TypeRule("digitize: the edges go up and down", fix="sort them")
     return _digitized(value(x), b, right=bool(right))
 
 
@@ -175,11 +196,40 @@ def interp(
 def partition(a: Any, kth: int, axis: int = -1) -> Any:
     """With the element at `kth` where sorting puts it, lesser ones before, greater ones after.
 
-    (All of them are sorted: that is one such order.)  As numpy.partition.
+    Args:
+      a: one axis at least.
+      kth: a place, or several; all elements are sorted, which is right for every place.
+      axis: along which; None: of the flattened array.
+
+    Raises AxisError for a place that is not there.  As numpy.partition.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.partition(np.array([3, 1, 2]), 1).tolist()
+    [1, 2, 3]
     """
-    return sort(a, axis)
+    x = value(a)
+    _check_kth(kth, x, axis)
+    return sort(x, axis)
+
+
+def _check_kth(kth: Any, x: Any, axis: Any) -> None:
+    n = x.aval.size if axis is None else x.aval.shape[normal_axis(axis, x.aval.ndim)]
+    if getattr(kth, "ndim", 0) > 1:
+        raise TypeRule(f"kth has {kth.ndim} axes", fix="give a place, or a vector of them")
+    for k in kth if isinstance(kth, tuple | list) else np.ravel(np.asarray(kth)).tolist():
+        if not hasattr(k, "__index__") or isinstance(k, bool):
+            raise TypeRule(f"kth must be an integer, not {k!r}", fix="write kth=0")
+        if n.__class__ is int and not -n <= k.__index__() < max(n, 1):
+            raise AxisError(f"kth={k} is out of range for {n} elements", fix="give a place")
 
 
 def argpartition(a: Any, kth: int, axis: int = -1) -> Any:
-    """The order that makes a `partition`.  As numpy.argpartition."""
-    return argsort(a, axis)
+    """The order that makes a `partition`, whose arguments it takes.  As numpy.argpartition.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.argpartition(np.array([3, 1, 2]), 1).tolist()
+    [1, 2, 0]
+    """
+    x = value(a)
+    _check_kth(kth, x, axis)
+    return argsort(x, axis)

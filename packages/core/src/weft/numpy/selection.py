@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from ..dims import product
-from ..errors import ConcretizationError, TypeRule
+from ..errors import ConcretizationError, SubscriptError, TypeRule
 from ..interpreter import Tracer
 from ..ops import elementwise as el
-from ..ops import subscript
+from ..ops import taking
 from ..ops.shape import (
     broadcast_to,
     convert,
@@ -25,10 +25,12 @@ from ..ops.shape import (
     reshape,
     stack,
 )
+from ..ops.sizes import integers
 from ..surface import fused, value
-from ..types import BOOL, INTEGER, Aval, broadcast_shapes, default_dtype
+from ..types import BOOL, COMPLEX, INTEGER, Aval, broadcast_shapes, default_dtype, dtype_of
 from ..values import Literal, from_numpy
 from .logic import truth
+from .masking import unwritten
 
 # ---- by conditions -------------------------------------------------------------------------
 
@@ -67,6 +69,10 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
       default: where no condition holds.
 
     As numpy.select.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.select([np.array([True, False])], [np.array([1, 2])], 9).tolist()
+    [1, 9]
     """
     if len(condlist) != len(choicelist) or not len(condlist):
         raise TypeRule(
@@ -89,12 +95,20 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
       args, kw: passed to the functions.
 
     All functions are evaluated everywhere.  As numpy.piecewise.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.piecewise(np.arange(3), [np.arange(3) > 1], [lambda x: -x, 7]).tolist()
+    [7, 7, -2]
     """
     x = value(x)
-    conditions = [truth(c) for c in condlist] if isinstance(condlist, tuple | list) else (
+    conditions: list = [truth(c) for c in condlist] if isinstance(condlist, tuple | list) else (
         [truth(condlist)] if value(condlist).aval.ndim == x.aval.ndim else list(value(condlist))
     )
     functions = list(funclist)
+    for c in conditions:
+        if c.aval.shape != x.aval.shape:
+            raise SubscriptError(f"piecewise: a condition {c.aval!r} for {x.aval!r}",
+                                 fix="give conditions of its shape")  # fmt: skip
     if len(functions) not in (len(conditions), len(conditions) + 1):
         raise TypeRule(
             f"piecewise: {len(functions)} functions for {len(conditions)} conditions",
@@ -119,9 +133,17 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
       mode: "clip" or "wrap" for numbers outside; "raise" only for known `a`.
 
     As numpy.choose.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.choose(np.array([1, 0]), (np.array([1, 2]), np.array([3, 4]))).tolist()
+    [3, 2]
     """
-    index = value(a)
-    xs = list(el.promoted(list(choices)))
+    unwritten(out)
+    index = integers(value(a), "the numbers of choices")
+    given = list(choices)
+    if not given:
+        raise TypeRule("choose from nothing", fix="give one array at least")
+    xs = list(el.promoted(given))
     n = len(xs)
     if mode == "raise":
         if isinstance(index, Tracer):
@@ -164,15 +186,19 @@ def take(
       fill_value: what "fill" reads.
 
     As numpy.take, which raises for what is outside.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.take(np.array([5, 6, 7]), np.array([2, 0])).tolist()
+    [7, 5]
     """
-    if out is not None:
-        raise TypeRule("arrays are never written to, so `out` must be None", fix="use the result")
-    return subscript.take(a, indices, axis, mode, unique_indices, indices_are_sorted, fill_value)
+    unwritten(out)
+    return taking.take(a, indices, axis, mode, unique_indices, indices_are_sorted, fill_value)
 
 
 def take_along_axis(
-    arr: Any, indices: Any, axis: int | None = -1, mode: str | None = None, fill_value: Any = None
-) -> Any:
+    arr: Any, indices: Any, axis: int | None = -1, mode: str | None = None,
+    fill_value: Any = None, *, wrap_negative_indices: bool | None = None,
+) -> Any:  # fmt: skip
     """Elements along an axis, by numbers that differ from place to place.
 
     Args:
@@ -180,10 +206,20 @@ def take_along_axis(
       indices: integers, with as many axes; sizes broadcast but along the axis.
       axis: which; None: of the flattened array.
       mode, fill_value: as `take`.
+      wrap_negative_indices: whether negative ones count from the end, which they do; False: they
+        are outside.
 
     As numpy.take_along_axis.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.take_along_axis(np.array([5, 6, 7]), np.array([2]), 0).tolist()
+    [7]
     """
-    return subscript.take_along_axis(arr, indices, axis, mode, fill_value)
+    i = value(indices)
+    if wrap_negative_indices is False and i.aval.category == INTEGER and mode != "wrap":
+        outside = 0 if mode == "clip" else np.int32(np.iinfo(np.int32).max)
+        i = el.select(el.lt(i, 0), outside, i)
+    return taking.take_along_axis(arr, i, axis, mode, fill_value)
 
 
 def put_along_axis(
@@ -199,12 +235,19 @@ def put_along_axis(
       mode: what is written outside: "drop" (the default) or "clip".
 
     As numpy.put_along_axis.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.put_along_axis(np.arange(3), np.array([1]), 9, 0).tolist()
+    [0, 9, 2]
     """
     _not_in_place(inplace)
-    x, i = materialise_at_ground(value(arr)), value(indices)
+    x, i = materialise_at_ground(value(arr)), integers(indices, "indices")
+    _kept("put_along_axis", value(values), x)
     if axis is None:
         flat = put_along_axis(reshape(x, (-1,)), i, values, 0, mode=mode)
         return reshape(flat, x.aval.shape)
+    if i.aval.ndim != x.aval.ndim:
+        raise TypeRule(f"put_along_axis: {i.aval!r} for {x.aval!r}", fix="give as many axes")
     at = normal_axis(axis, x.aval.ndim)
     shape = list(x.aval.shape)
     shape[at] = i.aval.shape[at]
@@ -227,9 +270,14 @@ def put(
       inplace: must be False.
 
     As numpy.put.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.put(np.arange(3), 1, 9, inplace=False).tolist()
+    [0, 9, 2]
     """
     _not_in_place(inplace)
-    x, i, values = materialise_at_ground(value(a)), value(ind), value(v)
+    x, i, values = materialise_at_ground(value(a)), integers(ind, "places"), value(v)
+    _kept("put", values, x)
     i = reshape(i, (i.aval.size,))
     if mode == "wrap":
         i, mode = el.modulo(i, x.aval.size), None
@@ -239,7 +287,7 @@ def put(
         return x
     values = reshape(values, (values.aval.size,))
     if values.aval.size > 1:
-        values = subscript.take(values, el.modulo(iota(np.int32, i.aval.shape), values.aval.size))
+        values = taking.take(values, el.modulo(iota(np.int32, i.aval.shape), values.aval.size))
     flat = reshape(x, (x.aval.size,)).at[i].set(broadcast_to(values, i.aval.shape), mode=mode)
     return reshape(flat, x.aval.shape)
 
@@ -248,17 +296,28 @@ def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = False) -> Any:
     """`arr` with the elements of `vals`, in turn, where the mask holds: a new array.
 
     As numpy.place.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.place(np.arange(3), np.arange(3) > 0, 9).tolist()
+    [0, 9, 9]
     """
     _not_in_place(inplace)
     x, m, v = value(arr), truth(mask), value(vals)
     if m.aval.size != x.aval.size:
         raise TypeRule(f"place: mask {m.aval!r} for {x.aval!r}", fix="give one of its size")
     m = reshape(m, (m.aval.size,))
+    _kept("place", v, x)
     order = el.sub(convert(m, np.int32).cumsum(), 1)
     v = reshape(v, (v.aval.size,))
-    new = subscript.take(v, el.modulo(order, v.aval.size), mode="clip")
+    new = taking.take(v, el.modulo(order, v.aval.size), mode="clip")
     flat = el.select(m, convert(new, x.aval.dtype), reshape(x, (x.aval.size,)))
     return reshape(flat, x.aval.shape)
+
+
+def _kept(name: str, new: Any, x: Any) -> None:
+    """Refuses to drop imaginary parts."""
+    if new.aval.category == COMPLEX != x.aval.category:
+        raise TypeRule(f"{name} of {new.aval!r} in {x.aval!r}", fix="take .real first")
 
 
 def _not_in_place(inplace: bool) -> None:
@@ -310,7 +369,9 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
     count = _count("nonzero", mask, size)
     fills = fill_value if isinstance(fill_value, tuple) else (fill_value,) * mask.ndim
     if len(fills) != mask.ndim:
-        raise TypeRule(f"nonzero: {len(fills)} fill values for {mask.ndim} axes")
+        raise TypeRule(
+            f"nonzero: {len(fills)} fill values for {mask.ndim} axes", fix="give one for each"
+        )
     fills = tuple([0 if f is None else f for f in fills])
     return _nonzero(value(mask), fills, size=count)
 
@@ -339,12 +400,21 @@ def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> A
     """The places of elements of the flattened array that are not zero; see `nonzero`.
 
     As numpy.flatnonzero.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.flatnonzero(np.array([0, 5, 7])).tolist()
+    [1, 2]
     """
     return nonzero(_mask(a).reshape(-1), size=size, fill_value=fill_value)[0]
 
 
 def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
-    """The places of elements that are not zero, as rows; see `nonzero`.  As numpy.argwhere."""
+    """The places of elements that are not zero, as rows; see `nonzero`.  As numpy.argwhere.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.argwhere(np.array([0, 5, 7])).tolist()
+    [[1], [2]]
+    """
     x = value(a)
     if not x.aval.ndim:
         count = _count("argwhere", x, size)
@@ -368,14 +438,26 @@ def compress(
       out: must be None.
 
     As numpy.compress.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.compress(np.array([True, False, True]), np.array([1, 2, 3])).tolist()
+    [1, 3]
     """
+    unwritten(out)
     x, c = value(a), _mask(condition)
+    if c.ndim != 1:
+        raise TypeRule(f"compress by a condition with {c.ndim} axes", fix="give a vector")
     if axis is None:
         x, axis = reshape(x, (x.aval.size,)), 0
     at = normal_axis(axis, x.aval.ndim)
     n = x.aval.shape[at]
+    if isinstance(c, np.ndarray) and n.__class__ is int and c[n:].any():
+        raise SubscriptError(
+            f"place {np.flatnonzero(c)[-1]} is out of range for axis {at} of size {n}",
+            fix="give a condition that is no longer than the axis",
+        )
     places = nonzero(c, size=size, fill_value=n)[0]
-    return subscript.take(x, places, at, mode="fill", fill_value=fill_value)
+    return taking.take(x, places, at, mode="fill", fill_value=fill_value)
 
 
 def extract(
@@ -384,6 +466,10 @@ def extract(
     """The elements for which a condition holds, as a vector; see `compress`.
 
     As numpy.extract.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.extract(np.array([True, False, True]), np.array([1, 2, 3])).tolist()
+    [1, 3]
     """
     return compress(_mask(condition).reshape(-1), arr, size=size, fill_value=fill_value)
 
@@ -391,12 +477,22 @@ def extract(
 # ---- places --------------------------------------------------------------------------------
 
 
+def _no_negative(sizes: tuple) -> tuple:
+    if any(n.__class__ is int and n < 0 for n in sizes):
+        raise TypeRule(f"{sizes} is no shape", fix="give sizes that are not negative")
+    return sizes
+
+
 def unravel_index(indices: Any, shape: Any) -> tuple:
     """Places in an array of a shape, from numbers in row-major order: one array for each axis.
 
     Negative numbers count from the end; those outside are moved inside.  As numpy.unravel_index.
+
+    >>> import weft as wf
+    >>> [int(i) for i in wf.numpy.unravel_index(6, (3, 4))]
+    [1, 2]
     """
-    i, sizes = value(indices), normal_shape(shape)
+    i, sizes = integers(indices, "indices"), _no_negative(normal_shape(shape))
     total = product(sizes)
     i = el.clamp(0, el.select(el.lt(i, 0), el.add(i, total), i), builtins.max(total - 1, 0))
     out = []
@@ -407,8 +503,9 @@ def unravel_index(indices: Any, shape: Any) -> tuple:
 
 
 def ravel_multi_index(
-    multi_index: Sequence[Any], dims: Sequence[int], mode: str = "raise", order: str = "C"
-) -> Any:
+    multi_index: Sequence[Any], dims: Sequence[int], mode: str = "raise", order: str = "C", *,
+    dtype: Any = None,
+) -> Any:  # fmt: skip
     """Numbers of places, from an index for each axis.
 
     Args:
@@ -416,11 +513,16 @@ def ravel_multi_index(
       dims: the shape.
       mode: "clip" or "wrap" for places outside; "raise" only for known indices.
       order: "C", row-major, or "F".
+      dtype: of the result; by default that of the indices together.
 
     As numpy.ravel_multi_index.
+
+    >>> import weft as wf
+    >>> int(wf.numpy.ravel_multi_index((1, 2), (3, 4)))
+    6
     """
-    sizes = normal_shape(tuple(dims))
-    xs = [value(i) for i in multi_index]
+    sizes = _no_negative(normal_shape(tuple(dims)))
+    xs = [integers(i, "indices") for i in multi_index]
     if len(xs) != len(sizes):
         raise TypeRule(f"{len(xs)} indices for shape {sizes}", fix="give one for each axis")
     if mode == "raise":
@@ -439,14 +541,20 @@ def ravel_multi_index(
     else:
         raise TypeRule(f"there is no mode {mode!r}", fix='use "raise", "clip" or "wrap"')
     pairs = list(zip(xs, sizes)) if order == "C" else list(zip(xs, sizes))[::-1]
-    out = 0
+    out: Any = 0
     for x, n in pairs:
+        x = x if dtype is None else convert(x, dtype_of(dtype))
         out = el.add(el.mul(out, n), x)
-    return out
+    return materialise_at_ground(value(out))
 
 
 def ix_(*args: Any) -> tuple:
-    """Vectors as indices of a grid: each along an axis of its own.  As numpy.ix_."""
+    """Vectors as indices of a grid: each along an axis of its own.  As numpy.ix_.
+
+    >>> import numpy as np, weft as wf
+    >>> [i.shape for i in wf.numpy.ix_(np.arange(2), np.arange(3))]
+    [(2, 1), (1, 3)]
+    """
     xs = [value(a) for a in args]
     out = []
     for i, x in enumerate(xs):

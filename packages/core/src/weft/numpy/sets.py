@@ -12,7 +12,8 @@ import numpy as np
 from ..errors import ConcretizationError, TypeRule
 from ..interpreter import Tracer
 from ..ops import elementwise as el
-from ..ops.reduction import any_, dtype_for_indices
+from ..ops.extremes import dtype_for_indices
+from ..ops.reduction import any_
 from ..ops.shape import (
     broadcast_to,
     concatenate,
@@ -25,7 +26,7 @@ from ..ops.shape import (
     reshape,
 )
 from ..ops.sorting import argsort, sort, sort_together
-from ..ops.subscript import take
+from ..ops.taking import take
 from ..surface import fused, value
 from ..types import BOOL, Aval
 from .logic import isnan
@@ -147,24 +148,44 @@ def unique(
 
 
 def unique_values(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> Any:
-    """The distinct elements, nans being different; see `unique`.  As numpy.unique_values."""
+    """The distinct elements, nans being different; see `unique`.  As numpy.unique_values.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.unique_values(np.array([2, 1, 2])).tolist()
+    [1, 2]
+    """
     return unique(x, equal_nan=False, size=size, fill_value=fill_value)
 
 
 def unique_counts(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> UniqueCounts:
-    """(values, counts); see `unique`.  As numpy.unique_counts."""
+    """(values, counts); see `unique`.  As numpy.unique_counts.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.unique_counts(np.array([2, 1, 2])).counts.tolist()
+    [1, 2]
+    """
     found = unique(x, return_counts=True, equal_nan=False, size=size, fill_value=fill_value)
     return UniqueCounts(*found)
 
 
 def unique_inverse(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> UniqueInverse:
-    """(values, inverse_indices); see `unique`.  As numpy.unique_inverse."""
+    """(values, inverse_indices); see `unique`.  As numpy.unique_inverse.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.unique_inverse(np.array([2, 1, 2])).inverse_indices.tolist()
+    [1, 0, 1]
+    """
     found = unique(x, return_inverse=True, equal_nan=False, size=size, fill_value=fill_value)
     return UniqueInverse(*found)
 
 
 def unique_all(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> UniqueAll:
-    """(values, indices, inverse_indices, counts); see `unique`.  As numpy.unique_all."""
+    """(values, indices, inverse_indices, counts); see `unique`.  As numpy.unique_all.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.unique_all(np.array([2, 1, 2])).counts.tolist()
+    [1, 2]
+    """
     found = unique(x, True, True, True, equal_nan=False, size=size, fill_value=fill_value)
     return UniqueAll(*found)
 
@@ -200,6 +221,10 @@ def isin(
       assume_unique, method: accepted for likeness.
 
     Returns booleans of the shape of `element`.  As numpy.isin.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.isin(np.array([1, 2, 3]), np.array([3, 2, 7])).tolist()
+    [False, True, True]
     """
     return _is_in(element, test_elements, invert=bool(invert))
 
@@ -235,7 +260,12 @@ def _packed(x: Any, keep: Any, fill_value: Any, *, size: int) -> Any:
 
 
 def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
-    """The distinct elements of both, in order; see `unique`.  As numpy.union1d."""
+    """The distinct elements of both, in order; see `unique`.  As numpy.union1d.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.union1d(np.array([1, 2, 3]), np.array([3, 2, 7])).tolist()
+    [1, 2, 3, 7]
+    """
     return unique(concatenate([_flat(ar1), _flat(ar2)], 0), size=size, fill_value=fill_value)
 
 
@@ -252,6 +282,10 @@ def intersect1d(
       size, fill_value: see `unique`; missing elements are 0 by default.
 
     As numpy.intersect1d.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.intersect1d(np.array([1, 2, 3]), np.array([3, 2, 7])).tolist()
+    [2, 3]
     """
     x, y = convert_together([_flat(ar1), _flat(ar2)])
     out = _chosen(x, isin(x, y), size, fill_value, "intersect1d")
@@ -272,10 +306,14 @@ def setdiff1d(
 ) -> Any:  # fmt: skip
     """The distinct elements of the first that the second lacks, in order; see `intersect1d`.
 
-    As numpy.setdiff1d.
+    The result has the dtype of the first.  As numpy.setdiff1d.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.setdiff1d(np.array([1, 2, 3]), np.array([3, 2, 7])).tolist()
+    [1]
     """
-    x, y = convert_together([_flat(ar1), _flat(ar2)])
-    return _chosen(x, isin(x, y, invert=True), size, fill_value, "setdiff1d")
+    x = _flat(ar1)
+    return _chosen(x, isin(x, _flat(ar2), invert=True), size, fill_value, "setdiff1d")
 
 
 def setxor1d(
@@ -285,6 +323,10 @@ def setxor1d(
     """The distinct elements that only one has, in order; see `intersect1d`.
 
     As numpy.setxor1d.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.setxor1d(np.array([1, 2, 3]), np.array([3, 2, 7])).tolist()
+    [1, 7]
     """
     x, y = convert_together([_flat(ar1), _flat(ar2)])
     alone = concatenate([isin(x, y, invert=True), isin(y, x, invert=True)], 0)

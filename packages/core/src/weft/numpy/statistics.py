@@ -15,7 +15,6 @@ from ..interpreter import Tracer, Value
 from ..ops import elementwise as el
 from ..ops import reduction
 from ..ops.contraction import matmul
-from ..ops.indexing import size_value
 from ..ops.shape import (
     broadcast_to,
     concatenate,
@@ -28,13 +27,15 @@ from ..ops.shape import (
     reshape,
     transpose,
 )
+from ..ops.sizes import size_value
 from ..ops.sorting import sort
-from ..ops.subscript import take_along_axis
+from ..ops.taking import take_along_axis
 from ..surface import fused, value
 from ..types import FLOATING, INTEGER, Aval, default_dtype
 from ..values import Literal
 from .creation import _number_dtype, linspace
 from .logic import isnan
+from .masking import unwritten
 from .reductions import average
 from .search import searchsorted
 from .weighing import weighted_quantile
@@ -57,8 +58,7 @@ def _quantile(
     name: str, a: Any, q: Any, axis: Any, out: None, keepdims: bool, method: str, skip: bool,
     weights: Any = None,
 ) -> Any:  # fmt: skip
-    if out is not None:
-        raise TypeRule("arrays are never written to, so `out` must be None", fix="use the result")
+    unwritten(out)
     if method not in (*_CONTINUOUS, *_DISCRETE):
         raise TypeRule(
             f"{name} has no method {method!r}",
@@ -166,7 +166,12 @@ def nanquantile(
     a: Any, q: Any, axis: Any = None, out: None = None, overwrite_input: bool = False,
     method: str = "linear", keepdims: bool = False, *, weights: Any = None,
 ) -> Any:  # fmt: skip
-    """`quantile` of what is not nan.  As numpy.nanquantile."""
+    """`quantile` of what is not nan.  As numpy.nanquantile.
+
+    >>> import numpy as np, weft as wf
+    >>> float(wf.numpy.nanquantile(np.array([1.0, np.nan, 9.0]), 0.5))
+    5.0
+    """
     return _quantile("nanquantile", a, q, axis, out, keepdims, method, skip=True,
                      weights=weights)  # fmt: skip
 
@@ -179,7 +184,12 @@ def percentile(
     a: Any, q: Any, axis: Any = None, out: None = None, overwrite_input: bool = False,
     method: str = "linear", keepdims: bool = False, *, weights: Any = None,
 ) -> Any:  # fmt: skip
-    """`quantile`, by percents.  As numpy.percentile."""
+    """`quantile`, by percents.  As numpy.percentile.
+
+    >>> import numpy as np, weft as wf
+    >>> float(wf.numpy.percentile(np.array([1.0, 2.0, 9.0]), 50))
+    2.0
+    """
     return _quantile("percentile", a, _percent(q), axis, out, keepdims, method, skip=False,
                      weights=weights)  # fmt: skip
 
@@ -188,7 +198,12 @@ def nanpercentile(
     a: Any, q: Any, axis: Any = None, out: None = None, overwrite_input: bool = False,
     method: str = "linear", keepdims: bool = False, *, weights: Any = None,
 ) -> Any:  # fmt: skip
-    """`percentile` of what is not nan.  As numpy.nanpercentile."""
+    """`percentile` of what is not nan.  As numpy.nanpercentile.
+
+    >>> import numpy as np, weft as wf
+    >>> float(wf.numpy.nanpercentile(np.array([1.0, np.nan, 9.0]), 50))
+    5.0
+    """
     return _quantile("nanpercentile", a, _percent(q), axis, out, keepdims, method, skip=True,
                      weights=weights)  # fmt: skip
 
@@ -200,6 +215,10 @@ def median(
     """The middle element over axes, or the mean of the two; nan if there is one.
 
     Arguments are those of `quantile`.  As numpy.median.
+
+    >>> import numpy as np, weft as wf
+    >>> float(wf.numpy.median(np.array([1.0, 2.0, 9.0])))
+    2.0
     """
     return _quantile("median", a, 0.5, axis, out, keepdims, "midpoint", skip=False)
 
@@ -208,7 +227,12 @@ def nanmedian(
     a: Any, axis: Any = None, out: None = None, overwrite_input: bool = False,
     keepdims: bool = False,
 ) -> Any:  # fmt: skip
-    """`median` of what is not nan.  As numpy.nanmedian."""
+    """`median` of what is not nan.  As numpy.nanmedian.
+
+    >>> import numpy as np, weft as wf
+    >>> float(wf.numpy.nanmedian(np.array([1.0, np.nan, 9.0])))
+    5.0
+    """
     return _quantile("nanmedian", a, 0.5, axis, out, keepdims, "midpoint", skip=True)
 
 
@@ -232,6 +256,10 @@ def cov(
       dtype: of the result.
 
     As numpy.cov.
+
+    >>> import numpy as np, weft as wf
+    >>> float(wf.numpy.cov(np.array([1.0, 3.0])))
+    2.0
     """
     ddof = (0 if bias else 1) if ddof is None else ddof
     dtype = None if dtype is None else _number_dtype(dtype)
@@ -277,7 +305,12 @@ def _variables(x: Any, rowvar: bool) -> Any:
 
 
 def corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> Any:
-    """The correlation matrix of variables; arguments are those of `cov`.  As numpy.corrcoef."""
+    """The correlation matrix of variables; arguments are those of `cov`.  As numpy.corrcoef.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.corrcoef(np.array([[1.0, 2.0], [2.0, 4.0]])).shape
+    (2, 2)
+    """
     return _normalised(cov(x, y, rowvar, dtype=dtype))
 
 
@@ -316,7 +349,7 @@ def bincount(
     """
     v = value(x)
     if v.aval.ndim != 1 or v.aval.category != INTEGER:
-        raise TypeRule(f"bincount takes a vector of integers, not {v.aval!r}")
+        raise TypeRule(f"bincount takes a vector of integers, not {v.aval!r}", fix="convert it")
     if length is None:
         if isinstance(v, Tracer):
             raise ConcretizationError(
@@ -348,12 +381,28 @@ def histogram_bin_edges(
       range: (first, last) edge; by default the least and the greatest element.
 
     As numpy.histogram_bin_edges, without its rules for choosing a number.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.histogram_bin_edges(np.array([0.0, 4.0]), 2).tolist()
+    [0.0, 2.0, 4.0]
     """
     if isinstance(bins, str):
         raise TypeRule(f"histogram with bins={bins!r}", fix="give the number of bins, or edges")
-    if not hasattr(bins, "__index__") or getattr(bins, "ndim", 0):
-        return el.floating((value(bins),))[0]
+    if getattr(bins, "ndim", 0):
+        return _known_edges(el.floating((value(bins),))[0])
+    if not hasattr(bins, "__index__") or bins.__index__() < 1:
+        raise TypeRule(f"histogram with bins={bins!r}", fix="give a positive number, or edges")
     return _edges(a, range, bins=bins.__index__())
+
+
+def _known_edges(edges: Any) -> Any:
+    """Edges that are a vector, and ascend where that is known."""
+    bad = edges.aval.ndim != 1
+    if not bad and not isinstance(edges, Tracer):
+        bad = bool((np.diff(np.asarray(edges).astype(float)) < 0).any())
+    if bad:
+        raise TypeRule(f"edges {edges.aval!r} do not ascend", fix="give a vector that is sorted")
+    return edges
 
 
 @fused
@@ -382,6 +431,10 @@ def histogram(
       density: whether to divide such that the integral is one.
 
     As numpy.histogram.
+
+    >>> import numpy as np, weft as wf
+    >>> [x.tolist() for x in wf.numpy.histogram(np.array([0.0, 1.0, 3.0, 4.0]), 2)]
+    [[2.0, 2.0], [0.0, 2.0, 4.0]]
     """
     edges = histogram_bin_edges(a, bins, range, weights)
     return _histogram(a, edges, weights, density=bool(density)), edges
@@ -421,6 +474,10 @@ def histogramdd(
       density: whether to divide such that the integral is one.
 
     As numpy.histogramdd.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.histogramdd(np.ones((3, 2)), bins=(2, 4))[0].shape
+    (2, 4)
     """
     if isinstance(sample, Sequence):
         x = transpose(concatenate([reshape(value(v), (1, -1)) for v in sample], 0))
@@ -432,7 +489,10 @@ def histogramdd(
     each = list(bins) if isinstance(bins, tuple | list) else [bins] * count
     limits = [None] * count if range is None else list(range)
     if len(each) != count or len(limits) != count:
-        raise TypeRule(f"{len(each)} bins and {len(limits)} ranges for points with {count} axes")
+        raise TypeRule(
+            f"{len(each)} bins and {len(limits)} ranges for points with {count} axes",
+            fix="give one for each axis",
+        )
     columns = [x[:, i] for i in np.arange(count).tolist()]
     edges = [histogram_bin_edges(c, b, r) for c, b, r in zip(columns, each, limits)]
     return _boxes(x, edges, weights, density=bool(density)), edges
@@ -466,6 +526,11 @@ def histogram2d(
     x: Any, y: Any, bins: Any = 10, range: Any = None, weights: Any = None,
     density: bool | None = None,
 ) -> Any:  # fmt: skip
-    """(counts, edges of x, edges of y); see `histogramdd`.  As numpy.histogram2d."""
+    """(counts, edges of x, edges of y); see `histogramdd`.  As numpy.histogram2d.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.histogram2d(np.ones(3), np.ones(3), 2)[0].shape
+    (2, 2)
+    """
     counts, edges = histogramdd([x, y], bins, range, weights, density)
     return counts, *edges

@@ -25,6 +25,7 @@ from ..ops.shape import (
 from ..surface import fused, value
 from ..types import BOOL
 from .creation import _number_dtype
+from .masking import unwritten
 from .matrices import diagonal
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -230,8 +231,7 @@ def einsum(
     >>> wf.numpy.einsum("ij,ij->i", np.ones((2, 3)), np.ones((2, 3))).tolist()
     [3.0, 3.0]
     """
-    if out is not None:
-        raise TypeRule("arrays are never written to, so `out` must be None", fix="use the result")
+    unwritten(out)
     if not isinstance(subscripts, str):
         subscripts, given = _interleaved((subscripts, *operands))
     else:
@@ -279,6 +279,10 @@ def einsum_path(subscripts: Any, /, *operands: Any, optimize: Any = "auto") -> t
     """The order in which `einsum` contracts its operands, and a description of it.
 
     As numpy.einsum_path.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.einsum_path("ij,jk", np.ones((2, 3)), np.ones((3, 4)))[0]
+    ['einsum_path', (0, 1)]
     """
     if not isinstance(subscripts, str):
         subscripts, operands_ = _interleaved((subscripts, *operands))

@@ -9,14 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import TypeRule
 from ..ops import elementwise as el
 from ..ops.shape import fill, materialise_at_ground
 from ..ops.special import bessel_i0e
 from ..surface import binary, fused, unary, value
 from ..types import COMPLEX
 from ..values import Literal
-from .arithmetic import _inexact
+from .arithmetic import _inexact, real_float
+from .masking import masked
+from .samples import shown
 
 _LOG_2, _LOG_10 = math.log(2), math.log(10)
 _REST = "x: numbers, any shape; integers become the default float.  As numpy.{}."
@@ -24,7 +25,7 @@ _REAL = "x: real, any shape; integers become the default float.  As numpy.{}."
 
 
 def _function(name: str, prim: Any, doc: str, rest: str = _REST):
-    return unary(name, prim, f"{doc}\n\n{rest.format(name)}")
+    return unary(name, prim, f"{doc}\n\n{rest.format(name)}{shown(name)}")
 
 
 exp = _function("exp", el.exp, "e ** x.")
@@ -45,11 +46,19 @@ arccosh = acosh = _function("arccosh", el.acosh, "Inverse hyperbolic cosine.")
 arctanh = atanh = _function("arctanh", el.atanh, "Inverse hyperbolic tangent.")
 sqrt = _function("sqrt", el.sqrt, "Square root; nan of negative numbers.")
 cbrt = _function("cbrt", el.cbrt, "Cube root.", _REAL)
+
+
+def _reals(name: str, x1: Any, x2: Any) -> Any:
+    return [real_float(name, x) for x in el.promoted((x1, x2))]
+
+
 arctan2 = atan2 = binary(
     "arctan2",
     el.atan2,
     "The angle of the point (x2, x1), in [-pi, pi].\n\n"
-    "x1, x2: real; shapes broadcast, integers become the default float.  As numpy.arctan2.",
+    "x1, x2: real; shapes broadcast, integers become the default float.  As numpy.arctan2."
+    + shown("arctan2"),
+    prepare=lambda xs: _reals("arctan2", *xs),
 )
 
 
@@ -57,6 +66,10 @@ def exp2(x: Any, /) -> Any:
     """2 ** x.
 
     x: numbers, any shape; integers become the default float.  As numpy.exp2.
+
+    >>> import weft as wf
+    >>> float(wf.numpy.exp2(3.0))
+    8.0
     """
     x = _inexact(value(x))
     return el.exp(_times(x, _LOG_2)) if x.aval.category == COMPLEX else el.pow_(2, x)
@@ -79,6 +92,10 @@ def log2(x: Any) -> Any:
     """Logarithm to base 2.
 
     x: numbers, any shape; integers become the default float.  As numpy.log2.
+
+    >>> import weft as wf
+    >>> float(wf.numpy.log2(1.0))
+    0.0
     """
     return _log_to(x, _LOG_2)
 
@@ -88,6 +105,10 @@ def log10(x: Any) -> Any:
     """Logarithm to base 10.
 
     x: numbers, any shape; integers become the default float.  As numpy.log10.
+
+    >>> import weft as wf
+    >>> float(wf.numpy.log10(1.0))
+    0.0
     """
     return _log_to(x, _LOG_10)
 
@@ -96,16 +117,24 @@ def deg2rad(x: Any, /) -> Any:
     """Degrees as radians.
 
     x: real, any shape; integers become the default float.  As numpy.deg2rad.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.deg2rad(np.array([0.0, 90.0])).shape
+    (2,)
     """
-    return el.mul(_inexact(value(x)), np.pi / 180)
+    return el.mul(real_float("deg2rad", x), np.pi / 180)
 
 
 def rad2deg(x: Any, /) -> Any:
     """Radians as degrees.
 
     x: real, any shape; integers become the default float.  As numpy.rad2deg.
+
+    >>> import weft as wf
+    >>> float(wf.numpy.rad2deg(0.0))
+    0.0
     """
-    return el.mul(_inexact(value(x)), 180 / np.pi)
+    return el.mul(real_float("rad2deg", x), 180 / np.pi)
 
 
 radians, degrees = deg2rad, rad2deg
@@ -116,6 +145,10 @@ def sinc(x: Any) -> Any:
     """sin(pi x) / (pi x), 1 at zero, with the right derivatives there.
 
     x: numbers, any shape; integers become the default float.  As numpy.sinc.
+
+    >>> import weft as wf
+    >>> float(wf.numpy.sinc(0.0))
+    1.0
     """
     t = el.mul(_inexact(value(x)), np.pi)
     square = el.square(t)
@@ -125,6 +158,7 @@ def sinc(x: Any) -> Any:
     return el.select(near, series, el.div(el.sin(far), far))
 
 
+@masked
 @fused
 def logaddexp(x1: Any, x2: Any) -> Any:
     """log(e ** x1 + e ** x2) without overflow.
@@ -139,11 +173,16 @@ def logaddexp(x1: Any, x2: Any) -> Any:
     return el.add(greater, el.log1p(el.exp(gap)))
 
 
+@masked
 @fused
 def logaddexp2(x1: Any, x2: Any) -> Any:
     """log2(2 ** x1 + 2 ** x2) without overflow.
 
     x1, x2: real; shapes broadcast, integers become the default float.  As numpy.logaddexp2.
+
+    >>> import weft as wf
+    >>> float(wf.numpy.logaddexp2(1.0, 1.0))
+    2.0
     """
     greater, gap = _apart(*_reals("logaddexp2", x1, x2))
     return el.add(greater, el.div(el.log1p(el.pow_(2, gap)), _LOG_2))
@@ -158,23 +197,19 @@ def _apart(a: Any, b: Any) -> tuple[Any, Any]:
     return big, el.select(infinite, 0, el.sub(small, big))
 
 
-def _reals(name: str, x1: Any, x2: Any) -> Any:
-    a, b = el.floating((x1, x2))
-    if a.aval.category == COMPLEX:
-        raise TypeRule(f"{name} is for real arrays, not {a.aval!r}", fix="take .real first")
-    return a, b
-
-
 @fused
 def i0(x: Any) -> Any:
     """The modified Bessel function of the first kind, of order 0.
 
     x: real, any shape; integers become the default float.  As numpy.i0.
+
+    >>> import weft as wf
+    >>> float(wf.numpy.i0(0.0))
+    1.0
     """
-    x = _inexact(value(x))
-    if x.aval.category == COMPLEX:
-        raise TypeRule(f"i0 is for real arrays, not {x.aval!r}", fix="take .real first")
-    return el.mul(el.exp(el.abs_(x)), bessel_i0e(x))
+    x = real_float("i0", x)
+    size = el.mul(x, el.sign(x))  # unlike that of abs, its derivative at 0 is 0
+    return el.mul(el.exp(size), bessel_i0e(x))
 
 
 # ---- complex numbers -----------------------------------------------------------------------
@@ -184,6 +219,10 @@ def real(val: Any, /) -> Any:
     """The real part; real arrays are returned as they are.
 
     val: numbers, any shape.  As numpy.real.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.real(np.array([1 + 2j])).tolist()
+    [1.0]
     """
     x = value(val)
     return el.real(x) if x.aval.category == COMPLEX else materialise_at_ground(x)
@@ -193,6 +232,10 @@ def imag(val: Any, /) -> Any:
     """The imaginary part; zeros of real arrays.
 
     val: numbers, any shape.  As numpy.imag.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.imag(np.array([1 + 2j])).tolist()
+    [2.0]
     """
     x = value(val)
     return el.imag(x) if x.aval.category == COMPLEX else fill(0, x.aval.strong())
@@ -202,6 +245,10 @@ def conjugate(x: Any, /) -> Any:
     """The complex conjugate; real arrays are returned as they are.
 
     x: numbers, any shape.  As numpy.conjugate.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.conjugate(np.array([1 + 2j])).tolist()
+    [(1-2j)]
     """
     x = value(x)
     return el.conj(x) if x.aval.category == COMPLEX else materialise_at_ground(x)
@@ -226,6 +273,10 @@ def angle(z: Any, deg: bool = False) -> Any:
       deg: whether in degrees.
 
     As numpy.angle.
+
+    >>> import weft as wf
+    >>> float(wf.numpy.angle(1j, deg=True))
+    90.0
     """
     out = _angle(value(z))
     return rad2deg(out) if deg else out

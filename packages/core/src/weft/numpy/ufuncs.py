@@ -31,8 +31,9 @@ from ..ops.subscript import At, getitem
 from ..surface import value
 from ..types import dtype_of
 from ..values import Literal
-from . import arithmetic, logic, transcendental
+from . import arithmetic, logic, masking, transcendental
 from .mapping import vectorize
+from .masking import unwritten
 from .selection import where as chosen
 
 
@@ -47,36 +48,50 @@ class ufunc(metaclass=_Functions):  # noqa: N801
     """A function of elements, with what it does along axes.
 
     Args:
-      func: takes `nin` arrays, which broadcast, and returns `nout` arrays.
+      func: takes `nin` numbers (arrays without axes) and returns `nout`; it is staged and mapped.
       nin, nout: how many.
       name: for messages.
+      nargs: must be nin + nout, if it is given.
       identity: what a fold starts with; None: with the first element.
-      folds: what it has of its own: `reduce`, `accumulate`, `at`.
+      call: what does the same to arrays, which broadcast, instead of mapping `func`.
+      reduce, accumulate, at, reduceat: what it has of its own, instead of folding by `call`; they
+        take what the methods of these names take.
+
+    Raises TypeRule where numbers of arguments do not fit.
+
+    >>> import numpy as np, weft as wf
+    >>> most = wf.numpy.ufunc(lambda x, y: abs(x) + abs(y), 2, 1, identity=0)
+    >>> int(most.reduce(np.array([1, -2, 3]))), most.nargs
+    (6, 3)
     """
 
     def __init__(
         self, func: Callable, /, nin: int, nout: int, *, name: str | None = None,
-        identity: Any = None, folds: dict[str, Callable] | None = None,
+        nargs: int | None = None, identity: Any = None, call: Callable | None = None,
+        reduce: Callable | None = None, accumulate: Callable | None = None,
+        at: Callable | None = None, reduceat: Callable | None = None,
     ):  # fmt: skip
+        if nargs not in (None, nin + nout):
+            raise TypeRule(
+                f"a ufunc of {nin} arguments with {nout} results has {nin + nout}, not {nargs}",
+                fix="leave nargs out",
+            )
         functools.update_wrapper(self, func)
         self.nin, self.nout, self.nargs, self.identity = nin, nout, nin + nout, identity
         self.__name__ = name or getattr(func, "__name__", "ufunc")
-        self._call, self._folds = func, folds or {}
+        self._call = vectorize(func) if call is None else call
+        self._reduce, self._accumulate, self._at, self._reduceat = reduce, accumulate, at, reduceat
 
     def __repr__(self) -> str:
         return f"<ufunc {self.__name__!r}>"
 
     def __call__(self, *args: Any, out: None = None, where: Any = None) -> Any:
         """The function of arrays; `where` is False, the result is zero (there is no `out`)."""
-        _unwritten(out)
         if len(args) != self.nin:
-            raise TypeRule(f"{self.__name__} takes {self.nin} arrays, not {len(args)}")
-        result = self._call(*args)
-        if where is None:
-            return result
-        if isinstance(result, tuple):
-            return tuple([chosen(where, r, 0) for r in result])
-        return chosen(where, result, 0)
+            raise TypeRule(
+                f"{self.__name__} takes {self.nin} arrays, not {len(args)}", fix="give as many"
+            )
+        return masking.kept(self._call(*args), where, out)
 
     def _binary(self, does: str) -> None:
         if (self.nin, self.nout) != (2, 1):
@@ -101,15 +116,14 @@ class ufunc(metaclass=_Functions):  # noqa: N801
           where: a mask; what is False is left out.
         """
         self._binary("reduce")
-        _unwritten(out)
+        unwritten(out)
         x = value(array)
         x = x if dtype is None else convert(x, dtype_of(dtype))
-        own = self._folds.get("reduce")
-        if own is not None:
+        if self._reduce is not None:
             options: dict[str, Any] = {} if initial is None else {"initial": initial}
             if where is not None:
                 options["where"] = where
-            return own(x, axis=axis, keepdims=keepdims, **options)
+            return self._reduce(x, axis=axis, keepdims=keepdims, **options)
         axes = normal_axes(axis, x.aval.ndim)
         rows = _rows(x, axes)
         kept = None if where is None else _rows(broadcast_to(value(where), x.aval.shape), axes)
@@ -143,12 +157,11 @@ class ufunc(metaclass=_Functions):  # noqa: N801
     ) -> Any:
         """Every stage of `reduce` along one axis.  array, axis, dtype, out: as there."""
         self._binary("accumulate")
-        _unwritten(out)
+        unwritten(out)
         x = value(array)
         x = x if dtype is None else convert(x, dtype_of(dtype))
-        own = self._folds.get("accumulate")
-        if own is not None:
-            return own(x, axis=axis)
+        if self._accumulate is not None:
+            return self._accumulate(x, axis=axis)
         at = normal_axis(axis, x.aval.ndim)
         rows = moveaxis(x, at, 0)
         n = rows.aval.shape[0]
@@ -178,10 +191,9 @@ class ufunc(metaclass=_Functions):  # noqa: N801
         """
         if inplace:
             raise TypeRule("arrays are never written to", fix="use the result, with inplace=False")
-        own = self._folds.get("at")
         x = value(a)
-        if own is not None:
-            return own(At(x)[indices], b)
+        if self._at is not None:
+            return self._at(x, indices, b)
         return self._visited(x, indices, b)
 
     def _visited(self, x: Any, indices: Any, b: Any) -> Any:
@@ -207,9 +219,11 @@ class ufunc(metaclass=_Functions):  # noqa: N801
         a, axis, dtype, out: as in `reduce`; indices: a vector of integers.
         """
         self._binary("reduceat")
-        _unwritten(out)
+        unwritten(out)
         x = value(a)
         x = x if dtype is None else convert(x, dtype_of(dtype))
+        if self._reduceat is not None:
+            return self._reduceat(x, indices, axis=axis)
         at = normal_axis(axis, x.aval.ndim)
         rows, first = moveaxis(x, at, 0), value(indices)
         if first.aval.ndim != 1:
@@ -229,11 +243,6 @@ class ufunc(metaclass=_Functions):  # noqa: N801
         carry = convert(carry, _result(self._call, carry, rows))
         places = iota(first.aval.dtype, (n,))
         return moveaxis(scan(step, carry, (places, rows))[0], 0, at)
-
-
-def _unwritten(out: Any) -> None:
-    if out is not None:
-        raise TypeRule("arrays are never written to, so `out` must be None", fix="use the result")
 
 
 def _rows(x: Any, axes: tuple) -> Any:
@@ -267,22 +276,21 @@ def frompyfunc(func: Callable, /, nin: int, nout: int, *, identity: Any = None) 
     >>> int(f.reduce(np.array([1, 2, 3])))
     123
     """
-    return ufunc(vectorize(func), nin, nout, name=getattr(func, "__name__", None),
-                 identity=identity)  # fmt: skip
+    return ufunc(func, nin, nout, identity=identity)
 
 
 # ---- the functions of this package -----------------------------------------------------------
 
-_OWN: dict[Any, tuple[Any, dict[str, Callable]]] = {
-    arithmetic.add: (0, {"reduce": sum_, "accumulate": cumsum, "at": lambda at, b: at.add(b)}),
-    arithmetic.multiply: (
-        1, {"reduce": prod, "accumulate": cumprod, "at": lambda at, b: at.multiply(b)}
-    ),
-    arithmetic.maximum: (None, {"reduce": max_, "at": lambda at, b: at.max(b)}),
-    arithmetic.minimum: (None, {"reduce": min_, "at": lambda at, b: at.min(b)}),
-    arithmetic.subtract: (
-        None, {"at": lambda at, b: at.add(el.neg(value(b)))}
-    ),
+def _at(method: str) -> Callable:
+    return lambda x, indices, b: getattr(At(x)[indices], method)(b)
+
+
+_OWN: dict[Any, tuple[Any, dict[str, Any]]] = {
+    arithmetic.add: (0, {"reduce": sum_, "accumulate": cumsum, "at": _at("add")}),
+    arithmetic.multiply: (1, {"reduce": prod, "accumulate": cumprod, "at": _at("multiply")}),
+    arithmetic.maximum: (None, {"reduce": max_, "at": _at("max")}),
+    arithmetic.minimum: (None, {"reduce": min_, "at": _at("min")}),
+    arithmetic.subtract: (None, {"at": lambda x, i, b: At(x)[i].add(el.neg(value(b)))}),
     arithmetic.divide: (None, {}),
     arithmetic.power: (None, {}),
     arithmetic.floor_divide: (None, {}),
@@ -311,10 +319,10 @@ _METHODS = ("reduce", "accumulate", "outer", "at", "reduceat", "identity", "nin"
 def _equip() -> None:
     """The methods, as attributes of functions of two arrays, and of `negative`."""
     for f, (identity, folds) in _OWN.items():
-        made = ufunc(f, 2, 1, identity=identity, folds=folds)
+        made = ufunc(f, 2, 1, identity=identity, call=f, **folds)
         for name in _METHODS:
             setattr(f, name, getattr(made, name))
-    made = ufunc(arithmetic.negative, 1, 1)
+    made = ufunc(arithmetic.negative, 1, 1, call=arithmetic.negative)
     for name in _METHODS:
         setattr(arithmetic.negative, name, getattr(made, name))
 

@@ -13,7 +13,7 @@ from ..ops import reduction
 from ..ops.cumulative import cumsum
 from ..ops.shape import broadcast_to, convert, expand_dims, moveaxis, reshape, transpose
 from ..ops.sorting import sort_together
-from ..ops.subscript import take_along_axis
+from ..ops.taking import take_along_axis
 from ..surface import fused, value
 from .logic import isnan
 

@@ -10,6 +10,10 @@ from typing import Any
 _SEGMENTS = ("segment_max", "segment_min", "segment_prod", "segment_sum")
 
 
+def __dir__() -> list[str]:
+    return [*globals(), *_SEGMENTS]
+
+
 def __getattr__(name: str) -> Any:
     if name in _SEGMENTS:
         return getattr(_importlib.import_module(".segments", __name__), name)

@@ -107,6 +107,12 @@ def _expm1(r: _Reals, x: Any, y: Any) -> Pair:
     return real, r.where(along, y, imag)
 
 
+def _logistic(r: _Reals, x: Any, y: Any) -> Pair:
+    real, imag = _exp(r, r.op("negate", x), r.op("negate", y))
+    below = r.e.op("stablehlo.complex", [r.op("add", real, r.number(1.0)), imag], r.whole)
+    return r.parts(r.e.op("stablehlo.divide", [r.e.constant(1, r.whole), below], r.whole))
+
+
 def _half_lost(r: _Reals, x: Any, y: Any) -> Any:
     """Whether one part is infinite and the other nan."""
     return r.both(r.either(r.is_inf(x), r.is_inf(y)), r.either(r.is_nan(x), r.is_nan(y)))
@@ -235,7 +241,8 @@ def _acos(r: _Reals, x: Any, y: Any) -> Pair:
 
 
 _FUNCTIONS: dict[str, Callable] = {
-    "exp": _exp, "expm1": _expm1, "log": _log, "log1p": _log1p, "sqrt": _sqrt,
+    "exp": _exp, "expm1": _expm1, "logistic": _logistic,
+    "log": _log, "log1p": _log1p, "sqrt": _sqrt,
     "sinh": _sinh, "cosh": _cosh, "tanh": _tanh,
     "asinh": _asinh, "acosh": _acosh, "atanh": _atanh,
     "sin": _turned(_sinh), "cos": _cos, "tan": _turned(_tanh),
@@ -258,6 +265,15 @@ def corrected(name: str, rule: Callable) -> Callable:
     return lowering
 
 
+def power(e: Emitter, z: Any, w: Any, whole: Aval) -> Any:
+    """z ** w; 0 ** w is 0 if the real part of w is positive."""
+    r = _Reals(e, whole.strong())
+    nothing = r.both(*map(r.is_zero, r.parts(z)))
+    nothing = r.both(nothing, e.compare(r.parts(w)[0], r.zero, "GT", r.flag))
+    out = e.op("stablehlo.power", [z, w], r.whole)
+    return e.op("stablehlo.select", [nothing, e.constant(0, r.whole), out], whole)
+
+
 def modulus(e: Emitter, z: Any, whole: Aval) -> Any:
     """|z|, infinite if a part is."""
     r = _Reals(e, whole.strong())
@@ -272,9 +288,7 @@ def direction(e: Emitter, z: Any, whole: Aval) -> Any:
     x, y = r.parts(z)
     far = r.either(r.is_inf(x), r.is_inf(y))
     one = r.number(1.0)
-    x, y = (
-        r.where(far, r.signed(r.where(r.is_inf(v), one, r.zero), v), v) for v in (x, y)
-    )
+    x, y = (r.where(far, r.signed(r.where(r.is_inf(v), one, r.zero), v), v) for v in (x, y))
     size = r.op("abs", e.op("stablehlo.complex", [x, y], r.whole))
     size = r.where(r.is_zero(size), one, size)
     lost = r.is_nan(size)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ..config import config
 from ..dims import product
 from ..errors import AxisError, TypeRule
 from ..primitive import Ints, primitive
@@ -30,6 +31,22 @@ _PRECISION_NAMES = {
     "tensorfloat32": "high",
     "highest": "highest",
     "float32": "highest",
+    # algorithms: the dtypes of operands and sums, and how many products make one
+    "any_f8_any_f8_f32": "default",
+    "any_f8_any_f8_f32_fast_accum": "default",
+    "any_f8_any_f8_any": "default",
+    "any_f8_any_f8_any_fast_accum": "default",
+    "f16_f16_f16": "default",
+    "f16_f16_f32": "default",
+    "bf16_bf16_bf16": "default",
+    "bf16_bf16_f32": "default",
+    "bf16_bf16_f32_x3": "high",
+    "bf16_bf16_f32_x6": "highest",
+    "bf16_bf16_f32_x9": "highest",
+    "tf32_tf32_f32": "high",
+    "tf32_tf32_f32_x3": "highest",
+    "f32_f32_f32": "highest",
+    "f64_f64_f64": "highest",
 }
 
 # ---- the primitive -------------------------------------------------------------------------
@@ -110,14 +127,17 @@ def _(e, xs, ins, outs, contract, shared, precision, out_dtype):
 
 def normal_precision(precision: Any) -> str:
     """One of `PRECISIONS`, from all that users may write: None, a name, something with a `name`,
-    or a pair of these, of which the greater counts.
+    a pair of these, of which the greater counts, or an algorithm, which asks to be as exact as it
+    is.
 
     Raises TypeRule for anything else.
     """
     if precision.__class__ is str and precision in PRECISIONS:
         return precision
     if precision is None:
-        return "default"
+        return config.default_matmul_precision
+    if hasattr(precision, "accumulation_type"):
+        return _as_exact(precision)
     if isinstance(precision, tuple | list):
         both = [normal_precision(p) for p in precision]
         return max(both, key=PRECISIONS.index) if both else "default"
@@ -127,6 +147,13 @@ def normal_precision(precision: Any) -> str:
             f"there is no precision {precision!r}", fix=f"use one of {', '.join(PRECISIONS)}"
         )
     return _PRECISION_NAMES[name]
+
+
+def _as_exact(algorithm: Any) -> str:
+    kinds = [dtype_of(algorithm.lhs_precision_type), dtype_of(algorithm.rhs_precision_type)]
+    if algorithm.num_primitive_operations >= 6 or any(k.itemsize >= 4 for k in kinds):
+        return "highest"
+    return "high" if algorithm.num_primitive_operations >= 3 else "default"
 
 
 def operands(x: Any, y: Any, dtype: Any = None) -> tuple[Any, Any, np.dtype]:
@@ -174,9 +201,7 @@ def contracted(
     )  # fmt: skip
 
 
-def matmul(
-    x: Any, y: Any, *, precision: Any = None, preferred_element_type: Any = None
-) -> Any:
+def matmul(x: Any, y: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
     """Matrix product, as numpy's: of vectors, of matrices, of stacks of matrices.
 
     Args:

@@ -17,19 +17,21 @@ from ..types import INT32, Aval
 from ..xla.lower import lower_rules
 from ..xla.mlir import attr, i64, i64s, matrix
 from .contraction import PRECISIONS, normal_precision, operands, precision_config
-from .shape import rev, transpose
+from .layout import placed
+from .shape import normal_shape, rev, transpose
+from .statics import fixed, fixed_each
 
 
 class ConvDims(NamedTuple):
     """Which axis is which.
 
-    lhs: (batch, feature, spatial axes...); rhs: (output feature, input feature, spatial axes...);
-    out: (batch, feature, spatial axes...).
+    lhs_spec: (batch, feature, spatial axes...); rhs_spec: (output feature, input feature, spatial
+    axes...); out_spec: (batch, feature, spatial axes...).
     """
 
-    lhs: Ints
-    rhs: Ints
-    out: Ints
+    lhs_spec: Ints
+    rhs_spec: Ints
+    out_spec: Ints
 
 
 # ---- the primitive -------------------------------------------------------------------------
@@ -54,7 +56,7 @@ def _refuse(what: str, fix: str) -> TypeRule:
 
 def _check_numbers(x: Aval, y: Aval, dims: ConvDims, count: int, params: dict[str, Any]) -> None:
     """Ranks, axes, and one entry for each spatial axis."""
-    roles = (x, dims.lhs, "input"), (y, dims.rhs, "kernel"), (x, dims.out, "result")
+    roles = (x, dims.lhs_spec, "input"), (y, dims.rhs_spec, "kernel"), (x, dims.out_spec, "result")
     for v, axes, which in roles:
         if v.ndim != count + 2 or sorted(axes) != list(range(count + 2)):
             raise AxisError(
@@ -72,8 +74,8 @@ def _check_numbers(x: Aval, y: Aval, dims: ConvDims, count: int, params: dict[st
 
 
 def _check_groups(x: Aval, y: Aval, dims: ConvDims, features: int, batches: int) -> None:
-    n, c = (x.shape[a] for a in dims.lhs[:2])
-    o, i = (y.shape[a] for a in dims.rhs[:2])
+    n, c = (x.shape[a] for a in dims.lhs_spec[:2])
+    o, i = (y.shape[a] for a in dims.rhs_spec[:2])
     if features < 1 or batches < 1 or (features > 1 and batches > 1):
         raise _refuse(
             f"feature_group_count is {features} and batch_group_count is {batches}",
@@ -92,9 +94,7 @@ def _check_groups(x: Aval, y: Aval, dims: ConvDims, features: int, batches: int)
             "make their number a multiple",
         )
     if n % batches != 0:
-        raise _refuse(
-            f"a batch of {n} does not divide into {batches} groups", "make it a multiple"
-        )
+        raise _refuse(f"a batch of {n} does not divide into {batches} groups", "make it a multiple")
 
 
 @primitive("core.conv_general")
@@ -119,17 +119,16 @@ def conv_general(
         "lhs_dilation": lhs_dilation,
         "rhs_dilation": rhs_dilation,
     }
-    _check_numbers(x, y, dims, len(dims.lhs) - 2, steps)
+    _check_numbers(x, y, dims, len(dims.lhs_spec) - 2, steps)
     _check_groups(x, y, dims, feature_group_count, batch_group_count)
     if x.dtype != y.dtype:
         raise _refuse(f"operands are {x!r} and {y!r}", "convert one of them with .astype")
     if precision not in PRECISIONS:
         raise _refuse(f"there is no precision {precision!r}", f"use one of {', '.join(PRECISIONS)}")
     shape: list[Any] = [0] * x.ndim
-    shape[dims.out[0]] = x.shape[dims.lhs[0]] // batch_group_count
-    shape[dims.out[1]] = y.shape[dims.rhs[0]]
-    spatial = zip(dims.lhs[2:], dims.rhs[2:], dims.out[2:], window_strides, padding, lhs_dilation,
-                  rhs_dilation)  # fmt: skip
+    shape[dims.out_spec[0]] = x.shape[dims.lhs_spec[0]] // batch_group_count
+    shape[dims.out_spec[1]] = y.shape[dims.rhs_spec[0]]
+    spatial = zip(*[axes[2:] for axes in dims], window_strides, padding, lhs_dilation, rhs_dilation)
     for a, b, o, stride, (low, high), dl, dr in spatial:
         extent = low + dilated(x.shape[a], dl) + high
         if extent.__class__ is int and extent < 0:
@@ -149,8 +148,8 @@ def _numbers(dims: ConvDims):
             names[a] = name
         return ", ".join(names)
 
-    lhs, rhs = text(dims.lhs, "b", "f"), text(dims.rhs, "o", "i")
-    return attr(f"#stablehlo.conv<[{lhs}]x[{rhs}]->[{text(dims.out, 'b', 'f')}]>")
+    lhs, rhs = text(dims.lhs_spec, "b", "f"), text(dims.rhs_spec, "o", "i")
+    return attr(f"#stablehlo.conv<[{lhs}]x[{rhs}]->[{text(dims.out_spec, 'b', 'f')}]>")
 
 
 @lower_rules.rule(conv_general)
@@ -189,8 +188,9 @@ def conv_dimension_numbers(lhs_shape: Any, rhs_shape: Any, dimension_numbers: An
     Raises AxisError for what is none of these.
 
     >>> conv_dimension_numbers((1, 8, 8, 3), (3, 3, 3, 4), ("NHWC", "HWIO", "NHWC"))
-    ConvDims(lhs=(0, 3, 1, 2), rhs=(3, 2, 0, 1), out=(0, 3, 1, 2))
+    ConvDims(lhs_spec=(0, 3, 1, 2), rhs_spec=(3, 2, 0, 1), out_spec=(0, 3, 1, 2))
     """
+    lhs_shape, rhs_shape = normal_shape(lhs_shape), normal_shape(rhs_shape)
     n = len(lhs_shape)
     if len(rhs_shape) != n or n < 2:
         raise AxisError(
@@ -200,13 +200,13 @@ def conv_dimension_numbers(lhs_shape: Any, rhs_shape: Any, dimension_numbers: An
         )
     if dimension_numbers is None:
         return ConvDims(*[tuple(range(n))] * 3)
-    given = tuple(dimension_numbers)
+    given = tuple(dimension_numbers) if isinstance(dimension_numbers, tuple | list) else ()
     if len(given) != 3:
         raise _bad_numbers(dimension_numbers)
     if all(isinstance(t, str) for t in given):
         space = [c for c in given[1] if c not in "OI"]
         given = [_by_letters(t, names, space, n) for t, names in zip(given, ("NC", "OI", "NC"))]
-    found = [tuple([a.__index__() for a in t]) for t in given]
+    found = [fixed_each("conv_general", "dimension_numbers", t) for t in given]
     if any(sorted(t) != list(range(n)) for t in found):
         raise _bad_numbers(dimension_numbers)
     return ConvDims(*found)
@@ -275,8 +275,8 @@ def _each(value: Any, count: int, what: str) -> Ints:
     """One int for each spatial axis; None: ones."""
     if value is None:
         return (1,) * count
-    items = (value,) * count if hasattr(value, "__index__") else value
-    found = tuple([v.__index__() for v in items])
+    single = value.__class__ is int or isinstance(value, np.integer)
+    found = (int(value),) * count if single else fixed_each("conv_general", what, value)
     if len(found) != count:
         raise _refuse(f"{what} is {value!r} and there are {count} spatial axes",
                       "give one entry for each")  # fmt: skip
@@ -295,6 +295,7 @@ def conv_general_dilated(
     batch_group_count: int = 1,
     precision: Any = None,
     preferred_element_type: Any = None,
+    out_sharding: Any = None,
 ) -> Any:
     """Convolution (cross-correlation) over any number of axes.
 
@@ -311,6 +312,7 @@ def conv_general_dilated(
       batch_group_count: groups of the batch, likewise.
       precision: None, "default", "high" or "highest".
       preferred_element_type: dtype of the result; by default that of the operands, promoted.
+      out_sharding: how the result shall lie on devices.
 
     Returns the result, batch, features and space in the order of `dimension_numbers`.
     Raises TypeRule and AxisError, saying which sizes or numbers do not fit.
@@ -324,14 +326,21 @@ def conv_general_dilated(
     count = x.aval.ndim - 2
     strides = _each(window_strides, count, "window_strides")
     dl, dr = _each(lhs_dilation, count, "lhs_dilation"), _each(rhs_dilation, count, "rhs_dilation")
-    sizes = [dilated(x.aval.shape[a], d) for a, d in zip(dims.lhs[2:], dl)]
-    kernel = [dilated(y.aval.shape[a], d) for a, d in zip(dims.rhs[2:], dr)]
-    return conv_general.bind(
+    sizes = [dilated(x.aval.shape[a], d) for a, d in zip(dims.lhs_spec[2:], dl)]
+    kernel = [dilated(y.aval.shape[a], d) for a, d in zip(dims.rhs_spec[2:], dr)]
+    groups = [
+        fixed("conv_general", name, n)
+        for name, n in (
+            ("feature_group_count", feature_group_count),
+            ("batch_group_count", batch_group_count),
+        )
+    ]
+    out = conv_general.bind(
         x, y, window_strides=strides, padding=explicit_padding(padding, sizes, kernel, strides),
-        lhs_dilation=dl, rhs_dilation=dr, dims=dims, feature_group_count=int(feature_group_count),
-        batch_group_count=int(batch_group_count), precision=normal_precision(precision),
-        out_dtype=dtype,
+        lhs_dilation=dl, rhs_dilation=dr, dims=dims, feature_group_count=groups[0],
+        batch_group_count=groups[1], precision=normal_precision(precision), out_dtype=dtype,
     )  # fmt: skip
+    return placed(out, out_sharding)
 
 
 def conv(
@@ -364,7 +373,13 @@ def conv_with_general_padding(
     precision: Any = None,
     preferred_element_type: Any = None,
 ) -> Any:
-    """`conv` with dilations, and padding by pairs."""
+    """`conv` with dilations, and padding by pairs; arguments as of `conv_general_dilated`.
+
+    >>> import numpy as np
+    >>> x, y = np.ones((1, 1, 5)), np.ones((1, 1, 2))
+    >>> conv_with_general_padding(x, y, (1,), [(1, 0)], (1,), (2,)).shape
+    (1, 1, 4)
+    """
     return conv_general_dilated(
         lhs, rhs, window_strides, padding, lhs_dilation, rhs_dilation, precision=precision,
         preferred_element_type=preferred_element_type,
@@ -385,6 +400,7 @@ def conv_transpose(
     transpose_kernel: bool = False,
     precision: Any = None,
     preferred_element_type: Any = None,
+    use_consistent_padding: bool = False,
 ) -> Any:
     """Transposed ("fractionally strided") convolution: what undoes the shapes of a convolution.
 
@@ -400,6 +416,7 @@ def conv_transpose(
       transpose_kernel: reverse the kernel in space and swap its features: the exact transpose of
         the convolution with this kernel.
       precision, preferred_element_type: as for `conv_general_dilated`.
+      use_consistent_padding: pairs, too, say the padding of the convolution that is undone.
 
     Raises TypeRule and AxisError, saying which sizes or numbers do not fit.
 
@@ -414,13 +431,16 @@ def conv_transpose(
     count = x.aval.ndim - 2
     steps = _each(strides, count, "strides")
     dr = _each(rhs_dilation, count, "rhs_dilation")
-    kernel = [dilated(y.aval.shape[a], d) for a, d in zip(dims.rhs[2:], dr)]
+    kernel = [dilated(y.aval.shape[a], d) for a, d in zip(dims.rhs_spec[2:], dr)]
     if isinstance(padding, str):
-        padding = _undone(padding, kernel, steps)
+        padding = transposed_padding(padding, kernel, steps)
+    elif use_consistent_padding:
+        pairs = explicit_padding(padding, kernel, kernel, steps)
+        padding = [(k - 1 - low, k - 1 - high) for k, (low, high) in zip(kernel, pairs)]
     if transpose_kernel:
-        y = rev.bind(y, axes=tuple(sorted(dims.rhs[2:]))) if count else y
+        y = rev.bind(y, axes=tuple(sorted(dims.rhs_spec[2:]))) if count else y
         perm = list(range(y.aval.ndim))
-        perm[dims.rhs[0]], perm[dims.rhs[1]] = dims.rhs[1], dims.rhs[0]
+        perm[dims.rhs_spec[0]], perm[dims.rhs_spec[1]] = dims.rhs_spec[1], dims.rhs_spec[0]
         y = transpose(y, tuple(perm))
     return conv_general_dilated(
         x, y, (1,) * count, padding, steps, dr, dims, precision=precision,
@@ -428,7 +448,7 @@ def conv_transpose(
     )  # fmt: skip
 
 
-def _undone(padding: str, kernel: Sequence[int], strides: Sequence[int]) -> list[tuple]:
+def transposed_padding(padding: str, kernel: Sequence[int], strides: Sequence[int]) -> list[tuple]:
     """Padding around the dilated input that undoes the padding of a convolution: an element the
     window overhangs by `low` there is reached by `window - 1 - low` here."""
     word = padding.upper()

@@ -22,7 +22,7 @@ from ..ir import Program
 from ..primitive import Primitive
 from ..staging import staged
 from ..traits import Cumulative, Increasing, Linear
-from ..types import BOOL, FLOAT32, FLOATING, INT32, Aval
+from ..types import BOOL, COMPLEX, FLOAT32, FLOATING, INT32, Aval
 from ..values import Literal, as_value
 from ..xla.lower import Emitter, lower_rules
 from ..xla.mlir import i64s
@@ -166,6 +166,9 @@ def _rows(e: Emitter, xs: Sequence[Any], aval: Aval, prim: Primitive, axis: int,
         at = [j if k == axis else r.constant(0, index) for k in range(aval.ndim)]
         rows = [r.op("stablehlo.dynamic_slice", [x, *at], row, slice_sizes=sizes) for x in xs]
         carry, y = r.program(program, [carry, *rows])
+        if prim is cumprod_ and row.category == COMPLEX:  # 1 times an infinite one has nan parts
+            first = r.compare(i, r.constant(0, index), "EQ", flag)
+            carry = y = r.op("stablehlo.select", [first, rows[0], y], row)
         out = r.op("stablehlo.dynamic_update_slice", [out, y, *at], aval)
         return [r.op("stablehlo.add", [i, r.constant(1, index)], index), carry, out]
 

@@ -42,6 +42,7 @@ from ..values import Literal, as_value
 from ..xla.lower import lower_rules, simple
 from ..xla.mlir import attr
 from .analytic import corrected, direction, modulus
+from .analytic import power as complex_power
 from .shape import convert, fit
 
 # ---- operands ------------------------------------------------------------------------------
@@ -178,6 +179,10 @@ def _real(x: Aval) -> Aval:
 
 
 def _complex(x: Aval) -> Aval:
+    if x.dtype not in (np.float32, np.float64):
+        raise TypeRule(
+            f"complex is for float32 or float64 parts, not {x!r}", fix="convert with .astype"
+        )
     return Aval(x.shape, np.complex64 if x.dtype == np.float32 else np.complex128)
 
 
@@ -237,16 +242,52 @@ div = _define("div", "divide", "x / y; integers are divided towards zero.",
               traits=(ZeroPreserving,))  # fmt: skip
 rem = _define("rem", "remainder", "Remainder of division towards zero: the sign is that of x.",
               REAL, (ZeroPreserving,))  # fmt: skip
-pow_ = _define("pow", "power", "x ** y.", INEXACT, prepare=floating)
+pow_ = _define("pow", None, "x ** y.", INEXACT, prepare=floating)
 maximum = _define("maximum", "maximum", "The greater; nan if either is.", ORDERED, (Increasing,))
 minimum = _define("minimum", "minimum", "The lesser; nan if either is.", ORDERED, (Increasing,))
-atan2 = _define("atan2", "atan2", "The angle of the point (y, x).", INEXACT, prepare=floating)
+atan2 = _define("atan2", None, "The angle of the point (y, x).", INEXACT, prepare=floating)
 nextafter = _define("nextafter", "chlo.next_after", "The next float from x towards y.", FLOAT)
+
+
+_NORMAL = {"bfloat16": 2.0**-126, "float32": 2.0**-126, "float64": 2.0**-1022}
+"""The least normal number of dtypes whose subnormal ones CPUs are told to take for zeros."""
+
+
+def without_subnormals(e, x, aval):
+    """Zeros of their sign for subnormal numbers: on CPUs the compiler's arithmetic has them so, and
+    what it makes of its library's functions of them is neither that nor right."""
+    if aval.dtype.name not in _NORMAL or "cpu" not in e.unit.platforms:
+        return x
+    tiny = e.constant(_NORMAL[aval.dtype.name], aval)
+    flags = Aval(aval.shape, BOOL)
+    small = e.compare(e.op("stablehlo.abs", [x], aval), tiny, "LT", flags)
+    zero = e.op("stablehlo.multiply", [x, e.constant(0, aval)], aval)
+    return e.op("stablehlo.select", [small, zero, x], aval)
+
+
+def _steady(hlo):
+    """The lowering rule by an operation of the compiler that is wrong for subnormal numbers."""
+
+    def rule(e, xs, ins, outs):
+        return e.op(hlo, [without_subnormals(e, x, a) for x, a in zip(xs, ins)], outs[0])
+
+    return rule
+
+
+lower_rules.rule(atan2)(_steady("stablehlo.atan2"))
+
+
+@lower_rules.rule(pow_)
+def _(e, xs, ins, outs):
+    if ins[0].category == COMPLEX:
+        return complex_power(e, xs[0], xs[1], outs[0])
+    return _steady("stablehlo.power")(e, xs, ins, outs)
+
 
 # ---- transcendental functions --------------------------------------------------------------
 
 
-def _function(name: str, hlo: str, doc: str, *traits: Any, accepts: Sequence[int] = INEXACT):
+def _function(name: str, hlo: str | None, doc: str, *traits: Any, accepts: Sequence[int] = INEXACT):
     return _define(name, hlo, doc, accepts, traits, prepare=floating)
 
 
@@ -268,7 +309,8 @@ acosh = _function("acosh", "chlo.acosh", "Inverse hyperbolic cosine.", Increasin
 atanh = _function("atanh", "chlo.atanh", "Inverse hyperbolic tangent.", ZeroPreserving, Increasing)
 sqrt = _function("sqrt", "sqrt", "Square root.", ZeroPreserving, Increasing)
 rsqrt = _function("rsqrt", "rsqrt", "1 / sqrt(x).", Decreasing)
-cbrt = _function("cbrt", "cbrt", "Cube root.", ZeroPreserving, Increasing, accepts=FLOAT)
+cbrt = _function("cbrt", None, "Cube root.", ZeroPreserving, Increasing, accepts=FLOAT)
+lower_rules.rule(cbrt)(_steady("stablehlo.cbrt"))
 logistic = _function("logistic", "logistic", "1 / (1 + exp(-x)).", Increasing)
 erf = _function("erf", "chlo.erf", "The error function.", ZeroPreserving, Increasing,
                 accepts=FLOAT)  # fmt: skip
@@ -443,7 +485,15 @@ def square(x: Any) -> Any:
 
 def power(x: Any, y: Any) -> Any:
     """x ** y as Python and numpy mean it: repeated multiplication for fixed integers, integer
-    powers of integers stay integers."""
+    powers of integers stay integers.
+
+    x, y: numbers; shapes broadcast, dtypes are promoted.  Raises TypeRule for a negative power of
+    integers.
+
+    >>> import weft as wf
+    >>> wf.numpy.power(2, 3).item()
+    8
+    """
     if y.__class__ is int or (isinstance(y, np.integer) and not isinstance(x, np.ndarray)):
         x, y = as_value(x), int(y)
         if x.aval.dtype == BOOL:
@@ -469,7 +519,8 @@ def _integers_to_integers(x: Any, y: Any) -> Any:
         bit = and_(shift_right_logical(y, Literal(k, y.aval)), Literal(1, y.aval))
         out = mul(out, select(eq(bit, 1), x, one))
         x = mul(x, x)
-    return select(lt(y, 0), Literal(0, x.aval), out) if y.aval.dtype.kind == "i" else out
+    unsigned = y.aval.dtype == BOOL or "uint" in y.aval.dtype.name
+    return out if unsigned else select(lt(y, 0), Literal(0, x.aval), out)
 
 
 def true_divide(x: Any, y: Any) -> Any:
@@ -478,7 +529,14 @@ def true_divide(x: Any, y: Any) -> Any:
 
 
 def floor_divide(x: Any, y: Any) -> Any:
-    """The greatest integer not above x / y."""
+    """The greatest integer not above x / y.
+
+    x, y: real; shapes broadcast, dtypes are promoted.
+
+    >>> import weft as wf
+    >>> wf.numpy.floor_divide(7, 2).item()
+    3
+    """
     a, b = promoted((x, y))
     if a.aval.inexact:
         q = div.bind(a, b)

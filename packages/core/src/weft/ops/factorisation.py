@@ -21,7 +21,7 @@ from .higher import scan
 from .kernels import infos, kernel, lapack, platform, told
 from .reduction import reduce_sum
 from .shape import broadcast_in_dim, iota, moveaxis, pad, slice_in_dim
-from .stacks import fewer, identity, nothing, stack_of, triangle
+from .stacks import beside, fewer, identity, nothing, stack_of, triangle
 
 # ---- Cholesky ------------------------------------------------------------------------------
 
@@ -85,9 +85,7 @@ def pivots_to_permutation(pivots: Aval, *, size: int) -> Aval:
         )
     last = pivots.shape[-1]
     if not is_symbolic((last, size)) and last > size:
-        raise TypeRule(
-            f"{pivots!r} exchanges more than {size} rows", fix="give the number of rows"
-        )
+        raise TypeRule(f"{pivots!r} exchanges more than {size} rows", fix="give the number of rows")
     return Aval((*pivots.shape[:-1], size), INT32)
 
 
@@ -210,16 +208,8 @@ def _(e, xs, ins, outs):
 def ormqr_(x: Aval, taus: Aval, c: Aval, *, left: bool, adjoint: bool) -> Aval:
     """Q @ c, or c @ Q unless `left`, where Q is the square product of all reflectors of x; its
     conjugate transpose if `adjoint`."""
-    lead, m, _ = stack_of("ormqr", x)
     reflectors(x, taus, "ormqr")
-    other, rows, columns = stack_of("ormqr", c)
-    if c.dtype != x.dtype or other != lead or m != (rows if left else columns):
-        raise TypeRule(
-            f"ormqr: {x!r} and {c!r} do not fit together",
-            fix="give one dtype, the same leading axes, and as many "
-            + ("rows" if left else "columns")
-            + " as the reflectors have rows",
-        )
+    beside("ormqr", x, c, left)
     return c.strong()
 
 

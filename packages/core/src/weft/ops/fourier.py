@@ -20,7 +20,7 @@ from ..types import COMPLEX, FLOATING, Aval, default_dtype
 from ..values import as_value
 from ..xla.lower import lower_rules
 from ..xla.mlir import attr, i64s
-from .shape import convert
+from .shape import convert, normal_shape
 
 KINDS = ("fft", "ifft", "rfft", "irfft")
 _COMPLEX = {"float32": np.complex64, "float64": np.complex128}
@@ -114,8 +114,8 @@ def fft(x: Any, fft_type: Any, fft_lengths: Any) -> Any:
     >>> fft(np.ones(4, np.complex64), "FFT", (4,)).real.tolist()
     [4.0, 0.0, 0.0, 0.0]
     """
-    kind = FftType(fft_type).name if isinstance(fft_type, int) else str(fft_type)
-    lengths = (fft_lengths,) if hasattr(fft_lengths, "__index__") else fft_lengths
-    lengths = tuple([n.__index__() if hasattr(n, "__index__") else n for n in lengths])
+    named = fft_type.__class__ is int and fft_type in list(FftType)
+    kind = str(FftType(fft_type).name if named else getattr(fft_type, "name", fft_type))
+    lengths = normal_shape(fft_lengths)
     x = spectral(x, kind.lower() == "rfft")
     return fft_.bind(x, kind=kind.lower(), lengths=lengths)

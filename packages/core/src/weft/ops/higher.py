@@ -16,7 +16,8 @@ from ..primitive import Primitive
 from ..types import BOOL, INT32, Aval
 from ..wiring import Slots, Wiring, width
 from ..xla.lower import Emitter, lower_rules
-from ..xla.mlir import i64, i64s
+from ..xla.mlir import constant_of, i64, i64s
+from .platforms import answers
 
 _I, _B = Aval((), INT32), Aval((), BOOL)
 
@@ -80,11 +81,34 @@ cond = Primitive("core.cond", _cond, many=True, higher=Branches())
 
 @lower_rules.rule(cond)
 def _(e: Emitter, xs, ins, outs, branches):
-    if len(branches) == 1:
-        return e.program(branches[0], xs[1:])
+    known = 0 if len(branches) == 1 else constant_of(xs[0])
+    if known is not None:
+        return e.program(branches[known], xs[1:])
     regions = [((), lambda b, _, p=p: b.program(p, xs[1:])) for p in branches]
+    by_platform = answers(e, xs[0])
+    if by_platform is not None:
+        regions = [((), body) for body in _of_platforms(branches, by_platform, xs[1:])]
     r = e.op("stablehlo.case", [xs[0]], *outs, order=ordered(branches), regions=regions)
     return r if len(outs) != 1 else [r]
+
+
+def _of_platforms(branches: Sequence[Program], platforms: Sequence[tuple], xs: list) -> list:
+    """Bodies of branches, each lowered for the platforms that take it; one that none takes is
+    another's."""
+
+    def body(p: Program, names: tuple) -> Any:
+        def lowered(b: Emitter, _: Any) -> Any:
+            before, b.unit.platforms = b.unit.platforms, names
+            try:
+                return b.program(p, xs)
+            finally:
+                b.unit.platforms = before
+
+        return lowered
+
+    pairs = list(zip(branches, platforms, strict=True))
+    some = next(pair for pair in pairs if pair[1])
+    return [body(*(pair if pair[1] else some)) for pair in pairs]
 
 
 # ---- while ---------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ each element in order, or once on the whole if it says that it can.
 """
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from ..primitive import Primitive
 from ..tree import flatten
 from ..types import Aval
 from ..values import asarray
+from ..xla import mlir
 from ..xla.execute import eager_rules
 from ..xla.lower import lower_rules
 
@@ -26,8 +27,9 @@ IO = Effect("io")
 IO_ORDERED = Effect("io", ordered=True)
 
 
-def _host(*xs: Aval, f: Callable, outs: tuple, effect: Effect | None, whole: bool) -> list[Aval]:
-    """Call `f(*numpy arrays) -> tuple of numpy arrays` of types `outs`."""
+def _host(*xs: Aval, f: Callable, outs: tuple, effect: Effect | None, whole: str) -> list[Aval]:
+    """Call `f(*numpy arrays) -> tuple of numpy arrays` of types `outs`; `whole` says how it is
+    called once where it is mapped, if it can."""
     return list(outs)
 
 
@@ -56,7 +58,40 @@ def exact(f: Callable, outs: tuple) -> Callable:
 
 @lower_rules.rule(host)
 def _(e, xs, ins, types, f, outs, effect, whole):
-    return e.python(exact(f, outs), xs, ins, types, effect)
+    in_order = effect is not None and effect.ordered
+    order = [effect] if in_order else []
+    call = exact(f, outs)
+    index = len(e.unit.callbacks)
+    e.unit.callbacks.append((lambda token, *xs: (token, *call(*xs))) if in_order else call)
+    tokens = [mlir.bindings().token] * len(order)
+    o = e.create(
+        "stablehlo.custom_call",
+        [*tokens, *map(mlir.type_of, types)],
+        [*e.tokens_of(order), *xs],
+        {
+            "call_target_name": mlir.string("xla_ffi_python_cpu_callback"),
+            "api_version": mlir.attr("4 : i32"),
+            "has_side_effect": mlir.boolean(effect is not None),
+            "backend_config": mlir.attr(f"{{index = {index} : ui64}}"),
+            "operand_layouts": _row_major(len(order), ins),
+            "result_layouts": _row_major(len(order), types),
+        },
+        None,
+        0,
+        e.where,
+        e.ip,
+    )
+    if effect is not None and not e.bound:
+        e.unit.acting.append(o)
+    results = list(o.results)
+    e.tokens.update(zip(order, results))
+    return results[len(order) :]
+
+
+def _row_major(tokens: int, avals: Sequence[Aval]) -> Any:
+    """The layouts of that many tokens, then of arrays as numpy has them."""
+    dims = [*[0] * tokens, *(a.ndim for a in avals)]
+    return mlir.array_of([mlir.indices(*reversed(range(n))) for n in dims])
 
 
 @eager_rules.rule(host)
@@ -65,7 +100,7 @@ def _(args, params):
     return [asarray(y) for y in called(*[a.numpy() for a in args])]
 
 
-def _call(f: Callable, shapes: Any, args: tuple, kwargs: dict, effect: Any, whole: bool) -> Any:
+def _call(f: Callable, shapes: Any, args: tuple, kwargs: dict, effect: Any, whole: str) -> Any:
     leaves, tree = flatten((args, kwargs))
     like, out_tree = flatten(shapes)
 
@@ -80,8 +115,24 @@ def _call(f: Callable, shapes: Any, args: tuple, kwargs: dict, effect: Any, whol
     return out_tree.unflatten(host(*leaves, f=flat, outs=outs, effect=effect, whole=whole))
 
 
+_WHOLE = {
+    None: "",
+    "sequential": "",
+    "sequential_unrolled": "",
+    "expand_dims": "expand_dims",
+    "broadcast_all": "broadcast_all",
+    "legacy_vectorized": "broadcast_all",
+}
+
+
 def pure_callback(
-    callback: Callable, result_shape_dtypes: Any, *args: Any, vectorized: bool = False, **kwargs
+    callback: Callable,
+    result_shape_dtypes: Any,
+    *args: Any,
+    sharding: Any = None,
+    vmap_method: str | None = None,
+    vectorized: bool = False,
+    **kwargs: Any,
 ) -> Any:
     """`callback(*args, **kwargs)` in Python, on numpy arrays: a pure function.
 
@@ -90,18 +141,55 @@ def pure_callback(
     Args:
       callback: takes and returns trees of numpy arrays.
       result_shape_dtypes: a tree of things with `.shape` and `.dtype`.
-      vectorized: whether it can be called once on a stack of arguments, for mapping.
+      sharding: None; operands come whole.
+      vmap_method: how it is called where it is mapped: "sequential" (and None), for each element
+        in order; "broadcast_all", once on operands that all have the mapped axis in front;
+        "expand_dims", once, the axis having size 1 in operands that are not mapped.
+      vectorized: the same as `vmap_method="broadcast_all"`.
+
+    Raises TypeRule for other methods, and, where it is called, for results of other types.
+
+    >>> import numpy as np, weft as wf
+    >>> double = lambda x: wf.pure_callback(lambda v: np.asarray(v) * 2, x, x)
+    >>> double(wf.numpy.arange(3.0))
+    Array([0., 2., 4.], dtype=float32)
     """
-    return _call(callback, result_shape_dtypes, args, kwargs, None, vectorized)
+    if vmap_method not in _WHOLE:
+        raise TypeRule(
+            f"pure_callback: there is no vmap_method {vmap_method!r}",
+            fix=f"use one of {', '.join(map(repr, filter(None, _WHOLE)))}",
+        )
+    if sharding is not None:
+        raise TypeRule(
+            "pure_callback: operands come whole, and sharding says otherwise",
+            fix="leave it out; in shard_map a callback is given each device's pieces",
+        )
+    whole = "broadcast_all" if vectorized else _WHOLE[vmap_method]
+    return _call(callback, result_shape_dtypes, args, kwargs, None, whole)
 
 
 def io_callback(
-    callback: Callable, result_shape_dtypes: Any, *args: Any, ordered: bool = False, **kwargs
+    callback: Callable,
+    result_shape_dtypes: Any,
+    *args: Any,
+    sharding: Any = None,
+    ordered: bool = False,
+    **kwargs: Any,
 ) -> Any:
     """`callback(*args, **kwargs)` in Python, which acts on the world: exactly as often as the
-    program says, and, if `ordered`, in its order."""
-    effect = IO_ORDERED if ordered else IO
-    return _call(callback, result_shape_dtypes, args, kwargs, effect, False)
+    program says, and, if `ordered`, in its order.  `sharding`: None; operands come whole.
+
+    >>> import weft as wf
+    >>> seen = []
+    >>> _ = wf.jit(lambda x: wf.io_callback(lambda v: seen.append(float(v)), None, x))(2.0)
+    >>> seen
+    [2.0]
+    """
+    if sharding is not None:
+        raise TypeRule(
+            "io_callback: operands come whole, and sharding says otherwise", fix="leave it out"
+        )
+    return _call(callback, result_shape_dtypes, args, kwargs, IO_ORDERED if ordered else IO, "")
 
 
 def callback(f: Callable, *args: Any, ordered: bool = False, **kwargs: Any) -> None:
@@ -111,7 +199,7 @@ def callback(f: Callable, *args: Any, ordered: bool = False, **kwargs: Any) -> N
         f(*a, **k)
         return ()
 
-    _call(act, (), args, kwargs, DEBUG_ORDERED if ordered else DEBUG, False)
+    _call(act, (), args, kwargs, DEBUG_ORDERED if ordered else DEBUG, "")
 
 
 def debug_print(fmt: str, *args: Any, ordered: bool = False, file: Any = None, **kwargs) -> None:

@@ -92,7 +92,8 @@ def _expi(x):
     def turn(k, on, z, power, total):
         power = power * z / k
         term = power / k
-        return gt(term, total * tight), z, power, total + term
+        more = and_(on, gt(term, total * tight))
+        return more, z, power, select(on, total + term, total)
 
     total = until_settled(turn, middle, z, const(1.0, z), const(0.0, z))[-1]
     inside = total + log(z) + float(np.euler_gamma)

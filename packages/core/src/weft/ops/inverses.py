@@ -21,6 +21,7 @@ from .stacks import (
     adjoint,
     as_columns,
     as_rows,
+    beside,
     diagonal,
     fewer,
     nothing,
@@ -131,15 +132,10 @@ def lstsq_(a: Aval, b: Aval, rtol: Aval) -> list:
     """(the least x for which |a @ x - b| is least, rank of a, its singular values); singular
     values of at most `rtol` times the greatest count as zero."""
     lead, m, n = stack_of("lstsq", a)
-    other, rows, k = stack_of("lstsq", b)
+    beside("lstsq", a, b)
     _cut_off("lstsq", a, rtol)
-    if a.dtype != b.dtype or lead != other or m != rows:
-        raise TypeRule(
-            f"lstsq: {a!r} and {b!r} do not fit together",
-            fix="give one dtype, the same leading axes, and as many rows as the matrix has",
-        )
     values = Aval((*lead, fewer(m, n)), real_dtype(a.dtype))
-    return [Aval((*lead, n, k), a.dtype), Aval(lead, INT32), values]
+    return [Aval((*lead, n, b.shape[-1]), a.dtype), Aval(lead, INT32), values]
 
 
 @expand_rules.rule(lstsq_)

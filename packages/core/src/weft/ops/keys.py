@@ -14,6 +14,7 @@ import numpy as np
 
 from ..carrier import expand_rules
 from ..config import config
+from ..dims import product
 from ..errors import TypeRule
 from ..physical import physical_rules
 from ..primitive import Sizes, primitive
@@ -78,7 +79,7 @@ def generator_named(name: Any) -> Opaque:
     """
     if name.__class__ is Opaque and name in GENERATORS:
         return name
-    for dtype, g in GENERATORS.items():
+    for dtype, g in GENERATORS.items() if isinstance(name, str) else ():
         if name in (g.name, dtype.name, dtype.name[4:-1]):
             return dtype
     raise TypeRule(
@@ -279,21 +280,62 @@ def _rbg_split(words: Any, shape: tuple) -> Any:
 def _rbg_fold_in(words: Any, numbers: Any) -> Any:
     shape = (*numbers.aval.shape, 2)
     dims = tuple(range(numbers.aval.ndim))
-    return _both(
-        _threefry_fold_in, words, broadcast_in_dim.bind(numbers, shape=shape, dims=dims)
-    )
+    return _both(_threefry_fold_in, words, broadcast_in_dim.bind(numbers, shape=shape, dims=dims))
 
 
-def _rbg_bits(words: Any, shape: tuple, dtype: np.dtype) -> Any:
-    """A run of the device's generator for each key: it can not start several at once."""
-    front = words.aval.shape[:-1]
-    if not front:
-        return rng_bit_generator.bind(words, shape=shape, dtype=dtype, algorithm="default")[1]
-    one = Aval(words.aval.shape[1:], UINT32)
-    program = staged(lambda w: [_rbg_bits(w, shape, dtype)], [one], "bits")
+def _alone(f: Callable, words: Any, *others: Any) -> Any:
+    """`f` of each key: the device's generator can not start several at once."""
+    xs = [words, *others]
+    if words.aval.ndim == 1:
+        return f(*xs)
+    avals = [x.aval.with_shape(x.aval.shape[1:]) for x in xs]
+    program = staged(lambda *ws: [_alone(f, *ws)], avals, "each")
+    size = words.aval.shape[0]
     return map_axes.bind(
-        words, program=program, in_axes=(0,), out_axes=(0,), size=front[0], parallel=False
+        *xs, program=program, in_axes=(0,) * len(xs), out_axes=(0,), size=size, parallel=False
     )[0]
 
 
+def _rbg_bits(words: Any, shape: tuple, dtype: np.dtype) -> Any:
+    """A run of the device's generator for each key."""
+    how = dict(shape=shape, dtype=dtype, algorithm="default")
+    return _alone(lambda w: rng_bit_generator.bind(w, **how)[1], words)
+
+
 RBG = define_generator("rbg", 4, Generator("rbg", _rbg_seed, _rbg_split, _rbg_fold_in, _rbg_bits))
+
+
+_APART = 10
+"""Keys of the device's generator are made of one row of words in so many."""
+
+
+def _drawn(words: Any, rows: Any) -> Any:
+    return rng_bit_generator.bind(words, shape=(rows, 4), dtype=UINT32, algorithm="default")[1]
+
+
+def _urbg_split(words: Any, shape: tuple) -> Any:
+    """Words that the generator draws: nothing says that they are as good as independent."""
+
+    def one(words: Any) -> Any:
+        drawn = _drawn(words, _APART * product(shape))
+        limits = drawn.aval.shape
+        rows = slice_.bind(drawn, starts=(0, 0), limits=limits, strides=(_APART, 1))
+        return reshape(rows, (*shape, 4))
+
+    return _alone(one, words)
+
+
+def _urbg_fold_in(words: Any, numbers: Any) -> Any:
+    def one(words: Any, number: Any) -> Any:
+        drawn = _drawn(_rbg_seed(Literal(0, number.aval), number), _APART)
+        last = slice_.bind(drawn, starts=(_APART - 1, 0), limits=(_APART, 4), strides=(1, 1))
+        return el.xor.bind(words, reshape(last, (4,)))
+
+    return _alone(one, words, numbers)
+
+
+URBG = define_generator(
+    "urbg",
+    4,
+    Generator("unsafe_rbg", _rbg_seed, _urbg_split, _urbg_fold_in, _rbg_bits),
+)

@@ -18,9 +18,11 @@ from ..values import Array, Literal, as_value, laid, standing_for
 from ..xla.execute import eager_rules
 from ..xla.lower import lower_rules
 from . import elementwise as el
+from .boxes import dynamic_slice_, dynamic_update_slice_
 from .collective import all_gather_, all_to_all_, ppermute_
-from .indexing import dynamic_slice_, dynamic_update_slice_, gather_, scatter_
+from .indexing import gather_
 from .reduction import reduce_and
+from .scattering import scatter_
 from .shape import (
     barrier,
     broadcast_in_dim,

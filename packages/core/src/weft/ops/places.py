@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..dims import Dim, decide_ge, max_dim, min_dim
-from ..errors import ConcretizationError, SubscriptError, TypeRule
+from ..errors import ConcretizationError, SubscriptError, TypeRule, UnknownMask
 from ..interpreter import Value
 from ..types import BOOL, INTEGER, Aval
 from ..values import Literal, as_value
-from .indexing import integers
+from .sizes import integers
 
 ALL, POINT, SCALAR, ROWS, LOOSE = range(5)
 """What happens to an axis: kept; a place inside; a computed place; many; many, perhaps negative.
@@ -119,7 +119,7 @@ def concrete_mask(mask: Any) -> np.ndarray:
     try:
         return mask.concrete().numpy()  # type: ignore[attr-defined]
     except ConcretizationError:
-        raise ConcretizationError(
+        raise UnknownMask(
             f"how many elements the boolean index {mask!r} picks is not known while tracing",
             fix="use weft.numpy.where(mask, x, other); x.at[mask].set(value) works if the value "
             "has no axis for the elements picked",

@@ -1,4 +1,4 @@
-"""Reductions: sums, products, extremes, logic over axes, and where the extremes are.
+"""Reductions: sums, products, extremes and logic over axes.
 
 Invariant: `axes` of a primitive is a sorted tuple of non-negative ints, and the result lacks them.
 Sums and products of floats narrower than float32 are accumulated in float32, whatever the backend.
@@ -11,8 +11,8 @@ import numpy as np
 
 from ..dims import product
 from ..door import limits
-from ..errors import AxisError, TypeRule
-from ..primitive import Ints, Primitive, primitive
+from ..errors import AxisError
+from ..primitive import Ints, Primitive
 from ..traits import Discrete, Increasing, Linear, Reduction
 from ..types import (
     BOOL,
@@ -29,19 +29,17 @@ from ..types import (
 )
 from ..values import Literal, as_value
 from ..xla.lower import Emitter, lower_rules
-from ..xla.mlir import i64, i64s
-from .elementwise import ANY, LOGIC, NUMBER, ORDERED, add, agreed, div, maximum, minimum, mul, ne
+from ..xla.mlir import i64s
+from .elementwise import ANY, LOGIC, NUMBER, add, agreed, div, maximum, minimum, mul, ne
 from .elementwise import select as choose
-from .indexing import size_value
 from .shape import (
     broadcast_to,
     convert,
     expand_dims,
     materialise_at_ground,
     normal_axes,
-    normal_axis,
-    reshape,
 )
+from .sizes import size_value
 
 # ---- neutral elements ----------------------------------------------------------------------
 
@@ -74,7 +72,8 @@ def _bound(dtype: np.dtype, side: int) -> Any:
 # ---- primitives ----------------------------------------------------------------------------
 
 
-def _dropped(x: Aval, axes: Ints) -> Aval:
+def without_axes(x: Aval, axes: Ints) -> Aval:
+    """The type without these axes; raises AxisError unless they are named in order."""
     if list(axes) != sorted(set(axes)) or any(not 0 <= a < x.ndim for a in axes):
         raise AxisError(
             f"axes {axes} do not name axes of {x!r} in order, each once",
@@ -83,7 +82,7 @@ def _dropped(x: Aval, axes: Ints) -> Aval:
     return x.with_shape([d for i, d in enumerate(x.shape) if i not in axes])
 
 
-def _reduce(e: Emitter, x: Any, aval: Aval, out: Aval, axes: Ints, start: Any, step: Callable):
+def reduce_by(e: Emitter, x: Any, aval: Aval, out: Aval, axes: Ints, start: Any, step: Callable):
     """`step(emitter, [a, b], cell) -> value` along `axes`, from `start`."""
     cell = Aval((), aval.dtype)
     regions = [((cell, cell), lambda r, ab: [step(r, ab, cell)])]
@@ -103,7 +102,7 @@ def _define(
     """`wide`: whether narrow floats are accumulated in float32."""
 
     def rule(x: Aval, *, axes: Ints) -> Aval:
-        return _dropped(agreed("reduce_" + name, accepts, x), axes)
+        return without_axes(agreed("reduce_" + name, accepts, x), axes)
 
     rule.__doc__ = doc
     p = Primitive("core.reduce_" + name, rule, (*traits, Reduction))
@@ -112,17 +111,27 @@ def _define(
     def _(e, xs, ins, outs, axes):
         (x,), (aval,), (out,) = xs, ins, outs
         if not wide or aval.category != FLOATING or aval.dtype.itemsize > 2:
-            return _reduce(e, x, aval, out, axes, neutral(aval.dtype), step)
+            return reduce_by(e, x, aval, out, axes, neutral(aval.dtype), step)
         aval, inner = Aval(aval.shape, FLOAT32), Aval(out.shape, FLOAT32)
         x = e.op("stablehlo.convert", [x], aval)
-        y = _reduce(e, x, aval, inner, axes, neutral(FLOAT32), step)
+        y = reduce_by(e, x, aval, inner, axes, neutral(FLOAT32), step)
         return e.op("stablehlo.convert", [y], out)
 
     return p
 
 
-def _simple(name: str) -> Callable:
+def plain(name: str) -> Callable:
+    """A step that is one operation of StableHLO."""
     return lambda r, ab, cell: r.op("stablehlo." + name, ab, cell)
+
+
+def _product(r: Emitter, ab: Sequence[Any], cell: Aval) -> Any:
+    """The product; 1 is neutral exactly, also to infinite complex numbers."""
+    out = r.op("stablehlo.multiply", ab, cell)
+    if cell.category != COMPLEX:
+        return out
+    neutral = r.compare(ab[0], r.constant(1, cell), "EQ", Aval((), BOOL))
+    return r.op("stablehlo.select", [neutral, ab[1], out], cell)
 
 
 def _extreme(name: str, direction: str) -> Callable:
@@ -150,9 +159,9 @@ def _ones(dtype: np.dtype) -> Any:
     return True if dtype == BOOL else (int(limits(dtype)[1]) if "uint" in dtype.name else -1)
 
 
-reduce_sum = _define("sum", _simple("add"), lambda d: 0, "Sum over `axes`.", NUMBER,
+reduce_sum = _define("sum", plain("add"), lambda d: 0, "Sum over `axes`.", NUMBER,
                      (Linear, Increasing), wide=True)  # fmt: skip
-reduce_prod = _define("prod", _simple("multiply"), lambda d: 1, "Product over `axes`.", NUMBER,
+reduce_prod = _define("prod", _product, lambda d: 1, "Product over `axes`.", NUMBER,
                       wide=True)  # fmt: skip
 reduce_max = _define("max", _extreme("maximum", "GT"), lowest,
                      "Greatest over `axes`; nan if there is one; -inf or the least if empty.",
@@ -160,112 +169,12 @@ reduce_max = _define("max", _extreme("maximum", "GT"), lowest,
 reduce_min = _define("min", _extreme("minimum", "LT"), highest,
                      "Least over `axes`; nan if there is one; inf or the greatest if empty.",
                      ANY, (Increasing,))  # fmt: skip
-reduce_and = _define("and", _simple("and"), _ones, "Bitwise and over `axes`.", LOGIC,
+reduce_and = _define("and", plain("and"), _ones, "Bitwise and over `axes`.", LOGIC,
                      (Discrete,))  # fmt: skip
-reduce_or = _define("or", _simple("or"), lambda d: 0, "Bitwise or over `axes`.", LOGIC,
+reduce_or = _define("or", plain("or"), lambda d: 0, "Bitwise or over `axes`.", LOGIC,
                     (Discrete,))  # fmt: skip
-reduce_xor = _define("xor", _simple("xor"), lambda d: 0, "Bitwise exclusive or over `axes`.",
+reduce_xor = _define("xor", plain("xor"), lambda d: 0, "Bitwise exclusive or over `axes`.",
                      LOGIC, (Discrete,))  # fmt: skip
-
-
-# ---- where the extremes are ----------------------------------------------------------------
-
-
-def _place(name: str, x: Aval, axis: int, index_dtype: np.dtype) -> Aval:
-    agreed(name, ORDERED, x)
-    out = _dropped(x, (axis,))
-    n = x.shape[axis]
-    if n.__class__ is int and n == 0:
-        raise AxisError(
-            f"{name} of {x!r} along axis {axis}, which is empty",
-            fix="check the size first: nothing has no extreme",
-        )
-    if category(index_dtype) != INTEGER:
-        raise TypeRule(f"{name}: {index_dtype} can not hold an index", fix="use an integer dtype")
-    if n.__class__ is int and n - 1 > int(limits(index_dtype)[1]):
-        raise TypeRule(
-            f"{name}: indices of an axis of size {n} do not fit in {index_dtype.name}",
-            fix="use a wider index_dtype",
-        )
-    return Aval(out.shape, index_dtype)
-
-
-@primitive("core.argmax", traits=(Discrete,))
-def argmax_(x: Aval, *, axis: int, index_dtype: np.dtype) -> Aval:
-    """Where along `axis` the greatest is; of several the first; nan is greater than all."""
-    return _place("argmax", x, axis, index_dtype)
-
-
-@primitive("core.argmin", traits=(Discrete,))
-def argmin_(x: Aval, *, axis: int, index_dtype: np.dtype) -> Aval:
-    """Where along `axis` the least is; of several the first; nan is less than all."""
-    return _place("argmin", x, axis, index_dtype)
-
-
-_SHORT = 32
-"""Along shorter axes one reduction of pairs beats two plain ones (10 times for 10 elements on
-CPUs); along longer ones the plain ones, which are vectorised, win (2 to 4 times)."""
-
-
-def _placing(prim: Primitive, op: str, direction: str, start: Callable) -> None:
-    @lower_rules.rule(prim)
-    def _(e, xs, ins, outs, axis, index_dtype):
-        (x,), (aval,), (out,) = xs, ins, outs
-        counted = Aval(aval.shape, index_dtype)
-        index = positions(e, counted, axis)
-        n = aval.shape[axis]
-        if n.__class__ is int and n < _SHORT:
-            return _of_pairs(e, x, index, aval, out, axis, direction, start(aval.dtype))
-        best = _reduce(e, x, aval, out.with_dtype(aval.dtype), (axis,), start(aval.dtype),
-                       _simple(op))  # fmt: skip
-        rest = [i for i in range(aval.ndim) if i != axis]
-        flags = Aval(aval.shape, BOOL)
-        there = e.compare(x, e.broadcast(best, rest, aval), "EQ", flags)
-        if aval.inexact:
-            nan = e.compare(x, x, "NE", flags)
-            there = e.op("stablehlo.or", [there, nan], flags)
-        never = e.constant(highest(index_dtype), counted)
-        index = e.op("stablehlo.select", [there, index, never], counted)
-        return _reduce(e, index, counted, out, (axis,), highest(index_dtype), _simple("minimum"))
-
-
-def positions(e: Emitter, aval: Aval, axis: int) -> Any:
-    """0, 1, 2, ... along `axis`."""
-    if all(d.__class__ is int for d in aval.shape):
-        return e.op("stablehlo.iota", [], aval, iota_dimension=i64(axis))
-    return e.op("stablehlo.dynamic_iota", [e.shape(aval.shape)], aval, iota_dimension=i64(axis))
-
-
-def _of_pairs(e: Emitter, x, index, aval: Aval, out: Aval, axis: int, direction: str, start):
-    """The extreme and its place in one reduction."""
-    cell, at, pred = Aval((), aval.dtype), Aval((), out.dtype), Aval((), BOOL)
-
-    def step(r: Emitter, args):
-        a, i, b, j = args
-        logic = lambda f, x, y: r.op("stablehlo." + f, [x, y], pred)  # noqa: E731
-        ahead = r.compare(a, b, direction, pred)
-        same = r.compare(a, b, "EQ", pred)
-        if aval.inexact:
-            nan, other = (r.compare(v, v, "NE", pred) for v in (a, b))
-            ahead = logic("or", ahead, nan)
-            same = logic("or", same, logic("and", nan, other))
-        # a tie goes to the lesser index; of two nans too
-        earlier = logic("and", same, r.compare(i, j, "LT", pred))
-        later = logic("and", same, r.compare(i, j, "GT", pred))
-        keep = logic("and", logic("or", ahead, earlier), r.op("stablehlo.not", [later], pred))
-        value = r.op("stablehlo.select", [keep, a, b], cell)
-        return [value, r.op("stablehlo.select", [keep, i, j], at)]
-
-    first = [e.constant(start, cell), e.constant(highest(out.dtype), at)]
-    kinds = (cell, at)
-    return e.op(
-        "stablehlo.reduce", [x, index, *first], out.with_dtype(aval.dtype), out,
-        regions=[((*kinds, *kinds), step)], dimensions=i64s(axis),
-    )[1]  # fmt: skip
-
-
-_placing(argmax_, "maximum", "GT", lowest)
-_placing(argmin_, "minimum", "LT", highest)
 
 
 # ---- as users say it -----------------------------------------------------------------------
@@ -285,9 +194,7 @@ def _sorted_axes(axis: Any, ndim: int) -> Ints:
 _axes_of: dict[tuple, Ints] = {}
 
 
-def _over(
-    prim: Primitive, x: Any, axis: Any, keepdims: bool, where: Any, neutral: Callable
-) -> Any:
+def _over(prim: Primitive, x: Any, axis: Any, keepdims: bool, where: Any, neutral: Callable) -> Any:
     """Reduced over axes as users give them; elements not in `where` count as `neutral`."""
     if where is not None:
         x = choose(where, x, Literal(neutral(x.aval.dtype), Aval((), x.aval.dtype)))
@@ -480,48 +387,3 @@ def _number(x: Any, axis: Any, keepdims: bool, where: Any, aval: Aval) -> Any:
     each = Literal(1, Aval(x.aval.shape, INT32))
     count = _over(reduce_sum, each, axis, keepdims, where, lambda d: 0)
     return convert(count, aval.dtype, aval.weak_type)
-
-
-def _finder(prim: Primitive, which: str, example: list[int]):
-    name = prim.name.rpartition(".")[2]
-
-    def find(x: Any, axis: Any = None, *, keepdims: bool = False, index_dtype: Any = None) -> Any:
-        x = as_value(x)
-        n = x.aval.ndim
-        if axis is None:
-            x, at = reshape(x, (x.aval.size,)), 0
-        else:
-            at = normal_axis(axis, n)
-        size = x.aval.shape[at]
-        dtype = dtype_for_indices(size) if index_dtype is None else dtype_of(index_dtype)
-        out = prim.bind(x, axis=at, index_dtype=dtype)
-        if not keepdims:
-            return out
-        return expand_dims(out, tuple(range(n)) if axis is None else at)
-
-    find.__name__ = find.__qualname__ = name
-    find.__doc__ = (
-        f"Where the {which} element is, as numpy's: the first if there are several; nan counts\n"
-        "as the extreme.\n\n"
-        "Args:\n"
-        "  x: a boolean, integer or floating array.\n"
-        "  axis: along which axis; None: in the flattened array.\n"
-        "  keepdims: whether the axis stays, with size 1.\n"
-        "  index_dtype: of the result; the default integer unless the axis is too long for it.\n\n"
-        "Raises AxisError for an axis that `x` lacks or that is empty.\n\n"
-        ">>> import numpy as np\n"
-        f">>> {name}(np.array([[3, 1], [2, 5]]), axis=0).tolist()\n"
-        f"{example}\n"
-    )
-    return find
-
-
-def dtype_for_indices(n: Any) -> np.dtype:
-    """The default integer, or int64 if indices of an axis of size `n` need that."""
-    default = default_dtype(INTEGER)
-    fits = n.__class__ is not int or n - 1 <= int(limits(default)[1])
-    return default if fits else np.dtype(np.int64)
-
-
-argmax = _finder(argmax_, "greatest", [0, 1])
-argmin = _finder(argmin_, "least", [1, 0])

@@ -18,8 +18,8 @@ from ..values import Literal
 from ..xla.lower import lower_rules
 from ..xla.mlir import attr
 from .elementwise import add, or_, shift_left, shift_right_logical, xor
-from .indexing import numbered
 from .shape import convert
+from .sizes import numbered
 
 UINT32, UINT64 = np.dtype(np.uint32), np.dtype(np.uint64)
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
@@ -89,8 +89,9 @@ def _rng_bit_generator(state: Aval, *, shape: Sizes, dtype: np.dtype, algorithm:
             f"rng_bit_generator draws no array of shape {shape}, whose sizes are symbols",
             fix="use keys of threefry2x32, the default",
         )
-    words = state.shape[0] * state.dtype.itemsize if state.ndim == 1 else 0
-    if state.dtype not in (UINT32, UINT64) or words not in (16, 24):
+    good = state.ndim == 1 and state.dtype in (UINT32, UINT64)
+    size = state.shape[0] * state.dtype.itemsize if good else 0
+    if size != 16 and (size != 24 or algorithm == "three_fry"):
         raise TypeRule(
             f"rng_bit_generator: {state!r} is no state", fix="give a uint32[4] or a uint64[2]"
         )

@@ -17,23 +17,17 @@ from ..interpreter import Value, current
 from ..types import BOOL, INT32, Aval, broadcast_shapes, promote
 from ..values import Literal, as_value
 from . import elementwise as el
-from .indexing import (
-    CLIP,
-    FILL,
-    GatherDimensionNumbers,
+from .boxes import dynamic_slice_, dynamic_update_slice_
+from .indexing import CLIP, FILL, GatherDimensionNumbers, gather_
+from .places import ALL, LOOSE, NEW, PLACES, POINT, ROWS, SCALAR, Form, extent
+from .scattering import (
     ScatterDimensionNumbers,
-    dynamic_slice_,
-    dynamic_update_slice_,
-    from_front,
-    gather_,
     scatter_,
     scatter_add_,
     scatter_max_,
     scatter_min_,
     scatter_mul_,
-    size_value,
 )
-from .places import ALL, LOOSE, NEW, PLACES, POINT, ROWS, SCALAR, Form, extent
 from .shape import (
     broadcast_in_dim,
     broadcast_to,
@@ -49,6 +43,7 @@ from .shape import (
     squeeze,
     squeeze_,
 )
+from .sizes import from_front, size_value
 
 INT64 = np.dtype(np.int64)
 

@@ -30,7 +30,7 @@ def normal_axis(axis: Any, ndim: int, what: str = "axis") -> int:
     try:
         n = axis.__index__()
     except (AttributeError, TypeError):
-        raise AxisError(f"{what} must be an integer, not {axis!r}", fix=f"write {what}=0") from None
+        raise TypeRule(f"{what} must be an integer, not {axis!r}", fix=f"write {what}=0") from None
     if not -ndim <= n < ndim:
         raise AxisError(
             f"{what} {n} is out of range for an array with {ndim} axes",
@@ -55,7 +55,7 @@ def normal_shape(shape: Any) -> tuple[Any, ...]:
     """A shape as a tuple, of ints and symbolic sizes."""
     if shape.__class__ is tuple and all(d.__class__ is int for d in shape):
         return shape
-    if shape.__class__ is Dim or hasattr(shape, "__index__"):
+    if shape.__class__ is Dim or (hasattr(shape, "__index__") and not getattr(shape, "ndim", 0)):
         return (shape if shape.__class__ is Dim else shape.__index__(),)
     try:
         return tuple([d if d.__class__ is Dim else d.__index__() for d in shape])
@@ -185,6 +185,11 @@ def pad_(x: Aval, value: Aval, *, low: Sizes, high: Sizes, interior: Ints) -> Av
     if value.dtype != x.dtype or value.ndim:
         raise TypeRule(
             f"{x!r} can not be padded with {value!r}", fix="pad with a scalar of the same dtype"
+        )
+    if any(i < 0 for i in interior):
+        raise TypeRule(
+            f"{x!r} can not be padded by {interior} between elements",
+            fix="cut off with a stride, or with negative padding at the ends",
         )
     shape = []
     for n, a, b, i in zip(x.shape, low, high, interior, strict=True):
@@ -471,6 +476,18 @@ def stack(xs: Sequence[Any], axis: int = 0) -> Any:
         raise TypeRule("there is nothing to stack", fix="give at least one array")
     at = normal_axis(axis, vs[0].aval.ndim + 1)
     return concatenate([expand_dims(v, at) for v in vs], at)
+
+
+def fitting(what: str, v: Any, x: Any) -> Any:
+    """`v` in the dtype of `x`: it has that already, or is a Python number of its kind."""
+    v = as_value(v)
+    a, b = v.aval, x.aval
+    if a.dtype != b.dtype and not (a.weak_type and a.category <= b.category):
+        raise TypeRule(
+            f"{what}: {a!r} does not go into {b!r}",
+            fix="convert it with .astype, or use .at[...] of the array",
+        )
+    return convert(v, b.dtype, b.weak_type)
 
 
 def pad(x: Any, value: Any, config: Sequence[tuple]) -> Any:

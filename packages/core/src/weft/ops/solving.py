@@ -18,7 +18,7 @@ from .indexing import taken
 from .kernels import infos, kernel, lapack, platform, told
 from .shape import broadcast_in_dim, iota
 from .sorting import sort_
-from .stacks import conjugate, identity, nothing, stack_of, supported
+from .stacks import beside, conjugate, identity, nothing, stack_of, supported
 
 # ---- triangular ----------------------------------------------------------------------------
 
@@ -35,15 +35,8 @@ def triangular_solve_(
     unit_diagonal: bool,
 ) -> Aval:
     """x with op(a) @ x = b, or x @ op(a) = b unless `left_side`; op transposes and conjugates."""
-    lead, n, _ = stack_of("triangular_solve", a, square=True)
-    other, rows, columns = stack_of("triangular_solve", b)
-    if a.dtype != b.dtype or lead != other or n != (rows if left_side else columns):
-        raise TypeRule(
-            f"triangular_solve: {a!r} and {b!r} do not fit together",
-            fix="give one dtype, the same leading axes, and a right-hand side with as many "
-            + ("rows" if left_side else "columns")
-            + " as the matrix has",
-        )
+    stack_of("triangular_solve", a, square=True)
+    beside("triangular_solve", a, b, left_side)
     return b.strong()
 
 
@@ -126,13 +119,8 @@ def solve_(a: Aval, b: Aval, *factors: Aval, kind: str, transposed: bool) -> Ava
     """x with a @ x = b, or a^T @ x = b if `transposed`, by factors of `a`: "lu", those of `lu_`
     and the permutation; "cholesky", the lower one.  They are a way to compute x, of which `a` and
     `b` alone are operands that vary."""
-    lead, n, _ = stack_of("solve", a, square=True)
-    other, rows, _ = stack_of("solve", b)
-    if a.dtype != b.dtype or lead != other or n != rows:
-        raise TypeRule(
-            f"solve: {a!r} and {b!r} do not fit together",
-            fix="give one dtype, the same leading axes, and as many rows as the matrix has",
-        )
+    stack_of("solve", a, square=True)
+    beside("solve", a, b)
     if len(factors) != _FACTORS.get(kind):
         raise TypeRule(
             f"solve: {len(factors)} factors of kind {kind!r}", fix='give 2 of "lu", 1 of "cholesky"'

@@ -31,7 +31,7 @@ from ..values import as_value
 from ..xla.lower import Emitter, lower_rules
 from ..xla.mlir import attr, boolean, i64, i64s
 from .elementwise import ORDERED, agreed
-from .reduction import dtype_for_indices, positions
+from .extremes import dtype_for_indices, positions
 from .shape import iota, moveaxis, normal_axis, reshape, rev
 
 INT64 = np.dtype(np.int64)

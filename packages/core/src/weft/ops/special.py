@@ -57,19 +57,23 @@ from .shape import convert
 # ---- how these are defined -----------------------------------------------------------------
 
 
-def define(name: str, count: int, doc: str, *traits: Any) -> Primitive:
-    """A primitive of so many floats of one shape and dtype."""
+def define(name: str, count: int, doc: str, *traits: Any, results: int = 0) -> Primitive:
+    """A primitive of so many floats of one shape and dtype, with a list of results of their type
+    if it has several."""
 
-    def rule(*xs: Aval) -> Aval:
+    def rule(*xs: Aval) -> Any:
         if len(xs) != count:
             raise TypeRule(
                 f"{name} takes {count} operands, and {len(xs)} were given",
                 fix=f"give {count} arrays of floats",
             )
-        return agreed(name, FLOAT, *xs)
+        out = agreed(name, FLOAT, *xs)
+        return [out] * results if results else out
 
     rule.__doc__ = doc
-    return Primitive("core." + name, rule, (*traits, Elementwise), prepare=floating)
+    return Primitive(
+        "core." + name, rule, (*traits, Elementwise), prepare=floating, many=bool(results)
+    )
 
 
 def said(prim: Primitive) -> Callable[[Callable], Callable]:
@@ -81,7 +85,10 @@ def said(prim: Primitive) -> Callable[[Callable], Callable]:
             dtype, weak = xs[0].aval.dtype, all(x.aval.weak_type for x in xs)
             if dtype.itemsize < 4:
                 xs = [convert(x, np.float32) for x in xs]
-            return convert(f(*xs), dtype, weak)
+            out = f(*xs)
+            if isinstance(out, tuple):
+                return [convert(o, dtype, weak) for o in out]
+            return convert(out, dtype, weak)
 
         return f
 
@@ -122,9 +129,7 @@ def until_settled(turn: Callable[..., Sequence[Any]], active: Any, *state: Any) 
 
     body = staged(lambda k, on, *vs: [k + 1.0, *turn(k, on, *vs)], avals, "turn")
     cond = staged(going, avals, "going")
-    outs = while_.bind(
-        number, active, *state, cond=cond, body=body, cond_consts=0, body_consts=0
-    )
+    outs = while_.bind(number, active, *state, cond=cond, body=body, cond_consts=0, body_consts=0)
     return outs[2:]
 
 
@@ -137,7 +142,8 @@ _right = simple("chlo.zeta")
 
 
 def _shifted(s: Any, q: Any) -> list[Any]:
-    """(sum of the terms with q + k < 0, the next q + k): the compiler's is right of there."""
+    """(sum of the terms with q + k < 0, the next q + k): the compiler's is right of there.  At 0
+    there is a pole."""
 
     def turn(k, on, total, s, q):
         total = select(on, total + pow_(q, neg(s)), total)
@@ -145,7 +151,9 @@ def _shifted(s: Any, q: Any) -> list[Any]:
         return lt(q, 0.0), total, s, q
 
     total, _, q = until_settled(turn, lt(q, 0.0), const(0.0, q), s, q)
-    return [total, select(lt(q, 0.0), math.nan, q)]
+    pole = and_(eq(q, 0.0), gt(s, 1.0))
+    q = select(lt(q, 0.0), math.nan, select(pole, 1.0, q))
+    return [select(pole, math.inf, total), q]
 
 
 @lower_rules.rule(zeta)
@@ -249,8 +257,10 @@ _FAR = (
 )  # fmt: skip
 
 
-def _chebyshev(x: Any, coefficients: Sequence[float]) -> Any:
-    """The sum of c[k] T_k(x), by Clenshaw's recurrence."""
+def chebyshev(x: Any, coefficients: Sequence[float]) -> Any:
+    """The sum of c[k] T_k(x), by Clenshaw's recurrence; what is too small to count is left out."""
+    least = 0.01 * epsilon(x) * max(map(abs, coefficients))
+    coefficients = [c for c in coefficients if abs(c) > least]
     twice = x + x
     ahead: Any = const(coefficients[-1], x)
     total = twice * coefficients[-1] + coefficients[-2]
@@ -261,11 +271,10 @@ def _chebyshev(x: Any, coefficients: Sequence[float]) -> Any:
 
 @said(bessel_i0e)
 def _i0e(x):
-    x, small = abs_(x), 1e-9 if x.aval.dtype == np.float32 else 1e-18
-    near, far = ([c for c in cs if abs(c) > small] for cs in (_NEAR, _FAR))
-    inside = _chebyshev(minimum(x, 8.0) * 0.25 - 1.0, near)
+    x = abs_(x)
+    inside = chebyshev(minimum(x, 8.0) * 0.25 - 1.0, _NEAR)
     outside = maximum(x, 8.0)
-    return select(le(x, 8.0), inside, _chebyshev(16.0 / outside - 1.0, far) * rsqrt(outside))
+    return select(le(x, 8.0), inside, chebyshev(16.0 / outside - 1.0, _FAR) * rsqrt(outside))
 
 
 @lower_rules.rule(bessel_i1e)

@@ -9,14 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from ..reuse import Known, Names, Walk, fresh, one_of, reuse_rules
-from ..types import OPAQUE
+from ..names import Known, Names, Same, fresh, mark, one_of, unknown
+from ..reuse import Walk, reuse_rules
+from ..types import INTEGER, OPAQUE
+from .boxes import dynamic_slice_, dynamic_update_slice_
 from .elementwise import select
 from .higher import call, cond, scan, while_
-from .indexing import dynamic_slice_, dynamic_update_slice_, gather_, scatter_
+from .indexing import gather_
 from .keys import random_bits, random_clone, random_fold_in, random_seed, random_split
 from .mapping import map_axes
 from .opaque import unwrap_, wrap_
+from .scattering import scatter_
 
 
 @reuse_rules.rule(random_bits, random_split)
@@ -42,6 +45,8 @@ def _(walk: Walk, e: Any, xs: Any) -> list[Any]:
     shape = e.outputs[0].aval.shape
     if xs[0].__class__ is Names and xs[0].at.shape == shape:
         return xs
+    if xs[0].__class__ is Same:
+        return [walk.numbered(e, xs, lambda: fresh(shape))]
     names = walk.env[e.inputs[0]] = fresh(shape)
     return [names]
 
@@ -52,15 +57,23 @@ def _(walk: Walk, e: Any, xs: Any) -> list[Any]:
     if x.__class__ is Known and y.__class__ is Known and p.__class__ is Known:
         return walk.moved(e, xs)
     if x.__class__ is not Names or y.__class__ is not Names:
-        return [None]
+        whole = e.outputs[0].aval.category <= INTEGER
+        return [walk.numbered(e, xs, unknown) if whole else None]
     if p.__class__ is Known:
         return [Names(np.where(p.value, x.at, y.at))]
     return [one_of(x, y)]
 
 
-@reuse_rules.rule(dynamic_slice_, dynamic_update_slice_, gather_, scatter_)
+@reuse_rules.rule(dynamic_slice_, gather_)
 def _(walk: Walk, e: Any, xs: Any) -> list[Any]:
-    return walk.moved(e, xs)
+    return walk.at_places(e, xs, lambda place: xs[0].at.flat)
+
+
+@reuse_rules.rule(dynamic_update_slice_, scatter_)
+def _(walk: Walk, e: Any, xs: Any) -> list[Any]:
+    """What was there, or any of what is put there."""
+    new = next((x.at.flat for x in xs[1:] if x.__class__ is Names), ())
+    return walk.at_places(e, xs, lambda place: [xs[0].at[place], *new])
 
 
 @reuse_rules.rule(call)
@@ -71,9 +84,13 @@ def _(walk: Walk, e: Any, xs: Any) -> list[Any]:
 # ---- loops and branches ----------------------------------------------------------------------
 
 
+_EXACT = 8
+"""Turns of a loop that are all walked, if it goes by what is known."""
+
+
 def _lasting(xs: Any) -> list[Any]:
-    """What is known of a carry in later turns: names, and no values."""
-    return [x if x.__class__ is Names else None for x in xs]
+    """What is known of a carry in any turn: not its value."""
+    return [None if x.__class__ is Known else x for x in xs]
 
 
 def _turns(n: Any) -> int:
@@ -92,10 +109,12 @@ def _rest(walk: Walk, rows: Any, axes: Any) -> None:
                 walk.spend(Names(at[(slice(2, None), *place)]), where)
 
 
-def _row(x: Any, a: int | None, t: int) -> Any:
+def _row(x: Any, a: int | None, t: int, exact: bool = False) -> Any:
     if a is None:
         return x
-    return Names(np.take(x.at, t, a)) if x.__class__ is Names else None
+    if x.__class__ is Names or x.__class__ is Known and exact:
+        return x.__class__(np.take(x[0], t, a))
+    return None
 
 
 def _stacked(walk: Walk, e: Any, last: Any, first: int, axes: Any) -> list[Any]:
@@ -118,25 +137,36 @@ def _stacked(walk: Walk, e: Any, last: Any, first: int, axes: Any) -> list[Any]:
 @reuse_rules.rule(scan)
 def _(walk: Walk, e: Any, xs: Any) -> list[Any]:
     p = e.params
-    k, c = p["consts"], p["consts"] + p["carry"]
-    consts, carry, rows = _lasting(xs[:k]), _lasting(xs[k:c]), xs[c:]
-    axes, last = [0] * len(rows), []
-    for t in range(_turns(p["length"])):
-        got = walk.program(p["body"], [*consts, *carry, *[_row(x, 0, t) for x in rows]])
-        carry, last = _lasting(got[: p["carry"]]), got[p["carry"] :]
-    _rest(walk, rows, axes)
-    ys = len(e.outputs) - p["carry"]
+    k, c, length = p["consts"], p["consts"] + p["carry"], p["length"]
+    consts, carry, rows, last = xs[:k], xs[k:c], xs[c:], []
+    exact = length.__class__ is int and length <= _EXACT
+    exact = exact and any(x.__class__ is Known for x in xs[k:])
+    turns = range(length if exact else _turns(length))
+    for t in reversed(turns) if p["reverse"] else turns:
+        carry = carry if exact else _lasting(carry)
+        got = walk.program(p["body"], [*consts, *carry, *[_row(x, 0, t, exact) for x in rows]])
+        carry, last = got[: p["carry"]], got[p["carry"] :]
+    axes, ys = [0] * len(rows), len(e.outputs) - p["carry"]
+    if not exact:
+        _rest(walk, rows, axes)
+        carry = [x if x.__class__ is Names else None for x in carry]
     last = last or [None] * ys
     return [*carry, *_stacked(walk, e, last, p["carry"], [0] * ys)]
 
 
 @reuse_rules.rule(map_axes)
 def _(walk: Walk, e: Any, xs: Any) -> list[Any]:
+    """What all rows have in common is worked out for all at once."""
     p = e.params
     last: list[Any] = [None] * len(e.outputs)
+    held, before = walk.again, set(walk.spent)
+    mapped = [x.at for x, a in zip(xs, p["in_axes"]) if x.__class__ is Names and a is not None]
+    own = {int(n) for at in mapped for n in at.flat}
     for t in range(_turns(p["size"])):
         rows = [_row(x, a, t) for x, a in zip(xs, p["in_axes"], strict=True)]
         last = walk.program(p["program"], rows)
+        walk.again = held | (walk.spent.keys() - before - own)
+    walk.again = held
     _rest(walk, xs, p["in_axes"])
     return _stacked(walk, e, last, 0, p["out_axes"])
 
@@ -145,11 +175,11 @@ def _(walk: Walk, e: Any, xs: Any) -> list[Any]:
 def _(walk: Walk, e: Any, xs: Any) -> list[Any]:
     p = e.params
     n, m = p["cond_consts"], p["cond_consts"] + p["body_consts"]
-    given, carry = _lasting(xs[:m]), _lasting(xs[m:])
+    given, carry = xs[:m], _lasting(xs[m:])
     for _ in range(2):
         walk.program(p["cond"], [*given[:n], *carry])
         carry = _lasting(walk.program(p["body"], [*given[n:], *carry]))
-    return carry
+    return [x if x.__class__ is Names else None for x in carry]
 
 
 @reuse_rules.rule(cond)
@@ -162,6 +192,7 @@ def _(walk: Walk, e: Any, xs: Any) -> list[Any]:
     for b in branches:
         one = Walk(dict(before), walk.at)
         one.inner, one.again, one.repeats = walk.inner, set(walk.again), walk.repeats
+        one.numbers = walk.numbers
         results.append(one.program(b, args))
         spent.update(one.spent)
     walk.spent.update(spent)
@@ -170,4 +201,6 @@ def _(walk: Walk, e: Any, xs: Any) -> list[Any]:
 
 def _merged(x: Any, y: Any) -> Any:
     """What is known of a value that is one of two."""
-    return one_of(x, y) if x.__class__ is Names and y.__class__ is Names else None
+    if x.__class__ is Names and y.__class__ is Names:
+        return one_of(x, y)
+    return x if mark(x) == mark(y) else None

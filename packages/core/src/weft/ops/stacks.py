@@ -42,6 +42,20 @@ def stack_of(name: str, x: Aval, square: bool = False) -> tuple[tuple, Any, Any]
     return tuple(lead), m, n
 
 
+def beside(name: str, a: Aval, b: Aval, left: bool = True) -> None:
+    """Raises TypeRule unless square matrices with as many rows as those of `a` can multiply those
+    of `b` from the left, or else from the right."""
+    lead, n, _ = stack_of(name, a)
+    other, rows, columns = stack_of(name, b)
+    if a.dtype != b.dtype or lead != other or n != (rows if left else columns):
+        raise TypeRule(
+            f"{name}: {a!r} and {b!r} do not fit together",
+            fix="give one dtype, the same leading axes, and to the second as many "
+            + ("rows" if left else "columns")
+            + " as the first has rows",
+        )
+
+
 def supported(name: str, x: Aval) -> None:
     """Raises TypeRule for a dtype that the libraries have no routines for."""
     if x.dtype.name not in LETTERS:

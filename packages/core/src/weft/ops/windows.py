@@ -20,6 +20,7 @@ from .convolution import explicit_padding, windows
 from .elementwise import and_, eq, gt, lt, ne, or_, select
 from .reduction import highest, lowest
 from .shape import convert, pad, slice_in_dim
+from .statics import fixed_each
 
 
 def _select_and_scatter_add(
@@ -139,7 +140,8 @@ def select_and_scatter_add(
     """
     x = as_value(operand)
     y = convert(as_value(source), x.aval.dtype)
-    window, strides = (tuple([int(v) for v in vs]) for vs in (window_dimensions, window_strides))
+    window = fixed_each("select_and_scatter_add", "window_dimensions", window_dimensions)
+    strides = fixed_each("select_and_scatter_add", "window_strides", window_strides)
     if len(window) != x.aval.ndim or len(strides) != x.aval.ndim:
         raise TypeRule(
             f"select_and_scatter_add of {x.aval!r} by windows {window}",

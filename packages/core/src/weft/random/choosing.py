@@ -11,7 +11,7 @@ import numpy as np
 from ..errors import TypeRule
 from ..ops import elementwise as el
 from ..ops.cumulative import cumsum
-from ..ops.reduction import argmax
+from ..ops.extremes import argmax
 from ..ops.rng import UINT32
 from ..ops.shape import (
     broadcast_to,
@@ -25,7 +25,8 @@ from ..ops.shape import (
     transpose,
 )
 from ..ops.sorting import sort_, top_k
-from ..ops.subscript import getitem, take
+from ..ops.subscript import getitem
+from ..ops.taking import take
 from ..surface import fused
 from ..types import FLOATING, INTEGER, Aval, default_dtype
 from ..values import Literal, as_value
@@ -57,6 +58,11 @@ def categorical(
       mode: "low", or "high" for probabilities below 1e-7 (in float32), at twice the cost.
 
     Raises TypeRule if the shape does not fit, or asks for more than there are categories.
+
+    >>> import numpy as np, weft as wf
+    >>> key = wf.random.key(0)
+    >>> wf.random.categorical(key, np.zeros((4, 3)), axis=-1).shape
+    (4,)
     """
     x = as_value(logits)
     x = x if x.aval.category == FLOATING else convert(x, default_dtype(FLOATING))
@@ -110,6 +116,13 @@ def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False) -> A
       x: an array, or how many integers.
       axis: the axis.
       independent: whether vectors along the axis are each put in an order of their own.
+
+    Raises TypeRule for what is no key, and for shapes and dtypes that do not fit.
+
+    >>> import weft as wf
+    >>> key = wf.random.key(0)
+    >>> sorted(wf.random.permutation(key, 4).tolist())
+    [0, 1, 2, 3]
     """
     data = one_key(key, "permutation")
     if hasattr(x, "__index__") and not getattr(x, "ndim", 0):
@@ -169,6 +182,11 @@ def choice(
       mode: as `gumbel`; of samples with probabilities and without replacement.
 
     Raises TypeRule if there is not enough to choose from.
+
+    >>> import weft as wf
+    >>> key = wf.random.key(0)
+    >>> wf.random.choice(key, 5, (3,), replace=False).shape
+    (3,)
     """
     shape = normal_shape(shape)
     number = hasattr(a, "__index__") and not getattr(a, "ndim", 0)

@@ -54,6 +54,13 @@ def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = None) -> Any:
 
     By D. Knuth's method of multiplying (The art of computer programming 2, 3.4.1) below 10, and by
     W. Hormann's transformed rejection (PTRS, 1993) beyond.  -1 where `lam` is negative or nan.
+
+    Raises TypeRule for what is no key, and for shapes and dtypes that do not fit.
+
+    >>> import weft as wf
+    >>> key = wf.random.key(0)
+    >>> wf.random.poisson(key, 3.0, (2,)).dtype
+    dtype('int32')
     """
     d = sample_dtype(dtype, INTEGER, "poisson")
     lam = _float(lam)
@@ -136,6 +143,13 @@ def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> 
 
     By counting failures between successes where at most 10 are expected, and by W. Hormann's
     transformed rejection (BTRS, 1993) beyond.  nan where `n` is negative or `p` no probability.
+
+    Raises TypeRule for what is no key, and for shapes and dtypes that do not fit.
+
+    >>> import weft as wf
+    >>> key = wf.random.key(0)
+    >>> wf.random.binomial(key, 10, 0.5, (4,)).shape
+    (4,)
     """
     d, shape, (n, p) = given("binomial", dtype, shape, n, p)
     return _binomial(key, n, p, shape=shape, dtype=d)
@@ -211,7 +225,9 @@ def _by_ratio(key: Any, n: Any, q: Any, shape: tuple) -> Any:
 # ---- made of these ---------------------------------------------------------------------------
 
 
-def multinomial(key: Any, n: Any, p: Any, *, shape: Any = None, dtype: Any = None) -> Any:
+def multinomial(
+    key: Any, n: Any, p: Any, *, shape: Any = None, dtype: Any = None, unroll: int | bool = 1
+) -> Any:
     """Counts of categories in `n` draws, as floats: a binomial number for one after the other.
 
     Args:
@@ -220,8 +236,14 @@ def multinomial(key: Any, n: Any, p: Any, *, shape: Any = None, dtype: Any = Non
       p: probabilities of the categories, along the last axis.
       shape: of the result, the categories last; by default that of the parameters.
       dtype: a floating dtype; the default one if None.
+      unroll: how many categories are drawn in one turn of the loop; True: all.
 
     Raises TypeRule if the shape does not end in the number of categories.
+
+    >>> import numpy as np, weft as wf
+    >>> key = wf.random.key(0)
+    >>> wf.random.multinomial(key, 9, np.full(3, 1 / 3)).sum().item()
+    9.0
     """
     d, _, (n, p) = given("multinomial", dtype, (), n, p)
     if not p.aval.ndim:
@@ -234,11 +256,13 @@ def multinomial(key: Any, n: Any, p: Any, *, shape: Any = None, dtype: Any = Non
             f"multinomial: a result of shape {shape} for {k} categories",
             fix="its last axis is that of the categories",
         )
-    return _multinomial(key, n, p, shape=tuple(shape), dtype=d)
+    return _multinomial(key, n, p, shape=tuple(shape), dtype=d, unroll=unroll)
 
 
 @fused
-def _multinomial(key: Any, n: Any, p: Any, *, shape: tuple, dtype: np.dtype) -> Any:
+def _multinomial(
+    key: Any, n: Any, p: Any, *, shape: tuple, dtype: np.dtype, unroll: int | bool
+) -> Any:
     lead = shape[:-1]
     p = moveaxis(broadcast_to(p, shape), -1, 0)
     start = broadcast_to(n, lead), _full(1, lead, dtype)
@@ -250,7 +274,7 @@ def _multinomial(key: Any, n: Any, p: Any, *, shape: tuple, dtype: np.dtype) -> 
         x = binomial(now, rest, share, lead, dtype)
         return (rest - x, whole - q), x
 
-    _, counts = scan(turn, start, (split(key, shape[-1]), p))
+    _, counts = scan(turn, start, (split(key, shape[-1]), p), unroll=unroll)
     return moveaxis(counts, 0, -1)
 
 
@@ -262,6 +286,13 @@ def geometric(key: Any, p: Any, shape: Any = None, dtype: Any = None) -> Any:
       p: a number in (0, 1], or an array that broadcasts to the shape.
       shape: of the result; by default that of `p`.
       dtype: an integer dtype; the default one if None.
+
+    Raises TypeRule for what is no key, and for shapes and dtypes that do not fit.
+
+    >>> import weft as wf
+    >>> key = wf.random.key(0)
+    >>> wf.random.geometric(key, 0.5, (2,)).dtype
+    dtype('int32')
     """
     d = sample_dtype(dtype, INTEGER, "geometric")
     p = _float(p)

@@ -59,6 +59,13 @@ def truncated_normal(key: Any, lower: Any, upper: Any, shape: Any = None, dtype:
       lower, upper: numbers, or arrays that broadcast to the shape.
       shape: of the result; by default that of the bounds.
       dtype: a floating dtype; the default one if None.
+
+    Raises TypeRule for what is no key, and for shapes and dtypes that do not fit.
+
+    >>> import weft as wf
+    >>> key = wf.random.key(0)
+    >>> wf.random.truncated_normal(key, -1.0, 1.0, (2,)).shape
+    (2,)
     """
     d = sample_dtype(dtype, FLOATING, "truncated_normal")
     low, high = as_value(lower), as_value(upper)
@@ -91,6 +98,13 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low") -> A
       p: a number, or an array that broadcasts to the shape.
       shape: of the result; by default that of `p`.
       mode: "low", or "high" for probabilities below the resolution of a float, at twice the cost.
+
+    Raises TypeRule for what is no key, and for shapes and dtypes that do not fit.
+
+    >>> import weft as wf
+    >>> key = wf.random.key(0)
+    >>> wf.random.bernoulli(key, 0.5, (3,)).dtype
+    dtype('bool')
     """
     if mode not in ("low", "high"):
         raise TypeRule(f"bernoulli has no mode {mode!r}", fix='use "low" or "high"')
@@ -126,6 +140,12 @@ def _simple(name: str, f: Any, doc: str) -> Any:
       key: a key.
       shape: of the result.
       dtype: a floating dtype; the default one if None.
+
+    Raises TypeRule for what is no key, and for other dtypes.
+
+    >>> import weft as wf
+    >>> wf.random.{name}(wf.random.key(0), (2,)).shape
+    (2,)
     """
     return sample
 
@@ -174,6 +194,13 @@ def gumbel(key: Any, shape: Any = (), dtype: Any = None, mode: str | None = None
       shape: of the result.
       dtype: a floating dtype; the default one if None.
       mode: "low" (the default), or "high" for a tail that reaches twice as far, at twice the cost.
+
+    Raises TypeRule for what is no key, and for shapes and dtypes that do not fit.
+
+    >>> import weft as wf
+    >>> key = wf.random.key(0)
+    >>> wf.random.gumbel(key, (2,)).shape
+    (2,)
     """
     d = sample_dtype(dtype, FLOATING, "gumbel")
     return _gumbel_now(
@@ -205,7 +232,15 @@ def _gumbel_now(data: Any, *, shape: tuple, dtype: np.dtype, high: bool) -> Any:
 
 
 def rademacher(key: Any, shape: Any = (), dtype: Any = None) -> Any:
-    """-1 or 1, evenly."""
+    """-1 or 1, evenly.
+
+    Raises TypeRule for what is no key, and for shapes and dtypes that do not fit.
+
+    >>> import weft as wf
+    >>> key = wf.random.key(0)
+    >>> wf.random.rademacher(key, (2,)).shape
+    (2,)
+    """
     d = sample_dtype(dtype, INTEGER, "rademacher", FLOATING, COMPLEX)
     return _rademacher(one_key(key, "rademacher"), shape=normal_shape(shape), dtype=d)
 

@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from ..config import config
 from ..errors import TypeRule
 from ..interpreter import Value
+from ..operands import scalar_buffer
 from ..ops.keys import (
     FRY,
     GENERATORS,
@@ -24,8 +26,8 @@ from ..ops.rng import UINT32
 from ..ops.shape import convert, normal_shape
 from ..ops.spending import reuse_rules as _reuse_rules  # noqa: F401  (it defines them)
 from ..reuse import seeded
-from ..types import INTEGER, OPAQUE, Aval
-from ..values import Literal, as_value, asarray, scalar_buffer, standing_for, wrap
+from ..types import INTEGER, OPAQUE, Aval, Opaque
+from ..values import Literal, as_value, asarray, standing_for, wrap
 
 # ---- keys of words ---------------------------------------------------------------------------
 
@@ -63,21 +65,43 @@ def like(k: Any, keys: Any) -> Any:
 # ---- as users say it -------------------------------------------------------------------------
 
 
-def key(seed: Any, *, impl: Any = None) -> Any:
+def key_dtype(impl_spec: Any = None) -> Opaque:
+    """The dtype of the keys of a generator, given by its name, or by that of `key`'s default.
+
+    Raises TypeRule if there is no such generator.
+
+    >>> import weft as wf
+    >>> wf.random.key_dtype("rbg")
+    key<rbg>
+    """
+    return generator_named(config.default_prng_impl if impl_spec is None else impl_spec)
+
+
+def _wanted(impl: Any, dtype: Any) -> Opaque:
+    """The dtype of keys by one of two ways to say it."""
+    if impl is not None and dtype is not None:
+        raise TypeRule(f"impl={impl!r} and dtype={dtype!r} say the same thing", fix="give one")
+    return key_dtype(impl if dtype is None else dtype)
+
+
+def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Any:
     """A key of an integer.
 
     Args:
       seed: an integer, or an integer array without axes.  64-bit seeds count in full.
-      impl: the generator: "threefry2x32" (the default), whose bits are the same everywhere, or
-        "rbg", that of the device, which is fast and may give other bits on other devices.
+      impl: the generator: "threefry2x32" (the default), whose bits are the same everywhere;
+        "rbg", that of the device, which is fast and may give other bits on other devices; or
+        "unsafe_rbg", the same, which also splits and folds with it: fast, and nothing says how
+        good the keys are.
+      dtype: the same, by the dtype of the keys (`key_dtype`).
 
-    Raises TypeRule if the seed is no integer.
+    Raises TypeRule if the seed is no integer, and if there is no such generator.
 
     >>> import weft as wf
     >>> wf.random.key(7)
     Array((), dtype=key<fry>) over [0 7]
     """
-    dtype = FRY if impl is None else generator_named(impl)
+    dtype = _wanted(impl, dtype)
     s: Any = seed
     if seed.__class__ is not int:
         s = as_value(seed)
@@ -97,7 +121,12 @@ def key(seed: Any, *, impl: Any = None) -> Any:
 
 
 def PRNGKey(seed: Any, *, impl: Any = None) -> Any:  # noqa: N802
-    """The words of `key(seed)`, a uint32[2]; every function here takes those for the key."""
+    """The words of `key(seed)`, a uint32[2]; every function here takes those for the key.
+
+    >>> import weft as wf
+    >>> wf.random.PRNGKey(7).tolist()
+    [0, 7]
+    """
     return unwrap_.bind(key(seed, impl=impl))
 
 
@@ -115,7 +144,15 @@ def split(key: Any, num: Any = 2) -> Any:
 
 
 def fold_in(key: Any, data: Any) -> Any:
-    """A new key of a key and an integer: the number of a step, a layer, a device."""
+    """A new key of a key and an integer: the number of a step, a layer, a device.
+
+    Raises TypeRule for what is no key, and for shapes and dtypes that do not fit.
+
+    >>> import weft as wf
+    >>> key = wf.random.key(0)
+    >>> wf.random.key_data(wf.random.fold_in(key, 1)).shape
+    (2,)
+    """
     x = number(data & 0xFFFFFFFF, UINT32) if data.__class__ is int else as_value(data)
     if x.aval.ndim or x.aval.category != INTEGER:
         raise TypeRule(
@@ -125,28 +162,50 @@ def fold_in(key: Any, data: Any) -> Any:
 
 
 def key_data(keys: Any) -> Any:
-    """The words of keys, uint32 with a last axis."""
+    """The words of keys, uint32 with a last axis.
+
+    Raises TypeRule for what is no key, and for shapes and dtypes that do not fit.
+
+    >>> import weft as wf
+    >>> key = wf.random.key(0)
+    >>> wf.random.key_data(key).tolist()
+    [0, 0]
+    """
     return unwrap_.bind(keys_of(keys))
 
 
-def wrap_key_data(data: Any, *, impl: Any = None) -> Any:
+def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -> Any:
     """Keys of words: the inverse of `key_data`.
 
     Args:
-      data: uint32, with a last axis of as many words as a key has.
-      impl: the generator, as in `key`.
+      key_bits_array: uint32, with a last axis of as many words as a key has.
+      impl, dtype: the generator, as in `key`.
+
+    Raises TypeRule for other words.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.random.wrap_key_data(np.zeros((3, 2), np.uint32)).shape
+    (3,)
     """
-    x, dtype = as_value(data), FRY if impl is None else generator_named(impl)
-    if x.aval.dtype != UINT32 or not x.aval.ndim or x.aval.shape[-1:] != dtype.shape:
+    x, wanted = as_value(key_bits_array), _wanted(impl, dtype)
+    if x.aval.dtype != UINT32 or not x.aval.ndim or x.aval.shape[-1:] != wanted.shape:
         raise TypeRule(
             f"{x.aval!r} are no words of keys",
-            fix=f"give uint32 with a last axis of size {dtype.shape[0]}",
+            fix=f"give uint32 with a last axis of size {wanted.shape[0]}",
         )
-    return wrap_.bind(x, dtype=dtype)
+    return wrap_.bind(x, dtype=wanted)
 
 
 def key_impl(keys: Any) -> str:
-    """The name of the generator of keys."""
+    """The name of the generator of keys.
+
+    Raises TypeRule for what is no key, and for shapes and dtypes that do not fit.
+
+    >>> import weft as wf
+    >>> key = wf.random.key(0)
+    >>> wf.random.key_impl(key)
+    'threefry2x32'
+    """
     return GENERATORS[keys_of(keys).aval.dtype].name
 
 
@@ -154,6 +213,13 @@ def clone(key: Any) -> Any:
     """The same key, to be used on purpose where it was used before.
 
     It says so to the check that the setting `debug_key_reuse` turns on, and does nothing else.
+
+    Raises TypeRule for what is no key, and for shapes and dtypes that do not fit.
+
+    >>> import weft as wf
+    >>> key = wf.random.key(0)
+    >>> bool(wf.random.clone(key) == key)
+    True
     """
     return like(key, random_clone.bind(keys_of(key)))
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from ..errors import TypeRule
 from ..ops import elementwise as el
+from ..ops.boxes import index_in_dim
 from ..ops.conversion import bitcast_
-from ..ops.indexing import index_in_dim
 from ..ops.keys import random_bits, random_split
 from ..ops.rng import UINT32
 from ..ops.shape import broadcast_to, convert, normal_shape
@@ -54,6 +54,13 @@ def bits(key: Any, shape: Any = (), dtype: Any = None) -> Any:
       key: a key.
       shape: of the result.
       dtype: an unsigned integer dtype; uint32 by default.
+
+    Raises TypeRule for what is no key, and for shapes and dtypes that do not fit.
+
+    >>> import weft as wf
+    >>> key = wf.random.key(0)
+    >>> wf.random.bits(key, (2,), "uint8").dtype
+    dtype('uint8')
     """
     d = UINT32 if dtype is None else canonical(dtype_of(dtype))
     if d.kind != "u" or d.itemsize not in BITS:
@@ -136,6 +143,13 @@ def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = None) -
       shape: of the result.
       minval, maxval: integers, or arrays that broadcast to the shape.
       dtype: an integer dtype; the default one if None.
+
+    Raises TypeRule for what is no key, and for shapes and dtypes that do not fit.
+
+    >>> import weft as wf
+    >>> key = wf.random.key(0)
+    >>> wf.random.randint(key, (2,), 0, 10).dtype
+    dtype('int32')
     """
     d = sample_dtype(dtype, INTEGER, "randint")
     wide = d if d.itemsize >= 4 else np.dtype(np.int32)

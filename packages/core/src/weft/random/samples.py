@@ -45,7 +45,6 @@ def _gamma_of(key: Any, a: Any, shape: tuple, log: bool) -> Any:
 # ---- gamma ---------------------------------------------------------------------------------
 
 
-
 def gamma(key: Any, a: Any, shape: Any = None, dtype: Any = None) -> Any:
     """Numbers from the gamma distribution of shape `a` and scale 1.
 
@@ -73,7 +72,15 @@ def _gamma(key: Any, a: Any, *, shape: tuple) -> Any:
 
 
 def loggamma(key: Any, a: Any, shape: Any = None, dtype: Any = None) -> Any:
-    """Logarithms of gamma samples, also where those underflow; arguments are those of `gamma`."""
+    """Logarithms of gamma samples, also where those underflow; arguments are those of `gamma`.
+
+    Raises TypeRule for what is no key, and for shapes and dtypes that do not fit.
+
+    >>> import weft as wf
+    >>> key = wf.random.key(0)
+    >>> wf.random.loggamma(key, 0.1, (2,)).shape
+    (2,)
+    """
     d, shape, (a,) = given("loggamma", dtype, shape, a)
     return _loggamma(key, a, shape=shape)
 
@@ -91,6 +98,13 @@ def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None) -> Any:
       a, b: positive numbers, or arrays that broadcast to the shape.
       shape: of the result; by default that of the parameters.
       dtype: a floating dtype; the default one if None.
+
+    Raises TypeRule for what is no key, and for shapes and dtypes that do not fit.
+
+    >>> import weft as wf
+    >>> key = wf.random.key(0)
+    >>> wf.random.beta(key, 2.0, 3.0, (4,)).shape
+    (4,)
     """
     d, shape, (a, b) = given("beta", dtype, shape, a, b)
     return _beta(key, a, b, shape=shape)
@@ -104,7 +118,15 @@ def _beta(key: Any, a: Any, b: Any, *, shape: tuple) -> Any:
 
 
 def chisquare(key: Any, df: Any, shape: Any = None, dtype: Any = None) -> Any:
-    """Numbers from the chi-squared distribution with `df` degrees of freedom; see `gamma`."""
+    """Numbers from the chi-squared distribution with `df` degrees of freedom; see `gamma`.
+
+    Raises TypeRule for what is no key, and for shapes and dtypes that do not fit.
+
+    >>> import weft as wf
+    >>> key = wf.random.key(0)
+    >>> wf.random.chisquare(key, 3.0, (2,)).shape
+    (2,)
+    """
     d, shape, (df,) = given("chisquare", dtype, shape, df)
     return _chisquare(key, df, shape=shape)
 
@@ -115,7 +137,15 @@ def _chisquare(key: Any, df: Any, *, shape: tuple) -> Any:
 
 
 def f(key: Any, dfnum: Any, dfden: Any, shape: Any = None, dtype: Any = None) -> Any:
-    """Numbers from the F distribution with `dfnum` and `dfden` degrees of freedom; see `beta`."""
+    """Numbers from the F distribution with `dfnum` and `dfden` degrees of freedom; see `beta`.
+
+    Raises TypeRule for what is no key, and for shapes and dtypes that do not fit.
+
+    >>> import weft as wf
+    >>> key = wf.random.key(0)
+    >>> wf.random.f(key, 2.0, 3.0, (2,)).shape
+    (2,)
+    """
     d, shape, (m, n) = given("f", dtype, shape, dfnum, dfden)
     return _f(key, m, n, shape=shape)
 
@@ -128,7 +158,15 @@ def _f(key: Any, m: Any, n: Any, *, shape: tuple) -> Any:
 
 
 def t(key: Any, df: Any, shape: Any = None, dtype: Any = None) -> Any:
-    """Numbers from Student's t with `df` degrees of freedom; see `gamma`."""
+    """Numbers from Student's t with `df` degrees of freedom; see `gamma`.
+
+    Raises TypeRule for what is no key, and for shapes and dtypes that do not fit.
+
+    >>> import weft as wf
+    >>> key = wf.random.key(0)
+    >>> wf.random.t(key, 3.0, (2,)).shape
+    (2,)
+    """
     d, shape, (df,) = given("t", dtype, shape, df)
     return _t(key, df, shape=shape)
 
@@ -150,6 +188,13 @@ def generalized_normal(key: Any, p: Any, shape: Any = (), dtype: Any = None) -> 
       p: a positive number.
       shape: of the result.
       dtype: a floating dtype; the default one if None.
+
+    Raises TypeRule for what is no key, and for shapes and dtypes that do not fit.
+
+    >>> import weft as wf
+    >>> key = wf.random.key(0)
+    >>> wf.random.generalized_normal(key, 2.0, (2,)).shape
+    (2,)
     """
     d, shape, (p,) = given("generalized_normal", dtype, shape, p)
     return _generalized_normal(key, p, shape=shape)
@@ -167,7 +212,15 @@ def _generalized_normal(key: Any, p: Any, *, shape: tuple) -> Any:
 
 
 def pareto(key: Any, b: Any, shape: Any = None, dtype: Any = None) -> Any:
-    """Numbers of density b x ** (-b - 1), from 1 on; arguments are those of `gamma`."""
+    """Numbers of density b x ** (-b - 1), from 1 on; arguments are those of `gamma`.
+
+    Raises TypeRule for what is no key, and for shapes and dtypes that do not fit.
+
+    >>> import weft as wf
+    >>> key = wf.random.key(0)
+    >>> wf.random.pareto(key, 3.0, (2,)).shape
+    (2,)
+    """
     d, shape, (b,) = given("pareto", dtype, shape, b)
     return _pareto(key, b, shape=shape)
 
@@ -178,7 +231,15 @@ def _pareto(key: Any, b: Any, *, shape: tuple) -> Any:
 
 
 def lognormal(key: Any, sigma: Any = 1.0, shape: Any = None, dtype: Any = None) -> Any:
-    """e to the power of normal numbers of deviation `sigma`; arguments are those of `gamma`."""
+    """e to the power of normal numbers of deviation `sigma`; arguments are those of `gamma`.
+
+    Raises TypeRule for what is no key, and for shapes and dtypes that do not fit.
+
+    >>> import weft as wf
+    >>> key = wf.random.key(0)
+    >>> wf.random.lognormal(key, 0.5, (2,)).shape
+    (2,)
+    """
     d, shape, (sigma,) = given("lognormal", dtype, shape, sigma)
     return _lognormal(key, sigma, shape=shape)
 
@@ -189,7 +250,15 @@ def _lognormal(key: Any, sigma: Any, *, shape: tuple) -> Any:
 
 
 def rayleigh(key: Any, scale: Any, shape: Any = None, dtype: Any = None) -> Any:
-    """Lengths of pairs of normal numbers of deviation `scale`; arguments are those of `gamma`."""
+    """Lengths of pairs of normal numbers of deviation `scale`; arguments are those of `gamma`.
+
+    Raises TypeRule for what is no key, and for shapes and dtypes that do not fit.
+
+    >>> import weft as wf
+    >>> key = wf.random.key(0)
+    >>> wf.random.rayleigh(key, 1.0, (2,)).shape
+    (2,)
+    """
     d, shape, (scale,) = given("rayleigh", dtype, shape, scale)
     return _rayleigh(key, scale, shape=shape)
 
@@ -212,6 +281,13 @@ def weibull_min(
       scale, concentration: positive numbers, or arrays that broadcast to the shape.
       shape: of the result.
       dtype: a floating dtype; the default one if None.
+
+    Raises TypeRule for what is no key, and for shapes and dtypes that do not fit.
+
+    >>> import weft as wf
+    >>> key = wf.random.key(0)
+    >>> wf.random.weibull_min(key, 1.0, 2.0, (2,)).shape
+    (2,)
     """
     d, shape, (scale, power) = given("weibull_min", dtype, shape, scale, concentration)
     return _weibull_min(key, scale, power, shape=shape)
@@ -224,7 +300,15 @@ def _weibull_min(key: Any, scale: Any, power: Any, *, shape: tuple) -> Any:
 
 
 def maxwell(key: Any, shape: Any = (), dtype: Any = None) -> Any:
-    """Lengths of triples of normal numbers: speeds in a gas."""
+    """Lengths of triples of normal numbers: speeds in a gas.
+
+    Raises TypeRule for what is no key, and for shapes and dtypes that do not fit.
+
+    >>> import weft as wf
+    >>> key = wf.random.key(0)
+    >>> wf.random.maxwell(key, (2,)).shape
+    (2,)
+    """
     d, shape, _ = given("maxwell", dtype, shape)
     return _maxwell(key, shape=shape, dtype=d)
 
@@ -235,9 +319,7 @@ def _maxwell(key: Any, *, shape: tuple, dtype: np.dtype) -> Any:
     return el.sqrt((x * x).sum(-1))
 
 
-def double_sided_maxwell(
-    key: Any, loc: Any, scale: Any, shape: Any = (), dtype: Any = None
-) -> Any:
+def double_sided_maxwell(key: Any, loc: Any, scale: Any, shape: Any = (), dtype: Any = None) -> Any:
     """loc + scale * s * m, with m as of `maxwell` and s = -1 or 1.
 
     Args:
@@ -245,6 +327,13 @@ def double_sided_maxwell(
       loc, scale: numbers, or arrays that broadcast with the shape.
       shape: of the samples; axes of the parameters come in front if they have more.
       dtype: a floating dtype; the default one if None.
+
+    Raises TypeRule for what is no key, and for shapes and dtypes that do not fit.
+
+    >>> import weft as wf
+    >>> key = wf.random.key(0)
+    >>> wf.random.double_sided_maxwell(key, 0.0, 1.0, (2,)).shape
+    (2,)
     """
     d, shape, (loc, scale) = given("double_sided_maxwell", dtype, shape, loc, scale)
     return _double_sided(key, loc, scale, shape=shape)
@@ -267,6 +356,13 @@ def triangular(
       left, mode, right: numbers in order, or arrays that broadcast to the shape.
       shape: of the result; by default that of the parameters.
       dtype: a floating dtype; the default one if None.
+
+    Raises TypeRule for what is no key, and for shapes and dtypes that do not fit.
+
+    >>> import weft as wf
+    >>> key = wf.random.key(0)
+    >>> wf.random.triangular(key, 0.0, 0.5, 1.0, (2,)).shape
+    (2,)
     """
     d, shape, (low, top, high) = given("triangular", dtype, shape, left, mode, right)
     return _triangular(key, low, top, high, shape=shape)
@@ -287,6 +383,13 @@ def wald(key: Any, mean: Any, shape: Any = None, dtype: Any = None) -> Any:
 
     By J. R. Michael, W. R. Schucany, R. W. Haas: Generating random variates using
     transformations with multiple roots, 1976.  Arguments are those of `gamma`.
+
+    Raises TypeRule for what is no key, and for shapes and dtypes that do not fit.
+
+    >>> import weft as wf
+    >>> key = wf.random.key(0)
+    >>> wf.random.wald(key, 1.0, (2,)).shape
+    (2,)
     """
     d, shape, (mean,) = given("wald", dtype, shape, mean)
     return _wald(key, mean, shape=shape)

@@ -16,6 +16,7 @@ from ..ops.reduction import max_
 from ..ops.shape import broadcast_to, convert, expand_dims, moveaxis, normal_shape
 from ..ops.spectral import eigh_, svd_
 from ..ops.stacks import diagonal
+from ..ops.statics import fixed
 from ..surface import fused
 from ..types import FLOATING, broadcast_shapes
 from ..values import as_value
@@ -35,6 +36,11 @@ def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = None) -> Any
       dtype: a floating dtype; the default one if None.
 
     Raises TypeRule if `alpha` has no axis.
+
+    >>> import numpy as np, weft as wf
+    >>> key = wf.random.key(0)
+    >>> wf.random.dirichlet(key, np.ones(3), (2,)).shape
+    (2, 3)
     """
     d, _, (alpha,) = given("dirichlet", dtype, (), alpha)
     if not alpha.aval.ndim:
@@ -62,9 +68,24 @@ def ball(key: Any, d: int, p: Any = 2, shape: Any = (), dtype: Any = None) -> An
       p: of the norm, a positive number.
       shape: of the result without its last axis.
       dtype: a floating dtype; the default one if None.
+
+    Raises TypeRule for what is no key, and for shapes and dtypes that do not fit.
+
+    >>> import weft as wf
+    >>> key = wf.random.key(0)
+    >>> wf.random.ball(key, 3, shape=(2,)).shape
+    (2, 3)
     """
     kind, shape, (p,) = given("ball", dtype, normal_shape(shape), p)
-    return _ball(key, p, shape=shape, d=d.__index__())
+    return _ball(key, p, shape=shape, d=size_of("ball", "d", d))
+
+
+def size_of(what: str, name: str, given: Any) -> int:
+    """A number of dimensions, rows or columns; TypeRule for other things."""
+    n = fixed(what, name, given)
+    if n < 0:
+        raise TypeRule(f"{what}: {name}={n} is negative", fix="give a size")
+    return n
 
 
 @fused
@@ -95,6 +116,11 @@ def multivariate_normal(
         definite), "eigh" or "svd".
 
     Raises TypeRule if the parameters do not fit together.
+
+    >>> import numpy as np, weft as wf
+    >>> key = wf.random.key(0)
+    >>> wf.random.multivariate_normal(key, np.zeros(2), np.eye(2), (3,)).shape
+    (3, 2)
     """
     if method not in _METHODS:
         raise TypeRule(
@@ -136,9 +162,7 @@ def _root(cov: Any, method: str) -> Any:
     return convert(vectors * expand_dims(root, values.aval.ndim - 1), dtype)
 
 
-def orthogonal(
-    key: Any, n: int, shape: Any = (), dtype: Any = None, m: int | None = None
-) -> Any:
+def orthogonal(key: Any, n: int, shape: Any = (), dtype: Any = None, m: int | None = None) -> Any:
     """Orthogonal matrices, evenly (by Haar's measure); n times m if `m` is given.
 
     By F. Mezzadri, How to generate random matrices from the classical compact groups, 2007: the
@@ -150,10 +174,17 @@ def orthogonal(
       shape: of the result without its last two axes.
       dtype: a floating dtype; the default one if None.
       m: the number of columns; rows or columns are orthonormal, whichever are fewer.
+
+    Raises TypeRule for what is no key, and for shapes and dtypes that do not fit.
+
+    >>> import weft as wf
+    >>> key = wf.random.key(0)
+    >>> wf.random.orthogonal(key, 3).shape
+    (3, 3)
     """
     d = sample_dtype(dtype, FLOATING, "orthogonal")
     m = n if m is None else m
-    size = (n.__index__(), m.__index__())
+    size = size_of("orthogonal", "n", n), size_of("orthogonal", "m", m)
     return _orthogonal(key, shape=normal_shape(shape), size=size, dtype=d)
 
 

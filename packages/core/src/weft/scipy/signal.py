@@ -137,12 +137,18 @@ def correlate(
     """The correlation of two arrays over all their axes, `in2` conjugated.
 
     Arguments are those of `convolve`.  As scipy.signal.correlate.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.scipy.signal.correlate(np.ones(3), np.ones(2), mode="valid").tolist()
+    [2.0, 2.0]
     """
     x, y = _operands("correlate", in1, in2, mode)
     swapped = _swapped_if_valid("correlate", x, y, mode)
     y = _backwards(el.conj(y) if y.aval.category == COMPLEX else y)
-    return convolve(y, x, mode, method, precision) if swapped else convolve(
-        x, y, mode, method, precision
+    return (
+        convolve(y, x, mode, method, precision)
+        if swapped
+        else convolve(x, y, mode, method, precision)
     )
 
 
@@ -186,6 +192,10 @@ def fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any
       axes: over which; all if not given, the others broadcast.
 
     As scipy.signal.fftconvolve.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.scipy.signal.fftconvolve(np.ones(3), np.ones(2)).round(3).tolist()
+    [1.0, 2.0, 2.0, 1.0]
     """
     x, y = [el.floating((v,))[0] for v in _operands("fftconvolve", in1, in2, mode)]
     x, y = (y, x) if _swapped_if_valid("fftconvolve", x, y, mode) else (x, y)
@@ -236,6 +246,10 @@ def convolve2d(
       precision: as in `convolve`.
 
     As scipy.signal.convolve2d.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.scipy.signal.convolve2d(np.ones((3, 3)), np.ones((2, 2)), mode="valid").tolist()
+    [[4.0, 4.0], [4.0, 4.0]]
     """
     return _image("convolve2d", in1, in2, mode, boundary, fillvalue, precision, False)
 
@@ -247,6 +261,10 @@ def correlate2d(
     """The correlation of two matrices, `in2` conjugated.
 
     Arguments are those of `convolve2d`.  As scipy.signal.correlate2d.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.scipy.signal.correlate2d(np.ones((3, 3)), np.ones((2, 2))).shape
+    (4, 4)
     """
     return _image("correlate2d", in1, in2, mode, boundary, fillvalue, precision, True)
 
@@ -292,6 +310,10 @@ def detrend(
       overwrite_data: accepted for likeness.
 
     As scipy.signal.detrend.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.scipy.signal.detrend(np.array([1.0, 2.0, 3.0]), type="constant").tolist()
+    [-1.0, 0.0, 1.0]
     """
     if type not in ("linear", "constant"):
         raise TypeRule(f"there is no trend {type!r}", fix='use "linear" or "constant"')

@@ -132,6 +132,10 @@ def csd(
       average: "mean" or "median".
 
     Returns (frequencies, spectrum).  As scipy.signal.csd.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.scipy.signal.csd(np.ones(16), np.ones(16), nperseg=8)[1].shape
+    (5,)
     """
     a = el.floating((x,))[0]
     b = a if y is None else el.floating((y,))[0]
@@ -214,6 +218,10 @@ def stft(
 
     Returns (frequencies, times, spectra): frequencies along `axis`, pieces along the last axis.
     As scipy.signal.stft.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.scipy.signal.stft(np.ones(16), nperseg=8)[2].shape
+    (5, 5)
     """
     if boundary not in _BOUNDARIES:
         raise TypeRule(f"there is no boundary {boundary!r}", fix='use "zeros" or None')
@@ -251,6 +259,10 @@ def istft(
       time_axis, freq_axis: which axes are pieces and frequencies.
 
     Returns (times, signal).  As scipy.signal.istft.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.scipy.signal.istft(np.ones((5, 5)), nperseg=8)[1].shape
+    (16,)
     """
     z = value(Zxx)
     if z.aval.ndim < 2:

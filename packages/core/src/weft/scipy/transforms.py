@@ -81,8 +81,10 @@ def _orthogonal(kind: int, n: int) -> tuple[np.ndarray, np.ndarray]:
 def _cosine(x: Any, *, kind: int, n: int, axis: int, norm: str, undo: bool) -> Any:
     x = moveaxis(x, axis, -1)
     have = x.aval.shape[-1]
-    x = slice_in_dim(x, 0, n, axis=-1) if have > n else (
-        pad(x, 0, [(0, 0, 0)] * (x.aval.ndim - 1) + [(0, n - have, 0)]) if have < n else x
+    x = (
+        slice_in_dim(x, 0, n, axis=-1)
+        if have > n
+        else (pad(x, 0, [(0, 0, 0)] * (x.aval.ndim - 1) + [(0, n - have, 0)]) if have < n else x)
     )
     kind = {2: 3, 3: 2}.get(kind, kind) if undo else kind
     before, after = _orthogonal(kind, n) if norm == "ortho" else (None, None)
@@ -142,7 +144,12 @@ def idct(
     x: Any, type: int = 2, n: int | None = None, axis: int = -1,  # noqa: A002
     norm: str | None = None,
 ) -> Any:  # fmt: skip
-    """The inverse of `dct` of the same type and norm.  Arguments as there; as scipy.fft.idct."""
+    """The inverse of `dct` of the same type and norm.  Arguments as there; as scipy.fft.idct.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.scipy.fft.idct(np.array([4.0, 0.0])).tolist()
+    [1.0, 1.0]
+    """
     return _checked(x, type, n, axis, norm, True)
 
 
@@ -159,17 +166,34 @@ def _over(x: Any, kind: int, s: Any, axes: Any, norm: Any, undo: bool) -> Any:
 
 
 def dctn(
-    x: Any, type: int = 2, s: Any = None, axes: Any = None, norm: str | None = None  # noqa: A002
+    x: Any,
+    type: int = 2,
+    s: Any = None,
+    axes: Any = None,
+    norm: str | None = None,  # noqa: A002
 ) -> Any:
     """`dct` along several axes (all, or the last `len(s)`), one after the other.
 
     s: how many elements along each.  As scipy.fft.dctn.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.scipy.fft.dctn(np.ones((2, 2))).round(4).tolist()
+    [[16.0, 0.0], [0.0, 0.0]]
     """
     return _over(x, type, s, axes, norm, False)
 
 
 def idctn(
-    x: Any, type: int = 2, s: Any = None, axes: Any = None, norm: str | None = None  # noqa: A002
+    x: Any,
+    type: int = 2,
+    s: Any = None,
+    axes: Any = None,
+    norm: str | None = None,  # noqa: A002
 ) -> Any:
-    """The inverse of `dctn`.  Arguments as there; as scipy.fft.idctn."""
+    """The inverse of `dctn`.  Arguments as there; as scipy.fft.idctn.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.scipy.fft.idctn(np.ones((2, 2))).shape
+    (2, 2)
+    """
     return _over(x, type, s, axes, norm, True)

@@ -28,11 +28,11 @@ from ..staging import staged
 from ..text import parse, same_program, show
 from ..types import Aval
 from ..values import from_numpy
-from ..xla.lower import module_of
+from ..xla.module import module_of
 from .promises import PROMISES
 from .report import Checks, Inapplicable, Report, agree
 
-__all__ = ["conformance"]
+__all__ = ["conformance", "same_text"]
 
 Params = Mapping[str, Any]
 
@@ -45,6 +45,7 @@ def conformance(
     tol: float | None = None,
     *,
     symbolic: Callable[..., Params] | None = None,
+    view: Callable[[list[np.ndarray]], list[np.ndarray]] | None = None,
     expected: Mapping[str, str] | None = None,
     at_least: int = 0,
 ) -> Report:
@@ -60,6 +61,7 @@ def conformance(
       tol: relative and absolute tolerance; by default what the dtypes allow.
       symbolic: parameters for symbolic sizes of leading axes, `symbolic(*sizes)`; by default those
         of the sample.
+      view: results -> what of them is determined, if the reference may choose as well.
       expected: {check: reason} of what is to fail.
       at_least: how many comparisons have to be made, so that checks can not vanish unseen.
 
@@ -87,7 +89,8 @@ def conformance(
     each: list[Any] = list(params) if isinstance(params, list | tuple) else [params or {}] * count
     for sample, given in zip(samples, each, strict=True):
         operands = sample if isinstance(sample, tuple | list) else (sample,)
-        _one(checks, prim, [np.asarray(x) for x in operands], dict(given), reference, tol, symbolic)
+        _one(checks, prim, [np.asarray(x) for x in operands], dict(given), reference, tol, symbolic,
+             view or (lambda ys: ys))  # fmt: skip
     return checks.report(at_least)
 
 
@@ -99,6 +102,7 @@ def _one(
     reference: Callable,
     tol: float | None,
     symbolic: Callable | None,
+    view: Callable,
 ) -> None:
     avals = tuple([Aval(x.shape, x.dtype) for x in xs])
     body = lambda *vs: as_list(prim.bind(*vs, **params))  # noqa: E731
@@ -106,9 +110,10 @@ def _one(
     eager = lambda *vs: [np.asarray(y) for y in body(*map(from_numpy, vs))]  # noqa: E731
     checks.run("type", lambda: _types(prim, avals, params, eager(*xs)))
     want = as_list(reference(*[x.copy() for x in xs], **params))
-    checks.run("value", lambda: agree(eager(*xs), want, tol, "eager, against the reference"))
+    told = "eager, against the reference"
+    checks.run("value", lambda: agree(view(eager(*xs)), view(want), tol, told))
     checks.run("jit", lambda: agree(compiled(*xs), eager(*xs), tol, "jit, against eager"))
-    checks.run("text", lambda: _text(staged(body, avals, "sample")))
+    checks.run("text", lambda: same_text(staged(body, avals, "sample")))
     checks.run("symbolic", lambda: _symbolic(prim, avals, params, symbolic))
     for trait in prim.traits:
         judge = PROMISES.get(trait)
@@ -136,7 +141,7 @@ def _types(prim: Primitive, avals: Any, params: dict[str, Any], got: list[np.nda
     return len(want)
 
 
-def _text(program: Program) -> None:
+def same_text(program: Program) -> None:
     """The program is read back from its text."""
     text = show(program)
     try:
@@ -177,5 +182,5 @@ def _symbolic(
         assert got.with_shape(shape).same_type(t), f"{got!r} at {known} is not {t!r}"
     module_of(program)  # it can be lowered
     with suppress(Inapplicable):
-        _text(program)
+        same_text(program)
     return len(want)

@@ -6,8 +6,7 @@ as any other program is.
 
 import re
 from ast import literal_eval
-from collections.abc import Callable, Sequence
-from functools import cached_property
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -21,6 +20,7 @@ from ..primitive import Primitive, registered
 from ..types import OPAQUE, Aval, Opaque
 from ..values import Array, Literal, from_numpy, standing_for, wrap
 from .names import DTYPES, effects_said, records
+from .scanning import Pattern, Scanner
 
 _WORDS = {"true": True, "false": False, "none": None}
 
@@ -46,106 +46,40 @@ def parse(text: str, consts: Sequence[Any] = ()) -> Program:
     return _Reader(text, consts).all()
 
 
-class _Pattern:
-    """A regular expression, compiled when it is first needed: texts are read rarely, and this
-    module is imported always."""
-
-    def __init__(self, source: str):
-        self.source = source
-
-    @cached_property
-    def match(self) -> "Callable[[str, int], re.Match[str] | None]":
-        return re.compile(self.source).match
-
-
-_SKIP = _Pattern(r"(?:\s+|#[^\n]*)*")
-_NAME = _Pattern(r"[A-Za-z_]\w*")
-_DOTTED = _Pattern(r"[A-Za-z_][\w-]*(?:\.[\w-]+)*")
-_VAR = _Pattern(r"%\w+")
-_LABEL = _Pattern(r"@\d+")
-_TYPE = _Pattern(r"([A-Za-z]\w*(?:<\w+>)?)\[([^\]\n]*)\](\*?)")
-_OPAQUE = _Pattern(r"[A-Za-z]\w*<\w+>")
-_DIM = _Pattern(r"\{([^{}\n]*)\}")
-_STRING = _Pattern(r"b?(?:'(?:\\.|[^'\\\n])*'|\"(?:\\.|[^\"\\\n])*\")")
+_NAME = Pattern(r"[A-Za-z_]\w*")
+_DOTTED = Pattern(r"[A-Za-z_][\w-]*(?:\.[\w-]+)*")
+_VAR = Pattern(r"%\w+")
+_LABEL = Pattern(r"@\d+")
+_TYPE = Pattern(r"([A-Za-z]\w*(?:<\w+>)?)\[([^\]\n]*)\](\*?)")
+_OPAQUE = Pattern(r"[A-Za-z]\w*<\w+>")
+_DIM = Pattern(r"\{([^{}\n]*)\}")
+_STRING = Pattern(r"b?(?:'(?:\\.|[^'\\\n])*'|\"(?:\\.|[^\"\\\n])*\")")
 _REAL = r"(?:nan|inf|\d+(?:\.\d*)?(?:e[+-]?\d+)?)"
-_NUMBER = _Pattern(rf"-?{_REAL}(?:[+-]{_REAL}j)?(?!\w)")
-_FORMLESS = _Pattern(r"<[^<>\n]*>")
-_GIVEN = _Pattern(r"given\s([^\n]*)")
-_CONST = _Pattern(r"const\s+%")
-_RETURN = _Pattern(r"return(?![\w.(])")
-_NO_INPUTS = _Pattern(r"\)\s*\{")
-_DOES = _Pattern(r"does\b")
-_AND = _Pattern(r"and\b")
-_ORDERED = _Pattern(r"ordered\b")
-_SETTING = _Pattern(r"[A-Za-z_]\w*\s*=")
-_END = _Pattern(r"\Z")
+_NUMBER = Pattern(rf"-?{_REAL}(?:[+-]{_REAL}j)?(?!\w)")
+_FORMLESS = Pattern(r"<[^<>\n]*>")
+_GIVEN = Pattern(r"given\s([^\n]*)")
+_CONST = Pattern(r"const\s+%")
+_RETURN = Pattern(r"return(?![\w.(])")
+_NO_INPUTS = Pattern(r"\)\s*\{")
+_DOES = Pattern(r"does\b")
+_AND = Pattern(r"and\b")
+_ORDERED = Pattern(r"ordered\b")
+_SETTING = Pattern(r"[A-Za-z_]\w*\s*=")
+_END = Pattern(r"\Z")
 
 _TEXT = Interpreter()
 _TEXT.closed, _TEXT.does = True, "parse"
 
 
-class _Reader:
-    """Reads a text from left to right."""
+class _Reader(Scanner):
+    """Reads programs, and what their parameters may be."""
 
     def __init__(self, text: str, consts: Sequence[Any]):
-        self.text, self.at, self.consts = text, 0, consts
+        super().__init__(text)
+        self.consts = consts
         self.scope: Scope | None = None
         self.labels: dict[str, Program] = {}
         self.what = ""
-
-    # -- pieces ----------------------------------------------------------------------------
-
-    def skip(self) -> int:
-        self.at = _SKIP.match(self.text, self.at).end()  # type: ignore[union-attr]
-        return self.at
-
-    def peek(self, what: _Pattern | str) -> bool:
-        at = self.skip()
-        if isinstance(what, str):
-            return self.text.startswith(what, at)
-        return what.match(self.text, at) is not None
-
-    def find(self, what: _Pattern) -> "re.Match[str] | None":
-        found = what.match(self.text, self.skip())
-        if found is not None:
-            self.at = found.end()
-        return found
-
-    def take(self, what: _Pattern, said: str) -> "re.Match[str]":
-        found = self.find(what)
-        if found is None:
-            raise self.error(f"{said} is expected")
-        return found
-
-    def has(self, word: str) -> bool:
-        """Take `word` if it is next."""
-        if not self.peek(word):
-            return False
-        self.at += len(word)
-        return True
-
-    def need(self, word: str) -> None:
-        if not self.has(word):
-            raise self.error(f"{word!r} is expected")
-
-    def listed(self, item: Callable[[], Any], end: str) -> list[Any]:
-        """Items with commas between them (and maybe after the last), up to `end`."""
-        items: list[Any] = []
-        while not self.has(end):
-            items.append(item())
-            if not self.has(","):
-                self.need(end)
-                break
-        return items
-
-    def error(self, what: str, at: int | None = None, fix: str | None = None) -> ProgramError:
-        at = self.skip() if at is None else at
-        line = self.text.count("\n", 0, at) + 1
-        column = at - self.text.rfind("\n", 0, at)
-        shown = self.text.split("\n")[line - 1]
-        return ProgramError(
-            f"line {line}, column {column}: {what}\n    {shown}\n    {' ' * (column - 1)}^", fix=fix
-        )
 
     # -- programs --------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from .. import door
-from ..source import hidden
+from ..source import Named, hidden
 from ..types import COMPLEX, FLOATING, Aval, category, float0
 
 _state: dict[str, Any] = {}
@@ -140,6 +140,15 @@ def array_of(attributes: Iterable[Any]):
     return bindings().ir.ArrayAttr.get(list(attributes), bindings().context)
 
 
+def constant_of(value: Any) -> int | None:
+    """The number that an integer without axes is, if it is written down; else None."""
+    op = value.owner
+    if getattr(op, "name", "") != "stablehlo.constant":
+        return None
+    (number,) = op.attributes["value"]
+    return int(number)
+
+
 def symbol(name: str):
     """`@name`."""
     return bindings().ir.FlatSymbolRefAttr.get(name, bindings().context)
@@ -148,6 +157,8 @@ def symbol(name: str):
 def location(where: Any):
     """The MLIR location of a source location."""
     m = bindings()
+    if where.__class__ is Named:
+        return m.ir.Location.name(where.name, location(where.at), m.context)
     return m.unknown if where is None else m.locations.get(where)
 
 
@@ -163,7 +174,8 @@ def dense(x: np.ndarray, aval: Aval):
             if kind == FLOATING:
                 one = m.ir.FloatAttr.get(element, float(x))
             else:
-                one = m.ir.IntegerAttr.get(element, int(x))
+                n = int(x)  # given as the signed number that has these bits
+                one = m.ir.IntegerAttr.get(element, n - 2**64 if n >= 2**63 else n)
             return m.ir.DenseElementsAttr.get_splat(type_of(aval), one)
         x = np.broadcast_to(x, aval.shape)
         shape = list(aval.shape)

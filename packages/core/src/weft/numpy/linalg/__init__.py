@@ -7,6 +7,7 @@ Invariant: a matrix that a function is not defined for gives nan or infinities, 
 since a value decides it: there is no LinAlgError.
 """
 
+from ..refusals import explain
 from .equations import (
     det,
     inv,
@@ -85,3 +86,5 @@ __all__ = [
     "vecdot",
     "vector_norm",
 ]
+
+explain(globals())

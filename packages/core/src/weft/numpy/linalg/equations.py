@@ -216,6 +216,8 @@ def tensorinv(a: Any, ind: int = 2) -> Any:
     x = value(a)
     if ind < 1:
         raise TypeRule(f"tensorinv over {ind} axes", fix="give at least 1")
+    if x.aval.ndim <= ind:
+        raise TypeRule(f"tensorinv over {ind} axes of {x.aval!r}", fix="give more axes")
     first, rest = x.aval.shape[:ind], x.aval.shape[ind:]
     return reshape(inv(reshape(x, (_size(first), _size(rest)))), (*rest, *first))
 
@@ -251,7 +253,9 @@ def matrix_power(a: Any, n: int) -> Any:
     n = n.__index__()
     x = inv(a) if n < 0 else value(a)
     if x.aval.ndim < 2 or x.aval.shape[-1] != x.aval.shape[-2]:
-        raise TypeRule(f"matrix_power takes square matrices, not {x.aval!r}")
+        raise TypeRule(
+            f"matrix_power takes square matrices, not {x.aval!r}", fix="give (..., n, n)"
+        )
     return _matrix_power(x, n=abs(n))
 
 
@@ -277,11 +281,12 @@ def _slogdet(x: Any) -> Any:
     return tuple(inverses.slogdet_.bind(x))
 
 
-def slogdet(a: Any) -> SlogdetResult:
+def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:
     """The sign (phase) of determinants and the logarithm of their size.
 
     Args:
       a: (..., n, n).
+      method: "lu", the default; "qr" is accepted, and computes the same.
 
     Returns SlogdetResult((...), (...) real); (0, -inf) for a singular matrix.
     As numpy.linalg.slogdet.
@@ -290,6 +295,8 @@ def slogdet(a: Any) -> SlogdetResult:
     >>> wf.numpy.linalg.slogdet(-np.eye(3)).sign.item()
     -1.0
     """
+    if method not in (None, "lu", "qr"):
+        raise TypeRule(f"slogdet has no method {method!r}", fix='use "lu" or "qr"')
     return SlogdetResult(*_slogdet(matrices("slogdet", a, square=True)))
 
 
@@ -305,12 +312,12 @@ def _greatest(s: Any) -> Any:
 
 
 def matrix_rank(
-    A: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any = None
+    M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any = None
 ) -> Any:
     """How many singular values are not negligible.
 
     Args:
-      A: (..., m, n); of fewer axes: whether anything is not zero.
+      M: (..., m, n); of fewer axes: whether anything is not zero.
       rtol: those of at most `rtol` times the greatest are; by default max(m, n) times the spacing
         of floats at one.
       hermitian: a promise that changes nothing.
@@ -324,10 +331,10 @@ def matrix_rank(
     """
     if rtol is not None and tol is not None:
         raise TypeRule("matrix_rank is given rtol and tol", fix="give one of them")
-    x = value(A)
+    x = value(M)
     if x.aval.ndim < 2:
         return convert(sum_(convert(el.ne(x, 0), np.int32)), bool) * np.int32(1)
-    x = matrices("matrix_rank", A)
+    x = matrices("matrix_rank", x)
     s = svdvals(x)
     if nothing(s.aval):
         return sum_(convert(s, np.int32), -1)

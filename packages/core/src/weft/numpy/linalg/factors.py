@@ -166,7 +166,12 @@ def svd(
 
 
 def svdvals(x: Any, /) -> Any:
-    """Singular values, descending: (..., min(m, n)) of (..., m, n).  As numpy.linalg.svdvals."""
+    """Singular values, descending: (..., min(m, n)) of (..., m, n).  As numpy.linalg.svdvals.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.linalg.svdvals(np.eye(2)).tolist()
+    [1.0, 1.0]
+    """
     x = matrices("svdvals", x)
     return svd_.bind(x, full_matrices=False, compute_uv=False)[0]
 
@@ -189,7 +194,12 @@ def eig(a: Any) -> EigResult:
 
 
 def eigvals(a: Any) -> Any:
-    """Eigenvalues of square matrices, always complex: (..., n).  As numpy.linalg.eigvals."""
+    """Eigenvalues of square matrices, always complex: (..., n).  As numpy.linalg.eigvals.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.linalg.eigvals(np.eye(2)).tolist()
+    [(1+0j), (1+0j)]
+    """
     x = matrices("eigvals", a, square=True)
     return eig_.bind(x, left=False, right=False)[0]
 
@@ -232,6 +242,10 @@ def eigvalsh(a: Any, UPLO: str | None = "L", *, symmetrize_input: bool = True) -
       symmetrize_input: whether a is replaced by (a + a^H) / 2 first.
 
     As numpy.linalg.eigvalsh.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.linalg.eigvalsh(np.eye(2)).tolist()
+    [1.0, 1.0]
     """
     x, lower = matrices("eigvalsh", a, square=True), _side(UPLO)
     return _eigvalsh(x, lower=lower, symmetrize=bool(symmetrize_input))

@@ -136,7 +136,12 @@ def vector_norm(
 
 
 def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
-    """The norm of matrices, the last two axes; `ord` as of `norm`.  As numpy.linalg.matrix_norm."""
+    """The norm of matrices, the last two axes; `ord` as of `norm`.  As numpy.linalg.matrix_norm.
+
+    >>> import numpy as np, weft as wf
+    >>> float(wf.numpy.linalg.matrix_norm(np.array([[3.0, 4.0]])))
+    5.0
+    """
     x = matrices("matrix_norm", x)
     n = x.aval.ndim
     return _of_matrices(x, _order(ord), (n - 2, n - 1), keepdims)

@@ -18,7 +18,12 @@ matrix_transpose = manipulation.matrix_transpose
 def matmul(
     x1: Any, x2: Any, /, *, precision: Any = None, preferred_element_type: Any = None
 ) -> Any:
-    """Matrix product; see `weft.numpy.matmul`.  As numpy.linalg.matmul."""
+    """Matrix product; see `weft.numpy.matmul`.  As numpy.linalg.matmul.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.linalg.matmul(np.ones((5, 2, 3)), np.ones((3, 4))).shape
+    (5, 2, 4)
+    """
     how = dict(precision=precision, preferred_element_type=preferred_element_type)
     return contraction.matmul(x1, x2, **how)
 
@@ -30,6 +35,10 @@ def vecdot(
     """Inner products along an axis, `x1` conjugated; see `weft.numpy.vecdot`.
 
     As numpy.linalg.vecdot.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.linalg.vecdot(np.ones((2, 3)), np.ones(3)).tolist()
+    [3.0, 3.0]
     """
     how = dict(precision=precision, preferred_element_type=preferred_element_type)
     return contraction.vecdot(x1, x2, axis=axis, **how)
@@ -39,7 +48,12 @@ def tensordot(
     x1: Any, x2: Any, /, *, axes: Any = 2, precision: Any = None,
     preferred_element_type: Any = None,
 ) -> Any:  # fmt: skip
-    """The sum of products over axes; see `weft.numpy.tensordot`.  As numpy.linalg.tensordot."""
+    """The sum of products over axes; see `weft.numpy.tensordot`.  As numpy.linalg.tensordot.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.linalg.tensordot(np.ones((2, 3)), np.ones((3, 4)), axes=1).shape
+    (2, 4)
+    """
     how = dict(precision=precision, preferred_element_type=preferred_element_type)
     return contraction.tensordot(x1, x2, axes, **how)
 
@@ -65,6 +79,10 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     """The vector product of vectors with three components along an axis; others broadcast.
 
     Raises TypeRule for other numbers of components.  As numpy.linalg.cross.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.linalg.cross(np.array([1.0, 0, 0]), np.array([0.0, 1, 0])).tolist()
+    [0.0, 0.0, 1.0]
     """
     x, y = value(x1), value(x2)
     if x.aval.shape[axis] != 3 or y.aval.shape[axis] != 3:
@@ -76,12 +94,22 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
 
 
 def diagonal(x: Any, /, *, offset: int = 0) -> Any:
-    """Diagonals of matrices, the last two axes.  As numpy.linalg.diagonal."""
+    """Diagonals of matrices, the last two axes.  As numpy.linalg.diagonal.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.numpy.linalg.diagonal(np.eye(3)).tolist()
+    [1.0, 1.0, 1.0]
+    """
     return matrices.diagonal(x, offset, axis1=-2, axis2=-1)
 
 
 def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
-    """Sums of diagonals of matrices, the last two axes.  As numpy.linalg.trace."""
+    """Sums of diagonals of matrices, the last two axes.  As numpy.linalg.trace.
+
+    >>> import numpy as np, weft as wf
+    >>> float(wf.numpy.linalg.trace(np.eye(3)))
+    3.0
+    """
     return matrices.trace(x, offset, axis1=-2, axis2=-1, dtype=dtype)
 
 

@@ -7,7 +7,8 @@ from typing import Any
 
 from ...errors import AxisError
 from ...ops import elementwise as el
-from ...ops.reduction import argmin, min_, sum_
+from ...ops.extremes import argmin
+from ...ops.reduction import min_, sum_
 from ...ops.shape import expand_dims
 from ...surface import fused, value
 

@@ -15,14 +15,13 @@ from .factors import (
     hessenberg,
     lu,
     lu_factor,
-    polar,
     qr,
     qr_multiply,
     rsf2csf,
     schur,
     svd,
 )
-from .functions import expm, expm_frechet, sqrtm
+from .functions import expm, expm_frechet, funm, polar, sqrtm
 from .patterns import (
     block_diag,
     circulant,
@@ -67,6 +66,7 @@ __all__ = [
     "expm_frechet",
     "fiedler",
     "fiedler_companion",
+    "funm",
     "hadamard",
     "hankel",
     "helmert",

@@ -24,6 +24,7 @@ from ...ops.stacks import (
     triangle,
 )
 from ...ops.stacks import conjugate as conjugated
+from ...ops.statics import fixed_each
 from ...surface import fused, value
 from ...types import Aval
 from ...values import Literal
@@ -53,7 +54,12 @@ def cho_factor(
     a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
 ) -> tuple:
     """(the factor that `cholesky` gives, `lower`), for `cho_solve`.  As scipy.linalg.cho_factor,
-    which leaves anything on the other side of the diagonal; here there are zeros."""
+    which leaves anything on the other side of the diagonal; here there are zeros.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.scipy.linalg.cho_factor(np.diag([4.0, 9.0]))[0].shape
+    (2, 2)
+    """
     return cholesky(a, lower), lower
 
 
@@ -104,6 +110,10 @@ def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> t
     """(L and U in one matrix, pivots), for `lu_solve`: row i was exchanged with row pivots[i].
 
     As scipy.linalg.lu_factor.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.scipy.linalg.lu_factor(np.eye(2))[1].tolist()
+    [0, 1]
     """
     return lax_linalg.lu(matrices("lu_factor", a))[:2]
 
@@ -161,6 +171,10 @@ def qr_multiply(
       conjugate: whether Q is conjugated first.
 
     As scipy.linalg.qr_multiply.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.scipy.linalg.qr_multiply(np.eye(2), np.ones((3, 2)))[0].shape
+    (3, 2)
     """
     if mode not in ("left", "right"):
         raise TypeRule(f"qr_multiply has no mode {mode!r}", fix='use "left" or "right"')
@@ -202,6 +216,8 @@ def eigh(
     eigvals_only: bool = False,
     overwrite_a: bool = False,
     overwrite_b: bool = False,
+    turbo: bool = True,
+    eigvals: tuple[int, int] | None = None,
     type: int = 1,
     check_finite: bool = True,
     subset_by_index: tuple[int, int] | None = None,
@@ -213,9 +229,11 @@ def eigh(
       b: Hermitian and positive definite; the identity if not given.
       lower: which triangle of a and b is read.
       eigvals_only: whether w alone is returned.
+      turbo: taken for compatibility; there is one routine.
       type: must be 1, the problem above.
-      subset_by_index: (first, last) of the eigenvalues wanted, the last one included.
+      subset_by_index, eigvals: (first, last) of the eigenvalues wanted, the last one included.
 
+    Raises TypeRule for matrices that are not square, other types, and both of the last two.
     Returns (w (..., k) ascending, v (..., n, k)), or w.  As scipy.linalg.eigh.
 
     >>> import numpy as np, weft as wf
@@ -223,6 +241,9 @@ def eigh(
     >>> [round(v, 5) for v in w.tolist()]
     [2.0, 3.0]
     """
+    if eigvals is not None and subset_by_index is not None:
+        raise TypeRule("eigh: eigvals and subset_by_index say the same thing", fix="give one")
+    subset_by_index = eigvals if subset_by_index is None else subset_by_index
     if type != 1:
         raise TypeRule(f"eigh has no problem of type {type}", fix="pass type=1")
     x = mirrored(matrices("eigh", a, square=True), lower=bool(lower))
@@ -234,10 +255,17 @@ def eigh(
         y = mirrored(matrices("eigh", b, square=True), lower=bool(lower))
         w, v = _generalised(x, y)
     if subset_by_index is not None:
-        first, last = subset_by_index
+        first, last = _pair(subset_by_index)
         w = w[..., first : last + 1]
         v = None if v is None else v[..., first : last + 1]
     return w if eigvals_only else (w, v)
+
+
+def _pair(subset: Any) -> tuple[int, int]:
+    pair = fixed_each("eigh", "subset_by_index", subset)
+    if len(pair) != 2 or not 0 <= pair[0] <= pair[1]:
+        raise TypeRule(f"eigh: subset_by_index={subset!r}", fix="give (first, last), from 0 on")
+    return pair[0], pair[1]
 
 
 def eigh_tridiagonal(
@@ -247,6 +275,8 @@ def eigh_tridiagonal(
     eigvals_only: bool = False,
     select: str = "a",
     select_range: tuple[int, int] | None = None,
+    tol: float | None = None,
+    key: Any = None,
 ) -> Any:
     """Eigenvalues and eigenvectors of real symmetric tridiagonal matrices.
 
@@ -256,16 +286,29 @@ def eigh_tridiagonal(
       eigvals_only: whether eigenvalues alone are returned.
       select: "a", all; "i", those from select_range[0] to select_range[1], counted from the
         least.
+      tol, key: taken for compatibility; eigenvalues are as exact as they can be, and nothing is
+        random.
 
     Returns (w (..., k) ascending, v (..., n, k)), or w; by the routine for full matrices.
-    As scipy.linalg.eigh_tridiagonal.
+    Raises TypeRule for other selections.  As scipy.linalg.eigh_tridiagonal.
+
+    >>> import numpy as np, weft as wf
+    >>> d, e = np.array([1.0, 3.0]), np.zeros(1)
+    >>> wf.scipy.linalg.eigh_tridiagonal(d, e, eigvals_only=True).tolist()
+    [1.0, 3.0]
     """
     if select not in ("a", "i") or (select == "i") != (select_range is not None):
         raise TypeRule(
             f"eigh_tridiagonal can not select {select!r} in {select_range}",
             fix='use "a"; or "i" and select_range, two numbers of eigenvalues',
         )
-    x = _tridiagonal(*(el.floating((value(v),))[0] for v in (d, e)))
+    d, e = (el.floating((value(v),))[0] for v in (d, e))
+    if d.aval.ndim < 1 or e.aval.shape != (*d.aval.shape[:-1], d.aval.shape[-1] - 1):
+        raise TypeRule(
+            f"eigh_tridiagonal of {d.aval!r} and {e.aval!r}",
+            fix="give one less beside the diagonal",
+        )
+    x = _tridiagonal(d, e)
     return eigh(x, eigvals_only=eigvals_only, subset_by_index=select_range)
 
 
@@ -299,6 +342,10 @@ def svd(
     """Singular values and vectors, U @ diag(s) @ Vh = a; see `weft.numpy.linalg.svd`.
 
     Returns (U, s, Vh), or s.  `lapack_driver` must be "gesdd".  As scipy.linalg.svd.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.scipy.linalg.svd(np.diag([1.0, 3.0]), compute_uv=False).tolist()
+    [3.0, 1.0]
     """
     if lapack_driver != "gesdd":
         raise TypeRule(f"svd is not computed by {lapack_driver!r}", fix='use "gesdd"')
@@ -341,6 +388,10 @@ def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple:
     """The complex Schur form (T, Z) of a real one: the same Z @ T @ Z^H, T triangular.
 
     As scipy.linalg.rsf2csf.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.scipy.linalg.rsf2csf(np.eye(2), np.eye(2))[0].shape
+    (2, 2)
     """
     return _complex_form(matrices("rsf2csf", T, square=True), matrices("rsf2csf", Z, square=True))
 
@@ -374,35 +425,9 @@ def hessenberg(
       calc_q: whether (H, Q) are returned.
 
     On the CPU only; has no derivative.  As scipy.linalg.hessenberg.
-    """
-    return _hessenberg(matrices("hessenberg", a, square=True), calc_q=bool(calc_q))
-
-
-@fused
-def _polar(x: Any, *, right: bool) -> Any:
-    u, s, vh = lax_linalg.svd(x, full_matrices=False)
-    wide = convert(s, x.aval.dtype)
-    v = adjoint(vh)
-    turned = v if right else u
-    size = times(el.mul.bind(turned, as_rows(wide, turned.aval)), adjoint(turned))
-    return times(u, vh), size
-
-
-def polar(a: Any, side: str = "right") -> tuple:
-    """The polar decomposition: a = U @ P, or P @ U.
-
-    Args:
-      a: (..., m, n).
-      side: "right", P is (..., n, n); "left", it is (..., m, m) and stands in front.
-
-    Returns (U, with orthonormal columns or rows; P, Hermitian and not negative), by singular
-    values.  As scipy.linalg.polar.
 
     >>> import numpy as np, weft as wf
-    >>> u, p = wf.scipy.linalg.polar(np.diag([2.0, -3.0]))
-    >>> p.round(3).tolist()
-    [[2.0, 0.0], [0.0, 3.0]]
+    >>> wf.scipy.linalg.hessenberg(np.eye(3)).shape
+    (3, 3)
     """
-    if side not in ("right", "left"):
-        raise TypeRule(f"polar has no side {side!r}", fix='use "right" or "left"')
-    return _polar(matrices("polar", a), right=side == "right")
+    return _hessenberg(matrices("hessenberg", a, square=True), calc_q=bool(calc_q))

@@ -13,9 +13,10 @@ from ...errors import TypeRule
 from ...ops import elementwise as el
 from ...ops.shape import concatenate, convert_together, expand_dims, pad, reshape, rev
 from ...ops.stacks import identity
+from ...ops.statics import fixed
 from ...surface import fused, value
-from ...types import FLOATING, Aval, default_dtype, dtype_of
-from ...values import Literal, from_numpy
+from ...types import COMPLEX, FLOATING, Aval, category, default_dtype, dtype_of
+from ...values import Literal, canonical, from_numpy
 
 
 def _vector(name: str, x: Any, least: int = 0) -> Any:
@@ -25,6 +26,14 @@ def _vector(name: str, x: Any, least: int = 0) -> Any:
     if x.aval.shape[-1] < least:
         raise TypeRule(f"{name} of {x.aval!r}", fix=f"give {least} elements or more")
     return x
+
+
+def _size(name: str, n: Any) -> int:
+    """How many rows and columns."""
+    n = fixed(name, "n", n)
+    if n < 0:
+        raise TypeRule(f"{name}: {n} rows and columns", fix="give a number from 0 on")
+    return n
 
 
 def _spread(x: Any, places: np.ndarray) -> Any:
@@ -144,7 +153,12 @@ def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
       mode: "full", "same" or "valid", see `weft.numpy.convolve`.
 
     As scipy.linalg.convolution_matrix.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.scipy.linalg.convolution_matrix(np.ones(3), 2).shape
+    (4, 2)
     """
+    n = _size("convolution_matrix", n)
     a = _vector("convolution_matrix", a, 1)
     if n < 1 or mode not in ("full", "same", "valid"):
         raise TypeRule(
@@ -168,6 +182,10 @@ def leslie(f: Any, s: Any) -> Any:
       s: (n - 1,).
 
     As scipy.linalg.leslie.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.scipy.linalg.leslie(np.ones(3), np.ones(2)).shape
+    (3, 3)
     """
     f, s = convert_together([_vector("leslie", f, 1), _vector("leslie", s)])
     n = f.aval.shape[-1]
@@ -182,6 +200,10 @@ def fiedler(a: Any) -> Any:
     """Distances of all elements of `a` (..., n) from each other: (..., n, n).
 
     As scipy.linalg.fiedler.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.scipy.linalg.fiedler(np.array([1.0, 4.0])).tolist()
+    [[0.0, 3.0], [3.0, 0.0]]
     """
     a = _vector("fiedler", a)
     return el.abs_(el.sub(a[..., :, None], a[..., None, :]))
@@ -194,6 +216,10 @@ def fiedler_companion(a: Any) -> Any:
       a: (n,), coefficients, the highest power first.
 
     Returns (n - 1, n - 1).  As scipy.linalg.fiedler_companion.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.scipy.linalg.fiedler_companion(np.array([1.0, 2.0, 3.0])).shape
+    (2, 2)
     """
     (a,) = el.floating((_vector("fiedler_companion", a, 2),))
     a = el.div(a, a[0])
@@ -224,13 +250,25 @@ def _made(x: Any, dtype: Any = None) -> Any:
 
 
 def hilbert(n: int) -> Any:
-    """1 / (i + j + 1).  As scipy.linalg.hilbert."""
+    """1 / (i + j + 1).  As scipy.linalg.hilbert.
+
+    >>> import weft as wf
+    >>> wf.scipy.linalg.hilbert(2).tolist()[0]
+    [1.0, 0.5]
+    """
+    n = _size("hilbert", n)
     i = np.arange(n)
     return _made(1.0 / (i[:, None] + i + 1))
 
 
 def invhilbert(n: int) -> Any:
-    """The inverse of Hilbert's matrix, of integers.  As scipy.linalg.invhilbert."""
+    """The inverse of Hilbert's matrix, of integers.  As scipy.linalg.invhilbert.
+
+    >>> import weft as wf
+    >>> wf.scipy.linalg.invhilbert(2).tolist()
+    [[4.0, -6.0], [-6.0, 12.0]]
+    """
+    n = _size("invhilbert", n)
     out = [
         [(-1) ** (i + j) * (i + j + 1) * comb(n + i, n - j - 1) * comb(n + j, n - i - 1)
          * comb(i + j, i) ** 2 for j in range(n)]
@@ -263,13 +301,24 @@ def pascal(n: int, kind: str | None = None) -> Any:
         product of both.
 
     As scipy.linalg.pascal.
+
+    >>> import weft as wf
+    >>> wf.scipy.linalg.pascal(2).tolist()
+    [[1.0, 1.0], [1.0, 2.0]]
     """
+    n = _size("pascal", n)
     low = _triangle_of_pascal(n)
     return _made({"lower": low, "upper": low.T, "symmetric": low @ low.T}[_kind("pascal", kind)])
 
 
 def invpascal(n: int, kind: str | None = None) -> Any:
-    """The inverse of `pascal`.  As scipy.linalg.invpascal."""
+    """The inverse of `pascal`.  As scipy.linalg.invpascal.
+
+    >>> import weft as wf
+    >>> wf.scipy.linalg.invpascal(2).tolist()
+    [[2.0, -1.0], [-1.0, 1.0]]
+    """
+    n = _size("invpascal", n)
     low = _triangle_of_pascal(n, -1)
     both = {"lower": low, "upper": low.T, "symmetric": low.T @ low}
     return _made(both[_kind("invpascal", kind)])
@@ -279,7 +328,12 @@ def hadamard(n: int, dtype: Any = int) -> Any:
     """A matrix of ones and minus ones with orthogonal rows; n is a power of two.
 
     As scipy.linalg.hadamard.
+
+    >>> import weft as wf
+    >>> wf.scipy.linalg.hadamard(2).tolist()
+    [[1, 1], [1, -1]]
     """
+    n = _size("hadamard", n)
     if n < 1 or n & (n - 1):
         raise TypeRule(f"hadamard of {n} rows", fix="give a power of two")
     out = np.ones((1, 1), np.int32)
@@ -292,7 +346,12 @@ def helmert(n: int, full: bool = False) -> Any:
     """Helmert's matrix, with orthonormal rows; without its first row unless `full`.
 
     As scipy.linalg.helmert.
+
+    >>> import weft as wf
+    >>> wf.scipy.linalg.helmert(3).shape
+    (2, 3)
     """
+    n = _size("helmert", n)
     out = np.tril(np.ones((n, n)), -1) - np.diag(np.arange(n))
     out[0] = 1
     scale = np.arange(n) * np.arange(1, n + 1)
@@ -301,19 +360,29 @@ def helmert(n: int, full: bool = False) -> Any:
     return _made(out if full else out[1:])
 
 
-def dft(n: int, scale: str | None = None) -> Any:
+def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Any:
     """The matrix of the discrete Fourier transform, complex.
 
     Args:
       n: rows and columns.
       scale: None; "sqrtn", divided by the root of n, unitary; "n", divided by n.
+      dtype: a complex dtype; complex64 by default, or as wide as the default float.
 
-    As scipy.linalg.dft.
+    Returns (n, n).  Raises TypeRule for other scales and dtypes.  As scipy.linalg.dft.
+
+    >>> import weft as wf
+    >>> wf.scipy.linalg.dft(2).real.tolist()
+    [[1.0, 1.0], [1.0, -1.0]]
     """
     if scale not in (None, "sqrtn", "n"):
         raise TypeRule(f"dft has no scale {scale!r}", fix='use None, "sqrtn" or "n"')
+    n = _size("dft", n)
+    wanted = None if dtype is None else canonical(dtype_of(dtype))
+    if wanted is not None and category(wanted) != COMPLEX:
+        raise TypeRule(f"dft: {wanted} is not complex", fix='use dtype="complex64"')
     i = np.arange(n)
     out = np.exp(-2j * np.pi * (i[:, None] * i % max(n, 1)) / max(n, 1))
     by = {None: 1, "sqrtn": np.sqrt(n), "n": n}[scale]
     part = Aval((), default_dtype(FLOATING)).dtype
-    return _made(out / by, np.complex64 if part.itemsize == 4 else np.complex128)
+    usual = np.complex64 if part.itemsize == 4 else np.complex128
+    return _made(out / by, usual if wanted is None else wanted)

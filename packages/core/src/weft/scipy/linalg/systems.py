@@ -17,6 +17,7 @@ from ...ops.factorisation import pivots_to_permutation
 from ...ops.roots import sylvester
 from ...ops.shape import convert, expand_dims, squeeze
 from ...ops.stacks import transposed as transpose
+from ...ops.statics import flag
 from ...surface import fused, value
 from .factors import mirrored
 
@@ -27,12 +28,22 @@ _KINDS = {
 
 
 def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
-    """Determinants; see `weft.numpy.linalg.det`.  As scipy.linalg.det."""
+    """Determinants; see `weft.numpy.linalg.det`.  As scipy.linalg.det.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.scipy.linalg.det(np.diag([2.0, 3.0])).item()
+    6.0
+    """
     return numpy_linalg.det(a)
 
 
 def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
-    """Inverses; see `weft.numpy.linalg.inv`.  As scipy.linalg.inv."""
+    """Inverses; see `weft.numpy.linalg.inv`.  As scipy.linalg.inv.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.scipy.linalg.inv(np.diag([2.0, 4.0])).tolist()
+    [[0.5, 0.0], [0.0, 0.25]]
+    """
     return numpy_linalg.inv(a)
 
 
@@ -61,6 +72,7 @@ def solve(
     lower: bool = False,
     overwrite_a: bool = False,
     overwrite_b: bool = False,
+    debug: bool = False,
     check_finite: bool = True,
     assume_a: str = "gen",
     transposed: bool = False,
@@ -74,7 +86,9 @@ def solve(
       assume_a: "gen"; or, of which one triangle is read, "sym", "her", "pos" (positive
         definite, solved by Cholesky's factor).
       transposed: whether a^T @ x = b.
+      debug: taken for compatibility, as what may be overwritten and need not be checked is.
 
+    Raises TypeRule for shapes that do not fit and for what it can not assume.
     Returns x of the shape of b.  As scipy.linalg.solve.
 
     >>> import numpy as np, weft as wf
@@ -109,6 +123,7 @@ def solve_triangular(
     lower: bool = False,
     unit_diagonal: bool = False,
     overwrite_b: bool = False,
+    debug: Any = None,
     check_finite: bool = True,
 ) -> Any:
     """The solution of systems with triangular matrices; the other triangle is not read.
@@ -119,7 +134,9 @@ def solve_triangular(
       trans: 0 or "N", a @ x = b; 1 or "T", a^T @ x = b; 2 or "C", a^H @ x = b.
       lower: which triangle.
       unit_diagonal: whether the diagonal counts as one and is not read.
+      debug: taken for compatibility.
 
+    Raises TypeRule for shapes that do not fit and for other transpositions.
     Returns x of the shape of b.  As scipy.linalg.solve_triangular.
 
     >>> import numpy as np, weft as wf
@@ -138,6 +155,15 @@ def _transposition(trans: Any) -> int:
     return "NTC".index(trans) if isinstance(trans, str) else int(trans)
 
 
+def _pair(name: str, factors: Any) -> tuple:
+    if not isinstance(factors, tuple | list) or len(factors) != 2:
+        raise TypeRule(
+            f"{name}: {type(factors).__name__} is no pair",
+            fix="give what cho_factor or lu_factor returned",
+        )
+    return tuple(factors)
+
+
 def cho_solve(
     c_and_lower: tuple, b: Any, overwrite_b: bool = False, check_finite: bool = True
 ) -> Any:
@@ -154,7 +180,8 @@ def cho_solve(
     >>> wf.scipy.linalg.cho_solve(factor, np.ones(2)).tolist()
     [0.25, 1.0]
     """
-    c, lower = c_and_lower
+    c, lower = _pair("cho_solve", c_and_lower)
+    lower = flag("cho_solve", "lower", lower)
     first, second = (0, 2) if lower else (2, 0)
     y = solve_triangular(c, b, trans=first, lower=lower)
     return solve_triangular(c, y, trans=second, lower=lower)
@@ -197,7 +224,7 @@ def lu_solve(
     >>> wf.scipy.linalg.lu_solve(factors, np.ones(2)).tolist()
     [0.25, 0.5]
     """
-    lu, pivots = lu_and_piv
+    lu, pivots = _pair("lu_solve", lu_and_piv)
     x, y = _both("lu_solve", lu, b)
     return _by_lu(x, convert(value(pivots), np.int32), y, trans=_transposition(trans))
 
@@ -210,14 +237,17 @@ def _sylvester(a: Any, b: Any, c: Any) -> Any:
     return sylvester.bind(a, b, c)
 
 
-def solve_sylvester(A: Any, B: Any, C: Any) -> Any:
+def solve_sylvester(A: Any, B: Any, C: Any, *, method: str = "schur", tol: float = 1e-8) -> Any:
     """The solution of A @ X + X @ B = C.
 
     Args:
       A: (..., m, m).
       B: (..., n, n).
       C: (..., m, n).
+      method: "schur" or "eigen"; both are done by Schur's forms.
+      tol: taken for compatibility: what has no solution is not finite.
 
+    Raises TypeRule for shapes that do not fit and other methods.
     Returns X (..., m, n); not finite if an eigenvalue of A is the negative of one of B.  On the CPU
     only.  As scipy.linalg.solve_sylvester.
 
@@ -225,6 +255,8 @@ def solve_sylvester(A: Any, B: Any, C: Any) -> Any:
     >>> wf.scipy.linalg.solve_sylvester(np.eye(2), np.eye(1), np.ones((2, 1))).round(3).tolist()
     [[0.5], [0.5]]
     """
+    if method not in ("schur", "eigen"):
+        raise TypeRule(f"solve_sylvester has no method {method!r}", fix='use "schur"')
     a, b = (matrices("solve_sylvester", v, square=True) for v in (A, B))
     c = matrices("solve_sylvester", C)
     dtype = np.result_type(*(v.aval.dtype for v in (a, b, c)))

@@ -17,6 +17,7 @@ from ...ops.contraction import dot, matmul
 from ...ops.contraction import vdot as inner
 from ...ops.reduction import sum_
 from ...ops.shape import concatenate, convert, convert_together, fill, iota, reshape, slice_in_dim
+from ...ops.statics import fixed
 from ...ops.subscript import At, getitem
 from ...plugins import resolve
 from ...surface import value
@@ -29,9 +30,11 @@ __all__ = ["bicgstab", "cg", "gmres"]
 def _straight(tree: Any) -> tuple[Any, Callable]:
     """A tree of arrays as one vector, and the way back."""
     leaves, kind = flatten(tree)
-    values = list(el.floating(tuple(leaves))) if len(leaves) == 1 else [
-        el.floating((v,))[0] for v in leaves
-    ]
+    values = (
+        list(el.floating(tuple(leaves)))
+        if len(leaves) == 1
+        else [el.floating((v,))[0] for v in leaves]
+    )
     shapes = [v.aval.shape for v in values]
     same = convert_together([reshape(v, (-1,)) for v in values])
     flat = concatenate(same) if len(same) > 1 else same[0]
@@ -275,6 +278,10 @@ def bicgstab(
     """x with A x = b, by stabilised biconjugate gradients, for any A.
 
     Arguments and results are those of `cg`.  As scipy.sparse.linalg.bicgstab.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.scipy.sparse.linalg.bicgstab(np.eye(2), np.ones(2))[0].tolist()
+    [1.0, 1.0]
     """
     return _solved(_bicgstab, A, b, x0, tol, atol, maxiter, M, False)
 
@@ -291,9 +298,15 @@ def gmres(
       solve_method: "batched" or "incremental", both found in the same way.
 
     The others, and results, are those of `cg`.  As scipy.sparse.linalg.gmres.
+
+    >>> import numpy as np, weft as wf
+    >>> wf.scipy.sparse.linalg.gmres(np.eye(2), np.ones(2))[0].round(5).tolist()
+    [1.0, 1.0]
     """
     if solve_method not in ("batched", "incremental"):
         raise TypeRule(
             f"there is no solve_method {solve_method!r}", fix='use "batched" or "incremental"'
         )
-    return _solved(_gmres(restart.__index__()), A, b, x0, tol, atol, maxiter, M, False)
+    return _solved(
+        _gmres(fixed("gmres", "restart", restart)), A, b, x0, tol, atol, maxiter, M, False
+    )

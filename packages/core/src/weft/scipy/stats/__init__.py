@@ -30,6 +30,7 @@ from .continuous import (
     vonmises,
     wrapcauchy,
 )
+from .density import gaussian_kde
 from .discrete import bernoulli, betabinom, binom, geom, nbinom, poisson
 from .multivariate import dirichlet, multinomial, multivariate_normal
 from .ranks import mode, rankdata, sem
@@ -44,6 +45,7 @@ __all__ = [
     "dirichlet",
     "expon",
     "gamma",
+    "gaussian_kde",
     "gennorm",
     "geom",
     "gumbel_l",

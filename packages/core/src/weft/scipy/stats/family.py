@@ -14,10 +14,11 @@ from typing import Any
 
 from ...errors import TypeRule
 from ...interpreter import GROUND, current
+from ...operands import scalar_buffer
 from ...ops import elementwise as el
 from ...surface import fused
 from ...types import COMPLEX, FLOATING, Aval, default_dtype, promote
-from ...values import Literal, as_value, scalar_buffer, wrap
+from ...values import Literal, as_value, wrap
 
 Formula = Callable[..., Any]
 

@@ -12,7 +12,8 @@ import numpy as np
 from ...errors import TypeRule
 from ...ops import elementwise as el
 from ...ops.cumulative import cummax_, cummin_, cumsum_
-from ...ops.reduction import argmax, sum_
+from ...ops.extremes import argmax
+from ...ops.reduction import sum_
 from ...ops.shape import (
     broadcast_to,
     concatenate,
@@ -24,7 +25,7 @@ from ...ops.shape import (
     slice_in_dim,
 )
 from ...ops.sorting import argsort, sort
-from ...ops.subscript import take_along_axis
+from ...ops.taking import take_along_axis
 from ...surface import fused, value
 from ...types import FLOATING, INTEGER, Aval, default_dtype
 from ...values import Literal

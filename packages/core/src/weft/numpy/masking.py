@@ -1,0 +1,74 @@
+"""What numpy's functions of elements take besides arrays: `where`, and `out`.
+
+Invariant: a call without them costs what the function costs; where the mask is False the result is
+zero, since there is no array whose contents could stay.
+"""
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from ..errors import TypeRule
+from ..interpreter import current
+from ..ops import elementwise as el
+from ..ops.shape import materialise_at_ground
+from ..primitive import Primitive
+from ..types import BOOL
+from ..values import Literal
+
+_NONE: dict[str, Any] = {}
+
+
+def unwritten(out: Any) -> None:
+    """Raises TypeRule unless `out` is None."""
+    if out is not None:
+        raise TypeRule("arrays are never written to, so `out` must be None", fix="use the result")
+
+
+def kept(x: Any, where: Any, out: Any) -> Any:
+    """`x` (or each of a tuple) where the mask holds, else zero; all of it if there is no mask."""
+    unwritten(out)
+    if where is None:
+        return x
+    if isinstance(x, tuple):
+        return tuple([kept(v, where, None) for v in x])
+    (mask,) = el.promoted((where,))
+    if mask.aval.dtype != BOOL:
+        raise TypeRule(f"`where` is {mask.aval!r}", fix="give booleans")
+    zero = False if x.aval.dtype == BOOL else 0
+    return materialise_at_ground(el.select(mask, x, Literal(zero, x.aval.with_shape(()))))
+
+
+def masked(f: Callable) -> Callable:
+    """Decorator: a function of elements that takes `where` and `out` too."""
+    given = list(inspect.signature(f).parameters.values())
+
+    @functools.wraps(f)
+    def function(*xs: Any, out: None = None, where: Any = None) -> Any:
+        if where is None and out is None:
+            return f(*xs)
+        return kept(f(*xs), where, out)
+
+    P = inspect.Parameter
+    more = [P(name, P.KEYWORD_ONLY, default=None) for name in ("out", "where")]
+    arrays = [p.replace(kind=P.POSITIONAL_ONLY) for p in given]
+    function.__signature__ = inspect.Signature([*arrays, *more])  # type: ignore[attr-defined]
+    return function
+
+
+def binary(
+    name: str, prim: Primitive, doc: str, prepare: Callable[[Any], Any] | None = None
+) -> Callable[..., Any]:
+    """As `surface.binary`, with `where` and `out`."""
+    agree: Any = prepare or prim.prepare
+    cur = current
+
+    def function(x1: Any, x2: Any, /, *, out: None = None, where: Any = None) -> Any:
+        if where is None and out is None:
+            return cur().apply(prim, agree((x1, x2)), _NONE)
+        return kept(cur().apply(prim, agree((x1, x2)), _NONE), where, out)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    return function

@@ -1,0 +1,35 @@
+"""Foreign functions: one of LAPACK's, which is there anyway.
+
+Invariant: what is called is known to the runtime of CPUs; elsewhere there is no sample.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from ...types import INT32, Aval
+from ..samples import Reference, Sample
+from .factorisation import positive
+
+__all__ = ["REFERENCES"]
+
+
+def _foreign(x: np.ndarray, **how: Any) -> list:
+    """Cholesky's factor, the other triangle being what it was; and that it went well."""
+    low = np.linalg.cholesky(x.astype(np.float64))
+    return [(np.tril(low) + np.triu(x, 1)).astype(x.dtype), np.int32(0)]
+
+
+def _called(prim: Any) -> Iterator[Sample]:
+    x = positive("float32", (3, 3))
+    outs = Aval((3, 3), np.float32), Aval((), INT32)
+    yield Sample((x,), {
+        "target": "lapack_spotrf_ffi", "outs": outs, "config": "{uplo = 76 : ui8}", "acts": False,
+        "vmap_method": None, "in_layouts": ((1, 0),), "out_layouts": ((1, 0), ()),
+        "aliases": ((0, 0),),
+    })  # fmt: skip
+
+
+REFERENCES = {"core.foreign": Reference(_foreign, _called, 8, whole=True)}
+"""What the kit knows of each primitive of the family."""

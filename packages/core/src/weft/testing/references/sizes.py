@@ -1,0 +1,22 @@
+"""Sizes as numbers.
+
+Invariant: samples are sizes that are known; symbolic ones are numbers where a program is called.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from ..samples import Reference, Sample
+
+__all__ = ["REFERENCES"]
+
+
+def _sizes(prim: Any) -> Iterator[Sample]:
+    for n in (3, 0, 2**31 - 1):
+        yield Sample((), {"size": n})
+
+
+REFERENCES = {"core.dim": Reference(lambda size: np.array(size, np.int32), _sizes)}
+"""What the kit knows of each primitive of the family."""

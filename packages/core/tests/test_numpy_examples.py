@@ -1,0 +1,30 @@
+"""Every public function of weft.numpy and weft.nn shows a call; those that doctest overlooks run.
+
+Invariant: what belongs to the module where it is public is run by test_surface_examples; here are
+functions that tables make, which belong to the modules that make them.
+"""
+
+import doctest
+import inspect
+
+import weft.nn
+import weft.numpy
+
+MODULES = (weft.numpy, weft.numpy.linalg, weft.numpy.fft, weft.nn, weft.nn.initializers)
+PUBLIC = {f"{m.__name__}.{n}": getattr(m, n) for m in MODULES for n in m.__all__}
+PUBLIC = {n: f for n, f in PUBLIC.items()
+          if inspect.isfunction(f) and f.__module__.startswith("weft")}  # fmt: skip
+MAKERS = ("weft.surface", "weft.numpy.masking", "weft.ops.elementwise")
+
+
+def test_every_function_shows_a_call():
+    assert [n for n, f in PUBLIC.items() if ">>> " not in (f.__doc__ or "")] == []
+
+
+def test_calls_that_doctest_overlooks():
+    made = {f: n for n, f in PUBLIC.items() if getattr(f, "__wrapped__", f).__module__ in MAKERS}
+    assert len(made) > 40
+    runner, parser = doctest.DocTestRunner(verbose=False), doctest.DocTestParser()
+    for f, name in made.items():
+        runner.run(parser.get_doctest(inspect.getdoc(f) or "", {}, name, name, 0))
+    assert runner.summarize(verbose=False).failed == 0
