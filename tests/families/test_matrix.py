@@ -26,12 +26,12 @@ def own_tables():
 
 
 def test_no_cell_is_missing():
-    tables = own_tables()
+    tables, spaces = own_tables(), set(names("weft.primitives"))  # others' tests make primitives
     gaps = [
         f"{prim}: {table} {row[table]}"
         for prim, row in testing.matrix().items()
         for table in tables
-        if row[table] in ("missing", "broken")
+        if prim.rpartition(".")[0] in spaces and row[table] in ("missing", "broken")
     ]
     assert not gaps, "write a rule, or say in the table's law that it is not asked\n" + "\n".join(
         gaps

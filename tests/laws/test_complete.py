@@ -12,6 +12,7 @@ import pytest
 
 import weft as wf
 from weft.errors import WeftError
+from weft.plugins import names
 from weft.primitive import primitives
 from weft.testing import coverage
 from weft.traits import Discrete
@@ -58,8 +59,12 @@ UNMAPPED = {
 
 
 def answered(table):
-    cells = coverage(table)
-    return {n for n, cell in cells.items() if cell not in ("missing", "not applicable")}
+    spaces = set(names("weft.primitives"))  # others' tests make primitives, too
+    return {
+        n
+        for n, cell in coverage(table).items()
+        if n.rpartition(".")[0] in spaces and cell not in ("missing", "not applicable")
+    }
 
 
 def test_every_derivative_is_judged():

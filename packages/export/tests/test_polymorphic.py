@@ -611,6 +611,29 @@ CASES |= {
         ],
         ("b, c",), "u",
     ),
+    "special functions of physics": Case(
+        lambda x: [
+            special.dawsn(x), special.erfcx(x), *special.fresnel(x), *special.sici(x + 0.1),
+            special.owens_t(x, x + 1), wnp.real(special.wofz(x + 0.5j)),
+            special.bessel_jn(x + 1, v=2, n_iter=50)[2], special.hyp1f1(1.5, 2.5, x),
+            special.hyp2f1(0.5, 1.5, 2.5, x / 4),
+        ],
+        lambda x: [
+            sp.dawsn(x), sp.erfcx(x), *sp.fresnel(x), *sp.sici(x + 0.1), sp.owens_t(x, x + 1),
+            sp.wofz(x + 0.5j).real, sp.jv(2, x + 1), sp.hyp1f1(1.5, 2.5, x),
+            sp.hyp2f1(0.5, 1.5, 2.5, x / 4),
+        ],
+        ("b, c",), "u",
+    ),
+    "what depends on the platform, and asks for accuracy": Case(
+        lambda x: [
+            lax.platform_dependent(x, cpu=lambda v: v + 1, default=lambda v: v - 1),
+            lax.exp(x, accuracy=lax.AccuracyMode.HIGHEST),
+            lax.composite(lambda v: v * 2, "weft.doubled")(x),
+        ],
+        lambda x: [x + 1, np.exp(x), x * 2],
+        ("b, c",), "u",
+    ),
     "derivatives of the incomplete gamma function": Case(
         lambda a, x: [lax.igamma_grad_a(a + 1, x), lax.random_gamma_grad(a + 1, x)],
         lambda a, x: [slope(sp.gammainc, a + 1, x),

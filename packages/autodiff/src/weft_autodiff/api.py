@@ -177,7 +177,8 @@ def linear_transpose(fun: Callable, *primals: Any) -> Callable:
     """The transpose of a function that is linear in all its arguments.
 
     Args:
-      fun: linear in `primals` together; may close over anything.
+      fun: linear in `primals` together; may close over anything.  Of an affine function this is
+        the transpose of the linear part: a constant term is not seen.
       primals: arrays or ShapeDtypeStructs: only shapes and dtypes matter.
 
     Returns:

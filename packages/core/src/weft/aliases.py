@@ -15,8 +15,7 @@ from .errors import MissingPlugin, PluginError
 TABLE = {
     "ad_checkpoint": "checkpoint checkpoint_name checkpoint_policies print_saved_residuals remat",
     "core": (
-        "ShapedArray=types.Aval Tracer=interpreter.Tracer Literal=values.Literal Jaxpr=ir.Program "
-        "ClosedJaxpr=ir.Program JaxprEqn=ir.Eqn Var=ir.Var eval_jaxpr=ir.evaluate "
+        "ShapedArray=types.Aval Tracer=interpreter.Tracer Literal=values.Literal "
         "ensure_compile_time_eval"
     ),
     "custom_batching": "custom_vmap",

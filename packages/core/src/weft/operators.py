@@ -43,7 +43,7 @@ def _fast(prim: Any, general: Callable, inexact_only: bool = False) -> Callable:
                 if c >= FLOATING or (
                     c == INTEGER
                     and k is int
-                    and (0 <= other < 128 or (a.dtype is INT32 and -(2**31) <= other < 2**31))
+                    and (0 <= other < 8 or (a.dtype is INT32 and -(2**31) <= other < 2**31))
                 ):
                     if not a.weak_type or c == FLOATING:
                         return current().apply(prim, (self, Literal(other, a)), _NONE)

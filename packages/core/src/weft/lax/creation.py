@@ -50,10 +50,10 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, sharding: Any = None
     >>> wf.lax.full((2,), 7).tolist()
     [7, 7]
     """
-    v = value(fill_value)
+    v = fill_value if fill_value.__class__ is int and dtype is not None else value(fill_value)
+    v = v if dtype is None else sh.convert(v, canonical(dtype_of(dtype)))
     if v.aval.ndim:
         raise TypeRule(f"lax.full with {v.aval!r}", fix="give one number, or use broadcast_to")
-    v = v if dtype is None else sh.convert(v, canonical(dtype_of(dtype)))
     return placed(materialise_at_ground(sh.broadcast_to(v, normal_shape(shape))), sharding)
 
 
@@ -71,7 +71,7 @@ def full_like(
     like = x if hasattr(x, "shape") and hasattr(x, "dtype") else value(x)
     weak = dtype is None and getattr(like, "weak_type", False)
     kind = canonical(dtype_of(like.dtype if dtype is None else dtype))
-    v = sh.convert(value(fill_value), kind, weak)
+    v = sh.convert(fill_value if fill_value.__class__ is int else value(fill_value), kind, weak)
     if v.aval.ndim:
         raise TypeRule(f"lax.full_like with {v.aval!r}", fix="give one number")
     size = tuple(like.shape) if shape is None else normal_shape(shape)

@@ -62,8 +62,14 @@ def array(
 
 
 def _of_one(x: Any, dtype: Any) -> Any:
-    x = value(x)
-    return materialise_at_ground(x if dtype is None else convert(x, _number_dtype(dtype)))
+    return materialise_at_ground(_typed(x, dtype))
+
+
+def _typed(x: Any, dtype: Any) -> Any:
+    """A value of that dtype; of its own, without one."""
+    if dtype is None:
+        return value(x)
+    return convert(x if x.__class__ is int else value(x), _number_dtype(dtype))
 
 
 def _of_list(xs: Any, dtype: Any) -> Any:
@@ -251,12 +257,11 @@ def full(shape: Any, fill_value: Any, dtype: Any = None) -> Any:
     >>> wf.numpy.full((2,), 7).tolist()
     [7, 7]
     """
-    return _filled(normal_shape(shape), value(fill_value), dtype)
+    return _filled(normal_shape(shape), fill_value, dtype)
 
 
-def _filled(shape: tuple, v: Any, dtype: Any) -> Any:
-    v = v if dtype is None else convert(v, _number_dtype(dtype))
-    return materialise_at_ground(broadcast_to(v, shape))
+def _filled(shape: tuple, x: Any, dtype: Any) -> Any:
+    return materialise_at_ground(broadcast_to(_typed(x, dtype), shape))
 
 
 def _like(a: Any, dtype: Any, shape: Any) -> Aval:
@@ -311,7 +316,7 @@ def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None) -> 
     [7.0, 7.0]
     """
     aval = _like(a, dtype, shape)
-    return _filled(aval.shape, value(fill_value), aval.dtype)
+    return _filled(aval.shape, fill_value, aval.dtype)
 
 
 # ---- ranges --------------------------------------------------------------------------------
@@ -348,8 +353,10 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None) ->
     first, last = (0, start) if stop is None else (start, stop)
     if last.__class__ is Dim or first.__class__ is Dim:
         return _symbolic_range(first, last, step, dtype)
-    typed = [value(v).aval for v in (first, last, step) if v is not None]
-    kind = promote(typed)[0] if dtype is None else _number_dtype(dtype)
+    if dtype is None:
+        kind = promote([value(v).aval for v in (first, last, step) if v is not None])[0]
+    else:
+        kind = _number_dtype(dtype)
     first, last, step = _known("arange", first, last, step)
     try:
         host = np.arange(first, last, step)

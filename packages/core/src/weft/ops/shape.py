@@ -14,7 +14,17 @@ from ..errors import AxisError, TypeRule
 from ..interpreter import GROUND, Value, current
 from ..primitive import Ints, Sizes, primitive
 from ..traits import AnyElement, Increasing, Linear, Structural
-from ..types import NOTHING, OPAQUE, Aval, category, dtype_of, no_number, nothing_to_do, promote
+from ..types import (
+    INTEGER,
+    NOTHING,
+    OPAQUE,
+    Aval,
+    category,
+    dtype_of,
+    no_number,
+    nothing_to_do,
+    promote,
+)
 from ..values import Literal, as_value, asarray, fits, solid
 from ..xla.lower import lower_rules
 from ..xla.mlir import i64, i64s
@@ -152,9 +162,7 @@ def _(e, xs, ins, outs, axes):
 @primitive("core.slice", traits=STRUCTURE)
 def slice_(x: Aval, *, starts: Sizes, limits: Sizes, strides: Ints) -> Aval:
     """The box from `starts` to `limits`, every `strides`-th element."""
-    return x.with_shape(
-        [_steps(b - a, s) for a, b, s in zip(starts, limits, strides, strict=True)]
-    )
+    return x.with_shape([_steps(b - a, s) for a, b, s in zip(starts, limits, strides, strict=True)])
 
 
 def _steps(n, s):
@@ -300,8 +308,10 @@ def _(e, xs, ins, outs, dtype, weak):
 
 def convert(x: Any, dtype: Any, weak: bool = False) -> Any:
     """`x` as an array of `dtype`; nothing happens if it is one."""
-    x = as_value(x)
     dtype = dtype_of(dtype)
+    if x.__class__ is int and _exact(x, dtype):  # it need not fit in the default dtype
+        return Literal(_as(x, dtype), Aval((), dtype, weak))
+    x = as_value(x)
     if x.aval.dtype == dtype and x.aval.weak_type == weak:
         return x
     if x.aval.category == NOTHING:
@@ -315,7 +325,7 @@ def _exact(value: Any, dtype: np.dtype) -> bool:
     """Whether a Python scalar becomes of this dtype without the compiler's help."""
     if dtype.kind == "f":
         return not isinstance(value, complex)
-    return dtype.kind in "iu" and isinstance(value, int) or dtype.kind in "cb"
+    return category(dtype) == INTEGER and isinstance(value, int) or dtype.kind in "cb"
 
 
 def _as(value: Any, dtype: np.dtype) -> Any:
