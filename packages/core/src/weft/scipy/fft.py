@@ -3,7 +3,7 @@
 Invariant: everything is defined in `weft.numpy.fourier` and `weft.scipy.transforms`.
 """
 
-from ..numpy.fourier import (
+from ..numpy.fft import (
     fft,
     fft2,
     fftfreq,
