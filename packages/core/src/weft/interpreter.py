@@ -12,6 +12,7 @@ an error that names the line which made it.
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from math import prod
 from threading import get_ident
 from typing import Any, ClassVar
 
@@ -303,12 +304,8 @@ def axis_size(axis_name: Any) -> Any:
 
     Raises AxisError if none is bound.
     """
-    if isinstance(axis_name, tuple | list):
-        names: tuple[Any, ...] = tuple(axis_name)
-        size = 1
-        for name in names:
-            size = size * axis_size(name)
-        return size
+    if axis_name.__class__ in (tuple, list):
+        return prod([axis_size(name) for name in axis_name])
     by: Interpreter | None = current()
     try:
         while by is not None:
