@@ -248,7 +248,7 @@ def lint(session: nox.Session) -> None:
 @nox.session
 def types(session: nox.Session) -> None:
     """Static types, by pyright: strict for the centre of the core, standard elsewhere."""
-    session.install(*wheels(session, *PACKAGES), JAXLIB, "pyright[nodejs]")
+    session.install(*wheels(session, *PACKAGES), JAXLIB, "mpmath", "pyright[nodejs]")
     session.run("pyright", *session.posargs)
 
 
