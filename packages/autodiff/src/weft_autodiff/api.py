@@ -28,8 +28,8 @@ from .tangents import (
     name_of,
     no_tangent,
     numbers,
+    of_chosen,
     pair_of,
-    places,
     tangent,
 )
 from .transpose import Linear, backward
@@ -274,15 +274,7 @@ def value_and_grad(
 
     @functools.wraps(fun, updated=())
     def gradient(*args: Any, **kwargs: Any) -> Any:
-        chosen_at = places(nums, args, fun)
-
-        def of(*chosen: Any) -> Any:
-            full = list(args)
-            for i, x in zip(chosen_at, chosen):
-                full[i] = x
-            return fun(*full, **kwargs)
-
-        chosen = tuple([args[i] for i in chosen_at])
+        of, chosen = of_chosen(fun, nums, args, kwargs)
         expect_differentiable(chosen, holomorphic, allow_int, "grad")
         r = _linearize(of, chosen, has_aux, "grad", fun)
         _scalar(r, holomorphic)

@@ -18,7 +18,7 @@ from weft.tree_util import Partial
 
 from .api import vjp
 from .pullbacks import custom_vjp
-from .tangents import expect_function, numbers, places
+from .tangents import expect_function, numbers, of_chosen
 
 __all__ = ["closure_convert", "custom_gradient", "fwd_and_bwd"]
 
@@ -169,15 +169,8 @@ def fwd_and_bwd(
     nums, single = numbers(argnums, "fwd_and_bwd"), not isinstance(argnums, tuple | list | range)
 
     def fwd(*args: Any, **kwargs: Any) -> tuple:
-        chosen_at = places(nums, args, fun)
-
-        def of(*chosen: Any) -> Any:
-            full = list(args)
-            for i, x in zip(chosen_at, chosen):
-                full[i] = x
-            return fun(*full, **kwargs)
-
-        return vjp(of, *[args[i] for i in chosen_at], has_aux=has_aux)
+        of, chosen = of_chosen(fun, nums, args, kwargs)
+        return vjp(of, *chosen, has_aux=has_aux)
 
     def bwd(pullback: Callable, ct: Any) -> Any:
         cts = pullback(ct)

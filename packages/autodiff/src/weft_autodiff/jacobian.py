@@ -18,10 +18,10 @@ from weft.tree import flatten
 from weft.values import as_value
 
 from .api import jvp, vjp
-from .tangents import expect_differentiable, expect_function, numbers, pair_of, places
+from .tangents import expect_differentiable, expect_function, numbers, of_chosen, pair_of
 
 
-def chosen_of(
+def of_differentiable(
     fun: Callable,
     argnums: Any,
     args: tuple,
@@ -30,17 +30,9 @@ def chosen_of(
     holomorphic: bool,
     allow_int: bool = False,
 ) -> tuple[Callable, tuple]:
-    """(function of the chosen arguments only, the chosen arguments)."""
-    at = places(numbers(argnums, what), args, fun)
-    chosen = tuple([args[i] for i in at])
+    """As `of_chosen`, and the arguments are such as can be differentiated."""
+    of, chosen = of_chosen(fun, numbers(argnums, what), args, kwargs)
     expect_differentiable(chosen, holomorphic, allow_int, what)
-
-    def of(*xs: Any) -> Any:
-        full = list(args)
-        for i, x in zip(at, xs):
-            full[i] = x
-        return fun(*full, **kwargs)
-
     return of, chosen
 
 
@@ -86,7 +78,7 @@ def jacfwd(
     expect_function(fun, "jacfwd")
 
     def jacobian(*args: Any, **kwargs: Any) -> Any:
-        of, chosen = chosen_of(fun, argnums, args, kwargs, "jacfwd", holomorphic)
+        of, chosen = of_differentiable(fun, argnums, args, kwargs, "jacfwd", holomorphic)
         leaves, tree = flatten(chosen)
         xs = [as_value(x) for x in leaves]
         function = (lambda *ys: pair_of(of(*ys), "jacfwd")[0]) if has_aux else of
@@ -132,7 +124,7 @@ def jacrev(
     expect_function(fun, "jacrev")
 
     def jacobian(*args: Any, **kwargs: Any) -> Any:
-        of, chosen = chosen_of(fun, argnums, args, kwargs, "jacrev", holomorphic, allow_int)
+        of, chosen = of_differentiable(fun, argnums, args, kwargs, "jacrev", holomorphic, allow_int)
         if has_aux:
             out, pull, aux = vjp(of, *chosen, has_aux=True)
         else:

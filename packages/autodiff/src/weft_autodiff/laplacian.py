@@ -28,7 +28,7 @@ from weft.types import Aval
 from weft.values import Literal, as_value
 
 from .forward import JVP
-from .jacobian import basis, chosen_of, columns_of
+from .jacobian import basis, columns_of, of_differentiable
 from .tangents import expect_function
 from .taylor import SERIES, Jet, is_zero, jet_rules, scaled
 
@@ -171,7 +171,7 @@ def fwd_laplacian(fun: Callable, argnums: int | Sequence[int] = 0) -> Callable:
 
     @functools.wraps(fun, updated=())
     def derivatives(*args: Any, **kwargs: Any) -> tuple:
-        of, chosen = chosen_of(fun, argnums, args, kwargs, "fwd_laplacian", False)
+        of, chosen = of_differentiable(fun, argnums, args, kwargs, "fwd_laplacian", False)
         leaves, tree = flatten(chosen)
         xs = [as_value(x) for x in leaves]
         units = [moveaxis(as_value(e), 0, -1) for e in basis(xs)]

@@ -114,6 +114,21 @@ def places(nums: tuple[int, ...], args: tuple, fun: Callable) -> list[int]:
     return found
 
 
+def of_chosen(
+    fun: Callable, nums: tuple[int, ...], args: tuple, kwargs: dict
+) -> tuple[Callable, tuple]:
+    """(function of the arguments that `nums` names, these arguments); the others are as given."""
+    at = places(nums, args, fun)
+
+    def of(*chosen: Any) -> Any:
+        full = list(args)
+        for i, x in zip(at, chosen):
+            full[i] = x
+        return fun(*full, **kwargs)
+
+    return of, tuple([args[i] for i in at])
+
+
 def place(n: int, args: tuple, fun: Callable) -> int:
     if not -len(args) <= n < len(args):
         raise TypeRule(

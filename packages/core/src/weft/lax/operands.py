@@ -9,13 +9,13 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from ..errors import TypeRule
-from ..interpreter import GROUND, Value, current
+from ..interpreter import Value, current
 from ..ops.accuracy import PLAIN, accurate
 from ..ops.shape import fit
 from ..primitive import Primitive
 from ..surface import called, unary, value
 from ..types import Aval, broadcast_shapes
-from ..values import Array, as_value
+from ..values import as_value
 
 
 def agree(name: str, args: Sequence[Any]) -> Sequence[Any]:
@@ -109,26 +109,11 @@ _ACCURACY = "\n\naccuracy: an `AccuracyMode` or a `Tolerance`, for platforms tha
 
 
 def accurately(name: str, prim: Primitive, doc: str, shows: str) -> Callable[..., Any]:
-    """The same for a function whose accuracy may be asked for; without it, it costs no more."""
-    compiled, A, ground, cur = prim.compiled, Array, GROUND, current
-    nothing: dict[str, Any] = {}
+    """The same for a function whose accuracy may be asked for."""
+    plain = unary(name, prim, doc, strict=True)
 
     def function(x: Any, *, accuracy: Any = None) -> Any:
-        if accuracy is not None:
-            return _asked(name, value(x), accuracy)
-        if x.__class__ is A and cur() is ground:
-            try:
-                run, handlers, key = compiled[x.key]
-                buf = x._buf
-            except (AttributeError, KeyError):
-                pass
-            else:
-                r = A()
-                r._buf = run([buf]).consume_with_handlers(handlers)[0]
-                r.aval = key.aval
-                r.key = key
-                return r
-        return cur().apply(prim, (x if isinstance(x, Value) else as_value(x),), nothing)
+        return plain(x) if accuracy is None else _asked(name, value(x), accuracy)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = _about(name, prim, doc, shows, _ACCURACY)

@@ -1,0 +1,33 @@
+"""What tests of derivatives at edges share: slopes as numbers, and the page that lists them.
+
+Invariant: wanted values are numbers written in the tests, and never computed.
+"""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import weft as wf
+from weft_autodiff.curves import numerically
+
+
+@pytest.fixture(scope="session")
+def expect_slopes():
+    """(function, points, wanted slopes) -> None: reverse mode gives the slopes, in float32."""
+
+    def check(f, xs, want):
+        slopes = wf.grad(f, argnums=tuple(range(len(xs))))
+        got = numerically(slopes, *[np.float32(x) for x in xs])
+        for g, w in zip(got, want, strict=True):
+            np.testing.assert_allclose(g, w, rtol=2e-5, atol=2e-5)
+
+    return check
+
+
+@pytest.fixture(scope="session")
+def edges_page():
+    """What the rows of the page on edges are about."""
+    page = (Path(__file__).parents[3] / "docs" / "edges.md").read_text()
+    return set(re.findall(r"\| `([^`]*)`", page))
