@@ -115,7 +115,8 @@ def elementwise(name: str, computation: Callable, avals: Sequence[Aval], tree: A
                 f"{name}: the computation applies {e.prim}, which is not elementwise",
                 fix="combine two elements with arithmetic, comparison and selection only",
             )
-    if not all(a.same_type(c.aval) for a, c in zip(program.out_avals, cells)):
+    alike = [a.same_type(c.aval) for a, c in zip(program.out_avals, cells)]
+    if len(program.outputs) != len(cells) or not all(alike):
         raise TypeRule(
             f"{name}: the computation returns {program.out_avals} for {[c.aval for c in cells]}",
             fix="it must return what it takes",
