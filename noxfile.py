@@ -48,7 +48,7 @@ TEST_TOOLS = (
 
 def module(package: str) -> str:
     """The import name of one of our packages."""
-    return "weft" if package == "core" else f"weft_{package}"
+    return "plait" if package == "core" else f"plait_{package}"
 
 
 def cache(session: nox.Session, name: str) -> Path:
@@ -223,19 +223,19 @@ def subsets(session: nox.Session) -> None:
     shutil.rmtree(site)
     for package, built in zip(PACKAGES, wheels(session, *PACKAGES), strict=True):
         session.install("--no-deps", "--target", str(site / package), built)
-    pytest(session, "subsets", "tests/install", WEFT_TEST_SITE=str(site))
+    pytest(session, "subsets", "tests/install", PLAIT_TEST_SITE=str(site))
 
 
 @nox.session
 def coexistence(session: nox.Session) -> None:
-    """Weft and jax in one process, imported in either order."""
+    """Plait and jax in one process, imported in either order."""
     if not has_tests(ROOT / "tests" / "coexistence"):
         session.skip("tests/coexistence holds no tests")
     session.install(*wheels(session, *PACKAGES), JAXLIB, PEER, *TEST_TOOLS)
     pytest(session, "coexistence", "-n2", "tests/coexistence")
 
 
-# Sessions for those who change Weft
+# Sessions for those who change Plait
 
 
 @nox.session
@@ -243,6 +243,7 @@ def lint(session: nox.Session) -> None:
     """Style and common mistakes, by ruff; `-- --fix` mends what can be mended."""
     session.install("ruff")
     session.run("ruff", "check", *session.posargs, ".")
+    session.run("ruff", "format", *([] if "--fix" in session.posargs else ["--check"]), ".")
 
 
 @nox.session
@@ -338,4 +339,4 @@ def admits(package: str, version: str) -> bool:
     """Whether a package's requirement admits a version of the core."""
     text = (ROOT / "packages" / package / "pyproject.toml").read_text(encoding="utf-8")
     declared = map(Requirement, tomllib.loads(text)["project"]["dependencies"])
-    return all(version in need.specifier for need in declared if need.name == "weft-core")
+    return all(version in need.specifier for need in declared if need.name == "plait-core")

@@ -112,8 +112,8 @@ def namespace(name: str) -> types.SimpleNamespace:
         setattr(lib, k, getattr(m, k))
     lib.device_put = m.device_put
     lib.stage_trace = lambda j, *a: j.trace(*a)
-    # Weft lowers when somebody asks for the module: make it do so here
-    lib.stage_lower = _forced if name == "weft" else (lambda t: t.lower())
+    # Plait lowers when somebody asks for the module: make it do so here
+    lib.stage_lower = _forced if name == "plait" else (lambda t: t.lower())
     lib.stage_compile = lambda x: x.compile()
     return lib
 
@@ -203,7 +203,7 @@ def start(python: str, lib: str, code: str) -> float | None:
 
 def collect(arguments) -> tuple[dict, dict]:
     """Minimum of CPU seconds per workload and library; errors."""
-    libs = [("weft", sys.executable), ("jax", arguments.peer)]
+    libs = [("plait", sys.executable), ("jax", arguments.peer)]
     best: dict = {}
     errors: dict = {}
     for r in range(arguments.rounds):
@@ -238,16 +238,16 @@ def shown(seconds: float) -> str:
 
 def report(best: dict, errors: dict) -> str:
     """The table, in Markdown."""
-    rows = ["| what | jax | weft | jax / weft | goal | met |", "|---|---|---|---|---|---|"]
+    rows = ["| what | jax | plait | jax / plait | goal | met |", "|---|---|---|---|---|---|"]
     ratios = []
     for label, names, goal in TABLE:
         if not all(n in best and len(best[n]) == 2 for n in names):
             continue
-        jax, weft = (sum(best[n][lib] for n in names) for lib in ("jax", "weft"))
-        ratio = jax / weft
+        jax, plait = (sum(best[n][lib] for n in names) for lib in ("jax", "plait"))
+        ratio = jax / plait
         ratios.append(ratio)
         met = "yes" if ratio >= goal else "no"
-        cells = (label, shown(jax), shown(weft), f"{ratio:.2f}", f"{goal:g}", met)
+        cells = (label, shown(jax), shown(plait), f"{ratio:.2f}", f"{goal:g}", met)
         rows.append("| " + " | ".join(cells) + " |")
     if ratios:
         rows.append(f"\nGeometric mean of the ratios: {statistics.geometric_mean(ratios):.2f}.")
@@ -273,9 +273,9 @@ def main() -> None:
     if arguments.only:
         return
     about = (
-        f"# Weft against jax\n\nMinimum CPU time over {arguments.rounds} interleaved rounds; "
+        f"# Plait against jax\n\nMinimum CPU time over {arguments.rounds} interleaved rounds; "
         f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, CPU "
-        "backend. A ratio above 1 means that Weft takes less time.\n\n"
+        "backend. A ratio above 1 means that Plait takes less time.\n\n"
     )
     (HERE / "RESULTS.md").write_text(about + table + "\n")
 

@@ -20,8 +20,8 @@ from typing import Any
 import numpy
 import scipy
 
-import weft
-from weft.plugins import HINTS
+import plait
+from plait.plugins import HINTS
 
 PAGE = Path(__file__).parent / "functions.md"
 
@@ -34,53 +34,53 @@ SOME = {"ops": "segment_max segment_min segment_prod segment_sum"}
 """What users call of a module that holds more."""
 
 OURS = """
-weft.Dim weft.Scope weft.WeftError weft.checkpoint_scan weft.custom_ivjp weft.fwd_laplacian weft.hvp
-weft.vhp weft.implicit_diff weft.invertible weft.map_axes weft.saved_residuals
-weft.lax.regularized_incomplete_beta weft.lax.select_and_scatter_add weft.numpy.UniqueAll
-weft.numpy.UniqueCounts weft.numpy.UniqueInverse weft.numpy.canonicalize_dtype weft.numpy.fix
-weft.numpy.linalg.*Result weft.scipy.stats.lognorm weft.scipy.fft.[!di]* weft.scipy.fft.i[!d]*
-weft.tree.register weft.tree.register_dataclass weft.dtypes.ScalarType weft.dtypes.dtype
-weft.dtypes.isdtype weft.dtypes.opaque weft.dtypes.promot* weft.dtypes.[cfiu]*[0-9]*
-weft.dtypes.bool_
+plait.Dim plait.Scope plait.PlaitError plait.checkpoint_scan plait.custom_ivjp plait.fwd_laplacian
+plait.hvp plait.vhp plait.implicit_diff plait.invertible plait.map_axes plait.saved_residuals
+plait.lax.regularized_incomplete_beta plait.lax.select_and_scatter_add plait.numpy.UniqueAll
+plait.numpy.UniqueCounts plait.numpy.UniqueInverse plait.numpy.canonicalize_dtype plait.numpy.fix
+plait.numpy.linalg.*Result plait.scipy.stats.lognorm plait.scipy.fft.[!di]* plait.scipy.fft.i[!d]*
+plait.tree.register plait.tree.register_dataclass plait.dtypes.ScalarType plait.dtypes.dtype
+plait.dtypes.isdtype plait.dtypes.opaque plait.dtypes.promot* plait.dtypes.[cfiu]*[0-9]*
+plait.dtypes.bool_
 """
 """Names that JAX does not have."""
 
 ELSEWHERE = {
-    "weft.CustomPrimal": "jax.custom_derivatives.CustomVJPPrimal",
-    "weft.Mesh": "jax.sharding.Mesh",
-    "weft.PartitionSpec": "jax.sharding.PartitionSpec",
-    "weft.SingleDeviceSharding": "jax.sharding.SingleDeviceSharding",
-    "weft.SymbolicZero": "jax.custom_derivatives.SymbolicZero",
-    "weft.check_grads": "jax.test_util.check_grads",
-    "weft.checkpoint_name": "jax.ad_checkpoint.checkpoint_name",
-    "weft.custom_vmap": "jax.custom_batching.custom_vmap",
-    "weft.debug.checking_leaks": "jax.checking_leaks",
-    "weft.debug.infs": "jax.debug_infs",
-    "weft.debug.nans": "jax.debug_nans",
-    "weft.io_callback": "jax.experimental.io_callback",
-    "weft.jet": "jax.experimental.jet.jet",
-    "weft.make_program": "jax.make_jaxpr",
-    "weft.print_saved_residuals": "jax.ad_checkpoint.print_saved_residuals",
-    "weft.symbolic_dims": "jax.export.symbolic_shape",
-    "weft.with_sharding_constraint": "jax.lax.with_sharding_constraint",
+    "plait.CustomPrimal": "jax.custom_derivatives.CustomVJPPrimal",
+    "plait.Mesh": "jax.sharding.Mesh",
+    "plait.PartitionSpec": "jax.sharding.PartitionSpec",
+    "plait.SingleDeviceSharding": "jax.sharding.SingleDeviceSharding",
+    "plait.SymbolicZero": "jax.custom_derivatives.SymbolicZero",
+    "plait.check_grads": "jax.test_util.check_grads",
+    "plait.checkpoint_name": "jax.ad_checkpoint.checkpoint_name",
+    "plait.custom_vmap": "jax.custom_batching.custom_vmap",
+    "plait.debug.checking_leaks": "jax.checking_leaks",
+    "plait.debug.infs": "jax.debug_infs",
+    "plait.debug.nans": "jax.debug_nans",
+    "plait.io_callback": "jax.experimental.io_callback",
+    "plait.jet": "jax.experimental.jet.jet",
+    "plait.make_program": "jax.make_jaxpr",
+    "plait.print_saved_residuals": "jax.ad_checkpoint.print_saved_residuals",
+    "plait.symbolic_dims": "jax.export.symbolic_shape",
+    "plait.with_sharding_constraint": "jax.lax.with_sharding_constraint",
 }
 """Names that JAX has in another place, or another name for."""
 
 LEFT_OUT = {
-    "*_p": "primitives are `weft.ext.Primitive`s, by their names in programs",
+    "*_p": "primitives are `plait.ext.Primitive`s, by their names in programs",
     "jax.lax.after_all jax.lax.create_token": "effects are ordered by `ordered=True`, not by hand",
     "jax.lax.psend jax.lax.precv jax.lax.ragged_all_to_all": "collectives of several processes",
-    "jax.lax.rng_uniform": "`weft.random`, and `lax.rng_bit_generator`",
+    "jax.lax.rng_uniform": "`plait.random`, and `lax.rng_bit_generator`",
     "jax.Ref jax.new_ref jax.free_ref jax.empty_ref jax.freeze jax.ref": "arrays never change",
     "jax.reshard jax.set_mesh jax.smap jax.auto_pcast jax.remove_size_one_mesh_axis_from_type": (
         "axes of meshes are `Auto`: `with_sharding_constraint` and `shard_map`"
     ),
-    "jax.transfer_guard*": "transfers are counted: `weft.events.counting`",
+    "jax.transfer_guard*": "transfers are counted: `plait.events.counting`",
     "jax.debug.breakpoint": "`disable_jit`, and Python's own",
     "jax.debug.inspect_array_sharding jax.debug.visualize_*": "`Array.sharding`",
-    "jax.debug.*Effect": "effects are of operations: `weft.ext`",
-    "jax.dtypes.TypePromotionError": "`weft.errors.TypeRule`",
-    "jax.dtypes.extended": "`weft.dtypes.opaque`",
+    "jax.debug.*Effect": "effects are of operations: `plait.ext`",
+    "jax.dtypes.TypePromotionError": "`plait.errors.TypeRule`",
+    "jax.dtypes.extended": "`plait.dtypes.opaque`",
     "jax.numpy.*int1 jax.numpy.*int2 jax.numpy.float6_*": "XLA's CPU compiler has no such numbers",
     "jax.legacy_prng_key jax.enable_custom_prng jax.threefry_partitionable": (
         "keys are typed, `PRNGKey` gives words, and bits never depend on how arrays are divided"
@@ -88,8 +88,8 @@ LEFT_OUT = {
     "jax.allow_f16_reductions jax.array_garbage_collection_guard jax.ad jax.ds jax.memory "
     "jax.jax2tf_associative_scan_reductions jax.make_user_context jax.no_execution jax.no_tracing "
     "jax.softmax_custom_jvp jax.thread_guard": "of JAX's own making",
-    "jax.api_util jax.lib jax.version jax.interpreters": "`weft.ext`",
-    "jax.distributed jax.monitoring jax.profiler": "one process; `weft.events`; XLA's own tools",
+    "jax.api_util jax.lib jax.version jax.interpreters": "`plait.ext`",
+    "jax.distributed jax.monitoring jax.profiler": "one process; `plait.events`; XLA's own tools",
 }
 """Names of JAX that are not here, and why or what there is instead."""
 
@@ -126,7 +126,7 @@ ABSENT = {
 
 def module(short: str) -> Any:
     """A module of the list."""
-    return weft if short == "." else import_module(f"weft.{short}")
+    return plait if short == "." else import_module(f"plait.{short}")
 
 
 def names(short: str) -> list[str]:
@@ -136,7 +136,7 @@ def names(short: str) -> list[str]:
         return SOME[short].split()
     given = set(getattr(owner, "__all__", None) or _defined(owner))
     if short == ".":
-        given |= {n for n in HINTS if hasattr(weft, n)}
+        given |= {n for n in HINTS if hasattr(plait, n)}
     found = {n: getattr(owner, n) for n in given}
     return sorted([n for n, x in found.items() if callable(x) and _public(x)], key=str.lower)
 
@@ -149,20 +149,20 @@ def _defined(owner: Any) -> list[str]:
 
 
 def _public(x: Any) -> bool:
-    made = str(getattr(x, "__module__", "weft"))
+    made = str(getattr(x, "__module__", "plait"))
     return not inspect.ismodule(x) and made.split(".")[0] not in ("typing", "collections")
 
 
 def full(short: str, name: str) -> str:
-    """`weft.lax.add`, of `lax` and `add`."""
-    return f"weft.{name}" if short == "." else f"weft.{short}.{name}"
+    """`plait.lax.add`, of `lax` and `add`."""
+    return f"plait.{name}" if short == "." else f"plait.{short}.{name}"
 
 
 def in_jax(path: str) -> str | None:
     """Where JAX has it; None if it does not."""
     if any(fnmatchcase(path, pattern) for pattern in OURS.split()):
         return None
-    return ELSEWHERE.get(path, "jax." + path.removeprefix("weft."))
+    return ELSEWHERE.get(path, "jax." + path.removeprefix("plait."))
 
 
 def counterpart(short: str, name: str) -> tuple[str, Any] | None:
@@ -218,14 +218,18 @@ def rows(short: str) -> Iterator[str]:
         cells = [
             f"`{path}`",
             f"`{there[0]}`" if there else "",
-            "" if jax is None else "same" if jax[4:] == path[5:] else f"`{jax}`",
+            ""
+            if jax is None
+            else "same"
+            if jax.removeprefix("jax.") == path.removeprefix("plait.")
+            else f"`{jax}`",
             differences(getattr(module(short), name), there[1]) if there else "",
         ]
         yield "| " + " | ".join(cells) + " |"
 
 
 def reasons() -> Iterator[str]:
-    """The tables of what JAX has and Weft has not."""
+    """The tables of what JAX has and Plait has not."""
     yield "## Names of JAX that are not here"
     yield ""
     yield "| name | why, or instead |"
@@ -248,14 +252,14 @@ def page() -> str:
         "# Every function",
         "",
         "All public functions and classes, and what they are called elsewhere: `same` is the same",
-        "name with `jax` for `weft`, and an empty cell means that there is none. What their",
+        "name with `jax` for `plait`, and an empty cell means that there is none. What their",
         "results differ in is on [numpy's functions](numpy.md) and",
         "[differences from JAX](differences.md).",
         f"`python docs/functions.py --write` makes this page; it compares with {versions()}.",
         "",
     ]
     for short in MODULES.split():
-        lines += [f"## {'weft' if short == '.' else 'weft.' + short}", "", *rows(short), ""]
+        lines += [f"## {'plait' if short == '.' else 'plait.' + short}", "", *rows(short), ""]
     return "\n".join([*lines, *reasons()]).rstrip() + "\n"
 
 

@@ -1,7 +1,7 @@
 """The pages of the reference, made of what public names say of themselves.
 
 A line `::: module` in a page stands for everything public of a module, and `::: module: a, b` for
-some of it.  `python docs/names.py weft.nn` prints what a module becomes.
+some of it.  `python docs/names.py plait.nn` prints what a module becomes.
 
 Invariant: signatures and texts are those of the objects that users get, however these were made.
 """

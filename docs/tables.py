@@ -15,8 +15,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from weft import testing
-from weft.dtypes import promotion_table
+from plait import testing
+from plait.dtypes import promotion_table
 
 DTYPES_PAGE = Path(__file__).parent / "dtypes.md"
 PLACE = re.compile(r"(?<=<!-- promotion -->\n).*(?=<!-- end -->)", re.S)

@@ -1,12 +1,12 @@
-"""Handwritten digits: one classifier, and every transformation of Weft at work on it.
+"""Handwritten digits: one classifier, and every transformation of Plait at work on it.
 
     python examples/digits.py [PICTURE] [--reader PYTHON]
 
 Trains a small convolutional network on scikit-learn's digits (1797 images of 8 x 8 pixels), then
 takes it through per-example gradients, training on eight devices, guaranteed bounds, and export to
 a process that has neither derivatives nor mapping installed.  It writes the loss curve to PICTURE.
-PYTHON is the interpreter of an environment with only weft-core and weft-export in it; `nox -s demo`
-makes one, and without it the last step makes its own.
+PYTHON is the interpreter of an environment with only plait-core and plait-export in it;
+`nox -s demo` makes one, and without it the last step makes its own.
 
 Invariant: every figure is checked against the same thing computed in another way, or against what
 it must reach; the exit status is 1 if one is off.
@@ -28,8 +28,8 @@ import numpy as np
 from sklearn.datasets import load_digits
 from tqdm import tqdm
 
-import weft as wf
-import weft.numpy as wnp
+import plait
+import plait.numpy as pnp
 
 HERE = Path(__file__).resolve().parent
 BATCH, EPOCHS, RATE, MOMENTUM = 64, 20, 0.05, 0.9
@@ -56,7 +56,7 @@ def check(what: str, figure: float, good: bool, must: str) -> None:
 
 def apart(a, b) -> float:
     """The largest difference of two trees of arrays, relative to the largest element of each."""
-    pairs = zip(wf.tree.leaves(a), wf.tree.leaves(b), strict=True)
+    pairs = zip(plait.tree.leaves(a), plait.tree.leaves(b), strict=True)
     pairs = [(np.asarray(x), np.asarray(y)) for x, y in pairs]
     return float(np.max([abs(x - y).max() / abs(x).max() for x, y in pairs]))
 
@@ -68,7 +68,7 @@ def digits(key):
     """((images, labels) to train on, (images, labels) to test on); pixels are in [0, 1]."""
     pixels, labels = load_digits(return_X_y=True)
     images = (pixels / 16).astype(np.float32).reshape(-1, 8, 8, 1)
-    order = np.asarray(wf.random.permutation(key, len(labels)))
+    order = np.asarray(plait.random.permutation(key, len(labels)))
     images, labels = images[order], labels[order].astype(np.int32)
     return (images[:1440], labels[:1440]), (images[1440:], labels[1440:])
 
@@ -79,23 +79,23 @@ def digits(key):
 def layer(key, *shape):
     """Random weights, scaled by the number of inputs, and biases."""
     return {
-        "weights": wf.random.normal(key, shape) * (2 / math.prod(shape[:-1])) ** 0.5,
-        "bias": wnp.zeros(shape[-1]),
+        "weights": plait.random.normal(key, shape) * (2 / math.prod(shape[:-1])) ** 0.5,
+        "bias": pnp.zeros(shape[-1]),
     }
 
 
 def parameters(key):
     """Two convolutions and a dense layer."""
-    first, second, last = wf.random.split(key, 3)
+    first, second, last = plait.random.split(key, 3)
     return [layer(first, 3, 3, 1, 16), layer(second, 3, 3, 16, 32), layer(last, 2 * 2 * 32, 10)]
 
 
 def convolve(layer, x, stride):
     """A convolution and a relu; images are (number, rows, columns, channels)."""
-    y = wf.lax.conv_general_dilated(
+    y = plait.lax.conv_general_dilated(
         x, layer["weights"], (stride, stride), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")
     )
-    return wf.nn.relu(y + layer["bias"])
+    return plait.nn.relu(y + layer["bias"])
 
 
 def pool(x):
@@ -115,7 +115,7 @@ def logits(params, images):
 
 def cross_entropy(scores, labels):
     """How unlikely the labels are, by the logits."""
-    return -wnp.mean(wnp.sum(wf.nn.log_softmax(scores) * wf.nn.one_hot(labels, 10), axis=1))
+    return -pnp.mean(pnp.sum(plait.nn.log_softmax(scores) * plait.nn.one_hot(labels, 10), axis=1))
 
 
 def loss(params, images, labels):
@@ -125,19 +125,19 @@ def loss(params, images, labels):
 
 def bounds(params, images, epsilon):
     """(lowest, highest) logits, when every pixel may change by epsilon."""
-    return wf.interval(partial(logits, params))(images - epsilon, images + epsilon)
+    return plait.interval(partial(logits, params))(images - epsilon, images + epsilon)
 
 
 def careful_loss(params, images, labels):
     """The loss of the worst logits within the bounds, and of the true ones."""
     low, high = bounds(params, images, EPSILONS[-1])
-    worst = wnp.where(wf.nn.one_hot(labels, 10) > 0, low, high)
+    worst = pnp.where(plait.nn.one_hot(labels, 10) > 0, low, high)
     return (cross_entropy(worst, labels) + loss(params, images, labels)) / 2
 
 
 def predict(params, images):
     """The digit that each image looks like most."""
-    return wnp.argmax(logits(params, images), axis=1)
+    return pnp.argmax(logits(params, images), axis=1)
 
 
 def share_right(params, images, labels) -> float:
@@ -151,22 +151,22 @@ def share_right(params, images, labels) -> float:
 def update(state, grads):
     """Gradient descent with momentum."""
     params, velocity = state
-    velocity = wf.tree.map(lambda v, g: MOMENTUM * v + g, velocity, grads)
-    return wf.tree.map(lambda p, v: p - RATE * v, params, velocity), velocity
+    velocity = plait.tree.map(lambda v, g: MOMENTUM * v + g, velocity, grads)
+    return plait.tree.map(lambda p, v: p - RATE * v, params, velocity), velocity
 
 
 def step(loss, state, images, labels):
     """(the state after a minibatch, its loss before)."""
-    value, grads = wf.value_and_grad(loss)(state[0], images, labels)
+    value, grads = plait.value_and_grad(loss)(state[0], images, labels)
     return update(state, grads), value
 
 
 def train(loss, key, params, images, labels):
     """(trained state, losses)."""
-    state = params, wf.tree.map(wnp.zeros_like, params)
-    compiled, losses = wf.jit(partial(step, loss)), []
-    for shuffle in tqdm(wf.random.split(key, EPOCHS), loss.__name__, unit="epoch"):
-        order = np.asarray(wf.random.permutation(shuffle, len(labels)))
+    state = params, plait.tree.map(pnp.zeros_like, params)
+    compiled, losses = plait.jit(partial(step, loss)), []
+    for shuffle in tqdm(plait.random.split(key, EPOCHS), loss.__name__, unit="epoch"):
+        order = np.asarray(plait.random.permutation(shuffle, len(labels)))
         for rows in order[: len(order) // BATCH * BATCH].reshape(-1, BATCH):
             state, value = compiled(state, images[rows], labels[rows])
             losses.append(value)
@@ -190,49 +190,49 @@ def draw(losses, picture: Path) -> None:
 
 def squares(weights, x):
     """The short function whose programs are shown."""
-    return wnp.sum((x @ weights - 1.0) ** 2)
+    return pnp.sum((x @ weights - 1.0) ** 2)
 
 
 def show_programs(mesh) -> None:
     """What each transformation makes of a function."""
     weights, x = np.zeros(3, np.float32), np.zeros((DEVICES, 3), np.float32)
-    shared = wf.shard_map(
-        lambda w, x: wf.lax.psum(squares(w, x), "data"),
+    shared = plait.shard_map(
+        lambda w, x: plait.lax.psum(squares(w, x), "data"),
         mesh=mesh,
-        in_specs=(wf.P(), wf.P("data")),
-        out_specs=wf.P(),
+        in_specs=(plait.P(), plait.P("data")),
+        out_specs=plait.P(),
     )
     forms = {
         "the function itself": squares,
-        "jit: it becomes one call": wf.jit(squares),
-        "grad: what it needs forwards, and the way back": wf.grad(squares),
-        "vmap over rows of weights": wf.vmap(squares, in_axes=(0, None)),
+        "jit: it becomes one call": plait.jit(squares),
+        "grad: what it needs forwards, and the way back": plait.grad(squares),
+        "vmap over rows of weights": plait.vmap(squares, in_axes=(0, None)),
         f"shard_map: what one of {DEVICES} devices does": shared,
     }
     for what, f in forms.items():
         given = np.zeros((2, 3), np.float32) if what.startswith("vmap") else weights
-        print(f"# {what}\n{wf.make_program(f)(given, x)}")
+        print(f"# {what}\n{plait.make_program(f)(given, x)}")
 
 
 def norms(params, images, labels):
     """The norm of each example's gradient."""
 
     def norm(image, label):
-        grads = wf.grad(loss)(params, image[None], label[None])
-        return wnp.sqrt(sum(wnp.sum(g**2) for g in wf.tree.leaves(grads)))
+        grads = plait.grad(loss)(params, image[None], label[None])
+        return pnp.sqrt(sum(pnp.sum(g**2) for g in plait.tree.leaves(grads)))
 
-    return wf.vmap(norm)(images, labels)
+    return plait.vmap(norm)(images, labels)
 
 
 def per_example(params, images, labels) -> None:
     """Gradients of single examples: mapped, and one after the other."""
-    found = np.asarray(wf.jit(norms)(params, images, labels))
+    found = np.asarray(plait.jit(norms)(params, images, labels))
     print(f"{len(found)} gradient norms, from {found.min():.2g} to {found.max():.2g}")
     rows = np.argsort(found)[-5:]
     print(f"the five largest are of images {rows}")
-    single = wf.jit(wf.grad(loss))
+    single = plait.jit(plait.grad(loss))
     grads = [single(params, images[i : i + 1], labels[i : i + 1]) for i in rows]
-    sums = [[float((np.asarray(g) ** 2).sum()) for g in wf.tree.leaves(t)] for t in grads]
+    sums = [[float((np.asarray(g) ** 2).sum()) for g in plait.tree.leaves(t)] for t in grads]
     difference = float(abs(found[rows] / np.sqrt(np.sum(sums, axis=1)) - 1).max())
     check("mapped against a loop, relative difference", difference, difference < 1e-4, "< 1e-4")
 
@@ -241,15 +241,15 @@ def parallel(mesh, state, images, labels) -> None:
     """The same training step, with a share of the minibatch on each device."""
 
     def shared_step(state, images, labels):
-        value, grads = wf.value_and_grad(loss)(state[0], images, labels)
-        value, grads = wf.tree.map(lambda v: wf.lax.pmean(v, "data"), (value, grads))
+        value, grads = plait.value_and_grad(loss)(state[0], images, labels)
+        value, grads = plait.tree.map(lambda v: plait.lax.pmean(v, "data"), (value, grads))
         return update(state, grads), value
 
-    rows = wf.P("data")
-    spread = wf.shard_map(
-        shared_step, mesh=mesh, in_specs=(wf.P(), rows, rows), out_specs=wf.P()
+    rows = plait.P("data")
+    spread = plait.shard_map(
+        shared_step, mesh=mesh, in_specs=(plait.P(), rows, rows), out_specs=plait.P()
     )
-    one, many = wf.jit(partial(step, loss)), wf.jit(spread)
+    one, many = plait.jit(partial(step, loss)), plait.jit(spread)
     images, labels = images[:BATCH], labels[:BATCH]
     difference = apart(one(state, images, labels), many(state, images, labels))
     what = f"{DEVICES} devices against one, relative difference"
@@ -261,7 +261,7 @@ def certify(params, images, labels) -> list[float]:
 
     Logits of images that are changed at random must lie within the bounds.
     """
-    bounded, plain = wf.jit(bounds), wf.jit(logits)
+    bounded, plain = plait.jit(bounds), plait.jit(logits)
     rng, rows = np.random.default_rng(0), np.arange(len(labels))
     outside, shares = 0, []
     for epsilon in EPSILONS:
@@ -283,7 +283,7 @@ def certify(params, images, labels) -> list[float]:
 def guarantees(state, train_set, test_set) -> None:
     """Bounds of what was trained; then training that goes through the bounds."""
     certify(state[0], *test_set)
-    careful, _ = train(careful_loss, wf.random.key(2), state[0], *train_set)
+    careful, _ = train(careful_loss, plait.random.key(2), state[0], *train_set)
     accuracy = share_right(careful[0], *test_set)
     check("accuracy after careful training", accuracy, accuracy >= 0.95, ">= 0.95")
     share = certify(careful[0], *test_set)[-1]
@@ -291,7 +291,7 @@ def guarantees(state, train_set, test_set) -> None:
 
 
 def reader_environment(folder: Path) -> Path:
-    """The interpreter of a new environment with only weft-core and weft-export."""
+    """The interpreter of a new environment with only plait-core and plait-export."""
     venv.create(folder, with_pip=True)
     python = folder / ("Scripts" if sys.platform == "win32" else "bin") / "python"
     sources = [HERE.parent / "packages" / name for name in ("core", "export")]
@@ -302,16 +302,16 @@ def reader_environment(folder: Path) -> Path:
 
 def elsewhere(params, images, reader: Path | None) -> None:
     """Export the classifier for any number of images, and use it in another process."""
-    types = wf.export.symbolic_args_specs(images, "number, ...")
+    types = plait.export.symbolic_args_specs(images, "number, ...")
 
     def classify(images):
         return predict(params, images)
 
-    exported = wf.export.export(classify)(types)
+    exported = plait.export.export(classify)(types)
     print(exported)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        saved = folder / "digits.weft"
+        saved = folder / "digits.plait"
         saved.write_bytes(exported.serialize())
         print(f"{saved.stat().st_size} bytes")
         np.save(folder / "images.npy", images)
@@ -325,9 +325,11 @@ def elsewhere(params, images, reader: Path | None) -> None:
 
 def arguments() -> argparse.Namespace:
     """What the command line says."""
-    parser = argparse.ArgumentParser(description="Every transformation of Weft, on digits.")
+    parser = argparse.ArgumentParser(description="Every transformation of Plait, on digits.")
     parser.add_argument("picture", nargs="?", type=Path, default=Path("digits-loss.png"))
-    parser.add_argument("--reader", type=Path, help="a Python with weft-core and weft-export only")
+    parser.add_argument(
+        "--reader", type=Path, help="a Python with plait-core and plait-export only"
+    )
     return parser.parse_args()
 
 
@@ -335,15 +337,15 @@ def main() -> int:
     """All parts; the exit status."""
     given, start = arguments(), time.perf_counter()
     sys.stdout.reconfigure(line_buffering=True)
-    wf.config.cpu_devices = DEVICES
-    mesh = wf.make_mesh((DEVICES,), ("data",))
-    train_set, test_set = digits(wf.random.key(0))
+    plait.config.cpu_devices = DEVICES
+    mesh = plait.make_mesh((DEVICES,), ("data",))
+    train_set, test_set = digits(plait.random.key(0))
 
     title("programs, before and after each transformation")
     show_programs(mesh)
 
     title("training: jit(value_and_grad(loss))")
-    state, losses = train(loss, wf.random.key(1), parameters(wf.random.key(3)), *train_set)
+    state, losses = train(loss, plait.random.key(1), parameters(plait.random.key(3)), *train_set)
     draw(losses, given.picture)
     accuracy = share_right(state[0], *test_set)
     check("accuracy on test images", accuracy, accuracy >= 0.95, ">= 0.95")

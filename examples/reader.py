@@ -1,4 +1,4 @@
-"""A process that only answers: it calls an exported program, and has nothing else of Weft.
+"""A process that only answers: it calls an exported program, and has nothing else of Plait.
 
     python examples/reader.py PROGRAM IMAGES ANSWERS
 
@@ -13,16 +13,16 @@ from pathlib import Path
 
 import numpy as np
 
-import weft as wf
+import plait
 
-ABSENT = {"weft_autodiff": "grad", "weft_batching": "vmap", "weft_sharding": "shard_map"}
+ABSENT = {"plait_autodiff": "grad", "plait_batching": "vmap", "plait_sharding": "shard_map"}
 
 
 def offers(name: str) -> bool:
-    """Whether weft has this name here."""
+    """Whether plait has this name here."""
     try:
-        getattr(wf, name)
-    except wf.errors.MissingPlugin:
+        getattr(plait, name)
+    except plait.errors.MissingPlugin:
         return False
     return True
 
@@ -35,11 +35,13 @@ def main() -> int:
             print(f"{module} is installed here", file=sys.stderr)
             return 1
     print(f"in a process without {', '.join(ABSENT)}:")
-    exported = wf.export.deserialize(program.read_bytes())
+    exported = plait.export.deserialize(program.read_bytes())
     found = np.asarray(exported.call(np.load(images)))
     np.save(answers, found)
-    print(f"{len(found)} answers by {exported.fun_name}, for one image: "
-          f"{np.asarray(exported.call(np.load(images)[:1]))}")
+    print(
+        f"{len(found)} answers by {exported.fun_name}, for one image: "
+        f"{np.asarray(exported.call(np.load(images)[:1]))}"
+    )
     return 0
 
 

@@ -4,7 +4,7 @@
 
 Trains one on scikit-learn's digits (1797 images of 8 x 8 pixels), and measures the memory of its
 compiled gradient at depths 4, 16 and 64, against that of the same network without
-`weft.invertible`.
+`plait.invertible`.
 
 Invariant: every figure is checked; the exit status is 1 if one is not what it must be.
 """
@@ -15,8 +15,8 @@ import sys
 import numpy as np
 from sklearn.datasets import load_digits
 
-import weft as wf
-import weft.numpy as wnp
+import plait
+import plait.numpy as pnp
 
 WIDTH, CLASSES = 32, 10
 
@@ -24,21 +24,21 @@ WIDTH, CLASSES = 32, 10
 def block(x1, x2, p):
     """One residual for each half, from the other: (y1, y2) can be undone half by half."""
     w1, b1, w2, b2 = p
-    y1 = x1 + wnp.tanh(x2 @ w1 + b1)
-    return y1, x2 + wnp.tanh(y1 @ w2 + b2)
+    y1 = x1 + pnp.tanh(x2 @ w1 + b1)
+    return y1, x2 + pnp.tanh(y1 @ w2 + b2)
 
 
 def body(x1, x2, blocks):
     """As many blocks as there are rows of parameters."""
-    return wf.lax.scan(lambda c, p: (block(*c, p), None), (x1, x2), blocks)[0]
+    return plait.lax.scan(lambda c, p: (block(*c, p), None), (x1, x2), blocks)[0]
 
 
-def loss(params, images, labels, reverse=wf.invertible):
+def loss(params, images, labels, reverse=plait.invertible):
     """Mean cross-entropy; `reverse` is what is done with the body."""
     blocks, (w, b) = params
     y1, y2 = reverse(body)(images[:, :WIDTH], images[:, WIDTH:], blocks)
-    scores = wf.nn.log_softmax(wnp.concatenate([y1, y2], 1) @ w + b)
-    return -wnp.take_along_axis(scores, labels[:, None], 1).mean()
+    scores = plait.nn.log_softmax(pnp.concatenate([y1, y2], 1) @ w + b)
+    return -pnp.take_along_axis(scores, labels[:, None], 1).mean()
 
 
 def parameters(depth, seed=0):
@@ -57,13 +57,15 @@ def plain(f):
 
 def memory(depth, images, labels, reverse):
     """Bytes that the compiled gradient needs besides arguments and results."""
-    gradient = wf.jit(wf.grad(lambda p: loss(p, images, labels, reverse)))
+    gradient = plait.jit(plait.grad(lambda p: loss(p, images, labels, reverse)))
     return gradient.lower(parameters(depth)).compile().memory_analysis().temp_size_in_bytes
 
 
 def apart(a, b):
     """The largest difference of two trees of arrays, relative to the largest element of each."""
-    pairs = [(np.asarray(x), np.asarray(y)) for x, y in zip(wf.tree.leaves(a), wf.tree.leaves(b))]
+    pairs = [
+        (np.asarray(x), np.asarray(y)) for x, y in zip(plait.tree.leaves(a), plait.tree.leaves(b))
+    ]
     return max(abs(x - y).max() / abs(y).max() for x, y in pairs)
 
 
@@ -71,10 +73,10 @@ def trained(images, labels, steps, depth=16, rate=0.02):
     """Parameters after gradient descent on batches of 128."""
     params = parameters(depth)
 
-    @wf.jit
+    @plait.jit
     def step(params, images, labels):
-        value, g = wf.value_and_grad(loss)(params, images, labels)
-        return value, wf.tree.map(lambda p, d: p - rate * d, params, g)
+        value, g = plait.value_and_grad(loss)(params, images, labels)
+        return value, plait.tree.map(lambda p, d: p - rate * d, params, g)
 
     order = np.random.default_rng(1)
     for i in range(steps):
@@ -94,20 +96,20 @@ def main() -> int:
     images, labels = (pixels / 16).astype(np.float32), labels.astype(np.int32)
     good = []
     many, of = np.tile(images[:1024], (4, 1)), np.tile(labels[:1024], 4)
-    used = {d: memory(d, many, of, wf.invertible) for d in (4, 16, 64)}
+    used = {d: memory(d, many, of, plait.invertible) for d in (4, 16, 64)}
     kept = {d: memory(d, many, of, plain) for d in (4, 16, 64)}
     for d in used:
         print(f"depth {d:2d}: {used[d] / 1e6:7.2f} MB, plain {kept[d] / 1e6:7.2f} MB")
     good.append(max(used.values()) <= 1.05 * min(used.values()))
     params = parameters(16)
-    gradient = lambda how: wf.jit(wf.grad(lambda p: loss(p, images, labels, how)))(params)  # noqa: E731
-    off = apart(gradient(wf.invertible), gradient(plain))
+    gradient = lambda how: plait.jit(plait.grad(lambda p: loss(p, images, labels, how)))(params)  # noqa: E731
+    off = apart(gradient(plait.invertible), gradient(plain))
     print(f"gradients differ by {off:.1e}")
     good.append(off < 1e-5)
     params = trained(images[:1500], labels[:1500], steps)
     blocks, (w, b) = params
     y1, y2 = body(images[1500:, :WIDTH], images[1500:, WIDTH:], blocks)
-    guess = np.asarray(wnp.concatenate([y1, y2], 1) @ w + b).argmax(1)
+    guess = np.asarray(pnp.concatenate([y1, y2], 1) @ w + b).argmax(1)
     accuracy = (guess == labels[1500:]).mean()
     print(f"accuracy on digits it has not seen: {accuracy:.3f}")
     good.append(accuracy > 0.85 or steps < 300)

@@ -16,99 +16,99 @@ import pytest
 ROOT = Path(__file__).parents[1]
 
 LAYERS = (
-    ("weft.beside",),
-    ("weft.door",),
-    ("weft.source",),
-    ("weft.errors",),
-    ("weft.events",),
-    ("weft.dims", "weft.dims.*"),
-    ("weft.elements",),
-    ("weft.types",),
-    ("weft.config",),
-    ("weft.buffers",),
-    ("weft.tree",),
-    ("weft.traits",),
-    ("weft.plugins",),
-    ("weft.rules",),
-    ("weft.wiring",),
-    ("weft.interpreter",),
-    ("weft.values",),
-    ("weft.operands",),
-    ("weft.ir",),
-    ("weft.leaks",),
-    ("weft.primitive",),
-    ("weft.check",),
-    ("weft.staging",),
-    ("weft.rewiring",),
-    ("weft.closures",),
-    ("weft.deferred",),
-    ("weft.arguments",),
-    ("weft.carrier",),
-    ("weft.physical",),
-    ("weft.names",),
-    ("weft.reuse",),
-    ("weft.xla", "weft.xla.mlir", "weft.xla.lower", "weft.xla.module", "weft.xla.executables"),
-    ("weft.ops", "weft.ops.shape"),
-    ("weft.xla.execute",),
-    ("weft.ops.*",),
-    ("weft.simplify", "weft.simplify.*"),
-    ("weft.operators",),
-    ("weft.misses",),
-    ("weft.tracing",),
-    ("weft.roles",),
-    ("weft.listing",),
-    ("weft.stages",),
-    ("weft.forms",),
-    ("weft.versions",),
-    ("weft.calls",),
-    ("weft.text", "weft.text.*"),
-    ("weft.hardware",),
-    ("weft.scopes",),
-    ("weft.aliases",),
-    ("weft.stepping",),
-    ("weft.control", "weft.control.*"),
-    ("weft.surface",),
-    ("weft.dtypes",),
-    ("weft.tree_util",),
-    ("weft.debug",),
-    ("weft.blocks",),
-    ("weft.ffi",),
-    ("weft.typing",),
-    ("weft.flatten_util",),
-    ("weft.lax", "weft.lax.*"),
-    ("weft.numpy", "weft.numpy.*"),
-    ("weft.image",),
-    ("weft.random", "weft.random.*"),
-    ("weft.nn", "weft.nn.*"),
-    ("weft.scipy", "weft.scipy.*"),
-    ("weft.ext", "weft.ext.*"),
-    ("weft.testing", "weft.testing.*"),
-    ("weft",),
-    ("weft.__main__",),
+    ("plait.beside",),
+    ("plait.door",),
+    ("plait.source",),
+    ("plait.errors",),
+    ("plait.events",),
+    ("plait.dims", "plait.dims.*"),
+    ("plait.elements",),
+    ("plait.types",),
+    ("plait.config",),
+    ("plait.buffers",),
+    ("plait.tree",),
+    ("plait.traits",),
+    ("plait.plugins",),
+    ("plait.rules",),
+    ("plait.wiring",),
+    ("plait.interpreter",),
+    ("plait.values",),
+    ("plait.operands",),
+    ("plait.ir",),
+    ("plait.leaks",),
+    ("plait.primitive",),
+    ("plait.check",),
+    ("plait.staging",),
+    ("plait.rewiring",),
+    ("plait.closures",),
+    ("plait.deferred",),
+    ("plait.arguments",),
+    ("plait.carrier",),
+    ("plait.physical",),
+    ("plait.names",),
+    ("plait.reuse",),
+    ("plait.xla", "plait.xla.mlir", "plait.xla.lower", "plait.xla.module", "plait.xla.executables"),
+    ("plait.ops", "plait.ops.shape"),
+    ("plait.xla.execute",),
+    ("plait.ops.*",),
+    ("plait.simplify", "plait.simplify.*"),
+    ("plait.operators",),
+    ("plait.misses",),
+    ("plait.tracing",),
+    ("plait.roles",),
+    ("plait.listing",),
+    ("plait.stages",),
+    ("plait.forms",),
+    ("plait.versions",),
+    ("plait.calls",),
+    ("plait.text", "plait.text.*"),
+    ("plait.hardware",),
+    ("plait.scopes",),
+    ("plait.aliases",),
+    ("plait.stepping",),
+    ("plait.control", "plait.control.*"),
+    ("plait.surface",),
+    ("plait.dtypes",),
+    ("plait.tree_util",),
+    ("plait.debug",),
+    ("plait.blocks",),
+    ("plait.ffi",),
+    ("plait.typing",),
+    ("plait.flatten_util",),
+    ("plait.lax", "plait.lax.*"),
+    ("plait.numpy", "plait.numpy.*"),
+    ("plait.image",),
+    ("plait.random", "plait.random.*"),
+    ("plait.nn", "plait.nn.*"),
+    ("plait.scipy", "plait.scipy.*"),
+    ("plait.ext", "plait.ext.*"),
+    ("plait.testing", "plait.testing.*"),
+    ("plait",),
+    ("plait.__main__",),
 )
 """The core from the ground up: a module imports what is above it in this list, and in its own
 entry only what lies in the same folder. Every module is in exactly one entry."""
 
-SIBLINGS = ("weft_autodiff", "weft_batching", "weft_sharding", "weft_export")
+SIBLINGS = ("plait_autodiff", "plait_batching", "plait_sharding", "plait_export")
 GLUE = {
-    "weft_export.derivatives": "weft_autodiff",
-    "weft_export.mapping": "weft_batching",
-    "weft_batching.derivatives": "weft_autodiff",
-    "weft_sharding.autodiff": "weft_autodiff",
-    "weft_sharding.batching": "weft_batching",
+    "plait_export.derivatives": "plait_autodiff",
+    "plait_export.mapping": "plait_batching",
+    "plait_batching.derivatives": "plait_autodiff",
+    "plait_sharding.autodiff": "plait_autodiff",
+    "plait_sharding.batching": "plait_batching",
 }
 """Modules that join two siblings, with the sibling whose tables load them."""
 
-SEAM = {"weft.plugins"}
+SEAM = {"plait.plugins"}
 """Where own modules may be imported inside a function: the one place that loads plugins."""
 
-DYNAMIC = {"weft.plugins", "weft", "weft.scipy", "weft.ops"}
+DYNAMIC = {"plait.plugins", "plait", "plait.scipy", "plait.ops"}
 """Where a module may be imported by a name made at run time: the seam, and lazy public names."""
 
 HINT_TABLES = {"DISTRIBUTION_OF", "TABLES"}
-"""Tables of `weft.plugins` that may name what plugins offer: they are install hints only."""
+"""Tables of `plait.plugins` that may name what plugins offer: they are install hints only."""
 
-OF_ONE_FUNCTION = {"weft.check", "weft.primitive", "weft.simplify"}
+OF_ONE_FUNCTION = {"plait.check", "plait.primitive", "plait.simplify"}
 """Modules that are their one function, which nobody reaches as an attribute of the package."""
 
 PLUGIN_WORDS = re.compile(r"\b(jvp|vjp|grad|vmap|cotangent|tangent|mesh)(s|es)?\b", re.I)
@@ -144,7 +144,7 @@ def tree(name: str) -> ast.Module:
 
 def core() -> list[str]:
     """The modules of the core."""
-    return [name for name in modules() if name.partition(".")[0] == "weft"]
+    return [name for name in modules() if name.partition(".")[0] == "plait"]
 
 
 def imported(node: ast.Import | ast.ImportFrom, name: str) -> list[str]:
@@ -229,7 +229,7 @@ def test_no_import_cycles():
 
 @pytest.mark.feature("C22")
 def test_meshes_know_nothing_of_types():
-    start = "weft_sharding.mesh"
+    start = "plait_sharding.mesh"
     if start not in modules():
         pytest.skip(f"there is no {start}")
     reached, ahead = set(), [start]
@@ -238,11 +238,11 @@ def test_meshes_know_nothing_of_types():
         if name not in reached:
             reached.add(name)
             ahead += edges(name) & modules().keys()
-    assert not reached & {"weft.types", "weft.ir", "weft.interpreter", "weft"}
+    assert not reached & {"plait.types", "plait.ir", "plait.interpreter", "plait"}
 
 
 def test_one_door_to_jaxlib():
-    assert [n for n in modules() if any(top(t) == "jaxlib" for t in edges(n))] == ["weft.door"]
+    assert [n for n in modules() if any(top(t) == "jaxlib" for t in edges(n))] == ["plait.door"]
 
 
 def test_jax_is_never_imported():
@@ -251,7 +251,7 @@ def test_jax_is_never_imported():
 
 @pytest.mark.parametrize("name", sorted(modules()))
 def test_no_hidden_imports(name):
-    ours = {"weft", *SIBLINGS}
+    ours = {"plait", *SIBLINGS}
     nodes = inside_functions(name)
     hidden = [n for n in nodes if isinstance(n, ast.Import | ast.ImportFrom)]
     if name not in SEAM:
@@ -273,7 +273,7 @@ def imports_by_name(node: ast.AST) -> str | None:
 def without_hint_tables(name: str) -> str:
     """The source of a module, with the install hints left out."""
     lines = text(name).splitlines()
-    for node in tree(name).body if name == "weft.plugins" else ():
+    for node in tree(name).body if name == "plait.plugins" else ():
         targets = node.targets if isinstance(node, ast.Assign) else []
         if any(isinstance(t, ast.Name) and t.id in HINT_TABLES for t in targets):
             lines[node.lineno - 1 : node.end_lineno] = [""] * (node.end_lineno - node.lineno + 1)
@@ -316,8 +316,8 @@ def test_no_module_is_named_like_a_function_of_its_own(name):
 @pytest.mark.parametrize("name", sorted(modules()))
 def test_only_what_is_declared_is_imported(name):
     """Third-party imports are those that the packages' metadata promises."""
-    allowed = {"weft", *SIBLINGS, "numpy", "jaxlib", "ml_dtypes", "typing_extensions"}
+    allowed = {"plait", *SIBLINGS, "numpy", "jaxlib", "ml_dtypes", "typing_extensions"}
     foreign = {top(t) for t in edges(name)} - sys.stdlib_module_names - allowed
-    optional = {"tensorflow"} if top(name) == "weft_export" else set()
-    optional |= {"pytest", "scipy", "mpmath"} if name.startswith("weft.testing") else set()
+    optional = {"tensorflow"} if top(name) == "plait_export" else set()
+    optional |= {"pytest", "scipy", "mpmath"} if name.startswith("plait.testing") else set()
     assert foreign <= optional

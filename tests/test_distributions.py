@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from weft import plugins
+from plait import plugins
 
 ROOT = Path(__file__).parents[1]
 PLUGINS = ("autodiff", "batching", "sharding", "export")
@@ -43,7 +43,7 @@ def test_every_package_folder_is_known():
 
 def test_plugins_require_the_core_only_and_by_a_range():
     for plugin in PLUGINS:
-        assert project(plugin)["dependencies"] == ["weft-core>=0.1,<1"]
+        assert project(plugin)["dependencies"] == ["plait-core>=0.1,<0.2"]
 
 
 def test_no_requirement_is_pinned():
@@ -56,7 +56,7 @@ def test_no_requirement_is_pinned():
 def test_the_meta_distribution_offers_every_plugin():
     extras = project("")["optional-dependencies"]
     assert extras["all"] == [row for plugin in PLUGINS for row in extras[plugin]]
-    assert [row.partition(">")[0] for row in extras["all"]] == [f"weft-{p}" for p in PLUGINS]
+    assert [row.partition(">")[0] for row in extras["all"]] == [f"plait-{p}" for p in PLUGINS]
 
 
 def test_all_ask_for_the_same_pythons():
@@ -83,25 +83,25 @@ def test_every_entry_point_leads_somewhere(package, group, name, value):
 
 @pytest.mark.parametrize("one, other", [*combinations(PLUGINS, 2)])
 def test_no_public_name_is_declared_twice(one, other):
-    offered = [{n for group, n, _ in points(p) if group == "weft.api"} for p in (one, other)]
+    offered = [{n for group, n, _ in points(p) if group == "plait.api"} for p in (one, other)]
     assert not offered[0] & offered[1]
 
 
 def test_the_install_hints_are_what_the_packages_offer():
-    rows = [row for row in EVERY_POINT if row[1] in ("weft.api", "weft.ext", "weft.lax")]
-    assert {name: f"weft-{package}" for package, _, name, _ in rows} == plugins.HINTS
-    rows = [row for row in EVERY_POINT if row[1] == "weft.tables" and row[0] != "core"]
-    assert {name: f"weft-{package}" for package, _, name, _ in rows} == plugins.TABLES
+    rows = [row for row in EVERY_POINT if row[1] in ("plait.api", "plait.ext", "plait.lax")]
+    assert {name: f"plait-{package}" for package, _, name, _ in rows} == plugins.HINTS
+    rows = [row for row in EVERY_POINT if row[1] == "plait.tables" and row[0] != "core"]
+    assert {name: f"plait-{package}" for package, _, name, _ in rows} == plugins.TABLES
 
 
 def test_every_rule_module_is_declared_for_a_known_table():
     tables = {"lower", "eager", "expand", "parallel", *plugins.TABLES}
-    groups = {group for _, group, _, _ in EVERY_POINT if group.startswith("weft.rules.")}
-    assert {group.removeprefix("weft.rules.") for group in groups} <= tables
+    groups = {group for _, group, _, _ in EVERY_POINT if group.startswith("plait.rules.")}
+    assert {group.removeprefix("plait.rules.") for group in groups} <= tables
 
 
 @pytest.mark.parametrize("plugin", PLUGINS)
 def test_sources_are_where_the_wheel_looks(plugin):
-    source = ROOT / "packages" / plugin / "src" / f"weft_{plugin}"
+    source = ROOT / "packages" / plugin / "src" / f"plait_{plugin}"
     assert ast.parse((source / "__init__.py").read_text(encoding="utf-8"))
     assert (source / "py.typed").exists()

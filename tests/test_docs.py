@@ -32,9 +32,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-import weft as wf
-from weft import plugins
-from weft.traits import ALL
+import plait
+from plait import plugins
+from plait.traits import ALL
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -130,7 +130,7 @@ def run_page(page: Path) -> int:
     "page", [p for p in PAGES if "```python" in text(p)], ids=lambda p: str(p.relative_to(DOCS))
 )
 def test_the_program_of_a_page_runs(page, tmp_path):
-    settings = {k: v for k, v in os.environ.items() if not k.startswith("WEFT_")}
+    settings = {k: v for k, v in os.environ.items() if not k.startswith("PLAIT_")}
     r = subprocess.run(
         [sys.executable, __file__, page], cwd=tmp_path, env=settings, capture_output=True, text=True
     )
@@ -193,19 +193,21 @@ def test_the_reference_has_every_public_name():
             assert names.described(module, chosen or None), f"{page.name}: {module}"
             found |= set(chosen.split() or names.public(importlib.import_module(module)))
     apart = ("interval", "P", "sharding", "checkpoint_policies")
-    said = {n for n in plugins.names("weft.api") if n not in apart}
-    said |= {n for n in wf.__all__ if not inspect.ismodule(getattr(wf, n))}
-    explained = {"config", "float0", "WeftError"}
+    said = {n for n in plugins.names("plait.api") if n not in apart}
+    said |= {n for n in plait.__all__ if not inspect.ismodule(getattr(plait, n))}
+    explained = {"config", "float0", "PlaitError"}
     assert not said - found - explained
-    page = text(DOCS / "reference" / "weft.md")
-    assert not [n for n in explained - {"WeftError"} if f"weft.{n}`" not in page]
+    page = text(DOCS / "reference" / "plait.md")
+    assert not [n for n in explained - {"PlaitError"} if f"plait.{n}`" not in page]
 
 
 def test_pages_name_every_setting_error_and_trait():
-    settings = [line.split(" = ")[0] for line in repr(wf.config).splitlines()]
-    kinds = [n for n, x in vars(wf.errors).items() if inspect.isclass(x) and n in wf.errors.__all__]
+    settings = [line.split(" = ")[0] for line in repr(plait.config).splitlines()]
+    kinds = [
+        n for n, x in vars(plait.errors).items() if inspect.isclass(x) and n in plait.errors.__all__
+    ]
     kept = {
-        "reference/weft.md": settings,
+        "reference/plait.md": settings,
         "errors.md": kinds,
         "writing-a-primitive.md": [t.name.rpartition(".")[2].title().replace("_", "") for t in ALL],
     }

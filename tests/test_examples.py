@@ -1,4 +1,4 @@
-"""The examples that need nothing but Weft run; `nox -s demo` runs the one that needs more.
+"""The examples that need nothing but Plait run; `nox -s demo` runs the one that needs more.
 
 Invariant: an example is run as a user runs it, in a process of its own.
 """
@@ -26,5 +26,5 @@ def test_the_tour_ends_well():
 def test_the_reader_refuses_to_run_beside_transformations(tmp_path):
     answers = tmp_path / "answers.npy"
     told = run(EXAMPLES / "reader.py", tmp_path / "program", tmp_path / "images.npy", answers)
-    assert told.returncode == 1 and "weft_autodiff is installed here" in told.stderr
+    assert told.returncode == 1 and "plait_autodiff is installed here" in told.stderr
     assert not answers.exists()

@@ -26,7 +26,7 @@ def functions():
 
 def test_the_page_is_up_to_date(functions):
     text, now = functions.PAGE.read_text(encoding="utf-8"), functions.page()
-    listed = lambda t: re.findall(r"^\| `(weft\.[\w.]+)`", t, re.M)  # noqa: E731
+    listed = lambda t: re.findall(r"^\| `(plait\.[\w.]+)`", t, re.M)  # noqa: E731
     assert listed(text) == listed(now), "python docs/functions.py --write"
     if functions.versions() in text:
         assert text == now, "python docs/functions.py --write"
@@ -37,8 +37,8 @@ def test_counterparts(functions):
              for name in functions.names(short)
              for full in [functions.full(short, name)]
              for found in [functions.counterpart(short, name)]}  # fmt: skip
-    assert there["weft.numpy.add"] == ("numpy.add", np.add)
-    assert there["weft.scipy.special.erf"][0] == "scipy.special.erf"
+    assert there["plait.numpy.add"] == ("numpy.add", np.add)
+    assert there["plait.scipy.special.erf"][0] == "scipy.special.erf"
     assert sum(found is None for found in there.values()) < len(there) / 10
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-import weft.numpy as wnp
+import plait.numpy as pnp
 
 PAGE = (Path(__file__).parents[1] / "docs" / "numpy.md").read_text(encoding="utf-8")
 EVERYWHERE = {"out", "order", "subok", "like", "casting", "signature", "where", "kwargs", "args",
@@ -32,8 +32,8 @@ def rows(section):
 
 def functions():
     """Ours with numpy's of the same name, where both tell their parameters."""
-    for name in wnp.__all__:
-        ours, theirs = getattr(wnp, name), getattr(np, name, None)
+    for name in pnp.__all__:
+        ours, theirs = getattr(pnp, name), getattr(np, name, None)
         if not inspect.isfunction(ours) or theirs is None or isinstance(theirs, np.ufunc):
             continue
         mine = inspect.signature(ours).parameters
@@ -60,7 +60,7 @@ def test_arguments_that_are_not_there():
                     and not (name == "clip" and a == "a")}  # fmt: skip
     assert missing - told == set()
     assert {(f, a) for f, a in told - missing if a not in NEWER} <= {
-        (f, a) for f, a in told if a not in inspect.signature(getattr(wnp, f)).parameters
+        (f, a) for f, a in told if a not in inspect.signature(getattr(pnp, f)).parameters
     }
 
 
@@ -79,9 +79,9 @@ def test_functions_that_are_named():
     for section in ("Arguments that are not there", "Results that differ"):
         for names, *_ in rows(section):
             for name in names:
-                assert name in wnp.__all__, name
+                assert name in pnp.__all__, name
     for (package, *_), names in rows("scipy's functions"):
-        module = importlib.import_module(f"weft.scipy.{package}")
+        module = importlib.import_module(f"plait.scipy.{package}")
         for name in names:
             known = hasattr(module, name) or name in ("bounds_error", "wrap", "grid-wrap",
                                                       "constant", "grid-constant")  # fmt: skip

@@ -1,6 +1,6 @@
 """The page of all functions against JAX: names that both have, and those that one has alone.
 
-Invariant: a name or a parameter that JAX has and Weft has not is on the page, with a reason.
+Invariant: a name or a parameter that JAX has and Plait has not is on the page, with a reason.
 """
 
 import importlib
@@ -46,7 +46,7 @@ def test_names_that_both_have(short):
             for n in functions.names(short)}  # fmt: skip
     assert [f"{a} ({b})" for a, b in ours.items() if b and theirs(b) is None] == []
     alone = [a for a, b in ours.items() if b is None]
-    assert [a for a in alone if theirs(a.replace("weft", "jax", 1)) is not None] == []
+    assert [a for a in alone if theirs(a.replace("plait", "jax", 1)) is not None] == []
 
 
 @pytest.mark.parametrize("short", [".", *MODULES])
@@ -56,7 +56,7 @@ def test_names_that_jax_has(short):
     public = [n for n in dir(other) if n[0] != "_" and hasattr(other, n)]
     if short != ".":
         public = [n for n in public if not isinstance(getattr(other, n), types.ModuleType)]
-    missing = [functions.full(short, n).replace("weft", "jax", 1)
+    missing = [functions.full(short, n).replace("plait", "jax", 1)
                for n in public if not hasattr(owner, n)]  # fmt: skip
     assert [path for path in missing if not left_out(path)] == []
 

@@ -1,4 +1,4 @@
-"""Weft and jax in one process, in either order of imports: neither may change the other.
+"""Plait and jax in one process, in either order of imports: neither may change the other.
 
 `nox -s coexistence` runs these where jax is installed. Each runs in a Python of its own, since
 what is imported first can not be changed afterwards.
@@ -15,19 +15,20 @@ import pytest
 
 pytest.importorskip("jax", reason="run by `nox -s coexistence`")
 
-USE_WEFT = """
+USE_PLAIT = """
 import numpy as np
-import weft as wf
+import plait
 
-def use_weft():
+def use_plait():
     x = np.linspace(0.0, 1.0, 5, dtype=np.float32)
-    np.testing.assert_allclose(wf.numpy.sin(x) + 1, np.sin(x) + 1, rtol=1e-6)
-    np.testing.assert_allclose(wf.jit(lambda v: wf.numpy.cos(v) * 2)(x), np.cos(x) * 2, rtol=1e-6)
-    np.testing.assert_allclose(wf.vmap(wf.grad(wf.numpy.sin))(x), np.cos(x), rtol=1e-6)
-    assert wf.numpy.zeros(2, dtype=np.float64).dtype == np.float64
-    assert (wf.numpy.arange(3) + 1).dtype == np.int32
+    np.testing.assert_allclose(plait.numpy.sin(x) + 1, np.sin(x) + 1, rtol=1e-6)
+    twice_cos = plait.jit(lambda v: plait.numpy.cos(v) * 2)
+    np.testing.assert_allclose(twice_cos(x), np.cos(x) * 2, rtol=1e-6)
+    np.testing.assert_allclose(plait.vmap(plait.grad(plait.numpy.sin))(x), np.cos(x), rtol=1e-6)
+    assert plait.numpy.zeros(2, dtype=np.float64).dtype == np.float64
+    assert (plait.numpy.arange(3) + 1).dtype == np.int32
 
-use_weft()
+use_plait()
 """
 
 USE_JAX = """
@@ -60,10 +61,10 @@ use_jax()
 """
 
 ORDERS = {
-    "weft is imported and used first": USE_WEFT + USE_JAX,
-    "jax is imported and used first": USE_JAX + USE_WEFT,
-    "weft is imported first, used second": "import weft\n" + USE_JAX + USE_WEFT,
-    "jax is imported first, used second": "import jax\n" + USE_WEFT + USE_JAX,
+    "plait is imported and used first": USE_PLAIT + USE_JAX,
+    "jax is imported and used first": USE_JAX + USE_PLAIT,
+    "plait is imported first, used second": "import plait\n" + USE_JAX + USE_PLAIT,
+    "jax is imported first, used second": "import jax\n" + USE_PLAIT + USE_JAX,
 }
 in_each_order = pytest.mark.parametrize("start", [*ORDERS.values()], ids=[*ORDERS])
 
@@ -83,46 +84,46 @@ def run(code: str, **env: str) -> str:
 
 @in_each_order
 def test_both_work(start):
-    run(start + "for _ in range(2):\n    use_weft()\n    use_jax()\n")
+    run(start + "for _ in range(2):\n    use_plait()\n    use_jax()\n")
 
 
-def test_weft_never_imports_jax():
-    weft = USE_WEFT + "import sys\n"
-    weft += "np.from_dlpack(wf.numpy.ones(3)), np.asarray(wf.numpy.ones(3)), wf.numpy.ones(3) + 1\n"
-    assert run(weft + "print('jax' in sys.modules)").strip() == "False"
+def test_plait_never_imports_jax():
+    code = USE_PLAIT + "import sys\nx = plait.numpy.ones(3)\n"
+    code += "np.from_dlpack(x), np.asarray(x), x + 1\n"
+    assert run(code + "print('jax' in sys.modules)").strip() == "False"
 
 
 @in_each_order
-def test_settings_of_jax_do_not_reach_weft(start):
+def test_settings_of_jax_do_not_reach_plait(start):
     run(
         start
         + textwrap.dedent("""
         jax.clear_caches()
-        use_weft()
+        use_plait()
         with jax.disable_jit():
-            use_weft()
+            use_plait()
         with jax.enable_x64(True):
-            use_weft()
+            use_plait()
         with jax.numpy_dtype_promotion("strict"):
-            use_weft()
+            use_plait()
         with jax.debug_nans(True):
-            assert np.isnan(np.asarray(wf.numpy.log(wf.numpy.asarray(-1.0))))
+            assert np.isnan(np.asarray(plait.numpy.log(plait.numpy.asarray(-1.0))))
         use_jax()
         """)
     )
 
 
 @in_each_order
-def test_settings_of_weft_do_not_reach_jax(start):
+def test_settings_of_plait_do_not_reach_jax(start):
     run(
         start
         + textwrap.dedent("""
-        with wf.config(default_float="float64", default_int="int64"):
-            assert wf.numpy.sin(0.5).dtype == np.float64
+        with plait.config(default_float="float64", default_int="int64"):
+            assert plait.numpy.sin(0.5).dtype == np.float64
             use_jax()
-        with wf.config(x64=False):
+        with plait.config(x64=False):
             use_jax()
-        use_weft()
+        use_plait()
         """)
     )
 
@@ -133,15 +134,15 @@ def test_arrays_pass_through_each_others_doors(start):
         start
         + textwrap.dedent("""
         values = np.arange(6, dtype=np.float32).reshape(2, 3)
-        ours, theirs = wf.numpy.asarray(values), jnp.asarray(values)
-        np.testing.assert_array_equal(wf.numpy.asarray(theirs), values)
-        np.testing.assert_array_equal(wf.numpy.sin(theirs), np.asarray(wf.numpy.sin(values)))
-        np.testing.assert_array_equal(wf.jit(lambda x: x * 2)(theirs), values * 2)
+        ours, theirs = plait.numpy.asarray(values), jnp.asarray(values)
+        np.testing.assert_array_equal(plait.numpy.asarray(theirs), values)
+        np.testing.assert_array_equal(plait.numpy.sin(theirs), np.asarray(plait.numpy.sin(values)))
+        np.testing.assert_array_equal(plait.jit(lambda x: x * 2)(theirs), values * 2)
         np.testing.assert_array_equal(jnp.asarray(ours), values)
         np.testing.assert_array_equal(jnp.from_dlpack(ours), values)
         np.testing.assert_array_equal(np.from_dlpack(ours), values)
         use_jax()
-        use_weft()
+        use_plait()
         """)
     )
 
@@ -151,15 +152,15 @@ def test_kinds_are_told_apart(start):
     run(
         start
         + textwrap.dedent("""
-        ours, theirs = wf.numpy.ones(3), jnp.ones(3)
+        ours, theirs = plait.numpy.ones(3), jnp.ones(3)
         assert not isinstance(ours, jax.Array)
-        assert not isinstance(theirs, wf.Array)
+        assert not isinstance(theirs, plait.Array)
         for total in (ours + theirs, theirs + ours, np.ones(3, np.float32) + ours):
-            assert isinstance(total, wf.Array)
+            assert isinstance(total, plait.Array)
             np.testing.assert_array_equal(total, np.full(3, 2.0))
         assert isinstance(theirs + theirs, jax.Array)
         assert type(jax.tree.leaves([ours])[0]) is type(ours)
-        assert type(wf.tree.leaves([theirs])[0]) is type(theirs)
+        assert type(plait.tree.leaves([theirs])[0]) is type(theirs)
         """)
     )
 
@@ -172,12 +173,12 @@ def test_a_deleted_array_of_one_is_an_error_of_the_other(start):
         theirs = jnp.ones(3)
         theirs.delete()
         try:
-            wf.numpy.sin(theirs)
+            plait.numpy.sin(theirs)
         except RuntimeError as error:
             assert "deleted" in str(error).lower()
         else:
             raise AssertionError("a deleted array was read")
-        use_weft()
+        use_plait()
         """)
     )
 
@@ -188,17 +189,17 @@ def test_traces_of_both_can_be_open_at_once(start):
         start
         + textwrap.dedent("""
         def theirs(x):
-            wf.jit(lambda v: wf.numpy.sin(v))(np.float32(0.5))
+            plait.jit(lambda v: plait.numpy.sin(v))(np.float32(0.5))
             return jnp.cos(x)
 
         def ours(x):
             jax.jit(lambda v: jnp.sin(v))(np.float32(0.5))
-            return wf.numpy.cos(x)
+            return plait.numpy.cos(x)
 
         assert np.isclose(float(jax.jit(theirs)(0.5)), np.cos(0.5))
         assert np.isclose(float(jax.grad(theirs)(0.5)), -np.sin(0.5))
-        assert np.isclose(float(wf.jit(ours)(0.5)), np.cos(0.5))
-        assert np.isclose(float(wf.grad(ours)(0.5)), -np.sin(0.5))
+        assert np.isclose(float(plait.jit(ours)(0.5)), np.cos(0.5))
+        assert np.isclose(float(plait.grad(ours)(0.5)), -np.sin(0.5))
         """)
     )
 
@@ -209,9 +210,9 @@ def test_numpy_arguments_before_and_after_jax_is_imported():
         textwrap.dedent("""
         import sys
         import numpy as np
-        import weft as wf
+        import plait
 
-        f = wf.jit(lambda x, y: x + y)
+        f = plait.jit(lambda x, y: x + y)
         single, double = np.ones(3, np.float32), np.full(3, 1 + 1e-12)
 
         def check():

@@ -1,6 +1,6 @@
-"""Programs written for JAX run with `import weft as jax`, and give what they give there.
+"""Programs written for JAX run with `import plait as jax`, and give what they give there.
 
-Each file of `programs` is run as it is written, and once more with `weft` for `jax` in its
+Each file of `programs` is run as it is written, and once more with `plait` for `jax` in its
 imports and in nothing else; numbers, shapes and dtypes of what its `main` returns are compared.
 
 Invariant: a program is not adapted to either library: no name in it says which one runs it.
@@ -13,7 +13,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-import weft
+import plait
 
 jax = pytest.importorskip("jax", reason="run by `nox -s coexistence`")
 
@@ -26,10 +26,10 @@ def devices():
     """As many virtual devices for both; they can not be had later."""
     jax.config.update("jax_num_cpu_devices", DEVICES)
     jax.config.update("jax_disable_most_optimizations", True)  # it compiles in half the time
-    weft.config.cpu_devices = DEVICES
+    plait.config.cpu_devices = DEVICES
 
 
-class ForWeft(ast.NodeTransformer):
+class ForPlait(ast.NodeTransformer):
     """The imports of a program, with the other library in them."""
 
     def visit_Import(self, node: ast.Import) -> ast.Import:
@@ -37,21 +37,21 @@ class ForWeft(ast.NodeTransformer):
             top, dot, rest = alias.name.partition(".")
             if top == "jax":
                 assert alias.asname or not dot, f"`import {alias.name}` without `as`"
-                alias.name, alias.asname = "weft" + dot + rest, alias.asname or "jax"
+                alias.name, alias.asname = "plait" + dot + rest, alias.asname or "jax"
         return node
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.ImportFrom:
         top, dot, rest = (node.module or "").partition(".")
         if top == "jax":
-            node.module = "weft" + dot + rest
+            node.module = "plait" + dot + rest
         return node
 
 
-def run(path: Path, for_weft: bool):
+def run(path: Path, for_plait: bool):
     """What the program's `main` returns."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    if for_weft:
-        tree = ForWeft().visit(tree)
+    if for_plait:
+        tree = ForPlait().visit(tree)
     module = ModuleType(path.stem)
     exec(compile(tree, str(path), "exec"), vars(module))
     return module.main()
@@ -79,4 +79,4 @@ def compare(theirs, ours, where="", *, rtol=1e-5, atol=1e-5):
 
 @pytest.mark.parametrize("path", PROGRAMS, ids=lambda p: p.stem)
 def test_a_program_for_jax_runs(path):
-    compare(run(path, for_weft=False), run(path, for_weft=True))
+    compare(run(path, for_plait=False), run(path, for_plait=True))

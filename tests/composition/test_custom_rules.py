@@ -7,10 +7,10 @@ seven is, the rule was used.  All transformations of one kind of rule are one co
 import numpy as np
 import pytest
 
-import weft as wf
-from weft import lax
+import plait
+from plait import lax
 
-wnp = wf.numpy
+pnp = plait.numpy
 X = np.float32(0.4)
 SIN, COS = np.sin(X), np.cos(X)
 
@@ -18,19 +18,19 @@ SIN, COS = np.sin(X), np.cos(X)
 
 
 def by_jvp():
-    f = wf.custom_jvp(lambda x: lax.sin(x))
+    f = plait.custom_jvp(lambda x: lax.sin(x))
     f.defjvp(lambda p, t: (lax.sin(p[0]), 7.0 * t[0]))
     return f
 
 
 def by_vjp():
-    f = wf.custom_vjp(lambda x: lax.sin(x))
+    f = plait.custom_vjp(lambda x: lax.sin(x))
     f.defvjp(lambda x: (lax.sin(x), None), lambda _, ct: (7.0 * ct,))
     return f
 
 
 def by_ivjp():
-    f = wf.custom_ivjp(lambda x: lax.sin(x))
+    f = plait.custom_ivjp(lambda x: lax.sin(x))
     f.defivjp(lambda xs, y, dy: ((lax.asin(y),), (7.0 * dy,)))
     return f
 
@@ -42,7 +42,7 @@ def by_root():
 
 
 def by_condition():
-    decorate = wf.implicit_diff(lambda x, a: x - lax.sin(a), lambda g, y: 7.0 * y)
+    decorate = plait.implicit_diff(lambda x, a: x - lax.sin(a), lambda g, y: 7.0 * y)
     return lambda a: decorate(lambda x, a: lax.sin(a))(0.3, a)
 
 
@@ -60,23 +60,23 @@ KINDS = {  # name: (function, derivative in reverse mode, in forward mode)
     "custom_jvp": (by_jvp, 7, 7),
     "custom_vjp": (by_vjp, 7, 7),
     "custom_ivjp": (by_ivjp, 7, COS),  # which says nothing of forward mode
-    "invertible": (around(by_ivjp, wf.invertible), 7, COS),
+    "invertible": (around(by_ivjp, plait.invertible), 7, COS),
     "custom_root": (by_root, 7 * COS, 7 * COS),
     "implicit_diff": (by_condition, 7 * COS, 7 * COS),
     "custom_linear_solve": (by_equation, COS, COS),
-    "checkpoint": (around(by_jvp, wf.checkpoint), 7, 7),
+    "checkpoint": (around(by_jvp, plait.checkpoint), 7, 7),
 }
 
 # ---- transformations -------------------------------------------------------------------------
 
 
 def mapped(by):
-    return lambda f: lambda x: by(f)(wnp.stack([x, x])).sum() / 2
+    return lambda f: lambda x: by(f)(pnp.stack([x, x])).sum() / 2
 
 
 def sharded(f):
-    mesh = wf.make_mesh((2,), ("a",))
-    return wf.shard_map(wf.vmap(f), mesh=mesh, in_specs=wf.P("a"), out_specs=wf.P("a"))
+    mesh = plait.make_mesh((2,), ("a",))
+    return plait.shard_map(plait.vmap(f), mesh=mesh, in_specs=plait.P("a"), out_specs=plait.P("a"))
 
 
 def turned(f):
@@ -86,18 +86,18 @@ def turned(f):
 
 WAYS = {
     "plain": lambda f: f,
-    "jit": wf.jit,
-    "vmap": mapped(wf.vmap),
+    "jit": plait.jit,
+    "vmap": mapped(plait.vmap),
     "scan": lambda f: lambda x: lax.scan(lambda c, _: (f(c), None), x, None, 1)[0],
-    "rows of scan": lambda f: lambda x: lax.map(f, wnp.stack([x, x]))[1],
+    "rows of scan": lambda f: lambda x: lax.map(f, pnp.stack([x, x]))[1],
     "while_loop": turned,
     "cond": lambda f: lambda x: lax.cond(x > -100, f, lambda y: y, x),
     "switch": lambda f: lambda x: lax.switch((x > 0).astype("int32"), [lambda y: y, f], x),
-    "checkpoint": lambda f: wf.checkpoint(lambda x: f(x) * 1.0),
-    "policy": lambda f: wf.checkpoint(f, policy=wf.checkpoint_policies.dots_saveable),
-    "invertible": lambda f: wf.invertible(lambda x: f(x) * 1.0),
+    "checkpoint": lambda f: plait.checkpoint(lambda x: f(x) * 1.0),
+    "policy": lambda f: plait.checkpoint(f, policy=plait.checkpoint_policies.dots_saveable),
+    "invertible": lambda f: plait.invertible(lambda x: f(x) * 1.0),
     "shard_map": mapped(sharded),
-    "pmap": mapped(wf.pmap),
+    "pmap": mapped(plait.pmap),
 }
 
 
@@ -115,12 +115,12 @@ def test_under_every_transformation(kind):
         found = {}
         for name, way in WAYS.items():
             g = way(make())
-            again = wf.checkpoint(lambda x, g=g: g(x) * 1.0)
-            slopes = [wf.grad(g)(x), wf.vmap(wf.grad(again))(x[None])]
-            found[name] = g(x), wf.jvp(g, (x,), (wnp.ones(()),))[1], slopes
+            again = plait.checkpoint(lambda x, g=g: g(x) * 1.0)
+            slopes = [plait.grad(g)(x), plait.vmap(plait.grad(again))(x[None])]
+            found[name] = g(x), plait.jvp(g, (x,), (pnp.ones(()),))[1], slopes
         return found
 
-    for name, (value, dot, slopes) in wf.jit(every)(X).items():
+    for name, (value, dot, slopes) in plait.jit(every)(X).items():
         close(value, SIN, name)
         for got in slopes:
             close(got, slope, name)
@@ -130,18 +130,22 @@ def test_under_every_transformation(kind):
 @pytest.mark.feature("A37", "B49")
 def test_rules_for_mapping():
     """Seven times the sine where it is mapped: by whom, and what is in between, does not matter."""
-    f = wf.custom_vmap(lambda x: lax.sin(x))
+    f = plait.custom_vmap(lambda x: lax.sin(x))
     f.def_vmap(lambda size, batched, x: (7.0 * lax.sin(x), batched[0]))
 
     def every(x):
         found = {}
         for name, way in WAYS.items():
             g = way(f)
-            total = lambda x, g=g: wf.vmap(g)(x[None]).sum()  # noqa: E731
-            found[name] = wf.vmap(g)(x[None]), wf.vmap(wf.grad(g))(x[None]), wf.grad(total)(x)
+            total = lambda x, g=g: plait.vmap(g)(x[None]).sum()  # noqa: E731
+            found[name] = (
+                plait.vmap(g)(x[None]),
+                plait.vmap(plait.grad(g))(x[None]),
+                plait.grad(total)(x),
+            )
         return found
 
-    for name, (value, *slopes) in wf.jit(every)(X).items():
+    for name, (value, *slopes) in plait.jit(every)(X).items():
         close(value, 7 * SIN, name)
         for got in slopes:
             close(got, 7 * COS, name)
@@ -151,19 +155,19 @@ def test_rules_for_mapping():
 def test_without_compilation():
     for kind, (make, slope, forward) in KINDS.items():
         f = make()
-        with wf.disable_jit():
-            value, got = wf.value_and_grad(wf.jit(f))(X)
+        with plait.disable_jit():
+            value, got = plait.value_and_grad(plait.jit(f))(X)
         close(value, SIN, kind)
         close(got, slope, kind)
-        close(wf.jvp(f, (X,), (np.float32(1),))[1], forward, kind)
+        close(plait.jvp(f, (X,), (np.float32(1),))[1], forward, kind)
 
 
 @pytest.mark.feature("A37")
 def test_exported():
     """Derivatives go through bytes."""
-    f = lambda x: [wf.value_and_grad(make())(x) for make, _, _ in KINDS.values()]  # noqa: E731
-    data = wf.export.export(wf.jit(f))(wf.ShapeDtypeStruct((), np.float32)).serialize()
-    for kind, (value, got) in zip(KINDS, wf.export.deserialize(data).call(X), strict=True):
+    f = lambda x: [plait.value_and_grad(make())(x) for make, _, _ in KINDS.values()]  # noqa: E731
+    data = plait.export.export(plait.jit(f))(plait.ShapeDtypeStruct((), np.float32)).serialize()
+    for kind, (value, got) in zip(KINDS, plait.export.deserialize(data).call(X), strict=True):
         close(value, SIN, kind)
         close(got, KINDS[kind][1], kind)
 
@@ -172,27 +176,27 @@ def test_exported():
 
 
 def vjp_of(inner):
-    f = wf.custom_vjp(lambda x: inner(x) * 1.0)
-    f.defvjp(lambda x: (inner(x), x), lambda x, ct: wf.vjp(inner, x)[1](ct))
+    f = plait.custom_vjp(lambda x: inner(x) * 1.0)
+    f.defvjp(lambda x: (inner(x), x), lambda x, ct: plait.vjp(inner, x)[1](ct))
     return f
 
 
 def vjp_with_pullback(inner):
     """What the forward rule keeps is a pullback."""
-    f = wf.custom_vjp(lambda x: inner(x) * 1.0)
-    f.defvjp(lambda x: wf.vjp(inner, x), lambda pull, ct: pull(ct))
+    f = plait.custom_vjp(lambda x: inner(x) * 1.0)
+    f.defvjp(lambda x: plait.vjp(inner, x), lambda pull, ct: pull(ct))
     return f
 
 
 def jvp_of(inner):
-    f = wf.custom_jvp(lambda x: inner(x) * 1.0)
-    f.defjvp(lambda p, t: wf.jvp(inner, p, t))
+    f = plait.custom_jvp(lambda x: inner(x) * 1.0)
+    f.defjvp(lambda p, t: plait.jvp(inner, p, t))
     return f
 
 
 def ivjp_of(inner):
-    f = wf.custom_ivjp(lambda x: inner(x) * 1.0)
-    f.defivjp(lambda xs, y, dy: ((lax.asin(y),), wf.vjp(inner, xs[0])[1](dy)))
+    f = plait.custom_ivjp(lambda x: inner(x) * 1.0)
+    f.defivjp(lambda xs, y, dy: ((lax.asin(y),), plait.vjp(inner, xs[0])[1](dy)))
     return f
 
 
@@ -208,13 +212,13 @@ def equation_of(inner):
 
 
 def mapping_of(inner):
-    f = wf.custom_vmap(lambda x: inner(x) * 1.0)
-    f.def_vmap(lambda size, batched, x: (wf.vmap(inner)(x), True))
+    f = plait.custom_vmap(lambda x: inner(x) * 1.0)
+    f.def_vmap(lambda size, batched, x: (plait.vmap(inner)(x), True))
     return f
 
 
 def condition_of(inner):
-    return lambda a: wf.implicit_diff(lambda x, a: x - inner(a))(lambda x, a: inner(a))(0.3, a)
+    return lambda a: plait.implicit_diff(lambda x, a: x - inner(a))(lambda x, a: inner(a))(0.3, a)
 
 
 OUTER = {
@@ -222,11 +226,11 @@ OUTER = {
     "custom_vjp": vjp_of,
     "custom_vjp, of a pullback": vjp_with_pullback,
     "custom_ivjp": ivjp_of,
-    "invertible": lambda inner: wf.invertible(lambda x: inner(x) * 1.0),
+    "invertible": lambda inner: plait.invertible(lambda x: inner(x) * 1.0),
     "custom_root": root_of,
     "implicit_diff": condition_of,
     "custom_linear_solve": equation_of,
-    "checkpoint": lambda inner: wf.checkpoint(lambda x: inner(x) * 1.0),
+    "checkpoint": lambda inner: plait.checkpoint(lambda x: inner(x) * 1.0),
     "custom_vmap": mapping_of,
 }
 
@@ -240,11 +244,16 @@ def test_in_each_other(outer):
         found = {}
         for kind, (make, _, _) in KINDS.items():
             f = OUTER[outer](make())
-            mean = lambda x, f=f: wf.vmap(f)(wnp.stack([x, x])).mean()  # noqa: E731
-            found[kind] = f(x), wf.grad(f)(x), wf.grad(mean)(x), wf.vmap(wf.grad(f))(x[None])
+            mean = lambda x, f=f: plait.vmap(f)(pnp.stack([x, x])).mean()  # noqa: E731
+            found[kind] = (
+                f(x),
+                plait.grad(f)(x),
+                plait.grad(mean)(x),
+                plait.vmap(plait.grad(f))(x[None]),
+            )
         return found
 
-    for kind, (value, *slopes) in wf.jit(every)(X).items():
+    for kind, (value, *slopes) in plait.jit(every)(X).items():
         close(value, SIN, kind)
         for got in slopes:
             close(got, KINDS[kind][1], kind)

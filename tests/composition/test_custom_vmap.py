@@ -6,11 +6,11 @@ Invariant: a rule that is wrong on purpose (it adds 100, or triples) shows where
 import numpy as np
 import pytest
 
-import weft as wf
-from weft import lax
-from weft.errors import MissingRule, TreeMismatch, TypeRule
+import plait
+from plait import lax
+from plait.errors import MissingRule, TreeMismatch, TypeRule
 
-wnp = wf.numpy
+pnp = plait.numpy
 X = np.float32([0.5, 1.0, 2.0])
 
 
@@ -22,7 +22,7 @@ def cubed():
     """x ** 3 * y, that is three times as large when it is mapped."""
     seen = []
 
-    @wf.custom_vmap
+    @plait.custom_vmap
     def f(x, y):
         return x * x * x * y
 
@@ -36,11 +36,11 @@ def cubed():
 
 @pytest.mark.feature("B49")
 def test_without_a_rule():
-    f = wf.custom_vmap(lambda x: x)
+    f = plait.custom_vmap(lambda x: x)
     f.__name__ = "f"
-    g = wf.custom_vmap(named)
+    g = plait.custom_vmap(named)
     message = "No batching rule defined for custom_vmap function named using def_vmap."
-    for use in (lambda: wf.vmap(g)(X), lambda: g(1.0)):
+    for use in (lambda: plait.vmap(g)(X), lambda: g(1.0)):
         with pytest.raises(AttributeError, match=message):
             use()
 
@@ -53,20 +53,20 @@ def named(x):
 def test_keyword_arguments():
     f, seen = cubed()
     close(f(x=2.0, y=3.0), 24)
-    close(wf.vmap(f)(x=X, y=X), 3 * X**4)
-    close(wf.vmap(lambda x: f(y=2.0, x=x))(X), 6 * X**3)
+    close(plait.vmap(f)(x=X, y=X), 3 * X**4)
+    close(plait.vmap(lambda x: f(y=2.0, x=x))(X), 6 * X**3)
     assert seen == [(3, True, True), (3, True, False)]
-    g = wf.custom_vmap(lambda x, *, kw=True: x)
+    g = plait.custom_vmap(lambda x, *, kw=True: x)
     g.def_vmap(lambda size, batched, x: (x, True))
-    close(wf.vmap(g)(X), X)
+    close(plait.vmap(g)(X), X)
     with pytest.raises(TypeError, match=r"keyword arguments \(kw\) could not be resolved"):
-        wf.vmap(lambda x: g(x, kw=False))(X)
+        plait.vmap(lambda x: g(x, kw=False))(X)
 
 
 WAYS = {
     "plain": lambda f: f,
-    "jit": wf.jit,
-    "checkpoint": wf.checkpoint,
+    "jit": plait.jit,
+    "checkpoint": plait.checkpoint,
     "scan": lambda f: lambda x, y: lax.scan(lambda c, _: (f(c, y), None), x, None, 1)[0],
     "while": lambda f: lambda x, y: lax.fori_loop(0, 1, lambda i, c: f(c, y), x),
     "cond": lambda f: lambda x, y: lax.cond(True, f, lambda x, y: x, x, y),
@@ -78,20 +78,20 @@ def test_mapped(way):
     """Values and derivatives, in both orders: the rule is used wherever something is mapped."""
     f = WAYS[way](cubed()[0])
     close(f(2.0, 3.0), 24)
-    close(wf.vmap(f, (0, None))(X, 2.0), 6 * X**3)
-    close(wf.vmap(f)(X, X), 3 * X**4)
-    close(wf.jit(wf.vmap(f, (None, 0)))(2.0, X), 24 * X)
-    push = lambda x, y: wf.jvp(f, (x, y), (1.0, 0.0))[1]  # noqa: E731
+    close(plait.vmap(f, (0, None))(X, 2.0), 6 * X**3)
+    close(plait.vmap(f)(X, X), 3 * X**4)
+    close(plait.jit(plait.vmap(f, (None, 0)))(2.0, X), 24 * X)
+    push = lambda x, y: plait.jvp(f, (x, y), (1.0, 0.0))[1]  # noqa: E731
     close(push(np.float32(2), np.float32(3)), 36)
-    close(wf.vmap(push, (0, None))(X, np.float32(2)), 18 * X**2)
-    close(wf.jvp(wf.vmap(f), (X, X), (np.ones_like(X), np.zeros_like(X)))[1], 9 * X**3)
+    close(plait.vmap(push, (0, None))(X, np.float32(2)), 18 * X**2)
+    close(plait.jvp(plait.vmap(f), (X, X), (np.ones_like(X), np.zeros_like(X)))[1], 9 * X**3)
     if way == "while":
         return
-    close(wf.grad(f)(np.float32(2), np.float32(3)), 36)
-    close(wf.vmap(wf.grad(f), (0, None))(X, np.float32(2)), 18 * X**2)
-    close(wf.vmap(wf.grad(f, 1), (None, 0))(np.float32(2), X), [24] * 3)
-    close(wf.jit(wf.vmap(wf.grad(f, (0, 1))))(X, X)[1], 3 * X**3)
-    close(wf.grad(lambda x, y: wf.vmap(f, (0, None))(x, y).sum(), 1)(X, np.float32(1)),
+    close(plait.grad(f)(np.float32(2), np.float32(3)), 36)
+    close(plait.vmap(plait.grad(f), (0, None))(X, np.float32(2)), 18 * X**2)
+    close(plait.vmap(plait.grad(f, 1), (None, 0))(np.float32(2), X), [24] * 3)
+    close(plait.jit(plait.vmap(plait.grad(f, (0, 1))))(X, X)[1], 3 * X**3)
+    close(plait.grad(lambda x, y: plait.vmap(f, (0, None))(x, y).sum(), 1)(X, np.float32(1)),
           3 * (X**3).sum())  # fmt: skip
 
 
@@ -102,33 +102,33 @@ def test_computed_again():
     name = "batching.custom_vmap_call"
     policies = {None: 2, (lambda prim, *avals, **params: prim.name == name): 1}
     for policy, times in policies.items():
-        g = wf.checkpoint(lambda x: lax.sin(f(x, np.float32(2))), policy=policy)
-        program = str(wf.make_program(wf.grad(g))(np.float32(2)))
+        g = plait.checkpoint(lambda x: lax.sin(f(x, np.float32(2))), policy=policy)
+        program = str(plait.make_program(plait.grad(g))(np.float32(2)))
         assert program.count(name) >= times
-        kept = [r.what for r in wf.saved_residuals(g, np.float32(2))]
+        kept = [r.what for r in plait.saved_residuals(g, np.float32(2))]
         assert any(not what.startswith("the argument") for what in kept) == (policy is not None)
         del seen[:]
-        close(wf.vmap(wf.grad(g))(X), np.cos(6 * X**3) * 18 * X**2)
+        close(plait.vmap(plait.grad(g))(X), np.cos(6 * X**3) * 18 * X**2)
         assert seen and all(s[:2] == (3, True) for s in seen)
 
 
 def test_derivatives_of_derivatives():
     f = cubed()[0]
-    close(wf.grad(wf.grad(f))(np.float32(2), np.float32(3)), 36)
-    close(wf.vmap(wf.grad(wf.grad(f)))(X, X), 18 * X**2)
-    close(wf.vmap(lambda x: wf.hessian(f)(x, np.float32(1)))(X), 18 * X)
+    close(plait.grad(plait.grad(f))(np.float32(2), np.float32(3)), 36)
+    close(plait.vmap(plait.grad(plait.grad(f)))(X, X), 18 * X**2)
+    close(plait.vmap(lambda x: plait.hessian(f)(x, np.float32(1)))(X), 18 * X)
 
 
 def test_nested_maps():
     """The innermost map uses the rule; what the rule does is mapped further out."""
     f, seen = cubed()
     x = np.stack([X, 2 * X])
-    close(wf.vmap(wf.vmap(f, (0, None)), (0, None))(x, 2.0), 6 * x**3)
+    close(plait.vmap(plait.vmap(f, (0, None)), (0, None))(x, 2.0), 6 * x**3)
     assert seen == [(3, True, False)]
 
 
 def test_trees_and_collectives():
-    @wf.custom_vmap
+    @plait.custom_vmap
     def f(p):
         return {"a": p["x"] + p["y"], "b": p["y"]}
 
@@ -137,10 +137,10 @@ def test_trees_and_collectives():
         assert batched == [{"x": True, "y": False}] and size == 3
         return {"a": p["x"] * 2, "b": p["y"]}, {"a": True, "b": False}
 
-    out = wf.vmap(f, ({"x": 0, "y": None},), {"a": 0, "b": None})({"x": X, "y": 5.0})
+    out = plait.vmap(f, ({"x": 0, "y": None},), {"a": 0, "b": None})({"x": X, "y": 5.0})
     close(out["a"], 2 * X)
     close(out["b"], 5)
-    out = wf.vmap(wf.jit(lambda p: f(p)), ({"x": 0, "y": None},))({"x": X, "y": 5.0})
+    out = plait.vmap(plait.jit(lambda p: f(p)), ({"x": 0, "y": None},))({"x": X, "y": 5.0})
     close(out["b"], [5] * 3)
 
 
@@ -148,38 +148,38 @@ def test_trees_and_collectives():
 def test_rules_may_bring_constants():
     """A forward rule that is mapped by a rule of its own, which brings an array."""
 
-    @wf.custom_vmap
+    @plait.custom_vmap
     def cosine(x):
         return lax.cos(x)
 
     @cosine.def_vmap
     def _(size, batched, x):
-        return lax.cos(x) * wnp.asarray(np.array([2.0], np.float32)), True
+        return lax.cos(x) * pnp.asarray(np.array([2.0], np.float32)), True
 
-    f = wf.custom_vjp(lambda x: lax.sin(x))
+    f = plait.custom_vjp(lambda x: lax.sin(x))
     f.defvjp(lambda x: (lax.sin(x), cosine(x)), lambda r, ct: (r * ct,), optimize_remat=True)
-    for g in (f, wf.checkpoint(f), wf.jit(f)):
-        close(wf.jit(wf.vmap(wf.grad(g)))(X), 2 * np.cos(X))
-        close(wf.vmap(g)(X), np.sin(X))
+    for g in (f, plait.checkpoint(f), plait.jit(f)):
+        close(plait.jit(plait.vmap(plait.grad(g)))(X), 2 * np.cos(X))
+        close(plait.vmap(g)(X), np.sin(X))
 
 
 def test_errors():
-    f = wf.custom_vmap(lambda x: x)
+    f = plait.custom_vmap(lambda x: x)
     f.def_vmap(lambda size, batched, x: x)
     with pytest.raises(TypeRule, match="must return a pair"):
-        wf.vmap(f)(X)
+        plait.vmap(f)(X)
     f.def_vmap(lambda size, batched, x: (x.sum(), True))
     with pytest.raises(TypeRule, match="mapped, where"):
-        wf.vmap(wf.jit(lambda x: f(x)))(X)
+        plait.vmap(plait.jit(lambda x: f(x)))(X)
     f.def_vmap(lambda size, batched, x: ((x, x), True))
     with pytest.raises(TreeMismatch, match="returned a result of structure"):
-        wf.vmap(wf.jit(lambda x: f(x)))(X)
+        plait.vmap(plait.jit(lambda x: f(x)))(X)
 
     def closing(x, y):
-        g = wf.custom_vmap(lambda x: x * y)
+        g = plait.custom_vmap(lambda x: x * y)
         g.def_vmap(lambda size, batched, x: (x * y, True))
-        return wf.jit(lambda x: g(x))(x)
+        return plait.jit(lambda x: g(x))(x)
 
     with pytest.raises(MissingRule, match="closes over a value that is being mapped"):
-        wf.vmap(closing)(X, X)
-    close(wf.vmap(closing, (0, None))(X, 2.0), 2 * X)
+        plait.vmap(closing)(X, X)
+    close(plait.vmap(closing, (0, None))(X, 2.0), 2 * X)

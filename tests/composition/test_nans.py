@@ -3,16 +3,16 @@
 import numpy as np
 import pytest
 
-import weft as wf
-from weft import lax
-from weft import numpy as wnp
+import plait
+from plait import lax
+from plait import numpy as pnp
 
 ROWS = np.zeros((2, 3), np.float32)
 
 
 def norm(x):
     total = (x * x).sum()
-    return wnp.sqrt(total)
+    return pnp.sqrt(total)
 
 
 def summed(rows):
@@ -20,11 +20,11 @@ def summed(rows):
 
 
 WAYS = {
-    "vmap of grad": lambda: wf.vmap(wf.grad(norm))(ROWS),
-    "grad of vmap": lambda: wf.grad(lambda x: wf.vmap(norm)(x).sum())(ROWS),
-    "jit of vmap": lambda: wf.jit(wf.vmap(wf.grad(norm)))(ROWS),
-    "vmap of scan": lambda: wf.vmap(wf.grad(summed))(ROWS[:, None]),
-    "jit of vmap of scan": lambda: wf.jit(wf.vmap(wf.grad(summed)))(ROWS[:, None]),
+    "vmap of grad": lambda: plait.vmap(plait.grad(norm))(ROWS),
+    "grad of vmap": lambda: plait.grad(lambda x: plait.vmap(norm)(x).sum())(ROWS),
+    "jit of vmap": lambda: plait.jit(plait.vmap(plait.grad(norm)))(ROWS),
+    "vmap of scan": lambda: plait.vmap(plait.grad(summed))(ROWS[:, None]),
+    "jit of vmap of scan": lambda: plait.jit(plait.vmap(plait.grad(summed)))(ROWS[:, None]),
 }
 
 
@@ -32,7 +32,7 @@ WAYS = {
 def test_the_line(name):
     line = norm.__code__.co_firstlineno + 1
     with pytest.raises(FloatingPointError, match="core.mul gave nan") as error:
-        with wf.debug.nans():
+        with plait.debug.nans():
             WAYS[name]()
     assert f"test_nans.py:{line}" in str(error.value)
 
@@ -40,6 +40,6 @@ def test_the_line(name):
 def test_programs_of_several_devices_are_named_as_a_whole():
     line = test_programs_of_several_devices_are_named_as_a_whole.__code__.co_firstlineno + 4
     with pytest.raises(FloatingPointError, match="sharding.shard_map gave nan") as error:
-        with wf.debug.nans():
-            wf.pmap(wf.grad(norm))(ROWS)
+        with plait.debug.nans():
+            plait.pmap(plait.grad(norm))(ROWS)
     assert f"test_nans.py:{line}" in str(error.value)

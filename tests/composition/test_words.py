@@ -1,7 +1,7 @@
 """Words over the transformations, against numpy and finite differences in double precision.
 
 Every word of length up to 2 runs on every program; of length 3, a seeded sample (all of them with
-`WEFT_ALL=1`).  Each is run eagerly and, with a leading jit, compiled.
+`PLAIT_ALL=1`).  Each is run eagerly and, with a leading jit, compiled.
 """
 
 import itertools
@@ -11,16 +11,16 @@ import random
 import numpy as np
 import pytest
 
-import weft as wf
-from weft import lax
+import plait
+from plait import lax
 
 V, S = np.array([0.3, -0.7, 0.5]), np.array([1.0, 0.5])
 X = np.array([0.4, 0.9, -0.3])
 M = np.random.RandomState(0).randn(3, 3)
-wnp = wf.numpy
+pnp = plait.numpy
 
 
-@wf.custom_jvp
+@plait.custom_jvp
 def soft(x):
     return lax.log(lax.exp(x) + 1)
 
@@ -30,7 +30,7 @@ def _(xs, ts):
     return lax.log(lax.exp(xs[0]) + 1), ts[0] * lax.logistic(xs[0])
 
 
-@wf.custom_vjp
+@plait.custom_vjp
 def square(x):
     return x * x
 
@@ -66,7 +66,7 @@ def w_scan(x):
     return lax.scan(lambda c, r: (lax.sin(c * r) + r, None), np.float64(1.0), x)[0]
 
 
-PROGRAMS = {  # name: (weft, numpy)
+PROGRAMS = {  # name: (plait, numpy)
     "poly": (lambda x: (x * x * x - 2 * x).sum(), lambda x: (x**3 - 2 * x).sum()),
     "trig": (
         lambda x: (lax.sin(x) * lax.exp(x) / (1 + x * x)).sum(),
@@ -74,14 +74,14 @@ PROGRAMS = {  # name: (weft, numpy)
     ),
     "matmul": (lambda x: (lax.tanh(x @ M) * x).sum(), lambda x: (np.tanh(x @ M) * x).sum()),
     "shape": (
-        lambda x: (wnp.concatenate([x[::-1], x[1:] * x[0]]) ** 2).sum(),
+        lambda x: (pnp.concatenate([x[::-1], x[1:] * x[0]]) ** 2).sum(),
         lambda x: (np.concatenate([x[::-1], x[1:] * x[0]]) ** 2).sum(),
     ),
     "scan": (w_scan, np_scan),
     "loop": (lambda x: lax.fori_loop(0, 3, lambda i, y: y * lax.sin(y), x).sum(), np_loop),
     "cond": (w_cond, lambda x: (x * x).sum() if x[1] > 0.05 else np.sin(x).sum()),
     "jitted": (
-        lambda x: wf.jit(lambda y: (lax.cos(y) * y).sum())(x) * x[0],
+        lambda x: plait.jit(lambda y: (lax.cos(y) * y).sum())(x) * x[0],
         lambda x: (np.cos(x) * x).sum() * x[0],
     ),
     "custom_jvp": (lambda x: (soft(x) * x).sum(), lambda x: (np.log(np.exp(x) + 1) * x).sum()),
@@ -93,15 +93,15 @@ PROGRAMS = {  # name: (weft, numpy)
     "while": (w_while, np_loop),
 }
 TRANSFORMS = {
-    "jit": wf.jit,
-    "vmap": lambda f: lambda x: wf.vmap(lambda s: f(x * s))(wnp.asarray(S)).sum(),
-    "grad": lambda f: lambda x: (wf.grad(f)(x) * V).sum(),
-    "jvp": lambda f: lambda x: wf.jvp(f, (x,), (V,))[1],
+    "jit": plait.jit,
+    "vmap": lambda f: lambda x: plait.vmap(lambda s: f(x * s))(pnp.asarray(S)).sum(),
+    "grad": lambda f: lambda x: (plait.grad(f)(x) * V).sum(),
+    "jvp": lambda f: lambda x: plait.jvp(f, (x,), (V,))[1],
     "scan": lambda f: (
-        lambda x: lax.scan(lambda c, s: (c + f(x * s), None), np.float64(0), wnp.asarray(S))[0]
+        lambda x: lax.scan(lambda c, s: (c + f(x * s), None), np.float64(0), pnp.asarray(S))[0]
     ),
     "cond": lambda f: lambda x: lax.cond(x[0] > 0.3, f, lambda y: f(y * 2), x),
-    "checkpoint": wf.checkpoint,
+    "checkpoint": plait.checkpoint,
 }
 
 
@@ -138,7 +138,7 @@ def impossible(program, word):
 words = [w for n in (1, 2) for w in itertools.product(TRANSFORMS, repeat=n)]
 cases = [(p, w) for w in words for p in PROGRAMS]
 longer = [(p, w) for w in itertools.product(TRANSFORMS, repeat=3) for p in PROGRAMS]
-cases += longer if os.environ.get("WEFT_ALL") else random.Random(0).sample(longer, 160)
+cases += longer if os.environ.get("PLAIT_ALL") else random.Random(0).sample(longer, 160)
 cases = [(p, w) for p, w in cases if not impossible(p, w)]
 
 
@@ -149,4 +149,4 @@ def test_word(program, word):
     f, g = PROGRAMS[program]
     for t in reversed(word):
         f, g = TRANSFORMS[t](f), ORACLE[t](g)
-    np.testing.assert_allclose(np.asarray(f(wnp.asarray(X))), g(X), rtol=2e-4, atol=1e-5)
+    np.testing.assert_allclose(np.asarray(f(pnp.asarray(X))), g(X), rtol=2e-4, atol=1e-5)

@@ -9,10 +9,10 @@ import sys
 import numpy as np
 import pytest
 
-import weft as wf
-from weft.errors import MissingRule
-from weft.ops import elementwise as el
-from weft_export import NotExportable, deserialize, export, symbolic_args_specs
+import plait
+from plait.errors import MissingRule
+from plait.ops import elementwise as el
+from plait_export import NotExportable, deserialize, export, symbolic_args_specs
 
 F32 = np.float32
 W = np.arange(6, dtype=F32).reshape(3, 2) / 6
@@ -39,7 +39,7 @@ def saved(f, *types):
 
 
 def test_a_gradient_for_any_batch():
-    exported = saved(wf.jit(wf.value_and_grad(loss)), *TYPES)
+    exported = saved(plait.jit(plait.value_and_grad(loss)), *TYPES)
     for n in (1, 2, 7):
         value, slope = exported.call(W, batch(n))
         np.testing.assert_allclose(value, (np.tanh(batch(n) @ W) ** 2).sum() / n, rtol=1e-5)
@@ -47,7 +47,7 @@ def test_a_gradient_for_any_batch():
 
 
 def test_gradients_of_each_example():
-    each = wf.vmap(wf.grad(lambda w, x: loss(w, x[None])), (None, 0))
+    each = plait.vmap(plait.grad(lambda w, x: loss(w, x[None])), (None, 0))
     exported = saved(each, *TYPES)
     for n in (1, 3):
         want = [gradient(W, x[None]) for x in batch(n)]
@@ -55,27 +55,31 @@ def test_gradients_of_each_example():
 
 
 def test_second_order_and_custom_rules():
-    @wf.custom_vjp
+    @plait.custom_vjp
     def square(x):
         return x * x
 
     square.defvjp(lambda x: (x * x, x), lambda x, ct: (2 * ct * x,))
-    exported = saved(wf.grad(lambda x: wf.grad(lambda y: (square(y) * y).sum())(x).sum()), TYPES[1])
+    exported = saved(
+        plait.grad(lambda x: plait.grad(lambda y: (square(y) * y).sum())(x).sum()), TYPES[1]
+    )
     x = batch(4)
     np.testing.assert_allclose(exported.call(x), 6 * x, rtol=1e-5)
 
 
 def test_another_process_needs_none_of_them(tmp_path):
     path = tmp_path / "artifact"
-    path.write_bytes(export(wf.vmap(wf.grad(lambda x: el.sin(x).sum())))(TYPES[1]).serialize())
+    path.write_bytes(
+        export(plait.vmap(plait.grad(lambda x: el.sin(x).sum())))(TYPES[1]).serialize()
+    )
     code = (
-        "import sys, numpy as np, weft as wf\n"
-        "exported = wf.export.deserialize(open(sys.argv[1], 'rb').read())\n"
+        "import sys, numpy as np, plait\n"
+        "exported = plait.export.deserialize(open(sys.argv[1], 'rb').read())\n"
         "x = np.ones((5, 3), np.float32)\n"
         "np.testing.assert_allclose(exported.call(x), np.cos(x), rtol=1e-6)\n"
-        "assert not {'weft_autodiff', 'weft_batching'} & set(sys.modules)\n"
+        "assert not {'plait_autodiff', 'plait_batching'} & set(sys.modules)\n"
     )
-    env = {"WEFT_PLUGINS": "export", "PATH": ""}
+    env = {"PLAIT_PLUGINS": "export", "PATH": ""}
     done = subprocess.run([sys.executable, "-c", code, str(path)], env=env, capture_output=True)
     assert done.returncode == 0, done.stderr.decode()
 
@@ -83,13 +87,16 @@ def test_another_process_needs_none_of_them(tmp_path):
 def test_what_was_exported_has_no_derivative_and_says_so():
     exported = export(lambda x: el.sin(x))(batch(2))
     with pytest.raises(MissingRule, match="was exported without its derivative"):
-        wf.grad(lambda x: exported.call(x).sum())(batch(2))
+        plait.grad(lambda x: exported.call(x).sum())(batch(2))
 
 
 def test_what_was_exported_is_mapped_call_by_call():
     exported = export(lambda x, y: (el.sin(x), el.add(x, y)))(batch(2), batch(2))
     xs = np.stack([k * batch(2) for k in range(3)])
-    for mapped in (wf.vmap(exported.call, (0, None)), wf.jit(wf.vmap(exported.call, (0, None)))):
+    for mapped in (
+        plait.vmap(exported.call, (0, None)),
+        plait.jit(plait.vmap(exported.call, (0, None))),
+    ):
         first, second = mapped(xs, batch(2))
         np.testing.assert_allclose(first, np.sin(xs), rtol=1e-5)
         np.testing.assert_allclose(second, xs + batch(2), rtol=1e-6)
@@ -98,18 +105,20 @@ def test_what_was_exported_is_mapped_call_by_call():
 def test_it_goes_into_other_transformations_unlifted():
     exported = export(lambda x: el.sin(x))(batch(2))
     f = lambda w: (exported.call(batch(2)) * w).sum()  # noqa: E731
-    np.testing.assert_allclose(wf.grad(f)(np.float32(2)), np.sin(batch(2)).sum(), rtol=1e-5)
+    np.testing.assert_allclose(plait.grad(f)(np.float32(2)), np.sin(batch(2)).sum(), rtol=1e-5)
 
 
 def test_functions_on_several_devices_are_refused():
-    mesh = wf.make_mesh((1,), ("rows",))
-    f = wf.shard_map(lambda x: x * 2, mesh=mesh, in_specs=wf.P("rows"), out_specs=wf.P("rows"))
+    mesh = plait.make_mesh((1,), ("rows",))
+    f = plait.shard_map(
+        lambda x: x * 2, mesh=mesh, in_specs=plait.P("rows"), out_specs=plait.P("rows")
+    )
     with pytest.raises(NotExportable, match="runs on the devices of") as e:
         export(f)(batch(2))
     assert "without shard_map" in e.value.fix
 
 
 def test_arrays_that_lie_elsewhere_are_brought():
-    mesh = wf.make_mesh((1,), ("rows",))
-    x = wf.device_put(batch(2), wf.NamedSharding(mesh, wf.P("rows")))
+    mesh = plait.make_mesh((1,), ("rows",))
+    x = plait.device_put(batch(2), plait.NamedSharding(mesh, plait.P("rows")))
     np.testing.assert_allclose(export(el.sin)(batch(2)).call(x), np.sin(batch(2)), rtol=1e-6)

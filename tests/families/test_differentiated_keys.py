@@ -6,18 +6,18 @@ Invariant: slopes are those of the function with its random numbers written in a
 import numpy as np
 import pytest
 
-import weft as wf
-from weft import numpy as wnp
-from weft import random
-from weft.carrier import expand_rules
-from weft.control import scan
-from weft.errors import TypeRule
-from weft.ops.opaque import unwrap, wrap
-from weft.primitive import primitive
-from weft.traits import AnyElement
-from weft.types import Aval, Opaque, float0
-from weft.values import asarray
-from weft_autodiff import ZERO, jvp_rules
+import plait
+from plait import numpy as pnp
+from plait import random
+from plait.carrier import expand_rules
+from plait.control import scan
+from plait.errors import TypeRule
+from plait.ops.opaque import unwrap, wrap
+from plait.primitive import primitive
+from plait.traits import AnyElement
+from plait.types import Aval, Opaque, float0
+from plait.values import asarray
+from plait_autodiff import ZERO, jvp_rules
 
 KEY = random.key(3)
 X = asarray(np.float64(0.7))
@@ -30,7 +30,7 @@ DRAWN = float(random.normal(KEY, (), "float64"))
 
 
 def noisy(x, k):
-    return wnp.sin(x * random.normal(k, (), "float64"))
+    return pnp.sin(x * random.normal(k, (), "float64"))
 
 
 @pytest.mark.feature("C24")
@@ -40,32 +40,32 @@ def test_directions_of_keys_are_float0():
     assert X.aval.directions is X.aval and X.aval.varies
     want = np.cos(0.7 * DRAWN) * DRAWN
     none = np.zeros((), float0)
-    for f in (noisy, wf.jit(noisy), wf.checkpoint(noisy)):
-        y, pull = wf.vjp(f, X, KEY)
+    for f in (noisy, plait.jit(noisy), plait.checkpoint(noisy)):
+        y, pull = plait.vjp(f, X, KEY)
         by_x, by_key = pull(asarray(np.float64(1)))
         np.testing.assert_allclose([y, by_x], [np.sin(0.7 * DRAWN), want])
         assert by_key.dtype == float0 and by_key.shape == ()
-        dot = wf.jvp(f, (X, KEY), (asarray(np.float64(2)), none))[1]
+        dot = plait.jvp(f, (X, KEY), (asarray(np.float64(2)), none))[1]
         np.testing.assert_allclose(dot, 2 * want)
-        np.testing.assert_allclose(wf.jit(wf.grad(f))(X, KEY), want)
-    out, dot = wf.jvp(lambda x, k: (x, random.split(k)), (X, KEY), (X, none))
+        np.testing.assert_allclose(plait.jit(plait.grad(f))(X, KEY), want)
+    out, dot = plait.jvp(lambda x, k: (x, random.split(k)), (X, KEY), (X, none))
     assert out[1].shape == (2,) and dot[1].dtype == float0 and dot[1].shape == (2,)
-    assert wf.grad(noisy, argnums=1, allow_int=True)(X, KEY).dtype == float0
+    assert plait.grad(noisy, argnums=1, allow_int=True)(X, KEY).dtype == float0
     with pytest.raises(TypeRule, match="requires real- or complex-valued inputs"):
-        wf.grad(noisy, argnums=1)(X, KEY)
+        plait.grad(noisy, argnums=1)(X, KEY)
     with pytest.raises(TypeRule, match="must be float0"):
-        wf.jvp(noisy, (X, KEY), (X, X))
+        plait.jvp(noisy, (X, KEY), (X, X))
 
 
 @pytest.mark.feature("C24")
 def test_custom_rules_with_keys():
-    @wf.custom_vjp
+    @plait.custom_vjp
     def f(x, k):
         return x * random.normal(k, (), "float64")
 
     f.defvjp(lambda x, k: (f(x, k), k), lambda k, ct: (ct * DRAWN, np.zeros((), float0)))
 
-    @wf.custom_jvp
+    @plait.custom_jvp
     def g(x, k):
         return x * random.normal(k, (), "float64")
 
@@ -75,9 +75,9 @@ def test_custom_rules_with_keys():
         return g(*primals), tangents[0] * DRAWN
 
     for h in (f, g):
-        np.testing.assert_allclose(wf.grad(h)(X, KEY), DRAWN)
-        keys = wnp.stack([KEY, KEY])
-        both = wf.jit(wf.vmap(wf.grad(h), in_axes=(None, 0)))(X, keys)
+        np.testing.assert_allclose(plait.grad(h)(X, KEY), DRAWN)
+        keys = pnp.stack([KEY, KEY])
+        both = plait.jit(plait.vmap(plait.grad(h), in_axes=(None, 0)))(X, keys)
         np.testing.assert_allclose(both, [DRAWN] * 2)
 
 
@@ -89,11 +89,11 @@ def test_through_loops():
         return scan(step, x, random.split(k, 3))[0]
 
     us = [float(random.uniform(k, (), "float64", 0.5, 1.5)) for k in random.split(KEY, 3)]
-    for f in (walk, wf.checkpoint(walk)):
-        np.testing.assert_allclose(wf.grad(f)(X, KEY), np.prod(us))
+    for f in (walk, plait.checkpoint(walk)):
+        np.testing.assert_allclose(plait.grad(f)(X, KEY), np.prod(us))
     keys = random.split(KEY, 2)
-    got = wf.vmap(wf.grad(walk), in_axes=(None, 0))(X, keys)
-    np.testing.assert_allclose(got, [float(wf.grad(walk)(X, k)) for k in keys])
+    got = plait.vmap(plait.grad(walk), in_axes=(None, 0))(X, keys)
+    np.testing.assert_allclose(got, [float(plait.grad(walk)(X, k)) for k in keys])
 
 
 # ---- elements that vary and are no numbers -----------------------------------------------------
@@ -117,31 +117,31 @@ def test_types_with_directions_of_their_own():
     assert x.aval.directions is Aval((2,), "float32") and x.aval.varies
     t = asarray(np.float32([10, 20]))
     f = lambda x: (x[::-1], unwrap(x) ** 2)  # noqa: E731
-    (y, square), (dy, dsquare) = wf.jvp(f, (x,), (t,))
+    (y, square), (dy, dsquare) = plait.jvp(f, (x,), (t,))
     assert y.dtype is METRES and dy.dtype == np.float32 and dsquare.dtype == np.float64
     np.testing.assert_allclose(dy, [20, 10])
     np.testing.assert_allclose(dsquare, [30, -80])
-    out, pull = wf.vjp(lambda x: (unwrap(x) ** 2).sum(), x)
+    out, pull = plait.vjp(lambda x: (unwrap(x) ** 2).sum(), x)
     (ct,) = pull(asarray(np.float64(1)))
     assert ct.aval is x.aval.directions
     np.testing.assert_allclose(ct, [3, -4])
-    np.testing.assert_allclose(wf.jit(wf.grad(lambda x: (unwrap(x) ** 2).sum()))(x), [3, -4])
-    made, pull = wf.vjp(lambda v: wrap(v * 2, METRES), asarray(np.array([1.0, 2.0])))
+    np.testing.assert_allclose(plait.jit(plait.grad(lambda x: (unwrap(x) ** 2).sum()))(x), [3, -4])
+    made, pull = plait.vjp(lambda v: wrap(v * 2, METRES), asarray(np.array([1.0, 2.0])))
     assert made.dtype is METRES
     np.testing.assert_allclose(pull(t)[0], [20, 40])
     with pytest.raises(TypeRule, match="dtypes must be equal"):
-        wf.jvp(f, (x,), (asarray(np.float64([1, 2])),))
+        plait.jvp(f, (x,), (asarray(np.float64([1, 2])),))
 
 
 @pytest.mark.feature("C24")
 def test_custom_rules_with_directions_of_their_own():
-    @wf.custom_vjp
+    @plait.custom_vjp
     def half(x):
         return unwrap(x) / 2
 
     half.defvjp(lambda x: (half(x), None), lambda _, ct: (ct.astype("float32") * 7,))
 
-    @wf.custom_jvp
+    @plait.custom_jvp
     def double(v):
         return wrap(v * 2, METRES)
 
@@ -150,21 +150,21 @@ def test_custom_rules_with_directions_of_their_own():
         return double(*primals), tangents[0].astype("float32") * 5
 
     v = asarray(np.array([1.0, 2.0]))
-    got = wf.jit(wf.grad(lambda v: half(double(v)).sum()))(v)
+    got = plait.jit(plait.grad(lambda v: half(double(v)).sum()))(v)
     np.testing.assert_allclose(got, [35, 35])
-    np.testing.assert_allclose(wf.grad(lambda v: half(double(v)).sum())(v), [35, 35])
-    bad = wf.custom_jvp(lambda v: wrap(v, METRES))
+    np.testing.assert_allclose(plait.grad(lambda v: half(double(v)).sum())(v), [35, 35])
+    bad = plait.custom_jvp(lambda v: wrap(v, METRES))
     bad.defjvp(lambda p, t: (bad(*p), t[0]))  # of the wrong dtype: float64
     with pytest.raises(TypeRule):
-        wf.jvp(bad, (v,), (v,))
+        plait.jvp(bad, (v,), (v,))
 
 
 def test_a_rule_that_returns_another_type_is_told():
     x = wrap(np.float32([1, 2]), PAIRS)
-    assert wf.jvp(unwrap, (x,), (X,))[1].tolist() == [0, 0]  # directions are of another shape
+    assert plait.jvp(unwrap, (x,), (X,))[1].tolist() == [0, 0]  # directions are of another shape
     jvp_rules.rule(area)(lambda xs, ts: (area.bind(*xs), ts[0]))
     m = wrap(np.float64(3), METRES)
     with pytest.raises(TypeRule, match="a tangent of type f32"):
-        wf.jvp(area, (m,), (asarray(np.float32(1)),))
+        plait.jvp(area, (m,), (asarray(np.float32(1)),))
     jvp_rules.rule(area, override=True)(lambda xs, ts: (area.bind(*xs), ZERO))
-    assert float(wf.jvp(area, (m,), (asarray(np.float32(1)),))[0]) == 9
+    assert float(plait.jvp(area, (m,), (asarray(np.float32(1)),))[0]) == 9

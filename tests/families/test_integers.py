@@ -5,15 +5,15 @@ import re
 import numpy as np
 import pytest
 
-import weft as wf
-from weft import ext, lax
-from weft import numpy as jnp
-from weft.ops.elementwise import mul
-from weft.ops.shape import convert
-from weft.primitive import Primitive
-from weft_autodiff import ZERO, jvp_rules
+import plait
+from plait import ext, lax
+from plait import numpy as jnp
+from plait.ops.elementwise import mul
+from plait.ops.shape import convert
+from plait.primitive import Primitive
+from plait_autodiff import ZERO, jvp_rules
 
-NONE = np.zeros((), wf.float0)
+NONE = np.zeros((), plait.float0)
 
 times = Primitive("integers.times", lambda x, n: x)
 """x times an integer."""
@@ -21,17 +21,17 @@ ext.expand_rules.rule(times)(lambda x, n: mul.bind(x, convert(n, x.aval.dtype)))
 
 
 def is_float0(x, shape=()):
-    return x.dtype == wf.float0 and tuple(x.shape) == shape
+    return x.dtype == plait.float0 and tuple(x.shape) == shape
 
 
 @pytest.mark.feature("A01")
 def test_tangents_and_cotangents_of_integers():
-    value, dot = wf.jvp(lambda x: x + 1, (2,), (NONE,))
+    value, dot = plait.jvp(lambda x: x + 1, (2,), (NONE,))
     assert int(value) == 3 and is_float0(dot)
-    y, pull = wf.vjp(lambda x: x.reshape(2, 2), np.zeros((4, 1), np.int32))
-    (ct,) = pull(np.zeros((2, 2), wf.float0))
+    y, pull = plait.vjp(lambda x: x.reshape(2, 2), np.zeros((4, 1), np.int32))
+    (ct,) = pull(np.zeros((2, 2), plait.float0))
     assert is_float0(ct, (4, 1)) and y.shape == (2, 2)
-    out, lin = wf.linearize(lambda x, n: (x * n, n + 1), 2.0, 3)
+    out, lin = plait.linearize(lambda x, n: (x * n, n + 1), 2.0, 3)
     dots = lin(1.0, NONE)
     assert float(dots[0]) == 3 and is_float0(dots[1])
 
@@ -47,20 +47,20 @@ def _(xs, ts):
 
 @pytest.mark.feature("A02")
 def test_rules_are_given_symbolic_zeros_for_integers():
-    assert float(wf.jvp(times, (2.0, jnp.asarray(3)), (1.0, NONE))[1]) == 3
+    assert float(plait.jvp(times, (2.0, jnp.asarray(3)), (1.0, NONE))[1]) == 3
     (ts,) = seen
     assert ts[1] is ZERO and ts[0] is not ZERO
 
 
 @pytest.mark.feature("A03")
 def test_float0_goes_into_and_out_of_compiled_and_mapped_functions():
-    _, pull = wf.vjp(lambda x: x + 1, 1)
-    (ct,) = wf.jit(pull)(NONE)
-    value, dot = wf.jit(lambda x, t: wf.jvp(lambda y: y + 1, (x,), (t,)))(1, NONE)
+    _, pull = plait.vjp(lambda x: x + 1, 1)
+    (ct,) = plait.jit(pull)(NONE)
+    value, dot = plait.jit(lambda x, t: plait.jvp(lambda y: y + 1, (x,), (t,)))(1, NONE)
     assert is_float0(ct) and int(value) == 2 and is_float0(dot)
     assert is_float0(np.asarray(ct)) and "float0" in repr(ct)
-    product = lambda n: wf.vjp(lambda y, n: y * n, 2.0, n)[1](1.0)  # noqa: E731
-    dy, dn = wf.vmap(product)(np.arange(3))
+    product = lambda n: plait.vjp(lambda y, n: y * n, 2.0, n)[1](1.0)  # noqa: E731
+    dy, dn = plait.vmap(product)(np.arange(3))
     assert is_float0(dn, (3,)) and np.asarray(dy).tolist() == [0, 1, 2]
     _, kept = lax.scan(lambda c, n: (c, product(n)[1]), 0, np.arange(3))
     assert is_float0(kept, (3,))
@@ -69,30 +69,30 @@ def test_float0_goes_into_and_out_of_compiled_and_mapped_functions():
 @pytest.mark.feature("A04")
 def test_conversions():
     zeros = np.zeros((2, 2), np.float32)
-    ct, none = wf.vjp(lax.full_like, zeros, 1)[1](np.ones((2, 2), np.float32))
+    ct, none = plait.vjp(lax.full_like, zeros, 1)[1](np.ones((2, 2), np.float32))
     assert ct.shape == (2, 2) and is_float0(none)
     to_int = lambda x: lax.convert_element_type(x, np.int32)  # noqa: E731
-    (ct,) = wf.vjp(to_int, 1.5)[1](NONE)
-    assert float(ct) == 0 and is_float0(wf.jvp(to_int, (1.5,), (1.0,))[1])
+    (ct,) = plait.vjp(to_int, 1.5)[1](NONE)
+    assert float(ct) == 0 and is_float0(plait.jvp(to_int, (1.5,), (1.0,))[1])
 
 
 @pytest.mark.feature("A05")
 def test_gradients_by_integers():
     with pytest.raises(TypeError, match="grad requires real- or complex-valued inputs"):
-        wf.grad(lambda x: x + 0.0)(1)
-    assert is_float0(wf.grad(lambda x: x + 0.0, allow_int=True)(1))
-    g = wf.grad(lambda d: d["a"] * d["n"], allow_int=True)({"a": 2.0, "n": 3})
+        plait.grad(lambda x: x + 0.0)(1)
+    assert is_float0(plait.grad(lambda x: x + 0.0, allow_int=True)(1))
+    g = plait.grad(lambda d: d["a"] * d["n"], allow_int=True)({"a": 2.0, "n": 3})
     assert float(g["a"]) == 3 and is_float0(g["n"])
-    assert is_float0(wf.jacrev(lambda n: n * np.ones(2), allow_int=True)(1), (2,))
+    assert is_float0(plait.jacrev(lambda n: n * np.ones(2), allow_int=True)(1), (2,))
 
 
 @pytest.mark.feature("A06")
 def test_float0_arrays_have_a_shape_and_nothing_else():
-    f0 = np.zeros((2, 3), wf.float0)
+    f0 = np.zeros((2, 3), plait.float0)
     assert is_float0(f0.reshape(3, 2), (3, 2)) and is_float0(f0.T, (3, 2))
     for use in (
         lambda: f0 + jnp.zeros(()), lambda: jnp.zeros(()) * f0, lambda: jnp.sin(f0),
-        lambda: wf.jit(lambda t: t + 1)(f0), lambda: jnp.add(f0, f0),
+        lambda: plait.jit(lambda t: t + 1)(f0), lambda: jnp.add(f0, f0),
     ):  # fmt: skip
         with pytest.raises(TypeError, match="float0s do not support any operations by design"):
             use()
@@ -107,12 +107,12 @@ def test_messages_about_dtypes():
     said = re.escape(f"primal and tangent arguments to jvp do not match; {RULE}")
     for x, t in ((1, 1), (1.0, NONE), (np.float32(1), np.float64(1)), (True, 1.0)):
         with pytest.raises(TypeError, match=said):
-            wf.jvp(identity, (x,), (t,))
+            plait.jvp(identity, (x,), (t,))
     for x, ct in ((1.0, NONE), (1, 1.0), (np.float32(1), np.float64(1))):
         with pytest.raises(
             TypeError, match="Type of cotangent input to vjp pullback.*is not the expected tangent"
         ):
-            wf.vjp(identity, x)[1](ct)
+            plait.vjp(identity, x)[1](ct)
 
 
 widened = Primitive("integers.widened", lambda x: x)
@@ -124,7 +124,7 @@ jvp_rules.rule(widened)(lambda xs, ts: (widened.bind(*xs), convert(ts[0], np.flo
 def test_differentials_are_checked_by_type():
     """A rule that returns a tangent of another type is found where it does so."""
     with pytest.raises(TypeError, match="f64"):
-        wf.jvp(widened, (np.float32(1),), (np.float32(1),))
+        plait.jvp(widened, (np.float32(1),), (np.float32(1),))
 
 
 @pytest.mark.feature("A19")
@@ -133,7 +133,7 @@ def test_linear_programs_take_tangents_to_tangents():
         return jnp.tanh(x @ w).sum(), x * 2
 
     x, w = np.ones(3, np.float32), np.ones((3, 2), np.float32)
-    program = wf.make_program(wf.linearize(f, x, w)[1])(x, w)
+    program = plait.make_program(plait.linearize(f, x, w)[1])(x, w)
     assert [a.shape for a in program.in_avals] == [(3,), (3, 2)]
     assert [a.shape for a in program.out_avals] == [(), (3,)]
     assert not {"core.tanh"} & {e.prim.name for e in program.eqns}

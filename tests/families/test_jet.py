@@ -5,12 +5,12 @@ import math
 import numpy as np
 import pytest
 
-import weft as wf
-from weft import lax, nn
-from weft import numpy as jnp
-from weft.primitive import primitives
-from weft_autodiff import jet_rules, jvp_rules
-from weft_autodiff.curves import numerically
+import plait
+from plait import lax, nn
+from plait import numpy as jnp
+from plait.primitive import primitives
+from plait_autodiff import jet_rules, jvp_rules
+from plait_autodiff.curves import numerically
 
 ORDER = 4
 AT = 0.7
@@ -44,15 +44,15 @@ FUNCTIONS = {
     "while": lambda x: lax.while_loop(
         lambda s: s[0] < 3, lambda s: (s[0] + 1, lax.sin(s[1]) * 2), (0, x)
     )[1],
-    "jit": lambda x: wf.jit(lambda y: lax.sin(y) * y)(x),
-    "checkpoint": lambda x: wf.checkpoint(lambda y: lax.sin(y) * y)(x),
-    "vmap": lambda x: wf.vmap(lambda k: lax.sin(k * x))(TERMS).sum(),
+    "jit": lambda x: plait.jit(lambda y: lax.sin(y) * y)(x),
+    "checkpoint": lambda x: plait.checkpoint(lambda y: lax.sin(y) * y)(x),
+    "vmap": lambda x: plait.vmap(lambda k: lax.sin(k * x))(TERMS).sum(),
 }  # fmt: skip
 
 
 def series(f, x, order=ORDER, run=lambda f, x: f(x)):
     rest = [np.float64(1)] + [np.float64(0)] * (order - 1)
-    value, derivatives = run(lambda x: wf.jet(f, (x,), (rest,)), x)
+    value, derivatives = run(lambda x: plait.jet(f, (x,), (rest,)), x)
     return np.array([float(value), *map(float, derivatives)])
 
 
@@ -60,7 +60,7 @@ def differences(f, x):
     """Derivatives by a polynomial through values near x, in double precision."""
     n = 7
     nodes = np.cos((2 * np.arange(n) + 1) * np.pi / (2 * n)) * STEP / 3
-    values = np.asarray(numerically(wf.vmap(f), x + nodes))
+    values = np.asarray(numerically(plait.vmap(f), x + nodes))
     fit = np.linalg.solve(np.vander(nodes, n, increasing=True), values)
     return np.array([c * math.factorial(k) for k, c in enumerate(fit)])[: ORDER + 1]
 
@@ -86,22 +86,22 @@ def test_known_series():
 def test_curves_through_trees_of_arguments():
     """Along (x(t), y(t)) = (2 + 3t + 4t^2, 5 - t), with x y^2 written out."""
     f = lambda d, y: {"out": d["x"] * y * y, "n": d["n"]}  # noqa: E731
-    n = np.zeros((), wf.float0)
+    n = np.zeros((), plait.float0)
     slopes = [{"x": 3.0, "n": n}, {"x": 8.0, "n": n}]
-    value, (first, second) = wf.jet(f, ({"x": 2.0, "n": 7}, 5.0), (slopes, [-1.0, 0.0]))
+    value, (first, second) = plait.jet(f, ({"x": 2.0, "n": 7}, 5.0), (slopes, [-1.0, 0.0]))
     curve = np.polymul([4.0, 3.0, 2.0], np.polymul([-1.0, 5.0], [-1.0, 5.0]))[::-1]
     found = [value["out"], first["out"], second["out"]]
     assert [float(v) for v in found] == [curve[0], curve[1], 2 * curve[2]]
-    assert int(value["n"]) == 7 and first["n"].dtype == wf.float0
+    assert int(value["n"]) == 7 and first["n"].dtype == plait.float0
 
 
 def test_composition_with_other_transformations():
-    second = lambda x: wf.jet(lax.sin, (x,), ([1.0, 0.0],))[1][1]  # noqa: E731
-    assert float(wf.jit(second)(AT)) == pytest.approx(-math.sin(AT), rel=1e-6)
-    assert float(wf.grad(second)(AT)) == pytest.approx(-math.cos(AT), rel=1e-6)
+    second = lambda x: plait.jet(lax.sin, (x,), ([1.0, 0.0],))[1][1]  # noqa: E731
+    assert float(plait.jit(second)(AT)) == pytest.approx(-math.sin(AT), rel=1e-6)
+    assert float(plait.grad(second)(AT)) == pytest.approx(-math.cos(AT), rel=1e-6)
     xs = np.float32([0.1, 0.2])
-    np.testing.assert_allclose(wf.vmap(second)(xs), -np.sin(xs), rtol=1e-6)
-    along = wf.jet(lambda x: wf.grad(lambda y: y**4)(x), (2.0,), ([1.0, 0.0],))[1]
+    np.testing.assert_allclose(plait.vmap(second)(xs), -np.sin(xs), rtol=1e-6)
+    along = plait.jet(lambda x: plait.grad(lambda y: y**4)(x), (2.0,), ([1.0, 0.0],))[1]
     assert [float(v) for v in along] == [48.0, 48.0]
 
 
@@ -109,8 +109,8 @@ def test_work_grows_like_the_square_of_the_order():
     deep = lambda x: lax.tanh(lax.exp(lax.sin(x)) / x)  # noqa: E731
 
     def equations(k):
-        f = lambda x: wf.jet(deep, (x,), ([1.0] + [0.0] * (k - 1),))  # noqa: E731
-        return len(wf.make_program(f)(1.0).eqns)
+        f = lambda x: plait.jet(deep, (x,), ([1.0] + [0.0] * (k - 1),))  # noqa: E731
+        return len(plait.make_program(f)(1.0).eqns)
 
     counts = [equations(k) for k in (2, 4, 8, 16)]
     assert all(b < 4.5 * a for a, b in zip(counts, counts[1:])), counts
@@ -123,8 +123,8 @@ def test_every_primitive_with_a_derivative_has_a_series():
 
 def test_messages():
     with pytest.raises(ValueError, match="a list of derivatives for each of the 2 arguments"):
-        wf.jet(lambda x, y: x, (1.0, 2.0), ([1.0], [1.0, 2.0]))
+        plait.jet(lambda x, y: x, (1.0, 2.0), ([1.0], [1.0, 2.0]))
     with pytest.raises(TypeError, match="series of jet must be a tuple or list"):
-        wf.jet(lax.sin, (1.0,), 1.0)
+        plait.jet(lax.sin, (1.0,), 1.0)
     with pytest.raises(TypeError, match="primals and series of jet do not match"):
-        wf.jet(lax.sin, (1.0,), ([np.ones(2, np.float32)],))
+        plait.jet(lax.sin, (1.0,), ([np.ones(2, np.float32)],))

@@ -10,18 +10,18 @@ import pickle
 import numpy as np
 import pytest
 
-import weft as wf
-from weft import lax, random
-from weft import numpy as wnp
-from weft.control import scan
-from weft.errors import DeletedArrayError, ProgramError, TypeRule
-from weft.ops.keys import random_bits, random_fold_in, random_seed, random_split
-from weft.ops.opaque import unwrap, wrap
-from weft.ops.rng import rng_bit_generator
-from weft.physical import laid_out
-from weft.text import parse, same_program, show
-from weft.types import Aval, Opaque
-from weft.values import asarray
+import plait
+from plait import lax, random
+from plait import numpy as pnp
+from plait.control import scan
+from plait.errors import DeletedArrayError, ProgramError, TypeRule
+from plait.ops.keys import random_bits, random_fold_in, random_seed, random_split
+from plait.ops.opaque import unwrap, wrap
+from plait.ops.rng import rng_bit_generator
+from plait.physical import laid_out
+from plait.text import parse, same_program, show
+from plait.types import Aval, Opaque
+from plait.values import asarray
 
 KEY = random.key(42)
 KEYS = random.split(KEY, (4, 3))
@@ -45,12 +45,12 @@ def updated(w):
 MOVES = {
     "reshape": (lambda x: x.reshape(6, 2), lambda w: w.reshape(6, 2, 2)),
     "transpose": (lambda x: x.T, lambda w: w.transpose(1, 0, 2)),
-    "broadcast": (lambda x: wnp.broadcast_to(x[0], (2, 3)), lambda w: np.stack([w[0], w[0]])),
-    "squeeze": (lambda x: wnp.squeeze(x[None, :, None], (0, 2)), lambda w: w),
+    "broadcast": (lambda x: pnp.broadcast_to(x[0], (2, 3)), lambda w: np.stack([w[0], w[0]])),
+    "squeeze": (lambda x: pnp.squeeze(x[None, :, None], (0, 2)), lambda w: w),
     "reverse": (lambda x: x[::-1, ::2], lambda w: w[::-1, ::2]),
-    "concatenate": (lambda x: wnp.concatenate([x, x[:1]]), lambda w: np.concatenate([w, w[:1]])),
-    "stack": (lambda x: wnp.stack([x[0], x[2]], 1), lambda w: np.stack([w[0], w[2]], 1)),
-    "where": (lambda x: wnp.where(EVEN, x, x[::-1]),
+    "concatenate": (lambda x: pnp.concatenate([x, x[:1]]), lambda w: np.concatenate([w, w[:1]])),
+    "stack": (lambda x: pnp.stack([x[0], x[2]], 1), lambda w: np.stack([w[0], w[2]], 1)),
+    "where": (lambda x: pnp.where(EVEN, x, x[::-1]),
               lambda w: np.where(EVEN[..., None], w, w[::-1])),
     "gather": (lambda x: x[np.array([3, 0]), 1:], lambda w: w[[3, 0], 1:]),
     "set": (lambda x: x.at[::2].set(x[1]).at[1, 1:].set(x[0, :2]), updated),
@@ -79,29 +79,29 @@ def test_moved_as_words_are(name):
     got = f(KEYS)
     assert got.dtype is KEY.dtype and got.shape == want.shape[:-1]
     np.testing.assert_array_equal(words(got), want)
-    np.testing.assert_array_equal(words(wf.jit(f)(KEYS)), want)
+    np.testing.assert_array_equal(words(plait.jit(f)(KEYS)), want)
 
 
 def test_as_arguments_and_results():
     assert KEY.dtype.name == "key<fry>" and KEY.dtype.itemsize == 8 and KEYS.nbytes == 96
-    assert wf.dtypes.issubdtype(KEY.dtype, wf.dtypes.prng_key)
-    assert wf.dtypes.issubdtype(wf.dtypes.prng_key, wf.dtypes.opaque)
-    assert not wf.dtypes.issubdtype(KEY.dtype, wnp.integer)
-    assert not wf.dtypes.issubdtype("uint32", wf.dtypes.prng_key)
-    out = wf.jit(lambda d: {"b": d["a"], "n": random.split(d["a"])})({"a": KEY})
+    assert plait.dtypes.issubdtype(KEY.dtype, plait.dtypes.prng_key)
+    assert plait.dtypes.issubdtype(plait.dtypes.prng_key, plait.dtypes.opaque)
+    assert not plait.dtypes.issubdtype(KEY.dtype, pnp.integer)
+    assert not plait.dtypes.issubdtype("uint32", plait.dtypes.prng_key)
+    out = plait.jit(lambda d: {"b": d["a"], "n": random.split(d["a"])})({"a": KEY})
     assert (out["b"] == KEY).item() and (out["n"] != KEY).tolist() == [True, True]
-    like = wf.eval_shape(lambda k: random.split(k, 5), wf.ShapeDtypeStruct((), KEY.dtype))
-    assert like == wf.ShapeDtypeStruct((5,), KEY.dtype)
+    like = plait.eval_shape(lambda k: random.split(k, 5), plait.ShapeDtypeStruct((), KEY.dtype))
+    assert like == plait.ShapeDtypeStruct((5,), KEY.dtype)
     assert repr(KEYS[0, :1]) == f"Array((1,), dtype=key<fry>) over\n{WORDS[0, :1]}"
     for again in (pickle.loads(pickle.dumps(KEYS)), copy.deepcopy(KEYS)):
         assert (again == KEYS).all() and again.dtype is KEYS.dtype
-    twice = wf.jit(lambda: random.normal(KEYS[0, 0]))  # a key that is closed over
+    twice = plait.jit(lambda: random.normal(KEYS[0, 0]))  # a key that is closed over
     np.testing.assert_array_equal(twice(), random.normal(KEYS[0, 0]))
 
 
 @pytest.mark.feature("C14")
 def test_spent_by_donating():
-    once = wf.jit(random.uniform, donate_argnums=0)
+    once = plait.jit(random.uniform, donate_argnums=0)
     key = random.key(7)
     assert 0 <= float(once(key)) < 1
     with pytest.raises(DeletedArrayError):
@@ -109,14 +109,14 @@ def test_spent_by_donating():
 
 
 REFUSED = {
-    "sum": lambda: wnp.sum(KEYS), "sort": lambda: wnp.sort(KEYS[0]), "sin": lambda: wnp.sin(KEY),
+    "sum": lambda: pnp.sum(KEYS), "sort": lambda: pnp.sort(KEYS[0]), "sin": lambda: pnp.sin(KEY),
     "astype": lambda: KEY.astype("float32"), "to keys": lambda: asarray(1).astype(KEY.dtype),
-    "add at": lambda: KEYS.at[0].add(KEYS[0]), "stack": lambda: wnp.stack([KEY, 1.0]),
-    "where": lambda: wnp.where(True, KEY, 1), "item": lambda: KEY.item(),
-    "jit": lambda: wf.jit(lambda k: k * 2)(KEY), "product": lambda: KEYS[0] @ KEYS[0],
-    "ones": lambda: wnp.ones_like(KEY), "print": lambda: wf.debug.print("{}", KEY),
-    "scatter": lambda: KEYS.at[np.array([0])].max(KEYS[1]), "cumsum": lambda: wnp.cumsum(KEYS[0]),
-    "other": lambda: wnp.where(True, KEY, random.key(0, impl="rbg")),
+    "add at": lambda: KEYS.at[0].add(KEYS[0]), "stack": lambda: pnp.stack([KEY, 1.0]),
+    "where": lambda: pnp.where(True, KEY, 1), "item": lambda: KEY.item(),
+    "jit": lambda: plait.jit(lambda k: k * 2)(KEY), "product": lambda: KEYS[0] @ KEYS[0],
+    "ones": lambda: pnp.ones_like(KEY), "print": lambda: plait.debug.print("{}", KEY),
+    "scatter": lambda: KEYS.at[np.array([0])].max(KEYS[1]), "cumsum": lambda: pnp.cumsum(KEYS[0]),
+    "other": lambda: pnp.where(True, KEY, random.key(0, impl="rbg")),
 }  # fmt: skip
 
 
@@ -124,7 +124,7 @@ REFUSED = {
 def test_no_arithmetic(name):
     with pytest.raises(TypeRule, match="a key of shape .* is no number") as e:
         REFUSED[name]()
-    assert "test_keys.py" in str(e.value) and "weft.random.normal(key, shape)" in str(e.value)
+    assert "test_keys.py" in str(e.value) and "plait.random.normal(key, shape)" in str(e.value)
 
 
 # ---- generators --------------------------------------------------------------------------------
@@ -153,12 +153,12 @@ def test_the_generator_of_the_device():
     again = random.wrap_key_data(random.key_data(key), impl="rbg")
     assert (again == key).item()
     keys = random.split(key, 3)  # each as if it were alone
-    drawn = np.asarray(wf.vmap(lambda k: random.bits(k, (2,)))(keys))
+    drawn = np.asarray(plait.vmap(lambda k: random.bits(k, (2,)))(keys))
     np.testing.assert_array_equal(drawn, [np.asarray(random.bits(k, (2,))) for k in keys])
     with pytest.raises(TypeRule, match="sizes are symbols"):
-        (n,) = wf.symbolic_dims("n")
-        like = wf.ShapeDtypeStruct((n,), "int8")
-        wf.jit(lambda x: random.bits(key, x.shape)).lower(like).as_text()
+        (n,) = plait.symbolic_dims("n")
+        like = plait.ShapeDtypeStruct((n,), "int8")
+        plait.jit(lambda x: random.bits(key, x.shape)).lower(like).as_text()
 
 
 def test_arrays_of_keys_at_once():
@@ -210,13 +210,13 @@ def test_a_dtype_of_ones_own():
     assert Opaque("money<cents>", (), "int64", "sum of money", "take it apart with unwrap") is money
     with pytest.raises(TypeRule, match="is no name of a dtype"):
         Opaque("money")
-    assert wnp.dtype(money) is money and wnp.dtype(KEY) is KEY.dtype
+    assert pnp.dtype(money) is money and pnp.dtype(KEY) is KEY.dtype
     with pytest.raises(TypeRule, match="another dtype"):
         Opaque("money<cents>", (3,), "int64")
     cents = np.array([5, 1200, -3])
     xs = wrap(cents, money)
     assert xs.aval.physical is Aval((3,), "int64") and repr(xs.aval) == "money<cents>[3]"
-    np.testing.assert_array_equal(unwrap(wf.jit(lambda x: x[::-1])(xs)), cents[::-1])
+    np.testing.assert_array_equal(unwrap(plait.jit(lambda x: x[::-1])(xs)), cents[::-1])
     assert (xs == xs[::-1]).tolist() == [False, True, False]
     with pytest.raises(TypeRule, match="a sum of money of shape .* is no number") as e:
         xs * 2
@@ -230,9 +230,9 @@ def test_a_dtype_of_ones_own():
 
 def test_laid_out():
     """Programs without keys are left alone; others speak of their words."""
-    plain = wf.make_program(wnp.sin)(1.0)
+    plain = plait.make_program(pnp.sin)(1.0)
     assert laid_out(plain) is plain
-    program = wf.make_program(lambda k: (random.split(k)[0], KEYS))(KEY)
+    program = plait.make_program(lambda k: (random.split(k)[0], KEYS))(KEY)
     laid = laid_out(program)
     assert [repr(a) for a in laid.in_avals] == ["u32[2]"] and laid_out(program) is laid
     assert [repr(a) for a in laid.out_avals] == ["u32[2]", "u32[4,3,2]"]
@@ -242,9 +242,9 @@ def test_laid_out():
 def test_text():
     def f(k, x):
         ends = scan(lambda c, k: (random.fold_in(c, 1), random.bits(k)), k, KEYS[0])
-        return random.wrap_key_data(x), wnp.where(True, k, KEY), ends, KEYS
+        return random.wrap_key_data(x), pnp.where(True, k, KEY), ends, KEYS
 
-    program = wf.make_program(f)(KEY, np.zeros(2, np.uint32))
+    program = plait.make_program(f)(KEY, np.zeros(2, np.uint32))
     text = show(program)
     assert "%0: key<fry>[]" in text and "= [0, 42]" in text and "dtype=key<fry>" in text
     again = parse(text, [KEYS])
@@ -254,7 +254,7 @@ def test_text():
 
 
 def test_where_numbers_are_made():
-    assert words(wnp.zeros((2,), KEY.dtype)).tolist() == [[0, 0]] * 2
-    assert (wnp.full((2,), KEY) == KEY).all() and (lax.stop_gradient(KEY) == KEY).item()
-    tree = wf.device_get({"key": KEY, "x": wnp.ones(2)})
+    assert words(pnp.zeros((2,), KEY.dtype)).tolist() == [[0, 0]] * 2
+    assert (pnp.full((2,), KEY) == KEY).all() and (lax.stop_gradient(KEY) == KEY).item()
+    tree = plait.device_get({"key": KEY, "x": pnp.ones(2)})
     assert tree["key"] is KEY and isinstance(tree["x"], np.ndarray)

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-import weft as wf
-from weft import lax
-from weft import numpy as jnp
-from weft.ir import programs_in
-from weft.ops.higher import while_
-from weft_autodiff.loops import levels
+import plait
+from plait import lax
+from plait import numpy as jnp
+from plait.ir import programs_in
+from plait.ops.higher import while_
+from plait_autodiff.loops import levels
 
 A = np.float32([[0.6, 0.3], [0.1, 0.8]])
 X = np.float32([1.0, -2.0])
@@ -39,9 +39,9 @@ def close(got, want, rtol=1e-5):
 
 
 def test_gradient_of_a_bounded_while_loop():
-    want = wf.grad(unrolled, (0, 1))(A, X)
-    close(wf.grad(looped, (0, 1))(A, X), want)
-    close(wf.jit(wf.grad(looped, (0, 1)))(A, X, jnp.asarray(STEPS)), want)
+    want = plait.grad(unrolled, (0, 1))(A, X)
+    close(plait.grad(looped, (0, 1))(A, X), want)
+    close(plait.jit(plait.grad(looped, (0, 1)))(A, X, jnp.asarray(STEPS)), want)
 
 
 def test_bounded_fori_loop_whose_ends_are_values():
@@ -49,29 +49,32 @@ def test_bounded_fori_loop_whose_ends_are_values():
         x = lax.fori_loop(0, n, lambda i, x: turn(a, x), x, max_steps=8)
         return (x * x).sum()
 
-    got = wf.jit(wf.grad(f, (0, 1)))(A, X, STEPS)
-    close(got, wf.grad(unrolled, (0, 1))(A, X))
+    got = plait.jit(plait.grad(f, (0, 1)))(A, X, STEPS)
+    close(got, plait.grad(unrolled, (0, 1))(A, X))
 
 
 def test_second_order_and_forward_mode():
     f, g = lambda x: looped(A, x), lambda x: unrolled(A, x)
-    want = wf.hessian(g)(X)
-    close([wf.hessian(f)(X), wf.jacrev(wf.grad(f))(X), wf.jacfwd(wf.jacfwd(f))(X)], [want] * 3)
+    want = plait.hessian(g)(X)
+    close(
+        [plait.hessian(f)(X), plait.jacrev(plait.grad(f))(X), plait.jacfwd(plait.jacfwd(f))(X)],
+        [want] * 3,
+    )
 
 
 def test_mapping_loops_of_different_lengths():
     xs, ns = np.stack([X, 2 * X, -X]), np.int32([0, 2, 5])
-    want = [wf.grad(unrolled, 1)(A, x, int(n)) for x, n in zip(xs, ns)]
-    each = wf.vmap(lambda x, n: wf.grad(looped, 1)(A, x, n))
-    total = wf.grad(lambda xs: wf.vmap(lambda x, n: looped(A, x, n))(xs, ns).sum())
+    want = [plait.grad(unrolled, 1)(A, x, int(n)) for x, n in zip(xs, ns)]
+    each = plait.vmap(lambda x, n: plait.grad(looped, 1)(A, x, n))
+    total = plait.grad(lambda xs: plait.vmap(lambda x, n: looped(A, x, n))(xs, ns).sum())
     close(each(xs, ns), want)
     close(total(xs), want)
 
 
 def test_the_bound_ends_the_loop_and_its_derivative():
     for bound in (0, 3):
-        value, slope = wf.value_and_grad(looped, 1)(A, X, 100, bound)
-        want = wf.value_and_grad(unrolled, 1)(A, X, bound)
+        value, slope = plait.value_and_grad(looped, 1)(A, X, 100, bound)
+        want = plait.value_and_grad(unrolled, 1)(A, X, bound)
         close([value, slope], want)
     assert int(lax.fori_loop(0, 10, lambda i, x: x + 1, 0, max_steps=4)) == 4
 
@@ -91,18 +94,18 @@ def test_in_other_loops_and_again():
 
     ways = {
         "plain": once,
-        "checkpoint": wf.checkpoint(once),
+        "checkpoint": plait.checkpoint(once),
         "nested": nested,
     }
 
     def every(a, x):
-        first = [wf.grad(outer(f), (0, 1))(a, x) for f in ways.values()]
-        return first, wf.jvp(wf.grad(outer(wf.checkpoint(once)), 1), (a, x), (a, x))[1]
+        first = [plait.grad(outer(f), (0, 1))(a, x) for f in ways.values()]
+        return first, plait.jvp(plait.grad(outer(plait.checkpoint(once)), 1), (a, x), (a, x))[1]
 
     plain = outer(lambda a, x: turn(a, turn(a, x)))
-    want = wf.grad(plain, (0, 1))(A, X)
-    again = wf.jvp(wf.grad(plain, 1), (A, X), (A, X))[1]
-    first, second = wf.jit(every)(A, X)
+    want = plait.grad(plain, (0, 1))(A, X)
+    again = plait.jvp(plait.grad(plain, 1), (A, X), (A, X))[1]
+    first, second = plait.jit(every)(A, X)
     for got in first:
         close(got, want)
     close([second], [again], 1e-4)
@@ -114,7 +117,7 @@ def test_a_loop_of_linear_turns_is_transposed():
             lambda s: s[0] < 3, lambda s: (s[0] + 1, A @ s[1]), (0, x), max_steps=3
         )[1]
 
-    (got,) = wf.linear_transpose(f, X)(X)
+    (got,) = plait.linear_transpose(f, X)(X)
     close([got], [np.linalg.matrix_power(A.T, 3) @ X])
 
 
@@ -126,7 +129,7 @@ def test_few_carries_are_kept():
         body = lambda s: (s[0] + 1, jnp.sin(s[1]) * jnp.cos(s[1]))  # noqa: E731
         return lax.while_loop(lambda s: s[0] < 900, body, (0, x), max_steps=most)[1].sum()
 
-    stats = wf.jit(wf.grad(f)).lower(wide).compile().memory_analysis()
+    stats = plait.jit(plait.grad(f)).lower(wide).compile().memory_analysis()
     assert stats.temp_size_in_bytes < 6 * sum(levels(most)) * wide.nbytes < most * wide.nbytes / 2
 
 
@@ -138,7 +141,7 @@ def test_nested_scans_suffice(most):
 
 def test_a_loop_without_bound_says_what_to_write():
     with pytest.raises(NotImplementedError, match="max_steps=n") as error:
-        wf.grad(looped)(A, X, STEPS, None)
+        plait.grad(looped)(A, X, STEPS, None)
     assert __file__ in str(error.value)
     with pytest.raises(TypeError, match="can not turn -1 times"):
         looped(A, X, max_steps=-1)
@@ -150,6 +153,8 @@ def test_the_bound_survives_transformations():
             n for e in p.eqns for q in programs_in(e.params) for n in loops(q)
         ]
 
-    many = wf.make_program(wf.vmap(lambda x, n: looped(A, x, n)))(np.stack([X, X]), np.arange(2))
-    along = wf.make_program(lambda x: wf.jvp(lambda x: looped(A, x), (x,), (x,)))(X)
+    many = plait.make_program(plait.vmap(lambda x, n: looped(A, x, n)))(
+        np.stack([X, X]), np.arange(2)
+    )
+    along = plait.make_program(lambda x: plait.jvp(lambda x: looped(A, x), (x,), (x,)))(X)
     assert loops(many) == loops(along) == [40]

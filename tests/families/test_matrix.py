@@ -6,27 +6,27 @@ Invariant: the tables are those that the project's own packages declare, whateve
 import numpy as np
 import pytest
 
-import weft as wf
-from weft import testing
-from weft.errors import MissingRule
-from weft.interpreter import as_list
-from weft.plugins import declared, names
-from weft.primitive import registered
-from weft.testing.references import collective
-from weft_autodiff.laws import inverse_law
+import plait
+from plait import testing
+from plait.errors import MissingRule
+from plait.interpreter import as_list
+from plait.plugins import declared, names
+from plait.primitive import registered
+from plait.testing.references import collective
+from plait_autodiff.laws import inverse_law
 
-OURS = {f"weft-{name}" for name in ("core", "autodiff", "batching", "sharding", "export")}
+OURS = {f"plait-{name}" for name in ("core", "autodiff", "batching", "sharding", "export")}
 
 
 def own_tables():
-    tables = [n for n in names("weft.tables") for d in declared("weft.tables", n)
+    tables = [n for n in names("plait.tables") for d in declared("plait.tables", n)
               if d.distribution in OURS]  # fmt: skip
     assert len(tables) >= 8
     return ["lower", *tables]
 
 
 def test_no_cell_is_missing():
-    tables, spaces = own_tables(), set(names("weft.primitives"))  # others' tests make primitives
+    tables, spaces = own_tables(), set(names("plait.primitives"))  # others' tests make primitives
     gaps = [
         f"{prim}: {table} {row[table]}"
         for prim, row in testing.matrix().items()
@@ -49,7 +49,7 @@ def test_collectives(prim):
     for x, params in known.samples(prim):
         rows = x[0] if x else np.zeros(collective.SIZE)
         body = lambda *vs, p=params: as_list(prim.bind(*vs[: len(x)], **p))[0]  # noqa: B023, E731
-        got = wf.jit(wf.vmap(body, axis_name=collective.NAME))(rows)
+        got = plait.jit(plait.vmap(body, axis_name=collective.NAME))(rows)
         want = np.asarray(known.value(*x, **params))
         testing.agree(got, want)
         assert got.dtype == want.dtype
@@ -75,16 +75,16 @@ def test_what_is_undone_is_what_there_was():
 def test_a_wrong_inverse_is_found(monkeypatch):
     tanh = registered("core.tanh")
     rules = {tanh: lambda y, x: [y]}
-    monkeypatch.setattr("weft_autodiff.laws.inverse_rules", rules)
+    monkeypatch.setattr("plait_autodiff.laws.inverse_rules", rules)
     with pytest.raises(AssertionError, match="operand 0, from the result"):
         inverse_law(tanh, [np.float32([0.3, -0.7])], {})
 
 
 def test_foreign_functions_have_no_derivative_and_say_so():
-    kind = wf.ShapeDtypeStruct((2, 2), np.float32), wf.ShapeDtypeStruct((), np.int32)
-    call = wf.ffi.ffi_call("lapack_spotrf_ffi", kind)
+    kind = plait.ShapeDtypeStruct((2, 2), np.float32), plait.ShapeDtypeStruct((), np.int32)
+    call = plait.ffi.ffi_call("lapack_spotrf_ffi", kind)
     f = lambda x: call(x, uplo=np.uint8(76))[0].sum()  # noqa: E731
     with pytest.raises(MissingRule, match="derivative of the foreign function lapack_spotrf_ffi"):
-        wf.grad(f)(np.eye(2, dtype=np.float32))
-    held = lambda x: (call(wf.lax.stop_gradient(x), uplo=np.uint8(76))[0] * x).sum()  # noqa: E731
-    np.testing.assert_allclose(wf.grad(held)(np.eye(2, dtype=np.float32)), np.eye(2))
+        plait.grad(f)(np.eye(2, dtype=np.float32))
+    held = lambda x: (call(plait.lax.stop_gradient(x), uplo=np.uint8(76))[0] * x).sum()  # noqa: E731
+    np.testing.assert_allclose(plait.grad(held)(np.eye(2, dtype=np.float32)), np.eye(2))

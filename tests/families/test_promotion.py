@@ -9,9 +9,9 @@ import itertools
 import numpy as np
 import pytest
 
-import weft as wf
-from weft import numpy as wnp
-from weft.errors import TypeRule
+import plait
+from plait import numpy as pnp
+from plait.errors import TypeRule
 
 EDGES = """
 bool > i*
@@ -74,8 +74,8 @@ def cells(table):
 
 @pytest.mark.parametrize("default", ["32", "64"])
 def test_every_pair(default):
-    with wf.config(default_float=f"float{default}", default_int=f"int{default}"):
-        found = cells(wf.dtypes.promotion_table(*NAMES.values()))
+    with plait.config(default_float=f"float{default}", default_int=f"int{default}"):
+        found = cells(plait.dtypes.promotion_table(*NAMES.values()))
     heads = [SHOWN.get(n, n) for n in NAMES]
     for (a, sa), (b, sb) in itertools.product(zip(NAMES, heads), repeat=2):
         want = least(a, b)
@@ -85,48 +85,48 @@ def test_every_pair(default):
 
 
 def test_arrays_promote_as_the_table_says():
-    one = {n: wnp.ones((), t) if isinstance(t, str) else t(1) for n, t in NAMES.items()}
+    one = {n: pnp.ones((), t) if isinstance(t, str) else t(1) for n, t in NAMES.items()}
     some = ["bool", "u8", "i32", "bf16", "f32", "c64", "i*", "f*"]
     for a, b in itertools.product(some, repeat=2):
         want = least(a, b)
         if a[-1] == b[-1] == "*":
             continue
-        dtype = np.dtype({"i*": "int32", "f*": "float32"}.get(want) or wnp.dtype(NAMES[want]))
-        assert wnp.add(one[a], one[b]).dtype == dtype, (a, b)
-        assert wnp.result_type(one[a], one[b]) == dtype
-        assert wnp.where(True, one[a], one[b]).dtype == dtype
+        dtype = np.dtype({"i*": "int32", "f*": "float32"}.get(want) or pnp.dtype(NAMES[want]))
+        assert pnp.add(one[a], one[b]).dtype == dtype, (a, b)
+        assert pnp.result_type(one[a], one[b]) == dtype
+        assert pnp.where(True, one[a], one[b]).dtype == dtype
 
 
 def test_narrow_floats_meet_wider_ones_only():
-    table = cells(wf.dtypes.promotion_table("float8_e5m2", "float8_e4m3fn", "float16", "int8"))
+    table = cells(plait.dtypes.promotion_table("float8_e5m2", "float8_e4m3fn", "float16", "int8"))
     assert table["float8_e5m2", "float8_e4m3fn"] == "-"
     assert table["float8_e5m2", "f16"] == "f16" and table["i8", "float8_e5m2"] == "float8_e5m2"
     with pytest.raises(TypeRule, match="no dtype holds both"):
-        wnp.promote_types("float8_e5m2", "float8_e4m3fn")
+        pnp.promote_types("float8_e5m2", "float8_e4m3fn")
 
 
 # ---- strict ------------------------------------------------------------------------------------
 
-F32, F64, I32 = wnp.ones(2), wnp.ones(2, "float64"), wnp.arange(2)
+F32, F64, I32 = pnp.ones(2), pnp.ones(2, "float64"), pnp.arange(2)
 MIXED = {
     "dtypes": lambda: F32 + F64, "kinds": lambda: I32 * F32, "a float": lambda: I32 + 1.5,
-    "a boolean": lambda: (F32 > 0) + 1, "concatenate": lambda: wnp.concatenate([F32, I32]),
-    "where": lambda: wnp.where(True, F32, I32), "numpy": lambda: F32 - np.ones(2),
-    "jit": lambda: wf.jit(lambda a, b: a * b)(I32, F32), "widths": lambda: wnp.result_type(
-        "int8", "int32"), "branches": lambda: wf.lax.cond(True, lambda: F32, lambda: F64),
+    "a boolean": lambda: (F32 > 0) + 1, "concatenate": lambda: pnp.concatenate([F32, I32]),
+    "where": lambda: pnp.where(True, F32, I32), "numpy": lambda: F32 - np.ones(2),
+    "jit": lambda: plait.jit(lambda a, b: a * b)(I32, F32), "widths": lambda: pnp.result_type(
+        "int8", "int32"), "branches": lambda: plait.lax.cond(True, lambda: F32, lambda: F64),
 }  # fmt: skip
 PLAIN = [
     lambda: F32 + F32 * 2 - 1.5, lambda: I32 + 1, lambda: F32.astype("complex64") * 1.5 + 1,
-    lambda: F32.mean() + wnp.var(F32), lambda: wf.nn.softmax(F32), lambda: wnp.median(F32),
-    lambda: wf.random.normal(wf.random.key(0), (2,)) * F32, lambda: wnp.power(F32, 2.5),
-    lambda: wf.grad(lambda x: wnp.sin(x).sum())(F32), lambda: I32[::-1][1] + 1 + True * 1,
+    lambda: F32.mean() + pnp.var(F32), lambda: plait.nn.softmax(F32), lambda: pnp.median(F32),
+    lambda: plait.random.normal(plait.random.key(0), (2,)) * F32, lambda: pnp.power(F32, 2.5),
+    lambda: plait.grad(lambda x: pnp.sin(x).sum())(F32), lambda: I32[::-1][1] + 1 + True * 1,
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", MIXED)
 def test_strict_promotes_nothing_but_numbers(name):
     MIXED[name]()
-    with wf.config(numpy_dtype_promotion="strict"):
+    with plait.config(numpy_dtype_promotion="strict"):
         with pytest.raises(TypeRule, match="numpy_dtype_promotion is 'strict'") as e:
             MIXED[name]()
         assert ".astype" in str(e.value) and "test_promotion.py" in str(e.value)
@@ -134,8 +134,8 @@ def test_strict_promotes_nothing_but_numbers(name):
 
 
 def test_strict_leaves_the_rest_alone():
-    with wf.config(numpy_dtype_promotion="strict"):
+    with plait.config(numpy_dtype_promotion="strict"):
         strict = [np.asarray(f()) for f in PLAIN]
-        assert "| **i32** | i32 | - |" in wf.dtypes.promotion_table("int32", "float32")
+        assert "| **i32** | i32 | - |" in plait.dtypes.promotion_table("int32", "float32")
     for f, x in zip(PLAIN, strict):
         np.testing.assert_array_equal(np.asarray(f()), x)

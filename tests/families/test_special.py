@@ -9,19 +9,19 @@ import numpy as np
 import pytest
 import scipy.special as ss
 
-import weft as wf
-from weft import lax
-from weft.errors import TypeRule, WeftError
-from weft.ops import incomplete, integrals, special
-from weft.staging import staged
-from weft.testing import conformance
-from weft.text import parse, same_program, show
-from weft.types import Aval
-from weft_autodiff.curves import numerically
+import plait
+from plait import lax
+from plait.errors import PlaitError, TypeRule
+from plait.ops import incomplete, integrals, special
+from plait.staging import staged
+from plait.testing import conformance
+from plait.text import parse, same_program, show
+from plait.types import Aval
+from plait_autodiff.curves import numerically
 
 F32, F64 = np.float32, np.float64
 INF, NAN = np.inf, np.nan
-scipy = wf.scipy.special
+scipy = plait.scipy.special
 
 
 def ulps(got, want):
@@ -140,7 +140,7 @@ def test_edges():
 
 
 def test_narrow_floats_and_weak_types():
-    x = np.array([0.5, 2, 9], wf.dtypes.bfloat16)
+    x = np.array([0.5, 2, 9], plait.dtypes.bfloat16)
     for prim, args in ((special.bessel_i0e, (x,)), (special.zeta, (x + 1, x))):
         got, want = prim(*args), prim(*[a.astype(F32) for a in args])
         assert got.dtype == x.dtype
@@ -212,13 +212,13 @@ def test_hypergeometric_functions():
 def test_spherical_harmonics():
     n, m = (v.ravel() for v in np.meshgrid(np.arange(6), np.arange(-6, 7)))
     theta, phi = np.linspace(0, np.pi, n.size), np.linspace(-3, 6, n.size)
-    got = wf.jit(lambda *xs: scipy.sph_harm_y(*xs, n_max=5))(n, m, theta, phi)
+    got = plait.jit(lambda *xs: scipy.sph_harm_y(*xs, n_max=5))(n, m, theta, phi)
     np.testing.assert_allclose(np.asarray(got), ss.sph_harm_y(n, m, theta, phi), 0, 1e-14)
     assert np.isnan(np.asarray(scipy.sph_harm_y(7, 1, 0.1, 0.2, n_max=5)))
     with pytest.raises(TypeRule, match="degrees are integers"):
         scipy.sph_harm_y(1.0, 0, 0.1, 0.2)
-    with pytest.raises(WeftError, match="not known while"):
-        wf.jit(scipy.sph_harm_y)(n, m, theta, phi)
+    with pytest.raises(PlaitError, match="not known while"):
+        plait.jit(scipy.sph_harm_y)(n, m, theta, phi)
 
 
 def test_derivatives_far_out():
@@ -227,7 +227,7 @@ def test_derivatives_far_out():
                  (scipy.dawsn, lambda x: mpmath.sqrt(mpmath.pi) / 2 * mpmath.exp(-x * x)
                   * mpmath.erfi(x))):  # fmt: skip
         for x, dtype, most in ((7.0, F32, 1e-5), (30.0, F64, 1e-12), (9.0, F64, 1e-12)):
-            got = wf.grad(f)(dtype(x))
+            got = plait.grad(f)(dtype(x))
             with mpmath.workdps(500):
                 want = mpmath.diff(g, mpmath.mpf(x))
                 assert abs((mpmath.mpf(float(got)) - want) / want) < most
@@ -252,9 +252,9 @@ def test_text_of_those_with_loops():
 def test_errors():
     x = np.ones(3, F32)
     with pytest.raises(TypeRule, match="igamma is for floating arrays"):
-        incomplete.igamma.bind(*[wf.numpy.arange(3)] * 2)
+        incomplete.igamma.bind(*[plait.numpy.arange(3)] * 2)
     with pytest.raises(TypeRule, match="takes 2 operands, and 1 were given"):
-        special.zeta.bind(wf.numpy.asarray(x))
+        special.zeta.bind(plait.numpy.asarray(x))
     with pytest.raises(TypeRule, match="one dtype"):
         lax.igamma(x, x.astype(F64))
     with pytest.raises(TypeRule, match="for real numbers"):
@@ -319,4 +319,4 @@ def test_the_rest():
     assert lax.betainc is lax.regularized_incomplete_beta
     np.testing.assert_allclose(float(lax.polygamma(1.0, 2.0)), ss.polygamma(1, 2), 1e-6)
     with pytest.raises(AttributeError, match="nothing_like_it"):
-        wf.scipy.nothing_like_it  # noqa: B018
+        plait.scipy.nothing_like_it  # noqa: B018

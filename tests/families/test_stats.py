@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 import scipy.stats as ss
 
-import weft as wf
-from weft.errors import TypeRule
-from weft.scipy import stats
-from weft_autodiff import check_grads, grad
-from weft_autodiff.curves import numerically
+import plait
+from plait.errors import TypeRule
+from plait.scipy import stats
+from plait_autodiff import check_grads, grad
+from plait_autodiff.curves import numerically
 
 X = np.array([-7, -2, -0.3, 0, 0.2, 0.9, 1, 1.5, 2.5, 6.5, 40, np.nan])
 K = np.array([-1, 0, 1, 2, 3, 7, 8, 100, 0.5, np.nan])
@@ -77,7 +77,7 @@ def test_standard_members_and_how_they_are_called():
     np.testing.assert_allclose(np.asarray(exact), ss.norm.logpdf([0.3], 0.1), 1e-15)
     assert str(inspect.signature(stats.beta.logpdf)) == "(x, a, b, loc=0, scale=1)"
     assert "Logarithm of the density" in stats.beta.logpdf.__doc__
-    assert repr(stats.t) == "<weft.scipy.stats.t>"
+    assert repr(stats.t) == "<plait.scipy.stats.t>"
     with pytest.raises(TypeError, match="missing a required argument"):
         stats.gamma.logpdf(x)
     with pytest.raises(TypeRule, match="real numbers"):
@@ -177,7 +177,7 @@ def test_nans():
 
 def test_densities_of_samples():
     rng = np.random.default_rng(0)
-    make = wf.scipy.stats.gaussian_kde
+    make = plait.scipy.stats.gaussian_kde
     for samples in (rng.normal(size=30), rng.normal(size=(2, 30))):
         weights = rng.uniform(0.1, 1, 30)
         for method in (None, "silverman", 0.7):
@@ -195,9 +195,9 @@ def test_densities_of_samples():
         both = want.integrate_kde(want), want.integrate_gaussian(mean, cov)
         for a, b in zip((got.integrate_kde(got), got.integrate_gaussian(mean, cov)), both):
             np.testing.assert_allclose(float(a), b, 1e-12)
-    drawn = np.asarray(got.resample(wf.random.key(0), (2000,)))
+    drawn = np.asarray(got.resample(plait.random.key(0), (2000,)))
     np.testing.assert_allclose(np.cov(drawn), np.cov(samples, aweights=weights) * 1.49, 0.15, 0.05)
-    assert wf.jit(lambda k, x: k(x))(got, at).shape == (5,)
+    assert plait.jit(lambda k, x: k(x))(got, at).shape == (5,)
     line = make(samples[0])
     want = ss.gaussian_kde(samples[0]).integrate_box_1d(-1, 0.5)
     np.testing.assert_allclose(float(line.integrate_box_1d(-1, 0.5)), want, 1e-12)

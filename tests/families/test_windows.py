@@ -8,12 +8,12 @@ import itertools
 import numpy as np
 import pytest
 
-import weft as wf
-from weft import lax
-from weft.errors import TypeRule
-from weft.ops.windows import select_and_scatter_add_
-from weft.testing import conformance
-from weft_autodiff import check_grads
+import plait
+from plait import lax
+from plait.errors import TypeRule
+from plait.ops.windows import select_and_scatter_add_
+from plait.testing import conformance
+from plait_autodiff import check_grads
 
 rng = np.random.default_rng(0)
 X = rng.permutation(30).reshape(5, 6) / 7.0
@@ -46,7 +46,7 @@ def test_as_users_say_it():
     params = dict(select="max", window=(2, 2), strides=(2, 2), padding=((0, 0), (0, 0)))
     np.testing.assert_allclose(np.asarray(got), loop(y, x, **params))
     pool = lambda v: (lax.reduce_window(v, -np.inf, lax.max, (2, 2), (2, 2)) * y).sum()  # noqa: E731
-    np.testing.assert_allclose(np.asarray(wf.grad(pool)(x)), np.asarray(got))
+    np.testing.assert_allclose(np.asarray(plait.grad(pool)(x)), np.asarray(got))
     ties = rng.integers(-1, 2, (5, 6)).astype(np.float32)
     y = rng.normal(size=(3, 4)).astype(np.float32)
     ties = ties[:, :5]
@@ -83,7 +83,7 @@ def test_products_by_groups():
     np.testing.assert_allclose(np.asarray(part), want(x, w) * (np.arange(7) >= 2)[:, None], 1e-12)
     f = lambda x, w: lax.ragged_dot(x, w, sizes)  # noqa: E731
     check_grads(f, (x, w), order=1)
-    got = wf.vmap(f, in_axes=(0, None))(np.stack([x, 2 * x]), w)
+    got = plait.vmap(f, in_axes=(0, None))(np.stack([x, 2 * x]), w)
     np.testing.assert_allclose(np.asarray(got[1]), want(2 * x, w), 1e-12)
     narrow = lax.ragged_dot(np.int8(x), np.int8(w), sizes, preferred_element_type=np.int32)
     assert narrow.dtype == np.int32

@@ -1,7 +1,7 @@
 """What everything rests on: what values are, what caches hold, what messages say.
 
 Invariant: each test would fail if one promised behaviour broke, and names no internals that a
-user of `weft.ext` does not meet.
+user of `plait.ext` does not meet.
 """
 
 import inspect
@@ -11,16 +11,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import weft as wf
-from weft import ext, lax
-from weft.check import check
-from weft.events import counting
-from weft.ops.elementwise import add
-from weft.source import here, hidden, hide, user_frames, user_line
-from weft.xla.execute import eager_rules
-from weft.xla.lower import lower_rules
+import plait
+from plait import ext, lax
+from plait.check import check
+from plait.events import counting
+from plait.ops.elementwise import add
+from plait.source import here, hidden, hide, user_frames, user_line
+from plait.xla.execute import eager_rules
+from plait.xla.lower import lower_rules
 
-wnp = wf.numpy
+pnp = plait.numpy
 X = np.arange(3, dtype=np.float32)
 
 
@@ -29,7 +29,7 @@ X = np.arange(3, dtype=np.float32)
 
 @pytest.mark.feature("C03")
 def test_whose_frames_are_shown(tmp_path):
-    ours = os.path.dirname(wf.__file__)
+    ours = os.path.dirname(plait.__file__)
     assert hidden(os.path.join(ours, "values.py")) and not hidden(ours + "_user/values.py")
     hide(str(tmp_path / "lib"))
     beside = tmp_path / "lib_of_a_user" / "model.py"
@@ -54,12 +54,12 @@ class Wrapped:
         self.data = data
 
     def __jax_array__(self):
-        return wnp.asarray(self.data)
+        return pnp.asarray(self.data)
 
 
 class Ours(Wrapped):
-    def __weft_array__(self):
-        return wnp.asarray(self.data)
+    def __plait_array__(self):
+        return pnp.asarray(self.data)
 
     def __jax_array__(self):
         raise AssertionError("the other is asked first")
@@ -69,26 +69,36 @@ class Ours(Wrapped):
 @pytest.mark.parametrize("kind", [Wrapped, Ours])
 def test_objects_that_say_what_array_they_are(kind):
     x = kind(X)
-    mesh = wf.make_mesh((3,), "i")
-    over = lambda f: wf.shard_map(f, mesh=mesh, in_specs=wf.P("i"), out_specs=wf.P("i"))  # noqa: E731
-    for wrap in (lambda f: f, wf.jit, wf.vmap, wf.pmap, over, lambda f: wf.jit(wf.vmap(f))):
-        np.testing.assert_allclose(wrap(wnp.sin)(x), np.sin(X), rtol=1e-6)
-    for g in (wf.grad(lambda x: wnp.sin(x).sum()), wf.grad(wf.jit(lambda x: wnp.sin(x).sum()))):
+    mesh = plait.make_mesh((3,), "i")
+    over = lambda f: plait.shard_map(f, mesh=mesh, in_specs=plait.P("i"), out_specs=plait.P("i"))  # noqa: E731
+    for wrap in (
+        lambda f: f,
+        plait.jit,
+        plait.vmap,
+        plait.pmap,
+        over,
+        lambda f: plait.jit(plait.vmap(f)),
+    ):
+        np.testing.assert_allclose(wrap(pnp.sin)(x), np.sin(X), rtol=1e-6)
+    for g in (
+        plait.grad(lambda x: pnp.sin(x).sum()),
+        plait.grad(plait.jit(lambda x: pnp.sin(x).sum())),
+    ):
         np.testing.assert_allclose(g(x), np.cos(X), rtol=1e-6)
-    np.testing.assert_allclose(wnp.ones(3) + x, X + 1)
+    np.testing.assert_allclose(pnp.ones(3) + x, X + 1)
 
 
 @pytest.mark.feature("C07")
 @pytest.mark.parametrize("checks", [False, True])
 def test_operands_must_be_arrays(checks):
     calls = (
-        lambda: add.bind((wnp.ones(2), wnp.ones(2)), 1),
+        lambda: add.bind((pnp.ones(2), pnp.ones(2)), 1),
         lambda: add((X, X), 1),
-        lambda: wf.jit(lambda x: add.bind((x, x), 1))(X),
-        lambda: wf.vmap(lambda x: add.bind((x, x), 1))(X),
-        lambda: wf.grad(lambda x: add.bind((x, x), 1.0))(1.0),
+        lambda: plait.jit(lambda x: add.bind((x, x), 1))(X),
+        lambda: plait.vmap(lambda x: add.bind((x, x), 1))(X),
+        lambda: plait.grad(lambda x: add.bind((x, x), 1.0))(1.0),
     )
-    with wf.config(checks=checks):
+    with plait.config(checks=checks):
         for call in calls:
             text = r"^Argument \(.* of type tuple is not a valid array type"
             with pytest.raises(TypeError, match=text) as e:
@@ -99,11 +109,11 @@ def test_operands_must_be_arrays(checks):
 @pytest.mark.feature("C08")
 def test_nothing_traced_is_dropped_silently():
     """What ties values together keeps all of a tree, or refuses it."""
-    program = wf.make_program(lambda x: lax.optimization_barrier(((x, x * 2), 1.0))[0][0])(1.0)
+    program = plait.make_program(lambda x: lax.optimization_barrier(((x, x * 2), 1.0))[0][0])(1.0)
     (e,) = [e for e in program.eqns if "barrier" in e.prim.name]
     assert len(e.inputs) == 3
     with pytest.raises(TypeError, match="of type object is not a valid array type"):
-        wf.make_program(lambda x: lax.optimization_barrier((x, object())))(1.0)
+        plait.make_program(lambda x: lax.optimization_barrier((x, object())))(1.0)
 
 
 # ---- what caches hold ------------------------------------------------------------------------
@@ -116,23 +126,25 @@ def test_functions_of_one_code_are_told_apart_by_all_they_are():
 
     f, g = made(2.0), made(3.0)
     assert f.__code__ is g.__code__
-    for wrap in (wf.jit, wf.grad, wf.vmap, lambda f: wf.jit(wf.vmap(f))):
-        x = 1.0 if wrap is wf.grad else X
+    for wrap in (plait.jit, plait.grad, plait.vmap, lambda f: plait.jit(plait.vmap(f))):
+        x = 1.0 if wrap is plait.grad else X
         got = np.ravel(wrap(f)(x)), np.ravel(wrap(g)(x))
         np.testing.assert_array_equal(got[0] * 3, got[1] * 2)
     scope = {"k": 2.0}
     h = eval("lambda x: x * k", scope)
-    assert wf.jit(h)(1.0).item() == 2
+    assert plait.jit(h)(1.0).item() == 2
     same = eval("lambda x: x * k", {"k": 5.0})
-    assert wf.jit(same)(1.0).item() == 5
+    assert plait.jit(same)(1.0).item() == 5
 
 
 @pytest.mark.feature("C06")
 def test_a_transformed_function_is_compiled_once():
-    mesh = wf.make_mesh((3,), "i")
-    f = wf.jit(lambda x: wnp.sin(x * 1.25).sum())
-    m = wf.jit(wf.shard_map(wnp.cos, mesh=mesh, in_specs=wf.P("i"), out_specs=wf.P("i")))
-    for run in (lambda: wf.grad(f)(X), lambda: wf.grad(lambda x: m(x).sum())(X)):
+    mesh = plait.make_mesh((3,), "i")
+    f = plait.jit(lambda x: pnp.sin(x * 1.25).sum())
+    m = plait.jit(
+        plait.shard_map(pnp.cos, mesh=mesh, in_specs=plait.P("i"), out_specs=plait.P("i"))
+    )
+    for run in (lambda: plait.grad(f)(X), lambda: plait.grad(lambda x: m(x).sum())(X)):
         run()
         with counting() as n:
             run(), run()
@@ -142,11 +154,11 @@ def test_a_transformed_function_is_compiled_once():
 @pytest.mark.feature("C15")
 def test_weak_types_of_shapes():
     with counting() as n:
-        first = wf.eval_shape(wnp.array, 1)
-        second = wf.eval_shape(wnp.array, 1)
+        first = plait.eval_shape(pnp.array, 1)
+        second = plait.eval_shape(pnp.array, 1)
     assert n["trace"] == 1 and first == second
-    assert first.weak_type is True is wnp.array(1).weak_type
-    f = wf.jit(lambda x: x * 2)
+    assert first.weak_type is True is pnp.array(1).weak_type
+    f = plait.jit(lambda x: x * 2)
     shape = f.eval_shape(f.eval_shape(1))
     with counting() as n:
         assert f.eval_shape(shape) == shape and f(f(1)).weak_type
@@ -156,9 +168,9 @@ def test_weak_types_of_shapes():
 @pytest.mark.feature("C17")
 def test_types_of_traced_values_have_no_value():
     seen = []
-    wf.jit(lambda x: (seen.append(x.aval), x * wnp.ones(3))[1])(X)
-    assert type(seen[0]) is ext.Aval is type(wnp.asarray(X).aval)
-    assert seen[0] is wnp.asarray(X * 2).aval  # the same for all values
+    plait.jit(lambda x: (seen.append(x.aval), x * pnp.ones(3))[1])(X)
+    assert type(seen[0]) is ext.Aval is type(pnp.asarray(X).aval)
+    assert seen[0] is pnp.asarray(X * 2).aval  # the same for all values
     assert not any(hasattr(seen[0], name) for name in ("val", "value", "_value"))
 
 
@@ -172,26 +184,26 @@ def test_checking_a_program_computes_nothing():
     eager_rules.rule(prim)(lambda args, params: runs.append(args) or args[0])
     prim(X)
     assert len(runs) == 1
-    program = wf.make_program(lambda x: (prim(x) * 2.0 + 1, lax.cond(True, prim, prim, x)))(X)
+    program = plait.make_program(lambda x: (prim(x) * 2.0 + 1, lax.cond(True, prim, prim, x)))(X)
     with counting() as n:
         check(program)
     assert len(runs) == 1 and not n
-    with wf.config(checks=True), counting() as n:
-        wf.make_program(lambda x: prim(x) * 2.0)(X)
+    with plait.config(checks=True), counting() as n:
+        plait.make_program(lambda x: prim(x) * 2.0)(X)
     assert len(runs) == 1 and not n["compile"] + n["transfer"]
 
 
 @pytest.mark.feature("C20")
 def test_branches_have_no_parameter_of_derivatives():
     f = lambda p, x: lax.cond(p, lambda x: x * 2, lambda x: x, x)  # noqa: E731
-    (e,) = [e for e in wf.make_program(f)(True, X).eqns if e.prim.name == "core.cond"]
+    (e,) = [e for e in plait.make_program(f)(True, X).eqns if e.prim.name == "core.cond"]
     assert list(e.params) == ["branches"]
-    _, pull = wf.vjp(lambda x: f(True, x), X)
+    _, pull = plait.vjp(lambda x: f(True, x), X)
     np.testing.assert_array_equal(pull(X)[0], 2 * X)
     for wrong in (np.ones(4, np.float32), np.ones(3, np.int32), np.float32(1)):
         with pytest.raises(TypeError, match="cotangent"):
             pull(wrong)
-    transposed = wf.linear_transpose(lambda x: f(True, x), X)
+    transposed = plait.linear_transpose(lambda x: f(True, x), X)
     with pytest.raises(TypeError, match="cotangent does not match: .*\\(3,\\)"):
         transposed(np.ones(4, np.float32))
 

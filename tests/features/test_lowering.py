@@ -6,12 +6,12 @@ Invariant: what is lowered for other platforms is only read; numbers come from t
 import numpy as np
 import pytest
 
-import weft as wf
-from weft import lax
-from weft.errors import TypeRule
+import plait
+from plait import lax
+from plait.errors import TypeRule
 
-export = wf.export.export
-wnp = wf.numpy
+export = plait.export.export
+pnp = plait.numpy
 X = np.arange(8, dtype=np.float32)
 
 
@@ -21,7 +21,7 @@ X = np.arange(8, dtype=np.float32)
 @pytest.mark.feature("E11")
 @pytest.mark.parametrize("platform", ["tpu", "cuda", "cpu"])
 def test_any_platform_ahead_of_time(platform):
-    f = wf.jit(lambda x, n: wnp.cumsum(x) @ wnp.sort(x) * n, static_argnums=1)
+    f = plait.jit(lambda x, n: pnp.cumsum(x) @ pnp.sort(x) * n, static_argnums=1)
     staged = f.trace(X, 3)
     for low in (
         staged.lower(lowering_platforms=(platform,)),
@@ -29,28 +29,30 @@ def test_any_platform_ahead_of_time(platform):
     ):
         text = low.as_text()
         assert "func.func public @main(%arg0: tensor<8xf32>)" in text and "custom_call" not in text
-    shapes = wf.ShapeDtypeStruct((8,), np.float32)
+    shapes = plait.ShapeDtypeStruct((8,), np.float32)
     assert f.trace(shapes, 3).lower(lowering_platforms=[platform]).as_text() == text
-    grad = wf.jit(wf.vmap(wf.grad(lambda x: (x * x).sum()))).trace(X[None])
+    grad = plait.jit(plait.vmap(plait.grad(lambda x: (x * x).sum()))).trace(X[None])
     assert "stablehlo.add" in grad.lower(lowering_platforms=(platform,)).as_text()
 
 
 @pytest.mark.feature("E13")
 def test_all_that_can_be_asked_of_a_lowered_function():
     """The HLO, named axes, donation, trees and what compiling gives, without a call."""
-    f = wf.jit(lambda x: {"y": x * 2}, donate_argnums=0)
-    low = f.lower(wf.ShapeDtypeStruct((8,), np.float32))
+    f = plait.jit(lambda x: {"y": x * 2}, donate_argnums=0)
+    low = f.lower(plait.ShapeDtypeStruct((8,), np.float32))
     hlo = low.as_text("hlo")
     assert hlo.startswith("HloModule") and "multiply" in hlo and "buffer_donor={ (0, {}) }" in hlo
     assert "stablehlo.multiply" in low.as_text() and "buffer_donor" in low.as_text("stablehlo")
     assert f"{__file__}" in low.as_text(debug_info=True)
     assert "HloModule" in low.compile().as_text()
     np.testing.assert_array_equal(low.compile()(X)["y"], 2 * X)
-    mesh = wf.make_mesh((8,), ("i",))
-    over = wf.shard_map(lambda v: lax.psum(v, "i"), mesh=mesh, in_specs=wf.P("i"), out_specs=wf.P())
-    assert "all-reduce" in wf.jit(over).lower(X).as_text("hlo")
-    mapped = wf.vmap(lambda v: lax.psum(v, "i"), axis_name="i")
-    assert "reduce" in wf.jit(mapped).lower(X).as_text("hlo")
+    mesh = plait.make_mesh((8,), ("i",))
+    over = plait.shard_map(
+        lambda v: lax.psum(v, "i"), mesh=mesh, in_specs=plait.P("i"), out_specs=plait.P()
+    )
+    assert "all-reduce" in plait.jit(over).lower(X).as_text("hlo")
+    mapped = plait.vmap(lambda v: lax.psum(v, "i"), axis_name="i")
+    assert "reduce" in plait.jit(mapped).lower(X).as_text("hlo")
     with pytest.raises(TypeRule, match="no dialect 'mhlo'"):
         low.as_text("mhlo")
 
@@ -63,17 +65,17 @@ def test_functions_of_nothing_are_not_computed():
     exported = export(lambda: lax.sin(1.0))()
     assert "stablehlo.sine" in exported.mlir_module()
     np.testing.assert_allclose(exported.call(), np.sin(1.0), rtol=1e-6)
-    assert "stablehlo.sine" in wf.jit(lambda: lax.sin(1.0)).lower().as_text()
+    assert "stablehlo.sine" in plait.jit(lambda: lax.sin(1.0)).lower().as_text()
 
 
 @pytest.mark.feature("E02")
 def test_calls_inside():
     for f in (
-        lambda x: wf.jit(lambda y: wf.jit(lax.sin)(y) * 2)(x),
-        lambda x: x * 2 + 0 * wf.jit(lambda: lax.sin(1.0))(),
-        lambda x: wf.jit(lambda y: y + wf.jit(lambda: x.sum())())(x),
+        lambda x: plait.jit(lambda y: plait.jit(lax.sin)(y) * 2)(x),
+        lambda x: x * 2 + 0 * plait.jit(lambda: lax.sin(1.0))(),
+        lambda x: plait.jit(lambda y: y + plait.jit(lambda: x.sum())())(x),
     ):
-        exported = wf.export.deserialize(export(f)(X).serialize())
+        exported = plait.export.deserialize(export(f)(X).serialize())
         np.testing.assert_allclose(exported.call(X), f(X), rtol=1e-6)
 
 
@@ -82,18 +84,18 @@ def test_gradients_of_integers():
     """A pullback that is exported takes and returns tangents of the types of the primals."""
 
     def pullback(x, n, ct):
-        return wf.vjp(lambda x, n: x * n, x, n)[1](ct)
+        return plait.vjp(lambda x, n: x * n, x, n)[1](ct)
 
-    exported = wf.export.deserialize(export(pullback)(X, np.int32(3), X).serialize())
+    exported = plait.export.deserialize(export(pullback)(X, np.int32(3), X).serialize())
     dx, dn = exported.call(X, np.int32(3), X)
     np.testing.assert_array_equal(dx, 3 * X)
-    assert dn.dtype == wf.float0 and dn.shape == ()
-    assert [a.dtype for a in exported.out_avals] == [np.float32, wf.float0]
-    inner = lambda x, n: wf.grad(lambda x, n: (x * n).sum(), (0, 1), allow_int=True)(x, n)[0]  # noqa: E731
+    assert dn.dtype == plait.float0 and dn.shape == ()
+    assert [a.dtype for a in exported.out_avals] == [np.float32, plait.float0]
+    inner = lambda x, n: plait.grad(lambda x, n: (x * n).sum(), (0, 1), allow_int=True)(x, n)[0]  # noqa: E731
     np.testing.assert_array_equal(export(inner)(X, 2).call(X, 2), np.full(8, 2))
 
     def forward(x, n, t):
-        return wf.jvp(lambda x, n: (x, n), (x, n), (t, np.zeros((), wf.float0)))[1]
+        return plait.jvp(lambda x, n: (x, n), (x, n), (t, np.zeros((), plait.float0)))[1]
 
     _, dot = export(forward)(X, np.int32(3), X).call(X, np.int32(3), X)
-    assert dot.dtype == wf.float0
+    assert dot.dtype == plait.float0

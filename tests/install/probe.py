@@ -2,8 +2,8 @@
 
     python probe.py NAME...     the public names of all plugins, installed here or not
 
-Invariant: it uses nothing but `weft` and the standard library, and asks for a plugin only through
-`weft`, as a user does.
+Invariant: it uses nothing but `plait` and the standard library, and asks for a plugin only through
+`plait`, as a user does.
 """
 
 import json
@@ -21,39 +21,41 @@ def outcome(f):
 
 def ours() -> list[str]:
     """The packages of ours that have been imported."""
-    return sorted(m for m in sys.modules if m.startswith("weft_") and "." not in m)
+    return sorted(m for m in sys.modules if m.startswith("plait_") and "." not in m)
 
 
 def main(names: list[str]) -> dict:
     """The report."""
-    import weft as wf
+    import plait
 
-    wnp = wf.numpy
-    report = {"imported": ours(), "compiled": float(wf.jit(lambda x: wnp.cos(x) * 2)(0.0))}
+    pnp = plait.numpy
+    report = {"imported": ours(), "compiled": float(plait.jit(lambda x: pnp.cos(x) * 2)(0.0))}
     report["imported by computing"] = ours()
-    report["listed"] = sorted({*names} & {*dir(wf)})
-    report["names"] = {n: outcome(lambda n=n: getattr(wf, n) is not None) for n in names}
-    report["has"] = {n: hasattr(wf, n) for n in names}
+    report["listed"] = sorted({*names} & {*dir(plait)})
+    report["names"] = {n: outcome(lambda n=n: getattr(plait, n) is not None) for n in names}
+    report["has"] = {n: hasattr(plait, n) for n in names}
     report["work"] = {
-        "autodiff": outcome(lambda: float(wf.jit(wf.grad(wnp.sin))(0.0))),
-        "batching": outcome(lambda: list(wf.jit(wf.vmap(wnp.cos))(wnp.zeros(3)).shape)),
-        "sharding": outcome(lambda: list(placed(wf, wnp).shape)),
-        "export": outcome(lambda: exported(wf, wnp)),
+        "autodiff": outcome(lambda: float(plait.jit(plait.grad(pnp.sin))(0.0))),
+        "batching": outcome(lambda: list(plait.jit(plait.vmap(pnp.cos))(pnp.zeros(3)).shape)),
+        "sharding": outcome(lambda: list(placed(plait, pnp).shape)),
+        "export": outcome(lambda: exported(plait, pnp)),
     }
-    report["together"] = outcome(lambda: wf.vmap(wf.grad(wnp.sin))(wnp.zeros(2)).tolist())
+    report["together"] = outcome(lambda: plait.vmap(plait.grad(pnp.sin))(pnp.zeros(2)).tolist())
     report["imported in the end"] = ours()
     return report
 
 
-def placed(wf, wnp):
+def placed(plait, pnp):
     """An array placed on a mesh of one device."""
-    return wf.device_put(wnp.zeros(4), wf.NamedSharding(wf.make_mesh((1,), ("a",)), wf.P("a")))
+    return plait.device_put(
+        pnp.zeros(4), plait.NamedSharding(plait.make_mesh((1,), ("a",)), plait.P("a"))
+    )
 
 
-def exported(wf, wnp) -> float:
+def exported(plait, pnp) -> float:
     """A program saved, loaded and called."""
-    saved = wf.export.export(wf.jit(wnp.cos))(wnp.zeros(())).serialize()
-    return float(wf.export.deserialize(saved).call(wnp.zeros(())))
+    saved = plait.export.export(plait.jit(pnp.cos))(pnp.zeros(())).serialize()
+    return float(plait.export.deserialize(saved).call(pnp.zeros(())))
 
 
 if __name__ == "__main__":

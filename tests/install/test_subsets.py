@@ -1,7 +1,7 @@
 """Each subset of the plugins, installed from wheels.
 
 `nox -s subsets` installs the wheel of each package into a folder of its own, and names the parent
-of these folders in WEFT_TEST_SITE; a subset is a search path made of some of them.
+of these folders in PLAIT_TEST_SITE; a subset is a search path made of some of them.
 
 Invariant: what a program finds depends on what is installed and on nothing else, and what it does
 not find says what to install.
@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-SITE = os.environ.get("WEFT_TEST_SITE")
+SITE = os.environ.get("PLAIT_TEST_SITE")
 PLUGINS = ("autodiff", "batching", "sharding", "export")
 SUBSETS = [c for n in range(len(PLUGINS) + 1) for c in combinations(PLUGINS, n)]
 WORK = {"autodiff": 1.0, "batching": [3], "sharding": [4], "export": 1.0}
@@ -34,7 +34,7 @@ def offers() -> dict[str, str]:
     for plugin in PLUGINS:
         declared = (ROOT / "packages" / plugin / "pyproject.toml").read_text(encoding="utf-8")
         points = tomllib.loads(declared)["project"]["entry-points"]
-        found.update(dict.fromkeys(points["weft.api"], plugin))
+        found.update(dict.fromkeys(points["plait.api"], plugin))
     return found
 
 
@@ -61,7 +61,7 @@ def called(subset: tuple[str, ...]) -> str:
 def assert_says_what_to_install(found: dict, plugin: str) -> None:
     """An error of a name that is not there: an AttributeError with the command that mends it."""
     assert "AttributeError" in found["kinds"]
-    assert f"pip install weft-{plugin}" in found["error"]
+    assert f"pip install plait-{plugin}" in found["error"]
 
 
 each_subset = pytest.mark.parametrize("subset", SUBSETS, ids=called)
@@ -90,7 +90,7 @@ def test_names_of_what_is_missing_say_what_to_install(subset):
     for name, plugin in offers().items():
         if plugin not in subset:
             assert_says_what_to_install(report["names"][name], plugin)
-            assert f"weft.{name}" in report["names"][name]["error"]
+            assert f"plait.{name}" in report["names"][name]["error"]
 
 
 @each_subset
@@ -114,4 +114,4 @@ def test_what_is_installed_works_together(subset):
 
 @each_subset
 def test_only_what_is_installed_was_imported(subset):
-    assert probe(subset)["imported in the end"] == sorted(f"weft_{plugin}" for plugin in subset)
+    assert probe(subset)["imported in the end"] == sorted(f"plait_{plugin}" for plugin in subset)

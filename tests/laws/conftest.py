@@ -13,11 +13,11 @@ import math
 import numpy as np
 import pytest
 
-import weft as wf
-from weft.interpreter import as_list
-from weft.testing.report import Checks, agree
-from weft.values import asarray
-from weft_autodiff.curves import by_numbers, coefficients, curve, numerically, real_parts, seconds
+import plait
+from plait.interpreter import as_list
+from plait.testing.report import Checks, agree
+from plait.values import asarray
+from plait_autodiff.curves import by_numbers, coefficients, curve, numerically, real_parts, seconds
 
 ORDER = 4
 
@@ -31,7 +31,7 @@ class Case:
 
     def __init__(self, name, fun, args=(), params=None, options=None):
         self.name, self.params, self.options = name, params or {}, options or {}
-        self.fun = fun.bind if isinstance(fun, wf.ext.Primitive) else fun
+        self.fun = fun.bind if isinstance(fun, plait.ext.Primitive) else fun
         self.args = [np.asarray(x) for x in args]
         self.places = [i for i, x in enumerate(self.args) if inexact(x)]
         self.at = [self.args[i] for i in self.places]
@@ -65,31 +65,31 @@ def product(xs, ys):
 
 def first(case, xs, ts, cts):
     """jvp along all operands and along each alone, and vjp."""
-    _, dots = wf.jvp(case, xs, ts)
+    _, dots = plait.jvp(case, xs, ts)
     alone = []
     for i in range(len(xs)) if len(xs) > 1 else ():
         of = lambda x, i=i: case(*xs[:i], x, *xs[i + 1 :])  # noqa: E731
-        alone.append(wf.jvp(of, (xs[i],), (ts[i],))[1])
-    return dots, alone, wf.vjp(case, *xs)[1](cts)
+        alone.append(plait.jvp(of, (xs[i],), (ts[i],))[1])
+    return dots, alone, plait.vjp(case, *xs)[1](cts)
 
 
 def second(case, xs, ts, curves, cts):
     """Forward over forward, and reverse over forward."""
     n = len(xs)
-    slope = lambda *vs: wf.jvp(case, vs[:n], vs[n:])[1]  # noqa: E731
+    slope = lambda *vs: plait.jvp(case, vs[:n], vs[n:])[1]  # noqa: E731
     at = (*xs, *ts)
-    return wf.jvp(slope, at, (*ts, *curves))[1], wf.vjp(slope, *at)[1](cts)
+    return plait.jvp(slope, at, (*ts, *curves))[1], plait.vjp(slope, *at)[1](cts)
 
 
 def series(case, xs, ts, curves):
     zeros = [np.zeros_like(x) for x in case.at]
     rows = [[t, c, z, z] for t, c, z in zip(ts, curves, zeros)]
-    return wf.jet(case, tuple(xs), tuple(rows))
+    return plait.jet(case, tuple(xs), tuple(rows))
 
 
 def laplacian(case, parts):
     whole = real_parts(case.at)[1]
-    return wf.fwd_laplacian(lambda *vs: case(*whole(*vs)), tuple(range(len(parts))))(*parts)[2]
+    return plait.fwd_laplacian(lambda *vs: case(*whole(*vs)), tuple(range(len(parts))))(*parts)[2]
 
 
 def near(got, want, tol, what):
@@ -122,7 +122,7 @@ class Judge:
 
     def _values(self, case):
         """Of numpy arrays."""
-        program = wf.make_program(case)(*case.at)
+        program = plait.make_program(case)(*case.at)
 
         def values(vs):
             return by_numbers(program, [np.asarray(v) for v in vs])
@@ -133,7 +133,7 @@ class Judge:
         """Where, cotangents, and {law: (function of arrays, arrays)}."""
         rows = curve(case.at)
         rng = np.random.default_rng(5)
-        like = wf.eval_shape(case, *case.at)
+        like = plait.eval_shape(case, *case.at)
         cts = [rng.standard_normal(o.shape) + (1j * rng.standard_normal(o.shape)
                if o.dtype.kind == "c" else 0) for o in like]  # fmt: skip
         cts = [c.astype(o.dtype) for c, o in zip(cts, like)]
@@ -214,7 +214,7 @@ def _mapped(case, elements, axes):
     singles = [numerically(case.all, *pick(k)) for k in range(3)]
     stacked = [e[0] if a is None else np.stack(e, a) for e, a in zip(elements, axes)]
     out_axis = -1 if sum(a or 0 for a in axes) % 2 else 0
-    got = numerically(wf.vmap(case.all, in_axes=axes, out_axes=out_axis), *stacked)
+    got = numerically(plait.vmap(case.all, in_axes=axes, out_axes=out_axis), *stacked)
     want = [np.stack(ys, out_axis) for ys in zip(*singles)]
     assert [g.dtype for g in got] == [w.dtype for w in want]
     return agree(got, want, case.options.get("tol"), f"vmap over axes {axes} to {out_axis}")
@@ -222,8 +222,10 @@ def _mapped(case, elements, axes):
 
 def _nothing(case):
     """No elements at all: types of results are right."""
-    like = wf.eval_shape(case.all, *case.args)
-    got = wf.eval_shape(wf.vmap(case.all), *[np.zeros((0, *x.shape), x.dtype) for x in case.args])
+    like = plait.eval_shape(case.all, *case.args)
+    got = plait.eval_shape(
+        plait.vmap(case.all), *[np.zeros((0, *x.shape), x.dtype) for x in case.args]
+    )
     for y, w in zip(got, like, strict=True):
         assert y.shape == (0, *w.shape) and y.dtype == w.dtype, f"{y} for {w}"
     return len(got)

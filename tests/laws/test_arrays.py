@@ -5,14 +5,14 @@ Invariant: no operand is near a tie.
 
 import numpy as np
 
-from weft import lax
-from weft.ops import cumulative, extremes, families, reduction, shape
-from weft.ops.contraction import dot_general
-from weft.ops.convolution import ConvDims, conv_general
-from weft.ops.fourier import fft_
-from weft.primitive import primitives
-from weft_autodiff.policies import name_
-from weft_autodiff.residuals import move_
+from plait import lax
+from plait.ops import cumulative, extremes, families, reduction, shape
+from plait.ops.contraction import dot_general
+from plait.ops.convolution import ConvDims, conv_general
+from plait.ops.fourier import fft_
+from plait.primitive import primitives
+from plait_autodiff.policies import name_
+from plait_autodiff.residuals import move_
 
 assert families
 PRIM = primitives()

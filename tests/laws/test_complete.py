@@ -10,13 +10,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import weft as wf
-from weft.errors import WeftError
-from weft.plugins import names
-from weft.primitive import primitives
-from weft.testing import coverage
-from weft.traits import Discrete
-from weft.values import asarray
+import plait
+from plait.errors import PlaitError
+from plait.plugins import names
+from plait.primitive import primitives
+from plait.testing import coverage
+from plait.traits import Discrete
+from plait.values import asarray
 
 HERE = Path(__file__).parent
 TABLES = [
@@ -59,7 +59,7 @@ UNMAPPED = {
 
 
 def answered(table):
-    spaces = set(names("weft.primitives"))  # others' tests make primitives, too
+    spaces = set(names("plait.primitives"))  # others' tests make primitives, too
     return {
         n
         for n, cell in coverage(table).items()
@@ -123,13 +123,13 @@ def test_refusals_say_what_to_write(name):
     one = (asarray(x) for x in args)
     given = tuple(one)
     ways = {
-        "jvp": lambda: wf.jvp(f, given, given),
-        "vjp": lambda: wf.vjp(f, *given),
-        "jet": lambda: wf.jet(f, given, tuple([g, g] for g in given)),
-        "fwd_laplacian": lambda: wf.fwd_laplacian(f)(*given),
+        "jvp": lambda: plait.jvp(f, given, given),
+        "vjp": lambda: plait.vjp(f, *given),
+        "jet": lambda: plait.jet(f, given, tuple([g, g] for g in given)),
+        "fwd_laplacian": lambda: plait.fwd_laplacian(f)(*given),
     }
     for way in ways.values():
-        with pytest.raises(WeftError) as caught:
+        with pytest.raises(PlaitError) as caught:
             way()
         assert caught.value.fix and "derivative" in caught.value.what
         assert "test_complete.py" in str(caught.value)

@@ -6,9 +6,9 @@ chooses near the operands; complex matrices are one case of each rule.
 
 import numpy as np
 
-from weft.ops import families
-from weft.primitive import primitives
-from weft.values import asarray
+from plait.ops import families
+from plait.primitive import primitives
+from plait.values import asarray
 
 assert families
 PRIM = primitives()

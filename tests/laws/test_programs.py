@@ -6,16 +6,16 @@ what varies.
 
 import numpy as np
 
-import weft as wf
-from weft import lax
-from weft.control import map_axes
+import plait
+from plait import lax
+from plait.control import map_axes
 
 X = np.array([0.4, -0.35, 0.7])
 M = np.outer(X, X) + 2 * np.eye(3)
 N = "many"
 
 
-@wf.custom_jvp
+@plait.custom_jvp
 def cubed(x):
     return x * x * x
 
@@ -42,18 +42,18 @@ def looped(x):
 
 def between(f):
     """`f` of one element among three, by the name of the axis."""
-    return lambda x: wf.vmap(f, axis_name=N)(x)
+    return lambda x: plait.vmap(f, axis_name=N)(x)
 
 
 CASES = {
-    "core.call": (lambda x: wf.jit(lambda y: lax.sin(y) * x)(x), (X,)),
+    "core.call": (lambda x: plait.jit(lambda y: lax.sin(y) * x)(x), (X,)),
     **{f"core.cond, {k}": (branch, (X, np.int32(k))) for k in range(3)},
     "core.scan": (scanned, (X,)),
     "core.scan, reverse": (lambda x: scanned(x, True), (X,)),
     "core.while": (looped, (X,)),
     "core.composite": (lax.composite(lambda x: lax.sin(x) * x, "tests.product"), (X,)),
     "core.map_axes": (lambda x: map_axes(lambda r: lax.sin(r) * x, 0, 1)(x), (X,)),
-    "autodiff.checkpoint": (lambda x: wf.checkpoint(lambda y: lax.sin(y) * x)(x), (X,)),
+    "autodiff.checkpoint": (lambda x: plait.checkpoint(lambda y: lax.sin(y) * x)(x), (X,)),
     "autodiff.custom_jvp_call": (cubed, (X,)),
     "autodiff.linear_solve": (lambda a, b: lax.custom_linear_solve(
         lambda v: a * v, b, lambda f, v: v / a, symmetric=True), (X + 2, X)),

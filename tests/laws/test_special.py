@@ -5,11 +5,11 @@ Invariant: what is an order and must be whole is held fixed by the case.
 
 import numpy as np
 
-from weft.ops import bessel, gaussian, waves
-from weft.ops import hypergeometric as hyp
-from weft.ops import incomplete as inc
-from weft.ops import integrals as ints
-from weft.ops import special as sp
+from plait.ops import bessel, gaussian, waves
+from plait.ops import hypergeometric as hyp
+from plait.ops import incomplete as inc
+from plait.ops import integrals as ints
+from plait.ops import special as sp
 
 X = np.array([0.4, 1.3, 2.2])
 A, B = np.array([0.7, 2.5, 4.0]), np.array([1.3, 0.8, 3.0])

@@ -6,12 +6,12 @@ Invariant: whatever is kept here is dropped by the test that kept it.
 import numpy as np
 import pytest
 
-import weft as wf
-from weft import lax
-from weft.debug import checking_leaks
-from weft.errors import UnexpectedTracerError
+import plait
+from plait import lax
+from plait.debug import checking_leaks
+from plait.errors import UnexpectedTracerError
 
-wnp = wf.numpy
+pnp = plait.numpy
 X = np.arange(3, dtype=np.float32)
 kept: list = []
 
@@ -31,20 +31,22 @@ LINE = leak.__code__.co_firstlineno + 1
 
 
 def over_devices(f):
-    return wf.shard_map(f, mesh=wf.make_mesh((1,), "i"), in_specs=wf.P("i"), out_specs=wf.P("i"))
+    return plait.shard_map(
+        f, mesh=plait.make_mesh((1,), "i"), in_specs=plait.P("i"), out_specs=plait.P("i")
+    )
 
 
 LEAKS = {
-    "jit": lambda: wf.jit(lambda x: leak(x))(X),
-    "grad": lambda: wf.grad(lambda x: leak(x).sum())(X),
-    "jvp": lambda: wf.jvp(lambda x: leak(x), (X,), (X,)),
-    "vmap": lambda: wf.vmap(lambda x: leak(x))(X),
+    "jit": lambda: plait.jit(lambda x: leak(x))(X),
+    "grad": lambda: plait.grad(lambda x: leak(x).sum())(X),
+    "jvp": lambda: plait.jvp(lambda x: leak(x), (X,), (X,)),
+    "vmap": lambda: plait.vmap(lambda x: leak(x))(X),
     "shard_map": lambda: over_devices(lambda x: leak(x))(X),
     "scan": lambda: lax.scan(lambda c, _: (leak(c), None), X, None, length=2),
     "cond": lambda: lax.cond(True, lambda x: leak(x), lambda x: x, X),
-    "checkpoint": lambda: wf.grad(lambda x: wf.checkpoint(lambda y: leak(y).sum())(x))(X),
-    "inner jit": lambda: wf.jit(lambda x: wf.jit(lambda y: leak(y))(x))(X),
-    "vmap in jit": lambda: wf.jit(wf.vmap(lambda x: leak(x)))(X),
+    "checkpoint": lambda: plait.grad(lambda x: plait.checkpoint(lambda y: leak(y).sum())(x))(X),
+    "inner jit": lambda: plait.jit(lambda x: plait.jit(lambda y: leak(y))(x))(X),
+    "vmap in jit": lambda: plait.jit(plait.vmap(lambda x: leak(x)))(X),
 }
 
 
@@ -98,17 +100,17 @@ def test_who_keeps_it():
         (in_a_function, "of the function test_who_keeps_it.<locals>.in_a_function.<locals>."),
     ):
         with pytest.raises(UnexpectedTracerError) as e, checking_leaks():
-            wf.jit(f)(X)
+            plait.jit(f)(X)
         assert text in str(e.value), str(e.value)
         holder.__dict__.clear(), local.clear(), kept.clear()
 
 
 def a_pullback():
-    kept.append(wf.vjp(lambda x: wnp.sin(x).sum(), X)[1])
+    kept.append(plait.vjp(lambda x: pnp.sin(x).sum(), X)[1])
 
 
 def a_linearized_function():
-    kept.append(wf.linearize(lambda x: wnp.sin(x).sum(), X)[1])
+    kept.append(plait.linearize(lambda x: pnp.sin(x).sum(), X)[1])
 
 
 def a_jitted_function():
@@ -116,7 +118,7 @@ def a_jitted_function():
         inside = [x * 2]
         return inside[0] + 1
 
-    kept.append(wf.jit(wf.vmap(f)))
+    kept.append(plait.jit(plait.vmap(f)))
     kept[-1](X)
 
 
@@ -125,7 +127,7 @@ def a_failure():
         y = x * 2
         raise ValueError(y.shape)
 
-    for g in (wf.jit(f), wf.grad(f), wf.vmap(f)):
+    for g in (plait.jit(f), plait.grad(f), plait.vmap(f)):
         try:
             g(X)
         except ValueError as e:
@@ -133,48 +135,48 @@ def a_failure():
 
 
 def a_program():
-    kept.append(wf.make_program(lambda x: wf.jit(lambda y: y * x)(x))(X))
+    kept.append(plait.make_program(lambda x: plait.jit(lambda y: y * x)(x))(X))
 
 
 def types():
-    wf.jit(lambda x: (kept.append((x.shape, x.aval)), x)[1])(X)
+    plait.jit(lambda x: (kept.append((x.shape, x.aval)), x)[1])(X)
 
 
 def a_rule_that_closes_over():
     def f(x):
-        g = wf.custom_jvp(lambda y: y * x)
+        g = plait.custom_jvp(lambda y: y * x)
         g.defjvp(lambda p, t: (g(p[0]), t[0] * x))
         return g(x).sum()
 
-    wf.jit(f)(X)
+    plait.jit(f)(X)
     kept.append(f)
 
 
 def what_was_put_away_and_taken_back():
     held = {}
 
-    @wf.jit
+    @plait.jit
     def f(x):
         held["x"] = x * 2
         y = held.pop("x")
         return lax.scan(lambda a, _: (a * y, None), x, None, length=2)[0]
 
-    kept.append((f, f(X), wf.grad(lambda x: f(x).sum())(X), held))
+    kept.append((f, f(X), plait.grad(lambda x: f(x).sum())(X), held))
 
 
 def inside_of_another():
     def f(x):
         with checking_leaks():
-            y = wf.vmap(lambda v: v * 2)(x)
+            y = plait.vmap(lambda v: v * 2)(x)
             z = x * 2
         return y + z
 
-    np.testing.assert_array_equal(wf.jit(f)(X), 4 * X)
+    np.testing.assert_array_equal(plait.jit(f)(X), 4 * X)
 
 
 def over_several_levels():
-    f = wf.vmap(wf.grad(lambda x: lax.cond(x > 0, lax.sin, lax.cos, x)))
-    kept.append((wf.jit(over_devices(f))(X), wf.hessian(lambda x: (x**3).sum())(X)))
+    f = plait.vmap(plait.grad(lambda x: lax.cond(x > 0, lax.sin, lax.cos, x)))
+    kept.append((plait.jit(over_devices(f))(X), plait.hessian(lambda x: (x**3).sum())(X)))
 
 
 FINE = [
@@ -193,11 +195,11 @@ def test_no_leaks():
 
 def test_an_error_in_the_block_stays_that_error():
     with pytest.raises(ValueError, match="mine"), checking_leaks():
-        wf.jit(lambda x: leak(x))(X)
+        plait.jit(lambda x: leak(x))(X)
         raise ValueError("mine")
 
 
 def test_what_was_there_before():
-    wf.jit(lambda x: leak(x))(X)
+    plait.jit(lambda x: leak(x))(X)
     with checking_leaks():
-        wf.jit(lambda x: x * 2)(X)
+        plait.jit(lambda x: x * 2)(X)

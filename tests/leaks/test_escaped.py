@@ -12,17 +12,17 @@ from types import FunctionType
 import numpy as np
 import pytest
 
-import weft as wf
-import weft_autodiff
-from weft import ext, lax
-from weft.errors import UnexpectedTracerError
+import plait
+import plait_autodiff
+from plait import ext, lax
+from plait.errors import UnexpectedTracerError
 
-wnp = wf.numpy
+pnp = plait.numpy
 saved: list = []
 
 
 def f32(x):
-    return wnp.asarray(np.asarray(x, np.float32))
+    return pnp.asarray(np.asarray(x, np.float32))
 
 
 def leak(x):
@@ -67,13 +67,13 @@ def backward(r, ct):
 
 
 def custom_jvp(rule):
-    f = wf.custom_jvp(lambda x: x * 1)
+    f = plait.custom_jvp(lambda x: x * 1)
     f.defjvp(rule)
     return f
 
 
 def custom_vjp(fwd, bwd):
-    f = wf.custom_vjp(lambda x: x * 1)
+    f = plait.custom_vjp(lambda x: x * 1)
     f.defvjp(fwd, bwd)
     return f
 
@@ -93,33 +93,33 @@ def in_loop(f):
 
 # name: (what is run with a function that leaks, that function, what is said to be done to which)
 LEAKS = {
-    "jit": (lambda f: wf.jit(f)(f32(1)), leak, "jit of leak"),
+    "jit": (lambda f: plait.jit(f)(f32(1)), leak, "jit of leak"),
     "jit of a failing function": (
-        lambda f: failing(lambda: wf.jit(f)(f32(1))),
+        lambda f: failing(lambda: plait.jit(f)(f32(1))),
         leak_and_fail,
         "jit of leak_and_fail",
     ),
-    "grad": (lambda f: wf.grad(f)(f32(1)), leak, "grad of leak"),
+    "grad": (lambda f: plait.grad(f)(f32(1)), leak, "grad of leak"),
     "grad of a failing function": (
-        lambda f: failing(lambda: wf.grad(f)(f32(1))),
+        lambda f: failing(lambda: plait.grad(f)(f32(1))),
         leak_and_fail,
         "grad of leak_and_fail",
     ),
-    "value_and_grad": (lambda f: wf.value_and_grad(f)(f32(1)), leak, "grad of leak"),
-    "jvp": (lambda f: wf.jvp(f, (f32(1),), (1.0,)), leak, "jvp of leak"),
-    "linearize": (lambda f: wf.linearize(f, f32(1)), leak, "linearize of leak"),
-    "vjp": (lambda f: wf.vjp(f, f32(1)), leak, "vjp of leak"),
-    "jacfwd": (lambda f: wf.jacfwd(f)(f32([1, 2])), leak, None),
-    "jacrev": (lambda f: wf.jacrev(f)(f32([1, 2])), leak, None),
-    "hessian": (lambda f: wf.hessian(lambda x: f(x).sum())(f32([1, 2])), leak, None),
+    "value_and_grad": (lambda f: plait.value_and_grad(f)(f32(1)), leak, "grad of leak"),
+    "jvp": (lambda f: plait.jvp(f, (f32(1),), (1.0,)), leak, "jvp of leak"),
+    "linearize": (lambda f: plait.linearize(f, f32(1)), leak, "linearize of leak"),
+    "vjp": (lambda f: plait.vjp(f, f32(1)), leak, "vjp of leak"),
+    "jacfwd": (lambda f: plait.jacfwd(f)(f32([1, 2])), leak, None),
+    "jacrev": (lambda f: plait.jacrev(f)(f32([1, 2])), leak, None),
+    "hessian": (lambda f: plait.hessian(lambda x: f(x).sum())(f32([1, 2])), leak, None),
     "linear_transpose": (
-        lambda f: wf.linear_transpose(f, f32(1))(f32(1)),
+        lambda f: plait.linear_transpose(f, f32(1))(f32(1)),
         leak,
         "linear_transpose of leak",
     ),
-    "vmap": (lambda f: wf.vmap(f)(f32([1])), leak, "vmap of leak"),
+    "vmap": (lambda f: plait.vmap(f)(f32([1])), leak, "vmap of leak"),
     "vmap of a failing function": (
-        lambda f: failing(lambda: wf.vmap(f)(f32([1]))),
+        lambda f: failing(lambda: plait.vmap(f)(f32([1]))),
         leak_and_fail,
         "vmap of leak_and_fail",
     ),
@@ -140,81 +140,81 @@ LEAKS = {
     ),
     "fori": (lambda f: lax.fori_loop(0, 3, lambda i, x: f(x), f32(1)), leak, "scan of"),
     "map": (lambda f: lax.map(f, f32([1, 2])), leak, "scan of"),
-    "map_axes": (lambda f: wf.map_axes(f)(f32([1, 2])), leak, "map_axes of leak"),
+    "map_axes": (lambda f: plait.map_axes(f)(f32([1, 2])), leak, "map_axes of leak"),
     "cond": (lambda f: lax.cond(True, f, lambda x: x, f32(1)), leak, "cond of leak"),
     "switch": (
         lambda f: lax.switch(1, [lambda x: x, f, lambda x: x], f32(1)),
         leak,
         "switch of leak",
     ),
-    "checkpoint": (lambda f: wf.checkpoint(f)(f32(1)), leak, "checkpoint of leak"),
+    "checkpoint": (lambda f: plait.checkpoint(f)(f32(1)), leak, "checkpoint of leak"),
     "shard_map": (
-        lambda f: wf.shard_map(
-            f, mesh=wf.make_mesh((1,), "i"), in_specs=wf.P(), out_specs=wf.P()
+        lambda f: plait.shard_map(
+            f, mesh=plait.make_mesh((1,), "i"), in_specs=plait.P(), out_specs=plait.P()
         )(f32(1)),
         leak,
         "shard_map of leak",
     ),
-    "pmap": (lambda f: wf.pmap(f)(f32([1])), leak, "shard_map of leak"),
-    "eval_shape": (lambda f: wf.eval_shape(f, f32(1)), leak, "eval_shape of leak"),
-    "make_program": (lambda f: wf.make_program(f)(f32(1)), leak, "make_program of leak"),
+    "pmap": (lambda f: plait.pmap(f)(f32([1])), leak, "shard_map of leak"),
+    "eval_shape": (lambda f: plait.eval_shape(f, f32(1)), leak, "eval_shape of leak"),
+    "make_program": (lambda f: plait.make_program(f)(f32(1)), leak, "make_program of leak"),
     "custom_jvp rule": (
-        lambda f: wf.vmap(wf.grad(custom_jvp(f)))(f32([1, 2])),
+        lambda f: plait.vmap(plait.grad(custom_jvp(f)))(f32([1, 2])),
         rule,
         "grad of",
     ),
     "custom_jvp rule under jit": (
-        lambda f: wf.grad(wf.jit(custom_jvp(f)))(f32(1)),
+        lambda f: plait.grad(plait.jit(custom_jvp(f)))(f32(1)),
         rule,
         "rule of rule",
     ),
     "custom_jvp rule in a loop": (
-        lambda f: wf.grad(in_loop(custom_jvp(f)))(f32(1)),
+        lambda f: plait.grad(in_loop(custom_jvp(f)))(f32(1)),
         rule,
         "rule of rule",
     ),
     "custom_jvp rule under vmap": (
-        lambda f: wf.grad(lambda x: wf.vmap(custom_jvp(f))(x).sum())(f32([1, 2])),
+        lambda f: plait.grad(lambda x: plait.vmap(custom_jvp(f))(x).sum())(f32([1, 2])),
         rule,
         "rule of rule",
     ),
     "custom_vjp fwd under vmap": (
-        lambda f: wf.vmap(wf.grad(custom_vjp(f, quiet_backward)))(f32([1, 2])),
+        lambda f: plait.vmap(plait.grad(custom_vjp(f, quiet_backward)))(f32([1, 2])),
         forward,
         "vmap of",
     ),
     "custom_vjp fwd under jit": (
-        lambda f: wf.grad(wf.jit(custom_vjp(f, quiet_backward)))(f32(1)),
+        lambda f: plait.grad(plait.jit(custom_vjp(f, quiet_backward)))(f32(1)),
         forward,
         "rule of forward",
     ),
     "custom_vjp bwd under vmap": (
-        lambda f: wf.vmap(
-            lambda x, y: wf.grad(lambda x: custom_vjp(quiet_forward, f)(x) * y)(x)
+        lambda f: plait.vmap(
+            lambda x, y: plait.grad(lambda x: custom_vjp(quiet_forward, f)(x) * y)(x)
         )(f32([1, 2]), f32([1, 2])),
         backward,
         "vmap of",
     ),
     "custom_vjp bwd under jit": (
-        lambda f: wf.jit(
-            lambda x, y: wf.grad(lambda x: custom_vjp(quiet_forward, f)(x) * y)(x)
+        lambda f: plait.jit(
+            lambda x, y: plait.grad(lambda x: custom_vjp(quiet_forward, f)(x) * y)(x)
         )(f32(1), f32(2)),
         backward,
         "jit of",
     ),
     "custom_vjp bwd in a loop": (
-        lambda f: wf.grad(in_loop(custom_vjp(quiet_forward, f)))(f32(1)),
+        lambda f: plait.grad(in_loop(custom_vjp(quiet_forward, f)))(f32(1)),
         backward,
         "rule of backward",
     ),
-    "second order": (lambda f: wf.grad(wf.grad(f))(f32(1)), leak, "grad of leak"),
+    "second order": (lambda f: plait.grad(plait.grad(f))(f32(1)), leak, "grad of leak"),
     "jit of vmap of grad": (
-        lambda f: wf.jit(wf.vmap(wf.grad(f)))(f32([1])),
+        lambda f: plait.jit(plait.vmap(plait.grad(f)))(f32([1])),
         leak,
         "grad of leak",
     ),
     "grad of scan": (
-        lambda f: wf.grad(lambda x: lax.scan(f, x, None, length=2)[0])(f32(1)),
+        lambda f: plait.grad(lambda x: lax.scan(f, x, None, length=2)[0])(f32(1)),
         leak_pair,
         "scan of leak_pair",
     ),
@@ -227,17 +227,17 @@ USES = {
     "a function": lax.sin,
     "a method": lambda x: x.astype(np.int32),
     "indexing": lambda x: x[None],
-    "jit": lambda x: wf.jit(lambda y: y * 2)(x),
-    "a closure of jit": lambda x: wf.jit(lambda y: x * y)(f32(1)),
-    "a closure of grad": lambda x: wf.grad(lambda y: x * y)(f32(1)),
-    "a closure of vmap": lambda x: wf.vmap(lambda y: x * y)(f32([1])),
-    "grad": lambda x: wf.grad(lambda y: y * 2)(x),
-    "vmap": lambda x: wf.vmap(lambda y: y * 2, in_axes=None, axis_size=1)(x),
+    "jit": lambda x: plait.jit(lambda y: y * 2)(x),
+    "a closure of jit": lambda x: plait.jit(lambda y: x * y)(f32(1)),
+    "a closure of grad": lambda x: plait.grad(lambda y: x * y)(f32(1)),
+    "a closure of vmap": lambda x: plait.vmap(lambda y: x * y)(f32([1])),
+    "grad": lambda x: plait.grad(lambda y: y * 2)(x),
+    "vmap": lambda x: plait.vmap(lambda y: y * 2, in_axes=None, axis_size=1)(x),
     "scan": lambda x: lax.scan(lambda c, _: (c * 2, None), x, None, length=2),
     "a closure of scan": lambda x: lax.scan(lambda c, _: (c * x, None), f32(1), None, length=2),
-    "a result of jit": lambda x: wf.jit(lambda y: x)(f32(1)),
-    "a result of value_and_grad": lambda x: wf.value_and_grad(lambda y: x)(f32(1))[0] + 1,
-    "a result of vmap": lambda x: wf.vmap(lambda y: x)(f32([1])),
+    "a result of jit": lambda x: plait.jit(lambda y: x)(f32(1)),
+    "a result of value_and_grad": lambda x: plait.value_and_grad(lambda y: x)(f32(1))[0] + 1,
+    "a result of vmap": lambda x: plait.vmap(lambda y: x)(f32([1])),
     "bool": bool,
     "int": int,
     "float": float,
@@ -245,7 +245,7 @@ USES = {
     "numpy.asarray": np.asarray,
     "item": lambda x: x.item(),
     "tolist": lambda x: x.tolist(),
-    "asarray": lambda x: wnp.asarray(x) + 1,
+    "asarray": lambda x: pnp.asarray(x) + 1,
     "if": lambda x: 1 if x > 0 else 2,
 }
 ALWAYS = ("arithmetic", "bool", "numpy.asarray")
@@ -325,15 +325,16 @@ def test_leaked_from_outside_in():
 
     def f(x):
         kept.append(x)
-        return wf.grad(lambda y: y * kept[0])(2.0)
+        return plait.grad(lambda y: y * kept[0])(2.0)
 
-    assert wf.grad(f)(f32(3)).item() == 1
+    assert plait.grad(f)(f32(3)).item() == 1
     with pytest.raises(UnexpectedTracerError, match="grad of f at"):
         kept[0] + 1
 
 
 def test_leaked_by_a_class_and_a_partial():
     """Callables that are no functions are named too."""
+
     class Layer:
         def __call__(self, x):
             saved.append(x * 2 + 1)
@@ -341,7 +342,7 @@ def test_leaked_by_a_class_and_a_partial():
 
     line = Layer.__call__.__code__.co_firstlineno
     for f, name in ((Layer(), "Layer"), (functools.partial(Layer.__call__, Layer()), "__call__")):
-        for transform in (wf.jit, wf.grad):
+        for transform in (plait.jit, plait.grad):
             saved.clear()
             transform(f)(f32(1))
             with pytest.raises(UnexpectedTracerError, match=f"{name} at {__file__}:{line}"):
@@ -353,12 +354,12 @@ def test_leaked_from_a_table_rule():
     prim = ext.Primitive("leaks.identity", lambda x: x)
     ext.expand_rules.rule(prim)(lambda x: x * 1)
 
-    @weft_autodiff.jvp_rules.rule(prim)
+    @plait_autodiff.jvp_rules.rule(prim)
     def _(xs, ts):
         saved.append(xs[0] * 2)
         return prim.bind(*xs), ts[0]
 
     saved.clear()
-    wf.jit(lambda x: wf.jvp(lambda y: prim(y), (x,), (x,)))(f32(1))
+    plait.jit(lambda x: plait.jvp(lambda y: prim(y), (x,), (x,)))(f32(1))
     with pytest.raises(UnexpectedTracerError, match="created on line"):
         saved[0] + 1

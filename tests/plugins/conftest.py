@@ -39,14 +39,14 @@ def installed(tmp_path_factory):
 def beside(installed):
     """`beside(names, code, **env)`: what `code` prints in a Python that has these installed.
 
-    `code` may use `wf` and `caught(f)`, which gives the text of the error that `f()` raises.
+    `code` may use `plait` and `caught(f)`, which gives the text of the error that `f()` raises.
     """
 
     def run(names: str, code: str, **env: str) -> str:
         folders = [str(installed(name)) for name in names.split()]
         start = """
             import sys
-            import weft as wf
+            import plait
 
             def caught(f):
                 try:

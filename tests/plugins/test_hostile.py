@@ -12,9 +12,9 @@ import pytest
 ALL = "broken duplicate newer rival"
 
 WORKS = """
-    print(float(wf.jit(wf.numpy.cos)(0.0)))
-    print(float(wf.jvp(wf.numpy.cos, (0.5,), (1.0,))[1]))
-    print(wf.vmap(wf.numpy.cos)(wf.numpy.zeros(3)).shape)
+    print(float(plait.jit(plait.numpy.cos)(0.0)))
+    print(float(plait.jvp(plait.numpy.cos, (0.5,), (1.0,))[1]))
+    print(plait.vmap(plait.numpy.cos)(plait.numpy.zeros(3)).shape)
 """
 
 
@@ -32,13 +32,13 @@ def test_nothing_else_breaks(beside, names):
 
 
 @pytest.mark.parametrize("names", ["broken", "newer", "rival", ALL])
-def test_importing_weft_imports_no_plugin(beside, names):
+def test_importing_plait_imports_no_plugin(beside, names):
     loaded = beside(names, "print([m for m in sys.modules if m.startswith('hostile')])")
     assert loaded.strip() == "[]"
 
 
 def test_broken_name_is_reported_when_used(beside):
-    text = beside("broken", "print(caught(lambda: wf.broken))")
+    text = beside("broken", "print(caught(lambda: plait.broken))")
     assert text.startswith("PluginError")
     assert "hostile-broken 1.2.3" in text
     assert "RuntimeError: the broken plugin was imported" in text
@@ -46,12 +46,12 @@ def test_broken_name_is_reported_when_used(beside):
 
 
 def test_broken_name_is_reported_every_time(beside):
-    code = "print(caught(lambda: wf.broken) == caught(lambda: wf.broken))"
+    code = "print(caught(lambda: plait.broken) == caught(lambda: plait.broken))"
     assert beside("broken", code).strip() == "True"
 
 
 UNKNOWN = """
-    from weft_autodiff import jvp_rules
+    from plait_autodiff import jvp_rules
 
     class Unknown:
         name, namespace, traits = "core.never_heard_of", "core", ()
@@ -74,10 +74,10 @@ def test_missing_rule_is_no_plugin_error_without_the_broken_one(beside):
 
 def test_broken_plugin_can_be_left_out(beside):
     code = UNKNOWN + "    print(caught(lambda: jvp_rules[unknown]))"
-    assert beside("broken", code, WEFT_PLUGINS="autodiff").startswith("MissingRule")
+    assert beside("broken", code, PLAIT_PLUGINS="autodiff").startswith("MissingRule")
 
 
-DUPLICATED = "print(caught(lambda: wf.jvp(wf.numpy.sin, (0.5,), (1.0,))))"
+DUPLICATED = "print(caught(lambda: plait.jvp(plait.numpy.sin, (0.5,), (1.0,))))"
 
 
 def test_duplicate_rule_is_reported_where_it_is_used(beside):
@@ -85,11 +85,11 @@ def test_duplicate_rule_is_reported_where_it_is_used(beside):
     assert re.search("DuplicateRule|PluginError", text)
     assert "two 'jvp' rules for core.sin" in text.replace("Primitive ", "")
     assert "hostile-duplicate" in text.replace("_", "-")
-    assert "weft-autodiff" in text.replace("_", "-")
+    assert "plait-autodiff" in text.replace("_", "-")
     assert "override=True" in text
 
 
-MINE, THEIRS = "hostile_duplicate", "weft_autodiff.rules"
+MINE, THEIRS = "hostile_duplicate", "plait_autodiff.rules"
 
 
 @pytest.mark.parametrize("imports", [[MINE], [THEIRS], [MINE, THEIRS], [THEIRS, MINE]])
@@ -100,10 +100,10 @@ def test_duplicate_rule_is_reported_in_any_order_of_imports(beside, imports):
         for name in {imports}:
             try:
                 importlib.import_module(name)
-            except wf.errors.DuplicateRule:
+            except plait.errors.DuplicateRule:
                 pass
         {DUPLICATED}
-        print(float(wf.jvp(wf.numpy.cos, (0.5,), (1.0,))[1]))
+        print(float(plait.jvp(plait.numpy.cos, (0.5,), (1.0,))[1]))
     """
     text, slope = beside("duplicate", code).strip().rsplit("\n", 1)
     assert "two 'jvp' rules for core.sin" in text.replace("Primitive ", "")
@@ -111,52 +111,55 @@ def test_duplicate_rule_is_reported_in_any_order_of_imports(beside, imports):
 
 
 def test_duplicate_rule_is_gone_with_its_plugin(beside):
-    code = "print(float(wf.jvp(wf.numpy.sin, (0.5,), (1.0,))[1]))"
-    slope = beside("duplicate", code, WEFT_PLUGINS="autodiff")
+    code = "print(float(plait.jvp(plait.numpy.sin, (0.5,), (1.0,))[1]))"
+    slope = beside("duplicate", code, PLAIT_PLUGINS="autodiff")
     assert math.isclose(float(slope), math.cos(0.5), rel_tol=1e-6)
 
 
 def test_too_new_plugin_is_refused_before_it_is_imported(beside):
-    code = "print(caught(lambda: wf.from_the_future), 'hostile_newer' in sys.modules)"
+    code = "print(caught(lambda: plait.from_the_future), 'hostile_newer' in sys.modules)"
     text = beside("newer", code)
     assert text.startswith("PluginError")
     assert text.strip().endswith("False")
     assert "hostile-newer 2.0.0" in text
-    assert "weft-core>=99" in text
-    assert "pip install --upgrade hostile-newer weft-core" in text
+    assert "plait-core>=99" in text
+    assert "pip install --upgrade hostile-newer plait-core" in text
 
 
 def test_rules_of_a_too_new_plugin_are_refused(beside):
-    code = UNKNOWN + """
+    code = (
+        UNKNOWN
+        + """
     print(caught(lambda: jvp_rules[unknown]), 'hostile_newer' in sys.modules)
 """
+    )
     text = beside("newer", code)
     assert text.startswith("PluginError")
-    assert "weft-core>=99" in text
+    assert "plait-core>=99" in text
     assert text.strip().endswith("False")
 
 
 def test_name_declared_twice_is_refused_naming_both(beside):
-    text = beside("rival", "print(caught(lambda: wf.grad))")
+    text = beside("rival", "print(caught(lambda: plait.grad))")
     assert text.startswith("PluginError")
     assert "hostile-rival 0.0.1" in text
-    assert "weft-autodiff" in text
+    assert "plait-autodiff" in text
     assert "uninstall" in text
-    assert "WEFT_PLUGINS" in text
+    assert "PLAIT_PLUGINS" in text
 
 
 @pytest.mark.parametrize("admitted, slope", [("autodiff", "1.0"), ("hostile-rival", "rival")])
 def test_name_declared_twice_is_settled_by_the_setting(beside, admitted, slope):
-    code = "g = wf.grad(wf.numpy.sin)\nprint(g if isinstance(g, str) else float(g(0.0)))"
-    assert beside("rival", code, WEFT_PLUGINS=admitted).strip() == slope
+    code = "g = plait.grad(plait.numpy.sin)\nprint(g if isinstance(g, str) else float(g(0.0)))"
+    assert beside("rival", code, PLAIT_PLUGINS=admitted).strip() == slope
 
 
 def test_all_at_once_are_reported_apart(beside):
     code = """
-        print(caught(lambda: wf.broken))
-        print(caught(lambda: wf.from_the_future))
-        print(caught(lambda: wf.grad))
-        print(sorted({'broken', 'from_the_future', 'grad', 'jvp', 'vmap'} - {*dir(wf)}))
+        print(caught(lambda: plait.broken))
+        print(caught(lambda: plait.from_the_future))
+        print(caught(lambda: plait.grad))
+        print(sorted({'broken', 'from_the_future', 'grad', 'jvp', 'vmap'} - {*dir(plait)}))
     """
     text = beside(ALL, code)
     for mine in ("hostile-broken 1.2.3", "hostile-newer 2.0.0", "hostile-rival 0.0.1"):
@@ -165,8 +168,8 @@ def test_all_at_once_are_reported_apart(beside):
 
 
 def test_plugins_can_be_switched_off(beside):
-    code = "print(caught(lambda: wf.broken), caught(lambda: wf.vmap))"
-    text = beside(ALL, code, WEFT_PLUGINS="off")
+    code = "print(caught(lambda: plait.broken), caught(lambda: plait.vmap))"
+    text = beside(ALL, code, PLAIT_PLUGINS="off")
     assert text.count("MissingPlugin") == 2
     assert "hostile-broken" not in text
 
@@ -179,7 +182,7 @@ def test_threads_that_load_rules_at_once_agree(beside):
 
         def ask():
             gate.wait()
-            answers.append(float(wf.jvp(wf.numpy.cos, (0.5,), (1.0,))[1]))
+            answers.append(float(plait.jvp(plait.numpy.cos, (0.5,), (1.0,))[1]))
 
         threads = [threading.Thread(target=ask) for _ in range(8)]
         for t in threads:

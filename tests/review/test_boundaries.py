@@ -6,57 +6,57 @@ A derivative of the wrong type does not fail by itself; it becomes somebody's wr
 import numpy as np
 import pytest
 
-import weft as wf
-import weft_autodiff
-import weft_batching
-from weft import ext, lax
-from weft.errors import AxisError, TreeMismatch, TypeRule
-from weft.ops.elementwise import mul
+import plait
+import plait_autodiff
+import plait_batching
+from plait import ext, lax
+from plait.errors import AxisError, TreeMismatch, TypeRule
+from plait.ops.elementwise import mul
 
-wnp = wf.numpy
+pnp = plait.numpy
 
 
 def f32(x):
-    return wnp.asarray(np.asarray(x, np.float32))
+    return pnp.asarray(np.asarray(x, np.float32))
 
 
 def f64(x):
-    return wnp.asarray(np.asarray(x, np.float64))
+    return pnp.asarray(np.asarray(x, np.float64))
 
 
 def pullback(f, fwd, bwd):
-    g = wf.custom_vjp(f)
+    g = plait.custom_vjp(f)
     g.defvjp(fwd, bwd)
     return g
 
 
 def direction(f, rule):
-    g = wf.custom_jvp(f)
+    g = plait.custom_jvp(f)
     g.defjvp(rule)
     return g
 
 
 X = [1.0, 2.0]
 REVERSE = {
-    "eager": lambda f: wf.grad(lambda x: f(x).sum())(f32(X)),
-    "jit of grad": lambda f: wf.jit(wf.grad(lambda x: f(x).sum()))(f32(X)),
-    "grad of jit": lambda f: wf.grad(lambda x: wf.jit(f)(x).sum())(f32(X)),
-    "vmap of grad": lambda f: wf.vmap(wf.grad(lambda x: f(x).sum()))(f32([X, X])),
-    "grad of vmap": lambda f: wf.grad(lambda x: wf.vmap(f)(x).sum())(f32([X, X])),
-    "grad of scan": lambda f: wf.grad(
+    "eager": lambda f: plait.grad(lambda x: f(x).sum())(f32(X)),
+    "jit of grad": lambda f: plait.jit(plait.grad(lambda x: f(x).sum()))(f32(X)),
+    "grad of jit": lambda f: plait.grad(lambda x: plait.jit(f)(x).sum())(f32(X)),
+    "vmap of grad": lambda f: plait.vmap(plait.grad(lambda x: f(x).sum()))(f32([X, X])),
+    "grad of vmap": lambda f: plait.grad(lambda x: plait.vmap(f)(x).sum())(f32([X, X])),
+    "grad of scan": lambda f: plait.grad(
         lambda x: lax.scan(lambda c, _: (c, f(c)), x, None, length=2)[1].sum()
     )(f32(X)),
-    "grad of checkpoint": lambda f: wf.grad(lambda x: wf.checkpoint(f)(x).sum())(f32(X)),
-    "vjp": lambda f: wf.vjp(f, f32(X))[1](wnp.ones(wf.eval_shape(f, f32(X)).shape)),
+    "grad of checkpoint": lambda f: plait.grad(lambda x: plait.checkpoint(f)(x).sum())(f32(X)),
+    "vjp": lambda f: plait.vjp(f, f32(X))[1](pnp.ones(plait.eval_shape(f, f32(X)).shape)),
 }
 FORWARD = {
-    "eager": lambda f: wf.jvp(f, (f32(X),), (f32(X),)),
-    "jit of jvp": lambda f: wf.jit(lambda x: wf.jvp(f, (x,), (x,)))(f32(X)),
-    "jvp of jit": lambda f: wf.jvp(wf.jit(f), (f32(X),), (f32(X),)),
-    "vmap of jvp": lambda f: wf.vmap(lambda x: wf.jvp(f, (x,), (x,)))(f32([X, X])),
-    "jvp of vmap": lambda f: wf.jvp(wf.vmap(f), (f32([X, X]),), (f32([X, X]),)),
-    "grad": lambda f: wf.grad(lambda x: f(x).sum())(f32(X)),
-    "jvp of scan": lambda f: wf.jvp(
+    "eager": lambda f: plait.jvp(f, (f32(X),), (f32(X),)),
+    "jit of jvp": lambda f: plait.jit(lambda x: plait.jvp(f, (x,), (x,)))(f32(X)),
+    "jvp of jit": lambda f: plait.jvp(plait.jit(f), (f32(X),), (f32(X),)),
+    "vmap of jvp": lambda f: plait.vmap(lambda x: plait.jvp(f, (x,), (x,)))(f32([X, X])),
+    "jvp of vmap": lambda f: plait.jvp(plait.vmap(f), (f32([X, X]),), (f32([X, X]),)),
+    "grad": lambda f: plait.grad(lambda x: f(x).sum())(f32(X)),
+    "jvp of scan": lambda f: plait.jvp(
         lambda x: lax.scan(lambda c, _: (f(c), None), x, None, length=2)[0], (f32(X),), (f32(X),)
     ),
 }
@@ -85,7 +85,7 @@ def test_cotangents_of_another_structure():
     for bwd in (lambda x, ct: 2 * x * ct, lambda x, ct: (ct, ct), lambda x, ct: ((ct, ct),)):
         f = pullback(lambda x: x * x, lambda x: (x * x, x), bwd)
         with pytest.raises(TreeMismatch):
-            wf.grad(lambda x, f=f: f(x).sum())(f32(X))
+            plait.grad(lambda x, f=f: f(x).sum())(f32(X))
 
 
 @pytest.mark.parametrize("way", FORWARD)
@@ -110,9 +110,9 @@ def test_tangent_of_another_dtype(way):
 def test_python_numbers_are_tangents():
     """A Python number stands for a scalar differential of any precision."""
     f = direction(lambda x: x * 2, lambda p, t: (p[0] * 2, 2.0))
-    assert wf.jvp(f, (f64(1),), (f64(1),))[1].dtype == np.float64
+    assert plait.jvp(f, (f64(1),), (f64(1),))[1].dtype == np.float64
     g = pullback(lambda x: x * 2, lambda x: (x * 2, None), lambda _, ct: (2.0,))
-    assert wf.grad(g)(f64(1)).dtype == np.float64
+    assert plait.grad(g)(f64(1)).dtype == np.float64
 
 
 OTHERS = {
@@ -149,11 +149,11 @@ def test_checks_compare_rules_with_functions(other):
     wrong = OTHERS[other]
     f = pullback(lambda x: x * x, lambda x: (wrong(x), x), lambda x, ct: (x,))
     g = direction(lambda x: x * x, lambda p, t: (wrong(p[0]), wrong(t[0])))
-    with wf.config(checks=True):
+    with plait.config(checks=True):
         with pytest.raises(TypeRule, match="the forward rule"):
-            wf.vjp(f, f32(X))
+            plait.vjp(f, f32(X))
         with pytest.raises(TypeRule, match="the derivative rule"):
-            wf.jvp(g, (f32(X),), (f32(X),))
+            plait.jvp(g, (f32(X),), (f32(X),))
 
 
 # ---- rules of tables -------------------------------------------------------------------------
@@ -167,7 +167,7 @@ def party(name):
 
 
 def mappable(p):
-    weft_batching.batching_rules.rule(p)(lambda b, xs, dims: (p.bind(*xs), dims[0]))
+    plait_batching.batching_rules.rule(p)(lambda b, xs, dims: (p.bind(*xs), dims[0]))
     return p
 
 
@@ -175,7 +175,7 @@ def test_jvp_rule():
     """Forward rules of primitives are checked, eager and staged."""
     for k, wrong in enumerate([lambda t: t.sum(), lambda t: f64(1) * t, lambda t: t[None]]):
         p = mappable(party(f"forward{k}"))
-        weft_autodiff.jvp_rules.rule(p)(lambda xs, ts, w=wrong: (p.bind(*xs), w(ts[0])))
+        plait_autodiff.jvp_rules.rule(p)(lambda xs, ts, w=wrong: (p.bind(*xs), w(ts[0])))
         for way in FORWARD.values():
             with pytest.raises(TypeRule, match="tangent of type"):
                 way(lambda x: p(x))
@@ -185,8 +185,8 @@ def test_transpose_rule():
     """So are transposed ones."""
     for k, wrong in enumerate([lambda c: c.sum(), lambda c: f64(1) * c, lambda c: c[None]]):
         p = mappable(party(f"reverse{k}"))
-        weft_autodiff.jvp_rules.rule(p)(lambda xs, ts, p=p: (p.bind(*xs), p.bind(*ts)))
-        weft_autodiff.transpose_rules.rule(p)(lambda ct, x, w=wrong: [w(ct)])
+        plait_autodiff.jvp_rules.rule(p)(lambda xs, ts, p=p: (p.bind(*xs), p.bind(*ts)))
+        plait_autodiff.transpose_rules.rule(p)(lambda ct, x, w=wrong: [w(ct)])
         for way in REVERSE.values():
             with pytest.raises(TypeRule, match="cotangent of type"):
                 way(lambda x, p=p: p(x))
@@ -196,15 +196,15 @@ def test_batching_rule():
     """A batching rule that names an axis which is not the mapped one."""
     for k, axis in enumerate([1, 2, -1]):
         p = party(f"mapped{k}")
-        weft_batching.batching_rules.rule(p)(lambda b, xs, dims, a=axis, p=p: (p.bind(*xs), a))
-        for wrap in (lambda f: f, wf.jit):
+        plait_batching.batching_rules.rule(p)(lambda b, xs, dims, a=axis, p=p: (p.bind(*xs), a))
+        for wrap in (lambda f: f, plait.jit):
             with pytest.raises(AxisError, match="batching rule"):
-                wf.vmap(wrap(lambda x, p=p: p(x)))(f32([X, X, X]))
+                plait.vmap(wrap(lambda x, p=p: p(x)))(f32([X, X, X]))
 
 
 EXPANDED = {
     "eager": lambda p: p(f32(X)),
-    "jit": lambda p: wf.jit(lambda x: p(x))(f32(X)),
+    "jit": lambda p: plait.jit(lambda x: p(x))(f32(X)),
     "scan": lambda p: lax.scan(lambda c, _: (p(c), None), f32(X), None, length=2),
 }
 
@@ -224,8 +224,8 @@ def test_expand_rule_under_a_transformation():
     setting `checks` is on."""
     p = ext.Primitive("review_boundaries.said_late", lambda x: x)
     ext.expand_rules.rule(p)(lambda x: x[None])
-    with wf.config(checks=True):
-        for f in (lambda x: wf.jvp(p, (x,), (x,)), lambda x: wf.vmap(p)(x)):
+    with plait.config(checks=True):
+        for f in (lambda x: plait.jvp(p, (x,), (x,)), lambda x: plait.vmap(p)(x)):
             with pytest.raises(TypeRule, match="'expand' rule"):
                 f(f32(X))
 
@@ -234,19 +234,19 @@ def test_results_of_a_rule_are_counted():
     """A rule of an operation with many results returns all of them."""
     p = ext.Primitive("review_boundaries.pair", lambda x: [x, x], many=True)
     ext.expand_rules.rule(p)(lambda x: [x * 1, x * 2])
-    weft_autodiff.jvp_rules.rule(p)(lambda xs, ts: (p.bind(*xs), [ts[0]]))
-    weft_batching.batching_rules.rule(p)(lambda b, xs, dims: (p.bind(*xs), [dims[0]]))
+    plait_autodiff.jvp_rules.rule(p)(lambda xs, ts: (p.bind(*xs), [ts[0]]))
+    plait_batching.batching_rules.rule(p)(lambda b, xs, dims: (p.bind(*xs), [dims[0]]))
     with pytest.raises(ValueError):
-        wf.jvp(lambda x: p(x)[0], (f32(X),), (f32(X),))
+        plait.jvp(lambda x: p(x)[0], (f32(X),), (f32(X),))
     with pytest.raises(ValueError):
-        wf.vmap(lambda x: p(x)[0])(f32([X, X]))
+        plait.vmap(lambda x: p(x)[0])(f32([X, X]))
 
 
 def test_cotangents_given_by_users():
     """What users give is checked too."""
-    _, pull = wf.vjp(lambda x: x * x, f32(X))
-    for wrong in (f32(1.0), f64(X), wnp.asarray(np.int32([1, 2]))):
+    _, pull = plait.vjp(lambda x: x * x, f32(X))
+    for wrong in (f32(1.0), f64(X), pnp.asarray(np.int32([1, 2]))):
         with pytest.raises(TypeRule):
             pull(wrong)
     with pytest.raises(TypeRule):
-        wf.jvp(lambda x: x * x, (f32(X),), (f32(1.0),))
+        plait.jvp(lambda x: x * x, (f32(X),), (f32(1.0),))

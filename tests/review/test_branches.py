@@ -3,25 +3,25 @@
 import numpy as np
 import pytest
 
-import weft as wf
-from weft import lax
-from weft.errors import TypeRule
+import plait
+from plait import lax
+from plait.errors import TypeRule
 
-wnp = wf.numpy
+pnp = plait.numpy
 
 
 def f32(x):
-    return wnp.asarray(np.asarray(x, np.float32))
+    return pnp.asarray(np.asarray(x, np.float32))
 
 
 def i32(x):
-    return wnp.asarray(np.asarray(x, np.int32))
+    return pnp.asarray(np.asarray(x, np.int32))
 
 
 WAYS = {
     "eager": lambda f, *xs: f(*xs),
-    "jit": lambda f, *xs: wf.jit(lambda *a: f(*a))(*xs),
-    "vmap": lambda f, *xs: wf.vmap(f)(*[wnp.asarray(x)[None] for x in xs])[0],
+    "jit": lambda f, *xs: plait.jit(lambda *a: f(*a))(*xs),
+    "vmap": lambda f, *xs: plait.vmap(f)(*[pnp.asarray(x)[None] for x in xs])[0],
     "scan": lambda f, *xs: lax.scan(
         lambda c, _: (c, f(*xs)), f32(0), None, length=1
     )[1][0],
@@ -32,11 +32,11 @@ WAYS = {
 def test_promoted_results(way):
     """Results of all branches meet in one dtype; none is cut down to that of another."""
     run = WAYS[way]
-    out = run(lambda p: lax.cond(p, lambda: 0.5, lambda: 1), wnp.asarray(True))
+    out = run(lambda p: lax.cond(p, lambda: 0.5, lambda: 1), pnp.asarray(True))
     assert out.item() == 0.5 and out.dtype == np.float32
-    out = run(lambda p: lax.cond(p, lambda: 1, lambda: 0.5), wnp.asarray(False))
+    out = run(lambda p: lax.cond(p, lambda: 1, lambda: 0.5), pnp.asarray(False))
     assert out.item() == 0.5
-    out = run(lambda p, x: lax.cond(p, lambda x: 0.5, lambda x: x, x), wnp.asarray(True), i32(1))
+    out = run(lambda p, x: lax.cond(p, lambda x: 0.5, lambda x: x, x), pnp.asarray(True), i32(1))
     assert out.item() == 0.5
     three = [lambda: 1, lambda: 2.5, lambda: True]
     got = [run(lambda i: lax.switch(i, three), i32(i)).item() for i in range(3)]
@@ -45,20 +45,20 @@ def test_promoted_results(way):
 
 def test_promoted_strong_results():
     """Strong dtypes are promoted too, and a Python number takes the dtype of an array."""
-    wide, narrow = wnp.asarray(np.float64(0.1)), f32(0.5)
+    wide, narrow = pnp.asarray(np.float64(0.1)), f32(0.5)
     out = lax.cond(True, lambda: wide, lambda: narrow)
     assert out.dtype == np.float64 and out.item() == 0.1
     out = lax.cond(False, lambda: wide, lambda: narrow)
     assert out.dtype == np.float64 and out.item() == 0.5
-    half = wnp.asarray(np.float16(2))
+    half = pnp.asarray(np.float16(2))
     assert lax.cond(True, lambda: half, lambda: 1.0).dtype == np.float16
 
 
 def test_derivative_of_promoted_branches():
     """A branch that returns a Python number has no derivative, the other keeps its own."""
     f = lambda x: lax.cond(x > 1, lambda x: 1, lambda x: x * x, x)  # noqa: E731
-    assert [wf.grad(f)(f32(v)).item() for v in (0.5, 2.0)] == [1, 0]
-    np.testing.assert_array_equal(wf.vmap(wf.grad(f))(f32([0.5, 2])), [1, 0])
+    assert [plait.grad(f)(f32(v)).item() for v in (0.5, 2.0)] == [1, 0]
+    np.testing.assert_array_equal(plait.vmap(plait.grad(f))(f32([0.5, 2])), [1, 0])
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -70,16 +70,16 @@ def test_index_out_of_range(way):
     assert got == [0, 0, 1, 2, 2]
     low, high = np.iinfo(np.int64).min, np.iinfo(np.int64).max
     for i, want in ((low, 0), (high, 2), (2**32, 2), (-(2**32), 0), (2**32 - 1, 2)):
-        index = wnp.asarray(np.int64(i))
+        index = pnp.asarray(np.int64(i))
         assert run(lambda i: lax.switch(i, branches, f32(5)), index).item() == want
-    small = wnp.asarray(np.uint8(255))
+    small = pnp.asarray(np.uint8(255))
     assert run(lambda i: lax.switch(i, branches, f32(5)), small).item() == 2
 
 
 def test_mapped_index_out_of_range():
     """Each element of a mapped index is clamped by itself."""
     branches = [lambda x: x * 0.0, lambda x: x * 0.0 + 1, lambda x: x * 0.0 + 2]
-    got = wf.vmap(lambda i: lax.switch(i, branches, f32(5)))(i32([-1, 5, 1]))
+    got = plait.vmap(lambda i: lax.switch(i, branches, f32(5)))(i32([-1, 5, 1]))
     np.testing.assert_array_equal(got, [0, 2, 1])
 
 
@@ -87,10 +87,10 @@ def test_mapped_index_out_of_range():
 @pytest.mark.parametrize("pred", [0.5, -1, 2, 1e-30, np.nan, 2**31, np.uint8(4)], ids=str)
 def test_numbers_are_true(way, pred):
     """A number is true if it is not zero: not if its integer part is, nor if it is one."""
-    value = wnp.asarray(np.asarray(pred))
+    value = pnp.asarray(np.asarray(pred))
     got = WAYS[way](lambda p: lax.cond(p, lambda: 1.0, lambda: 0.0), value)
     assert got.item() == 1
-    zero = wnp.asarray(np.zeros_like(np.asarray(pred)))
+    zero = pnp.asarray(np.zeros_like(np.asarray(pred)))
     assert WAYS[way](lambda p: lax.cond(p, lambda: 1.0, lambda: 0.0), zero).item() == 0
 
 
@@ -107,17 +107,17 @@ POINTS = [0.0, 1.0, -1.0]
 def test_untaken_branch_and_derivatives():
     """An element that does not take a branch gets no nan from its derivative."""
     x = f32(POINTS)
-    total = lambda x: wf.vmap(log_or_double)(x).sum()  # noqa: E731
-    np.testing.assert_array_equal(wf.vmap(wf.grad(log_or_double))(x), [2, 1, 2])
-    np.testing.assert_array_equal(wf.grad(total)(x), [2, 1, 2])
-    np.testing.assert_array_equal(wf.jit(wf.grad(total))(x), [2, 1, 2])
-    np.testing.assert_array_equal(wf.grad(wf.jit(total))(x), [2, 1, 2])
-    np.testing.assert_array_equal(wf.grad(wf.checkpoint(total))(x), [2, 1, 2])
-    np.testing.assert_array_equal(wf.vmap(wf.grad(wf.grad(log_or_double)))(x), [0, -1, 0])
-    np.testing.assert_array_equal(wf.grad(lambda x: wf.grad(total)(x).sum())(x), [0, -1, 0])
-    second = wf.grad(lambda x: wf.vmap(wf.grad(log_or_double))(x).sum())
+    total = lambda x: plait.vmap(log_or_double)(x).sum()  # noqa: E731
+    np.testing.assert_array_equal(plait.vmap(plait.grad(log_or_double))(x), [2, 1, 2])
+    np.testing.assert_array_equal(plait.grad(total)(x), [2, 1, 2])
+    np.testing.assert_array_equal(plait.jit(plait.grad(total))(x), [2, 1, 2])
+    np.testing.assert_array_equal(plait.grad(plait.jit(total))(x), [2, 1, 2])
+    np.testing.assert_array_equal(plait.grad(plait.checkpoint(total))(x), [2, 1, 2])
+    np.testing.assert_array_equal(plait.vmap(plait.grad(plait.grad(log_or_double)))(x), [0, -1, 0])
+    np.testing.assert_array_equal(plait.grad(lambda x: plait.grad(total)(x).sum())(x), [0, -1, 0])
+    second = plait.grad(lambda x: plait.vmap(plait.grad(log_or_double))(x).sum())
     np.testing.assert_array_equal(second(x), [0, -1, 0])
-    primal, dot = wf.jvp(wf.vmap(log_or_double), (x,), (wnp.ones(3),))
+    primal, dot = plait.jvp(plait.vmap(log_or_double), (x,), (pnp.ones(3),))
     np.testing.assert_array_equal(primal, [0, 0, -2])
     np.testing.assert_array_equal(dot, [2, 1, 2])
 
@@ -140,18 +140,18 @@ def test_untaken_branch_in_a_loop():
         return slope + 2 * (1 / v if v > 0 else 1.0)
 
     points = [0.5, 3.0, -1.0]
-    got = wf.grad(lambda x: wf.vmap(f)(x).sum())(f32(points))
+    got = plait.grad(lambda x: plait.vmap(f)(x).sum())(f32(points))
     np.testing.assert_allclose(got, [want(v) for v in points], rtol=1e-5)
-    np.testing.assert_allclose(wf.vmap(wf.grad(f))(f32(points)), got, rtol=1e-5)
+    np.testing.assert_allclose(plait.vmap(plait.grad(f))(f32(points)), got, rtol=1e-5)
 
 
 def test_untaken_branch_of_constants():
     """A branch whose operands are all shared by the mapped elements."""
     f = lambda p, x: lax.cond(p, lambda x: lax.log(x), lambda x: x * 3.0, x)  # noqa: E731
-    p = wnp.asarray(np.array([False, False]))
-    g = wf.grad(lambda x: wf.vmap(f, in_axes=(0, None))(p, x).sum())(f32(0))
+    p = pnp.asarray(np.array([False, False]))
+    g = plait.grad(lambda x: plait.vmap(f, in_axes=(0, None))(p, x).sum())(f32(0))
     assert g.item() == 6
-    g = wf.grad(lambda x: wf.vmap(lambda p: f(p, x))(p).sum())(f32(0))
+    g = plait.grad(lambda x: plait.vmap(lambda p: f(p, x))(p).sum())(f32(0))
     assert g.item() == 6
 
 
@@ -168,11 +168,11 @@ def test_second_order_of_mapped_branches():
         return np.exp(x) * (x * x + 4 * x + 2)
 
     points = np.array([2.0, -1.0])
-    want, x = [d2(v) for v in points], wnp.asarray(points)
-    twice = wf.grad(wf.grad(f))
-    np.testing.assert_allclose(wf.vmap(twice)(x), want, rtol=1e-9)
-    np.testing.assert_allclose(wf.vmap(wf.jit(twice))(x), want, rtol=1e-9)
-    over = wf.grad(lambda v: wf.vmap(wf.grad(f))(v).sum())
+    want, x = [d2(v) for v in points], pnp.asarray(points)
+    twice = plait.grad(plait.grad(f))
+    np.testing.assert_allclose(plait.vmap(twice)(x), want, rtol=1e-9)
+    np.testing.assert_allclose(plait.vmap(plait.jit(twice))(x), want, rtol=1e-9)
+    over = plait.grad(lambda v: plait.vmap(plait.grad(f))(v).sum())
     np.testing.assert_allclose(over(x), want, rtol=1e-9)
 
 
@@ -181,7 +181,7 @@ def test_second_order_of_branches_in_a_loop():
 
     def f(x):
         turn = lambda c, i: (lax.cond(c > i, lambda c: lax.sin(c) * x, lambda c: c * c + x, c), c)  # noqa: E731
-        return lax.scan(turn, x, wnp.asarray(np.array([0.1, 0.5, 2.0])))[0]
+        return lax.scan(turn, x, pnp.asarray(np.array([0.1, 0.5, 2.0])))[0]
 
     def np_f(x):
         c = x
@@ -191,7 +191,7 @@ def test_second_order_of_branches_in_a_loop():
 
     points, h = np.array([0.3, 0.7]), 1e-4
     want = [(np_f(v + h) - 2 * np_f(v) + np_f(v - h)) / h**2 for v in points]
-    got = wf.vmap(wf.grad(wf.grad(f)))(wnp.asarray(points))
+    got = plait.vmap(plait.grad(plait.grad(f)))(pnp.asarray(points))
     np.testing.assert_allclose(got, want, rtol=1e-5)
 
 
@@ -201,11 +201,11 @@ def test_second_order_of_branches_in_a_loop():
 def test_branches_without_operands_or_results():
     """Constants, Python numbers and nothing at all, mapped by the index."""
     i = i32([0, 1, 0])
-    got = wf.vmap(lambda i: lax.switch(i, [lambda: 1.0, lambda: f32(2)]))(i)
+    got = plait.vmap(lambda i: lax.switch(i, [lambda: 1.0, lambda: f32(2)]))(i)
     np.testing.assert_array_equal(got, [1, 2, 1])
-    got = wf.vmap(lambda i: lax.switch(i, [lambda: 1.0, lambda: 2.0]))(i)
+    got = plait.vmap(lambda i: lax.switch(i, [lambda: 1.0, lambda: 2.0]))(i)
     np.testing.assert_array_equal(got, [1, 2, 1])
-    nothing = wf.vmap(lambda i: lax.cond(i > 0, lambda: None, lambda: None))(i)
+    nothing = plait.vmap(lambda i: lax.cond(i > 0, lambda: None, lambda: None))(i)
     assert nothing is None
 
 

@@ -7,15 +7,15 @@ taken through.  Its forms may grow from turn to turn of a loop, if `widen` ends 
 import numpy as np
 import pytest
 
-import weft as wf
-from weft import ext, lax
-from weft.ops.elementwise import add
+import plait
+from plait import ext, lax
+from plait.ops.elementwise import add
 
-wnp = wf.numpy
+pnp = plait.numpy
 
 
 def f32(x):
-    return wnp.asarray(np.asarray(x, np.float32))
+    return pnp.asarray(np.asarray(x, np.float32))
 
 
 # ---- a scale that multiplies the result of every operation -----------------------------------
@@ -66,7 +66,7 @@ def chosen(v):
     return lax.cond(True, double, lambda v: v, v)
 
 
-@wf.custom_jvp
+@plait.custom_jvp
 def ruled(v):
     return v + v
 
@@ -75,15 +75,15 @@ ruled.defjvp(lambda p, t: (p[0] + p[0], t[0] + t[0]))
 
 PROGRAMS = {  # name: (function, power of twice the scale)
     "eager": (double, 1),
-    "jit": (wf.jit(double), 1),
-    "jit of jit": (wf.jit(wf.jit(double)), 1),
+    "jit": (plait.jit(double), 1),
+    "jit of jit": (plait.jit(plait.jit(double)), 1),
     "scan": (looped, 2),
-    "jit of scan": (wf.jit(looped), 2),
+    "jit of scan": (plait.jit(looped), 2),
     "while": (turned, 2),
     "cond": (chosen, 1),
-    "checkpoint": (wf.checkpoint(looped), 2),
+    "checkpoint": (plait.checkpoint(looped), 2),
     "custom_jvp": (ruled, 1),
-    "jit of custom_jvp": (wf.jit(lambda v: ruled(v)), 1),
+    "jit of custom_jvp": (plait.jit(lambda v: ruled(v)), 1),
     "scan in cond": (lambda v: lax.cond(True, looped, lambda v: v, v), 2),
 }
 
@@ -104,16 +104,16 @@ def test_transformed_ambient_value(name):
     f, n = PROGRAMS[name]
     of = lambda s: scaled(f, f32(1), s)  # noqa: E731
     slope = n * 2**n * 10 ** (n - 1)
-    _, dot = wf.jvp(of, (f32(10),), (1.0,))
+    _, dot = plait.jvp(of, (f32(10),), (1.0,))
     assert dot.item() == slope
-    np.testing.assert_array_equal(wf.vmap(of)(f32([10, 100])), [20**n, 200**n])
+    np.testing.assert_array_equal(plait.vmap(of)(f32([10, 100])), [20**n, 200**n])
     if name != "while":
-        assert wf.grad(of)(f32(10)).item() == slope
-        assert wf.jit(wf.grad(of))(f32(10)).item() == slope
-        np.testing.assert_array_equal(wf.vmap(wf.grad(of))(f32([10])), [slope])
-        over = wf.grad(lambda s: wf.vmap(of)(s).sum())
+        assert plait.grad(of)(f32(10)).item() == slope
+        assert plait.jit(plait.grad(of))(f32(10)).item() == slope
+        np.testing.assert_array_equal(plait.vmap(plait.grad(of))(f32([10])), [slope])
+        over = plait.grad(lambda s: plait.vmap(of)(s).sum())
         np.testing.assert_array_equal(over(f32([10])), [slope])
-    inside = scaled(lambda v: wf.vmap(f)(v), f32([1, 2]), f32(10))
+    inside = scaled(lambda v: plait.vmap(f)(v), f32([1, 2]), f32(10))
     np.testing.assert_array_equal(inside, [20**n, 2 * 20**n])
     assert scaled(lambda v: scaled(f, v, 1.0), f32(1), f32(10)).item() >= 20**n
 
@@ -123,8 +123,8 @@ def test_two_of_them():
     inner = lambda v: scaled(double, v, f32(3))  # noqa: E731
     # the inner one adds and multiplies by 3, the outer one scales both results by 10
     assert scaled(inner, f32(1), f32(10)).item() == 2 * 10 * 3 * 10
-    staged = lambda v: scaled(wf.jit(double), v, f32(3))  # noqa: E731
-    assert scaled(wf.jit(staged), f32(1), f32(10)).item() == 2 * 10 * 3 * 10
+    staged = lambda v: scaled(plait.jit(double), v, f32(3))  # noqa: E731
+    assert scaled(plait.jit(staged), f32(1), f32(10)).item() == 2 * 10 * 3 * 10
 
 
 # ---- sums that are not added up yet ----------------------------------------------------------
@@ -179,10 +179,10 @@ def counted(x, n=3):
 
 def test_form_that_grows_for_ever():
     """A form that each turn makes greater is an error that names the slot, not a loop."""
-    with pytest.raises(wf.WeftError, match=r"do not settle: .*slot 1: \d+") as caught:
+    with pytest.raises(plait.PlaitError, match=r"do not settle: .*slot 1: \d+") as caught:
         terms(Sum, counted, f32(1), None)
     assert "widen" in caught.value.fix
-    with pytest.raises(wf.WeftError, match="core.while.*do not settle"):
+    with pytest.raises(plait.PlaitError, match="core.while.*do not settle"):
         terms(
             Sum,
             lambda x: lax.while_loop(lambda s: s[0] < 3, lambda s: (s[0] + 1, s[1] + x), (0, x))[1],
@@ -198,7 +198,7 @@ def test_form_that_settles(kind, most):
     form, parts = terms(kind, counted, f32(1.5), most)
     assert form == len(parts) <= most
     assert sum(p.item() for p in parts) == 6
-    form, parts = terms(kind, wf.jit(counted), f32(1.5), most)
+    form, parts = terms(kind, plait.jit(counted), f32(1.5), most)
     assert sum(p.item() for p in parts) == 6
 
 

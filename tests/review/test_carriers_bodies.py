@@ -8,16 +8,16 @@ needs none for them.
 import numpy as np
 import pytest
 
-import weft as wf
-from weft import ext, lax
-from weft.errors import MissingRule
-from weft.ops.elementwise import mul
+import plait
+from plait import ext, lax
+from plait.errors import MissingRule
+from plait.ops.elementwise import mul
 
-wnp = wf.numpy
+pnp = plait.numpy
 
 
 def f64(x):
-    return wnp.asarray(np.asarray(x, np.float64))
+    return pnp.asarray(np.asarray(x, np.float64))
 
 
 # ---- a program of scalars, for every element -------------------------------------------------
@@ -141,13 +141,13 @@ def test_each(name):
     g = lambda x, y: each(f, x, y)  # noqa: E731
     want = reference(X, Y)
     np.testing.assert_allclose(g(f64(X), f64(Y)), want)
-    np.testing.assert_allclose(wf.jit(g)(f64(X), f64(Y)), want)
-    np.testing.assert_allclose(wf.checkpoint(g)(f64(X), f64(Y)), want)
+    np.testing.assert_allclose(plait.jit(g)(f64(X), f64(Y)), want)
+    np.testing.assert_allclose(plait.checkpoint(g)(f64(X), f64(Y)), want)
     rows = lax.scan(lambda c, r: (c, g(*r)), 0.0, (f64(X), f64(Y)))[1]
     np.testing.assert_allclose(rows, want)
 
 
-@pytest.mark.parametrize("wrap", [lambda f: f, wf.jit], ids=["now", "jit"])
+@pytest.mark.parametrize("wrap", [lambda f: f, plait.jit], ids=["now", "jit"])
 @pytest.mark.parametrize("name", SCALARS)
 def test_each_mapped(name, wrap):
     """Mapped along any axis of each operand, and along two."""
@@ -155,21 +155,21 @@ def test_each_mapped(name, wrap):
     g = wrap(lambda x, y: each(f, x, y))
     want = reference(X, Y)
     x, y = f64(X), f64(Y)
-    np.testing.assert_allclose(wf.vmap(g)(x, y), want)
-    np.testing.assert_allclose(wf.vmap(g, (1, 1), 1)(x, y), want)
-    np.testing.assert_allclose(wf.vmap(g, (1, 0), 1)(x, y.T), want)
+    np.testing.assert_allclose(plait.vmap(g)(x, y), want)
+    np.testing.assert_allclose(plait.vmap(g, (1, 1), 1)(x, y), want)
+    np.testing.assert_allclose(plait.vmap(g, (1, 0), 1)(x, y.T), want)
     one = reference(X, Y[0])
-    np.testing.assert_allclose(wf.vmap(g, (0, None))(x, y[0]), one)
-    np.testing.assert_allclose(wf.vmap(g, (None, 0))(x[0], y), reference(X[0], Y))
-    np.testing.assert_allclose(wf.vmap(wf.vmap(g))(x, y), want)
-    np.testing.assert_allclose(wf.vmap(wf.vmap(g, (None, 0)), (0, None))(x[0], y[:, 0]),
+    np.testing.assert_allclose(plait.vmap(g, (0, None))(x, y[0]), one)
+    np.testing.assert_allclose(plait.vmap(g, (None, 0))(x[0], y), reference(X[0], Y))
+    np.testing.assert_allclose(plait.vmap(plait.vmap(g))(x, y), want)
+    np.testing.assert_allclose(plait.vmap(plait.vmap(g, (None, 0)), (0, None))(x[0], y[:, 0]),
                                reference(X[0][:, None], Y[:, 0][None]))  # fmt: skip
     cube = np.stack([X, X + 1, X - 1, X], 1)
-    got = wf.vmap(g, (1, None), 2)(f64(cube), y)
+    got = plait.vmap(g, (1, None), 2)(f64(cube), y)
     np.testing.assert_allclose(got, reference(np.moveaxis(cube, 1, 2), Y[..., None]))
 
 
-@pytest.mark.parametrize("wrap", [lambda f: f, wf.jit], ids=["now", "jit"])
+@pytest.mark.parametrize("wrap", [lambda f: f, plait.jit], ids=["now", "jit"])
 @pytest.mark.parametrize("name", SCALARS)
 def test_each_differentiated(name, wrap):
     """Forward, reverse, and mapped derivatives."""
@@ -177,18 +177,18 @@ def test_each_differentiated(name, wrap):
     g = wrap(lambda x, y: each(f, x, y))
     x, y = f64(X), f64(Y)
     dx, dy = slopes(reference, X, Y)
-    _, dot = wf.jvp(g, (x, y), (y, x))
+    _, dot = plait.jvp(g, (x, y), (y, x))
     np.testing.assert_allclose(dot, dx * Y + dy * X, rtol=1e-7)
-    _, dot = wf.jvp(lambda x: g(x, y), (x,), (y,))
+    _, dot = plait.jvp(lambda x: g(x, y), (x,), (y,))
     np.testing.assert_allclose(dot, dx * Y, rtol=1e-7, atol=1e-9)
-    gx, gy = wf.grad(lambda x, y: g(x, y).sum(), (0, 1))(x, y)
+    gx, gy = plait.grad(lambda x, y: g(x, y).sum(), (0, 1))(x, y)
     np.testing.assert_allclose(gx, dx, rtol=1e-7)
     np.testing.assert_allclose(gy, dy, rtol=1e-7)
-    each_row = wf.vmap(wf.grad(lambda x, y: g(x, y).sum()), 1, 1)(x, y)
+    each_row = plait.vmap(plait.grad(lambda x, y: g(x, y).sum()), 1, 1)(x, y)
     np.testing.assert_allclose(each_row, dx, rtol=1e-7)
-    over = wf.grad(lambda x: wf.vmap(g, (1, None), 1)(x, y[:, 0]).sum())(x)
+    over = plait.grad(lambda x: plait.vmap(g, (1, None), 1)(x, y[:, 0]).sum())(x)
     np.testing.assert_allclose(over, slopes(reference, X, Y[:, :1])[0], rtol=1e-7)
-    _, dot = wf.jvp(wf.vmap(g, 1, 1), (x, y), (y, x))
+    _, dot = plait.jvp(plait.vmap(g, 1, 1), (x, y), (y, x))
     np.testing.assert_allclose(dot, dx * Y + dy * X, rtol=1e-7)
 
 
@@ -196,9 +196,9 @@ def test_each_closes_over():
     """The program may close over arrays and traced values, which are given whole to each."""
     table = f64([1, 2, 3])
     f = lambda k: each(lambda x: (x * table * k).sum(), f64(X))  # noqa: E731
-    np.testing.assert_allclose(wf.jit(f)(f64(2)), 12 * X)
-    np.testing.assert_allclose(wf.vmap(f)(f64([1, 2])), [6 * X, 12 * X])
-    np.testing.assert_allclose(wf.grad(lambda k: f(k).sum())(f64(2)), 6 * X.sum())
+    np.testing.assert_allclose(plait.jit(f)(f64(2)), 12 * X)
+    np.testing.assert_allclose(plait.vmap(f)(f64([1, 2])), [6 * X, 12 * X])
+    np.testing.assert_allclose(plait.grad(lambda k: f(k).sum())(f64(2)), 6 * X.sum())
 
 
 # ---- components of other ranks, and ambient values -------------------------------------------
@@ -250,15 +250,15 @@ def test_components_of_other_ranks():
     np.testing.assert_allclose(value, X * X + X)
     want = 20 * X[..., None] * u + u
     np.testing.assert_allclose(more, want)
-    value, more = wide(wf.jit(f), f64(X), f64(u), f64(10))
+    value, more = wide(plait.jit(f), f64(X), f64(u), f64(10))
     np.testing.assert_allclose(more, want)
-    mapped = lambda x: wf.vmap(f, 1, 1)(x)  # noqa: E731
+    mapped = lambda x: plait.vmap(f, 1, 1)(x)  # noqa: E731
     np.testing.assert_allclose(wide(mapped, f64(X), f64(u), 10.0)[1], want)
-    outside = wf.vmap(lambda x, u: wide(f, x, u, 10.0)[1], (1, 1), 1)(f64(X), f64(u))
+    outside = plait.vmap(lambda x, u: wide(f, x, u, 10.0)[1], (1, 1), 1)(f64(X), f64(u))
     np.testing.assert_allclose(outside, want)
-    by_axis = lambda x: wf.map_axes(lambda r: r * r + r, 1, 1)(x)  # noqa: E731
+    by_axis = lambda x: plait.map_axes(lambda r: r * r + r, 1, 1)(x)  # noqa: E731
     np.testing.assert_allclose(wide(by_axis, f64(X), f64(u), 10.0)[1], want)
-    slope = wf.grad(lambda s: wide(f, f64(X), f64(u), s)[1].sum())(f64(10))
+    slope = plait.grad(lambda s: wide(f, f64(X), f64(u), s)[1].sum())(f64(10))
     np.testing.assert_allclose(slope, (2 * X[..., None] * u).sum())
 
 
@@ -268,19 +268,19 @@ def test_components_of_other_ranks():
 @pytest.mark.parametrize("axis", [0, 1, -1])
 def test_program_along_an_axis(axis):
     """`map_axes` takes its axis along through maps and derivatives."""
-    f = lambda x: wf.map_axes(lambda r: r * r.sum(), axis, axis)(x)  # noqa: E731
+    f = lambda x: plait.map_axes(lambda r: r * r.sum(), axis, axis)(x)  # noqa: E731
     want = X * X.sum(1 - axis % 2, keepdims=True)
     np.testing.assert_allclose(f(f64(X)), want)
     cube = np.stack([X, 2 * X])
     for at in (0, 1, 2):
-        got = wf.vmap(f, at, at)(f64(np.moveaxis(cube, 0, at)))
+        got = plait.vmap(f, at, at)(f64(np.moveaxis(cube, 0, at)))
         np.testing.assert_allclose(np.moveaxis(np.asarray(got), at, 0), [want, 4 * want])
     t = RNG.randn(4, 3)
-    dot = wf.jvp(f, (f64(X),), (f64(t),))[1]
+    dot = plait.jvp(f, (f64(X),), (f64(t),))[1]
     other = 1 - axis % 2
     slope = t * X.sum(other, keepdims=True) + X * t.sum(other, keepdims=True)
     np.testing.assert_allclose(dot, slope)
-    g = wf.grad(lambda x: (f(x) * f64(t)).sum())(f64(X))
+    g = plait.grad(lambda x: (f(x) * f64(t)).sum())(f64(X))
     want = t * X.sum(other, keepdims=True) + (t * X).sum(other, keepdims=True)
     np.testing.assert_allclose(g, want)
 
@@ -317,17 +317,17 @@ def _(*xs, program, count):
     n = xs[0].aval.shape[0]
 
     def row(*a):
-        return wf.map_axes(lambda *b: ext.evaluate(program, [*b, *a])[0])(*xs)
+        return plait.map_axes(lambda *b: ext.evaluate(program, [*b, *a])[0])(*xs)
 
-    before = wf.map_axes(row)(*xs)  # [i, j]: does element j come before element i?
-    tie = ~before & ~before.T & wnp.asarray(np.tri(n, k=-1, dtype=bool))
+    before = plait.map_axes(row)(*xs)  # [i, j]: does element j come before element i?
+    tie = ~before & ~before.T & pnp.asarray(np.tri(n, k=-1, dtype=bool))
     place = (before | tie).astype(np.int32).sum(1)
-    chosen = place[None, :] == wnp.arange(n)[:, None]
+    chosen = place[None, :] == pnp.arange(n)[:, None]
     out = []
     for x in xs:
         rows = x.reshape((1, n, *x.shape[1:]))
         mask = chosen.reshape((n, n) + (1,) * (x.ndim - 1))
-        out.append(wnp.where(mask, rows, 0).sum(1).astype(x.dtype))
+        out.append(pnp.where(mask, rows, 0).sum(1).astype(x.dtype))
     return out
 
 
@@ -351,7 +351,7 @@ def test_comparator():
     at = np.argsort(np.abs(VALUES))
     (got,) = ordered(nearer, f64(VALUES))
     np.testing.assert_allclose(got, VALUES[at])
-    a, b = wf.jit(lambda x, y: ordered(lambda a, i, b, j: nearer(a, b), x, y))(
+    a, b = plait.jit(lambda x, y: ordered(lambda a, i, b, j: nearer(a, b), x, y))(
         f64(VALUES), f64(np.arange(4))
     )
     np.testing.assert_allclose(a, VALUES[at])
@@ -362,12 +362,12 @@ def test_comparator_and_derivatives():
     """Forward mode lifts the elements that the program compares, and moves tangents along."""
     at = np.argsort(np.abs(VALUES))
     t = np.array([1.0, 10.0, 100.0, 1000.0])
-    for f in (lambda x: ordered(nearer, x)[0], wf.jit(lambda x: ordered(nearer, x)[0])):
-        primal, dot = wf.jvp(f, (f64(VALUES),), (f64(t),))
+    for f in (lambda x: ordered(nearer, x)[0], plait.jit(lambda x: ordered(nearer, x)[0])):
+        primal, dot = plait.jvp(f, (f64(VALUES),), (f64(t),))
         np.testing.assert_allclose(primal, VALUES[at])
         np.testing.assert_allclose(dot, t[at])
         weights = np.array([1.0, 2.0, 3.0, 4.0])
-        g = wf.grad(lambda x, f=f: (f(x) * f64(weights)).sum())(f64(VALUES))
+        g = plait.grad(lambda x, f=f: (f(x) * f64(weights)).sum())(f64(VALUES))
         want = np.zeros(4)
         want[at] = weights
         np.testing.assert_allclose(g, want)
@@ -377,10 +377,10 @@ def test_comparator_that_varies():
     """A predicate that varies along a mapped axis needs a rule, and the error says so; what is
     merely brought along does not."""
     with pytest.raises(MissingRule, match="predicate of review_bodies.order"):
-        wf.vmap(lambda x: ordered(nearer, x)[0])(f64([VALUES, VALUES]))
+        plait.vmap(lambda x: ordered(nearer, x)[0])(f64([VALUES, VALUES]))
     keys, at = f64(VALUES), np.argsort(np.abs(VALUES))
     along = f64(RNG.randn(2, 4))
-    out = wf.vmap(
-        lambda y: wf.jit(lambda y: ordered(lambda a, i, b, j: nearer(a, b), keys, y)[1])(y)
+    out = plait.vmap(
+        lambda y: plait.jit(lambda y: ordered(lambda a, i, b, j: nearer(a, b), keys, y)[1])(y)
     )(along)
     np.testing.assert_allclose(out, np.asarray(along)[:, at])

@@ -7,17 +7,17 @@ when it is made; so such a carrier names a form that is valid for every value (`
 import numpy as np
 import pytest
 
-import weft as wf
-from weft import ext, lax
-from weft.ops.elementwise import sub
-from weft.ops.reduction import reduce_sum
-from weft.ops.shape import broadcast_in_dim, transpose_
+import plait
+from plait import ext, lax
+from plait.ops.elementwise import sub
+from plait.ops.reduction import reduce_sum
+from plait.ops.shape import broadcast_in_dim, transpose_
 
-wnp = wf.numpy
+pnp = plait.numpy
 
 
 def f64(x):
-    return wnp.asarray(np.asarray(x, np.float64))
+    return pnp.asarray(np.asarray(x, np.float64))
 
 
 class Rows(ext.Carrier):
@@ -127,7 +127,7 @@ def plain(x, y):
 
 
 def custom_jvp():
-    f = wf.custom_jvp(plain)
+    f = plait.custom_jvp(plain)
 
     @f.defjvp
     def _(p, t):
@@ -138,11 +138,11 @@ def custom_jvp():
 
 
 def custom_vjp():
-    f = wf.custom_vjp(plain)
+    f = plait.custom_vjp(plain)
 
     def bwd(r, cts):
         (x, y), (a, b) = r, cts
-        return 10 * wnp.broadcast_to(a * y, x.shape), 10 * ((a * x).sum(0) + b * 2)
+        return 10 * pnp.broadcast_to(a * y, x.shape), 10 * ((a * x).sum(0) + b * 2)
 
     f.defvjp(lambda x, y: (plain(x, y), (x, y)), bwd)
     return f
@@ -151,10 +151,12 @@ def custom_vjp():
 CUSTOM = {"custom_jvp": custom_jvp, "custom_vjp": custom_vjp}
 WAYS = {
     "now": lambda f: f,
-    "jit": lambda f: wf.jit(lambda x, y: f(x, y)),
-    "checkpoint": lambda f: wf.checkpoint(lambda x, y: f(x, y)),
-    "scan": lambda f: lambda x, y: tuple(
-        o.sum(0) for o in lax.scan(lambda c, _: (c, f(*c)), (x, y), None, length=1)[1]
+    "jit": lambda f: plait.jit(lambda x, y: f(x, y)),
+    "checkpoint": lambda f: plait.checkpoint(lambda x, y: f(x, y)),
+    "scan": lambda f: (
+        lambda x, y: tuple(
+            o.sum(0) for o in lax.scan(lambda c, _: (c, f(*c)), (x, y), None, length=1)[1]
+        )
     ),
 }
 
@@ -179,16 +181,12 @@ def test_keeps_custom_derivatives(custom, way, axis, kind):
         a, b = rows(f, (axis, 0), kind)(x, y)
         return a.sum() + (b * b).sum()
 
-    gx, gy = wf.grad(total, (0, 1))(x, y)
-    np.testing.assert_allclose(
-        gx, np.moveaxis(10 * np.broadcast_to(Y[:, None], X.shape), 0, axis)
-    )
+    gx, gy = plait.grad(total, (0, 1))(x, y)
+    np.testing.assert_allclose(gx, np.moveaxis(10 * np.broadcast_to(Y[:, None], X.shape), 0, axis))
     np.testing.assert_allclose(gy, 10 * (X.sum(1) + 8 * Y))
     one = rows(f, (axis, None), kind)
-    gx, gy = wf.grad(lambda x, y: one(x, y)[0].sum(), (0, 1))(x, f64(Y[0]))
-    np.testing.assert_allclose(
-        gx, np.moveaxis(np.broadcast_to(10 * Y[0], X.shape), 0, axis)
-    )
+    gx, gy = plait.grad(lambda x, y: one(x, y)[0].sum(), (0, 1))(x, f64(Y[0]))
+    np.testing.assert_allclose(gx, np.moveaxis(np.broadcast_to(10 * Y[0], X.shape), 0, axis))
     np.testing.assert_allclose(gy, 10 * X.sum((0, 1)))
 
 
@@ -198,7 +196,7 @@ def test_mapped_derivatives(custom):
     f = CUSTOM[custom]()
 
     def gradient(x, y):
-        return wf.grad(lambda x, y: f(x, y)[0] + f(x, y)[1].sum(), (0, 1))(x, y)
+        return plait.grad(lambda x, y: f(x, y)[0] + f(x, y)[1].sum(), (0, 1))(x, y)
 
     gx, gy = rows(gradient, (1, 0))(f64(np.moveaxis(X, 0, 1)), f64(Y))
     np.testing.assert_allclose(gx, 10 * np.broadcast_to(Y[:, None], X.shape))
@@ -207,18 +205,18 @@ def test_mapped_derivatives(custom):
 
 def test_without_a_whole_form():
     """A carrier that says it keeps custom rules, and names no form for all values, is told so."""
-    with pytest.raises(wf.WeftError, match="whole"):
-        f = wf.jit(lambda x: custom_jvp()(x, f64(Y[0]))[0])
-        wf.grad(lambda x: rows(f, (0,), Rows)(x).sum())(f64(X))
+    with pytest.raises(plait.PlaitError, match="whole"):
+        f = plait.jit(lambda x: custom_jvp()(x, f64(Y[0]))[0])
+        plait.grad(lambda x: rows(f, (0,), Rows)(x).sum())(f64(X))
 
 
 def test_among_others():
     """Beside our own mapping, inside and outside of it."""
     f = custom_jvp()
-    both = wf.vmap(lambda x: rows(f, (0, None))(x, f64(Y[0]))[0])(f64(np.stack([X, 2 * X])))
+    both = plait.vmap(lambda x: rows(f, (0, None))(x, f64(Y[0]))[0])(f64(np.stack([X, 2 * X])))
     want = (X * Y[0]).sum((1, 2))
     np.testing.assert_allclose(both, [want, 2 * want])
-    inside = rows(lambda x: wf.vmap(lambda r: f(x, r)[0])(f64(Y)), (0,))(f64(X))
+    inside = rows(lambda x: plait.vmap(lambda r: f(x, r)[0])(f64(Y)), (0,))(f64(X))
     np.testing.assert_allclose(inside, np.einsum("bij,kj->bk", X, Y))
     difference = rows(lambda x, y: sub(x, y), (0, None))(f64(Y), f64(Y[0]))
     np.testing.assert_allclose(difference, Y - Y[0])

@@ -9,16 +9,16 @@ import math
 import numpy as np
 import pytest
 
-import weft as wf
-import weft_autodiff
-from weft import ext, lax
-from weft.ops import elementwise as el
+import plait
+import plait_autodiff
+from plait import ext, lax
+from plait.ops import elementwise as el
 
-wnp = wf.numpy
+pnp = plait.numpy
 
 
 def f64(x):
-    return wnp.asarray(np.asarray(x, np.float64))
+    return pnp.asarray(np.asarray(x, np.float64))
 
 
 class Jet(ext.Carrier):
@@ -94,10 +94,10 @@ for _p in el.COMPARISONS:
     rule(_p)(lambda k, s, p=_p: [p.bind(*[x[0] for x in s])])
 
 
-@rule(weft_autodiff.custom_jvp_call)
+@rule(plait_autodiff.custom_jvp_call)
 def _(jet, args, params):
     """The derivative rule gives the series of the derivative; its integral is the series."""
-    prim = weft_autodiff.custom_jvp_call
+    prim = plait_autodiff.custom_jvp_call
     if prim.higher.pending(params):
         args, params = prim.higher.settle(params, args)
     program, consts, k = params["program"], params["consts"], jet.order
@@ -178,13 +178,13 @@ def branch(x):
 
 PROGRAMS = {
     "eager": (body, np_body),
-    "jit": (wf.jit(body), np_body),
+    "jit": (plait.jit(body), np_body),
     "scan": (loop, np_loop),
-    "jit of scan": (wf.jit(loop), np_loop),
+    "jit of scan": (plait.jit(loop), np_loop),
     "while": (while_, np_loop),
     "cond": (branch, np_body),
-    "checkpoint": (wf.checkpoint(loop), np_loop),
-    "mapped": (lambda x: wf.map_axes(body)(wnp.stack([x, x])).sum() * 0.5, np_body),
+    "checkpoint": (plait.checkpoint(loop), np_loop),
+    "mapped": (lambda x: plait.map_axes(body)(pnp.stack([x, x])).sum() * 0.5, np_body),
 }
 
 
@@ -215,9 +215,9 @@ def test_with_vmap(name):
     f, reference = PROGRAMS[name]
     want = [reference([v, 1.0, 0.0]) for v in (0.5, 0.7)]
     x = f64([0.5, 0.7])
-    outside = wf.vmap(lambda x: jet(f, x, x * 0 + 1, x * 0))(x)
+    outside = plait.vmap(lambda x: jet(f, x, x * 0 + 1, x * 0))(x)
     np.testing.assert_allclose(np.stack([np.asarray(o) for o in outside], 1), want, rtol=1e-9)
-    inside = jet(lambda v: wf.vmap(f)(v), x, f64([1, 1]), f64([0, 0]))
+    inside = jet(lambda v: plait.vmap(f)(v), x, f64([1, 1]), f64([0, 0]))
     np.testing.assert_allclose(np.stack([np.asarray(o) for o in inside], 1), want, rtol=1e-9)
 
 
@@ -226,12 +226,12 @@ def test_with_grad(name):
     """Differentiated inside and outside: the k-th coefficient is a derivative over k!."""
     f, reference = PROGRAMS[name]
     third = 6 * reference([0.5, 1.0, 0.0, 0.0])[3]
-    outside = wf.grad(lambda x: jet(f, x, x * 0 + 1, x * 0)[2])(f64(0.5))
+    outside = plait.grad(lambda x: jet(f, x, x * 0 + 1, x * 0)[2])(f64(0.5))
     np.testing.assert_allclose(outside, third / 2, rtol=1e-8)
-    inside = jet(wf.grad(f), f64(0.5), f64(1), f64(0))
+    inside = jet(plait.grad(f), f64(0.5), f64(1), f64(0))
     np.testing.assert_allclose(inside[2], third / 2, rtol=1e-8)
     np.testing.assert_allclose(numbers(inside)[0], reference([0.5, 1.0])[1], rtol=1e-9)
-    staged = wf.jit(wf.grad(lambda x: jet(wf.jit(f), x, x * 0 + 1, x * 0)[2]))(f64(0.5))
+    staged = plait.jit(plait.grad(lambda x: jet(plait.jit(f), x, x * 0 + 1, x * 0)[2]))(f64(0.5))
     np.testing.assert_allclose(staged, third / 2, rtol=1e-8)
 
 
@@ -247,17 +247,17 @@ def test_in_itself():
 
 def untrue():
     """x * x, whose derivative is said to be 100."""
-    f = wf.custom_jvp(lambda x: x * x)
+    f = plait.custom_jvp(lambda x: x * x)
     f.defjvp(lambda p, t: (p[0] * p[0], t[0] * 100.0))
     return f
 
 
 CUSTOM = {
     "eager": lambda f: f,
-    "jit": lambda f: wf.jit(lambda x: f(x)),
+    "jit": lambda f: plait.jit(lambda x: f(x)),
     "scan": lambda f: lambda x: lax.scan(lambda c, _: (f(c), None), x, None, length=1)[0],
     "cond": lambda f: lambda x: lax.cond(x > 0, f, lambda x: x, x),
-    "checkpoint": lambda f: wf.checkpoint(lambda x: f(x)),
+    "checkpoint": lambda f: plait.checkpoint(lambda x: f(x)),
 }
 
 
@@ -267,7 +267,7 @@ def test_own_rule_for_custom_derivatives(way):
     f = CUSTOM[way](untrue())
     assert orders(f, 0.5, 1) == [0.25, 100]
     assert orders(f, 0.5, 3) == [0.25, 100, 0, 0]
-    true = wf.custom_jvp(lambda x: lax.sin(x) * x)
+    true = plait.custom_jvp(lambda x: lax.sin(x) * x)
     true.defjvp(lambda p, t: (true(p[0]), t[0] * (lax.cos(p[0]) * p[0] + lax.sin(p[0]))))
     want = np_body([0.5, 1.0, 0.0, 0.0, 0.0])
     np.testing.assert_allclose(orders(CUSTOM[way](true), 0.5, 4), want, rtol=1e-9)
@@ -299,12 +299,12 @@ def test_custom_derivatives_without_a_rule(way):
 @pytest.mark.parametrize("way", ["eager", "jit", "scan", "checkpoint"])
 def test_pullbacks_inside(way, kind):
     """Reverse mode inside of a carrier uses custom pullbacks, and the carrier sees through them."""
-    cube = wf.custom_vjp(lambda x: x * x * x)
+    cube = plait.custom_vjp(lambda x: x * x * x)
     cube.defvjp(lambda x: (x * x * x, x), lambda x, ct: (ct * 30.0 * x * x,))
     carrier = kind(ext.current(), 2)
     with ext.opened(carrier):
         x = f64(0.5)
-        out = wf.grad(CUSTOM[way](cube))(carrier.lift(x.aval, "jet", (x, f64(1), f64(0))))
+        out = plait.grad(CUSTOM[way](cube))(carrier.lift(x.aval, "jet", (x, f64(1), f64(0))))
         assert numbers(carrier.to_form(out, "jet")) == [7.5, 30, 30]
 
 
@@ -335,7 +335,7 @@ Tagged.rules.rule(el.mul)(lambda c, xs: el.mul.bind(*xs) * c.factor)
 def test_programs_of_different_attributes():
     """Programs made for one attribute are not used for another of equal shape, nor for one that is
     merely equal to Python."""
-    f = wf.jit(lambda v: v * v)
+    f = plait.jit(lambda v: v * v)
     x = f64(3)
 
     def run(factor):

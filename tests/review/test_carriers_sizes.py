@@ -8,25 +8,25 @@ whoever gives `n` its value.
 import numpy as np
 import pytest
 
-import weft as wf
-from weft import ext, lax
-from weft.ops.elementwise import lt, select
-from weft.ops.higher import scan
-from weft.ops.reduction import reduce_max, reduce_sum
-from weft.ops.shape import iota_
-from weft.ops.sizes import dim_
+import plait
+from plait import ext, lax
+from plait.ops.elementwise import lt, select
+from plait.ops.higher import scan
+from plait.ops.reduction import reduce_max, reduce_sum
+from plait.ops.shape import iota_
+from plait.ops.sizes import dim_
 
-wnp = wf.numpy
-SCOPE = wf.Scope()
-N, M = wf.symbolic_dims("n, m", SCOPE)
+pnp = plait.numpy
+SCOPE = plait.Scope()
+N, M = plait.symbolic_dims("n, m", SCOPE)
 
 
 def f32(x):
-    return wnp.asarray(np.asarray(x, np.float32))
+    return pnp.asarray(np.asarray(x, np.float32))
 
 
 def i32(x):
-    return wnp.asarray(np.asarray(x, np.int32))
+    return pnp.asarray(np.asarray(x, np.int32))
 
 
 class Masked(ext.Carrier):
@@ -44,10 +44,10 @@ class Masked(ext.Carrier):
         """A shape, or a parameter, with the capacity for the size."""
         if isinstance(x, tuple):
             return tuple([self.padded(v) for v in x])
-        return self.capacity if isinstance(x, wf.Dim) and x == self.dim else x
+        return self.capacity if isinstance(x, plait.Dim) and x == self.dim else x
 
     def axes(self, aval):
-        return [i for i, d in enumerate(aval.shape) if isinstance(d, wf.Dim) and d == self.dim]
+        return [i for i, d in enumerate(aval.shape) if isinstance(d, plait.Dim) and d == self.dim]
 
     def part_avals(self, aval, form):
         return (aval.with_shape(self.padded(aval.shape)),)
@@ -110,7 +110,7 @@ reduction(reduce_max, -np.inf)
 def _(masked, args, params):
     """A loop of as many turns as there are elements: the rest of the turns change nothing."""
     k, c, body = params["consts"], params["carry"], params["body"]
-    if not isinstance(params["length"], wf.Dim):
+    if not isinstance(params["length"], plait.Dim):
         return ext.rebuilt(masked, scan, args, params, ext.solve(masked, scan, args, params))
     parts = [masked.split(a)[1][0] for a in args]
 
@@ -120,8 +120,7 @@ def _(masked, args, params):
         out = ext.evaluate(body, [*fixed, *carry, *rows])
         going = lt(i, length)
         kept = [
-            select.bind(wnp.broadcast_to(going, o.shape), o, old)
-            for o, old in zip(out[:c], carry)
+            select.bind(pnp.broadcast_to(going, o.shape), o, old) for o, old in zip(out[:c], carry)
         ]
         return [i + 1, *kept, *out[c:]]
 
@@ -156,19 +155,21 @@ def masked(f, x, length, dim=N):
 X, LENGTH = np.float32([1, 2, 3, 9, 9]), np.int32(3)
 
 
-@pytest.mark.parametrize("wrap", [lambda f: f, wf.jit, wf.checkpoint], ids=["now", "jit", "ckpt"])
+@pytest.mark.parametrize(
+    "wrap", [lambda f: f, plait.jit, plait.checkpoint], ids=["now", "jit", "ckpt"]
+)
 @pytest.mark.parametrize(
     "f,want",
     [
         (lambda v: v.sum(), 6),
-        (lambda v: wnp.mean(v), 2),
+        (lambda v: pnp.mean(v), 2),
         (lambda v: v.sum() * v.shape[0], 18),
         (lambda v: (v * v).sum() / v.shape[0], 14 / 3),
         (lambda v: v.max(), 3),
         (lambda v: (v + 1).sum(), 9),
-        (lambda v: (v - wnp.mean(v)).sum(), 0),
-        (lambda v: wnp.arange(v.shape[0]).sum(), 3),
-        (lambda v: (v * wnp.ones(v.shape)).sum(), 6),
+        (lambda v: (v - pnp.mean(v)).sum(), 0),
+        (lambda v: pnp.arange(v.shape[0]).sum(), 3),
+        (lambda v: (v * pnp.ones(v.shape)).sum(), 6),
         (lambda v: lax.scan(lambda c, r: (c + r, None), f32(0), v)[0], 6),
         (lambda v: lax.scan(lambda c, r: (c * 2 + r, c), f32(0), v)[1].sum(), 0 + 1 + 4),
         (lambda v: lax.scan(lambda c, _: (c * 2.0, None), v, None, length=2)[0].sum(), 24),
@@ -202,37 +203,39 @@ def test_sizes_that_differ():
 
     total = both(lambda v, w: v.sum() * w.sum(), X, LENGTH, X, i32(2))
     assert total.item() == 6 * 3
-    with pytest.raises(wf.WeftError):
+    with pytest.raises(plait.PlaitError):
         both(lambda v, w: (v + w).sum(), X, LENGTH, X, i32(2))
 
 
 def test_mapped_and_differentiated():
     """Maps over lengths, and derivatives: what is padding has none."""
-    square = lambda v: wf.jit(lambda v: (v * v).sum())(v)  # noqa: E731
+    square = lambda v: plait.jit(lambda v: (v * v).sum())(v)  # noqa: E731
     both = f32([X, X])
-    each = wf.vmap(lambda v, n: masked(square, v, n))(both, i32([3, 2]))
+    each = plait.vmap(lambda v, n: masked(square, v, n))(both, i32([3, 2]))
     np.testing.assert_array_equal(each, [14, 5])
-    g = wf.grad(lambda v: masked(square, v, LENGTH))(X)
+    g = plait.grad(lambda v: masked(square, v, LENGTH))(X)
     np.testing.assert_array_equal(g, [2, 4, 6, 0, 0])
-    mean = lambda v: masked(lambda v: wnp.mean(v * v), v, LENGTH)  # noqa: E731
-    np.testing.assert_allclose(wf.grad(mean)(X), np.array([2, 4, 6, 0, 0]) / 3, rtol=1e-6)
-    np.testing.assert_allclose(wf.jit(wf.grad(mean))(X), np.array([2, 4, 6, 0, 0]) / 3, rtol=1e-6)
-    sums = wf.vmap(wf.grad(lambda v, n: masked(square, v, n)))(both, i32([3, 2]))
+    mean = lambda v: masked(lambda v: pnp.mean(v * v), v, LENGTH)  # noqa: E731
+    np.testing.assert_allclose(plait.grad(mean)(X), np.array([2, 4, 6, 0, 0]) / 3, rtol=1e-6)
+    np.testing.assert_allclose(
+        plait.jit(plait.grad(mean))(X), np.array([2, 4, 6, 0, 0]) / 3, rtol=1e-6
+    )
+    sums = plait.vmap(plait.grad(lambda v, n: masked(square, v, n)))(both, i32([3, 2]))
     np.testing.assert_array_equal(sums, [[2, 4, 6, 0, 0], [2, 4, 0, 0, 0]])
     loop = lambda v: masked(  # noqa: E731
         lambda v: lax.scan(lambda c, r: (c * 0.5 + r, None), f32(0), v)[0], v, LENGTH
     )
-    np.testing.assert_allclose(wf.grad(loop)(X), [0.25, 0.5, 1, 0, 0])
+    np.testing.assert_allclose(plait.grad(loop)(X), [0.25, 0.5, 1, 0, 0])
 
 
 def test_transformed_inside():
     """Maps and derivatives of what is inside."""
     rows = f32([[1, 2], [3, 4], [9, 9]])
-    out = masked(lambda v: wf.vmap(lambda r: r.sum(), in_axes=1)(v), rows, i32(2))
+    out = masked(lambda v: plait.vmap(lambda r: r.sum(), in_axes=1)(v), rows, i32(2))
     np.testing.assert_array_equal(out, [4, 6])
-    slope = masked(lambda v: wf.jvp(lambda k: (v * k).sum(), (f32(2),), (1.0,))[1], X, LENGTH)
+    slope = masked(lambda v: plait.jvp(lambda k: (v * k).sum(), (f32(2),), (1.0,))[1], X, LENGTH)
     assert slope.item() == 6
-    slope = masked(lambda v: wf.grad(lambda k: (v * k * k).sum())(f32(2)), X, LENGTH)
+    slope = masked(lambda v: plait.grad(lambda k: (v * k * k).sum())(f32(2)), X, LENGTH)
     assert slope.item() == 24
-    total = masked(lambda v: (wf.grad(lambda w: (w * w).sum())(v)).sum(), X, LENGTH)
+    total = masked(lambda v: (plait.grad(lambda w: (w * w).sum())(v)).sum(), X, LENGTH)
     assert total.item() == 12

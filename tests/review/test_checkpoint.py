@@ -6,14 +6,14 @@ How much is kept is counted as what the pullback holds: the constants of its pro
 import numpy as np
 import pytest
 
-import weft as wf
-from weft import ext, lax
+import plait
+from plait import ext, lax
 
-wnp = wf.numpy
+pnp = plait.numpy
 
 
 def f32(x):
-    return wnp.asarray(np.asarray(x, np.float32))
+    return pnp.asarray(np.asarray(x, np.float32))
 
 
 def block(x):
@@ -30,8 +30,8 @@ def np_block(x):
 
 def kept(f, x=1.0):
     """How many numbers the pullback of `f` at `x` holds."""
-    _, pull = wf.vjp(f, f32(x))
-    return sum(c.size for c in wf.make_program(pull)(f32(x)).constants.values())
+    _, pull = plait.vjp(f, f32(x))
+    return sum(c.size for c in plait.make_program(pull)(f32(x)).constants.values())
 
 
 def distinct(program, seen=None):
@@ -57,20 +57,20 @@ def test_what_is_counted():
 @pytest.mark.parametrize("order", [1, 2, 3])
 def test_orders(order):
     """At every order a checkpointed block keeps its input, not what is inside."""
-    f, plain = wf.checkpoint(block), block
+    f, plain = plait.checkpoint(block), block
     for _ in range(order - 1):
-        f, plain = wf.grad(f), wf.grad(plain)
+        f, plain = plait.grad(f), plait.grad(plain)
     assert kept(f) <= 4
     assert kept(plain) >= 20
-    assert kept(wf.jit(f)) <= 4
+    assert kept(plait.jit(f)) <= 4
 
 
 @pytest.mark.parametrize("order", [1, 2])
 def test_orders_in_a_loop(order):
     """In a loop it keeps one input per turn, at every order."""
-    f = looped(wf.checkpoint(block))
+    f = looped(plait.checkpoint(block))
     for _ in range(order - 1):
-        f = wf.grad(f)
+        f = plait.grad(f)
     assert kept(f) <= 5 * 4
 
 
@@ -79,14 +79,14 @@ def test_gradients_are_right():
     x, h = np.float64(0.9), 1e-4
     first = (np_block(x + h) - np_block(x - h)) / (2 * h)
     second = (np_block(x + h) - 2 * np_block(x) + np_block(x - h)) / h**2
-    f = wf.checkpoint(block)
-    at = wnp.asarray(x)
-    np.testing.assert_allclose(wf.grad(f)(at), first, rtol=1e-6)
-    np.testing.assert_allclose(wf.grad(wf.grad(f))(at), second, rtol=1e-5)
-    np.testing.assert_allclose(wf.grad(wf.grad(wf.jit(f)))(at), second, rtol=1e-5)
-    np.testing.assert_allclose(wf.jvp(wf.grad(f), (at,), (1.0,))[1], second, rtol=1e-5)
-    np.testing.assert_allclose(wf.vmap(wf.grad(wf.grad(f)))(at[None]), [second], rtol=1e-5)
-    summed = wf.grad(lambda v: wf.vmap(wf.grad(f))(v).sum())
+    f = plait.checkpoint(block)
+    at = pnp.asarray(x)
+    np.testing.assert_allclose(plait.grad(f)(at), first, rtol=1e-6)
+    np.testing.assert_allclose(plait.grad(plait.grad(f))(at), second, rtol=1e-5)
+    np.testing.assert_allclose(plait.grad(plait.grad(plait.jit(f)))(at), second, rtol=1e-5)
+    np.testing.assert_allclose(plait.jvp(plait.grad(f), (at,), (1.0,))[1], second, rtol=1e-5)
+    np.testing.assert_allclose(plait.vmap(plait.grad(plait.grad(f)))(at[None]), [second], rtol=1e-5)
+    summed = plait.grad(lambda v: plait.vmap(plait.grad(f))(v).sum())
     np.testing.assert_allclose(summed(at[None]), [second], rtol=1e-5)
 
 
@@ -94,9 +94,9 @@ def test_calls_of_calls():
     """A checkpoint that calls another one twice, and so on, is written with few equations."""
 
     def tower(depth):
-        f = wf.checkpoint(lambda x: lax.sin(x) * x)
+        f = plait.checkpoint(lambda x: lax.sin(x) * x)
         for _ in range(depth):
-            f = (lambda g: wf.checkpoint(lambda x: g(x) + g(x * 0.5)))(f)
+            f = (lambda g: plait.checkpoint(lambda x: g(x) + g(x * 0.5)))(f)
         return f
 
     def np_tower(depth, x):
@@ -105,12 +105,12 @@ def test_calls_of_calls():
         (a, s), (b, t) = np_tower(depth - 1, x), np_tower(depth - 1, x * 0.5)
         return a + b, s + 0.5 * t
 
-    counts = [distinct(wf.make_program(wf.grad(tower(d)))(f32(0.5))) for d in (4, 7, 10)]
+    counts = [distinct(plait.make_program(plait.grad(tower(d)))(f32(0.5))) for d in (4, 7, 10)]
     assert counts[2] - counts[1] <= counts[1] - counts[0] + 8  # linear in the depth
     assert counts[2] < 400
-    x = wnp.asarray(np.float64(0.5))
-    np.testing.assert_allclose(wf.grad(tower(6))(x), np_tower(6, 0.5)[1], rtol=1e-12)
-    second = wf.make_program(wf.grad(wf.grad(tower(6))))(f32(0.5))
+    x = pnp.asarray(np.float64(0.5))
+    np.testing.assert_allclose(plait.grad(tower(6))(x), np_tower(6, 0.5)[1], rtol=1e-12)
+    second = plait.make_program(plait.grad(plait.grad(tower(6))))(f32(0.5))
     assert distinct(second) < 3000
 
 
@@ -127,12 +127,12 @@ def test_nested_checkpoints():
             return lax.sin(inner(x)) * x
 
         inner = nested(depth - 1)
-        return wf.checkpoint(body)
+        return plait.checkpoint(body)
 
-    wf.make_program(wf.grad(nested(12)))(f32(0.5))
+    plait.make_program(plait.grad(nested(12)))(f32(0.5))
     assert traced[0] <= 24
     traced[0] = 0
-    wf.make_program(wf.grad(wf.grad(nested(6))))(f32(0.5))
+    plait.make_program(plait.grad(plait.grad(nested(6))))(f32(0.5))
     assert traced[0] <= 24
 
 
@@ -144,14 +144,14 @@ def test_recomputation_is_there():
             here = sum(e.prim.name == "core.sin" for e in p.eqns)
             return here + sum(count(q) for e in p.eqns for q in ext.programs_in(e.params))
 
-        _, pull = wf.vjp(f, f32(1))
-        return count(wf.make_program(pull)(f32(1)))
+        _, pull = plait.vjp(f, f32(1))
+        return count(plait.make_program(pull)(f32(1)))
 
     assert sines(block) == 0
-    assert sines(wf.checkpoint(block)) >= 19
+    assert sines(plait.checkpoint(block)) >= 19
 
 
 def test_other_checkpoint_of_a_gradient():
     """A checkpoint around a gradient keeps nothing of either."""
-    assert kept(wf.checkpoint(wf.grad(wf.checkpoint(block)))) <= 2
-    assert kept(wf.checkpoint(wf.grad(block))) <= 2
+    assert kept(plait.checkpoint(plait.grad(plait.checkpoint(block)))) <= 2
+    assert kept(plait.checkpoint(plait.grad(block))) <= 2

@@ -8,17 +8,17 @@ import functools
 import numpy as np
 import pytest
 
-import weft as wf
-import weft_autodiff
-import weft_batching
-from weft import ext, lax
+import plait
+import plait_autodiff
+import plait_batching
+from plait import ext, lax
 
-wnp = wf.numpy
+pnp = plait.numpy
 C = np.array([1.0, 2.0, 3.0], np.float32)
 
 
 def f32(x):
-    return wnp.asarray(np.asarray(x, np.float32))
+    return pnp.asarray(np.asarray(x, np.float32))
 
 
 ones = np.ones(3, np.float32)
@@ -41,8 +41,8 @@ said = {name: party(f"said {name}", c) for name, c in CONSTANTS.items()}
 ruled = {name: party(f"ruled {name}", c) for name, c in CONSTANTS.items()}
 for _name, _p in ruled.items():
     _c = CONSTANTS[_name]
-    weft_autodiff.jvp_rules.rule(_p)(lambda xs, ts, p=_p, c=_c: (p.bind(*xs), ts[0] * c() * 10))
-    weft_batching.batching_rules.rule(_p)(
+    plait_autodiff.jvp_rules.rule(_p)(lambda xs, ts, p=_p, c=_c: (p.bind(*xs), ts[0] * c() * 10))
+    plait_batching.batching_rules.rule(_p)(
         lambda b, xs, dims, p=_p, c=_c: (b.front(xs[0], dims[0]) * c(), 0)
     )
 
@@ -58,14 +58,14 @@ def while_(f):
 
 PROGRAMS = {  # name: (wrapper, how often it applies)
     "eager": (lambda f: f, 1),
-    "jit": (lambda f: wf.jit(lambda x: f(x)), 1),
-    "jit in jit": (lambda f: wf.jit(wf.jit(lambda x: f(x))), 1),
+    "jit": (lambda f: plait.jit(lambda x: f(x)), 1),
+    "jit in jit": (lambda f: plait.jit(plait.jit(lambda x: f(x))), 1),
     "scan": (repeat, 2),
-    "jit of scan": (lambda f: wf.jit(repeat(f)), 2),
+    "jit of scan": (lambda f: plait.jit(repeat(f)), 2),
     "while": (while_, 1),
     "cond": (lambda f: lambda x: lax.cond(x.sum() > -1e9, f, lambda x: x, x), 1),
-    "checkpoint": (lambda f: wf.checkpoint(f), 1),
-    "checkpoint of scan": (lambda f: wf.checkpoint(repeat(f)), 2),
+    "checkpoint": (lambda f: plait.checkpoint(f), 1),
+    "checkpoint of scan": (lambda f: plait.checkpoint(repeat(f)), 2),
 }
 
 
@@ -77,18 +77,18 @@ def test_expand_rule(constant, way):
     f, c = wrap(said[constant]), np.asarray(CONSTANTS[constant]())
     want = ones * c**n
     np.testing.assert_allclose(f(f32(ones)), want)
-    np.testing.assert_allclose(wf.vmap(f)(f32([ones, 2 * ones])), [want, 2 * want])
-    primal, dot = wf.jvp(f, (f32(ones),), (f32(2 * ones),))
+    np.testing.assert_allclose(plait.vmap(f)(f32([ones, 2 * ones])), [want, 2 * want])
+    primal, dot = plait.jvp(f, (f32(ones),), (f32(2 * ones),))
     np.testing.assert_allclose(primal, want)
     np.testing.assert_allclose(dot, 2 * want)
     if way != "while":
         total = lambda x: f(x).sum()  # noqa: E731
-        np.testing.assert_allclose(wf.grad(total)(f32(ones)), want)
-        np.testing.assert_allclose(wf.jit(wf.grad(total))(f32(ones)), want)
+        np.testing.assert_allclose(plait.grad(total)(f32(ones)), want)
+        np.testing.assert_allclose(plait.jit(plait.grad(total))(f32(ones)), want)
         square = lambda x: (f(x) * f(x)).sum()  # noqa: E731
-        second = wf.grad(lambda x: wf.grad(square)(x).sum())(f32(ones))
+        second = plait.grad(lambda x: plait.grad(square)(x).sum())(f32(ones))
         np.testing.assert_allclose(second, 2 * want * want)
-        mapped = wf.grad(lambda x: wf.vmap(f)(x).sum())(f32([ones, ones]))
+        mapped = plait.grad(lambda x: plait.vmap(f)(x).sum())(f32([ones, ones]))
         np.testing.assert_allclose(mapped, [want, want])
 
 
@@ -99,23 +99,23 @@ def test_rules(constant, way):
     wrap, n = PROGRAMS[way]
     f, c = wrap(ruled[constant]), np.asarray(CONSTANTS[constant]())
     want = ones * c**n
-    np.testing.assert_allclose(wf.vmap(f)(f32([ones, 2 * ones])), [want, 2 * want])
-    np.testing.assert_allclose(wf.jvp(f, (f32(ones),), (f32(ones),))[1], want * 10**n)
-    mapped = wf.vmap(f, in_axes=1)(f32(np.stack([ones, 2 * ones], 1)))
+    np.testing.assert_allclose(plait.vmap(f)(f32([ones, 2 * ones])), [want, 2 * want])
+    np.testing.assert_allclose(plait.jvp(f, (f32(ones),), (f32(ones),))[1], want * 10**n)
+    mapped = plait.vmap(f, in_axes=1)(f32(np.stack([ones, 2 * ones], 1)))
     np.testing.assert_allclose(mapped, [want, 2 * want])
     if way != "while":
         total = lambda x: f(x).sum()  # noqa: E731
-        np.testing.assert_allclose(wf.grad(total)(f32(ones)), want * 10**n)
-        np.testing.assert_allclose(wf.jit(wf.grad(total))(f32(ones)), want * 10**n)
-        each = wf.vmap(wf.grad(total))(f32([ones, ones]))
+        np.testing.assert_allclose(plait.grad(total)(f32(ones)), want * 10**n)
+        np.testing.assert_allclose(plait.jit(plait.grad(total))(f32(ones)), want * 10**n)
+        each = plait.vmap(plait.grad(total))(f32([ones, ones]))
         np.testing.assert_allclose(each, [want * 10**n] * 2)
 
 
 linear = ext.Primitive("review_constants.linear", lambda x: x)
 ext.lower_rules.rule(linear)(lambda e, xs, ins, outs: xs[0])
-weft_autodiff.jvp_rules.rule(linear)(lambda xs, ts: (linear.bind(*xs), linear.bind(*ts)))
-weft_autodiff.transpose_rules.rule(linear)(lambda ct, x: [ct * CONSTANTS["array"]() * C])
-weft_batching.batching_rules.rule(linear)(lambda b, xs, dims: (linear.bind(*xs), dims[0]))
+plait_autodiff.jvp_rules.rule(linear)(lambda xs, ts: (linear.bind(*xs), linear.bind(*ts)))
+plait_autodiff.transpose_rules.rule(linear)(lambda ct, x: [ct * CONSTANTS["array"]() * C])
+plait_batching.batching_rules.rule(linear)(lambda b, xs, dims: (linear.bind(*xs), dims[0]))
 
 
 @pytest.mark.parametrize("way", [w for w in PROGRAMS if w != "while"])
@@ -124,11 +124,11 @@ def test_transpose_rule(way):
     wrap, n = PROGRAMS[way]
     f = wrap(linear)
     want = (C * C) ** n
-    np.testing.assert_allclose(wf.grad(lambda x: f(x).sum())(f32(ones)), want)
-    np.testing.assert_allclose(wf.jit(wf.grad(lambda x: f(x).sum()))(f32(ones)), want)
-    got = wf.grad(lambda x: wf.jit(wf.vmap(f))(x).sum())(f32([ones, ones]))
+    np.testing.assert_allclose(plait.grad(lambda x: f(x).sum())(f32(ones)), want)
+    np.testing.assert_allclose(plait.jit(plait.grad(lambda x: f(x).sum()))(f32(ones)), want)
+    got = plait.grad(lambda x: plait.jit(plait.vmap(f))(x).sum())(f32([ones, ones]))
     np.testing.assert_allclose(got, [want, want])
-    np.testing.assert_allclose(wf.vmap(wf.grad(lambda x: f(x).sum()))(f32([ones])), [want])
+    np.testing.assert_allclose(plait.vmap(plait.grad(lambda x: f(x).sum()))(f32([ones])), [want])
 
 
 def test_constants_are_operands():
@@ -136,27 +136,27 @@ def test_constants_are_operands():
     big = np.random.RandomState(0).randn(1 << 16).astype(np.float32)
     p = ext.Primitive("review_constants.big", lambda x: x)
     ext.expand_rules.rule(p)(lambda x: (big * x).sum())
-    weft_autodiff.jvp_rules.rule(p)(lambda xs, ts: (p.bind(*xs), (ts[0] * big).sum()))
+    plait_autodiff.jvp_rules.rule(p)(lambda xs, ts: (p.bind(*xs), (ts[0] * big).sum()))
     f = lambda x: lax.scan(lambda c, _: (p(c) * 1e-3, None), x, None, length=2)[0]  # noqa: E731
-    for g in (f, wf.grad(f), lambda x: wf.vmap(f)(wnp.stack([x, x]))):
-        assert len(wf.jit(g).lower(f32(1)).as_text()) < 50_000
+    for g in (f, plait.grad(f), lambda x: plait.vmap(f)(pnp.stack([x, x]))):
+        assert len(plait.jit(g).lower(f32(1)).as_text()) < 50_000
     total = big.astype(np.float64).sum()
-    np.testing.assert_allclose(wf.jit(f)(f32(1)), (total * 1e-3) ** 2, rtol=1e-3)
-    np.testing.assert_allclose(wf.jit(wf.grad(f))(f32(1)), (total * 1e-3) ** 2, rtol=1e-3)
+    np.testing.assert_allclose(plait.jit(f)(f32(1)), (total * 1e-3) ** 2, rtol=1e-3)
+    np.testing.assert_allclose(plait.jit(plait.grad(f))(f32(1)), (total * 1e-3) ** 2, rtol=1e-3)
 
 
 def test_array_changed_afterwards():
     """Constants are what they were when the rule ran: a numpy array is copied."""
     mutable = np.ones(2, np.float32)
-    f = wf.jit(lambda x: x * mutable)
+    f = plait.jit(lambda x: x * mutable)
     np.testing.assert_array_equal(f(f32([1, 1])), [1, 1])
     mutable[:] = 7
     np.testing.assert_array_equal(f(f32([1, 1])), [1, 1])
-    a = wnp.asarray(mutable)
+    a = pnp.asarray(mutable)
     mutable[:] = 9
     np.testing.assert_array_equal(a, [7, 7])
     large = np.zeros(1 << 20, np.float32)
-    b = wnp.asarray(large)
+    b = pnp.asarray(large)
     large[0] = 7
     assert b[0].item() == 0
     with pytest.raises(ValueError):

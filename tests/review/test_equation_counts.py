@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-import weft as wf
-from weft.ir import programs_in
-from weft.ops.higher import call
-from weft.simplify import inline_calls, simplify
+import plait
+from plait.ir import programs_in
+from plait.ops.higher import call
+from plait.simplify import inline_calls, simplify
 
 PEER = {
     "mlp_grad": 58, "vmap_grad_mlp": 47, "tf12_step_scanned": 399, "convnet_grad": 834,
@@ -31,7 +31,7 @@ def loaded(name):
 
 @pytest.fixture(scope="module")
 def benchmark():
-    return loaded("workloads").MODELS, loaded("run").namespace("weft")
+    return loaded("workloads").MODELS, loaded("run").namespace("plait")
 
 
 def equations(program):
@@ -44,5 +44,5 @@ def equations(program):
 def test_no_more_equations_than_the_peer(name, benchmark):
     models, lib = benchmark
     f, args = models[name](lib)
-    program = wf.make_program(f)(*args)
+    program = plait.make_program(f)(*args)
     assert equations(simplify(inline_calls(program))) <= PEER[name]

@@ -6,18 +6,18 @@ import sys
 import numpy as np
 import pytest
 
-import weft as wf
-from weft import ext, lax
+import plait
+from plait import ext, lax
 
-wnp = wf.numpy
+pnp = plait.numpy
 
 
 def f32(x):
-    return wnp.asarray(np.asarray(x, np.float32))
+    return pnp.asarray(np.asarray(x, np.float32))
 
 
 def f64(x):
-    return wnp.asarray(np.asarray(x, np.float64))
+    return pnp.asarray(np.asarray(x, np.float64))
 
 
 # ---- nested control flow ---------------------------------------------------------------------
@@ -54,23 +54,23 @@ POINTS = [0.7, 1.5, 3.0]
 def test_tangle():
     """Mapped, each element turns as often as it does alone."""
     want = [np_tangle(v) for v in POINTS]
-    np.testing.assert_allclose(wf.vmap(tangle)(f64(POINTS)), want, rtol=1e-12)
-    np.testing.assert_allclose(wf.jit(wf.vmap(tangle))(f64(POINTS)), want, rtol=1e-12)
+    np.testing.assert_allclose(plait.vmap(tangle)(f64(POINTS)), want, rtol=1e-12)
+    np.testing.assert_allclose(plait.jit(plait.vmap(tangle))(f64(POINTS)), want, rtol=1e-12)
     np.testing.assert_allclose([tangle(f64(v)).item() for v in POINTS], want, rtol=1e-12)
 
 
 def test_tangle_forward():
     """Forward mode of it, first and second order, mapped inside and outside."""
-    d = lambda x: wf.jvp(tangle, (x,), (1.0,))[1]  # noqa: E731
+    d = lambda x: plait.jvp(tangle, (x,), (1.0,))[1]  # noqa: E731
     h = 1e-6
     want = [(np_tangle(v + h) - np_tangle(v - h)) / (2 * h) for v in POINTS]
-    np.testing.assert_allclose(wf.vmap(d)(f64(POINTS)), want, rtol=1e-6)
-    outside = wf.jvp(wf.vmap(tangle), (f64(POINTS),), (f64(np.ones(3)),))[1]
+    np.testing.assert_allclose(plait.vmap(d)(f64(POINTS)), want, rtol=1e-6)
+    outside = plait.jvp(plait.vmap(tangle), (f64(POINTS),), (f64(np.ones(3)),))[1]
     np.testing.assert_allclose(outside, want, rtol=1e-6)
-    d2 = lambda x: wf.jvp(d, (x,), (1.0,))[1]  # noqa: E731
+    d2 = lambda x: plait.jvp(d, (x,), (1.0,))[1]  # noqa: E731
     second = [d2(f64(v)).item() for v in POINTS]
     np.testing.assert_allclose(second, 0, atol=1e-12)  # piecewise a multiple of x
-    np.testing.assert_allclose(wf.vmap(d2)(f64(POINTS)), second, atol=1e-12)
+    np.testing.assert_allclose(plait.vmap(d2)(f64(POINTS)), second, atol=1e-12)
 
 
 def test_rotating_carries():
@@ -84,19 +84,19 @@ def test_rotating_carries():
 
             return lax.scan(step, c, None, length=3)[0]
 
-        return lambda x: wnp.stack(list(inner((x,) + (f32(0),) * (n - 1), depth)))
+        return lambda x: pnp.stack(list(inner((x,) + (f32(0),) * (n - 1), depth)))
 
     for n, depth in ((5, 0), (40, 0), (10, 2), (20, 3)):
         total = sum(3**k for k in range(1, depth + 2))
         f = turned(n, depth)
-        primal, dot = wf.jvp(f, (f32(2),), (1.0,))
+        primal, dot = plait.jvp(f, (f32(2),), (1.0,))
         at = total % n
         want = np.eye(n, dtype=np.float32)[at]
         np.testing.assert_array_equal(dot, want)
         np.testing.assert_array_equal(primal, 2 * want)
     weights = f32(np.arange(10) + 1)
     f = turned(10, 1)
-    assert wf.grad(lambda x: (f(x) * weights).sum())(f32(2)).item() == (3 + 9) % 10 + 1
+    assert plait.grad(lambda x: (f(x) * weights).sum())(f32(2)).item() == (3 + 9) % 10 + 1
 
 
 def test_residuals_of_branches():
@@ -108,7 +108,7 @@ def test_residuals_of_branches():
             lambda c: c * c * c,
             lambda c: lax.tanh(c) * x,
         ]
-        return lax.scan(lambda c, i: (lax.switch(i, three, c), None), x, wnp.asarray(
+        return lax.scan(lambda c, i: (lax.switch(i, three, c), None), x, pnp.asarray(
             np.array([0, 2, 1, 1, 0], np.int32)
         ))[0]  # fmt: skip
 
@@ -121,10 +121,10 @@ def test_residuals_of_branches():
     x, h = 0.9, 1e-4
     first = (np_f(x + h / 10) - np_f(x - h / 10)) / (h / 5)
     second = (np_f(x + h) - 2 * np_f(x) + np_f(x - h)) / h**2
-    np.testing.assert_allclose(wf.grad(f)(f64(x)), first, rtol=1e-6)
-    np.testing.assert_allclose(wf.grad(wf.grad(f))(f64(x)), second, rtol=1e-4)
-    np.testing.assert_allclose(wf.grad(wf.grad(wf.jit(f)))(f64(x)), second, rtol=1e-4)
-    np.testing.assert_allclose(wf.vmap(wf.grad(wf.grad(f)))(f64([x])), [second], rtol=1e-4)
+    np.testing.assert_allclose(plait.grad(f)(f64(x)), first, rtol=1e-6)
+    np.testing.assert_allclose(plait.grad(plait.grad(f))(f64(x)), second, rtol=1e-4)
+    np.testing.assert_allclose(plait.grad(plait.grad(plait.jit(f)))(f64(x)), second, rtol=1e-4)
+    np.testing.assert_allclose(plait.vmap(plait.grad(plait.grad(f)))(f64([x])), [second], rtol=1e-4)
 
 
 # ---- named axes in rules ---------------------------------------------------------------------
@@ -133,25 +133,22 @@ def test_residuals_of_branches():
 def test_named_axes_in_rules():
     """A custom rule that speaks of an axis bound outside of the function it serves."""
 
-    @wf.custom_jvp
+    @plait.custom_jvp
     def total(x):
         return lax.psum(x, "i")
 
     total.defjvp(lambda p, t: (lax.psum(p[0], "i"), lax.psum(t[0], "i") * 1.0))
-    f = wf.vmap(lambda x: wf.grad(lambda x: total(x) * x)(x), axis_name="i")
-    plain = wf.vmap(
-        lambda x: wf.grad(lambda x: lax.psum(x, "i") * x)(x), axis_name="i"
-    )
+    f = plait.vmap(lambda x: plait.grad(lambda x: total(x) * x)(x), axis_name="i")
+    plain = plait.vmap(lambda x: plait.grad(lambda x: lax.psum(x, "i") * x)(x), axis_name="i")
     np.testing.assert_allclose(f(f32([1, 2])), plain(f32([1, 2])))
-
 
 
 LATE = {
     "bare": lambda f: f,
-    "jit": lambda f: wf.jit(lambda x: f(x)),
+    "jit": lambda f: plait.jit(lambda x: f(x)),
     "scan": lambda f: lambda x: lax.scan(lambda c, _: (f(c), None), x, None, length=1)[0],
     "cond": lambda f: lambda x: lax.cond(x > -1, f, lambda x: x, x),
-    "checkpoint": lambda f: wf.checkpoint(lambda x: f(x)),
+    "checkpoint": lambda f: plait.checkpoint(lambda x: f(x)),
 }
 
 
@@ -159,45 +156,45 @@ LATE = {
 def test_named_axes_in_rules_only(wrap):
     """A rule that speaks of an axis of which its function does not: the rule is traced late, and
     sees the axes that the call saw."""
-    late = wf.custom_jvp(lambda x: x * 1.0)
+    late = plait.custom_jvp(lambda x: x * 1.0)
     late.defjvp(lambda p, t: (p[0], lax.psum(t[0], "i")))
     h, x = LATE[wrap](late), f32([1, 2])
     assert h(f32(3)).item() == 3  # there is no axis, and no need of one
-    inside = lambda x: wf.jvp(h, (f32(1),), (f32(1),))[1] + 0 * x  # noqa: E731
-    np.testing.assert_array_equal(wf.vmap(inside, axis_name="i")(x), [2, 2])
-    np.testing.assert_array_equal(wf.vmap(wf.jit(inside), axis_name="i")(x), [2, 2])
-    outside = wf.jvp(wf.vmap(h, axis_name="i"), (x,), (f32([1, 1]),))[1]
+    inside = lambda x: plait.jvp(h, (f32(1),), (f32(1),))[1] + 0 * x  # noqa: E731
+    np.testing.assert_array_equal(plait.vmap(inside, axis_name="i")(x), [2, 2])
+    np.testing.assert_array_equal(plait.vmap(plait.jit(inside), axis_name="i")(x), [2, 2])
+    outside = plait.jvp(plait.vmap(h, axis_name="i"), (x,), (f32([1, 1]),))[1]
     np.testing.assert_array_equal(outside, [2, 2])
-    g = wf.grad(lambda x: wf.vmap(h, axis_name="i")(x).sum())(x)
+    g = plait.grad(lambda x: plait.vmap(h, axis_name="i")(x).sum())(x)
     np.testing.assert_array_equal(g, [2, 2])
     three = f32([1, 2, 3])
-    outside = wf.jvp(wf.vmap(h, axis_name="i"), (three,), (f32([1, 1, 1]),))[1]
+    outside = plait.jvp(plait.vmap(h, axis_name="i"), (three,), (f32([1, 1, 1]),))[1]
     np.testing.assert_array_equal(outside, [3, 3, 3])
 
 
 @pytest.mark.parametrize("wrap", LATE)
 def test_axis_sizes_in_rules(wrap):
     """The size that a late rule sees is that of the axis of its own call."""
-    late = wf.custom_jvp(lambda x: x * 1.0)
+    late = plait.custom_jvp(lambda x: x * 1.0)
     late.defjvp(lambda p, t: (p[0], t[0] * lax.psum(1, "i")))
     h = LATE[wrap](late)
     for n in (2, 3, 2):
         x = f32(np.ones(n))
-        got = wf.jvp(wf.vmap(h, axis_name="i"), (x,), (x,))[1]
+        got = plait.jvp(plait.vmap(h, axis_name="i"), (x,), (x,))[1]
         np.testing.assert_array_equal(got, [n] * n)
-        inside = lambda x: wf.grad(h)(x)  # noqa: E731
-        np.testing.assert_array_equal(wf.vmap(inside, axis_name="i")(x), [n] * n)
+        inside = lambda x: plait.grad(h)(x)  # noqa: E731
+        np.testing.assert_array_equal(plait.vmap(inside, axis_name="i")(x), [n] * n)
 
 
 def test_pullbacks_over_named_axes():
     """Pullbacks that speak of an axis around."""
-    f = wf.custom_vjp(lambda x: x * 1.0)
+    f = plait.custom_vjp(lambda x: x * 1.0)
     f.defvjp(lambda x: (x * 1.0, None), lambda _, ct: (lax.psum(ct, "i"),))
     x = f32([1, 2])
     for wrap in LATE.values():
         h = wrap(f)
-        np.testing.assert_array_equal(wf.vmap(wf.grad(h), axis_name="i")(x), [2, 2])
-        g = wf.grad(lambda x, h=h: (wf.vmap(h, axis_name="i")(x) * f32([1, 10])).sum())(x)
+        np.testing.assert_array_equal(plait.vmap(plait.grad(h), axis_name="i")(x), [2, 2])
+        g = plait.grad(lambda x, h=h: (plait.vmap(h, axis_name="i")(x) * f32([1, 10])).sum())(x)
         np.testing.assert_array_equal(g, [11, 11])
 
 
@@ -205,9 +202,9 @@ def test_derivatives_of_collectives():
     """Derivatives inside and outside the map that binds the axis."""
     x = f32([1, 2])
     square = lambda x: lax.psum(x * x, "i")  # noqa: E731
-    inside = wf.vmap(wf.grad(square), axis_name="i")(x)
+    inside = plait.vmap(plait.grad(square), axis_name="i")(x)
     np.testing.assert_array_equal(inside, 2 * 2 * np.array([1, 2]))
-    outside = wf.grad(lambda v: wf.vmap(lambda x: square(x) * x, axis_name="i")(v).sum())(x)
+    outside = plait.grad(lambda v: plait.vmap(lambda x: square(x) * x, axis_name="i")(v).sum())(x)
     np.testing.assert_array_equal(outside, [5 + 2 * 1 * 3, 5 + 2 * 2 * 3])
 
 
@@ -222,11 +219,11 @@ def wrapped(wrap, n):
 
 
 DEEP = {
-    "jit": wf.jit,
-    "vmap": lambda f: lambda x: wf.vmap(lambda s: f(x * s))(f32([1.0])).sum(),
+    "jit": plait.jit,
+    "vmap": lambda f: lambda x: plait.vmap(lambda s: f(x * s))(f32([1.0])).sum(),
     "scan": lambda f: lambda x: lax.scan(lambda c, _: (f(c), None), x, None, length=1)[0],
     "cond": lambda f: lambda x: lax.cond(x > 0, f, lambda y: y * 2, x),
-    "checkpoint": lambda f: wf.checkpoint(lambda x: f(x)),
+    "checkpoint": lambda f: plait.checkpoint(lambda x: f(x)),
 }
 
 
@@ -235,13 +232,13 @@ DEEP = {
 def test_depth(name, depth):
     """Tens of levels of one construct: traced in linear time, with Python's usual stack."""
     f = wrapped(DEEP[name], depth)
-    np.testing.assert_allclose(wf.grad(f)(f32(0.5)), np.cos(0.5) * 0.5 + np.sin(0.5), rtol=1e-5)
+    np.testing.assert_allclose(plait.grad(f)(f32(0.5)), np.cos(0.5) * 0.5 + np.sin(0.5), rtol=1e-5)
 
 
 @pytest.mark.parametrize("name", DEEP)
 def test_great_depth(name):
     """Eighty levels, staged and differentiated, with Python's usual stack."""
-    program = wf.make_program(wf.grad(wrapped(DEEP[name], 80)))(f32(0.5))
+    program = plait.make_program(plait.grad(wrapped(DEEP[name], 80)))(f32(0.5))
     assert program.out_avals[0].shape == ()
 
 
@@ -250,11 +247,11 @@ def test_orders_of_differentiation():
     f = lambda x: x * x * x * x * x * x  # noqa: E731
     g = f
     for _ in range(5):
-        g = wf.grad(g)
+        g = plait.grad(g)
     assert g(f32(1)).item() == 720
     g = f
     for _ in range(5):
-        g = (lambda h: lambda x: wf.jvp(h, (x,), (1.0,))[1])(g)
+        g = (lambda h: lambda x: plait.jvp(h, (x,), (1.0,))[1])(g)
     assert g(f32(1)).item() == 720
 
 
@@ -262,12 +259,12 @@ def test_calls_of_calls():
     """A function that calls one twice, which calls one twice, and so on, 40 deep, forward."""
 
     def tower(depth):
-        f = wf.jit(lambda x: lax.sin(x) * x)
+        f = plait.jit(lambda x: lax.sin(x) * x)
         for _ in range(depth):
-            f = (lambda h: wf.jit(lambda x: h(x) + h(x)))(f)
+            f = (lambda h: plait.jit(lambda x: h(x) + h(x)))(f)
         return f
 
-    program = wf.make_program(lambda x: wf.jvp(tower(40), (x,), (1.0,))[1])(f32(0.5))
+    program = plait.make_program(lambda x: plait.jvp(tower(40), (x,), (1.0,))[1])(f32(0.5))
 
     def distinct(p, seen):
         if id(p) in seen:
@@ -279,7 +276,7 @@ def test_calls_of_calls():
     assert distinct(program, set()) < 400
     x = np.float64(0.5)
     want = 2**10 * (np.cos(x) * x + np.sin(x))
-    np.testing.assert_allclose(wf.grad(tower(10))(f64(x)), want, rtol=1e-12)
+    np.testing.assert_allclose(plait.grad(tower(10))(f64(x)), want, rtol=1e-12)
 
 
 def test_long_chain():
@@ -290,8 +287,8 @@ def test_long_chain():
             x = x * 1.0001
         return x
 
-    np.testing.assert_allclose(wf.make_program(wf.grad(chain))(f64(1)).out_avals[0].shape, ())
-    program = wf.make_program(wf.grad(wf.jit(chain)))(f64(1))
+    np.testing.assert_allclose(plait.make_program(plait.grad(chain))(f64(1)).out_avals[0].shape, ())
+    program = plait.make_program(plait.grad(plait.jit(chain)))(f64(1))
     assert program.out_avals[0].shape == ()
 
 
@@ -300,13 +297,13 @@ def test_endless_recursion():
     ground, limit = ext.current(), sys.getrecursionlimit()
 
     def jitted(x):
-        return wf.jit(jitted)(x)
+        return plait.jit(jitted)(x)
 
     def mapped(x):
-        return wf.vmap(mapped)(x)
+        return plait.vmap(mapped)(x)
 
     def derived(x):
-        return wf.grad(derived)(x)
+        return plait.grad(derived)(x)
 
     sys.setrecursionlimit(600)
     try:
@@ -314,12 +311,12 @@ def test_endless_recursion():
             with pytest.raises(RecursionError):
                 f(f32(1))
             assert ext.current() is ground
-        with pytest.raises((RecursionError, wf.WeftError)):
+        with pytest.raises((RecursionError, plait.PlaitError)):
             mapped(f32(np.ones((2, 2))))
         assert ext.current() is ground
     finally:
         sys.setrecursionlimit(limit)
-    assert wf.grad(lambda x: x * x)(f32(3)).item() == 6
+    assert plait.grad(lambda x: x * x)(f32(3)).item() == 6
 
 
 # ---- asynchronous ----------------------------------------------------------------------------
@@ -333,10 +330,10 @@ def test_asyncio_inside():
         return x * x
 
     f = lambda x: asyncio.run(square(x))  # noqa: E731
-    assert wf.grad(f)(f32(3)).item() == 6
-    assert wf.grad(wf.grad(f))(f32(3)).item() == 2
-    assert wf.jit(f)(f32(3)).item() == 9
-    np.testing.assert_array_equal(wf.vmap(f)(f32([1, 2])), [1, 4])
+    assert plait.grad(f)(f32(3)).item() == 6
+    assert plait.grad(plait.grad(f))(f32(3)).item() == 2
+    assert plait.jit(f)(f32(3)).item() == 9
+    np.testing.assert_array_equal(plait.vmap(f)(f32([1, 2])), [1, 4])
 
 
 def test_transformations_of_many_tasks():
@@ -349,10 +346,10 @@ def test_transformations_of_many_tasks():
             x = f32(k)
             await asyncio.sleep(0)
             before = ext.current()
-            out = wf.grad(lambda x: x * x * k)(x).item()
+            out = plait.grad(lambda x: x * x * k)(x).item()
             await barrier.wait()
             assert ext.current() is before
-            return out, wf.vmap(lambda x: x * k)(f32([1, 2]))[1].item()
+            return out, plait.vmap(lambda x: x * k)(f32([1, 2]))[1].item()
 
         tasks = [asyncio.create_task(task(k)) for k in range(8)]
         await asyncio.sleep(0.01)
@@ -377,14 +374,14 @@ def test_exceptions_restore():
 
     zero = f32(0)
     for run in (
-        lambda f: wf.jit(wf.grad(f))(zero),
-        lambda f: wf.vmap(wf.grad(f))(zero[None])[0],
-        lambda f: wf.grad(lambda x: lax.cond(x < 1, f, f, x))(zero),
-        lambda f: wf.grad(
-            lambda x: lax.scan(lambda c, _: (f(c), None), x, None, length=2)[0]
-        )(zero),
-        lambda f: wf.grad(wf.checkpoint(f))(zero),
-        lambda f: wf.jvp(lambda x: lax.while_loop(lambda y: y < 0, f, x), (zero,), (1.0,))[1],
+        lambda f: plait.jit(plait.grad(f))(zero),
+        lambda f: plait.vmap(plait.grad(f))(zero[None])[0],
+        lambda f: plait.grad(lambda x: lax.cond(x < 1, f, f, x))(zero),
+        lambda f: plait.grad(lambda x: lax.scan(lambda c, _: (f(c), None), x, None, length=2)[0])(
+            zero
+        ),
+        lambda f: plait.grad(plait.checkpoint(f))(zero),
+        lambda f: plait.jvp(lambda x: lax.while_loop(lambda y: y < 0, f, x), (zero,), (1.0,))[1],
     ):
         f = fresh()
         fails[0] = True

@@ -10,14 +10,14 @@ import functools
 import numpy as np
 import pytest
 
-import weft as wf
-from weft import ext, lax
+import plait
+from plait import ext, lax
 
-wnp = wf.numpy
+pnp = plait.numpy
 
 
 def f32(x):
-    return wnp.asarray(np.asarray(x, np.float32))
+    return pnp.asarray(np.asarray(x, np.float32))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,19 +76,17 @@ def test_functions_by_identity(pair):
         step = lambda c, f=f: f(c, None)[0]  # noqa: E731
         x = f32(1)
         assert lax.scan(f, x, None, length=2)[0].item() == w * w
-        assert wf.grad(lambda x, f=f: lax.scan(f, x, None, length=2)[0])(x).item() == w * w
-        assert wf.jit(f)(x, None)[0].item() == w
-        assert wf.checkpoint(f)(x, None)[0].item() == w
+        assert plait.grad(lambda x, f=f: lax.scan(f, x, None, length=2)[0])(x).item() == w * w
+        assert plait.jit(f)(x, None)[0].item() == w
+        assert plait.checkpoint(f)(x, None)[0].item() == w
         assert lax.cond(True, step, step, x).item() == w
-        assert wf.eval_shape(f, x, None)[0].shape == ()
-        assert wf.vmap(lambda x, f=f: f(x, None)[0])(f32([1, 2])).tolist() == [w, 2 * w]
+        assert plait.eval_shape(f, x, None)[0].shape == ()
+        assert plait.vmap(lambda x, f=f: f(x, None)[0])(f32([1, 2])).tolist() == [w, 2 * w]
 
 
 def test_equal_numbers_of_different_type_in_a_callable():
     """Instances that are equal because 2 == 2.0."""
-    kinds = [
-        lax.scan(Power(w), f32(1), None, length=2)[1].dtype.kind for w in (2, 2.0, True, 2)
-    ]
+    kinds = [lax.scan(Power(w), f32(1), None, length=2)[1].dtype.kind for w in (2, 2.0, True, 2)]
     assert kinds == ["i", "f", "i", "i"]
 
 
@@ -100,22 +98,22 @@ def test_method_of_fresh_instances():
 
 def test_static_numbers_by_type():
     """Static arguments 1, 1.0 and True each make a program of their own."""
-    f = wf.jit(lambda n, x: x * n, static_argnums=0)
-    x = wnp.asarray(np.int32(3))
+    f = plait.jit(lambda n, x: x * n, static_argnums=0)
+    x = pnp.asarray(np.int32(3))
     for _ in range(2):
         assert f(1, x).dtype == np.int32
         assert f(1.0, x).dtype == np.float32
         assert f(True, x).dtype == np.int32
-    by_name = wf.jit(lambda x, n: x * n, static_argnames="n")
+    by_name = plait.jit(lambda x, n: x * n, static_argnames="n")
     assert [by_name(x, n=n).dtype.kind for n in (1, 1.0, True)] == ["i", "f", "i"]
-    nested = wf.jit(lambda n, x: x * n[0][0], static_argnums=0)
+    nested = plait.jit(lambda n, x: x * n[0][0], static_argnums=0)
     assert [nested(((n,),), x).dtype.kind for n in (1, 1.0, True)] == ["i", "f", "i"]
 
 
 def test_static_zeros_by_sign():
     """0.0 and -0.0 are different static values, bare and in tuples."""
-    f = wf.jit(lambda c, x: x / c, static_argnums=0)
-    g = wf.jit(lambda c, x: x / c[0], static_argnums=0)
+    f = plait.jit(lambda c, x: x / c, static_argnums=0)
+    g = plait.jit(lambda c, x: x / c[0], static_argnums=0)
     for _ in range(2):
         assert f(0.0, f32(1)).item() == np.inf
         assert f(-0.0, f32(1)).item() == -np.inf
@@ -129,7 +127,9 @@ held = ext.Primitive("review_keys.held", lambda x, *, c: x)
 ext.expand_rules.rule(held)(lambda x, *, c: (x / c[0]) if c[0] == 0 else x * c[0])
 
 
-@pytest.mark.parametrize("wrap", [lambda f: f, wf.jit, wf.checkpoint], ids=["now", "jit", "ckpt"])
+@pytest.mark.parametrize(
+    "wrap", [lambda f: f, plait.jit, plait.checkpoint], ids=["now", "jit", "ckpt"]
+)
 def test_parameters_of_primitives(wrap):
     """A parameter -0.0 is not the parameter 0.0, nor is 1.0 the parameter 1."""
     for _ in range(2):
@@ -150,7 +150,7 @@ def test_type_rules_by_type_of_parameter():
     """The remembered type of a result is that for a parameter of this very type."""
     kinds = [typed(f32(1), c=c).dtype.kind for c in (1, 1.0, True, 1)]
     assert kinds == ["i", "f", "b", "i"]
-    staged = [wf.jit(lambda x, c=c: typed(x, c=c))(f32(1)).dtype.kind for c in (1, 1.0, True)]
+    staged = [plait.jit(lambda x, c=c: typed(x, c=c))(f32(1)).dtype.kind for c in (1, 1.0, True)]
     assert staged == ["i", "f", "b"]
 
 
@@ -168,18 +168,18 @@ def test_freeze():
 
 def test_python_numbers_as_arguments():
     """Python numbers that are equal but not the same are different arguments."""
-    f = wf.jit(lambda x: 1.0 / x)
+    f = plait.jit(lambda x: 1.0 / x)
     assert [f(0.0).item(), f(-0.0).item(), f(0.0).item()] == [np.inf, -np.inf, np.inf]
-    g = wf.jit(lambda x: x)
+    g = plait.jit(lambda x: x)
     assert [g(x).dtype.kind for x in (1, 1.0, True)] == ["i", "f", "b"]
-    assert [(wnp.asarray(1.0) / z).item() for z in (0.0, -0.0)] == [np.inf, -np.inf]
+    assert [(pnp.asarray(1.0) / z).item() for z in (0.0, -0.0)] == [np.inf, -np.inf]
     loop = lambda z: lax.scan(lambda c, _: (c / z, None), f32(1), None, length=1)[0]  # noqa: E731
     assert [loop(z).item() for z in (0.0, -0.0)] == [np.inf, -np.inf]
 
 
 def test_weak_and_strong_arguments():
     """A weak scalar and a strong one of the same dtype make different programs."""
-    f = wf.jit(lambda x: x + np.float16(1))
+    f = plait.jit(lambda x: x + np.float16(1))
     assert f(1.0).dtype == np.float16
     assert f(f32(1)).dtype == np.float32
     assert f(1.0).dtype == np.float16

@@ -11,16 +11,16 @@ import weakref
 import numpy as np
 import pytest
 
-import weft as wf
-import weft_autodiff
-from weft import ext, lax
-from weft.errors import UnexpectedTracerError
+import plait
+import plait_autodiff
+from plait import ext, lax
+from plait.errors import UnexpectedTracerError
 
-wnp = wf.numpy
+pnp = plait.numpy
 
 
 def f32(x):
-    return wnp.asarray(np.asarray(x, np.float32))
+    return pnp.asarray(np.asarray(x, np.float32))
 
 
 def freed(make, use):
@@ -47,7 +47,7 @@ def one():
 def custom_that_mentions_it():
     """A step whose custom rule mentions the step itself."""
 
-    @wf.custom_jvp
+    @plait.custom_jvp
     def g(x):
         return x * x
 
@@ -59,7 +59,7 @@ def custom_that_mentions_it():
 
 
 def pullback_that_mentions_it():
-    @wf.custom_vjp
+    @plait.custom_vjp
     def g(x):
         return x * x
 
@@ -76,38 +76,44 @@ def scanned(f):
 
 USES = {
     "scan": (body, lambda f: scanned(f)(f32(1))),
-    "grad of scan": (body, lambda f: wf.grad(scanned(f))(f32(1))),
-    "second order of scan": (body, lambda f: wf.grad(wf.grad(scanned(f)))(f32(1))),
-    "vmap of scan": (body, lambda f: wf.vmap(scanned(f))(f32([1, 2]))),
-    "jit of scan": (body, lambda f: wf.jit(scanned(f))(f32(1))),
-    "jit": (one, lambda f: wf.jit(f)(f32(1))),
-    "jit under grad": (one, lambda f: wf.grad(wf.jit(f))(f32(1))),
-    "checkpoint": (one, lambda f: wf.grad(wf.checkpoint(f))(f32(1))),
-    "second order of checkpoint": (one, lambda f: wf.grad(wf.grad(wf.checkpoint(f)))(f32(1))),
+    "grad of scan": (body, lambda f: plait.grad(scanned(f))(f32(1))),
+    "second order of scan": (body, lambda f: plait.grad(plait.grad(scanned(f)))(f32(1))),
+    "vmap of scan": (body, lambda f: plait.vmap(scanned(f))(f32([1, 2]))),
+    "jit of scan": (body, lambda f: plait.jit(scanned(f))(f32(1))),
+    "jit": (one, lambda f: plait.jit(f)(f32(1))),
+    "jit under grad": (one, lambda f: plait.grad(plait.jit(f))(f32(1))),
+    "checkpoint": (one, lambda f: plait.grad(plait.checkpoint(f))(f32(1))),
+    "second order of checkpoint": (
+        one,
+        lambda f: plait.grad(plait.grad(plait.checkpoint(f)))(f32(1)),
+    ),
     "cond": (one, lambda f: lax.cond(True, f, one(), f32(1))),
-    "grad of cond": (one, lambda f: wf.grad(lambda x: lax.cond(x > 0, f, one(), x))(f32(1))),
-    "vmap of cond": (one, lambda f: wf.vmap(lambda x: lax.cond(x > 0, f, one(), x))(f32([1, 2]))),
+    "grad of cond": (one, lambda f: plait.grad(lambda x: lax.cond(x > 0, f, one(), x))(f32(1))),
+    "vmap of cond": (
+        one,
+        lambda f: plait.vmap(lambda x: lax.cond(x > 0, f, one(), x))(f32([1, 2])),
+    ),
     "while": (one, lambda f: lax.while_loop(lambda x: x < 0, f, f32(1))),
     "vmap of while": (
         one,
-        lambda f: wf.vmap(lambda x: lax.while_loop(lambda x: x < 0, f, x))(f32([1, 2])),
+        lambda f: plait.vmap(lambda x: lax.while_loop(lambda x: x < 0, f, x))(f32([1, 2])),
     ),
-    "eval_shape": (one, lambda f: wf.eval_shape(f, f32(1))),
+    "eval_shape": (one, lambda f: plait.eval_shape(f, f32(1))),
     "custom_jvp that mentions it": (
         custom_that_mentions_it,
-        lambda f: wf.grad(scanned(f))(f32(1)),
+        lambda f: plait.grad(scanned(f))(f32(1)),
     ),
     "custom_jvp that mentions it, staged": (
         custom_that_mentions_it,
-        lambda f: wf.jit(wf.grad(scanned(f)))(f32(1)),
+        lambda f: plait.jit(plait.grad(scanned(f)))(f32(1)),
     ),
     "custom_vjp that mentions it": (
         pullback_that_mentions_it,
-        lambda f: wf.grad(scanned(f))(f32(1)),
+        lambda f: plait.grad(scanned(f))(f32(1)),
     ),
     "custom_vjp that mentions it, second order": (
         pullback_that_mentions_it,
-        lambda f: wf.grad(wf.grad(scanned(f)))(f32(1)),
+        lambda f: plait.grad(plait.grad(scanned(f)))(f32(1)),
     ),
 }
 
@@ -142,11 +148,13 @@ def test_long_lived_branch():
     def use(i):
         fresh = lambda x: x * float(i)  # noqa: E731
         x = f32(1)
-        wf.grad(lambda x: lax.cond(x > 0, fresh, stays, x))(x)
-        wf.grad(lambda x: lax.cond(x > 0, stays, fresh, x))(x)
+        plait.grad(lambda x: lax.cond(x > 0, fresh, stays, x))(x)
+        plait.grad(lambda x: lax.cond(x > 0, stays, fresh, x))(x)
         lax.cond(True, fresh, stays, x)
-        wf.vmap(lambda x: lax.cond(x > 0, stays, fresh, x))(x[None])
-        wf.grad(lambda x: wf.vmap(lambda x: lax.cond(x > 0, fresh, stays, x))(x).sum())(x[None])
+        plait.vmap(lambda x: lax.cond(x > 0, stays, fresh, x))(x[None])
+        plait.grad(lambda x: plait.vmap(lambda x: lax.cond(x > 0, fresh, stays, x))(x).sum())(
+            x[None]
+        )
 
     assert partners(use) <= 0
 
@@ -160,9 +168,9 @@ def test_long_lived_loop_body():
     def use(i):
         loop = lambda x: lax.while_loop(lambda s: s < float(i), stays, x)  # noqa: E731
         loop(f32(1))
-        wf.vmap(loop)(f32([1, 2]))
-        wf.jvp(loop, (f32(1),), (1.0,))
-        wf.jvp(wf.vmap(loop), (f32([1, 2]),), (f32([1, 1]),))
+        plait.vmap(loop)(f32([1, 2]))
+        plait.jvp(loop, (f32(1),), (1.0,))
+        plait.jvp(plait.vmap(loop), (f32([1, 2]),), (f32([1, 1]),))
 
     assert partners(use) <= 0
 
@@ -175,17 +183,17 @@ def test_long_lived_step():
 
     def use(i):
         f = lambda c: lax.scan(step, c, f32([1, 2]))[0] * float(i)  # noqa: E731
-        wf.grad(f)(f32(1))
-        wf.jit(wf.grad(f))(f32(1))
-        wf.vmap(wf.grad(f))(f32([1, 2]))
+        plait.grad(f)(f32(1))
+        plait.jit(plait.grad(f))(f32(1))
+        plait.vmap(plait.grad(f))(f32([1, 2]))
 
     assert partners(use) <= 0
 
 
 def test_fresh_jits():
     """Functions jitted in a loop."""
-    assert partners(lambda i: wf.jit(lambda x: x * float(i))(f32(1))) <= 0
-    assert partners(lambda i: wf.grad(wf.jit(lambda x: x * float(i)))(f32(1))) <= 0
+    assert partners(lambda i: plait.jit(lambda x: x * float(i))(f32(1))) <= 0
+    assert partners(lambda i: plait.grad(plait.jit(lambda x: x * float(i)))(f32(1))) <= 0
 
 
 def test_arrays_are_freed():
@@ -193,8 +201,8 @@ def test_arrays_are_freed():
 
     def refs():
         x, w = f32(np.ones(100)), f32(np.ones(100))
-        f = wf.jit(lambda x: (x * w).sum())
-        g = wf.grad(f)(x)
+        f = plait.jit(lambda x: (x * w).sum())
+        g = plait.grad(f)(x)
         return [weakref.ref(v) for v in (x, w, g)]
 
     gone = refs()
@@ -205,8 +213,8 @@ def test_arrays_are_freed():
 def test_residuals_are_freed():
     """A pullback keeps residuals for as long as it lives."""
     x = f32(np.ones(10))
-    _, pull = wf.vjp(lambda x: lax.sin(x) * x, x)
-    held = [weakref.ref(c) for c in wf.make_program(pull)(x).constants.values()]
+    _, pull = plait.vjp(lambda x: lax.sin(x) * x, x)
+    held = [weakref.ref(c) for c in plait.make_program(pull)(x).constants.values()]
     gc.collect()
     assert any(r() is not None for r in held)
     del pull
@@ -236,20 +244,20 @@ def test_no_collection_while_tracing():
     gc.collect()
     gc.callbacks.append(note := lambda phase, info: collections.append(phase))
     try:
-        wf.make_program(chain)(f32(1))
+        plait.make_program(chain)(f32(1))
         assert len(collections) <= 2
         collections.clear()
-        wf.make_program(wf.grad(wf.jit(chain)))(f32(1))
+        plait.make_program(plait.grad(plait.jit(chain)))(f32(1))
         assert len(collections) <= 4
     finally:
         gc.callbacks.remove(note)
     assert gc.isenabled()
     with pytest.raises(ZeroDivisionError):
-        wf.jit(lambda x: x * (1 // 0))(f32(1))
+        plait.jit(lambda x: x * (1 // 0))(f32(1))
     assert gc.isenabled()
     gc.disable()
     try:
-        wf.jit(lambda x: x * 2)(f32(1))
+        plait.jit(lambda x: x * 2)(f32(1))
         assert not gc.isenabled()
     finally:
         gc.enable()
@@ -267,16 +275,16 @@ def test_failed_trace_is_closed():
         raise ValueError("on purpose")
 
     for run in (
-        lambda: wf.jit(bad)(f32(1)),
-        lambda: wf.grad(bad)(f32(1)),
-        lambda: wf.vmap(bad)(f32([1])),
-        lambda: wf.jvp(bad, (f32(1),), (1.0,)),
-        lambda: wf.linearize(bad, f32(1)),
+        lambda: plait.jit(bad)(f32(1)),
+        lambda: plait.grad(bad)(f32(1)),
+        lambda: plait.vmap(bad)(f32([1])),
+        lambda: plait.jvp(bad, (f32(1),), (1.0,)),
+        lambda: plait.linearize(bad, f32(1)),
         lambda: lax.scan(lambda c, _: bad(c), f32(1), None, length=2),
         lambda: lax.cond(True, bad, bad, f32(1)),
-        lambda: wf.checkpoint(bad)(f32(1)),
-        lambda: wf.jit(wf.grad(wf.vmap(bad)))(f32([1])),
-        lambda: wf.grad(lambda x: lax.scan(lambda c, _: bad(c), x, None, length=2)[0])(f32(1)),
+        lambda: plait.checkpoint(bad)(f32(1)),
+        lambda: plait.jit(plait.grad(plait.vmap(bad)))(f32([1])),
+        lambda: plait.grad(lambda x: lax.scan(lambda c, _: bad(c), x, None, length=2)[0])(f32(1)),
     ):
         saved.clear()
         with pytest.raises(ValueError, match="on purpose"):
@@ -293,17 +301,17 @@ def test_rule_that_fails():
     ext.expand_rules.rule(prim)(lambda x: x * 1.0)
     fails = [True]
 
-    @weft_autodiff.jvp_rules.rule(prim)
+    @plait_autodiff.jvp_rules.rule(prim)
     def _(xs, ts):
         if fails[0]:
             raise ValueError("once")
         return prim.bind(*xs), ts[0] * 3.0
 
-    staged = wf.jit(lambda x: prim(x))
+    staged = plait.jit(lambda x: prim(x))
     for run in (
-        lambda: wf.grad(lambda x: prim(x))(f32(1)),
-        lambda: wf.grad(staged)(f32(1)),
-        lambda: wf.grad(lambda x: lax.scan(lambda c, _: (prim(c), None), x, None, 2)[0])(f32(1)),
+        lambda: plait.grad(lambda x: prim(x))(f32(1)),
+        lambda: plait.grad(staged)(f32(1)),
+        lambda: plait.grad(lambda x: lax.scan(lambda c, _: (prim(c), None), x, None, 2)[0])(f32(1)),
     ):
         fails[0] = True
         with pytest.raises(ValueError, match="once"):
@@ -323,7 +331,7 @@ def test_function_that_fails_once():
             raise ValueError("once")
         return y, None
 
-    f = wf.grad(scanned(step))
+    f = plait.grad(scanned(step))
     with pytest.raises(ValueError, match="once"):
         f(f32(1))
     fails[0] = False
@@ -344,13 +352,13 @@ def test_generator_suspended_inside_an_interpreter():
         held.append(it)
         return x * 2
 
-    with pytest.raises(wf.WeftError, match="left while another is current"):
-        wf.vmap(f)(f32([1, 2]))
+    with pytest.raises(plait.PlaitError, match="left while another is current"):
+        plait.vmap(f)(f32([1, 2]))
     with _quiet():
         held.clear()
         gc.collect()
     assert ext.current() is ground
-    g = wf.jit(lambda x: x + 1)
+    g = plait.jit(lambda x: x + 1)
     g(f32(1))
     with ext.counting() as n:
         assert g(f32(1)).item() == 2
@@ -373,7 +381,7 @@ def test_ended_thread():
 
     def die():
         try:
-            wf.vmap(lambda x: (_ for _ in ()).throw(SystemExit))(f32([1]))
+            plait.vmap(lambda x: (_ for _ in ()).throw(SystemExit))(f32([1]))
         except SystemExit:
             pass
 

@@ -10,17 +10,17 @@ import inspect
 import numpy as np
 import pytest
 
-import weft as wf
-import weft_autodiff
-import weft_batching
-from weft import ext, lax
-from weft.errors import UnexpectedTracerError
+import plait
+import plait_autodiff
+import plait_batching
+from plait import ext, lax
+from plait.errors import UnexpectedTracerError
 
-wnp = wf.numpy
+pnp = plait.numpy
 
 
 def f32(x):
-    return wnp.asarray(np.asarray(x, np.float32))
+    return pnp.asarray(np.asarray(x, np.float32))
 
 
 def here(offset=0):
@@ -31,7 +31,7 @@ def here(offset=0):
 def closing_jvp(x):
     """A derivative rule that closes over the value being differentiated."""
 
-    @wf.custom_jvp
+    @plait.custom_jvp
     def g(y):
         return y * x
 
@@ -40,7 +40,7 @@ def closing_jvp(x):
 
 
 def closing_vjp(x):
-    @wf.custom_vjp
+    @plait.custom_vjp
     def g(y):
         return y * x
 
@@ -49,7 +49,7 @@ def closing_vjp(x):
 
 
 def closing_residual(x):
-    @wf.custom_vjp
+    @plait.custom_vjp
     def g(y):
         return y * x
 
@@ -58,19 +58,17 @@ def closing_residual(x):
 
 
 ways = {
-    "grad": lambda f: wf.grad(f)(f32(3)),
-    "jvp": lambda f: wf.jvp(f, (f32(3),), (1.0,)),
-    "jvp of jvp": lambda f: wf.jvp(
-        lambda x: wf.jvp(f, (x,), (1.0,))[1], (f32(3),), (1.0,)
-    ),
-    "linearize": lambda f: wf.linearize(f, f32(3)),
-    "grad of grad": lambda f: wf.grad(wf.grad(f))(f32(3)),
-    "jit of grad": lambda f: wf.jit(wf.grad(f))(f32(3)),
+    "grad": lambda f: plait.grad(f)(f32(3)),
+    "jvp": lambda f: plait.jvp(f, (f32(3),), (1.0,)),
+    "jvp of jvp": lambda f: plait.jvp(lambda x: plait.jvp(f, (x,), (1.0,))[1], (f32(3),), (1.0,)),
+    "linearize": lambda f: plait.linearize(f, f32(3)),
+    "grad of grad": lambda f: plait.grad(plait.grad(f))(f32(3)),
+    "jit of grad": lambda f: plait.jit(plait.grad(f))(f32(3)),
 }
 staged_ways = {
-    "grad of jit": lambda f: wf.grad(wf.jit(f))(f32(3)),
-    "grad of checkpoint": lambda f: wf.grad(wf.checkpoint(f))(f32(3)),
-    "grad of scan": lambda f: wf.grad(
+    "grad of jit": lambda f: plait.grad(plait.jit(f))(f32(3)),
+    "grad of checkpoint": lambda f: plait.grad(plait.checkpoint(f))(f32(3)),
+    "grad of scan": lambda f: plait.grad(
         lambda x: lax.scan(lambda c, _: (f(c), None), x, None, length=2)[0]
     )(f32(3)),
 }
@@ -94,7 +92,7 @@ def test_rule_over_its_own_level(f, way):
 @pytest.mark.parametrize("f", FUNCTIONS)
 def test_staged_rule_over_its_own_level(f, way):
     """The same where the function has been staged first: an error, never a wrong number."""
-    with pytest.raises(wf.WeftError, match="closes over"):
+    with pytest.raises(plait.PlaitError, match="closes over"):
         staged_ways[way](f)
 
 
@@ -107,7 +105,7 @@ def test_names_both_lines():
         k = x * 2
         made = here(-1)
 
-        @wf.custom_jvp
+        @plait.custom_jvp
         def g(y):
             return y * 1
 
@@ -120,7 +118,7 @@ def test_names_both_lines():
         return g(x)
 
     with pytest.raises(UnexpectedTracerError) as caught:
-        wf.jvp(f, (f32(3),), (1.0,))
+        plait.jvp(f, (f32(3),), (1.0,))
     assert made in str(caught.value)
     assert used in str(caught.value)
     assert "argument" in caught.value.fix
@@ -130,36 +128,36 @@ def test_nothing_is_left_behind():
     """After such an error everything works as before."""
     for _ in range(2):
         with pytest.raises(UnexpectedTracerError):
-            wf.grad(closing_jvp)(f32(3))
-    assert wf.grad(lambda x: x * x)(f32(3)).item() == 6
+            plait.grad(closing_jvp)(f32(3))
+    assert plait.grad(lambda x: x * x)(f32(3)).item() == 6
 
 
 def test_outer_levels_may_be_closed_over():
     """What belongs to a transformation further out is a constant of the inner one."""
 
     def scaled(k, x):
-        @wf.custom_jvp
+        @plait.custom_jvp
         def g(y):
             return y * k
 
         g.defjvp(lambda ps, ts: (ps[0] * k, ts[0] * k))
         return g(x)
 
-    inner = lambda k: wf.grad(lambda x: scaled(k, x))(f32(2))  # noqa: E731
+    inner = lambda k: plait.grad(lambda x: scaled(k, x))(f32(2))  # noqa: E731
     assert inner(f32(3)).item() == 3
-    np.testing.assert_array_equal(wf.vmap(inner)(f32([3, 4])), [3, 4])
-    assert wf.jit(inner)(f32(3)).item() == 3
-    assert wf.grad(inner)(f32(3)).item() == 1  # d/dk of d/dx (x * k)
+    np.testing.assert_array_equal(plait.vmap(inner)(f32([3, 4])), [3, 4])
+    assert plait.jit(inner)(f32(3)).item() == 3
+    assert plait.grad(inner)(f32(3)).item() == 1  # d/dk of d/dx (x * k)
 
 
 def test_perturbations_are_told_apart():
     """Nested derivatives with closures: each level sees its own perturbation only."""
-    confusing = wf.grad(lambda x: x * wf.grad(lambda y: x + y)(1.0))
+    confusing = plait.grad(lambda x: x * plait.grad(lambda y: x + y)(1.0))
     assert confusing(f32(1)).item() == 1  # d/dx (x * 1)
-    third = wf.grad(lambda x: x * wf.grad(lambda y: x * y * y)(x))
+    third = plait.grad(lambda x: x * plait.grad(lambda y: x * y * y)(x))
     assert third(f32(2)).item() == 3 * 2 * 4  # x * 2 x x = 2 x^3
-    mixed = lambda x: wf.jvp(lambda y: wf.grad(lambda z: z * y * x)(y), (x,), (1.0,))[1]  # noqa: E731
-    assert wf.grad(mixed)(f32(3)).item() == 1  # d/dy (y x) = x
+    mixed = lambda x: plait.jvp(lambda y: plait.grad(lambda z: z * y * x)(y), (x,), (1.0,))[1]  # noqa: E731
+    assert plait.grad(mixed)(f32(3)).item() == 1  # d/dy (y x) = x
 
 
 def test_saved_value_of_a_level_around():
@@ -168,9 +166,9 @@ def test_saved_value_of_a_level_around():
 
     def f(x):
         saved.append(x)
-        return wf.grad(lambda y: y * saved[0])(x)
+        return plait.grad(lambda y: y * saved[0])(x)
 
-    assert wf.grad(f)(f32(2)).item() == 1
+    assert plait.grad(f)(f32(2)).item() == 1
 
 
 def test_ground_cannot_take_tracers():
@@ -183,7 +181,7 @@ def test_ground_cannot_take_tracers():
         return y * x
 
     with pytest.raises(UnexpectedTracerError):
-        wf.grad(f)(f32(3))
+        plait.grad(f)(f32(3))
     assert ext.current() is ground
 
 
@@ -196,8 +194,8 @@ def test_ground_takes_arrays():
             k = lax.sin(f32(1))
         return x * k
 
-    np.testing.assert_allclose(wf.grad(f)(f32(2)), np.sin(np.float32(1)), rtol=1e-6)
-    np.testing.assert_allclose(wf.jit(f)(f32(2)), 2 * np.sin(np.float32(1)), rtol=1e-6)
+    np.testing.assert_allclose(plait.grad(f)(f32(2)), np.sin(np.float32(1)), rtol=1e-6)
+    np.testing.assert_allclose(plait.jit(f)(f32(2)), 2 * np.sin(np.float32(1)), rtol=1e-6)
 
 
 def test_rules_may_close_over_what_they_are_given():
@@ -205,22 +203,22 @@ def test_rules_may_close_over_what_they_are_given():
     p = ext.Primitive("review_levels.twice", lambda x: x)
     ext.expand_rules.rule(p)(lambda x: lax.cond(x.sum() > 0, lambda: x * 2, lambda: x * 2))
 
-    @weft_autodiff.jvp_rules.rule(p)
+    @plait_autodiff.jvp_rules.rule(p)
     def _(xs, ts):
         (x,), (t,) = xs, ts
         dot = lax.scan(lambda c, _: (c + t + 0 * x, None), t * 0, None, length=2)[0]
         return p.bind(x), lax.cond(x > 0, lambda: dot, lambda: dot * 1)
 
     f = lambda x: p(p(x) * x)  # noqa: E731
-    for g in (f, wf.jit(f), wf.checkpoint(f)):
+    for g in (f, plait.jit(f), plait.checkpoint(f)):
         assert g(f32(3)).item() == 36
-        assert wf.jvp(g, (f32(3),), (1.0,))[1].item() == 24
-        assert wf.grad(g)(f32(3)).item() == 24
-        assert wf.linearize(g, f32(3))[1](1.0).item() == 24
-        assert wf.grad(wf.grad(g))(f32(3)).item() == 8
-        assert wf.jit(wf.grad(g))(f32(3)).item() == 24
-        np.testing.assert_array_equal(wf.vmap(wf.grad(g))(f32([3, 1])), [24, 8])
-        total = wf.grad(lambda x, g=g: wf.vmap(g)(x).sum())
+        assert plait.jvp(g, (f32(3),), (1.0,))[1].item() == 24
+        assert plait.grad(g)(f32(3)).item() == 24
+        assert plait.linearize(g, f32(3))[1](1.0).item() == 24
+        assert plait.grad(plait.grad(g))(f32(3)).item() == 8
+        assert plait.jit(plait.grad(g))(f32(3)).item() == 24
+        np.testing.assert_array_equal(plait.vmap(plait.grad(g))(f32([3, 1])), [24, 8])
+        total = plait.grad(lambda x, g=g: plait.vmap(g)(x).sum())
         np.testing.assert_array_equal(total(f32([3, 1])), [24, 8])
 
 
@@ -228,16 +226,16 @@ def test_transposed_rules_may_close_over_what_they_are_given():
     """The same of rules that reverse."""
     p = ext.Primitive("review_levels.thrice", lambda x: x)
     ext.lower_rules.rule(p)(lambda e, xs, ins, outs: e.op("stablehlo.add", [*xs, *xs], *outs))
-    weft_autodiff.jvp_rules.rule(p)(lambda xs, ts: (p.bind(*xs), p.bind(*ts)))
-    weft_batching.batching_rules.rule(p)(lambda b, xs, dims: (p.bind(*xs), dims[0]))
+    plait_autodiff.jvp_rules.rule(p)(lambda xs, ts: (p.bind(*xs), p.bind(*ts)))
+    plait_batching.batching_rules.rule(p)(lambda b, xs, dims: (p.bind(*xs), dims[0]))
 
-    @weft_autodiff.transpose_rules.rule(p)
+    @plait_autodiff.transpose_rules.rule(p)
     def _(ct, x):
         return [lax.scan(lambda c, _: (c + ct, None), ct * 0, None, length=2)[0]]
 
-    for g in (p, wf.jit(lambda x: p(x)), wf.checkpoint(lambda x: p(x))):
+    for g in (p, plait.jit(lambda x: p(x)), plait.checkpoint(lambda x: p(x))):
         square = lambda x, g=g: g(x) * x  # noqa: E731
-        assert wf.grad(square)(f32(3)).item() == 12
-        assert wf.jit(wf.grad(square))(f32(3)).item() == 12
-        assert wf.grad(wf.grad(square))(f32(3)).item() == 4
-        np.testing.assert_array_equal(wf.vmap(wf.grad(square))(f32([3, 1])), [12, 4])
+        assert plait.grad(square)(f32(3)).item() == 12
+        assert plait.jit(plait.grad(square))(f32(3)).item() == 12
+        assert plait.grad(plait.grad(square))(f32(3)).item() == 4
+        np.testing.assert_array_equal(plait.vmap(plait.grad(square))(f32([3, 1])), [12, 4])

@@ -11,20 +11,20 @@ import random
 import numpy as np
 import pytest
 
-import weft as wf
-from weft import lax
+import plait
+from plait import lax
 
-wnp = wf.numpy
+pnp = plait.numpy
 RNG = np.random.RandomState(0)
 X, Y = RNG.randn(3, 3, 3).astype(np.float32), RNG.randn(3, 3).astype(np.float32)
 
 
 def f32(x):
-    return wnp.asarray(np.asarray(x, np.float32))
+    return pnp.asarray(np.asarray(x, np.float32))
 
 
 def f64(x):
-    return wnp.asarray(np.asarray(x, np.float64))
+    return pnp.asarray(np.asarray(x, np.float64))
 
 
 # ---- a scalar and a vector, from a matrix and a vector ---------------------------------------
@@ -35,19 +35,19 @@ def plain(x, y):
 
 
 def with_pullback():
-    f = wf.custom_vjp(plain)
+    f = plait.custom_vjp(plain)
 
     def bwd(residuals, cts):
         x, y = residuals
         a, b = cts
-        return wnp.broadcast_to(a * y, x.shape), (a * x).sum(0) + b * 2.0
+        return pnp.broadcast_to(a * y, x.shape), (a * x).sum(0) + b * 2.0
 
     f.defvjp(lambda x, y: (plain(x, y), (x, y)), bwd)
     return f
 
 
 def with_derivative():
-    f = wf.custom_jvp(plain)
+    f = plait.custom_jvp(plain)
 
     @f.defjvp
     def _(primals, tangents):
@@ -86,7 +86,7 @@ def rows(axes):
 
 AXES = [(0, None), (1, None), (2, None), (None, 1), (2, 1), (-1, 0)]
 KINDS = {"pullback": with_pullback, "derivative": with_derivative}
-WAYS = {"eager": lambda f: f, "jit": wf.jit}
+WAYS = {"eager": lambda f: f, "jit": plait.jit}
 
 
 @pytest.mark.parametrize("axes", AXES, ids=str)
@@ -96,7 +96,7 @@ def test_value(kind, way, axes):
     """A mapped custom function gives what it gives for each example."""
     x, y, each = rows(axes)
     f = WAYS[way](loss_of(KINDS[kind]()))
-    got = wf.vmap(f, in_axes=axes)(f32(x), f32(y))
+    got = plait.vmap(f, in_axes=axes)(f32(x), f32(y))
     np.testing.assert_allclose(got, [np_loss(*e) for e in each], rtol=2e-5)
 
 
@@ -106,8 +106,8 @@ def test_value(kind, way, axes):
 def test_gradient_of_each(kind, way, axes):
     """The mapped gradient of a custom function."""
     x, y, each = rows(axes)
-    gradient = wf.grad(WAYS[way](loss_of(KINDS[kind]())), argnums=(0, 1))
-    got = wf.vmap(gradient, in_axes=axes)(f32(x), f32(y))
+    gradient = plait.grad(WAYS[way](loss_of(KINDS[kind]())), argnums=(0, 1))
+    got = plait.vmap(gradient, in_axes=axes)(f32(x), f32(y))
     for g, want in zip(got, zip(*[np_gradient(*e) for e in each])):
         np.testing.assert_allclose(g, np.stack(want), rtol=2e-4, atol=1e-4)
 
@@ -119,8 +119,8 @@ def test_gradient_of_mapped(kind, way, axes):
     """The gradient through a mapped custom function: its rule is what is mapped then."""
     x, y, each = rows(axes)
     f = WAYS[way](loss_of(KINDS[kind]()))
-    total = lambda x, y: wf.vmap(f, in_axes=axes)(x, y).sum()  # noqa: E731
-    got = wf.grad(total, argnums=(0, 1))(f32(x), f32(y))
+    total = lambda x, y: plait.vmap(f, in_axes=axes)(x, y).sum()  # noqa: E731
+    got = plait.grad(total, argnums=(0, 1))(f32(x), f32(y))
     for g, axis, parts in zip(got, axes, zip(*[np_gradient(*e) for e in each])):
         want = np.sum(parts, 0) if axis is None else np.stack(parts, axis)
         np.testing.assert_allclose(g, want, rtol=2e-4, atol=1e-4)
@@ -133,15 +133,13 @@ def test_direction(way, axes):
     x, y, each = rows(axes)
     f = WAYS[way](loss_of(with_derivative()))
     moved = [(0.3 * a, 0.7 * b) for a, b in each]
-    want = [
-        sum((g * t).sum() for g, t in zip(np_gradient(*e), ts)) for e, ts in zip(each, moved)
-    ]
-    mapped = wf.vmap(f, in_axes=axes)
+    want = [sum((g * t).sum() for g, t in zip(np_gradient(*e), ts)) for e, ts in zip(each, moved)]
+    mapped = plait.vmap(f, in_axes=axes)
     args = f32(x), f32(y)
-    got = wf.jvp(mapped, args, (args[0] * 0.3, args[1] * 0.7))[1]
+    got = plait.jvp(mapped, args, (args[0] * 0.3, args[1] * 0.7))[1]
     np.testing.assert_allclose(got, want, rtol=2e-4)
-    one = lambda x, y: wf.jvp(f, (x, y), (x * 0.3, y * 0.7))[1]  # noqa: E731
-    np.testing.assert_allclose(wf.vmap(one, in_axes=axes)(*args), want, rtol=2e-4)
+    one = lambda x, y: plait.jvp(f, (x, y), (x * 0.3, y * 0.7))[1]  # noqa: E731
+    np.testing.assert_allclose(plait.vmap(one, in_axes=axes)(*args), want, rtol=2e-4)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -162,9 +160,9 @@ def test_wrapped_in_control_flow(kind):
     for f, reference in [
         (looped, lambda x, y: 2 * np_loss(x, y)),
         (branched, np_branched),
-        (wf.checkpoint(loss), np_loss),
+        (plait.checkpoint(loss), np_loss),
     ]:
-        got = wf.vmap(f, in_axes=(2, None))(f32(x), f32(y))
+        got = plait.vmap(f, in_axes=(2, None))(f32(x), f32(y))
         np.testing.assert_allclose(got, [reference(*e) for e in each], rtol=2e-5)
 
 
@@ -189,9 +187,9 @@ def body_cotangent(residuals, cts):
     return lax.cos(x) * c * y - lax.sin(x) * c.sum(), (lax.sin(x) * c).sum(0) + d * 2.0
 
 
-derivative = wf.custom_jvp(both)
+derivative = plait.custom_jvp(both)
 derivative.defjvp(lambda p, t: (both(*p), (body_tangent(*p, *t), t[1] * 2.0)))
-pullback = wf.custom_vjp(both)
+pullback = plait.custom_vjp(both)
 pullback.defvjp(lambda x, y: (both(x, y), (x, y)), body_cotangent)
 
 
@@ -241,8 +239,8 @@ def in_cond(f):
 
 WRAPPERS = {
     "bare": lambda f: f,
-    "jit": lambda f: wf.jit(lambda *a: f(*a)),
-    "checkpoint": lambda f: wf.checkpoint(lambda *a: f(*a)),
+    "jit": lambda f: plait.jit(lambda *a: f(*a)),
+    "checkpoint": lambda f: plait.checkpoint(lambda *a: f(*a)),
     "in scan": in_scan,
     "in cond": in_cond,
 }
@@ -257,21 +255,21 @@ def scalar(f):
 
 
 def second(f):
-    gradient = wf.grad(scalar(f), (0, 1))
+    gradient = plait.grad(scalar(f), (0, 1))
 
     def total(x, y):
         a, b = gradient(x, y)
         return a.sum() + b.sum()
 
-    return wf.grad(total, (0, 1))
+    return plait.grad(total, (0, 1))
 
 
 DERIVED = {
     "value": lambda f: lambda x, y: tuple(f(x, y)),
-    "grad": lambda f: wf.grad(scalar(f), (0, 1)),
-    "jvp": lambda f: lambda x, y: wf.jvp(f, (x, y), (x * 0.3, y * 0.7))[1],
+    "grad": lambda f: plait.grad(scalar(f), (0, 1)),
+    "jvp": lambda f: lambda x, y: plait.jvp(f, (x, y), (x * 0.3, y * 0.7))[1],
     "second": second,
-    "jit grad": lambda f: wf.jit(wf.grad(scalar(f), (0, 1))),
+    "jit grad": lambda f: plait.jit(plait.grad(scalar(f), (0, 1))),
 }
 
 
@@ -282,7 +280,7 @@ def words():
         if not (w[0] == "while" and w[2] in ("grad", "second", "jit grad"))
         and not (w[0] == "pullback" and w[2] == "jvp")
     ]
-    if os.environ.get("WEFT_ALL"):
+    if os.environ.get("PLAIT_ALL"):
         return every
     return random.Random(0).sample(every, 24)
 
@@ -291,12 +289,12 @@ def words():
 def test_words(function, wrapper, how, axes):
     """A mapped derivative of a wrapped function is the stack of what single examples give.
 
-    `WEFT_ALL=1` runs all words instead of a seeded sample.
+    `PLAIT_ALL=1` runs all words instead of a seeded sample.
     """
     f = DERIVED[how](WRAPPERS[wrapper](FUNCTIONS[function]))
     x, y = np.float64(X), np.float64(Y)
     x, y = (x if axes[0] is not None else x[0]), (y if axes[1] is not None else y[0])
-    got = wf.vmap(lambda *a: tuple(f(*a)), in_axes=axes)(f64(x), f64(y))
+    got = plait.vmap(lambda *a: tuple(f(*a)), in_axes=axes)(f64(x), f64(y))
     one = lambda i: (  # noqa: E731
         np.take(x, i, axes[0]) if axes[0] is not None else x,
         np.take(y, i, axes[1]) if axes[1] is not None else y,
@@ -313,7 +311,7 @@ def test_words_start_from_numpy():
     np.testing.assert_allclose(a, np.sin(x) * y + np.cos(x).sum(), rtol=1e-12)
     np.testing.assert_allclose(b, 2 * y)
     for f in (derivative, pullback):
-        gx, gy = wf.grad(scalar(f), (0, 1))(f64(x), f64(y))
+        gx, gy = plait.grad(scalar(f), (0, 1))(f64(x), f64(y))
         h = 1e-6
         value = lambda x, y: (  # noqa: E731
             ((np.sin(x) * y + np.cos(x).sum()) ** 2).sum() + ((2 * y) ** 3).sum()

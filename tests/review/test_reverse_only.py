@@ -8,18 +8,18 @@ reverse, maps of linearized functions) is right.
 import numpy as np
 import pytest
 
-import weft as wf
-from weft import lax
-from weft.errors import MissingRule
+import plait
+from plait import lax
+from plait.errors import MissingRule
 
-wnp = wf.numpy
+pnp = plait.numpy
 
 
 def f32(x):
-    return wnp.asarray(np.asarray(x, np.float32))
+    return pnp.asarray(np.asarray(x, np.float32))
 
 
-@wf.custom_vjp
+@plait.custom_vjp
 def cube(x):
     return x * x * x
 
@@ -27,7 +27,7 @@ def cube(x):
 cube.defvjp(lambda x: (x * x * x, x), lambda x, ct: (3 * x * x * ct,))
 
 
-@wf.custom_vjp
+@plait.custom_vjp
 def product(x, y):
     return x * x * y
 
@@ -44,25 +44,25 @@ def fourth(t):
 
 
 def slope(x):
-    return wf.jvp(fourth, (x,), (1.0,))[1]
+    return plait.jvp(fourth, (x,), (1.0,))[1]
 
 
 def linearized(x):
-    _, f_lin = wf.linearize(fourth, x)
+    _, f_lin = plait.linearize(fourth, x)
     return f_lin(x * 1.0)
 
 
 FORWARD = {
-    "jvp": lambda f: wf.jvp(f, (f32(2),), (1.0,))[1],
-    "jvp of jit": lambda f: wf.jvp(wf.jit(f), (f32(2),), (1.0,))[1],
-    "jit of jvp": lambda f: wf.jit(lambda x: wf.jvp(f, (x,), (1.0,))[1])(f32(2)),
-    "jvp of scan": lambda f: wf.jvp(
+    "jvp": lambda f: plait.jvp(f, (f32(2),), (1.0,))[1],
+    "jvp of jit": lambda f: plait.jvp(plait.jit(f), (f32(2),), (1.0,))[1],
+    "jit of jvp": lambda f: plait.jit(lambda x: plait.jvp(f, (x,), (1.0,))[1])(f32(2)),
+    "jvp of scan": lambda f: plait.jvp(
         lambda x: lax.scan(lambda c, _: (f(c), None), x, None, length=1)[0], (f32(2),), (1.0,)
     )[1],
-    "jvp of vmap": lambda f: wf.jvp(wf.vmap(f), (f32([3, 2]),), (f32([1, 1]),))[1][1],
-    "vmap of jvp": lambda f: wf.vmap(lambda x: wf.jvp(f, (x,), (1.0,))[1])(f32([3, 2]))[1],
-    "jacfwd": lambda f: wf.jacfwd(f)(f32(2)),
-    "linearize": lambda f: wf.linearize(f, f32(2))[1](f32(1)),
+    "jvp of vmap": lambda f: plait.jvp(plait.vmap(f), (f32([3, 2]),), (f32([1, 1]),))[1][1],
+    "vmap of jvp": lambda f: plait.vmap(lambda x: plait.jvp(f, (x,), (1.0,))[1])(f32([3, 2]))[1],
+    "jacfwd": lambda f: plait.jacfwd(f)(f32(2)),
+    "linearize": lambda f: plait.linearize(f, f32(2))[1](f32(1)),
 }
 
 
@@ -73,11 +73,11 @@ def test_forward_mode_is_derived(way):
 
 
 CLIPS = {
-    "clipped": lambda ct: wnp.clip(ct, -1, 1),
+    "clipped": lambda ct: pnp.clip(ct, -1, 1),
     "shifted": lambda ct: ct + 1.0,
     "constant": lambda ct: 7.0,
     "squared": lambda ct: ct * ct,
-    "chosen": lambda ct: wnp.where(ct > 0, ct, 2 * ct),
+    "chosen": lambda ct: pnp.where(ct > 0, ct, 2 * ct),
     "in a loop": lambda ct: lax.fori_loop(0, 2, lambda i, c: c + 1.0, ct),
 }
 
@@ -85,23 +85,23 @@ CLIPS = {
 @pytest.mark.parametrize("how", CLIPS)
 def test_forward_mode_is_refused(how):
     """Of a pullback that is not linear nothing can be derived: an error that says what to use."""
-    f = wf.custom_vjp(lambda x: x * 1.0)
+    f = plait.custom_vjp(lambda x: x * 1.0)
     f.defvjp(lambda x: (x * 1.0, None), lambda _, ct: (CLIPS[how](ct),))
     for way in ("jvp", "jit of jvp", "vmap of jvp") if how == "clipped" else ("jvp",):
         with pytest.raises(MissingRule, match="only the pullback is known") as caught:
             FORWARD[way](f)
         assert "custom_jvp" in caught.value.fix
-    assert wf.grad(f)(f32(2)).shape == ()
+    assert plait.grad(f)(f32(2)).shape == ()
 
 
 REVERSE_OVER_FORWARD = {
-    "grad of jvp": lambda x: wf.grad(lambda x: wf.jvp(cube, (x,), (1.0,))[1])(x),
-    "grad of jvp of a product": lambda x: wf.grad(slope)(x),
-    "grad of jit of jvp": lambda x: wf.grad(wf.jit(slope))(x),
-    "grad of jvp of jit": lambda x: wf.grad(
-        lambda x: wf.jvp(wf.jit(fourth), (x,), (1.0,))[1]
+    "grad of jvp": lambda x: plait.grad(lambda x: plait.jvp(cube, (x,), (1.0,))[1])(x),
+    "grad of jvp of a product": lambda x: plait.grad(slope)(x),
+    "grad of jit of jvp": lambda x: plait.grad(plait.jit(slope))(x),
+    "grad of jvp of jit": lambda x: plait.grad(
+        lambda x: plait.jvp(plait.jit(fourth), (x,), (1.0,))[1]
     )(x),
-    "jvp of grad of jvp": lambda x: wf.jvp(wf.grad(slope), (x,), (1.0,))[1],
+    "jvp of grad of jvp": lambda x: plait.jvp(plait.grad(slope), (x,), (1.0,))[1],
 }
 
 
@@ -113,10 +113,10 @@ def test_reverse_over_forward(way):
 
 
 FURTHER = {
-    "value and gradient": (lambda f: wf.value_and_grad(f)(f32(1)), (32, 32)),
-    "linearize": (lambda f: wf.linearize(f, f32(1))[0], (32,)),
-    "grad through linearize": (lambda f: wf.grad(linearized)(f32(2)), (128,)),
-    "twice": (lambda f: wf.grad(wf.grad(linearized))(f32(2)), (192,)),
+    "value and gradient": (lambda f: plait.value_and_grad(f)(f32(1)), (32, 32)),
+    "linearize": (lambda f: plait.linearize(f, f32(1))[0], (32,)),
+    "grad through linearize": (lambda f: plait.grad(linearized)(f32(2)), (128,)),
+    "twice": (lambda f: plait.grad(plait.grad(linearized))(f32(2)), (192,)),
 }
 
 
@@ -124,7 +124,7 @@ FURTHER = {
 def test_derivative_of_a_linearized_function(way):
     """Differentiating what has been linearized gives the right values; never a tracer that looks
     like a value."""
-    _, f_lin = wf.linearize(fourth, f32(2))
+    _, f_lin = plait.linearize(fourth, f32(2))
     attempt, want = FURTHER[way]
     out = attempt(f_lin)
     out = out if isinstance(out, tuple) else (out,)
@@ -133,25 +133,25 @@ def test_derivative_of_a_linearized_function(way):
 
 def test_transposed_linearized_function():
     """The transpose of a linearized custom_vjp function is its pullback, mapped too."""
-    _, f_lin = wf.linearize(fourth, f32(2))
-    transposed = wf.linear_transpose(f_lin, f32(1))
+    _, f_lin = plait.linearize(fourth, f32(2))
+    transposed = plait.linear_transpose(f_lin, f32(1))
     assert transposed(f32(1))[0].item() == 32
-    np.testing.assert_array_equal(wf.vmap(transposed)(f32([1, 2]))[0], [32, 64])
+    np.testing.assert_array_equal(plait.vmap(transposed)(f32([1, 2]))[0], [32, 64])
 
 
 def test_reverse_over_reverse():
     """Reverse mode of any order differentiates the pullback itself."""
-    assert wf.grad(fourth)(f32(2)).item() == 32
-    assert wf.jvp(wf.grad(fourth), (f32(2),), (1.0,))[1].item() == 48
-    assert wf.grad(wf.grad(fourth))(f32(2)).item() == 48
-    assert wf.grad(wf.grad(wf.grad(fourth)))(f32(2)).item() == 48
-    assert wf.grad(wf.grad(wf.jit(fourth)))(f32(2)).item() == 48
-    assert wf.hessian(fourth)(f32(2)).item() == 48
-    np.testing.assert_array_equal(wf.vmap(wf.grad(wf.grad(fourth)))(f32([1, 2])), [12, 48])
+    assert plait.grad(fourth)(f32(2)).item() == 32
+    assert plait.jvp(plait.grad(fourth), (f32(2),), (1.0,))[1].item() == 48
+    assert plait.grad(plait.grad(fourth))(f32(2)).item() == 48
+    assert plait.grad(plait.grad(plait.grad(fourth)))(f32(2)).item() == 48
+    assert plait.grad(plait.grad(plait.jit(fourth)))(f32(2)).item() == 48
+    assert plait.hessian(fourth)(f32(2)).item() == 48
+    np.testing.assert_array_equal(plait.vmap(plait.grad(plait.grad(fourth)))(f32([1, 2])), [12, 48])
     loop = lambda x: lax.scan(lambda c, _: (cube(c), None), x, None, length=2)[0]  # noqa: E731
-    assert wf.grad(loop)(f32(1)).item() == 9
-    assert wf.grad(wf.grad(loop))(f32(1)).item() == 72
-    assert wf.jvp(wf.grad(loop), (f32(1),), (1.0,))[1].item() == 72
+    assert plait.grad(loop)(f32(1)).item() == 9
+    assert plait.grad(plait.grad(loop))(f32(1)).item() == 72
+    assert plait.jvp(plait.grad(loop), (f32(1),), (1.0,))[1].item() == 72
 
 
 def test_results_without_value():
@@ -159,9 +159,9 @@ def test_results_without_value():
     to return: an error, not a dead tracer."""
 
     def f(x):
-        return wf.jvp(lambda y: y * x, (x,), (x,))[1]
+        return plait.jvp(lambda y: y * x, (x,), (x,))[1]
 
-    value, g = wf.value_and_grad(f)(f32(3))
+    value, g = plait.value_and_grad(f)(f32(3))
     assert (value.item(), g.item()) == (9, 6)
-    y, f_lin = wf.linearize(f, f32(3))
+    y, f_lin = plait.linearize(f, f32(3))
     assert (y.item(), f_lin(1.0).item()) == (9, 6)

@@ -6,14 +6,14 @@ Invariant: the eight devices are those that the tests of the repository set for 
 import numpy as np
 import pytest
 
-import weft as wf
-from weft_sharding import NamedSharding, PartitionSpec, make_mesh
+import plait
+from plait_sharding import NamedSharding, PartitionSpec, make_mesh
 
 
 @pytest.fixture(autouse=True)
 def checked():
     """Every rule and every program is checked."""
-    with wf.config(checks=True):
+    with plait.config(checks=True):
         yield
 
 

@@ -6,8 +6,8 @@ import io
 import numpy as np
 import pytest
 
-import weft as wf
-from weft.ops.collective import (
+import plait
+from plait.ops.collective import (
     all_gather,
     all_to_all,
     axis_index,
@@ -17,9 +17,16 @@ from weft.ops.collective import (
     psum,
     psum_scatter,
 )
-from weft.ops.elementwise import exp, sin
-from weft.ops.host import debug_print
-from weft_sharding import P, device_put, make_mesh, shard_map, shard_map_p, with_sharding_constraint
+from plait.ops.elementwise import exp, sin
+from plait.ops.host import debug_print
+from plait_sharding import (
+    P,
+    device_put,
+    make_mesh,
+    shard_map,
+    shard_map_p,
+    with_sharding_constraint,
+)
 
 R = np.random.default_rng(0)
 A = R.normal(size=(8, 8)).astype(np.float32)
@@ -41,19 +48,19 @@ LINEAR = {
 @pytest.mark.parametrize("name", LINEAR)
 def test_the_matrix_of_a_linear_collective(mesh, lies, close, name):
     f, outs = LINEAR[name]
-    m = wf.jit(shard_map(f, mesh=mesh, in_specs=P("x", "y"), out_specs=outs))
+    m = plait.jit(shard_map(f, mesh=mesh, in_specs=P("x", "y"), out_specs=outs))
     basis = np.eye(64, dtype=np.float32).reshape(64, 8, 8)
     matrix = np.stack([np.asarray(m(e)).ravel() for e in basis])
     ct = R.normal(size=m(A).shape).astype(np.float32)
     want = (matrix @ ct.ravel()).reshape(8, 8)
-    g = wf.jit(wf.grad(lambda a: (m(a) * ct).sum()))
+    g = plait.jit(plait.grad(lambda a: (m(a) * ct).sum()))
     close(g(A), want)
     close(g(device_put(A, lies("y"))), want)
-    close(wf.grad(lambda a: (m(a) * ct).sum())(A), want)
-    out, dot = wf.jvp(m, (A,), (B,))
+    close(plait.grad(lambda a: (m(a) * ct).sum())(A), want)
+    out, dot = plait.jvp(m, (A,), (B,))
     close(out, (A.ravel() @ matrix).reshape(out.shape))
     close(dot, (B.ravel() @ matrix).reshape(out.shape))
-    transposed = wf.linear_transpose(m, A)(ct)
+    transposed = plait.linear_transpose(m, A)(ct)
     close(transposed[0], want)
 
 
@@ -65,8 +72,8 @@ def test_extremes(close, extreme):
     choose = x.argmax(0) if extreme is pmax else x.argmin(0)
     ct = R.normal(size=(1, 8)).astype(np.float32)
     want = np.where(np.arange(4)[:, None] == choose, ct, 0)
-    close(wf.grad(lambda v: (m(v) * ct).sum())(x), want)
-    close(wf.jvp(m, (x,), (x * x,))[1], np.take_along_axis(x * x, choose[None], 0))
+    close(plait.grad(lambda v: (m(v) * ct).sum())(x), want)
+    close(plait.jvp(m, (x,), (x * x,))[1], np.take_along_axis(x * x, choose[None], 0))
 
 
 def test_operands_that_are_not_divided(mesh, close):
@@ -78,19 +85,19 @@ def test_operands_that_are_not_divided(mesh, close):
         out_specs=P("x", "y"),
     )
     k = device_put(np.float32(2))
-    close(wf.jit(wf.grad(lambda k: (f(A, k) * B).sum()))(k), (A * B).sum())
+    close(plait.jit(plait.grad(lambda k: (f(A, k) * B).sum()))(k), (A * B).sum())
     rows = shard_map(
         lambda a, w: a * w, mesh=mesh, in_specs=(P("x", "y"), P("x")), out_specs=P("x", "y")
     )
     w = A[:, :1]
-    close(wf.grad(lambda w: (rows(A, w) * B).sum())(w), (A * B).sum(1, keepdims=True))
+    close(plait.grad(lambda w: (rows(A, w) * B).sum())(w), (A * B).sum(1, keepdims=True))
 
     def closed(k):
         m = shard_map(lambda a: a * k, mesh=mesh, in_specs=P("x"), out_specs=P("x"))
         return (m(A) * B).sum()
 
-    close(wf.grad(closed)(k), (A * B).sum())
-    close(wf.jit(wf.grad(closed))(k), (A * B).sum())
+    close(plait.grad(closed)(k), (A * B).sum())
+    close(plait.jit(plait.grad(closed))(k), (A * B).sum())
 
 
 def test_results_that_are_not_divided(mesh, close):
@@ -100,9 +107,9 @@ def test_results_that_are_not_divided(mesh, close):
     )
     blocks = A.reshape(2, 4, 4, 2).sum((0, 2))
     want = np.tile(np.cos(blocks), (2, 4))
-    close(wf.grad(lambda a: f(a).sum())(A), want)
+    close(plait.grad(lambda a: f(a).sum())(A), want)
     keep = shard_map(lambda a: a * 3, mesh=mesh, in_specs=P(), out_specs=P())
-    close(wf.grad(lambda a: (keep(a) * B).sum())(A), 3 * B)
+    close(plait.grad(lambda a: (keep(a) * B).sum())(A), 3 * B)
 
 
 def test_orders(mesh, close):
@@ -116,31 +123,33 @@ def test_orders(mesh, close):
 
     def plain(a):
         s = a.reshape(8, 4, 2).sum(1)
-        s = wf.ops.shape.concatenate([s] * 4, 1)
+        s = plait.ops.shape.concatenate([s] * 4, 1)
         return exp(a * s * 0.1).sum()
 
     def third(h):
-        return wf.grad(lambda a: (wf.grad(lambda a: (wf.grad(h)(a) * B).sum())(a) * A).sum())
+        return plait.grad(
+            lambda a: (plait.grad(lambda a: (plait.grad(h)(a) * B).sum())(a) * A).sum()
+        )
 
-    close(wf.jit(wf.grad(f))(A), wf.jit(wf.grad(plain))(A))
+    close(plait.jit(plait.grad(f))(A), plait.jit(plait.grad(plain))(A))
     step = np.zeros_like(A)
     step[2, 3] = 1e-2
     slope = (float(plain(A + step)) - float(plain(A - step))) / 2e-2
-    assert abs(float(wf.grad(f)(A)[2, 3]) - slope) < 1e-2 * (1 + abs(slope))
-    second = lambda h: wf.jit(wf.grad(lambda a: (wf.grad(h)(a) * B).sum()))  # noqa: E731
+    assert abs(float(plait.grad(f)(A)[2, 3]) - slope) < 1e-2 * (1 + abs(slope))
+    second = lambda h: plait.jit(plait.grad(lambda a: (plait.grad(h)(a) * B).sum()))  # noqa: E731
     close(second(f)(A), second(plain)(A))
-    close(wf.jit(third(f))(A), wf.jit(third(plain))(A))
-    over = lambda h: wf.jit(lambda a: wf.jvp(wf.grad(h), (a,), (B,))[1])  # noqa: E731
+    close(plait.jit(third(f))(A), plait.jit(third(plain))(A))
+    over = lambda h: plait.jit(lambda a: plait.jvp(plait.grad(h), (a,), (B,))[1])  # noqa: E731
     close(over(f)(A), second(plain)(A))
-    kept = wf.checkpoint(f)
-    close(wf.jit(wf.grad(kept))(A), wf.jit(wf.grad(plain))(A))
+    kept = plait.checkpoint(f)
+    close(plait.jit(plait.grad(kept))(A), plait.jit(plait.grad(plain))(A))
     close(second(kept)(A), second(plain)(A))
 
 
 def test_linearize_and_pull_twice(mesh, close):
     f = shard_map(lambda a: sin(a) * psum(a, "x"), mesh=mesh, in_specs=P("x"), out_specs=P("x"))
     total = A.reshape(2, 4, 8).sum(0)
-    out, push = wf.linearize(f, A)
+    out, push = plait.linearize(f, A)
 
     def dot(t):
         s = np.tile(total, (2, 1))
@@ -149,19 +158,19 @@ def test_linearize_and_pull_twice(mesh, close):
     close(out, np.sin(A) * np.tile(total, (2, 1)))
     for t in (B, A):
         close(push(t), dot(t))
-    _, pull = wf.vjp(f, A)
+    _, pull = plait.vjp(f, A)
     for ct in (B, A):
         assert abs((np.asarray(pull(ct)[0]) * A).sum() - (dot(A) * ct).sum()) < 1e-2
 
 
 def test_custom_rules_and_checkpoints_inside(mesh, close):
-    @wf.custom_jvp
+    @plait.custom_jvp
     def cube(x):
         return x**3
 
     cube.defjvp(lambda xs, ts: (cube(xs[0]), 30 * ts[0]))
 
-    @wf.custom_vjp
+    @plait.custom_vjp
     def line(x):
         return x * 2
 
@@ -169,22 +178,22 @@ def test_custom_rules_and_checkpoints_inside(mesh, close):
 
     def grads(g, want):
         m = shard_map(g, mesh=mesh, in_specs=P("x"), out_specs=P("x"))
-        close(wf.jit(wf.grad(lambda a: (m(a) * B).sum()))(A), want)
-        close(wf.grad(lambda a: (m(a) * B).sum())(A), want)
+        close(plait.jit(plait.grad(lambda a: (m(a) * B).sum()))(A), want)
+        close(plait.grad(lambda a: (m(a) * B).sum())(A), want)
 
     grads(cube, 30 * B)
     grads(line, B * np.tile(A.reshape(2, 4, 8).sum(0), (2, 1)))
-    grads(wf.checkpoint(lambda v: sin(sin(v))), B * np.cos(np.sin(A)) * np.cos(A))
+    grads(plait.checkpoint(lambda v: sin(sin(v))), B * np.cos(np.sin(A)) * np.cos(A))
 
 
 def test_derivatives_inside_are_of_one_device(mesh, close):
-    f = shard_map(wf.grad(lambda v: (v**2).sum()), mesh=mesh, in_specs=P("x"), out_specs=P("x"))
+    f = shard_map(plait.grad(lambda v: (v**2).sum()), mesh=mesh, in_specs=P("x"), out_specs=P("x"))
     close(f(A), 2 * A)
-    close(wf.grad(lambda a: (f(a) * B).sum())(A), 2 * B)
+    close(plait.grad(lambda a: (f(a) * B).sum())(A), 2 * B)
     w = np.float32(1.5)
 
     def local(w, a):
-        return psum(wf.grad(lambda w: (a * w * w).sum())(w), ("x", "y"))
+        return psum(plait.grad(lambda w: (a * w * w).sum())(w), ("x", "y"))
 
     total = shard_map(local, mesh=mesh, in_specs=(P(), P("x", "y")), out_specs=P())
     close(total(w, A), 3 * A.sum())
@@ -203,23 +212,23 @@ def test_some_axes_by_hand(mesh, lies, close):
         parts = a.reshape(8, 4, 2)
         return sin(parts.sum(1)) * (parts * np.arange(4.0, dtype=np.float32)[:, None]).sum(1)
 
-    first = lambda f: wf.grad(lambda a: f(a).sum())  # noqa: E731
-    second = lambda f: wf.grad(lambda a: (first(f)(a) * B).sum())  # noqa: E731
+    first = lambda f: plait.grad(lambda a: f(a).sum())  # noqa: E731
+    second = lambda f: plait.grad(lambda a: (first(f)(a) * B).sum())  # noqa: E731
     for h in (first, second):
-        want = wf.jit(h(plain))(A)
-        close(wf.jit(h(f))(A), want)
-        close(wf.jit(h(f))(device_put(A, lies("x", "y"))), want)
+        want = plait.jit(h(plain))(A)
+        close(plait.jit(h(f))(A), want)
+        close(plait.jit(h(f))(device_put(A, lies("x", "y"))), want)
 
 
 def test_constraints(lies, close):
     f = lambda a: (sin(with_sharding_constraint(a, lies("x", "y"))) * B).sum()  # noqa: E731
-    for wrap in (lambda g: g, wf.jit):
-        g = wrap(wf.grad(f))(A)
+    for wrap in (lambda g: g, plait.jit):
+        g = wrap(plait.grad(f))(A)
         close(g, np.cos(A) * B)
         assert g.sharding == lies("x", "y")
-    second = wf.jit(wf.grad(lambda a: (wf.grad(f)(a) * A).sum()))
+    second = plait.jit(plait.grad(lambda a: (plait.grad(f)(a) * A).sum()))
     close(second(A), -np.sin(A) * A * B)
-    close(wf.grad(lambda a: (wf.device_put(a, lies("y")) * B).sum())(A), B)
+    close(plait.grad(lambda a: (plait.device_put(a, lies("y")) * B).sum())(A), B)
 
 
 def test_what_prints_prints_once_per_piece(mesh, close):
@@ -230,7 +239,7 @@ def test_what_prints_prints_once_per_piece(mesh, close):
         return v * v
 
     f = shard_map(local, mesh=mesh, in_specs=P("x", "y"), out_specs=P("x", "y"))
-    close(wf.jit(wf.grad(lambda a: f(a).sum()))(A), 2 * A)
+    close(plait.jit(plait.grad(lambda a: f(a).sum()))(A), 2 * A)
     assert len(out.getvalue().split()) == 8
 
 
@@ -242,7 +251,7 @@ def test_residuals_that_are_operands_stay_operands(mesh):
         in_specs=(P("x", "y"), P("y")),
         out_specs=P("x"),
     )
-    p = wf.make_program(lambda a, w: wf.linearize(lambda a: f(a, w), a)[1](a))(A, B)
+    p = plait.make_program(lambda a, w: plait.linearize(lambda a: f(a, w), a)[1](a))(A, B)
     first, second = [e for e in p.eqns if e.prim is shard_map_p][:2]
     pieces = [s for s in first.params["out_specs"] if s and s[0] == ("x", "y")]
     assert len(pieces) == 1  # cos(a), and not w

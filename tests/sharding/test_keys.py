@@ -6,16 +6,16 @@ Invariant: results are compared with those of keys on one device.
 import numpy as np
 import pytest
 
-import weft as wf
-from weft import lax, random
-from weft.errors import TypeRule
+import plait
+from plait import lax, random
+from plait.errors import TypeRule
 
 KEYS = random.split(random.key(42), 8)
 
 
 @pytest.fixture(scope="module")
 def mesh():
-    return wf.make_mesh((4,), ("x",))
+    return plait.make_mesh((4,), ("x",))
 
 
 def words(x):
@@ -23,56 +23,56 @@ def words(x):
 
 
 def draw(ks):
-    return wf.vmap(lambda k: random.normal(k, (2,)))(ks)
+    return plait.vmap(lambda k: random.normal(k, (2,)))(ks)
 
 
 def test_divided_keys(mesh):
-    rows = wf.NamedSharding(mesh, wf.P("x"))
-    divided = wf.device_put(KEYS, rows)
+    rows = plait.NamedSharding(mesh, plait.P("x"))
+    divided = plait.device_put(KEYS, rows)
     np.testing.assert_array_equal(words(divided), words(KEYS))
     assert divided.sharding == rows and random.key_data(divided).sharding == rows
     assert [s.data.shape for s in divided.addressable_shards] == [(2,)] * 4
-    drawn = wf.jit(draw)(divided)
+    drawn = plait.jit(draw)(divided)
     assert drawn.sharding == rows
     np.testing.assert_array_equal(drawn, draw(KEYS))
-    folded = wf.jit(lambda ks: wf.vmap(lambda k: random.fold_in(k, 1))(ks))(divided)
+    folded = plait.jit(lambda ks: plait.vmap(lambda k: random.fold_in(k, 1))(ks))(divided)
     assert folded.sharding == rows and folded.dtype is KEYS.dtype
-    told = wf.jit(lambda k: wf.with_sharding_constraint(random.split(k, 8), rows))(KEYS[0])
+    told = plait.jit(lambda k: plait.with_sharding_constraint(random.split(k, 8), rows))(KEYS[0])
     assert told.sharding == rows
     np.testing.assert_array_equal(words(told), words(random.split(KEYS[0], 8)))
-    out = wf.jit(lambda k: random.split(k, 8), out_shardings=rows)(KEYS[0])
+    out = plait.jit(lambda k: random.split(k, 8), out_shardings=rows)(KEYS[0])
     assert out.sharding == rows
 
 
 def test_inside_shard_map(mesh):
-    whole, rows = wf.P(), wf.P("x")
-    mapped = wf.shard_map(draw, mesh=mesh, in_specs=rows, out_specs=rows)
-    for f in (mapped, wf.jit(mapped)):
+    whole, rows = plait.P(), plait.P("x")
+    mapped = plait.shard_map(draw, mesh=mesh, in_specs=rows, out_specs=rows)
+    for f in (mapped, plait.jit(mapped)):
         np.testing.assert_array_equal(f(KEYS), draw(KEYS))
 
     def mine(k):
         return random.fold_in(k, lax.axis_index("x"))[None]
 
-    each = wf.jit(wf.shard_map(mine, mesh=mesh, in_specs=whole, out_specs=rows))(KEYS[0])
+    each = plait.jit(plait.shard_map(mine, mesh=mesh, in_specs=whole, out_specs=rows))(KEYS[0])
     want = [words(random.fold_in(KEYS[0], i)) for i in range(4)]
     np.testing.assert_array_equal(words(each), want)
     ring = [(i, (i + 1) % 4) for i in range(4)]
-    moved = wf.shard_map(lambda k: lax.ppermute(k, "x", ring), mesh=mesh, in_specs=rows,
+    moved = plait.shard_map(lambda k: lax.ppermute(k, "x", ring), mesh=mesh, in_specs=rows,
                          out_specs=rows)  # fmt: skip
-    np.testing.assert_array_equal(words(wf.jit(moved)(KEYS)), np.roll(words(KEYS), 2, 0))
-    every = wf.shard_map(lambda k: lax.all_gather(k, "x", tiled=True), mesh=mesh, in_specs=rows,
+    np.testing.assert_array_equal(words(plait.jit(moved)(KEYS)), np.roll(words(KEYS), 2, 0))
+    every = plait.shard_map(lambda k: lax.all_gather(k, "x", tiled=True), mesh=mesh, in_specs=rows,
                          out_specs=whole)  # fmt: skip
-    np.testing.assert_array_equal(words(wf.jit(every)(KEYS)), words(KEYS))
+    np.testing.assert_array_equal(words(plait.jit(every)(KEYS)), words(KEYS))
     with pytest.raises(TypeRule, match="psum can not take key<fry>"):
-        wf.shard_map(lambda k: lax.psum(k, "x"), mesh=mesh, in_specs=rows, out_specs=rows)(KEYS)
+        plait.shard_map(lambda k: lax.psum(k, "x"), mesh=mesh, in_specs=rows, out_specs=rows)(KEYS)
 
 
 def test_derivatives_of_divided_draws(mesh):
-    rows = wf.P("x")
+    rows = plait.P("x")
 
     def f(x, ks):
-        return wf.shard_map(lambda x, ks: x * draw(ks)[:, 0], mesh=mesh, in_specs=(rows, rows),
+        return plait.shard_map(lambda x, ks: x * draw(ks)[:, 0], mesh=mesh, in_specs=(rows, rows),
                             out_specs=rows)(x, ks).sum()  # fmt: skip
 
-    got = wf.grad(f)(np.ones(8, np.float32), KEYS)
+    got = plait.grad(f)(np.ones(8, np.float32), KEYS)
     np.testing.assert_array_equal(got, np.asarray(draw(KEYS))[:, 0])

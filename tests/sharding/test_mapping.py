@@ -6,8 +6,8 @@ import io
 import numpy as np
 import pytest
 
-import weft as wf
-from weft.ops.collective import (
+import plait
+from plait.ops.collective import (
     all_gather,
     all_to_all,
     axis_index,
@@ -18,9 +18,9 @@ from weft.ops.collective import (
     psum,
     psum_scatter,
 )
-from weft.ops.elementwise import sin
-from weft.ops.host import debug_print
-from weft_sharding import P, device_put, make_mesh, shard_map, with_sharding_constraint
+from plait.ops.elementwise import sin
+from plait.ops.host import debug_print
+from plait_sharding import P, device_put, make_mesh, shard_map, with_sharding_constraint
 
 R = np.random.default_rng(0)
 A = R.normal(size=(8, 16)).astype(np.float32)
@@ -43,12 +43,12 @@ COLLECTIVES = {
 def test_the_mapped_axis_anywhere(mesh, lies, close, name):
     f, outs = COLLECTIVES[name]
     m = shard_map(f, mesh=mesh, in_specs=P("x", "y"), out_specs=outs)
-    one = wf.jit(m)
+    one = plait.jit(m)
     want = np.stack([np.asarray(one(a)) for a in MANY])
     for at in range(3):
-        close(wf.jit(wf.vmap(m, at))(np.moveaxis(MANY, 0, at)), want)
-        close(wf.vmap(m, at, out_axes=1)(np.moveaxis(MANY, 0, at)), np.moveaxis(want, 0, 1))
-    twice = wf.jit(wf.vmap(wf.vmap(m), 1))(np.stack([MANY, -MANY], 1))
+        close(plait.jit(plait.vmap(m, at))(np.moveaxis(MANY, 0, at)), want)
+        close(plait.vmap(m, at, out_axes=1)(np.moveaxis(MANY, 0, at)), np.moveaxis(want, 0, 1))
+    twice = plait.jit(plait.vmap(plait.vmap(m), 1))(np.stack([MANY, -MANY], 1))
     close(twice[0], want)
 
 
@@ -57,9 +57,9 @@ def test_what_does_not_vary(mesh, close):
         lambda a, w: psum(a @ w, "y"), mesh=mesh, in_specs=(P("x", "y"), P("y")), out_specs=P("x")
     )
     w = R.normal(size=(16, 4)).astype(np.float32)
-    close(wf.jit(wf.vmap(m, (0, None)))(MANY, w), MANY @ w)
-    close(wf.jit(wf.vmap(m, (None, 2)))(A, np.stack([w, -w], 2)), np.stack([A @ w, -A @ w]))
-    each = wf.vmap(
+    close(plait.jit(plait.vmap(m, (0, None)))(MANY, w), MANY @ w)
+    close(plait.jit(plait.vmap(m, (None, 2)))(A, np.stack([w, -w], 2)), np.stack([A @ w, -A @ w]))
+    each = plait.vmap(
         lambda a: shard_map(lambda v: v * a[0, 0], mesh=mesh, in_specs=P("x"), out_specs=P("x"))(A)
     )
     close(each(MANY), MANY[:, :1, :1] * A)
@@ -67,7 +67,7 @@ def test_what_does_not_vary(mesh, close):
 
 def test_one_operation_stays_one(mesh):
     m = shard_map(lambda v: psum(v, "y"), mesh=mesh, in_specs=P("x", "y"), out_specs=P("x"))
-    p = wf.make_program(wf.vmap(m, 1))(np.moveaxis(MANY, 0, 1))
+    p = plait.make_program(plait.vmap(m, 1))(np.moveaxis(MANY, 0, 1))
     (e,) = [e for e in p.eqns if e.prim.name == "sharding.shard_map"]
     assert e.params["in_specs"] == ((("x",), (), ("y",)),) and p.axes == frozenset()
 
@@ -76,15 +76,15 @@ def test_names_inside_and_outside(mesh, close):
     """The innermost axis of a name is meant, whether vmap or a mesh binds it."""
     f = shard_map(lambda v: psum(v, "y"), mesh=mesh, in_specs=P("x", "y"), out_specs=P("x"))
     want = MANY.reshape(3, 8, 4, 4).sum(2)
-    for wrap in (lambda g: g, wf.jit):
-        close(wrap(wf.vmap(f, axis_name="y"))(MANY), want)
-        close(wf.vmap(wrap(f), axis_name="y")(MANY), want)
+    for wrap in (lambda g: g, plait.jit):
+        close(wrap(plait.vmap(f, axis_name="y"))(MANY), want)
+        close(plait.vmap(wrap(f), axis_name="y")(MANY), want)
     both = shard_map(
         lambda v: psum(psum(v, "i"), "y"), mesh=mesh, in_specs=P("x", "y"), out_specs=P("x")
     )
-    close(wf.jit(wf.vmap(both, axis_name="i"))(MANY)[1], want.sum(0))
+    close(plait.jit(plait.vmap(both, axis_name="i"))(MANY)[1], want.sum(0))
     inside = shard_map(
-        wf.vmap(lambda v: psum(v, "y"), axis_name="y"),
+        plait.vmap(lambda v: psum(v, "y"), axis_name="y"),
         mesh=mesh,
         in_specs=P("x", "y"),
         out_specs=P("x", "y"),
@@ -92,11 +92,11 @@ def test_names_inside_and_outside(mesh, close):
     close(inside(A), np.repeat(A.reshape(2, 4, 16).sum(1), 4, 0))
     # no operand varies, the name does
     g = shard_map(lambda v: v * 0 + axis_index("i"), mesh=mesh, in_specs=P("x"), out_specs=P("x"))
-    out = wf.jit(wf.vmap(lambda: g(A), axis_name="i", axis_size=3))()
+    out = plait.jit(plait.vmap(lambda: g(A), axis_name="i", axis_size=3))()
     close(out, np.broadcast_to(np.arange(3)[:, None, None], (3, 8, 16)))
-    sizes = wf.jit(lambda v: v / wf.ops.collective.axis_size("x"))
+    sizes = plait.jit(lambda v: v / plait.ops.collective.axis_size("x"))
     close(shard_map(sizes, mesh=mesh, in_specs=P("x"), out_specs=P("x"))(A), A / 2)
-    close(wf.vmap(sizes, axis_name="x")(A), A / 8)
+    close(plait.vmap(sizes, axis_name="x")(A), A / 8)
 
 
 SAME = {
@@ -121,27 +121,29 @@ def test_the_same_by_vmap_and_by_a_mesh(close, name):
     devices = shard_map(
         lambda v: f(v[0])[None], mesh=make_mesh((4,), "i"), in_specs=P("i"), out_specs=P("i")
     )
-    lanes = wf.vmap(f, axis_name="i")
+    lanes = plait.vmap(f, axis_name="i")
     close(lanes(x), devices(x))
-    close(wf.vmap(f, axis_name="i", in_axes=1)(x.swapaxes(0, 1)), devices(x))
-    g = lambda h: wf.jit(wf.grad(lambda x: (sin(h(x)) * 2).sum()))  # noqa: E731
+    close(plait.vmap(f, axis_name="i", in_axes=1)(x.swapaxes(0, 1)), devices(x))
+    g = lambda h: plait.jit(plait.grad(lambda x: (sin(h(x)) * 2).sum()))  # noqa: E731
     close(g(lanes)(x), g(devices)(x))
-    j = lambda h: wf.jvp(h, (x,), (x * x,))[1]  # noqa: E731
+    j = lambda h: plait.jvp(h, (x,), (x * x,))[1]  # noqa: E731
     close(j(lanes), j(devices))
 
 
 def test_constraints_leave_the_mapped_axis_open(lies, close):
-    f = wf.jit(wf.vmap(lambda a: with_sharding_constraint(a * 2, lies("x"))))
+    f = plait.jit(plait.vmap(lambda a: with_sharding_constraint(a * 2, lies("x"))))
     big = np.stack([A] * 4)
     out = f(device_put(big, lies("y")))
     close(out, big * 2)
     assert out.sharding == lies("y", "x")  # not gathered to be mapped
     close(
-        wf.vmap(lambda a: with_sharding_constraint(a * 2, lies("x", "y")), 1)(MANY.swapaxes(0, 1)),
+        plait.vmap(lambda a: with_sharding_constraint(a * 2, lies("x", "y")), 1)(
+            MANY.swapaxes(0, 1)
+        ),
         MANY * 2,
     )
     close(
-        wf.vmap(lambda a, b: a * with_sharding_constraint(b, lies("x")), (0, None))(MANY, A),
+        plait.vmap(lambda a, b: a * with_sharding_constraint(b, lies("x")), (0, None))(MANY, A),
         MANY * A,
     )
 
@@ -154,5 +156,5 @@ def test_prints_for_each_element_and_piece(mesh):
         return v
 
     f = shard_map(local, mesh=mesh, in_specs=P("x", "y"), out_specs=P("x", "y"))
-    wf.jit(wf.vmap(f))(MANY)
+    plait.jit(plait.vmap(f))(MANY)
     assert sorted(out.getvalue().split()) == sorted(f"{v:.3f}" for v in MANY[:, ::4, ::4].ravel())

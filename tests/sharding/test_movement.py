@@ -5,8 +5,8 @@ import re
 import numpy as np
 import pytest
 
-import weft as wf
-from weft_sharding import P, device_put, with_sharding_constraint
+import plait
+from plait_sharding import P, device_put, with_sharding_constraint
 
 A = np.arange(16, dtype=np.float32).reshape(4, 4)
 
@@ -14,25 +14,25 @@ A = np.arange(16, dtype=np.float32).reshape(4, 4)
 @pytest.mark.feature("S41")
 def test_derivatives_of_a_move(lies, close):
     """The cotangent goes back; the original of what is differentiated is not deleted."""
-    x = wf.numpy.asarray(A)
-    for where in (wf.devices()[1], lies("x"), None):
+    x = plait.numpy.asarray(A)
+    for where in (plait.devices()[1], lies("x"), None):
         f = lambda x: (device_put(x, where, donate=True) ** 2).sum()  # noqa: E731, B023
-        close(wf.grad(f)(x), 2 * A)
-        close(wf.jvp(f, (x,), (x,))[1], 2 * (A * A).sum())
+        close(plait.grad(f)(x), 2 * A)
+        close(plait.jvp(f, (x,), (x,))[1], 2 * (A * A).sum())
         assert not x.is_deleted()
-    moved = wf.linear_transpose(lambda x: device_put(x, lies("x"), donate=True), x)
+    moved = plait.linear_transpose(lambda x: device_put(x, lies("x"), donate=True), x)
     close(moved(x)[0], A)
 
 
 @pytest.mark.feature("S26")
 def test_derivatives_where_arrays_lie_without_a_mesh_around(lies, close):
     w = device_put(A, lies("x", "y"))
-    f = wf.jit(lambda x, w: wf.numpy.sin(x @ w).sum(), in_shardings=(None, lies("x", "y")))
+    f = plait.jit(lambda x, w: plait.numpy.sin(x @ w).sum(), in_shardings=(None, lies("x", "y")))
     want = np.cos(A @ A) @ A.T
-    close(wf.grad(f)(A, w), want)
-    known, linear = wf.linearize(lambda x: f(x, w), A)
+    close(plait.grad(f)(A, w), want)
+    known, linear = plait.linearize(lambda x: f(x, w), A)
     close(linear(np.ones_like(A)), want.sum())
-    close(wf.jit(wf.grad(f))(A, w), want)
+    close(plait.jit(plait.grad(f))(A, w), want)
 
 
 @pytest.mark.feature("S27")
@@ -41,21 +41,21 @@ def test_the_mapped_axis_is_the_compilers(lies):
     f = lambda a: with_sharding_constraint(a * 2, lies("x"))  # noqa: E731
     big = np.stack([A] * 8)
     for axis, spec in ((0, '{?}, {"x"}, {}'), (1, '{"x"}, {?}, {}'), (2, '{"x"}, {}, {?}')):
-        text = wf.jit(wf.vmap(f, axis, axis)).lower(np.moveaxis(big, 0, axis)).as_text()
+        text = plait.jit(plait.vmap(f, axis, axis)).lower(np.moveaxis(big, 0, axis)).as_text()
         assert f"[{spec}]" in text, text
     half = lambda a: with_sharding_constraint(a, lies(P.UNCONSTRAINED, "y"))  # noqa: E731
-    text = wf.jit(wf.vmap(half)).lower(big).as_text()
+    text = plait.jit(plait.vmap(half)).lower(big).as_text()
     assert '[{?}, {?}, {"y"}]' in text, text
-    (e,) = wf.make_program(wf.vmap(f))(big).eqns[-1:]
-    assert isinstance(e.params["sharding"], wf.NamedSharding)
+    (e,) = plait.make_program(plait.vmap(f))(big).eqns[-1:]
+    assert isinstance(e.params["sharding"], plait.NamedSharding)
 
 
 @pytest.mark.feature("S17")
 def test_one_sum_over_the_product_of_axes(mesh, close):
-    f = wf.shard_map(
-        lambda v: wf.lax.psum(v, ("x", "y")), mesh=mesh, in_specs=P(("x", "y")), out_specs=P()
+    f = plait.shard_map(
+        lambda v: plait.lax.psum(v, ("x", "y")), mesh=mesh, in_specs=P(("x", "y")), out_specs=P()
     )
-    low = wf.jit(f).lower(np.arange(8, dtype=np.float32))
+    low = plait.jit(f).lower(np.arange(8, dtype=np.float32))
     assert low.as_text().count("stablehlo.all_reduce") == 1
     assert len(re.findall(r" all-reduce(-start)?\(", low.compile().as_text())) == 1
-    close(wf.jit(f)(np.arange(8, dtype=np.float32)), [28.0])
+    close(plait.jit(f)(np.arange(8, dtype=np.float32)), [28.0])

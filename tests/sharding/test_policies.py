@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-import weft as wf
-from weft import ext, lax
-from weft_sharding import PartitionSpec as P
-from weft_sharding import shard_map
+import plait
+from plait import ext, lax
+from plait_sharding import PartitionSpec as P
+from plait_sharding import shard_map
 
 A = np.random.default_rng(0).standard_normal((8, 3)).astype(np.float32)
 W = np.random.default_rng(1).standard_normal((3, 3)).astype(np.float32)
-keep = wf.checkpoint_policies
+keep = plait.checkpoint_policies
 
 
 def piece(a, w):
@@ -35,18 +35,18 @@ def dots(p):
 def test_around_and_inside(mesh, close, policy, products):
     """Two products in the forward pass, four in the backward one, and those done again."""
     specs = {"mesh": mesh, "in_specs": (P("x"), P()), "out_specs": P("x")}
-    around = wf.checkpoint(shard_map(piece, **specs), policy=policy)
-    inside = shard_map(wf.checkpoint(piece, policy=policy), **specs)
-    want = wf.jit(wf.grad(lambda a, w: plain(a, w).sum(), (0, 1)))(A, W)
+    around = plait.checkpoint(shard_map(piece, **specs), policy=policy)
+    inside = shard_map(plait.checkpoint(piece, policy=policy), **specs)
+    want = plait.jit(plait.grad(lambda a, w: plain(a, w).sum(), (0, 1)))(A, W)
     for f in (around, inside):
-        g = wf.grad(lambda a, w, f=f: f(a, w).sum(), (0, 1))
-        assert dots(wf.make_program(g)(A, W)) == products
-        for got, w in zip(wf.jit(g)(A, W), want, strict=True):
+        g = plait.grad(lambda a, w, f=f: f(a, w).sum(), (0, 1))
+        assert dots(plait.make_program(g)(A, W)) == products
+        for got, w in zip(plait.jit(g)(A, W), want, strict=True):
             close(got, w)
 
 
 def test_arrays_that_lie_on_the_mesh(mesh, close, lies):
     """The compiler divides what is computed again as it does the rest."""
-    a = wf.device_put(A, lies("x", None))
-    g = wf.jit(wf.grad(lambda a: wf.checkpoint(lambda a: plain(a, W))(a).sum()))
-    close(g(a), wf.jit(wf.grad(lambda a: plain(a, W).sum()))(A))
+    a = plait.device_put(A, lies("x", None))
+    g = plait.jit(plait.grad(lambda a: plait.checkpoint(lambda a: plain(a, W))(a).sum()))
+    close(g(a), plait.jit(plait.grad(lambda a: plain(a, W).sum()))(A))

@@ -4,11 +4,11 @@ collectives in loops; under every transformation, as the same model without devi
 import numpy as np
 import pytest
 
-import weft as wf
-from weft.control import cond, scan
-from weft.ops.collective import psum
-from weft.ops.elementwise import sin, tanh
-from weft_sharding import P, device_put, make_mesh, shard_map
+import plait
+from plait.control import cond, scan
+from plait.ops.collective import psum
+from plait.ops.elementwise import sin, tanh
+from plait_sharding import P, device_put, make_mesh, shard_map
 
 R = np.random.default_rng(3)
 A = (R.normal(size=(8, 16)) * 0.5).astype(np.float32)
@@ -25,7 +25,7 @@ def plain(a, w):
 
 
 def local(a, w):
-    h = tanh(wf.jit(lambda a, w: psum(a @ w, "y"))(a, w) * device_put(K))
+    h = tanh(plait.jit(lambda a, w: psum(a @ w, "y"))(a, w) * device_put(K))
 
     def step(c, r):
         return sin(c * r) + psum((c * 0.1).sum(0), "x"), psum(c.sum() * 0.1, "x")
@@ -54,25 +54,28 @@ def either(h):
 BOTH = np.stack([A, -A])
 WORDS = {
     "itself": (lambda h: h, (A, B)),
-    "jvp": (lambda h: lambda a, w: wf.jvp(h, (a, w), (w.sum() * a, w)), (A, B)),
-    "grad": (lambda h: wf.grad(h, (0, 1)), (A, B)),
-    "grad of jit": (lambda h: wf.grad(wf.jit(h)), (A, B)),
-    "grad of checkpoint": (lambda h: wf.grad(wf.checkpoint(h), (0, 1)), (A, B)),
-    "grad of grad": (lambda h: wf.grad(lambda a, w: wf.grad(h)(a, w).sum()), (A, B)),
-    "vmap": (lambda h: wf.vmap(h, (0, None)), (BOTH, B)),
-    "vmap elsewhere": (lambda h: wf.vmap(h, (1, 2)), (BOTH.swapaxes(0, 1), np.stack([B, -B], 2))),
+    "jvp": (lambda h: lambda a, w: plait.jvp(h, (a, w), (w.sum() * a, w)), (A, B)),
+    "grad": (lambda h: plait.grad(h, (0, 1)), (A, B)),
+    "grad of jit": (lambda h: plait.grad(plait.jit(h)), (A, B)),
+    "grad of checkpoint": (lambda h: plait.grad(plait.checkpoint(h), (0, 1)), (A, B)),
+    "grad of grad": (lambda h: plait.grad(lambda a, w: plait.grad(h)(a, w).sum()), (A, B)),
+    "vmap": (lambda h: plait.vmap(h, (0, None)), (BOTH, B)),
+    "vmap elsewhere": (
+        lambda h: plait.vmap(h, (1, 2)),
+        (BOTH.swapaxes(0, 1), np.stack([B, -B], 2)),
+    ),
     "vmap of grad": (
-        lambda h: wf.vmap(wf.grad(h, (0, 1)), (2, None)),
+        lambda h: plait.vmap(plait.grad(h, (0, 1)), (2, None)),
         (np.moveaxis(BOTH, 0, 2), B),
     ),
     "grad of vmap": (
-        lambda h: wf.grad(lambda a, w: wf.vmap(h, (None, 0))(a, w).sum(), (0, 1)),
+        lambda h: plait.grad(lambda a, w: plait.vmap(h, (None, 0))(a, w).sum(), (0, 1)),
         (A, np.stack([B, -B])),
     ),
     "scan": (loop, (A, B)),
-    "grad of scan": (lambda h: wf.grad(loop(h), (0, 1)), (A, B)),
-    "grad of cond": (lambda h: wf.grad(either(h)), (A, B)),
-    "vmap of cond": (lambda h: wf.vmap(either(h), (0, None)), (BOTH, B)),
+    "grad of scan": (lambda h: plait.grad(loop(h), (0, 1)), (A, B)),
+    "grad of cond": (lambda h: plait.grad(either(h)), (A, B)),
+    "vmap of cond": (lambda h: plait.vmap(either(h), (0, None)), (BOTH, B)),
 }
 
 
@@ -80,24 +83,24 @@ WORDS = {
 def test_words(mesh, close, word):
     transform, args = WORDS[word]
     ours = shard_map(local, mesh=mesh, in_specs=(P("x", "y"), P("y")), out_specs=(P(), P("x")))
-    got, want = [wf.tree.leaves(wf.jit(transform(one(f)))(*args)) for f in (ours, plain)]
+    got, want = [plait.tree.leaves(plait.jit(transform(one(f)))(*args)) for f in (ours, plain)]
     for g, w in zip(got, want, strict=True):
         close(g, w)
 
 
 def test_eagerly_and_where_arrays_lie(mesh, lies, close):
     f = one(shard_map(local, mesh=mesh, in_specs=(P("x", "y"), P("y")), out_specs=(P(), P("x"))))
-    want = wf.jit(wf.grad(one(plain)))(A, B)
-    close(wf.grad(f)(A, B), want)
-    out = wf.jit(wf.grad(f))(device_put(A, lies("x", "y")), device_put(B, lies("y")))
+    want = plait.jit(plait.grad(one(plain)))(A, B)
+    close(plait.grad(f)(A, B), want)
+    out = plait.jit(plait.grad(f))(device_put(A, lies("x", "y")), device_put(B, lies("y")))
     close(out, want)
     assert out.sharding == lies("x", "y")
 
 
 def test_words_on_some_devices_in_another_order(close):
-    grid = wf.Mesh(np.array([[6, 1], [3, 4]]), ("x", "y"))
+    grid = plait.Mesh(np.array([[6, 1], [3, 4]]), ("x", "y"))
     ours = shard_map(local, mesh=grid, in_specs=(P("x", "y"), P("y")), out_specs=(P(), P("x")))
-    close(wf.jit(wf.grad(one(ours)))(A, B), wf.jit(wf.grad(one(plain)))(A, B))
+    close(plait.jit(plait.grad(one(ours)))(A, B), plait.jit(plait.grad(one(plain)))(A, B))
     line = make_mesh((1, 4), ("x", "y"))
     ours = shard_map(local, mesh=line, in_specs=(P("x", "y"), P("y")), out_specs=(P(), P("x")))
-    close(wf.jit(wf.grad(one(ours)))(A, B), wf.jit(wf.grad(one(plain)))(A, B))
+    close(plait.jit(plait.grad(one(ours)))(A, B), plait.jit(plait.grad(one(plain)))(A, B))

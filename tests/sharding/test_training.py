@@ -2,11 +2,11 @@
 
 import numpy as np
 
-import weft as wf
-from weft.events import counting
-from weft.ops.collective import pmean, psum
-from weft.ops.elementwise import tanh
-from weft_sharding import NamedSharding, P, device_put, make_mesh, shard_map
+import plait
+from plait.events import counting
+from plait.ops.collective import pmean, psum
+from plait.ops.elementwise import tanh
+from plait_sharding import NamedSharding, P, device_put, make_mesh, shard_map
 
 R = np.random.default_rng(0)
 X = R.normal(size=(32, 16)).astype(np.float32)
@@ -22,10 +22,10 @@ def loss(p, x, y):
 
 
 def descent(value_and_grad, **options):
-    @wf.jit(**options)
+    @plait.jit(**options)
     def step(p, x, y):
         value, g = value_and_grad(p, x, y)
-        return value, wf.tree.map(lambda a, b: a - 0.1 * b, p, g)
+        return value, plait.tree.map(lambda a, b: a - 0.1 * b, p, g)
 
     return step
 
@@ -47,20 +47,20 @@ def test_steps(close):
     specs = {"mesh": mesh, "in_specs": (P(), P("data"), P("data")), "out_specs": P()}
 
     def local(p, x, y):
-        value, g = wf.value_and_grad(loss)(p, x, y)
+        value, g = plait.value_and_grad(loss)(p, x, y)
         return pmean(value, "data"), pmean(g, "data")
 
     ways = {
-        "one device": descent(wf.value_and_grad(loss)),
-        "divided by the compiler": descent(wf.value_and_grad(loss)),
+        "one device": descent(plait.value_and_grad(loss)),
+        "divided by the compiler": descent(plait.value_and_grad(loss)),
         "told to jit": descent(
-            wf.value_and_grad(loss), in_shardings=(whole, divided, divided), out_shardings=whole
+            plait.value_and_grad(loss), in_shardings=(whole, divided, divided), out_shardings=whole
         ),
         "gradient of the whole": descent(
-            wf.value_and_grad(shard_map(lambda *a: pmean(loss(*a), "data"), **specs))
+            plait.value_and_grad(shard_map(lambda *a: pmean(loss(*a), "data"), **specs))
         ),
         "gradients of pieces": descent(shard_map(local, **specs)),
-        "donated": descent(wf.value_and_grad(loss), donate_argnums=0),
+        "donated": descent(plait.value_and_grad(loss), donate_argnums=0),
     }
     value, want = by_hand(5)
     for name, step in ways.items():
@@ -88,7 +88,7 @@ def test_a_layer_divided_over_columns(close):
         return pmean(((out - y) ** 2).mean(), "data")
 
     f = shard_map(local, mesh=mesh, in_specs=(specs, P("data"), P("data")), out_specs=P())
-    step = descent(wf.value_and_grad(f))
+    step = descent(plait.value_and_grad(f))
     p = {k: device_put(START[k], NamedSharding(mesh, s)) for k, s in specs.items()}
     for _ in range(3):
         found, p = step(p, X, Y)

@@ -1,8 +1,8 @@
-"""Sixteen threads that start Weft at once: import, trace, compile, differentiate and dispatch.
+"""Sixteen threads that start Plait at once: import, trace, compile, differentiate and dispatch.
 
 Run by `test_cold.py` in a fresh process; the exit status is 0 if every number was right.
 
-Invariant: nothing of Weft has run in the process before the threads start.
+Invariant: nothing of Plait has run in the process before the threads start.
 """
 
 import faulthandler
@@ -26,15 +26,15 @@ def expect(what, got, want):
 
 def shared(c, x):
     """A step that all threads trace at once."""
-    import weft as wf
+    import plait
 
-    return wf.lax.sin(c) + x, c
+    return plait.lax.sin(c) + x, c
 
 
 def loop(c, xs):
-    import weft as wf
+    import plait
 
-    return wf.lax.scan(shared, c, xs)[0]
+    return plait.lax.scan(shared, c, xs)[0]
 
 
 def np_loop(c, xs):
@@ -47,11 +47,11 @@ def np_loop(c, xs):
 
 def both(x):
     """A function jitted once, under a lock of our own making, and used by all."""
-    import weft as wf
+    import plait
 
     with making:
         if not jitted:
-            jitted.append(wf.jit(lambda y: wf.lax.sin(y) * y))
+            jitted.append(plait.jit(lambda y: plait.lax.sin(y) * y))
     return jitted[0](x)
 
 
@@ -59,74 +59,74 @@ def both(x):
 # starting with another one.
 
 
-def eager(wf, x, k):
-    expect("eager", wf.lax.cos(wf.numpy.asarray(x)) + k, np.cos(x) + k)
+def eager(plait, x, k):
+    expect("eager", plait.lax.cos(plait.numpy.asarray(x)) + k, np.cos(x) + k)
 
 
-def compiled(wf, x, k):
-    expect("jit", wf.jit(lambda y, z: wf.lax.cos(y) * z)(x, k), np.cos(x) * k)
+def compiled(plait, x, k):
+    expect("jit", plait.jit(lambda y, z: plait.lax.cos(y) * z)(x, k), np.cos(x) * k)
     expect("shared jit", both(x), np.sin(x) * x)
 
 
-def derivative(wf, x, k):
-    expect("grad", wf.grad(lambda y: y * y * k)(x), 2 * x * k)
-    expect("grad of jit", wf.grad(both)(x), np.cos(x) * x + np.sin(x))
+def derivative(plait, x, k):
+    expect("grad", plait.grad(lambda y: y * y * k)(x), 2 * x * k)
+    expect("grad of jit", plait.grad(both)(x), np.cos(x) * x + np.sin(x))
 
 
-def second(wf, x, k):
-    expect("second", wf.jit(wf.grad(wf.grad(both)))(x), 2 * np.cos(x) - np.sin(x) * x)
+def second(plait, x, k):
+    expect("second", plait.jit(plait.grad(plait.grad(both)))(x), 2 * np.cos(x) - np.sin(x) * x)
 
 
-def forward(wf, x, k):
-    expect("jvp", wf.jvp(wf.lax.exp, (x,), (k,))[1], np.exp(x) * k)
+def forward(plait, x, k):
+    expect("jvp", plait.jvp(plait.lax.exp, (x,), (k,))[1], np.exp(x) * k)
 
 
-def mapped(wf, x, k):
-    v = wf.numpy.asarray(np.float32([x, 2 * x]))
-    expect("vmap", wf.vmap(lambda y: y * k)(v), np.array([x, 2 * x]) * k)
+def mapped(plait, x, k):
+    v = plait.numpy.asarray(np.float32([x, 2 * x]))
+    expect("vmap", plait.vmap(lambda y: y * k)(v), np.array([x, 2 * x]) * k)
 
 
-def scanned(wf, x, k):
+def scanned(plait, x, k):
     xs = np.float32([0.1, 0.2, 0.3])
     c, d = np_loop(np.float64(x), xs)
-    expect("scan", loop(wf.numpy.asarray(x), xs), c)
-    expect("grad of scan", wf.jit(wf.grad(loop))(x, xs), d)
+    expect("scan", loop(plait.numpy.asarray(x), xs), c)
+    expect("grad of scan", plait.jit(plait.grad(loop))(x, xs), d)
 
 
-def branches(wf, x, k):
-    pick = lambda y: wf.lax.cond(y > 0.5, lambda y: y * y, lambda y: y * 3, y)  # noqa: E731
+def branches(plait, x, k):
+    pick = lambda y: plait.lax.cond(y > 0.5, lambda y: y * y, lambda y: y * 3, y)  # noqa: E731
     v = np.float32([x, 2 * x])
     slopes = [2 * y if y > 0.5 else 3 for y in v]
-    expect("cond", wf.jit(wf.grad(lambda v: wf.vmap(pick)(v).sum()))(v), slopes)
+    expect("cond", plait.jit(plait.grad(lambda v: plait.vmap(pick)(v).sum()))(v), slopes)
 
 
-def recomputed(wf, x, k):
-    f = wf.checkpoint(lambda y: wf.lax.sin(wf.lax.sin(y)))
-    expect("checkpoint", wf.jit(wf.grad(f))(x), np.cos(np.sin(x)) * np.cos(x))
+def recomputed(plait, x, k):
+    f = plait.checkpoint(lambda y: plait.lax.sin(plait.lax.sin(y)))
+    expect("checkpoint", plait.jit(plait.grad(f))(x), np.cos(np.sin(x)) * np.cos(x))
 
 
-def custom(wf, x, k):
-    f = wf.custom_jvp(lambda y: y * 2)
+def custom(plait, x, k):
+    f = plait.custom_jvp(lambda y: y * 2)
     f.defjvp(lambda p, t: (f(p[0]), t[0] * p[0] * 10))
-    expect("custom", wf.jit(wf.grad(f))(x), 10 * x)
+    expect("custom", plait.jit(plait.grad(f))(x), 10 * x)
 
 
-def shapes(wf, x, k):
+def shapes(plait, x, k):
     for n in range(1, 4):
-        ones = wf.numpy.asarray(np.ones(n, np.float32))
+        ones = plait.numpy.asarray(np.ones(n, np.float32))
         expect("shapes", (ones * k).sum(), n * k)
 
 
-def dispatched(wf, x, k):
-    f = wf.jit(lambda y, z: (y + z, y * z))
+def dispatched(plait, x, k):
+    f = plait.jit(lambda y, z: (y + z, y * z))
     for i in range(50):
         a, b = f(np.float32(i), k)
         expect("dispatch", a, i + k)
         expect("dispatch", b, i * k)
 
 
-def keyed(wf, x, k):
-    bits = wf.random.key_data(wf.random.key(int(k)))
+def keyed(plait, x, k):
+    bits = plait.random.key_data(plait.random.key(int(k)))
     expect("key", bits, [0, int(k)])
 
 
@@ -138,11 +138,11 @@ TASKS = [
 
 def work(k):
     """All tasks, on numbers that are this thread's own."""
-    import weft as wf
+    import plait
 
-    expect("first", wf.lax.sin(np.float32(k)), np.sin(np.float32(k)))
+    expect("first", plait.lax.sin(np.float32(k)), np.sin(np.float32(k)))
     for i in range(len(TASKS)):
-        TASKS[(i + k) % len(TASKS)](wf, np.float32(0.1 + 0.05 * k), np.float32(k))
+        TASKS[(i + k) % len(TASKS)](plait, np.float32(0.1 + 0.05 * k), np.float32(k))
 
 
 making, jitted = threading.Lock(), []

@@ -12,16 +12,16 @@ from pathlib import Path
 import pytest
 
 COLD = Path(__file__).parent / "cold.py"
-RUNS = 20 if os.environ.get("WEFT_ALL") else 3
+RUNS = 20 if os.environ.get("PLAIT_ALL") else 3
 
 
 @pytest.mark.parametrize("run", range(RUNS))
 def test_cold_start(run):
     """Sixteen threads use everything at once in a fresh process: no crash, right numbers.
 
-    `WEFT_ALL=1` does it twenty times in a row.
+    `PLAIT_ALL=1` does it twenty times in a row.
     """
-    switch = ["", "import sys; sys.setswitchinterval(1e-5)", "import weft"][run % 3]
+    switch = ["", "import sys; sys.setswitchinterval(1e-5)", "import plait"][run % 3]
     start = f"{switch}\nimport runpy; runpy.run_path({str(COLD)!r}, run_name='__main__')"
     done = subprocess.run(
         [sys.executable, "-c", start], capture_output=True, text=True, timeout=120

@@ -11,15 +11,15 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-import weft as wf
-from weft import events, ext, lax
-from weft.errors import UnexpectedTracerError
+import plait
+from plait import events, ext, lax
+from plait.errors import UnexpectedTracerError
 
-wnp = wf.numpy
+pnp = plait.numpy
 
 
 def f32(x):
-    return wnp.asarray(np.asarray(x, np.float32))
+    return pnp.asarray(np.asarray(x, np.float32))
 
 
 def elsewhere(f):
@@ -44,28 +44,28 @@ def elsewhere(f):
 def test_thread_in_a_transformation():
     """What a thread computes with a traced value is differentiated, mapped and staged."""
     f = lambda x: elsewhere(lambda: x * x)  # noqa: E731
-    assert wf.grad(f)(f32(3)).item() == 6
-    assert wf.grad(wf.grad(lambda x: f(x) * x))(f32(3)).item() == 18
-    assert wf.jvp(f, (f32(3),), (2.0,))[1].item() == 12
-    assert wf.jit(f)(f32(3)).item() == 9
-    assert wf.jit(wf.grad(f))(f32(3)).item() == 6
-    np.testing.assert_array_equal(wf.vmap(f)(f32([1, 2])), [1, 4])
-    np.testing.assert_array_equal(wf.vmap(wf.grad(f))(f32([1, 2])), [2, 4])
+    assert plait.grad(f)(f32(3)).item() == 6
+    assert plait.grad(plait.grad(lambda x: f(x) * x))(f32(3)).item() == 18
+    assert plait.jvp(f, (f32(3),), (2.0,))[1].item() == 12
+    assert plait.jit(f)(f32(3)).item() == 9
+    assert plait.jit(plait.grad(f))(f32(3)).item() == 6
+    np.testing.assert_array_equal(plait.vmap(f)(f32([1, 2])), [1, 4])
+    np.testing.assert_array_equal(plait.vmap(plait.grad(f))(f32([1, 2])), [2, 4])
     loop = lambda x: lax.scan(lambda c, _: (elsewhere(lambda: c * x), None), x, None, 2)[0]  # noqa: E731
-    assert wf.grad(loop)(f32(2)).item() == 3 * 4
+    assert plait.grad(loop)(f32(2)).item() == 3 * 4
 
 
 def test_thread_with_values_of_two_levels():
     """Both levels get their share of what the thread did."""
-    f = lambda x: wf.grad(lambda y: elsewhere(lambda: (x * y) * (x * y)) * y)(x)  # noqa: E731
+    f = lambda x: plait.grad(lambda y: elsewhere(lambda: (x * y) * (x * y)) * y)(x)  # noqa: E731
     # d/dy (x^2 y^3) = 3 x^2 y^2 at y = x: 3 x^4
     assert f(f32(3)).item() == 3 * 81
-    assert wf.grad(f)(f32(3)).item() == 12 * 27
+    assert plait.grad(f)(f32(3)).item() == 12 * 27
 
 
 TRANSFORMS = {
-    "grad": (lambda x: elsewhere(lambda: wf.grad(lambda y: y * y * x)(x)), 12.0),
-    "jit": (lambda x: elsewhere(lambda: wf.jit(lambda y: y * x)(x)), 6.0),
+    "grad": (lambda x: elsewhere(lambda: plait.grad(lambda y: y * y * x)(x)), 12.0),
+    "jit": (lambda x: elsewhere(lambda: plait.jit(lambda y: y * x)(x)), 6.0),
     "scan": (
         lambda x: elsewhere(lambda: lax.scan(lambda c, _: (c * x, None), x, None, length=2)[0]),
         27.0,
@@ -74,7 +74,7 @@ TRANSFORMS = {
         lambda x: elsewhere(lambda: lax.cond(True, lambda: x * x, lambda: x)),
         6.0,
     ),
-    "checkpoint": (lambda x: elsewhere(lambda: wf.checkpoint(lambda y: y * x)(x)), 6.0),
+    "checkpoint": (lambda x: elsewhere(lambda: plait.checkpoint(lambda y: y * x)(x)), 6.0),
 }
 
 
@@ -82,16 +82,16 @@ TRANSFORMS = {
 def test_transformation_in_a_thread_in_a_transformation(name):
     """A thread that transforms a function over values of a transformation around the thread."""
     f, want = TRANSFORMS[name]
-    assert wf.grad(f)(f32(3)).item() == want
+    assert plait.grad(f)(f32(3)).item() == want
 
 
 def test_map_in_a_thread_in_a_map():
     """The same with both of them maps."""
 
     def f(x):
-        return elsewhere(lambda: wf.vmap(lambda y: y * x)(f32([1, 10])))
+        return elsewhere(lambda: plait.vmap(lambda y: y * x)(f32([1, 10])))
 
-    np.testing.assert_array_equal(wf.vmap(f)(f32([1, 2, 3])), [[1, 10], [2, 20], [3, 30]])
+    np.testing.assert_array_equal(plait.vmap(f)(f32([1, 2, 3])), [[1, 10], [2, 20], [3, 30]])
 
 
 def test_pool_in_a_transformation():
@@ -104,22 +104,22 @@ def test_pool_in_a_transformation():
             return sum(p.result() for p in parts) + sum(c.result() for c in constants)
 
     want = sum(k * np.cos(0.3 * k) for k in range(1, 5))
-    np.testing.assert_allclose(wf.grad(f)(f32(0.3)), want, rtol=1e-5)
+    np.testing.assert_allclose(plait.grad(f)(f32(0.3)), want, rtol=1e-5)
 
 
 def test_tracer_after_its_transformation():
     """A thread that outlives the transformation: an error there, and no number."""
     saved = []
-    wf.grad(lambda x: (saved.append(x * 2), x)[1])(f32(1))
-    wf.jit(lambda x: (saved.append(x * 2), x)[1])(f32(1))
-    wf.vmap(lambda x: (saved.append(x * 2), x)[1])(f32([1]))
+    plait.grad(lambda x: (saved.append(x * 2), x)[1])(f32(1))
+    plait.jit(lambda x: (saved.append(x * 2), x)[1])(f32(1))
+    plait.vmap(lambda x: (saved.append(x * 2), x)[1])(f32([1]))
     for x in saved:
         with pytest.raises(UnexpectedTracerError):
             elsewhere(lambda x=x: x + 1)
 
 
-@pytest.mark.parametrize("theirs", [wf.jit, wf.grad], ids=["jit", "grad"])
-@pytest.mark.parametrize("ours", [wf.jit, wf.grad], ids=["jit", "grad"])
+@pytest.mark.parametrize("theirs", [plait.jit, plait.grad], ids=["jit", "grad"])
+@pytest.mark.parametrize("ours", [plait.jit, plait.grad], ids=["jit", "grad"])
 def test_tracers_of_two_threads(ours, theirs):
     """Values of transformations that have nothing to do with each other: each takes the other's
     for a constant, whose end is an error; nobody gets a wrong number."""
@@ -136,7 +136,7 @@ def test_tracers_of_two_threads(ours, theirs):
         ready.wait(60)
         try:
             value = ours(lambda x: x * 3 + saved[0])(f32(1))
-        except wf.WeftError:
+        except plait.PlaitError:
             value = None
         done.set()
         assert other.result().item() == 5
@@ -144,7 +144,7 @@ def test_tracers_of_two_threads(ours, theirs):
         with pytest.raises(UnexpectedTracerError):
             value + 1
     else:
-        assert value is None or (ours is wf.grad and value.item() == 3)
+        assert value is None or (ours is plait.grad and value.item() == 3)
 
 
 def test_threads_have_their_own_interpreter():
@@ -156,16 +156,16 @@ def test_threads_have_their_own_interpreter():
         seen.append(elsewhere(ext.current))
         return x
 
-    wf.grad(f)(f32(1))
-    wf.jit(f)(f32(1))
-    wf.vmap(f)(f32([1]))
+    plait.grad(f)(f32(1))
+    plait.jit(f)(f32(1))
+    plait.vmap(f)(f32([1]))
     assert seen == [ground] * 3
 
 
 def test_one_function_by_many():
     """One jitted function, traced for many types by many threads at once."""
 
-    @wf.jit
+    @plait.jit
     def f(x):
         return (x * 2).sum()
 
@@ -184,11 +184,11 @@ def test_equal_programs_are_compiled_once():
     def work(_):
         def f(x):
             for k in range(40):
-                x = wf.numpy.sin(x) * k + 0.8125
+                x = plait.numpy.sin(x) * k + 0.8125
             return x
 
         start.wait()
-        return wf.jit(f)(f32(np.ones(77))).shape
+        return plait.jit(f)(f32(np.ones(77))).shape
 
     with events.counting() as counts, ThreadPoolExecutor(6) as pool:
         assert set(pool.map(work, range(6))) == {(77,)}
@@ -207,13 +207,13 @@ def test_asyncio():
 
     for f in (square, threaded):
         run = lambda x, f=f: asyncio.run(f(x))  # noqa: E731
-        assert wf.grad(run)(f32(3)).item() == 6
-        assert wf.jit(run)(f32(3)).item() == 9
-        np.testing.assert_array_equal(wf.vmap(run)(f32([1, 2])), [1, 4])
+        assert plait.grad(run)(f32(3)).item() == 6
+        assert plait.jit(run)(f32(3)).item() == 9
+        np.testing.assert_array_equal(plait.vmap(run)(f32([1, 2])), [1, 4])
 
     async def main():
         jobs = [
-            asyncio.to_thread(lambda k=k: wf.grad(lambda x: x * x * k)(f32(k))) for k in range(6)
+            asyncio.to_thread(lambda k=k: plait.grad(lambda x: x * x * k)(f32(k))) for k in range(6)
         ]
         return [g.item() for g in await asyncio.gather(*jobs)]
 

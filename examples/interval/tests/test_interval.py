@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-import weft as wf
-from weft import lax
+import plait
+from plait import lax
 
 LO, HI = np.array([-0.5, 0.2, 1.0], np.float32), np.array([0.3, 0.4, 1.5], np.float32)
 W = np.random.RandomState(0).randn(3, 3).astype(np.float32)
@@ -34,11 +34,11 @@ PROGRAMS = {
     "scan": scanned,
     "while": counted,
     "cond": chosen,
-    "jit": lambda x: wf.jit(lambda y: lax.exp(y) - abs(y))(x),
-    "shape": lambda x: wf.numpy.concatenate([x[::-1], x[1:]]),
-    "vmap": lambda x: wf.vmap(lambda a, b: a * b + 1, in_axes=(0, None))(x, x[0]),
-    "grad": lambda x: wf.grad(lambda y: (lax.sin(y) * y).sum())(x),
-    "checkpointed": wf.checkpoint(lambda x: lax.sin(x) * x),
+    "jit": lambda x: plait.jit(lambda y: lax.exp(y) - abs(y))(x),
+    "shape": lambda x: plait.numpy.concatenate([x[::-1], x[1:]]),
+    "vmap": lambda x: plait.vmap(lambda a, b: a * b + 1, in_axes=(0, None))(x, x[0]),
+    "grad": lambda x: plait.grad(lambda y: (lax.sin(y) * y).sum())(x),
+    "checkpointed": plait.checkpoint(lambda x: lax.sin(x) * x),
 }
 
 
@@ -58,15 +58,15 @@ def encloses(lo, hi, f):
 @pytest.mark.parametrize("compiled", [False, True])
 def test_encloses(name, compiled):
     f = PROGRAMS[name]
-    bounds = wf.interval(f)
-    lo, hi = (wf.jit(bounds) if compiled else bounds)(LO, HI)
+    bounds = plait.interval(f)
+    lo, hi = (plait.jit(bounds) if compiled else bounds)(LO, HI)
     encloses(lo, hi, f)
 
 
 @pytest.mark.parametrize("name", ["poly", "layers", "loop", "scan", "while"])
 def test_a_point_is_the_function(name):
     f = PROGRAMS[name]
-    lo, hi = wf.interval(f)(LO, LO)
+    lo, hi = plait.interval(f)(LO, LO)
     np.testing.assert_allclose(lo, f(LO), rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(hi, f(LO), rtol=1e-5, atol=1e-6)
 
@@ -74,9 +74,9 @@ def test_a_point_is_the_function(name):
 def test_mapped():
     boxes = np.stack([LO, LO - 1]), np.stack([HI, HI - 1])
     f = PROGRAMS["loop"]
-    lo, hi = wf.vmap(wf.interval(f))(*boxes)
+    lo, hi = plait.vmap(plait.interval(f))(*boxes)
     for i in range(2):
-        want = wf.interval(f)(boxes[0][i], boxes[1][i])
+        want = plait.interval(f)(boxes[0][i], boxes[1][i])
         np.testing.assert_allclose(lo[i], want[0], rtol=1e-5)
         np.testing.assert_allclose(hi[i], want[1], rtol=1e-5)
 
@@ -85,24 +85,24 @@ def test_differentiated():
     """The width of x^2 on [a, a + 1], for a > 0, is 2a + 1: its derivative is 2."""
 
     def width(a):
-        lo, hi = wf.interval(lambda x: x * x)(a, a + 1)
+        lo, hi = plait.interval(lambda x: x * x)(a, a + 1)
         return hi - lo
 
-    np.testing.assert_allclose(wf.grad(width)(2.0), 2.0, rtol=1e-6)
-    np.testing.assert_allclose(wf.jvp(width, (2.0,), (3.0,))[1], 6.0, rtol=1e-6)
+    np.testing.assert_allclose(plait.grad(width)(2.0), 2.0, rtol=1e-6)
+    np.testing.assert_allclose(plait.jvp(width, (2.0,), (3.0,))[1], 6.0, rtol=1e-6)
 
 
 def test_inside_scan_and_cond():
     def step(c, x):
-        lo, hi = wf.interval(lambda v: v * v)(x, x + 1)
+        lo, hi = plait.interval(lambda v: v * v)(x, x + 1)
         return c + hi - lo, None
 
     total = lax.scan(step, np.float32(0), np.array([1.0, 2.0], np.float32))[0]
     np.testing.assert_allclose(total, 3 + 5, rtol=1e-6)
-    hi = lax.cond(True, lambda x: wf.interval(lax.exp)(x, x + 1)[1], lambda x: x, 0.0)
+    hi = lax.cond(True, lambda x: plait.interval(lax.exp)(x, x + 1)[1], lambda x: x, 0.0)
     np.testing.assert_allclose(hi, np.e, rtol=1e-6)
 
 
 def test_a_missing_rule_says_what_to_write():
-    with pytest.raises(wf.WeftError, match="interval_rules.rule"):
-        wf.interval(lambda x: lax.atan2(x, x))(LO, HI)
+    with pytest.raises(plait.PlaitError, match="interval_rules.rule"):
+        plait.interval(lambda x: lax.atan2(x, x))(LO, HI)

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import weft as wf
-from weft_autodiff.curves import numerically
+import plait
+from plait_autodiff.curves import numerically
 
 
 @pytest.fixture(scope="session")
@@ -18,7 +18,7 @@ def expect_slopes():
     """(function, points, wanted slopes) -> None: reverse mode gives the slopes, in float32."""
 
     def check(f, xs, want):
-        slopes = wf.grad(f, argnums=tuple(range(len(xs))))
+        slopes = plait.grad(f, argnums=tuple(range(len(xs))))
         got = numerically(slopes, *[np.float32(x) for x in xs])
         for g, w in zip(got, want, strict=True):
             np.testing.assert_allclose(g, w, rtol=2e-5, atol=2e-5)

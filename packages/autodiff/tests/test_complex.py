@@ -7,8 +7,8 @@ gradient of a real function is df/dx - i df/dy, that of a holomorphic one is its
 import numpy as np
 import pytest
 
-import weft as wf
-from weft import numpy as jnp
+import plait
+from plait import numpy as jnp
 
 Z = np.array([0.6 - 0.8j, -1.1 + 0.4j, 0.3 + 1.2j])
 T = np.array([0.5 + 0.25j, -1.0j, 2.0 - 0.5j])
@@ -43,36 +43,36 @@ def each(f, z, unit):
 
 @pytest.mark.parametrize("name", REAL)
 def test_real_functions(name):
-    f = wf.jit(REAL[name])
+    f = plait.jit(REAL[name])
     want = each(f, Z, 1) - 1j * each(f, Z, 1j)
-    np.testing.assert_allclose(wf.grad(f)(Z), want, rtol=1e-6, atol=1e-7)
-    value, dot = wf.jvp(f, (Z,), (T,))
+    np.testing.assert_allclose(plait.grad(f)(Z), want, rtol=1e-6, atol=1e-7)
+    value, dot = plait.jvp(f, (Z,), (T,))
     np.testing.assert_allclose(dot, along(f, Z, T), rtol=1e-6, atol=1e-7)
-    np.testing.assert_allclose(float(dot), np.real(np.asarray(wf.grad(f)(Z)) @ T), rtol=1e-9)
+    np.testing.assert_allclose(float(dot), np.real(np.asarray(plait.grad(f)(Z)) @ T), rtol=1e-9)
 
 
 @pytest.mark.parametrize("name", HOLOMORPHIC)
 def test_holomorphic_functions(name):
-    f = wf.jit(HOLOMORPHIC[name])
+    f = plait.jit(HOLOMORPHIC[name])
     want = each(f, Z, 1)
     np.testing.assert_allclose(each(f, Z, 1j), 1j * want, rtol=1e-6, atol=1e-6)
-    for g in (wf.grad, wf.jacfwd, wf.jacrev):
+    for g in (plait.grad, plait.jacfwd, plait.jacrev):
         np.testing.assert_allclose(g(f, holomorphic=True)(Z), want, rtol=1e-6, atol=1e-7)
-    second = each(lambda z: wf.grad(f, holomorphic=True)(z), Z, 1)
-    got = wf.hessian(f, holomorphic=True)(Z)
+    second = each(lambda z: plait.grad(f, holomorphic=True)(z), Z, 1)
+    got = plait.hessian(f, holomorphic=True)(Z)
     np.testing.assert_allclose(got, second, rtol=1e-5, atol=1e-6)
 
 
 def test_pullbacks_are_bilinear():
     f = lambda z: z * z * 1j  # noqa: E731
-    _, pull = wf.vjp(f, Z)
+    _, pull = plait.vjp(f, Z)
     np.testing.assert_allclose(pull(T)[0], 2j * Z * T, rtol=1e-12)
 
 
 def test_what_is_refused():
     with pytest.raises(TypeError, match="grad requires a real-valued result"):
-        wf.grad(lambda z: z * z)(1j)
+        plait.grad(lambda z: z * z)(1j)
     with pytest.raises(TypeError, match="holomorphic=True requires complex inputs"):
-        wf.grad(lambda x: x * x, holomorphic=True)(1.0)
+        plait.grad(lambda x: x * x, holomorphic=True)(1.0)
     with pytest.raises(TypeError, match="jacrev of complex inputs needs holomorphic=True"):
-        wf.jacrev(lambda z: z)(1j)
+        plait.jacrev(lambda z: z)(1j)

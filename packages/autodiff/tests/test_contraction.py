@@ -7,9 +7,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-import weft as wf
-from weft.ops.contraction import contracted, matmul, tensordot
-from weft_autodiff import check_grads, grad, linear_transpose
+import plait
+from plait.ops.contraction import contracted, matmul, tensordot
+from plait_autodiff import check_grads, grad, linear_transpose
 
 rng = np.random.default_rng(0)
 PATTERNS = [
@@ -70,6 +70,6 @@ def test_linear_transpose():
 
 
 def test_precision_is_kept():
-    p = wf.make_jaxpr(grad(lambda v: matmul(v, v, precision="highest").sum()))(np.ones((2, 2)))
+    p = plait.make_jaxpr(grad(lambda v: matmul(v, v, precision="highest").sum()))(np.ones((2, 2)))
     said = [e.params["precision"] for e in p.eqns if e.prim.name == "core.dot_general"]
     assert len(said) >= 2 and set(said) == {"highest"}

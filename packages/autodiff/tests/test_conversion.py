@@ -6,8 +6,8 @@ Invariant: also there and back, through integers and through floats.
 import numpy as np
 import pytest
 
-from weft.ops.conversion import bitcast
-from weft_autodiff import grad, jvp
+from plait.ops.conversion import bitcast
+from plait_autodiff import grad, jvp
 
 
 @pytest.mark.parametrize("through", ["int64", "float32", "uint8"])

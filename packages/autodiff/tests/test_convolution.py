@@ -6,9 +6,9 @@ Invariant: in both operands, to the second order, in every order of axes.
 import numpy as np
 import pytest
 
-import weft as wf
-from weft.ops.convolution import conv_general_dilated, conv_transpose
-from weft_autodiff import check_grads, grad
+import plait
+from plait.ops.convolution import conv_general_dilated, conv_transpose
+from plait_autodiff import check_grads, grad
 
 rng = np.random.default_rng(0)
 NCH = ("NCH", "OIH", "NCH")
@@ -45,7 +45,7 @@ def test_two_spatial_axes():
         a, b, (2, 1), "SAME", (1, 2), (1, 2), ("NHWC", "HWIO", "NHWC")
     )
     check_grads(f, (x, y), order=2)
-    assert wf.jit(grad(lambda a: f(a, y).sum()))(x).shape == x.shape
+    assert plait.jit(grad(lambda a: f(a, y).sum()))(x).shape == x.shape
 
 
 def test_no_spatial_axis_and_transposed():

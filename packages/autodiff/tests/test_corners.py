@@ -7,18 +7,17 @@ Invariant: numpy evaluates the derivatives, so what is judged are the rules; wha
 of infinities is judged with the primitives.
 """
 
-
 import numpy as np
 import pytest
 
-import weft as wf
-from weft import lax, nn
-from weft import numpy as jnp
+import plait
+from plait import lax, nn
+from plait import numpy as jnp
 
-sp = wf.scipy.special
+sp = plait.scipy.special
 INF, NAN = float("inf"), float("nan")
 A = np.float32
-grad = wf.grad
+grad = plait.grad
 
 CASES = {
     "relu neg": (nn.relu, (-1.0,), (0.0,)),

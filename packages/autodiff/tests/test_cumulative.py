@@ -6,8 +6,8 @@ Invariant: zeros, ties and infinities, where differences say nothing, are writte
 import numpy as np
 import pytest
 
-import weft as wf
-from weft.ops.cumulative import (
+import plait
+from plait.ops.cumulative import (
     cumlogsumexp,
     cummax,
     cummin,
@@ -15,7 +15,7 @@ from weft.ops.cumulative import (
     cumsum,
     linear_recurrence,
 )
-from weft_autodiff import check_grads, grad, jacfwd, jacrev, jvp
+from plait_autodiff import check_grads, grad, jacfwd, jacrev, jvp
 
 rng = np.random.default_rng(0)
 
@@ -87,4 +87,4 @@ def test_infinities_and_nothing():
 def test_inside_jit():
     x = rng.normal(size=5)
     f = lambda v: cumprod(v).sum()  # noqa: E731
-    close(wf.jit(grad(f))(x), np.asarray(grad(f)(x)))
+    close(plait.jit(grad(f))(x), np.asarray(grad(f)(x)))

@@ -7,11 +7,11 @@ derivatives written out, calls are counted by callbacks.
 import numpy as np
 import pytest
 
-import weft as wf
-from weft import lax
-from weft.errors import MissingRule, TreeMismatch, TypeRule, UndefinedRule
-from weft.ext import Primitive, lower_rules
-from weft_autodiff import (
+import plait
+from plait import lax
+from plait.errors import MissingRule, TreeMismatch, TypeRule, UndefinedRule
+from plait.ext import Primitive, lower_rules
+from plait_autodiff import (
     CustomPrimal,
     SymbolicZero,
     check_grads,
@@ -29,11 +29,11 @@ from weft_autodiff import (
     vjp,
 )
 
-wnp = wf.numpy
+pnp = plait.numpy
 
 
 def f32(x):
-    return wnp.asarray(np.asarray(x, np.float32))
+    return pnp.asarray(np.asarray(x, np.float32))
 
 
 def scanned(f):
@@ -42,12 +42,12 @@ def scanned(f):
 
 WAYS = {
     "plain": lambda f: f,
-    "jit": wf.jit,
+    "jit": plait.jit,
     "scan": scanned,
     "while": lambda f: lambda x: lax.fori_loop(0, 1, lambda i, c: f(c), x),
     "cond": lambda f: lambda x: lax.cond(x.sum() > -100, f, lambda y: y, x),
     "checkpoint": checkpoint,
-    "jit of checkpoint of scan": lambda f: wf.jit(checkpoint(scanned(f))),
+    "jit of checkpoint of scan": lambda f: plait.jit(checkpoint(scanned(f))),
 }
 
 # ---- symbolic zeros --------------------------------------------------------------------------
@@ -64,7 +64,7 @@ def two_way(seen):
         x, y, n = primals
         seen.append([type(t) is SymbolicZero for t in tangents])
         tx, ty, tn = tangents
-        assert tn.dtype == wf.float0 and tn.shape == n.shape
+        assert tn.dtype == plait.float0 and tn.shape == n.shape
         out = f(x, y, n)
         parts = [t * o * n for t, o in ((tx, y), (ty, x)) if type(t) is not SymbolicZero]
         return out, sum(parts) if parts else SymbolicZero(out.aval)
@@ -79,7 +79,7 @@ def test_symbolic_zeros_have_types():
     zero = SymbolicZero(f32([[1.0]]).aval)
     assert (zero.shape, zero.ndim, zero.dtype) == ((1, 1), 2, np.float32)
     assert zero.aval is not SymbolicZero(f32(1.0).aval).aval
-    assert SymbolicZero(wnp.arange(3).aval).dtype == wf.float0
+    assert SymbolicZero(pnp.arange(3).aval).dtype == plait.float0
 
 
 @pytest.mark.feature("A18")
@@ -90,14 +90,14 @@ def test_rules_of_one_result_return_one():
     jvp_rules.rule(once)(lambda xs, ts: ([once.bind(*xs)], [ts[0]]))
     with pytest.raises(TypeRule, match="returned a list, and testing.once has one result"):
         jvp(lambda x: once(x), (f32(1),), (f32(1),))
-    assert grad(lambda x: lax.sin(wf.random.gamma(wf.random.key(0), x)))(2.0).shape == ()
+    assert grad(lambda x: lax.sin(plait.random.gamma(plait.random.key(0), x)))(2.0).shape == ()
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_rules_are_told_of_zeros(way):
     seen = []
     f, n = two_way(seen), np.int32(3)
-    g = WAYS[way](lambda x: f(x, wnp.asarray(np.float32(2)), n))
+    g = WAYS[way](lambda x: f(x, pnp.asarray(np.float32(2)), n))
     assert jvp(g, (f32(5),), (f32(1),))[1].item() == 6
     assert grad(g)(f32(5)).item() == 6
     assert seen and all(s == [False, True, True] for s in seen)
@@ -117,7 +117,7 @@ def test_a_tangent_that_is_zero_stays_so():
     assert all(s == [True, True, True] for s in seen)
     none = custom_jvp(lambda x: x)
     none.defjvp(lambda p, t: (p[0], None))
-    assert grad(wf.jit(lambda x: none(x) + x))(f32(1)).item() == 1
+    assert grad(plait.jit(lambda x: none(x) + x))(f32(1)).item() == 1
 
 
 def told_both(seen, **options):
@@ -172,7 +172,7 @@ def test_pullbacks_are_told_of_zeros(way):
 @pytest.mark.feature("A08")
 def test_integers_in_rules():
     """Integers have float0 tangents, and float0 or None as cotangents."""
-    zero = np.zeros((), wf.float0)
+    zero = np.zeros((), plait.float0)
 
     @custom_jvp
     def f(x, n):
@@ -181,28 +181,28 @@ def test_integers_in_rules():
     @f.defjvp
     def _(primals, tangents):
         (x, n), (t, tn) = primals, tangents
-        assert tn.dtype == wf.float0
+        assert tn.dtype == plait.float0
         return f(x, n), (t * n, tn)
 
     n = np.int32(3)
     out, dot = jvp(f, (f32(2), n), (f32(1), zero))
     assert (out[0].item(), out[1].item(), dot[0].item()) == (6, 4, 3)
-    assert dot[1].dtype == wf.float0
+    assert dot[1].dtype == plait.float0
     for ct_of_n in (None, zero):
         g = custom_vjp(lambda x, n: (x * n, n + 1))
 
         def bwd(n, cts, ct_of_n=ct_of_n):
-            assert cts[1].dtype == wf.float0
+            assert cts[1].dtype == plait.float0
             return cts[0] * n, ct_of_n
 
         g.defvjp(lambda x, n: ((x * n, n + 1), n), bwd)
         (y, m), pull = vjp(g, f32(2), n)
         ct, ct_n = pull((f32(1), zero))
-        assert (y.item(), m.item(), ct.item(), ct_n.dtype) == (6, 4, 3, wf.float0)
-        assert wf.jit(grad(lambda x: g(x, n)[0]))(f32(2)).item() == 3  # noqa: B023
+        assert (y.item(), m.item(), ct.item(), ct_n.dtype) == (6, 4, 3, plait.float0)
+        assert plait.jit(grad(lambda x: g(x, n)[0]))(f32(2)).item() == 3  # noqa: B023
     ints = custom_jvp(lambda n: n * 2)
     ints.defjvp(lambda p, t: (ints(p[0]), t[0]))
-    assert jvp(ints, (n,), (zero,))[1].dtype == wf.float0
+    assert jvp(ints, (n,), (zero,))[1].dtype == plait.float0
 
 
 # ---- how often rules run ---------------------------------------------------------------------
@@ -215,7 +215,7 @@ def counted(calls, name, f):
         calls.append(name)
         return np.asarray(f(np.asarray(x)), np.float32)
 
-    return lambda x: wf.pure_callback(host, wf.ShapeDtypeStruct(x.shape, np.float32), x)
+    return lambda x: plait.pure_callback(host, plait.ShapeDtypeStruct(x.shape, np.float32), x)
 
 
 def opaque(calls):
@@ -223,9 +223,9 @@ def opaque(calls):
     f = custom_vjp(counted(calls, "fun", np.sin))
 
     def fwd(x):
-        both = wf.pure_callback(
+        both = plait.pure_callback(
             lambda x: (calls.append("fwd"), np.float32([np.sin(x), np.cos(x)]))[1],
-            wf.ShapeDtypeStruct((2, *x.shape), np.float32),
+            plait.ShapeDtypeStruct((2, *x.shape), np.float32),
             x,
         )
         return both[0], both[1]
@@ -235,14 +235,14 @@ def opaque(calls):
 
 
 @pytest.mark.feature("A26")
-@pytest.mark.parametrize("outer", [lambda f: f, wf.jit], ids=["eager", "jit"])
+@pytest.mark.parametrize("outer", [lambda f: f, plait.jit], ids=["eager", "jit"])
 def test_forward_rules_run_once_under_checkpoint(outer):
     """Where residuals are not kept the function is applied, not its rule."""
     calls = []
     f, fwd = opaque(calls)
     x = f32(0.5)
-    np.testing.assert_allclose(wf.jit(lambda x: fwd(x)[0])(x), np.sin(0.5), rtol=1e-6)
-    np.testing.assert_allclose(wf.jit(fwd)(x)[0], f(x), rtol=1e-6)
+    np.testing.assert_allclose(plait.jit(lambda x: fwd(x)[0])(x), np.sin(0.5), rtol=1e-6)
+    np.testing.assert_allclose(plait.jit(fwd)(x)[0], f(x), rtol=1e-6)
     del calls[:]
     y, g = outer(value_and_grad(checkpoint(lambda x: f(x) * 2.0)))(x)
     np.testing.assert_allclose([y, g], [2 * np.sin(0.5), 2 * np.cos(0.5)], rtol=1e-6)
@@ -298,7 +298,7 @@ def test_two_arguments_under_checkpoint():
         lambda r, ct: (r[0] * ct * r[2], r[1] * ct),
         optimize_remat=True,
     )
-    for g in (f, checkpoint(f), wf.jit(f)):
+    for g in (f, checkpoint(f), plait.jit(f)):
         np.testing.assert_allclose(grad(g)(3.2, 1.0), np.cos(3.2), rtol=1e-6)
         np.testing.assert_allclose(grad(g, 1)(3.2, 1.0), np.sin(3.2), rtol=1e-4)
 
@@ -327,7 +327,7 @@ def test_keyword_only_parameters():
 def test_static_arguments():
     f = custom_vjp(lambda kind, x: getattr(lax, kind)(x), nondiff_argnums=(0,))
     f.defvjp(lambda kind, x: (f(kind, x), x), lambda kind, x, ct: (ct * len(kind),))
-    assert wf.jit(grad(lambda x: f("sin", x) + f("tanh", x)))(0.0).item() == 7
+    assert plait.jit(grad(lambda x: f("sin", x) + f("tanh", x)))(0.0).item() == 7
     with pytest.raises(TypeRule, match="has a static argument 3"):
         g = custom_jvp(lambda x: x, nondiff_argnums=3)
         g.defjvp(lambda p, t: (p, t))
@@ -357,7 +357,7 @@ def test_static_arguments_by_name(custom):
                 lambda kind, scale, _, ct: (ten(kind, scale, ct),),
             )
         assert grad(lambda x, f=f: f("a", x, 3))(1.0).item() == 10
-        assert wf.jit(grad(lambda x, f=f: f(scale=3, x=x, kind="a")))(1.0).item() == 10
+        assert plait.jit(grad(lambda x, f=f: f(scale=3, x=x, kind="a")))(1.0).item() == 10
     assert set(seen) == {("a", 3)}
     with pytest.raises(TypeRule, match="nondiff_argnames names 'who', which is no positional"):
         custom(lambda x, *, who: x, nondiff_argnames="who")
@@ -369,7 +369,7 @@ def test_static_arguments_by_name(custom):
 WRONG_JVPS = {
     "count": (lambda p, t: p[0], TypeError, "must return a pair"),
     "tree": (lambda p, t: (p[0], (t[0], t[0])), TypeError, "another structure"),
-    "shape": (lambda p, t: (p[0], wnp.stack([t[0]] * 2)), TypeError, r"f32\[2\].*f32\[\]"),
+    "shape": (lambda p, t: (p[0], pnp.stack([t[0]] * 2)), TypeError, r"f32\[2\].*f32\[\]"),
     "dtype": (lambda p, t: (p[0], t[0].astype("float16")), TypeError, r"f16\[\].*f32\[\]"),
 }
 WRONG_VJPS = {
@@ -377,7 +377,7 @@ WRONG_VJPS = {
     "pair": (lambda x: x, lambda r, ct: (ct,), TypeError, "must return a pair"),
     "tree": (lambda x: (x, None), lambda r, ct: ([ct],), TypeError,
              "as the cotangent of a value of type f32"),
-    "shape": (lambda x: (x, None), lambda r, ct: (wnp.stack([ct] * 2),), TypeError,
+    "shape": (lambda x: (x, None), lambda r, ct: (pnp.stack([ct] * 2),), TypeError,
               r"f32\[2\].*f32\[\]"),
     "dtype": (lambda x: (x, None), lambda r, ct: (ct.astype("float16"),), TypeError,
               r"f16\[\].*f32\[\]"),
@@ -390,7 +390,7 @@ def test_wrong_derivative_rules(wrong):
     rule, kind, message = WRONG_JVPS[wrong]
     f = custom_jvp(lambda x: x)
     f.defjvp(rule)
-    for g in (f, wf.jit(lambda x: f(x)), scanned(f)):
+    for g in (f, plait.jit(lambda x: f(x)), scanned(f)):
         with pytest.raises(kind, match=message):
             grad(g)(f32(1))
 
@@ -401,16 +401,16 @@ def test_wrong_pullbacks(wrong):
     fwd, bwd, kind, message = WRONG_VJPS[wrong]
     f = custom_vjp(lambda x: x)
     f.defvjp(fwd, bwd)
-    for g in (f, wf.jit(lambda x: f(x)), scanned(f)):
+    for g in (f, plait.jit(lambda x: f(x)), scanned(f)):
         with pytest.raises(kind, match=message):
             grad(g)(f32(1))
 
 
 def test_results_that_are_not_the_functions():
     f = custom_vjp(lambda x: x)
-    f.defvjp(lambda x: (wnp.stack([x, x]), None), lambda r, ct: (ct,))
+    f.defvjp(lambda x: (pnp.stack([x, x]), None), lambda r, ct: (ct,))
     with pytest.raises(TypeError, match="returned results of types"):
-        grad(lambda x: wf.jit(lambda x: f(x))(x).sum())(f32(1))
+        grad(lambda x: plait.jit(lambda x: f(x))(x).sum())(f32(1))
     with pytest.raises(TreeMismatch, match="another structure"):
         g = custom_vjp(lambda x: x["a"])
         g.defvjp(lambda x: (x["a"], None), lambda r, ct: ({"b": ct},))
@@ -429,7 +429,7 @@ def test_closing_over_what_is_differentiated():
     def outer(k, x):
         f = custom_vjp(lambda x: x * k)
         f.defvjp(lambda x: (x * k, k), lambda k, ct: (ct * k,))
-        return wf.jit(lambda x: f(x))(x)
+        return plait.jit(lambda x: f(x))(x)
 
     assert grad(outer, 1)(f32(3), f32(2)).item() == 3
     with pytest.raises(MissingRule, match="closes over a value that is being differentiated"):
@@ -459,7 +459,7 @@ def test_no_transformation_drops_a_rule(kind, way):
     assert grad(g)(x).item() == slope
     assert jvp(g, (x,), (f32(2),))[1].item() == 2 * slope
     assert linearize(g, x)[1](f32(1)).item() == slope
-    assert wf.jit(grad(lambda x: g(x) * x))(x).item() == pytest.approx(
+    assert plait.jit(grad(lambda x: g(x) * x))(x).item() == pytest.approx(
         slope * 0.4 + np.sin(0.4), rel=1e-5
     )
 

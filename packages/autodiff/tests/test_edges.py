@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import weft as wf
-from weft import lax, nn
-from weft import numpy as jnp
-from weft.ops import segment_max
+import plait
+from plait import lax, nn
+from plait import numpy as jnp
+from plait.ops import segment_max
 
 INF, NAN = float("inf"), float("nan")
 A = np.float32
@@ -129,7 +129,7 @@ DIFFERS = {
 @pytest.mark.parametrize("name", CASES)
 def test_derivative(name):
     f, xs, want = CASES[name]
-    got = wf.grad(f, argnums=tuple(range(len(xs))))(*xs)
+    got = plait.grad(f, argnums=tuple(range(len(xs))))(*xs)
     for g, w in zip(got, want, strict=True):
         np.testing.assert_allclose(np.asarray(g), w, rtol=2e-5, atol=2e-5)
 

@@ -7,16 +7,16 @@ a phase only are judged by functions that do not depend on it.
 import numpy as np
 import pytest
 
-import weft as wf
-from weft.ops.factorisation import cholesky_, geqrf, lu_, ormqr_, qr_
-from weft.ops.inverses import lstsq_, pinv_
-from weft.ops.roots import sqrtm_, sylvester
-from weft.ops.solving import triangular_solve_, tridiagonal_solve_
-from weft.ops.spectral import eig_, eigh_, svd_
-from weft.values import asarray
-from weft_autodiff.curves import numerically
+import plait
+from plait.ops.factorisation import cholesky_, geqrf, lu_, ormqr_, qr_
+from plait.ops.inverses import lstsq_, pinv_
+from plait.ops.roots import sqrtm_, sylvester
+from plait.ops.solving import triangular_solve_, tridiagonal_solve_
+from plait.ops.spectral import eig_, eigh_, svd_
+from plait.values import asarray
+from plait_autodiff.curves import numerically
 
-la, sp = wf.numpy.linalg, wf.scipy.linalg
+la, sp = plait.numpy.linalg, plait.scipy.linalg
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((2, 3, 3))
 Z = X + 1j * RNG.standard_normal((2, 3, 3))
@@ -58,7 +58,7 @@ def check(f, *args, order=1):
     """Both modes against fourth-order central differences of one number: the real part of a
     random combination of all that is inexact of `f(*args)`.  All of it is evaluated by numpy."""
     rng = np.random.default_rng(1)
-    like = wf.eval_shape(f, *args)
+    like = plait.eval_shape(f, *args)
     outs = list(like) if isinstance(like, tuple | list) else [like]
     c = [rng.standard_normal(o.shape) + 1j * rng.standard_normal(o.shape) for o in outs]
 
@@ -70,8 +70,8 @@ def check(f, *args, order=1):
 
     ts = [rng.standard_normal(a.shape).astype(a.dtype) for a in args]
     ts = [t * (1 + 0.5j) if t.dtype.kind == "c" else t for t in ts]
-    slopes = wf.grad(number, argnums=tuple(range(len(args))))
-    both = lambda xs, ts: (wf.jvp(number, xs, ts)[1], slopes(*xs))  # noqa: E731
+    slopes = plait.grad(number, argnums=tuple(range(len(args))))
+    both = lambda xs, ts: (plait.jvp(number, xs, ts)[1], slopes(*xs))  # noqa: E731
     at = lambda h: float(numerically(number, *[x + h * t for x, t in zip(args, ts)]))  # noqa: E731
     want = (8 * (at(1e-3) - at(-1e-3)) - (at(2e-3) - at(-2e-3))) / 12e-3
     forward, reverse = numerically(both, tuple(args), tuple(ts))
@@ -106,13 +106,13 @@ def test_what_does_not_depend_on_phases():
     """Projectors, made of complex and of full factors."""
 
     def f(x):
-        v = wf.lax.linalg.eigh(x @ x.conj().T)[0][:, :1]
+        v = plait.lax.linalg.eigh(x @ x.conj().T)[0][:, :1]
         u = la.svd(x)[0][:, 2:]
         q = la.qr(x, "complete")[0][:, 2:]
         return tuple(p @ p.conj().T for p in (v, u, q))
 
     check(f, Z[0, :, :2].copy())
-    check(lambda x: wf.numpy.roots(x, strip_zeros=False), np.array([1.0, 2, 3, 7]))
+    check(lambda x: plait.numpy.roots(x, strip_zeros=False), np.array([1.0, 2, 3, 7]))
 
 
 def cofactors(m):
@@ -128,10 +128,10 @@ SINGULAR = [
 
 
 def test_determinants_of_singular_matrices():
-    slope = wf.jit(wf.grad(la.det))
+    slope = plait.jit(plait.grad(la.det))
     for m in [*SINGULAR, X[0]]:
         np.testing.assert_allclose(np.asarray(slope(m)), cofactors(m), atol=1e-12)
-    hess = wf.hessian(la.det)(np.eye(2))
+    hess = plait.hessian(la.det)(np.eye(2))
     want = np.zeros((2, 2, 2, 2))
     want[0, 0, 1, 1] = want[1, 1, 0, 0] = 1
     want[0, 1, 1, 0] = want[1, 0, 0, 1] = -1
@@ -146,14 +146,14 @@ def test_singular_values_that_coincide():
 def test_a_matrix_is_factorised_once():
     """In a solution and its reverse together."""
     loss = lambda a, b: la.solve(a, b).sum()  # noqa: E731
-    program = wf.make_program(wf.grad(loss, argnums=(0, 1)))(X[0], B[0])
+    program = plait.make_program(plait.grad(loss, argnums=(0, 1)))(X[0], B[0])
     assert [e.prim for e in program.eqns].count(lu_) == 1
 
 
 def test_of_matrices_without_elements():
     empty = np.zeros((0, 0))
     for f in (la.det, lambda x: la.inv(x).sum(), lambda x: la.slogdet(x).logabsdet):
-        assert wf.grad(f)(empty).shape == (0, 0)
+        assert plait.grad(f)(empty).shape == (0, 0)
 
 
 def test_reflectors():
@@ -163,6 +163,6 @@ def test_reflectors():
     f = lambda c: ormqr_.bind(asarray(a), asarray(taus), c, **how)  # noqa: E731
     check(f, Z[:, :, :2].copy())
     with pytest.raises(TypeError, match="no derivative in the reflectors"):
-        wf.grad(lambda x: wf.lax.linalg.ormqr(x, taus, Z).real.sum())(a)
+        plait.grad(lambda x: plait.lax.linalg.ormqr(x, taus, Z).real.sum())(a)
     with pytest.raises(TypeError, match=r"core\.schur has no derivative"):
-        wf.jacfwd(lambda x: sp.schur(x)[0])(X[0])
+        plait.jacfwd(lambda x: sp.schur(x)[0])(X[0])

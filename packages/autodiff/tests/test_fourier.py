@@ -6,11 +6,11 @@ Invariant: every kind, lengths odd and even, one axis and several.
 import numpy as np
 import pytest
 
-import weft as wf
-import weft.numpy as wnp
-from weft.ops.fourier import fft_
-from weft_autodiff import check_grads, grad
-from weft_autodiff.laws import jvp_law, transpose_law
+import plait
+import plait.numpy as pnp
+from plait.ops.fourier import fft_
+from plait_autodiff import check_grads, grad
+from plait_autodiff.laws import jvp_law, transpose_law
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(2, 3, 4))
@@ -30,14 +30,14 @@ def test_laws(x, kind, lengths):
 
 def test_through_numpys_names():
     def f(x):
-        y = wnp.fft.rfft2(x, norm="ortho")
-        z = wnp.fft.irfftn(y * y, (2, 3), (2, 1))
-        return wnp.fft.hfft(wnp.fft.fft(z, 3, axis=0), axis=0)
+        y = pnp.fft.rfft2(x, norm="ortho")
+        z = pnp.fft.irfftn(y * y, (2, 3), (2, 1))
+        return pnp.fft.hfft(pnp.fft.fft(z, 3, axis=0), axis=0)
 
     check_grads(f, (X,), order=2)
 
 
 def test_energy_is_kept():
     """The sum of squares of an orthonormal spectrum is that of the signal."""
-    g = wf.jit(grad(lambda x: wnp.sum(wnp.abs(wnp.fft.fftn(x, norm="ortho")) ** 2)))(X)
+    g = plait.jit(grad(lambda x: pnp.sum(pnp.abs(pnp.fft.fftn(x, norm="ortho")) ** 2)))(X)
     np.testing.assert_allclose(np.asarray(g), 2 * X, rtol=1e-10)

@@ -6,62 +6,62 @@ Invariant: derivatives are compared with those written by hand.
 import numpy as np
 import pytest
 
-import weft as wf
-from weft.errors import TypeRule
+import plait
+from plait.errors import TypeRule
 
-jnp = wf.numpy
+jnp = plait.numpy
 
 
 def test_what_is_closed_over_becomes_arguments():
     def f(y, n):
-        converted, consts = wf.closure_convert(lambda x: x * y + n, 1.0)
+        converted, consts = plait.closure_convert(lambda x: x * y + n, 1.0)
         assert [c.aval.dtype for c in consts] == [np.float32]
         return converted(2.0, *[3 * c for c in consts])
 
-    value, slope = wf.value_and_grad(f)(5.0, 1)
+    value, slope = plait.value_and_grad(f)(5.0, 1)
     assert (float(value), float(slope)) == (31.0, 6.0)
-    assert float(wf.jit(f)(5.0, 1)) == 31.0
-    fixed, consts = wf.closure_convert(lambda x: {"a": x + jnp.ones(2)}, 1.0)
+    assert float(plait.jit(f)(5.0, 1)) == 31.0
+    fixed, consts = plait.closure_convert(lambda x: {"a": x + jnp.ones(2)}, 1.0)
     assert consts == []
     np.testing.assert_array_equal(fixed(2.0)["a"], [3.0, 3.0])
     with pytest.raises(TypeRule, match="made for"):
         fixed(jnp.ones(3))
     with pytest.raises(TypeRule):
-        wf.closure_convert(3.0, 1.0)
+        plait.closure_convert(3.0, 1.0)
 
 
-@pytest.mark.parametrize("wrap", [lambda f: f, wf.jit], ids=["plain", "jit"])
+@pytest.mark.parametrize("wrap", [lambda f: f, plait.jit], ids=["plain", "jit"])
 def test_gradients_beside_values(wrap):
-    @wf.custom_gradient
+    @plait.custom_gradient
     def f(x, y, *, scale=1.0):
         z = jnp.sin(x)
         return {"out": z * y * scale}, lambda ct: (7 * ct["out"] * y, ct["out"] * z)
 
-    dx, dy = wrap(wf.grad(lambda x, y: f(x, y, scale=2.0)["out"], argnums=(0, 1)))(0.5, 3.0)
+    dx, dy = wrap(plait.grad(lambda x, y: f(x, y, scale=2.0)["out"], argnums=(0, 1)))(0.5, 3.0)
     np.testing.assert_allclose([float(dx), float(dy)], [21.0, np.sin(0.5)], rtol=1e-6)
     np.testing.assert_allclose(float(f(0.5, 3.0)["out"]), 3 * np.sin(0.5), rtol=1e-6)
 
 
 def test_gradients_of_one_argument_need_no_tuple():
-    f = wf.custom_gradient(lambda x: (x**2, lambda ct: 10 * ct))
-    g = wf.custom_gradient(lambda x: (x[0] * x[1], lambda ct: ((ct, 2 * ct),)))
-    assert float(wf.grad(f)(3.0)) == 10.0
-    assert [float(d) for d in wf.grad(g)((3.0, 4.0))] == [1.0, 2.0]
+    f = plait.custom_gradient(lambda x: (x**2, lambda ct: 10 * ct))
+    g = plait.custom_gradient(lambda x: (x[0] * x[1], lambda ct: ((ct, 2 * ct),)))
+    assert float(plait.grad(f)(3.0)) == 10.0
+    assert [float(d) for d in plait.grad(g)((3.0, 4.0))] == [1.0, 2.0]
     with pytest.raises(TypeRule, match="value, pullback"):
-        wf.custom_gradient(lambda x: x)(1.0)
+        plait.custom_gradient(lambda x: x)(1.0)
 
 
 @pytest.mark.parametrize("jitted", [True, False])
 def test_a_pair_of_functions(jitted):
-    fwd, bwd = wf.fwd_and_bwd(lambda x, y: jnp.sin(x) * y, argnums=(0, 1), jitted=jitted)
+    fwd, bwd = plait.fwd_and_bwd(lambda x, y: jnp.sin(x) * y, argnums=(0, 1), jitted=jitted)
     out, pullback = fwd(0.5, 3.0)
     np.testing.assert_allclose(float(out), 3 * np.sin(0.5), rtol=1e-6)
     got = [float(d) for d in bwd(pullback, 2.0)]
     np.testing.assert_allclose(got, [6 * np.cos(0.5), 2 * np.sin(0.5)], rtol=1e-6)
-    one, back = wf.fwd_and_bwd(lambda x: (x * x, x), argnums=0, has_aux=True, jitted=jitted)
+    one, back = plait.fwd_and_bwd(lambda x: (x * x, x), argnums=0, has_aux=True, jitted=jitted)
     out, pullback, aux = one(3.0)
     assert (float(out), float(aux), float(back(pullback, 1.0))) == (9.0, 3.0, 6.0)
 
 
 def test_other_names():
-    assert wf.jacobian is wf.jacrev and wf.remat is wf.checkpoint
+    assert plait.jacobian is plait.jacrev and plait.remat is plait.checkpoint

@@ -7,12 +7,12 @@ forward one, and second derivatives by differences of first ones.
 import numpy as np
 import pytest
 
-import weft as wf
-from weft.control import fori_loop
-from weft.events import counting
-from weft.ops.boxes import dynamic_slice, dynamic_update_slice
-from weft.ops.indexing import GatherDimensionNumbers, gather
-from weft.ops.scattering import (
+import plait
+from plait.control import fori_loop
+from plait.events import counting
+from plait.ops.boxes import dynamic_slice, dynamic_update_slice
+from plait.ops.indexing import GatherDimensionNumbers, gather
+from plait.ops.scattering import (
     ScatterDimensionNumbers,
     scatter,
     scatter_add,
@@ -20,8 +20,8 @@ from weft.ops.scattering import (
     scatter_min,
     scatter_mul,
 )
-from weft.ops.taking import take, take_along_axis
-from weft.values import asarray
+from plait.ops.taking import take, take_along_axis
+from plait.values import asarray
 
 RNG = np.random.default_rng(0)
 EPS = 1e-6
@@ -40,16 +40,16 @@ def check(f, *xs, second=True):
     ts = [draw(*x.shape) for x in xs]
     ins, tan = [asarray(x) for x in xs], [asarray(t) for t in ts]
     moved = lambda e: [asarray(x + e * t) for x, t in zip(xs, ts)]  # noqa: E731
-    out, dot = wf.jvp(f, tuple(ins), tuple(tan))
+    out, dot = plait.jvp(f, tuple(ins), tuple(tan))
     np.testing.assert_allclose(flat(out), flat(f(*ins)), rtol=1e-12)
     slope = (flat(f(*moved(EPS))) - flat(f(*moved(-EPS)))) / (2 * EPS)
     np.testing.assert_allclose(flat(dot), slope, rtol=1e-6, atol=1e-7)
     ct = asarray(draw(*out.shape))
-    _, pull = wf.vjp(f, *ins)
+    _, pull = plait.vjp(f, *ins)
     back = pull(ct)
     pairing = sum(flat(b) @ flat(t) for b, t in zip(back, ts))
     np.testing.assert_allclose(pairing, flat(ct) @ flat(dot), rtol=1e-9, atol=1e-9)
-    compiled = wf.jit(lambda c, *a: wf.vjp(f, *a)[1](c))(ct, *ins)
+    compiled = plait.jit(lambda c, *a: plait.vjp(f, *a)[1](c))(ct, *ins)
     for a, b in zip(compiled, back):
         np.testing.assert_allclose(flat(a), flat(b), rtol=1e-9, atol=1e-9)
     if second:
@@ -57,8 +57,8 @@ def check(f, *xs, second=True):
 
 
 def _pulled_twice(f, ins, tan, moved, ct):
-    pulled = lambda *a: wf.vjp(f, *a)[1](ct)  # noqa: E731
-    _, dots = wf.jvp(pulled, tuple(ins), tuple(tan))
+    pulled = lambda *a: plait.vjp(f, *a)[1](ct)  # noqa: E731
+    _, dots = plait.jvp(pulled, tuple(ins), tuple(tan))
     for d, hi, lo in zip(dots, pulled(*moved(EPS)), pulled(*moved(-EPS))):
         slope = (flat(hi) - flat(lo)) / (2 * EPS)
         np.testing.assert_allclose(flat(d), slope, rtol=1e-5, atol=1e-6)
@@ -156,7 +156,7 @@ def test_overlapping_windows():
 def test_ties_share():
     x, v = np.array([1.0, 2.0]), np.array([2.0, 2.0, 5.0])
     index = asarray(np.array([1, 1, 0]))
-    _, pull = wf.vjp(lambda x, v: x.at[index].max(v), asarray(x), asarray(v))
+    _, pull = plait.vjp(lambda x, v: x.at[index].max(v), asarray(x), asarray(v))
     dx, dv = pull(asarray(np.array([1.0, 3.0])))
     np.testing.assert_allclose(np.asarray(dx), [0.0, 1.0])
     np.testing.assert_allclose(np.asarray(dv), [1.0, 1.0, 1.0])
@@ -205,7 +205,7 @@ def test_places_are_operands():
         lambda x, i: (x[i : i + 3] * x[i : i + 3])[0],
         lambda x, i: (x.at[i].set(2.0) * x)[0],
     ):
-        slope = lambda i, f=f: wf.grad(lambda x: f(x, i))(x)  # noqa: E731
+        slope = lambda i, f=f: plait.grad(lambda x: f(x, i))(x)  # noqa: E731
         slope(0), slope(1)
         with counting() as seen:
             for i in range(2, 9):
@@ -224,7 +224,7 @@ def test_in_a_loop():
 
     x, t = draw(5), draw(5)
     v = draw(5)
-    _, dot = wf.jvp(lambda x: f(x, asarray(v)), (asarray(x),), (asarray(t),))
+    _, dot = plait.jvp(lambda x: f(x, asarray(v)), (asarray(x),), (asarray(t),))
     want = t.copy()
     for k in range(1, 4):
         want[k] = want[k - 1] * v[k]

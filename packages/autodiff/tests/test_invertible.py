@@ -10,13 +10,13 @@ import warnings
 import numpy as np
 import pytest
 
-import weft as wf
-from weft import lax
-from weft.errors import ConcretizationError, TreeMismatch, UndefinedRule
-from weft.ext import Primitive, Program, evaluate
-from weft.ops.shape import materialise_at_ground
-from weft.xla.execute import eager_rules
-from weft_autodiff import (
+import plait
+from plait import lax
+from plait.errors import ConcretizationError, TreeMismatch, UndefinedRule
+from plait.ext import Primitive, Program, evaluate
+from plait.ops.shape import materialise_at_ground
+from plait.xla.execute import eager_rules
+from plait_autodiff import (
     checkpoint,
     custom_ivjp,
     grad,
@@ -33,7 +33,7 @@ from weft_autodiff import (
     vjp,
 )
 
-wnp = wf.numpy
+pnp = plait.numpy
 X = np.float32([0.5, 1.0, 1.5])
 
 
@@ -42,7 +42,7 @@ def close(got, want, rtol=1e-5):
 
 
 def product(x):
-    return (wnp.exp(x) * 4.0) * x
+    return (pnp.exp(x) * 4.0) * x
 
 
 def block(x1, x2):
@@ -88,7 +88,7 @@ def equations(program):
 def test_values_are_recovered():
     """The program has the inverses in it, and of what was computed it keeps the result only."""
     f = invertible(product)
-    program = wf.make_program(lambda x, ct: vjp(f, x)[1](ct))(X, X)
+    program = plait.make_program(lambda x, ct: vjp(f, x)[1](ct))(X, X)
     names = equations(program)
     assert names.count("core.div") == 2 and names.count("core.exp") == 1
     at = names.index("core.barrier")
@@ -96,7 +96,7 @@ def test_values_are_recovered():
     mine = {id(o): e for e in before for o in e.outputs}
     kept = {id(a) for e in after for a in e.inputs if id(a) in mine}
     assert kept == {id(before[-1].outputs[0])} and before[-1].prim.name == "core.mul"
-    for g in (f, wf.jit(f), checkpoint(f)):
+    for g in (f, plait.jit(f), checkpoint(f)):
         y, d = value_and_grad(lambda x, g=g: g(x).sum())(X)
         close(y, product(X).sum())
         close(d, 4 * np.exp(X) * (1 + X))
@@ -111,25 +111,31 @@ def test_blocks_with_rules_of_their_own():
         return rev(*rev(x1, x2))
 
     want = grad(total(two), (0, 1))(X, X + 1)
-    for f in (net, invertible(net), wf.jit(net), invertible(wf.jit(net)), wf.jit(invertible(net))):
+    for f in (
+        net,
+        invertible(net),
+        plait.jit(net),
+        invertible(plait.jit(net)),
+        plait.jit(invertible(net)),
+    ):
         for got, w in zip(grad(total(f), (0, 1))(X, X + 1), want):
             close(got, w)
     for n in (2, 8):  # nothing is kept but the results, however many blocks there are
         deep = lambda a, b, n=n: lax.scan(lambda c, _: (rev(*c), None), (a, b), None, n)[0]  # noqa: E731
-        r = reverse(wf.make_program(deep)(X, X), (True, True))
+        r = reverse(plait.make_program(deep)(X, X), (True, True))
         assert r.saved == (False, False) and r.recovered == (True, True)
 
 
 @pytest.mark.feature("A12")
 def test_every_order_of_equations():
     """Fifty random orders of the same equations: all are reversed, with equal gradients."""
-    program = wf.make_program(two)(X, X)
+    program = plait.make_program(two)(X, X)
     want = [np.asarray(g) for g in grad(total(two), (0, 1))(X, X + 1)]
-    values = [wnp.asarray(v) for v in two(wnp.asarray(X), wnp.asarray(X + 1))]
-    ones = [wnp.ones(3, np.float32)] * 2
+    values = [pnp.asarray(v) for v in two(pnp.asarray(X), pnp.asarray(X + 1))]
+    ones = [pnp.ones(3, np.float32)] * 2
     rng, seen = random.Random(0), set()
     eqns = list(program.eqns)
-    dead = wf.make_program(lambda a, b: (lax.sin(a), *two(a, b))[1:])(X, X)
+    dead = plait.make_program(lambda a, b: (lax.sin(a), *two(a, b))[1:])(X, X)
     assert len(dead.eqns) == len(eqns) + 1
     for _ in range(50):
         left, order, ready = list(eqns), [], set(program.inputs)
@@ -151,16 +157,16 @@ def test_every_order_of_equations():
 
 def forked(a, b):
     """Independent branches: their equations can stand in many orders."""
-    u, v = wnp.exp(a) * 2.0, wnp.tanh(b) + 1.0
+    u, v = pnp.exp(a) * 2.0, pnp.tanh(b) + 1.0
     w = u * v
-    return w, v + wnp.sin(w)
+    return w, v + pnp.sin(w)
 
 
 @pytest.mark.feature("A12")
 def test_orders_that_differ():
-    program = wf.make_program(forked)(X, X)
+    program = plait.make_program(forked)(X, X)
     want = grad(total(forked), (0, 1))(X, X)
-    outs, orders = [wnp.asarray(o) for o in forked(wnp.asarray(X), wnp.asarray(X))], set()
+    outs, orders = [pnp.asarray(o) for o in forked(pnp.asarray(X), pnp.asarray(X))], set()
     rng = random.Random(1)
     for _ in range(50):
         left, order, ready = list(program.eqns), [], set(program.inputs)
@@ -173,7 +179,7 @@ def test_orders_that_differ():
         orders.add(tuple([program.eqns.index(e) for e in order]))
         r = reverse(Program(program.inputs, order, program.outputs), (True, True))
         assert r.saved == (False, False)
-        got = evaluate(r.program, [*outs, wnp.ones(3, np.float32), wnp.ones(3, np.float32)])
+        got = evaluate(r.program, [*outs, pnp.ones(3, np.float32), pnp.ones(3, np.float32)])
         for g, w in zip(got, (X, X, *want)):
             close(g, w, 1e-4)
     assert len(orders) > 5
@@ -191,7 +197,7 @@ def test_any_arguments():
         for a, b in zip(g if isinstance(nums, tuple) else [g],
                         want if isinstance(nums, tuple) else [want]):  # fmt: skip
             close(a, b)
-    close(wf.jit(grad(loss))(X, X + 1), grad(plain)(X, X + 1))
+    close(plait.jit(grad(loss))(X, X + 1), grad(plain)(X, X + 1))
 
 
 @pytest.mark.feature("A14")
@@ -207,7 +213,7 @@ def test_branching_on_values():
         k = 2.0 if y > 0 else 5.0
         return (y / k,), (dy * k,)
 
-    g = invertible(lambda x: wnp.exp(x) * 2.0 if x > 0 else x * 5.0)
+    g = invertible(lambda x: pnp.exp(x) * 2.0 if x > 0 else x * 5.0)
     for x, slope in ((1.0, 2.0), (-1.0, 5.0)):
         y, pull = vjp(f, np.float32(x))
         assert (y.item(), pull(np.float32(1))[0].item()) == (x * slope, slope)
@@ -216,9 +222,9 @@ def test_branching_on_values():
     close(grad(g)(np.float32(-1)), 5)
     for h in (f, g):
         with pytest.raises(ConcretizationError):
-            wf.jit(lambda x, h=h: h(x))(np.float32(1))
+            plait.jit(lambda x, h=h: h(x))(np.float32(1))
         with pytest.raises(ConcretizationError):
-            wf.jit(grad(h))(np.float32(1))
+            plait.jit(grad(h))(np.float32(1))
 
 
 def host_cube():
@@ -226,19 +232,19 @@ def host_cube():
     cube = Primitive("testing.host_cube", lambda x: x)
 
     def run(args, params):
-        return wnp.asarray(np.asarray(args[0]) ** 3)
+        return pnp.asarray(np.asarray(args[0]) ** 3)
 
     eager_rules.rule(cube)(run)
     jvp_rules.rule(cube)(lambda xs, ts: (cube.bind(*xs), ts[0] * xs[0] * xs[0] * 3.0))
     transpose_rules.rule(cube)(lambda ct, x: [None])
-    inverse_rules.rule(cube)(lambda y, x: [wnp.cbrt(y)])
+    inverse_rules.rule(cube)(lambda y, x: [pnp.cbrt(y)])
     return cube
 
 
 @pytest.mark.feature("A15")
 def test_what_only_python_can_run():
     cube = host_cube()
-    f = invertible(lambda x: wnp.exp(cube(x) * 0.1))
+    f = invertible(lambda x: pnp.exp(cube(x) * 0.1))
     want = np.exp(0.1 * X**3) * 0.3 * X**2
     close(f(X), np.exp(0.1 * X**3))
     close(grad(lambda x: materialise_at_ground(f(x)).sum())(X), want)
@@ -249,10 +255,10 @@ def test_what_only_python_can_run():
         return np.sin(x)
 
     def plain(x):
-        shape = wf.ShapeDtypeStruct(x.shape, np.float32)
-        return x + wf.pure_callback(host, shape, lax.stop_gradient(x))
+        shape = plait.ShapeDtypeStruct(x.shape, np.float32)
+        return x + plait.pure_callback(host, shape, lax.stop_gradient(x))
 
-    for g in (invertible(plain), wf.jit(invertible(plain))):
+    for g in (invertible(plain), plait.jit(invertible(plain))):
         close(grad(lambda x, g=g: (g(x) * 2.0).sum())(X), [2, 2, 2])
     assert called
 
@@ -260,12 +266,14 @@ def test_what_only_python_can_run():
 @pytest.mark.feature("A16")
 def test_nothing_is_computed_twice_going_forward():
     rev = rev_block(lambda x: lax.sin(x), lambda x: lax.cos(x))
-    for f in (rev, invertible(block), lambda a, b: wf.jit(invertible(block))(a, b)):
+    for f in (rev, invertible(block), lambda a, b: plait.jit(invertible(block))(a, b)):
         g = lambda a, b, s, t, f=f: jvp(f, (a, b), (s, t))  # noqa: E731
-        program = wf.make_program(g)(X, X, X, X)
-        names = equations(wf.ext.simplify(program) if hasattr(wf.ext, "simplify") else program)
+        program = plait.make_program(g)(X, X, X, X)
+        names = equations(
+            plait.ext.simplify(program) if hasattr(plait.ext, "simplify") else program
+        )
         assert names.count("core.sin") <= 2 and names.count("core.cos") <= 2  # with derivatives
-        out, dot = wf.jit(g)(X, X + 1, X, X)
+        out, dot = plait.jit(g)(X, X + 1, X, X)
         want, want_dot = jvp(block, (X, X + 1), (X, X))
         close(out, want)
         close(dot, want_dot)
@@ -290,21 +298,21 @@ def test_errors():
         grad(f)(1.0)
     f.defivjp(lambda xs, y, dy: ((y,), (dy, dy)))
     with pytest.raises(TreeMismatch, match="must return a tuple of 1 cotangents"):
-        grad(wf.jit(lambda x: f(x)))(1.0)
+        grad(plait.jit(lambda x: f(x)))(1.0)
 
 
 @pytest.mark.feature("A17")
 def test_rules_that_call_their_function():
     """A rule may use the function it serves."""
-    f = custom_ivjp(lambda x: wnp.exp(x))
+    f = custom_ivjp(lambda x: pnp.exp(x))
 
     @f.defivjp
     def _(xs, y, dy):
-        x = wnp.log(y)
+        x = pnp.log(y)
         return (x,), (dy * f(x),)
 
     x = np.float32(0.5)
-    for g in (f, wf.jit(f), invertible(f)):
+    for g in (f, plait.jit(f), invertible(f)):
         close(grad(g)(x), np.exp(x))
         close(grad(grad(g))(x), np.exp(x))
     close(grad(invertible(lambda x: f(f(x)) * 2.0))(x), 2 * np.exp(np.exp(x) + x))
@@ -315,7 +323,7 @@ def test_closing_over_values():
     """What it closes over is kept, with a warning; its gradient is right all the same."""
 
     def loss(k, x):
-        return invertible(lambda x: wnp.exp(x) * k)(x).sum()
+        return invertible(lambda x: pnp.exp(x) * k)(x).sum()
 
     with pytest.warns(UserWarning, match="Values that an @invertible function closes over"):
         gk, gx = grad(loss, (0, 1))(np.float32(3), X)
@@ -323,12 +331,12 @@ def test_closing_over_values():
     close(gx, 3 * np.exp(X))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        big = wnp.asarray(X)
+        big = pnp.asarray(X)
         close(grad(lambda x: invertible(lambda x: x * big)(x).sum())(X), X)
 
 
 WAYS = {
-    "jit": wf.jit,
+    "jit": plait.jit,
     "scan": lambda f: lambda x: lax.scan(lambda c, _: (f(c), None), x, None, 1)[0],
     "while": lambda f: lambda x: lax.fori_loop(0, 1, lambda i, c: f(c), x),
     "cond": lambda f: lambda x: lax.cond(x.sum() > -100, f, lambda y: y, x),
@@ -346,24 +354,24 @@ def test_everywhere(way):
     close(jvp(f, (x,), (x,))[1], x * 4 * np.exp(x) * (1 + x))
     close(hessian(f)(x), 4 * np.exp(x) * (2 + x), 1e-4)
     close(grad(grad(f))(x), 4 * np.exp(x) * (2 + x), 1e-4)
-    close(wf.jit(grad(lambda x: f(x) * x))(x), 4 * np.exp(x) * (2 * x + x * x), 1e-4)
+    close(plait.jit(grad(lambda x: f(x) * x))(x), 4 * np.exp(x) * (2 * x + x * x), 1e-4)
 
 
 UNDONE = {
     "neg": (lambda x: -x * 2.0, X),
-    "log": (lambda x: wnp.log(x), X),
-    "log1p": (lambda x: wnp.expm1(wnp.log1p(x)), X),
-    "tanh": (lambda x: wnp.tanh(x), X),
-    "arctanh": (lambda x: wnp.arctanh(x), X / 2),
-    "sinh": (lambda x: wnp.arcsinh(wnp.sinh(x) * 2.0), X),
-    "sqrt": (lambda x: wnp.sqrt(x), X),
-    "sigmoid": (lambda x: wf.nn.sigmoid(x), X),
+    "log": (lambda x: pnp.log(x), X),
+    "log1p": (lambda x: pnp.expm1(pnp.log1p(x)), X),
+    "tanh": (lambda x: pnp.tanh(x), X),
+    "arctanh": (lambda x: pnp.arctanh(x), X / 2),
+    "sinh": (lambda x: pnp.arcsinh(pnp.sinh(x) * 2.0), X),
+    "sqrt": (lambda x: pnp.sqrt(x), X),
+    "sigmoid": (lambda x: plait.nn.sigmoid(x), X),
     "divided": (lambda x: 3.0 / x, X),
     "divided by": (lambda x: (x - 1.0) / 3.0, X),
-    "moved": (lambda x: wnp.flip(x.reshape(3, 1).T, 1) * 2.0, X),
-    "joined": (lambda x: wnp.concatenate([x[:, None], 2 * x[:, None]], 1), X),
-    "padded": (lambda x: wnp.pad(x, (1, 2)), X),
-    "repeated": (lambda x: wnp.broadcast_to(x[:, None], (3, 2)) * 2.0, X),
+    "moved": (lambda x: pnp.flip(x.reshape(3, 1).T, 1) * 2.0, X),
+    "joined": (lambda x: pnp.concatenate([x[:, None], 2 * x[:, None]], 1), X),
+    "padded": (lambda x: pnp.pad(x, (1, 2)), X),
+    "repeated": (lambda x: pnp.broadcast_to(x[:, None], (3, 2)) * 2.0, X),
     "converted": (lambda x: x.astype("float64"), X),
     "square": (lambda x: x * x, X),
 }
@@ -373,11 +381,11 @@ UNDONE = {
 def test_rules(name):
     """What is recovered is what it was; what can not be recovered is kept."""
     f, x = UNDONE[name]
-    program = wf.make_program(f)(x)
+    program = plait.make_program(f)(x)
     r = reverse(program, (True,))
-    y = f(wnp.asarray(x))
-    ct = wnp.asarray(np.cos(np.arange(y.size).reshape(y.shape)).astype(y.dtype))
-    out = evaluate(r.program, [*([wnp.asarray(x)] if r.saved[0] else []), y, ct])
+    y = f(pnp.asarray(x))
+    ct = pnp.asarray(np.cos(np.arange(y.size).reshape(y.shape)).astype(y.dtype))
+    out = evaluate(r.program, [*([pnp.asarray(x)] if r.saved[0] else []), y, ct])
     if name not in ("square",):
         assert r.saved == (False,)
     if r.recovered[0]:
@@ -394,7 +402,7 @@ def test_complex_and_integer_values():
     g = invertible(f)
     loss = lambda f: lambda x: (f(x, n)[0] * f(x, n)[1]).sum()  # noqa: E731
     close(grad(loss(g))(X), grad(loss(f))(X))
-    assert reverse(wf.make_program(lambda n: (n + 1) - 3)(n), (False,)).recovered == (True,)
+    assert reverse(plait.make_program(lambda n: (n + 1) - 3)(n), (False,)).recovered == (True,)
 
 
 # ---- memory ----------------------------------------------------------------------------------
@@ -402,8 +410,8 @@ def test_complex_and_integer_values():
 
 def layer(x1, x2, p):
     w, b, v, c = p
-    y1 = x1 + wnp.tanh(x2 @ w + b)
-    return y1, x2 + wnp.tanh(y1 @ v + c)
+    y1 = x1 + pnp.tanh(x2 @ w + b)
+    return y1, x2 + pnp.tanh(y1 @ v + c)
 
 
 def stacked(x1, x2, ps):
@@ -439,12 +447,12 @@ def test_memory_does_not_grow_with_depth(net):
     for depth in (4, 16, 64):
         ps = parameters(depth)
         ps = ps if net is stacked else list(zip(*ps))
-        g = wf.jit(grad(loss_of(invertible(net))))
+        g = plait.jit(grad(loss_of(invertible(net))))
         used.append(g.lower(ps).compile().memory_analysis().temp_size_in_bytes)
         if depth < 64:
-            f = wf.jit(grad(loss_of(net)))
+            f = plait.jit(grad(loss_of(net)))
             plain.append(f.lower(ps).compile().memory_analysis().temp_size_in_bytes)
-            for got, want in zip(wf.tree.leaves(g(ps)), wf.tree.leaves(f(ps))):
+            for got, want in zip(plait.tree.leaves(g(ps)), plait.tree.leaves(f(ps))):
                 scale = np.abs(np.asarray(want)).max()
                 np.testing.assert_allclose(got, want, atol=1e-5 * scale)
     assert max(used) <= 1.05 * min(used)

@@ -3,19 +3,19 @@
 import numpy as np
 import pytest
 
-from weft.ops import elementwise as el
-from weft.ops import higher, shape
-from weft.primitive import Primitive
-from weft.staging import staged
-from weft.testing import Inapplicable, coverage
-from weft.traits import Linear
-from weft.types import Aval
-from weft.values import Literal
-from weft.wiring import Wiring
-from weft.xla.lower import lower_rules, simple
-from weft_autodiff import ZERO, jvp_rules, recompute_rules, transpose_rules
-from weft_autodiff.curves import jet_law, laplacian_law
-from weft_autodiff.laws import jvp_law, recompute_law, split_law, transpose_law
+from plait.ops import elementwise as el
+from plait.ops import higher, shape
+from plait.primitive import Primitive
+from plait.staging import staged
+from plait.testing import Inapplicable, coverage
+from plait.traits import Linear
+from plait.types import Aval
+from plait.values import Literal
+from plait.wiring import Wiring
+from plait.xla.lower import lower_rules, simple
+from plait_autodiff import ZERO, jvp_rules, recompute_rules, transpose_rules
+from plait_autodiff.curves import jet_law, laplacian_law
+from plait_autodiff.laws import jvp_law, recompute_law, split_law, transpose_law
 
 X = np.float64([[0.5, -0.25, 0.75], [0.3, 0.9, -0.65]])
 Y = np.float64([[1.5, 2, 0.5], [0.25, -3, 1]])

@@ -9,11 +9,11 @@ import weakref
 import numpy as np
 import pytest
 
-import weft as wf
-from weft import lax
-from weft_autodiff import custom_vjp, grad, linearize, vjp
+import plait
+from plait import lax
+from plait_autodiff import custom_vjp, grad, linearize, vjp
 
-wnp = wf.numpy
+pnp = plait.numpy
 X = np.float32([0.5, -1.0, 2.0])
 CT = np.float32([1.0, 2.0, 3.0])
 
@@ -31,18 +31,18 @@ def close(got, want):
 
 def test_a_pullback_is_a_tree():
     """Its leaves are the residuals, whether it was made by Python or under jit."""
-    (_, eager), (_, staged) = vjp(f, X), wf.jit(lambda x: vjp(f, x))(X)
+    (_, eager), (_, staged) = vjp(f, X), plait.jit(lambda x: vjp(f, x))(X)
     for pull in (eager, staged):
-        (kept,) = wf.tree.leaves(pull)
+        (kept,) = plait.tree.leaves(pull)
         close(kept, np.cos(X))
         close(pull(CT)[0], WANT)
-        close(wf.jit(pull)(CT)[0], WANT)
-        close(wf.jit(lambda p, ct: p(ct))(pull, CT)[0], WANT)
-        close(wf.jit(lambda ct, p=pull: p(ct))(CT)[0], WANT)
-        scaled = wf.tree.map(lambda v: 10 * v, pull)
+        close(plait.jit(pull)(CT)[0], WANT)
+        close(plait.jit(lambda p, ct: p(ct))(pull, CT)[0], WANT)
+        close(plait.jit(lambda ct, p=pull: p(ct))(CT)[0], WANT)
+        scaled = plait.tree.map(lambda v: 10 * v, pull)
         close(scaled(CT)[0], 10 * WANT)
-    _, push = wf.jit(lambda x: linearize(lambda x: {"a": f(x), "n": 3}, x))(X)
-    dot = wf.jit(lambda p, t: p(t))(push, CT)
+    _, push = plait.jit(lambda x: linearize(lambda x: {"a": f(x), "n": 3}, x))(X)
+    dot = plait.jit(lambda p, t: p(t))(push, CT)
     close(dot["a"], WANT)
     assert repr(eager) == "<pullback of f>" and repr(push).startswith("<pushforward of ")
 
@@ -53,11 +53,11 @@ def test_in_loops():
     turns = lambda ct: lax.scan(lambda c, _: (pull(c)[0], None), ct, None, 3)[0]  # noqa: E731
     close(turns(CT), (2 * np.cos(X)) ** 3 * CT)
     close(grad(lambda ct: turns(ct).sum())(CT), (2 * np.cos(X)) ** 3)
-    carried = lambda p: lax.fori_loop(0, 2, lambda i, p: wf.tree.map(lambda v: v * 2, p), p)  # noqa: E731
+    carried = lambda p: lax.fori_loop(0, 2, lambda i, p: plait.tree.map(lambda v: v * 2, p), p)  # noqa: E731
     close(carried(pull)(CT)[0], 4 * WANT)
     stacked = lax.map(lambda x: vjp(f, x)[1], X)
     close(lax.map(lambda px: px[0](px[1])[0], (stacked, CT)), WANT)
-    chosen = lax.cond(X[0] > 0, lambda p: p, lambda p: wf.tree.map(lambda v: -v, p), pull)
+    chosen = lax.cond(X[0] > 0, lambda p: p, lambda p: plait.tree.map(lambda v: -v, p), pull)
     close(chosen(CT)[0], WANT)
 
 
@@ -65,25 +65,25 @@ def test_as_a_residual():
     """The forward rule returns what vjp returns; derivatives of it go through the residuals."""
     g = custom_vjp(f)
     g.defvjp(lambda x: vjp(f, x), lambda pull, ct: pull(3.0 * ct))
-    for h in (g, wf.jit(g), wf.checkpoint(g)):
+    for h in (g, plait.jit(g), plait.checkpoint(g)):
         close(grad(lambda x, h=h: (h(x) * CT).sum())(X), 3 * WANT)
-    second = grad(lambda x: wf.jit(lambda x: vjp(f, x)[1])(x)(CT)[0].sum())
+    second = grad(lambda x: plait.jit(lambda x: vjp(f, x)[1])(x)(CT)[0].sum())
     close(second(X), -2 * np.sin(X) * CT)
 
 
 def test_what_is_closed_over_is_a_leaf():
     """So a pullback is complete: nothing of the function is behind it but its residuals."""
-    w = wnp.asarray(np.eye(3, dtype=np.float32) * 2)
+    w = pnp.asarray(np.eye(3, dtype=np.float32) * 2)
     pull = vjp(lambda x: w @ x, X)[1]
-    (leaf,) = wf.tree.leaves(pull)
+    (leaf,) = plait.tree.leaves(pull)
     np.testing.assert_array_equal(leaf, w)
-    a, b = wf.tree.structure(pull), wf.tree.structure(pull)
+    a, b = plait.tree.structure(pull), plait.tree.structure(pull)
     assert a == b and hash(a) == hash(b)
-    close(wf.tree.unflatten(a, [leaf * 2])(CT)[0], 4 * CT)
+    close(plait.tree.unflatten(a, [leaf * 2])(CT)[0], 4 * CT)
 
 
 def test_neither_arguments_nor_results_are_kept():
-    x = wnp.asarray(X)
+    x = pnp.asarray(X)
     ref = weakref.ref(x)
     y, pull = vjp(f, x)
     held = weakref.ref(y)
@@ -94,9 +94,9 @@ def test_neither_arguments_nor_results_are_kept():
 
 
 def test_integers_and_results_that_do_not_vary():
-    _, pull = wf.jit(lambda x, n: vjp(lambda x, n: (x * n, n + 1), x, n))(X, np.int32(2))
-    gx, gn = pull((CT, np.zeros((), wf.float0)))
+    _, pull = plait.jit(lambda x, n: vjp(lambda x, n: (x * n, n + 1), x, n))(X, np.int32(2))
+    gx, gn = pull((CT, np.zeros((), plait.float0)))
     close(gx, 2 * CT)
-    assert gn.dtype == wf.float0
+    assert gn.dtype == plait.float0
     with pytest.raises(TypeError, match="takes one cotangent, a tree like the result"):
         pull(CT, CT)

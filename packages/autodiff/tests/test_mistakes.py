@@ -7,10 +7,10 @@ here gives a number.
 import numpy as np
 import pytest
 
-import weft as wf
-from weft import lax
-from weft.errors import WeftError
-from weft_autodiff import (
+import plait
+from plait import lax
+from plait.errors import PlaitError
+from plait_autodiff import (
     checkpoint,
     custom_ivjp,
     custom_jvp,
@@ -25,7 +25,7 @@ from weft_autodiff import (
     vjp,
 )
 
-wnp, keep = wf.numpy, wf.checkpoint_policies
+pnp, keep = plait.numpy, plait.checkpoint_policies
 X, V = np.float32(0.5), np.ones(3, np.float32)
 
 
@@ -112,7 +112,7 @@ CALLED = {  # refused where it is called, jitted or not
     "ivjp pair": (by_ivjp(lambda xs, y, dy: (xs, xs, xs)), "a two element pair"),
     "ivjp tree": (by_ivjp(lambda xs, y, dy: ((y, y), (dy,))), "returned arguments of structure"),
     "ivjp type": (
-        by_ivjp(lambda xs, y, dy: ((wnp.stack([y, y]),), (dy,))),
+        by_ivjp(lambda xs, y, dy: ((pnp.stack([y, y]),), (dy,))),
         r"an argument of type f32\[2\] for a value of type f32\[\]",
     ),
     "parts": (by_parts(lambda t, y, x: t, lambda t, y, x: t), "was given 2 rules, and the functio"),
@@ -145,7 +145,7 @@ OTHER = {
     "no array in": lambda: checkpoint(double)("a"),
     "no array out": lambda: checkpoint(lambda x: "a")(X),
     "custom_jvp": lambda: bad(custom_jvp)(X),
-    "custom_vjp": lambda: wf.jit(bad(custom_vjp))(X),
+    "custom_vjp": lambda: plait.jit(bad(custom_vjp))(X),
     "matvec": lambda: solved(matvec=3),
     "solve": lambda: solved(solve=None),
     "right-hand side": lambda: solved(b="a"),
@@ -160,13 +160,13 @@ OTHER = {
     "hessian": lambda: hessian(lambda x: x * 2, argnums=1.5)(X),
     "tangents": lambda: jvp(double, X, X),
     "report": lambda: saved_residuals(3, X),
-    "schedule": lambda: wf.checkpoint_scan(3, 1.0, V),
-    "name": lambda: wf.checkpoint_name("a", "b"),
+    "schedule": lambda: plait.checkpoint_scan(3, 1.0, V),
+    "name": lambda: plait.checkpoint_name("a", "b"),
 }
 
 
 def three_parts(error):
-    assert isinstance(error, WeftError) and error.fix
+    assert isinstance(error, PlaitError) and error.fix
     assert __file__ in str(error), str(error)
 
 
@@ -184,7 +184,7 @@ def test_what_is_no_rule(what):
 def test_what_rules_return(what):
     f, message = CALLED[what]
     # forward rules of one direction are refused going forward; others backward
-    for g in (f, wf.jit(lambda x: f(x))):
+    for g in (f, plait.jit(lambda x: f(x))):
         with pytest.raises((TypeError, ValueError, NotImplementedError), match=message) as error:
             grad(g)(X)
         three_parts(error.value)
@@ -194,7 +194,7 @@ def test_what_is_called_otherwise():
     for what, call in OTHER.items():
         with pytest.raises((TypeError, ValueError)) as error:
             call()
-        assert isinstance(error.value, WeftError), what
+        assert isinstance(error.value, PlaitError), what
         three_parts(error.value)
 
 

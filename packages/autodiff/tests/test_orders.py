@@ -5,12 +5,12 @@ The bounds are numbers of equations of JAX 0.10.2's jaxprs for the same derivati
 
 import pytest
 
-import weft as wf
-from weft import lax, nn
-from weft import numpy as jnp
-from weft.ir import programs_in
-from weft.ops.higher import call
-from weft.simplify import inline_calls, simplify
+import plait
+from plait import lax, nn
+from plait import numpy as jnp
+from plait.ir import programs_in
+from plait.ops.higher import call
+from plait.simplify import inline_calls, simplify
 
 PEER = {
     "sin": (lax.sin, (3, 8, 14, 25, 43, 78)),
@@ -38,6 +38,6 @@ def equations(program):
 def test_orders_one_to_six(name):
     f, bounds = PEER[name]
     for bound in bounds:
-        f = wf.grad(f)
-        program = wf.make_program(f)(1.5)
+        f = plait.grad(f)
+        program = plait.make_program(f)(1.5)
         assert equations(simplify(inline_calls(program))) <= bound

@@ -11,12 +11,12 @@ import weakref
 import numpy as np
 import pytest
 
-import weft as wf
-from weft import ext, lax
-from weft.values import from_numpy
-from weft_autodiff import split_program
+import plait
+from plait import ext, lax
+from plait.values import from_numpy
+from plait_autodiff import split_program
 
-keep = wf.checkpoint_policies
+keep = plait.checkpoint_policies
 V = np.float64([0.5, -0.3, 0.8])
 
 
@@ -51,17 +51,17 @@ def test_partial_values():
     assert not late.is_known() and late.get_known() is None and late.get_aval() is aval
     assert now.is_known() and now.get_aval().shape == (2,)
     np.testing.assert_array_equal(now.get_known(), [1, 2])
-    assert ext.PartialVal.unknown(wf.ShapeDtypeStruct((3,), np.float32)).get_aval() is aval
+    assert ext.PartialVal.unknown(plait.ShapeDtypeStruct((3,), np.float32)).get_aval() is aval
     for bad in ((), None, "x"):
-        with pytest.raises(wf.WeftError):
+        with pytest.raises(plait.PlaitError):
             ext.PartialVal.known(bad)
-        with pytest.raises(wf.WeftError, match="is none"):
+        with pytest.raises(plait.PlaitError, match="is none"):
             ext.PartialVal.unknown(bad)
 
 
 def test_functions():
     """Python runs once; what is known is computed, the rest waits for its argument."""
-    late = ext.PartialVal.unknown(wf.ShapeDtypeStruct((3,), np.float64))
+    late = ext.PartialVal.unknown(plait.ShapeDtypeStruct((3,), np.float64))
     now = ext.PartialVal.known(V)
 
     def f(x, y):
@@ -77,9 +77,9 @@ def test_functions():
     np.testing.assert_allclose(got[0], np.sin(V) * (V + 1))
     np.testing.assert_allclose(got[1], np.cos(np.sin(V)))
     assert names(p) == ["mul"]
-    with pytest.raises(wf.WeftError, match="needs PartialVals"):
+    with pytest.raises(plait.PlaitError, match="needs PartialVals"):
         ext.partial_trace(f, [now, 1.0])
-    with pytest.raises(wf.WeftError, match="instantiate has 1 marks"):
+    with pytest.raises(plait.PlaitError, match="instantiate has 1 marks"):
         ext.partial_trace(f, [now, late], [False])
 
 
@@ -94,18 +94,18 @@ def turning(x, n):
     return lax.fori_loop(0, n, lambda i, v: lax.sin(v), x)
 
 
-@wf.custom_jvp
+@plait.custom_jvp
 def cube(x):
     return x * x * x
 
 
 cube.defjvp(lambda xs, ts: (cube(*xs), 3 * xs[0] ** 2 * ts[0]))
 
-halved = wf.custom_vjp(lambda x: x / 2)
+halved = plait.custom_vjp(lambda x: x / 2)
 halved.defvjp(lambda x: (x / 2, None), lambda _, ct: (ct / 2,))
 
 
-@wf.custom_ivjp
+@plait.custom_ivjp
 def doubled(x, y):
     return x * 2, y + lax.sin(x)
 
@@ -119,11 +119,17 @@ def _(xs, ys, cts):
 def with_rules(x, y):
     """Functions with all kinds of rules, and what is made of them by forward mode."""
     a, b = doubled(x, y)
-    z = wf.invertible(lambda a: lax.exp(halved(a)) * 2)(a)
+    z = plait.invertible(lambda a: lax.exp(halved(a)) * 2)(a)
     solve = lambda matvec, b: b / 3  # noqa: E731
     s = lax.custom_linear_solve(lambda v: 3 * v, z, solve, symmetric=True)
-    along = wf.jvp(lambda v: halved(v) * cube(v), (x,), (x,))[1]
-    return s, wf.jvp(doubled, (x, y), (x, x))[1], wf.grad(lambda v: halved(v).sum())(y), along, b
+    along = plait.jvp(lambda v: halved(v) * cube(v), (x,), (x,))[1]
+    return (
+        s,
+        plait.jvp(doubled, (x, y), (x, x))[1],
+        plait.grad(lambda v: halved(v).sum())(y),
+        along,
+        b,
+    )
 
 
 PROGRAMS = {
@@ -132,11 +138,13 @@ PROGRAMS = {
         lambda s: s[0][0] < 3, lambda s: (s[0] + 1, lax.sin(s[1])), (x, y), max_steps=5
     ),
     "flat": lambda x, y: (lax.sin(lax.sin(x)), lax.cos(x) * y, lax.sin(y)),
-    "call": wf.jit(lambda x, y: (wf.jit(body)(x, y), wf.jit(lambda v: lax.sin(lax.sin(v)))(x))),
+    "call": plait.jit(
+        lambda x, y: (plait.jit(body)(x, y), plait.jit(lambda v: lax.sin(lax.sin(v)))(x))
+    ),
     "cond": lambda x, y: lax.cond(x[0] > 0, lambda x, y: body(x, y), lambda x, y: (y, x), x, y),
     "scan": lambda x, y: lax.scan(body, x, lax.sin(y[:, None] * np.ones(3))),
     "while": lambda x, y: (lax.while_loop(lambda v: v[0] < 9, lambda v: v + 1, x) * y, lax.sin(x)),
-    "checkpoint": lambda x, y: wf.checkpoint(body, policy=keep.dots_saveable)(x, y),
+    "checkpoint": lambda x, y: plait.checkpoint(body, policy=keep.dots_saveable)(x, y),
     "custom": lambda x, y: (cube(x) * y, cube(y)),
 }
 
@@ -145,7 +153,7 @@ PROGRAMS = {
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_halves_make_the_whole(name):
     """For every choice of known inputs and two policies; with what is asked for besides."""
-    program = wf.make_program(PROGRAMS[name])(V, V + 1)
+    program = plait.make_program(PROGRAMS[name])(V, V + 1)
     xs = [from_numpy(V), from_numpy(V + 1)]
     want = [np.asarray(o) for o in ext.evaluate(program, xs)]
     m = len(program.outputs)
@@ -167,7 +175,7 @@ def test_halves_make_the_whole(name):
 
 @pytest.mark.feature("A22")
 def test_known_inputs_that_are_not_instantiated():
-    p = wf.make_program(lambda x, y: lax.sin(x) * x * y)(1.0, 2.0)
+    p = plait.make_program(lambda x, y: lax.sin(x) * x * y)(1.0, 2.0)
     d = ext.partial_eval(p, [False, True])
     assert (d.residuals, len(d.staged.inputs), names(d.staged)) == (1, 2, ["mul"])
     d = ext.partial_eval(p, [False, True], policy=keep.nothing_saveable)
@@ -180,7 +188,7 @@ def test_known_inputs_that_are_not_instantiated():
 
 @pytest.mark.feature("A23")
 def test_results_that_are_to_be_unknown():
-    p = wf.make_program(lambda x, y: (lax.sin(x), lax.cos(x)))(1.0, 2.0)
+    p = plait.make_program(lambda x, y: (lax.sin(x), lax.cos(x)))(1.0, 2.0)
     d = ext.partial_eval(p, False, ensure_out_unknowns=[True, False])
     assert d.out_unknown == d.out_inst == (True, False)
     assert len(d.known.outputs) == 1 + d.residuals
@@ -196,7 +204,7 @@ def test_what_a_loop_carries_comes_to_rest():
         step = lambda s, _: ((s[1], s[2], s[2], lax.sin(s[3])), None)  # noqa: E731
         return lax.scan(step, (a, b, c, d), None, length=5)[0]
 
-    p = wf.make_program(loop)(1.0, 2.0, 3.0, 4.0)
+    p = plait.make_program(loop)(1.0, 2.0, 3.0, 4.0)
     d = ext.partial_eval(p, [False, False, True, False])
     assert d.out_unknown == (True, True, True, False)
     xs = [from_numpy(np.float32(v)) for v in (1, 2, 3, 4)]
@@ -206,7 +214,7 @@ def test_what_a_loop_carries_comes_to_rest():
 
 @pytest.mark.feature("A21")
 def test_one_answer_for_one_question():
-    p = wf.make_program(lambda x, y: lax.sin(x) * y)(1.0, 2.0)
+    p = plait.make_program(lambda x, y: lax.sin(x) * y)(1.0, 2.0)
     one = ext.partial_eval(p, [False, True])
     assert ext.partial_eval(p, (False, True)) is one
     assert ext.partial_eval(p, [True, True]) is not one
@@ -225,12 +233,12 @@ def test_nothing_is_kept_in_vain():
         unused = lax.exp(x) * y  # would need exp(x)
         return lax.sin(x) * y, unused
 
-    p = wf.make_program(lambda x, y: wf.jit(f)(x, y)[0])(1.0, 2.0)
+    p = plait.make_program(lambda x, y: plait.jit(f)(x, y)[0])(1.0, 2.0)
     d = ext.partial_eval(p, [False, True])
     assert d.residuals == 1
     assert "exp" not in str(d.known) and "exp" not in str(d.staged)
     looped = lambda x, y: lax.scan(lambda c, r: (c, f(r, y)[0]), x, np.ones(4) * x)  # noqa: E731
-    d = ext.partial_eval(wf.make_program(looped)(1.0, 2.0), [False, True])
+    d = ext.partial_eval(plait.make_program(looped)(1.0, 2.0), [False, True])
     assert "exp" not in str(d.known) and "exp" not in str(d.staged)
 
 
@@ -239,31 +247,31 @@ def test_what_acts_acts_once():
     seen = []
 
     def f(x, y):
-        z = wf.io_callback(lambda v: seen.append(1) or v, x, x)
+        z = plait.io_callback(lambda v: seen.append(1) or v, x, x)
         return lax.sin(z) * y
 
-    p = wf.make_program(f)(V, V)
+    p = plait.make_program(f)(V, V)
     d = ext.partial_eval(p, [False, True], policy=keep.nothing_saveable)
     assert d.known.effects and not d.staged.effects
     got = put_together(d, (False, True), (False, True), [from_numpy(V), from_numpy(V)])
-    wf.block_until_ready(got)
+    plait.block_until_ready(got)
     np.testing.assert_allclose(got[0], np.sin(V) * V)
     assert seen == [1]
 
 
 def test_symbolic_sizes():
-    (n,) = wf.symbolic_dims("n")
-    p = wf.make_program(PROGRAMS["flat"])(*[wf.ShapeDtypeStruct((n,), np.float64)] * 2)
+    (n,) = plait.symbolic_dims("n")
+    p = plait.make_program(PROGRAMS["flat"])(*[plait.ShapeDtypeStruct((n,), np.float64)] * 2)
     d = ext.partial_eval(p, [False, True], policy=keep.nothing_saveable)
     assert all(a.shape == (n,) for a in d.staged.in_avals)
 
 
 def test_mistakes():
-    p = wf.make_program(lambda x, y: lax.sin(x) * y)(1.0, 2.0)
-    with pytest.raises(wf.WeftError, match="unknown has 1 marks, and the program has 2 inputs"):
+    p = plait.make_program(lambda x, y: lax.sin(x) * y)(1.0, 2.0)
+    with pytest.raises(plait.PlaitError, match="unknown has 1 marks, and the program has 2 inputs"):
         ext.partial_eval(p, [True])
-    with pytest.raises(wf.WeftError, match="ensure_out_inst has 3 marks"):
+    with pytest.raises(plait.PlaitError, match="ensure_out_inst has 3 marks"):
         ext.partial_eval(p, [True, False], ensure_out_inst=[True] * 3)
-    with pytest.raises(AttributeError, match=r"weft.ext has no 'partial_evil'"):
+    with pytest.raises(AttributeError, match=r"plait.ext has no 'partial_evil'"):
         _ = ext.partial_evil
     assert {"partial_eval", "PartialVal", "RuleTable"} <= {*dir(ext)}

@@ -9,14 +9,14 @@ from collections import Counter
 import numpy as np
 import pytest
 
-import weft as wf
-from weft import ext, lax
-from weft.testing import conformance
-from weft.text import parse, same_program, show
-from weft_autodiff import policies
-from weft_autodiff.residuals import move_
+import plait
+from plait import ext, lax
+from plait.testing import conformance
+from plait.text import parse, same_program, show
+from plait_autodiff import policies
+from plait_autodiff.residuals import move_
 
-wnp, keep = wf.numpy, wf.checkpoint_policies
+pnp, keep = plait.numpy, plait.checkpoint_policies
 X = np.float64([[0.5, -0.25, 0.75], [0.3, 0.9, -0.65], [-0.1, 0.2, 0.4]])
 
 
@@ -30,7 +30,7 @@ def counts(f, *args):
                 count(q, c)
         return c
 
-    return count(wf.make_program(f)(*args), Counter())
+    return count(plait.make_program(f)(*args), Counter())
 
 
 def three(f, *args):
@@ -76,37 +76,39 @@ EXPECTED = [
 @pytest.mark.parametrize("policy, want", EXPECTED)
 def test_what_is_computed_again(policy, want):
     """Directly, and through the calls of jit on either side."""
-    inner = wf.jit(lambda x: lax.sin(x @ x))
+    inner = plait.jit(lambda x: lax.sin(x @ x))
     ways = {
-        "plain": wf.checkpoint(net, policy=policy),
-        "of jit": wf.checkpoint(wf.jit(net), policy=policy),
-        "of jits": wf.checkpoint(wf.jit(lambda x: wf.jit(lax.sin)(inner(x))), policy=policy),
-        "in jit": wf.jit(wf.checkpoint(net, policy=policy)),
+        "plain": plait.checkpoint(net, policy=policy),
+        "of jit": plait.checkpoint(plait.jit(net), policy=policy),
+        "of jits": plait.checkpoint(
+            plait.jit(lambda x: plait.jit(lax.sin)(inner(x))), policy=policy
+        ),
+        "in jit": plait.jit(plait.checkpoint(net, policy=policy)),
     }
     for f in ways.values():
-        assert three(wf.grad(lambda x, f=f: f(x).sum()), X) == want
+        assert three(plait.grad(lambda x, f=f: f(x).sum()), X) == want
 
 
 def test_gradients_are_right():
-    x, h = wnp.asarray(X), 1e-6
+    x, h = pnp.asarray(X), 1e-6
     slope = (np_grad(X + h * X) - np_grad(X - h * X)) / (2 * h)
     for policy in (None, keep.dots_saveable, keep.everything_saveable, only("core.sin")):
-        g = wf.grad(lambda x, p=policy: wf.checkpoint(net, policy=p)(x).sum())
-        first, second = wf.jit(lambda x, g=g: wf.jvp(g, (x,), (x,)))(x)
+        g = plait.grad(lambda x, p=policy: plait.checkpoint(net, policy=p)(x).sum())
+        first, second = plait.jit(lambda x, g=g: plait.jvp(g, (x,), (x,)))(x)
         np.testing.assert_allclose(first, np_grad(X), rtol=1e-12)
         np.testing.assert_allclose(second, slope, rtol=1e-7)
-        reverse = wf.jit(wf.grad(lambda x, g=g: (g(x) * X).sum()))(x)
+        reverse = plait.jit(plait.grad(lambda x, g=g: (g(x) * X).sum()))(x)
         np.testing.assert_allclose(reverse, slope, rtol=1e-7)
 
 
 @pytest.mark.feature("A25")
 def test_batched_contractions():
     """A product along a shared axis is kept by one policy, and not by the other."""
-    f = lambda x, y: lax.sin(wnp.einsum("bij,bjk->bik", x, y))  # noqa: E731
+    f = lambda x, y: lax.sin(pnp.einsum("bij,bjk->bik", x, y))  # noqa: E731
     x = np.ones((2, 3, 3))
     for policy, want in ((keep.dots_saveable, 3), (keep.dots_with_no_batch_dims_saveable, 4)):
-        g = wf.checkpoint(lambda x, y: lax.sin(f(x, y)), policy=policy)
-        got = counts(wf.grad(lambda x, y, g=g: g(x, y).sum(), (0, 1)), x, x)
+        g = plait.checkpoint(lambda x, y: lax.sin(f(x, y)), policy=policy)
+        got = counts(plait.grad(lambda x, y, g=g: g(x, y).sum(), (0, 1)), x, x)
         assert got["dot_general"] == want
 
 
@@ -114,8 +116,8 @@ def test_convolutions_are_products():
     f = lambda x, k: lax.sin(lax.sin(lax.conv(x, k, (1, 1), "SAME")))  # noqa: E731
     x, k = np.ones((1, 1, 4, 4)), np.ones((1, 1, 2, 2))
     for policy, want in ((keep.dots_saveable, 3), (keep.nothing_saveable, 4)):
-        g = wf.checkpoint(f, policy=policy)
-        got = counts(wf.grad(lambda x, k, g=g: g(x, k).sum(), (0, 1)), x, k)
+        g = plait.checkpoint(f, policy=policy)
+        got = counts(plait.grad(lambda x, k, g=g: g(x, k).sum(), (0, 1)), x, k)
         assert got["conv_general"] == want
 
 
@@ -123,19 +125,19 @@ def test_convolutions_are_products():
 
 
 def perceptron(v, w, x):
-    h = wf.checkpoint_name(wnp.tanh(x @ v), "hidden")
-    return lax.sin(wf.checkpoint_name(h @ w, "out"))
+    h = plait.checkpoint_name(pnp.tanh(x @ v), "hidden")
+    return lax.sin(plait.checkpoint_name(h @ w, "out"))
 
 
 def convolutions(k, l, x):
-    h = wf.checkpoint_name(wnp.tanh(lax.conv(x, k, (1, 1), "SAME")), "hidden")
-    return lax.sin(wf.checkpoint_name(lax.conv(h, l, (1, 1), "SAME"), "out"))
+    h = plait.checkpoint_name(pnp.tanh(lax.conv(x, k, (1, 1), "SAME")), "hidden")
+    return lax.sin(plait.checkpoint_name(lax.conv(h, l, (1, 1), "SAME"), "out"))
 
 
 def attention(q, k, v, x):
     q, k, v = x @ q, x @ k, x @ v
-    p = wf.checkpoint_name(wf.nn.softmax(wnp.einsum("bij,bkj->bik", q, k)), "hidden")
-    return wf.checkpoint_name(wnp.einsum("bik,bkj->bij", p, v), "out") + x
+    p = plait.checkpoint_name(plait.nn.softmax(pnp.einsum("bij,bkj->bik", q, k)), "hidden")
+    return plait.checkpoint_name(pnp.einsum("bik,bkj->bij", p, v), "out") + x
 
 
 NETS = {  # (network, shapes of arguments, shapes of its layers)
@@ -171,9 +173,9 @@ def test_what_networks_keep(net):
         keep.save_only_these_names("hidden", "out"): [*named, *out],
         WITH: products if net == "perceptron" else [*plain, *out],
     }
-    xs = [wf.ShapeDtypeStruct(s, np.float32) for s in shapes]
+    xs = [plait.ShapeDtypeStruct(s, np.float32) for s in shapes]
     for policy, want in expected.items():
-        found = wf.saved_residuals(wf.checkpoint(f, policy=policy), *xs)
+        found = plait.saved_residuals(plait.checkpoint(f, policy=policy), *xs)
         kept = [r.aval.shape for r in found if not r.what.startswith("the argument")]
         assert sorted(kept) == sorted(want), policy
         assert len(found) - len(kept) == len(shapes)
@@ -183,8 +185,8 @@ def test_what_networks_keep(net):
 
 
 def named(x):
-    x = wf.checkpoint_name(lax.sin(x), "a")
-    x = wf.checkpoint_name({"b": lax.sin(lax.sin(x))}, "b")["b"]
+    x = plait.checkpoint_name(lax.sin(x), "a")
+    x = plait.checkpoint_name({"b": lax.sin(lax.sin(x))}, "b")["b"]
     return lax.sin(lax.sin(x))
 
 
@@ -208,40 +210,40 @@ NAMED = [
 
 @pytest.mark.parametrize("policy, want, sines", NAMED)
 def test_values_with_names(policy, want, sines):
-    f = wf.checkpoint(named, policy=policy)
-    assert [r.what for r in wf.saved_residuals(f, 0.5)] == [*want, "the argument x"]
-    assert counts(wf.grad(f), 0.5)["sin"] == sines
+    f = plait.checkpoint(named, policy=policy)
+    assert [r.what for r in plait.saved_residuals(f, 0.5)] == [*want, "the argument x"]
+    assert counts(plait.grad(f), 0.5)["sin"] == sines
     x, h = 0.7, 1e-6
     slope = (np.asarray(named(np.float64(x + h))) - np.asarray(named(np.float64(x - h)))) / (2 * h)
-    np.testing.assert_allclose(wf.grad(f)(np.float64(x)), slope, rtol=1e-8)
+    np.testing.assert_allclose(plait.grad(f)(np.float64(x)), slope, rtol=1e-8)
 
 
 def test_a_name_is_kept_inside_other_operations():
     """In a loop it is stacked, in a branch it passes, in a call it is a further result."""
     only_h = keep.save_only_these_names("h")
-    step = lambda c, x: (lax.sin(wf.checkpoint_name(lax.sin(c @ c), "h")) * x, c)  # noqa: E731
+    step = lambda c, x: (lax.sin(plait.checkpoint_name(lax.sin(c @ c), "h")) * x, c)  # noqa: E731
     once = lambda c: step(c, 1.0)[0]  # noqa: E731
     ways = {
         "scan": (lambda c: lax.scan(step, c, np.ones(4))[0], (4, 3, 3)),
         "cond": (lambda c: lax.cond(c[0, 0] > 0, once, lambda c: c, c), (3, 3)),
-        "jit": (wf.jit(once), (3, 3)),
-        "checkpoint": (wf.checkpoint(once, policy=only_h), (3, 3)),
+        "jit": (plait.jit(once), (3, 3)),
+        "checkpoint": (plait.checkpoint(once, policy=only_h), (3, 3)),
     }
     for f, shape in ways.values():
-        kept = wf.saved_residuals(wf.checkpoint(f, policy=only_h), X)
+        kept = plait.saved_residuals(plait.checkpoint(f, policy=only_h), X)
         assert [r.aval.shape for r in kept if r.what.startswith("named 'h'")] == [shape]
         assert all(r.what.startswith(("named 'h'", "the argument")) for r in kept)
-        loss = lambda c, f=f: wf.checkpoint(f, policy=only_h)(c).sum()  # noqa: E731
-        want = wf.jit(wf.grad(lambda c, f=f: f(c).sum()))(wnp.asarray(X))
-        np.testing.assert_allclose(wf.jit(wf.grad(loss))(wnp.asarray(X)), want, rtol=1e-12)
+        loss = lambda c, f=f: plait.checkpoint(f, policy=only_h)(c).sum()  # noqa: E731
+        want = plait.jit(plait.grad(lambda c, f=f: f(c).sum()))(pnp.asarray(X))
+        np.testing.assert_allclose(plait.jit(plait.grad(loss))(pnp.asarray(X)), want, rtol=1e-12)
 
 
 def test_names_change_no_values():
-    x = wnp.asarray(X)
-    np.testing.assert_array_equal(wf.checkpoint_name(x, "h"), X)
-    value, dot = wf.jvp(lambda x: wf.checkpoint_name(x * 2, "h"), (x,), (x,))
+    x = pnp.asarray(X)
+    np.testing.assert_array_equal(plait.checkpoint_name(x, "h"), X)
+    value, dot = plait.jvp(lambda x: plait.checkpoint_name(x * 2, "h"), (x,), (x,))
     np.testing.assert_array_equal(dot, 2 * X)
-    transposed = wf.linear_transpose(lambda x: wf.checkpoint_name(x * 2, "h"), x)
+    transposed = plait.linear_transpose(lambda x: plait.checkpoint_name(x * 2, "h"), x)
     np.testing.assert_array_equal(transposed(x)[0], 2 * X)
 
 
@@ -253,7 +255,7 @@ def test_equal_policies_share_what_is_derived():
     assert keep.save_only_these_names("a") != keep.save_any_names_but_these("a")
     assert keep.everything_saveable != keep.nothing_saveable
     f = lax.sin
-    p = wf.make_program(lambda x: f(f(x)))(1.0)
+    p = plait.make_program(lambda x: f(f(x)))(1.0)
     one = ext.partial_eval(p, True, policy=keep.save_only_these_names("a"))
     assert ext.partial_eval(p, True, policy=keep.save_only_these_names("a")) is one
 
@@ -261,7 +263,7 @@ def test_equal_policies_share_what_is_derived():
 def test_policies_have_a_text_form():
     either = keep.save_from_both_policies(keep.dots_saveable, keep.save_only_these_names("a"))
     for policy in (None, keep.dots_saveable, either, NAMED[-1][0]):
-        p = wf.make_program(wf.grad(wf.checkpoint(named, policy=policy)))(1.0)
+        p = plait.make_program(plait.grad(plait.checkpoint(named, policy=policy)))(1.0)
         assert same_program(parse(show(p)), p)
     assert repr(keep.save_only_these_names("a")) == "save_only_these_names('a')"
 
@@ -284,7 +286,7 @@ def test_jax_names_are_there():
 
 def test_offloading_elsewhere():
     """For a platform with two memories, the value is sent there and brought back."""
-    g = wf.jit(wf.grad(wf.checkpoint(named, policy=NAMED[-1][0])))
+    g = plait.jit(plait.grad(plait.checkpoint(named, policy=NAMED[-1][0])))
     staged = g.trace(np.float32(1))
     text = staged.lower(lowering_platforms=("cuda",)).as_text()
     assert text.count("annotate_device_placement") == 2
@@ -293,16 +295,16 @@ def test_offloading_elsewhere():
 
 
 def test_mistakes():
-    with pytest.raises(wf.WeftError, match="can not be both saved and offloaded"):
+    with pytest.raises(plait.PlaitError, match="can not be both saved and offloaded"):
         keep.save_and_offload_only_these_names(
             names_which_can_be_saved=["a"],
             names_which_can_be_offloaded=["a"],
             offload_src="device",
             offload_dst="pinned_host",
         )
-    with pytest.raises(wf.WeftError, match="is for names, not 3"):
+    with pytest.raises(plait.PlaitError, match="is for names, not 3"):
         keep.save_only_these_names(3)
-    with pytest.raises(wf.WeftError, match="checkpoint_name is 3"):
-        wf.checkpoint_name(1.0, 3)
-    with pytest.raises(wf.WeftError, match="the policy of checkpoint is 'dots'"):
-        wf.checkpoint(lax.sin, policy="dots")
+    with pytest.raises(plait.PlaitError, match="checkpoint_name is 3"):
+        plait.checkpoint_name(1.0, 3)
+    with pytest.raises(plait.PlaitError, match="the policy of checkpoint is 'dots'"):
+        plait.checkpoint(lax.sin, policy="dots")

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-import weft as wf
-from weft import numpy as jnp
+import plait
+from plait import numpy as jnp
 
 X, Y = np.float64([0.5, -1.0]), np.float64(2.0)
 U, V = np.float64([1.0, 3.0]), np.float64(-1.0)
@@ -18,23 +18,29 @@ def test_products_with_the_hessian():
     g, g1 = (np.sin(X) * X).sum(), np.cos(X) * X + np.sin(X)
     g2 = 2 * np.cos(X) - X * np.sin(X)
     want = Y**2 * g2 * U + 2 * Y * g1 * V, 2 * Y * (g1 @ U) + 2 * g * V
-    for product in (wf.hvp, wf.vhp, lambda *a: wf.jit(lambda u: wf.hvp(f, a[1], u))(a[2])):
+    for product in (
+        plait.hvp,
+        plait.vhp,
+        lambda *a: plait.jit(lambda u: plait.hvp(f, a[1], u))(a[2]),
+    ):
         got = product(f, (X, Y), (U, V))
         for a, b in zip(got, want, strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-12)
 
 
 def test_a_function_of_which_only_the_pullback_is_known():
-    @wf.custom_vjp
+    @plait.custom_vjp
     def square(x):
         return x * x
 
     square.defvjp(lambda x: (x * x, x), lambda x, ct: (2 * square(x) / x * ct,))
-    (got,) = wf.vhp(lambda x: square(x), (Y,), (V,))
+    (got,) = plait.vhp(lambda x: square(x), (Y,), (V,))
     np.testing.assert_allclose(got, 2 * V)
 
 
 def test_no_hessian_is_made():
     n = 40
-    program = wf.make_program(lambda x: wf.hvp(lambda y: (y**3).sum(), (x,), (x,)))(np.ones(n))
+    program = plait.make_program(lambda x: plait.hvp(lambda y: (y**3).sum(), (x,), (x,)))(
+        np.ones(n)
+    )
     assert all(o.aval.size <= n for e in program.eqns for o in e.outputs)

@@ -6,10 +6,10 @@ Invariant: second derivatives too; products have zeros among their factors.
 import numpy as np
 import pytest
 
-import weft as wf
-from weft.ops.extremes import argmax
-from weft.ops.reduction import max_, mean, min_, prod, sum_
-from weft_autodiff import check_grads, grad, jvp
+import plait
+from plait.ops.extremes import argmax
+from plait.ops.reduction import max_, mean, min_, prod, sum_
+from plait_autodiff import check_grads, grad, jvp
 
 rng = np.random.default_rng(0)
 
@@ -45,7 +45,7 @@ def test_products_with_zeros(zeros):
     close(grad(prod)(x), [np.prod(np.delete(x, i)) for i in range(4)])
     second = np.array([[np.prod(np.delete(x, [i, j])) if i != j else 0.0 for j in range(4)]
                        for i in range(4)])  # fmt: skip
-    close(wf.jit(wf.hessian(prod))(x), second)
+    close(plait.jit(plait.hessian(prod))(x), second)
 
 
 @pytest.mark.parametrize("f", [max_, min_])

@@ -6,9 +6,9 @@ Invariant: nothing is compiled here, and no message comes from inside.
 import numpy as np
 import pytest
 
-import weft as wf
-from weft import lax
-from weft.errors import WeftError
+import plait
+from plait import lax
+from plait.errors import PlaitError
 
 X = np.float32([1.0, 2.0])
 WIDE, LONG, INTS = X.astype(np.float64), np.ones(3, np.float32), np.int32([1, 2])
@@ -27,101 +27,107 @@ def turning(c):
 
 def kept():
     found = []
-    wf.grad(lambda v: (found.append(v), v)[1])(1.0)
+    plait.grad(lambda v: (found.append(v), v)[1])(1.0)
     return found[0] + 1
 
 
 BAD = {
-    **{f"{n} of no function": lambda n=n: getattr(wf, n)(3) for n in OF_FUNCTIONS},
-    "jvp of no function": lambda: wf.jvp(3, (1.0,), (1.0,)),
-    "jet of no function": lambda: wf.jet(3, (1.0,), ([1.0],)),
-    "hvp of no function": lambda: wf.hvp(3, (1.0,), (1.0,)),
-    "check_grads of no function": lambda: wf.check_grads(3, (X,), 1),
+    **{f"{n} of no function": lambda n=n: getattr(plait, n)(3) for n in OF_FUNCTIONS},
+    "jvp of no function": lambda: plait.jvp(3, (1.0,), (1.0,)),
+    "jet of no function": lambda: plait.jet(3, (1.0,), ([1.0],)),
+    "hvp of no function": lambda: plait.hvp(3, (1.0,), (1.0,)),
+    "check_grads of no function": lambda: plait.check_grads(3, (X,), 1),
     # ---- which arguments
-    **{f"{n}, argument 5": lambda n=n: getattr(wf, n)(squares, argnums=5)(X) for n in OF_ONE},
-    **{f"{n}, argument 'x'": lambda n=n: getattr(wf, n)(squares, argnums="x")(X) for n in OF_ONE},
-    **{f"{n}, argument 1.0": lambda n=n: getattr(wf, n)(squares, argnums=1.0)(X) for n in OF_ONE},
-    **{f"{n}, one twice": lambda n=n: getattr(wf, n)(pair, argnums=(0, 0))(X, X) for n in OF_ONE},
-    **{f"{n}, no arguments": lambda n=n: getattr(wf, n)(squares)() for n in OF_ONE},
-    **{f"{n} by keyword": lambda n=n: getattr(wf, n)(squares)(v=X) for n in OF_ONE},
-    **{f"{n} of text": lambda n=n: getattr(wf, n)(squares)("a") for n in OF_ONE},
-    **{f"{n} of integers": lambda n=n: getattr(wf, n)(squares)(INTS) for n in OF_ONE},
-    "grad, one twice from the end": lambda: wf.grad(pair, argnums=(0, -2))(X, X),
-    "grad, nested": lambda: wf.grad(squares, argnums=((0,),))(X),
-    "grad, None": lambda: wf.grad(squares, argnums=None)(X),
+    **{f"{n}, argument 5": lambda n=n: getattr(plait, n)(squares, argnums=5)(X) for n in OF_ONE},
+    **{
+        f"{n}, argument 'x'": lambda n=n: getattr(plait, n)(squares, argnums="x")(X) for n in OF_ONE
+    },
+    **{
+        f"{n}, argument 1.0": lambda n=n: getattr(plait, n)(squares, argnums=1.0)(X) for n in OF_ONE
+    },
+    **{
+        f"{n}, one twice": lambda n=n: getattr(plait, n)(pair, argnums=(0, 0))(X, X) for n in OF_ONE
+    },
+    **{f"{n}, no arguments": lambda n=n: getattr(plait, n)(squares)() for n in OF_ONE},
+    **{f"{n} by keyword": lambda n=n: getattr(plait, n)(squares)(v=X) for n in OF_ONE},
+    **{f"{n} of text": lambda n=n: getattr(plait, n)(squares)("a") for n in OF_ONE},
+    **{f"{n} of integers": lambda n=n: getattr(plait, n)(squares)(INTS) for n in OF_ONE},
+    "grad, one twice from the end": lambda: plait.grad(pair, argnums=(0, -2))(X, X),
+    "grad, nested": lambda: plait.grad(squares, argnums=((0,),))(X),
+    "grad, None": lambda: plait.grad(squares, argnums=None)(X),
     # ---- of what
-    "grad of an array": lambda: wf.grad(lambda v: v * 2)(X),
-    "grad of a bool": lambda: wf.grad(lambda v: v * 1.0)(True),
-    "grad of an object": lambda: wf.grad(lambda v: 1.0)(object()),
-    "grad of a key": lambda: wf.grad(lambda v: 1.0)(wf.random.key(0)),
-    "grad of an integer in a tree": lambda: wf.grad(lambda d: d["a"] * 2)({"a": 1.0, "b": 1}),
-    "grad of text in a tree": lambda: wf.grad(lambda d: d[0] * 2.0)([1.0, "s"]),
-    "grad of complex results": lambda: wf.grad(lambda v: squares(v) * 1j)(X),
-    "grad, holomorphic of real": lambda: wf.grad(lambda v: v * v, holomorphic=True)(1.0),
-    "grad of nothing": lambda: wf.grad(lambda v: None)(X),
-    "grad of returned text": lambda: wf.grad(lambda v: "a")(X),
-    "grad of a returned integer": lambda: wf.grad(lambda v: 3)(X),
-    "grad of two results": lambda: wf.grad(lambda v: (squares(v), squares(v)))(X),
-    "grad without aux": lambda: wf.grad(squares, has_aux=True)(X),
-    "grad with two aux": lambda: wf.grad(lambda v: (squares(v), 1, 2), has_aux=True)(X),
-    "grad of a loop": lambda: wf.grad(turning)(1.0),
-    "grad of a branch in Python": lambda: wf.jit(wf.grad(lambda v: v if v > 0 else -v))(1.0),
+    "grad of an array": lambda: plait.grad(lambda v: v * 2)(X),
+    "grad of a bool": lambda: plait.grad(lambda v: v * 1.0)(True),
+    "grad of an object": lambda: plait.grad(lambda v: 1.0)(object()),
+    "grad of a key": lambda: plait.grad(lambda v: 1.0)(plait.random.key(0)),
+    "grad of an integer in a tree": lambda: plait.grad(lambda d: d["a"] * 2)({"a": 1.0, "b": 1}),
+    "grad of text in a tree": lambda: plait.grad(lambda d: d[0] * 2.0)([1.0, "s"]),
+    "grad of complex results": lambda: plait.grad(lambda v: squares(v) * 1j)(X),
+    "grad, holomorphic of real": lambda: plait.grad(lambda v: v * v, holomorphic=True)(1.0),
+    "grad of nothing": lambda: plait.grad(lambda v: None)(X),
+    "grad of returned text": lambda: plait.grad(lambda v: "a")(X),
+    "grad of a returned integer": lambda: plait.grad(lambda v: 3)(X),
+    "grad of two results": lambda: plait.grad(lambda v: (squares(v), squares(v)))(X),
+    "grad without aux": lambda: plait.grad(squares, has_aux=True)(X),
+    "grad with two aux": lambda: plait.grad(lambda v: (squares(v), 1, 2), has_aux=True)(X),
+    "grad of a loop": lambda: plait.grad(turning)(1.0),
+    "grad of a branch in Python": lambda: plait.jit(plait.grad(lambda v: v if v > 0 else -v))(1.0),
     "grad of a value that was kept": kept,
-    "jacfwd of complex": lambda: wf.jacfwd(lambda v: v * v)(np.complex64([1j])),
-    "jacfwd without aux": lambda: wf.jacfwd(squares, has_aux=True)(X),
-    "jacrev of integer results": lambda: wf.jacrev(lambda v: np.int32(1))(X),
-    "hessian without aux": lambda: wf.hessian(squares, has_aux=True)(X),
-    "fwd_laplacian of complex": lambda: wf.fwd_laplacian(lambda v: abs(v).sum())(
+    "jacfwd of complex": lambda: plait.jacfwd(lambda v: v * v)(np.complex64([1j])),
+    "jacfwd without aux": lambda: plait.jacfwd(squares, has_aux=True)(X),
+    "jacrev of integer results": lambda: plait.jacrev(lambda v: np.int32(1))(X),
+    "hessian without aux": lambda: plait.hessian(squares, has_aux=True)(X),
+    "fwd_laplacian of complex": lambda: plait.fwd_laplacian(lambda v: abs(v).sum())(
         np.complex64([1j])
     ),
-    "custom_jvp without a rule": lambda: wf.grad(wf.custom_jvp(lambda v: v * v))(1.0),
-    "custom_vjp without a rule": lambda: wf.grad(wf.custom_vjp(lambda v: v * v))(1.0),
-    "checkpoint, no policy": lambda: wf.checkpoint(squares, policy=3)(X),
-    "checkpoint, static argument 5": lambda: wf.checkpoint(pair, static_argnums=5)(X, X),
+    "custom_jvp without a rule": lambda: plait.grad(plait.custom_jvp(lambda v: v * v))(1.0),
+    "custom_vjp without a rule": lambda: plait.grad(plait.custom_vjp(lambda v: v * v))(1.0),
+    "checkpoint, no policy": lambda: plait.checkpoint(squares, policy=3)(X),
+    "checkpoint, static argument 5": lambda: plait.checkpoint(pair, static_argnums=5)(X, X),
     # ---- along what
-    "jvp, trees": lambda: wf.jvp(squares, (X,), ({"a": X},)),
-    "jvp, count": lambda: wf.jvp(squares, (X,), (X, X)),
-    "jvp, no tuples": lambda: wf.jvp(squares, X, X),
-    "jvp, shape": lambda: wf.jvp(squares, (X,), (LONG,)),
-    "jvp, dtype": lambda: wf.jvp(squares, (X,), (WIDE,)),
-    "jvp, integer tangents": lambda: wf.jvp(squares, (X,), (INTS,)),
-    "jvp, tangents of integers": lambda: wf.jvp(lambda v: v * 2, (INTS,), (INTS,)),
-    "jvp, None": lambda: wf.jvp(squares, (X,), (None,)),
-    "jvp, text": lambda: wf.jvp(squares, (X,), ("a",)),
-    "jvp without aux": lambda: wf.jvp(squares, (X,), (X,), has_aux=True),
-    "vjp, shape": lambda: wf.vjp(lambda v: v * 2, X)[1](LONG),
-    "vjp, dtype": lambda: wf.vjp(lambda v: v * 2, X)[1](WIDE),
-    "vjp, tree": lambda: wf.vjp(lambda v: (v, v), X)[1](X),
-    "vjp, None": lambda: wf.vjp(lambda v: v, X)[1](None),
-    "vjp, two": lambda: wf.vjp(lambda v: v, X)[1](X, X),
-    "vjp, nothing": lambda: wf.vjp(lambda v: v, X)[1](),
-    "vjp of text": lambda: wf.vjp(lambda v: 1.0, "a"),
-    "vjp without aux": lambda: wf.vjp(squares, X, has_aux=True),
-    "linearize, shape": lambda: wf.linearize(squares, X)[1](LONG),
-    "linearize, tree": lambda: wf.linearize(squares, X)[1]((X,)),
-    "linearize, two": lambda: wf.linearize(squares, X)[1](X, X),
-    "linear_transpose of a square": lambda: wf.linear_transpose(lambda v: v * v, X)(X),
-    "linear_transpose of integers": lambda: wf.linear_transpose(lambda v: v, INTS),
-    "linear_transpose, shape": lambda: wf.linear_transpose(lambda v: 2 * v, X)(LONG),
-    "hvp, shape": lambda: wf.hvp(squares, (X,), (LONG,)),
-    "jet, orders": lambda: wf.jet(squares, (X,), ([X, X], [X])),
-    "jet, shape": lambda: wf.jet(squares, (X,), ([LONG],)),
-    "jet, tree": lambda: wf.jet(squares, (X,), ([{"a": X}],)),
-    "jet, None": lambda: wf.jet(squares, (X,), None),
-    "jet of text": lambda: wf.jet(squares, ("a",), (["a"],)),
-    "jet of integers": lambda: wf.jet(lambda v: v * 2, (INTS,), ([INTS],)),
-    "jet of nothing": lambda: wf.jet(lambda: 1.0, (), ()),
-    "check_grads, order 0": lambda: wf.check_grads(squares, (X,), 0),
-    "check_grads, order '1'": lambda: wf.check_grads(squares, (X,), "1"),
-    "check_grads, mode": lambda: wf.check_grads(squares, (X,), 1, modes=("both",)),
-    "check_grads, no tuple": lambda: wf.check_grads(squares, X, 1),
-    "check_grads of integers": lambda: wf.check_grads(squares, (INTS,), 1),
+    "jvp, trees": lambda: plait.jvp(squares, (X,), ({"a": X},)),
+    "jvp, count": lambda: plait.jvp(squares, (X,), (X, X)),
+    "jvp, no tuples": lambda: plait.jvp(squares, X, X),
+    "jvp, shape": lambda: plait.jvp(squares, (X,), (LONG,)),
+    "jvp, dtype": lambda: plait.jvp(squares, (X,), (WIDE,)),
+    "jvp, integer tangents": lambda: plait.jvp(squares, (X,), (INTS,)),
+    "jvp, tangents of integers": lambda: plait.jvp(lambda v: v * 2, (INTS,), (INTS,)),
+    "jvp, None": lambda: plait.jvp(squares, (X,), (None,)),
+    "jvp, text": lambda: plait.jvp(squares, (X,), ("a",)),
+    "jvp without aux": lambda: plait.jvp(squares, (X,), (X,), has_aux=True),
+    "vjp, shape": lambda: plait.vjp(lambda v: v * 2, X)[1](LONG),
+    "vjp, dtype": lambda: plait.vjp(lambda v: v * 2, X)[1](WIDE),
+    "vjp, tree": lambda: plait.vjp(lambda v: (v, v), X)[1](X),
+    "vjp, None": lambda: plait.vjp(lambda v: v, X)[1](None),
+    "vjp, two": lambda: plait.vjp(lambda v: v, X)[1](X, X),
+    "vjp, nothing": lambda: plait.vjp(lambda v: v, X)[1](),
+    "vjp of text": lambda: plait.vjp(lambda v: 1.0, "a"),
+    "vjp without aux": lambda: plait.vjp(squares, X, has_aux=True),
+    "linearize, shape": lambda: plait.linearize(squares, X)[1](LONG),
+    "linearize, tree": lambda: plait.linearize(squares, X)[1]((X,)),
+    "linearize, two": lambda: plait.linearize(squares, X)[1](X, X),
+    "linear_transpose of a square": lambda: plait.linear_transpose(lambda v: v * v, X)(X),
+    "linear_transpose of integers": lambda: plait.linear_transpose(lambda v: v, INTS),
+    "linear_transpose, shape": lambda: plait.linear_transpose(lambda v: 2 * v, X)(LONG),
+    "hvp, shape": lambda: plait.hvp(squares, (X,), (LONG,)),
+    "jet, orders": lambda: plait.jet(squares, (X,), ([X, X], [X])),
+    "jet, shape": lambda: plait.jet(squares, (X,), ([LONG],)),
+    "jet, tree": lambda: plait.jet(squares, (X,), ([{"a": X}],)),
+    "jet, None": lambda: plait.jet(squares, (X,), None),
+    "jet of text": lambda: plait.jet(squares, ("a",), (["a"],)),
+    "jet of integers": lambda: plait.jet(lambda v: v * 2, (INTS,), ([INTS],)),
+    "jet of nothing": lambda: plait.jet(lambda: 1.0, (), ()),
+    "check_grads, order 0": lambda: plait.check_grads(squares, (X,), 0),
+    "check_grads, order '1'": lambda: plait.check_grads(squares, (X,), "1"),
+    "check_grads, mode": lambda: plait.check_grads(squares, (X,), 1, modes=("both",)),
+    "check_grads, no tuple": lambda: plait.check_grads(squares, X, 1),
+    "check_grads of integers": lambda: plait.check_grads(squares, (INTS,), 1),
 }
 
 
 @pytest.mark.parametrize("name", BAD)
 def test_three_parts(name):
-    with pytest.raises(WeftError) as caught:
+    with pytest.raises(PlaitError) as caught:
         BAD[name]()
     assert caught.value.what and caught.value.fix, str(caught.value)
     assert "test_refusals.py" in str(caught.value), str(caught.value)

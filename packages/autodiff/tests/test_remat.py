@@ -11,16 +11,16 @@ import weakref
 import numpy as np
 import pytest
 
-import weft as wf
-from weft import lax
+import plait
+from plait import lax
 
-wnp, keep = wf.numpy, wf.checkpoint_policies
+pnp, keep = plait.numpy, plait.checkpoint_policies
 rng = np.random.default_rng(0)
 
 
 def compiled(f, *args):
     """(bytes of temporaries, optimised HLO, results)."""
-    c = wf.jit(f).lower(*args).compile()
+    c = plait.jit(f).lower(*args).compile()
     return c.memory_analysis().temp_size_in_bytes, c.as_text(), c(*args)
 
 
@@ -32,22 +32,22 @@ def dots(hlo):
 
 
 def dense(w, x):
-    h = wnp.tanh(x @ w)
-    h = wnp.sin(wnp.tanh(h @ w.T)) * h
-    return h * wnp.exp(-h * h)
+    h = pnp.tanh(x @ w)
+    h = pnp.sin(pnp.tanh(h @ w.T)) * h
+    return h * pnp.exp(-h * h)
 
 
 def attention(w, x):
     q, k, v = x @ w, x @ w.T, x
     s = q @ k.T
-    s = wnp.exp(s - s.max(1, keepdims=True))
-    return x + wnp.tanh((s / s.sum(1, keepdims=True)) @ v)
+    s = pnp.exp(s - s.max(1, keepdims=True))
+    return x + pnp.tanh((s / s.sum(1, keepdims=True)) @ v)
 
 
 def convolution(w, x):
     k = w[:9, :1].reshape(1, 1, 3, 3)
     y = lax.conv(x.reshape(1, 1, *x.shape), k, (1, 1), "SAME").reshape(x.shape)
-    return x + wnp.tanh(wnp.sin(y) * wnp.exp(-y * y))
+    return x + pnp.tanh(pnp.sin(y) * pnp.exp(-y * y))
 
 
 NETS = {
@@ -64,8 +64,8 @@ def test_memory_of_unrolled_layers(name):
     Without a form that survives, as with prevent_cse=False, it finds that they are one.
     """
     layer, depth, shape, share = NETS[name]
-    ws = [wnp.asarray(rng.standard_normal((32, 32)).astype(np.float32) / 8) for _ in range(depth)]
-    x = wnp.asarray(rng.standard_normal(shape).astype(np.float32))
+    ws = [pnp.asarray(rng.standard_normal((32, 32)).astype(np.float32) / 8) for _ in range(depth)]
+    x = pnp.asarray(rng.standard_normal(shape).astype(np.float32))
 
     def loss(f):
         def of(ws, x):
@@ -73,11 +73,11 @@ def test_memory_of_unrolled_layers(name):
                 x = f(w, x)
             return (x * x).sum()
 
-        return wf.grad(of)
+        return plait.grad(of)
 
     plain, _, want = compiled(loss(layer), ws, x)
-    small, hlo, got = compiled(loss(wf.checkpoint(layer)), ws, x)
-    merged, other, _ = compiled(loss(wf.checkpoint(layer, prevent_cse=False)), ws, x)
+    small, hlo, got = compiled(loss(plait.checkpoint(layer)), ws, x)
+    merged, other, _ = compiled(loss(plait.checkpoint(layer, prevent_cse=False)), ws, x)
     assert small < share * plain
     assert small < share * merged
     assert hlo.count(" conditional(") == depth and " conditional(" not in other
@@ -87,16 +87,16 @@ def test_memory_of_unrolled_layers(name):
 
 def test_policies_of_unrolled_layers():
     """What is kept costs memory and saves work: between nothing and everything."""
-    ws = [wnp.asarray(rng.standard_normal((32, 32)).astype(np.float32) / 8) for _ in range(6)]
-    x = wnp.asarray(rng.standard_normal((512, 32)).astype(np.float32))
+    ws = [pnp.asarray(rng.standard_normal((32, 32)).astype(np.float32) / 8) for _ in range(6)]
+    x = pnp.asarray(rng.standard_normal((512, 32)).astype(np.float32))
 
     def loss(policy):
         def of(ws, x):
             for w in ws:
-                x = wf.checkpoint(dense, policy=policy)(w, x)
+                x = plait.checkpoint(dense, policy=policy)(w, x)
             return (x * x).sum()
 
-        return compiled(wf.grad(of), ws, x)
+        return compiled(plait.grad(of), ws, x)
 
     nothing, a, _ = loss(None)
     products, b, _ = loss(keep.dots_saveable)
@@ -115,8 +115,8 @@ def test_products_that_are_done_again(name, each):
     w = np.ones((8 if name == "attention" else 9, 8), np.float32)
 
     def made(policy):
-        f = wf.checkpoint(layer, policy=policy)
-        size, hlo, _ = compiled(wf.grad(lambda w, x: (f(w, f(w, x)) ** 2).sum(), (0, 1)), w, x)
+        f = plait.checkpoint(layer, policy=policy)
+        size, hlo, _ = compiled(plait.grad(lambda w, x: (f(w, f(w, x)) ** 2).sum(), (0, 1)), w, x)
         return len(re.findall(r"= \S+ (?:dot|convolution)\(", hlo)), size
 
     nothing, small = made(None)
@@ -127,15 +127,15 @@ def test_products_that_are_done_again(name, each):
 
 
 def test_forward_mode_and_plain_evaluation_cost_nothing():
-    x = wnp.asarray(rng.standard_normal((8, 32)).astype(np.float32))
-    w = wnp.asarray(rng.standard_normal((32, 32)).astype(np.float32))
-    f = wf.checkpoint(dense)
-    for g in (f, lambda w, x: wf.jvp(f, (w, x), (w, x))):
-        assert "conditional" not in wf.jit(g).lower(w, x).compile().as_text()
+    x = pnp.asarray(rng.standard_normal((8, 32)).astype(np.float32))
+    w = pnp.asarray(rng.standard_normal((32, 32)).astype(np.float32))
+    f = plait.checkpoint(dense)
+    for g in (f, lambda w, x: plait.jvp(f, (w, x), (w, x))):
+        assert "conditional" not in plait.jit(g).lower(w, x).compile().as_text()
 
 
 def test_other_platforms_have_barriers():
-    g = wf.jit(wf.grad(wf.checkpoint(lambda x: lax.sin(lax.sin(x)))))
+    g = plait.jit(plait.grad(plait.checkpoint(lambda x: lax.sin(lax.sin(x)))))
     text = g.trace(np.float32(1)).lower(lowering_platforms=("cuda",)).as_text()
     assert "optimization_barrier" in text and "stablehlo.if" not in text
 
@@ -154,45 +154,45 @@ def branching(x, sin=lax.sin):
 
 def test_python_branches_on_values():
     """Wherever it could without checkpoint; for other values it is traced again."""
-    f = wf.checkpoint(branching)
+    f = plait.checkpoint(branching)
     h = 1e-6
     for x in (0.5, -0.4, 1.3, 0.5):
         if np.sin(x) < 0:
             x = -x  # a negative y would never reach 1
         slope = (branching(x + h, np.sin) - branching(x - h, np.sin)) / (2 * h)
-        np.testing.assert_allclose(wf.grad(f)(np.float64(x)), slope, rtol=1e-6)
+        np.testing.assert_allclose(plait.grad(f)(np.float64(x)), slope, rtol=1e-6)
         np.testing.assert_allclose(f(np.float64(x)), branching(x, np.sin), rtol=1e-12)
-    nested = wf.checkpoint(lambda x: f(x) * x if x > 0 else x)
-    assert float(wf.grad(nested)(-2.0)) == 1
-    wf.check_grads(nested, (np.float64(0.5),), order=2)
+    nested = plait.checkpoint(lambda x: f(x) * x if x > 0 else x)
+    assert float(plait.grad(nested)(-2.0)) == 1
+    plait.check_grads(nested, (np.float64(0.5),), order=2)
 
 
 def test_nothing_is_looked_at_where_there_is_no_value():
-    f = wf.checkpoint(branching)
-    with pytest.raises(wf.errors.ConcretizationError, match="jit of"):
-        wf.jit(f)(np.float32(0.5))
-    with pytest.raises(wf.errors.ConcretizationError, match="scan of"):
+    f = plait.checkpoint(branching)
+    with pytest.raises(plait.errors.ConcretizationError, match="jit of"):
+        plait.jit(f)(np.float32(0.5))
+    with pytest.raises(plait.errors.ConcretizationError, match="scan of"):
         lax.scan(lambda c, _: (f(c), None), np.float32(0.5), None, length=2)
 
 
 def test_functions_that_look_at_nothing_are_traced_once():
     traced = [0]
 
-    @wf.checkpoint
+    @plait.checkpoint
     def f(x):
         traced[0] += 1
         return lax.sin(x)
 
     for x in (1.0, 2.0, 3.0):
-        wf.grad(f)(np.float32(x))
+        plait.grad(f)(np.float32(x))
     assert traced[0] == 1
 
 
 def test_static_arguments():
-    f = wf.checkpoint(lambda x, how, n: getattr(lax, how)(x) * n, static_argnums=(1, -1))
+    f = plait.checkpoint(lambda x, how, n: getattr(lax, how)(x) * n, static_argnums=(1, -1))
     for how, slope in (("sin", np.cos(0.5)), ("cos", -np.sin(0.5))):
         for n in (2, 2.5):
-            got = wf.grad(f)(np.float64(0.5), how, n)
+            got = plait.grad(f)(np.float64(0.5), how, n)
             np.testing.assert_allclose(got, slope * n, rtol=1e-12)
     traced = [0]
 
@@ -200,35 +200,37 @@ def test_static_arguments():
         traced[0] += 1
         return x * n
 
-    g = wf.checkpoint(counted, static_argnums=1)
+    g = plait.checkpoint(counted, static_argnums=1)
     for n in (1, 1.0, True, 1):
         g(np.float32(2), n)
     assert traced[0] == 3
-    with pytest.raises(wf.WeftError, match="static arguments of checkpoint must be hashable"):
+    with pytest.raises(plait.PlaitError, match="static arguments of checkpoint must be hashable"):
         g(1.0, [2])
     with pytest.raises(TypeError, match="missing 1 required positional argument: 'n'"):
         g(1.0)
-    with pytest.raises(wf.WeftError, match="names argument 2, and the function was called with 1"):
-        wf.checkpoint(lambda *xs: xs, static_argnums=2)(1.0)
-    named = wf.checkpoint(lambda x, *, how, n=2: getattr(lax, how)(x) * n, static_argnames="how")
-    np.testing.assert_allclose(wf.grad(lambda x: named(x, how="sin"))(0.5), 2 * np.cos(0.5))
-    np.testing.assert_allclose(wf.grad(lambda x: named(x, how="cos", n=3))(0.0), 0)
-    with pytest.raises(wf.WeftError, match="static_argnames 'who' is no argument"):
-        wf.checkpoint(counted, static_argnames="who")
-    with pytest.raises(wf.WeftError, match="prevent_cse of checkpoint is 'no'"):
-        wf.checkpoint(counted, prevent_cse="no")
+    with pytest.raises(
+        plait.PlaitError, match="names argument 2, and the function was called with 1"
+    ):
+        plait.checkpoint(lambda *xs: xs, static_argnums=2)(1.0)
+    named = plait.checkpoint(lambda x, *, how, n=2: getattr(lax, how)(x) * n, static_argnames="how")
+    np.testing.assert_allclose(plait.grad(lambda x: named(x, how="sin"))(0.5), 2 * np.cos(0.5))
+    np.testing.assert_allclose(plait.grad(lambda x: named(x, how="cos", n=3))(0.0), 0)
+    with pytest.raises(plait.PlaitError, match="static_argnames 'who' is no argument"):
+        plait.checkpoint(counted, static_argnames="who")
+    with pytest.raises(plait.PlaitError, match="prevent_cse of checkpoint is 'no'"):
+        plait.checkpoint(counted, prevent_cse="no")
 
 
 # ---- with everything around it -------------------------------------------------------------------
 
 
-@wf.custom_vjp
+@plait.custom_vjp
 def clipped(x):
     return lax.sin(x)
 
 
 clipped.defvjp(
-    lambda x: (lax.sin(x), wf.checkpoint_name(lax.cos(x), "slope")),
+    lambda x: (lax.sin(x), plait.checkpoint_name(lax.cos(x), "slope")),
     lambda s, ct: (10 * ct * s,),
 )
 
@@ -240,10 +242,10 @@ def test_custom_rules():
     want = np.cos(np.sin(np.sin(x))) * 10 * np.cos(np.sin(x)) * np.cos(x)
     policy = keep.save_only_these_names("slope")
     for p in (None, policy):
-        g = wf.checkpoint(f, policy=p)
-        np.testing.assert_allclose(wf.grad(g)(x), want, rtol=1e-12)
-        np.testing.assert_allclose(wf.jit(wf.grad(wf.jit(g)))(x), want, rtol=1e-12)
-    kept = [r.what for r in wf.saved_residuals(wf.checkpoint(f, policy=policy), x)]
+        g = plait.checkpoint(f, policy=p)
+        np.testing.assert_allclose(plait.grad(g)(x), want, rtol=1e-12)
+        np.testing.assert_allclose(plait.jit(plait.grad(plait.jit(g)))(x), want, rtol=1e-12)
+    kept = [r.what for r in plait.saved_residuals(plait.checkpoint(f, policy=policy), x)]
     assert kept == ["named 'slope'", "the argument x"]
 
 
@@ -255,40 +257,42 @@ def test_loops_and_branches_inside():
         return x * lax.fori_loop(0, 2, lambda i, v: lax.sin(v) + n, x)
 
     for policy in (None, keep.everything_saveable, lambda p, *a, **k: p.name == "core.sin"):
-        wf.check_grads(wf.checkpoint(f, policy=policy), (np.float64(0.8),), order=1)
+        plait.check_grads(plait.checkpoint(f, policy=policy), (np.float64(0.8),), order=1)
 
 
 def test_nested_checkpoints():
-    inner = wf.checkpoint(lambda x: lax.sin(lax.sin(x)), policy=keep.everything_saveable)
-    outer = wf.checkpoint(lambda x: lax.sin(inner(lax.sin(x))))
-    assert [r.what for r in wf.saved_residuals(outer, 1.0)] == ["the argument x"]
-    kept = wf.checkpoint(lambda x: lax.sin(inner(x)), policy=keep.everything_saveable)
-    assert len(wf.saved_residuals(kept, 1.0)) == 3
-    wf.check_grads(outer, (np.float64(0.4),), order=2)
+    inner = plait.checkpoint(lambda x: lax.sin(lax.sin(x)), policy=keep.everything_saveable)
+    outer = plait.checkpoint(lambda x: lax.sin(inner(lax.sin(x))))
+    assert [r.what for r in plait.saved_residuals(outer, 1.0)] == ["the argument x"]
+    kept = plait.checkpoint(lambda x: lax.sin(inner(x)), policy=keep.everything_saveable)
+    assert len(plait.saved_residuals(kept, 1.0)) == 3
+    plait.check_grads(outer, (np.float64(0.4),), order=2)
 
 
 def test_linear_programs_of_checkpoints():
     """What linearize returns can be applied, and transposed, more than once."""
     x = np.float64(0.3)
-    f = wf.checkpoint(lambda x: lax.sin(lax.sin(x)), policy=lambda p, *a, **k: p.name == "core.sin")
+    f = plait.checkpoint(
+        lambda x: lax.sin(lax.sin(x)), policy=lambda p, *a, **k: p.name == "core.sin"
+    )
     slope = np.cos(np.sin(x)) * np.cos(x)
-    y, push = wf.linearize(f, x)
+    y, push = plait.linearize(f, x)
     np.testing.assert_allclose(y, np.sin(np.sin(x)))
     for t in (1.0, 2.0):
         np.testing.assert_allclose(push(np.float64(t)), slope * t)
-        np.testing.assert_allclose(wf.jit(push)(np.float64(t)), slope * t)
-    np.testing.assert_allclose(wf.linear_transpose(push, x)(np.float64(3))[0], 3 * slope)
+        np.testing.assert_allclose(plait.jit(push)(np.float64(t)), slope * t)
+    np.testing.assert_allclose(plait.linear_transpose(push, x)(np.float64(3))[0], 3 * slope)
 
 
 def test_what_acts_acts_once():
     seen = []
 
-    @wf.checkpoint
+    @plait.checkpoint
     def f(x):
-        y = wf.io_callback(lambda v: seen.append(float(v)) or v * 2, x, lax.stop_gradient(x))
+        y = plait.io_callback(lambda v: seen.append(float(v)) or v * 2, x, lax.stop_gradient(x))
         return lax.sin(lax.sin(x) * y)
 
-    for g in (wf.grad(f), wf.jit(wf.grad(f))):
+    for g in (plait.grad(f), plait.jit(plait.grad(f))):
         seen.clear()
         got = g(np.float64(0.5))
         np.testing.assert_allclose(got, np.cos(np.sin(0.5)) * np.cos(0.5), rtol=1e-12)
@@ -300,12 +304,12 @@ def test_forward_rules_act_once():
     seen = []
 
     def told(x):
-        y = wf.io_callback(lambda v: seen.append(float(v)) or v * 2, x, x)
+        y = plait.io_callback(lambda v: seen.append(float(v)) or v * 2, x, x)
         return lax.sin(x), lax.cos(x) * y
 
-    f = wf.custom_vjp(lax.sin)
+    f = plait.custom_vjp(lax.sin)
     f.defvjp(told, lambda s, ct: (ct * s,))
-    got = wf.jit(wf.grad(wf.checkpoint(lambda x: f(x * 3))))(np.float64(0.5))
+    got = plait.jit(plait.grad(plait.checkpoint(lambda x: f(x * 3))))(np.float64(0.5))
     np.testing.assert_allclose(got, 3 * np.cos(1.5) * 3, rtol=1e-12)
     assert seen == [1.5]
 
@@ -315,7 +319,7 @@ def test_functions_are_not_kept_alive():
         def f(x):
             return lax.sin(x) if x > 0 else x
 
-        wf.grad(wf.checkpoint(f))(1.0)
+        plait.grad(plait.checkpoint(f))(1.0)
         return weakref.ref(f)
 
     ref = make()
@@ -324,16 +328,16 @@ def test_functions_are_not_kept_alive():
 
 
 def test_decorators():
-    @wf.checkpoint
+    @plait.checkpoint
     def f(x):
         """Of f."""
         return lax.sin(x)
 
-    @wf.checkpoint(policy=keep.dots_saveable, prevent_cse=False)
+    @plait.checkpoint(policy=keep.dots_saveable, prevent_cse=False)
     def g(x):
         return lax.sin(x)
 
     assert f.__doc__ == "Of f." and f.__name__ == "f"
-    np.testing.assert_allclose(wf.grad(g)(np.float64(1)), np.cos(1))
-    with pytest.raises(wf.WeftError, match="checkpoint needs a function, not 3"):
-        wf.checkpoint(3)
+    np.testing.assert_allclose(plait.grad(g)(np.float64(1)), np.cos(1))
+    with pytest.raises(plait.PlaitError, match="checkpoint needs a function, not 3"):
+        plait.checkpoint(3)

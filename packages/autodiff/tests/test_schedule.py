@@ -10,16 +10,16 @@ import weakref
 import numpy as np
 import pytest
 
-import weft as wf
-from weft import lax
+import plait
+from plait import lax
 
-wnp = wf.numpy
+pnp = plait.numpy
 rng = np.random.default_rng(0)
 
 
 def temporaries(f, *args):
     """Bytes of temporaries of the compiled function."""
-    return wf.jit(f).lower(*args).compile().memory_analysis().temp_size_in_bytes
+    return plait.jit(f).lower(*args).compile().memory_analysis().temp_size_in_bytes
 
 
 def step(c, x):
@@ -32,7 +32,7 @@ def scanned(schedule, reverse=False):
         if schedule is None:
             c, ys = lax.scan(step, c, xs, reverse=reverse)
         else:
-            c, ys = wf.checkpoint_scan(step, c, xs, schedule=schedule, reverse=reverse)
+            c, ys = plait.checkpoint_scan(step, c, xs, schedule=schedule, reverse=reverse)
         return c.sum() + (ys * ys * np.arange(ys.size)).sum()
 
     return loss
@@ -41,27 +41,27 @@ def scanned(schedule, reverse=False):
 @pytest.mark.parametrize("reverse", [False, True])
 def test_schedules_change_no_values(reverse):
     """With a length that divides evenly at no level, in both directions; and the second order."""
-    c = wnp.asarray(rng.standard_normal(4))
-    xs = wnp.asarray(rng.standard_normal(11))
+    c = pnp.asarray(rng.standard_normal(4))
+    xs = pnp.asarray(rng.standard_normal(11))
     plain = scanned(None, reverse)
-    value, want = wf.jit(wf.value_and_grad(plain, (0, 1)))(c, xs)
-    again = wf.jit(wf.grad(lambda c: wf.grad(plain)(c, xs) @ c))(c)
+    value, want = plait.jit(plait.value_and_grad(plain, (0, 1)))(c, xs)
+    again = plait.jit(plait.grad(lambda c: plait.grad(plain)(c, xs) @ c))(c)
     for schedule in (4, "sqrt", "log"):
         f = scanned(schedule, reverse)
-        got, grads = wf.jit(wf.value_and_grad(f, (0, 1)))(c, xs)
+        got, grads = plait.jit(plait.value_and_grad(f, (0, 1)))(c, xs)
         np.testing.assert_allclose(got, value, rtol=1e-12)
         for g, w in zip(grads, want, strict=True):
             np.testing.assert_allclose(g, w, rtol=1e-10)
         if schedule == "log" and not reverse:
-            twice = wf.jit(wf.grad(lambda c, f=f: wf.grad(f)(c, xs) @ c))(c)
+            twice = plait.jit(plait.grad(lambda c, f=f: plait.grad(f)(c, xs) @ c))(c)
             np.testing.assert_allclose(twice, again, rtol=1e-9)
 
 
 def test_memory_of_schedules():
     """Of n = 256 carries: all of them; some 2 * 16; some 2 * 8."""
-    c = wnp.asarray(rng.standard_normal(1000).astype(np.float32))
-    xs = wnp.asarray(rng.standard_normal(256).astype(np.float32))
-    size = {s: temporaries(wf.grad(scanned(s)), c, xs) / 4000 for s in (None, 1, "sqrt", "log")}
+    c = pnp.asarray(rng.standard_normal(1000).astype(np.float32))
+    xs = pnp.asarray(rng.standard_normal(256).astype(np.float32))
+    size = {s: temporaries(plait.grad(scanned(s)), c, xs) / 4000 for s in (None, 1, "sqrt", "log")}
     assert size[None] > 2 * 256
     assert 256 < size[1] < 1.2 * 256
     assert size["sqrt"] < 2.5 * 32
@@ -77,8 +77,8 @@ def test_program_of_the_logarithmic_schedule():
         return step(c, x)
 
     def equations(n):
-        f = lambda c: wf.checkpoint_scan(counted, c, np.ones(n), schedule="log")[0].sum()  # noqa: E731
-        text = str(wf.make_program(wf.grad(f))(np.ones(3)))
+        f = lambda c: plait.checkpoint_scan(counted, c, np.ones(n), schedule="log")[0].sum()  # noqa: E731
+        text = str(plait.make_program(plait.grad(f))(np.ones(3)))
         return text.count("\n")
 
     sizes = [equations(2**k) for k in (4, 6, 8)]
@@ -93,30 +93,34 @@ def test_carries_and_rows_are_trees():
     init = {"a": np.float32(2), "n": np.int32(0)}
     xs = (np.ones(5, np.float32) * 2, np.arange(5))
     for schedule in (1, 2, "log"):
-        last, (ys, more) = wf.checkpoint_scan(f, init, xs, schedule=schedule)
+        last, (ys, more) = plait.checkpoint_scan(f, init, xs, schedule=schedule)
         assert (float(last["a"]), int(last["n"])) == (64, 5)
         np.testing.assert_array_equal(ys, [2, 4, 8, 16, 32])
         np.testing.assert_array_equal(more["b"], np.arange(5))
-        last, _ = wf.checkpoint_scan(lambda c, _: (c * 2, None), 1.0, length=6, schedule=schedule)
+        last, _ = plait.checkpoint_scan(
+            lambda c, _: (c * 2, None), 1.0, length=6, schedule=schedule
+        )
         assert float(last) == 64
-        last, ys = wf.checkpoint_scan(lambda c, x: (c + x, c), 0.0, np.zeros(0), schedule=schedule)
+        last, ys = plait.checkpoint_scan(
+            lambda c, x: (c + x, c), 0.0, np.zeros(0), schedule=schedule
+        )
         assert float(last) == 0 and ys.shape == (0,)
 
 
 def test_mistaken_schedules():
     f = lambda c, x: (c, x)  # noqa: E731
     for bad in ("squirt", 0, True, 2.5, None):
-        with pytest.raises(wf.WeftError, match="checkpoint_scan has no schedule"):
-            wf.checkpoint_scan(f, 1.0, np.ones(3), schedule=bad)
-    with pytest.raises(wf.WeftError, match="the leading axes of all xs|differ"):
-        wf.checkpoint_scan(f, 1.0, (np.ones(3), np.ones(4)))
-    with pytest.raises(wf.WeftError, match="neither xs nor length"):
-        wf.checkpoint_scan(f, 1.0)
-    (n,) = wf.symbolic_dims("n")
-    rows = wf.ShapeDtypeStruct((n,), np.float32)
-    with pytest.raises(wf.WeftError, match="needs a length that is a number, not n"):
-        wf.eval_shape(lambda xs: wf.checkpoint_scan(f, 1.0, xs), rows)
-    wf.eval_shape(lambda xs: wf.checkpoint_scan(f, 1.0, xs, schedule=1), rows)
+        with pytest.raises(plait.PlaitError, match="checkpoint_scan has no schedule"):
+            plait.checkpoint_scan(f, 1.0, np.ones(3), schedule=bad)
+    with pytest.raises(plait.PlaitError, match="the leading axes of all xs|differ"):
+        plait.checkpoint_scan(f, 1.0, (np.ones(3), np.ones(4)))
+    with pytest.raises(plait.PlaitError, match="neither xs nor length"):
+        plait.checkpoint_scan(f, 1.0)
+    (n,) = plait.symbolic_dims("n")
+    rows = plait.ShapeDtypeStruct((n,), np.float32)
+    with pytest.raises(plait.PlaitError, match="needs a length that is a number, not n"):
+        plait.eval_shape(lambda xs: plait.checkpoint_scan(f, 1.0, xs), rows)
+    plait.eval_shape(lambda xs: plait.checkpoint_scan(f, 1.0, xs, schedule=1), rows)
 
 
 def test_what_is_made_of_a_step_is_found_again():
@@ -128,8 +132,8 @@ def test_what_is_made_of_a_step_is_found_again():
             traced[0] += 1
             return c * x, None
 
-        go = lambda s: wf.checkpoint_scan(f, 1.0, np.ones(9), schedule=s)[0]  # noqa: E731
-        with wf.events.counting() as counts:
+        go = lambda s: plait.checkpoint_scan(f, 1.0, np.ones(9), schedule=s)[0]  # noqa: E731
+        with plait.events.counting() as counts:
             for s in ("sqrt", "log", 1):
                 go(s)
             before = dict(counts)

@@ -8,12 +8,12 @@ import doctest
 import numpy as np
 import pytest
 
-import weft as wf
-import weft.ops as ops
-from weft.errors import AxisError, TypeRule
-from weft.scipy import interpolate, ndimage, optimize, signal
-from weft.scipy.sparse import linalg
-from weft_autodiff import check_grads, grad
+import plait
+import plait.ops as ops
+from plait.errors import AxisError, TypeRule
+from plait.scipy import interpolate, ndimage, optimize, signal
+from plait.scipy.sparse import linalg
+from plait_autodiff import check_grads, grad
 
 RNG = np.random.default_rng(0)
 A = RNG.normal(size=(6, 6))
@@ -28,10 +28,10 @@ def rosenbrock(x):
 
 def test_minima():
     bfgs = lambda x, **how: optimize.minimize(rosenbrock, x, method="BFGS", **how)  # noqa: E731
-    found = wf.jit(bfgs)(np.full(3, -1.2))
+    found = plait.jit(bfgs)(np.full(3, -1.2))
     np.testing.assert_allclose(np.asarray(found.x), 1.0, rtol=1e-5)
     assert bool(found.success) and int(found.status) == 0 and 5 < int(found.nit) <= int(found.nfev)
-    run = wf.jit(lambda x, a: optimize.minimize(lambda x, a: ((x - a) ** 2).sum(), x, (a,),
+    run = plait.jit(lambda x, a: optimize.minimize(lambda x, a: ((x - a) ** 2).sum(), x, (a,),
                                                 method="bfgs", tol=1e-8).x)  # fmt: skip
     np.testing.assert_allclose(np.asarray(run(np.zeros(2), 3.0)), 3.0, rtol=1e-7)
     few = bfgs(np.full(3, -1.2), options={"maxiter": 2})
@@ -50,12 +50,12 @@ def test_minima():
 @pytest.mark.parametrize("name", SOLVERS)
 def test_linear_equations(name):
     solve, m = getattr(linalg, name), SOLVERS[name]
-    x, info = wf.jit(lambda m, b: solve(m, b, tol=1e-12))(m, B)
+    x, info = plait.jit(lambda m, b: solve(m, b, tol=1e-12))(m, B)
     np.testing.assert_allclose(np.asarray(x), np.linalg.solve(m, B), rtol=1e-7)
     assert info is None
     inverse = np.linalg.inv(m)
     square = lambda m, b: (solve(lambda v: m @ v, b, tol=1e-12)[0] ** 2).sum()  # noqa: E731
-    by_m, by_b = wf.jit(grad(square, argnums=(0, 1)))(m, B)
+    by_m, by_b = plait.jit(grad(square, argnums=(0, 1)))(m, B)
     np.testing.assert_allclose(np.asarray(by_b), 2 * inverse.T @ inverse @ B, rtol=1e-6)
     x = inverse @ B
     np.testing.assert_allclose(np.asarray(by_m), -np.outer(inverse.T @ (2 * x), x), rtol=1e-6,
@@ -83,7 +83,7 @@ def test_derivatives_of_what_is_between_places():
     image = RNG.normal(size=(4, 4))
     points = (np.array([0.0, 1, 3]), np.array([0.0, 2, 3]))
 
-    @wf.jit
+    @plait.jit
     def f(x, p):
         on_grid = interpolate.RegularGridInterpolator(points, x[:3, :3])
         return (

@@ -6,9 +6,9 @@ Invariant: what goes along with keys has derivatives too, keys that are integers
 import numpy as np
 import pytest
 
-import weft as wf
-from weft.ops.sorting import argsort, sort, sort_together, top_k
-from weft_autodiff import check_grads, grad, jacrev, jvp
+import plait
+from plait.ops.sorting import argsort, sort, sort_together, top_k
+from plait_autodiff import check_grads, grad, jacrev, jvp
 
 rng = np.random.default_rng(0)
 
@@ -39,7 +39,7 @@ def test_top_k():
     x = rng.permutation(12).reshape(3, 4) / 6.0
     check_grads(lambda v: top_k(v, 2)[0] ** 2, (x,), order=2)
     check_grads(lambda v: top_k(v, 2, axis=0)[0], (x,), order=1)
-    g = wf.jit(grad(lambda v: top_k(v, 1)[0].sum()))(x)
+    g = plait.jit(grad(lambda v: top_k(v, 1)[0].sum()))(x)
     np.testing.assert_array_equal(np.asarray(g), x == x.max(1, keepdims=True))
 
 

@@ -7,17 +7,17 @@ import numpy as np
 import pytest
 import scipy.special as ss
 
-import weft as wf
-from weft.errors import TypeRule
-from weft.ops import incomplete as inc
-from weft.ops import integrals as ints
-from weft.ops import special as sp
-from weft_autodiff import check_grads, grad, jvp
-from weft_autodiff.curves import jet_law, laplacian_law
+import plait
+from plait.errors import TypeRule
+from plait.ops import incomplete as inc
+from plait.ops import integrals as ints
+from plait.ops import special as sp
+from plait_autodiff import check_grads, grad, jvp
+from plait_autodiff.curves import jet_law, laplacian_law
 
 A, B = np.array([0.7, 12.0]), np.array([1.3, 9.0])
 X, Z = np.array([0.4, 14.0]), np.array([0.3, 0.6])
-scipy = wf.scipy.special
+scipy = plait.scipy.special
 
 CASES = {
     "igamma": (inc.igamma, (A, X)),
@@ -49,10 +49,10 @@ def test_orders_are_whole():
     f = lambda v: (  # noqa: E731
         sp.polygamma(1.0, v) + ints.expn(2.0, v) + ints.expn(0.0, v) + sp.zeta(2.5, v)
     )
-    check_grads(wf.jit(f), (np.array([0.5, 3.0]),), order=1, modes="rev")
+    check_grads(plait.jit(f), (np.array([0.5, 3.0]),), order=1, modes="rev")
     for f in (sp.polygamma, ints.expn, sp.zeta):
         with pytest.raises(TypeRule, match="no derivative in operand 0"):
-            wf.eval_shape(grad(f), 2.0, 1.5)
+            plait.eval_shape(grad(f), 2.0, 1.5)
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_compositions():
     xs = np.array([0.3, 0.8])
     fs = (scipy.entr, scipy.logit, scipy.i1, scipy.gamma, lambda v: scipy.beta(v, v + 1),
           lambda v: scipy.kl_div(v, 1 - v), lambda v: scipy.boxcox1p(v, v))  # fmt: skip
-    check_grads(wf.jit(lambda v: sum(f(v) for f in fs)), (xs,), order=1)
+    check_grads(plait.jit(lambda v: sum(f(v) for f in fs)), (xs,), order=1)
 
 
 # ---- samples -----------------------------------------------------------------------------------
@@ -93,12 +93,12 @@ def test_compositions():
 
 def test_samples_vary_as_quantiles():
     """The probability of a gamma sample does not depend on the shape."""
-    key, h, a = wf.random.key(3), 1e-5, np.array([0.02, 3.0])
+    key, h, a = plait.random.key(3), 1e-5, np.array([0.02, 3.0])
 
     def samples(v):
-        return [f(key, v, dtype=np.float64) for f in (wf.random.gamma, wf.random.loggamma)]
+        return [f(key, v, dtype=np.float64) for f in (plait.random.gamma, plait.random.loggamma)]
 
-    (x, logs), (slope, relative) = wf.jit(lambda v, t: jvp(samples, (v,), (t,)))(a, np.ones(2))
+    (x, logs), (slope, relative) = plait.jit(lambda v, t: jvp(samples, (v,), (t,)))(a, np.ones(2))
     x = np.asarray(x)
     p = ss.gammainc(a, x)
     want = (ss.gammaincinv(a * (1 + h), p) - ss.gammaincinv(a * (1 - h), p)) / (2 * a * h)
@@ -108,17 +108,19 @@ def test_samples_vary_as_quantiles():
 
 
 def test_logarithms_of_samples_that_underflow():
-    key, a = wf.random.key(0), np.full(8, 1e-3, np.float32)
-    f = lambda v: wf.random.loggamma(key, v)  # noqa: E731
-    logs, g = wf.jit(lambda v: jvp(f, (v,), (np.ones(8, np.float32),)))(a)
+    key, a = plait.random.key(0), np.full(8, 1e-3, np.float32)
+    f = lambda v: plait.random.loggamma(key, v)  # noqa: E731
+    logs, g = plait.jit(lambda v: jvp(f, (v,), (np.ones(8, np.float32),)))(a)
     logs = np.asarray(logs, np.float64)
     assert logs.min() < -200
     np.testing.assert_allclose(np.asarray(g), (ss.digamma(1 + 1e-3) - logs) / 1e-3, rtol=1e-4)
 
 
 def test_families_made_of_gamma_vary():
-    key = wf.random.key(1)
-    g = wf.jit(grad(lambda a: wf.random.dirichlet(key, a)[0]))(np.float32([1, 2, 3]))
+    key = plait.random.key(1)
+    g = plait.jit(grad(lambda a: plait.random.dirichlet(key, a)[0]))(np.float32([1, 2, 3]))
     assert np.isfinite(np.asarray(g)).all() and float(g[0]) > 0 > float(g[1])
-    scale = grad(lambda s: wf.random.rayleigh(key, s, (4,)).sum())(2.0)
-    np.testing.assert_allclose(float(scale), float(wf.random.rayleigh(key, 1.0, (4,)).sum()), 1e-6)
+    scale = grad(lambda s: plait.random.rayleigh(key, s, (4,)).sum())(2.0)
+    np.testing.assert_allclose(
+        float(scale), float(plait.random.rayleigh(key, 1.0, (4,)).sum()), 1e-6
+    )

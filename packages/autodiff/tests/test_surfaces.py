@@ -1,4 +1,4 @@
-"""Derivatives of what users call: weft.numpy, weft.nn and weft.lax, away from kinks and at them.
+"""Derivatives of what users call: plait.numpy, plait.nn and plait.lax, away from kinks and at them.
 
 Invariant: away from kinks against finite differences in float64; at kinks, at infinity and at
 ties against limits that are written out.
@@ -7,10 +7,10 @@ ties against limits that are written out.
 import numpy as np
 import pytest
 
-import weft as wf
-from weft_autodiff import check_grads, grad, jvp
+import plait
+from plait_autodiff import check_grads, grad, jvp
 
-wnp, nn, lax = wf.numpy, wf.nn, wf.lax
+pnp, nn, lax = plait.numpy, plait.nn, plait.lax
 rng = np.random.default_rng(0)
 INF = np.inf
 X = rng.permutation(12).reshape(3, 4) / 7.0 - 0.8
@@ -30,13 +30,13 @@ SMOOTH = ["silu", "gelu", "softplus", "log_sigmoid", "mish", "elu", "celu", "sel
 
 @pytest.mark.parametrize("name", ONE)
 def test_functions_of_one_array(name):
-    check_grads(getattr(wnp, name), (P,), order=2)
+    check_grads(getattr(pnp, name), (P,), order=2)
 
 
 @pytest.mark.parametrize("name", TWO)
 def test_functions_of_two_arrays(name):
     x, y = (P, Y + 2) if name in ("power", "remainder", "fmod") else (X, Y)
-    check_grads(getattr(wnp, name), (x, y), order=2)
+    check_grads(getattr(pnp, name), (x, y), order=2)
 
 
 @pytest.mark.parametrize("name", SMOOTH)
@@ -45,58 +45,58 @@ def test_activations(name):
 
 
 CASES = {
-    "var": lambda x: wnp.var(x, axis=0, ddof=1),
-    "std": lambda x: wnp.std(x, axis=1),
-    "average": lambda x: wnp.average(x, axis=1, weights=V + 2),
-    "median": lambda x: wnp.median(x, axis=1),
-    "quantile": lambda x: wnp.quantile(x, np.array([0.2, 0.55]), axis=0),
-    "ptp": lambda x: wnp.ptp(x, axis=1),
-    "cumprod": lambda x: wnp.cumprod(x, axis=1),
-    "clip": lambda x: wnp.clip(x, -0.4, 0.3),
-    "where": lambda x: wnp.where(x > 0, x * x, wnp.exp(x)),
-    "diag": lambda x: wnp.diag(x[0]) @ wnp.diag(x[1], 0),
-    "diagonal": lambda x: wnp.diagonal(x, 1) ** 2,
-    "trace": lambda x: wnp.trace(x @ x.T),
-    "tril": lambda x: wnp.tril(x) @ wnp.triu(x).T,
-    "pad": lambda x: wnp.pad(x, 2, "reflect") ** 2,
-    "pad edge": lambda x: wnp.pad(x, ((1, 2), (0, 3)), "edge") ** 2,
-    "pad wrap": lambda x: wnp.pad(x, 1, "wrap") ** 2,
-    "roll": lambda x: wnp.roll(x, (1, -1), (0, 1)) * x,
-    "repeat": lambda x: wnp.repeat(x, np.array([1, 0, 2]), axis=0) ** 2,
-    "tile": lambda x: wnp.tile(x, (2, 2)) ** 2,
-    "rot90": lambda x: wnp.rot90(x) @ x,
-    "sort": lambda x: wnp.sort(x, axis=1) * np.arange(4.0),
-    "take": lambda x: wnp.take(x, np.array([0, 2, 2]), axis=1) ** 2,
-    "take_along_axis": lambda x: wnp.take_along_axis(x, np.array([[0], [3], [1]]), 1) ** 2,
-    "einsum": lambda x: wnp.einsum("ij,kj,ij->k", x, x, x),
-    "einsum diagonal": lambda x: wnp.einsum("ii,i->i", x @ x.T, x[:, 0]),
-    "kron": lambda x: wnp.kron(x[:2, :2], x[1:]),
-    "cross": lambda x: wnp.cross(x[:, :3], x[:, 1:]),
-    "convolve": lambda x: wnp.convolve(x[0], x[1]),
-    "correlate": lambda x: wnp.correlate(x[0], x[1], "same"),
-    "cov": lambda x: wnp.cov(x),
-    "corrcoef": lambda x: wnp.corrcoef(x),
-    "polyval": lambda x: wnp.polyval(x[0], x[1:]),
-    "interp": lambda x: wnp.interp(x, np.array([-1.0, 0.1, 2.0]), V[:3]),
-    "interp data": lambda x: wnp.interp(np.array([0.5, 1.5]), np.arange(4.0), x[0]),
-    "trapezoid": lambda x: wnp.trapezoid(x**2, axis=0),
-    "gradient": lambda x: wnp.gradient(x**2, axis=1),
-    "diff": lambda x: wnp.diff(x, 2) ** 2,
-    "linspace": lambda x: wnp.linspace(x[0], x[1], 5) ** 2,
-    "vander": lambda x: wnp.vander(x[0], 3),
-    "select": lambda x: wnp.select([x > 0.5, x > 0], [x**2, x**3], x),
-    "nansum": lambda x: wnp.nansum(wnp.where(x > 0.3, np.nan, x) ** 2, 0),
-    "frexp": lambda x: wnp.ldexp(wnp.frexp(x)[0], 2) ** 2,
-    "unwrap": lambda x: wnp.unwrap(x * 3) ** 2,
-    "histogram": lambda x: wnp.histogram(V, np.array([-2.0, 0.0, 3.0]), weights=x[0])[0] ** 2,
-    "put_along_axis": lambda x: wnp.put_along_axis(x, np.array([[0], [3], [1]]), x[:, :1] ** 2, 1),
+    "var": lambda x: pnp.var(x, axis=0, ddof=1),
+    "std": lambda x: pnp.std(x, axis=1),
+    "average": lambda x: pnp.average(x, axis=1, weights=V + 2),
+    "median": lambda x: pnp.median(x, axis=1),
+    "quantile": lambda x: pnp.quantile(x, np.array([0.2, 0.55]), axis=0),
+    "ptp": lambda x: pnp.ptp(x, axis=1),
+    "cumprod": lambda x: pnp.cumprod(x, axis=1),
+    "clip": lambda x: pnp.clip(x, -0.4, 0.3),
+    "where": lambda x: pnp.where(x > 0, x * x, pnp.exp(x)),
+    "diag": lambda x: pnp.diag(x[0]) @ pnp.diag(x[1], 0),
+    "diagonal": lambda x: pnp.diagonal(x, 1) ** 2,
+    "trace": lambda x: pnp.trace(x @ x.T),
+    "tril": lambda x: pnp.tril(x) @ pnp.triu(x).T,
+    "pad": lambda x: pnp.pad(x, 2, "reflect") ** 2,
+    "pad edge": lambda x: pnp.pad(x, ((1, 2), (0, 3)), "edge") ** 2,
+    "pad wrap": lambda x: pnp.pad(x, 1, "wrap") ** 2,
+    "roll": lambda x: pnp.roll(x, (1, -1), (0, 1)) * x,
+    "repeat": lambda x: pnp.repeat(x, np.array([1, 0, 2]), axis=0) ** 2,
+    "tile": lambda x: pnp.tile(x, (2, 2)) ** 2,
+    "rot90": lambda x: pnp.rot90(x) @ x,
+    "sort": lambda x: pnp.sort(x, axis=1) * np.arange(4.0),
+    "take": lambda x: pnp.take(x, np.array([0, 2, 2]), axis=1) ** 2,
+    "take_along_axis": lambda x: pnp.take_along_axis(x, np.array([[0], [3], [1]]), 1) ** 2,
+    "einsum": lambda x: pnp.einsum("ij,kj,ij->k", x, x, x),
+    "einsum diagonal": lambda x: pnp.einsum("ii,i->i", x @ x.T, x[:, 0]),
+    "kron": lambda x: pnp.kron(x[:2, :2], x[1:]),
+    "cross": lambda x: pnp.cross(x[:, :3], x[:, 1:]),
+    "convolve": lambda x: pnp.convolve(x[0], x[1]),
+    "correlate": lambda x: pnp.correlate(x[0], x[1], "same"),
+    "cov": lambda x: pnp.cov(x),
+    "corrcoef": lambda x: pnp.corrcoef(x),
+    "polyval": lambda x: pnp.polyval(x[0], x[1:]),
+    "interp": lambda x: pnp.interp(x, np.array([-1.0, 0.1, 2.0]), V[:3]),
+    "interp data": lambda x: pnp.interp(np.array([0.5, 1.5]), np.arange(4.0), x[0]),
+    "trapezoid": lambda x: pnp.trapezoid(x**2, axis=0),
+    "gradient": lambda x: pnp.gradient(x**2, axis=1),
+    "diff": lambda x: pnp.diff(x, 2) ** 2,
+    "linspace": lambda x: pnp.linspace(x[0], x[1], 5) ** 2,
+    "vander": lambda x: pnp.vander(x[0], 3),
+    "select": lambda x: pnp.select([x > 0.5, x > 0], [x**2, x**3], x),
+    "nansum": lambda x: pnp.nansum(pnp.where(x > 0.3, np.nan, x) ** 2, 0),
+    "frexp": lambda x: pnp.ldexp(pnp.frexp(x)[0], 2) ** 2,
+    "unwrap": lambda x: pnp.unwrap(x * 3) ** 2,
+    "histogram": lambda x: pnp.histogram(V, np.array([-2.0, 0.0, 3.0]), weights=x[0])[0] ** 2,
+    "put_along_axis": lambda x: pnp.put_along_axis(x, np.array([[0], [3], [1]]), x[:, :1] ** 2, 1),
     "reduce": lambda x: lax.reduce(x, 1.0, lambda a, b: a * b + 0.0, (1,)),
     "reduce_window": lambda x: lax.reduce_window(x, -INF, lax.max, (2, 2), (1, 1), "SAME") ** 2,
     "pool": lambda x: lax.reduce_window(x**2, 0.0, lax.add, (2, 3)),
     "attention": lambda x: nn.dot_product_attention(
         *(x.reshape(1, 3, 2, 2) * k for k in (1, 2, 3))),
     "one_hot": lambda x: nn.one_hot(np.array([0, 2]), 3, dtype="float64") @ x,
-    "apply_along_axis": lambda x: wnp.apply_along_axis(lambda r: r[0] * r, 1, x),
+    "apply_along_axis": lambda x: pnp.apply_along_axis(lambda r: r[0] * r, 1, x),
 }  # fmt: skip
 
 
@@ -136,10 +136,10 @@ def test_first_derivatives_of_activations_at_the_edges(name):
 def test_second_derivatives_where_branches_meet():
     second = lambda f: grad(grad(f))
     assert float(second(nn.softplus)(0.0)) == pytest.approx(0.25)
-    assert float(second(lambda x: wnp.logaddexp(x, 0.0))(0.0)) == pytest.approx(0.25)
-    assert float(second(wnp.sinc)(0.0)) == pytest.approx(-(np.pi**2) / 3, rel=1e-5)
-    assert float(second(lambda x: wnp.hypot(x, 2.0))(0.0)) == pytest.approx(0.5)
-    assert float(second(lambda x: wnp.hypot(x, 2.0))(2.0)) == pytest.approx(4 / 8**1.5)
+    assert float(second(lambda x: pnp.logaddexp(x, 0.0))(0.0)) == pytest.approx(0.25)
+    assert float(second(pnp.sinc)(0.0)) == pytest.approx(-(np.pi**2) / 3, rel=1e-5)
+    assert float(second(lambda x: pnp.hypot(x, 2.0))(0.0)) == pytest.approx(0.5)
+    assert float(second(lambda x: pnp.hypot(x, 2.0))(2.0)) == pytest.approx(4 / 8**1.5)
     assert float(second(nn.silu)(0.0)) == pytest.approx(0.5)
 
 
@@ -147,14 +147,14 @@ def test_ties_and_zeros_of_pairs():
     def both(f, x, y):
         return [float(grad(f, a)(np.float32(x), np.float32(y))) for a in (0, 1)]
 
-    assert both(wnp.maximum, 1, 1) == [0.5, 0.5] and both(wnp.logaddexp, 2, 2) == [0.5, 0.5]
-    assert both(wnp.logaddexp, -INF, -INF) == both(wnp.logaddexp, -INF, -INF)
-    assert both(wnp.logaddexp, INF, 0) == [1, 0] and both(wnp.logaddexp, -INF, 0) == [0, 1]
-    assert both(wnp.hypot, 0, 0) == [0, 0]
-    np.testing.assert_allclose(both(wnp.hypot, 3, 3), [2**-0.5, 2**-0.5], rtol=1e-6)
-    np.testing.assert_allclose(both(wnp.hypot, -3, 4), [-0.6, 0.8], rtol=1e-6)
-    assert both(wnp.copysign, -2, 3) == [-1, 0]
-    assert float(grad(wnp.sinc)(0.0)) == 0
+    assert both(pnp.maximum, 1, 1) == [0.5, 0.5] and both(pnp.logaddexp, 2, 2) == [0.5, 0.5]
+    assert both(pnp.logaddexp, -INF, -INF) == both(pnp.logaddexp, -INF, -INF)
+    assert both(pnp.logaddexp, INF, 0) == [1, 0] and both(pnp.logaddexp, -INF, 0) == [0, 1]
+    assert both(pnp.hypot, 0, 0) == [0, 0]
+    np.testing.assert_allclose(both(pnp.hypot, 3, 3), [2**-0.5, 2**-0.5], rtol=1e-6)
+    np.testing.assert_allclose(both(pnp.hypot, -3, 4), [-0.6, 0.8], rtol=1e-6)
+    assert both(pnp.copysign, -2, 3) == [-1, 0]
+    assert float(grad(pnp.sinc)(0.0)) == 0
 
 
 def test_softmax_of_rows_with_infinities():
@@ -184,15 +184,15 @@ def test_stop_gradient():
 def test_objects_that_convert_have_derivatives():
     class Wrapped:
         def __jax_array__(self):
-            return wnp.asarray(V)
+            return pnp.asarray(V)
 
-    f = wf.jit(lambda x: wnp.sin(x).sum())
+    f = plait.jit(lambda x: pnp.sin(x).sum())
     np.testing.assert_allclose(np.asarray(grad(f)(Wrapped())), np.cos(V), rtol=1e-12)
 
 
 def test_integers_have_no_derivative_and_do_not_disturb():
-    f = lambda x: wnp.sum(wnp.take(x, wnp.argsort(x))[wnp.searchsorted(wnp.sort(x), 0.5)] ** 2)
+    f = lambda x: pnp.sum(pnp.take(x, pnp.argsort(x))[pnp.searchsorted(pnp.sort(x), 0.5)] ** 2)
     assert np.isfinite(np.asarray(grad(f)(V))).all()
-    count = lambda x: wnp.bincount(wnp.digitize(x, np.array([0.0, 1.0])), length=3) * 1.0
+    count = lambda x: pnp.bincount(pnp.digitize(x, np.array([0.0, 1.0])), length=3) * 1.0
     out, tangent = jvp(count, (V,), (V,))
     assert out.tolist() == [1.0, 2.0, 1.0] and (np.asarray(tangent) == 0).all()

@@ -7,19 +7,18 @@ Invariant: numpy evaluates the derivatives, so what is judged are the rules; wha
 of infinities is judged with the primitives.
 """
 
-
 import numpy as np
 import pytest
 
-import weft as wf
-from weft import lax, nn
-from weft import numpy as jnp
+import plait
+from plait import lax, nn
+from plait import numpy as jnp
 
 la = jnp.linalg
 INF, NAN = float("inf"), float("nan")
 A = np.float32
 EYE, NOTHING = np.eye(2), np.zeros((2, 2))
-grad = wf.grad
+grad = plait.grad
 
 CASES = {
     "argmax ties": (lambda x: jnp.argmax(x) * 1.0, (A([1, 1]),), ([0.0, 0.0],)),
@@ -141,7 +140,7 @@ CASES = {
         0.0]],)),
     "matrix_power -1": (lambda x: la.matrix_power(x, -1).sum(), (EYE,), ([[-1.0, -1.0], [-1.0,
         -1.0]],)),
-    "expm 0": (lambda x: wf.scipy.linalg.expm(x).sum(), (NOTHING,), ([[1.0, 1.0], [1.0, 1.0]],)),
+    "expm 0": (lambda x: plait.scipy.linalg.expm(x).sum(), (NOTHING,), ([[1.0, 1.0], [1.0, 1.0]],)),
     "digitize": (lambda x: jnp.digitize(x, A([0, 1])) * 1.0, (1.0,), (0.0,)),
     "searchsorted": (lambda x: jnp.searchsorted(A([0, 1]), x) * 1.0, (1.0,), (0.0,)),
     "convolve": (lambda x: jnp.convolve(x, x)[0], (A([0, 1]),), ([0.0, 0.0],)),

@@ -8,8 +8,8 @@ import itertools
 import numpy as np
 import pytest
 
-import weft as wf
-from weft_batching import vmap
+import plait
+from plait_batching import vmap
 
 
 def _list(out):
@@ -52,7 +52,7 @@ def every_axis(f, *shapes, dtypes=np.float64, size=3, tol=1e-10):
         ]
         out_axes = -1 if sum(a or 0 for a in axes) % 2 else 0
         want = [np.moveaxis(w, 0, out_axes) for w in looped(f, xs, axes)]
-        _close(wf.jit(vmap(f, in_axes=axes, out_axes=out_axes))(*xs), want, tol)
+        _close(plait.jit(vmap(f, in_axes=axes, out_axes=out_axes))(*xs), want, tol)
 
 
 def nested(f, *shapes, dtypes=np.float64, tol=1e-10):

@@ -6,8 +6,8 @@ Invariant: as in conftest: every axis, none, size 1, nested; with groups of eith
 import numpy as np
 import pytest
 
-from weft.ops.convolution import conv_general_dilated, conv_transpose
-from weft_batching import vmap
+from plait.ops.convolution import conv_general_dilated, conv_transpose
+from plait_batching import vmap
 
 
 @pytest.mark.parametrize("groups", [(1, 1), (2, 1), (1, 2)])

@@ -5,7 +5,7 @@ Invariant: as in conftest: every axis, none, size 1, nested.
 
 import pytest
 
-from weft.ops.cumulative import (
+from plait.ops.cumulative import (
     cumlogsumexp,
     cummax,
     cummin,

@@ -5,9 +5,9 @@ Invariant: as in conftest: every axis, none, size 1, nested.
 
 import numpy as np
 
-import weft.numpy as wnp
+import plait.numpy as pnp
 
 
 def test_every_kind(mapped):
-    mapped(lambda x: [wnp.fft.rfft2(x), wnp.fft.fft(x, 3, 0)], (4, 3))
-    mapped(lambda x: [wnp.fft.irfftn(x), wnp.fft.ifft(x, axis=0)], (4, 3), dtypes=np.complex128)
+    mapped(lambda x: [pnp.fft.rfft2(x), pnp.fft.fft(x, 3, 0)], (4, 3))
+    mapped(lambda x: [pnp.fft.irfftn(x), pnp.fft.ifft(x, axis=0)], (4, 3), dtypes=np.complex128)

@@ -9,12 +9,12 @@ import itertools
 import numpy as np
 import pytest
 
-import weft as wf
-from weft.control import fori_loop
-from weft.events import counting
-from weft.ops.boxes import dynamic_slice, dynamic_update_slice
-from weft.ops.indexing import GatherDimensionNumbers, gather
-from weft.ops.scattering import (
+import plait
+from plait.control import fori_loop
+from plait.events import counting
+from plait.ops.boxes import dynamic_slice, dynamic_update_slice
+from plait.ops.indexing import GatherDimensionNumbers, gather
+from plait.ops.scattering import (
     ScatterDimensionNumbers,
     scatter,
     scatter_add,
@@ -22,8 +22,8 @@ from weft.ops.scattering import (
     scatter_min,
     scatter_mul,
 )
-from weft.ops.taking import take, take_along_axis
-from weft.values import asarray
+from plait.ops.taking import take, take_along_axis
+from plait.values import asarray
 
 RNG = np.random.default_rng(0)
 SIZE = 3
@@ -55,7 +55,7 @@ def check(f, *xs, limit=40):
         combos = [combos[i] for i in sorted(RNG.choice(len(combos), limit, replace=False))]
     for axes in combos:
         args = [asarray(x if a is None else stacked(x, a)) for x, a in zip(xs, axes)]
-        got = wf.vmap(f, in_axes=axes)(*args)
+        got = plait.vmap(f, in_axes=axes)(*args)
         rows = [
             [x if a is None else asarray(np.take(np.asarray(x), i, a)) for x, a in zip(args, axes)]
             for i in range(SIZE)
@@ -139,7 +139,7 @@ def test_nested():
         lambda x, i: dynamic_slice(x, (i, 1), (2, 2)),
         lambda x, i: x.at[i, 2:4].set(0.0),
     ):
-        got = wf.vmap(wf.vmap(f, in_axes=(0, 0)), in_axes=(1, 0))(asarray(x), asarray(i))
+        got = plait.vmap(plait.vmap(f, in_axes=(0, 0)), in_axes=(1, 0))(asarray(x), asarray(i))
         want = [
             [np.asarray(f(asarray(x[b, a]), asarray(i[a, b]))) for b in range(2)] for a in range(3)
         ]
@@ -149,8 +149,8 @@ def test_nested():
 def test_one_example_and_none():
     for n in (1, 0):
         x, i = asarray(draw(n, 4, 5)), asarray(whole(n))
-        assert wf.vmap(lambda x, i: x[i])(x, i).shape == (n, 5)
-        assert wf.vmap(lambda x, i: x.at[i].set(2.0))(x, i).shape == (n, 4, 5)
+        assert plait.vmap(lambda x, i: x[i])(x, i).shape == (n, 5)
+        assert plait.vmap(lambda x, i: x.at[i].set(2.0))(x, i).shape == (n, 4, 5)
 
 
 def test_outside_reads_no_neighbour():
@@ -158,11 +158,11 @@ def test_outside_reads_no_neighbour():
     x = asarray(np.repeat(np.arange(3.0)[:, None], 4, 1))
     for k in (-100, -5, -4, -1, 0, 3, 4, 5, 100):
         i = asarray(np.full(3, k, np.int32))
-        got = wf.vmap(lambda x, i: x[i])(x, i)
+        got = plait.vmap(lambda x, i: x[i])(x, i)
         np.testing.assert_array_equal(np.asarray(got), np.arange(3.0))
-        rows = wf.vmap(lambda x, i: dynamic_slice(x, (i,), (2,)))(x, i)
+        rows = plait.vmap(lambda x, i: dynamic_slice(x, (i,), (2,)))(x, i)
         np.testing.assert_array_equal(np.asarray(rows), np.repeat(np.arange(3.0)[:, None], 2, 1))
-        wrote = np.asarray(wf.vmap(lambda x, i: x.at[i].add(10.0))(x, i))
+        wrote = np.asarray(plait.vmap(lambda x, i: x.at[i].add(10.0))(x, i))
         inside = -4 <= k < 4
         np.testing.assert_array_equal(wrote.sum(1), np.arange(3.0) * 4 + 10.0 * inside)
 
@@ -171,7 +171,7 @@ def test_places_are_operands():
     """Mapping a function of one position after the other compiles once."""
     x = asarray(draw(3, 30))
     for f in (lambda x, i: x[i], lambda x, i: x.at[i].add(1.0), lambda x, i: x[i : i + 2]):
-        mapped = lambda i, f=f: wf.vmap(lambda x: f(x, i))(x)  # noqa: E731
+        mapped = lambda i, f=f: plait.vmap(lambda x: f(x, i))(x)  # noqa: E731
         mapped(0), mapped(1)
         with counting() as seen:
             for i in range(2, 9):
@@ -185,7 +185,7 @@ def test_compiled_and_in_a_loop():
     def f(x, v):
         return fori_loop(1, 5, lambda k, x: x.at[k].set(x[k - 1] + v[k]), x)
 
-    got = wf.jit(wf.vmap(f))(asarray(x), asarray(v))
+    got = plait.jit(plait.vmap(f))(asarray(x), asarray(v))
     want = x.copy()
     for k in range(1, 5):
         want[:, k] = want[:, k - 1] + v[:, k]

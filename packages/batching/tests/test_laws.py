@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from weft.ops import elementwise as el
-from weft.ops import shape
-from weft.primitive import Primitive
-from weft.testing import Inapplicable
-from weft.types import Aval
-from weft.xla.lower import lower_rules, simple
-from weft_batching import batching_rules
-from weft_batching.laws import batching_law
+from plait.ops import elementwise as el
+from plait.ops import shape
+from plait.primitive import Primitive
+from plait.testing import Inapplicable
+from plait.types import Aval
+from plait.xla.lower import lower_rules, simple
+from plait_batching import batching_rules
+from plait_batching.laws import batching_law
 
 X = np.float32([[0.5, -0.25, 0.75], [0.3, 0.9, -0.65]])
 Y = np.float32([[1.5, 2, 0.5], [0.25, -3, 1]])

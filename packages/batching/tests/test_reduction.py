@@ -6,9 +6,9 @@ Invariant: as in conftest: every axis, none, size 1, nested.
 import numpy as np
 import pytest
 
-from weft.ops.extremes import argmax, argmin
-from weft.ops.reduction import all_, any_, max_, mean, min_, prod, reduce_xor, sum_
-from weft_batching import vmap
+from plait.ops.extremes import argmax, argmin
+from plait.ops.reduction import all_, any_, max_, mean, min_, prod, reduce_xor, sum_
+from plait_batching import vmap
 
 
 @pytest.mark.parametrize("f", [

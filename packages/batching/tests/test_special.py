@@ -5,9 +5,9 @@ Invariant: an element is worked out in as many turns as it takes, whatever its n
 
 import numpy as np
 
-import weft as wf
-from weft.ops import incomplete as inc
-from weft.ops import special as sp
+import plait
+from plait.ops import incomplete as inc
+from plait.ops import special as sp
 
 
 def test_nested(mapped):
@@ -16,8 +16,8 @@ def test_nested(mapped):
 
 
 def test_samplers_of_many_keys():
-    keys = wf.random.split(wf.random.key(3), 3)
+    keys = plait.random.split(plait.random.key(3), 3)
     a = np.float32([0.3, 2, 25])
-    for f in (wf.random.gamma, wf.random.poisson):
+    for f in (plait.random.gamma, plait.random.poisson):
         want = [np.asarray(f(k, v)) for k, v in zip(keys, a)]
-        np.testing.assert_allclose(np.asarray(wf.vmap(f)(keys, a)), want, rtol=1e-5)
+        np.testing.assert_allclose(np.asarray(plait.vmap(f)(keys, a)), want, rtol=1e-5)

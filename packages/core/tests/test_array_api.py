@@ -12,9 +12,9 @@ import math
 import numpy as np
 import pytest
 
-import weft as wf
-import weft.numpy as wnp
-from weft.errors import CopyError, TypeRule
+import plait
+import plait.numpy as pnp
+from plait.errors import CopyError, TypeRule
 
 # ---- names and calls -----------------------------------------------------------------------
 
@@ -81,19 +81,19 @@ def test_calls(call):
     before, _, after = call.partition("/")
     values = lambda words: [w.partition("=")[0] for w in words.split()]  # noqa: E731
     for name in CALLS[call].split():
-        found = inspect.signature(getattr(wnp, name))
+        found = inspect.signature(getattr(pnp, name))
         named = values(after) if "/" in call else values(before)
         found.bind(*(values(before) if "/" in call else ()), **dict.fromkeys(named))
 
 
 def test_names():
     for name in REST.split():
-        assert hasattr(wnp, name), name
+        assert hasattr(pnp, name), name
     for name in FFT.split():
-        assert callable(getattr(wnp.fft, name))
+        assert callable(getattr(pnp.fft, name))
     for name in LINALG.split():
-        assert callable(getattr(wnp.linalg, name))
-    assert wnp.__array_api_version__ == "2024.12"
+        assert callable(getattr(pnp.linalg, name))
+    assert pnp.__array_api_version__ == "2024.12"
 
 
 # ---- special cases of real functions -------------------------------------------------------
@@ -139,8 +139,8 @@ def ours_where_the_standard_lets_choose(name, want, x, y):
 def test_special_cases_of_real_functions(dtype, tol):
     v = np.array(GRID, dtype)
     x, y = (g.ravel() for g in np.meshgrid(v, v, indexing="ij"))
-    run = wf.jit(lambda v, x, y: ([getattr(wnp, n)(v) for n in ONE.split()],
-                                  [getattr(wnp, n)(x, y) for n in TWO.split()]))  # fmt: skip
+    run = plait.jit(lambda v, x, y: ([getattr(pnp, n)(v) for n in ONE.split()],
+                                  [getattr(pnp, n)(x, y) for n in TWO.split()]))  # fmt: skip
     ones, twos = run(v, x, y)
     with np.errstate(all="ignore"):
         for name, got in zip(ONE.split(), ones):
@@ -151,16 +151,16 @@ def test_special_cases_of_real_functions(dtype, tol):
 
 
 def test_the_sign_of_zeros_and_nan():
-    assert np.asarray(wnp.sign(np.array([0.0, -0.0, NAN, INF]))).tolist()[:2] == [0.0, 0.0]
-    assert math.isnan(float(wnp.sign(np.float32(NAN))))
+    assert np.asarray(pnp.sign(np.array([0.0, -0.0, NAN, INF]))).tolist()[:2] == [0.0, 0.0]
+    assert math.isnan(float(pnp.sign(np.float32(NAN))))
 
 
 def test_remainders_of_zero_vary_with_the_dividend():
     """The correction of their sign is none of their derivative."""
-    f = lambda x: wnp.remainder(x, -2.0)  # noqa: E731
+    f = lambda x: pnp.remainder(x, -2.0)  # noqa: E731
     x = np.array([4.0, 3.5])
     assert np.signbit(np.asarray(f(x)))[0]
-    step = wf.jit(lambda x: (f(x + 1e-6) - f(x - 1e-6)) / 2e-6)(x[1:])
+    step = plait.jit(lambda x: (f(x + 1e-6) - f(x - 1e-6)) / 2e-6)(x[1:])
     np.testing.assert_allclose(np.asarray(step), 1.0, rtol=1e-6)
 
 
@@ -266,7 +266,7 @@ def test_special_cases_of_complex_functions(dtype):
     names = [*TABLES, *CIRCULAR]
     tables = {n: rows_of(n) for n in names}
     zs = [np.array([complex(x, y) for (x, y, _, _), _ in tables[n]], dtype) for n in names]
-    results = wf.jit(lambda zs: [getattr(wnp, n)(z) for n, z in zip(names, zs)])(zs)
+    results = plait.jit(lambda zs: [getattr(pnp, n)(z) for n, z in zip(names, zs)])(zs)
     wrong = []
     for name, got in zip(names, results):
         assert got.dtype == dtype
@@ -274,9 +274,13 @@ def test_special_cases_of_complex_functions(dtype):
             for have, want in ((w.real, a), (w.imag, b)):
                 if free and not math.isnan(want):
                     have, want = abs(have), abs(want)
-                same = math.isnan(have) if math.isnan(want) else (
-                    math.isclose(have, want, rel_tol=1e-5)
-                    and (free or math.copysign(1, have) == math.copysign(1, want))
+                same = (
+                    math.isnan(have)
+                    if math.isnan(want)
+                    else (
+                        math.isclose(have, want, rel_tol=1e-5)
+                        and (free or math.copysign(1, have) == math.copysign(1, want))
+                    )
                 )
                 if not same:
                     wrong.append((name, (x, y), w, (a, b)))
@@ -285,9 +289,9 @@ def test_special_cases_of_complex_functions(dtype):
 
 def test_moduli_and_directions():
     z = np.array([complex(INF, NAN), complex(NAN, -INF), complex(NAN, 1), complex(3, -4)])
-    np.testing.assert_array_equal(np.asarray(wnp.abs(z)), [INF, INF, NAN, 5])
+    np.testing.assert_array_equal(np.asarray(pnp.abs(z)), [INF, INF, NAN, 5])
     z = np.array([0j, 3 - 4j, complex(NAN, 1), complex(INF, 2)])
-    np.testing.assert_allclose(np.asarray(wnp.sign(z)), [0, 0.6 - 0.8j, complex(NAN, NAN), 1])
+    np.testing.assert_allclose(np.asarray(pnp.sign(z)), [0, 0.6 - 0.8j, complex(NAN, NAN), 1])
 
 
 def test_complex_functions_where_nothing_is_special():
@@ -295,7 +299,7 @@ def test_complex_functions_where_nothing_is_special():
     z = rng.normal(size=50) + 1j * rng.normal(size=50)
     z[:4] = [1e-9 + 1e-9j, 800 + 1e-200j, 20 - 3j, -1e200 + 5j]
     names = [*TABLES, *CIRCULAR, "cos", "exp2", "log2", "log10"]
-    results = wf.jit(lambda z: [getattr(wnp, n)(z) for n in names])(z)
+    results = plait.jit(lambda z: [getattr(pnp, n)(z) for n in names])(z)
     with np.errstate(all="ignore"):
         for name, got in zip(names, results):
             w = z[4:] if name in ("log1p", "expm1") else z  # numpy's are inexact near zero
@@ -308,18 +312,18 @@ def test_complex_functions_where_nothing_is_special():
 
 
 def test_the_namespace_of_arrays():
-    x = wnp.ones(3)
-    assert x.__array_namespace__() is wnp
-    assert x.__array_namespace__(api_version="2022.12") is wnp
+    x = pnp.ones(3)
+    assert x.__array_namespace__() is pnp
+    assert x.__array_namespace__(api_version="2022.12") is pnp
     with pytest.raises(TypeRule, match="is not known"):
         x.__array_namespace__(api_version="2099.12")
-    assert wf.jit(lambda v: v.__array_namespace__().sum(v))(x) == 3
+    assert plait.jit(lambda v: v.__array_namespace__().sum(v))(x) == 3
 
 
 def test_the_info_of_the_namespace():
-    info = wnp.__array_namespace_info__()
+    info = pnp.__array_namespace_info__()
     assert info.capabilities()["boolean indexing"] and info.capabilities()["data-dependent shapes"]
-    assert info.default_device() == wf.devices()[0] and info.devices() == wf.devices()
+    assert info.default_device() == plait.devices()[0] and info.devices() == plait.devices()
     assert info.default_dtypes() == {
         "real floating": np.float32, "complex floating": np.complex64, "integral": np.int32,
         "indexing": np.int32,
@@ -332,21 +336,26 @@ def test_the_info_of_the_namespace():
 
 
 def test_devices():
-    first = wf.devices()[0]
-    x = wnp.asarray(np.arange(3), device=first)
+    first = plait.devices()[0]
+    x = pnp.asarray(np.arange(3), device=first)
     assert x.device == first and x.to_device(first) is x
-    for made in (wnp.zeros(2, device=first), wnp.arange(3, device=first), wnp.eye(2, device=first),
-                 wnp.full_like(x, 1, device=first), wnp.linspace(0, 1, 3, device=first)):
+    for made in (
+        pnp.zeros(2, device=first),
+        pnp.arange(3, device=first),
+        pnp.eye(2, device=first),
+        pnp.full_like(x, 1, device=first),
+        pnp.linspace(0, 1, 3, device=first),
+    ):
         assert made.device == first
-    assert wf.jit(lambda v: v * (v.device is None))(x).tolist() == [0, 1, 2]
+    assert plait.jit(lambda v: v * (v.device is None))(x).tolist() == [0, 1, 2]
 
 
 def test_copies_by_choice():
-    x = wnp.ones(3)
-    assert wnp.asarray(x, copy=False) is x and wnp.asarray(x) is x
-    assert wnp.asarray(x, copy=True) is not x
-    for refused in (lambda: wnp.asarray([1.0], copy=False),
-                    lambda: wnp.asarray(x, dtype="float64", copy=False)):  # fmt: skip
+    x = pnp.ones(3)
+    assert pnp.asarray(x, copy=False) is x and pnp.asarray(x) is x
+    assert pnp.asarray(x, copy=True) is not x
+    for refused in (lambda: pnp.asarray([1.0], copy=False),
+                    lambda: pnp.asarray(x, dtype="float64", copy=False)):  # fmt: skip
         with pytest.raises(CopyError, match="leave out copy=False"):
             refused()
 
@@ -357,7 +366,7 @@ def test_another_implementation_of_the_standard_says_the_same():
     x = np.array([[0.5, -1.25, 2.0], [3.0, 0.25, -0.75]])
     left_out = ("bitwise_invert", "logical_not", "imag", "real", "conj", "nonzero")
     names = [n for n in CALLS["x /"].split() if n not in left_out and not n.startswith("unique")]
-    results = wf.jit(lambda x: [getattr(wnp, n)(x) for n in names])(x)
+    results = plait.jit(lambda x: [getattr(pnp, n)(x) for n in names])(x)
     with np.errstate(all="ignore"):
         for name, got in zip(names, results):
             want = getattr(strict, name)(strict.asarray(x))

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-import weft as wf
-from weft.errors import OutOfBounds
+import plait
+from plait.errors import OutOfBounds
 
-wnp = wf.numpy
+pnp = plait.numpy
 CASES = [("int8", 300), ("int8", -129), ("uint8", -1), ("uint8", 256), ("int16", 40000),
          ("uint16", -1), ("uint32", -1), ("uint64", -1)]  # fmt: skip
 
@@ -24,9 +24,9 @@ def test_arithmetic_refuses(dtype, n):
     ):
         with pytest.raises(OverflowError):
             f(x, np)
-        for g in (f, lambda a, m, f=f: wf.jit(lambda v: f(v, m))(a)):
+        for g in (f, lambda a, m, f=f: plait.jit(lambda v: f(v, m))(a)):
             with pytest.raises(OutOfBounds, match=f"{n} does not fit in {dtype}"):
-                g(wnp.asarray(x), wnp)
+                g(pnp.asarray(x), pnp)
 
 
 @pytest.mark.parametrize(("dtype", "n"), CASES)
@@ -40,14 +40,14 @@ def test_comparisons_answer(dtype, n):
         lambda a: a > n,
         lambda a: a >= n,
     ):
-        np.testing.assert_array_equal(f(wnp.asarray(x)), f(x))
-        np.testing.assert_array_equal(wf.jit(f)(x), f(x))
+        np.testing.assert_array_equal(f(pnp.asarray(x)), f(x))
+        np.testing.assert_array_equal(plait.jit(f)(x), f(x))
 
 
 def test_what_fits_stays():
     for dtype, n in (("int8", -128), ("uint8", 255), ("int16", -300), ("uint32", 2**31 - 1)):
         x = np.array([0, 0], dtype)
-        got = wnp.asarray(x) + n
+        got = pnp.asarray(x) + n
         assert got.dtype == dtype
         np.testing.assert_array_equal(got, x + n)
-    assert (wnp.ones(2, "int8") + 300.0).dtype == np.float32  # a float is of another kind
+    assert (pnp.ones(2, "int8") + 300.0).dtype == np.float32  # a float is of another kind

@@ -6,15 +6,15 @@ Invariant: a primitive without a reference, or without samples, fails; nothing i
 import numpy as np
 import pytest
 
-from weft import testing
-from weft.ops import families  # noqa: F401  (it defines the primitives of core)
-from weft.primitive import primitives, registered
-from weft.testing import kit
-from weft.testing.closeness import differing, flushed, places
-from weft.testing.differences import DIFFERENCES, excused
-from weft.testing.operands import DTYPES, NARROW, accepted, edges
-from weft.testing.oracle import in_numpy
-from weft.testing.references import FAMILIES, all_references
+from plait import testing
+from plait.ops import families  # noqa: F401  (it defines the primitives of core)
+from plait.primitive import primitives, registered
+from plait.testing import kit
+from plait.testing.closeness import differing, flushed, places
+from plait.testing.differences import DIFFERENCES, excused
+from plait.testing.operands import DTYPES, NARROW, accepted, edges
+from plait.testing.oracle import in_numpy
+from plait.testing.references import FAMILIES, all_references
 
 
 @pytest.fixture(autouse=True)
@@ -92,7 +92,7 @@ def as_reference(monkeypatch):
     def believe(known):
         held = {p.name: r for p, r in known.items()}
         monkeypatch.setattr(
-            "weft.testing.oracle.all_references", lambda: {**all_references(), **held}
+            "plait.testing.oracle.all_references", lambda: {**all_references(), **held}
         )
         return known
 
@@ -116,7 +116,7 @@ def test_samples_can_not_vanish_unseen():
 
 
 def test_primitives_of_others_have_no_reference():
-    with pytest.raises(testing.report.WeftError, match=r"no reference for testing\.unknown"):
+    with pytest.raises(testing.report.PlaitError, match=r"no reference for testing\.unknown"):
         testing.reference(testing.carriers.unknown)
 
 

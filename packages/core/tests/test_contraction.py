@@ -9,9 +9,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-import weft as wf
-from weft.errors import AxisError, TypeRule
-from weft.ops.contraction import (
+import plait
+from plait.errors import AxisError, TypeRule
+from plait.ops.contraction import (
     contracted,
     dot,
     dot_general,
@@ -22,7 +22,7 @@ from weft.ops.contraction import (
     tensordot,
     vdot,
 )
-from weft.values import asarray
+from plait.values import asarray
 
 BF16 = np.dtype(ml_dtypes.bfloat16)
 LEADS = [(), (1,), (3,), (4, 3), (4, 1), (1, 1), (4, 1, 3)]
@@ -148,13 +148,13 @@ def test_precisions():
     ]  # fmt: skip
     with pytest.raises(TypeRule, match="there is no precision 'hihg'"):
         matmul(np.ones((2, 2)), np.ones((2, 2)), precision="hihg")
-    text = wf.jit(lambda x: matmul(x, x, precision="high")).lower(np.ones((2, 2))).as_text()
+    text = plait.jit(lambda x: matmul(x, x, precision="high")).lower(np.ones((2, 2))).as_text()
     assert "HIGH" in text and "HIGHEST" not in text
 
 
 def test_python_scalars():
     assert dot(2, 3).item() == 6
-    out = wf.jit(lambda x: dot(x, 2.0))(np.ones(2, np.float32))
+    out = plait.jit(lambda x: dot(x, 2.0))(np.ones(2, np.float32))
     assert out.dtype == np.float32
 
 
@@ -162,7 +162,7 @@ def test_operator_and_jit():
     x = rng.normal(size=(3, 3))
     close(asarray(x) @ x, x @ x)
     close(x @ asarray(x), x @ x)
-    close(wf.jit(lambda a, b: a @ b)(x, x[0]), x @ x[0])
+    close(plait.jit(lambda a, b: a @ b)(x, x[0]), x @ x[0])
 
 
 def test_errors():

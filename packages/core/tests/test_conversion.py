@@ -1,6 +1,6 @@
 """Reading bits as another dtype, against numpy's `view`.
 
-Invariant: the reference never goes through Weft.
+Invariant: the reference never goes through Plait.
 """
 
 import itertools
@@ -10,12 +10,12 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-import weft as wf
-from weft.errors import TypeRule
-from weft.ops.conversion import bitcast
-from weft.types import Aval
-from weft.values import asarray
-from weft.xla import mlir
+import plait
+from plait.errors import TypeRule
+from plait.ops.conversion import bitcast
+from plait.types import Aval
+from plait.values import asarray
+from plait.xla import mlir
 
 NAMES = ["int8", "uint8", "int16", "uint16", "float16", ml_dtypes.bfloat16, "int32", "uint32",
          "float32", "int64", "uint64", "float64", ml_dtypes.float8_e4m3fn]  # fmt: skip
@@ -46,14 +46,12 @@ def test_against_view(have):
 
 def test_four_bits():
     x = np.array([1, -8, 7], ml_dtypes.int4)
-    np.testing.assert_array_equal(
-        np.asarray(bitcast(x, ml_dtypes.uint4)).astype(int), [1, 8, 7]
-    )
+    np.testing.assert_array_equal(np.asarray(bitcast(x, ml_dtypes.uint4)).astype(int), [1, 8, 7])
 
 
 def test_there_and_back():
     x = asarray(np.array([[1.5, -0.0], [np.inf, np.nan]]))
-    f = wf.jit(lambda v: bitcast(bitcast(v, "uint32"), "float64"))
+    f = plait.jit(lambda v: bitcast(bitcast(v, "uint32"), "float64"))
     assert np.asarray(f(x)).tobytes() == np.asarray(x).tobytes()
     assert bitcast(x, "float64") is x
 

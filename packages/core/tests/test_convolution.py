@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from scipy import signal
 
-import weft as wf
-from weft.errors import AxisError, TypeRule
-from weft.ops.convolution import (
+import plait
+from plait.errors import AxisError, TypeRule
+from plait.ops.convolution import (
     ConvDims,
     conv,
     conv_dimension_numbers,
@@ -188,7 +188,7 @@ def test_conv_transpose_written_out():
 
 def test_inside_jit_with_precision():
     x, y = rng.normal(size=(1, 2, 5)), rng.normal(size=(3, 2, 2))
-    f = wf.jit(lambda a, b: conv(a, b, (1,), "VALID", precision="highest"))
+    f = plait.jit(lambda a, b: conv(a, b, (1,), "VALID", precision="highest"))
     np.testing.assert_allclose(
         np.asarray(f(x, y)), by_definition(x, y, (1,), ((0, 0),)), rtol=1e-10
     )

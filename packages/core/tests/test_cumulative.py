@@ -8,10 +8,10 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-import weft as wf
-from weft.errors import AxisError, TypeRule
-from weft.ops import cumulative as cum
-from weft.ops.cumulative import (
+import plait
+from plait.errors import AxisError, TypeRule
+from plait.ops import cumulative as cum
+from plait.ops.cumulative import (
     cumlogsumexp,
     cummax,
     cummin,
@@ -19,7 +19,7 @@ from weft.ops.cumulative import (
     cumsum,
     linear_recurrence,
 )
-from weft.values import asarray
+from plait.values import asarray
 
 BF16 = ml_dtypes.bfloat16
 SHAPES = [((7,), 0), ((3, 5), 0), ((3, 5), 1), ((2, 1, 4), 1), ((1,), 0), ((2, 3, 8), 2)]
@@ -144,7 +144,7 @@ def test_large():
 
 def test_inside_jit_and_errors():
     x = np.random.default_rng(0).normal(size=(3, 4))
-    out = wf.jit(lambda v: cumsum(v, 1, reverse=True))(x)
+    out = plait.jit(lambda v: cumsum(v, 1, reverse=True))(x)
     np.testing.assert_allclose(np.asarray(out), accumulated(np.add, x, 1, True), rtol=1e-12)
     with pytest.raises(AxisError, match="axis 2 is out of range"):
         cumsum(x, 2)

@@ -1,4 +1,4 @@
-"""weft.debug: what happens, how often, in which order.
+"""plait.debug: what happens, how often, in which order.
 
 Invariant: effects are counted by what Python saw.
 """
@@ -8,17 +8,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import weft as wf
+import plait
 
 
 def test_callback_sees_trees_of_values():
     seen = []
 
     def f(x):
-        wf.debug.callback(lambda a, *, b: seen.append((a["k"], b)), {"k": x}, b=x + 1)
+        plait.debug.callback(lambda a, *, b: seen.append((a["k"], b)), {"k": x}, b=x + 1)
         return x
 
-    f = wf.jit(f)
+    f = plait.jit(f)
     assert float(f(2.0)) == 2.0
     ((a, b),) = seen
     assert isinstance(a, np.ndarray) and float(a) == 2.0 and float(b) == 3.0
@@ -30,16 +30,16 @@ def test_ordered_callbacks_keep_their_order():
     seen = []
 
     def body(i, s):
-        wf.debug.callback(lambda i: seen.append(int(i)), i, ordered=True)
+        plait.debug.callback(lambda i: seen.append(int(i)), i, ordered=True)
         return s
 
-    wf.jit(lambda: wf.lax.fori_loop(0, 5, body, 0.0))()
+    plait.jit(lambda: plait.lax.fori_loop(0, 5, body, 0.0))()
     assert seen == [0, 1, 2, 3, 4]
 
 
 def test_print(capsys):
-    wf.debug.print("now {}", np.float32(1.5))
-    wf.jit(lambda x: wf.debug.print("x={x:.2f} {}", x * 2, x=x))(1.0)
+    plait.debug.print("now {}", np.float32(1.5))
+    plait.jit(lambda x: plait.debug.print("x={x:.2f} {}", x * 2, x=x))(1.0)
     assert capsys.readouterr().out == "now 1.5\nx=1.00 2.0\n"
 
 
@@ -50,7 +50,7 @@ def line_of(text):
 
 
 def test_nans_are_found_where_they_are_made():
-    jnp, lax = wf.numpy, wf.lax
+    jnp, lax = plait.numpy, plait.lax
 
     def root(x):
         return jnp.sqrt(x)  # made here
@@ -58,16 +58,16 @@ def test_nans_are_found_where_they_are_made():
     turn = lambda s: (s[0] + 1, root(s[1] - 1))
     cases = [
         lambda: root(-1.0),
-        lambda: wf.jit(lambda x: wf.jit(root)(x) + 1)(-1.0),
-        lambda: wf.jit(lambda x: lax.scan(lambda c, _: (c - 1, root(c)), x, None, 4)[1])(1.0),
+        lambda: plait.jit(lambda x: plait.jit(root)(x) + 1)(-1.0),
+        lambda: plait.jit(lambda x: lax.scan(lambda c, _: (c - 1, root(c)), x, None, 4)[1])(1.0),
         lambda: lax.while_loop(lambda s: s[0] < 4, turn, (0, 1.5)),
         lambda: lax.while_loop(lambda s: s[0] < 4, turn, (0, 1.5), max_steps=9),
         lambda: lax.cond(True, root, lambda x: x, -1.0),
-        lambda: wf.jit(lambda x: lax.cond(x < 0, root, lambda x: x, x))(-1.0),
+        lambda: plait.jit(lambda x: lax.cond(x < 0, root, lambda x: x, x))(-1.0),
     ]
     for case in cases:
-        with pytest.raises(wf.errors.NanError, match="core.sqrt gave nan") as error:
-            with wf.debug.nans():
+        with pytest.raises(plait.errors.NanError, match="core.sqrt gave nan") as error:
+            with plait.debug.nans():
                 case()
         assert f"test_debug.py:{line_of('made' + ' here')}" in str(error.value)
         case()  # outside it is no error
@@ -75,8 +75,8 @@ def test_nans_are_found_where_they_are_made():
 
 def test_nans_that_were_given_are_no_error():
     x = np.float32([np.nan, 1.0])
-    with wf.debug.nans():
-        y = wf.jit(lambda v: wf.numpy.where(wf.numpy.isnan(v), 0, v) + 1)(x)
-        z = wf.numpy.sin(x)
-        n = wf.numpy.arange(3) // 2
+    with plait.debug.nans():
+        y = plait.jit(lambda v: plait.numpy.where(plait.numpy.isnan(v), 0, v) + 1)(x)
+        z = plait.numpy.sin(x)
+        n = plait.numpy.arange(3) // 2
     assert np.asarray(y).tolist() == [1, 2] and np.isnan(np.asarray(z)[0]) and n.shape == (3,)

@@ -17,8 +17,8 @@ from itertools import product as cartesian
 import numpy as np
 import pytest
 
-from weft import dims as module
-from weft.dims import (
+from plait import dims as module
+from plait.dims import (
     Dim,
     Scope,
     broadcast_dims,
@@ -38,7 +38,7 @@ from weft.dims import (
     solve_dims,
     symbolic_dims,
 )
-from weft.errors import DimMismatch, ProgramError, TypeRule, UndecidedDim
+from plait.errors import DimMismatch, ProgramError, TypeRule, UndecidedDim
 
 PYTHON = {
     "floordiv": lambda x, y: x // y,

@@ -5,15 +5,15 @@ import warnings
 import numpy as np
 import pytest
 
-import weft as wf
-from weft.errors import ArgumentError
-from weft.roles import donated_leaves, role
+import plait
+from plait.errors import ArgumentError
+from plait.roles import donated_leaves, role
 
-wnp = wf.numpy
+pnp = plait.numpy
 
 
 def ones(*shape, dtype=np.float32):
-    return wnp.asarray(np.ones(shape, dtype))
+    return pnp.asarray(np.ones(shape, dtype))
 
 
 def none_of(f):
@@ -26,12 +26,12 @@ def none_of(f):
 @pytest.mark.feature("C10")
 def test_a_donated_array_is_gone():
     x = ones(3)
-    y = none_of(lambda: wf.jit(lambda x: x + x - x, donate_argnums=0)(x))
+    y = none_of(lambda: plait.jit(lambda x: x + x - x, donate_argnums=0)(x))
     np.testing.assert_array_equal(y, np.ones(3))
     assert x.is_deleted() and not y.is_deleted()
     reads = (
-        lambda: np.asarray(x), lambda: wf.device_get(x), lambda: x + 1, lambda: x.tolist(),
-        lambda: wf.jit(lambda v: v)(x),
+        lambda: np.asarray(x), lambda: plait.device_get(x), lambda: x + 1, lambda: x.tolist(),
+        lambda: plait.jit(lambda v: v)(x),
     )  # fmt: skip
     for read in reads:
         with pytest.raises(RuntimeError, match="donated or deleted"):
@@ -41,7 +41,7 @@ def test_a_donated_array_is_gone():
 @pytest.mark.feature("C10")
 def test_one_copy_in_a_loop():
     """Its memory is the result's, each time."""
-    step = wf.jit(lambda x: x * 2, donate_argnums=0)
+    step = plait.jit(lambda x: x * 2, donate_argnums=0)
     x = ones(1000)
     places = set()
     for _ in range(5):
@@ -55,13 +55,13 @@ def test_one_copy_in_a_loop():
 
 @pytest.mark.feature("C11")
 def test_what_no_result_can_use_is_told_once():
-    f = wf.jit(lambda x, y: x.sum() + y.sum(), donate_argnums=(0, 1))
+    f = plait.jit(lambda x, y: x.sum() + y.sum(), donate_argnums=(0, 1))
     text = r"Some donated buffers were not usable: f32\[2\], i32\[2\]"
     with pytest.warns(UserWarning, match=text) as caught:
         f(ones(2), ones(2, dtype=np.int32))
     assert [w.filename for w in caught] == [__file__]
     none_of(lambda: f(ones(2), ones(2, dtype=np.int32)))
-    g = wf.jit(lambda x, y, z: (x * 1, z.sum()), donate_argnums=(0, 1))
+    g = plait.jit(lambda x, y, z: (x * 1, z.sum()), donate_argnums=(0, 1))
     with pytest.warns(UserWarning, match=r"not usable: f32\[2\]\n"):
         g(ones(2), ones(2), ones(2))
 
@@ -70,9 +70,9 @@ def test_what_no_result_can_use_is_told_once():
 def test_it_is_deleted_whether_it_was_used_or_not():
     x, y = ones(5), ones(5)
     with pytest.warns(UserWarning, match="not usable"):
-        wf.jit(lambda x: x.sum(), donate_argnums=0)(x)
+        plait.jit(lambda x: x.sum(), donate_argnums=0)(x)
     assert x.is_deleted()
-    f = wf.jit(lambda t: t["a"] * 2, donate_argnames="t")
+    f = plait.jit(lambda t: t["a"] * 2, donate_argnames="t")
     with pytest.warns(UserWarning, match="not usable"):
         f({"a": y, "b": (z := ones(2))})
     assert y.is_deleted() and z.is_deleted()
@@ -108,13 +108,13 @@ def test_which_leaves_are_donated():
 def test_roles_are_checked():
     for static, donated in (((0, 1), (1,)), (0, 0), (-1, 3)):
         with pytest.raises(ArgumentError, match="cannot intersect") as e:
-            wf.jit(many, static_argnums=static, donate_argnums=donated)
+            plait.jit(many, static_argnums=static, donate_argnums=donated)
         assert e.value.fix
     with pytest.raises(ValueError, match="cannot intersect"):
-        wf.jit(many, static_argnames="b", donate_argnums=1)
+        plait.jit(many, static_argnames="b", donate_argnums=1)
     with pytest.raises(ArgumentError, match="donate_argnums 4 is out of range: .* 4 positional"):
-        wf.jit(many, donate_argnums=4)
-    f = wf.jit(lambda *xs: xs[0], static_argnums=1, donate_argnums=2)
+        plait.jit(many, donate_argnums=4)
+    f = plait.jit(lambda *xs: xs[0], static_argnums=1, donate_argnums=2)
     text = "static_argnums 1 and donate_argnums 2, and was called with 1 positional"
     with pytest.raises(ValueError, match=text):
         f(ones(2))
@@ -123,10 +123,10 @@ def test_roles_are_checked():
 @pytest.mark.feature("C13")
 def test_inside_a_traced_function_nothing_is_donated():
     a = ones(3) * 3
-    inner = wf.jit(lambda y: y**2, donate_argnums=0)
-    got = none_of(lambda: wf.jit(lambda x: inner(x))(a))
+    inner = plait.jit(lambda y: y**2, donate_argnums=0)
+    got = none_of(lambda: plait.jit(lambda x: inner(x))(a))
     np.testing.assert_array_equal(got, [9, 9, 9])
     assert not a.is_deleted()
     b = ones(3)
-    assert none_of(lambda: wf.jit(lambda x: inner(x) + x)(b))[0].item() == 2
+    assert none_of(lambda: plait.jit(lambda x: inner(x) + x)(b))[0].item() == 2
     assert not b.is_deleted()

@@ -12,20 +12,20 @@ import numpy as np
 import pytest
 import scipy.linalg as sl
 
-import weft as wf
-from weft.errors import AxisError, TypeRule, WeftError
-from weft.ops.factorisation import cholesky_, geqrf, lu_, qr_
-from weft.ops.inverses import det_
-from weft.ops.solving import solve_, triangular, triangular_solve_, tridiagonal_solve_
-from weft.ops.spectral import eig_, eigh_, hessenberg_, schur_, svd_, tridiagonal_
-from weft.staging import staged
-from weft.testing import conformance
-from weft.types import Aval
-from weft.values import asarray
-from weft.xla.mlir import text
-from weft.xla.module import module_of
+import plait
+from plait.errors import AxisError, PlaitError, TypeRule
+from plait.ops.factorisation import cholesky_, geqrf, lu_, qr_
+from plait.ops.inverses import det_
+from plait.ops.solving import solve_, triangular, triangular_solve_, tridiagonal_solve_
+from plait.ops.spectral import eig_, eigh_, hessenberg_, schur_, svd_, tridiagonal_
+from plait.staging import staged
+from plait.testing import conformance
+from plait.types import Aval
+from plait.values import asarray
+from plait.xla.mlir import text
+from plait.xla.module import module_of
 
-la = wf.lax.linalg
+la = plait.lax.linalg
 DTYPES = ["float32", "float64", "complex64", "complex128"]
 RNG = np.random.default_rng(5)
 X = RNG.standard_normal((2, 4, 4))
@@ -211,18 +211,19 @@ def test_other_platforms():
     assert "lapack" not in said and "stablehlo.triangular_solve" in said
     both = lowered(lambda x: [cholesky_.bind(x), triangular(x, x)], ("cpu", "cuda"))
     assert "stablehlo.cholesky" in both and "custom_call" not in both
-    with pytest.raises(WeftError, match="eigh .* none is known for cpu and cuda"):
+    with pytest.raises(PlaitError, match="eigh .* none is known for cpu and cuda"):
         lowered(lambda x: eigh_.bind(x, lower=True, vectors=True), ("cpu", "cuda"))
-    with pytest.raises(WeftError, match="schur .* none is known for cuda"):
+    with pytest.raises(PlaitError, match="schur .* none is known for cuda"):
         lowered(lambda x: schur_.bind(x, vectors=True), ("cuda",))
 
 
 def test_scipy_is_loaded_by_the_first_program_that_needs_it():
     code = (
-        "import sys, numpy as np, weft as wf\n"
-        "wf.numpy.linalg, wf.lax.linalg, wf.numpy.ones((2, 2)) @ wf.numpy.ones((2, 2))\n"
+        "import sys, numpy as np, plait\n"
+        "plait.numpy.linalg, plait.lax.linalg\n"
+        "plait.numpy.ones((2, 2)) @ plait.numpy.ones((2, 2))\n"
         "assert 'scipy' not in sys.modules and 'jaxlib.cpu._lapack' not in sys.modules\n"
-        "wf.numpy.linalg.inv(np.eye(2))\n"
+        "plait.numpy.linalg.inv(np.eye(2))\n"
         "assert 'jaxlib.cpu._lapack' in sys.modules\n"
     )
     done = subprocess.run([sys.executable, "-c", code], env=dict(os.environ), capture_output=True)

@@ -8,20 +8,20 @@ from collections import OrderedDict, namedtuple
 import numpy as np
 import pytest
 
-import weft as wf
-from weft import config, events
-from weft.forms import Form, taker
-from weft.tree import flatten
+import plait
+from plait import config, events
+from plait.forms import Form, taker
+from plait.tree import flatten
 
 Point = namedtuple("Point", "x y")
 Tagged = namedtuple("Tagged", "x tag")
-wf.tree.register(Tagged, lambda t: ((t.x,), t.tag), lambda tag, kids: Tagged(*kids, tag))
+plait.tree.register(Tagged, lambda t: ((t.x,), t.tag), lambda tag, kids: Tagged(*kids, tag))
 X = np.arange(4, dtype=np.float32)
 Y = np.arange(4, 8, dtype=np.float32)
 
 
-def weft(tree):
-    return wf.tree.map(wf.numpy.asarray, tree)
+def as_arrays(tree):
+    return plait.tree.map(plait.numpy.asarray, tree)
 
 
 def equal(got, want):
@@ -29,7 +29,7 @@ def equal(got, want):
     expected, wanted = flatten(want)
     assert structure == wanted
     for a, b in zip(leaves, expected, strict=True):
-        assert isinstance(a, wf.Array) and a.dtype == np.asarray(b).dtype
+        assert isinstance(a, plait.Array) and a.dtype == np.asarray(b).dtype
         np.testing.assert_array_equal(np.asarray(a), b)
 
 
@@ -57,12 +57,12 @@ def test_each_form(name, kind):
     f, args, kwargs = CALLS[name]
     want = f(*args, **kwargs)
     if kind == "arrays":
-        args, kwargs = weft((args, kwargs))
+        args, kwargs = as_arrays((args, kwargs))
     elif kind == "mixed":
         leaves, structure = flatten((args, kwargs))
-        leaves = [wf.numpy.asarray(x) if i % 2 else x for i, x in enumerate(leaves)]
+        leaves = [plait.numpy.asarray(x) if i % 2 else x for i, x in enumerate(leaves)]
         args, kwargs = structure.unflatten(leaves)
-    jitted = wf.jit(lambda *args, **kwargs: f(*args, **kwargs))
+    jitted = plait.jit(lambda *args, **kwargs: f(*args, **kwargs))
     with events.counting() as counts:
         for _ in range(4):
             equal(jitted(*args, **kwargs), want)
@@ -70,8 +70,8 @@ def test_each_form(name, kind):
 
 
 def test_forms_that_alternate():
-    f = wf.jit(lambda t, k=1.0: wf.tree.reduce(lambda a, b: a + b, t) * k)
-    x = wf.numpy.asarray(X)
+    f = plait.jit(lambda t, k=1.0: plait.tree.reduce(lambda a, b: a + b, t) * k)
+    x = plait.numpy.asarray(X)
     calls = [
         (((x, x),), {}),
         (([x, x],), {}),
@@ -95,7 +95,7 @@ def test_a_call_of_another_form_misses():
     seen = []
     form = Form(flatten((({"a": 0, "b": 0}, 0), {"k": 0}))[1], "aasa")
     way = taker(form, {}, lambda args, kwargs: seen.append((args, kwargs)))
-    x = wf.numpy.asarray(X)
+    x = plait.numpy.asarray(X)
     for args, kwargs in [
         ((), {}),
         (({"a": x, "b": x}, 1), {}),
@@ -112,9 +112,9 @@ def test_a_call_of_another_form_misses():
 
 
 def test_static_values_of_one_hash_are_told_apart():
-    f = wf.jit(lambda x, how, *, mode: x * (10 if how is True else how) + mode,
+    f = plait.jit(lambda x, how, *, mode: x * (10 if how is True else how) + mode,
                static_argnums=1, static_argnames="mode")  # fmt: skip
-    x = wf.numpy.asarray(X)
+    x = plait.numpy.asarray(X)
     for _ in range(3):
         for how in (1, True, 2, 0, False):
             for mode in (1, 2):
@@ -123,29 +123,29 @@ def test_static_values_of_one_hash_are_told_apart():
 
 
 def test_static_floats_of_either_sign():
-    f = wf.jit(lambda x, z: x * 0 + np.copysign(1.0, z), static_argnums=1)
-    x = wf.numpy.asarray(X)
+    f = plait.jit(lambda x, z: x * 0 + np.copysign(1.0, z), static_argnums=1)
+    x = plait.numpy.asarray(X)
     for _ in range(3):
         assert float(f(x, 0.0)[0]) == 1.0 and float(f(x, -0.0)[0]) == -1.0
 
 
 @pytest.mark.parametrize("tree", [False, True])
 def test_donated_arrays_are_gone_every_time(tree):
-    f = wf.jit(lambda p, x: wf.tree.map(lambda v: v + x, p), donate_argnums=0)
-    x = wf.numpy.asarray(Y)
+    f = plait.jit(lambda p, x: plait.tree.map(lambda v: v + x, p), donate_argnums=0)
+    x = plait.numpy.asarray(Y)
     for _ in range(4):
-        given = wf.numpy.asarray(X)
+        given = plait.numpy.asarray(X)
         out = f({"p": [given]} if tree else given, x)
         np.testing.assert_array_equal(out["p"][0] if tree else out, X + Y)
         assert given.is_deleted() and not x.is_deleted()
 
 
 def test_the_same_array_donated_twice_is_refused():
-    f = wf.jit(lambda a, b: (a + 1, b + 2), donate_argnums=(0, 1))
+    f = plait.jit(lambda a, b: (a + 1, b + 2), donate_argnums=(0, 1))
     for _ in range(2):
-        f(wf.numpy.asarray(X), wf.numpy.asarray(X))
-        same = wf.numpy.asarray(X)
-        with pytest.raises((wf.errors.WeftError, RuntimeError)):
+        f(plait.numpy.asarray(X), plait.numpy.asarray(X))
+        same = plait.numpy.asarray(X)
+        with pytest.raises((plait.errors.PlaitError, RuntimeError)):
             f(same, same)
 
 
@@ -153,7 +153,7 @@ def test_the_same_array_donated_twice_is_refused():
 
 
 def test_numpy_arrays_of_all_dtypes_and_layouts():
-    f = wf.jit(lambda x: x)
+    f = plait.jit(lambda x: x)
     for _ in range(3):
         for dtype in ("f4", "f8", "i4", "i8", "u1", "?", "c8", "f2", ">f4", ">i8"):
             for x in (np.ones((2, 3), dtype), np.ones((4, 6), dtype)[::2, ::2], np.ones(3, dtype)):
@@ -163,7 +163,7 @@ def test_numpy_arrays_of_all_dtypes_and_layouts():
 
 
 def test_numpy_arrays_of_64_bits_under_a_setting():
-    f = wf.jit(lambda x: x * 2)
+    f = plait.jit(lambda x: x * 2)
     x = np.full(3, 1.5)
     for _ in range(2):
         assert f(x).dtype == np.float64
@@ -175,9 +175,9 @@ def test_numpy_arrays_of_64_bits_under_a_setting():
 
 
 def test_a_numpy_array_may_be_written_to_at_once():
-    slow = wf.jit(lambda a: ((a @ a @ a @ a) * 0).sum())
-    f = wf.jit(lambda x, z: x + z)
-    big = wf.numpy.ones((700, 700))
+    slow = plait.jit(lambda a: ((a @ a @ a @ a) * 0).sum())
+    f = plait.jit(lambda x, z: x + z)
+    big = plait.numpy.ones((700, 700))
     zero = slow(big)
     raw = np.zeros(10 * 4 + 64, np.uint8)
     start = -raw.ctypes.data % 64  # memory that a runtime would gladly read in place
@@ -193,12 +193,12 @@ def test_a_numpy_array_may_be_written_to_at_once():
 
 
 def test_numpy_subclasses_and_errors():
-    f = wf.jit(lambda x, y: x @ y)
+    f = plait.jit(lambda x, y: x @ y)
     with pytest.raises(TypeError, match="dtype <U1"):
         f(np.array(["a"]), X)
     for _ in range(2):
         np.testing.assert_array_equal(f(X, Y), X @ Y)
-        with pytest.raises(wf.errors.WeftError):
+        with pytest.raises(plait.errors.PlaitError):
             f(X, np.ones(3, np.float32))
         with pytest.raises(TypeError, match="dtype object"):
             f(np.array([object()]), X)
@@ -212,15 +212,15 @@ def test_numpy_arrays_for_programs_that_call_python():
         seen.append(float(v.sum()))
         return v * 2
 
-    f = wf.jit(lambda x: wf.pure_callback(host, x, x))
+    f = plait.jit(lambda x: plait.pure_callback(host, x, x))
     for n in range(3):
         np.testing.assert_array_equal(f(X), X * 2)
         assert seen == [6.0] * (n + 1)
 
 
 def test_numpy_arrays_and_closed_over_arrays():
-    c = wf.numpy.asarray(Y)
-    f = wf.jit(lambda x: x + c)
+    c = plait.numpy.asarray(Y)
+    f = plait.jit(lambda x: x + c)
     for _ in range(3):
         np.testing.assert_array_equal(f(X), X + Y)
         np.testing.assert_array_equal(f(X[:1]), X[:1] + Y)
@@ -235,13 +235,13 @@ def test_jits_of_one_function_share_what_they_know():
 
     with events.counting() as counts:
         for _ in range(3):
-            np.testing.assert_array_equal(wf.jit(f)(wf.numpy.asarray(X)), X + 1)
+            np.testing.assert_array_equal(plait.jit(f)(plait.numpy.asarray(X)), X + 1)
     assert counts["trace"] == 1 and counts["compile"] <= 1
 
 
 def test_clear_cache_forgets_every_form():
-    f = wf.jit(lambda t: t["x"] + 1)
-    t = {"x": wf.numpy.asarray(X)}
+    f = plait.jit(lambda t: t["x"] + 1)
+    t = {"x": plait.numpy.asarray(X)}
     f(t), f(t)
     f.clear_cache()
     with events.counting() as counts:
@@ -259,16 +259,16 @@ def test_other_callables_are_collected_too():
 
     adder = Adder()
     ref = weakref.ref(adder)
-    for f in (wf.jit(adder), wf.jit(adder.method)):
-        f(wf.numpy.asarray(X)), f(X), f(1.0)
+    for f in (plait.jit(adder), plait.jit(adder.method)):
+        f(plait.numpy.asarray(X)), f(X), f(1.0)
     del adder, f
     gc.collect()
     assert ref() is None
 
 
 def test_named_tuples_that_are_registered_are_trees_as_registered():
-    x = wf.numpy.asarray(X)
-    f = wf.jit(lambda p: Tagged(p.x * 2, p.tag + "!") if p.tag == "a" else p)
+    x = plait.numpy.asarray(X)
+    f = plait.jit(lambda p: Tagged(p.x * 2, p.tag + "!") if p.tag == "a" else p)
     for _ in range(3):
         for tag, want in (("a", ("a!", X * 2)), ("b", ("b", X))):
             out = f(Tagged(x, tag))
@@ -277,7 +277,7 @@ def test_named_tuples_that_are_registered_are_trees_as_registered():
 
 
 def test_numpy_arrays_beside_static_values():
-    f = wf.jit(lambda x, n: x * n, static_argnums=1)
+    f = plait.jit(lambda x, n: x * n, static_argnums=1)
     for _ in range(3):
         for n in (2, 3):
             np.testing.assert_array_equal(f(X, n), X * n)
@@ -292,8 +292,8 @@ def test_a_function_is_collected_with_its_jit():
 
     def used():
         held = Held()
-        f = wf.jit(lambda t: (held, t["x"] + 1)[1])
-        for x in (wf.numpy.asarray(X), X, 1.0):
+        f = plait.jit(lambda t: (held, t["x"] + 1)[1])
+        for x in (plait.numpy.asarray(X), X, 1.0):
             f({"x": x}), f({"x": x})
         return weakref.ref(held)
 

@@ -6,13 +6,13 @@ Invariant: numpy says what is right, and so it does what is wrong.
 import numpy as np
 import pytest
 
-import weft as wf
-import weft.lax as lax
-import weft.numpy as wnp
-from weft import testing
-from weft.dims import symbolic_dims
-from weft.errors import AxisError, TypeRule
-from weft.ops.fourier import fft_
+import plait
+import plait.lax as lax
+import plait.numpy as pnp
+from plait import testing
+from plait.dims import symbolic_dims
+from plait.errors import AxisError, TypeRule
+from plait.ops.fourier import fft_
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(2, 3, 4))
@@ -44,17 +44,17 @@ def same(got, want):
 @pytest.mark.parametrize("name", ["fft", "ifft", "rfft", "irfft", "hfft", "ihfft"])
 def test_along_one_axis(name):
     x = X if name in ("rfft", "ihfft") else Z
-    ours, numpys = getattr(wnp.fft, name), getattr(np.fft, name)
+    ours, numpys = getattr(pnp.fft, name), getattr(np.fft, name)
     for options in ({}, {"n": 7, "norm": "ortho"}, {"n": 1, "axis": -2, "norm": "forward"}):
         same(ours(x, **options), numpys(x, **options))
-    same(wf.jit(lambda v: ours(v, 6, 0))(x), numpys(x, 6, 0))
+    same(plait.jit(lambda v: ours(v, 6, 0))(x), numpys(x, 6, 0))
 
 
 @pytest.mark.parametrize("name", ["fft", "ifft", "rfft", "irfft"])
 def test_over_several_axes(name):
     x = X if name == "rfft" else Z
-    many, manys = getattr(wnp.fft, name + "n"), getattr(np.fft, name + "n")
-    two, twos = getattr(wnp.fft, name + "2"), getattr(np.fft, name + "2")
+    many, manys = getattr(pnp.fft, name + "n"), getattr(np.fft, name + "n")
+    two, twos = getattr(pnp.fft, name + "2"), getattr(np.fft, name + "2")
     same(many(x, (5, 2), (2, 0), "ortho"), manys(x, (5, 2), (2, 0), "ortho"))
     same(two(x, (4, 4), norm="forward"), twos(x, (4, 4), norm="forward"))
     wide = np.stack([x, 2 * x])[:, None]  # five axes: two transforms
@@ -68,26 +68,26 @@ def test_dtypes():
     for dtype, back in ((np.float32, np.complex64), (np.float64, np.complex128),
                         (np.int32, np.complex64), (np.float16, np.complex64),
                         (np.bool_, np.complex64), (np.complex64, np.complex64)):  # fmt: skip
-        assert wnp.fft.fft(np.ones(4, dtype)).dtype == back
-    assert wnp.fft.irfft(np.ones(3, np.complex64)).dtype == np.float32
-    assert wnp.fft.irfft(np.ones(3)).dtype == np.float64
+        assert pnp.fft.fft(np.ones(4, dtype)).dtype == back
+    assert pnp.fft.irfft(np.ones(3, np.complex64)).dtype == np.float32
+    assert pnp.fft.irfft(np.ones(3)).dtype == np.float64
 
 
 def test_axes_of_spectra():
     for n in (1, 4, 5):
-        same(wnp.fft.fftfreq(n, 0.5, dtype="float64"), np.fft.fftfreq(n, 0.5))
-        same(wnp.fft.rfftfreq(n, dtype="float64"), np.fft.rfftfreq(n))
-    same(wf.jit(lambda d: wnp.fft.fftfreq(6, d, dtype="float64"))(0.25), np.fft.fftfreq(6, 0.25))
-    assert wnp.fft.fftfreq(3).dtype == np.float32
+        same(pnp.fft.fftfreq(n, 0.5, dtype="float64"), np.fft.fftfreq(n, 0.5))
+        same(pnp.fft.rfftfreq(n, dtype="float64"), np.fft.rfftfreq(n))
+    same(plait.jit(lambda d: pnp.fft.fftfreq(6, d, dtype="float64"))(0.25), np.fft.fftfreq(6, 0.25))
+    assert pnp.fft.fftfreq(3).dtype == np.float32
     for name in ("fftshift", "ifftshift"):
         for axes in (None, 1, (0, 2)):
-            same(getattr(wnp.fft, name)(X, axes), getattr(np.fft, name)(X, axes))
+            same(getattr(pnp.fft, name)(X, axes), getattr(np.fft, name)(X, axes))
 
 
 def test_nothing_to_transform():
-    assert wnp.fft.fft(np.ones((0, 4))).shape == (0, 4)
+    assert pnp.fft.fft(np.ones((0, 4))).shape == (0, 4)
     with pytest.raises(TypeRule, match="over 0 elements"):
-        wnp.fft.fft(np.ones((3, 0)))
+        pnp.fft.fft(np.ones((3, 0)))
 
 
 def test_lax():
@@ -97,13 +97,13 @@ def test_lax():
 
 def test_errors():
     with pytest.raises(AxisError):
-        wnp.fft.fft(X, axis=3)
+        pnp.fft.fft(X, axis=3)
     with pytest.raises(TypeRule, match="no norm 'half'"):
-        wnp.fft.fft(X, norm="half")
+        pnp.fft.fft(X, norm="half")
     with pytest.raises(AxisError, match="2 lengths for 1 axes"):
-        wnp.fft.fftn(X, (2, 2), (0,))
+        pnp.fft.fftn(X, (2, 2), (0,))
     with pytest.raises(TypeRule, match="take .real first"):
-        wnp.fft.rfft(Z)
+        pnp.fft.rfft(Z)
     with pytest.raises(TypeRule, match="takes the sizes"):
         lax.fft(Z, "ifft", (5,))
     with pytest.raises(TypeRule, match="there is no kind 'dct'"):
@@ -112,6 +112,6 @@ def test_errors():
         lax.fft(Z, "fft", (1, 2, 3, 4))
     (b,) = symbolic_dims("b")
     with pytest.raises(TypeRule, match="no known size"):
-        wf.eval_shape(wnp.fft.fft, wf.ShapeDtypeStruct((3, b), np.complex64))
-    half = wf.ShapeDtypeStruct((b, 4, 6), np.float32)
-    assert wf.eval_shape(lambda x: wnp.fft.rfft2(x), half).shape == (b, 4, 4)
+        plait.eval_shape(pnp.fft.fft, plait.ShapeDtypeStruct((3, b), np.complex64))
+    half = plait.ShapeDtypeStruct((b, 4, 6), np.float32)
+    assert plait.eval_shape(lambda x: pnp.fft.rfft2(x), half).shape == (b, 4, 4)

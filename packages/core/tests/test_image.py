@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-import weft as wf
-from weft.image import ResizeMethod, resize, scale_and_translate
+import plait
+from plait.image import ResizeMethod, resize, scale_and_translate
 
 X = np.random.RandomState(0).randn(5, 7).astype(np.float32)
 METHODS = ["linear", "cubic", "lanczos3", "lanczos5"]
@@ -90,14 +90,14 @@ def test_errors():
 
 def test_trees_as_vectors():
     tree = {"w": np.arange(4, dtype="f4").reshape(2, 2), "b": [np.int32(7), 0.5]}
-    flat, unravel = wf.flatten_util.ravel_pytree(tree)
+    flat, unravel = plait.flatten_util.ravel_pytree(tree)
     np.testing.assert_array_equal(flat, [7, 0.5, 0, 1, 2, 3])
     back = unravel(flat + 1)
     assert back["b"][0].dtype == np.int32 and back["w"].shape == (2, 2)
     np.testing.assert_array_equal(back["w"], tree["w"] + 1)
     with pytest.raises(TypeError, match="6 elements"):
         unravel(flat[1:])
-    flat, unravel = wf.flatten_util.ravel_pytree({"none": None})
+    flat, unravel = plait.flatten_util.ravel_pytree({"none": None})
     assert flat.shape == (0,) and unravel(flat) == {"none": None}
-    jitted = wf.jit(lambda t: wf.flatten_util.ravel_pytree(t)[1](wf.numpy.ones(6)))
+    jitted = plait.jit(lambda t: plait.flatten_util.ravel_pytree(t)[1](plait.numpy.ones(6)))
     np.testing.assert_array_equal(jitted(tree)["w"], np.ones((2, 2)))

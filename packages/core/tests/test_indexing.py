@@ -9,10 +9,10 @@ import itertools
 import numpy as np
 import pytest
 
-import weft as wf
-from weft.dims import symbolic_dims
-from weft.errors import SubscriptError, TypeRule
-from weft.ops.boxes import (
+import plait
+from plait.dims import symbolic_dims
+from plait.errors import SubscriptError, TypeRule
+from plait.ops.boxes import (
     dynamic_index_in_dim,
     dynamic_slice,
     dynamic_slice_in_dim,
@@ -21,8 +21,8 @@ from weft.ops.boxes import (
     dynamic_update_slice_in_dim,
     index_in_dim,
 )
-from weft.ops.indexing import GatherDimensionNumbers, GatherScatterMode, gather, gather_
-from weft.ops.scattering import (
+from plait.ops.indexing import GatherDimensionNumbers, GatherScatterMode, gather, gather_
+from plait.ops.scattering import (
     ScatterDimensionNumbers,
     scatter,
     scatter_add,
@@ -31,10 +31,10 @@ from weft.ops.scattering import (
     scatter_mul,
     scatter_sub,
 )
-from weft.ops.sizes import numbered
-from weft.staging import staged
-from weft.types import Aval
-from weft.values import asarray
+from plait.ops.sizes import numbered
+from plait.staging import staged
+from plait.types import Aval
+from plait.values import asarray
 
 RNG = np.random.default_rng(0)
 A = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
@@ -62,16 +62,16 @@ def test_dynamic_slice(starts):
     want = A[box(A, starts, sizes)]
     same(dynamic_slice(X, starts, sizes), want)
     same(dynamic_slice(X, asarray(np.array(starts)), sizes), want)
-    same(wf.jit(lambda x, *s: dynamic_slice(x, s, sizes))(X, *starts), want)
+    same(plait.jit(lambda x, *s: dynamic_slice(x, s, sizes))(X, *starts), want)
     small = [np.int8(s) for s in starts]
-    same(wf.jit(lambda x, *s: dynamic_slice(x, s, sizes))(X, *small), want)
+    same(plait.jit(lambda x, *s: dynamic_slice(x, s, sizes))(X, *small), want)
     mixed = [np.int64(starts[0]), asarray(np.array(starts[1], np.int32)), starts[2]]
     same(dynamic_slice(X, mixed, sizes), want)
     v = np.full(sizes, -1, np.float32)
     changed = A.copy()
     changed[box(A, starts, sizes)] = v
     same(dynamic_update_slice(X, v, starts), changed)
-    same(wf.jit(lambda x, v, *s: dynamic_update_slice(x, v, s))(X, v, *starts), changed)
+    same(plait.jit(lambda x, v, *s: dynamic_update_slice(x, v, s))(X, v, *starts), changed)
 
 
 def test_along_one_axis():
@@ -194,7 +194,7 @@ def test_gather(name, mode):
     indices = places(*shape)
     want = gathered(A, indices, numbers, sizes, mode, np.nan)
     same(gather(X, indices, numbers, sizes, mode=mode), want)
-    f = wf.jit(lambda x, i: gather(x, i, numbers, sizes, mode=mode, fill_value=-1))
+    f = plait.jit(lambda x, i: gather(x, i, numbers, sizes, mode=mode, fill_value=-1))
     same(f(X, indices), np.where(np.isnan(want), np.float32(-1), want))
     wide = gather(X, indices.astype(np.int64), numbers, sizes, mode=mode)
     same(wide, want)
@@ -225,7 +225,7 @@ def test_scatter(name, f):
     for mode in ("drop", "clip"):
         want = scattered(A, indices, v, numbers, sizes, mode, JOINS[f])
         same(f(X, indices, v, numbers, mode=mode), want)
-        compiled = wf.jit(lambda x, i, v, mode=mode: f(x, i, v, numbers, mode=mode))
+        compiled = plait.jit(lambda x, i, v, mode=mode: f(x, i, v, numbers, mode=mode))
         same(compiled(X, indices, v), want)
 
 
@@ -313,7 +313,7 @@ def test_unsigned_places():
 
 def test_numbered():
     for shape in ((), (4,), (2, 3, 4), (0, 2)):
-        got = wf.jit(lambda s=shape: numbered(s, np.dtype(np.int32)))()
+        got = plait.jit(lambda s=shape: numbered(s, np.dtype(np.int32)))()
         want = np.arange(np.prod(shape)).reshape(shape)
         np.testing.assert_array_equal(np.asarray(got), want)
 

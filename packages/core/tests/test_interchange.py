@@ -11,9 +11,9 @@ import sys
 import numpy as np
 import pytest
 
-import weft as wf
-import weft.numpy as wnp
-from weft.errors import CopyError, TypeRule
+import plait
+import plait.numpy as pnp
+from plait.errors import CopyError, TypeRule
 
 
 def aligned(n, dtype=np.float32):
@@ -30,7 +30,7 @@ def aligned(n, dtype=np.float32):
 
 
 def test_numpy_reads_our_memory():
-    x = wnp.arange(100.0)
+    x = pnp.arange(100.0)
     for view in (np.asarray(x), np.from_dlpack(x), x.numpy()):
         assert view.ctypes.data == x.unsafe_buffer_pointer() and not view.flags.writeable
     assert np.array(x).ctypes.data != x.unsafe_buffer_pointer()
@@ -39,31 +39,31 @@ def test_numpy_reads_our_memory():
     del x
     assert view[-1] == 99
     with pytest.raises(CopyError, match="without a copy"):
-        np.asarray(wnp.ones(3), dtype=np.float64, copy=False)
+        np.asarray(pnp.ones(3), dtype=np.float64, copy=False)
 
 
 def test_we_read_numpys_memory():
     host = aligned(4096)
-    x = wnp.from_dlpack(host)
+    x = pnp.from_dlpack(host)
     assert x.unsafe_buffer_pointer() == host.ctypes.data
-    assert wnp.from_dlpack(host, copy=True).unsafe_buffer_pointer() != host.ctypes.data
-    assert wnp.from_dlpack(host, copy=False).shape == (4096,)
+    assert pnp.from_dlpack(host, copy=True).unsafe_buffer_pointer() != host.ctypes.data
+    assert pnp.from_dlpack(host, copy=False).shape == (4096,)
     del host
     assert float((x + 1).sum()) == 4096 * 4097 / 2
-    assert wnp.from_dlpack(x) is x
+    assert pnp.from_dlpack(x) is x
     for refused in (aligned(4096)[1:], aligned(4096).reshape(64, 64).T):
-        np.testing.assert_array_equal(np.asarray(wnp.from_dlpack(refused)), refused)
+        np.testing.assert_array_equal(np.asarray(pnp.from_dlpack(refused)), refused)
         with pytest.raises(CopyError, match="without a copy"):
-            wnp.from_dlpack(refused, copy=False)
+            pnp.from_dlpack(refused, copy=False)
     read_only = aligned(64)
     read_only.flags.writeable = False
-    assert wnp.from_dlpack(read_only).unsafe_buffer_pointer() == read_only.ctypes.data
+    assert pnp.from_dlpack(read_only).unsafe_buffer_pointer() == read_only.ctypes.data
 
 
 def test_donation_leaves_shared_memory_alone():
     host = aligned(1024)
-    x = wnp.from_dlpack(host)
-    wf.jit(lambda v: v + 1, donate_argnums=0)(x)
+    x = pnp.from_dlpack(host)
+    plait.jit(lambda v: v + 1, donate_argnums=0)(x)
     assert host[0] == 0 and host[-1] == 1023
 
 
@@ -82,24 +82,24 @@ class Theirs:
 
 def test_dlpack_of_others():
     host = aligned(128)
-    assert wnp.from_dlpack(Theirs(host)).unsafe_buffer_pointer() == host.ctypes.data
-    x = wnp.ones((2, 3), "complex64")
+    assert pnp.from_dlpack(Theirs(host)).unsafe_buffer_pointer() == host.ctypes.data
+    x = pnp.ones((2, 3), "complex64")
     assert x.__dlpack_device__() == (1, 0)
     assert np.from_dlpack(x, device="cpu", copy=True).flags.writeable in (True, False)
     with pytest.raises(CopyError, match="asked for on"):
         x.__dlpack__(dl_device=(2, 0))
     for dtype in (bool, np.int8, np.uint16, np.int64, np.float16, np.float64, np.complex128):
         y = np.ones(3, dtype)
-        assert np.from_dlpack(wnp.from_dlpack(y)).dtype == y.dtype
+        assert np.from_dlpack(pnp.from_dlpack(y)).dtype == y.dtype
 
 
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="buffers are Python's since 3.12")
 def test_the_buffer_protocol():
-    assert memoryview(wnp.arange(3)).tolist() == [0, 1, 2]  # type: ignore[arg-type]
+    assert memoryview(pnp.arange(3)).tolist() == [0, 1, 2]  # type: ignore[arg-type]
 
 
 def test_the_buffer_method():
-    view = wnp.arange(3).__buffer__(0)
+    view = pnp.arange(3).__buffer__(0)
     assert view.tolist() == [0, 1, 2] and view.readonly
 
 
@@ -108,7 +108,7 @@ def test_the_buffer_method():
 
 @pytest.mark.parametrize("dtype", [np.float32, np.int8, bool, np.complex64, "bfloat16"])
 def test_pickles_and_copies(dtype):
-    x = wnp.asarray(np.arange(6).reshape(2, 3), dtype=dtype)
+    x = pnp.asarray(np.arange(6).reshape(2, 3), dtype=dtype)
     for y in (pickle.loads(pickle.dumps(x)), copy.copy(x), copy.deepcopy(x)):
         assert y.dtype == x.dtype and y.shape == (2, 3) and bool((x == y).all())
     assert copy.deepcopy(x).unsafe_buffer_pointer() != x.unsafe_buffer_pointer()
@@ -119,29 +119,35 @@ def test_pickles_and_copies(dtype):
 
 
 def test_conversions():
-    assert float(wnp.float32(2.5)) == 2.5 and int(wnp.float32(2.9)) == 2
-    assert complex(wnp.complex64(1 + 2j)) == 1 + 2j and bool(wnp.zeros((1, 1))) is False
-    assert operator.index(wnp.int8(3)) == 3 and [10, 20, 30][wnp.asarray(1)] == 20
-    assert list(range(wnp.asarray(3))) == [0, 1, 2] and hex(wnp.asarray(255)) == "0xff"
-    assert wnp.ones((1, 1)).item() == 1.0 and wnp.arange(3).item(2) == 2
-    assert round(wnp.asarray(2.567), 1) == pytest.approx(2.6, rel=1e-6)
-    assert f"{wnp.asarray(2.567):.2f}" == "2.57" and f"{wnp.arange(2)}" == "[0 1]"
-    for f, x in ((float, wnp.ones(2)), (operator.index, wnp.asarray(1.0)), (hash, wnp.asarray(1)),
-                 (len, wnp.asarray(1)), (iter, wnp.asarray(1)), (int, wnp.ones((1,)))):
+    assert float(pnp.float32(2.5)) == 2.5 and int(pnp.float32(2.9)) == 2
+    assert complex(pnp.complex64(1 + 2j)) == 1 + 2j and bool(pnp.zeros((1, 1))) is False
+    assert operator.index(pnp.int8(3)) == 3 and [10, 20, 30][pnp.asarray(1)] == 20
+    assert list(range(pnp.asarray(3))) == [0, 1, 2] and hex(pnp.asarray(255)) == "0xff"
+    assert pnp.ones((1, 1)).item() == 1.0 and pnp.arange(3).item(2) == 2
+    assert round(pnp.asarray(2.567), 1) == pytest.approx(2.6, rel=1e-6)
+    assert f"{pnp.asarray(2.567):.2f}" == "2.57" and f"{pnp.arange(2)}" == "[0 1]"
+    for f, x in (
+        (float, pnp.ones(2)),
+        (operator.index, pnp.asarray(1.0)),
+        (hash, pnp.asarray(1)),
+        (len, pnp.asarray(1)),
+        (iter, pnp.asarray(1)),
+        (int, pnp.ones((1,))),
+    ):
         with pytest.raises(TypeError):
             f(x)
     with pytest.raises(ValueError, match="ambiguous"):
-        bool(wnp.ones(2))
+        bool(pnp.ones(2))
 
 
 def test_iteration():
-    x = wnp.arange(6).reshape(3, 2)
+    x = pnp.arange(6).reshape(3, 2)
     assert [row.tolist() for row in x] == [[0, 1], [2, 3], [4, 5]]
-    assert all(isinstance(row, wf.Array) for row in x)
+    assert all(isinstance(row, plait.Array) for row in x)
     a, b, c = x
     assert c.tolist() == [4, 5] and 3 in x and 9 not in x
     assert [v.tolist() for v in reversed(x)] == [[4, 5], [2, 3], [0, 1]]
-    assert wf.jit(lambda v: sum(row for row in v))(x).tolist() == [6, 9]
+    assert plait.jit(lambda v: sum(row for row in v))(x).tolist() == [6, 9]
 
 
 BINARY = (operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv,
@@ -149,20 +155,22 @@ BINARY = (operator.add, operator.sub, operator.mul, operator.truediv, operator.f
 
 
 def test_numpy_on_the_left_gives_ours():
-    host, ours = np.array([[1, 2], [3, 4]], np.float32), wnp.asarray([2.0, 3.0])
+    host, ours = np.array([[1, 2], [3, 4]], np.float32), pnp.asarray([2.0, 3.0])
     for f in BINARY:
         for left, right in ((host, ours), (ours, host), (host[0, 0], ours), (2.0, ours)):
             got = f(left, right)
-            assert isinstance(got, wf.Array), f
+            assert isinstance(got, plait.Array), f
             np.testing.assert_allclose(np.asarray(got), f(np.asarray(left), np.asarray(right)),
                                        rtol=1e-6)  # fmt: skip
-    assert isinstance(host @ ours, wf.Array) and isinstance(ours @ host, wf.Array)
+    assert isinstance(host @ ours, plait.Array) and isinstance(ours @ host, plait.Array)
     held = host.copy()
     held += ours  # numpy's array can not become ours in place: the name gets a new one
-    assert isinstance(held, wf.Array) and np.array_equal(np.asarray(held), host + np.asarray(ours))
+    assert isinstance(held, plait.Array) and np.array_equal(
+        np.asarray(held), host + np.asarray(ours)
+    )
     assert type(np.sin(ours)) is np.ndarray and type(np.add(host, ours)) is np.ndarray
-    with pytest.raises(wf.errors.ConcretizationError, match="numpy.asarray"):
-        wf.jit(np.sin)(ours)
+    with pytest.raises(plait.errors.ConcretizationError, match="numpy.asarray"):
+        plait.jit(np.sin)(ours)
 
 
 METHODS = [
@@ -182,14 +190,14 @@ def test_methods_are_numpys():
     for name, args in METHODS:
         host = {"searchsorted": np.sort(x[0]), "choose": (x > 1).astype(int)}.get(name, x)
         want = getattr(host, name)(*args)
-        got = getattr(wnp.asarray(host), name)(*args)
+        got = getattr(pnp.asarray(host), name)(*args)
         for w, g in zip(want, got, strict=True) if isinstance(want, tuple) else [(want, got)]:
             np.testing.assert_allclose(np.asarray(g), w, rtol=1e-6, err_msg=name)
-    assert np.array_equal(wnp.asarray(x).reshape(2, 6, order="F"), x.reshape(2, 6, order="F"))
-    with pytest.raises(wf.WeftError, match="no whole number"):
-        wnp.arange(3, dtype="int8").view(np.int16)
-    np.testing.assert_allclose(wf.jit(lambda v: v.std())(x), x.std(), rtol=1e-6)
-    ours = wnp.asarray(x)
+    assert np.array_equal(pnp.asarray(x).reshape(2, 6, order="F"), x.reshape(2, 6, order="F"))
+    with pytest.raises(plait.PlaitError, match="no whole number"):
+        pnp.arange(3, dtype="int8").view(np.int16)
+    np.testing.assert_allclose(plait.jit(lambda v: v.std())(x), x.std(), rtol=1e-6)
+    ours = pnp.asarray(x)
     assert ours.tobytes() == x.tobytes() and ours.tobytes("F") == x.tobytes("F")
     assert ours.is_fully_addressable and ours.is_fully_replicated
     assert ours.addressable_data(0) is ours
@@ -197,26 +205,26 @@ def test_methods_are_numpys():
 
 def test_printing():
     x = np.array([[1, 2.5], [np.nan, -np.inf]], np.float32)
-    assert str(wnp.asarray(x)) == str(x)
-    assert repr(wnp.asarray(x)) == repr(x).replace("array(", "Array(").replace("\n  ", "\n  ")
-    assert repr(wnp.int32(3)) == "Array(3, dtype=int32)"
-    assert repr(wnp.zeros((0, 2))) == "Array([], shape=(0, 2), dtype=float32)"
-    assert "..." in repr(wnp.zeros(2000))
-    with wnp.printoptions(precision=2):
-        assert str(wnp.asarray([1 / 3])) == "[0.33]"
+    assert str(pnp.asarray(x)) == str(x)
+    assert repr(pnp.asarray(x)) == repr(x).replace("array(", "Array(").replace("\n  ", "\n  ")
+    assert repr(pnp.int32(3)) == "Array(3, dtype=int32)"
+    assert repr(pnp.zeros((0, 2))) == "Array([], shape=(0, 2), dtype=float32)"
+    assert "..." in repr(pnp.zeros(2000))
+    with pnp.printoptions(precision=2):
+        assert str(pnp.asarray([1 / 3])) == "[0.33]"
 
 
 def test_things_with_array_methods():
     class Wrapped:
-        def __weft_array__(self):
-            return wnp.arange(3.0)
+        def __plait_array__(self):
+            return pnp.arange(3.0)
 
     class Hosted:
         def __array__(self, dtype=None, copy=None):
             return np.arange(3.0, dtype=dtype)
 
     for thing in (Wrapped(), Hosted()):
-        assert wnp.sin(thing).shape == (3,) and wnp.asarray(thing).tolist() == [0, 1, 2]
-        assert isinstance(wnp.ones(3) + thing, wf.Array)
+        assert pnp.sin(thing).shape == (3,) and pnp.asarray(thing).tolist() == [0, 1, 2]
+        assert isinstance(pnp.ones(3) + thing, plait.Array)
     with pytest.raises(TypeRule):
-        wnp.sin("abc")
+        pnp.sin("abc")

@@ -1,4 +1,4 @@
-"""weft.lax: strict operands, structure, reductions, windows, control, against numpy and scipy.
+"""plait.lax: strict operands, structure, reductions, windows, control, against numpy and scipy.
 
 Invariant: what is compared with is computed by numpy, scipy or a Python loop; what another system
 does is written out as literals.
@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 import scipy.special
 
-import weft as wf
-from weft import lax
-from weft.errors import AxisError, TypeRule
+import plait
+from plait import lax
+from plait.errors import AxisError, TypeRule
 
 RNG = np.random.default_rng(1)
 X = RNG.standard_normal((3, 4)).astype(np.float32)
@@ -35,7 +35,7 @@ def same(got, want, rtol=1e-5):
 
 def check(f, want, *xs, rtol=1e-5):
     same(f(*xs), want, rtol)
-    same(wf.jit(f)(*xs), want, rtol)
+    same(plait.jit(f)(*xs), want, rtol)
 
 
 ONE = {
@@ -141,7 +141,7 @@ def test_different_dtypes_are_refused(args):
             continue
         with pytest.raises(TypeRule, match="must have one dtype.*") as e:
             f(*args)
-        assert "weft.numpy" in str(e.value)
+        assert "plait.numpy" in str(e.value)
     if np.ndim(args[0]) == 1:
         for f in (lambda a, b: lax.select(True, a, b), lambda a, b: lax.select_n(False, a, b)):
             with pytest.raises(TypeRule, match="one dtype"):
@@ -157,9 +157,9 @@ def test_weak_scalars_and_ranks():
         lax.add(X, V)
     with pytest.raises(TypeError, match="not a valid array type"):
         lax.add([1], [2])
-    x = wf.numpy.ones(3)
-    assert len(wf.make_program(lambda x: lax.add(lax.neg(x), x))(x).eqns) == 2
-    assert len(wf.make_program(lambda x: lax.add(x, 1.0))(x).eqns) == 1
+    x = plait.numpy.ones(3)
+    assert len(plait.make_program(lambda x: lax.add(lax.neg(x), x))(x).eqns) == 2
+    assert len(plait.make_program(lambda x: lax.add(x, 1.0))(x).eqns) == 1
 
 
 def test_selection():
@@ -306,7 +306,7 @@ def test_reduce_by_a_function():
         start = {np.sum: 0.0, np.max: -np.inf, np.min: np.inf, np.prod: 1.0}[ref]
         check(lambda x, f=f, s=start: lax.reduce(x, s, f, (0,)), ref(X, 0), X)
     assert float(lax.reduce(V, 10.0, lax.add, (0,))) == pytest.approx(float(V.sum()) + 10)
-    program = wf.make_program(lambda x: lax.reduce(x, 0.0, lax.add, (0,)))(X)
+    program = plait.make_program(lambda x: lax.reduce(x, 0.0, lax.add, (0,)))(X)
     assert [e.prim.name for e in program.eqns] == ["core.reduce_sum"]
     # neither of the known ones: the last element that is not zero
     last = lambda a, b: lax.select(lax.ne(b, 0.0), b, a)
@@ -368,7 +368,7 @@ def test_reduce_window(size, stride, padding, base, dilation):
 
 
 def test_reduce_window_grows_with_the_sum_of_sizes():
-    program = wf.make_program(lambda x: lax.reduce_window(x, 0.0, lax.add, (64, 64)))(
+    program = plait.make_program(lambda x: lax.reduce_window(x, 0.0, lax.add, (64, 64)))(
         np.ones((100, 100), np.float32)
     )
     assert len(program.eqns) < 60

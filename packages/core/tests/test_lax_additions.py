@@ -1,5 +1,5 @@
-"""weft.lax beyond the plain operations: products by groups and scales, high bits, patches and local
-convolutions, shapes, windows of functions, composites.
+"""plait.lax beyond the plain operations: products by groups and scales, high bits, patches and
+local convolutions, shapes, windows of functions, composites.
 
 Invariant: everything is compared with loops over numpy arrays.
 """
@@ -9,9 +9,9 @@ import itertools
 import numpy as np
 import pytest
 
-import weft as wf
-from weft import lax
-from weft.errors import AxisError, TypeRule
+import plait
+from plait import lax
+from plait.errors import AxisError, TypeRule
 
 RNG = np.random.default_rng(3)
 Ragged = lax.RaggedDotDimensionNumbers
@@ -43,7 +43,7 @@ def test_product_in_another_dtype():
     x = np.array([100, -100], np.int8)
     got = lax.mul(x, x, out_dtype=np.int32)
     assert got.dtype == np.int32 and np.asarray(got).tolist() == [10000, 10000]
-    assert wf.jit(lambda v: lax.mul(v, v, out_dtype="float32"))(x).dtype == np.float32
+    assert plait.jit(lambda v: lax.mul(v, v, out_dtype="float32"))(x).dtype == np.float32
 
 
 def test_algorithms_ask_for_exactness():
@@ -51,7 +51,7 @@ def test_algorithms_ask_for_exactness():
     for precision in (lax.DotAlgorithmPreset.BF16_BF16_F32, "F32_F32_F32", lax.Precision.HIGH,
                       lax.DotAlgorithm(np.float16, np.float16, np.float32)):  # fmt: skip
         close(lax.dot(x, x, precision=precision), x @ x)
-    text = lambda p: wf.jit(lambda v: lax.dot(v, v, precision=p)).lower(x).as_text()  # noqa: E731
+    text = lambda p: plait.jit(lambda v: lax.dot(v, v, precision=p)).lower(x).as_text()  # noqa: E731
     assert "HIGHEST" in text(lax.DotAlgorithmPreset.F32_F32_F32)
     assert "HIGHEST" in text(lax.DotAlgorithm(np.float32, np.float32, np.float32))
     assert "HIGH" not in text(lax.DotAlgorithmPreset.F16_F16_F32)
@@ -62,7 +62,7 @@ def test_scaled_products():
     s, t = normal(2, 3, 2), normal(2, 1, 5)
     got = lax.scaled_dot(x, y, lhs_scale=s, rhs_scale=t, preferred_element_type=np.float32)
     close(got, np.einsum("bmk,bkn->bmn", x * np.repeat(s, 2, 2), y * np.repeat(t, 4, 1)))
-    assert lax.scaled_dot(x[0], y[0]).dtype == wf.numpy.bfloat16
+    assert lax.scaled_dot(x[0], y[0]).dtype == plait.numpy.bfloat16
     with pytest.raises(TypeRule, match="no scales"):
         lax.scaled_dot(x, y, lhs_scale=normal(2, 1, 4))
 
@@ -83,7 +83,7 @@ def test_rows_divided_in_groups():
             want[b, i, start:end] = x[b, i, start:end] @ w[b, g]
     f = lambda *xs: lax.ragged_dot_general(*xs, numbers)  # noqa: E731
     close(f(x, w, sizes), want)
-    close(wf.jit(f)(x, w, sizes), want)
+    close(plait.jit(f)(x, w, sizes), want)
     plain = Ragged((((1,), (1,)), ((), ())), [0], [0])
     one, matrices, some = x[0, 0], w[0, 1:], np.array([1, 1, 2])
     close(lax.ragged_dot_general(one, matrices, some, plain, group_offset=np.array([1])),
@@ -222,7 +222,7 @@ def test_function_of_elements_as_often_as_they_are_named():
         v, at, lambda e: e * 10, numbers, update_shape=(4,), **how
     )
     np.testing.assert_array_equal(f(x), [0, 100, 2, 30, 4])
-    np.testing.assert_array_equal(wf.jit(f)(x), [0, 100, 2, 30, 4])
+    np.testing.assert_array_equal(plait.jit(f)(x), [0, 100, 2, 30, 4])
     np.testing.assert_array_equal(f(x, mode="clip"), [0, 100, 2, 30, 40])
     np.testing.assert_array_equal(f(x, unique_indices=True), [0, 10, 2, 30, 4])
     with pytest.raises(TypeRule, match="returns"):
@@ -246,18 +246,18 @@ def test_greatest_and_least(axis):
 def test_composite():
     f = lax.composite(lambda x, *, by, note=None: {"out": x * by}, "my.scaled", 3)
     assert f(2.0, by=3.0)["out"].item() == 6
-    text = wf.jit(lambda x: f(x, by=3.0, note='a "b"')).lower(2.0).as_text()
+    text = plait.jit(lambda x: f(x, by=3.0, note='a "b"')).lower(2.0).as_text()
     assert 'stablehlo.composite "my.scaled"' in text and "version = 3" in text
-    assert "by = 3.0" in text and wf.jit(lambda x: f(x, by=2))(2.0)["out"].item() == 4
+    assert "by = 3.0" in text and plait.jit(lambda x: f(x, by=2))(2.0)["out"].item() == 4
     y = np.ones(3, np.float32)
     closed = lax.composite(lambda x: x + y, "my.closed")
-    np.testing.assert_array_equal(wf.jit(closed)(1.0), [2, 2, 2])
+    np.testing.assert_array_equal(plait.jit(closed)(1.0), [2, 2, 2])
     with pytest.raises(TypeRule, match="no attribute"):
-        f(2.0, by=wf.numpy.ones(2))
+        f(2.0, by=plait.numpy.ones(2))
 
 
 def test_stage_and_sizes_as_values():
-    assert isinstance(lax.stage(np.ones(2)), wf.Array) and lax.stage(3).weak_type
+    assert isinstance(lax.stage(np.ones(2)), plait.Array) and lax.stage(3).weak_type
     assert np.asarray(lax.shape_as_value((2, 0, 3))).tolist() == [2, 0, 3]
     assert lax.shape_as_value(()).shape == (0,)
     assert lax.dce_sink({"a": np.ones(2)}) is None

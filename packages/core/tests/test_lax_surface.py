@@ -1,4 +1,4 @@
-"""weft.lax as a surface: names, what callers may write by name, examples, layouts, bad input.
+"""plait.lax as a surface: names, what callers may write by name, examples, layouts, bad input.
 
 Invariant: signatures are written out as literals; an example is run with nothing but what its
 function's module has.
@@ -10,9 +10,9 @@ import inspect
 import numpy as np
 import pytest
 
-import weft as wf
-from weft import lax
-from weft.errors import AxisError, SubscriptError, TreeMismatch, TypeRule, WeftError
+import plait
+from plait import lax
+from plait.errors import AxisError, PlaitError, SubscriptError, TreeMismatch, TypeRule
 
 F = np.ones((2, 3), np.float32)
 V = np.arange(3, dtype=np.float32)
@@ -44,7 +44,7 @@ def test_examples_run():
     """Of what is made from tables, and of what is defined elsewhere; the others are run with their
     modules."""
     for name in FUNCTIONS:
-        if getattr(lax, name).__globals__["__name__"].startswith("weft.lax."):
+        if getattr(lax, name).__globals__["__name__"].startswith("plait.lax."):
             if getattr(lax, name).__qualname__ == getattr(lax, name).__code__.co_qualname:
                 continue
         assert doctest.DocTestRunner(verbose=False).run(example(name)).failed == 0, name
@@ -97,7 +97,7 @@ def test_legacy_operands_of_branches():
 def test_negative_places_may_be_excluded():
     x = np.arange(10).reshape(2, 5)
     mixed = lambda i: lax.dynamic_slice(x, (i, i), (1, 2), allow_negative_indices=(True, False))  # noqa: E731
-    np.testing.assert_array_equal(wf.jit(mixed)(-1), x[1:, :2])  # clamped, not from the end
+    np.testing.assert_array_equal(plait.jit(mixed)(-1), x[1:, :2])  # clamped, not from the end
     np.testing.assert_array_equal(lax.dynamic_slice(x, (-1, -2), (1, 2)), x[1:, 3:])
     with pytest.raises(SubscriptError, match="negative"):
         lax.dynamic_index_in_dim(x, -1, allow_negative_indices=False)
@@ -115,10 +115,10 @@ def test_accuracy():
     highest = lambda x: lax.exp(x, accuracy=lax.AccuracyMode.HIGHEST)  # noqa: E731
     near = lambda x: lax.tan(x, accuracy=lax.Tolerance(1e-5, 0.0, 2))  # noqa: E731
     np.testing.assert_allclose(highest(V), np.exp(V), rtol=1e-6)
-    np.testing.assert_allclose(wf.jit(near)(V), np.tan(V), rtol=1e-5)
-    assert "HIGHEST" in wf.jit(highest).lower(V).as_text()
-    assert "ulps = 2" in wf.jit(near).lower(V).as_text()
-    assert "accuracy" not in wf.jit(lax.exp).lower(V).as_text()
+    np.testing.assert_allclose(plait.jit(near)(V), np.tan(V), rtol=1e-5)
+    assert "HIGHEST" in plait.jit(highest).lower(V).as_text()
+    assert "ulps = 2" in plait.jit(near).lower(V).as_text()
+    assert "accuracy" not in plait.jit(lax.exp).lower(V).as_text()
     np.testing.assert_allclose(lax.exp(V * 1j, accuracy=lax.AccuracyMode.HIGHEST), np.exp(V * 1j),
                                rtol=1e-6)  # fmt: skip
     for wrong in (3, lax.Tolerance(0.0, 1.0, 1), lax.Tolerance(-1.0)):
@@ -161,7 +161,7 @@ BAD = [
     (TypeRule, lambda x: lax.dot_general(x, x, (((1,), (0,)), ((), ())))),
     (TypeRule, lambda x: lax.dot(x, x, precision="bogus")),
     (AxisError, lambda x: lax.conv_dimension_numbers((1, 2), (1, 2), 3)),
-    (WeftError, lambda x: lax.conv(x, x, ((0, 0),), "VALID")),
+    (PlaitError, lambda x: lax.conv(x, x, ((0, 0),), "VALID")),
     (TypeRule, lambda x: lax.reduce_window(x, 0.0, lax.add, (0.5, 1), (1, 1), "VALID")),
     (TypeRule, lambda x: lax.reduce_window(x, 0.0, lax.add, (1, 1), (0, 1), "VALID")),
     (TypeRule, lambda x: lax.reduce_window(x, 0.0, None, (1, 1), (1, 1), "VALID")),
@@ -210,7 +210,7 @@ BAD = [
 def test_bad_input_says_what_where_and_what_to_write(jitted):
     for i, (kind, f) in enumerate(BAD):
         with pytest.raises(kind) as caught:
-            (wf.jit(f) if jitted else f)(F)
+            (plait.jit(f) if jitted else f)(F)
         what, where, *fix = str(caught.value).splitlines()
         assert what and "test_lax_surface.py" in where and fix, i
 
@@ -220,5 +220,5 @@ def test_bad_input_says_what_where_and_what_to_write(jitted):
     lambda x, n: lax.top_k(x, n), lambda x, n: lax.tile(x, (n, 1)), lambda x, n: lax.rev(x, (n,)),
 ])  # fmt: skip
 def test_traced_values_are_no_static_arguments(f):
-    with pytest.raises(WeftError, match="test_lax_surface.py"):
-        wf.jit(f)(F, 1)
+    with pytest.raises(PlaitError, match="test_lax_surface.py"):
+        plait.jit(f)(F, 1)

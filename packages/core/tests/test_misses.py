@@ -9,9 +9,9 @@ import weakref
 import numpy as np
 import pytest
 
-import weft as wf
-from weft import lax
-from weft.events import counting, counting_of
+import plait
+from plait import lax
+from plait.events import counting, counting_of
 
 X = np.arange(3, dtype=np.float32)
 
@@ -22,9 +22,9 @@ def told(caplog):
 
     def run(f):
         caplog.clear()
-        with caplog.at_level(logging.WARNING, "weft"), wf.config(explain_cache_misses=True):
+        with caplog.at_level(logging.WARNING, "plait"), plait.config(explain_cache_misses=True):
             f()
-        return [r.getMessage() for r in caplog.records if r.name == "weft"]
+        return [r.getMessage() for r in caplog.records if r.name == "plait"]
 
     return run
 
@@ -35,7 +35,7 @@ def scaled(x, y=1.0, *, k=2):
 
 @pytest.mark.feature("C19")
 def test_one_text_for_each_cause(told):
-    f = wf.jit(lambda *args, **kwargs: scaled(*args, **kwargs))
+    f = plait.jit(lambda *args, **kwargs: scaled(*args, **kwargs))
     (text,) = told(lambda: f(X))
     assert text.startswith(f"jit of <lambda> at {__file__}:") and "was never seen" in text
     assert f"is traced at {__file__}:" in text
@@ -58,7 +58,7 @@ def test_one_text_for_each_cause(told):
 
 @pytest.mark.feature("C19")
 def test_static_values(told):
-    f = wf.jit(lambda x, n, *, m=1: x * n, static_argnums=1, static_argnames="m")
+    f = plait.jit(lambda x, n, *, m=1: x * n, static_argnums=1, static_argnames="m")
     assert "never seen" in told(lambda: f(X, 2))[0]
     (text,) = told(lambda: f(X, 3))
     assert "other static values: args[1] = 3, and args[1] = 2 before" in text
@@ -68,9 +68,9 @@ def test_static_values(told):
 
 @pytest.mark.feature("C19")
 def test_settings_and_axes(told):
-    f = wf.jit(lambda x: x * 2)
+    f = plait.jit(lambda x: x * 2)
     told(lambda: f(X))
-    with wf.config(default_float="float64"):
+    with plait.config(default_float="float64"):
         (text,) = told(lambda: f(X))
     assert "setting default_float is 'float64', and was 'float32' before" in text
     f.clear_cache()
@@ -80,7 +80,7 @@ def test_settings_and_axes(told):
 
 @pytest.mark.feature("C19")
 def test_functions_that_are_defined_anew(told):
-    fresh = [wf.jit(lambda x: x * 2) for _ in range(3)]
+    fresh = [plait.jit(lambda x: x * 2) for _ in range(3)]
     first, second, third = told(lambda: [f(X) for f in fresh])
     assert first.endswith("this function was never seen")
     assert "another one of the same line was" in second == third
@@ -94,17 +94,17 @@ def test_functions_without_source(told):
             return x * 2
 
     for f in (operator.add, functools.partial(operator.add, 1), Layer(), Layer().__call__):
-        g, args = wf.jit(f), (42, 24)[: 2 if f is operator.add else 1]
+        g, args = plait.jit(f), (42, 24)[: 2 if f is operator.add else 1]
         (text,) = told(lambda: g(*args))
         assert "never seen" in text
-        with wf.config(explain_cache_misses=True):
+        with plait.config(explain_cache_misses=True):
             g(*[np.float32(a) for a in args])
 
 
 def test_nothing_is_traced_again_for_the_setting():
-    f = wf.jit(lambda x: x * 2)
+    f = plait.jit(lambda x: x * 2)
     f(X)
-    with counting() as n, wf.config(explain_cache_misses=True):
+    with counting() as n, plait.config(explain_cache_misses=True):
         f(X)
     f(X)
     assert not n["trace"] + n["lower"] + n["compile"]
@@ -113,7 +113,7 @@ def test_nothing_is_traced_again_for_the_setting():
 def test_what_is_remembered_keeps_no_function(told):
     def used():
         f = lambda x: x * 2  # noqa: E731
-        told(lambda: wf.jit(f)(X))
+        told(lambda: plait.jit(f)(X))
         return weakref.ref(f)
 
     gone = used()
@@ -126,7 +126,7 @@ def test_what_is_remembered_keeps_no_function(told):
 
 @pytest.mark.feature("C16")
 def test_inner_functions_are_traced_once():
-    @wf.jit
+    @plait.jit
     def f(x, y):
         return x + y
 
@@ -134,24 +134,24 @@ def test_inner_functions_are_traced_once():
         return f(f(x, x), x)
 
     with counting_of("trace") as n:
-        wf.jit(g)(X)
+        plait.jit(g)(X)
     assert n[f] == 1 and n[g] == 1 and sum(n.values()) == 2
     with counting_of("trace") as n:
-        wf.jit(lambda x: f(x, x))(X)
-        wf.make_program(lambda x: wf.jit(g)(x))(X)
+        plait.jit(lambda x: f(x, x))(X)
+        plait.make_program(lambda x: plait.jit(g)(x))(X)
     assert n[f] == 0 and n[g] == 0
     with counting_of("trace") as n:
-        wf.jit(lambda x: lax.sin(f(x, 1.0)))(X)
+        plait.jit(lambda x: lax.sin(f(x, 1.0)))(X)
     assert n[f] == 1
 
 
 @pytest.mark.feature("C16")
 def test_traces_go_with_their_functions():
     def made():
-        f = wf.jit(lambda x: x + 1)
-        g = wf.jit(lambda x: f(f(x)))
+        f = plait.jit(lambda x: x + 1)
+        g = plait.jit(lambda x: f(f(x)))
         g(X)
-        return weakref.ref(wf.tracing.kept(f.__wrapped__)), weakref.ref(g.__wrapped__), g
+        return weakref.ref(plait.tracing.kept(f.__wrapped__)), weakref.ref(g.__wrapped__), g
 
     *gone, g = made()
     assert all(r() is not None for r in gone)
@@ -164,7 +164,7 @@ def test_wrappers_count_as_the_function():
     def f(x, n):
         return x * n
 
-    g = wf.jit(f, static_argnums=1)
+    g = plait.jit(f, static_argnums=1)
     with counting_of("trace") as n:
         g(X, 2), g(X, 3), g(X, 2)
     assert n[f] == n[g] == 2

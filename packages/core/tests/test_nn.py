@@ -1,4 +1,4 @@
-"""weft.nn: values against formulas in float64 and scipy, at the edges too.
+"""plait.nn: values against formulas in float64 and scipy, at the edges too.
 
 Invariant: what is compared with is computed by numpy or scipy in double precision; limits at
 infinity are written out.
@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 import scipy.special as sp
 
-import weft as wf
-import weft.nn as nn
-from weft.errors import AxisError, TypeRule, WeftError
+import plait
+import plait.nn as nn
+from plait.errors import AxisError, PlaitError, TypeRule
 
 INF = np.inf
 ODD = [-1e4, 1e4, 0.5, 6.0, 1e-6, -1e-6, 88.0, -104.0]
@@ -59,7 +59,7 @@ def test_activations(name):
         want = ref(POINTS)
     for dtype, tol in ((np.float32, 2e-6), (np.float64, 1e-12)):
         x = POINTS.astype(dtype)
-        got, compiled = f(x), wf.jit(f)(x)
+        got, compiled = f(x), plait.jit(f)(x)
         assert got.dtype == dtype and got.shape == x.shape
         for y in (got, compiled):
             np.testing.assert_allclose(np.asarray(y), want, rtol=tol, atol=tol)
@@ -71,7 +71,7 @@ def test_activations(name):
         assert got.dtype == np.dtype(dtype)
         want_ = ref(x.astype(np.float64))
         np.testing.assert_allclose(np.asarray(got).astype(float), want_, rtol=tol, atol=3 * tol)
-    assert f(wf.numpy.zeros((2, 0))).shape == (2, 0)
+    assert f(plait.numpy.zeros((2, 0))).shape == (2, 0)
 
 
 def test_parameters():
@@ -85,7 +85,7 @@ def test_parameters():
     np.testing.assert_allclose(nn.gelu(np.float32([-INF, INF]), False), [0, INF])
     slopes = np.float32([0.1, 0.2, 0.3])
     np.testing.assert_allclose(nn.leaky_relu(-np.ones(3, np.float32), slopes), -slopes)
-    traced = wf.jit(lambda a: nn.elu(x, a))
+    traced = plait.jit(lambda a: nn.elu(x, a))
     np.testing.assert_allclose(traced(2.0), [2 * np.expm1(-2), 0, 3], rtol=1e-6)
     assert nn.relu(np.int32([-2, 3])).tolist() == [0, 3] and nn.relu(-1.0) == 0
     assert nn.relu(np.int32([-2, 3])).dtype == np.int32
@@ -112,7 +112,7 @@ def test_softmax():
             for x in (ROWS[:2], ROWS[[0, 3]]):
                 np.testing.assert_allclose(f(x, axis), ref(x, axis), rtol=1e-12, atol=1e-300)
                 single = x.astype(np.float32)
-                np.testing.assert_allclose(wf.jit(lambda v, f=f, a=axis: f(v, a))(single),
+                np.testing.assert_allclose(plait.jit(lambda v, f=f, a=axis: f(v, a))(single),
                                            ref(x, axis), rtol=1e-5, atol=1e-6)  # fmt: skip
     np.testing.assert_allclose(nn.softmax(ROWS[2]), [0, 1, 0])
     np.testing.assert_allclose(nn.log_softmax(ROWS[2]), [-INF, 0, -INF])
@@ -220,7 +220,7 @@ def test_attention():
     got = nn.dot_product_attention(q, k, v, bias, mask, scale=0.3)
     np.testing.assert_allclose(got, attention(q, k, v, bias, mask, 0.3), rtol=1e-9, atol=1e-12)
     causal = np.broadcast_to(np.tri(3, 6, dtype=bool), (2, 4, 3, 6))
-    got = wf.jit(lambda *a: nn.dot_product_attention(*a, is_causal=True))(q, k, v)
+    got = plait.jit(lambda *a: nn.dot_product_attention(*a, is_causal=True))(q, k, v)
     np.testing.assert_allclose(got, attention(q, k, v, mask=causal), rtol=1e-9)
     single = nn.dot_product_attention(q[0], k[0], v[0])
     np.testing.assert_allclose(single, attention(q, k, v)[0], rtol=1e-9)
@@ -359,8 +359,8 @@ def test_wrong_arguments_are_refused_in_three_parts():
             for bad in WRONG:
                 call = [*arguments[:i], bad, *arguments[i + 1 :]]
                 try:
-                    wf.eval_shape(lambda f=getattr(nn, name), call=call: f(*call))
-                except WeftError as e:
+                    plait.eval_shape(lambda f=getattr(nn, name), call=call: f(*call))
+                except PlaitError as e:
                     assert e.fix and __file__ in e.where, (name, i, bad, e)
 
 
@@ -372,7 +372,7 @@ def test_every_function_is_documented():
 
 # ---- initial values ------------------------------------------------------------------------
 
-KEY = wf.random.key(0)
+KEY = plait.random.key(0)
 # what JAX 0.10.2 draws from the same key
 DRAWN = {
     "glorot_uniform": [0.980789303779602, 1.048516035079956, -0.3674309551715851],
@@ -390,7 +390,7 @@ def test_scaled_draws(name):
     x = init(KEY, (3, 2))
     assert x.shape == (3, 2) and x.dtype == np.float32
     np.testing.assert_allclose(np.asarray(x).ravel()[:3], DRAWN[name], rtol=1e-6)
-    large = np.asarray(wf.jit(lambda k: init(k, (300, 200)))(KEY))
+    large = np.asarray(plait.jit(lambda k: init(k, (300, 200)))(KEY))
     scale, mode = (2, 300) if name.startswith("he") else (1, 300)
     mode = 250 if name.startswith("glorot") else mode
     assert large.var() == pytest.approx(scale / mode, rel=0.05) and abs(large.mean()) < 0.01
@@ -422,9 +422,11 @@ def test_other_initial_values():
 
 def test_orthogonal_matrices():
     """With JAX 0.10.2's draws."""
-    for shape, axis, first in (((3, 5), -1, [1.6399839, -0.07945755]),
-                               ((5, 3), -1, [1.6399839, 1.0768564]),
-                               ((2, 3, 4), 0, [0.8537054, -0.22812293])):
+    for shape, axis, first in (
+        ((3, 5), -1, [1.6399839, -0.07945755]),
+        ((5, 3), -1, [1.6399839, 1.0768564]),
+        ((2, 3, 4), 0, [0.8537054, -0.22812293]),
+    ):
         x = np.asarray(nn.initializers.orthogonal(2.0, axis)(KEY, shape))
         np.testing.assert_allclose(x.ravel()[:2], first, rtol=1e-5)
         m = np.moveaxis(x, axis, -1).reshape(-1, shape[axis])
@@ -434,7 +436,9 @@ def test_orthogonal_matrices():
     np.testing.assert_allclose(x[1, 1, 0, :2], [0.9220003, -0.24637239], rtol=1e-5)
     np.testing.assert_allclose(x[1, 1] @ x[1, 1].T, np.eye(2), atol=1e-6)
     assert np.count_nonzero(x) == 8
-    for bad in (lambda: nn.initializers.orthogonal()(KEY, (3,)),
-                lambda: nn.initializers.delta_orthogonal()(KEY, (3, 4, 2))):
+    for bad in (
+        lambda: nn.initializers.orthogonal()(KEY, (3,)),
+        lambda: nn.initializers.delta_orthogonal()(KEY, (3, 4, 2)),
+    ):
         with pytest.raises(AxisError):
             bad()

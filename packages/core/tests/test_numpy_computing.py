@@ -1,4 +1,4 @@
-"""weft.numpy's reductions, statistics, products, searches and sets against numpy.
+"""plait.numpy's reductions, statistics, products, searches and sets against numpy.
 
 Invariant: a case is a function of a namespace and arrays; numpy says what is right; each case runs
 at once and compiled.
@@ -8,10 +8,10 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-import weft as wf
-import weft.numpy as wnp
-from weft import events
-from weft.errors import AxisError, ConcretizationError, TypeRule
+import plait
+import plait.numpy as pnp
+from plait import events
+from plait.errors import AxisError, ConcretizationError, TypeRule
 
 BF16 = np.dtype(ml_dtypes.bfloat16)
 RNG = np.random.default_rng(0)
@@ -46,9 +46,9 @@ def same(got, want, rtol=2e-5):
 def check(f, *xs):
     with np.errstate(all="ignore"):
         want = f(np, *xs)
-    same(f(wnp, *map(wnp.asarray, xs)), want)
+    same(f(pnp, *map(pnp.asarray, xs)), want)
     if xs:
-        same(wf.jit(lambda *ys: f(wnp, *ys))(*xs), want)
+        same(plait.jit(lambda *ys: f(pnp, *ys))(*xs), want)
 
 
 AXES = [None, 0, -1, (0, 2)]
@@ -65,7 +65,7 @@ def test_reductions(name):
     for axis in AXES:
         check(lambda m, v, a=axis: getattr(m, name)(v, axis=a), x)
     check(lambda m, v: getattr(m, name)(v, axis=1, keepdims=True), x)
-    for f in (lambda: getattr(wnp, name)(X, 3), lambda: getattr(wnp, name)(X, (0, 0))):
+    for f in (lambda: getattr(pnp, name)(X, 3), lambda: getattr(pnp, name)(X, (0, 0))):
         with pytest.raises(AxisError):
             f()
 
@@ -84,20 +84,20 @@ def test_dtypes_of_reductions():
         x = np.array([1, 0, 1, 1], d)
         unsigned = np.dtype(d).kind == "u"
         want = np.uint32 if unsigned else np.int32
-        for f in (wnp.sum, wnp.prod, wnp.cumsum, wnp.cumprod):
+        for f in (pnp.sum, pnp.prod, pnp.cumsum, pnp.cumprod):
             assert f(x).dtype == want, (f, d)
-        assert wnp.mean(x).dtype == np.float32 and wnp.var(x).dtype == np.float32
-        assert wnp.sum(x, promote_integers=False).dtype == (np.int32 if d == np.bool_ else d)
+        assert pnp.mean(x).dtype == np.float32 and pnp.var(x).dtype == np.float32
+        assert pnp.sum(x, promote_integers=False).dtype == (np.int32 if d == np.bool_ else d)
     for d in (BF16, np.float16, np.float64):
         x = np.ones(300, d)
-        for f in (wnp.sum, wnp.mean, wnp.var, wnp.std, wnp.max, wnp.median, wnp.cumsum):
+        for f in (pnp.sum, pnp.mean, pnp.var, pnp.std, pnp.max, pnp.median, pnp.cumsum):
             assert f(x).dtype == d, (f, d)
-        assert float(wnp.sum(x)) == 300 and float(wnp.mean(x)) == 1
-    assert wnp.sum(X, dtype=np.float64).dtype == np.float64
-    assert wnp.mean(K, dtype=np.float16).dtype == np.float16
-    assert wnp.sum(np.ones(2, np.int8), dtype=int).dtype == np.int32
-    assert wnp.var(Z).dtype == np.float32
-    assert wnp.count_nonzero(X).dtype == np.int32 and wnp.argmax(X).dtype == np.int32
+        assert float(pnp.sum(x)) == 300 and float(pnp.mean(x)) == 1
+    assert pnp.sum(X, dtype=np.float64).dtype == np.float64
+    assert pnp.mean(K, dtype=np.float16).dtype == np.float16
+    assert pnp.sum(np.ones(2, np.int8), dtype=int).dtype == np.int32
+    assert pnp.var(Z).dtype == np.float32
+    assert pnp.count_nonzero(X).dtype == np.int32 and pnp.argmax(X).dtype == np.int32
 
 
 def test_variance():
@@ -106,11 +106,11 @@ def test_variance():
         check(lambda m, v, d=ddof: m.std(v, axis=(0, 1), ddof=d, keepdims=True), X)
     check(lambda m, v: m.var(v, axis=1), Z)
     check(lambda m, v: m.var(v), K)
-    same(wnp.var(X, correction=1), np.var(X, ddof=1))
-    same(wnp.var(X, axis=0, mean=X.mean(0, keepdims=True)), np.var(X, 0))
+    same(pnp.var(X, correction=1), np.var(X, ddof=1))
+    same(pnp.var(X, axis=0, mean=X.mean(0, keepdims=True)), np.var(X, 0))
     far = (np.float32(1e4) + X).astype(np.float32)
-    same(wnp.var(far), np.var(far.astype(np.float64)), rtol=1e-3)
-    assert np.isnan(float(wnp.var(np.float32([1.0]), ddof=1)))
+    same(pnp.var(far), np.var(far.astype(np.float64)), rtol=1e-3)
+    assert np.isnan(float(pnp.var(np.float32([1.0]), ddof=1)))
 
 
 def test_average():
@@ -121,7 +121,7 @@ def test_average():
     check(lambda m, v, w: m.average(v, axis=1, weights=w, returned=True), X, W)
     check(lambda m, v: m.average(v, axis=0, returned=True), K)
     check(lambda m, v: m.average(v, axis=0, keepdims=True), K)
-    for bad in (lambda: wnp.average(X, weights=W), lambda: wnp.average(X, 0, W)):
+    for bad in (lambda: pnp.average(X, weights=W), lambda: pnp.average(X, 0, W)):
         with pytest.raises(TypeRule, match="weights"):
             bad()
 
@@ -137,12 +137,12 @@ def test_places_of_extremes():
     for name in ("nanargmax", "nanargmin"):
         for sign in (1, -1):
             check(lambda m, v, n=name: getattr(m, n)(v, axis=1), odd * sign)
-        assert int(getattr(wnp, name)(np.array([np.nan, np.nan]))) == -1
+        assert int(getattr(pnp, name)(np.array([np.nan, np.nan]))) == -1
         end = -np.inf if name == "nanargmax" else np.inf  # numpy points at the nan here
-        assert int(getattr(wnp, name)(np.array([np.nan, end, end]))) == 1
+        assert int(getattr(pnp, name)(np.array([np.nan, end, end]))) == 1
         check(lambda m, v, n=name: getattr(m, n)(v), K)
     for name in ("nanmax", "nanmin"):
-        assert np.isnan(float(getattr(wnp, name)(np.array([np.nan, np.nan]))))
+        assert np.isnan(float(getattr(pnp, name)(np.array([np.nan, np.nan]))))
         check(lambda m, v, n=name: getattr(m, n)(v), K)
 
 
@@ -152,9 +152,9 @@ def test_empty_reductions():
         check(lambda m, v, n=name: getattr(m, n)(v, axis=0), empty)
     for name in ("max", "min", "argmax", "argmin", "ptp"):
         with pytest.raises(AxisError):
-            getattr(wnp, name)(empty, axis=0)
-    assert np.isnan(np.asarray(wnp.mean(empty, axis=0))).all()
-    assert wnp.max(empty, axis=0, initial=1.0).tolist() == [1.0] * 3
+            getattr(pnp, name)(empty, axis=0)
+    assert np.isnan(np.asarray(pnp.mean(empty, axis=0))).all()
+    assert pnp.max(empty, axis=0, initial=1.0).tolist() == [1.0] * 3
 
 
 def test_running():
@@ -167,7 +167,7 @@ def test_running():
         check(lambda m, v, n=name: getattr(m, n)(v, axis=1, include_initial=True), X)
         check(lambda m, v, n=name: getattr(m, n)(v), V)
         with pytest.raises(TypeRule, match="axis is needed"):
-            getattr(wnp, name)(X)
+            getattr(pnp, name)(X)
 
 
 # ---- quantiles -----------------------------------------------------------------------------
@@ -186,22 +186,22 @@ def test_quantiles(method):
     if method in ("linear", "lower", "higher", "midpoint", "hazen"):
         with np.errstate(all="ignore"):
             want = np.nanquantile(N.astype(np.float64)[0], 0.3, axis=0, method=method)
-        same(wnp.nanquantile(N.astype(np.float64)[0], 0.3, axis=0, method=method), want)
+        same(pnp.nanquantile(N.astype(np.float64)[0], 0.3, axis=0, method=method), want)
 
 
 def test_medians_and_percentiles():
     for n in range(1, 6):
         check(lambda m, v: m.median(v), V[:n])
         check(lambda m, v: m.percentile(v, np.array([0, 25, 90])), V[:n])
-    assert np.isnan(float(wnp.median(np.float32([1, np.nan, 2]))))
+    assert np.isnan(float(pnp.median(np.float32([1, np.nan, 2]))))
     check(lambda m, v: m.median(v), np.float32([np.inf, np.inf, -np.inf, 1]))
     check(lambda m, v: m.nanpercentile(v, 30, axis=1), N[0].T)
-    traced = wf.jit(lambda x, q: wnp.quantile(x, q))
+    traced = plait.jit(lambda x, q: pnp.quantile(x, q))
     same(traced(V, np.float32(0.3)), np.quantile(V, 0.3))
     for bad, text in (
-        (lambda: wnp.quantile(V, 1.5), "not between"),
-        (lambda: wnp.median(V[:0]), "nothing"),
-        (lambda: wnp.quantile(V, 0.5, method="x"), "no method"),
+        (lambda: pnp.quantile(V, 1.5), "not between"),
+        (lambda: pnp.median(V[:0]), "nothing"),
+        (lambda: pnp.quantile(V, 0.5, method="x"), "no method"),
     ):
         with pytest.raises(TypeRule, match=text):
             bad()
@@ -224,21 +224,21 @@ def test_covariances():
     check(lambda m, v, w: m.corrcoef(v, w), V, V[::-1] * V)
     check(lambda m, v: m.corrcoef(v), Z)
     with pytest.raises(TypeRule, match="covariances"):
-        wnp.cov(X)
+        pnp.cov(X)
 
 
 def test_counts():
     x = np.array([0, 3, 1, 3, 3])
     check(lambda m, v: m.bincount(x), x)
-    same(wnp.bincount(x), np.bincount(x))
-    same(wnp.bincount(x, minlength=6), np.bincount(x, minlength=6))
-    same(wnp.bincount(x, V), np.bincount(x, V))
-    same(wf.jit(lambda x: wnp.bincount(x, length=3))(x), [1, 1, 0])
-    same(wnp.bincount(np.array([], int), minlength=2), [0, 0])
+    same(pnp.bincount(x), np.bincount(x))
+    same(pnp.bincount(x, minlength=6), np.bincount(x, minlength=6))
+    same(pnp.bincount(x, V), np.bincount(x, V))
+    same(plait.jit(lambda x: pnp.bincount(x, length=3))(x), [1, 1, 0])
+    same(pnp.bincount(np.array([], int), minlength=2), [0, 0])
     with pytest.raises(ConcretizationError, match="length"):
-        wf.jit(wnp.bincount)(x)
+        plait.jit(pnp.bincount)(x)
     with pytest.raises(TypeRule, match="vector of integers"):
-        wnp.bincount(V)
+        pnp.bincount(V)
 
 
 def test_histograms():
@@ -256,7 +256,7 @@ def test_histograms():
     check(lambda m, v: m.histogramdd(v, 3, density=True), points)
     check(lambda m, v, w: m.histogram2d(v, w, bins=4), points[:, 0], points[:, 1])
     with pytest.raises(TypeRule, match="number of bins"):
-        wnp.histogram(data, "auto")
+        pnp.histogram(data, "auto")
 
 
 # ---- products ------------------------------------------------------------------------------
@@ -312,20 +312,20 @@ def test_products(case):
 
 def test_cross_of_plane_vectors():
     x, y = np.float32([[1, 2], [3, 4]]), np.float32([[5, 6], [7, 9]])
-    same(wnp.cross(x, y), x[:, 0] * y[:, 1] - x[:, 1] * y[:, 0])
-    same(wnp.cross(x[0], U), np.cross([*x[0], 0], U))
+    same(pnp.cross(x, y), x[:, 0] * y[:, 1] - x[:, 1] * y[:, 0])
+    same(pnp.cross(x[0], U), np.cross([*x[0], 0], U))
     with pytest.raises(AxisError, match="2 or 3 components"):
-        wnp.cross(V, V)
+        pnp.cross(V, V)
 
 
 def test_errors_of_products():
     for f, text in (
-        (lambda: wnp.matmul(A2, A2), "meets"),
-        (lambda: wnp.matmul(A2, 1.0), "with axes"),
-        (lambda: wnp.convolve(A2, V), "vectors"),
-        (lambda: wnp.convolve(V, V, "x"), "no mode"),
-        (lambda: wnp.polyval(1.0, V), "a vector"),
-        (lambda: wnp.outer(V, V, V), "out"),
+        (lambda: pnp.matmul(A2, A2), "meets"),
+        (lambda: pnp.matmul(A2, 1.0), "with axes"),
+        (lambda: pnp.convolve(A2, V), "vectors"),
+        (lambda: pnp.convolve(V, V, "x"), "no mode"),
+        (lambda: pnp.polyval(1.0, V), "a vector"),
+        (lambda: pnp.outer(V, V, V), "out"),
     ):
         with pytest.raises(TypeRule, match=text):
             f()
@@ -352,25 +352,25 @@ def test_einsum(case):
     text, *shapes = case
     xs = [RNG.standard_normal(s).astype(np.float32) for s in shapes]
     want = np.einsum(text, *xs)
-    same(wf.jit(lambda *ys: wnp.einsum(text, *ys))(*xs), want, rtol=2e-4)
+    same(plait.jit(lambda *ys: pnp.einsum(text, *ys))(*xs), want, rtol=2e-4)
     if len(xs) > 2:
         for optimize in (False, "optimal", "greedy", True):
-            same(wnp.einsum(text, *xs, optimize=optimize), want, rtol=2e-4)
+            same(pnp.einsum(text, *xs, optimize=optimize), want, rtol=2e-4)
 
 
 def test_options_of_einsum():
     x, y = A2, B2
-    same(wnp.einsum(x, [0, 1], y, [1, 2], [0, 2]), x @ y)
-    same(wnp.einsum(x, [0, 1], y, [1, 2]), x @ y)
-    same(wnp.einsum(x, [Ellipsis, 1], [Ellipsis]), x.sum(1))
-    assert wnp.einsum("ij,jk", K, K.T).dtype == np.int32
+    same(pnp.einsum(x, [0, 1], y, [1, 2], [0, 2]), x @ y)
+    same(pnp.einsum(x, [0, 1], y, [1, 2]), x @ y)
+    same(pnp.einsum(x, [Ellipsis, 1], [Ellipsis]), x.sum(1))
+    assert pnp.einsum("ij,jk", K, K.T).dtype == np.int32
     narrow = V.astype(BF16)
-    assert wnp.einsum("i,i", narrow, narrow, preferred_element_type="float32").dtype == np.float32
-    same(wnp.einsum("ij,jk", K > 0, K.T > 0), np.einsum("ij,jk", K > 0, K.T > 0))
-    same(wnp.einsum("ij,jk,kl->il", x, y, y.T, optimize=[(1, 2), (0, 1)]), x @ y @ y.T)
-    path, text = wnp.einsum_path("ij,jk,kl->il", x, y, y.T)
+    assert pnp.einsum("i,i", narrow, narrow, preferred_element_type="float32").dtype == np.float32
+    same(pnp.einsum("ij,jk", K > 0, K.T > 0), np.einsum("ij,jk", K > 0, K.T > 0))
+    same(pnp.einsum("ij,jk,kl->il", x, y, y.T, optimize=[(1, 2), (0, 1)]), x @ y @ y.T)
+    path, text = pnp.einsum_path("ij,jk,kl->il", x, y, y.T)
     assert path[0] == "einsum_path" and len(path) == 3 and "->" in text
-    eqns = wf.make_program(lambda x, y: wnp.einsum("bqhd,bkhd->bhqk", x, y))(
+    eqns = plait.make_program(lambda x, y: pnp.einsum("bqhd,bkhd->bhqk", x, y))(
         np.ones((2, 3, 4, 5)), np.ones((2, 6, 4, 5))
     ).eqns
     assert [e.prim.name for e in eqns] == ["core.dot_general"]
@@ -384,7 +384,7 @@ def test_options_of_einsum():
 ])  # fmt: skip
 def test_errors_of_einsum(text, shapes, why):
     with pytest.raises(TypeRule, match=why):
-        wnp.einsum(text, *[np.ones(s) for s in shapes])
+        pnp.einsum(text, *[np.ones(s) for s in shapes])
 
 
 # ---- searching and sets --------------------------------------------------------------------
@@ -403,7 +403,7 @@ def test_searchsorted(n, side):
         order = RNG.permutation(n)
         check(lambda m, a, v, s: m.searchsorted(a, v, side, s), a[order], v, np.argsort(order))
     for method in ("scan", "compare_all"):
-        same(wnp.searchsorted(a, v, side, method=method), np.searchsorted(a, v, side))
+        same(pnp.searchsorted(a, v, side, method=method), np.searchsorted(a, v, side))
 
 
 def test_digitize_and_interp():
@@ -419,58 +419,58 @@ def test_digitize_and_interp():
     check(lambda m, x: m.interp(x, bins, data), np.float32(1.2))
     check(lambda m, *a: m.interp(*a), x, bins[:1], data[:1])
     check(lambda m, *a: m.interp(*a), x, bins, data * (1 + 2j))
-    for f, text in ((lambda: wnp.interp(x, bins, data[:2]), "equal vectors"),
-                    (lambda: wnp.digitize(x, A2), "must be a vector"),
-                    (lambda: wnp.searchsorted(A2, 1), "a vector is needed"),
-                    (lambda: wnp.searchsorted(V, 1, "middle"), "side")):  # fmt: skip
+    for f, text in ((lambda: pnp.interp(x, bins, data[:2]), "equal vectors"),
+                    (lambda: pnp.digitize(x, A2), "must be a vector"),
+                    (lambda: pnp.searchsorted(A2, 1), "a vector is needed"),
+                    (lambda: pnp.searchsorted(V, 1, "middle"), "side")):  # fmt: skip
         with pytest.raises(TypeRule, match=text):
             f()
 
 
 def test_partition():
     for k in range(5):
-        got = np.asarray(wnp.partition(V, k))
+        got = np.asarray(pnp.partition(V, k))
         assert got[k] == np.sort(V)[k] and (got[:k] <= got[k]).all() and (got[k:] >= got[k]).all()
-        assert V[np.asarray(wnp.argpartition(V, k))][k] == np.sort(V)[k]
+        assert V[np.asarray(pnp.argpartition(V, k))][k] == np.sort(V)[k]
 
 
 def test_unique():
     x = np.array([[3, 1, 2], [1, 3, 3]])
-    same(wnp.unique(x), np.unique(x))
+    same(pnp.unique(x), np.unique(x))
     every = dict(return_index=True, return_inverse=True, return_counts=True)
-    same(wnp.unique(x, **every), np.unique(x, **every))
+    same(pnp.unique(x, **every), np.unique(x, **every))
     rows = np.array([[1, 2], [0, 5], [1, 2], [0, 4]])
-    got, want = wnp.unique(rows, axis=0, **every), np.unique(rows, axis=0, **every)
+    got, want = pnp.unique(rows, axis=0, **every), np.unique(rows, axis=0, **every)
     same(got, [np.asarray(w).reshape(g.shape) for g, w in zip(got, want)])
-    same(wnp.unique(rows.T, axis=1), np.unique(rows.T, axis=1))
+    same(pnp.unique(rows.T, axis=1), np.unique(rows.T, axis=1))
     nans = np.array([np.nan, 1, np.nan, 2])
     for equal in (True, False):
-        same(wnp.unique(nans, equal_nan=equal), np.unique(nans, equal_nan=equal))
-    same(wnp.unique(Z), np.unique(Z))
-    same(wnp.unique(np.zeros(0)), np.unique(np.zeros(0)))
-    same(wnp.unique_all(x), tuple(np.unique_all(x)))
-    same(wnp.unique_counts(x), tuple(np.unique_counts(x)))
-    same(wnp.unique_inverse(x), tuple(np.unique_inverse(x)))
-    same(wnp.unique_values(x), np.unique(x))
-    same(wf.jit(lambda x: wnp.unique(x, size=5))(x), [1, 2, 3, 1, 1])
-    same(wf.jit(lambda x: wnp.unique(x, size=2))(x), [1, 2])
-    filled = wf.jit(lambda x: wnp.unique(x, size=4, fill_value=-7, **every))(x)
+        same(pnp.unique(nans, equal_nan=equal), np.unique(nans, equal_nan=equal))
+    same(pnp.unique(Z), np.unique(Z))
+    same(pnp.unique(np.zeros(0)), np.unique(np.zeros(0)))
+    same(pnp.unique_all(x), tuple(np.unique_all(x)))
+    same(pnp.unique_counts(x), tuple(np.unique_counts(x)))
+    same(pnp.unique_inverse(x), tuple(np.unique_inverse(x)))
+    same(pnp.unique_values(x), np.unique(x))
+    same(plait.jit(lambda x: pnp.unique(x, size=5))(x), [1, 2, 3, 1, 1])
+    same(plait.jit(lambda x: pnp.unique(x, size=2))(x), [1, 2])
+    filled = plait.jit(lambda x: pnp.unique(x, size=4, fill_value=-7, **every))(x)
     same(filled, ([1, 2, 3, -7], [1, 2, 0, 1], [[2, 0, 1], [0, 2, 2]], [2, 1, 3, 0]))
     with pytest.raises(ConcretizationError, match="size"):
-        wf.jit(wnp.unique)(x)
+        plait.jit(pnp.unique)(x)
 
 
 def test_sets():
     x, y = np.array([3, 1, 2, 3, 9]), np.array([[2, 3], [5, 5]])
     for name in ("union1d", "intersect1d", "setdiff1d", "setxor1d"):
-        same(getattr(wnp, name)(x, y), getattr(np, name)(x, y))
+        same(getattr(pnp, name)(x, y), getattr(np, name)(x, y))
         want = getattr(np, name)(x, y)
-        f = wf.jit(lambda a, b, n=name: getattr(wnp, n)(a, b, size=6, fill_value=-1))
+        f = plait.jit(lambda a, b, n=name: getattr(pnp, n)(a, b, size=6, fill_value=-1))
         got = np.asarray(f(x, y))
         assert got[: len(want)].tolist() == want.tolist() and (got[len(want) :] == -1).all()
         with pytest.raises(ConcretizationError, match="size"):
-            wf.jit(getattr(wnp, name))(x, y)
-    same(wnp.intersect1d(x, y, return_indices=True), np.intersect1d(x, y, return_indices=True))
+            plait.jit(getattr(pnp, name))(x, y)
+    same(pnp.intersect1d(x, y, return_indices=True), np.intersect1d(x, y, return_indices=True))
     check(lambda m, x, y: m.isin(x, y), x, y)
     check(lambda m, x, y: m.isin(x, y, invert=True), x, y)
     check(lambda m, x, y: m.isin(x, y), X, X[:1])
@@ -481,9 +481,9 @@ def test_sets():
 def test_compositions_are_one_program_when_called_on_arrays(monkeypatch):
     compiled = []
     monkeypatch.setattr(events, "happened", lambda what, why=None: compiled.append(what))
-    x = wnp.asarray(RNG.standard_normal((6, 7)).astype(np.float32))
-    for i, f in enumerate((lambda: wnp.var(x, axis=1), lambda: wnp.median(x, 1),
-                           lambda: wnp.isclose(x, x), lambda: wnp.hypot(x, x)), 1):  # fmt: skip
+    x = pnp.asarray(RNG.standard_normal((6, 7)).astype(np.float32))
+    for i, f in enumerate((lambda: pnp.var(x, axis=1), lambda: pnp.median(x, 1),
+                           lambda: pnp.isclose(x, x), lambda: pnp.hypot(x, x)), 1):  # fmt: skip
         f()
         assert compiled.count("compile") == i
         f()
@@ -501,26 +501,26 @@ def test_functions_along_axes():
     check(lambda m, v: m.apply_along_axis(lambda r: r.max(), 0, v), V)
     check(lambda m, v: m.apply_over_axes(m.sum, v, (0, 2)), X)
     with pytest.raises(TypeRule, match="apply_over_axes"):
-        wnp.apply_over_axes(lambda x, a: wnp.sum(x), X, 0)
+        pnp.apply_over_axes(lambda x, a: pnp.sum(x), X, 0)
 
 
 def test_vectorize():
-    f = wnp.vectorize(lambda a, b: wnp.where(a > b, a - b, a + b))
-    check(lambda m, a, b: f(a, b) if m is wnp else np.where(a > b, a - b, a + b), X, Y)
+    f = pnp.vectorize(lambda a, b: pnp.where(a > b, a - b, a + b))
+    check(lambda m, a, b: f(a, b) if m is pnp else np.where(a > b, a - b, a + b), X, Y)
     same(f(np.float32(1), np.float32(3)), np.float32(4))
-    g = wnp.vectorize(lambda m, v: m @ v, signature="(n,m),(m)->(n)")
-    check(lambda m, a, b: g(a, b) if m is wnp else a @ b, X, Y[0])
+    g = pnp.vectorize(lambda m, v: m @ v, signature="(n,m),(m)->(n)")
+    check(lambda m, a, b: g(a, b) if m is pnp else a @ b, X, Y[0])
     rows = RNG.standard_normal((3, 5)).astype(np.float32)
     same(g(X, rows), np.einsum("knm,km->kn", X, rows))
-    h = wnp.vectorize(lambda x: (x.sum(), x * 2), signature="(n)->(),(n)")
+    h = pnp.vectorize(lambda x: (x.sum(), x * 2), signature="(n)->(),(n)")
     same(h(X), (X.sum(-1), X * 2))
-    k = wnp.vectorize(lambda x, n: x**n, excluded={1})
+    k = pnp.vectorize(lambda x, n: x**n, excluded={1})
     same(k(X, 3), X**3)
     for bad, text in (
         (lambda: g(X, Y[0, :2]), "sizes 5 and 2"),
         (lambda: g(X), "1 arguments"),
         (lambda: g(V, V), "axes"),
-        (lambda: wnp.vectorize(f, signature="x"), "no sig"),
+        (lambda: pnp.vectorize(f, signature="x"), "no sig"),
     ):
         with pytest.raises((AxisError, TypeRule), match=text):
             bad()

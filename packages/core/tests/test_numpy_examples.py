@@ -1,4 +1,4 @@
-"""Every public function of weft.numpy and weft.nn shows a call; those that doctest overlooks run.
+"""Every public function of plait.numpy and plait.nn shows a call; those that doctest overlooks run.
 
 Invariant: what belongs to the module where it is public is run by test_surface_examples; here are
 functions that tables make, which belong to the modules that make them.
@@ -7,14 +7,14 @@ functions that tables make, which belong to the modules that make them.
 import doctest
 import inspect
 
-import weft.nn
-import weft.numpy
+import plait.nn
+import plait.numpy
 
-MODULES = (weft.numpy, weft.numpy.linalg, weft.numpy.fft, weft.nn, weft.nn.initializers)
+MODULES = (plait.numpy, plait.numpy.linalg, plait.numpy.fft, plait.nn, plait.nn.initializers)
 PUBLIC = {f"{m.__name__}.{n}": getattr(m, n) for m in MODULES for n in m.__all__}
 PUBLIC = {n: f for n, f in PUBLIC.items()
-          if inspect.isfunction(f) and f.__module__.startswith("weft")}  # fmt: skip
-MAKERS = ("weft.surface", "weft.numpy.masking", "weft.ops.elementwise")
+          if inspect.isfunction(f) and f.__module__.startswith("plait")}  # fmt: skip
+MAKERS = ("plait.surface", "plait.numpy.masking", "plait.ops.elementwise")
 
 
 def test_every_function_shows_a_call():

@@ -8,10 +8,10 @@ import inspect
 import numpy as np
 import pytest
 
-import weft as wf
-from weft.errors import AxisError, TypeRule
+import plait
+from plait.errors import AxisError, TypeRule
 
-la = wf.numpy.linalg
+la = plait.numpy.linalg
 RNG = np.random.default_rng(3)
 A = RNG.standard_normal((2, 4, 4))
 Z = A + 1j * RNG.standard_normal((2, 4, 4))
@@ -89,7 +89,7 @@ def test_results_have_numpys_names():
         (la.slogdet(A), np.linalg.slogdet(A)),
     ):  # fmt: skip
         assert ours._fields == theirs._fields and type(ours).__name__ == type(theirs).__name__
-    made = wf.jit(la.slogdet)(A)
+    made = plait.jit(la.slogdet)(A)
     assert type(made).__name__ == "SlogdetResult"
 
 
@@ -252,18 +252,18 @@ def test_nothing():
 def test_polyfit(how):
     x = np.linspace(0, 3, 9)
     for y in [np.sin(x), np.stack([np.sin(x), x**4], 1)][("cov" in how) :]:
-        got, want = wf.numpy.polyfit(x, y, 3, **how), np.polyfit(x, y, 3, **how)
+        got, want = plait.numpy.polyfit(x, y, 3, **how), np.polyfit(x, y, 3, **how)
         for g, w in zip(*(v if isinstance(v, tuple) else (v,) for v in (got, want))):
             close(g, w, 1e-8)
 
 
 def test_roots_and_poly():
     for p in ([1.0, -3, 2], [0, 0, 1.0, 2, 3, 0, 0], [0.0, 0], [2.0]):
-        got = np.sort_complex(np.asarray(wf.numpy.roots(np.array(p))))
+        got = np.sort_complex(np.asarray(plait.numpy.roots(np.array(p))))
         close(got, np.sort_complex(np.roots(p)))
-    close(wf.numpy.poly(A[0]), np.poly(A[0]))
-    close(wf.numpy.poly(np.array([1.0, 2, 3])), np.poly([1.0, 2, 3]))
-    traced = wf.jit(lambda p: wf.numpy.roots(p, strip_zeros=False))
+    close(plait.numpy.poly(A[0]), np.poly(A[0]))
+    close(plait.numpy.poly(np.array([1.0, 2, 3])), np.poly([1.0, 2, 3]))
+    traced = plait.jit(lambda p: plait.numpy.roots(p, strip_zeros=False))
     close(np.sort(np.asarray(traced(np.array([1.0, -3, 2]))).real), [1, 2])
     with pytest.raises(TypeError, match="while tracing"):
-        wf.jit(wf.numpy.roots)(np.array([1.0, -3, 2]))
+        plait.jit(plait.numpy.roots)(np.array([1.0, -3, 2]))

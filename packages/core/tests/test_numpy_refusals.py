@@ -1,10 +1,10 @@
-"""Wrong arguments: where numpy raises, weft.numpy does, in three parts and of the same class.
+"""Wrong arguments: where numpy raises, plait.numpy does, in three parts and of the same class.
 
 One right call of every function is given below; each of its arguments is replaced, one at a time,
 by what is wrong for most of them.  What numpy refuses has to be refused, on arrays and on tracers,
 but for what docs/numpy.md says is taken.
 
-Invariant: nothing but an error of Weft comes out, with a place and something to write; a call that
+Invariant: nothing but an error of Plait comes out, with a place and something to write; a call that
 numpy refuses compiles nothing.
 """
 
@@ -15,9 +15,9 @@ import warnings
 import numpy as np
 import pytest
 
-import weft as wf
-import weft.numpy as wnp
-from weft.errors import AxisError, DimMismatch, SubscriptError, WeftError
+import plait
+import plait.numpy as pnp
+from plait.errors import AxisError, DimMismatch, PlaitError, SubscriptError
 
 # what stands for arguments in the calls
 F4 = np.float32
@@ -180,7 +180,7 @@ def found(module, name):
     return module
 
 
-# what numpy refuses and weft takes: docs/numpy.md, "What numpy refuses, and is taken here"
+# what numpy refuses and plait takes: docs/numpy.md, "What numpy refuses, and is taken here"
 TAKEN = {
     "astype", "can_cast", "diff", "ediff1d", "fft.fftshift", "fft.ifftshift", "finfo", "gradient",
     "linalg.norm", "nanpercentile", "nanquantile", "percentile", "poly", "polyder", "polyint",
@@ -212,13 +212,13 @@ def numpys_error(f, xs):
 
 
 def wrong_calls(name, arguments):
-    """(which wrong, numpy's error, weft's arguments) of the calls that numpy refuses."""
+    """(which wrong, numpy's error, plait's arguments) of the calls that numpy refuses."""
     f = found(np, name)
     for i in range(len(arguments)):
         for word, bad in WRONG.items():
             if name == "diff" and word == "huge":  # numpy goes on for ever
                 continue
-            theirs, ours = ([argument(a, m) for a in arguments] for m in (np, wnp))
+            theirs, ours = ([argument(a, m) for a in arguments] for m in (np, pnp))
             theirs[i] = ours[i] = bad
             error = numpys_error(f, theirs)
             if error is not None:
@@ -226,10 +226,10 @@ def wrong_calls(name, arguments):
 
 
 def refusal(call):
-    """The error of a call, which must be Weft's; None if there is none."""
+    """The error of a call, which must be Plait's; None if there is none."""
     try:
         call()
-    except WeftError as e:
+    except PlaitError as e:
         return e
     return None
 
@@ -241,7 +241,7 @@ ALL = [(name, arguments) for name, arguments in calls() if hasattr(np, name.spli
 def test_what_numpy_refuses_is_refused(part):
     failures = []
     for name, arguments in ALL[part::8]:
-        f = found(wnp, name)
+        f = found(pnp, name)
         options = {"inplace": False} if name in CHANGING else {}
         for wrong, numpys, ours in wrong_calls(name, arguments):
             what = f"{name}({' '.join(arguments)}), {wrong}"
@@ -262,7 +262,7 @@ def test_what_numpy_refuses_is_refused(part):
 def test_what_is_refused_of_tracers(part):
     """Arrays are traced: the same errors, or that a value is not known."""
     for name, arguments in ALL[part::6]:
-        f = found(wnp, name)
+        f = found(pnp, name)
         options = {"inplace": False} if name in CHANGING else {}
         for _, _, ours in wrong_calls(name, arguments):
             arrays = [i for i, x in enumerate(ours) if isinstance(x, np.ndarray)]
@@ -271,14 +271,14 @@ def test_what_is_refused_of_tracers(part):
                 xs = dict(zip(arrays, xs))
                 return f(*[xs.get(i, x) for i, x in enumerate(ours)], **options)
 
-            with contextlib.suppress(WeftError):
-                wf.eval_shape(call, *[ours[i] for i in arrays])
+            with contextlib.suppress(PlaitError):
+                plait.eval_shape(call, *[ours[i] for i in arrays])
 
 
 def test_every_function_is_called():
     """But for those whose arguments are not wrong in these ways."""
     missing = set()
-    for module, prefix in ((wnp, ""), (wnp.linalg, "linalg."), (wnp.fft, "fft.")):
+    for module, prefix in ((pnp, ""), (pnp.linalg, "linalg."), (pnp.fft, "fft.")):
         for name in module.__all__:
             other = found(np, prefix[:-1]) if prefix else np
             f = getattr(module, name)
@@ -299,9 +299,9 @@ def test_errors_of_users_functions_are_theirs():
     def fails(*_):
         raise ValueError("mine")
 
-    for call in (lambda: wnp.apply_along_axis(fails, 0, M), lambda: wnp.fromfunction(fails, (2, 2)),
-                 lambda: wnp.piecewise(V3, NAMES["BB"], [fails, 1]),
-                 lambda: wnp.vectorize(fails)(V)):  # fmt: skip
+    for call in (lambda: pnp.apply_along_axis(fails, 0, M), lambda: pnp.fromfunction(fails, (2, 2)),
+                 lambda: pnp.piecewise(V3, NAMES["BB"], [fails, 1]),
+                 lambda: pnp.vectorize(fails)(V)):  # fmt: skip
         with pytest.raises(ValueError, match="mine") as caught:
             call()
-        assert not isinstance(caught.value, WeftError)
+        assert not isinstance(caught.value, PlaitError)

@@ -1,4 +1,4 @@
-"""weft.numpy's rearranging functions against numpy: each case is one expression for both.
+"""plait.numpy's rearranging functions against numpy: each case is one expression for both.
 
 Invariant: a case is a function of a namespace and arrays; numpy says what is right, in every dtype
 it can; each case runs at once and compiled.
@@ -9,9 +9,9 @@ import inspect
 import numpy as np
 import pytest
 
-import weft as wf
-import weft.numpy as wnp
-from weft.errors import AxisError, ConcretizationError, TypeRule
+import plait
+import plait.numpy as pnp
+from plait.errors import AxisError, ConcretizationError, TypeRule
 
 X = np.arange(24.0, dtype=np.float32).reshape(2, 3, 4)
 M = np.arange(12, dtype=np.int32).reshape(3, 4)
@@ -36,9 +36,9 @@ def same(got, want):
 
 def check(f, *xs):
     want = f(np, *xs)
-    same(f(wnp, *map(wnp.asarray, xs)), want)
+    same(f(pnp, *map(pnp.asarray, xs)), want)
     if xs:
-        same(wf.jit(lambda *ys: f(wnp, *ys))(*xs), want)
+        same(plait.jit(lambda *ys: f(pnp, *ys))(*xs), want)
 
 
 CASES = [
@@ -259,41 +259,41 @@ def test_options_of_pad():
     ):
         check(f, M)
         check(f, M.astype(np.float32))
-    same(wnp.pad(M, {1: (1, 2)}), np.pad(M, ((0, 0), (1, 2))))
+    same(pnp.pad(M, {1: (1, 2)}), np.pad(M, ((0, 0), (1, 2))))
     for bad, text in (
-        (lambda: wnp.pad(V, 1, "nonsense"), "no mode"),
-        (lambda: wnp.pad(V, -1), "negative"),
-        (lambda: wnp.pad(M, (1, 2, 3)), "does not fit"),
-        (lambda: wnp.pad(V, 1, "edge", constant_values=1), "does not take"),
-        (lambda: wnp.pad(V[:0], 1, "edge"), "empty"),
-        (lambda: wnp.pad(V, 1, "reflect", reflect_type="x"), "reflect_type"),
+        (lambda: pnp.pad(V, 1, "nonsense"), "no mode"),
+        (lambda: pnp.pad(V, -1), "negative"),
+        (lambda: pnp.pad(M, (1, 2, 3)), "does not fit"),
+        (lambda: pnp.pad(V, 1, "edge", constant_values=1), "does not take"),
+        (lambda: pnp.pad(V[:0], 1, "edge"), "empty"),
+        (lambda: pnp.pad(V, 1, "reflect", reflect_type="x"), "reflect_type"),
     ):
         with pytest.raises(TypeRule, match=text):
             bad()
 
 
 def test_traced_amounts():
-    roll = wf.jit(lambda x, k: wnp.roll(x, k, axis=0))
+    roll = plait.jit(lambda x, k: pnp.roll(x, k, axis=0))
     for k in (-7, -1, 0, 3, 5):
         same(roll(V, k), np.roll(V, k, 0))
-    flat = wf.jit(lambda x, k: wnp.roll(x, k))
+    flat = plait.jit(lambda x, k: pnp.roll(x, k))
     same(flat(M, 5), np.roll(M, 5))
-    repeat = wf.jit(lambda x, r: wnp.repeat(x, r, axis=0, total_repeat_length=6))
+    repeat = plait.jit(lambda x, r: pnp.repeat(x, r, axis=0, total_repeat_length=6))
     for r in ([1, 0, 2, 3, 0], [2, 2, 2, 2, 2], [0, 1, 0, 1, 0]):
         want = np.repeat(V, r)
         want = np.concatenate([want, np.full(max(0, 6 - len(want)), V[-1])])[:6]
         same(repeat(V, np.array(r)), want.astype(np.float32))
-    assert wnp.repeat(V, 2, total_repeat_length=4).tolist() == [3.0, 3.0, 1.0, 1.0]
+    assert pnp.repeat(V, 2, total_repeat_length=4).tolist() == [3.0, 3.0, 1.0, 1.0]
     with pytest.raises(ConcretizationError, match="total_repeat_length"):
-        wf.jit(lambda r: wnp.repeat(V, r))(np.array([1, 2, 3, 4, 5]))
+        plait.jit(lambda r: pnp.repeat(V, r))(np.array([1, 2, 3, 4, 5]))
 
 
 def test_insert_of_several_places():
-    same(wnp.insert(V, np.array([1, 3]), np.array([7.0, 8.0], np.float32)),
+    same(pnp.insert(V, np.array([1, 3]), np.array([7.0, 8.0], np.float32)),
          np.insert(V, [1, 3], [7.0, 8.0]))  # fmt: skip
     column = np.array([[1], [2], [3]], np.int32)
-    same(wnp.insert(M, 1, column, axis=1), np.insert(M, 1, column, axis=1))
-    same(wnp.insert(M, np.array([1]), column, axis=1), np.insert(M, [1], column, axis=1))
+    same(pnp.insert(M, 1, column, axis=1), np.insert(M, 1, column, axis=1))
+    same(pnp.insert(M, np.array([1]), column, axis=1), np.insert(M, [1], column, axis=1))
 
 
 # ---- making arrays -------------------------------------------------------------------------
@@ -302,16 +302,16 @@ def test_insert_of_several_places():
 def test_ranges():
     for args in ((5,), (2, 9), (2, 9, 3), (9, 2, -2), (0,), (5, 2), (0.5, 3.0, 0.5), (3.5,),
                  (0, 1, 0.1)):  # fmt: skip
-        same(wnp.arange(*args), np.arange(*args).astype(
+        same(pnp.arange(*args), np.arange(*args).astype(
             np.float32 if np.arange(*args).dtype.kind == "f" else np.int32))  # fmt: skip
-    assert wnp.arange(3, dtype="int8").dtype == np.int8 and wnp.arange(3.0).dtype == np.float32
-    assert wnp.arange(np.int64(3)).dtype == np.int64
-    assert wnp.arange(0, 2, dtype=float).dtype == np.float32
-    same(wf.jit(lambda: wnp.arange(4))(), np.arange(4))
+    assert pnp.arange(3, dtype="int8").dtype == np.int8 and pnp.arange(3.0).dtype == np.float32
+    assert pnp.arange(np.int64(3)).dtype == np.int64
+    assert pnp.arange(0, 2, dtype=float).dtype == np.float32
+    same(plait.jit(lambda: pnp.arange(4))(), np.arange(4))
     with pytest.raises(ConcretizationError, match="static"):
-        wf.jit(wnp.arange)(3)
+        plait.jit(pnp.arange)(3)
     with pytest.raises(TypeRule, match="step of zero"):
-        wnp.arange(0, 3, 0)
+        pnp.arange(0, 3, 0)
 
 
 LINES = [
@@ -336,14 +336,14 @@ LINES = [
 
 @pytest.mark.parametrize("f", LINES)
 def test_lines(f):
-    want, got = f(np), f(wnp)
-    for g, w in zip(wf.tree.leaves(got), wf.tree.leaves(want), strict=True):
+    want, got = f(np), f(pnp)
+    for g, w in zip(plait.tree.leaves(got), plait.tree.leaves(want), strict=True):
         assert g.shape == np.shape(w)
         np.testing.assert_allclose(np.asarray(g), w, rtol=2e-6, atol=1e-6)
 
 
 def test_lines_between_traced_ends():
-    f = wf.jit(lambda a, b: wnp.linspace(a, b, 7))
+    f = plait.jit(lambda a, b: pnp.linspace(a, b, 7))
     got = np.asarray(f(np.float32(0.1), np.float32(0.7)))
     np.testing.assert_allclose(got, np.linspace(0.1, 0.7, 7), rtol=1e-6)
     assert got[-1] == np.float32(0.7) and got[0] == np.float32(0.1)
@@ -361,17 +361,17 @@ def test_filled_arrays():
         lambda m: m.identity(3), lambda m: m.tri(3), lambda m: m.tri(3, 5, 1, dtype=bool),
         lambda m: m.tri(4, k=-1),
     ):  # fmt: skip
-        same(f(wnp), f(np))
-        same(wf.jit(lambda f=f: f(wnp))(), f(np))
-    assert wnp.zeros(3).dtype == np.float32 and wnp.full(3, 1).dtype == np.int32
-    assert wnp.full(3, 1.0).weak_type and not wnp.zeros(3).weak_type
-    assert wnp.zeros(3, int).dtype == np.int32 and wnp.ones(3, float).dtype == np.float32
-    assert wnp.empty((2, 3)).shape == (2, 3) and wnp.empty_like(M).dtype == np.int32
-    assert wnp.zeros_like(1.0).dtype == np.float32
-    assert wnp.zeros_like(wf.ShapeDtypeStruct((2, 3), "int8")).dtype == np.int8
-    same(wf.jit(lambda: wnp.eye(300))(), np.eye(300))
-    same(wnp.eye(300, 310, 5), np.eye(300, 310, 5))
-    same(wnp.tri(300, k=2), np.tri(300, k=2))
+        same(f(pnp), f(np))
+        same(plait.jit(lambda f=f: f(pnp))(), f(np))
+    assert pnp.zeros(3).dtype == np.float32 and pnp.full(3, 1).dtype == np.int32
+    assert pnp.full(3, 1.0).weak_type and not pnp.zeros(3).weak_type
+    assert pnp.zeros(3, int).dtype == np.int32 and pnp.ones(3, float).dtype == np.float32
+    assert pnp.empty((2, 3)).shape == (2, 3) and pnp.empty_like(M).dtype == np.int32
+    assert pnp.zeros_like(1.0).dtype == np.float32
+    assert pnp.zeros_like(plait.ShapeDtypeStruct((2, 3), "int8")).dtype == np.int8
+    same(plait.jit(lambda: pnp.eye(300))(), np.eye(300))
+    same(pnp.eye(300, 310, 5), np.eye(300, 310, 5))
+    same(pnp.tri(300, k=2), np.tri(300, k=2))
 
 
 def test_grids():
@@ -387,79 +387,79 @@ def test_grids():
         lambda m: m.ix_(np.array([True, False, True]), np.array([1, 3])),
         lambda m: m.fromfunction(lambda i, j: i * 10 + j, (2, 3)),
     ):  # fmt: skip
-        same(f(wnp), [np.asarray(v) for v in f(np)] if isinstance(f(np), tuple | list) else f(np))
+        same(f(pnp), [np.asarray(v) for v in f(np)] if isinstance(f(np), tuple | list) else f(np))
 
 
 def test_array_of_lists_and_scalars():
-    assert wnp.array([1, 2]).dtype == np.int32 and wnp.array([1, 2.5]).dtype == np.float32
-    assert wnp.array([[True, False]]).dtype == bool and wnp.array([]).dtype == np.float32
-    assert wnp.array([1j]).dtype == np.complex64 and wnp.array([True, 2]).dtype == np.int32
-    assert wnp.array([np.int8(1), np.int8(2)]).dtype == np.int8
-    assert wnp.array([np.float64(1), 2]).dtype == np.float64
-    assert wnp.array([V, V]).dtype == np.float32 and wnp.array([V, V]).shape == (2, 5)
-    assert wnp.array([1, 2], dtype="bfloat16").dtype.name == "bfloat16"
-    assert wnp.array(V, dtype=np.int32).tolist() == [3, 1, 2, 5, 4]
-    assert wnp.array(2.0, ndmin=2).shape == (1, 1) and wnp.array([1, 2], ndmin=3).shape == (1, 1, 2)
-    assert wnp.array(np.arange(3.0)).dtype == np.float64
-    x = wnp.arange(3)
-    same(wnp.array([x, x + 1]), [[0, 1, 2], [1, 2, 3]])
-    same(wf.jit(lambda a, b: wnp.array([[a, 1], [2, b]]))(3.0, 4.0), [[3, 1], [2, 4]])
-    assert wf.jit(lambda a: wnp.array([a, 2]))(1).dtype == np.int32
+    assert pnp.array([1, 2]).dtype == np.int32 and pnp.array([1, 2.5]).dtype == np.float32
+    assert pnp.array([[True, False]]).dtype == bool and pnp.array([]).dtype == np.float32
+    assert pnp.array([1j]).dtype == np.complex64 and pnp.array([True, 2]).dtype == np.int32
+    assert pnp.array([np.int8(1), np.int8(2)]).dtype == np.int8
+    assert pnp.array([np.float64(1), 2]).dtype == np.float64
+    assert pnp.array([V, V]).dtype == np.float32 and pnp.array([V, V]).shape == (2, 5)
+    assert pnp.array([1, 2], dtype="bfloat16").dtype.name == "bfloat16"
+    assert pnp.array(V, dtype=np.int32).tolist() == [3, 1, 2, 5, 4]
+    assert pnp.array(2.0, ndmin=2).shape == (1, 1) and pnp.array([1, 2], ndmin=3).shape == (1, 1, 2)
+    assert pnp.array(np.arange(3.0)).dtype == np.float64
+    x = pnp.arange(3)
+    same(pnp.array([x, x + 1]), [[0, 1, 2], [1, 2, 3]])
+    same(plait.jit(lambda a, b: pnp.array([[a, 1], [2, b]]))(3.0, 4.0), [[3, 1], [2, 4]])
+    assert plait.jit(lambda a: pnp.array([a, 2]))(1).dtype == np.int32
     for bad, text in (([[1, 2], [3]], "different lengths"), ("abc", "not a valid"),
                       ([2**40], "do not fit"), ({1: 2}, "not a valid")):  # fmt: skip
         with pytest.raises(TypeRule, match=text):
-            wnp.array(bad)
-    same(wnp.frombuffer(np.arange(3, dtype=np.int32).tobytes(), np.int32), np.arange(3))
-    same(wnp.from_dlpack(np.arange(3, dtype=np.float32)), np.arange(3))
-    same(wnp.copy(V), V)
-    y = wnp.asarray(V)
-    assert wnp.copy(y).unsafe_buffer_pointer() != y.unsafe_buffer_pointer()
-    assert wnp.asarray(y) is y
-    assert wnp.astype(y, "int32").tolist() == [3, 1, 2, 5, 4]
+            pnp.array(bad)
+    same(pnp.frombuffer(np.arange(3, dtype=np.int32).tobytes(), np.int32), np.arange(3))
+    same(pnp.from_dlpack(np.arange(3, dtype=np.float32)), np.arange(3))
+    same(pnp.copy(V), V)
+    y = pnp.asarray(V)
+    assert pnp.copy(y).unsafe_buffer_pointer() != y.unsafe_buffer_pointer()
+    assert pnp.asarray(y) is y
+    assert pnp.astype(y, "int32").tolist() == [3, 1, 2, 5, 4]
 
 
 @pytest.mark.feature("C15")
 def test_a_python_number_alone_stays_weak():
-    assert wnp.array(1).weak_type and wnp.asarray(1.5).weak_type and not wnp.array([1]).weak_type
-    assert (wnp.array(2.0) * wnp.ones(2, "bfloat16")).dtype.name == "bfloat16"
-    out = wf.eval_shape(wnp.array, 1)
+    assert pnp.array(1).weak_type and pnp.asarray(1.5).weak_type and not pnp.array([1]).weak_type
+    assert (pnp.array(2.0) * pnp.ones(2, "bfloat16")).dtype.name == "bfloat16"
+    out = plait.eval_shape(pnp.array, 1)
     assert out.weak_type is True
 
 
 def test_questions():
-    assert wnp.shape(X) == (2, 3, 4) and wnp.shape([[1, 2]]) == (1, 2) and wnp.shape(1) == ()
-    assert wnp.ndim(X) == 3 and wnp.ndim(1.0) == 0 and wnp.size(X) == 24 and wnp.size(X, 1) == 3
-    assert wnp.size(X, (0, 2)) == 8 and wnp.isscalar(1) and wnp.isscalar(wnp.array(1))
-    assert not wnp.isscalar(V) and not wnp.isscalar("text") and not wnp.isscalar([1])
-    assert wnp.broadcast_shapes((2, 1), (3,), 1) == (2, 3)
-    assert wnp.iterable(V) and not wnp.iterable(1) and wnp.can_cast("int8", "int32")
-    assert wnp.result_type("int8", 1.5) == np.float32
-    assert wnp.promote_types("int8", "uint8") == np.int16
-    assert isinstance(wnp.zeros(1), wnp.ndarray) and not isinstance(V, wnp.ndarray)
-    assert wf.jit(lambda x: wnp.zeros(int(isinstance(x, wnp.ndarray))))(1.0).shape == (1,)
-    with pytest.raises(TypeError, match="weft.numpy.asarray"):
-        wnp.ndarray((2, 3))
-    assert wnp.array_str(wnp.array([1, 2])) == "[1 2]"
-    assert wnp.array_repr(wnp.array([1, 2])) == "array([1, 2], dtype=int32)"
+    assert pnp.shape(X) == (2, 3, 4) and pnp.shape([[1, 2]]) == (1, 2) and pnp.shape(1) == ()
+    assert pnp.ndim(X) == 3 and pnp.ndim(1.0) == 0 and pnp.size(X) == 24 and pnp.size(X, 1) == 3
+    assert pnp.size(X, (0, 2)) == 8 and pnp.isscalar(1) and pnp.isscalar(pnp.array(1))
+    assert not pnp.isscalar(V) and not pnp.isscalar("text") and not pnp.isscalar([1])
+    assert pnp.broadcast_shapes((2, 1), (3,), 1) == (2, 3)
+    assert pnp.iterable(V) and not pnp.iterable(1) and pnp.can_cast("int8", "int32")
+    assert pnp.result_type("int8", 1.5) == np.float32
+    assert pnp.promote_types("int8", "uint8") == np.int16
+    assert isinstance(pnp.zeros(1), pnp.ndarray) and not isinstance(V, pnp.ndarray)
+    assert plait.jit(lambda x: pnp.zeros(int(isinstance(x, pnp.ndarray))))(1.0).shape == (1,)
+    with pytest.raises(TypeError, match="plait.numpy.asarray"):
+        pnp.ndarray((2, 3))
+    assert pnp.array_str(pnp.array([1, 2])) == "[1 2]"
+    assert pnp.array_repr(pnp.array([1, 2])) == "array([1, 2], dtype=int32)"
 
 
 def test_scalar_types():
-    assert wnp.float32(3).dtype == np.float32 and wnp.int8(300 - 256).dtype == np.int8
-    assert np.dtype(wnp.bfloat16).name == "bfloat16" and np.dtype("float32") == wnp.float32
-    assert wnp.float32 == np.float32 and wnp.float32 != np.float64 and wnp.float32 == wnp.single
-    assert len({wnp.float32, wnp.single}) == 1 and wnp.float32 != "x" and wnp.int32 is wnp.int_
-    assert wf.jit(lambda x: wnp.float32(x))(1).dtype == np.float32
-    assert isinstance(np.dtype("int8"), wnp.dtype) and wnp.dtype(wnp.int8) == np.int8
-    assert wnp.zeros(2, wnp.bool_).dtype == bool and wnp.zeros(2, wnp.int4).dtype.name == "int4"
-    assert wnp.issubdtype(wnp.bfloat16, wnp.floating) and wnp.issubdtype("int4", wnp.signedinteger)
-    assert not wnp.issubdtype("uint4", wnp.signedinteger)
-    assert wnp.issubdtype(wnp.floating, wnp.inexact)
-    assert wnp.issubdtype(np.float32, np.float32) and not wnp.issubdtype(np.float32, np.float64)
-    assert wnp.isdtype("float32", ("integral", "real floating")) and not wnp.isdtype("int8", "bool")
-    assert float(wnp.finfo("float16").max) == 65504 and wnp.iinfo("int8").min == -128
-    assert wnp.pi == np.pi and wnp.newaxis is None and wnp.inf == np.inf
+    assert pnp.float32(3).dtype == np.float32 and pnp.int8(300 - 256).dtype == np.int8
+    assert np.dtype(pnp.bfloat16).name == "bfloat16" and np.dtype("float32") == pnp.float32
+    assert pnp.float32 == np.float32 and pnp.float32 != np.float64 and pnp.float32 == pnp.single
+    assert len({pnp.float32, pnp.single}) == 1 and pnp.float32 != "x" and pnp.int32 is pnp.int_
+    assert plait.jit(lambda x: pnp.float32(x))(1).dtype == np.float32
+    assert isinstance(np.dtype("int8"), pnp.dtype) and pnp.dtype(pnp.int8) == np.int8
+    assert pnp.zeros(2, pnp.bool_).dtype == bool and pnp.zeros(2, pnp.int4).dtype.name == "int4"
+    assert pnp.issubdtype(pnp.bfloat16, pnp.floating) and pnp.issubdtype("int4", pnp.signedinteger)
+    assert not pnp.issubdtype("uint4", pnp.signedinteger)
+    assert pnp.issubdtype(pnp.floating, pnp.inexact)
+    assert pnp.issubdtype(np.float32, np.float32) and not pnp.issubdtype(np.float32, np.float64)
+    assert pnp.isdtype("float32", ("integral", "real floating")) and not pnp.isdtype("int8", "bool")
+    assert float(pnp.finfo("float16").max) == 65504 and pnp.iinfo("int8").min == -128
+    assert pnp.pi == np.pi and pnp.newaxis is None and pnp.inf == np.inf
     with pytest.raises(TypeRule, match="no kind"):
-        wnp.isdtype("int8", "nonsense")
+        pnp.isdtype("int8", "nonsense")
 
 
 # ---- places where something is -------------------------------------------------------------
@@ -469,46 +469,46 @@ def test_nonzero():
     x = np.array([[0, 3, 0], [4, 0, 5]])
     for f in (lambda m: m.nonzero(x), lambda m: m.argwhere(x), lambda m: m.flatnonzero(x),
               lambda m: m.where(x), lambda m: m.count_nonzero(x, axis=1)):  # fmt: skip
-        same(f(wnp), f(np))
-    padded = wf.jit(lambda x: wnp.nonzero(x, size=5))(x)
+        same(f(pnp), f(np))
+    padded = plait.jit(lambda x: pnp.nonzero(x, size=5))(x)
     same(padded, ([0, 1, 1, 0, 0], [1, 0, 2, 0, 0]))
-    filled = wf.jit(lambda x: wnp.nonzero(x, size=4, fill_value=(8, 9)))(x)
+    filled = plait.jit(lambda x: pnp.nonzero(x, size=4, fill_value=(8, 9)))(x)
     same(filled, ([0, 1, 1, 8], [1, 0, 2, 9]))
-    same(wf.jit(lambda x: wnp.nonzero(x, size=2))(x), ([0, 1], [1, 0]))
-    same(wf.jit(lambda x: wnp.flatnonzero(x, size=2, fill_value=-1))(x * 0), [-1, -1])
-    same(wf.jit(lambda x: wnp.argwhere(x, size=3))(x), np.argwhere(x))
-    same(wf.jit(lambda x: wnp.where(x, size=3))(x), np.where(x))
-    compress = wf.jit(lambda c, x: wnp.compress(c, x, size=3, fill_value=-1))
+    same(plait.jit(lambda x: pnp.nonzero(x, size=2))(x), ([0, 1], [1, 0]))
+    same(plait.jit(lambda x: pnp.flatnonzero(x, size=2, fill_value=-1))(x * 0), [-1, -1])
+    same(plait.jit(lambda x: pnp.argwhere(x, size=3))(x), np.argwhere(x))
+    same(plait.jit(lambda x: pnp.where(x, size=3))(x), np.where(x))
+    compress = plait.jit(lambda c, x: pnp.compress(c, x, size=3, fill_value=-1))
     same(compress(x[1] > 0, V[:3]), np.float32([3, 2, -1]))
-    same(wf.jit(lambda x: wnp.extract(x > 1, x, size=3))(x), [3, 4, 5])
-    for f in (wnp.nonzero, wnp.argwhere, wnp.flatnonzero):
+    same(plait.jit(lambda x: pnp.extract(x > 1, x, size=3))(x), [3, 4, 5])
+    for f in (pnp.nonzero, pnp.argwhere, pnp.flatnonzero):
         with pytest.raises(ConcretizationError, match="size"):
-            wf.jit(f)(x)
+            plait.jit(f)(x)
     with pytest.raises(TypeRule, match="both x and y"):
-        wnp.where(x, 1)
+        pnp.where(x, 1)
 
 
 def test_writing_by_number():
     flat = V.copy()
     np.put(flat, [0, -1], [9, 8])
-    same(wnp.put(V, np.array([0, -1]), np.array([9, 8])), flat)
+    same(pnp.put(V, np.array([0, -1]), np.array([9, 8])), flat)
     flat = M.copy()
     np.put(flat, [1, 14], [7, 6], mode="wrap")
-    same(wnp.put(M, np.array([1, 14]), np.array([7, 6]), mode="wrap"), flat)
+    same(pnp.put(M, np.array([1, 14]), np.array([7, 6]), mode="wrap"), flat)
     flat = M.copy()
     np.put_along_axis(flat, np.array([[0], [2], [1]]), -1, 1)
-    same(wnp.put_along_axis(M, np.array([[0], [2], [1]]), -1, 1), flat)
+    same(pnp.put_along_axis(M, np.array([[0], [2], [1]]), -1, 1), flat)
     flat = M.copy()
     np.place(flat, flat % 2 == 0, [1, 2, 3])
-    same(wnp.place(M, M % 2 == 0, np.array([1, 2, 3])), flat)
+    same(pnp.place(M, M % 2 == 0, np.array([1, 2, 3])), flat)
     flat = M.copy()
     np.fill_diagonal(flat, 9)
-    same(wnp.fill_diagonal(M, 9), flat)
+    same(pnp.fill_diagonal(M, 9), flat)
     tall = np.zeros((5, 2), np.int32)
     np.fill_diagonal(tall, [1, 2, 3], wrap=True)
-    same(wnp.fill_diagonal(np.zeros((5, 2), np.int32), np.array([1, 2, 3]), wrap=True), tall)
-    for f in (lambda: wnp.put(V, 0, 1, inplace=True), lambda: wnp.fill_diagonal(M, 1, inplace=True),
-              lambda: wnp.place(M, M > 0, 1, inplace=True)):  # fmt: skip
+    same(pnp.fill_diagonal(np.zeros((5, 2), np.int32), np.array([1, 2, 3]), wrap=True), tall)
+    for f in (lambda: pnp.put(V, 0, 1, inplace=True), lambda: pnp.fill_diagonal(M, 1, inplace=True),
+              lambda: pnp.place(M, M > 0, 1, inplace=True)):  # fmt: skip
         with pytest.raises(TypeRule, match="never written to"):
             f()
 
@@ -516,33 +516,33 @@ def test_writing_by_number():
 # ---- errors --------------------------------------------------------------------------------
 
 ERRORS = [
-    (lambda: wnp.reshape(V, (2, 3)), TypeRule, "can not be reshaped"),
-    (lambda: wnp.reshape(V, (-1, -1)), TypeRule, "not determined"),
-    (lambda: wnp.reshape(V, (5,), order="K"), TypeRule, "order"),
-    (lambda: wnp.transpose(M, (0, 0)), AxisError, "twice"),
-    (lambda: wnp.swapaxes(M, 0, 2), AxisError, "axis2 2 is out of range"),
-    (lambda: wnp.squeeze(M, 0), TypeRule, "size 3, not 1"),
-    (lambda: wnp.expand_dims(M, 5), AxisError, "out of range"),
-    (lambda: wnp.broadcast_to(V, (4,)), TypeRule, "does not broadcast"),
-    (lambda: wnp.concatenate([V, M]), TypeRule, "concatenated"),
-    (lambda: wnp.concatenate([]), TypeRule, "nothing"),
-    (lambda: wnp.stack([V, V[:2]]), TypeRule, "stacked"),
-    (lambda: wnp.split(V, 2), TypeRule, "does not divide"),
-    (lambda: wnp.flip(M, 2), AxisError, "out of range"),
-    (lambda: wnp.rot90(M, 1, (0, 0)), AxisError, "twice"),
-    (lambda: wnp.roll(M, (1, 2, 3), (0, 1)), TypeRule, "roll by 3"),
-    (lambda: wnp.diagonal(V), AxisError, "diagonal takes matrices"),
-    (lambda: wnp.tril(V), TypeRule, "tril takes matrices"),
-    (lambda: wnp.diag(X), TypeRule, "vector or a matrix"),
-    (lambda: wnp.select([], []), TypeRule, "0 conditions"),
-    (lambda: wnp.meshgrid(M), TypeRule, "vectors"),
-    (lambda: wnp.meshgrid(V, indexing="zz"), TypeRule, "indexing"),
-    (lambda: wnp.delete(V, 9), AxisError, "out of range"),
-    (lambda: wnp.take(V, 0.5), TypeRule, "integers"),
-    (lambda: wnp.gradient(V[:1]), TypeRule, "two values"),
-    (lambda: wnp.linspace(0, 1, -1), TypeRule, "-1 numbers"),
-    (lambda: wnp.block([[V], V]), TypeRule, "equally deep"),
-    (lambda: wnp.sum(V, out=V), TypeRule, "out"),
+    (lambda: pnp.reshape(V, (2, 3)), TypeRule, "can not be reshaped"),
+    (lambda: pnp.reshape(V, (-1, -1)), TypeRule, "not determined"),
+    (lambda: pnp.reshape(V, (5,), order="K"), TypeRule, "order"),
+    (lambda: pnp.transpose(M, (0, 0)), AxisError, "twice"),
+    (lambda: pnp.swapaxes(M, 0, 2), AxisError, "axis2 2 is out of range"),
+    (lambda: pnp.squeeze(M, 0), TypeRule, "size 3, not 1"),
+    (lambda: pnp.expand_dims(M, 5), AxisError, "out of range"),
+    (lambda: pnp.broadcast_to(V, (4,)), TypeRule, "does not broadcast"),
+    (lambda: pnp.concatenate([V, M]), TypeRule, "concatenated"),
+    (lambda: pnp.concatenate([]), TypeRule, "nothing"),
+    (lambda: pnp.stack([V, V[:2]]), TypeRule, "stacked"),
+    (lambda: pnp.split(V, 2), TypeRule, "does not divide"),
+    (lambda: pnp.flip(M, 2), AxisError, "out of range"),
+    (lambda: pnp.rot90(M, 1, (0, 0)), AxisError, "twice"),
+    (lambda: pnp.roll(M, (1, 2, 3), (0, 1)), TypeRule, "roll by 3"),
+    (lambda: pnp.diagonal(V), AxisError, "diagonal takes matrices"),
+    (lambda: pnp.tril(V), TypeRule, "tril takes matrices"),
+    (lambda: pnp.diag(X), TypeRule, "vector or a matrix"),
+    (lambda: pnp.select([], []), TypeRule, "0 conditions"),
+    (lambda: pnp.meshgrid(M), TypeRule, "vectors"),
+    (lambda: pnp.meshgrid(V, indexing="zz"), TypeRule, "indexing"),
+    (lambda: pnp.delete(V, 9), AxisError, "out of range"),
+    (lambda: pnp.take(V, 0.5), TypeRule, "integers"),
+    (lambda: pnp.gradient(V[:1]), TypeRule, "two values"),
+    (lambda: pnp.linspace(0, 1, -1), TypeRule, "-1 numbers"),
+    (lambda: pnp.block([[V], V]), TypeRule, "equally deep"),
+    (lambda: pnp.sum(V, out=V), TypeRule, "out"),
 ]
 
 
@@ -561,8 +561,8 @@ RENAMED = {"array", "concatenate", "matmul", "einsum", "clip", "where", "arange"
 
 def test_arguments_have_numpys_names():
     """In numpy's order, as far as both have them; ours may have more, after these."""
-    for name in wnp.__all__:
-        f, ref = getattr(wnp, name), getattr(np, name, None)
+    for name in pnp.__all__:
+        f, ref = getattr(pnp, name), getattr(np, name, None)
         if not inspect.isfunction(f) or ref is None or isinstance(ref, np.ufunc) or name in RENAMED:
             continue
         try:
@@ -578,8 +578,8 @@ def test_arguments_have_numpys_names():
 
 
 def test_every_function_is_documented():
-    for name in wnp.__all__:
-        f = getattr(wnp, name)
+    for name in pnp.__all__:
+        f = getattr(pnp, name)
         if inspect.isfunction(f):
             assert f.__doc__ and len(f.__doc__) > 10, name
 
@@ -588,43 +588,43 @@ def test_every_function_is_documented():
 
 
 def test_default_dtypes_follow_the_settings():
-    x = wnp.arange(4)
+    x = pnp.arange(4)
     functions = (
-        lambda: wnp.zeros(2),
-        lambda: wnp.array([1.5]),
-        lambda: wnp.array(1.5),
-        lambda: wnp.asarray(x, float),
-        lambda: wnp.linspace(0, 1, 3),
-        lambda: wnp.sin(x),
-        lambda: wnp.divide(x, x),
-        lambda: wnp.mean(x),
-        lambda: wnp.var(x),
-        lambda: wnp.median(x),
-        lambda: wnp.hypot(x, x),
-        lambda: wf.nn.gelu(x),
-        lambda: wf.nn.one_hot(x, 3),
+        lambda: pnp.zeros(2),
+        lambda: pnp.array([1.5]),
+        lambda: pnp.array(1.5),
+        lambda: pnp.asarray(x, float),
+        lambda: pnp.linspace(0, 1, 3),
+        lambda: pnp.sin(x),
+        lambda: pnp.divide(x, x),
+        lambda: pnp.mean(x),
+        lambda: pnp.var(x),
+        lambda: pnp.median(x),
+        lambda: pnp.hypot(x, x),
+        lambda: plait.nn.gelu(x),
+        lambda: plait.nn.one_hot(x, 3),
     )
     for f in functions:
         assert f().dtype == np.float32
-        with wf.config(default_float="float64"):
+        with plait.config(default_float="float64"):
             assert f().dtype == np.float64
         assert f().dtype == np.float32
-    with wf.config(default_int="int64"):
+    with plait.config(default_int="int64"):
         for f in (
-            lambda: wnp.arange(3),
-            lambda: wnp.array([1, 2]),
-            lambda: wnp.sum(np.int8([1])),
-            lambda: wnp.argsort(V),
-            lambda: wnp.nonzero(V)[0],
-            lambda: wnp.zeros(2, int),
+            lambda: pnp.arange(3),
+            lambda: pnp.array([1, 2]),
+            lambda: pnp.sum(np.int8([1])),
+            lambda: pnp.argsort(V),
+            lambda: pnp.nonzero(V)[0],
+            lambda: pnp.zeros(2, int),
         ):
             assert f().dtype == np.int64
-    with wf.config(x64=False):
+    with plait.config(x64=False):
         for f in (
-            lambda: wnp.zeros(2, "float64"),
-            lambda: wnp.array(np.ones(2)),
-            lambda: wnp.float64(1),
-            lambda: wnp.arange(3.0, dtype="float64"),
-            lambda: wnp.sum(V, dtype="float64"),
+            lambda: pnp.zeros(2, "float64"),
+            lambda: pnp.array(np.ones(2)),
+            lambda: pnp.float64(1),
+            lambda: pnp.arange(3.0, dtype="float64"),
+            lambda: pnp.sum(V, dtype="float64"),
         ):
             assert f().dtype == np.float32

@@ -10,9 +10,9 @@ import io
 import numpy as np
 import pytest
 
-import weft as wf
-import weft.numpy as wnp
-from weft.errors import TypeRule
+import plait
+import plait.numpy as pnp
+from plait.errors import TypeRule
 
 RNG = np.random.default_rng(0)
 X = RNG.integers(-3, 4, (4, 5)).astype(np.int32)
@@ -30,8 +30,8 @@ def same(got, want):
 @pytest.mark.parametrize("name", [*INTEGERS, *FLOATS])
 def test_methods(name):
     x = X if name in INTEGERS else F
-    ours, numpys = getattr(wnp, name), getattr(np, name)
-    assert isinstance(ours, wnp.ufunc) and (ours.nin, ours.nout, ours.nargs) == (2, 1, 3)
+    ours, numpys = getattr(pnp, name), getattr(np, name)
+    assert isinstance(ours, pnp.ufunc) and (ours.nin, ours.nout, ours.nargs) == (2, 1, 3)
     same(ours.reduce(x), numpys.reduce(x))
     same(ours.reduce(x, axis=1, keepdims=True), numpys.reduce(x, axis=1, keepdims=True))
     same(ours.accumulate(x, axis=1), numpys.accumulate(x, axis=1))
@@ -40,34 +40,34 @@ def test_methods(name):
     want, places, b = x[0].copy(), np.array([1, 1, 3]), x[0, 2:]
     numpys.at(want, places, b)
     same(ours.at(x[0], places, b), want)
-    same(wf.jit(lambda v: ours.reduce(v, axis=None) if ours.identity is not None else v)(x),
+    same(plait.jit(lambda v: ours.reduce(v, axis=None) if ours.identity is not None else v)(x),
          numpys.reduce(x, axis=None) if numpys.identity is not None else x)  # fmt: skip
 
 
 def test_what_a_fold_starts_with():
-    same(wnp.divide.reduce(F, initial=2.0), np.divide.reduce(np.concatenate([F[:1] * 0 + 2, F])))
+    same(pnp.divide.reduce(F, initial=2.0), np.divide.reduce(np.concatenate([F[:1] * 0 + 2, F])))
     kept = F > 0
-    same(wnp.hypot.reduce(F, where=kept), np.hypot.reduce(F, where=kept))
-    same(wnp.add.reduce(F, where=kept, initial=3.0), np.add.reduce(F, where=kept, initial=3.0))
-    same(wnp.hypot.reduce(F[:0]), np.hypot.reduce(F[:0]))
-    same(wnp.multiply.reduce(F, axis=(0, 1), dtype="float32"), np.float32(F.prod()))
+    same(pnp.hypot.reduce(F, where=kept), np.hypot.reduce(F, where=kept))
+    same(pnp.add.reduce(F, where=kept, initial=3.0), np.add.reduce(F, where=kept, initial=3.0))
+    same(pnp.hypot.reduce(F[:0]), np.hypot.reduce(F[:0]))
+    same(pnp.multiply.reduce(F, axis=(0, 1), dtype="float32"), np.float32(F.prod()))
     with pytest.raises(TypeRule, match="nothing to start with"):
-        wnp.divide.reduce(F[:0])
+        pnp.divide.reduce(F[:0])
     with pytest.raises(TypeRule, match="arrays are never written to"):
-        wnp.add.at(F, 0, 1.0, inplace=True)
+        pnp.add.at(F, 0, 1.0, inplace=True)
     with pytest.raises(TypeRule, match="function of two arrays"):
-        wnp.negative.reduce(F)
-    same(wnp.negative.at(F[0], np.array([1, 1, 2])), F[0] * [1, 1, -1, 1, 1])
+        pnp.negative.reduce(F)
+    same(pnp.negative.at(F[0], np.array([1, 1, 2])), F[0] * [1, 1, -1, 1, 1])
 
 
 def test_functions_of_users():
-    f = wnp.frompyfunc(lambda x, y: 2 * x + y, 2, 1, identity=0)
+    f = pnp.frompyfunc(lambda x, y: 2 * x + y, 2, 1, identity=0)
     g = np.frompyfunc(lambda x, y: 2 * x + y, 2, 1)
     same(f(X, X[0]), g(X, X[0]).astype(np.int32))
     same(f.reduce(X), g.reduce(X).astype(np.int32))
     same(f.accumulate(X), g.accumulate(X).astype(np.int32))
     same(f(X, X, where=X > 0), np.where(X > 0, 3 * X, 0))
-    pair = wnp.frompyfunc(lambda x: (x, -x), 1, 2)
+    pair = pnp.frompyfunc(lambda x: (x, -x), 1, 2)
     same(pair(X)[1], -X)
     assert repr(f) == "<ufunc '<lambda>'>"
 
@@ -77,13 +77,13 @@ def test_pieces_between_brackets():
     for key in ((slice(1, 4), 0, v), (slice(0, 1, 5j), 2.0), ("0,2", v, v), ("-1", m, m),
                 ("0,2,0", v, v), ("1,2,0", v, v), ("0,3,-1", v, v), ("0,3,1", m, m),
                 ("1,3,0", m, m), ("0,2,0", slice(0, 3), v)):  # fmt: skip
-        same(wnp.r_[key], np.r_[key])
-    same(wnp.c_[v, v], np.c_[v, v])
-    same(wnp.c_[m, m], np.c_[m, m])
-    same(wnp.c_[0:3, v], np.c_[0:3, v])
-    assert wnp.r_[1:3, 0.5].dtype == np.float32
+        same(pnp.r_[key], np.r_[key])
+    same(pnp.c_[v, v], np.c_[v, v])
+    same(pnp.c_[m, m], np.c_[m, m])
+    same(pnp.c_[0:3, v], np.c_[0:3, v])
+    assert pnp.r_[1:3, 0.5].dtype == np.float32
     with pytest.raises(TypeRule, match="no directive"):
-        wnp.r_["r", v]
+        pnp.r_["r", v]
 
 
 @pytest.mark.parametrize("order", ["big", "little"])
@@ -91,60 +91,60 @@ def test_bits(order):
     bits = RNG.integers(0, 2, (3, 11)).astype(np.uint8)
     for axis in (None, 0, 1):
         packed = np.packbits(bits, axis, order)
-        same(wnp.packbits(bits, axis, order), packed)
+        same(pnp.packbits(bits, axis, order), packed)
         for count in (None, 5, -3, 30):
             want = np.unpackbits(packed, axis, count, order)
-            same(wnp.unpackbits(packed, axis, count, order), want)
-    assert wnp.packbits(bits.astype(bool)).dtype == np.uint8
+            same(pnp.unpackbits(packed, axis, count, order), want)
+    assert pnp.packbits(bits.astype(bool)).dtype == np.uint8
     with pytest.raises(TypeRule):
-        wnp.packbits(F)
+        pnp.packbits(F)
     with pytest.raises(TypeRule):
-        wnp.unpackbits(X)
+        pnp.unpackbits(X)
 
 
 def test_files_and_iterators(tmp_path):
     held = io.BytesIO()
-    wnp.save(held, wnp.asarray(X))
+    pnp.save(held, pnp.asarray(X))
     held.seek(0)
-    same(wnp.load(held), X)
-    wnp.savez(tmp_path / "two.npz", X, b=F)
-    found = wnp.load(tmp_path / "two.npz")
+    same(pnp.load(held), X)
+    pnp.savez(tmp_path / "two.npz", X, b=F)
+    found = pnp.load(tmp_path / "two.npz")
     assert sorted(found) == ["arr_0", "b"]
     same(found["b"], F)
     F.tofile(tmp_path / "raw")
-    same(wnp.fromfile(tmp_path / "raw", "float64", 3, offset=8), F.ravel()[1:4])
-    same(wnp.fromstring("1, 2.5", sep=","), [1, 2.5])
-    same(wnp.fromiter((i * i for i in range(4)), int), [0, 1, 4, 9])
+    same(pnp.fromfile(tmp_path / "raw", "float64", 3, offset=8), F.ravel()[1:4])
+    same(pnp.fromstring("1, 2.5", sep=","), [1, 2.5])
+    same(pnp.fromiter((i * i for i in range(4)), int), [0, 1, 4, 9])
 
 
 def test_masks_by_functions():
-    same(wnp.mask_indices(3, wnp.triu, 1)[0], np.mask_indices(3, np.triu, 1)[0])
-    places = wf.jit(lambda: wnp.mask_indices(3, wnp.tril, size=6))()
+    same(pnp.mask_indices(3, pnp.triu, 1)[0], np.mask_indices(3, np.triu, 1)[0])
+    places = plait.jit(lambda: pnp.mask_indices(3, pnp.tril, size=6))()
     same(places[1], np.mask_indices(3, np.tril)[1])
 
 
 def test_late_comers():
-    same(wnp.i0(F), np.i0(F))
+    same(pnp.i0(F), np.i0(F))
     w, q = np.abs(F) * (F < 1), [0.0, 0.3, 1.0]
     how = {"method": "inverted_cdf", "weights": w}
-    same(wnp.quantile(F, np.array(q), axis=1, **how), np.quantile(F, q, axis=1, **how))
-    same(wnp.nanpercentile(np.where(F > 1, np.nan, F), 40.0, keepdims=True, **how),
+    same(pnp.quantile(F, np.array(q), axis=1, **how), np.quantile(F, q, axis=1, **how))
+    same(pnp.nanpercentile(np.where(F > 1, np.nan, F), 40.0, keepdims=True, **how),
          np.nanpercentile(np.where(F > 1, np.nan, F), 40.0, keepdims=True, **how))  # fmt: skip
     how["weights"] = w[0]
-    same(wnp.quantile(F, 0.5, axis=1, **how), np.quantile(F, 0.5, axis=1, **how))
+    same(pnp.quantile(F, 0.5, axis=1, **how), np.quantile(F, 0.5, axis=1, **how))
     with pytest.raises(TypeRule, match="inverted_cdf"):
-        wnp.quantile(F, 0.5, weights=w)
+        pnp.quantile(F, 0.5, weights=w)
     m = np.zeros((5, 4))
     m[1:3, 2] = 1
     for trim, axis in (("fb", None), ("fb", 0), ("f", None), ("b", 1)):
-        same(wnp.trim_zeros(m, trim, axis), np.trim_zeros(m, trim, axis))  # type: ignore
-    same(wnp.trim_zeros(np.zeros(3)), np.trim_zeros(np.zeros(3)))
+        same(pnp.trim_zeros(m, trim, axis), np.trim_zeros(m, trim, axis))  # type: ignore
+    same(pnp.trim_zeros(np.zeros(3)), np.trim_zeros(np.zeros(3)))
 
 
 def test_quotients_of_polynomials():
     for u, v in (([1.0, 2, 3, 4], [1.0, 1]), ([1.0], [1.0, 2]), ([2.0, 1], [4.0])):
         u, v = np.array(u), np.array(v)
-        q, r = wnp.polydiv(u, v)
+        q, r = pnp.polydiv(u, v)
         same(q, np.polydiv(u, v)[0])
-        same(wnp.polyadd(wnp.polymul(q, v), r)[-len(u) :], u)
-        same(wnp.polydiv(u, v, trim_leading_zeros=True)[1], np.polydiv(u, v)[1])
+        same(pnp.polyadd(pnp.polymul(q, v), r)[-len(u) :], u)
+        same(pnp.polydiv(u, v, trim_leading_zeros=True)[1], np.polydiv(u, v)[1])

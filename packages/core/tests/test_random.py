@@ -7,17 +7,17 @@ x64 on), from key(42); whole numbers must agree exactly, floats to rounding.
 import numpy as np
 import pytest
 
-import weft as wf
-from weft import random
-from weft.control import scan
-from weft.errors import SubscriptError, TypeRule
-from weft.events import counting
-from weft.ops.rng import counters, threefry2x32
-from weft.physical import laid_out
-from weft.staging import staged
-from weft.tree import flatten
-from weft.types import Aval
-from weft.values import asarray
+import plait
+from plait import random
+from plait.control import scan
+from plait.errors import SubscriptError, TypeRule
+from plait.events import counting
+from plait.ops.rng import counters, threefry2x32
+from plait.physical import laid_out
+from plait.staging import staged
+from plait.tree import flatten
+from plait.types import Aval
+from plait.values import asarray
 
 KEY = random.key(42)
 LOGITS = np.log(np.float32([[0.1, 0.2, 0.7], [0.5, 0.3, 0.2]]))
@@ -27,7 +27,7 @@ GRID = np.arange(6).reshape(3, 2)
 
 
 def host(x):
-    is_key = wf.dtypes.issubdtype(x.dtype, wf.dtypes.prng_key)
+    is_key = plait.dtypes.issubdtype(x.dtype, plait.dtypes.prng_key)
     x = np.asarray(random.key_data(x) if is_key else x)
     return x.astype(np.float32) if x.dtype.name in ("bfloat16", "float16") else x
 
@@ -74,25 +74,27 @@ def test_by_its_definition():
 
 def test_counters():
     """Row-major numbers, in two words where one does not do."""
-    high, low = wf.jit(lambda: counters((3, 4)))()
+    high, low = plait.jit(lambda: counters((3, 4)))()
     np.testing.assert_array_equal(np.asarray(low), np.arange(12).reshape(3, 4))
     assert not np.asarray(high).any()
     program = staged(lambda: [v[-1, -2:] for v in counters((2**20, 2**13))], [])
     names = [e.prim.name for e in program.eqns]
     assert "core.shift_right_logical" in names
-    got = [np.asarray(v) for v in wf.jit(lambda: [v[-1, -2:] for v in counters((2**20, 2**13))])()]
+    got = [
+        np.asarray(v) for v in plait.jit(lambda: [v[-1, -2:] for v in counters((2**20, 2**13))])()
+    ]
     np.testing.assert_array_equal(got[0], [1, 1])
     np.testing.assert_array_equal(got[1], [2**32 - 2, 2**32 - 1])
 
 
 def test_a_draw_is_one_hash():
     """Tracing a sampler is cheap: the rounds are in one equation, lowered once."""
-    program = wf.make_program(lambda k: random.normal(k, (3, 4)))(KEY)
+    program = plait.make_program(lambda k: random.normal(k, (3, 4)))(KEY)
     names = [e.prim.name for e in program.eqns]
     assert names.count("core.random_bits") == 1 and len(names) < 30
     laid = [e.prim.name for e in laid_out(program).eqns]
     assert laid.count("core.threefry2x32") == 1 and len(laid) < 40
-    text = wf.jit(lambda k: random.normal(k) + random.uniform(k)).lower(KEY).as_text()
+    text = plait.jit(lambda k: random.normal(k) + random.uniform(k)).lower(KEY).as_text()
     assert text.count("stablehlo.xor") < 40
 
 
@@ -186,7 +188,7 @@ def test_same_whole_numbers(case):
     name, args, how, want = case
     f = getattr(random, name)
     np.testing.assert_array_equal(host(f(KEY, *args, **how)).ravel(), want)
-    np.testing.assert_array_equal(host(wf.jit(lambda k: f(k, *args, **how))(KEY)).ravel(), want)
+    np.testing.assert_array_equal(host(plait.jit(lambda k: f(k, *args, **how))(KEY)).ravel(), want)
 
 
 @pytest.mark.parametrize("case", CLOSE, ids=title)
@@ -194,7 +196,7 @@ def test_same_floats(case):
     name, args, how, want = case
     f = getattr(random, name)
     wide = "64" in str(args) or "128" in str(args)
-    for got in (f(KEY, *args, **how), wf.jit(lambda k: f(k, *args, **how))(KEY)):
+    for got in (f(KEY, *args, **how), plait.jit(lambda k: f(k, *args, **how))(KEY)):
         np.testing.assert_allclose(host(got).ravel(), want, rtol=1e-13 if wide else 3e-6)
 
 
@@ -222,7 +224,7 @@ def test_seeds(seed, want):
     assert host(random.key(seed)).tolist() == list(want)
     assert np.asarray(random.PRNGKey(seed)).tolist() == list(want)
     if not isinstance(seed, int):
-        assert host(wf.jit(random.key)(asarray(np.asarray(seed)))).tolist() == list(want)
+        assert host(plait.jit(random.key)(asarray(np.asarray(seed)))).tolist() == list(want)
 
 
 # ---- distributions -------------------------------------------------------------------------------
@@ -373,7 +375,7 @@ def test_words_for_keys():
 def test_keys_are_no_numbers(f):
     with pytest.raises(TypeRule, match="a key of shape .* is no number") as e:
         f()
-    assert "weft.random.normal(key, shape)" in str(e.value)
+    assert "plait.random.normal(key, shape)" in str(e.value)
 
 
 @pytest.mark.parametrize(
@@ -434,7 +436,7 @@ def test_keys_of_the_device():
     ]
     assert host(random.fold_in(k, 5)).tolist() == [3810769997, 2355009018, 1837142617, 748193193]
     assert host(random.bits(k, (3,))).tolist() == [3109483441, 1367189518, 2515982561]
-    ends = wf.jit(
+    ends = plait.jit(
         lambda k: scan(lambda c, _: (random.split(c)[0], random.fold_in(c, 3)), k, None, 2)
     )
     c, ys = ends(k)
@@ -448,7 +450,7 @@ def test_keys_of_the_device():
 
 def test_rng_bit_generator():
     """As jax.lax.rng_bit_generator on the CPU; Philox and Threefry are the same everywhere."""
-    draw, how = wf.lax.rng_bit_generator, wf.lax.RandomAlgorithm
+    draw, how = plait.lax.rng_bit_generator, plait.lax.RandomAlgorithm
     words = np.arange(4, dtype=np.uint32)
     for algorithm, after, want in (
         (how.RNG_PHILOX, [0, 1, 3, 3], [895509795, 3230209149, 3834998268]),

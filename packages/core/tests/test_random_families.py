@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import scipy.stats as ss
 
-import weft as wf
-from weft import random
-from weft.errors import TypeRule
+import plait
+from plait import random
+from plait.errors import TypeRule
 
 KEY = random.key(42)
 F32 = np.float32
@@ -116,7 +116,7 @@ def test_distribution_of_vectors():
 
 def test_shapes_and_dtypes():
     def shape(f, *args, **kwargs):
-        out = wf.eval_shape(lambda: f(KEY, *args, **kwargs))
+        out = plait.eval_shape(lambda: f(KEY, *args, **kwargs))
         return (*out.shape, out.dtype.name)
 
     a, b = np.ones((2, 1), F32), np.ones(3, F32)
@@ -135,7 +135,7 @@ def test_shapes_and_dtypes():
 def test_keys_as_words_and_inside_of_programs():
     want = np.asarray(random.gamma(KEY, 2.5, (3,), np.float64))
     words = random.key_data(KEY)
-    inside = wf.jit(lambda k, v: random.gamma(k, v, (3,), np.float64))(words, np.float64(2.5))
+    inside = plait.jit(lambda k, v: random.gamma(k, v, (3,), np.float64))(words, np.float64(2.5))
     np.testing.assert_allclose(np.asarray(inside), want, 1e-14)
 
 

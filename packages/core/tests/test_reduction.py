@@ -9,11 +9,11 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-import weft as wf
-from weft.errors import AxisError, TypeRule
-from weft.ops import reduction as red
-from weft.ops.extremes import argmax, argmin
-from weft.ops.reduction import (
+import plait
+from plait.errors import AxisError, TypeRule
+from plait.ops import reduction as red
+from plait.ops.extremes import argmax, argmin
+from plait.ops.reduction import (
     all_,
     any_,
     max_,
@@ -26,7 +26,7 @@ from weft.ops.reduction import (
     reduce_xor,
     sum_,
 )
-from weft.values import asarray
+from plait.values import asarray
 
 BF16 = ml_dtypes.bfloat16
 NAMES = ["bool", "int8", "int32", "int64", "uint32", "bfloat16", "float16", "float32", "float64",
@@ -163,7 +163,7 @@ def test_dtypes_of_sums():
     assert sum_(np.full(300, 100, np.int8)).item() == 30_000
     assert sum_(np.ones(3, np.int8), dtype=np.int8).dtype == np.int8
     assert sum_(np.ones(3, np.float32), dtype=np.float64).dtype == np.float64
-    with wf.config(default_int="int64"):
+    with plait.config(default_int="int64"):
         assert sum_(np.ones(3, np.int32)).dtype == np.int64
         assert sum_(np.ones(3, np.uint8)).dtype == np.uint64
         assert argmax(np.ones(3)).dtype == np.int64
@@ -262,6 +262,6 @@ def test_errors():
 
 def test_inside_jit():
     x = sample("float32")
-    f = wf.jit(lambda v: (sum_(v, 0), max_(v), argmin(v, 1), mean(v, (0, 2))))
+    f = plait.jit(lambda v: (sum_(v, 0), max_(v), argmin(v, 1), mean(v, (0, 2))))
     for got, want in zip(f(x), (x.sum(0), x.max(), x.argmin(1), x.mean((0, 2)))):
         np.testing.assert_allclose(np.asarray(got), want, rtol=1e-6)

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 import scipy.linalg as sl
 
-import weft as wf
-from weft.errors import TypeRule
+import plait
+from plait.errors import TypeRule
 
-ours = wf.scipy.linalg
+ours = plait.scipy.linalg
 RNG = np.random.default_rng(7)
 A = RNG.standard_normal((4, 4))
 Z = A + 1j * RNG.standard_normal((4, 4))
@@ -222,20 +222,20 @@ def test_polar_by_iteration():
     rng = np.random.default_rng(3)
     z = rng.normal(size=(3, 3)) + 1j * rng.normal(size=(3, 3))
     for a in (rng.normal(size=(5, 3)), z, np.diag([1, 1e-12, 3])):
-        u, h, turns, enough = wf.lax.linalg.qdwh(a)
+        u, h, turns, enough = plait.lax.linalg.qdwh(a)
         for got, want in zip((u, h), sl.polar(a)):
             np.testing.assert_allclose(np.asarray(got), want, 0, 1e-13)
         assert bool(enough) and int(turns) <= 7
-    assert not bool(wf.lax.linalg.qdwh(z, max_iterations=2)[3])
+    assert not bool(plait.lax.linalg.qdwh(z, max_iterations=2)[3])
 
 
 def test_functions_of_matrices():
     a = np.random.default_rng(4).normal(size=(4, 4))
     for x in (a, a + 1j * a.T):
-        got, doubt = ours.funm(x, wf.numpy.sin, disp=False)
+        got, doubt = ours.funm(x, plait.numpy.sin, disp=False)
         np.testing.assert_allclose(np.asarray(got), sl.sinm(x), 0, 1e-12)
         assert float(doubt) < 1e-12
-    assert float(ours.funm(np.eye(3), wf.numpy.sin, disp=False)[1]) == 1
+    assert float(ours.funm(np.eye(3), plait.numpy.sin, disp=False)[1]) == 1
 
 
 def test_parameters_for_compatibility():
@@ -247,7 +247,7 @@ def test_parameters_for_compatibility():
     assert ours.dft(3, dtype="complex128").dtype == np.complex128
     for got in (ours.polar(a, method="svd", eps=1e-8)[1], ours.sqrtm(a @ a, blocksize=4)):
         np.testing.assert_allclose(np.asarray(got), a, 0, 1e-10)
-    lx = wf.lax.linalg
+    lx = plait.lax.linalg
     assert lx.eig(a, implementation=lx.EigImplementation.LAPACK, enable_eigvec_derivs=True)
     assert lx.svd(a, compute_uv=False, algorithm=lx.SvdAlgorithm.DEFAULT).shape == (3,)
     refused = [
@@ -263,7 +263,7 @@ def test_parameters_for_compatibility():
         lambda: ours.polar(a, method="lu"),
         lambda: ours.solve_sylvester(a, a, a, method="lu"),
         lambda: ours.eigh(a, eigvals=(0, 1), subset_by_index=(0, 1)),
-        lambda: ours.funm(a[None], wf.numpy.sin),
+        lambda: ours.funm(a[None], plait.numpy.sin),
         lambda: ours.funm(a, lambda w: w.sum()),
     ]
     for f in refused:

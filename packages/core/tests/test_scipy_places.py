@@ -11,12 +11,12 @@ import scipy.cluster.vq
 import scipy.interpolate
 import scipy.ndimage
 
-import weft as wf
-import weft.ops as ops
-from weft.errors import AxisError, ConcretizationError, TypeRule
-from weft.ops import segments
-from weft.scipy import integrate, interpolate, ndimage
-from weft.scipy.cluster import codes, vq
+import plait
+import plait.ops as ops
+from plait.errors import AxisError, ConcretizationError, TypeRule
+from plait.ops import segments
+from plait.scipy import integrate, interpolate, ndimage
+from plait.scipy.cluster import codes, vq
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(4, 5))
@@ -51,7 +51,7 @@ POINTS = np.array([0.0, 1, 3]), np.array([0.0, 2, 3, 7])
 @pytest.mark.parametrize("method", ["linear", "nearest"])
 def test_functions_on_grids(method):
     values, places = RNG.normal(size=(3, 4, 2)), RNG.uniform(-1, 8, size=(6, 2))
-    run = wf.jit(lambda f, x, y: f((x, y)))
+    run = plait.jit(lambda f, x, y: f((x, y)))
     for fill in (np.nan, None, 1.0):
         ours = interpolate.RegularGridInterpolator(POINTS, values, method, fill_value=fill)
         theirs = scipy.interpolate.RegularGridInterpolator(POINTS, values, method, False, fill)  # type: ignore
@@ -87,7 +87,7 @@ FOLDS = {"segment_sum": (np.add, 0), "segment_prod": (np.multiply, 1),
 def test_segments(name):
     """Also those without rows, at the beginning, in the middle and at the end."""
     ours = getattr(ops, name)
-    run = wf.jit(lambda x, i: (ours(x, i, 5), ours(x, i, 5, bucket_size=3)))
+    run = plait.jit(lambda x, i: (ours(x, i, 5), ours(x, i, 5, bucket_size=3)))
     for ids in ([0, 1, 0, 3], [3, 3, 2, 0], [-1, 7, 2, 2], [0, 0, 0, 0]):
         f, neutral = FOLDS[name]
         _check_segments(run, f, neutral, ids)
@@ -107,7 +107,7 @@ def test_segments_of_integers_and_errors():
     got = ops.segment_max(np.array([1, 2], np.int32), np.array([2, 2]), 3)
     assert got.tolist() == [-(2**31), -(2**31), 2]
     with pytest.raises(ConcretizationError, match="give num_segments"):
-        wf.jit(ops.segment_sum)(X, np.array([0, 1, 2, 3]))
+        plait.jit(ops.segment_sum)(X, np.array([0, 1, 2, 3]))
     with pytest.raises(AxisError, match="a number for each row"):
         ops.segment_sum(X, np.array([0, 1]), 2)
     with pytest.raises(TypeRule, match="give integers"):

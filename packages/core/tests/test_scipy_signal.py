@@ -1,4 +1,4 @@
-"""weft.scipy's signals and cosine transforms against scipy.
+"""plait.scipy's signals and cosine transforms against scipy.
 
 Invariant: scipy says what is right; the one place where it does not conjugate is left out.
 """
@@ -10,11 +10,11 @@ import pytest
 import scipy.fft
 import scipy.signal
 
-import weft.numpy.fft
-import weft.scipy.fft as fourier
-import weft.scipy.signal as signal
-from weft.errors import AxisError, TypeRule
-from weft.scipy import spectra, transforms
+import plait.numpy.fft
+import plait.scipy.fft as fourier
+import plait.scipy.signal as signal
+from plait.errors import AxisError, TypeRule
+from plait.scipy import spectra, transforms
 
 RNG = np.random.default_rng(0)
 X, Y, Z = RNG.normal(size=7), RNG.normal(size=4), RNG.normal(size=4) + 1j * RNG.normal(size=4)
@@ -128,7 +128,7 @@ def test_errors_of_transforms():
         fourier.dct(Z)
     with pytest.raises(TypeRule, match="no window"):
         signal.welch(X, window="round")
-    assert fourier.fft is weft.numpy.fft.fft
+    assert fourier.fft is plait.numpy.fft.fft
 
 
 def test_examples():

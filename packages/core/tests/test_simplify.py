@@ -6,20 +6,20 @@ import struct
 import numpy as np
 import pytest
 
-import weft as wf
-from weft.check import check
-from weft.dims import symbolic_dims
-from weft.ir import Effect, Program, effects_of, programs_in
-from weft.ops import collective, higher, host, mapping, reduction, shape
-from weft.ops import elementwise as el
-from weft.primitive import Primitive
-from weft.simplify import dce, inline_calls, simplify, simplify_rules
-from weft.staging import staged
-from weft.testing import numpy_evaluate, random_arguments, random_program
-from weft.text import parse, same_program, show
-from weft.traits import Structural
-from weft.types import Aval
-from weft.values import Literal, asarray
+import plait
+from plait.check import check
+from plait.dims import symbolic_dims
+from plait.ir import Effect, Program, effects_of, programs_in
+from plait.ops import collective, higher, host, mapping, reduction, shape
+from plait.ops import elementwise as el
+from plait.primitive import Primitive
+from plait.simplify import dce, inline_calls, simplify, simplify_rules
+from plait.staging import staged
+from plait.testing import numpy_evaluate, random_arguments, random_program
+from plait.text import parse, same_program, show
+from plait.traits import Structural
+from plait.types import Aval
+from plait.values import Literal, asarray
 
 CELL = Aval((), np.float32)
 ROW = Aval((3,), np.float32)
@@ -114,7 +114,7 @@ def test_compiled_results_agree_too():
     for seed in range(6):
         p = random_program(seed, size=12)
         args = random_arguments(p, seed)
-        run = wf.jit(lambda *xs: higher.call.bind(*xs, program=simplify(p)))  # noqa: B023
+        run = plait.jit(lambda *xs: higher.call.bind(*xs, program=simplify(p)))  # noqa: B023
         for a, b in zip(run(*args), numpy_evaluate(p, args), strict=True):
             np.testing.assert_allclose(np.asarray(a), b, 1e-5, 1e-5)
 
@@ -298,7 +298,7 @@ def test_literals_move_freely_and_keep_their_scalar():
     same_bits(p, q, [np.zeros((2, 3), np.float32)])
 
 
-F16, F32, F64, BF16 = map(wf.dtypes.dtype, ("float16", "float32", "float64", "bfloat16"))
+F16, F32, F64, BF16 = map(plait.dtypes.dtype, ("float16", "float32", "float64", "bfloat16"))
 I8, I32, I64, U8, U32 = map(np.dtype, (np.int8, np.int32, np.int64, np.uint8, np.uint32))
 
 
@@ -466,7 +466,7 @@ def test_pure_callbacks_may_be_merged_and_dropped():
         call()
         return call()
 
-    p = wf.make_program(f)(np.float32([1, 2]))
+    p = plait.make_program(f)(np.float32([1, 2]))
     assert len(simplify(p).eqns) == 1
 
 

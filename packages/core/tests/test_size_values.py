@@ -10,12 +10,12 @@ import random
 import numpy as np
 import pytest
 
-import weft as wf
-from weft import control
-from weft.dims import Dim, Scope, measure_dims, symbolic_dims
-from weft.errors import UndecidedDim, WeftError
-from weft.ops import elementwise as el
-from weft.ops import shape as sh
+import plait
+from plait import control
+from plait.dims import Dim, Scope, measure_dims, symbolic_dims
+from plait.errors import PlaitError, UndecidedDim
+from plait.ops import elementwise as el
+from plait.ops import shape as sh
 
 F32 = np.float32
 
@@ -87,7 +87,7 @@ def test_nothing_to_measure():
 
 
 def program_of(f, *shapes):
-    return wf.make_program(f)(*[wf.ShapeDtypeStruct(symbolic_dims(s), F32) for s in shapes])
+    return plait.make_program(f)(*[plait.ShapeDtypeStruct(symbolic_dims(s), F32) for s in shapes])
 
 
 @pytest.mark.parametrize(
@@ -107,10 +107,10 @@ def program_of(f, *shapes):
 def test_a_size_in_arithmetic_is_a_weak_number(f):
     program = program_of(lambda x: f(x, x.shape[0]), "b, 3")
     assert [repr(a) for a in program.out_avals] == ["f32[b,3]"]
-    half = wf.ShapeDtypeStruct(symbolic_dims("b"), np.float16)
-    integer = wf.ShapeDtypeStruct(symbolic_dims("b"), np.int8)
+    half = plait.ShapeDtypeStruct(symbolic_dims("b"), np.float16)
+    integer = plait.ShapeDtypeStruct(symbolic_dims("b"), np.int8)
     for t in (half, integer):
-        (out,) = wf.make_program(lambda x: x * x.shape[0])(t).out_avals
+        (out,) = plait.make_program(lambda x: x * x.shape[0])(t).out_avals
         assert out.dtype == t.dtype
 
 
@@ -134,9 +134,9 @@ def test_loops_to_a_size():
 
 def test_sizes_that_no_argument_has():
     (k,) = symbolic_dims("k")
-    f = wf.jit(lambda x: sh.iota(F32, (k,)) + x.sum())
-    with pytest.raises(WeftError, match="the size k is not known: no argument has an axis") as e:
+    f = plait.jit(lambda x: sh.iota(F32, (k,)) + x.sum())
+    with pytest.raises(PlaitError, match="the size k is not known: no argument has an axis") as e:
         f.lower(np.ones(3, F32)).as_text()
     assert "(0, k)" in e.value.fix
-    with pytest.raises(WeftError, match="the size k is not known"):
-        wf.jit(lambda x: x)(np.ones(3, F32)) + k
+    with pytest.raises(PlaitError, match="the size k is not known"):
+        plait.jit(lambda x: x)(np.ones(3, F32)) + k

@@ -7,10 +7,10 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-import weft as wf
-from weft.errors import AxisError, TypeRule
-from weft.ops.sorting import argsort, sort, sort_, sort_together, top_k
-from weft.values import asarray
+import plait
+from plait.errors import AxisError, TypeRule
+from plait.ops.sorting import argsort, sort, sort_, sort_together, top_k
+from plait.values import asarray
 
 FLOATS = ["float16", "float32", "float64", ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn,
           ml_dtypes.float8_e5m2]  # fmt: skip
@@ -128,22 +128,20 @@ def test_top_k(name):
 
 def test_inside_jit_and_methods():
     x = sample("float32")
-    f = wf.jit(lambda v: (sort(v, 0), argsort(v), top_k(v, 2)))
+    f = plait.jit(lambda v: (sort(v, 0), argsort(v), top_k(v, 2)))
     a, b, (c, _) = f(x)
     np.testing.assert_array_equal(np.asarray(a), np.sort(x, 0))
     np.testing.assert_array_equal(np.asarray(b), np.argsort(x, -1, kind="stable"))
     assert c.shape == (3, 2)
     np.testing.assert_array_equal(np.asarray(asarray(x).sort()), np.sort(x))
-    np.testing.assert_array_equal(
-        np.asarray(asarray(x).argsort()), np.argsort(x, kind="stable")
-    )
+    np.testing.assert_array_equal(np.asarray(asarray(x).argsort()), np.argsort(x, kind="stable"))
 
 
 def test_on_other_platforms_than_cpu_keys_are_not_packed():
-    from weft.staging import staged
-    from weft.types import aval_for
-    from weft.xla.mlir import text
-    from weft.xla.module import module_of
+    from plait.staging import staged
+    from plait.types import aval_for
+    from plait.xla.mlir import text
+    from plait.xla.module import module_of
 
     p = staged(lambda v: [argsort(v)], [aval_for((8,), "float32")])
     counts = [

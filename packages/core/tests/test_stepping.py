@@ -3,37 +3,37 @@
 import numpy as np
 import pytest
 
-import weft as wf
-from weft import lax
-from weft.values import Array
+import plait
+from plait import lax
+from plait.values import Array
 
 X = np.arange(3, dtype=np.float32)
 
 
 def test_functions_see_arrays_each_time():
     seen = []
-    f = wf.jit(lambda x: (seen.append(type(x)), x * 2)[1])
+    f = plait.jit(lambda x: (seen.append(type(x)), x * 2)[1])
     f(X)
     assert not issubclass(seen.pop(), Array)
-    with wf.disable_jit():
+    with plait.disable_jit():
         for _ in range(2):
-            np.testing.assert_array_equal(f(wf.numpy.asarray(X)), X * 2)
+            np.testing.assert_array_equal(f(plait.numpy.asarray(X)), X * 2)
         assert seen == [Array] * 2
-        with wf.disable_jit(False):
+        with plait.disable_jit(False):
             f(X)
         assert len(seen) <= 3
     known = len(seen)
-    f(wf.numpy.asarray(X)), f(X)
+    f(plait.numpy.asarray(X)), f(X)
     assert len(seen) <= known + 1  # compiled again, once
 
 
 def test_functions_of_every_kind():
-    f = wf.jit(lambda x, n, *, k: x * n + k, static_argnums=1, donate_argnames="k")
-    with wf.disable_jit():
-        k = wf.numpy.asarray(X)
+    f = plait.jit(lambda x, n, *, k: x * n + k, static_argnums=1, donate_argnames="k")
+    with plait.disable_jit():
+        k = plait.numpy.asarray(X)
         np.testing.assert_array_equal(f(X, 3, k=k), X * 4)
         np.testing.assert_array_equal(f(X, 3, k=k), X * 4)  # nothing is donated
-        nested = wf.jit(lambda x: wf.jit(lambda y: y + 1)(x) * 2)
+        nested = plait.jit(lambda x: plait.jit(lambda y: y + 1)(x) * 2)
         np.testing.assert_array_equal(nested(X), (X + 1) * 2)
 
 
@@ -44,7 +44,7 @@ def test_loops_and_branches_see_values():
         seen.append((int(i), float(c)))
         return c + i
 
-    with wf.disable_jit():
+    with plait.disable_jit():
         assert float(lax.fori_loop(0, 3, body, 0.0)) == 3
         assert seen == [(0, 0.0), (1, 0.0), (2, 1.0)]
         assert float(lax.while_loop(lambda c: c < 9, lambda c: c * 2, 1.0)) == 16
@@ -60,5 +60,5 @@ def test_loops_and_branches_see_values():
 
 
 def test_an_error_stays_one():
-    with wf.disable_jit(), pytest.raises(TypeError, match="no function"):
+    with plait.disable_jit(), pytest.raises(TypeError, match="no function"):
         lax.cond(True, 1, 2)

@@ -10,18 +10,18 @@ import random
 import numpy as np
 import pytest
 
-import weft as wf
-from weft import door
-from weft.buffers import client, device_list, devices, handler
-from weft.dims import Scope, symbolic_dims
-from weft.errors import ConcretizationError, SubscriptError, TypeRule, UndecidedDim
-from weft.events import counting
-from weft.ops.taking import take, take_along_axis
-from weft.staging import staged
-from weft.types import Aval, aval_for
-from weft.values import Array, asarray, wrap
-from weft.xla import mlir
-from weft.xla.lower import Emitter, Unit
+import plait
+from plait import door
+from plait.buffers import client, device_list, devices, handler
+from plait.dims import Scope, symbolic_dims
+from plait.errors import ConcretizationError, SubscriptError, TypeRule, UndecidedDim
+from plait.events import counting
+from plait.ops.taking import take, take_along_axis
+from plait.staging import staged
+from plait.types import Aval, aval_for
+from plait.values import Array, asarray, wrap
+from plait.xla import mlir
+from plait.xla.lower import Emitter, Unit
 
 SHAPE = (3, 4, 2)
 A = np.arange(24, dtype=np.float32).reshape(SHAPE)
@@ -158,7 +158,7 @@ def traced(f, index):
             items[k] = p
         return f(x, tuple(items), *rest)
 
-    return lambda *rest: wf.jit(inside)(X, values, *rest)
+    return lambda *rest: plait.jit(inside)(X, values, *rest)
 
 
 def _number(i):
@@ -171,7 +171,7 @@ def test_reading_mixtures(seed):
         want = A[index]
         same(X[index], want)
         same(X[on_device(index)], want)
-        same(wf.jit(lambda x, index=index: x[index])(X), want)
+        same(plait.jit(lambda x, index=index: x[index])(X), want)
         same(traced(lambda x, i: x[i], index)(), want)
 
 
@@ -203,7 +203,7 @@ def test_writing_mixtures(op):
         for got in (
             write(X, index, v),
             write(X, on_device(index), asarray(v)),
-            wf.jit(lambda x, v, index=index: write(x, index, v))(X, v),
+            plait.jit(lambda x, v, index=index: write(x, index, v))(X, v),
             traced(write, index)(v),
         ):
             np.testing.assert_allclose(np.asarray(got), want, rtol=2e-5)
@@ -247,7 +247,7 @@ def test_masks_write():
                     UFUNCS[op].at(want, mask, v)
                 write = lambda x, m, v, op=op: getattr(x.at[m], op)(v)  # noqa: E731
                 same(write(X, mask, v), want)
-                same(wf.jit(write)(X, mask, v), want)  # the mask has no value here
+                same(plait.jit(write)(X, mask, v), want)  # the mask has no value here
         count = np.arange(A[mask].size, dtype=np.float32).reshape(A[mask].shape)
         want = A.copy()
         want[mask] = count
@@ -256,9 +256,9 @@ def test_masks_write():
 
 def test_masks_without_value():
     with pytest.raises(ConcretizationError, match="how many elements"):
-        wf.jit(lambda x: x[x > 3])(X)
+        plait.jit(lambda x: x[x > 3])(X)
     with pytest.raises(ConcretizationError):
-        wf.jit(lambda x: x.at[x > 3].set(wf.numpy.ones(20)))(X)
+        plait.jit(lambda x: x.at[x > 3].set(plait.numpy.ones(20)))(X)
 
 
 # ---- places outside --------------------------------------------------------------------------
@@ -273,7 +273,7 @@ def test_computed_places_outside():
     for dtype in (np.int8, np.int32, np.int64):
         for p, c in zip(PLACES, clamped):
             same(X[:, asarray(np.array(p, dtype))], A[:, c])
-            same(wf.jit(lambda x, i: x[:, i])(X, asarray(np.array(p, dtype))), A[:, c])
+            same(plait.jit(lambda x, i: x[:, i])(X, asarray(np.array(p, dtype))), A[:, c])
     big = asarray(np.array([2**32 - 1, 1], np.uint32))
     same(X[:, big], A[:, [3, 1]])
 
@@ -286,7 +286,7 @@ def test_modes_of_reading():
     same(X[0].at[i].get(fill_value=2.5), np.where(np.isnan(want), np.float32(2.5), want))
     for p, row in zip(PLACES, want):
         same(X[0].at[int(p)].get(mode="fill"), row)
-        same(wf.jit(lambda x, p: x[0].at[p].get(mode="fill"))(X, p), row)
+        same(plait.jit(lambda x, p: x[0].at[p].get(mode="fill"))(X, p), row)
     same(X.at[9].get(mode="clip"), A[2])
     same(X.at[1, -9:9].get(mode="fill"), A[1])
     unwrapped = X[0].at[i].get(mode="fill", fill_value=0, wrap_negative_indices=False)
@@ -318,7 +318,7 @@ def test_modes_of_writing():
         want = A[0, :, 0].copy()
         if -4 <= p < 4:
             want[p] = 7
-        same(wf.jit(lambda x, p: x.at[p].set(7))(x, p), want)
+        same(plait.jit(lambda x, p: x.at[p].set(7))(x, p), want)
         same(x.at[asarray(p)].set(7), want)
         same(x.at[int(p)].set(7, mode="drop"), want)
     same(x.at[asarray(np.int32(9)), None].set(7), A[0, :, 0])
@@ -332,7 +332,7 @@ def test_modes_of_writing():
               "complex64"]
 )  # fmt: skip
 def test_dtypes(dtype):
-    base = wf.numpy.dtype(dtype) if dtype == "bfloat16" else np.dtype(dtype)
+    base = plait.numpy.dtype(dtype) if dtype == "bfloat16" else np.dtype(dtype)
     a = (np.arange(6) % 5).astype(base)
     x = asarray(a)
     index = asarray(np.array([4, 1, 1]))
@@ -360,11 +360,11 @@ def test_values_take_the_dtype_of_the_array():
 def test_apply():
     want = A.copy()
     want[1] = np.sqrt(want[1])
-    np.testing.assert_allclose(np.asarray(X.at[1].apply(wf.numpy.sqrt)), want, rtol=1e-6)
+    np.testing.assert_allclose(np.asarray(X.at[1].apply(plait.numpy.sqrt)), want, rtol=1e-6)
     want = A.copy()
     want[A > 20] *= 2
     same(X.at[A > 20].apply(lambda v: v * 2), want)
-    same(wf.jit(lambda x: x.at[x > 20].apply(lambda v: v * 2))(X), want)
+    same(plait.jit(lambda x: x.at[x > 20].apply(lambda v: v * 2))(X), want)
     want = A.copy()
     want[[2, 0]] += 1
     same(X.at[asarray(np.array([2, 0, 2]))].apply(lambda v: v + 1), want)
@@ -422,7 +422,7 @@ def test_refused(index, kind, text):
             f(X)
         assert "test_subscript.py" in str(e.value)
         with pytest.raises(kind, match=text):
-            wf.jit(f)(X)
+            plait.jit(f)(X)
 
 
 def test_refused_writing():
@@ -433,7 +433,7 @@ def test_refused_writing():
     with pytest.raises(TypeRule, match="no indexing mode 'wrong'"):
         X.at[0].get(mode="wrong")
     with pytest.raises(ConcretizationError, match="dynamic_slice_in_dim"):
-        wf.jit(lambda x, n: x[:n])(X, 2)
+        plait.jit(lambda x, n: x[:n])(X, 2)
     with pytest.raises(SubscriptError, match="nothing to index"):
         asarray(np.zeros((0, 2)))[asarray(np.array([0]))]
 
@@ -456,7 +456,7 @@ def test_places_are_operands():
 
 
 def test_fixed_places_become_slices():
-    program = wf.make_program(lambda x: (x[1, ::2], x.at[0, 1:3].set(0.0)))(X)
+    program = plait.make_program(lambda x: (x[1, ::2], x.at[0, 1:3].set(0.0)))(X)
     names = [e.prim.name for e in program.eqns]
     assert "core.gather" not in names and "core.scatter" not in names
     assert names.count("core.dynamic_update_slice") == 1

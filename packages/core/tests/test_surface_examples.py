@@ -9,22 +9,34 @@ import pkgutil
 
 import pytest
 
-import weft.lax
-import weft.nn
-import weft.numpy
-import weft.numpy.linalg
-import weft.random
-import weft.scipy.linalg
-import weft.scipy.special
-import weft.scipy.stats
+import plait.lax
+import plait.nn
+import plait.numpy
+import plait.numpy.linalg
+import plait.random
+import plait.scipy.linalg
+import plait.scipy.special
+import plait.scipy.stats
 
-PACKAGES = (weft.numpy, weft.lax, weft.nn, weft.numpy.linalg, weft.scipy.linalg, weft.scipy.stats,
-            weft.random)
-MODULES = ["weft.scipy.special", "weft.tree", "weft.tree_util", "weft.dtypes", "weft.debug"]
-MODULES += ["weft.blocks", "weft.scopes", "weft.listing", "weft.hardware", "weft.tracing",
-            "weft.typing"]  # fmt: skip
-MODULES += [f"{p.__name__}.{m.name}" for p in PACKAGES for m in pkgutil.iter_modules(p.__path__)
-            if f"{p.__name__}.{m.name}" not in ("weft.numpy.linalg", "weft.numpy.fft")]  # fmt: skip
+PACKAGES = (
+    plait.numpy,
+    plait.lax,
+    plait.nn,
+    plait.numpy.linalg,
+    plait.scipy.linalg,
+    plait.scipy.stats,
+    plait.random,
+)
+MODULES = ["plait.scipy.special", "plait.tree", "plait.tree_util", "plait.dtypes", "plait.debug"]
+MODULES += ["plait.blocks", "plait.scopes", "plait.listing", "plait.hardware", "plait.tracing"]
+MODULES += ["plait.typing"]
+NO_EXAMPLES = ("plait.numpy.linalg", "plait.numpy.fft")
+MODULES += [
+    name
+    for p in PACKAGES
+    for m in pkgutil.iter_modules(p.__path__)
+    if (name := f"{p.__name__}.{m.name}") not in NO_EXAMPLES
+]
 """But two that hold nothing that is not in another one."""
 
 

@@ -8,28 +8,28 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from weft import door
-from weft.buffers import client, device_list, devices, handler
-from weft.dims import symbolic_dims
-from weft.ops.contraction import matmul, tensordot, vdot
-from weft.ops.conversion import bitcast
-from weft.ops.convolution import conv, conv_transpose
-from weft.ops.cumulative import cumlogsumexp, cummax, cumprod, cumsum, linear_recurrence
-from weft.ops.elementwise import add
-from weft.ops.extremes import argmax, argmin
-from weft.ops.factorisation import cholesky_, lu_, pivots_to_permutation, qr_
-from weft.ops.inverses import det_
-from weft.ops.reduction import all_, any_, max_, mean, min_, prod, sum_
-from weft.ops.solving import general
-from weft.ops.sorting import argsort, sort, sort_together, top_k
-from weft.ops.spectral import svd_
-from weft.ops.stacks import identity, times, transposed
-from weft.staging import staged
-from weft.types import Aval, aval_for
-from weft.values import asarray, wrap
-from weft.xla import mlir
-from weft.xla.executables import executable
-from weft.xla.lower import Emitter, Unit
+from plait import door
+from plait.buffers import client, device_list, devices, handler
+from plait.dims import symbolic_dims
+from plait.ops.contraction import matmul, tensordot, vdot
+from plait.ops.conversion import bitcast
+from plait.ops.convolution import conv, conv_transpose
+from plait.ops.cumulative import cumlogsumexp, cummax, cumprod, cumsum, linear_recurrence
+from plait.ops.elementwise import add
+from plait.ops.extremes import argmax, argmin
+from plait.ops.factorisation import cholesky_, lu_, pivots_to_permutation, qr_
+from plait.ops.inverses import det_
+from plait.ops.reduction import all_, any_, max_, mean, min_, prod, sum_
+from plait.ops.solving import general
+from plait.ops.sorting import argsort, sort, sort_together, top_k
+from plait.ops.spectral import svd_
+from plait.ops.stacks import identity, times, transposed
+from plait.staging import staged
+from plait.types import Aval, aval_for
+from plait.values import asarray, wrap
+from plait.xla import mlir
+from plait.xla.executables import executable
+from plait.xla.lower import Emitter, Unit
 
 b, c = symbolic_dims("b, c")
 

@@ -6,25 +6,25 @@ import pkgutil
 import numpy as np
 import pytest
 
-import weft as wf
-from weft import ops, testing, traits
-from weft.carrier import Carrier, expand_rules
-from weft.errors import MissingRule, PluginError, TypeRule, WeftError
-from weft.interpreter import current, opened, use
-from weft.ir import programs_in
-from weft.ops import boxes, cumulative, families, reduction, shape, sorting
-from weft.ops import elementwise as el
-from weft.ops.higher import call
-from weft.plugins import Declared
-from weft.primitive import Primitive, primitives
-from weft.rules import RuleTable
-from weft.staging import staged
-from weft.testing import carriers, columns, kit, oracle
-from weft.testing.report import Checks
-from weft.text import same_program
-from weft.types import Aval
-from weft.values import Literal, as_value
-from weft.xla.lower import lower_rules, simple
+import plait
+from plait import ops, testing, traits
+from plait.carrier import Carrier, expand_rules
+from plait.errors import MissingRule, PlaitError, PluginError, TypeRule
+from plait.interpreter import current, opened, use
+from plait.ir import programs_in
+from plait.ops import boxes, cumulative, families, reduction, shape, sorting
+from plait.ops import elementwise as el
+from plait.ops.higher import call
+from plait.plugins import Declared
+from plait.primitive import Primitive, primitives
+from plait.rules import RuleTable
+from plait.staging import staged
+from plait.testing import carriers, columns, kit, oracle
+from plait.testing.report import Checks
+from plait.text import same_program
+from plait.types import Aval
+from plait.values import Literal, as_value
+from plait.xla.lower import lower_rules, simple
 
 X = np.float32([[0.5, -1.25, 2], [3, 0.25, -0.75]])
 Y = np.float32([[1.5, 2, 0.5], [0.25, -3, 1]])
@@ -51,7 +51,7 @@ def made(name, rule, lowering, *its_traits, **options):
 GOOD = {
     "neg": (el.neg, [X, X.astype(np.int32), X.astype(np.complex64), X.astype(np.float16)],
             np.negative, None),
-    "floor": (el.floor, [X, X.astype(wf.dtypes.bfloat16)], np.floor, None),
+    "floor": (el.floor, [X, X.astype(plait.dtypes.bfloat16)], np.floor, None),
     "mul": (el.mul, [(X, Y), (X > 0, Y > 0)],
             lambda x, y: np.multiply(x, y) if x.dtype != bool else x & y, None),
     "maximum": (el.maximum, [(X, Y)], np.maximum, None),
@@ -228,7 +228,7 @@ def test_all_failures_are_told_together():
 
 class Point:
     def __init__(self, name, law):
-        self.name, self.law, self.group, self.value = name, law, "weft.laws", "somewhere:law"
+        self.name, self.law, self.group, self.value = name, law, "plait.laws", "somewhere:law"
 
     def load(self):
         return self.law
@@ -240,8 +240,8 @@ def law_of(monkeypatch):
 
     def install(table, law):
         point = Declared(Point(table, law), "testing-laws", "1.0", "")
-        monkeypatch.setattr(kit, "names", lambda group: [table] * (group == "weft.laws"))
-        found = lambda group, name: (point,) if (group, name) == ("weft.laws", table) else ()  # noqa: E731
+        monkeypatch.setattr(kit, "names", lambda group: [table] * (group == "plait.laws"))
+        found = lambda group, name: (point,) if (group, name) == ("plait.laws", table) else ()  # noqa: E731
         monkeypatch.setattr(kit, "declared", found)
         monkeypatch.setattr(columns, "declared", found)
 
@@ -299,7 +299,7 @@ def test_coverage_says_where_an_answer_comes_from():
     assert cells["core.scan"] == "missing", "nobody carries this table"
     assert cells["core.map_axes"] == "expand"
     assert list(cells) == sorted(cells)
-    with pytest.raises(WeftError, match="there is no table 'no_such_table'"):
+    with pytest.raises(PlaitError, match="there is no table 'no_such_table'"):
         testing.coverage("no_such_table")
 
 
@@ -321,11 +321,11 @@ def test_the_law_says_what_a_table_is_not_asked(law_of):
 
 
 def test_every_family_is_known():
-    """Whichever module of `weft.ops` defines a primitive is imported by `families`."""
+    """Whichever module of `plait.ops` defines a primitive is imported by `families`."""
     for m in pkgutil.iter_modules(ops.__path__):
-        importlib.import_module(f"weft.ops.{m.name}")
+        importlib.import_module(f"plait.ops.{m.name}")
     made_in = {getattr(p.rule, "func", p.rule).__module__ for p in primitives().values()}
-    found = {m.removeprefix("weft.ops.") for m in made_in if m.startswith("weft.ops.")}
+    found = {m.removeprefix("plait.ops.") for m in made_in if m.startswith("plait.ops.")}
     assert found <= {*families.__all__}
 
 
@@ -347,7 +347,7 @@ def test_the_matrix_has_every_primitive_and_every_table(monkeypatch):
     def refuse(d):
         raise PluginError("it can not be imported")
 
-    monkeypatch.setattr(columns, "names", lambda group: ["ruin"] * (group == "weft.tables"))
+    monkeypatch.setattr(columns, "names", lambda group: ["ruin"] * (group == "plait.tables"))
     ruin = Declared(Point("ruin", None), "testing-ruin", "1.0", "")
     monkeypatch.setattr(columns, "declared", lambda group, name: (ruin,) * (name == "ruin"))
     monkeypatch.setattr(columns, "load", refuse)
@@ -441,7 +441,7 @@ def test_a_wrong_rule_is_found():
 def test_a_carrier_that_can_not_coerce_is_found_where_forms_meet():
     class Rigid(Interval):
         def coerce(self, aval, parts, f, g):
-            raise WeftError("Rigid: a plain value can not be made an interval")
+            raise PlaitError("Rigid: a plain value can not be made an interval")
 
         def run(self, prim, rule, args, params):
             ends = [self.split(a)[1] for a in args]
@@ -469,7 +469,7 @@ def test_retracing_is_found(monkeypatch):
     """A transformation that compiles for itself, a new function at every call."""
 
     def forgetful(f):
-        return lambda lo, hi: wf.jit(lambda a, b: bounds(f)(a, b))(lo, hi)
+        return lambda lo, hi: plait.jit(lambda a, b: bounds(f)(a, b))(lo, hi)
 
     assert testing.transform_suite(forgetful, corners, ENDS).checks["traced once"] == 1
     monkeypatch.setattr(carriers, "jit", lambda f, **_: f)  # nobody compiles it as a whole
@@ -525,7 +525,7 @@ def test_agree():
                         ("complex64", 2e-5), ("float16", 2e-2), ("bfloat16", 5e-2)],
 )  # fmt: skip
 def test_tolerances(dtype, near):
-    assert testing.tolerance(wf.dtypes.dtype(dtype)) == near
+    assert testing.tolerance(plait.dtypes.dtype(dtype)) == near
 
 
 def test_checks_can_not_vanish_unseen():
@@ -579,7 +579,7 @@ def test_the_oracle_agrees_with_the_compiler():
     for seed in range(100, 108):
         p = testing.random_program(seed, size=10)
         args = testing.random_arguments(p, seed)
-        run = wf.jit(lambda *xs: call.bind(*xs, program=p))  # noqa: B023
+        run = plait.jit(lambda *xs: call.bind(*xs, program=p))  # noqa: B023
         testing.agree(run(*args), testing.numpy_evaluate(p, args), 1e-4)
 
 
@@ -622,9 +622,9 @@ def test_the_oracle_says_what_it_does_not_know():
 
 def test_a_literal_and_a_map_in_the_oracle():
     def f(x):
-        return wf.map_axes(lambda r: el.mul(r, Literal(2.0, Aval((2,), np.float32))), 1, 1)(x)
+        return plait.map_axes(lambda r: el.mul(r, Literal(2.0, Aval((2,), np.float32))), 1, 1)(x)
 
-    p = wf.make_program(f)(X)
+    p = plait.make_program(f)(X)
     testing.agree(testing.numpy_evaluate(p, [X]), X * 2)
 
 

@@ -7,21 +7,21 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-import weft as wf
-from weft import control
-from weft.check import check
-from weft.dims import Scope, symbolic_dims
-from weft.door import EXTRA_DTYPES
-from weft.errors import ProgramError
-from weft.ir import Effect, Eqn, Program, Thunk, Var, programs_in
-from weft.ops import elementwise as el
-from weft.ops import higher, host, reduction, shape
-from weft.primitive import Primitive
-from weft.staging import staged
-from weft.testing import numpy_evaluate, random_arguments, random_program
-from weft.text import parse, reading, same_program, show
-from weft.types import Aval, float0
-from weft.values import Literal, asarray
+import plait
+from plait import control
+from plait.check import check
+from plait.dims import Scope, symbolic_dims
+from plait.door import EXTRA_DTYPES
+from plait.errors import ProgramError
+from plait.ir import Effect, Eqn, Program, Thunk, Var, programs_in
+from plait.ops import elementwise as el
+from plait.ops import higher, host, reduction, shape
+from plait.primitive import Primitive
+from plait.staging import staged
+from plait.testing import numpy_evaluate, random_arguments, random_program
+from plait.text import parse, reading, same_program, show
+from plait.types import Aval, float0
+from plait.values import Literal, asarray
 
 F3 = Aval((3,), np.float32)
 CELL = Aval((), np.float32)
@@ -121,7 +121,7 @@ def test_an_operation_without_operands():
 
 
 def test_user_functions_and_their_names():
-    p = wf.make_program(lambda x: el.sin(x))(np.float32(1))
+    p = plait.make_program(lambda x: el.sin(x))(np.float32(1))
     assert show(p).startswith("lambda(%0: f32[])")
     assert again(p).name == "<lambda>"
     for name in ("lambda", "a name", 'it\'s "one"', "two\nlines", "f", "step_2", "return"):
@@ -134,7 +134,7 @@ def test_user_functions_and_their_names():
 
 
 def test_locations_are_comments():
-    p = wf.make_program(lambda x: el.sin(x))(np.float32(1))
+    p = plait.make_program(lambda x: el.sin(x))(np.float32(1))
     said = show(p, locations=True)
     assert "core.sin(%0)  # " in said and "test_text.py:" in said
     assert same_program(parse(said), p)
@@ -190,7 +190,7 @@ def test_weak_types():
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "bfloat16"])
 def test_constants_keep_every_bit(dtype):
     """Against the bits themselves: 400 random bit patterns of each dtype, 8 at a time."""
-    dtype = wf.dtypes.bfloat16 if dtype == "bfloat16" else np.dtype(dtype)
+    dtype = plait.dtypes.bfloat16 if dtype == "bfloat16" else np.dtype(dtype)
     rng = np.random.default_rng(0)
     bits = rng.integers(0, 256, (50, 8 * np.dtype(dtype).itemsize), np.uint8)
     for row in bits:
@@ -350,7 +350,7 @@ def test_dimension_numbers_of_the_families():
     """Records of real primitives are found by their annotations."""
     x = np.arange(12, dtype=np.float32).reshape(3, 4)
     i = np.array([[2], [0]], np.int32)
-    p = wf.make_program(lambda x: x[i[:, 0]])(x)
+    p = plait.make_program(lambda x: x[i[:, 0]])(x)
     assert "GatherDimensionNumbers(" in show(p)
     again(p)
 
@@ -381,7 +381,7 @@ def test_effects_follow_the_program():
 
 
 def test_callbacks_print_and_are_refused():
-    p = wf.make_program(lambda x: host.pure_callback(np.sin, x, x))(np.float32(1))
+    p = plait.make_program(lambda x: host.pure_callback(np.sin, x, x))(np.float32(1))
     assert "f=<function flat>" in show(p)
     with pytest.raises(ProgramError, match="the parameter f of core.host is <function flat>"):
         parse(show(p))
@@ -402,11 +402,11 @@ def test_random_programs_are_read_back(start):
 
 
 def test_what_was_read_can_be_compiled_and_run():
-    p = wf.make_program(lambda x: control.scan(lambda c, _: (el.sin(c), c), x, None, 3))(
+    p = plait.make_program(lambda x: control.scan(lambda c, _: (el.sin(c), c), x, None, 3))(
         np.float32(1)
     )
     q = again(p)
-    end, ys = wf.jit(lambda x: wf.text.parse(show(q)) and higher.call.bind(x, program=q))(
+    end, ys = plait.jit(lambda x: plait.text.parse(show(q)) and higher.call.bind(x, program=q))(
         np.float32(1)
     )
     want = [1, math.sin(1), math.sin(math.sin(1)), math.sin(math.sin(math.sin(1)))]
@@ -532,7 +532,7 @@ def test_the_module_of_a_namespace_is_loaded(monkeypatch):
     point = SimpleNamespace(name="later")
     monkeypatch.setattr(
         reading, "declared", lambda group, name: (point,) if (group, name) == (
-            "weft.primitives", "later") else ()
+            "plait.primitives", "later") else ()
     )  # fmt: skip
     monkeypatch.setattr(reading, "load", load)
     p = parse("f(%0: f32[]) { %1: f32[] = later.neg(%0) return %1 }")

@@ -9,9 +9,9 @@ from collections import OrderedDict, defaultdict, namedtuple
 
 import pytest
 
-import weft as wf
-from weft import tree_util as tu
-from weft.errors import TreeMismatch, TypeRule
+import plait
+from plait import tree_util as tu
+from plait.errors import TreeMismatch, TypeRule
 
 Point = namedtuple("Point", "x y")
 
@@ -44,29 +44,29 @@ def by_recursion(t):
 def test_leaves_and_paths_are_those_of_a_recursion():
     t = nested()
     want = by_recursion(t)
-    assert wf.tree.leaves(t) == [x for _, x in want]
-    assert [(tu.keystr(p), x) for p, x in wf.tree.leaves_with_path(t)] == want
-    pairs, kind = wf.tree.flatten_with_path(t)
-    assert kind == wf.tree.structure(t) and [x for _, x in pairs] == wf.tree.leaves(t)
+    assert plait.tree.leaves(t) == [x for _, x in want]
+    assert [(tu.keystr(p), x) for p, x in plait.tree.leaves_with_path(t)] == want
+    pairs, kind = plait.tree.flatten_with_path(t)
+    assert kind == plait.tree.structure(t) and [x for _, x in pairs] == plait.tree.leaves(t)
 
 
 def test_flatten_and_unflatten_are_inverse():
     t = nested()
-    leaves, kind = wf.tree.flatten(t)
-    again = wf.tree.unflatten(kind, leaves)
+    leaves, kind = plait.tree.flatten(t)
+    again = plait.tree.unflatten(kind, leaves)
     assert again == t and type(again["p"]) is Point and type(again["d"]) is defaultdict
     assert again["d"].default_factory is int and list(again["p"].y) == ["z", "a"]
-    assert hash(kind) == hash(wf.tree.structure(nested())) and kind.num_leaves == 6
+    assert hash(kind) == hash(plait.tree.structure(nested())) and kind.num_leaves == 6
     with pytest.raises(ValueError):
-        wf.tree.unflatten(kind, [*leaves, 0])
+        plait.tree.unflatten(kind, [*leaves, 0])
 
 
 def test_map():
-    assert wf.tree.map(lambda x: x * 2, nested())["p"] == Point(6, OrderedDict(z=8, a=10))
-    assert wf.tree.map(lambda x, y: (x, y), [1, 2], [[3], (4,)]) == [(1, [3]), (2, (4,))]
-    assert wf.tree.map(lambda x: x, None) is None
-    assert wf.tree.map(lambda x: x or 0, [None, 1], is_leaf=lambda x: x is None) == [0, 1]
-    named = wf.tree.map_with_path(lambda p, x, y: (tu.keystr(p), x, y), [1, 2], [3, 4])
+    assert plait.tree.map(lambda x: x * 2, nested())["p"] == Point(6, OrderedDict(z=8, a=10))
+    assert plait.tree.map(lambda x, y: (x, y), [1, 2], [[3], (4,)]) == [(1, [3]), (2, (4,))]
+    assert plait.tree.map(lambda x: x, None) is None
+    assert plait.tree.map(lambda x: x or 0, [None, 1], is_leaf=lambda x: x is None) == [0, 1]
+    named = plait.tree.map_with_path(lambda p, x, y: (tu.keystr(p), x, y), [1, 2], [3, 4])
     assert named == [("[0]", 1, 3), ("[1]", 2, 4)]
 
 
@@ -76,49 +76,49 @@ def test_map():
 )
 def test_a_mismatch_says_where(other, where):
     with pytest.raises(TreeMismatch, match=where):
-        wf.tree.map(lambda x, y: x, {"a": [1, 2]}, other)
+        plait.tree.map(lambda x, y: x, {"a": [1, 2]}, other)
 
 
 def test_is_leaf_may_take_the_path():
     stop = lambda path, node: len(path) == 1
-    assert wf.tree.leaves_with_path([[1], [2]], stop, is_leaf_takes_path=True) == [
+    assert plait.tree.leaves_with_path([[1], [2]], stop, is_leaf_takes_path=True) == [
         ((tu.SequenceKey(0),), [1]),
         ((tu.SequenceKey(1),), [2]),
     ]
 
 
 def test_folds():
-    assert wf.tree.reduce(lambda a, b: a - b, [10, [1, 2]]) == 7
-    assert wf.tree.reduce(lambda a, b: a + b, [], 5) == 5
-    assert wf.tree.reduce(lambda a, b: a + [b], [1, 2], []) == [1, 2]
+    assert plait.tree.reduce(lambda a, b: a - b, [10, [1, 2]]) == 7
+    assert plait.tree.reduce(lambda a, b: a + b, [], 5) == 5
+    assert plait.tree.reduce(lambda a, b: a + [b], [1, 2], []) == [1, 2]
     for n in range(1, 9):
-        assert wf.tree.reduce_associative(lambda a, b: a + b, [f"{i}" for i in range(n)]) == (
+        assert plait.tree.reduce_associative(lambda a, b: a + b, [f"{i}" for i in range(n)]) == (
             "".join(map(str, range(n)))
         )
-    assert wf.tree.reduce_associative(lambda a, b: a + b, [], identity="") == ""
-    assert wf.tree.all([True, [1, ()]]) and not wf.tree.all({"a": 0})
-    for f in (wf.tree.reduce, wf.tree.reduce_associative):
+    assert plait.tree.reduce_associative(lambda a, b: a + b, [], identity="") == ""
+    assert plait.tree.all([True, [1, ()]]) and not plait.tree.all({"a": 0})
+    for f in (plait.tree.reduce, plait.tree.reduce_associative):
         with pytest.raises(TypeRule, match="without leaves"):
             f(lambda a, b: a, ())
 
 
 def test_transpose():
-    s = wf.tree.structure
+    s = plait.tree.structure
     rows = [{"a": 1, "b": (2, 3)}, {"a": 4, "b": (5, 6)}]
     want = {"a": [1, 4], "b": ([2, 5], [3, 6])}
-    assert wf.tree.transpose(s([0, 0]), s(rows[0]), rows) == want
-    assert wf.tree.transpose(s([0, 0]), None, rows) == want
-    assert wf.tree.transpose(s([]), s((0, 0)), []) == ([], [])
+    assert plait.tree.transpose(s([0, 0]), s(rows[0]), rows) == want
+    assert plait.tree.transpose(s([0, 0]), None, rows) == want
+    assert plait.tree.transpose(s([]), s((0, 0)), []) == ([], [])
     with pytest.raises(TreeMismatch):
-        wf.tree.transpose(s([0, 0]), None, [(1, 2), (3,)])
+        plait.tree.transpose(s([0, 0]), None, [(1, 2), (3,)])
     with pytest.raises(TreeMismatch):
-        wf.tree.transpose(s([]), None, [])
+        plait.tree.transpose(s([]), None, [])
 
 
 def test_broadcast():
-    assert wf.tree.broadcast(1, nested())["p"] == Point(1, OrderedDict(z=1, a=1))
+    assert plait.tree.broadcast(1, nested())["p"] == Point(1, OrderedDict(z=1, a=1))
     with pytest.raises(TreeMismatch):
-        wf.tree.broadcast([1, 2], [1, 2, 3])
+        plait.tree.broadcast([1, 2], [1, 2, 3])
 
 
 class Pair:
@@ -144,15 +144,18 @@ tu.register_pytree_with_keys_class(Named)
 
 
 def test_registered_classes():
-    assert wf.tree.leaves(Pair(1, [2])) == [1, 2]
-    assert wf.tree.map(lambda x: -x, Pair(1, [2])).y == [-2]
-    assert [tu.keystr(p) for p, _ in wf.tree.leaves_with_path(Named(1, [2]))] == [".x", "['y'][0]"]
+    assert plait.tree.leaves(Pair(1, [2])) == [1, 2]
+    assert plait.tree.map(lambda x: -x, Pair(1, [2])).y == [-2]
+    assert [tu.keystr(p) for p, _ in plait.tree.leaves_with_path(Named(1, [2]))] == [
+        ".x",
+        "['y'][0]",
+    ]
     with pytest.raises(TypeRule, match="registered as a tree already"):
         tu.register_pytree_node_class(Pair)
     with pytest.raises(TypeRule, match="only classes"):
         tu.register_pytree_node(3, None, None)
     with pytest.raises(TreeMismatch, match=r"\.x"):
-        wf.tree.map(lambda x, y: 0, Named([1, 2], 2), Named([1], 2))
+        plait.tree.map(lambda x, y: 0, Named([1, 2], 2), Named([1], 2))
 
 
 def test_register_with_names_of_attributes():
@@ -160,25 +163,25 @@ def test_register_with_names_of_attributes():
         def __init__(self, w):
             self.w = w
 
-    wf.tree.register(Box, lambda b: ((b.w,), None), lambda s, kids: Box(*kids), lambda b: [".w"])
-    assert wf.tree.leaves_with_path(Box(3)) == [((tu.GetAttrKey("w"),), 3)]
+    plait.tree.register(Box, lambda b: ((b.w,), None), lambda s, kids: Box(*kids), lambda b: [".w"])
+    assert plait.tree.leaves_with_path(Box(3)) == [((tu.GetAttrKey("w"),), 3)]
 
 
 def test_dataclasses():
-    @wf.tree.register_dataclass
+    @plait.tree.register_dataclass
     @dataclasses.dataclass
     class Layer:
         w: object
-        name: str = wf.tree.static(default="layer")
+        name: str = plait.tree.static(default="layer")
 
     a = Layer(1)
-    assert wf.tree.leaves(a) == [1] and wf.tree.map(lambda x: 2, a) == Layer(2)
-    assert wf.tree.structure(a) != wf.tree.structure(Layer(1, "other"))
-    assert [tu.keystr(p) for p, _ in wf.tree.leaves_with_path(a)] == [".w"]
+    assert plait.tree.leaves(a) == [1] and plait.tree.map(lambda x: 2, a) == Layer(2)
+    assert plait.tree.structure(a) != plait.tree.structure(Layer(1, "other"))
+    assert [tu.keystr(p) for p, _ in plait.tree.leaves_with_path(a)] == [".w"]
     with pytest.raises(TypeRule, match="no dataclass"):
-        wf.tree.register_dataclass(int)
+        plait.tree.register_dataclass(int)
     with pytest.raises(TypeRule, match="neither data nor static"):
-        wf.tree.register_dataclass(dataclasses.make_dataclass("D", ["a", "b"]), ["a"], [])
+        plait.tree.register_dataclass(dataclasses.make_dataclass("D", ["a", "b"]), ["a"], [])
 
 
 def test_static_objects():
@@ -187,9 +190,9 @@ def test_static_objects():
     class Mode:
         name: str
 
-    assert wf.tree.leaves([Mode("a"), 1]) == [1]
-    assert wf.tree.structure(Mode("a")) == wf.tree.structure(Mode("a"))
-    assert wf.tree.structure(Mode("a")) != wf.tree.structure(Mode("b"))
+    assert plait.tree.leaves([Mode("a"), 1]) == [1]
+    assert plait.tree.structure(Mode("a")) == plait.tree.structure(Mode("a"))
+    assert plait.tree.structure(Mode("a")) != plait.tree.structure(Mode("b"))
 
 
 def test_partial():
@@ -197,20 +200,20 @@ def test_partial():
         return (a, b, c)
 
     p = tu.Partial(f, 1, c=3)
-    assert p(2) == (1, 2, 3) and wf.tree.leaves(p) == [1, 3]
-    assert wf.tree.map(lambda x: x * 10, p)(2) == (10, 2, 30)
-    assert wf.tree.leaves(tu.Partial(p, 2)) == [1, 2, 3] and tu.Partial(p, 2)() == (1, 2, 3)
+    assert p(2) == (1, 2, 3) and plait.tree.leaves(p) == [1, 3]
+    assert plait.tree.map(lambda x: x * 10, p)(2) == (10, 2, 30)
+    assert plait.tree.leaves(tu.Partial(p, 2)) == [1, 2, 3] and tu.Partial(p, 2)() == (1, 2, 3)
     opaque = tu.Partial(functools.partial(f, "text"), 2)
-    assert wf.tree.leaves(opaque) == [2] and opaque(3) == ("text", 2, 3)
-    assert wf.tree.structure(opaque) == wf.tree.structure(wf.tree.map(lambda x: x, opaque))
+    assert plait.tree.leaves(opaque) == [2] and opaque(3) == ("text", 2, 3)
+    assert plait.tree.structure(opaque) == plait.tree.structure(plait.tree.map(lambda x: x, opaque))
 
 
 def test_structures():
-    kind = wf.tree.structure(([1], {"a": 2}))
-    assert tu.treedef_children(kind) == [wf.tree.structure([1]), wf.tree.structure({"a": 2})]
+    kind = plait.tree.structure(([1], {"a": 2}))
+    assert tu.treedef_children(kind) == [plait.tree.structure([1]), plait.tree.structure({"a": 2})]
     assert tu.treedef_tuple(tu.treedef_children(kind)) == kind
-    assert tu.treedef_is_leaf(wf.tree.structure(0)) and not tu.treedef_is_leaf(kind)
-    assert not tu.treedef_is_leaf(wf.tree.structure(None))
+    assert tu.treedef_is_leaf(plait.tree.structure(0)) and not tu.treedef_is_leaf(kind)
+    assert not tu.treedef_is_leaf(plait.tree.structure(None))
     assert tu.all_leaves([1, "a"]) and not tu.all_leaves([1, (2,)])
     assert tu.all_leaves([(1, 2)], is_leaf=lambda x: isinstance(x, tuple))
     classes = [dict, list, tuple, type(None), Point, Pair, int, str]

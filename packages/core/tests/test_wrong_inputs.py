@@ -9,10 +9,10 @@ import inspect
 import numpy as np
 import pytest
 
-import weft as wf
-from weft.errors import WeftError
+import plait
+from plait.errors import PlaitError
 
-KEY = wf.random.key(0)
+KEY = plait.random.key(0)
 V, M = np.array([0.25, 0.5, 0.25], np.float32), np.array([[2.0, 0.5], [0.5, 1.0]], np.float32)
 NAMES = np.array(["a"])
 WRONG = {
@@ -41,8 +41,8 @@ CALLS = {
 }  # fmt: skip
 SKIP = {"funm", "block_diag", "bessel_jn"}
 MODULES = {
-    "random": wf.random, "special": wf.scipy.special, "linalg": wf.scipy.linalg,
-    "lax.linalg": wf.lax.linalg,
+    "random": plait.random, "special": plait.scipy.special, "linalg": plait.scipy.linalg,
+    "lax.linalg": plait.lax.linalg,
 }  # fmt: skip
 
 
@@ -75,7 +75,7 @@ def test_what_is_wrong_is_refused(name):
             count += 1
             try:
                 f(*args, **kwargs)
-            except WeftError as e:
+            except PlaitError as e:
                 if str(e).count("\n") < 2 or "test_wrong_inputs.py" not in str(e):
                     told.append(f"{fun}{args} {kwargs}: not in three parts: {e}")
             except Exception as e:
@@ -86,7 +86,7 @@ def test_what_is_wrong_is_refused(name):
 
 def test_values_that_no_formula_has():
     """nan in, nan out; nothing for no elements; a singular matrix is no error."""
-    special = wf.scipy.special
+    special = plait.scipy.special
     for f in (special.dawsn, special.erfcx, special.ndtri, special.wofz, special.loggamma):
         got = np.asarray(f(np.array([np.nan, 0.5])))
         assert np.isnan(got[0]) and np.isfinite(got[1])
@@ -94,5 +94,5 @@ def test_values_that_no_formula_has():
     assert np.isnan(special.hyp2f1(np.nan, 1.0, 2.0, 0.5)) and np.isnan(
         special.owens_t(1.0, np.nan)
     )
-    assert not np.isfinite(np.asarray(wf.scipy.linalg.inv(np.zeros((2, 2))))).any()
-    assert np.isnan(np.asarray(wf.random.gamma(KEY, -1.0)))
+    assert not np.isfinite(np.asarray(plait.scipy.linalg.inv(np.zeros((2, 2))))).any()
+    assert np.isnan(np.asarray(plait.random.gamma(KEY, -1.0)))

@@ -5,11 +5,11 @@ import threading
 import numpy as np
 import pytest
 
-import weft as wf
-from weft import control, events
-from weft.errors import DimMismatch, TreeMismatch, TypeRule, UndecidedDim, WeftError
-from weft.ops import elementwise as el
-from weft_export import NotExportable, call_exported, deserialize, export, symbolic_args_specs
+import plait
+from plait import control, events
+from plait.errors import DimMismatch, PlaitError, TreeMismatch, TypeRule, UndecidedDim
+from plait.ops import elementwise as el
+from plait_export import NotExportable, call_exported, deserialize, export, symbolic_args_specs
 
 F32 = np.float32
 X = np.arange(6, dtype=F32).reshape(2, 3)
@@ -60,7 +60,10 @@ def test_equal_code_is_compiled_once():
 def test_python_numbers_become_what_is_wanted():
     for like, number in ((np.float32(1), 2), (np.float64(1), 2.5), (np.int8(1), 3), (1.0, 2)):
         exported = export(lambda x: x * 2)(like)
-        for call in (exported.call, wf.jit(lambda exported=exported, n=number: exported.call(n))):
+        for call in (
+            exported.call,
+            plait.jit(lambda exported=exported, n=number: exported.call(n)),
+        ):
             out = call(number) if call == exported.call else call()
             assert out.item() == 2 * number
             assert out.dtype == exported.out_avals[0].dtype
@@ -106,16 +109,16 @@ def test_empty_arrays_if_the_constraints_admit_them():
 def test_under_jit_it_is_one_operation(exported):
     x, y = X, X[0]
     g = lambda x, y: exported.call(x * 2, y)[0] + exported.call(x, y)[0]  # noqa: E731
-    program = wf.make_program(g)(x, y)
+    program = plait.make_program(g)(x, y)
     assert [e.prim for e in program.eqns].count(call_exported) == 2
     want = reference(x * 2, y)[0] + reference(x, y)[0]
-    np.testing.assert_allclose(wf.jit(g)(x, y), want, rtol=1e-6)
-    text = wf.jit(g).lower(x, y).as_text()
+    np.testing.assert_allclose(plait.jit(g)(x, y), want, rtol=1e-6)
+    text = plait.jit(g).lower(x, y).as_text()
     assert text.count("sine") == 1  # one function, called twice
 
 
 def test_a_program_that_calls_it_is_shown():
-    text = str(wf.make_program(lambda x: STATIC.call(x, x[0])[0])(X))
+    text = str(plait.make_program(lambda x: STATIC.call(x, x[0])[0])(X))
     assert "%3: f32[2,3], %4: f32[1] = export.call(%0, %2; artifact=<Exported>)" in text
 
 
@@ -124,7 +127,7 @@ def test_different_sizes_in_one_program():
         return OPEN.call(*a)[0].sum() + OPEN.call(*b)[0].sum()
 
     want = reference(*given(2, 1))[0].sum() + reference(*given(3, 4))[0].sum()
-    np.testing.assert_allclose(wf.jit(g)(given(2, 1), given(3, 4)), want, rtol=1e-5)
+    np.testing.assert_allclose(plait.jit(g)(given(2, 1), given(3, 4)), want, rtol=1e-5)
 
 
 def test_in_loops_and_branches():
@@ -134,14 +137,14 @@ def test_in_loops_and_branches():
 
     total = sum(reference(X, r)[0] for r in X)
     want = reference(total, X[0])[0] if total.sum() > 0 else total
-    np.testing.assert_allclose(wf.jit(g)(X, X), want, rtol=1e-5)
+    np.testing.assert_allclose(plait.jit(g)(X, X), want, rtol=1e-5)
 
 
 def test_programs_that_call_it_are_evaluated():
-    from weft.ir import evaluate
-    from weft.values import asarray
+    from plait.ir import evaluate
+    from plait.values import asarray
 
-    program = wf.make_program(lambda x, y: OPEN.call(x, y))(X, X[0])
+    program = plait.make_program(lambda x, y: OPEN.call(x, y))(X, X[0])
     check(evaluate(program, [asarray(X), asarray(X[0])]), reference(X, X[0]))
 
 
@@ -163,12 +166,12 @@ def test_a_static_one_in_an_open_one():
 
 def test_types_of_results_are_known():
     types = symbolic_args_specs((X, X[0]), ("2*n, 3", "2*n + m"))
-    out = wf.eval_shape(OPEN.call, *types)
+    out = plait.eval_shape(OPEN.call, *types)
     assert [str(o.shape) for o in out] == ["(2*n, 3)", "(1,)"]
 
 
 def test_other_platforms_do_not_get_it():
-    g = wf.jit(lambda x: STATIC.call(x, x[0])[0])
+    g = plait.jit(lambda x: STATIC.call(x, x[0])[0])
     with pytest.raises(NotExportable, match="exported for cpu, and is called on tpu"):
         g.trace(X).lower(lowering_platforms=("tpu",)).as_text()
 
@@ -178,10 +181,10 @@ def test_other_platforms_do_not_get_it():
 
 def called(exported, x, y):
     """At once and under jit: one error."""
-    with pytest.raises(WeftError) as now:
+    with pytest.raises(PlaitError) as now:
         exported.call(x, y)
-    with pytest.raises(WeftError) as traced:
-        wf.jit(lambda x, y: exported.call(x, y))(x, y)
+    with pytest.raises(PlaitError) as traced:
+        plait.jit(lambda x, y: exported.call(x, y))(x, y)
     assert type(now.value) is type(traced.value) and now.value.what == traced.value.what
     assert "test_calling.py" in str(now.value)
     return now.value
@@ -257,6 +260,6 @@ def test_constraints_are_kept_and_ask_symbolic_callers_too():
     assert again.scope is SQUARE.scope
     assert repr(again) == repr(SQUARE) and "given b >= 2, mod(c, 4) == 0 for cpu" in repr(again)
     with pytest.raises(UndecidedDim, match="can not be called with these sizes"):
-        wf.eval_shape(again.call, *symbolic_args_specs((X, X), ("2*n, n", "8, 8")))
+        plait.eval_shape(again.call, *symbolic_args_specs((X, X), ("2*n, n", "8, 8")))
     types = symbolic_args_specs((X, X), ("2*n, n", "8, 8"), ["n >= 3"])
-    assert str(wf.eval_shape(again.call, *types)[0].shape) == "(2*n, n)"
+    assert str(plait.eval_shape(again.call, *types)[0].shape) == "(2*n, n)"

@@ -8,8 +8,15 @@ import zipfile
 import numpy as np
 import pytest
 
-from weft.errors import WeftError
-from weft_export import ArtifactError, Exported, container, deserialize, export, symbolic_args_specs
+from plait.errors import PlaitError
+from plait_export import (
+    ArtifactError,
+    Exported,
+    container,
+    deserialize,
+    export,
+    symbolic_args_specs,
+)
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 TYPES = symbolic_args_specs(X, "b, 3", ["b >= 2"])
@@ -65,7 +72,7 @@ def test_anybody_can_look_into_it():
             "stablehlo": "1.9.0",
         }
     }
-    assert manifest.pop("producer").startswith("weft-core ")
+    assert manifest.pop("producer").startswith("plait-core ")
     assert manifest == {
         "format": 1,
         "min_reader": 1,
@@ -134,7 +141,7 @@ def test_noise_is_refused():
             data[i] = rng.integers(0, 256)
         try:
             again = deserialize(bytes(data))
-        except WeftError:
+        except PlaitError:
             continue
         assert same(again, EXPORTED)
 
@@ -239,14 +246,14 @@ def test_a_member_that_is_no_stablehlo():
 
 
 def test_newer_formats_are_refused():
-    data = changed(format=3, min_reader=2, producer="weft-core 9.9")
-    refused(data, "written by weft-core 9.9, needs a reader of format 2, and this one reads up to "
-                  "format 1", "--upgrade weft-export")  # fmt: skip
+    data = changed(format=3, min_reader=2, producer="plait-core 9.9")
+    refused(data, "written by plait-core 9.9, needs a reader of format 2, and this one reads up to "
+                  "format 1", "--upgrade plait-export")  # fmt: skip
 
 
 def test_unknown_features_are_refused():
     refused(changed(requires=["symbolic-sizes", "telepathy", "vjp-1"]), "telepathy, vjp-1",
-            "--upgrade weft-export")  # fmt: skip
+            "--upgrade plait-export")  # fmt: skip
 
 
 def test_newer_stablehlo_is_refused():
@@ -261,5 +268,8 @@ def test_custom_calls_must_be_known():
     (data,) = parts()[1].values()
     other = data.replace(b"shape_assertion", b"shape_asserti0n")
     refused(changed({"main.mlirbc": other}), "its module is not the lambda it describes")
-    refused(changed({"main.mlirbc": other}, custom_calls=["shape_asserti0n"]),
-            "lambda calls functions outside StableHLO: shape_asserti0n", "if you trust it")
+    refused(
+        changed({"main.mlirbc": other}, custom_calls=["shape_asserti0n"]),
+        "lambda calls functions outside StableHLO: shape_asserti0n",
+        "if you trust it",
+    )

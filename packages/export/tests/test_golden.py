@@ -1,7 +1,7 @@
 """Artifacts written by earlier releases: each is read, verified and called for as long as this
 package reads its format.
 
-`golden/format1_*.weft` were written by release 0.1.0 of the functions below, and are never written
+`golden/format1_*.plait` were written by release 0.1.0 of the functions below, and are never written
 again: what they hold is what there is in the world.
 """
 
@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from weft import control
-from weft.ops import elementwise as el
-from weft.ops import sorting
-from weft_export import container, deserialize, export, symbolic_args_specs
+from plait import control
+from plait.ops import elementwise as el
+from plait.ops import sorting
+from plait_export import container, deserialize, export, symbolic_args_specs
 
 GOLDEN = Path(__file__).with_name("golden")
 F32 = np.float32
@@ -42,7 +42,7 @@ MADE = {
 
 
 def read(name: str):
-    return deserialize((GOLDEN / f"format1_{name}.weft").read_bytes())
+    return deserialize((GOLDEN / f"format1_{name}.plait").read_bytes())
 
 
 def test_a_static_function():
@@ -78,7 +78,7 @@ def test_a_symbolic_function(sizes):
 @pytest.mark.parametrize("name", MADE)
 def test_they_are_written_again_bit_for_bit(name):
     """What was read is kept whole, but for the name of who wrote it."""
-    saved = (GOLDEN / f"format1_{name}.weft").read_bytes()
+    saved = (GOLDEN / f"format1_{name}.plait").read_bytes()
     manifests = []
     for data in (saved, read(name).serialize()):
         manifest, members = container.unpack(data, (99,))

@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 import scipy.special as sp
 
-import weft as wf
-from weft import control
-from weft.ir import programs_in
-from weft.ops import boxes, contraction, convolution, cumulative, higher, reduction, sorting
-from weft.ops import elementwise as el
-from weft.ops import shape as sh
-from weft.ops.conversion import bitcast_
-from weft.ops.keys import (
+import plait
+from plait import control
+from plait.ir import programs_in
+from plait.ops import boxes, contraction, convolution, cumulative, higher, reduction, sorting
+from plait.ops import elementwise as el
+from plait.ops import shape as sh
+from plait.ops.conversion import bitcast_
+from plait.ops.keys import (
     FRY,
     random_bits,
     random_clone,
@@ -26,10 +26,10 @@ from weft.ops.keys import (
     random_seed,
     random_split,
 )
-from weft.ops.opaque import unwrap_, wrap_
-from weft.ops.rng import threefry2x32
-from weft.primitive import primitives
-from weft_export import deserialize, export, symbolic_args_specs
+from plait.ops.opaque import unwrap_, wrap_
+from plait.ops.rng import threefry2x32
+from plait.primitive import primitives
+from plait_export import deserialize, export, symbolic_args_specs
 
 SIZES = ({"b": 1, "c": 5}, {"b": 2, "c": 1}, {"b": 5, "c": 2})
 F32, I32 = np.float32, np.int32
@@ -468,7 +468,7 @@ def branched_of(x, p):
 
 
 def called(x):
-    inner = wf.jit(lambda y: (y * y.shape[0]).sum(0))
+    inner = plait.jit(lambda y: (y * y.shape[0]).sum(0))
     return [inner(x), inner(x.T), inner(x), control.map_axes(lambda r: r.sum(), 1)(x)]
 
 
@@ -504,7 +504,7 @@ CASES |= {
 
 # ---- special functions, transforms, linear algebra ------------------------------------------
 
-wnp, linalg = wf.numpy, wf.lax.linalg
+pnp, linalg = plait.numpy, plait.lax.linalg
 EYE = np.eye(3, dtype=F32)
 
 
@@ -520,7 +520,7 @@ def gamma_density(a, x):
 
 def whole(matrix):
     """Matrices that are symmetric and positive definite, and others that can be inverted."""
-    return wnp.matmul(matrix, wnp.matrix_transpose(matrix)) + 3 * EYE, matrix + 4 * EYE
+    return pnp.matmul(matrix, pnp.matrix_transpose(matrix)) + 3 * EYE, matrix + 4 * EYE
 
 
 def again(x):
@@ -528,21 +528,21 @@ def again(x):
     a, g = whole(x)
     lower = linalg.cholesky(a, symmetrize_input=False)
     lu, pivots, order = linalg.lu(g)
-    left, right = wnp.tril(lu, -1) + EYE, wnp.triu(lu)
-    inverse = wnp.argsort(order, axis=-1)
-    product = wnp.take_along_axis(left @ right, inverse[..., None], axis=-2)
+    left, right = pnp.tril(lu, -1) + EYE, pnp.triu(lu)
+    inverse = pnp.argsort(order, axis=-1)
+    product = pnp.take_along_axis(left @ right, inverse[..., None], axis=-2)
     q, r = linalg.qr(g)
-    w, v = wnp.linalg.eigh(a)
-    u, d, vh = wnp.linalg.svd(g)
-    values, vectors = wnp.linalg.eig(g)
+    w, v = pnp.linalg.eigh(a)
+    u, d, vh = pnp.linalg.svd(g)
+    values, vectors = pnp.linalg.eig(g)
     t, z = linalg.schur(g)
-    root = wf.scipy.linalg.sqrtm(a)
-    sylvester = wf.scipy.linalg.solve_sylvester(a, a, g)
-    mt = wnp.matrix_transpose
+    root = plait.scipy.linalg.sqrtm(a)
+    sylvester = plait.scipy.linalg.solve_sylvester(a, a, g)
+    mt = pnp.matrix_transpose
     return [
         lower @ mt(lower), product, linalg.lu_pivots_to_permutation(pivots, 3) - order,
         q @ r, (v * w[..., None, :]) @ mt(v), (u * d[..., None, :]) @ vh,
-        wnp.real(vectors @ (values[..., None] * wnp.linalg.inv(vectors))), z @ t @ mt(z),
+        pnp.real(vectors @ (values[..., None] * pnp.linalg.inv(vectors))), z @ t @ mt(z),
         root @ root, a @ sylvester + sylvester @ a,
     ]  # fmt: skip
 
@@ -556,9 +556,9 @@ def reduced(x):
     """Similar matrices of a simple form, which keep traces of squares."""
     a, g = whole(x)
     h, taus = linalg.hessenberg(g)
-    hess = wnp.triu(h, -1)
+    hess = pnp.triu(h, -1)
     _, d, e, _ = linalg.tridiagonal(a)[:4]
-    return [wnp.trace(hess @ hess, axis1=-2, axis2=-1), (d**2).sum(-1) + 2 * (e**2).sum(-1)]
+    return [pnp.trace(hess @ hess, axis1=-2, axis2=-1), (d**2).sum(-1) + 2 * (e**2).sum(-1)]
 
 
 def reduced_of(x):
@@ -568,21 +568,21 @@ def reduced_of(x):
 
 def solved(x):
     a, g = whole(x)
-    low = wnp.tril(g)
-    band = wnp.ones(x.shape[:-1], F32)
+    low = pnp.tril(g)
+    band = pnp.ones(x.shape[:-1], F32)
     edge = band * np.array([0, 1, 1], F32)
-    r = linalg.tridiagonal_solve(edge, band * 5, wnp.flip(edge, -1), x)
+    r = linalg.tridiagonal_solve(edge, band * 5, pnp.flip(edge, -1), x)
     return [
         low @ linalg.triangular_solve(low, x, left_side=True, lower=True),
-        g @ wnp.linalg.solve(g, x), r, wnp.linalg.det(g), *wnp.linalg.slogdet(g),
-        wnp.linalg.pinv(g) @ g, wf.map_axes(lambda m, c: wnp.linalg.lstsq(m, c)[0], 0)(g, x),
+        g @ pnp.linalg.solve(g, x), r, pnp.linalg.det(g), *pnp.linalg.slogdet(g),
+        pnp.linalg.pinv(g) @ g, plait.map_axes(lambda m, c: pnp.linalg.lstsq(m, c)[0], 0)(g, x),
         linalg.householder_product(*qr_raw(g)),
     ]  # fmt: skip
 
 
 def qr_raw(g):
-    h, taus = wnp.linalg.qr(g, mode="raw")
-    return wnp.matrix_transpose(h), taus
+    h, taus = pnp.linalg.qr(g, mode="raw")
+    return pnp.matrix_transpose(h), taus
 
 
 def solved_of(x):
@@ -594,7 +594,7 @@ def solved_of(x):
             np.broadcast_to(EYE, g.shape), np.linalg.solve(g, x), q]  # fmt: skip
 
 
-lax, special = wf.lax, wf.scipy.special
+lax, special = plait.lax, plait.scipy.special
 CASES |= {
     "special functions": Case(
         lambda x: [
@@ -614,7 +614,7 @@ CASES |= {
     "special functions of physics": Case(
         lambda x: [
             special.dawsn(x), special.erfcx(x), *special.fresnel(x), *special.sici(x + 0.1),
-            special.owens_t(x, x + 1), wnp.real(special.wofz(x + 0.5j)),
+            special.owens_t(x, x + 1), pnp.real(special.wofz(x + 0.5j)),
             special.bessel_jn(x + 1, v=2, n_iter=50)[2], special.hyp1f1(1.5, 2.5, x),
             special.hyp2f1(0.5, 1.5, 2.5, x / 4),
         ],
@@ -629,7 +629,7 @@ CASES |= {
         lambda x: [
             lax.platform_dependent(x, cpu=lambda v: v + 1, default=lambda v: v - 1),
             lax.exp(x, accuracy=lax.AccuracyMode.HIGHEST),
-            lax.composite(lambda v: v * 2, "weft.doubled")(x),
+            lax.composite(lambda v: v * 2, "plait.doubled")(x),
         ],
         lambda x: [x + 1, np.exp(x), x * 2],
         ("b, c",), "u",
@@ -641,14 +641,14 @@ CASES |= {
         ("b, c", "b, c"), "uu",
     ),
     "fourier": Case(
-        lambda x: [wnp.abs(wnp.fft.fft(x)), wnp.fft.irfft(wnp.fft.rfft(x)),
-                   wnp.real(wnp.fft.fftn(x, axes=(-1,)))],
+        lambda x: [pnp.abs(pnp.fft.fft(x)), pnp.fft.irfft(pnp.fft.rfft(x)),
+                   pnp.real(pnp.fft.fftn(x, axes=(-1,)))],
         lambda x: [np.abs(np.fft.fft(x)), x, np.real(np.fft.fftn(x, axes=(-1,)))],
         ("b, 8",), "n",
     ),
     "gamma": Case(
-        lambda a: wf.random.gamma(wf.random.key(3), a + 1),
-        lambda a: np.asarray(wf.random.gamma(wf.random.key(3), a + 1)), ("b, c",), "u",
+        lambda a: plait.random.gamma(plait.random.key(3), a + 1),
+        lambda a: np.asarray(plait.random.gamma(plait.random.key(3), a + 1)), ("b, c",), "u",
     ),
     "factorisations": Case(again, again_of, ("b, 3, 3",), "u"),
     "reductions to a form": Case(reduced, reduced_of, ("b, 3, 3",), "u"),
@@ -660,8 +660,8 @@ CASES |= {
 
 
 def arrays_for(case: Case, sizes: dict[str, int], rng) -> list[np.ndarray]:
-    scope = wf.Scope(case.constraints)
-    dims = [wf.symbolic_dims(s, scope) for s in case.shapes]
+    scope = plait.Scope(case.constraints)
+    dims = [plait.symbolic_dims(s, scope) for s in case.shapes]
     shapes = [tuple(d if isinstance(d, int) else d.substitute(sizes) for d in ds) for ds in dims]
     return [made(s, k, rng) for s, k in zip(shapes, case.kinds, strict=True)]
 
@@ -722,7 +722,7 @@ def test_the_table_speaks_of_every_primitive():
         rng = np.random.default_rng(0)
         like = tuple(arrays_for(case, case.sizes[0], rng))
         types = symbolic_args_specs(like, case.shapes, case.constraints)
-        used(wf.make_program(case.f)(*types), found)
+        used(plait.make_program(case.f)(*types), found)
     core = {n for n in primitives() if n.startswith("core.")}
     assert higher.scan.name in found
     assert core - found - NO_MEANING.keys() == set()

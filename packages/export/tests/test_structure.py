@@ -7,10 +7,10 @@ from collections import OrderedDict, defaultdict, namedtuple
 import numpy as np
 import pytest
 
-import weft as wf
-from weft.errors import DuplicateRule, TypeRule
-from weft.tree import flatten
-from weft_export import (
+import plait
+from plait.errors import DuplicateRule, TypeRule
+from plait.tree import flatten
+from plait_export import (
     ArtifactError,
     NotExportable,
     deserialize,
@@ -26,15 +26,15 @@ Pair = namedtuple("Pair", "a b")
 Lonely = namedtuple("Lonely", "a")
 
 
-@wf.tree.register_dataclass
+@plait.tree.register_dataclass
 @dataclasses.dataclass
 class Layer:
     w: object
     b: object
-    kind: object = wf.tree.static(default=("relu", 2, None, True, (1.5, float("inf"))))
+    kind: object = plait.tree.static(default=("relu", 2, None, True, (1.5, float("inf"))))
 
 
-@wf.tree.register_dataclass
+@plait.tree.register_dataclass
 @dataclasses.dataclass
 class Unnamed:
     w: object
@@ -45,7 +45,7 @@ class Tagged:
         self.x, self.tag = x, tag
 
 
-wf.tree.register(Tagged, lambda t: ((t.x,), t.tag), lambda tag, xs: Tagged(*xs, tag))
+plait.tree.register(Tagged, lambda t: ((t.x,), t.tag), lambda tag, xs: Tagged(*xs, tag))
 register_namedtuple_serialization(Pair, serialized_name="test.Pair")
 register_pytree_serialization(Layer, serialized_name="test.Layer")
 register_pytree_node_serialization(
@@ -81,10 +81,10 @@ def test_trees_come_back(tree):
 @pytest.mark.parametrize("tree", TREES, ids=[str(i) for i in range(len(TREES))])
 def test_functions_of_trees(tree):
     """Called after reading with the very trees, and returning them doubled."""
-    double = lambda t, *, again: wf.tree.map(lambda x: x * 2, (t, again))  # noqa: E731
+    double = lambda t, *, again: plait.tree.map(lambda x: x * 2, (t, again))  # noqa: E731
     exported = export(double)(tree, again=tree)
     out = deserialize(exported.serialize()).call(tree, again=tree)
-    want = wf.tree.map(lambda x: x * 2, (tree, tree))
+    want = plait.tree.map(lambda x: x * 2, (tree, tree))
     assert flatten(out)[1] == flatten(want)[1]
     for a, b in zip(flatten(out)[0], flatten(want)[0], strict=True):
         np.testing.assert_array_equal(a, b)

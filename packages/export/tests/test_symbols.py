@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-import weft as wf
-from weft.errors import ProgramError, TreeMismatch, TypeRule
-from weft_export import (
+import plait
+from plait.errors import ProgramError, TreeMismatch, TypeRule
+from plait_export import (
     SymbolicScope,
     is_symbolic_dim,
     symbolic_args_specs,
@@ -69,9 +69,9 @@ def test_constraints_and_scopes():
 
 
 def test_types_of_arguments():
-    tree = {"x": X, "ys": [X[0], 1.0], "z": wf.ShapeDtypeStruct((5,), "bfloat16")}
+    tree = {"x": X, "ys": [X[0], 1.0], "z": plait.ShapeDtypeStruct((5,), "bfloat16")}
     specs = symbolic_args_specs(tree, {"x": "b, ...", "ys": None, "z": "b + 1"}, ["b >= 2"])
-    assert [repr(s.aval) for s in wf.tree.leaves(specs)] == [
+    assert [repr(s.aval) for s in plait.tree.leaves(specs)] == [
         "f32[b,3,2]", "f32[3,2]", "f32[]*", "bf16[b + 1]",
     ]  # fmt: skip
     b = specs["x"].shape[0]
@@ -80,8 +80,8 @@ def test_types_of_arguments():
 
 def test_one_text_serves_a_whole_tree():
     specs = symbolic_args_specs((X, {"y": X[..., 0]}), "b, ...")
-    assert [s.shape[1:] for s in wf.tree.leaves(specs)] == [(3, 2), (3,)]
-    assert len({s.shape[0] for s in wf.tree.leaves(specs)}) == 1
+    assert [s.shape[1:] for s in plait.tree.leaves(specs)] == [(3, 2), (3,)]
+    assert len({s.shape[0] for s in plait.tree.leaves(specs)}) == 1
 
 
 def test_texts_that_are_no_prefix():

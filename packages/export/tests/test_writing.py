@@ -7,19 +7,19 @@ import sys
 import numpy as np
 import pytest
 
-import weft as wf
-from weft import control, door
-from weft.errors import TypeRule, WeftError
-from weft.interpreter import current
-from weft.ops import elementwise as el
-from weft.ops import host, sorting
-from weft.ops import shape as sh
-from weft.primitive import Primitive
-from weft.traits import Elementwise
-from weft.xla import mlir
-from weft.xla.lower import lower_rules
-from weft.xla.mlir import attr, string
-from weft_export import (
+import plait
+from plait import control, door
+from plait.errors import PlaitError, TypeRule
+from plait.interpreter import current
+from plait.ops import elementwise as el
+from plait.ops import host, sorting
+from plait.ops import shape as sh
+from plait.primitive import Primitive
+from plait.traits import Elementwise
+from plait.xla import mlir
+from plait.xla.lower import lower_rules
+from plait.xla.mlir import attr, string
+from plait_export import (
     ArtifactError,
     NotExportable,
     default_export_platform,
@@ -28,8 +28,8 @@ from weft_export import (
     symbolic_args_specs,
     symbolic_shape,
 )
-from weft_export.container import stablehlo_version
-from weft_export.portable import code_for, parsed
+from plait_export.container import stablehlo_version
+from plait_export.portable import code_for, parsed
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 
@@ -41,7 +41,7 @@ def scaled(x, factor=2.0):
 # ---- what is exported ----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("f", [scaled, wf.jit(scaled)], ids=["plain", "jitted"])
+@pytest.mark.parametrize("f", [scaled, plait.jit(scaled)], ids=["plain", "jitted"])
 def test_an_exported_function_says_what_it_is(f):
     exported = export(f)(X, factor=3.0)
     assert exported.fun_name == "scaled"
@@ -56,18 +56,18 @@ def test_an_exported_function_says_what_it_is(f):
 
 
 def test_types_serve_as_well_as_arrays():
-    typed = export(scaled)(wf.ShapeDtypeStruct((2, 3), np.float32))
+    typed = export(scaled)(plait.ShapeDtypeStruct((2, 3), np.float32))
     assert typed.serialize() == export(scaled)(X).serialize()
 
 
 def test_static_arguments_are_gone():
-    f = wf.jit(lambda x, n, *, up: x * n if up else x, static_argnums=1, static_argnames="up")
+    f = plait.jit(lambda x, n, *, up: x * n if up else x, static_argnums=1, static_argnames="up")
     exported = export(f)(X, 3, up=True)
     np.testing.assert_array_equal(exported.call(X), X * 3)
 
 
 def test_closed_over_arrays_are_in_the_artifact():
-    w = wf.jit(lambda: sh.iota(np.float32, (3, 2)))()
+    w = plait.jit(lambda: sh.iota(np.float32, (3, 2)))()
     exported = deserialize(export(lambda x: x @ w + w.sum())(X).serialize())
     np.testing.assert_allclose(exported.call(X), X @ np.asarray(w) + np.asarray(w).sum())
 
@@ -91,7 +91,7 @@ def test_static_shapes_make_static_operations():
 
 @pytest.mark.feature("E08", "E10")
 def test_sizes_are_the_first_arguments_of_inner_functions():
-    inner = wf.jit(lambda x: x.sum(1) * x.shape[0])
+    inner = plait.jit(lambda x: x.sum(1) * x.shape[0])
 
     def twice(x):
         return inner(x) + inner(x + 1)
@@ -105,7 +105,7 @@ def test_sizes_are_the_first_arguments_of_inner_functions():
 
 @pytest.mark.feature("E09")
 def test_programs_get_no_inputs_for_sizes():
-    program = wf.make_program(lambda x: x.sum(1) * x.shape[0])(symbolic_args_specs(X, "b, a"))
+    program = plait.make_program(lambda x: x.sum(1) * x.shape[0])(symbolic_args_specs(X, "b, a"))
     assert len(program.inputs) == 1
 
 
@@ -116,13 +116,13 @@ def test_artifacts_are_in_an_old_version_of_stablehlo_if_that_suffices():
 
 
 def test_a_module_alone_refuses_sizes_that_do_not_fit():
-    """Without Weft's own checks, as other runtimes meet it."""
+    """Without Plait's own checks, as other runtimes meet it."""
     types = symbolic_args_specs((X, X[0]), ("b, c", "b + 1"), ["b >= 2", "mod(c, 3) == 0"])
     exported = export(lambda x, y: (x.sum(), y))(*types)
     assert "b >= 2" in exported.mlir_module()
 
     def refined(b, c, n):
-        avals = [wf.ShapeDtypeStruct(s, np.float32).aval for s in ((b, c), (n,))]
+        avals = [plait.ShapeDtypeStruct(s, np.float32).aval for s in ((b, c), (n,))]
         return code_for(exported.mlir_module_serialized, avals, True)
 
     refined(2, 3, 3)
@@ -138,8 +138,8 @@ def test_a_module_alone_refuses_sizes_that_do_not_fit():
 
 def poly(x, y):
     """Something with constants, calls, loops and sizes."""
-    w = wf.jit(lambda: sh.iota(np.float32, (3,)))() + 0.5
-    step = wf.jit(lambda c, r: (c + r * w, el.sin(c)))
+    w = plait.jit(lambda: sh.iota(np.float32, (3,)))() + 0.5
+    step = plait.jit(lambda c, r: (c + r * w, el.sin(c)))
     c, ys = control.scan(step, y, x)
     return {"c": c, "ys": ys, "s": sorting.sort(x, 0) / x.shape[0]}
 
@@ -161,7 +161,7 @@ def test_every_process_makes_the_same_bytes(tmp_path):
         code = (
             f"import sys; sys.path.insert(0, {str(__file__.rpartition('/')[0])!r})\n"
             "from test_writing import POLY, poly\n"
-            "from weft_export import export, symbolic_args_specs\n"
+            "from plait_export import export, symbolic_args_specs\n"
             "saved = export(poly)(*symbolic_args_specs(*POLY)).serialize()\n"
             f"open({str(path)!r}, 'wb').write(saved)"
         )
@@ -219,7 +219,7 @@ def test_unknown_platforms(platforms, hint):
 
 def printing(x):
     host.debug_print("x = {}", x)
-    return wf.jit(lambda y: host.pure_callback(np.sin, y, y))(x)
+    return plait.jit(lambda y: host.pure_callback(np.sin, y, y))(x)
 
 
 def test_effects_and_callbacks_are_refused_with_their_lines():
@@ -256,7 +256,7 @@ def test_custom_calls_are_refused_unless_allowed():
     exported = export(outside, custom_calls=["somebodys_function"])(X)
     assert exported.custom_calls == ("somebodys_function",)
     saved = exported.serialize()
-    with pytest.raises(WeftError, match="somebodys_function") as e:
+    with pytest.raises(PlaitError, match="somebodys_function") as e:
         deserialize(saved)
     assert "if you trust it" in e.value.fix
     again = deserialize(saved, custom_calls=["somebodys_function"])
@@ -264,18 +264,18 @@ def test_custom_calls_are_refused_unless_allowed():
 
 
 def test_sizes_of_two_scopes_are_refused():
-    one = wf.ShapeDtypeStruct(symbolic_shape("b", constraints=["b >= 2"]), np.float32)
-    two = wf.ShapeDtypeStruct(symbolic_shape("c"), np.float32)
+    one = plait.ShapeDtypeStruct(symbolic_shape("b", constraints=["b >= 2"]), np.float32)
+    two = plait.ShapeDtypeStruct(symbolic_shape("c"), np.float32)
     with pytest.raises(NotExportable, match="of two scopes"):
         export(lambda x, y: (x, y))(one, two)
 
 
 def test_sizes_that_nothing_tells_are_refused():
     (k,) = symbolic_shape("k")
-    with pytest.raises(WeftError, match="the size k is not known") as e:
+    with pytest.raises(PlaitError, match="the size k is not known") as e:
         export(lambda x: sh.iota(np.float32, (k,)))(X)
     assert "(0, k)" in e.value.fix
-    with pytest.raises(WeftError, match="sizes do not determine a and b"):
+    with pytest.raises(PlaitError, match="sizes do not determine a and b"):
         export(lambda x: x)(symbolic_args_specs(X, "a + b, 3"))
 
 
@@ -298,7 +298,7 @@ def test_captured_tracers_are_refused():
         assert current().staging
         return y
 
-    wf.jit(outer)(X)
+    plait.jit(outer)(X)
 
 
 # ---- others who read it --------------------------------------------------------------------

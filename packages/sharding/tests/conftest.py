@@ -6,16 +6,16 @@ Invariant: the number of devices is set before any array is made.
 import numpy as np
 import pytest
 
-import weft as wf
-from weft_sharding import NamedSharding, PartitionSpec, make_mesh
+import plait
+from plait_sharding import NamedSharding, PartitionSpec, make_mesh
 
-wf.config.cpu_devices = 8
+plait.config.cpu_devices = 8
 
 
 @pytest.fixture(autouse=True)
 def checked():
     """Every rule and every program is checked."""
-    with wf.config(checks=True):
+    with plait.config(checks=True):
         yield
 
 
@@ -47,7 +47,7 @@ def close():
 def told():
     """told(f, *texts): f() raises an error with the three parts, in which these texts are."""
 
-    def check(f, *texts, kind=wf.WeftError):
+    def check(f, *texts, kind=plait.PlaitError):
         with pytest.raises(kind) as e:
             f()
         said = str(e.value)

@@ -6,9 +6,9 @@ Invariant: the whole is compared with numpy's, and each piece with its slice of 
 import numpy as np
 import pytest
 
-import weft as wf
-from weft.errors import AxisError, TypeRule
-from weft_sharding import AxisType, Mesh, SingleDeviceSharding, create_device_mesh, make_mesh
+import plait
+from plait.errors import AxisError, TypeRule
+from plait_sharding import AxisType, Mesh, SingleDeviceSharding, create_device_mesh, make_mesh
 
 WHOLE = np.arange(32, dtype=np.float32).reshape(4, 8)
 
@@ -30,40 +30,40 @@ def test_pieces_of_a_function(lies, entries):
         calls.append(index)
         return WHOLE[index]
 
-    check(wf.make_array_from_callback(WHOLE.shape, where, piece), where)
+    check(plait.make_array_from_callback(WHOLE.shape, where, piece), where)
     assert len(calls) == len(set(map(str, calls)))
 
 
 def test_pieces_that_are_there(lies):
     where = lies("x", "y")
-    pieces = [wf.device_put(WHOLE[box], d) for d, box in
+    pieces = [plait.device_put(WHOLE[box], d) for d, box in
               where.devices_indices_map(WHOLE.shape).items()]  # fmt: skip
-    check(wf.make_array_from_single_device_arrays(WHOLE.shape, where, pieces[::-1]), where)
+    check(plait.make_array_from_single_device_arrays(WHOLE.shape, where, pieces[::-1]), where)
     with pytest.raises(TypeRule, match="devices"):
-        wf.make_array_from_single_device_arrays(WHOLE.shape, where, pieces[1:])
+        plait.make_array_from_single_device_arrays(WHOLE.shape, where, pieces[1:])
 
 
 def test_data_of_the_process(lies):
     where = lies("x")
-    tree = wf.make_array_from_process_local_data(where, {"a": WHOLE})
+    tree = plait.make_array_from_process_local_data(where, {"a": WHOLE})
     check(tree["a"], where)
-    check(wf.make_array_from_process_local_data(where, WHOLE, WHOLE.shape), where)
+    check(plait.make_array_from_process_local_data(where, WHOLE, WHOLE.shape), where)
     with pytest.raises(AxisError, match="all of the array"):
-        wf.make_array_from_process_local_data(where, WHOLE, (8, 8))
+        plait.make_array_from_process_local_data(where, WHOLE, (8, 8))
 
 
 def test_mistakes(lies):
     with pytest.raises(AxisError, match="has shape"):
-        wf.make_array_from_callback((4, 8), lies("x"), lambda index: WHOLE)
+        plait.make_array_from_callback((4, 8), lies("x"), lambda index: WHOLE)
     with pytest.raises(AxisError, match="divided"):
-        wf.make_array_from_callback((3, 8), lies("x"), lambda index: WHOLE[index])
+        plait.make_array_from_callback((3, 8), lies("x"), lambda index: WHOLE[index])
     with pytest.raises(TypeRule, match="sharding is needed"):
-        wf.make_array_from_callback((4, 8), None, lambda index: WHOLE[index])
+        plait.make_array_from_callback((4, 8), None, lambda index: WHOLE[index])
 
 
 def test_axes_are_of_one_type():
     auto = make_mesh((2,), ("x",), axis_types=(AxisType.Auto,))
-    assert auto == make_mesh((2,), ("x",)) == Mesh(wf.devices()[:2], "x", AxisType.Auto)
+    assert auto == make_mesh((2,), ("x",)) == Mesh(plait.devices()[:2], "x", AxisType.Auto)
     with pytest.raises(AxisError, match="shard_map"):
         make_mesh((2,), ("x",), axis_types=(AxisType.Explicit,))
 
@@ -72,11 +72,11 @@ def test_devices_for_a_mesh():
     grid = create_device_mesh((2, 4))
     assert Mesh(grid, ("x", "y")) == make_mesh((2, 4), ("x", "y"))
     with pytest.raises(AxisError, match="given"):
-        create_device_mesh((2,), wf.devices()[:3])
+        create_device_mesh((2,), plait.devices()[:3])
 
 
 def test_jit_on_a_device():
-    device = wf.devices()[3]
-    out = wf.jit(lambda x: x * 2, device=device)(np.float32(2.0))
+    device = plait.devices()[3]
+    out = plait.jit(lambda x: x * 2, device=device)(np.float32(2.0))
     assert float(out) == 4.0 and out.devices() == {device}
     assert out.sharding == SingleDeviceSharding(device)

@@ -5,12 +5,12 @@ import io
 import numpy as np
 import pytest
 
-import weft as wf
-from weft.control import cond, fori_loop, scan, while_loop
-from weft.errors import AxisError, TreeMismatch, TypeRule
-from weft.events import counting
-from weft.interpreter import axis_size
-from weft.ops.collective import (
+import plait
+from plait.control import cond, fori_loop, scan, while_loop
+from plait.errors import AxisError, TreeMismatch, TypeRule
+from plait.events import counting
+from plait.interpreter import axis_size
+from plait.ops.collective import (
     all_gather,
     all_to_all,
     axis_index,
@@ -21,10 +21,10 @@ from weft.ops.collective import (
     psum,
     psum_scatter,
 )
-from weft.ops.elementwise import sin
-from weft.ops.host import debug_print, io_callback, pure_callback
-from weft.simplify import simplify
-from weft_sharding import (
+from plait.ops.elementwise import sin
+from plait.ops.host import debug_print, io_callback, pure_callback
+from plait.simplify import simplify
+from plait_sharding import (
     Mesh,
     NamedSharding,
     P,
@@ -100,7 +100,7 @@ def test_collectives(mesh, lies, close, name):
     out = m(A)
     close(out, want)
     assert out.sharding == NamedSharding(mesh, outs)
-    close(wf.jit(m)(device_put(A, lies("y"))), want)
+    close(plait.jit(m)(device_put(A, lies("y"))), want)
 
 
 @pytest.mark.parametrize("name", ["all_to_all", "all_gather", "ppermute", "axis_index", "pmax"])
@@ -129,7 +129,7 @@ def test_one_device(close):
     ):
         m = on(mesh, P("x", "y"), outs)(f)
         close(m(A), want)
-        close(wf.jit(m)(device_put(A, NamedSharding(mesh, P("x")))), want)
+        close(plait.jit(m)(device_put(A, NamedSharding(mesh, P("x")))), want)
 
 
 # ---- what is around and inside -------------------------------------------------------------
@@ -149,7 +149,7 @@ def test_trees_prefixes_and_copies(mesh, close):
     close(first(A, A)[0], A + A[0, 0])
     nothing = on(mesh, (), P())(lambda: psum(axis_index("x"), "x"))
     close(nothing(), 1)
-    close(wf.jit(nothing)(), 1)
+    close(plait.jit(nothing)(), 1)
 
 
 def test_what_it_closes_over_is_whole(mesh, lies, close):
@@ -157,10 +157,10 @@ def test_what_it_closes_over_is_whole(mesh, lies, close):
     f = on(mesh)(lambda v: v + psum(k[:1, :4] * c, "y"))
     want = A + np.tile(12 * A[:1, :4], (8, 4))
     close(f(A), want)
-    close(wf.jit(f)(A), want)
+    close(plait.jit(f)(A), want)
     g = on(mesh)(lambda v: scan(lambda s, _: (s + k[:1, :4], None), v, None, length=3)[0])
     close(g(A), A + 3 * np.tile(A[:1, :4], (8, 4)))
-    close(wf.jit(lambda a, t: on(mesh)(lambda v: v * t[0, 0])(a))(A, A), A * A[0, 0])
+    close(plait.jit(lambda a, t: on(mesh)(lambda v: v * t[0, 0])(a))(A, A), A * A[0, 0])
 
 
 def test_control_flow_inside_and_around(mesh, close):
@@ -176,14 +176,14 @@ def test_control_flow_inside_and_around(mesh, close):
 
     close(steps(A), loop(A))
     close(steps(-A), loop(-A))
-    around = wf.jit(lambda a: scan(lambda c, _: (steps(c) * 0.1, None), a, None, length=3)[0])
+    around = plait.jit(lambda a: scan(lambda c, _: (steps(c) * 0.1, None), a, None, length=3)[0])
     want = A
     for _ in range(3):
         want = loop(want) * 0.1
     close(around(A), want)
-    chosen = wf.jit(lambda a: cond(a.sum() > 0, steps, lambda a: a, a))
+    chosen = plait.jit(lambda a: cond(a.sum() > 0, steps, lambda a: a, a))
     close(chosen(A), loop(A) if A.sum() > 0 else A)
-    close(wf.jit(lambda a: fori_loop(0, 3, lambda _, c: steps(c) * 0.1, a))(A), want)
+    close(plait.jit(lambda a: fori_loop(0, 3, lambda _, c: steps(c) * 0.1, a))(A), want)
 
 
 def test_a_loop_of_each_devices_own_length(close):
@@ -195,7 +195,7 @@ def test_a_loop_of_each_devices_own_length(close):
 
 
 def test_one_function_under_meshes_of_several_sizes(mesh, close):
-    mean = wf.jit(lambda v: v / axis_size("x"))
+    mean = plait.jit(lambda v: v / axis_size("x"))
     close(on(mesh, P("x"), P("x"))(mean)(A), A / 2)
     close(on(make_mesh((4,), "x"), P("x"), P("x"))(mean)(A), A / 4)
     with pytest.raises(AxisError):
@@ -203,7 +203,7 @@ def test_one_function_under_meshes_of_several_sizes(mesh, close):
 
 
 def test_two_meshes_in_one_program(mesh, close):
-    g = wf.jit(lambda v: psum(v, "x"))
+    g = plait.jit(lambda v: psum(v, "x"))
     flat = make_mesh((8,), "x")
 
     def f(a):
@@ -211,7 +211,7 @@ def test_two_meshes_in_one_program(mesh, close):
         c = on(flat, P("x"), P())(g)(a)
         return b, c, on(flat, P("x"), P("x"))(lambda v: v * axis_index("x"))(a)
 
-    b, c, d = wf.jit(f)(A)
+    b, c, d = plait.jit(f)(A)
     close(b, A.reshape(2, 4, 16).sum(0))
     close(c, A.sum(0, keepdims=True))
     close(d, A * np.arange(8)[:, None])
@@ -232,8 +232,8 @@ def test_it_is_traced_once(mesh):
 
 def test_many_runs_at_once(mesh, lies, close):
     """Nobody waits for the results of any; virtual devices share few threads."""
-    f = wf.jit(on(mesh, outs=P("x"))(lambda v: psum(v, "y")))
-    g = wf.jit(lambda a: a.sum())
+    f = plait.jit(on(mesh, outs=P("x"))(lambda v: psum(v, "y")))
+    g = plait.jit(lambda a: a.sum())
     a = device_put(A, lies("x", "y"))
     outs = [(f(a), g(a)) for _ in range(100)]
     for rows, total in outs:
@@ -245,7 +245,7 @@ def test_programs(mesh):
     f = on(mesh, (P("x", "y"), P("x")), (P("x"), P()))(
         lambda a, b: (psum(a, "y"), psum(b.sum(), "x"))
     )
-    p = wf.make_program(lambda a, b: f(a, b)[0])(A, A)
+    p = plait.make_program(lambda a, b: f(a, b)[0])(A, A)
     (e,) = p.eqns
     assert e.prim.name == "sharding.shard_map" and p.axes == frozenset()
     assert "core.psum(%0; axes=('y',))" in str(p)
@@ -255,15 +255,15 @@ def test_programs(mesh):
 
 
 def test_symbolic_sizes(mesh, told):
-    (b,) = wf.symbolic_dims("b")
-    like = lambda n: wf.ShapeDtypeStruct((n, 16), np.float32)  # noqa: E731
+    (b,) = plait.symbolic_dims("b")
+    like = lambda n: plait.ShapeDtypeStruct((n, 16), np.float32)  # noqa: E731
     whole = on(mesh, P(None, "y"), P())(lambda v: psum(v, "y"))
-    assert wf.make_program(whole)(like(b)).out_avals[0].shape == (b, 4)
-    text = wf.jit(whole).lower(like(b)).as_text()
+    assert plait.make_program(whole)(like(b)).out_avals[0].shape == (b, 4)
+    text = plait.jit(whole).lower(like(b)).as_text()
     assert "tensor<?x4xf32>" in text
     rows = on(mesh, P("y"), P())(lambda v: psum(v, "y"))
-    assert wf.make_program(rows)(like(4 * b)).out_avals[0].shape == (b, 16)
-    told(lambda: wf.make_program(rows)(like(b)), "f32[b,16]", "4 equal pieces")
+    assert plait.make_program(rows)(like(4 * b)).out_avals[0].shape == (b, 16)
+    told(lambda: plait.make_program(rows)(like(b)), "f32[b,16]", "4 equal pieces")
 
 
 # ---- some axes by hand ---------------------------------------------------------------------
@@ -277,29 +277,29 @@ def test_other_axes_are_the_compilers(mesh, lies, close, name):
     whole = {"psum": P(), "pmax": P(), "all_gather": P(), "ppermute": P(None, "y")}
     outs = whole.get(name, P("y"))
     want = on(make_mesh((4,), "y"), P(None, "y"), outs)(f)(A)
-    half = wf.jit(on(mesh, P(None, "y"), outs, axis_names={"y"})(f))
+    half = plait.jit(on(mesh, P(None, "y"), outs, axis_names={"y"})(f))
     close(half(device_put(A, lies("x"))), want)
     close(half(A), want)
 
 
 def test_places_where_other_axes_are_the_compilers(mesh, lies, close):
     f = on(mesh, P(None, "y"), P(None, "y"), axis_names={"y"})(lambda v: v * axis_index("y"))
-    close(wf.jit(f)(device_put(A, lies("x"))), A * (np.arange(16) // 4))
+    close(plait.jit(f)(device_put(A, lies("x"))), A * (np.arange(16) // 4))
 
 
 def test_nested(mesh, lies, close, told):
     inner = on(mesh, P("x"), P(), axis_names={"x"})(lambda v: psum(v, ("x", "y")))
     outer = on(mesh, P(None, "y"), P(), axis_names={"y"})(inner)
-    close(wf.jit(outer)(A), A.reshape(2, 4, 4, 4).sum((0, 2)))
+    close(plait.jit(outer)(A), A.reshape(2, 4, 4, 4).sum((0, 2)))
     held = on(mesh, P(None, "y"), P(), axis_names={"y"})(
         lambda v: with_sharding_constraint(psum(v, "y"), lies("x"))
     )
-    out = wf.jit(held)(A)
+    out = plait.jit(held)(A)
     close(out, COLUMNS.sum(1))
     assert out.sharding == lies("x")
     both = on(mesh, P("x"), P("x"))(lambda v: v)
     told(lambda: on(mesh)(both)(A), "inside a shard_map", "axis_names")
-    called = wf.jit(both)
+    called = plait.jit(both)
     called(A)  # staged outside, met inside
     told(lambda: on(mesh, P(), P())(lambda v: called(v))(A), "inside a shard_map")
 
@@ -308,7 +308,7 @@ def test_nested(mesh, lies, close, told):
 
 
 def test_each_piece_prints_once(mesh):
-    for wrap in (wf.jit, lambda f: f):
+    for wrap in (plait.jit, lambda f: f):
         out = io.StringIO()
         f = wrap(on(mesh)(lambda v: (debug_print("{:.4f}", v[0, 0], file=out), v)[1]))
         f(A)
@@ -318,18 +318,18 @@ def test_each_piece_prints_once(mesh):
 def test_without_results(mesh):
     out = io.StringIO()
     f = on(mesh, P("x", "y"), ())(lambda v: (debug_print("{}", v[0, 0], file=out), ())[1])
-    wf.jit(lambda a: (f(a), a * 2)[1])(A)
+    plait.jit(lambda a: (f(a), a * 2)[1])(A)
     assert len(lines(out)) == 8
 
 
 def test_outside_one_device_acts_for_all(mesh, lies, close):
     out = io.StringIO()
-    say = wf.jit(lambda v: (debug_print("{:.3f}", v.sum(), file=out), v)[1])
-    wf.jit(lambda a: say(on(mesh, P(), P())(say)(a)))(A)
+    say = plait.jit(lambda v: (debug_print("{:.3f}", v.sum(), file=out), v)[1])
+    plait.jit(lambda a: say(on(mesh, P(), P())(say)(a)))(A)
     assert lines(out) == [f"{A.sum():.3f}"] * 9
     seen = []
-    like = wf.ShapeDtypeStruct((8, 16), np.float32)
-    twice = wf.jit(lambda a: io_callback(lambda v: (seen.append(v), v * 2)[1], like, a))
+    like = plait.ShapeDtypeStruct((8, 16), np.float32)
+    twice = plait.jit(lambda a: io_callback(lambda v: (seen.append(v), v * 2)[1], like, a))
     close(twice(device_put(A, lies("x", "y"))), A * 2)
     assert len(seen) == 1
     close(seen[0], A)
@@ -345,12 +345,12 @@ def test_order_outside(lies):
 
         return scan(step, a, None, length=3)[0]
 
-    wf.jit(f)(device_put(A * 0, lies("x", "y")))
+    plait.jit(f)(device_put(A * 0, lies("x", "y")))
     assert out.getvalue().split() == ["0.0", "1.0", "2.0"]
 
 
 def test_pure_callbacks(mesh, close):
-    like = wf.ShapeDtypeStruct((4, 4), np.float32)
+    like = plait.ShapeDtypeStruct((4, 4), np.float32)
     close(on(mesh)(lambda v: pure_callback(lambda u: np.sin(u), like, v))(A), np.sin(A))
 
 
@@ -396,13 +396,13 @@ def test_errors(mesh, lies, told):
     told(lambda: shard_map(3, mesh, P(), P()), "needs a function", kind=TypeRule)
     told(lambda: psum(A, "x"), "no axis named 'x'", kind=AxisError)
     inside = on(mesh)(lambda v: with_sharding_constraint(v, lies("x")))
-    told(lambda: wf.jit(inside)(A), "inside shard_map", "operands or results")
+    told(lambda: plait.jit(inside)(A), "inside shard_map", "operands or results")
     other = on(make_mesh((2,), "z"), P("z"), P("z"))(same)
-    told(lambda: wf.jit(lambda a: other(on(mesh)(same)(a)))(A), "can not run on", "device_put")
+    told(lambda: plait.jit(lambda a: other(on(mesh)(same)(a)))(A), "can not run on", "device_put")
 
 
 def test_an_escaped_value_is_named(mesh):
     kept = []
     on(mesh)(lambda v: (kept.append(sin(v)), v)[1])(A)
-    with pytest.raises(wf.errors.UnexpectedTracerError, match="shard_map"):
+    with pytest.raises(plait.errors.UnexpectedTracerError, match="shard_map"):
         kept[0] + 1

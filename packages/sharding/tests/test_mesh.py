@@ -6,16 +6,16 @@ import pickle
 import numpy as np
 import pytest
 
-import weft as wf
-from weft.errors import AxisError
-from weft_sharding import Mesh, P, PartitionSpec, make_mesh
+import plait
+from plait.errors import AxisError
+from plait_sharding import Mesh, P, PartitionSpec, make_mesh
 
 
 def test_a_mesh_is_what_numpy_reshapes():
-    mesh = Mesh(np.array(wf.devices()).reshape(2, 4), ("x", "y"))
+    mesh = Mesh(np.array(plait.devices()).reshape(2, 4), ("x", "y"))
     assert mesh.shape == {"x": 2, "y": 4} and list(mesh.shape) == ["x", "y"]
     assert mesh.axis_names == ("x", "y") and mesh.size == 8
-    assert mesh.devices.shape == (2, 4) and mesh.devices[1, 2] == wf.devices()[6]
+    assert mesh.devices.shape == (2, 4) and mesh.devices[1, 2] == plait.devices()[6]
     assert mesh == make_mesh((2, 4), ("x", "y")) == Mesh(np.arange(8).reshape(2, 4), ("x", "y"))
     assert repr(mesh) == "Mesh('x': 2, 'y': 4)"
     np.testing.assert_array_equal(mesh.device_ids, np.arange(8).reshape(2, 4))
@@ -44,7 +44,7 @@ def test_a_mesh_does_not_change():
 
 
 def test_one_device_without_axes():
-    mesh = Mesh(np.array(wf.devices()[0]), ())
+    mesh = Mesh(np.array(plait.devices()[0]), ())
     assert mesh.size == 1 and mesh.shape == {} and mesh.groups(()) == ((0,),)
 
 
@@ -80,7 +80,7 @@ def test_specs_are_sequences():
     assert repr(spec) == "PartitionSpec('x', None, ('y', 'z'), UNCONSTRAINED)"
     assert P(("x",)) == P("x") != P("x", None) and hash(P(("x",))) == hash(P("x"))
     assert spec.names == ("x", "y", "z")
-    assert wf.tree.leaves([P("x"), P()]) == [P("x"), P()]
+    assert plait.tree.leaves([P("x"), P()]) == [P("x"), P()]
 
 
 def test_errors(told):
@@ -88,8 +88,8 @@ def test_errors(told):
     told(lambda: P(3), "3 is no entry", kind=AxisError)
     told(lambda: P("x").full(0), "has 1 entries", kind=AxisError)
     told(lambda: make_mesh((3, 3), ("x", "y")), "needs 9 devices, and there are 8", "cpu_devices")
-    told(lambda: make_mesh((2,), "x", devices=wf.devices()[:1]), "needs 2 devices")
-    told(lambda: Mesh(wf.devices(), ("x", "y")), "shape (8,)", "('x', 'y')", kind=AxisError)
+    told(lambda: make_mesh((2,), "x", devices=plait.devices()[:1]), "needs 2 devices")
+    told(lambda: Mesh(plait.devices(), ("x", "y")), "shape (8,)", "('x', 'y')", kind=AxisError)
     told(lambda: Mesh([[0, 1]], ("x", "x")), "different strings")
     told(lambda: Mesh([0, 0], "x"), "each of its devices once")
     told(lambda: Mesh(["cpu"], "x"), "'cpu' is no device")

@@ -3,24 +3,24 @@
 import numpy as np
 import pytest
 
-import weft as wf
-from weft.errors import DeletedArrayError, PlacementError, TypeRule
-from weft.events import counting
-from weft_sharding import Mesh, NamedSharding, P, SingleDeviceSharding, device_put, make_mesh
+import plait
+from plait.errors import DeletedArrayError, PlacementError, TypeRule
+from plait.events import counting
+from plait_sharding import Mesh, NamedSharding, P, SingleDeviceSharding, device_put, make_mesh
 
 A = np.arange(16, dtype=np.float32).reshape(4, 4)
 
 
 def fresh():
-    return wf.numpy.asarray(A)
+    return plait.numpy.asarray(A)
 
 
 def places(mesh):
     """Targets where an array of the default place is not, and ones where it is."""
     return {
         "nowhere": None,
-        "here": wf.devices()[0],
-        "other": wf.devices()[2],
+        "here": plait.devices()[0],
+        "other": plait.devices()[2],
         "pieces": NamedSharding(mesh, P("x")),
     }
 
@@ -44,7 +44,7 @@ def test_shared(mesh):
         once = device_put(x, where)
         again = device_put(once, where, may_alias=True, donate=False)
         assert again is once and not x.is_deleted()
-    here = device_put(x, wf.devices()[0], may_alias=True)  # told where to be: another array
+    here = device_put(x, plait.devices()[0], may_alias=True)  # told where to be: another array
     assert here.unsafe_buffer_pointer() == x.unsafe_buffer_pointer()
     np.testing.assert_array_equal(here, A)
 
@@ -79,8 +79,8 @@ def test_copied(mesh):
 def test_the_default_is_a_setting(mesh):
     for where in places(mesh).values():
         x = device_put(fresh(), where)
-        assert wf.config.default_copy and device_put(x, where) is not x
-        with wf.config(default_copy=False):
+        assert plait.config.default_copy and device_put(x, where) is not x
+        with plait.config(default_copy=False):
             assert device_put(x, where) is x
             assert device_put(x, where, may_alias=False) is not x
             device_put(x, where, donate=True)
@@ -96,7 +96,7 @@ def test_the_memory_of_what_moved_is_free(mesh):
         assert runtime.is_deleted(), name
         pieces = device_put(y, NamedSharding(mesh, P("x")))
         runtime = pieces.buffer()
-        device_put(pieces, wf.devices()[1], donate=True)
+        device_put(pieces, plait.devices()[1], donate=True)
         assert runtime.is_deleted(), name
 
 
@@ -106,10 +106,10 @@ def test_prefixes(mesh):
     where = NamedSharding(mesh, P("x"))
     out = device_put((x, {"y": y, "z": z}), where, donate=(True, False))
     assert [v.is_deleted() for v in (x, y, z)] == [True, False, False]
-    assert [v.sharding for v in wf.tree.leaves(out)] == [where] * 3
+    assert [v.sharding for v in plait.tree.leaves(out)] == [where] * 3
     same = device_put((y, {"z": z}), None, may_alias=(True, {"z": False}))
     assert same[0] is y and same[1]["z"] is not z
-    with pytest.raises(wf.errors.TreeMismatch, match="donate"):
+    with pytest.raises(plait.errors.TreeMismatch, match="donate"):
         device_put((y, z), None, donate=(True,))
 
 
@@ -128,13 +128,16 @@ def test_deleted_arrays_are_named_wherever_they_go(mesh):
 
 
 def test_results_of_functions_that_compute_nothing():
-    x, y = fresh(), wf.numpy.ones(3)
-    outs = wf.jit(lambda x, y: (y, 1, x))(x, y)
+    x, y = fresh(), plait.numpy.ones(3)
+    outs = plait.jit(lambda x, y: (y, 1, x))(x, y)
     assert not any(o.committed for o in outs)
     assert [o.sharding for o in outs] == [SingleDeviceSharding(0)] * 3
     np.testing.assert_array_equal(outs[2], A)
-    assert not wf.jit(lambda x: x)(x).committed and not wf.jit(lambda: wf.numpy.ones(2))().committed
-    there = wf.jit(lambda x: (x, 1))(device_put(x, wf.devices()[1]))
+    assert (
+        not plait.jit(lambda x: x)(x).committed
+        and not plait.jit(lambda: plait.numpy.ones(2))().committed
+    )
+    there = plait.jit(lambda x: (x, 1))(device_put(x, plait.devices()[1]))
     assert [o.sharding for o in there] == [SingleDeviceSharding(1)] * 2 and there[0].committed
 
 
@@ -142,15 +145,15 @@ def test_results_of_functions_that_compute_nothing():
 def test_a_device_commits():
     x = fresh()
     assert not x.committed and not device_put(x).committed
-    y = device_put(x, wf.devices()[0])
+    y = device_put(x, plait.devices()[0])
     assert y.committed and y.sharding == x.sharding and not x.committed
     assert device_put(y).committed and (y * 2).committed
 
 
 @pytest.mark.feature("S45")
 def test_commitment_compiles_nothing():
-    f = wf.jit(lambda x: x * 2.5 + 7)
-    given = [fresh(), device_put(fresh(), wf.devices()[0]), wf.numpy.zeros((4, 4))]
+    f = plait.jit(lambda x: x * 2.5 + 7)
+    given = [fresh(), device_put(fresh(), plait.devices()[0]), plait.numpy.zeros((4, 4))]
     with counting() as n:
         outs = [f(x) for x in given]
     assert n["compile"] == 1 == n["trace"]
@@ -159,12 +162,12 @@ def test_commitment_compiles_nothing():
 
 @pytest.mark.feature("S46")
 def test_no_device_and_two():
-    x = device_put(fresh(), wf.devices()[3])
+    x = device_put(fresh(), plait.devices()[3])
     assert device_put(x, may_alias=True) is x and device_put(x).sharding == x.sharding
     host = device_put(A)
     assert not host.committed and host.sharding == SingleDeviceSharding(0)
-    y = device_put(fresh(), wf.devices()[2])
-    for call in (lambda: x + y, lambda: wf.jit(lambda x, y: x * y)(x, y)):
+    y = device_put(fresh(), plait.devices()[2])
+    for call in (lambda: x + y, lambda: plait.jit(lambda x, y: x * y)(x, y)):
         with pytest.raises(ValueError, match="received arrays on incompatible devices") as e:
             call()
         assert isinstance(e.value, PlacementError) and "device=2" in str(e.value)
@@ -181,7 +184,7 @@ def test_pieces_by_their_old_names(mesh):
     with pytest.raises(TypeRule, match="greater than 1") as e:
         x.device_buffer
     assert "device_buffers" in e.value.fix
-    one = device_put(A, wf.devices()[1])
+    one = device_put(A, plait.devices()[1])
     np.testing.assert_array_equal(one.device_buffer, A)
     assert one.device_buffer.sharding == SingleDeviceSharding(1) == one.sharding
     assert fresh().device_buffers[0].shape == (4, 4)
@@ -189,26 +192,26 @@ def test_pieces_by_their_old_names(mesh):
 
 @pytest.mark.feature("S28")
 def test_places_of_every_kind_without_a_mesh_around(mesh, close):
-    f = wf.jit(lambda x: x @ x.T)
+    f = plait.jit(lambda x: x @ x.T)
     for where in places(mesh).values():
         close(f(device_put(A, where)), A @ A.T)
-        s = SingleDeviceSharding(where) if isinstance(where, wf.hardware.Device) else where
-        close(wf.jit(lambda x: x @ x.T, in_shardings=s)(A), A @ A.T)
+        s = SingleDeviceSharding(where) if isinstance(where, plait.hardware.Device) else where
+        close(plait.jit(lambda x: x @ x.T, in_shardings=s)(A), A @ A.T)
 
 
 @pytest.mark.feature("S29")
 def test_what_is_not_said_follows_the_arguments(lies, close):
     """None leaves the choice open, for all or for some, with and without a mesh."""
     f = lambda x, y: (x * 2, x @ y)  # noqa: E731
-    here, there = device_put(A, wf.devices()[1]), device_put(A, lies("x"))
+    here, there = device_put(A, plait.devices()[1]), device_put(A, lies("x"))
     for ins, outs in ((None, None), ((None, None), None), (None, (None, None))):
-        g = wf.jit(f, in_shardings=ins, out_shardings=outs)
+        g = plait.jit(f, in_shardings=ins, out_shardings=outs)
         for x, want in ((A, SingleDeviceSharding(0)), (here, SingleDeviceSharding(1))):
             assert [o.sharding for o in g(x, A)] == [want] * 2
         one, other = g(there, A)
-        assert one.sharding == lies("x") and other.sharding.device_set == set(wf.devices())
+        assert one.sharding == lies("x") and other.sharding.device_set == set(plait.devices())
         close(other, A @ A)
-    one, other = wf.jit(f, in_shardings=(lies("x"), None), out_shardings=(None, lies()))(A, A)
+    one, other = plait.jit(f, in_shardings=(lies("x"), None), out_shardings=(None, lies()))(A, A)
     assert one.sharding == lies("x") and other.sharding == lies()
 
 
@@ -224,8 +227,8 @@ def test_replicated_in_other_words(mesh):
 
 def test_no_partition_spec_without_a_mesh(told):
     for call in (
-        lambda: wf.jit(lambda x: x, in_shardings=P("x"))(A),
-        lambda: wf.jit(lambda x: x, out_shardings=P("x"))(A),
+        lambda: plait.jit(lambda x: x, in_shardings=P("x"))(A),
+        lambda: plait.jit(lambda x: x, out_shardings=P("x"))(A),
     ):
         told(call, "PartitionSpec('x')", "NamedSharding")
-    told(lambda: wf.jit(lambda x: x, in_shardings="x")(A), "in_shardings is 'x'")
+    told(lambda: plait.jit(lambda x: x, in_shardings="x")(A), "in_shardings is 'x'")

@@ -5,14 +5,14 @@ import itertools
 import numpy as np
 import pytest
 
-import weft as wf
-from weft.buffers import boxes, layout_of
-from weft.control import scan
-from weft.errors import AxisError, TreeMismatch, TypeRule
-from weft.events import counting
-from weft.ops.elementwise import sin
-from weft.types import Aval, Placed
-from weft_sharding import (
+import plait
+from plait.buffers import boxes, layout_of
+from plait.control import scan
+from plait.errors import AxisError, TreeMismatch, TypeRule
+from plait.events import counting
+from plait.ops.elementwise import sin
+from plait.types import Aval, Placed
+from plait_sharding import (
     Mesh,
     NamedSharding,
     P,
@@ -55,7 +55,7 @@ def test_pieces(mesh, lies, entries):
         assert shard.data.sharding == SingleDeviceSharding(shard.device)
         assert shard.data.shape == a.sharding.shard_shape(A.shape)
         seen.append((str(shard.index), shard.replica_id))
-    assert len(set(seen)) == 8 and a.devices() == set(wf.devices())
+    assert len(set(seen)) == 8 and a.devices() == set(plait.devices())
 
 
 def test_every_division_is_told_from_its_tiles():
@@ -90,21 +90,21 @@ def test_trailing_entries_and_equality(mesh):
     assert NamedSharding(mesh, P("x", None)) == NamedSharding(mesh, P("x"))
     assert hash(NamedSharding(mesh, P("x", None))) == hash(NamedSharding(mesh, P("x")))
     assert NamedSharding(mesh, P("x")) != NamedSharding(mesh, P("y"))
-    assert SingleDeviceSharding(1) == SingleDeviceSharding(wf.devices()[1])
+    assert SingleDeviceSharding(1) == SingleDeviceSharding(plait.devices()[1])
     assert SingleDeviceSharding(1) != SingleDeviceSharding(2)
 
 
 def test_questions(mesh, lies):
     s = lies("x", "y")
-    assert s.device_set == set(wf.devices()) and s.shard_shape((8, 16)) == (4, 4)
+    assert s.device_set == set(plait.devices()) and s.shard_shape((8, 16)) == (4, 4)
     assert not s.is_fully_replicated and lies().is_fully_replicated
     assert SingleDeviceSharding(0).is_fully_replicated
     flat = NamedSharding(make_mesh((8,), "i"), P("i"))
     assert flat.is_equivalent_to(lies(("x", "y")), 2)
     assert not flat.is_equivalent_to(lies("x"), 2)
     assert not flat.is_equivalent_to(lies(("y", "x")), 2)
-    assert s.devices_indices_map((8, 16))[wf.devices()[5]] == (slice(4, 8), slice(4, 8))
-    assert sharding_of(wf.device_put(A)) == SingleDeviceSharding(0)
+    assert s.devices_indices_map((8, 16))[plait.devices()[5]] == (slice(4, 8), slice(4, 8))
+    assert sharding_of(plait.device_put(A)) == SingleDeviceSharding(0)
     odd = NamedSharding(make_mesh((1, 2), ("one", "two")), P("one", "two"))
     assert device_put(A, odd).sharding == odd
 
@@ -115,7 +115,7 @@ def test_questions(mesh, lies):
 def test_round_trips(lies):
     places = [
         lies("x"),
-        wf.devices()[3],
+        plait.devices()[3],
         lies(None, "y"),
         NamedSharding(Mesh([5, 2, 7, 0], "k"), P("k")),
         lies(),
@@ -126,7 +126,7 @@ def test_round_trips(lies):
     a = device_put(A)
     for place in places:
         b = device_put(a, place)
-        want = SingleDeviceSharding(place) if isinstance(place, wf.hardware.Device) else place
+        want = SingleDeviceSharding(place) if isinstance(place, plait.hardware.Device) else place
         assert b.sharding == want
         np.testing.assert_array_equal(b, A)
         np.testing.assert_array_equal(a, A)
@@ -134,7 +134,7 @@ def test_round_trips(lies):
 
 
 def test_it_copies(lies):
-    for where in (None, lies("x"), wf.devices()[2]):
+    for where in (None, lies("x"), plait.devices()[2]):
         x = device_put(A, where)
         y = device_put(x, where)
         assert y is not x
@@ -147,7 +147,7 @@ def test_it_copies(lies):
     np.testing.assert_array_equal(y, A)
     scalar = device_put(1.0)
     scalar.delete()
-    assert float(device_put(1.0)) == 1.0 and float(wf.jit(lambda v: v)(1.0)) == 1.0
+    assert float(device_put(1.0)) == 1.0 and float(plait.jit(lambda v: v)(1.0)) == 1.0
 
 
 def test_aliasing_and_donation(lies, told):
@@ -165,7 +165,7 @@ def test_aliasing_and_donation(lies, told):
 
 def test_trees_and_prefixes(lies):
     tree = {"w": (A, B), "b": 1.0, "none": None}
-    out = device_put(tree, {"w": lies("x"), "b": wf.devices()[1], "none": None})
+    out = device_put(tree, {"w": lies("x"), "b": plait.devices()[1], "none": None})
     assert [x.sharding for x in out["w"]] == [lies("x")] * 2
     assert out["b"].sharding == SingleDeviceSharding(1) and out["b"].weak_type
     assert out["none"] is None
@@ -175,14 +175,14 @@ def test_trees_and_prefixes(lies):
 
 @pytest.mark.parametrize("dtype", ["bool", "int8", "float16", "float64", "complex64", "bfloat16"])
 def test_dtypes(lies, dtype):
-    x = (A * 3).astype(wf.types.dtype_of(dtype))
+    x = (A * 3).astype(plait.types.dtype_of(dtype))
     y = device_put(x, lies("x", "y"))
     assert y.dtype == x.dtype
     np.testing.assert_array_equal(np.asarray(y), x)
 
 
 def test_settings_hold(lies):
-    with wf.config(x64=False):
+    with plait.config(x64=False):
         assert device_put(A.astype(np.float64), lies("x")).dtype == np.float32
 
 
@@ -197,7 +197,7 @@ def test_errors(lies, mesh, told):
     told(lambda: device_put(A, SingleDeviceSharding(9)), "no device number 9", "cpu_devices")
     told(lambda: sharding_of(A), "is no array", kind=TypeRule)
     told(lambda: with_sharding_constraint(A, P("x")), "shardings is PartitionSpec", "NamedSharding")
-    told(lambda: wf.jit(lambda a: sharding_of(a))(A), "has no placement")
+    told(lambda: plait.jit(lambda a: sharding_of(a))(A), "has no placement")
 
 
 # ---- computing -----------------------------------------------------------------------------
@@ -206,7 +206,7 @@ def test_errors(lies, mesh, told):
 @pytest.mark.parametrize("entries", SPECS[:5])
 def test_operations_on_pieces(lies, close, entries):
     a = device_put(A, lies(*entries))
-    out = wf.jit(lambda a: a * 2)(a)
+    out = plait.jit(lambda a: a * 2)(a)
     assert out.sharding == lies(*entries)
     close(out, A * 2)
     close(a + a, A * 2)
@@ -218,7 +218,7 @@ def test_operations_on_pieces(lies, close, entries):
 
 
 def test_one_trace_and_an_executable_per_layout(lies, close):
-    f = wf.jit(lambda a, b: a @ b)
+    f = plait.jit(lambda a, b: a @ b)
     ways = [(lies("x"), lies()), (lies("x", "y"), lies("y")), (lies("x"), lies())]
     with counting() as n:
         for p, q in ways * 2:
@@ -231,21 +231,21 @@ def test_one_trace_and_an_executable_per_layout(lies, close):
 
 def test_arrays_of_the_default_place_are_brought_once(lies, close):
     a, w = device_put(A, lies("x")), device_put(A)
-    f = wf.jit(lambda a, w: a * w)
+    f = plait.jit(lambda a, w: a * w)
     f(a, w)
     with counting() as n:
         for _ in range(3):
             close(f(a, w), A * A)
             close(a * w, A * A)
-            close(wf.jit(lambda a: a + w)(a), A + A)
+            close(plait.jit(lambda a: a + w)(a), A + A)
     assert n["transfer"] == 0
 
 
 def test_an_argument_that_nothing_annotates(lies, close):
     """The compiler may divide an argument that says nothing; then a whole one would not do."""
     a, b = device_put(A, lies("x", "y")), device_put(A)
-    close(wf.jit(lambda a, b: (a * b).sum())(a, b), (A * A).sum())
-    close(wf.jit(lambda b: with_sharding_constraint(b * 2, lies("y", "x")))(b), A * 2)
+    close(plait.jit(lambda a, b: (a * b).sum())(a, b), (A * A).sum())
+    close(plait.jit(lambda b: with_sharding_constraint(b * 2, lies("y", "x")))(b), A * 2)
 
 
 def test_in_and_out_shardings(lies, close, told):
@@ -253,25 +253,25 @@ def test_in_and_out_shardings(lies, close, told):
         return {"p": a @ b, "q": a.sum()}
 
     outs = {"p": lies(None, "y"), "q": lies()}
-    g = wf.jit(f, in_shardings=(lies("x"), lies()), out_shardings=outs)
-    for r in (g(A, B), g(device_put(A, lies("y")), device_put(B)), wf.jit(g)(A, B)):
+    g = plait.jit(f, in_shardings=(lies("x"), lies()), out_shardings=outs)
+    for r in (g(A, B), g(device_put(A, lies("y")), device_put(B)), plait.jit(g)(A, B)):
         close(r["p"], A @ B)
         close(r["q"], A.sum())
         assert r["p"].sharding == outs["p"] and r["q"].sharding == outs["q"]
-    shapes = [wf.ShapeDtypeStruct(x.shape, x.dtype) for x in (A, B)]
+    shapes = [plait.ShapeDtypeStruct(x.shape, x.dtype) for x in (A, B)]
     low = g.lower(*shapes)
     assert 'tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}' in low.as_text()
     done = low.compile()
     close(done(A, B)["p"], A @ B)
     told(lambda: done(device_put(A, lies("y")), B), "this executable is for", kind=TypeRule)
-    h = wf.jit(lambda n, a: a * n, static_argnums=0, in_shardings=lies("x"))
+    h = plait.jit(lambda n, a: a * n, static_argnums=0, in_shardings=lies("x"))
     assert h(3, A).sharding == lies("x")
-    told(lambda: wf.jit(f, in_shardings=(lies("x"),))(A, B), "in_shardings", kind=TreeMismatch)
-    told(lambda: wf.jit(f, out_shardings=lies("x"))(A, B), "has 1 entries", kind=AxisError)
+    told(lambda: plait.jit(f, in_shardings=(lies("x"),))(A, B), "in_shardings", kind=TreeMismatch)
+    told(lambda: plait.jit(f, out_shardings=lies("x"))(A, B), "has 1 entries", kind=AxisError)
 
 
 def test_constraints(lies, close):
-    f = wf.jit(
+    f = plait.jit(
         lambda a: with_sharding_constraint({"a": a * 2, "b": a}, {"a": lies("y"), "b": None})
     )
     out = f(device_put(A, lies("x")))
@@ -280,17 +280,17 @@ def test_constraints(lies, close):
     eager = with_sharding_constraint(A, lies("y", "x"))
     assert eager.sharding == lies("y", "x")
     assert with_sharding_constraint(eager, lies("y", "x")) is eager
-    half = wf.jit(lambda a: with_sharding_constraint(a * 2, lies(P.UNCONSTRAINED, "y")))
+    half = plait.jit(lambda a: with_sharding_constraint(a * 2, lies(P.UNCONSTRAINED, "y")))
     assert half(device_put(A, lies("x"))).sharding == lies("x", "y")
     assert with_sharding_constraint(A, lies(P.UNCONSTRAINED, "y")).sharding == lies(None, "y")
-    moved = wf.jit(lambda a: device_put(a, lies("x")) + 1)(A)
+    moved = plait.jit(lambda a: device_put(a, lies("x")) + 1)(A)
     assert moved.sharding == lies("x")
     close(moved, A + 1)
 
 
 def test_the_compiled_move_is_the_same(lies, close, monkeypatch):
     """Where memory is not the host's the compiler moves pieces."""
-    monkeypatch.setattr("weft_sharding.placement.platform", lambda: "other")
+    monkeypatch.setattr("plait_sharding.placement.platform", lambda: "other")
     a = device_put(A, lies("x", "y"))
     for entries in SPECS:
         b = device_put(a, lies(*entries))
@@ -299,15 +299,17 @@ def test_the_compiled_move_is_the_same(lies, close, monkeypatch):
 
 
 def test_donation(lies, close):
-    f = wf.jit(lambda a, b: (a * 2 + b, b * 1), donate_argnums=0)
+    f = plait.jit(lambda a, b: (a * 2 + b, b * 1), donate_argnums=0)
     b = device_put(A, lies("x"))
     for a in (device_put(A, lies("x", "y")), device_put(A, lies("x")), device_put(A)):
         out, _ = f(a, b)
         assert a.is_deleted() and not b.is_deleted()
         close(out, A * 3)
-        with pytest.raises(wf.WeftError, match="donated"):
+        with pytest.raises(plait.PlaitError, match="donated"):
             f(a, b)
-    g = wf.jit(lambda a: a + 1, donate_argnums=0, in_shardings=lies("x"), out_shardings=lies("x"))
+    g = plait.jit(
+        lambda a: a + 1, donate_argnums=0, in_shardings=lies("x"), out_shardings=lies("x")
+    )
     a = device_put(A)
     for k in range(1, 4):
         before, a = a, g(a)
@@ -319,25 +321,25 @@ def test_some_devices_in_another_order(close):
     mesh = Mesh([5, 2, 7, 0], "k")
     a = device_put(A, NamedSharding(mesh, P(None, "k")))
     assert [s.device.id for s in a.addressable_shards] == [5, 2, 7, 0]
-    out = wf.jit(lambda a: scan(lambda c, r: (c + r, c), a[0], a)[0])(a)
+    out = plait.jit(lambda a: scan(lambda c, r: (c + r, c), a[0], a)[0])(a)
     close(out, A.sum(0) + A[0])
     assert out.sharding == NamedSharding(mesh, P("k"))
 
 
 def test_single_devices(close, told):
-    x, y = device_put(A, wf.devices()[1]), device_put(A, wf.devices()[2])
+    x, y = device_put(A, plait.devices()[1]), device_put(A, plait.devices()[2])
     assert (x * 2).sharding == SingleDeviceSharding(1)
-    assert wf.jit(lambda a, b: a + b)(A, y).sharding == SingleDeviceSharding(2)
+    assert plait.jit(lambda a, b: a + b)(A, y).sharding == SingleDeviceSharding(2)
     told(lambda: x + y, "SingleDeviceSharding(device=1)", "device_put")
-    close(x + device_put(y, wf.devices()[1]), A * 2)
-    here = device_put(A, wf.devices()[0])
-    f = wf.jit(lambda a: a * 3 + 5)
+    close(x + device_put(y, plait.devices()[1]), A * 2)
+    here = device_put(A, plait.devices()[0])
+    f = plait.jit(lambda a: a * 3 + 5)
     with counting() as n:
         f(device_put(A))
         close(f(here), A * 3 + 5)
     assert n["compile"] == 1 and n["trace"] == 1
     assert f(here).sharding == SingleDeviceSharding(0)
-    put = wf.jit(lambda a: a + 1, out_shardings=SingleDeviceSharding(3))
+    put = plait.jit(lambda a: a + 1, out_shardings=SingleDeviceSharding(3))
     assert put(A).sharding == SingleDeviceSharding(3)
 
 
@@ -355,20 +357,22 @@ def test_meshes_of_the_same_devices_mix(lies, close):
     flat = NamedSharding(make_mesh((8,), "i"), P(None, "i"))
     a, b = device_put(A, lies("x")), device_put(A, flat)
     close(a + b, A * 2)
-    out = wf.jit(lambda a, b: (a * b, with_sharding_constraint(a, flat)))(a, b)
+    out = plait.jit(lambda a, b: (a * b, with_sharding_constraint(a, flat)))(a, b)
     close(out[0], A * A)
     assert out[1].sharding == flat
 
 
 def test_constants(lies, close):
     k, here = device_put(A, lies("x", "y")), device_put(A)
-    close(wf.jit(lambda a: a * k + here)(device_put(A, lies("y"))), A * A + A)
-    close(wf.jit(lambda a: a * k)(A), A * A)
-    f = wf.jit(lambda a: scan(lambda c, _: (c + k * here, None), a, None, length=2)[0])
+    close(plait.jit(lambda a: a * k + here)(device_put(A, lies("y"))), A * A + A)
+    close(plait.jit(lambda a: a * k)(A), A * A)
+    f = plait.jit(lambda a: scan(lambda c, _: (c + k * here, None), a, None, length=2)[0])
     close(f(A), A + 2 * A * A)
 
 
 def test_the_type_rule_of_constraint(lies, told):
-    told(lambda: wf.make_program(lambda a: with_sharding_constraint(a, lies("x")))(A[:7]), "f32[7")
-    p = wf.make_program(lambda a: with_sharding_constraint(a, lies("x")))(A)
+    told(
+        lambda: plait.make_program(lambda a: with_sharding_constraint(a, lies("x")))(A[:7]), "f32[7"
+    )
+    p = plait.make_program(lambda a: with_sharding_constraint(a, lies("x")))(A)
     assert p.eqns[0].prim is constraint and p.out_avals[0].shape == (8, 16)

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-import weft as wf
-from weft.control import cond, scan, while_loop
-from weft.ops.collective import all_gather, axis_index, pmax, ppermute, psum, psum_scatter
-from weft_sharding import P, make_mesh, shard_map
-from weft_sharding.variance import varying
+import plait
+from plait.control import cond, scan, while_loop
+from plait.ops.collective import all_gather, axis_index, pmax, ppermute, psum, psum_scatter
+from plait_sharding import P, make_mesh, shard_map
+from plait_sharding.variance import varying
 
 X, Y = frozenset("x"), frozenset("y")
 BOTH, NONE = X | Y, frozenset()
@@ -24,7 +24,7 @@ PROGRAMS = {
     "scattered": (lambda a, b: psum_scatter(psum(a, "x"), "y", tiled=True), Y),
     "sent": (lambda a, b: ppermute(psum(a, ("x", "y")), "y", [(0, 1)]), Y),
     "a place": (lambda a, b: axis_index("y"), Y),
-    "called": (lambda a, b: wf.jit(lambda v: psum(v, "y"))(a), X),
+    "called": (lambda a, b: plait.jit(lambda v: psum(v, "y"))(a), X),
     "a predicate": (lambda a, b: cond(b.sum() > 0, lambda: 1.0, lambda: 2.0), X),
     "a carry that comes to differ": (
         lambda a, b: scan(lambda c, _: ((c[1], c[2], b.sum()), None), (0.0, 0.0, 0.0), None, 3)[0][
@@ -53,8 +53,8 @@ def test_differences(name):
     b = np.linspace(-4, 9, 8, dtype=np.float32)
     ins = (P("x", "y"), P("x"))
     every = P(("x", "y"))
-    one = shard_map(lambda a, b: wf.ops.shape.expand_dims(f(a, b), 0), mesh, ins, every)
-    program = wf.make_program(one)(a, b).eqns[0].params["program"]
+    one = shard_map(lambda a, b: plait.ops.shape.expand_dims(f(a, b), 0), mesh, ins, every)
+    program = plait.make_program(one)(a, b).eqns[0].params["program"]
     assert varying(program, [BOTH, X]) == [want]
     rows = np.asarray(one(a, b))
     rows = rows.reshape(2, 4, -1)

@@ -3,8 +3,8 @@
 Invariant: the rule is wrong, so that a test can tell whether it was ever used.
 """
 
-from weft.ops.elementwise import sin
-from weft_autodiff import jvp_rules
+from plait.ops.elementwise import sin
+from plait_autodiff import jvp_rules
 
 
 @jvp_rules.rule(sin)

@@ -1,0 +1,331 @@
+"""jvp, linearize, vjp, grad and their kin, on trees of values.
+
+Invariant: each opens its interpreters over the current one and closes them before it returns, so
+a value kept from inside has escaped ever after, and nested uses can not confuse their
+perturbations.
+"""
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from plait.errors import TypeRule
+from plait.interpreter import Value, current, opened
+from plait.ir import Program
+from plait.ops.shape import fill, materialise_at_ground
+from plait.staging import Stage
+from plait.tree import flatten
+from plait.types import COMPLEX, FLOATING, Aval
+from plait.values import Literal, as_value
+
+from .forward import JVP, ZERO
+from .linearized import Derivative, Pullback, Pushforward, cotangent
+from .split import Split
+from .tangents import (
+    expect_differentiable,
+    expect_function,
+    matching,
+    name_of,
+    no_tangent,
+    numbers,
+    of_chosen,
+    pair_of,
+    tangent,
+)
+from .transpose import Linear, backward
+
+_out = materialise_at_ground
+
+
+# ---- forward mode --------------------------------------------------------------------------
+
+
+def jvp(fun: Callable, primals: Any, tangents: Any, has_aux: bool = False) -> tuple:
+    """`(fun(*primals), derivative along tangents)`, computed together.
+
+    Args:
+      fun: takes and returns trees of arrays.
+      primals, tangents: tuples (or lists) of arguments, and of trees like them; tangents of
+        integers and booleans have dtype float0.
+      has_aux: `fun` returns (out, aux); the result is (out, tangent, aux).
+
+    Raises TypeRule or TreeMismatch if primals and tangents do not match.
+
+    >>> import plait
+    >>> plait.jvp(plait.lax.sin, (0.0,), (2.0,))
+    (Array(0., dtype=float32, weak_type=True), Array(2., dtype=float32, weak_type=True))
+    """
+    expect_function(fun, "jvp")
+    for what, x in (("primals", primals), ("tangents", tangents)):
+        if not isinstance(x, tuple | list):
+            raise TypeRule(
+                f"the {what} of jvp must be a tuple or list of arguments, not {type(x).__name__}",
+                fix="write jvp(f, (x,), (t,))",
+            )
+    leaves, tree = flatten(tuple(primals))
+    given = matching(tuple(primals), tuple(tangents), tree, "primals and tangents of jvp")
+    xs = [as_value(x) for x in leaves]
+    ts = [tangent(t, x.aval, "primal and tangent arguments to jvp do not match")
+          for t, x in zip(given, xs)]  # fmt: skip
+    j = JVP(current(), of=fun)
+    with opened(j):
+        out = fun(*tree.unflatten([j.dual(x, t) for x, t in zip(xs, ts)]))
+        out, aux = pair_of(out, "jvp") if has_aux else (out, None)
+        outs, out_tree = flatten(out)
+        outs = [as_value(o) for o in outs]
+    halves = [j.split(o) for o in outs]
+    values = [_out(p[0]) for _, p in halves]
+    dots = [_dot(form, p) for form, p in halves]
+    result = out_tree.unflatten(values), out_tree.unflatten(dots)
+    return (*result, _stripped(j, aux)) if has_aux else result
+
+
+def _dot(form: Any, parts: tuple) -> Any:
+    x = parts[0]
+    if not x.aval.varies:
+        return no_tangent(x.aval)
+    return _out(parts[1]) if form is not None else fill(0, x.aval.directions)
+
+
+def _stripped(j: JVP, aux: Any) -> Any:
+    """The auxiliary result without its derivative."""
+    leaves, tree = flatten(aux)
+    return tree.unflatten([_out(j.split(x)[1][0]) if isinstance(x, Value) else x for x in leaves])
+
+
+# ---- linearization -------------------------------------------------------------------------
+
+
+class _Linearized:
+    """Outputs, the linear program between tangents, and its residuals."""
+
+    __slots__ = (
+        "outs", "tree", "program", "residuals", "out_active", "in_tree", "avals", "aux", "name",
+    )  # fmt: skip
+    outs: list
+    program: Program
+    residuals: list
+    out_active: list[bool]
+    avals: list[Aval]
+
+    def derivative(self) -> Derivative:
+        """What of it is static."""
+        outs = tuple([o.aval for o in self.outs])
+        active = tuple(self.out_active)
+        ins = tuple(self.avals)
+        return Derivative(self.program, self.in_tree, ins, self.tree, outs, active)
+
+
+def _linearize(f: Callable, primals: tuple, has_aux: bool, does: str, of: Callable) -> _Linearized:
+    r = _Linearized()
+    leaves, r.in_tree = flatten(primals)
+    xs = [as_value(x) for x in leaves]
+    r.avals, r.name, r.aux = [x.aval for x in xs], name_of(of), None
+    parent = current()
+    t = Stage(parent, does, of)
+    t.settles = False
+    s = Split(parent, t, of)
+    j = JVP(s, of=of)
+    j.does = does
+    try:
+        with opened(j):
+            duals = [j.dual(x, t.input(x.aval.directions)) if x.aval.varies else x for x in xs]
+            out = f(*r.in_tree.unflatten(duals))
+            if has_aux:
+                out, r.aux = pair_of(out, does)
+            outs, r.tree = flatten(out)
+            outs = [as_value(o) for o in outs]
+        s.closed = True
+        halves = [j.split(o) for o in outs]
+        if has_aux:
+            r.aux = _stripped(j, r.aux)
+        for _, p in halves:
+            if s.unknown(p[0]):
+                raise TypeRule(
+                    f"{does}: a result of {r.name} is linear in what is differentiated, and has "
+                    "no value here",
+                    fix="return a value computed from the arguments",
+                )
+        r.outs = [_out(p[0]) for _, p in halves]
+        r.out_active = [form is not None for form, _ in halves]
+        dots = [p[1] for form, p in halves if form is not None]
+        r.program, r.residuals = t.close(dots, r.name, prune=True)
+        return r
+    finally:
+        t.abandon()
+
+
+def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> tuple:
+    """`(fun(*primals), fun_lin)`: the derivative as a linear function of tangents.
+
+    What `fun` does with primals alone is done once; calling `fun_lin` does the linear part.
+
+    >>> import plait
+    >>> y, f_lin = plait.linearize(plait.lax.sin, 0.0)
+    >>> f_lin(2.0)
+    Array(2., dtype=float32, weak_type=True)
+    """
+    expect_function(fun, "linearize")
+    r = _linearize(fun, primals, has_aux, "linearize", fun)
+
+    fun_lin = Pushforward(r.derivative(), r.residuals)
+    out = r.tree.unflatten(r.outs)
+    return (out, fun_lin, r.aux) if has_aux else (out, fun_lin)
+
+
+def linear_transpose(fun: Callable, *primals: Any) -> Callable:
+    """The transpose of a function that is linear in all its arguments.
+
+    Args:
+      fun: linear in `primals` together; may close over anything.  Of an affine function this is
+        the transpose of the linear part: a constant term is not seen.
+      primals: arrays or ShapeDtypeStructs: only shapes and dtypes matter.
+
+    Returns:
+      A function from a cotangent like `fun`'s result to a tuple of cotangents like `primals`.
+
+    Raises MissingRule if `fun` does something that is not linear.
+
+    >>> import plait
+    >>> plait.linear_transpose(lambda x: 3 * x, 1.0)(2.0)
+    (Array(6., dtype=float32, weak_type=True),)
+    """
+    expect_function(fun, "linear_transpose")
+    leaves, tree = flatten(primals)
+    avals = [getattr(x, "aval", None) or as_value(x).aval for x in leaves]
+    for a in avals:
+        if not a.varies:
+            raise TypeRule(
+                f"linear_transpose is for real or complex arguments, not {a!r}",
+                fix="close over what is not differentiable",
+            )
+    out_tree: Any = None
+    parent = current()
+    s = Stage(parent, "linear_transpose", fun)
+    with opened(s):
+        outs, out_tree = flatten(fun(*tree.unflatten([s.input(a) for a in avals])))
+        outs = [as_value(o) for o in outs]
+    s.closed = False
+    program, captured = s.close(outs, name_of(fun))
+
+    def transposed(ct: Any) -> tuple:
+        like = out_tree.unflatten(program.out_avals)
+        given = matching(like, ct, out_tree, "the cotangent of a transposed function")
+        pairs = zip(given, program.outputs)
+        cts = [
+            tangent(c, o.aval, "linear_transpose: the cotangent does not match") for c, o in pairs
+        ]
+        args = [*captured, *(Linear(a) for a in avals)]
+        cts = [None if c is ZERO else c for c in cts]
+        got = backward(program, args, cts)[len(captured) :]
+        return tree.unflatten([cotangent(c, a) for c, a in zip(got, avals)])
+
+    return transposed
+
+
+# ---- reverse mode --------------------------------------------------------------------------
+
+
+def vjp(fun: Callable, *primals: Any, has_aux: bool = False) -> tuple:
+    """`(fun(*primals), pullback)`: the pullback takes a cotangent like the result to a tuple of
+    cotangents like the arguments.
+
+    Args:
+      fun: takes and returns trees of arrays.
+      has_aux: `fun` returns (out, aux); the result is (out, pullback, aux).
+
+    >>> import plait
+    >>> y, pullback = plait.vjp(lambda x, y: x * y, 2.0, 3.0)
+    >>> pullback(1.0)
+    (Array(3., dtype=float32, weak_type=True), Array(2., dtype=float32, weak_type=True))
+    """
+    expect_function(fun, "vjp")
+    r = _linearize(fun, primals, has_aux, "vjp", fun)
+
+    pullback = Pullback(r.derivative(), r.residuals)
+    out = r.tree.unflatten(r.outs)
+    return (out, pullback, r.aux) if has_aux else (out, pullback)
+
+
+def value_and_grad(
+    fun: Callable,
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable:
+    """A function that returns `fun`'s value and its gradient.
+
+    Args:
+      fun: returns a scalar (and auxiliary values, if `has_aux`).
+      argnums: which positional arguments to differentiate: an int, or a tuple of them.
+      has_aux: `fun` returns (value, aux); the result is ((value, aux), gradient).
+      holomorphic: `fun` is complex differentiable, with complex arguments and result.
+      allow_int: integer arguments have float0 gradients instead of being an error.
+
+    Raises TypeRule if the result is not a real scalar, or an argument is not real or complex.
+
+    >>> import plait
+    >>> plait.value_and_grad(lambda x: x ** 2)(3.0)
+    (Array(9., dtype=float32, weak_type=True), Array(6., dtype=float32, weak_type=True))
+    """
+    expect_function(fun, "grad")
+    nums, single = numbers(argnums, "grad"), not isinstance(argnums, tuple | list | range)
+
+    @functools.wraps(fun, updated=())
+    def gradient(*args: Any, **kwargs: Any) -> Any:
+        of, chosen = of_chosen(fun, nums, args, kwargs)
+        expect_differentiable(chosen, holomorphic, allow_int, "grad")
+        r = _linearize(of, chosen, has_aux, "grad", fun)
+        _scalar(r, holomorphic)
+        ones = [Literal(1, r.outs[0].aval)]
+        g = r.in_tree.unflatten(r.derivative().pull(r.residuals, ones))
+        value = r.tree.unflatten(r.outs)
+        return (value, r.aux) if has_aux else value, g[0] if single else g
+
+    return gradient
+
+
+def _scalar(r: _Linearized, holomorphic: bool) -> None:
+    if len(r.outs) != 1 or r.outs[0].aval.shape:
+        raise TypeRule(
+            f"grad is for functions with one scalar result, and {r.name} returned "
+            f"{[o.aval for o in r.outs]}",
+            fix="sum or average the result, or use jacrev or vjp",
+        )
+    a = r.outs[0].aval
+    wanted = COMPLEX if holomorphic else FLOATING
+    if a.category != wanted:
+        kind = "complex" if holomorphic else "real"
+        raise TypeRule(
+            f"grad requires a {kind}-valued result, and {r.name} returned {a!r}",
+            fix="pass holomorphic=True for complex functions of complex numbers"
+            if a.category == COMPLEX
+            else "compute with floating dtypes",
+        )
+
+
+def grad(
+    fun: Callable,
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable:
+    """The gradient of a scalar function; arguments as for `value_and_grad`.
+
+    With `has_aux` the result is (gradient, aux).  The gradient of a real function of complex
+    numbers z = x + iy is df/dx - i df/dy.
+
+    >>> import plait
+    >>> plait.grad(lambda x: x ** 3)(2.0)
+    Array(12., dtype=float32, weak_type=True)
+    """
+    both = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int)
+
+    @functools.wraps(fun, updated=())
+    def gradient(*args: Any, **kwargs: Any) -> Any:
+        value, g = both(*args, **kwargs)
+        return (g, value[1]) if has_aux else g
+
+    return gradient

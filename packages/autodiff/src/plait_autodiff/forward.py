@@ -1,0 +1,122 @@
+"""Forward mode: values become duals, (value, tangent).
+
+Invariant: a plain value is a dual whose tangent is symbolically ZERO; only what varies has
+tangents.  A tangent has the type of its value, and is checked where it is made.  Everything about
+loops, branches and calls comes from the carrier mechanism.
+"""
+
+from typing import Any
+
+from plait.carrier import Carrier, Lifted
+from plait.errors import TypeRule
+from plait.interpreter import Tracer
+from plait.ir import Var
+from plait.rules import RuleTable
+from plait.source import here
+from plait.types import Aval
+from plait.values import Array, Literal
+
+__all__ = ["DUAL", "JVP", "ZERO", "Zero", "instantiate", "jvp_rules"]
+
+jvp_rules = RuleTable(
+    "jvp",
+    doc="rule(primals, tangents, **params) -> (out, tangent), lists if the primitive has many; a "
+    "tangent may be ZERO.  Of an operation with programs: rule(jvp, args, params) -> duals.",
+)
+DUAL = "dual"
+
+
+class Zero:
+    """The tangent of what does not vary."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "ZERO"
+
+
+ZERO = Zero()
+
+
+def instantiate(t: Any, x: Any) -> Any:
+    """A tangent of `x` as a value."""
+    return Literal(0, x.aval.directions) if t is ZERO else t
+
+
+class JVP(Carrier):
+    """Carries the derivative along one direction."""
+
+    rules = jvp_rules
+    does = "jvp"
+    noting: tuple[Any, ...] | None = None
+    """Its `places`, once they are asked for."""
+
+    def part_avals(self, aval: Aval, form: Any) -> tuple[Aval, ...]:
+        return aval, aval.directions
+
+    def coerce(self, aval: Aval, parts: tuple, f: Any, g: Any) -> tuple:
+        return parts[0], Literal(0, aval.directions)
+
+    def dual(self, x: Any, t: Any, where: Any = None) -> Any:
+        """The value with its tangent; a plain value if it does not vary."""
+        if t is ZERO or not x.aval.varies:
+            return x
+        if t.aval is not x.aval and not t.aval.same_type(x.aval.directions):
+            raise TypeRule(
+                f"a tangent of type {t.aval!r} was given for a value of type {x.aval!r}",
+                fix="a tangent has the shape and dtype of the value it belongs to",
+            )
+        d = Lifted()
+        d.by = self
+        d.aval = x.aval
+        d.form = DUAL
+        d.parts = (x, t)
+        d.where = x.where if x.__class__ is Var else where or here()
+        return d
+
+    def halves(self, args: Any) -> tuple[list, list]:
+        """(values, tangents) of operands; ZERO for plain ones."""
+        xs = []
+        ts = []
+        for a in args:
+            if a.__class__ is Lifted and a.by is self:
+                x, t = a.parts
+                xs.append(x)
+                ts.append(t)
+            else:
+                xs.append(a)
+                ts.append(ZERO)
+        return xs, ts
+
+    def duals(self, outs: Any, dots: Any) -> list:
+        """Results with their tangents."""
+        return [self.dual(o, d) for o, d in zip(outs, dots, strict=True)]
+
+    def run(self, prim: Any, rule: Any, args: Any, params: dict) -> Any:
+        xs, ts = self.halves(args)
+        noting = self.noting
+        if noting is None:
+            noting = self.noting = self.places
+        where = here()  # once for all that the rule does: looking it up is a good part of an op
+        for p in noting:
+            if p.where is None:
+                p.where = where
+        try:
+            out, dot = rule(xs, ts, **params)
+        finally:
+            for p in noting:
+                if p.where is where:
+                    p.where = None
+        if prim.many:
+            return self.duals(out, dot)
+        if out.__class__ is list:
+            raise TypeRule(
+                f"the 'jvp' rule of {prim} returned a list, and {prim} has one result",
+                fix="return (out, tangent)",
+            )
+        return self.dual(out, dot, where)
+
+    def concrete(self, x: Tracer) -> Any:
+        """Branching on a dual is branching on its value."""
+        value: Array | Tracer = x.parts[0]  # type: ignore[attr-defined]
+        return value.concrete()

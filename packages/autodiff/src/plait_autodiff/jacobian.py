@@ -1,0 +1,167 @@
+"""Jacobians and Hessians of functions of trees.
+
+Invariant: one direction is pushed (or one cotangent pulled) for each element, all of them at once
+where mapping is installed; blocks have the shape of the output followed by that of the input.
+"""
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from plait.control import map_axes
+from plait.errors import TypeRule
+from plait.ops.shape import materialise_at_ground, moveaxis
+from plait.ops.shape import reshape as reshape_
+from plait.tree import flatten
+from plait.values import as_value
+
+from .api import jvp, vjp
+from .tangents import expect_differentiable, expect_function, numbers, of_chosen, pair_of
+
+
+def of_differentiable(
+    fun: Callable,
+    argnums: Any,
+    args: tuple,
+    kwargs: dict,
+    what: str,
+    holomorphic: bool,
+    allow_int: bool = False,
+) -> tuple[Callable, tuple]:
+    """As `of_chosen`, and the arguments are such as can be differentiated."""
+    of, chosen = of_chosen(fun, numbers(argnums, what), args, kwargs)
+    expect_differentiable(chosen, holomorphic, allow_int, what)
+    return of, chosen
+
+
+def basis(xs: Sequence[Any]) -> list:
+    """Unit vectors of a flat list of values: for each value, (total, *shape)."""
+    sizes = [x.aval.size for x in xs]
+    total, at, out = sum(sizes), 0, []
+    for x, n in zip(xs, sizes):
+        e = np.zeros((total, n), x.aval.dtype)
+        e[at : at + n] = np.eye(n, dtype=x.aval.dtype)
+        out.append(e.reshape(total, *x.aval.shape))
+        at += n
+    return out
+
+
+def _divided(rows: Any, xs: Sequence[Any]) -> list:
+    """Rows of a Jacobian, stacked in front, as one block per value: (*shape, *rest)."""
+    at, out = 0, []
+    for x in xs:
+        n = x.aval.size
+        part = rows[at : at + n]
+        out.append(reshape_(part, (*x.aval.shape, *rows.aval.shape[1:])))
+        at += n
+    return out
+
+
+def jacfwd(
+    fun: Callable,
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+) -> Callable:
+    """The Jacobian, column by column, by forward mode; good if there are few inputs.
+
+    The result has `fun`'s output tree, with the argument's tree at each leaf; each block has the
+    shape of the output followed by that of the input.
+
+    >>> import plait
+    >>> plait.jacfwd(lambda x: x * x)(plait.numpy.array([1.0, 2.0]))
+    Array([[2., 0.],
+           [0., 4.]], dtype=float32)
+    """
+    expect_function(fun, "jacfwd")
+
+    def jacobian(*args: Any, **kwargs: Any) -> Any:
+        of, chosen = of_differentiable(fun, argnums, args, kwargs, "jacfwd", holomorphic)
+        leaves, tree = flatten(chosen)
+        xs = [as_value(x) for x in leaves]
+        function = (lambda *ys: pair_of(of(*ys), "jacfwd")[0]) if has_aux else of
+
+        def push(*ts: Any) -> Any:
+            return jvp(function, chosen, tree.unflatten(ts))[1]
+
+        columns = map_axes(push, parallel=True)(*basis(xs))
+        dots, out_tree = flatten(columns)
+        blocks = [columns_of(d, xs, tree, argnums) for d in dots]
+        result = out_tree.unflatten(blocks)
+        return (result, pair_of(of(*chosen), "jacfwd")[1]) if has_aux else result
+
+    return functools.wraps(fun, updated=())(jacobian)
+
+
+def columns_of(d: Any, xs: Sequence[Any], tree: Any, argnums: Any) -> Any:
+    """Blocks (*out, *in) of one output, from its stacked tangents (total, *out)."""
+    m = d.aval.ndim - 1
+    blocks = []
+    for x, b in zip(xs, _divided(d, xs)):
+        k = x.aval.ndim
+        blocks.append(moveaxis(b, tuple(range(k)), tuple(range(m, m + k))) if k and m else b)
+    block = tree.unflatten(blocks)
+    return block[0] if isinstance(argnums, int) else block
+
+
+def jacrev(
+    fun: Callable,
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable:
+    """The Jacobian, row by row, by reverse mode; good if there are few outputs.
+
+    The result has the structure that `jacfwd` describes.
+
+    >>> import plait
+    >>> plait.jacrev(lambda x: (x * x).sum())(plait.numpy.array([1.0, 2.0]))
+    Array([2., 4.], dtype=float32)
+    """
+    expect_function(fun, "jacrev")
+
+    def jacobian(*args: Any, **kwargs: Any) -> Any:
+        of, chosen = of_differentiable(fun, argnums, args, kwargs, "jacrev", holomorphic, allow_int)
+        if has_aux:
+            out, pull, aux = vjp(of, *chosen, has_aux=True)
+        else:
+            (out, pull), aux = vjp(of, *chosen), None
+        outs, out_tree = flatten(out)
+        ys = [as_value(o) for o in outs]
+        for y in ys:
+            if not y.aval.varies:
+                raise TypeRule(
+                    f"jacrev requires real- or complex-valued outputs, not {y.aval!r}",
+                    fix="return it as an auxiliary result (has_aux=True), or convert it",
+                )
+        rows = map_axes(lambda *cts: pull(out_tree.unflatten(cts)), parallel=True)(*basis(ys))
+        flat, tree = flatten(rows)
+        per_output = [[materialise_at_ground(b) for b in _divided(r, ys)] for r in flat]
+        blocks = []
+        for k in range(len(ys)):
+            block = tree.unflatten([b[k] for b in per_output])
+            blocks.append(block[0] if isinstance(argnums, int) else block)
+        result = out_tree.unflatten(blocks)
+        return (result, aux) if has_aux else result
+
+    return functools.wraps(fun, updated=())(jacobian)
+
+
+def hessian(
+    fun: Callable,
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+) -> Callable:
+    """Second derivatives, forward over reverse: blocks (*out, *in, *in).
+
+    >>> import plait
+    >>> plait.hessian(lambda x: (x ** 3).sum())(plait.numpy.array([1.0, 2.0]))
+    Array([[ 6.,  0.],
+           [ 0., 12.]], dtype=float32)
+    """
+    inner = jacrev(fun, argnums, has_aux, holomorphic)
+    return jacfwd(inner, argnums, has_aux, holomorphic)

@@ -1,0 +1,131 @@
+"""Derivatives at a point, as values: what `linearize` and `vjp` return beside the result.
+
+They are functions, and they are trees whose leaves are the residuals: so they go in and out of
+jitted functions and loops, and may be the residuals of a rule.
+
+Invariant: one holds residuals and a program, and nothing else of the function that was
+differentiated: no argument, no result.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from plait.errors import TypeRule
+from plait.ir import Program, derived, evaluate
+from plait.ops.shape import fill, materialise_at_ground
+from plait.tree import TreeDef, register
+from plait.types import Aval
+
+from .forward import ZERO
+from .tangents import matching, no_tangent, tangent
+from .transpose import Linear, backward
+
+__all__ = ["Derivative", "Pullback", "Pushforward"]
+
+
+class Derivative(NamedTuple):
+    """What is static of a derivative at a point.
+
+    program: residuals, tangents of inexact arguments -> tangents of the `active` results.
+    in_tree, in_avals: of the arguments; out_tree, out_avals: of the results.
+    """
+
+    program: Program
+    in_tree: TreeDef
+    in_avals: tuple[Aval, ...]
+    out_tree: TreeDef
+    out_avals: tuple[Aval, ...]
+    active: tuple[bool, ...]
+
+    def push(self, residuals: Sequence[Any], ts: Sequence[Any]) -> list:
+        """Tangents of the results; float0 for those that can not vary."""
+        moving = [t for t, a in zip(ts, self.in_avals, strict=True) if a.varies]
+        outs = iter(evaluate(self.program, [*residuals, *moving]))
+        return [
+            no_tangent(a)
+            if not a.varies
+            else materialise_at_ground(next(outs))
+            if active
+            else fill(0, a.directions)
+            for a, active in zip(self.out_avals, self.active, strict=True)
+        ]
+
+    def pull(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list:
+        """Cotangents of the arguments; float0 for those that can not vary."""
+        moving = [a.directions for a in self.in_avals if a.varies]
+        args = [*residuals, *(Linear(a) for a in moving)]
+        active = [c for c, a in zip(cts, self.active, strict=True) if a]
+        got = iter(backward(self.program, args, active)[len(residuals) :])
+        return [
+            cotangent(next(got), a.directions) if a.varies else no_tangent(a) for a in self.in_avals
+        ]
+
+
+def cotangent(ct: Any, aval: Aval) -> Any:
+    """A cotangent as users see it; zeros if it is None."""
+    return fill(0, aval) if ct is None else materialise_at_ground(ct)
+
+
+class _At:
+    """A derivative with its residuals."""
+
+    def __init__(self, of: Derivative, residuals: Sequence[Any]):
+        self._of, self._residuals = of, residuals
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__.lower()} of {self._of.program.name}>"
+
+
+class Pushforward(_At):
+    """Takes tangents of the arguments to tangents of the result."""
+
+    def __call__(self, *tangents: Any) -> Any:
+        of = self._of
+        like = of.in_tree.unflatten(of.in_avals)
+        given = matching(like, tangents, of.in_tree, "the tangents of a linearized function")
+        ts = [tangent(t, a, "linearized function") for t, a in zip(given, of.in_avals)]
+        return of.out_tree.unflatten(of.push(self._residuals, ts))
+
+
+class Pullback(_At):
+    """Takes cotangents of the result to a tuple of cotangents of the arguments."""
+
+    def __call__(self, *cts: Any) -> Any:
+        of = self._of
+        if len(cts) != 1:
+            raise TypeRule(
+                f"the pullback of {of.program.name} takes one cotangent, a tree like the result, "
+                f"and was given {len(cts)}",
+                fix="put the cotangents of several results into one tuple",
+            )
+        (ct,) = cts
+        like = of.out_tree.unflatten(of.out_avals)
+        given = matching(like, ct, of.out_tree, "the cotangent given to a pullback")
+        what = "Type of cotangent input to vjp pullback is not the expected tangent type"
+        flat = [tangent(c, a, what) for c, a in zip(given, of.out_avals)]
+        flat = [None if c is ZERO else c for c in flat]
+        return of.in_tree.unflatten(of.pull(self._residuals, flat))
+
+
+# ---- as trees ------------------------------------------------------------------------------
+
+
+def _opened(program: Program) -> Program:
+    """The program whose constants are its first inputs."""
+    own = [v for v, _ in program.consts]
+    inputs = [*own, *program.inputs]
+    return Program(inputs, program.eqns, program.outputs, program.name)
+
+
+def _parts(f: Any) -> tuple[list, Derivative]:
+    of: Derivative = f._of
+    program = of.program
+    if not program.consts:
+        return list(f._residuals), of
+    arrays = [x for _, x in program.consts]
+    opened = derived(program, "opened", lambda: _opened(program))
+    return [*arrays, *f._residuals], of._replace(program=opened)
+
+
+for _class in (Pushforward, Pullback):
+    register(_class, _parts, _class)

@@ -1,0 +1,115 @@
+"""Derivatives checked against finite differences.
+
+Invariant: the reference is computed with numpy arithmetic on values of the function alone.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from plait.errors import TypeRule
+from plait.tree import flatten
+from plait.values import as_value
+
+from .api import jvp, vjp
+from .tangents import expect_function
+
+
+def _arrays(tree_: Any) -> list[np.ndarray]:
+    return [np.asarray(as_value(x)) for x in flatten(tree_)[0]]
+
+
+def _like(rng: np.random.Generator, x: np.ndarray) -> np.ndarray:
+    y = rng.standard_normal(x.shape)
+    if x.dtype.kind == "c":
+        y = y + 1j * rng.standard_normal(x.shape)
+    return y.astype(x.dtype)
+
+
+def _difference(f: Callable, xs: list, ts: list, eps: float) -> list[np.ndarray]:
+    """Fourth-order central difference of `f` at xs along ts."""
+    at = lambda h: f([(x + h * t).astype(x.dtype) for x, t in zip(xs, ts)])  # noqa: E731
+    near = [a - b for a, b in zip(at(eps), at(-eps))]
+    far = [a - b for a, b in zip(at(2 * eps), at(-2 * eps))]
+    return [(8 * n - m) / (12 * eps) for n, m in zip(near, far)]
+
+
+def check_grads(
+    f: Callable,
+    args: Sequence[Any],
+    order: int,
+    modes: Sequence[str] = ("fwd", "rev"),
+    atol: float | None = None,
+    rtol: float | None = None,
+    eps: float | None = None,
+) -> None:
+    """Compare derivatives of `f` at `args` with finite differences, up to an order.
+
+    Args:
+      f: takes trees of real or complex arrays, returns such a tree.
+      args: where, a tuple of arguments.
+      order: 1 checks derivatives, 2 derivatives of derivatives too, ...
+      modes: "fwd" (jvp), "rev" (vjp), or both, in a tuple.
+      atol, rtol: tolerances; by default for the narrowest dtype among the arguments.
+      eps: the step of the differences.
+
+    Raises AssertionError if they disagree, TypeRule for what can not be compared.
+
+    >>> import plait
+    >>> plait.check_grads(plait.lax.sin, (plait.numpy.array([0.1, 0.2]),), order=2)
+    """
+    modes = (modes,) if isinstance(modes, str) else tuple(modes)
+    _expect(f, args, order, modes)
+    args = tuple(args)
+    leaves, tree = flatten(args)
+    xs = [np.asarray(as_value(x)) for x in leaves]
+    if not all(x.dtype.kind in "fc" for x in xs):
+        raise TypeRule("check_grads is for real and complex arguments", fix="close over the others")
+    wide = all(x.dtype in (np.float64, np.complex128) for x in xs)
+    atol = atol if atol is not None else 1e-6 if wide else 2e-2
+    rtol = rtol if rtol is not None else 1e-6 if wide else 2e-2
+    eps = eps if eps is not None else 1e-3 if wide else 1e-2
+    rng = np.random.default_rng(0)
+    flat = lambda values: _arrays(f(*tree.unflatten(values)))  # noqa: E731
+    ts = [_like(rng, x) for x in xs]
+    expected, tangent = _difference(flat, xs, ts, eps), tree.unflatten(ts)
+    close = lambda a, b, what: np.testing.assert_allclose(  # noqa: E731
+        a, b, rtol=rtol, atol=atol, err_msg=f"{what} mode against finite differences"
+    )
+    for mode in modes:
+        if mode == "fwd":
+            derivative: Callable = lambda *xs: jvp(f, xs, tangent)[1]  # noqa: E731
+            for a, b in zip(_arrays(derivative(*args)), expected, strict=True):
+                close(a, b, "forward")
+        else:
+            out, pull = vjp(f, *args)
+            ct = _cotangent(rng, out)
+            derivative = lambda *xs, c=_cotangent(rng, out): vjp(f, *xs)[1](c)  # noqa: E731
+            close(_paired(_arrays(pull(ct)), ts), _paired(_arrays(ct), expected), "reverse")
+        if order > 1:
+            check_grads(derivative, args, order - 1, modes, atol * 10, rtol * 10, eps)
+
+
+def _expect(f: Any, args: Any, order: Any, modes: Sequence[Any]) -> None:
+    expect_function(f, "check_grads")
+    if not isinstance(args, tuple | list):
+        raise TypeRule(
+            f"check_grads takes a tuple of arguments, not {type(args).__name__}",
+            fix="write check_grads(f, (x,), order=1)",
+        )
+    if not isinstance(order, int) or order < 1:
+        raise TypeRule(f"check_grads up to order {order!r}", fix="give 1 or more, as an int")
+    if not modes or any(m not in ("fwd", "rev") for m in modes):
+        raise TypeRule(f"check_grads in modes {modes!r}", fix='use "fwd", "rev", or both')
+
+
+def _cotangent(rng: np.random.Generator, out: Any) -> Any:
+    """A random tree like the results."""
+    outs, tree = flatten(out)
+    return tree.unflatten([_like(rng, np.asarray(as_value(o))) for o in outs])
+
+
+def _paired(cts: Sequence[Any], ts: Sequence[Any]) -> Any:
+    """How far cotangents go along tangents."""
+    return sum(np.sum(c * t) for c, t in zip(cts, ts, strict=True)).real

@@ -1,0 +1,46 @@
+"""Products of second derivatives with vectors.
+
+Invariant: no Hessian is made: a product costs a small multiple of the function.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .api import grad, jvp, vjp
+from .tangents import expect_function
+
+
+def hvp(fun: Callable, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
+    """The Hessian of a scalar function times a vector, forward over reverse (Pearlmutter, "Fast
+    exact multiplication by the Hessian", 1994).
+
+    Args:
+      fun: trees of real arrays -> a scalar.
+      primals: a tuple of its arguments.
+      tangents: the vector: a tuple of trees like them.
+
+    Returns:
+      A tuple of trees like `primals`.
+
+    >>> import plait
+    >>> plait.hvp(lambda x: x ** 3, (2.0,), (10.0,))
+    (Array(120., dtype=float32, weak_type=True),)
+    """
+    expect_function(fun, "hvp")
+    gradient = grad(fun, argnums=tuple(range(len(primals))))
+    return jvp(gradient, primals, tangents)[1]
+
+
+def vhp(fun: Callable, primals: Sequence[Any], cotangents: Sequence[Any]) -> Any:
+    """A vector times the Hessian of a scalar function, reverse over reverse.
+
+    It is what `hvp` gives, for functions without a forward mode (`custom_vjp`).
+
+    >>> import plait
+    >>> plait.vhp(lambda x: x ** 3, (2.0,), (10.0,))
+    (Array(120., dtype=float32, weak_type=True),)
+    """
+    expect_function(fun, "vhp")
+    gradient = grad(fun, argnums=tuple(range(len(primals))))
+    _, pullback = vjp(gradient, *primals)
+    return pullback(tuple(cotangents))

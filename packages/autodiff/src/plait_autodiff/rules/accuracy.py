@@ -1,0 +1,14 @@
+"""Derivatives of functions whose accuracy is asked for.
+
+Invariant: the function is as accurate as was asked; its derivative is the plain one.
+"""
+
+from plait.ops.accuracy import PLAIN, accurate
+
+from ..forward import jvp_rules
+
+
+@jvp_rules.rule(accurate)
+def _(xs, ts, *, of, mode, tolerance):
+    _, tangent = jvp_rules[PLAIN[of]](xs, ts)
+    return accurate.bind(*xs, of=of, mode=mode, tolerance=tolerance), tangent

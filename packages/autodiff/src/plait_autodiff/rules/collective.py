@@ -1,0 +1,67 @@
+"""Derivatives of collectives.
+
+Invariant: an operand differs from place to place, and so does its cotangent: the transpose of
+summing for all is summing for all.
+"""
+
+from plait.ops.collective import (
+    all_gather_,
+    all_to_all_,
+    axis_index_,
+    pmax_,
+    pmin_,
+    ppermute_,
+    psum_,
+    psum_scatter_,
+)
+from plait.ops.elementwise import div, eq, mul, select
+from plait.values import Literal
+
+from ..forward import ZERO, jvp_rules
+from ..transpose import transpose_rules
+
+
+@jvp_rules.rule(axis_index_)
+def _(xs, ts, *, name):
+    return axis_index_.bind(name=name), ZERO
+
+
+def _extreme(prim):
+    @jvp_rules.rule(prim)
+    def _(xs, ts, **who):
+        """Those who have the extreme value share its derivative equally."""
+        (x,) = xs
+        out = prim.bind(x, **who)
+        here = select.bind(eq.bind(x, out), Literal(1, x.aval), Literal(0, x.aval))
+        count = psum_.bind(here, **who)
+        return out, div.bind(psum_.bind(mul.bind(ts[0], here), **who), count)
+
+
+_extreme(pmax_)
+_extreme(pmin_)
+
+
+@transpose_rules.rule(psum_)
+def _(ct, x, **who):
+    return (psum_.bind(ct, **who),)
+
+
+@transpose_rules.rule(all_gather_)
+def _(ct, x, **params):
+    return (psum_scatter_.bind(ct, **params),)
+
+
+@transpose_rules.rule(psum_scatter_)
+def _(ct, x, **params):
+    return (all_gather_.bind(ct, **params),)
+
+
+@transpose_rules.rule(ppermute_)
+def _(ct, x, *, name, perm, size):
+    back = tuple([(b, a) for a, b in perm])
+    return (ppermute_.bind(ct, name=name, perm=back, size=size),)
+
+
+@transpose_rules.rule(all_to_all_)
+def _(ct, x, *, split, concat, **who):
+    return (all_to_all_.bind(ct, split=concat, concat=split, **who),)

@@ -1,0 +1,61 @@
+"""Derivatives of contractions.
+
+Invariant: a contraction is bilinear; its transpose in one operand contracts the cotangent with the
+other operand, over the axes that are the other's own.
+"""
+
+from typing import Any
+
+from plait.ops.contraction import dot_general
+from plait.ops.elementwise import add
+from plait.ops.shape import convert_together, transpose
+
+from ..forward import ZERO, jvp_rules
+from ..transpose import is_linear, transpose_rules
+
+
+@jvp_rules.rule(dot_general)
+def _(xs, ts, **params):
+    return bilinear(dot_general, xs, ts, params)
+
+
+def bilinear(prim: Any, xs: Any, ts: Any, params: dict) -> tuple:
+    """The rule of products: (result, tangent)."""
+    (x, y), (t, u) = xs, ts
+    out = prim.bind(x, y, **params)
+    if not out.aval.inexact:
+        return out, ZERO
+    left = ZERO if t is ZERO else prim.bind(t, y, **params)
+    right = ZERO if u is ZERO else prim.bind(x, u, **params)
+    if left is ZERO or right is ZERO:
+        return out, left if right is ZERO else right
+    return out, add.bind(left, right)
+
+
+@transpose_rules.rule(dot_general)
+def _(ct, x, y, *, contract, shared, precision, out_dtype):
+    (cx, cy), (bx, by) = contract, shared
+    if is_linear(x):
+        return _back(ct, x.aval, y, (cx, cy), (bx, by), True, precision), None
+    return None, _back(ct, y.aval, x, (cy, cx), (by, bx), False, precision)
+
+
+def _back(
+    ct: Any, want: Any, other: Any, contract: Any, shared: Any, first: bool, precision: str
+) -> Any:
+    """Cotangent of the operand of type `want`, which was the `first` or not."""
+    (mine, its), (my_shared, its_shared) = contract, shared
+    own = [i for i in range(want.ndim) if i not in mine and i not in my_shared]
+    of_other = [i for i in range(other.aval.ndim) if i not in its and i not in its_shared]
+    lead = len(my_shared)
+    at = lead + (len(own) if first else 0)
+    g, other = convert_together([ct, other])
+    out = dot_general.bind(
+        g, other,
+        contract=(tuple(range(at, at + len(of_other))), tuple(of_other)),
+        shared=(tuple(range(lead)), tuple(its_shared)),
+        precision=precision, out_dtype=want.dtype,
+    )  # fmt: skip
+    # which axis of the operand each axis of `out` is
+    order = [*my_shared, *own, *(mine[its.index(i)] for i in sorted(its))]
+    return transpose(out, tuple(sorted(range(want.ndim), key=order.__getitem__)))

@@ -1,0 +1,278 @@
+"""How operations with programs divide into known and unknown halves, and how the unknown halves
+are reversed.
+
+Invariant: forward mode needs nothing here.  A divided operation is two of the same kind, residuals
+passing from the first to the second; a reversed one is one of the same kind over transposed
+programs.
+"""
+
+from typing import Any
+
+from plait.errors import MissingRule
+from plait.ir import Program, derived, effects_of, evaluate
+from plait.ops.elementwise import add
+from plait.ops.higher import call, cond, scan, while_
+from plait.simplify import dce
+from plait.staging import staged
+from plait.values import Literal
+
+from ..loops import bounded
+from ..split import (
+    choose,
+    divide,
+    merge,
+    part,
+    pooled,
+    split_program,
+    split_rules,
+    steady,
+)
+from ..transpose import (
+    Linear,
+    backward,
+    divided_backward,
+    is_linear,
+    solid_ct,
+    transpose_program,
+    transpose_rules,
+)
+
+# ---- division ------------------------------------------------------------------------------
+
+
+@split_rules.rule(call)
+def _call_halves(split, args, params):
+    unknown = divide(split, args)
+    h = split_program(params["program"], unknown)
+    outs = call.bind(*part(args, unknown, False), program=h.known) if h.known.outputs else []
+    n = len(outs) - h.residuals
+    operands = [*outs[n:], *part(args, unknown)]
+    later = split.stage.apply(call, operands, {"program": h.unknown}) if h.unknown.outputs else []
+    return merge(h.out_unknown, later, outs[:n])
+
+
+@split_rules.rule(cond)
+def _(split, args, params):
+    index, *args = args
+    unknown, branches = divide(split, args), params["branches"]
+    if split.unknown(index):  # nothing can be done before it is known
+        return split.stage.apply(cond, [index, *args], params)
+    alone = [split_program(b, unknown).out_unknown for b in branches]
+    out_unknown = tuple([any(us) for us in zip(*alone)])
+    halves = [split_program(b, unknown, out_unknown) for b in branches]
+    n = out_unknown.count(False)
+
+    each = [(h.known, h.unknown, h.residuals) for h in halves]
+    key = "split cond", unknown
+    firsts, seconds = derived(branches[0], key, lambda: pooled(each, n), branches[1:])
+    known = part(args, unknown, False)
+    outs = cond.bind(index, *known, branches=firsts) if firsts[0].outputs else []
+    operands = [index, *outs[n:], *part(args, unknown)]
+    later = split.stage.apply(cond, operands, {"branches": seconds}) if seconds[0].outputs else []
+    return merge(out_unknown, later, outs[:n])
+
+
+@split_rules.rule(scan)
+def _(split, args, params):
+    body, k, c = params["body"], params["consts"], params["carry"]
+    unknown = list(divide(split, args))
+    while True:  # a carry is unknown if it starts or becomes so
+        force = tuple(unknown[k : k + c]) + (False,) * (len(body.outputs) - c)
+        h = split_program(body, tuple(unknown), force)
+        now = [a or b for a, b in zip(unknown[k : k + c], h.out_unknown)]
+        if now == unknown[k : k + c]:
+            break
+        unknown[k : k + c] = now
+    kk, kc = unknown[:k].count(False), unknown[k : k + c].count(False)
+    n = h.out_unknown.count(False)
+    plan = derived(h.known, ("scan", n, kk, kc), lambda: _scan_halves(h, n, kk, kc), [h.unknown])
+    first, second, consts, rows, once, reads = plan
+    rest = {key: params[key] for key in ("length", "reverse", "unroll")}
+    known, mine = part(args, unknown, False), part(args, unknown)
+    outs = scan.bind(*known, body=first, consts=kk, carry=kc, **rest) if first.outputs else []
+    fixed = [*(known[i] for i in consts)]
+    fixed += call.bind(*part(known, reads), program=once) if once.outputs else []
+    operands = [*fixed, *mine, *(known[i] for i in rows), *outs[n:]]
+    later_params = {
+        "body": second,
+        "consts": len(fixed) + unknown[:k].count(True),
+        "carry": unknown[k : k + c].count(True),
+        **rest,
+    }
+    later = split.stage.apply(scan, operands, later_params) if second.outputs else []
+    return merge(h.out_unknown, later, outs[:n])
+
+
+def _scan_halves(h: Any, n: int, kk: int, kc: int) -> tuple:
+    """(first, second, which known operands are constant residuals, which are row residuals, a
+    program of residuals that are the same in every turn, which known operands it reads).
+
+    A residual that is a constant or a row of xs need not be stacked: the operand is at hand.
+    """
+    place = {v: i for i, v in enumerate(h.known.inputs)}
+    outputs = h.known.outputs[n:]
+    at = [place.get(a) if hasattr(a, "by") else None for a in outputs]
+    same = steady(h.known, n, kk)
+    kinds = [
+        ("once" if s else "new") if i is None or kk <= i < kk + kc else "const" if i < kk else "row"
+        for i, s in zip(at, same, strict=True)
+    ]
+    first = choose(h.known, (*(True,) * n, *(q == "new" for q in kinds)))
+    once, reads = dce(h.known, (*(False,) * n, *(q == "once" for q in kinds)))
+    groups = [[j for j, q in enumerate(kinds) if q == g] for g in ("const", "once", "row", "new")]
+    order = [j for g in groups for j in g]
+    m = len(groups[0]) + len(groups[1])
+
+    def body(*xs: Any) -> list:  # constant residuals, what is unknown, rows, stacked residuals
+        cut = len(xs) - (h.residuals - m)
+        given = dict(zip(order, (*xs[:m], *xs[cut:])))
+        return evaluate(h.unknown, [*(given[j] for j in range(h.residuals)), *xs[m:cut]])
+
+    a = h.unknown.in_avals
+    types = [*(a[j] for j in order[:m]), *a[h.residuals :], *(a[j] for j in order[m:])]
+    second = staged(body, types, h.unknown.name)
+    consts, rows = ([at[j] for j in groups[g]] for g in (0, 2))
+    return first, second, consts, rows, once, reads
+
+
+@split_rules.rule(while_)
+def _(split, args, params):
+    """What is known is done now; for the rest the whole loop is done again, keeping nothing.
+
+    With a bound it is divided as the scans that it can be said with.
+    """
+    if params.get("max_steps") is not None:
+        return _call_halves(split, args, {"program": bounded(**params)})
+    test, body = params["cond"], params["body"]
+    c, k = params["cond_consts"], params["cond_consts"] + params["body_consts"]
+    unknown = list(divide(split, args))
+    while True:  # a carry is unknown if it starts or becomes so
+        h = split_program(body, tuple(unknown[c:]), tuple(unknown[k:]))
+        if list(h.out_unknown) == unknown[k:]:
+            break
+        unknown[k:] = h.out_unknown
+    first = split_program(test, (*unknown[:c], *unknown[k:]))
+    if first.out_unknown[0]:  # nothing can be done before it is known
+        return split.stage.apply(while_, args, params)
+    if effects_of(while_, params):
+        raise _irreversible()
+    n = unknown[k:].count(False)
+    turn = choose(h.known, (*(True,) * n, *(False,) * h.residuals))
+    counts = {"cond_consts": unknown[:c].count(False), "body_consts": unknown[c:k].count(False)}
+    known = part(args, unknown, False)
+    outs = while_.bind(*known, cond=first.known, body=turn, **counts) if n else []
+    later = split.stage.apply(while_, args, params)
+    return merge(unknown[k:], part(later, unknown[k:]), outs)
+
+
+def _irreversible() -> MissingRule:
+    return MissingRule(
+        "while_loop can not be differentiated in reverse: how many values it would keep is not "
+        "known beforehand",
+        fix="say how often it turns at most, while_loop(..., max_steps=n); or use scan, fori_loop "
+        "with Python integers as bounds, or forward mode (jvp, jacfwd)",
+    )
+
+
+# ---- transposition -------------------------------------------------------------------------
+
+
+@transpose_rules.rule(call)
+def _(cts, *args, program):
+    linear = tuple(map(is_linear, args))
+    given = tuple([c is not None for c in cts])
+    p, present = transpose_program(program, linear, given)
+    operands = [*part(args, linear, False), *part(cts, given)]
+    outs = iter(call.bind(*operands, program=p) if p.outputs else [])
+    there = iter(present)
+    return [(next(outs) if next(there) else None) if flag else None for flag in linear]
+
+
+@transpose_rules.rule(cond)
+def _(cts, index, *args, branches):
+    if is_linear(index):
+        raise MissingRule(
+            "which branch of cond is taken depends on what is differentiated",
+            fix="decide by a value that does not vary",
+        )
+    linear = tuple(map(is_linear, args))
+    given = tuple([c is not None for c in cts])
+    programs = tuple([transpose_program(b, linear, given, full=True)[0] for b in branches])
+    operands = [index, *part(args, linear, False), *part(cts, given)]
+    outs = iter(cond.bind(*operands, branches=programs))
+    return [None, *(next(outs) if flag else None for flag in linear)]
+
+
+@transpose_rules.rule(while_)
+def _(cts, *args, max_steps=None, **params):
+    if max_steps is None:
+        raise _irreversible()
+    linear = tuple(map(is_linear, args))
+    program = bounded(**params, max_steps=max_steps)
+    got = iter(divided_backward(program, linear, part(args, linear, False), cts))
+    return [next(got) if flag else None for flag in linear]
+
+
+@transpose_rules.rule(scan)
+def _(cts, *args, body, consts, carry, length, reverse, unroll):
+    n = consts + carry
+    mask = tuple(map(is_linear, args))
+    cl, xl = mask[:consts], mask[n:]
+    inner = (*cl, *(True,) * carry, *xl)
+    program = derived(
+        body,
+        ("transpose scan", inner, consts, carry),
+        lambda: _scan_back(body, inner, consts, carry),
+    )
+    ys = [a.with_shape((length, *a.shape)) for a in body.out_avals[carry:]]
+    cts = [solid_ct(c, a) for c, a in zip(cts, [*body.out_avals[:carry], *ys], strict=True)]
+    zeros = [Literal(0, a) for a in part(body.in_avals[:consts], cl)]
+    operands = [*part(args[:consts], cl, False), *cts[:carry], *zeros, *cts[carry:]]
+    outs = scan.bind(
+        *operands,
+        *part(args[n:], xl, False),
+        body=program,
+        consts=consts - len(zeros),
+        carry=carry + len(zeros),
+        length=length,
+        reverse=not reverse,
+        unroll=unroll,
+    )
+    got_carry, got_consts = outs[:carry], iter(outs[carry : carry + len(zeros)])
+    got_xs = iter(outs[carry + len(zeros) :])
+    return [
+        *(next(got_consts) if flag else None for flag in cl),
+        *[c if is_linear(a) else None for c, a in zip(got_carry, args[consts:n])],
+        *(next(got_xs) if flag else None for flag in xl),
+    ]
+
+
+def _scan_back(body: Program, inner: tuple[bool, ...], consts: int, carry: int) -> Program:
+    """One step backwards: known consts; cotangents of the carry, sums for consts; cotangents of
+    ys, known xs."""
+    n, avals = consts + carry, body.in_avals
+    cl, xl = inner[:consts], inner[n:]
+
+    def back(*vs: Any) -> list:
+        it = iter(vs)
+        known = [None if flag else next(it) for flag in cl]
+        ct_carry = [next(it) for _ in range(carry)]
+        sums = [next(it) for flag in cl if flag]
+        ct_ys = [next(it) for _ in range(len(body.outputs) - carry)]
+        rows = [None if flag else next(it) for flag in xl]
+        values = [*known, *[None] * carry, *rows]
+        args = [Linear(a) if flag else v for flag, a, v in zip(inner, avals, values)]
+        got = backward(body, args, [*ct_carry, *ct_ys])
+        totals = [s if g is None else add.bind(s, g) for s, g in zip(sums, part(got[:consts], cl))]
+        cts = [solid_ct(g, a) for g, a in zip(got, avals)]
+        return [*cts[consts:n], *totals, *part(cts[n:], xl)]
+
+    outs = body.out_avals
+    types = [
+        *part(avals[:consts], cl, False),
+        *outs[:carry],
+        *part(avals[:consts], cl),
+        *outs[carry:],
+        *part(avals[n:], xl, False),
+    ]
+    return staged(back, types, body.name + "_t", prune=True)

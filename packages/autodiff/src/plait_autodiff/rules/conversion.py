@@ -1,0 +1,13 @@
+"""Derivatives of reading bits as another dtype: there are none.
+
+Invariant: nothing that is differentiated reaches the bits, also where both dtypes are floats.
+"""
+
+from plait.ops.conversion import bitcast_
+
+from ..forward import ZERO, jvp_rules
+
+
+@jvp_rules.rule(bitcast_)
+def _(xs, ts, *, dtype):
+    return bitcast_.bind(*xs, dtype=dtype), ZERO

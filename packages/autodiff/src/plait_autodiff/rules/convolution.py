@@ -1,0 +1,95 @@
+"""Derivatives of convolutions.
+
+A convolution is bilinear.  Its transpose in the input is a convolution of the cotangent, its
+elements as far apart as the stride was, with the reversed kernel; its transpose in the kernel is
+one of the input with the cotangent as the kernel, batch and features exchanged.
+
+Invariant: padding is chosen such that the result has the size of the operand exactly; groups of one
+kind become groups of the other where batch and features are exchanged.
+"""
+
+from typing import Any
+
+from plait.ops.convolution import ConvDims, conv_general, dilated
+from plait.ops.shape import convert_together, moveaxis, reshape, rev
+from plait.values import Literal
+
+from ..forward import jvp_rules
+from ..transpose import is_linear, transpose_rules
+from .contraction import bilinear
+
+
+@jvp_rules.rule(conv_general)
+def _(xs, ts, **params):
+    return bilinear(conv_general, xs, ts, params)
+
+
+@transpose_rules.rule(conv_general)
+def _(ct, x, y, **params):
+    want = x.aval if is_linear(x) else y.aval
+    back = _to_input if is_linear(x) else _to_kernel
+    sizes = [*ct.aval.shape, *x.aval.shape, *y.aval.shape]
+    if any(d.__class__ is int and d == 0 for d in sizes):
+        got = Literal(0, want.strong())
+    else:
+        g, other = convert_together([ct, y if is_linear(x) else x])
+        got = back(g, other, want, params)
+    return (got, None) if is_linear(x) else (None, got)
+
+
+def _moved(x: Any, axis: int, to: int, groups: int) -> Any:
+    """The groups that an axis is made of moved to another, of which they are the slowest part."""
+    if groups == 1:
+        return x
+    shape = list(x.aval.shape)
+    shape[axis : axis + 1] = [groups, shape[axis] // groups]
+    x = moveaxis(reshape(x, tuple(shape)), axis, to)  # now in front of the axis they join
+    shape = list(x.aval.shape)
+    shape[to : to + 2] = [shape[to] * shape[to + 1]]
+    return reshape(x, tuple(shape))
+
+
+def _to_input(g: Any, y: Any, want: Any, params: dict) -> Any:
+    dims: ConvDims = params["dims"]
+    batches = params["batch_group_count"]
+    groups = params["feature_group_count"] * batches
+    o, i, *space = dims.rhs_spec
+    y = _moved(y, o, i, groups)
+    y = rev.bind(y, axes=tuple(sorted(space))) if space else y
+    padding = []
+    spatial = zip(dims.lhs_spec[2:], space, dims.out_spec[2:], params["window_strides"],
+                  params["padding"], params["lhs_dilation"], params["rhs_dilation"])  # fmt: skip
+    for a, b, c, stride, (low, _), dl, dr in spatial:
+        window = dilated(y.aval.shape[b], dr)
+        size, reach = dilated(want.shape[a], dl), dilated(g.aval.shape[c], stride)
+        padding.append((window - 1 - low, size + low - reach))
+    out = conv_general.bind(
+        g, y,
+        window_strides=params["lhs_dilation"], padding=tuple(padding),
+        lhs_dilation=params["window_strides"], rhs_dilation=params["rhs_dilation"],
+        dims=ConvDims(dims.out_spec, (i, o, *space), dims.lhs_spec),
+        feature_group_count=groups, batch_group_count=1,
+        precision=params["precision"], out_dtype=want.dtype,
+    )  # fmt: skip
+    return _moved(out, dims.lhs_spec[1], dims.lhs_spec[0], batches)
+
+
+def _to_kernel(g: Any, x: Any, want: Any, params: dict) -> Any:
+    dims: ConvDims = params["dims"]
+    exchanged = lambda axes: (axes[1], axes[0], *axes[2:])  # noqa: E731
+    padding = []
+    spatial = zip(dims.lhs_spec[2:], dims.rhs_spec[2:], dims.out_spec[2:], params["window_strides"],
+                  params["padding"], params["lhs_dilation"], params["rhs_dilation"])  # fmt: skip
+    for a, b, c, stride, (low, _), dl, dr in spatial:
+        size, window = dilated(x.aval.shape[a], dl), dilated(want.shape[b], dr)
+        reach = dilated(g.aval.shape[c], stride)
+        padding.append((low, reach + window - 1 - size - low))
+    return conv_general.bind(
+        x, g,
+        window_strides=params["rhs_dilation"], padding=tuple(padding),
+        lhs_dilation=params["lhs_dilation"], rhs_dilation=params["window_strides"],
+        dims=ConvDims(exchanged(dims.lhs_spec), exchanged(dims.out_spec), exchanged(dims.rhs_spec)),
+        feature_group_count=params["batch_group_count"],
+        batch_group_count=params["feature_group_count"],
+        precision=params["precision"], out_dtype=want.dtype,
+    )  # fmt: skip

@@ -1,0 +1,50 @@
+"""Derivatives of Fourier transforms: they are linear, so the work is in transposing.
+
+With w = exp(-2 pi i / n) the matrix of a transform has the elements w**(j k), which is symmetric:
+transforms of complex arrays are their own transposes (there is no conjugate: the pairing of
+cotangents with values is bilinear).  A real transform keeps the rows up to n // 2 and reads them as
+a linear function of reals, whose transpose gives the real part of w**(-j k) applied to conjugates:
+that is the inverse real transform, in which each row but the first, and the middle one of an even
+number, stands for itself and for its mirror image, so is weighed by a half; and conversely.
+
+Invariant: what comes back to an element that a transform does not look at, as imaginary parts of
+the first and middle rows, is zero.
+"""
+
+from typing import Any
+
+from plait.ops import elementwise as el
+from plait.ops.fourier import fft_
+from plait.ops.shape import broadcast_in_dim, iota
+from plait.types import INT32, Aval
+from plait.values import Literal
+
+from ..transpose import transpose_rules
+
+
+def _weighed(x: Any, n: int, other: float, scale: float) -> Any:
+    """Rows of half a spectrum (the last axis) times `scale`; those standing for two: `other`."""
+    rows = x.aval.shape[-1]
+    k = iota(INT32, (rows,))
+    cell = Aval((rows,), INT32)
+    alone = el.eq.bind(k, Literal(0, cell))
+    if n % 2 == 0:
+        alone = el.or_.bind(alone, el.eq.bind(k, Literal(n // 2, cell)))
+    flat = Aval((rows,), x.aval.dtype)
+    weight = el.select.bind(alone, Literal(scale, flat), Literal(other * scale, flat))
+    dims = (x.aval.ndim - 1,)
+    return el.mul.bind(x, broadcast_in_dim.bind(weight, shape=x.aval.shape, dims=dims))
+
+
+@transpose_rules.rule(fft_)
+def _(ct, x, *, kind, lengths):
+    total = 1
+    for n in lengths:
+        total *= n
+    if kind == "rfft":
+        rows = _weighed(el.conj.bind(ct), lengths[-1], 0.5, float(total))
+        return (fft_.bind(rows, kind="irfft", lengths=lengths),)
+    if kind == "irfft":
+        rows = el.conj.bind(fft_.bind(ct, kind="rfft", lengths=lengths))
+        return (_weighed(rows, lengths[-1], 2.0, 1.0 / total),)
+    return (fft_.bind(ct, kind=kind, lengths=lengths),)

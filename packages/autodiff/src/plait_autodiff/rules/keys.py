@@ -1,0 +1,35 @@
+"""Derivatives of what is made of keys: there are none.
+
+Invariant: keys and bits do not vary; what is computed from bits and from parameters does, by the
+rules of the operations that compute it.
+"""
+
+from typing import Any
+
+from plait.ops.keys import random_bits, random_clone, random_fold_in, random_seed, random_split
+from plait.ops.rng import rng_bit_generator
+from plait.reuse import reuse_rules
+
+from ..forward import ZERO, jvp_rules
+from ..remat import checkpoint_p
+
+
+def _constant(prim: Any) -> None:
+    @jvp_rules.rule(prim)
+    def _(xs, ts, **params):
+        return prim.bind(*xs, **params), ZERO
+
+
+for _prim in (random_seed, random_split, random_fold_in, random_bits, random_clone):
+    _constant(_prim)
+
+
+@jvp_rules.rule(rng_bit_generator)
+def _(xs, ts, **params):
+    return rng_bit_generator.bind(*xs, **params), [ZERO, ZERO]
+
+
+@reuse_rules.rule(checkpoint_p)
+def _(walk, e, xs):
+    """What is computed again draws the same numbers again."""
+    return walk.repeatable(e, xs)

@@ -1,0 +1,24 @@
+"""Derivatives through opaque elements: directions pass as numbers do, where there are any.
+
+Invariant: a direction of an opaque value is an array of numbers, of `aval.directions`; nothing
+opaque is ever linear.
+"""
+
+from plait.ops.opaque import unwrap_, wrap_
+from plait.ops.shape import convert
+
+from ..forward import ZERO, jvp_rules
+
+
+@jvp_rules.rule(wrap_)
+def _(xs, ts, *, dtype):
+    out = wrap_.bind(*xs, dtype=dtype)
+    same = out.aval.varies and not dtype.shape
+    return out, convert(ts[0], dtype.directions) if same and ts[0] is not ZERO else ZERO
+
+
+@jvp_rules.rule(unwrap_)
+def _(xs, ts):
+    out = unwrap_.bind(*xs)
+    same = out.aval.inexact and out.aval.shape == xs[0].aval.shape
+    return out, convert(ts[0], out.aval.dtype) if same and ts[0] is not ZERO else ZERO

@@ -1,0 +1,60 @@
+"""Derivatives of reductions.
+
+Invariant: elements that tie for an extreme share its derivative equally; a product's derivative
+uses no division, so zeros are right to every order.  Sums are linear (trait), logic and places of
+extremes constant (trait).
+"""
+
+from typing import Any
+
+from plait.ops.cumulative import cumprod_
+from plait.ops.elementwise import div, eq, mul
+from plait.ops.reduction import reduce_max, reduce_min, reduce_prod, reduce_sum
+from plait.ops.shape import convert, reshape, transpose
+
+from ..forward import ZERO, jvp_rules
+from ..transpose import transpose_rules
+from .cumulative import empty, previous
+from .shape import spread_back
+
+
+@transpose_rules.rule(reduce_sum)
+def _(ct, x, *, axes):
+    return (spread_back(ct, x.aval.shape, axes),)
+
+
+def _extreme(prim: Any) -> None:
+    @jvp_rules.rule(prim)
+    def _(xs, ts, *, axes):
+        (x,), (t,) = xs, ts
+        out = prim.bind(x, axes=axes)
+        if empty(x, *axes):
+            return out, ZERO
+        there = eq.bind(x, spread_back(out, x.aval.shape, axes))
+        shares = convert(there, x.aval.dtype)  # none, and a derivative of nan, if there is a nan
+        count = reduce_sum.bind(shares, axes=axes)
+        return out, div.bind(reduce_sum.bind(mul.bind(t, shares), axes=axes), count)
+
+
+_extreme(reduce_max)
+_extreme(reduce_min)
+
+
+def _others(x: Any, axis: int, reverse: bool) -> Any:
+    """Products of the elements before each one (after it, if `reverse`) along `axis`."""
+    return previous(cumprod_.bind(x, axis=axis, reverse=reverse), axis, reverse, 1.0)
+
+
+@jvp_rules.rule(reduce_prod)
+def _(xs, ts, *, axes):
+    """Each tangent times all other elements: those before it and those after it."""
+    (x,), (t,) = xs, ts
+    out = reduce_prod.bind(x, axes=axes)
+    if empty(x, *axes):
+        return out, ZERO
+    kept = tuple([i for i in range(x.aval.ndim) if i not in axes])
+    flat = (*out.aval.shape, -1)
+    x, t = (reshape(transpose(v, (*kept, *axes)), flat) for v in (x, t))
+    last = x.aval.ndim - 1
+    rest = mul.bind(_others(x, last, False), _others(x, last, True))
+    return out, reduce_sum.bind(mul.bind(t, rest), axes=(last,))

@@ -1,0 +1,37 @@
+"""Derivatives of samples in the parameters of their distribution.
+
+A sample is a quantile, of a probability that does not vary: its derivative is that of the quantile
+(M. Figurnov, S. Mohamed, A. Mnih: Implicit reparameterization gradients, 2018).
+
+Invariant: streams of random bits do not vary.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from plait.ops.elementwise import digamma, div, exp, gt, maximum, mul, select
+from plait.ops.incomplete import random_gamma_grad
+from plait.ops.sampling import random_gamma
+from plait.types import FLOAT32
+
+from ..forward import ZERO, jvp_rules
+
+
+@jvp_rules.rule(random_gamma)
+def _(xs, ts, *, log):
+    k1, k2, a = xs
+    out, t = random_gamma.bind(k1, k2, a, log=log), ts[2]
+    if t is ZERO:
+        return out, ZERO
+    return out, mul.bind(t, _relative(a, out) if log else random_gamma_grad.bind(a, out))
+
+
+def _relative(a: Any, logs: Any) -> Any:
+    """The derivative divided by the sample, of which the logarithm is given; below the least
+    normal number by the first term of the power series."""
+    dtype = a.aval.dtype if a.aval.dtype.itemsize >= 4 else FLOAT32
+    least = float(np.log(np.finfo(dtype).tiny)) + 1.0
+    size = exp(maximum(logs, least))
+    near = div(digamma(a + 1.0) - logs, a)
+    return select(gt(logs, least), random_gamma_grad(a, size) / size, near)

@@ -1,0 +1,224 @@
+"""Derivatives of scattering: adding, replacing, extremes and products.
+
+Adding and reading are each other's transposes; so are replacing and reading where no place occurs
+twice.
+
+Invariant: the value and its tangent come from the same updates, also where several are for one
+place; what lies outside drops its tangent and gets a zero cotangent.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from plait.dims import Dim
+from plait.errors import TypeRule
+from plait.ops.elementwise import add, div, eq, mul, select
+from plait.ops.indexing import GatherDimensionNumbers, gather_
+from plait.ops.scattering import (
+    ScatterDimensionNumbers,
+    as_gather,
+    scatter_,
+    scatter_add_,
+    scatter_max_,
+    scatter_min_,
+    scatter_mul_,
+    window_sizes,
+)
+from plait.ops.shape import broadcast_in_dim, convert, expand_dims, iota_, pad_, reshape, slice_
+from plait.ops.sizes import numbered
+from plait.ops.sorting import sort_
+from plait.types import Aval
+from plait.values import Literal
+
+from ..forward import ZERO, instantiate, jvp_rules
+from ..transpose import is_linear, transpose_rules
+
+INT32, INT64 = np.dtype(np.int32), np.dtype(np.int64)
+
+# ---- adding ----------------------------------------------------------------------------------
+
+
+@jvp_rules.rule(scatter_add_)
+def _(xs, ts, **how):
+    x, indices, updates = xs
+    t, u = instantiate(ts[0], x), instantiate(ts[2], updates)
+    return scatter_add_.bind(*xs, **how), scatter_add_.bind(t, indices, u, **how)
+
+
+@transpose_rules.rule(scatter_add_)
+def _(ct, x, indices, updates, **how):
+    du = _read(ct, indices, updates, **how) if is_linear(updates) else None
+    return ct if is_linear(x) else None, None, du
+
+
+def _read(x: Any, indices: Any, updates: Any, *, dimension_numbers: ScatterDimensionNumbers,
+          mode: str, indices_are_sorted: bool, unique_indices: bool, outside: int = 0):  # fmt: skip
+    """What `x` has at the windows that a scatter writes; `outside` for those it leaves out."""
+    return gather_.bind(
+        x,
+        indices,
+        dimension_numbers=as_gather(dimension_numbers),
+        slice_sizes=window_sizes(x.aval, updates.aval, dimension_numbers),
+        mode=mode,
+        fill_value=outside,
+        indices_are_sorted=indices_are_sorted,
+        unique_indices=unique_indices,
+    )
+
+
+# ---- replacing -------------------------------------------------------------------------------
+
+
+@jvp_rules.rule(scatter_)
+def _(xs, ts, **how):
+    """Where a place occurs twice only one update counts; which one, is asked by scattering their
+    numbers, and the value and its tangent are then those of the same one."""
+    x, indices, updates = xs
+    t, u = instantiate(ts[0], x), instantiate(ts[2], updates)
+    if how["unique_indices"]:
+        return scatter_.bind(*xs, **how), scatter_.bind(t, indices, u, **how)
+    ids = _ids(updates.aval, how["dimension_numbers"])
+    marks = Aval(x.aval.shape, ids.aval.dtype)
+    winner = scatter_.bind(Literal(0, marks), indices, ids, **how)
+    kept = eq.bind(winner, Literal(0, marks))
+    counts = eq.bind(_read(winner, indices, updates, **how), ids)
+
+    def merged(old: Any, new: Any) -> Any:
+        old = select.bind(kept, old, Literal(0, old.aval))
+        new = select.bind(counts, new, Literal(0, new.aval))
+        return scatter_add_.bind(old, indices, new, **how)
+
+    return merged(x, updates), merged(t, u)
+
+
+def _ids(updates: Aval, n: ScatterDimensionNumbers) -> Any:
+    """1, 2, 3, ...: one number for each window."""
+    axes = tuple([i for i in range(updates.ndim) if i not in n.update_window_dims])
+    shape = tuple([updates.shape[i] for i in axes])
+    count = numbered(shape, INT32)
+    count = add.bind(count, Literal(1, count.aval))
+    if count.__class__ is Literal:
+        return Literal(count.value, count.aval.with_shape(updates.shape))
+    return broadcast_in_dim.bind(count, shape=updates.shape, dims=axes)
+
+
+@transpose_rules.rule(scatter_)
+def _(ct, x, indices, updates, **how):
+    """Only where no place occurs twice: others are never in linear programs."""
+    dx = scatter_.bind(ct, indices, Literal(0, updates.aval), **how) if is_linear(x) else None
+    du = _read(ct, indices, updates, **how) if is_linear(updates) else None
+    return dx, None, du
+
+
+# ---- extremes --------------------------------------------------------------------------------
+
+
+def _extreme(prim: Any) -> None:
+    @jvp_rules.rule(prim)
+    def _(xs, ts, **how):
+        """All that tie have equal shares."""
+        x, indices, updates = xs
+        out = prim.bind(*xs, **how)
+        own = eq.bind(x, out)
+        theirs = eq.bind(updates, _read(out, indices, updates, **how))
+
+        def total(a: Any, b: Any) -> Any:
+            return scatter_add_.bind(a, indices, b, **how)
+
+        count = total(convert(own, x.aval.dtype), convert(theirs, x.aval.dtype))
+        t = select.bind(own, instantiate(ts[0], x), Literal(0, x.aval))
+        u = select.bind(theirs, instantiate(ts[2], updates), Literal(0, updates.aval))
+        return out, div.bind(total(t, u), count)
+
+
+_extreme(scatter_min_)
+_extreme(scatter_max_)
+
+# ---- products --------------------------------------------------------------------------------
+
+
+@jvp_rules.rule(scatter_mul_)
+def _(xs, ts, **how):
+    x, indices, updates = xs
+    t, u = ts[0], ts[2]
+    out = scatter_mul_.bind(*xs, **how)
+    dot = ZERO if t is ZERO else scatter_mul_.bind(t, indices, updates, **how)
+    if u is ZERO:
+        return out, dot
+    slope = _read(x, indices, updates, **how)
+    if not how["unique_indices"]:
+        slope = mul.bind(slope, _others(x, indices, updates, **how))
+    base = Literal(0, x.aval) if dot is ZERO else dot
+    return out, scatter_add_.bind(base, indices, mul.bind(u, slope), **how)
+
+
+@transpose_rules.rule(scatter_mul_)
+def _(ct, x, indices, updates, **how):
+    return scatter_mul_.bind(ct, indices, updates, **how), None, None
+
+
+def _others(x: Any, indices: Any, updates: Any, **how: Any) -> Any:
+    """For each update the product of all others for the same element.
+
+    Updates are sorted by the element they are for; products of those before and of those after
+    are made in a logarithmic number of steps (W. Hillis, G. Steele: Data parallel algorithms,
+    1986, within runs of equal elements).  Nothing is divided, so zeros do no harm.
+    """
+    size, count = x.aval.size, updates.aval.size
+    if size.__class__ is Dim or count.__class__ is Dim:
+        raise TypeRule(
+            f"the derivative of a product scattered into {x.aval!r} needs sizes that are known",
+            fix="promise unique_indices=True if no place occurs twice",
+        )
+    place = numbered(x.aval.shape, INT32 if size < 2**31 else INT64)
+    place = reshape(_read(place, indices, updates, **how, outside=-1), (count,))
+    flat = reshape(updates, (count,))
+    number = iota_.bind(shape=(count,), axis=0, dtype=INT32)
+    place, order = sort_.bind(place, number, axis=0, num_keys=1, stable=True)
+    row = expand_dims(order, 1)
+    taken = gather_.bind(
+        flat,
+        row,
+        dimension_numbers=GatherDimensionNumbers((), (0,), (0,)),
+        slice_sizes=(1,),
+        mode="promise_in_bounds",
+        fill_value=None,
+        indices_are_sorted=False,
+        unique_indices=True,
+    )
+    product = mul.bind(_before(taken, place, 1), _before(taken, place, -1))
+    back = scatter_.bind(
+        Literal(0, flat.aval),
+        row,
+        product,
+        dimension_numbers=ScatterDimensionNumbers((), (0,), (0,)),
+        mode="promise_in_bounds",
+        indices_are_sorted=False,
+        unique_indices=True,
+    )
+    return reshape(back, updates.aval.shape)
+
+
+def _before(v: Any, place: Any, side: int) -> Any:
+    """Products of the elements before each one (after it, if `side` is -1) in its run."""
+    (n,) = v.aval.shape
+    v = _moved(v, 1, side, 1)
+    same = eq.bind(place, _moved(place, 1, side, -2))
+    v = select.bind(same, v, Literal(1, v.aval))
+    step = 1
+    while step < n:
+        same = eq.bind(place, _moved(place, step, side, -2))
+        v = mul.bind(v, select.bind(same, _moved(v, step, side, 1), Literal(1, v.aval)))
+        step *= 2
+    return v
+
+
+def _moved(v: Any, step: int, side: int, new: int) -> Any:
+    """Elements moved `step` places on (back, if `side` is -1), `new` coming in."""
+    (n,) = v.aval.shape
+    k = min(step, n)
+    fill = Literal(new, Aval((), v.aval.dtype, v.aval.weak_type))
+    start, low = (0, k) if side == 1 else (k, 0)
+    part = slice_.bind(v, starts=(start,), limits=(start + n - k,), strides=(1,))
+    return pad_.bind(part, fill, low=(low,), high=(k - low,), interior=(0,))

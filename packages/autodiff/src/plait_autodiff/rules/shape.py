@@ -1,0 +1,177 @@
+"""Derivatives of what moves elements.
+
+Invariant: moving is linear, so the forward rule is the primitive itself (trait Linear), and the
+work is in transposing.
+"""
+
+from typing import Any
+
+from plait.ops.elementwise import sub
+from plait.ops.reduction import reduce_sum
+from plait.ops.shape import (
+    barrier,
+    broadcast_in_dim,
+    concatenate_,
+    convert_,
+    iota_,
+    pad_,
+    reshape_,
+    rev,
+    slice_,
+    squeeze_,
+    transpose_,
+)
+from plait.types import Aval
+from plait.values import Literal
+
+from ..forward import ZERO, instantiate, jvp_rules
+from ..transpose import is_linear, transpose_rules
+
+
+@jvp_rules.rule(convert_)
+def _(xs, ts, *, dtype, weak):
+    out = convert_.bind(*xs, dtype=dtype, weak=weak)
+    if ts[0] is ZERO or not out.aval.inexact:
+        return out, ZERO
+    return out, convert_.bind(*ts, dtype=dtype, weak=weak)
+
+
+@jvp_rules.rule(iota_)
+def _(xs, ts, **params):
+    return iota_.bind(**params), ZERO
+
+
+@jvp_rules.rule(concatenate_)
+def _(xs, ts, *, axis):
+    moved = [instantiate(t, x) for t, x in zip(ts, xs)]
+    return concatenate_.bind(*xs, axis=axis), concatenate_.bind(*moved, axis=axis)
+
+
+@jvp_rules.rule(pad_)
+def _(xs, ts, **params):
+    moved = [instantiate(t, x) for t, x in zip(ts, xs)]
+    return pad_.bind(*xs, **params), pad_.bind(*moved, **params)
+
+
+@jvp_rules.rule(barrier)
+def _(xs, ts):
+    """Tangents pass a barrier of their own, so that they stay on the side where they are."""
+    moving = [t for t in ts if t is not ZERO]
+    moved = iter(barrier.bind(*moving) if moving else [])
+    return barrier.bind(*xs), [t if t is ZERO else next(moved) for t in ts]
+
+
+def spread_back(x: Any, shape: tuple, axes: tuple) -> Any:
+    """A reduced value repeated along `axes`, which it has lost."""
+    if x.__class__ is Literal:
+        return Literal(x.value, x.aval.with_shape(shape))
+    dims = tuple([i for i in range(len(shape)) if i not in axes])
+    return broadcast_in_dim.bind(x, shape=tuple(shape), dims=dims)
+
+
+@transpose_rules.rule(convert_)
+def _(ct, x, *, dtype, weak):
+    return (convert_.bind(ct, dtype=x.aval.dtype, weak=False),)
+
+
+@transpose_rules.rule(reshape_)
+def _(ct, x, *, shape):
+    return (reshape_.bind(ct, shape=x.aval.shape),)
+
+
+@transpose_rules.rule(squeeze_)
+def _(ct, x, *, axes):
+    return (reshape_.bind(ct, shape=x.aval.shape),)
+
+
+@transpose_rules.rule(rev)
+def _(ct, x, *, axes):
+    return (rev.bind(ct, axes=axes),)
+
+
+@transpose_rules.rule(transpose_)
+def _(ct, x, *, perm):
+    back = tuple(sorted(range(len(perm)), key=perm.__getitem__))
+    return (transpose_.bind(ct, perm=back),)
+
+
+@transpose_rules.rule(broadcast_in_dim)
+def _(ct, x, *, shape, dims):
+    have = x.aval.shape
+    repeated = [i for i in range(len(shape)) if i not in dims or have[dims.index(i)] != shape[i]]
+    ct = reduce_sum.bind(ct, axes=tuple(repeated)) if repeated else ct
+    kept = [d for d in dims if d not in repeated]
+    if kept != sorted(kept):  # axes of x in the order in which they stand in ct
+        order = sorted(range(len(kept)), key=lambda k: kept[k])
+        ct = transpose_.bind(ct, perm=tuple(sorted(range(len(kept)), key=order.__getitem__)))
+    return (reshape_.bind(ct, shape=have) if ct.aval.shape != have else ct,)
+
+
+@transpose_rules.rule(slice_)
+def _(ct, x, *, starts, limits, strides):
+    zero = Literal(0, Aval((), ct.aval.dtype))
+    reach = [
+        n if s == 1 else ((n - 1) * s + 1 if n.__class__ is not int or n else 0)
+        for n, s in zip(ct.aval.shape, strides)
+    ]
+    high = tuple([d - a - n for d, a, n in zip(x.aval.shape, starts, reach)])
+    inner = tuple([s - 1 for s in strides])
+    return (pad_.bind(ct, zero, low=tuple(starts), high=high, interior=inner),)
+
+
+@transpose_rules.rule(pad_)
+def _(ct, x, value, *, low, high, interior):
+    if any(lo.__class__ is int and lo < 0 for lo in (*low, *high)):
+        return _cut_back(ct, x, value, low, high, interior)
+    steps = tuple([i + 1 for i in interior])
+    limits = tuple(
+        [
+            lo + (n if i == 0 else ((n - 1) * (i + 1) + 1 if n != 0 else 0))
+            for lo, n, i in zip(low, x.aval.shape, interior)
+        ]
+    )
+    dx = slice_.bind(ct, starts=tuple(low), limits=limits, strides=steps)
+    if not is_linear(value):
+        return dx, None
+    return dx if is_linear(x) else None, _rest(ct, dx)
+
+
+def _rest(ct: Any, inside: Any) -> Any:
+    total = reduce_sum.bind(ct, axes=tuple(range(ct.aval.ndim)))
+    return sub.bind(total, reduce_sum.bind(inside, axes=tuple(range(inside.aval.ndim))))
+
+
+def _cut_back(ct: Any, x: Any, value: Any, low: tuple, high: tuple, interior: tuple) -> tuple:
+    """Padding that cut something off: pad back what was cut, then take the padding off."""
+    zero = Literal(0, Aval((), ct.aval.dtype))
+    back = [max(0, -lo) for lo in low], [max(0, -hi) for hi in high]
+    whole = pad_.bind(
+        ct, zero, low=tuple(back[0]), high=tuple(back[1]), interior=(0,) * ct.aval.ndim
+    )
+    starts = tuple([max(lo, 0) for lo in low])
+    limits = tuple([n - max(hi, 0) for n, hi in zip(whole.aval.shape, high)])
+    dx = slice_.bind(whole, starts=starts, limits=limits, strides=tuple([i + 1 for i in interior]))
+    return dx if is_linear(x) else None, _rest(ct, dx) if is_linear(value) else None
+
+
+@transpose_rules.rule(concatenate_)
+def _(ct, *xs, axis):
+    out, at = [], 0
+    n = ct.aval.ndim
+    for x in xs:
+        size = x.aval.shape[axis]
+        if is_linear(x):
+            starts = tuple([at if i == axis else 0 for i in range(n)])
+            limits = tuple([at + size if i == axis else d for i, d in enumerate(ct.aval.shape)])
+            out.append(slice_.bind(ct, starts=starts, limits=limits, strides=(1,) * n))
+        else:
+            out.append(None)
+        at = at + size
+    return out
+
+
+@transpose_rules.rule(barrier)
+def _(cts, *xs):
+    given = [c for c in cts if c is not None]
+    moved = iter(barrier.bind(*given) if given else [])
+    return [None if c is None else next(moved) for c in cts]

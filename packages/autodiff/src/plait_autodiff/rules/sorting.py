@@ -1,0 +1,34 @@
+"""Derivatives of sorting: tangents are brought into the order of the keys.
+
+Invariant: the order is found once, on the primal side; what is linear is a gather along it, whose
+places are all different.
+"""
+
+from typing import Any
+
+from plait.ops.extremes import dtype_for_indices
+from plait.ops.indexing import taken
+from plait.ops.shape import iota
+from plait.ops.sorting import sort_, top_k_
+
+from ..forward import ZERO, jvp_rules
+
+
+def _tangents(ts: Any, places: Any, axis: int) -> list:
+    nothing = any(d.__class__ is int and d == 0 for d in places.aval.shape)
+    return [ZERO if t is ZERO or nothing else taken(t, places, axis) for t in ts]
+
+
+@jvp_rules.rule(sort_)
+def _(xs, ts, *, axis, **params):
+    shape = xs[0].aval.shape
+    places = iota(dtype_for_indices(shape[axis]), shape, axis)
+    *outs, places = sort_.bind(*xs, places, axis=axis, **params)
+    return outs, _tangents(ts, places, axis)
+
+
+@jvp_rules.rule(top_k_)
+def _(xs, ts, *, k):
+    values, places = top_k_.bind(*xs, k=k)
+    (t,) = _tangents(ts, places, values.aval.ndim - 1)
+    return [values, places], [t, ZERO]

@@ -1,0 +1,23 @@
+"""Derivatives of sums over the windows that chose an element.
+
+Invariant: the choice does not vary, so what is added is linear in what is given to be added, and
+its transpose takes elements from where they were chosen.
+"""
+
+from plait.ops.windows import chosen_from, select_and_scatter_add_
+
+from ..forward import ZERO, jvp_rules
+from ..transpose import transpose_rules
+
+
+@jvp_rules.rule(select_and_scatter_add_)
+def _(xs, ts, **params):
+    out = select_and_scatter_add_.bind(*xs, **params)
+    if ts[0] is ZERO:
+        return out, ZERO
+    return out, select_and_scatter_add_.bind(ts[0], xs[1], **params)
+
+
+@transpose_rules.rule(select_and_scatter_add_)
+def _(ct, source, x, *, select, **params):
+    return chosen_from(ct, x, select_=select, **params), None

@@ -1,0 +1,166 @@
+"""Values, tangents and cotangents as users give them, and what is said when they do not match.
+
+Invariant: what comes out has the exact type that the interpreters want; ZERO is said once, here,
+for what can not vary.
+"""
+
+from collections.abc import Callable
+from operator import index
+from typing import Any
+
+import numpy as np
+
+from plait.errors import TreeMismatch, TypeRule
+from plait.tree import difference, flatten, key_paths
+from plait.types import COMPLEX, Aval, float0
+from plait.values import Literal, as_value
+
+from .forward import ZERO
+
+
+def name_of(f: Any) -> str:
+    return getattr(f, "__name__", type(f).__name__)
+
+
+def expect_function(f: Any, what: str) -> None:
+    if not callable(f):
+        fix = f"pass a function as {what}" if " of " in what else f"write {what}(f)"
+        raise TypeRule(f"{what} needs a function, not {f!r}", fix=fix)
+
+
+# ---- tangents as users give them -----------------------------------------------------------
+
+
+def no_tangent(aval: Aval) -> np.ndarray:
+    """The tangent or cotangent of what can not vary."""
+    return np.zeros(aval.shape, float0)
+
+
+_RULE = "dtypes must be equal, or in case of int/bool primal dtype the tangent dtype must be float0"
+
+
+def tangent(t: Any, of: Aval, what: str) -> Any:
+    """A tangent or cotangent, of a value of type `of`, as users give it -> a value, or ZERO."""
+    given, want = getattr(t, "dtype", None), of.directions
+    if not of.varies:
+        if given == float0:
+            return ZERO
+        raise TypeRule(
+            f"{what}; {_RULE}, and they are {of!r} and {as_value(t).aval!r}",
+            fix="pass numpy.zeros(shape, plait.float0)",
+        )
+    if given == float0:
+        raise TypeRule(
+            f"{what}; {_RULE}, and they are {of!r} and float0",
+            fix=f"pass zeros of dtype {want.dtype.name}",
+        )
+    t = as_value(t)
+    if t.aval.shape != of.shape:
+        raise TypeRule(
+            f"{what}: the primal has shape {of.shape} and its tangent {t.aval.shape}",
+            fix="give a tangent of the shape of the primal",
+        )
+    if t.aval.dtype != want.dtype:
+        if not t.aval.weak_type or t.aval.category > want.category:
+            raise TypeRule(
+                f"{what}; {_RULE}, and they are {of!r} and {t.aval!r}",
+                fix=f"convert it: .astype({want.dtype.name!r})",
+            )
+        t = Literal(t.value, want) if t.__class__ is Literal else t.astype(want.dtype)
+    return t
+
+
+def matching(want: Any, got: Any, kind: Any, what: str) -> list:
+    """Leaves of `got`, which must have the structure `kind` of `want`."""
+    leaves, tree = flatten(got)
+    if tree != kind:
+        raise TreeMismatch(
+            f"{what} must have one structure: {difference(want, got)}",
+            fix=f"give a tree like {kind}",
+        )
+    return leaves
+
+
+def pair_of(out: Any, what: str) -> tuple:
+    if not isinstance(out, tuple | list) or len(out) != 2:
+        raise TypeRule(
+            f"{what} with has_aux=True needs a function that returns a pair (out, aux)",
+            fix="return (out, aux)",
+        )
+    return tuple(out)
+
+
+# ---- arguments to differentiate ------------------------------------------------------------
+
+
+def numbers(argnums: Any, what: str) -> tuple[int, ...]:
+    """Arguments to differentiate, as users number them; TypeRule if they do not."""
+    given = argnums if isinstance(argnums, tuple | list | range) else (argnums,)
+    try:
+        return tuple([index(n) for n in given])
+    except TypeError:
+        raise TypeRule(
+            f"argnums of {what} is {argnums!r}", fix="give a number, or a tuple of numbers"
+        ) from None
+
+
+def places(nums: tuple[int, ...], args: tuple, fun: Callable) -> list[int]:
+    """Positions of the arguments to differentiate; TypeRule if there are none such."""
+    found = [place(n, args, fun) for n in nums]
+    if len(set(found)) != len(found):
+        raise TypeRule(
+            f"argnums {nums} names an argument of {name_of(fun)} twice", fix="name it once"
+        )
+    return found
+
+
+def of_chosen(
+    fun: Callable, nums: tuple[int, ...], args: tuple, kwargs: dict
+) -> tuple[Callable, tuple]:
+    """(function of the arguments that `nums` names, these arguments); the others are as given."""
+    at = places(nums, args, fun)
+
+    def of(*chosen: Any) -> Any:
+        full = list(args)
+        for i, x in zip(at, chosen):
+            full[i] = x
+        return fun(*full, **kwargs)
+
+    return of, tuple([args[i] for i in at])
+
+
+def place(n: int, args: tuple, fun: Callable) -> int:
+    if not -len(args) <= n < len(args):
+        raise TypeRule(
+            f"argnums names argument {n}, and {name_of(fun)} was called with {len(args)} "
+            "positional arguments",
+            fix="pass that argument by position",
+        )
+    return n % len(args)
+
+
+_INTEGERS = ("grad", "jacrev")
+"""Those that have `allow_int`."""
+
+
+def expect_differentiable(chosen: Any, holomorphic: bool, allow_int: bool, what: str) -> None:
+    for i, x in enumerate(flatten(chosen)[0]):
+        a = as_value(x).aval
+        if holomorphic and a.category != COMPLEX:
+            raise TypeRule(
+                f"{what} with holomorphic=True requires complex inputs, not {a!r}",
+                fix="convert with .astype('complex64')",
+            )
+        if not a.varies and not allow_int:
+            where = key_paths(chosen)[i]
+            raise TypeRule(
+                f"{what} requires real- or complex-valued inputs (input dtype that is a floating "
+                f"or complex one), but got {a!r} (argument {where})",
+                fix="convert it to a floating dtype"
+                + (", or pass allow_int=True for a float0 gradient" if what in _INTEGERS else ""),
+            )
+        if a.category == COMPLEX and not holomorphic and what != "grad":
+            raise TypeRule(
+                f"{what} of complex inputs needs holomorphic=True, or real and imaginary parts",
+                fix="pass holomorphic=True, or differentiate with respect to the parts",
+            )

@@ -1,0 +1,200 @@
+"""Reversing a linear program: cotangents of outputs in, cotangents of inputs out.
+
+Invariant: every equation of a linear program is linear in its linear operands together.  None is
+the zero cotangent, and a cotangent has the type of what it belongs to: that is checked where it
+is given.  Equations without linear operands are evaluated on the way.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from plait.carrier import expand_rules
+from plait.errors import MissingRule, TypeRule
+from plait.interpreter import as_list, current, placing
+from plait.ir import Eqn, Program, Var, derived, evaluate
+from plait.ops.elementwise import add
+from plait.rules import RuleTable
+from plait.staging import staged
+from plait.types import Aval
+from plait.values import Literal
+
+from .split import part, split_program
+
+transpose_rules = RuleTable(
+    "transpose",
+    doc="rule(ct, *args, **params) -> a cotangent or None per operand; linear operands are "
+    "`Linear`.  `ct` is a list if the primitive has many results, with None for zeros.",
+)
+
+
+class Linear:
+    """An operand of which only the type is known, and that the result is linear in it."""
+
+    __slots__ = ("aval",)
+
+    def __init__(self, aval: Aval):
+        self.aval = aval
+
+    def __repr__(self) -> str:
+        return f"<linear {self.aval!r}>"
+
+
+def is_linear(x: Any) -> bool:
+    """Whether a rule's operand is one whose cotangent is wanted."""
+    return x.__class__ is Linear
+
+
+def solid_ct(ct: Any, aval: Aval) -> Any:
+    """A cotangent as a value."""
+    return Literal(0, aval) if ct is None else ct
+
+
+def backward(program: Program, args: Sequence[Any], cts: Sequence[Any]) -> list:
+    """Cotangents of the inputs, or None, from those of the outputs.
+
+    `args` are known values, or Linear.
+    """
+    total: dict[Any, Any] = {}
+
+    def give(a: Any, ct: Any, prim: Any) -> None:
+        if ct is None or a.__class__ is not Var:
+            return
+        if ct.aval is not a.aval and not ct.aval.same_type(a.aval):
+            raise TypeRule(
+                f"a cotangent of type {ct.aval!r} was given for a value of type {a.aval!r}, by "
+                f"{prim}",
+                fix="a cotangent has the shape and dtype of the value it belongs to",
+            )
+        have = total.get(a)
+        total[a] = ct if have is None else add.bind(have, ct)
+
+    for a, ct in zip(program.outputs, cts, strict=True):
+        give(a, ct, "the caller")
+    find = transpose_rules.find
+    with placing() as places:
+        for e, ins in reversed(_linear_equations(program, args)):
+            ct: Any
+            if e.prim.many:
+                ct = [total.pop(o, None) for o in e.outputs]
+                if all(c is None for c in ct):
+                    continue
+            else:
+                ct = total.pop(e.outputs[0], None)
+                if ct is None:
+                    continue
+            for p in places:
+                p.where = e.where
+            rule = find(e.prim)
+            try:
+                got = _said_otherwise(e, ins, ct) if rule is None else rule(ct, *ins, **e.params)
+                for a, x, c in zip(e.inputs, ins, got, strict=True):
+                    if x.__class__ is Linear:
+                        give(a, c, e.prim)
+            except (MissingRule, TypeRule) as error:
+                raise error.about(e.where) from None
+    return [total.get(v) if a.__class__ is Linear else None for v, a in zip(program.inputs, args)]
+
+
+def _linear_equations(program: Program, args: Sequence[Any]) -> list[tuple[Eqn, list]]:
+    """The equations with linear operands, each with its operands; the others are evaluated."""
+    env: dict[Any, Any] = dict(zip(program.inputs, args, strict=True))
+    env.update(program.consts)
+    of_type: dict[Aval, Linear] = {}
+    found: list[tuple[Eqn, list]] = []
+    apply = current().apply
+    for e in program.eqns:
+        ins = [env[a] if a.__class__ is Var else a for a in e.inputs]
+        for x in ins:
+            if x.__class__ is Linear:
+                break
+        else:
+            out = apply(e.prim, ins, e.params)
+            if e.prim.many:
+                env.update(zip(e.outputs, out, strict=True))
+            else:
+                env[e.outputs[0]] = out
+            continue
+        found.append((e, ins))
+        for o in e.outputs:
+            x = of_type.get(o.aval)
+            if x is None:
+                x = of_type[o.aval] = Linear(o.aval)
+            env[o] = x
+    return found
+
+
+def _said_otherwise(e: Eqn, ins: Sequence[Any], ct: Any) -> list:
+    """Transpose what the operation's `expand` rule says."""
+    say = expand_rules.find(e.prim)
+    if say is None:
+        raise transpose_rules.missing(e.prim, e.where)
+    avals = [x.aval for x in ins]
+    program = staged(lambda *xs: as_list(say(*xs, **e.params)), avals, e.prim.name, prune=True)
+    return backward(program, list(ins), as_list(ct))
+
+
+def transpose_program(
+    program: Program, linear: tuple[bool, ...], given: tuple[bool, ...], full: bool = False
+) -> tuple[Program, tuple[bool, ...]]:
+    """(known inputs, given cotangents) -> cotangents of the linear inputs.
+
+    Also which of these there are: all, if `full`; else those that are not zero.
+    """
+
+    def make() -> tuple[Program, tuple[bool, ...]]:
+        present: tuple[bool, ...] = ()
+
+        def body(*xs: Any) -> list:
+            nonlocal present
+            it = iter(xs)
+            args = [
+                Linear(v.aval) if flag else next(it)
+                for v, flag in zip(program.inputs, linear, strict=True)
+            ]
+            cts = backward(program, args, [next(it) if g else None for g in given])
+            pairs = zip(cts, program.inputs, linear)
+            cts = [solid_ct(c, v.aval) if full else c for c, v, flag in pairs if flag]
+            present = tuple([c is not None for c in cts])
+            return [c for c in cts if c is not None]
+
+        avals = [v.aval for v, flag in zip(program.inputs, linear) if not flag]
+        avals += [o.aval for o, g in zip(program.outputs, given) if g]
+        return staged(body, avals, program.name + "_t", prune=True), present
+
+    return derived(program, ("transpose", linear, given, full), make)
+
+
+# ---- programs of which only a part is linear -------------------------------------------------
+
+
+def divided_backward(
+    program: Program, linear: tuple[bool, ...], known: Sequence[Any], cts: Sequence[Any]
+) -> list:
+    """Cotangents of the linear inputs, or None.
+
+    Operations with programs may take what is known and what is linear together, so the program is
+    divided: the known half is evaluated, and the other reversed.
+    """
+    h = split_program(program, linear, (True,) * len(program.outputs))
+    residuals = evaluate(h.known, known)
+    operands = [*residuals, *map(Linear, part(program.in_avals, linear))]
+    return backward(h.unknown, operands, cts)[len(residuals) :]
+
+
+def transpose_divided(
+    program: Program, linear: tuple[bool, ...], given: tuple[bool, ...]
+) -> Program:
+    """(known inputs, given cotangents) -> cotangents of all linear inputs."""
+    known, wanted = part(program.in_avals, linear, False), part(program.in_avals, linear)
+
+    def back(*xs: Any) -> list:
+        it = iter(xs[len(known) :])
+        cts = [next(it) if g else None for g in given]
+        got = divided_backward(program, linear, xs[: len(known)], cts)
+        return [solid_ct(c, a) for c, a in zip(got, wanted)]
+
+    def make() -> Program:
+        types = [*known, *part(program.out_avals, given)]
+        return staged(back, types, program.name + "_t", prune=True)
+
+    return derived(program, ("transpose divided", linear, given), make)

@@ -1,0 +1,156 @@
+"""vmap.
+
+Invariant: in_axes and out_axes are prefixes of the trees they describe; all mapped axes have one
+size.
+"""
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from plait.errors import AxisError, TypeRule
+from plait.interpreter import Value, current, enter, leave, opened
+from plait.ops.shape import materialise_at_ground, normal_axis
+from plait.tracing import result
+from plait.tree import flatten, key_paths, spread
+from plait.values import as_value
+
+from .interpreter import Batch
+
+
+def _is_axis(x: Any) -> bool:
+    return x is None or (isinstance(x, int) and not isinstance(x, bool))
+
+
+def vmap(
+    fun: Callable | None = None,
+    in_axes: Any = 0,
+    out_axes: Any = 0,
+    axis_name: Any = None,
+    axis_size: int | None = None,
+) -> Any:
+    """`fun` on every element along the mapped axes, all at once.
+
+    Args:
+      fun: takes and returns trees of arrays; without it, a decorator is returned.
+      in_axes: which axis of each positional argument is mapped: an int (negative ones count from
+        the end), None for an argument that does not vary, or a tuple of those and of tree
+        prefixes, one per argument.  Keyword arguments are mapped along axis 0.
+      out_axes: where the mapped axis is in the results: an int, None for results that do not
+        vary, or a tree prefix of them.
+      axis_name: a name by which collectives inside (`lax.psum`, ...) speak of the axis.
+      axis_size: its size, if no argument is mapped.
+
+    Returns:
+      A function with `fun`'s signature.
+
+    Raises:
+      AxisError: an axis out of range, sizes that differ, or nothing mapped.
+      TreeMismatch: in_axes or out_axes is no prefix of the arguments or results.
+
+    >>> import plait
+    >>> plait.vmap(lambda x, y: x * y, in_axes=(0, None))(plait.numpy.arange(3.0), 2.0)
+    Array([0., 2., 4.], dtype=float32)
+    """
+    if fun is None:
+        return functools.partial(
+            vmap, in_axes=in_axes, out_axes=out_axes, axis_name=axis_name, axis_size=axis_size
+        )
+    if not callable(fun):
+        raise TypeRule(f"vmap needs a function, not {fun!r}", fix="write vmap(f)")
+    f = fun
+    if isinstance(in_axes, list):
+        in_axes = tuple(in_axes)
+    if not _is_axis(in_axes) and not isinstance(in_axes, tuple):
+        raise TypeRule(
+            f"vmap: in_axes must be an int, None or a tuple of entries per argument, not "
+            f"{in_axes!r}",
+            fix="write in_axes=0 or in_axes=(0, None)",
+        )
+
+    @functools.wraps(f, updated=())
+    def mapped(*args: Any, **kwargs: Any) -> Any:
+        leaves, tree = flatten((args, kwargs))
+        xs = [as_value(x) for x in leaves]
+        axes = _axes(in_axes, args, kwargs, xs)
+        size = _size(args, kwargs, xs, axes, axis_size)
+        b = Batch(current(), size, axis_name, of=f)
+        with opened(b):
+            a, k = tree.unflatten([b.wrap(x, d) for x, d in zip(xs, axes)])
+            out = f(*a, **k)
+            outs, out_tree = flatten(out)
+            outs = [result(o, i, out, f) for i, o in enumerate(outs)]
+            wanted = spread(out_axes, out, "out_axes", _is_axis, "an axis or None")
+        token = enter(b.parent)  # type: ignore[arg-type]
+        try:
+            taken = [_taken(b, o, a, out, i) for i, (o, a) in enumerate(zip(outs, wanted))]
+            return out_tree.unflatten(taken)
+        finally:
+            leave(token)
+
+    return mapped
+
+
+def _axes(in_axes: Any, args: tuple, kwargs: dict, xs: Sequence[Value]) -> list[int | None]:
+    if isinstance(in_axes, tuple) and len(in_axes) != len(args):
+        raise AxisError(
+            f"vmap: in_axes has {len(in_axes)} entries for {len(args)} positional arguments",
+            fix="give one entry per positional argument, or a single int",
+        )
+    entry = "an axis or None"
+    found = spread(in_axes, args, "in_axes", _is_axis, entry)
+    found += [0] * (len(xs) - len(found))
+    paths: list[str] | None = None
+    axes: list[int | None] = []
+    for i, (a, x) in enumerate(zip(found, xs)):
+        if a is None:
+            axes.append(None)
+            continue
+        if not -x.ndim <= a < x.ndim:
+            paths = paths or key_paths((list(args), kwargs))
+            raise AxisError(
+                f"vmap: axis {a} of argument {paths[i][3:]} of type {x.aval!r} is out of range",
+                fix="map an axis it has, or None if it does not vary",
+            )
+        axes.append(normal_axis(a, x.ndim))
+    return axes
+
+
+def _size(args: Any, kwargs: Any, xs: Any, axes: Any, axis_size: Any) -> Any:
+    sizes = [x.aval.shape[a] for x, a in zip(xs, axes) if a is not None]
+    if axis_size is not None:
+        sizes.append(axis_size)
+    if not sizes:
+        raise AxisError(
+            "vmap: nothing is mapped: every in_axes entry is None (or there are no arguments)",
+            fix="map an argument, or pass axis_size",
+        )
+    if any(s != sizes[0] for s in sizes):
+        paths = key_paths((list(args), kwargs))
+        told = ", ".join(
+            f"{p[3:]} has {x.aval.shape[a]} at axis {a}"
+            for p, x, a in zip(paths, xs, axes)
+            if a is not None
+        )
+        extra = f"; axis_size={axis_size}" if axis_size is not None else ""
+        raise AxisError(
+            f"vmap got inconsistent sizes for array axes to be mapped: {told}{extra}",
+            fix="mapped axes must have one size; use None for what does not vary",
+        )
+    return sizes[0]
+
+
+def _taken(b: Batch, x: Any, axis: int | None, out: Any, i: int) -> Any:
+    """A result with the mapped axis where it is wanted."""
+    d, parts = b.split(x)
+    if axis is None:
+        if d is not None:
+            name = "" if b.axis_name is None else f" (axis_name={b.axis_name!r})"
+            raise AxisError(
+                f"vmap has mapped output{name} but out_axes is None: result{key_paths(out)[i]} of "
+                f"type {x.aval!r} varies along the mapped axis",
+                fix="give it an axis, or reduce it over the mapped axis",
+            )
+        return materialise_at_ground(parts[0])
+    at = normal_axis(axis, x.aval.ndim + 1, "out_axes")
+    return materialise_at_ground(b.move(parts[0], d, at))

@@ -1,0 +1,162 @@
+"""Derivatives of functions with a mapping rule: mapped, they are the derivatives of the rule.
+
+A derivative of such a function is one again, so no order of transformations loses the rule.  What
+reverse mode needs is computed again from the arguments, since the rule need not have the values
+that the function has.
+
+Invariant: only the tables of plait_autodiff load this.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from plait.deferred import Deferred
+from plait.interpreter import use
+from plait.ir import Program, derived, evaluate
+from plait.ops.shape import broadcast_in_dim
+from plait.staging import staged
+from plait.types import Aval
+from plait.values import Literal
+from plait_autodiff.forward import ZERO, jvp_rules
+from plait_autodiff.reversible import along
+from plait_autodiff.split import choose, divide, merge, part, split_program, split_rules
+from plait_autodiff.transpose import is_linear, transpose_divided, transpose_rules
+
+from .interpreter import batching_rules
+from .overrides import Flags, Stacked, custom_vmap_call
+
+
+def _stack(x: Any, size: Any) -> Any:
+    """As many copies, along a new axis in front."""
+    shape = (size, *x.aval.shape)
+    if x.__class__ is Literal:
+        return Literal(x.value, x.aval.with_shape(shape))
+    return broadcast_in_dim.bind(x, shape=shape, dims=tuple(range(1, len(shape))))
+
+
+def _stacks(xs: Sequence[Any], have: Flags, want: Sequence[bool], size: Any) -> list:
+    return [_stack(x, size) if w and not h else x for x, h, w in zip(xs, have, want, strict=True)]
+
+
+def _types(avals: Sequence[Aval], flags: Sequence[bool], size: Any) -> list[Aval]:
+    return [a.with_shape((size, *a.shape)) if f else a for a, f in zip(avals, flags, strict=True)]
+
+
+def _of(program: Program, key: Any, make: Callable[[], Program], rule: Any, at: Callable) -> dict:
+    """Parameters of an operation derived from another: of its program, and of its rule."""
+    made = derived(program, ("mapped", *key), make)
+    rules = derived(program, ("mapped rule", id(rule), *key), lambda: (Stacked(at), rule))
+    return {"program": made, "rule": rules[0]}
+
+
+# ---- forward -------------------------------------------------------------------------------
+
+
+@jvp_rules.rule(custom_vmap_call)
+def _(jvp, args, params):
+    program = params["program"]
+    if isinstance(program, Deferred):
+        if not _is_mapped(jvp.parent):
+            with use(jvp):
+                return program.f(*args)
+        args, params = custom_vmap_call.higher.settle(params, args)  # type: ignore[union-attr]
+    program, rule = params["program"], params["rule"]
+    xs, ts = jvp.halves(args)
+    active = tuple([t is not ZERO for t in ts])
+    avals, varies = program.in_avals, [o.varies for o in program.out_avals]
+
+    def at(size: Any, flags: Flags) -> tuple[Program, Flags]:
+        moved = iter(flags[len(active) :])
+        both = tuple([bool(f or (a and next(moved))) for f, a in zip(flags, active)])
+        made, out_flags = rule.at(size, both)
+        wanted = (*both, *part(both, active))
+        types = _types([*avals, *part(avals, active)], flags, size)
+        whole = along(made, active)
+        p = staged(lambda *vs: evaluate(whole, _stacks(vs, flags, wanted, size)), types)
+        return p, (*out_flags, *part(out_flags, varies))
+
+    new = _of(program, ("along", active), lambda: along(program, active), rule, at)
+    operands = [*xs, *part(ts, active)]
+    outs = custom_vmap_call.bind(*operands, **new, consts=params["consts"])
+    dots = iter(outs[len(varies) :])
+    return jvp.duals(outs[: len(varies)], [next(dots) if v else ZERO for v in varies])
+
+
+def _is_mapped(by: Any) -> bool:
+    """Whether somebody further out maps, or stages for others who may."""
+    while by is not None:
+        if by.staging or getattr(by, "rules", None) is batching_rules:
+            return True
+        by = by.parent
+    return False
+
+
+# ---- division and reversal -----------------------------------------------------------------
+
+
+def _only(program: Program, known: Sequence[bool], keep: tuple[bool, ...]) -> Program:
+    """Some results, of some inputs: those that the others do not matter to."""
+
+    def some(*vs: Any) -> list:
+        it = iter(vs)
+        xs = [next(it) if k else Literal(0, a) for k, a in zip(known, program.in_avals)]
+        return part(evaluate(program, xs), keep)
+
+    return staged(some, part(program.in_avals, known), program.name, prune=True)
+
+
+@split_rules.rule(custom_vmap_call)
+def _(split, args, params):
+    program, rule, consts = params["program"], params["rule"], params["consts"]
+    unknown = divide(split, args)
+    h = split_program(program, unknown)
+    known, now = [not u for u in unknown], tuple([not u for u in h.out_unknown])
+
+    def first(size: Any, flags: Flags) -> tuple[Program, Flags]:
+        given = iter(flags)
+        made, out_flags = rule.at(size, tuple([bool(k and next(given)) for k in known]))
+        return _only(made, known, now), tuple(part(out_flags, now))
+
+    def later(size: Any, flags: Flags) -> tuple[Program, Flags]:
+        made, out_flags = rule.at(size, flags)
+        return choose(made, h.out_unknown), tuple(part(out_flags, h.out_unknown))
+
+    key = unknown, h.out_unknown
+    outs: list = []
+    if any(now):
+        new = _of(program, ("known", *key), lambda: _only(program, known, now), rule, first)
+        outs = custom_vmap_call.bind(*part(args, known), **new, consts=known[:consts].count(True))
+    rest: list = []
+    if any(h.out_unknown):
+        new = _of(program, ("later", *key), lambda: choose(program, h.out_unknown), rule, later)
+        rest = split.stage.apply(custom_vmap_call, args, {**new, "consts": consts})
+    return merge(h.out_unknown, rest, outs)
+
+
+@transpose_rules.rule(custom_vmap_call)
+def _(cts, *args, program, rule, consts):
+    linear = tuple(map(is_linear, args))
+    given = tuple([c is not None for c in cts])
+    n = linear.count(False)
+    avals = [*part(program.in_avals, linear, False), *part(program.out_avals, given)]
+
+    def at(size: Any, flags: Flags) -> tuple[Program, Flags]:
+        """All that is linear is a stack; a result that is none does not depend on it."""
+        it = iter(flags[:n])
+        made, out_flags = rule.at(size, tuple([True if f else next(it) for f in linear]))
+        there = tuple([bool(g and f) for g, f in zip(given, out_flags)])
+        back = transpose_divided(made, linear, there)
+
+        def stacked(*vs: Any) -> list:
+            chosen = part(out_flags, given)
+            cts = _stacks(vs[n:], flags[n:], chosen, size)
+            return evaluate(back, [*vs[:n], *part(cts, chosen)])
+
+        return staged(stacked, _types(avals, flags, size)), (True,) * linear.count(True)
+
+    key = "transpose", linear, given
+    new = _of(program, key, lambda: transpose_divided(program, linear, given), rule, at)
+    operands = [*part(args, linear, False), *part(cts, given)]
+    known = linear[:consts].count(False)
+    got = iter(custom_vmap_call.bind(*operands, **new, consts=known))
+    return [next(got) if f else None for f in linear]

@@ -1,0 +1,163 @@
+"""Batching: a value becomes a stack of values along one of its axes.
+
+Invariant: the form is the position of the mapped axis, None for a value that does not vary; the
+user's type lacks that axis.  Mapping commutes with differentiation, so custom derivatives are
+kept.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from plait.carrier import Carrier
+from plait.dims import is_symbolic
+from plait.errors import AxisError
+from plait.interpreter import Interpreter, as_list
+from plait.ops.mapping import map_axes, row
+from plait.ops.shape import broadcast_in_dim, transpose_
+from plait.rules import RuleTable
+from plait.staging import staged
+from plait.types import Aval
+from plait.values import Literal
+
+__all__ = ["Batch", "batching_rules", "insert", "skip"]
+
+batching_rules = RuleTable(
+    "batching",
+    doc="rule(batch, xs, dims, **params) -> (out, dim), lists if the primitive has many; a dim is "
+    "the position of the mapped axis, or None.  Of an operation with programs: "
+    "rule(batch, args, params) -> lifted values.",
+)
+
+_inner: dict[tuple, Aval] = {}  # (type, axis, size) -> type without the axis
+
+
+class Batch(Carrier):
+    """Maps over an axis of some size, which may have a name."""
+
+    rules = batching_rules
+    does = "vmap"
+    fields = ("size", "axis_name")
+    commutes = frozenset(("derivative",))
+    size: Any
+    axis_name: Any
+
+    def __init__(
+        self,
+        parent: Interpreter | None,
+        size: Any,
+        axis_name: Any,
+        ambient: Sequence[Any] = (),
+        of: Callable | None = None,
+    ):
+        super().__init__(parent, size, axis_name, ambient=ambient, of=of)
+        self.sizes = {} if axis_name is None else {axis_name: size}  # type: ignore[misc]
+
+    def part_avals(self, aval: Aval, form: int) -> tuple[Aval, ...]:
+        return (aval.with_shape((*aval.shape[:form], self.size, *aval.shape[form:])),)
+
+    def join(self, aval: Aval, f: int, g: int) -> int:
+        return 0
+
+    def whole(self, aval: Aval) -> int:
+        return 0
+
+    def coerce(self, aval: Aval, parts: tuple, f: int | None, g: int | None) -> tuple:
+        if g is None:
+            raise AxisError(f"vmap: {aval!r} varies along the mapped axis where it must not")
+        return (self.move(parts[0], f, g),)
+
+    def part_axes(self, aval: Aval, form: int) -> tuple:
+        return (tuple([i + (i >= form) for i in range(aval.ndim)]),)
+
+    def grow(self, form: int, axis: int) -> int:
+        return form + (axis <= form)
+
+    def drop(self, form: int, axis: int) -> int:
+        return form - (axis < form)
+
+    def concerns(self, axes: frozenset) -> bool:
+        return self.axis_name is not None and self.axis_name in axes
+
+    def hidden_by(self, axes: frozenset) -> "Batch":
+        if not self.concerns(axes):
+            return self
+        return Batch(self.parent, self.size, None, ambient=self.ambient, of=self.of)
+
+    def move(self, x: Any, f: int | None, g: int) -> Any:
+        """The mapped axis from `f` (None: make one) to `g`."""
+        if f == g:
+            return x
+        if f is None:
+            shape = (*x.aval.shape[:g], self.size, *x.aval.shape[g:])
+            if x.__class__ is Literal:
+                return Literal(x.value, x.aval.with_shape(shape))
+            dims = tuple([i + (i >= g) for i in range(x.aval.ndim)])
+            return broadcast_in_dim.bind(x, shape=shape, dims=dims)
+        perm = [i for i in range(x.aval.ndim) if i != f]
+        perm.insert(g, f)
+        return transpose_.bind(x, perm=tuple(perm))
+
+    def front(self, x: Any, dim: int | None) -> Any:
+        """With the mapped axis in front."""
+        return self.move(x, dim, 0)
+
+    def each(self, prim: Any, xs: Sequence[Any], dims: Sequence[Any], params: dict) -> tuple:
+        """The operation on each element, one after the other: for what must not be done to all at
+        once."""
+        avals = [row(x.aval, d) for x, d in zip(xs, dims)]
+        name = prim.name.rpartition(".")[2]
+        program = staged(lambda *vs: as_list(prim.bind(*vs, **params)), avals, name)
+        n = len(program.outputs)
+        outs = map_axes.bind(
+            *xs,
+            program=program,
+            in_axes=tuple(dims),
+            out_axes=(0,) * n,
+            size=self.size,
+            parallel=False,
+        )
+        return (outs, [0] * n) if prim.many else (outs[0], 0)
+
+    def wrap(self, out: Any, dim: int | None) -> Any:
+        """A value of ours from a stack."""
+        if dim is None:
+            return out
+        key = out.aval, dim, self.size
+        aval = _inner.get(key)
+        if aval is None:
+            s = out.aval.shape
+            if not 0 <= dim < len(s) or s[dim] != self.size:
+                raise AxisError(
+                    f"a batching rule says that axis {dim} of {out.aval!r} is the mapped one, of "
+                    f"size {self.size}",
+                    fix="mend the rule: it returns (out, dim)",
+                )
+            aval = out.aval.with_shape((*s[:dim], *s[dim + 1 :]))
+            if not is_symbolic(s):
+                _inner[key] = aval
+        return self.lift(aval, dim, (out,))
+
+    def run(self, prim: Any, rule: Any, args: Any, params: dict) -> Any:
+        xs = []
+        dims = []
+        for a in args:
+            d, p = self.split(a)
+            xs.append(p[0])
+            dims.append(d)
+        out, dim = rule(self, xs, dims, **params)
+        if prim.many:
+            return [self.wrap(o, d) for o, d in zip(out, dim, strict=True)]
+        return self.wrap(out, dim)
+
+
+# ---- axes around the mapped one ------------------------------------------------------------
+
+
+def skip(axes: Sequence[int], d: int) -> tuple[int, ...]:
+    """Axes of the user's value as axes of the stack."""
+    return tuple([a + (a >= d) for a in axes])
+
+
+def insert(items: Sequence[Any], d: int, item: Any) -> tuple:
+    """Items per axis of the user's value as items per axis of the stack."""
+    return (*items[:d], item, *items[d:])

@@ -1,0 +1,99 @@
+"""The law of the batching table, for the conformance kit of `plait.testing`.
+
+    mapped over an axis, a primitive gives the stack of what it gives for each element
+
+Invariant: the other side applies the primitive to one element after the other, in a Python loop.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from plait.calls import jit
+from plait.interpreter import as_list
+from plait.primitive import Primitive
+from plait.testing.report import Inapplicable, agree
+from plait.types import COMPLEX, FLOATING, category
+from plait.values import from_numpy
+
+from .api import vmap
+
+__all__ = ["batching_law"]
+
+Axes = tuple[int | None, ...]
+
+
+def batching_law(prim: Primitive, args: Sequence[np.ndarray], params: dict[str, Any]) -> int:
+    """Mapped over every axis of each operand, alone and together, over sizes 3, 1 and 0, eager
+    and staged, the primitive gives the stack of singles.
+
+    Elements differ by a positive factor (integers by the places of their elements, unless
+    parameters promise an order).  Returns the number of comparisons.
+    """
+    if not args:
+        raise Inapplicable("there is no operand to map over")
+    elements = [[_varied(x, k, params) for k in range(3)] for x in args]
+    count = 0
+    for axes in _mappings(args):
+        count += _compare(prim, elements, axes, 3, params)
+    front: Axes = (0,) * len(args)
+    count += _compare(prim, elements, front, 1, params)
+    return count + _empty(prim, args, front, params)
+
+
+def _varied(x: np.ndarray, k: int, params: dict[str, Any]) -> np.ndarray:
+    """Element number `k` of a stack: another operand that is as valid as `x`."""
+    if category(x.dtype) in (FLOATING, COMPLEX):
+        return (x * np.asarray([1, 0.75, 1.25])[k]).astype(x.dtype)
+    promised = params.get("indices_are_sorted") or params.get("unique_indices")
+    return x if promised or not x.ndim else np.roll(x, k, 0)
+
+
+def _mappings(args: Sequence[np.ndarray]) -> Iterator[Axes]:
+    """All operands along their first and last axes; each alone along every axis; each but one."""
+    n = len(args)
+    yield (0,) * n
+    last = tuple([x.ndim for x in args])
+    if any(last):
+        yield last
+    for i in range(n) if n > 1 else ():
+        yield tuple([None if k == i else 0 for k in range(n)])
+    for i, x in enumerate(args):
+        for axis in range(x.ndim + 1):
+            alone: Axes = tuple([axis if k == i else None for k in range(n)])
+            if n > 1 or axis not in (0, x.ndim):
+                yield alone
+
+
+def _compare(prim: Primitive, elements: list, axes: Axes, size: int, params: dict[str, Any]) -> int:
+    singles = [
+        _of(prim, params)(*[from_numpy(e[0 if a is None else k]) for e, a in zip(elements, axes)])
+        for k in range(size)
+    ]
+    stacked = [
+        from_numpy(e[0] if a is None else np.stack(e[:size], a)) for e, a in zip(elements, axes)
+    ]
+    count = 0
+    for out_axis in (0, -1):
+        want = [np.stack([np.asarray(y) for y in ys], out_axis) for ys in zip(*singles)]
+        mapped = vmap(_of(prim, params), in_axes=axes, out_axes=out_axis)
+        what = f"vmap over axes {axes} of size {size} to {out_axis}"
+        count += agree(mapped(*stacked), want, None, what)
+    return count + agree(jit(mapped)(*stacked), want, None, f"{what}, staged")
+
+
+def _of(prim: Primitive, params: dict[str, Any]):
+    """The primitive as a function of its operands, with a list of results."""
+    return lambda *vs: as_list(prim.bind(*vs, **params))
+
+
+def _empty(prim: Primitive, args: Sequence[np.ndarray], axes: Axes, params: dict[str, Any]) -> int:
+    """No element at all: results are empty, and have the right types."""
+    single = _of(prim, params)(*map(from_numpy, args))
+    stacked = [from_numpy(np.zeros((0, *x.shape), x.dtype)) for x in args]
+    got = vmap(_of(prim, params), in_axes=axes)(*stacked)
+    for y, s in zip(got, single, strict=True):
+        want = s.aval.with_shape((0, *s.aval.shape))
+        assert y.aval.same_type(want), f"vmap over no elements gives {y.aval!r}, not {want!r}"
+    return len(got)

@@ -1,0 +1,236 @@
+"""custom_vmap: functions that say themselves what they are on a stack of arguments.
+
+Applied at once, the user's Python runs on values.  Staged, the call is an operation that carries
+the function and its rule, through jit and loops, and through derivatives where these are installed.
+
+Invariant: a rule is made for the size of the axis and for which arguments are stacked; stacked
+values have the mapped axis in front.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from plait.arguments import Call, Function
+from plait.config import config
+from plait.deferred import Deferred, rule_thunk, settled
+from plait.errors import MissingRule, TreeMismatch, TypeRule, UndefinedRule
+from plait.ir import Program, Thunk, evaluate
+from plait.ops.higher import call, expect
+from plait.ops.shape import materialise_at_ground
+from plait.primitive import Primitive
+from plait.source import where_defined
+from plait.tree import flatten, spread
+from plait.types import Aval
+from plait.values import as_value
+from plait.wiring import Ends, Slots, Wiring
+from plait.xla.execute import eager_rules
+from plait.xla.lower import lower_rules
+
+from .interpreter import batching_rules
+
+Flags = tuple[bool, ...]
+
+
+class Stacked:
+    """A rule to be made for each size and pattern of stacked inputs: `at(size, flags)` gives the
+    program on stacks, and which of its results are stacks."""
+
+    __slots__ = ("make", "made", "__weakref__")
+
+    def __init__(self, make: Callable[[Any, Flags], tuple[Program, Flags]]):
+        self.make = make
+        self.made: dict[Any, tuple[Program, Flags]] = {}
+
+    def __repr__(self) -> str:
+        return "<rule>"
+
+    def at(self, size: Any, flags: Flags) -> tuple[Program, Flags]:
+        """(the program, which results are stacks)."""
+        key = size, flags
+        if key not in self.made:
+            self.made[key] = self.make(size, flags)
+        return self.made[key]
+
+    def lift(self, carrier: Any, ends: Ends, forms: list[Any]) -> Any:
+        """Nobody commutes with mapping by wiring alone: MissingRule."""
+        raise MissingRule(
+            f"{carrier.does} keeps mapping rules, and has no rule for custom_vmap_call",
+            fix='leave "mapping" out of its `commutes`',
+        )
+
+
+class _Custom(Wiring):
+    """captured and arguments -> results; `erase` is what transformations see that do not know of
+    mapping."""
+
+    custom = "mapping"
+
+    def pending(self, params: dict) -> bool:
+        return isinstance(params["program"], Deferred)
+
+    def settle(self, params: dict, args: Sequence[Any]) -> tuple[Sequence[Any], dict]:
+        args = [as_value(a) for a in args]
+        rule = params["rule"]
+        program, captured = settled(params["program"], [rule], args)
+        k, avals, want = len(captured), [a.aval for a in args], program.out_avals
+
+        def make(size: Any, flags: Flags) -> tuple[Program, Flags]:
+            found: list[Flags] = []
+
+            def stacks(*xs: Any) -> list:
+                outs, out_flags = rule.f(size, flags[k:], *xs)
+                found.append(out_flags)
+                return outs
+
+            types = [a.with_shape((size, *a.shape)) if f else a for a, f in zip(avals, flags[k:])]
+            made: Thunk = rule_thunk(Deferred(stacks, rule.user), captured, lambda: types)
+            got = made.get().out_avals
+            _as_said(rule.name, want, got, size, found[0])
+            return made.get(), found[0]
+
+        new = {"program": program, "rule": Stacked(make), "consts": k}
+        return [*captured, *args], new
+
+    def slots(self, params: dict) -> Slots:
+        p = params["program"]
+        n, m = len(p.inputs), len(p.outputs)
+        ins, outs = range(n), range(n, n + m)
+        ends = Ends(params["rule"], tuple(ins), tuple(outs))
+        return Slots(ins, outs, [(p, ins, outs)], n + m, rules=[ends])
+
+    def erase(self, prim: Any, params: dict) -> tuple[Any, dict]:
+        return call, {"program": params["program"]}
+
+
+def _as_said(name: str, want: Sequence[Aval], got: Sequence[Aval], size: Any, flags: Flags) -> None:
+    """The rule's results are stacks of what the function returns: TypeRule otherwise."""
+    types = [w.with_shape((size, *w.shape)) if f else w for w, f in zip(want, flags)]
+    if len(got) != len(want) or not all(t.same_type(g) for t, g in zip(types, got)):
+        raise TypeRule(
+            f"the mapping rule {name} returned {list(got)}, of which it says {list(flags)} are "
+            f"mapped, where {types} are expected",
+            fix="return stacks of what the function returns, the mapped axis in front",
+        )
+
+
+def _rule(*xs: Aval, program: Program, rule: Any, consts: int) -> list[Aval]:
+    """Apply the function; whoever maps it uses its rule."""
+    expect(f"custom function {program.name}", program.in_avals, xs)
+    return program.out_avals
+
+
+custom_vmap_call = Primitive("batching.custom_vmap_call", _rule, many=True, higher=_Custom())
+
+
+@lower_rules.rule(custom_vmap_call)
+def _(e, xs, ins, outs, program, rule, consts):
+    return e.call(program, xs)
+
+
+@eager_rules.rule(custom_vmap_call)
+def _(args, params):
+    program = params["program"]
+    if not isinstance(program, Deferred):
+        return None
+    return [materialise_at_ground(o) for o in program.f(*args)]
+
+
+@batching_rules.rule(custom_vmap_call)
+def _(batch, args, params):
+    if config.checks and isinstance(params["program"], Deferred):
+        args, params = custom_vmap_call.higher.settle(params, args)  # type: ignore[union-attr]
+    program, rule, consts = params["program"], params["rule"], params["consts"]
+    halves = [batch.split(a) for a in args]
+    flags = tuple([dim is not None for dim, _ in halves])
+    if any(flags[:consts]):
+        raise MissingRule(
+            f"the custom_vmap function {program.name} closes over a value that is being mapped",
+            fix="pass that value as an argument of the function",
+        )
+    xs = [batch.move(parts[0], dim, 0) if f else parts[0] for (dim, parts), f in zip(halves, flags)]
+    if not any(flags):
+        return custom_vmap_call.bind(*xs, **params)
+    if isinstance(rule, Deferred):
+        outs, out_flags = rule.f(batch.size, flags, *xs)
+        outs = [as_value(o) for o in outs]
+    else:
+        made, out_flags = rule.at(batch.size, flags)
+        outs = evaluate(made, xs)
+    return [batch.wrap(o, 0 if f else None) for o, f in zip(outs, out_flags, strict=True)]
+
+
+# ---- as users say it -----------------------------------------------------------------------
+
+
+class custom_vmap(Function):  # noqa: N801  (a decorator)
+    """A function with its own rule for being mapped.
+
+    Args:
+      fun: takes and returns trees of arrays.
+
+    >>> import plait
+    >>> @plait.custom_vmap
+    ... def f(x):
+    ...     return x + 1
+    >>> @f.def_vmap
+    ... def f_vmap(axis_size, in_batched, xs):
+    ...     return xs + 100, in_batched[0]
+    >>> f(1.0), plait.vmap(f)(plait.numpy.arange(2.0))
+    (Array(2., dtype=float32, weak_type=True), Array([100., 101.], dtype=float32))
+    """
+
+    rule: Callable | None = None
+
+    def __init__(self, fun: Callable):
+        super().__init__(fun)
+
+    def def_vmap(self, rule: Callable) -> Callable:
+        """Set the rule: `rule(axis_size, in_batched, *args) -> (out, out_batched)`.
+
+        `in_batched` has a tree like each argument of which leaves are stacks, the mapped axis in
+        front; `out_batched` says the same of the results (True or False for all of a tree).
+        """
+        takes = "the size, what is mapped, and the function's arguments"
+        self.expect_rule("def_vmap", rule, takes, 2, True)
+        self.rule = rule
+        return rule
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        c = self.call(args, kwargs)
+        if self.rule is None:
+            raise UndefinedRule(
+                f"No batching rule defined for custom_vmap function {self.name()} using def_vmap.",
+                fix=f"define one for {where_defined(self.fun)}: @{self.name()}.def_vmap",
+            )
+        user: Callable = self.rule
+
+        def flat(*xs: Any) -> list:
+            return c.results(self.fun(*c.arguments(xs)))
+
+        def rule(size: Any, flags: Flags, *xs: Any) -> tuple[list, Flags]:
+            args, said = c.arguments(xs), list(c.tree.unflatten(flags))
+            return self._checked(c, user(size, said, *args))
+
+        outs = custom_vmap_call.bind(
+            *c.leaves, program=Deferred(flat, self.fun), rule=Deferred(rule, user), consts=0
+        )
+        return c.out.unflatten(outs)
+
+    def _checked(self, c: Call, got: Any) -> tuple[list, Flags]:
+        if not isinstance(got, tuple) or len(got) != 2:
+            raise TypeRule(
+                f"the mapping rule of {self.name()} must return a pair (out, out_batched), and "
+                f"returned {got!r}",
+                fix="return (out, out_batched)",
+            )
+        out, said = got
+        tree = flatten(out)[1]
+        if c.out is not None and tree != c.out:
+            raise TreeMismatch(
+                f"the mapping rule of {self.name()} returned a result of structure {tree}, where "
+                f"the function returns {c.out}",
+                fix="return what the function returns, stacked",
+            )
+        outs = c.results(out)
+        flags = spread(said, out, "out_batched", lambda x: isinstance(x, bool), "True or False")
+        return outs, tuple(flags)

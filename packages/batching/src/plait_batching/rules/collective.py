@@ -1,0 +1,134 @@
+"""Batching of collectives: over the mapped axis they are ordinary operations on arrays; over
+others, the axes of the array that they speak of are renumbered.
+
+Invariant: an operand that does not vary is as good as a stack of copies.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from plait.ops.collective import (
+    all_gather_,
+    all_to_all_,
+    axis_index_,
+    pmax_,
+    pmin_,
+    ppermute_,
+    psum_,
+    psum_scatter_,
+)
+from plait.ops.elementwise import mul
+from plait.ops.reduction import reduce_max, reduce_min, reduce_sum
+from plait.ops.shape import concatenate, fill, iota_, moveaxis, reshape
+from plait.ops.subscript import getitem
+from plait.types import INT32
+from plait.values import Literal
+
+from ..api import vmap
+from ..interpreter import batching_rules
+
+
+def _reduction(prim: Any, reduce: Any) -> None:
+    @batching_rules.rule(prim)
+    def _(batch, xs, dims, *, axes, groups=()):
+        (x,), (d,) = xs, dims
+        if groups:
+            if batch.axis_name not in axes:
+                return prim.bind(x, axes=axes, groups=groups), d
+            return _in_groups(prim, batch.front(x, d), groups, axes=axes)
+        if batch.axis_name in axes:
+            axes = tuple([a for a in axes if a != batch.axis_name])
+            if d is not None:
+                x = reduce.bind(x, axes=(d,))
+            elif prim is psum_:
+                x = mul.bind(x, Literal(batch.size, x.aval))
+            d = None
+        return (prim.bind(x, axes=axes) if axes else x), d
+
+
+def _in_groups(prim: Any, x: Any, groups: tuple, **params: Any) -> tuple:
+    """Among those of a group: the operation over an axis of its members, mapped over the groups
+    (of one size at a time)."""
+    name = params["name"] if "name" in params else params["axes"][0]
+    within = vmap(vmap(lambda v: prim.bind(v, **params), axis_name=name))
+    parts = []
+    for size in sorted({len(g) for g in groups}):
+        members = np.array([g for g in groups if len(g) == size], np.int32)
+        y = within(getitem(x, members))
+        parts.append((members, reshape(y, (members.size, *y.aval.shape[2:]))))
+    order = np.argsort(np.concatenate([m.reshape(-1) for m, _ in parts])).astype(np.int32)
+    return getitem(concatenate([y for _, y in parts], 0), order), 0
+
+
+_reduction(psum_, reduce_sum)
+_reduction(pmax_, reduce_max)
+_reduction(pmin_, reduce_min)
+
+
+@batching_rules.rule(axis_index_)
+def _(batch, xs, dims, *, name):
+    if name == batch.axis_name:
+        return iota_.bind(shape=(batch.size,), axis=0, dtype=INT32), 0
+    return axis_index_.bind(name=name), None
+
+
+def _along(prim: Any, *speak: str) -> Callable:
+    """Registers `ours(batch, x with the mapped axis in front, **params) -> (out, dim)`; `speak`
+    are the parameters that are axes of the array."""
+
+    def register(ours: Callable) -> None:
+        @batching_rules.rule(prim)
+        def _(batch, xs, dims, *, name, **params):
+            (x,), (d,) = xs, dims
+            if name == batch.axis_name:
+                groups = params.pop("groups", ())
+                if groups:
+                    return _in_groups(prim, batch.front(x, d), groups, name=name, **params)
+                return ours(batch, batch.front(x, d), **params)
+            if d is not None:
+                params.update({k: params[k] + (params[k] >= d) for k in speak})
+            return prim.bind(x, name=name, **params), d
+
+    return register
+
+
+def _joined(x: Any, axis: int) -> Any:
+    """The leading axis merged into `axis` of the rest."""
+    n, *s = x.aval.shape
+    return reshape(moveaxis(x, 0, axis), (*s[:axis], n * s[axis], *s[axis + 1 :]))
+
+
+def _parted(x: Any, axis: int, size: int) -> Any:
+    """`axis` divided in `size` pieces, whose number becomes the leading axis."""
+    s = x.aval.shape
+    shape = (*s[:axis], size, s[axis] // size, *s[axis + 1 :])
+    return moveaxis(reshape(x, shape), axis, 0)
+
+
+@_along(all_gather_, "axis")
+def _(batch, x, *, axis, size):
+    return _joined(x, axis), None
+
+
+@_along(psum_scatter_, "axis")
+def _(batch, x, *, axis, size):
+    return _parted(reduce_sum.bind(x, axes=(0,)), axis, size), 0
+
+
+@_along(all_to_all_, "split", "concat")
+def _(batch, x, *, split, concat, size):
+    pieces = _parted(x, split + 1, size)  # to whom, from whom, ...
+    y = moveaxis(pieces, 1, concat + 1)
+    _, *rest = y.aval.shape
+    shape = (size, *rest[:concat], size * rest[concat + 1], *rest[concat + 2 :])
+    return reshape(y, shape), 0
+
+
+@_along(ppermute_)
+def _(batch, x, *, perm, size):
+    source = {b: a for a, b in perm}
+    zero = fill(0, x.aval.with_shape((1, *x.aval.shape[1:])))
+    index = np.array([source.get(i, size) for i in range(size)], np.int32)
+    return getitem(concatenate([x, zero]), index), 0

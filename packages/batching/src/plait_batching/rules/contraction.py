@@ -1,0 +1,33 @@
+"""Batching of contractions: a mapped axis of both operands is one more shared axis, of one operand
+one more of its own.
+
+Invariant: the mapped axis of a result is where the type rule of dot_general puts that axis.
+"""
+
+from typing import Any
+
+from plait.ops.contraction import dot_general
+
+from ..interpreter import batching_rules, skip
+
+
+@batching_rules.rule(dot_general)
+def _(batch, xs, dims, *, contract, shared, **params):
+    (x, y), (d, e) = xs, dims
+    (cx, cy), (bx, by) = contract, shared
+    if d is not None:
+        cx, bx = skip(cx, d), skip(bx, d)
+    if e is not None:
+        cy, by = skip(cy, e), skip(by, e)
+    if d is not None and e is not None:
+        bx, by, at = (d, *bx), (e, *by), 0
+    elif d is not None:
+        at = len(bx) + _own(d, cx, bx)
+    else:
+        at = x.aval.ndim - len(cx) + _own(e, cy, by)
+    return dot_general.bind(x, y, contract=(cx, cy), shared=(bx, by), **params), at
+
+
+def _own(d: Any, contract: tuple, shared: tuple) -> int:
+    """How many of an operand's own axes are in front of axis `d`."""
+    return d - sum(a < d for a in (*contract, *shared))

@@ -1,0 +1,109 @@
+"""Branches and loops whose predicate varies along the mapped axis.
+
+Invariant: everything else about control flow is the carrier mechanism's; a rule here first asks it
+whether the predicate varies.  What is computed for elements that do not come this way reaches
+neither their results nor their derivatives.
+"""
+
+from typing import Any
+
+from plait.interpreter import as_list
+from plait.ir import derived, effects_of, evaluate
+from plait.ops.elementwise import eq, select, stop
+from plait.ops.higher import call, cond, while_
+from plait.ops.reduction import reduce_or
+from plait.ops.shape import broadcast_in_dim
+from plait.rewiring import rebuilt, solve
+from plait.staging import staged
+from plait.values import Literal
+
+from ..interpreter import Batch, batching_rules
+
+
+def _along(pred: Any, like: Any) -> Any:
+    """A [size] predicate, for every element of `like`, whose mapped axis is in front."""
+    if like.aval.ndim == 1:
+        return pred
+    return broadcast_in_dim.bind(pred, shape=like.aval.shape, dims=(0,))
+
+
+def _each(batch: Batch, prim: Any, args: Any, params: dict) -> list:
+    """With effects nothing may be done for an element that does not come this way: one element
+    after the other."""
+    pairs = [batch.split(a) for a in args]
+    dims, xs = [d for d, _ in pairs], [p[0] for _, p in pairs]
+    outs, out_dims = batch.each(prim, xs, dims, params)
+    return [batch.wrap(o, d) for o, d in zip(as_list(outs), out_dims)]
+
+
+@batching_rules.rule(cond)
+def _(batch, args, params):
+    d, (index,) = batch.split(args[0])
+    if d is None:
+        forms = solve(batch, cond, args, params)
+        return rebuilt(batch, cond, args, params, forms)
+    if effects_of(cond, params):
+        return _each(batch, cond, args, params)
+    branches, rest = params["branches"], args[1:]
+    outs = branches[0].out_avals
+    # a branch sees an element only if it takes it: no 0 * inf in derivatives of the other
+    forms = tuple([0 if _guarded(batch, a) else batch.form_of(a) for a in rest])
+    operands = [batch.to_form(a, f)[0] for a, f in zip(rest, forms)]
+    results = []
+    for i, b in enumerate(branches):
+        mine = eq.bind(index, Literal(i, index.aval))
+        seen = [
+            select.bind(_along(mine, x), x, stop.bind(x)) if _guarded(batch, a) else x
+            for a, x in zip(rest, operands)
+        ]
+        program = batch.lift_program(b, forms, (0,) * len(outs))[0]
+        results.append(call.bind(*seen, program=program))
+    chosen = []
+    for alternatives in zip(*results):
+        out = alternatives[0]
+        for i, x in enumerate(alternatives[1:], 1):
+            mine = eq.bind(index, Literal(i, index.aval))
+            out = select.bind(_along(mine, x), x, out)
+        chosen.append(batch.wrap(out, 0))
+    return chosen
+
+
+def _guarded(batch: Batch, a: Any) -> bool:
+    return a.aval.inexact and a.__class__ is not Literal
+
+
+@batching_rules.rule(while_)
+def _(batch, args, params):
+    forms = solve(batch, while_, args, params)
+    if forms[-1] is None:
+        return rebuilt(batch, while_, args, params, forms)
+    if effects_of(while_, params):
+        return _each(batch, while_, args, params)
+    c, b = params["cond_consts"], params["body_consts"]
+    consts, init = args[: c + b], args[c + b :]
+    fixed = tuple(forms[: c + b])
+    moving = (0,) * len(init)  # a predicate that varies makes the whole carry vary
+    test = batch.lift_program(params["cond"], (*fixed[:c], *moving), (0,))[0]
+    step = batch.lift_program(params["body"], (*fixed[c:], *moving), moving)[0]
+    any_left, advance = derived(step, ("while", c, b), lambda: _turns(test, step, c, b), [test])
+    ks = [p for x, f in zip(consts, fixed) for p in batch.to_form(x, f)]
+    carry = [batch.to_form(x, 0)[0] for x in init]
+    new = {"cond": any_left, "body": advance, "cond_consts": c, "body_consts": c + b}
+    outs = while_.bind(*ks[:c], *ks, *carry, **{**params, **new})
+    return [batch.wrap(o, 0) for o in outs]
+
+
+def _turns(test: Any, step: Any, c: int, b: int) -> tuple:
+    """(is any element left?, one turn in which those that are done keep what they have)."""
+
+    def any_left(*xs: Any) -> list:
+        return [reduce_or.bind(evaluate(test, xs)[0], axes=(0,))]
+
+    def advance(*xs: Any) -> list:  # constants of the test, of the step, carry
+        carry = xs[c + b :]
+        (going,) = evaluate(test, [*xs[:c], *carry])
+        new = evaluate(step, [*xs[c : c + b], *carry])
+        return [select.bind(_along(going, old), n, old) for n, old in zip(new, carry)]
+
+    avals = [*test.in_avals[:c], *step.in_avals]
+    return staged(any_left, test.in_avals, "any_left"), staged(advance, avals, "advance")

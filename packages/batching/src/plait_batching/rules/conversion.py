@@ -1,0 +1,13 @@
+"""Batching of reading bits as another dtype.
+
+Invariant: the last axis, which may come and go, is never the mapped one.
+"""
+
+from plait.ops.conversion import bitcast_
+
+from ..interpreter import batching_rules
+
+
+@batching_rules.rule(bitcast_)
+def _(batch, xs, dims, *, dtype):
+    return bitcast_.bind(batch.front(xs[0], dims[0]), dtype=dtype), 0

@@ -1,0 +1,70 @@
+"""Batching of gathering.
+
+Invariant: where places vary, the mapped axis becomes a batching axis of the operation, of array
+and indices together: no place, however far outside, reads another example.
+"""
+
+from collections.abc import Sequence
+
+from plait.ops.indexing import GatherDimensionNumbers, gather_
+
+from ..interpreter import batching_rules, insert, skip
+
+
+def moved_up(axes: Sequence[int]) -> tuple[int, ...]:
+    """Axes of an array that got one in front."""
+    return tuple([a + 1 for a in axes])
+
+
+@batching_rules.rule(gather_)
+def _(
+    batch, xs, dims, *, dimension_numbers, slice_sizes, indices_are_sorted, unique_indices, **how
+):
+    (x, indices), (d, e) = xs, dims
+    n = dimension_numbers
+    to = 0
+    if e is None:
+        numbers, to = _wider_window(n, x.aval.ndim, d)
+        slice_sizes = insert(slice_sizes, d, batch.size)
+    elif d is None:
+        indices = batch.front(indices, e)
+        numbers = n._replace(
+            offset_dims=moved_up(n.offset_dims),
+            start_indices_batching_dims=moved_up(n.start_indices_batching_dims),
+        )
+        indices_are_sorted = unique_indices = False  # examples read the same places
+    else:
+        x, indices = batch.front(x, d), batch.front(indices, e)
+        numbers = GatherDimensionNumbers(
+            moved_up(n.offset_dims),
+            moved_up(n.collapsed_slice_dims),
+            moved_up(n.start_index_map),
+            (0, *moved_up(n.operand_batching_dims)),
+            (0, *moved_up(n.start_indices_batching_dims)),
+        )
+        slice_sizes = (1, *slice_sizes)
+    out = gather_.bind(
+        x,
+        indices,
+        dimension_numbers=numbers,
+        slice_sizes=slice_sizes,
+        indices_are_sorted=indices_are_sorted,
+        unique_indices=unique_indices,
+        **how,
+    )
+    return out, to
+
+
+def _wider_window(n: GatherDimensionNumbers, ndim: int, d: int) -> tuple:
+    """Numbers for a stack along axis `d`, all rows of which are read; where they are then."""
+    dropped = {*skip(n.collapsed_slice_dims, d), *skip(n.operand_batching_dims, d)}
+    before = len([a for a in range(d) if a not in dropped])
+    offset = n.offset_dims
+    to = offset[before] if before < len(offset) else (offset[-1] + 1 if offset else 0)
+    numbers = n._replace(
+        offset_dims=(*offset[:before], to, *moved_up(offset[before:])),
+        collapsed_slice_dims=skip(n.collapsed_slice_dims, d),
+        start_index_map=skip(n.start_index_map, d),
+        operand_batching_dims=skip(n.operand_batching_dims, d),
+    )
+    return numbers, to

@@ -1,0 +1,14 @@
+"""Batching of reductions: the mapped axis is never among those reduced.
+
+Invariant: the reduced axes, and no others, come off in front of the mapped one.
+"""
+
+from plait.traits import Reduction
+
+from ..interpreter import batching_rules, skip
+
+
+@batching_rules.rule(Reduction)
+def _(prim, batch, xs, dims, *, axes, **params):
+    (d,) = dims
+    return prim.bind(*xs, axes=skip(axes, d), **params), d - sum(a < d for a in axes)

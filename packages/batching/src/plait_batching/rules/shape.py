@@ -1,0 +1,103 @@
+"""Batching of what moves elements.
+
+Invariant: parameters name axes of the user's value; these rules renumber them around the mapped
+axis.
+"""
+
+from typing import Any
+
+from plait.ops.elementwise import select
+from plait.ops.shape import (
+    barrier,
+    broadcast_in_dim,
+    concatenate_,
+    convert_,
+    pad_,
+    reshape_,
+    rev,
+    slice_,
+    squeeze_,
+    transpose_,
+)
+from plait.types import BOOL, Aval
+from plait.values import Literal
+
+from ..interpreter import batching_rules, insert, skip
+
+
+@batching_rules.rule(convert_)
+def _(batch, xs, dims, **params):
+    return convert_.bind(*xs, **params), dims[0]
+
+
+@batching_rules.rule(barrier)
+def _(batch, xs, dims):
+    return barrier.bind(*xs), dims
+
+
+@batching_rules.rule(reshape_)
+def _(batch, xs, dims, *, shape):
+    x = batch.front(xs[0], dims[0])
+    return reshape_.bind(x, shape=(batch.size, *shape)), 0
+
+
+@batching_rules.rule(squeeze_)
+def _(batch, xs, dims, *, axes):
+    d = dims[0]
+    return squeeze_.bind(*xs, axes=skip(axes, d)), d - sum(a < d for a in skip(axes, d))
+
+
+@batching_rules.rule(broadcast_in_dim)
+def _(batch, xs, at, *, shape, dims):
+    x = batch.front(xs[0], at[0])
+    shape = (batch.size, *shape)
+    return broadcast_in_dim.bind(x, shape=shape, dims=(0, *(d + 1 for d in dims))), 0
+
+
+@batching_rules.rule(transpose_)
+def _(batch, xs, dims, *, perm):
+    return transpose_.bind(*xs, perm=(dims[0], *skip(perm, dims[0]))), 0
+
+
+@batching_rules.rule(rev)
+def _(batch, xs, dims, *, axes):
+    return rev.bind(*xs, axes=skip(axes, dims[0])), dims[0]
+
+
+@batching_rules.rule(slice_)
+def _(batch, xs, dims, *, starts, limits, strides):
+    (d,) = dims
+    return slice_.bind(
+        *xs,
+        starts=insert(starts, d, 0),
+        limits=insert(limits, d, batch.size),
+        strides=insert(strides, d, 1),
+    ), d
+
+
+@batching_rules.rule(concatenate_)
+def _(batch, xs, dims, *, axis):
+    to = next(d for d in dims if d is not None)
+    moved = [batch.move(x, d, to) for x, d in zip(xs, dims)]
+    return concatenate_.bind(*moved, axis=axis + (axis >= to)), to
+
+
+@batching_rules.rule(pad_)
+def _(batch, xs, dims, *, low, high, interior):
+    (x, value), (d, v) = xs, dims
+    d = 0 if d is None else d
+    x = batch.move(x, dims[0], d)
+    grown = dict(low=insert(low, d, 0), high=insert(high, d, 0), interior=insert(interior, d, 0))
+    if v is None:
+        return pad_.bind(x, value, **grown), d
+    zero = Literal(0, Aval((), value.aval.dtype))
+    padded = pad_.bind(x, zero, **grown)
+    return _filled(padded, x, value, d, grown), d
+
+
+def _filled(padded: Any, x: Any, value: Any, d: int, grown: dict) -> Any:
+    """`padded` with a value of its own for each element where `x` is not."""
+    from_x = Literal(True, Aval(x.aval.shape, BOOL))
+    inside = pad_.bind(from_x, Literal(False, Aval((), BOOL)), **grown)
+    here = broadcast_in_dim.bind(value, shape=padded.aval.shape, dims=(d,))
+    return select.bind(inside, padded, here)

@@ -1,0 +1,20 @@
+"""Batching of sorting.
+
+Invariant: all operands have the mapped axis in one place, which stays.
+"""
+
+from plait.ops.sorting import sort_, top_k_
+
+from ..interpreter import batching_rules
+
+
+@batching_rules.rule(sort_)
+def _(batch, xs, dims, *, axis, **params):
+    to = next(d for d in dims if d is not None)
+    moved = [batch.move(x, d, to) for x, d in zip(xs, dims)]
+    return sort_.bind(*moved, axis=axis + (axis >= to), **params), [to] * len(xs)
+
+
+@batching_rules.rule(top_k_)
+def _(batch, xs, dims, *, k):
+    return top_k_.bind(batch.front(xs[0], dims[0]), k=k), [0, 0]

@@ -1,0 +1,21 @@
+"""Batching of sums over windows: the mapped axis goes in front, with windows of one.
+
+Invariant: windows never reach across the mapped axis.
+"""
+
+from plait.ops.windows import select_and_scatter_add_
+
+from ..interpreter import batching_rules
+
+
+@batching_rules.rule(select_and_scatter_add_)
+def _(batch, xs, dims, *, select, window, strides, padding):
+    xs = [batch.move(x, d, 0) for x, d in zip(xs, dims)]
+    out = select_and_scatter_add_.bind(
+        *xs,
+        select=select,
+        window=(1, *window),
+        strides=(1, *strides),
+        padding=((0, 0), *padding),
+    )
+    return out, 0

@@ -1,0 +1,237 @@
+"""Settings: few, explicit, and never a silent change of results somewhere else.
+
+    import plait
+    plait.config.default_float = "float64"          # until changed back
+    with plait.config(default_float="float64"): ... # for a while
+
+Every setting can be given by the environment too, as `PLAIT_` and its name in capitals.
+
+Invariant: whatever depends on settings keys its caches on `config.state`, an object that is the
+same exactly when all settings are.
+"""
+
+import os
+import weakref
+from contextlib import contextmanager
+from typing import Any
+
+from .errors import PlaitError
+from .types import set_defaults
+
+__all__ = ["Config", "config"]
+
+
+def _flag(x) -> bool:
+    if isinstance(x, str):
+        words = {"1": True, "true": True, "on": True, "0": False, "false": False, "off": False}
+        return words[x.lower()]
+    return bool(x)
+
+
+def _one_of(*names: str):
+    def read(x):
+        name = x if isinstance(x, str) else getattr(x, "__name__", str(x))
+        if name not in names:
+            raise ValueError(name)
+        return name
+
+    read.__name__ = " or ".join(names)
+    return read
+
+
+_SETTINGS: dict[str, tuple[Any, Any, str]] = {
+    "default_float": (
+        "float32",
+        _one_of("float32", "float64"),
+        "dtype of Python floats that meet nothing stronger",
+    ),
+    "default_int": (
+        "int32",
+        _one_of("int32", "int64"),
+        "dtype of Python ints that meet nothing stronger",
+    ),
+    "x64": (True, _flag, "False: 64-bit values become 32-bit where they enter"),
+    "jit": (True, _flag, "False: jitted functions, branches and loops are run in Python"),
+    "cpu_devices": (1, int, "virtual CPU devices; before the first array is made"),
+    "checks": (False, _flag, "verify every value that a rule returns, and every new Program"),
+    "explain_cache_misses": (False, _flag, "log why a function is traced, each time one is"),
+    "default_copy": (True, _flag, "False: device_put returns what is there already as it is"),
+    "numpy_dtype_promotion": (
+        "standard",
+        _one_of("standard", "strict"),
+        "strict: arrays of different dtypes are not promoted, but refused",
+    ),
+    "numpy_rank_promotion": (
+        "allow",
+        _one_of("allow", "warn", "raise"),
+        "what is done where arrays of different numbers of axes meet",
+    ),
+    "default_matmul_precision": (
+        "default",
+        _one_of("default", "high", "highest"),
+        "how exact products are, on accelerators, where nothing is said",
+    ),
+    "default_prng_impl": ("threefry2x32", str, "the generator of keys where none is named"),
+    "debug_key_reuse": (False, _flag, "a random key that is used twice is an error"),
+    "plugins": ("all", str, "which installed plugins may be used: all, off, or names, by commas"),
+}
+
+
+def wide(on: Any) -> dict[str, Any]:
+    """The settings by which numbers have 64 bits unless something else is said, or never."""
+    bits = "64" if _flag(on) else "32"
+    return {"x64": _flag(on), "default_float": "float" + bits, "default_int": "int" + bits}
+
+
+def _only_cpu(name: Any) -> dict[str, Any]:
+    if name not in ("cpu", "", None):
+        raise PlaitError(f"there is no platform {name!r} here", fix='write "cpu", or leave it out')
+    return {}
+
+
+_FLAGS = {
+    "jax_enable_x64": wide,
+    "jax_disable_jit": lambda on: {"jit": not _flag(on)},
+    "jax_enable_checks": lambda on: {"checks": on},
+    "jax_num_cpu_devices": lambda n: {"cpu_devices": n},
+    "jax_platform_name": lambda name: _only_cpu(name),
+    "jax_platforms": lambda name: _only_cpu(name),
+    **{
+        "jax_" + name: lambda x, name=name: {name: x}
+        for name in (
+            "debug_key_reuse",
+            "default_matmul_precision",
+            "default_prng_impl",
+            "explain_cache_misses",
+            "numpy_dtype_promotion",
+            "numpy_rank_promotion",
+        )
+    },
+}
+"""Settings by the names that JAX has for them, for `config.update`."""
+
+_BYSTANDERS = frozenset(("explain_cache_misses", "default_copy"))
+"""Settings on which nothing that is kept depends."""
+
+
+class State(tuple):
+    """The values of all settings that matter to caches; one object for one set of values."""
+
+    __slots__ = ()
+    _all: "dict[tuple, State]" = {}
+
+    @classmethod
+    def of(cls, values: dict) -> "State":
+        key = tuple([item for item in values.items() if item[0] not in _BYSTANDERS])
+        return cls._all.setdefault(key, cls(key))
+
+
+class Config:
+    """Attributes are the settings; calling it sets some of them for a `with` block.
+
+    Settings belong to the process, not to a thread.
+
+    >>> from plait import config
+    >>> with config(default_float="float64"):
+    ...     config.default_float
+    'float64'
+    """
+
+    _values: dict[str, Any]
+    state: State
+    checks: bool
+    jit: bool
+    x64: bool
+    debug_key_reuse: bool
+    default_matmul_precision: str
+
+    def __init__(self):
+        object.__setattr__(self, "_values", {})
+        object.__setattr__(self, "_frozen", {})
+        object.__setattr__(self, "_watchers", weakref.WeakSet())
+        values: dict[str, Any] = {}
+        for name, (default, _, _) in _SETTINGS.items():
+            values[name] = self._read(name, os.environ.get("PLAIT_" + name.upper(), default))
+        self._adopt(values)
+
+    def _read(self, name: str, value):
+        if name not in _SETTINGS:
+            raise PlaitError(
+                f"there is no setting {name!r}", fix=f"the settings are {', '.join(_SETTINGS)}"
+            )
+        read = _SETTINGS[name][1]
+        try:
+            return read(value)
+        except (ValueError, KeyError, TypeError):
+            raise PlaitError(
+                f"setting {name!r} can not be {value!r}", fix=f"give {read.__name__}"
+            ) from None
+
+    def _adopt(self, values: dict) -> None:
+        for name, why in self._frozen.items():
+            if name in self._values and values[name] != self._values[name]:
+                raise PlaitError(
+                    f"setting {name!r} can not change any more: {why}",
+                    fix=f"set it right after `import plait`, or by PLAIT_{name.upper()}",
+                )
+        object.__setattr__(self, "_values", values)
+        object.__setattr__(self, "state", State.of(values))
+        object.__setattr__(self, "checks", values["checks"])  # read on hot paths
+        object.__setattr__(self, "x64", values["x64"])
+        object.__setattr__(self, "jit", values["jit"])
+        object.__setattr__(self, "debug_key_reuse", values["debug_key_reuse"])
+        precision = values["default_matmul_precision"]
+        object.__setattr__(self, "default_matmul_precision", precision)
+        strict = values["numpy_dtype_promotion"] == "strict"
+        ranks = values["numpy_rank_promotion"]
+        set_defaults(values["default_float"], values["default_int"], strict, ranks)
+        for forget in list(self._watchers):
+            forget()
+
+    def watch(self, forget) -> None:
+        """Call the function `forget()` at every change, as long as somebody keeps it."""
+        self._watchers.add(forget)
+
+    def freeze(self, name: str, why: str) -> None:
+        """From now on this setting is what it is."""
+        self._frozen[name] = why
+
+    def __getattr__(self, name: str):
+        try:
+            return self._values[name]
+        except KeyError:
+            if name == "jax_enable_x64":
+                return self._values["default_float"] == "float64"
+            if name in _FLAGS and name[4:] in self._values:
+                return self._values[name[4:]]
+            raise AttributeError(
+                f"there is no setting {name!r}; the settings are {', '.join(_SETTINGS)}"
+            ) from None
+
+    def __setattr__(self, name: str, value) -> None:
+        self._adopt({**self._values, name: self._read(name, value)})
+
+    def update(self, name: str, value) -> None:
+        """The same as assigning the attribute; `name` may be JAX's, like "jax_enable_x64"."""
+        new = _FLAGS[name](value) if name in _FLAGS else {name: value}
+        self._adopt({**self._values, **{k: self._read(k, v) for k, v in new.items()}})
+
+    @contextmanager
+    def __call__(self, **settings):
+        old = self._values
+        self._adopt({**old, **{k: self._read(k, v) for k, v in settings.items()}})
+        try:
+            yield self
+        finally:
+            self._adopt({**self._values, **{k: old[k] for k in settings}})
+
+    def __dir__(self):
+        return [*super().__dir__(), *_SETTINGS]
+
+    def __repr__(self) -> str:
+        return "\n".join(
+            f"{k} = {self._values[k]!r}  # {text}" for k, (_, _, text) in _SETTINGS.items()
+        )
+
+
+config = Config()

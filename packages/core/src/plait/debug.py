@@ -1,0 +1,261 @@
+"""Looking into computations while they run.
+
+Invariant: what is called here acts once for each time the program says so, and has no results;
+looking for nans changes no result either.
+"""
+
+import logging as _logging
+import re as _re
+import string as _string
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as _np
+
+from .carrier import expand_rules
+from .errors import NanError, TypeRule
+from .interpreter import Interpreter, as_list, current, open_under, opened, use
+from .ir import Program, effects_of, evaluate, programs_in
+from .leaks import checking_leaks
+from .ops.higher import cond, scan, while_
+from .ops.host import callback as _callback
+from .ops.host import debug_print as _print
+from .values import Array, Literal
+
+__all__ = ["callback", "checking_leaks", "infs", "log", "nans", "print"]
+
+
+def callback(
+    callback: Callable[..., Any],
+    *args: Any,
+    ordered: bool = False,
+    partitioned: bool = False,
+    **kwargs: Any,
+) -> None:
+    """Call `callback(*args, **kwargs)` in Python when the arguments are computed.
+
+    Args:
+      callback: takes trees of numpy arrays; what it returns is dropped.
+      args, kwargs: trees of arrays.
+      ordered: whether calls happen in the order of the program.
+      partitioned: whether each device may call it with its pieces; this process never does, and
+        calls once with whole arrays (in `shard_map` the pieces are what there is).
+
+    >>> import plait
+    >>> seen = []
+    >>> _ = plait.jit(lambda x: plait.debug.callback(lambda v: seen.append(float(v)), x))(2.0)
+    >>> seen
+    [2.0]
+    """
+    del partitioned
+    _callback(callback, *args, ordered=ordered, **kwargs)
+
+
+def log(
+    fmt: str,
+    *args: Any,
+    ordered: bool = False,
+    partitioned: bool = False,
+    skip_format_check: bool = False,
+    **kwargs: Any,
+) -> None:
+    """Write `fmt.format(*args, **kwargs)` to the log `plait` (level INFO) when the arguments are
+    computed; see `print`."""
+    del partitioned
+    if not skip_format_check:
+        _check_format(fmt, args, kwargs)
+    _callback(
+        lambda *a, **k: _logging.getLogger("plait").info("%s", fmt.format(*a, **k)),
+        *args,
+        ordered=ordered,
+        **kwargs,
+    )
+
+
+def print(
+    fmt: str,
+    *args: Any,
+    ordered: bool = False,
+    partitioned: bool = False,
+    skip_format_check: bool = False,
+    file: Any = None,
+    **kwargs: Any,
+) -> None:
+    """Print `fmt.format(*args, **kwargs)` when the arguments are computed.
+
+    Args:
+      fmt: a format string.
+      args, kwargs: trees of arrays.
+      ordered: whether lines come in the order of the program.
+      partitioned: as of `callback`.
+      skip_format_check: whether the format is tried only when it is printed, not before.
+      file: where to; standard output if not given.
+
+    Raises TypeRule if the format does not fit the arguments.
+
+    >>> import plait
+    >>> _ = plait.jit(lambda x: plait.debug.print("x = {}", x))(1.0)
+    x = 1.0
+    """
+    del partitioned
+    if not skip_format_check:
+        _check_format(fmt, args, kwargs)
+    _print(fmt, *args, ordered=ordered, file=file, **kwargs)
+
+
+def _check_format(fmt: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """TypeRule if the format names arguments that are not there, or leaves some out."""
+    try:
+        fields = [name for _, name, _, _ in _string.Formatter().parse(fmt) if name is not None]
+    except (ValueError, TypeError) as e:
+        raise TypeRule(
+            f"print: {fmt!r} is no format: {e}", fix="write {{ and }} for braces themselves"
+        ) from None
+    heads = [_HEAD.split(name)[0] for name in fields]
+    numbers = {int(h) for h in heads if h.isdigit()} | set(range(heads.count("")))
+    names = {h for h in heads if h and not h.isdigit()}
+    lost = names - kwargs.keys() | {str(n) for n in numbers if n >= len(args)}
+    unused = kwargs.keys() - names | {str(n) for n in range(len(args)) if n not in numbers}
+    if (lost or unused) and not any("{" in spec for _, _, spec, _ in _parts(fmt) if spec):
+        what = "names arguments that are not there" if lost else "does not show the arguments"
+        raise TypeRule(
+            f"print: the format {fmt!r} {what}: {', '.join(sorted(lost or unused))}",
+            fix="write {} for each argument and {name} for each keyword",
+        )
+
+
+_HEAD = _re.compile(r"[.\[]")
+_parts = _string.Formatter().parse
+
+
+# ---- nans ----------------------------------------------------------------------------------
+
+
+@contextmanager
+def nans() -> Generator[None, None, None]:
+    """Inside the `with` block an operation that makes a nan of operands without one is an error.
+
+    It names the line: of the operation, where it is applied at once; of the equation, where a
+    jitted function, a branch or a loop gives a nan, which is then done again equation by equation;
+    of the operation that is differentiated, where the nan is a derivative's.
+
+    Raises NanError.
+
+    >>> import plait
+    >>> try:
+    ...     with plait.debug.nans():
+    ...         plait.jit(lambda x: plait.numpy.log(x) + 1)(-1.0)
+    ... except FloatingPointError as error:
+    ...     print(error.what)
+    core.log gave nan for f32[]* = -1.0
+    """
+    with opened(_Watch(current(), "nan", _np.isnan)):
+        yield
+
+
+@contextmanager
+def infs() -> Generator[None, None, None]:
+    """Inside the `with` block an operation that makes an infinity of finite operands is an error;
+    see `nans`.
+
+    Raises NanError.
+
+    >>> import plait
+    >>> try:
+    ...     with plait.debug.infs():
+    ...         1 / plait.numpy.zeros(())
+    ... except FloatingPointError as error:
+    ...     print(error.what.partition(" for ")[0])
+    core.div gave inf
+    """
+    with opened(_Watch(current(), "inf", _np.isinf)):
+        yield
+
+
+class _Watch(Interpreter):
+    """Applies everything under its parent, and looks at what comes out."""
+
+    does = "debug.nans"
+
+    def __init__(self, parent: Interpreter, what: str, found: Callable[..., Any]):
+        open_under(self, parent)
+        self.where: Any = None
+        self.what, self.found = what, found
+
+    def has(self, x: Any) -> bool:
+        """Whether what is looked for is in a value."""
+        return x.__class__ is Array and x.aval.inexact and bool(self.found(x.numpy()).any())
+
+    @property
+    def places(self) -> tuple[Any, ...]:
+        return (self, *super().places)
+
+    def apply(self, prim: Any, args: Any, params: dict[str, Any]) -> Any:
+        assert self.parent is not None
+        out = self.parent.apply(prim, args, params)
+        if any(map(self.has, as_list(out))) and not any(map(self.has, args)):
+            if prim.higher is not None and not effects_of(prim, params):
+                with use(self):
+                    _again(prim, args, params)
+            shown = ", ".join(map(_shown, args)) or "no operands"
+            raise NanError(
+                f"{prim} gave {self.what} for {shown}",
+                where=self.where,
+                fix="keep its operands where it is defined; a nan that plait.numpy.where drops is "
+                "still in its derivative: choose the operand, too",
+            )
+        return out
+
+
+def _shown(x: Any) -> str:
+    if x.__class__ is Array and x.aval.size == 1:
+        return f"{x.aval!r} = {x.item()}"
+    return f"{x.aval!r} = {x.value}" if x.__class__ is Literal else repr(x.aval)
+
+
+def _again(prim: Any, args: Sequence[Any], params: dict[str, Any]) -> None:
+    """The programs of an operation, equation by equation, as often as they are run."""
+    if prim is cond:
+        evaluate(params["branches"][int(args[0].concrete())], args[1:])
+    elif prim is while_:
+        _again_while(args, **params)
+    elif prim is scan:
+        _again_scan(args, **params)
+    elif expand_rules.find(prim) is not None:
+        expand_rules[prim](*args, **params)
+    else:
+        types = [a.aval for a in args]
+        for p in programs_in(params)[:1]:
+            same = [a.same_type(b) for a, b in zip(types, p.in_avals)]
+            if len(types) == len(p.inputs) and all(same):
+                evaluate(p, args)
+
+
+def _again_while(
+    args: Sequence[Any],
+    cond: Program,
+    body: Program,
+    cond_consts: int,
+    body_consts: int,
+    max_steps: int | None = None,
+) -> None:
+    k, turns = cond_consts + body_consts, 0
+    carry = list(args[k:])
+    while turns != max_steps and evaluate(cond, [*args[:cond_consts], *carry])[0].concrete():
+        carry, turns = evaluate(body, [*args[cond_consts:k], *carry]), turns + 1
+
+
+def _again_scan(
+    args: Sequence[Any],
+    body: Program,
+    consts: int,
+    carry: int,
+    length: int,
+    reverse: bool,
+    unroll: int,
+) -> None:
+    k = consts + carry
+    state, rows = list(args[consts:k]), args[k:]
+    for i in range(length)[:: -1 if reverse else 1]:
+        state = evaluate(body, [*args[:consts], *state, *(r[i] for r in rows)])[:carry]

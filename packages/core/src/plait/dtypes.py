@@ -1,0 +1,357 @@
+"""Dtypes: those of arrays, how they are ordered, and what they promote to.
+
+Invariant: a scalar type (`float32`, `bfloat16`, ...) is accepted wherever a dtype is, equals the
+dtype it stands for, and called it makes an array of it.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from .door import ml_dtypes
+from .errors import TypeRule
+from .ops.conversion import bits_of
+from .ops.shape import array as make_array
+from .types import (
+    BOOLEAN,
+    COMPLEX,
+    FLOATING,
+    INTEGER,
+    NOTHING,
+    OPAQUE,
+    WEAK,
+    Aval,
+    Opaque,
+    category,
+    dtype_of,
+    float0,
+    promote,
+    short_name,
+)
+from .values import as_value, canonical
+
+__all__ = [
+    "ScalarType",
+    "canonicalize_dtype",
+    "dtype",
+    "finfo",
+    "float0",
+    "iinfo",
+    "isdtype",
+    "issubdtype",
+    "itemsize_bits",
+    "opaque",
+    "prng_key",
+    "promote_types",
+    "promotion_table",
+    "result_type",
+    "scalar_type_of",
+]  # and one name for each dtype, below
+
+
+class ScalarType:
+    """Stands for a dtype; called, it makes an array of that dtype."""
+
+    __slots__ = ("dtype", "__name__")
+
+    def __init__(self, dtype: Any):
+        self.dtype = dtype_of(dtype)
+        self.__name__ = self.dtype.name
+
+    def __call__(self, x: Any = 0) -> Any:
+        return make_array(x, canonical(self.dtype))
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, str) or other is None:
+            return False
+        try:
+            return np.dtype(other) == self.dtype  # type: ignore[call-overload]
+        except TypeError:
+            return False
+
+    def __hash__(self) -> int:
+        return hash(self.dtype.type)
+
+    def __repr__(self) -> str:
+        return f"plait.numpy.{self.__name__}"
+
+    def __reduce__(self):
+        return ScalarType, (self.dtype,)
+
+
+bool_ = ScalarType(np.bool_)
+int8, int16, int32, int64 = map(ScalarType, (np.int8, np.int16, np.int32, np.int64))
+uint8, uint16, uint32, uint64 = map(ScalarType, (np.uint8, np.uint16, np.uint32, np.uint64))
+float16, float32, float64 = map(ScalarType, (np.float16, np.float32, np.float64))
+complex64, complex128 = map(ScalarType, (np.complex64, np.complex128))
+bfloat16 = ScalarType("bfloat16")
+int4, uint4, float4_e2m1fn = map(ScalarType, ("int4", "uint4", "float4_e2m1fn"))
+float8_e3m4, float8_e4m3, float8_e4m3b11fnuz, float8_e4m3fn = map(
+    ScalarType, ("float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz", "float8_e4m3fn")
+)
+float8_e4m3fnuz, float8_e5m2, float8_e5m2fnuz, float8_e8m0fnu = map(
+    ScalarType, ("float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu")
+)
+__all__ += [n for n, v in list(globals().items()) if isinstance(v, ScalarType)]
+
+
+class _Dtype(type):
+    """Makes `dtype(x)` numpy's dtype, and every such an instance of `dtype`."""
+
+    def __call__(
+        cls, dtype: Any, align: bool = False, copy: bool = False, **kwargs: Any
+    ) -> np.dtype:
+        x = dtype
+        if align or copy or kwargs:
+            return np.dtype(x, align, copy, **kwargs)
+        if isinstance(x, type | str | np.dtype | ScalarType | Opaque) or x is None:
+            return dtype_of("float64" if x is None else x)
+        return x.dtype if hasattr(x, "dtype") else as_value(x).aval.dtype
+
+    def __instancecheck__(cls, x: Any) -> bool:
+        return isinstance(x, np.dtype)
+
+
+class dtype(metaclass=_Dtype):  # noqa: N801
+    """The dtype of an array, of something that can become one, or by a name, as numpy's.
+
+    >>> import plait
+    >>> plait.numpy.dtype("bfloat16").itemsize
+    2
+    """
+
+
+# ---- kinds ---------------------------------------------------------------------------------
+
+_ABSTRACT = {
+    np.generic: lambda k, u: True,
+    np.number: lambda k, u: k in (INTEGER, FLOATING, COMPLEX),
+    np.integer: lambda k, u: k == INTEGER,
+    np.signedinteger: lambda k, u: k == INTEGER and not u,
+    np.unsignedinteger: lambda k, u: k == INTEGER and u,
+    np.inexact: lambda k, u: k in (FLOATING, COMPLEX),
+    np.floating: lambda k, u: k == FLOATING,
+    np.complexfloating: lambda k, u: k == COMPLEX,
+}
+
+
+class opaque:  # noqa: N801
+    """The kind of dtypes whose elements are no numbers."""
+
+
+class prng_key(opaque):  # noqa: N801
+    """The kind of dtypes of keys of random numbers.
+
+    >>> import plait
+    >>> plait.dtypes.issubdtype(plait.random.key(0).dtype, plait.dtypes.prng_key)
+    True
+    """
+
+
+_FAMILY = {opaque: None, prng_key: "key"}
+
+
+def issubdtype(arg1: Any, arg2: Any) -> bool:
+    """Whether one dtype is the other, or of the kind it names; numpy's, with narrow dtypes.
+
+    Args:
+      arg1: a dtype, or a kind: `floating`, `integer`, ...
+      arg2: the same.
+
+    >>> import plait
+    >>> plait.numpy.issubdtype("bfloat16", plait.numpy.floating)
+    True
+    """
+    if arg1 in _ABSTRACT or arg1 in _FAMILY:
+        return (arg2 in _ABSTRACT or arg2 in _FAMILY) and issubclass(arg1, arg2)
+    have: Any = dtype_of(arg1)
+    if arg2 in _FAMILY:
+        return have.__class__ is Opaque and _FAMILY[arg2] in (None, have.family)
+    if arg2 in _ABSTRACT:
+        kind = category(have)
+        return kind != NOTHING and _ABSTRACT[arg2](kind, have.name.startswith("uint"))
+    return have == dtype_of(arg2)
+
+
+_KIND_NAMES = {
+    "bool": lambda d: category(d) == BOOLEAN,
+    "signed integer": lambda d: issubdtype(d, np.signedinteger),
+    "unsigned integer": lambda d: issubdtype(d, np.unsignedinteger),
+    "integral": lambda d: category(d) == INTEGER,
+    "real floating": lambda d: category(d) == FLOATING,
+    "complex floating": lambda d: category(d) == COMPLEX,
+    "numeric": lambda d: category(d) in (INTEGER, FLOATING, COMPLEX),
+}
+
+
+def isdtype(dtype: Any, kind: Any) -> bool:
+    """Whether a dtype is of a kind, as the array API names it, or one of several.
+
+    Args:
+      dtype: a dtype.
+      kind: "bool", "signed integer", "unsigned integer", "integral", "real floating",
+        "complex floating", "numeric", a dtype, or a tuple of these.
+
+    Raises TypeRule for other names.
+
+    >>> import plait
+    >>> plait.numpy.isdtype("int8", "signed integer")
+    True
+    """
+    if isinstance(kind, tuple):
+        return any(isdtype(dtype, k) for k in kind)
+    if isinstance(kind, str) and kind in _KIND_NAMES:
+        return _KIND_NAMES[kind](dtype_of(dtype))
+    if isinstance(kind, str):
+        raise TypeRule(f"{kind!r} is no kind of dtypes", fix=f"use one of {sorted(_KIND_NAMES)}")
+    return dtype_of(dtype) == dtype_of(kind)
+
+
+# ---- promotion -----------------------------------------------------------------------------
+
+
+def _aval(x: Any) -> Aval:
+    """The type of an array, a Python scalar or its class, or a dtype."""
+    if x.__class__ in WEAK:
+        return WEAK[x.__class__]
+    if isinstance(x, type) and x in WEAK:
+        return WEAK[x]
+    if isinstance(x, np.dtype | str | ScalarType | type | Opaque):
+        return Aval((), canonical(dtype_of(x)))
+    aval = getattr(x, "aval", None)
+    if isinstance(aval, Aval):
+        return aval
+    if hasattr(x, "dtype") and not hasattr(x, "__array__"):
+        return Aval((), canonical(dtype_of(x.dtype)))
+    if isinstance(x, np.ndarray | np.generic):
+        return Aval((), canonical(x.dtype))
+    return as_value(x).aval
+
+
+def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
+    """The dtype that arrays, Python scalars and dtypes meet in; with `return_weak_type_flag` a
+    pair of it and whether it is weak.
+
+    Python scalars, and the classes bool, int, float and complex, are weak: they count only if
+    they are of a higher kind than everything else.
+
+    >>> import plait
+    >>> plait.numpy.result_type("int8", 1.5), plait.numpy.result_type("bfloat16", 1)
+    (dtype('float32'), dtype(bfloat16))
+    """
+    if not args:
+        raise TypeRule("result_type needs at least one array or dtype")
+    dtype, weak = promote([_aval(x) for x in args])
+    return (dtype, weak) if return_weak_type_flag else dtype
+
+
+def promote_types(a: Any, b: Any) -> np.dtype:
+    """The dtype that two dtypes meet in; the classes bool, int, float and complex are weak.
+
+    >>> import plait
+    >>> plait.numpy.promote_types("int32", "float16")
+    dtype('float16')
+    """
+    return result_type(*(x if isinstance(x, type) else dtype_of(x) for x in (a, b)))
+
+
+_TABLE = (
+    "bool uint4 uint8 uint16 uint32 uint64 int4 int8 int16 int32 int64 float8_e4m3fn bfloat16 "
+    "float16 float32 float64 complex64 complex128"
+)
+
+
+def promotion_table(*names: Any) -> str:
+    """What each two of some dtypes promote to, as a table of Markdown.
+
+    Args:
+      names: dtypes, and the classes int, float and complex for Python numbers; by default all but
+        the rarer float8s.  In the table i*, f* and c* are Python numbers, or what was computed of
+        them alone: they give way.  A dash is a pair that is refused.
+
+    >>> import plait
+    >>> print(plait.dtypes.promotion_table("int32", "float16", float))
+    |  | i32 | f16 | f* |
+    |---|---|---|---|
+    | **i32** | i32 | f16 | f* |
+    | **f16** | f16 | f16 | f16 |
+    | **f*** | f* | f16 | f* |
+    """
+    kinds = [_aval(n) for n in names or (*_TABLE.split(), int, float, complex)]
+    heads = [_table_name(a.dtype, a.weak_type) for a in kinds]
+    lines = [f"|  | {' | '.join(heads)} |", f"|---{'|---' * len(heads)}|"]
+    for head, a in zip(heads, kinds):
+        cells = [_table_cell(a, b) for b in kinds]
+        lines.append(f"| **{head}** | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _table_name(dtype: Any, weak: bool) -> str:
+    return (
+        {INTEGER: "i*", FLOATING: "f*", COMPLEX: "c*"}[category(dtype)]
+        if weak
+        else (short_name(dtype))
+    )
+
+
+def _table_cell(a: Aval, b: Aval) -> str:
+    try:
+        return _table_name(*promote((a, b)))
+    except TypeRule:
+        return "-"
+
+
+def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> np.dtype:
+    """The dtype that arrays of it have here: another one only if the setting `x64` is off.
+
+    Raises TypeRule for dtypes of keys unless `allow_extended_dtype`.
+
+    >>> import plait
+    >>> plait.dtypes.canonicalize_dtype(float)
+    dtype('float32')
+    """
+    if not allow_extended_dtype and _aval(dtype).category == OPAQUE:
+        raise TypeRule(
+            f"canonicalize_dtype: {dtype!r} is no dtype of numbers",
+            fix="give a dtype of numbers, or say allow_extended_dtype=True",
+        )
+    return canonical(_aval(dtype).dtype)
+
+
+def scalar_type_of(x: Any) -> type:
+    """The Python class of numbers like the elements of `x`: bool, int, float or complex."""
+    kinds = {BOOLEAN: bool, INTEGER: int, FLOATING: float, COMPLEX: complex}
+    return kinds[_aval(x).category]
+
+
+# ---- limits --------------------------------------------------------------------------------
+
+
+def itemsize_bits(dtype: Any) -> int:
+    """The bits of one element.
+
+    >>> import plait
+    >>> plait.dtypes.itemsize_bits("bfloat16"), plait.dtypes.itemsize_bits("int4")
+    (16, 4)
+    """
+    return bits_of(_aval(dtype).dtype)
+
+
+def finfo(dtype: Any) -> Any:
+    """The limits of a floating (or complex) dtype, as numpy's: eps, max, min, tiny, bits, ...
+
+    >>> import plait
+    >>> float(plait.numpy.finfo("bfloat16").eps)
+    0.0078125
+    """
+    return ml_dtypes.finfo(_aval(dtype).dtype)
+
+
+def iinfo(int_type: Any) -> Any:
+    """The limits of an integer dtype, as numpy's: max, min, bits.
+
+    >>> import plait
+    >>> plait.numpy.iinfo("int8").max
+    127
+    """
+    return ml_dtypes.iinfo(_aval(int_type).dtype)

@@ -1,0 +1,80 @@
+"""Counting what happens behind a call: traces, lowerings, compilations, transfers.
+
+    with events.counting() as n:
+        f(x)
+    n["compile"]
+
+    with events.counting_of("trace") as n:
+        f(x)
+    n[f]
+
+Invariant: an event costs one test of an empty list when nobody listens.
+"""
+
+import inspect
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+NAMES = ("trace", "lower", "compile", "transfer")
+_listeners: list[Callable[[str, object], None]] = []
+
+
+def happened(name: str, what: object = None) -> None:
+    """Tell all listeners."""
+    for listener in _listeners:
+        listener(name, what)
+
+
+@contextmanager
+def listening(listener: Callable[[str, object], None]) -> Iterator[None]:
+    """Call `listener(name, what)` for every event of the process within the block."""
+    _listeners.append(listener)
+    try:
+        yield
+    finally:
+        _listeners.remove(listener)
+
+
+@contextmanager
+def counting() -> Iterator[Counter]:
+    """How often each event happened in the block, so far."""
+    counts: Counter = Counter()
+    with listening(lambda name, _: counts.update((name,))):
+        yield counts
+
+
+@contextmanager
+def counting_of(event: str = "trace") -> Iterator[Counter]:
+    """How often the event happened in the block, so far, by what it happened to: for a trace the
+    function as its user wrote it, with or without its jit.
+
+    >>> import plait
+    >>> f = plait.jit(lambda x: x * 2)
+    >>> with plait.events.counting_of("trace") as n:
+    ...     _ = f(1.0), f(2.0), f(3)
+    >>> n[f]
+    2
+    """
+    counts = _OfFunctions()
+
+    def listener(name: str, what: object) -> None:
+        if name == event:
+            counts.update((_plain(what),))
+
+    with listening(listener):
+        yield counts
+
+
+class _OfFunctions(Counter):
+    """A counter that finds a function by what it became, too."""
+
+    def __missing__(self, key: object) -> int:
+        plain = _plain(key)
+        return 0 if plain is key else self[plain]
+
+
+def _plain(what: object) -> object:
+    """The function behind wrappers; an object without hash by its repr."""
+    inner = inspect.unwrap(what) if callable(what) else what
+    return inner if type(inner).__hash__ is not None else repr(inner)

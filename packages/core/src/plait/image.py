@@ -1,0 +1,222 @@
+"""Images and volumes of another size.
+
+Each axis is resampled by a matrix of weights, made of a kernel: what is between samples is the
+kernel's mean of those around it.  Source of the kernels: C. E. Duchon, Lanczos filtering in one and
+two dimensions, J. Appl. Meteor. 18 (1979); R. Keys, Cubic convolution interpolation for digital
+image processing, IEEE Trans. ASSP 29 (1981), with a = -1/2.
+
+Invariant: a constant image stays the same constant, whatever the kernel and the size.
+"""
+
+import enum
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .errors import AxisError, TypeRule
+from .lax import Precision
+from .numpy import (
+    abs,  # noqa: A004
+    arange,
+    asarray,
+    clip,
+    floor,
+    maximum,
+    moveaxis,
+    sinc,
+    take,
+    tensordot,
+    where,
+)
+from .types import FLOATING, default_dtype
+
+__all__ = ["ResizeMethod", "resize", "scale_and_translate"]
+
+
+class ResizeMethod(enum.Enum):
+    """Kernels, from the crudest to the widest."""
+
+    NEAREST = 0
+    LINEAR = 1
+    LANCZOS3 = 2
+    LANCZOS5 = 3
+    CUBIC = 4
+
+    @staticmethod
+    def from_string(name: str) -> "ResizeMethod":
+        """The kernel of this name.  Raises TypeRule if there is none."""
+        found = _NAMES.get(name)
+        if found is None:
+            raise TypeRule(
+                f"there is no way to resize called {name!r}", fix=f"choose of {', '.join(_NAMES)}"
+            )
+        return found
+
+
+_NAMES = {
+    "nearest": ResizeMethod.NEAREST,
+    "linear": ResizeMethod.LINEAR,
+    "bilinear": ResizeMethod.LINEAR,
+    "trilinear": ResizeMethod.LINEAR,
+    "triangle": ResizeMethod.LINEAR,
+    "lanczos3": ResizeMethod.LANCZOS3,
+    "lanczos5": ResizeMethod.LANCZOS5,
+    "cubic": ResizeMethod.CUBIC,
+    "bicubic": ResizeMethod.CUBIC,
+    "tricubic": ResizeMethod.CUBIC,
+}
+
+
+def _triangle(x: Any) -> Any:
+    return maximum(0.0, 1.0 - x)
+
+
+def _lanczos(radius: float) -> Callable[[Any], Any]:
+    return lambda x: where(x < radius, sinc(x) * sinc(x / radius), 0.0)
+
+
+def _keys(x: Any) -> Any:
+    near = (1.5 * x - 2.5) * x * x + 1.0
+    far = ((-0.5 * x + 2.5) * x - 4.0) * x + 2.0
+    return where(x < 1, near, where(x < 2, far, 0.0))
+
+
+_KERNELS: dict[ResizeMethod, Callable[[Any], Any]] = {
+    ResizeMethod.LINEAR: _triangle,
+    ResizeMethod.LANCZOS3: _lanczos(3.0),
+    ResizeMethod.LANCZOS5: _lanczos(5.0),
+    ResizeMethod.CUBIC: _keys,
+}
+
+
+def _method(method: "str | ResizeMethod") -> ResizeMethod:
+    return method if isinstance(method, ResizeMethod) else ResizeMethod.from_string(method)
+
+
+def _weights(
+    n: int, m: int, scale: Any, translation: Any, kernel: Callable, antialias: bool, dtype: Any
+) -> Any:
+    """[n, m]: what each of `n` samples gives to each of `m` results, which lie at
+    (i + 1/2 - translation) / scale of the axis."""
+    inverse = 1.0 / asarray(scale, dtype)
+    width = maximum(inverse, 1.0) if antialias else asarray(1.0, dtype)
+    at = (arange(m, dtype=dtype) + 0.5 - translation) * inverse - 0.5
+    distance = abs(at[None, :] - arange(n, dtype=dtype)[:, None]) / width
+    weights = kernel(distance)
+    total = weights.sum(0, keepdims=True)
+    some = abs(total) > 1e-6
+    weights = where(some, weights / where(some, total, 1.0), 0.0)
+    inside = (at >= -0.5) & (at <= n - 0.5)
+    return where(inside[None, :], weights, 0.0)
+
+
+def _real(image: Any) -> Any:
+    x = asarray(image)
+    return x if x.dtype.kind in "fc" or x.aval.inexact else x.astype(default_dtype(FLOATING))
+
+
+def _resampled(x: Any, axis: int, weights: Any, precision: Any) -> Any:
+    out = tensordot(x, weights.astype(x.dtype), ((axis,), (0,)), precision=precision)
+    return moveaxis(out, -1, axis)
+
+
+def scale_and_translate(
+    image: Any,
+    shape: Sequence[int],
+    spatial_dims: Sequence[int],
+    scale: Any,
+    translation: Any,
+    method: "str | ResizeMethod",
+    antialias: bool = True,
+    precision: Any = Precision.HIGHEST,
+) -> Any:
+    """An image of another shape, stretched and moved along some axes.
+
+    What was at x of an axis is at `scale * x + translation`; what comes from outside of the image
+    is zero.  It can be differentiated in all of `image`, `scale` and `translation`.
+
+    Args:
+      image: any number of axes.
+      shape: of the result; that of the image along all other axes.
+      spatial_dims: the axes.
+      scale, translation: a number for each of them.
+      method: "linear", "cubic", "lanczos3", "lanczos5" (and "bilinear", "bicubic", ...).
+      antialias: when the image gets smaller, let the kernel grow, so that nothing is skipped.
+
+    Raises TypeRule or AxisError if shapes, axes or the method do not fit.
+    """
+    x, shape = _real(image), tuple(shape)
+    kind = _method(method)
+    if kind is ResizeMethod.NEAREST:
+        raise TypeRule(
+            "scale_and_translate has no kernel for the nearest sample",
+            fix='use resize, or "linear"',
+        )
+    if len(shape) != x.ndim:
+        raise TypeRule(f"an image of {x.ndim} axes can not become one of the shape {shape}")
+    axes = [_axis(d, x.ndim) for d in spatial_dims]
+    others = [i for i in range(x.ndim) if i not in axes and shape[i] != x.shape[i]]
+    if others:
+        raise TypeRule(
+            f"axis {others[0]} is of size {x.shape[others[0]]}, and would become of size "
+            f"{shape[others[0]]}",
+            fix="name it in spatial_dims",
+        )
+    scale, translation = asarray(scale), asarray(translation)
+    if scale.shape != (len(axes),) or translation.shape != (len(axes),):
+        raise TypeRule(
+            f"scale and translation are of the shapes {scale.shape} and {translation.shape}",
+            fix=f"give {len(axes)} numbers for {len(axes)} spatial_dims",
+        )
+    dtype = x.real.dtype
+    for k, d in enumerate(axes):
+        w = _weights(
+            x.shape[d], shape[d], scale[k], translation[k], _KERNELS[kind], antialias, dtype
+        )
+        x = _resampled(x, d, w, precision)
+    return x
+
+
+def resize(
+    image: Any,
+    shape: Sequence[int],
+    method: "str | ResizeMethod",
+    antialias: bool = True,
+    precision: Any = Precision.HIGHEST,
+) -> Any:
+    """An image of another shape.
+
+    Args:
+      image: any number of axes; integers become floats, but for "nearest".
+      shape: as many sizes as the image has axes; axes of the same size stay as they are.
+      method: "nearest", "linear", "cubic", "lanczos3", "lanczos5" (and "bilinear", ...).
+      antialias: when it gets smaller, let the kernel grow, so that nothing is skipped.
+
+    Raises TypeRule if the shape or the method do not fit.
+
+    >>> import plait
+    >>> plait.image.resize(plait.numpy.array([0.0, 1.0]), (4,), "linear")
+    Array([0.  , 0.25, 0.75, 1.  ], dtype=float32)
+    """
+    kind, shape = _method(method), tuple(shape)
+    x = asarray(image) if kind is ResizeMethod.NEAREST else _real(image)
+    if len(shape) != x.ndim:
+        raise TypeRule(f"an image of {x.ndim} axes can not become one of the shape {shape}")
+    for d, (n, m) in enumerate(zip(x.shape, shape)):
+        if n == m:
+            continue
+        if not n or not m:
+            raise TypeRule(f"axis {d} of size {n} can not become one of size {m}")
+        if kind is ResizeMethod.NEAREST:
+            middle = floor((arange(m, dtype="float32") + 0.5) * (n / m))
+            x = take(x, clip(middle, 0, n - 1).astype("int32"), axis=d)
+        else:
+            w = _weights(n, m, m / n, 0.0, _KERNELS[kind], antialias, x.real.dtype)
+            x = _resampled(x, d, w, precision)
+    return x
+
+
+def _axis(d: Any, n: int) -> int:
+    d = d.__index__()
+    if not -n <= d < n:
+        raise AxisError(f"axis {d} is out of range for an image of {n} axes")
+    return d % n

@@ -1,0 +1,47 @@
+"""Operations that have a name for the compiler, and are defined by what they are made of.
+
+Invariant: a transformed composite is what its decomposition is transformed to, without the name.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from ..errors import TypeRule
+from ..ops.composite import attribute
+from ..ops.composite import composite as composite_p
+from ..tracing import trace
+
+
+def composite(decomposition: Callable, name: str, version: int = 0) -> Callable:
+    """`decomposition` as one operation, which compilers that know its name may do in their way.
+
+    Args:
+      decomposition: takes and returns trees of arrays; its keyword arguments are attributes of the
+        operation: numbers, strings, booleans, and tuples of these (None is left out).
+      name: of the operation, such as "my.softmax".
+      version: of its meaning.
+
+    Returns a function with the arguments of `decomposition`.  Raises TypeRule for attributes that
+    can not be written down.
+
+    >>> import plait
+    >>> scaled = plait.lax.composite(lambda x, *, by: x * by, "my.scaled")
+    >>> scaled(2.0, by=3.0).item()
+    6.0
+    """
+    if not callable(decomposition) or not isinstance(name, str) or not name:
+        raise TypeRule(
+            f"composite of {decomposition!r}, named {name!r}",
+            fix='write composite(function, "library.operation")',
+        )
+
+    def decorated(*args: Any, **kwargs: Any) -> Any:
+        given = [(k, attribute(name, k, v)) for k, v in kwargs.items() if v is not None]
+        traced = trace(lambda *xs: decomposition(*xs, **kwargs), args, {}, name)
+        outs = composite_p.bind(
+            *traced.captured, *traced.values, program=traced.program, name=name,
+            version=version.__index__(), attributes=tuple(given),
+        )  # fmt: skip
+        return traced.tree.unflatten(outs)
+
+    return decorated

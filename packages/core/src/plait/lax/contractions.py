@@ -1,0 +1,233 @@
+"""Products of arrays, summed over axes.
+
+Invariant: axes of a result are the shared ones, the rest of the left operand's, the rest of the
+right one's.
+"""
+
+import enum
+from typing import Any, NamedTuple
+
+from ..errors import AxisError, TypeRule
+from ..ops.contraction import contracted
+from ..ops.elementwise import mul
+from ..ops.layout import placed
+from ..ops.shape import broadcast_to, convert, reshape
+from ..ops.statics import fixed_each
+from ..surface import value
+from ..types import FLOAT32, dtype_of
+
+
+class Precision(enum.Enum):
+    """How exact products on accelerators are."""
+
+    DEFAULT = "default"
+    HIGH = "high"
+    HIGHEST = "highest"
+
+
+class DotAlgorithm(NamedTuple):
+    """How products are computed, for `precision`: at least so exactly it is done everywhere.
+
+    Attributes:
+      lhs_precision_type, rhs_precision_type: dtypes that operands may be rounded to.
+      accumulation_type: dtype of sums.
+      lhs_component_count, rhs_component_count, num_primitive_operations: of how many parts and
+        products one product is made up.
+      allow_imprecise_accumulation: whether parts of sums may be less exact.
+    """
+
+    lhs_precision_type: Any
+    rhs_precision_type: Any
+    accumulation_type: Any
+    lhs_component_count: int = 1
+    rhs_component_count: int = 1
+    num_primitive_operations: int = 1
+    allow_imprecise_accumulation: bool = False
+
+
+class DotAlgorithmPreset(enum.Enum):
+    """Algorithms by name: dtypes of the operands and of sums, and how many products make one."""
+
+    DEFAULT = enum.auto()
+    ANY_F8_ANY_F8_F32 = enum.auto()
+    ANY_F8_ANY_F8_F32_FAST_ACCUM = enum.auto()
+    ANY_F8_ANY_F8_ANY = enum.auto()
+    ANY_F8_ANY_F8_ANY_FAST_ACCUM = enum.auto()
+    F16_F16_F16 = enum.auto()
+    F16_F16_F32 = enum.auto()
+    BF16_BF16_BF16 = enum.auto()
+    BF16_BF16_F32 = enum.auto()
+    BF16_BF16_F32_X3 = enum.auto()
+    BF16_BF16_F32_X6 = enum.auto()
+    BF16_BF16_F32_X9 = enum.auto()
+    TF32_TF32_F32 = enum.auto()
+    TF32_TF32_F32_X3 = enum.auto()
+    F32_F32_F32 = enum.auto()
+    F64_F64_F64 = enum.auto()
+
+
+PrecisionLike = (
+    None | str | Precision | tuple[str, str] | tuple[Precision, Precision] | DotAlgorithm
+    | DotAlgorithmPreset
+)  # fmt: skip
+"""What functions take as `precision`."""
+
+DotDimensionNumbers = tuple[
+    tuple[tuple[int, ...], tuple[int, ...]], tuple[tuple[int, ...], tuple[int, ...]]
+]
+"""What `dot_general` takes as `dimension_numbers`."""
+
+
+def dot_general(
+    lhs: Any, rhs: Any, dimension_numbers: Any, precision: Any = None,
+    preferred_element_type: Any = None, *, out_sharding: Any = None,
+) -> Any:  # fmt: skip
+    """Products of elements, summed over axes.
+
+    Args:
+      lhs, rhs: arrays.
+      dimension_numbers: ((axes of lhs, axes of rhs) that are summed over, (axes of lhs, axes of
+        rhs) along which elements meet).
+      precision: None, "default", "high", "highest", a `Precision` or a `DotAlgorithm`: how exact
+        products are on accelerators.
+      preferred_element_type: dtype of the result.
+      out_sharding: how the result shall lie on devices.
+
+    Returns the axes along which elements meet, the rest of lhs's, the rest of rhs's.  Raises
+    TypeRule if sizes disagree, AxisError for axes that are not there.
+
+    >>> import plait
+    >>> x, y = plait.numpy.ones((2, 3)), plait.numpy.ones((3, 4))
+    >>> plait.lax.dot_general(x, y, (((1,), (0,)), ((), ()))).shape
+    (2, 4)
+    """
+    contract, shared = pairs("dot_general", dimension_numbers)
+    out = contracted(
+        lhs, rhs, contract, shared, precision=precision,
+        preferred_element_type=preferred_element_type,
+    )  # fmt: skip
+    return placed(out, out_sharding)
+
+
+def pairs(what: str, given: Any) -> Any:
+    """((axes, axes) contracted, (axes, axes) shared), as tuples."""
+    try:
+        contract, shared = given
+        (a, b), (c, d) = contract, shared
+    except (TypeError, ValueError):
+        raise AxisError(
+            f"{what}: {given!r} are no dimension_numbers",
+            fix="write ((axes of lhs, axes of rhs) to sum over, (axes of lhs, axes of rhs) shared)",
+        ) from None
+    each = [fixed_each(what, "dimension_numbers", v) for v in (a, b, c, d)]
+    return (each[0], each[1]), (each[2], each[3])
+
+
+def dot(
+    lhs: Any, rhs: Any, *, dimension_numbers: Any = None, precision: Any = None,
+    preferred_element_type: Any = None, out_sharding: Any = None,
+) -> Any:  # fmt: skip
+    """Products of vectors and matrices; or, with `dimension_numbers`, `dot_general`, whose other
+    arguments these are.
+
+    Raises TypeRule for more axes, and if sizes disagree.
+
+    >>> import plait
+    >>> plait.lax.dot(plait.numpy.arange(3), plait.numpy.arange(3)).item()
+    5
+    """
+    x, y = value(lhs), value(rhs)
+    if dimension_numbers is None:
+        if not 1 <= x.aval.ndim <= 2 or not 1 <= y.aval.ndim <= 2:
+            raise TypeRule(
+                f"lax.dot of {x.aval!r} and {y.aval!r}", fix="use plait.numpy.dot or dot_general"
+            )
+        dimension_numbers = (((x.aval.ndim - 1,), (0,)), ((), ()))
+    return dot_general(
+        x, y, dimension_numbers, precision, preferred_element_type, out_sharding=out_sharding
+    )
+
+
+def batch_matmul(lhs: Any, rhs: Any, precision: Any = None) -> Any:
+    """Products of stacks of matrices: all but the last two axes are shared.
+
+    lhs: (..., m, k); rhs: (..., k, n); the result is (..., m, n).  precision: as of `dot_general`.
+    Raises TypeRule if sizes disagree.
+
+    >>> import plait
+    >>> plait.lax.batch_matmul(plait.numpy.ones((5, 2, 3)), plait.numpy.ones((5, 3, 4))).shape
+    (5, 2, 4)
+    """
+    x, y = value(lhs), value(rhs)
+    n = x.aval.ndim
+    if n < 2 or y.aval.ndim != n:
+        raise TypeRule(f"batch_matmul of {x.aval!r} and {y.aval!r}", fix="use plait.numpy.matmul")
+    stack = tuple(range(n - 2))
+    return dot_general(x, y, (((n - 1,), (n - 2,)), (stack, stack)), precision)
+
+
+def scaled_dot(
+    lhs: Any,
+    rhs: Any,
+    *,
+    lhs_scale: Any = None,
+    rhs_scale: Any = None,
+    dimension_numbers: Any = None,
+    preferred_element_type: Any = None,
+) -> Any:
+    """(lhs * lhs_scale) times (rhs * rhs_scale), for operands of few bits.
+
+    Args:
+      lhs, rhs: arrays, such as of float8.
+      lhs_scale, rhs_scale: factors, of the operand's shape, but that one of them may be for several
+        neighbours along axes that are summed over; 1 if not given.
+      dimension_numbers: as of `dot_general`; by default the product of two matrices, or of two
+        stacks of them.
+      preferred_element_type: dtype of the result, bfloat16 if not given; sums are in float32 at
+        least.
+
+    Raises TypeRule if sizes disagree, and for scales of other shapes.
+
+    >>> import plait
+    >>> x, scale = plait.numpy.ones((1, 4), "float8_e4m3fn"), plait.numpy.array([[1.0, 2.0]])
+    >>> plait.lax.scaled_dot(x, plait.numpy.ones((4, 1), "float8_e4m3fn"), lhs_scale=scale).item()
+    6.0
+    """
+    x, y = value(lhs), value(rhs)
+    if dimension_numbers is None:
+        if x.aval.ndim != y.aval.ndim or x.aval.ndim not in (2, 3):
+            raise TypeRule(
+                f"scaled_dot of {x.aval!r} and {y.aval!r}",
+                fix="give matrices, or stacks of them, or dimension_numbers",
+            )
+        n = x.aval.ndim
+        stack = tuple(range(n - 2))
+        dimension_numbers = (((n - 1,), (n - 2,)), (stack, stack))
+    contract, shared = pairs("scaled_dot", dimension_numbers)
+    kind = dtype_of("bfloat16" if preferred_element_type is None else preferred_element_type)
+    wide = kind if kind.itemsize >= 4 else FLOAT32
+    x, y = (
+        _scaled(convert(v, wide), s, axes)
+        for v, s, axes in zip((x, y), (lhs_scale, rhs_scale), contract)
+    )
+    return convert(contracted(x, y, contract, shared, precision="highest"), kind)
+
+
+def _scaled(x: Any, scale: Any, summed: Any) -> Any:
+    if scale is None:
+        return x
+    s, shape = value(scale), x.aval.shape
+    summed = [a + len(shape) if a < 0 else a for a in summed]
+    fits = s.aval.ndim == len(shape) and all(
+        n == m or (i in summed and m and n % m == 0)
+        for i, (n, m) in enumerate(zip(shape, s.aval.shape))
+    )
+    if not fits:
+        raise TypeRule(
+            f"scaled_dot: {s.aval!r} are no scales for {x.aval!r}",
+            fix="sizes are equal, or, along an axis that is summed over, divide the operand's",
+        )
+    parts = [(m, n // m if m else 1) for n, m in zip(shape, s.aval.shape)]
+    spread = reshape(convert(s, x.aval.dtype), [d for m, _ in parts for d in (m, 1)])
+    spread = reshape(broadcast_to(spread, [d for part in parts for d in part]), shape)
+    return mul.bind(x, spread)

@@ -1,0 +1,257 @@
+"""What windows of convolutions see, convolutions with a kernel for each place, and shapes.
+
+Invariant: spatial axes are in the order in which the kernel has them.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..dims import product
+from ..errors import AxisError, TypeRule
+from ..ops import shape as sh
+from ..ops.contraction import contracted
+from ..ops.convolution import (
+    ConvDims,
+    conv_dimension_numbers,
+    dilated,
+    explicit_padding,
+    transposed_padding,
+    windows,
+)
+from ..ops.shape import convert, normal_shape, slice_in_dim, transpose
+from ..ops.statics import fixed_each
+from ..surface import value
+from ..types import dtype_of
+from ..values import Literal
+
+ConvGeneralDilatedDimensionNumbers = None | ConvDims | tuple[str, str, str]
+"""What convolutions take as `dimension_numbers`."""
+
+
+def _each(what: str, name: str, given: Any, count: int) -> tuple:
+    """A positive number for each spatial axis; None: ones."""
+    items = (1,) * count if given is None else fixed_each(what, name, given)
+    if len(items) != count or any(n.__class__ is int and n < 1 for n in items):
+        raise TypeRule(
+            f"{what}: {name} is {given!r}, for {count} spatial axes",
+            fix="give a positive number for each",
+        )
+    return items
+
+
+def conv_general_dilated_patches(
+    lhs: Any,
+    filter_shape: Sequence[int],
+    window_strides: Sequence[int],
+    padding: Any,
+    lhs_dilation: Any = None,
+    rhs_dilation: Any = None,
+    dimension_numbers: Any = None,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Any:
+    """The elements that each window of a convolution sees.
+
+    Args:
+      lhs: the input: batch, features and spatial axes.
+      filter_shape: the size of the window along each spatial axis.
+      window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers: as of
+        `conv_general_dilated`.
+      precision: there is nothing to be precise about: elements are moved, not multiplied.
+      preferred_element_type: dtype of the result; that of the input, if not given.
+
+    Returns the batch, for each feature all elements of the window, and the places of windows, in
+    the order of `dimension_numbers`.  Raises TypeRule and AxisError for numbers that do not fit.
+
+    >>> import plait
+    >>> x = plait.numpy.arange(4).reshape(1, 1, 4)
+    >>> plait.lax.conv_general_dilated_patches(x, (3,), (1,), "VALID").tolist()
+    [[[0, 1], [1, 2], [2, 3]]]
+    """
+    x = value(lhs)
+    steps = window_strides, lhs_dilation, rhs_dilation
+    y, dims = _patches("conv_general_dilated_patches", x, filter_shape, padding, steps,
+                       dimension_numbers)  # fmt: skip
+    y = transpose(y, _inverse(dims.out_spec))
+    return y if preferred_element_type is None else convert(y, dtype_of(preferred_element_type))
+
+
+def _inverse(order: Sequence[int]) -> tuple[int, ...]:
+    return tuple(sorted(range(len(order)), key=order.__getitem__))
+
+
+def _patches(
+    what: str, x: Any, filter_shape: Any, padding: Any, steps: tuple, numbers: Any
+) -> tuple[Any, ConvDims]:
+    """((batch, features times elements of a window, places...), which axis is which)."""
+    n = x.aval.ndim
+    dims = conv_dimension_numbers(x.aval.shape, (1,) * n, numbers)
+    count = n - 2
+    window = _each(what, "filter_shape", filter_shape, count)
+    strides, base, spread = (
+        _each(what, name, v, count)
+        for name, v in zip(("window_strides", "lhs_dilation", "rhs_dilation"), steps)
+    )
+    y = transpose(x, dims.lhs_spec)
+    inside = [dilated(d, b) for d, b in zip(y.aval.shape[2:], base)]
+    extent = [dilated(k, d) for k, d in zip(window, spread)]
+    pads = explicit_padding(padding, inside, extent, strides)
+    config = [(0, 0, 0)] * 2 + [(low, high, b - 1) for (low, high), b in zip(pads, base)]
+    y = sh.pad(y, Literal(0, y.aval.with_shape(())), config)
+    for i, (k, d, s) in enumerate(zip(window, spread, strides)):
+        # windows of this axis: their elements come behind those of the axes before
+        at = 2 + 2 * i
+        places = windows(y.aval.shape[at], dilated(k, d), s)
+        parts = [slice_in_dim(y, j * d, j * d + dilated(places, s), s, axis=at) for j in range(k)]
+        y = sh.stack(parts, at)
+    order = (0, 1, *range(2, 2 + 2 * count, 2), *range(3, 2 + 2 * count, 2))
+    y = transpose(y, order)
+    shape = y.aval.shape
+    return sh.reshape(y, (shape[0], product(shape[1 : 2 + count]), *shape[2 + count :])), dims
+
+
+def conv_general_dilated_local(
+    lhs: Any,
+    rhs: Any,
+    window_strides: Sequence[int],
+    padding: Any,
+    filter_shape: Sequence[int],
+    lhs_dilation: Any = None,
+    rhs_dilation: Any = None,
+    dimension_numbers: Any = None,
+    precision: Any = None,
+) -> Any:
+    """A convolution with another kernel at each place: a locally connected layer.
+
+    Args:
+      lhs: the input: batch, features and spatial axes.
+      rhs: the kernels: their spatial axes are places of the result, and their input features are
+        the elements of a window, those of the first feature first.
+      filter_shape: the size of the window along each spatial axis.
+      window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers, precision: as of
+        `conv_general_dilated`.
+
+    Raises TypeRule and AxisError for sizes and numbers that do not fit.
+
+    >>> import plait
+    >>> x, kernels = plait.numpy.ones((1, 1, 3)), plait.numpy.array([[[1.0, 5.0], [1.0, 5.0]]])
+    >>> plait.lax.conv_general_dilated_local(x, kernels, (1,), "VALID", (2,)).tolist()
+    [[[2.0, 10.0]]]
+    """
+    x, w = value(lhs), value(rhs)
+    steps = window_strides, lhs_dilation, rhs_dilation
+    y, dims = _patches("conv_general_dilated_local", x, filter_shape, padding, steps,
+                       dimension_numbers)  # fmt: skip
+    if w.aval.ndim != x.aval.ndim:
+        raise AxisError(
+            f"conv_general_dilated_local of {x.aval!r} and {w.aval!r}",
+            fix="input and kernels have as many axes",
+        )
+    w = transpose(w, dims.rhs_spec)
+    space = tuple(range(2, x.aval.ndim))
+    if w.aval.shape[1:] != y.aval.shape[1:]:
+        raise TypeRule(
+            f"conv_general_dilated_local: windows have (elements, places...) {y.aval.shape[1:]}, "
+            f"and kernels {w.aval.shape[1:]}",
+            fix="the kernels need a weight for each element of each window",
+        )
+    out = contracted(y, w, ((1,), (1,)), (space, space), precision=precision)
+    n = len(space)
+    return transpose(transpose(out, (n, n + 1, *range(n))), _inverse(dims.out_spec))
+
+
+# ---- axes and shapes -----------------------------------------------------------------------
+
+
+def conv_general_permutations(dimension_numbers: Any) -> tuple:
+    """The axes of input, kernel and result in the order (batch, features, space...), of the kernel
+    (output features, input features, space...), from three strings.
+
+    Raises AxisError for what are no such strings.
+
+    >>> import plait
+    >>> plait.lax.conv_general_permutations(("NHC", "HIO", "NHC"))
+    ((0, 2, 1), (2, 1, 0), (0, 2, 1))
+    """
+    texts = tuple(dimension_numbers) if isinstance(dimension_numbers, tuple | list) else ()
+    if len(texts) != 3 or not all(isinstance(t, str) for t in texts):
+        raise AxisError(
+            f"conv_general_permutations of {dimension_numbers!r}",
+            fix='give three strings, such as ("NHWC", "HWIO", "NHWC")',
+        )
+    sizes = (1,) * len(texts[0])
+    return tuple(conv_dimension_numbers(sizes, sizes, texts))
+
+
+def _shape(lhs_shape: Any, rhs_shape: Any, numbers: Any, space: Any, batches: int = 1) -> tuple:
+    """The shape of a result: `space(sizes of the input, of the kernel)` are the spatial ones."""
+    x, w = normal_shape(lhs_shape), normal_shape(rhs_shape)
+    dims = conv_dimension_numbers(x, w, numbers)
+    batch = x[dims.lhs_spec[0]]
+    if batch.__class__ is int and batch % batches:
+        raise TypeRule(f"a batch of {batch} does not divide into {batches} groups")
+    sizes = space([x[a] for a in dims.lhs_spec[2:]], [w[a] for a in dims.rhs_spec[2:]])
+    found = (batch // batches, w[dims.rhs_spec[0]], *sizes)
+    return tuple([found[i] for i in _inverse(dims.out_spec)])
+
+
+def _places(sizes: Any, kernel: Any, strides: Any, padding: Any) -> list:
+    pads = explicit_padding(padding, sizes, kernel, strides)
+    return [
+        windows(low + n + high, k, s) for n, k, s, (low, high) in zip(sizes, kernel, strides, pads)
+    ]
+
+
+def conv_general_shape_tuple(
+    lhs_shape: Any, rhs_shape: Any, window_strides: Any, padding: Any, dimension_numbers: Any
+) -> tuple:
+    """The shape of what `conv_general_dilated` returns, without dilations and groups.
+
+    >>> import plait
+    >>> layout = ("NHC", "HIO", "NHC")
+    >>> plait.lax.conv_general_shape_tuple((1, 8, 3), (3, 3, 4), (2,), "SAME", layout)
+    (1, 4, 4)
+    """
+
+    def space(sizes: list, kernel: list) -> list:
+        strides = _each("conv_general_shape_tuple", "window_strides", window_strides, len(sizes))
+        return _places(sizes, kernel, strides, padding)
+
+    return _shape(lhs_shape, rhs_shape, dimension_numbers, space)
+
+
+def conv_shape_tuple(
+    lhs_shape: Any, rhs_shape: Any, strides: Any, pads: Any, batch_group_count: int = 1
+) -> tuple:
+    """The shape of what `conv` returns: batch and features come first.
+
+    >>> import plait
+    >>> plait.lax.conv_shape_tuple((1, 3, 8, 8), (4, 3, 3, 3), (2, 2), "SAME")
+    (1, 4, 4, 4)
+    """
+
+    def space(sizes: list, kernel: list) -> list:
+        steps = _each("conv_shape_tuple", "strides", strides, len(sizes))
+        return _places(sizes, kernel, steps, pads)
+
+    return _shape(lhs_shape, rhs_shape, None, space, batch_group_count)
+
+
+def conv_transpose_shape_tuple(
+    lhs_shape: Any, rhs_shape: Any, window_strides: Any, padding: Any, dimension_numbers: Any
+) -> tuple:
+    """The shape of what `conv_transpose` returns.
+
+    >>> import plait
+    >>> layout = ("NHC", "HIO", "NHC")
+    >>> plait.lax.conv_transpose_shape_tuple((1, 8, 3), (3, 3, 4), (2,), "SAME", layout)
+    (1, 16, 4)
+    """
+
+    def space(sizes: list, kernel: list) -> list:
+        strides = _each("conv_transpose_shape_tuple", "window_strides", window_strides, len(sizes))
+        pads = transposed_padding(padding, kernel, strides) if isinstance(padding, str) else padding
+        spread = [dilated(n, s) for n, s in zip(sizes, strides)]
+        return _places(spread, kernel, (1,) * len(sizes), pads)
+
+    return _shape(lhs_shape, rhs_shape, dimension_numbers, space)

@@ -1,0 +1,101 @@
+"""New arrays: numbers in order, one value everywhere, sizes.
+
+Invariant: the dtype is the one that is asked for, or that of the value.
+"""
+
+from typing import Any
+
+from ..errors import TypeRule
+from ..ops import shape as sh
+from ..ops.layout import placed
+from ..ops.shape import materialise_at_ground, normal_axis, normal_shape
+from ..ops.sizes import size_value
+from ..surface import value
+from ..types import INT32, Aval, dtype_of
+from ..values import canonical
+from .slices import stack
+
+
+def iota(dtype: Any, size: Any) -> Any:
+    """0, 1, 2, ...: a vector of this dtype and size.  Raises TypeRule for a negative size.
+
+    >>> import plait
+    >>> plait.lax.iota("int32", 3).tolist()
+    [0, 1, 2]
+    """
+    return sh.iota(dtype, (size,))
+
+
+def broadcasted_iota(dtype: Any, shape: Any, dimension: int, *, out_sharding: Any = None) -> Any:
+    """0, 1, 2, ... along one axis of an array of this shape.
+
+    out_sharding: how the result shall lie on devices.  Raises AxisError for an axis that is not
+    there.
+
+    >>> import plait
+    >>> plait.lax.broadcasted_iota("int32", (2, 3), 1).tolist()
+    [[0, 1, 2], [0, 1, 2]]
+    """
+    shape = normal_shape(shape)
+    out = sh.iota(dtype, shape, normal_axis(dimension, len(shape), "dimension"))
+    return placed(out, out_sharding)
+
+
+def full(shape: Any, fill_value: Any, dtype: Any = None, *, sharding: Any = None) -> Any:
+    """`fill_value`, a number without axes, everywhere; of its own dtype if none is given.
+
+    sharding: how the array shall lie on devices.  Raises TypeRule for a value with axes.
+
+    >>> import plait
+    >>> plait.lax.full((2,), 7).tolist()
+    [7, 7]
+    """
+    v = fill_value if fill_value.__class__ is int and dtype is not None else value(fill_value)
+    v = v if dtype is None else sh.convert(v, canonical(dtype_of(dtype)))
+    if v.aval.ndim:
+        raise TypeRule(f"lax.full with {v.aval!r}", fix="give one number, or use broadcast_to")
+    return placed(materialise_at_ground(sh.broadcast_to(v, normal_shape(shape))), sharding)
+
+
+def full_like(
+    x: Any, fill_value: Any, dtype: Any = None, shape: Any = None, sharding: Any = None
+) -> Any:
+    """`fill_value` everywhere, in the shape and dtype of `x` unless others are given.
+
+    sharding: how the array shall lie on devices.  Raises TypeRule for a value with axes.
+
+    >>> import plait
+    >>> plait.lax.full_like(plait.numpy.zeros(2), 7).tolist()
+    [7.0, 7.0]
+    """
+    like = x if hasattr(x, "shape") and hasattr(x, "dtype") else value(x)
+    weak = dtype is None and getattr(like, "weak_type", False)
+    kind = canonical(dtype_of(like.dtype if dtype is None else dtype))
+    v = sh.convert(fill_value if fill_value.__class__ is int else value(fill_value), kind, weak)
+    if v.aval.ndim:
+        raise TypeRule(f"lax.full_like with {v.aval!r}", fix="give one number")
+    size = tuple(like.shape) if shape is None else normal_shape(shape)
+    return placed(materialise_at_ground(sh.broadcast_to(v, size)), sharding)
+
+
+def empty(shape: Any, dtype: Any, *, out_sharding: Any = None) -> Any:
+    """Zeros: there are no arrays without contents.
+
+    out_sharding: how the array shall lie on devices.
+
+    >>> import plait
+    >>> plait.lax.empty((2,), "float32").tolist()
+    [0.0, 0.0]
+    """
+    return placed(sh.fill(0, Aval(normal_shape(shape), canonical(dtype_of(dtype)))), out_sharding)
+
+
+def shape_as_value(shape: Any) -> Any:
+    """A shape, which may have symbolic sizes, as a vector of i32.
+
+    >>> import plait
+    >>> plait.lax.shape_as_value((2, 3)).tolist()
+    [2, 3]
+    """
+    sizes = [sh.convert(size_value(n, INT32), INT32) for n in normal_shape(shape)]
+    return stack(sizes) if sizes else full((0,), 0, INT32)

@@ -1,0 +1,302 @@
+"""Element by element: nothing is converted, and only arrays without axes are broadcast.
+
+Invariant: operands have one dtype; Python scalars take that of the others if it is of their kind.
+A mistake that numpy's promotion would cover up is an error here.
+"""
+
+import enum
+import math
+from typing import Any
+
+import numpy as np
+
+from ..errors import TypeRule
+from ..interpreter import Value, current
+from ..ops import elementwise as el
+from ..ops.shape import convert
+from ..ops.statics import fixed
+from ..surface import value
+from ..types import COMPLEX, INTEGER, dtype_of
+from ..values import Literal, canonical
+from .operands import accurately, agree, binary, one
+
+
+class RoundingMethod(enum.Enum):
+    """What `round` does with ties."""
+
+    AWAY_FROM_ZERO = 0
+    TO_NEAREST_EVEN = 1
+
+
+# ---- of one array --------------------------------------------------------------------------
+
+neg = one("neg", el.neg, "-x, of numbers.", "2.0 -> -2.0")
+sign = one("sign", el.sign, "-1, 0 or 1; x / |x| if complex.", "-3.0 -> -1.0")
+abs = one("abs", el.abs_, "|x|, real, of numbers.", "-3.0 -> 3.0")
+floor = one("floor", el.floor, "Greatest whole number not above x, of floats.", "1.5 -> 1.0")
+ceil = one("ceil", el.ceil, "Least whole number not below x, of floats.", "1.5 -> 2.0")
+is_finite = one(
+    "is_finite", el.is_finite, "Whether it is neither infinite nor nan, of floats.", "1.5 -> True"
+)
+exp = accurately("exp", el.exp, "e ** x, of floats and complex numbers.", "0.0 -> 1.0")
+expm1 = accurately("expm1", el.expm1, "e ** x - 1, exact for small x.", "0.0 -> 0.0")
+log = accurately("log", el.log, "Natural logarithm.", "1.0 -> 0.0")
+log1p = accurately("log1p", el.log1p, "log(1 + x), exact for small x.", "0.0 -> 0.0")
+sin = accurately("sin", el.sin, "Sine.", "0.0 -> 0.0")
+cos = accurately("cos", el.cos, "Cosine.", "0.0 -> 1.0")
+tan = accurately("tan", el.tan, "Tangent.", "0.0 -> 0.0")
+asin = one("asin", el.asin, "Inverse sine.", "1.0 -> 1.571")
+acos = one("acos", el.acos, "Inverse cosine.", "0.0 -> 1.571")
+atan = one("atan", el.atan, "Inverse tangent.", "1.0 -> 0.785")
+sinh = one("sinh", el.sinh, "Hyperbolic sine.", "1.0 -> 1.175")
+cosh = one("cosh", el.cosh, "Hyperbolic cosine.", "0.0 -> 1.0")
+tanh = accurately("tanh", el.tanh, "Hyperbolic tangent.", "1.0 -> 0.762")
+asinh = one("asinh", el.asinh, "Inverse hyperbolic sine.", "1.0 -> 0.881")
+acosh = one("acosh", el.acosh, "Inverse hyperbolic cosine.", "2.0 -> 1.317")
+atanh = one("atanh", el.atanh, "Inverse hyperbolic tangent.", "0.5 -> 0.549")
+sqrt = accurately("sqrt", el.sqrt, "Square root.", "9.0 -> 3.0")
+rsqrt = accurately("rsqrt", el.rsqrt, "1 / sqrt(x).", "4.0 -> 0.5")
+cbrt = accurately("cbrt", el.cbrt, "Cube root, of floats.", "8.0 -> 2.0")
+logistic = accurately("logistic", el.logistic, "1 / (1 + e ** -x).", "0.0 -> 0.5")
+erf = one("erf", el.erf, "The error function, of floats.", "1.0 -> 0.843")
+erfc = one("erfc", el.erfc, "1 - erf(x), exact for large x.", "1.0 -> 0.157")
+erf_inv = one("erf_inv", el.erf_inv, "Inverse of the error function, of floats.", "0.5 -> 0.477")
+lgamma = one("lgamma", el.lgamma, "log |Gamma(x)|, of floats.", "4.0 -> 1.792")
+digamma = one("digamma", el.digamma, "The derivative of lgamma, of floats.", "1.0 -> -0.577")
+real = one("real", el.real, "The real part, of complex numbers.", "1 + 2j -> 1.0")
+imag = one("imag", el.imag, "The imaginary part, of complex numbers.", "1 + 2j -> 2.0")
+bitwise_not = one("bitwise_not", el.not_, "All bits inverted, of integers and booleans.", "5 -> -6")
+population_count = one("population_count", el.population_count, "Bits set, of integers.", "5 -> 2")
+clz = one("clz", el.clz, "Leading bits that are not set, of integers.", "1 -> 31")
+
+
+def square(x: Any) -> Any:
+    """x * x, of numbers of any shape.  Raises TypeRule for booleans.
+
+    >>> import plait
+    >>> plait.lax.square(3.0).item()
+    9.0
+    """
+    return integer_pow(x, 2)
+
+
+def exp2(x: Any, *, accuracy: Any = None) -> Any:
+    """2 ** x, of floats and complex numbers of any shape.
+
+    accuracy: as of `exp`.  Raises TypeRule for integers and booleans.
+
+    >>> import plait
+    >>> plait.lax.exp2(3.0).item()
+    8.0
+    """
+    x = value(x)
+    if not x.aval.inexact:
+        raise TypeRule(
+            f"exp2 is for floating or complex arrays, not {x.aval!r}", fix="convert with .astype"
+        )
+    if accuracy is None:
+        return pow(2.0, x)
+    return exp(el.mul.bind(x, Literal(math.log(2.0), x.aval)), accuracy=accuracy)
+
+
+def reciprocal(x: Any) -> Any:
+    """1 / x, of floats and complex numbers of any shape.  Raises TypeRule for integers.
+
+    >>> import plait
+    >>> plait.lax.reciprocal(4.0).item()
+    0.25
+    """
+    return integer_pow(x, -1)
+
+
+def conj(x: Any) -> Any:
+    """The complex conjugate; of floats, the complex numbers they are.
+
+    x: floats or complex numbers of any shape.  Raises TypeRule for integers and booleans.
+
+    >>> import plait
+    >>> plait.lax.conj(1 + 2j).item()
+    (1-2j)
+    """
+    x = value(x)
+    if x.aval.category != COMPLEX:
+        return el.complex_(x, Literal(0, x.aval))
+    return el.conj.bind(x)
+
+
+def integer_pow(x: Any, y: int) -> Any:
+    """x ** y for a fixed integer, by repeated multiplication: numbers of any shape.
+
+    Raises TypeRule for negative powers of integers, and if `y` is no integer.
+
+    >>> import plait
+    >>> plait.lax.integer_pow(2.0, -2).item()
+    0.25
+    """
+    return el.integer_pow.bind(value(x), exponent=fixed("integer_pow", "y", y))
+
+
+def round(x: Any, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZERO) -> Any:
+    """The nearest whole number, of floats of any shape.
+
+    rounding_method: what becomes of ties, a `RoundingMethod`.  Raises TypeRule for integers.
+
+    >>> import plait
+    >>> to_even = plait.lax.RoundingMethod.TO_NEAREST_EVEN
+    >>> plait.lax.round(2.5).item(), plait.lax.round(2.5, to_even).item()
+    (3.0, 2.0)
+    """
+    try:
+        away = RoundingMethod(rounding_method) is RoundingMethod.AWAY_FROM_ZERO
+    except ValueError:
+        raise TypeRule(
+            f"lax.round: {rounding_method!r} is no way to round",
+            fix="pass a plait.lax.RoundingMethod",
+        ) from None
+    return (el.round_away if away else el.round_even).bind(value(x))
+
+
+def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> Any:
+    """Rounded to a float of so many bits, in the shape and dtype it has, which is floating.
+
+    Raises TypeRule for other dtypes, and numbers of bits that are no integers or out of range.
+
+    >>> import plait
+    >>> plait.lax.reduce_precision(1.01, 5, 3).item()
+    1.0
+    """
+    bits = fixed("reduce_precision", "exponent_bits", exponent_bits)
+    rest = fixed("reduce_precision", "mantissa_bits", mantissa_bits)
+    if bits < 1 or rest < 0:
+        raise TypeRule(
+            f"reduce_precision: there is no float with {bits} bits of exponent and {rest} of "
+            "mantissa",
+            fix="give at least one bit of exponent, and no negative number",
+        )
+    return el.reduce_precision.bind(value(operand), exponent_bits=bits, mantissa_bits=rest)
+
+
+# ---- of two arrays -------------------------------------------------------------------------
+
+add = binary("add", el.add, "x + y; `or` of booleans.", "2, 3 -> 5")
+sub = binary("sub", el.sub, "x - y.", "2, 3 -> -1")
+div = binary("div", el.div, "x / y; integers are divided towards zero.", "-7, 2 -> -3")
+rem = binary("rem", el.rem, "Remainder of division towards zero: it has x's sign.", "-7, 2 -> -1")
+max = binary("max", el.maximum, "The greater; nan if either is.", "2, 3 -> 3")
+min = binary("min", el.minimum, "The lesser; nan if either is.", "2, 3 -> 2")
+atan2 = binary(
+    "atan2",
+    el.atan2,
+    "The angle of the point (y, x), `x` being its height and `y` its distance.",
+    "1.0, 1.0 -> 0.785",
+)
+nextafter = binary(
+    "nextafter",
+    el.nextafter,
+    "The next float from x1 towards x2.",
+    "0.0, 1.0 -> 1.401298464324817e-45",
+    ("x1", "x2"),
+)
+complex = binary("complex", el.complex_, "x + y i, of floats.", "1.0, 2.0 -> (1+2j)")
+bitwise_and = binary("bitwise_and", el.and_, "Bits of both, of integers and booleans.", "6, 3 -> 2")
+bitwise_or = binary("bitwise_or", el.or_, "Bits of either, of integers and booleans.", "6, 3 -> 7")
+bitwise_xor = binary(
+    "bitwise_xor", el.xor, "Bits of one only, of integers and booleans.", "6, 3 -> 5"
+)
+shift_left = binary("shift_left", el.shift_left, "x << y, of integers.", "3, 2 -> 12")
+shift_right_arithmetic = binary(
+    "shift_right_arithmetic",
+    el.shift_right_arithmetic,
+    "x >> y, keeping the sign, of integers.",
+    "-8, 1 -> -4",
+)
+shift_right_logical = binary(
+    "shift_right_logical",
+    el.shift_right_logical,
+    "x >> y, zeros coming in, of integers.",
+    "-8, 1 -> 2147483644",
+)
+eq = binary("eq", el.eq, "x == y, as booleans.", "2, 3 -> False")
+ne = binary("ne", el.ne, "x != y, as booleans.", "2, 3 -> True")
+lt = binary("lt", el.lt, "x < y, as booleans.", "2, 3 -> True")
+le = binary("le", el.le, "x <= y, as booleans.", "2, 3 -> True")
+gt = binary("gt", el.gt, "x > y, as booleans.", "2, 3 -> False")
+ge = binary("ge", el.ge, "x >= y, as booleans.", "2, 3 -> False")
+_mul = binary("mul", el.mul, "x * y; `and` of booleans.", "2, 3 -> 6")
+
+
+def mul(x: Any, y: Any, *, out_dtype: Any = None) -> Any:
+    """x * y; `and` of booleans.
+
+    Args:
+      x, y: one dtype; arrays without axes are broadcast.
+      out_dtype: dtype of the result, in which is multiplied; by default that of the operands.
+
+    Raises TypeRule for different dtypes.
+
+    >>> import numpy as np, plait
+    >>> plait.lax.mul(np.int8(100), np.int8(100), out_dtype=np.int32).item()
+    10000
+    """
+    if out_dtype is None:
+        try:
+            if x.aval is y.aval and isinstance(x, Value):
+                return current().apply(el.mul, (x, y), {})
+        except AttributeError:
+            pass
+        return _mul(x, y)
+    kind = canonical(dtype_of(out_dtype))
+    x, y = agree("mul", (x, y))
+    return el.mul.bind(convert(x, kind), convert(y, kind))
+
+
+def mulhi(x: Any, y: Any, /) -> Any:
+    """The upper half of the product's bits.
+
+    x, y: integers of one dtype; arrays without axes are broadcast.  Returns their dtype, with as
+    many bits as it has.  Raises TypeRule for different dtypes, and if they are no integers.
+
+    >>> import plait
+    >>> plait.lax.mulhi(2**30, -9).item()
+    -3
+    """
+    x, y = agree("mulhi", (x, y))
+    kind, size = x.aval.dtype, x.aval.dtype.itemsize
+    if x.aval.category != INTEGER:
+        raise TypeRule(f"mulhi is for integer arrays, not {x.aval!r}", fix="convert with .astype")
+    if size < 1 or kind.name[-2:] not in ("t8", "16", "32", "64"):
+        raise TypeRule(f"mulhi of {x.aval!r}", fix="use a dtype of whole bytes")
+    if size < 8:
+        wide = np.dtype(f"{kind.kind}{2 * size}")
+        return convert(el.mul.bind(convert(x, wide), convert(y, wide)) >> 8 * size, kind)
+    return _upper(x, y)
+
+
+def _upper(x: Any, y: Any) -> Any:
+    """The upper half for 64 bits, by halves: what the lower parts carry over is added up in parts
+    that can not overflow (Knuth, "The Art of Computer Programming", 4.3.1)."""
+    low = Literal(0xFFFFFFFF, x.aval.strong())
+    (a, b), (c, d) = ((v >> 32, el.and_(v, low)) for v in (x, y))  # signed upper parts
+    half = lambda v: el.shift_right_logical(v, Literal(32, v.aval))  # noqa: E731
+    middle = a * d + half(b * d)
+    rest = el.and_(middle, low) + b * c
+    return a * c + (middle >> 32) + (rest >> 32)
+
+
+def pow(x: Any, y: Any) -> Any:
+    """x ** y, of floats and complex numbers; `y` may be an integer array, or a Python integer.
+
+    Raises TypeRule for different dtypes, and for integers as bases.
+
+    >>> import plait
+    >>> plait.lax.pow(2.0, 3).item()
+    8.0
+    """
+    if y.__class__ is int:
+        a = value(x)
+        if a.aval.inexact:
+            return integer_pow(a, y)
+    a, b = value(x), value(y)
+    if a.aval.inexact and b.aval.category == INTEGER:
+        b = convert(b, a.aval.dtype, a.aval.weak_type)
+    return el.pow_.bind(*agree("pow", (a, b)))

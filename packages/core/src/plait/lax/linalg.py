@@ -1,0 +1,335 @@
+"""Factorisations of matrices and solutions of linear systems, as the libraries have them.
+
+Names and arguments are those of JAX's `lax.linalg`.  All take stacks of matrices: any leading axes.
+Matrices are float32, float64, complex64 or complex128; others are refused.
+
+Invariant: what can not be factorised gives nan, never an error, since a value decides it.
+"""
+
+from typing import Any
+
+from ..control import scan
+from ..errors import TypeRule
+from ..ops import elementwise as el
+from ..ops import factorisation, solving
+from ..ops.reduction import sum_
+from ..ops.shape import expand_dims, iota, moveaxis, squeeze
+from ..ops.stacks import symmetrised, times, transposed, triangle
+from ..ops.statics import fixed_each
+from ..surface import fused, value
+from ..types import INT32
+from ..values import Literal
+from .eigen import eig, eigh, hessenberg, schur, svd, tridiagonal
+from .polar import qdwh
+from .routines import (
+    EighImplementation,
+    EigImplementation,
+    SvdAlgorithm,
+    absent,
+    square,
+)
+
+# ---- Cholesky, LU, QR ----------------------------------------------------------------------
+
+
+@fused
+def _cholesky(x: Any, *, symmetrize: bool) -> Any:
+    return factorisation.cholesky_.bind(symmetrised(x) if symmetrize else x)
+
+
+def cholesky(x: Any, *, symmetrize_input: bool = True) -> Any:
+    """The lower triangular L with L @ L^H = x.
+
+    Args:
+      x: (..., n, n), Hermitian and positive definite.
+      symmetrize_input: whether x is replaced by (x + x^H) / 2 first, so that derivatives are
+        Hermitian; if not, the lower triangle is read.
+
+    Returns (..., n, n), nan where x is not positive definite.
+    Raises TypeRule for matrices that are not square, and for other dtypes.
+
+    >>> import numpy as np, plait
+    >>> plait.lax.linalg.cholesky(np.array([[4.0, 2.0], [2.0, 2.0]])).tolist()
+    [[2.0, 0.0], [1.0, 1.0]]
+    """
+    x = square("cholesky", x)
+    return _cholesky(x, symmetrize=bool(symmetrize_input))
+
+
+@fused
+def _updated(r: Any, w: Any) -> Any:
+    n = r.aval.ndim
+    rows, index = moveaxis(r, -2, 0), iota(INT32, (r.aval.shape[-1],))
+
+    def step(w: Any, row_and_place: Any) -> tuple:
+        row, i = row_and_place
+        axis = row.aval.ndim - 1
+        at = el.eq(iota(INT32, row.aval.shape, axis), i)
+        pick = lambda v: expand_dims(sum_(el.select(at, v, 0), axis), axis)  # noqa: E731
+        p, q = pick(row), pick(w)
+        size = el.sqrt(el.add(el.mul(p, p), el.mul(q, q)))
+        c, s = el.div(p, size), el.div(q, size)
+        turned = el.add(el.mul(c, row), el.mul(s, w))
+        return el.sub(el.mul(c, w), el.mul(s, row)), turned
+
+    return triangle(moveaxis(scan(step, w, (rows, index))[1], 0, n - 2), lower=False)
+
+
+def cholesky_update(r_matrix: Any, w_vector: Any) -> Any:
+    """The upper triangular factor of R^T R + w w^T, from the factor R; by Givens rotations.
+
+    Args:
+      r_matrix: (..., n, n), real and upper triangular.
+      w_vector: (..., n), in the same dtype.
+
+    Returns (..., n, n).  Raises TypeRule for shapes that do not fit.
+
+    >>> import numpy as np, plait
+    >>> r = plait.lax.linalg.cholesky_update(np.eye(2), np.array([0.0, 1.0]))
+    >>> bool(abs(r[1, 1] - 2**0.5) < 1e-6)
+    True
+    """
+    r, w = square("cholesky_update", r_matrix), value(w_vector)
+    if w.aval.shape != r.aval.shape[:-1] or w.aval.dtype != r.aval.dtype:
+        raise TypeRule(
+            f"cholesky_update of {r.aval!r} by {w.aval!r}", fix="give a vector for each matrix"
+        )
+    return _updated(r, w)
+
+
+@fused
+def _lu(x: Any) -> Any:
+    lu, pivots = factorisation.lu_.bind(x)
+    size = x.aval.shape[-2]
+    return lu, pivots, factorisation.pivots_to_permutation.bind(pivots, size=size)
+
+
+def lu(x: Any) -> tuple:
+    """The factors of `x` with rows exchanged: x[permutation] = L @ U.
+
+    Args:
+      x: (..., m, n).
+
+    Returns:
+      lu: (..., m, n), U on and above the diagonal, L below, whose diagonal is one.
+      pivots: int32 (..., min(m, n)): row i was exchanged with row pivots[i].
+      permutation: int32 (..., m), the same as one permutation.
+
+    >>> import numpy as np, plait
+    >>> lu, pivots, permutation = plait.lax.linalg.lu(np.array([[1.0, 2.0], [4.0, 4.0]]))
+    >>> lu.tolist(), permutation.tolist()
+    ([[4.0, 4.0], [0.25, 1.0]], [1, 0])
+    """
+    return _lu(value(x))
+
+
+def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Any:
+    """The permutation that exchanging row i with row pivots[i], one after the other, makes.
+
+    Args:
+      pivots: int32 (..., k).
+      permutation_size: the number of rows, at least k.
+
+    Returns int32 (..., permutation_size).  Raises TypeRule for other dtypes.
+
+    >>> import numpy as np, plait
+    >>> plait.lax.linalg.lu_pivots_to_permutation(np.int32([1, 2]), 3).tolist()
+    [1, 2, 0]
+    """
+    (size,) = fixed_each("lu_pivots_to_permutation", "permutation_size", (permutation_size,))
+    return factorisation.pivots_to_permutation.bind(value(pivots), size=size)
+
+
+@fused
+def _qr(x: Any, *, full_matrices: bool, pivoting: bool) -> Any:
+    return tuple(factorisation.qr_.bind(x, full_matrices=full_matrices, pivoting=pivoting))
+
+
+def qr(
+    x: Any, *, pivoting: bool = False, full_matrices: bool = True, use_magma: bool | None = None
+) -> tuple:
+    """Q with orthonormal columns and R upper triangular, Q @ R = x.
+
+    Args:
+      x: (..., m, n).
+      pivoting: whether columns are exchanged, such that the diagonal of R does not increase in
+        size; then x[:, order] = Q @ R, and `order`, int32 (..., n), is returned too.
+      full_matrices: whether Q is (..., m, m) and R (..., m, n); otherwise they have min(m, n)
+        columns and rows.
+      use_magma: None or False: that library is not used.
+
+    Raises TypeRule for other dtypes.
+
+    >>> import numpy as np, plait
+    >>> q, r = plait.lax.linalg.qr(np.array([[3.0, 1.0], [4.0, 2.0]]), full_matrices=False)
+    >>> bool(abs(q @ r - np.array([[3.0, 1.0], [4.0, 2.0]])).max() < 1e-5)
+    True
+    """
+    absent("qr", use_magma=use_magma)
+    return _qr(value(x), full_matrices=bool(full_matrices), pivoting=bool(pivoting))
+
+
+def householder_product(a: Any, taus: Any) -> Any:
+    """The first columns of a product of reflectors, as `geqrf` leaves them.
+
+    Args:
+      a: (..., m, n), m >= n: below its diagonal the vectors of reflectors, one each column.
+      taus: (..., k), k <= n, their coefficients.
+
+    Returns (..., m, n) with orthonormal columns.  Has no derivative.
+    Raises TypeRule for shapes and dtypes that do not fit.
+
+    >>> import numpy as np, plait
+    >>> plait.lax.linalg.householder_product(np.eye(3, 2), np.zeros(2)).shape
+    (3, 2)
+    """
+    return factorisation.householder_product_.bind(value(a), value(taus))
+
+
+def ormqr(a: Any, taus: Any, c: Any, *, left: bool = True, transpose: bool = False) -> Any:
+    """The product of a matrix with the square Q of reflectors, which is not formed.
+
+    Args:
+      a, taus: reflectors, see `householder_product`.
+      c: (..., m, k), or (..., k, m) unless `left`.
+      left: whether Q @ c; else c @ Q.
+      transpose: whether by the conjugate transpose of Q.
+
+    Linear in `c`, which alone has derivatives.
+    Raises TypeRule for shapes and dtypes that do not fit.
+
+    >>> import numpy as np, plait
+    >>> plait.lax.linalg.ormqr(np.eye(3, 2), np.zeros(2), np.ones((3, 4))).shape
+    (3, 4)
+    """
+    how = dict(left=bool(left), adjoint=bool(transpose))
+    return factorisation.ormqr_.bind(value(a), value(taus), value(c), **how)
+
+
+# ---- systems -------------------------------------------------------------------------------
+
+
+def triangular_solve(
+    a: Any,
+    b: Any,
+    *,
+    left_side: bool = False,
+    lower: bool = False,
+    transpose_a: bool = False,
+    conjugate_a: bool = False,
+    unit_diagonal: bool = False,
+) -> Any:
+    """The solution of systems with triangular matrices.
+
+    Args:
+      a: (..., n, n); the other triangle is not read.
+      b: (..., n, k), or (..., k, n) unless `left_side`; or (..., n).
+      left_side: whether op(a) @ x = b; else x @ op(a) = b.
+      lower: which triangle.
+      transpose_a, conjugate_a: what op does.
+      unit_diagonal: whether the diagonal counts as one and is not read.
+
+    Returns x, of the shape of b.  Raises TypeRule if shapes or dtypes do not fit.
+
+    >>> import numpy as np, plait
+    >>> a, b = np.array([[2.0, 0.0], [1.0, 1.0]]), np.array([[2.0], [3.0]])
+    >>> plait.lax.linalg.triangular_solve(a, b, left_side=True, lower=True).tolist()
+    [[1.0], [2.0]]
+    """
+    a, b = value(a), value(b)
+    params = dict(
+        left_side=bool(left_side), lower=bool(lower), transpose_a=bool(transpose_a),
+        conjugate_a=bool(conjugate_a), unit_diagonal=bool(unit_diagonal),
+    )  # fmt: skip
+    if b.aval.ndim == a.aval.ndim - 1:
+        axis = b.aval.ndim if left_side else b.aval.ndim - 1
+        return squeeze(solving.triangular_solve_.bind(a, expand_dims(b, axis), **params), axis)
+    return solving.triangular_solve_.bind(a, b, **params)
+
+
+def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: bool = False) -> Any:
+    """The solution of systems with tridiagonal matrices.
+
+    Args:
+      dl: (..., n), below the diagonal: dl[i] meets x[i - 1]; dl[0] is not read.
+      d: (..., n), the diagonal.
+      du: (..., n), above the diagonal: du[i] meets x[i + 1]; du[-1] is not read.
+      b: (..., n, k).
+      perturb_singular: False: systems are solved as they are.
+
+    Returns x (..., n, k), nan where a matrix is singular.
+    Raises TypeRule if shapes or dtypes do not fit.
+
+    >>> import numpy as np, plait
+    >>> one = np.ones(3)
+    >>> x = plait.lax.linalg.tridiagonal_solve(0 * one, 2 * one, 0 * one, np.ones((3, 1)))
+    >>> x.ravel().tolist()
+    [0.5, 0.5, 0.5]
+    """
+    absent("tridiagonal_solve", perturb_singular=perturb_singular)
+    return solving.tridiagonal_solve_.bind(value(dl), value(d), value(du), value(b))
+
+
+@fused
+def _symmetric_product(a: Any, c: Any, *, alpha: float, beta: float, both: bool) -> Any:
+    out = el.mul.bind(Literal(alpha, c.aval), times(a, transposed(a)))
+    out = el.add.bind(out, el.mul.bind(Literal(beta, c.aval), c))
+    if not both:
+        return out
+    low = triangle(out)
+    return el.add.bind(low, transposed(triangle(out, offset=-1)))
+
+
+def symmetric_product(
+    a_matrix: Any,
+    c_matrix: Any,
+    *,
+    alpha: float = 1.0,
+    beta: float = 0.0,
+    symmetrize_output: bool = False,
+) -> Any:
+    """alpha * A @ A^T + beta * C.
+
+    Args:
+      a_matrix: (..., n, k).
+      c_matrix: (..., n, n), symmetric.
+      alpha, beta: numbers.
+      symmetrize_output: whether the lower triangle of the result is copied to the upper one.
+
+    Returns (..., n, n).  Raises TypeRule for shapes and dtypes that do not fit.
+
+    >>> import numpy as np, plait
+    >>> plait.lax.linalg.symmetric_product(np.ones((2, 3)), np.zeros((2, 2))).tolist()
+    [[3.0, 3.0], [3.0, 3.0]]
+    """
+    a, c = value(a_matrix), square("symmetric_product", c_matrix)
+    if a.aval.shape[:-1] != c.aval.shape[:-1] or a.aval.dtype != c.aval.dtype:
+        raise TypeRule(
+            f"symmetric_product of {a.aval!r} and {c.aval!r}",
+            fix="give as many rows to both, and one dtype",
+        )
+    return _symmetric_product(a, c, alpha=alpha, beta=beta, both=bool(symmetrize_output))
+
+
+__all__ = [
+    "EigImplementation",
+    "EighImplementation",
+    "SvdAlgorithm",
+    "cholesky",
+    "cholesky_update",
+    "eig",
+    "eigh",
+    "hessenberg",
+    "householder_product",
+    "lu",
+    "lu_pivots_to_permutation",
+    "ormqr",
+    "qdwh",
+    "qr",
+    "schur",
+    "svd",
+    "symmetric_product",
+    "triangular_solve",
+    "tridiagonal",
+    "tridiagonal_solve",
+]

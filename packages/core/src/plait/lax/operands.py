@@ -1,0 +1,140 @@
+"""How functions of elements are made: operands that agree, accuracy, documentation with examples.
+
+Invariant: operands have one dtype; Python scalars take that of the others if it is of their kind.
+A mistake that numpy's promotion would cover up is an error here.
+"""
+
+import enum
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from ..errors import TypeRule
+from ..interpreter import Value, current
+from ..ops.accuracy import PLAIN, accurate
+from ..ops.shape import fit
+from ..primitive import Primitive
+from ..surface import called, unary, value
+from ..types import Aval, broadcast_shapes
+from ..values import as_value
+
+
+def agree(name: str, args: Sequence[Any]) -> Sequence[Any]:
+    """Operands in one type, if they may be: strong dtypes must be equal already."""
+    vs = [a if isinstance(a, Value) else as_value(a) for a in args]
+    first = vs[0].aval
+    if all(v.aval is first for v in vs):
+        return vs
+    avals = [v.aval for v in vs]
+    strong = [a for a in avals if not a.weak_type]
+    base = strong[0] if strong else avals[0]
+    for a in avals:
+        fits = a.category <= base.category if a.weak_type and strong else a.dtype == base.dtype
+        if not fits:
+            raise TypeRule(
+                f"lax.{name}: operands must have one dtype, not {', '.join(map(repr, avals))}",
+                fix="convert one of them with .astype, or use plait.numpy, which promotes",
+            )
+    ranks = {a.ndim for a in avals} - {0}
+    if len(ranks) > 1:
+        raise TypeRule(
+            f"lax.{name}: operands must have the same number of axes, not "
+            f"{', '.join(map(repr, avals))}",
+            fix="broadcast one of them first, or use plait.numpy, which does",
+        )
+    shape = broadcast_shapes([a.shape for a in avals])
+    aval = Aval(shape, base.dtype, not strong)
+    return [fit(v, aval) for v in vs]
+
+
+_RULES = "one dtype; arrays without axes are broadcast"
+
+
+def example(name: str, says: str) -> str:
+    """`arguments -> result` as an example that runs."""
+    given, result = says.split(" -> ")
+    call = f"plait.lax.{name}({given}).item()"
+    near = len(result.rpartition(".")[2]) == 3
+    shown = f"print(f'{{{call}:.3f}}')" if near else call
+    return f">>> import plait\n>>> {shown}\n{result}"
+
+
+def binary(
+    name: str, prim: Primitive, doc: str, shows: str, names: tuple[str, str] = ("x", "y")
+) -> Callable[..., Any]:
+    """A function of two arrays, said by one primitive, on operands that agree."""
+    cur = current
+
+    def function(x: Any, y: Any) -> Any:
+        try:
+            same = x.aval is y.aval
+        except AttributeError:
+            same = False
+        if not same or not isinstance(x, Value):
+            x, y = agree(name, (x, y))
+        return cur().apply(prim, (x, y), {})
+
+    function.__name__ = function.__qualname__ = name
+    accepted = f"{', '.join(names)}: {_RULES}.\n\nRaises TypeRule for different dtypes."
+    function.__doc__ = f"{doc}\n\n{accepted}\n\n{example(name, shows)}"
+    return called(function, *names)
+
+
+def _about(name: str, prim: Primitive, doc: str, shows: str, more: str = "") -> str:
+    accepted = f"x: any shape; the result has it too.{more}\n\nRaises TypeRule where {prim} does."
+    return f"{doc}\n\n{accepted}\n\n{example(name, shows)}"
+
+
+def one(name: str, prim: Primitive, doc: str, shows: str) -> Callable[..., Any]:
+    """A function of one array, said by one primitive."""
+    return called(unary(name, prim, _about(name, prim, doc, shows), strict=True), "x")
+
+
+class AccuracyMode(enum.Enum):
+    """How accurate a function is: the most that the platform can do, or as it does anyway."""
+
+    HIGHEST = 1
+    DEFAULT = 2
+
+
+class Tolerance(NamedTuple):
+    """How far a result may be off: absolutely, relatively, or in units of the last place; at most
+    the first and one of the others are said."""
+
+    atol: float = 0.0
+    rtol: float = 0.0
+    ulps: int = 0
+
+
+_ACCURACY = "\n\naccuracy: an `AccuracyMode` or a `Tolerance`, for platforms that have a choice."
+
+
+def accurately(name: str, prim: Primitive, doc: str, shows: str) -> Callable[..., Any]:
+    """The same for a function whose accuracy may be asked for."""
+    plain = unary(name, prim, doc, strict=True)
+
+    def function(x: Any, *, accuracy: Any = None) -> Any:
+        return plain(x) if accuracy is None else _asked(name, value(x), accuracy)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = _about(name, prim, doc, shows, _ACCURACY)
+    return function
+
+
+def _asked(name: str, x: Any, accuracy: Any) -> Any:
+    if isinstance(accuracy, AccuracyMode):
+        if accuracy is AccuracyMode.DEFAULT:
+            return PLAIN[name].bind(x)
+        return accurate.bind(x, of=name, mode="highest", tolerance=(0.0, 0.0, 0))
+    if isinstance(accuracy, Tolerance):
+        absolute, relative, units = accuracy
+        if absolute < 0 or relative < 0 or units < 0 or (relative and units):
+            raise TypeRule(
+                f"lax.{name}: {accuracy} can not be met",
+                fix="tolerances are not negative, and rtol or ulps is left out",
+            )
+        bound = float(absolute), float(relative), units.__index__()
+        return accurate.bind(x, of=name, mode="tolerance", tolerance=bound)
+    raise TypeRule(
+        f"lax.{name}: {accuracy!r} is no accuracy",
+        fix="pass a plait.lax.AccuracyMode, or plait.lax.Tolerance(atol, rtol, ulps)",
+    )

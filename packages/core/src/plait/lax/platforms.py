@@ -1,0 +1,52 @@
+"""What depends on the platform that a program runs on.
+
+Invariant: the choice is made when the program is lowered, and by whoever loads it if it was lowered
+for several platforms; Python that runs at once chooses at once.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from ..buffers import platform
+from ..control.branches import branched
+from ..errors import TypeRule
+from ..interpreter import Interpreter, current
+from ..ops.platforms import index_of, platform_index
+from ..staging import Stage
+
+
+def platform_dependent(
+    *args: Any, default: Callable | None = None, **per_platform: Callable
+) -> Any:
+    """The function for the platform that the program runs on, of these arguments.
+
+    Args:
+      args: trees of arrays.
+      default: for platforms that are not named.
+      per_platform: functions by platform: cpu=, cuda=, rocm=, tpu=.  All return the same structure
+        and shapes.
+
+    Raises TypeRule if no function is given, TreeMismatch or TypeRule if they disagree, and
+    PlaitError where a program is lowered for a platform that has none.
+
+    >>> import plait
+    >>> f = lambda x: plait.lax.platform_dependent(x, cpu=lambda v: v + 1, tpu=lambda v: v + 2,
+    ...                                         default=lambda v: v + 3)
+    >>> plait.jit(f).lower(0.0, lowering_platforms=["tpu"]).as_text().count("2.0")
+    1
+    """
+    functions, names = [*per_platform.values()], [(n,) for n in per_platform]
+    if default is not None:
+        functions, names = [*functions, default], [*names, ()]
+    if not functions or not all(map(callable, functions)):
+        raise TypeRule(
+            "platform_dependent needs functions by platform",
+            fix="write platform_dependent(x, cpu=f, default=g)",
+        )
+    by: Interpreter | None = current()
+    while by is not None and not isinstance(by, Stage):
+        by = by.parent
+    if by is None:
+        return functions[index_of(names, platform())](*args)
+    index = platform_index.bind(platforms=tuple(names))
+    return branched("platform_dependent", index, functions, args)

@@ -1,0 +1,262 @@
+"""Reductions over axes, and running ones.
+
+Invariant: dtypes are kept: sums of narrow integers stay narrow.  Computations given as functions
+are associative and elementwise; what they are found to be decides which primitive does it.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..errors import TreeMismatch, TypeRule
+from ..ir import Program
+from ..ops import cumulative, extremes, reduction
+from ..ops import elementwise as el
+from ..ops.layout import placed
+from ..ops.shape import (
+    broadcast_to,
+    concatenate,
+    convert,
+    materialise_at_ground,
+    normal_axes,
+    normal_axis,
+    reshape,
+    slice_in_dim,
+    transpose,
+)
+from ..ops.statics import fixed_each, flag
+from ..primitive import Primitive
+from ..surface import value
+from ..tracing import trace
+from ..traits import Elementwise, Structural
+from ..tree import flatten
+from ..types import Aval, dtype_of
+from ..values import Literal
+
+# ---- over axes -----------------------------------------------------------------------------
+
+
+def _over(prim: Primitive, shows: str) -> Callable[..., Any]:
+    name = prim.name.rpartition(".")[2]
+
+    def reduce(operand: Any, axes: Any, *, out_sharding: Any = None) -> Any:
+        x = value(operand)
+        at = normal_axes(fixed_each(name, "axes", axes), x.aval.ndim, "axes")
+        if not at:
+            prim.infer((x.aval,), {"axes": ()})  # the operand has to fit
+        out = prim.bind(x, axes=tuple(sorted(at))) if at else materialise_at_ground(x)
+        return placed(out, out_sharding)
+
+    reduce.__name__ = reduce.__qualname__ = name
+    given, result = shows.split(" -> ")
+    reduce.__doc__ = (
+        f"{prim.doc}\n\nThe axes, a tuple, go; the dtype stays.  out_sharding: how the result "
+        "shall lie on devices.\n\nRaises AxisError for axes that are not there.\n\n"
+        f">>> import plait\n>>> plait.lax.{name}(plait.numpy.array({given}), (0,)).item()\n{result}"
+    )
+    return reduce
+
+
+reduce_sum = _over(reduction.reduce_sum, "[2, 3] -> 5")
+reduce_prod = _over(reduction.reduce_prod, "[2, 3] -> 6")
+reduce_max = _over(reduction.reduce_max, "[2, 3] -> 3")
+reduce_min = _over(reduction.reduce_min, "[2, 3] -> 2")
+reduce_and = _over(reduction.reduce_and, "[True, False] -> False")
+reduce_or = _over(reduction.reduce_or, "[True, False] -> True")
+reduce_xor = _over(reduction.reduce_xor, "[True, True] -> False")
+
+
+def argmax(operand: Any, axis: int, index_dtype: Any) -> Any:
+    """Where along an axis the greatest element is: the first if there are several; nan counts.
+
+    operand: numbers or booleans; the axis goes.  index_dtype: dtype of the result, of integers.
+    Raises AxisError for an axis that is not there or empty, TypeRule for other dtypes.
+
+    >>> import plait
+    >>> plait.lax.argmax(plait.numpy.array([1, 5, 2]), 0, "int32").item()
+    1
+    """
+    x = value(operand)
+    at = normal_axis(axis, x.aval.ndim)
+    return extremes.argmax_.bind(x, axis=at, index_dtype=dtype_of(index_dtype))
+
+
+def argmin(operand: Any, axis: int, index_dtype: Any) -> Any:
+    """Where along an axis the least element is; arguments and errors are those of `argmax`.
+
+    >>> import plait
+    >>> plait.lax.argmin(plait.numpy.array([4, 1, 2]), 0, "int32").item()
+    1
+    """
+    x = value(operand)
+    at = normal_axis(axis, x.aval.ndim)
+    return extremes.argmin_.bind(x, axis=at, index_dtype=dtype_of(index_dtype))
+
+
+_KNOWN = {
+    el.add: (reduction.reduce_sum, 0),
+    el.mul: (reduction.reduce_prod, 1),
+    el.maximum: (reduction.reduce_max, None),
+    el.minimum: (reduction.reduce_min, None),
+    el.and_: (reduction.reduce_and, None),
+    el.or_: (reduction.reduce_or, None),
+    el.xor: (reduction.reduce_xor, None),
+}
+
+
+def elementwise(name: str, computation: Callable, avals: Sequence[Aval], tree: Any) -> Program:
+    """The computation on two elements (trees of them), checked to be elementwise."""
+    cells = [Literal(0, a.with_shape(()).strong()) for a in avals]
+    trees = [tree.unflatten(cells)] * 2
+    traced = trace(computation, trees, {}, name, avals=tuple([c.aval for c in cells * 2]))
+    program = traced.program
+    for e in program.eqns:
+        if not {Elementwise, Structural} & set(e.prim.traits):
+            raise TypeRule(
+                f"{name}: the computation applies {e.prim}, which is not elementwise",
+                fix="combine two elements with arithmetic, comparison and selection only",
+            )
+    alike = [a.same_type(c.aval) for a, c in zip(program.out_avals, cells)]
+    if len(program.outputs) != len(cells) or not all(alike):
+        raise TypeRule(
+            f"{name}: the computation returns {program.out_avals} for {[c.aval for c in cells]}",
+            fix="it must return what it takes",
+        )
+    return program
+
+
+def _monoid(program: Program) -> Any:
+    """The primitive that the computation is, if it is one of the known ones."""
+    if len(program.eqns) != 1 or len(program.outputs) != 1:
+        return None
+    (e,) = program.eqns
+    same = program.outputs[0] is e.outputs[0] and set(e.inputs) == set(program.inputs)
+    return e.prim if same and e.prim in _KNOWN else None
+
+
+def reduce(
+    operands: Any, init_values: Any, computation: Callable, dimensions: Any,
+    out_sharding: Any = None,
+) -> Any:  # fmt: skip
+    """Elements along axes combined by a function.
+
+    Args:
+      operands: a tree of arrays of one shape.
+      init_values: a tree of the same structure: what to start from, without axes.
+      computation: (tree, tree) -> tree of elements; associative and elementwise.
+      dimensions: the axes, which go.
+      out_sharding: how the results shall lie on devices.
+
+    Raises TypeRule if the computation is not elementwise, or shapes differ; AxisError for axes
+    that are not there.
+
+    >>> import numpy as np, plait
+    >>> plait.lax.reduce(np.arange(5), 0, plait.lax.max, (0,)).item()
+    4
+    """
+    tree, xs, start = together("reduce", operands, init_values)
+    given = fixed_each("reduce", "dimensions", dimensions)
+    axes = tuple(sorted(normal_axes(given, xs[0].aval.ndim, "dimensions")))
+    program = elementwise("reduce", computation, [x.aval for x in xs], tree)
+    prim = _monoid(program)
+    if prim is not None:
+        out = _KNOWN[prim][0].bind(xs[0], axes=axes) if axes else xs[0]
+        out = materialise_at_ground(_with_start(prim, start[0], out))
+        return placed(tree.unflatten([out]), out_sharding)
+    combine = combining(computation, tree)
+    outs = combine(start, _folded(combine, [_axes_first(x, axes) for x in xs], start))
+    return placed(tree.unflatten([materialise_at_ground(o) for o in outs]), out_sharding)
+
+
+def together(name: str, operands: Any, starts: Any) -> tuple[Any, list, list]:
+    """(tree, arrays of one shape, what to start from for each)."""
+    leaves, tree = flatten(operands)
+    xs = [value(x) for x in leaves]
+    if not xs or any(x.aval.shape != xs[0].aval.shape for x in xs):
+        raise TypeRule(
+            f"{name}: operands must be arrays of one shape, not {[x.aval for x in xs]}",
+            fix="broadcast them first",
+        )
+    try:
+        given = tree.flatten_up_to(starts)
+    except ValueError:
+        raise TreeMismatch(
+            f"{name}: what to start from is {flatten(starts)[1]}, and operands are {tree}",
+            fix="give a number for each operand, in the same structure",
+        ) from None
+    return tree, xs, [_start(name, v, x) for v, x in zip(given, xs)]
+
+
+def _start(name: str, v: Any, x: Any) -> Any:
+    v = value(v)
+    if v.aval.ndim or (v.aval.dtype != x.aval.dtype and not v.aval.weak_type):
+        raise TypeRule(
+            f"{name}: {v.aval!r} to start from, for {x.aval!r}",
+            fix="give a number without axes, of the same dtype",
+        )
+    return convert(v, x.aval.dtype)
+
+
+def _with_start(prim: Primitive, start: Any, out: Any) -> Any:
+    neutral = _KNOWN[prim][1]
+    if start.__class__ is Literal and neutral is not None and start.value == neutral:
+        return out
+    return prim(start, out)
+
+
+def combining(computation: Callable, tree: Any) -> Callable:
+    """The computation on lists of leaves."""
+    return lambda a, b: [
+        value(v) for v in flatten(computation(tree.unflatten(a), tree.unflatten(b)))[0]
+    ]
+
+
+def _axes_first(x: Any, axes: tuple) -> Any:
+    rest = [i for i in range(x.aval.ndim) if i not in axes]
+    n = 1
+    for i in axes:
+        n = n * x.aval.shape[i]
+    return reshape(transpose(x, (*axes, *rest)), (n, *[x.aval.shape[i] for i in rest]))
+
+
+def _folded(combine: Callable, xs: list, start: list) -> list:
+    """Along the first axis: neighbours are combined until one is left."""
+    n = xs[0].aval.shape[0]
+    if n == 0:
+        return [broadcast_to(s, x.aval.shape[1:]) for s, x in zip(start, xs)]
+    while n > 1:
+        even = [slice_in_dim(x, 0, n - 1, 2) for x in xs]
+        odd = [slice_in_dim(x, 1, n, 2) for x in xs]
+        both = combine(even, odd)
+        if n % 2:
+            rest = [slice_in_dim(x, n - 1, n) for x in xs]
+            both = [concatenate([b, r], 0) for b, r in zip(both, rest)]
+        xs, n = both, (n + 1) // 2
+    return [reshape(x, x.aval.shape[1:]) for x in xs]
+
+
+# ---- running -------------------------------------------------------------------------------
+
+
+def _running(prim: Primitive, shows: str) -> Callable:
+    name = prim.name.rpartition(".")[2]
+
+    def cumulate(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+        x = value(operand)
+        back = flag(name, "reverse", reverse)
+        return prim.bind(x, axis=normal_axis(axis, x.aval.ndim), reverse=back)
+
+    cumulate.__name__ = cumulate.__qualname__ = name
+    given, result = shows.split(" -> ")
+    cumulate.__doc__ = (
+        f"{prim.doc}\n\nAlong an axis, from its end if `reverse`; shape and dtype stay.  Raises "
+        "AxisError for an axis that is not there.\n\n>>> import plait\n"
+        f">>> plait.lax.{name}(plait.numpy.array({given})).tolist()\n{result}"
+    )
+    return cumulate
+
+
+cumsum = _running(cumulative.cumsum_, "[1, 2, 3] -> [1, 3, 6]")
+cumprod = _running(cumulative.cumprod_, "[1, 2, 3] -> [1, 2, 6]")
+cummax = _running(cumulative.cummax_, "[1, 3, 2] -> [1, 3, 3]")
+cummin = _running(cumulative.cummin_, "[3, 1, 2] -> [3, 1, 1]")
+cumlogsumexp = _running(cumulative.cumlogsumexp_, "[-float('inf'), 0.0] -> [-inf, 0.0]")

@@ -1,0 +1,107 @@
+"""Elements chosen from several arrays, and values that are passed on without derivatives.
+
+Invariant: as in `elementwise`: operands have one dtype, and only arrays without axes are broadcast.
+"""
+
+from typing import Any
+
+from ..errors import TypeRule
+from ..ops import elementwise as el
+from ..ops.shape import fit, materialise_at_ground
+from ..surface import value
+from ..tree import map_tree
+from ..types import BOOL, INTEGER, Aval
+from .operands import agree
+
+
+def select(pred: Any, on_true: Any, on_false: Any) -> Any:
+    """`on_true` where `pred`, else `on_false`.
+
+    Args:
+      pred: booleans of the same shape, or one without axes.
+      on_true, on_false: one dtype and shape.
+
+    Raises TypeRule if they do not agree.
+
+    >>> import plait
+    >>> first = plait.numpy.array([True, False])
+    >>> plait.lax.select(first, plait.numpy.arange(2), plait.numpy.ones(2, int))
+    Array([0, 1], dtype=int32)
+    """
+    x, y = agree("select", (on_true, on_false))
+    return el.select.bind(_predicate(pred, x.aval.shape), x, y)
+
+
+def _predicate(pred: Any, shape: tuple) -> Any:
+    p = value(pred)
+    if p.aval.dtype != BOOL or (p.aval.ndim and p.aval.shape != shape):
+        raise TypeRule(
+            f"lax.select: the predicate is {p.aval!r}, for operands of shape {shape}",
+            fix="give booleans of that shape, or without axes, or use plait.numpy.where",
+        )
+    return fit(p, Aval(shape, BOOL))
+
+
+def select_n(which: Any, *cases: Any) -> Any:
+    """`cases[which]`, element by element.
+
+    Args:
+      which: booleans (for up to two cases) or i32, of the same shape or without axes.
+      cases: one dtype and shape.
+
+    Raises TypeRule if they do not agree.
+
+    >>> import plait
+    >>> plait.lax.select_n(2, 10, 20, 30).item()
+    30
+    """
+    if not cases:
+        raise TypeRule("select_n needs a case", fix="give at least one")
+    xs = list(agree("select_n", cases))
+    if len(xs) == 1:
+        return materialise_at_ground(xs[0])
+    w = value(which)
+    if w.aval.dtype == BOOL:
+        if len(xs) > 2:
+            raise TypeRule(f"select_n: booleans can not tell {len(xs)} cases", fix="give i32")
+        return select(w, xs[1], xs[0])
+    if w.aval.category != INTEGER:
+        raise TypeRule(f"select_n: {w.aval!r} are no numbers of cases", fix="give booleans or i32")
+    out = xs[0]
+    for i, x in enumerate(xs[1:], 1):
+        at = el.ge(w, i) if i == len(xs) - 1 else el.eq(w, i)
+        out = select(at, x, out)
+    return out
+
+
+def clamp(min: Any, x: Any, max: Any) -> Any:  # noqa: A002
+    """`x` brought into [min, max]; the bounds may be without axes.
+
+    Raises TypeRule for different dtypes, and bounds of other shapes.
+
+    >>> import plait
+    >>> plait.lax.clamp(0, plait.numpy.array([-1, 5]), 3).tolist()
+    [0, 3]
+    """
+    low, v, high = value(min), value(x), value(max)
+    if any(b.aval.ndim and b.aval.shape != v.aval.shape for b in (low, high)):
+        raise TypeRule(
+            f"lax.clamp of {v.aval!r} into [{low.aval!r}, {high.aval!r}]",
+            fix="give bounds without axes, or of the same shape",
+        )
+    return el.clamp.bind(*agree("clamp", (low, v, high)))
+
+
+def stop_gradient(x: Any) -> Any:
+    """The tree `x`, of which nothing but the values is passed on: its derivative is zero.
+
+    >>> import plait
+    >>> plait.lax.stop_gradient(2.0).item()
+    2.0
+    """
+    return map_tree(_stopped, x)
+
+
+def _stopped(x: Any) -> Any:
+    v = value(x)
+    return el.stop.bind(v) if v.aval.inexact else x

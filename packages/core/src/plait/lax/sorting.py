@@ -1,0 +1,129 @@
+"""Sorting, and the greatest elements.
+
+Invariant: nans are last, whatever their sign; the order of equal elements is theirs.
+"""
+
+from typing import Any
+
+from ..errors import TypeRule
+from ..ops import sorting
+from ..ops.elementwise import neg
+from ..ops.shape import normal_axis
+from ..ops.statics import fixed, flag
+from ..surface import value
+from ..types import FLOATING
+
+
+def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: int = 1) -> Any:
+    """Sorted along an axis, nans last; several arrays in the order of the first `num_keys`.
+
+    Args:
+      operand: an array, or a sequence of arrays of one shape.
+      dimension: the axis.
+      is_stable: whether equal elements keep their order.
+      num_keys: by how many of the arrays is sorted.
+
+    Returns an array for an array, a tuple for a sequence.  Raises TypeRule if shapes differ,
+    AxisError for an axis that is not there.
+
+    >>> import plait
+    >>> plait.lax.sort(plait.numpy.array([3, 1, 2])).tolist()
+    [1, 2, 3]
+    """
+    stable = flag("sort", "is_stable", is_stable)
+    several = isinstance(operand, tuple | list)
+    keys, count = fixed("sort", "num_keys", num_keys), len(operand) if several else 1
+    if not 1 <= keys <= count:
+        raise TypeRule(
+            f"sort of {count} arrays by {keys} of them",
+            fix="give arrays, and a num_keys from 1 to their number",
+        )
+    if several:
+        return tuple(sorting.sort_together(operand, dimension, keys, stable))
+    return sorting.sort(operand, dimension, stable=stable)
+
+
+def sort_key_val(
+    keys: Any, values: Any, dimension: int = -1, is_stable: bool = True
+) -> tuple[Any, Any]:
+    """(keys sorted along an axis, values in their order): arrays of one shape.
+
+    Raises TypeRule if shapes differ, AxisError for an axis that is not there.
+
+    >>> import plait
+    >>> k, v = plait.lax.sort_key_val(plait.numpy.array([3, 1]), plait.numpy.array([10, 20]))
+    >>> k.tolist(), v.tolist()
+    ([1, 3], [20, 10])
+    """
+    k, v = sorting.sort_together([keys, values], dimension, 1, flag("sort", "is_stable", is_stable))
+    return k, v
+
+
+def top_k(operand: Any, k: int, *, axis: int = -1) -> list:
+    """[the k greatest elements along an axis, their indices as i32], the greatest first.
+
+    Raises TypeRule if there are not so many, AxisError for an axis that is not there.
+
+    >>> import plait
+    >>> [v.tolist() for v in plait.lax.top_k(plait.numpy.array([3, 1, 2]), 2)]
+    [[3, 2], [0, 2]]
+    """
+    return sorting.top_k(operand, fixed("top_k", "k", k), axis)
+
+
+def approx_max_k(
+    operand: Any,
+    k: int,
+    reduction_dimension: int = -1,
+    recall_target: float = 0.95,
+    reduction_input_size_override: int = -1,
+    aggregate_to_topk: bool = True,
+) -> list:
+    """[the k greatest elements along an axis, their indices as i32], the greatest first.
+
+    Args:
+      operand: floats.
+      k: how many.
+      reduction_dimension: the axis.
+      recall_target: the part, up to 1, of the greatest elements that has to be among those found;
+        all of them are.
+      reduction_input_size_override: a larger size of the axis, to judge the recall by.
+      aggregate_to_topk: if not, all elements are returned, sorted.
+
+    Raises TypeRule for other dtypes, and if there are not so many elements.
+
+    >>> import plait
+    >>> [v.tolist() for v in plait.lax.approx_max_k(plait.numpy.array([3.0, 1.0, 2.0]), 2)]
+    [[3.0, 2.0], [0, 2]]
+    """
+    x, at, count = _approximate("approx_max_k", operand, k, reduction_dimension, recall_target)
+    return sorting.top_k(x, count if aggregate_to_topk else x.aval.shape[at], at)
+
+
+def approx_min_k(
+    operand: Any,
+    k: int,
+    reduction_dimension: int = -1,
+    recall_target: float = 0.95,
+    reduction_input_size_override: int = -1,
+    aggregate_to_topk: bool = True,
+) -> list:
+    """[the k least elements along an axis, their indices as i32], the least first; arguments and
+    errors are those of `approx_max_k`.
+
+    >>> import plait
+    >>> [v.tolist() for v in plait.lax.approx_min_k(plait.numpy.array([3.0, 1.0, 2.0]), 2)]
+    [[1.0, 2.0], [1, 2]]
+    """
+    x, at, count = _approximate("approx_min_k", operand, k, reduction_dimension, recall_target)
+    found, places = sorting.top_k(neg(x), count if aggregate_to_topk else x.aval.shape[at], at)
+    return [neg(found), places]
+
+
+def _approximate(name: str, operand: Any, k: int, axis: int, recall: float) -> tuple:
+    x = value(operand)
+    if x.aval.category != FLOATING:
+        raise TypeRule(f"{name} is for floating arrays, not {x.aval!r}", fix="use top_k")
+    if not isinstance(recall, int | float) or not 0 < recall <= 1:
+        raise TypeRule(f"{name}: a recall of {recall!r}", fix="give a number up to 1, over 0")
+    return x, normal_axis(axis, x.aval.ndim, "reduction_dimension"), fixed(name, "k", k)

@@ -1,0 +1,292 @@
+"""What moves elements and leaves them as they are: dtypes, shapes, broadcasting.
+
+Invariant: arguments are explicit: sizes and axes are checked, and nothing is promoted.
+"""
+
+import builtins
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..dims import product
+from ..errors import AxisError, TypeRule
+from ..ops import shape as sh
+from ..ops.conversion import bitcast
+from ..ops.layout import placed
+from ..ops.shape import materialise_at_ground, normal_axes, normal_shape
+from ..ops.statics import fixed, fixed_each
+from ..surface import value
+from ..tree import flatten
+from ..types import WEAK, dtype_of
+from ..types import broadcast_shapes as _broadcast_shapes
+from ..values import canonical
+
+# ---- dtypes --------------------------------------------------------------------------------
+
+
+def dtype(x: Any) -> np.dtype:
+    """The dtype of an array or scalar of any shape.
+
+    >>> import plait
+    >>> plait.lax.dtype(1.5)
+    dtype('float32')
+    """
+    return value(x).aval.dtype
+
+
+def convert_element_type(operand: Any, new_dtype: Any) -> Any:
+    """The array in another dtype: floats are cut towards zero, anything but zero is True.
+
+    The shape stays.  The classes bool, int, float and complex stand for the default dtypes.
+    Raises TypeRule for what is no dtype.
+
+    >>> import plait
+    >>> plait.lax.convert_element_type(plait.numpy.array([1.7, -1.7]), "int8").tolist()
+    [1, -1]
+    """
+    weak = isinstance(new_dtype, type) and new_dtype in WEAK
+    kind = WEAK[new_dtype].dtype if weak else canonical(dtype_of(new_dtype))
+    return materialise_at_ground(sh.convert(value(operand), kind))
+
+
+def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
+    """The bits read as elements of another dtype.
+
+    A narrower one makes a new last axis; a wider one takes the last axis in.  Raises TypeRule for
+    booleans, complex numbers and sizes that do not fit.
+
+    >>> import numpy as np, plait
+    >>> hex(plait.lax.bitcast_convert_type(np.float32(1), "uint32").item())
+    '0x3f800000'
+    """
+    return materialise_at_ground(bitcast(operand, new_dtype))
+
+
+def stage(x: Any, /) -> Any:
+    """An array or number of any shape as a value of the function that is being traced; outside of
+    traced functions, as an array.
+
+    >>> import plait
+    >>> plait.lax.stage(2)
+    Array(2, dtype=int32, weak_type=True)
+    """
+    return materialise_at_ground(value(x))
+
+
+# ---- shapes --------------------------------------------------------------------------------
+
+
+def reshape(
+    operand: Any, new_sizes: Any, dimensions: Sequence[int] | None = None, *,
+    out_sharding: Any = None,
+) -> Any:  # fmt: skip
+    """The same elements in another shape; with `dimensions`, transposed first.
+
+    out_sharding: how the result shall lie on devices.  Raises TypeRule if the number of elements
+    differs.
+
+    >>> import plait
+    >>> plait.lax.reshape(plait.numpy.arange(6), (2, 3)).tolist()
+    [[0, 1, 2], [3, 4, 5]]
+    """
+    x = operand if dimensions is None else transpose(operand, dimensions)
+    return placed(materialise_at_ground(sh.reshape(x, new_sizes)), out_sharding)
+
+
+def transpose(operand: Any, permutation: Any) -> Any:
+    """Axes in another order: axis i of the result is axis `permutation[i]`.
+
+    Raises AxisError if that is no order of all axes.
+
+    >>> import plait
+    >>> plait.lax.transpose(plait.numpy.zeros((2, 3)), (1, 0)).shape
+    (3, 2)
+    """
+    order = fixed_each("transpose", "permutation", permutation)
+    return materialise_at_ground(sh.transpose(operand, order))
+
+
+def squeeze(array: Any, dimensions: Any) -> Any:
+    """Without these axes, which have size 1.
+
+    Raises TypeRule for other sizes, AxisError for axes that are not there.
+
+    >>> import plait
+    >>> plait.lax.squeeze(plait.numpy.zeros((1, 3)), (0,)).shape
+    (3,)
+    """
+    return materialise_at_ground(sh.squeeze(array, fixed_each("squeeze", "dimensions", dimensions)))
+
+
+def expand_dims(array: Any, dimensions: Any) -> Any:
+    """With new axes of size 1, at these places of the result.
+
+    Raises AxisError for places that the result does not have.
+
+    >>> import plait
+    >>> plait.lax.expand_dims(plait.numpy.zeros(3), (0, 2)).shape
+    (1, 3, 1)
+    """
+    return materialise_at_ground(
+        sh.expand_dims(array, fixed_each("expand_dims", "dimensions", dimensions))
+    )
+
+
+def rev(operand: Any, dimensions: Any) -> Any:
+    """Reversed along axes.  Raises AxisError for axes that are not there.
+
+    >>> import plait
+    >>> plait.lax.rev(plait.numpy.arange(3), (0,)).tolist()
+    [2, 1, 0]
+    """
+    x = materialise_at_ground(value(operand))
+    given = fixed_each("rev", "dimensions", dimensions)
+    axes = tuple(sorted(normal_axes(given, x.aval.ndim, "dimensions")))
+    return sh.rev.bind(x, axes=axes) if axes else x
+
+
+def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = None) -> Any:
+    """Axes from `start_dimension` up to `stop_dimension` (the last, if None) made one.
+
+    Raises AxisError if they are not in order.
+
+    >>> import plait
+    >>> plait.lax.collapse(plait.numpy.zeros((2, 3, 4)), 0, 2).shape
+    (6, 4)
+    """
+    x = value(operand)
+    start = fixed("collapse", "start_dimension", start_dimension)
+    stop = stop_dimension if stop_dimension is None else fixed(
+        "collapse", "stop_dimension", stop_dimension
+    )  # fmt: skip
+    first, last, _ = builtins.slice(start, stop).indices(x.aval.ndim)
+    if last < first:
+        raise AxisError(f"collapse of axes {first} up to {last}", fix="give them in order")
+    s = x.aval.shape
+    return reshape(x, (*s[:first], product(s[first:last]), *s[last:]))
+
+
+def broadcast(operand: Any, sizes: Any, *, out_sharding: Any = None) -> Any:
+    """With new leading axes of these sizes, along which the elements repeat.
+
+    out_sharding: how the result shall lie on devices.
+
+    >>> import plait
+    >>> plait.lax.broadcast(plait.numpy.arange(2), (3,)).tolist()
+    [[0, 1], [0, 1], [0, 1]]
+    """
+    x = value(operand)
+    out = sh.broadcast_to(x, (*normal_shape(sizes), *x.aval.shape))
+    return placed(materialise_at_ground(out), out_sharding)
+
+
+def broadcast_in_dim(
+    operand: Any, shape: Any, broadcast_dimensions: Any, *, out_sharding: Any = None
+) -> Any:
+    """Axis i becomes axis `broadcast_dimensions[i]` of `shape`; axes of size 1 repeat.
+
+    out_sharding: how the result shall lie on devices.  Raises TypeRule if sizes are neither equal
+    nor 1, AxisError for axes that are not in order.
+
+    >>> import plait
+    >>> plait.lax.broadcast_in_dim(plait.numpy.arange(2), (2, 3), (0,)).tolist()
+    [[0, 0, 0], [1, 1, 1]]
+    """
+    x, shape = value(operand), normal_shape(shape)
+    at = fixed_each("broadcast_in_dim", "broadcast_dimensions", broadcast_dimensions)
+    if list(at) != sorted(set(at)):
+        raise AxisError(f"broadcast_dimensions {at} are not in order", fix="transpose first")
+    if shape == x.aval.shape and at == tuple(range(x.aval.ndim)):
+        return placed(materialise_at_ground(x), out_sharding)
+    return placed(sh.broadcast_in_dim.bind(x, shape=shape, dims=at), out_sharding)
+
+
+def broadcast_to_rank(x: Any, rank: int) -> Any:
+    """With leading axes of size 1, up to so many axes; the array itself if it has them.
+
+    >>> import plait
+    >>> plait.lax.broadcast_to_rank(plait.numpy.zeros(3), 3).shape
+    (1, 1, 3)
+    """
+    x, n = value(x), fixed("broadcast_to_rank", "rank", rank)
+    if n <= x.aval.ndim:
+        return materialise_at_ground(x)
+    return reshape(x, (1,) * (n - x.aval.ndim) + x.aval.shape)
+
+
+def broadcast_like(arr: Any, like_arr: Any) -> Any:
+    """In the shape of another array.  Raises TypeRule if sizes are neither equal nor 1.
+
+    >>> import plait
+    >>> plait.lax.broadcast_like(plait.numpy.arange(2), plait.numpy.zeros((3, 2))).shape
+    (3, 2)
+    """
+    return materialise_at_ground(sh.broadcast_to(arr, value(like_arr).aval.shape))
+
+
+def broadcast_shapes(*shapes: Any) -> tuple[Any, ...]:
+    """The shape of arrays of these shapes together.  Raises DimMismatch if there is none.
+
+    >>> import plait
+    >>> plait.lax.broadcast_shapes((3, 1), (4,))
+    (3, 4)
+    """
+    return _broadcast_shapes([normal_shape(s) for s in shapes])
+
+
+def tile(operand: Any, reps: Sequence[int]) -> Any:
+    """The whole array repeated: `reps[i]` times along axis i.
+
+    Raises TypeRule if there is not a number for each axis.
+
+    >>> import plait
+    >>> plait.lax.tile(plait.numpy.arange(2), (2,)).tolist()
+    [0, 1, 0, 1]
+    """
+    x = value(operand)
+    times = normal_shape(fixed_each("tile", "reps", reps))
+    if len(times) != x.aval.ndim or any(r.__class__ is int and r < 0 for r in times):
+        raise TypeRule(
+            f"tile of {x.aval!r} {times} times",
+            fix="give a number for each axis, none of them negative",
+        )
+    spread = sh.reshape(x, [d for s in x.aval.shape for d in (1, s)])
+    spread = sh.broadcast_to(spread, [d for r, s in zip(times, x.aval.shape) for d in (r, s)])
+    return reshape(spread, [r * s for r, s in zip(times, x.aval.shape)])
+
+
+# ---- the compiler's ------------------------------------------------------------------------
+
+
+def optimization_barrier(operand: Any, /) -> Any:
+    """The tree itself; the compiler may not move work across this place.
+
+    >>> import plait
+    >>> plait.lax.optimization_barrier(plait.numpy.arange(2)).tolist()
+    [0, 1]
+    """
+    leaves, tree = flatten(operand)
+    if not leaves:
+        return operand
+    return tree.unflatten(sh.barrier.bind(*[materialise_at_ground(value(x)) for x in leaves]))
+
+
+def dce_sink(val: Any, *, prevent_mlir_dce: bool = False) -> None:
+    """Uses the tree `val`, and returns nothing.
+
+    A program keeps the equations that nobody uses, so there is nothing else to do; what the
+    compiler does with them is its own affair, unless `prevent_mlir_dce`, which is refused.
+
+    Raises TypeRule for `prevent_mlir_dce`, and for leaves that are no arrays.
+
+    >>> import plait
+    >>> plait.lax.dce_sink(plait.numpy.arange(2))
+    """
+    if prevent_mlir_dce:
+        raise TypeRule(
+            "dce_sink can not keep what the compiler finds to be unused",
+            fix="return it, or hand it to plait.debug.callback",
+        )
+    for x in flatten(val)[0]:
+        value(x)

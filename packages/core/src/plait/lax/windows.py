@@ -1,0 +1,168 @@
+"""Reductions over windows: pooling.
+
+Invariant: windows are combined along one axis after the other, so that the work grows with the
+sum of their sizes.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..errors import TypeRule
+from ..ops.convolution import dilated, explicit_padding, windows
+from ..ops.shape import broadcast_to, materialise_at_ground, normal_shape, pad, slice_in_dim
+from ..ops.statics import fixed_each
+from .reductions import combining, elementwise, together
+
+
+def reduce_window(
+    operand: Any,
+    init_value: Any,
+    computation: Callable,
+    window_dimensions: Any,
+    window_strides: Any = None,
+    padding: Any = "VALID",
+    base_dilation: Any = None,
+    window_dilation: Any = None,
+) -> Any:
+    """Elements of every window combined by a function: pooling.
+
+    Args:
+      operand: a tree of arrays of one shape.
+      init_value: a tree of the same structure: what to start from, and what surrounds the arrays.
+      computation: (tree, tree) -> tree of elements; associative and elementwise.
+      window_dimensions: the size of the window along each axis.
+      window_strides: the distance of windows; 1 if not given.
+      padding: "VALID", "SAME", "SAME_LOWER", or a pair (before, after) for each axis.
+      base_dilation, window_dilation: the distance of elements of the arrays, of the window.
+
+    Windows are combined along one axis after the other, so that the work grows with the sum of
+    their sizes, not with the product.
+
+    Raises TypeRule if the computation is not elementwise, or numbers do not fit the axes.
+
+    >>> import numpy as np, plait
+    >>> plait.lax.reduce_window(np.array([1, 5, 2, 4]), 0, plait.lax.max, (2,), (2,)).tolist()
+    [5, 4]
+    """
+    tree, xs, start = together("reduce_window", operand, init_value)
+    elementwise("reduce_window", computation, [x.aval for x in xs], tree)
+    n = xs[0].aval.ndim
+    steps = window_dimensions, window_strides, base_dilation, window_dilation
+    sizes, strides, base, spread = _steps(xs[0].aval.shape, *steps)
+    extent, inside = _extents(xs[0].aval.shape, sizes, base, spread)
+    pads = explicit_padding(padding, inside, extent, strides)
+    config = [(low, high, b - 1) for (low, high), b in zip(pads, base)]
+    xs = [pad(x, s, config) if any(map(any, config)) else x for x, s in zip(xs, start)]
+    combine = combining(computation, tree)
+    for axis in range(n):
+        if sizes[axis] != 1 or strides[axis] != 1:
+            xs = _along(combine, xs, axis, sizes[axis], strides[axis], spread[axis])
+    outs = combine([broadcast_to(s, x.aval.shape) for s, x in zip(start, xs)], xs)
+    return tree.unflatten([materialise_at_ground(o) for o in outs])
+
+
+def _steps(shape: Sequence[Any], sizes: Any, *others: Any) -> list[tuple]:
+    """Sizes, strides and dilations, positive, one for each axis; None: ones."""
+    n = len(shape)
+    names = "window_dimensions", "window_strides", "base_dilation", "window_dilation"
+    found = []
+    for name, given in zip(names, (sizes, *others)):
+        items = (1,) * n if given is None else fixed_each("reduce_window", name, given)
+        low = 0 if name == "window_dimensions" else 1
+        if len(items) != n or any(v.__class__ is int and v < low for v in items):
+            raise TypeRule(
+                f"reduce_window: {name} is {given}, for arrays of shape {tuple(shape)}",
+                fix=f"give {n} positive numbers, one for each axis",
+            )
+        found.append(items)
+    return found
+
+
+def padtype_to_pads(in_shape: Any, window_shape: Any, window_strides: Any, padding: Any) -> list:
+    """Pairs (before, after) for a padding given by name: "VALID", "SAME" or "SAME_LOWER".
+
+    One size of each for each axis.  Raises TypeRule for another name.
+
+    >>> import plait
+    >>> plait.lax.padtype_to_pads((5,), (3,), (1,), "SAME")
+    [(1, 1)]
+    """
+    shape = normal_shape(in_shape)
+    window, strides, *_ = _steps(shape, window_shape, window_strides)
+    return [tuple(p) for p in explicit_padding(padding, shape, window, strides)]
+
+
+def _extents(shape: Sequence[Any], sizes: tuple, base: tuple, spread: tuple) -> tuple[list, list]:
+    """How much room windows take, and how much there is."""
+    extent = [dilated(k, d) for k, d in zip(sizes, spread)]
+    return extent, [dilated(d, b) for d, b in zip(shape, base)]
+
+
+def reduce_window_shape_tuple(
+    operand_shape: Any,
+    window_dimensions: Any,
+    window_strides: Any,
+    padding: Any,
+    base_dilation: Any = None,
+    window_dilation: Any = None,
+) -> tuple:
+    """The shape of what `reduce_window` returns, of an operand of this shape.
+
+    >>> import plait
+    >>> plait.lax.reduce_window_shape_tuple((8, 8), (2, 2), (2, 2), "VALID")
+    (4, 4)
+    """
+    shape = normal_shape(operand_shape)
+    steps = window_dimensions, window_strides, base_dilation, window_dilation
+    sizes, strides, base, spread = _steps(shape, *steps)
+    extent, inside = _extents(shape, sizes, base, spread)
+    pads = explicit_padding(padding, inside, extent, strides)
+    return tuple(
+        [
+            windows(low + n + high, k, s)
+            for n, (low, high), k, s in zip(inside, pads, extent, strides)
+        ]
+    )
+
+
+_WRITTEN_OUT = 8
+"""Windows of up to so many elements are combined from as many slices."""
+
+
+def _along(combine: Callable, xs: list, axis: int, size: int, stride: int, spread: int) -> list:
+    """Windows along one axis: of slices, or of windows half as long."""
+    n = xs[0].aval.shape[axis]
+    count = windows(n, dilated(size, spread), stride)
+    if size < 1 or count.__class__ is int and count == 0:
+        empty = [slice_in_dim(x, 0, 0, axis=axis) for x in xs]
+        return empty
+    if size <= _WRITTEN_OUT or spread != 1:
+        take = lambda k: [slice_in_dim(x, k * spread, k * spread + (count - 1) * stride + 1,
+                                       stride, axis) for x in xs]  # noqa: E731  # fmt: skip
+        out = take(0)
+        for k in range(1, size):
+            out = combine(out, take(k))
+        return out
+    whole = _doubled(combine, xs, axis, size)
+    return [slice_in_dim(x, 0, (count - 1) * stride + 1, stride, axis) for x in whole]
+
+
+def _doubled(combine: Callable, xs: list, axis: int, size: int) -> list:
+    """Windows of every place: of the powers of two that the size is the sum of, in order."""
+    out: list | None = None
+    done, width, power = 0, 1, xs
+    n = xs[0].aval.shape[axis]
+    count = n - size + 1
+    while size:
+        if size & 1:
+            part = [slice_in_dim(p, done, done + count, axis=axis) for p in power]
+            out = part if out is None else combine(out, part)
+            done += width
+        size >>= 1
+        if size:
+            have = power[0].aval.shape[axis]
+            left = [slice_in_dim(p, 0, have - width, axis=axis) for p in power]
+            power = combine(left, [slice_in_dim(p, width, have, axis=axis) for p in power])
+            width *= 2
+    assert out is not None
+    return out

@@ -1,0 +1,394 @@
+"""Activations, element by element.
+
+Invariant: values and derivatives are those of the limit at infinity, nan comes from nan only, and
+at a kink the derivative is the one that everybody uses: zero for `relu` at zero.
+"""
+
+import math
+from typing import Any
+
+from ..door import ml_dtypes
+from ..errors import TypeRule
+from ..ops import elementwise as el
+from ..ops.shape import materialise_at_ground, normal_axis, slice_in_dim
+from ..surface import fused, unary, value
+from ..values import Literal
+
+
+def _float(x: Any) -> Any:
+    return el.floating((x,))[0]
+
+
+# ---- linear by parts -----------------------------------------------------------------------
+
+
+@fused
+def relu(x: Any) -> Any:
+    """max(x, 0), with derivative 0 at 0; nan of nan.
+
+    x: real, any shape and dtype.
+
+    >>> import numpy as np, plait
+    >>> plait.nn.relu(np.array([-1.0, 2.0])).tolist()
+    [0.0, 2.0]
+    """
+    return el.relu(x)
+
+
+@fused
+def relu6(x: Any) -> Any:
+    """min(max(x, 0), 6), with derivative 0 at 0 and 6.
+
+    x: real, any shape and dtype.
+
+    >>> import plait
+    >>> float(plait.nn.relu6(9.0))
+    6.0
+    """
+    x = value(x)
+    return el.select(el.ge(x, 6), Literal(6, x.aval), relu(x))
+
+
+@fused(numbers=("negative_slope",))
+def leaky_relu(x: Any, negative_slope: Any = 0.01) -> Any:
+    """x where it is not negative, else negative_slope * x.
+
+    x: real, any shape; negative_slope broadcasts with it.
+
+    >>> import plait
+    >>> float(plait.nn.leaky_relu(-2.0, 0.5))
+    -1.0
+    """
+    x = _float(x)
+    return el.select(el.ge(x, 0), x, el.mul(x, negative_slope))
+
+
+@fused
+def hard_tanh(x: Any) -> Any:
+    """x brought into [-1, 1].
+
+    x: real, any shape and dtype.
+
+    >>> import plait
+    >>> float(plait.nn.hard_tanh(2.0))
+    1.0
+    """
+    x = value(x)
+    high = el.select(el.gt(x, 1), Literal(1, x.aval), x)
+    return el.select(el.lt(x, -1), Literal(-1, x.aval), high)
+
+
+@fused
+def hard_sigmoid(x: Any) -> Any:
+    """relu6(x + 3) / 6.
+
+    x: real, any shape; integers become the default float.
+
+    >>> import plait
+    >>> float(plait.nn.hard_sigmoid(0.0))
+    0.5
+    """
+    return el.div(relu6(el.add(_float(x), 3)), 6)
+
+
+@fused
+def hard_silu(x: Any) -> Any:
+    """x * hard_sigmoid(x), 0 at -inf.
+
+    x: real, any shape; integers become the default float.
+
+    >>> import plait
+    >>> float(plait.nn.hard_silu(3.0))
+    3.0
+    """
+    return _gated(_float(x), hard_sigmoid)
+
+
+hard_swish = hard_silu
+
+
+@fused
+def sparse_plus(x: Any) -> Any:
+    """0 up to -1, x from 1 on, and (x + 1) ** 2 / 4 between.
+
+    x: real, any shape; integers become the default float.
+
+    >>> import plait
+    >>> float(plait.nn.sparse_plus(2.0))
+    2.0
+    """
+    x = _float(x)
+    inner = el.select(el.lt(el.abs_(x), 1), x, 0)
+    curve = el.div(el.square(el.add(inner, 1)), 4)
+    return el.select(el.le(x, -1), 0, el.select(el.lt(x, 1), curve, x))
+
+
+@fused
+def sparse_sigmoid(x: Any) -> Any:
+    """(x + 1) / 2 brought into [0, 1].
+
+    x: real, any shape; integers become the default float.
+
+    >>> import plait
+    >>> float(plait.nn.sparse_sigmoid(0.0))
+    0.5
+    """
+    return el.div(el.add(hard_tanh(_float(x)), 1), 2)
+
+
+def identity(x: Any) -> Any:
+    """x itself.
+
+    x: any shape and dtype.
+
+    >>> import plait
+    >>> int(plait.nn.identity(2))
+    2
+    """
+    return materialise_at_ground(value(x))
+
+
+# ---- smooth --------------------------------------------------------------------------------
+
+_LIKE_X = "x: real or complex, any shape; integers become the default float."
+_logistic = unary("sigmoid", el.logistic, "1 / (1 + e ** -x).")
+
+
+def sigmoid(x: Any) -> Any:
+    """1 / (1 + e ** -x).
+
+    x: real, any shape; integers become the default float.
+
+    >>> import plait
+    >>> float(plait.nn.sigmoid(0.0))
+    0.5
+    """
+    return _logistic(x)
+
+
+tanh = unary(
+    "tanh",
+    el.tanh,
+    f"Hyperbolic tangent.\n\n{_LIKE_X}\n\n>>> import plait\n>>> plait.nn.tanh(0.0).item()\n0.0",
+)
+
+
+def _gated(x: Any, gate: Any) -> Any:
+    """x * gate(x) for a gate from 0 to 1, with the limits at infinity: 0 and x."""
+    finite = el.is_finite(x)
+    inner = el.select(finite, x, 0)
+    return el.select(finite, el.mul(inner, gate(inner)), el.maximum(x, 0))
+
+
+@fused
+def silu(x: Any) -> Any:
+    """x * sigmoid(x), 0 at -inf: the sigmoid-weighted linear unit, or swish.
+
+    x: real, any shape; integers become the default float.
+
+    >>> import plait
+    >>> float(plait.nn.silu(0.0))
+    0.0
+    """
+    return _gated(_float(x), el.logistic)
+
+
+swish = silu
+
+
+@fused
+def mish(x: Any) -> Any:
+    """x * tanh(softplus(x)), 0 at -inf.
+
+    x: real, any shape; integers become the default float.
+
+    >>> import plait
+    >>> float(plait.nn.mish(0.0))
+    0.0
+    """
+    return _gated(_float(x), lambda v: el.tanh(softplus(v)))
+
+
+def gelu(x: Any, approximate: bool = True) -> Any:
+    """x * P(a standard normal variable < x), 0 at -inf: the Gaussian error linear unit.
+
+    Args:
+      x: real, any shape; integers become the default float.
+      approximate: by tanh instead of the error function (Hendrycks and Gimpel, "Gaussian error
+        linear units", 2016).
+
+    >>> import plait
+    >>> float(plait.nn.gelu(0.0))
+    0.0
+    """
+    return _gelu(x, approximate=bool(approximate))
+
+
+@fused
+def _gelu(x: Any, *, approximate: bool) -> Any:
+    return _gated(_float(x), _normal_cdf_by_tanh if approximate else _normal_cdf)
+
+
+def _normal_cdf_by_tanh(x: Any) -> Any:
+    # beyond 20 the result is 0 or 1 in every dtype, and the cube of a large number is infinite
+    v = el.select(el.lt(el.abs_(x), 20), x, el.mul(el.sign(x), 20))
+    t = el.mul(el.add(v, el.mul(el.integer_pow(v, exponent=3), 0.044715)), math.sqrt(2 / math.pi))
+    return el.mul(el.add(el.tanh(t), 1), 0.5)
+
+
+def _normal_cdf(x: Any) -> Any:
+    return el.mul(el.erfc(el.mul(x, -math.sqrt(0.5))), 0.5)
+
+
+@fused
+def softplus(x: Any) -> Any:
+    """log(1 + e ** x), without overflow.
+
+    x: real, any shape; integers become the default float.
+
+    >>> import numpy as np, plait
+    >>> float(plait.nn.softplus(np.float32(100)))
+    100.0
+    """
+    x = _float(x)
+    # two smooth branches that meet at zero: derivatives of every order are right there
+    positive = el.gt(x, 0)
+    tail = el.log1p(el.exp(el.select(positive, el.neg(x), x)))
+    return el.select(positive, el.add(x, tail), tail)
+
+
+@fused
+def log_sigmoid(x: Any) -> Any:
+    """log(sigmoid(x)) = -softplus(-x), without underflow.
+
+    x: real, any shape; integers become the default float.
+
+    >>> import numpy as np, plait
+    >>> float(plait.nn.log_sigmoid(np.float32(-100)))
+    -100.0
+    """
+    return el.neg(softplus(el.neg(_float(x))))
+
+
+@fused(numbers=("b",))
+def squareplus(x: Any, b: Any = 4) -> Any:
+    """(x + sqrt(x ** 2 + b)) / 2.
+
+    x: real, any shape; b: its smoothness, broadcasts with x.
+
+    >>> import plait
+    >>> float(plait.nn.squareplus(0.0))
+    1.0
+    """
+    x = _float(x)
+    size = el.abs_(x)
+    large = el.gt(size, float(ml_dtypes.finfo(x.aval.dtype).max) ** 0.5 / 2)
+    root = el.sqrt(el.add(el.square(el.select(large, 0, x)), b))
+    root = el.select(large, size, root)
+    positive = el.ge(x, 0)  # below zero the sum would cancel
+    high = el.div(el.add(x, root), 2)
+    low = el.true_divide(b, el.mul(el.sub(root, el.select(positive, 0, x)), 2))
+    return el.select(positive, high, el.select(el.ne(x, x), x, low))
+
+
+@fused
+def soft_sign(x: Any) -> Any:
+    """x / (|x| + 1), -1 and 1 at the infinities.
+
+    x: real, any shape; integers become the default float.
+
+    >>> import plait
+    >>> float(plait.nn.soft_sign(1.0))
+    0.5
+    """
+    x = _float(x)
+    finite = el.is_finite(x)
+    inner = el.select(finite, x, 0)
+    return el.select(finite, el.div(inner, el.add(el.abs_(inner), 1)), el.sign(x))
+
+
+@fused(numbers=("alpha",))
+def elu(x: Any, alpha: Any = 1.0) -> Any:
+    """x where it is positive, else alpha * (e ** x - 1).
+
+    x: real, any shape; alpha broadcasts with it.
+
+    >>> import plait
+    >>> float(plait.nn.elu(2.0))
+    2.0
+    """
+    x = _float(x)
+    positive = el.gt(x, 0)
+    low = el.select(positive, 0, x)  # e ** x would be infinite, and its derivative nan
+    return el.select(positive, x, el.mul(el.expm1(low), alpha))
+
+
+@fused(numbers=("alpha",))
+def celu(x: Any, alpha: Any = 1.0) -> Any:
+    """max(x, 0) + alpha * (e ** (min(x, 0) / alpha) - 1): smooth for every alpha.
+
+    x: real, any shape; alpha broadcasts with it.
+
+    >>> import plait
+    >>> float(plait.nn.celu(2.0))
+    2.0
+    """
+    x = _float(x)
+    positive = el.gt(x, 0)
+    low = el.select(positive, 0, x)
+    return el.select(positive, x, el.mul(el.expm1(el.div(low, alpha)), alpha))
+
+
+@fused
+def selu(x: Any) -> Any:
+    """`elu` scaled so that activations stay normalised.
+
+    x: real, any shape.  Source of the constants: Klambauer, Unterthiner, Mayr, Hochreiter,
+    "Self-normalizing neural networks", 2017.
+
+    >>> import plait
+    >>> float(plait.nn.selu(0.0))
+    0.0
+    """
+    return el.mul(elu(x, 1.6732632423543772), 1.0507009873554805)
+
+
+@fused
+def log1mexp(x: Any) -> Any:
+    """log(1 - e ** -x), exact for small and large x; -inf at 0.
+
+    x: positive, any shape.  Source: Maechler, "Accurately computing log(1 - exp(-|a|))", 2012.
+
+    >>> import numpy as np, plait
+    >>> float(plait.nn.log1mexp(np.float32(np.inf)))
+    -0.0
+    """
+    x = _float(x)
+    small = el.lt(x, math.log(2))
+    low, high = el.select(small, x, 0.5), el.select(small, 1, x)
+    return el.select(small, el.log(el.neg(el.expm1(el.neg(low)))),
+                     el.log1p(el.neg(el.exp(el.neg(high)))))  # fmt: skip
+
+
+@fused
+def _glu(x: Any, *, axis: int) -> Any:
+    x = _float(x)
+    half = x.aval.shape[axis] // 2
+    a, b = (slice_in_dim(x, k * half, (k + 1) * half, axis=axis) for k in (0, 1))
+    return el.mul(a, el.logistic(b))
+
+
+def glu(x: Any, axis: int = -1) -> Any:
+    """The first half along an axis times the sigmoid of the second: the gated linear unit.
+
+    Raises TypeRule for an axis of odd size.
+
+    >>> import numpy as np, plait
+    >>> plait.nn.glu(np.ones((2, 6), np.float32)).shape
+    (2, 3)
+    """
+    x = value(x)
+    at = normal_axis(axis, x.aval.ndim)
+    if x.aval.shape[at] % 2 != 0:
+        raise TypeRule(f"glu along axis {at} of {x.aval!r}", fix="its size must be even")
+    return _glu(x, axis=at)

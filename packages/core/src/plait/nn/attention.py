@@ -1,0 +1,162 @@
+"""Attention.
+
+Invariant: products are computed in single precision at least; a query that sees nothing gets zeros.
+"""
+
+import functools
+import math
+from typing import Any
+
+import numpy as np
+
+from ..errors import ArgumentError, TypeRule
+from ..ops import elementwise as el
+from ..ops.contraction import contracted
+from ..ops.shape import (
+    broadcast_to,
+    convert,
+    convert_together,
+    expand_dims,
+    iota,
+    reshape,
+    transpose,
+)
+from ..surface import fused
+from ..surface import value as value_of
+from ..types import BOOL, INTEGER
+from .exponentials import logsumexp, softmax
+
+
+def dot_product_attention(
+    query: Any, key: Any, value: Any, bias: Any = None, mask: Any = None, *,
+    scale: float | None = None, is_causal: bool = False, query_seq_lengths: Any = None,
+    key_value_seq_lengths: Any = None, local_window_size: int | tuple[int, int] | None = None,
+    implementation: str | None = None, return_residual: bool = False,
+) -> Any:  # fmt: skip
+    """Softmax of the products of queries and keys, times the values.
+
+    Args:
+      query: of shape (batch, queries, heads, depth), or without batch.
+      key, value: of shape (batch, keys, groups, depth), where groups divides heads.
+      bias: added to the products, broadcasts with (batch, heads, queries, keys).
+      mask: booleans: which products count, broadcasts likewise.
+      scale: of the products; 1 / sqrt(depth) if not given.
+      is_causal: whether query i sees the keys up to i only.
+      query_seq_lengths, key_value_seq_lengths: integers of shape (batch,): how many queries and
+        keys there are; what comes later is left out.
+      local_window_size: (left, right) or one number for both: query i sees the keys from i - left
+        to i + right.
+      implementation: None or "xla".
+      return_residual: whether to return (result, logarithms of the sums of exponentials), the
+        latter of shape (batch, queries, heads) in single precision at least.
+
+    Returns an array of the shape of `query`.  Queries that see nothing get zeros, and the residual
+    -inf.  Raises TypeRule for shapes and dtypes that do not fit.
+
+    >>> import numpy as np, plait
+    >>> x = np.ones((5, 2, 3), np.float32)
+    >>> plait.nn.dot_product_attention(x, x, x, local_window_size=(1, 0)).shape
+    (5, 2, 3)
+    """
+    if implementation not in (None, "xla"):
+        raise ArgumentError(
+            f"dot_product_attention has no implementation {implementation!r}",
+            fix='use "xla", or leave it out',
+        )
+    return _attention(
+        query, key, value, bias, mask, query_seq_lengths, key_value_seq_lengths,
+        scale=scale, causal=bool(is_causal), window=_window(local_window_size),
+        residual=bool(return_residual),
+    )  # fmt: skip
+
+
+def _window(size: Any) -> tuple[int, int] | None:
+    if size is None:
+        return None
+    ends = tuple(size) if isinstance(size, tuple | list) else (size, size)
+    if len(ends) != 2 or not all(hasattr(n, "__index__") and n >= 0 for n in ends):
+        raise ArgumentError(
+            f"local_window_size={size!r}", fix="give a whole number, or (left, right)"
+        )
+    return ends[0].__index__(), ends[1].__index__()
+
+
+@fused
+def _attention(
+    q: Any, k: Any, v: Any, bias: Any, mask: Any, queries: Any, keys: Any, *,
+    scale: float | None, causal: bool, window: tuple[int, int] | None, residual: bool,
+) -> Any:  # fmt: skip
+    q, k, v = convert_together([el.floating((x,))[0] for x in (q, k, v)])
+    batched = q.aval.ndim == 4
+    if not batched:
+        q, k, v = (expand_dims(x, 0) for x in (q, k, v))
+    _fit_attention(q, k, v)
+    b, t, h, d = q.aval.shape
+    s, groups = k.aval.shape[1:3]
+    q = reshape(q, (b, t, groups, h // groups, d))
+    scale = 1 / math.sqrt(d) if scale is None else scale
+    # (batch, groups, queries, heads of a group, keys), in single precision at least
+    wide = np.dtype(np.float32) if q.aval.dtype.itemsize < 4 else q.aval.dtype
+    logits = contracted(q, k, ((4,), (3,)), ((0, 2), (0, 2)), preferred_element_type=wide)
+    logits = reshape(transpose(el.mul(logits, scale), (0, 1, 3, 2, 4)), (b, h, t, s))
+    logits = logits if bias is None else el.add(logits, convert(bias, wide))
+    seen = [] if mask is None else [_mask(mask)]
+    seen += _places(t, s, causal, window)
+    seen += _there(queries, "query_seq_lengths", b, t, (b, 1, t, 1))
+    seen += _there(keys, "key_value_seq_lengths", b, s, (b, 1, 1, s))
+    mask = broadcast_to(functools.reduce(el.and_, seen), logits.aval.shape) if seen else None
+    weights = convert(softmax(logits, where=mask), v.aval.dtype)
+    weights = reshape(weights, (b, groups, h // groups, t, s))
+    out = contracted(weights, v, ((4,), (1,)), ((0, 1), (0, 2)))
+    out = reshape(transpose(out, (0, 3, 1, 2, 4)), (b, t, h, v.aval.shape[-1]))
+    results = [out]
+    if residual:
+        results.append(transpose(logsumexp(logits, axis=-1, where=mask), (0, 2, 1)))
+    if not batched:
+        results = [reshape(x, x.aval.shape[1:]) for x in results]
+    return tuple(results) if residual else results[0]
+
+
+def _mask(mask: Any) -> Any:
+    m = value_of(mask)
+    if m.aval.dtype != BOOL:
+        raise TypeRule(f"the mask is {m.aval!r}", fix="give booleans; numbers are a bias")
+    return m
+
+
+def _places(t: Any, s: Any, causal: bool, window: tuple[int, int] | None) -> list:
+    """Which query sees which key, by their places."""
+    i, j = iota(np.int32, (t, s), 0), iota(np.int32, (t, s), 1)
+    seen = [el.ge(i, j)] if causal else []
+    if window is not None:
+        left, right = window
+        seen += [el.ge(j, el.sub(i, left)), el.le(j, el.add(i, right))]
+    return seen
+
+
+def _there(lengths: Any, name: str, batch: Any, size: Any, shape: tuple) -> list:
+    """Which places are before the ends."""
+    if lengths is None:
+        return []
+    n = value_of(lengths)
+    if n.aval.category != INTEGER or n.aval.shape != (batch,):
+        raise ArgumentError(f"{name} is {n.aval!r}", fix=f"give integers of shape ({batch},)")
+    at = broadcast_to(reshape(iota(np.int32, (size,)), (1, size)), (batch, size))
+    inside = el.lt(at, broadcast_to(reshape(n, (batch, 1)), (batch, size)))
+    return [reshape(inside, shape)]
+
+
+def _fit_attention(q: Any, k: Any, v: Any) -> None:
+    ranks = {x.aval.ndim for x in (q, k, v)}
+    fits = ranks == {4} and (
+        q.aval.shape[0] == k.aval.shape[0] == v.aval.shape[0]
+        and q.aval.shape[3] == k.aval.shape[3]
+        and k.aval.shape[1:3] == v.aval.shape[1:3]
+        and q.aval.shape[2] % k.aval.shape[2] == 0
+    )
+    if not fits:
+        raise TypeRule(
+            f"dot_product_attention of {q.aval!r}, {k.aval!r} and {v.aval!r}",
+            fix="queries: (batch, queries, heads, depth); keys and values: (batch, keys, groups, "
+            "depth), where groups divides heads",
+        )

@@ -1,0 +1,152 @@
+"""Sums of exponentials: softmax, its logarithm, and the logarithm of the sum.
+
+Invariant: nothing overflows, since the greatest element is subtracted first; of it nothing but the
+value counts, so that derivatives are those of the formula.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from ..ops import elementwise as el
+from ..ops import reduction
+from ..ops.shape import broadcast_to, normal_axes, reshape
+from ..surface import fused
+from ..types import COMPLEX
+from ..values import Literal
+
+
+def _float(x: Any) -> Any:
+    return el.floating((x,))[0]
+
+
+def _axes(axis: Any, x: Any) -> tuple[int, ...]:
+    return tuple(sorted(normal_axes(axis, x.aval.ndim)))
+
+
+def _peak(x: Any, axes: tuple, where: Any) -> Any:
+    """The greatest element, of which nothing but the value counts; 0 where it is infinite."""
+    top = reduction.max_(x, axes, keepdims=True, initial=-np.inf, where=where)
+    return el.stop(el.select(el.is_finite(top), top, 0))
+
+
+@fused
+def _logsumexp(
+    a: Any, b: Any, where: Any, *, axis: Any, keepdims: bool, signed: bool, mean: bool
+) -> Any:
+    x = _float(a)
+    axes = _axes(axis, x)
+    if b is not None:
+        x, b = el.promoted((x, b))
+        x = el.select(el.eq(b, 0), -np.inf, x)  # 0 * inf counts as nothing
+    size = x if x.aval.category != COMPLEX else el.real(x)
+    peak = _peak(size, axes, where)
+    terms = el.exp(el.sub(x, peak))
+    terms = terms if b is None else el.mul(b, terms)
+    total = reduction.sum_(terms, axes, keepdims=True, where=where)
+    sign = el.sign(total) if signed else None
+    nothing = el.eq(total, 0)  # whose logarithm has no derivative
+    size_ = el.select(nothing, 1, el.abs_(total) if signed else total)
+    out = el.select(nothing, -np.inf, el.add(el.log(size_), peak))
+    if mean:
+        each = Literal(1, size.aval.strong())
+        count = reduction.sum_(each, axes, keepdims=True, where=where)
+        out = el.sub(out, el.log(count))
+    shape = [d for i, d in enumerate(x.aval.shape) if i not in axes]
+    parts = [v if keepdims or v is None else reshape(v, shape) for v in (out, sign)]
+    return tuple(parts) if signed else parts[0]
+
+
+def logsumexp(
+    a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, return_sign: bool = False,
+    where: Any = None,
+) -> Any:  # fmt: skip
+    """log(sum(b * e ** a)) without overflow; -inf of nothing.
+
+    Args:
+      a: real or complex, any shape.
+      axis: None (all), an int, or a tuple of ints.
+      b: factors, which broadcast with `a`; 1 if not given.
+      keepdims: whether the axes stay, with size 1.
+      return_sign: whether to return (log of the absolute value, sign).
+      where: which elements count.
+
+    >>> import numpy as np, plait
+    >>> float(plait.nn.logsumexp(np.array([1000.0, 0.0])))
+    1000.0
+    """
+    axis = tuple(axis) if isinstance(axis, list) else axis
+    return _logsumexp(
+        a, b, where, axis=axis, keepdims=bool(keepdims), signed=bool(return_sign), mean=False
+    )
+
+
+def logmeanexp(x: Any, axis: Any = None, where: Any = None, keepdims: bool = False) -> Any:
+    """log(mean(e ** x)) without overflow; arguments are those of `logsumexp`.
+
+    >>> import plait
+    >>> float(plait.nn.logmeanexp(plait.numpy.full(3, 200.0)))
+    200.0
+    """
+    axis = tuple(axis) if isinstance(axis, list) else axis
+    return _logsumexp(x, None, where, axis=axis, keepdims=bool(keepdims), signed=False, mean=True)
+
+
+@fused
+def _softmax(x: Any, where: Any, *, axis: Any) -> Any:
+    x = _float(x)
+    axes = _axes(axis, x)
+    terms = el.exp(_shifted(x, where, axes))
+    total = reduction.sum_(terms, axes, keepdims=True)
+    if where is None:
+        return el.div(terms, total)
+    counts = reduction.any_(broadcast_to(where, x.aval.shape), axes, keepdims=True)
+    return el.div(el.select(where, terms, 0), el.select(counts, total, 1))
+
+
+def _shifted(x: Any, where: Any, axes: tuple) -> Any:
+    """x less the greatest element, which becomes 0."""
+    top = reduction.max_(x, axes, keepdims=True, initial=-np.inf, where=where)
+    rest = el.sub(x, el.stop(top))
+    return rest if where is None else el.select(where, rest, -np.inf)
+
+
+def softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
+    """e ** x divided by its sum along axes, without overflow.
+
+    Args:
+      x: real, any shape; integers become the default float.
+      axis: an int, a tuple of ints, or None (all).
+      where: which elements count; the others become 0.
+
+    An element -inf becomes 0, with zero derivatives.  A row of nothing but -inf, or with an inf,
+    has no limit and becomes nan; a row of which no element counts becomes 0.
+
+    >>> import numpy as np, plait
+    >>> plait.nn.softmax(np.array([0.0, -np.inf, 0.0], np.float32)).tolist()
+    [0.5, 0.0, 0.5]
+    """
+    axis = tuple(axis) if isinstance(axis, list) else axis
+    return _softmax(x, where, axis=axis)
+
+
+@fused
+def _log_softmax(x: Any, where: Any, *, axis: Any) -> Any:
+    x = _float(x)
+    axes = _axes(axis, x)
+    shifted = _shifted(x, where, axes)
+    total = reduction.sum_(el.exp(shifted), axes, keepdims=True, where=where)
+    return el.sub(shifted, el.log(total))
+
+
+def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
+    """log(softmax(x)), exact where that underflows; arguments are those of `softmax`.
+
+    Elements that do not count become -inf.
+
+    >>> import numpy as np, plait
+    >>> plait.nn.log_softmax(np.array([0.0, 1000.0])).tolist()
+    [-1000.0, 0.0]
+    """
+    axis = tuple(axis) if isinstance(axis, list) else axis
+    return _log_softmax(x, where, axis=axis)

@@ -1,0 +1,357 @@
+"""Initial values of parameters: functions that make `init(key, shape, dtype)`.
+
+Invariant: draws depend on key and shape only; the scale follows from the shape alone.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from ..dims import product
+from ..errors import AxisError, TypeRule
+from ..lax.linalg import qr
+from ..ops import elementwise as el
+from ..ops.shape import (
+    broadcast_to,
+    convert,
+    fill,
+    iota,
+    materialise_at_ground,
+    moveaxis,
+    normal_axes,
+    reshape,
+    transpose,
+)
+from ..random import normal as _draw_normal
+from ..random import truncated_normal as _draw_truncated
+from ..random import uniform as _draw_uniform
+from ..surface import value as as_value
+from ..types import FLOATING, INT32, Aval, category, default_dtype, dtype_of
+from ..values import canonical
+
+__all__ = [
+    "constant",
+    "delta_orthogonal",
+    "glorot_normal",
+    "glorot_uniform",
+    "he_normal",
+    "he_uniform",
+    "kaiming_normal",
+    "kaiming_uniform",
+    "lecun_normal",
+    "lecun_uniform",
+    "normal",
+    "ones",
+    "orthogonal",
+    "truncated_normal",
+    "uniform",
+    "variance_scaling",
+    "xavier_normal",
+    "xavier_uniform",
+    "zeros",
+]
+
+
+class Initializer(Protocol):
+    """What makes initial values: called with a key, a shape, and perhaps a dtype.
+
+    >>> import plait
+    >>> init: plait.nn.initializers.Initializer = plait.nn.initializers.constant(2.0)
+    >>> init(None, (2,), "int32").tolist()
+    [2, 2]
+    """
+
+    def __call__(self, key: Any, shape: Any, dtype: Any = None) -> Any: ...
+
+
+def _dtype(given: Any, default: Any) -> Any:
+    given = default if given is None else given
+    return default_dtype(FLOATING) if given is None else canonical(dtype_of(given))
+
+
+def zeros(key: Any, shape: Any, dtype: Any = None) -> Any:
+    """Zeros of a shape, in the default float if no dtype is given.
+
+    key: not used, may be None; shape: ints; dtype: of the result.
+
+    >>> import plait
+    >>> plait.nn.initializers.zeros(None, (2,)).tolist()
+    [0.0, 0.0]
+    """
+    return fill(0, Aval(tuple(shape), _dtype(dtype, None)))
+
+
+def ones(key: Any, shape: Any, dtype: Any = None) -> Any:
+    """Ones of a shape, in the default float if no dtype is given; arguments as `zeros`.
+
+    >>> import plait
+    >>> plait.nn.initializers.ones(None, (2,)).tolist()
+    [1.0, 1.0]
+    """
+    return fill(1, Aval(tuple(shape), _dtype(dtype, None)))
+
+
+def constant(value: Any, dtype: Any = None) -> Initializer:
+    """One value everywhere.
+
+    Args:
+      value: a number, or an array that broadcasts to the shape.
+      dtype: of the results; the default float if not given.
+
+    >>> import plait
+    >>> plait.nn.initializers.constant(7.0)(None, (2,)).tolist()
+    [7.0, 7.0]
+    """
+    default = dtype
+
+    def init(key: Any, shape: Any, dtype: Any = None) -> Any:
+        v = convert(as_value(value), _dtype(dtype, default))
+        return materialise_at_ground(broadcast_to(v, tuple(shape)))
+
+    return init
+
+
+def uniform(scale: Any = 0.01, dtype: Any = None) -> Initializer:
+    """Uniform from 0 to `scale`.
+
+    scale: a number; dtype: of the results, the default float if not given.
+
+    >>> import plait
+    >>> init = plait.nn.initializers.uniform(0.1)
+    >>> plait.eval_shape(lambda key: init(key, (3, 2)), plait.random.key(0)).shape
+    (3, 2)
+    """
+    default = dtype
+
+    def init(key: Any, shape: Any, dtype: Any = None) -> Any:
+        kind = _dtype(dtype, default)
+        return el.mul(_draw_uniform(key, shape, kind), _scale(scale, kind))
+
+    return init
+
+
+def normal(stddev: Any = 0.01, dtype: Any = None) -> Initializer:
+    """Normal around 0, with this standard deviation.
+
+    stddev: a number; dtype: of the results, the default float if not given.
+
+    >>> import plait
+    >>> init = plait.nn.initializers.normal(0.1)
+    >>> plait.eval_shape(lambda key: init(key, (3, 2)), plait.random.key(0)).shape
+    (3, 2)
+    """
+    default = dtype
+
+    def init(key: Any, shape: Any, dtype: Any = None) -> Any:
+        kind = _dtype(dtype, default)
+        return el.mul(_draw_normal(key, shape, kind), _scale(stddev, kind))
+
+    return init
+
+
+def truncated_normal(
+    stddev: Any = 0.01, dtype: Any = None, lower: Any = -2.0, upper: Any = 2.0
+) -> Initializer:
+    """Normal with standard deviation 1, cut off at `lower` and `upper`, times `stddev`.
+
+    stddev, lower, upper: numbers; dtype: of the results, the default float if not given.
+
+    >>> import plait
+    >>> init = plait.nn.initializers.truncated_normal(0.1)
+    >>> plait.eval_shape(lambda key: init(key, (3, 2)), plait.random.key(0)).shape
+    (3, 2)
+    """
+    default = dtype
+
+    def init(key: Any, shape: Any, dtype: Any = None) -> Any:
+        kind = _dtype(dtype, default)
+        return el.mul(_draw_truncated(key, lower, upper, shape, kind), _scale(stddev, kind))
+
+    return init
+
+
+def _scale(x: Any, dtype: Any) -> Any:
+    return convert(as_value(x), dtype)
+
+
+# ---- by the number of connections ----------------------------------------------------------
+
+_TRUNCATED = 0.87962566103423978
+"""The standard deviation of a standard normal variable cut off at -2 and 2."""
+
+
+def _fans(shape: tuple, in_axis: Any, out_axis: Any, batch_axis: Any) -> tuple[float, float]:
+    """How many inputs and outputs each element connects, the other axes being repeated."""
+    n = len(shape)
+    if n < 2 and batch_axis == () and (in_axis, out_axis) == (-2, -1):
+        raise TypeRule(
+            f"the numbers of inputs and outputs of shape {shape} are not known",
+            fix="give two axes or more, or in_axis and out_axis",
+        )
+    named = {"in_axis": in_axis, "out_axis": out_axis, "batch_axis": batch_axis}
+    sides = [normal_axes(axes, n, name) for name, axes in named.items()]
+    inputs, outputs, batch = [math.prod([shape[i] for i in axes]) for axes in sides]
+    size = math.prod(shape)
+    field = size / (inputs * outputs * batch) if size else 0
+    return inputs * field, outputs * field
+
+
+def variance_scaling(
+    scale: Any, mode: str, distribution: str, in_axis: Any = -2, out_axis: Any = -1,
+    batch_axis: Any = (), dtype: Any = None,
+) -> Initializer:  # fmt: skip
+    """Draws whose variance is `scale` divided by a number of connections.
+
+    Args:
+      scale: a positive number.
+      mode: "fan_in", "fan_out", "fan_avg" or "fan_geo_avg": by inputs, outputs, or a mean of both.
+      distribution: "truncated_normal", "normal" or "uniform".
+      in_axis, out_axis: the axes of inputs and of outputs.
+      batch_axis: axes that are repeated without connecting anything.
+      dtype: of the results; the default float if not given.
+
+    Raises TypeRule for other modes and distributions, and complex dtypes.
+
+    >>> import plait
+    >>> init = plait.nn.initializers.variance_scaling(2.0, "fan_in", "normal")
+    >>> plait.eval_shape(lambda key: init(key, (3, 2)), plait.random.key(0)).shape
+    (3, 2)
+    """
+    default = dtype
+    if distribution not in ("truncated_normal", "normal", "uniform"):
+        raise TypeRule(
+            f"variance_scaling knows no distribution {distribution!r}",
+            fix='use "truncated_normal", "normal" or "uniform"',
+        )
+    if mode not in _MODES:
+        raise TypeRule(
+            f"variance_scaling knows no mode {mode!r}", fix=f"use one of {', '.join(_MODES)}"
+        )
+
+    def init(key: Any, shape: Any, dtype: Any = None) -> Any:
+        kind = _dtype(dtype, default)
+        if category(kind) != FLOATING:
+            raise TypeRule(f"initial values of dtype {kind}", fix="use a floating dtype")
+        shape = tuple(shape)
+        count = _MODES[mode](*_fans(shape, in_axis, out_axis, batch_axis))
+        variance = scale / count if count else 0.0
+        if distribution == "uniform":
+            return el.mul(_draw_uniform(key, shape, kind, -1), math.sqrt(3 * variance))
+        if distribution == "normal":
+            return el.mul(_draw_normal(key, shape, kind), math.sqrt(variance))
+        draw = _draw_truncated(key, -2, 2, shape, kind)
+        return el.mul(draw, math.sqrt(variance) / _TRUNCATED)
+
+    return init
+
+
+# ---- orthogonal ----------------------------------------------------------------------------
+
+
+def _orthonormal(key: Any, rows: int, columns: int, dtype: Any) -> Any:
+    """Columns that are orthonormal, all such equally likely: rows >= columns.
+
+    Source: Mezzadri, How to generate random matrices from the classical compact groups, 2007.
+    """
+    q, r = qr(_draw_normal(key, (rows, columns), dtype), full_matrices=False)
+    places = iota(INT32, (columns,))
+    diagonal = r[places, places]
+    return el.mul(q, el.select(el.lt(diagonal, 0), -1, 1))
+
+
+def orthogonal(scale: float = 1.0, column_axis: int = -1, dtype: Any = None) -> Initializer:
+    """Matrices with orthonormal rows or columns, whichever are fewer.
+
+    Args:
+      scale: what they are times.
+      column_axis: the axis of columns; the others together are the rows.
+      dtype: of the result if it is not asked for another.
+
+    `init` raises AxisError for shapes with fewer than two axes.
+
+    >>> import plait
+    >>> init = plait.nn.initializers.orthogonal()
+    >>> plait.eval_shape(lambda key: init(key, (3, 2)), plait.random.key(0)).shape
+    (3, 2)
+    """
+
+    def init(key: Any, shape: Any, dtype: Any = dtype, out_sharding: None = None) -> Any:
+        shape, kind = tuple(shape), _dtype(dtype, None)
+        if len(shape) < 2:
+            raise AxisError(f"an orthogonal matrix of shape {shape}", fix="give two axes at least")
+        (at,) = normal_axes(column_axis, len(shape))
+        columns = shape[at]
+        rows = product(shape) // columns
+        if columns > rows:
+            q = _orthonormal(key, columns, rows, kind)
+        else:
+            q = transpose(_orthonormal(key, rows, columns, kind))
+        rest = [n for i, n in enumerate(shape) if i != at]
+        return el.mul(moveaxis(reshape(q, (columns, *rest)), 0, at), scale)
+
+    return init
+
+
+def delta_orthogonal(scale: float = 1.0, column_axis: int = -1, dtype: Any = None) -> Initializer:
+    """Kernels of convolutions that are an orthogonal matrix in the middle, and zero elsewhere.
+
+    Args:
+      scale, column_axis, dtype: as for `orthogonal`.
+
+    `init` takes shapes (space, ..., inputs, outputs) with one to three axes of space, and raises
+    AxisError for others, and for more inputs than outputs.
+
+    Source: Xiao et al., Dynamical isometry and a mean field theory of CNNs, 2018.
+
+    >>> import plait
+    >>> init = plait.nn.initializers.delta_orthogonal()
+    >>> plait.eval_shape(lambda key: init(key, (3, 2, 4)), plait.random.key(0)).shape
+    (3, 2, 4)
+    """
+
+    def init(key: Any, shape: Any, dtype: Any = dtype, out_sharding: None = None) -> Any:
+        shape, kind = tuple(shape), _dtype(dtype, None)
+        if not 3 <= len(shape) <= 5 or shape[-2] > shape[-1]:
+            raise AxisError(
+                f"a delta-orthogonal kernel of shape {shape}",
+                fix="give one to three axes of space, inputs, and at least as many outputs",
+            )
+        matrix = orthogonal(scale, column_axis, kind)(key, shape[-2:])
+        middle = tuple([(n - 1) // 2 for n in shape[:-2]])
+        return fill(0, Aval(shape, kind)).at[middle].set(matrix)
+
+    return init
+
+
+_MODES = {
+    "fan_in": lambda a, b: a,
+    "fan_out": lambda a, b: b,
+    "fan_avg": lambda a, b: (a + b) / 2,
+    "fan_geo_avg": lambda a, b: math.sqrt(a * b),
+}
+
+
+def _named(name: str, scale: float, mode: str, distribution: str, source: str) -> Callable:
+    def make(
+        in_axis: Any = -2, out_axis: Any = -1, batch_axis: Any = (), dtype: Any = None
+    ) -> Initializer:
+        return variance_scaling(scale, mode, distribution, in_axis, out_axis, batch_axis, dtype)
+
+    make.__name__ = make.__qualname__ = name
+    make.__doc__ = (
+        f"`variance_scaling({scale}, {mode!r}, {distribution!r})`.\n\nSource: {source}.\n\n"
+        f">>> import plait\n>>> init = plait.nn.initializers.{name}()\n"
+        ">>> plait.eval_shape(lambda key: init(key, (3, 2)), plait.random.key(0)).shape\n(3, 2)"
+    )
+    return make
+
+
+_GLOROT = "Glorot, Bengio, Understanding the difficulty of training deep networks, 2010"
+_LECUN = "LeCun, Bottou, Orr, Mueller, Efficient backprop, 1998"
+_HE = "He, Zhang, Ren, Sun, Delving deep into rectifiers, 2015"
+glorot_uniform = xavier_uniform = _named("glorot_uniform", 1.0, "fan_avg", "uniform", _GLOROT)
+glorot_normal = xavier_normal = _named("glorot_normal", 1.0, "fan_avg", "truncated_normal", _GLOROT)
+lecun_uniform = _named("lecun_uniform", 1.0, "fan_in", "uniform", _LECUN)
+lecun_normal = _named("lecun_normal", 1.0, "fan_in", "truncated_normal", _LECUN)
+he_uniform = kaiming_uniform = _named("he_uniform", 2.0, "fan_in", "uniform", _HE)
+he_normal = kaiming_normal = _named("he_normal", 2.0, "fan_in", "truncated_normal", _HE)

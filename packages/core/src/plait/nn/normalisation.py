@@ -1,0 +1,90 @@
+"""Normalisation along axes, and labels as vectors.
+
+Invariant: the variance that is divided by is never negative.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from ..errors import TypeRule
+from ..ops import elementwise as el
+from ..ops import reduction
+from ..ops.shape import convert, expand_dims, iota, normal_axes, normal_axis
+from ..surface import fused, value
+from ..types import FLOATING, INTEGER, default_dtype, dtype_of
+from ..values import canonical
+
+
+def _axes(axis: Any, x: Any) -> tuple[int, ...]:
+    return tuple(sorted(normal_axes(axis, x.aval.ndim)))
+
+
+@fused(numbers=("epsilon",))
+def _standardize(
+    x: Any, mean: Any, variance: Any, epsilon: Any, where: Any, *, axis: Any, algorithm: str
+) -> Any:
+    (x,) = el.floating((x,))
+    axes = _axes(axis, x)
+    if mean is None:
+        mean = reduction.mean(x, axes, keepdims=True, where=where)
+    if variance is None:
+        if algorithm == "fast":  # one pass, which rounding may make negative
+            squares = reduction.mean(el.square(x), axes, keepdims=True, where=where)
+            variance = el.maximum(el.sub(squares, el.square(mean)), 0)
+        else:
+            rest = el.square(el.sub(x, mean))
+            variance = reduction.mean(rest, axes, keepdims=True, where=where)
+    return el.mul(el.sub(x, mean), el.rsqrt(el.add(variance, epsilon)))
+
+
+def standardize(
+    x: Any, axis: Any = -1, mean: Any = None, variance: Any = None, epsilon: Any = 1e-5,
+    where: Any = None, *, algorithm: str = "fast",
+) -> Any:  # fmt: skip
+    """(x - mean) / sqrt(variance + epsilon), along axes.
+
+    Args:
+      x: real, any shape; integers become the default float.
+      axis: an int, a tuple of ints, or None (all).
+      mean, variance: along the axes, which are kept; computed if they are not given.
+      epsilon: what keeps the root from zero.
+      where: which elements count for mean and variance.
+      algorithm: "fast", the mean of squares less the square of the mean, or "stable", the mean of
+        squared differences.
+
+    >>> import numpy as np, plait
+    >>> plait.nn.standardize(np.array([1.0, 3.0]), epsilon=0.0).tolist()
+    [-1.0, 1.0]
+    """
+    if algorithm not in ("fast", "stable"):
+        raise TypeRule(f"standardize has no algorithm {algorithm!r}", fix='use "fast" or "stable"')
+    axis = tuple(axis) if isinstance(axis, list) else axis
+    return _standardize(x, mean, variance, epsilon, where, axis=axis, algorithm=algorithm)
+
+
+def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> Any:
+    """Ones at the places that labels name, zeros elsewhere; zeros only for labels outside.
+
+    Args:
+      x: labels, any shape.
+      num_classes: the size of the new axis.
+      dtype: of the result; the default float if not given.
+      axis: where the new axis is.
+
+    >>> import plait
+    >>> plait.nn.one_hot(plait.numpy.array([0, 2]), 3).tolist()
+    [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]
+    """
+    x = value(x)
+    kind = default_dtype(FLOATING) if dtype is None else canonical(dtype_of(dtype))
+    at = normal_axis(axis, x.aval.ndim + 1)
+    return _one_hot(x, classes=num_classes, dtype=kind, axis=at)
+
+
+@fused
+def _one_hot(x: Any, *, classes: Any, dtype: Any, axis: int) -> Any:
+    x = expand_dims(x, axis)
+    shape = [classes if i == axis else 1 for i in range(x.aval.ndim)]
+    kind = x.aval.dtype if x.aval.category == INTEGER else np.dtype(np.int32)
+    return convert(el.eq(x, iota(kind, shape, axis)), dtype)

@@ -1,0 +1,592 @@
+"""Arithmetic, element by element: sums, products, quotients, powers, signs, rounding.
+
+Invariant: operands are promoted and broadcast as numpy's, with weak Python scalars; what is said
+by one primitive costs no more than it.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from ..control import while_loop
+from ..door import ml_dtypes
+from ..errors import TypeRule
+from ..ops import elementwise as el
+from ..ops.conversion import bitcast
+from ..ops.reduction import any_
+from ..ops.shape import convert, fill, materialise_at_ground
+from ..surface import binary, fused, unary, value
+from ..types import BOOL, BOOLEAN, COMPLEX, FLOAT32, FLOATING, INTEGER, Aval, default_dtype
+from . import masking
+from .masking import masked, unwritten
+from .samples import shown
+
+_TWO = "x1, x2: numbers; shapes broadcast, dtypes are promoted.  As numpy.{}."
+_REAL = "x1, x2: real; shapes broadcast, dtypes are promoted.  As numpy.{}."
+_ONE = "x: numbers, any shape; the result has x's shape and dtype.  As numpy.{}."
+_WHOLE = "x: real, any shape; integers and booleans are returned as they are.  As numpy.{}."
+
+
+def _doc(first: str, rest: str, name: str) -> str:
+    return f"{first}\n\n{rest.format(name)}{shown(name)}"
+
+
+add = masking.binary("add", el.add, _doc("x1 + x2.", _TWO, "add"))
+subtract = masking.binary("subtract", el.sub, _doc("x1 - x2.", _TWO, "subtract"))
+multiply = masking.binary("multiply", el.mul, _doc("x1 * x2.", _TWO, "multiply"))
+divide = true_divide = binary(
+    "divide", el.div, _doc("x1 / x2, of floats.", _TWO, "divide"), prepare=el.floating
+)
+fmod = binary("fmod", el.rem, _doc("Remainder of division towards zero: x1's sign.", _REAL, "fmod"))
+maximum = masking.binary(
+    "maximum", el.maximum, _doc("The greater; nan if either is.", _TWO, "maximum")
+)
+minimum = masking.binary(
+    "minimum", el.minimum, _doc("The lesser; nan if either is.", _TWO, "minimum")
+)
+negative = masked(unary("negative", el.neg, _doc("-x.", _ONE, "negative")))
+nextafter = binary(
+    "nextafter", el.nextafter, _doc("The next float from x1 towards x2.", _REAL, "nextafter"),
+    prepare=el.floating,
+)  # fmt: skip
+power = pow = el.power
+floor_divide = fused(el.floor_divide)
+
+
+@fused
+def remainder(x1: Any, x2: Any) -> Any:
+    """Remainder of floor division: it has x2's sign.
+
+    x1, x2: real; shapes broadcast, dtypes are promoted.  As numpy.remainder.
+
+    >>> import plait
+    >>> float(plait.numpy.remainder(-7.0, 2.0))
+    1.0
+    """
+    return el.modulo(x1, x2)
+
+
+mod = remainder
+
+
+@fused
+def divmod(x1: Any, x2: Any) -> Any:
+    """(x1 // x2, x1 % x2).
+
+    x1, x2: real; shapes broadcast, dtypes are promoted.  As numpy.divmod.
+
+    >>> import plait
+    >>> [float(x) for x in plait.numpy.divmod(7.0, 2.0)]
+    [3.0, 1.0]
+    """
+    return el.floor_divide(x1, x2), el.modulo(x1, x2)
+
+
+def float_power(x1: Any, x2: Any) -> Any:
+    """x1 ** x2, of floats: integers become the default float, also as bases.
+
+    x1, x2: numbers; shapes broadcast.  As numpy.float_power, but float32 stays float32.
+
+    >>> import plait
+    >>> float(plait.numpy.float_power(2, 3))
+    8.0
+    """
+    return el.power(_inexact(value(x1)), x2)
+
+
+def _inexact(x: Any) -> Any:
+    """Integers and booleans made floats."""
+    return x if x.aval.inexact else convert(x, default_dtype(FLOATING), x.aval.weak_type)
+
+
+def real_float(name: str, x: Any) -> Any:
+    """Integers and booleans made floats; TypeRule for complex numbers."""
+    x = _inexact(value(x))
+    if x.aval.category == COMPLEX:
+        raise TypeRule(f"{name} is for real arrays, not {x.aval!r}", fix="take .real first")
+    return x
+
+
+def positive(x: Any, /) -> Any:
+    """x itself.
+
+    x: numbers, any shape.  As numpy.positive.
+
+    >>> import plait
+    >>> int(plait.numpy.positive(2))
+    2
+    """
+    x = value(x)
+    if x.aval.category == BOOLEAN:
+        raise TypeRule(f"positive is not for {x.aval!r}", fix="booleans have no sign")
+    return materialise_at_ground(x)
+
+
+def reciprocal(x: Any, /) -> Any:
+    """1 / x, of floats.
+
+    x: numbers, any shape; integers become the default float.  As numpy.reciprocal of floats.
+
+    >>> import plait
+    >>> float(plait.numpy.reciprocal(4.0))
+    0.25
+    """
+    return el.true_divide(1, x)
+
+
+def square(x: Any, /) -> Any:
+    """x * x.
+
+    x: numbers, any shape and dtype.  As numpy.square.
+
+    >>> import plait
+    >>> int(plait.numpy.square(3))
+    9
+    """
+    return el.power(value(x), 2)
+
+
+# ---- signs ---------------------------------------------------------------------------------
+
+
+def _magnitude(x: Any) -> Any:
+    return materialise_at_ground(x) if x.aval.category == BOOLEAN else el.abs_(x)
+
+
+absolute = abs = unary(
+    "absolute",
+    el.abs_,
+    _doc("|x|; real for complex x.", "x: any shape and dtype.  As numpy.{}.", "absolute"),
+    _magnitude,
+)
+sign = unary("sign", el.sign, _doc("-1, 0 or 1, nan of nan; x / |x| if complex.", _ONE, "sign"))
+
+
+def fabs(x: Any, /) -> Any:
+    """|x|, of floats.
+
+    x: real, any shape; integers become the default float.  As numpy.fabs.
+
+    >>> import plait
+    >>> float(plait.numpy.fabs(-2.0))
+    2.0
+    """
+    return el.abs_(real_float("fabs", x))
+
+
+def signbit(x: Any, /) -> Any:
+    """Whether the sign is minus: also that of -0.0 and nan.
+
+    x: real, any shape; the result is boolean.  As numpy.signbit.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.signbit(np.array([-0.0, 0.0])).tolist()
+    [True, False]
+    """
+    x = value(x)
+    if x.aval.category == FLOATING:
+        x = bitcast(x, np.dtype(f"int{x.aval.dtype.itemsize * 8}"))
+    if x.aval.category == BOOLEAN or x.aval.dtype.name.startswith("uint"):
+        return fill(False, Aval(x.aval.shape, BOOL))
+    return el.lt(x, 0)
+
+
+@fused
+def copysign(x1: Any, x2: Any) -> Any:
+    """|x1| with the sign of x2.
+
+    x1, x2: real; shapes broadcast, integers become the default float.  As numpy.copysign.
+
+    >>> import plait
+    >>> plait.numpy.copysign(3.0, -0.0)
+    Array(-3., dtype=float32, weak_type=True)
+    """
+    a, b = el.floating((x1, x2))
+    size = el.abs_(a)
+    return el.select(signbit(b), el.neg(size), size)
+
+
+@fused
+def heaviside(x1: Any, x2: Any) -> Any:
+    """0 below zero, 1 above, x2 at zero, nan of nan.
+
+    x1, x2: real; shapes broadcast, integers become the default float.  As numpy.heaviside.
+
+    >>> import plait
+    >>> float(plait.numpy.heaviside(0.0, 0.5))
+    0.5
+    """
+    a, b = el.floating((x1, x2))
+    at_zero = el.select(el.eq(a, 0), b, a)
+    return el.select(el.lt(a, 0), 0, el.select(el.gt(a, 0), 1, at_zero))
+
+
+# ---- extremes ------------------------------------------------------------------------------
+
+
+@fused
+def fmax(x1: Any, x2: Any) -> Any:
+    """The greater; the other one if one is nan.
+
+    x1, x2: real; shapes broadcast, dtypes are promoted.  As numpy.fmax.
+
+    >>> import numpy as np, plait
+    >>> float(plait.numpy.fmax(np.nan, 1.0))
+    1.0
+    """
+    return _but_nan(el.maximum, x1, x2)
+
+
+@fused
+def fmin(x1: Any, x2: Any) -> Any:
+    """The lesser; the other one if one is nan.
+
+    x1, x2: real; shapes broadcast, dtypes are promoted.  As numpy.fmin.
+
+    >>> import numpy as np, plait
+    >>> float(plait.numpy.fmin(np.nan, 1.0))
+    1.0
+    """
+    return _but_nan(el.minimum, x1, x2)
+
+
+def _but_nan(extreme: Any, x1: Any, x2: Any) -> Any:
+    a, b = el.promoted((x1, x2))
+    if not a.aval.inexact:
+        return extreme(a, b)
+    return el.select(el.ne(a, a), b, el.select(el.ne(b, b), a, extreme(a, b)))
+
+
+def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:  # noqa: A002
+    """x brought into [min, max]; max where they cross.
+
+    Args:
+      x: real, any shape.
+      min, max: broadcast with x; None is no bound.
+
+    As numpy.clip.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.clip(np.array([-2, 5, 9]), 0, 6).tolist()
+    [0, 5, 6]
+    """
+    x = value(x)
+    bounds = [b for b in (min, max) if b is not None]
+    if COMPLEX in [value(v).aval.category for v in (x, *bounds)]:
+        raise TypeRule("complex numbers can not be clipped", fix="clip .real and .imag")
+    if min is not None:
+        x = el.maximum(x, min)
+    return materialise_at_ground(x if max is None else el.minimum(x, max))
+
+
+@fused
+def hypot(x1: Any, x2: Any) -> Any:
+    """sqrt(x1 ** 2 + x2 ** 2) without overflow; inf if either is infinite, even if one is nan.
+
+    x1, x2: real; shapes broadcast, integers become the default float.  As numpy.hypot.
+
+    >>> import plait
+    >>> float(plait.numpy.hypot(3.0, 4.0))
+    5.0
+    """
+    a, b = [real_float("hypot", x) for x in el.promoted((x1, x2))]
+    long, short = el.abs_(a), el.abs_(b)
+    # both from one choice, and the lesser with its sign: smooth where they are equal or zero
+    first = el.gt(long, short)
+    big, small = el.select(first, a, b), el.select(first, b, a)
+    ratio = el.div(small, el.select(el.eq(big, 0), 1, big))
+    # |big|, whose derivative at zero is zero
+    length = el.mul(el.mul(big, el.sign(big)), el.sqrt(el.add(el.square(ratio), 1)))
+    infinite = el.or_(el.eq(long, np.inf), el.eq(short, np.inf))
+    return el.select(infinite, np.inf, length)
+
+
+# ---- rounding ------------------------------------------------------------------------------
+
+
+def _rounding(prim: Any):
+    def other(x: Any) -> Any:
+        whole = x.aval.category in (BOOLEAN, INTEGER)
+        return materialise_at_ground(x) if whole else prim(x)
+
+    return other
+
+
+floor = unary(
+    "floor", el.floor, _doc("Greatest whole number not above x.", _WHOLE, "floor"),
+    _rounding(el.floor),
+)  # fmt: skip
+ceil = unary(
+    "ceil", el.ceil, _doc("Least whole number not below x.", _WHOLE, "ceil"), _rounding(el.ceil)
+)
+
+
+@fused
+def trunc(x: Any) -> Any:
+    """x without its fraction.
+
+    x: real, any shape; integers and booleans are returned as they are.  As numpy.trunc.
+
+    >>> import plait
+    >>> float(plait.numpy.trunc(-1.7))
+    -1.0
+    """
+    x = value(x)
+    if x.aval.category in (BOOLEAN, INTEGER):
+        return x
+    return el.select(el.lt(x, 0), el.ceil(x), el.floor(x))
+
+
+fix = trunc
+
+
+def rint(x: Any, /) -> Any:
+    """The nearest whole number, ties to even, as a float.
+
+    x: any shape; integers become the default float; complex by parts.  As numpy.rint.
+
+    >>> import plait
+    >>> float(plait.numpy.rint(2.5))
+    2.0
+    """
+    return round(_inexact(value(x)))
+
+
+def round(a: Any, decimals: int = 0, out: None = None) -> Any:
+    """`a` to so many decimals, ties to even.
+
+    Args:
+      a: any shape and dtype; complex numbers are rounded by parts.
+      decimals: may be negative: to tens, hundreds, ...
+      out: must be None.
+
+    As numpy.round.
+
+    >>> import plait
+    >>> plait.numpy.round(2.5), plait.numpy.round(1234, -2)
+    (Array(2., dtype=float32, weak_type=True), Array(1200, dtype=int32, weak_type=True))
+    """
+    unwritten(out)
+    a = value(a)
+    kind = a.aval.category
+    digits = decimals.__index__()
+    if kind == BOOLEAN or (kind == INTEGER and digits >= 0):
+        return materialise_at_ground(a)
+    if kind == INTEGER:
+        return _to_multiple(a, unit=10**-digits)
+    if kind == COMPLEX:
+        return el.complex_(round(el.real(a), digits), round(el.imag(a), digits))
+    return el.round_even(a) if not digits else _to_digits(a, digits=digits)
+
+
+around = round
+
+
+@fused
+def _to_multiple(x: Any, *, unit: int) -> Any:
+    """The nearest multiple of `unit`, ties to the even one."""
+    if unit > int(np.iinfo(x.aval.dtype).max):
+        return el.mul(x, 0)
+    down = el.floor_divide(x, unit)
+    twice = el.mul(el.sub(x, el.mul(down, unit)), 2)
+    odd = el.eq(el.and_(down, 1), 1)
+    up = el.or_(el.gt(twice, unit), el.and_(el.eq(twice, unit), odd))
+    return el.mul(el.add(down, convert(up, x.aval.dtype, x.aval.weak_type)), unit)
+
+
+@fused
+def _to_digits(x: Any, *, digits: int) -> Any:
+    narrow = x.aval.dtype.itemsize < 4
+    y = convert(x, FLOAT32) if narrow else x
+    scale = 10.0 ** np.abs(digits)
+    up, down = (el.mul, el.div) if digits > 0 else (el.div, el.mul)
+    scaled = up(y, scale)
+    y = el.select(el.is_finite(scaled), down(el.round_even(scaled), scale), y)
+    return convert(y, x.aval.dtype, x.aval.weak_type)
+
+
+# ---- whole numbers -------------------------------------------------------------------------
+
+
+def _whole(name: str, x1: Any, x2: Any) -> tuple[Any, Any]:
+    a, b = el.promoted((x1, x2))
+    if a.aval.category != INTEGER:
+        raise TypeRule(f"{name} is for integers, not {a.aval!r}", fix="convert with .astype")
+    return el.abs_(a), el.abs_(b)
+
+
+@fused
+def gcd(x1: Any, x2: Any) -> Any:
+    """The greatest common divisor, by Euclid's algorithm.
+
+    x1, x2: integers; shapes broadcast.  As numpy.gcd.
+
+    >>> import plait
+    >>> int(plait.numpy.gcd(12, 18))
+    6
+    """
+
+    def divided(pair: Any) -> Any:
+        a, b = pair
+        going = el.ne(b, 0)
+        rest = el.rem(a, el.select(going, b, 1))
+        return el.select(going, b, a), el.select(going, rest, b)
+
+    pair = tuple([convert(v, v.aval.dtype) for v in _whole("gcd", x1, x2)])
+    return while_loop(lambda pair: any_(el.ne(pair[1], 0)), divided, pair)[0]
+
+
+@fused
+def lcm(x1: Any, x2: Any) -> Any:
+    """The least common multiple; 0 if either is 0.
+
+    x1, x2: integers; shapes broadcast.  As numpy.lcm.
+
+    >>> import plait
+    >>> int(plait.numpy.lcm(4, 6))
+    12
+    """
+    a, b = _whole("lcm", x1, x2)
+    d = gcd(a, b)
+    return el.mul(el.div(a, el.select(el.eq(d, 0), 1, d)), b)
+
+
+# ---- parts of floats -----------------------------------------------------------------------
+
+
+def modf(x: Any, /, out: None = None) -> Any:
+    """(fraction, whole part), both with x's sign.
+
+    x: real, any shape; integers become the default float; out: must be None.  As numpy.modf.
+
+    >>> import plait
+    >>> [float(x) for x in plait.numpy.modf(-1.5)]
+    [-0.5, -1.0]
+    """
+    unwritten(out)
+    return _modf(x)
+
+
+@fused
+def _modf(x: Any) -> Any:
+    x = _inexact(value(x))
+    whole = trunc(x)
+    fraction = el.select(el.eq(el.abs_(x), np.inf), 0, el.sub(x, whole))
+    return copysign(fraction, x), whole
+
+
+def _layout(dtype: np.dtype) -> tuple[np.dtype, int, int]:
+    """(integers of that size, bits of the mantissa, bias of the exponent) of a float."""
+    info = ml_dtypes.finfo(dtype)
+    return np.dtype(f"int{info.bits}"), int(info.nmant), 1 - int(info.minexp)
+
+
+def _power_of_two(n: Any, dtype: np.dtype) -> Any:
+    """2.0 ** n, exactly; n is an integer in the range of normal exponents."""
+    whole, mantissa, bias = _layout(dtype)
+    bits = el.shift_left(convert(el.add(n, bias), whole), np.asarray(mantissa, whole)[()])
+    return bitcast(bits, dtype)
+
+
+@fused
+def frexp(x: Any) -> Any:
+    """(mantissa in [0.5, 1) with x's sign, exponent as i32): x = mantissa * 2 ** exponent.
+
+    x: real, any shape; integers become the default float.  As numpy.frexp.
+
+    >>> import plait
+    >>> [x.item() for x in plait.numpy.frexp(8.0)]
+    [0.5, 4]
+    """
+    x = _inexact(value(x))
+    whole, mantissa, bias = _layout(x.aval.dtype)
+    tiny = el.lt(el.abs_(x), float(ml_dtypes.finfo(x.aval.dtype).tiny))
+    y = el.select(tiny, el.mul(x, 2.0**mantissa), x)
+    bits = bitcast(y, whole)
+    field = el.and_(el.shift_right_arithmetic(bits, np.asarray(mantissa, whole)[()]),
+                    2 * bias + 1)  # fmt: skip
+    exponent = el.sub(convert(field, np.int32), bias - 1)
+    same = el.or_(el.eq(x, 0), el.not_(el.is_finite(x)))
+    power = el.select(same, 0, el.neg(exponent))
+    half = el.shift_right_arithmetic(power, 1)  # 2 ** power alone may not be a normal number
+    parts = [_power_of_two(n, x.aval.dtype) for n in (half, el.sub(power, half))]
+    exponent = el.sub(exponent, el.select(tiny, np.int32(mantissa), np.int32(0)))
+    scaled = el.mul(el.mul(y, parts[0]), parts[1])
+    return el.select(same, x, scaled), el.select(same, np.int32(0), exponent)
+
+
+@fused
+def ldexp(x1: Any, x2: Any) -> Any:
+    """x1 * 2 ** x2, rounded once.
+
+    x1: real; x2: integers; shapes broadcast.  As numpy.ldexp.
+
+    >>> import plait
+    >>> float(plait.numpy.ldexp(1.0, 3))
+    8.0
+    """
+    x, n = _inexact(value(x1)), value(x2)
+    if n.aval.category not in (INTEGER, BOOLEAN):
+        raise TypeRule(
+            f"ldexp: the exponents must be integers, not {n.aval!r}", fix="use .astype(int)"
+        )
+    _, mantissa, bias = _layout(x.aval.dtype)
+    n = convert(n, np.int32)
+    step = bias - 1
+    # up to three steps: normal numbers to subnormal ones and back need more than one factor
+    for _ in range(3):
+        part = el.clamp(-step, n, step)
+        x = el.mul(x, _power_of_two(part, x.aval.dtype))
+        n = el.sub(n, part)
+    return x
+
+
+@fused
+def spacing(x: Any) -> Any:
+    """The distance to the next float away from zero, with x's sign.
+
+    x: real, any shape; integers become the default float.  As numpy.spacing.
+
+    >>> import numpy as np, plait
+    >>> float(plait.numpy.spacing(np.float64(1.0)))
+    2.220446049250313e-16
+    """
+    x = _inexact(value(x))
+    size = el.abs_(x)
+    return copysign(el.sub(el.nextafter(size, np.inf), size), x)
+
+
+@fused(numbers=("nan", "posinf", "neginf"))
+def _finite(x: Any, nan: Any, posinf: Any, neginf: Any) -> Any:
+    x = el.select(el.ne(x, x), convert(nan, x.aval.dtype), x)
+    x = el.select(el.eq(x, np.inf), convert(posinf, x.aval.dtype), x)
+    return el.select(el.eq(x, -np.inf), convert(neginf, x.aval.dtype), x)
+
+
+def nan_to_num(
+    x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
+) -> Any:
+    """x with nan and infinities replaced.
+
+    Args:
+      x: any shape and dtype; complex numbers by parts.
+      copy: accepted for likeness; arrays are never written to.
+      nan: instead of nan.
+      posinf, neginf: instead of infinities; by default the greatest and the least finite number.
+
+    As numpy.nan_to_num.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.nan_to_num(np.array([1.0, np.nan]), nan=7.0).tolist()
+    [1.0, 7.0]
+    """
+    x = value(x)
+    if not x.aval.inexact:
+        return materialise_at_ground(x)
+    if x.aval.category == COMPLEX:
+        parts = [nan_to_num(f(x), copy, nan, posinf, neginf) for f in (el.real, el.imag)]
+        return el.complex_(*parts)
+    info = ml_dtypes.finfo(x.aval.dtype)
+    posinf = float(info.max) if posinf is None else posinf
+    neginf = float(info.min) if neginf is None else neginf
+    return _finite(x, nan, posinf, neginf)

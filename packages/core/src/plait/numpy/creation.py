@@ -1,0 +1,573 @@
+"""Making arrays: of lists, of one value, of ranges and grids.
+
+Invariant: without a dtype, numbers get the default dtypes; a Python scalar alone stays weak, as in
+arithmetic.  What is made of Python numbers only is made on the host, with numpy's rounding.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..dims import Dim
+from ..errors import ConcretizationError, CopyError, TypeRule
+from ..interpreter import Tracer, Value
+from ..ops import elementwise as el
+from ..ops.shape import (
+    broadcast_to,
+    convert,
+    expand_dims,
+    fill,
+    iota,
+    materialise_at_ground,
+    moveaxis,
+    normal_axis,
+    normal_shape,
+    reshape,
+)
+from ..ops.shape import stack as stacked
+from ..ops.sizes import size_value
+from ..surface import value
+from ..types import FLOATING, INTEGER, WEAK, Aval, default_dtype, dtype_of, promote
+from ..values import Literal, from_numpy
+from .interchange import from_dlpack, placeable
+from .interchange import number_dtype as _number_dtype
+
+# ---- of what there is ----------------------------------------------------------------------
+
+
+@placeable
+def array(
+    object: Any, dtype: Any = None, copy: bool = True, order: str | None = "K", ndmin: int = 0
+) -> Any:
+    """An array of a number, of nested lists of numbers and arrays, or of what converts to one.
+
+    Args:
+      object: numbers, arrays, or lists of them.  Python numbers take the default dtypes; a number
+        alone is weak: its dtype gives way in arithmetic.
+      dtype: of the result.
+      copy, order: accepted for likeness; arrays are never written to, and have one order.
+      ndmin: at least so many axes; new ones come first.
+
+    Raises TypeRule for what is no array, and for rows of different lengths.  As numpy.array.
+
+    >>> import plait
+    >>> plait.numpy.array([[1, 2], [3, 4]], dtype="float32").shape
+    (2, 2)
+    """
+    out = _of_list(object, dtype) if isinstance(object, list | tuple) else _of_one(object, dtype)
+    if out.aval.ndim < ndmin:
+        out = reshape(out, (1,) * (ndmin - out.aval.ndim) + out.aval.shape)
+    return out
+
+
+def _of_one(x: Any, dtype: Any) -> Any:
+    return materialise_at_ground(_typed(x, dtype))
+
+
+def _typed(x: Any, dtype: Any) -> Any:
+    """A value of that dtype; of its own, without one."""
+    if dtype is None:
+        return value(x)
+    return convert(x if x.__class__ is int else value(x), _number_dtype(dtype))
+
+
+def _of_list(xs: Any, dtype: Any) -> Any:
+    leaves: list[Any] = []
+    _collect(xs, leaves)
+    if any(_converts(v) for v in leaves):
+        out = _stacked(xs)
+        return out if dtype is None else convert(out, _number_dtype(dtype))
+    try:
+        host = np.asarray(xs)
+    except ValueError:
+        raise TypeRule("the lists have different lengths", fix="make all rows equally long") from (
+            None
+        )
+    if dtype is None:
+        dtype = _dtype_of_numbers({v.__class__ for v in leaves}, leaves, host)
+        if host.dtype.kind in "iuO" and dtype.kind in "iu":
+            return from_numpy(_narrowed(host, dtype))
+    return from_numpy(host.astype(_number_dtype(dtype)))
+
+
+def _collect(xs: Any, leaves: list[Any]) -> None:
+    for x in xs:
+        if isinstance(x, list | tuple):
+            _collect(x, leaves)
+        else:
+            leaves.append(x)
+
+
+def _converts(x: Any) -> bool:
+    return isinstance(x, Value) or hasattr(x, "__jax_array__") or hasattr(x, "__plait_array__")
+
+
+def _stacked(xs: Any) -> Any:
+    if not isinstance(xs, list | tuple):
+        return value(xs)
+    return stacked([_stacked(x) for x in xs])
+
+
+def _dtype_of_numbers(classes: set, leaves: list[Any], host: np.ndarray) -> np.dtype:
+    """Python numbers alone take the default dtypes; numpy's scalars and arrays say theirs."""
+    if not leaves:
+        return default_dtype(FLOATING)
+    typed = [WEAK[c] for c in classes if c in WEAK]
+    typed += {Aval((), v.dtype) for v in leaves if v.__class__ not in WEAK and hasattr(v, "dtype")}
+    if not typed or any(c not in WEAK and not hasattr(c, "dtype") for c in classes):
+        return host.dtype
+    return promote(typed)[0]
+
+
+def _narrowed(host: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """Integers in a narrower dtype, if they fit."""
+    info = np.iinfo(dtype)
+    if host.size and not (info.min <= host.min() and host.max() <= info.max):
+        raise TypeRule(
+            f"the integers do not fit in {dtype.name}",
+            fix='give a wider dtype, for instance dtype="int64", or set default_int',
+        )
+    return host.astype(dtype)
+
+
+@placeable
+def asarray(a: Any, dtype: Any = None, order: str | None = None, *, copy: bool | None = None):
+    """An array of `a`; an array of that dtype is returned as it is.  See `array`.
+
+    copy: True: the result has memory of its own; False: it shares that of `a`.  Raises CopyError
+    if it can not.  As numpy.asarray.
+
+    >>> import plait
+    >>> plait.numpy.asarray([1, 2]).dtype.name
+    'int32'
+    """
+    if copy is False:
+        return _uncopied(a, dtype)
+    out = array(a, dtype)
+    return el.stop(out) if copy and out is a and not isinstance(out, Tracer) else out
+
+
+def _uncopied(a: Any, dtype: Any) -> Any:
+    if isinstance(a, np.ndarray):
+        a = from_dlpack(a, copy=False)
+    kept = isinstance(a, Value) and not isinstance(a, Literal)
+    if kept and (dtype is None or _number_dtype(dtype) == a.aval.dtype):
+        return a
+    raise CopyError("asarray was to make no copy, and has to", fix="leave out copy=False")
+
+
+def copy(a: Any, order: str | None = None) -> Any:
+    """An array with the same contents in memory of its own.
+
+    a: any shape and dtype.  As numpy.copy.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.copy(np.arange(3)).tolist()
+    [0, 1, 2]
+    """
+    x = materialise_at_ground(value(a))
+    return el.stop(x) if not isinstance(x, Tracer) else x
+
+
+@placeable
+def astype(x: Any, dtype: Any, /, *, copy: bool = False) -> Any:
+    """The array in another dtype: floats are cut towards zero, anything but zero is True.
+
+    As numpy.astype.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.astype(np.array([1.7, -1.7]), int).tolist()
+    [1, -1]
+    """
+    return _of_one(x, dtype)
+
+
+def fromfunction(function: Callable, shape: Any, *, dtype: Any = float, **kwargs: Any) -> Any:
+    """`function` of the indices of every place: one array for each axis.
+
+    Args:
+      function: takes an array for each axis; it is called once.
+      shape: of these arrays.
+      dtype: theirs.
+
+    As numpy.fromfunction.
+
+    >>> import plait
+    >>> plait.numpy.fromfunction(lambda i, j: 10 * i + j, (2, 2), dtype=int).tolist()
+    [[0, 1], [10, 11]]
+    """
+    return function(*indices(normal_shape(shape), _number_dtype(dtype)), **kwargs)
+
+
+# ---- of one value --------------------------------------------------------------------------
+
+
+@placeable
+def zeros(shape: Any, dtype: Any = None) -> Any:
+    """Zeros.
+
+    Args:
+      shape: ints or symbolic sizes.
+      dtype: the default float if not given.
+
+    As numpy.zeros.
+
+    >>> import plait
+    >>> plait.numpy.zeros((2, 3)).shape
+    (2, 3)
+    """
+    return fill(0, Aval(normal_shape(shape), _number_dtype(dtype)))
+
+
+@placeable
+def ones(shape: Any, dtype: Any = None) -> Any:
+    """Ones, in the default float if no dtype is given.  As numpy.ones.
+
+    >>> import plait
+    >>> plait.numpy.ones(2).dtype.name
+    'float32'
+    """
+    return fill(1, Aval(normal_shape(shape), _number_dtype(dtype)))
+
+
+@placeable
+def empty(shape: Any, dtype: Any = None) -> Any:
+    """Zeros: there are no arrays without contents.  As numpy.empty.
+
+    >>> import plait
+    >>> plait.numpy.empty((2, 3)).shape
+    (2, 3)
+    """
+    return zeros(shape, dtype)
+
+
+@placeable
+def full(shape: Any, fill_value: Any, dtype: Any = None) -> Any:
+    """`fill_value` everywhere.
+
+    Args:
+      shape: ints or symbolic sizes.
+      fill_value: a number, or an array that broadcasts to the shape.
+      dtype: that of the value if not given.
+
+    As numpy.full.
+
+    >>> import plait
+    >>> plait.numpy.full((2,), 7).tolist()
+    [7, 7]
+    """
+    return _filled(normal_shape(shape), fill_value, dtype)
+
+
+def _filled(shape: tuple, x: Any, dtype: Any) -> Any:
+    return materialise_at_ground(broadcast_to(_typed(x, dtype), shape))
+
+
+def _like(a: Any, dtype: Any, shape: Any) -> Aval:
+    aval = a if hasattr(a, "shape") and hasattr(a, "dtype") else value(a)
+    dtype = dtype_of(aval.dtype) if dtype is None else _number_dtype(dtype)
+    return Aval(tuple(aval.shape) if shape is None else normal_shape(shape), dtype)
+
+
+@placeable
+def zeros_like(a: Any, dtype: Any = None, shape: Any = None) -> Any:
+    """Zeros of the shape and dtype of `a` (anything that has both), unless others are given.
+
+    As numpy.zeros_like.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.zeros_like(np.arange(2)).tolist()
+    [0, 0]
+    """
+    return fill(0, _like(a, dtype, shape))
+
+
+@placeable
+def ones_like(a: Any, dtype: Any = None, shape: Any = None) -> Any:
+    """Ones of the shape and dtype of `a`, unless others are given.  As numpy.ones_like.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.ones_like(np.arange(2)).tolist()
+    [1, 1]
+    """
+    return fill(1, _like(a, dtype, shape))
+
+
+@placeable
+def empty_like(prototype: Any, dtype: Any = None, shape: Any = None) -> Any:
+    """Zeros of the shape and dtype of `prototype`.  As numpy.empty_like.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.empty_like(np.ones((2, 3))).shape
+    (2, 3)
+    """
+    return zeros_like(prototype, dtype, shape)
+
+
+@placeable
+def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None) -> Any:
+    """`fill_value` everywhere, in the shape and dtype of `a`, unless others are given.
+
+    As numpy.full_like.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.full_like(np.ones(2), 7).tolist()
+    [7.0, 7.0]
+    """
+    aval = _like(a, dtype, shape)
+    return _filled(aval.shape, fill_value, aval.dtype)
+
+
+# ---- ranges --------------------------------------------------------------------------------
+
+
+def _known(name: str, *xs: Any) -> list[Any]:
+    """Numbers that Python knows; None stays."""
+    out: list[Any] = []
+    for x in xs:
+        if isinstance(x, Tracer):
+            raise ConcretizationError(
+                f"the size of {name}(...) depends on {x!r}, which has no value while it is traced",
+                fix="make that argument static (jit's static_argnums), or take a fixed size",
+            )
+        out.append(np.asarray(x).item() if isinstance(x, Value | np.ndarray | np.generic) else x)
+    return out
+
+
+@placeable
+def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None) -> Any:
+    """Numbers from `start` (0 if only one is given) up to `stop`, which is left out.
+
+    Args:
+      start, stop: numbers; `stop` may be a symbolic size.
+      step: the distance; 1 if not given.
+      dtype: by default that of the numbers.
+
+    Raises ConcretizationError for numbers that are being traced.  As numpy.arange.
+
+    >>> import plait
+    >>> plait.numpy.arange(2, 10, 3).tolist()
+    [2, 5, 8]
+    """
+    first, last = (0, start) if stop is None else (start, stop)
+    if last.__class__ is Dim or first.__class__ is Dim:
+        return _symbolic_range(first, last, step, dtype)
+    if dtype is None:
+        kind = promote([value(v).aval for v in (first, last, step) if v is not None])[0]
+    else:
+        kind = _number_dtype(dtype)
+    first, last, step = _known("arange", first, last, step)
+    try:
+        host = np.arange(first, last, step)
+    except ZeroDivisionError:
+        raise TypeRule("arange with a step of zero has no end", fix="give another step") from None
+    if kind.kind == "i" and first == 0 and step in (None, 1) and isinstance(last, int):
+        return iota(kind, (len(host),))
+    return from_numpy(host.astype(kind))
+
+
+def _symbolic_range(first: Any, last: Any, step: Any, dtype: Any) -> Any:
+    if step not in (None, 1):
+        raise TypeRule("arange to a symbolic size takes steps of 1", fix="multiply the result")
+    kind = _number_dtype(dtype, INTEGER)
+    out = iota(kind, (last - first,))
+    return out if first.__class__ is int and first == 0 else el.add(out, size_value(first, kind))
+
+
+@placeable
+def linspace(
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    endpoint: bool = True,
+    retstep: bool = False,
+    dtype: Any = None,
+    axis: int = 0,
+) -> Any:
+    """`num` numbers from `start` to `stop`, evenly spaced.
+
+    Args:
+      start, stop: numbers or arrays, which broadcast.
+      num: how many.
+      endpoint: whether `stop` is the last of them.
+      retstep: whether to return (numbers, distance).
+      dtype: of the result; integers are rounded down.
+      axis: the new axis, for arrays.
+
+    As numpy.linspace.
+
+    >>> import plait
+    >>> plait.numpy.linspace(0, 1, 5).tolist()
+    [0.0, 0.25, 0.5, 0.75, 1.0]
+    """
+    num = num.__index__()
+    if num < 0:
+        raise TypeRule(f"linspace of {num} numbers", fix="give a number that is not negative")
+    a, b = el.floating((start, stop))
+    kind = a.aval.dtype if dtype is None else _number_dtype(dtype)
+    divisor = max(num - 1 if endpoint else num, 1)
+    if a.__class__ is b.__class__ is Literal and not a.aval.ndim:
+        host, gap = np.linspace(a.value, b.value, num, endpoint, retstep=True)
+        host = np.floor(host) if kind.kind in "iu" else host
+        out = from_numpy(host.astype(kind))
+    else:
+        gap = el.div(el.sub(b, a), divisor)
+        out = _between(a, b, num, divisor, endpoint)
+        out = el.floor(out) if kind.kind in "iu" else out
+        out = moveaxis(convert(out, kind), 0, normal_axis(axis, out.aval.ndim))
+    return (out, array(gap, a.aval.dtype)) if retstep else out
+
+
+def _between(a: Any, b: Any, num: int, divisor: int, endpoint: bool) -> Any:
+    """Along a new first axis; the last is exactly `b`."""
+    part = a.aval.dtype if a.aval.dtype.kind != "c" else np.zeros(0, a.aval.dtype).real.dtype
+    place = reshape(iota(part, (num,)), (num,) + (1,) * a.aval.ndim)
+    t = el.div(place, divisor)
+    out = el.add(el.mul(a, el.sub(1, t)), el.mul(b, t))
+    return el.select(el.eq(place, divisor), b, out) if endpoint and num > 1 else out
+
+
+def logspace(
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    endpoint: bool = True,
+    base: Any = 10.0,
+    dtype: Any = None,
+    axis: int = 0,
+) -> Any:
+    """`base` to the power of evenly spaced exponents; see `linspace`.  As numpy.logspace.
+
+    >>> import plait
+    >>> plait.numpy.logspace(0, 3, 4, base=2.0).tolist()
+    [1.0, 2.0, 4.0, 8.0]
+    """
+    if all(v.__class__ in (int, float) for v in (start, stop, base)):
+        host = np.logspace(start, stop, num.__index__(), endpoint, base)
+        return from_numpy(host.astype(_number_dtype(dtype)))
+    out = el.power(base, linspace(start, stop, num, endpoint, axis=axis))
+    return out if dtype is None else convert(out, _number_dtype(dtype))
+
+
+def geomspace(
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0
+) -> Any:
+    """Numbers from `start` to `stop`, each the same multiple of the one before it.
+
+    Arguments are those of `linspace`; both ends have one sign.  As numpy.geomspace.
+
+    >>> import plait
+    >>> plait.numpy.geomspace(1, 8, 4).tolist()
+    [1.0, 2.0, 4.0, 8.0]
+    """
+    if all(v.__class__ in (int, float) for v in (start, stop)):
+        host = np.geomspace(start, stop, num.__index__(), endpoint)
+        return from_numpy(host.astype(_number_dtype(dtype)))
+    a, b = el.floating((start, stop))
+    if any(not isinstance(v, Tracer) and not np.asarray(v).all() for v in (a, b)):
+        raise TypeRule("geomspace from or to zero", fix="give ends that are not zero")
+    sign = el.sign(a)
+    logs = linspace(el.log(el.mul(sign, a)), el.log(el.mul(sign, b)), num, endpoint)
+    out = el.mul(sign, el.exp(logs))
+    place = reshape(iota(np.int32, (num,)), (num,) + (1,) * a.aval.ndim)
+    out = el.select(el.eq(place, 0), a, out)
+    out = el.select(el.eq(place, num - 1), b, out) if endpoint else out
+    out = moveaxis(out, 0, normal_axis(axis, out.aval.ndim))
+    return out if dtype is None else convert(out, _number_dtype(dtype))
+
+
+# ---- grids ---------------------------------------------------------------------------------
+
+
+def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> list:
+    """Coordinates of a grid: one array for each vector.
+
+    Args:
+      xi: vectors (or numbers).
+      copy: accepted for likeness.
+      sparse: whether the arrays keep size 1 along the other axes.
+      indexing: "xy", the first two axes swapped, or "ij".
+
+    As numpy.meshgrid.
+
+    >>> import numpy as np, plait
+    >>> [x.shape for x in plait.numpy.meshgrid(np.arange(2), np.arange(3))]
+    [(3, 2), (3, 2)]
+    """
+    if indexing not in ("xy", "ij"):
+        raise TypeRule(f"indexing {indexing!r} is unknown", fix='use "xy" or "ij"')
+    xs = [value(x) for x in xi]
+    for x in xs:
+        if x.aval.ndim > 1:
+            raise TypeRule(f"meshgrid takes vectors, not {x.aval!r}", fix="use .ravel()")
+    n = len(xs)
+    order = list(range(n))
+    if indexing == "xy" and n > 1:
+        order[:2] = 1, 0
+    sizes = [x.aval.shape[0] if x.aval.ndim else 1 for x in xs]
+    full_shape = tuple([sizes[i] for i in order])
+    out = []
+    for i, x in enumerate(xs):
+        own = [1] * n
+        own[order[i]] = sizes[i]
+        x = reshape(x, tuple(own))
+        out.append(materialise_at_ground(x if sparse else broadcast_to(x, full_shape)))
+    return out
+
+
+def indices(dimensions: Sequence[Any], dtype: Any = None, sparse: bool = False) -> Any:
+    """For each axis of a shape, the place of every element along it.
+
+    Args:
+      dimensions: a shape.
+      dtype: the default integer if not given.
+      sparse: whether to return a tuple of arrays with size 1 along the other axes.
+
+    As numpy.indices.
+
+    >>> import plait
+    >>> plait.numpy.indices((2, 3)).shape
+    (2, 2, 3)
+    """
+    if hasattr(dimensions, "__index__") and not getattr(dimensions, "ndim", 0):
+        raise TypeRule(f"indices of {dimensions!r}", fix=f"write indices(({dimensions},))")
+    shape = normal_shape(dimensions)
+    kind = _number_dtype(dtype, INTEGER)
+    if not sparse:
+        parts = [expand_dims(iota(kind, shape, i), 0) for i in range(len(shape))]
+        if not parts:
+            return zeros((0,), kind)
+        return stacked([reshape(p, shape) for p in parts])
+    own = lambda i: [d if k == i else 1 for k, d in enumerate(shape)]  # noqa: E731
+    return tuple([iota(kind, own(i), i) for i in range(len(shape))])
+
+
+class _Grid:
+    """Grids by slices: `mgrid[0:3, 0:1:5j]`."""
+
+    def __init__(self, sparse: bool):
+        self._sparse = sparse
+
+    def __getitem__(self, key: Any) -> Any:
+        one = not isinstance(key, tuple)
+        parts = [_slice_range(s) for s in ((key,) if one else key)]
+        dtype = promote([p.aval for p in parts])[0]
+        parts = [convert(p, dtype) for p in parts]
+        if one:
+            return parts[0]
+        grid = meshgrid(*parts, sparse=self._sparse, indexing="ij")
+        return grid if self._sparse else stacked(grid)
+
+
+def _slice_range(s: slice) -> Any:
+    start = 0 if s.start is None else s.start
+    if isinstance(s.step, complex):
+        return linspace(start, s.stop, int(abs(s.step)))
+    return arange(start, s.stop, s.step)
+
+
+mgrid = _Grid(sparse=False)
+"""`mgrid[0:2, 0:3]`: the coordinates of a grid, as numpy.mgrid."""
+ogrid = _Grid(sparse=True)
+"""`ogrid[0:2, 0:3]`: the same with size 1 along the other axes, as numpy.ogrid."""

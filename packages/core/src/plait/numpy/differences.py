@@ -1,0 +1,208 @@
+"""Differences of neighbours, and what is made of them: integrals, gradients, phases.
+
+Invariant: only slices along the axis meet each other; nothing is gathered.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from ..errors import TypeRule
+from ..ops import elementwise as el
+from ..ops import reduction
+from ..ops.cumulative import cumsum
+from ..ops.shape import (
+    broadcast_to,
+    concatenate,
+    convert,
+    materialise_at_ground,
+    normal_axes,
+    normal_axis,
+    reshape,
+    slice_in_dim,
+)
+from ..surface import fused, value
+from ..types import BOOL, FLOATING, default_dtype
+
+
+def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
+    """Differences of neighbours along an axis, taken `n` times.
+
+    Args:
+      a: one axis at least; of booleans, whether neighbours differ.
+      n: how often.
+      axis: along which.
+      prepend, append: more elements at the ends: a number, or an array that fits.
+
+    As numpy.diff.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.diff(np.array([1, 4, 9])).tolist()
+    [3, 5]
+    """
+    x = value(a)
+    if n < 0:
+        raise TypeRule(f"diff taken {n} times", fix="give a number that is not negative")
+    at = normal_axis(axis, x.aval.ndim)
+    parts = [_end(prepend, x, at), x, _end(append, x, at)]
+    parts = [p for p in parts if p is not None]
+    x = concatenate(parts, at) if len(parts) > 1 else x
+    for _ in range(n.__index__()):
+        size = x.aval.shape[at]
+        if size.__class__ is int and not size:
+            break
+        later = slice_in_dim(x, 1, size, axis=at)
+        sooner = slice_in_dim(x, 0, size - 1, axis=at)
+        x = (el.ne if x.aval.dtype == BOOL else el.sub)(later, sooner)
+    return materialise_at_ground(x)
+
+
+def _end(v: Any, x: Any, axis: int) -> Any:
+    if v is None:
+        return None
+    v = value(v)
+    if v.aval.ndim:
+        return v
+    return broadcast_to(v, [1 if i == axis else d for i, d in enumerate(x.aval.shape)])
+
+
+def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
+    """Differences of neighbours in the flattened array, between given ends.
+
+    As numpy.ediff1d.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.ediff1d(np.array([1, 4, 9]), to_begin=0).tolist()
+    [0, 3, 5]
+    """
+    x = value(ary)
+    out = diff(reshape(x, (x.aval.size,)))
+    ends = [None if v is None else convert(value(v), x.aval.dtype) for v in (to_begin, to_end)]
+    first, last = [None if v is None else reshape(v, (v.aval.size,)) for v in ends]
+    parts = [p for p in (first, out, last) if p is not None]
+    return concatenate(parts, 0) if len(parts) > 1 else out
+
+
+@fused(numbers=("dx",))
+def _trapezoid(y: Any, x: Any, dx: Any, *, axis: int) -> Any:
+    y = value(y)
+    at = normal_axis(axis, y.aval.ndim)
+    n = y.aval.shape[at]
+    if x is not None:
+        x = value(x)
+        dx = diff(x, axis=-1 if x.aval.ndim == 1 else at)
+        if dx.aval.ndim == 1 and y.aval.ndim > 1:
+            dx = reshape(dx, [n - 1 if i == at else 1 for i in range(y.aval.ndim)])
+    both = el.add(slice_in_dim(y, 1, n, axis=at), slice_in_dim(y, 0, n - 1, axis=at))
+    return reduction.sum_(el.mul(el.true_divide(both, 2), dx), at)
+
+
+def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
+    """The integral along an axis by the trapezoidal rule.
+
+    Args:
+      y: values.
+      x: the places they are at: a vector, or of y's shape.
+      dx: their distance, where `x` is not given.
+      axis: along which.
+
+    As numpy.trapezoid.
+
+    >>> import numpy as np, plait
+    >>> float(plait.numpy.trapezoid(np.array([1.0, 4.0, 9.0])))
+    9.0
+    """
+    return _trapezoid(y, x, dx, axis=axis.__index__())
+
+
+@fused(numbers=("discont", "period"))
+def _unwrap(p: Any, discont: Any, period: Any, *, axis: int) -> Any:
+    x = value(p)
+    steps = diff(x, axis=axis)
+    discont = el.true_divide(period, 2) if discont is None else discont
+    half = el.true_divide(period, 2) if x.aval.inexact else el.floor_divide(period, 2)
+    wrapped = el.sub(el.modulo(el.add(steps, half), period), half)
+    edge = el.and_(el.eq(wrapped, el.neg(half)), el.gt(steps, 0))
+    wrapped = el.select(edge, half, wrapped)
+    correction = el.select(el.lt(el.abs_(steps), discont), 0, el.sub(wrapped, steps))
+    at = normal_axis(axis, x.aval.ndim)
+    first = slice_in_dim(x, 0, 1, axis=at)
+    later = el.add(slice_in_dim(x, 1, x.aval.shape[at], axis=at), cumsum(correction, at))
+    return concatenate([first, later], at)
+
+
+def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * np.pi) -> Any:
+    """Without jumps of a period along an axis.
+
+    Args:
+      p: real, any shape.
+      discont: the least step that counts as a jump; half a period by default.
+      axis: along which.
+      period: of the values.
+
+    As numpy.unwrap.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.unwrap(np.array([0.0, 6.0]), period=5.0).tolist()
+    [0.0, 1.0]
+    """
+    x = value(p)
+    if not x.aval.inexact and isinstance(period, float):
+        x = convert(x, default_dtype(FLOATING))
+    return _unwrap(x, discont, period, axis=axis.__index__())
+
+
+# ---- gradients -----------------------------------------------------------------------------
+
+
+def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int | None = None) -> Any:
+    """Derivatives of sampled values: central differences, one-sided at the ends.
+
+    Args:
+      f: real or complex values on a grid, two at least along each axis.
+      varargs: the distance of the grid: a number for all axes, or one, or a vector of places, for
+        each axis.
+      axis: along which; all by default.
+      edge_order: 1 or None: the order of the differences at the ends.
+
+    Returns an array for one axis, a list for several.  As numpy.gradient.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.gradient(np.array([1.0, 4.0, 9.0])).tolist()
+    [3.0, 4.0, 5.0]
+    """
+    x = value(f)
+    if edge_order not in (None, 1):
+        raise TypeRule(f"gradient with edge_order {edge_order}", fix="edge_order=1")
+    axes = normal_axes(axis, x.aval.ndim)
+    given = list(varargs) or [1.0]
+    steps = given * len(axes) if len(given) == 1 else given
+    if len(steps) != len(axes):
+        raise TypeRule(f"gradient: {len(steps)} distances for {len(axes)} axes", fix="give as many")
+    out = [_gradient(x, h, axis=a) for a, h in zip(axes, steps)]
+    return out[0] if len(out) == 1 else out
+
+
+@fused(numbers=("h",))
+def _gradient(x: Any, h: Any, *, axis: int) -> Any:
+    (x,), h = el.floating((x,)), value(h)
+    n = x.aval.shape[axis]
+    if n < 2:
+        raise TypeRule(f"gradient along axis {axis} of {x.aval!r}", fix="give two values at least")
+    cut = lambda a, b: slice_in_dim(x, a, b, axis=axis)  # noqa: E731
+    if h.aval.ndim == 0:
+        inner = el.div(el.sub(cut(2, n), cut(0, n - 2)), el.mul(h, 2))
+        first, last = h, h
+    else:
+        gaps = diff(h)
+        shape = [1] * axis + [n - 2] + [1] * (x.aval.ndim - axis - 1)
+        left, right = (reshape(slice_in_dim(gaps, a, a + n - 2), shape) for a in (0, 1))
+        a = el.neg(el.true_divide(right, el.mul(left, el.add(left, right))))
+        b = el.true_divide(el.sub(right, left), el.mul(left, right))
+        c = el.true_divide(left, el.mul(right, el.add(left, right)))
+        inner = el.add(el.add(el.mul(a, cut(0, n - 2)), el.mul(b, cut(1, n - 1))),
+                       el.mul(c, cut(2, n)))  # fmt: skip
+        first, last = (reshape(slice_in_dim(gaps, a, a + 1), ()) for a in (0, n - 2))
+    ends = [el.div(el.sub(cut(1, 2), cut(0, 1)), first),
+            el.div(el.sub(cut(n - 1, n), cut(n - 2, n - 1)), last)]  # fmt: skip
+    return concatenate([ends[0], inner, ends[1]], axis)

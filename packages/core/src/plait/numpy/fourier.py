@@ -1,0 +1,371 @@
+"""Discrete Fourier transforms as numpy.fft says them: norms, lengths and axes.
+
+Invariant: a transform is one compiled program; over more than three axes, or the same axis twice,
+it is several transforms in it.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..dims import Dim
+from ..errors import AxisError, TypeRule
+from ..ops import elementwise as el
+from ..ops.fourier import fft_, spectral
+from ..ops.shape import moveaxis, normal_axis, pad, slice_in_dim
+from ..surface import fused, value
+from ..types import FLOATING, default_dtype, dtype_of
+from ..values import Literal, from_numpy
+from .manipulation import roll
+
+_NORMS = (None, "backward", "ortho", "forward")
+
+
+def _resized(x: Any, axis: int, n: int) -> Any:
+    """Cut at the end, or padded with zeros there."""
+    have = x.aval.shape[axis]
+    if have.__class__ is int and have > n:
+        return slice_in_dim(x, 0, n, axis=axis)
+    if have == n:
+        return x
+    return pad(x, 0, [(0, n - have if i == axis else 0, 0) for i in range(x.aval.ndim)])
+
+
+def _at(x: Any, kind: str, lengths: Sequence[int], axes: Sequence[int]) -> Any:
+    """The primitive over up to three different axes, wherever they are."""
+    ends = tuple(range(-len(axes), 0))
+    out = fft_.bind(moveaxis(x, tuple(axes), ends), kind=kind, lengths=tuple(lengths))
+    return moveaxis(out, ends, tuple(axes))
+
+
+def _groups(axes: Sequence[int]) -> list[range]:
+    """Runs of up to three different axes, the last first."""
+    found, end = [], len(axes)
+    while end:
+        start = max(end - 3, 0)
+        while len(set(axes[start:end])) < end - start:
+            start += 1
+        found.append(range(start, end))
+        end = start
+    return found
+
+
+@fused
+def _transform(x: Any, *, kind: str, lengths: tuple, axes: tuple, norm: str | None) -> Any:
+    x = spectral(x, kind == "rfft")
+    for i, (n, axis) in enumerate(zip(lengths, axes)):
+        last = kind == "irfft" and i == len(axes) - 1
+        x = _resized(x, axis, n // 2 + 1 if last else n)
+    real, *rest = _groups(axes)
+    steps = [(kind, real), *[(kind.replace("r", ""), g) for g in rest]]
+    for how, group in reversed(steps) if kind == "irfft" else steps:
+        x = _at(x, how, [lengths[i] for i in group], [axes[i] for i in group])
+    scale = _scale(float(np.prod(lengths)), kind, norm)
+    return x if scale == 1.0 else el.mul.bind(x, Literal(scale, x.aval))
+
+
+def _scale(total: float, kind: str, norm: str | None) -> float:
+    """What the primitive's result is times, where by itself only going back divides."""
+    power = {"ortho": 0.5, "forward": 1.0}.get(norm or "", 0.0)
+    return total ** (power if kind.startswith("i") else -power)
+
+
+def _checked(a: Any, kind: str, s: Any, axes: Any, norm: Any, many: bool) -> Any:
+    x = value(a)
+    if norm not in _NORMS:
+        raise TypeRule(f"there is no norm {norm!r}", fix='use "backward", "ortho" or "forward"')
+    ndim = x.aval.ndim
+    if axes is None:
+        axes = range(ndim) if s is None else range(-len(s), 0)
+    at = tuple([normal_axis(i, ndim) for i in axes])
+    if not at:
+        if many and kind in ("fft", "ifft"):
+            return spectral(x)
+        raise AxisError(f"{kind} over no axis of {x.aval!r}", fix="give an axis at least")
+    if s is not None and len(s) != len(at):
+        raise AxisError(f"{len(s)} lengths for {len(at)} axes", fix="give one for each axis")
+    lengths = [_length(x, kind, i, s, at) for i in range(len(at))]
+    return _transform(x, kind=kind, lengths=tuple(lengths), axes=at, norm=norm)
+
+
+def _length(x: Any, kind: str, i: int, s: Any, at: tuple) -> int:
+    """How many elements axis number `i` of the transform has outside of half a spectrum."""
+    n = None if s is None else s[i]
+    have = x.aval.shape[at[i]]
+    if n is None or (not isinstance(n, Dim) and n == -1):
+        half = kind == "irfft" and i == len(at) - 1
+        n = 2 * (have - 1) if half else have
+    if isinstance(n, Dim):
+        raise TypeRule(
+            f"a transform over {n} elements, which is no known size",
+            fix="give the length as an int; axes that are not transformed may be symbolic",
+        )
+    n = n.__index__()
+    if n < 1:
+        raise TypeRule(f"a transform over {n} elements", fix="there must be one at least")
+    return n
+
+
+def _one(a: Any, kind: str, n: Any, axis: Any, norm: Any) -> Any:
+    if n is not None and n.__class__ is int and n < 1:
+        raise TypeRule(f"a transform over {n} elements", fix="there must be one at least")
+    return _checked(a, kind, None if n is None else (n,), (axis,), norm, False)
+
+
+def fft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+    """The discrete Fourier transform along an axis.
+
+    Args:
+      a: any shape; integers and halves count as float32, the result is complex.
+      n: how many elements are transformed: others are cut, missing ones are zeros.
+      axis: which.
+      norm: where the division by `n` happens: "backward" (None: in the inverse), "forward" (here),
+        or "ortho" (half in each).
+
+    Raises AxisError for an axis that `a` lacks, TypeRule for other norms.  As numpy.fft.fft.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.fft.fft(np.float32([1, 0, 0, 0])).real.tolist()
+    [1.0, 1.0, 1.0, 1.0]
+    """
+    return _one(a, "fft", n, axis, norm)
+
+
+def ifft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+    """The inverse of `fft`, complex.
+
+    a, n, axis, norm: as there.  As numpy.fft.ifft.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.fft.ifft(np.array([4.0, 0, 0, 0])).real.tolist()
+    [1.0, 1.0, 1.0, 1.0]
+    """
+    return _one(a, "ifft", n, axis, norm)
+
+
+def rfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+    """The transform of a real array: the n // 2 + 1 elements of which the others are mirrored.
+
+    a: real; n, axis, norm: as in `fft`.  As numpy.fft.rfft.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.fft.rfft(np.float32([1, 2, 3])).shape
+    (2,)
+    """
+    return _one(a, "rfft", n, axis, norm)
+
+
+def irfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+    """The inverse of `rfft`: real.
+
+    a: half a spectrum, m elements; n: how many elements the result has (2 (m - 1) if not given);
+    axis, norm: as in `fft`.  As numpy.fft.irfft.
+
+    >>> import numpy as np, plait
+    >>> plait.eval_shape(plait.numpy.fft.irfft, np.ones(3)).shape
+    (4,)
+    """
+    return _one(a, "irfft", n, axis, norm)
+
+
+_SWAPPED = {None: "forward", "backward": "forward", "ortho": "ortho", "forward": "backward"}
+
+
+def hfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+    """The real spectrum of a signal that is mirrored and conjugated, of which half is given.
+
+    a: m elements; n: of the result, 2 (m - 1) if not given; axis, norm: as in `fft`.
+    As numpy.fft.hfft.
+
+    >>> import numpy as np, plait
+    >>> plait.eval_shape(plait.numpy.fft.hfft, np.ones(3)).shape
+    (4,)
+    """
+    return irfft(el.conj(spectral(value(a))), n, axis, _SWAPPED.get(norm, norm))
+
+
+def ihfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+    """The inverse of `hfft`: half a signal, of its real spectrum.
+
+    a: real; n, axis, norm: as in `fft`.  As numpy.fft.ihfft.
+
+    >>> import numpy as np, plait
+    >>> plait.eval_shape(plait.numpy.fft.ihfft, np.ones(4)).shape
+    (3,)
+    """
+    return el.conj(rfft(a, n, axis, _SWAPPED.get(norm, norm)))
+
+
+def fftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> Any:
+    """The discrete Fourier transform over several axes.
+
+    Args:
+      a: any shape.
+      s: how many elements are transformed along each axis (-1: all that are there).
+      axes: which; all, or the last `len(s)`, if not given.
+      norm: as in `fft`.
+
+    As numpy.fft.fftn.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.fft.fftn(np.ones((2, 3))).shape
+    (2, 3)
+    """
+    return _checked(a, "fft", s, axes, norm, True)
+
+
+def ifftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> Any:
+    """The inverse of `fftn`.  a, s, axes, norm: as there.  As numpy.fft.ifftn.
+
+    >>> import numpy as np, plait
+    >>> plait.eval_shape(plait.numpy.fft.ifftn, np.ones((2, 3))).shape
+    (2, 3)
+    """
+    return _checked(a, "ifft", s, axes, norm, True)
+
+
+def rfftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> Any:
+    """The transform of a real array over several axes, of the last of which half is given.
+
+    a: real; s, axes, norm: as in `fftn`.  As numpy.fft.rfftn.
+
+    >>> import numpy as np, plait
+    >>> plait.eval_shape(plait.numpy.fft.rfftn, np.ones((2, 4))).shape
+    (2, 3)
+    """
+    return _checked(a, "rfft", s, axes, norm, True)
+
+
+def irfftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> Any:
+    """The inverse of `rfftn`: real; `s` are the sizes of the result.
+
+    a, axes, norm: as in `fftn`.  As numpy.fft.irfftn.
+
+    >>> import numpy as np, plait
+    >>> plait.eval_shape(plait.numpy.fft.irfftn, np.ones((2, 3))).shape
+    (2, 4)
+    """
+    return _checked(a, "irfft", s, axes, norm, True)
+
+
+def fft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -> Any:
+    """`fftn` over two axes.  a, s, axes, norm: as there.  As numpy.fft.fft2.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.fft.fft2(np.ones((2, 3))).shape
+    (2, 3)
+    """
+    return fftn(a, s, axes, norm)
+
+
+def ifft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -> Any:
+    """`ifftn` over two axes.  a, s, axes, norm: as there.  As numpy.fft.ifft2.
+
+    >>> import numpy as np, plait
+    >>> plait.eval_shape(plait.numpy.fft.ifft2, np.ones((2, 3))).shape
+    (2, 3)
+    """
+    return ifftn(a, s, axes, norm)
+
+
+def rfft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -> Any:
+    """`rfftn` over two axes.  a, s, axes, norm: as there.  As numpy.fft.rfft2.
+
+    >>> import numpy as np, plait
+    >>> plait.eval_shape(plait.numpy.fft.rfft2, np.ones((2, 4))).shape
+    (2, 3)
+    """
+    return rfftn(a, s, axes, norm)
+
+
+def irfft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -> Any:
+    """`irfftn` over two axes.  a, s, axes, norm: as there.  As numpy.fft.irfft2.
+
+    >>> import numpy as np, plait
+    >>> plait.eval_shape(plait.numpy.fft.irfft2, np.ones((2, 3))).shape
+    (2, 4)
+    """
+    return irfftn(a, s, axes, norm)
+
+
+# ---- the axes of spectra -------------------------------------------------------------------
+
+
+def _frequencies(places: np.ndarray, n: Any, d: Any, dtype: Any) -> Any:
+    dtype = default_dtype(FLOATING) if dtype is None else dtype_of(dtype)
+    if isinstance(d, int | float):
+        return from_numpy((places * (1.0 / (n * d))).astype(dtype))
+    return el.div(from_numpy(places.astype(dtype)), el.mul(d, float(n)))
+
+
+def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
+    """The frequencies of the elements of a spectrum: 0, 1, ..., then the negative ones, in cycles
+    for each unit of `d`.
+
+    Args:
+      n: how many.
+      d: the distance of the elements of the signal.
+      dtype: the default float if not given.
+      device: accepted for likeness, where it is None.
+
+    As numpy.fft.fftfreq.
+
+    >>> import plait
+    >>> plait.numpy.fft.fftfreq(4).tolist()
+    [0.0, 0.25, -0.5, -0.25]
+    """
+    n = n.__index__()
+    _positive(n)
+    half = (n + 1) // 2
+    return _frequencies(np.concatenate([np.arange(half), np.arange(half - n, 0)]), n, d, dtype)
+
+
+def rfftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
+    """The frequencies of the elements that `rfft` of `n` elements gives: none is negative.
+
+    d, dtype, device: as in `fftfreq`.  As numpy.fft.rfftfreq.
+
+    >>> import plait
+    >>> plait.numpy.fft.rfftfreq(4).tolist()
+    [0.0, 0.25, 0.5]
+    """
+    n = n.__index__()
+    _positive(n)
+    return _frequencies(np.arange(n // 2 + 1), n, d, dtype)
+
+
+def _positive(n: int) -> None:
+    if n < 1:
+        raise TypeRule(f"frequencies of {n} elements", fix="give one at least")
+
+
+def _shifted(x: Any, axes: Any, back: bool) -> Any:
+    x = value(x)
+    ndim = x.aval.ndim
+    axes = range(ndim) if axes is None else (axes,) if hasattr(axes, "__index__") else axes
+    at = tuple([normal_axis(i, ndim) for i in axes])
+    return roll(x, tuple([-(x.aval.shape[i] // 2) if back else x.aval.shape[i] // 2 for i in at]),
+                at)  # fmt: skip
+
+
+def fftshift(x: Any, axes: Any = None) -> Any:
+    """The frequency zero in the middle, along `axes` (all if not given).
+
+    As numpy.fft.fftshift.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.fft.fftshift(np.arange(4)).tolist()
+    [2, 3, 0, 1]
+    """
+    return _shifted(x, axes, False)
+
+
+def ifftshift(x: Any, axes: Any = None) -> Any:
+    """The inverse of `fftshift`.  x, axes: as there.  As numpy.fft.ifftshift.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.fft.ifftshift(np.arange(4)).tolist()
+    [2, 3, 0, 1]
+    """
+    return _shifted(x, axes, True)

@@ -1,0 +1,180 @@
+"""Arrays of other libraries, bytes and files; and arrays where they are asked for.
+
+Invariant: memory of others is shared only if that was asked for (`from_dlpack`), and never written
+to; what is read or written on the host is numpy's format.
+"""
+
+import functools
+import inspect
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from ..errors import CopyError, TypeRule
+from ..interpreter import Value
+from ..ops import elementwise as el
+from ..plugins import resolve
+from ..types import FLOATING, WEAK, default_dtype, dtype_of
+from ..values import Array, canonical, from_numpy, shared
+
+
+def placed(x: Any, device: Any) -> Any:
+    """`x` (an array, or a tuple of them) on a device, or as a sharding says; None: where it is."""
+    if device is None:
+        return x
+    if isinstance(x, tuple):
+        return tuple([placed(v, device) for v in x])
+    first = x.__class__ is Array and x.key.placement is None and getattr(device, "id", None) == 0
+    return x if first else resolve("device_put")(x, device)
+
+
+def placeable(f: Callable) -> Callable[..., Any]:
+    """Decorator: a function that makes arrays, with an argument `device`."""
+    signature = inspect.signature(f)
+
+    @functools.wraps(f)
+    def made(*args: Any, device: Any = None, **options: Any) -> Any:
+        return placed(f(*args, **options), device)
+
+    extra = inspect.Parameter("device", inspect.Parameter.KEYWORD_ONLY, default=None)
+    parameters = [*signature.parameters.values(), extra]
+    made.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    made.__doc__ = (
+        f"{inspect.cleandoc(f.__doc__ or '')}\n\n"
+        "`device` is a device or a sharding; if it is None, that of all arrays."
+    )
+    return made
+
+
+def number_dtype(dtype: Any, kind: int = FLOATING) -> np.dtype:
+    """A dtype; the default one of a kind for None and Python's classes."""
+    if dtype is None:
+        return default_dtype(kind)
+    if isinstance(dtype, type) and dtype in WEAK:
+        return WEAK[dtype].dtype
+    return canonical(dtype_of(dtype))
+
+
+# ---- memory --------------------------------------------------------------------------------
+
+
+def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
+    """An array of one that speaks the DLPack protocol, in the same memory where that is possible.
+
+    Args:
+      x: an array of any library, in memory of the host.
+      device: where to; by default where it is.
+      copy: True: the result has memory of its own; False: it has not; None: if need be.
+
+    Memory is shared if it is contiguous and aligned to 64 bytes; whoever shares it should not
+    write to it any more.  Raises CopyError if a copy is needed and forbidden.  As
+    numpy.from_dlpack.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.from_dlpack(np.arange(3, dtype="float32")).tolist()
+    [0.0, 1.0, 2.0]
+    """
+    if isinstance(x, Value):
+        return placed(el.stop(x) if copy else x, device)
+    host = np.from_dlpack(x)
+    if copy:
+        return placed(from_numpy(host), device)
+    out = shared(host)
+    if copy is False and (host.size and out.unsafe_buffer_pointer() != host.ctypes.data):
+        raise CopyError(
+            f"this {type(x).__name__} can not be used without a copy",
+            fix="leave out copy=False; or make it contiguous, aligned to 64 bytes and of a dtype "
+            "that arrays have here",
+        )
+    return placed(out, device)
+
+
+def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0) -> Any:
+    """A vector of the bytes of an object.  As numpy.frombuffer.
+
+    >>> import plait
+    >>> plait.numpy.frombuffer(bytes([1, 2]), "uint8").tolist()
+    [1, 2]
+    """
+    return from_numpy(np.frombuffer(buffer, number_dtype(dtype), count, offset))
+
+
+# ---- files and iterators -------------------------------------------------------------------
+
+
+def fromfile(file: Any, dtype: Any = float, count: int = -1, sep: str = "", offset: int = 0) -> Any:
+    """A vector of the numbers in a file, binary or (with `sep`) text.  As numpy.fromfile.
+
+    >>> import tempfile, plait
+    >>> with tempfile.TemporaryFile() as f:
+    ...     _ = f.write(bytes([1, 2])), f.seek(0)
+    ...     plait.numpy.fromfile(f, "uint8").tolist()
+    [1, 2]
+    """
+    return from_numpy(np.fromfile(file, number_dtype(dtype), count, sep, offset))
+
+
+def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str) -> Any:
+    """A vector of the numbers in a text, separated by `sep`.  As numpy.fromstring.
+
+    >>> import plait
+    >>> plait.numpy.fromstring("1 2 3", sep=" ").tolist()
+    [1.0, 2.0, 3.0]
+    """
+    return from_numpy(np.fromstring(string, number_dtype(dtype), count, sep=sep))
+
+
+def fromiter(iter: Iterable, dtype: Any, count: int = -1) -> Any:  # noqa: A002
+    """A vector of the numbers that an iterator gives.  As numpy.fromiter.
+
+    >>> import plait
+    >>> plait.numpy.fromiter(range(3), int).tolist()
+    [0, 1, 2]
+    """
+    return from_numpy(np.fromiter(iter, number_dtype(dtype), count))
+
+
+def load(file: Any, *args: Any, **kwargs: Any) -> Any:
+    """What `save` or numpy.save wrote, as an array; what savez wrote, by name.
+
+    Arguments are those of numpy.load.
+
+    >>> import io, plait
+    >>> f = io.BytesIO()
+    >>> plait.numpy.savez(f, x=plait.numpy.arange(3))
+    >>> _ = f.seek(0)
+    >>> plait.numpy.load(f)["x"].tolist()
+    [0, 1, 2]
+    """
+    found = np.load(file, *args, **kwargs)
+    if isinstance(found, np.ndarray):
+        return from_numpy(found)
+    if hasattr(found, "files"):
+        return {name: from_numpy(found[name]) for name in found.files}
+    raise TypeRule(f"{file!r} holds no array", fix="read it with numpy.load")
+
+
+def save(file: Any, arr: Any, allow_pickle: bool = True) -> None:
+    """An array written to a file of numpy's format.
+
+    file: a path, or what can be written to; arr: any shape and dtype; allow_pickle: accepted for
+    likeness; no array here needs it.  As numpy.save.
+
+    >>> import io, plait
+    >>> plait.numpy.save(io.BytesIO(), plait.numpy.arange(3))
+    """
+    np.save(file, np.asarray(arr), allow_pickle=False)
+
+
+def savez(file: Any, *args: Any, allow_pickle: bool = True, **kwds: Any) -> None:
+    """Arrays written to one file, by name.
+
+    file, allow_pickle: as `save`; args: are named arr_0, arr_1, ...; kwds: arrays by name.  As
+    numpy.savez.
+
+    >>> import io, plait
+    >>> plait.numpy.savez(io.BytesIO(), x=plait.numpy.arange(3))
+    """
+    named: dict[str, Any] = {k: np.asarray(v) for k, v in kwds.items()}
+    np.savez(file, *[np.asarray(a) for a in args], **named)

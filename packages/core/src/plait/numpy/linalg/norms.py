@@ -1,0 +1,182 @@
+"""Norms of vectors and matrices, and condition numbers.
+
+Invariant: norms are real; along axes without elements they are zero, except where an extreme is
+asked for.  At zero, where the Euclidean norm has no derivative, the one given is nan.
+"""
+
+import math
+from typing import Any
+
+from ...errors import AxisError, TypeRule
+from ...ops import elementwise as el
+from ...ops.reduction import any_, max_, min_, sum_
+from ...ops.shape import convert, expand_dims, moveaxis, normal_axes
+from ...surface import fused, value
+from .equations import inv
+from .factors import matrices, svdvals
+
+INF = math.inf
+
+
+def _squares(x: Any) -> Any:
+    """|x|^2, smooth also at zero."""
+    if x.aval.dtype.kind != "c":
+        return el.mul(x, x)
+    re, im = el.real(x), el.imag(x)
+    return el.add(el.mul(re, re), el.mul(im, im))
+
+
+@fused
+def _vector(x: Any, *, ord: Any, axes: tuple, keepdims: bool) -> Any:
+    how = dict(keepdims=keepdims)
+    if ord == 2:
+        return el.sqrt(sum_(_squares(x), axes, **how))
+    sizes = el.abs_(x)
+    if ord == INF:
+        return max_(sizes, axes, **how)
+    if ord == -INF:
+        return min_(sizes, axes, **how)
+    if ord == 0:
+        return sum_(convert(el.ne(sizes, 0), sizes.aval.dtype), axes, **how)
+    if ord == 1:
+        return sum_(sizes, axes, **how)
+    return el.pow_(sum_(el.pow_(sizes, float(ord)), axes, **how), 1.0 / ord)
+
+
+@fused
+def _matrix(x: Any, *, ord: Any, axes: tuple, keepdims: bool) -> Any:
+    row, column = axes
+    if ord in ("fro", None):
+        return _vector(x, ord=2, axes=axes, keepdims=keepdims)
+    if ord in (1, -1, INF, -INF):
+        summed, kept = (row, column) if abs(ord) == 1 else (column, row)
+        sums = sum_(el.abs_(x), summed, keepdims=True)
+        extreme = max_ if ord > 0 else min_
+        out = extreme(sums, kept, keepdims=True)
+        return out if keepdims else out.squeeze(axes)
+    s = svdvals(moveaxis(x, (row, column), (-2, -1)))
+    whole = {2: max_, -2: min_, "nuc": sum_}[ord]
+    out = whole(s, -1)
+    return expand_dims(out, tuple(sorted(axes))) if keepdims else out
+
+
+def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+    """The norm of vectors, of matrices, or of all elements.
+
+    Args:
+      x: an array.
+      ord: of vectors: a number, inf, -inf, or 0, the count of what is not zero; 2 by default.  Of
+        matrices: "fro" (by default), "nuc", inf, -inf, 1, -1, 2, -2.
+      axis: one axis, of vectors; two, of matrices; None: x is a vector or a matrix, or anything
+        if `ord` is None, which is then flattened.
+      keepdims: whether axes stay, with size 1.
+
+    Raises TypeRule for an `ord` that there is not, AxisError for axes that there are not.
+    As numpy.linalg.norm.
+
+    >>> import numpy as np, plait
+    >>> float(plait.numpy.linalg.norm(np.array([3.0, 4.0])))
+    5.0
+    """
+    (x,) = el.floating((value(x),))
+    n, order = x.aval.ndim, _order(ord)
+    if axis is None and ord is None:
+        return _vector(x, ord=2, axes=tuple(range(n)), keepdims=bool(keepdims))
+    axes = normal_axes(axis, n)
+    if len(axes) == 1:
+        if isinstance(order, str):
+            raise TypeRule(f"vectors have no norm {ord!r}", fix="give a number")
+        return _vector(x, ord=2 if order is None else order, axes=axes, keepdims=bool(keepdims))
+    if len(axes) == 2:
+        return _of_matrices(x, order, axes, keepdims)
+    raise AxisError(
+        f"norm over {len(axes)} axes", fix="name one axis, of vectors, or two, of matrices"
+    )
+
+
+def _order(ord: Any) -> Any:
+    """A Python number, or a word, or None."""
+    if ord is None or isinstance(ord, str):
+        return ord
+    number = float(ord)
+    return int(number) if number.is_integer() else number
+
+
+def _of_matrices(x: Any, order: Any, axes: tuple, keepdims: bool) -> Any:
+    if order not in (None, "fro", "nuc", INF, -INF, 1, -1, 2, -2):
+        raise TypeRule(
+            f"matrices have no norm {order!r}",
+            fix='use "fro", "nuc", inf, -inf, 1, -1, 2 or -2',
+        )
+    return _matrix(x, ord=order, axes=axes, keepdims=bool(keepdims))
+
+
+def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
+    """The norm of vectors along any axes, as if these were one.
+
+    Args:
+      x: an array.
+      axis: an int, several, or None: all.
+      keepdims: whether axes stay, with size 1.
+      ord: a number, inf, -inf, or 0, the count of what is not zero.
+
+    As numpy.linalg.vector_norm.
+
+    >>> import numpy as np, plait
+    >>> float(plait.numpy.linalg.vector_norm(np.ones((2, 2))))
+    2.0
+    """
+    (x,) = el.floating((value(x),))
+    if isinstance(ord, str):
+        raise TypeRule(f"vectors have no norm {ord!r}", fix="give a number")
+    axes = normal_axes(axis, x.aval.ndim)
+    return _vector(x, ord=_order(ord), axes=axes, keepdims=bool(keepdims))
+
+
+def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
+    """The norm of matrices, the last two axes; `ord` as of `norm`.  As numpy.linalg.matrix_norm.
+
+    >>> import numpy as np, plait
+    >>> float(plait.numpy.linalg.matrix_norm(np.array([[3.0, 4.0]])))
+    5.0
+    """
+    x = matrices("matrix_norm", x)
+    n = x.aval.ndim
+    return _of_matrices(x, _order(ord), (n - 2, n - 1), keepdims)
+
+
+@fused
+def _cond(x: Any, *, p: Any) -> Any:
+    if p in (None, 2, -2):
+        s = svdvals(x)
+        first, last = s[..., 0], s[..., -1]
+        out = el.div(last, first) if p == -2 else el.div(first, last)
+    else:
+        n = x.aval.ndim
+        how = dict(ord=p, axes=(n - 2, n - 1), keepdims=False)
+        out = el.mul(_matrix(x, **how), _matrix(inv(x), **how))
+    bad = el.ne(out, out)
+    given = any_(el.ne(x, x), (-2, -1))
+    return el.select(el.and_(bad, el.not_(given)), convert(INF, out.aval.dtype), out)
+
+
+def cond(x: Any, p: Any = None) -> Any:
+    """The condition number: the norm times that of the inverse; infinite for a singular matrix.
+
+    Args:
+      x: (..., n, n); (..., m, n) for p None, 2 and -2.
+      p: a norm of matrices, see `norm`; None is 2, the quotient of extreme singular values.
+
+    As numpy.linalg.cond.
+
+    >>> import numpy as np, plait
+    >>> float(plait.numpy.linalg.cond(np.diag([4.0, 2.0])))
+    2.0
+    """
+    order = _order(p)
+    x = matrices("cond", x, square=order not in (None, 2, -2))
+    if 0 in x.aval.shape[-2:]:
+        raise TypeRule(f"cond of {x.aval!r}", fix="give matrices with elements")
+    if order not in (None, "fro", "nuc", INF, -INF, 1, -1, 2, -2):
+        raise TypeRule(f"matrices have no norm {p!r}", fix="see norm")
+    return _cond(x, p=order)

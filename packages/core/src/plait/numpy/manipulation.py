@@ -1,0 +1,349 @@
+"""Rearranging: shapes, axes, turning.
+
+Invariant: elements are moved and never computed with; out of range axes and sizes that do not fit
+are errors at once, whatever the values.
+"""
+
+import builtins
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..dims import Dim
+from ..errors import AxisError, TypeRule
+from ..interpreter import Tracer, Value
+from ..ops import elementwise as el
+from ..ops import shape as sh
+from ..ops.boxes import dynamic_slice_in_dim
+from ..ops.shape import materialise_at_ground, normal_axes, normal_axis, normal_shape
+from ..ops.sizes import size_value
+from ..surface import value
+from ..types import broadcast_shapes
+
+# ---- shapes --------------------------------------------------------------------------------
+
+
+def _order(order: str, what: str) -> None:
+    if order not in ("C", "F"):
+        raise TypeRule(f'{what}: order must be "C" or "F", not {order!r}', fix='use order="C"')
+
+
+def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None) -> Any:
+    """The same elements in another shape.
+
+    Args:
+      a: an array.
+      shape: ints, of which one may be -1: as many as are left.
+      order: "C", the last axis fastest, or "F", the first.
+      copy: accepted for likeness.
+
+    Raises TypeRule if the number of elements differs.  As numpy.reshape.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.reshape(np.arange(6), (2, -1)).shape
+    (2, 3)
+    """
+    _order(order, "reshape")
+    if order == "F":
+        turned = normal_shape(shape)[::-1]
+        return sh.transpose(sh.reshape(sh.transpose(a), turned))
+    return materialise_at_ground(sh.reshape(a, shape))
+
+
+def ravel(a: Any, order: str = "C") -> Any:
+    """All elements as a vector, in row-major ("C") or column-major ("F") order.
+
+    As numpy.ravel.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.ravel(np.array([[1, 2], [3, 4]])).tolist()
+    [1, 2, 3, 4]
+    """
+    return reshape(a, (-1,) if value(a).aval.size != 0 else (0,), order)
+
+
+def transpose(a: Any, axes: Any = None) -> Any:
+    """Axes in another order, reversed by default.  As numpy.transpose.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.transpose(np.ones((2, 3, 4)), (2, 0, 1)).shape
+    (4, 2, 3)
+    """
+    return materialise_at_ground(sh.transpose(a, axes))
+
+
+def permute_dims(a: Any, /, axes: Any) -> Any:
+    """Axes in another order: a: any shape; axes: all of them.  As numpy.permute_dims.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.permute_dims(np.ones((2, 3, 4)), (2, 0, 1)).shape
+    (4, 2, 3)
+    """
+    return transpose(a, axes)
+
+
+def matrix_transpose(x: Any, /) -> Any:
+    """The last two axes swapped.  As numpy.matrix_transpose.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.matrix_transpose(np.ones((5, 2, 3))).shape
+    (5, 3, 2)
+    """
+    return swapaxes(x, -1, -2)
+
+
+def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
+    """Two axes swapped.  As numpy.swapaxes.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.swapaxes(np.ones((2, 3, 4)), 0, 2).shape
+    (4, 3, 2)
+    """
+    x = value(a)
+    n = x.aval.ndim
+    i, j = normal_axis(axis1, n, "axis1"), normal_axis(axis2, n, "axis2")
+    perm = list(range(n))
+    perm[i], perm[j] = j, i
+    return transpose(x, tuple(perm))
+
+
+def moveaxis(a: Any, source: Any, destination: Any) -> Any:
+    """Some axes elsewhere, the others in their order.
+
+    Args:
+      a: an array.
+      source, destination: an axis, or as many of each.
+
+    As numpy.moveaxis.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.moveaxis(np.ones((2, 3, 4)), 0, -1).shape
+    (3, 4, 2)
+    """
+    if source is None or destination is None:
+        raise TypeRule("moveaxis needs both source and destination", fix="name the axes")
+    return materialise_at_ground(sh.moveaxis(a, source, destination))
+
+
+def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
+    """One axis before the place `start`.  As numpy.rollaxis.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.rollaxis(np.ones((2, 3, 4)), 2).shape
+    (4, 2, 3)
+    """
+    x = value(a)
+    n = x.aval.ndim
+    at, start = normal_axis(axis, n), normal_axis(start, n + 1, "start")
+    return moveaxis(x, at, start - 1 if at < start else start)
+
+
+def squeeze(a: Any, axis: Any = None) -> Any:
+    """Without axes of size 1: all of them, or those named.
+
+    Raises TypeRule for an axis of another size.  As numpy.squeeze.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.squeeze(np.ones((1, 3, 1)), axis=0).shape
+    (3, 1)
+    """
+    return materialise_at_ground(sh.squeeze(a, axis))
+
+
+def expand_dims(a: Any, axis: Any) -> Any:
+    """With new axes of size 1, at places of the result.  As numpy.expand_dims.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.expand_dims(np.ones(3), (0, 2)).shape
+    (1, 3, 1)
+    """
+    return sh.expand_dims(a, axis)
+
+
+def broadcast_to(array: Any, shape: Any) -> Any:
+    """Repeated along new axes and those of size 1.
+
+    Raises TypeRule if sizes are neither equal nor 1.  As numpy.broadcast_to.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.broadcast_to(np.arange(3), (2, 3)).tolist()
+    [[0, 1, 2], [0, 1, 2]]
+    """
+    return materialise_at_ground(sh.broadcast_to(array, shape))
+
+
+def broadcast_arrays(*args: Any) -> list:
+    """Arrays in one shape.  As numpy.broadcast_arrays.
+
+    >>> import numpy as np, plait
+    >>> [x.shape for x in plait.numpy.broadcast_arrays(np.ones(3), np.ones((2, 1)))]
+    [(2, 3), (2, 3)]
+    """
+    xs = [value(x) for x in args]
+    target = broadcast_shapes([x.aval.shape for x in xs])
+    return [broadcast_to(x, target) for x in xs]
+
+
+def atleast_1d(*arys: Any) -> Any:
+    """With one axis at least: an array, or a list for several.  As numpy.atleast_1d.
+
+    >>> import plait
+    >>> plait.numpy.atleast_1d(7).shape
+    (1,)
+    """
+    return _each(arys, lambda x: sh.reshape(x, (1,)) if not x.aval.ndim else x)
+
+
+def atleast_2d(*arys: Any) -> Any:
+    """With two axes at least; new ones come first.  As numpy.atleast_2d.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.atleast_2d(np.arange(3)).shape
+    (1, 3)
+    """
+    return _each(arys, two_axes)
+
+
+def two_axes(x: Any) -> Any:
+    n = x.aval.ndim
+    return x if n > 1 else sh.expand_dims(x, tuple(range(2 - n)))
+
+
+def atleast_3d(*arys: Any) -> Any:
+    """With three axes at least: a vector becomes (1, n, 1), a matrix (n, m, 1).
+
+    As numpy.atleast_3d.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.atleast_3d(np.arange(3)).shape
+    (1, 3, 1)
+    """
+    new = {0: (0, 1, 2), 1: (0, 2), 2: (2,)}
+    return _each(arys, lambda x: sh.expand_dims(x, new.get(x.aval.ndim, ())))
+
+
+def _each(arys: Sequence[Any], f: Any) -> Any:
+    out = [materialise_at_ground(f(value(x))) for x in arys]
+    return out[0] if len(out) == 1 else out
+
+
+def fixed_size(x: Any, axis: int) -> int:
+    n = x.aval.shape[axis]
+    if n.__class__ is Dim:
+        raise TypeRule(f"axis {axis} of {x.aval!r} has no fixed size", fix="give a fixed size")
+    return n
+
+
+def unstack(x: Any, /, *, axis: int = 0) -> tuple:
+    """The parts along an axis, without it.  As numpy.unstack.
+
+    >>> import numpy as np, plait
+    >>> [part.tolist() for part in plait.numpy.unstack(np.array([[1, 2], [3, 4]]))]
+    [[1, 2], [3, 4]]
+    """
+    x = value(x)
+    at = normal_axis(axis, x.aval.ndim)
+    parts = [sh.slice_in_dim(x, i, i + 1, axis=at) for i in range(fixed_size(x, at))]
+    return tuple([sh.squeeze(p, at) for p in parts])
+
+
+# ---- turning -------------------------------------------------------------------------------
+
+
+def flip(m: Any, axis: Any = None) -> Any:
+    """Reversed along axes, all of them by default.  As numpy.flip.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.flip(np.array([1, 2, 3])).tolist()
+    [3, 2, 1]
+    """
+    x = materialise_at_ground(value(m))
+    axes = tuple(sorted(normal_axes(axis, x.aval.ndim)))
+    return sh.rev.bind(x, axes=axes) if axes else x
+
+
+def fliplr(m: Any) -> Any:
+    """Reversed along the second axis.  As numpy.fliplr.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.fliplr(np.array([[1, 2]])).tolist()
+    [[2, 1]]
+    """
+    return flip(m, 1)
+
+
+def flipud(m: Any) -> Any:
+    """Reversed along the first axis.  As numpy.flipud.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.flipud(np.array([[1], [2]])).tolist()
+    [[2], [1]]
+    """
+    return flip(m, 0)
+
+
+def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Any:
+    """Turned by a quarter `k` times, from the first axis of `axes` to the second.
+
+    As numpy.rot90.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.rot90(np.array([[1, 2]])).tolist()
+    [[2], [1]]
+    """
+    x = value(m)
+    if len(axes) != 2:
+        raise AxisError(f"rot90 in the axes {axes}", fix="name two axes")
+    i, j = normal_axes(tuple(axes), x.aval.ndim, "axes")
+    k = k.__index__() % 4
+    if k == 2:
+        return flip(x, (i, j))
+    if k == 0:
+        return materialise_at_ground(x)
+    return swapaxes(flip(x, j), i, j) if k == 1 else flip(swapaxes(x, i, j), j)
+
+
+def roll(a: Any, shift: Any, axis: Any = None) -> Any:
+    """Moved along axes; what leaves at the end comes in at the beginning.
+
+    Args:
+      a: an array.
+      shift: how far: an integer, which may be traced, or one for each axis.
+      axis: along which; None: in the flattened array.
+
+    As numpy.roll.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.roll(np.array([1, 2, 3]), 1).tolist()
+    [3, 1, 2]
+    """
+    x = value(a)
+    if axis is None:
+        return reshape(roll(ravel(x), shift, 0), x.aval.shape)
+    axes = axis if isinstance(axis, tuple | list) else (axis,)
+    shifts = shift if isinstance(shift, tuple | list) else (shift,)
+    if isinstance(shift, Value | np.ndarray) and shift.ndim:
+        shifts = list(unstack(shift))
+    if not axes and not shifts:
+        return materialise_at_ground(x)
+    count = builtins.max(len(axes), len(shifts))
+    if {len(axes), len(shifts)} - {1, count}:
+        raise TypeRule(f"roll by {len(shifts)} along {len(axes)} axes", fix="give as many")
+    for s, at in zip(list(shifts) * (count // len(shifts)), list(axes) * (count // len(axes))):
+        x = _rolled(x, s, normal_axis(at, x.aval.ndim))
+    return materialise_at_ground(x)
+
+
+def _rolled(x: Any, shift: Any, axis: int) -> Any:
+    n = x.aval.shape[axis]
+    if n.__class__ is int and n < 2:
+        return x
+    if not isinstance(shift, Tracer) and n.__class__ is int:
+        k = shift.__index__() % n
+        if not k:
+            return x
+        cut = [sh.slice_in_dim(x, n - k, n, axis=axis), sh.slice_in_dim(x, 0, n - k, axis=axis)]
+        return sh.concatenate(cut, axis)
+    start = el.modulo(el.neg(shift), size_value(n, value(shift).aval.dtype))
+    return dynamic_slice_in_dim(sh.concatenate([x, x], axis), start, n, axis)

@@ -1,0 +1,412 @@
+"""Matrices by their pattern: identity, triangles, diagonals.
+
+Invariant: nothing is gathered or scattered: triangles are selections, diagonals are strided slices
+of the flattened matrix, so that derivatives are as cheap.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from ..dims import is_symbolic
+from ..errors import AxisError, TypeRule
+from ..ops import elementwise as el
+from ..ops.reduction import sum_
+from ..ops.shape import (
+    concatenate,
+    convert,
+    iota,
+    materialise_at_ground,
+    moveaxis,
+    normal_axis,
+    normal_shape,
+    pad,
+    reshape,
+    slice_in_dim,
+)
+from ..surface import fused, value
+from ..values import from_numpy
+from .creation import _number_dtype
+from .interchange import placeable
+from .masking import unwritten
+from .selection import nonzero
+
+_SMALL = 2**16
+"""Patterns of so many elements are made by numpy and copied: it costs less than compiling."""
+
+
+def _pattern(n: Any, m: Any, k: int, compare: Any) -> Any:
+    """Booleans: how column - k compares with row."""
+    shape = (n, m)
+    rows, columns = iota(np.int32, shape, 0), iota(np.int32, shape, 1)
+    return compare(columns, rows if k == 0 else el.add(rows, k))
+
+
+@placeable
+def eye(N: Any, M: Any = None, k: int = 0, dtype: Any = None) -> Any:
+    """Ones on a diagonal, zeros elsewhere.
+
+    Args:
+      N, M: rows and columns; as many columns as rows if M is not given.
+      k: which diagonal; positive ones are above the main one.
+      dtype: the default float if not given.
+
+    As numpy.eye.
+
+    >>> import plait
+    >>> plait.numpy.eye(2, 3, k=1).tolist()
+    [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
+    """
+    n, m = normal_shape((N, N if M is None else M))
+    k = k.__index__()
+    kind = _number_dtype(dtype)
+    if not is_symbolic((n, m)) and n * m <= _SMALL:
+        return from_numpy(np.eye(n, m, k).astype(kind))
+    return convert(_pattern(n, m, k, el.eq), kind)
+
+
+def identity(n: Any, dtype: Any = None) -> Any:
+    """The identity matrix with n rows.  As numpy.identity.
+
+    >>> import plait
+    >>> plait.numpy.identity(2).tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    """
+    return eye(n, dtype=dtype)
+
+
+def _below(n: Any, m: Any, k: int) -> Any:
+    """Whether at or below diagonal `k`."""
+    if not is_symbolic((n, m)) and n * m <= _SMALL:
+        return from_numpy(np.tri(n, m, k, dtype=bool))
+    return _pattern(n, m, k, el.le)
+
+
+def tri(N: Any, M: Any = None, k: int = 0, dtype: Any = None) -> Any:
+    """Ones at and below a diagonal, zeros above it.
+
+    Args:
+      N, M: rows and columns; as many columns as rows if M is not given.
+      k: which diagonal; positive ones are above the main one.
+      dtype: the default float if not given.
+
+    As numpy.tri.
+
+    >>> import plait
+    >>> plait.numpy.tri(2).tolist()
+    [[1.0, 0.0], [1.0, 1.0]]
+    """
+    n, m = normal_shape((N, N if M is None else M))
+    return convert(_below(n, m, k.__index__()), _number_dtype(dtype))
+
+
+def _triangle(name: str, m: Any, k: Any, lower: bool) -> Any:
+    x = value(m)
+    if x.aval.ndim < 2:
+        raise TypeRule(f"{name} takes matrices, not {x.aval!r}", fix="give two axes or more")
+    k = k.__index__()
+    below = _below(x.aval.shape[-2], x.aval.shape[-1], k if lower else k - 1)
+    zero = convert(0, x.aval.dtype)
+    return el.select(below, x, zero) if lower else el.select(below, zero, x)
+
+
+def tril(m: Any, k: int = 0) -> Any:
+    """The lower triangle: zeros above diagonal `k`.
+
+    Args:
+      m: of shape (..., rows, columns).
+      k: the last diagonal that is kept.
+
+    As numpy.tril.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.tril(np.ones((2, 2))).tolist()
+    [[1.0, 0.0], [1.0, 1.0]]
+    """
+    return _triangle("tril", m, k, lower=True)
+
+
+def triu(m: Any, k: int = 0) -> Any:
+    """The upper triangle: zeros below diagonal `k`.
+
+    Args:
+      m: of shape (..., rows, columns).
+      k: the first diagonal that is kept.
+
+    As numpy.triu.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.triu(np.ones((2, 2)), 1).tolist()
+    [[0.0, 1.0], [0.0, 0.0]]
+    """
+    return _triangle("triu", m, k, lower=False)
+
+
+# ---- diagonals -----------------------------------------------------------------------------
+
+
+def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+    """The diagonals of matrices.
+
+    Args:
+      a: an array with two axes or more.
+      offset: which diagonal; positive ones are above the main one.
+      axis1, axis2: rows and columns; both go, and the diagonal comes last.
+
+    As numpy.diagonal.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.diagonal(np.arange(6).reshape(2, 3), 1).tolist()
+    [1, 5]
+    """
+    x = value(a)
+    n = x.aval.ndim
+    if n < 2:
+        raise AxisError(f"diagonal takes matrices, not {x.aval!r}", fix="give two axes or more")
+    i, j = normal_axis(axis1, n, "axis1"), normal_axis(axis2, n, "axis2")
+    if i == j:
+        raise AxisError(f"diagonal: axis1 and axis2 are both {i}", fix="name two axes")
+    return _diagonal(x, offset=offset.__index__(), i=i, j=j)
+
+
+@fused
+def _diagonal(x: Any, *, offset: int, i: int, j: int) -> Any:
+    x = moveaxis(x, (i, j), (-2, -1))
+    *front, n, m = x.aval.shape
+    if is_symbolic((n, m)):
+        return _masked_diagonal(x, offset, n, m)
+    row, column = max(-offset, 0), max(offset, 0)
+    count = max(min(n - row, m - column), 0)
+    flat = reshape(x, (*front, n * m))
+    start = row * m + column if count else 0
+    limit = start + (count - 1) * (m + 1) + 1 if count else 0
+    return slice_in_dim(flat, start, limit, m + 1, -1)
+
+
+def _masked_diagonal(x: Any, offset: int, n: Any, m: Any) -> Any:
+    """Of symbolic size: everything else is zero, and rows are summed."""
+    if n != m or offset:
+        raise TypeRule(
+            f"diagonal {offset} of {x.aval!r}: its length is not known",
+            fix="symbolic matrices must be square, and offset 0",
+        )
+    on = el.eq(iota(np.int32, (n, m), 0), iota(np.int32, (n, m), 1))
+    return sum_(el.select(on, x, convert(0, x.aval.dtype)), -1, x.aval.dtype)
+
+
+def diag(v: Any, k: int = 0) -> Any:
+    """A matrix with the vector `v` on diagonal `k`; or diagonal `k` of the matrix `v`.
+
+    Raises TypeRule for arrays with other numbers of axes.  As numpy.diag.
+
+    >>> import plait
+    >>> plait.numpy.diag(plait.numpy.array([1, 2]), 1).tolist()
+    [[0, 1, 0], [0, 0, 2], [0, 0, 0]]
+    """
+    x = value(v)
+    if x.aval.ndim == 2:
+        return diagonal(x, k)
+    if x.aval.ndim != 1:
+        raise TypeRule(f"diag takes a vector or a matrix, not {x.aval!r}", fix="use diagonal")
+    return _diag(x, k=k.__index__())
+
+
+@fused
+def _diag(x: Any, *, k: int) -> Any:
+    n = x.aval.shape[0]
+    if is_symbolic((n,)):
+        if k:
+            raise TypeRule("diag of a symbolic size has the main diagonal only", fix="k=0")
+        on = el.eq(iota(np.int32, (n, n), 0), iota(np.int32, (n, n), 1))
+        return el.select(on, x, convert(0, x.aval.dtype))
+    size = n + abs(k)
+    if not n:
+        return reshape(pad(x, 0, [(size * size, 0, 0)]), (size, size))
+    start = max(-k, 0) * size + max(k, 0)
+    rest = size * size - start - (n - 1) * (size + 1) - 1
+    return reshape(pad(x, 0, [(start, rest, size)]), (size, size))
+
+
+def diagflat(v: Any, k: int = 0) -> Any:
+    """A matrix with the elements of `v` on diagonal `k`.  As numpy.diagflat.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.diagflat(np.array([1, 2])).tolist()
+    [[1, 0], [0, 2]]
+    """
+    x = value(v)
+    return diag(reshape(x, (x.aval.size,)), k)
+
+
+def trace(
+    a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: None = None
+) -> Any:
+    """The sum of a diagonal; see `diagonal`; out: must be None.  As numpy.trace.
+
+    >>> import numpy as np, plait
+    >>> float(plait.numpy.trace(np.eye(3)))
+    3.0
+    """
+    unwritten(out)
+    return sum_(diagonal(a, offset, axis1, axis2), -1, dtype)
+
+
+def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = False) -> Any:
+    """`a` with other elements on the diagonal: a new array, since arrays are never written to.
+
+    Args:
+      a: with two axes or more; if more, of one size.
+      val: a number, or an array that is repeated along the diagonal.
+      wrap: whether the diagonal of a tall matrix starts again at the top.
+      inplace: must be False.
+
+    As numpy.fill_diagonal.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.fill_diagonal(np.zeros((2, 2)), 1, inplace=False).tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    """
+    x = value(a)
+    if inplace:
+        raise TypeRule("arrays are never written to", fix="pass inplace=False, use the result")
+    shape = x.aval.shape
+    if len(shape) < 2 or (len(shape) > 2 and len(set(shape)) > 1):
+        raise TypeRule(f"fill_diagonal of {x.aval!r}", fix="give a matrix, or axes of one size")
+    host = np.zeros(shape, np.int32)
+    place = np.zeros(shape, bool)
+    np.fill_diagonal(place, True, wrap)
+    values = value(val)
+    count = int(place.sum())
+    host[place] = np.arange(count) % max(values.aval.size, 1)
+    spread = reshape(values, (values.aval.size,))
+    new = spread if values.aval.size == 1 else spread.at[from_numpy(host)].get()
+    new = convert(new, x.aval.dtype)
+    return el.select(from_numpy(place), reshape(new, ()) if values.aval.size == 1 else new, x)
+
+
+# ---- places of patterns --------------------------------------------------------------------
+
+
+def _places(host: tuple) -> tuple:
+    kind = _number_dtype(None, 1)
+    return tuple([from_numpy(i.astype(kind)) for i in host])
+
+
+def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple:
+    """(rows, columns) of the lower triangle of an n by m matrix.  As numpy.tril_indices.
+
+    >>> import plait
+    >>> [i.tolist() for i in plait.numpy.tril_indices(2)]
+    [[0, 1, 1], [0, 0, 1]]
+    """
+    return _places(np.tril_indices(n, k, m))
+
+
+def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple:
+    """(rows, columns) of the upper triangle of an n by m matrix.  As numpy.triu_indices.
+
+    >>> import plait
+    >>> [i.tolist() for i in plait.numpy.triu_indices(2)]
+    [[0, 0, 1], [0, 1, 1]]
+    """
+    return _places(np.triu_indices(n, k, m))
+
+
+def tril_indices_from(arr: Any, k: int = 0) -> tuple:
+    """`tril_indices` for the shape of a matrix.  As numpy.tril_indices_from.
+
+    >>> import numpy as np, plait
+    >>> [i.tolist() for i in plait.numpy.tril_indices_from(np.eye(2))]
+    [[0, 1, 1], [0, 0, 1]]
+    """
+    n, m = _matrix_shape(arr)
+    return tril_indices(n, k, m)
+
+
+def triu_indices_from(arr: Any, k: int = 0) -> tuple:
+    """`triu_indices` for the shape of a matrix.  As numpy.triu_indices_from.
+
+    >>> import numpy as np, plait
+    >>> [i.tolist() for i in plait.numpy.triu_indices_from(np.eye(2))]
+    [[0, 0, 1], [0, 1, 1]]
+    """
+    n, m = _matrix_shape(arr)
+    return triu_indices(n, k, m)
+
+
+def _matrix_shape(arr: Any) -> tuple:
+    shape = value(arr).aval.shape
+    if len(shape) != 2:
+        raise TypeRule(f"a matrix is needed, not shape {shape}", fix="give two axes")
+    return shape
+
+
+def mask_indices(n: int, mask_func: Any, k: Any = 0, *, size: int | None = None) -> tuple:
+    """Places of a matrix that a function of matrices such as `triu` keeps.
+
+    Args:
+      n: rows and columns.
+      mask_func: takes a matrix of ones and `k`, and gives one with zeros where nothing is kept.
+      k: passed on.
+      size: how many there are, where that can not be counted since it is traced.
+
+    As numpy.mask_indices.
+
+    >>> import plait
+    >>> [i.tolist() for i in plait.numpy.mask_indices(2, plait.numpy.triu)]
+    [[0, 0, 1], [0, 1, 1]]
+    """
+    ones = from_numpy(np.ones((n, n), np.int32))
+    return nonzero(mask_func(ones, k), size=size)
+
+
+def diag_indices(n: int, ndim: int = 2) -> tuple:
+    """Places of the main diagonal of an array with `ndim` axes.  As numpy.diag_indices.
+
+    >>> import plait
+    >>> [i.tolist() for i in plait.numpy.diag_indices(2)]
+    [[0, 1], [0, 1]]
+    """
+    return _places(np.diag_indices(n, ndim))
+
+
+def diag_indices_from(arr: Any) -> tuple:
+    """`diag_indices` for the shape of an array.  As numpy.diag_indices_from.
+
+    >>> import numpy as np, plait
+    >>> [i.tolist() for i in plait.numpy.diag_indices_from(np.eye(2))]
+    [[0, 1], [0, 1]]
+    """
+    shape = value(arr).aval.shape
+    if len(shape) < 2 or len(set(shape)) > 1:
+        raise TypeRule(f"axes of one size are needed, not shape {shape}", fix="see diag_indices")
+    return diag_indices(shape[0], len(shape))
+
+
+def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
+    """Powers of the elements of a vector, by column: the highest first, unless `increasing`.
+
+    Args:
+      x: a vector.
+      N: the number of columns; by default as many as elements.
+
+    As numpy.vander.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.vander(np.array([2.0, 3.0]), 3).tolist()
+    [[4.0, 2.0, 1.0], [9.0, 3.0, 1.0]]
+    """
+    x = value(x)
+    if x.aval.ndim != 1:
+        raise TypeRule(f"vander takes a vector, not {x.aval!r}", fix="use .ravel()")
+    n = x.aval.shape[0] if N is None else N.__index__()
+    powers = np.arange(n) if increasing else np.arange(n)[::-1]
+    columns = [reshape(el.integer_pow(x, exponent=int(p)), (-1, 1)) for p in powers]
+    return materialise_at_ground(_side_by_side(columns, x))
+
+
+def _side_by_side(columns: list, like: Any) -> Any:
+    """Columns side by side; none of them: a matrix without columns."""
+    if not columns:
+        return slice_in_dim(reshape(like, (-1, 1)), 0, 0, axis=1)
+    return concatenate(columns, 1)

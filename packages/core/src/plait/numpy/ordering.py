@@ -1,0 +1,99 @@
+"""Sorting.
+
+Invariant: the order is total: nans come last, complex numbers are ordered by real part, then by
+imaginary part.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..errors import TypeRule
+from ..interpreter import Value
+from ..ops import sorting
+from ..ops.extremes import dtype_for_indices
+from ..ops.shape import convert, iota, normal_axis
+from ..surface import value
+from ..types import COMPLEX
+from .creation import _number_dtype
+
+
+def _stable(kind: Any, order: Any, stable: Any) -> bool:
+    if order is not None:
+        raise TypeRule("arrays have no fields to order by", fix="leave `order` out")
+    if kind not in (None, "quicksort", "mergesort", "heapsort", "stable"):
+        raise TypeRule(f"sort has no kind {kind!r}", fix="leave `kind` out")
+    return True if stable is None else bool(stable)
+
+
+def sort(
+    a: Any, axis: int | None = -1, *, kind: Any = None, order: None = None, stable: bool = True,
+    descending: bool = False,
+) -> Any:  # fmt: skip
+    """Sorted along an axis, nans last.
+
+    Args:
+      a: any shape and dtype.
+      axis: which; None: the flattened array.
+      kind, order: accepted for likeness.
+      stable: whether equal elements keep their order.
+      descending: whether the greatest come first, nans before all.
+
+    As numpy.sort.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.sort(np.array([3, 1, 2]), descending=True).tolist()
+    [3, 2, 1]
+    """
+    return sorting.sort(a, axis, stable=_stable(kind, order, stable), descending=bool(descending))
+
+
+def argsort(
+    a: Any, axis: int | None = -1, *, kind: Any = None, order: None = None, stable: bool = True,
+    descending: bool = False, dtype: Any = None,
+) -> Any:  # fmt: skip
+    """The order that sorts: indices along an axis; arguments are those of `sort`.
+
+    As numpy.argsort.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.argsort(np.array([3, 1, 2])).tolist()
+    [1, 2, 0]
+    """
+    stable = _stable(kind, order, stable)
+    out = sorting.argsort(a, axis, stable=stable, descending=bool(descending))
+    return out if dtype is None else convert(out, _number_dtype(dtype))
+
+
+def lexsort(keys: Any, axis: int = -1) -> Any:
+    """The order that sorts by several keys, the last one first.
+
+    Args:
+      keys: arrays of one shape, or the rows of one.
+      axis: along which.
+
+    As numpy.lexsort.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.lexsort((np.array([3, 1, 2]), np.array([0, 0, 1]))).tolist()
+    [1, 0, 2]
+    """
+    xs: Sequence[Any] = list(value(keys)) if isinstance(keys, Value) else [value(k) for k in keys]
+    if not xs:
+        raise TypeRule("lexsort needs a key", fix="give at least one")
+    shape = xs[0].aval.shape
+    at = normal_axis(axis, len(shape))
+    places = iota(dtype_for_indices(shape[at]), shape, at)
+    return sorting.sort_together([*xs[::-1], places], at, num_keys=len(xs))[-1]
+
+
+def sort_complex(a: Any) -> Any:
+    """Sorted along the last axis, as complex numbers.  As numpy.sort_complex.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.sort_complex(np.array([2.0, 1.0])).tolist()
+    [(1+0j), (2+0j)]
+    """
+    out = sorting.sort(a)
+    if out.aval.category == COMPLEX:
+        return out
+    return convert(out, "complex128" if out.aval.dtype.itemsize == 8 else "complex64")

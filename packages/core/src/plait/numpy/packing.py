@@ -1,0 +1,102 @@
+"""Bits in bytes, and back.
+
+Invariant: the first element is the highest bit, unless `bitorder` is "little".
+"""
+
+from typing import Any
+
+import numpy as np
+
+from ..errors import TypeRule
+from ..ops import elementwise as el
+from ..ops.reduction import sum_
+from ..ops.shape import convert, iota, moveaxis, normal_axis, pad, reshape, slice_in_dim
+from ..surface import fused, value
+from ..types import BOOLEAN, INTEGER
+from .logic import truth
+
+_BYTE = np.dtype(np.uint8)
+
+
+def _places(bitorder: str, ndim: int) -> Any:
+    """How far each of eight bits is shifted, along the last axis."""
+    if bitorder not in ("big", "little"):
+        raise TypeRule(f"there is no bitorder {bitorder!r}", fix='use "big" or "little"')
+    k = iota(_BYTE, (1,) * (ndim - 1) + (8,), ndim - 1)
+    return k if bitorder == "little" else el.sub(7, k)
+
+
+@fused
+def _packed(a: Any, *, axis: int, bitorder: str) -> Any:
+    x = moveaxis(convert(truth(a), _BYTE), axis, -1)
+    *lead, n = x.aval.shape
+    x = pad(x, 0, [(0, 0, 0)] * len(lead) + [(0, -n % 8, 0)])
+    x = reshape(x, (*lead, -(-n // 8), 8))
+    bytes_ = sum_(el.shift_left(x, _places(bitorder, x.aval.ndim)), -1)
+    return moveaxis(convert(bytes_, _BYTE), -1, axis)
+
+
+def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Any:
+    """Eight elements as the bits of one byte, the last byte filled up with zeros.
+
+    Args:
+      a: integers or booleans; what is not zero is a one.
+      axis: along which; None: of the flattened array.
+      bitorder: "big" (the first element is the highest bit) or "little".
+
+    Raises TypeRule for floats.  As numpy.packbits.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.packbits(np.array([1, 0, 0, 0, 0, 0, 1, 1])).tolist()
+    [131]
+    """
+    x = value(a)
+    if x.aval.category not in (BOOLEAN, INTEGER):
+        raise TypeRule(f"packbits of {x.aval!r}", fix="give integers or booleans")
+    x = reshape(x, (-1,)) if axis is None else x
+    return _packed(x, axis=normal_axis(-1 if axis is None else axis, x.aval.ndim),
+                   bitorder=bitorder)  # fmt: skip
+
+
+@fused
+def _unpacked(a: Any, *, axis: int, bitorder: str) -> Any:
+    x = moveaxis(a, axis, -1)
+    *lead, n = x.aval.shape
+    x = reshape(x, (*lead, n, 1))
+    bits = el.and_(el.shift_right_logical(x, _places(bitorder, x.aval.ndim)), 1)
+    return moveaxis(reshape(bits, (*lead, n * 8)), -1, axis)
+
+
+def unpackbits(
+    a: Any, axis: int | None = None, count: int | None = None, bitorder: str = "big"
+) -> Any:
+    """The bits of bytes: eight elements, zeros and ones, for each.
+
+    Args:
+      a: of dtype uint8.
+      axis: along which; None: of the flattened array.
+      count: how many bits; fewer than there are (if negative: without that many at the end), or
+        more, filled up with zeros.
+      bitorder: "big" (the first element is the highest bit) or "little".
+
+    Raises TypeRule for other dtypes.  As numpy.unpackbits.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.unpackbits(np.array([131], np.uint8)).tolist()
+    [1, 0, 0, 0, 0, 0, 1, 1]
+    """
+    x = value(a)
+    if x.aval.dtype != _BYTE:
+        raise TypeRule(f"unpackbits of {x.aval!r}", fix="give uint8: view(), or .astype('uint8')")
+    x = reshape(x, (-1,)) if axis is None else x
+    at = normal_axis(-1 if axis is None else axis, x.aval.ndim)
+    out = _unpacked(x, axis=at, bitorder=bitorder)
+    if count is None:
+        return out
+    n = out.aval.shape[at]
+    count = count.__index__()
+    stop = n + count if count < 0 else count
+    if stop <= n:
+        return slice_in_dim(out, 0, stop, axis=at)
+    more = [(0, stop - n if i == at else 0, 0) for i in range(out.aval.ndim)]
+    return pad(out, 0, more)

@@ -1,0 +1,405 @@
+"""Polynomials as vectors of coefficients, the highest power first; windows of signals.
+
+Invariant: lengths are those of the coefficients given: nothing is trimmed for being zero.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from ..control import scan
+from ..errors import ConcretizationError, TypeRule
+from ..interpreter import Tracer
+from ..ops import elementwise as el
+from ..ops.reduction import sum_
+from ..ops.shape import broadcast_to, concatenate, convert, convert_together, fill, pad, reshape
+from ..ops.stacks import complex_dtype, identity, real_dtype
+from ..surface import fused, value
+from ..types import COMPLEX, FLOATING, Aval, broadcast_shapes, default_dtype
+from ..values import Literal, from_numpy
+from .contraction import convolve
+from .linalg import eigvals, inv, lstsq
+from .matrices import vander
+
+
+def _coefficients(p: Any) -> Any:
+    p = value(p)
+    if p.aval.ndim > 1:
+        raise TypeRule(f"coefficients are a vector, not {p.aval!r}", fix="use .ravel()")
+    return reshape(p, (1,)) if not p.aval.ndim else p
+
+
+@fused
+def _polyval(p: Any, x: Any, *, unroll: int) -> Any:
+    p, x = convert_together([p, x])
+    shape = broadcast_shapes([p.aval.shape[1:], x.aval.shape])
+    start = Literal(0, Aval(shape, p.aval.dtype))
+    step = lambda y, c: (el.add(el.mul(y, x), c), None)  # noqa: E731
+    return scan(step, start, p, unroll=max(unroll, 1))[0]
+
+
+def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
+    """The polynomial at `x`, by Horner's rule.
+
+    Args:
+      p: coefficients, the highest power first.
+      x: where, any shape.
+      unroll: how many steps are written out in one turn of the loop.
+
+    As numpy.polyval.
+
+    >>> import numpy as np, plait
+    >>> float(plait.numpy.polyval(np.array([1.0, 0.0, 2.0]), 3.0))
+    11.0
+    """
+    p = value(p)
+    if not p.aval.ndim:
+        raise TypeRule(f"coefficients are a vector, not {p.aval!r}", fix="use atleast_1d")
+    return _polyval(p, value(x), unroll=unroll)
+
+
+def _aligned(a1: Any, a2: Any) -> tuple[Any, Any]:
+    x, y = convert_together([_coefficients(a1), _coefficients(a2)])
+    n = max(x.aval.size, y.aval.size)
+    return tuple([pad(v, 0, [(n - v.aval.size, 0, 0)]) for v in (x, y)])  # type: ignore[return-value]
+
+
+def polyadd(a1: Any, a2: Any) -> Any:
+    """The sum of two polynomials.  As numpy.polyadd.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.polyadd(np.array([1, 2]), np.array([5])).tolist()
+    [1, 7]
+    """
+    return el.add(*_aligned(a1, a2))
+
+
+def polysub(a1: Any, a2: Any) -> Any:
+    """The difference of two polynomials.  As numpy.polysub.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.polysub(np.array([1, 2]), np.array([5])).tolist()
+    [1, -3]
+    """
+    return el.sub(*_aligned(a1, a2))
+
+
+def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Any:
+    """The product of two polynomials.
+
+    Args:
+      a1, a2: coefficients, the highest power first; integers become floats.
+      trim_leading_zeros: whether factors and product are without leading zeros, whose number must
+        be known then.
+
+    As numpy.polymul, leading zeros included.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.polymul(np.array([1.0, 2.0]), np.array([1.0, -2.0])).tolist()
+    [1.0, 0.0, -4.0]
+    """
+    x, y = [el.floating((_coefficients(a),))[0] for a in (a1, a2)]
+    if trim_leading_zeros:
+        x, y = _trimmed("polymul", x), _trimmed("polymul", y)
+    return convolve(x, y)
+
+
+def _trimmed(name: str, p: Any) -> Any:
+    """Without leading zeros; one of them at least stays."""
+    if isinstance(p, Tracer):
+        raise ConcretizationError(
+            f"{name} can not count the leading zeros of {p!r}, which is being traced",
+            fix="leave out trim_leading_zeros",
+        )
+    places = np.flatnonzero(np.asarray(p))
+    return p[int(places[0]) if places.size else max(p.aval.size - 1, 0) :]
+
+
+def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple:
+    """Quotient and remainder of two polynomials.
+
+    Args:
+      u, v: coefficients, the highest power first.
+      trim_leading_zeros: whether the remainder is without leading zeros, whose number must be
+        known then.
+
+    As numpy.polydiv.
+
+    >>> import numpy as np, plait
+    >>> q, r = plait.numpy.polydiv(np.array([3.0, 5.0, 2.0]), np.array([2.0, 1.0]))
+    >>> q.tolist(), r.tolist()
+    ([1.5, 1.75], [0.0, 0.0, 0.25])
+    """
+    both = convert_together([_coefficients(u), _coefficients(v)])
+    x, y = [el.floating((c,))[0] for c in both]
+    count = x.aval.size - y.aval.size + 1
+    if count < 1:
+        return fill(0, Aval((1,), x.aval.dtype)), x
+    q, r = _divided(x, y, count=count)
+    if trim_leading_zeros:
+        r = _trimmed("polydiv", r)
+    return q, r
+
+
+@fused
+def _divided(x: Any, y: Any, *, count: int) -> tuple:
+    found = []
+    for k in range(count):
+        factor = el.div(x[k], y[0])
+        found.append(reshape(factor, (1,)))
+        back = x.aval.size - k - y.aval.size
+        x = el.sub(x, pad(el.mul(y, factor), 0, [(k, back, 0)]))
+    return concatenate(found, 0), x
+
+
+def polyder(p: Any, m: int = 1) -> Any:
+    """The derivative of a polynomial, taken `m` times.  As numpy.polyder.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.polyder(np.array([1.0, 2.0, 3.0])).tolist()
+    [2.0, 2.0]
+    """
+    (x,) = el.floating((_coefficients(p),))
+    if m < 0:
+        raise TypeRule(f"polyder taken {m} times", fix="give a number that is not negative")
+    for _ in range(m):
+        n = x.aval.size
+        x = el.mul(x[: n - 1], from_numpy(np.arange(n - 1, 0, -1).astype(np.float32)))
+    return x
+
+
+def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
+    """The integral of a polynomial, taken `m` times.
+
+    Args:
+      p: coefficients.
+      m: how often.
+      k: constants of integration, the first one first: a number or a vector; zero by default.
+
+    As numpy.polyint.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.polyint(np.array([2.0, 2.0])).tolist()
+    [1.0, 2.0, 0.0]
+    """
+    (x,) = el.floating((_coefficients(p),))
+    if m < 0:
+        raise TypeRule(f"polyint taken {m} times", fix="give a number that is not negative")
+    constants = broadcast_to(_coefficients(0 if k is None else k), (m,))
+    for i in range(m):
+        n = x.aval.size
+        x = el.div(x, from_numpy(np.arange(n, 0, -1).astype(np.float32)))
+        x = concatenate([x, convert(constants[i : i + 1], x.aval.dtype)], 0)
+    return x
+
+
+def poly(seq_of_zeros: Any) -> Any:
+    """The polynomial that has these zeros, or the eigenvalues of a matrix for zeros.
+
+    Args:
+      seq_of_zeros: a vector, or a square matrix.
+
+    Returns coefficients, the first of which is one.  As numpy.poly.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.poly(np.array([1.0, -1.0])).tolist()
+    [1.0, 0.0, -1.0]
+    """
+    x = value(seq_of_zeros)
+    if x.aval.ndim == 2:
+        whole = _from_zeros(eigvals(x))
+        return whole if x.aval.category == COMPLEX else convert(el.real(whole), _float_of(x))
+    (zeros,) = el.floating((_coefficients(x),))
+    return _from_zeros(zeros)
+
+
+def _float_of(x: Any) -> Any:
+    """The dtype of an array, if it is one of floats; else the default float."""
+    return x.aval.dtype if x.aval.inexact else default_dtype(FLOATING)
+
+
+def _from_zeros(zeros: Any) -> Any:
+    one = Literal(1, Aval((1,), zeros.aval.dtype))
+    out: Any = one
+    for i in range(zeros.aval.size):
+        out = convolve(out, concatenate([one, el.neg(zeros[i : i + 1])], 0))
+    return convert(out, zeros.aval.dtype)
+
+
+def roots(p: Any, *, strip_zeros: bool = True) -> Any:
+    """The zeros of a polynomial: eigenvalues of its companion matrix.
+
+    Args:
+      p: coefficients, the highest power first.
+      strip_zeros: whether coefficients that are zero are left out at both ends; the values decide
+        how many roots there are, so nothing can be traced.  If not, the first one must not be
+        zero: otherwise all roots are nan.
+
+    Returns a complex vector.  As numpy.roots.
+
+    >>> import numpy as np, plait
+    >>> sorted(plait.numpy.roots(np.array([1.0, -3.0, 2.0])).real.round(3).tolist())
+    [1.0, 2.0]
+    """
+    (x,) = el.floating((_coefficients(p),))
+    zeros = 0
+    if strip_zeros:
+        if isinstance(x, Tracer):
+            raise ConcretizationError(
+                "roots: how many coefficients at the ends are zero is not known while tracing",
+                fix="pass strip_zeros=False",
+            )
+        full = np.flatnonzero(np.asarray(x))
+        first, last = (full[0], full[-1] + 1) if len(full) else (0, 0)
+        zeros = (x.aval.size - last) if len(full) else 0
+        x = x[int(first) : int(last)]
+    found = _roots(x)
+    if not zeros:
+        return found
+    return concatenate([found, Literal(0, Aval((int(zeros),), found.aval.dtype))], 0)
+
+
+@fused
+def _roots(x: Any) -> Any:
+    n = max(x.aval.size - 1, 0)
+    if not n:
+        return convert(x[:0], complex_dtype(x.aval.dtype))
+    top = el.neg(el.div(x[1:], x[:1]))
+    below = identity(x.aval.with_shape((n, n)))[: n - 1]
+    return eigvals(concatenate([reshape(top, (1, n)), below], 0))
+
+
+def polyfit(
+    x: Any,
+    y: Any,
+    deg: int,
+    rcond: float | None = None,
+    full: bool = False,
+    w: Any = None,
+    cov: Any = False,
+) -> Any:
+    """The polynomial of degree `deg` that is nearest to points, in the sense of least squares.
+
+    Args:
+      x: (m,), where.
+      y: (m,) or (m, k), the values.
+      deg: the degree.
+      rcond: singular values of at most `rcond` times the greatest count as zero; by default m
+        times the spacing of floats at one.
+      full: whether (coefficients, squared residuals, rank, singular values, rcond) are returned.
+      w: (m,), weights of the values (not of their squares).
+      cov: whether (coefficients, their covariance) are returned; "unscaled": not scaled by the
+        residuals.
+
+    Returns coefficients (deg + 1,) or (deg + 1, k), the highest power first.
+    Raises TypeRule for shapes that do not fit.  As numpy.polyfit.
+
+    >>> import numpy as np, plait
+    >>> x = np.array([0.0, 1.0, 2.0, 3.0])
+    >>> plait.numpy.polyfit(x, 2 * x + 1, 1).round(3).tolist()
+    [2.0, 1.0]
+    """
+    at, to = (el.floating((value(v),))[0] for v in (x, y))
+    if deg < 0 or at.aval.ndim != 1 or to.aval.ndim not in (1, 2):
+        raise TypeRule(
+            f"polyfit of degree {deg} to {at.aval!r} and {to.aval!r}",
+            fix="give a degree that is not negative, a vector x, and values for each element",
+        )
+    if at.aval.shape[0] != to.aval.shape[0] or not at.aval.size:
+        raise TypeRule(
+            f"polyfit: {at.aval!r} and {to.aval!r} do not fit together",
+            fix="give as many values as points, and at least one",
+        )
+    at, to = convert_together([at, to])
+    if rcond is None:
+        rcond = float(np.finfo(real_dtype(at.aval.dtype)).eps) * at.aval.size
+    powers, scale, right = _prepared(at, to, None if w is None else value(w), deg=int(deg))
+    c, rest, rank, s = lstsq(powers, right, rcond)
+    c = (c.T / scale).T
+    if full:
+        return c, rest, rank, s, rcond
+    return (c, _covariance(powers, scale, rest, to, cov)) if cov else c
+
+
+@fused
+def _prepared(x: Any, y: Any, w: Any, *, deg: int) -> Any:
+    powers = vander(x, deg + 1)
+    if w is not None:
+        if w.aval.shape != x.aval.shape:
+            raise TypeRule(f"weights {w.aval!r} for points {x.aval!r}", fix="give one for each")
+        column = reshape(w, (-1, 1))
+        powers = el.mul(powers, column)
+        y = el.mul(y, column if y.aval.ndim == 2 else w)
+    scale = el.sqrt(sum_(el.mul(powers, powers), 0))
+    return el.div(powers, scale), scale, y
+
+
+def _covariance(powers: Any, scale: Any, rest: Any, y: Any, cov: Any) -> Any:
+    m, order = powers.aval.shape
+    base = inv(powers.T @ powers) / (scale[:, None] * scale)
+    if cov == "unscaled":
+        return base if y.aval.ndim == 1 else base[:, :, None]
+    if m <= order:
+        raise TypeRule(
+            f"{m} points do not determine the covariance of {order} coefficients",
+            fix='give more points, or cov="unscaled"',
+        )
+    factor = rest / (m - order)
+    return base * factor if y.aval.ndim == 1 else base[:, :, None] * factor
+
+
+# ---- windows -------------------------------------------------------------------------------
+
+
+def _window(host: np.ndarray) -> Any:
+    return from_numpy(host.astype(default_dtype(FLOATING)))
+
+
+def bartlett(M: int) -> Any:
+    """The triangular window with M points.  As numpy.bartlett.
+
+    >>> import plait
+    >>> plait.numpy.bartlett(3).tolist()
+    [0.0, 1.0, 0.0]
+    """
+    return _window(np.bartlett(M))
+
+
+def blackman(M: int) -> Any:
+    """The Blackman window with M points.  As numpy.blackman.
+
+    >>> import plait
+    >>> plait.numpy.blackman(4).shape
+    (4,)
+    """
+    return _window(np.blackman(M))
+
+
+def hamming(M: int) -> Any:
+    """The Hamming window with M points.  As numpy.hamming.
+
+    >>> import plait
+    >>> plait.numpy.hamming(4).shape
+    (4,)
+    """
+    return _window(np.hamming(M))
+
+
+def kaiser(M: int, beta: float) -> Any:
+    """The Kaiser window with M points and shape `beta`.  As numpy.kaiser.
+
+    >>> import plait
+    >>> plait.numpy.kaiser(4, 1.5).shape
+    (4,)
+    """
+    return _window(np.kaiser(M, beta))
+
+
+def hanning(M: int) -> Any:
+    """The Hann window with M points.  As numpy.hanning.
+
+    >>> import plait
+    >>> plait.numpy.hanning(3).tolist()
+    [0.0, 1.0, 0.0]
+    """
+    return _window(np.hanning(M))

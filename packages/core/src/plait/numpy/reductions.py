@@ -1,0 +1,627 @@
+"""Sums, products, extremes, logic, means and running sums over axes; and the same without nans.
+
+Invariant: `axis` is None (all axes), an int or a tuple of ints; an axis that is not there is an
+error.  Where there is nothing to choose from and no `initial`, that is one too.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from ..errors import TypeRule
+from ..ops import cumulative, extremes, reduction
+from ..ops import elementwise as el
+from ..ops.reduction import highest, lowest
+from ..ops.shape import (
+    concatenate,
+    convert,
+    normal_axis,
+    reshape,
+)
+from ..surface import fused, value
+from ..types import BOOL, COMPLEX, FLOATING, INTEGER, category, default_dtype, dtype_of
+from ..values import Literal
+from .creation import _number_dtype
+from .logic import isnan
+from .masking import unwritten
+
+
+def sum(
+    a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False,
+    initial: Any = None, where: Any = None, promote_integers: bool = True,
+) -> Any:  # fmt: skip
+    """Sum of the elements over axes.
+
+    Args:
+      a: any shape and dtype.
+      axis: None (all), an int, or a tuple of ints.
+      dtype: of the sum; by default booleans and narrow integers become the default integer.
+      out: must be None.
+      keepdims: whether the axes stay, with size 1.
+      initial: what to start from.
+      where: which elements count; broadcasts with `a`.
+      promote_integers: False: narrow integers stay narrow.
+
+    Raises AxisError for an axis that is not there.  As numpy.sum.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.sum(np.array([[1, 2], [3, 4]]), axis=0).tolist()
+    [4, 6]
+    """
+    unwritten(out)
+    dtype = _sum_dtype(a, dtype, promote_integers)
+    return reduction.sum_(a, axis, dtype, keepdims=keepdims, initial=initial, where=where)
+
+
+def _sum_dtype(a: Any, dtype: Any, promote: bool) -> Any:
+    if dtype is not None:
+        return _number_dtype(dtype)
+    if promote:
+        return None
+    have = value(a).aval.dtype
+    return None if have == BOOL else have
+
+
+def prod(
+    a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False,
+    initial: Any = None, where: Any = None, promote_integers: bool = True,
+) -> Any:  # fmt: skip
+    """Product of the elements over axes; arguments are those of `sum`.  As numpy.prod.
+
+    >>> import numpy as np, plait
+    >>> int(plait.numpy.prod(np.array([2, 3, 4])))
+    24
+    """
+    unwritten(out)
+    dtype = _sum_dtype(a, dtype, promote_integers)
+    return reduction.prod(a, axis, dtype, keepdims=keepdims, initial=initial, where=where)
+
+
+def max(
+    a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None,
+    where: Any = None,
+) -> Any:  # fmt: skip
+    """Greatest of the elements over axes; nan if there is one.
+
+    Args:
+      a: any shape and dtype.
+      axis: None (all), an int, or a tuple of ints.
+      out: must be None.
+      keepdims: whether the axes stay, with size 1.
+      initial: a further element.
+      where: which elements count; needs `initial`.
+
+    Raises AxisError for an axis that is not there, or is empty.  As numpy.max.
+
+    >>> import numpy as np, plait
+    >>> int(plait.numpy.max(np.array([3, 9, 4])))
+    9
+    """
+    unwritten(out)
+    return reduction.max_(a, axis, keepdims=keepdims, initial=initial, where=where)
+
+
+def min(
+    a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None,
+    where: Any = None,
+) -> Any:  # fmt: skip
+    """Least of the elements over axes; arguments are those of `max`.  As numpy.min.
+
+    >>> import numpy as np, plait
+    >>> int(plait.numpy.min(np.array([3, 9, 4])))
+    3
+    """
+    unwritten(out)
+    return reduction.min_(a, axis, keepdims=keepdims, initial=initial, where=where)
+
+
+amax, amin = max, min
+
+
+def any(
+    a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = None
+) -> Any:
+    """Whether any element over axes is not zero; arguments are those of `sum`.  As numpy.any.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.any(np.array([[True, False], [False, False]]), axis=1).tolist()
+    [True, False]
+    """
+    unwritten(out)
+    return reduction.any_(a, axis, keepdims=keepdims, where=where)
+
+
+def all(
+    a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = None
+) -> Any:
+    """Whether no element over axes is zero; arguments are those of `sum`.  As numpy.all.
+
+    >>> import numpy as np, plait
+    >>> bool(plait.numpy.all(np.array([True, False])))
+    False
+    """
+    unwritten(out)
+    return reduction.all_(a, axis, keepdims=keepdims, where=where)
+
+
+def count_nonzero(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    """How many elements over axes are not zero, as the default integer.
+
+    As numpy.count_nonzero.
+
+    >>> import numpy as np, plait
+    >>> int(plait.numpy.count_nonzero(np.array([0, 7, 8])))
+    2
+    """
+    x = value(a)
+    there = x if x.aval.dtype == BOOL else el.ne(x, Literal(0, x.aval))
+    return reduction.sum_(there, axis, keepdims=keepdims)
+
+
+def argmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool = False) -> Any:
+    """Where the greatest element is: the first if there are several; nan counts as greatest.
+
+    Args:
+      a: real, any shape.
+      axis: along which axis; None: in the flattened array.
+      out: must be None.
+      keepdims: whether the axis stays, with size 1.
+
+    Raises AxisError for an axis that is not there, or is empty.  As numpy.argmax.
+
+    >>> import numpy as np, plait
+    >>> int(plait.numpy.argmax(np.array([3, 9, 4])))
+    1
+    """
+    unwritten(out)
+    return extremes.argmax(a, axis, keepdims=bool(keepdims))
+
+
+def argmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool = False) -> Any:
+    """Where the least element is; arguments are those of `argmax`.  As numpy.argmin.
+
+    >>> import numpy as np, plait
+    >>> int(plait.numpy.argmin(np.array([3, 9, 4])))
+    0
+    """
+    unwritten(out)
+    return extremes.argmin(a, axis, keepdims=bool(keepdims))
+
+
+def ptp(a: Any, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:
+    """The greatest less the least element over axes.  As numpy.ptp.
+
+    >>> import numpy as np, plait
+    >>> int(plait.numpy.ptp(np.array([3, 9, 4])))
+    6
+    """
+    return el.sub(max(a, axis, out, keepdims), min(a, axis, out, keepdims))
+
+
+# ---- means ---------------------------------------------------------------------------------
+
+
+@fused
+def _mean(a: Any, where: Any, /, **how: Any) -> Any:
+    return reduction.mean(a, where=where, **how)
+
+
+def _static_axis(axis: Any) -> Any:
+    """Something hashable; what is no axis is refused where axes are counted."""
+    if isinstance(axis, list | tuple):
+        return tuple([a.__index__() if hasattr(a, "__index__") else a for a in axis])
+    if getattr(axis, "ndim", 0):
+        raise TypeRule(f"axis must be an integer, not {axis!r}", fix="write axis=0")
+    return axis
+
+
+def mean(
+    a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False, *,
+    where: Any = None,
+) -> Any:  # fmt: skip
+    """Arithmetic mean over axes; nan of nothing.
+
+    Args:
+      a: any shape; integers and booleans become the default float.
+      axis: None (all), an int, or a tuple of ints.
+      dtype: of the result.
+      out: must be None.
+      keepdims: whether the axes stay, with size 1.
+      where: which elements count; broadcasts with `a`.
+
+    As numpy.mean.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.mean(np.array([[1.0, 3.0], [2.0, 6.0]]), axis=1).tolist()
+    [2.0, 4.0]
+    """
+    unwritten(out)
+    dtype = None if dtype is None else _number_dtype(dtype)
+    return _mean(a, where, axis=_static_axis(axis), dtype=dtype, keepdims=bool(keepdims))
+
+
+def _float_dtype(x: Any, dtype: Any) -> np.dtype:
+    """The dtype a mean is computed in: single precision at least."""
+    have = dtype_of(dtype) if dtype is not None else x.aval.dtype
+    if category(have) not in (FLOATING, COMPLEX):
+        return default_dtype(FLOATING)
+    return np.dtype(np.float32) if have.itemsize < 4 else have
+
+
+@fused(numbers=("correction",))
+def _var(
+    a: Any, where: Any, mean: Any, correction: Any, *, axis: Any, dtype: Any, keepdims: bool
+) -> Any:
+    x = value(a)
+    wide = _float_dtype(x, dtype)
+    result = dtype or (x.aval.dtype if x.aval.inexact else wide)
+    x = convert(x, wide if x.aval.category != COMPLEX else x.aval.dtype)
+    if mean is None:
+        mean = reduction.mean(x, axis, keepdims=True, where=where)
+    rest = el.sub(x, mean)
+    if where is not None:  # what does not count has no derivative either, be it nan
+        rest = el.select(where, rest, 0)
+    squares = el.square(el.abs_(rest) if rest.aval.category == COMPLEX else rest)
+    total = reduction.sum_(squares, axis, keepdims=keepdims, where=where)
+    ones = Literal(1, squares.aval)
+    count = reduction.sum_(ones, axis, keepdims=keepdims, where=where)
+    out = el.div(total, el.maximum(el.sub(count, correction), 0))
+    real = out.aval.dtype if category(result) == COMPLEX else result
+    return convert(out, real)
+
+
+def var(
+    a: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: Any = 0,
+    keepdims: bool = False, *, where: Any = None, mean: Any = None, correction: Any = None,
+) -> Any:  # fmt: skip
+    """Variance over axes: the mean of |a - mean| ** 2.
+
+    Args:
+      a: any shape; integers and booleans become the default float.
+      axis: None (all), an int, or a tuple of ints.
+      dtype: of the result; floats narrower than float32 are computed in float32 all the same.
+      out: must be None.
+      ddof: what is subtracted from the number of elements; `correction` is another name for it.
+      keepdims: whether the axes stay, with size 1.
+      where: which elements count; broadcasts with `a`.
+      mean: the mean with the axes kept, if it is known.
+
+    As numpy.var.
+
+    >>> import numpy as np, plait
+    >>> float(plait.numpy.var(np.array([8.0, 4.0])))
+    4.0
+    """
+    unwritten(out)
+    correction = ddof if correction is None else correction
+    dtype = None if dtype is None else _number_dtype(dtype)
+    axis = _static_axis(axis)
+    return _var(a, where, mean, correction, axis=axis, dtype=dtype, keepdims=bool(keepdims))
+
+
+def std(
+    a: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: Any = 0,
+    keepdims: bool = False, *, where: Any = None, mean: Any = None, correction: Any = None,
+) -> Any:  # fmt: skip
+    """Standard deviation over axes: the root of `var`, whose arguments it takes.
+
+    As numpy.std.
+
+    >>> import numpy as np, plait
+    >>> float(plait.numpy.std(np.array([8.0, 4.0])))
+    2.0
+    """
+    return el.sqrt(
+        var(a, axis, dtype, out, ddof, keepdims, where=where, mean=mean, correction=correction)
+    )
+
+
+def average(
+    a: Any, axis: Any = None, weights: Any = None, returned: bool = False, keepdims: bool = False
+) -> Any:
+    """Weighted mean over axes.
+
+    Args:
+      a: any shape.
+      axis: None (all), an int, or a tuple of ints.
+      weights: of `a`'s shape, or a vector along the axis; none is the plain mean.
+      returned: whether to return (mean, sum of weights).
+      keepdims: whether the axes stay, with size 1.
+
+    As numpy.average.
+
+    >>> import numpy as np, plait
+    >>> float(plait.numpy.average(np.array([1.0, 4.0]), weights=np.array([2.0, 1.0])))
+    2.0
+    """
+    return _average(
+        a, weights, axis=_static_axis(axis), returned=bool(returned), keepdims=bool(keepdims)
+    )
+
+
+@fused
+def _average(a: Any, weights: Any, *, axis: Any, returned: bool, keepdims: bool) -> Any:
+    x = value(a)
+    w = convert(1, _float_dtype(x, None)) if weights is None else value(weights)
+    if w.aval.shape != x.aval.shape and w.aval.ndim:
+        if w.aval.ndim != 1 or axis is None or isinstance(axis, tuple):
+            raise TypeRule(
+                f"average of {x.aval!r} with weights {w.aval!r}",
+                fix="give weights of the same shape, or a vector of them and an axis",
+            )
+        at = normal_axis(axis, x.aval.ndim)
+        if w.aval.shape[0] != x.aval.shape[at]:
+            raise TypeRule(
+                f"{w.aval!r} are not weights for axis {at} of {x.aval!r}", fix="give as many"
+            )
+        w = reshape(w, [w.aval.size if i == at else 1 for i in range(x.aval.ndim)])
+    x, w = el.floating((x, w))
+    total = reduction.sum_(w, axis, keepdims=keepdims)
+    out = el.div(reduction.sum_(el.mul(x, w), axis, keepdims=keepdims), total)
+    return (out, total) if returned else out
+
+
+# ---- without nans --------------------------------------------------------------------------
+
+
+def _instead(a: Any, number: Any) -> Any:
+    """With `number(dtype)` in place of nans."""
+    x = value(a)
+    if not x.aval.inexact:
+        return x
+    return el.select(isnan(x), convert(number(x.aval.dtype), x.aval.dtype), x)
+
+
+def _numbers(x: Any) -> Any:
+    return el.not_(isnan(x))
+
+
+def nansum(
+    a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False,
+    initial: Any = None, where: Any = None,
+) -> Any:  # fmt: skip
+    """`sum`, nans counting as zero.  As numpy.nansum.
+
+    >>> import numpy as np, plait
+    >>> float(plait.numpy.nansum(np.array([np.nan, 9.0, 4.0])))
+    13.0
+    """
+    return sum(_instead(a, lambda d: 0), axis, dtype, out, keepdims, initial, where)
+
+
+def nanprod(
+    a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False,
+    initial: Any = None, where: Any = None,
+) -> Any:  # fmt: skip
+    """`prod`, nans counting as one.  As numpy.nanprod.
+
+    >>> import numpy as np, plait
+    >>> float(plait.numpy.nanprod(np.array([np.nan, 9.0, 4.0])))
+    36.0
+    """
+    return prod(_instead(a, lambda d: 1), axis, dtype, out, keepdims, initial, where)
+
+
+def _nan_extreme(a: Any, f: Any, neutral: Any, how: dict[str, Any]) -> Any:
+    x = value(a)
+    out = f(_instead(x, neutral), **how)
+    if not x.aval.inexact or how["initial"] is not None:
+        return out
+    nothing = reduction.all_(isnan(x), how["axis"], keepdims=how["keepdims"], where=how["where"])
+    return el.select(nothing, np.nan, out)
+
+
+def nanmax(
+    a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None,
+    where: Any = None,
+) -> Any:  # fmt: skip
+    """`max` of what is not nan; nan if there is nothing else.  As numpy.nanmax.
+
+    >>> import numpy as np, plait
+    >>> float(plait.numpy.nanmax(np.array([np.nan, 9.0, 4.0])))
+    9.0
+    """
+    unwritten(out)
+    how = dict(axis=axis, keepdims=keepdims, initial=initial, where=where)
+    return _nan_extreme(a, reduction.max_, lowest, how)
+
+
+def nanmin(
+    a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None,
+    where: Any = None,
+) -> Any:  # fmt: skip
+    """`min` of what is not nan; nan if there is nothing else.  As numpy.nanmin.
+
+    >>> import numpy as np, plait
+    >>> float(plait.numpy.nanmin(np.array([np.nan, 9.0, 4.0])))
+    4.0
+    """
+    unwritten(out)
+    how = dict(axis=axis, keepdims=keepdims, initial=initial, where=where)
+    return _nan_extreme(a, reduction.min_, highest, how)
+
+
+def _nan_place(a: Any, f: Any, neutral: Any, axis: Any, keepdims: bool) -> Any:
+    x = value(a)
+    place = f(_instead(x, neutral), axis, keepdims=bool(keepdims))
+    if not x.aval.inexact:
+        return place
+    # among infinities that stand for nans, the place of a real one counts
+    real = f(el.select(isnan(x), Literal(0, x.aval), Literal(1, x.aval)) if f is extremes.argmax
+             else el.select(isnan(x), Literal(1, x.aval), Literal(0, x.aval)), axis,
+             keepdims=bool(keepdims))  # fmt: skip
+    extreme = (reduction.max_ if f is extremes.argmax else reduction.min_)(
+        _instead(x, neutral), axis, keepdims=bool(keepdims)
+    )
+    place = el.select(el.eq(extreme, neutral(x.aval.dtype)), real, place)
+    nothing = reduction.all_(isnan(x), axis, keepdims=bool(keepdims))
+    return el.select(nothing, Literal(-1, place.aval), place)
+
+
+def nanargmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool = False) -> Any:
+    """Where the greatest element is that is not nan; -1 if there is none.
+
+    As numpy.nanargmax, which raises for nans only.
+
+    >>> import numpy as np, plait
+    >>> int(plait.numpy.nanargmax(np.array([np.nan, 9.0, 4.0])))
+    1
+    """
+    unwritten(out)
+    return _nan_place(a, extremes.argmax, lowest, axis, keepdims)
+
+
+def nanargmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool = False) -> Any:
+    """Where the least element is that is not nan; -1 if there is none.
+
+    As numpy.nanargmin, which raises for nans only.
+
+    >>> import numpy as np, plait
+    >>> int(plait.numpy.nanargmin(np.array([np.nan, 9.0, 4.0])))
+    2
+    """
+    unwritten(out)
+    return _nan_place(a, extremes.argmin, highest, axis, keepdims)
+
+
+def _also(where: Any, x: Any) -> Any:
+    there = _numbers(x)
+    return there if where is None else el.and_(there, where)
+
+
+def nanmean(
+    a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False,
+    where: Any = None,
+) -> Any:  # fmt: skip
+    """`mean` of what is not nan.  As numpy.nanmean.
+
+    >>> import numpy as np, plait
+    >>> float(plait.numpy.nanmean(np.array([np.nan, 8.0, 4.0])))
+    6.0
+    """
+    x = value(a)
+    return mean(x, axis, dtype, out, keepdims, where=_also(where, x))
+
+
+def nanvar(
+    a: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: Any = 0,
+    keepdims: bool = False, where: Any = None, mean: Any = None, *, correction: Any = None,
+) -> Any:  # fmt: skip
+    """`var` of what is not nan; nan if there are no more than `ddof`.  As numpy.nanvar.
+
+    >>> import numpy as np, plait
+    >>> float(plait.numpy.nanvar(np.array([np.nan, 8.0, 4.0])))
+    4.0
+    """
+    x = value(a)
+    where = _also(where, x)
+    correction = ddof if correction is None else correction
+    out_ = var(x, axis, dtype, out, keepdims=keepdims, where=where, mean=mean,
+               correction=correction)  # fmt: skip
+    each = Literal(1, x.aval.with_dtype(default_dtype(INTEGER)))
+    count = reduction.sum_(each, axis, keepdims=keepdims, where=where)
+    return el.select(el.le(count, correction), np.nan, out_)
+
+
+def nanstd(
+    a: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: Any = 0,
+    keepdims: bool = False, where: Any = None, mean: Any = None, *, correction: Any = None,
+) -> Any:  # fmt: skip
+    """The root of `nanvar`.  As numpy.nanstd.
+
+    >>> import numpy as np, plait
+    >>> float(plait.numpy.nanstd(np.array([np.nan, 8.0, 4.0])))
+    2.0
+    """
+    return el.sqrt(
+        nanvar(a, axis, dtype, out, ddof, keepdims, where=where, mean=mean, correction=correction)
+    )
+
+
+# ---- running -------------------------------------------------------------------------------
+
+
+def cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+    """Running sum along an axis; of the flattened array if it is None.
+
+    Args:
+      a: any shape and dtype.
+      axis: an int, or None.
+      dtype: of the result; by default booleans and narrow integers become the default integer.
+      out: must be None.
+
+    As numpy.cumsum.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.cumsum(np.array([1, 2, 3])).tolist()
+    [1, 3, 6]
+    """
+    unwritten(out)
+    return cumulative.cumsum(a, axis, None if dtype is None else _number_dtype(dtype))
+
+
+def cumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+    """Running product; arguments are those of `cumsum`.  As numpy.cumprod.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.cumprod(np.array([1, 2, 3])).tolist()
+    [1, 2, 6]
+    """
+    unwritten(out)
+    return cumulative.cumprod(a, axis, None if dtype is None else _number_dtype(dtype))
+
+
+def nancumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+    """`cumsum`, nans counting as zero.  As numpy.nancumsum.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.nancumsum(np.array([2.0, np.nan, 3.0])).tolist()
+    [2.0, 2.0, 5.0]
+    """
+    return cumsum(_instead(a, lambda d: 0), axis, dtype, out)
+
+
+def nancumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+    """`cumprod`, nans counting as one.  As numpy.nancumprod.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.nancumprod(np.array([2.0, np.nan, 3.0])).tolist()
+    [2.0, 2.0, 6.0]
+    """
+    return cumprod(_instead(a, lambda d: 1), axis, dtype, out)
+
+
+def _with_initial(f: Any, x: Any, axis: Any, dtype: Any, first: int, include: bool) -> Any:
+    x = value(x)
+    if axis is None and x.aval.ndim != 1:
+        raise TypeRule(f"an axis is needed for {x.aval!r}", fix="give axis=")
+    at = normal_axis(0 if axis is None else axis, x.aval.ndim)
+    out = f(x, at, dtype)
+    if not include:
+        return out
+    one = [1 if i == at else d for i, d in enumerate(out.aval.shape)]
+    return concatenate([Literal(first, out.aval.with_shape(one)), out], at)
+
+
+def cumulative_sum(
+    x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
+) -> Any:
+    """Running sum along an axis, from 0 if `include_initial`.  As numpy.cumulative_sum.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.cumulative_sum(np.array([2, 3]), include_initial=True).tolist()
+    [0, 2, 5]
+    """
+    return _with_initial(cumsum, x, axis, dtype, 0, include_initial)
+
+
+def cumulative_prod(
+    x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
+) -> Any:
+    """Running product along an axis, from 1 if `include_initial`.  As numpy.cumulative_prod.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.cumulative_prod(np.array([2, 3]), include_initial=True).tolist()
+    [1, 2, 6]
+    """
+    return _with_initial(cumprod, x, axis, dtype, 1, include_initial)

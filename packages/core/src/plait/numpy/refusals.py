@@ -1,0 +1,78 @@
+"""What Python and numpy say against arguments, said as errors of Plait.
+
+Functions here rely on Python to refuse what is no integer, no sequence, no array of numbers, as
+numpy's own do; at the border such an exception gets the place in the user's file, and how the
+function is called.
+
+Invariant: exceptions of the user's own functions pass unchanged; the class of what is raised is
+also that of what was said.
+"""
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..door import ml_dtypes
+from ..errors import OutOfBounds, PlaitError, SubscriptError, TypeRule
+from ..source import hidden
+
+_SAID = (TypeError, ValueError, IndexError, OverflowError, AttributeError)
+_LIBRARIES = (*np.__path__, *ml_dtypes.__path__)
+
+
+def _of_user(error: BaseException) -> bool:
+    """Whether a function of the user's was running."""
+    trace = error.__traceback__
+    while trace is not None:
+        file = trace.tb_frame.f_code.co_filename
+        if not hidden(file) and not file.startswith(_LIBRARIES):
+            return True
+        trace = trace.tb_next
+    return False
+
+
+def _told(f: Callable, error: Exception) -> PlaitError:
+    kinds = {OverflowError: OutOfBounds, IndexError: SubscriptError}
+    kind = next((k for c, k in kinds.items() if isinstance(error, c)), TypeRule)
+    parameters = [p.replace(annotation=inspect.Parameter.empty)
+                  for p in inspect.signature(f).parameters.values()]  # fmt: skip
+    how = f"{f.__name__}{inspect.Signature(parameters)}"
+    text = str(error)
+    said = text if text.startswith(f.__name__) else f"{f.__name__}: {text}"
+    return kind(said, fix=f"it is called as {how}")
+
+
+def explained(f: Callable) -> Callable:
+    """Decorator: what Python and numpy say against arguments is said in three parts."""
+
+    @functools.wraps(f)
+    def function(*args: Any, **options: Any) -> Any:
+        try:
+            return f(*args, **options)
+        except PlaitError:
+            raise
+        except _SAID as error:
+            if _of_user(error):
+                raise
+            told = _told(f, error)
+        raise told
+
+    return function
+
+
+_THIN = ("plait.surface", "plait.numpy.masking")
+"""Modules that make functions of one primitive, which refuse by themselves what is no array."""
+
+
+def explain(namespace: dict[str, Any]) -> None:
+    """Decorates the public functions of a module (its `globals()`); aliases stay the same one."""
+    made: dict[Callable, Callable] = {}
+    for name in namespace["__all__"]:
+        f = namespace[name]
+        own = inspect.isfunction(f) and f.__module__.startswith(__name__.partition(".")[0])
+        if own and f.__module__ not in _THIN:
+            namespace[name] = made[f] = made.get(f) or explained(f)
+            made[f].__module__ = namespace["__name__"]

@@ -1,0 +1,243 @@
+"""Repeating elements, inserting and deleting them.
+
+Invariant: how many elements a result has does not depend on values that are traced.
+"""
+
+import builtins
+from typing import Any
+
+import numpy as np
+
+from ..dims import Dim, product
+from ..errors import AxisError, ConcretizationError, TypeRule
+from ..interpreter import Tracer
+from ..ops import elementwise as el
+from ..ops import shape as sh
+from ..ops.shape import convert, materialise_at_ground, normal_axis, normal_shape
+from ..ops.taking import take
+from ..surface import value
+from ..types import BOOL, INTEGER, Aval
+from .manipulation import fixed_size, ravel, reshape
+
+# ---- repeating -----------------------------------------------------------------------------
+
+
+def tile(A: Any, reps: Any) -> Any:
+    """The whole array repeated along each axis.
+
+    Args:
+      A: an array.
+      reps: a number, or one for each of the last axes.
+
+    As numpy.tile.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.tile(np.array([1, 2]), 2).tolist()
+    [1, 2, 1, 2]
+    """
+    x = value(A)
+    times = normal_shape(reps)
+    n = builtins.max(len(times), x.aval.ndim)
+    times = (1,) * (n - len(times)) + times
+    sizes = (1,) * (n - x.aval.ndim) + x.aval.shape
+    pairs = [d for r, s in zip(times, sizes) for d in (r, s)]
+    spread = sh.broadcast_to(sh.reshape(x, [d for s in sizes for d in (1, s)]), tuple(pairs))
+    return materialise_at_ground(sh.reshape(spread, [r * s for r, s in zip(times, sizes)]))
+
+
+def repeat(
+    a: Any, repeats: Any, axis: int | None = None, *, total_repeat_length: int | None = None
+) -> Any:
+    """Each element repeated.
+
+    Args:
+      a: an array.
+      repeats: how often: a number, or one for each element along the axis.
+      axis: which; None: the flattened array.
+      total_repeat_length: the size of the result; needed if `repeats` is traced.  What is missing
+        repeats the last element, what is too much is cut off.
+
+    As numpy.repeat.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.repeat(np.array([7, 8]), np.array([1, 3])).tolist()
+    [7, 8, 8, 8]
+    """
+    x = value(a)
+    if axis is None:
+        x, axis = ravel(x), 0
+    at = normal_axis(axis, x.aval.ndim)
+    if repeats.__class__ is Dim or (hasattr(repeats, "__index__") and not _has_axes(repeats)
+                                    and not isinstance(repeats, Tracer)):  # fmt: skip
+        out = _repeated(x, repeats if repeats.__class__ is Dim else repeats.__index__(), at)
+        if total_repeat_length is None:
+            return out
+        repeats = np.full(x.aval.shape[at], repeats.__index__())
+    n = fixed_size(x, at)
+    if isinstance(repeats, Tracer):
+        if total_repeat_length is None:
+            raise ConcretizationError(
+                f"the size of repeat(...) depends on {repeats!r}, which has no value while it is "
+                "traced",
+                fix="give total_repeat_length",
+            )
+        return take(x, _sources(repeats, n, total_repeat_length), at, mode="clip")
+    places = np.repeat(np.arange(n), np.broadcast_to(np.asarray(repeats), (n,)))
+    if total_repeat_length is not None:
+        missing = builtins.max(total_repeat_length - len(places), 0)
+        places = np.concatenate([places, np.full(missing, n - 1)])[:total_repeat_length]
+    return take(x, places.astype(np.int32), at, mode="clip")
+
+
+def _has_axes(x: Any) -> bool:
+    return bool(getattr(x, "ndim", 0))
+
+
+def _repeated(x: Any, times: Any, axis: int) -> Any:
+    front, n, back = x.aval.shape[:axis], x.aval.shape[axis], x.aval.shape[axis + 1 :]
+    spread = sh.broadcast_to(sh.expand_dims(x, axis + 1), (*front, n, times, *back))
+    return materialise_at_ground(sh.reshape(spread, (*front, n * times, *back)))
+
+
+def _sources(repeats: Any, n: int, total: int) -> Any:
+    """Which element each place of the result comes from: how many ends lie at or before it."""
+    ends = sh.broadcast_to(repeats, (n,)).cumsum()
+    places = sh.iota(ends.aval.dtype, (total, n), 0)
+    return sh.convert(el.le(sh.reshape(ends, (1, n)), places), np.int32).sum(1)
+
+
+def resize(a: Any, new_shape: Any) -> Any:
+    """Another shape, filled with the elements again and again.
+
+    a: any shape and dtype; new_shape: ints.  Raises TypeRule for negative ones.  As numpy.resize.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.resize(np.array([1, 2, 3]), (2, 2)).tolist()
+    [[1, 2], [3, 1]]
+    """
+    x, shape = ravel(a), normal_shape(new_shape)
+    if any(d.__class__ is int and d < 0 for d in shape):
+        raise TypeRule(f"resize to {shape}", fix="give sizes that are not negative")
+    n, want = x.aval.size, product(shape)
+    if n == 0 or want == 0:
+        return sh.fill(0, Aval(shape, x.aval.dtype))
+    times = -(-want // n)
+    return reshape(sh.slice_in_dim(tile(x, times), 0, want), shape)
+
+
+# ---- inserting and deleting ----------------------------------------------------------------
+
+
+def _fixed_places(what: str, obj: Any, n: int) -> np.ndarray:
+    if isinstance(obj, Tracer):
+        raise ConcretizationError(
+            f"the shape of {what}(...) depends on {obj!r}, which has no value while it is traced",
+            fix="give fixed places",
+        )
+    if isinstance(obj, slice):
+        return np.arange(n)[obj]
+    places = np.asarray(obj)
+    if not places.size and not hasattr(obj, "dtype"):
+        places = places.astype(np.int32)
+    if places.dtype == BOOL:
+        if places.ndim and places.shape != (n,):
+            raise TypeRule(f"{what}: a mask of shape {places.shape} for an axis of size {n}",
+                           fix="give one of its size")  # fmt: skip
+        return np.flatnonzero(places)
+    if places.size and (places.min() < -n or places.max() > n):
+        raise AxisError(
+            f"{what}: a place is out of range for an axis of size {n}", fix="give places inside"
+        )
+    return places
+
+
+def delete(
+    arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices: bool = False
+) -> Any:
+    """Without the elements at given places.
+
+    Args:
+      arr: any shape and dtype.
+      obj: an int, several, a slice or a mask.
+      axis: which; None: of the flattened array.
+      assume_unique_indices: a promise that no place occurs twice; with it places may be traced.
+
+    As numpy.delete.
+
+    >>> import plait
+    >>> plait.numpy.delete(plait.numpy.arange(4), 1).tolist()
+    [0, 2, 3]
+    """
+    x = value(arr)
+    if axis is None:
+        x, axis = ravel(x), 0
+    at = normal_axis(axis, x.aval.ndim)
+    n = fixed_size(x, at)
+    traced = isinstance(obj, Tracer) and obj.aval.category == INTEGER
+    if traced and (assume_unique_indices or not obj.aval.ndim):
+        return take(x, _others(obj, n), at, mode="clip")
+    keep = np.delete(np.arange(n), _fixed_places("delete", obj, n))
+    return take(x, keep.astype(np.int32), at, mode="clip")
+
+
+def _others(places: Any, n: int) -> Any:
+    """The numbers below `n` that are not among so many different ones, which are being traced."""
+    flat = sh.reshape(places, (places.aval.size,))
+    gone = sh.fill(False, Aval((n,), BOOL)).at[flat].set(True)
+    order = el.select(gone, n, el.sub(el.not_(gone).astype(np.int32).cumsum(), 1))
+    rest = sh.fill(0, Aval((n - places.aval.size,), np.int32))
+    return rest.at[order].set(sh.iota(np.dtype(np.int32), (n,)), mode="drop")
+
+
+def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
+    """With `values` before given places: an int, several, or a slice.  As numpy.insert.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.insert(np.array([1, 2, 3]), 1, 9).tolist()
+    [1, 9, 2, 3]
+    """
+    x, v = value(arr), value(values)
+    if axis is None:
+        x, axis = ravel(x), 0
+    at = normal_axis(axis, x.aval.ndim)
+    n = fixed_size(x, at)
+    places = _fixed_places("insert", obj, n)
+    if not places.ndim and v.aval.ndim:  # as numpy: the values' first axis goes to the axis
+        v = sh.moveaxis(v, 0, at) if v.aval.ndim == x.aval.ndim else v
+    count = places.size
+    if places.size == 1 and v.aval.ndim == x.aval.ndim:
+        count = v.aval.shape[at] if v.aval.shape[at] != 1 else 1
+        places = np.full(count, places.reshape(-1)[0])
+    want = (*x.aval.shape[:at], count, *x.aval.shape[at + 1 :])
+    v = sh.broadcast_to(convert(v, x.aval.dtype), want)
+    marks = np.insert(np.zeros(n, np.int64), places.reshape(-1), np.arange(1, count + 1))
+    source = np.where(marks > 0, n + marks - 1, np.cumsum(marks == 0) - 1)
+    both = sh.concatenate([x, v], at)
+    return take(both, source.astype(np.int32), at, mode="clip")
+
+
+def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
+    """Without leading ("f") and trailing ("b") zeros along axes (None: all); the values must be
+    known.
+
+    As numpy.trim_zeros.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.trim_zeros(np.array([0, 1, 2, 0])).tolist()
+    [1, 2]
+    """
+    x = value(filt)
+    if isinstance(x, Tracer):
+        raise ConcretizationError(
+            f"the shape of trim_zeros({x!r}) depends on values that are not known while it is "
+            "traced",
+            fix="trim before, or mask instead",
+        )
+    places = np.nonzero(np.asarray(x))
+    for i in sh.normal_axes(axis, x.aval.ndim):
+        n = x.aval.shape[i]
+        first, last = (places[i].min(), places[i].max() + 1) if places[i].size else (n, n)
+        start = first if "f" in trim.lower() else 0
+        stop = last if "b" in trim.lower() and places[i].size else (n if places[i].size else start)
+        x = sh.slice_in_dim(x, int(start), int(stop), axis=i)
+    return x

@@ -1,0 +1,235 @@
+"""Places in sorted arrays, and interpolation between them.
+
+Invariant: nans come after all numbers, as `sort` puts them.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from ..control import fori_loop
+from ..errors import AxisError, TypeRule
+from ..interpreter import Tracer
+from ..ops import elementwise as el
+from ..ops.extremes import dtype_for_indices
+from ..ops.reduction import sum_
+from ..ops.shape import (
+    broadcast_to,
+    concatenate,
+    convert,
+    convert_together,
+    expand_dims,
+    fill,
+    normal_axis,
+    rev,
+)
+from ..ops.sorting import argsort, sort
+from ..ops.taking import take
+from ..surface import fused, value
+from ..types import Aval
+from ..values import Literal
+from .logic import isnan
+
+_FEW = 32
+"""Among so few elements counting all that are less costs no more than halving."""
+
+
+def searchsorted(
+    a: Any, v: Any, side: str = "left", sorter: Any = None, *, method: str = "default"
+) -> Any:
+    """Where elements would be inserted into a sorted vector so that it stays sorted.
+
+    Args:
+      a: a sorted vector.
+      v: what is looked for, any shape.
+      side: "left", before equal elements, or "right", after them.
+      sorter: what sorts `a`, if it is not sorted.
+      method: "compare_all" counts all that are less; "scan" halves; by default the cheaper one.
+
+    Returns integers of v's shape.  As numpy.searchsorted.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.searchsorted(np.array([1, 2, 2, 3]), 2).item()
+    1
+    """
+    if side not in ("left", "right"):
+        raise TypeRule(f'side must be "left" or "right", not {side!r}', fix='use side="left"')
+    if method not in ("default", "scan", "scan_unrolled", "sort", "compare_all"):
+        raise TypeRule(f"searchsorted has no method {method!r}", fix='use "scan" or "compare_all"')
+    x = value(a)
+    if x.aval.ndim != 1:
+        raise TypeRule(f"searchsorted in {x.aval!r}: a vector is needed", fix="see take_along_axis")
+    if sorter is not None:
+        x = take(x, sorter)
+    return _places(x, v, right=side == "right", method=method)
+
+
+@fused
+def _places(a: Any, v: Any, *, right: bool, method: str) -> Any:
+    shape = value(v).aval.shape
+    a, v = convert_together([value(a), value(v)])
+    n = a.aval.shape[0]
+    index = dtype_for_indices(n)
+    if n.__class__ is int and n == 0:
+        return fill(0, Aval(shape, index))
+    if n.__class__ is not int or (method == "default" and n <= _FEW) or method == "compare_all":
+        rows = broadcast_to(a, (*shape, n))
+        column = broadcast_to(expand_dims(v, v.aval.ndim), (*shape, n))
+        return sum_(convert(_before(rows, column, right), index), -1)
+    low, high = (Literal(k, Aval(shape, index)) for k in (0, n))
+
+    def halve(_: Any, ends: Any) -> Any:
+        low, high = ends
+        middle = el.shift_right_logical(el.add(low, high), 1)
+        further = _before(take(a, middle, mode="clip"), v, right)
+        going = el.lt(low, high)
+        up = el.select(el.and_(going, further), el.add(middle, 1), low)
+        return up, el.select(el.and_(going, el.not_(further)), middle, high)
+
+    return fori_loop(0, n.bit_length(), halve, (low, high))[0]
+
+
+def _before(a: Any, v: Any, right: bool) -> Any:
+    """Whether an element of `a` comes before the place of `v`."""
+    before = (el.le if right else el.lt)(a, v)
+    if not a.aval.inexact:
+        return before
+    number = el.not_(isnan(a))
+    other = isnan(v)
+    return el.or_(before, other if right else el.and_(number, other))
+
+
+@fused
+def _digitized(x: Any, bins: Any, *, right: bool) -> Any:
+    n = bins.aval.shape[0]
+    if n == 0:
+        return convert(Literal(0, x.aval.strong()), dtype_for_indices(0))
+    side = "left" if right else "right"
+    up = searchsorted(bins, x, side)
+    down = el.sub(n, searchsorted(rev.bind(bins, axes=(0,)), x, side))
+    return el.select(el.ge(bins[-1], bins[0]), up, down)
+
+
+def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = None) -> Any:
+    """The number of the bin each element falls into; 0 is before the first edge.
+
+    Args:
+      x: real, any shape.
+      bins: edges, ascending or descending.
+      right: whether a bin holds its right edge instead of its left one.
+      method: accepted for likeness.
+
+    As numpy.digitize.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.digitize(np.array([0.5, 2.5]), np.array([0.0, 1.0, 2.0])).tolist()
+    [1, 3]
+    """
+    b = value(bins)
+    if b.aval.ndim != 1:
+        raise TypeRule(f"digitize: the edges must be a vector, not {b.aval!r}", fix="use .ravel()")
+    if not isinstance(b, Tracer):
+        steps = np.diff(np.asarray(b).astype(float))
+        if not ((steps >= 0).all() or (steps <= 0).all()):
+            raise TypeRule("digitize: the edges go up and down", fix="sort them")
+    return _digitized(value(x), b, right=bool(right))
+
+
+@fused(numbers=("left", "right", "period"))
+def _interpolated(x: Any, xp: Any, fp: Any, left: Any, right: Any, period: Any) -> Any:
+    x, xp = [el.floating((v,))[0] for v in convert_together([value(x), xp])]
+    (fp,) = el.floating((fp,))
+    kind = xp.aval.dtype
+    if period is not None:
+        x, xp, fp = _periodic(x, xp, fp, convert(el.abs_(period), kind))
+    n = xp.aval.shape[0]
+    i = el.clamp(1, searchsorted(xp, x, "right"), max(n - 1, 1))
+    x0, x1, f0, f1 = (take(v, k, mode="clip") for v in (xp, fp) for k in (el.sub(i, 1), i))
+    width = el.sub(x1, x0)
+    flat = el.eq(width, 0)
+    part = el.div(el.sub(x, x0), el.select(flat, 1, width))
+    out = el.select(flat, f0, el.add(f0, el.mul(part, el.sub(f1, f0))))
+    if period is not None:
+        return out
+    out = el.select(el.lt(x, xp[0]), fp[0] if left is None else left, out)
+    return el.select(el.gt(x, xp[-1]), fp[-1] if right is None else right, out)
+
+
+def _periodic(x: Any, xp: Any, fp: Any, period: Any) -> tuple:
+    """The points of one period, in order, with a neighbour at each end."""
+    x, xp = el.modulo(x, period), el.modulo(xp, period)
+    order = argsort(xp)
+    xp, fp = take(xp, order), take(fp, order)
+    xp = concatenate([el.sub(xp[-1:], period), xp, el.add(xp[:1], period)])
+    return x, xp, concatenate([fp[-1:], fp, fp[:1]])
+
+
+def interp(
+    x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None
+) -> Any:
+    """Linear interpolation.
+
+    Args:
+      x: where, any shape.
+      xp: places of the data, ascending.
+      fp: the data there, real or complex.
+      left, right: the results before and after all places; by default the data at the ends.
+      period: of the places; then they need not be ascending, and there are no ends.
+
+    As numpy.interp.
+
+    >>> import numpy as np, plait
+    >>> float(plait.numpy.interp(1.5, np.array([1.0, 2.0]), np.array([10.0, 20.0])))
+    15.0
+    """
+    a, b = value(xp), value(fp)
+    if a.aval.ndim != 1 or a.aval.shape != b.aval.shape:
+        raise TypeRule(f"interp: places {a.aval!r} and data {b.aval!r}", fix="give equal vectors")
+    if a.aval.shape[0] == 0:
+        raise TypeRule("interp between no points", fix="give one at least")
+    return _interpolated(x, a, b, left, right, period)
+
+
+# ---- partial order -------------------------------------------------------------------------
+
+
+def partition(a: Any, kth: int, axis: int = -1) -> Any:
+    """With the element at `kth` where sorting puts it, lesser ones before, greater ones after.
+
+    Args:
+      a: one axis at least.
+      kth: a place, or several; all elements are sorted, which is right for every place.
+      axis: along which; None: of the flattened array.
+
+    Raises AxisError for a place that is not there.  As numpy.partition.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.partition(np.array([3, 1, 2]), 1).tolist()
+    [1, 2, 3]
+    """
+    x = value(a)
+    _check_kth(kth, x, axis)
+    return sort(x, axis)
+
+
+def _check_kth(kth: Any, x: Any, axis: Any) -> None:
+    n = x.aval.size if axis is None else x.aval.shape[normal_axis(axis, x.aval.ndim)]
+    if getattr(kth, "ndim", 0) > 1:
+        raise TypeRule(f"kth has {kth.ndim} axes", fix="give a place, or a vector of them")
+    for k in kth if isinstance(kth, tuple | list) else np.ravel(np.asarray(kth)).tolist():
+        if not hasattr(k, "__index__") or isinstance(k, bool):
+            raise TypeRule(f"kth must be an integer, not {k!r}", fix="write kth=0")
+        if n.__class__ is int and not -n <= k.__index__() < max(n, 1):
+            raise AxisError(f"kth={k} is out of range for {n} elements", fix="give a place")
+
+
+def argpartition(a: Any, kth: int, axis: int = -1) -> Any:
+    """The order that makes a `partition`, whose arguments it takes.  As numpy.argpartition.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.argpartition(np.array([3, 1, 2]), 1).tolist()
+    [1, 2, 0]
+    """
+    x = value(a)
+    _check_kth(kth, x, axis)
+    return argsort(x, axis)

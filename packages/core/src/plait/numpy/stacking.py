@@ -1,0 +1,270 @@
+"""Joining arrays, and splitting them.
+
+Invariant: elements are moved and never computed with, but that those of several arrays are
+promoted; where an axis is split is fixed, whatever the values.
+"""
+
+import builtins
+from typing import Any
+
+import numpy as np
+
+from ..dims import Dim, divide_exact
+from ..errors import ConcretizationError, OutOfBounds, TypeRule
+from ..interpreter import Tracer, Value
+from ..ops import shape as sh
+from ..ops.shape import convert, materialise_at_ground, normal_axis
+from ..surface import value
+from .creation import _number_dtype
+from .manipulation import atleast_1d, atleast_3d, ravel, two_axes
+from .masking import unwritten
+
+# ---- joining -------------------------------------------------------------------------------
+
+
+def _rows(arrays: Any, what: str) -> list:
+    """Several arrays, given in a sequence or as the rows of one."""
+    if isinstance(arrays, Value | np.ndarray):
+        arrays = value(arrays)
+        if not arrays.aval.ndim:
+            raise TypeRule(f"{what} takes several arrays, not {arrays.aval!r}", fix="give a list")
+        return [arrays[i] for i in range(len(arrays))]
+    return [value(x) for x in arrays]
+
+
+def _recast(xs: list, dtype: Any) -> list:
+    return xs if dtype is None else [convert(x, _number_dtype(dtype)) for x in xs]
+
+
+def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:
+    """One after the other along an axis; flattened first if it is None.
+
+    Args:
+      arrays: of one shape but for that axis; dtypes are promoted.
+      axis: which.
+      dtype: of the result.
+
+    Raises TypeRule for sizes that do not fit.  As numpy.concatenate.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.concatenate([np.ones((2, 1)), np.ones((2, 2))], axis=1).shape
+    (2, 3)
+    """
+    xs = _recast(_rows(arrays, "concatenate"), dtype)
+    if axis is None:
+        xs, axis = [ravel(x) for x in xs], 0
+    return sh.concatenate(xs, axis)
+
+
+def concat(arrays: Any, /, *, axis: int | None = 0) -> Any:
+    """One after the other along an axis.  As numpy.concat.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.concat([np.array([1]), np.array([2, 3])]).tolist()
+    [1, 2, 3]
+    """
+    return concatenate(arrays, axis)
+
+
+def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> Any:
+    """Along a new axis, at a place of the result.
+
+    arrays: of one shape; axis: the new one; out: must be None; dtype: of the result.  Raises
+    TypeRule for different shapes.  As numpy.stack.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.stack([np.arange(2), np.arange(2)], axis=1).tolist()
+    [[0, 0], [1, 1]]
+    """
+    unwritten(out)
+    xs = _recast(_rows(arrays, "stack"), dtype)
+    for x in xs:
+        if x.aval.shape != xs[0].aval.shape:
+            raise TypeRule(
+                f"{xs[0].aval!r} and {x.aval!r} can not be stacked", fix="give one shape"
+            )
+    return sh.stack(xs, axis)
+
+
+def vstack(tup: Any, dtype: Any = None) -> Any:
+    """Rows one below the other; vectors are rows.  As numpy.vstack.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.vstack([np.arange(2), np.arange(2)]).tolist()
+    [[0, 1], [0, 1]]
+    """
+    return sh.concatenate([two_axes(x) for x in _recast(_rows(tup, "vstack"), dtype)], 0)
+
+
+def hstack(tup: Any, dtype: Any = None) -> Any:
+    """Side by side: along the second axis, or the only one.  As numpy.hstack.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.hstack([np.array([1]), np.array([2, 3])]).tolist()
+    [1, 2, 3]
+    """
+    xs = [atleast_1d(x) for x in _recast(_rows(tup, "hstack"), dtype)]
+    return sh.concatenate(xs, 0 if xs and xs[0].aval.ndim == 1 else 1)
+
+
+def dstack(tup: Any, dtype: Any = None) -> Any:
+    """Behind each other: along the third axis.  As numpy.dstack.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.dstack([np.ones(2), np.ones(2)]).shape
+    (1, 2, 2)
+    """
+    return sh.concatenate([atleast_3d(x) for x in _recast(_rows(tup, "dstack"), dtype)], 2)
+
+
+def column_stack(tup: Any) -> Any:
+    """Columns side by side; vectors are columns.  As numpy.column_stack.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.column_stack([np.arange(2), np.arange(2)]).tolist()
+    [[0, 0], [1, 1]]
+    """
+    xs = [x if x.aval.ndim > 1 else sh.reshape(x, (x.aval.size, 1))
+          for x in _rows(tup, "column_stack")]  # fmt: skip
+    return sh.concatenate(xs, 1)
+
+
+def block(arrays: Any) -> Any:
+    """A matrix of nested lists of blocks: the innermost lists go along the last axis.
+
+    As numpy.block.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.block([[np.eye(2), np.zeros((2, 1))]]).shape
+    (2, 3)
+    """
+    depth = _depth(arrays)
+    joined, _ = _block(arrays, 0, depth)
+    return materialise_at_ground(joined)
+
+
+def _depth(arrays: Any) -> int:
+    if not isinstance(arrays, list):
+        return 0
+    depths = {_depth(a) for a in arrays}
+    if len(depths) != 1:
+        raise TypeRule("block: the lists are not equally deep", fix="nest all of them alike")
+    return depths.pop() + 1
+
+
+def _block(arrays: Any, level: int, depth: int) -> tuple[Any, int]:
+    """(joined, number of axes it must have)."""
+    if level == depth:
+        x = value(arrays)
+        return x, builtins.max(x.aval.ndim, depth)
+    parts = [_block(a, level + 1, depth) for a in arrays]
+    rank = builtins.max([n for _, n in parts])
+    xs = [sh.expand_dims(x, tuple(range(rank - x.aval.ndim))) for x, _ in parts]
+    return sh.concatenate(xs, rank - depth + level), rank
+
+
+def append(arr: Any, values: Any, axis: int | None = None) -> Any:
+    """`values` after `arr`: both flattened, or along an axis.  As numpy.append.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.append(np.array([1, 2]), np.array([[3], [4]])).tolist()
+    [1, 2, 3, 4]
+    """
+    return concatenate([value(arr), value(values)], axis)
+
+
+# ---- splitting -----------------------------------------------------------------------------
+
+
+_MOST_PARTS = 2**20
+"""More than anybody wants, and than can be listed in a second."""
+
+
+def _split(what: str, ary: Any, sections: Any, axis: int, even: bool) -> list:
+    x = value(ary)
+    at = normal_axis(axis, x.aval.ndim)
+    n = x.aval.shape[at]
+    if hasattr(sections, "__index__") and not getattr(sections, "ndim", 0):
+        places = _even(what, n, sections.__index__(), even)
+    else:
+        if isinstance(sections, Tracer):
+            raise ConcretizationError(
+                f"{what} at {sections!r}, whose values are not known", fix="split at fixed places"
+            )
+        given = np.asarray(sections)
+        if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
+            raise TypeRule(f"{what} at {sections!r}", fix="give a number of parts, or integers")
+        inner = [int(i) for i in given]
+        inner = [builtins.max(i + n, 0) if i < 0 else builtins.min(i, n) for i in inner]
+        places = [0, *inner, n]
+    ends = zip(places, places[1:])
+    return [sh.slice_in_dim(x, a, b if b >= a else a, axis=at) for a, b in ends]
+
+
+def _even(what: str, n: Any, count: int, even: bool) -> list:
+    if count < 1:
+        raise TypeRule(f"{what} into {count} parts", fix="give at least one")
+    if count > _MOST_PARTS:
+        raise OutOfBounds(f"{what} into {count} parts", fix=f"give at most {_MOST_PARTS}")
+    if n.__class__ is Dim:
+        step = divide_exact(n, count)
+        return [step * i for i in range(count)] + [n]
+    if even and n % count:
+        raise TypeRule(
+            f"{what}: an axis of size {n} does not divide into {count} parts",
+            fix="use array_split, or another number",
+        )
+    step, more = divmod(n, count)
+    return [i * step + builtins.min(i, more) for i in range(count + 1)]
+
+
+def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list:
+    """Parts along an axis: so many equal ones, or those between given places.
+
+    Raises TypeRule if the size does not divide.  As numpy.split.
+
+    >>> import numpy as np, plait
+    >>> [part.tolist() for part in plait.numpy.split(np.arange(4), [1])]
+    [[0], [1, 2, 3]]
+    """
+    return _split("split", ary, indices_or_sections, axis, even=True)
+
+
+def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list:
+    """The same; the first parts may be longer by one.  As numpy.array_split.
+
+    >>> import numpy as np, plait
+    >>> [len(part) for part in plait.numpy.array_split(np.arange(5), 2)]
+    [3, 2]
+    """
+    return _split("array_split", ary, indices_or_sections, axis, even=False)
+
+
+def vsplit(ary: Any, indices_or_sections: Any) -> list:
+    """`split` along the first axis.  As numpy.vsplit.
+
+    >>> import numpy as np, plait
+    >>> [x.shape for x in plait.numpy.vsplit(np.ones((4, 1)), 2)]
+    [(2, 1), (2, 1)]
+    """
+    return _split("vsplit", ary, indices_or_sections, 0, even=True)
+
+
+def hsplit(ary: Any, indices_or_sections: Any) -> list:
+    """`split` along the second axis, or the only one.  As numpy.hsplit.
+
+    >>> import numpy as np, plait
+    >>> [x.shape for x in plait.numpy.hsplit(np.ones((1, 4)), 2)]
+    [(1, 2), (1, 2)]
+    """
+    return _split("hsplit", ary, indices_or_sections, 1 if value(ary).aval.ndim > 1 else 0, True)
+
+
+def dsplit(ary: Any, indices_or_sections: Any) -> list:
+    """`split` along the third axis.  As numpy.dsplit.
+
+    >>> import numpy as np, plait
+    >>> [x.shape for x in plait.numpy.dsplit(np.ones((1, 1, 4)), 2)]
+    [(1, 1, 2), (1, 1, 2)]
+    """
+    return _split("dsplit", ary, indices_or_sections, 2, even=True)

@@ -1,0 +1,534 @@
+"""Order statistics, covariances, histograms and counts.
+
+Invariant: what depends on values has a shape that does not: the number of bins and the length of
+counts are fixed, or taken from values that are known.
+"""
+
+import builtins
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import ConcretizationError, TypeRule
+from ..interpreter import Tracer, Value
+from ..ops import elementwise as el
+from ..ops import reduction
+from ..ops.contraction import matmul
+from ..ops.shape import (
+    broadcast_to,
+    concatenate,
+    convert,
+    expand_dims,
+    fill,
+    materialise_at_ground,
+    moveaxis,
+    normal_axes,
+    reshape,
+    transpose,
+)
+from ..ops.sizes import size_value
+from ..ops.sorting import sort
+from ..ops.taking import take_along_axis
+from ..surface import fused, value
+from ..types import FLOATING, INTEGER, Aval, default_dtype
+from ..values import Literal
+from .creation import _number_dtype, linspace
+from .logic import isnan
+from .masking import unwritten
+from .reductions import average
+from .search import searchsorted
+from .weighing import weighted_quantile
+
+# ---- quantiles -----------------------------------------------------------------------------
+
+_CONTINUOUS = {
+    "linear": (1.0, 1.0),
+    "hazen": (0.5, 0.5),
+    "weibull": (0.0, 0.0),
+    "median_unbiased": (1 / 3, 1 / 3),
+    "normal_unbiased": (3 / 8, 3 / 8),
+    "interpolated_inverted_cdf": (0.0, 1.0),
+}
+"""alpha and beta of Hyndman and Fan, "Sample quantiles in statistical packages", 1996."""
+_DISCRETE = ("lower", "higher", "nearest", "midpoint", "inverted_cdf")
+
+
+def _quantile(
+    name: str, a: Any, q: Any, axis: Any, out: None, keepdims: bool, method: str, skip: bool,
+    weights: Any = None,
+) -> Any:  # fmt: skip
+    unwritten(out)
+    if method not in (*_CONTINUOUS, *_DISCRETE):
+        raise TypeRule(
+            f"{name} has no method {method!r}",
+            fix=f"use one of {', '.join((*_CONTINUOUS, *_DISCRETE))}",
+        )
+    if not isinstance(q, Tracer):
+        host = np.asarray(q)
+        if host.size and not (host.min() >= 0 and host.max() <= 1):
+            raise TypeRule(f"{name} {q}: not between 0 and 1 (or 100%)", fix="give a fraction")
+    x = value(a)
+    axes = tuple(sorted(normal_axes(axis, x.aval.ndim)))
+    if weights is not None:
+        if method != "inverted_cdf":
+            raise TypeRule(
+                f"{name} with weights has no method {method!r}", fix='use method="inverted_cdf"'
+            )
+        return weighted_quantile(x, q, weights, axes=axes, keepdims=bool(keepdims), skip=skip)
+    return _of_sorted(x, q, axes=axes, keepdims=bool(keepdims), method=method, skip=skip)
+
+
+@fused(numbers=("q",))
+def _of_sorted(a: Any, q: Any, *, axes: tuple, keepdims: bool, method: str, skip: bool) -> Any:
+    (x,) = el.floating((a,))
+    rest = [i for i in range(x.aval.ndim) if i not in axes]
+    rows = [x.aval.shape[i] for i in rest]
+    size = 1
+    for i in axes:
+        size = size * x.aval.shape[i]
+    if size.__class__ is int and size == 0:
+        raise TypeRule(f"quantiles of nothing: {x.aval!r} over axes {axes}", fix="give elements")
+    x = sort(reshape(transpose(x, (*rest, *axes)), (*rows, size)), -1)
+    q = convert(value(q), x.aval.dtype)
+    shape = q.aval.shape
+    q = broadcast_to(reshape(q, (q.aval.size,)), (*(1 for _ in rows), q.aval.size))
+    nan = isnan(x)
+    real = np.zeros(0, x.aval.dtype).real.dtype
+    if skip:
+        count = convert(reduction.sum_(el.not_(nan), -1, keepdims=True), real)
+    else:
+        count = broadcast_to(size_value(size, real), (*(1 for _ in rows), 1))
+    out = _picked(x, q, count, method)
+    bad = el.eq(count, 0) if skip else reduction.any_(nan, -1, keepdims=True)
+    out = moveaxis(el.select(bad, np.nan, out), -1, 0)
+    out = reshape(out, (*shape, *rows))
+    return expand_dims(out, tuple([len(shape) + i for i in axes])) if keepdims else out
+
+
+def _picked(x: Any, q: Any, count: Any, method: str) -> Any:
+    """Elements of sorted rows at fractions `q` of `count`."""
+    last = el.maximum(el.sub(count, 1), 0)
+    if method == "inverted_cdf":
+        place = el.sub(el.ceil(el.mul(q, count)), 1)
+    else:
+        alpha, beta = _CONTINUOUS.get(method, (1.0, 1.0))
+        place = el.add(el.mul(q, el.add(count, 1 - alpha - beta)), alpha - 1)
+    place = el.clamp(Literal(0, place.aval), place, broadcast_to(last, place.aval.shape))
+    low = el.floor(place)
+    high = el.minimum(el.add(low, 1), last)
+    high = el.select(el.eq(low, place), low, high)
+    at = lambda i: take_along_axis(x, convert(i, np.int32), -1, mode="clip")  # noqa: E731
+    if method in ("lower", "inverted_cdf"):
+        return at(low)
+    if method == "higher":
+        return at(high)
+    if method == "nearest":
+        return at(el.round_even(place))
+    part = 0.5 if method == "midpoint" else el.sub(place, low)
+    a, b = at(low), at(high)
+    # where both are one infinity there is no difference
+    same = el.and_(el.eq(a, b), el.eq(el.abs_(a), np.inf))
+    step = el.select(same, 0, el.sub(b, a))
+    return el.add(a, el.mul(step, part))
+
+
+def quantile(
+    a: Any, q: Any, axis: Any = None, out: None = None, overwrite_input: bool = False,
+    method: str = "linear", keepdims: bool = False, *, weights: Any = None,
+) -> Any:  # fmt: skip
+    """The values below which fractions of the elements lie; nan if there is one.
+
+    Args:
+      a: real, any shape; integers become the default float.
+      q: fractions between 0 and 1, any shape.
+      axis: None (all), an int, or a tuple of ints.
+      out: must be None.
+      overwrite_input: accepted for likeness.
+      method: how to go between elements: "linear", "lower", "higher", "nearest", "midpoint",
+        "inverted_cdf", "hazen", "weibull", "median_unbiased", "normal_unbiased" or
+        "interpolated_inverted_cdf".
+      keepdims: whether the axes stay, with size 1.
+      weights: how much each element counts, for the method "inverted_cdf": the shape of `a`, or
+        a vector along the axis.
+
+    Returns q's axes, then the axes left.  As numpy.quantile.
+
+    >>> import plait
+    >>> float(plait.numpy.quantile(plait.numpy.arange(5.0), 0.75))
+    3.0
+    """
+    return _quantile("quantile", a, q, axis, out, keepdims, method, skip=False,
+                     weights=weights)  # fmt: skip
+
+
+def nanquantile(
+    a: Any, q: Any, axis: Any = None, out: None = None, overwrite_input: bool = False,
+    method: str = "linear", keepdims: bool = False, *, weights: Any = None,
+) -> Any:  # fmt: skip
+    """`quantile` of what is not nan.  As numpy.nanquantile.
+
+    >>> import numpy as np, plait
+    >>> float(plait.numpy.nanquantile(np.array([1.0, np.nan, 9.0]), 0.5))
+    5.0
+    """
+    return _quantile("nanquantile", a, q, axis, out, keepdims, method, skip=True,
+                     weights=weights)  # fmt: skip
+
+
+def _percent(q: Any) -> Any:
+    return el.true_divide(q, 100) if isinstance(q, Value) else np.asarray(q) / np.float32(100)
+
+
+def percentile(
+    a: Any, q: Any, axis: Any = None, out: None = None, overwrite_input: bool = False,
+    method: str = "linear", keepdims: bool = False, *, weights: Any = None,
+) -> Any:  # fmt: skip
+    """`quantile`, by percents.  As numpy.percentile.
+
+    >>> import numpy as np, plait
+    >>> float(plait.numpy.percentile(np.array([1.0, 2.0, 9.0]), 50))
+    2.0
+    """
+    return _quantile("percentile", a, _percent(q), axis, out, keepdims, method, skip=False,
+                     weights=weights)  # fmt: skip
+
+
+def nanpercentile(
+    a: Any, q: Any, axis: Any = None, out: None = None, overwrite_input: bool = False,
+    method: str = "linear", keepdims: bool = False, *, weights: Any = None,
+) -> Any:  # fmt: skip
+    """`percentile` of what is not nan.  As numpy.nanpercentile.
+
+    >>> import numpy as np, plait
+    >>> float(plait.numpy.nanpercentile(np.array([1.0, np.nan, 9.0]), 50))
+    5.0
+    """
+    return _quantile("nanpercentile", a, _percent(q), axis, out, keepdims, method, skip=True,
+                     weights=weights)  # fmt: skip
+
+
+def median(
+    a: Any, axis: Any = None, out: None = None, overwrite_input: bool = False,
+    keepdims: bool = False,
+) -> Any:  # fmt: skip
+    """The middle element over axes, or the mean of the two; nan if there is one.
+
+    Arguments are those of `quantile`.  As numpy.median.
+
+    >>> import numpy as np, plait
+    >>> float(plait.numpy.median(np.array([1.0, 2.0, 9.0])))
+    2.0
+    """
+    return _quantile("median", a, 0.5, axis, out, keepdims, "midpoint", skip=False)
+
+
+def nanmedian(
+    a: Any, axis: Any = None, out: None = None, overwrite_input: bool = False,
+    keepdims: bool = False,
+) -> Any:  # fmt: skip
+    """`median` of what is not nan.  As numpy.nanmedian.
+
+    >>> import numpy as np, plait
+    >>> float(plait.numpy.nanmedian(np.array([1.0, np.nan, 9.0])))
+    5.0
+    """
+    return _quantile("nanmedian", a, 0.5, axis, out, keepdims, "midpoint", skip=True)
+
+
+# ---- covariance ----------------------------------------------------------------------------
+
+
+def cov(
+    m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: int | None = None,
+    fweights: Any = None, aweights: Any = None, dtype: Any = None,
+) -> Any:  # fmt: skip
+    """The covariance matrix of variables.
+
+    Args:
+      m: a vector (one variable) or a matrix: a variable for each row.
+      y: more variables.
+      rowvar: False: a variable for each column.
+      bias: whether to divide by the number of observations, not by one less.
+      ddof: what to subtract from it, instead.
+      fweights: how often each observation counts, integers.
+      aweights: the weight of each observation.
+      dtype: of the result.
+
+    As numpy.cov.
+
+    >>> import numpy as np, plait
+    >>> float(plait.numpy.cov(np.array([1.0, 3.0])))
+    2.0
+    """
+    ddof = (0 if bias else 1) if ddof is None else ddof
+    dtype = None if dtype is None else _number_dtype(dtype)
+    return _cov(m, y, fweights, aweights, rowvar=bool(rowvar), ddof=ddof, dtype=dtype)
+
+
+@fused
+def _cov(
+    m: Any, y: Any, fweights: Any, aweights: Any, *, rowvar: bool, ddof: int, dtype: Any
+) -> Any:
+    xs = [_variables(value(v), rowvar) for v in (m, y) if v is not None]
+    (x,) = el.floating((concatenate(xs, 0),))
+    x = x if dtype is None else convert(x, dtype)
+    weights = None
+    for w in (fweights, aweights):
+        if w is not None:
+            w = convert(value(w), x.aval.dtype)
+            weights = w if weights is None else el.mul(weights, w)
+    center, total = average(x, 1, weights, returned=True)
+    rest = el.sub(x, reshape(center, (-1, 1)))
+    total = total[0]
+    if weights is None:
+        factor, weighted = el.sub(total, ddof), rest
+    else:
+        heavy = weights if aweights is None else el.mul(weights, convert(aweights, x.aval.dtype))
+        loss = ddof if aweights is None else el.mul(el.div(reduction.sum_(heavy), total), ddof)
+        factor, weighted = el.sub(total, loss), el.mul(rest, weights)
+    other = transpose(el.conj(weighted) if x.aval.dtype.kind == "c" else weighted)
+    out = el.div(matmul(rest, other), el.maximum(_real(factor), 0))
+    return reshape(out, ()) if out.aval.shape == (1, 1) else out
+
+
+def _real(x: Any) -> Any:
+    return el.real(x) if x.aval.dtype.kind == "c" else x
+
+
+def _variables(x: Any, rowvar: bool) -> Any:
+    if x.aval.ndim > 2:
+        raise TypeRule(f"covariances of {x.aval!r}", fix="give a vector or a matrix")
+    if x.aval.ndim < 2:
+        return reshape(x, (1, x.aval.size))
+    return x if rowvar or x.aval.shape[0] == 1 else transpose(x)
+
+
+def corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> Any:
+    """The correlation matrix of variables; arguments are those of `cov`.  As numpy.corrcoef.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.corrcoef(np.array([[1.0, 2.0], [2.0, 4.0]])).shape
+    (2, 2)
+    """
+    return _normalised(cov(x, y, rowvar, dtype=dtype))
+
+
+@fused
+def _normalised(c: Any) -> Any:
+    if not c.aval.ndim:
+        return el.div(c, c)
+    n = c.aval.shape[0]
+    deviations = el.sqrt(_real(reshape(c, (n * n,))[:: n + 1]))
+    out = el.div(el.div(c, reshape(deviations, (n, 1))), deviations)
+    if c.aval.dtype.kind == "c":
+        parts = [el.clamp(-1.0, f(out), 1.0) for f in (el.real, el.imag)]
+        return el.complex_(*parts)
+    return el.clamp(-1.0, out, 1.0)
+
+
+# ---- counts and histograms -----------------------------------------------------------------
+
+
+def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | None = None) -> Any:
+    """How often each whole number from 0 on occurs.
+
+    Args:
+      x: a vector of integers; negative ones count as 0.
+      weights: what each element counts, instead of one.
+      minlength: the least length of the result.
+      length: its length; needed if `x` is traced.  Greater numbers do not count.
+
+    As numpy.bincount.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.bincount(np.array([1, 3, 1])).tolist()
+    [0, 2, 0, 1]
+    """
+    v = value(x)
+    if v.aval.ndim != 1 or v.aval.category != INTEGER:
+        raise TypeRule(f"bincount takes a vector of integers, not {v.aval!r}", fix="convert it")
+    if length is None:
+        if isinstance(v, Tracer):
+            raise ConcretizationError(
+                f"the length of bincount({v!r}) depends on values that are not known while it is "
+                "traced",
+                fix="give length",
+            )
+        host = np.asarray(v)
+        length = builtins.max(int(host.max()) + 1 if host.size else 0, minlength)
+    return _counts(v, weights, length=length.__index__())
+
+
+@fused
+def _counts(x: Any, weights: Any, *, length: int) -> Any:
+    x = value(x)
+    w = Literal(1, x.aval.with_dtype(default_dtype(INTEGER))) if weights is None else value(weights)
+    start = fill(0, Aval((length,), w.aval.dtype))
+    return start.at[el.maximum(x, 0)].add(materialise_at_ground(w), mode="drop")
+
+
+def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
+    """The edges of a histogram's bins: evenly spaced, unless they are given.
+
+    Args:
+      a: the data.
+      bins: how many, or their edges.
+      range: (first, last) edge; by default the least and the greatest element.
+
+    As numpy.histogram_bin_edges, without its rules for choosing a number.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.histogram_bin_edges(np.array([0.0, 4.0]), 2).tolist()
+    [0.0, 2.0, 4.0]
+    """
+    if isinstance(bins, str):
+        raise TypeRule(f"histogram with bins={bins!r}", fix="give the number of bins, or edges")
+    if getattr(bins, "ndim", 0):
+        return _known_edges(el.floating((value(bins),))[0])
+    if not hasattr(bins, "__index__") or bins.__index__() < 1:
+        raise TypeRule(f"histogram with bins={bins!r}", fix="give a positive number, or edges")
+    return _edges(a, range, bins=bins.__index__())
+
+
+def _known_edges(edges: Any) -> Any:
+    """Edges that are a vector, and ascend where that is known."""
+    bad = edges.aval.ndim != 1
+    if not bad and not isinstance(edges, Tracer):
+        bad = bool((np.diff(np.asarray(edges).astype(float)) < 0).any())
+    if bad:
+        raise TypeRule(f"edges {edges.aval!r} do not ascend", fix="give a vector that is sorted")
+    return edges
+
+
+@fused
+def _edges(a: Any, limits: Any, *, bins: int) -> Any:
+    (x,) = el.floating((value(a),))
+    if limits is None and not x.aval.size:
+        limits = (0.0, 1.0)
+    low, high = (
+        (reduction.min_(x), reduction.max_(x))
+        if limits is None
+        else [convert(v, x.aval.dtype) for v in limits]
+    )
+    flat = el.eq(low, high)
+    low, high = el.select(flat, el.sub(low, 0.5), low), el.select(flat, el.add(high, 0.5), high)
+    return linspace(low, high, bins + 1)
+
+
+def histogram(
+    a: Any, bins: Any = 10, range: Any = None, weights: Any = None, density: bool | None = None
+) -> Any:
+    """(counts, edges) of the elements that fall into bins; the last bin holds its right edge.
+
+    Args:
+      a: real, any shape.
+      bins: how many, or their edges, ascending.
+      range: (first, last) edge; by default the least and the greatest element.
+      weights: what each element counts, of a's shape.
+      density: whether to divide such that the integral is one.
+
+    As numpy.histogram.
+
+    >>> import numpy as np, plait
+    >>> [x.tolist() for x in plait.numpy.histogram(np.array([0.0, 1.0, 3.0, 4.0]), 2)]
+    [[2.0, 2.0], [0.0, 2.0, 4.0]]
+    """
+    edges = histogram_bin_edges(a, bins, range, weights)
+    return _histogram(a, edges, weights, density=bool(density)), edges
+
+
+@fused
+def _histogram(a: Any, edges: Any, weights: Any, *, density: bool) -> Any:
+    (x,) = el.floating((value(a),))
+    x = reshape(x, (x.aval.size,))
+    n = edges.aval.shape[0] - 1
+    place = el.sub(searchsorted(edges, x, side="right"), 1)
+    last = el.eq(x, edges[n])
+    place = el.select(last, n - 1, place)
+    inside = el.and_(el.ge(place, 0), el.lt(place, n))
+    if weights is None:
+        w = convert(inside, default_dtype(FLOATING))
+    else:
+        w = el.select(inside, reshape(value(weights), (x.aval.size,)), 0)
+    counts = _counts(place, w, length=n)
+    if not density:
+        return counts
+    widths = el.sub(edges[1:], edges[:-1])
+    return el.true_divide(el.true_divide(counts, widths), reduction.sum_(counts))
+
+
+def histogramdd(
+    sample: Any, bins: Any = 10, range: Any = None, weights: Any = None,
+    density: bool | None = None,
+) -> Any:  # fmt: skip
+    """(counts, edges of each axis) of points that fall into boxes.
+
+    Args:
+      sample: of shape (points, axes), or a sequence of vectors.
+      bins: how many along each axis, the same for all or one for each; or edges for each.
+      range: (first, last) edge for each axis.
+      weights: what each point counts.
+      density: whether to divide such that the integral is one.
+
+    As numpy.histogramdd.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.histogramdd(np.ones((3, 2)), bins=(2, 4))[0].shape
+    (2, 4)
+    """
+    if isinstance(sample, Sequence):
+        x = transpose(concatenate([reshape(value(v), (1, -1)) for v in sample], 0))
+    else:
+        x = value(sample)
+    if x.aval.ndim != 2:
+        raise TypeRule(f"histogramdd takes points as rows, not {x.aval!r}", fix="give a matrix")
+    count = x.aval.shape[1]
+    each = list(bins) if isinstance(bins, tuple | list) else [bins] * count
+    limits = [None] * count if range is None else list(range)
+    if len(each) != count or len(limits) != count:
+        raise TypeRule(
+            f"{len(each)} bins and {len(limits)} ranges for points with {count} axes",
+            fix="give one for each axis",
+        )
+    columns = [x[:, i] for i in np.arange(count).tolist()]
+    edges = [histogram_bin_edges(c, b, r) for c, b, r in zip(columns, each, limits)]
+    return _boxes(x, edges, weights, density=bool(density)), edges
+
+
+@fused
+def _boxes(x: Any, edges: list, weights: Any, *, density: bool) -> Any:
+    (x,) = el.floating((x,))
+    shape = [e.aval.shape[0] - 1 for e in edges]
+    place: Any = np.int32(0)
+    inside: Any = True
+    for i, (e, n) in enumerate(zip(edges, shape)):
+        column = x[:, i]
+        k = el.sub(searchsorted(e, column, side="right"), 1)
+        k = el.select(el.eq(column, e[n]), n - 1, k)
+        inside = el.and_(inside, el.and_(el.ge(k, 0), el.lt(k, n)))
+        place = el.add(el.mul(place, n), k)
+    total = int(np.prod(shape))
+    ones = fill(1, Aval(x.aval.shape[:1], default_dtype(FLOATING)))
+    w = el.select(inside, ones if weights is None else value(weights), 0)
+    counts = reshape(_counts(el.select(inside, place, 0), w, length=total), shape)
+    if not density:
+        return counts
+    for i, e in enumerate(edges):
+        along = [-1 if k == i else 1 for k, _ in enumerate(shape)]
+        counts = el.true_divide(counts, reshape(el.sub(e[1:], e[:-1]), along))
+    return el.true_divide(counts, reduction.sum_(w))
+
+
+def histogram2d(
+    x: Any, y: Any, bins: Any = 10, range: Any = None, weights: Any = None,
+    density: bool | None = None,
+) -> Any:  # fmt: skip
+    """(counts, edges of x, edges of y); see `histogramdd`.  As numpy.histogram2d.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.histogram2d(np.ones(3), np.ones(3), 2)[0].shape
+    (2, 2)
+    """
+    counts, edges = histogramdd([x, y], bins, range, weights, density)
+    return counts, *edges

@@ -1,0 +1,294 @@
+"""Einstein's notation: sums of products named by subscripts.
+
+Invariant: a subscript that no later operand and not the result has is summed as soon as possible;
+operands are contracted two at a time, in an order found once for each notation and shapes.
+"""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..dims import Dim
+from ..errors import TypeRule
+from ..ops import elementwise as el
+from ..ops.contraction import dot_general, normal_precision
+from ..ops.reduction import reduce_sum
+from ..ops.shape import (
+    convert,
+    convert_together,
+    expand_dims,
+    squeeze,
+    transpose,
+)
+from ..surface import fused, value
+from ..types import BOOL
+from .creation import _number_dtype
+from .masking import unwritten
+from .matrices import diagonal
+
+_LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+class Plan(NamedTuple):
+    """Subscripts of operands and of the result, as letters; axes of operands that are left out;
+    and which operands meet, in turn."""
+
+    operands: tuple[str, ...]
+    result: str
+    dropped: tuple[tuple[int, ...], ...]
+    path: tuple[tuple[int, ...], ...]
+
+
+# ---- reading -------------------------------------------------------------------------------
+
+
+def _bad(text: str, why: str) -> TypeRule:
+    return TypeRule(f"einsum {text!r}: {why}", fix='write for instance einsum("ij,jk->ik", x, y)')
+
+
+def _interleaved(args: Sequence[Any]) -> tuple[str, list[Any]]:
+    """einsum(x, [0, 1], y, [1, 2], [0, 2]) as notation."""
+
+    def text(labels: Sequence[Any]) -> str:
+        return "".join(["..." if i is Ellipsis else _LETTERS[i] for i in labels])
+
+    count = len(args) // 2 * 2
+    operands, labels = list(args[:count:2]), [text(a) for a in args[1:count:2]]
+    out = "->" + text(args[-1]) if len(args) % 2 else ""
+    return ",".join(labels) + out, operands
+
+
+def _letters(text: str, ranks: Sequence[int]) -> tuple[list[str], str]:
+    """Notation with every axis named by a letter: ellipses get letters that are free."""
+    body, arrow, out = text.replace(" ", "").partition("->")
+    terms = body.split(",")
+    if len(terms) != len(ranks):
+        raise _bad(text, f"it names {len(terms)} operands, and {len(ranks)} are given")
+    free = [c for c in _LETTERS if c not in text]
+    most = 0
+    for term, rank in zip(terms, ranks):
+        named = len(term.replace("...", "", 1))
+        if "..." in term:
+            most = max(most, rank - named)
+        if rank < named or ("..." not in term and rank != named):
+            raise _bad(text, f"{term!r} names {named} axes, and the operand has {rank}")
+    rest = "".join(free[len(free) - most :])
+    spread = lambda t, n: t.replace("...", rest[len(rest) - n :] if n else "")  # noqa: E731
+    full = [spread(t, r - len(t.replace("...", "", 1))) for t, r in zip(terms, ranks)]
+    for t in full:
+        if not all(c in _LETTERS for c in t):
+            raise _bad(text, "subscripts are letters")
+    if arrow:
+        result = spread(out, most) if "..." in out else out
+        if "..." not in out and most:
+            raise _bad(text, "axes of the ellipsis are missing from the result")
+    else:
+        every = "".join(full)
+        once = sorted([c for c in set(every) if every.count(c) == 1 and c not in rest])
+        result = rest + "".join(once)
+    if len(set(result)) != len(result):
+        raise _bad(text, "the result names an axis twice")
+    missing = set(result) - set("".join(full))
+    if missing:
+        raise _bad(text, f"no operand has the axis {sorted(missing)[0]!r} of the result")
+    return full, result
+
+
+def _sizes(text: str, terms: Sequence[str], shapes: Sequence[tuple]) -> dict[str, Any]:
+    sizes: dict[str, Any] = {}
+    for term, shape in zip(terms, shapes):
+        for c, n in zip(term, shape):
+            known = sizes.get(c, 1)
+            one = known.__class__ is int and known == 1
+            if not one and not (n.__class__ is int and n == 1) and known != n:
+                raise _bad(text, f"the axis {c!r} has sizes {known} and {n}")
+            if c not in sizes or one:
+                sizes[c] = n
+    return sizes
+
+
+@lru_cache(maxsize=1024)
+def _plan(text: str, shapes: tuple[tuple, ...], optimize: Any) -> Plan:
+    terms, result = _letters(text, [len(s) for s in shapes])
+    sizes = _sizes(text, terms, shapes)
+    # axes of size 1 that meet longer ones do nothing, and are left out
+    gone = [tuple([i for i, (c, n) in enumerate(zip(t, s)) if _stretched(n, sizes[c])])
+            for t, s in zip(terms, shapes)]  # fmt: skip
+    slim = ["".join([c for i, c in enumerate(t) if i not in g]) for t, g in zip(terms, gone)]
+    return Plan(tuple(slim), result, tuple(gone), _path(slim, result, sizes, optimize))
+
+
+def _stretched(n: Any, full: Any) -> bool:
+    return n.__class__ is int and n == 1 and not (full.__class__ is int and full == 1)
+
+
+_GUESS = 64
+"""What symbolic sizes count as when an order is looked for."""
+
+
+def _path(terms: Sequence[str], result: str, sizes: dict[str, Any], optimize: Any) -> tuple:
+    n = len(terms)
+    if isinstance(optimize, tuple):
+        return tuple([tuple(p) for p in optimize if not isinstance(p, str)])
+    if n < 3 or optimize is False:
+        return ((0, 1),) * (n - 1) if n > 1 else ((0,),)
+    how = "optimal" if optimize == "optimal" else "greedy"
+    size = {c: _GUESS if n.__class__ is Dim else n for c, n in sizes.items()}
+    like = [np.broadcast_to(np.zeros(()), [size[c] for c in t]) for t in terms]
+    steps, _ = np.einsum_path(",".join(terms) + "->" + result, *like, optimize=how)
+    return tuple([tuple(p) for p in steps[1:]])
+
+
+# ---- doing ---------------------------------------------------------------------------------
+
+
+class _Term(NamedTuple):
+    """An operand and the letters of its axes."""
+
+    x: Any
+    letters: str
+
+
+def _without_repeats(t: _Term) -> _Term:
+    """Of axes with one letter, the diagonal."""
+    x, letters = t
+    for c in sorted(set(letters)):
+        while letters.count(c) > 1:
+            i = letters.index(c)
+            j = letters.index(c, i + 1)
+            x = diagonal(x, 0, i, j)
+            letters = (
+                letters.replace(c, "")
+                if letters.count(c) == 2
+                else (letters[:i] + letters[i + 1 : j] + letters[j + 1 :])
+            )
+            letters += c
+    return _Term(x, letters)
+
+
+def _summed(t: _Term, keep: set[str]) -> _Term:
+    """Without the axes that nobody else has."""
+    axes = tuple([i for i, c in enumerate(t.letters) if c not in keep])
+    if not axes:
+        return t
+    return _Term(reduce_sum.bind(t.x, axes=axes), "".join([c for c in t.letters if c in keep]))
+
+
+def _ordered(t: _Term, letters: str) -> Any:
+    return transpose(t.x, tuple([t.letters.index(c) for c in letters]))
+
+
+def _meet(a: _Term, b: _Term, keep: set[str], precision: str, dtype: np.dtype) -> _Term:
+    a, b = _summed(a, keep | set(b.letters)), _summed(b, keep | set(a.letters))
+    common = [c for c in a.letters if c in b.letters]
+    shared = [c for c in common if c in keep]
+    gone = [c for c in common if c not in keep]
+    if not gone:
+        return _multiplied(a, b, dtype)
+    at = lambda t, cs: tuple([t.letters.index(c) for c in cs])  # noqa: E731
+    out = dot_general.bind(
+        a.x, b.x, contract=(at(a, gone), at(b, gone)), shared=(at(a, shared), at(b, shared)),
+        precision=precision, out_dtype=dtype,
+    )  # fmt: skip
+    left = [c for c in a.letters if c not in common]
+    right = [c for c in b.letters if c not in common]
+    return _Term(out, "".join([*shared, *left, *right]))
+
+
+def _multiplied(a: _Term, b: _Term, dtype: np.dtype) -> _Term:
+    """Nothing to sum: the product, element by element."""
+    letters = a.letters + "".join([c for c in b.letters if c not in a.letters])
+    new = tuple([i for i, c in enumerate(letters) if c not in a.letters])
+    x = expand_dims(a.x, new) if new else a.x
+    order = "".join([c for c in letters if c in b.letters])
+    y = _ordered(b, order)
+    missing = tuple([i for i, c in enumerate(letters) if c not in b.letters])
+    y = expand_dims(y, missing) if missing else y
+    return _Term(convert(el.mul(x, y), dtype), letters)
+
+
+def einsum(
+    subscripts: Any, /, *operands: Any, out: None = None, optimize: Any = "auto",
+    precision: Any = None, preferred_element_type: Any = None,
+) -> Any:  # fmt: skip
+    """Sums of products, named by subscripts.
+
+    Args:
+      subscripts: "ij,jk->ik": a letter for each axis of each operand, and of the result; what the
+        result lacks is summed.  "..." stands for axes that broadcast.  Without "->" the result
+        has the letters that occur once, in order.  Or operands and lists of numbers in turn.
+      operands: arrays; dtypes are promoted.
+      out: must be None.
+      optimize: "auto" or "greedy", "optimal", False (from left to right), or a list of pairs.
+      precision: None, "default", "high" or "highest", for accelerators.
+      preferred_element_type: dtype of the result.
+
+    Raises TypeRule, saying which letter does not fit.  As numpy.einsum.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.einsum("ij,ij->i", np.ones((2, 3)), np.ones((2, 3))).tolist()
+    [3.0, 3.0]
+    """
+    unwritten(out)
+    if not isinstance(subscripts, str):
+        subscripts, given = _interleaved((subscripts, *operands))
+    else:
+        given = operands
+    dtype = None if preferred_element_type is None else _number_dtype(preferred_element_type)
+    return _einsum(
+        *given, text=subscripts, optimize=_frozen(optimize), precision=normal_precision(precision),
+        dtype=dtype,
+    )  # fmt: skip
+
+
+@fused
+def _einsum(*operands: Any, text: str, optimize: Any, precision: str, dtype: Any) -> Any:
+    xs = [value(x) for x in operands]
+    if not xs:
+        raise _bad(text, "there are no operands")
+    plan = _plan(text, tuple([x.aval.shape for x in xs]), optimize)
+    xs = convert_together(xs) if len(xs) > 1 else xs
+    dtype = xs[0].aval.dtype if dtype is None else dtype
+    truth = xs[0].aval.dtype == BOOL
+    if truth:
+        xs = [convert(x, np.int32) for x in xs]
+    inner = xs[0].aval.dtype if truth else dtype
+    xs = [squeeze(x, gone) if gone else x for x, gone in zip(xs, plan.dropped)]
+    terms = [_without_repeats(_Term(x, t)) for x, t in zip(xs, plan.operands)]
+    for group in plan.path:
+        picked = [terms.pop(i) for i in sorted(group, reverse=True)][::-1]
+        term = picked[0]
+        for i, other in enumerate(picked[1:], 2):
+            later = {c for t in (*terms, *picked[i:]) for c in t.letters}
+            term = _meet(term, other, later | set(plan.result), precision, inner)
+        terms.append(term)
+    (term,) = terms
+    return convert(_ordered(_summed(term, set(plan.result)), plan.result), dtype)
+
+
+def _frozen(optimize: Any) -> Any:
+    """A path as something hashable."""
+    if not isinstance(optimize, list | tuple):
+        return optimize
+    return tuple([p if isinstance(p, str) else tuple(p) for p in optimize])
+
+
+def einsum_path(subscripts: Any, /, *operands: Any, optimize: Any = "auto") -> tuple[list, str]:
+    """The order in which `einsum` contracts its operands, and a description of it.
+
+    As numpy.einsum_path.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.einsum_path("ij,jk", np.ones((2, 3)), np.ones((3, 4)))[0]
+    ['einsum_path', (0, 1)]
+    """
+    if not isinstance(subscripts, str):
+        subscripts, operands_ = _interleaved((subscripts, *operands))
+    else:
+        operands_ = operands
+    shapes = tuple([value(x).aval.shape for x in operands_])
+    plan = _plan(subscripts, shapes, _frozen(optimize))
+    text = f"{','.join(plan.operands)}->{plan.result}"
+    return ["einsum_path", *plan.path], f"{text} by {' '.join(map(str, plan.path))}"

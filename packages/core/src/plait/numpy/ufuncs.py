@@ -1,0 +1,329 @@
+"""What numpy's functions of elements can do besides being called: reduce, accumulate, outer, ...
+
+Functions of this package have these as attributes, so that calling one costs what it did.
+
+Invariant: a fold goes from the first element to the last, one step of a loop for each, unless the
+function has a reduction of its own.
+"""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from ..control import fori_loop, scan
+from ..errors import AxisError, TypeRule
+from ..ops import elementwise as el
+from ..ops.cumulative import cumprod, cumsum
+from ..ops.reduction import all_, any_, max_, min_, prod, sum_
+from ..ops.shape import (
+    broadcast_to,
+    concatenate,
+    convert,
+    expand_dims,
+    iota,
+    moveaxis,
+    normal_axes,
+    normal_axis,
+    reshape,
+    slice_in_dim,
+)
+from ..ops.subscript import At, getitem
+from ..surface import value
+from ..types import dtype_of
+from ..values import Literal
+from . import arithmetic, logic, masking, transcendental
+from .mapping import vectorize
+from .masking import unwritten
+from .selection import where as chosen
+
+
+class _Functions(type):
+    """Makes functions that have the methods of one instances of `ufunc`."""
+
+    def __instancecheck__(cls, x: Any) -> bool:
+        return hasattr(x, "reduceat") and hasattr(x, "nin")
+
+
+class ufunc(metaclass=_Functions):  # noqa: N801
+    """A function of elements, with what it does along axes.
+
+    Args:
+      func: takes `nin` numbers (arrays without axes) and returns `nout`; it is staged and mapped.
+      nin, nout: how many.
+      name: for messages.
+      nargs: must be nin + nout, if it is given.
+      identity: what a fold starts with; None: with the first element.
+      call: what does the same to arrays, which broadcast, instead of mapping `func`.
+      reduce, accumulate, at, reduceat: what it has of its own, instead of folding by `call`; they
+        take what the methods of these names take.
+
+    Raises TypeRule where numbers of arguments do not fit.
+
+    >>> import numpy as np, plait
+    >>> most = plait.numpy.ufunc(lambda x, y: abs(x) + abs(y), 2, 1, identity=0)
+    >>> int(most.reduce(np.array([1, -2, 3]))), most.nargs
+    (6, 3)
+    """
+
+    def __init__(
+        self, func: Callable, /, nin: int, nout: int, *, name: str | None = None,
+        nargs: int | None = None, identity: Any = None, call: Callable | None = None,
+        reduce: Callable | None = None, accumulate: Callable | None = None,
+        at: Callable | None = None, reduceat: Callable | None = None,
+    ):  # fmt: skip
+        if nargs not in (None, nin + nout):
+            raise TypeRule(
+                f"a ufunc of {nin} arguments with {nout} results has {nin + nout}, not {nargs}",
+                fix="leave nargs out",
+            )
+        functools.update_wrapper(self, func)
+        self.nin, self.nout, self.nargs, self.identity = nin, nout, nin + nout, identity
+        self.__name__ = name or getattr(func, "__name__", "ufunc")
+        self._call = vectorize(func) if call is None else call
+        self._reduce, self._accumulate, self._at, self._reduceat = reduce, accumulate, at, reduceat
+
+    def __repr__(self) -> str:
+        return f"<ufunc {self.__name__!r}>"
+
+    def __call__(self, *args: Any, out: None = None, where: Any = None) -> Any:
+        """The function of arrays; `where` is False, the result is zero (there is no `out`)."""
+        if len(args) != self.nin:
+            raise TypeRule(
+                f"{self.__name__} takes {self.nin} arrays, not {len(args)}", fix="give as many"
+            )
+        return masking.kept(self._call(*args), where, out)
+
+    def _binary(self, does: str) -> None:
+        if (self.nin, self.nout) != (2, 1):
+            raise TypeRule(
+                f"{self.__name__}.{does} needs a function of two arrays with one result",
+                fix="this one is called only",
+            )
+
+    def reduce(
+        self, array: Any, axis: Any = 0, dtype: Any = None, out: None = None,
+        keepdims: bool = False, initial: Any = None, where: Any = None,
+    ) -> Any:  # fmt: skip
+        """Folded over axes (None: all): f(f(x[0], x[1]), x[2]) ...
+
+        Args:
+          array: any shape.
+          axis: an int, a tuple of ints, or None.
+          dtype: in which it is done; by default the array's (sums of narrow integers are wider).
+          out: must be None.
+          keepdims: whether the axes stay, with size 1.
+          initial: what comes before the first; needed for `where` if there is no identity.
+          where: a mask; what is False is left out.
+        """
+        self._binary("reduce")
+        unwritten(out)
+        x = value(array)
+        x = x if dtype is None else convert(x, dtype_of(dtype))
+        if self._reduce is not None:
+            options: dict[str, Any] = {} if initial is None else {"initial": initial}
+            if where is not None:
+                options["where"] = where
+            return self._reduce(x, axis=axis, keepdims=keepdims, **options)
+        axes = normal_axes(axis, x.aval.ndim)
+        rows = _rows(x, axes)
+        kept = None if where is None else _rows(broadcast_to(value(where), x.aval.shape), axes)
+        result = self._folded(rows, kept, initial)
+        return _with_axes(result, axes) if keepdims else result
+
+    def _folded(self, rows: Any, kept: Any, initial: Any) -> Any:
+        start = self.identity if initial is None else initial
+        n = rows.aval.shape[0]
+        if start is None and (kept is not None or n == 0):
+            raise TypeRule(
+                f"{self.__name__}.reduce has nothing to start with: it has no identity",
+                fix="give `initial`",
+            )
+        cell = rows.aval.shape[1:]
+        if start is None:
+            carry, rows = reshape(slice_in_dim(rows, 0, 1), cell), slice_in_dim(rows, 1, n)
+        else:
+            carry = broadcast_to(convert(value(start), rows.aval.dtype), cell)
+        carry = convert(carry, _result(self._call, carry, rows))
+
+        def step(c: Any, row: Any) -> Any:
+            x, keep = row if kept is not None else (row, None)
+            new = self._call(c, x)
+            return (new if keep is None else chosen(keep, new, c)), None
+
+        return scan(step, carry, rows if kept is None else (rows, kept))[0]
+
+    def accumulate(self, array: Any, axis: int = 0, dtype: Any = None, out: None = None) -> Any:
+        """Every stage of `reduce` along one axis.  array, axis, dtype, out: as there."""
+        self._binary("accumulate")
+        unwritten(out)
+        x = value(array)
+        x = x if dtype is None else convert(x, dtype_of(dtype))
+        if self._accumulate is not None:
+            return self._accumulate(x, axis=axis)
+        at = normal_axis(axis, x.aval.ndim)
+        rows = moveaxis(x, at, 0)
+        n = rows.aval.shape[0]
+        if n == 0:
+            return x
+        first = slice_in_dim(rows, 0, 1)
+        carry = reshape(first, rows.aval.shape[1:])
+        carry = convert(carry, _result(self._call, carry, rows))
+        step = lambda c, row: (self._call(c, row),) * 2  # noqa: E731
+        rest = scan(step, carry, slice_in_dim(rows, 1, n))[1]
+        return moveaxis(concatenate([convert(first, rest.aval.dtype), rest]), 0, at)
+
+    def outer(self, A: Any, B: Any, /) -> Any:
+        """The function of every element of one array and every element of the other."""
+        self._binary("outer")
+        a, b = value(A), value(B)
+        return self._call(reshape(a, a.aval.shape + (1,) * b.aval.ndim), b)
+
+    def at(self, a: Any, indices: Any, b: Any = None, *, inplace: bool = False) -> Any:
+        """The array with f(a[i], b) at places; places that occur twice are changed twice.
+
+        Args:
+          a: any array.
+          indices: as in `a[indices]`: integers, slices, arrays, or a tuple of them.
+          b: what broadcasts to `a[indices]`; None for a function of one array.
+          inplace: must be False: arrays are never written to.
+        """
+        if inplace:
+            raise TypeRule("arrays are never written to", fix="use the result, with inplace=False")
+        x = value(a)
+        if self._at is not None:
+            return self._at(x, indices, b)
+        return self._visited(x, indices, b)
+
+    def _visited(self, x: Any, indices: Any, b: Any) -> Any:
+        """One place after the other, by its number in the flattened array."""
+        numbers = getitem(reshape(iota(dtype_of("int32"), (x.aval.size,)), x.aval.shape), indices)
+        numbers, shape = reshape(numbers, (-1,)), numbers.aval.shape
+        others = None if b is None else reshape(broadcast_to(value(b), shape), (-1,))
+        flat = reshape(x, (-1,))
+
+        def visit(k: Any, y: Any) -> Any:
+            i = numbers[k]
+            new = self._call(y[i]) if others is None else self._call(y[i], others[k])
+            return At(y)[i].set(new)
+
+        return reshape(fori_loop(0, numbers.aval.size, visit, flat), x.aval.shape)
+
+    def reduceat(
+        self, a: Any, indices: Any, axis: int = 0, dtype: Any = None, out: None = None
+    ) -> Any:
+        """`reduce` of pieces of one axis: each from an index to the next one, the last to the end;
+        where the next is not greater, the element at the index.
+
+        a, axis, dtype, out: as in `reduce`; indices: a vector of integers.
+        """
+        self._binary("reduceat")
+        unwritten(out)
+        x = value(a)
+        x = x if dtype is None else convert(x, dtype_of(dtype))
+        if self._reduceat is not None:
+            return self._reduceat(x, indices, axis=axis)
+        at = normal_axis(axis, x.aval.ndim)
+        rows, first = moveaxis(x, at, 0), value(indices)
+        if first.aval.ndim != 1:
+            raise AxisError(f"reduceat: the indices are {first.aval!r}", fix="give a vector")
+        n = rows.aval.shape[0]
+        last = concatenate([slice_in_dim(first, 1, first.aval.shape[0]),
+                            broadcast_to(convert(value(n), first.aval.dtype), (1,))])  # fmt: skip
+        carry = getitem(rows, first)
+        wide = lambda v: reshape(v, v.aval.shape + (1,) * (rows.aval.ndim - 1))  # noqa: E731
+        first, last = wide(first), wide(last)
+
+        def step(c: Any, row: Any) -> Any:
+            j, v = row
+            inside = el.and_(el.lt(first, j), el.lt(j, last))
+            return chosen(inside, self._call(c, v), c), None
+
+        carry = convert(carry, _result(self._call, carry, rows))
+        places = iota(first.aval.dtype, (n,))
+        return moveaxis(scan(step, carry, (places, rows))[0], 0, at)
+
+
+def _rows(x: Any, axes: tuple) -> Any:
+    """The axes that are folded, as one in front."""
+    rest = [d for i, d in enumerate(x.aval.shape) if i not in axes]
+    return reshape(moveaxis(x, axes, tuple(range(len(axes)))), (-1, *rest))
+
+
+def _with_axes(x: Any, axes: tuple) -> Any:
+    return expand_dims(x, tuple(sorted(axes)))
+
+
+def _result(f: Callable, carry: Any, rows: Any) -> Any:
+    """The dtype in which a fold stays."""
+    cell = Literal(0, rows.aval.with_shape(()))
+    return value(f(Literal(0, carry.aval.with_shape(())), cell)).aval.dtype
+
+
+def frompyfunc(func: Callable, /, nin: int, nout: int, *, identity: Any = None) -> ufunc:
+    """A `ufunc` of a function of numbers, which is staged once and mapped.
+
+    Args:
+      func: takes `nin` numbers (arrays without axes), returns `nout`.
+      nin, nout: how many.
+      identity: what folds start with.
+
+    As numpy.frompyfunc, but that results are arrays of numbers.
+
+    >>> import numpy as np, plait
+    >>> f = plait.numpy.frompyfunc(lambda x, y: 10 * x + y, 2, 1)
+    >>> int(f.reduce(np.array([1, 2, 3])))
+    123
+    """
+    return ufunc(func, nin, nout, identity=identity)
+
+
+# ---- the functions of this package -----------------------------------------------------------
+
+
+def _at(method: str) -> Callable:
+    return lambda x, indices, b: getattr(At(x)[indices], method)(b)
+
+
+_OWN: dict[Any, tuple[Any, dict[str, Any]]] = {
+    arithmetic.add: (0, {"reduce": sum_, "accumulate": cumsum, "at": _at("add")}),
+    arithmetic.multiply: (1, {"reduce": prod, "accumulate": cumprod, "at": _at("multiply")}),
+    arithmetic.maximum: (None, {"reduce": max_, "at": _at("max")}),
+    arithmetic.minimum: (None, {"reduce": min_, "at": _at("min")}),
+    arithmetic.subtract: (None, {"at": lambda x, i, b: At(x)[i].add(el.neg(value(b)))}),
+    arithmetic.divide: (None, {}),
+    arithmetic.power: (None, {}),
+    arithmetic.floor_divide: (None, {}),
+    arithmetic.remainder: (None, {}),
+    arithmetic.fmod: (None, {}),
+    arithmetic.fmax: (None, {}),
+    arithmetic.fmin: (None, {}),
+    arithmetic.hypot: (0, {}),
+    arithmetic.gcd: (0, {}),
+    arithmetic.lcm: (1, {}),
+    transcendental.logaddexp: (-float("inf"), {}),
+    transcendental.logaddexp2: (-float("inf"), {}),
+    transcendental.arctan2: (None, {}),
+    logic.bitwise_and: (-1, {}),
+    logic.bitwise_or: (0, {}),
+    logic.bitwise_xor: (0, {}),
+    logic.left_shift: (None, {}),
+    logic.right_shift: (None, {}),
+    logic.logical_and: (True, {"reduce": all_}),
+    logic.logical_or: (False, {"reduce": any_}),
+    logic.logical_xor: (False, {}),
+}  # fmt: skip
+_METHODS = ("reduce", "accumulate", "outer", "at", "reduceat", "identity", "nin", "nout", "nargs")
+
+
+def _equip() -> None:
+    """The methods, as attributes of functions of two arrays, and of `negative`."""
+    for f, (identity, folds) in _OWN.items():
+        made = ufunc(f, 2, 1, identity=identity, call=f, **folds)
+        for name in _METHODS:
+            setattr(f, name, getattr(made, name))
+    made = ufunc(arithmetic.negative, 1, 1, call=arithmetic.negative)
+    for name in _METHODS:
+        setattr(arithmetic.negative, name, getattr(made, name))
+
+
+_equip()

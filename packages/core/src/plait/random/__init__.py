@@ -1,0 +1,106 @@
+"""Random numbers from explicit keys.
+
+    key = plait.random.key(0)
+    x = plait.random.normal(key, (3, 4))
+    key, other = plait.random.split(key)
+
+The generator is Threefry-2x32; the bits are those of `jax.random` with its default settings.
+`key(seed, impl="rbg")` makes keys of the device's own generator.
+
+Invariant: a result depends on the key, the shape and the dtype only; the same key twice gives the
+same numbers twice.  A key is no number: it is split, folded and spent, and nothing else.
+"""
+
+from .choosing import categorical, choice, permutation
+from .counts import binomial, geometric, multinomial, poisson
+from .distributions import (
+    bernoulli,
+    cauchy,
+    exponential,
+    gumbel,
+    laplace,
+    logistic,
+    normal,
+    rademacher,
+    truncated_normal,
+)
+from .keys import (
+    PRNGKey,
+    clone,
+    fold_in,
+    key,
+    key_data,
+    key_dtype,
+    key_impl,
+    split,
+    wrap_key_data,
+)
+from .numbers import bits, randint, uniform
+from .samples import (
+    beta,
+    chisquare,
+    double_sided_maxwell,
+    f,
+    gamma,
+    generalized_normal,
+    loggamma,
+    lognormal,
+    maxwell,
+    pareto,
+    rayleigh,
+    t,
+    triangular,
+    wald,
+    weibull_min,
+)
+from .vectors import ball, dirichlet, multivariate_normal, orthogonal
+
+__all__ = [
+    "PRNGKey",
+    "ball",
+    "bernoulli",
+    "beta",
+    "binomial",
+    "bits",
+    "categorical",
+    "cauchy",
+    "chisquare",
+    "choice",
+    "clone",
+    "dirichlet",
+    "double_sided_maxwell",
+    "exponential",
+    "f",
+    "fold_in",
+    "gamma",
+    "generalized_normal",
+    "geometric",
+    "gumbel",
+    "key",
+    "key_data",
+    "key_dtype",
+    "key_impl",
+    "laplace",
+    "loggamma",
+    "logistic",
+    "lognormal",
+    "maxwell",
+    "multinomial",
+    "multivariate_normal",
+    "normal",
+    "orthogonal",
+    "pareto",
+    "permutation",
+    "poisson",
+    "rademacher",
+    "randint",
+    "rayleigh",
+    "split",
+    "t",
+    "triangular",
+    "truncated_normal",
+    "uniform",
+    "wald",
+    "weibull_min",
+    "wrap_key_data",
+]

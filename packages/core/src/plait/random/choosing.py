@@ -1,0 +1,254 @@
+"""Choosing: categories, permutations, samples of what is given.
+
+Invariant: what is chosen is worked out as numbers of elements first, and then taken.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ..errors import TypeRule
+from ..ops import elementwise as el
+from ..ops.cumulative import cumsum
+from ..ops.extremes import argmax
+from ..ops.rng import UINT32
+from ..ops.shape import (
+    broadcast_to,
+    convert,
+    fill,
+    iota_,
+    moveaxis,
+    normal_axis,
+    normal_shape,
+    reshape,
+    transpose,
+)
+from ..ops.sorting import sort_, top_k
+from ..ops.subscript import getitem
+from ..ops.taking import take
+from ..surface import fused
+from ..types import FLOATING, INTEGER, Aval, default_dtype
+from ..values import Literal, as_value
+from .distributions import gumbel_noise, is_high
+from .keys import one_key
+from .numbers import between, halves, randint, raw_bits, row
+
+
+def categorical(
+    key: Any,
+    logits: Any,
+    axis: int = -1,
+    shape: Any = None,
+    replace: bool = True,
+    mode: str | None = None,
+) -> Any:
+    """Numbers of categories, drawn by their unnormalised log-probabilities.
+
+    The greatest of logits with Gumbel noise is a sample (E. Gumbel); the greatest k are one
+    without replacement (W. Kool, H. van Hoof, M. Welling: Stochastic beams and where to find
+    them, ICML 2019).
+
+    Args:
+      key: a key.
+      logits: an array.
+      axis: the axis of the categories.
+      shape: of the result: that of the logits without the axis, with further axes in front.
+      replace: whether the samples along the axes in front may repeat a category.
+      mode: "low", or "high" for probabilities below 1e-7 (in float32), at twice the cost.
+
+    Raises TypeRule if the shape does not fit, or asks for more than there are categories.
+
+    >>> import numpy as np, plait
+    >>> key = plait.random.key(0)
+    >>> plait.random.categorical(key, np.zeros((4, 3)), axis=-1).shape
+    (4,)
+    """
+    x = as_value(logits)
+    x = x if x.aval.category == FLOATING else convert(x, default_dtype(FLOATING))
+    at = normal_axis(axis, x.aval.ndim)
+    rest = tuple([n for i, n in enumerate(x.aval.shape) if i != at])
+    full = rest if shape is None else normal_shape(shape)
+    lead = len(full) - len(rest)
+    if lead < 0 or any(a not in (1, b) for a, b in zip(rest, full[lead:])):
+        raise TypeRule(
+            f"categorical: samples of shape {full} of logits {x.aval!r}",
+            fix=f"the shape must end in one that {rest} broadcasts to",
+        )
+    many = math.prod(full[:lead])
+    if not replace and (many > x.aval.shape[at] or full[lead:] != rest):
+        raise TypeRule(
+            f"categorical: {many} samples without replacement of {x.aval.shape[at]} categories",
+            fix="ask for fewer, or set replace=True",
+        )
+    high = is_high(mode, "categorical")
+    run = _categorical if replace else _categorical_distinct
+    return run(one_key(key, "categorical"), x, axis=at, shape=full, lead=lead, high=high)
+
+
+@fused
+def _categorical(data: Any, logits: Any, *, axis: int, shape: tuple, lead: int, high: bool) -> Any:
+    rest = list(shape[lead:])
+    rest.insert(axis, logits.aval.shape[axis])
+    full = (*shape[:lead], *rest)
+    noise = gumbel_noise(data, full, logits.aval.dtype, high)
+    return argmax(el.add(noise, broadcast_to(logits, full)), axis=lead + axis)
+
+
+@fused
+def _categorical_distinct(
+    data: Any, logits: Any, *, axis: int, shape: tuple, lead: int, high: bool
+) -> Any:
+    noise = gumbel_noise(data, logits.aval.shape, logits.aval.dtype, high)
+    x = moveaxis(el.add(logits, noise), axis, -1)
+    _, index = top_k(x, math.prod(shape[:lead]))
+    n = index.aval.ndim - 1
+    return reshape(transpose(index, (n, *range(n))), shape)
+
+
+def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False) -> Any:
+    """The elements of an array in random order along an axis, or 0, 1, 2, ... of an integer.
+
+    By sorting with random 32-bit keys, as often as makes ties all but impossible.
+
+    Args:
+      key: a key.
+      x: an array, or how many integers.
+      axis: the axis.
+      independent: whether vectors along the axis are each put in an order of their own.
+
+    Raises TypeRule for what is no key, and for shapes and dtypes that do not fit.
+
+    >>> import plait
+    >>> key = plait.random.key(0)
+    >>> sorted(plait.random.permutation(key, 4).tolist())
+    [0, 1, 2, 3]
+    """
+    data = one_key(key, "permutation")
+    if hasattr(x, "__index__") and not getattr(x, "ndim", 0):
+        at = normal_axis(axis, 1)
+        return _shuffled_range(data, size=x.__index__(), dtype=default_dtype(INTEGER))
+    v = as_value(x)
+    if not v.aval.ndim:
+        raise TypeRule(f"permutation of {v.aval!r}", fix="give an array with axes, or an integer")
+    at = normal_axis(axis, v.aval.ndim)
+    return _permutation(data, v, axis=at, independent=independent or v.aval.ndim == 1)
+
+
+@fused
+def _shuffled_range(data: Any, *, size: int, dtype: np.dtype) -> Any:
+    return _shuffled(data, iota_.bind(shape=(size,), axis=0, dtype=dtype), 0)
+
+
+@fused
+def _permutation(data: Any, x: Any, *, axis: int, independent: bool) -> Any:
+    if independent:
+        return _shuffled(data, x, axis)
+    n = x.aval.shape[axis]
+    order = _shuffled(data, iota_.bind(shape=(n,), axis=0, dtype=np.dtype(np.int32)), 0)
+    return take(x, order, axis, mode="promise_in_bounds", unique_indices=True)
+
+
+def _shuffled(data: Any, x: Any, axis: int) -> Any:
+    """Sorted by fresh random keys, in so many rounds that equal keys in all of them are as rare
+    as one in the cube of the number of elements."""
+    size = x.aval.size
+    rounds = math.ceil(3 * math.log(max(1, size)) / math.log(2**32 - 1))
+    for _ in range(rounds):
+        data, used = halves(data)
+        order = raw_bits(used, x.aval.shape, UINT32)
+        _, x = sort_.bind(order, x, axis=axis, num_keys=1, stable=True)
+    return x
+
+
+def choice(
+    key: Any,
+    a: Any,
+    shape: Any = (),
+    replace: bool = True,
+    p: Any = None,
+    axis: int = 0,
+    mode: str | None = None,
+) -> Any:
+    """Elements of an array, or integers below a number, chosen at random.
+
+    Args:
+      key: a key.
+      a: an array, or how many integers.
+      shape: of the sample.
+      replace: whether an element may be chosen again.
+      p: probabilities, one for each element; evenly if None.
+      axis: the axis along which elements lie.
+      mode: as `gumbel`; of samples with probabilities and without replacement.
+
+    Raises TypeRule if there is not enough to choose from.
+
+    >>> import plait
+    >>> key = plait.random.key(0)
+    >>> plait.random.choice(key, 5, (3,), replace=False).shape
+    (3,)
+    """
+    shape = normal_shape(shape)
+    number = hasattr(a, "__index__") and not getattr(a, "ndim", 0)
+    x = None if number else as_value(a)
+    at = normal_axis(axis, 1 if x is None else x.aval.ndim)
+    n = a.__index__() if x is None else x.aval.shape[at]
+    draws = math.prod(shape)
+    if draws and n <= 0 or not replace and draws > n:
+        raise TypeRule(f"choice of {draws} out of {n}", fix="choose fewer, or with replace=True")
+    if x is not None and not draws:
+        return fill(0, Aval((*x.aval.shape[:at], *shape, *x.aval.shape[at + 1 :]), x.aval.dtype))
+    if p is not None:
+        index = _chosen(key, n, draws, shape, replace, as_value(p), mode)
+    elif replace:
+        index = randint(key, shape, 0, n)
+    elif x is None:
+        index = reshape(getitem(permutation(key, n), slice(0, draws)), shape)
+    else:
+        got = getitem(permutation(key, x, at), (*(slice(None),) * at, slice(0, draws)))
+        return reshape(got, (*x.aval.shape[:at], *shape, *x.aval.shape[at + 1 :]))
+    return index if x is None else take(x, index, at, mode="promise_in_bounds")
+
+
+def _chosen(key: Any, n: int, draws: int, shape: tuple, replace: bool, p: Any, mode: Any) -> Any:
+    """Numbers of elements, by their probabilities."""
+    if p.aval.shape != (n,):
+        raise TypeRule(
+            f"choice: probabilities {p.aval!r} for {n} elements", fix=f"give {n} of them"
+        )
+    p = p if p.aval.category == FLOATING else convert(p, default_dtype(FLOATING))
+    data = one_key(key, "choice")
+    if replace:
+        return _by_cumulative(data, p, shape=shape, dtype=default_dtype(INTEGER))
+    high = is_high(mode, "choice")
+    return _distinct(data, p, shape=shape, draws=draws, high=high, dtype=default_dtype(INTEGER))
+
+
+@fused
+def _by_cumulative(data: Any, p: Any, *, shape: tuple, dtype: np.dtype) -> Any:
+    ends = cumsum(p, 0)
+    total = row(ends, ends.aval.shape[0] - 1)
+    u = between(data, 0.0, 1.0, shape, p.aval.dtype)
+    r = el.mul(total, el.sub(1.0, u))
+    return convert(_first_not_less(ends, r), dtype)
+
+
+def _first_not_less(ends: Any, r: Any) -> Any:
+    """For each of `r` the number of elements of the increasing `ends` below it: by bisection."""
+    low = Literal(0, Aval(r.aval.shape, np.int32))
+    n = ends.aval.shape[0]
+    step = 1 << max(0, n.bit_length() - 1)
+    while step:
+        probe = el.add(low, step)
+        value = take(ends, el.minimum(el.sub(probe, 1), n - 1), 0, mode="promise_in_bounds")
+        below = el.and_(el.le(probe, n), el.lt(value, r))
+        low = el.select(below, probe, low)
+        step >>= 1
+    return low
+
+
+@fused
+def _distinct(data: Any, p: Any, *, shape: tuple, draws: int, high: bool, dtype: np.dtype) -> Any:
+    noise = gumbel_noise(data, p.aval.shape, p.aval.dtype, high)
+    _, index = top_k(el.add(noise, el.log(p)), draws)
+    return convert(reshape(index, shape), dtype)

@@ -1,0 +1,49 @@
+"""Vectors and the codes that stand for them.
+
+Invariant: of codes equally near the first one is taken.
+"""
+
+from typing import Any
+
+from ...errors import AxisError
+from ...ops import elementwise as el
+from ...ops.extremes import argmin
+from ...ops.reduction import min_, sum_
+from ...ops.shape import expand_dims
+from ...surface import fused, value
+
+
+@fused
+def _nearest(obs: Any, codes: Any) -> tuple:
+    x, y = el.floating((expand_dims(obs, 1), expand_dims(codes, 0)))
+    square = el.square(el.sub(x, y))
+    if square.aval.ndim == 3:
+        square = sum_(square, -1)
+    return argmin(square, 1), el.sqrt(min_(square, 1))
+
+
+def vq(obs: Any, code_book: Any, check_finite: bool = True) -> tuple:
+    """For each observation the nearest code, and how far it is.
+
+    Args:
+      obs: (observations, features), or a vector of numbers.
+      code_book: (codes, features), or a vector.
+      check_finite: accepted for likeness; nan is far from everything.
+
+    Returns (numbers of codes, distances).  Raises AxisError if the features disagree.  As
+    scipy.cluster.vq.vq.
+
+    >>> import numpy as np, plait
+    >>> codes, far = plait.scipy.cluster.vq.vq(np.float32([0.9, 3.0]), np.float32([1.0, 2.5]))
+    >>> codes.tolist()
+    [0, 1]
+    """
+    x, y = value(obs), value(code_book)
+    if x.aval.ndim != y.aval.ndim or x.aval.shape[1:] != y.aval.shape[1:] or x.aval.ndim > 2:
+        raise AxisError(
+            f"vq of observations {x.aval!r} and codes {y.aval!r}",
+            fix="give two matrices with as many columns, or two vectors",
+        )
+    if x.aval.ndim == 0:
+        raise AxisError(f"vq of {x.aval!r}", fix="give a vector at least")
+    return _nearest(x, y)

@@ -1,0 +1,8 @@
+"""The names of scipy.cluster.vq.
+
+Invariant: everything is defined in `plait.scipy.cluster.codes`.
+"""
+
+from .codes import vq
+
+__all__ = ["vq"]

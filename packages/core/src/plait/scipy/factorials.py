@@ -1,0 +1,221 @@
+"""Gamma, beta, factorials and what is counted with them, named as in scipy.special.
+
+Invariant: whole numbers of whole numbers are exact as far as the dtype holds them.
+"""
+
+import functools
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from ..errors import TypeRule
+from ..ops import elementwise as el
+from ..ops import special as sp
+from ..ops.shape import convert
+from ..ops.statics import fixed
+from ..ops.taking import take
+from ..surface import fused
+from ..types import FLOATING, default_dtype
+from ..values import Literal, asarray
+from .pointwise import floats
+
+
+@fused
+def gammasgn(x: Any) -> Any:
+    """The sign of Gamma(x): nan at negative whole numbers; that of the zero at 0.
+
+    x: real, any shape; the result has it too, and a floating dtype.
+
+    >>> import plait
+    >>> print(f"{plait.scipy.special.gammasgn(-0.5).item():.4f}")
+    -1.0000
+    """
+    (x,) = floats(x)
+    odd = el.ne(el.floor(x), 2.0 * el.floor(0.5 * el.floor(x)))
+    left = el.select(el.eq(x, el.floor(x)), math.nan, el.select(odd, -1.0, 1.0))
+    zero = el.sign(1.0 / el.select(el.eq(x, 0.0), x, 1.0))
+    right = el.select(el.eq(x, 0.0), zero, el.select(el.ne(x, x), math.nan, 1.0))
+    return el.stop(el.select(el.lt(x, 0.0), left, right))
+
+
+@fused
+def gamma(x: Any) -> Any:
+    """The gamma function; inf at 0, nan at negative whole numbers.
+
+    x: real, any shape; the result has it too, and a floating dtype.
+
+    >>> import plait
+    >>> print(f"{plait.scipy.special.gamma(5.0).item():.4f}")
+    24.0000
+    """
+    (x,) = floats(x)
+    return gammasgn(x) * el.exp(el.lgamma(x))
+
+
+@fused
+def beta(a: Any, b: Any) -> Any:
+    """The beta function Gamma(a) Gamma(b) / Gamma(a + b).
+
+    a, b: real, of shapes that broadcast; the result is floating.
+
+    >>> import plait
+    >>> print(f"{plait.scipy.special.beta(2.0, 3.0).item():.4f}")
+    0.0833
+    """
+    a, b = floats(a, b)
+    return gammasgn(a) * gammasgn(b) * gammasgn(a + b) * el.exp(sp.lbeta(a, b))
+
+
+def factorial(n: Any, exact: bool = False) -> Any:
+    """Gamma(n + 1), and 0 of negative numbers; rounded to whole numbers of whole numbers.
+
+    Raises TypeRule for `exact`: results are floats.
+
+    n: real, any shape; the result has it too, and a floating dtype.
+
+    >>> import plait
+    >>> print(f"{plait.scipy.special.factorial(5).item():.4f}")
+    120.0000
+    """
+    if exact:
+        raise TypeRule(
+            "factorial: results are floats, which hold no large whole number exactly",
+            fix="use math.factorial for exact ones",
+        )
+    return _factorial(n)
+
+
+_WHOLE = tuple([float(math.factorial(n)) for n in range(171)])
+
+
+@fused
+def _factorial(n: Any) -> Any:
+    """Of whole numbers from a table: what the logarithm gives is off by some units."""
+    (n,) = floats(n)
+    out = el.exp(el.lgamma(el.maximum(n, 0.0) + 1.0))
+    with np.errstate(over="ignore"):
+        table = asarray(np.array(_WHOLE, n.aval.dtype))
+    whole = el.and_(el.eq(n, el.floor(n)), el.le(n, 170.0))
+    known = take(table, convert(el.clamp(0.0, n, 170.0), np.int32), 0, mode="promise_in_bounds")
+    out = el.select(whole, _moved(out, known), out)
+    return el.select(el.lt(n, 0.0), 0.0, out)
+
+
+def _moved(x: Any, to: Any) -> Any:
+    """The value `to`, varying as `x` does."""
+    both = el.and_(el.is_finite(x), el.is_finite(to))
+    gap = el.stop(el.select(both, to - el.select(both, x, 0.0), 0.0))
+    return el.select(both, x + gap, el.stop(to))
+
+
+@fused
+def poch(z: Any, m: Any) -> Any:
+    """Gamma(z + m) / Gamma(z), the rising factorial; 1 where m is 0.
+
+    z, m: real, of shapes that broadcast; the result is floating.
+
+    >>> import plait
+    >>> print(f"{plait.scipy.special.poch(2.0, 3.0).item():.4f}")
+    24.0000
+    """
+    z, m = floats(z, m)
+    none = el.eq(m, 0.0)
+    start = el.select(none, 1.0, z)
+    size = el.exp(el.lgamma(start + m) - el.lgamma(start))
+    return el.select(none, 1.0, gammasgn(start + m) * gammasgn(start) * size)
+
+
+def comb(N: Any, k: Any, *, repetition: bool = False) -> Any:  # noqa: N803
+    """The number of ways to choose k of N, as floats; with `repetition`, of N + k - 1.
+
+    0 where k is greater than N, or either is negative.
+
+    N, k: real, of shapes that broadcast; the result is floating.
+
+    >>> import plait
+    >>> print(f"{plait.scipy.special.comb(5, 2).item():.4f}")
+    10.0000
+    """
+    return _comb(N, k, repetition=bool(repetition))
+
+
+@fused
+def _comb(n: Any, k: Any, *, repetition: bool) -> Any:
+    n, k = floats(n, k)
+    n = n + k - 1.0 if repetition else n
+    good = el.and_(el.and_(el.le(k, n), k >= 0.0), n >= 0.0)
+    n, k = el.select(good, n, 1.0), el.select(good, k, 0.0)
+    out = el.exp(el.neg(el.log(n + 1.0)) - sp.lbeta(n - k + 1.0, k + 1.0))
+    whole = el.and_(el.eq(n, el.floor(n)), el.eq(k, el.floor(k)))
+    out = el.select(whole, _moved(out, el.round_even(out)), out)
+    return el.select(good, out, 0.0)
+
+
+def multigammaln(a: Any, d: int) -> Any:
+    """Logarithm of the multivariate gamma function of dimension `d`, a Python integer.
+
+    a: real, any shape; the result has it too, and a floating dtype.
+
+    >>> import plait
+    >>> print(f"{plait.scipy.special.multigammaln(3.0, 2).item():.4f}")
+    1.5502
+    """
+    size = fixed("multigammaln", "d", d)
+    if size < 1:
+        raise TypeRule(f"multigammaln: dimension {size}", fix="give a number from 1 on")
+    return _multigammaln(a, d=size)
+
+
+@fused
+def _multigammaln(a: Any, *, d: int) -> Any:
+    (a,) = floats(a)
+    total: Any = Literal(d * (d - 1) / 4 * math.log(math.pi), a.aval)
+    for j in range(d):
+        total = total + el.lgamma(a - 0.5 * j)
+    return total
+
+
+@functools.cache
+def _bernoulli(n: int) -> tuple[float, ...]:
+    """By the recurrence of DLMF 24.5.3, in fractions."""
+    found = [Fraction(1)]
+    for m in range(1, n + 1):
+        odd = m > 1 and m % 2
+        total = sum((math.comb(m + 1, k) * found[k] for k in range(m)), Fraction(0))
+        found.append(Fraction(0) if odd else -total / (m + 1))
+    return tuple([_float(b) for b in found])
+
+
+def _float(x: Fraction) -> float:
+    try:
+        return float(x)
+    except OverflowError:
+        return math.copysign(math.inf, x)
+
+
+def bernoulli(n: int) -> Any:
+    """Bernoulli's numbers B_0 to B_n, with B_1 = -1/2; `n` is a Python integer.
+
+    >>> import plait
+    >>> plait.scipy.special.bernoulli(4).tolist()[:3]
+    [1.0, -0.5, 0.1666666716337204]
+    """
+    n = fixed("bernoulli", "n", n)
+    if n < 0:
+        raise TypeRule(f"there is no Bernoulli number {n}", fix="count from 0")
+    with np.errstate(over="ignore"):
+        return asarray(np.array(_bernoulli(n), default_dtype(FLOATING)))
+
+
+__all__ = [
+    "bernoulli",
+    "beta",
+    "comb",
+    "factorial",
+    "gamma",
+    "gammasgn",
+    "multigammaln",
+    "poch",
+]

@@ -1,0 +1,132 @@
+"""Special functions that one primitive says, named as in scipy.special.
+
+Invariant: operands broadcast together, integers become the default float, complex numbers are
+refused; what a function costs is what its primitive costs.
+"""
+
+from typing import Any
+
+from ..errors import TypeRule
+from ..ops import elementwise as el
+from ..ops import gaussian as gs
+from ..ops import incomplete as inc
+from ..ops import integrals as ints
+from ..ops import special as sp
+from ..ops.statics import fixed
+from ..surface import binary, called, unary
+from ..types import FLOATING
+
+
+def _shown(name: str, says: str) -> str:
+    """`arguments -> result` as an example that runs."""
+    given, result = says.split(" -> ")
+    call = f"plait.scipy.special.{name}({given}).item()"
+    return f">>> import plait\n>>> print(f'{{{call}:.4f}}')\n{result}"
+
+
+def _one(name: str, prim: Any, doc: str, says: str, arg: str = "x") -> Any:
+    how = f"{arg}: real, any shape; the result has it too, and a floating dtype.\n\n"
+    about = f"{doc}\n\n{how}Raises TypeRule for complex numbers.\n\n{_shown(name, says)}"
+    return called(unary(name, prim, about), arg)
+
+
+def _two(name: str, prim: Any, doc: str, says: str, args: tuple[str, str]) -> Any:
+    how = f"{args[0]}, {args[1]}: real, of shapes that broadcast; the result is floating.\n\n"
+    about = (
+        f"{doc}\n\n{how}Raises TypeRule for complex numbers and shapes that do not fit.\n\n"
+        f"{_shown(name, says)}"
+    )
+    return called(binary(name, prim, about), *args)
+
+
+erf = _one("erf", el.erf, "The error function.", "1.0 -> 0.8427")
+erfc = _one("erfc", el.erfc, "1 - erf(x), exact for large x.", "1.0 -> 0.1573")
+erfinv = _one("erfinv", el.erf_inv, "Inverse of the error function.", "0.5 -> 0.4769")
+gammaln = _one("gammaln", el.lgamma, "log |Gamma(x)|.", "5.0 -> 3.1781")
+digamma = _one("digamma", el.digamma, "The derivative of gammaln.", "1.0 -> -0.5772")
+expit = _one("expit", el.logistic, "1 / (1 + e ** -x).", "1.0 -> 0.7311")
+i0e = _one("i0e", sp.bessel_i0e, "e ** -|x| times the modified Bessel function of order 0.",
+           "1.0 -> 0.4658")  # fmt: skip
+i1e = _one("i1e", sp.bessel_i1e, "e ** -|x| times the modified Bessel function of order 1.",
+           "1.0 -> 0.2079")  # fmt: skip
+ndtri = _one("ndtri", sp.ndtri, "Quantiles of the normal distribution: -inf at 0, inf at 1, nan\n"
+             "outside.  Source: a rational start, refined by Halley's method.", "0.975 -> 1.9600",
+             "p")  # fmt: skip
+expi = _one("expi", ints.expi, "The exponential integral Ei(x), the principal value.\n\n"
+            "Source: DLMF 6.6.1 and 6.12.2.", "1.0 -> 1.8951")  # fmt: skip
+spence = _one("spence", ints.spence, "The integral of log(t) / (1 - t) from 1 to x; nan for "
+              "negative x.", "0.5 -> 0.5822")  # fmt: skip
+dawsn = _one("dawsn", gs.dawsn, "Dawson's integral: e ** (-x * x) times the integral of "
+             "e ** (t * t) from 0 to x.\n\nWithin 9 units in the last place; its derivative is "
+             "1 - 2 x dawsn(x).\nSource: Taylor's series, and Chebyshev's.",
+             "1.0 -> 0.5381")  # fmt: skip
+betaln = _two("betaln", sp.lbeta, "log |B(a, b)|, of the beta function.", "2.0, 3.0 -> -2.4849",
+              ("a", "b"))  # fmt: skip
+gammainc = _two("gammainc", inc.igamma, "P(a, x), the regularised lower incomplete gamma function;"
+                "\nit has derivatives in both.  Source: DLMF 8.11.4, 8.9.2 and 8.12.",
+                "2.0, 1.0 -> 0.2642", ("a", "x"))  # fmt: skip
+gammaincc = _two("gammaincc", inc.igammac, "1 - gammainc(a, x), exact where it is small.",
+                 "2.0, 1.0 -> 0.7358", ("a", "x"))  # fmt: skip
+polygamma = _two("polygamma", sp.polygamma, "The n-th derivative of digamma, for whole n >= 0; "
+                 "nan for others.", "1.0, 1.0 -> 1.6449", ("n", "x"))  # fmt: skip
+expn = _two("expn", ints.expn, "The exponential integral E_n(x) for whole n >= 0 and x >= 0.\n\n"
+            "Source: DLMF 8.19.8 and 8.19.17.", "1.0, 1.0 -> 0.2194", ("n", "x"))  # fmt: skip
+owens_t = _two("owens_t", gs.owens_t, "Owen's T: the chance that X > h and 0 < Y < a X, of "
+               "independent\nnormal numbers.\n\nWithin 60 units in the last place for |h| < 10.  "
+               "Source: Gauss's rule for its integral,\nand D. B. Owen, 1956, for |a| > 1.",
+               "1.0, 2.0 -> 0.0785", ("h", "a"))  # fmt: skip
+
+
+def log_ndtr(x: Any, series_order: int = 3) -> Any:
+    """Logarithm of the normal distribution function, exact where that underflows or is 1.
+
+    Args:
+      x: real, any shape; the result has it too, and a floating dtype.
+      series_order: taken for compatibility: the series far on the left has all terms that count.
+
+    Raises TypeRule for complex numbers, and for a `series_order` that is no number from 1 to 30.
+
+    >>> import plait
+    >>> round(plait.scipy.special.log_ndtr(-20.0).item(), 3)
+    -203.917
+    """
+    n = fixed("log_ndtr", "series_order", series_order)
+    if not 1 <= n <= 30:
+        raise TypeRule(f"log_ndtr: series_order={n}", fix="leave it out, or give 1 to 30")
+    return sp.log_ndtr(x)
+
+
+def floats(*xs: Any) -> Any:
+    """Operands in one shape and floating dtype; TypeRule for complex numbers."""
+    vs = el.floating(xs)
+    for v in vs:
+        if v.aval.category != FLOATING:
+            raise TypeRule(
+                f"this function is for real numbers, not {v.aval!r}",
+                fix="take .real or abs() of complex numbers first",
+            )
+    return vs
+
+
+__all__ = [
+    "betaln",
+    "dawsn",
+    "digamma",
+    "erf",
+    "erfc",
+    "erfinv",
+    "expi",
+    "expit",
+    "expn",
+    "floats",
+    "gammainc",
+    "gammaincc",
+    "gammaln",
+    "i0e",
+    "i1e",
+    "log_ndtr",
+    "ndtri",
+    "owens_t",
+    "polygamma",
+    "spence",
+]

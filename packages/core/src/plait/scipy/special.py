@@ -1,0 +1,365 @@
+"""Special functions, element by element, named as in scipy.special.
+
+Operands broadcast together; integers become the default float.  Complex numbers are refused but
+where softmax and logsumexp say otherwise.
+
+Invariant: nothing is nan where the limit is a number, nor is its derivative.
+"""
+
+import math
+from typing import Any
+
+from ..nn import exponentials
+from ..nn.exponentials import logsumexp
+from ..ops import elementwise as el
+from ..ops import incomplete as inc
+from ..ops import integrals as ints
+from ..ops import special as sp
+from ..surface import fused
+from .factorials import (
+    bernoulli,
+    beta,
+    comb,
+    factorial,
+    gamma,
+    gammasgn,
+    multigammaln,
+    poch,
+)
+from .harmonics import (
+    bessel_jn,
+    erfcx,
+    fresnel,
+    hyp1f1,
+    hyp2f1,
+    loggamma,
+    sici,
+    sph_harm_y,
+    wofz,
+)
+from .pointwise import (
+    betaln,
+    dawsn,
+    digamma,
+    erf,
+    erfc,
+    erfinv,
+    expi,
+    expit,
+    expn,
+    floats,
+    gammainc,
+    gammaincc,
+    gammaln,
+    i0e,
+    i1e,
+    log_ndtr,
+    ndtri,
+    owens_t,
+    polygamma,
+    spence,
+)
+
+# ---- by numbers -----------------------------------------------------------------------------
+
+
+def betainc(a: Any, b: Any, x: Any) -> Any:
+    """I_x(a, b), the regularised incomplete beta function, for x in [0, 1].
+
+    It has derivatives in all three.
+
+    >>> import plait
+    >>> round(float(plait.scipy.special.betainc(2.0, 2.0, 0.5)), 6)
+    0.5
+    """
+    return inc.regularized_incomplete_beta(a, b, x)
+
+
+def zeta(x: Any, q: Any = 1.0) -> Any:
+    """Hurwitz's zeta function, by default Riemann's: the sum of (q + k) ** -x over k >= 0.
+
+    inf for x = 1, nan for x < 1.
+
+    x, q: real, of shapes that broadcast; the result is floating.
+
+    >>> import plait
+    >>> print(f"{plait.scipy.special.zeta(2.0).item():.4f}")
+    1.6449
+    """
+    return sp.zeta(x, q)
+
+
+def exp1(x: Any) -> Any:
+    """The exponential integral E_1(x); nan for negative x.
+
+    x: real, any shape; the result has it too, and a floating dtype.
+
+    >>> import plait
+    >>> print(f"{plait.scipy.special.exp1(1.0).item():.4f}")
+    0.2194
+    """
+    return ints.expn(1.0, x)
+
+
+# ---- composed --------------------------------------------------------------------------------
+
+
+@fused
+def ndtr(x: Any) -> Any:
+    """The normal distribution function.
+
+    x: real, any shape; the result has it too, and a floating dtype.
+
+    >>> import plait
+    >>> print(f"{plait.scipy.special.ndtr(1.0).item():.4f}")
+    0.8413
+    """
+    (x,) = floats(x)
+    return 0.5 * el.erfc(el.neg(x) * math.sqrt(0.5))
+
+
+@fused
+def logit(x: Any) -> Any:
+    """log(x / (1 - x)).
+
+    x: real, any shape; the result has it too, and a floating dtype.
+
+    >>> import plait
+    >>> print(f"{plait.scipy.special.logit(0.25).item():.4f}")
+    -1.0986
+    """
+    (x,) = floats(x)
+    return el.log(x) - el.log1p(el.neg(x))
+
+
+@fused
+def xlogy(x: Any, y: Any) -> Any:
+    """x log(y), and 0 where x is 0; the derivatives are log(y), infinite at 0, and x / y.
+
+    x, y: real, of shapes that broadcast; the result is floating.
+
+    >>> import plait
+    >>> print(f"{plait.scipy.special.xlogy(2.0, 3.0).item():.4f}")
+    2.1972
+    """
+    x, y = floats(x, y)
+    nothing = el.and_(el.eq(x, 0.0), el.or_(el.le(y, 0.0), el.eq(y, math.inf)))
+    rest = _steep(nothing, x, el.eq(y, 0.0), el.eq(y, math.inf))
+    return x * el.log(el.select(nothing, 1.0, y)) + rest
+
+
+def _steep(nothing: Any, x: Any, down: Any, up: Any) -> Any:
+    """0, with an infinite derivative in `x` where it is 0: that of a root."""
+    root = el.sqrt(el.select(el.and_(nothing, el.or_(down, up)), x, 1.0))
+    return el.select(nothing, el.select(down, el.neg(root), el.select(up, root, 0.0)), 0.0)
+
+
+@fused
+def xlog1py(x: Any, y: Any) -> Any:
+    """x log(1 + y), and 0 where x is 0; the derivatives are log(1 + y) and x / (1 + y).
+
+    x, y: real, of shapes that broadcast; the result is floating.
+
+    >>> import plait
+    >>> print(f"{plait.scipy.special.xlog1py(2.0, 3.0).item():.4f}")
+    2.7726
+    """
+    x, y = floats(x, y)
+    nothing = el.and_(el.eq(x, 0.0), el.or_(el.le(y, -1.0), el.eq(y, math.inf)))
+    rest = _steep(nothing, x, el.eq(y, -1.0), el.eq(y, math.inf))
+    return x * el.log1p(el.select(nothing, 0.0, y)) + rest
+
+
+@fused
+def entr(x: Any) -> Any:
+    """-x log(x): 0 at 0, -inf for negative x.
+
+    x: real, any shape; the result has it too, and a floating dtype.
+
+    >>> import plait
+    >>> print(f"{plait.scipy.special.entr(0.5).item():.4f}")
+    0.3466
+    """
+    (x,) = floats(x)
+    low = el.lt(x, 0.0)
+    return el.select(low, -math.inf, el.neg(xlogy(el.select(low, 1.0, x), x)))
+
+
+@fused
+def rel_entr(p: Any, q: Any) -> Any:
+    """p log(p / q): 0 where p is 0 and q is not negative, inf where either is out of range.
+
+    p, q: real, of shapes that broadcast; the result is floating.
+
+    >>> import plait
+    >>> print(f"{plait.scipy.special.rel_entr(0.5, 0.25).item():.4f}")
+    0.3466
+    """
+    p, q = floats(p, q)
+    both = el.and_(el.gt(p, 0.0), el.gt(q, 0.0))
+    ratio = el.log(el.select(both, p, 1.0)) - el.log(el.select(both, q, 1.0))
+    nothing = el.and_(el.eq(p, 0.0), q >= 0.0)
+    out = el.select(both, p * ratio, el.select(nothing, 0.0, math.inf))
+    return el.select(el.or_(el.ne(p, p), el.ne(q, q)), math.nan, out)
+
+
+@fused
+def kl_div(p: Any, q: Any) -> Any:
+    """p log(p / q) - p + q; ranges are those of rel_entr.
+
+    p, q: real, of shapes that broadcast; the result is floating.
+
+    >>> import plait
+    >>> print(f"{plait.scipy.special.kl_div(0.5, 0.25).item():.4f}")
+    0.0966
+    """
+    p, q = floats(p, q)
+    return rel_entr(p, q) - p + q
+
+
+@fused
+def boxcox(x: Any, lmbda: Any) -> Any:
+    """(x ** lmbda - 1) / lmbda, and log(x) where lmbda is 0.
+
+    x, lmbda: real, of shapes that broadcast; the result is floating.
+
+    >>> import plait
+    >>> print(f"{plait.scipy.special.boxcox(4.0, 0.5).item():.4f}")
+    2.0000
+    """
+    x, p = floats(x, lmbda)
+    return _boxcox(el.log(x), p)
+
+
+@fused
+def boxcox1p(x: Any, lmbda: Any) -> Any:
+    """boxcox(1 + x, lmbda), exact for small x.
+
+    x, lmbda: real, of shapes that broadcast; the result is floating.
+
+    >>> import plait
+    >>> print(f"{plait.scipy.special.boxcox1p(3.0, 0.5).item():.4f}")
+    2.0000
+    """
+    x, p = floats(x, lmbda)
+    return _boxcox(el.log1p(x), p)
+
+
+def _boxcox(logs: Any, p: Any) -> Any:
+    """To the second order around p = 0, so that its derivative in p is right there."""
+    small = el.or_(el.eq(p, 0.0), el.lt(el.abs_(p * logs), 1e-5))
+    safe = el.select(small, 1.0, p)
+    bend = el.select(el.is_finite(logs), 0.5 * p * logs, 0.0)
+    return el.select(small, logs * (1.0 + bend), el.expm1(safe * logs) / safe)
+
+
+# ---- Bessel functions ------------------------------------------------------------------------
+
+
+@fused
+def i0(x: Any) -> Any:
+    """The modified Bessel function of order 0.
+
+    x: real, any shape; the result has it too, and a floating dtype.
+
+    >>> import plait
+    >>> print(f"{plait.scipy.special.i0(1.0).item():.4f}")
+    1.2661
+    """
+    (x,) = floats(x)
+    size = x * el.sign(x)  # unlike that of abs, its derivative at 0 is 0
+    return el.exp(size) * sp.bessel_i0e(x)
+
+
+@fused
+def i1(x: Any) -> Any:
+    """The modified Bessel function of order 1.
+
+    x: real, any shape; the result has it too, and a floating dtype.
+
+    >>> import plait
+    >>> print(f"{plait.scipy.special.i1(1.0).item():.4f}")
+    0.5652
+    """
+    (x,) = floats(x)
+    return el.exp(el.abs_(x)) * sp.bessel_i1e(x)
+
+
+# ---- sums of exponentials --------------------------------------------------------------------
+
+
+def softmax(x: Any, /, *, axis: Any = None) -> Any:
+    """e ** x divided by its sum along axes (all by default); see plait.nn.softmax.
+
+    >>> import numpy as np, plait
+    >>> plait.scipy.special.softmax(np.zeros(4)).tolist()
+    [0.25, 0.25, 0.25, 0.25]
+    """
+    return exponentials.softmax(x, axis)
+
+
+def log_softmax(x: Any, /, *, axis: Any = None) -> Any:
+    """log(softmax(x, axis=axis)), exact where that underflows.
+
+    >>> import numpy as np, plait
+    >>> plait.scipy.special.log_softmax(np.zeros((2, 3)), axis=1).shape
+    (2, 3)
+    """
+    return exponentials.log_softmax(x, axis)
+
+
+__all__ = [
+    "bernoulli",
+    "bessel_jn",
+    "beta",
+    "betainc",
+    "betaln",
+    "boxcox",
+    "boxcox1p",
+    "comb",
+    "dawsn",
+    "digamma",
+    "entr",
+    "erf",
+    "erfc",
+    "erfcx",
+    "erfinv",
+    "exp1",
+    "expi",
+    "expit",
+    "expn",
+    "factorial",
+    "fresnel",
+    "gamma",
+    "gammainc",
+    "gammaincc",
+    "gammaln",
+    "gammasgn",
+    "hyp1f1",
+    "hyp2f1",
+    "i0",
+    "i0e",
+    "i1",
+    "i1e",
+    "kl_div",
+    "log_ndtr",
+    "log_softmax",
+    "loggamma",
+    "logit",
+    "logsumexp",
+    "multigammaln",
+    "ndtr",
+    "ndtri",
+    "owens_t",
+    "poch",
+    "polygamma",
+    "rel_entr",
+    "sici",
+    "softmax",
+    "spence",
+    "sph_harm_y",
+    "wofz",
+    "xlog1py",
+    "xlogy",
+    "zeta",
+]

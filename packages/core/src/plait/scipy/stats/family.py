@@ -1,0 +1,267 @@
+"""How families of distributions are made of the functions of their standard member.
+
+A continuous family is said by its log-density at z = (x - loc) / scale, its support, and whatever
+of cdf, logcdf, sf, logsf, ppf and isf it has; a discrete one by its log-mass at k - loc.
+
+Invariant: a formula is evaluated inside its support only (elsewhere at a point of it), so that
+neither values nor derivatives are nan where the answer is 0 or -inf.  nan in, nan out.
+"""
+
+import inspect
+import math
+from collections.abc import Callable
+from typing import Any
+
+from ...errors import TypeRule
+from ...interpreter import GROUND, current
+from ...operands import scalar_buffer
+from ...ops import elementwise as el
+from ...surface import fused
+from ...types import COMPLEX, FLOATING, Aval, default_dtype, promote
+from ...values import Literal, as_value, wrap
+
+Formula = Callable[..., Any]
+
+
+class Family:
+    """A family of distributions: its functions are attributes, as in scipy.stats."""
+
+    def __init__(self, name: str, doc: str):
+        self.__name__, self.__doc__ = name, doc
+
+    def __repr__(self) -> str:
+        return f"<plait.scipy.stats.{self.__name__}>"
+
+
+# ---- arguments -------------------------------------------------------------------------------
+
+
+def operands(args: list[Any]) -> list[Any]:
+    """Values in the floating dtype they meet in; Python numbers without loss, as arrays of no
+    axes where something is to be run."""
+    vs = [as_value(a) for a in args]
+    avals = [v.aval for v in vs]
+    if any(a.category == COMPLEX for a in avals):
+        raise TypeRule(
+            f"distributions are of real numbers, not {avals}", fix="take .real of complex numbers"
+        )
+    dtype = promote(avals)[0]
+    if avals and max(a.category for a in avals) < FLOATING:
+        dtype = default_dtype(FLOATING)
+    if current() is not GROUND:
+        return vs
+    return [_solid(v, dtype) if v.__class__ is Literal and not v.aval.ndim else v for v in vs]
+
+
+def _solid(v: Literal, dtype: Any) -> Any:
+    aval = Aval((), dtype)
+    return wrap(scalar_buffer(Literal(float(v.value.real), aval)), aval)
+
+
+def method(name: str, first: str, shapes: list[str], defaults: dict[str, int], body: Formula,
+           doc: str) -> Callable:  # fmt: skip
+    """A function with these parameters, of which defaults that are not given cost nothing."""
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    parameters = [inspect.Parameter(n, kind) for n in (first, *shapes)]
+    parameters += [inspect.Parameter(n, kind, default=v) for n, v in defaults.items()]
+    signature = inspect.Signature(parameters)
+    run = fused(lambda xs, *, given: body(*_spread(el.floating(xs), given)))
+
+    def function(*args: Any, **kwargs: Any) -> Any:
+        bound = signature.bind(*args, **kwargs).arguments
+        given = tuple([n for n in signature.parameters if n in bound])
+        return run(tuple(operands([bound[n] for n in given])), given=given)
+
+    def _spread(xs: Any, given: tuple) -> list[Any]:
+        found = dict(zip(given, xs))
+        return [found.get(n) for n in signature.parameters]
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    function.__signature__ = signature  # type: ignore[attr-defined]
+    return function
+
+
+# ---- continuous families -----------------------------------------------------------------------
+
+_WHAT = {
+    "logpdf": "Logarithm of the density.",
+    "pdf": "The density.",
+    "cdf": "The probability of at most x.",
+    "logcdf": "Logarithm of the probability of at most x.",
+    "sf": "The probability of more than x.",
+    "logsf": "Logarithm of the probability of more than x.",
+    "ppf": "The quantile: the x with cdf(x) = q.",
+    "isf": "The x with sf(x) = q.",
+    "logpmf": "Logarithm of the probability.",
+    "pmf": "The probability.",
+    "entropy": "The entropy.",
+}
+
+
+def exp_of(f: Formula) -> Formula:
+    return lambda *a: el.exp(f(*a))
+
+
+def log_of(f: Formula) -> Formula:
+    return lambda *a: el.log(f(*a))
+
+
+def continuous(
+    name: str,
+    doc: str,
+    shapes: str = "",
+    support: Formula | None = None,
+    inner: Formula | None = None,
+    **formulas: Formula,
+) -> Family:
+    """A family with a location and a scale.
+
+    Args:
+      name, doc: of the family.
+      shapes: names of the shape parameters.
+      support: shapes -> (least z or None, greatest z or None); None: all numbers.
+      inner: shapes -> a z in the interior of the support; 0.5 by default.
+      formulas: `logpdf(z, *shapes)`, and others; what is missing of logcdf and logsf is the
+        logarithm of cdf and sf.
+    """
+    names = shapes.split()
+    made = Family(name, doc)
+    has = dict(formulas)
+    for log_, plain in (("logcdf", "cdf"), ("logsf", "sf")):
+        if plain in has and log_ not in has:
+            has[log_] = log_of(has[plain])
+    defaults = {"loc": 0, "scale": 1}
+    ends: Formula = support or (lambda *s: (None, None))
+    at: Formula = inner or (lambda *s: 0.5)
+
+    def add(key: str, first: str, body: Formula) -> None:
+        text = f"{_WHAT[key]}\n\n{doc}"
+        setattr(made, key, method(f"{name}.{key}", first, names, defaults, body, text))
+
+    logpdf = _density(has["logpdf"], ends, at)
+    add("logpdf", "x", logpdf)
+    add("pdf", "x", exp_of(logpdf))
+    outside = {"cdf": (0.0, 1.0), "sf": (1.0, 0.0), "logcdf": (-math.inf, 0.0),
+               "logsf": (0.0, -math.inf)}  # fmt: skip
+    for key, (low, high) in outside.items():
+        if key in has:
+            add(key, "x", _probability(has[key], ends, at, low, high))
+    for key in ("ppf", "isf"):
+        if key in has:
+            add(key, "q", _quantile(has[key]))
+    return made
+
+
+def _standard(x: Any, loc: Any, scale: Any) -> Any:
+    z = x if loc is None else x - loc
+    return z if scale is None else z / scale
+
+
+def _beyond(z: Any, ends: Any) -> tuple[Any, Any]:
+    """(below the support, above it), None for what can not be."""
+    low, high = ends
+    below = None if low is None else el.lt(z, low)
+    return below, None if high is None else el.gt(z, high)
+
+
+def _density(formula: Formula, ends: Formula, at: Formula) -> Formula:
+    def body(x: Any, *rest: Any) -> Any:
+        *shapes, loc, scale = rest
+        z = _standard(x, loc, scale)
+        out_of = [b for b in _beyond(z, ends(*shapes)) if b is not None]
+        for b in out_of:
+            z = el.select(b, at(*shapes), z)
+        out = formula(z, *shapes)
+        out = out if scale is None else out - el.log(scale)
+        for b in out_of:
+            out = el.select(b, -math.inf, out)
+        return out
+
+    return body
+
+
+def _probability(f: Formula, ends: Formula, at: Formula, low: float, high: float) -> Formula:
+    def body(x: Any, *rest: Any) -> Any:
+        *shapes, loc, scale = rest
+        z = _standard(x, loc, scale)
+        below, above = _beyond(z, ends(*shapes))
+        for b in (below, above):
+            z = z if b is None else el.select(b, at(*shapes), z)
+        out = f(z, *shapes)
+        out = out if below is None else el.select(below, low, out)
+        return out if above is None else el.select(above, high, out)
+
+    return body
+
+
+def _quantile(formula: Formula) -> Formula:
+    def body(q: Any, *rest: Any) -> Any:
+        *shapes, loc, scale = rest
+        bad = el.or_(el.lt(q, 0.0), el.gt(q, 1.0))
+        z = formula(el.select(bad, 0.5, q), *shapes)
+        z = z if scale is None else z * scale
+        return el.select(bad, math.nan, z if loc is None else z + loc)
+
+    return body
+
+
+# ---- discrete families -------------------------------------------------------------------------
+
+
+def discrete(
+    name: str,
+    doc: str,
+    shapes: str,
+    support: Formula,
+    **formulas: Formula,
+) -> Family:
+    """A family on whole numbers, with a location.
+
+    Args:
+      name, doc: of the family.
+      shapes: names of the shape parameters.
+      support: shapes -> (least k, greatest k or None).
+      formulas: `logpmf(k, *shapes)`, and perhaps `cdf(k, *shapes)`, of whole numbers in the
+        support, and `ppf(q, *shapes)`, `entropy(*shapes)`.
+    """
+    names = shapes.split()
+    made = Family(name, doc)
+
+    def add(key: str, first: str, rest: list[str], body: Formula) -> None:
+        text = f"{_WHAT[key]}\n\n{doc}"
+        setattr(made, key, method(f"{name}.{key}", first, rest, {"loc": 0}, body, text))
+
+    def logpmf(k: Any, *rest: Any) -> Any:
+        *s, loc = rest
+        k = k if loc is None else k - loc
+        low, high = support(*s)
+        out_of = el.or_(el.ne(k, el.floor(k)), el.lt(k, low))
+        out_of = out_of if high is None else el.or_(out_of, el.gt(k, high))
+        out = formulas["logpmf"](el.select(out_of, low, k), *s)
+        return el.select(el.ne(k, k), k, el.select(out_of, -math.inf, out))
+
+    def cdf(k: Any, *rest: Any) -> Any:
+        *s, loc = rest
+        k = k if loc is None else k - loc
+        low, high = support(*s)
+        below = el.lt(k, low)
+        out = formulas["cdf"](el.floor(el.select(below, low, k)), *s)
+        out = el.select(below, 0.0, out)
+        return out if high is None else el.select(k >= high, 1.0, out)
+
+    def ppf(q: Any, *rest: Any) -> Any:
+        *s, loc = rest
+        bad = el.or_(el.lt(q, 0.0), el.gt(q, 1.0))
+        k = el.select(bad, math.nan, formulas["ppf"](q, *s))
+        return k if loc is None else k + loc
+
+    add("logpmf", "k", names, logpmf)
+    add("pmf", "k", names, exp_of(logpmf))
+    if "cdf" in formulas:
+        add("cdf", "k", names, cdf)
+    if "ppf" in formulas:
+        add("ppf", "q", names, ppf)
+    if "entropy" in formulas:
+        add("entropy", names[0], names[1:], lambda *s: formulas["entropy"](*s[:-1]))
+    return made

@@ -1,0 +1,436 @@
+"""Trees of values: tuples, lists, dicts, None, named tuples, and classes that users register.
+
+This module is what users know as `plait.tree`: `flatten`, `unflatten`, `leaves`, `structure`,
+`map`, `reduce`, `all`, `transpose`, `broadcast`, and the same with paths.
+
+Invariant: Plait has a registry of its own; nothing is ever registered in anybody else's.  Every
+message about a tree says where in it, by a key path like `['w'][0].bias`.
+"""
+
+import builtins
+import dataclasses
+from collections import OrderedDict, defaultdict
+from typing import TYPE_CHECKING, Any
+
+from .door import new_registry, pytree
+from .errors import TreeMismatch, TypeRule
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterable, Sequence
+
+__all__ = [
+    "all",
+    "broadcast",
+    "flatten",
+    "flatten_with_path",
+    "leaves",
+    "leaves_with_path",
+    "map",
+    "map_with_path",
+    "reduce",
+    "reduce_associative",
+    "register",
+    "register_dataclass",
+    "static",
+    "structure",
+    "transpose",
+    "unflatten",
+]
+
+DictKey, SequenceKey = pytree.DictKey, pytree.SequenceKey
+GetAttrKey, FlattenedIndexKey = pytree.GetAttrKey, pytree.FlattenedIndexKey
+"""The entries of paths; `str` of one is how it is written after the value."""
+
+registry = new_registry()
+_flatten = registry.flatten
+if TYPE_CHECKING:
+    TreeDef = Any
+else:
+    TreeDef = type(_flatten(0)[1])
+LEAF = _flatten(0)[1]
+"""The structure of a single leaf."""
+
+
+def flatten(tree, is_leaf: "Callable[[Any], bool] | None" = None) -> "tuple[list, TreeDef]":
+    """(leaves in order, structure).
+
+    Args:
+      tree: values in nested containers; None is a container without leaves.
+      is_leaf: says of a node whether to stop at it.
+
+    >>> import plait
+    >>> plait.tree.flatten({"b": [1, 2], "a": 3})
+    ([3, 1, 2], PyTreeDef({'a': *, 'b': [*, *]}))
+    """
+    return _flatten(tree) if is_leaf is None else _flatten(tree, is_leaf)
+
+
+def unflatten(treedef: "TreeDef", leaves: "Iterable[Any]"):
+    """The tree of this structure with these leaves; the inverse of `flatten`.
+
+    Raises ValueError if there are more or fewer leaves than the structure has.
+    """
+    return treedef.unflatten(leaves)
+
+
+def leaves(tree, is_leaf=None) -> list:
+    """The leaves in order."""
+    return flatten(tree, is_leaf)[0]
+
+
+def structure(tree, is_leaf=None) -> "TreeDef":
+    """The tree without its leaves: comparable and hashable."""
+    return flatten(tree, is_leaf)[1]
+
+
+def map_tree(f: "Callable", tree, *rest, is_leaf=None):
+    """`f` on corresponding leaves of trees; `rest` may go deeper where `tree` has leaves.
+
+    Raises TreeMismatch if one of `rest` has another structure, saying where.
+
+    >>> import plait
+    >>> plait.tree.map(lambda x, y: x + y, {"a": 1, "b": (2,)}, {"a": 10, "b": (20,)})
+    {'a': 11, 'b': (22,)}
+    """
+    xs, kind = flatten(tree, is_leaf)
+    others = [flatten_up_to(kind, r, tree, f"argument {i + 2}") for i, r in enumerate(rest)]
+    return kind.unflatten([f(*vs) for vs in zip(xs, *others, strict=True)])
+
+
+def flatten_up_to(kind: "TreeDef", tree, like, what: str) -> list:
+    """The parts of `tree` where `kind` (the structure of `like`) has leaves."""
+    try:
+        return kind.flatten_up_to(tree)
+    except (ValueError, TypeError):
+        raise TreeMismatch(
+            f"{what} has another structure than expected: {difference(like, tree)}",
+            fix=f"give it the structure {kind}",
+        ) from None
+
+
+# ---- registration --------------------------------------------------------------------------
+
+
+def register(
+    cls: type,
+    to_children: "Callable[[Any], tuple[Iterable[Any], Hashable]]",
+    from_children: "Callable[[Any, Any], Any]",
+    keys: "Callable[[Any], Sequence[Any]] | None" = None,
+) -> None:
+    """Make a class a tree: `to_children(x) -> (children, static)` and its inverse
+    `from_children(static, children) -> x`.
+
+    `keys(x)` says where the children are, for messages and paths: entries like `DictKey("w")`, or
+    `".w"` for an attribute.  Raises TypeRule if the class is registered already.
+    """
+
+    def with_keys(x):
+        kids, static = to_children(x)
+        return tuple(zip(builtins.map(_entry, keys(x)), kids, strict=True)), static  # type: ignore[misc]
+
+    register_with_keys(cls, to_children, from_children, None if keys is None else with_keys)
+
+
+_registered: "set[type]" = set()
+
+
+def is_named_tuple(cls: type) -> bool:
+    """Whether a class is a named tuple, of which nobody said that it is another kind of tree."""
+    return issubclass(cls, tuple) and hasattr(cls, "_fields") and cls not in _registered
+
+
+def register_with_keys(cls: type, to_children, from_children, with_keys) -> None:
+    """The same, where `with_keys(x) -> ((entry, child) pairs, static)`, or None."""
+    if not isinstance(cls, type):
+        raise TypeRule(f"only classes can be registered as trees, not {cls!r}")
+    try:
+        registry.register_node(cls, to_children, from_children, with_keys)
+        _registered.add(cls)
+    except ValueError:
+        raise TypeRule(
+            f"{cls.__name__} is registered as a tree already", fix="register it once"
+        ) from None
+
+
+def _entry(key):
+    """An attribute's entry of a path for `.name`; other keys as they are."""
+    return GetAttrKey(key[1:]) if isinstance(key, str) and key.startswith(".") else key
+
+
+def static(**options):
+    """A field of a dataclass that is static: part of the structure, not a child."""
+    metadata = {**(options.pop("metadata", None) or {}), "static": True}
+    return dataclasses.field(metadata=metadata, **options)
+
+
+def register_dataclass(nodetype: type, data_fields=None, meta_fields=None, drop_fields=()) -> type:
+    """Make a dataclass a tree: `data_fields` are children, `meta_fields` are static.
+
+    By default fields made by `static()` are static and the others are children; `drop_fields` are
+    neither, and have their defaults afterwards.  Returns the class, so it serves as a decorator.
+    Raises TypeRule if a field is neither or unknown.
+
+    >>> import dataclasses, plait
+    >>> @plait.tree.register_dataclass
+    ... @dataclasses.dataclass
+    ... class Scale:
+    ...     factor: float
+    ...     name: str = plait.tree.static(default="s")
+    >>> plait.tree.map(lambda x: x * 2, Scale(1.5))
+    Scale(factor=3.0, name='s')
+    """
+    cls = nodetype
+    if not dataclasses.is_dataclass(cls):
+        raise TypeRule(f"{cls!r} is no dataclass", fix="decorate it with @dataclasses.dataclass")
+    fields = [f for f in dataclasses.fields(cls) if f.init and f.name not in drop_fields]
+    if meta_fields is None:
+        named = set(data_fields or ())
+        meta_fields = [
+            f.name
+            for f in fields
+            if (f.name not in named if data_fields is not None else f.metadata.get("static"))
+        ]
+    if data_fields is None:
+        data_fields = [f.name for f in fields if f.name not in meta_fields]
+    data, meta = tuple(data_fields), tuple(meta_fields)
+    missing = {f.name for f in fields} ^ {*data, *meta}
+    if missing:
+        raise TypeRule(
+            f"fields {sorted(missing)} of {cls.__name__} are neither data nor static, or unknown",
+            fix="name every field of the dataclass once, in data_fields or meta_fields",
+        )
+
+    def to_children(x):
+        return [getattr(x, n) for n in data], tuple([getattr(x, n) for n in meta])
+
+    def from_children(static, children):
+        return cls(**dict(zip(data, children)), **dict(zip(meta, static)))
+
+    register(cls, to_children, from_children, lambda x: [f".{n}" for n in data])
+    return cls
+
+
+def _register_builtins() -> None:
+    register(
+        OrderedDict,
+        lambda x: (tuple(x.values()), tuple(x)),
+        lambda keys, xs: OrderedDict(zip(keys, xs)),
+        lambda x: [DictKey(k) for k in x],
+    )
+
+    def default_children(x):
+        keys = tuple(sorted(x))
+        return [x[k] for k in keys], (x.default_factory, keys)
+
+    register(
+        defaultdict,
+        default_children,
+        lambda static, xs: defaultdict(static[0], zip(static[1], xs)),
+        lambda x: [DictKey(k) for k in sorted(x)],
+    )
+
+
+_register_builtins()
+
+# ---- key paths -----------------------------------------------------------------------------
+
+
+def children(tree) -> "list[tuple[str, Any]] | None":
+    """(key, child) of a node, one level down; None for a leaf."""
+    level = registry.flatten_one_level_with_keys(tree)
+    if level is None:
+        return None
+    fields = getattr(type(tree), "_fields", None)
+    if isinstance(tree, tuple) and fields is not None:
+        return [("." + name, kid) for name, kid in zip(fields, tree)]
+    return [(_key_text(key), kid) for key, kid in level[0]]
+
+
+def _key_text(key) -> str:
+    return f"[{key.key}]" if isinstance(key, FlattenedIndexKey) else str(key)
+
+
+def key_paths(tree) -> list[str]:
+    """The path of every leaf, in the order of `leaves`."""
+    out: list[str] = []
+
+    def walk(node, path):
+        kids = children(node)
+        if kids is None:
+            out.append(path)
+        else:
+            for key, kid in kids:
+                walk(kid, path + key)
+
+    walk(tree, "")
+    return out
+
+
+def difference(want, got, path: str = "") -> str:
+    """Where two trees first differ in structure, in words."""
+    a, b = children(want), children(got)
+    at = path or "the top"
+    if a is None:
+        return "" if b is None else f"at {at}: a leaf against a {type(got).__name__}"
+    if b is None:
+        return f"at {at}: a {type(want).__name__} against a leaf {got!r}"
+    if type(want) is not type(got):
+        return f"at {at}: {type(want).__name__} against {type(got).__name__}"
+    if [k for k, _ in a] != [k for k, _ in b]:
+        extra = {k for k, _ in a} ^ {k for k, _ in b}
+        return f"at {at}: the keys {', '.join(sorted(extra)) or 'differ'} are in one only"
+    for (key, x), (_, y) in zip(a, b):
+        found = difference(x, y, path + key)
+        if found:
+            return found
+    return ""
+
+
+def flatten_with_path(tree, is_leaf=None, is_leaf_takes_path: bool = False):
+    """([(path, leaf) in order], structure): a path is a tuple of entries, like `DictKey("w")`.
+
+    `is_leaf_takes_path`: whether `is_leaf` is called as `is_leaf(path, node)`.
+
+    >>> import plait
+    >>> [(plait.tree_util.keystr(p), x) for p, x in plait.tree.flatten_with_path({"a": [1, 2]})[0]]
+    [("['a'][0]", 1), ("['a'][1]", 2)]
+    """
+    if is_leaf is None:
+        return registry.flatten_with_path(tree)
+    stop = is_leaf if is_leaf_takes_path else lambda path, node: is_leaf(node)
+    return registry.flatten_with_path(tree, stop)
+
+
+def leaves_with_path(tree, is_leaf=None, is_leaf_takes_path: bool = False) -> list:
+    """(path, leaf) of every leaf, in order."""
+    return flatten_with_path(tree, is_leaf, is_leaf_takes_path)[0]
+
+
+def map_with_path(f: "Callable", tree, *rest, is_leaf=None, is_leaf_takes_path: bool = False):
+    """`f(path, leaf, ...)` on corresponding leaves; see `map`."""
+    pairs, kind = flatten_with_path(tree, is_leaf, is_leaf_takes_path)
+    others = [flatten_up_to(kind, r, tree, f"argument {i + 2}") for i, r in enumerate(rest)]
+    return kind.unflatten([f(*pair, *vs) for pair, *vs in zip(pairs, *others, strict=True)])
+
+
+# ---- prefixes ------------------------------------------------------------------------------
+
+
+def spread(prefix, value, what: str, is_entry: "Callable[[Any], bool]", entry: str) -> list:
+    """One entry of the tree prefix `prefix` per leaf of the tree `value`.
+
+    `is_entry(x)` says what an entry is (it may be None or a tuple); `entry` says it in words.
+    """
+    out: list = []
+
+    def count(node) -> int:
+        return _flatten(node)[1].num_leaves
+
+    def walk(p, t, path):
+        if is_entry(p):
+            out.extend([p] * count(t))
+            return
+        a, b = children(p), children(t)
+        if a is None:
+            raise TreeMismatch(
+                f"{what}{path} is {p!r}, which is not {entry}",
+                fix=f"give {entry}, or a tree of them that is a prefix of the value's",
+            )
+        same = type(p) is type(t) or (isinstance(p, tuple | list) and isinstance(t, tuple | list))
+        if b is None or not same or [k for k, _ in a] != [k for k, _ in b]:
+            raise TreeMismatch(
+                f"{what}{path} does not fit the value there: {_shape_of(p)} for {_shape_of(t)}",
+                fix=f"{what} must be {entry}, or a tree prefix of the value: {_shape_of(value)}",
+            )
+        for (key, x), (_, y) in zip(a, b):
+            walk(x, y, path + key)
+
+    walk(prefix, value, "")
+    return out
+
+
+def _shape_of(tree) -> str:
+    kids = children(tree)
+    if kids is None:
+        return "a leaf" if not isinstance(tree, int) else str(tree)
+    name = type(tree).__name__
+    inner = ", ".join(k for k, _ in kids) if isinstance(tree, dict) else f"{len(kids)} parts"
+    return f"{name} of {inner}" if tree is not None else "None"
+
+
+def broadcast(prefix_tree, full_tree, is_leaf=None):
+    """`full_tree` with every leaf replaced by what `prefix_tree` has there or above.
+
+    >>> import plait
+    >>> plait.tree.broadcast([1, 2], [0, {"a": 0, "b": 0}])
+    [1, {'a': 2, 'b': 2}]
+    """
+    xs, kind = flatten(prefix_tree, is_leaf)
+    parts = flatten_up_to(kind, full_tree, prefix_tree, "full_tree")
+    return kind.unflatten([map_tree(lambda _, x=x: x, t, is_leaf=is_leaf)
+                           for x, t in zip(xs, parts)])  # fmt: skip
+
+
+# ---- folds ---------------------------------------------------------------------------------
+
+_NOTHING: Any = object()
+
+
+def reduce(function: "Callable", tree, initializer: Any = _NOTHING, is_leaf=None):
+    """The leaves combined from the left: `function(function(x0, x1), x2)`, as functools.reduce.
+
+    >>> import plait
+    >>> plait.tree.reduce(lambda x, y: x + y, {"a": 1, "b": (2, 3)})
+    6
+    """
+    xs = leaves(tree, is_leaf)
+    if initializer is not _NOTHING:
+        xs = [initializer, *xs]
+    if not xs:
+        raise TypeRule("a tree without leaves can not be reduced", fix="give an initializer")
+    out = xs[0]
+    for x in xs[1:]:
+        out = function(out, x)
+    return out
+
+
+def reduce_associative(operation: "Callable", tree, *, identity: Any = _NOTHING, is_leaf=None):
+    """The leaves combined pairwise, in a balanced way: for associative operations."""
+    xs = leaves(tree, is_leaf)
+    if not xs and identity is _NOTHING:
+        raise TypeRule("a tree without leaves can not be reduced", fix="give an identity")
+    while len(xs) > 1:
+        pairs = [operation(a, b) for a, b in zip(xs[::2], xs[1::2])]
+        xs = pairs + xs[len(xs) & ~1 :]
+    return xs[0] if xs else identity
+
+
+def all(tree, *, is_leaf=None) -> bool:
+    """Whether every leaf is true, as Python's `all`."""
+    return builtins.all(leaves(tree, is_leaf))
+
+
+def transpose(outer_treedef: "TreeDef", inner_treedef: "TreeDef | None", pytree_to_transpose):
+    """A tree of trees turned inside out: `inner` on the outside, `outer` within.
+
+    `inner_treedef` None: it is found out from the first part.  Raises TreeMismatch if the tree
+    does not have the structure `outer` of `inner`s.
+
+    >>> import plait
+    >>> plait.tree.transpose(plait.tree.structure([0, 0]), None, [(1, 2), (3, 4)])
+    ([1, 3], [2, 4])
+    """
+    outer = outer_treedef.unflatten([0] * outer_treedef.num_leaves)
+    parts = flatten_up_to(outer_treedef, pytree_to_transpose, outer, "pytree_to_transpose")
+    if inner_treedef is None and not parts:
+        raise TreeMismatch(
+            "the inner structure of a tree without leaves is not known", fix="give inner_treedef"
+        )
+    kind = structure(parts[0]) if inner_treedef is None else inner_treedef
+    inner = kind.unflatten([0] * kind.num_leaves)
+    rows = [flatten_up_to(kind, p, inner, "a part of pytree_to_transpose") for p in parts]
+    columns = zip(*rows, strict=True) if rows else [()] * kind.num_leaves
+    return kind.unflatten([outer_treedef.unflatten(c) for c in columns])
+
+
+map = map_tree  # the public name, last: above, `map` is Python's

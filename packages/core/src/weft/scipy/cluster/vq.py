@@ -1,8 +1,0 @@
-"""The names of scipy.cluster.vq.
-
-Invariant: everything is defined in `weft.scipy.cluster.codes`.
-"""
-
-from .codes import vq
-
-__all__ = ["vq"]

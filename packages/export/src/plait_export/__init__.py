@@ -1,0 +1,44 @@
+"""Programs as files: functions saved as portable artifacts, for any sizes, and called elsewhere.
+
+    exported = plait.export.export(f)(*args)       # stages f, and makes it portable StableHLO
+    saved = exported.serialize()                # bytes
+    plait.export.deserialize(saved).call(*args)    # in another process, with another release
+
+Users know this package as `plait.export`.
+
+Invariant: everything public is named here.
+"""
+
+import os as _os
+
+from plait.dims import Scope
+from plait.source import hide as _hide
+
+from .artifact import Exported, deserialize
+from .calling import call_exported
+from .errors import ArtifactError, NotExportable
+from .structure import register_namedtuple_serialization, register_pytree_serialization
+from .symbols import is_symbolic_dim, symbolic_args_specs, symbolic_shape
+from .writing import default_export_platform, export
+
+SymbolicScope = Scope
+register_pytree_node_serialization = register_pytree_serialization
+
+__all__ = [
+    "ArtifactError",
+    "Exported",
+    "NotExportable",
+    "SymbolicScope",
+    "call_exported",
+    "default_export_platform",
+    "deserialize",
+    "export",
+    "is_symbolic_dim",
+    "register_namedtuple_serialization",
+    "register_pytree_node_serialization",
+    "register_pytree_serialization",
+    "symbolic_args_specs",
+    "symbolic_shape",
+]
+
+_hide(_os.path.dirname(__file__))

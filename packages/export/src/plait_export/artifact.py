@@ -1,0 +1,244 @@
+"""What export makes: a function as data, that can be saved, read, looked at, and called.
+
+Invariant: an `Exported` holds no Python of the function it was made of.  What is read from bytes
+has been verified: checksums, versions, the calls it makes, and that its module takes and returns
+what it says.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+from plait.dims import Scope
+from plait.door import JAXLIB_VERSION, lock
+from plait.errors import PlaitError, TreeMismatch
+from plait.interpreter import GROUND, current
+from plait.operands import as_argument
+from plait.ops.kernels import STABLE as LAPACK
+from plait.plugins import core_version
+from plait.tree import TreeDef, difference, flatten, key_paths
+from plait.types import COMPLEX, Aval
+from plait.values import Array, Literal, as_value, is_tracer
+
+from . import container, portable, signature, structure
+from .calling import FlatFunction, call_exported
+from .container import field, texts
+from .errors import ArtifactError
+
+STABLE_CALLS = frozenset({portable.ASSERTION, portable.ASKED}) | LAPACK
+"""Functions outside StableHLO that every reader knows."""
+
+_MAIN = "main.mlirbc"
+_NO_SCOPE = Scope()
+
+
+class Exported(FlatFunction):
+    """A function for given types of arguments, as StableHLO.
+
+    Attributes:
+      fun_name: of the function.
+      in_avals, out_avals: types of the flat arguments and results; sizes may be symbolic.
+      in_tree, out_tree: structures of (args, kwargs) and of the results.
+      platforms: what it was lowered for: "cpu", "cuda", "rocm", "tpu".
+      custom_calls: functions outside StableHLO that it calls.
+      scope: what is known of symbolic sizes; None if there are none.
+      mlir_module_serialized: the portable StableHLO artifact, for other tools.
+    """
+
+    __slots__ = ("in_tree", "out_tree", "custom_calls", "scope")
+
+    def __init__(
+        self,
+        fun_name: str,
+        in_avals: Iterable[Aval],
+        in_tree: TreeDef,
+        out_avals: Iterable[Aval],
+        out_tree: TreeDef,
+        platforms: Iterable[str],
+        scope: Scope | None,
+        mlir_module_serialized: bytes,
+        custom_calls: Iterable[str],
+    ):
+        paths = paths_of(in_tree)
+        super().__init__(fun_name, in_avals, out_avals, platforms, mlir_module_serialized, paths)
+        self.in_tree, self.out_tree = in_tree, out_tree
+        self.scope, self.custom_calls = scope, tuple(custom_calls)
+
+    def __repr__(self) -> str:
+        ins, outs = (", ".join(map(repr, avals)) for avals in (self.in_avals, self.out_avals))
+        known = f" given {', '.join(self.constraints)}" if self.constraints else ""
+        where = ", ".join(self.platforms)
+        return f"<Exported {self.fun_name}({ins}) -> ({outs}){known} for {where}>"
+
+    @property
+    def constraints(self) -> tuple[str, ...]:
+        """What its symbolic sizes must satisfy, besides being at least 1."""
+        return () if self.scope is None else self.scope.constraints
+
+    def mlir_module(self) -> str:
+        """The StableHLO as text."""
+        return portable.text_of(self.mlir_module_serialized)
+
+    # -- calling ---------------------------------------------------------------------------
+
+    def call(self, *args: Any, **kwargs: Any) -> Any:
+        """Apply the function: to arrays, or to traced values, where it is one operation.
+
+        Every dtype and shape must be that which was exported, but that Python numbers become
+        what is wanted, and that symbolic sizes are what arguments have: all of one name the same,
+        and as the constraints say.  Arrays that lie elsewhere are brought to the default device.
+
+        Raises TreeMismatch, TypeRule, DimMismatch and UndecidedDim, naming the argument, and
+        NotExportable if it was exported for other platforms only.
+        """
+        leaves, tree = flatten((args, kwargs))
+        if tree != self.in_tree:
+            raise self._other_tree(args, kwargs, tree)
+        if current() is not GROUND or any(map(is_tracer, leaves)):
+            values = [self._fitted(i, as_value(x)) for i, x in enumerate(leaves)]
+            outs = call_exported.bind(*values, artifact=self)
+        else:
+            arrays = [x if x.__class__ is Array else self._array(i, x)
+                      for i, x in enumerate(leaves)]  # fmt: skip
+            outs = self.run(arrays)
+        return self.out_tree.unflatten(outs)
+
+    def _fitted(self, i: int, v: Any) -> Any:
+        """A Python number in the dtype that is wanted, where it can be said so."""
+        a, want = v.aval, self.in_avals[i]
+        if v.__class__ is Literal and a.weak_type and a.category <= want.category <= COMPLEX:
+            return Literal(v.value, Aval((), want.dtype, want.weak_type))
+        return v
+
+    def _array(self, i: int, x: Any) -> Array:
+        v = as_argument(x)
+        a, want = v.aval, self.in_avals[i]
+        if a.weak_type and a.dtype != want.dtype and a.category <= want.category <= COMPLEX:
+            return as_argument(v.numpy().astype(want.dtype))
+        return v
+
+    def _other_tree(self, args: Any, kwargs: Any, tree: TreeDef) -> PlaitError:
+        try:
+            want = self.in_tree.unflatten([0] * self.in_tree.num_leaves)
+            found = difference(want, (args, kwargs))
+        except Exception:  # of a user's class, which can not be made of zeros
+            found = f"they have the structure {tree}"
+        return TreeMismatch(
+            f"{self.fun_name} was exported for other arguments: {found}",
+            fix=f"call it with (args, kwargs) of the structure {self.in_tree}",
+        )
+
+    # -- saving ----------------------------------------------------------------------------
+
+    def serialize(self) -> bytes:
+        """The artifact as bytes: write them to a file; `deserialize` reads them.
+
+        Equal functions give equal bytes.  Raises NotExportable for trees of classes that are not
+        registered under a name.
+        """
+        names: set[str] = set()
+        described = {
+            "inputs": _side(self.in_avals, self.in_tree, "the arguments", names),
+            "outputs": _side(self.out_avals, self.out_tree, "the result", names),
+        }
+        requires = ["symbolic-sizes"] if self.symbolic else []
+        requires += ["registered-nodes"] if names else []
+        scope = self.scope
+        manifest = {
+            "format": container.FORMAT,
+            "min_reader": 1,
+            "producer": f"plait-core {core_version()}, jaxlib {JAXLIB_VERSION}",
+            "requires": requires,
+            "name": self.fun_name,
+            "platforms": list(self.platforms),
+            "custom_calls": list(self.custom_calls),
+            "sizes": None
+            if scope is None
+            else {"constraints": list(scope.constraints), "least": scope.least},
+            **described,
+        }
+        return container.pack(manifest, {_MAIN: self.mlir_module_serialized})
+
+
+def _side(avals: Iterable[Aval], tree: TreeDef, what: str, names: set[str]) -> dict[str, Any]:
+    return {"types": [*map(signature.shown, avals)], "tree": structure.written(tree, what, names)}
+
+
+def paths_of(in_tree: TreeDef) -> list[str]:
+    """How every leaf of (args, kwargs) is written: args[0]['w']."""
+    try:
+        paths = key_paths(in_tree.unflatten([0] * in_tree.num_leaves))
+    except Exception:  # of a user's class, which can not be made of zeros
+        return [f"argument {i}" for i in range(in_tree.num_leaves)]
+    return [p.replace("[0]", "args", 1) if p.startswith("[0]") else p[3:] for p in paths]
+
+
+def deserialize(
+    blob: bytes | bytearray | memoryview, *, custom_calls: Iterable[str] = ()
+) -> Exported:
+    """What `Exported.serialize` saved.
+
+    Args:
+      blob: the bytes.
+      custom_calls: functions outside StableHLO that it may call, besides those that every reader
+        knows.  They are found by name in this process: allow those of whom you know.
+
+    Raises ArtifactError, which says what is wrong: damage, a newer format or StableHLO, features
+    or types that this reader does not know, custom calls, classes that are not registered here.
+    """
+    if not isinstance(blob, bytes | bytearray | memoryview):
+        raise ArtifactError(
+            f"an artifact is bytes, not {type(blob).__name__}",
+            fix='read the file with open(path, "rb").read()',
+        )
+    manifest, members = container.unpack(bytes(blob), portable.newest_version())
+    if _MAIN not in members:
+        raise ArtifactError(f"the artifact is damaged: it has no {_MAIN}")
+    scope = _scope(manifest)
+    sides = [_read_side(manifest, side, scope or _NO_SCOPE) for side in ("inputs", "outputs")]
+    (ins, in_tree), (outs, out_tree) = sides
+    exported = Exported(
+        field(manifest, "name", str), ins, in_tree, outs, out_tree,
+        texts(manifest, "platforms"), scope, members[_MAIN], texts(manifest, "custom_calls"),
+    )  # fmt: skip
+    _verify(exported, {*STABLE_CALLS, *custom_calls})
+    return exported
+
+
+def _scope(manifest: dict[str, Any]) -> Scope | None:
+    sizes = manifest.get("sizes")
+    if sizes is None:
+        return None
+    constraints, least = texts(sizes, "constraints"), field(sizes, "least", int)
+    try:
+        return Scope(constraints, lower=least)
+    except PlaitError as e:
+        raise ArtifactError(f"the artifact is damaged: its constraints: {e.what}") from None
+
+
+def _read_side(manifest: dict[str, Any], side: str, scope: Scope) -> tuple[list[Aval], TreeDef]:
+    given = field(manifest, side, dict)
+    avals = [signature.read(t, scope) for t in field(given, "types", list)]
+    tree = structure.read(given.get("tree"))
+    if tree.num_leaves != len(avals):
+        raise ArtifactError(
+            f"the artifact is damaged: {len(avals)} {side} in a tree of {tree.num_leaves} leaves"
+        )
+    return avals, tree
+
+
+def _verify(exported: Exported, allowed: set[str]) -> None:
+    """Raise ArtifactError if the module is not what the manifest says, or not allowed."""
+    with lock:
+        module = portable.parsed(exported.mlir_module_serialized)
+        calls = portable.custom_calls(module)
+        fits = portable.is_for(module, exported.in_avals, exported.out_avals)
+    if not fits or calls != sorted(exported.custom_calls):
+        raise ArtifactError(
+            f"the artifact is damaged: its module is not the {exported.fun_name} it describes"
+        )
+    unknown = [c for c in calls if c not in allowed]
+    if unknown:
+        raise ArtifactError(
+            f"{exported.fun_name} calls functions outside StableHLO: {', '.join(unknown)}",
+            fix=f"if you trust it: plait.export.deserialize(blob, custom_calls={unknown})",
+        )

@@ -1,0 +1,150 @@
+"""Calling what was exported: at once, and inside functions that are being traced.
+
+Invariant: a call on arrays is compiled once per types of arguments, and is a look-up after that;
+the executables live as long as the artifact.  A call in a traced function is one operation of it.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from plait.buffers import handler, move, platform
+from plait.dims import is_symbolic
+from plait.door import lock
+from plait.physical import physical_rules
+from plait.primitive import Primitive
+from plait.types import Aval
+from plait.values import Array, solid, wrap
+from plait.xla import mlir
+from plait.xla.executables import load
+from plait.xla.execute import eager_rules
+from plait.xla.lower import Unit, lower_rules
+from plait.xla.module import Module
+
+from .errors import NotExportable
+from .portable import call_inside, code_for, parsed
+from .signature import check_types, solved, with_sizes
+
+
+class FlatFunction:
+    """A portable function of a list of arrays.
+
+    Attributes:
+      fun_name: what it is called.
+      in_avals, out_avals: types of arguments and results; sizes may be symbolic.
+      platforms: what it was lowered for.
+      mlir_module_serialized: the portable StableHLO artifact.
+      symbolic: whether some sizes are.
+      paths: how the arguments are written, for messages.
+      compiled: types of arguments -> (run, handlers, types of results).
+    """
+
+    __slots__ = (
+        "fun_name", "in_avals", "out_avals", "platforms", "mlir_module_serialized", "symbolic",
+        "paths", "compiled", "_code", "_laid_out", "__weakref__",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        fun_name: str,
+        in_avals: Iterable[Aval],
+        out_avals: Iterable[Aval],
+        platforms: Iterable[str],
+        mlir_module_serialized: bytes,
+        paths: Sequence[str],
+    ):
+        self.fun_name, self.platforms = fun_name, tuple(platforms)
+        self.in_avals, self.out_avals = tuple(in_avals), tuple(out_avals)
+        self.mlir_module_serialized, self.paths = mlir_module_serialized, paths
+        self.symbolic = any(is_symbolic(a.shape) for a in self.in_avals)
+        self.compiled: dict[tuple[Aval, ...], tuple] = {}
+        self._code: bytes | None = None
+        self._laid_out: FlatFunction | None = None
+
+    def bytecode(self) -> bytes:
+        """The module as this release of jaxlib writes it."""
+        if self._code is None:
+            with lock:
+                self._code = mlir.bytecode(parsed(self.mlir_module_serialized))
+        return self._code
+
+    def result_types(self, given: Sequence[Aval]) -> list[Aval]:
+        """Types of the results for arguments of these types.
+
+        Raises TypeRule, DimMismatch or UndecidedDim if it can not be called with them.
+        """
+        check_types(self.in_avals, given, self.paths, self.fun_name)
+        sizes = solved(self.in_avals, given, self.paths, self.fun_name)
+        return [with_sizes(a, sizes) for a in self.out_avals]
+
+    def laid_out(self) -> "FlatFunction":
+        """The same function of what stands for opaque arguments, if there are any."""
+        if self._laid_out is None:
+            ins, outs = ([a.physical for a in avals] for avals in (self.in_avals, self.out_avals))
+            code, paths = self.mlir_module_serialized, self.paths
+            self._laid_out = FlatFunction(self.fun_name, ins, outs, self.platforms, code, paths)
+        return self._laid_out
+
+    def check_platforms(self, wanted: Sequence[str]) -> None:
+        """Raise NotExportable if it was not lowered for all of these."""
+        missing = [p for p in wanted if p not in self.platforms]
+        if missing:
+            every = [*self.platforms, *missing]
+            raise NotExportable(
+                f"{self.fun_name} was exported for {', '.join(self.platforms)}, and is called on "
+                f"{', '.join(missing)}",
+                fix=f"export it for all: plait.export.export(f, platforms={every})",
+            )
+
+    def run(self, args: Sequence[Array]) -> list[Array]:
+        """The results for arrays."""
+        bufs = [x.buffer() for x in args]
+        for i, x in enumerate(args):
+            if x.key.placement is not None:  # it is for one device, the default one
+                bufs[i] = move(bufs[i], x.aval)
+        ins = tuple([x.aval for x in args])
+        found = self.compiled.get(ins)
+        if found is None:
+            found = self.compiled[ins] = self._compile(ins)
+        execute, handlers, outs = found
+        results = execute(bufs).consume_with_handlers(handlers)
+        return [wrap(b, a) for b, a in zip(results, outs, strict=True)]
+
+    def _compile(self, ins: tuple[Aval, ...]) -> tuple:
+        outs = self.result_types(ins)
+        here = platform()
+        self.check_platforms((here,))
+        code = code_for(self.mlir_module_serialized, ins, self.symbolic, (here,))
+        with lock:
+            module = Module(code, Unit((here,), embed=True), [None] * len(outs))
+        return load(module).executable.execute_sharded, [handler(a) for a in outs], outs
+
+
+def _call(*xs: Aval, artifact: FlatFunction) -> list[Aval]:
+    """Apply what was exported."""
+    return artifact.result_types(xs)
+
+
+call_exported = Primitive("export.call", _call, many=True, effect=lambda params: None)
+"""Not remembered by types, as what has an effect is not: an artifact may be large, and goes when
+nobody holds it."""
+
+
+@physical_rules.rule(call_exported)
+def _(tail, xs, artifact):
+    return call_exported.bind(*xs, artifact=artifact.laid_out())
+
+
+@eager_rules.rule(call_exported)
+def _(args: Sequence[Any], params: dict[str, Any]) -> list[Array]:
+    return params["artifact"].run([solid(x) for x in args])
+
+
+@lower_rules.rule(call_exported)
+def _(e, xs, ins, outs, artifact):
+    artifact.check_platforms(e.unit.platforms)
+    if artifact.symbolic and not any(is_symbolic(a.shape) for a in ins):
+        key = "exported", artifact, tuple(ins)
+        code = code_for(artifact.mlir_module_serialized, ins, True)
+    else:
+        key, code = ("exported", artifact), artifact.bytecode()
+    return call_inside(e, key, artifact.fun_name, code, xs, outs)

@@ -1,0 +1,345 @@
+"""StableHLO modules that outlive a release: made, looked into, and made for sizes that are known.
+
+An artifact's `main` takes the arguments and nothing else; sizes that are not known when it is
+made are read off the arguments inside.
+
+Invariant: one MLIR context serves the process and is touched only while `door.lock` is held;
+what leaves here is bytes and text, or operations put into a module that is being built.
+"""
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+from plait import door
+from plait.dims import Dim, Scope
+from plait.dims.language import read_constraint
+from plait.ops.platforms import ASKED, index_of, read
+from plait.types import BOOL, Aval
+from plait.xla import mlir
+from plait.xla.lower import I32, Emitter, Unit
+from plait.xla.mlir import type_of
+from plait.xla.module import measured
+
+from .container import stablehlo_version
+from .errors import ArtifactError, NotExportable
+
+ASSERTION = "shape_assertion"
+"""What compilers of StableHLO call the check of a size; it is gone when sizes are known."""
+
+_OLDEST = 9
+"""The minor version of StableHLO 1 that is written where it suffices: older readers than those of
+today know it (TensorFlow 2.18 does), and yet little has to be said in a roundabout way."""
+
+
+# ---- making --------------------------------------------------------------------------------
+
+
+@cache
+def newest_version() -> tuple[int, ...]:
+    """The newest StableHLO that the jaxlib here reads and writes."""
+    return tuple(map(int, door.stablehlo_version("NONE").split(".")))
+
+
+def artifact_of(code: bytes, symbolic: bool) -> bytes:
+    """The portable artifact of a module, in the oldest version of StableHLO, from 1.9 on, that can
+    say it; so the same function is the same bytes whatever release of jaxlib wrote it.
+
+    Args:
+      code: bytecode of a module.
+      symbolic: whether some sizes are not known.
+    """
+    major, minor, patch = newest_version()
+    versions = [*(f"{major}.{n}.0" for n in range(_OLDEST, minor)), f"{major}.{minor}.{patch}"]
+    with door.lock:
+        module = mlir.parse(code)
+        if symbolic:
+            module.operation.attributes["jax.uses_shape_polymorphism"] = mlir.boolean(True)
+        for version in versions:  # the first one suffices, nearly always
+            found = _written(module, version)
+            if found is not None:
+                return found
+    raise NotExportable(
+        f"the program has no portable form in StableHLO {versions[-1]}",
+        fix="jit(f).lower(...).as_text() shows what it consists of",
+    )
+
+
+def _written(module: Any, version: str) -> bytes | None:
+    """The artifact, or None if the version can not say it."""
+    try:
+        return door.portable_artifact(module, version)
+    except (ValueError, RuntimeError):
+        return None
+
+
+# ---- sizes that an artifact may be called with ---------------------------------------------
+
+
+def guarded(code: bytes, name: str, ins: Sequence[Aval], scope: Scope) -> bytes:
+    """The module with a `main` that first asks whether the sizes of its arguments fit together.
+
+    It does so in a way that compilers of StableHLO know (`shape_assertion`), for those who run
+    artifacts without Plait.
+    """
+    with door.lock:
+        module = mlir.parse(code)
+        taken, returned = types_of(main_of(module))
+        name = _renamed_main(module, name)
+        unit = Unit(())
+        unit.module = module
+        block, _ = mlir.function(module, "main", taken, returned, public=True)
+        m, xs, ip = mlir.bindings(), list(block.arguments), mlir.insertion_point(block)
+        e = Emitter(unit, ip, {}, {}, {}, {}, m.unknown)
+        e.dims = measured(e, ins, xs)
+        _check_axes(e, ins, xs)
+        _check_constraints(e, scope)
+        results = _called(m, ip, m.unknown, name, taken, returned, xs)
+        m.create("func.return", [], results, None, None, 0, m.unknown, ip)
+        return mlir.bytecode(module)
+
+
+def _check_axes(e: Emitter, ins: Sequence[Aval], xs: Sequence[Any]) -> None:
+    for k, (x, a) in enumerate(zip(xs, ins, strict=True)):
+        for i, d in enumerate(a.shape):
+            if d.__class__ is not Dim or _is_read_from(e.dims.get(str(d)), x, i):
+                continue
+            n = e.op("stablehlo.get_dimension_size", [x], I32, dimension=mlir.i64(i))
+            what = f"axis {i} of argument {k} must have size {d}, which is {{1}}; found {{0}}"
+            _assert(e, n, "EQ", e.size(d), what)
+
+
+def _is_read_from(size: Any, x: Any, axis: int) -> bool:
+    """Whether a size is that of this axis because it was read there."""
+    if size is None:
+        return False
+    op = size.owner
+    reads = op.name == "stablehlo.get_dimension_size" and op.operands[0] == x
+    return reads and op.attributes["dimension"].value == axis
+
+
+def _check_constraints(e: Emitter, scope: Scope) -> None:
+    relations = {"==": "EQ", ">=": "GE", "<=": "LE", ">": "GT", "<": "LT"}
+    for fact in scope.facts_of(frozenset(e.dims)):
+        for left, relation, right in read_constraint(fact.constraint, e.arithmetic()):
+            what = f"sizes must satisfy {fact.constraint}; found {{0}} and {{1}}"
+            _assert(e, left, relations[relation], right, what)
+
+
+def _assert(e: Emitter, left: Any, relation: str, right: Any, what: str) -> None:
+    holds = e.compare(left, right, relation, Aval((), BOOL))
+    e.op(
+        "stablehlo.custom_call", [holds, left, right], call_target_name=mlir.string(ASSERTION),
+        api_version=mlir.attr("2 : i32"), has_side_effect=mlir.boolean(True),
+        error_message=mlir.string(what),
+    )  # fmt: skip
+
+
+# ---- looking into --------------------------------------------------------------------------
+
+
+def parsed(artifact: bytes) -> Any:
+    """The module of an artifact, in our context; for a holder of `door.lock`.
+
+    Raises ArtifactError if it can not be read.
+    """
+    try:
+        module = door.load_portable_artifact(artifact, mlir.bindings().context)
+    except Exception as e:
+        raise _unreadable(artifact, str(e).splitlines()[0] if str(e) else "") from None
+    if module is None:
+        raise _unreadable(artifact, "")
+    return module
+
+
+def _unreadable(artifact: bytes, why: str) -> ArtifactError:
+    version = ".".join(map(str, stablehlo_version(artifact)))
+    return ArtifactError(
+        f"StableHLO {version} of {len(artifact)} bytes can not be read: {why}".rstrip(": "),
+        fix="save it again with Exported.serialize()",
+    )
+
+
+def custom_calls(module: Any) -> list[str]:
+    """Names of the functions outside StableHLO that a module calls, sorted."""
+    found: set[str] = set()
+    walk_on = mlir.bindings().ir.WalkResult.ADVANCE
+
+    def look(op: Any) -> Any:
+        if op.name == "stablehlo.custom_call":
+            found.add(op.attributes["call_target_name"].value)
+        return walk_on
+
+    module.operation.walk(look)
+    return sorted(found)
+
+
+def main_of(module: Any) -> Any:
+    """The function `main`; raises ArtifactError if there is none."""
+    for op in module.body.operations:
+        if op.operation.name == "func.func" and _name(op) == "main":
+            return op
+    raise ArtifactError("the artifact is damaged: its module has no function main")
+
+
+def _name(f: Any) -> str:
+    return f.operation.attributes["sym_name"].value
+
+
+def types_of(f: Any) -> tuple[list[Any], list[Any]]:
+    """(types of arguments, types of results) of a function."""
+    kind = f.operation.attributes["function_type"].value
+    return list(kind.inputs), list(kind.results)
+
+
+def is_for(module: Any, ins: Sequence[Aval], outs: Sequence[Aval]) -> bool:
+    """Whether `main` takes and returns these types, or what stands for them."""
+    taken, returned = types_of(main_of(module))
+    said = lambda avals: [type_of(a.physical) for a in avals]  # noqa: E731
+    return taken == said(ins) and returned == said(outs)
+
+
+def text_of(artifact: bytes) -> str:
+    """The module as text."""
+    with door.lock:
+        return parsed(artifact).operation.get_asm()
+
+
+# ---- for a platform that is known ----------------------------------------------------------
+
+
+def answered(module: Any, platforms: Sequence[str]) -> Any:
+    """The module, which no longer asks on which platform it is if there is one only."""
+    if len(platforms) != 1:
+        return module
+    m, asking = mlir.bindings(), []
+    walk_on = m.ir.WalkResult.ADVANCE
+
+    def look(op: Any) -> Any:
+        if op.name == "stablehlo.custom_call" and op.attributes["call_target_name"].value == ASKED:
+            asking.append(op)
+        return walk_on
+
+    module.operation.walk(look)
+    for op in asking:
+        config = op.attributes["backend_config"]
+        groups = read(config["platforms"].value)
+        e = Emitter(Unit(()), m.ir.InsertionPoint(op), {}, {}, {}, {}, m.unknown)
+        number = e.constant(index_of(groups, platforms[0]), I32)
+        op.results[0].replace_all_uses_with(number)
+        op.erase()
+    return module
+
+
+# ---- for sizes that are known --------------------------------------------------------------
+
+
+def code_for(
+    artifact: bytes, ins: Sequence[Aval], symbolic: bool, platforms: Sequence[str] = ()
+) -> bytes:
+    """Bytecode of the module for arguments of these types, whose sizes are numbers.
+
+    Raises ArtifactError if it does not say what all sizes are, or refuses these.
+    """
+    with door.lock:
+        module = answered(parsed(artifact), platforms)
+        if symbolic:
+            _enter_with(module, [a.physical for a in ins])
+        code = mlir.bytecode(module)
+    if not symbolic:
+        return code
+    try:
+        return door.refine_shapes(code)
+    except (door.RuntimeFailure, ValueError) as e:
+        raise ArtifactError(
+            f"the artifact can not be made for {', '.join(map(repr, ins))}: {e}",
+            fix="call it with sizes that satisfy its constraints; Exported.mlir_module() shows it",
+        ) from None
+
+
+def _enter_with(module: Any, ins: Sequence[Aval]) -> None:
+    """Give the module a `main` of known types, which calls the one it had."""
+    m = mlir.bindings()
+    taken, returned = types_of(main_of(module))
+    name = _renamed_main(module, "of_any_size")
+    block, _ = mlir.function(module, "main", [type_of(a) for a in ins], returned, public=True)
+    ip = mlir.insertion_point(block)
+    results = _called(m, ip, m.unknown, name, taken, returned, list(block.arguments))
+    m.create("func.return", [], results, None, None, 0, m.unknown, ip)
+
+
+def _renamed_main(module: Any, name: str) -> str:
+    """Make `main` a private function of about this name, which is returned."""
+    held = {_name(f) for f in module.body.operations}
+    name = "".join(c if c.isalnum() or c == "_" else "_" for c in name) or "f"
+    while name in held:
+        name += "_"
+    main = main_of(module)
+    main.operation.attributes["sym_name"] = mlir.string(name)
+    main.operation.attributes["sym_visibility"] = mlir.string("private")
+    return name
+
+
+def _called(m: Any, ip: Any, where: Any, name: str, taken, returned, args) -> list:
+    """The results of a function for values whose types say more, or less, than it does."""
+    xs = [_as(m, ip, where, x, t) for x, t in zip(args, taken, strict=True)]
+    callee = {"callee": mlir.symbol(name)}
+    return list(m.create("func.call", returned, xs, callee, None, 0, where, ip).results)
+
+
+def _as(m: Any, ip: Any, where: Any, x: Any, kind: Any) -> Any:
+    """A value with its sizes said as another type says them."""
+    if x.type == kind:
+        return x
+    return m.create("stablehlo.convert", [kind], [x], None, None, 0, where, ip).result
+
+
+# ---- in another module ---------------------------------------------------------------------
+
+
+def call_inside(
+    e: Emitter, key: Any, name: str, code: bytes, xs: Sequence[Any], outs: Sequence[Aval]
+) -> list:
+    """The results of a module's `main`, called where another module is being built.
+
+    Args:
+      e: where.
+      key: what the module is, so that it is put there once however often it is called.
+      name: of the function, for readers.
+      code: bytecode of the module.
+      xs: values.
+      outs: types of the results.
+    """
+    symbols, m = e.unit.symbols, mlir.bindings()
+    if key not in symbols:
+        symbols[key] = _joined(e, name, answered(mlir.parse(code), e.unit.platforms))
+    held = symbols[key]
+    inner = next(f for f in e.unit.module.body.operations if _name(f) == held)
+    taken, returned = types_of(inner)
+    results = _called(m, e.ip, e.where, held, taken, returned, xs)
+    return [_as(m, e.ip, e.where, y, type_of(o)) for y, o in zip(results, outs, strict=True)]
+
+
+def _joined(e: Emitter, name: str, module: Any) -> str:
+    """Put the functions of a module into that which is being built; the new name of its main."""
+    table, target = mlir.bindings().ir.SymbolTable, e.unit.module.body
+    functions = list(module.body.operations)
+    main = _name(main_of(module))
+    new = {}
+    for i, f in enumerate(functions):  # first to names that nothing can have
+        old = _name(f)
+        wanted = name if old == main else f"{name}_{old}"
+        new[f"join.{i}"] = e.unit.unique(wanted), old == main
+        _rename(table, module, f, old, f"join.{i}")
+    for f, (between, (final, _)) in zip(functions, new.items()):
+        _rename(table, module, f, between, final)
+    for f in functions:  # when all are renamed: they call each other
+        f.operation.attributes["sym_visibility"] = mlir.string("private")
+        f.operation.detach_from_parent()
+        target.append(f)
+    return next(final for final, is_main in new.values() if is_main)
+
+
+def _rename(table: Any, module: Any, f: Any, old: str, new: str) -> None:
+    table.replace_all_symbol_uses(old, new, module.operation)
+    f.operation.attributes["sym_name"] = mlir.string(new)

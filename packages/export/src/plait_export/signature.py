@@ -1,0 +1,129 @@
+"""Types of arguments and results: as text, and against what a function is called with.
+
+Invariant: text that is read back is the same type, in a scope with the same constraints; a call
+that is let through has sizes that satisfy every constraint.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from plait.dims import Dim, Scope, solve_dims, symbolic_dims
+from plait.door import EXTRA_DTYPES
+from plait.errors import DimMismatch, PlaitError, TypeRule, UndecidedDim
+from plait.ops import keys as _keys  # noqa: F401  (it defines the dtypes of keys)
+from plait.types import Aval, Opaque, float0, short_name
+
+from .errors import ArtifactError, NotExportable
+
+_NUMPY = (
+    "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 complex64 "
+    "complex128"
+)
+_DTYPES: dict[str, np.dtype] = {
+    short_name(d): d for d in (*map(np.dtype, _NUMPY.split()), *EXTRA_DTYPES.values(), float0)
+}
+_TEXT = re.compile(r"(\w+(?:<\w+>)?)\[(.*)\](\*?)", re.S)
+_MOST_SHOWN = 4
+
+Sizes = dict[str, Any]
+
+
+# ---- as text -------------------------------------------------------------------------------
+
+
+def shown(aval: Aval) -> str:
+    """A type as text: f32[b,3], with a star if it is weak."""
+    return repr(aval)
+
+
+def read(text: Any, scope: Scope) -> Aval:
+    """The type of a text; raises ArtifactError for a text of none."""
+    found = _TEXT.fullmatch(text) if isinstance(text, str) else None
+    dtype = None if found is None else _DTYPES.get(found[1]) or Opaque.named(found[1])
+    if found is None or dtype is None:
+        raise ArtifactError(
+            f"{text!r} is no type that this reader knows",
+            fix="python -m pip install --upgrade plait-core plait-export",
+        )
+    try:
+        return Aval(symbolic_dims(found[2], scope), dtype, bool(found[3]))
+    except PlaitError as e:
+        raise ArtifactError(f"{text!r} is no type: {e.what}") from None
+
+
+def scope_of(avals: Sequence[Aval]) -> Scope | None:
+    """The one scope of the symbolic sizes; None if there are none.
+
+    Raises NotExportable if there are two.
+    """
+    scopes = {d.scope: d for a in avals for d in a.shape if d.__class__ is Dim}
+    if len(scopes) > 1:
+        first, second, *_ = scopes.values()
+        raise NotExportable(
+            f"the sizes {first} and {second} of arguments are of two scopes, {first.scope!r} and "
+            f"{second.scope!r}",
+            fix="name all sizes in one scope: plait.export.symbolic_args_specs(args, ...)",
+        )
+    return next(iter(scopes), None)
+
+
+# ---- against a call ------------------------------------------------------------------------
+
+
+def check_types(
+    want: Sequence[Aval], given: Sequence[Aval], paths: Sequence[str], name: str
+) -> None:
+    """Raise TypeRule, with the path of the argument, if dtypes, ranks, or sizes that are no
+    symbols differ."""
+    for i, (w, g) in enumerate(zip(want, given, strict=True)):
+        if w.dtype != g.dtype:
+            raise TypeRule(
+                f"{paths[i]} of {name} was exported as {w!r} and is {g!r}",
+                fix=f"convert it with .astype({w.dtype.name!r}), or export for that dtype too",
+            )
+        fits = w.ndim == g.ndim and all(
+            a.__class__ is Dim or b.__class__ is Dim or a == b for a, b in zip(w.shape, g.shape)
+        )
+        if not fits:
+            raise TypeRule(
+                f"{paths[i]} of {name} was exported as {w!r} and is {g!r}",
+                fix="give an array of that shape, or export with symbolic sizes: "
+                "plait.export.symbolic_args_specs",
+            )
+
+
+def solved(want: Sequence[Aval], given: Sequence[Aval], paths: Sequence[str], name: str) -> Sizes:
+    """The size of every name, from types that `check_types` let through.
+
+    Raises DimMismatch or UndecidedDim, with the sizes that arguments have.
+    """
+    pairs = [
+        (a, b)
+        for w, g in zip(want, given, strict=True)
+        for a, b in zip(w.shape, g.shape)
+        if a.__class__ is Dim or b.__class__ is Dim
+    ]
+    if not pairs:
+        return {}
+    try:
+        return solve_dims(pairs)
+    except (DimMismatch, UndecidedDim) as e:
+        lines = [
+            f"{paths[i]} is {g!r}, exported as {w!r}"
+            for i, (w, g) in enumerate(zip(want, given))
+            if any(d.__class__ is Dim for d in w.shape)
+        ]
+        more = ["..."] if len(lines) > _MOST_SHOWN else []
+        shown = "\n  ".join([*lines[:_MOST_SHOWN], *more])
+        raise type(e)(f"{name} can not be called with these sizes: {e.what}\n  {shown}",
+                      fix=e.fix) from None  # fmt: skip
+
+
+def with_sizes(aval: Aval, sizes: Sizes) -> Aval:
+    """The type with its names replaced by sizes."""
+    if not any(d.__class__ is Dim for d in aval.shape):
+        return aval
+    return aval.with_shape([d.substitute(sizes) if d.__class__ is Dim else d for d in aval.shape])

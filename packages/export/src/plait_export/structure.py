@@ -1,0 +1,251 @@
+"""Trees as JSON: how arguments and results are put together, for a process that knows it only by
+names.
+
+    {"args": "*"}                              leaves are "*", None is null
+    {"tuple": [...]}, {"list": [...]}          children in order
+    {"dict": [[key, child], ...]}              also "ordered", an OrderedDict
+    {"node": name, "static": ..., "children": [...]}    a registered class
+
+Invariant: only classes that were registered under a name are written or made; what is read is
+data, and nothing in it is executed but the functions that were registered here.
+"""
+
+import base64
+import reprlib
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from plait.errors import DuplicateRule, TypeRule
+from plait.tree import LEAF, TreeDef, registry
+
+from .errors import ArtifactError, NotExportable
+
+_DEEPEST = 200
+_LEAF = "*"
+
+
+class Registered(NamedTuple):
+    """A class that artifacts know by a name; how its static part is written and read."""
+
+    cls: type
+    name: str
+    write: Callable[[Any], bytes] | None
+    read: Callable[[bytes], Any] | None
+
+
+_by_class: dict[type, Registered] = {}
+_by_name: dict[str, Registered] = {}
+
+
+def register_pytree_serialization(
+    nodetype: type,
+    *,
+    serialized_name: str,
+    serialize_auxdata: Callable[[Any], bytes] | None = None,
+    deserialize_auxdata: Callable[[bytes], Any] | None = None,
+) -> type:
+    """Let trees with nodes of a registered class be arguments and results of exported functions.
+
+    Args:
+      nodetype: a class registered as a tree (`plait.tree.register`, `register_dataclass`).
+      serialized_name: what artifacts call it; unique, and never to be changed.
+      serialize_auxdata: static part -> bytes.  By default it may be made of None, booleans,
+        numbers, strings, tuples and lists.
+      deserialize_auxdata: the inverse.
+
+    Returns the class.  Raises DuplicateRule if the class or the name is registered already, and
+    TypeRule if only one of the two functions is given.
+
+    >>> import dataclasses, plait
+    >>> @plait.tree.register_dataclass
+    ... @dataclasses.dataclass
+    ... class Point:
+    ...     x: float
+    ...     y: float
+    >>> _ = plait.export.register_pytree_serialization(Point, serialized_name="example.Point")
+    >>> saved = plait.export.export(lambda p: p.x + p.y)(Point(1.0, 2.0)).serialize()
+    >>> plait.export.deserialize(saved).call(Point(3.0, 4.0)).item()
+    7.0
+    """
+    if (serialize_auxdata is None) != (deserialize_auxdata is None):
+        raise TypeRule(
+            f"{nodetype.__name__}: static parts must be both written and read",
+            fix="give serialize_auxdata and deserialize_auxdata, or neither",
+        )
+    made = Registered(nodetype, serialized_name, serialize_auxdata, deserialize_auxdata)
+    for held in (_by_class.get(nodetype), _by_name.get(serialized_name)):
+        if held is not None:
+            raise DuplicateRule(
+                f"{held.cls.__name__} is registered for artifacts already, as {held.name!r}",
+                fix="register each class once, each under another name",
+            )
+    _by_class[nodetype] = _by_name[serialized_name] = made
+    return nodetype
+
+
+def register_namedtuple_serialization(nodetype: type, *, serialized_name: str) -> type:
+    """The same for a named tuple, which is a tree by itself.
+
+    Raises TypeRule for another class, DuplicateRule as above.
+    """
+    if not (issubclass(nodetype, tuple) and hasattr(nodetype, "_fields")):
+        raise TypeRule(
+            f"{nodetype.__name__} is no named tuple", fix="use register_pytree_serialization"
+        )
+    return register_pytree_serialization(nodetype, serialized_name=serialized_name)
+
+
+# ---- writing -------------------------------------------------------------------------------
+
+
+def written(tree: TreeDef, what: str, names: set[str]) -> Any:
+    """The structure as JSON; `names` gets those of the registered classes in it.
+
+    Raises NotExportable for a node of a class that is not registered; `what` says of what.
+    """
+    data = tree.node_data()
+    if data is None:
+        return _LEAF
+    cls, static = data
+    children = [written(c, what, names) for c in tree.children()]
+    if cls is type(None):
+        return None
+    if cls in (tuple, list):
+        return {cls.__name__: children}
+    if cls in (dict, OrderedDict):
+        keys = [_plain(k, f"a key of {what}") for k in static]
+        return {"dict" if cls is dict else "ordered": [*map(list, zip(keys, children))]}
+    held = _by_class.get(cls)
+    if held is None:
+        raise NotExportable(
+            f"artifacts have no name for nodes of class {cls.__name__}, and there is one in {what}",
+            fix=f"plait.export.{_registrar(cls)}({cls.__name__}, serialized_name=...), here and "
+            "where the artifact is read",
+        )
+    names.add(held.name)
+    node: dict[str, Any] = {"node": held.name, "children": children}
+    if held.write is not None:
+        node["bytes"] = base64.b64encode(held.write(static)).decode("ascii")
+    elif static is not None:
+        node["static"] = _plain(static, f"the static part of {cls.__name__} in {what}")
+    return node
+
+
+def _registrar(cls: type) -> str:
+    named = issubclass(cls, tuple) and hasattr(cls, "_fields")
+    return f"register_{'namedtuple' if named else 'pytree'}_serialization"
+
+
+def _plain(x: Any, what: str) -> Any:
+    """A static value as JSON that tells tuples from lists."""
+    if x is None or x.__class__ in (bool, int, str):
+        return x
+    if x.__class__ is float:
+        return {"float": x.hex()}
+    if x.__class__ is tuple or x.__class__ is list:
+        return {x.__class__.__name__: [_plain(v, what) for v in x]}
+    raise NotExportable(
+        f"{what} is {x!r}, which has no text form",
+        fix="use None, booleans, numbers, strings and tuples of them; or give serialize_auxdata",
+    )
+
+
+# ---- reading -------------------------------------------------------------------------------
+
+
+def read(node: Any) -> TreeDef:
+    """The structure that JSON describes; raises ArtifactError if it describes none, or one with a
+    class that is not registered here."""
+    try:
+        return _read(node, 0)
+    except RecursionError:
+        raise _unreadable(node) from None
+
+
+def _read(node: Any, depth: int) -> TreeDef:
+    if node == _LEAF:
+        return LEAF
+    if node is None:
+        return _made((type(None), None), [])
+    if not isinstance(node, dict) or depth > _DEEPEST:
+        raise _unreadable(node)
+    if "node" in node:
+        return _registered_node(node, depth)
+    if len(node) != 1:
+        raise _unreadable(node)
+    ((kind, inside),) = node.items()
+    if not isinstance(inside, list):
+        raise _unreadable(node)
+    if kind in ("tuple", "list"):
+        children = [_read(c, depth + 1) for c in inside]
+        return _made((tuple if kind == "tuple" else list, None), children)
+    if kind in ("dict", "ordered") and all(isinstance(p, list) and len(p) == 2 for p in inside):
+        keys = [_unplain(k) for k, _ in inside]
+        children = [_read(c, depth + 1) for _, c in inside]
+        data = (dict, keys) if kind == "dict" else (OrderedDict, tuple(keys))
+        return _made(data, children)
+    raise _unreadable(node)
+
+
+def _registered_node(node: dict[str, Any], depth: int) -> TreeDef:
+    name, children = node["node"], node.get("children")
+    if not isinstance(name, str) or not isinstance(children, list):
+        raise _unreadable(node)
+    held = _by_name.get(name)
+    if held is None:
+        raise ArtifactError(
+            f"the artifact has a node of a class it calls {name!r}, which is not registered here",
+            fix=f"plait.export.register_pytree_serialization(cls, serialized_name={name!r})",
+        )
+    if held.read is not None:
+        static = _decoded(held, node)
+    else:
+        static = _unplain(node.get("static"))
+    return _made((held.cls, static), [_read(c, depth + 1) for c in children])
+
+
+def _decoded(held: Registered, node: dict[str, Any]) -> Any:
+    assert held.read is not None
+    try:
+        return held.read(base64.b64decode(node.get("bytes", ""), validate=True))
+    except Exception as e:
+        raise ArtifactError(
+            f"the static part of a node {held.name!r} can not be read: {type(e).__name__}: {e}",
+            fix="read it where it was registered with the same functions",
+        ) from e
+
+
+def _made(data: tuple[type, Any], children: list[TreeDef]) -> TreeDef:
+    try:
+        return TreeDef.from_node_data_and_children(  # pyright: ignore[reportAttributeAccessIssue]
+            registry, data, children
+        )
+    except (ValueError, TypeError, RuntimeError) as e:
+        raise ArtifactError(
+            f"no tree can be made of a {data[0].__name__} here: {e}",
+            fix=f"register {data[0].__name__} as a tree before reading the artifact",
+        ) from None
+
+
+def _unplain(x: Any) -> Any:
+    if x is None or x.__class__ in (bool, int, str):
+        return x
+    if isinstance(x, dict) and len(x) == 1:
+        ((kind, inside),) = x.items()
+        if kind == "float" and isinstance(inside, str):
+            try:
+                return float.fromhex(inside)
+            except (ValueError, OverflowError):
+                raise _unreadable(x) from None
+        if kind in ("tuple", "list") and isinstance(inside, list):
+            values = [_unplain(v) for v in inside]
+            return tuple(values) if kind == "tuple" else values
+    raise _unreadable(x)
+
+
+def _unreadable(x: Any) -> ArtifactError:
+    return ArtifactError(
+        f"the artifact is damaged: {reprlib.repr(x)} describes no tree",
+        fix="save it again with Exported.serialize()",
+    )

@@ -1,0 +1,142 @@
+"""Sizes known by name only, and types of arguments that have such sizes.
+
+Invariant: everything here ends in `plait.dims`, whose language it is; one call names all sizes in
+one scope.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from plait.dims import Dim, Scope, symbolic_dims
+from plait.errors import TypeRule
+from plait.tracing import ShapeDtypeStruct
+from plait.tree import flatten, spread
+from plait.values import as_value
+
+
+def is_symbolic_dim(size: Any) -> bool:
+    """Whether a size of a shape is symbolic."""
+    return isinstance(size, Dim)
+
+
+def symbolic_shape(
+    shape_spec: str | None,
+    *,
+    constraints: Sequence[str] = (),
+    scope: Scope | None = None,
+    like: Sequence[Any] | None = None,
+) -> tuple[Any, ...]:
+    """The shape that a text describes.
+
+    Args:
+      shape_spec: sizes separated by commas, such as "b, 2*b + 1, 3"; where `like` is given, "_"
+        stands for its size at that place and "..." for any number of its sizes.  None: `like`.
+      constraints: what is known of the sizes, such as "b >= 8" or "mod(b, 8) == 0".
+      scope: instead of constraints: names of one scope mean one size in all shapes.
+      like: a shape of ints.
+
+    Raises ProgramError for a text that can not be read, TypeRule for placeholders that `like`
+    does not fill.
+
+    >>> import plait
+    >>> plait.export.symbolic_shape("2*b, _, 3", like=(4, 5, 3))
+    (2*b, 5, 3)
+    """
+    if scope is None:
+        scope = Scope(constraints)
+    elif constraints:
+        raise TypeRule(
+            "symbolic_shape: both a scope and constraints are given",
+            fix="write Scope(constraints=[...]) and give that",
+        )
+    if shape_spec is None:
+        shape_spec = "..."
+    return symbolic_dims(", ".join(_filled(shape_spec, like)), scope)
+
+
+def _filled(text: str, like: Sequence[Any] | None) -> list[str]:
+    """The sizes of a text, with those of `like` in place of placeholders."""
+    sizes = _split(text)
+    if not {"_", "..."} & set(sizes):
+        return sizes
+    missing = 0 if like is None else len(like) - len(sizes) + 1
+    if like is None or sizes.count("...") > 1 or missing < 0:
+        raise TypeRule(
+            f"the placeholders of {text!r} are not filled by the shape {like}",
+            fix="name every size, or give an array with as many axes; write '...' once at most",
+        )
+    if "..." in sizes:
+        at = sizes.index("...")
+        sizes[at : at + 1] = ["_"] * missing
+    if len(sizes) != len(like):
+        raise TypeRule(
+            f"{text!r} has {len(sizes)} sizes, and {tuple(like)} has {len(like)}",
+            fix="write as many sizes as there are axes, or '...' for those left out",
+        )
+    return [str(n) if s == "_" else s for s, n in zip(sizes, like)]
+
+
+def _split(text: str) -> list[str]:
+    """At the commas that are in no parentheses, but for a pair round everything."""
+    text = text.strip()
+    if text[:1] in ("(", "[") and _outer(text):
+        text = text[1:-1]
+    parts, depth, start = [], 0, 0
+    for i, c in enumerate(text):
+        depth += (c in "([") - (c in ")]")
+        if c == "," and depth == 0:
+            parts.append(text[start:i].strip())
+            start = i + 1
+    last = text[start:].strip()
+    return [*parts, last] if last else parts
+
+
+def _outer(text: str) -> bool:
+    """Whether the parenthesis that opens a text closes at its end."""
+    depth = 0
+    for i, c in enumerate(text):
+        depth += (c in "([") - (c in ")]")
+        if depth == 0:
+            return i == len(text) - 1
+    return False
+
+
+def symbolic_args_specs(
+    args: Any,
+    shapes_specs: Any,
+    constraints: Sequence[str] = (),
+    scope: Scope | None = None,
+) -> Any:
+    """Types of arguments with symbolic sizes: what `export(f)` takes in place of arrays.
+
+    Args:
+      args: a tree of arrays, or of anything with a shape and a dtype.
+      shapes_specs: a text for `symbolic_shape`, or a tree of them that is a prefix of `args`;
+        None leaves the sizes as they are.
+      constraints, scope: as for `symbolic_shape`.
+
+    Returns the tree of ShapeDtypeStructs.  Raises TreeMismatch if the texts are no prefix.
+
+    >>> import numpy as np, plait
+    >>> plait.export.symbolic_args_specs((np.ones((4, 3)), np.ones(3)), ("b, ...", None))
+    (ShapeDtypeStruct(shape=(b, 3), dtype=float64), ShapeDtypeStruct(shape=(3,), dtype=float64))
+    """
+    if scope is None:
+        scope = Scope(constraints)
+    elif constraints:
+        raise TypeRule(
+            "symbolic_args_specs: both a scope and constraints are given",
+            fix="write Scope(constraints=[...]) and give that",
+        )
+    leaves, tree = flatten(args)
+    is_text = lambda t: t is None or isinstance(t, str)  # noqa: E731
+    texts = spread(shapes_specs, args, "shapes_specs", is_text, "a text or None")
+    return tree.unflatten([_typed(x, t, scope) for x, t in zip(leaves, texts, strict=True)])
+
+
+def _typed(x: Any, text: str | None, scope: Scope) -> ShapeDtypeStruct:
+    if not (hasattr(x, "shape") and hasattr(x, "dtype")):
+        x = as_value(x)
+    shape = symbolic_shape(text, scope=scope, like=x.shape)
+    weak = bool(getattr(x, "weak_type", False))
+    return ShapeDtypeStruct(shape, x.dtype, weak_type=weak)

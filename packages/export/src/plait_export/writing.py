@@ -1,0 +1,156 @@
+"""export: from a function to portable StableHLO.
+
+Invariant: what is exported computes, and does nothing else: a program that acts on the world,
+calls Python, needs several devices, or calls functions without a promise of stability is refused,
+with a list of what stands in the way.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+from plait.buffers import platform
+from plait.calls import jit
+from plait.door import lock
+from plait.errors import TypeRule
+from plait.ir import Eqn, Program, effects_of, live_equations, programs_in
+from plait.ops.host import host
+from plait.source import user_line
+from plait.values import is_tracer
+from plait.xla import mlir
+from plait.xla.module import module_of
+
+from .artifact import STABLE_CALLS, Exported
+from .errors import NotExportable
+from .portable import artifact_of, guarded
+from .portable import custom_calls as calls_of
+from .signature import scope_of
+
+PLATFORMS = ("cpu", "cuda", "rocm", "tpu")
+_OTHER_NAMES = {"gpu": "cuda", "amd": "rocm", "nvidia": "cuda"}
+
+
+def default_export_platform() -> str:
+    """The platform that functions are exported for if none is named: that of this process."""
+    return platform()
+
+
+def export(
+    fun_jit: Callable[..., Any],
+    *,
+    platforms: Sequence[str] | None = None,
+    custom_calls: Iterable[str] = (),
+) -> Callable[..., Exported]:
+    """A function that exports `fun_jit` for the types of its arguments.
+
+    Args:
+      fun_jit: a function, jitted or not, with whatever transformations in it.
+      platforms: for which it is compiled when it is called: "cpu", "cuda", "rocm", "tpu", one or
+        several; they need not be here.  By default that of this process.
+      custom_calls: functions outside StableHLO that it may call, besides those that every reader
+        knows.
+
+    Returns a function of arrays and ShapeDtypeStructs, whose sizes may be symbolic
+    (`symbolic_args_specs`), that returns an `Exported`.
+
+    Raises NotExportable for what has no portable form, and what tracing raises.
+
+    >>> import numpy as np, plait
+    >>> types = plait.export.symbolic_args_specs(np.ones((4, 3), np.float32), "b, 3")
+    >>> exported = plait.export.export(lambda x: x.sum(1) * 2)(types)
+    >>> exported
+    <Exported lambda(f32[b,3]) -> (f32[b]) for cpu>
+    >>> exported.call(np.ones((2, 3), np.float32))
+    Array([6., 6.], dtype=float32)
+    """
+    if not callable(fun_jit):
+        raise TypeRule(f"export needs a function, not {fun_jit!r}", fix="write export(f)(*args)")
+    wanted = None if platforms is None else _known(platforms)
+    allowed = {*STABLE_CALLS, *custom_calls}
+    traceable = fun_jit if hasattr(fun_jit, "clear_cache") else jit(fun_jit)
+
+    def exported(*args: Any, **kwargs: Any) -> Exported:
+        staged = traceable.trace(*args, **kwargs)  # type: ignore[attr-defined]
+        return _made(staged, wanted or (default_export_platform(),), allowed)
+
+    return exported
+
+
+def _known(platforms: Sequence[str]) -> tuple[str, ...]:
+    """Platforms, each once, in the order given."""
+    names = (platforms,) if isinstance(platforms, str) else tuple(platforms)
+    for name in names:
+        if name not in PLATFORMS:
+            other = _OTHER_NAMES.get(str(name).lower())
+            hint = f"write {other!r}, or " if other else ""
+            raise TypeRule(
+                f"there is no platform {name!r}", fix=f"{hint}use some of {', '.join(PLATFORMS)}"
+            )
+    if not names:
+        raise TypeRule("no platforms are named", fix=f"use some of {', '.join(PLATFORMS)}")
+    return tuple(dict.fromkeys(names))
+
+
+def _made(staged: Any, platforms: tuple[str, ...], allowed: set[str]) -> Exported:
+    program = staged.program
+    name = "lambda" if program.name == "<lambda>" else program.name
+    _check_closed(staged, name)
+    _check_pure(program, name)
+    scope = scope_of(program.in_avals)
+    module = module_of(program, platforms=platforms, embed=True)
+    if module.place is not None:
+        raise NotExportable(
+            f"{name} runs on the devices of {module.place}, and an artifact runs on one device",
+            fix="export the function without shard_map, shardings and placed constants, and place "
+            "its arguments where it is called",
+        )
+    code = module.code
+    if scope is not None:
+        code = guarded(code, name, program.in_avals, scope)
+    artifact = artifact_of(code, scope is not None)
+    with lock:
+        calls = calls_of(mlir.parse(code))
+    unknown = [c for c in calls if c not in allowed]
+    if unknown:
+        raise NotExportable(
+            f"{name} calls functions outside StableHLO, of which nothing is promised: "
+            f"{', '.join(unknown)}",
+            fix=f"if its readers have them too: plait.export.export(f, custom_calls={unknown})",
+        )
+    return Exported(
+        name, program.in_avals, staged.in_tree, program.out_avals, staged.out_tree, platforms,
+        scope, artifact, calls,
+    )  # fmt: skip
+
+
+def _check_closed(staged: Any, name: str) -> None:
+    """Raise if it captured values that are being traced."""
+    held = [c for c in staged.captured if is_tracer(c)]
+    if held:
+        raise NotExportable(
+            f"{name} closes over {', '.join(map(repr, held))}, which is being traced",
+            fix="pass it as an argument, or export outside of the transformation",
+        )
+
+
+def _check_pure(program: Program, name: str) -> None:
+    """Raise, with a list, if it acts on the world or calls Python."""
+    found = []
+    for e in _equations(program):
+        if e.prim is host:
+            found.append(f"a call of Python at {user_line(e.where)}")
+        elif e.prim.effect is not None and effects_of(e.prim, e.params):
+            found.append(f"{e.prim.name} at {user_line(e.where)}")
+    if found:
+        listed = "\n  ".join(dict.fromkeys(found))
+        raise NotExportable(
+            f"{name} calls Python or acts on the world, which an artifact can not:\n  {listed}",
+            fix="leave out debug.print and callbacks, or do that around the exported function",
+        )
+
+
+def _equations(program: Program) -> Iterator[Eqn]:
+    """The equations that matter, in sub-programs too."""
+    for e in live_equations(program.eqns, program.outputs):
+        yield e
+        for inner in programs_in(e.params):
+            yield from _equations(inner)

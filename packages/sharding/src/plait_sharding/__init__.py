@@ -1,0 +1,58 @@
+"""Arrays in pieces on many devices, and programs written per device.
+
+Users find these names in `plait` (`plait.shard_map`, `plait.device_put`) and in `plait.sharding`,
+which is this package.
+
+Invariant: everything public is named here.
+"""
+
+import os as _os
+
+from plait.source import hide as _hide
+
+from .assembly import (
+    make_array_from_callback,
+    make_array_from_process_local_data,
+    make_array_from_single_device_arrays,
+)
+from .collectives import manual_rules
+from .manual import shard_map, shard_map_p
+from .mesh import AxisType, Mesh, P, PartitionSpec
+from .movement import (
+    Shard,
+    create_device_mesh,
+    device_put,
+    make_mesh,
+    sharding_of,
+    shards_of,
+    with_sharding_constraint,
+)
+from .parallel import pmap
+from .placement import NamedSharding, Sharding, SingleDeviceSharding, constraint
+
+__all__ = [
+    "AxisType",
+    "Mesh",
+    "NamedSharding",
+    "P",
+    "PartitionSpec",
+    "Shard",
+    "Sharding",
+    "SingleDeviceSharding",
+    "constraint",
+    "create_device_mesh",
+    "device_put",
+    "make_array_from_callback",
+    "make_array_from_process_local_data",
+    "make_array_from_single_device_arrays",
+    "make_mesh",
+    "manual_rules",
+    "pmap",
+    "shard_map",
+    "shard_map_p",
+    "sharding_of",
+    "shards_of",
+    "with_sharding_constraint",
+]
+
+_hide(_os.path.dirname(__file__))

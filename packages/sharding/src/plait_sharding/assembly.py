@@ -1,0 +1,146 @@
+"""Arrays made of pieces that are there already, or that a function makes.
+
+Invariant: the pieces of an array are those of its sharding, each with its own slice of the whole.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from plait.errors import AxisError, TypeRule
+from plait.tree import flatten, map_tree
+from plait.types import Aval
+from plait.values import Array, asarray
+
+from .placement import Sharding, from_host
+
+__all__ = [
+    "make_array_from_callback",
+    "make_array_from_process_local_data",
+    "make_array_from_single_device_arrays",
+]
+
+
+def make_array_from_callback(
+    shape: Sequence[int],
+    sharding: Sharding,
+    data_callback: Callable[[tuple[slice, ...]], Any],
+    dtype: Any = None,
+) -> Array:
+    """An array whose pieces are what `data_callback(index)` returns, for the index (a tuple of
+    slices) of each piece in the whole.
+
+    Args:
+      shape: of the whole.
+      sharding: how it is divided.
+      data_callback: returns a numpy array of the shape of that slice; called once per slice.
+      dtype: of the array; by default that of the first piece.
+
+    Raises AxisError if a piece has another shape, or the shape can not be divided so.
+
+    >>> import numpy as np, plait
+    >>> where = plait.SingleDeviceSharding(plait.devices()[0])
+    >>> plait.make_array_from_callback((2,), where, lambda index: np.ones(2, np.float32)[index])
+    Array([1., 1.], dtype=float32)
+    """
+    _expect(sharding)
+    shape = tuple([int(n) for n in shape])
+    if dtype is None:
+        sharding.check(Aval(shape, np.float32))
+    out: np.ndarray | None = None if dtype is None else np.empty(shape, dtype)
+    seen: set[Any] = set()
+    for index in sharding.devices_indices_map(shape).values():
+        box = tuple([slice(*s.indices(n)) for s, n in zip(index, shape, strict=True)])
+        key = tuple([(s.start, s.stop) for s in box])
+        if key in seen:
+            continue
+        seen.add(key)
+        piece = asarray(data_callback(index)).numpy()
+        want = tuple([s.stop - s.start for s in box])
+        if piece.shape != want:
+            raise AxisError(
+                f"make_array_from_callback: the piece at {index} has shape {piece.shape}, and "
+                f"{want} is needed",
+                fix="return the slice of the whole that the index names",
+            )
+        out = np.empty(shape, piece.dtype) if out is None else out
+        out[box] = piece
+    assert out is not None
+    return from_host(out, sharding)
+
+
+def make_array_from_single_device_arrays(
+    shape: Sequence[int], sharding: Sharding, arrays: Sequence[Array], *, dtype: Any = None
+) -> Array:
+    """An array whose pieces are these arrays, each of which is on a device of the sharding.
+
+    Args:
+      shape: of the whole.
+      sharding: how it is divided.
+      arrays: one for each device, in any order.
+      dtype: of all of them; needed where there are none.
+
+    Raises TypeRule if a device has no array, AxisError for pieces of wrong shape.
+
+    >>> import plait
+    >>> d = plait.devices()[0]
+    >>> x = plait.device_put(plait.numpy.ones(2), d)
+    >>> plait.make_array_from_single_device_arrays((2,), plait.SingleDeviceSharding(d), [x])
+    Array([1., 1.], dtype=float32)
+    """
+    _expect(sharding)
+    held = {tuple(x.devices()): x for x in arrays}
+    boxes = sharding.devices_indices_map(tuple(shape))
+    missing = [d for d in boxes if (d,) not in held]
+    if missing or len(held) != len(boxes):
+        raise TypeRule(
+            f"make_array_from_single_device_arrays: {len(held)} pieces for the {len(boxes)} "
+            f"devices of {sharding!r}; {missing or 'others'} have none",
+            fix="give one array for each device: plait.device_put(piece, device)",
+        )
+    at = {_key(index): held[(device,)] for device, index in boxes.items()}
+    kind = arrays[0].dtype if dtype is None else dtype
+    return make_array_from_callback(shape, sharding, lambda index: at[_key(index)], kind)
+
+
+def make_array_from_process_local_data(
+    sharding: Sharding, local_data: Any, global_shape: Any = None
+) -> Any:
+    """Arrays of what this process has of them, which is all: there is one process.
+
+    Args:
+      sharding: how they are divided.
+      local_data: a numpy array, or a tree of them.
+      global_shape: the shape, or a tree of shapes; it is that of the data.
+
+    Raises AxisError for another shape.
+
+    >>> import numpy as np, plait
+    >>> where = plait.SingleDeviceSharding(plait.devices()[0])
+    >>> plait.make_array_from_process_local_data(where, np.ones(2, np.float32))
+    Array([1., 1.], dtype=float32)
+    """
+    _expect(sharding)
+    leaves, _ = flatten(local_data)
+    if len(leaves) == 1 and global_shape is not None:
+        want = tuple(global_shape)
+        if any(n not in (None, m) for n, m in zip(want, np.shape(leaves[0]), strict=True)):
+            raise AxisError(
+                f"make_array_from_process_local_data: data of shape {np.shape(leaves[0])} for an "
+                f"array of shape {want}",
+                fix="this process is the only one: give all of the array",
+            )
+    return map_tree(lambda x: from_host(asarray(x).numpy(), sharding), local_data)
+
+
+def _key(index: tuple[slice, ...]) -> tuple:
+    return tuple([(s.start, s.stop, s.step) for s in index])
+
+
+def _expect(sharding: Any) -> None:
+    if not isinstance(sharding, Sharding):
+        raise TypeRule(
+            f"a sharding is needed, not {sharding!r}",
+            fix="write NamedSharding(mesh, P(...)) or SingleDeviceSharding(device)",
+        )

@@ -1,0 +1,152 @@
+"""What collectives are inside shard_map: communication between the devices of a mesh.
+
+Invariant: whoever binds an axis gives meaning to what speaks of it; here the axes are those of one
+mesh, and groups of devices are given by their places in its order.
+"""
+
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from plait.ops.collective import (
+    all_gather_,
+    all_to_all_,
+    axis_index_,
+    pmax_,
+    pmin_,
+    ppermute_,
+    psum_,
+    psum_scatter_,
+)
+from plait.rules import RuleTable
+from plait.types import INT32, UINT32, Aval
+from plait.xla.lower import Emitter
+from plait.xla.mlir import attr, i64, i64s, matrix
+
+from .mesh import Mesh
+from .placement import Grid, quoted, spec_text
+
+__all__ = ["Binder", "manual_rules"]
+
+manual_rules = RuleTable(
+    "manual",
+    doc="rule(e: Emitter, mesh, xs, ins, outs, **params) -> one MLIR value: what a primitive that "
+    "speaks of axes of the mesh is on one of its devices.",
+)
+
+
+class Binder(NamedTuple):
+    """Who gives meaning to the axes of a mesh in a module."""
+
+    mesh: Mesh
+
+    def lowering(self, prim: Any) -> Any:
+        """A lowering rule of the primitive."""
+        rule = manual_rules[prim]
+        return lambda e, xs, ins, outs, **params: rule(e, self.mesh, xs, ins, outs, **params)
+
+
+@cache
+def _groups(mesh: Mesh, names: tuple[str, ...], groups: tuple) -> Any:
+    """The devices that differ along these axes; of one axis, those of a group among them."""
+    rows = [tuple(row) for row in mesh.groups(names)]
+    if groups:
+        rows = [tuple([row[i] for i in g]) for row in rows for g in groups]
+    longest = max(map(len, rows))
+    return matrix(tuple([(*row, *(-1,) * (longest - len(row))) for row in rows]))
+
+
+@cache
+def _along(mesh: Mesh, names: tuple[str, ...], groups: tuple = ()) -> dict[str, Any]:
+    """Attributes of an operation between the devices that differ along these axes."""
+    return {
+        "replica_groups": _groups(mesh, names, groups),
+        "channel_handle": _channel(),
+        "use_global_device_ids": attr("unit"),
+    }
+
+
+def _channel() -> Any:
+    return attr("#stablehlo.channel_handle<handle = 1, type = 1>")
+
+
+def _combining(name: str, aval: Aval) -> list:
+    """The region that combines two elements."""
+    cell = Aval((), aval.dtype)
+    return [((cell, cell), lambda b, pair: [b.op("stablehlo." + name, pair, cell)])]
+
+
+def _reduction(prim: Any, name: str) -> None:
+    @manual_rules.rule(prim)
+    def _(e: Emitter, mesh, xs, ins, outs, *, axes, groups=()):
+        along = _along(mesh, axes, groups)
+        return e.op("stablehlo.all_reduce", xs, *outs, regions=_combining(name, ins[0]), **along)
+
+
+_reduction(psum_, "add")
+_reduction(pmax_, "maximum")
+_reduction(pmin_, "minimum")
+
+
+def _device(e: Emitter, mesh: Mesh) -> Any:
+    """The number of the device; it is defined only where no axis is left to the compiler."""
+    u32 = Aval((), UINT32)
+    left = [n for n in mesh.axis_names if n not in e.bound]
+    if not left:
+        return e.op("stablehlo.partition_id", [], u32)
+    symbol = Grid(mesh).symbol(e.unit)
+    return e.op(
+        "sdy.manual_computation",
+        [],
+        u32,
+        end="sdy.return",
+        regions=[((), lambda b, _: [b.op("stablehlo.partition_id", [], u32)])],
+        in_shardings=attr("#sdy.sharding_per_value<[]>"),
+        out_shardings=attr(f"#sdy.sharding_per_value<[{spec_text(symbol, ())}]>"),
+        manual_axes=attr(f"#sdy<manual_axes{{{', '.join(map(quoted, left))}}}>"),
+    )
+
+
+@manual_rules.rule(axis_index_)
+def _(e: Emitter, mesh, xs, ins, outs, *, name):
+    """From the number of the device, by a table."""
+    table = Aval((mesh.size,), INT32)
+    places = e.constant(mesh.coordinates((name,)).astype(np.int32), table)
+    here = _device(e, mesh)
+    one = Aval((1,), INT32)
+    row = e.op("stablehlo.dynamic_slice", [places, here], one, slice_sizes=i64s(1))
+    return e.op("stablehlo.reshape", [row], *outs)
+
+
+@manual_rules.rule(all_gather_)
+def _(e: Emitter, mesh, xs, ins, outs, *, name, axis, size, groups=()):
+    along = _along(mesh, (name,), groups)
+    return e.op("stablehlo.all_gather", xs, *outs, all_gather_dim=i64(axis), **along)
+
+
+@manual_rules.rule(psum_scatter_)
+def _(e: Emitter, mesh, xs, ins, outs, *, name, axis, size, groups=()):
+    regions, along = _combining("add", ins[0]), _along(mesh, (name,), groups)
+    at = i64(axis)
+    return e.op(
+        "stablehlo.reduce_scatter", xs, *outs, regions=regions, scatter_dimension=at, **along
+    )
+
+
+@manual_rules.rule(ppermute_)
+def _(e: Emitter, mesh, xs, ins, outs, *, name, perm, size):
+    pairs = tuple([(g[i], g[j]) for g in mesh.groups((name,)) for i, j in perm])
+    if not pairs:  # nobody sends
+        return e.constant(0, outs[0])
+    moves = {"source_target_pairs": matrix(pairs), "channel_handle": _channel()}
+    return e.op("stablehlo.collective_permute", xs, *outs, **moves)
+
+
+@manual_rules.rule(all_to_all_)
+def _(e: Emitter, mesh, xs, ins, outs, *, name, split, concat, size, groups=()):
+    how = {"split_dimension": i64(split), "concat_dimension": i64(concat), "split_count": i64(size)}
+    among, channel = _groups(mesh, (name,), groups), _channel()
+    return e.op(
+        "stablehlo.all_to_all", xs, *outs, **how, replica_groups=among, channel_handle=channel
+    )

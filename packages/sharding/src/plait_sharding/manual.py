@@ -1,0 +1,314 @@
+"""shard_map: a program for one device, run on every device of a mesh.
+
+Invariant: `in_specs` and `out_specs` say, for each operand and result, which mesh axes each of its
+axes is divided over.  They are the only parameters that speak of axes of arrays, and are rebuilt
+from the axis maps of components: an axis that a transformation adds is not divided.
+"""
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from plait.errors import AxisError, PlaitError, TypeRule
+from plait.interpreter import Interpreter, current
+from plait.ir import Program, derived, ordered
+from plait.ops.higher import expect
+from plait.primitive import Primitive
+from plait.staging import Stage
+from plait.tracing import arguments, trace
+from plait.tree import key_paths, spread
+from plait.types import INT32, Aval
+from plait.wiring import Wiring
+from plait.xla.lower import Emitter, lower_rules
+from plait.xla.mlir import attr
+
+from .collectives import Binder
+from .mesh import Mesh, PartitionSpec
+from .placement import Grid, NamedSharding, piece_shape, quoted, spec_text
+from .variance import varying
+
+__all__ = ["shard_map", "shard_map_p"]
+
+# ---- the operation -------------------------------------------------------------------------
+
+
+class Manual(Wiring):
+    """One program on the pieces of all operands; it binds axes of the mesh."""
+
+    def rebuild(self, params, programs, parts, operands, extra):
+        n = len(params["in_specs"])
+        specs = zip((*params["in_specs"], *params["out_specs"]), parts, strict=True)
+        moved = [tuple([p.spread(spec, ()) for p in ps]) for spec, ps in specs]
+        whole = [((),) * v.aval.ndim for v in extra]
+        return [*extra, *operands], {
+            "program": programs[0],
+            "mesh": params["mesh"],
+            "axes": params["axes"],
+            "in_specs": (*whole, *sum(moved[:n], ())),
+            "out_specs": sum(moved[n:], ()),
+        }
+
+    def binds(self, params):
+        return frozenset(params["axes"])
+
+
+def _rule(
+    *xs: Aval, program: Program, mesh: Mesh, axes: tuple, in_specs: tuple, out_specs: tuple
+) -> list[Aval]:
+    """Apply `program` to the pieces of the operands, at each place along some axes of a mesh; the
+    pieces of its results make ours."""
+    acts = ordered([program])
+    if acts:
+        raise PlaitError(
+            f"shard_map: what happens in order ({', '.join(e.name for e in acts)}) can not be "
+            "ordered over devices that run at once",
+            fix="leave out ordered=True, or do it outside of shard_map",
+        )
+    pieces = [
+        x.with_shape(piece_shape(mesh, x, spec)) for x, spec in zip(xs, in_specs, strict=True)
+    ]
+    expect("shard_map", program.in_avals, pieces)
+    return [
+        y.with_shape([n * mesh.product(names) for n, names in zip(y.shape, spec, strict=True)])
+        for y, spec in zip(program.out_avals, out_specs, strict=True)
+    ]
+
+
+shard_map_p = Primitive("sharding.shard_map", _rule, many=True, higher=Manual())
+
+
+@lower_rules.rule(shard_map_p)
+def _(e: Emitter, xs, ins, outs, program, mesh, axes, in_specs, out_specs):
+    for name, by in e.bound.items():
+        if isinstance(by, Binder) and (by.mesh != mesh or name in axes):
+            raise _nested(mesh, axes)
+    place = Grid(mesh)
+    e.unit.run_at(place)
+    symbol = place.symbol(e.unit)
+    # the region is closed: what every function is passed in front are operands, too
+    sizes, constants = list(e.dims), e.unit.needs(program)
+    front = [*e.dims.values(), *map(e.array, constants.values())]
+    types = [Aval((), INT32)] * len(sizes) + [x.aval for x in constants.values()]
+    whole = [((),) * t.ndim for t in types]
+    alone = len(axes) == len(mesh.axis_names)
+    texts = lambda specs: _texts(symbol, specs, not alone)  # noqa: E731
+
+    def body(b: Emitter, vs: list) -> list:
+        b.dims = dict(zip(sizes, vs))
+        b.consts = dict(zip(constants, vs[len(sizes) :]))
+        return b.program(program, vs[len(front) :])
+
+    r = e.op(
+        "sdy.manual_computation",
+        [*front, *xs],
+        *outs,
+        end="sdy.return",
+        bound={**e.bound, **dict.fromkeys(axes, Binder(mesh))},
+        regions=[([*types, *program.in_avals], body)],
+        in_shardings=texts([*whole, *in_specs]),
+        out_shardings=texts(out_specs),
+        manual_axes=attr(f"#sdy<manual_axes{{{', '.join(map(quoted, axes))}}}>"),
+    )
+    results = [r] if len(outs) == 1 else r
+    if alone:  # else the compiler may divide them over the other axes
+        for y, spec in zip(results, out_specs):
+            e.unit.placements[y] = NamedSharding(mesh, PartitionSpec(*spec))
+    return results
+
+
+def _texts(symbol: str, specs: Sequence[tuple], open_: bool) -> Any:
+    each = ", ".join([spec_text(symbol, s, open_) for s in specs])
+    return attr(f"#sdy.sharding_per_value<[{each}]>")
+
+
+def _nested(mesh: Mesh, axes: Sequence[str]) -> PlaitError:
+    return PlaitError(
+        f"shard_map over {' and '.join(map(repr, axes))} of {mesh!r}, inside a shard_map that has "
+        "divided them or has another mesh",
+        fix="let the outer one leave these axes out of its axis_names, on the same mesh",
+    )
+
+
+# ---- as users say it -----------------------------------------------------------------------
+
+
+class Piece(Stage):
+    """Stages the program of one place along some axes of a mesh."""
+
+    def __init__(self, parent: Interpreter, mesh: Mesh, axes: Sequence[str], of: Callable):
+        super().__init__(parent, "shard_map", of)
+        self.mesh = mesh
+        self.sizes = {n: mesh.shape[n] for n in axes}  # type: ignore[misc]
+
+
+def shard_map(
+    f: Callable | None = None,
+    /,
+    mesh: Any = None,
+    in_specs: Any = None,
+    out_specs: Any = None,
+    *,
+    axis_names: Any = None,
+    check_vma: bool = True,
+) -> Callable:
+    """`f` on the pieces of its arguments: one program, run on every device of the mesh.
+
+    Inside, arrays are one device's, and collectives (`lax.psum`, ...) speak of the axes of the
+    mesh by name.  Derivatives that are taken inside are those of one device's program, as under
+    vmap with an axis_name; derivatives of the whole are taken outside.
+
+    Args:
+      f: takes and returns trees of arrays; without it, a decorator is returned.
+      mesh: the devices.
+      in_specs: a PartitionSpec for each argument, a tree prefix of the tuple of arguments; an
+        axis that is not divided is there whole on every device.
+      out_specs: how the results are put together from their pieces, a tree prefix of the results.
+      axis_names: the axes of the mesh that are divided by hand, a set of names; all by default.
+        Over the others the compiler divides arrays inside, as it does outside.
+      check_vma: whether to refuse a result that may differ along an axis of the mesh which its
+        PartitionSpec does not name.  Without the check, the result is one of the values, and
+        its derivative that of their mean.
+
+    Returns:
+      A function with `f`'s signature.  As with jit, the Python of `f` runs once per types of its
+      arguments.
+
+    Raises:
+      AxisError: a PartitionSpec names an axis that the mesh does not have, or has too many
+        entries; a size can not be divided evenly; a result may differ.
+      TreeMismatch: in_specs or out_specs is no prefix of the arguments or results.
+      PlaitError: `f` does something in order, or contains a shard_map over the same axes.
+
+    >>> import plait
+    >>> mesh = plait.make_mesh((1,), ("x",))
+    >>> f = plait.shard_map(
+    ...     lambda v: plait.lax.psum(v.sum(), "x"),
+    ...     mesh=mesh,
+    ...     in_specs=plait.P("x"),
+    ...     out_specs=plait.P(),
+    ... )
+    >>> f(plait.numpy.arange(4.0))
+    Array(6., dtype=float32)
+    """
+    if f is None:
+        return functools.partial(
+            shard_map,
+            mesh=mesh,
+            in_specs=in_specs,
+            out_specs=out_specs,
+            axis_names=axis_names,
+            check_vma=check_vma,
+        )
+    if not callable(f):
+        raise TypeRule(f"shard_map needs a function, not {f!r}", fix="write shard_map(f, ...)")
+    if not isinstance(mesh, Mesh):
+        raise TypeRule(
+            f"shard_map needs a mesh, not {mesh!r}", fix="pass mesh=make_mesh(sizes, names)"
+        )
+    axes = _chosen(mesh, axis_names)
+    keep: dict = {}
+
+    @functools.wraps(f, updated=())
+    def mapped(*args: Any) -> Any:
+        _not_inside(mesh, axes)
+        values, tree = arguments(args, {}, "shard_map")
+        ins = _entries(mesh, axes, in_specs, args, values, "in_specs")
+        shapes = [
+            piece_shape(mesh, v.aval, spec, lambda i=i: _said("in_specs", args, i, values[i]))
+            for i, (v, spec) in enumerate(zip(values, ins))
+        ]
+        pieces = tuple([v.aval.with_shape(shape) for v, shape in zip(values, shapes)])
+        given, _ = tree.unflatten(values)
+        traced = trace(f, given, {}, "shard_map", keep, Piece(current(), mesh, axes, f), pieces)
+        outputs = traced.program.outputs
+        like = traced.tree.unflatten(traced.program.out_avals)
+        outs = _entries(mesh, axes, out_specs, like, outputs, "out_specs")
+        ins = (*[((),) * v.aval.ndim for v in traced.captured], *ins)
+        if check_vma:
+            _check_level(axes, traced.program, ins, outs, like)
+        results = shard_map_p.bind(
+            *traced.captured,
+            *values,
+            program=traced.program,
+            mesh=mesh,
+            axes=axes,
+            in_specs=ins,
+            out_specs=outs,
+        )
+        return traced.tree.unflatten(results)
+
+    return mapped
+
+
+def _chosen(mesh: Mesh, axis_names: Any) -> tuple[str, ...]:
+    """The axes divided by hand, in the order of the mesh."""
+    if not axis_names:
+        return mesh.axis_names
+    names = {axis_names} if isinstance(axis_names, str) else set(axis_names)
+    unknown = names - set(mesh.axis_names)
+    if unknown:
+        raise AxisError(
+            f"shard_map: axis_names has {min(unknown)!r}, which {mesh!r} does not have",
+            fix=f"its axes are {', '.join(map(repr, mesh.axis_names))}",
+        )
+    return tuple([n for n in mesh.axis_names if n in names])
+
+
+def _not_inside(mesh: Mesh, axes: tuple[str, ...]) -> None:
+    by: Interpreter | None = current()
+    while by is not None:
+        if isinstance(by, Piece) and (by.mesh != mesh or by.sizes.keys() & set(axes)):
+            raise _nested(mesh, axes)
+        by = by.parent
+
+
+def _said(what: str, tree: Any, i: int, x: Any) -> str:
+    """Leaf `i` of the arguments or results, in words."""
+    name = "args" if what == "in_specs" else "the result"
+    return f"{name}{key_paths(tree)[i]} of type {x.aval!r}"
+
+
+def _entries(
+    mesh: Mesh, axes: tuple[str, ...], specs: Any, tree: Any, xs: Sequence[Any], what: str
+) -> tuple:
+    """For each leaf of the tree, the names that each of its axes is divided over."""
+    if isinstance(specs, list):
+        specs = tuple(specs)
+    found = spread(specs, tree, what, lambda s: isinstance(s, PartitionSpec), "a PartitionSpec")
+    for spec in dict.fromkeys(found):
+        mesh.check(spec)
+        if None in spec.parts:
+            raise AxisError(
+                f"{what} leaves an axis to the compiler: {spec!r}",
+                fix="inside shard_map sizes must be known: write a name or None",
+            )
+        if not set(spec.names) <= set(axes):
+            raise AxisError(
+                f"{what} divides by an axis that is not in axis_names: {spec!r}",
+                fix=f"divide over {', '.join(map(repr, axes))} only; the compiler divides the rest",
+            )
+    return tuple(
+        [
+            spec.full(x.aval.ndim, lambda i=i: _said(what, tree, i, xs[i]))
+            for i, (spec, x) in enumerate(zip(found, xs, strict=True))
+        ]
+    )
+
+
+def _check_level(
+    manual: tuple[str, ...], program: Program, ins: tuple, outs: tuple, like: Any
+) -> None:
+    """A result that is not divided over an axis must not differ along it."""
+    divided = tuple([frozenset([n for names in spec for n in names]) for spec in ins])
+    found = derived(program, ("varying", divided), lambda: varying(program, divided))
+    for i, (axes, spec) in enumerate(zip(found, outs)):
+        left = axes & frozenset(manual) - {n for names in spec for n in names}
+        if left:
+            names = " and ".join([repr(n) for n in manual if n in left])
+            said = _said("out_specs", like, i, program.outputs[i])
+            raise AxisError(
+                f"shard_map: out_specs do not divide {said} over {names}, along which it may "
+                "differ from device to device",
+                fix=f"reduce it (lax.psum, lax.pmean, ...) over {names}, or name that in its "
+                "PartitionSpec; check_vma=False if you know that it is the same everywhere",
+            )

@@ -1,0 +1,279 @@
+"""Devices with named axes, and how the axes of an array are spread over them.
+
+A `Mesh` is an array of devices whose axes have names.  A `PartitionSpec` says of each axis of an
+array which mesh axes it is divided over.
+
+Invariant: these are values, hashable and compared by content; they speak of names and numbers
+only, and know neither types of arrays nor the compiler.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from enum import Enum
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from plait.errors import AxisError
+
+__all__ = ["AxisType", "Mesh", "P", "PartitionSpec"]
+
+Names = tuple[str, ...]
+Parts = tuple[Names | None, ...]
+"""Of each axis of an array the names it is divided over; None leaves that to the compiler."""
+
+
+class Unconstrained:
+    """The entry of a PartitionSpec that leaves an axis to the compiler."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "UNCONSTRAINED"
+
+
+class PartitionSpec:
+    """For each axis of an array, the mesh axes it is divided over.
+
+    Args:
+      entries: a name; a tuple of names, the first of which varies slowest; None for an axis that
+        is not divided; `PartitionSpec.UNCONSTRAINED`, in constraints, for one that the compiler
+        may divide.  Axes without an entry are not divided.
+
+    Raises AxisError for other entries, and for a name that is there twice.
+
+    >>> import plait
+    >>> plait.P("rows", None, ("x", "y"))
+    PartitionSpec('rows', None, ('x', 'y'))
+    """
+
+    __slots__ = ("parts",)
+    parts: Parts
+    UNCONSTRAINED = Unconstrained()
+
+    def __init__(self, *entries: Any):
+        self.parts = tuple([_names_of(e) for e in entries])
+        used = [n for p in self.parts for n in p or ()]
+        twice = sorted({n for n in used if used.count(n) > 1})
+        if twice:
+            raise AxisError(
+                f"{self!r} divides by the mesh axis {twice[0]!r} twice",
+                fix="name each mesh axis once in a PartitionSpec",
+            )
+
+    def __iter__(self) -> Iterator[Any]:
+        return map(_entry_of, self.parts)
+
+    def __len__(self) -> int:
+        return len(self.parts)
+
+    def __getitem__(self, index: Any) -> Any:
+        return tuple(self)[index]
+
+    def __hash__(self) -> int:
+        return hash(self.parts)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, PartitionSpec) and self.parts == other.parts
+
+    def __repr__(self) -> str:
+        return f"PartitionSpec({', '.join(map(repr, self))})"
+
+    def __reduce__(self):
+        return PartitionSpec, tuple(self)
+
+    @property
+    def names(self) -> Names:
+        """Every mesh axis it divides by."""
+        return tuple([n for p in self.parts for n in p or ()])
+
+    def full(self, ndim: int, said: Callable[[], str] = lambda: "the array") -> Parts:
+        """An entry for every axis; AxisError if there are more than the array has, which is
+        `said()` in words."""
+        if len(self.parts) > ndim:
+            raise AxisError(
+                f"{self!r} has {len(self.parts)} entries, and {said()} has {ndim} axes",
+                fix="give at most one entry per axis",
+            )
+        return (*self.parts, *[()] * (ndim - len(self.parts)))
+
+
+P = PartitionSpec
+
+
+def _names_of(entry: Any) -> Names | None:
+    if entry is None:
+        return ()
+    if isinstance(entry, str):
+        return (entry,)
+    if isinstance(entry, Unconstrained):
+        return None
+    if isinstance(entry, tuple | list) and all(isinstance(n, str) for n in entry):
+        return tuple(entry)
+    raise AxisError(
+        f"{entry!r} is no entry of a PartitionSpec",
+        fix='write a name, a tuple of names or None, for instance P("x", None)',
+    )
+
+
+def _entry_of(names: Names | None) -> Any:
+    if names is None:
+        return PartitionSpec.UNCONSTRAINED
+    return names if len(names) > 1 else names[0] if names else None
+
+
+def _expect_auto(axis_types: Any) -> None:
+    types = (axis_types,) if isinstance(axis_types, AxisType) else tuple(axis_types or ())
+    others = [t for t in types if getattr(t, "name", t) != "Auto"]
+    if others:
+        raise AxisError(
+            f"a mesh whose axes are {others[0]} was asked for, and axes of meshes are Auto",
+            fix="leave axis_types out; write shard_map where each device does its own part",
+        )
+
+
+class AxisType(Enum):
+    """Who divides what a program computes over an axis of a mesh.
+
+    `Auto`, which all axes are: the compiler, guided by shardings of operands and by constraints.
+    `Manual`: the program, inside `shard_map`, which makes its axes so.  `Explicit`: types; there is
+    no such axis here.
+    """
+
+    Auto = "Auto"
+    Explicit = "Explicit"
+    Manual = "Manual"
+
+
+class Mesh:
+    """An array of devices whose axes have names.
+
+    Args:
+      devices: an array, or nested lists, of devices (`plait.devices()`) or of their numbers.
+      axis_names: a name for each of its axes.
+      axis_types: None, or `AxisType.Auto` for each of them.
+
+    Raises AxisError if there are more or fewer names than axes, a name or device is there twice,
+    or an axis is to be of another type.
+
+    >>> import plait
+    >>> mesh = plait.Mesh([plait.devices()[:1]], ("x", "y"))
+    >>> mesh, mesh.size, mesh.shape["y"]
+    (Mesh('x': 1, 'y': 1), 1, 1)
+    """
+
+    __slots__ = ("devices", "axis_names", "axis_sizes", "ids", "_key", "_hash")
+    devices: np.ndarray
+    axis_names: Names
+    axis_sizes: tuple[int, ...]
+    ids: tuple[int, ...]
+
+    def __init__(self, devices: Any, axis_names: str | Sequence[str], axis_types: Any = None):
+        _expect_auto(axis_types)
+        grid = np.array(devices, dtype=object)  # a copy: a mesh does not change
+        grid.flags.writeable = False
+        names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
+        if grid.ndim != len(names):
+            raise AxisError(
+                f"a mesh of devices of shape {grid.shape} has {grid.ndim} axes, and the names "
+                f"{names} are {len(names)}",
+                fix="reshape the devices, or give one name per axis",
+            )
+        if not all(isinstance(n, str) for n in names) or len(set(names)) < len(names):
+            raise AxisError(
+                f"the names of the axes of a mesh must be different strings, not {names}",
+                fix='write for instance Mesh(devices, ("x", "y"))',
+            )
+        ids = tuple([_number(d) for d in grid.flat])
+        if len(set(ids)) < len(ids) or not ids:
+            raise AxisError(
+                f"a mesh needs each of its devices once, and has {list(ids)}",
+                fix="plait.make_mesh(sizes, names) takes the first devices",
+            )
+        self.devices, self.axis_names, self.axis_sizes = grid, names, grid.shape
+        self.ids, self._key = ids, (ids, grid.shape, names)
+        self._hash = hash(self._key)
+
+    @property
+    def shape(self) -> "OrderedDict[str, int]":
+        """The size of each axis, by name, in order."""
+        return OrderedDict(zip(self.axis_names, self.axis_sizes))
+
+    @property
+    def size(self) -> int:
+        """The number of devices."""
+        return len(self.ids)
+
+    @property
+    def device_ids(self) -> np.ndarray:
+        """The numbers of the devices, in the shape of the mesh."""
+        return np.array(self.ids).reshape(self.axis_sizes)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, Mesh) and self._key == other._key)
+
+    def __repr__(self) -> str:
+        return f"Mesh({', '.join(f'{n!r}: {k}' for n, k in self.shape.items())})"
+
+    def __reduce__(self):
+        return Mesh, (self.device_ids, self.axis_names)
+
+    # -- what specs ask --------------------------------------------------------------------
+
+    def product(self, names: Iterable[str]) -> int:
+        """How many pieces a division over these axes makes."""
+        out = 1
+        for n in names:
+            out *= self.axis_sizes[self.axis_names.index(n)]
+        return out
+
+    def check(self, spec: PartitionSpec) -> None:
+        """AxisError if the spec names an axis that the mesh does not have."""
+        for n in spec.names:
+            if n not in self.axis_names:
+                raise AxisError(
+                    f"{spec!r} names the axis {n!r}, which {self!r} does not have",
+                    fix=f"its axes are {', '.join(map(repr, self.axis_names)) or 'none'}",
+                )
+
+    def coordinates(self, names: Sequence[str]) -> np.ndarray:
+        """Of each device, in order, its place along these axes together, the first slowest."""
+        return _coordinates(self, tuple(names))
+
+    def groups(self, names: Sequence[str]) -> tuple[tuple[int, ...], ...]:
+        """Devices, by their place in the order, that differ along these axes only; each group in
+        the order of its places along them."""
+        return _groups(self, tuple(names))
+
+
+def _number(device: Any) -> int:
+    number = getattr(device, "id", device)
+    if isinstance(number, int | np.integer) and not isinstance(number, bool) and number >= 0:
+        return int(number)
+    raise AxisError(
+        f"{device!r} is no device", fix="give plait.devices(), or the numbers of devices"
+    )
+
+
+@cache
+def _coordinates(mesh: Mesh, names: Names) -> np.ndarray:
+    """See `Mesh.coordinates`."""
+    out = np.zeros(mesh.size, np.int64)
+    where = np.indices(mesh.axis_sizes).reshape(len(mesh.axis_sizes), mesh.size)
+    for n in names:
+        k = mesh.axis_names.index(n)
+        out = out * mesh.axis_sizes[k] + where[k]
+    return out
+
+
+@cache
+def _groups(mesh: Mesh, names: Names) -> tuple[tuple[int, ...], ...]:
+    """See `Mesh.groups`."""
+    others = [n for n in mesh.axis_names if n not in names]
+    table = np.empty((mesh.product(others), mesh.product(names)), int)
+    table[_coordinates(mesh, tuple(others)), _coordinates(mesh, names)] = np.arange(mesh.size)
+    return tuple(map(tuple, table.tolist()))

@@ -1,0 +1,252 @@
+"""Bringing trees of arrays to devices, and asking where they are.
+
+Invariant: values never change on the way.  `device_put` returns new memory, unless it is told
+that it need not.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from plait.buffers import boxes, layout_of, move
+from plait.config import config
+from plait.errors import AxisError, TypeRule
+from plait.hardware import Device, devices
+from plait.interpreter import GROUND, current
+from plait.operands import as_argument
+from plait.tracing import arguments
+from plait.tree import flatten, spread
+from plait.types import Placed
+from plait.values import Array, as_value, wrap
+
+from .mesh import Mesh
+from .placement import Sharding, SingleDeviceSharding, constraint, from_host
+
+__all__ = [
+    "Shard",
+    "create_device_mesh",
+    "device_put",
+    "make_mesh",
+    "sharding_of",
+    "shards_of",
+    "with_sharding_constraint",
+]
+
+
+def make_mesh(
+    axis_shapes: Any, axis_names: Any, axis_types: Any = None, *, devices: Any = None
+) -> Mesh:
+    """A mesh of the first devices.
+
+    Args:
+      axis_shapes: the size of each axis.
+      axis_names: their names.
+      axis_types: None, or `AxisType.Auto` for each of them.
+      devices: to take others than `plait.devices()`, in this order.
+
+    Raises AxisError if there are too few devices.
+
+    >>> import plait
+    >>> plait.make_mesh((1, 1), ("x", "y"))
+    Mesh('x': 1, 'y': 1)
+    """
+    sizes = tuple([int(n) for n in axis_shapes])
+    given = list(_devices() if devices is None else devices)
+    need = int(np.prod(sizes, dtype=np.int64))
+    if need > len(given) or need < 1:
+        raise AxisError(
+            f"a mesh of shape {sizes} needs {need} devices, and there are {len(given)}",
+            fix="make it smaller; or, for virtual CPU devices, set plait.config.cpu_devices = "
+            f"{max(need, 1)} before the first array is made (or PLAIT_CPU_DEVICES={max(need, 1)})",
+        )
+    grid = np.empty(need, object)
+    grid[:] = given[:need]
+    return Mesh(grid.reshape(sizes), axis_names, axis_types)
+
+
+def create_device_mesh(mesh_shape: Any, devices: Any = None) -> np.ndarray:
+    """The first devices, or these, as an array of this shape: for `Mesh`.
+
+    Raises AxisError if there are more or fewer than the shape needs.
+
+    >>> import plait
+    >>> plait.sharding.create_device_mesh((1, 1), plait.devices()[:1]).shape
+    (1, 1)
+    """
+    names = [str(i) for i in range(len(mesh_shape))]
+    grid = make_mesh(mesh_shape, names, devices=devices).devices
+    if devices is not None and grid.size != len(devices):
+        raise AxisError(
+            f"a mesh of shape {tuple(mesh_shape)} has {grid.size} devices, and {len(devices)} "
+            "are given",
+            fix="give as many devices as it has places",
+        )
+    return grid
+
+
+_devices = devices  # `make_mesh` has a parameter of that name
+
+
+# ---- to devices ----------------------------------------------------------------------------
+
+
+def _is_target(x: Any) -> bool:
+    return x is None or isinstance(x, Sharding | Device)
+
+
+def device_put(
+    x: Any, device: Any = None, *, src: Any = None, donate: Any = False, may_alias: Any = None
+) -> Any:
+    """A copy of every array of a tree, on a device or in pieces on several.
+
+    Args:
+      x: a tree of arrays, numpy arrays and Python scalars.
+      device: a device, a sharding, or a tree prefix of them; None leaves arrays where they are,
+        and brings other things to the default device.
+      src: where they are; of no account, since arrays know that.
+      donate: whether the originals are deleted; a bool or a tree prefix of bools.
+      may_alias: whether arrays that are there already may be returned as they are; a bool, None
+        (False, unless the setting `default_copy` is off and nothing is donated), or a tree prefix
+        of them.
+
+    Returns:
+      The tree of arrays.  In a function that is traced, arrays are constrained to lie there
+      (`with_sharding_constraint`), and nothing is donated.
+
+    Raises:
+      AxisError: an array can not be divided evenly as its sharding says.
+      TypeRule: a leaf is no array, or is to be donated and may be aliased.
+      TreeMismatch: `device` is no prefix of `x`.
+
+    >>> import plait
+    >>> y = plait.device_put({"a": 1.0, "b": 2.0}, plait.devices()[0])
+    >>> y["a"].sharding
+    SingleDeviceSharding(device=0)
+    """
+    entry = "a device, a sharding (NamedSharding(mesh, P(...))) or None"
+    targets = spread(device, x, "device", _is_target, entry)
+    gone = spread(donate, x, "donate", _is_flag, "a bool")
+    same = spread(may_alias, x, "may_alias", _is_flag, "a bool or None")
+    if any(g and s for g, s in zip(gone, same)):
+        raise TypeRule(
+            "device_put: may_alias and donate cannot be True at the same time",
+            fix="what is donated is deleted, so the result can not be the same array",
+        )
+    wheres = [SingleDeviceSharding(t) if isinstance(t, Device) else t for t in targets]
+    leaves, tree = flatten(x)
+    if current() is not GROUND or not all(isinstance(v, Array | np.ndarray) for v in leaves):
+        values = arguments((x,), {}, "device_put")[0]  # says which leaf is no array
+        if current() is not GROUND:
+            return tree.unflatten([_constrained(v, w) for v, w in zip(values, wheres, strict=True)])
+    return tree.unflatten(
+        [_put(v, w, g, s) for v, w, g, s in zip(leaves, wheres, gone, same, strict=True)]
+    )
+
+
+def _is_flag(x: Any) -> bool:
+    return x is None or isinstance(x, bool)
+
+
+def _constrained(x: Any, where: Sharding | None) -> Any:
+    return x if where is None else constraint.bind(x, sharding=where)
+
+
+def _put(x: Any, where: Sharding | None, donate: bool | None, alias: bool | None) -> Any:
+    if isinstance(x, np.ndarray):
+        return as_value(x) if where is None else from_host(x, where)
+    given = as_argument(x)
+    y = _constrained(given, where)
+    if alias is None:
+        alias = not (donate or config.default_copy)
+    if y.buffer() is given.buffer() and (not alias or given is not x):  # scalars' arrays are kept
+        y = wrap(move(y.buffer(), y.key), y.key)
+    if donate and given is x:
+        x.delete()
+    return y
+
+
+def with_sharding_constraint(x: Any, shardings: Any) -> Any:
+    """The tree `x`, whose arrays the compiler shall lay out as told.
+
+    Args:
+      x: a tree of arrays.
+      shardings: a sharding, or a tree prefix of them; None leaves an array to the compiler, and
+        `P.UNCONSTRAINED` an axis.
+
+    Outside of traced functions arrays are moved, if they do not lie so already.
+
+    Raises AxisError if an array can not be divided evenly, TreeMismatch if `shardings` is no
+    prefix of `x`.
+
+    >>> import plait
+    >>> s = plait.NamedSharding(plait.make_mesh((1,), ("x",)), plait.P("x"))
+    >>> x = 3.0 + plait.numpy.zeros(2)
+    >>> plait.jit(lambda v: plait.with_sharding_constraint(v * 2, s))(x).sharding
+    NamedSharding(mesh=Mesh('x': 1), spec=PartitionSpec('x'))
+    """
+    entry = "a sharding (NamedSharding(mesh, P(...))) or None"
+    wanted = spread(
+        shardings, x, "shardings", lambda s: s is None or isinstance(s, Sharding), entry
+    )
+    values = arguments((x,), {}, "with_sharding_constraint")[0]
+    tree = flatten(x)[1]
+    return tree.unflatten([_constrained(v, s) for v, s in zip(values, wanted, strict=True)])
+
+
+# ---- questions -----------------------------------------------------------------------------
+
+
+def sharding_of(x: Any) -> Sharding:
+    """Where an array is; `x.sharding` says the same.
+
+    Raises TypeRule for what is no array: the placement of a traced value is the compiler's choice.
+
+    >>> import plait
+    >>> plait.sharding.sharding_of(plait.numpy.zeros(3))
+    SingleDeviceSharding(device=0)
+    """
+    if x.__class__ is not Array:
+        raise TypeRule(
+            f"{x!r} is no array, and has no placement",
+            fix="ask the arrays that a function takes and returns, outside of it",
+        )
+    return x.key.placement or SingleDeviceSharding(0)
+
+
+@dataclass(frozen=True, eq=False)
+class Shard:
+    """One piece of an array.
+
+    Attributes:
+      device: where it is.
+      index: which slice of the array it is.
+      replica_id: which of the copies of this slice it is.
+      data: an array of its own on that device.
+    """
+
+    device: Device
+    index: tuple[slice, ...]
+    replica_id: int
+    data: Array
+
+
+def shards_of(x: Any) -> list[Shard]:
+    """The pieces of an array, in the order of its devices; `x.addressable_shards` says the same.
+
+    Raises TypeRule for what is no array.
+
+    >>> import plait
+    >>> plait.sharding.shards_of(plait.numpy.zeros(3))[0].index
+    (slice(0, 3, None),)
+    """
+    place = sharding_of(x).place
+    every, seen, out = devices(), {}, []
+    cut = boxes(layout_of(x.key), x.aval.shape)
+    for number, box, piece in zip(place.devices, cut, x.buffer()._arrays, strict=True):
+        corner = tuple([s.start for s in box])
+        copies = seen[corner] = seen.get(corner, -1) + 1
+        aval = x.aval.with_shape([s.stop - s.start for s in box])
+        data = wrap(piece, Placed(aval, SingleDeviceSharding(number)))
+        out.append(Shard(every[number], box, copies, data))
+    return out

@@ -1,0 +1,220 @@
+"""pmap: a function of the elements along an axis, each on a device of its own.
+
+It is shard_map over a mesh of one axis, compiled, said with the axes of arrays.
+
+Invariant: what is mapped comes to the front, and goes back from there, outside of shard_map; so
+there the mesh divides first axes only.
+"""
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from plait.calls import jit
+from plait.errors import AxisError, TypeRule
+from plait.hardware import devices as all_devices
+from plait.interpreter import Interpreter, current
+from plait.ops.shape import moveaxis, normal_axis, reshape
+from plait.plugins import resolve
+from plait.tracing import result
+from plait.tree import flatten, key_paths, spread
+from plait.values import as_value
+
+from .manual import Piece, shard_map
+from .mesh import Mesh, P
+
+__all__ = ["pmap"]
+
+_NAME = "pmap"
+"""Of the axis, if the user does not name it."""
+
+
+def pmap(
+    fun: Callable | None = None,
+    axis_name: Any = None,
+    *,
+    in_axes: Any = 0,
+    out_axes: Any = 0,
+    static_broadcasted_argnums: int | Sequence[int] = (),
+    donate_argnums: int | Sequence[int] = (),
+    devices: Sequence[Any] | None = None,
+    backend: str | None = None,
+    axis_size: int | None = None,
+) -> Any:
+    """`fun` on every element along the mapped axes, each on one device, all at once.
+
+    Args:
+      fun: takes and returns trees of arrays; without it, a decorator is returned.
+      axis_name: a name by which collectives inside (`lax.psum`, ...) speak of the axis, a string.
+      in_axes: which axis of each positional argument is mapped: an int (negative ones count from
+        the end), None for an argument that every device gets whole, or a tuple of those and of
+        tree prefixes, one per argument.  Keyword arguments are mapped along axis 0.
+      out_axes: where the mapped axis is in the results: an int, None for results that are the
+        same on all devices, or a tree prefix of them.
+      static_broadcasted_argnums: positional arguments that are hashable values, not arrays.
+      donate_argnums: arguments whose memory results may take; they are deleted.
+      devices: the devices to use, in this order; by default the first of `plait.devices()`.
+      backend: the platform; this process has one.
+      axis_size: how many elements there are, if no argument is mapped.
+
+    Returns:
+      A compiled function with `fun`'s signature.  Inside another pmap or shard_map one device has
+      all elements of the inner one, which are done as by vmap.
+
+    Raises:
+      AxisError: an axis out of range, sizes that differ, nothing mapped, more elements than
+        devices, or a result without axis that may differ between devices.
+      TreeMismatch: in_axes or out_axes is no prefix of the arguments or results.
+
+    >>> import plait
+    >>> plait.pmap(lambda x: x - plait.lax.psum(x, "i"), axis_name="i")(plait.numpy.ones((1, 2)))
+    Array([[0., 0.]], dtype=float32)
+    """
+    if fun is None:
+        given = {k: v for k, v in locals().items() if k != "fun"}
+        return functools.partial(pmap, **given)
+    if not callable(fun):
+        raise TypeRule(f"pmap needs a function, not {fun!r}", fix="write pmap(f)")
+    if isinstance(in_axes, list):
+        in_axes = tuple(in_axes)
+    name = _NAME if axis_name is None else axis_name
+    chosen = list(all_devices(backend) if devices is None else devices)
+    static = (
+        (static_broadcasted_argnums,)
+        if isinstance(static_broadcasted_argnums, int)
+        else tuple(static_broadcasted_argnums)
+    )
+
+    @functools.wraps(fun, updated=())
+    def mapped(*args: Any, **kwargs: Any) -> Any:
+        fixed = {i: args[i] for i in static if i < len(args)}
+        dynamic = tuple([a for i, a in enumerate(args) if i not in fixed])
+        f = _with_static(fun, fixed, len(args))
+        axes = in_axes
+        if isinstance(in_axes, tuple) and len(in_axes) == len(args):
+            axes = tuple([a for i, a in enumerate(in_axes) if i not in fixed])
+        if _on_one_device():
+            lanes = resolve("vmap")(f, axes, out_axes, axis_name=axis_name, axis_size=axis_size)
+            return lanes(*dynamic, **kwargs)
+        leaves, tree = flatten((dynamic, kwargs))
+        xs = [as_value(x) for x in leaves]
+        at = _axes(axes, dynamic, kwargs, xs)
+        mesh = _mesh(chosen, name, _size(at, xs, axis_size, (list(dynamic), kwargs)))
+        return _run(f, tree, xs, at, out_axes, mesh)
+
+    return jit(mapped, static_argnums=static or None, donate_argnums=donate_argnums)
+
+
+def _with_static(fun: Callable, fixed: dict[int, Any], n: int) -> Callable:
+    """`fun` of the other ones of its `n` positional arguments."""
+    if not fixed:
+        return fun
+
+    @functools.wraps(fun, updated=())
+    def rest(*dynamic: Any, **kwargs: Any) -> Any:
+        values = iter(dynamic)
+        return fun(*[fixed[i] if i in fixed else next(values) for i in range(n)], **kwargs)
+
+    return rest
+
+
+def _on_one_device() -> bool:
+    """Whether we are inside of a program for one device."""
+    by: Interpreter | None = current()
+    while by is not None:
+        if isinstance(by, Piece):
+            return True
+        by = by.parent
+    return False
+
+
+def _run(f: Callable, tree: Any, xs: list, at: list, out_axes: Any, mesh: Mesh) -> Any:
+    """The results of `f` on the elements of `xs` along the axes `at`."""
+    (name,) = mesh.axis_names
+    out_tree: Any = None
+    wanted: list = []
+
+    @functools.wraps(f, updated=())
+    def element(*pieces: Any) -> tuple[list, list]:
+        nonlocal out_tree, wanted
+        args, kwargs = tree.unflatten([_first(p, a) for p, a in zip(pieces, at)])
+        out = f(*args, **kwargs)
+        outs, out_tree = flatten(out)
+        outs = [result(o, i, out, f) for i, o in enumerate(outs)]
+        wanted = spread(out_axes, out, "out_axes", _is_axis, "an axis or None")
+        mapped = [reshape(o, (1, *o.shape)) for o, a in zip(outs, wanted) if a is not None]
+        return mapped, [o for o, a in zip(outs, wanted) if a is None]
+
+    specs = tuple([P() if a is None else P(name) for a in at])
+    front = [x if a is None else moveaxis(x, a, 0) for x, a in zip(xs, at)]
+    over = shard_map(element, mesh=mesh, in_specs=specs, out_specs=(P(name), P()))
+    mapped, same = map(iter, over(*front))
+    outs = [next(same) if a is None else _placed(next(mapped), a) for a in wanted]
+    return out_tree.unflatten(outs)
+
+
+def _first(piece: Any, axis: int | None) -> Any:
+    return piece if axis is None else reshape(piece, piece.shape[1:])
+
+
+def _placed(x: Any, axis: int) -> Any:
+    return moveaxis(x, 0, normal_axis(axis, x.ndim, "out_axes"))
+
+
+# ---- axes and devices ----------------------------------------------------------------------
+
+
+def _is_axis(x: Any) -> bool:
+    return x is None or (isinstance(x, int) and not isinstance(x, bool))
+
+
+def _axes(in_axes: Any, args: tuple, kwargs: dict, xs: list) -> list[int | None]:
+    """The mapped axis of each leaf."""
+    if isinstance(in_axes, tuple) and len(in_axes) != len(args):
+        raise AxisError(
+            f"pmap: in_axes has {len(in_axes)} entries for {len(args)} positional arguments",
+            fix="give one entry per positional argument, or a single int",
+        )
+    found = spread(in_axes, args, "in_axes", _is_axis, "an axis or None")
+    found += [0] * (len(xs) - len(found))
+    for i, (a, x) in enumerate(zip(found, xs)):
+        if a is not None and not -x.ndim <= a < x.ndim:
+            path = key_paths((list(args), kwargs))[i][3:]
+            raise AxisError(
+                f"pmap: axis {a} of argument {path} of type {x.aval!r} is out of range",
+                fix="map an axis it has, or None if every device gets it whole",
+            )
+    return [a if a is None else normal_axis(a, x.ndim) for a, x in zip(found, xs)]
+
+
+def _size(at: list, xs: list, axis_size: int | None, args: Any) -> int:
+    """How many elements there are."""
+    sizes = [x.shape[a] for a, x in zip(at, xs) if a is not None]
+    sizes += [] if axis_size is None else [axis_size]
+    if not sizes:
+        raise AxisError(
+            "pmap must have at least one non-None in_axes: nothing is mapped",
+            fix="map an argument, or pass axis_size",
+        )
+    if any(s != sizes[0] for s in sizes):
+        told = ", ".join(
+            f"{p[3:]} has {x.shape[a]} at axis {a}"
+            for p, a, x in zip(key_paths(args), at, xs)
+            if a is not None
+        )
+        extra = "" if axis_size is None else f"; axis_size={axis_size}"
+        raise AxisError(
+            f"pmap got inconsistent sizes for array axes to be mapped: {told}{extra}",
+            fix="mapped axes must have one size; use None for what every device gets whole",
+        )
+    return sizes[0]
+
+
+def _mesh(chosen: list, name: Any, size: int) -> Mesh:
+    if size > len(chosen):
+        raise AxisError(
+            f"pmap over {size} elements needs as many devices, and there are {len(chosen)}",
+            fix="use vmap, or shard_map over pieces; or, for virtual CPU devices, set "
+            f"plait.config.cpu_devices = {size} before the first array is made",
+        )
+    return Mesh(chosen[:size], name)

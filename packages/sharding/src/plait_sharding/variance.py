@@ -1,0 +1,62 @@
+"""Along which mesh axes the values of a program may differ from device to device.
+
+A value that does not depend on anything divided, or was reduced over what it was divided by, is
+the same on all devices; only such a value can be a result that is not divided.
+
+Invariant: the answer is an upper bound.  It follows the wiring of operations with programs, so it
+needs to know none of them.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from plait.ir import Program, Var, ambient_of
+from plait.ops.collective import all_gather_, pmax_, pmin_, psum_
+from plait.wiring import Slots
+
+__all__ = ["varying"]
+
+Axes = frozenset[str]
+NONE: Axes = frozenset()
+LEVELLING = frozenset((psum_, pmax_, pmin_, all_gather_))
+"""Collectives after which all have the same."""
+
+
+def varying(program: Program, inputs: Sequence[Axes]) -> list[Axes]:
+    """For each output, the axes along which it may differ, from those of the inputs."""
+    known: dict[Any, Axes] = dict(zip(program.inputs, inputs, strict=True))
+
+    def read(a: Any) -> Axes:
+        return known.get(a, NONE) if a.__class__ is Var else NONE
+
+    for e in program.eqns:
+        ins = [read(a) for a in e.inputs]
+        if e.prim.higher is not None:
+            outs = _through(e.prim.higher.slots(e.params), ins, e.prim.higher.binds(e.params))
+        else:
+            outs = [_after(e, NONE.union(*ins))] * len(e.outputs)
+        known.update(zip(e.outputs, outs, strict=True))
+    return [read(a) for a in program.outputs]
+
+
+def _after(e: Any, ins: Axes) -> Axes:
+    named = ambient_of(e.prim, e.params)
+    levels = e.prim in LEVELLING and not e.params.get("groups")  # groups differ from each other
+    return ins - named if levels else ins | named
+
+
+def _through(w: Slots, ins: Sequence[Axes], hidden: Axes) -> list[Axes]:
+    """Slots grow until nothing changes; what decides (a predicate) reaches every result."""
+    slots: list[Axes] = [NONE] * w.count
+    for s, axes in zip(w.operands, ins, strict=True):
+        slots[s] |= axes
+    before: list[Axes] | None = None
+    while before != slots:
+        before = list(slots)
+        for p, inner, outer in w.bodies:
+            for s, axes in zip(outer, varying(p, [slots[s] for s in inner]), strict=True):
+                slots[s] |= axes - hidden
+        decides = NONE.union(*(slots[s] for s in w.plain))
+        for s in w.outputs:
+            slots[s] |= decides
+    return [slots[s] for s in w.outputs]
