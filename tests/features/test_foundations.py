@@ -17,8 +17,7 @@ from plait.check import check
 from plait.events import counting
 from plait.ops.elementwise import add
 from plait.source import here, hidden, hide, user_frames, user_line
-from plait.xla.execute import eager_rules
-from plait.xla.lower import lower_rules
+from plait.xla.lower import eager_rules, lower_rules
 
 pnp = plait.numpy
 X = np.arange(3, dtype=np.float32)

@@ -15,7 +15,7 @@ from plait import lax
 from plait.errors import ConcretizationError, TreeMismatch, UndefinedRule
 from plait.ext import Primitive, Program, evaluate
 from plait.ops.shape import materialise_at_ground
-from plait.xla.execute import eager_rules
+from plait.xla.lower import eager_rules
 from plait_autodiff import (
     checkpoint,
     custom_ivjp,

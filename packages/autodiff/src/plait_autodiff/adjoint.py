@@ -21,8 +21,7 @@ from plait.staging import staged
 from plait.types import Aval
 from plait.values import as_value
 from plait.wiring import Ends, Slots, Wiring, width
-from plait.xla.execute import eager_rules
-from plait.xla.lower import lower_rules
+from plait.xla.lower import eager_rules, lower_rules
 
 from .carried import DERIVATIVE
 from .forward import ZERO, instantiate, jvp_rules

@@ -20,8 +20,7 @@ from plait.tree import children, difference, flatten
 from plait.types import Aval
 from plait.values import Literal, as_value
 from plait.wiring import Ends
-from plait.xla.execute import eager_rules
-from plait.xla.lower import lower_rules
+from plait.xla.lower import eager_rules, lower_rules
 
 from .carried import CustomWiring, applied, body, closed_over, lowered, promised, varying
 from .forward import ZERO, instantiate, jvp_rules

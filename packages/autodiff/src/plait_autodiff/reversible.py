@@ -26,8 +26,7 @@ from plait.tree import flatten
 from plait.types import Aval
 from plait.values import Literal, as_value
 from plait.wiring import Ends, Slots, Wiring, width
-from plait.xla.execute import eager_rules
-from plait.xla.lower import lower_rules
+from plait.xla.lower import eager_rules, lower_rules
 
 from .adjoint import custom_lin
 from .carried import DERIVATIVE, CustomWiring, applied, body, closed_over, lowered, varying

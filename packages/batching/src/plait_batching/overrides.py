@@ -23,8 +23,7 @@ from plait.tree import flatten, spread
 from plait.types import Aval
 from plait.values import as_value
 from plait.wiring import Ends, Slots, Wiring
-from plait.xla.execute import eager_rules
-from plait.xla.lower import lower_rules
+from plait.xla.lower import eager_rules, lower_rules
 
 from .interpreter import batching_rules
 

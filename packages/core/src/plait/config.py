@@ -16,7 +16,6 @@ from contextlib import contextmanager
 from typing import Any
 
 from .errors import PlaitError
-from .types import set_defaults
 
 __all__ = ["Config", "config"]
 
@@ -182,15 +181,12 @@ class Config:
         object.__setattr__(self, "debug_key_reuse", values["debug_key_reuse"])
         precision = values["default_matmul_precision"]
         object.__setattr__(self, "default_matmul_precision", precision)
-        strict = values["numpy_dtype_promotion"] == "strict"
-        ranks = values["numpy_rank_promotion"]
-        set_defaults(values["default_float"], values["default_int"], strict, ranks)
-        for forget in list(self._watchers):
-            forget()
+        for changed in list(self._watchers):
+            changed()
 
-    def watch(self, forget) -> None:
-        """Call the function `forget()` at every change, as long as somebody keeps it."""
-        self._watchers.add(forget)
+    def watch(self, changed) -> None:
+        """Call the function `changed()` at every change, as long as somebody keeps it."""
+        self._watchers.add(changed)
 
     def freeze(self, name: str, why: str) -> None:
         """From now on this setting is what it is."""

@@ -59,8 +59,7 @@ from .tree import flatten, spread, unflatten
 from .types import Aval, Opaque, Place, Placed, Placement
 from .values import Array, Literal, as_value
 from .wiring import Ends, Part, Slots, Wiring, width
-from .xla.execute import eager_rules
-from .xla.lower import Emitter, lower_rules
+from .xla.lower import Emitter, eager_rules, lower_rules
 
 PLUGIN_API = (0, 1)
 """Version of this module's names: (major, minor)."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
 
+from .config import config
 from .dims import Dim, broadcast_dims, product
 from .door import EXTRA_DTYPES
 from .elements import Opaque
@@ -33,7 +34,6 @@ __all__ = [
     "float0",
     "no_number",
     "promote",
-    "set_defaults",
     "weak_aval",
 ]
 
@@ -288,11 +288,12 @@ _ranks = ["allow"]
 """What is done where arrays of different numbers of axes meet: allow, warn or raise."""
 
 
-def set_defaults(floating: Any, integer: Any, strict: bool = False, ranks: str = "allow") -> None:
-    """The dtypes of Python numbers that meet nothing stronger; whether nothing else is ever
-    promoted; and what is done where arrays of different numbers of axes meet."""
-    _strict[0], _ranks[0] = strict, ranks
-    floating, integer = np.dtype(floating), np.dtype(integer)
+def _read_settings() -> None:
+    """Take over the dtypes of Python numbers that meet nothing stronger; whether nothing else is
+    ever promoted; and what is done where arrays of different numbers of axes meet."""
+    _strict[0] = config.numpy_dtype_promotion == "strict"
+    _ranks[0] = config.numpy_rank_promotion
+    floating, integer = np.dtype(config.default_float), np.dtype(config.default_int)
     wide = np.complex128 if floating.itemsize == 8 else np.complex64
     _met.clear()
     _defaults.update({BOOLEAN: BOOL, INTEGER: integer, FLOATING: floating, COMPLEX: np.dtype(wide)})
@@ -306,7 +307,8 @@ def set_defaults(floating: Any, integer: Any, strict: bool = False, ranks: str =
     )
 
 
-set_defaults(np.float32, np.int32)
+config.watch(_read_settings)
+_read_settings()
 
 
 def default_dtype(kind: int) -> np.dtype:

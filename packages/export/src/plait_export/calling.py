@@ -16,8 +16,7 @@ from plait.types import Aval
 from plait.values import Array, solid, wrap
 from plait.xla import mlir
 from plait.xla.executables import load
-from plait.xla.execute import eager_rules
-from plait.xla.lower import Unit, lower_rules
+from plait.xla.lower import Unit, eager_rules, lower_rules
 from plait.xla.module import Module
 
 from .errors import NotExportable

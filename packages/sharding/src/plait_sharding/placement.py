@@ -22,8 +22,7 @@ from plait.primitive import primitive
 from plait.traits import Linear, Structural
 from plait.types import Aval, Placed
 from plait.values import Array, as_value, canonical, solid, wrap
-from plait.xla.execute import eager_rules
-from plait.xla.lower import lower_rules
+from plait.xla.lower import eager_rules, lower_rules
 from plait.xla.mlir import attr, bindings
 
 from .mesh import Mesh, PartitionSpec

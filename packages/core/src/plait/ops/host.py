@@ -18,8 +18,7 @@ from ..tree import flatten
 from ..types import Aval
 from ..values import asarray
 from ..xla import mlir
-from ..xla.execute import eager_rules
-from ..xla.lower import lower_rules
+from ..xla.lower import eager_rules, lower_rules
 
 DEBUG = Effect("debug", repeatable=True)
 DEBUG_ORDERED = Effect("debug", ordered=True, repeatable=True)

@@ -22,8 +22,7 @@ from ..staging import staged
 from ..traits import AnyElement, Structural
 from ..types import INTEGER, OPAQUE, Aval, Opaque
 from ..values import Literal
-from ..xla.execute import eager_rules
-from ..xla.lower import lower_rules
+from ..xla.lower import eager_rules, lower_rules
 from . import elementwise as el
 from .mapping import map_axes
 from .opaque import unwrap_, wrap_

@@ -15,8 +15,7 @@ from ..primitive import primitive
 from ..traits import AnyElement
 from ..types import BOOL, OPAQUE, Aval, Opaque
 from ..values import Array, Literal, as_value, laid, standing_for
-from ..xla.execute import eager_rules
-from ..xla.lower import lower_rules
+from ..xla.lower import eager_rules, lower_rules
 from . import elementwise as el
 from .boxes import dynamic_slice_, dynamic_update_slice_
 from .collective import all_gather_, all_to_all_, ppermute_

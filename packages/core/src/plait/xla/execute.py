@@ -15,19 +15,11 @@ from ..interpreter import GROUND, Evaluate, Tracer, as_list, stray, unbound, use
 from ..ir import derived, programs_in
 from ..operands import scalar_buffer
 from ..ops.shape import broadcast_in_dim
-from ..rules import RuleTable
 from ..staging import staged
 from ..types import Aval
 from ..values import Array, Literal, as_value, failure, solid, wrap
 from .executables import Executable, executable
-from .lower import lower_rules
-
-eager_rules = RuleTable(
-    "eager",
-    owns=("core",),
-    doc="rule(args, params) -> result (a list if the primitive has many), or None to compile after "
-    "all: how to do an operation now, in Python.",
-)
+from .lower import eager_rules, lower_rules
 
 _MOST = 4096
 """Executables kept of one operation."""

@@ -32,6 +32,12 @@ lower_rules = RuleTable(
     doc="rule(e: Emitter, xs, ins, outs, **params) -> one MLIR value, or a list of them if the "
     "primitive has many results; `xs` are MLIR values, `ins` and `outs` avals.",
 )
+eager_rules = RuleTable(
+    "eager",
+    owns=("core",),
+    doc="rule(args, params) -> result (a list if the primitive has many), or None to compile after "
+    "all: how to do an operation now, in Python.",
+)
 
 
 class Unit:
