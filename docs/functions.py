@@ -21,7 +21,7 @@ import numpy
 import scipy
 
 import plait
-from plait.plugins import HINTS
+from plait._plugins.metadata import HINTS
 
 PAGE = Path(__file__).parent / "functions.md"
 

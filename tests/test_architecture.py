@@ -7,7 +7,6 @@ be imported is judged too.
 import ast
 import re
 import sys
-from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
 
@@ -15,79 +14,19 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 
-LAYERS = (
-    ("plait.beside",),
-    ("plait.door",),
-    ("plait.source",),
-    ("plait.errors",),
-    ("plait.events",),
-    ("plait.dims", "plait.dims.*"),
-    ("plait.elements",),
-    ("plait.types",),
-    ("plait.config",),
-    ("plait.buffers",),
-    ("plait.tree",),
-    ("plait.traits",),
-    ("plait.plugins",),
-    ("plait.rules",),
-    ("plait.wiring",),
-    ("plait.interpreter",),
-    ("plait.values",),
-    ("plait.operands",),
-    ("plait.ir",),
-    ("plait.leaks",),
-    ("plait.primitive",),
-    ("plait.check",),
-    ("plait.staging",),
-    ("plait.rewiring",),
-    ("plait.closures",),
-    ("plait.deferred",),
-    ("plait.arguments",),
-    ("plait.carrier",),
-    ("plait.physical",),
-    ("plait.names",),
-    ("plait.reuse",),
-    ("plait.xla", "plait.xla.mlir", "plait.xla.lower", "plait.xla.module", "plait.xla.executables"),
-    ("plait.ops", "plait.ops.shape"),
-    ("plait.xla.execute",),
-    ("plait.ops.*",),
-    ("plait.simplify", "plait.simplify.*"),
-    ("plait.operators",),
-    ("plait.misses",),
-    ("plait.tracing",),
-    ("plait.roles",),
-    ("plait.listing",),
-    ("plait.stages",),
-    ("plait.forms",),
-    ("plait.versions",),
-    ("plait.calls",),
-    ("plait.text", "plait.text.*"),
-    ("plait.hardware",),
-    ("plait.scopes",),
-    ("plait.aliases",),
-    ("plait.stepping",),
-    ("plait.control", "plait.control.*"),
-    ("plait.surface",),
-    ("plait.dtypes",),
-    ("plait.tree_util",),
-    ("plait.debug",),
-    ("plait.blocks",),
-    ("plait.ffi",),
-    ("plait.typing",),
-    ("plait.flatten_util",),
-    ("plait.lax", "plait.lax.*"),
-    ("plait.numpy", "plait.numpy.*"),
-    ("plait.image",),
-    ("plait.random", "plait.random.*"),
-    ("plait.nn", "plait.nn.*"),
-    ("plait.scipy", "plait.scipy.*"),
-    ("plait.ext", "plait.ext.*"),
-    ("plait.testing", "plait.testing.*"),
-    ("plait",),
-    ("plait.__main__",),
-)
-"""The core from the ground up: a module imports what is above it in this list, and in its own
-entry only what lies in the same folder. Every module is in exactly one entry."""
+DIAGRAM = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+START, END = "## The import diagram", "```"
+
+
+def layers() -> list[tuple[str, ...]]:
+    """The core from the ground up, as ARCHITECTURE.md draws it: the names on each line of its
+    diagram, up to the explanation, which two spaces set off."""
+    drawn = DIAGRAM.split(START)[1].split(END)[1].strip("\n").splitlines()
+    return [tuple(line.split("  ")[0].split()) for line in drawn]
+
+
+LAYERS = layers()
+"""A module imports what is above its package in this list, and what lies in its own package."""
 
 SIBLINGS = ("plait_autodiff", "plait_batching", "plait_sharding", "plait_export")
 GLUE = {
@@ -99,16 +38,16 @@ GLUE = {
 }
 """Modules that join two siblings, with the sibling whose tables load them."""
 
-SEAM = {"plait.plugins"}
+SEAM = {"plait._plugins.metadata"}
 """Where own modules may be imported inside a function: the one place that loads plugins."""
 
-DYNAMIC = {"plait.plugins", "plait", "plait.scipy", "plait.ops"}
+DYNAMIC = {"plait._plugins.metadata", "plait._base.lazy", "plait.scipy"}
 """Where a module may be imported by a name made at run time: the seam, and lazy public names."""
 
 HINT_TABLES = {"DISTRIBUTION_OF", "TABLES"}
-"""Tables of `plait.plugins` that may name what plugins offer: they are install hints only."""
+"""Tables of `plait._plugins.metadata` that may name what plugins offer: install hints only."""
 
-OF_ONE_FUNCTION = {"plait.check", "plait.primitive", "plait.simplify"}
+OF_ONE_FUNCTION = {"plait._core.check", "plait._core.primitive", "plait._simplify"}
 """Modules that are their one function, which nobody reaches as an attribute of the package."""
 
 PLUGIN_WORDS = re.compile(r"\b(jvp|vjp|grad|vmap|cotangent|tangent|mesh)(s|es)?\b", re.I)
@@ -176,11 +115,15 @@ def inside_functions(name: str) -> list[ast.AST]:
     return [n for scope in scopes for n in ast.walk(scope)]
 
 
-def layers_of(name: str) -> list[int]:
-    """The entries of the list that a module belongs to; a full name counts before a pattern."""
-    named = [i for i, entry in enumerate(LAYERS) if name in entry]
-    found = [i for i, entry in enumerate(LAYERS) if any(fnmatchcase(name, p) for p in entry)]
-    return named or found
+def package(name: str) -> str:
+    """The entry directly under `plait` that a module of the core belongs to."""
+    return name.split(".")[1] if "." in name else "plait"
+
+
+def layer(name: str) -> int:
+    """The line of the diagram that a module of the core stands on."""
+    (found,) = [i for i, names in enumerate(LAYERS) if package(name) in names]
+    return found
 
 
 def top(name: str) -> str:
@@ -195,19 +138,21 @@ def test_there_are_sources_to_judge():
     assert modules()
 
 
-@pytest.mark.parametrize("name", sorted(core()))
-def test_each_core_module_has_one_layer(name):
-    assert len(layers_of(name)) == 1, f"{name} stands in {len(layers_of(name))} entries of LAYERS"
+def test_the_diagram_shows_every_package_once():
+    shown = [name for names in LAYERS for name in names]
+    assert sorted(shown) == sorted({package(name) for name in core()})
+
+
+def test_there_are_few_entries_under_the_core():
+    entries = {p.name for p in modules()["plait"].parent.iterdir()} - {"__pycache__"}
+    assert len(entries) <= 34, sorted(entries)
 
 
 @pytest.mark.parametrize("name", sorted(core()))
 def test_core_imports_downwards(name):
-    (mine,) = layers_of(name)
     for target in sorted(edges(name) & set(core()) - {name}):
-        (other,) = layers_of(target)
-        same_folder = name.split(".")[:2] == target.split(".")[:2]
-        assert other < mine or (other == mine and same_folder), (
-            f"{name} (layer {mine}) imports {target} (layer {other})"
+        assert layer(target) < layer(name) or package(target) == package(name), (
+            f"{name} imports {target}, which ARCHITECTURE.md draws above it or beside it"
         )
 
 
@@ -238,11 +183,18 @@ def test_meshes_know_nothing_of_types():
         if name not in reached:
             reached.add(name)
             ahead += edges(name) & modules().keys()
-    assert not reached & {"plait.types", "plait.ir", "plait.interpreter", "plait"}
+    assert not reached & {
+        "plait._types.avals",
+        "plait._core.ir",
+        "plait._core.interpreter",
+        "plait",
+    }
 
 
 def test_one_door_to_jaxlib():
-    assert [n for n in modules() if any(top(t) == "jaxlib" for t in edges(n))] == ["plait.door"]
+    assert [n for n in modules() if any(top(t) == "jaxlib" for t in edges(n))] == [
+        "plait._base.jaxlib_api"
+    ]
 
 
 def test_jax_is_never_imported():
@@ -273,7 +225,7 @@ def imports_by_name(node: ast.AST) -> str | None:
 def without_hint_tables(name: str) -> str:
     """The source of a module, with the install hints left out."""
     lines = text(name).splitlines()
-    for node in tree(name).body if name == "plait.plugins" else ():
+    for node in tree(name).body if name == "plait._plugins.metadata" else ():
         targets = node.targets if isinstance(node, ast.Assign) else []
         if any(isinstance(t, ast.Name) and t.id in HINT_TABLES for t in targets):
             lines[node.lineno - 1 : node.end_lineno] = [""] * (node.end_lineno - node.lineno + 1)

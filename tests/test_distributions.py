@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from plait import plugins
+from plait._plugins import metadata
 
 ROOT = Path(__file__).parents[1]
 PLUGINS = ("autodiff", "batching", "sharding", "export")
@@ -89,13 +89,13 @@ def test_no_public_name_is_declared_twice(one, other):
 
 def test_the_install_hints_are_what_the_packages_offer():
     rows = [row for row in EVERY_POINT if row[1] in ("plait.api", "plait.ext", "plait.lax")]
-    assert {name: f"plait-{package}" for package, _, name, _ in rows} == plugins.HINTS
+    assert {name: f"plait-{package}" for package, _, name, _ in rows} == metadata.HINTS
     rows = [row for row in EVERY_POINT if row[1] == "plait.tables" and row[0] != "core"]
-    assert {name: f"plait-{package}" for package, _, name, _ in rows} == plugins.TABLES
+    assert {name: f"plait-{package}" for package, _, name, _ in rows} == metadata.TABLES
 
 
 def test_every_rule_module_is_declared_for_a_known_table():
-    tables = {"lower", "eager", "expand", "parallel", *plugins.TABLES}
+    tables = {"lower", "eager", "expand", "parallel", *metadata.TABLES}
     groups = {group for _, group, _, _ in EVERY_POINT if group.startswith("plait.rules.")}
     assert {group.removeprefix("plait.rules.") for group in groups} <= tables
 

@@ -33,8 +33,8 @@ import numpy as np
 import pytest
 
 import plait
-from plait import plugins
-from plait.traits import ALL
+from plait._plugins import metadata
+from plait._plugins.traits import ALL
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -193,7 +193,7 @@ def test_the_reference_has_every_public_name():
             assert names.described(module, chosen or None), f"{page.name}: {module}"
             found |= set(chosen.split() or names.public(importlib.import_module(module)))
     apart = ("interval", "P", "sharding", "checkpoint_policies")
-    said = {n for n in plugins.names("plait.api") if n not in apart}
+    said = {n for n in metadata.names("plait.api") if n not in apart}
     said |= {n for n in plait.__all__ if not inspect.ismodule(getattr(plait, n))}
     explained = {"config", "float0", "PlaitError"}
     assert not said - found - explained

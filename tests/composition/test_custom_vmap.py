@@ -8,7 +8,11 @@ import pytest
 
 import plait
 from plait import lax
-from plait.errors import MissingRule, TreeMismatch, TypeRule
+from plait.ext.errors import (
+    MissingRule,
+    TreeMismatch,
+    TypeRule,
+)
 
 pnp = plait.numpy
 X = np.float32([0.5, 1.0, 2.0])

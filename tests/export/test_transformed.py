@@ -10,8 +10,12 @@ import numpy as np
 import pytest
 
 import plait
-from plait.errors import MissingRule
-from plait.ops import elementwise as el
+from plait.ext.errors import (
+    MissingRule,
+)
+from plait.ext.ops import (
+    elementwise as el,
+)
 from plait_export import NotExportable, deserialize, export, symbolic_args_specs
 
 F32 = np.float32

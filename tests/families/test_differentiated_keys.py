@@ -9,15 +9,32 @@ import pytest
 import plait
 from plait import numpy as pnp
 from plait import random
-from plait.carrier import expand_rules
-from plait.control import scan
-from plait.errors import TypeRule
-from plait.ops.opaque import unwrap, wrap
-from plait.primitive import primitive
-from plait.traits import AnyElement
-from plait.types import Aval, Opaque, float0
-from plait.values import asarray
-from plait_autodiff import ZERO, jvp_rules
+from plait._ops.opaque import unwrap, wrap
+from plait.ext.errors import (
+    TypeRule,
+)
+from plait.ext.ir import (
+    primitive,
+)
+from plait.ext.rules import (
+    AnyElement,
+    expand_rules,
+)
+from plait.ext.types import (
+    Aval,
+    Opaque,
+    float0,
+)
+from plait.ext.values import (
+    asarray,
+)
+from plait.lax import (
+    scan,
+)
+from plait_autodiff.ext import (
+    ZERO,
+    jvp_rules,
+)
 
 KEY = random.key(3)
 X = asarray(np.float64(0.7))

@@ -8,9 +8,12 @@ import pytest
 import plait
 from plait import lax, nn
 from plait import numpy as jnp
-from plait.primitive import primitives
-from plait_autodiff import jet_rules, jvp_rules
-from plait_autodiff.curves import numerically
+from plait._core.primitive import primitives
+from plait_autodiff.ext import (
+    jet_rules,
+    jvp_rules,
+)
+from plait_autodiff.taylor.laws import numerically
 
 ORDER = 4
 AT = 0.7

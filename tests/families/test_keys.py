@@ -13,15 +13,33 @@ import pytest
 import plait
 from plait import lax, random
 from plait import numpy as pnp
-from plait.control import scan
-from plait.errors import DeletedArrayError, ProgramError, TypeRule
-from plait.ops.keys import random_bits, random_fold_in, random_seed, random_split
-from plait.ops.opaque import unwrap, wrap
-from plait.ops.rng import rng_bit_generator
-from plait.physical import laid_out
+from plait._ops.opaque import unwrap, wrap
+from plait._xla.physical import laid_out
+from plait.errors import (
+    DeletedArrayError,
+    ProgramError,
+)
+from plait.ext.errors import (
+    TypeRule,
+)
+from plait.ext.ops.random import (
+    random_bits,
+    random_fold_in,
+    random_seed,
+    random_split,
+    rng_bit_generator,
+)
+from plait.ext.types import (
+    Aval,
+    Opaque,
+)
+from plait.ext.values import (
+    asarray,
+)
+from plait.lax import (
+    scan,
+)
 from plait.text import parse, same_program, show
-from plait.types import Aval, Opaque
-from plait.values import asarray
 
 KEY = random.key(42)
 KEYS = random.split(KEY, (4, 3))

@@ -6,7 +6,7 @@ import pytest
 import plait
 from plait import lax
 from plait import numpy as jnp
-from plait_autodiff.curves import numerically
+from plait_autodiff.taylor.laws import numerically
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(3, 2))

@@ -6,9 +6,13 @@ import pytest
 import plait
 from plait import lax
 from plait import numpy as jnp
-from plait.ir import programs_in
-from plait.ops.higher import while_
-from plait_autodiff.loops import levels
+from plait.ext.ir import (
+    programs_in,
+)
+from plait.ext.ops.control_flow import (
+    while_,
+)
+from plait_autodiff.bounded_loops import levels
 
 A = np.float32([[0.6, 0.3], [0.1, 0.8]])
 X = np.float32([1.0, -2.0])

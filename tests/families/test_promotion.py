@@ -11,7 +11,9 @@ import pytest
 
 import plait
 from plait import numpy as pnp
-from plait.errors import TypeRule
+from plait.ext.errors import (
+    TypeRule,
+)
 
 EDGES = """
 bool > i*

@@ -11,13 +11,28 @@ import scipy.special as ss
 
 import plait
 from plait import lax
-from plait.errors import PlaitError, TypeRule
-from plait.ops import incomplete, integrals, special
-from plait.staging import staged
+from plait.ext.errors import (
+    PlaitError,
+    TypeRule,
+)
+from plait.ext.ops import (
+    special,
+)
+from plait.ext.ops import (
+    special as incomplete,
+)
+from plait.ext.ops import (
+    special as integrals,
+)
+from plait.ext.trace import (
+    staged,
+)
+from plait.ext.types import (
+    Aval,
+)
 from plait.testing import conformance
 from plait.text import parse, same_program, show
-from plait.types import Aval
-from plait_autodiff.curves import numerically
+from plait_autodiff.taylor.laws import numerically
 
 F32, F64 = np.float32, np.float64
 INF, NAN = np.inf, np.nan

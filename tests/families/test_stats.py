@@ -12,10 +12,12 @@ import pytest
 import scipy.stats as ss
 
 import plait
-from plait.errors import TypeRule
+from plait.ext.errors import (
+    TypeRule,
+)
 from plait.scipy import stats
 from plait_autodiff import check_grads, grad
-from plait_autodiff.curves import numerically
+from plait_autodiff.taylor.laws import numerically
 
 X = np.array([-7, -2, -0.3, 0, 0.2, 0.9, 1, 1.5, 2.5, 6.5, 40, np.nan])
 K = np.array([-1, 0, 1, 2, 3, 7, 8, 100, 0.5, np.nan])

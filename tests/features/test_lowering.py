@@ -8,7 +8,9 @@ import pytest
 
 import plait
 from plait import lax
-from plait.errors import TypeRule
+from plait.ext.errors import (
+    TypeRule,
+)
 
 export = plait.export.export
 pnp = plait.numpy

@@ -12,10 +12,22 @@ import pytest
 
 import plait
 from plait import ext, lax
-from plait.errors import AxisError, MissingRule, TreeMismatch, TypeRule
-from plait.rewiring import lift_program
-from plait.values import Array
-from plait_batching import Batch, batching_rules
+from plait.ext.errors import (
+    AxisError,
+    MissingRule,
+    TreeMismatch,
+    TypeRule,
+)
+from plait.ext.trace import (
+    lift_program,
+)
+from plait.ext.values import (
+    Array,
+)
+from plait_batching.ext import (
+    Batch,
+    batching_rules,
+)
 
 pnp = plait.numpy
 X = np.arange(6, dtype=np.float32).reshape(2, 3)

@@ -8,7 +8,9 @@ import pytest
 
 import plait
 from plait import lax
-from plait.errors import PlaitError
+from plait.ext.errors import (
+    PlaitError,
+)
 
 
 def chosen(x):

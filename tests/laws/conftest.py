@@ -14,10 +14,26 @@ import numpy as np
 import pytest
 
 import plait
-from plait.interpreter import as_list
-from plait.testing.report import Checks, agree
-from plait.values import asarray
-from plait_autodiff.curves import by_numbers, coefficients, curve, numerically, real_parts, seconds
+from plait.ext.testing import (
+    agree,
+)
+from plait.ext.trace import (
+    as_list,
+)
+from plait.ext.values import (
+    asarray,
+)
+from plait.testing.report import (
+    Checks,
+)
+from plait_autodiff.taylor.laws import (
+    by_numbers,
+    coefficients,
+    curve,
+    numerically,
+    real_parts,
+    seconds,
+)
 
 ORDER = 4
 

@@ -6,13 +6,30 @@ Invariant: no operand is near a tie.
 import numpy as np
 
 from plait import lax
-from plait.ops import cumulative, extremes, families, reduction, shape
-from plait.ops.contraction import dot_general
-from plait.ops.convolution import ConvDims, conv_general
-from plait.ops.fourier import fft_
-from plait.primitive import primitives
-from plait_autodiff.policies import name_
-from plait_autodiff.residuals import move_
+from plait._core.primitive import primitives
+from plait._ops import (
+    families,
+)
+from plait.ext.ops import (
+    cumulative,
+    reduction,
+    shape,
+)
+from plait.ext.ops import (
+    reduction as argreduction,
+)
+from plait.ext.ops.contraction import (
+    dot_general,
+)
+from plait.ext.ops.convolution import (
+    ConvDims,
+    conv_general,
+)
+from plait.ext.ops.fourier import (
+    fft_,
+)
+from plait_autodiff.rematerialisation.policies import name_
+from plait_autodiff.rematerialisation.residuals import move_
 
 assert families
 PRIM = primitives()
@@ -113,7 +130,7 @@ DISCRETE = {
     **{p.name: (p, (K > 3,), {"axes": (1,)}) for p in (
         reduction.reduce_and, reduction.reduce_or, reduction.reduce_xor)},
     **{p.name: (p, (X,), {"axis": 1, "index_dtype": np.dtype(np.int32)}) for p in (
-        extremes.argmax_, extremes.argmin_)},
+        argreduction.argmax_, argreduction.argmin_)},
     "core.argsort": (PRIM["core.argsort"], (X,), {"axis": 1, "stable": True, "descending": False,
                                               "index_dtype": np.dtype(np.int32)}),
     "core.bitcast": (PRIM["core.bitcast"], (K,), {"dtype": np.dtype(np.int16)}),

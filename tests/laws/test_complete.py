@@ -11,12 +11,18 @@ import numpy as np
 import pytest
 
 import plait
-from plait.errors import PlaitError
-from plait.plugins import names
-from plait.primitive import primitives
+from plait._core.primitive import primitives
+from plait._plugins.metadata import names
+from plait.ext.errors import (
+    PlaitError,
+)
+from plait.ext.rules import (
+    Discrete,
+)
+from plait.ext.values import (
+    asarray,
+)
 from plait.testing import coverage
-from plait.traits import Discrete
-from plait.values import asarray
 
 HERE = Path(__file__).parent
 TABLES = [

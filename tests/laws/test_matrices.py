@@ -6,9 +6,11 @@ chooses near the operands; complex matrices are one case of each rule.
 
 import numpy as np
 
-from plait.ops import families
-from plait.primitive import primitives
-from plait.values import asarray
+from plait._core.primitive import primitives
+from plait._ops import families
+from plait.ext.values import (
+    asarray,
+)
 
 assert families
 PRIM = primitives()

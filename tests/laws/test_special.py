@@ -5,11 +5,27 @@ Invariant: what is an order and must be whole is held fixed by the case.
 
 import numpy as np
 
-from plait.ops import bessel, gaussian, waves
-from plait.ops import hypergeometric as hyp
-from plait.ops import incomplete as inc
-from plait.ops import integrals as ints
-from plait.ops import special as sp
+from plait.ext.ops import (
+    special as bessel,
+)
+from plait.ext.ops import (
+    special as error_functions,
+)
+from plait.ext.ops import (
+    special as hyp,
+)
+from plait.ext.ops import (
+    special as inc,
+)
+from plait.ext.ops import (
+    special as ints,
+)
+from plait.ext.ops import (
+    special as sp,
+)
+from plait.ext.ops import (
+    special as trigonometric_integrals,
+)
 
 X = np.array([0.4, 1.3, 2.2])
 A, B = np.array([0.7, 2.5, 4.0]), np.array([1.3, 0.8, 3.0])
@@ -26,9 +42,11 @@ CASES = {
     "core.polygamma": (lambda x: sp.polygamma(WHOLE, x), (X + 1,)),
     "core.zeta": (lambda q: sp.zeta(WHOLE + 1, q), (X + 1,)),
     "core.expn": (lambda x: ints.expn(WHOLE, x), (X,)),
-    **{p.name: (p, (X,)) for p in (gaussian.erfcx, gaussian.dawsn, waves.fresnel, waves.sici)},
-    "core.wofz": (gaussian.wofz, (X - 0.2j * A,)),
-    "core.owens_t": (gaussian.owens_t, (X - 1, A)),
+    **{p.name: (p, (X,)) for p in (error_functions.erfcx, error_functions.dawsn,
+                                   trigonometric_integrals.fresnel,
+                                   trigonometric_integrals.sici)},
+    "core.wofz": (error_functions.wofz, (X - 0.2j * A,)),
+    "core.owens_t": (error_functions.owens_t, (X - 1, A)),
     "core.bessel_j": (bessel.bessel_j, (X,), {"order": 3}),
     "core.hyp1f1": (hyp.hyp1f1, (A, B, X), {}, {**FIRST, "tol": 1e-5}),
     "core.hyp2f1": (hyp.hyp2f1, (A, B, X, P), {}, {**FIRST, "tol": 1e-5}),

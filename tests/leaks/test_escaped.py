@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import plait
-import plait_autodiff
+import plait_autodiff.ext
 from plait import ext, lax
 from plait.errors import UnexpectedTracerError
 
@@ -354,7 +354,7 @@ def test_leaked_from_a_table_rule():
     prim = ext.Primitive("leaks.identity", lambda x: x)
     ext.expand_rules.rule(prim)(lambda x: x * 1)
 
-    @plait_autodiff.jvp_rules.rule(prim)
+    @plait_autodiff.ext.jvp_rules.rule(prim)
     def _(xs, ts):
         saved.append(xs[0] * 2)
         return prim.bind(*xs), ts[0]

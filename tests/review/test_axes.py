@@ -8,7 +8,12 @@ import pytest
 
 import plait
 from plait import lax
-from plait.errors import AxisError, SubscriptError
+from plait.errors import (
+    SubscriptError,
+)
+from plait.ext.errors import (
+    AxisError,
+)
 
 pnp = plait.numpy
 X = np.arange(6, dtype=np.float32).reshape(2, 3)

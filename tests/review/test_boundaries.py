@@ -7,11 +7,17 @@ import numpy as np
 import pytest
 
 import plait
-import plait_autodiff
-import plait_batching
+import plait_autodiff.ext
+import plait_batching.ext
 from plait import ext, lax
-from plait.errors import AxisError, TreeMismatch, TypeRule
-from plait.ops.elementwise import mul
+from plait.ext.errors import (
+    AxisError,
+    TreeMismatch,
+    TypeRule,
+)
+from plait.ext.ops.elementwise import (
+    mul,
+)
 
 pnp = plait.numpy
 
@@ -167,7 +173,7 @@ def party(name):
 
 
 def mappable(p):
-    plait_batching.batching_rules.rule(p)(lambda b, xs, dims: (p.bind(*xs), dims[0]))
+    plait_batching.ext.batching_rules.rule(p)(lambda b, xs, dims: (p.bind(*xs), dims[0]))
     return p
 
 
@@ -175,7 +181,7 @@ def test_jvp_rule():
     """Forward rules of primitives are checked, eager and staged."""
     for k, wrong in enumerate([lambda t: t.sum(), lambda t: f64(1) * t, lambda t: t[None]]):
         p = mappable(party(f"forward{k}"))
-        plait_autodiff.jvp_rules.rule(p)(lambda xs, ts, w=wrong: (p.bind(*xs), w(ts[0])))
+        plait_autodiff.ext.jvp_rules.rule(p)(lambda xs, ts, w=wrong: (p.bind(*xs), w(ts[0])))
         for way in FORWARD.values():
             with pytest.raises(TypeRule, match="tangent of type"):
                 way(lambda x: p(x))
@@ -185,8 +191,8 @@ def test_transpose_rule():
     """So are transposed ones."""
     for k, wrong in enumerate([lambda c: c.sum(), lambda c: f64(1) * c, lambda c: c[None]]):
         p = mappable(party(f"reverse{k}"))
-        plait_autodiff.jvp_rules.rule(p)(lambda xs, ts, p=p: (p.bind(*xs), p.bind(*ts)))
-        plait_autodiff.transpose_rules.rule(p)(lambda ct, x, w=wrong: [w(ct)])
+        plait_autodiff.ext.jvp_rules.rule(p)(lambda xs, ts, p=p: (p.bind(*xs), p.bind(*ts)))
+        plait_autodiff.ext.transpose_rules.rule(p)(lambda ct, x, w=wrong: [w(ct)])
         for way in REVERSE.values():
             with pytest.raises(TypeRule, match="cotangent of type"):
                 way(lambda x, p=p: p(x))
@@ -196,7 +202,7 @@ def test_batching_rule():
     """A batching rule that names an axis which is not the mapped one."""
     for k, axis in enumerate([1, 2, -1]):
         p = party(f"mapped{k}")
-        plait_batching.batching_rules.rule(p)(lambda b, xs, dims, a=axis, p=p: (p.bind(*xs), a))
+        plait_batching.ext.batching_rules.rule(p)(lambda b, xs, dims, a=axis, p=p: (p.bind(*xs), a))
         for wrap in (lambda f: f, plait.jit):
             with pytest.raises(AxisError, match="batching rule"):
                 plait.vmap(wrap(lambda x, p=p: p(x)))(f32([X, X, X]))
@@ -234,8 +240,8 @@ def test_results_of_a_rule_are_counted():
     """A rule of an operation with many results returns all of them."""
     p = ext.Primitive("review_boundaries.pair", lambda x: [x, x], many=True)
     ext.expand_rules.rule(p)(lambda x: [x * 1, x * 2])
-    plait_autodiff.jvp_rules.rule(p)(lambda xs, ts: (p.bind(*xs), [ts[0]]))
-    plait_batching.batching_rules.rule(p)(lambda b, xs, dims: (p.bind(*xs), [dims[0]]))
+    plait_autodiff.ext.jvp_rules.rule(p)(lambda xs, ts: (p.bind(*xs), [ts[0]]))
+    plait_batching.ext.batching_rules.rule(p)(lambda b, xs, dims: (p.bind(*xs), [dims[0]]))
     with pytest.raises(ValueError):
         plait.jvp(lambda x: p(x)[0], (f32(X),), (f32(X),))
     with pytest.raises(ValueError):

@@ -5,7 +5,9 @@ import pytest
 
 import plait
 from plait import lax
-from plait.errors import TypeRule
+from plait.ext.errors import (
+    TypeRule,
+)
 
 pnp = plait.numpy
 

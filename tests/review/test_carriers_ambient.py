@@ -9,7 +9,9 @@ import pytest
 
 import plait
 from plait import ext, lax
-from plait.ops.elementwise import add
+from plait.ext.ops.elementwise import (
+    add,
+)
 
 pnp = plait.numpy
 

@@ -10,8 +10,12 @@ import pytest
 
 import plait
 from plait import ext, lax
-from plait.errors import MissingRule
-from plait.ops.elementwise import mul
+from plait.ext.errors import (
+    MissingRule,
+)
+from plait.ext.ops.elementwise import (
+    mul,
+)
 
 pnp = plait.numpy
 

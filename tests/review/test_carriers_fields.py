@@ -12,7 +12,7 @@ import pytest
 import plait
 import plait_autodiff
 from plait import ext, lax
-from plait.ops import elementwise as el
+from plait._ops import elementwise as el
 
 pnp = plait.numpy
 
@@ -94,10 +94,10 @@ for _p in el.COMPARISONS:
     rule(_p)(lambda k, s, p=_p: [p.bind(*[x[0] for x in s])])
 
 
-@rule(plait_autodiff.custom_jvp_call)
+@rule(plait_autodiff.ext.custom_jvp_call)
 def _(jet, args, params):
     """The derivative rule gives the series of the derivative; its integral is the series."""
-    prim = plait_autodiff.custom_jvp_call
+    prim = plait_autodiff.ext.custom_jvp_call
     if prim.higher.pending(params):
         args, params = prim.higher.settle(params, args)
     program, consts, k = params["program"], params["consts"], jet.order

@@ -10,11 +10,21 @@ import pytest
 
 import plait
 from plait import ext, lax
-from plait.ops.elementwise import lt, select
-from plait.ops.higher import scan
-from plait.ops.reduction import reduce_max, reduce_sum
-from plait.ops.shape import iota_
-from plait.ops.sizes import dim_
+from plait.ext.ops.control_flow import (
+    scan,
+)
+from plait.ext.ops.elementwise import (
+    lt,
+    select,
+)
+from plait.ext.ops.reduction import (
+    reduce_max,
+    reduce_sum,
+)
+from plait.ext.ops.shape import (
+    dim_,
+    iota_,
+)
 
 pnp = plait.numpy
 SCOPE = plait.Scope()

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import plait
-import plait_autodiff
-import plait_batching
+import plait_autodiff.ext
+import plait_batching.ext
 from plait import ext, lax
 
 pnp = plait.numpy
@@ -41,8 +41,10 @@ said = {name: party(f"said {name}", c) for name, c in CONSTANTS.items()}
 ruled = {name: party(f"ruled {name}", c) for name, c in CONSTANTS.items()}
 for _name, _p in ruled.items():
     _c = CONSTANTS[_name]
-    plait_autodiff.jvp_rules.rule(_p)(lambda xs, ts, p=_p, c=_c: (p.bind(*xs), ts[0] * c() * 10))
-    plait_batching.batching_rules.rule(_p)(
+    plait_autodiff.ext.jvp_rules.rule(_p)(
+        lambda xs, ts, p=_p, c=_c: (p.bind(*xs), ts[0] * c() * 10)
+    )
+    plait_batching.ext.batching_rules.rule(_p)(
         lambda b, xs, dims, p=_p, c=_c: (b.front(xs[0], dims[0]) * c(), 0)
     )
 
@@ -113,9 +115,9 @@ def test_rules(constant, way):
 
 linear = ext.Primitive("review_constants.linear", lambda x: x)
 ext.lower_rules.rule(linear)(lambda e, xs, ins, outs: xs[0])
-plait_autodiff.jvp_rules.rule(linear)(lambda xs, ts: (linear.bind(*xs), linear.bind(*ts)))
-plait_autodiff.transpose_rules.rule(linear)(lambda ct, x: [ct * CONSTANTS["array"]() * C])
-plait_batching.batching_rules.rule(linear)(lambda b, xs, dims: (linear.bind(*xs), dims[0]))
+plait_autodiff.ext.jvp_rules.rule(linear)(lambda xs, ts: (linear.bind(*xs), linear.bind(*ts)))
+plait_autodiff.ext.transpose_rules.rule(linear)(lambda ct, x: [ct * CONSTANTS["array"]() * C])
+plait_batching.ext.batching_rules.rule(linear)(lambda b, xs, dims: (linear.bind(*xs), dims[0]))
 
 
 @pytest.mark.parametrize("way", [w for w in PROGRAMS if w != "while"])
@@ -136,7 +138,7 @@ def test_constants_are_operands():
     big = np.random.RandomState(0).randn(1 << 16).astype(np.float32)
     p = ext.Primitive("review_constants.big", lambda x: x)
     ext.expand_rules.rule(p)(lambda x: (big * x).sum())
-    plait_autodiff.jvp_rules.rule(p)(lambda xs, ts: (p.bind(*xs), (ts[0] * big).sum()))
+    plait_autodiff.ext.jvp_rules.rule(p)(lambda xs, ts: (p.bind(*xs), (ts[0] * big).sum()))
     f = lambda x: lax.scan(lambda c, _: (p(c) * 1e-3, None), x, None, length=2)[0]  # noqa: E731
     for g in (f, plait.grad(f), lambda x: plait.vmap(f)(pnp.stack([x, x]))):
         assert len(plait.jit(g).lower(f32(1)).as_text()) < 50_000

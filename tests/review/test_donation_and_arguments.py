@@ -7,7 +7,13 @@ import pytest
 
 import plait
 from plait import lax
-from plait.errors import ConcretizationError, DeletedArrayError, TypeRule
+from plait.errors import (
+    ConcretizationError,
+    DeletedArrayError,
+)
+from plait.ext.errors import (
+    TypeRule,
+)
 
 pnp = plait.numpy
 

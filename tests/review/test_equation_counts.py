@@ -10,9 +10,16 @@ from pathlib import Path
 import pytest
 
 import plait
-from plait.ir import programs_in
-from plait.ops.higher import call
-from plait.simplify import inline_calls, simplify
+from plait._simplify import (
+    simplify,
+)
+from plait.ext.ir import (
+    inline_calls,
+    programs_in,
+)
+from plait.ext.ops.control_flow import (
+    call,
+)
 
 PEER = {
     "mlp_grad": 58, "vmap_grad_mlp": 47, "tf12_step_scanned": 399, "convnet_grad": 834,

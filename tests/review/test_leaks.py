@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import plait
-import plait_autodiff
+import plait_autodiff.ext
 from plait import ext, lax
 from plait.errors import UnexpectedTracerError
 
@@ -301,7 +301,7 @@ def test_rule_that_fails():
     ext.expand_rules.rule(prim)(lambda x: x * 1.0)
     fails = [True]
 
-    @plait_autodiff.jvp_rules.rule(prim)
+    @plait_autodiff.ext.jvp_rules.rule(prim)
     def _(xs, ts):
         if fails[0]:
             raise ValueError("once")

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import plait
-import plait_autodiff
-import plait_batching
+import plait_autodiff.ext
+import plait_batching.ext
 from plait import ext, lax
 from plait.errors import UnexpectedTracerError
 
@@ -203,7 +203,7 @@ def test_rules_may_close_over_what_they_are_given():
     p = ext.Primitive("review_levels.twice", lambda x: x)
     ext.expand_rules.rule(p)(lambda x: lax.cond(x.sum() > 0, lambda: x * 2, lambda: x * 2))
 
-    @plait_autodiff.jvp_rules.rule(p)
+    @plait_autodiff.ext.jvp_rules.rule(p)
     def _(xs, ts):
         (x,), (t,) = xs, ts
         dot = lax.scan(lambda c, _: (c + t + 0 * x, None), t * 0, None, length=2)[0]
@@ -226,10 +226,10 @@ def test_transposed_rules_may_close_over_what_they_are_given():
     """The same of rules that reverse."""
     p = ext.Primitive("review_levels.thrice", lambda x: x)
     ext.lower_rules.rule(p)(lambda e, xs, ins, outs: e.op("stablehlo.add", [*xs, *xs], *outs))
-    plait_autodiff.jvp_rules.rule(p)(lambda xs, ts: (p.bind(*xs), p.bind(*ts)))
-    plait_batching.batching_rules.rule(p)(lambda b, xs, dims: (p.bind(*xs), dims[0]))
+    plait_autodiff.ext.jvp_rules.rule(p)(lambda xs, ts: (p.bind(*xs), p.bind(*ts)))
+    plait_batching.ext.batching_rules.rule(p)(lambda b, xs, dims: (p.bind(*xs), dims[0]))
 
-    @plait_autodiff.transpose_rules.rule(p)
+    @plait_autodiff.ext.transpose_rules.rule(p)
     def _(ct, x):
         return [lax.scan(lambda c, _: (c + ct, None), ct * 0, None, length=2)[0]]
 

@@ -5,7 +5,10 @@ import pytest
 
 import plait
 from plait import lax
-from plait.errors import AxisError, TypeRule
+from plait.ext.errors import (
+    AxisError,
+    TypeRule,
+)
 
 pnp = plait.numpy
 

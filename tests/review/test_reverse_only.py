@@ -10,7 +10,9 @@ import pytest
 
 import plait
 from plait import lax
-from plait.errors import MissingRule
+from plait.ext.errors import (
+    MissingRule,
+)
 
 pnp = plait.numpy
 

@@ -7,25 +7,32 @@ import numpy as np
 import pytest
 
 import plait
-from plait.ops.collective import (
+from plait._ops.callbacks import debug_print
+from plait._ops.collective import (
     all_gather,
     all_to_all,
     axis_index,
-    pmax,
-    pmin,
     ppermute,
     psum,
     psum_scatter,
 )
-from plait.ops.elementwise import exp, sin
-from plait.ops.host import debug_print
+from plait.ext.ops.collective import (
+    pmax,
+    pmin,
+)
+from plait.ext.ops.elementwise import (
+    exp,
+    sin,
+)
 from plait_sharding import (
     P,
     device_put,
     make_mesh,
     shard_map,
-    shard_map_p,
     with_sharding_constraint,
+)
+from plait_sharding.ext import (
+    shard_map_p,
 )
 
 R = np.random.default_rng(0)
@@ -123,7 +130,7 @@ def test_orders(mesh, close):
 
     def plain(a):
         s = a.reshape(8, 4, 2).sum(1)
-        s = plait.ops.shape.concatenate([s] * 4, 1)
+        s = plait._ops.shape.concatenate([s] * 4, 1)
         return exp(a * s * 0.1).sum()
 
     def third(h):

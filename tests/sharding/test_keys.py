@@ -8,7 +8,9 @@ import pytest
 
 import plait
 from plait import lax, random
-from plait.errors import TypeRule
+from plait.ext.errors import (
+    TypeRule,
+)
 
 KEYS = random.split(random.key(42), 8)
 

@@ -7,19 +7,23 @@ import numpy as np
 import pytest
 
 import plait
-from plait.ops.collective import (
+from plait._ops.callbacks import debug_print
+from plait._ops.collective import (
     all_gather,
     all_to_all,
     axis_index,
-    pmax,
     pmean,
-    pmin,
     ppermute,
     psum,
     psum_scatter,
 )
-from plait.ops.elementwise import sin
-from plait.ops.host import debug_print
+from plait.ext.ops.collective import (
+    pmax,
+    pmin,
+)
+from plait.ext.ops.elementwise import (
+    sin,
+)
 from plait_sharding import P, device_put, make_mesh, shard_map, with_sharding_constraint
 
 R = np.random.default_rng(0)
@@ -94,7 +98,7 @@ def test_names_inside_and_outside(mesh, close):
     g = shard_map(lambda v: v * 0 + axis_index("i"), mesh=mesh, in_specs=P("x"), out_specs=P("x"))
     out = plait.jit(plait.vmap(lambda: g(A), axis_name="i", axis_size=3))()
     close(out, np.broadcast_to(np.arange(3)[:, None, None], (3, 8, 16)))
-    sizes = plait.jit(lambda v: v / plait.ops.collective.axis_size("x"))
+    sizes = plait.jit(lambda v: v / plait._ops.collective.axis_size("x"))
     close(shard_map(sizes, mesh=mesh, in_specs=P("x"), out_specs=P("x"))(A), A / 2)
     close(plait.vmap(sizes, axis_name="x")(A), A / 8)
 

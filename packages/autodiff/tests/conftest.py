@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import plait
-from plait_autodiff.curves import numerically
+from plait_autodiff.taylor.laws import numerically
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import plait
-from plait.ops.contraction import contracted, matmul, tensordot
+from plait._ops.contraction import contracted, matmul, tensordot
 from plait_autodiff import check_grads, grad, linear_transpose
 
 rng = np.random.default_rng(0)

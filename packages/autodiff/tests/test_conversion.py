@@ -6,7 +6,7 @@ Invariant: also there and back, through integers and through floats.
 import numpy as np
 import pytest
 
-from plait.ops.conversion import bitcast
+from plait._ops.conversion import bitcast
 from plait_autodiff import grad, jvp
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import plait
-from plait.ops.cumulative import (
+from plait._ops.cumulative import (
     cumlogsumexp,
     cummax,
     cummin,

@@ -9,8 +9,13 @@ import pytest
 
 import plait
 from plait import lax
-from plait.errors import MissingRule, TreeMismatch, TypeRule, UndefinedRule
 from plait.ext import Primitive, lower_rules
+from plait.ext.errors import (
+    MissingRule,
+    TreeMismatch,
+    TypeRule,
+    UndefinedRule,
+)
 from plait_autodiff import (
     CustomPrimal,
     SymbolicZero,
@@ -23,10 +28,12 @@ from plait_autodiff import (
     jacfwd,
     jacrev,
     jvp,
-    jvp_rules,
     linearize,
     value_and_grad,
     vjp,
+)
+from plait_autodiff.ext import (
+    jvp_rules,
 )
 
 pnp = plait.numpy

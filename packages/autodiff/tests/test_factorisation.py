@@ -8,13 +8,26 @@ import numpy as np
 import pytest
 
 import plait
-from plait.ops.factorisation import cholesky_, geqrf, lu_, ormqr_, qr_
-from plait.ops.inverses import lstsq_, pinv_
-from plait.ops.roots import sqrtm_, sylvester
-from plait.ops.solving import triangular_solve_, tridiagonal_solve_
-from plait.ops.spectral import eig_, eigh_, svd_
-from plait.values import asarray
-from plait_autodiff.curves import numerically
+from plait.ext.ops.linalg import (
+    cholesky_,
+    eig_,
+    eigh_,
+    geqrf,
+    lstsq_,
+    lu_,
+    ormqr_,
+    pinv_,
+    qr_,
+    sqrtm_,
+    svd_,
+    sylvester,
+    triangular_solve_,
+    tridiagonal_solve_,
+)
+from plait.ext.values import (
+    asarray,
+)
+from plait_autodiff.taylor.laws import numerically
 
 la, sp = plait.numpy.linalg, plait.scipy.linalg
 RNG = np.random.default_rng(0)

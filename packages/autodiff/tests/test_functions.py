@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 import plait
-from plait.errors import TypeRule
+from plait.ext.errors import (
+    TypeRule,
+)
 
 jnp = plait.numpy
 

@@ -12,25 +12,37 @@ import pytest
 
 import plait
 from plait import lax
-from plait.errors import ConcretizationError, TreeMismatch, UndefinedRule
+from plait.errors import (
+    ConcretizationError,
+)
 from plait.ext import Primitive, Program, evaluate
-from plait.ops.shape import materialise_at_ground
-from plait.xla.lower import eager_rules
+from plait.ext.errors import (
+    TreeMismatch,
+    UndefinedRule,
+)
+from plait.ext.ops.shape import (
+    materialise_at_ground,
+)
+from plait.ext.rules import (
+    eager_rules,
+)
 from plait_autodiff import (
     checkpoint,
     custom_ivjp,
     grad,
     hessian,
-    inverse_rules,
     invertible,
     jacfwd,
     jvp,
-    jvp_rules,
     linearize,
-    reverse,
-    transpose_rules,
     value_and_grad,
     vjp,
+)
+from plait_autodiff.ext import (
+    inverse_rules,
+    jvp_rules,
+    reverse,
+    transpose_rules,
 )
 
 pnp = plait.numpy

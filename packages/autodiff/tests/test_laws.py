@@ -3,19 +3,42 @@
 import numpy as np
 import pytest
 
-from plait.ops import elementwise as el
-from plait.ops import higher, shape
-from plait.primitive import Primitive
-from plait.staging import staged
+from plait._xla.lower import (
+    simple,
+)
+from plait.ext.ir import (
+    Primitive,
+)
+from plait.ext.ops import (
+    control_flow,
+    shape,
+)
+from plait.ext.ops import (
+    elementwise as el,
+)
+from plait.ext.rules import (
+    Linear,
+    lower_rules,
+)
+from plait.ext.trace import (
+    Wiring,
+    staged,
+)
+from plait.ext.types import (
+    Aval,
+)
+from plait.ext.values import (
+    Literal,
+)
 from plait.testing import Inapplicable, coverage
-from plait.traits import Linear
-from plait.types import Aval
-from plait.values import Literal
-from plait.wiring import Wiring
-from plait.xla.lower import lower_rules, simple
-from plait_autodiff import ZERO, jvp_rules, recompute_rules, transpose_rules
-from plait_autodiff.curves import jet_law, laplacian_law
+from plait_autodiff.ext import (
+    ZERO,
+    jvp_rules,
+    recompute_rules,
+    transpose_rules,
+)
 from plait_autodiff.laws import jvp_law, recompute_law, split_law, transpose_law
+from plait_autodiff.taylor.laws import jet_law, laplacian_law
 
 X = np.float64([[0.5, -0.25, 0.75], [0.3, 0.9, -0.65]])
 Y = np.float64([[1.5, 2, 0.5], [0.25, -3, 1]])
@@ -161,9 +184,9 @@ PAIR = staged(lambda x, y: [el.mul.bind(x, y), el.sin.bind(x)], [ROW, ROW], "pai
 SUM = staged(lambda x, y: [el.add.bind(x, y), Literal(1.0, ROW)], [ROW, ROW], "sum")
 XS = np.float32([1, 2, 3]), np.float32([0.5, -1, 2])
 HIGHER = {
-    "call": (higher.call, XS, {"program": PAIR}),
-    "cond": (higher.cond, (np.int32(1), *XS), {"branches": (PAIR, SUM)}),
-    "scan": (higher.scan, (np.float32(0.5), XS[0]),
+    "call": (control_flow.call, XS, {"program": PAIR}),
+    "cond": (control_flow.cond, (np.int32(1), *XS), {"branches": (PAIR, SUM)}),
+    "scan": (control_flow.scan, (np.float32(0.5), XS[0]),
              {"body": STEP, "consts": 0, "carry": 1, "length": 3, "reverse": True, "unroll": 1}),
 }  # fmt: skip
 

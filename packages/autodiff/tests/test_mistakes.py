@@ -9,7 +9,9 @@ import pytest
 
 import plait
 from plait import lax
-from plait.errors import PlaitError
+from plait.ext.errors import (
+    PlaitError,
+)
 from plait_autodiff import (
     checkpoint,
     custom_ivjp,

@@ -13,8 +13,12 @@ import pytest
 
 import plait
 from plait import ext, lax
-from plait.values import from_numpy
-from plait_autodiff import split_program
+from plait.ext.values import (
+    from_numpy,
+)
+from plait_autodiff.ext import (
+    split_program,
+)
 
 keep = plait.checkpoint_policies
 V = np.float64([0.5, -0.3, 0.8])

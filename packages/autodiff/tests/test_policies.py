@@ -13,8 +13,8 @@ import plait
 from plait import ext, lax
 from plait.testing import conformance
 from plait.text import parse, same_program, show
-from plait_autodiff import policies
-from plait_autodiff.residuals import move_
+from plait_autodiff.rematerialisation import policies
+from plait_autodiff.rematerialisation.residuals import move_
 
 pnp, keep = plait.numpy, plait.checkpoint_policies
 X = np.float64([[0.5, -0.25, 0.75], [0.3, 0.9, -0.65], [-0.1, 0.2, 0.4]])

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import plait
-from plait.ops.extremes import argmax
-from plait.ops.reduction import max_, mean, min_, prod, sum_
+from plait._ops.argreduction import argmax
+from plait._ops.reduction import max_, mean, min_, prod, sum_
 from plait_autodiff import check_grads, grad, jvp
 
 rng = np.random.default_rng(0)

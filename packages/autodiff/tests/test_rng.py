@@ -7,7 +7,9 @@ import numpy as np
 
 import plait
 from plait import random
-from plait.values import asarray
+from plait.ext.values import (
+    asarray,
+)
 
 KEY = random.key(3)
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import plait
-from plait.ops.sorting import argsort, sort, sort_together, top_k
+from plait._ops.sorting import argsort, sort, sort_together, top_k
 from plait_autodiff import check_grads, grad, jacrev, jvp
 
 rng = np.random.default_rng(0)

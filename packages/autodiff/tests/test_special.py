@@ -8,12 +8,20 @@ import pytest
 import scipy.special as ss
 
 import plait
-from plait.errors import TypeRule
-from plait.ops import incomplete as inc
-from plait.ops import integrals as ints
-from plait.ops import special as sp
+from plait.ext.errors import (
+    TypeRule,
+)
+from plait.ext.ops import (
+    special as inc,
+)
+from plait.ext.ops import (
+    special as ints,
+)
+from plait.ext.ops import (
+    special as sp,
+)
 from plait_autodiff import check_grads, grad, jvp
-from plait_autodiff.curves import jet_law, laplacian_law
+from plait_autodiff.taylor.laws import jet_law, laplacian_law
 
 A, B = np.array([0.7, 12.0]), np.array([1.3, 9.0])
 X, Z = np.array([0.4, 14.0]), np.array([0.3, 0.6])

@@ -6,7 +6,7 @@ Invariant: as in conftest: every axis, none, size 1, nested.
 import numpy as np
 import pytest
 
-from plait.ops.contraction import contracted, dot, matmul, outer, tensordot, vdot
+from plait._ops.contraction import contracted, dot, matmul, outer, tensordot, vdot
 
 
 @pytest.mark.parametrize("contract, shared, shapes", [

@@ -5,7 +5,7 @@ Invariant: as in conftest: every axis, none, size 1, nested.
 
 import numpy as np
 
-from plait.ops.conversion import bitcast
+from plait._ops.conversion import bitcast
 
 
 def test_every_axis(mapped):

@@ -5,7 +5,7 @@ Invariant: as in conftest: every axis, none, size 1, nested.
 
 import pytest
 
-from plait.ops.cumulative import (
+from plait._ops.cumulative import (
     cumlogsumexp,
     cummax,
     cummin,

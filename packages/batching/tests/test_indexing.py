@@ -10,20 +10,26 @@ import numpy as np
 import pytest
 
 import plait
-from plait.control import fori_loop
+from plait._ops.taking import take, take_along_axis
 from plait.events import counting
-from plait.ops.boxes import dynamic_slice, dynamic_update_slice
-from plait.ops.indexing import GatherDimensionNumbers, gather
-from plait.ops.scattering import (
+from plait.ext.ops.indexing import (
+    GatherDimensionNumbers,
     ScatterDimensionNumbers,
+)
+from plait.ext.values import (
+    asarray,
+)
+from plait.lax import (
+    dynamic_slice,
+    dynamic_update_slice,
+    fori_loop,
+    gather,
     scatter,
     scatter_add,
     scatter_max,
     scatter_min,
     scatter_mul,
 )
-from plait.ops.taking import take, take_along_axis
-from plait.values import asarray
 
 RNG = np.random.default_rng(0)
 SIZE = 3

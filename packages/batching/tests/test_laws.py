@@ -3,13 +3,28 @@
 import numpy as np
 import pytest
 
-from plait.ops import elementwise as el
-from plait.ops import shape
-from plait.primitive import Primitive
+from plait._xla.lower import (
+    simple,
+)
+from plait.ext.ir import (
+    Primitive,
+)
+from plait.ext.ops import (
+    elementwise as el,
+)
+from plait.ext.ops import (
+    shape,
+)
+from plait.ext.rules import (
+    lower_rules,
+)
+from plait.ext.types import (
+    Aval,
+)
 from plait.testing import Inapplicable
-from plait.types import Aval
-from plait.xla.lower import lower_rules, simple
-from plait_batching import batching_rules
+from plait_batching.ext import (
+    batching_rules,
+)
 from plait_batching.laws import batching_law
 
 X = np.float32([[0.5, -0.25, 0.75], [0.3, 0.9, -0.65]])

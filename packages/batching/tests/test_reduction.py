@@ -6,8 +6,19 @@ Invariant: as in conftest: every axis, none, size 1, nested.
 import numpy as np
 import pytest
 
-from plait.ops.extremes import argmax, argmin
-from plait.ops.reduction import all_, any_, max_, mean, min_, prod, reduce_xor, sum_
+from plait._ops.argreduction import argmax, argmin
+from plait._ops.reduction import (
+    all_,
+    any_,
+    max_,
+    mean,
+    min_,
+    prod,
+    sum_,
+)
+from plait.ext.ops.reduction import (
+    reduce_xor,
+)
 from plait_batching import vmap
 
 

@@ -6,7 +6,7 @@ Invariant: as in conftest: every axis, none, size 1, nested.
 import numpy as np
 import pytest
 
-from plait.ops.sorting import argsort, sort, sort_together, top_k
+from plait._ops.sorting import argsort, sort, sort_together, top_k
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32])

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from plait import testing
-from plait.ops import families  # noqa: F401  (it defines the primitives of core)
-from plait.primitive import primitives, registered
+from plait._core.primitive import primitives, registered
+from plait._ops import families  # noqa: F401  (it defines the primitives of core)
 from plait.testing import kit
 from plait.testing.closeness import differing, flushed, places
 from plait.testing.differences import DIFFERENCES, excused

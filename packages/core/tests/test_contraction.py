@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import plait
-from plait.errors import AxisError, TypeRule
-from plait.ops.contraction import (
+from plait._core.array import asarray
+from plait._ops.contraction import (
     contracted,
     dot,
     dot_general,
@@ -22,7 +22,7 @@ from plait.ops.contraction import (
     tensordot,
     vdot,
 )
-from plait.values import asarray
+from plait.errors import AxisError, TypeRule
 
 BF16 = np.dtype(ml_dtypes.bfloat16)
 LEADS = [(), (1,), (3,), (4, 3), (4, 1), (1, 1), (4, 1, 3)]

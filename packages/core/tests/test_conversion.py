@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 import plait
+from plait._core.array import asarray
+from plait._ops.conversion import bitcast
+from plait._types.avals import Aval
+from plait._xla import mlir
 from plait.errors import TypeRule
-from plait.ops.conversion import bitcast
-from plait.types import Aval
-from plait.values import asarray
-from plait.xla import mlir
 
 NAMES = ["int8", "uint8", "int16", "uint16", "float16", ml_dtypes.bfloat16, "int32", "uint32",
          "float32", "int64", "uint64", "float64", ml_dtypes.float8_e4m3fn]  # fmt: skip

@@ -11,8 +11,7 @@ import pytest
 from scipy import signal
 
 import plait
-from plait.errors import AxisError, TypeRule
-from plait.ops.convolution import (
+from plait._ops.convolution import (
     ConvDims,
     conv,
     conv_dimension_numbers,
@@ -21,6 +20,7 @@ from plait.ops.convolution import (
     conv_transpose,
     conv_with_general_padding,
 )
+from plait.errors import AxisError, TypeRule
 
 rng = np.random.default_rng(0)
 

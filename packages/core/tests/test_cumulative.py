@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import plait
-from plait.errors import AxisError, TypeRule
-from plait.ops import cumulative as cum
-from plait.ops.cumulative import (
+from plait._core.array import asarray
+from plait._ops import cumulative as cum
+from plait._ops.cumulative import (
     cumlogsumexp,
     cummax,
     cummin,
@@ -19,7 +19,7 @@ from plait.ops.cumulative import (
     cumsum,
     linear_recurrence,
 )
-from plait.values import asarray
+from plait.errors import AxisError, TypeRule
 
 BF16 = ml_dtypes.bfloat16
 SHAPES = [((7,), 0), ((3, 5), 0), ((3, 5), 1), ((2, 1, 4), 1), ((1,), 0), ((2, 3, 8), 2)]

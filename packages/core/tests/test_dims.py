@@ -17,8 +17,8 @@ from itertools import product as cartesian
 import numpy as np
 import pytest
 
-from plait import dims as module
-from plait.dims import (
+from plait._types import dims as module
+from plait._types.dims import (
     Dim,
     Scope,
     broadcast_dims,

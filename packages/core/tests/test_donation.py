@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import plait
+from plait._jit.roles import donated_leaves, role
 from plait.errors import ArgumentError
-from plait.roles import donated_leaves, role
 
 pnp = plait.numpy
 

@@ -13,17 +13,17 @@ import pytest
 import scipy.linalg as sl
 
 import plait
+from plait._core.array import asarray
+from plait._core.staging import staged
+from plait._ops.factorisation import cholesky_, geqrf, lu_, qr_
+from plait._ops.matrix_inverses import det_
+from plait._ops.solving import solve_, triangular, triangular_solve_, tridiagonal_solve_
+from plait._ops.spectral import eig_, eigh_, hessenberg_, schur_, svd_, tridiagonal_
+from plait._types.avals import Aval
+from plait._xla.mlir import text
+from plait._xla.module import module_of
 from plait.errors import AxisError, PlaitError, TypeRule
-from plait.ops.factorisation import cholesky_, geqrf, lu_, qr_
-from plait.ops.inverses import det_
-from plait.ops.solving import solve_, triangular, triangular_solve_, tridiagonal_solve_
-from plait.ops.spectral import eig_, eigh_, hessenberg_, schur_, svd_, tridiagonal_
-from plait.staging import staged
 from plait.testing import conformance
-from plait.types import Aval
-from plait.values import asarray
-from plait.xla.mlir import text
-from plait.xla.module import module_of
 
 la = plait.lax.linalg
 DTYPES = ["float32", "float64", "complex64", "complex128"]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import plait
-from plait.ops.foreign import said
+from plait._ops.foreign_calls import said
 
 A = np.array([[4.0, 1.0], [1.0, 9.0]], np.float32)
 L = np.linalg.cholesky(A)

@@ -10,7 +10,7 @@ import pytest
 
 import plait
 from plait import config, events
-from plait.forms import Form, taker
+from plait._jit.call_forms import Form, taker
 from plait.tree import flatten
 
 Point = namedtuple("Point", "x y")

@@ -10,9 +10,9 @@ import plait
 import plait.lax as lax
 import plait.numpy as pnp
 from plait import testing
-from plait.dims import symbolic_dims
+from plait._ops.fourier import fft_
+from plait._types.dims import symbolic_dims
 from plait.errors import AxisError, TypeRule
-from plait.ops.fourier import fft_
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(2, 3, 4))

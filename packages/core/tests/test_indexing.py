@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import plait
-from plait.dims import symbolic_dims
-from plait.errors import SubscriptError, TypeRule
-from plait.ops.boxes import (
+from plait._core.array import asarray
+from plait._core.staging import staged
+from plait._ops.dynamic_slicing import (
     dynamic_index_in_dim,
     dynamic_slice,
     dynamic_slice_in_dim,
@@ -21,8 +21,8 @@ from plait.ops.boxes import (
     dynamic_update_slice_in_dim,
     index_in_dim,
 )
-from plait.ops.indexing import GatherDimensionNumbers, GatherScatterMode, gather, gather_
-from plait.ops.scattering import (
+from plait._ops.indexing import GatherDimensionNumbers, GatherScatterMode, gather, gather_
+from plait._ops.scattering import (
     ScatterDimensionNumbers,
     scatter,
     scatter_add,
@@ -31,10 +31,10 @@ from plait.ops.scattering import (
     scatter_mul,
     scatter_sub,
 )
-from plait.ops.sizes import numbered
-from plait.staging import staged
-from plait.types import Aval
-from plait.values import asarray
+from plait._ops.sizes import numbered
+from plait._types.avals import Aval
+from plait._types.dims import symbolic_dims
+from plait.errors import SubscriptError, TypeRule
 
 RNG = np.random.default_rng(0)
 A = np.arange(24, dtype=np.float32).reshape(2, 3, 4)

@@ -14,7 +14,7 @@ MODULES = (plait.numpy, plait.numpy.linalg, plait.numpy.fft, plait.nn, plait.nn.
 PUBLIC = {f"{m.__name__}.{n}": getattr(m, n) for m in MODULES for n in m.__all__}
 PUBLIC = {n: f for n, f in PUBLIC.items()
           if inspect.isfunction(f) and f.__module__.startswith("plait")}  # fmt: skip
-MAKERS = ("plait.surface", "plait.numpy.masking", "plait.ops.elementwise")
+MAKERS = ("plait._api.surfaces", "plait.numpy.masking", "plait._ops.elementwise")
 
 
 def test_every_function_shows_a_call():

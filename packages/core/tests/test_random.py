@@ -9,15 +9,15 @@ import pytest
 
 import plait
 from plait import random
-from plait.control import scan
+from plait._control import scan
+from plait._core.array import asarray
+from plait._core.staging import staged
+from plait._ops.rng import counters, threefry2x32
+from plait._types.avals import Aval
+from plait._xla.physical import laid_out
 from plait.errors import SubscriptError, TypeRule
 from plait.events import counting
-from plait.ops.rng import counters, threefry2x32
-from plait.physical import laid_out
-from plait.staging import staged
 from plait.tree import flatten
-from plait.types import Aval
-from plait.values import asarray
 
 KEY = random.key(42)
 LOGITS = np.log(np.float32([[0.1, 0.2, 0.7], [0.5, 0.3, 0.2]]))

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import plait
-from plait.errors import AxisError, TypeRule
-from plait.ops import reduction as red
-from plait.ops.extremes import argmax, argmin
-from plait.ops.reduction import (
+from plait._core.array import asarray
+from plait._ops import reduction as red
+from plait._ops.argreduction import argmax, argmin
+from plait._ops.reduction import (
     all_,
     any_,
     max_,
@@ -26,7 +26,7 @@ from plait.ops.reduction import (
     reduce_xor,
     sum_,
 )
-from plait.values import asarray
+from plait.errors import AxisError, TypeRule
 
 BF16 = ml_dtypes.bfloat16
 NAMES = ["bool", "int8", "int32", "int64", "uint32", "bfloat16", "float16", "float32", "float64",

@@ -13,8 +13,8 @@ import scipy.ndimage
 
 import plait
 import plait.ops as ops
+from plait._ops import segments
 from plait.errors import AxisError, ConcretizationError, TypeRule
-from plait.ops import segments
 from plait.scipy import integrate, interpolate, ndimage
 from plait.scipy.cluster import codes, vq
 

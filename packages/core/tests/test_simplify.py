@@ -7,19 +7,26 @@ import numpy as np
 import pytest
 
 import plait
-from plait.check import check
-from plait.dims import symbolic_dims
-from plait.ir import Effect, Program, effects_of, programs_in
-from plait.ops import collective, higher, host, mapping, reduction, shape
-from plait.ops import elementwise as el
-from plait.primitive import Primitive
-from plait.simplify import dce, inline_calls, simplify, simplify_rules
-from plait.staging import staged
+from plait._core.array import Literal, asarray
+from plait._core.check import check
+from plait._core.ir import Effect, Program, effects_of, programs_in
+from plait._core.primitive import Primitive
+from plait._core.staging import staged
+from plait._ops import (
+    callbacks,
+    collective,
+    control_flow,
+    mapping,
+    reduction,
+    shape,
+)
+from plait._ops import elementwise as el
+from plait._plugins.traits import Structural
+from plait._simplify import dce, inline_calls, simplify, simplify_rules
+from plait._types.avals import Aval
+from plait._types.dims import symbolic_dims
 from plait.testing import numpy_evaluate, random_arguments, random_program
 from plait.text import parse, same_program, show
-from plait.traits import Structural
-from plait.types import Aval
-from plait.values import Literal, asarray
 
 CELL = Aval((), np.float32)
 ROW = Aval((3,), np.float32)
@@ -100,7 +107,7 @@ def test_dce_of_random_programs(start):
 def test_inlining_random_programs(start):
     def calls(p):
         inner = [q for e in p.eqns for q in programs_in(e.params)]
-        return sum(e.prim is higher.call for e in p.eqns) + sum(map(calls, inner))
+        return sum(e.prim is control_flow.call for e in p.eqns) + sum(map(calls, inner))
 
     for seed in range(start, start + 100):
         p = random_program(seed)
@@ -114,7 +121,7 @@ def test_compiled_results_agree_too():
     for seed in range(6):
         p = random_program(seed, size=12)
         args = random_arguments(p, seed)
-        run = plait.jit(lambda *xs: higher.call.bind(*xs, program=simplify(p)))  # noqa: B023
+        run = plait.jit(lambda *xs: control_flow.call.bind(*xs, program=simplify(p)))  # noqa: B023
         for a, b in zip(run(*args), numpy_evaluate(p, args), strict=True):
             np.testing.assert_allclose(np.asarray(a), b, 1e-5, 1e-5)
 
@@ -416,7 +423,7 @@ def test_literals_of_other_types_are_other_literals():
 
 def test_sub_programs_are_compared_by_identity():
     p, q = (program(lambda x: [el.sin.bind(x)], ROW) for _ in range(2))
-    call = lambda x, *ps: [higher.call.bind(x, program=p)[0] for p in ps]  # noqa: E731
+    call = lambda x, *ps: [control_flow.call.bind(x, program=p)[0] for p in ps]  # noqa: E731
     assert count(lambda x: call(x, p, p), ROW) == 1
     assert count(lambda x: call(x, p, q), ROW) == 2
 
@@ -444,9 +451,9 @@ def test_effects_are_neither_dropped_nor_merged_nor_moved():
     def f(x):
         el.sin.bind(x)
         acts.bind(el.mul.bind(x, Literal(1.0, ROW)), name="a")
-        higher.call.bind(x, program=inner)
+        control_flow.call.bind(x, program=inner)
         acts.bind(el.mul.bind(x, Literal(1.0, ROW)), name="a")
-        higher.call.bind(x, program=inner)
+        control_flow.call.bind(x, program=inner)
         acts.bind(x, name="")
         return [x]
 
@@ -456,13 +463,13 @@ def test_effects_are_neither_dropped_nor_merged_nor_moved():
     assert q.effects == p.effects
     assert all(e.inputs == p.inputs for e in q.eqns)
     assert len(q.eqns) == 4
-    first, second = (programs_in(e.params)[0] for e in q.eqns if e.prim is higher.call)
+    first, second = (programs_in(e.params)[0] for e in q.eqns if e.prim is control_flow.call)
     assert first is second and not first.outputs and len(first.eqns) == 1
 
 
 def test_pure_callbacks_may_be_merged_and_dropped():
     def f(x):
-        call = lambda: host.pure_callback(np.sin, x, x)  # noqa: E731
+        call = lambda: callbacks.pure_callback(np.sin, x, x)  # noqa: E731
         call()
         return call()
 
@@ -473,7 +480,7 @@ def test_pure_callbacks_may_be_merged_and_dropped():
 def test_loops_that_act_stay():
     step = program(lambda c, x: [c, *acts.bind(c, name="a"), x], ROW, CELL, name="step")
     p = program(
-        lambda x: higher.scan.bind(
+        lambda x: control_flow.scan.bind(
             x, x, body=step, consts=0, carry=1, length=3, reverse=False, unroll=1
         )[:0],
         ROW,
@@ -492,7 +499,7 @@ def test_unused_operands_and_results_of_calls():
     inner = program(
         lambda x, y, z: [el.sin.bind(x), el.cos.bind(y), el.add.bind(z, z)], ROW, ROW, ROW, name="g"
     )
-    p = program(lambda x, y, z: [higher.call.bind(x, y, z, program=inner)[1]], ROW, ROW, ROW)
+    p = program(lambda x, y, z: [control_flow.call.bind(x, y, z, program=inner)[1]], ROW, ROW, ROW)
     q = simplify(p)
     assert show(q) == (
         "f(%0: f32[3], %1: f32[3], %2: f32[3]) {\n"
@@ -514,7 +521,7 @@ def test_what_a_loop_carries_for_nothing():
     b = program(body_, CELL, CELL, CELL, CELL, CELL, CELL, name="body")
 
     def f(k, c, x):
-        outs = higher.scan.bind(
+        outs = control_flow.scan.bind(
             k, k, c, c, c, x, body=b, consts=2, carry=3, length=3, reverse=True, unroll=1
         )
         return [outs[1], outs[3]]
@@ -542,7 +549,9 @@ def test_the_predicate_of_a_loop_keeps_what_it_reads():
 
     def loop(pick):
         def f(n, a, b):
-            outs = higher.while_.bind(n, a, b, cond=test, body=turn, cond_consts=0, body_consts=0)
+            outs = control_flow.while_.bind(
+                n, a, b, cond=test, body=turn, cond_consts=0, body_consts=0
+            )
             return [outs[k] for k in pick]
 
         return program(f, *avals)
@@ -559,7 +568,7 @@ def test_branches_lose_what_none_of_them_needs():
     one = program(lambda x, y, z: [el.sin.bind(x), y], CELL, CELL, CELL)
     two = program(lambda x, y, z: [el.cos.bind(z), y], CELL, CELL, CELL)
     p = program(
-        lambda k, x, y, z: higher.cond.bind(k, x, y, z, branches=(one, two))[:1],
+        lambda k, x, y, z: control_flow.cond.bind(k, x, y, z, branches=(one, two))[:1],
         i, CELL, CELL, CELL,
     )  # fmt: skip
     q = check(simplify(p))
@@ -609,10 +618,15 @@ def test_unused_inputs_stay_in_simplify_and_go_in_dce():
 def test_inlined_calls_have_their_own_variables_and_share_constants():
     k = asarray(np.float32([1, 2, 3]))
     g = program(lambda x: [el.mul.bind(x, k)], ROW, name="g")
-    h = program(lambda x: higher.call.bind(*higher.call.bind(x, program=g), program=g), ROW)
+    h = program(
+        lambda x: control_flow.call.bind(*control_flow.call.bind(x, program=g), program=g), ROW
+    )
 
     def f(x):
-        return [el.add.bind(*higher.call.bind(x, program=h), k), *higher.call.bind(x, program=g)]
+        return [
+            el.add.bind(*control_flow.call.bind(x, program=h), k),
+            *control_flow.call.bind(x, program=g),
+        ]
 
     p = program(f, ROW)
     q = check(inline_calls(p))
@@ -625,9 +639,9 @@ def test_inlined_calls_have_their_own_variables_and_share_constants():
 
 def test_inlining_reaches_into_loops():
     g = program(lambda x: [el.sin.bind(x)], CELL, name="g")
-    step = program(lambda c: higher.call.bind(c, program=g), CELL, name="step")
+    step = program(lambda c: control_flow.call.bind(c, program=g), CELL, name="step")
     p = program(
-        lambda c: higher.scan.bind(
+        lambda c: control_flow.scan.bind(
             c, body=step, consts=0, carry=1, length=3, reverse=False, unroll=1
         ),
         CELL,
@@ -639,7 +653,7 @@ def test_inlining_reaches_into_loops():
 def test_inlining_keeps_types_where_a_call_weakens_them():
     weak = Aval((), np.float32, True)
     g = program(lambda x: [x, Literal(1.0, weak)], weak, name="g")
-    p = program(lambda x: higher.call.bind(x, program=g), CELL)
+    p = program(lambda x: control_flow.call.bind(x, program=g), CELL)
     q = check(inline_calls(p))
     assert q.out_avals == p.out_avals == [weak, weak]
 

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 import plait
-from plait import control
-from plait.dims import Dim, Scope, measure_dims, symbolic_dims
+from plait import _control
+from plait._ops import elementwise as el
+from plait._ops import shape as sh
+from plait._types.dims import Dim, Scope, measure_dims, symbolic_dims
 from plait.errors import PlaitError, UndecidedDim
-from plait.ops import elementwise as el
-from plait.ops import shape as sh
 
 F32 = np.float32
 
@@ -125,10 +125,10 @@ def test_comparisons_with_arrays_are_arrays():
 
 
 def test_loops_to_a_size():
-    program = program_of(lambda x: control.fori_loop(0, x.shape[0], lambda i, y: y + i, x), "b")
+    program = program_of(lambda x: _control.fori_loop(0, x.shape[0], lambda i, y: y + i, x), "b")
     assert [repr(a) for a in program.out_avals] == ["f32[b]"]
     assert [e.prim.name for e in program.eqns][-1] == "core.scan"
-    start = program_of(lambda x: control.fori_loop(x.shape[0], 9, lambda i, y: y + i, x), "b")
+    start = program_of(lambda x: _control.fori_loop(x.shape[0], 9, lambda i, y: y + i, x), "b")
     assert str(start.eqns[-1].params["length"]) == "max(b, 9) - b"
 
 

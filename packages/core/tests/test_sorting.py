@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import plait
+from plait._core.array import asarray
+from plait._ops.sorting import argsort, sort, sort_, sort_together, top_k
 from plait.errors import AxisError, TypeRule
-from plait.ops.sorting import argsort, sort, sort_, sort_together, top_k
-from plait.values import asarray
 
 FLOATS = ["float16", "float32", "float64", ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn,
           ml_dtypes.float8_e5m2]  # fmt: skip
@@ -138,10 +138,10 @@ def test_inside_jit_and_methods():
 
 
 def test_on_other_platforms_than_cpu_keys_are_not_packed():
-    from plait.staging import staged
-    from plait.types import aval_for
-    from plait.xla.mlir import text
-    from plait.xla.module import module_of
+    from plait._core.staging import staged
+    from plait._types.avals import aval_for
+    from plait._xla.mlir import text
+    from plait._xla.module import module_of
 
     p = staged(lambda v: [argsort(v)], [aval_for((8,), "float32")])
     counts = [

@@ -5,7 +5,7 @@ import pytest
 
 import plait
 from plait import lax
-from plait.values import Array
+from plait._core.array import Array
 
 X = np.arange(3, dtype=np.float32)
 

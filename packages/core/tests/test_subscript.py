@@ -11,17 +11,17 @@ import numpy as np
 import pytest
 
 import plait
-from plait import door
-from plait.buffers import client, device_list, devices, handler
-from plait.dims import Scope, symbolic_dims
+from plait._base import jaxlib_api
+from plait._core.array import Array, asarray, wrap
+from plait._core.buffers import client, device_list, devices, handler
+from plait._core.staging import staged
+from plait._ops.taking import take, take_along_axis
+from plait._types.avals import Aval, aval_for
+from plait._types.dims import Scope, symbolic_dims
+from plait._xla import mlir
+from plait._xla.lower import Emitter, Unit
 from plait.errors import ConcretizationError, SubscriptError, TypeRule, UndecidedDim
 from plait.events import counting
-from plait.ops.taking import take, take_along_axis
-from plait.staging import staged
-from plait.types import Aval, aval_for
-from plait.values import Array, asarray, wrap
-from plait.xla import mlir
-from plait.xla.lower import Emitter, Unit
 
 SHAPE = (3, 4, 2)
 A = np.arange(24, dtype=np.float32).reshape(SHAPE)
@@ -474,7 +474,7 @@ def at_sizes(program, xs, sizes):
         Aval([d if d.__class__ is int else d.substitute(sizes) for d in o.shape], o.dtype)
         for o in program.out_avals
     ]
-    with door.lock:
+    with jaxlib_api.lock:
         unit = Unit(("cpu",))
         kinds = ([mlir.type_of(x.aval) for x in xs], [mlir.type_of(a) for a in program.out_avals])
         block, _ = mlir.function(unit.module, "main", *kinds, public=True)
@@ -485,9 +485,9 @@ def at_sizes(program, xs, sizes):
         ]
         results = e.program(program, args)
         e.create("func.return", [], results, None, None, 0, e.where, e.ip)
-        code = door.refine_shapes(mlir.bytecode(unit.module))
-    options = door.compile_options([devices()[0].id], False)
-    run = door.load(client(), code, device_list(None), options).execute_sharded
+        code = jaxlib_api.refine_shapes(mlir.bytecode(unit.module))
+    options = jaxlib_api.compile_options([devices()[0].id], False)
+    run = jaxlib_api.load(client(), code, device_list(None), options).execute_sharded
     bufs = run([x.buffer() for x in xs]).consume_with_handlers([handler(o) for o in outs])
     return [np.asarray(wrap(buf, o)) for buf, o in zip(bufs, outs)]
 

@@ -28,7 +28,13 @@ PACKAGES = (
     plait.random,
 )
 MODULES = ["plait.scipy.special", "plait.tree", "plait.tree_util", "plait.dtypes", "plait.debug"]
-MODULES += ["plait.blocks", "plait.scopes", "plait.listing", "plait.hardware", "plait.tracing"]
+MODULES += [
+    "plait._api.blocks",
+    "plait._api.scopes",
+    "plait._jit.programs",
+    "plait._api.hardware",
+    "plait._jit.tracing",
+]
 MODULES += ["plait.typing"]
 NO_EXAMPLES = ("plait.numpy.linalg", "plait.numpy.fft")
 MODULES += [

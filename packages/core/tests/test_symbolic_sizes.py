@@ -8,28 +8,28 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from plait import door
-from plait.buffers import client, device_list, devices, handler
-from plait.dims import symbolic_dims
-from plait.ops.contraction import matmul, tensordot, vdot
-from plait.ops.conversion import bitcast
-from plait.ops.convolution import conv, conv_transpose
-from plait.ops.cumulative import cumlogsumexp, cummax, cumprod, cumsum, linear_recurrence
-from plait.ops.elementwise import add
-from plait.ops.extremes import argmax, argmin
-from plait.ops.factorisation import cholesky_, lu_, pivots_to_permutation, qr_
-from plait.ops.inverses import det_
-from plait.ops.reduction import all_, any_, max_, mean, min_, prod, sum_
-from plait.ops.solving import general
-from plait.ops.sorting import argsort, sort, sort_together, top_k
-from plait.ops.spectral import svd_
-from plait.ops.stacks import identity, times, transposed
-from plait.staging import staged
-from plait.types import Aval, aval_for
-from plait.values import asarray, wrap
-from plait.xla import mlir
-from plait.xla.executables import executable
-from plait.xla.lower import Emitter, Unit
+from plait._base import jaxlib_api
+from plait._core.array import asarray, wrap
+from plait._core.buffers import client, device_list, devices, handler
+from plait._core.staging import staged
+from plait._ops.argreduction import argmax, argmin
+from plait._ops.batched_matrices import identity, times, transposed
+from plait._ops.contraction import matmul, tensordot, vdot
+from plait._ops.conversion import bitcast
+from plait._ops.convolution import conv, conv_transpose
+from plait._ops.cumulative import cumlogsumexp, cummax, cumprod, cumsum, linear_recurrence
+from plait._ops.elementwise import add
+from plait._ops.factorisation import cholesky_, lu_, pivots_to_permutation, qr_
+from plait._ops.matrix_inverses import det_
+from plait._ops.reduction import all_, any_, max_, mean, min_, prod, sum_
+from plait._ops.solving import general
+from plait._ops.sorting import argsort, sort, sort_together, top_k
+from plait._ops.spectral import svd_
+from plait._types.avals import Aval, aval_for
+from plait._types.dims import symbolic_dims
+from plait._xla import mlir
+from plait._xla.executables import executable
+from plait._xla.lower import Emitter, Unit
 
 b, c = symbolic_dims("b, c")
 
@@ -41,7 +41,7 @@ def at_sizes(program, xs, sizes):
         Aval([d if d.__class__ is int else d.substitute(sizes) for d in o.shape], o.dtype)
         for o in program.out_avals
     ]
-    with door.lock:
+    with jaxlib_api.lock:
         unit = Unit(("cpu",))
         kinds = [mlir.type_of(a) for a in keys], [mlir.type_of(a) for a in program.out_avals]
         block, _ = mlir.function(unit.module, "main", *kinds, public=True)
@@ -51,9 +51,9 @@ def at_sizes(program, xs, sizes):
                 for x, a in zip(block.arguments, program.in_avals)]  # fmt: skip
         results = e.program(program, args)
         e.create("func.return", [], results, None, None, 0, e.where, e.ip)
-        code = door.refine_shapes(mlir.bytecode(unit.module))
-    options = door.compile_options([devices()[0].id], False)
-    run = door.load(client(), code, device_list(None), options).execute_sharded
+        code = jaxlib_api.refine_shapes(mlir.bytecode(unit.module))
+    options = jaxlib_api.compile_options([devices()[0].id], False)
+    run = jaxlib_api.load(client(), code, device_list(None), options).execute_sharded
     bufs = run([x.buffer() for x in xs]).consume_with_handlers([handler(o) for o in outs])
     return [np.asarray(wrap(buf, o)) for buf, o in zip(bufs, outs)]
 

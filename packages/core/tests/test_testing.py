@@ -7,24 +7,32 @@ import numpy as np
 import pytest
 
 import plait
-from plait import ops, testing, traits
-from plait.carrier import Carrier, expand_rules
+from plait import _ops, testing
+from plait._core.array import Literal, as_value
+from plait._core.carrier import Carrier, expand_rules
+from plait._core.interpreter import current, opened, use
+from plait._core.ir import programs_in
+from plait._core.primitive import Primitive, primitives
+from plait._core.staging import staged
+from plait._ops import (
+    cumulative,
+    dynamic_slicing,
+    families,
+    reduction,
+    shape,
+    sorting,
+)
+from plait._ops import elementwise as el
+from plait._ops.control_flow import call
+from plait._plugins import traits
+from plait._plugins.metadata import Declared
+from plait._plugins.rules import RuleTable
+from plait._types.avals import Aval
+from plait._xla.lower import lower_rules, simple
 from plait.errors import MissingRule, PlaitError, PluginError, TypeRule
-from plait.interpreter import current, opened, use
-from plait.ir import programs_in
-from plait.ops import boxes, cumulative, families, reduction, shape, sorting
-from plait.ops import elementwise as el
-from plait.ops.higher import call
-from plait.plugins import Declared
-from plait.primitive import Primitive, primitives
-from plait.rules import RuleTable
-from plait.staging import staged
 from plait.testing import carriers, columns, kit, oracle
 from plait.testing.report import Checks
 from plait.text import same_program
-from plait.types import Aval
-from plait.values import Literal, as_value
-from plait.xla.lower import lower_rules, simple
 
 X = np.float32([[0.5, -1.25, 2], [3, 0.25, -0.75]])
 Y = np.float32([[1.5, 2, 0.5], [0.25, -3, 1]])
@@ -75,7 +83,7 @@ GOOD = {
                {"axis": 0, "reverse": False}),
     "sort": (sorting.sort_, [(X,)], lambda x, axis, **_: [np.sort(x, axis)],
              {"axis": 1, "num_keys": 1, "stable": True}),
-    "dynamic_slice": (boxes.dynamic_slice_, [(X, np.int32(1), np.int32(0))],
+    "dynamic_slice": (dynamic_slicing.dynamic_slice_, [(X, np.int32(1), np.int32(0))],
                       lambda x, i, j, sizes: x[i:i + sizes[0], j:j + sizes[1]], {"sizes": (1, 2)}),
 }  # fmt: skip
 
@@ -322,7 +330,7 @@ def test_the_law_says_what_a_table_is_not_asked(law_of):
 
 def test_every_family_is_known():
     """Whichever module of `plait.ops` defines a primitive is imported by `families`."""
-    for m in pkgutil.iter_modules(ops.__path__):
+    for m in pkgutil.iter_modules(_ops.__path__):
         importlib.import_module(f"plait.ops.{m.name}")
     made_in = {getattr(p.rule, "func", p.rule).__module__ for p in primitives().values()}
     found = {m.removeprefix("plait.ops.") for m in made_in if m.startswith("plait.ops.")}

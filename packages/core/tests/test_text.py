@@ -8,20 +8,20 @@ import numpy as np
 import pytest
 
 import plait
-from plait import control
-from plait.check import check
-from plait.dims import Scope, symbolic_dims
-from plait.door import EXTRA_DTYPES
+from plait import _control
+from plait._base.jaxlib_api import EXTRA_DTYPES
+from plait._core.array import Literal, asarray
+from plait._core.check import check
+from plait._core.ir import Effect, Eqn, Program, Thunk, Var, programs_in
+from plait._core.primitive import Primitive
+from plait._core.staging import staged
+from plait._ops import callbacks, control_flow, reduction, shape
+from plait._ops import elementwise as el
+from plait._types.avals import Aval, float0
+from plait._types.dims import Scope, symbolic_dims
 from plait.errors import ProgramError
-from plait.ir import Effect, Eqn, Program, Thunk, Var, programs_in
-from plait.ops import elementwise as el
-from plait.ops import higher, host, reduction, shape
-from plait.primitive import Primitive
-from plait.staging import staged
 from plait.testing import numpy_evaluate, random_arguments, random_program
 from plait.text import parse, reading, same_program, show
-from plait.types import Aval, float0
-from plait.values import Literal, asarray
 
 F3 = Aval((3,), np.float32)
 CELL = Aval((), np.float32)
@@ -52,8 +52,8 @@ def test_the_form_of_everything():
         big = asarray(np.ones(100, np.float32))
         total = reduction.reduce_sum.bind(big, axes=(0,))
         w = el.add.bind(z, k)
-        (u,) = higher.call.bind(y, total, program=inner)
-        (v,) = higher.scan.bind(
+        (u,) = control_flow.call.bind(y, total, program=inner)
+        (v,) = control_flow.scan.bind(
             u, w, body=inner, consts=0, carry=1, length=3, reverse=False, unroll=1
         )
         return [v, Literal(1, F3)]
@@ -84,7 +84,7 @@ def test_the_form_of_everything():
 
 def test_a_program_inside_stands_where_it_is_used():
     inner = program(lambda x: [el.neg.bind(x)], CELL, name="inner")
-    p = program(lambda x: higher.call.bind(x, program=inner), CELL)
+    p = program(lambda x: control_flow.call.bind(x, program=inner), CELL)
     assert show(p) == (
         "f(%0: f32[]) {\n"
         "  %1: f32[] = core.call(%0; program=inner(%0: f32[]) {\n"
@@ -101,7 +101,7 @@ def test_programs_are_printed_last_and_branches_one_after_the_other():
     one = program(lambda x: [el.neg.bind(x)], CELL, name="one")
     two = program(lambda x: [x], CELL, name="two")
     index = Aval((), np.int32)
-    p = program(lambda i, x: higher.cond.bind(i, x, branches=(one, two)), index, CELL)
+    p = program(lambda i, x: control_flow.cond.bind(i, x, branches=(one, two)), index, CELL)
     q = again(p)
     assert [b.name for b in q.eqns[0].params["branches"]] == ["one", "two"]
 
@@ -128,8 +128,8 @@ def test_user_functions_and_their_names():
         assert again(program(lambda x: [x], CELL, name=name)).name == name
     inner = program(lambda x: [x], CELL, name="set")
     odd = program(lambda x: [x], CELL, name="two words")
-    q = again(program(lambda x: [*higher.call.bind(x, program=inner),
-                                 *higher.call.bind(x, program=odd)], CELL))  # fmt: skip
+    q = again(program(lambda x: [*control_flow.call.bind(x, program=inner),
+                                 *control_flow.call.bind(x, program=odd)], CELL))  # fmt: skip
     assert [p.name for e in q.eqns for p in programs_in(e.params)] == ["set", "two words"]
 
 
@@ -223,7 +223,7 @@ def test_large_constants_are_numbered_and_given():
     inner = program(lambda x: [el.add.bind(x, a)], a.aval, name="inner")
 
     def f(x):
-        (y,) = higher.call.bind(el.mul.bind(x, a), program=inner)
+        (y,) = control_flow.call.bind(el.mul.bind(x, a), program=inner)
         return [y, b]
 
     p = program(f, a.aval)
@@ -370,7 +370,7 @@ def test_effects_follow_the_program():
         return [x]
 
     inner = program(f, CELL, name="inner")
-    p = program(lambda x: [*higher.call.bind(x, program=inner), x], CELL)
+    p = program(lambda x: [*control_flow.call.bind(x, program=inner), x], CELL)
     assert show(p).endswith("\n} does debug and ordered io")
     assert "\n  } does debug and ordered io)\n" in show(p)
     assert again(p).effects == p.effects
@@ -381,7 +381,7 @@ def test_effects_follow_the_program():
 
 
 def test_callbacks_print_and_are_refused():
-    p = plait.make_program(lambda x: host.pure_callback(np.sin, x, x))(np.float32(1))
+    p = plait.make_program(lambda x: callbacks.pure_callback(np.sin, x, x))(np.float32(1))
     assert "f=<function flat>" in show(p)
     with pytest.raises(ProgramError, match="the parameter f of core.host is <function flat>"):
         parse(show(p))
@@ -402,13 +402,13 @@ def test_random_programs_are_read_back(start):
 
 
 def test_what_was_read_can_be_compiled_and_run():
-    p = plait.make_program(lambda x: control.scan(lambda c, _: (el.sin(c), c), x, None, 3))(
+    p = plait.make_program(lambda x: _control.scan(lambda c, _: (el.sin(c), c), x, None, 3))(
         np.float32(1)
     )
     q = again(p)
-    end, ys = plait.jit(lambda x: plait.text.parse(show(q)) and higher.call.bind(x, program=q))(
-        np.float32(1)
-    )
+    end, ys = plait.jit(
+        lambda x: plait.text.parse(show(q)) and control_flow.call.bind(x, program=q)
+    )(np.float32(1))
     want = [1, math.sin(1), math.sin(math.sin(1)), math.sin(math.sin(math.sin(1)))]
     np.testing.assert_allclose([*np.asarray(ys), end], want, 1e-6)
 

@@ -6,9 +6,17 @@ import numpy as np
 import pytest
 
 import plait
-from plait import control, events
-from plait.errors import DimMismatch, PlaitError, TreeMismatch, TypeRule, UndecidedDim
-from plait.ops import elementwise as el
+from plait import _control, events
+from plait.ext.errors import (
+    DimMismatch,
+    PlaitError,
+    TreeMismatch,
+    TypeRule,
+    UndecidedDim,
+)
+from plait.ext.ops import (
+    elementwise as el,
+)
 from plait_export import NotExportable, call_exported, deserialize, export, symbolic_args_specs
 
 F32 = np.float32
@@ -132,8 +140,8 @@ def test_different_sizes_in_one_program():
 
 def test_in_loops_and_branches():
     def g(x, y):
-        total, _ = control.scan(lambda c, r: (c + STATIC.call(x, r)[0], None), x * 0, y)
-        return control.cond(total.sum() > 0, lambda t: STATIC.call(t, y[0])[0], lambda t: t, total)
+        total, _ = _control.scan(lambda c, r: (c + STATIC.call(x, r)[0], None), x * 0, y)
+        return _control.cond(total.sum() > 0, lambda t: STATIC.call(t, y[0])[0], lambda t: t, total)
 
     total = sum(reference(X, r)[0] for r in X)
     want = reference(total, X[0])[0] if total.sum() > 0 else total
@@ -141,8 +149,12 @@ def test_in_loops_and_branches():
 
 
 def test_programs_that_call_it_are_evaluated():
-    from plait.ir import evaluate
-    from plait.values import asarray
+    from plait.ext.ir import (
+        evaluate,
+    )
+    from plait.ext.values import (
+        asarray,
+    )
 
     program = plait.make_program(lambda x, y: OPEN.call(x, y))(X, X[0])
     check(evaluate(program, [asarray(X), asarray(X[0])]), reference(X, X[0]))

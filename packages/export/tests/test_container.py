@@ -8,7 +8,9 @@ import zipfile
 import numpy as np
 import pytest
 
-from plait.errors import PlaitError
+from plait.ext.errors import (
+    PlaitError,
+)
 from plait_export import (
     ArtifactError,
     Exported,

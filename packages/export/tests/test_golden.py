@@ -10,9 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from plait import control
-from plait.ops import elementwise as el
-from plait.ops import sorting
+from plait import _control
+from plait._ops import sorting
+from plait.ext.ops import (
+    elementwise as el,
+)
 from plait_export import container, deserialize, export, symbolic_args_specs
 
 GOLDEN = Path(__file__).with_name("golden")
@@ -27,7 +29,7 @@ def static(params, x, *, flip=None):
 
 def symbolic(x, y):
     """Sizes, constraints, a loop, sorting, and sizes as numbers."""
-    total, steps = control.scan(lambda c, r: (c + r, c * x.shape[0]), y, x)
+    total, steps = _control.scan(lambda c, r: (c + r, c * x.shape[0]), y, x)
     return [total, steps, sorting.sort(x, 0), x.reshape(-1), x.mean(0)]
 
 

@@ -12,23 +12,33 @@ import pytest
 import scipy.special as sp
 
 import plait
-from plait import control
-from plait.ir import programs_in
-from plait.ops import boxes, contraction, convolution, cumulative, higher, reduction, sorting
-from plait.ops import elementwise as el
-from plait.ops import shape as sh
-from plait.ops.conversion import bitcast_
-from plait.ops.keys import (
+from plait import _control
+from plait._core.primitive import primitives
+from plait._ops import contraction, convolution, cumulative, dynamic_slicing, reduction, sorting
+from plait._ops import elementwise as el
+from plait._ops import shape as sh
+from plait._ops.keys import (
     FRY,
+)
+from plait.ext.ir import (
+    programs_in,
+)
+from plait.ext.ops import control_flow
+from plait.ext.ops.elementwise import (
+    bitcast_,
+)
+from plait.ext.ops.opaque import (
+    unwrap_,
+    wrap_,
+)
+from plait.ext.ops.random import (
     random_bits,
     random_clone,
     random_fold_in,
     random_seed,
     random_split,
+    threefry2x32,
 )
-from plait.ops.opaque import unwrap_, wrap_
-from plait.ops.rng import threefry2x32
-from plait.primitive import primitives
 from plait_export import deserialize, export, symbolic_args_specs
 
 SIZES = ({"b": 1, "c": 5}, {"b": 2, "c": 1}, {"b": 5, "c": 2})
@@ -376,10 +386,10 @@ def best(x, k):
 
 CASES |= {
     "boxes": Case(
-        lambda x, i: [boxes.dynamic_slice(x, (i[0], 0), (1, 3)),
-                      boxes.dynamic_slice(x, (0, i[0]), (x.shape[0], 2)),
-                      boxes.dynamic_update_slice(x, x[:1] * 2, (i[0], 0)),
-                      boxes.dynamic_update_slice(x, x[:, :1] * 2, (0, i[0])), x[i[0]]],
+        lambda x, i: [dynamic_slicing.dynamic_slice(x, (i[0], 0), (1, 3)),
+                      dynamic_slicing.dynamic_slice(x, (0, i[0]), (x.shape[0], 2)),
+                      dynamic_slicing.dynamic_update_slice(x, x[:1] * 2, (i[0], 0)),
+                      dynamic_slicing.dynamic_update_slice(x, x[:, :1] * 2, (0, i[0])), x[i[0]]],
         lambda x, i: [rows(x, i[0], 1), rows(x.T, i[0], 2).T, replaced(x, i[0]),
                       replaced(x.T, i[0]).T, x[min(i[0], x.shape[0] - 1)]],
         ("b, 3", "2"), "nk",
@@ -431,11 +441,11 @@ def scattered(x, i, v):
 
 def scanned(x):
     """Sums along rows, forth and back, with a number of steps that is a size."""
-    forth = control.scan(lambda c, r: (c + r, c * 2), x[0] * 0, x)
-    back = control.scan(lambda c, r: (c + r, c), x[0] * 0, x, reverse=True)
-    unrolled = control.scan(lambda c, r: (c + r, None), x[0] * 0, x, unroll=2)[0]
-    fixed = control.scan(lambda c, k: (c * k, c.sum()), x, sh.iota(F32, (4,)))
-    return [*forth, *back, unrolled, *fixed, control.map_(lambda r: r.max(), x)]
+    forth = _control.scan(lambda c, r: (c + r, c * 2), x[0] * 0, x)
+    back = _control.scan(lambda c, r: (c + r, c), x[0] * 0, x, reverse=True)
+    unrolled = _control.scan(lambda c, r: (c + r, None), x[0] * 0, x, unroll=2)[0]
+    fixed = _control.scan(lambda c, k: (c * k, c.sum()), x, sh.iota(F32, (4,)))
+    return [*forth, *back, unrolled, *fixed, _control.map_(lambda r: r.max(), x)]
 
 
 def scanned_of(x):
@@ -446,9 +456,9 @@ def scanned_of(x):
 
 
 def looped(x, n):
-    turns = control.while_loop(lambda s: s[0] < n[0], lambda s: (s[0] + 1, s[1] * 2), (0, x))[1]
-    known = control.fori_loop(0, x.shape[0], lambda i, y: y + i, x)
-    return [turns, known, control.fori_loop(0, n[0], lambda i, y: y + 1, x)]
+    turns = _control.while_loop(lambda s: s[0] < n[0], lambda s: (s[0] + 1, s[1] * 2), (0, x))[1]
+    known = _control.fori_loop(0, x.shape[0], lambda i, y: y + i, x)
+    return [turns, known, _control.fori_loop(0, n[0], lambda i, y: y + 1, x)]
 
 
 def looped_of(x, n):
@@ -457,9 +467,9 @@ def looped_of(x, n):
 
 
 def branched(x, p):
-    by_size = control.cond(x.sum() > 0, lambda y: y * y.shape[0], lambda y: -y, x)
+    by_size = _control.cond(x.sum() > 0, lambda y: y * y.shape[0], lambda y: -y, x)
     three = [lambda y: y, lambda y: y + y.shape[0], lambda y: y * 0]
-    return [by_size, control.switch(p[0], three, x)]
+    return [by_size, _control.switch(p[0], three, x)]
 
 
 def branched_of(x, p):
@@ -469,7 +479,7 @@ def branched_of(x, p):
 
 def called(x):
     inner = plait.jit(lambda y: (y * y.shape[0]).sum(0))
-    return [inner(x), inner(x.T), inner(x), control.map_axes(lambda r: r.sum(), 1)(x)]
+    return [inner(x), inner(x.T), inner(x), _control.map_axes(lambda r: r.sum(), 1)(x)]
 
 
 CASES |= {
@@ -724,5 +734,5 @@ def test_the_table_speaks_of_every_primitive():
         types = symbolic_args_specs(like, case.shapes, case.constraints)
         used(plait.make_program(case.f)(*types), found)
     core = {n for n in primitives() if n.startswith("core.")}
-    assert higher.scan.name in found
+    assert control_flow.scan.name in found
     assert core - found - NO_MEANING.keys() == set()

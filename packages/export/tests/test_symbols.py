@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 
 import plait
-from plait.errors import ProgramError, TreeMismatch, TypeRule
+from plait.errors import (
+    ProgramError,
+)
+from plait.ext.errors import (
+    TreeMismatch,
+    TypeRule,
+)
 from plait_export import (
     SymbolicScope,
     is_symbolic_dim,

@@ -8,17 +8,38 @@ import numpy as np
 import pytest
 
 import plait
-from plait import control, door
-from plait.errors import PlaitError, TypeRule
-from plait.interpreter import current
-from plait.ops import elementwise as el
-from plait.ops import host, sorting
-from plait.ops import shape as sh
-from plait.primitive import Primitive
-from plait.traits import Elementwise
-from plait.xla import mlir
-from plait.xla.lower import lower_rules
-from plait.xla.mlir import attr, string
+from plait import _control
+from plait._ops import callbacks, sorting
+from plait._xla.mlir import (
+    string,
+)
+from plait.ext import (
+    lower as jaxlib_api,
+)
+from plait.ext.errors import (
+    PlaitError,
+    TypeRule,
+)
+from plait.ext.ir import (
+    Primitive,
+)
+from plait.ext.lower import (
+    attr,
+    mlir,
+)
+from plait.ext.ops import (
+    elementwise as el,
+)
+from plait.ext.ops import (
+    shape as sh,
+)
+from plait.ext.rules import (
+    Elementwise,
+    lower_rules,
+)
+from plait.ext.trace import (
+    current,
+)
 from plait_export import (
     ArtifactError,
     NotExportable,
@@ -140,7 +161,7 @@ def poly(x, y):
     """Something with constants, calls, loops and sizes."""
     w = plait.jit(lambda: sh.iota(np.float32, (3,)))() + 0.5
     step = plait.jit(lambda c, r: (c + r * w, el.sin(c)))
-    c, ys = control.scan(step, y, x)
+    c, ys = _control.scan(step, y, x)
     return {"c": c, "ys": ys, "s": sorting.sort(x, 0) / x.shape[0]}
 
 
@@ -218,8 +239,8 @@ def test_unknown_platforms(platforms, hint):
 
 
 def printing(x):
-    host.debug_print("x = {}", x)
-    return plait.jit(lambda y: host.pure_callback(np.sin, y, y))(x)
+    callbacks.debug_print("x = {}", x)
+    return plait.jit(lambda y: callbacks.pure_callback(np.sin, y, y))(x)
 
 
 def test_effects_and_callbacks_are_refused_with_their_lines():
@@ -234,7 +255,7 @@ def test_effects_and_callbacks_are_refused_with_their_lines():
 
 def test_callbacks_that_do_not_matter_are_left_out():
     def f(x):
-        host.pure_callback(np.sin, x, x)
+        callbacks.pure_callback(np.sin, x, x)
         return x
 
     assert "custom_call" not in export(f)(X).mlir_module()
@@ -306,7 +327,7 @@ def test_captured_tracers_are_refused():
 
 def interpreted(artifact: bytes, xs: list[np.ndarray]) -> list[np.ndarray]:
     """The results by StableHLO's reference interpreter, which compiles nothing."""
-    with door.lock:
+    with jaxlib_api.lock:
         module = parsed(artifact)
         with module.context:
             dense = mlir.bindings().ir.DenseElementsAttr
@@ -316,7 +337,7 @@ def interpreted(artifact: bytes, xs: list[np.ndarray]) -> list[np.ndarray]:
 
 def test_the_reference_interpreter_agrees():
     def f(x, y):
-        total, _ = control.scan(lambda c, r: (el.tanh(c + r), c), y, x)
+        total, _ = _control.scan(lambda c, r: (el.tanh(c + r), c), y, x)
         return [x @ x.T, total, sorting.sort(x, 1), x[:, ::-1], el.erf(x)]
 
     x, y = np.random.default_rng(0).normal(size=(2, 3)).astype(np.float32), X[0]

@@ -6,24 +6,43 @@ import numpy as np
 import pytest
 
 import plait
-from plait.control import cond, fori_loop, scan, while_loop
-from plait.errors import AxisError, TreeMismatch, TypeRule
+from plait import (
+    io_callback,
+    pure_callback,
+)
+from plait._ops.callbacks import (
+    debug_print,
+)
+from plait._simplify import simplify
 from plait.events import counting
-from plait.interpreter import axis_size
-from plait.ops.collective import (
+from plait.ext.errors import (
+    AxisError,
+    TreeMismatch,
+    TypeRule,
+)
+from plait.ext.ops.collective import (
+    pmax,
+    pmin,
+)
+from plait.ext.ops.elementwise import (
+    sin,
+)
+from plait.ext.trace import (
+    axis_size,
+)
+from plait.lax import (
     all_gather,
     all_to_all,
     axis_index,
-    pmax,
+    cond,
+    fori_loop,
     pmean,
-    pmin,
     ppermute,
     psum,
     psum_scatter,
+    scan,
+    while_loop,
 )
-from plait.ops.elementwise import sin
-from plait.ops.host import debug_print, io_callback, pure_callback
-from plait.simplify import simplify
 from plait_sharding import (
     Mesh,
     NamedSharding,

@@ -4,8 +4,14 @@ import numpy as np
 import pytest
 
 import plait
-from plait.errors import DeletedArrayError, PlacementError, TypeRule
+from plait.errors import (
+    DeletedArrayError,
+    PlacementError,
+)
 from plait.events import counting
+from plait.ext.errors import (
+    TypeRule,
+)
 from plait_sharding import Mesh, NamedSharding, P, SingleDeviceSharding, device_put, make_mesh
 
 A = np.arange(16, dtype=np.float32).reshape(4, 4)
@@ -195,7 +201,7 @@ def test_places_of_every_kind_without_a_mesh_around(mesh, close):
     f = plait.jit(lambda x: x @ x.T)
     for where in places(mesh).values():
         close(f(device_put(A, where)), A @ A.T)
-        s = SingleDeviceSharding(where) if isinstance(where, plait.hardware.Device) else where
+        s = SingleDeviceSharding(where) if isinstance(where, plait._api.hardware.Device) else where
         close(plait.jit(lambda x: x @ x.T, in_shardings=s)(A), A @ A.T)
 
 

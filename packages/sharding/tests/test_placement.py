@@ -6,22 +6,38 @@ import numpy as np
 import pytest
 
 import plait
-from plait.buffers import boxes, layout_of
-from plait.control import scan
-from plait.errors import AxisError, TreeMismatch, TypeRule
 from plait.events import counting
-from plait.ops.elementwise import sin
-from plait.types import Aval, Placed
+from plait.ext.devices import (
+    Placed,
+    boxes,
+    layout_of,
+)
+from plait.ext.errors import (
+    AxisError,
+    TreeMismatch,
+    TypeRule,
+)
+from plait.ext.ops.elementwise import (
+    sin,
+)
+from plait.ext.types import (
+    Aval,
+)
+from plait.lax import (
+    scan,
+)
 from plait_sharding import (
     Mesh,
     NamedSharding,
     P,
     SingleDeviceSharding,
-    constraint,
     device_put,
     make_mesh,
     sharding_of,
     with_sharding_constraint,
+)
+from plait_sharding.ext import (
+    constraint,
 )
 
 R = np.random.default_rng(0)
@@ -126,7 +142,9 @@ def test_round_trips(lies):
     a = device_put(A)
     for place in places:
         b = device_put(a, place)
-        want = SingleDeviceSharding(place) if isinstance(place, plait.hardware.Device) else place
+        want = (
+            SingleDeviceSharding(place) if isinstance(place, plait._api.hardware.Device) else place
+        )
         assert b.sharding == want
         np.testing.assert_array_equal(b, A)
         np.testing.assert_array_equal(a, A)
@@ -175,7 +193,7 @@ def test_trees_and_prefixes(lies):
 
 @pytest.mark.parametrize("dtype", ["bool", "int8", "float16", "float64", "complex64", "bfloat16"])
 def test_dtypes(lies, dtype):
-    x = (A * 3).astype(plait.types.dtype_of(dtype))
+    x = (A * 3).astype(plait._types.avals.dtype_of(dtype))
     y = device_put(x, lies("x", "y"))
     assert y.dtype == x.dtype
     np.testing.assert_array_equal(np.asarray(y), x)

@@ -4,8 +4,19 @@ import numpy as np
 import pytest
 
 import plait
-from plait.control import cond, scan, while_loop
-from plait.ops.collective import all_gather, axis_index, pmax, ppermute, psum, psum_scatter
+from plait.ext.ops.collective import (
+    pmax,
+)
+from plait.lax import (
+    all_gather,
+    axis_index,
+    cond,
+    ppermute,
+    psum,
+    psum_scatter,
+    scan,
+    while_loop,
+)
 from plait_sharding import P, make_mesh, shard_map
 from plait_sharding.variance import varying
 
@@ -53,7 +64,7 @@ def test_differences(name):
     b = np.linspace(-4, 9, 8, dtype=np.float32)
     ins = (P("x", "y"), P("x"))
     every = P(("x", "y"))
-    one = shard_map(lambda a, b: plait.ops.shape.expand_dims(f(a, b), 0), mesh, ins, every)
+    one = shard_map(lambda a, b: plait._ops.shape.expand_dims(f(a, b), 0), mesh, ins, every)
     program = plait.make_program(one)(a, b).eqns[0].params["program"]
     assert varying(program, [BOTH, X]) == [want]
     rows = np.asarray(one(a, b))

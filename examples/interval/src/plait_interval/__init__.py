@@ -5,9 +5,20 @@ mapping and derivatives are not mentioned: core carries the transformation throu
 """
 
 from plait import ext, lax
-from plait.ops.contraction import dot_general
-from plait.ops.convolution import conv_general
-from plait.ops.elementwise import abs_, cos, integer_pow, mul, sin, sub
+from plait.ext.ops.contraction import (
+    dot_general,
+)
+from plait.ext.ops.convolution import (
+    conv_general,
+)
+from plait.ext.ops.elementwise import (
+    abs_,
+    cos,
+    integer_pow,
+    mul,
+    sin,
+    sub,
+)
 
 interval_rules = ext.RuleTable("interval", doc="rule(lows, highs, **params) -> (low, high)")
 

@@ -9,14 +9,34 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from plait.errors import TypeRule
-from plait.interpreter import Value, current, opened
-from plait.ir import Program
-from plait.ops.shape import fill, materialise_at_ground
-from plait.staging import Stage
-from plait.tree import flatten
-from plait.types import COMPLEX, FLOATING, Aval
-from plait.values import Literal, as_value
+from plait.ext.errors import (
+    TypeRule,
+)
+from plait.ext.ir import (
+    Program,
+)
+from plait.ext.ops.shape import (
+    fill,
+    materialise_at_ground,
+)
+from plait.ext.trace import (
+    Stage,
+    Value,
+    current,
+    opened,
+)
+from plait.ext.tree import (
+    flatten,
+)
+from plait.ext.types import (
+    COMPLEX,
+    FLOATING,
+    Aval,
+)
+from plait.ext.values import (
+    Literal,
+    as_value,
+)
 
 from .forward import JVP, ZERO
 from .linearized import Derivative, Pullback, Pushforward, cotangent

@@ -7,14 +7,28 @@ loops, branches and calls comes from the carrier mechanism.
 
 from typing import Any
 
-from plait.carrier import Carrier, Lifted
-from plait.errors import TypeRule
-from plait.interpreter import Tracer
-from plait.ir import Var
-from plait.rules import RuleTable
-from plait.source import here
-from plait.types import Aval
-from plait.values import Array, Literal
+from plait.ext.errors import (
+    TypeRule,
+    here,
+)
+from plait.ext.ir import (
+    Var,
+)
+from plait.ext.rules import (
+    RuleTable,
+)
+from plait.ext.trace import (
+    Carrier,
+    Lifted,
+    Tracer,
+)
+from plait.ext.types import (
+    Aval,
+)
+from plait.ext.values import (
+    Array,
+    Literal,
+)
 
 __all__ = ["DUAL", "JVP", "ZERO", "Zero", "instantiate", "jvp_rules"]
 

@@ -10,12 +10,25 @@ from typing import Any
 
 import numpy as np
 
-from plait.control import map_axes
-from plait.errors import TypeRule
-from plait.ops.shape import materialise_at_ground, moveaxis
-from plait.ops.shape import reshape as reshape_
-from plait.tree import flatten
-from plait.values import as_value
+from plait import (
+    map_axes,
+)
+from plait.ext.errors import (
+    TypeRule,
+)
+from plait.ext.ops.shape import (
+    materialise_at_ground,
+    moveaxis,
+)
+from plait.ext.ops.shape import (
+    reshape as reshape_,
+)
+from plait.ext.tree import (
+    flatten,
+)
+from plait.ext.values import (
+    as_value,
+)
 
 from .api import jvp, vjp
 from .tangents import expect_differentiable, expect_function, numbers, of_chosen, pair_of

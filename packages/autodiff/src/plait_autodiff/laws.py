@@ -17,20 +17,40 @@ from typing import Any
 
 import numpy as np
 
-from plait.calls import jit
-from plait.errors import MissingRule
-from plait.interpreter import as_list
-from plait.ir import evaluate
-from plait.primitive import Primitive
-from plait.staging import staged
-from plait.testing.report import Inapplicable, agree, tolerance
-from plait.traits import Linear
-from plait.types import COMPLEX, FLOATING, category
-from plait.values import from_numpy
+from plait import (
+    jit,
+)
+from plait.ext.errors import (
+    MissingRule,
+)
+from plait.ext.ir import (
+    Primitive,
+    evaluate,
+)
+from plait.ext.rules import (
+    Linear,
+)
+from plait.ext.testing import (
+    Inapplicable,
+    agree,
+    tolerance,
+)
+from plait.ext.trace import (
+    as_list,
+    staged,
+)
+from plait.ext.types import (
+    COMPLEX,
+    FLOATING,
+    category,
+)
+from plait.ext.values import (
+    from_numpy,
+)
 
 from .api import jvp, linear_transpose
-from .inversion import Unknown, inverse_rules
-from .residuals import economise, recompute_rules
+from .inversion.reverse_pass import Unknown, inverse_rules
+from .rematerialisation.residuals import economise, recompute_rules
 from .split import merge, part, split_program
 from .transpose import transpose_rules
 

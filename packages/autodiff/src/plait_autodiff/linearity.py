@@ -9,15 +9,36 @@ Invariant: programs are looked at, never run.  ZERO is below LINEAR and KNOWN, O
 from collections.abc import Sequence
 from typing import Any
 
-from plait.carrier import expand_rules
-from plait.interpreter import as_list
-from plait.ir import Eqn, Program, Var, derived
-from plait.ops.contraction import dot_general
-from plait.ops.elementwise import div, mul, select
-from plait.ops.shape import barrier
-from plait.staging import staged
-from plait.traits import Indexing, Linear, Structural
-from plait.values import Literal
+from plait.ext.ir import (
+    Eqn,
+    Program,
+    Var,
+    derived,
+)
+from plait.ext.ops.contraction import (
+    dot_general,
+)
+from plait.ext.ops.elementwise import (
+    div,
+    mul,
+    select,
+)
+from plait.ext.ops.shape import (
+    barrier,
+)
+from plait.ext.rules import (
+    Indexing,
+    Linear,
+    Structural,
+    expand_rules,
+)
+from plait.ext.trace import (
+    as_list,
+    staged,
+)
+from plait.ext.values import (
+    Literal,
+)
 
 from .transpose import transpose_rules
 

@@ -10,11 +10,25 @@ differentiated: no argument, no result.
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from plait.errors import TypeRule
-from plait.ir import Program, derived, evaluate
-from plait.ops.shape import fill, materialise_at_ground
-from plait.tree import TreeDef, register
-from plait.types import Aval
+from plait.ext.errors import (
+    TypeRule,
+)
+from plait.ext.ir import (
+    Program,
+    derived,
+    evaluate,
+)
+from plait.ext.ops.shape import (
+    fill,
+    materialise_at_ground,
+)
+from plait.ext.tree import (
+    TreeDef,
+    register,
+)
+from plait.ext.types import (
+    Aval,
+)
 
 from .forward import ZERO
 from .tangents import matching, no_tangent, tangent

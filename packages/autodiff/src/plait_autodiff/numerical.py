@@ -8,9 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from plait.errors import TypeRule
-from plait.tree import flatten
-from plait.values import as_value
+from plait.ext.errors import (
+    TypeRule,
+)
+from plait.ext.tree import (
+    flatten,
+)
+from plait.ext.values import (
+    as_value,
+)
 
 from .api import jvp, vjp
 from .tangents import expect_function

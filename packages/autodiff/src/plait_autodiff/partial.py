@@ -11,17 +11,34 @@ it.
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from plait.errors import TypeRule
-from plait.interpreter import current, opened
-from plait.ir import Program, Var, derived, evaluate
-from plait.ops.shape import materialise_at_ground
-from plait.simplify import dce
-from plait.staging import Stage, staged
-from plait.types import Aval
-from plait.values import as_value
+from plait.ext.errors import (
+    TypeRule,
+)
+from plait.ext.ir import (
+    Program,
+    Var,
+    dce,
+    derived,
+    evaluate,
+)
+from plait.ext.ops.shape import (
+    materialise_at_ground,
+)
+from plait.ext.trace import (
+    Stage,
+    current,
+    opened,
+    staged,
+)
+from plait.ext.types import (
+    Aval,
+)
+from plait.ext.values import (
+    as_value,
+)
 
-from .policies import everything_saveable
-from .residuals import economise
+from .rematerialisation.policies import everything_saveable
+from .rematerialisation.residuals import economise
 from .split import Split, merge, part, split_program
 
 # ---- programs ------------------------------------------------------------------------------

@@ -10,12 +10,28 @@ The values that the stage captures are the residuals.
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from plait.carrier import expand_rules
-from plait.interpreter import Interpreter, as_list, open_under, use
-from plait.ir import Program, Var, derived, evaluate
-from plait.rules import RuleTable
-from plait.staging import Stage, collector_paused, staged
-from plait.values import Literal
+from plait.ext.ir import (
+    Program,
+    Var,
+    derived,
+    evaluate,
+)
+from plait.ext.rules import (
+    RuleTable,
+    expand_rules,
+)
+from plait.ext.trace import (
+    Interpreter,
+    Stage,
+    as_list,
+    collector_paused,
+    open_under,
+    staged,
+    use,
+)
+from plait.ext.values import (
+    Literal,
+)
 
 split_rules = RuleTable(
     "split",

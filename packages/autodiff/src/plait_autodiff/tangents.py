@@ -10,10 +10,24 @@ from typing import Any
 
 import numpy as np
 
-from plait.errors import TreeMismatch, TypeRule
-from plait.tree import difference, flatten, key_paths
-from plait.types import COMPLEX, Aval, float0
-from plait.values import Literal, as_value
+from plait.ext.errors import (
+    TreeMismatch,
+    TypeRule,
+)
+from plait.ext.tree import (
+    difference,
+    flatten,
+    key_paths,
+)
+from plait.ext.types import (
+    COMPLEX,
+    Aval,
+    float0,
+)
+from plait.ext.values import (
+    Literal,
+    as_value,
+)
 
 from .forward import ZERO
 

@@ -8,15 +8,36 @@ is given.  Equations without linear operands are evaluated on the way.
 from collections.abc import Sequence
 from typing import Any
 
-from plait.carrier import expand_rules
-from plait.errors import MissingRule, TypeRule
-from plait.interpreter import as_list, current, placing
-from plait.ir import Eqn, Program, Var, derived, evaluate
-from plait.ops.elementwise import add
-from plait.rules import RuleTable
-from plait.staging import staged
-from plait.types import Aval
-from plait.values import Literal
+from plait.ext.errors import (
+    MissingRule,
+    TypeRule,
+)
+from plait.ext.ir import (
+    Eqn,
+    Program,
+    Var,
+    derived,
+    evaluate,
+)
+from plait.ext.ops.elementwise import (
+    add,
+)
+from plait.ext.rules import (
+    RuleTable,
+    expand_rules,
+)
+from plait.ext.trace import (
+    as_list,
+    current,
+    placing,
+    staged,
+)
+from plait.ext.types import (
+    Aval,
+)
+from plait.ext.values import (
+    Literal,
+)
 
 from .split import part, split_program
 

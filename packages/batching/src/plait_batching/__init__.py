@@ -7,19 +7,17 @@ Invariant: everything public is named here.
 
 import os as _os
 
-from plait.source import hide as _hide
+from plait.ext.errors import (
+    hide as _hide,
+)
 
 from .api import vmap
-from .interpreter import Batch, batching_rules, insert, skip
-from .overrides import custom_vmap, custom_vmap_call
+from .overrides import (
+    custom_vmap,
+)
 
 __all__ = [
-    "Batch",
-    "batching_rules",
     "custom_vmap",
-    "custom_vmap_call",
-    "insert",
-    "skip",
     "vmap",
 ]
 

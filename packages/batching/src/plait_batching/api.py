@@ -8,12 +8,30 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from plait.errors import AxisError, TypeRule
-from plait.interpreter import Value, current, enter, leave, opened
-from plait.ops.shape import materialise_at_ground, normal_axis
-from plait.tracing import result
-from plait.tree import flatten, key_paths, spread
-from plait.values import as_value
+from plait.ext.errors import (
+    AxisError,
+    TypeRule,
+)
+from plait.ext.ops.shape import (
+    materialise_at_ground,
+    normal_axis,
+)
+from plait.ext.trace import (
+    Value,
+    current,
+    enter,
+    leave,
+    opened,
+    result,
+)
+from plait.ext.tree import (
+    flatten,
+    key_paths,
+    spread,
+)
+from plait.ext.values import (
+    as_value,
+)
 
 from .interpreter import Batch
 

@@ -10,17 +10,39 @@ Invariant: only the tables of plait_autodiff load this.
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from plait.deferred import Deferred
-from plait.interpreter import use
-from plait.ir import Program, derived, evaluate
-from plait.ops.shape import broadcast_in_dim
-from plait.staging import staged
-from plait.types import Aval
-from plait.values import Literal
-from plait_autodiff.forward import ZERO, jvp_rules
-from plait_autodiff.reversible import along
-from plait_autodiff.split import choose, divide, merge, part, split_program, split_rules
-from plait_autodiff.transpose import is_linear, transpose_divided, transpose_rules
+from plait.ext.ir import (
+    Program,
+    derived,
+    evaluate,
+)
+from plait.ext.ops.shape import (
+    broadcast_in_dim,
+)
+from plait.ext.trace import (
+    Deferred,
+    staged,
+    use,
+)
+from plait.ext.types import (
+    Aval,
+)
+from plait.ext.values import (
+    Literal,
+)
+from plait_autodiff.ext import (
+    ZERO,
+    along,
+    choose,
+    divide,
+    is_linear,
+    jvp_rules,
+    merge,
+    part,
+    split_program,
+    split_rules,
+    transpose_divided,
+    transpose_rules,
+)
 
 from .interpreter import batching_rules
 from .overrides import Flags, Stacked, custom_vmap_call

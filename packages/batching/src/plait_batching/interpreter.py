@@ -8,16 +8,35 @@ kept.
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from plait.carrier import Carrier
-from plait.dims import is_symbolic
-from plait.errors import AxisError
-from plait.interpreter import Interpreter, as_list
-from plait.ops.mapping import map_axes, row
-from plait.ops.shape import broadcast_in_dim, transpose_
-from plait.rules import RuleTable
-from plait.staging import staged
-from plait.types import Aval
-from plait.values import Literal
+from plait.ext.errors import (
+    AxisError,
+)
+from plait.ext.ops.control_flow import (
+    map_axes,
+    row,
+)
+from plait.ext.ops.shape import (
+    broadcast_in_dim,
+    transpose_,
+)
+from plait.ext.rules import (
+    RuleTable,
+)
+from plait.ext.sizes import (
+    is_symbolic,
+)
+from plait.ext.trace import (
+    Carrier,
+    Interpreter,
+    as_list,
+    staged,
+)
+from plait.ext.types import (
+    Aval,
+)
+from plait.ext.values import (
+    Literal,
+)
 
 __all__ = ["Batch", "batching_rules", "insert", "skip"]
 

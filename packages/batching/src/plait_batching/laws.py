@@ -10,12 +10,27 @@ from typing import Any
 
 import numpy as np
 
-from plait.calls import jit
-from plait.interpreter import as_list
-from plait.primitive import Primitive
-from plait.testing.report import Inapplicable, agree
-from plait.types import COMPLEX, FLOATING, category
-from plait.values import from_numpy
+from plait import (
+    jit,
+)
+from plait.ext.ir import (
+    Primitive,
+)
+from plait.ext.testing import (
+    Inapplicable,
+    agree,
+)
+from plait.ext.trace import (
+    as_list,
+)
+from plait.ext.types import (
+    COMPLEX,
+    FLOATING,
+    category,
+)
+from plait.ext.values import (
+    from_numpy,
+)
 
 from .api import vmap
 

@@ -10,20 +10,51 @@ values have the mapped axis in front.
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from plait.arguments import Call, Function
-from plait.config import config
-from plait.deferred import Deferred, rule_thunk, settled
-from plait.errors import MissingRule, TreeMismatch, TypeRule, UndefinedRule
-from plait.ir import Program, Thunk, evaluate
-from plait.ops.higher import call, expect
-from plait.ops.shape import materialise_at_ground
-from plait.primitive import Primitive
-from plait.source import where_defined
-from plait.tree import flatten, spread
-from plait.types import Aval
-from plait.values import as_value
-from plait.wiring import Ends, Slots, Wiring
-from plait.xla.lower import eager_rules, lower_rules
+from plait import config
+from plait.ext.errors import (
+    MissingRule,
+    TreeMismatch,
+    TypeRule,
+    UndefinedRule,
+    where_defined,
+)
+from plait.ext.ir import (
+    Primitive,
+    Program,
+    Thunk,
+    evaluate,
+)
+from plait.ext.ops.control_flow import (
+    call,
+    expect,
+)
+from plait.ext.ops.shape import (
+    materialise_at_ground,
+)
+from plait.ext.rules import (
+    eager_rules,
+    lower_rules,
+)
+from plait.ext.trace import (
+    Call,
+    Deferred,
+    Ends,
+    Function,
+    Slots,
+    Wiring,
+    rule_thunk,
+    settled,
+)
+from plait.ext.tree import (
+    flatten,
+    spread,
+)
+from plait.ext.types import (
+    Aval,
+)
+from plait.ext.values import (
+    as_value,
+)
 
 from .interpreter import batching_rules
 

@@ -13,17 +13,10 @@ says which distribution offers it.
 Invariant: importing this imports no surface, no plugin and no compiler, and reads no metadata.
 """
 
-import importlib as _importlib
 import sys as _sys
 
-from . import operators as _operators
-from .aliases import TABLE as _ALIASES
-from .calls import jit
-from .config import config
-from .control import map_axes
-from .dims import Dim, Scope, symbolic_dims
-from .errors import PlaitError
-from .hardware import (
+from ._api import aliases as _aliases
+from ._api.hardware import (
     Device,
     block_until_ready,
     clear_caches,
@@ -44,20 +37,28 @@ from .hardware import (
     process_index,
     process_indices,
 )
-from .ir import Program as _Program
-from .listing import make_program
-from .ops.host import io_callback, pure_callback
-from .plugins import core_version as _core_version
-from .plugins import public_names as _public_names
-from .plugins import resolve as _resolve
-from .stepping import disable_jit
-from .tracing import ShapeDtypeStruct, eval_shape, typeof
-from .types import float0
+from ._base.config import config
+from ._base.errors import PlaitError
+from ._base.lazy import later as _later
+from ._control import map_axes
+from ._control.stepping import disable_jit
+from ._jit import eager as _eager
+from ._jit.calls import jit
+from ._jit.programs import make_program
+from ._jit.tracing import ShapeDtypeStruct, eval_shape, typeof
+from ._ops import operators as _operators
+from ._ops.callbacks import io_callback, pure_callback
+from ._plugins.metadata import core_version as _core_version
+from ._plugins.metadata import public_names as _public_names
+from ._plugins.metadata import resolve as _resolve
+from ._types.avals import float0
+from ._types.dims import Dim, Scope, symbolic_dims
 from .typing import Array
 
 _MODULES = frozenset(
     [
         "numpy",
+        "ops",
         "lax",
         "random",
         "nn",
@@ -80,8 +81,8 @@ _MODULES = frozenset(
 )
 
 _LATER = {
-    "scopes": ("named_call", "named_scope"),
-    "blocks": (
+    "_api.scopes": ("named_call", "named_scope"),
+    "_api.blocks": (
         "check_tracer_leaks",
         "checking_leaks",
         "debug_infs",
@@ -146,26 +147,18 @@ __all__ = [
 make_jaxpr = make_program
 
 
-def _shown(program: _Program) -> str:
-    """The text of a program; what writes it is imported when the first is printed."""
-    return _importlib.import_module(".text", __name__).show(program)
-
-
-_Program.__str__ = _shown  # type: ignore[method-assign]
-
-
 def __getattr__(name: str):
     if name in _MODULES:
-        return _importlib.import_module("." + name, __name__)
+        return _later(name)
     if name in _HOME:
-        found = getattr(_importlib.import_module("." + _HOME[name], __name__), name)
+        found = getattr(_later(_HOME[name]), name)
         globals()[name] = found
         return found
     if name == "__version__":
         return _core_version()
     if name.startswith("__"):
         raise AttributeError(name)
-    if name in _ALIASES and _ALIASES[name] != "*":
+    if name in _aliases.TABLE and _aliases.TABLE[name] != "*":
         return _sys.modules[f"{__name__}.{name}"]
     found = _resolve(name)
     globals()[name] = found
@@ -174,3 +167,6 @@ def __getattr__(name: str):
 
 def __dir__():
     return sorted({*__all__, *_public_names()})
+
+
+_aliases.make(_sys.modules[__name__])

@@ -13,15 +13,15 @@ from typing import Any
 
 import numpy as _np
 
-from .carrier import expand_rules
-from .errors import NanError, TypeRule
-from .interpreter import Interpreter, as_list, current, open_under, opened, use
-from .ir import Program, effects_of, evaluate, programs_in
-from .leaks import checking_leaks
-from .ops.higher import cond, scan, while_
-from .ops.host import callback as _callback
-from .ops.host import debug_print as _print
-from .values import Array, Literal
+from ._base.errors import NanError, TypeRule
+from ._core.array import Array, Literal
+from ._core.carrier import expand_rules
+from ._core.interpreter import Interpreter, as_list, current, open_under, opened, use
+from ._core.ir import Program, effects_of, evaluate, programs_in
+from ._jit.leaks import checking_leaks
+from ._ops.callbacks import callback as _callback
+from ._ops.callbacks import debug_print as _print
+from ._ops.control_flow import cond, scan, while_
 
 __all__ = ["callback", "checking_leaks", "infs", "log", "nans", "print"]
 

@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from .door import ml_dtypes
-from .errors import TypeRule
-from .ops.conversion import bits_of
-from .ops.shape import array as make_array
-from .types import (
+from ._base.errors import TypeRule
+from ._base.jaxlib_api import ml_dtypes
+from ._core.array import as_value, canonical
+from ._ops.conversion import bits_of
+from ._ops.shape import array as make_array
+from ._types.avals import (
     BOOLEAN,
     COMPLEX,
     FLOATING,
@@ -28,7 +29,6 @@ from .types import (
     promote,
     short_name,
 )
-from .values import as_value, canonical
 
 __all__ = [
     "ScalarType",

@@ -1,14 +1,98 @@
 """Every exception a user can meet.
 
-A message has three parts: what happened; where, in the user's file and line; what to write.
-
-Invariant: a `PlaitError` finds the user's line by itself when it is made, so that no caller has
-to remember to say it.
+Invariant: nothing is defined here.
 """
 
-from typing import Any
-
-from .source import here, user_line
+from ._base.errors import (
+    ArgumentError as ArgumentError,
+)
+from ._base.errors import (
+    AxisError as AxisError,
+)
+from ._base.errors import (
+    ConcretizationError as ConcretizationError,
+)
+from ._base.errors import (
+    ConcretizationTypeError as ConcretizationTypeError,
+)
+from ._base.errors import (
+    CopyError as CopyError,
+)
+from ._base.errors import (
+    DeletedArrayError as DeletedArrayError,
+)
+from ._base.errors import (
+    DimMismatch as DimMismatch,
+)
+from ._base.errors import (
+    DuplicateRule as DuplicateRule,
+)
+from ._base.errors import (
+    JaxRuntimeError as JaxRuntimeError,
+)
+from ._base.errors import (
+    KeyReuseError as KeyReuseError,
+)
+from ._base.errors import (
+    MissingPlugin as MissingPlugin,
+)
+from ._base.errors import (
+    MissingRule as MissingRule,
+)
+from ._base.errors import (
+    NanError as NanError,
+)
+from ._base.errors import (
+    NonConcreteBooleanIndexError as NonConcreteBooleanIndexError,
+)
+from ._base.errors import (
+    OutOfBounds as OutOfBounds,
+)
+from ._base.errors import (
+    PlacementError as PlacementError,
+)
+from ._base.errors import (
+    PlaitError as PlaitError,
+)
+from ._base.errors import (
+    PluginError as PluginError,
+)
+from ._base.errors import (
+    ProgramError as ProgramError,
+)
+from ._base.errors import (
+    RuntimeFailure as RuntimeFailure,
+)
+from ._base.errors import (
+    SubscriptError as SubscriptError,
+)
+from ._base.errors import (
+    TracerArrayConversionError as TracerArrayConversionError,
+)
+from ._base.errors import (
+    TracerBoolConversionError as TracerBoolConversionError,
+)
+from ._base.errors import (
+    TracerIntegerConversionError as TracerIntegerConversionError,
+)
+from ._base.errors import (
+    TreeMismatch as TreeMismatch,
+)
+from ._base.errors import (
+    TypeRule as TypeRule,
+)
+from ._base.errors import (
+    UndecidedDim as UndecidedDim,
+)
+from ._base.errors import (
+    UndefinedRule as UndefinedRule,
+)
+from ._base.errors import (
+    UnexpectedTracerError as UnexpectedTracerError,
+)
+from ._base.errors import (
+    UnknownMask as UnknownMask,
+)
 
 __all__ = [
     "ArgumentError",
@@ -42,136 +126,3 @@ __all__ = [
     "UnknownMask",
     "PlaitError",
 ]
-
-
-class PlaitError(Exception):
-    """Base of all errors of Plait.
-
-    Args:
-      what: what happened.
-      where: a location token (`plait.source.here()`); by default, where the error is made.
-      fix: what to write instead.
-    """
-
-    def __init__(self, what: str, *, where: Any = None, fix: str | None = None):
-        self.what, self.fix = what, fix
-        self.where = user_line(where) if where is not None else user_line(here())
-        self._told = where is not None
-        super().__init__(what)
-
-    def about(self, where: Any) -> "PlaitError":
-        """The same error, of an operation staged at `where` (a location token), if it was not told
-        a place already: what is wrong with it is found later than it was written."""
-        line = user_line(where)
-        if not self._told and line != "<unknown>":
-            self.where, self._told = line, True
-        return self
-
-    def __str__(self) -> str:
-        lines = [self.what]
-        if self.where != "<unknown>":
-            lines.append(f"  at {self.where}")
-        if self.fix:
-            lines.append("  " + self.fix.replace("\n", "\n  "))
-        return "\n".join(lines)
-
-
-class MissingRule(PlaitError, NotImplementedError):
-    """A transformation met a primitive it has no rule for."""
-
-
-class NanError(PlaitError, FloatingPointError):
-    """An operation made a nan or an infinity, inside `plait.debug.nans()` or `infs()`."""
-
-
-class UndefinedRule(MissingRule, AttributeError):
-    """A function that is to have a rule of its own was called before it was given one."""
-
-
-class DuplicateRule(PlaitError, TypeError):
-    """Two modules gave a rule for the same cell."""
-
-
-class MissingPlugin(PlaitError, AttributeError):
-    """A public name of a distribution that is not installed."""
-
-
-class PluginError(PlaitError, ImportError):
-    """An installed plugin can not be used."""
-
-
-class UnexpectedTracerError(PlaitError):
-    """A traced value was used outside the transformation it belongs to."""
-
-
-class ConcretizationError(PlaitError, TypeError):
-    """Python asked for the value of something that has only a type."""
-
-
-class UnknownMask(ConcretizationError, IndexError):
-    """A boolean index whose values are not known, so nor is how many elements it picks."""
-
-
-class TypeRule(PlaitError, TypeError, ValueError):
-    """Operands a primitive or a function does not accept: their types, shapes or values."""
-
-
-class ArgumentError(TypeRule):
-    """Arguments that can not have the roles they were given: static, donated."""
-
-
-class ProgramError(PlaitError, ValueError):
-    """A Program, or the text of one, is not well formed."""
-
-
-class AxisError(PlaitError, ValueError, IndexError):
-    """An axis out of range, or axes that do not fit together."""
-
-
-class PlacementError(PlaitError, ValueError):
-    """Arrays on different devices that one computation was given."""
-
-
-class SubscriptError(PlaitError, IndexError):
-    """An index that an array does not have, or that is no index."""
-
-
-class OutOfBounds(TypeRule, OverflowError):
-    """A Python integer that the dtype it is to have does not hold."""
-
-
-class TreeMismatch(PlaitError, ValueError, TypeError):
-    """Two trees that should have one structure do not."""
-
-
-class CopyError(PlaitError, BufferError, ValueError):
-    """Memory was to be shared, and can not be."""
-
-
-class DeletedArrayError(PlaitError, RuntimeError):
-    """An array whose memory was donated or deleted."""
-
-
-class RuntimeFailure(PlaitError, RuntimeError):
-    """A computation that failed, or a program that the compiler refused."""
-
-
-class KeyReuseError(PlaitError, RuntimeError):
-    """A random key that was used, and is used again."""
-
-
-class UndecidedDim(PlaitError, TypeError):
-    """A question about symbolic dimensions that has no answer for all their sizes."""
-
-
-class DimMismatch(PlaitError, ValueError):
-    """Actual sizes that the symbolic dimensions can not have."""
-
-
-ConcretizationTypeError = ConcretizationError
-TracerArrayConversionError = ConcretizationError
-TracerBoolConversionError = ConcretizationError
-TracerIntegerConversionError = ConcretizationError
-NonConcreteBooleanIndexError = UnknownMask
-JaxRuntimeError = RuntimeFailure
-"""Errors under the names that JAX has for them."""

@@ -14,8 +14,8 @@ Invariant: a name is registered once for a platform, in the whole process.
 
 from typing import Any
 
-from . import door
-from .ops.foreign import ffi_call
+from ._base import jaxlib_api
+from ._ops.foreign_calls import ffi_call
 
 __all__ = ["ffi_call", "include_dir", "pycapsule", "register_ffi_target"]
 
@@ -30,14 +30,14 @@ def register_ffi_target(name: str, fn: Any, platform: str = "cpu", api_version: 
       platform: "cpu", "cuda" or "rocm".
       api_version: 1 for typed functions (those of the headers); 0 for untyped ones.
     """
-    door.register_target(name, fn, platform, api_version)
+    jaxlib_api.register_target(name, fn, platform, api_version)
 
 
 def pycapsule(symbol: Any) -> Any:
     """The address of a function of a `ctypes` library, as `register_ffi_target` takes it."""
-    return door.capsule(symbol)
+    return jaxlib_api.capsule(symbol)
 
 
 def include_dir() -> str:
     """The folder with the C++ headers that foreign functions are written with."""
-    return door.headers()
+    return jaxlib_api.headers()

@@ -7,11 +7,11 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from .errors import TypeRule
-from .ops.shape import concatenate, convert, fill, reshape, slice_
+from ._base.errors import TypeRule
+from ._core.array import as_value
+from ._ops.shape import concatenate, convert, fill, reshape, slice_
+from ._types.avals import FLOATING, Aval, default_dtype, promote
 from .tree import flatten
-from .types import FLOATING, Aval, default_dtype, promote
-from .values import as_value
 
 __all__ = ["ravel_pytree"]
 

@@ -12,7 +12,8 @@ import enum
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .errors import AxisError, TypeRule
+from ._base.errors import AxisError, TypeRule
+from ._types.avals import FLOATING, default_dtype
 from .lax import Precision
 from .numpy import (
     abs,  # noqa: A004
@@ -27,7 +28,6 @@ from .numpy import (
     tensordot,
     where,
 )
-from .types import FLOATING, default_dtype
 
 __all__ = ["ResizeMethod", "resize", "scale_and_translate"]
 

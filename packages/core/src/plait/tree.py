@@ -12,8 +12,8 @@ import dataclasses
 from collections import OrderedDict, defaultdict
 from typing import TYPE_CHECKING, Any
 
-from .door import new_registry, pytree
-from .errors import TreeMismatch, TypeRule
+from ._base.errors import TreeMismatch, TypeRule
+from ._base.jaxlib_api import new_registry, pytree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Sequence

@@ -7,8 +7,8 @@ import functools
 from collections.abc import Callable, Hashable, Iterable
 from typing import Any
 
-from .door import pytree
-from .errors import TypeRule
+from ._base.errors import TypeRule
+from ._base.jaxlib_api import pytree
 from .tree import (
     LEAF,
     DictKey,

@@ -7,8 +7,8 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
-from .errors import TypeRule
-from .interpreter import Value
+from ._base.errors import TypeRule
+from ._core.interpreter import Value
 
 __all__ = ["Array", "ArrayLike", "DTypeLike", "Shape"]
 

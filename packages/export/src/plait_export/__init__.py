@@ -11,8 +11,12 @@ Invariant: everything public is named here.
 
 import os as _os
 
-from plait.dims import Scope
-from plait.source import hide as _hide
+from plait.ext.errors import (
+    hide as _hide,
+)
+from plait.ext.sizes import (
+    Scope,
+)
 
 from .artifact import Exported, deserialize
 from .calling import call_exported

@@ -8,16 +8,44 @@ what it says.
 from collections.abc import Iterable
 from typing import Any
 
-from plait.dims import Scope
-from plait.door import JAXLIB_VERSION, lock
-from plait.errors import PlaitError, TreeMismatch
-from plait.interpreter import GROUND, current
-from plait.operands import as_argument
-from plait.ops.kernels import STABLE as LAPACK
-from plait.plugins import core_version
-from plait.tree import TreeDef, difference, flatten, key_paths
-from plait.types import COMPLEX, Aval
-from plait.values import Array, Literal, as_value, is_tracer
+from plait.ext.errors import (
+    PlaitError,
+    TreeMismatch,
+)
+from plait.ext.lower import (
+    JAXLIB_VERSION,
+    lock,
+)
+from plait.ext.lower import (
+    STABLE as LAPACK,
+)
+from plait.ext.rules import (
+    core_version,
+)
+from plait.ext.sizes import (
+    Scope,
+)
+from plait.ext.trace import (
+    GROUND,
+    current,
+)
+from plait.ext.tree import (
+    TreeDef,
+    difference,
+    flatten,
+    key_paths,
+)
+from plait.ext.types import (
+    COMPLEX,
+    Aval,
+)
+from plait.ext.values import (
+    Array,
+    Literal,
+    as_argument,
+    as_value,
+    is_tracer,
+)
 
 from . import container, portable, signature, structure
 from .calling import FlatFunction, call_exported

@@ -7,17 +7,37 @@ the executables live as long as the artifact.  A call in a traced function is on
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from plait.buffers import handler, move, platform
-from plait.dims import is_symbolic
-from plait.door import lock
-from plait.physical import physical_rules
-from plait.primitive import Primitive
-from plait.types import Aval
-from plait.values import Array, solid, wrap
-from plait.xla import mlir
-from plait.xla.executables import load
-from plait.xla.lower import Unit, eager_rules, lower_rules
-from plait.xla.module import Module
+from plait.ext.devices import (
+    handler,
+    move,
+    platform,
+)
+from plait.ext.ir import (
+    Primitive,
+)
+from plait.ext.lower import (
+    Module,
+    Unit,
+    load,
+    lock,
+    mlir,
+)
+from plait.ext.rules import (
+    eager_rules,
+    lower_rules,
+    physical_rules,
+)
+from plait.ext.sizes import (
+    is_symbolic,
+)
+from plait.ext.types import (
+    Aval,
+)
+from plait.ext.values import (
+    Array,
+    solid,
+    wrap,
+)
 
 from .errors import NotExportable
 from .portable import call_inside, code_for, parsed

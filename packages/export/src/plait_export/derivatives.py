@@ -3,8 +3,13 @@
 Invariant: only the table of plait_autodiff loads this, and no derivative is dropped silently.
 """
 
-from plait.errors import MissingRule
-from plait_autodiff.forward import ZERO, jvp_rules
+from plait.ext.errors import (
+    MissingRule,
+)
+from plait_autodiff.ext import (
+    ZERO,
+    jvp_rules,
+)
 
 from .calling import call_exported
 

@@ -4,7 +4,9 @@ Invariant: whatever bytes are read, and whatever function is exported, the outco
 one of these (or another PlaitError, for wrong arguments): never a crash of the runtime.
 """
 
-from plait.errors import PlaitError
+from plait.ext.errors import (
+    PlaitError,
+)
 
 
 class ArtifactError(PlaitError, ValueError):

@@ -5,7 +5,9 @@ What was exported is compiled code for arguments of its types; nothing else can 
 Invariant: only the table of plait_batching loads this.
 """
 
-from plait_batching.interpreter import batching_rules
+from plait_batching.ext import (
+    batching_rules,
+)
 
 from .calling import call_exported
 

@@ -11,15 +11,29 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from plait import door
-from plait.dims import Dim, Scope
-from plait.dims.language import read_constraint
-from plait.ops.platforms import ASKED, index_of, read
-from plait.types import BOOL, Aval
-from plait.xla import mlir
-from plait.xla.lower import I32, Emitter, Unit
-from plait.xla.mlir import type_of
-from plait.xla.module import measured
+from plait.ext import (
+    lower as jaxlib_api,
+)
+from plait.ext.lower import (
+    ASKED,
+    I32,
+    Emitter,
+    Unit,
+    index_of,
+    measured,
+    mlir,
+    read,
+    type_of,
+)
+from plait.ext.sizes import (
+    Dim,
+    Scope,
+    read_constraint,
+)
+from plait.ext.types import (
+    BOOL,
+    Aval,
+)
 
 from .container import stablehlo_version
 from .errors import ArtifactError, NotExportable
@@ -38,7 +52,7 @@ today know it (TensorFlow 2.18 does), and yet little has to be said in a roundab
 @cache
 def newest_version() -> tuple[int, ...]:
     """The newest StableHLO that the jaxlib here reads and writes."""
-    return tuple(map(int, door.stablehlo_version("NONE").split(".")))
+    return tuple(map(int, jaxlib_api.stablehlo_version("NONE").split(".")))
 
 
 def artifact_of(code: bytes, symbolic: bool) -> bytes:
@@ -51,7 +65,7 @@ def artifact_of(code: bytes, symbolic: bool) -> bytes:
     """
     major, minor, patch = newest_version()
     versions = [*(f"{major}.{n}.0" for n in range(_OLDEST, minor)), f"{major}.{minor}.{patch}"]
-    with door.lock:
+    with jaxlib_api.lock:
         module = mlir.parse(code)
         if symbolic:
             module.operation.attributes["jax.uses_shape_polymorphism"] = mlir.boolean(True)
@@ -68,7 +82,7 @@ def artifact_of(code: bytes, symbolic: bool) -> bytes:
 def _written(module: Any, version: str) -> bytes | None:
     """The artifact, or None if the version can not say it."""
     try:
-        return door.portable_artifact(module, version)
+        return jaxlib_api.portable_artifact(module, version)
     except (ValueError, RuntimeError):
         return None
 
@@ -82,7 +96,7 @@ def guarded(code: bytes, name: str, ins: Sequence[Aval], scope: Scope) -> bytes:
     It does so in a way that compilers of StableHLO know (`shape_assertion`), for those who run
     artifacts without Plait.
     """
-    with door.lock:
+    with jaxlib_api.lock:
         module = mlir.parse(code)
         taken, returned = types_of(main_of(module))
         name = _renamed_main(module, name)
@@ -144,7 +158,7 @@ def parsed(artifact: bytes) -> Any:
     Raises ArtifactError if it can not be read.
     """
     try:
-        module = door.load_portable_artifact(artifact, mlir.bindings().context)
+        module = jaxlib_api.load_portable_artifact(artifact, mlir.bindings().context)
     except Exception as e:
         raise _unreadable(artifact, str(e).splitlines()[0] if str(e) else "") from None
     if module is None:
@@ -201,7 +215,7 @@ def is_for(module: Any, ins: Sequence[Aval], outs: Sequence[Aval]) -> bool:
 
 def text_of(artifact: bytes) -> str:
     """The module as text."""
-    with door.lock:
+    with jaxlib_api.lock:
         return parsed(artifact).operation.get_asm()
 
 
@@ -241,7 +255,7 @@ def code_for(
 
     Raises ArtifactError if it does not say what all sizes are, or refuses these.
     """
-    with door.lock:
+    with jaxlib_api.lock:
         module = answered(parsed(artifact), platforms)
         if symbolic:
             _enter_with(module, [a.physical for a in ins])
@@ -249,8 +263,8 @@ def code_for(
     if not symbolic:
         return code
     try:
-        return door.refine_shapes(code)
-    except (door.RuntimeFailure, ValueError) as e:
+        return jaxlib_api.refine_shapes(code)
+    except (jaxlib_api.RuntimeFailure, ValueError) as e:
         raise ArtifactError(
             f"the artifact can not be made for {', '.join(map(repr, ins))}: {e}",
             fix="call it with sizes that satisfy its constraints; Exported.mlir_module() shows it",

@@ -10,11 +10,28 @@ from typing import Any
 
 import numpy as np
 
-from plait.dims import Dim, Scope, solve_dims, symbolic_dims
-from plait.door import EXTRA_DTYPES
-from plait.errors import DimMismatch, PlaitError, TypeRule, UndecidedDim
-from plait.ops import keys as _keys  # noqa: F401  (it defines the dtypes of keys)
-from plait.types import Aval, Opaque, float0, short_name
+from plait.ext.errors import (
+    DimMismatch,
+    PlaitError,
+    TypeRule,
+    UndecidedDim,
+)
+from plait.ext.ops import (
+    random as _keys,  # noqa: F401  (it defines the dtypes of keys)
+)
+from plait.ext.sizes import (
+    Dim,
+    Scope,
+    solve_dims,
+    symbolic_dims,
+)
+from plait.ext.types import (
+    EXTRA_DTYPES,
+    Aval,
+    Opaque,
+    float0,
+    short_name,
+)
 
 from .errors import ArtifactError, NotExportable
 

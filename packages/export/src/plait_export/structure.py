@@ -16,8 +16,15 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from plait.errors import DuplicateRule, TypeRule
-from plait.tree import LEAF, TreeDef, registry
+from plait.ext.errors import (
+    DuplicateRule,
+    TypeRule,
+)
+from plait.ext.tree import (
+    LEAF,
+    TreeDef,
+    registry,
+)
 
 from .errors import ArtifactError, NotExportable
 

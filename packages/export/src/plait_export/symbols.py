@@ -1,17 +1,30 @@
 """Sizes known by name only, and types of arguments that have such sizes.
 
-Invariant: everything here ends in `plait.dims`, whose language it is; one call names all sizes in
-one scope.
+Invariant: everything here ends in `plait.Scope`, whose language it is; one call names all sizes
+in one scope.
 """
 
 from collections.abc import Sequence
 from typing import Any
 
-from plait.dims import Dim, Scope, symbolic_dims
-from plait.errors import TypeRule
-from plait.tracing import ShapeDtypeStruct
-from plait.tree import flatten, spread
-from plait.values import as_value
+from plait.ext.errors import (
+    TypeRule,
+)
+from plait.ext.sizes import (
+    Dim,
+    Scope,
+    symbolic_dims,
+)
+from plait.ext.tree import (
+    flatten,
+    spread,
+)
+from plait.ext.types import (
+    ShapeDtypeStruct,
+)
+from plait.ext.values import (
+    as_value,
+)
 
 
 def is_symbolic_dim(size: Any) -> bool:

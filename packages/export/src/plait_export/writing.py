@@ -8,16 +8,34 @@ with a list of what stands in the way.
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from plait.buffers import platform
-from plait.calls import jit
-from plait.door import lock
-from plait.errors import TypeRule
-from plait.ir import Eqn, Program, effects_of, live_equations, programs_in
-from plait.ops.host import host
-from plait.source import user_line
-from plait.values import is_tracer
-from plait.xla import mlir
-from plait.xla.module import module_of
+from plait import (
+    jit,
+)
+from plait.ext.devices import (
+    platform,
+)
+from plait.ext.errors import (
+    TypeRule,
+    user_line,
+)
+from plait.ext.ir import (
+    Eqn,
+    Program,
+    effects_of,
+    live_equations,
+    programs_in,
+)
+from plait.ext.lower import (
+    lock,
+    mlir,
+    module_of,
+)
+from plait.ext.ops.callbacks import (
+    host,
+)
+from plait.ext.values import (
+    is_tracer,
+)
 
 from .artifact import STABLE_CALLS, Exported
 from .errors import NotExportable

@@ -8,15 +8,18 @@ Invariant: everything public is named here.
 
 import os as _os
 
-from plait.source import hide as _hide
+from plait.ext.errors import (
+    hide as _hide,
+)
 
 from .assembly import (
     make_array_from_callback,
     make_array_from_process_local_data,
     make_array_from_single_device_arrays,
 )
-from .collectives import manual_rules
-from .manual import shard_map, shard_map_p
+from .manual import (
+    shard_map,
+)
 from .mesh import AxisType, Mesh, P, PartitionSpec
 from .movement import (
     Shard,
@@ -28,7 +31,11 @@ from .movement import (
     with_sharding_constraint,
 )
 from .parallel import pmap
-from .placement import NamedSharding, Sharding, SingleDeviceSharding, constraint
+from .placement import (
+    NamedSharding,
+    Sharding,
+    SingleDeviceSharding,
+)
 
 __all__ = [
     "AxisType",
@@ -39,17 +46,14 @@ __all__ = [
     "Shard",
     "Sharding",
     "SingleDeviceSharding",
-    "constraint",
     "create_device_mesh",
     "device_put",
     "make_array_from_callback",
     "make_array_from_process_local_data",
     "make_array_from_single_device_arrays",
     "make_mesh",
-    "manual_rules",
     "pmap",
     "shard_map",
-    "shard_map_p",
     "sharding_of",
     "shards_of",
     "with_sharding_constraint",

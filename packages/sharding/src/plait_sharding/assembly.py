@@ -8,10 +8,21 @@ from typing import Any
 
 import numpy as np
 
-from plait.errors import AxisError, TypeRule
-from plait.tree import flatten, map_tree
-from plait.types import Aval
-from plait.values import Array, asarray
+from plait.ext.errors import (
+    AxisError,
+    TypeRule,
+)
+from plait.ext.tree import (
+    flatten,
+    map_tree,
+)
+from plait.ext.types import (
+    Aval,
+)
+from plait.ext.values import (
+    Array,
+    asarray,
+)
 
 from .placement import Sharding, from_host
 

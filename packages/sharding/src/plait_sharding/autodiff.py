@@ -10,15 +10,43 @@ device: each is one piece per device, along a new leading axis that is divided o
 
 from typing import Any, NamedTuple
 
-from plait.ir import Program, Var, derived, evaluate
-from plait.ops.collective import psum_
-from plait.ops.elementwise import mul
-from plait.ops.shape import reshape
-from plait.staging import staged
-from plait.values import Literal
-from plait_autodiff.residuals import Kept, economise, recompute_rules
-from plait_autodiff.split import Halves, choose, divide, merge, part, split_program, split_rules
-from plait_autodiff.transpose import Linear, backward, is_linear, transpose_rules
+from plait.ext.ir import (
+    Program,
+    Var,
+    derived,
+    evaluate,
+)
+from plait.ext.ops.collective import (
+    psum_,
+)
+from plait.ext.ops.elementwise import (
+    mul,
+)
+from plait.ext.ops.shape import (
+    reshape,
+)
+from plait.ext.trace import (
+    staged,
+)
+from plait.ext.values import (
+    Literal,
+)
+from plait_autodiff.ext import (
+    Halves,
+    Kept,
+    Linear,
+    backward,
+    choose,
+    divide,
+    economise,
+    is_linear,
+    merge,
+    part,
+    recompute_rules,
+    split_program,
+    split_rules,
+    transpose_rules,
+)
 
 from .manual import shard_map_p
 from .mesh import Mesh

@@ -5,7 +5,9 @@ shard_map needs no rule: its wiring says all.
 Invariant: only the table of plait_batching loads this.
 """
 
-from plait_batching.interpreter import batching_rules
+from plait_batching.ext import (
+    batching_rules,
+)
 
 from .placement import constraint
 

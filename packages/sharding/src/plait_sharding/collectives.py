@@ -9,7 +9,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from plait.ops.collective import (
+from plait.ext.lower import (
+    Emitter,
+    attr,
+    i64,
+    i64s,
+    matrix,
+)
+from plait.ext.ops.collective import (
     all_gather_,
     all_to_all_,
     axis_index_,
@@ -19,10 +26,14 @@ from plait.ops.collective import (
     psum_,
     psum_scatter_,
 )
-from plait.rules import RuleTable
-from plait.types import INT32, UINT32, Aval
-from plait.xla.lower import Emitter
-from plait.xla.mlir import attr, i64, i64s, matrix
+from plait.ext.rules import (
+    RuleTable,
+)
+from plait.ext.types import (
+    INT32,
+    UINT32,
+    Aval,
+)
 
 from .mesh import Mesh
 from .placement import Grid, quoted, spec_text

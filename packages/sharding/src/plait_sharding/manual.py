@@ -9,18 +9,43 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from plait.errors import AxisError, PlaitError, TypeRule
-from plait.interpreter import Interpreter, current
-from plait.ir import Program, derived, ordered
-from plait.ops.higher import expect
-from plait.primitive import Primitive
-from plait.staging import Stage
-from plait.tracing import arguments, trace
-from plait.tree import key_paths, spread
-from plait.types import INT32, Aval
-from plait.wiring import Wiring
-from plait.xla.lower import Emitter, lower_rules
-from plait.xla.mlir import attr
+from plait.ext.errors import (
+    AxisError,
+    PlaitError,
+    TypeRule,
+)
+from plait.ext.ir import (
+    Primitive,
+    Program,
+    derived,
+    ordered,
+)
+from plait.ext.lower import (
+    Emitter,
+    attr,
+)
+from plait.ext.ops.control_flow import (
+    expect,
+)
+from plait.ext.rules import (
+    lower_rules,
+)
+from plait.ext.trace import (
+    Interpreter,
+    Stage,
+    Wiring,
+    arguments,
+    current,
+    trace,
+)
+from plait.ext.tree import (
+    key_paths,
+    spread,
+)
+from plait.ext.types import (
+    INT32,
+    Aval,
+)
 
 from .collectives import Binder
 from .mesh import Mesh, PartitionSpec

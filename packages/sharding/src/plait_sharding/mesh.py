@@ -15,7 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from plait.errors import AxisError
+from plait.ext.errors import (
+    AxisError,
+)
 
 __all__ = ["AxisType", "Mesh", "P", "PartitionSpec"]
 

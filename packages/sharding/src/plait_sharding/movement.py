@@ -9,16 +9,34 @@ from typing import Any
 
 import numpy as np
 
-from plait.buffers import boxes, layout_of, move
-from plait.config import config
-from plait.errors import AxisError, TypeRule
-from plait.hardware import Device, devices
-from plait.interpreter import GROUND, current
-from plait.operands import as_argument
-from plait.tracing import arguments
-from plait.tree import flatten, spread
-from plait.types import Placed
-from plait.values import Array, as_value, wrap
+from plait import config
+from plait.ext.devices import (
+    Device,
+    Placed,
+    boxes,
+    devices,
+    layout_of,
+    move,
+)
+from plait.ext.errors import (
+    AxisError,
+    TypeRule,
+)
+from plait.ext.trace import (
+    GROUND,
+    arguments,
+    current,
+)
+from plait.ext.tree import (
+    flatten,
+    spread,
+)
+from plait.ext.values import (
+    Array,
+    as_argument,
+    as_value,
+    wrap,
+)
 
 from .mesh import Mesh
 from .placement import Sharding, SingleDeviceSharding, constraint, from_host

@@ -10,15 +10,37 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from plait.calls import jit
-from plait.errors import AxisError, TypeRule
-from plait.hardware import devices as all_devices
-from plait.interpreter import Interpreter, current
-from plait.ops.shape import moveaxis, normal_axis, reshape
-from plait.plugins import resolve
-from plait.tracing import result
-from plait.tree import flatten, key_paths, spread
-from plait.values import as_value
+from plait import (
+    jit,
+)
+from plait.ext.devices import (
+    devices as all_devices,
+)
+from plait.ext.errors import (
+    AxisError,
+    TypeRule,
+)
+from plait.ext.ops.shape import (
+    moveaxis,
+    normal_axis,
+    reshape,
+)
+from plait.ext.rules import (
+    resolve,
+)
+from plait.ext.trace import (
+    Interpreter,
+    current,
+    result,
+)
+from plait.ext.tree import (
+    flatten,
+    key_paths,
+    spread,
+)
+from plait.ext.values import (
+    as_value,
+)
 
 from .manual import Piece, shard_map
 from .mesh import Mesh, P

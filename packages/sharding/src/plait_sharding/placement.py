@@ -13,17 +13,48 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from plait import events
-from plait.buffers import boxes, layout_of, move, platform, put
-from plait.errors import AxisError, PlaitError
-from plait.hardware import Device, devices
-from plait.interpreter import GROUND, current
-from plait.physical import physical_rules
-from plait.primitive import primitive
-from plait.traits import Linear, Structural
-from plait.types import Aval, Placed
-from plait.values import Array, as_value, canonical, solid, wrap
-from plait.xla.lower import eager_rules, lower_rules
-from plait.xla.mlir import attr, bindings
+from plait.ext.devices import (
+    Device,
+    Placed,
+    boxes,
+    devices,
+    layout_of,
+    move,
+    platform,
+    put,
+)
+from plait.ext.errors import (
+    AxisError,
+    PlaitError,
+)
+from plait.ext.ir import (
+    primitive,
+)
+from plait.ext.lower import (
+    attr,
+    bindings,
+)
+from plait.ext.rules import (
+    Linear,
+    Structural,
+    eager_rules,
+    lower_rules,
+    physical_rules,
+)
+from plait.ext.trace import (
+    GROUND,
+    current,
+)
+from plait.ext.types import (
+    Aval,
+)
+from plait.ext.values import (
+    Array,
+    as_value,
+    canonical,
+    solid,
+    wrap,
+)
 
 from .mesh import Mesh, PartitionSpec
 

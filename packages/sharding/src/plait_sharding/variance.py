@@ -10,9 +10,20 @@ needs to know none of them.
 from collections.abc import Sequence
 from typing import Any
 
-from plait.ir import Program, Var, ambient_of
-from plait.ops.collective import all_gather_, pmax_, pmin_, psum_
-from plait.wiring import Slots
+from plait.ext.ir import (
+    Program,
+    Var,
+    ambient_of,
+)
+from plait.ext.ops.collective import (
+    all_gather_,
+    pmax_,
+    pmin_,
+    psum_,
+)
+from plait.ext.trace import (
+    Slots,
+)
 
 __all__ = ["varying"]
 

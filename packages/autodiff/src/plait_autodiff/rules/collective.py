@@ -4,7 +4,7 @@ Invariant: an operand differs from place to place, and so does its cotangent: th
 summing for all is summing for all.
 """
 
-from plait.ops.collective import (
+from plait.ext.ops.collective import (
     all_gather_,
     all_to_all_,
     axis_index_,
@@ -14,8 +14,15 @@ from plait.ops.collective import (
     psum_,
     psum_scatter_,
 )
-from plait.ops.elementwise import div, eq, mul, select
-from plait.values import Literal
+from plait.ext.ops.elementwise import (
+    div,
+    eq,
+    mul,
+    select,
+)
+from plait.ext.values import (
+    Literal,
+)
 
 from ..forward import ZERO, jvp_rules
 from ..transpose import transpose_rules

@@ -8,15 +8,33 @@ programs.
 
 from typing import Any
 
-from plait.errors import MissingRule
-from plait.ir import Program, derived, effects_of, evaluate
-from plait.ops.elementwise import add
-from plait.ops.higher import call, cond, scan, while_
-from plait.simplify import dce
-from plait.staging import staged
-from plait.values import Literal
+from plait.ext.errors import (
+    MissingRule,
+)
+from plait.ext.ir import (
+    Program,
+    dce,
+    derived,
+    effects_of,
+    evaluate,
+)
+from plait.ext.ops.control_flow import (
+    call,
+    cond,
+    scan,
+    while_,
+)
+from plait.ext.ops.elementwise import (
+    add,
+)
+from plait.ext.trace import (
+    staged,
+)
+from plait.ext.values import (
+    Literal,
+)
 
-from ..loops import bounded
+from ..bounded_loops import bounded
 from ..split import (
     choose,
     divide,

@@ -10,9 +10,20 @@ kind become groups of the other where batch and features are exchanged.
 
 from typing import Any
 
-from plait.ops.convolution import ConvDims, conv_general, dilated
-from plait.ops.shape import convert_together, moveaxis, reshape, rev
-from plait.values import Literal
+from plait.ext.ops.convolution import (
+    ConvDims,
+    conv_general,
+    dilated,
+)
+from plait.ext.ops.shape import (
+    convert_together,
+    moveaxis,
+    reshape,
+    rev,
+)
+from plait.ext.values import (
+    Literal,
+)
 
 from ..forward import jvp_rules
 from ..transpose import is_linear, transpose_rules

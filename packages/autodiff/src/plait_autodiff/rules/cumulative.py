@@ -9,7 +9,7 @@ to i that tie for the extreme share its derivative equally.
 
 from typing import Any
 
-from plait.ops.cumulative import (
+from plait.ext.ops.cumulative import (
     cumlogsumexp_,
     cummax_,
     cummin_,
@@ -17,10 +17,25 @@ from plait.ops.cumulative import (
     cumsum_,
     recurrence,
 )
-from plait.ops.elementwise import add, div, eq, exp, mul, select, sub
-from plait.ops.shape import convert, pad_
-from plait.types import Aval
-from plait.values import Literal
+from plait.ext.ops.elementwise import (
+    add,
+    div,
+    eq,
+    exp,
+    mul,
+    select,
+    sub,
+)
+from plait.ext.ops.shape import (
+    convert,
+    pad_,
+)
+from plait.ext.types import (
+    Aval,
+)
+from plait.ext.values import (
+    Literal,
+)
 
 from ..forward import ZERO, jvp_rules
 from ..transpose import is_linear, transpose_rules

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from plait.ops.elementwise import (
+from plait.ext.ops.elementwise import (
     abs_,
     acos,
     acosh,
@@ -68,10 +68,19 @@ from plait.ops.elementwise import (
     tan,
     tanh,
 )
-from plait.traits import Discrete
-from plait.traits import Linear as LinearTrait
-from plait.types import COMPLEX, FLOATING
-from plait.values import Literal
+from plait.ext.rules import (
+    Discrete,
+)
+from plait.ext.rules import (
+    Linear as LinearTrait,
+)
+from plait.ext.types import (
+    COMPLEX,
+    FLOATING,
+)
+from plait.ext.values import (
+    Literal,
+)
 
 from ..forward import ZERO, instantiate, jvp_rules
 from ..transpose import is_linear, transpose_rules

@@ -11,31 +11,45 @@ solutions with triangular factors and are never formed.
 
 from typing import Any
 
-from plait.errors import TypeRule
-from plait.ops.elementwise import add, neg, sub
-from plait.ops.factorisation import (
+from plait.ext.errors import (
+    TypeRule,
+)
+from plait.ext.ops.elementwise import (
+    add,
+    neg,
+    sub,
+)
+from plait.ext.ops.linalg import (
+    adjoint,
     cholesky_,
+    columns_in_order,
+    conjugate,
     geqp3,
     geqrf,
+    halved_diagonal,
+    hessenberg_,
     householder_product_,
+    identity,
     lu_,
+    nothing,
     ormqr_,
     pivots_to_permutation,
     qr_,
-)
-from plait.ops.shape import concatenate, pad, slice_in_dim
-from plait.ops.solving import columns_in_order, rows_in_order, triangular
-from plait.ops.spectral import hessenberg_, schur_, tridiagonal_
-from plait.ops.stacks import (
-    adjoint,
-    conjugate,
-    halved_diagonal,
-    identity,
-    nothing,
+    rows_in_order,
+    schur_,
     times,
     triangle,
+    triangular,
+    tridiagonal_,
 )
-from plait.types import COMPLEX
+from plait.ext.ops.shape import (
+    concatenate,
+    pad,
+    slice_in_dim,
+)
+from plait.ext.types import (
+    COMPLEX,
+)
 
 from ..forward import ZERO, jvp_rules
 from ..transpose import transpose_rules

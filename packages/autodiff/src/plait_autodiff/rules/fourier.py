@@ -13,11 +13,23 @@ the first and middle rows, is zero.
 
 from typing import Any
 
-from plait.ops import elementwise as el
-from plait.ops.fourier import fft_
-from plait.ops.shape import broadcast_in_dim, iota
-from plait.types import INT32, Aval
-from plait.values import Literal
+from plait.ext.ops import (
+    elementwise as el,
+)
+from plait.ext.ops.fourier import (
+    fft_,
+)
+from plait.ext.ops.shape import (
+    broadcast_in_dim,
+    iota,
+)
+from plait.ext.types import (
+    INT32,
+    Aval,
+)
+from plait.ext.values import (
+    Literal,
+)
 
 from ..transpose import transpose_rules
 

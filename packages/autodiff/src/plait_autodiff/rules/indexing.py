@@ -4,9 +4,14 @@ Invariant: everything is linear in the elements, never in the places; what lies 
 zero tangent and drops its cotangent.
 """
 
-from plait.ops.indexing import gather_
-from plait.ops.scattering import as_scatter, scatter_add_
-from plait.values import Literal
+from plait.ext.ops.indexing import (
+    as_scatter,
+    gather_,
+    scatter_add_,
+)
+from plait.ext.values import (
+    Literal,
+)
 
 from ..forward import jvp_rules
 from ..transpose import transpose_rules

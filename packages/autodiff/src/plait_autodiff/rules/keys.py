@@ -6,12 +6,20 @@ rules of the operations that compute it.
 
 from typing import Any
 
-from plait.ops.keys import random_bits, random_clone, random_fold_in, random_seed, random_split
-from plait.ops.rng import rng_bit_generator
-from plait.reuse import reuse_rules
+from plait.ext.ops.random import (
+    random_bits,
+    random_clone,
+    random_fold_in,
+    random_seed,
+    random_split,
+    rng_bit_generator,
+)
+from plait.ext.rules import (
+    reuse_rules,
+)
 
 from ..forward import ZERO, jvp_rules
-from ..remat import checkpoint_p
+from ..rematerialisation.checkpointing import checkpoint_p
 
 
 def _constant(prim: Any) -> None:

@@ -4,8 +4,13 @@ Invariant: a direction of an opaque value is an array of numbers, of `aval.direc
 opaque is ever linear.
 """
 
-from plait.ops.opaque import unwrap_, wrap_
-from plait.ops.shape import convert
+from plait.ext.ops.opaque import (
+    unwrap_,
+    wrap_,
+)
+from plait.ext.ops.shape import (
+    convert,
+)
 
 from ..forward import ZERO, jvp_rules
 

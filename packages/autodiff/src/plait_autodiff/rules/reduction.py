@@ -7,10 +7,25 @@ extremes constant (trait).
 
 from typing import Any
 
-from plait.ops.cumulative import cumprod_
-from plait.ops.elementwise import div, eq, mul
-from plait.ops.reduction import reduce_max, reduce_min, reduce_prod, reduce_sum
-from plait.ops.shape import convert, reshape, transpose
+from plait.ext.ops.cumulative import (
+    cumprod_,
+)
+from plait.ext.ops.elementwise import (
+    div,
+    eq,
+    mul,
+)
+from plait.ext.ops.reduction import (
+    reduce_max,
+    reduce_min,
+    reduce_prod,
+    reduce_sum,
+)
+from plait.ext.ops.shape import (
+    convert,
+    reshape,
+    transpose,
+)
 
 from ..forward import ZERO, jvp_rules
 from ..transpose import transpose_rules

@@ -4,7 +4,9 @@ Invariant: bits do not vary; what is computed from them and from parameters does
 the operations that compute it.
 """
 
-from plait.ops.rng import threefry2x32
+from plait.ext.ops.random import (
+    threefry2x32,
+)
 
 from ..forward import ZERO, jvp_rules
 

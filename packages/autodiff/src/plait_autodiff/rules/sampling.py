@@ -10,10 +10,24 @@ from typing import Any
 
 import numpy as np
 
-from plait.ops.elementwise import digamma, div, exp, gt, maximum, mul, select
-from plait.ops.incomplete import random_gamma_grad
-from plait.ops.sampling import random_gamma
-from plait.types import FLOAT32
+from plait.ext.ops.elementwise import (
+    digamma,
+    div,
+    exp,
+    gt,
+    maximum,
+    mul,
+    select,
+)
+from plait.ext.ops.random import (
+    random_gamma,
+)
+from plait.ext.ops.special import (
+    random_gamma_grad,
+)
+from plait.ext.types import (
+    FLOAT32,
+)
 
 from ..forward import ZERO, jvp_rules
 

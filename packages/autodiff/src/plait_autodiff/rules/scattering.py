@@ -11,13 +11,21 @@ from typing import Any
 
 import numpy as np
 
-from plait.dims import Dim
-from plait.errors import TypeRule
-from plait.ops.elementwise import add, div, eq, mul, select
-from plait.ops.indexing import GatherDimensionNumbers, gather_
-from plait.ops.scattering import (
+from plait.ext.errors import (
+    TypeRule,
+)
+from plait.ext.ops.elementwise import (
+    add,
+    div,
+    eq,
+    mul,
+    select,
+)
+from plait.ext.ops.indexing import (
+    GatherDimensionNumbers,
     ScatterDimensionNumbers,
     as_gather,
+    gather_,
     scatter_,
     scatter_add_,
     scatter_max_,
@@ -25,11 +33,28 @@ from plait.ops.scattering import (
     scatter_mul_,
     window_sizes,
 )
-from plait.ops.shape import broadcast_in_dim, convert, expand_dims, iota_, pad_, reshape, slice_
-from plait.ops.sizes import numbered
-from plait.ops.sorting import sort_
-from plait.types import Aval
-from plait.values import Literal
+from plait.ext.ops.shape import (
+    broadcast_in_dim,
+    convert,
+    expand_dims,
+    iota_,
+    numbered,
+    pad_,
+    reshape,
+    slice_,
+)
+from plait.ext.ops.sorting import (
+    sort_,
+)
+from plait.ext.sizes import (
+    Dim,
+)
+from plait.ext.types import (
+    Aval,
+)
+from plait.ext.values import (
+    Literal,
+)
 
 from ..forward import ZERO, instantiate, jvp_rules
 from ..transpose import is_linear, transpose_rules

@@ -6,9 +6,13 @@ work is in transposing.
 
 from typing import Any
 
-from plait.ops.elementwise import sub
-from plait.ops.reduction import reduce_sum
-from plait.ops.shape import (
+from plait.ext.ops.elementwise import (
+    sub,
+)
+from plait.ext.ops.reduction import (
+    reduce_sum,
+)
+from plait.ext.ops.shape import (
     barrier,
     broadcast_in_dim,
     concatenate_,
@@ -21,8 +25,12 @@ from plait.ops.shape import (
     squeeze_,
     transpose_,
 )
-from plait.types import Aval
-from plait.values import Literal
+from plait.ext.types import (
+    Aval,
+)
+from plait.ext.values import (
+    Literal,
+)
 
 from ..forward import ZERO, instantiate, jvp_rules
 from ..transpose import is_linear, transpose_rules

@@ -6,12 +6,29 @@ the transpose of a solution is a solution with the transposed matrix.
 
 from typing import Any
 
-from plait.ops.elementwise import mul, sub
-from plait.ops.shape import pad_
-from plait.ops.solving import solve_, triangular_solve_, tridiagonal_solve_
-from plait.ops.stacks import as_columns, conjugate, nothing, times, triangle
-from plait.ops.stacks import transposed as transposed_matrix
-from plait.values import Literal
+from plait.ext.ops.elementwise import (
+    mul,
+    sub,
+)
+from plait.ext.ops.linalg import (
+    as_columns,
+    conjugate,
+    nothing,
+    solve_,
+    times,
+    triangle,
+    triangular_solve_,
+    tridiagonal_solve_,
+)
+from plait.ext.ops.linalg import (
+    transposed as transposed_matrix,
+)
+from plait.ext.ops.shape import (
+    pad_,
+)
+from plait.ext.values import (
+    Literal,
+)
 
 from ..forward import ZERO, jvp_rules
 from ..transpose import is_linear, transpose_rules

@@ -13,12 +13,16 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from plait.carrier import expand_rules
-from plait.errors import TypeRule
-from plait.interpreter import current, opened
-from plait.ir import Program
-from plait.ops.bessel import bessel_j
-from plait.ops.elementwise import (
+from plait.ext.errors import (
+    TypeRule,
+)
+from plait.ext.ir import (
+    Program,
+)
+from plait.ext.ops.control_flow import (
+    call,
+)
+from plait.ext.ops.elementwise import (
     abs_,
     add,
     and_,
@@ -42,34 +46,54 @@ from plait.ops.elementwise import (
     sign,
     sin,
 )
-from plait.ops.gaussian import bell, dawsn, erfcx, far_right, odd_series, owens_t, wofz
-from plait.ops.higher import call
-from plait.ops.hypergeometric import hyp1f1, hyp2f1
-from plait.ops.incomplete import (
+from plait.ext.ops.special import (
+    bell,
+    bessel_i0e,
+    bessel_i1e,
+    bessel_j,
     beta_density,
+    dawsn,
+    erfcx,
+    expi,
+    expn,
+    far_left,
+    far_right,
+    fresnel,
     gamma_density,
+    hyp1f1,
+    hyp2f1,
     igamma,
     igamma_grad_a,
     igammac,
-    random_gamma_grad,
-    regularized_incomplete_beta,
-)
-from plait.ops.integrals import expi, expn, spence
-from plait.ops.special import (
-    bessel_i0e,
-    bessel_i1e,
-    far_left,
     lbeta,
     log_ndtr,
     mills,
     ndtri,
+    odd_series,
+    owens_t,
     polygamma,
+    quarter_turns,
+    random_gamma_grad,
+    regularized_incomplete_beta,
+    sici,
+    spence,
+    wofz,
     zeta,
 )
-from plait.ops.waves import fresnel, quarter_turns, sici
-from plait.staging import staged
-from plait.types import Aval
-from plait.values import Literal
+from plait.ext.rules import (
+    expand_rules,
+)
+from plait.ext.trace import (
+    current,
+    opened,
+    staged,
+)
+from plait.ext.types import (
+    Aval,
+)
+from plait.ext.values import (
+    Literal,
+)
 
 from ..forward import JVP, ZERO, jvp_rules
 

@@ -12,23 +12,47 @@ infinite or nan; those of values are right.
 
 from typing import Any
 
-from plait.ops.elementwise import add, complex_, div, eq, imag, mul, neg, real, select, sub
-from plait.ops.reduction import reduce_max, reduce_sum
-from plait.ops.shape import concatenate, convert, slice_in_dim
-from plait.ops.spectral import eig_, eigh_, svd_
-from plait.ops.stacks import (
+from plait.ext.ops.elementwise import (
+    add,
+    complex_,
+    div,
+    eq,
+    imag,
+    mul,
+    neg,
+    real,
+    select,
+    sub,
+)
+from plait.ext.ops.linalg import (
     adjoint,
     as_columns,
     as_rows,
     conjugate,
     diagonal,
+    eig_,
+    eigh_,
     nothing,
     off_diagonal,
     real_part,
+    svd_,
     times,
 )
-from plait.types import COMPLEX
-from plait.values import Literal
+from plait.ext.ops.reduction import (
+    reduce_max,
+    reduce_sum,
+)
+from plait.ext.ops.shape import (
+    concatenate,
+    convert,
+    slice_in_dim,
+)
+from plait.ext.types import (
+    COMPLEX,
+)
+from plait.ext.values import (
+    Literal,
+)
 
 from ..forward import ZERO, jvp_rules
 from .factorisation import hermitian

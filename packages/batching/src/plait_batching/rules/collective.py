@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from plait.ops.collective import (
+from plait.ext.ops.collective import (
     all_gather_,
     all_to_all_,
     axis_index_,
@@ -19,12 +19,30 @@ from plait.ops.collective import (
     psum_,
     psum_scatter_,
 )
-from plait.ops.elementwise import mul
-from plait.ops.reduction import reduce_max, reduce_min, reduce_sum
-from plait.ops.shape import concatenate, fill, iota_, moveaxis, reshape
-from plait.ops.subscript import getitem
-from plait.types import INT32
-from plait.values import Literal
+from plait.ext.ops.elementwise import (
+    mul,
+)
+from plait.ext.ops.indexing import (
+    getitem,
+)
+from plait.ext.ops.reduction import (
+    reduce_max,
+    reduce_min,
+    reduce_sum,
+)
+from plait.ext.ops.shape import (
+    concatenate,
+    fill,
+    iota_,
+    moveaxis,
+    reshape,
+)
+from plait.ext.types import (
+    INT32,
+)
+from plait.ext.values import (
+    Literal,
+)
 
 from ..api import vmap
 from ..interpreter import batching_rules

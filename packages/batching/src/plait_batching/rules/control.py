@@ -7,15 +7,36 @@ neither their results nor their derivatives.
 
 from typing import Any
 
-from plait.interpreter import as_list
-from plait.ir import derived, effects_of, evaluate
-from plait.ops.elementwise import eq, select, stop
-from plait.ops.higher import call, cond, while_
-from plait.ops.reduction import reduce_or
-from plait.ops.shape import broadcast_in_dim
-from plait.rewiring import rebuilt, solve
-from plait.staging import staged
-from plait.values import Literal
+from plait.ext.ir import (
+    derived,
+    effects_of,
+    evaluate,
+)
+from plait.ext.ops.control_flow import (
+    call,
+    cond,
+    while_,
+)
+from plait.ext.ops.elementwise import (
+    eq,
+    select,
+    stop,
+)
+from plait.ext.ops.reduction import (
+    reduce_or,
+)
+from plait.ext.ops.shape import (
+    broadcast_in_dim,
+)
+from plait.ext.trace import (
+    as_list,
+    rebuilt,
+    solve,
+    staged,
+)
+from plait.ext.values import (
+    Literal,
+)
 
 from ..interpreter import Batch, batching_rules
 

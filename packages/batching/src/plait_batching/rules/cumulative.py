@@ -3,7 +3,9 @@
 Invariant: all operands have the mapped axis in one place, which stays.
 """
 
-from plait.traits import Cumulative
+from plait.ext.rules import (
+    Cumulative,
+)
 
 from ..interpreter import batching_rules
 

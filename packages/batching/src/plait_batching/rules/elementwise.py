@@ -4,7 +4,9 @@ Invariant: operands that vary come to one position of the mapped axis, and the o
 that axis.
 """
 
-from plait.traits import Elementwise
+from plait.ext.rules import (
+    Elementwise,
+)
 
 from ..interpreter import batching_rules
 

@@ -7,20 +7,31 @@ axis in front, of all operands.
 from collections.abc import Sequence
 from typing import Any
 
-from plait.ops.factorisation import (
+from plait.ext.ops.linalg import (
     cholesky_,
+    det_,
+    eig_,
+    eigh_,
     geqp3,
     geqrf,
+    hessenberg_,
     householder_product_,
+    lstsq_,
     lu_,
     ormqr_,
+    pinv_,
     pivots_to_permutation,
     qr_,
+    schur_,
+    slogdet_,
+    solve_,
+    sqrtm_,
+    svd_,
+    sylvester,
+    triangular_solve_,
+    tridiagonal_,
+    tridiagonal_solve_,
 )
-from plait.ops.inverses import det_, lstsq_, pinv_, slogdet_
-from plait.ops.roots import sqrtm_, sylvester
-from plait.ops.solving import solve_, triangular_solve_, tridiagonal_solve_
-from plait.ops.spectral import eig_, eigh_, hessenberg_, schur_, svd_, tridiagonal_
 
 from ..interpreter import batching_rules
 

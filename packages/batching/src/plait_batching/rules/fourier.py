@@ -3,7 +3,9 @@
 Invariant: the mapped axis comes first, where it is not transformed.
 """
 
-from plait.ops.fourier import fft_
+from plait.ext.ops.fourier import (
+    fft_,
+)
 
 from ..interpreter import batching_rules
 

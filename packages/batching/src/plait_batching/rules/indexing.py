@@ -6,7 +6,10 @@ and indices together: no place, however far outside, reads another example.
 
 from collections.abc import Sequence
 
-from plait.ops.indexing import GatherDimensionNumbers, gather_
+from plait.ext.ops.indexing import (
+    GatherDimensionNumbers,
+    gather_,
+)
 
 from ..interpreter import batching_rules, insert, skip
 

@@ -3,8 +3,14 @@
 Invariant: what is made of an example's key is what that key makes alone.
 """
 
-from plait.ops.keys import random_bits, random_clone, random_fold_in, random_seed, random_split
-from plait.ops.rng import rng_bit_generator
+from plait.ext.ops.random import (
+    random_bits,
+    random_clone,
+    random_fold_in,
+    random_seed,
+    random_split,
+    rng_bit_generator,
+)
 
 from ..interpreter import batching_rules
 

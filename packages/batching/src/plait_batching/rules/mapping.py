@@ -3,8 +3,15 @@
 Invariant: the same results as one row after the other.
 """
 
-from plait.ir import evaluate
-from plait.ops.mapping import map_axes, parallel_rules
+from plait.ext.ir import (
+    evaluate,
+)
+from plait.ext.ops.control_flow import (
+    map_axes,
+)
+from plait.ext.rules import (
+    parallel_rules,
+)
 
 from ..interpreter import Batch
 

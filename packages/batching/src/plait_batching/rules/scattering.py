@@ -6,7 +6,7 @@ indices and updates together: no place, however far outside, writes another exam
 
 from typing import Any
 
-from plait.ops.scattering import (
+from plait.ext.ops.indexing import (
     ScatterDimensionNumbers,
     scatter_,
     scatter_add_,

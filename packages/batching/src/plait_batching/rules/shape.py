@@ -6,8 +6,10 @@ axis.
 
 from typing import Any
 
-from plait.ops.elementwise import select
-from plait.ops.shape import (
+from plait.ext.ops.elementwise import (
+    select,
+)
+from plait.ext.ops.shape import (
     barrier,
     broadcast_in_dim,
     concatenate_,
@@ -19,8 +21,13 @@ from plait.ops.shape import (
     squeeze_,
     transpose_,
 )
-from plait.types import BOOL, Aval
-from plait.values import Literal
+from plait.ext.types import (
+    BOOL,
+    Aval,
+)
+from plait.ext.values import (
+    Literal,
+)
 
 from ..interpreter import batching_rules, insert, skip
 

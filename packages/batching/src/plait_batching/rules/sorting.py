@@ -3,7 +3,10 @@
 Invariant: all operands have the mapped axis in one place, which stays.
 """
 
-from plait.ops.sorting import sort_, top_k_
+from plait.ext.ops.sorting import (
+    sort_,
+    top_k_,
+)
 
 from ..interpreter import batching_rules
 

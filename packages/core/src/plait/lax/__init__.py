@@ -3,30 +3,14 @@
 Names and arguments are those of JAX's `lax`.  Where `plait.numpy` promotes, broadcasts and guesses,
 this does not: operands have one dtype, shapes are equal, axes are named.
 
-Invariant: everything here is made of `plait.ops` and `plait.control`; importing it imports no
+Invariant: everything here is made of `plait.ops` and `plait._control`; importing it imports no
 compiler and no plugin.
 """
 
-from ..control import (
-    associative_scan,
-    cond,
-    fori_loop,
-    scan,
-    switch,
-    while_loop,
-)
-from ..control import map_ as map
-from ..interpreter import axis_size
-from ..ops.boxes import (
-    dynamic_index_in_dim,
-    dynamic_slice,
-    dynamic_slice_in_dim,
-    dynamic_update_index_in_dim,
-    dynamic_update_slice,
-    dynamic_update_slice_in_dim,
-    index_in_dim,
-)
-from ..ops.collective import (
+from .._control import associative_scan, cond, fori_loop, scan, switch, while_loop
+from .._control import map_ as map
+from .._core.interpreter import axis_size
+from .._ops.collective import (
     all_gather,
     all_to_all,
     axis_index,
@@ -41,17 +25,26 @@ from ..ops.collective import (
     psum_scatter,
     pswapaxes,
 )
-from ..ops.convolution import ConvDims as ConvDimensionNumbers
-from ..ops.convolution import (
+from .._ops.convolution import ConvDims as ConvDimensionNumbers
+from .._ops.convolution import (
     conv,
     conv_dimension_numbers,
     conv_general_dilated,
     conv_transpose,
     conv_with_general_padding,
 )
-from ..ops.fourier import FftType, fft
-from ..ops.indexing import GatherDimensionNumbers, GatherScatterMode, gather
-from ..ops.scattering import (
+from .._ops.dynamic_slicing import (
+    dynamic_index_in_dim,
+    dynamic_slice,
+    dynamic_slice_in_dim,
+    dynamic_update_index_in_dim,
+    dynamic_update_slice,
+    dynamic_update_slice_in_dim,
+    index_in_dim,
+)
+from .._ops.fourier import FftType, fft
+from .._ops.indexing import GatherDimensionNumbers, GatherScatterMode, gather
+from .._ops.scattering import (
     ScatterDimensionNumbers,
     scatter,
     scatter_add,
@@ -60,8 +53,8 @@ from ..ops.scattering import (
     scatter_mul,
     scatter_sub,
 )
-from ..ops.windows import select_and_scatter_add
-from ..plugins import additions as _additions
+from .._ops.windows import select_and_scatter_add
+from .._plugins.metadata import additions as _additions
 from . import linalg
 from .composites import composite
 from .contractions import (

@@ -6,10 +6,10 @@ Invariant: a transformed composite is what its decomposition is transformed to, 
 from collections.abc import Callable
 from typing import Any
 
-from ..errors import TypeRule
-from ..ops.composite import attribute
-from ..ops.composite import composite as composite_p
-from ..tracing import trace
+from .._base.errors import TypeRule
+from .._jit.tracing import trace
+from .._ops.composite import attribute
+from .._ops.composite import composite as composite_p
 
 
 def composite(decomposition: Callable, name: str, version: int = 0) -> Callable:

@@ -7,14 +7,14 @@ right one's.
 import enum
 from typing import Any, NamedTuple
 
-from ..errors import AxisError, TypeRule
-from ..ops.contraction import contracted
-from ..ops.elementwise import mul
-from ..ops.layout import placed
-from ..ops.shape import broadcast_to, convert, reshape
-from ..ops.statics import fixed_each
-from ..surface import value
-from ..types import FLOAT32, dtype_of
+from .._api.surfaces import value
+from .._base.errors import AxisError, TypeRule
+from .._ops.contraction import contracted
+from .._ops.elementwise import mul
+from .._ops.layout import placed
+from .._ops.shape import broadcast_to, convert, reshape
+from .._ops.static_arguments import fixed_each
+from .._types.avals import FLOAT32, dtype_of
 
 
 class Precision(enum.Enum):

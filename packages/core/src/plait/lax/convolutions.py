@@ -6,11 +6,12 @@ Invariant: spatial axes are in the order in which the kernel has them.
 from collections.abc import Sequence
 from typing import Any
 
-from ..dims import product
-from ..errors import AxisError, TypeRule
-from ..ops import shape as sh
-from ..ops.contraction import contracted
-from ..ops.convolution import (
+from .._api.surfaces import value
+from .._base.errors import AxisError, TypeRule
+from .._core.array import Literal
+from .._ops import shape as sh
+from .._ops.contraction import contracted
+from .._ops.convolution import (
     ConvDims,
     conv_dimension_numbers,
     dilated,
@@ -18,11 +19,10 @@ from ..ops.convolution import (
     transposed_padding,
     windows,
 )
-from ..ops.shape import convert, normal_shape, slice_in_dim, transpose
-from ..ops.statics import fixed_each
-from ..surface import value
-from ..types import dtype_of
-from ..values import Literal
+from .._ops.shape import convert, normal_shape, slice_in_dim, transpose
+from .._ops.static_arguments import fixed_each
+from .._types.avals import dtype_of
+from .._types.dims import product
 
 ConvGeneralDilatedDimensionNumbers = None | ConvDims | tuple[str, str, str]
 """What convolutions take as `dimension_numbers`."""

@@ -5,14 +5,14 @@ Invariant: the dtype is the one that is asked for, or that of the value.
 
 from typing import Any
 
-from ..errors import TypeRule
-from ..ops import shape as sh
-from ..ops.layout import placed
-from ..ops.shape import materialise_at_ground, normal_axis, normal_shape
-from ..ops.sizes import size_value
-from ..surface import value
-from ..types import INT32, Aval, dtype_of
-from ..values import canonical
+from .._api.surfaces import value
+from .._base.errors import TypeRule
+from .._core.array import canonical
+from .._ops import shape as sh
+from .._ops.layout import placed
+from .._ops.shape import materialise_at_ground, normal_axis, normal_shape
+from .._ops.sizes import size_value
+from .._types.avals import INT32, Aval, dtype_of
 from .slices import stack
 
 

@@ -5,12 +5,12 @@ Invariant: values come in the order that is said, and parts of them are chosen b
 
 from typing import Any
 
-from ..errors import TypeRule
-from ..ops import spectral
-from ..ops.shape import slice_in_dim
-from ..ops.stacks import fewer, stack_of, symmetrised
-from ..ops.statics import fixed_each
-from ..surface import fused, value
+from .._api.surfaces import fused, value
+from .._base.errors import TypeRule
+from .._ops import spectral
+from .._ops.batched_matrices import fewer, stack_of, symmetrised
+from .._ops.shape import slice_in_dim
+from .._ops.static_arguments import fixed_each
 from .routines import (
     EighImplementation,
     EigImplementation,

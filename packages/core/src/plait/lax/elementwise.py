@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import TypeRule
-from ..interpreter import Value, current
-from ..ops import elementwise as el
-from ..ops.shape import convert
-from ..ops.statics import fixed
-from ..surface import value
-from ..types import COMPLEX, INTEGER, dtype_of
-from ..values import Literal, canonical
+from .._api.surfaces import value
+from .._base.errors import TypeRule
+from .._core.array import Literal, canonical
+from .._core.interpreter import Value, current
+from .._ops import elementwise as el
+from .._ops.shape import convert
+from .._ops.static_arguments import fixed
+from .._types.avals import COMPLEX, INTEGER, dtype_of
 from .operands import accurately, agree, binary, one
 
 

@@ -6,17 +6,24 @@ Invariant: places outside are clamped, dropped or filled as the `mode` says.
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..control import fori_loop
-from ..errors import TypeRule
-from ..ops import elementwise as el
-from ..ops import reduction
-from ..ops.indexing import GatherDimensionNumbers, gather
-from ..ops.scattering import ScatterDimensionNumbers, scatter_add
-from ..ops.shape import concatenate, convert, expand_dims, fill, normal_axes, normal_shape
-from ..ops.sizes import from_front, integers
-from ..ops.statics import fixed_each
-from ..surface import value
-from ..types import INT32, Aval
+from .._api.surfaces import value
+from .._base.errors import TypeRule
+from .._control import fori_loop
+from .._ops import elementwise as el
+from .._ops import reduction
+from .._ops.indexing import GatherDimensionNumbers, gather
+from .._ops.scattering import ScatterDimensionNumbers, scatter_add
+from .._ops.shape import (
+    concatenate,
+    convert,
+    expand_dims,
+    fill,
+    normal_axes,
+    normal_shape,
+)
+from .._ops.sizes import from_front, integers
+from .._ops.static_arguments import fixed_each
+from .._types.avals import INT32, Aval
 from .structure import stage
 
 

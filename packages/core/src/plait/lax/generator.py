@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import TypeRule
-from ..ops import rng
-from ..ops.shape import normal_shape
-from ..surface import value
-from ..types import dtype_of
-from ..values import canonical
+from .._api.surfaces import value
+from .._base.errors import TypeRule
+from .._core.array import canonical
+from .._ops import rng
+from .._ops.shape import normal_shape
+from .._types.avals import dtype_of
 
 
 class RandomAlgorithm(enum.IntEnum):

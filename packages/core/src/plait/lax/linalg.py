@@ -8,17 +8,17 @@ Invariant: what can not be factorised gives nan, never an error, since a value d
 
 from typing import Any
 
-from ..control import scan
-from ..errors import TypeRule
-from ..ops import elementwise as el
-from ..ops import factorisation, solving
-from ..ops.reduction import sum_
-from ..ops.shape import expand_dims, iota, moveaxis, squeeze
-from ..ops.stacks import symmetrised, times, transposed, triangle
-from ..ops.statics import fixed_each
-from ..surface import fused, value
-from ..types import INT32
-from ..values import Literal
+from .._api.surfaces import fused, value
+from .._base.errors import TypeRule
+from .._control import scan
+from .._core.array import Literal
+from .._ops import elementwise as el
+from .._ops import factorisation, solving
+from .._ops.batched_matrices import symmetrised, times, transposed, triangle
+from .._ops.reduction import sum_
+from .._ops.shape import expand_dims, iota, moveaxis, squeeze
+from .._ops.static_arguments import fixed_each
+from .._types.avals import INT32
 from .eigen import eig, eigh, hessenberg, schur, svd, tridiagonal
 from .polar import qdwh
 from .routines import (

@@ -8,14 +8,14 @@ import enum
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from ..errors import TypeRule
-from ..interpreter import Value, current
-from ..ops.accuracy import PLAIN, accurate
-from ..ops.shape import fit
-from ..primitive import Primitive
-from ..surface import called, unary, value
-from ..types import Aval, broadcast_shapes
-from ..values import as_value
+from .._api.surfaces import called, unary, value
+from .._base.errors import TypeRule
+from .._core.array import as_value
+from .._core.interpreter import Value, current
+from .._core.primitive import Primitive
+from .._ops.accuracy import PLAIN, accurate
+from .._ops.shape import fit
+from .._types.avals import Aval, broadcast_shapes
 
 
 def agree(name: str, args: Sequence[Any]) -> Sequence[Any]:

@@ -7,12 +7,12 @@ for several platforms; Python that runs at once chooses at once.
 from collections.abc import Callable
 from typing import Any
 
-from ..buffers import platform
-from ..control.branches import branched
-from ..errors import TypeRule
-from ..interpreter import Interpreter, current
-from ..ops.platforms import index_of, platform_index
-from ..staging import Stage
+from .._base.errors import TypeRule
+from .._control.branches import branched
+from .._core.buffers import platform
+from .._core.interpreter import Interpreter, current
+from .._core.staging import Stage
+from .._ops.platforms import index_of, platform_index
 
 
 def platform_dependent(

@@ -7,17 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from ..control import while_loop
-from ..errors import TypeRule
-from ..ops import elementwise as el
-from ..ops.factorisation import qr_
-from ..ops.reduction import max_, sum_
-from ..ops.shape import concatenate, convert, slice_in_dim
-from ..ops.stacks import adjoint, identity, real_dtype, stack_of, times
-from ..ops.statics import fixed
-from ..surface import fused, value
-from ..types import Aval
-from ..values import Literal
+from .._api.surfaces import fused, value
+from .._base.errors import TypeRule
+from .._control import while_loop
+from .._core.array import Literal
+from .._ops import elementwise as el
+from .._ops.batched_matrices import adjoint, identity, real_dtype, stack_of, times
+from .._ops.factorisation import qr_
+from .._ops.reduction import max_, sum_
+from .._ops.shape import concatenate, convert, slice_in_dim
+from .._ops.static_arguments import fixed
+from .._types.avals import Aval
 from .routines import absent
 
 _TURNS = 10

@@ -8,15 +8,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..control import scan
-from ..errors import AxisError, TypeRule
-from ..ops import elementwise as el
-from ..ops.boxes import dynamic_slice_in_dim
-from ..ops.contraction import contracted, normal_precision, operands
-from ..ops.contraction import dot_general as dot_general_p
-from ..ops.cumulative import cumsum_
-from ..ops.layout import placed
-from ..ops.shape import (
+from .._api.surfaces import fused, value
+from .._base.errors import AxisError, TypeRule
+from .._control import scan
+from .._core.array import Literal
+from .._ops import elementwise as el
+from .._ops.contraction import contracted, normal_precision, operands
+from .._ops.contraction import dot_general as dot_general_p
+from .._ops.cumulative import cumsum_
+from .._ops.dynamic_slicing import dynamic_slice_in_dim
+from .._ops.layout import placed
+from .._ops.shape import (
     broadcast_to,
     convert,
     expand_dims,
@@ -28,9 +30,7 @@ from ..ops.shape import (
     reshape,
     transpose,
 )
-from ..surface import fused, value
-from ..types import INTEGER, Aval
-from ..values import Literal
+from .._types.avals import INTEGER, Aval
 from .contractions import pairs
 
 

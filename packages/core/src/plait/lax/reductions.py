@@ -7,12 +7,16 @@ are associative and elementwise; what they are found to be decides which primiti
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..errors import TreeMismatch, TypeRule
-from ..ir import Program
-from ..ops import cumulative, extremes, reduction
-from ..ops import elementwise as el
-from ..ops.layout import placed
-from ..ops.shape import (
+from .._api.surfaces import value
+from .._base.errors import TreeMismatch, TypeRule
+from .._core.array import Literal
+from .._core.ir import Program
+from .._core.primitive import Primitive
+from .._jit.tracing import trace
+from .._ops import argreduction, cumulative, reduction
+from .._ops import elementwise as el
+from .._ops.layout import placed
+from .._ops.shape import (
     broadcast_to,
     concatenate,
     convert,
@@ -23,14 +27,10 @@ from ..ops.shape import (
     slice_in_dim,
     transpose,
 )
-from ..ops.statics import fixed_each, flag
-from ..primitive import Primitive
-from ..surface import value
-from ..tracing import trace
-from ..traits import Elementwise, Structural
+from .._ops.static_arguments import fixed_each, flag
+from .._plugins.traits import Elementwise, Structural
+from .._types.avals import Aval, dtype_of
 from ..tree import flatten
-from ..types import Aval, dtype_of
-from ..values import Literal
 
 # ---- over axes -----------------------------------------------------------------------------
 
@@ -77,7 +77,7 @@ def argmax(operand: Any, axis: int, index_dtype: Any) -> Any:
     """
     x = value(operand)
     at = normal_axis(axis, x.aval.ndim)
-    return extremes.argmax_.bind(x, axis=at, index_dtype=dtype_of(index_dtype))
+    return argreduction.argmax_.bind(x, axis=at, index_dtype=dtype_of(index_dtype))
 
 
 def argmin(operand: Any, axis: int, index_dtype: Any) -> Any:
@@ -89,7 +89,7 @@ def argmin(operand: Any, axis: int, index_dtype: Any) -> Any:
     """
     x = value(operand)
     at = normal_axis(axis, x.aval.ndim)
-    return extremes.argmin_.bind(x, axis=at, index_dtype=dtype_of(index_dtype))
+    return argreduction.argmin_.bind(x, axis=at, index_dtype=dtype_of(index_dtype))
 
 
 _KNOWN = {

@@ -9,9 +9,9 @@ Invariant: nothing asked for is silently ignored, unless the results are the sam
 import enum
 from typing import Any
 
-from ..errors import TypeRule
-from ..ops.stacks import stack_of
-from ..surface import value
+from .._api.surfaces import value
+from .._base.errors import TypeRule
+from .._ops.batched_matrices import stack_of
 
 
 class EigImplementation(enum.Enum):

@@ -5,12 +5,12 @@ Invariant: as in `elementwise`: operands have one dtype, and only arrays without
 
 from typing import Any
 
-from ..errors import TypeRule
-from ..ops import elementwise as el
-from ..ops.shape import fit, materialise_at_ground
-from ..surface import value
+from .._api.surfaces import value
+from .._base.errors import TypeRule
+from .._ops import elementwise as el
+from .._ops.shape import fit, materialise_at_ground
+from .._types.avals import BOOL, INTEGER, Aval
 from ..tree import map_tree
-from ..types import BOOL, INTEGER, Aval
 from .operands import agree
 
 

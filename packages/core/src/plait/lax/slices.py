@@ -6,12 +6,12 @@ Invariant: arguments are explicit: sizes and axes are checked, and nothing is pr
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ..dims import Dim
-from ..errors import TypeRule
-from ..ops import shape as sh
-from ..ops.shape import materialise_at_ground, normal_axis
-from ..ops.statics import fixed_each
-from ..surface import value
+from .._api.surfaces import value
+from .._base.errors import TypeRule
+from .._ops import shape as sh
+from .._ops.shape import materialise_at_ground, normal_axis
+from .._ops.static_arguments import fixed_each
+from .._types.dims import Dim
 
 
 def slice(operand: Any, start_indices: Any, limit_indices: Any, strides: Any = None) -> Any:

@@ -5,13 +5,13 @@ Invariant: nans are last, whatever their sign; the order of equal elements is th
 
 from typing import Any
 
-from ..errors import TypeRule
-from ..ops import sorting
-from ..ops.elementwise import neg
-from ..ops.shape import normal_axis
-from ..ops.statics import fixed, flag
-from ..surface import value
-from ..types import FLOATING
+from .._api.surfaces import value
+from .._base.errors import TypeRule
+from .._ops import sorting
+from .._ops.elementwise import neg
+from .._ops.shape import normal_axis
+from .._ops.static_arguments import fixed, flag
+from .._types.avals import FLOATING
 
 
 def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: int = 1) -> Any:

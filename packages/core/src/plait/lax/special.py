@@ -6,7 +6,7 @@ broadcast.
 
 from typing import Any
 
-from ..ops import incomplete, special
+from .._ops import incomplete, special
 from .operands import agree, binary, one
 
 bessel_i0e = one("bessel_i0e", special.bessel_i0e, special.bessel_i0e.doc, "0.0 -> 1.0")

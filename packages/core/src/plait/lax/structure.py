@@ -9,18 +9,18 @@ from typing import Any
 
 import numpy as np
 
-from ..dims import product
-from ..errors import AxisError, TypeRule
-from ..ops import shape as sh
-from ..ops.conversion import bitcast
-from ..ops.layout import placed
-from ..ops.shape import materialise_at_ground, normal_axes, normal_shape
-from ..ops.statics import fixed, fixed_each
-from ..surface import value
+from .._api.surfaces import value
+from .._base.errors import AxisError, TypeRule
+from .._core.array import canonical
+from .._ops import shape as sh
+from .._ops.conversion import bitcast
+from .._ops.layout import placed
+from .._ops.shape import materialise_at_ground, normal_axes, normal_shape
+from .._ops.static_arguments import fixed, fixed_each
+from .._types.avals import WEAK, dtype_of
+from .._types.avals import broadcast_shapes as _broadcast_shapes
+from .._types.dims import product
 from ..tree import flatten
-from ..types import WEAK, dtype_of
-from ..types import broadcast_shapes as _broadcast_shapes
-from ..values import canonical
 
 # ---- dtypes --------------------------------------------------------------------------------
 

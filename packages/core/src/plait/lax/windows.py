@@ -7,10 +7,16 @@ sum of their sizes.
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..errors import TypeRule
-from ..ops.convolution import dilated, explicit_padding, windows
-from ..ops.shape import broadcast_to, materialise_at_ground, normal_shape, pad, slice_in_dim
-from ..ops.statics import fixed_each
+from .._base.errors import TypeRule
+from .._ops.convolution import dilated, explicit_padding, windows
+from .._ops.shape import (
+    broadcast_to,
+    materialise_at_ground,
+    normal_shape,
+    pad,
+    slice_in_dim,
+)
+from .._ops.static_arguments import fixed_each
 from .reductions import combining, elementwise, together
 
 

@@ -7,12 +7,12 @@ at a kink the derivative is the one that everybody uses: zero for `relu` at zero
 import math
 from typing import Any
 
-from ..door import ml_dtypes
-from ..errors import TypeRule
-from ..ops import elementwise as el
-from ..ops.shape import materialise_at_ground, normal_axis, slice_in_dim
-from ..surface import fused, unary, value
-from ..values import Literal
+from .._api.surfaces import fused, unary, value
+from .._base.errors import TypeRule
+from .._base.jaxlib_api import ml_dtypes
+from .._core.array import Literal
+from .._ops import elementwise as el
+from .._ops.shape import materialise_at_ground, normal_axis, slice_in_dim
 
 
 def _float(x: Any) -> Any:

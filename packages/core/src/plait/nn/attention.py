@@ -9,10 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import ArgumentError, TypeRule
-from ..ops import elementwise as el
-from ..ops.contraction import contracted
-from ..ops.shape import (
+from .._api.surfaces import fused
+from .._api.surfaces import value as value_of
+from .._base.errors import ArgumentError, TypeRule
+from .._ops import elementwise as el
+from .._ops.contraction import contracted
+from .._ops.shape import (
     broadcast_to,
     convert,
     convert_together,
@@ -21,9 +23,7 @@ from ..ops.shape import (
     reshape,
     transpose,
 )
-from ..surface import fused
-from ..surface import value as value_of
-from ..types import BOOL, INTEGER
+from .._types.avals import BOOL, INTEGER
 from .exponentials import logsumexp, softmax
 
 

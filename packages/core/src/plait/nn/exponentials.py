@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from ..ops import elementwise as el
-from ..ops import reduction
-from ..ops.shape import broadcast_to, normal_axes, reshape
-from ..surface import fused
-from ..types import COMPLEX
-from ..values import Literal
+from .._api.surfaces import fused
+from .._core.array import Literal
+from .._ops import elementwise as el
+from .._ops import reduction
+from .._ops.shape import broadcast_to, normal_axes, reshape
+from .._types.avals import COMPLEX
 
 
 def _float(x: Any) -> Any:

@@ -7,11 +7,11 @@ import math
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from ..dims import product
-from ..errors import AxisError, TypeRule
-from ..lax.linalg import qr
-from ..ops import elementwise as el
-from ..ops.shape import (
+from .._api.surfaces import value as as_value
+from .._base.errors import AxisError, TypeRule
+from .._core.array import canonical
+from .._ops import elementwise as el
+from .._ops.shape import (
     broadcast_to,
     convert,
     fill,
@@ -22,12 +22,12 @@ from ..ops.shape import (
     reshape,
     transpose,
 )
+from .._types.avals import FLOATING, INT32, Aval, category, default_dtype, dtype_of
+from .._types.dims import product
+from ..lax.linalg import qr
 from ..random import normal as _draw_normal
 from ..random import truncated_normal as _draw_truncated
 from ..random import uniform as _draw_uniform
-from ..surface import value as as_value
-from ..types import FLOATING, INT32, Aval, category, default_dtype, dtype_of
-from ..values import canonical
 
 __all__ = [
     "constant",

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import TypeRule
-from ..ops import elementwise as el
-from ..ops import reduction
-from ..ops.shape import convert, expand_dims, iota, normal_axes, normal_axis
-from ..surface import fused, value
-from ..types import FLOATING, INTEGER, default_dtype, dtype_of
-from ..values import canonical
+from .._api.surfaces import fused, value
+from .._base.errors import TypeRule
+from .._core.array import canonical
+from .._ops import elementwise as el
+from .._ops import reduction
+from .._ops.shape import convert, expand_dims, iota, normal_axes, normal_axis
+from .._types.avals import FLOATING, INTEGER, default_dtype, dtype_of
 
 
 def _axes(axis: Any, x: Any) -> tuple[int, ...]:

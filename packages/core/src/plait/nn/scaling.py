@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from ..door import ml_dtypes
-from ..dtypes import float4_e2m1fn, float8_e4m3fn, float8_e8m0fnu
-from ..errors import ArgumentError, TypeRule
-from ..ops import elementwise as el
-from ..ops.contraction import contracted
-from ..ops.conversion import bitcast
-from ..ops.reduction import max_
-from ..ops.shape import (
+from .._api.surfaces import fused, value
+from .._base.errors import ArgumentError, TypeRule
+from .._base.jaxlib_api import ml_dtypes
+from .._ops import elementwise as el
+from .._ops.contraction import contracted
+from .._ops.conversion import bitcast
+from .._ops.reduction import max_
+from .._ops.shape import (
     broadcast_to,
     convert,
     expand_dims,
@@ -30,8 +30,8 @@ from ..ops.shape import (
     slice_in_dim,
     transpose,
 )
-from ..surface import fused, value
-from ..types import FLOAT32, FLOATING, dtype_of
+from .._types.avals import FLOAT32, FLOATING, dtype_of
+from ..dtypes import float4_e2m1fn, float8_e4m3fn, float8_e8m0fnu
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,15 +8,24 @@ from typing import Any
 
 import numpy as np
 
-from ..control import while_loop
-from ..door import ml_dtypes
-from ..errors import TypeRule
-from ..ops import elementwise as el
-from ..ops.conversion import bitcast
-from ..ops.reduction import any_
-from ..ops.shape import convert, fill, materialise_at_ground
-from ..surface import binary, fused, unary, value
-from ..types import BOOL, BOOLEAN, COMPLEX, FLOAT32, FLOATING, INTEGER, Aval, default_dtype
+from .._api.surfaces import binary, fused, unary, value
+from .._base.errors import TypeRule
+from .._base.jaxlib_api import ml_dtypes
+from .._control import while_loop
+from .._ops import elementwise as el
+from .._ops.conversion import bitcast
+from .._ops.reduction import any_
+from .._ops.shape import convert, fill, materialise_at_ground
+from .._types.avals import (
+    BOOL,
+    BOOLEAN,
+    COMPLEX,
+    FLOAT32,
+    FLOATING,
+    INTEGER,
+    Aval,
+    default_dtype,
+)
 from . import masking
 from .masking import masked, unwritten
 from .samples import shown

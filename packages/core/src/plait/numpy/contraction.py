@@ -5,11 +5,12 @@ Invariant: all of them are one contraction, possibly with transpositions around 
 
 from typing import Any
 
-from ..errors import AxisError, TypeRule
-from ..ops import contraction
-from ..ops import elementwise as el
-from ..ops.convolution import conv_general_dilated
-from ..ops.shape import (
+from .._api.surfaces import fused, value
+from .._base.errors import AxisError, TypeRule
+from .._ops import contraction
+from .._ops import elementwise as el
+from .._ops.convolution import conv_general_dilated
+from .._ops.shape import (
     broadcast_to,
     convert_together,
     expand_dims,
@@ -22,8 +23,7 @@ from ..ops.shape import (
     squeeze,
     stack,
 )
-from ..surface import fused, value
-from ..types import COMPLEX, broadcast_shapes
+from .._types.avals import COMPLEX, broadcast_shapes
 from .masking import unwritten
 
 

@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from ..dims import Dim
-from ..errors import ConcretizationError, CopyError, TypeRule
-from ..interpreter import Tracer, Value
-from ..ops import elementwise as el
-from ..ops.shape import (
+from .._api.surfaces import value
+from .._base.errors import ConcretizationError, CopyError, TypeRule
+from .._core.array import Literal, from_numpy
+from .._core.interpreter import Tracer, Value
+from .._ops import elementwise as el
+from .._ops.shape import (
     broadcast_to,
     convert,
     expand_dims,
@@ -25,11 +26,18 @@ from ..ops.shape import (
     normal_shape,
     reshape,
 )
-from ..ops.shape import stack as stacked
-from ..ops.sizes import size_value
-from ..surface import value
-from ..types import FLOATING, INTEGER, WEAK, Aval, default_dtype, dtype_of, promote
-from ..values import Literal, from_numpy
+from .._ops.shape import stack as stacked
+from .._ops.sizes import size_value
+from .._types.avals import (
+    FLOATING,
+    INTEGER,
+    WEAK,
+    Aval,
+    default_dtype,
+    dtype_of,
+    promote,
+)
+from .._types.dims import Dim
 from .interchange import from_dlpack, placeable
 from .interchange import number_dtype as _number_dtype
 

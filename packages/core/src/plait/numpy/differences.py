@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import TypeRule
-from ..ops import elementwise as el
-from ..ops import reduction
-from ..ops.cumulative import cumsum
-from ..ops.shape import (
+from .._api.surfaces import fused, value
+from .._base.errors import TypeRule
+from .._ops import elementwise as el
+from .._ops import reduction
+from .._ops.cumulative import cumsum
+from .._ops.shape import (
     broadcast_to,
     concatenate,
     convert,
@@ -21,8 +22,7 @@ from ..ops.shape import (
     reshape,
     slice_in_dim,
 )
-from ..surface import fused, value
-from ..types import BOOL, FLOATING, default_dtype
+from .._types.avals import BOOL, FLOATING, default_dtype
 
 
 def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:

@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from ..dims import Dim
-from ..errors import AxisError, TypeRule
-from ..ops import elementwise as el
-from ..ops.fourier import fft_, spectral
-from ..ops.shape import moveaxis, normal_axis, pad, slice_in_dim
-from ..surface import fused, value
-from ..types import FLOATING, default_dtype, dtype_of
-from ..values import Literal, from_numpy
+from .._api.surfaces import fused, value
+from .._base.errors import AxisError, TypeRule
+from .._core.array import Literal, from_numpy
+from .._ops import elementwise as el
+from .._ops.fourier import fft_, spectral
+from .._ops.shape import moveaxis, normal_axis, pad, slice_in_dim
+from .._types.avals import FLOATING, default_dtype, dtype_of
+from .._types.dims import Dim
 from .manipulation import roll
 
 _NORMS = (None, "backward", "ortho", "forward")

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from .._api.hardware import devices
+from .._api.surfaces import value
+from .._core.array import canonical
+from .._ops.shape import normal_axes
+from .._types.avals import COMPLEX, FLOATING, INTEGER, default_dtype
+from .._types.avals import broadcast_shapes as _broadcast_shapes
 from ..dtypes import isdtype
-from ..hardware import devices
-from ..ops.shape import normal_axes
-from ..surface import value
-from ..types import COMPLEX, FLOATING, INTEGER, default_dtype
-from ..types import broadcast_shapes as _broadcast_shapes
 from ..typing import Array as _AnyArray
-from ..values import canonical
 
 ndarray = _AnyArray
 

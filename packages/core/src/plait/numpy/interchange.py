@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import CopyError, TypeRule
-from ..interpreter import Value
-from ..ops import elementwise as el
-from ..plugins import resolve
-from ..types import FLOATING, WEAK, default_dtype, dtype_of
-from ..values import Array, canonical, from_numpy, shared
+from .._base.errors import CopyError, TypeRule
+from .._core.array import Array, canonical, from_numpy, shared
+from .._core.interpreter import Value
+from .._ops import elementwise as el
+from .._plugins.metadata import resolve
+from .._types.avals import FLOATING, WEAK, default_dtype, dtype_of
 
 
 def placed(x: Any, device: Any) -> Any:

@@ -5,9 +5,9 @@ Invariant: pieces are joined by one concatenation, in the dtype that they meet i
 
 from typing import Any
 
-from ..errors import TypeRule
-from ..ops.shape import concatenate, convert_together, reshape, transpose
-from ..surface import value
+from .._api.surfaces import value
+from .._base.errors import TypeRule
+from .._ops.shape import concatenate, convert_together, reshape, transpose
 from .creation import _slice_range, array
 from .manipulation import swapaxes
 

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import DimMismatch, TypeRule
-from ..ops import elementwise as el
-from ..ops.reduction import all_
-from ..ops.shape import convert, fill
-from ..surface import binary, fused, unary, value
-from ..types import BOOL, COMPLEX, INTEGER, Aval, broadcast_shapes
-from ..values import Literal
+from .._api.surfaces import binary, fused, unary, value
+from .._base.errors import DimMismatch, TypeRule
+from .._core.array import Literal
+from .._ops import elementwise as el
+from .._ops.reduction import all_
+from .._ops.shape import convert, fill
+from .._types.avals import BOOL, COMPLEX, INTEGER, Aval, broadcast_shapes
 from . import masking
 from .masking import masked, unwritten
 from .samples import shown

@@ -10,16 +10,21 @@ from typing import Any
 
 import numpy as np
 
-from ..dims import Dim
-from ..errors import AxisError, TypeRule
-from ..interpreter import Tracer, Value
-from ..ops import elementwise as el
-from ..ops import shape as sh
-from ..ops.boxes import dynamic_slice_in_dim
-from ..ops.shape import materialise_at_ground, normal_axes, normal_axis, normal_shape
-from ..ops.sizes import size_value
-from ..surface import value
-from ..types import broadcast_shapes
+from .._api.surfaces import value
+from .._base.errors import AxisError, TypeRule
+from .._core.interpreter import Tracer, Value
+from .._ops import elementwise as el
+from .._ops import shape as sh
+from .._ops.dynamic_slicing import dynamic_slice_in_dim
+from .._ops.shape import (
+    materialise_at_ground,
+    normal_axes,
+    normal_axis,
+    normal_shape,
+)
+from .._ops.sizes import size_value
+from .._types.avals import broadcast_shapes
+from .._types.dims import Dim
 
 # ---- shapes --------------------------------------------------------------------------------
 

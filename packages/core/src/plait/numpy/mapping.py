@@ -9,11 +9,17 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..control import map_axes
-from ..errors import AxisError, TypeRule
-from ..ops.shape import broadcast_to, expand_dims, moveaxis, normal_axes, normal_axis
-from ..surface import value
-from ..types import broadcast_shapes
+from .._api.surfaces import value
+from .._base.errors import AxisError, TypeRule
+from .._control import map_axes
+from .._ops.shape import (
+    broadcast_to,
+    expand_dims,
+    moveaxis,
+    normal_axes,
+    normal_axis,
+)
+from .._types.avals import broadcast_shapes
 
 
 def _over_leading(f: Callable, count: int) -> Callable:

@@ -9,13 +9,13 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from ..errors import TypeRule
-from ..interpreter import current
-from ..ops import elementwise as el
-from ..ops.shape import materialise_at_ground
-from ..primitive import Primitive
-from ..types import BOOL
-from ..values import Literal
+from .._base.errors import TypeRule
+from .._core.array import Literal
+from .._core.interpreter import current
+from .._core.primitive import Primitive
+from .._ops import elementwise as el
+from .._ops.shape import materialise_at_ground
+from .._types.avals import BOOL
 
 _NONE: dict[str, Any] = {}
 

@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from ..dims import is_symbolic
-from ..errors import AxisError, TypeRule
-from ..ops import elementwise as el
-from ..ops.reduction import sum_
-from ..ops.shape import (
+from .._api.surfaces import fused, value
+from .._base.errors import AxisError, TypeRule
+from .._core.array import from_numpy
+from .._ops import elementwise as el
+from .._ops.reduction import sum_
+from .._ops.shape import (
     concatenate,
     convert,
     iota,
@@ -24,8 +25,7 @@ from ..ops.shape import (
     reshape,
     slice_in_dim,
 )
-from ..surface import fused, value
-from ..values import from_numpy
+from .._types.dims import is_symbolic
 from .creation import _number_dtype
 from .interchange import placeable
 from .masking import unwritten

@@ -7,13 +7,13 @@ imaginary part.
 from collections.abc import Sequence
 from typing import Any
 
-from ..errors import TypeRule
-from ..interpreter import Value
-from ..ops import sorting
-from ..ops.extremes import dtype_for_indices
-from ..ops.shape import convert, iota, normal_axis
-from ..surface import value
-from ..types import COMPLEX
+from .._api.surfaces import value
+from .._base.errors import TypeRule
+from .._core.interpreter import Value
+from .._ops import sorting
+from .._ops.argreduction import dtype_for_indices
+from .._ops.shape import convert, iota, normal_axis
+from .._types.avals import COMPLEX
 from .creation import _number_dtype
 
 

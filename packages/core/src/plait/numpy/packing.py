@@ -7,12 +7,20 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import TypeRule
-from ..ops import elementwise as el
-from ..ops.reduction import sum_
-from ..ops.shape import convert, iota, moveaxis, normal_axis, pad, reshape, slice_in_dim
-from ..surface import fused, value
-from ..types import BOOLEAN, INTEGER
+from .._api.surfaces import fused, value
+from .._base.errors import TypeRule
+from .._ops import elementwise as el
+from .._ops.reduction import sum_
+from .._ops.shape import (
+    convert,
+    iota,
+    moveaxis,
+    normal_axis,
+    pad,
+    reshape,
+    slice_in_dim,
+)
+from .._types.avals import BOOLEAN, INTEGER
 from .logic import truth
 
 _BYTE = np.dtype(np.uint8)

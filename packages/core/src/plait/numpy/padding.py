@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from ..dims import Dim
-from ..errors import TypeRule
-from ..ops import elementwise as el
-from ..ops import shape as sh
-from ..ops.reduction import max_, mean, min_
-from ..ops.shape import convert
-from ..surface import value
-from ..types import INTEGER
+from .._api.surfaces import value
+from .._base.errors import TypeRule
+from .._ops import elementwise as el
+from .._ops import shape as sh
+from .._ops.reduction import max_, mean, min_
+from .._ops.shape import convert
+from .._types.avals import INTEGER
+from .._types.dims import Dim
 from .creation import linspace
 
 _COPIES = ("edge", "reflect", "symmetric", "wrap")

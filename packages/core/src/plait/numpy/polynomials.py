@@ -7,16 +7,24 @@ from typing import Any
 
 import numpy as np
 
-from ..control import scan
-from ..errors import ConcretizationError, TypeRule
-from ..interpreter import Tracer
-from ..ops import elementwise as el
-from ..ops.reduction import sum_
-from ..ops.shape import broadcast_to, concatenate, convert, convert_together, fill, pad, reshape
-from ..ops.stacks import complex_dtype, identity, real_dtype
-from ..surface import fused, value
-from ..types import COMPLEX, FLOATING, Aval, broadcast_shapes, default_dtype
-from ..values import Literal, from_numpy
+from .._api.surfaces import fused, value
+from .._base.errors import ConcretizationError, TypeRule
+from .._control import scan
+from .._core.array import Literal, from_numpy
+from .._core.interpreter import Tracer
+from .._ops import elementwise as el
+from .._ops.batched_matrices import complex_dtype, identity, real_dtype
+from .._ops.reduction import sum_
+from .._ops.shape import (
+    broadcast_to,
+    concatenate,
+    convert,
+    convert_together,
+    fill,
+    pad,
+    reshape,
+)
+from .._types.avals import COMPLEX, FLOATING, Aval, broadcast_shapes, default_dtype
 from .contraction import convolve
 from .linalg import eigvals, inv, lstsq
 from .matrices import vander

@@ -8,19 +8,22 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import TypeRule
-from ..ops import cumulative, extremes, reduction
-from ..ops import elementwise as el
-from ..ops.reduction import highest, lowest
-from ..ops.shape import (
-    concatenate,
-    convert,
-    normal_axis,
-    reshape,
+from .._api.surfaces import fused, value
+from .._base.errors import TypeRule
+from .._core.array import Literal
+from .._ops import argreduction, cumulative, reduction
+from .._ops import elementwise as el
+from .._ops.reduction import highest, lowest
+from .._ops.shape import concatenate, convert, normal_axis, reshape
+from .._types.avals import (
+    BOOL,
+    COMPLEX,
+    FLOATING,
+    INTEGER,
+    category,
+    default_dtype,
+    dtype_of,
 )
-from ..surface import fused, value
-from ..types import BOOL, COMPLEX, FLOATING, INTEGER, category, default_dtype, dtype_of
-from ..values import Literal
 from .creation import _number_dtype
 from .logic import isnan
 from .masking import unwritten
@@ -174,7 +177,7 @@ def argmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool = F
     1
     """
     unwritten(out)
-    return extremes.argmax(a, axis, keepdims=bool(keepdims))
+    return argreduction.argmax(a, axis, keepdims=bool(keepdims))
 
 
 def argmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool = False) -> Any:
@@ -185,7 +188,7 @@ def argmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool = F
     0
     """
     unwritten(out)
-    return extremes.argmin(a, axis, keepdims=bool(keepdims))
+    return argreduction.argmin(a, axis, keepdims=bool(keepdims))
 
 
 def ptp(a: Any, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:
@@ -447,10 +450,10 @@ def _nan_place(a: Any, f: Any, neutral: Any, axis: Any, keepdims: bool) -> Any:
     if not x.aval.inexact:
         return place
     # among infinities that stand for nans, the place of a real one counts
-    real = f(el.select(isnan(x), Literal(0, x.aval), Literal(1, x.aval)) if f is extremes.argmax
+    real = f(el.select(isnan(x), Literal(0, x.aval), Literal(1, x.aval)) if f is argreduction.argmax
              else el.select(isnan(x), Literal(1, x.aval), Literal(0, x.aval)), axis,
              keepdims=bool(keepdims))  # fmt: skip
-    extreme = (reduction.max_ if f is extremes.argmax else reduction.min_)(
+    extreme = (reduction.max_ if f is argreduction.argmax else reduction.min_)(
         _instead(x, neutral), axis, keepdims=bool(keepdims)
     )
     place = el.select(el.eq(extreme, neutral(x.aval.dtype)), real, place)
@@ -468,7 +471,7 @@ def nanargmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool 
     1
     """
     unwritten(out)
-    return _nan_place(a, extremes.argmax, lowest, axis, keepdims)
+    return _nan_place(a, argreduction.argmax, lowest, axis, keepdims)
 
 
 def nanargmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool = False) -> Any:
@@ -481,7 +484,7 @@ def nanargmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool 
     2
     """
     unwritten(out)
-    return _nan_place(a, extremes.argmin, highest, axis, keepdims)
+    return _nan_place(a, argreduction.argmin, highest, axis, keepdims)
 
 
 def _also(where: Any, x: Any) -> Any:

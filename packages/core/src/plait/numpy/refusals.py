@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from ..door import ml_dtypes
-from ..errors import OutOfBounds, PlaitError, SubscriptError, TypeRule
-from ..source import hidden
+from .._base.errors import OutOfBounds, PlaitError, SubscriptError, TypeRule
+from .._base.jaxlib_api import ml_dtypes
+from .._base.source import hidden
 
 _SAID = (TypeError, ValueError, IndexError, OverflowError, AttributeError)
 _LIBRARIES = (*np.__path__, *ml_dtypes.__path__)
@@ -63,7 +63,7 @@ def explained(f: Callable) -> Callable:
     return function
 
 
-_THIN = ("plait.surface", "plait.numpy.masking")
+_THIN = ("plait._api.surfaces", "plait.numpy.masking")
 """Modules that make functions of one primitive, which refuse by themselves what is no array."""
 
 

@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from ..dims import Dim, product
-from ..errors import AxisError, ConcretizationError, TypeRule
-from ..interpreter import Tracer
-from ..ops import elementwise as el
-from ..ops import shape as sh
-from ..ops.shape import convert, materialise_at_ground, normal_axis, normal_shape
-from ..ops.taking import take
-from ..surface import value
-from ..types import BOOL, INTEGER, Aval
+from .._api.surfaces import value
+from .._base.errors import AxisError, ConcretizationError, TypeRule
+from .._core.interpreter import Tracer
+from .._ops import elementwise as el
+from .._ops import shape as sh
+from .._ops.shape import convert, materialise_at_ground, normal_axis, normal_shape
+from .._ops.taking import take
+from .._types.avals import BOOL, INTEGER, Aval
+from .._types.dims import Dim, product
 from .manipulation import fixed_size, ravel, reshape
 
 # ---- repeating -----------------------------------------------------------------------------

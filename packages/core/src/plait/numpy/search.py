@@ -7,13 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from ..control import fori_loop
-from ..errors import AxisError, TypeRule
-from ..interpreter import Tracer
-from ..ops import elementwise as el
-from ..ops.extremes import dtype_for_indices
-from ..ops.reduction import sum_
-from ..ops.shape import (
+from .._api.surfaces import fused, value
+from .._base.errors import AxisError, TypeRule
+from .._control import fori_loop
+from .._core.array import Literal
+from .._core.interpreter import Tracer
+from .._ops import elementwise as el
+from .._ops.argreduction import dtype_for_indices
+from .._ops.reduction import sum_
+from .._ops.shape import (
     broadcast_to,
     concatenate,
     convert,
@@ -23,11 +25,9 @@ from ..ops.shape import (
     normal_axis,
     rev,
 )
-from ..ops.sorting import argsort, sort
-from ..ops.taking import take
-from ..surface import fused, value
-from ..types import Aval
-from ..values import Literal
+from .._ops.sorting import argsort, sort
+from .._ops.taking import take
+from .._types.avals import Aval
 from .logic import isnan
 
 _FEW = 32

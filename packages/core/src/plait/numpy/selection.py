@@ -10,12 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from ..dims import product
-from ..errors import ConcretizationError, SubscriptError, TypeRule
-from ..interpreter import Tracer
-from ..ops import elementwise as el
-from ..ops import taking
-from ..ops.shape import (
+from .._api.surfaces import fused, value
+from .._base.errors import ConcretizationError, SubscriptError, TypeRule
+from .._core.array import Literal, from_numpy
+from .._core.interpreter import Tracer
+from .._ops import elementwise as el
+from .._ops import taking
+from .._ops.shape import (
     broadcast_to,
     convert,
     iota,
@@ -25,10 +26,17 @@ from ..ops.shape import (
     reshape,
     stack,
 )
-from ..ops.sizes import integers
-from ..surface import fused, value
-from ..types import BOOL, COMPLEX, INTEGER, Aval, broadcast_shapes, default_dtype, dtype_of
-from ..values import Literal, from_numpy
+from .._ops.sizes import integers
+from .._types.avals import (
+    BOOL,
+    COMPLEX,
+    INTEGER,
+    Aval,
+    broadcast_shapes,
+    default_dtype,
+    dtype_of,
+)
+from .._types.dims import product
 from .logic import truth
 from .masking import unwritten
 

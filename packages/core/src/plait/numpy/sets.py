@@ -9,12 +9,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..errors import ConcretizationError, TypeRule
-from ..interpreter import Tracer
-from ..ops import elementwise as el
-from ..ops.extremes import dtype_for_indices
-from ..ops.reduction import any_
-from ..ops.shape import (
+from .._api.surfaces import fused, value
+from .._base.errors import ConcretizationError, TypeRule
+from .._core.interpreter import Tracer
+from .._ops import elementwise as el
+from .._ops.argreduction import dtype_for_indices
+from .._ops.reduction import any_
+from .._ops.shape import (
     broadcast_to,
     concatenate,
     convert,
@@ -25,10 +26,9 @@ from ..ops.shape import (
     normal_axis,
     reshape,
 )
-from ..ops.sorting import argsort, sort, sort_together
-from ..ops.taking import take
-from ..surface import fused, value
-from ..types import BOOL, Aval
+from .._ops.sorting import argsort, sort, sort_together
+from .._ops.taking import take
+from .._types.avals import BOOL, Aval
 from .logic import isnan
 from .search import searchsorted
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from ..dims import Dim, divide_exact
-from ..errors import ConcretizationError, OutOfBounds, TypeRule
-from ..interpreter import Tracer, Value
-from ..ops import shape as sh
-from ..ops.shape import convert, materialise_at_ground, normal_axis
-from ..surface import value
+from .._api.surfaces import value
+from .._base.errors import ConcretizationError, OutOfBounds, TypeRule
+from .._core.interpreter import Tracer, Value
+from .._ops import shape as sh
+from .._ops.shape import convert, materialise_at_ground, normal_axis
+from .._types.dims import Dim, divide_exact
 from .creation import _number_dtype
 from .manipulation import atleast_1d, atleast_3d, ravel, two_axes
 from .masking import unwritten

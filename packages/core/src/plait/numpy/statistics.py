@@ -10,12 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import ConcretizationError, TypeRule
-from ..interpreter import Tracer, Value
-from ..ops import elementwise as el
-from ..ops import reduction
-from ..ops.contraction import matmul
-from ..ops.shape import (
+from .._api.surfaces import fused, value
+from .._base.errors import ConcretizationError, TypeRule
+from .._core.array import Literal
+from .._core.interpreter import Tracer, Value
+from .._ops import elementwise as el
+from .._ops import reduction
+from .._ops.contraction import matmul
+from .._ops.shape import (
     broadcast_to,
     concatenate,
     convert,
@@ -27,12 +29,10 @@ from ..ops.shape import (
     reshape,
     transpose,
 )
-from ..ops.sizes import size_value
-from ..ops.sorting import sort
-from ..ops.taking import take_along_axis
-from ..surface import fused, value
-from ..types import FLOATING, INTEGER, Aval, default_dtype
-from ..values import Literal
+from .._ops.sizes import size_value
+from .._ops.sorting import sort
+from .._ops.taking import take_along_axis
+from .._types.avals import FLOATING, INTEGER, Aval, default_dtype
 from .creation import _number_dtype, linspace
 from .logic import isnan
 from .masking import unwritten

@@ -10,20 +10,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..dims import Dim
-from ..errors import TypeRule
-from ..ops import elementwise as el
-from ..ops.contraction import dot_general, normal_precision
-from ..ops.reduction import reduce_sum
-from ..ops.shape import (
-    convert,
-    convert_together,
-    expand_dims,
-    squeeze,
-    transpose,
-)
-from ..surface import fused, value
-from ..types import BOOL
+from .._api.surfaces import fused, value
+from .._base.errors import TypeRule
+from .._ops import elementwise as el
+from .._ops.contraction import dot_general, normal_precision
+from .._ops.reduction import reduce_sum
+from .._ops.shape import convert, convert_together, expand_dims, squeeze, transpose
+from .._types.avals import BOOL
+from .._types.dims import Dim
 from .creation import _number_dtype
 from .masking import unwritten
 from .matrices import diagonal

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from ..ops import elementwise as el
-from ..ops.shape import fill, materialise_at_ground
-from ..ops.special import bessel_i0e
-from ..surface import binary, fused, unary, value
-from ..types import COMPLEX
-from ..values import Literal
+from .._api.surfaces import binary, fused, unary, value
+from .._core.array import Literal
+from .._ops import elementwise as el
+from .._ops.shape import fill, materialise_at_ground
+from .._ops.special import bessel_i0e
+from .._types.avals import COMPLEX
 from .arithmetic import _inexact, real_float
 from .masking import masked
 from .samples import shown

@@ -10,12 +10,14 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from ..control import fori_loop, scan
-from ..errors import AxisError, TypeRule
-from ..ops import elementwise as el
-from ..ops.cumulative import cumprod, cumsum
-from ..ops.reduction import all_, any_, max_, min_, prod, sum_
-from ..ops.shape import (
+from .._api.surfaces import value
+from .._base.errors import AxisError, TypeRule
+from .._control import fori_loop, scan
+from .._core.array import Literal
+from .._ops import elementwise as el
+from .._ops.cumulative import cumprod, cumsum
+from .._ops.reduction import all_, any_, max_, min_, prod, sum_
+from .._ops.shape import (
     broadcast_to,
     concatenate,
     convert,
@@ -27,10 +29,8 @@ from ..ops.shape import (
     reshape,
     slice_in_dim,
 )
-from ..ops.subscript import At, getitem
-from ..surface import value
-from ..types import dtype_of
-from ..values import Literal
+from .._ops.subscript import At, getitem
+from .._types.avals import dtype_of
 from . import arithmetic, logic, masking, transcendental
 from .mapping import vectorize
 from .masking import unwritten

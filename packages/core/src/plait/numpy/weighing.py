@@ -7,14 +7,21 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import TypeRule
-from ..ops import elementwise as el
-from ..ops import reduction
-from ..ops.cumulative import cumsum
-from ..ops.shape import broadcast_to, convert, expand_dims, moveaxis, reshape, transpose
-from ..ops.sorting import sort_together
-from ..ops.taking import take_along_axis
-from ..surface import fused, value
+from .._api.surfaces import fused, value
+from .._base.errors import TypeRule
+from .._ops import elementwise as el
+from .._ops import reduction
+from .._ops.cumulative import cumsum
+from .._ops.shape import (
+    broadcast_to,
+    convert,
+    expand_dims,
+    moveaxis,
+    reshape,
+    transpose,
+)
+from .._ops.sorting import sort_together
+from .._ops.taking import take_along_axis
 from .logic import isnan
 
 

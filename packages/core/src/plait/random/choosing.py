@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import TypeRule
-from ..ops import elementwise as el
-from ..ops.cumulative import cumsum
-from ..ops.extremes import argmax
-from ..ops.rng import UINT32
-from ..ops.shape import (
+from .._api.surfaces import fused
+from .._base.errors import TypeRule
+from .._core.array import Literal, as_value
+from .._ops import elementwise as el
+from .._ops.argreduction import argmax
+from .._ops.cumulative import cumsum
+from .._ops.rng import UINT32
+from .._ops.shape import (
     broadcast_to,
     convert,
     fill,
@@ -24,12 +26,10 @@ from ..ops.shape import (
     reshape,
     transpose,
 )
-from ..ops.sorting import sort_, top_k
-from ..ops.subscript import getitem
-from ..ops.taking import take
-from ..surface import fused
-from ..types import FLOATING, INTEGER, Aval, default_dtype
-from ..values import Literal, as_value
+from .._ops.sorting import sort_, top_k
+from .._ops.subscript import getitem
+from .._ops.taking import take
+from .._types.avals import FLOATING, INTEGER, Aval, default_dtype
 from .distributions import gumbel_noise, is_high
 from .keys import one_key
 from .numbers import between, halves, randint, raw_bits, row

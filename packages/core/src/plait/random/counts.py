@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from ..control import scan, while_loop
-from ..errors import TypeRule
-from ..ops import elementwise as el
-from ..ops.reduction import reduce_or
-from ..ops.shape import broadcast_to, convert, moveaxis
-from ..ops.special import stirling
-from ..surface import fused
-from ..types import FLOATING, INTEGER, Aval, broadcast_shapes, default_dtype
-from ..values import Literal, as_value
+from .._api.surfaces import fused
+from .._base.errors import TypeRule
+from .._control import scan, while_loop
+from .._core.array import Literal, as_value
+from .._ops import elementwise as el
+from .._ops.reduction import reduce_or
+from .._ops.shape import broadcast_to, convert, moveaxis
+from .._ops.special import stirling
+from .._types.avals import FLOATING, INTEGER, Aval, broadcast_shapes, default_dtype
 from .distributions import shape_or
 from .keys import RANGES, number, split
 from .numbers import sample_dtype, uniform

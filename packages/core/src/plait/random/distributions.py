@@ -8,12 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import TypeRule
-from ..ops import elementwise as el
-from ..ops.shape import broadcast_to, convert, normal_shape
-from ..surface import fused
-from ..types import COMPLEX, FLOATING, INTEGER, Aval, broadcast_shapes, category, default_dtype
-from ..values import Literal, as_value
+from .._api.surfaces import fused
+from .._base.errors import TypeRule
+from .._core.array import Literal, as_value
+from .._ops import elementwise as el
+from .._ops.shape import broadcast_to, convert, normal_shape
+from .._types.avals import (
+    COMPLEX,
+    FLOATING,
+    INTEGER,
+    Aval,
+    broadcast_shapes,
+    category,
+    default_dtype,
+)
 from .keys import number, one_key
 from .numbers import MANTISSA, between, halves, row, sample_dtype
 

@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from ..config import config
-from ..errors import TypeRule
-from ..interpreter import Value
-from ..operands import scalar_buffer
-from ..ops.keys import (
+from .._base.config import config
+from .._base.errors import TypeRule
+from .._core.array import Literal, as_value, asarray, standing_for, wrap
+from .._core.interpreter import Value
+from .._ops.key_reuse import reuse_rules as _reuse_rules  # noqa: F401  (it defines them)
+from .._ops.keys import (
     FRY,
     GENERATORS,
     generator_named,
@@ -21,13 +22,12 @@ from ..ops.keys import (
     random_seed,
     random_split,
 )
-from ..ops.opaque import unwrap_, wrap_
-from ..ops.rng import UINT32
-from ..ops.shape import convert, normal_shape
-from ..ops.spending import reuse_rules as _reuse_rules  # noqa: F401  (it defines them)
-from ..reuse import seeded
-from ..types import INTEGER, OPAQUE, Aval, Opaque
-from ..values import Literal, as_value, asarray, standing_for, wrap
+from .._ops.opaque import unwrap_, wrap_
+from .._ops.rng import UINT32
+from .._ops.shape import convert, normal_shape
+from .._types.avals import INTEGER, OPAQUE, Aval, Opaque
+from .._xla.key_reuse import seeded
+from .._xla.operands import scalar_buffer
 
 # ---- keys of words ---------------------------------------------------------------------------
 

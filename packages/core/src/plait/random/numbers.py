@@ -8,15 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import TypeRule
-from ..ops import elementwise as el
-from ..ops.boxes import index_in_dim
-from ..ops.conversion import bitcast_
-from ..ops.keys import random_bits, random_split
-from ..ops.rng import UINT32
-from ..ops.shape import broadcast_to, convert, normal_shape
-from ..surface import fused
-from ..types import (
+from .._api.surfaces import fused
+from .._base.errors import TypeRule
+from .._core.array import Literal, as_value, canonical
+from .._ops import elementwise as el
+from .._ops.conversion import bitcast_
+from .._ops.dynamic_slicing import index_in_dim
+from .._ops.keys import random_bits, random_split
+from .._ops.rng import UINT32
+from .._ops.shape import broadcast_to, convert, normal_shape
+from .._types.avals import (
     COMPLEX,
     FLOATING,
     INTEGER,
@@ -25,7 +26,6 @@ from ..types import (
     default_dtype,
     dtype_of,
 )
-from ..values import Literal, as_value, canonical
 from .keys import RANGES, number, one_key
 
 BITS = {1: np.uint8, 2: np.uint16, 4: UINT32, 8: np.uint64}

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from ..ops import elementwise as el
-from ..ops.sampling import random_gamma
-from ..ops.shape import broadcast_to, convert
-from ..surface import fused
-from ..types import FLOATING
-from ..values import as_value
+from .._api.surfaces import fused
+from .._core.array import as_value
+from .._ops import elementwise as el
+from .._ops.sampling import random_gamma
+from .._ops.shape import broadcast_to, convert
+from .._types.avals import FLOATING
 from .distributions import exponential, normal, rademacher, shape_or
 from .keys import key_data, key_impl, number, split
 from .numbers import bits, sample_dtype, uniform

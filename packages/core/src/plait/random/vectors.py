@@ -8,18 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import TypeRule
-from ..ops import elementwise as el
-from ..ops.contraction import matmul
-from ..ops.factorisation import cholesky_, qr_
-from ..ops.reduction import max_
-from ..ops.shape import broadcast_to, convert, expand_dims, moveaxis, normal_shape
-from ..ops.spectral import eigh_, svd_
-from ..ops.stacks import diagonal
-from ..ops.statics import fixed
-from ..surface import fused
-from ..types import FLOATING, broadcast_shapes
-from ..values import as_value
+from .._api.surfaces import fused
+from .._base.errors import TypeRule
+from .._core.array import as_value
+from .._ops import elementwise as el
+from .._ops.batched_matrices import diagonal
+from .._ops.contraction import matmul
+from .._ops.factorisation import cholesky_, qr_
+from .._ops.reduction import max_
+from .._ops.shape import broadcast_to, convert, expand_dims, moveaxis, normal_shape
+from .._ops.spectral import eigh_, svd_
+from .._ops.static_arguments import fixed
+from .._types.avals import FLOATING, broadcast_shapes
 from .distributions import exponential, normal
 from .keys import split
 from .numbers import sample_dtype

@@ -10,15 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import TypeRule
-from ..ops import elementwise as el
-from ..ops import special as sp
-from ..ops.shape import convert
-from ..ops.statics import fixed
-from ..ops.taking import take
-from ..surface import fused
-from ..types import FLOATING, default_dtype
-from ..values import Literal, asarray
+from .._api.surfaces import fused
+from .._base.errors import TypeRule
+from .._core.array import Literal, asarray
+from .._ops import elementwise as el
+from .._ops import special as sp
+from .._ops.shape import convert
+from .._ops.static_arguments import fixed
+from .._ops.taking import take
+from .._types.avals import FLOATING, default_dtype
 from .pointwise import floats
 
 

@@ -9,19 +9,19 @@ from typing import Any
 
 import numpy as np
 
-from ..control import fori_loop
-from ..errors import ConcretizationError, TypeRule
-from ..ops import elementwise as el
-from ..ops import hypergeometric as hyp
-from ..ops import waves
-from ..ops.bessel import bessel_j
-from ..ops.gaussian import erfcx as _erfcx
-from ..ops.gaussian import wofz as _wofz
-from ..ops.shape import convert, stack
-from ..ops.statics import fixed
-from ..surface import fused, value
-from ..types import COMPLEX, FLOATING, INTEGER, default_dtype
-from ..values import Array, Literal
+from .._api.surfaces import fused, value
+from .._base.errors import ConcretizationError, TypeRule
+from .._control import fori_loop
+from .._core.array import Array, Literal
+from .._ops import elementwise as el
+from .._ops import hypergeometric as hyp
+from .._ops import trigonometric_integrals
+from .._ops.bessel import bessel_j
+from .._ops.error_functions import erfcx as _erfcx
+from .._ops.error_functions import wofz as _wofz
+from .._ops.shape import convert, stack
+from .._ops.static_arguments import fixed
+from .._types.avals import COMPLEX, FLOATING, INTEGER, default_dtype
 
 # ---- relatives of the error function ---------------------------------------------------------
 
@@ -139,7 +139,7 @@ def fresnel(x: Any) -> tuple[Any, Any]:
     >>> print("{:.4f} {:.4f}".format(*[v.item() for v in plait.scipy.special.fresnel(1.0)]))
     0.4383 0.7799
     """
-    s, c = waves.fresnel(x)
+    s, c = trigonometric_integrals.fresnel(x)
     return s, c
 
 
@@ -158,7 +158,7 @@ def sici(x: Any) -> tuple[Any, Any]:
     >>> print("{:.4f} {:.4f}".format(*[v.item() for v in plait.scipy.special.sici(1.0)]))
     0.9461 0.3374
     """
-    si, ci = waves.sici(x)
+    si, ci = trigonometric_integrals.sici(x)
     return si, ci
 
 

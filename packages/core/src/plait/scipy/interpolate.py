@@ -10,15 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import AxisError, TypeRule
+from .._api.surfaces import value
+from .._base.errors import AxisError, TypeRule
+from .._ops import elementwise as el
+from .._ops.shape import broadcast_to, convert, expand_dims, moveaxis, reshape
+from .._ops.shape import stack as stacked
+from .._ops.subscript import getitem
+from .._types.avals import broadcast_shapes
 from ..numpy.search import searchsorted
-from ..ops import elementwise as el
-from ..ops.shape import broadcast_to, convert, expand_dims, moveaxis, reshape
-from ..ops.shape import stack as stacked
-from ..ops.subscript import getitem
-from ..surface import value
 from ..tree_util import register_pytree_node_class
-from ..types import broadcast_shapes
 
 _METHODS = ("linear", "nearest")
 

@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import AxisError, TypeRule
-from ..ops import elementwise as el
-from ..ops.reduction import all_
-from ..ops.shape import convert, convert_together
-from ..ops.shape import stack as stacked
-from ..ops.subscript import getitem
-from ..surface import fused, value
-from ..values import Literal
+from .._api.surfaces import fused, value
+from .._base.errors import AxisError, TypeRule
+from .._core.array import Literal
+from .._ops import elementwise as el
+from .._ops.reduction import all_
+from .._ops.shape import convert, convert_together
+from .._ops.shape import stack as stacked
+from .._ops.subscript import getitem
 
 _MODES = ("constant", "nearest", "wrap", "mirror", "reflect")
 

@@ -6,16 +6,16 @@ Invariant: one compiled loop, whose steps are chosen by values and whose number 
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from ..control import while_loop
-from ..errors import AxisError, TypeRule
+from .._api.surfaces import value
+from .._base.errors import AxisError, TypeRule
+from .._control import while_loop
+from .._core.array import Literal
+from .._ops import elementwise as el
+from .._ops.contraction import dot
+from .._ops.reduction import all_, max_, sum_
+from .._ops.shape import convert, expand_dims
+from .._plugins.metadata import resolve
 from ..numpy.matrices import eye
-from ..ops import elementwise as el
-from ..ops.contraction import dot
-from ..ops.reduction import all_, max_, sum_
-from ..ops.shape import convert, expand_dims
-from ..plugins import resolve
-from ..surface import value
-from ..values import Literal
 
 __all__ = ["OptimizeResults", "minimize"]
 

@@ -6,15 +6,15 @@ refused; what a function costs is what its primitive costs.
 
 from typing import Any
 
-from ..errors import TypeRule
-from ..ops import elementwise as el
-from ..ops import gaussian as gs
-from ..ops import incomplete as inc
-from ..ops import integrals as ints
-from ..ops import special as sp
-from ..ops.statics import fixed
-from ..surface import binary, called, unary
-from ..types import FLOATING
+from .._api.surfaces import binary, called, unary
+from .._base.errors import TypeRule
+from .._ops import elementwise as el
+from .._ops import error_functions as gs
+from .._ops import incomplete as inc
+from .._ops import integrals as ints
+from .._ops import special as sp
+from .._ops.static_arguments import fixed
+from .._types.avals import FLOATING
 
 
 def _shown(name: str, says: str) -> str:

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import AxisError, TypeRule
-from ..numpy.fourier import fftn, ifftn, irfftn, rfftn
-from ..numpy.padding import pad as padded
-from ..ops import elementwise as el
-from ..ops.convolution import conv_general_dilated
-from ..ops.reduction import mean, sum_
-from ..ops.shape import (
+from .._api.surfaces import fused, value
+from .._base.errors import AxisError, TypeRule
+from .._core.array import from_numpy
+from .._ops import elementwise as el
+from .._ops.convolution import conv_general_dilated
+from .._ops.reduction import mean, sum_
+from .._ops.shape import (
     concatenate,
     convert,
     convert_together,
@@ -24,9 +24,9 @@ from ..ops.shape import (
     rev,
     slice_in_dim,
 )
-from ..surface import fused, value
-from ..types import COMPLEX
-from ..values import from_numpy
+from .._types.avals import COMPLEX
+from ..numpy.fourier import fftn, ifftn, irfftn, rfftn
+from ..numpy.padding import pad as padded
 from .spectra import csd, istft, stft, welch
 
 __all__ = [

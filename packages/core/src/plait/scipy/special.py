@@ -9,13 +9,13 @@ Invariant: nothing is nan where the limit is a number, nor is its derivative.
 import math
 from typing import Any
 
+from .._api.surfaces import fused
+from .._ops import elementwise as el
+from .._ops import incomplete as inc
+from .._ops import integrals as ints
+from .._ops import special as sp
 from ..nn import exponentials
 from ..nn.exponentials import logsumexp
-from ..ops import elementwise as el
-from ..ops import incomplete as inc
-from ..ops import integrals as ints
-from ..ops import special as sp
-from ..surface import fused
 from .factorials import (
     bernoulli,
     beta,

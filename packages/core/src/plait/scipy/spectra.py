@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..errors import AxisError, TypeRule
-from ..numpy.fourier import fft, fftfreq, ifft, irfft, rfft, rfftfreq
-from ..numpy.statistics import median
-from ..ops import elementwise as el
-from ..ops.reduction import mean
-from ..ops.shape import (
+from .._api.surfaces import value
+from .._base.errors import AxisError, TypeRule
+from .._core.array import from_numpy
+from .._ops import elementwise as el
+from .._ops.reduction import mean
+from .._ops.shape import (
     convert,
     convert_together,
     fill,
@@ -22,10 +22,10 @@ from ..ops.shape import (
     reshape,
     slice_in_dim,
 )
-from ..ops.subscript import At, getitem
-from ..surface import value
-from ..types import COMPLEX, Aval
-from ..values import from_numpy
+from .._ops.subscript import At, getitem
+from .._types.avals import COMPLEX, Aval
+from ..numpy.fourier import fft, fftfreq, ifft, irfft, rfft, rfftfreq
+from ..numpy.statistics import median
 
 _WINDOWS = {"hann": np.hanning, "hamming": np.hamming, "blackman": np.blackman,
             "bartlett": np.bartlett}  # fmt: skip

@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import AxisError, TypeRule
+from .._api.surfaces import fused, value
+from .._base.errors import AxisError, TypeRule
+from .._core.array import Literal, from_numpy
+from .._ops import elementwise as el
+from .._ops.shape import concatenate, moveaxis, normal_axis, pad, rev, slice_in_dim
+from .._types.avals import FLOATING
 from ..numpy.fourier import fft, ifft, rfft
-from ..ops import elementwise as el
-from ..ops.shape import concatenate, moveaxis, normal_axis, pad, rev, slice_in_dim
-from ..surface import fused, value
-from ..types import FLOATING
-from ..values import Literal, from_numpy
 
 _NORMS = (None, "backward", "ortho", "forward")
 

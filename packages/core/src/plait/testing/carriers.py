@@ -9,15 +9,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import control, events
-from ..calls import jit
-from ..errors import MissingRule, UnexpectedTracerError
-from ..interpreter import Tracer
-from ..ops.elementwise import add, mul
-from ..ops.shape import fill
-from ..primitive import Primitive
+from .. import _control, events
+from .._base.errors import MissingRule, UnexpectedTracerError
+from .._core.array import from_numpy
+from .._core.interpreter import Tracer
+from .._core.primitive import Primitive
+from .._jit.calls import jit
+from .._ops.elementwise import add, mul
+from .._ops.shape import fill
 from ..tree import flatten
-from ..values import from_numpy
 from .report import Checks, Inapplicable, Report, agree
 
 __all__ = ["transform_suite"]
@@ -108,20 +108,20 @@ def _pairs(step: Step) -> dict[str, Pair]:
         return total
 
     def summed(x: Any) -> Any:
-        rows = control.scan(lambda c, _: (step(c), c), x, None, length=3)[1]
-        return control.scan(lambda c, r: (add(c, r), None), _zeros(x), rows)[0]
+        rows = _control.scan(lambda c, _: (step(c), c), x, None, length=3)[1]
+        return _control.scan(lambda c, r: (add(c, r), None), _zeros(x), rows)[0]
 
     def joined(yes: bool) -> Pair:
         """Branches of which one is plain."""
         return Pair(
-            lambda x: control.cond(from_numpy(np.array(yes)), step, _zeros, x),
+            lambda x: _control.cond(from_numpy(np.array(yes)), step, _zeros, x),
             step if yes else _zeros,
         )
 
     def closing(x: Any) -> Any:
         return jit(lambda c: add(step(x), c))(1.0)
 
-    scan = lambda f, x: control.scan(lambda c, _: (f(c), None), x, None, length=3)[0]  # noqa: E731
+    scan = lambda f, x: _control.scan(lambda c, _: (f(c), None), x, None, length=3)[0]  # noqa: E731
     below = lambda s: s[0] < 3  # noqa: E731
     branches = [lambda x: x, step, lambda x: times(2, x)]
     return {
@@ -142,23 +142,23 @@ def _pairs(step: Step) -> dict[str, Pair]:
         "scan of rows": Pair(summed, iterates),
         "scan in scan": Pair(lambda x: scan(lambda c: scan(step, c), x), lambda x: times(9, x)),
         "while": Pair(
-            lambda x: control.while_loop(below, lambda s: (s[0] + 1, step(s[1])), (0, x))[1],
+            lambda x: _control.while_loop(below, lambda s: (s[0] + 1, step(s[1])), (0, x))[1],
             lambda x: times(3, x),
         ),
         "fori": Pair(
-            lambda x: control.fori_loop(0, 3, lambda i, c: step(c), x), lambda x: times(3, x)
+            lambda x: _control.fori_loop(0, 3, lambda i, c: step(c), x), lambda x: times(3, x)
         ),
         "cond": Pair(
-            lambda x: control.cond(from_numpy(np.array(True)), step, lambda y: y, x), step
+            lambda x: _control.cond(from_numpy(np.array(True)), step, lambda y: y, x), step
         ),
         "cond with a plain branch": joined(True),
         "cond taking a plain branch": joined(False),
         "switch": Pair(
-            lambda x: control.switch(from_numpy(np.array(2, np.int32)), branches, x), branches[2]
+            lambda x: _control.switch(from_numpy(np.array(2, np.int32)), branches, x), branches[2]
         ),
         "cond in scan": Pair(
-            lambda x: control.scan(
-                lambda c, i: (control.cond(i > 0, step, lambda y: y, c), None),
+            lambda x: _control.scan(
+                lambda c, i: (_control.cond(i > 0, step, lambda y: y, c), None),
                 x,
                 from_numpy(np.arange(3, dtype=np.int32)),
             )[0],

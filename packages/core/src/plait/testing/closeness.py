@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from .._types.avals import COMPLEX, FLOATING, category
 from ..dtypes import finfo
-from ..types import COMPLEX, FLOATING, category
 
 __all__ = ["differing", "flushed", "flushes", "places"]
 

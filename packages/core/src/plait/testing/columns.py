@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
 
-from ..carrier import Carrier, expand_rules
-from ..errors import PlaitError, PluginError
-from ..ops import families as _families  # noqa: F401  (it defines the primitives of core)
-from ..plugins import declared, load, names
-from ..primitive import Primitive, primitives
-from ..rules import RuleTable, tables
-from ..xla.lower import lower_rules
+from .._base.errors import PlaitError, PluginError
+from .._core.carrier import Carrier, expand_rules
+from .._core.primitive import Primitive, primitives
+from .._ops import families as _families  # noqa: F401  (it defines the primitives of core)
+from .._plugins.metadata import declared, load, names
+from .._plugins.rules import RuleTable, tables
+from .._xla.lower import lower_rules
 
 __all__ = ["coverage", "matrix", "matrix_text"]
 

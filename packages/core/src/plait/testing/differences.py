@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..primitive import Primitive
+from .._core.primitive import Primitive
 from .closeness import flushed
 
 __all__ = ["DIFFERENCES", "Difference", "differences_text", "excused"]

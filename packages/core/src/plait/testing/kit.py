@@ -17,18 +17,18 @@ from typing import Any
 
 import numpy as np
 
-from ..calls import jit
-from ..dims import symbolic_dims
-from ..errors import PlaitError, ProgramError, TypeRule
-from ..interpreter import as_list
-from ..ir import Program
-from ..plugins import declared, load, names
-from ..primitive import Primitive
-from ..staging import staged
+from .._base.errors import PlaitError, ProgramError, TypeRule
+from .._core.array import from_numpy
+from .._core.interpreter import as_list
+from .._core.ir import Program
+from .._core.primitive import Primitive
+from .._core.staging import staged
+from .._jit.calls import jit
+from .._plugins.metadata import declared, load, names
+from .._types.avals import Aval
+from .._types.dims import symbolic_dims
+from .._xla.module import module_of
 from ..text import parse, same_program, show
-from ..types import Aval
-from ..values import from_numpy
-from ..xla.module import module_of
 from .promises import PROMISES
 from .report import Checks, Inapplicable, Report, agree
 
@@ -74,7 +74,7 @@ def conformance(
       TypeRule: `prim` is no primitive.
 
     >>> import numpy as np, plait
-    >>> from plait.ops.elementwise import neg
+    >>> from plait._ops.elementwise import neg
     >>> report = plait.testing.conformance(neg, [np.float32([1, -2, 3])], np.negative)
     >>> report.checks["value"], report.checks["trait linear"]
     (1, 1)

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from .._base.errors import PlaitError
+from .._core.primitive import Primitive
+from .._types.avals import BOOLEAN, COMPLEX, FLOATING, Aval, category, dtype_of
 from ..dtypes import finfo, iinfo
-from ..errors import PlaitError
-from ..primitive import Primitive
-from ..types import BOOLEAN, COMPLEX, FLOATING, Aval, category, dtype_of
 
 __all__ = ["DTYPES", "NARROW", "accepted", "edges", "tuples"]
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import MissingRule
-from ..interpreter import Interpreter, as_list, use
-from ..ir import Program, evaluate
-from ..primitive import Primitive
-from ..values import Array, Literal
+from .._base.errors import MissingRule
+from .._core.array import Array, Literal
+from .._core.interpreter import Interpreter, as_list, use
+from .._core.ir import Program, evaluate
+from .._core.primitive import Primitive
 from .references import all_references
 
 __all__ = ["ArrayOracle", "in_numpy", "numpy_evaluate"]

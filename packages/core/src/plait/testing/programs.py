@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from ..interpreter import current
-from ..ir import Program
-from ..ops import elementwise as el
-from ..ops import higher, reduction, shape
-from ..staging import Stage, stage, staged
-from ..types import BOOL, INT32, Aval
-from ..values import Literal, asarray
+from .._core.array import Literal, asarray
+from .._core.interpreter import current
+from .._core.ir import Program
+from .._core.staging import Stage, stage, staged
+from .._ops import control_flow, reduction, shape
+from .._ops import elementwise as el
+from .._types.avals import BOOL, INT32, Aval
 
 __all__ = ["random_arguments", "random_program"]
 
@@ -240,9 +240,9 @@ class _Writer:
             args = [[v for v in self.values if v.aval is a] for a in p.in_avals]
             if all(args):
                 picked = [vs[self.rng.integers(len(vs))] for vs in args]
-                return higher.call.bind(*picked, program=p)
+                return control_flow.call.bind(*picked, program=p)
         xs = self.some()
-        return higher.call.bind(*xs, program=self.inner([x.aval for x in xs]))
+        return control_flow.call.bind(*xs, program=self.inner([x.aval for x in xs]))
 
     def branch(self) -> list[Any]:
         xs = self.some()
@@ -250,7 +250,7 @@ class _Writer:
         first = self.inner(avals)
         second = self.inner(avals, first.out_avals)
         index = self.cast(self.any(lambda a: a.dtype == BOOL), Aval((), INT32))
-        return higher.cond.bind(index, *xs, branches=(first, second))
+        return control_flow.cond.bind(index, *xs, branches=(first, second))
 
     def loop(self) -> list[Any]:
         xs = self.some()
@@ -262,11 +262,14 @@ class _Writer:
         inside = self.inner(avals, avals[1:])
 
         def turn(i: Any, *vs: Any) -> list[Any]:
-            return [el.add.bind(i, Literal(1, i.aval)), *higher.call.bind(i, *vs, program=inside)]
+            return [
+                el.add.bind(i, Literal(1, i.aval)),
+                *control_flow.call.bind(i, *vs, program=inside),
+            ]
 
         programs = {"cond": staged(test, avals, "test"), "body": staged(turn, avals, "turn")}
         zero = Literal(0, avals[0])
-        return higher.while_.bind(zero, *xs, **programs, cond_consts=0, body_consts=0)[1:]
+        return control_flow.while_.bind(zero, *xs, **programs, cond_consts=0, body_consts=0)[1:]
 
     def scan(self) -> list[Any]:
         consts, carry = self.some()[:1], self.some()
@@ -274,7 +277,7 @@ class _Writer:
         avals = [x.aval for x in (*consts, *carry)]
         avals += [r.aval.with_shape(r.aval.shape[1:]) for r in rows]
         body = self.inner(avals, [*(c.aval for c in carry), Aval((), _F32)])
-        return higher.scan.bind(
+        return control_flow.scan.bind(
             *consts, *carry, *rows, body=body, consts=len(consts), carry=len(carry), length=3,
             reverse=bool(self.rng.integers(2)), unroll=1,
         )  # fmt: skip

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from .. import traits
-from ..types import FLOATING, category
+from .._plugins import traits
+from .._types.avals import FLOATING, category
 from .report import Inapplicable, agree, tolerance
 
 __all__ = ["PROMISES"]

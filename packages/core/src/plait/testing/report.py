@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..errors import PlaitError
+from .._base.errors import PlaitError
+from .._types.avals import COMPLEX, FLOATING, category
 from ..tree import flatten
-from ..types import COMPLEX, FLOATING, category
 
 __all__ = ["Checks", "Inapplicable", "Nonconforming", "Report", "agree", "tolerance"]
 

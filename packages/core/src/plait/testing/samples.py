@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..primitive import Primitive
-from ..types import COMPLEX, INTEGER, category
+from .._core.primitive import Primitive
+from .._types.avals import COMPLEX, INTEGER, category
 from .operands import accepted, edges, tuples
 
 __all__ = ["Reference", "Sample", "elementwise", "ordinary", "stored"]

@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..buffers import platform
-from ..calls import jit
-from ..interpreter import as_list
-from ..primitive import Primitive
-from ..staging import staged
-from ..types import Aval
+from .._core.buffers import platform
+from .._core.interpreter import as_list
+from .._core.primitive import Primitive
+from .._core.staging import staged
+from .._jit.calls import jit
+from .._types.avals import Aval
 from .closeness import differing, places
 from .differences import excused
 from .kit import same_text
@@ -57,7 +57,7 @@ def trial(known: Mapping[Primitive, Reference], at_least: int = 0) -> Report:
       Nonconforming: an AssertionError that says of each failed sample what is wrong.
 
     >>> import plait
-    >>> from plait.ops.elementwise import neg
+    >>> from plait._ops.elementwise import neg
     >>> plait.testing.trial({neg: plait.testing.reference(neg)}).checks["value"] > 5
     True
     """

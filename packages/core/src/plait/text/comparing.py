@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ..ir import Eqn, Program, Var
-from ..primitive import freeze
-from ..values import Array, Literal, laid
+from .._core.array import Array, Literal, laid
+from .._core.ir import Eqn, Program, Var
+from .._core.primitive import freeze
 
 
 def same_program(a: Program, b: Program) -> bool:

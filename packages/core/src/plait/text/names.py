@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from ..door import EXTRA_DTYPES
-from ..ir import Effect, Program
-from ..primitive import Primitive
-from ..types import float0, short_name
+from .._base.jaxlib_api import EXTRA_DTYPES
+from .._core.ir import Effect, Program
+from .._core.primitive import Primitive
+from .._types.avals import float0, short_name
 
 _NUMPY = (
     "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 complex64 "

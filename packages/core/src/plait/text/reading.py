@@ -11,14 +11,14 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ..dims import Scope, symbolic_dims
-from ..errors import PlaitError, ProgramError
-from ..interpreter import Interpreter
-from ..ir import Eqn, Program, Var
-from ..plugins import declared, load
-from ..primitive import Primitive, registered
-from ..types import OPAQUE, Aval, Opaque
-from ..values import Array, Literal, from_numpy, standing_for, wrap
+from .._base.errors import PlaitError, ProgramError
+from .._core.array import Array, Literal, from_numpy, standing_for, wrap
+from .._core.interpreter import Interpreter
+from .._core.ir import Eqn, Program, Var
+from .._core.primitive import Primitive, registered
+from .._plugins.metadata import declared, load
+from .._types.avals import OPAQUE, Aval, Opaque
+from .._types.dims import Scope, symbolic_dims
 from .names import DTYPES, effects_said, records
 from .scanning import Pattern, Scanner
 

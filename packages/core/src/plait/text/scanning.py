@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
-from ..errors import ProgramError
+from .._base.errors import ProgramError
 
 
 class Pattern:

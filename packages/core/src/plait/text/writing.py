@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from ..dims import Dim, Scope
-from ..errors import PlaitError
-from ..ir import Eqn, Program, Thunk, Var, programs_in
-from ..primitive import Primitive
-from ..source import user_line
-from ..types import OPAQUE, Aval, Opaque
-from ..values import Array, laid
+from .._base.errors import PlaitError
+from .._base.source import user_line
+from .._core.array import Array, laid
+from .._core.ir import Eqn, Program, Thunk, Var, programs_in
+from .._core.primitive import Primitive
+from .._types.avals import OPAQUE, Aval, Opaque
+from .._types.dims import Dim, Scope
 from .names import DTYPES, dtype_name, effects_said, records
 
 _SMALL = 8

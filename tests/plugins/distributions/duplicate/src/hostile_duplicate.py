@@ -3,8 +3,12 @@
 Invariant: the rule is wrong, so that a test can tell whether it was ever used.
 """
 
-from plait.ops.elementwise import sin
-from plait_autodiff import jvp_rules
+from plait.ext.ops.elementwise import (
+    sin,
+)
+from plait_autodiff.ext import (
+    jvp_rules,
+)
 
 
 @jvp_rules.rule(sin)

@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import AxisError, TypeRule
-from ...ops import elementwise as el
-from ...ops import inverses, solving
-from ...ops.reduction import sum_
-from ...ops.shape import (
+from ..._api.surfaces import fused, value
+from ..._base.errors import AxisError, TypeRule
+from ..._ops import elementwise as el
+from ..._ops import matrix_inverses, solving
+from ..._ops.batched_matrices import identity, nothing, real_dtype, stack_of
+from ..._ops.reduction import sum_
+from ..._ops.shape import (
     broadcast_to,
     convert,
     expand_dims,
@@ -19,9 +21,7 @@ from ...ops.shape import (
     reshape,
     squeeze,
 )
-from ...ops.stacks import identity, nothing, real_dtype, stack_of
-from ...surface import fused, value
-from ...types import Aval, broadcast_shapes
+from ..._types.avals import Aval, broadcast_shapes
 from ..contraction import matmul
 from .factors import SlogdetResult, matrices, svdvals
 
@@ -96,7 +96,7 @@ def _tolerance(rtol: Any, x: Aval) -> Any:
 
 @fused
 def _pinv(x: Any, rtol: Any) -> Any:
-    return inverses.pinv_.bind(x, rtol)
+    return matrix_inverses.pinv_.bind(x, rtol)
 
 
 def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None) -> Any:
@@ -125,7 +125,7 @@ def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None
 def _lstsq(a: Any, b: Any, rtol: Any) -> Any:
     vector = b.aval.ndim == 1
     b = expand_dims(b, 1) if vector else b
-    x, rank, s = inverses.lstsq_.bind(a, b, rtol)
+    x, rank, s = matrix_inverses.lstsq_.bind(a, b, rtol)
     rest = el.abs_(el.sub(b, matmul(a, x)))
     return (squeeze(x, 1) if vector else x), sum_(el.mul(rest, rest), 0), rank, s
 
@@ -261,7 +261,7 @@ def matrix_power(a: Any, n: int) -> Any:
 
 @fused
 def _det(x: Any) -> Any:
-    return inverses.det_.bind(x)
+    return matrix_inverses.det_.bind(x)
 
 
 def det(a: Any) -> Any:
@@ -278,7 +278,7 @@ def det(a: Any) -> Any:
 
 @fused
 def _slogdet(x: Any) -> Any:
-    return tuple(inverses.slogdet_.bind(x))
+    return tuple(matrix_inverses.slogdet_.bind(x))
 
 
 def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:

@@ -5,13 +5,13 @@ Invariant: everything is a primitive of `plait.ops`, possibly symmetrised before
 
 from typing import Any, NamedTuple
 
-from ...errors import TypeRule
-from ...ops import elementwise as el
-from ...ops.factorisation import cholesky_, geqrf, qr_
-from ...ops.shape import slice_in_dim
-from ...ops.spectral import eig_, eigh_, svd_
-from ...ops.stacks import adjoint, stack_of, symmetrised, transposed
-from ...surface import fused, value
+from ..._api.surfaces import fused, value
+from ..._base.errors import TypeRule
+from ..._ops import elementwise as el
+from ..._ops.batched_matrices import adjoint, stack_of, symmetrised, transposed
+from ..._ops.factorisation import cholesky_, geqrf, qr_
+from ..._ops.shape import slice_in_dim
+from ..._ops.spectral import eig_, eigh_, svd_
 
 
 class EigResult(NamedTuple):

@@ -7,11 +7,11 @@ asked for.  At zero, where the Euclidean norm has no derivative, the one given i
 import math
 from typing import Any
 
-from ...errors import AxisError, TypeRule
-from ...ops import elementwise as el
-from ...ops.reduction import any_, max_, min_, sum_
-from ...ops.shape import convert, expand_dims, moveaxis, normal_axes
-from ...surface import fused, value
+from ..._api.surfaces import fused, value
+from ..._base.errors import AxisError, TypeRule
+from ..._ops import elementwise as el
+from ..._ops.reduction import any_, max_, min_, sum_
+from ..._ops.shape import convert, expand_dims, moveaxis, normal_axes
 from .equations import inv
 from .factors import matrices, svdvals
 

@@ -6,10 +6,10 @@ Invariant: what has the name of a function of `plait.numpy` computes what that d
 from collections.abc import Sequence
 from typing import Any
 
-from ...dims import is_symbolic
-from ...errors import TypeRule
-from ...ops.shape import expand_dims, squeeze
-from ...surface import value
+from ..._api.surfaces import value
+from ..._base.errors import TypeRule
+from ..._ops.shape import expand_dims, squeeze
+from ..._types.dims import is_symbolic
 from .. import contraction, manipulation, matrices
 
 matrix_transpose = manipulation.matrix_transpose

@@ -5,12 +5,12 @@ Invariant: of codes equally near the first one is taken.
 
 from typing import Any
 
-from ...errors import AxisError
-from ...ops import elementwise as el
-from ...ops.extremes import argmin
-from ...ops.reduction import min_, sum_
-from ...ops.shape import expand_dims
-from ...surface import fused, value
+from ..._api.surfaces import fused, value
+from ..._base.errors import AxisError
+from ..._ops import elementwise as el
+from ..._ops.argreduction import argmin
+from ..._ops.reduction import min_, sum_
+from ..._ops.shape import expand_dims
 
 
 @fused

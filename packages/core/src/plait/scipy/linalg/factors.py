@@ -6,15 +6,11 @@ does.
 
 from typing import Any
 
-from ...errors import TypeRule
-from ...lax import linalg as lax_linalg
-from ...numpy import linalg as numpy_linalg
-from ...numpy.linalg.factors import matrices
-from ...ops import elementwise as el
-from ...ops.factorisation import householder_product_
-from ...ops.shape import convert, expand_dims, pad, slice_in_dim
-from ...ops.solving import order_back, rows_in_order, triangular
-from ...ops.stacks import (
+from ..._api.surfaces import fused, value
+from ..._base.errors import TypeRule
+from ..._core.array import Literal
+from ..._ops import elementwise as el
+from ..._ops.batched_matrices import (
     adjoint,
     as_rows,
     complex_dtype,
@@ -24,11 +20,15 @@ from ...ops.stacks import (
     transposed,
     triangle,
 )
-from ...ops.stacks import conjugate as conjugated
-from ...ops.statics import fixed_each
-from ...surface import fused, value
-from ...types import Aval
-from ...values import Literal
+from ..._ops.batched_matrices import conjugate as conjugated
+from ..._ops.factorisation import householder_product_
+from ..._ops.shape import convert, expand_dims, pad, slice_in_dim
+from ..._ops.solving import order_back, rows_in_order, triangular
+from ..._ops.static_arguments import fixed_each
+from ..._types.avals import Aval
+from ...lax import linalg as lax_linalg
+from ...numpy import linalg as numpy_linalg
+from ...numpy.linalg.factors import matrices
 
 # ---- Cholesky, LU --------------------------------------------------------------------------
 

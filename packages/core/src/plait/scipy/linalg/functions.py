@@ -8,22 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from ...control import cond, fori_loop, scan
-from ...errors import TypeRule
-from ...lax import linalg as lax_linalg
-from ...numpy.linalg.factors import matrices
-from ...ops import elementwise as el
-from ...ops import solving
-from ...ops.reduction import max_, min_, sum_
-from ...ops.roots import sqrtm_
-from ...ops.shape import (
-    broadcast_in_dim,
-    concatenate,
-    convert,
-    iota,
-    slice_in_dim,
-)
-from ...ops.stacks import (
+from ..._api.surfaces import fused, value
+from ..._base.errors import TypeRule
+from ..._control import cond, fori_loop, scan
+from ..._core.array import Literal
+from ..._ops import elementwise as el
+from ..._ops import solving
+from ..._ops.batched_matrices import (
     adjoint,
     as_columns,
     as_rows,
@@ -33,9 +24,12 @@ from ...ops.stacks import (
     real_dtype,
     times,
 )
-from ...surface import fused, value
-from ...types import FLOATING
-from ...values import Literal
+from ..._ops.matrix_equations import sqrtm_
+from ..._ops.reduction import max_, min_, sum_
+from ..._ops.shape import broadcast_in_dim, concatenate, convert, iota, slice_in_dim
+from ..._types.avals import FLOATING
+from ...lax import linalg as lax_linalg
+from ...numpy.linalg.factors import matrices
 from .factors import rsf2csf, schur
 
 _PADE = {

@@ -9,14 +9,21 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import TypeRule
-from ...ops import elementwise as el
-from ...ops.shape import concatenate, convert_together, expand_dims, pad, reshape, rev
-from ...ops.stacks import identity
-from ...ops.statics import fixed
-from ...surface import fused, value
-from ...types import COMPLEX, FLOATING, Aval, category, default_dtype, dtype_of
-from ...values import Literal, canonical, from_numpy
+from ..._api.surfaces import fused, value
+from ..._base.errors import TypeRule
+from ..._core.array import Literal, canonical, from_numpy
+from ..._ops import elementwise as el
+from ..._ops.batched_matrices import identity
+from ..._ops.shape import (
+    concatenate,
+    convert_together,
+    expand_dims,
+    pad,
+    reshape,
+    rev,
+)
+from ..._ops.static_arguments import fixed
+from ..._types.avals import COMPLEX, FLOATING, Aval, category, default_dtype, dtype_of
 
 
 def _vector(name: str, x: Any, least: int = 0) -> Any:

@@ -7,18 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import TypeRule
+from ..._api.surfaces import fused, value
+from ..._base.errors import TypeRule
+from ..._ops import elementwise as el
+from ..._ops import solving
+from ..._ops.batched_matrices import transposed as transpose
+from ..._ops.factorisation import pivots_to_permutation
+from ..._ops.matrix_equations import sylvester
+from ..._ops.shape import convert, expand_dims, squeeze
+from ..._ops.static_arguments import flag
 from ...numpy import linalg as numpy_linalg
 from ...numpy.linalg.equations import agreeing
 from ...numpy.linalg.factors import matrices
-from ...ops import elementwise as el
-from ...ops import solving
-from ...ops.factorisation import pivots_to_permutation
-from ...ops.roots import sylvester
-from ...ops.shape import convert, expand_dims, squeeze
-from ...ops.stacks import transposed as transpose
-from ...ops.statics import flag
-from ...surface import fused, value
 from .factors import mirrored
 
 _KINDS = {

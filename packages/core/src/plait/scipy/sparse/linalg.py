@@ -9,20 +9,28 @@ from typing import Any
 
 import numpy as np
 
-from ...control import fori_loop, while_loop
-from ...dims import product
-from ...errors import AxisError, MissingPlugin, TypeRule
-from ...ops import elementwise as el
-from ...ops.contraction import dot, matmul
-from ...ops.contraction import vdot as inner
-from ...ops.reduction import sum_
-from ...ops.shape import concatenate, convert, convert_together, fill, iota, reshape, slice_in_dim
-from ...ops.statics import fixed
-from ...ops.subscript import At, getitem
-from ...plugins import resolve
-from ...surface import value
+from ..._api.surfaces import value
+from ..._base.errors import AxisError, MissingPlugin, TypeRule
+from ..._control import fori_loop, while_loop
+from ..._ops import elementwise as el
+from ..._ops.contraction import dot, matmul
+from ..._ops.contraction import vdot as inner
+from ..._ops.reduction import sum_
+from ..._ops.shape import (
+    concatenate,
+    convert,
+    convert_together,
+    fill,
+    iota,
+    reshape,
+    slice_in_dim,
+)
+from ..._ops.static_arguments import fixed
+from ..._ops.subscript import At, getitem
+from ..._plugins.metadata import resolve
+from ..._types.avals import Aval
+from ..._types.dims import product
 from ...tree import flatten
-from ...types import Aval
 
 __all__ = ["bicgstab", "cg", "gmres"]
 

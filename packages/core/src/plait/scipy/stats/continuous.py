@@ -7,9 +7,9 @@ that loses digits.
 import math
 from typing import Any
 
-from ...ops import elementwise as el
-from ...ops import incomplete as inc
-from ...ops import special as sp
+from ..._ops import elementwise as el
+from ..._ops import incomplete as inc
+from ..._ops import special as sp
 from ..special import expit, logit, ndtr, xlog1py, xlogy
 from .family import continuous
 

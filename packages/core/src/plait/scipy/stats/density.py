@@ -8,21 +8,28 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import TypeRule
+from ..._api.surfaces import fused, value
+from ..._base.errors import TypeRule
+from ..._core.array import Literal
+from ..._ops import elementwise as el
+from ..._ops.batched_matrices import diagonal, times
+from ..._ops.factorisation import cholesky_
+from ..._ops.reduction import sum_
+from ..._ops.shape import (
+    broadcast_to,
+    convert,
+    expand_dims,
+    normal_shape,
+    reshape,
+    transpose,
+)
+from ..._ops.solving import triangular
+from ..._ops.taking import take
+from ..._types.avals import COMPLEX, FLOATING
 from ...nn.exponentials import logsumexp
 from ...numpy import linalg
-from ...ops import elementwise as el
-from ...ops.factorisation import cholesky_
-from ...ops.reduction import sum_
-from ...ops.shape import broadcast_to, convert, expand_dims, normal_shape, reshape, transpose
-from ...ops.solving import triangular
-from ...ops.stacks import diagonal, times
-from ...ops.taking import take
 from ...random import choice, normal, split
-from ...surface import fused, value
 from ...tree import register
-from ...types import COMPLEX, FLOATING
-from ...values import Literal
 from ..special import ndtr
 
 

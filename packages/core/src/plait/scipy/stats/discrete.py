@@ -7,11 +7,11 @@ number in the support has probability 0.
 import math
 from typing import Any
 
-from ...ops import elementwise as el
-from ...ops import incomplete as inc
-from ...ops import special as sp
-from ...ops.reduction import reduce_sum
-from ...ops.shape import broadcast_to, expand_dims, iota_
+from ..._ops import elementwise as el
+from ..._ops import incomplete as inc
+from ..._ops import special as sp
+from ..._ops.reduction import reduce_sum
+from ..._ops.shape import broadcast_to, expand_dims, iota_
 from ..special import xlog1py, xlogy
 from .family import discrete
 

@@ -12,13 +12,13 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from ...errors import TypeRule
-from ...interpreter import GROUND, current
-from ...operands import scalar_buffer
-from ...ops import elementwise as el
-from ...surface import fused
-from ...types import COMPLEX, FLOATING, Aval, default_dtype, promote
-from ...values import Literal, as_value, wrap
+from ..._api.surfaces import fused
+from ..._base.errors import TypeRule
+from ..._core.array import Literal, as_value, wrap
+from ..._core.interpreter import GROUND, current
+from ..._ops import elementwise as el
+from ..._types.avals import COMPLEX, FLOATING, Aval, default_dtype, promote
+from ..._xla.operands import scalar_buffer
 
 Formula = Callable[..., Any]
 

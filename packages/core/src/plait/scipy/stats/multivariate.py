@@ -8,15 +8,15 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from ...errors import TypeRule
-from ...ops import elementwise as el
-from ...ops.factorisation import cholesky_
-from ...ops.reduction import sum_
-from ...ops.shape import broadcast_to, convert, expand_dims, moveaxis
-from ...ops.solving import triangular
-from ...ops.stacks import diagonal
-from ...surface import fused
-from ...types import FLOATING, broadcast_shapes, default_dtype, promote
+from ..._api.surfaces import fused
+from ..._base.errors import TypeRule
+from ..._ops import elementwise as el
+from ..._ops.batched_matrices import diagonal
+from ..._ops.factorisation import cholesky_
+from ..._ops.reduction import sum_
+from ..._ops.shape import broadcast_to, convert, expand_dims, moveaxis
+from ..._ops.solving import triangular
+from ..._types.avals import FLOATING, broadcast_shapes, default_dtype, promote
 from ..special import xlogy
 from .family import Family, exp_of, operands
 

@@ -9,12 +9,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...errors import TypeRule
-from ...ops import elementwise as el
-from ...ops.cumulative import cummax_, cummin_, cumsum_
-from ...ops.extremes import argmax
-from ...ops.reduction import sum_
-from ...ops.shape import (
+from ..._api.surfaces import fused, value
+from ..._base.errors import TypeRule
+from ..._core.array import Literal
+from ..._ops import elementwise as el
+from ..._ops.argreduction import argmax
+from ..._ops.cumulative import cummax_, cummin_, cumsum_
+from ..._ops.reduction import sum_
+from ..._ops.shape import (
     broadcast_to,
     concatenate,
     convert,
@@ -24,11 +26,9 @@ from ...ops.shape import (
     reshape,
     slice_in_dim,
 )
-from ...ops.sorting import argsort, sort
-from ...ops.taking import take_along_axis
-from ...surface import fused, value
-from ...types import FLOATING, INTEGER, Aval, default_dtype
-from ...values import Literal
+from ..._ops.sorting import argsort, sort
+from ..._ops.taking import take_along_axis
+from ..._types.avals import FLOATING, INTEGER, Aval, default_dtype
 
 _METHODS = ("average", "min", "max", "dense", "ordinal")
 

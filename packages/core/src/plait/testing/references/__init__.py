@@ -6,8 +6,8 @@ Invariant: every primitive of core is here, by its name; nothing here asks the c
 from functools import cache
 from types import ModuleType
 
-from ...errors import PlaitError
-from ...primitive import Primitive
+from ..._base.errors import PlaitError
+from ..._core.primitive import Primitive
 from ..samples import Reference
 from . import (
     accuracy,
@@ -73,7 +73,7 @@ def reference(prim: Primitive) -> Reference:
 
     Raises PlaitError for other primitives.
 
-    >>> from plait.ops.elementwise import add
+    >>> from plait._ops.elementwise import add
     >>> reference(add).value(2, 3)
     array(5)
     """

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...types import COMPLEX, FLOATING, category
+from ..._types.avals import COMPLEX, FLOATING, category
 from ..samples import Reference, Sample, ordinary
 
 __all__ = ["REFERENCES", "widened"]

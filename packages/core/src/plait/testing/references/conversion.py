@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ...ops import conversion as cv
-from ...types import dtype_of
+from ..._ops import conversion as cv
+from ..._types.avals import dtype_of
 from ..operands import edges
 from ..samples import Reference, Sample, ordinary
 

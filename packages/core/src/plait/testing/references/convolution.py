@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ...ops import convolution as cn
+from ..._ops import convolution as cn
 from ..samples import Reference, Sample, ordinary
 from .contraction import widened
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ...types import FLOATING, category
+from ..._types.avals import FLOATING, category
 from ..operands import accepted, edges, tuples
 from ..samples import Reference, Sample, ordinary
 from .elementwise import greater, lesser

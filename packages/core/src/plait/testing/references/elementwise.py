@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from ..._types.avals import COMPLEX, FLOATING, category
 from ...dtypes import iinfo
-from ...types import COMPLEX, FLOATING, category
 from ..operands import accepted, edges
 from ..samples import Reference, Sample, elementwise, ordinary, stored
 

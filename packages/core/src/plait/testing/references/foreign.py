@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...types import INT32, Aval
+from ..._types.avals import INT32, Aval
 from ..samples import Reference, Sample
 from .factorisation import positive
 

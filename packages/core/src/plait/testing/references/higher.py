@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from ...ir import evaluate
-from ...ops import elementwise as el
-from ...staging import staged
-from ...types import INT32, Aval
-from ...values import Array, Literal
+from ..._core.array import Array, Literal
+from ..._core.ir import evaluate
+from ..._core.staging import staged
+from ..._ops import elementwise as el
+from ..._types.avals import INT32, Aval
 from ..samples import Reference, Sample, ordinary
 
 __all__ = ["REFERENCES", "as_numpy"]

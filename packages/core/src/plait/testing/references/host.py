@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...types import Aval
+from ..._types.avals import Aval
 from ..samples import Reference, Sample, ordinary
 
 __all__ = ["REFERENCES"]

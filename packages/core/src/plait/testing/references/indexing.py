@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ...ops import indexing as ix
-from ...types import INTEGER, category
+from ..._ops import indexing as ix
+from ..._types.avals import INTEGER, category
 from ..samples import Reference, Sample, ordinary, stored
 from .reduction import least_of, most_of
 

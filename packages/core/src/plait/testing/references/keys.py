@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ...interpreter import as_list
-from ...ops.keys import FRY
-from ...ops.opaque import unwrap_
+from ..._core.interpreter import as_list
+from ..._ops.keys import FRY
+from ..._ops.opaque import unwrap_
 from ..samples import Reference, Sample
 from .opaque import in_memory
 from .rng import hashed

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from ...ir import evaluate
-from ...ops import elementwise as el
-from ...staging import staged
-from ...types import Aval
+from ..._core.ir import evaluate
+from ..._core.staging import staged
+from ..._ops import elementwise as el
+from ..._types.avals import Aval
 from ..samples import Reference, Sample, ordinary
 from .higher import as_numpy
 

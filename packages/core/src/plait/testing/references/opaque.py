@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from ...interpreter import as_list
-from ...ops.keys import FRY
-from ...ops.opaque import unwrap_, wrap_
-from ...types import OPAQUE
+from ..._core.interpreter import as_list
+from ..._ops.keys import FRY
+from ..._ops.opaque import unwrap_, wrap_
+from ..._types.avals import OPAQUE
 from ..samples import Reference, Sample
 
 __all__ = ["REFERENCES", "in_memory"]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...buffers import platform
+from ..._core.buffers import platform
 from ..samples import Reference, Sample
 
 __all__ = ["REFERENCES"]

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from ..._types.avals import COMPLEX, FLOATING, INTEGER, category
 from ...dtypes import iinfo
-from ...types import COMPLEX, FLOATING, INTEGER, category
 from ..operands import accepted, edges, tuples
 from ..samples import Reference, Sample, ordinary
 from .elementwise import greater, lesser

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ...ops import indexing as ix
-from ...ops import scattering as sc
+from ..._ops import indexing as ix
+from ..._ops import scattering as sc
 from ..operands import edges
 from ..samples import Reference, Sample, ordinary, stored
 from .elementwise import greater, lesser

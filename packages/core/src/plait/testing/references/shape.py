@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from ..._types.avals import BOOLEAN, COMPLEX, FLOATING, INTEGER, category
 from ...dtypes import finfo, iinfo
-from ...types import BOOLEAN, COMPLEX, FLOATING, INTEGER, category
 from ..operands import DTYPES, NARROW, edges
 from ..samples import Reference, Sample, ordinary, stored
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ...types import COMPLEX, FLOATING, category
+from ..._types.avals import COMPLEX, FLOATING, category
 from ..operands import DTYPES, edges
 from ..samples import Reference, Sample, ordinary
 

@@ -1,0 +1,193 @@
+"""Functions in other forms: without what they close over, with a pullback written beside the
+result, as a pair of functions.
+
+Invariant: what a converted function closes over is passed to it, or is the same for every call.
+"""
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from plait import (
+    jit,
+)
+from plait.ext.errors import (
+    TypeRule,
+)
+from plait.ext.ir import (
+    evaluate,
+)
+from plait.ext.ops.shape import (
+    materialise_at_ground,
+)
+from plait.ext.trace import (
+    arguments,
+    trace,
+)
+from plait.ext.tree import (
+    Partial,
+    flatten,
+    flatten_up_to,
+)
+
+from ..api import vjp
+from ..tangents import expect_function, numbers, of_chosen
+from .vjp import custom_vjp
+
+__all__ = ["closure_convert", "custom_gradient", "fwd_and_bwd"]
+
+
+# ---- without what it closes over -------------------------------------------------------------
+
+
+class _Converted:
+    """A traced function of its arguments, then of the values that it closed over."""
+
+    def __init__(self, fun: Callable, args: tuple):
+        traced = trace(fun, args, {}, "closure_convert")
+        self.program, self.tree, self.example = traced.program, traced.tree, args
+        self.in_tree, self.avals = flatten(args)[1], [v.aval for v in traced.values]
+        captured = traced.captured
+        self.moved = [i for i, x in enumerate(captured) if x.aval.varies]
+        self.rest = {i: x for i, x in enumerate(captured) if not x.aval.varies}
+        self.consts = [captured[i] for i in self.moved]
+
+    def __call__(self, *args: Any) -> Any:
+        n = len(args) - len(self.moved)
+        front = dict(self.rest) | dict(zip(self.moved, args[n:]))
+        flatten_up_to(self.in_tree, args[:n], self.example, "a call of a converted function")
+        values, _ = arguments(args[:n], {}, "closure_convert")
+        for v, a in zip(values, self.avals, strict=True):
+            if v.aval.shape != a.shape or v.aval.dtype != a.dtype:
+                raise TypeRule(
+                    f"a converted function was made for {a!r}, and is given {v.aval!r}",
+                    fix="call closure_convert with examples of these types",
+                )
+        operands = [*(front[i] for i in range(len(front))), *values]
+        return self.tree.unflatten(map(materialise_at_ground, evaluate(self.program, operands)))
+
+
+def closure_convert(fun: Callable, *example_args: Any) -> tuple[Callable, list]:
+    """(converted, consts): `converted(*args, *consts)` is `fun(*args)`, and closes over nothing
+    that could be differentiated.
+
+    Args:
+      fun: takes and returns trees of arrays.
+      example_args: arguments of the types that `converted` will be called with.
+
+    Returns:
+      The function, and the list of values of floating dtype that are being traced and that `fun`
+      closes over: for rules that must say how their result depends on these.
+
+    Raises TypeRule if `converted` is called with arguments of other types.
+
+    >>> import plait
+    >>> def slope(y):
+    ...     f, consts = plait.closure_convert(lambda x: x * y, 1.0)
+    ...     return f(2.0, *consts)
+    >>> plait.grad(slope)(3.0)
+    Array(2., dtype=float32, weak_type=True)
+    """
+    expect_function(fun, "closure_convert")
+    converted = _Converted(fun, example_args)
+    return converted, converted.consts
+
+
+# ---- with a pullback beside the result ---------------------------------------------------------
+
+
+def custom_gradient(fun: Callable) -> Callable:
+    """A function with its own gradient, where value and pullback are written in one place.
+
+    Args:
+      fun: takes trees of arrays, and returns (value, pullback): `pullback(ct)` is a cotangent for
+        each argument, as a tuple, or as it is if there is one argument.
+
+    Returns the function that returns the value.  Keyword arguments are not differentiated.
+
+    >>> import plait
+    >>> @plait.custom_gradient
+    ... def clipped(x):
+    ...     return x, lambda ct: (plait.numpy.clip(ct, -1, 1),)
+    >>> plait.grad(lambda x: 5 * clipped(x))(2.0)
+    Array(1., dtype=float32, weak_type=True)
+    """
+    expect_function(fun, "custom_gradient")
+
+    @functools.wraps(fun, updated=())
+    def with_gradient(*args: Any, **kwargs: Any) -> Any:
+        @functools.partial(custom_vjp)
+        def value(*xs: Any) -> Any:
+            return _value_and_pullback(fun, xs, kwargs)[0]
+
+        def fwd(*xs: Any) -> Any:
+            out, pullback = _value_and_pullback(fun, xs, kwargs)
+            f, consts = closure_convert(pullback, out)
+            return out, Partial(_Last(f), *consts)
+
+        def bwd(pullback: Any, ct: Any) -> tuple:
+            cts = pullback(ct)
+            alone = len(args) == 1 and not (isinstance(cts, tuple) and len(cts) == 1)
+            return (cts,) if alone else tuple(cts)
+
+        value.defvjp(fwd, bwd)
+        return value(*args)
+
+    return with_gradient
+
+
+class _Last:
+    """A converted function of one argument, which comes last."""
+
+    def __init__(self, f: Callable):
+        self.f = f
+
+    def __call__(self, *args: Any) -> Any:
+        return self.f(args[-1], *args[:-1])
+
+
+def _value_and_pullback(fun: Callable, xs: tuple, kwargs: dict[str, Any]) -> tuple:
+    out = fun(*xs, **kwargs)
+    if not isinstance(out, tuple | list) or len(out) != 2 or not callable(out[1]):
+        name = getattr(fun, "__name__", "the function")
+        raise TypeRule(
+            f"custom_gradient: {name} must return (value, pullback), and returned {out!r}",
+            fix="return value, lambda ct: (cotangent of each argument, ...)",
+        )
+    return tuple(out)
+
+
+# ---- as a pair ---------------------------------------------------------------------------------
+
+
+def fwd_and_bwd(
+    fun: Callable, argnums: int | Sequence[int], has_aux: bool = False, jitted: bool = True
+) -> tuple[Callable, Callable]:
+    """(fwd, bwd): `fwd(*args)` is (result, pullback), or (result, pullback, aux), and
+    `bwd(pullback, ct)` the cotangents.
+
+    Args:
+      fun: takes and returns trees of arrays.
+      argnums: which arguments to differentiate; for an int `bwd` returns one cotangent, for a
+        sequence a tuple.
+      has_aux: `fun` returns (result, aux).
+      jitted: whether both are compiled.
+
+    >>> import plait
+    >>> fwd, bwd = plait.fwd_and_bwd(lambda x, y: x * y, argnums=0)
+    >>> y, pullback = fwd(2.0, 3.0)
+    >>> float(bwd(pullback, 1.0))
+    3.0
+    """
+    expect_function(fun, "fwd_and_bwd")
+    nums, single = numbers(argnums, "fwd_and_bwd"), not isinstance(argnums, tuple | list | range)
+
+    def fwd(*args: Any, **kwargs: Any) -> tuple:
+        of, chosen = of_chosen(fun, nums, args, kwargs)
+        return vjp(of, *chosen, has_aux=has_aux)
+
+    def bwd(pullback: Callable, ct: Any) -> Any:
+        cts = pullback(ct)
+        return cts[0] if single else cts
+
+    return (jit(fwd), jit(bwd)) if jitted else (fwd, bwd)

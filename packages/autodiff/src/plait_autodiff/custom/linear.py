@@ -1,0 +1,201 @@
+"""Linear maps that are known by their adjoints: what is left of a function with a pullback.
+
+Reverse mode applies the pullback.  Forward mode transposes it, where it is linear in cotangents.
+
+Invariant: the operands are captured values and residuals, then tangents; the results are linear
+in the tangents together.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from plait.ext.errors import (
+    MissingRule,
+    PlaitError,
+)
+from plait.ext.ir import (
+    Primitive,
+    Program,
+    Thunk,
+    derived,
+    evaluate,
+)
+from plait.ext.ops.control_flow import (
+    call,
+)
+from plait.ext.ops.shape import (
+    materialise_at_ground,
+)
+from plait.ext.rules import (
+    eager_rules,
+    lower_rules,
+)
+from plait.ext.trace import (
+    Deferred,
+    Ends,
+    Slots,
+    Wiring,
+    current,
+    rule_thunk,
+    staged,
+    tracers_of,
+    use,
+    width,
+)
+from plait.ext.types import (
+    Aval,
+)
+from plait.ext.values import (
+    as_value,
+)
+
+from ..forward import ZERO, instantiate, jvp_rules
+from ..linearity import is_linear_in
+from ..split import split_program
+from ..transpose import Linear, backward, is_linear, solid_ct, transpose_rules
+from .functions import DERIVATIVE
+from .symbolic_zeros import is_literal_zero
+from .variants import Present, Variants, run
+
+
+class _Lin(Wiring):
+    """captured and residuals, then tangents of inexact xs -> tangents of inexact outs."""
+
+    custom = DERIVATIVE
+
+    def pending(self, params: dict) -> bool:
+        return isinstance(params["bwd"], Deferred)
+
+    def settle(self, params: dict, args: Sequence[Any]) -> tuple[Sequence[Any], dict]:
+        args = [as_value(a) for a in args]
+        residuals, bwd = args[: params["residuals"]], params["bwd"]
+        avals, outs = [r.aval for r in residuals], params["outs"]
+        captured = tracers_of(bwd.user)
+
+        def staged_for(key: tuple[Present]) -> Thunk:
+            types = [*avals, *(a for a, there in zip(outs, key[-1]) if there)]
+            f = Deferred(lambda *vs: bwd.f(*key, *vs), bwd.user)
+            return rule_thunk(f, captured, lambda: types)
+
+        rule: Any = Variants(staged_for, bwd.name)
+        if not bwd.symbolic:
+            rule = rule_thunk(bwd, captured, lambda: [*avals, *outs])
+        count = len(captured) + len(residuals)
+        return [*captured, *args], {**params, "bwd": rule, "residuals": count}
+
+    def slots(self, params: dict) -> Slots:
+        r, n = params["residuals"], params["operands"] + params["residuals"]
+        outs = range(n, n + len(params["outs"]))
+        ends = Ends(params["bwd"], (*range(r), *outs), tuple(range(r, n)))
+        return Slots(range(n), outs, [], n + len(outs), rules=[ends])
+
+    def rebuild(self, params, programs, parts, operands, extra):
+        r, n = params["residuals"], params["operands"] + params["residuals"]
+        outs = tuple([p.aval for ps in parts[n:] for p in ps])
+        new = {
+            "bwd": programs[0],
+            "residuals": width(parts[:r]) + len(extra),
+            "operands": width(parts[r:n]),
+            "outs": outs,
+        }
+        return [*extra, *operands], new
+
+    def erase(self, prim: Any, params: dict) -> tuple[Any, dict]:
+        return call, {"program": pushforward(**params)}
+
+
+def _lin(*xs: Aval, bwd: Any, residuals: int, operands: int, outs: tuple) -> list[Aval]:
+    """The derivative of a function of which only the pullback `bwd` is known."""
+    return list(outs)
+
+
+custom_lin = Primitive("autodiff.custom_lin", _lin, many=True, higher=_Lin())
+
+
+# ---- forward -------------------------------------------------------------------------------
+
+
+def pushforward(bwd: Any, residuals: int, operands: int, outs: Sequence[Aval]) -> Program:
+    """captured and residuals, then tangents of inexact xs -> tangents of inexact outs.
+
+    The pullback of a linear map is its transpose, whose transpose is the map.  Raises MissingRule
+    if the pullback is not linear in cotangents, or does what can not be transposed.
+    """
+    rule = bwd.on(((True,) * len(outs),)) if isinstance(bwd, Variants) else bwd
+    program = rule.get() if isinstance(rule, Thunk) else rule
+
+    def forward(*vs: Any) -> list:
+        unknown = (*(False,) * residuals, *(True,) * len(outs))
+        h = split_program(program, unknown, (True,) * len(program.outputs))
+        known = evaluate(h.known, vs[:residuals])
+        got = backward(h.unknown, [*known, *(Linear(a) for a in outs)], vs[residuals:])
+        return [solid_ct(t, a) for t, a in zip(got[len(known) :], outs, strict=True)]
+
+    def make() -> Program:
+        if not is_linear_in(program, residuals):
+            raise reverse_only("which is not linear in cotangents")
+        try:
+            return staged(forward, [*program.in_avals[:residuals], *program.out_avals], "forward")
+        except (MissingRule, TypeError) as error:
+            why = error.what if isinstance(error, PlaitError) else str(error)
+            raise reverse_only(f"which can not be transposed ({why})") from error
+
+    return derived(program, ("pushforward", residuals), make)
+
+
+def reverse_only(why: str) -> MissingRule:
+    """The error of forward mode where only reverse mode is possible."""
+    return MissingRule(
+        "forward mode of a custom_vjp function: of its derivative only the pullback is known, "
+        + why,
+        fix="use custom_jvp, or reverse mode (grad, vjp, jacrev)",
+    )
+
+
+def _pushed(args: Sequence[Any], params: dict) -> list:
+    """Applied to values, under the current interpreter."""
+    if custom_lin.higher.pending(params):  # type: ignore[union-attr]
+        args, params = custom_lin.higher.settle(params, args)  # type: ignore[union-attr]
+    return evaluate(pushforward(**params), args)
+
+
+@lower_rules.rule(custom_lin)
+def _(e, xs, ins, outs_, bwd, residuals, operands, outs):
+    return e.call(pushforward(bwd, residuals, operands, outs), xs)
+
+
+@eager_rules.rule(custom_lin)
+def _(args, params):
+    return [materialise_at_ground(o) for o in _pushed(args, params)]
+
+
+@jvp_rules.rule(custom_lin)
+def _(jvp, args, params):
+    residuals = params["residuals"]
+    xs, ts = jvp.halves(args)
+    if any(t is not ZERO for t in ts[:residuals]):
+        with use(jvp):
+            return _pushed(args, params)
+    outs = custom_lin.bind(*xs, **params)
+    moved = [instantiate(t, x) for t, x in zip(ts[residuals:], xs[residuals:])]
+    return jvp.duals(outs, custom_lin.bind(*xs[:residuals], *moved, **params))
+
+
+# ---- reverse -------------------------------------------------------------------------------
+
+
+@transpose_rules.rule(custom_lin)
+def _(cts, *args, bwd, residuals, operands, outs):
+    if any(is_linear(a) for a in args[:residuals]):
+        raise reverse_only("and what it keeps is itself to be transposed")
+    if isinstance(bwd, Deferred):
+        for p in current().places:
+            p.where = None  # the user's Python has lines of its own
+    if bwd.__class__ is not Program and getattr(bwd, "symbolic", False):
+        present = tuple([c is not None and not is_literal_zero(c) for c in cts])
+        given = [c for c, there in zip(cts, present) if there]
+        got = run(bwd, [*args[:residuals], *given], (present,))
+    else:
+        given = [solid_ct(c, a) for c, a in zip(cts, outs, strict=True)]
+        got = run(bwd, [*args[:residuals], *given])
+    return [*[None] * residuals, *(None if is_literal_zero(c) else c for c in got)]

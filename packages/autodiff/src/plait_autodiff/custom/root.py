@@ -1,0 +1,201 @@
+"""Solutions of equations f(x, theta) = 0, differentiated by the implicit function theorem.
+
+Invariant: what found the solution is never differentiated; x' solves f_x x' = -f_theta theta'.
+The rule is a derivative like any other, so it holds in reverse mode and to every order.
+"""
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from plait import (
+    map_axes,
+)
+from plait.ext.errors import (
+    TreeMismatch,
+    TypeRule,
+)
+from plait.ext.ir import (
+    evaluate,
+)
+from plait.ext.ops.elementwise import (
+    neg,
+)
+from plait.ext.ops.linalg import (
+    general,
+)
+from plait.ext.ops.shape import (
+    concatenate,
+    reshape,
+)
+from plait.ext.trace import (
+    trace,
+)
+from plait.ext.tree import (
+    difference,
+    flatten,
+)
+from plait.ext.values import (
+    as_value,
+)
+
+from ..api import jvp, linearize
+from ..jacobian import basis
+from ..tangents import expect_function
+from .jvp import custom_jvp
+
+
+def custom_root(
+    f: Callable,
+    initial_guess: Any,
+    solve: Callable,
+    tangent_solve: Callable,
+    has_aux: bool = False,
+) -> Any:
+    """A root of `f`, found by `solve` and differentiated implicitly.
+
+    Args:
+      f: takes and returns trees like `initial_guess`; it may close over what is differentiated.
+      initial_guess: a tree of arrays, on which the root does not depend.
+      solve: `solve(f, initial_guess) -> root`; it is not differentiated.
+      tangent_solve: `tangent_solve(g, y) -> x` with g(x) = y, for linear g; linear in y for the
+        sake of reverse mode (`custom_linear_solve` makes it so).
+      has_aux: `solve` returns (root, aux), and so does this; aux is constant.
+
+    Raises TreeMismatch or TypeRule if `f` or `solve` returns something unlike the guess.
+
+    >>> import plait
+    >>> def root(a):
+    ...     newton = lambda f, x: plait.lax.fori_loop(0, 6, lambda _, x: (x + a / x) / 2, x)
+    ...     return plait.lax.custom_root(lambda x: x * x - a, 1.0, newton, lambda g, y: y / g(1.0))
+    >>> plait.grad(root)(4.0)
+    Array(0.25, dtype=float32, weak_type=True)
+    """
+    expect_function(f, "f of custom_root")
+    expect_function(solve, "solve of custom_root")
+    guess, tree = flatten(initial_guess)
+    values = [as_value(x) for x in guess]
+    start = tree.unflatten(values)
+    residual = trace(f, (start,), {}, "custom_root")
+    _alike("f", residual.tree, residual.program.out_avals, tree, values)
+    solver = trace(lambda x: solve(f, x), (start,), {}, "custom_root")
+    out_tree, outputs = _root_of(solver.tree, has_aux)
+    n = len(values)
+    _alike("solve", out_tree, solver.program.out_avals[:n], tree, values)
+    f_program, find, build = residual.program, solver.program, solver.tree
+
+    @custom_jvp
+    def root(f_consts: list, consts: list, x: list) -> list:
+        return evaluate(find, [*consts, *x])
+
+    @root.defjvp
+    def root_jvp(primals: tuple, tangents: tuple) -> tuple:
+        f_consts, dots = primals[0], tangents[0]
+        found = root(*primals)
+        x = found[:n]
+        of_consts = lambda *c: evaluate(f_program, [*c, *x])  # noqa: E731
+        of_x = lambda y: tree.unflatten(evaluate(f_program, [*f_consts, *flatten(y)[0]]))  # noqa: E731
+        right = jvp(of_consts, tuple(f_consts), tuple(dots))[1] if f_consts else None
+        if right is None:
+            return found, [None] * len(found)
+        expect_function(tangent_solve, "tangent_solve of custom_root")
+        g = linearize(of_x, tree.unflatten(x))[1]
+        step = flatten(tangent_solve(g, tree.unflatten([neg(r) for r in right])))[0]
+        return found, [*step, *[None] * (len(found) - n)]
+
+    found = root(residual.captured, solver.captured, values)
+    return build.unflatten(found) if outputs is None else tuple(build.unflatten(found))
+
+
+def _root_of(tree: Any, has_aux: bool) -> tuple:
+    """(the tree of the root, whether it comes with something)."""
+    if not has_aux:
+        return tree, None
+    out = tree.unflatten([0] * tree.num_leaves)
+    if not isinstance(out, tuple | list) or len(out) != 2:
+        raise TypeRule(
+            "custom_root with has_aux=True needs a solver that returns a pair (root, aux)",
+            fix="return (root, aux)",
+        )
+    return flatten(out[0])[1], True
+
+
+def _alike(who: str, got: Any, avals: Sequence[Any], tree: Any, values: Sequence[Any]) -> None:
+    """A result of the structure, shapes and dtypes of the guess."""
+    if got != tree:
+        a, b = (t.unflatten([0] * t.num_leaves) for t in (tree, got))
+        raise TreeMismatch(
+            f"custom_root: {who} returns another structure than initial_guess: {difference(a, b)}",
+            fix=f"return a tree like {tree}",
+        )
+    for a, want in zip(avals, values, strict=True):
+        if not a.same_type(want.aval):
+            raise TypeRule(
+                f"custom_root: {who} returns {a!r} where initial_guess is {want.aval!r}",
+                fix="return what has the shapes and dtypes of the guess",
+            )
+
+
+def dense_solve(g: Callable, y: Any) -> Any:
+    """x with g(x) = y for a linear g on trees of arrays, by its matrix and an LU factorisation.
+
+    For few unknowns: the matrix has as many rows and columns as there are elements.
+    """
+    leaves, tree = flatten(y)
+    values = [as_value(v) for v in leaves]
+
+    def flat(xs: Sequence[Any]) -> Any:
+        return concatenate([reshape(x, (x.aval.size,)) for x in xs])
+
+    columns = map_axes(lambda *e: flat(flatten(g(tree.unflatten(e)))[0]), 0, 1, parallel=True)
+    matrix, right = columns(*basis(values)), flat(values)
+    x = reshape(general(matrix, reshape(right, (right.aval.size, 1))), (right.aval.size,))
+    out, at = [], 0
+    for v in values:
+        out.append(reshape(x[at : at + v.aval.size], v.aval.shape))
+        at += v.aval.size
+    return tree.unflatten(out)
+
+
+def implicit_diff(
+    optimality: Callable, tangent_solve: Callable = dense_solve, has_aux: bool = False
+) -> Callable:
+    """Decorator: a solver whose result is differentiated by the conditions it fulfils.
+
+    Args:
+      optimality: `optimality(x, *args)` is zero, a tree like x, at the solver's result: the
+        gradient of what it minimises, x - g(x) for a fixed point g, ...
+      tangent_solve: as for `custom_root`; by default by a dense matrix, for few unknowns.
+      has_aux: the solver returns (x, aux); aux is constant.
+
+    Returns:
+      A decorator of `solver(initial_guess, *args)`, which is differentiable in args: forward, in
+      reverse, and to every order.
+
+    >>> import plait
+    >>> @plait.implicit_diff(lambda x, a: x * x - a)
+    ... def root(x, a):
+    ...     return plait.lax.fori_loop(0, 6, lambda _, x: (x + a / x) / 2, x)
+    >>> plait.grad(root, argnums=1)(1.0, 4.0)
+    Array(0.25, dtype=float32)
+    """
+
+    expect_function(optimality, "implicit_diff")
+    expect_function(tangent_solve, "tangent_solve of implicit_diff")
+
+    def decorate(solver: Callable) -> Callable:
+        expect_function(solver, "implicit_diff(...)")
+
+        @functools.wraps(solver, updated=())
+        def solved(initial_guess: Any, *args: Any) -> Any:
+            return custom_root(
+                lambda x: optimality(x, *args),
+                initial_guess,
+                lambda f, x: solver(x, *args),
+                tangent_solve,
+                has_aux,
+            )
+
+        return solved
+
+    return decorate

@@ -1,0 +1,128 @@
+"""Zeros that are known to be zero, as custom rules see them.
+
+Invariant: a symbolic zero has a type and no elements; nothing is computed to make or to pass one.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from plait.ext.errors import (
+    TreeMismatch,
+    TypeRule,
+)
+from plait.ext.types import (
+    Aval,
+    float0,
+)
+from plait.ext.values import (
+    Literal,
+    as_value,
+)
+
+from ..tangents import no_tangent
+from .variants import Present
+
+__all__ = ["CustomPrimal", "SymbolicZero"]
+
+
+class SymbolicZero:
+    """The tangent or cotangent of what does not vary, given to rules that were defined with
+    `symbolic_zeros=True`; they may return it, too.
+
+    >>> import plait
+    >>> @plait.custom_jvp
+    ... def scaled(x, k):
+    ...     return x * k
+    >>> def rule(primals, tangents):
+    ...     (x, k), (tx, tk) = primals, tangents
+    ...     assert type(tk) is plait.SymbolicZero and tk.shape == ()
+    ...     return scaled(x, k), tx * k
+    >>> scaled.defjvp(rule, symbolic_zeros=True) is rule
+    True
+    >>> plait.jvp(lambda x: scaled(x, 3.0), (2.0,), (1.0,))[1]
+    Array(3., dtype=float32, weak_type=True)
+    """
+
+    __slots__ = ("aval",)
+
+    def __init__(self, aval: Aval):
+        self.aval = aval
+
+    def __repr__(self) -> str:
+        return f"SymbolicZero({self.aval!r})"
+
+    @property
+    def shape(self) -> tuple:
+        """The sizes of its axes."""
+        return self.aval.shape
+
+    @property
+    def ndim(self) -> int:
+        """The number of its axes."""
+        return self.aval.ndim
+
+    @property
+    def dtype(self) -> Any:
+        """The dtype of what it belongs to, float0 if that can not vary."""
+        return self.aval.directions.dtype
+
+
+class CustomPrimal:
+    """An argument of a forward rule with symbolic zeros: its `value`, and whether it is
+    `perturbed`, that is, whether its cotangent is wanted."""
+
+    __slots__ = ("value", "perturbed")
+
+    def __init__(self, value: Any, perturbed: bool):
+        self.value, self.perturbed = value, perturbed
+
+    def __repr__(self) -> str:
+        return f"CustomPrimal({self.value!r}, perturbed={self.perturbed})"
+
+
+def differentials(flat: Sequence[Any], avals: Sequence[Aval], present: Present | None) -> list:
+    """One per value, as users see them: those given for inexact ones that are `present`; for the
+    others symbolic zeros, or float0 if the rule is not told of zeros (`present` is None)."""
+    it = iter(flat)
+    if present is None:
+        return [next(it) if a.varies else no_tangent(a) for a in avals]
+    there = iter(present)
+    out = []
+    for a in avals:
+        out.append(next(it) if a.varies and next(there) else SymbolicZero(a))
+    return out
+
+
+def is_zero(x: Any) -> bool:
+    """Whether a differential that a rule returned says that it is zero."""
+    return x is None or x.__class__ is SymbolicZero or getattr(x, "dtype", None) == float0
+
+
+def is_literal_zero(x: Any) -> bool:
+    """Whether a value is zero, and known to be."""
+    return x.__class__ is Literal and x.value == 0
+
+
+def differential(who: str, d: Any, aval: Aval, what: str) -> Any:
+    """A tangent or cotangent that a rule returned, as a value: TreeMismatch if it is no array."""
+    try:
+        return as_value(d)
+    except TypeRule:
+        raise TreeMismatch(
+            f"{who} returned {type(d).__name__} as the {what} of a value of type {aval!r}",
+            fix=f"return a {what} for every part of the value, or None for zero",
+        ) from None
+
+
+def typed(t: Any, aval: Aval, who: str, what: str) -> Any:
+    """A differential of the type of its value; Python numbers take it."""
+    if t.aval.same_type(aval):
+        return t
+    if t.aval.shape == aval.shape and t.aval.weak_type and t.aval.category <= aval.category:
+        return Literal(t.value, aval) if t.__class__ is Literal else t.astype(aval.dtype)
+    what = f"an {what}" if what[0] in "aeiou" else f"a {what}"
+    raise TypeRule(
+        f"{who} returned {what} of type {t.aval!r} for a value of type {aval!r}, where one of "
+        f"type {aval!r} is expected",
+        fix=f"{what} has the shape and dtype of the value it belongs to",
+    )

@@ -1,0 +1,98 @@
+"""Rules that depend on which of their inputs are symbolic zeros.
+
+Invariant: a rule made for one pattern of symbolic zeros is never used for another.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from plait.ext.errors import (
+    TypeRule,
+)
+from plait.ext.ir import (
+    Thunk,
+    evaluate,
+)
+from plait.ext.trace import (
+    Deferred,
+    Ends,
+    lift_rule,
+)
+from plait.ext.types import (
+    Aval,
+)
+
+Present = tuple[bool, ...]
+"""Which of the last inputs of a rule are there; the others are symbolic zeros.  () is all."""
+
+
+class Variants:
+    """A rule to be made for each pattern of symbolic zeros: `on(key)`, whose last item says which
+    of the last inputs are `Present`."""
+
+    symbolic = True
+    __slots__ = ("make", "made", "lifted", "name", "__weakref__")
+
+    def __init__(self, make: Callable[[tuple], Thunk], name: str = "f"):
+        self.make, self.name = make, name
+        self.made: dict[tuple, Thunk] = {}
+        self.lifted: dict[Any, Variants] = {}
+
+    def __repr__(self) -> str:
+        return "<rule>"
+
+    def on(self, key: tuple) -> Thunk:
+        """The rule for one pattern."""
+        hit = self.made.get(key)
+        if hit is None:
+            hit = self.made[key] = self.make(key)
+        return hit
+
+    def given(self, *first: Any) -> "Variants":
+        """The variants whose keys begin with these."""
+        hit = self.lifted.get(first)
+        if hit is None:
+            hit = self.lifted[first] = Variants(lambda key: self.on((*first, *key)), self.name)
+        return hit
+
+    def lift(self, carrier: Any, ends: Ends, forms: list[Any]) -> "Variants":
+        """The same rule on the components of a transformation."""
+        slots = (*ends.inputs, *ends.outputs)
+        at = tuple([s if s is ... else forms[s] for s in slots])
+        key = carrier.key(), tuple([v.aval for v in carrier.ambient]), at, len(ends.inputs)
+        hit = self.lifted.get(key)
+        if hit is None:
+            hollow, kept = carrier.under(None, carrier.ambient), list(forms)
+
+            def make(pattern: tuple) -> Thunk:
+                inputs = present_of(ends.inputs, pattern[-1])
+                return lift_rule(hollow, Ends(self.on(pattern), inputs, ends.outputs), kept)
+
+            hit = self.lifted[key] = Variants(make, self.name)
+        return hit
+
+
+def present_of(xs: Sequence[Any], present: Present) -> tuple[Any, ...]:
+    """Those that are there, the pattern speaking of the last ones."""
+    n = len(xs) - len(present)
+    return (*xs[:n], *(x for x, there in zip(xs[n:], present) if there))
+
+
+def run(f: Any, args: Sequence[Any], key: tuple | None = None) -> list:
+    """A rule, in Python if it still is that, else as a program; `key` if it is symbolic."""
+    if isinstance(f, Deferred):
+        return f.f(*(key or ()), *args)
+    if isinstance(f, Variants):
+        assert key is not None
+        f = f.on(key)
+    return evaluate(f.get() if isinstance(f, Thunk) else f, args)
+
+
+def as_function(who: str, want: Sequence[Aval], got: Sequence[Aval]) -> None:
+    """A rule returns, before all else, what its function does: TypeRule otherwise."""
+    if len(want) != len(got) or not all(w.same_type(g) for w, g in zip(want, got)):
+        raise TypeRule(
+            f"{who} returned results of types {list(got)}, where the function itself returns "
+            f"{list(want)}",
+            fix="return what the function returns, of the same structure, shapes and dtypes",
+        )

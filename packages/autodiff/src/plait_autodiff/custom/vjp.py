@@ -1,0 +1,412 @@
+"""custom_vjp: functions that bring their own pullback.
+
+Staged, the call is an operation that carries the function and both rules, and so survives jit,
+scan and every transformation that commutes with differentiation.
+
+Invariant: the tree of residuals travels with the residuals.  What the forward rule returns besides
+residuals is what the function returns; so where residuals are not used, the function itself is
+applied in its stead, and the rule is only where its residuals are.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from plait.ext.errors import (
+    TreeMismatch,
+    TypeRule,
+)
+from plait.ext.ir import (
+    Primitive,
+    Program,
+    Thunk,
+    effects_of,
+    evaluate,
+)
+from plait.ext.ops.control_flow import (
+    call,
+    expect,
+)
+from plait.ext.rules import (
+    eager_rules,
+    lower_rules,
+)
+from plait.ext.trace import (
+    Call,
+    Deferred,
+    Ends,
+    Function,
+    Slots,
+    Wiring,
+    rule_thunk,
+    settled,
+    use,
+)
+from plait.ext.tree import (
+    difference,
+    flatten,
+)
+from plait.ext.types import (
+    Aval,
+)
+from plait.ext.values import (
+    Literal,
+    as_value,
+)
+
+from ..forward import ZERO, instantiate, jvp_rules
+from ..split import split_rules
+from .functions import (
+    DERIVATIVE,
+    CustomWiring,
+    applied,
+    body,
+    closed_over,
+    lowered,
+    promised,
+    varying,
+)
+from .linear import custom_lin
+from .symbolic_zeros import CustomPrimal, differential, differentials, is_zero, typed
+from .variants import Present, Variants, as_function
+
+# ---- the operation -------------------------------------------------------------------------
+
+
+class _Vjp(CustomWiring):
+    """fwd: captured, xs -> outs, residuals.
+
+    bwd: captured, residuals, cotangents of inexact outs -> cotangents of inexact xs.
+    Both may be variants, by which xs vary and which cotangents there are.
+    """
+
+    names = ("fwd", "bwd")
+
+    def ends(self, params: dict, ins: range, outs: range) -> list[Ends]:
+        p, k = params["program"], params["consts"]
+        cts = varying(p.out_avals, outs)
+        grads = varying(p.in_avals[k:], ins[k:])
+        return [
+            Ends(params["fwd"], tuple(ins), (*outs, ...)),
+            Ends(params["bwd"], (*ins[:k], ..., *cts), grads),
+        ]
+
+    def settle(self, params: dict, args: Sequence[Any]) -> tuple[Sequence[Any], dict]:
+        args = [as_value(a) for a in args]
+        f, fwd, bwd = params["program"], params["fwd"], params["bwd"]
+        program, captured = settled(f, [fwd, bwd], args)
+        rules = _Rules(fwd, bwd, [a.aval for a in args], program.out_avals, captured)
+        if fwd.symbolic:
+            first: Any = Variants(lambda key: rules.of(key[0])[0], fwd.name)
+            second: Any = Variants(lambda key: rules.backward(*key), bwd.name)
+        else:
+            first, second = rules.of(None)[0], rules.backward(None, None)
+        new = {"program": program, "fwd": first, "bwd": second, "consts": len(captured)}
+        return [*captured, *args], new
+
+
+class _Rules:
+    """The rules of one call, staged when they are asked for: the backward one is made by the
+    forward one, whose residuals it takes."""
+
+    def __init__(self, fwd: Deferred, bwd: Deferred, avals: Any, want: Any, captured: Any):
+        self.fwd, self.bwd, self.captured = fwd, bwd, captured
+        self.avals: list[Aval] = avals
+        self.want: list[Aval] = want
+        self.made: dict[Any, tuple[Thunk, dict]] = {}
+
+    def of(self, perturbed: Present | None) -> tuple[Thunk, dict]:
+        """(the forward rule, where it puts the backward one)."""
+        if perturbed not in self.made:
+            fwd, want = self.fwd, self.want
+            found: dict[str, Any] = {}
+
+            def forward(*xs: Any) -> list:
+                key = () if perturbed is None else (perturbed,)
+                outs, residuals, found["bwd"] = fwd.f(*key, *xs)
+                as_function(f"the forward rule {fwd.name}", want, [o.aval for o in outs])
+                return [*outs, *residuals]
+
+            f = Deferred(forward, fwd.user)
+            self.made[perturbed] = rule_thunk(f, self.captured, lambda: self.avals), found
+        return self.made[perturbed]
+
+    def backward(self, perturbed: Present | None, present: Present | None) -> Thunk:
+        """The backward rule."""
+        first, found = self.of(perturbed)
+        m = len(self.want)
+
+        def types() -> list[Aval]:
+            outs = first.get().out_avals
+            cts = [a.directions for a in outs[:m] if a.varies]
+            if present is not None:
+                cts = [a for a, there in zip(cts, present) if there]
+            return [*outs[m:], *cts]
+
+        def backward(*vs: Any) -> list:
+            first.get()
+            key = () if present is None else (present,)
+            return found["bwd"].f(*key, *vs)
+
+        return rule_thunk(Deferred(backward, self.bwd.user), self.captured, types)
+
+
+custom_vjp_call = Primitive("autodiff.custom_vjp_call", body, many=True, higher=_Vjp())
+lower_rules.rule(custom_vjp_call)(lowered)
+eager_rules.rule(custom_vjp_call)(applied)
+
+
+# ---- the forward rule, as an operation -----------------------------------------------------
+
+
+class _Forward(Wiring):
+    """Operands -> results and residuals.  The function gives the results, its rule both."""
+
+    custom = DERIVATIVE
+
+    def slots(self, params: dict) -> Slots:
+        p, fwd = params["program"], params["fwd"]
+        n, m = len(fwd.inputs), len(fwd.outputs)
+        ins, outs = range(n), range(n, n + m)
+        return Slots(ins, outs, [(p, ins, outs[: len(p.outputs)]), (fwd, ins, outs)], n + m)
+
+    def rebuild(self, params, programs, parts, operands, extra):
+        return [*extra, *operands], {"program": programs[0], "fwd": programs[1]}
+
+    def erase(self, prim: Any, params: dict) -> tuple[Any, dict]:
+        return call, {"program": params["fwd"]}
+
+    def fewer(self, params: dict, used: Sequence[bool]) -> tuple[Any, dict, int] | None:
+        m = len(params["program"].outputs)
+        if any(used[m:]) or effects_of(forward_call, params):
+            return None
+        return call, {"program": params["program"]}, m
+
+
+def _forward(*xs: Aval, program: Program, fwd: Program) -> list[Aval]:
+    """Apply the forward rule of a function; without its residuals, the function."""
+    expect(f"custom function {program.name}", fwd.in_avals, xs)
+    return fwd.out_avals
+
+
+forward_call = Primitive("autodiff.forward_call", _forward, many=True, higher=_Forward())
+
+
+@lower_rules.rule(forward_call)
+def _(e, xs, ins, outs, program, fwd):
+    return e.call(fwd, xs)
+
+
+@jvp_rules.rule(forward_call)
+def _(jvp, args, params):
+    return _spelled_out(jvp, args, params)
+
+
+@split_rules.rule(forward_call)
+def _(split, args, params):
+    return _spelled_out(split, args, params)
+
+
+def _spelled_out(by: Any, args: Sequence[Any], params: dict) -> list:
+    with use(by):
+        return evaluate(params["fwd"], args)
+
+
+# ---- its derivative ------------------------------------------------------------------------
+
+
+@jvp_rules.rule(custom_vjp_call)
+def _(jvp, args, params):
+    fwd, consts = params["fwd"], params["consts"]
+    xs, ts = jvp.halves(args)
+    closed_over(ts, consts)
+    symbolic = getattr(fwd, "symbolic", False)
+    perturbed = tuple([t is not ZERO for t in ts[consts:]]) if symbolic else None
+    if isinstance(fwd, Deferred):
+        outs, residuals, bwd = _in_python(params, xs, perturbed)
+    else:
+        outs, residuals, bwd = _as_program(params, xs, perturbed)
+    given = zip(ts[consts:], xs[consts:], strict=True)
+    tangents = [instantiate(t, x) for t, x in given if x.aval.varies]
+    return duals_by_pullback(jvp, outs, residuals, tangents, bwd)
+
+
+def duals_by_pullback(
+    jvp: Any, outs: Sequence[Any], residuals: Sequence[Any], tangents: Sequence[Any], bwd: Any
+) -> list:
+    """Results whose derivative is known by its pullback `bwd` from residuals and cotangents."""
+    dots = iter(
+        custom_lin.bind(
+            *residuals,
+            *tangents,
+            bwd=bwd,
+            residuals=len(residuals),
+            operands=len(tangents),
+            outs=tuple([o.aval.directions for o in outs if o.aval.varies]),
+        )
+    )
+    return jvp.duals(outs, [next(dots) if o.aval.varies else ZERO for o in outs])
+
+
+def _in_python(params: dict, xs: Sequence[Any], perturbed: Present | None) -> tuple:
+    fwd = params["fwd"]
+    want = promised(params["program"], xs)
+    key = () if perturbed is None else (perturbed,)
+    outs, residuals, bwd = fwd.f(*key, *xs)
+    if want is not None:
+        as_function(f"the forward rule {fwd.name}", want, [o.aval for o in outs])
+    return outs, residuals, bwd
+
+
+def _as_program(params: dict, xs: Sequence[Any], perturbed: Present | None) -> tuple:
+    fwd, bwd, program = params["fwd"], params["bwd"], params["program"]
+    if perturbed is not None:
+        fwd, bwd = fwd.on((perturbed, ())), bwd.given(perturbed)
+    results = forward_call.bind(*xs, program=program, fwd=fwd.get())
+    m = len(program.outputs)
+    return results[:m], [*xs[: params["consts"]], *results[m:]], bwd
+
+
+# ---- as users say it -----------------------------------------------------------------------
+
+
+class custom_vjp(Function):  # noqa: N801  (a decorator)
+    """A function with its own pullback, for reverse mode.
+
+    Forward mode is derived where the pullback is linear in cotangents, by transposing it; where
+    it is not, it is an error.
+
+    Args:
+      fun: takes and returns trees of arrays.
+      nondiff_argnums, nondiff_argnames: arguments that are not arrays, by position or by name;
+        `bwd` is given them first, in their order.
+
+    >>> import plait
+    >>> @plait.custom_vjp
+    ... def clip_gradient(x):
+    ...     return x
+    >>> clip_gradient.defvjp(lambda x: (x, None), lambda _, ct: (plait.numpy.clip(ct, -1, 1),))
+    >>> plait.grad(lambda x: 5 * clip_gradient(x))(2.0)
+    Array(1., dtype=float32, weak_type=True)
+    """
+
+    fwd: Callable | None = None
+    bwd: Callable | None = None
+    symbolic_zeros: bool = False
+
+    def defvjp(
+        self,
+        fwd: Callable,
+        bwd: Callable,
+        symbolic_zeros: bool = False,
+        optimize_remat: bool = True,
+    ) -> None:
+        """Set the rules: `fwd(*args) -> (out, residuals)` and
+        `bwd(*static, residuals, ct) -> a cotangent or None per argument`.
+
+        With `symbolic_zeros`, `fwd` is given a `CustomPrimal(value, perturbed)` for every array,
+        and `bwd` a `SymbolicZero` for every cotangent that is zero.  Under `checkpoint` the
+        function itself is applied where residuals are not needed, and `fwd` once where they are:
+        always, so `optimize_remat` changes nothing.
+
+        Raises TypeRule if a rule can not be called with its arguments.
+        """
+        del optimize_remat
+        self.expect_rule("defvjp", fwd, "what the function takes, as its forward rule", 0, True)
+        self.expect_rule("defvjp", bwd, "static arguments, residuals and a cotangent", 2)
+        self.fwd, self.bwd, self.symbolic_zeros = fwd, bwd, symbolic_zeros
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self.fwd is None or self.bwd is None:
+            raise self.missing("VJP", "custom_vjp", "defvjp")
+        c = self.call(args, kwargs)
+
+        def function(*xs: Any) -> list:
+            return c.results(self.fun(*c.arguments(xs)))
+
+        rules = _UserRules(self, c)
+        fwd = rules.told if self.symbolic_zeros else rules.forward
+        outs = custom_vjp_call.bind(
+            *c.leaves,
+            program=Deferred(function, self.fun),
+            fwd=Deferred(fwd, self.fwd, self.symbolic_zeros),
+            bwd=Deferred(fwd, self.bwd),  # made by fwd, whose residuals it takes
+            consts=0,
+        )
+        return c.out.unflatten(outs)
+
+
+class _UserRules:
+    """The rules of one call, from flat values to flat values."""
+
+    def __init__(self, function: custom_vjp, c: Call):
+        self.fwd, self.bwd = function.fwd, function.bwd
+        self.call, self.name = c, function.name()
+        self.static = list(c.static.values())
+
+    def forward(self, *xs: Any) -> tuple[list, list, Deferred]:
+        """(results, residuals, the backward rule)."""
+        return self._split(xs, self.call.arguments(xs), False)
+
+    def told(self, perturbed: Present, *xs: Any) -> tuple[list, list, Deferred]:
+        """The same of a rule that is told what varies."""
+        given = [CustomPrimal(x, p) for x, p in zip(xs, perturbed, strict=True)]
+        return self._split(xs, self.call.arguments(given), True)
+
+    def _split(self, xs: Sequence[Any], arguments: list, symbolic: bool) -> tuple:
+        assert self.fwd is not None
+        pair = self.fwd(*arguments)
+        if not isinstance(pair, tuple | list) or len(pair) != 2:
+            raise TypeRule(
+                f"fwd of {self.name} must return a pair (out, residuals), and returned {pair!r}",
+                fix="return (out, residuals)",
+            )
+        outs = self.call.results(pair[0])
+        residuals, tree = flatten(pair[1])
+        in_avals, out_avals = [x.aval for x in xs], [o.aval for o in outs]
+        out_tree, n, bwd = self.call.out, len(residuals), self.bwd
+        assert bwd is not None
+
+        def told(present: Present | None, *vs: Any) -> list:
+            cts = differentials(vs[n:], out_avals, present)
+            got = bwd(*self.static, tree.unflatten(vs[:n]), out_tree.unflatten(cts))
+            return self._cotangents(got, in_avals)
+
+        back = told if symbolic else lambda *vs: told(None, *vs)
+        return outs, [as_value(r) for r in residuals], Deferred(back, bwd, symbolic)
+
+    def _cotangents(self, got: Any, avals: list[Aval]) -> list:
+        """Flat cotangents of the inexact arguments; None stands for zeros of a whole argument."""
+        return flat_cotangents(f"bwd of {self.name}", self.call.tree, got, avals)
+
+
+def flat_cotangents(who: str, tree: Any, got: Any, avals: list[Aval]) -> list:
+    """Cotangents of the inexact arguments, from what a rule returned for all arguments."""
+    like = tree.unflatten(list(range(len(avals))))
+    if not isinstance(got, tuple | list) or len(got) != len(like):
+        count = len(got) if isinstance(got, tuple | list) else 1
+        raise TreeMismatch(
+            f"{who} must return a tuple of {len(like)} cotangents, one for each argument, and "
+            f"returned {count}",
+            fix="return a tuple, with None for arguments without derivative",
+        )
+    flat: list = []
+    for a, t in zip(like, got):
+        places, kind = flatten(a)
+        if t is None:
+            flat += [None] * len(places)
+            continue
+        try:
+            flat += kind.flatten_up_to(t) if kind.num_leaves else []
+        except (ValueError, TypeError):
+            raise TreeMismatch(
+                f"{who} returned a cotangent of another structure than the argument: "
+                f"{difference(a, t)}",
+                fix="return a cotangent for every part of the argument, or None for all",
+            ) from None
+    out = []
+    for ct, aval in zip(flat, avals, strict=True):
+        if aval.varies:
+            want = aval.directions
+            v = Literal(0, want) if is_zero(ct) else differential(who, ct, want, "cotangent")
+            out.append(typed(v, want, who, "cotangent"))
+    return out

@@ -1,0 +1,86 @@
+"""The derivative of one equation, apart from the program that it stands in.
+
+Invariant: what it needs is as little as its rule lets it: results rather than operands, where the
+rule uses them.
+"""
+
+import functools
+from typing import Any, NamedTuple
+
+from plait.ext.ir import (
+    Eqn,
+    Program,
+    Var,
+    freeze_params,
+)
+from plait.ext.trace import (
+    as_list,
+    staged,
+)
+
+from .forward import DUAL, JVP
+from .split import choose, part, split_program
+
+__all__ = ["Single", "differential"]
+
+
+class Single(NamedTuple):
+    """The derivative of one equation.
+
+    needs: which operands it needs, `known` being the program of these that gives residuals.
+    results: for each residual, which result it is, or None if `known` gives it.
+    varies: which results have a derivative.
+    linear: residuals, tangents of active operands -> tangents of results that vary.
+    """
+
+    needs: tuple[bool, ...]
+    results: tuple[int | None, ...]
+    varies: tuple[bool, ...]
+    known: Program
+    linear: Program
+
+
+def differential(e: Eqn, active: tuple[bool, ...]) -> Single:
+    """The derivative of one equation with respect to its active operands."""
+    avals = tuple([a.aval for a in e.inputs])
+    if e.prim.higher is not None:
+        return _derivative(e.prim, e.params, avals, active)
+    return _remembered(e.prim, _Params(e.params), avals, active)
+
+
+class _Params:
+    """Parameters that can be a key."""
+
+    __slots__ = ("params", "key")
+
+    def __init__(self, params: dict):
+        self.params, self.key = params, freeze_params(params)
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __eq__(self, other: Any) -> bool:
+        return self.key == other.key
+
+
+@functools.lru_cache(maxsize=1024)
+def _remembered(prim: Any, params: _Params, avals: tuple, active: tuple[bool, ...]) -> Single:
+    return _derivative(prim, params.params, avals, active)
+
+
+def _derivative(prim: Any, params: dict, avals: tuple, active: tuple[bool, ...]) -> Single:
+    one = staged(lambda *xs: as_list(prim.bind(*xs, **params)), avals)
+    forms = tuple([DUAL if a else None for a in active])
+    both, varies = JVP(None).lift_program(one, forms)
+    dots = tuple([flag for f in varies for flag in ((False, True) if f else (False,))])
+    unknown = tuple([flag for a in active for flag in ((False, True) if a else (False,))])
+    h = split_program(both, unknown, dots)
+    m = len(one.outputs)
+    place = {v: i for i, v in enumerate(h.known.outputs[:m]) if v.__class__ is Var}
+    results = tuple([place.get(a) for a in h.known.outputs[m:]])
+    known = choose(h.known, (*(False,) * m, *(i is None for i in results)))
+    atoms = [*known.outputs, *(a for q in known.eqns for a in q.inputs)]
+    used = {a for a in atoms if a.__class__ is Var}
+    needs = tuple([v in used for v in known.inputs])
+    first, moves = known.with_inputs(part(known.inputs, needs)), tuple([f is DUAL for f in varies])
+    return Single(needs, results, moves, first, h.unknown)

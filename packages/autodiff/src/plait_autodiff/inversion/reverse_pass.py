@@ -1,0 +1,430 @@
+"""Reverse mode that recovers values by inverting operations, and keeps none in between.
+
+A program's results are known when it is reversed.  An operation whose results are known and that
+has an inverse gives its operands back; one whose operands are known is computed again.  What can
+be had by neither is saved: inputs of the program, as few and small ones as will do.
+
+Invariant: which values can be recovered follows from what they depend on, not from the order of
+equations.  Values are recovered when a derivative asks for them, so no more than one equation's
+need be alive.
+"""
+
+import heapq
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from plait.ext.ir import (
+    Eqn,
+    Program,
+    Var,
+    derived,
+    effects_of,
+    evaluate,
+    inline_calls,
+    live_equations,
+)
+from plait.ext.ops.elementwise import (
+    add,
+)
+from plait.ext.rules import (
+    RuleTable,
+)
+from plait.ext.trace import (
+    current,
+    staged,
+)
+from plait.ext.types import (
+    Aval,
+)
+from plait.ext.values import (
+    Literal,
+)
+
+from ..equation_derivative import Single, differential
+from ..split import choose, part
+from ..transpose import Linear, backward, solid_ct
+
+__all__ = ["Reverse", "Unknown", "inverse_rules", "reverse"]
+
+inverse_rules = RuleTable(
+    "inverse",
+    doc="rule(out, *args, **params) -> a value or None per operand: what unknown operands "
+    "(`Unknown`) were, as far as the others and the result say; `out` is a list if the primitive "
+    "has many.  Of an operation with programs: rule(params) -> Reverse, or None.",
+)
+
+
+class Unknown:
+    """An operand of which only the type is known."""
+
+    __slots__ = ("aval",)
+
+    def __init__(self, aval: Aval):
+        self.aval = aval
+
+    def __repr__(self) -> str:
+        return f"<unknown {self.aval!r}>"
+
+
+def is_unknown(x: Any) -> bool:
+    """Whether a rule's operand is one that is to be recovered."""
+    return x.__class__ is Unknown
+
+
+class Reverse(NamedTuple):
+    """A program reversed, with what it needs besides results and cotangents.
+
+    saved: inputs that it takes; recovered: inputs that it gives back.
+    program: saved inputs, outputs, cotangents of inexact outputs -> recovered inputs, cotangents
+    of inexact inputs.
+    """
+
+    saved: tuple[bool, ...]
+    recovered: tuple[bool, ...]
+    program: Program
+
+    def cotangents(self, wanted: Sequence[bool]) -> Program:
+        """The program that gives back no inputs, and of the cotangents those of wanted inputs."""
+        n = self.recovered.count(True)
+        return choose(self.program, (*(False,) * n, *wanted))
+
+
+def reverse(program: Program, keep: tuple[bool, ...]) -> Reverse | None:
+    """The program reversed, inputs in `keep` being such that may be saved; None if it needs
+    others."""
+    return derived(program, ("reverse", keep), lambda: _reversed(program, keep))
+
+
+def _reversed(program: Program, keep: tuple[bool, ...]) -> Reverse | None:
+    flat = inline_calls(program)
+    flat = Program(
+        flat.inputs, live_equations(flat.eqns, flat.outputs), flat.outputs, flat.name, flat.consts
+    )
+    plan = _Plan(flat)
+    if not plan.complete(keep):
+        return None
+    saved = tuple([v in plan.saved for v in flat.inputs])
+    recovered = tuple([v in plan.steps and v not in plan.saved for v in flat.inputs])
+    outs = flat.out_avals
+    n, m = saved.count(True), len(outs)
+
+    def back(*vs: Any) -> list:
+        known = dict(zip(part(flat.inputs, saved), vs[:n]))
+        known.update((a, x) for a, x in zip(flat.outputs, vs[n : n + m]) if a.__class__ is Var)
+        cts = iter(vs[n + m :])
+        return _Run(plan, known).run([next(cts) if a.varies else None for a in outs], recovered)
+
+    types = [*part(flat.in_avals, saved), *outs, *(a.directions for a in outs if a.varies)]
+    return Reverse(saved, recovered, staged(back, types, program.name + "_inverse", prune=True))
+
+
+# ---- what can be recovered, and how --------------------------------------------------------
+
+
+class _Step(NamedTuple):
+    """How a value is recovered: by its equation, by inverting one (given which operands), or by
+    the program of one that is reversed as a whole."""
+
+    how: str
+    eqn: Eqn
+    given: tuple[bool, ...]
+    order: int
+
+
+class _Plan:
+    """What is known of a program's values, and how the others are recovered."""
+
+    def __init__(self, program: Program):
+        self.program = program
+        self.steps: dict[Any, _Step] = {}
+        self.known = {a for a in program.outputs if a.__class__ is Var}
+        self.known.update(v for v, _ in program.consts)
+        self.saved: set[Any] = set()
+        self.order = 0
+        self.index = {id(e): i for i, e in enumerate(program.eqns)}
+        self.users: dict[Any, list[Eqn]] = {}
+        for e in program.eqns:
+            for a in {*_vars(e.inputs), *e.outputs}:
+                self.users.setdefault(a, []).append(e)
+        self.reverses: dict[int, Reverse | None] = {}
+        self.inverses: dict[Any, tuple[bool, ...]] = {}
+        self.singles: dict[Any, Single] = {}
+        self.active = self._active()
+        self.gains: dict[Any, int] = {}
+        self.spread(program.eqns)
+        self.lacking = [e for e in program.eqns if id(e) in self.active]
+
+    # -- closing what is known under what can be done ------------------------------------------
+
+    def spread(self, eqns: Iterable[Eqn]) -> list[Any]:
+        """Recover what can be, the latest equations first; the values that have become known."""
+        heap = [-self.index[id(e)] for e in eqns]
+        heapq.heapify(heap)
+        found: list[Any] = []
+        while heap:
+            e = self.program.eqns[-heapq.heappop(heap)]
+            for v in self._gained(e):
+                found.append(v)
+                for user in self.users.get(v, ()):
+                    heapq.heappush(heap, -self.index[id(user)])
+                    for a in _vars(user.inputs):
+                        self.gains.pop(a, None)
+        return found
+
+    def _gained(self, e: Eqn) -> list[Any]:
+        """What one equation lets us know; noted in `steps` and `known`."""
+        given = tuple([a.__class__ is not Var or a in self.known for a in e.inputs])
+        outs = [o for o in e.outputs if o not in self.known]
+        if all(given):
+            how, new = "again", [] if effects_of(e.prim, e.params) else outs
+        elif not outs and e.prim.higher is not None:
+            r = self.reverse_of(e)
+            if r is None or not all(g for g, s in zip(given, r.saved) if s):
+                return []
+            how, new = "whole", part(e.inputs, r.recovered)
+        elif not outs:
+            how, new = "inverse", part(e.inputs, self._invertible(e, given))
+        else:
+            return []
+        new = [v for v in dict.fromkeys(new) if v.__class__ is Var and v not in self.known]
+        self.order += 1
+        for v in new:
+            self.known.add(v)
+            self.steps[v] = _Step(how, e, given, self.order)
+        return new
+
+    def forget(self, found: Iterable[Any]) -> None:
+        """As if these had never become known."""
+        for v in found:
+            self.known.discard(v)
+            self.steps.pop(v, None)
+
+    def reverse_of(self, e: Eqn) -> Reverse | None:
+        """How an operation with programs is reversed as a whole, if it can be."""
+        if e.prim.higher is None:
+            return None
+        if id(e) not in self.reverses:
+            rule = inverse_rules.find(e.prim)
+            self.reverses[id(e)] = None if rule is None else rule(e.params)
+        return self.reverses[id(e)]
+
+    def _invertible(self, e: Eqn, given: tuple[bool, ...]) -> tuple[bool, ...]:
+        """Which of its operands an equation gives back, the others being given."""
+        key = id(e), given
+        if key not in self.inverses:
+            self.inverses[key] = self._tried(e, given)
+        return self.inverses[key]
+
+    def _tried(self, e: Eqn, given: tuple[bool, ...]) -> tuple[bool, ...]:
+        rule = inverse_rules.find(e.prim)
+        nothing = (False,) * len(e.inputs)
+        if rule is None or e.prim.higher is not None:
+            return nothing
+        got: list = []
+
+        def attempt(*vs: Any) -> list:
+            outs, args = vs[: len(e.outputs)], list(vs[len(e.outputs) :])
+            for i, there in enumerate(given):
+                args[i] = args[i] if there else Unknown(args[i].aval)
+            got.extend(rule(list(outs) if e.prim.many else outs[0], *args, **e.params))
+            return []
+
+        staged(attempt, [a.aval for a in (*e.outputs, *e.inputs)])
+        return tuple([x is not None and not there for x, there in zip(got, given, strict=True)])
+
+    def _active(self) -> dict[int, tuple[bool, ...]]:
+        """Which operands of which equations have derivatives."""
+        varies = {v for v in self.program.inputs if v.aval.varies}
+        found = {}
+        for e in self.program.eqns:
+            mask = tuple([a in varies if a.__class__ is Var else False for a in e.inputs])
+            if not any(mask):
+                continue
+            flags = [o.aval.varies for o in e.outputs]
+            if self.reverse_of(e) is None:
+                flags = self.single(e, mask).varies
+            if any(flags):
+                varies.update(part(e.outputs, flags))
+                found[id(e)] = mask
+        return found
+
+    # -- what derivatives ask for --------------------------------------------------------------
+
+    def needs(self, e: Eqn) -> list[Any]:
+        """The values that are not known, and without which an equation can not be reversed."""
+        if self.as_a_whole(e):
+            return []
+        d = self.single(e, self.active[id(e)])
+        wanted = _vars(part(e.inputs, d.needs))
+        wanted += [e.outputs[i] for i in d.results if i is not None]
+        return [v for v in wanted if v not in self.known]
+
+    def single(self, e: Eqn, active: tuple[bool, ...]) -> Single:
+        """The derivative of one of the equations."""
+        key = id(e), active
+        if key not in self.singles:
+            self.singles[key] = differential(e, active)
+        return self.singles[key]
+
+    def as_a_whole(self, e: Eqn) -> bool:
+        """Whether an equation is reversed together with recovering its operands."""
+        r = self.reverse_of(e)
+        if r is None:
+            return False
+        wanted = [*e.outputs, *_vars(part(e.inputs, r.saved))]
+        return all(v in self.known for v in wanted)
+
+    def missing(self) -> list[Any]:
+        """What derivatives need and nobody knows."""
+        each = [(e, self.needs(e)) for e in self.lacking]
+        self.lacking = [e for e, needs in each if needs]
+        return [v for _, needs in each for v in needs]
+
+    def complete(self, keep: tuple[bool, ...]) -> bool:
+        """Save inputs until nothing is missing: one that lets most others be recovered first."""
+        may = [v for v, k in zip(self.program.inputs, keep, strict=True) if k]
+        must = [v for v, k in zip(self.program.inputs, keep) if not k]
+        while True:
+            missing = [*self.missing(), *(v for v in must if v not in self.known)]
+            if not missing:
+                return True
+            left = [v for v in may if v not in self.known]
+            if not left:
+                return False
+            asked = set(missing)
+            best = max(left, key=lambda v: (self.gain(v), v in asked, -_weight(v.aval)))
+            self.save(best)
+
+    def save(self, v: Any) -> None:
+        """Let an input be known."""
+        self.known.add(v)
+        self.saved.add(v)
+        for user in self.users.get(v, ()):
+            for a in _vars(user.inputs):
+                self.gains.pop(a, None)
+        self.spread(self.users.get(v, ()))
+
+    def gain(self, v: Any) -> int:
+        """How many others could be recovered if an input were saved."""
+        if v not in self.gains:
+            self.known.add(v)
+            gains = dict(self.gains)
+            found = self.spread(self.users.get(v, ()))
+            self.forget([v, *found])
+            self.gains = {**gains, v: len(found)}
+        return self.gains[v]
+
+
+def _vars(xs: Iterable[Any]) -> list[Any]:
+    return [a for a in xs if a.__class__ is Var]
+
+
+def _weight(aval: Aval) -> int:
+    size = 1
+    for d in aval.shape:
+        size *= d if d.__class__ is int else 1 << 20
+    return size * aval.dtype.itemsize
+
+
+# ---- carrying it out -----------------------------------------------------------------------
+
+
+class _Run:
+    """One reversal, on values (of whatever interpreter is current)."""
+
+    def __init__(self, plan: _Plan, known: dict[Any, Any]):
+        self.plan, self.env = plan, known
+        self.env.update(plan.program.consts)
+        self.cts: dict[Any, Any] = {}
+
+    def run(self, cts: Sequence[Any], recovered: Sequence[bool]) -> list:
+        """Recovered inputs, then cotangents of inexact inputs."""
+        program = self.plan.program
+        for a, ct in zip(program.outputs, cts, strict=True):
+            self.give(a, ct)
+        for e in reversed(program.eqns):
+            active = self.plan.active.get(id(e))
+            if active is None or not any(o in self.cts for o in e.outputs):
+                continue
+            given = [self.cts.pop(o, None) for o in e.outputs]
+            (self.whole if self.plan.as_a_whole(e) else self.alone)(e, given, active)
+        back = [self.want(v) for v in part(program.inputs, recovered)]
+        wanted = [v for v in program.inputs if v.aval.varies]
+        return [*back, *(solid_ct(self.cts.get(v), v.aval) for v in wanted)]
+
+    def give(self, a: Any, ct: Any) -> None:
+        """Add to the cotangent of a value."""
+        if ct is not None and a.__class__ is Var and a.aval.varies:
+            have = self.cts.get(a)
+            self.cts[a] = ct if have is None else add.bind(have, ct)
+
+    def alone(self, e: Eqn, given: list, active: tuple[bool, ...]) -> None:
+        """Cotangents of an equation's operands, of which its derivative needs some."""
+        d = self.plan.single(e, active)
+        made = iter(evaluate(d.known, [self.want(a) for a in part(e.inputs, d.needs)]))
+        residuals = [next(made) if i is None else self.want(e.outputs[i]) for i in d.results]
+        moved = [a for a, flag in zip(e.inputs, active) if flag]
+        args = [*residuals, *(Linear(a.aval) for a in moved)]
+        cts = part(given, d.varies)
+        got = backward(d.linear, args, cts)[len(residuals) :]
+        for a, ct in zip(moved, got, strict=True):
+            self.give(a, ct)
+
+    def whole(self, e: Eqn, given: list, active: tuple[bool, ...]) -> None:
+        """Operands and their cotangents, together."""
+        r = self.plan.reverse_of(e)
+        assert r is not None
+        cts = [solid_ct(c, o.aval) for c, o in zip(given, e.outputs) if o.aval.varies]
+        known = [self.want(a) for a in (*part(e.inputs, r.saved), *e.outputs)]
+        got = evaluate(r.program, [*known, *cts])
+        n = r.recovered.count(True)
+        for a, x in zip(part(e.inputs, r.recovered), got[:n], strict=True):
+            if a.__class__ is Var:
+                self.env.setdefault(a, x)
+        for a, ct in zip([a for a in e.inputs if a.aval.varies], got[n:], strict=True):
+            self.give(a, ct)
+
+    def want(self, a: Any) -> Any:
+        """The value of a variable or literal."""
+        if a.__class__ is not Var or a in self.env:
+            return self.env[a] if a.__class__ is Var else a
+        steps: dict[int, _Step] = {}
+        todo = [a]
+        while todo:
+            v = todo.pop()
+            step = self.plan.steps[v]
+            if step.order not in steps:
+                steps[step.order] = step
+                todo += [x for x in _vars(self._reads(step)) if x not in self.env]
+        for order in sorted(steps):
+            self.do(steps[order])
+        return self.env[a]
+
+    def _reads(self, step: _Step) -> list[Any]:
+        e = step.eqn
+        given = part(e.inputs, step.given)
+        return given if step.how == "again" else [*given, *e.outputs]
+
+    def do(self, step: _Step) -> None:
+        """Recover what a step recovers."""
+        e = step.eqn
+        read = lambda a: self.env[a] if a.__class__ is Var else a  # noqa: E731
+        if step.how == "again":
+            out = current().apply(e.prim, [read(a) for a in e.inputs], e.params)
+            pairs = zip(e.outputs, out if e.prim.many else [out], strict=True)
+        elif step.how == "inverse":
+            args = [read(a) if there else Unknown(a.aval) for a, there in zip(e.inputs, step.given)]
+            outs = [read(o) for o in e.outputs]
+            got = inverse_rules[e.prim](outs if e.prim.many else outs[0], *args, **e.params)
+            pairs = [(a, x) for a, x in zip(e.inputs, got, strict=True) if x is not None]
+        else:
+            r = self.plan.reverse_of(e)
+            assert r is not None
+            n = r.recovered.count(True)
+            first = choose(r.program, tuple([i < n for i in range(len(r.program.outputs))]))
+            zeros = [Literal(0, o.aval.directions) for o in e.outputs if o.aval.varies]
+            known = [read(a) for a in (*part(e.inputs, r.saved), *e.outputs)]
+            pairs = zip(part(e.inputs, r.recovered), evaluate(first, [*known, *zeros]))
+        for v, x in pairs:
+            if v.__class__ is Var:
+                self.env.setdefault(v, x)

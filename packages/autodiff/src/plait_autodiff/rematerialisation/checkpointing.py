@@ -1,0 +1,228 @@
+"""checkpoint: keep the arguments, and what a policy says; compute the rest again when needed.
+
+Of a checkpointed call with unknown operands, what the policy keeps is computed now, and the rest
+of the body is recorded; that is divided when it is transposed.
+
+Invariant: no other value of the body outlives the forward pass.  The transposed operation is a
+checkpoint again, so that higher orders keep no more than the first.  What is computed again stays
+apart from what it repeats, in the compiled program too.
+"""
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from plait.ext.errors import (
+    TypeRule,
+)
+from plait.ext.ir import (
+    Primitive,
+    Program,
+    dce,
+)
+from plait.ext.lower import (
+    Emitter,
+)
+from plait.ext.ops.control_flow import (
+    call,
+    expect,
+)
+from plait.ext.rules import (
+    lower_rules,
+)
+from plait.ext.trace import (
+    Role,
+    Wiring,
+    current,
+    kept,
+    parts,
+    role,
+    trace,
+)
+from plait.ext.types import (
+    BOOL,
+    Aval,
+)
+
+from ..inspectable_stage import Looking
+from ..partial import partial_eval
+from ..split import divide, merge, part, split_rules
+from ..transpose import is_linear, transpose_divided, transpose_rules
+from .policies import Either, Saveable, nothing_saveable
+from .residuals import divide_call, recompute_rules
+
+_BOOL = Aval((), BOOL)
+
+# ---- the operation -------------------------------------------------------------------------
+
+
+def _rule(
+    *xs: Aval, program: Program, policy: Saveable | Either | None, prevent_cse: bool, again: bool
+) -> list[Aval]:
+    """Apply a program, of which reverse mode keeps what `policy` says; `again` if this is to do it
+    once more."""
+    expect("checkpoint", program.in_avals, xs)
+    for e in program.effects:
+        if again and not e.repeatable:
+            raise TypeRule(
+                f"checkpoint would do {e.name!r} again in reverse",
+                fix="keep what acts on the world outside the checkpointed function",
+            )
+    return program.out_avals
+
+
+checkpoint_p = Primitive("autodiff.checkpoint", _rule, many=True, higher=Wiring())
+recompute_rules.rule(checkpoint_p)(divide_call)
+
+
+@lower_rules.rule(checkpoint_p)
+def _(e, xs, ins, outs, program, policy, prevent_cse, again):
+    if not (again and prevent_cse and xs and outs):
+        return e.call(program, xs)
+    if program.effects or e.unit.platforms != ("cpu",):
+        r = e.op("stablehlo.optimization_barrier", xs, *ins)
+        return e.call(program, r if len(ins) != 1 else [r])
+    return _apart(e, xs, outs, program)
+
+
+def _apart(e: Emitter, xs: Sequence[Any], outs: Sequence[Aval], program: Program) -> list:
+    """A call that the compiler for the CPU can not merge with what it repeats.
+
+    It drops barriers, merges what they kept apart, and so keeps all values after all.  Nothing is
+    merged into a branch, and that the branch is always taken is known only when barriers are gone.
+    """
+    yes = e.op("stablehlo.optimization_barrier", [e.constant(True, _BOOL)], _BOOL)
+    regions = [
+        ((), lambda b, _: b.call(program, xs)),
+        ((), lambda b, _: [b.constant(0, a) for a in outs]),
+    ]
+    r = e.op("stablehlo.if", [yes], *outs, regions=regions)
+    return r if len(outs) != 1 else [r]
+
+
+# ---- as users say it -----------------------------------------------------------------------
+
+
+def checkpoint(
+    fun: Callable | None = None,
+    *,
+    prevent_cse: bool | Sequence[bool] = True,
+    policy: Callable[..., Any] | None = None,
+    static_argnums: int | Sequence[int] = (),
+    static_argnames: str | Sequence[str] = (),
+) -> Callable:
+    """`fun`, whose intermediate values are computed again in reverse mode instead of being kept.
+
+    What acts on the world (a callback, a print) does so once: its results are kept.
+
+    Args:
+      fun: takes and returns trees of arrays; without it, a decorator is returned.  It may branch
+        on values wherever it could without checkpoint.
+      prevent_cse: keep the compiler from finding that something is computed again, and from
+        keeping it after all.  Inside a loop it can not find that, and False saves a little.
+        Of a sequence, one for each argument, one that is True suffices.
+      policy: which values to keep: one of `plait.checkpoint_policies`, or a function that is asked
+        of every operation, `policy(prim, *avals, **params) -> bool`.  Without it only the
+        arguments are kept.
+      static_argnums, static_argnames: arguments that are no arrays, but hashable Python values, by
+        position or by name.
+
+    Raises TypeRule if the policy is no function, or a static argument is not hashable.
+
+    >>> import plait
+    >>> plait.grad(plait.checkpoint(lambda x: plait.lax.sin(plait.lax.sin(x))))(0.0)
+    Array(1., dtype=float32, weak_type=True)
+    """
+    if fun is None:
+        given = {k: v for k, v in locals().items() if k != "fun"}
+        return functools.partial(checkpoint, **given)
+    if not callable(fun):
+        raise TypeRule(f"checkpoint needs a function, not {fun!r}", fix="write checkpoint(f)")
+    if policy is not None and not callable(policy):
+        raise TypeRule(
+            f"the policy of checkpoint is {policy!r}",
+            fix="choose one of plait.checkpoint_policies, or write a function",
+        )
+    static = role(fun, static_argnums, static_argnames, "static")
+    params = {"policy": policy, "prevent_cse": _apart_at_all(prevent_cse), "again": False}
+
+    @functools.wraps(fun)
+    def checkpointed(*args: Any, **kwargs: Any) -> Any:
+        f, rest, named, traces = _without_static(fun, args, kwargs, static)
+        stage = Looking(current(), fun, rest, named)
+        traced = trace(f, rest, named, "checkpoint", traces, on=stage)
+        if stage.looked:  # the trace holds for these values only
+            for key in [k for k, v in traces.items() if _is_trace(v, traced.program)]:
+                del traces[key]
+        outs = checkpoint_p.bind(*traced.captured, *traced.values, program=traced.program, **params)
+        return traced.tree.unflatten(outs)
+
+    return checkpointed
+
+
+def _apart_at_all(prevent_cse: Any) -> bool:
+    """Whether what is computed again is kept apart; TypeRule if it is not said."""
+    flags = prevent_cse if isinstance(prevent_cse, tuple | list) else (prevent_cse,)
+    if not all(isinstance(f, bool) for f in flags):
+        raise TypeRule(f"prevent_cse of checkpoint is {prevent_cse!r}", fix="write True or False")
+    return any(flags)
+
+
+def _is_trace(found: Any, program: Program) -> bool:
+    return isinstance(found, tuple) and found[0] is program
+
+
+def _without_static(fun: Callable, args: tuple, kwargs: dict, static: Role) -> tuple:
+    """(function of the other arguments, these by position, these by name, its traces)."""
+    if not static:
+        return fun, args, kwargs, kept(fun)
+    n = len(args)
+    if static.beyond >= n:
+        raise TypeRule(
+            f"static_argnums of checkpoint names argument {static.beyond}, and the function was "
+            f"called with {n} positional arguments",
+            fix="pass that argument by position",
+        )
+    call = parts(args, kwargs, static)
+    key = "static", call.key(n, "checkpoint")
+    return call.bind(fun, n), call.args, call.kwargs, kept(fun).setdefault(key, {})
+
+
+# ---- division ------------------------------------------------------------------------------
+
+
+@split_rules.rule(checkpoint_p)
+def _(split, args, params):
+    unknown = divide(split, args)
+    d = partial_eval(params["program"], unknown, inst_in=True, policy=_policy(params["policy"]))
+    later, used = dce(d.staged)
+    known = part(args, unknown, False)
+    outs = checkpoint_p.bind(*known, **{**params, "program": d.known}) if d.known.outputs else []
+    n = len(outs) - d.residuals
+    rest: list = []
+    if later.outputs:
+        operands = part([*outs[n:], *args], used)
+        if d.repeats:
+            rest = split.stage.apply(
+                checkpoint_p, operands, {**params, "program": later, "again": True}
+            )
+        else:
+            rest = split.stage.apply(call, operands, {"program": later})
+    return merge(d.out_unknown, rest, outs[:n])
+
+
+def _policy(policy: Any) -> Any:
+    return nothing_saveable if policy is None else policy
+
+
+# ---- transposition -------------------------------------------------------------------------
+
+
+@transpose_rules.rule(checkpoint_p)
+def _(cts, *args, program, **params):
+    linear = tuple(map(is_linear, args))
+    given = tuple([c is not None for c in cts])
+    p = transpose_divided(program, linear, given)
+    operands = [*part(args, linear, False), *part(cts, given)]
+    got = iter(checkpoint_p.bind(*operands, program=p, **params))
+    return [next(got) if flag else None for flag in linear]

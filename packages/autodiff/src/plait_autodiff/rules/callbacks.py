@@ -1,0 +1,24 @@
+"""Derivatives of calls of Python.
+
+Invariant: the call is made once, on primals; no derivative is dropped silently.
+"""
+
+from plait.ext.errors import (
+    MissingRule,
+)
+from plait.ext.ops.callbacks import (
+    host,
+)
+
+from ..forward import ZERO, jvp_rules
+
+
+@jvp_rules.rule(host)
+def _(xs, ts, **params):
+    if any(o.inexact for o in params["outs"]) and any(t is not ZERO for t in ts):
+        raise MissingRule(
+            "the result of a Python callback has no derivative",
+            fix="wrap the function in custom_jvp or custom_vjp, or stop_gradient its arguments",
+        )
+    outs = host.bind(*xs, **params)
+    return outs, [ZERO] * len(outs)

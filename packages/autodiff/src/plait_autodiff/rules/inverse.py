@@ -1,0 +1,285 @@
+"""How operations are undone: operands from results.
+
+Invariant: a rule gives an operand back only where that is a function of what it is given; up to
+rounding, and where the result is finite (a product with zero is not undone).  Rules are asked
+with `Unknown`s in the places of what is wanted.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from plait.ext.ir import (
+    Program,
+    derived,
+    evaluate,
+)
+from plait.ext.ops.control_flow import (
+    scan,
+)
+from plait.ext.ops.elementwise import (
+    INEXACT,
+    LOGIC,
+    NUMBER,
+    acosh,
+    add,
+    asinh,
+    atanh,
+    complex_,
+    conj,
+    cosh,
+    div,
+    exp,
+    expm1,
+    imag,
+    log,
+    log1p,
+    logistic,
+    mul,
+    neg,
+    not_,
+    real,
+    select,
+    sinh,
+    sqrt,
+    stop,
+    sub,
+    tanh,
+    xor,
+)
+from plait.ext.ops.shape import (
+    barrier,
+    broadcast_in_dim,
+    concatenate_,
+    convert_,
+    pad_,
+    reshape_,
+    rev,
+    slice_,
+    squeeze_,
+    transpose_,
+)
+from plait.ext.trace import (
+    staged,
+)
+from plait.ext.values import (
+    Literal,
+)
+
+from ..inversion.reverse_pass import Reverse, inverse_rules, is_unknown, reverse
+from ..rematerialisation.policies import name_
+from ..rematerialisation.residuals import move_
+from ..split import part
+
+# ---- of one operand ------------------------------------------------------------------------
+
+
+def _undone_by(prim: Any, inverse: Any) -> None:
+    @inverse_rules.rule(prim)
+    def _(y, x):
+        return [inverse(y)]
+
+
+for _prim in (neg, conj, not_):
+    _undone_by(_prim, _prim.bind)
+_undone_by(stop, lambda y: y)
+_undone_by(exp, lambda y: log.bind(y))
+_undone_by(log, lambda y: exp.bind(y))
+_undone_by(expm1, lambda y: log1p.bind(y))
+_undone_by(log1p, lambda y: expm1.bind(y))
+_undone_by(tanh, lambda y: atanh.bind(y))
+_undone_by(atanh, lambda y: tanh.bind(y))
+_undone_by(sinh, lambda y: asinh.bind(y))
+_undone_by(asinh, lambda y: sinh.bind(y))
+_undone_by(acosh, lambda y: cosh.bind(y))
+_undone_by(sqrt, lambda y: mul.bind(y, y))
+_undone_by(logistic, lambda y: sub.bind(log.bind(y), log1p.bind(neg.bind(y))))
+
+
+@inverse_rules.rule(barrier)
+def _(ys, *xs):
+    return ys
+
+
+@inverse_rules.rule(name_, move_)
+def _(y, x, **_):
+    return [y]
+
+
+# ---- of two --------------------------------------------------------------------------------
+
+
+def _either_undone_by(prim: Any, first: Any, second: Any, kinds: Sequence[int]) -> None:
+    """first: (result, y) -> x; second: (x, result) -> y; for elements of these categories."""
+
+    @inverse_rules.rule(prim)
+    def _(z, x, y):
+        if z.aval.category not in kinds or is_unknown(x) and is_unknown(y):
+            return [None, None]
+        return [first(z, y), None] if is_unknown(x) else [None, second(x, z)]
+
+
+_either_undone_by(add, sub.bind, lambda x, z: sub.bind(z, x), NUMBER)
+_either_undone_by(sub, add.bind, sub.bind, NUMBER)
+_either_undone_by(mul, div.bind, lambda x, z: div.bind(z, x), INEXACT)
+_either_undone_by(div, mul.bind, div.bind, INEXACT)
+_either_undone_by(xor, xor.bind, xor.bind, LOGIC)
+
+
+@inverse_rules.rule(complex_)
+def _(z, x, y):
+    return [real.bind(z) if is_unknown(x) else None, imag.bind(z) if is_unknown(y) else None]
+
+
+@inverse_rules.rule(select)
+def _(z, which, x, y):
+    """What was not chosen can not be recovered: only a choice by a literal is undone."""
+    if which.__class__ is not Literal:
+        return [None, None, None]
+    return [None, z, None] if which.value else [None, None, z]
+
+
+# ---- what moves elements -------------------------------------------------------------------
+
+
+@inverse_rules.rule(transpose_)
+def _(y, x, *, perm):
+    return [transpose_.bind(y, perm=tuple([perm.index(i) for i in range(len(perm))]))]
+
+
+@inverse_rules.rule(reshape_)
+def _(y, x, *, shape):
+    return [reshape_.bind(y, shape=x.aval.shape)]
+
+
+@inverse_rules.rule(squeeze_)
+def _(y, x, *, axes):
+    return [reshape_.bind(y, shape=x.aval.shape)]
+
+
+@inverse_rules.rule(rev)
+def _(y, x, *, axes):
+    return [rev.bind(y, axes=axes)]
+
+
+@inverse_rules.rule(broadcast_in_dim)
+def _(y, x, *, shape, dims):
+    """One of the copies."""
+    if any(d.__class__ is not int or d == 0 for d in shape):
+        return [None]
+    limits = [1] * len(shape)
+    for d, k in zip(x.aval.shape, dims):
+        limits[k] = d
+    one = _cut(y, [0] * len(shape), limits)
+    order = tuple(sorted(range(len(dims)), key=dims.__getitem__))
+    flat = reshape_.bind(one, shape=tuple([x.aval.shape[i] for i in order]))
+    perm = tuple([order.index(i) for i in range(len(order))])
+    return [flat if perm == tuple(range(len(perm))) else transpose_.bind(flat, perm=perm)]
+
+
+def _cut(y: Any, starts: list, limits: list) -> Any:
+    return slice_.bind(y, starts=tuple(starts), limits=tuple(limits), strides=(1,) * len(starts))
+
+
+@inverse_rules.rule(concatenate_)
+def _(y, *xs, axis):
+    out, at = [], 0
+    for x in xs:
+        end = at + x.aval.shape[axis]
+        if is_unknown(x):
+            starts, limits = [0] * y.aval.ndim, list(y.aval.shape)
+            starts[axis], limits[axis] = at, end
+            out.append(_cut(y, starts, limits))
+        else:
+            out.append(None)
+        at = end
+    return out
+
+
+@inverse_rules.rule(pad_)
+def _(y, x, value, *, low, high, interior):
+    if not is_unknown(x) or any(n < 0 for n in (*low, *high)) or any(interior):
+        return [None, None]
+    limits = [a + d for a, d in zip(low, x.aval.shape)]
+    return [_cut(y, list(low), limits), None]
+
+
+@inverse_rules.rule(convert_)
+def _(y, x, *, dtype, weak):
+    """Only where no number is changed by the conversion."""
+    have, got = x.aval, y.aval
+    wider = got.dtype.itemsize >= have.dtype.itemsize and got.category == have.category
+    if not wider or have.dtype.kind != got.dtype.kind and have.dtype != got.dtype:
+        return [None]
+    return [convert_.bind(y, dtype=have.dtype, weak=have.weak_type)]
+
+
+# ---- loops ---------------------------------------------------------------------------------
+
+
+@inverse_rules.rule(scan)
+def _(params) -> Reverse | None:
+    """Steps are undone from the last to the first, if the carry can be had without saving it."""
+    body, k, c = params["body"], params["consts"], params["carry"]
+    n = len(body.inputs)
+    keep = (*(True,) * k, *(False,) * c, *(True,) * (n - k - c))
+    r = reverse(body, keep)
+    if r is None or not all(r.recovered[k : k + c]):
+        return None
+    key = "reverse scan", k, c, params["length"], params["reverse"], params["unroll"]
+    return derived(r.program, key, lambda: _scan_reversed(r, body, params))
+
+
+def _scan_reversed(r: Reverse, body: Program, params: dict) -> Reverse:
+    k, c = params["consts"], params["carry"]
+    length = params["length"]
+    saved, back = r.saved, (*(False,) * k, *r.recovered[k:])
+    ins, outs = body.in_avals, body.out_avals
+    rows = lambda avals: [a.with_shape((length, *a.shape)) for a in avals]  # noqa: E731
+    consts, xs = part(ins[:k], saved[:k]), part(ins[k + c :], saved[k + c :])
+    ends, ys = outs[:c], outs[c:]
+    moving = [a for a in ins if a.inexact]
+    k_cts, c_cts = [sum(a.inexact for a in avals) for avals in (ins[:k], ins[k : k + c])]
+    c_ends, y_cts = [a for a in ends if a.inexact], [a for a in ys if a.inexact]
+    lost = r.recovered[:k].count(True)
+
+    def step(*vs: Any) -> list:
+        """Saved constants; carry, its cotangents, sums of those of constants; saved rows, rows of
+        results and of their cotangents."""
+        it = iter(vs)
+        take = lambda m: [next(it) for _ in range(m)]  # noqa: E731
+        held, carry, d_carry, sums = take(len(consts)), take(c), take(len(c_ends)), take(k_cts)
+        row, y, d_y = take(len(xs)), take(len(ys)), take(len(y_cts))
+        got = evaluate(r.program, [*held, *row, *carry, *y, *d_carry, *d_y])[lost:]
+        m = len(got) - len(moving)
+        values, cts = got[:m], got[m:]
+        sums = [add.bind(s, g) for s, g in zip(sums, cts[:k_cts])]
+        ahead = cts[k_cts : k_cts + c_cts]
+        return [*values[:c], *ahead, *sums, *values[c:], *cts[k_cts + c_cts :]]
+
+    totals = [a for a in ins[:k] if a.inexact]
+    types = [*consts, *ends, *c_ends, *totals, *xs, *ys, *y_cts]
+    program = staged(step, types, body.name + "_inverse", prune=True)
+
+    def whole(*vs: Any) -> list:
+        """Saved operands, results, their cotangents -> recovered operands, cotangents."""
+        it = iter(vs)
+        take = lambda m: [next(it) for _ in range(m)]  # noqa: E731
+        held, row, carry, y = take(len(consts)), take(len(xs)), take(c), take(len(ys))
+        d_carry, d_y = take(len(c_ends)), take(len(y_cts))
+        zeros = [Literal(0, a) for a in totals]
+        got = scan.bind(
+            *[*held, *carry, *d_carry, *zeros, *row, *y, *d_y],
+            body=program,
+            consts=len(held),
+            carry=c + len(d_carry) + len(zeros),
+            length=length,
+            reverse=not params["reverse"],
+            unroll=params["unroll"],
+        )
+        first, more = got[:c], got[c + c_cts + k_cts :]
+        m = back[k + c :].count(True)
+        d_first, d_consts = got[c : c + c_cts], got[c + c_cts : c + c_cts + k_cts]
+        return [*first, *more[:m], *d_consts, *d_first, *more[m:]]
+
+    types = [*consts, *rows(xs), *ends, *rows(ys), *c_ends, *rows(y_cts)]
+    return Reverse(saved, back, staged(whole, types, body.name + "_inverse"))

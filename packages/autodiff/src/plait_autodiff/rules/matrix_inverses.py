@@ -1,0 +1,206 @@
+"""Derivatives of determinants, pseudo-inverses and least squares.
+
+Sources: Jacobi's formula for determinants; Golub and Pereyra 1973, "The differentiation of
+pseudo-inverses and nonlinear least squares problems whose variables separate".
+
+Invariant: factors are found on the primal side; what is linear is products with them.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from plait.ext.ops.elementwise import (
+    add,
+    eq,
+    imag,
+    mul,
+    select,
+    sub,
+)
+from plait.ext.ops.linalg import (
+    adjoint,
+    columns_in_order,
+    det_,
+    diagonal,
+    inverse,
+    lstsq_,
+    nothing,
+    on_diagonal,
+    order_back,
+    pinv_,
+    qr_,
+    real_part,
+    rows_in_order,
+    slogdet_,
+    svd_,
+    times,
+    transposed,
+    triangular,
+)
+from plait.ext.ops.reduction import (
+    reduce_prod,
+    reduce_sum,
+)
+from plait.ext.ops.shape import (
+    broadcast_in_dim,
+    concatenate_,
+    convert,
+    iota,
+    size_value,
+    slice_in_dim,
+)
+from plait.ext.types import (
+    COMPLEX,
+)
+from plait.ext.values import (
+    Literal,
+)
+
+from ..forward import ZERO, jvp_rules
+
+# ---- determinants --------------------------------------------------------------------------
+
+
+def traced(a: Any, t: Any) -> Any:
+    """The trace of a @ t."""
+    n = t.aval.ndim
+    return reduce_sum.bind(mul.bind(transposed(a), t), axes=(n - 2, n - 1))
+
+
+@jvp_rules.rule(det_)
+def _(xs, ts):
+    """The trace of the adjugate times dx, which exists for singular matrices too."""
+    (x,), (t,) = xs, ts
+    out = det_.bind(x)
+    return out, ZERO if nothing(x.aval) else traced(adjugate(x), t)
+
+
+def adjugate(x: Any) -> Any:
+    """The transposed matrix of cofactors: det(x) x^-1 if x is regular.
+
+    Of small matrices it is written out, so that all derivatives of it exist.  Of others, with
+    x P = Q R, columns pivoted such that what is negligible of R comes last, it is
+    det(Q P^T) P adj(R) Q^H, whose derivatives need a regular x.
+    """
+    if x.aval.shape[-1] in (1, 2, 3):
+        return transposed(_cofactors(x))
+    q, r, order = qr_.bind(x, full_matrices=False, pivoting=True)
+    back = order_back(order)
+    turn = det_.bind(columns_in_order(q, back))
+    out = rows_in_order(times(_triangular_adjugate(r), adjoint(q)), back)
+    dims = tuple(range(turn.aval.ndim))
+    return mul.bind(out, broadcast_in_dim.bind(turn, shape=out.aval.shape, dims=dims))
+
+
+def _cofactors(x: Any) -> Any:
+    """Of matrices of one to three rows: minors of the rows and columns that follow, in turn."""
+    n = x.aval.shape[-1]
+    if n == 1:
+        return Literal(1, x.aval)
+    if n == 2:
+        return mul.bind(_turned(x, 1, 1), _signs(x.aval))
+    product = lambda i, j, k, m: mul.bind(_turned(x, i, j), _turned(x, k, m))  # noqa: E731
+    return sub.bind(product(1, 1, 2, 2), product(1, 2, 2, 1))
+
+
+def _turned(x: Any, rows: int, columns: int) -> Any:
+    """Element (i, j) is that of (i + rows, j + columns), beginning again after the last."""
+    for axis, k in ((x.aval.ndim - 2, rows), (x.aval.ndim - 1, columns)):
+        parts = slice_in_dim(x, k, x.aval.shape[-1], axis=axis), slice_in_dim(x, 0, k, axis=axis)
+        x = concatenate_.bind(*parts, axis=axis)
+    return x
+
+
+def _signs(aval: Any) -> Any:
+    """1 on the diagonal, -1 beside it."""
+    i, j = (iota(np.int32, aval.shape, aval.ndim - k) for k in (2, 1))
+    return select.bind(eq.bind(i, j), Literal(1, aval), Literal(-1, aval))
+
+
+def _triangular_adjugate(r: Any) -> Any:
+    """Of an upper triangular matrix, without dividing by the last element of its diagonal; any
+    other zero on the diagonal makes a product of all but the last vanish."""
+    aval = r.aval
+    on = diagonal(r)
+    vector, n = on.aval, on.aval.ndim - 1
+    zero, one = Literal(0, vector), Literal(1, vector)
+    places = iota(np.int32, vector.shape, n)
+    end = size_value(vector.shape[-1], np.dtype(np.int32))
+    end = broadcast_in_dim.bind(end, shape=vector.shape, dims=())
+    last = eq.bind(add.bind(places, Literal(1, places.aval)), end)
+    most = select.bind(last, one, on)
+    rest = reduce_prod.bind(most, axes=(n,))
+    final = reduce_sum.bind(select.bind(last, on, zero), axes=(n,))
+    lead = tuple(range(n))
+    safe = select.bind(eq.bind(most, zero), one, most)
+    right = select.bind(last, one, broadcast_in_dim.bind(final, shape=vector.shape, dims=lead))
+    right = mul.bind(right, broadcast_in_dim.bind(rest, shape=vector.shape, dims=lead))
+    matrix = on_diagonal(r, safe)
+    return triangular(matrix, on_diagonal(Literal(0, aval), right), lower=False)
+
+
+@jvp_rules.rule(slogdet_)
+def _(xs, ts):
+    """d log det = trace(x^-1 dx): its real part, and its imaginary part times the phase."""
+    (x,), (t,) = xs, ts
+    phase, size = slogdet_.bind(x)
+    if nothing(x.aval):
+        return [phase, size], [ZERO, ZERO]
+    moved = traced(inverse(x), t)
+    turn = ZERO
+    if x.aval.category == COMPLEX:
+        i = Literal(1j, phase.aval)
+        turn = mul.bind(mul.bind(phase, i), convert(imag.bind(moved), phase.aval.dtype))
+    return [phase, size], [turn, real_part(moved)]
+
+
+# ---- pseudo-inverses -----------------------------------------------------------------------
+
+
+def _outside(x: Any, y: Any, z: Any) -> Any:
+    """(I - x @ y) @ z."""
+    return sub.bind(z, times(x, times(y, z)))
+
+
+@jvp_rules.rule(pinv_)
+def _(xs, ts):
+    """-P dx P + P P^H dx^H (I - x P) + (I - P x) dx^H P^H P.  The tolerance does not vary."""
+    (x, rtol), (t, _) = xs, ts
+    p = pinv_.bind(x, rtol)
+    if nothing(x.aval) or t is ZERO:
+        return p, ZERO
+    back, turned = adjoint(t), adjoint(p)
+    inner = times(p, turned, back)
+    right = sub.bind(inner, times(inner, x, p))
+    left = _outside(p, x, times(back, turned, p))
+    return p, sub.bind(add.bind(right, left), times(p, t, p))
+
+
+@jvp_rules.rule(lstsq_)
+def _(xs, ts):
+    """That of the pseudo-inverse P, applied to b: P (db - da x) + P P^H da^H (b - a x) +
+    (I - P a) da^H P^H x."""
+    (a, b, rtol), (da, db, _) = xs, ts
+    x, rank, s = lstsq_.bind(a, b, rtol)
+    if nothing(a.aval) or (da is ZERO and db is ZERO):
+        return [x, rank, s], [ZERO, ZERO, ZERO]
+    p = pinv_.bind(a, rtol)
+    dx: Any = ZERO if db is ZERO else times(p, db)
+    ds: Any = ZERO
+    if da is not ZERO:
+        back, turned = adjoint(da), adjoint(p)
+        rest = sub.bind(b, times(a, x))
+        by_a = add.bind(
+            times(p, times(turned, times(back, rest))),
+            _outside(p, a, times(back, times(turned, x))),
+        )
+        by_a = sub.bind(by_a, times(p, times(da, x)))
+        dx = by_a if dx is ZERO else add.bind(dx, by_a)
+        ds = _singular_moves(a, da)
+    return [x, rank, s], [dx, ZERO, ds]
+
+
+def _singular_moves(a: Any, da: Any) -> Any:
+    _, u, vh = svd_.bind(a, full_matrices=False, compute_uv=True)
+    return real_part(diagonal(times(adjoint(u), da, adjoint(vh))))

@@ -1,0 +1,216 @@
+"""Forward Laplacians: values become (value, Jacobian, Laplacian).
+
+With J the derivative of a value in N directions and L its Laplacian, y = f(x) has
+J_y = f' J and L_y = f' L + sum over n of f''[J_n, J_n] (Li et al., "A computational framework for
+neural network-based variational Monte Carlo with Forward Laplacian", 2023).  The sum is taken at
+every operation, so one Laplacian is carried and not N second derivatives.
+
+Invariant: the directions are the last axis of the Jacobian part, so that whatever cuts leading
+axes (a scan) need not know of it.  Second derivatives of a primitive are those of its series of
+order two; everything about loops, branches and calls comes from the carrier mechanism.
+"""
+
+import functools
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from plait import (
+    map_axes,
+)
+from plait.ext.errors import (
+    TypeRule,
+)
+from plait.ext.ops.elementwise import (
+    add,
+)
+from plait.ext.ops.reduction import (
+    reduce_sum,
+)
+from plait.ext.ops.shape import (
+    materialise_at_ground,
+    moveaxis,
+)
+from plait.ext.rules import (
+    RuleTable,
+)
+from plait.ext.trace import (
+    Carrier,
+    as_list,
+    current,
+    opened,
+)
+from plait.ext.tree import (
+    flatten,
+)
+from plait.ext.types import (
+    Aval,
+)
+from plait.ext.values import (
+    Literal,
+    as_value,
+)
+
+from ..forward import JVP
+from ..jacobian import basis, columns_of, of_differentiable
+from ..tangents import expect_function
+from .series import SERIES, Jet, is_zero, jet_rules, scaled
+
+__all__ = ["Laplacian", "fwd_laplacian", "laplacian_rules"]
+
+LAPLACIAN = "laplacian"
+Parts = tuple[Any, Any, Any]
+
+
+class _ByTaylor(RuleTable):
+    """Answers with the Taylor series of a primitive where it has no rule of its own."""
+
+    def find(self, prim: Any) -> Any:
+        rule = super().find(prim)
+        if rule is None and prim.higher is None and jet_rules.find(prim) is not None:
+            return partial(by_taylor, prim)
+        return rule
+
+
+laplacian_rules = _ByTaylor(
+    "laplacian",
+    doc="rule(parts, **params) -> parts, a list of them if the primitive has many: from the "
+    "(value, jacobian, laplacian) of each operand, those of the result; directions are the last "
+    "axis of a jacobian.  A primitive without a rule is done by its 'jet' rule.",
+)
+
+
+class Laplacian(Carrier):
+    """Carries derivatives in `count` directions, and the sum of the second ones."""
+
+    rules = laplacian_rules
+    does = "fwd_laplacian"
+    fields = ("count",)
+    count: int
+
+    def part_avals(self, aval: Aval, form: Any) -> tuple[Aval, ...]:
+        return aval, aval.with_shape((*aval.shape, self.count)), aval
+
+    def part_axes(self, aval: Aval, form: Any) -> tuple:
+        return (tuple(range(aval.ndim)),) * 3
+
+    def coerce(self, aval: Aval, parts: tuple, f: Any, g: Any) -> tuple:
+        return parts[0], *[Literal(0, a) for a in self.part_avals(aval, g)[1:]]
+
+    def carried(self, parts: Parts) -> Any:
+        """A value with its derivatives; a plain value if it does not vary."""
+        x, jacobian, laplacian = parts
+        if not x.aval.inexact or (is_zero(jacobian) and is_zero(laplacian)):
+            return x
+        return self.lift(x.aval, LAPLACIAN, parts)
+
+    def run(self, prim: Any, rule: Any, args: Any, params: dict) -> Any:
+        out = rule([self.to_form(a, LAPLACIAN) for a in args], **params)
+        return [self.carried(p) for p in out] if prim.many else self.carried(out)
+
+
+def by_taylor(prim: Any, parts: Sequence[Parts], **params: Any) -> Any:
+    """Any primitive: its series of order two along every direction, summed; and its derivative
+    along the Laplacian."""
+    outs, dots = _along_laplacian(prim, parts, params)
+    moving = [i for i, p in enumerate(parts) if not is_zero(p[1])]
+    firsts, seconds = _along_directions(prim, parts, moving, params)
+    made = []
+    for k, (y, t) in enumerate(zip(outs, dots, strict=True)):
+        jacobian, second = firsts.get(k), seconds.get(k)
+        if jacobian is None:
+            count = parts[0][1].aval.shape[-1]
+            jacobian = Literal(0, y.aval.with_shape((*y.aval.shape, count)))
+        made.append((y, jacobian, t if second is None else _plus(t, second)))
+    return made if prim.many else made[0]
+
+
+def _plus(a: Any, b: Any) -> Any:
+    return b if is_zero(a) else add.bind(a, b)
+
+
+def _along_laplacian(prim: Any, parts: Sequence[Parts], params: dict) -> tuple[list, list]:
+    """(results, their derivative along the Laplacian of the operands)."""
+    j = JVP(current())
+    with opened(j):
+        duals = [x if is_zero(lap) else j.dual(x, lap) for x, _, lap in parts]
+        outs = as_list(prim.bind(*duals, **params))
+    halves = [j.split(o) for o in outs]
+    ys = [p[0] for _, p in halves]
+    return ys, [Literal(0, p[0].aval) if f is None else p[1] for f, p in halves]
+
+
+def _along_directions(
+    prim: Any, parts: Sequence[Parts], moving: Sequence[int], params: dict
+) -> tuple[dict[int, Any], dict[int, Any]]:
+    """Derivatives of the results, and sums of second ones; by number, but for those that vanish."""
+    firsts: list[int] = []
+    seconds: list[int] = []
+    if not moving:
+        return {}, {}
+
+    def one(*rows: Any) -> list:
+        j = Jet(current(), 2)
+        xs = [p[0] for p in parts]
+        for i, row in zip(moving, rows, strict=True):
+            xs[i] = j.series((xs[i], row, Literal(0, xs[i].aval)))
+        with opened(j):
+            outs = as_list(prim.bind(*xs, **params))
+        series = [j.to_form(o, SERIES) for o in outs]
+        firsts[:] = [k for k, s in enumerate(series) if not is_zero(s[1])]
+        seconds[:] = [k for k, s in enumerate(series) if not is_zero(s[2])]
+        return [*(series[k][1] for k in firsts), *(scaled(series[k][2], 2) for k in seconds)]
+
+    got = map_axes(one, -1, -1, parallel=True)(*[parts[i][1] for i in moving])
+    n = len(firsts)
+    sums = [reduce_sum.bind(v, axes=(v.aval.ndim - 1,)) for v in got[n:]]
+    return dict(zip(firsts, got[:n])), dict(zip(seconds, sums))
+
+
+# ---- as users say it -----------------------------------------------------------------------
+
+
+def fwd_laplacian(fun: Callable, argnums: int | Sequence[int] = 0) -> Callable:
+    """A function that returns `fun`'s value, Jacobian and Laplacian, computed together in one
+    forward pass.
+
+    Args:
+      fun: takes and returns trees of arrays.
+      argnums: the arguments to differentiate, trees of real arrays.  The Laplacian is the sum of
+        second derivatives by each of their elements.
+
+    Returns:
+      A function whose result is (value, jacobian, laplacian): a tree like `fun`'s result, one
+      structured as by `jacfwd`, and a tree like the result.
+
+    Raises TypeRule if an argument is not real.
+
+    >>> import plait
+    >>> value, slope, laplacian = plait.fwd_laplacian(lambda x: (x ** 3).sum())(
+    ...     plait.numpy.array([1.0, 2.0]))
+    >>> laplacian
+    Array(18., dtype=float32)
+    """
+    expect_function(fun, "fwd_laplacian")
+
+    @functools.wraps(fun, updated=())
+    def derivatives(*args: Any, **kwargs: Any) -> tuple:
+        of, chosen = of_differentiable(fun, argnums, args, kwargs, "fwd_laplacian", False)
+        leaves, tree = flatten(chosen)
+        xs = [as_value(x) for x in leaves]
+        units = [moveaxis(as_value(e), 0, -1) for e in basis(xs)]
+        if not xs:
+            raise TypeRule("fwd_laplacian: the arguments have no arrays")
+        by = Laplacian(current(), units[0].aval.shape[-1], of=fun)
+        with opened(by):
+            given = [by.carried((x, e, Literal(0, x.aval))) for x, e in zip(xs, units)]
+            outs, out_tree = flatten(of(*tree.unflatten(given)))
+            outs = [as_value(o) for o in outs]
+        parts = [by.to_form(o, LAPLACIAN) for o in outs]
+        value, jacobian, laplacian = (
+            [materialise_at_ground(p[i]) for p in parts] for i in range(3)
+        )
+        blocks = [columns_of(moveaxis(j, -1, 0), xs, tree, argnums) for j in jacobian]
+        return tuple(out_tree.unflatten(part) for part in (value, blocks, laplacian))
+
+    return derivatives

@@ -1,0 +1,23 @@
+"""Batching of the places of extremes.
+
+Invariant: the axis searched is moved past the mapped one, which stays where it is.
+"""
+
+from plait.ext.ops.reduction import (
+    argmax_,
+    argmin_,
+)
+
+from ..interpreter import batching_rules
+
+
+def _place(prim):
+    @batching_rules.rule(prim)
+    def _(batch, xs, dims, *, axis, index_dtype):
+        (d,) = dims
+        out = prim.bind(*xs, axis=axis + (axis >= d), index_dtype=index_dtype)
+        return out, d - (axis < d)
+
+
+_place(argmax_)
+_place(argmin_)

@@ -1,0 +1,95 @@
+"""Batching of boxes read and written at computed places.
+
+Invariant: where all examples have one place the box has the mapped axis, whole; where places vary
+they become indices, and the mapped axis a batching axis.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from plait.ext.ops.indexing import (
+    CLIP,
+    GatherDimensionNumbers,
+    ScatterDimensionNumbers,
+    dynamic_slice_,
+    dynamic_update_slice_,
+    gather_,
+    scatter_,
+)
+from plait.ext.ops.shape import (
+    broadcast_in_dim,
+    concatenate,
+    reshape,
+)
+from plait.ext.types import (
+    Aval,
+)
+from plait.ext.values import (
+    Literal,
+)
+
+from ..interpreter import Batch, batching_rules, insert
+
+
+def _with_zero(starts: Sequence[Any], d: int) -> tuple:
+    """Places on the axes of a stack, all of whose rows are taken."""
+    dtype = starts[0].aval.dtype if starts else np.dtype(np.int32)
+    return insert(starts, d, Literal(0, Aval((), dtype)))
+
+
+def _indices(batch: Batch, starts: Sequence[Any], dims: Sequence[int | None]) -> Any:
+    """Places that vary, as indices: [size, number of axes]."""
+    shape = (batch.size, 1)
+    columns = [
+        broadcast_in_dim.bind(s, shape=shape, dims=()) if d is None else reshape(s, shape)
+        for s, d in zip(starts, dims)
+    ]
+    return concatenate(columns, 1)
+
+
+@batching_rules.rule(dynamic_slice_)
+def _(batch, xs, dims, *, sizes):
+    (x, *starts), (d, *ds) = xs, dims
+    if all(e is None for e in ds):
+        places = _with_zero(starts, d)
+        return dynamic_slice_.bind(x, *places, sizes=insert(sizes, d, batch.size)), d
+    window = tuple(range(1, len(sizes) + 1))
+    if d is None:
+        numbers = GatherDimensionNumbers(window, (), tuple(range(len(sizes))))
+    else:
+        x = batch.front(x, d)
+        numbers = GatherDimensionNumbers(window, (), window, (0,), (0,))
+        sizes = (1, *sizes)
+    out = gather_.bind(
+        x,
+        _indices(batch, starts, ds),
+        dimension_numbers=numbers,
+        slice_sizes=sizes,
+        mode=CLIP,
+        fill_value=None,
+        indices_are_sorted=False,
+        unique_indices=d is not None,
+    )
+    return out, 0
+
+
+@batching_rules.rule(dynamic_update_slice_)
+def _(batch, xs, dims):
+    (x, box, *starts), (d, e, *ds) = xs, dims
+    if all(k is None for k in ds):
+        to = d if d is not None else e
+        x, box = batch.move(x, d, to), batch.move(box, e, to)
+        return dynamic_update_slice_.bind(x, box, *_with_zero(starts, to)), to
+    window = tuple(range(1, len(starts) + 1))
+    out = scatter_.bind(
+        batch.front(x, d),
+        _indices(batch, starts, ds),
+        batch.front(box, e),
+        dimension_numbers=ScatterDimensionNumbers(window, (), window, (0,), (0,)),
+        mode=CLIP,
+        indices_are_sorted=False,
+        unique_indices=True,
+    )
+    return out, 0

@@ -1,0 +1,175 @@
+"""Devices, and bringing results back from them.
+
+Invariant: nothing here starts the devices before somebody asks for one.
+"""
+
+import gc
+import sys
+from dataclasses import dataclass
+from platform import platform as system
+from typing import Any
+
+import numpy as np
+
+from .._base import jaxlib_api
+from .._base.errors import PlacementError
+from .._core import buffers
+from .._core.array import Array
+from .._core.buffers import expect_platform
+from .._jit.tracing import kept_traces_cleared
+from .._plugins.metadata import core_version
+from .._types.avals import OPAQUE
+from .._xla.executables import forget_executables
+from ..tree import flatten, map_tree
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Device:
+    """One device of this process; `id` is its number, which placements speak of."""
+
+    id: int
+    platform: str
+    device_kind: str
+
+    def __repr__(self) -> str:
+        return f"{self.platform}:{self.id}"
+
+
+def devices(backend: str | None = None) -> list[Device]:
+    """The devices of this process, in order.
+
+    Args:
+      backend: the platform; this process has one.
+
+    Raises PlacementError for other platforms.
+
+    >>> import plait
+    >>> plait.devices()[0].platform
+    'cpu'
+    """
+    found = buffers.devices()
+    expect_platform(backend)
+    return [Device(i, d.platform, d.device_kind) for i, d in enumerate(found)]
+
+
+def device_count(backend: str | None = None) -> int:
+    """How many devices there are; see `devices`.
+
+    >>> import plait
+    >>> plait.device_count() == len(plait.devices())
+    True
+    """
+    return len(devices(backend))
+
+
+def local_devices(
+    process_index: int | None = None, backend: str | None = None, host_id: int | None = None
+) -> list[Device]:
+    """The devices of this process, which is number 0 and the only one; see `devices`.
+
+    Raises PlacementError for other processes.
+    """
+    for number in (process_index, host_id):
+        if number not in (None, 0):
+            raise PlacementError(
+                f"there is no process {number!r}: this is number 0, and the only one",
+                fix="leave it out",
+            )
+    return devices(backend)
+
+
+def local_device_count(backend: str | None = None) -> int:
+    """How many devices this process has; see `devices`."""
+    return device_count(backend)
+
+
+def process_index(backend: str | None = None) -> int:
+    """The number of this process: 0."""
+    expect_platform(backend)
+    return 0
+
+
+def process_count(backend: str | None = None) -> int:
+    """How many processes compute together: 1."""
+    expect_platform(backend)
+    return 1
+
+
+def process_indices(backend: str | None = None) -> list[int]:
+    """The numbers of all processes: [0]."""
+    return list(range(process_count(backend)))
+
+
+host_id, host_count, host_ids = process_index, process_count, process_indices
+
+
+def default_backend() -> str:
+    """The platform computations run on: `cpu`, `cuda` or `tpu`."""
+    return buffers.platform()
+
+
+def block_until_ready(x: Any) -> Any:
+    """Wait until every array of the tree is computed; returns the tree.
+
+    Raises what the computations raised.
+    """
+    for leaf in flatten(x)[0]:
+        if isinstance(leaf, Array):
+            leaf.block_until_ready()
+    return x
+
+
+def device_get(x: Any) -> Any:
+    """The tree with numpy arrays for arrays; those of keys stay what they are."""
+    number = lambda v: isinstance(v, Array) and v.aval.category != OPAQUE  # noqa: E731
+    return map_tree(lambda v: v.numpy() if number(v) else v, x)
+
+
+def copy_to_host_async(x: Any) -> Any:
+    """Begin to bring the arrays of a tree to the host; returns the tree.
+
+    Where memory is shared with the host, which it is on the CPU, there is nothing to do.
+    """
+    for leaf in flatten(x)[0]:
+        if isinstance(leaf, Array):
+            leaf.copy_to_host_async()
+    return x
+
+
+def live_arrays(platform: str | None = None) -> list[Array]:
+    """All arrays of the process whose memory was not given back, in no particular order.
+
+    >>> import plait
+    >>> x = plait.numpy.ones(3)
+    >>> any(y is x for y in plait.live_arrays())
+    True
+    """
+    expect_platform(platform)
+    return [x for x in gc.get_objects() if x.__class__ is Array and not x.is_deleted()]
+
+
+def effects_barrier() -> None:
+    """Wait until what programs do besides returning is done.
+
+    A call of a program with effects returns when they are done, so there is nothing to wait for.
+    """
+
+
+def print_environment_info(return_string: bool = False) -> str | None:
+    """Print versions, platform and devices, as reports of errors need them; or return the text."""
+    lines = [
+        f"plait:    {core_version()}",
+        f"jaxlib:  {jaxlib_api.JAXLIB_VERSION}",
+        f"numpy:   {np.__version__}",
+        f"python:  {sys.version}",
+        f"devices: {device_count()} of {default_backend()}",
+        f"system:  {system()}",
+    ]
+    text = "\n".join(lines)
+    return text if return_string else print(text)
+
+
+def clear_caches() -> None:
+    """Drop kept traces and executables; jitted functions keep theirs until `.clear_cache()`."""
+    kept_traces_cleared()
+    forget_executables()

@@ -1,0 +1,95 @@
+"""Names for parts of programs: they show where a lowered program is read.
+
+    with plait.named_scope("encoder"):
+        x = layer(x)
+
+Invariant: a name changes no result, no executable and nothing that is kept; outside of such a
+block nothing is asked for names.
+"""
+
+import functools
+from collections.abc import Callable
+from contextlib import ContextDecorator, ExitStack
+from typing import Any, cast
+
+from .._base.errors import TypeRule
+from .._base.source import Named
+from .._core.interpreter import GROUND, Interpreter, current, open_under, opened
+from .._core.staging import Stage
+
+__all__ = ["named_call", "named_scope"]
+
+
+class named_scope(ContextDecorator):  # noqa: N801 - used as a function is
+    """What is traced in the `with` block has this name in front of its source location, where
+    `jit(f).lower(...).as_text(debug_info=True)` shows it; names of nested blocks are joined by
+    slashes.  It is a decorator, too.
+
+    Raises TypeRule if the name is no string.
+
+    >>> import plait
+    >>> def f(x):
+    ...     with plait.named_scope("rescale"):
+    ...         return x * 2
+    >>> "rescale" in plait.jit(f).lower(1.0).as_text(debug_info=True)
+    True
+    """
+
+    def __init__(self, name: str):
+        if not isinstance(name, str):
+            raise TypeRule(
+                f"named_scope needs a string, not {name!r}", fix='write named_scope("name")'
+            )
+        self._name = name
+        self._open: list[ExitStack] = []
+
+    def _recreate_cm(self) -> "named_scope":
+        return named_scope(self._name)
+
+    def __enter__(self) -> None:
+        stack = ExitStack()
+        if current() is not GROUND:  # where nothing is recorded nothing is named
+            stack.enter_context(opened(_Scope(self._name, current())))
+        self._open.append(stack)
+
+    def __exit__(self, *error: Any) -> None:
+        self._open.pop().__exit__(*error)
+
+
+def named_call(fun: Callable | None = None, *, name: str | None = None) -> Any:
+    """`fun`, whose operations are named after it, or `name`; see `named_scope`.
+
+    >>> import plait
+    >>> double = plait.named_call(lambda x: x * 2, name="double")
+    >>> "double" in plait.jit(double).lower(1.0).as_text(debug_info=True)
+    True
+    """
+    if fun is None:
+        return functools.partial(named_call, name=name)
+    if not callable(fun):
+        raise TypeRule(f"named_call needs a function, not {fun!r}", fix="write named_call(f)")
+    return named_scope(name or getattr(fun, "__name__", "f"))(fun)
+
+
+class _Scope(Interpreter):
+    """Applies everything under its parent, and puts the name before what that records."""
+
+    does = "named_scope"
+
+    def __init__(self, name: str, parent: Interpreter):
+        open_under(self, parent)
+        self.name, self.stages = name, cast(tuple[Stage, ...], parent.places)
+
+    def apply(self, prim: Any, args: Any, params: dict[str, Any]) -> Any:
+        assert self.parent is not None
+        before = [len(s.eqns) for s in self.stages]
+        out = self.parent.apply(prim, args, params)
+        for stage, n in zip(self.stages, before):
+            for e in stage.eqns[n:]:
+                e.where = self._named(e.where)
+        return out
+
+    def _named(self, where: Any) -> Named:
+        if where.__class__ is Named:
+            return Named(f"{where.name}/{self.name}", where.at)
+        return Named(self.name, where)

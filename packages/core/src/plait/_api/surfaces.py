@@ -1,0 +1,148 @@
+"""How the thin functions of the surfaces (`plait.numpy`, `plait.lax`, `plait.nn`) are made.
+
+Invariant: a function of one primitive costs what the primitive costs; one composed of several is
+a single compiled program when it is called on arrays, and its parts when something is traced.
+"""
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from .._core.array import Array, Literal, as_value
+from .._core.interpreter import GROUND, Value, current
+from .._core.primitive import Primitive, freeze, freeze_params
+from .._jit.calls import jit
+from .._ops.shape import materialise_at_ground
+from .._types.avals import WEAK
+
+_NONE: dict[str, Any] = {}
+
+
+def _named(f: Callable, name: str, doc: str) -> Callable:
+    f.__name__ = f.__qualname__ = name
+    f.__doc__ = doc
+    return f
+
+
+def called(f: Callable, *names: str) -> Callable:
+    """The function itself, whose first arguments callers may write by these names."""
+    code: Any = f.__code__
+    rest = code.co_varnames[len(names) :]
+    f.__code__ = code.replace(co_posonlyargcount=0, co_varnames=(*names, *rest))
+    return f
+
+
+def unary(
+    name: str, prim: Primitive, doc: str, other: Callable[[Any], Any] | None = None,
+    strict: bool = False,
+) -> Callable[[Any], Any]:  # fmt: skip
+    """A function of one array, said by one primitive; on an array it is a look-up and a run.
+
+    `other(value)` is asked where the primitive may not do: for what is not an array on which it
+    has run before.  `strict`: nothing is converted, not even integers to floats.
+    """
+    compiled, prepare = prim.compiled, prim.prepare
+    A, ground, cur = Array, GROUND, current
+
+    def function(x: Any, /) -> Any:
+        if x.__class__ is A and cur() is ground:
+            try:
+                run, handlers, key = compiled[x.key]
+                buf = x._buf
+            except (AttributeError, KeyError):
+                pass
+            else:
+                r = A()
+                r._buf = run([buf]).consume_with_handlers(handlers)[0]
+                r.aval = key.aval
+                r.key = key
+                return r
+        if strict:
+            return cur().apply(prim, (x if isinstance(x, Value) else as_value(x),), _NONE)
+        if other is not None:
+            return other(x if isinstance(x, Value) else as_value(x))
+        return cur().apply(prim, prepare((x,)), _NONE)  # type: ignore[misc]
+
+    return _named(function, name, doc)
+
+
+def binary(
+    name: str, prim: Primitive, doc: str, prepare: Callable[[Any], Any] | None = None
+) -> Callable[[Any, Any], Any]:
+    """A function of two arrays, said by one primitive, on operands that agree by `prepare`."""
+    agree: Any = prepare or prim.prepare
+    cur = current
+
+    def function(x1: Any, x2: Any, /) -> Any:
+        return cur().apply(prim, agree((x1, x2)), _NONE)
+
+    return _named(function, name, doc)
+
+
+def value(x: Any) -> Any:
+    """What primitives take, of what users give; see `plait._core.array.as_value`."""
+    return x if isinstance(x, Value) else as_value(x)
+
+
+def fused(f: Callable | None = None, *, numbers: tuple[str, ...] = ()) -> Callable:
+    """Decorator: called on arrays, one compiled program for each set of keyword arguments.
+
+    Positional arguments are arrays (or None, or trees of them); keyword arguments are static.
+    Python scalars among the former keep their exact value and weakness: they would lose both as
+    arguments of a compiled program, so with one of them the parts are run one by one; but those
+    named in `numbers` are static then, since they hardly ever change.
+    """
+    if f is None:
+        return functools.partial(fused, numbers=numbers)
+    versions: dict[tuple, Callable] = {}
+    signature = inspect.signature(f)
+    names = [p.name for p in signature.parameters.values() if p.kind is p.POSITIONAL_OR_KEYWORD]
+    arrays, fixed = frozenset(names), frozenset([names.index(n) for n in numbers])
+
+    @functools.wraps(f)
+    def function(*xs: Any, **static: Any) -> Any:
+        if static and not arrays.isdisjoint(static):
+            named = signature.bind(*xs, **static)
+            return function(*named.args, **named.kwargs)
+        if current() is not GROUND:
+            return f(*xs, **static)
+        held: dict[int, Any] = {}
+        for i, x in enumerate(xs):
+            if x.__class__ in WEAK or x.__class__ is Literal:
+                if i not in fixed or x.__class__ is Literal:
+                    return _solid(f(*xs, **static))
+                held[i] = x
+        key = _key(static, held)
+        try:
+            version = versions[key]
+        except KeyError:
+            version = versions[key] = jit(_fixed(f, static, held))
+        return version(*[x for i, x in enumerate(xs) if i not in held] if held else xs)
+
+    return function
+
+
+def _key(static: dict[str, Any], held: dict[int, Any]) -> tuple:
+    values = tuple(static.values())
+    classes = tuple([v.__class__ for v in values])
+    key = freeze_params(static) if float in classes else (*static, *values, *classes)
+    return (key, *[(i, freeze(v)) for i, v in held.items()]) if held else key
+
+
+def _fixed(f: Callable, static: dict[str, Any], held: dict[int, Any]) -> Callable:
+    def function(*xs: Any) -> Any:
+        if not held:
+            return f(*xs, **static)
+        rest = iter(xs)
+        return f(*[held[i] if i in held else next(rest) for i in range(len(xs) + len(held))],
+                 **static)  # fmt: skip
+
+    return _named(function, f.__name__, f.__doc__ or "")
+
+
+def _solid(out: Any) -> Any:
+    """Arrays for literals, also in a tuple of results."""
+    if isinstance(out, tuple):
+        return tuple([materialise_at_ground(v) for v in out])
+    return materialise_at_ground(out)

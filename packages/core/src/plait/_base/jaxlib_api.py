@@ -1,0 +1,415 @@
+"""The one door to jaxlib.
+
+Everything Plait asks of jaxlib is asked here, and the differences between its releases end here.
+Functions are thin; buffers (`ArrayImpl`) that they return never leave `plait._core.array.Array`.
+
+Invariant: no other module imports jaxlib.  Of its process-wide switches we set the one that lets
+tracebacks be taken, and those that `hosted` names, which jax sets anew when it is imported; so
+`jax` may live in the same process.
+"""
+
+import ctypes
+import importlib.util
+import operator
+import os
+import sys
+from functools import cache
+from threading import RLock
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")  # read once, when jaxlib is loaded
+
+import ml_dtypes  # noqa: E402  (a dependency of jaxlib, reached through this door too)
+import numpy as np  # noqa: E402
+from jaxlib import _jax, xla_client  # noqa: E402  # type: ignore[attr-defined]
+from jaxlib import version as _jaxlib_version  # noqa: E402
+
+try:
+    from jaxlib import _hlo  # type: ignore[attr-defined]
+except ImportError:  # before 0.10 these lived in _jax
+    _hlo = _jax
+
+from . import jax_coexistence  # noqa: E402
+
+JAXLIB_VERSION = _jaxlib_version.__version__
+
+# ---- source locations ----------------------------------------------------------------------
+
+if hasattr(_jax, "set_tracebacks_enabled"):
+    _jax.set_tracebacks_enabled(True)
+else:
+    _jax.Traceback.enabled = True
+
+take_traceback = _jax.Traceback.get_traceback
+"""An opaque token for the Python stack as it is now; 0.3 us."""
+
+# ---- trees ---------------------------------------------------------------------------------
+
+pytree = _jax.pytree
+
+
+def new_registry():
+    """A pytree registry of our own: nothing is ever registered in anybody else's."""
+    return pytree.PyTreeRegistry(
+        enable_none=True,
+        enable_tuple=True,
+        enable_namedtuple=True,
+        enable_list=True,
+        enable_dict=True,
+    )
+
+
+# ---- dtypes numpy lacks --------------------------------------------------------------------
+
+EXTRA_DTYPES = {
+    name: np.dtype(getattr(ml_dtypes, name))
+    for name in (
+        "bfloat16",
+        "float8_e3m4",
+        "float8_e4m3",
+        "float8_e4m3b11fnuz",
+        "float8_e4m3fn",
+        "float8_e4m3fnuz",
+        "float8_e5m2",
+        "float8_e5m2fnuz",
+        "float8_e8m0fnu",
+        "float4_e2m1fn",
+        "int4",
+        "uint4",
+    )
+    if hasattr(ml_dtypes, name)
+}
+
+
+def limits(dtype: np.dtype) -> tuple:
+    """(least, greatest) finite value of a real dtype, as numpy scalars."""
+    if dtype == bool:
+        return False, True
+    info = (ml_dtypes.iinfo if "int" in dtype.name else ml_dtypes.finfo)(dtype)
+    return info.min, info.max
+
+
+# ---- life beside jax -----------------------------------------------------------------------
+
+
+@cache
+def guard_jax() -> None:
+    """Keep a later `import jax` healthy.
+
+    jaxlib freezes two tables from Python types to handlers at the first conversion of a host
+    value, and knows jax's typed scalars in them only if jax came first.  Placeholders registered
+    now, which become bases of jax's classes when it defines them, are found by the MRO.
+    """
+    if jax_coexistence.LITERALS in sys.modules or not hasattr(_jax, "set_typed_int_type"):
+        return
+    if importlib.util.find_spec("jax") is None:
+        return
+    importlib.import_module("jaxlib.weakref_lru_cache")  # the ndarray setter needs it loaded
+    _jax.set_typed_int_type(jax_coexistence.Int)
+    _jax.set_typed_float_type(jax_coexistence.Float)
+    _jax.set_typed_complex_type(jax_coexistence.Complex)
+    _jax.set_typed_ndarray_type(jax_coexistence.Ndarray)
+    sys.meta_path.insert(0, jax_coexistence.Finder())
+
+
+# ---- devices, buffers, executables ---------------------------------------------------------
+
+lock = RLock()
+"""Held while a module is built (one MLIR context serves the process) and a client is made."""
+
+COPY_NOW = _jax.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
+ALIAS = _jax.HostBufferSemantics.ZERO_COPY
+RuntimeFailure = (
+    xla_client.XlaRuntimeError if hasattr(xla_client, "XlaRuntimeError") else (_jax.JaxRuntimeError)
+)
+_SKIP_CHECKS = (True,) if "_skip_checks" in (_jax.array_result_handler.__doc__ or "") else ()
+_put = _jax.batched_device_put
+
+
+def make_cpu_client(num_devices: int):
+    """A CPU client with `num_devices` virtual devices."""
+    guard_jax()
+    return xla_client.make_cpu_client(num_devices=num_devices)
+
+
+def device_list(devices):
+    """The jaxlib object for an ordered tuple of devices."""
+    return _jax.DeviceList(tuple(devices))
+
+
+def layout(devices, tiling: str):
+    """How an array lies on a device list; `tiling` in HloSharding's spelling."""
+    return _jax.GSPMDSharding(devices, _hlo.HloSharding.from_string(tiling))
+
+
+def tiles(sharding) -> tuple | None:
+    """(tiles along each axis, then copies; devices in the order of the tiles).
+
+    None if every device has the whole array.
+    """
+    if sharding is None or sharding.is_replicated():
+        return None
+    dims = tuple(sharding.tile_assignment_dimensions())
+    return dims, tuple(sharding.tile_assignment_devices())
+
+
+def hlo_sharding(layout_):
+    """The HloSharding inside a layout."""
+    return layout_._hlo_sharding
+
+
+def put_pieces(aval, layout_, pieces, devices):
+    """A buffer made of one host array per device; they may be written to afterwards."""
+    return _put(aval, layout_, pieces, devices, True, False, COPY_NOW, True)
+
+
+def share_piece(aval, layout_, pieces, devices):
+    """A buffer in the memory of a host array, which it keeps alive; a copy if that is not aligned
+    or not contiguous."""
+    return _put(aval, layout_, pieces, devices, True, False, ALIAS, True)
+
+
+def result_handler(aval, layout_):
+    """What turns a runtime result into a buffer with our type; aval is not checked by jaxlib."""
+    return _jax.array_result_handler(aval, layout_, True, *_SKIP_CHECKS)
+
+
+def copy_to(buf, devices, layout_):
+    """The same array on other devices, moved without passing through the host."""
+    return _jax.batched_copy_array_to_devices_with_sharding(
+        [buf], [devices], [layout_], [_jax.ArrayCopySemantics.ALWAYS_COPY]
+    )[0]
+
+
+def compile_options(device_ids, partitioned: bool, overrides=()):
+    """Options of one computation on these devices, divided by Shardy if `partitioned`; `overrides`
+    are names and values of XLA's own flags."""
+    options = xla_client.CompileOptions()
+    options.env_option_overrides = list(overrides)
+    build = options.executable_build_options
+    options.num_replicas = build.num_replicas = 1
+    options.num_partitions = build.num_partitions = len(device_ids)
+    if partitioned:
+        build.use_spmd_partitioning = build.use_shardy_partitioner = True
+        build.allow_spmd_sharding_propagation_to_output = [True]
+    ids = np.array([list(device_ids)], np.int32)
+    options.device_assignment = xla_client.DeviceAssignment.create(ids)
+    return options
+
+
+def load(client, code: bytes, devices, options, callbacks=()):
+    """Compile StableHLO bytecode.  Jaxlib takes callbacks beside a parsed module only."""
+    if b"lapack_" in code:
+        register_lapack()
+    if not callbacks:
+        return client.compile_and_load(code, devices, options)
+    module = mlir().ir.Module.parse(code, new_context())
+    return client.compile_and_load(module, devices, options, host_callbacks=list(callbacks))
+
+
+@cache
+def register_lapack() -> None:
+    """Make LAPACK known to the CPU runtime, under the names `lapack_..._ffi`.
+
+    It is scipy's, which jaxlib depends on; to load it takes 0.4 s, hence the first program that
+    calls it does.
+    """
+    from jaxlib.cpu import _lapack
+
+    _lapack.initialize()
+    divisible = getattr(xla_client, "register_custom_call_as_batch_partitionable", None)
+    for name, target in _lapack.registrations().items():
+        if name.endswith("_ffi"):
+            xla_client.register_custom_call_target(name, target, platform="cpu", api_version=1)
+            if divisible is not None:
+                divisible(name)
+
+
+def register_target(name: str, fn, platform: str, api_version: int) -> None:
+    """Make a foreign function known to the runtime of a platform."""
+    names = {"cuda": "CUDA", "rocm": "ROCM"}
+    xla_client.register_custom_call_target(
+        name, fn, platform=names.get(platform, platform), api_version=api_version
+    )
+
+
+def capsule(symbol):
+    """A capsule of the address of a `ctypes` function."""
+    make = ctypes.pythonapi.PyCapsule_New
+    make.restype = ctypes.py_object
+    make.argtypes = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p
+    return make(ctypes.cast(symbol, ctypes.c_void_p), None, None)
+
+
+def headers() -> str:
+    """The folder of XLA's headers for foreign functions."""
+    return os.path.join(os.path.dirname(_jax.__file__), "include")
+
+
+def executable_of(run):
+    """The executable whose bound method `run` is, or None if it is something else."""
+    itself = getattr(run, "__self__", None)
+    return itself if isinstance(itself, _jax.LoadedExecutable) else None
+
+
+def output_shardings(executable) -> list:
+    """The HloShardings the compiler chose for results."""
+    return [_hlo.HloSharding.from_proto(p) for p in executable.get_output_shardings() or []]
+
+
+def dlpack_capsule(buf, **kw):
+    """A DLPack capsule that shares the buffer's memory."""
+    return _jax.buffer_to_dlpack_managed_tensor(buf, **kw)
+
+
+# ---- calls with numpy arrays ---------------------------------------------------------------
+
+
+class _Built:
+    """What stands for results where jaxlib puts a tree together: `build` does."""
+
+    def __init__(self, build, n: int):
+        self.build, self.n = build, n
+
+
+class _Hosted(NamedTuple):
+    """What jaxlib wants to know of an executable, in order to run it without asking us."""
+
+    xla_executable: Any
+    out_pytree_def: Any
+    in_shardings: list
+    out_shardings: list
+    out_avals: list
+    out_committed: list
+    kept_var_bitvec: list
+    in_device_local_layouts: list
+    const_args: list
+
+
+@cache
+def _hosting() -> tuple:
+    """(registry, cache) of calls with numpy arrays.
+
+    jaxlib asks for three switches, which it has no values for until somebody gives them: whether
+    compilation is off, whether 64-bit values are kept, what to call afterwards.  Whoever imports
+    jax gives them other values, and from then on `versions` does without such calls.
+    """
+    of = _jax.config.Config
+    _jax.jax_jit.set_disable_jit_state(of("plait_disable_jit", False))
+    _jax.jax_jit.set_enable_x64_state(of("plait_enable_x64", True))
+    _jax.jax_jit.set_post_hook_state(of("plait_post_hook", None))
+    registry = new_registry()
+    registry.register_node(_Built, lambda b: ([0] * b.n, b.build), operator.call)
+    return registry, _jax.PjitFunctionCache(4096)
+
+
+def hosted(f, miss):
+    """A function of buffers and numpy arrays that jaxlib runs by itself where it knows how.
+
+    Else it calls `miss(*operands) -> (results, what `hosted_entry` returns or None, False)`.
+    It copies no numpy array that is aligned, nor, for a while, any other.
+    """
+    registry, kept = _hosting()
+    name = getattr(f, "__name__", "f")
+    return _jax.pjit(name, f, miss, [], [], object(), registry, _no_such_argument, kept)
+
+
+def hosted_entry(executable, layout_, n: int, keys, build):
+    """How to run an executable with `n` operands; `build` makes the results of buffers."""
+    registry, _ = _hosting()
+    m = len(keys)
+    return _Hosted(
+        executable,
+        registry.flatten(_Built(build, m))[1],
+        [layout_] * n,
+        [layout_] * m,
+        [k.aval.physical for k in keys],
+        [True] * m,
+        [True] * n,
+        [None] * n,
+        [],
+    )
+
+
+def _no_such_argument(*args):
+    raise TypeError("an argument is neither a buffer nor a numpy array")
+
+
+# ---- StableHLO -----------------------------------------------------------------------------
+
+
+@cache
+def mlir() -> SimpleNamespace:
+    """jaxlib's MLIR bindings, imported at the first compilation: 20 ms nobody else should pay."""
+    from jaxlib.mlir import ir
+    from jaxlib.mlir._mlir_libs import _jax_mlir_ext as extension
+    from jaxlib.mlir.dialects import chlo, func, sdy, stablehlo
+
+    return SimpleNamespace(
+        ir=ir, extension=extension, chlo=chlo, func=func, sdy=sdy, stablehlo=stablehlo
+    )
+
+
+def new_context():
+    """A context with every dialect we write; to be used by one thread at a time."""
+    m = mlir()
+    context = m.ir.Context()
+    context.enable_multithreading(False)
+    registry = m.ir.DialectRegistry()
+    m.extension.register_dialects(registry)
+    context.append_dialect_registry(registry)
+    for dialect in (m.chlo, m.stablehlo, m.sdy):
+        dialect.register_dialect(context)
+    for name in ("func", "sdy"):  # Operation.create does not load dialects by itself
+        context.get_dialect_descriptor(name)
+    return context
+
+
+def location_cache(is_ours, context):
+    """A cache from traceback tokens to MLIR locations; frames of ours are left out."""
+    return mlir().extension.TracebackToLocationCache(
+        code_to_filename=lambda code: None if is_ours(code.co_filename) else code.co_filename,
+        frame_limit=8,
+        context=context,
+    )
+
+
+def refine_shapes(code: bytes) -> bytes:
+    """The module with every shape static, inferred from those of `main`."""
+    return _jax.mlir.refine_polymorphic_shapes(
+        mlir_module=code,
+        enable_shape_assertions=True,
+        validate_static_shapes=True,
+        enable_shardy=True,
+    )
+
+
+def portable_artifact(module, version: str) -> bytes:
+    """A StableHLO portable artifact of `module`, which is left as it is."""
+    return _jax.mlir.serialize_portable_artifact(module, version, False)
+
+
+def load_portable_artifact(artifact: bytes, context):
+    """The module of a portable artifact."""
+    return mlir().stablehlo.deserialize_portable_artifact(context, artifact)
+
+
+def stablehlo_version(requirement: str = "WEEK_12") -> str:
+    """The newest StableHLO version that readers as old as `requirement` understand."""
+    from jaxlib.mlir._mlir_libs import _stablehlo
+
+    which = getattr(_stablehlo.StablehloCompatibilityRequirement, requirement)
+    return _stablehlo.get_version_from_compatibility_requirement(which)
+
+
+def hlo_text(executable) -> str:
+    """The optimised HLO of a loaded executable."""
+    return "\n".join(m.to_string() for m in executable.hlo_modules())
+
+
+def hlo_of(code: bytes) -> str:
+    """The HLO of a StableHLO module, before anything is optimised."""
+    return _jax.mlir.mlir_module_to_xla_computation(
+        code, use_tuple_args=False, return_tuple=False
+    ).as_hlo_text()

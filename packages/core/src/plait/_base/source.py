@@ -1,0 +1,109 @@
+"""Where in the user's code something happened.
+
+A location is an opaque token taken in a third of a microsecond (`here`) and made readable only
+when somebody asks.  Frames of Plait and of installed plugins are hidden: `hide` says which.
+
+Invariant: a frame is hidden only if its file lies below a hidden folder; a folder whose name
+merely begins like one (`plait_user` beside `plait`) is the user's.
+"""
+
+import os
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from . import jaxlib_api
+
+__all__ = [
+    "Frame", "Named", "Outline", "here", "hidden", "hide", "outline", "user_frames", "user_line",
+    "where_defined",
+]  # fmt: skip
+
+
+here: Callable[[], Any] = jaxlib_api.take_traceback
+
+
+class Frame(NamedTuple):
+    """One frame of the user's."""
+
+    file: str
+    line: int
+    function: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line} ({self.function})"
+
+
+class Named(NamedTuple):
+    """A location inside a part of a program that has a name."""
+
+    name: str
+    """Names, outermost first, with slashes between them."""
+    at: Any
+
+    @property
+    def frames(self) -> Any:
+        """The frames of the location itself."""
+        return self.at.frames if self.at is not None else ()
+
+
+_roots: list[str] = []
+
+
+def hide(folder: str) -> None:
+    """Frames of files below `folder` are not the user's."""
+    root = os.path.join(os.path.abspath(folder), "")
+    if root not in _roots:
+        _roots.append(root)
+
+
+def hidden(file: str) -> bool:
+    """Whether a frame of this file is not shown."""
+    return file.startswith("<") or file.startswith(tuple(_roots))
+
+
+def user_frames(where: Any, limit: int = 5) -> list[Frame]:
+    """The innermost `limit` frames of the user's at `where`, innermost first."""
+    found: list[Frame] = []
+    for f in where.frames if where is not None and limit > 0 else ():
+        if not hidden(f.file_name):
+            found.append(Frame(f.file_name, f.line_num, f.function_name))
+            if len(found) == limit:
+                break
+    return found
+
+
+def user_line(where: Any) -> str:
+    """`file:line` of the innermost frame of the user's."""
+    frames = user_frames(where, 1)
+    return f"{frames[0].file}:{frames[0].line}" if frames else "<unknown>"
+
+
+def where_defined(f: Any) -> str:
+    """`name at file:line` of a function, as far as Python knows."""
+    o = outline(f)
+    code = o.__code__
+    return f"{o.__name__} at {code.co_filename}:{code.co_firstlineno}" if code else o.__name__
+
+
+class Outline:
+    """What messages need of a function, without keeping it alive."""
+
+    __slots__ = ("__name__", "__code__")
+
+
+def outline(f) -> "Outline | None":
+    """The outline of a function."""
+    if f is None or f.__class__ is Outline:
+        return f
+    while hasattr(f, "__wrapped__"):
+        f = f.__wrapped__
+    f = getattr(f, "func", f)
+    o = Outline()
+    o.__name__ = getattr(f, "__name__", None) or type(f).__name__
+    o.__code__ = getattr(f, "__code__", None) or getattr(
+        getattr(type(f), "__call__", None), "__code__", None
+    )
+    return o
+
+
+hide(os.path.dirname(os.path.dirname(__file__)))  # all of core

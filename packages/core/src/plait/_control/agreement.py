@@ -1,0 +1,113 @@
+"""Programs brought to agree: on what branches take and return, and on what a loop carries.
+
+Invariant: a result is converted only where that loses nothing; where types can not agree, an
+error says which value is meant.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .._base.errors import TreeMismatch, TypeRule
+from .._core.interpreter import GROUND
+from .._core.ir import Program, Var, evaluate
+from .._core.staging import staged
+from .._ops.shape import fit
+from .._types.avals import Aval, promote
+from ..tree import TreeDef, difference, key_paths
+
+# ---- branches ------------------------------------------------------------------------------
+
+
+def agreed_type(does: str, avals: Sequence[Aval]) -> Aval:
+    """The type that results of all branches are brought to."""
+    if len({a.shape for a in avals}) > 1:
+        raise TypeRule(
+            f"the branches of {does} return different shapes: {list(avals)}",
+            fix="make them return arrays of one shape",
+        )
+    dtype, weak = promote(avals)
+    return Aval(avals[0].shape, dtype, weak and all(a.weak_type for a in avals))
+
+
+def recast(program: Program, want: Sequence[Aval]) -> Program:
+    """The program with its results brought to these types."""
+    if all(o is w for o, w in zip(program.out_avals, want)):
+        return program
+    return staged(
+        lambda *xs: [fit(o, w) for o, w in zip(evaluate(program, xs), want)],
+        program.in_avals,
+        program.name,
+    )
+
+
+def aligned(parts: Sequence[tuple[Program, list]]) -> tuple[list[Program], list]:
+    """Programs that capture different values, made to take all of them."""
+    every = {id(c): c for _, captured in parts for c in captured}
+    out: list[Program] = []
+    for program, captured in parts:
+        if list(every) == [id(c) for c in captured]:
+            out.append(program)
+            continue
+        mine = dict(zip(map(id, captured), program.inputs))
+        front = [mine[k] if k in mine else _unused(c.aval) for k, c in every.items()]
+        out.append(program.with_inputs([*front, *program.inputs[len(captured) :]]))
+    return out, list(every.values())
+
+
+def _unused(aval: Aval) -> Var:
+    v = Var()
+    v.by, v.aval, v.where = GROUND, aval, None
+    return v
+
+
+# ---- loops ---------------------------------------------------------------------------------
+
+
+def steady(
+    does: str, carry: list, step: Callable[[list], tuple[Program, Sequence[Aval]]], init: Any
+) -> tuple[list, Program]:
+    """(carry, program): what is carried has the type that the step returns; `init` is the tree
+    that it comes in.
+
+    A weak carry (a Python number) takes the dtype that the step gives it; that needs another
+    trace only if the dtype, not mere weakness, differs.  Other results are brought to the type
+    of the carry if that loses nothing.
+    """
+    rounds = 0
+    while True:
+        program, outs = step(carry)
+        new = [_settled(x, o) for x, o in zip(carry, outs, strict=True)]
+        rounds += 1
+        if rounds == 4 or all(n.aval.dtype == x.aval.dtype for n, x in zip(new, carry)):
+            break
+        carry = new
+    want = [x.aval if o.same_type(x.aval) else x.aval.strong() for x, o in zip(new, outs)]
+    for i, (o, w) in enumerate(zip(outs, want)):
+        loses = o.category > w.category or not (o.weak_type or o.dtype == w.dtype)
+        if o.shape != w.shape or (o.dtype != w.dtype and loses):
+            raise TypeRule(
+                f"what {does} carries must keep its type: carry{key_paths(init)[i]} comes in as "
+                f"{carry[i].aval!r} and goes out as {o!r}",
+                fix=f"start with that type, or convert in the step: .astype({w.dtype.name!r})",
+            )
+    rest = program.out_avals[len(want) :]
+    keep = [o if o.same_type(w) else w for o, w in zip(outs, want)]
+    return carry, recast(program, [*keep, *rest])
+
+
+def _settled(x: Any, out: Aval) -> Any:
+    a = x.aval
+    if a.weak_type and a.shape == out.shape and a.dtype != out.dtype:
+        if out.category >= a.category and not (out.weak_type and out.category == a.category):
+            return fit(x, Aval(a.shape, out.dtype, out.weak_type))
+    return x
+
+
+def same_carry(does: str, want: TreeDef, got: TreeDef) -> None:
+    """Raises TreeMismatch unless a step returns the structure that it is given."""
+    if want != got:
+        a, b = (t.unflatten([0] * t.num_leaves) for t in (want, got))
+        raise TreeMismatch(
+            f"{does}: the step returns another structure than it is given: {difference(a, b)}",
+            fix=f"return a carry like {want}",
+        )

@@ -1,0 +1,139 @@
+"""Branches: cond and switch.
+
+Invariant: all branches take the same operands, what any of them closes over among these, and
+return the same types.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from .._base.config import config
+from .._base.errors import TreeMismatch, TypeRule
+from .._core.array import Literal, as_value
+from .._jit.tracing import kept as traces_of
+from .._jit.tracing import trace
+from .._ops.control_flow import cond as cond_p
+from .._ops.elementwise import clamp, ne
+from .._ops.shape import convert
+from .._types.avals import BOOL, INT32
+from ..tree import difference
+from . import stepping
+from .agreement import agreed_type, aligned, recast
+
+_NONE_GIVEN: Any = object()
+
+
+def _operands(does: str, operands: tuple, operand: Any) -> tuple:
+    """Operands as they were given: by position, or a single one by name."""
+    if operand is _NONE_GIVEN:
+        return operands
+    if operands:
+        raise TypeRule(
+            f"{does} was given operands by position and by name",
+            fix="give all of them by position",
+        )
+    return (operand,)
+
+
+def switch(
+    index: Any, branches: Sequence[Callable], *operands: Any, operand: Any = _NONE_GIVEN
+) -> Any:
+    """`branches[index](*operands)`, the index clamped to the number of branches.
+
+    Args:
+      index: an integer without axes.
+      branches: functions that return the same structure and shapes; dtypes are promoted.
+      operands: trees of arrays; operand= is another way to write a single one.
+
+    Raises TreeMismatch or TypeRule if the branches disagree.
+
+    >>> import plait
+    >>> plait.lax.switch(1, [lambda x: x, lambda x: x * 10], 2.0)
+    Array(20., dtype=float32, weak_type=True)
+    """
+    operands = _operands("switch", operands, operand)
+    branches = tuple(branches) if isinstance(branches, Iterable) else ()
+    if not branches:
+        raise TypeRule("switch has no branches", fix="give at least one function")
+    for f in branches:
+        if not callable(f):
+            raise TypeRule(
+                f"switch: the branch {f!r} is no function",
+                fix="write switch(index, [f, g, ...], *operands)",
+            )
+    i = as_value(index)
+    if i.aval.ndim or i.aval.dtype.kind not in "iub":
+        raise TypeRule(
+            f"the index of switch must be an integer without axes, not {i.aval!r}",
+            fix="map over the elements to switch for each",
+        )
+    if i.aval.dtype.itemsize < 4:  # too narrow, perhaps, for the number of branches
+        i = convert(i, INT32)
+    if not config.jit:
+        out = stepping.switch(i, branches, operands)
+        if out is not NotImplemented:
+            return out
+    i = clamp.bind(Literal(0, i.aval), i, Literal(len(branches) - 1, i.aval))
+    return branched("switch", convert(i, INT32), branches, operands)
+
+
+def cond(
+    pred: Any, true_fun: Callable, false_fun: Callable, *operands: Any, operand: Any = _NONE_GIVEN
+) -> Any:
+    """`true_fun(*operands)` if `pred`, else `false_fun(*operands)`; only one of them is run.
+
+    Args:
+      pred: a boolean (or number, true if not zero) without axes.
+      true_fun, false_fun: functions that return the same structure and shapes.
+      operands: trees of arrays; operand= is another way to write a single one.
+
+    `cond(pred, x, true_fun, y, false_fun)` gives each function an operand of its own.
+
+    Raises TreeMismatch or TypeRule if the branches disagree.
+
+    >>> import plait
+    >>> plait.lax.cond(True, lambda x: x + 1, lambda x: x - 1, 1.0)
+    Array(2., dtype=float32, weak_type=True)
+    """
+    if operand is _NONE_GIVEN and len(operands) == 2 and not callable(true_fun):
+        given, of_true, of_false = true_fun, false_fun, operands[1]
+        if callable(of_true) and callable(of_false):
+            return cond(pred, lambda x, _: of_true(x), lambda _, y: of_false(y), given, operands[0])
+    operands = _operands("cond", operands, operand)
+    for f in (true_fun, false_fun):
+        if not callable(f):
+            raise TypeRule(
+                f"cond: {f!r} is no function",
+                fix="write cond(pred, true_fun, false_fun, *operands)",
+            )
+    p = as_value(pred)
+    if p.aval.ndim:
+        raise TypeRule(
+            f"the predicate of cond must have no axes, and is {p.aval!r}",
+            fix="reduce it with .any() or .all(), or use plait.numpy.where",
+        )
+    if p.aval.dtype != BOOL:
+        p = ne(p, 0)
+    if not config.jit:
+        out = stepping.switch(p, [false_fun, true_fun], operands)
+        if out is not NotImplemented:
+            return out
+    return branched("cond", convert(p, INT32), [false_fun, true_fun], operands)
+
+
+def branched(does: str, index: Any, functions: Sequence[Callable], operands: tuple) -> Any:
+    """`functions[index](*operands)`, for an i32 in range."""
+    traced = [trace(f, operands, {}, does, traces_of(f)) for f in functions]
+    tree = traced[0].tree
+    for t in traced[1:]:
+        if t.tree != tree:
+            a, b = (t.tree.unflatten([0] * t.tree.num_leaves) for t in (traced[0], t))
+            raise TreeMismatch(
+                f"the branches of {does} return different structures: {difference(a, b)}",
+                fix=f"make all of them return {tree}",
+            )
+    programs, captured = aligned([(t.program, t.captured) for t in traced])
+    want = [agreed_type(does, outs) for outs in zip(*[p.out_avals for p in programs])]
+    programs = [recast(p, want) for p in programs]
+    outs = cond_p.bind(index, *captured, *traced[0].values, branches=tuple(programs))
+    return tree.unflatten(outs)

@@ -1,0 +1,342 @@
+"""Loops: while_loop, fori_loop, scan, map.
+
+Invariant: what a loop carries has one structure and type from turn to turn.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .._base.config import config
+from .._base.errors import AxisError, TreeMismatch, TypeRule
+from .._core.array import as_value
+from .._core.interpreter import Value
+from .._core.ir import Program
+from .._jit.tracing import kept as traces_of
+from .._jit.tracing import trace
+from .._ops.control_flow import scan as scan_p
+from .._ops.control_flow import while_ as while_p
+from .._ops.mapping import map_axes as map_p
+from .._ops.mapping import row
+from .._ops.shape import concatenate, convert, normal_axis, slice_in_dim
+from .._ops.static_arguments import fixed
+from .._types.avals import BOOL, INTEGER, Aval, promote
+from .._types.dims import Dim, max_dim, min_dim
+from ..tree import TreeDef, flatten, spread
+from . import stepping
+from .agreement import same_carry, steady
+
+
+def while_loop(
+    cond_fun: Callable, body_fun: Callable, init_val: Any, *, max_steps: int | None = None
+) -> Any:
+    """Apply `body_fun` to the carry while `cond_fun` of it is true.
+
+    Args:
+      cond_fun: carry -> a boolean without axes.
+      body_fun: carry -> carry, of the same structure, shapes and dtypes.
+      init_val: a tree of arrays.
+      max_steps: the loop ends after that many turns, whatever `cond_fun` says then (ask it
+        whether the result is final).  A loop with such a bound has a reverse mode, which keeps
+        few of the carries and computes the others again.
+
+    Raises TreeMismatch or TypeRule if the carry changes.
+
+    >>> import plait
+    >>> plait.lax.while_loop(lambda x: x < 100, lambda x: x * 2, 1)
+    Array(128, dtype=int32, weak_type=True)
+    """
+    max_steps = _bound(max_steps, "while_loop")
+    if not config.jit:
+        out = stepping.while_loop(cond_fun, body_fun, init_val, max_steps)
+        if out is not NotImplemented:
+            return out
+    leaves, tree = flatten(init_val)
+    carry = [as_value(x) for x in leaves]
+    body: Any = None
+
+    def step(values: list) -> tuple[Program, Sequence[Aval]]:
+        nonlocal body
+        body = trace(body_fun, (tree.unflatten(values),), {}, "while_loop", traces_of(body_fun))
+        same_carry("while_loop", tree, body.tree)
+        return body.program, body.program.out_avals
+
+    carry, program = steady("while_loop", carry, step, init_val)
+    test = trace(cond_fun, (tree.unflatten(carry),), {}, "while_loop", traces_of(cond_fun))
+    outs = test.program.out_avals
+    if len(outs) != 1 or outs[0].shape or outs[0].dtype != BOOL:
+        raise TypeRule(
+            f"cond_fun of while_loop must return one boolean without axes, not {outs}",
+            fix="compare the counter, or reduce with .any() or .all()",
+        )
+    results = while_p.bind(
+        *test.captured,
+        *body.captured,
+        *carry,
+        cond=test.program,
+        body=program,
+        cond_consts=len(test.captured),
+        body_consts=len(body.captured),
+        **({} if max_steps is None else {"max_steps": max_steps}),
+    )
+    return tree.unflatten(results)
+
+
+def _bound(max_steps: Any, what: str) -> Any:
+    """A bound of turns, or None; TypeRule if it is neither."""
+    if max_steps is None or max_steps.__class__ is Dim:
+        return max_steps
+    if isinstance(max_steps, bool) or not hasattr(max_steps, "__index__"):
+        raise TypeRule(
+            f"max_steps of {what} is {max_steps!r}",
+            fix="give a Python integer, or None for a loop without bound",
+        )
+    n = max_steps.__index__()
+    if n < 0:
+        raise TypeRule(f"{what} can not turn {n} times", fix="give a max_steps >= 0")
+    return n
+
+
+def scan(
+    f: Callable,
+    init: Any,
+    xs: Any = None,
+    length: Any = None,
+    reverse: bool = False,
+    unroll: int | bool = 1,
+) -> tuple[Any, Any]:
+    """`f(carry, x) -> (carry, y)` along the leading axis of xs.
+
+    Args:
+      f: the step; `y` may be any tree, also None.
+      init: the first carry, a tree of arrays.
+      xs: a tree of arrays with one size of leading axis; None if there is only `length`.
+      length: the number of steps, if `xs` does not tell.
+      reverse: go from the last row to the first; results stay in place.
+      unroll: how many steps are written out in one turn of the compiled loop; True is all.
+
+    Returns:
+      (last carry, stacked ys).
+
+    Raises AxisError, TreeMismatch or TypeRule if sizes differ or the carry changes.
+
+    >>> import plait
+    >>> plait.lax.scan(lambda c, x: (c + x, c), 0.0, plait.numpy.arange(3.0))
+    (Array(3., dtype=float32), Array([0., 0., 1.], dtype=float32, weak_type=True))
+    """
+    leaves, tree = flatten(init)
+    rows_flat, rows_tree = flatten(xs)
+    rows = [as_value(x) for x in rows_flat]
+    length = _length(rows, length)
+    if not config.jit:
+        out = stepping.scan(f, init, xs, length, reverse)
+        if out is not NotImplemented:
+            return out
+    carry = [as_value(x) for x in leaves]
+    n = len(carry)
+    row_avals = [row(r.aval, 0) for r in rows]
+    traced: Any = None
+
+    def step(values: list) -> tuple[Program, Sequence[Aval]]:
+        nonlocal traced
+        avals = (*(v.aval for v in values), *row_avals)
+        args = tree.unflatten(values), rows_tree.unflatten(rows)
+        traced = trace(f, args, {}, "scan", traces_of(f), avals=avals)
+        _step_result(traced.tree, tree)
+        return traced.program, traced.program.out_avals[:n]
+
+    carry, program = steady("scan", carry, step, init)
+    turns = length if unroll is True and length.__class__ is int else int(unroll) or 1
+    if not isinstance(turns, int) or turns < 1:
+        raise TypeRule(f"unroll must be a positive integer or a boolean, not {unroll!r}")
+    outs = scan_p.bind(
+        *traced.captured,
+        *carry,
+        *rows,
+        body=program,
+        consts=len(traced.captured),
+        carry=n,
+        length=length,
+        reverse=bool(reverse),
+        unroll=turns,
+    )
+    return traced.tree.unflatten(outs)
+
+
+def _length(rows: list, length: Any) -> Any:
+    for r in rows:
+        if not r.aval.ndim:
+            raise AxisError(
+                "scan: xs has a value without axes, which has no rows",
+                fix="close over it, or carry it, instead",
+            )
+    sizes = [r.aval.shape[0] for r in rows]
+    if length is not None:
+        length = length if length.__class__ is Dim else fixed("scan", "length", length)
+        sizes.append(length)
+    if not sizes:
+        raise AxisError("scan has neither xs nor length", fix="pass length=n")
+    if any(s != sizes[0] for s in sizes):
+        raise AxisError(
+            f"scan: the leading axes of xs (and length) differ: {sizes}",
+            fix="all xs must have one leading size, and length that size too",
+        )
+    return sizes[0]
+
+
+def _step_result(got: TreeDef, carry: TreeDef) -> None:
+    out = got.unflatten([0] * got.num_leaves)
+    if not isinstance(out, tuple) or len(out) != 2:
+        raise TreeMismatch(
+            f"the step of scan must return a pair (carry, y), not {got}",
+            fix="return (carry, None) if there is nothing to stack",
+        )
+    same_carry("scan", carry, flatten(out[0])[1])
+
+
+def fori_loop(
+    lower: Any,
+    upper: Any,
+    body_fun: Callable,
+    init_val: Any,
+    *,
+    unroll: Any = None,
+    max_steps: int | None = None,
+) -> Any:
+    """`for i in range(lower, upper): x = body_fun(i, x)`.
+
+    Bounds that are Python integers or symbolic sizes make a `scan`, which can be differentiated
+    in reverse; others make a `while_loop`, which can be if it has `max_steps`.
+
+    Args:
+      lower, upper: integers without axes.
+      body_fun: (i, carry) -> carry.
+      init_val: a tree of arrays.
+      unroll: as for `scan`; with static bounds only.
+      max_steps: there are no more turns than that.
+
+    >>> import plait
+    >>> plait.lax.fori_loop(0, 5, lambda i, x: x + i, 0)
+    Array(10, dtype=int32, weak_type=True)
+    """
+    max_steps = _bound(max_steps, "fori_loop")
+    static = all(
+        b.__class__ is int or hasattr(b, "__index__") and not isinstance(b, Value | np.ndarray)
+        for b in (lower, upper)
+    )
+    if not callable(body_fun):
+        raise TypeRule(f"fori_loop: {body_fun!r} is no function", fix="pass what can be called")
+    if static:
+        lo, hi = (b if b.__class__ is Dim else b.__index__() for b in (lower, upper))
+        turns = max_dim(hi - lo, 0)
+        turns = turns if max_steps is None else min_dim(turns, max_steps)
+
+        def step(ix: Any, _: Any) -> Any:
+            i, x = ix
+            return (i + 1, body_fun(i, x)), None
+
+        (_, out), _ = scan(step, (as_value(lo), init_val), None, turns, unroll=unroll or 1)
+        return out
+    if unroll not in (None, 1, False):
+        raise TypeRule("fori_loop unrolls static bounds only", fix="pass Python integers as bounds")
+    start, stop = as_value(lower), as_value(upper)
+    for v in (start, stop):
+        if v.aval.ndim or v.aval.category != INTEGER:
+            raise TypeRule(
+                f"fori_loop: a bound is {v.aval!r}", fix="give integers without axes as bounds"
+            )
+    dtype, _ = promote([start.aval, stop.aval])
+    start, stop = (convert(b, dtype) for b in (start, stop))
+    _, _, out = while_loop(
+        lambda s: s[0] < s[1],
+        lambda s: (s[0] + 1, s[1], body_fun(s[0], s[2])),
+        (start, stop, init_val),
+        max_steps=max_steps,
+    )
+    return out
+
+
+def map_(f: Callable, xs: Any, *, batch_size: int | None = None) -> Any:
+    """`f` on every row of the tree xs, one after the other; results are stacked.
+
+    Args:
+      f: row -> a tree of arrays.
+      xs: a tree of arrays with one size of leading axis.
+      batch_size: so many rows are done at once, if an installed plugin knows how; the rest
+        together, last.  0: all at once.
+
+    Raises AxisError if sizes differ, TypeRule for a negative batch_size.
+
+    >>> import plait
+    >>> plait.lax.map(lambda x: x * 2, plait.numpy.arange(3), batch_size=2).tolist()
+    [0, 2, 4]
+    """
+    if not callable(f):
+        raise TypeRule(f"map: {f!r} is no function", fix="pass what can be called")
+    if batch_size is None:
+        return scan(lambda _, x: (None, f(x)), None, xs)[1]
+    count = _count("map", "batch_size", batch_size)
+    leaves, tree = flatten(xs)
+    rows = [as_value(x) for x in leaves]
+    n = _length(rows, None)
+    if not 0 < count < n:
+        return map_axes(f, parallel=True)(xs)
+    full = n - n % count
+    blocks = [slice_in_dim(x, 0, full) for x in rows]
+    blocks = [x.reshape((full // count, count, *x.aval.shape[1:])) for x in blocks]
+    together = map_axes(f, parallel=True)
+    out = scan(lambda _, x: (None, together(x)), None, tree.unflatten(blocks))[1]
+    done, outs = flatten(out)
+    done = [y.reshape((full, *y.shape[2:])) for y in map(as_value, done)]
+    if full != n:
+        rest = flatten(together(tree.unflatten([slice_in_dim(x, full, n) for x in rows])))[0]
+        done = [concatenate([y, r], 0) for y, r in zip(done, rest)]
+    return outs.unflatten(done)
+
+
+def _count(does: str, name: str, given: Any) -> int:
+    n = fixed(does, name, given)
+    if n < 0:
+        raise TypeRule(
+            f"{does}: {name} must be an integer from 0, not {given!r}", fix=f"write {name}=1"
+        )
+    return n
+
+
+def map_axes(
+    f: Callable, in_axes: Any = 0, out_axes: Any = 0, *, parallel: bool = False
+) -> Callable:
+    """`f` on every row along `in_axes` (tree prefix; None: the whole), one after the other.
+
+    Unlike `map_` it stays one operation under every transformation, which moves its axes along.
+    With `parallel` all rows may be done at once, if an installed plugin knows how.
+    """
+
+    def mapped(*args: Any) -> Any:
+        leaves, tree = flatten(args)
+        xs = [as_value(x) for x in leaves]
+        is_axis = lambda a: a is None or isinstance(a, int)  # noqa: E731
+        wanted = spread(in_axes, args, "in_axes", is_axis, "an axis or None")
+        axes = [a if a is None else normal_axis(a, x.aval.ndim) for a, x in zip(wanted, xs)]
+        sizes = {x.aval.shape[a] for a, x in zip(axes, xs) if a is not None}
+        if len(sizes) != 1:
+            raise AxisError(f"map_axes: the mapped axes have sizes {sorted(map(str, sizes))}")
+        avals = tuple([row(x.aval, a) for x, a in zip(xs, axes)])
+        traced = trace(f, args, {}, "map_axes", traces_of(f), avals=avals)
+        out = traced.tree.unflatten(traced.program.out_avals)
+        wanted = spread(out_axes, out, "out_axes", lambda a: isinstance(a, int), "an axis")
+        outs = [normal_axis(a, o.ndim + 1) for a, o in zip(wanted, traced.program.out_avals)]
+        return traced.tree.unflatten(
+            map_p.bind(
+                *traced.captured,
+                *traced.values,
+                program=traced.program,
+                in_axes=(*(None for _ in traced.captured), *axes),
+                out_axes=tuple(outs),
+                size=sizes.pop(),
+                parallel=parallel,
+            )
+        )
+
+    return mapped

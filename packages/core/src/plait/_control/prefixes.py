@@ -1,0 +1,92 @@
+"""Prefixes of a sequence combined by an associative function.
+
+Invariant: the function is applied to stacks of neighbours, logarithmically often.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from .._base.errors import AxisError, TreeMismatch, TypeRule
+from .._core.array import as_value
+from .._ops.shape import (
+    concatenate,
+    materialise_at_ground,
+    moveaxis,
+    normal_axis,
+    slice_in_dim,
+    stack,
+)
+from ..tree import flatten
+
+
+def associative_scan(fn: Callable, elems: Any, reverse: bool = False, axis: int = 0) -> Any:
+    """Prefix "sums" by an associative `fn`, in logarithmic depth and linear work.
+
+    Neighbours are combined in pairs, the sequence of pairs is scanned, and the elements between
+    are filled in (Blelloch, "Prefix sums and their applications", 1990).
+
+    Args:
+      fn: (a, b) -> a combined with b, for trees of arrays; associative, applied along stacks.
+      elems: a tree of arrays with one size along `axis`.
+      reverse: from the end.
+
+    >>> import plait
+    >>> plait.lax.associative_scan(plait.numpy.add, plait.numpy.arange(4))
+    Array([0, 1, 3, 6], dtype=int32)
+    """
+    if not callable(fn):
+        raise TypeRule(f"associative_scan: {fn!r} is no function", fix="pass what can be called")
+    leaves, tree = flatten(elems)
+    xs = [as_value(x) for x in leaves]
+    if not xs:
+        return elems
+    at = [normal_axis(axis, x.aval.ndim) for x in xs]
+    sizes = {x.aval.shape[a] for x, a in zip(xs, at)}
+    if len(sizes) > 1:
+        raise AxisError(f"associative_scan: sizes along the axis differ: {sorted(sizes)}")
+    xs = [moveaxis(x, a, 0) for x, a in zip(xs, at)]
+    if reverse:
+        xs = [x[::-1] for x in xs]
+
+    def combine(a: list, b: list) -> list:
+        both = (
+            fn(tree.unflatten(b), tree.unflatten(a))
+            if reverse
+            else fn(tree.unflatten(a), tree.unflatten(b))
+        )
+        found, shape = flatten(both)
+        if shape != tree:
+            raise TreeMismatch(
+                f"associative_scan: the function returns {shape}, for elements that are {tree}",
+                fix="return what it takes",
+            )
+        return [as_value(v) for v in found]
+
+    ys = _prefixes(combine, xs, sizes.pop())
+    if reverse:
+        ys = [y[::-1] for y in ys]
+    ys = [materialise_at_ground(moveaxis(y, 0, a)) for y, a in zip(ys, at)]
+    return tree.unflatten(ys)
+
+
+def _prefixes(combine: Callable, xs: list, n: int) -> list:
+    if n < 2:
+        return xs
+    every = lambda vs, start, stop: [slice_in_dim(v, start, stop, 2) for v in vs]  # noqa: E731
+    pairs = combine(every(xs, 0, n - 1), every(xs, 1, n))
+    odd = _prefixes(combine, pairs, n // 2)
+    if n == 2:
+        even: list = []
+    else:
+        before = [slice_in_dim(v, 0, (n - 1) // 2) for v in odd]
+        even = combine(before, every(xs, 2, n))
+    first = [slice_in_dim(x, 0, 1) for x in xs]
+    even = [concatenate([f, e]) for f, e in zip(first, even)] if even else first
+    return [_interleave(e, o, n) for e, o in zip(even, odd)]
+
+
+def _interleave(even: Any, odd: Any, n: int) -> Any:
+    """Elements 0, 2, 4, ... and 1, 3, 5, ... in one sequence of length n."""
+    m = n // 2
+    head = stack([slice_in_dim(even, 0, m), odd], 1).reshape((2 * m, *odd.aval.shape[1:]))
+    return head if n == 2 * m else concatenate([head, slice_in_dim(even, m, m + 1)])

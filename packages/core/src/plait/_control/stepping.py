@@ -1,0 +1,72 @@
+"""Branches and loops in Python, one operation at a time: what `disable_jit` makes of them.
+
+Invariant: nothing is traced here; where a predicate is not known, which one transformation or
+another is the reason for, there is no stepping, and the operation is applied as ever.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .._base.config import config
+from .._base.errors import ConcretizationError
+from .._core.array import as_value
+from .._ops.shape import materialise_at_ground, stack
+from ..tree import flatten, map_tree
+
+__all__ = ["disable_jit", "scan", "switch", "while_loop"]
+
+
+def disable_jit(disable: bool = True) -> Any:
+    """In a `with` block jitted functions, branches and loops are run in Python, one operation at
+    a time, so that a debugger or `print` sees values.
+
+    It is the setting `config.jit`; the block belongs to the process, not to a thread.
+
+    >>> import plait
+    >>> with plait.disable_jit():
+    ...     _ = plait.jit(lambda x: print(x * 2))(1.0)
+    2.0
+    """
+    return config(jit=not disable)
+
+
+def switch(index: Any, branches: Sequence[Callable], operands: tuple) -> Any:
+    """The branch; NotImplemented if it is not known which."""
+    try:
+        i = int(index)
+    except ConcretizationError:
+        return NotImplemented
+    return branches[min(max(i, 0), len(branches) - 1)](*operands)
+
+
+def while_loop(test: Callable, body: Callable, x: Any, max_steps: int | None) -> Any:
+    """The last carry; NotImplemented if it is not known whether to go on."""
+    turns = 0
+    while max_steps is None or turns < max_steps:
+        try:
+            more = bool(test(x))
+        except ConcretizationError:
+            return NotImplemented
+        if not more:
+            break
+        x, turns = body(x), turns + 1
+    return x
+
+
+def scan(f: Callable, carry: Any, xs: Any, length: Any, reverse: bool) -> Any:
+    """(carry, ys); NotImplemented if there are no steps, or symbolically many."""
+    if length.__class__ is not int or not length:
+        return NotImplemented
+    rows, tree = flatten(xs)
+    rows = [as_value(r) for r in rows]
+    order = range(length)[::-1] if reverse else range(length)
+    carry = map_tree(lambda x: materialise_at_ground(as_value(x)), carry)
+    ys: list[list] = []
+    out_tree: Any = None
+    for i in order:
+        carry, y = f(carry, tree.unflatten([r[i] for r in rows]))
+        leaves, out_tree = flatten(y)
+        ys.append(leaves)
+    if reverse:
+        ys.reverse()
+    return carry, out_tree.unflatten([stack(column) for column in zip(*ys, strict=True)])

@@ -1,0 +1,178 @@
+"""Calls of functions with custom rules: their arguments, and the trees of these and of results.
+
+Invariant: every argument of a custom function has a position; what belongs to one call is kept in
+its `Call`, never in the function.
+"""
+
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .._base.errors import TypeRule, UndefinedRule
+from ..tree import flatten
+from .array import as_value
+
+
+class Call:
+    """One call of a custom function: its arguments, and its tree of results once known."""
+
+    def __init__(self, user: Callable, static: dict[int, Any], args: tuple):
+        self.user, self.static = user, static
+        leaves, self.tree = flatten(args)
+        self.leaves = [as_value(x) for x in leaves]
+        self.avals = [x.aval for x in self.leaves]
+        self.out: Any = None
+
+    def arguments(self, xs: Sequence[Any]) -> list:
+        """All positional arguments, static ones in their places."""
+        out = list(self.tree.unflatten(xs))
+        for i in sorted(self.static):
+            out.insert(i, self.static[i])
+        return out
+
+    def results(self, out: Any) -> list:
+        """Flat results; their tree is that of the call."""
+        outs, self.out = flatten(out)
+        return [as_value(o) for o in outs]
+
+
+class Function:
+    """What functions with custom rules share: arguments by position, static ones apart."""
+
+    def __init__(
+        self,
+        fun: Callable,
+        nondiff_argnums: Sequence[int] | int = (),
+        nondiff_argnames: Sequence[str] | str = (),
+    ):
+        if not callable(fun):
+            kind = type(self).__name__
+            raise TypeRule(f"{kind} needs a function, not {fun!r}", fix=f"write {kind}(f)")
+        functools.update_wrapper(self, fun)  # type: ignore[arg-type]
+        self.fun = fun
+        try:
+            self.signature: Any = inspect.signature(fun)
+        except (TypeError, ValueError):
+            self.signature = None
+        one = isinstance(nondiff_argnums, int)
+        self.static = nums = (nondiff_argnums,) if one else tuple(nondiff_argnums)
+        names = (
+            (nondiff_argnames,) if isinstance(nondiff_argnames, str) else tuple(nondiff_argnames)
+        )
+        if nums or names:
+            self.static += self._places(nums, names)
+
+    def _places(self, nums: tuple[int, ...], names: tuple[str, ...]) -> tuple[int, ...]:
+        """The positions of named arguments; TypeRule if there are no such names or numbers."""
+        every = [] if self.signature is None else list(self.signature.parameters.values())
+        places = [p.name for p in every if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+        if every and not any(p.kind is p.VAR_POSITIONAL for p in every):
+            for n in nums:
+                if not -len(places) <= n < len(places):
+                    raise TypeRule(
+                        f"{self.name()} has a static argument {n}, and takes {len(places)}",
+                        fix="number them from 0",
+                    )
+        for name in names:
+            if name not in places:
+                raise TypeRule(
+                    f"nondiff_argnames names {name!r}, which is no positional argument of "
+                    f"{self.name()}",
+                    fix=f"its positional arguments are {', '.join(places) or 'none'}",
+                )
+        return tuple([places.index(name) for name in names])
+
+    def __get__(self, instance: Any, owner: Any) -> Any:
+        return self if instance is None else functools.partial(self, instance)  # type: ignore[arg-type]
+
+    def positional(self, args: tuple, kwargs: dict) -> tuple:
+        """All arguments by position; raises TypeError for keyword-only ones."""
+        if not kwargs and self.signature is None:
+            return args
+        if self.signature is None:
+            raise TypeRule(
+                f"{self.name()} takes no keyword arguments, since it has no signature",
+                fix="pass them by position",
+            )
+        try:
+            given = self.signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise TypeRule(
+                f"{self.name()} was called with other arguments than it takes: {error}",
+                fix=f"its signature is {self.name()}{self.signature}",
+            ) from None
+        given.apply_defaults() if kwargs else None
+        left = {k: v for k, v in given.kwargs.items() if k in kwargs}
+        if left:
+            raise TypeRule(
+                f"keyword arguments ({', '.join(left)}) could not be resolved to positions of "
+                f"{self.name()}",
+                fix="pass them by position, or close over them",
+            )
+        return given.args
+
+    def name(self) -> str:
+        """The function's own name."""
+        return getattr(self.fun, "__name__", "f")
+
+    def call(self, args: tuple, kwargs: dict) -> Call:
+        """A call with these arguments."""
+        args = self.positional(args, kwargs)
+        n = len(args)
+        fixed: dict[int, Any] = {}
+        for i in self.static:
+            if not -n <= i < n:
+                raise TypeRule(
+                    f"{self.name()} has a static argument {i}, and was called with {n} arguments",
+                    fix="name arguments that every call has",
+                )
+            fixed[i % n] = args[i]
+        fixed = dict(sorted(fixed.items()))
+        return Call(self.fun, fixed, tuple([a for i, a in enumerate(args) if i not in fixed]))
+
+    def expect_rule(self, how: str, rule: Any, takes: str, more: int, own: bool = False) -> None:
+        """TypeRule if a rule, given by the method `how`, is no function of what it is called with:
+        `more` arguments, and the static ones before, or the function's `own` behind."""
+        if not callable(rule):
+            raise TypeRule(
+                f"{how} of {self.name()} needs a function, not {rule!r}",
+                fix=f"write a function of {takes}",
+            )
+        counts = [more + n for n in (self._counts() if own else [len(self.static)])]
+        try:
+            signature = inspect.signature(rule) if counts else None
+        except (TypeError, ValueError):
+            return
+        if signature is not None and not any(_takes(signature, n) for n in counts):
+            name = getattr(rule, "__name__", "rule")
+            raise TypeRule(
+                f"{how} of {self.name()} was given {name}{signature}, that can not be called with "
+                f"{' or '.join(map(str, counts))} arguments",
+                fix=f"write a function of {takes}",
+            )
+
+    def _counts(self) -> list[int]:
+        """With how many positional arguments it may be called; empty if nobody knows."""
+        every = [] if self.signature is None else list(self.signature.parameters.values())
+        if any(p.kind is p.VAR_POSITIONAL for p in every):
+            return []
+        own = [p for p in every if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+        needed = sum(p.default is p.empty for p in own)
+        return list(range(needed, len(own) + 1)) if every else []
+
+    def missing(self, what: str, kind: str, how: str) -> UndefinedRule:
+        """The error for a function that has no rule yet: AttributeError."""
+        return UndefinedRule(
+            f"No {what} defined for {kind} function {self.name()} using {how}.",
+            fix=f"Did you forget to use {how}?",
+        )
+
+
+def _takes(signature: inspect.Signature, count: int) -> bool:
+    """Whether a function can be called with so many positional arguments."""
+    try:
+        signature.bind(*[None] * count)
+    except TypeError:
+        return False
+    return True

@@ -1,0 +1,469 @@
+"""Concrete values: Array, what users hold, and Literal, a scalar standing for a whole array.
+
+Invariant: an Array's buffer never escapes, and arrays are immutable.  Array has no `__init__`:
+`wrap` is the constructor, and the hottest paths inline it.  A donated or deleted array has lost
+its `_buf`, so every use of it falls into a slow path, where the error is raised.
+"""
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from .._base import jaxlib_api
+from .._base.config import config
+from .._base.errors import (
+    CopyError,
+    DeletedArrayError,
+    OutOfBounds,
+    PlaitError,
+    RuntimeFailure,
+    TypeRule,
+)
+from .._plugins.metadata import resolve
+from .._types.avals import (
+    NOTHING,
+    OPAQUE,
+    WEAK,
+    Aval,
+    Placed,
+    category,
+    dtype_of,
+    float0,
+    no_number,
+)
+from .buffers import begin_get, get, platform, put
+from .interpreter import Tracer, Value
+
+__all__ = ["Array", "Literal", "as_value", "asarray", "is_tracer", "wrap"]
+
+
+class Array(Value):
+    """An array on a device (or in pieces on several): immutable, with an interned type."""
+
+    __slots__ = ("_buf", "aval", "key", "__weakref__")
+    _buf: Any
+    key: Aval | Placed  # what compiled functions are looked up by; the aval, in the default place
+    __hash__ = None  # type: ignore[assignment]
+
+    def buffer(self):
+        """The runtime's buffer, for the execution layer only."""
+        try:
+            return self._buf
+        except AttributeError:
+            raise DeletedArrayError(
+                f"this array, {self.aval!r}, was donated or deleted: its memory is gone",
+                fix="keep the result of the function it was donated to, or do not donate it",
+            ) from None
+
+    def numpy(self) -> np.ndarray:
+        """A read-only numpy array of the contents, sharing memory where possible."""
+        if self.aval.category == OPAQUE:
+            raise no_number("numpy.asarray", self.aval)
+        try:
+            return _shown(get(self.buffer()), self.aval)
+        except jaxlib_api.RuntimeFailure as e:
+            raise failure(e) from None
+
+    def __array__(self, dtype=None, copy=None) -> np.ndarray:
+        x = self.numpy()
+        if dtype is not None and x.dtype != dtype:
+            if copy is False:
+                raise CopyError(
+                    f"{self.aval!r} can not become a numpy array of {np.dtype(dtype)} without a "
+                    "copy",
+                    fix="leave out copy=False",
+                )
+            return x.astype(dtype)
+        return np.array(x) if copy else x
+
+    def __buffer__(self, flags: int) -> memoryview:
+        return memoryview(self.numpy())  # type: ignore[arg-type]
+
+    def concrete(self) -> "Array":
+        return self
+
+    def item(self, *index):
+        """The only element (or the one at `index`) as a Python scalar."""
+        return self.numpy().item(*index)
+
+    def tolist(self):
+        """Nested lists of Python scalars."""
+        return self.numpy().tolist()
+
+    def block_until_ready(self) -> "Array":
+        """Wait until the contents are computed; raises what the computation raised."""
+        try:
+            self.buffer().block_until_ready()
+        except jaxlib_api.RuntimeFailure as e:
+            raise failure(e) from None
+        return self
+
+    def is_deleted(self) -> bool:
+        """Whether its memory was donated or deleted."""
+        try:
+            return self._buf.is_deleted()
+        except AttributeError:
+            return True
+
+    def is_ready(self) -> bool:
+        """Whether the contents are computed already."""
+        return self.buffer().is_ready()
+
+    def copy_to_host_async(self) -> None:
+        """Begin to bring the contents to the host, where that is elsewhere."""
+        begin_get(self.buffer())
+
+    def delete(self) -> None:
+        """Free the memory now; later uses raise DeletedArrayError."""
+        if not self.is_deleted():
+            self._buf.delete()
+            del self._buf
+
+    def unsafe_buffer_pointer(self) -> int:
+        """The address of the memory, for tests of aliasing."""
+        return self.buffer().unsafe_buffer_pointer()
+
+    @property
+    def sharding(self):
+        """Where its pieces are, in the words of `plait.sharding` (plait-sharding)."""
+        return resolve("sharding").sharding_of(self)
+
+    @property
+    def addressable_shards(self) -> list:
+        """Its pieces: each with its device, its place in the whole, and its data."""
+        return resolve("sharding").shards_of(self)
+
+    def devices(self) -> set:
+        """The devices that have a piece of it."""
+        return self.sharding.device_set
+
+    @property
+    def is_fully_addressable(self) -> bool:
+        """Whether all pieces belong to this process, as they do: there is one."""
+        return True
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        """Whether every device has the whole."""
+        return self.key.placement is None or self.sharding.is_fully_replicated
+
+    @property
+    def global_shards(self) -> list:
+        """The pieces of all processes."""
+        return self.addressable_shards
+
+    def addressable_data(self, index: int) -> "Array":
+        """The data of one piece."""
+        return self if self.key.placement is None and index == 0 else self.device_buffers[index]
+
+    def tobytes(self, order: str = "C") -> bytes:
+        """The elements' bytes, as numpy.ndarray.tobytes."""
+        return self.numpy().tobytes(order)  # type: ignore[arg-type]
+
+    @property
+    def committed(self) -> bool:
+        """Whether it was told where to be: what is not is brought to where other operands are."""
+        return self.key.placement is not None
+
+    @property
+    def device_buffers(self) -> list["Array"]:
+        """Its pieces, each an array on one device."""
+        return [shard.data for shard in self.addressable_shards]
+
+    @property
+    def device_buffer(self) -> "Array":
+        """Its only piece; TypeRule if there are several."""
+        pieces = self.device_buffers
+        if len(pieces) > 1:
+            raise TypeRule(
+                f"{self.aval!r} lies in {len(pieces)} pieces: the length of its buffers is greater "
+                "than 1",
+                fix="use .device_buffers instead",
+            )
+        return pieces[0]
+
+    def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
+        """A capsule of the memory, to be read only (`numpy.from_dlpack` asks for it)."""
+        if dl_device is not None and tuple(dl_device) != self.__dlpack_device__():
+            raise CopyError(
+                f"an array on the device {self.__dlpack_device__()} was asked for on "
+                f"{tuple(dl_device)}",
+                fix="bring it there with plait.device_put first",
+            )
+        source = asarray(np.array(self.numpy())) if copy else self
+        buf = source.buffer()
+        if source.key.placement is not None and len(source.devices()) > 1:
+            raise CopyError(
+                f"{self.aval!r} lies on {len(source.devices())} devices, not in one memory",
+                fix="bring it to one device with plait.device_put first",
+            )
+        options = {} if stream is None else {"stream": stream}
+        return jaxlib_api.dlpack_capsule(buf, **options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0) if platform() == "cpu" else (2, 0)
+
+    def __bool__(self) -> bool:
+        return bool(self.numpy())
+
+    def __float__(self) -> float:
+        return float(self._scalar())
+
+    def __int__(self) -> int:
+        return int(self._scalar())
+
+    def __complex__(self) -> complex:
+        return complex(self._scalar())
+
+    def __index__(self) -> int:
+        return self.numpy().__index__()
+
+    def _scalar(self) -> np.ndarray:
+        if self.aval.ndim:
+            raise TypeRule(
+                f"only an array without axes converts to a Python scalar, not {self.aval!r}",
+                fix="take one element first, or use .tolist()",
+            )
+        return self.numpy()
+
+    def __format__(self, spec: str) -> str:
+        return format(self.item() if spec and not self.aval.ndim else str(self), spec)
+
+    def __str__(self) -> str:
+        return str(self.numpy()) if self.aval.category != OPAQUE else repr(self)
+
+    def __repr__(self) -> str:
+        if self.is_deleted():
+            return f"Array(<deleted>, {self.aval!r})"
+        if self.aval.category == OPAQUE:
+            over = "\n" if self.aval.ndim else " "
+            return f"Array({self.aval.shape}, dtype={self.aval.dtype.name}) over{over}{laid(self)}"
+        text = np.array2string(self.numpy(), separator=", ", prefix="Array(")
+        shape = "" if self.aval.size or self.aval.shape == (0,) else f"shape={self.aval.shape}, "
+        weak = ", weak_type=True" if self.aval.weak_type else ""
+        dtype = self.aval.dtype.name if self.aval.category != NOTHING else "float0"
+        return f"Array({text}, {shape}dtype={dtype}{weak})"
+
+    def __reduce__(self):
+        if self.aval.category == OPAQUE:
+            return standing_for, (np.array(laid(self).numpy()), self.aval)
+        return asarray, (np.array(self.numpy()),)
+
+    def __copy__(self) -> "Array":
+        return self
+
+    def __deepcopy__(self, memo) -> "Array":
+        if self.aval.category == OPAQUE:
+            return standing_for(np.array(laid(self).numpy()), self.aval)
+        return asarray(np.array(self.numpy()))
+
+
+class Literal(Value):
+    """A Python scalar standing for an array of type `aval` whose elements are all equal to it.
+
+    It is an atom of Programs: `x + 1`, zeros and seeds of derivatives are no equations.
+    """
+
+    __slots__ = ("value", "aval")
+    value: bool | int | float | complex
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, value, aval: Aval):
+        self.value, self.aval = value, aval
+
+    def __repr__(self) -> str:
+        return f"{self.value!r}:{self.aval!r}"
+
+    def numpy(self) -> np.ndarray:
+        if self.aval.category == NOTHING:
+            return np.zeros(self.aval.shape, float0)
+        if self.aval.category == OPAQUE:
+            raise no_number("numpy.asarray", self.aval)
+        return np.broadcast_to(np.asarray(self.value).astype(self.aval.dtype), self.aval.shape)
+
+    def __array__(self, dtype=None, copy=None) -> np.ndarray:
+        return self.numpy() if dtype is None else self.numpy().astype(dtype)
+
+    def concrete(self) -> "Literal":
+        return self
+
+    def __bool__(self) -> bool:
+        return bool(self.numpy())
+
+    def __float__(self) -> float:
+        return float(self.value.real)
+
+    def __int__(self) -> int:
+        return int(self.value.real)
+
+    def __index__(self) -> int:
+        return self.numpy().__index__()
+
+    def item(self):
+        return self.numpy().item()
+
+
+def wrap(buf, key: Aval | Placed) -> Array:
+    """The Array of a buffer."""
+    r = Array()
+    r._buf = buf
+    r.aval = key.aval
+    r.key = key
+    return r
+
+
+def _shown(host: np.ndarray, aval: Aval) -> np.ndarray:
+    """Memory as users see it: float0 is stored as booleans."""
+    return host if aval.category != NOTHING else np.zeros(aval.shape, float0)
+
+
+def laid(x: Array) -> Array:
+    """What stands for an array of opaque elements: the same memory, as numbers."""
+    physical, placement = x.aval.physical, x.key.placement
+    return wrap(x.buffer(), physical if placement is None else Placed(physical, placement))
+
+
+def standing_for(x: Any, aval: Aval) -> Array:
+    """The opaque array that an array of numbers stands for: the same memory, if it is an Array."""
+    v = as_value(x)
+    placement = v.key.placement
+    return wrap(v.buffer(), aval if placement is None else Placed(aval, placement))
+
+
+def is_tracer(x) -> bool:
+    return isinstance(x, Tracer)
+
+
+def failure(e: Exception) -> PlaitError:
+    """A runtime failure, in our words; a Python exception of a callback keeps its text."""
+    text = str(e)
+    if "deleted" in text or "donated" in text:
+        return DeletedArrayError("an array whose memory was donated or deleted was used")
+    return RuntimeFailure(f"the computation failed: {text}")
+
+
+# ---- values from what users have -----------------------------------------------------------
+
+_NARROW = {
+    np.dtype(np.float64): np.dtype(np.float32),
+    np.dtype(np.int64): np.dtype(np.int32),
+    np.dtype(np.uint64): np.dtype(np.uint32),
+    np.dtype(np.complex128): np.dtype(np.complex64),
+}
+
+
+def canonical(dtype: np.dtype) -> np.dtype:
+    """The dtype as it enters: in this machine's order of bytes; and 64 bits become 32 if the
+    setting x64 is off."""
+    if not dtype.isnative:
+        dtype = dtype.newbyteorder("=")
+    return dtype if config.x64 else _NARROW.get(dtype, dtype)
+
+
+def shared(x: np.ndarray) -> Array:
+    """`x` on the default device, in the memory that it has, if that is possible: contiguous,
+    aligned as the device wants it, and of a dtype that may stay."""
+    if canonical(x.dtype) is not x.dtype:
+        return from_numpy(x)
+    category(x.dtype)
+    aval = Aval(x.shape, x.dtype)
+    return wrap(put(x, aval, share=True), aval)
+
+
+def from_numpy(x: np.ndarray) -> Array:
+    """A copy of `x` on the default device."""
+    dtype = canonical(x.dtype)
+    aval = Aval(x.shape, dtype)
+    return wrap(put(x if dtype is x.dtype else x.astype(dtype), aval), aval)
+
+
+def as_value(x: Any) -> Any:
+    """What primitives take, from what users give: values, numpy arrays and Python scalars.
+
+    Objects with `__plait_array__`, `__jax_array__` or `__array__` are asked for what they are.
+    Lists are refused, as everywhere a silent copy would be slow.  Raises TypeRule.
+    """
+    if isinstance(x, Value):
+        return x
+    weak = WEAK.get(x.__class__)
+    if weak is not None:
+        if x.__class__ is int and not -(2**31) <= x < 2**31:
+            fits(x, weak.dtype)
+        return Literal(x, weak)
+    if isinstance(x, np.ndarray):
+        if category(x.dtype) == NOTHING:  # all there is of it is its shape
+            return Literal(False, Aval(x.shape, float0))
+        return from_numpy(x)
+    if isinstance(x, np.generic):
+        if x.dtype.kind in "biufc":
+            return Literal(x.item(), Aval((), canonical(x.dtype)))
+        return from_numpy(np.asarray(x))
+    for name in ("__plait_array__", "__jax_array__"):
+        convert = getattr(x, name, None)
+        if convert is not None:
+            return as_value(convert())
+    if hasattr(x, "__array__") and not isinstance(x, type):
+        return as_value(np.asarray(x))
+    raise not_an_array(x)
+
+
+@functools.cache
+def _bounds(dtype: np.dtype) -> tuple[int, int]:
+    low, high = jaxlib_api.limits(dtype)
+    return int(low), int(high)
+
+
+def fits(x: int, dtype: np.dtype) -> int:
+    """`x`; raises OutOfBounds, as numpy does, if an integer dtype does not hold it."""
+    low, high = _bounds(dtype)
+    if not low <= x <= high:
+        raise OutOfBounds(
+            f"the Python integer {x} does not fit in {dtype.name}",
+            fix="give it a wider dtype, for instance numpy.int64(x), or set default_int",
+        )
+    return x
+
+
+def not_an_array(x, what: str = "Argument") -> TypeRule:
+    """The error for a thing that is no array."""
+    text = repr(x)
+    text = text if len(text) < 60 else text[:57] + "..."
+    hint = (
+        "plait.numpy.asarray makes an array of a list"
+        if isinstance(x, list | tuple)
+        else ("pass arrays, numpy arrays or Python scalars")
+    )
+    return TypeRule(f"{what} {text} of type {type(x).__name__} is not a valid array type", fix=hint)
+
+
+def asarray(x, dtype=None) -> Any:
+    """An Array of scalars, numpy arrays and nested lists of them; values stay as they are."""
+    if isinstance(x, Value) and dtype is None and not isinstance(x, Literal):
+        return x
+    if isinstance(x, Value):
+        host = x.numpy() if isinstance(x, Array | Literal) else None
+        if host is None:
+            raise not_an_array(x)
+        return from_numpy(host if dtype is None else host.astype(dtype_of(dtype)))
+    if dtype is not None:
+        return from_numpy(np.asarray(x, dtype_of(dtype)))
+    if x.__class__ in WEAK:
+        aval = WEAK[x.__class__]
+        fits(x, aval.dtype) if aval.dtype.kind == "i" else None
+        return wrap(put(np.asarray(x, aval.dtype), aval.strong()), aval.strong())
+    plain = hasattr(x, "__array__") or hasattr(x, "__plait_array__")
+    host = np.asarray(x.__plait_array__() if hasattr(x, "__plait_array__") else x)
+    if not plain and host.dtype.kind in "if":  # Python numbers in lists take the default dtypes
+        host = host.astype(WEAK[int if host.dtype.kind == "i" else float].dtype)
+    category(host.dtype)
+    return from_numpy(host)
+
+
+def solid(x) -> Any:
+    """An Array for a Literal; other values as they are."""
+    if x.__class__ is Literal:
+        p = x.aval.physical
+        host = x if p is x.aval else Literal(x.value, p)
+        return wrap(put(np.asarray(host.numpy(), order="C"), x.aval), x.aval)
+    return x

@@ -1,0 +1,165 @@
+"""Device memory: the client, its devices, and arrays going there and coming back.
+
+Invariant: there is one client per process, made when the first array is (two would refuse each
+other's buffers); whatever leaves here is a buffer that only `plait._core.array.Array` holds.
+"""
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from .._base import jaxlib_api
+from .._base.config import config
+from .._base.errors import PlacementError, PlaitError
+from .._types.avals import Aval, Placed
+
+
+def once(f):
+    """Like `functools.cache`, which alone would run `f` in two threads at once."""
+    memo = cache(f)
+
+    def get():
+        with jaxlib_api.lock:
+            return memo()
+
+    return cache(get)
+
+
+@once
+def client():
+    """The client of this process."""
+    config.freeze("cpu_devices", "the devices exist already")
+    return jaxlib_api.make_cpu_client(config.cpu_devices)
+
+
+@once
+def devices() -> tuple:
+    """The devices that this process drives, in order."""
+    return tuple(client().local_devices())
+
+
+def platform() -> str:
+    """`cpu`, `cuda` or `tpu`."""
+    return client().platform
+
+
+def expect_platform(backend: str | None) -> None:
+    """PlacementError unless it is None or the platform of this process."""
+    have = platform()
+    known = (have, "gpu") if have in ("cuda", "rocm") else (have,)
+    if backend is not None and backend not in known:
+        raise PlacementError(
+            f"there is no platform {backend!r} in this process, which runs on {have!r}",
+            fix=f"leave it out, or write {have!r}",
+        )
+
+
+@cache
+def device_list(ids: tuple[int, ...] | None = None):
+    """Some devices by number; the default place is the first alone."""
+    all_ = devices()
+    if ids is None:
+        return jaxlib_api.device_list((all_[0],))
+    if any(not 0 <= i < len(all_) for i in ids):
+        raise PlaitError(
+            f"there is no device number {max(ids)}: this process has {len(all_)}",
+            fix=f"set plait.config.cpu_devices = {max(ids) + 1} before the first array is made",
+        )
+    return jaxlib_api.device_list(tuple(all_[i] for i in ids))
+
+
+@cache
+def _layout(ids: tuple[int, ...] | None, tiling: str):
+    return jaxlib_api.layout(device_list(ids), tiling)
+
+
+def layout_of(key: Aval | Placed):
+    """How an array with this dispatch key lies in memory."""
+    p = key.placement
+    if p is None:
+        return _layout(None, "{replicated}")
+    return _layout(p.place.devices, p.tiling(key.aval.physical.ndim))
+
+
+def boxes(layout, shape) -> list[tuple[slice, ...]]:
+    """The slice of an array of `shape` that each device has, in the order of the devices."""
+    sharding = jaxlib_api.hlo_sharding(layout)
+    found = jaxlib_api.tiles(sharding)
+    if found is None:
+        whole = tuple([slice(0, n) for n in shape])
+        return [whole] * len(layout._internal_device_list)
+    dims, order = found
+    out: list[Any] = [None] * len(order)
+    for k, at in zip(order, np.ndindex(*dims), strict=True):
+        out[k] = tuple(slice(i * (n // d), (i + 1) * (n // d)) for i, n, d in zip(at, shape, dims))
+    return out
+
+
+@cache
+def default_place() -> tuple[Any, list]:
+    """(layout, devices) of arrays in the default place."""
+    return _layout(None, "{replicated}"), [devices()[0]]
+
+
+def put(x: np.ndarray, key: Aval | Placed, share: bool = False):
+    """A device buffer with a copy of `x`, where the dispatch key says; of an opaque type `x` is
+    what stands for it.  `share`: in the default place, the memory of `x` itself where the runtime
+    can use it."""
+    if key.placement is None:
+        layout, device = default_place()
+        piece = jaxlib_api.share_piece if share else jaxlib_api.put_pieces
+        return piece(key.aval.physical, layout, [x], device)
+    layout = layout_of(key)
+    where = list(device_list(key.placement.place.devices))
+    pieces = [np.array(x[b]) for b in boxes(layout, x.shape)]  # forced copies of views fail
+    return jaxlib_api.put_pieces(key.aval.physical, layout, pieces, where)
+
+
+def get(buf) -> np.ndarray:
+    """A read-only host view, without a copy where the memory allows.
+
+    `memoryview`, unlike `numpy.asarray`, does not swallow errors of the computation.
+    """
+    try:
+        return np.asarray(memoryview(buf))
+    except (BufferError, ValueError, TypeError, NotImplementedError) as e:
+        if "deleted" in str(e):
+            raise
+    if len(buf._sharding._internal_device_list) == 1:
+        view = np.asarray(buf._single_device_array_to_np_array_did_copy()[0])
+        view.flags.writeable = False
+        return view
+    out = np.empty(buf.aval.shape, buf.aval.dtype)
+    for box, piece in zip(boxes(buf._sharding, out.shape), buf._arrays, strict=True):
+        out[box] = get(piece)
+    out.flags.writeable = False
+    return out
+
+
+def begin_get(buf) -> None:
+    """Begin to bring the array to the host, for a later `get`."""
+    one = len(buf._sharding._internal_device_list) == 1
+    for piece in (buf,) if one else buf._arrays:
+        piece._copy_single_device_array_to_host_async()
+
+
+def handler(key: Aval | Placed):
+    """What makes a buffer of a result with this dispatch key."""
+    if key.handler is None:
+        key.handler = jaxlib_api.result_handler(key.aval.physical, layout_of(key))
+    return key.handler
+
+
+def move(buf, key: Aval | Placed):
+    """A copy of the array of `buf` where the dispatch key says.
+
+    It goes from device to device if it is divided there as it is here, else through the host.
+    """
+    placement = key.placement
+    where = device_list(None if placement is None else placement.place.devices)
+    here, there = buf._sharding, layout_of(key)
+    tiles = [jaxlib_api.tiles(jaxlib_api.hlo_sharding(s)) for s in (here, there)]
+    if len(here._internal_device_list) == len(where) and tiles[0] == tiles[1]:
+        return jaxlib_api.copy_to(buf, where, there)
+    return put(np.asarray(get(buf)), key)

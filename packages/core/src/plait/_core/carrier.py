@@ -1,0 +1,265 @@
+"""Carriers: transformations that replace values by values with more to them.
+
+A lifted value is (form, parts): a hashable static form, and component values of the parent
+interpreter.  Form None is a plain value, carried as itself.  Forward mode carries a direction,
+mapping an axis, intervals two ends.  The author gives rules for first-order primitives, and says
+of forms what the methods below ask; core takes the transformation through every operation with
+programs (`plait._core.lift_higher_order`), whoever defined it.
+
+Invariant: one rule set serves both ways of running.  Applied while Python runs, rules act on the
+parent's values; applied to a Program, the parent is a Stage and the result a Program.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .._base.config import config
+from .._base.errors import PlaitError, TypeRule
+from .._base.source import here
+from .._plugins.rules import RuleTable
+from .._types.avals import Aval
+from .higher_order import Part
+from .interpreter import Interpreter, Tracer, as_list, enter, leave, open_under, stray
+from .ir import Program, Var, ambient_of, dims_of
+from .lift_higher_order import Form, Forms, lift_program, rewired
+from .primitive import Primitive, freeze
+
+__all__ = ["Carrier", "Lifted", "expand_rules"]
+
+expand_rules = RuleTable(
+    "expand",
+    owns=("core",),
+    doc="rule(*args, **params): the same thing said with other primitives; the last resort of "
+    "every transformation.",
+)
+
+
+class Lifted(Tracer):
+    """A value with more to it; `aval` is what the user sees."""
+
+    __slots__ = ("form", "parts")
+    form: Form
+    parts: tuple[Any, ...]
+
+
+class Carrier(Interpreter):
+    """A transformation that lifts values.
+
+    Subclasses set `rules` and `does`, name their static attributes in `fields`, and give `run`,
+    `part_avals` and `coerce`; the other methods have defaults that serve carriers whose
+    components have the shape of the value.  Forms are compared with ==; `join` must be monotone
+    and of finite height (or `widen` must end it).
+
+    Args:
+      parent: the interpreter that rules run under.
+      values: the fields, in order.
+      ambient: values of the parent that every rule may use (a length, a key, a scale).
+      of: the function being transformed, for messages.
+    """
+
+    rules: RuleTable
+    fields: tuple[str, ...] = ()
+    commutes: frozenset[str] = frozenset()
+    """Kinds of custom rules that lifting commutes with: mapping commutes with "derivative", since
+    the derivative of the mapped function is the mapped derivative.  Others are erased."""
+    dims: frozenset[str] = frozenset()
+    """Variables of symbolic sizes that it gives values to: it sees every operation that speaks of
+    one of them, whatever its operands (the number of elements of a mean, an iota)."""
+
+    def __init__(
+        self,
+        parent: Interpreter | None,
+        *values: Any,
+        ambient: Sequence[Any] = (),
+        of: Callable[..., Any] | None = None,
+    ):
+        open_under(self, parent)
+        self.values, self.ambient, self.of = values, tuple(ambient), of
+        for name, value in zip(self.fields, values, strict=True):
+            setattr(self, name, value)
+        self._key: Any = None
+
+    # -- what a subclass says --------------------------------------------------------------
+
+    def run(self, prim: Primitive, rule: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
+        """Call a rule of the table as its signature says, parent being current, and lift what it
+        returns."""
+        raise PlaitError(f"{type(self).__name__} has no method `run`", fix="define it")
+
+    def part_avals(self, aval: Aval, form: Form) -> tuple[Aval, ...]:
+        """Types of the components of an `aval` in `form` (not None)."""
+        raise PlaitError(f"{type(self).__name__} has no method `part_avals`", fix="define it")
+
+    def coerce(self, aval: Aval, parts: tuple[Any, ...], f: Form, g: Form) -> tuple[Any, ...]:
+        """Components in form `g`, a join of `f` and something, by primitives under the parent."""
+        raise PlaitError(f"{type(self).__name__} has no method `coerce`", fix="define it")
+
+    def join(self, aval: Aval, f: Form, g: Form) -> Form:
+        """The least form that `f` and `g`, different and not None, can both be coerced to."""
+        raise PlaitError(
+            f"{type(self).__name__}: no common form of {f} and {g} for {aval!r}",
+            fix=f"define {type(self).__name__}.join",
+        )
+
+    def widen(self, aval: Aval, f: Form, g: Form) -> Form:
+        """A form above both, such that repeating this comes to an end."""
+        return g
+
+    def whole(self, aval: Aval) -> Form:
+        """The form that every value of this type can be coerced to."""
+        raise PlaitError(
+            f"{type(self).__name__} keeps custom rules, and has no method `whole`", fix="define it"
+        )
+
+    def part_axes(self, aval: Aval, form: Form) -> tuple[tuple[int | None, ...], ...]:
+        """For each component, where it has the axes of the value."""
+        return (tuple(range(aval.ndim)),) * len(self.part_avals(aval, form))
+
+    def grow(self, form: Form, axis: int) -> Form:
+        """Form of a stack, along a new axis at `axis`, of values in `form`."""
+        return form
+
+    def drop(self, form: Form, axis: int) -> Form:
+        """Form of a row, along `axis`, of a value in `form`.
+
+        Law: a value in `form` can be coerced to `grow(drop(form, axis), axis)`.
+        """
+        return form
+
+    def concerns(self, axes: frozenset[Any]) -> bool:
+        """Must we see an operation ambient to `axes` although no operand is ours?"""
+        return False
+
+    def hidden_by(self, axes: frozenset[Any]) -> "Carrier":
+        """The same transformation, as programs see it in which others bind these axes."""
+        return self
+
+    # -- what follows ----------------------------------------------------------------------
+
+    def key(self) -> Any:
+        """With the forms, all that a lifted program depends on."""
+        if self._key is None:
+            self._key = type(self), freeze(self.values)
+        return self._key
+
+    def under(self, parent: Interpreter | None, ambient: Sequence[Any] = ()) -> "Carrier":
+        """The same transformation over another interpreter."""
+        return type(self)(parent, *self.values, ambient=ambient, of=self.of)
+
+    def lift(self, aval: Aval, form: Form, parts: tuple[Any, ...]) -> Any:
+        """A value of ours; the component itself if the form is None."""
+        if form is None:
+            return parts[0]
+        x = Lifted()
+        x.by = self
+        x.aval = aval
+        x.form = form
+        x.parts = parts
+        x.where = parts[0].where if parts[0].__class__ is Var else here()
+        return x
+
+    def form_of(self, x: Any) -> Form:
+        return x.form if x.__class__ is Lifted and x.by is self else None
+
+    def split(self, x: Any) -> tuple[Form, tuple[Any, ...]]:
+        """(form, components) of any value."""
+        return (x.form, x.parts) if x.__class__ is Lifted and x.by is self else (None, (x,))
+
+    def to_form(self, x: Any, form: Form) -> tuple[Any, ...]:
+        """Components of `x` in `form`."""
+        f, parts = self.split(x)
+        return parts if f == form else self.coerce(x.aval, parts, f, form)
+
+    def parts_of(self, aval: Aval, form: Form) -> tuple[Part, ...]:
+        """The components of an `aval` in `form`, with their axes."""
+        if form is None:
+            return (Part(aval, tuple(range(aval.ndim))),)
+        avals, axes = self.part_avals(aval, form), self.part_axes(aval, form)
+        return tuple([Part(a, at) for a, at in zip(avals, axes, strict=True)])
+
+    def lift_program(
+        self, program: Program, forms: Forms, out_forms: Forms | None = None
+    ) -> tuple[Program, Forms]:
+        """Return (the program on components, forms of its outputs); see `lift_higher_order`."""
+        return lift_program(self, program, forms, out_forms)
+
+    def apply(self, prim: Primitive, args: Any, params: dict[str, Any]) -> Any:
+        for a in args:
+            if a.__class__ is Lifted and a.by is self:
+                break
+        else:
+            if prim.higher is None and prim.ambient is None and not self.dims:
+                return self.parent.apply(prim, args, params)  # type: ignore[union-attr]
+            if not self._sees(prim, args, params):
+                return self._unowned(prim, args, params)
+        if self.closed:
+            stray(prim, args, self.parent or self)
+        rule = self.rules.find(prim)
+        if rule is not None:
+            token = enter(self.parent)  # type: ignore[arg-type]
+            try:
+                if prim.higher is not None:
+                    return rule(self, args, params)
+                out = self.run(prim, rule, args, params)
+            finally:
+                leave(token)
+            if config.checks:
+                self._verify(prim, args, params, out)
+            return out
+        if prim.higher is not None:
+            return self.through(prim, args, params)
+        say = expand_rules.find(prim)
+        if say is None:
+            raise self.rules.missing(prim)
+        token = enter(self)
+        try:
+            out = say(*args, **params)
+        finally:
+            leave(token)
+        if config.checks:
+            promised(expand_rules, prim, prim.infer(tuple([a.aval for a in args]), params), out)
+        return as_list(out) if prim.many else out
+
+    def _sees(self, prim: Primitive, args: Any, params: dict[str, Any]) -> bool:
+        axes = ambient_of(prim, params)
+        if axes and self.concerns(axes):
+            return True
+        return bool(self.dims) and not self.dims.isdisjoint(
+            dims_of([[a.aval for a in args], *params.values()])
+        )
+
+    def _unowned(self, prim: Primitive, args: Any, params: dict[str, Any]) -> Any:
+        """No operand is ours; but Python functions in the parameters may close over what is."""
+        assert self.parent is not None
+        if self.staging and prim.higher is not None and prim.higher.pending(params):
+            args, params = prim.higher.settle(params, args)
+            return self.apply(prim, args, params)
+        return self.parent.apply(prim, args, params)
+
+    def through(self, prim: Primitive, args: Any, params: dict[str, Any]) -> list[Any]:
+        """Any operation with programs, by its wiring."""
+        higher = prim.higher
+        assert higher is not None
+        if higher.pending(params):
+            args, params = higher.settle(params, args)
+        if higher.custom and higher.custom not in self.commutes:
+            prim, params = higher.erase(prim, params)
+        token = enter(self.parent)  # type: ignore[arg-type]
+        try:
+            return rewired(self, prim, args, params)
+        finally:
+            leave(token)
+
+    def _verify(self, prim: Primitive, args: Any, params: dict[str, Any], out: Any) -> None:
+        """Every value that a rule returns has the type that the type rule says."""
+        promised(self.rules, prim, prim.infer(tuple([a.aval for a in args]), params), out)
+
+
+def promised(table: RuleTable, prim: Primitive, want: Any, got: Any) -> None:
+    """What a rule returned has the types of the primitive's results; TypeRule otherwise."""
+    for w, g in zip(as_list(want), as_list(got), strict=True):
+        if not g.aval.same_type(w):
+            raise TypeRule(
+                f"the {table.name!r} rule of {prim} returned {g.aval!r} for {w!r}",
+                fix="mend the rule: its result must have the type of the primitive's",
+            )

@@ -1,0 +1,358 @@
+"""Interpreters give meaning to primitives, one application at a time.
+
+Dispatch is by context: `prim.bind(...)` asks the current interpreter, which looks at the operands
+it owns, and runs a rule under its parent.
+
+Invariant: `interpreter.apply` may be called under any current interpreter and leaves it
+unchanged; what a rule does, it does under the interpreter's parent.  A tracer belongs to exactly
+one interpreter, and using it after that interpreter is closed, or below the rules it serves, is
+an error that names the line which made it.
+"""
+
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from math import prod
+from threading import get_ident
+from typing import Any, ClassVar
+
+from .._base.errors import (
+    AxisError,
+    ConcretizationError,
+    MissingRule,
+    PlaitError,
+    UnexpectedTracerError,
+)
+from .._base.source import here, user_line, where_defined
+from .._types.avals import Aval
+
+
+class Value:
+    """Anything a primitive takes: arrays, literals, tracers.
+
+    Its operators and methods apply primitives, which are defined above values; they are handed
+    down to `receive` when the primitives exist.
+    """
+
+    __slots__ = ()
+    __array_priority__ = 1000
+    aval: Aval
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        """The sizes of its axes."""
+        return self.aval.shape
+
+    @property
+    def dtype(self):
+        """The dtype of its elements."""
+        return self.aval.dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of its axes."""
+        return self.aval.ndim
+
+    @property
+    def size(self):
+        """The number of its elements."""
+        return self.aval.size
+
+    @property
+    def weak_type(self) -> bool:
+        """Whether its dtype gives way to that of other operands."""
+        return self.aval.weak_type
+
+    def __len__(self) -> int:
+        if not self.aval.ndim:
+            raise TypeError("len() of a 0-d array")
+        return self.aval.shape[0].__index__()
+
+    @classmethod
+    def receive(cls, members: Mapping[str, Any]) -> None:
+        """Give all values these operators, methods and properties."""
+        for name, member in members.items():
+            setattr(cls, name, member)
+
+
+class Interpreter:
+    """Subclasses say what applying a primitive means: one value, or a list if `prim.many`."""
+
+    parent: "Interpreter | None" = None
+    beside: "Interpreter | None" = None
+    """Where it records what it does not do now; its values are at home here, too."""
+    closed: bool = False
+    depth: int = 0
+    thread: int = 0
+    staging: bool = False
+    """Whether what it does ends in a Program, here or further out."""
+    sizes: ClassVar[dict[Any, Any]] = {}
+    """Of the named axes that it binds."""
+    does: str = "evaluate"
+    """The transformation, as users call it."""
+    of: Callable[..., Any] | None = None
+    """The function it transforms."""
+
+    def apply(self, prim: Any, args: Any, params: dict[str, Any]) -> Any:
+        """What a primitive means here; every subclass says it."""
+        raise MissingRule(
+            f"{type(self).__name__} does not say what applying {prim} means",
+            fix="give it a method apply(self, prim, args, params)",
+        )
+
+    @property
+    def places(self) -> tuple[Any, ...]:
+        """The stages that record what is done here, innermost first.
+
+        The `where` of each, unless it is None, is the source line of what it records.
+        """
+        above = self.parent.places if self.parent is not None else ()
+        return above if self.beside is None else (*self.beside.places, *above)
+
+    def concrete(self, x: "Tracer") -> Any:
+        """The value of a tracer of ours, for branching and indexing only."""
+        raise ConcretizationError(
+            f"{x!r} has a type but no value while {self.title()} is traced; "
+            f"it was made at {user_line(x.where)}",
+            fix="use plait.lax.cond, plait.lax.while_loop or plait.numpy.where instead of Python's "
+            "`if` and `while`, or make the argument static (jit's static_argnums)",
+        )
+
+    def title(self) -> str:
+        """What is being done to which function."""
+        return self.does if self.of is None else f"{self.does} of {where_defined(self.of)}"
+
+
+class Tracer(Value):
+    """A value under interpretation; `by` is its interpreter, `where` the place it was made."""
+
+    __slots__ = ("by", "aval", "where", "__weakref__")
+    by: Interpreter
+    where: Any
+    __hash__ = object.__hash__
+
+    def __repr__(self) -> str:
+        return f"<{type(self.by).__name__} {self.aval!r}>"
+
+    def concrete(self) -> Any:
+        if self.by.closed:
+            raise escaped(self, "Python", None)
+        return self.by.concrete(self)
+
+    def __bool__(self) -> bool:
+        return bool(self.concrete())
+
+    def __int__(self) -> int:
+        return int(self.concrete())
+
+    def __index__(self) -> int:
+        return self.concrete().__index__()
+
+    def __float__(self) -> float:
+        raise self.lost("float()")
+
+    def __complex__(self) -> complex:
+        raise self.lost("complex()")
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        raise self.lost("numpy.asarray()")
+
+    def item(self) -> Any:
+        raise self.lost(".item()")
+
+    def tolist(self) -> Any:
+        raise self.lost(".tolist()")
+
+    def lost(self, what: str) -> ConcretizationError | UnexpectedTracerError:
+        """Branching on a value is harmless; computing with it behind our back would silently drop
+        what the transformation carries with it, a derivative for instance."""
+        if self.by.closed:
+            return escaped(self, what, None)
+        return ConcretizationError(
+            f"{what} of {self!r}, made at {user_line(self.where)}, would take it out of "
+            f"{self.by.title()}",
+            fix="compute with plait.numpy instead, or call numpy through plait.pure_callback",
+        )
+
+    def __reduce__(self):
+        raise self.lost("pickling")
+
+
+class Evaluate(Interpreter):
+    """The ground, under which every thread starts: it does primitives at once.
+
+    How is not known here: the layer that executes says it, to `execute_with`.
+    """
+
+    def execute_with(self, executor: Callable[[Any, Any, dict[str, Any]], Any]) -> None:
+        """Apply primitives by calling `executor(prim, args, params)`."""
+        self.apply = executor  # type: ignore[method-assign]  # on the instance: nothing is bound per call
+
+
+GROUND = Evaluate()
+_current: ContextVar[Interpreter] = ContextVar("plait._core.interpreter", default=GROUND)
+current: Callable[[], Interpreter] = _current.get
+enter = _current.set
+leave = _current.reset
+_entered: "ContextVar[_Entry | None]" = ContextVar("plait.entered", default=None)
+
+
+@contextmanager
+def use(interpreter: Interpreter) -> Generator[Interpreter, None, None]:
+    """Make it the current interpreter for a `with` block."""
+    entry = _Entry(interpreter)
+    try:
+        yield interpreter
+    finally:
+        entry.left()
+
+
+@contextmanager
+def opened(interpreter: Interpreter) -> Generator[Interpreter, None, None]:
+    """Use it, and close it on the way out: its tracers are escaped from then on."""
+    entry = _Entry(interpreter)
+    try:
+        yield interpreter
+    finally:
+        interpreter.closed = True
+        entry.left()
+
+
+class _Entry:
+    """An interpreter that was entered, and what was entered before it."""
+
+    __slots__ = ("below", "interpreter", "tokens")
+
+    def __init__(self, interpreter: Interpreter):
+        self.below, self.interpreter = _entered.get(), interpreter
+        self.tokens = enter(interpreter), _entered.set(self)
+
+    def left(self) -> None:
+        """Make current what was; an error if others are in between.
+
+        A suspended generator may end long after its block: what is current then stays current.
+        """
+        top = _entered.get()
+        in_order = top is self and current() is self.interpreter
+        inner = top.below if top is not None else None
+        while inner is not None and inner is not self:
+            inner = inner.below
+        if in_order or inner is self:
+            leave(self.tokens[0])
+            _entered.reset(self.tokens[1])
+        if not in_order:
+            raise PlaitError(
+                f"the interpreter of {self.interpreter.title()} is left while another is current",
+                fix="do not suspend a generator inside plait.ext.use(...)",
+            )
+
+
+def open_under(interpreter: Interpreter, parent: Interpreter | None) -> None:
+    """Fill in what every new interpreter has: its parent, depth and thread."""
+    interpreter.parent = parent
+    interpreter.depth = parent.depth + 1 if parent is not None else 1
+    interpreter.staging = parent is not None and parent.staging
+    interpreter.thread = get_ident()
+
+
+@contextmanager
+def placing() -> Generator[tuple[Any, ...], None, None]:
+    """The current interpreter's `places`, to be told source lines; they get back what they had."""
+    places: Any = current().places
+    before = [p.where for p in places]
+    try:
+        yield places
+    finally:
+        for p, where in zip(places, before):
+            p.where = where
+
+
+# ---- tracers where they do not belong ------------------------------------------------------
+
+
+def escaped(x: Tracer, user: str, where: Any) -> UnexpectedTracerError:
+    """The error for a tracer whose interpreter has ended."""
+    return UnexpectedTracerError(
+        f"{user} was given {x!r}, which outlived {x.by.title()}.\n"
+        f"  It was created on line {user_line(x.where)}, while the function being traced was "
+        f"{x.by.title()}",
+        where=where if where is not None else here(),
+        fix="return it from the transformed function instead of keeping it elsewhere",
+    )
+
+
+def inverted(x: Tracer, user: str, by: str) -> UnexpectedTracerError:
+    """The error for a tracer that reached a rule below the very level it belongs to."""
+    return UnexpectedTracerError(
+        f"{user} was given {x!r} below {x.by.title()}, in {by}.\n"
+        f"  It was created on line {user_line(x.where)}; a rule or function closes over a value "
+        "of the transformation that it serves",
+        fix="pass it as an argument",
+    )
+
+
+def stray(prim: Any, args: Any, by: Interpreter) -> Interpreter:
+    """Somebody else's tracer came to `by`: the interpreter to run in, if that is another
+    thread's open one; an error otherwise."""
+    found = [a for a in args if isinstance(a, Tracer) and a.by is not by]
+    x = max(found, key=lambda a: a.by.depth)
+    if x.by.closed:
+        raise escaped(x, repr(prim), None)
+    if x.by.thread == get_ident():
+        raise inverted(x, repr(prim), by.title())
+    return x.by
+
+
+def is_above(by: Interpreter, start: Interpreter | None) -> bool:
+    """Whether values of `by` may be used under `start`: it is `start`, or one of its ancestors, or
+    records for one of them."""
+    while start is not None:
+        if start is by or start.beside is by:
+            return True
+        start = start.parent
+    return False
+
+
+# ---- named axes ----------------------------------------------------------------------------
+
+
+def axis_size(axis_name: Any) -> Any:
+    """Size of the innermost axis of that name (of several names, a tuple: the product).
+
+    Raises AxisError if none is bound.
+    """
+    if axis_name.__class__ in (tuple, list):
+        return prod([axis_size(name) for name in axis_name])
+    by: Interpreter | None = current()
+    try:
+        while by is not None:
+            if axis_name in by.sizes:
+                return by.sizes[axis_name]
+            by = by.parent
+    except TypeError:  # it can not be a key
+        pass
+    raise unbound(axis_name)
+
+
+def named_axes() -> dict[Any, Any]:
+    """Names and sizes of all axes that are bound here."""
+    found: dict[Any, Any] = {}
+    by: Interpreter | None = current()
+    while by is not None:
+        if by.sizes:
+            found = {**by.sizes, **found}
+        by = by.parent
+    return found
+
+
+def unbound(name: Any) -> AxisError:
+    """The error for an axis name that nobody binds."""
+    return AxisError(
+        f"no axis named {name!r} is bound here",
+        fix=f"bind it outside: map over an axis with axis_name={name!r}, or over devices",
+    )
+
+
+def as_list(out: Any) -> list[Any]:
+    """What a rule of an operation with many results returned."""
+    return [*out] if isinstance(out, tuple | list) else [out]  # type: ignore[misc]

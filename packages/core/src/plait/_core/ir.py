@@ -1,0 +1,297 @@
+"""Programs: closed, typed, first-order.
+
+A Program takes inputs, applies equations in order and returns outputs.  Sub-programs are
+parameters of higher-order primitives.  Arrays that a staged function closed over are its
+constants; values of other interpreters became inputs.
+
+Invariant: an equation reads inputs, constants, literals and results of earlier equations only.
+Variables are the tracers they were staged as.  What others derive from a program they keep on it
+(`derived`), and it dies with it.
+"""
+
+import weakref
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+from .._base.lazy import later
+from .._types.avals import Aval
+from .._types.dims import Dim
+from .interpreter import Tracer, current, placing
+
+
+class Var(Tracer):
+    """A value of a program under construction, later its variable; `by` is the Stage."""
+
+    __slots__ = ()
+
+
+class Eqn:
+    """One application of a primitive; `where` is a source location."""
+
+    __slots__ = ("prim", "inputs", "outputs", "params", "where")
+
+    def __init__(self, prim: Any, inputs: Any, outputs: Any, params: dict[str, Any], where: Any):
+        self.prim, self.inputs, self.outputs = prim, inputs, outputs
+        self.params, self.where = params, where
+
+
+class Effect(NamedTuple):
+    """What an equation does besides returning.
+
+    `ordered`: all of one name happen in program order.  `repeatable`: computing again may do it
+    again.
+    """
+
+    name: str
+    ordered: bool = False
+    repeatable: bool = False
+
+
+class Program:
+    """Inputs, constants, equations and outputs.
+
+    Attributes:
+      inputs: variables.
+      consts: (variable, Array) pairs.
+      eqns: equations in order.
+      outputs: variables and literals.
+      name: of the function it was staged from.
+      axes: names of axes that it speaks of and does not bind.
+      effects: what running it does besides returning.
+      derivations: what others made of it; see `derived`.
+    """
+
+    __slots__ = (
+        "inputs", "consts", "eqns", "outputs", "name", "axes", "effects", "derivations",
+        "_constants", "_dims", "__weakref__",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        inputs: Iterable[Var],
+        eqns: list[Eqn],
+        outputs: Iterable[Any],
+        name: str = "program",
+        consts: Iterable[tuple[Var, Any]] = (),
+    ):
+        self.inputs, self.eqns, self.outputs = list(inputs), eqns, list(outputs)
+        self.name, self.consts = name, list(consts)
+        self.derivations: dict[Any, Any] = {}
+        self._constants: dict[int, Any] | None = None
+        self._dims: frozenset[str] | None = None
+        named: set[Any] = set()
+        does: set[Effect] = set()
+        for e in eqns:
+            p = e.prim
+            if p.ambient is not None or p.higher is not None:
+                named |= ambient_of(p, e.params)
+            if p.effect is not None or p.higher is not None:
+                does |= effects_of(p, e.params)
+        self.axes, self.effects = frozenset(named), frozenset(does)
+
+    def __str__(self) -> str:
+        return later("text").show(self)
+
+    def __repr__(self) -> str:
+        ins, outs = len(self.inputs), len(self.outputs)
+        return f"<Program {self.name}: {ins} -> {outs}, {len(self.eqns)} equations>"
+
+    @property
+    def in_avals(self) -> list[Aval]:
+        """Types of the inputs."""
+        return [v.aval for v in self.inputs]
+
+    @property
+    def out_avals(self) -> list[Aval]:
+        """Types of the outputs."""
+        return [v.aval for v in self.outputs]
+
+    @property
+    def constants(self) -> dict[int, Any]:
+        """Every constant array here and in sub-programs, by identity."""
+        if self._constants is None:
+            found = {id(x): x for _, x in self.consts}
+            for e in self.eqns:
+                if e.prim.higher is not None:
+                    for p in programs_in(e.params):
+                        found.update(p.constants)
+            self._constants = found
+        return self._constants
+
+    @property
+    def dims(self) -> frozenset[str]:
+        """Variables of the symbolic sizes that it speaks of."""
+        if self._dims is None:
+            found = set(dims_of([self.in_avals, self.out_avals]))
+            for e in self.eqns:
+                found |= dims_of([[a.aval for a in (*e.inputs, *e.outputs)], *e.params.values()])
+            self._dims = frozenset(found)
+        return self._dims
+
+    def with_inputs(self, inputs: Iterable[Var]) -> "Program":
+        """The same equations, with the inputs in another order or with unused ones added."""
+        return Program(inputs, self.eqns, self.outputs, self.name, self.consts)
+
+
+def derived(program: Program, key: Any, make: Callable[[], Any], others: Sequence[Any] = ()) -> Any:
+    """What `make()` makes of the program, kept on it under `key`.
+
+    `others` are further programs that it was made of: they are part of the key by identity, and
+    are not kept alive by it.
+    """
+    store = program.derivations
+    if not others:
+        try:
+            return store[key]
+        except KeyError:
+            out = store[key] = make()
+            return out
+    key = key, tuple([id(o) for o in others])
+    hit = store.get(key)
+    if hit is not None and all(r() is o for r, o in zip(hit[0], others)):
+        return hit[1]
+    out = make()
+
+    def forget(_: Any) -> None:
+        store.pop(key, None)
+
+    store[key] = [weakref.ref(o, forget) for o in others], out
+    return out
+
+
+class Thunk:
+    """A program not made yet: a custom rule, which may well call the function it serves."""
+
+    __slots__ = ("make", "made", "lifted", "__weakref__")
+
+    def __init__(self, make: Callable[[], Program]):
+        self.make: Callable[[], Program] | None = make
+        self.made: Program | None = None
+        self.lifted: dict[Any, Thunk] = {}
+
+    def __repr__(self) -> str:
+        return "<rule>"
+
+    def get(self) -> Program:
+        """The program, made at the first call."""
+        if self.made is None:
+            assert self.make is not None
+            self.made = self.make()
+            self.make = None
+        return self.made
+
+
+def programs_in(params: dict[str, Any]) -> list[Program]:
+    """The sub-programs among parameters, in order."""
+    found: list[Program] = []
+    for v in params.values():
+        if v.__class__ is Program:
+            found.append(v)
+        elif v.__class__ is tuple:
+            found.extend([p for p in v if p.__class__ is Program])
+    return found
+
+
+def ambient_of(prim: Any, params: dict[str, Any]) -> frozenset[Any]:
+    """Axis names that an equation speaks of without binding them."""
+    if prim.higher is None:
+        return frozenset(prim.ambient(params)) if prim.ambient is not None else frozenset()
+    named: frozenset[Any] = frozenset()
+    for p in programs_in(params):
+        named |= p.axes
+    return named - prim.higher.binds(params) if named else named
+
+
+def dims_of(xs: Iterable[Any]) -> frozenset[str]:
+    """Variables of symbolic sizes in types, sizes, programs, and sequences of them."""
+    found: frozenset[str] = frozenset()
+    for x in xs:
+        kind = x.__class__
+        if kind is Dim:
+            found |= x.variables
+        elif kind is Aval:
+            found |= dims_of(x.shape)
+        elif kind is Program:
+            found |= x.dims
+        elif isinstance(x, tuple | list):
+            found |= dims_of(x)  # type: ignore[misc]
+    return found
+
+
+def effects_of(prim: Any, params: dict[str, Any]) -> frozenset[Effect]:
+    """What an equation does besides returning."""
+    if prim.effect is not None:
+        effect = prim.effect(params)
+        return frozenset() if effect is None else frozenset((effect,))
+    does: frozenset[Effect] = frozenset()
+    if prim.higher is not None:
+        for p in programs_in(params):
+            does |= p.effects
+    return does
+
+
+def ordered(programs: Iterable[Program]) -> tuple[Effect, ...]:
+    """The ordered effects of programs, in the order in which their tokens are passed."""
+    return tuple(sorted({e for p in programs for e in p.effects if e.ordered}))
+
+
+def evaluate(program: Program, args: Sequence[Any]) -> list[Any]:
+    """Apply the equations, one by one, under the current interpreter.
+
+    What is recorded on the way has the source locations of the equations.
+    """
+    env: dict[Any, Any] = dict(zip(program.inputs, args, strict=True))
+    env.update(program.consts)
+    apply = current().apply
+    with placing() as places:
+        for e in program.eqns:
+            for p in places:
+                p.where = e.where
+            ins = [env[a] if a.__class__ is Var else a for a in e.inputs]
+            out = apply(e.prim, ins, e.params)
+            if e.prim.many:
+                env.update(zip(e.outputs, out, strict=True))
+            else:
+                env[e.outputs[0]] = out
+    return [env[a] if a.__class__ is Var else a for a in program.outputs]
+
+
+def fewer(e: Eqn, live: set[Any]) -> Eqn:
+    """An operation with programs; in its cheaper way, if it has one to those of its results that
+    are live."""
+    used = [o in live for o in e.outputs]
+    found = None if all(used) else e.prim.higher.fewer(e.params, used)
+    if found is None:
+        return e
+    prim, params, n = found
+    return Eqn(prim, e.inputs, list(e.outputs)[:n], params, e.where)
+
+
+def swept(
+    eqns: Sequence[Eqn], outputs: Iterable[Any], reduced: Callable[[Eqn, set[Any]], Eqn] = fewer
+) -> tuple[list[Eqn], set[Any]]:
+    """(the equations that matter to `outputs` or to the world, the variables that they read).
+
+    Operations with programs become what `reduced(equation, variables that are live)` says.
+    """
+    live = {a for a in outputs if a.__class__ is Var}
+    kept: list[Eqn] = []
+    for e in reversed(eqns):
+        for o in e.outputs:
+            if o in live:
+                break
+        else:
+            p = e.prim
+            if (p.effect is None and p.higher is None) or not effects_of(p, e.params):
+                continue
+        if e.prim.higher is not None:
+            e = reduced(e, live)
+        kept.append(e)
+        live.update([a for a in e.inputs if a.__class__ is Var])
+    kept.reverse()
+    return kept, live
+
+
+def live_equations(eqns: Sequence[Eqn], outputs: Iterable[Any]) -> list[Eqn]:
+    """The equations that matter to `outputs` or to the world."""
+    return swept(eqns, outputs)[0]

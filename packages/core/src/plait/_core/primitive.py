@@ -1,0 +1,184 @@
+"""Primitives: a name, a type rule, and traits.
+
+    @primitive("core.reduce_sum", traits=(Linear, Reduction))
+    def reduce_sum(x: Aval, *, axes: Ints) -> Aval:
+        \"\"\"Sum over `axes`, which are dropped.\"\"\"
+        return x.with_shape(...)
+
+The signature is the schema: positional parameters are operands, keyword ones are static.
+
+Invariant: a primitive is its type rule and holds no other behaviour; whoever gives it meaning
+keeps that in a rule table of theirs.  Parameters are hashable; type rules are pure, hence
+memoised.
+"""
+
+import inspect
+import re
+import struct
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .._plugins.traits import AnyElement, Indexing, Structural, Trait
+from .._types.avals import OPAQUE, Aval, no_number
+from .._types.dims import Dim
+from .array import as_value
+from .higher_order import Wiring
+from .interpreter import Value, current
+from .ir import Effect
+
+__all__ = ["Ints", "Primitive", "Sizes", "freeze", "freeze_params", "primitive", "registered"]
+
+Ints = tuple[int, ...]
+Sizes = tuple[int | Dim, ...]
+_registered: "dict[str, Primitive]" = {}
+_LOOSE = re.compile(r"\b(float|complex|Any|object|Callable|callable|tuple(?!\[))\b")
+
+
+def registered(name: str) -> "Primitive | None":
+    """The primitive of this name that was defined last, if its module is imported."""
+    return _registered.get(name)
+
+
+def primitives() -> "dict[str, Primitive]":
+    """Every primitive defined so far, by name."""
+    return dict(_registered)
+
+
+class Primitive:
+    """An operation that interpreters give meaning to.  Calling it applies it; `doc` says what it
+    computes.
+
+    Args:
+      name: `namespace.verb`.
+      rule: types of operands -> type of the result (a list of them if `many`).
+      traits: what it promises, the most specific first.
+      many: whether it has a list of results.
+      prepare: operands as users give them -> as the type rule wants them.
+      higher: its wiring, if it carries programs.
+      ambient: params -> names of axes it speaks of without being given them.
+      effect: params -> what it does besides returning (an Effect), or None.
+    """
+
+    __slots__ = (
+        "name", "namespace", "rule", "traits", "many", "prepare", "higher", "ambient", "effect",
+        "memo", "compiled", "loose", "doc", "opaque", "__weakref__",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        name: str,
+        rule: Callable[..., Any],
+        traits: Sequence[Trait] = (),
+        many: bool = False,
+        prepare: Callable[[Any], Any] | None = None,
+        higher: Wiring | None = None,
+        ambient: Callable[[dict[str, Any]], Any] | None = None,
+        effect: Callable[[dict[str, Any]], Effect | None] | None = None,
+    ):
+        self.name, self.namespace = name, name.rpartition(".")[0]
+        self.rule, self.traits, self.many = rule, tuple(traits), many
+        self.prepare, self.higher = prepare, higher
+        self.ambient, self.effect = ambient, effect
+        self.memo: dict[Any, Any] = {}
+        self.compiled: dict[Any, Any] = {}  # of the execution layer
+        self.loose = _loose_parameters(rule)
+        self.doc = inspect.cleandoc(rule.__doc__ or "")
+        self.opaque = not {Structural, Indexing, AnyElement}.isdisjoint(self.traits)
+        _registered[name] = self
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def __reduce__(self):
+        return registered, (self.name,)
+
+    def __call__(self, *args: Any, **params: Any) -> Any:
+        """Apply it to operands as users give them."""
+        if self.prepare is not None:
+            return current().apply(self, self.prepare(args), params)
+        values = [a if isinstance(a, Value) else as_value(a) for a in args]
+        return current().apply(self, values, params)
+
+    def bind(self, *args: Any, **params: Any) -> Any:
+        """Apply it to operands that are as the type rule wants them already."""
+        return current().apply(self, args, params)
+
+    def infer(self, avals: tuple[Aval, ...], params: dict[str, Any]) -> Any:
+        """Type of the result, or types of the results."""
+        if self.higher is not None or self.effect is not None:
+            return self.rule(*avals, **params)
+        key = (avals, self.frozen(params)) if params else avals
+        try:
+            return self.memo[key]
+        except KeyError:
+            if not self.opaque:
+                _only_numbers(self, avals)
+            out = self.memo[key] = self.rule(*avals, **params)
+            return out
+
+    def frozen(self, params: dict[str, Any]) -> tuple[Any, ...]:
+        """Parameters as a key that tells 1, 1.0 and True, 0.0 and -0.0 apart."""
+        if self.loose is None:
+            return tuple(params.items())
+        return freeze_params(params)
+
+
+def _only_numbers(prim: Primitive, avals: tuple[Aval, ...]) -> None:
+    """TypeRule if an operand has elements that are no numbers."""
+    for a in avals:
+        if a.category == OPAQUE:
+            raise no_number(prim.name.rpartition(".")[2], a)
+
+
+def primitive(name: str, **options: Any) -> Callable[[Callable[..., Any]], Primitive]:
+    """Decorator: the function is the type rule of a new primitive."""
+
+    def make(rule: Callable[..., Any]) -> Primitive:
+        return Primitive(name, rule, **options)
+
+    return make
+
+
+# ---- keys ----------------------------------------------------------------------------------
+
+
+def _loose_parameters(rule: Callable[..., Any]) -> tuple[str, ...] | None:
+    """Parameters whose annotation does not rule out equal values of different types; None if
+    there are none, so that the common case costs nothing."""
+    try:
+        found = inspect.signature(rule).parameters.values()
+    except (TypeError, ValueError):
+        return ("*",)
+    loose: list[str] = []
+    for p in found:
+        if p.kind is p.VAR_KEYWORD:
+            loose.append(p.name)
+        elif p.kind is p.KEYWORD_ONLY:
+            text = inspect.formatannotation(p.annotation)
+            if p.annotation is p.empty or _LOOSE.search(text):
+                loose.append(p.name)
+    return tuple(loose) or None
+
+
+def freeze(x: Any) -> Any:
+    """A hashable key of a static value: equal only if nothing could tell the two apart.
+
+    Python says 1 == 1.0 == True and 0.0 == -0.0; a program specialised to one of them is wrong
+    for the others.  Raises TypeError for what can not be hashed.
+    """
+    kind = x.__class__
+    if issubclass(kind, tuple):
+        return kind, tuple([freeze(v) for v in x])
+    if kind is float:
+        return kind, struct.pack("d", x)
+    if kind is complex:
+        return kind, struct.pack("dd", x.real, x.imag)
+    if kind is frozenset:
+        return kind, frozenset([freeze(v) for v in x])
+    hash(x)
+    return kind, x
+
+
+def freeze_params(params: dict[str, Any]) -> tuple[Any, ...]:
+    """The same for parameters."""
+    return tuple([(k, freeze(v)) for k, v in params.items()])

@@ -1,0 +1,308 @@
+"""The form of a call, and the Python function that takes such calls apart.
+
+Flattening arguments in general costs more than running a small program.  But a call looks like
+the last one nearly always: so its form, i.e. the tree of its arguments and what each leaf is, is
+written down as straight Python once, which looks and does no more than it must:
+
+    def call(args, kwargs):
+        try:
+            t0, = args
+            if t0.__class__ is not dict or len(t0) != 2: raise KeyError
+            x0 = t0['a']
+            x1 = t0['b']
+            bufs = [x0._buf, x1._buf]
+            run, handlers, key, build = table[x0.key, x1.key]
+        except MISSES:
+            return slow(args, kwargs)
+        ...
+
+`slow` finds everything out anew.  Results are put together by such a function too.
+
+Invariant: the text is made from the structure alone, one text for one form in the process; a call
+of any other form misses.
+"""
+
+import sys
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from numpy import ndarray
+
+from .._base import jaxlib_api
+from .._core.array import Array, failure, wrap
+from .._types.avals import Aval, Placed
+from .._xla.operands import as_argument
+from ..tree import TreeDef, is_named_tuple
+
+_MOST = 128
+"""Leaves of trees beyond which a text would take longer to make than it saves."""
+
+
+HOSTED_BYTES = 4096
+"""Numpy arrays up to this size are copied and then given to the runtime as they are: it may read
+their memory until the program has run, when their owner may have written other things to it."""
+
+
+class Form(NamedTuple):
+    """What a call looks like.
+
+    `tree` is the structure of (args, kwargs); `leaves` has a letter for each leaf: an `a`rray, a
+    `d`onated one, a `s`tatic value, anything that is made an array (`v`alue), a `n`umpy array
+    that the runtime takes as it is.
+    """
+
+    tree: TreeDef
+    leaves: str
+
+
+class _Unwritten(Exception):
+    """A structure that no text is made for."""
+
+
+# ---- calls ---------------------------------------------------------------------------------
+
+
+def taker(form: Form, table: dict, slow: Callable) -> Callable[[tuple, dict], Any] | None:
+    """What does calls of this form by `table` and gives all others to `slow(args, kwargs)`.
+
+    `table` has (run, handlers, key, build) by the dispatch keys of the leaves, or of the only
+    one; a static value is two in it, its class and itself.  Of a form with `n` leaves it has
+    functions of buffers and numpy arrays.  None if the structure is too large or unusual.
+    """
+    make = _written(form)
+    return None if make is None else make(table, slow)
+
+
+def looked_up(form: Form, keys: Sequence[Any]) -> Any:
+    """What a call of this form is found by in its table, given the keys of all its leaves (the
+    class and the value of a static one)."""
+    given = iter(keys)
+    found = []
+    for leaf in form.leaves:
+        mine = [next(given) for _ in range(2 if leaf == "s" else 1)]
+        found += () if leaf == "n" else mine
+    return found[0] if len(found) == 1 else tuple(found)
+
+
+@lru_cache(maxsize=4096)
+def _written(form: Form) -> Callable | None:
+    text = _Text()
+    try:
+        taken = text.take(form.tree, form.leaves)
+    except _Unwritten:
+        return None
+    hosted = "n" in form.leaves
+    key = [k for x, leaf in zip(taken, form.leaves) for k in _KEYS[leaf](x)]
+    bufs = [_BUFFERS[leaf](x) for x, leaf in zip(taken, form.leaves) if leaf != "s"]
+    found = f"table[{', '.join(key) or '()'}]"
+    if hosted:
+        text.lines += ["if 'jax' in modules: raise KeyError", f"run = {found}"]
+        run = [f"r = run({', '.join(bufs)})"]
+    else:
+        text.lines += [f"bufs = [{', '.join(bufs)}]", f"run, handlers, key, build = {found}"]
+        run = ["outs = run(bufs).consume_with_handlers(handlers)"]
+    lines = [
+        "def make(table, slow):",
+        *_indented(
+            "def call(args, kwargs):",
+            *_indented(
+                "try:",
+                *_indented(*text.lines),
+                "except MISSES:",
+                *_indented("return slow(args, kwargs)"),
+                "try:",
+                *_indented(*run),
+                "except RuntimeFailure as e:",
+                *_indented("raise failure(e) from None"),
+                *(() if hosted else _AFTER),
+                *[f"del {x}._buf" for x, leaf in zip(taken, form.leaves) if leaf == "d"],
+                "return r",
+            ),
+            "return call",
+        ),
+    ]
+    scope = {**_SCOPE, **text.constants}
+    exec(compile("\n".join(lines), "<plait form of a call>", "exec"), scope)
+    return scope["make"]
+
+
+_KEYS: dict[str, Callable[[str], list[str]]] = {
+    "a": lambda x: [f"{x}.key"],
+    "d": lambda x: [f"{x}.key"],
+    "v": lambda x: [f"{x}.key"],
+    "s": lambda x: [f"{x}.__class__", x],
+    "n": lambda x: [],
+}
+_BUFFERS: dict[str, Callable[[str], str]] = {
+    "a": lambda x: f"{x}._buf",
+    "d": lambda x: f"{x}._buf",
+    "v": lambda x: f"{x}._buf",
+    "n": lambda x: f"{x}.copy()",
+}
+_AFTER = (
+    "if build is None:",
+    "    r = A()",
+    "    r._buf = outs[0]",
+    "    r.aval = key.aval",
+    "    r.key = key",
+    "else:",
+    "    r = build(outs)",
+)
+_SCOPE: dict[str, Any] = {
+    "A": Array,
+    "MISSES": (KeyError, AttributeError, TypeError, ValueError),
+    "RuntimeFailure": jaxlib_api.RuntimeFailure,
+    "as_argument": as_argument,
+    "failure": failure,
+    "modules": sys.modules,  # jax, once it is there, decides how the runtime takes numpy arrays
+    "ndarray": ndarray,
+}
+
+
+def _indented(*lines: str) -> list[str]:
+    return ["    " + line for line in lines]
+
+
+class _Text:
+    """Lines that take a tree apart, and the objects they mention."""
+
+    def __init__(self):
+        self.lines: list[str] = []
+        self.constants: dict[str, Any] = {}
+        self.names = 0
+
+    def name(self) -> str:
+        self.names += 1
+        if self.names > 2 * _MOST:
+            raise _Unwritten
+        return f"x{self.names - 1}"
+
+    def constant(self, value: Any) -> str:
+        if value.__class__ in (str, int):
+            return repr(value)
+        name = f"c{len(self.constants)}"
+        self.constants[name] = value
+        return name
+
+    def take(self, tree: TreeDef, leaves: str) -> list[str]:
+        """Lines for (args, kwargs); the names of its leaves."""
+        if tree.num_leaves > _MOST:
+            raise _Unwritten
+        args, kwargs = tree.children()
+        letters = iter(leaves)
+        taken: list[str] = []
+        self.sequence("args", args.children(), letters, taken)
+        names = kwargs.node_data()[1]
+        self.lines.append(f"if len(kwargs) != {len(names)}: raise KeyError" if names else
+                          "if kwargs: raise KeyError")  # fmt: skip
+        self.items("kwargs", names, kwargs.children(), letters, taken)
+        return taken
+
+    def node(self, x: str, tree: TreeDef, letters: Any, taken: list[str]) -> None:
+        """Lines for the tree that is named `x`."""
+        data = tree.node_data()
+        if data is None:
+            if tree.num_leaves:
+                self.leaf(x, next(letters), taken)
+            else:
+                self.lines.append(f"if {x} is not None: raise KeyError")
+            return
+        kind, about = data
+        if kind in (tuple, list) or is_named_tuple(kind):
+            self.lines.append(f"if {x}.__class__ is not {self.constant(kind)}: raise KeyError")
+            self.sequence(x, tree.children(), letters, taken)
+        elif kind is dict:
+            self.lines.append(
+                f"if {x}.__class__ is not {self.constant(dict)} or len({x}) != {len(about)}: "
+                "raise KeyError"
+            )
+            self.items(x, about, tree.children(), letters, taken)
+        else:
+            raise _Unwritten
+
+    def leaf(self, x: str, letter: str, taken: list[str]) -> None:
+        if letter == "v":
+            self.lines.append(f"if {x}.__class__ is not A: {x} = as_argument({x})")
+        elif letter == "n":
+            self.lines.append(
+                f"if {x}.__class__ is not ndarray or {x}.nbytes > {HOSTED_BYTES} "
+                f"or not {x}.dtype.isnative: raise KeyError"
+            )
+        taken.append(x)
+
+    def sequence(self, x: str, children: Any, letters: Any, taken: list[str]) -> None:
+        names = [self.name() for _ in children]
+        unpacked = ", ".join(names) + ("," if len(names) == 1 else "")
+        self.lines.append(f"{unpacked or '()'} = {x}")
+        for name, child in zip(names, children):
+            self.node(name, child, letters, taken)
+
+    def items(self, x: str, keys: Any, children: Any, letters: Any, taken: list[str]) -> None:
+        for key, child in zip(keys, children):
+            name = self.name()
+            self.lines.append(f"{name} = {x}[{self.constant(key)}]")
+            self.node(name, child, letters, taken)
+
+
+# ---- results -------------------------------------------------------------------------------
+
+
+def builder(tree: TreeDef, keys: list[Aval | Placed]) -> Callable[[list], Any]:
+    """What makes the results of buffers, given these dispatch keys."""
+    make = _assembled(tree)
+    if make is not None:
+        return make(*keys)
+
+    def build(outs: list) -> Any:
+        return tree.unflatten([wrap(buf, key) for buf, key in zip(outs, keys)])
+
+    return build
+
+
+@lru_cache(maxsize=4096)
+def _assembled(tree: TreeDef) -> Callable | None:
+    n = tree.num_leaves
+    if n > _MOST:
+        return None
+    constants: dict[str, Any] = {}
+    names = iter([f"r{i}" for i in range(n)])
+    try:
+        result = _expression(tree, names, constants)
+    except _Unwritten:
+        return None
+    lines = [
+        f"def make({', '.join(f'k{i}' for i in range(n))}):",
+        *[f"    a{i} = k{i}.aval" for i in range(n)],
+        "    def build(outs):",
+    ]
+    for i in range(n):
+        lines += _indented(
+            *_indented(
+                f"r{i} = A()", f"r{i}._buf = outs[{i}]", f"r{i}.aval = a{i}", f"r{i}.key = k{i}"
+            )
+        )
+    lines += [f"        return {result}", "    return build"]
+    scope = {"A": Array, **constants}
+    exec(compile("\n".join(lines), "<plait form of results>", "exec"), scope)
+    return scope["make"]
+
+
+def _expression(tree: TreeDef, names: Any, constants: dict[str, Any]) -> str:
+    """The tree, as an expression of the names of its leaves."""
+    data = tree.node_data()
+    if data is None:
+        return next(names) if tree.num_leaves else "None"
+    kind, about = data
+    parts = [_expression(c, names, constants) for c in tree.children()]
+    if kind is tuple:
+        return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
+    if kind is list:
+        return f"[{', '.join(parts)}]"
+    if kind is dict and all(k.__class__ is str for k in about):
+        return "{" + ", ".join(f"{k!r}: {p}" for k, p in zip(about, parts)) + "}"
+    if is_named_tuple(kind):
+        name = f"c{len(constants)}"
+        constants[name] = kind
+        return f"{name}({', '.join(parts)})"
+    raise _Unwritten

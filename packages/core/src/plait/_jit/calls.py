@@ -1,0 +1,371 @@
+"""jit: stage once per argument types, then a dictionary look-up.
+
+Invariant: the compiled path is taken only when every operand is an Array (or was made one) and
+nothing is being transformed; it is found by the form of the call, the dispatch keys of its arrays
+and the values of its static arguments, and nothing else.
+"""
+
+import functools
+from collections.abc import Callable, Sequence
+from operator import is_
+from typing import Any
+
+from .._base import jaxlib_api
+from .._base.config import config
+from .._base.errors import ArgumentError, TypeRule
+from .._core.array import Array, failure, wrap
+from .._core.buffers import expect_platform
+from .._core.interpreter import GROUND, current
+from .._plugins.metadata import resolve
+from .._xla.executables import Options
+from .._xla.operands import as_argument
+from ..tree import flatten
+from .call_forms import Form, looked_up, taker
+from .roles import Role, bring, check_count, donated_leaves, parts, placed, role
+from .stages import Lowered, Staged
+from .tracing import eval_shape, shapes_only, shared
+from .versions import Done, Version, done, forget_donated, hosted
+
+
+def jit(
+    fun: Callable | None = None,
+    *,
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Sequence[str] | None = None,
+    donate_argnums: int | Sequence[int] | None = None,
+    donate_argnames: str | Sequence[str] | None = None,
+    in_shardings: Any = None,
+    out_shardings: Any = None,
+    keep_unused: bool = False,
+    device: Any = None,
+    backend: str | None = None,
+    inline: bool = False,
+    compiler_options: dict[str, Any] | None = None,
+) -> Any:
+    """Compile `fun`: its Python runs once per argument types and static values.
+
+    Args:
+      fun: takes and returns trees of arrays; without it, a decorator is returned.
+      static_argnums, static_argnames: arguments that are not arrays: hashable values, for each of
+        which `fun` is compiled anew.  One is derived from the other by the signature.
+      donate_argnums, donate_argnames: arguments whose memory results may take; they are deleted.
+      in_shardings, out_shardings: where arguments are brought, and how results lie: a placement
+        or a tree prefix of them; None leaves the choice open.
+      keep_unused: changes nothing: arguments that `fun` does not use are always kept.
+      device: where arguments are brought; the same as `in_shardings`.
+      backend: the platform; this process has one.
+      inline: staged calls become the operations of `fun` instead of one call.
+      compiler_options: names and values of XLA's flags, for this program alone; of no account
+        where `fun` is called by another jitted function.
+
+    Returns:
+      A function with `fun`'s signature, and `.trace(...)`, `.lower(...)`, `.eval_shape(...)`,
+      `.clear_cache()`.
+
+    Raises:
+      TypeRule: an argument is no array and not static, or a static one is not hashable.
+      ArgumentError: arguments have two roles, or the compiler does not know one of its options.
+      PlacementError: there is no such backend.
+      UnexpectedTracerError, ConcretizationError: see there.
+
+    >>> import plait
+    >>> plait.jit(lambda x: x * 2 + 1)(3.0)
+    Array(7., dtype=float32, weak_type=True)
+    """
+    if fun is None:
+        given = {k: v for k, v in locals().items() if k != "fun"}
+        return functools.partial(jit, **given)
+    if not callable(fun):
+        raise TypeRule(f"jit needs a function, not {fun!r}", fix="write jit(f), without calling f")
+    static = role(fun, static_argnums, static_argnames, "static")
+    donate = role(fun, donate_argnums, donate_argnames, "donate")
+    if static.nums & donate.nums or static.names & donate.names:
+        raise ArgumentError(
+            "static and donated arguments cannot intersect: "
+            f"{sorted(static.nums & donate.nums) or sorted(static.names & donate.names)}",
+            fix="an argument is static, or donated, or neither",
+        )
+    if backend is not None:
+        expect_platform(backend)
+    options = flags(compiler_options)
+    if device is not None:
+        if in_shardings is not None:
+            raise ArgumentError("jit was given device and in_shardings", fix="give one of them")
+        in_shardings = resolve("SingleDeviceSharding")(device)
+    f = fun if out_shardings is None else placed(fun, out_shardings)
+    if static or donate or in_shardings is not None:
+        return _with_roles(f, static, donate, in_shardings, inline, options)
+    return _without(f, inline, options)
+
+
+def flags(compiler_options: dict[str, Any] | None) -> Options:
+    """Flags of the compiler as something to be compared; ArgumentError if they are no dict."""
+    if compiler_options is None:
+        return ()
+    if not isinstance(compiler_options, dict):
+        raise ArgumentError(
+            f"compiler_options must be a dict, not {compiler_options!r}",
+            fix="give names and values of XLA's flags, like {'xla_cpu_enable_fast_math': True}",
+        )
+    return tuple(sorted(compiler_options.items()))
+
+
+# ---- all arguments are alike -----------------------------------------------------------------
+
+
+def _without(f: Callable, inline: bool, options: Options) -> Callable:
+    """The function without static, donated or placed arguments.
+
+    Flat arrays are looked up here; calls of another form, if that was the last one's, by the text
+    made for it; whatever is unknown falls into `slow`.
+    """
+    known = shared(f)  # two jits of one function share what they know
+    version = known.get((inline, options))
+    if version is None:
+        version = known[inline, options] = Version(f, (), inline, options)
+    one, flat, staged = version.one, version.flat, version.staged
+    ways: dict[Form, Callable | None] = {}
+    way: Callable | None = None
+    A, ground, cur = Array, GROUND, current
+
+    def jitted(*args: Any, **kwargs: Any) -> Any:
+        if cur() is not ground:
+            return staged(args, kwargs)
+        if way is not None:
+            return way(args, kwargs)
+        if kwargs:
+            return slow(args, kwargs)
+        try:
+            if len(args) == 1:
+                (x,) = args
+                bufs = [x._buf]
+                run, handlers, key, build = one[x.key]
+            else:
+                bufs = [x._buf for x in args]
+                run, handlers, key, build = flat[tuple([x.key for x in args])]
+        except (KeyError, AttributeError):
+            return slow(args, kwargs)
+        try:
+            outs = run(bufs).consume_with_handlers(handlers)
+        except jaxlib_api.RuntimeFailure as e:
+            raise failure(e) from None
+        if build is None:
+            r = A()
+            r._buf = outs[0]
+            r.aval = key.aval
+            r.key = key
+            return r
+        return build(outs)
+
+    def slow(args: tuple, kwargs: dict[str, Any]) -> Any:
+        nonlocal way
+        results, call = done(version, args, kwargs)
+        if call is not None:
+            if not kwargs and call.form.leaves == "a" * len(args) and _all_arrays(args):
+                flat[call.keys] = call.entry[:4]
+                if len(args) == 1:
+                    one[call.keys[0]] = call.entry[:4]
+                way = None
+            else:
+                way = _way(ways, version.tables, call.form, call.keys, version, call, slow)
+        return results
+
+    def itself(args: tuple, kwargs: dict[str, Any]) -> Any:
+        return version, args, kwargs
+
+    return _dressed(jitted, f, itself, version.clear)
+
+
+def _all_arrays(args: tuple) -> bool:
+    return all(x.__class__ is Array for x in args)
+
+
+# ---- static, donated and placed arguments ------------------------------------------------------
+
+
+class _Static:
+    """What stands for a static argument in the form of a call."""
+
+    def __init__(self, value: Any):
+        self.value = value
+
+
+_TELLING = frozenset({int, bool, str, type(None), type, type(len), type(lambda: None)})
+"""Classes of static values whose equality tells all: no 0.0 == -0.0, no 1 == 1.0 inside."""
+
+
+def _with_roles(
+    f: Callable, static: Role, donate: Role, in_shardings: Any, inline: bool, options: Options
+) -> Callable:
+    """The function with arguments of several roles: a version for each set of static values."""
+    versions: dict[tuple, Version] = {}
+    tables: dict[Form, dict] = {}
+    ways: dict[Form, Callable | None] = {}
+    way: Callable | None = None
+    name = getattr(f, "__name__", "f")
+    ground, cur = GROUND, current
+
+    def version_for(args: tuple, kwargs: dict[str, Any]) -> tuple[Version, tuple, dict[str, Any]]:
+        check_count(name, len(args), static, donate)
+        call = parts(args, kwargs, static)
+        donated = donated_leaves(args, kwargs, static, donate) if donate else ()
+        key = *call.key(len(args), name), donated
+        version = versions.get(key)
+        if version is None:
+            version = versions[key] = Version(call.bind(f, len(args)), donated, inline, options)
+        return version, call.args, call.kwargs
+
+    def jitted(*args: Any, **kwargs: Any) -> Any:
+        if way is not None and cur() is ground:
+            return way(args, kwargs)
+        return slow(args, kwargs)
+
+    def slow(args: tuple, kwargs: dict[str, Any]) -> Any:
+        nonlocal way
+        version, dynamic, rest = version_for(args, kwargs)
+        there = dynamic if in_shardings is None else bring(dynamic, in_shardings)
+        if current() is not GROUND:
+            return version.staged(there, rest)
+        results, call = done(version, there, rest)
+        if call is None:
+            return results
+        if not _same(dynamic, there):  # what was donated are copies at another place
+            forget_donated(flatten((dynamic, rest))[0], call.form.leaves)
+        else:  # an array's key tells where it is: next time one with this key need not be brought
+            form, keys = _whole(args, kwargs, static, call)
+            if form is not None:
+                way = _way(ways, tables, form, keys, version, call, slow)
+        return results
+
+    def forget() -> None:
+        nonlocal way
+        way = None
+        for table in (tables, ways):
+            table.clear()
+
+    def clear() -> None:
+        forget()
+        versions.clear()
+
+    def placed_version_for(args: tuple, kwargs: dict[str, Any]) -> Any:
+        version, dynamic, rest = version_for(args, kwargs)
+        if in_shardings is not None:
+            dynamic = bring(shapes_only(dynamic), in_shardings)
+        return version, dynamic, rest
+
+    config.watch(forget)
+    return _dressed(jitted, f, placed_version_for, clear)
+
+
+def _same(args: tuple, there: tuple) -> bool:
+    return args is there or all(map(is_, flatten(args)[0], flatten(there)[0]))
+
+
+def _whole(
+    args: tuple, kwargs: dict[str, Any], static: Role, call: Done
+) -> tuple[Form | None, tuple]:
+    """The form of a call with its static arguments, and the keys of all; no form if the values
+    of these can not be compared."""
+    form, keys = call.form, call.keys
+    if not static:
+        return form, keys
+    stood = (
+        tuple([_Static(a) if i in static.nums else a for i, a in enumerate(args)]),
+        {k: _Static(a) if k in static.names else a for k, a in kwargs.items()},
+    )
+    leaves, tree = flatten(stood)
+    letters, known = iter(form.leaves), iter(keys)
+    kinds, found = [], []
+    for x in leaves:
+        if x.__class__ is not _Static:
+            kinds.append(next(letters))
+            found.append(next(known))
+        elif x.value.__class__ in _TELLING:
+            kinds.append("s")
+            found += [x.value.__class__, x.value]
+        else:
+            return None, ()
+    return Form(tree, "".join(kinds)), tuple(found)
+
+
+# ---- the way of the next call ------------------------------------------------------------------
+
+
+def _way(
+    ways: dict[Form, Callable | None],
+    tables: dict[Form, dict],
+    form: Form,
+    keys: tuple,
+    version: Version,
+    call: Done,
+    slow: Callable,
+) -> Callable | None:
+    """What makes calls of this form from now on, and knows this one."""
+    table = tables.setdefault(form, {})
+    key = looked_up(form, keys)
+    if "n" not in form.leaves:
+        table[key] = call.entry[:4]
+    elif key not in table:
+        table[key] = hosted(version, call.form, call.keys)
+    if form not in ways:
+        way = taker(form, table, slow)
+        if way is None and not {*"sd"} & {*form.leaves}:
+            way = _flattening(version, "v" in form.leaves, slow)
+        ways[form] = way
+    return ways[form]
+
+
+def _flattening(version: Version, mixed: bool, slow: Callable) -> Callable:
+    """What makes calls of any structure; `mixed` if not all leaves are arrays."""
+    entries, A = version.entries, Array
+
+    def call(args: tuple, kwargs: dict[str, Any]) -> Any:
+        try:
+            leaves, tree = flatten((args, kwargs))
+            if mixed:
+                leaves = [x if x.__class__ is A else as_argument(x) for x in leaves]
+            bufs = [x._buf for x in leaves]
+            run, handlers, key, build, _ = entries[tree, tuple([x.key for x in leaves])]
+        except (KeyError, AttributeError, TypeError):
+            return slow(args, kwargs)
+        try:
+            outs = run(bufs).consume_with_handlers(handlers)
+        except jaxlib_api.RuntimeFailure as e:
+            raise failure(e) from None
+        return wrap(outs[0], key) if build is None else build(outs)
+
+    return call
+
+
+# ---- what a jitted function offers -------------------------------------------------------------
+
+
+def _dressed(jitted: Any, f: Callable, version_for: Callable, clear: Callable) -> Callable:
+    """The function with its name and its methods; `version_for(args, kwargs)` is
+    (version, args, kwargs) without the static ones."""
+
+    def trace(*args: Any, **kwargs: Any) -> Staged:
+        """Stage for the types of these arguments."""
+        version, dynamic, rest = version_for(args, kwargs)
+        traced = version.trace(shapes_only(dynamic), shapes_only(rest))
+        in_tree = flatten((dynamic, rest))[1]
+        return Staged(traced, version.donated, in_tree, version.options)
+
+    def lower(*args: Any, lowering_platforms: Any = None, **kwargs: Any) -> Lowered:
+        """Stage and lower for the types of these arguments; for platforms that need not be here,
+        if they are named."""
+        return trace(*args, **kwargs).lower(lowering_platforms=lowering_platforms)
+
+    def shapes(*args: Any, **kwargs: Any) -> Any:
+        """The shapes and dtypes of the results for these arguments."""
+        version, dynamic, rest = version_for(args, kwargs)
+        return eval_shape(version.f, *dynamic, **rest)
+
+    def clear_cache() -> None:
+        """Drop all traces and executables."""
+        clear()
+
+    functools.update_wrapper(jitted, f, updated=())
+    jitted.trace, jitted.lower, jitted.eval_shape = trace, lower, shapes
+    jitted.clear_cache = clear_cache
+    return jitted

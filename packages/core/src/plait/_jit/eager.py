@@ -1,0 +1,155 @@
+"""Doing primitives at once: the ground interpreter.
+
+A primitive applied to arrays is a one-equation program, compiled once per operand types; or what
+its rule does in Python.
+
+Invariant: only the ground interpreter does anything; the key of what it compiled is the operand
+types (with their placement) and the parameters.
+"""
+
+from typing import Any
+
+from .._base import jaxlib_api
+from .._core.array import Array, Literal, as_value, failure, solid, wrap
+from .._core.carrier import expand_rules, promised
+from .._core.interpreter import GROUND, Tracer, as_list, stray, unbound, use
+from .._core.ir import derived, programs_in
+from .._core.staging import staged
+from .._ops.shape import broadcast_in_dim
+from .._types.avals import Aval
+from .._xla.executables import Executable, executable
+from .._xla.lower import eager_rules, lower_rules
+from .._xla.operands import scalar_buffer
+
+_MOST = 4096
+"""Executables kept of one operation."""
+
+
+def apply(prim: Any, args: Any, params: dict[str, Any]) -> Any:
+    """Do it now: how the ground interpreter executes."""
+    if not params and len(args) == 1:  # the commonest case, without a key to build
+        x = args[0]
+        try:
+            run, handlers, key = prim.compiled[x.key]
+            buf = x._buf
+        except (AttributeError, KeyError):
+            pass
+        else:
+            r = Array()
+            r._buf = run([buf]).consume_with_handlers(handlers)[0]
+            r.aval = key.aval
+            r.key = key
+            return r
+    key: Any = []
+    bufs: list = []
+    for a in args:
+        if a.__class__ is Array:
+            try:
+                bufs.append(a._buf)
+            except AttributeError:
+                a.buffer()
+            key.append(a.key)
+        elif a.__class__ is Literal:
+            bufs.append(scalar_buffer(a))
+            key.append(a.aval)
+            key.append(None)
+        else:
+            return _elsewhere(prim, args, params)
+    if prim.higher is not None or prim.effect is not None:
+        return _higher(prim, args, params, key, bufs)
+    if params:
+        key.append(prim.frozen(params))
+    key = tuple(key)
+    try:
+        run, handlers, keys = prim.compiled[key]
+    except KeyError:
+        in_python = eager_rules.find(prim)
+        if in_python is not None:
+            out = in_python(args, params)
+            if out is not None:
+                return out
+        if len(prim.compiled) >= _MOST:  # shapes that change all the time: start again
+            prim.compiled.clear()
+        made = prim.compiled[key] = _build(prim, args, params)
+        run, handlers, keys = made
+        if not params and len(key) == 1 and not prim.many:
+            prim.compiled[key[0]] = run, handlers, keys[0]
+    try:
+        outs = run(bufs).consume_with_handlers(handlers)
+    except jaxlib_api.RuntimeFailure as e:
+        raise failure(e) from None
+    if prim.many:
+        return [wrap(b, k) for b, k in zip(outs, keys)]
+    return wrap(outs[0], keys[0])
+
+
+def _higher(prim: Any, args: Any, params: dict, key: list, bufs: list) -> list:
+    """Operations with programs or effects: in Python if there is a rule for that, else compiled;
+    the executable lives as long as the first program."""
+    in_python = eager_rules.find(prim)
+    if in_python is not None:
+        out = in_python(args, params)
+        if out is not None:
+            return out
+    if prim.higher is not None and prim.higher.pending(params):
+        args, params = prim.higher.settle(params, args)
+        return apply(prim, [solid(a) for a in args], params)
+    programs = programs_in(params)
+    plain = {k: v for k, v in params.items() if not programs_in({k: v})}
+    full = (prim, tuple(key), prim.frozen(plain))
+    make = lambda: _build(prim, args, params)  # noqa: E731
+    if programs:
+        run, handlers, keys = derived(programs[0], full, make, programs[1:])
+    else:
+        run, handlers, keys = make()
+    try:
+        outs = run(bufs).consume_with_handlers(handlers)
+    except jaxlib_api.RuntimeFailure as e:
+        raise failure(e) from None
+    return [wrap(b, k) for b, k in zip(outs, keys)]
+
+
+def _build(prim: Any, args: Any, params: dict) -> Executable:
+    """One operation as a program, compiled.  Literals are its scalar operands."""
+    if prim.ambient is not None:
+        for name in prim.ambient(params):
+            raise unbound(name)
+    say = None if lower_rules.find(prim) is not None else expand_rules.find(prim)
+    if say is None and lower_rules.find(prim) is None:
+        raise lower_rules.missing(prim)
+    if prim.opaque:
+        say = None  # lowering says it, and the check of keys sees what is done to them
+    types = [_scalar(a.aval) if a.__class__ is Literal else a.aval for a in args]
+    keys = [t if a.__class__ is Literal else a.key for t, a in zip(types, args)]
+
+    def body(*xs):
+        xs = [
+            broadcast_in_dim.bind(x, shape=a.aval.shape, dims=())
+            if a.__class__ is Literal and a.aval.ndim
+            else x
+            for x, a in zip(xs, args)
+        ]
+        return as_list((say or prim.bind)(*xs, **params))
+
+    name = prim.name.rpartition(".")[2]
+    with use(GROUND):
+        want = prim.infer(tuple([a.aval for a in args]), params) if say is not None else None
+        program = staged(body, types, name)
+        if say is not None:
+            promised(expand_rules, prim, want, program.outputs)
+        return executable(program, (), keys)
+
+
+def _scalar(aval: Aval) -> Aval:
+    return Aval((), aval.dtype, aval.weak_type)
+
+
+def _elsewhere(prim: Any, args: Any, params: dict) -> Any:
+    """Not all are arrays: another thread's open tracer, an escaped one, or plain numbers."""
+    if any(isinstance(a, Tracer) for a in args):
+        there = stray(prim, args, GROUND)
+        return there.apply(prim, args, params)
+    return apply(prim, [a if isinstance(a, Array) else solid(as_value(a)) for a in args], params)
+
+
+GROUND.execute_with(apply)

@@ -1,0 +1,146 @@
+"""Why a function is traced once more, in words, for `config.explain_cache_misses`.
+
+Each miss is one line of the log `plait`, with the line that called; among earlier traces of the
+function the closest one is what a miss is compared with.
+
+Invariant: nothing here is asked unless the setting is on, and then only when something is traced;
+what is remembered of functions does not keep them alive.
+"""
+
+import logging
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from typing import Any, cast
+from weakref import WeakKeyDictionary
+
+from .._base.source import here, hidden, user_line, where_defined
+from ..tree import key_paths
+
+__all__ = ["explain"]
+
+_log = logging.getLogger("plait")
+_seen: "WeakKeyDictionary[Any, list[tuple[Any, tuple]]]" = WeakKeyDictionary()
+"""Of a function as its user wrote it: the static values and keys of its traces."""
+_MOST = 64
+"""Traces of one function that are remembered."""
+
+
+@lru_cache(maxsize=4096)
+def _first(code: Any) -> list:
+    """The functions of this code that were traced, as a list of their numbers."""
+    return []
+
+
+def explain(does: str, f: Callable, key: tuple, known: Iterable[tuple]) -> None:
+    """Log why `does` traces `f` for `key`; `known` are keys that are kept for it."""
+    static, user = getattr(f, "__plait_static__", None), cast(Any, f)
+    while hasattr(user, "__wrapped__") and hidden(user.__code__.co_filename):
+        user = user.__wrapped__
+    try:
+        earlier = _seen.setdefault(user, [])
+    except TypeError:  # of a class without weak references, or not hashable
+        earlier = []
+    earlier += [(static, k) for k in known if (static, k) not in earlier]
+    why = _why_another(static, key, earlier) if earlier else _why_first(user)
+    del earlier[: len(earlier) - _MOST]
+    earlier.append((static, key))
+    _log.warning("%s of %s is traced at %s: %s", does, where_defined(user), user_line(here()), why)
+
+
+def _why_first(f: Any) -> str:
+    code = getattr(f, "__code__", None)
+    others = _first(code) if code is not None else []
+    again = bool(others)
+    others[:] = [id(f)]
+    if again:
+        return (
+            "this function was never seen, but another one of the same line was: it is defined "
+            "anew each time, in a loop for instance; define it once, outside"
+        )
+    return "this function was never seen"
+
+
+def _why_another(static: Any, key: tuple, earlier: list[tuple[Any, tuple]]) -> str:
+    """What differs from the closest of the earlier traces."""
+    found = [(old[1][0] != key[0], _differences(static, key, *old)) for old in reversed(earlier)]
+    _, closest = min(found, key=lambda d: (d[0], sum(map(_kinds, d[1]))))
+    return "; ".join(closest) or (
+        "such a call was traced before, but that trace was not kept: it was cleared, or used "
+        "values of a transformation under way"
+    )
+
+
+def _kinds(difference: str) -> int:
+    return 1 + difference.partition("(")[0].count(" and ")
+
+
+def _differences(static: Any, key: tuple, old_static: Any, old: tuple) -> list[str]:
+    (tree, avals, state, axes), (old_tree, old_avals, old_state, old_axes) = key, old
+    out = []
+    if static != old_static:
+        out.append(f"other static values: {_static(static)}, and {_static(old_static)} before")
+    if tree != old_tree:
+        out += _structures(tree, old_tree)
+    elif avals != old_avals:
+        paths = key_paths(tree.unflatten(range(len(avals))))
+        changes = [_change(a, b) for a, b in zip(avals, old_avals)]
+        out += [f"{c} of {_name(p)}" for p, c in zip(paths, changes) if c]
+    if state is not old_state:
+        changed = [(k, a, dict(old_state)[k]) for k, a in state if dict(old_state)[k] != a]
+        out += [f"setting {k} is {a!r}, and was {b!r} before" for k, a, b in changed]
+    if axes != old_axes:
+        out.append(f"other named axes around it: {axes or 'none'}, and {old_axes or 'none'} before")
+    return out
+
+
+def _structures(tree: Any, old: Any) -> list[str]:
+    (args, kwargs), (old_args, old_kwargs) = tree.children(), old.children()
+    names, old_names = kwargs.node_data()[1], old_kwargs.node_data()[1]
+    out = []
+    if len(args.children()) != len(old_args.children()):
+        out.append(
+            f"other number of positional arguments: {len(args.children())}, and "
+            f"{len(old_args.children())} before"
+        )
+    elif args != old_args:
+        out.append(f"other structure of arguments: {args}, and {old_args} before")
+    if names != old_names:
+        out.append(f"other keyword arguments: {_listed(names)}, and {_listed(old_names)} before")
+    elif kwargs != old_kwargs:
+        out.append(f"other structure of keyword arguments: {kwargs}, and {old_kwargs} before")
+    return out
+
+
+def _listed(names: Any) -> str:
+    return ", ".join(map(str, names)) or "none"
+
+
+def _change(a: Any, b: Any) -> str | None:
+    """What differs between two types."""
+    if a is b:
+        return None
+    kinds = [
+        kind
+        for kind, differs in (
+            ("shape", a.shape != b.shape),
+            ("dtype", a.dtype != b.dtype),
+            ("weak type", a.weak_type != b.weak_type),
+        )
+        if differs
+    ]
+    return f"other {' and '.join(kinds)} ({a!r}, and {b!r} before)"
+
+
+def _name(path: str) -> str:
+    """The path in (args, kwargs), as users call it."""
+    if path.startswith("[0]"):
+        return "args" + path[3:]
+    return path[3:].lstrip("[").replace("]", "", 1).strip("'") if path.startswith("[1]") else path
+
+
+def _static(static: Any) -> str:
+    if static is None:
+        return "none"
+    by_place, by_name = static
+    return ", ".join([f"args[{i}] = {v!r}" for i, v in sorted(by_place.items())]
+                     + [f"{k} = {v!r}" for k, v in sorted(by_name.items())])  # fmt: skip

@@ -1,0 +1,70 @@
+"""Programs of functions, to be looked at.
+
+Invariant: a program that is asked for is traced anew, and kept nowhere.
+"""
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .._base.errors import TypeRule
+from .._core.interpreter import Interpreter, current, open_under, opened
+from .._core.ir import Program
+from .roles import parts, role
+from .tracing import shapes_only, trace
+
+__all__ = ["make_program"]
+
+
+def make_program(
+    fun: Callable,
+    static_argnums: int | Sequence[int] = (),
+    axis_env: Sequence[tuple[Any, int]] | None = None,
+    return_shape: bool = False,
+) -> Callable[..., Any]:
+    """A function that returns the Program of `fun` for its arguments.
+
+    Args:
+      fun: takes and returns trees of arrays.
+      static_argnums: positions of arguments that are not arrays.
+      axis_env: names and sizes of axes that are to be bound around it.
+      return_shape: whether (program, tree of ShapeDtypeStructs of the results) is returned.
+
+    >>> import plait
+    >>> print(plait.make_program(lambda x: plait.lax.sin(x) * x)(1.0))
+    lambda(%0: f32[]*) {
+      %1: f32[]* = core.sin(%0)
+      %2: f32[]* = core.mul(%1, %0)
+      return %2
+    }
+    """
+    if not callable(fun):
+        raise TypeRule(
+            f"make_program needs a function, not {fun!r}",
+            fix="write make_program(f)(x), without calling f",
+        )
+    static = role(fun, static_argnums, None, "static")
+
+    @functools.wraps(fun)
+    def program_of(*args: Any, **kwargs: Any) -> Program | tuple[Program, Any]:
+        call = parts(args, kwargs, static)
+        f = call.bind(fun, len(args)) if static else fun
+        with opened(_Axes(dict(axis_env or ()), current())):
+            traced = trace(f, shapes_only(call.args), shapes_only(call.kwargs), "make_program")
+        return (traced.program, traced.shapes()) if return_shape else traced.program
+
+    return program_of
+
+
+class _Axes(Interpreter):
+    """Binds names of axes, and leaves the rest to its parent."""
+
+    does = "make_program"
+
+    def __init__(self, sizes: dict[Any, int], parent: Interpreter):
+        open_under(self, parent)
+        self.sizes = sizes  # type: ignore[misc]
+
+    def apply(self, prim: Any, args: Any, params: dict[str, Any]) -> Any:
+        assert self.parent is not None
+        return self.parent.apply(prim, args, params)

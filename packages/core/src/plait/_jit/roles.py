@@ -1,0 +1,221 @@
+"""Which arguments of a jitted function are static, which donated, and where they are brought.
+
+Invariant: positions and names of a role say the same, as the signature has it; an argument has
+one role at most.
+"""
+
+import functools
+import inspect
+import warnings
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from .._base.errors import ArgumentError, TypeRule
+from .._base.source import here, user_frames
+from .._core.ir import Program
+from .._core.primitive import freeze
+from .._types.avals import OPAQUE
+from ..tree import flatten, spread
+from .tracing import Shape
+
+
+class Role(NamedTuple):
+    """Which arguments have it, by position and by name; `beyond` is the last position that has no
+    name, for the function takes any number."""
+
+    nums: frozenset[int]
+    names: frozenset[str]
+    beyond: int = -1
+
+    def __bool__(self) -> bool:
+        return bool(self.nums or self.names)
+
+
+def role(f: Callable, nums: Any, names: Any, what: str) -> Role:
+    """Positions and names, each derived from the other by the signature.
+
+    Raises TypeRule for an argument that `f` does not have; `what` is what the arguments are.
+    """
+    found, given = list(_numbers(nums)), set(_names(names))
+    try:
+        parameters = list(inspect.signature(f).parameters.values()) if found or given else []
+    except (TypeError, ValueError):
+        parameters = []
+    places = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    open_ended = not parameters or any(p.kind is p.VAR_POSITIONAL for p in parameters)
+    for i, n in enumerate(found):
+        if not open_ended and not -len(places) <= n < len(places):
+            raise ArgumentError(
+                f"{what}_argnums {n} is out of range: the function takes {len(places)} positional "
+                "arguments",
+                fix=f"number them from 0 to {len(places) - 1}",
+            )
+        found[i] = n + len(places) if n < 0 else n
+    known = {p.name for p in parameters}
+    takes_any = not parameters or any(p.kind is p.VAR_KEYWORD for p in parameters)
+    for name in given:
+        if not takes_any and name not in known:
+            raise ArgumentError(
+                f"{what}_argnames {name!r} is no argument of the function",
+                fix=f"its arguments are {', '.join(known)}",
+            )
+    by_number = {places[n] for n in found if n < len(places)}
+    by_name = {places.index(n) for n in given if n in places}
+    beyond = max([n for n in found if n >= len(places)], default=-1)
+    return Role(frozenset({*found, *by_name}), frozenset(given | by_number), beyond)
+
+
+def check_count(name: str, n: int, static: Role, donate: Role) -> None:
+    """ArgumentError if a call with `n` positional arguments leaves out one that has a role, and
+    whose place has no name by which it may be given."""
+    if max(static.beyond, donate.beyond) >= n:
+        raise ArgumentError(
+            f"{name} has static_argnums {_said(static)} and donate_argnums {_said(donate)}, and "
+            f"was called with {n} positional arguments",
+            fix="give all of these arguments, by position",
+        )
+
+
+def _said(role: Role) -> str:
+    return ", ".join(map(str, sorted(role.nums))) or "()"
+
+
+def _numbers(x: Any) -> tuple[int, ...]:
+    return () if x is None else (x,) if isinstance(x, int) else tuple(x)
+
+
+def _names(x: Any) -> tuple[str, ...]:
+    return () if x is None else (x,) if isinstance(x, str) else tuple(x)
+
+
+class Parts(NamedTuple):
+    """A call, by the roles of its arguments: `fixed` ones are static."""
+
+    args: tuple
+    kwargs: dict[str, Any]
+    fixed: dict[int, Any]
+    fixed_names: dict[str, Any]
+
+    def key(self, n: int, name: str) -> tuple:
+        """The `n` positional arguments' static values; raises TypeRule if one is not hashable."""
+        fixed, fixed_names = sorted(self.fixed.items()), sorted(self.fixed_names.items())
+        try:
+            return (
+                n,
+                tuple([(i, freeze(v)) for i, v in fixed]),
+                tuple([(k, freeze(v)) for k, v in fixed_names]),
+            )
+        except TypeError:
+            bad = [v for _, v in (*fixed, *fixed_names) if not _hashable(v)]
+            raise TypeRule(
+                f"static arguments of {name} must be hashable, and {bad[0]!r} of type "
+                f"{type(bad[0]).__name__} is not",
+                fix="pass a tuple instead of a list, or do not make the argument static",
+            ) from None
+
+    def bind(self, f: Callable, n: int) -> Callable:
+        """`f` of what is not static."""
+        if not self.fixed and not self.fixed_names:
+            return f
+        fixed, fixed_names = self.fixed, self.fixed_names
+
+        @functools.wraps(f, updated=())
+        def rest(*dynamic: Any, **named: Any) -> Any:
+            values = iter(dynamic)
+            full = [fixed[i] if i in fixed else next(values) for i in range(n)]
+            return f(*full, **named, **fixed_names)
+
+        rest.__plait_static__ = fixed, fixed_names  # type: ignore[attr-defined]
+        return rest
+
+
+def parts(args: tuple, kwargs: dict[str, Any], static: Role) -> Parts:
+    """A call with its static arguments taken out."""
+    return Parts(
+        tuple([a for i, a in enumerate(args) if i not in static.nums]),
+        {k: v for k, v in kwargs.items() if k not in static.names},
+        {i: args[i] for i in static.nums if i < len(args)},
+        {k: kwargs[k] for k in kwargs if k in static.names},
+    )
+
+
+def _hashable(x: Any) -> bool:
+    try:
+        freeze(x)
+    except TypeError:
+        return False
+    return True
+
+
+def donated_leaves(
+    args: tuple, kwargs: dict[str, Any], static: Role, donate: Role
+) -> tuple[int, ...]:
+    """Numbers of the donated leaves among the flat dynamic arguments."""
+    out: list[int] = []
+    at = 0
+    for donated, x in [
+        *((i in donate.nums, a) for i, a in enumerate(args) if i not in static.nums),
+        *((k in donate.names, kwargs[k]) for k in sorted(kwargs) if k not in static.names),
+    ]:
+        n = len(flatten(x)[0])
+        out += range(at, at + n) if donated else ()
+        at += n
+    return tuple(out)
+
+
+def warn_of_unusable(program: Program, donated: Sequence[int]) -> None:
+    """A UserWarning, at the user's line, if no result can take the memory of what is donated.
+
+    The arguments are deleted all the same; of opaque elements (keys) that may be what is wanted.
+    """
+    left = Counter([(a.shape, a.dtype) for a in program.out_avals])
+    unusable = []
+    for i in donated:
+        aval = program.in_avals[i]
+        if left[aval.shape, aval.dtype] > 0:
+            left[aval.shape, aval.dtype] -= 1
+        elif aval.category != OPAQUE:
+            unusable.append(aval)
+    if unusable:
+        frames = user_frames(here(), 1)
+        file, line = (frames[0].file, frames[0].line) if frames else ("<unknown>", 0)
+        warnings.warn_explicit(
+            f"Some donated buffers were not usable: {', '.join(map(repr, unusable))}\n"
+            "  no result has that shape and dtype; donate only what a result can take the place of",
+            UserWarning, file, line,
+        )  # fmt: skip
+
+
+# ---- placements ----------------------------------------------------------------------------
+
+
+def bring(args: tuple, placements: Any) -> tuple:
+    """Arguments where the placements (a tree prefix) say."""
+    leaves, tree = flatten(args)
+    wanted = spread(placements, args, "in_shardings", _is_placement, _ENTRY)
+    return tree.unflatten([x if p is None else _brought(x, p) for x, p in zip(leaves, wanted)])
+
+
+def _brought(x: Any, placement: Any) -> Any:
+    return Shape(x.aval, placement) if x.__class__ is Shape else placement.accept(x)
+
+
+def placed(f: Callable, placements: Any) -> Callable:
+    """`f`, whose results lie as the placements (a tree prefix) say."""
+
+    @functools.wraps(f)
+    def constrained(*args: Any, **kwargs: Any) -> Any:
+        out = f(*args, **kwargs)
+        leaves, tree = flatten(out)
+        wanted = spread(placements, out, "out_shardings", _is_placement, _ENTRY)
+        return tree.unflatten([x if p is None else p.constrain(x) for x, p in zip(leaves, wanted)])
+
+    return constrained
+
+
+_ENTRY = "a placement (plait.NamedSharding, for instance) or None"
+
+
+def _is_placement(x: Any) -> bool:
+    return x is None or hasattr(x, "constrain")

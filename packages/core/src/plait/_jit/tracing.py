@@ -1,0 +1,268 @@
+"""Tracing: a function of trees of arrays becomes a Program, for types of its arguments.
+
+Invariant: a trace is remembered by the types and trees of the arguments, the settings and the
+named axes around it, and nothing else; one that captured values of other interpreters is not
+kept.
+"""
+
+import weakref
+from collections.abc import Callable, Sequence
+from types import FunctionType
+from typing import Any, NamedTuple
+
+from .. import events
+from .._base.config import config
+from .._base.errors import TypeRule
+from .._core.array import Array, as_value, is_tracer, not_an_array
+from .._core.interpreter import GROUND, Tracer, current, named_axes
+from .._core.ir import Program
+from .._core.staging import Stage, stage
+from .._types.avals import Aval, Placed
+from ..tree import TreeDef, flatten, key_paths
+from .misses import explain
+
+
+class Traced(NamedTuple):
+    """A staged function: the program's inputs are `captured`, then the flat arguments."""
+
+    program: Program
+    captured: list
+    tree: TreeDef
+    values: list
+
+    def shapes(self) -> Any:
+        """The results as a tree of ShapeDtypeStructs."""
+        return self.tree.unflatten(
+            [
+                ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type)
+                for a in self.program.out_avals
+            ]
+        )
+
+
+def trace(
+    f: Callable,
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+    does: str = "jit",
+    keep: dict | None = None,
+    on: Stage | None = None,
+    avals: tuple[Aval, ...] | None = None,
+) -> Traced:
+    """Stage `f` on the types of its arguments.
+
+    Args:
+      does: what is being done, for messages.
+      keep: remembers traces, by types and trees of arguments and by settings.
+      on: the stage to use.
+      avals: types of the flat arguments, where they are not those of the arguments (rows).
+    """
+    if not callable(f):
+        raise TypeRule(f"{does}: {f!r} is no function", fix="pass what can be called")
+    values, tree = arguments(args, kwargs, does)
+    if avals is None:
+        avals = tuple([v.aval for v in values])
+    axes = named_axes()
+    key = tree, avals, config.state, tuple(axes.items()) if axes else None
+    if keep is not None:
+        found: Any = keep.get(key)
+        if found is not None:
+            return Traced(found[0], found[1], found[2], values)
+        if config.explain_cache_misses:
+            explain(does, f, key, keep)
+    out_tree: Any = None
+
+    def flat(*xs: Any) -> list:
+        nonlocal out_tree
+        a, k = tree.unflatten(xs)
+        out = f(*a, **k)
+        outs, out_tree = flatten(out)
+        return [result(o, i, out, f) for i, o in enumerate(outs)]
+
+    events.happened("trace", f)
+    s = on or Stage(current(), does, f)
+    name = getattr(f, "__name__", "f")
+    program, captured = stage(flat, avals, name, on=s)
+    hit = program, captured, out_tree
+    if keep is not None and not any(map(is_tracer, captured)):
+        keep[key] = hit
+    return Traced(*hit, values)
+
+
+def arguments(args: Sequence[Any], kwargs: dict[str, Any], does: str) -> tuple[list, TreeDef]:
+    """(values, tree) of the arguments of a transformed function.
+
+    Raises TypeRule, naming the argument, if one is no array; `does` is what is being done.
+    """
+    leaves, tree = flatten((args, kwargs))
+    return [
+        x if x.__class__ is Array else checked_argument(x, i, args, kwargs, does)
+        for i, x in enumerate(leaves)
+    ], tree
+
+
+def checked_argument(x: Any, i: int, args: Any, kwargs: Any, does: str) -> Any:
+    try:
+        return as_value(x)
+    except TypeRule as e:
+        if "not a valid array type" not in e.what:
+            raise
+        path = key_paths((list(args), kwargs))[i]
+        where = path.replace("[0]", "args", 1) if path.startswith("[0]") else path[3:]
+        raise TypeRule(
+            f"{e.what} ({does}: {where})", fix=f"{e.fix}, or make the argument static"
+        ) from None
+
+
+def result(x: Any, i: int, out: Any, f: Callable) -> Any:
+    """Leaf `i` of what a transformed function returned, as a value; raises TypeRule, naming both,
+    if it is no array."""
+    try:
+        return as_value(x)
+    except TypeRule:
+        name = getattr(f, "__name__", "the function")
+        path = key_paths(out)[i]
+        raise not_an_array(x, f"the result{path} of {name},") from None
+
+
+class Traces(dict):
+    """Traces of one function, by types and trees of arguments."""
+
+    __slots__ = ("owner", "versions", "__weakref__")
+    owner: Callable[[], Any]
+    versions: dict[Any, Any]
+    """How jits of the function call it; see `shared`."""
+
+    def __init__(self) -> None:
+        self.versions = {}
+
+    def __reduce__(self):
+        return dict, ()  # a function that is pickled by its contents leaves them behind
+
+
+_ATTRIBUTE = "__plait_traces__"
+_kept: dict[int, Traces] = {}
+_all: "weakref.WeakValueDictionary[int, Traces]" = weakref.WeakValueDictionary()
+
+
+def kept(f: Callable) -> Traces:
+    """Traces of `f`, for as long as `f` lives; by identity, for equal things may differ.
+
+    A function holds them itself, so that what it is traced to may refer to it (a custom rule that
+    mentions the function it is used in) and both are collected together.
+    """
+    held = f.__dict__.get(_ATTRIBUTE) if f.__class__ is FunctionType else _kept.get(id(f))
+    if held is not None and held.owner() is f:  # else copied by functools.wraps, or of the dead
+        return held
+    traces, k, store = Traces(), id(f), _kept
+
+    def forget(ref: Any) -> None:
+        if k in store and store[k].owner is ref:
+            del store[k]
+
+    try:
+        if f.__class__ is FunctionType:
+            traces.owner = weakref.ref(f)
+            f.__dict__[_ATTRIBUTE] = traces
+        else:
+            traces.owner = weakref.ref(f, forget)
+            store[k] = traces
+    except TypeError:
+        return traces
+    _all[id(traces)] = traces
+    return traces
+
+
+def shared(f: Callable) -> dict[Any, Any]:
+    """What all jits of `f` have in common, for as long as `f` lives.
+
+    Only a function can hold that itself; of other callables it would keep them alive.
+    """
+    return kept(f).versions if f.__class__ is FunctionType else {}
+
+
+def kept_traces_cleared() -> None:
+    """Forget the traces of all functions."""
+    for traces in list(_all.values()):
+        traces.clear()
+
+
+class ShapeDtypeStruct:
+    """A shape and a dtype, where an array would be too much.
+
+    Args:
+      shape: ints or symbolic sizes.
+      dtype: anything numpy takes for a dtype.
+      weak_type: whether the dtype gives way to others.
+    """
+
+    __slots__ = ("shape", "dtype", "weak_type", "sharding")
+
+    def __init__(self, shape: Any, dtype: Any, *, weak_type: bool = False, sharding: Any = None):
+        aval = Aval(tuple(shape), dtype, weak_type)
+        self.shape, self.dtype, self.weak_type = aval.shape, aval.dtype, weak_type
+        self.sharding = sharding
+
+    @property
+    def aval(self) -> Aval:
+        return Aval(self.shape, self.dtype, self.weak_type)
+
+    def update(self, **changes: Any) -> "ShapeDtypeStruct":
+        """The same, but for what is named: shape, dtype, weak_type, sharding."""
+        old = {name: getattr(self, name) for name in ("weak_type", "sharding")}
+        shape, dtype = changes.pop("shape", self.shape), changes.pop("dtype", self.dtype)
+        return ShapeDtypeStruct(shape, dtype, **old | changes)
+
+    ndim = property(lambda self: len(self.shape))
+    size = property(lambda self: self.aval.size)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ShapeDtypeStruct) and self.aval is other.aval
+
+    def __hash__(self) -> int:
+        return hash(self.aval)
+
+    def __repr__(self) -> str:
+        weak = ", weak_type=True" if self.weak_type else ""
+        return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype.name}{weak})"
+
+
+class Shape(Tracer):
+    """Only a type, and where it will be: what staging and lowering need to know of an argument."""
+
+    __slots__ = ("key",)
+
+    def __init__(self, aval: Aval, placement: Any = None):
+        self.by, self.aval, self.where = GROUND, aval, None
+        self.key = aval if placement is None else Placed(aval, placement)
+
+
+def shapes_only(tree_: Any) -> Any:
+    """The arguments with ShapeDtypeStructs made into something to stage on."""
+    leaves, tree = flatten(tree_)
+    return tree.unflatten(
+        [Shape(x.aval, x.sharding) if isinstance(x, ShapeDtypeStruct) else x for x in leaves]
+    )
+
+
+def eval_shape(fun: Callable, *args: Any, **kwargs: Any) -> Any:
+    """The shapes and dtypes of `fun(*args, **kwargs)`, without computing anything.
+
+    Arguments are arrays or ShapeDtypeStructs; the result is a tree of ShapeDtypeStructs.
+
+    >>> import plait
+    >>> plait.eval_shape(lambda x: x @ x.T, plait.ShapeDtypeStruct((3, 2), "float32"))
+    ShapeDtypeStruct(shape=(3, 3), dtype=float32)
+    """
+    keep = kept(fun)
+    return trace(fun, shapes_only(args), shapes_only(kwargs), "eval_shape", keep).shapes()
+
+
+def typeof(x: Any) -> Aval:
+    """The type of an array, a traced value or a Python number: its shape, dtype and weakness.
+
+    >>> import plait
+    >>> plait.typeof(plait.numpy.ones((2, 3))), plait.typeof(1.0)
+    (f32[2,3], f32[]*)
+    """
+    return as_value(x).aval

@@ -1,0 +1,51 @@
+"""Elementwise functions whose accuracy is asked for.
+
+Invariant: what is asked for is part of the program; a platform that has one way only to compute
+a function computes it in that way.
+"""
+
+from .._base.errors import TypeRule
+from .._core.carrier import expand_rules
+from .._core.primitive import Primitive, primitive
+from .._plugins.traits import Elementwise
+from .._types.avals import FLOATING, Aval
+from .._xla.lower import lower_rules
+from .._xla.mlir import attr
+from . import elementwise as el
+
+_HLO = {
+    "cbrt": "cbrt", "cos": "cosine", "exp": "exponential", "expm1": "exponential_minus_one",
+    "log": "log", "log1p": "log_plus_one", "logistic": "logistic", "rsqrt": "rsqrt",
+    "sin": "sine", "sqrt": "sqrt", "tan": "tan", "tanh": "tanh",
+}  # fmt: skip
+PLAIN: dict[str, Primitive] = {name: getattr(el, name) for name in _HLO}
+"""The functions by name, without demands."""
+
+
+@primitive("core.accurate", traits=(Elementwise,))
+def accurate(x: Aval, *, of: str, mode: str, tolerance: tuple) -> Aval:
+    """A function by its name, in the most accurate way ("highest"), or within a `tolerance`:
+    (absolute, relative, units in the last place)."""
+    if of not in PLAIN:
+        raise TypeRule(
+            f"the accuracy of {of!r} can not be chosen", fix=f"use one of {', '.join(PLAIN)}"
+        )
+    return PLAIN[of].infer((x,), {})
+
+
+@lower_rules.rule(accurate)
+def _(e, xs, ins, outs, of, mode, tolerance):
+    if ins[0].category != FLOATING:
+        return lower_rules[PLAIN[of]](e, xs, ins, outs)
+    absolute, relative, units = tolerance
+    said = f"atol = {absolute:e}, rtol = {relative:e}, ulps = {units}, "
+    how = f"{said if mode == 'tolerance' else ''}mode = #stablehlo.result_accuracy_mode"
+    asked = attr(f"#stablehlo.result_accuracy<{how}<{mode.upper()}>>")
+    if of == "cbrt":
+        xs = [el.without_subnormals(e, xs[0], ins[0])]
+    return e.op("stablehlo." + _HLO[of], xs, outs[0], result_accuracy=asked)
+
+
+@expand_rules.rule(accurate)
+def _(x, *, of, mode, tolerance):
+    return PLAIN[of].bind(x)

@@ -1,0 +1,215 @@
+"""Python functions on the host, called from compiled programs: one primitive, several faces.
+
+Invariant: a call with an effect happens exactly as often as the program says, and ordered ones in
+its order; one without may be dropped, repeated and moved.  Mapped over an axis it is called for
+each element in order, or once on the whole if it says that it can.
+"""
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .._base.errors import TypeRule
+from .._core.array import asarray
+from .._core.ir import Effect
+from .._core.primitive import Primitive
+from .._types.avals import Aval
+from .._xla import mlir
+from .._xla.lower import eager_rules, lower_rules
+from ..tree import flatten
+
+DEBUG = Effect("debug", repeatable=True)
+DEBUG_ORDERED = Effect("debug", ordered=True, repeatable=True)
+IO = Effect("io")
+IO_ORDERED = Effect("io", ordered=True)
+
+
+def _host(*xs: Aval, f: Callable, outs: tuple, effect: Effect | None, whole: str) -> list[Aval]:
+    """Call `f(*numpy arrays) -> tuple of numpy arrays` of types `outs`; `whole` says how it is
+    called once where it is mapped, if it can."""
+    return list(outs)
+
+
+host = Primitive("core.host", _host, many=True, effect=lambda p: p["effect"])
+
+
+def exact(f: Callable, outs: tuple) -> Callable:
+    """`f`, whose results are checked against the promise: the runtime does not."""
+
+    def called(*xs: Any) -> tuple:
+        got = f(*[np.asarray(x) for x in xs])
+        got = got if isinstance(got, tuple) else (got,)
+        if len(got) != len(outs):
+            raise TypeRule(f"the callback promised {len(outs)} results and returned {len(got)}")
+        arrays = [np.asarray(g) for g in got]
+        for g, o in zip(arrays, outs):
+            if g.shape != o.shape or not np.can_cast(g.dtype, o.dtype, "same_kind"):
+                raise TypeRule(
+                    f"the callback promised {o!r} and returned {g.dtype}{list(g.shape)}",
+                    fix="make result_shape_dtypes say what the function returns",
+                )
+        return tuple([np.asarray(g, o.dtype, order="C") for g, o in zip(arrays, outs)])
+
+    return called
+
+
+@lower_rules.rule(host)
+def _(e, xs, ins, types, f, outs, effect, whole):
+    in_order = effect is not None and effect.ordered
+    order = [effect] if in_order else []
+    call = exact(f, outs)
+    index = len(e.unit.callbacks)
+    e.unit.callbacks.append((lambda token, *xs: (token, *call(*xs))) if in_order else call)
+    tokens = [mlir.bindings().token] * len(order)
+    o = e.create(
+        "stablehlo.custom_call",
+        [*tokens, *map(mlir.type_of, types)],
+        [*e.tokens_of(order), *xs],
+        {
+            "call_target_name": mlir.string("xla_ffi_python_cpu_callback"),
+            "api_version": mlir.attr("4 : i32"),
+            "has_side_effect": mlir.boolean(effect is not None),
+            "backend_config": mlir.attr(f"{{index = {index} : ui64}}"),
+            "operand_layouts": _row_major(len(order), ins),
+            "result_layouts": _row_major(len(order), types),
+        },
+        None,
+        0,
+        e.where,
+        e.ip,
+    )
+    if effect is not None and not e.bound:
+        e.unit.acting.append(o)
+    results = list(o.results)
+    e.tokens.update(zip(order, results))
+    return results[len(order) :]
+
+
+def _row_major(tokens: int, avals: Sequence[Aval]) -> Any:
+    """The layouts of that many tokens, then of arrays as numpy has them."""
+    dims = [*[0] * tokens, *(a.ndim for a in avals)]
+    return mlir.array_of([mlir.indices(*reversed(range(n))) for n in dims])
+
+
+@eager_rules.rule(host)
+def _(args, params):
+    called = exact(params["f"], params["outs"])
+    return [asarray(y) for y in called(*[a.numpy() for a in args])]
+
+
+def _call(f: Callable, shapes: Any, args: tuple, kwargs: dict, effect: Any, whole: str) -> Any:
+    leaves, tree = flatten((args, kwargs))
+    like, out_tree = flatten(shapes)
+
+    def flat(*xs: Any) -> tuple:
+        a, k = tree.unflatten(xs)
+        got, got_tree = flatten(f(*a, **k))
+        if got_tree != out_tree:
+            raise TypeRule(f"the callback promised {out_tree} and returned {got_tree}")
+        return tuple(got)
+
+    outs = tuple([Aval(tuple(s.shape), np.dtype(s.dtype)) for s in like])
+    return out_tree.unflatten(host(*leaves, f=flat, outs=outs, effect=effect, whole=whole))
+
+
+_WHOLE = {
+    None: "",
+    "sequential": "",
+    "sequential_unrolled": "",
+    "expand_dims": "expand_dims",
+    "broadcast_all": "broadcast_all",
+    "legacy_vectorized": "broadcast_all",
+}
+
+
+def pure_callback(
+    callback: Callable,
+    result_shape_dtypes: Any,
+    *args: Any,
+    sharding: Any = None,
+    vmap_method: str | None = None,
+    vectorized: bool = False,
+    **kwargs: Any,
+) -> Any:
+    """`callback(*args, **kwargs)` in Python, on numpy arrays: a pure function.
+
+    It may be called more or less often than the program says, as is convenient.
+
+    Args:
+      callback: takes and returns trees of numpy arrays.
+      result_shape_dtypes: a tree of things with `.shape` and `.dtype`.
+      sharding: None; operands come whole.
+      vmap_method: how it is called where it is mapped: "sequential" (and None), for each element
+        in order; "broadcast_all", once on operands that all have the mapped axis in front;
+        "expand_dims", once, the axis having size 1 in operands that are not mapped.
+      vectorized: the same as `vmap_method="broadcast_all"`.
+
+    Raises TypeRule for other methods, and, where it is called, for results of other types.
+
+    >>> import numpy as np, plait
+    >>> double = lambda x: plait.pure_callback(lambda v: np.asarray(v) * 2, x, x)
+    >>> double(plait.numpy.arange(3.0))
+    Array([0., 2., 4.], dtype=float32)
+    """
+    if vmap_method not in _WHOLE:
+        raise TypeRule(
+            f"pure_callback: there is no vmap_method {vmap_method!r}",
+            fix=f"use one of {', '.join(map(repr, filter(None, _WHOLE)))}",
+        )
+    if sharding is not None:
+        raise TypeRule(
+            "pure_callback: operands come whole, and sharding says otherwise",
+            fix="leave it out; in shard_map a callback is given each device's pieces",
+        )
+    whole = "broadcast_all" if vectorized else _WHOLE[vmap_method]
+    return _call(callback, result_shape_dtypes, args, kwargs, None, whole)
+
+
+def io_callback(
+    callback: Callable,
+    result_shape_dtypes: Any,
+    *args: Any,
+    sharding: Any = None,
+    ordered: bool = False,
+    **kwargs: Any,
+) -> Any:
+    """`callback(*args, **kwargs)` in Python, which acts on the world: exactly as often as the
+    program says, and, if `ordered`, in its order.  `sharding`: None; operands come whole.
+
+    >>> import plait
+    >>> seen = []
+    >>> _ = plait.jit(lambda x: plait.io_callback(lambda v: seen.append(float(v)), None, x))(2.0)
+    >>> seen
+    [2.0]
+    """
+    if sharding is not None:
+        raise TypeRule(
+            "io_callback: operands come whole, and sharding says otherwise", fix="leave it out"
+        )
+    return _call(callback, result_shape_dtypes, args, kwargs, IO_ORDERED if ordered else IO, "")
+
+
+def callback(f: Callable, *args: Any, ordered: bool = False, **kwargs: Any) -> None:
+    """Call `f(*args, **kwargs)` for its effect when the arguments are computed."""
+
+    def act(*a: Any, **k: Any) -> tuple:
+        f(*a, **k)
+        return ()
+
+    _call(act, (), args, kwargs, DEBUG_ORDERED if ordered else DEBUG, "")
+
+
+def debug_print(fmt: str, *args: Any, ordered: bool = False, file: Any = None, **kwargs) -> None:
+    """Print `fmt.format(*args, **kwargs)` when the arguments are computed.
+
+    >>> import plait
+    >>> _ = plait.jit(lambda x: plait.debug.print("x = {}", x))(1.0)
+    x = 1.0
+    """
+
+    def show(*a: Any, **k: Any) -> None:
+        print(fmt.format(*a, **k), file=file or sys.stdout)
+
+    callback(show, *args, ordered=ordered, **kwargs)

@@ -1,0 +1,93 @@
+"""Calls of programs that have a name for the compiler.
+
+Invariant: the name is that of the program as it was given; over other programs, which
+transformations make of it, the operation is a plain call.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from .._base.errors import TypeRule
+from .._core.higher_order import Wiring
+from .._core.ir import Program, ordered
+from .._core.primitive import Primitive
+from .._types.avals import Aval
+from .._xla.lower import Emitter, lower_rules
+from .._xla.mlir import attr, string, symbol, type_of
+from .control_flow import call, expect
+
+
+class Named(Wiring):
+    """A call whose name no transformation keeps."""
+
+    custom = "name"
+
+    def erase(self, prim, params):
+        return call, {"program": params["program"]}
+
+
+def _composite(
+    *xs: Aval, program: Program, name: str, version: int, attributes: tuple
+) -> list[Aval]:
+    """Apply a program that compilers may know by its name; `attributes` are (name, text) pairs."""
+    expect("composite", program.in_avals, xs)
+    return program.out_avals
+
+
+composite = Primitive("core.composite", _composite, many=True, higher=Named())
+
+
+@lower_rules.rule(composite)
+def _(e: Emitter, xs, ins, outs, program, name, version, attributes):
+    if not name or ordered([program]) or e.dims or e.unit.needs(program) or not outs:
+        return e.call(program, xs)
+    said = ", ".join(f"{_quoted(k)} = {v}" for k, v in attributes)
+    function = e.function(program, e.unit.unique(program.name))
+    o = e.create(
+        "stablehlo.composite",
+        [type_of(t) for t in outs],
+        xs,
+        {
+            "name": string(name),
+            "decomposition": symbol(function),
+            "version": attr(f"{version} : i32"),
+            "composite_attributes": attr(f"{{{said}}}"),
+        },
+        None,
+        0,
+        e.where,
+        e.ip,
+    )
+    return list(o.results)
+
+
+def _quoted(text: str) -> str:
+    plain = lambda b: 32 <= b < 127 and b not in b'"\\'  # noqa: E731
+    return '"' + "".join(chr(b) if plain(b) else f"\\{b:02X}" for b in text.encode()) + '"'
+
+
+def attribute(name: str, key: str, value: Any) -> str:
+    """A keyword argument as the text of an attribute.
+
+    Raises TypeRule for what has no text.
+    """
+    if isinstance(value, np.generic) and value.dtype.kind in "biuf":
+        value = value.item()
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return f"{value} : i64"
+    if isinstance(value, float):
+        bits = np.float64(value).view(np.uint64).item()
+        return f"0x{bits:016X} : f64"
+    if isinstance(value, str):
+        return _quoted(value)
+    if isinstance(value, tuple | list):
+        return f"[{', '.join(attribute(name, key, v) for v in value)}]"
+    if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
+        return attribute(name, key, value.tolist())
+    raise TypeRule(
+        f"composite {name}: {key}={value!r} is no attribute",
+        fix="pass arrays by position, and numbers, strings and tuples of these by name",
+    )

@@ -1,0 +1,362 @@
+"""Contractions: everything that multiplies and sums over common axes is one primitive.
+
+Invariant: the axes of a result are the shared ones, in the order of `shared`, then what is left of
+the left operand, then what is left of the right one.  `out_dtype` is always said.
+"""
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from .._base.config import config
+from .._base.errors import AxisError, TypeRule
+from .._core.array import as_value
+from .._core.primitive import Ints, primitive
+from .._types.avals import Aval, broadcast_shapes, dtype_of
+from .._types.dims import product
+from .._xla.lower import lower_rules
+from .._xla.mlir import attr
+from .elementwise import conj, mul
+from .shape import convert, convert_together, normal_axes, reshape, squeeze, transpose
+
+PRECISIONS = ("default", "high", "highest")
+_PRECISION_NAMES = {
+    "default": "default",
+    "fastest": "default",
+    "bfloat16": "default",
+    "high": "high",
+    "bfloat16_3x": "high",
+    "tensorfloat32": "high",
+    "highest": "highest",
+    "float32": "highest",
+    # algorithms: the dtypes of operands and sums, and how many products make one
+    "any_f8_any_f8_f32": "default",
+    "any_f8_any_f8_f32_fast_accum": "default",
+    "any_f8_any_f8_any": "default",
+    "any_f8_any_f8_any_fast_accum": "default",
+    "f16_f16_f16": "default",
+    "f16_f16_f32": "default",
+    "bf16_bf16_bf16": "default",
+    "bf16_bf16_f32": "default",
+    "bf16_bf16_f32_x3": "high",
+    "bf16_bf16_f32_x6": "highest",
+    "bf16_bf16_f32_x9": "highest",
+    "tf32_tf32_f32": "high",
+    "tf32_tf32_f32_x3": "highest",
+    "f32_f32_f32": "highest",
+    "f64_f64_f64": "highest",
+}
+
+# ---- the primitive -------------------------------------------------------------------------
+
+
+def _check_axes(x: Aval, axes: Sequence[int], which: str) -> None:
+    if len(set(axes)) != len(axes) or any(not 0 <= a < x.ndim for a in axes):
+        raise AxisError(
+            f"dot_general: {tuple(axes)} do not name axes of the {which} operand {x!r}, each once",
+            fix="an axis is contracted, or shared, or neither",
+        )
+
+
+@primitive("core.dot_general")
+def dot_general(
+    x: Aval,
+    y: Aval,
+    *,
+    contract: tuple[Ints, Ints],
+    shared: tuple[Ints, Ints],
+    precision: str,
+    out_dtype: np.dtype,
+) -> Aval:
+    """Products of elements, summed over the `contract` axes (those of x, those of y); elements
+    meet along the `shared` ones."""
+    (cx, cy), (bx, by) = contract, shared
+    _check_axes(x, (*cx, *bx), "left")
+    _check_axes(y, (*cy, *by), "right")
+    left, right = ([v.shape[a] for a in axes] for v, axes in ((x, cx + bx), (y, cy + by)))
+    if len(cx) != len(cy) or left != right:
+        raise TypeRule(
+            f"{x!r} and {y!r} can not be contracted over axes {cx} and {cy}"
+            + (f", sharing {bx} and {by}" if bx or by else ""),
+            fix="sizes of axes that meet must be equal",
+        )
+    if x.dtype != y.dtype:
+        raise TypeRule(
+            f"operands of a contraction must have one dtype, not {x!r} and {y!r}",
+            fix="convert one of them with .astype, or use plait.numpy.matmul",
+        )
+    if precision not in PRECISIONS:
+        raise TypeRule(
+            f"there is no precision {precision!r}", fix=f"use one of {', '.join(PRECISIONS)}"
+        )
+    shape = [x.shape[a] for a in bx]
+    shape += [d for i, d in enumerate(x.shape) if i not in cx and i not in bx]
+    shape += [d for i, d in enumerate(y.shape) if i not in cy and i not in by]
+    return Aval(shape, out_dtype, x.weak_type and y.weak_type and out_dtype == x.dtype)
+
+
+@cache
+def _numbers(contract: tuple, shared: tuple):
+    parts = zip(
+        ("lhs_batching", "rhs_batching", "lhs_contracting", "rhs_contracting"),
+        (*shared, *contract),
+    )
+    text = ", ".join(f"{name}_dimensions = {list(axes)}" for name, axes in parts)
+    return attr(f"#stablehlo.dot<{text}>")
+
+
+def precision_config(precision: str) -> dict[str, Any]:
+    """The attribute of an operation of two operands; none for the default."""
+    if precision == "default":
+        return {}
+    one = f"#stablehlo<precision {precision.upper()}>"
+    return {"precision_config": attr(f"[{one}, {one}]")}
+
+
+@lower_rules.rule(dot_general)
+def _(e, xs, ins, outs, contract, shared, precision, out_dtype):
+    numbers = _numbers(contract, shared)
+    config = precision_config(precision)
+    return e.op("stablehlo.dot_general", xs, outs[0], dot_dimension_numbers=numbers, **config)
+
+
+# ---- as users say it -----------------------------------------------------------------------
+
+
+def normal_precision(precision: Any) -> str:
+    """One of `PRECISIONS`, from all that users may write: None, a name, something with a `name`,
+    a pair of these, of which the greater counts, or an algorithm, which asks to be as exact as it
+    is.
+
+    Raises TypeRule for anything else.
+    """
+    if precision.__class__ is str and precision in PRECISIONS:
+        return precision
+    if precision is None:
+        return config.default_matmul_precision
+    if hasattr(precision, "accumulation_type"):
+        return _as_exact(precision)
+    if isinstance(precision, tuple | list):
+        both = [normal_precision(p) for p in precision]
+        return max(both, key=PRECISIONS.index) if both else "default"
+    name = str(getattr(precision, "name", precision)).lower()
+    if name not in _PRECISION_NAMES:
+        raise TypeRule(
+            f"there is no precision {precision!r}", fix=f"use one of {', '.join(PRECISIONS)}"
+        )
+    return _PRECISION_NAMES[name]
+
+
+def _as_exact(algorithm: Any) -> str:
+    kinds = [dtype_of(algorithm.lhs_precision_type), dtype_of(algorithm.rhs_precision_type)]
+    if algorithm.num_primitive_operations >= 6 or any(k.itemsize >= 4 for k in kinds):
+        return "highest"
+    return "high" if algorithm.num_primitive_operations >= 3 else "default"
+
+
+def operands(x: Any, y: Any, dtype: Any = None) -> tuple[Any, Any, np.dtype]:
+    """Both in one dtype, and the dtype of the result."""
+    x, y = as_value(x), as_value(y)
+    a, b = x.aval, y.aval
+    if a.dtype != b.dtype or a.weak_type != b.weak_type:
+        x, y = convert_together([x, y])
+    return x, y, (x.aval.dtype if dtype is None else dtype_of(dtype))
+
+
+def contracted(
+    x: Any,
+    y: Any,
+    contract: Sequence[Any],
+    shared: Sequence[Any] = ((), ()),
+    *,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Any:
+    """Products of elements, summed over axes.
+
+    Args:
+      x, y: arrays, promoted to one dtype.
+      contract: (axes of x, axes of y) that are summed over, in pairs.
+      shared: (axes of x, axes of y) along which elements meet, in pairs.
+      precision: None, "default", "high" or "highest": of the products, on accelerators.
+      preferred_element_type: dtype of the result; by default that of the operands.
+
+    Returns an array whose axes are the shared ones, the rest of x's, the rest of y's.
+    Raises TypeRule if sizes disagree, AxisError for axes that are not there.
+
+    >>> import numpy as np
+    >>> contracted(np.ones((2, 3)), np.ones((4, 3)), ((1,), (1,))).shape
+    (2, 4)
+    """
+    x, y, dtype = operands(x, y, preferred_element_type)
+    n, m = x.aval.ndim, y.aval.ndim
+    (cx, cy), (bx, by) = contract, shared
+    return dot_general.bind(
+        x, y,
+        contract=(normal_axes(tuple(cx), n), normal_axes(tuple(cy), m)),
+        shared=(normal_axes(tuple(bx), n), normal_axes(tuple(by), m)),
+        precision=normal_precision(precision), out_dtype=dtype,
+    )  # fmt: skip
+
+
+def matmul(x: Any, y: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+    """Matrix product, as numpy's: of vectors, of matrices, of stacks of matrices.
+
+    Args:
+      x: of shape (n,) or (..., m, n).
+      y: of shape (n,) or (..., n, k); leading axes broadcast with those of x.
+      precision: None, "default", "high" or "highest".
+      preferred_element_type: dtype of the result; by default that of the operands, promoted.
+
+    Returns an array of shape (..., m, k), without m or k where an operand is a vector.
+    Raises TypeRule for operands without axes, or sizes that disagree.
+
+    >>> import numpy as np
+    >>> matmul(np.ones((5, 1, 2, 3)), np.ones((4, 3, 6))).shape
+    (5, 4, 2, 6)
+    """
+    x, y, dtype = operands(x, y, preferred_element_type)
+    params = _product(x.aval, y.aval, normal_precision(precision), dtype)
+    return dot_general.bind(x, y, **params) if "contract" in params else _stacks(x, y, params)
+
+
+@cache
+def _product(a: Aval, b: Aval, precision: str, dtype: np.dtype) -> dict[str, Any]:
+    """Parameters of a product of vectors and matrices; of stacks only what they share."""
+    if not a.ndim or not b.ndim:
+        raise TypeRule(
+            f"matmul takes arrays with axes, not {a!r} and {b!r}", fix="multiply with * instead"
+        )
+    n, m = a.ndim, max(b.ndim - 2, 0)
+    if a.shape[-1] != b.shape[m]:
+        raise TypeRule(
+            f"matmul of {a!r} and {b!r}: the last axis of the left operand has size "
+            f"{a.shape[-1]}, the axis it meets {b.shape[m]}",
+            fix="these sizes must be equal",
+        )
+    config = dict(precision=precision, out_dtype=dtype)
+    if n > 2 or b.ndim > 2:
+        return config
+    return dict(contract=((n - 1,), (m,)), shared=((), ()), **config)
+
+
+def _stacks(x: Any, y: Any, config: dict[str, Any]) -> Any:
+    """Products of stacks of matrices: leading axes that both have are shared; where one has size 1
+    or is missing, the axis is the other's own, and nothing is repeated in memory."""
+    lead = broadcast_shapes([x.aval.shape[:-2], y.aval.shape[:-2]])
+    k = len(lead)
+    x, left = _leading(x, lead)
+    y, right = _leading(y, lead)
+    both = [i for i in range(k) if i in left and i in right]
+    n, m = x.aval.ndim, y.aval.ndim
+    shared = tuple([left.index(i) for i in both]), tuple([right.index(i) for i in both])
+    out = dot_general.bind(
+        x, y, contract=((n - 1,), (max(m - 2, len(right)),)), shared=shared, **config
+    )
+    # where each axis of the result belongs: leading axes by number, then row, then column
+    order = [*both, *(i for i in left if i not in both)]
+    order += [k] * (n - len(left) - 1)
+    order += [i for i in right if i not in both]
+    order += [k + 1] * (m - len(right) - 1)
+    return transpose(out, tuple(sorted(range(len(order)), key=order.__getitem__)))
+
+
+def _leading(x: Any, lead: Sequence[Any]) -> tuple[Any, list[int]]:
+    """(`x` without leading axes that are repeated, numbers of those it keeps).  A leading axis of
+    size 1 is kept only if the result's has size 1 too."""
+    n = max(x.aval.ndim - 2, 0)
+    first = len(lead) - n
+    sizes = x.aval.shape[:n]
+    one = lambda d: d.__class__ is int and d == 1  # noqa: E731
+    gone = tuple([i for i, d in enumerate(sizes) if one(d) and not one(lead[first + i])])
+    kept = [first + i for i in range(n) if i not in gone]
+    return (squeeze(x, gone) if gone else x), kept
+
+
+def dot(x: Any, y: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+    """Numpy's dot: the last axis of x meets the last but one of y (its only one); operands
+    without axes multiply.
+
+    >>> import numpy as np
+    >>> dot(np.ones((2, 3)), np.ones((4, 3, 5))).shape
+    (2, 4, 5)
+    """
+    x, y, dtype = operands(x, y, preferred_element_type)
+    n, m = x.aval.ndim, y.aval.ndim
+    if not n or not m:
+        return convert(mul(x, y), dtype)
+    contract = ((n - 1,), (max(m - 2, 0),))
+    return contracted(x, y, contract, precision=precision, preferred_element_type=dtype)
+
+
+def tensordot(
+    x: Any, y: Any, axes: Any = 2, *, precision: Any = None, preferred_element_type: Any = None
+) -> Any:
+    """Numpy's tensordot: the sum of products over `axes`.
+
+    Args:
+      x, y: arrays.
+      axes: a number of last axes of x that meet as many first ones of y; or (axes of x, axes
+        of y), ints or sequences.
+
+    Raises AxisError for axes that are not there, TypeRule if sizes disagree.
+
+    >>> import numpy as np
+    >>> tensordot(np.ones((2, 3, 4)), np.ones((4, 3, 5)), ((1, 2), (1, 0))).shape
+    (2, 5)
+    """
+    x, y, dtype = operands(x, y, preferred_element_type)
+    n, m = x.aval.ndim, y.aval.ndim
+    if hasattr(axes, "__index__"):
+        k = axes.__index__()
+        if not 0 <= k <= min(n, m):
+            raise AxisError(
+                f"tensordot over {k} axes of {x.aval!r} and {y.aval!r}",
+                fix=f"contract 0 to {min(n, m)} axes",
+            )
+        contract = tuple(range(n - k, n)), tuple(range(k))
+    else:
+        cx, cy = [(a,) if hasattr(a, "__index__") else tuple(a) for a in axes]
+        contract = normal_axes(cx, n), normal_axes(cy, m)
+    return contracted(x, y, contract, precision=precision, preferred_element_type=dtype)
+
+
+def vdot(x: Any, y: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+    """Numpy's vdot: the inner product of the flattened arrays, the left one conjugated.
+
+    >>> import numpy as np
+    >>> vdot(np.array([1j, 2]), np.array([1j, 1])).item()
+    (3+0j)
+    """
+    x, y, dtype = operands(x, y, preferred_element_type)
+    x, y = (reshape(v, (product(v.aval.shape),)) for v in (x, y))
+    x = conj(x) if x.aval.dtype.kind == "c" else x
+    return contracted(x, y, ((0,), (0,)), precision=precision, preferred_element_type=dtype)
+
+
+def inner(x: Any, y: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+    """Numpy's inner: the sum of products over the last axes; operands without axes multiply.
+
+    >>> import numpy as np
+    >>> inner(np.ones((2, 3)), np.ones((4, 3))).shape
+    (2, 4)
+    """
+    x, y, dtype = operands(x, y, preferred_element_type)
+    n, m = x.aval.ndim, y.aval.ndim
+    if not n or not m:
+        return convert(mul(x, y), dtype)
+    contract = ((n - 1,), (m - 1,))
+    return contracted(x, y, contract, precision=precision, preferred_element_type=dtype)
+
+
+def outer(x: Any, y: Any) -> Any:
+    """Numpy's outer: products of all elements of x with all elements of y.
+
+    >>> import numpy as np
+    >>> outer(np.array([1, 2]), np.array([3, 4])).tolist()
+    [[3, 4], [6, 8]]
+    """
+    x, y, _ = operands(x, y)
+    return mul(reshape(x, (x.aval.size, 1)), reshape(y, (1, y.aval.size)))

@@ -1,0 +1,342 @@
+"""Primitives that carry programs: call, cond, while, scan.
+
+Invariant: each declares its wiring and how it is rebuilt over other programs; everything that
+transformations, checks and printers need follows from these, so none of them knows this list.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .._base.errors import TypeRule
+from .._core.higher_order import Slots, Wiring, width
+from .._core.ir import Program, ordered
+from .._core.primitive import Primitive
+from .._types.avals import BOOL, INT32, Aval
+from .._types.dims import Dim, is_symbolic
+from .._xla.lower import Emitter, lower_rules
+from .._xla.mlir import constant_of, i64, i64s
+from .platforms import answers
+
+_I, _B = Aval((), INT32), Aval((), BOOL)
+
+
+def expect(what: str, want: Sequence[Aval], got: Sequence[Aval]) -> None:
+    """Types agree in shape and dtype, whatever the weakness; TypeRule otherwise."""
+    if len(want) != len(got):
+        raise TypeRule(f"{what}: {len(want)} values are expected and {len(got)} given")
+    for a, b in zip(want, got):
+        if a is not b and not a.same_type(b):
+            raise TypeRule(f"{what}: a value must be {a!r} and is {b!r}")
+
+
+# ---- call ----------------------------------------------------------------------------------
+
+
+def _call(*xs: Aval, program: Program) -> list[Aval]:
+    """Apply a program: one function of the compiled module, however often it is called."""
+    expect("call", program.in_avals, xs)
+    return program.out_avals
+
+
+call = Primitive("core.call", _call, many=True, higher=Wiring())
+
+
+@lower_rules.rule(call)
+def _(e: Emitter, xs, ins, outs, program):
+    return e.call(program, xs)
+
+
+# ---- cond ----------------------------------------------------------------------------------
+
+
+class Branches(Wiring):
+    """The index must not be lifted; operands and results are those of every branch."""
+
+    def slots(self, params: dict[str, Any]) -> Slots:
+        p = params["branches"][0]
+        n, m = len(p.inputs) + 1, len(p.outputs)
+        outs = range(n, n + m)
+        bodies = [(b, range(1, n), outs) for b in params["branches"]]
+        return Slots(range(n), outs, bodies, n + m, plain=[0])
+
+    def rebuild(self, params, programs, parts, operands, extra):
+        return [operands[0], *extra, *operands[1:]], {"branches": tuple(programs)}
+
+
+def _cond(index: Aval, *xs: Aval, branches: tuple) -> list[Aval]:
+    """Apply branch number `index`, an i32 in range."""
+    expect("the index of cond", [_I], [index])
+    first = branches[0]
+    for b in branches:
+        expect(f"operands of branch {b.name}", b.in_avals, xs)
+        expect(f"results of branch {b.name}", first.out_avals, b.out_avals)
+    weak = [all(t.weak_type for t in ts) for ts in zip(*[b.out_avals for b in branches])]
+    return [t if w else t.strong() for t, w in zip(first.out_avals, weak)]
+
+
+cond = Primitive("core.cond", _cond, many=True, higher=Branches())
+
+
+@lower_rules.rule(cond)
+def _(e: Emitter, xs, ins, outs, branches):
+    known = 0 if len(branches) == 1 else constant_of(xs[0])
+    if known is not None:
+        return e.program(branches[known], xs[1:])
+    regions = [((), lambda b, _, p=p: b.program(p, xs[1:])) for p in branches]
+    by_platform = answers(e, xs[0])
+    if by_platform is not None:
+        regions = [((), body) for body in _of_platforms(branches, by_platform, xs[1:])]
+    r = e.op("stablehlo.case", [xs[0]], *outs, order=ordered(branches), regions=regions)
+    return r if len(outs) != 1 else [r]
+
+
+def _of_platforms(branches: Sequence[Program], platforms: Sequence[tuple], xs: list) -> list:
+    """Bodies of branches, each lowered for the platforms that take it; one that none takes is
+    another's."""
+
+    def body(p: Program, names: tuple) -> Any:
+        def lowered(b: Emitter, _: Any) -> Any:
+            before, b.unit.platforms = b.unit.platforms, names
+            try:
+                return b.program(p, xs)
+            finally:
+                b.unit.platforms = before
+
+        return lowered
+
+    pairs = list(zip(branches, platforms, strict=True))
+    some = next(pair for pair in pairs if pair[1])
+    return [body(*(pair if pair[1] else some)) for pair in pairs]
+
+
+# ---- while ---------------------------------------------------------------------------------
+
+
+class Until(Wiring):
+    """Constants of the predicate, constants of the body, carry."""
+
+    def slots(self, params: dict[str, Any]) -> Slots:
+        c, b = params["cond_consts"], params["body_consts"]
+        n = len(params["body"].inputs) + c
+        carry = range(c + b, n)
+        bodies = [
+            (params["cond"], (*range(c), *carry), (n,)),
+            (params["body"], range(c, n), carry),
+        ]
+        return Slots(range(n), carry, bodies, n + 1, plain=[n])
+
+    def rebuild(self, params, programs, parts, operands, extra):
+        c, b = params["cond_consts"], params["body_consts"]
+        cc, bc = width(parts[:c]), width(parts[c : c + b])
+        operands = [*extra, *operands[:cc], *extra, *operands[cc:]]
+        return operands, {
+            **params,
+            "cond": programs[0],
+            "body": programs[1],
+            "cond_consts": cc + len(extra),
+            "body_consts": bc + len(extra),
+        }
+
+
+def _while(
+    *xs: Aval,
+    cond: Program,
+    body: Program,
+    cond_consts: int,
+    body_consts: int,
+    max_steps: int | None = None,
+) -> list[Aval]:
+    """Apply `body` to the carry while `cond` of it, and at most `max_steps` times.
+
+    The bound is part of what the loop does, and not a promise about it: so whoever transforms the
+    loop may build on it, and nobody has to check it.
+    """
+    if max_steps is not None and max_steps < 0:
+        raise TypeRule(f"while can not turn {max_steps} times", fix="give a max_steps >= 0")
+    carry = xs[cond_consts + body_consts :]
+    expect("the predicate of while", cond.in_avals, (*xs[:cond_consts], *carry))
+    expect("the result of the predicate of while", [_B], cond.out_avals)
+    expect("the body of while", body.in_avals, xs[cond_consts:])
+    expect("the carry of while", carry, body.out_avals)
+    return [a if o.weak_type else a.strong() for a, o in zip(carry, body.out_avals)]
+
+
+while_ = Primitive("core.while", _while, many=True, higher=Until())
+
+
+@lower_rules.rule(while_)
+def _(e: Emitter, xs, ins, outs, cond, body, cond_consts, body_consts, max_steps=None):
+    k = cond_consts + body_consts
+    cc, bc, init = xs[:cond_consts], xs[cond_consts:k], xs[k:]
+    order = ordered([cond, body])
+    if max_steps is not None:
+        return _while_bounded(e, cc, bc, init, outs, cond, body, order, max_steps)
+    if cond.effects:
+        return _while_acting(e, cc, bc, init, outs, cond, body, order)
+    regions = [
+        (outs, lambda b, s: b.program(cond, [*cc, *s])),
+        (outs, lambda b, s: b.program(body, [*bc, *s])),
+    ]
+    r = e.op("stablehlo.while", init, *outs, order=order, regions=regions)
+    return r if len(outs) != 1 else [r]
+
+
+def _while_acting(e: Emitter, cc, bc, init, outs, cond, body, order):
+    """A predicate that does something is computed where tokens can leave it: before the loop and
+    after each turn."""
+
+    def turn(b, s):
+        new = b.program(body, [*bc, *s[1:]])
+        return [*b.program(cond, [*cc, *new]), *new]
+
+    types = (_B, *outs)
+    first = e.program(cond, [*cc, *init])
+    regions = [(types, lambda b, s: s[:1]), (types, turn)]
+    r = e.op("stablehlo.while", [*first, *init], *types, order=order, regions=regions)
+    return list(r)[1:] if outs else []
+
+
+def _while_bounded(e: Emitter, cc, bc, init, outs, cond, body, order, max_steps):
+    """With the number of turns carried along; also for predicates that do something."""
+
+    def going(b, i, s):
+        (more,) = b.program(cond, [*cc, *s])
+        left = b.compare(i, b.constant(max_steps, _I), "LT", _B)
+        return b.op("stablehlo.and", [more, left], _B)
+
+    def turn(b, s):
+        i = b.op("stablehlo.add", [s[1], b.constant(1, _I)], _I)
+        new = b.program(body, [*bc, *s[2:]])
+        return [going(b, i, new), i, *new]
+
+    types, zero = (_B, _I, *outs), e.constant(0, _I)
+    regions = [(types, lambda b, s: s[:1]), (types, turn)]
+    first = [going(e, zero, init), zero, *init]
+    return list(e.op("stablehlo.while", first, *types, order=order, regions=regions))[2:]
+
+
+# ---- scan ----------------------------------------------------------------------------------
+
+
+class Steps(Wiring):
+    """Constants, carry, rows of xs; the carry, rows of ys."""
+
+    def slots(self, params: dict[str, Any]) -> Slots:
+        k, c, p = params["consts"], params["carry"], params["body"]
+        n, m = len(p.inputs), len(p.outputs)
+        carry, ys = range(k, k + c), range(n, n + m - c)
+        outs = (*carry, *ys)
+        mapped: dict[int, tuple[int, ...]] = dict.fromkeys((*range(k + c, n), *ys), (0,))
+        return Slots(range(n), outs, [(p, range(n), outs)], n + m - c, mapped)
+
+    def rebuild(self, params, programs, parts, operands, extra):
+        k, c = params["consts"], params["carry"]
+        return [*extra, *operands], {
+            **params,
+            "body": programs[0],
+            "consts": width(parts[:k]) + len(extra),
+            "carry": width(parts[k : k + c]),
+        }
+
+
+def _scan(
+    *xs: Aval, body: Program, consts: int, carry: int, length: int, reverse: bool, unroll: int
+) -> list[Aval]:
+    """Apply `body(consts, carry, x) -> (carry, y)` along the leading axis of xs; ys are stacked."""
+    k = consts + carry
+    for x in xs[k:]:
+        if not x.ndim or x.shape[0] != length:
+            raise TypeRule(
+                f"scan of length {length} over {x!r}",
+                fix="the leading axes of all xs must have the length of the scan",
+            )
+    rows = [x.with_shape(x.shape[1:]) for x in xs[k:]]
+    expect("the step of scan", body.in_avals, (*xs[:k], *rows))
+    expect("the carry of scan", xs[consts:k], body.out_avals[:carry])
+    ys = [y.with_shape((length, *y.shape)) for y in body.out_avals[carry:]]
+    ends = [a if o.weak_type else a.strong() for a, o in zip(xs[consts:k], body.out_avals[:carry])]
+    return [*ends, *ys]
+
+
+scan = Primitive("core.scan", _scan, many=True, higher=Steps())
+
+
+def _at(e: Emitter, i: Any, n: int) -> list:
+    return [i, *(e.constant(0, _I) for _ in range(n - 1))]
+
+
+def _row(e: Emitter, x: Any, i: Any, aval: Aval) -> Any:
+    """Row `i` of a value of this type."""
+    slim, row = aval.with_shape((1, *aval.shape[1:])), aval.with_shape(aval.shape[1:])
+    if is_symbolic(row.shape):
+        one = e.op("stablehlo.reshape", [i], Aval((1,), INT32))
+        vector = Aval((aval.ndim,), INT32)
+        zeros = e.shape((0,) * row.ndim)
+        start = e.op("stablehlo.concatenate", [one, zeros], vector, dimension=i64(0))
+        # start + sizes is the form of a limit from which refinement finds static sizes
+        stop = e.op("stablehlo.add", [start, e.shape(slim.shape)], vector)
+        strides = e.shape((1,) * aval.ndim)
+        y = e.op("stablehlo.real_dynamic_slice", [x, start, stop, strides], slim)
+        return e.op("stablehlo.dynamic_reshape", [y, e.shape(row.shape)], row)
+    sizes = i64s(*slim.shape)
+    y = e.op("stablehlo.dynamic_slice", [x, *_at(e, i, aval.ndim)], slim, slice_sizes=sizes)
+    return e.op("stablehlo.reshape", [y], row)
+
+
+def _with_row(e: Emitter, ys: Any, i: Any, y: Any, aval: Aval) -> Any:
+    """`ys` with row `i` replaced."""
+    slim = aval.with_shape((1, *aval.shape[1:]))
+    if is_symbolic(slim.shape):
+        y = e.op("stablehlo.dynamic_reshape", [y, e.shape(slim.shape)], slim)
+    else:
+        y = e.op("stablehlo.reshape", [y], slim)
+    return e.op("stablehlo.dynamic_update_slice", [ys, y, *_at(e, i, aval.ndim)], aval)
+
+
+@lower_rules.rule(scan)
+def _(e: Emitter, xs, ins, outs, body, consts, carry, length, reverse, unroll):
+    k = consts + carry
+    ks, init, rows = xs[:consts], xs[consts:k], xs[k:]
+    row_avals, y_avals = ins[k:], outs[carry:]
+    ys = [e.constant(np.zeros((), a.dtype), a) for a in y_avals]
+    symbolic = length.__class__ is Dim
+    if not symbolic and length == 0:
+        return [*init, *ys]
+
+    def step(b: Emitter, i, state, ys):
+        """Turn number `i`, a value."""
+        j = b.op("stablehlo.subtract", [b.size(length - 1), i], _I) if reverse else i
+        given = [_row(b, x, j, a) for x, a in zip(rows, row_avals)]
+        r = b.program(body, [*ks, *state, *given])
+        ys = [_with_row(b, y, j, new, a) for y, new, a in zip(ys, r[carry:], y_avals)]
+        return r[:carry], ys
+
+    unroll = 1 if symbolic else max(1, min(unroll, length))
+    turns = length if symbolic else length // unroll * unroll
+
+    def turn(b: Emitter, s):
+        i, state, ys = s[0], s[1 : 1 + carry], s[1 + carry :]
+        for _ in range(unroll):
+            state, ys = step(b, i, state, ys)
+            i = b.op("stablehlo.add", [i, b.constant(1, _I)], _I)
+        return [i, *state, *ys]
+
+    def going(b: Emitter, s):
+        return [b.compare(s[0], b.size(turns), "LT", _B)]
+
+    state = list(init)
+    if symbolic or turns > unroll:
+        types = (_I, *outs)
+        init = [e.constant(0, _I), *state, *ys]
+        regions = [(types, going), (types, turn)]
+        r = e.op("stablehlo.while", init, *types, order=ordered([body]), regions=regions)
+        r = list(r)[1:] if len(types) > 1 else []
+        state, ys = r[:carry], r[carry:]
+        done = turns
+    else:
+        done = 0
+    for i in range(0) if symbolic else range(done, length):
+        state, ys = step(e, e.constant(i, _I), state, ys)
+    return [*state, *ys]

@@ -1,0 +1,324 @@
+"""Boxes at computed places, read and written.
+
+Invariant: a box lies inside, moved there where it sticks out.  Primitives count places from the
+front; the functions that users call also count negative ones from the end.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .._base import jaxlib_api
+from .._base.errors import SubscriptError, TypeRule
+from .._core.array import Literal, as_value
+from .._core.interpreter import Value
+from .._core.primitive import Sizes, primitive
+from .._plugins.traits import Indexing
+from .._types.avals import INT32, INTEGER, Aval
+from .._types.dims import is_symbolic
+from .._xla.lower import lower_rules
+from .._xla.mlir import attr, i64s
+from .shape import (
+    convert,
+    fitting,
+    materialise_at_ground,
+    normal_axis,
+    normal_shape,
+    reshape,
+    slice_,
+)
+from .sizes import from_front, integers
+
+# ---- primitives ----------------------------------------------------------------------------
+
+
+def _place(name: str, x: Aval, starts: Sequence[Aval], sizes: Sequence[Any]) -> None:
+    if len(starts) != x.ndim or len(sizes) != x.ndim:
+        raise TypeRule(
+            f"{name}: {len(starts)} places and {len(sizes)} sizes for {x!r}",
+            fix=f"give {x.ndim} of each, one for each axis",
+        )
+    for s in starts:
+        if s.ndim or s.category != INTEGER or s.dtype != starts[0].dtype:
+            raise TypeRule(
+                f"{name}: places must be integers without axes and of one dtype, not {s!r}",
+                fix="convert them with .astype",
+            )
+    for i, (n, m) in enumerate(zip(x.shape, sizes)):
+        if n.__class__ is int and m.__class__ is int and m > n:
+            raise TypeRule(
+                f"{name}: a box of size {m} does not fit axis {i} of {x!r}",
+                fix=f"make it at most {n}",
+            )
+
+
+@primitive("core.dynamic_slice", traits=(Indexing,))
+def dynamic_slice_(x: Aval, *starts: Aval, sizes: Sizes) -> Aval:
+    """The box of `sizes` at `starts`, moved inside where it sticks out."""
+    _place("dynamic_slice", x, starts, sizes)
+    return x.with_shape(sizes)
+
+
+@lower_rules.rule(dynamic_slice_)
+def _(e, xs, ins, outs, sizes):
+    if not is_symbolic(sizes):
+        return e.op("stablehlo.dynamic_slice", xs, outs[0], slice_sizes=i64s(*sizes))
+    n = len(sizes)
+    vector = Aval((n,), INT32)
+    starts = _stacked(e, [_narrow(e, v, a) for v, a in zip(xs[1:], ins[1:])])
+    room = [a - b for a, b in zip(ins[0].shape, sizes)]
+    zero = e.constant(0, vector)
+    starts = e.op("stablehlo.clamp", [zero, starts, e.shape(room)], vector)
+    limits = e.op("stablehlo.add", [starts, e.shape(sizes)], vector)
+    box = [xs[0], starts, limits, e.constant(1, vector)]
+    return e.op("stablehlo.real_dynamic_slice", box, outs[0])
+
+
+def _narrow(e, x, aval):
+    """A place as an i32, brought into its range."""
+    if aval.dtype == INT32:
+        return x
+    low, high = (
+        e.constant(v, aval) for v in (max(0, int(jaxlib_api.limits(aval.dtype)[0])), 2**31 - 1)
+    )
+    wide = aval.dtype.itemsize > 4 or aval.dtype == np.uint32
+    x = e.op("stablehlo.clamp", [low, x, high], aval) if wide else x
+    return e.op("stablehlo.convert", [x], Aval((), INT32))
+
+
+def _stacked(e, xs):
+    parts = [e.op("stablehlo.reshape", [x], Aval((1,), INT32)) for x in xs]
+    return e.op("stablehlo.concatenate", parts, Aval((len(xs),), INT32), dimension=attr("0 : i64"))
+
+
+@primitive("core.dynamic_update_slice", traits=(Indexing,))
+def dynamic_update_slice_(x: Aval, box: Aval, *starts: Aval) -> Aval:
+    """`x` with `box` written at `starts`, moved inside where it sticks out."""
+    if box.ndim != x.ndim or box.dtype != x.dtype:
+        raise TypeRule(
+            f"dynamic_update_slice: {box!r} is no box of {x!r}",
+            fix="it must have as many axes, and the same dtype",
+        )
+    _place("dynamic_update_slice", x, starts, box.shape)
+    return x
+
+
+@lower_rules.rule(dynamic_update_slice_)
+def _(e, xs, ins, outs):
+    return e.op("stablehlo.dynamic_update_slice", xs, outs[0])
+
+
+# ---- as users say it -----------------------------------------------------------------------
+
+
+def _counting(x: Any, allowed: Any, what: str) -> tuple[bool, ...]:
+    """For each axis, whether negative places count from its end."""
+    if isinstance(allowed, bool | np.bool):
+        return (bool(allowed),) * x.aval.ndim
+    try:
+        each = tuple([bool(a) for a in allowed])
+    except TypeError:
+        each = ()
+    if len(each) != x.aval.ndim:
+        raise TypeRule(
+            f"{what}: allow_negative_indices is {allowed!r}, for {x.aval!r}",
+            fix="give a boolean, or one for each axis",
+        )
+    return each
+
+
+def _inside(i: Any, n: Any, what: str) -> Any:
+    """A place that is counted from the front."""
+    if i.__class__ is Literal and i.value < 0:
+        raise SubscriptError(
+            f"{what}: place {i.value} on an axis of size {n} is negative",
+            fix="leave allow_negative_indices out, or count from the front",
+        )
+    return i
+
+
+def _starts(x: Any, starts: Any, what: str, allowed: Any = True) -> list[Any]:
+    places: list[Any]
+    if isinstance(starts, Value | np.ndarray) and starts.ndim == 1:
+        v = as_value(starts)
+        ends = range(v.aval.shape[0])
+        rows = [slice_.bind(v, starts=(k,), limits=(k + 1,), strides=(1,)) for k in ends]
+        places = [reshape(r, ()) for r in rows]
+    else:
+        try:
+            places = [*starts]  # type: ignore[misc]
+        except TypeError:
+            raise TypeRule(
+                f"{what}: places {starts!r}", fix="give an integer for each axis, in a tuple"
+            ) from None
+    if len(places) != x.aval.ndim:
+        raise TypeRule(
+            f"{what}: {len(places)} places for the {x.aval.ndim} axes of {x.aval!r}",
+            fix="give one for each axis",
+        )
+    values = [
+        from_front(integers(s, "places"), n) if back else _inside(integers(s, "places"), n, what)
+        for s, n, back in zip(places, x.aval.shape, _counting(x, allowed, what))
+    ]
+    for v in values:
+        if v.aval.ndim:
+            raise TypeRule(
+                f"{what}: a place is {v.aval!r}", fix="give an integer without axes for each axis"
+            )
+    wide = any(v.aval.dtype != INT32 for v in values)
+    dtype = np.dtype(np.int64) if wide else INT32
+    return [convert(v, dtype) for v in values]
+
+
+def dynamic_slice(
+    operand: Any, start_indices: Any, slice_sizes: Any, *, allow_negative_indices: Any = True
+) -> Any:
+    """The box of `slice_sizes` whose corner is at `start_indices`.
+
+    Args:
+      operand: an array.
+      start_indices: an integer (or array without axes) for each axis; negative ones count from
+        the end.  A box that sticks out is moved inside.
+      slice_sizes: a size for each axis.
+      allow_negative_indices: a boolean, or one for each axis: False promises that places are not
+        negative, and saves asking.
+
+    Raises TypeRule if the numbers do not fit the array.
+
+    >>> import plait
+    >>> plait.lax.dynamic_slice(plait.numpy.arange(5), (3,), (4,))
+    Array([1, 2, 3, 4], dtype=int32)
+    """
+    x = materialise_at_ground(as_value(operand))
+    starts = _starts(x, start_indices, "dynamic_slice", allow_negative_indices)
+    return dynamic_slice_.bind(x, *starts, sizes=normal_shape(slice_sizes))
+
+
+def dynamic_update_slice(
+    operand: Any, update: Any, start_indices: Any, *, allow_negative_indices: Any = True
+) -> Any:
+    """`operand` with the box `update`, an array of the same rank, written at `start_indices`.
+
+    Places, and `allow_negative_indices`, are as in `dynamic_slice`.  Raises TypeRule if the box is
+    larger than the operand, or numbers do not fit.
+
+    >>> import plait
+    >>> plait.lax.dynamic_update_slice(plait.numpy.zeros(4), plait.numpy.ones(2), (1,))
+    Array([0., 1., 1., 0.], dtype=float32)
+    """
+    x = materialise_at_ground(as_value(operand))
+    box = fitting("dynamic_update_slice", update, x)
+    starts = _starts(x, start_indices, "dynamic_update_slice", allow_negative_indices)
+    return dynamic_update_slice_.bind(x, box, *starts)
+
+
+def dynamic_slice_in_dim(
+    operand: Any, start_index: Any, slice_size: Any, axis: int = 0, *,
+    allow_negative_indices: bool = True,
+) -> Any:  # fmt: skip
+    """`slice_size` elements from `start_index` along one axis; places as in `dynamic_slice`.
+
+    Raises AxisError for an axis that is not there, TypeRule for sizes that do not fit.
+
+    >>> import plait
+    >>> plait.lax.dynamic_slice_in_dim(plait.numpy.arange(5), 1, 2).tolist()
+    [1, 2]
+    """
+    x = as_value(operand)
+    at = normal_axis(axis, x.aval.ndim)
+    starts, sizes = [0] * x.aval.ndim, list(x.aval.shape)
+    starts[at], sizes[at] = start_index, slice_size
+    return dynamic_slice(x, starts, sizes, allow_negative_indices=allow_negative_indices)
+
+
+def dynamic_index_in_dim(
+    operand: Any, index: Any, axis: int = 0, keepdims: bool = True, *,
+    allow_negative_indices: bool = True,
+) -> Any:  # fmt: skip
+    """The element at `index` along one axis, which is kept with size 1, or dropped.
+
+    Places are as in `dynamic_slice`.  Raises AxisError for an axis that is not there.
+
+    >>> import plait
+    >>> plait.lax.dynamic_index_in_dim(plait.numpy.arange(5), -1, keepdims=False).item()
+    4
+    """
+    x = as_value(operand)
+    out = dynamic_slice_in_dim(x, index, 1, axis, allow_negative_indices=allow_negative_indices)
+    return out if keepdims else _without(out, normal_axis(axis, x.aval.ndim))
+
+
+def _without(x: Any, axis: int) -> Any:
+    return reshape(x, (*x.aval.shape[:axis], *x.aval.shape[axis + 1 :]))
+
+
+def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True) -> Any:
+    """The element at a fixed `index` along one axis, which is kept with size 1, or dropped.
+
+    Raises SubscriptError (an IndexError) if there is none, AxisError for such an axis.
+
+    >>> import plait
+    >>> plait.lax.index_in_dim(plait.numpy.arange(5), 3, keepdims=False).item()
+    3
+    """
+    x = as_value(operand)
+    at = normal_axis(axis, x.aval.ndim)
+    try:
+        n, i = x.aval.shape[at], index.__index__()
+    except (AttributeError, TypeError):
+        raise TypeRule(
+            f"index_in_dim: the index must be an integer, not {index!r}",
+            fix="use dynamic_index_in_dim for one that is computed",
+        ) from None
+    if not -n <= i < n:
+        raise SubscriptError(
+            f"index {i} is out of range for axis {at} of {x.aval!r}",
+            fix=f"use an index in [-{n}, {n})",
+        )
+    i = i + n if i < 0 else i
+    box = lambda new, old: tuple([new if k == at else d for k, d in enumerate(old)])  # noqa: E731
+    none, ones = (0,) * x.aval.ndim, (1,) * x.aval.ndim
+    out = slice_.bind(x, starts=box(i, none), limits=box(i + 1, x.aval.shape), strides=ones)
+    return out if keepdims else _without(out, at)
+
+
+def dynamic_update_slice_in_dim(
+    operand: Any, update: Any, start_index: Any, axis: int, *, allow_negative_indices: bool = True
+) -> Any:
+    """`operand` with the box `update` written from `start_index` along one axis.
+
+    Places are as in `dynamic_slice`.  Raises AxisError for an axis that is not there, TypeRule if
+    the box does not fit.
+
+    >>> import plait
+    >>> zeros, one = plait.numpy.zeros(3), plait.numpy.ones(1)
+    >>> plait.lax.dynamic_update_slice_in_dim(zeros, one, 1, 0).tolist()
+    [0.0, 1.0, 0.0]
+    """
+    x = as_value(operand)
+    starts: list[Any] = [0] * x.aval.ndim
+    starts[normal_axis(axis, x.aval.ndim)] = start_index
+    return dynamic_update_slice(x, update, starts, allow_negative_indices=allow_negative_indices)
+
+
+def dynamic_update_index_in_dim(
+    operand: Any, update: Any, index: Any, axis: int, *, allow_negative_indices: bool = True
+) -> Any:
+    """`operand` with the element at `index` along one axis replaced by `update`, which has that
+    axis with size 1, or does not have it.
+
+    Places are as in `dynamic_slice`.  Raises AxisError for an axis that is not there, TypeRule if
+    the update does not fit.
+
+    >>> import plait
+    >>> plait.lax.dynamic_update_index_in_dim(plait.numpy.zeros(3), 1.0, 1, 0).tolist()
+    [0.0, 1.0, 0.0]
+    """
+    x, u = as_value(operand), as_value(update)
+    at = normal_axis(axis, x.aval.ndim)
+    if u.aval.ndim != x.aval.ndim:
+        u = reshape(u, (*u.aval.shape[:at], 1, *u.aval.shape[at:]))
+    return dynamic_update_slice_in_dim(
+        x, u, index, at, allow_negative_indices=allow_negative_indices
+    )

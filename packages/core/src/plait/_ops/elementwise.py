@@ -1,0 +1,570 @@
+"""Elementwise primitives: arithmetic, transcendental functions, comparison, logic, selection.
+
+Calling a primitive promotes its operands (numpy's broadcasting, weak Python scalars); `bind` takes
+operands that agree already.
+
+Invariant: operands of a type rule agree in shape and dtype; `promoted` makes them agree, once,
+before any interpreter sees them.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .._base.errors import OutOfBounds, TypeRule
+from .._core.array import Literal, as_value
+from .._core.interpreter import Value
+from .._core.primitive import Primitive
+from .._plugins.traits import (
+    AnyElement,
+    Decreasing,
+    Discrete,
+    Elementwise,
+    Increasing,
+    Linear,
+    ZeroPreserving,
+)
+from .._types.avals import (
+    BOOL,
+    BOOLEAN,
+    COMPLEX,
+    FLOATING,
+    INTEGER,
+    NOTHING,
+    OPAQUE,
+    Aval,
+    broadcast_shapes,
+    default_dtype,
+    met,
+    nothing_to_do,
+)
+from .._xla.lower import lower_rules, simple
+from .._xla.mlir import attr
+from .complex_elementary import corrected, direction, modulus
+from .complex_elementary import power as complex_power
+from .shape import convert, fit
+
+# ---- operands ------------------------------------------------------------------------------
+
+
+def promoted(args: Sequence[Any]) -> Sequence[Any]:
+    """Operands in one shape and dtype: numpy's promotion, with weak Python scalars."""
+    if len(args) == 1:
+        return args if isinstance(args[0], Value) else [as_value(args[0])]
+    vs = [a if isinstance(a, Value) else as_value(a) for a in args]
+    first = vs[0].aval
+    for v in vs:
+        if v.aval is not first:
+            break
+    else:
+        return vs
+    aval = met(tuple([v.aval for v in vs]))
+    return [v if v.aval is aval else fit(v, aval) for v in vs]
+
+
+def comparable(args: Sequence[Any]) -> Sequence[Any]:
+    """The same for comparisons, which have an answer for Python integers out of bounds too."""
+    try:
+        return promoted(args)
+    except OutOfBounds:
+        vs = [as_value(a) for a in args]
+        wide = np.float64 if any(v.aval.dtype == np.uint64 for v in vs) else np.int64
+        return promoted([convert(v, wide) for v in vs])
+
+
+def floating(args: Sequence[Any]) -> Sequence[Any]:
+    """The same, integers and booleans made floats."""
+    if len(args) == 1 and isinstance(args[0], Value) and args[0].aval.inexact:
+        return args
+    vs = promoted(args)
+    if vs[0].aval.inexact:
+        return vs
+    if vs[0].aval.category == NOTHING:
+        raise nothing_to_do([vs[0].aval])
+    dtype = default_dtype(FLOATING)
+    return [fit(v, Aval(v.aval.shape, dtype, v.aval.weak_type)) for v in vs]
+
+
+# ---- type rules ----------------------------------------------------------------------------
+
+_WORDS = {
+    BOOLEAN: "boolean",
+    INTEGER: "integer",
+    FLOATING: "floating",
+    COMPLEX: "complex",
+    OPAQUE: "opaque",
+}
+ANY = (BOOLEAN, INTEGER, FLOATING, COMPLEX)
+NUMBER = (INTEGER, FLOATING, COMPLEX)
+REAL = (INTEGER, FLOATING)
+ORDERED = (BOOLEAN, INTEGER, FLOATING)
+INEXACT = (FLOATING, COMPLEX)
+FLOAT = (FLOATING,)
+LOGIC = (BOOLEAN, INTEGER)
+WHOLE = (INTEGER,)
+IMAGINARY = (COMPLEX,)
+EVERY = (*ANY, OPAQUE)
+
+
+def agreed(name: str, accepts: Sequence[int], x: Aval, *rest: Aval) -> Aval:
+    """The common type of operands, which must be of one shape and an accepted dtype."""
+    for y in rest:
+        if y is not x:
+            if y.shape != x.shape or y.dtype != x.dtype:
+                raise TypeRule(
+                    f"{name}: operands must have one shape and dtype, not {x!r} and {y!r}",
+                    fix="broadcast and convert them first, or use plait.numpy",
+                )
+            if x.weak_type:
+                x = y
+    if x.category not in accepts:
+        if x.category == NOTHING:
+            raise nothing_to_do([x, *rest])
+        words = " or ".join(_WORDS[c] for c in accepts)
+        raise TypeRule(f"{name} is for {words} arrays, not {x!r}", fix="convert with .astype")
+    return x
+
+
+_OF_TWO = frozenset(
+    [
+        "add",
+        "sub",
+        "mul",
+        "div",
+        "rem",
+        "pow",
+        "maximum",
+        "minimum",
+        "atan2",
+        "nextafter",
+        "and",
+        "or",
+        "xor",
+        "shift_left",
+        "complex",
+        "eq",
+        "ne",
+        "lt",
+        "le",
+        "gt",
+        "ge",
+        "shift_right_arithmetic",
+        "shift_right_logical",
+    ]
+)
+
+
+def _rule(name: str, accepts: Sequence[int], doc: str, result: Callable[[Aval], Aval] | None):
+    count = 2 if name in _OF_TWO else 1
+
+    def rule(*xs: Aval) -> Aval:
+        if len(xs) != count:
+            raise TypeRule(f"{name} takes {count} operands, and {len(xs)} were given")
+        out = agreed(name, accepts, *xs)
+        return out if result is None else result(out)
+
+    rule.__doc__ = doc
+    return rule
+
+
+def _boolean(x: Aval) -> Aval:
+    return Aval(x.shape, BOOL)
+
+
+def _real(x: Aval) -> Aval:
+    if x.category != COMPLEX:
+        return x
+    return Aval(x.shape, np.float32 if x.dtype.itemsize == 8 else np.float64, x.weak_type)
+
+
+def _complex(x: Aval) -> Aval:
+    if x.dtype not in (np.float32, np.float64):
+        raise TypeRule(
+            f"complex is for float32 or float64 parts, not {x!r}", fix="convert with .astype"
+        )
+    return Aval(x.shape, np.complex64 if x.dtype == np.float32 else np.complex128)
+
+
+def _define(
+    name: str,
+    hlo: str | None,
+    doc: str,
+    accepts: Sequence[int] = NUMBER,
+    traits: Sequence[Any] = (),
+    prepare: Any = promoted,
+    result: Callable[[Aval], Aval] | None = None,
+) -> Primitive:
+    rule = _rule(name, accepts, doc, result)
+    p = Primitive("core." + name, rule, (*traits, Elementwise), prepare=prepare)
+    if hlo is not None:
+        lower_rules.rule(p)(corrected(name, simple(hlo)))
+    return p
+
+
+# ---- arithmetic ----------------------------------------------------------------------------
+
+neg = _define("neg", "negate", "-x.", traits=(Linear, ZeroPreserving, Decreasing))
+abs_ = _define("abs", None, "|x|, real.", traits=(ZeroPreserving,), result=_real)
+sign = _define("sign", None, "-1, 0 or 1 (x / |x| if complex); nan of nan.",
+               traits=(Discrete, ZeroPreserving))  # fmt: skip
+
+
+@lower_rules.rule(abs_)
+def _(e, xs, ins, outs):
+    if ins[0].category == COMPLEX:
+        return modulus(e, xs[0], ins[0])
+    return xs[0] if "uint" in ins[0].dtype.name else e.op("stablehlo.abs", xs, outs[0])
+
+
+@lower_rules.rule(sign)
+def _(e, xs, ins, outs):
+    if "uint" in ins[0].dtype.name:
+        return e.op("stablehlo.minimum", [xs[0], e.constant(1, ins[0])], outs[0])
+    if ins[0].category == COMPLEX:
+        return direction(e, xs[0], ins[0])
+    return e.op("stablehlo.sign", xs, outs[0])
+
+
+floor = _define("floor", "floor", "Greatest integer not above x.", FLOAT, (Discrete, Increasing))
+ceil = _define("ceil", "ceil", "Least integer not below x.", FLOAT, (Discrete, Increasing))
+round_even = _define("round_even", "round_nearest_even", "Nearest integer, ties to even.", FLOAT,
+                     (Discrete, Increasing))  # fmt: skip
+round_away = _define("round_away", "round_nearest_afz", "Nearest integer, ties away from zero.",
+                     FLOAT, (Discrete, Increasing))  # fmt: skip
+is_finite = _define("is_finite", "is_finite", "Neither infinite nor nan.", FLOAT, (Discrete,),
+                    result=_boolean)  # fmt: skip
+
+add = _define("add", "add", "x + y; `or` of booleans.", ANY, (Linear, Increasing))
+sub = _define("sub", "subtract", "x - y.", traits=(Linear,))
+mul = _define("mul", "multiply", "x * y; `and` of booleans.", ANY, (ZeroPreserving,))
+div = _define("div", "divide", "x / y; integers are divided towards zero.",
+              traits=(ZeroPreserving,))  # fmt: skip
+rem = _define("rem", "remainder", "Remainder of division towards zero: the sign is that of x.",
+              REAL, (ZeroPreserving,))  # fmt: skip
+pow_ = _define("pow", None, "x ** y.", INEXACT, prepare=floating)
+maximum = _define("maximum", "maximum", "The greater; nan if either is.", ORDERED, (Increasing,))
+minimum = _define("minimum", "minimum", "The lesser; nan if either is.", ORDERED, (Increasing,))
+atan2 = _define("atan2", None, "The angle of the point (y, x).", INEXACT, prepare=floating)
+nextafter = _define("nextafter", "chlo.next_after", "The next float from x towards y.", FLOAT)
+
+
+_NORMAL = {"bfloat16": 2.0**-126, "float32": 2.0**-126, "float64": 2.0**-1022}
+"""The least normal number of dtypes whose subnormal ones CPUs are told to take for zeros."""
+
+
+def without_subnormals(e, x, aval):
+    """Zeros of their sign for subnormal numbers: on CPUs the compiler's arithmetic has them so, and
+    what it makes of its library's functions of them is neither that nor right."""
+    if aval.dtype.name not in _NORMAL or "cpu" not in e.unit.platforms:
+        return x
+    tiny = e.constant(_NORMAL[aval.dtype.name], aval)
+    flags = Aval(aval.shape, BOOL)
+    small = e.compare(e.op("stablehlo.abs", [x], aval), tiny, "LT", flags)
+    zero = e.op("stablehlo.multiply", [x, e.constant(0, aval)], aval)
+    return e.op("stablehlo.select", [small, zero, x], aval)
+
+
+def _steady(hlo):
+    """The lowering rule by an operation of the compiler that is wrong for subnormal numbers."""
+
+    def rule(e, xs, ins, outs):
+        return e.op(hlo, [without_subnormals(e, x, a) for x, a in zip(xs, ins)], outs[0])
+
+    return rule
+
+
+lower_rules.rule(atan2)(_steady("stablehlo.atan2"))
+
+
+@lower_rules.rule(pow_)
+def _(e, xs, ins, outs):
+    if ins[0].category == COMPLEX:
+        return complex_power(e, xs[0], xs[1], outs[0])
+    return _steady("stablehlo.power")(e, xs, ins, outs)
+
+
+# ---- transcendental functions --------------------------------------------------------------
+
+
+def _function(name: str, hlo: str | None, doc: str, *traits: Any, accepts: Sequence[int] = INEXACT):
+    return _define(name, hlo, doc, accepts, traits, prepare=floating)
+
+
+exp = _function("exp", "exponential", "e ** x.", Increasing)
+expm1 = _function("expm1", "exponential_minus_one", "e ** x - 1.", ZeroPreserving, Increasing)
+log = _function("log", "log", "Natural logarithm.", Increasing)
+log1p = _function("log1p", "log_plus_one", "log(1 + x).", ZeroPreserving, Increasing)
+sin = _function("sin", "sine", "Sine.", ZeroPreserving)
+cos = _function("cos", "cosine", "Cosine.")
+tan = _function("tan", "tan", "Tangent.", ZeroPreserving)
+asin = _function("asin", "chlo.asin", "Inverse sine.", ZeroPreserving, Increasing)
+acos = _function("acos", "chlo.acos", "Inverse cosine.", Decreasing)
+atan = _function("atan", "chlo.atan", "Inverse tangent.", ZeroPreserving, Increasing)
+sinh = _function("sinh", "chlo.sinh", "Hyperbolic sine.", ZeroPreserving, Increasing)
+cosh = _function("cosh", "chlo.cosh", "Hyperbolic cosine.")
+tanh = _function("tanh", "tanh", "Hyperbolic tangent.", ZeroPreserving, Increasing)
+asinh = _function("asinh", "chlo.asinh", "Inverse hyperbolic sine.", ZeroPreserving, Increasing)
+acosh = _function("acosh", "chlo.acosh", "Inverse hyperbolic cosine.", Increasing)
+atanh = _function("atanh", "chlo.atanh", "Inverse hyperbolic tangent.", ZeroPreserving, Increasing)
+sqrt = _function("sqrt", "sqrt", "Square root.", ZeroPreserving, Increasing)
+rsqrt = _function("rsqrt", "rsqrt", "1 / sqrt(x).", Decreasing)
+cbrt = _function("cbrt", None, "Cube root.", ZeroPreserving, Increasing, accepts=FLOAT)
+lower_rules.rule(cbrt)(_steady("stablehlo.cbrt"))
+logistic = _function("logistic", "logistic", "1 / (1 + exp(-x)).", Increasing)
+erf = _function("erf", "chlo.erf", "The error function.", ZeroPreserving, Increasing,
+                accepts=FLOAT)  # fmt: skip
+erfc = _function("erfc", "chlo.erfc", "1 - erf(x).", Decreasing, accepts=FLOAT)
+erf_inv = _function("erf_inv", "chlo.erf_inv", "Inverse of erf.", ZeroPreserving, Increasing,
+                    accepts=FLOAT)  # fmt: skip
+lgamma = _function("lgamma", "chlo.lgamma", "log |Gamma(x)|.", accepts=FLOAT)
+digamma = _function("digamma", "chlo.digamma", "Derivative of lgamma.", accepts=FLOAT)
+
+# ---- powers by whole numbers ---------------------------------------------------------------
+
+
+def _integer_pow(x: Aval, *, exponent: int) -> Aval:
+    """x ** exponent, for a fixed integer."""
+    out = agreed("integer_pow", NUMBER, x)
+    if exponent < 0 and not x.inexact:
+        raise TypeRule(
+            f"integers can not be raised to the negative power {exponent}",
+            fix="convert to a floating dtype first",
+        )
+    return out
+
+
+integer_pow = Primitive("core.integer_pow", _integer_pow, (Elementwise,), prepare=promoted)
+
+
+@lower_rules.rule(integer_pow)
+def _(e, xs, ins, outs, exponent):
+    """By repeated squaring."""
+    (x,), (aval,) = xs, ins
+    n, out = abs(exponent), None
+    while n:
+        if n & 1:
+            out = x if out is None else e.op("stablehlo.multiply", [out, x], aval)
+        n >>= 1
+        if n:
+            x = e.op("stablehlo.multiply", [x, x], aval)
+    if out is None:
+        return e.constant(1, aval)
+    return out if exponent >= 0 else e.op("stablehlo.divide", [e.constant(1, aval), out], aval)
+
+
+# ---- logic and bits ------------------------------------------------------------------------
+
+and_ = _define("and", "and", "Bitwise and.", LOGIC, (Discrete,))
+or_ = _define("or", "or", "Bitwise or.", LOGIC, (Discrete,))
+xor = _define("xor", "xor", "Bitwise exclusive or.", LOGIC, (Discrete,))
+not_ = _define("not", "not", "Bitwise negation.", LOGIC, (Discrete,))
+shift_left = _define("shift_left", "shift_left", "x << y; 0 if y is out of range.", WHOLE,
+                     (Discrete,))  # fmt: skip
+shift_right_arithmetic = _define("shift_right_arithmetic", "shift_right_arithmetic",
+                                 "x >> y, keeping the sign.", WHOLE, (Discrete,))  # fmt: skip
+shift_right_logical = _define("shift_right_logical", "shift_right_logical",
+                              "x >> y, zeros coming in.", WHOLE, (Discrete,))  # fmt: skip
+population_count = _define("population_count", "popcnt", "Number of bits set.", WHOLE, (Discrete,))
+clz = _define("clz", "count_leading_zeros", "Number of leading zero bits.", WHOLE, (Discrete,))
+
+# ---- comparison ----------------------------------------------------------------------------
+
+
+def _comparison(name: str, words: str, accepts: Sequence[int]) -> Primitive:
+    traits = (Discrete, AnyElement) if OPAQUE in accepts else (Discrete,)
+    p = _define(name, None, words, accepts, traits, comparable, _boolean)
+
+    @lower_rules.rule(p)
+    def _(e, xs, ins, outs):
+        return e.compare(*xs, name.upper(), outs[0])
+
+    return p
+
+
+eq = _comparison("eq", "x == y.", EVERY)
+ne = _comparison("ne", "x != y.", EVERY)
+lt = _comparison("lt", "x < y.", ORDERED)
+le = _comparison("le", "x <= y.", ORDERED)
+gt = _comparison("gt", "x > y.", ORDERED)
+ge = _comparison("ge", "x >= y.", ORDERED)
+COMPARISONS = (eq, ne, lt, le, gt, ge)
+
+# ---- complex numbers -----------------------------------------------------------------------
+
+real = _define("real", "real", "The real part.", IMAGINARY, (Linear,), result=_real)
+imag = _define("imag", "imag", "The imaginary part.", IMAGINARY, (Linear,), result=_real)
+complex_ = _define("complex", "complex", "x + y i, of floats.", FLOAT, (Linear,), result=_complex)
+conj = _define("conj", None, "The complex conjugate.", IMAGINARY, (Linear,))
+
+
+@lower_rules.rule(conj)
+def _(e, xs, ins, outs):
+    part = _real(ins[0])
+    re, im = (e.op("stablehlo." + n, xs, part) for n in ("real", "imag"))
+    return e.op("stablehlo.complex", [re, e.op("stablehlo.negate", [im], part)], outs[0])
+
+
+# ---- selection -----------------------------------------------------------------------------
+
+
+def _choose(args: Sequence[Any]) -> Sequence[Any]:
+    first, *rest = args
+    x, y = promoted(rest)
+    p: Any = as_value(first)
+    if p.aval.category == BOOLEAN and p.aval.shape == x.aval.shape:
+        return p, x, y
+    if p.aval.dtype != BOOL:
+        p = ne(p, 0) if p.__class__ is not Literal else Literal(bool(p.value), Aval((), BOOL))
+    shape = broadcast_shapes([p.aval.shape, x.aval.shape])
+    p = fit(p, Aval(shape, BOOL))
+    return [p, *(fit(v, v.aval.with_shape(shape)) for v in (x, y))]
+
+
+def _select(p: Aval, x: Aval, y: Aval) -> Aval:
+    """`x` where `p`, else `y`."""
+    if p.shape != x.shape or p.dtype != BOOL:
+        raise TypeRule(
+            f"select: the predicate is {p!r} for {x!r}", fix="give a boolean array of that shape"
+        )
+    return agreed("select", EVERY, x, y)
+
+
+select = Primitive("core.select", _select, (Elementwise, AnyElement), prepare=_choose)
+lower_rules.rule(select)(simple("select"))
+
+
+def _clamp(low: Aval, x: Aval, high: Aval) -> Aval:
+    """`x` brought into [low, high]."""
+    return agreed("clamp", ORDERED, low, x, high)
+
+
+clamp = Primitive("core.clamp", _clamp, (Increasing, Elementwise), prepare=promoted)
+lower_rules.rule(clamp)(simple("clamp"))
+
+relu = _define("relu", None, "max(x, 0).", REAL, (ZeroPreserving, Increasing))
+
+
+@lower_rules.rule(relu)
+def _(e, xs, ins, outs):
+    return e.op("stablehlo.maximum", [xs[0], e.constant(0, ins[0])], outs[0])
+
+
+stop = _define("stop", None, "x itself, of which nothing but the value is passed on.", ANY,
+               (Discrete, Increasing))  # fmt: skip
+lower_rules.rule(stop)(lambda e, xs, ins, outs: xs[0])
+
+# ---- precision -----------------------------------------------------------------------------
+
+
+def _reduce_precision(x: Aval, *, exponent_bits: int, mantissa_bits: int) -> Aval:
+    """Rounded to a float of so many bits, in the dtype it has."""
+    return agreed("reduce_precision", FLOAT, x)
+
+
+reduce_precision = Primitive(
+    "core.reduce_precision", _reduce_precision, (Increasing, Elementwise), prepare=promoted
+)
+
+
+@lower_rules.rule(reduce_precision)
+def _(e, xs, ins, outs, exponent_bits, mantissa_bits):
+    bits = dict(
+        exponent_bits=attr(f"{exponent_bits} : i32"), mantissa_bits=attr(f"{mantissa_bits} : i32")
+    )
+    return e.op("stablehlo.reduce_precision", xs, outs[0], **bits)
+
+
+# ---- composed ------------------------------------------------------------------------------
+
+
+def square(x: Any) -> Any:
+    """x * x."""
+    return integer_pow(x, exponent=2)
+
+
+def power(x: Any, y: Any) -> Any:
+    """x ** y as Python and numpy mean it: repeated multiplication for fixed integers, integer
+    powers of integers stay integers.
+
+    x, y: numbers; shapes broadcast, dtypes are promoted.  Raises TypeRule for a negative power of
+    integers.
+
+    >>> import plait
+    >>> plait.numpy.power(2, 3).item()
+    8
+    """
+    if y.__class__ is int or (isinstance(y, np.integer) and not isinstance(x, np.ndarray)):
+        x, y = as_value(x), int(y)
+        if x.aval.dtype == BOOL:
+            x = convert(x, default_dtype(INTEGER))
+        if x.aval.inexact or y >= 0:
+            return integer_pow(x, exponent=y)
+        raise TypeRule(
+            f"integers can not be raised to the negative power {y}",
+            fix="convert to a floating dtype first",
+        )
+    a, b = promoted((x, y))
+    if not a.aval.inexact:
+        return _integers_to_integers(a, b)
+    return pow_(x, y)
+
+
+def _integers_to_integers(x: Any, y: Any) -> Any:
+    """By squaring, over the bits of the exponent; 0 for negative exponents."""
+    bits = x.aval.dtype.itemsize * 8 - (x.aval.dtype.kind == "i")
+    one = Literal(1, x.aval)
+    out = one
+    for k in range(bits if x.aval.dtype != BOOL else 1):
+        bit = and_(shift_right_logical(y, Literal(k, y.aval)), Literal(1, y.aval))
+        out = mul(out, select(eq(bit, 1), x, one))
+        x = mul(x, x)
+    unsigned = y.aval.dtype == BOOL or "uint" in y.aval.dtype.name
+    return out if unsigned else select(lt(y, 0), Literal(0, x.aval), out)
+
+
+def true_divide(x: Any, y: Any) -> Any:
+    """x / y, of floats."""
+    return div.bind(*floating((x, y)))
+
+
+def floor_divide(x: Any, y: Any) -> Any:
+    """The greatest integer not above x / y.
+
+    x, y: real; shapes broadcast, dtypes are promoted.
+
+    >>> import plait
+    >>> plait.numpy.floor_divide(7, 2).item()
+    3
+    """
+    a, b = promoted((x, y))
+    if a.aval.inexact:
+        q = div.bind(a, b)
+        r = rem.bind(a, b)
+        # dividing what divides evenly: x / y alone may round up to the next integer
+        exact = div.bind(sub.bind(a, r), b)
+        down = and_(ne(r, 0), ne(lt(r, 0), lt(b, 0)))
+        whole = select(down, sub(exact, 1), exact)
+        whole = select(eq(whole, 0), mul(q, 0), whole)  # a zero has the sign of the quotient
+        return select(is_finite(q), round_even(whole), q)
+    q, r = div.bind(a, b), rem.bind(a, b)
+    if a.aval.dtype.kind == "u":
+        return q
+    return select(and_(ne(r, 0), ne(lt(r, 0), lt(b, 0))), sub(q, 1), q)
+
+
+def modulo(x: Any, y: Any) -> Any:
+    """Remainder of floor division: the sign is that of y, also of zeros."""
+    a, b = promoted((x, y))
+    r = rem.bind(a, b)
+    if a.aval.dtype.kind == "u":
+        return r
+    some, down = ne(r, 0), lt(b, 0)
+    out = select(and_(some, ne(lt(r, 0), down)), add.bind(r, b), r)
+    if a.aval.category != FLOATING:
+        return out
+    zero = select(down, neg(sub(stop(r), r)), sub(r, stop(r)))  # it varies as r does
+    return select(some, out, zero)
+
+
+__all__ = [n for n, v in list(globals().items()) if isinstance(v, Primitive)]

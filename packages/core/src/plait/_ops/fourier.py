@@ -1,0 +1,121 @@
+"""Discrete Fourier transforms over the last axes.
+
+The one primitive says all four kinds, unscaled forth and divided by the number of elements back:
+`plait.numpy.fft` says norms, other axes, cutting and padding with it.
+
+Invariant: `lengths` are known ints, one for each axis transformed, and the operand has exactly the
+sizes that they ask for: nothing is cut or padded here.
+"""
+
+import enum
+from typing import Any
+
+import numpy as np
+
+from .._base.errors import AxisError, TypeRule
+from .._core.array import as_value
+from .._core.primitive import Ints, primitive
+from .._plugins.traits import Linear
+from .._types.avals import COMPLEX, FLOATING, Aval, default_dtype
+from .._types.dims import is_symbolic
+from .._xla.lower import lower_rules
+from .._xla.mlir import attr, i64s
+from .shape import convert, normal_shape
+
+KINDS = ("fft", "ifft", "rfft", "irfft")
+_COMPLEX = {"float32": np.complex64, "float64": np.complex128}
+_REAL = {"complex64": np.float32, "complex128": np.float64}
+
+
+class FftType(enum.IntEnum):
+    """The kinds of transforms: complex forth and back, real to half of its spectrum and back."""
+
+    FFT = 0
+    IFFT = 1
+    RFFT = 2
+    IRFFT = 3
+
+
+@primitive("core.fft", traits=(Linear,))
+def fft_(x: Aval, *, kind: str, lengths: Ints) -> Aval:
+    """The Fourier transform over the last `len(lengths)` axes: "fft" and "ifft" of complex arrays,
+    "rfft" of real ones to the first half of the last axis of the spectrum, "irfft" back."""
+    if kind not in KINDS:
+        raise TypeRule(f"fft: there is no kind {kind!r}", fix=f"use one of {', '.join(KINDS)}")
+    names = _COMPLEX if kind == "rfft" else _REAL
+    if x.dtype.name not in names:
+        raise TypeRule(
+            f"{kind} is for {' or '.join(names)} arrays, not {x!r}", fix="convert with .astype"
+        )
+    count = len(lengths)
+    if not 1 <= count <= 3 or x.ndim < count:
+        raise AxisError(
+            f"{kind} over {count} axes of {x!r}",
+            fix="transform one to three axes at once, and no more than the array has",
+        )
+    for n in lengths:
+        if n.__class__ is not int or n < 1:
+            raise TypeRule(
+                f"{kind}: the length {n!r} is not one that a transform can have",
+                fix="transform axes of known sizes, 1 at least; other axes may be symbolic",
+            )
+    half = (*lengths[:-1], lengths[-1] // 2 + 1)
+    taken, given = (half if kind == "irfft" else lengths), (half if kind == "rfft" else lengths)
+    batch = x.shape[: x.ndim - count]
+    if x.shape[x.ndim - count :] != taken:
+        raise TypeRule(
+            f"{kind} of lengths {lengths} takes the sizes {taken} at the end, not {x!r}",
+            fix="cut or pad the operand, as plait.numpy.fft does",
+        )
+    dtype = {"rfft": _COMPLEX, "irfft": _REAL}.get(kind, {}).get(x.dtype.name, x.dtype)
+    return Aval((*batch, *given), dtype)
+
+
+@lower_rules.rule(fft_)
+def _(e, xs, ins, outs, kind, lengths):
+    if not is_symbolic(outs[0].shape) and outs[0].size == 0:
+        return e.constant(0, outs[0])
+    how = attr(f"#stablehlo<fft_type {kind.upper()}>")
+    return e.op("stablehlo.fft", xs, outs[0], fft_type=how, fft_length=i64s(*lengths))
+
+
+# ---- as users say it -----------------------------------------------------------------------
+
+
+def spectral(x: Any, real: bool = False) -> Any:
+    """`x` as transforms take it: complex, or real if `real`; half precision and integers become
+    float32 (the default float) first."""
+    x = as_value(x)
+    if x.aval.category not in (FLOATING, COMPLEX):
+        x = convert(x, default_dtype(FLOATING))
+    if x.aval.category == FLOATING:
+        dtype = x.aval.dtype if x.aval.dtype.itemsize > 4 else np.dtype(np.float32)
+        return convert(x, dtype if real else _COMPLEX[dtype.name])
+    if real:
+        raise TypeRule(
+            f"a transform of real arrays was asked for {x.aval!r}",
+            fix="use fft, or take .real first",
+        )
+    return convert(x, x.aval.dtype)
+
+
+def fft(x: Any, fft_type: Any, fft_lengths: Any) -> Any:
+    """The discrete Fourier transform over the last axes.
+
+    Args:
+      x: complex64 or complex128 (for RFFT: float32 or float64); the last axes have the sizes
+        `fft_lengths` (for IRFFT the last has half of it, plus one).
+      fft_type: an `FftType`, or its name: "FFT", "IFFT", "RFFT" or "IRFFT".
+      fft_lengths: one to three ints.
+
+    Raises TypeRule for other dtypes and sizes, AxisError for axes that `x` lacks.
+
+    >>> import numpy as np
+    >>> fft(np.ones(4, np.complex64), "FFT", (4,)).real.tolist()
+    [4.0, 0.0, 0.0, 0.0]
+    """
+    named = fft_type.__class__ is int and fft_type in list(FftType)
+    kind = str(FftType(fft_type).name if named else getattr(fft_type, "name", fft_type))
+    lengths = normal_shape(fft_lengths)
+    x = spectral(x, kind.lower() == "rfft")
+    return fft_.bind(x, kind=kind.lower(), lengths=lengths)

@@ -1,0 +1,441 @@
+"""Reading and writing what a form names, with primitives.
+
+Computed places outside are clamped when reading and left out when writing, unless a mode says
+otherwise.
+
+Invariant: an element is written by at most one operation here: ranges with steps leave the
+elements between them as they are, and negative steps reverse what is read and written.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .._base.errors import TypeRule
+from .._core.array import Literal, as_value
+from .._core.interpreter import Value, current
+from .._types.avals import BOOL, INT32, Aval, broadcast_shapes, promote
+from . import elementwise as el
+from .dynamic_slicing import dynamic_slice_, dynamic_update_slice_
+from .index_plans import ALL, LOOSE, NEW, PLACES, POINT, ROWS, SCALAR, Form, extent
+from .indexing import CLIP, FILL, GatherDimensionNumbers, gather_
+from .scattering import (
+    ScatterDimensionNumbers,
+    scatter_,
+    scatter_add_,
+    scatter_max_,
+    scatter_min_,
+    scatter_mul_,
+)
+from .shape import (
+    broadcast_in_dim,
+    broadcast_to,
+    concatenate,
+    convert,
+    expand_dims,
+    fill,
+    iota_,
+    pad_,
+    reshape,
+    rev,
+    slice_,
+    squeeze,
+    squeeze_,
+)
+from .sizes import from_front, size_value
+
+INT64 = np.dtype(np.int64)
+
+
+class Spec(NamedTuple):
+    """How places are to be taken.
+
+    Attributes:
+      mode: of `indexing.normal_mode`; None is "clip" when reading and "fill" when writing.
+      fill_value: what is read outside.
+      ordered, unique: promises about the places.
+    """
+
+    mode: str | None = None
+    fill_value: Any = None
+    ordered: bool = False
+    unique: bool = False
+
+
+PLAIN = Spec()
+
+
+# ---- reading -------------------------------------------------------------------------------
+
+
+def read(x: Any, form: Form, values: Sequence[Any], spec: Spec = PLAIN) -> Any:
+    """The elements that a form names.
+
+    Args:
+      x: an array.
+      form, values: of `places.parse`.
+      spec: how places outside are taken.
+    """
+    if form.grown:
+        x = expand_dims(x, form.grown)
+    if form.many or (spec.mode == FILL and SCALAR in form.entries):
+        x = _gathered(x, form, values, spec)
+    elif values:
+        x = _boxed(x, form.entries, values)
+    kept = [a for a in form.layout if a != NEW]
+    back, at = [], 0
+    for a in kept:
+        if a == PLACES:
+            at += _rank(form, values)
+        else:
+            if form.entries[a].__class__ is tuple and form.entries[a][1] < 0:
+                back.append(at)
+            at += 1
+    if back:
+        x = rev.bind(x, axes=tuple(back))
+    new = _new_axes(form, values)
+    return expand_dims(x, new) if new else x
+
+
+def _rank(form: Form, values: Sequence[Any]) -> int:
+    """How many axes the index arrays have together."""
+    return max(v.aval.ndim for e, v in _named(form, values) if e in (ROWS, LOOSE))
+
+
+def _named(form: Form, values: Sequence[Any]) -> list[tuple[Any, Any]]:
+    """(entry, value) of the axes that have a place."""
+    return list(zip([e for e in form.entries if e != ALL], values, strict=True))
+
+
+def _new_axes(form: Form, values: Sequence[Any]) -> tuple[int, ...]:
+    """Where the result has axes that the array has not."""
+    new, at = [], 0
+    for a in form.layout:
+        if a == NEW:
+            new.append(at)
+        at += _rank(form, values) if a == PLACES else 1
+    return tuple(new)
+
+
+def _boxed(x: Any, entries: Sequence[Any], values: Sequence[Any]) -> Any:
+    """A box, as a plain slice where its place may be part of the program."""
+    it = iter(values)
+    starts = [0 if e == ALL else next(it) for e in entries]
+    sizes = _box(x, entries)
+    steps = tuple([abs(e[1]) if e.__class__ is tuple else 1 for e in entries])
+    fixed = not any(isinstance(s, Value) for s in starts)
+    if fixed and current().staging:
+        if sizes != x.aval.shape or max(steps) > 1:
+            limits = tuple([a + m for a, m in zip(starts, sizes)])
+            x = slice_.bind(x, starts=tuple(starts), limits=limits, strides=steps)
+    else:
+        if sizes != x.aval.shape:
+            x = dynamic_slice_.bind(x, *_as_places(x, entries, starts), sizes=sizes)
+        x = _stepped(x, steps)
+    points = tuple([i for i, e in enumerate(entries) if e in (POINT, SCALAR)])
+    return squeeze_.bind(x, axes=points) if points else x
+
+
+def _stepped(x: Any, steps: Sequence[int]) -> Any:
+    """Every so-many-th element along each axis."""
+    if max(steps, default=1) == 1:
+        return x
+    return slice_.bind(x, starts=(0,) * len(steps), limits=x.aval.shape, strides=tuple(steps))
+
+
+def _box(x: Any, entries: Sequence[Any]) -> tuple:
+    """Sizes of the box that is read or written for each place."""
+    return tuple(
+        [
+            n if e == ALL else extent(e) if e.__class__ is tuple else 1
+            for n, e in zip(x.aval.shape, entries)
+        ]
+    )
+
+
+def _as_places(x: Any, entries: Sequence[Any], starts: Sequence[Any]) -> list[Any]:
+    """Places as operands of one dtype, counted from the front."""
+    wide = any(isinstance(s, Value) and s.aval.dtype == INT64 for s in starts) or any(
+        s.__class__ is int and s >= 2**31 for s in starts
+    )
+    dtype = INT64 if wide else INT32
+    out = []
+    for e, s, n in zip(entries, starts, x.aval.shape):
+        v = convert(s, dtype) if isinstance(s, Value) else size_value(s, dtype)
+        out.append(from_front(v, n) if e == SCALAR else v)
+    return out
+
+
+def _gathered(x: Any, form: Form, values: Sequence[Any], spec: Spec) -> Any:
+    """A window for each of the places."""
+    entries = form.entries
+    index, rank = _index(x, form, values)
+    kept = [a for a in form.layout if a >= 0]
+    front = form.layout[: form.layout.index(PLACES)] if form.many else ()
+    first = sum([a >= 0 for a in front])
+    sizes = _box(x, entries)
+    out = gather_.bind(
+        x,
+        index,
+        dimension_numbers=GatherDimensionNumbers(
+            tuple([i if i < first else i + rank for i in range(len(kept))]),
+            tuple([i for i, e in enumerate(entries) if e.__class__ is int and e != ALL]),
+            tuple([i for i, e in enumerate(entries) if e != ALL]),
+        ),
+        slice_sizes=sizes,
+        mode=spec.mode or CLIP,
+        fill_value=spec.fill_value,
+        indices_are_sorted=spec.ordered or not form.many,
+        unique_indices=spec.unique or not form.many,
+    )
+    steps = [abs(entries[a][1]) if entries[a].__class__ is tuple else 1 for a in kept]
+    return _stepped(out, [*steps[:first], *[1] * rank, *steps[first:]])
+
+
+def _index(x: Any, form: Form, values: Sequence[Any], runs: Sequence[int] = ()) -> tuple[Any, int]:
+    """(indices with a component for each axis that has a place, number of their other axes).
+
+    `runs` are the ranges written place by place, in the order of the layout: they add axes.
+    """
+    named = [(a, e) for a, e in enumerate(form.entries) if e != ALL]
+    many = [v.aval.shape for (_, e), v in zip(named, values) if e in (ROWS, LOOSE)]
+    shape = broadcast_shapes(many) if many else ()
+    order = [a for a in form.layout if a == PLACES or a in runs]
+    sizes: list[Any] = []
+    where: dict[int, int] = {}
+    for a in order:
+        where[a] = len(sizes)
+        sizes += shape if a == PLACES else [form.entries[a][0]]
+    rank = len(sizes)
+    wide = any(isinstance(v, Value) and v.aval.dtype == INT64 for v in values)
+    dtype = INT64 if wide or any(v.__class__ is int and v >= 2**31 for v in values) else INT32
+    cell = Aval((*sizes, 1), dtype)
+    columns = []
+    for (a, e), v in zip(named, values):
+        v = convert(v, dtype) if isinstance(v, Value) else size_value(v, dtype)
+        if e in (LOOSE, SCALAR):
+            v = from_front(v, x.aval.shape[a])
+        at = where.get(PLACES, 0) + len(shape) - v.aval.ndim
+        if a in where:
+            v = _run(v, form.entries[a])
+            at = where[a]
+        if v.__class__ is Literal:
+            columns.append(Literal(v.value, cell))
+        else:
+            dims = tuple(range(at, at + v.aval.ndim))
+            columns.append(broadcast_in_dim.bind(v, shape=cell.shape, dims=dims))
+    return concatenate(columns, rank), rank
+
+
+def _run(least: Any, entry: tuple) -> Any:
+    """The places of a range, from the one its first element has."""
+    size, step = entry
+    shape = Aval((size,), least.aval.dtype)
+    count = iota_.bind(shape=(size,), axis=0, dtype=shape.dtype)
+    steps = el.mul.bind(count, Literal(abs(step), shape))
+    places = el.add.bind(steps, broadcast_to(least, shape.shape))
+    return rev.bind(places, axes=(0,)) if step < 0 else places
+
+
+# ---- writing -------------------------------------------------------------------------------
+
+COMBINE: dict[str, Callable[[Any, Any], Any]] = {
+    "set": lambda x, v: v,
+    "add": el.add.bind,
+    "multiply": el.mul.bind,
+    "min": el.minimum.bind,
+    "max": el.maximum.bind,
+}
+SCATTER = {
+    "set": scatter_,
+    "add": scatter_add_,
+    "multiply": scatter_mul_,
+    "min": scatter_min_,
+    "max": scatter_max_,
+}
+
+
+def write(x: Any, form: Form, values: Sequence[Any], v: Any, op: str, spec: Spec = PLAIN) -> Any:
+    """`x` with `v` written, by `op`, to the elements that a form names; arguments as `read`."""
+    if op in _DERIVED:
+        return _DERIVED[op](x, form, values, v, spec)
+    if form.grown:
+        small = x.aval.shape
+        x = expand_dims(x, form.grown)
+        inner = Form(form.entries, form.layout)
+        return reshape(write(x, inner, values, v, op, spec), small)
+    v = convert(v, x.aval.dtype, x.aval.weak_type)
+    result = result_shape(x, form, values)
+    v = _spread(v, result, x)
+    if form.computed:
+        return _scattered(x, form, values, v, op, spec)
+    if op != "set":
+        v = COMBINE[op](read(x, form, values), v)
+    return _replaced(x, form, values, v)
+
+
+def result_shape(x: Any, form: Form, values: Sequence[Any]) -> tuple:
+    """The shape of what a form reads."""
+    many = [v.aval.shape for e, v in _named(form, values) if e in (ROWS, LOOSE)]
+    shape: list[Any] = []
+    for a in form.layout:
+        if a == NEW:
+            shape.append(1)
+        elif a == PLACES:
+            shape += broadcast_shapes(many)
+        else:
+            e = form.entries[a]
+            shape.append(e[0] if e.__class__ is tuple else x.aval.shape[a])
+    return tuple(shape)
+
+
+def _spread(v: Any, shape: tuple, x: Any) -> Any:
+    """`v` broadcast to what is written; further leading axes of size 1 are left out."""
+    extra = v.aval.ndim - len(shape)
+    if extra > 0 and all(d.__class__ is int and d == 1 for d in v.aval.shape[:extra]):
+        v = reshape(v, v.aval.shape[extra:])
+    fits = v.aval.ndim <= len(shape) and not any(
+        d.__class__ is int and n.__class__ is int and d not in (1, n)
+        for d, n in zip(v.aval.shape[::-1], shape[::-1])
+    )
+    if not fits:
+        raise TypeRule(
+            f"a value of shape {v.aval.shape} can not be written where {x.aval!r} has "
+            f"elements of shape {shape}",
+            fix="give one that broadcasts to that shape",
+        )
+    return broadcast_to(v, shape)
+
+
+def _kept_layout(v: Any, form: Form, values: Sequence[Any]) -> Any:
+    """What is written, without the axes that the array has not."""
+    new = _new_axes(form, values)
+    return squeeze(v, new) if new else v
+
+
+def _replaced(x: Any, form: Form, values: Sequence[Any], v: Any) -> Any:
+    """A box replaced, of which a range with steps leaves elements as they are."""
+    v = _kept_layout(v, form, values)
+    entries = form.entries
+    kept = [entries[a] for a in form.layout if a != NEW]
+    back = tuple([i for i, e in enumerate(kept) if e.__class__ is tuple and e[1] < 0])
+    if back:
+        v = rev.bind(v, axes=back)
+    sizes = _box(x, entries)
+    if not values or any(m.__class__ is int and m == 0 for m in sizes):
+        return x if values else v
+    it = iter(values)
+    starts = [0 if e == ALL else next(it) for e in entries]
+    points = tuple([i for i, e in enumerate(entries) if e == POINT])
+    if points:
+        v = _with_axes(v, points)
+    places = _as_places(x, entries, starts)
+    steps = [abs(e[1]) if e.__class__ is tuple else 1 for e in entries]
+    if max(steps) > 1:
+        whole = sizes == x.aval.shape
+        v = _between(x if whole else dynamic_slice_.bind(x, *places, sizes=sizes), v, steps)
+    return v if sizes == x.aval.shape else dynamic_update_slice_.bind(x, v, *places)
+
+
+def _between(box: Any, v: Any, steps: Sequence[int]) -> Any:
+    """`box` with `v` at every so-many-th element."""
+    none = (0,) * len(steps)
+    spacing = dict(low=none, high=none, interior=tuple([s - 1 for s in steps]))
+    yes, no = Literal(True, Aval(v.aval.shape, BOOL)), Literal(False, Aval((), BOOL))
+    zero = Literal(0, Aval((), box.aval.dtype, box.aval.weak_type))
+    here = pad_.bind(yes, no, **spacing)
+    return el.select.bind(here, pad_.bind(v, zero, **spacing), box)
+
+
+def _with_axes(v: Any, axes: Sequence[int]) -> Any:
+    if v.__class__ is Literal:
+        shape = list(v.aval.shape)
+        for a in axes:
+            shape.insert(a, 1)
+        return Literal(v.value, v.aval.with_shape(shape))
+    return expand_dims(v, tuple(axes))
+
+
+def _scattered(x: Any, form: Form, values: Sequence[Any], v: Any, op: str, spec: Spec) -> Any:
+    """A window written for each of the places; ranges with steps are written place by place."""
+    entries = form.entries
+    v = _kept_layout(v, form, values)
+    runs = [a for a in form.layout if a >= 0 and _stepping(entries[a])]
+    index, rank = _index(x, form, values, runs)
+    rank_of = lambda a: rank - len(runs) if a == PLACES else 1  # noqa: E731
+    window, back, at = [], [], 0
+    for a in form.layout:
+        if a == NEW:
+            continue
+        if a >= 0 and a not in runs:
+            window.append(at)
+            if entries[a].__class__ is tuple and entries[a][1] < 0:
+                back.append(at)
+        at += rank_of(a)
+    if back:
+        v = rev.bind(v, axes=tuple(back))
+    numbers = ScatterDimensionNumbers(
+        tuple(window),
+        tuple([i for i, e in enumerate(entries) if e.__class__ is int and e != ALL or i in runs]),
+        tuple([i for i, e in enumerate(entries) if e != ALL]),
+    )
+    return SCATTER[op].bind(
+        x,
+        index,
+        v,
+        dimension_numbers=numbers,
+        mode=spec.mode or FILL,
+        indices_are_sorted=spec.ordered or not rank,
+        unique_indices=spec.unique or not form.many,
+    )
+
+
+def _stepping(entry: Any) -> bool:
+    return entry.__class__ is tuple and abs(entry[1]) > 1
+
+
+def _factors(x: Any, form: Form, values: Sequence[Any], v: Any, spec: Spec) -> Any:
+    """Ones, with what is written multiplied in."""
+    v = as_value(v)
+    dtype, weak = promote([x.aval, v.aval])
+    ones = fill(1, Aval(x.aval.shape, dtype, weak))
+    return write(ones, form, values, v, "multiply", spec)
+
+
+def _changed(f: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+    """`f(x, v)` where no place occurs twice or is unknown; else with the product of values."""
+
+    def do(x: Any, form: Form, values: Sequence[Any], v: Any, spec: Spec) -> Any:
+        if form.computed:
+            return f(x, _factors(x, form, values, v, spec))
+        new = f(read(x, form, values), v)
+        return write(convert(x, new.aval.dtype, new.aval.weak_type), form, values, new, "set", spec)
+
+    return do
+
+
+_DERIVED: dict[str, Callable[..., Any]] = {
+    "subtract": lambda x, f, vs, v, s: write(
+        x, f, vs, el.neg(convert(v, x.aval.dtype, x.aval.weak_type)), "add", s
+    ),
+    "divide": _changed(el.true_divide),
+    "power": _changed(el.power),
+}
+
+
+def masked(x: Any, mask: Any, v: Any, op: str) -> Any:
+    """`x` with `v` written by `op` where the mask, on the leading axes, is True."""
+    m = mask.aval.ndim
+    if op == "set":
+        new = _spread(convert(v, x.aval.dtype, x.aval.weak_type), x.aval.shape, x)
+    else:
+        plain = Form((ALL,) * x.aval.ndim, tuple(range(x.aval.ndim)))
+        new = write(x, plain, (), v, op)
+    old = convert(x, new.aval.dtype, new.aval.weak_type)
+    mask = (
+        mask
+        if m == x.aval.ndim
+        else broadcast_in_dim.bind(mask, shape=x.aval.shape, dims=tuple(range(m)))
+    )
+    return el.select.bind(mask, new, old)

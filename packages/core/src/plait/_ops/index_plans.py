@@ -1,0 +1,327 @@
+"""What an index means: numpy's rules, worked out once into a form and the numbers in it.
+
+A `Form` is hashable and holds no place: `x[3]` and `x[4]` have one form, so that one program
+serves both.  The places are returned beside it.
+
+Invariant: what a form describes is inside the array, except for entries SCALAR, ROWS and LOOSE,
+whose places are known only later; negative places are counted from the front already, except
+those of SCALAR and LOOSE.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .._base.errors import ConcretizationError, SubscriptError, TypeRule, UnknownMask
+from .._core.array import Literal, as_value
+from .._core.interpreter import Value
+from .._types.avals import BOOL, INTEGER, Aval
+from .._types.dims import Dim, decide_ge, max_dim, min_dim
+from .sizes import integers
+
+ALL, POINT, SCALAR, ROWS, LOOSE = range(5)
+"""What happens to an axis: kept; a place inside; a computed place; many; many, perhaps negative.
+Other entries are ranges, (size, step): kept, from a place that is the least one read."""
+
+NEW, PLACES = -1, -2
+"""Axes of the result that are none of the array: of size 1; those of index arrays, together."""
+
+
+class Form(NamedTuple):
+    """What an index does, but for the places.
+
+    Attributes:
+      entries: for each axis, see above.
+      layout: axes of the result in order: an axis of the array, NEW, or PLACES.
+      grown: axes of size 1 that the array gets first, for booleans that stand for one.
+    """
+
+    entries: tuple
+    layout: tuple
+    grown: tuple = ()
+
+    @property
+    def many(self) -> bool:
+        """Whether index arrays take part."""
+        return ROWS in self.entries or LOOSE in self.entries
+
+    @property
+    def computed(self) -> bool:
+        """Whether some places are known only later, and may lie outside."""
+        return self.many or SCALAR in self.entries
+
+
+def extent(entry: Any) -> Any:
+    """Size of the box that a range reads from."""
+    size, step = entry
+    if step in (1, -1) or (size.__class__ is int and size == 0):
+        return size
+    return (size - 1) * abs(step) + 1
+
+
+# ---- the items of an index -----------------------------------------------------------------
+
+
+def items_of(index: Any) -> tuple:
+    """The index as a tuple of items; lists are refused, as numpy and others came to do."""
+    if index.__class__ is tuple:
+        return tuple([_item(i) for i in index])
+    return (_item(index),)
+
+
+def _item(i: Any) -> Any:
+    """An item as None, Ellipsis, a slice, an int, a Dim, a bool, a numpy array or a Value."""
+    kind = i.__class__
+    if kind is int or kind is slice or i is None or i is Ellipsis or kind is bool or kind is Dim:
+        return i
+    if kind is Literal:
+        i = i.numpy()
+    if isinstance(i, np.ndarray | np.generic):
+        if i.dtype == BOOL:
+            return i if i.ndim else bool(i)
+        if i.dtype.kind in "iu":
+            return np.asarray(i) if i.ndim else int(i)
+        raise _not_integers(f"an array of dtype {i.dtype}")
+    if isinstance(i, Value):
+        if i.aval.dtype != BOOL and i.aval.category != INTEGER:
+            raise _not_integers(repr(i.aval))
+        return i
+    if isinstance(i, list | tuple | range):
+        raise TypeRule(
+            f"an array can not be indexed with the {kind.__name__} {_short(i)}",
+            fix=f"make it an array first: x[numpy.array({_short(list(i))})]; "
+            "to index several axes write x[i, j]",
+        )
+    if hasattr(i, "__index__"):
+        return i.__index__()
+    if isinstance(i, str | float | complex | bytes) or not hasattr(i, "__array__"):
+        raise _not_integers(_short(i))
+    return _item(as_value(i))
+
+
+def _short(x: Any) -> str:
+    text = repr(x)
+    return text if len(text) < 40 else text[:37] + "..."
+
+
+def _not_integers(what: str) -> TypeRule:
+    return TypeRule(
+        f"an array can not be indexed with {what}",
+        fix="index with integers, slices, ..., None, and integer or boolean arrays",
+    )
+
+
+def concrete_mask(mask: Any) -> np.ndarray:
+    """A boolean array as numpy has it; raises ConcretizationError if it has no value yet."""
+    if not isinstance(mask, Value):
+        return mask
+    try:
+        return mask.concrete().numpy()  # type: ignore[attr-defined]
+    except ConcretizationError:
+        raise UnknownMask(
+            f"how many elements the boolean index {mask!r} picks is not known while tracing",
+            fix="use plait.numpy.where(mask, x, other); x.at[mask].set(value) works if the value "
+            "has no axis for the elements picked",
+        ) from None
+
+
+# ---- from an index to a form ---------------------------------------------------------------
+
+
+class _Reading:
+    """The state of working out one index."""
+
+    def __init__(self, shape: Sequence[Any], strict: bool):
+        self.sizes, self.strict = list(shape), strict
+        self.entries: list[Any] = []
+        self.values: list[Any] = []
+        self.layout: list[int] = []
+        self.grown: list[int] = []
+        self.picks: list[tuple[int, int]] = []  # (number of the item, where in the layout)
+
+    def take(self, k: int, item: Any) -> None:
+        """Item number `k`."""
+        if item is None:
+            self.layout.append(NEW)
+        elif item.__class__ is slice:
+            self.range(item)
+        elif item.__class__ is bool:
+            self.grown.append(len(self.entries))
+            self.sizes.insert(len(self.entries), 1)
+            self.pick(k, ROWS, as_value(np.zeros(int(item), np.int32)))
+        elif item.__class__ is int or item.__class__ is Dim:
+            self.point(k, item)
+        elif item.dtype == BOOL:
+            self.mask(k, concrete_mask(item))
+        elif not item.ndim:
+            self.pick(k, SCALAR, integers(item, "indices"))
+        elif isinstance(item, np.ndarray):
+            self.rows(k, item)
+        else:
+            signed = item.aval.dtype.kind != "u"
+            self.pick(k, LOOSE if signed else ROWS, integers(item, "indices"))
+
+    def pick(self, k: int, entry: int, value: Any) -> None:
+        axis = len(self.entries)
+        n = self.sizes[axis]
+        if n.__class__ is int and not n and 0 not in value.shape:
+            raise SubscriptError(
+                f"axis {axis - len(self.grown)} has size 0: there is nothing to index",
+                fix="index other axes, or use a slice",
+            )
+        self.picks.append((k, len(self.layout)))
+        self.entries.append(entry)
+        self.values.append(value)
+
+    def whole(self, count: int) -> None:
+        """`count` axes as they are."""
+        for _ in range(count):
+            self.layout.append(len(self.entries))
+            self.entries.append(ALL)
+
+    def point(self, k: int, i: Any) -> None:
+        axis = len(self.entries)
+        n = self.sizes[axis]
+        inside = -n <= i < n  # of symbolic sizes this may raise UndecidedDim, which says enough
+        if not inside and self.strict:
+            raise SubscriptError(
+                f"index {i} is out of range for axis {axis - len(self.grown)} of size {n}",
+                fix=(f"use an index in [-{n}, {n}); " if n else "the axis is empty; ")
+                + f'x.at[{i}].get(mode="fill") reads outside, set(v, mode="drop") writes nothing',
+            )
+        if inside:
+            self.picks.append((k, len(self.layout)))
+            self.entries.append(POINT)
+            self.values.append(i + n if i < 0 else i)
+        else:
+            self.pick(k, SCALAR, Literal(min(max(i, -n - 1), n), Aval((), np.int32)))
+
+    def rows(self, k: int, i: np.ndarray) -> None:
+        n = self.sizes[len(self.entries)]
+        if n.__class__ is Dim:
+            signed = i.dtype.kind != "u"
+            return self.pick(k, LOOSE if signed else ROWS, integers(i, "indices"))
+        i = (np.minimum(i, n) if i.dtype == np.uint64 else i).astype(np.int64)
+        i = np.maximum(np.where(i < 0, i + n, np.minimum(i, n)), -1)
+        return self.pick(k, ROWS, as_value(i.astype(np.int32 if n < 2**31 else np.int64)))
+
+    def mask(self, k: int, mask: np.ndarray) -> None:
+        at = len(self.entries)
+        want = tuple(self.sizes[at : at + mask.ndim])
+        if mask.shape != want:
+            raise SubscriptError(
+                f"a boolean index of shape {mask.shape} for axes of sizes {want}",
+                fix="it must have the sizes of the axes that it picks from",
+            )
+        for i in np.nonzero(mask):
+            self.rows(k, i)
+
+    def range(self, s: slice) -> None:
+        axis = len(self.entries)
+        n = self.sizes[axis]
+        self.layout.append(axis)
+        start, size, step = slice_of(s, n)
+        if size == n and step == 1:
+            self.entries.append(ALL)
+        else:
+            self.entries.append((size, step))
+            self.values.append(start)
+
+    def form(self) -> Form:
+        layout = self.layout
+        if ROWS in self.entries or LOOSE in self.entries:
+            numbers = [k for k, _ in self.picks]
+            together = numbers[-1] - numbers[0] < len(set(numbers))
+            layout.insert(self.picks[0][1] if together else 0, PLACES)
+        return Form(tuple(self.entries), tuple(layout), tuple(self.grown))
+
+
+def parse(shape: Sequence[Any], index: Any, strict: bool = True) -> tuple[Form, list[Any]]:
+    """(form, places) of an index into an array of this shape.
+
+    Args:
+      shape: of the array; sizes may be symbolic.
+      index: what stands in the brackets.
+      strict: whether fixed integers out of range are an error.
+
+    Raises SubscriptError, an IndexError, for what the array does not have, and TypeRule for what
+    is no index.
+    """
+    items = items_of(index)
+    dots = [k for k, i in enumerate(items) if i is Ellipsis]
+    if len(dots) > 1:
+        raise SubscriptError("an index has more than one Ellipsis", fix="leave one")
+    axes = sum([_axes(i) for i in items])
+    if axes > len(shape):
+        raise SubscriptError(
+            f"too many indices: {axes} for an array of {len(shape)} axes, of shape {tuple(shape)}",
+            fix="give one for each axis at most; None adds an axis",
+        )
+    reading = _Reading(shape, strict)
+    for k, item in enumerate(items):
+        if item is Ellipsis:
+            reading.whole(len(shape) - axes)
+        else:
+            reading.take(k, item)
+    if not dots:
+        reading.whole(len(shape) - axes)
+    return reading.form(), reading.values
+
+
+def _axes(item: Any) -> int:
+    """How many axes of the array an item is about."""
+    if item is None or item is Ellipsis or item.__class__ is bool:
+        return 0
+    if item.__class__ is slice or item.__class__ is int or item.__class__ is Dim:
+        return 1
+    return item.ndim if item.dtype == BOOL else 1
+
+
+# ---- slices --------------------------------------------------------------------------------
+
+
+def slice_of(s: slice, n: Any) -> tuple[Any, Any, int]:
+    """(least place read, size, step) of a slice of an axis of size `n`."""
+    start, stop, step = _bound(s.start), _bound(s.stop), _bound(s.step)
+    step = 1 if step is None else step
+    if step.__class__ is not int or not step:
+        raise SubscriptError(f"a slice can not have step {step}", fix="use a number but 0")
+    if n.__class__ is int and start.__class__ is not Dim and stop.__class__ is not Dim:
+        a, b, step = slice(start, stop, step).indices(n)
+        size = len(range(a, b, step))
+        low = a if step > 0 else a + (size - 1) * step
+        return low if size else 0, size, step
+    if step > 0:
+        a, b = _clipped(start, n, 0), _clipped(stop, n, n)
+        return a, -(-max_dim(b - a, 0) // step), step
+    a = min_dim(_clipped(start, n, n), n - 1) if start is not None else n - 1
+    b = -1 if stop is None else _clipped(stop, n, 0, least=-1)
+    size = -(-max_dim(a - b, 0) // -step)
+    return (b + 1 if step == -1 else a + (size - 1) * step), size, step
+
+
+def _bound(v: Any) -> Any:
+    """The end of a slice as None, an int or a Dim."""
+    if v is None or v.__class__ is int or v.__class__ is Dim:
+        return v
+    try:
+        return v.__index__()
+    except (AttributeError, TypeError) as e:
+        if isinstance(v, Value):
+            raise ConcretizationError(
+                f"the size of a slice must be known, and {v!r} has no value while tracing",
+                fix="use plait.lax.dynamic_slice_in_dim(x, start, size) for a computed start, or "
+                "plait.numpy.where with a comparison of positions",
+            ) from None
+        raise TypeRule(f"a slice can not end at {v!r}", fix="use integers") from e
+
+
+def _clipped(v: Any, n: Any, default: Any, least: int = 0) -> Any:
+    """The end of a slice brought into [least, n], where sizes are symbolic."""
+    if v is None:
+        return default
+    sign = v >= 0 if v.__class__ is int else decide_ge(v, 0)
+    if sign is None:
+        sign = v >= 0  # undecided: the error shows the question
+    return min_dim(v, n) if sign else max_dim(n + v, least)

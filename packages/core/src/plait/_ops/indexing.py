@@ -1,0 +1,295 @@
+"""Indexing: gathering windows at indices.
+
+Dimension numbers are those of StableHLO, with the components of an index along the last axis of
+the indices.
+
+Invariant: what lies outside is clamped or filled as the `mode` says, never read from a neighbour:
+batching axes are axes of the operation and no part of an index.
+"""
+
+import enum
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .._base import jaxlib_api
+from .._base.errors import TypeRule
+from .._core.array import as_value
+from .._core.primitive import Ints, primitive
+from .._plugins.traits import Indexing
+from .._types.avals import BOOL, INT32, INTEGER, Aval, category
+from .._types.dims import is_symbolic
+from .._xla.lower import lower_rules
+from .._xla.mlir import attr, boolean, i64s
+from .shape import materialise_at_ground, normal_shape, reshape
+from .sizes import integers
+from .static_arguments import flag, record
+
+CLIP, FILL, PROMISE = "clip", "fill", "promise_in_bounds"
+_MODES = {None: FILL, "fill": FILL, "drop": FILL, "clip": CLIP, "promise_in_bounds": PROMISE}
+
+
+class GatherScatterMode(enum.StrEnum):
+    """What happens outside: the same as the plain strings."""
+
+    CLIP = CLIP
+    FILL_OR_DROP = FILL
+    PROMISE_IN_BOUNDS = PROMISE
+
+
+def normal_mode(mode: Any) -> str:
+    """The mode as primitives spell it; "drop" and "fill" are one."""
+    try:
+        return _MODES[mode if mode is None else str(mode)]
+    except KeyError:
+        raise TypeRule(
+            f"there is no indexing mode {mode!r}",
+            fix='use "clip", "fill" (when reading), "drop" (when writing) or "promise_in_bounds"',
+        ) from None
+
+
+class GatherDimensionNumbers(NamedTuple):
+    """How the axes of a gather's operand, indices and result correspond.
+
+    Attributes:
+      offset_dims: axes of the result that are axes of the window.
+      collapsed_slice_dims: axes of the operand along which the window has size 1, dropped.
+      start_index_map: the axis of the operand that each component of an index is a place on.
+      operand_batching_dims, start_indices_batching_dims: axes that go together one to one.
+    """
+
+    offset_dims: Ints
+    collapsed_slice_dims: Ints
+    start_index_map: Ints
+    operand_batching_dims: Ints = ()
+    start_indices_batching_dims: Ints = ()
+
+
+# ---- the primitive -------------------------------------------------------------------------
+
+
+def correspond(name: str, x: Aval, indices: Aval, window: Ints, dropped: Ints, to: Ints,
+               together: Ints, with_: Ints) -> None:  # fmt: skip
+    """What gather and scatter ask of their dimension numbers alike."""
+    if indices.category != INTEGER or not indices.ndim:
+        raise TypeRule(
+            f"{name}: indices are integers with components along the last axis, not {indices!r}",
+            fix="convert with .astype(int), and add a last axis",
+        )
+    if indices.shape[-1] != len(to):
+        raise TypeRule(
+            f"{name}: an index of {indices!r} has {indices.shape[-1]} components, and the "
+            f"dimension numbers map {len(to)}",
+            fix="the last axis of the indices has one component for each axis mapped",
+        )
+    if len(window) + len(dropped) + len(together) != x.ndim or len({*dropped, *together}) != len(
+        dropped
+    ) + len(together):
+        raise TypeRule(
+            f"{name}: {len(window)} axes of the window, {len(dropped)} dropped and "
+            f"{len(together)} batching axes are not the {x.ndim} axes of {x!r}",
+            fix="each axis of the operand is in the window, dropped, or a batching axis",
+        )
+    if len(set(to)) != len(to) or {*to} & {*together} or any(not 0 <= a < x.ndim for a in to):
+        raise TypeRule(
+            f"{name}: components of the index map to axes {to} of {x!r}",
+            fix="map each to another axis, which is no batching axis",
+        )
+    if len(together) != len(with_) or any(
+        x.shape[a] != indices.shape[b] for a, b in zip(together, with_)
+    ):
+        raise TypeRule(
+            f"{name}: batching axes {together} of {x!r} and {with_} of {indices!r} do not go "
+            "together",
+            fix="name as many of each, of equal sizes",
+        )
+
+
+def no_index(indices: Aval) -> bool:
+    """Whether there is no index at all."""
+    return any(d.__class__ is int and d == 0 for d in indices.shape[:-1])
+
+
+@primitive("core.gather", traits=(Indexing,))
+def gather_(
+    x: Aval,
+    indices: Aval,
+    *,
+    dimension_numbers: GatherDimensionNumbers,
+    slice_sizes: Ints,
+    mode: str,
+    fill_value: bool | int | float | complex | None,
+    indices_are_sorted: bool,
+    unique_indices: bool,
+) -> Aval:
+    """A window of `slice_sizes` for each index, along the last axis of `indices`.
+
+    `fill_value` is what stands for windows outside if the mode is "fill"; None is nan, or of
+    integers the least (if signed) or the greatest, or True.
+    """
+    offset, collapsed, to, together, with_ = dimension_numbers
+    correspond("gather", x, indices, offset, collapsed, to, together, with_)
+    dropped = {*collapsed, *together}
+    for i, (n, m) in enumerate(zip(x.shape, slice_sizes, strict=True)):
+        if i in dropped and m != 1:
+            raise TypeRule(
+                f"gather: axis {i} is dropped, and the window has size {m} there", fix="make it 1"
+            )
+        if n.__class__ is int and m.__class__ is int and not 0 <= m <= n and not no_index(indices):
+            raise TypeRule(
+                f"gather: a window of size {m} does not fit axis {i} of {x!r}",
+                fix=f"make it at most {n}",
+            )
+    window = iter([m for i, m in enumerate(slice_sizes) if i not in dropped])
+    others = iter(indices.shape[:-1])
+    ndim = indices.ndim - 1 + len(offset)
+    if tuple(sorted(set(offset))) != offset or any(a >= ndim for a in offset):
+        raise TypeRule(
+            f"gather: {offset} are not axes of the result, in order", fix=f"use 0 to {ndim - 1}"
+        )
+    return x.with_shape([next(window if i in offset else others) for i in range(ndim)])
+
+
+@lower_rules.rule(gather_)
+def _(e, xs, ins, outs, dimension_numbers, slice_sizes, mode, fill_value, indices_are_sorted,
+      unique_indices):  # fmt: skip
+    n = dimension_numbers
+    if no_index(ins[1]):
+        return e.constant(0, outs[0])
+    text = (
+        f"#stablehlo.gather<offset_dims = {list(n.offset_dims)}, "
+        f"collapsed_slice_dims = {list(n.collapsed_slice_dims)}, "
+        f"operand_batching_dims = {list(n.operand_batching_dims)}, "
+        f"start_indices_batching_dims = {list(n.start_indices_batching_dims)}, "
+        f"start_index_map = {list(n.start_index_map)}, index_vector_dim = {ins[1].ndim - 1}>"
+    )
+    how = dict(dimension_numbers=attr(text), indices_are_sorted=boolean(indices_are_sorted))
+    if is_symbolic(slice_sizes):
+        sizes = e.shape(slice_sizes)
+        if ins[1].dtype != INT32:
+            sizes = e.op("stablehlo.convert", [sizes], Aval((len(slice_sizes),), ins[1].dtype))
+        out = e.op("stablehlo.dynamic_gather", [*xs, sizes], outs[0], **how)
+    else:
+        out = e.op("stablehlo.gather", xs, outs[0], slice_sizes=i64s(*slice_sizes), **how)
+    if mode != FILL:
+        return out
+    inside = _inside(e, xs[1], ins, n.start_index_map, slice_sizes)
+    keep = [i for i in range(outs[0].ndim) if i not in n.offset_dims]
+    inside = e.broadcast(inside, keep, Aval(outs[0].shape, BOOL))
+    value = default_fill(outs[0].dtype) if fill_value is None else fill_value
+    return e.op("stablehlo.select", [inside, out, e.constant(value, outs[0])], outs[0])
+
+
+def default_fill(dtype: np.dtype) -> Any:
+    """What is read outside: nan, or of integers the least or the greatest, or True."""
+    if dtype == BOOL:
+        return True
+    if category(dtype) != INTEGER:
+        return float("nan")
+    return int(jaxlib_api.limits(dtype)[1 if "uint" in dtype.name else 0])
+
+
+def greatest_places(e, ins, axes, sizes):
+    """The greatest places of windows on these axes, as wide as the indices are."""
+    room = [ins[0].shape[a] - sizes[a] for a in axes]
+    aval = Aval((len(room),), ins[1].dtype)
+    if is_symbolic(room):
+        v = e.shape(room)
+        return v if aval.dtype == INT32 else e.op("stablehlo.convert", [v], aval)
+    top = int(jaxlib_api.limits(aval.dtype)[1])
+    return e.constant(np.array([min(r, top) for r in room], aval.dtype), aval)
+
+
+def _inside(e, indices, ins, axes, sizes):
+    """Whether the window at each index lies inside."""
+    aval = ins[1]
+    each = aval.shape[:-1]
+    if not axes:
+        return e.constant(True, Aval(each, BOOL))
+    high = e.broadcast(greatest_places(e, ins, axes, sizes), [aval.ndim - 1], aval)
+    flags = Aval(aval.shape, BOOL)
+    low = e.compare(indices, e.constant(0, aval), "GE", flags)
+    ok = e.op("stablehlo.and", [low, e.compare(indices, high, "LE", flags)], flags)
+    cell = Aval((), BOOL)
+    every = [((cell, cell), lambda r, ab: [r.op("stablehlo.and", ab, cell)])]
+    init = e.constant(True, cell)
+    return e.op("stablehlo.reduce", [ok, init], Aval(each, BOOL), regions=every,
+                dimensions=i64s(aval.ndim - 1))  # fmt: skip
+
+
+def taken(x: Any, places: Any, axis: int) -> Any:
+    """Elements of `x` at different places along `axis`, given for each place of the result."""
+    n = x.aval.ndim
+    rest = tuple([i for i in range(n) if i != axis])
+    return gather_.bind(
+        x,
+        reshape(places, (*places.aval.shape, 1)),
+        dimension_numbers=GatherDimensionNumbers((), (axis,), (axis,), rest, rest),
+        slice_sizes=(1,) * n,
+        mode=PROMISE,
+        fill_value=None,
+        indices_are_sorted=False,
+        unique_indices=True,
+    )
+
+
+# ---- as users say it -----------------------------------------------------------------------
+
+
+def gather(
+    operand: Any,
+    start_indices: Any,
+    dimension_numbers: GatherDimensionNumbers,
+    slice_sizes: Any,
+    *,
+    unique_indices: bool = False,
+    indices_are_sorted: bool = False,
+    mode: Any = None,
+    fill_value: Any = None,
+) -> Any:
+    """The window of `slice_sizes` at each of `start_indices`.
+
+    Args:
+      operand: an array.
+      start_indices: integers; an index is along the last axis, and counts from the front.
+      dimension_numbers: what axis is what, see `GatherDimensionNumbers`.
+      slice_sizes: the size of the window along each axis of the operand.
+      unique_indices, indices_are_sorted: promises, which make it faster.
+      mode: "fill" (the default), "clip" or "promise_in_bounds": what is read outside.
+      fill_value: what "fill" reads outside; by default nan, or of integers the least (if signed)
+        or the greatest, or True.
+
+    Raises TypeRule if axes or sizes do not fit.
+
+    >>> import numpy as np, plait
+    >>> numbers = plait.lax.GatherDimensionNumbers((1,), (), (0,))
+    >>> plait.lax.gather(np.arange(5), np.array([[1], [3]]), numbers, (2,)).tolist()
+    [[1, 2], [3, 4]]
+    """
+    x = materialise_at_ground(as_value(operand))
+    return gather_.bind(
+        x,
+        integers(start_indices, "indices"),
+        dimension_numbers=record("gather", GatherDimensionNumbers, dimension_numbers),
+        slice_sizes=normal_shape(slice_sizes),
+        mode=normal_mode(mode),
+        fill_value=normal_fill(fill_value, x.aval.dtype),
+        indices_are_sorted=flag("gather", "indices_are_sorted", indices_are_sorted),
+        unique_indices=flag("gather", "unique_indices", unique_indices),
+    )
+
+
+def normal_fill(value: Any, dtype: np.dtype) -> Any:
+    """A fill value as a Python scalar of the kind of `dtype`."""
+    if value is None:
+        return None
+    v = np.asarray(value)
+    if v.ndim:
+        raise TypeRule(f"a fill value is a number, not {value!r}", fix="give a scalar")
+    with np.errstate(all="ignore"):
+        kind = category(dtype)
+        return (
+            v.astype(dtype).item()
+            if dtype.kind in "biufc"
+            else (int(v) if kind == INTEGER else float(v))
+        )

@@ -1,0 +1,163 @@
+"""Calls of the linear algebra libraries of a platform: LAPACK on the CPU, cuSOLVER on CUDA.
+
+A kernel works on stacks of matrices: all axes but the last two (the last one, of vectors) count
+the matrices of a stack.
+
+Invariant: matrices pass column by column, as these libraries have them, and everything else row by
+row; a kernel that is told another layout returns garbage without a word.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from .._base.errors import PlaitError
+from .._types.avals import BOOL, COMPLEX, INT32, Aval
+from .._types.dims import is_symbolic
+from .._xla.lower import Emitter
+from .._xla.mlir import array_of, attr, boolean, indices, string
+
+LETTERS = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
+"""The letter of a dtype in LAPACK's names."""
+
+_REAL = "orgqr sytrd syevd"
+_COMPLEX = "ungqr hetrd heevd"
+_EVERY = "potrf getrf geqrf gesdd geev gees gehrd trsm gtsv"
+STABLE = frozenset(
+    f"lapack_{letter}{routine}_ffi"
+    for letter in LETTERS.values()
+    for routine in (*_EVERY.split(), *(_REAL if letter in "sd" else _COMPLEX).split())
+)
+"""Kernels that every release of jaxlib we work with has, under the same name and arguments."""
+
+
+def platform(e: Emitter, what: str) -> str:
+    """ "cpu" or "cuda".  Raises PlaitError if a module is for another platform, or for several."""
+    names = e.unit.platforms
+    if names in (("cpu",), ("cuda",)):
+        return names[0]
+    raise _no_library(what, names)
+
+
+def on_cpu(e: Emitter, what: str) -> None:
+    """Raises PlaitError if a module is not for the CPU alone."""
+    if e.unit.platforms != ("cpu",):
+        raise _no_library(what, e.unit.platforms)
+
+
+def _no_library(what: str, names: Sequence[str]) -> PlaitError:
+    return PlaitError(
+        f"{what} is computed by a library of the platform, and none is known for "
+        f"{' and '.join(names)}",
+        fix='lower it for one platform: for "cpu", where all of them are',
+    )
+
+
+def lapack(routine: str, aval: Aval) -> str:
+    """The name of LAPACK's kernel for matrices of a type."""
+    return f"lapack_{LETTERS[aval.dtype.name]}{routine}_ffi"
+
+
+def kernel(
+    e: Emitter,
+    target: str,
+    xs: Sequence[Any],
+    ins: Sequence[Aval],
+    outs: Sequence[Aval],
+    stacked: int,
+    over: Mapping[int, int] | None = None,
+    **config: Any,
+) -> list:
+    """Results of a kernel, one for each type of `outs`.
+
+    Args:
+      target: its name.
+      stacked: how many leading axes count matrices.
+      over: {operand: result} that is written in its place.
+      config: what it is told: a letter, a flag, or an i32.
+    """
+    symbolic = any(is_symbolic(o.shape) for o in outs)
+    sizes = [e.shape(o.shape) for o in outs] if symbolic else []
+    layouts = [_layout(a.ndim, stacked) for a in ins] + [indices(0)] * len(sizes)
+    attributes = {
+        "call_target_name": string(target),
+        "api_version": attr("4 : i32"),
+        "has_side_effect": boolean(False),
+        "backend_config": attr(f"{{{', '.join(_said(k, v) for k, v in config.items())}}}"),
+        "operand_layouts": array_of(layouts),
+        "result_layouts": array_of([_layout(o.ndim, stacked) for o in outs]),
+        "output_operand_aliases": array_of(
+            [_alias(i, k, len(outs)) for i, k in (over or {}).items()]
+        ),
+        "mhlo.frontend_attributes": attr(f'{{num_batch_dims = "{stacked}"}}'),
+    }
+    if stacked and not any(is_symbolic(a.shape) for a in (*ins, *outs)):
+        attributes["sdy.sharding_rule"] = attr(_division(ins, outs, stacked))
+    if symbolic:
+        places = list(range(len(xs), len(xs) + len(sizes)))
+        attributes["indices_of_shape_operands"] = attr(
+            f"dense<{places}> : tensor<{len(places)}xi64>"
+        )
+    out = e.op("stablehlo.custom_call", [*xs, *sizes], *outs, **attributes)
+    return [out] if len(outs) == 1 else out
+
+
+def _layout(ndim: int, stacked: int) -> Any:
+    if ndim < stacked + 2:
+        return indices(*reversed(range(ndim)))
+    return indices(ndim - 2, ndim - 1, *reversed(range(ndim - 2)))
+
+
+def _said(name: str, value: Any) -> str:
+    """A letter is passed as its code."""
+    if value.__class__ is bool:
+        return f"{name} = {'true' if value else 'false'}"
+    if value.__class__ is int:
+        return f"{name} = {value} : i32"
+    return f"{name} = {ord(value)} : ui8" if len(value) == 1 else f'{name} = "{value}"'
+
+
+_FACTORS = "ijklmnopqrstuvwxyz"
+
+
+def _division(ins: Sequence[Aval], outs: Sequence[Aval], stacked: int) -> str:
+    """How it may be divided over devices: along the axes that count matrices, and no others."""
+    sizes: list[int] = list(ins[0].shape[:stacked])
+
+    def factors(aval: Aval) -> str:
+        start = len(sizes)
+        sizes.extend(aval.shape[stacked:])
+        return f"[{', '.join(_factor(i) for i in (*range(stacked), *range(start, len(sizes))))}]"
+
+    left, right = (", ".join([factors(a) for a in avals]) for avals in (ins, outs))
+    each = ", ".join([f"{_factor(i)}={n}" for i, n in enumerate(sizes)])
+    return f"#sdy.op_sharding_rule<({left})->({right}) {{{each}}}, custom>"
+
+
+def _factor(i: int) -> str:
+    """The name that Shardy's syntax has for factor `i`."""
+    last = len(_FACTORS) - 1
+    return _FACTORS[i] if i <= last else f"z_{i - last}"
+
+
+def _alias(operand: int, result: int, count: int) -> Any:
+    where = [result] if count > 1 else []
+    return attr(
+        f"#stablehlo.output_operand_alias<output_tuple_indices = {where}, "
+        f"operand_index = {operand}, operand_tuple_indices = []>"
+    )
+
+
+def told(e: Emitter, info: Any, how: Aval, direction: str, outs: Sequence, avals: Sequence) -> list:
+    """Results where `info` (of type `how`) is 0 (`EQ`), or not negative (`GE`); nan elsewhere."""
+    right = e.compare(info, e.constant(0, how), direction, Aval(how.shape, BOOL))
+    found = []
+    for x, aval in zip(outs, avals, strict=True):
+        nan = complex("nan+nanj") if aval.category == COMPLEX else float("nan")
+        flags = e.broadcast(right, range(how.ndim), Aval(aval.shape, BOOL))
+        found.append(e.op("stablehlo.select", [flags, x, e.constant(nan, aval)], aval))
+    return found
+
+
+def infos(aval: Aval) -> Aval:
+    """The type of what a kernel says of its success, for a stack of matrices."""
+    return Aval(aval.shape[:-2], INT32)

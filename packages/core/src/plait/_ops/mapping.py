@@ -1,0 +1,94 @@
+"""A program along given axes of its operands, element after element.
+
+This is the seam by which a package maps over an axis without knowing any other package.
+
+Invariant: what transformations do to axes reaches the parameters through the axis maps of
+components (`Part.at`), so no transformation needs a rule for it.
+"""
+
+from typing import Any
+
+from .._base.errors import TypeRule
+from .._core.carrier import expand_rules
+from .._core.higher_order import Slots, Wiring
+from .._core.ir import Program, derived
+from .._core.primitive import Primitive
+from .._plugins.rules import RuleTable
+from .._types.avals import Aval
+from .control_flow import expect, scan
+from .shape import moveaxis
+
+
+class Along(Wiring):
+    """Operands and results that have an axis are mapped along it."""
+
+    def slots(self, params: dict[str, Any]) -> Slots:
+        axes = (*params["in_axes"], *params["out_axes"])
+        n = len(params["in_axes"])
+        ins, outs = range(n), range(n, len(axes))
+        mapped = {s: (a,) for s, a in enumerate(axes) if a is not None}
+        return Slots(ins, outs, [(params["program"], ins, outs)], len(axes), mapped)
+
+    def rebuild(self, params, programs, parts, operands, extra):
+        n, axes = len(params["in_axes"]), (*params["in_axes"], *params["out_axes"])
+        moved = [tuple([a if a is None else p.at[a] for p in ps]) for ps, a in zip(parts, axes)]
+        ins = (*(None for _ in extra), *sum(moved[:n], ()))
+        return [*extra, *operands], {
+            "program": programs[0],
+            "in_axes": ins,
+            "out_axes": sum(moved[n:], ()),
+            "size": params["size"],
+            "parallel": params["parallel"],
+        }
+
+
+def row(aval: Aval, axis: int | None) -> Aval:
+    """The type of a row along `axis`."""
+    if axis is None:
+        return aval
+    return aval.with_shape((*aval.shape[:axis], *aval.shape[axis + 1 :]))
+
+
+def _map(
+    *xs: Aval, program: Program, in_axes: tuple, out_axes: tuple, size: int, parallel: bool
+) -> list[Aval]:
+    """Apply `program` to every row along `in_axes` (None: to the whole, each time); results are
+    stacked along `out_axes`.  `parallel` allows to do all rows at once."""
+    for x, a in zip(xs, in_axes, strict=True):
+        if a is not None and x.shape[a] != size:
+            raise TypeRule(f"map: axis {a} of {x!r} does not have size {size}")
+    expect("map", program.in_avals, [row(x, a) for x, a in zip(xs, in_axes)])
+    return [
+        y.with_shape((*y.shape[:a], size, *y.shape[a:]))
+        for y, a in zip(program.out_avals, out_axes, strict=True)
+    ]
+
+
+map_axes = Primitive("core.map_axes", _map, many=True, higher=Along())
+
+
+parallel_rules = RuleTable(
+    "parallel",
+    doc="rule(*args, **params) -> results: an operation on every row, all rows at once.",
+)
+
+
+@expand_rules.rule(map_axes)
+def _(*xs, program, in_axes, out_axes, size, parallel):
+    at_once = parallel_rules.find(map_axes) if parallel and not program.effects else None
+    if at_once is not None:
+        return at_once(
+            *xs, program=program, in_axes=in_axes, out_axes=out_axes, size=size, parallel=True
+        )
+    same = [i for i, a in enumerate(in_axes) if a is None]
+    order = same + [i for i, a in enumerate(in_axes) if a is not None]
+    body = derived(
+        program,
+        ("rows last", tuple(order)),
+        lambda: program.with_inputs([program.inputs[i] for i in order]),
+    )
+    rows = [xs[i] if in_axes[i] is None else moveaxis(xs[i], in_axes[i], 0) for i in order]
+    ys = scan.bind(
+        *rows, body=body, consts=len(same), carry=0, length=size, reverse=False, unroll=1
+    )
+    return [moveaxis(y, 0, a) for y, a in zip(ys, out_axes)]

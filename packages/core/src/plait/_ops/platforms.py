@@ -1,0 +1,75 @@
+"""Which platform a program runs on: a number, known when the program is lowered.
+
+Invariant: a module for one platform has the number as a constant, so that of branches chosen by it
+only one is lowered; a module for several asks whoever loads it (`ASKED`).
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from .._base.errors import PlaitError
+from .._core.primitive import primitive
+from .._plugins.traits import Discrete
+from .._types.avals import INT32, Aval
+from .._xla.lower import Emitter, lower_rules
+from .._xla.mlir import attr, string
+
+ASKED = "plait.platform_index"
+"""The function that a module for several platforms calls; `backend_config` says what to return."""
+
+
+@primitive("core.platform_index", traits=(Discrete,))
+def platform_index(*, platforms: tuple) -> Aval:
+    """The first of `platforms`, tuples of names, in which the platform is that the program runs
+    on; an empty one is for all."""
+    return Aval((), INT32)
+
+
+def index_of(platforms: Sequence[Sequence[str]], name: str) -> int:
+    """The answer for one platform.
+
+    Raises PlaitError if it is not among them.
+    """
+    for i, names in enumerate(platforms):
+        if not names or name in names:
+            return i
+    known = [n for names in platforms for n in names]
+    raise PlaitError(
+        f"there is no branch for the platform {name!r}, only for {', '.join(map(repr, known))}",
+        fix="pass platform_dependent a function default=",
+    )
+
+
+def written(platforms: Sequence[Sequence[str]]) -> str:
+    """The tuples as one text, read again by `read`."""
+    return ";".join(",".join(names) for names in platforms)
+
+
+def read(text: str) -> tuple[tuple[str, ...], ...]:
+    """What `written` wrote."""
+    return tuple([tuple(filter(None, part.split(","))) for part in text.split(";")])
+
+
+@lower_rules.rule(platform_index)
+def _(e: Emitter, xs, ins, outs, platforms):
+    here = e.unit.platforms
+    chosen = {index_of(platforms, name) for name in here}
+    if len(chosen) == 1:
+        return e.constant(chosen.pop(), outs[0])
+    return e.op(
+        "stablehlo.custom_call", [], outs[0], call_target_name=string(ASKED),
+        api_version=attr("4 : i32"), backend_config=attr(f'{{platforms = "{written(platforms)}"}}'),
+    )  # fmt: skip
+
+
+def answers(e: Emitter, value: Any) -> list[tuple[str, ...]] | None:
+    """Of a question that is left to whoever loads the module: for each answer, the platforms that
+    give it."""
+    op = value.owner
+    if getattr(op, "name", "") != "stablehlo.custom_call":
+        return None
+    if op.attributes["call_target_name"].value != ASKED:
+        return None
+    groups = read(op.attributes["backend_config"]["platforms"].value)
+    chosen = {name: index_of(groups, name) for name in e.unit.platforms}
+    return [tuple([n for n, i in chosen.items() if i == k]) for k in range(len(groups))]

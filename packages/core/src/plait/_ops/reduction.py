@@ -1,0 +1,389 @@
+"""Reductions: sums, products, extremes and logic over axes.
+
+Invariant: `axes` of a primitive is a sorted tuple of non-negative ints, and the result lacks them.
+Sums and products of floats narrower than float32 are accumulated in float32, whatever the backend.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .._base.errors import AxisError
+from .._base.jaxlib_api import limits
+from .._core.array import Literal, as_value
+from .._core.primitive import Ints, Primitive
+from .._plugins.traits import Discrete, Increasing, Linear, Reduction
+from .._types.avals import (
+    BOOL,
+    BOOLEAN,
+    COMPLEX,
+    FLOAT32,
+    FLOATING,
+    INT32,
+    INTEGER,
+    Aval,
+    category,
+    default_dtype,
+    dtype_of,
+)
+from .._types.dims import product
+from .._xla.lower import Emitter, lower_rules
+from .._xla.mlir import i64s
+from .elementwise import ANY, LOGIC, NUMBER, add, agreed, div, maximum, minimum, mul, ne
+from .elementwise import select as choose
+from .shape import (
+    broadcast_to,
+    convert,
+    expand_dims,
+    materialise_at_ground,
+    normal_axes,
+)
+from .sizes import size_value
+
+# ---- neutral elements ----------------------------------------------------------------------
+
+
+def lowest(dtype: np.dtype) -> Any:
+    """What every value of this dtype is at least: -inf where there is one."""
+    return _bound(dtype, -1)
+
+
+def highest(dtype: np.dtype) -> Any:
+    """What every value of this dtype is at most: inf where there is one."""
+    return _bound(dtype, 1)
+
+
+def _bound(dtype: np.dtype, side: int) -> Any:
+    kind = category(dtype)
+    if kind == COMPLEX:
+        return complex(side * np.inf, side * np.inf)
+    least, greatest = limits(dtype)
+    end = greatest if side > 0 else least
+    if kind == BOOLEAN:
+        return bool(end)
+    if kind == INTEGER:
+        return int(end)
+    with np.errstate(all="ignore"):
+        infinite = np.asarray(side * np.inf).astype(dtype)
+    return side * np.inf if np.isinf(infinite) else float(end)
+
+
+# ---- primitives ----------------------------------------------------------------------------
+
+
+def without_axes(x: Aval, axes: Ints) -> Aval:
+    """The type without these axes; raises AxisError unless they are named in order."""
+    if list(axes) != sorted(set(axes)) or any(not 0 <= a < x.ndim for a in axes):
+        raise AxisError(
+            f"axes {axes} do not name axes of {x!r} in order, each once",
+            fix="give sorted axes, counted from the front",
+        )
+    return x.with_shape([d for i, d in enumerate(x.shape) if i not in axes])
+
+
+def reduce_by(e: Emitter, x: Any, aval: Aval, out: Aval, axes: Ints, start: Any, step: Callable):
+    """`step(emitter, [a, b], cell) -> value` along `axes`, from `start`."""
+    cell = Aval((), aval.dtype)
+    regions = [((cell, cell), lambda r, ab: [step(r, ab, cell)])]
+    first = e.constant(start, cell)
+    return e.op("stablehlo.reduce", [x, first], out, regions=regions, dimensions=i64s(*axes))
+
+
+def _define(
+    name: str,
+    step: Callable,
+    neutral: Callable[[np.dtype], Any],
+    doc: str,
+    accepts: Sequence[int],
+    traits: Sequence[Any] = (),
+    wide: bool = False,
+) -> Primitive:
+    """`wide`: whether narrow floats are accumulated in float32."""
+
+    def rule(x: Aval, *, axes: Ints) -> Aval:
+        return without_axes(agreed("reduce_" + name, accepts, x), axes)
+
+    rule.__doc__ = doc
+    p = Primitive("core.reduce_" + name, rule, (*traits, Reduction))
+
+    @lower_rules.rule(p)
+    def _(e, xs, ins, outs, axes):
+        (x,), (aval,), (out,) = xs, ins, outs
+        if not wide or aval.category != FLOATING or aval.dtype.itemsize > 2:
+            return reduce_by(e, x, aval, out, axes, neutral(aval.dtype), step)
+        aval, inner = Aval(aval.shape, FLOAT32), Aval(out.shape, FLOAT32)
+        x = e.op("stablehlo.convert", [x], aval)
+        y = reduce_by(e, x, aval, inner, axes, neutral(FLOAT32), step)
+        return e.op("stablehlo.convert", [y], out)
+
+    return p
+
+
+def plain(name: str) -> Callable:
+    """A step that is one operation of StableHLO."""
+    return lambda r, ab, cell: r.op("stablehlo." + name, ab, cell)
+
+
+def _product(r: Emitter, ab: Sequence[Any], cell: Aval) -> Any:
+    """The product; 1 is neutral exactly, also to infinite complex numbers."""
+    out = r.op("stablehlo.multiply", ab, cell)
+    if cell.category != COMPLEX:
+        return out
+    neutral = r.compare(ab[0], r.constant(1, cell), "EQ", Aval((), BOOL))
+    return r.op("stablehlo.select", [neutral, ab[1], out], cell)
+
+
+def _extreme(name: str, direction: str) -> Callable:
+    """The greater or lesser of two; of complex numbers in lexicographic order, nan first of all,
+    since the compiler's own `maximum` looks at real parts only."""
+
+    def step(r: Emitter, ab: Sequence[Any], cell: Aval) -> Any:
+        if cell.category != COMPLEX:
+            return r.op("stablehlo." + name, ab, cell)
+        pred, part = Aval((), BOOL), Aval((), np.float32 if cell.dtype.itemsize == 8 else float)
+        logic = lambda f, x, y: r.op("stablehlo." + f, [x, y], pred)  # noqa: E731
+        (ar, ai), (br, bi) = [[r.op(f"stablehlo.{p}", [v], part) for p in ("real", "imag")]
+                              for v in ab]  # fmt: skip
+        beyond = r.compare(ar, br, direction, pred)
+        tie = logic("and", r.compare(ar, br, "EQ", pred), r.compare(ai, bi, direction, pred))
+        nan = r.compare(ab[0], ab[0], "NE", pred)
+        other = r.compare(ab[1], ab[1], "EQ", pred)
+        first = logic("or", nan, logic("and", other, logic("or", beyond, tie)))
+        return r.op("stablehlo.select", [first, *ab], cell)
+
+    return step
+
+
+def _ones(dtype: np.dtype) -> Any:
+    return True if dtype == BOOL else (int(limits(dtype)[1]) if "uint" in dtype.name else -1)
+
+
+reduce_sum = _define("sum", plain("add"), lambda d: 0, "Sum over `axes`.", NUMBER,
+                     (Linear, Increasing), wide=True)  # fmt: skip
+reduce_prod = _define("prod", _product, lambda d: 1, "Product over `axes`.", NUMBER,
+                      wide=True)  # fmt: skip
+reduce_max = _define("max", _extreme("maximum", "GT"), lowest,
+                     "Greatest over `axes`; nan if there is one; -inf or the least if empty.",
+                     ANY, (Increasing,))  # fmt: skip
+reduce_min = _define("min", _extreme("minimum", "LT"), highest,
+                     "Least over `axes`; nan if there is one; inf or the greatest if empty.",
+                     ANY, (Increasing,))  # fmt: skip
+reduce_and = _define("and", plain("and"), _ones, "Bitwise and over `axes`.", LOGIC,
+                     (Discrete,))  # fmt: skip
+reduce_or = _define("or", plain("or"), lambda d: 0, "Bitwise or over `axes`.", LOGIC,
+                    (Discrete,))  # fmt: skip
+reduce_xor = _define("xor", plain("xor"), lambda d: 0, "Bitwise exclusive or over `axes`.",
+                     LOGIC, (Discrete,))  # fmt: skip
+
+
+# ---- as users say it -----------------------------------------------------------------------
+
+
+def _sorted_axes(axis: Any, ndim: int) -> Ints:
+    try:
+        return _axes_of[axis.__class__, axis, ndim]
+    except (KeyError, TypeError):
+        pass
+    axes = tuple(sorted(normal_axes(axis, ndim)))
+    if axis is None or axis.__class__ is int:
+        _axes_of[axis.__class__, axis, ndim] = axes
+    return axes
+
+
+_axes_of: dict[tuple, Ints] = {}
+
+
+def _over(prim: Primitive, x: Any, axis: Any, keepdims: bool, where: Any, neutral: Callable) -> Any:
+    """Reduced over axes as users give them; elements not in `where` count as `neutral`."""
+    if where is not None:
+        x = choose(where, x, Literal(neutral(x.aval.dtype), Aval((), x.aval.dtype)))
+    axes = _sorted_axes(axis, x.aval.ndim)
+    out = prim.bind(x, axes=axes) if axes else materialise_at_ground(x)
+    return expand_dims(out, axes) if keepdims and axes else out
+
+
+def summand(x: Any, dtype: Any) -> Any:
+    """`x` in the dtype it is summed in: as numpy, integers narrower than the default one become
+    that."""
+    x = as_value(x)
+    if dtype is not None:
+        return convert(x, dtype)
+    have, default = x.aval.dtype, default_dtype(INTEGER)
+    if have == BOOL:
+        return convert(x, default)
+    if x.aval.category == INTEGER and have.itemsize < default.itemsize:
+        unsigned = "uint" in have.name
+        return convert(x, np.dtype(f"u{default.name}") if unsigned else default)
+    return x
+
+
+def sum_(
+    x: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    *,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = None,
+) -> Any:
+    """Sum of the elements over axes, as numpy's.
+
+    Args:
+      x: an array of any shape and dtype.
+      axis: None (all), an int, or a tuple of ints.
+      dtype: of the sum; by default that of `x`, but booleans and narrow integers become the
+        default integer (unsigned if they are).
+      keepdims: whether the axes stay, with size 1.
+      initial: what to start from.
+      where: which elements count; broadcasts with `x`.
+
+    Raises AxisError for an axis that `x` lacks.
+
+    >>> import numpy as np
+    >>> sum_(np.arange(6.0).reshape(2, 3), axis=1).tolist()
+    [3.0, 12.0]
+    """
+    out = _over(reduce_sum, summand(x, dtype), axis, keepdims, where, lambda d: 0)
+    return out if initial is None else add(out, initial)
+
+
+def prod(
+    x: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    *,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = None,
+) -> Any:
+    """Product of the elements over axes, as numpy's; arguments are those of `sum_`.
+
+    >>> import numpy as np
+    >>> prod(np.array([2, 3, 4])).item()
+    24
+    """
+    out = _over(reduce_prod, summand(x, dtype), axis, keepdims, where, lambda d: 1)
+    return out if initial is None else mul(out, initial)
+
+
+def _extremum(name: str, prim: Primitive, join: Primitive, neutral: Callable, which: str):
+    def reduce(
+        x: Any,
+        axis: Any = None,
+        *,
+        keepdims: bool = False,
+        initial: Any = None,
+        where: Any = None,
+    ) -> Any:
+        x = as_value(x)
+        if initial is None:
+            _not_empty(name, x.aval, axis, where)
+        out = _over(prim, x, axis, keepdims, where, neutral)
+        return out if initial is None else join(out, initial)
+
+    reduce.__name__ = reduce.__qualname__ = name + "_"
+    reduce.__doc__ = (
+        f"{which} of the elements over axes, as numpy's; nan if there is one.\n\n"
+        "Args:\n"
+        "  x: an array; complex numbers are compared by real part, then by imaginary part.\n"
+        "  axis: None (all), an int, or a tuple of ints.\n"
+        "  keepdims: whether the axes stay, with size 1.\n"
+        "  initial: a further element; needed where there may be no other.\n"
+        "  where: which elements count; broadcasts with `x`.\n\n"
+        "Raises AxisError for an axis that `x` lacks, and for nothing to choose from.\n\n"
+        ">>> import numpy as np\n"
+        f">>> {name}_(np.array([[3, 1], [2, 5]]), axis=0).tolist()\n"
+        f"{[3, 5] if name == 'max' else [2, 1]}\n"
+    )
+    return reduce
+
+
+def _not_empty(name: str, x: Aval, axis: Any, where: Any) -> None:
+    axes = normal_axes(axis, x.ndim)
+    sizes = [x.shape[a] for a in axes]
+    if any(d.__class__ is int and d == 0 for d in sizes):
+        raise AxisError(
+            f"{name} of {x!r} over axes {axes}: there is nothing to choose from",
+            fix="give `initial`, the result for no elements",
+        )
+    if where is not None:
+        raise AxisError(
+            f"{name} with `where` may have nothing to choose from",
+            fix="give `initial`, the result for no elements",
+        )
+
+
+max_ = _extremum("max", reduce_max, maximum, lowest, "Greatest")
+min_ = _extremum("min", reduce_min, minimum, highest, "Least")
+
+
+def _truth(x: Any) -> Any:
+    x = as_value(x)
+    return x if x.aval.dtype == BOOL else ne(x, Literal(0, x.aval))
+
+
+def any_(x: Any, axis: Any = None, *, keepdims: bool = False, where: Any = None) -> Any:
+    """Whether any element over axes is not zero (nan is not), as numpy's.
+
+    Args:
+      x: an array.
+      axis: None (all), an int, or a tuple of ints.
+      keepdims: whether the axes stay, with size 1.
+      where: which elements count; broadcasts with `x`.
+
+    >>> import numpy as np
+    >>> any_(np.array([[0, 0], [0, 2]]), axis=1).tolist()
+    [False, True]
+    """
+    return _over(reduce_or, _truth(x), axis, keepdims, where, lambda d: False)
+
+
+def all_(x: Any, axis: Any = None, *, keepdims: bool = False, where: Any = None) -> Any:
+    """Whether no element over axes is zero, as numpy's; arguments are those of `any_`.
+
+    >>> import numpy as np
+    >>> all_(np.array([[1, 0], [3, 2]]), axis=1).tolist()
+    [False, True]
+    """
+    return _over(reduce_and, _truth(x), axis, keepdims, where, lambda d: True)
+
+
+def mean(
+    x: Any, axis: Any = None, dtype: Any = None, *, keepdims: bool = False, where: Any = None
+) -> Any:
+    """Arithmetic mean over axes, as numpy's; nan of nothing.
+
+    Args:
+      x: an array; integers and booleans become floats.
+      axis: None (all), an int, or a tuple of ints.
+      dtype: of the result; floats narrower than float32 are summed in float32 all the same.
+      keepdims: whether the axes stay, with size 1.
+      where: which elements count; broadcasts with `x`.
+
+    >>> import numpy as np
+    >>> mean(np.array([[1, 2], [3, 5]]), axis=1).tolist()
+    [1.5, 4.0]
+    """
+    x = as_value(x)
+    if dtype is not None:
+        result = dtype_of(dtype)
+    else:
+        result = x.aval.dtype if x.aval.inexact else default_dtype(FLOATING)
+    narrow = category(result) == FLOATING and result.itemsize < 4
+    weak = x.aval.weak_type and result == x.aval.dtype
+    x = convert(x, FLOAT32 if narrow else result, weak and not narrow)
+    total = sum_(x, axis, keepdims=keepdims, where=where)
+    return convert(div(total, _number(x, axis, keepdims, where, total.aval)), result, weak)
+
+
+def _number(x: Any, axis: Any, keepdims: bool, where: Any, aval: Aval) -> Any:
+    """How many elements a mean is taken of, as the dtype of the sum."""
+    if where is None:
+        n = product([x.aval.shape[a] for a in normal_axes(axis, x.aval.ndim)])
+        if n.__class__ is int:
+            return Literal(n, aval)
+        return broadcast_to(size_value(n, aval.dtype), aval.shape)
+    each = Literal(1, Aval(x.aval.shape, INT32))
+    count = _over(reduce_sum, each, axis, keepdims, where, lambda d: 0)
+    return convert(count, aval.dtype, aval.weak_type)

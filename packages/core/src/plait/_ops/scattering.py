@@ -1,0 +1,238 @@
+"""Scattering: writing windows at indices, and combining them with what is there.
+
+Invariant: what lies outside is clamped or dropped as the `mode` says, and a window is written as
+a whole or not at all; the primitives are one definition, by what they combine with.
+"""
+
+from typing import Any, NamedTuple
+
+from .._base.errors import TypeRule
+from .._core.array import as_value
+from .._core.primitive import Ints, Primitive
+from .._plugins.traits import Indexing
+from .._types.avals import OPAQUE, Aval, no_number
+from .._xla.lower import lower_rules
+from .._xla.mlir import attr, boolean
+from .elementwise import neg
+from .indexing import (
+    CLIP,
+    GatherDimensionNumbers,
+    correspond,
+    greatest_places,
+    no_index,
+    normal_mode,
+)
+from .shape import fitting, materialise_at_ground
+from .sizes import integers
+from .static_arguments import flag, record
+
+
+class ScatterDimensionNumbers(NamedTuple):
+    """How the axes of a scatter's operand, indices and updates correspond.
+
+    Attributes:
+      update_window_dims: axes of the updates that are axes of the window.
+      inserted_window_dims: axes of the operand along which the window has size 1, dropped.
+      scatter_dims_to_operand_dims: the axis of the operand that each component of an index is a
+        place on.
+      operand_batching_dims, scatter_indices_batching_dims: axes that go together one to one.
+    """
+
+    update_window_dims: Ints
+    inserted_window_dims: Ints
+    scatter_dims_to_operand_dims: Ints
+    operand_batching_dims: Ints = ()
+    scatter_indices_batching_dims: Ints = ()
+
+
+# ---- primitives ----------------------------------------------------------------------------
+
+
+def window_sizes(x: Aval, updates: Aval, numbers: ScatterDimensionNumbers) -> tuple:
+    """The size of the window along each axis of the operand."""
+    dropped = {*numbers.inserted_window_dims, *numbers.operand_batching_dims}
+    sizes = iter([updates.shape[a] for a in numbers.update_window_dims])
+    return tuple([1 if i in dropped else next(sizes) for i in range(x.ndim)])
+
+
+def _check_scatter(name, x, indices, updates, n) -> Aval:
+    window, inserted, to, together, with_ = n
+    correspond(name, x, indices, window, inserted, to, together, with_)
+    if updates.ndim != indices.ndim - 1 + len(window) or updates.dtype != x.dtype:
+        raise TypeRule(
+            f"{name}: updates {updates!r} for indices {indices!r} into {x!r}",
+            fix=f"they need dtype {x.dtype} and {indices.ndim - 1 + len(window)} axes",
+        )
+    if tuple(sorted(set(window))) != window or any(a >= updates.ndim for a in window):
+        raise TypeRule(f"{name}: {window} are not axes of {updates!r}, in order")
+    rest = tuple([d for i, d in enumerate(updates.shape) if i not in window])
+    if rest != indices.shape[:-1]:
+        raise TypeRule(
+            f"{name}: updates {updates!r} are not one window for each of the indices {indices!r}",
+            fix=f"the axes that are no axes of the window must have sizes {indices.shape[:-1]}",
+        )
+    for i, (d, m) in enumerate(zip(x.shape, window_sizes(x, updates, n))):
+        if d.__class__ is int and m.__class__ is int and m > d and not no_index(indices):
+            raise TypeRule(
+                f"{name}: a window of size {m} does not fit axis {i} of {x!r}",
+                fix=f"make it at most {d}",
+            )
+    return x.strong() if not updates.weak_type else x
+
+
+def _scatter(verb: str, hlo: str | None, doc: str) -> Primitive:
+    name = "scatter" + verb
+
+    def rule(
+        x: Aval,
+        indices: Aval,
+        updates: Aval,
+        *,
+        dimension_numbers: ScatterDimensionNumbers,
+        mode: str,
+        indices_are_sorted: bool,
+        unique_indices: bool,
+    ) -> Aval:
+        if hlo in ("minimum", "maximum") and x.dtype.kind == "c":
+            raise TypeRule(f"{name}: complex numbers have no order", fix="use the real part")
+        if hlo is not None and x.category == OPAQUE:
+            raise no_number(name, x)
+        return _check_scatter(name, x, indices, updates, dimension_numbers)
+
+    rule.__doc__ = doc
+    p = Primitive("core." + name, rule, (Indexing,))
+
+    @lower_rules.rule(p)
+    def _(e, xs, ins, outs, dimension_numbers, mode, indices_are_sorted, unique_indices):
+        n, (x, indices, updates) = dimension_numbers, xs
+        if no_index(ins[1]):
+            return x
+        if mode == CLIP and n.scatter_dims_to_operand_dims:
+            sizes = window_sizes(ins[0], ins[2], n)
+            high = greatest_places(e, ins, n.scatter_dims_to_operand_dims, sizes)
+            high = e.broadcast(high, [ins[1].ndim - 1], ins[1])
+            low = e.constant(0, ins[1])
+            indices = e.op("stablehlo.clamp", [low, indices, high], ins[1])
+        cell = Aval((), ins[0].dtype)
+        body = lambda r, ab: [r.op("stablehlo." + hlo, ab, cell)] if hlo else [ab[1]]  # noqa: E731
+        text = (
+            f"#stablehlo.scatter<update_window_dims = {list(n.update_window_dims)}, "
+            f"inserted_window_dims = {list(n.inserted_window_dims)}, "
+            f"input_batching_dims = {list(n.operand_batching_dims)}, "
+            f"scatter_indices_batching_dims = {list(n.scatter_indices_batching_dims)}, "
+            f"scatter_dims_to_operand_dims = {list(n.scatter_dims_to_operand_dims)}, "
+            f"index_vector_dim = {ins[1].ndim - 1}>"
+        )
+        return e.op(
+            "stablehlo.scatter", [x, indices, updates], outs[0],
+            regions=[((cell, cell), body)], scatter_dimension_numbers=attr(text),
+            indices_are_sorted=boolean(indices_are_sorted), unique_indices=boolean(unique_indices),
+        )  # fmt: skip
+
+    return p
+
+
+scatter_ = _scatter("", None, "`x` with the window at each index replaced by the update for it.")
+scatter_add_ = _scatter("_add", "add", "`x` with updates added to the windows at the indices.")
+scatter_mul_ = _scatter("_mul", "multiply", "`x` with windows multiplied by the updates.")
+scatter_min_ = _scatter("_min", "minimum", "`x` with the lesser of windows and updates.")
+scatter_max_ = _scatter("_max", "maximum", "`x` with the greater of windows and updates.")
+
+
+def as_scatter(n: GatherDimensionNumbers) -> ScatterDimensionNumbers:
+    """The numbers of the scatter that writes where a gather reads."""
+    return ScatterDimensionNumbers(*n)
+
+
+def as_gather(n: ScatterDimensionNumbers) -> GatherDimensionNumbers:
+    """The numbers of the gather that reads where a scatter writes."""
+    return GatherDimensionNumbers(*n)
+
+
+# ---- as users say it -----------------------------------------------------------------------
+
+
+def _scattering(prim: Primitive, what: str, shows: str) -> Any:
+    name = prim.name.rpartition(".")[2]
+
+    def scatter_with(
+        operand: Any,
+        scatter_indices: Any,
+        updates: Any,
+        dimension_numbers: ScatterDimensionNumbers,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: Any = None,
+    ) -> Any:
+        x = materialise_at_ground(as_value(operand))
+        return prim.bind(
+            x,
+            integers(scatter_indices, "indices"),
+            fitting(name, updates, x),
+            dimension_numbers=record(name, ScatterDimensionNumbers, dimension_numbers),
+            mode=normal_mode(mode),
+            indices_are_sorted=flag(name, "indices_are_sorted", indices_are_sorted),
+            unique_indices=flag(name, "unique_indices", unique_indices),
+        )
+
+    scatter_with.__name__ = scatter_with.__qualname__ = name
+    scatter_with.__doc__ = f"""{what}
+
+    Args:
+      operand: an array.
+      scatter_indices: integers; an index is along the last axis, and counts from the front.
+      updates: a window for each index, of the operand's dtype.
+      dimension_numbers: what axis is what, see `ScatterDimensionNumbers`.
+      indices_are_sorted, unique_indices: promises, which make it faster.
+      mode: "drop" (the default: windows that stick out are left out), "clip" (they are moved
+        inside) or "promise_in_bounds".
+
+    Raises TypeRule if axes or sizes do not fit.
+
+    >>> import numpy as np, plait
+    >>> numbers = plait.lax.ScatterDimensionNumbers((), (0,), (0,))
+    >>> plait.lax.{name}(np.array([1, 2, 3]), np.array([[2]]), np.array([5]), numbers).tolist()
+    {shows}
+    """
+    return scatter_with
+
+
+scatter = _scattering(
+    scatter_,
+    "`operand` with windows replaced; of several for one place any one counts.",
+    "[1, 2, 5]",
+)
+scatter_add = _scattering(scatter_add_, "`operand` with updates added to windows.", "[1, 2, 8]")
+scatter_mul = _scattering(
+    scatter_mul_, "`operand` with windows multiplied by updates.", "[1, 2, 15]"
+)
+scatter_min = _scattering(
+    scatter_min_, "`operand` with the lesser of windows and updates.", "[1, 2, 3]"
+)
+scatter_max = _scattering(
+    scatter_max_, "`operand` with the greater of windows and updates.", "[1, 2, 5]"
+)
+
+
+def scatter_sub(
+    operand: Any,
+    scatter_indices: Any,
+    updates: Any,
+    dimension_numbers: ScatterDimensionNumbers,
+    *,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    mode: Any = None,
+) -> Any:
+    """`operand` with updates subtracted from windows; arguments as of `scatter_add`.
+
+    >>> import numpy as np, plait
+    >>> numbers = plait.lax.ScatterDimensionNumbers((), (0,), (0,))
+    >>> plait.lax.scatter_sub(np.arange(3), np.array([[2]]), np.array([5]), numbers).tolist()
+    [0, 1, -3]
+    """
+    return scatter_add(
+        operand, scatter_indices, neg(updates), dimension_numbers, unique_indices=unique_indices,
+        indices_are_sorted=indices_are_sorted, mode=mode,
+    )  # fmt: skip

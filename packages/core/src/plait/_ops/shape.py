@@ -1,0 +1,534 @@
+"""What moves elements: broadcasting, reshaping, slicing, padding, concatenating, and iota.
+
+Invariant: axes in parameters are non-negative and in range; nothing here computes with elements.
+Functions that users call normalise; primitives take what is normalised.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .._base.errors import AxisError, TypeRule
+from .._core.array import Literal, as_value, asarray, fits, solid
+from .._core.interpreter import GROUND, Value, current
+from .._core.primitive import Ints, Sizes, primitive
+from .._plugins.traits import AnyElement, Increasing, Linear, Structural
+from .._types.avals import (
+    INTEGER,
+    NOTHING,
+    OPAQUE,
+    Aval,
+    category,
+    dtype_of,
+    no_number,
+    nothing_to_do,
+    promote,
+)
+from .._types.dims import Dim, divide_exact, is_symbolic, product
+from .._xla.lower import lower_rules
+from .._xla.mlir import i64, i64s
+
+STRUCTURE = (Linear, Structural, Increasing)
+
+
+# ---- axes ----------------------------------------------------------------------------------
+
+
+def normal_axis(axis: Any, ndim: int, what: str = "axis") -> int:
+    """`axis` counted from the front; raises AxisError if there is no such axis."""
+    try:
+        n = axis.__index__()
+    except (AttributeError, TypeError):
+        raise TypeRule(f"{what} must be an integer, not {axis!r}", fix=f"write {what}=0") from None
+    if not -ndim <= n < ndim:
+        raise AxisError(
+            f"{what} {n} is out of range for an array with {ndim} axes",
+            fix=f"use {what} in [{-ndim}, {ndim})" if ndim else "give the array an axis first",
+        )
+    return n + ndim if n < 0 else n
+
+
+def normal_axes(axes: Any, ndim: int, what: str = "axis") -> tuple[int, ...]:
+    """Axes counted from the front, in the order given; None is all of them.  No axis twice."""
+    if axes is None:
+        return tuple(range(ndim))
+    if not isinstance(axes, tuple | list):
+        return (normal_axis(axes, ndim, what),)
+    out = tuple([normal_axis(a, ndim, what) for a in axes])
+    if len(set(out)) != len(out):
+        raise AxisError(f"{what} {tuple(axes)} names an axis twice", fix="name every axis once")
+    return out
+
+
+def normal_shape(shape: Any) -> tuple[Any, ...]:
+    """A shape as a tuple, of ints and symbolic sizes."""
+    if shape.__class__ is tuple and all(d.__class__ is int for d in shape):
+        return shape
+    if shape.__class__ is Dim or (hasattr(shape, "__index__") and not getattr(shape, "ndim", 0)):
+        return (shape if shape.__class__ is Dim else shape.__index__(),)
+    try:
+        return tuple([d if d.__class__ is Dim else d.__index__() for d in shape])
+    except (AttributeError, TypeError):
+        raise TypeRule(
+            f"a shape is a tuple of integers, not {shape!r}", fix="write for instance (2, 3)"
+        ) from None
+
+
+# ---- primitives ----------------------------------------------------------------------------
+
+
+@primitive("core.broadcast_in_dim", traits=STRUCTURE)
+def broadcast_in_dim(x: Aval, *, shape: Sizes, dims: Ints) -> Aval:
+    """Axis `i` becomes axis `dims[i]` of `shape`; axes of size 1 and new ones repeat."""
+    fits = len(dims) == x.ndim and all(0 <= k < len(shape) for k in dims)
+    if not fits or any(d != 1 and d != shape[k] for d, k in zip(x.shape, dims)):
+        raise TypeRule(
+            f"{x!r} does not broadcast to shape {shape} with its axes at {dims}",
+            fix="sizes must be equal or 1",
+        )
+    return x.with_shape(shape)
+
+
+@lower_rules.rule(broadcast_in_dim)
+def _(e, xs, ins, outs, shape, dims):
+    return e.broadcast(xs[0], dims, outs[0])
+
+
+@primitive("core.reshape", traits=STRUCTURE)
+def reshape_(x: Aval, *, shape: Sizes) -> Aval:
+    """The same elements in row-major order, in another shape."""
+    if product(x.shape) != product(shape):
+        raise TypeRule(
+            f"{x!r} of {x.size} elements can not be reshaped to {shape}, which has "
+            f"{product(shape)}",
+            fix="give a shape with as many elements; one size may be -1",
+        )
+    return x.with_shape(shape)
+
+
+@lower_rules.rule(reshape_)
+def _(e, xs, ins, outs, shape):
+    if is_symbolic(shape):
+        return e.op("stablehlo.dynamic_reshape", [xs[0], e.shape(shape)], outs[0])
+    return e.op("stablehlo.reshape", xs, outs[0])
+
+
+@primitive("core.squeeze", traits=STRUCTURE)
+def squeeze_(x: Aval, *, axes: Ints) -> Aval:
+    """Without `axes`, which have size 1."""
+    for a in axes:
+        if x.shape[a] != 1:
+            raise TypeRule(
+                f"axis {a} of {x!r} has size {x.shape[a]}, not 1", fix="squeeze axes of size 1"
+            )
+    return x.with_shape([d for i, d in enumerate(x.shape) if i not in axes])
+
+
+@lower_rules.rule(squeeze_)
+def _(e, xs, ins, outs, axes):
+    if is_symbolic(outs[0].shape):
+        return e.op("stablehlo.dynamic_reshape", [xs[0], e.shape(outs[0].shape)], outs[0])
+    return e.op("stablehlo.reshape", xs, outs[0])
+
+
+@primitive("core.transpose", traits=STRUCTURE)
+def transpose_(x: Aval, *, perm: Ints) -> Aval:
+    """Axis `i` of the result is axis `perm[i]`."""
+    if sorted(perm) != list(range(x.ndim)):
+        raise AxisError(
+            f"{perm} is no permutation of the axes of {x!r}",
+            fix=f"name each of the axes 0 to {x.ndim - 1} once",
+        )
+    return x.with_shape([x.shape[i] for i in perm])
+
+
+@lower_rules.rule(transpose_)
+def _(e, xs, ins, outs, perm):
+    return e.op("stablehlo.transpose", xs, outs[0], permutation=i64s(*perm))
+
+
+@primitive("core.rev", traits=STRUCTURE)
+def rev(x: Aval, *, axes: Ints) -> Aval:
+    """Reversed along `axes`."""
+    return x
+
+
+@lower_rules.rule(rev)
+def _(e, xs, ins, outs, axes):
+    return e.op("stablehlo.reverse", xs, outs[0], dimensions=i64s(*axes))
+
+
+@primitive("core.slice", traits=STRUCTURE)
+def slice_(x: Aval, *, starts: Sizes, limits: Sizes, strides: Ints) -> Aval:
+    """The box from `starts` to `limits`, every `strides`-th element."""
+    return x.with_shape([_steps(b - a, s) for a, b, s in zip(starts, limits, strides, strict=True)])
+
+
+def _steps(n, s):
+    if s == 1:
+        return n if n.__class__ is Dim else max(n, 0)
+    return -(-n // s) if n.__class__ is Dim else max(0, -(-n // s))
+
+
+@lower_rules.rule(slice_)
+def _(e, xs, ins, outs, starts, limits, strides):
+    if is_symbolic(starts) or is_symbolic(limits):
+        vectors = [e.shape(starts), e.shape(limits), e.shape(strides)]
+        return e.op("stablehlo.real_dynamic_slice", [xs[0], *vectors], outs[0])
+    at = dict(start_indices=i64s(*starts), limit_indices=i64s(*limits), strides=i64s(*strides))
+    return e.op("stablehlo.slice", xs, outs[0], **at)
+
+
+def _same_dtype(args):
+    x, v = map(as_value, args)
+    if v.aval.dtype != x.aval.dtype:
+        v = convert(v, x.aval.dtype)
+    return x, v
+
+
+@primitive("core.pad", traits=(AnyElement,), prepare=_same_dtype)
+def pad_(x: Aval, value: Aval, *, low: Sizes, high: Sizes, interior: Ints) -> Aval:
+    """`value` around and between elements; negative `low` and `high` cut off."""
+    if value.dtype != x.dtype or value.ndim:
+        raise TypeRule(
+            f"{x!r} can not be padded with {value!r}", fix="pad with a scalar of the same dtype"
+        )
+    if any(i < 0 for i in interior):
+        raise TypeRule(
+            f"{x!r} can not be padded by {interior} between elements",
+            fix="cut off with a stride, or with negative padding at the ends",
+        )
+    shape = []
+    for n, a, b, i in zip(x.shape, low, high, interior, strict=True):
+        inner = n if i == 0 else (n + (n - 1) * i if n.__class__ is Dim else n + max(n - 1, 0) * i)
+        shape.append(a + b + inner)
+        if shape[-1].__class__ is int and shape[-1] < 0:
+            raise TypeRule(
+                f"padding of {a} and {b} leaves nothing of an axis of size {n}",
+                fix="cut off less",
+            )
+    return x.with_shape(shape)
+
+
+@lower_rules.rule(pad_)
+def _(e, xs, ins, outs, low, high, interior):
+    if is_symbolic(low) or is_symbolic(high):
+        vectors = [e.shape(low), e.shape(high), e.shape(interior)]
+        return e.op("stablehlo.dynamic_pad", [*xs, *vectors], outs[0])
+    return e.op(
+        "stablehlo.pad", xs, outs[0], edge_padding_low=i64s(*low),
+        edge_padding_high=i64s(*high), interior_padding=i64s(*interior),
+    )  # fmt: skip
+
+
+def _promoted(args):
+    vs = [as_value(a) for a in args]
+    dtypes = {v.aval.dtype for v in vs}
+    return vs if len(dtypes) < 2 else convert_together(vs)
+
+
+@primitive("core.concatenate", traits=(Structural, Increasing), prepare=_promoted)
+def concatenate_(*xs: Aval, axis: int) -> Aval:
+    """One after the other along `axis`."""
+    first = xs[0]
+    for x in xs[1:]:
+        same = x.ndim == first.ndim and all(
+            a == b for i, (a, b) in enumerate(zip(x.shape, first.shape)) if i != axis
+        )
+        if not same or x.dtype != first.dtype:
+            raise TypeRule(
+                f"{x!r} and {first!r} can not be concatenated along axis {axis}",
+                fix="all sizes but that of the axis must agree",
+            )
+    total = xs[0].shape[axis]
+    for x in xs[1:]:
+        total = total + x.shape[axis]
+    out = first.strong() if any(not x.weak_type for x in xs) else first
+    return out.with_shape([total if i == axis else d for i, d in enumerate(first.shape)])
+
+
+@lower_rules.rule(concatenate_)
+def _(e, xs, ins, outs, axis):
+    return e.op("stablehlo.concatenate", xs, outs[0], dimension=i64(axis))
+
+
+@primitive("core.iota")
+def iota_(*, shape: Sizes, axis: int, dtype: np.dtype) -> Aval:
+    """0, 1, 2, ... along `axis`."""
+    return Aval(shape, dtype)
+
+
+@lower_rules.rule(iota_)
+def _(e, xs, ins, outs, shape, axis, dtype):
+    if is_symbolic(shape):
+        size = [e.shape(shape)]
+        return e.op("stablehlo.dynamic_iota", size, outs[0], iota_dimension=i64(axis))
+    return e.op("stablehlo.iota", [], outs[0], iota_dimension=i64(axis))
+
+
+@primitive("core.barrier", traits=(Structural,), many=True)
+def barrier(*xs: Aval) -> list:
+    """The same values; the compiler may not move work across."""
+    return list(xs)
+
+
+@lower_rules.rule(barrier)
+def _(e, xs, ins, outs):
+    r = e.op("stablehlo.optimization_barrier", xs, *outs)
+    return r if len(outs) != 1 else [r]
+
+
+# ---- conversion (defined here, since everything that promotes needs it) ---------------------
+
+
+@primitive("core.convert", traits=(Structural,))
+def convert_(x: Aval, *, dtype: np.dtype, weak: bool) -> Aval:
+    """To another dtype: floats are cut towards zero, complex numbers lose their imaginary part,
+    and anything but zero is True."""
+    if x.dtype != dtype and OPAQUE in (x.category, category(dtype)):
+        raise no_number("convert", x if x.category == OPAQUE else Aval(x.shape, dtype))
+    return Aval(x.shape, dtype, weak)
+
+
+@lower_rules.rule(convert_)
+def _(e, xs, ins, outs, dtype, weak):
+    x, (source,) = xs[0], ins
+    if source.dtype == dtype:
+        return x
+    if dtype == bool:
+        return e.compare(x, e.constant(0, source), "NE", outs[0])
+    if source.dtype.kind == "c" and dtype.kind != "c":
+        part = Aval(source.shape, np.float32 if source.dtype.itemsize == 8 else np.float64)
+        x = e.op("stablehlo.real", [x], part)
+        if part.dtype == dtype:
+            return x
+    return e.op("stablehlo.convert", [x], outs[0])
+
+
+def convert(x: Any, dtype: Any, weak: bool = False) -> Any:
+    """`x` as an array of `dtype`; nothing happens if it is one."""
+    dtype = dtype_of(dtype)
+    if x.__class__ is int and _exact(x, dtype):  # it need not fit in the default dtype
+        return Literal(_as(x, dtype), Aval((), dtype, weak))
+    x = as_value(x)
+    if x.aval.dtype == dtype and x.aval.weak_type == weak:
+        return x
+    if x.aval.category == NOTHING:
+        raise nothing_to_do([x.aval])
+    if x.__class__ is Literal and not x.aval.ndim and _exact(x.value, dtype):
+        return Literal(_as(x.value, dtype), Aval((), dtype, weak))
+    return convert_.bind(x, dtype=dtype, weak=weak)
+
+
+def _exact(value: Any, dtype: np.dtype) -> bool:
+    """Whether a Python scalar becomes of this dtype without the compiler's help."""
+    if dtype.kind == "f":
+        return not isinstance(value, complex)
+    return category(dtype) == INTEGER and isinstance(value, int) or dtype.kind in "cb"
+
+
+def _as(value: Any, dtype: np.dtype) -> Any:
+    if dtype.kind in "fc":
+        return float(value) if dtype.kind == "f" else complex(value)
+    if dtype == bool:
+        return bool(value)
+    return fits(value, dtype) if value.__class__ is int else value
+
+
+def convert_together(vs: Sequence[Any]) -> list[Any]:
+    """Values in the dtype they meet in, each in its own shape."""
+    from_types = [v.aval for v in vs]
+    dtype, weak = promote(from_types)
+    return [convert(v, dtype, weak) for v in vs]
+
+
+def fit(v: Any, aval: Aval) -> Any:
+    """`v` as an `aval`: converted and broadcast."""
+    if v.aval is aval:
+        return v
+    if v.aval.dtype != aval.dtype or v.aval.weak_type != aval.weak_type:
+        if v.__class__ is Literal:
+            if _exact(v.value, aval.dtype):
+                return Literal(_as(v.value, aval.dtype), aval)
+        v = convert_.bind(v, dtype=aval.dtype, weak=aval.weak_type)
+    return v if v.aval.shape == aval.shape else broadcast_to(v, aval.shape)
+
+
+# ---- as users say it -----------------------------------------------------------------------
+
+
+def fill(value: Any, aval: Aval) -> Any:
+    """An array of this type filled with a Python scalar; a literal while something is traced."""
+    if value and aval.category == OPAQUE:
+        raise no_number("fill", aval)
+    x = Literal(value, aval)
+    return materialise(x) if current() is GROUND else x
+
+
+def materialise(x: Any) -> Any:
+    """An Array for a literal, made on the device; other values as they are."""
+    if x.__class__ is not Literal:
+        return x
+    if not x.aval.ndim or is_symbolic(x.aval.shape):
+        return solid(x)
+    cell = Literal(x.value, Aval((), x.aval.dtype, x.aval.weak_type))
+    return broadcast_in_dim.bind(cell, shape=x.aval.shape, dims=())
+
+
+def broadcast_to(x: Any, shape: Any) -> Any:
+    """Numpy's broadcast_to.  Raises TypeRule if sizes are neither equal nor 1."""
+    x = as_value(x)
+    shape = normal_shape(shape)
+    have = x.aval.shape
+    if have == shape:
+        return x
+    if len(have) > len(shape):
+        raise TypeRule(f"{x.aval!r} has more axes than the shape {shape}", fix="give more sizes")
+    if x.__class__ is Literal:
+        return Literal(x.value, x.aval.with_shape(shape))
+    front = len(shape) - len(have)
+    dims = tuple(range(front, len(shape)))
+    return broadcast_in_dim.bind(x, shape=shape, dims=dims)
+
+
+def reshape(x: Any, shape: Any) -> Any:
+    """The same elements in another shape; one size may be -1."""
+    x = as_value(x)
+    shape = normal_shape(shape)
+    if shape == x.aval.shape:
+        return x
+    if -1 in shape:
+        known = product([d for d in shape if d.__class__ is Dim or d != -1])
+        if shape.count(-1) > 1 or known == 0:
+            raise TypeRule(f"the size of -1 in {shape} is not determined", fix="name all sizes")
+        size = x.aval.size
+        if size.__class__ is int and known.__class__ is int:
+            if size % known:
+                raise TypeRule(
+                    f"{x.aval!r} of {size} elements can not be reshaped to {shape}",
+                    fix=f"the other sizes must divide {size}",
+                )
+            rest = size // known
+        else:
+            rest = divide_exact(size, known)
+        shape = tuple([rest if d.__class__ is int and d == -1 else d for d in shape])
+        if shape == x.aval.shape:
+            return x
+    return reshape_.bind(x, shape=shape)
+
+
+def transpose(x: Any, perm: Any = None) -> Any:
+    """Axes in another order, reversed by default."""
+    x = as_value(x)
+    n = x.aval.ndim
+    order = tuple(range(n))[::-1] if perm is None else normal_axes(tuple(perm), n, "perm")
+    return x if order == tuple(range(n)) else transpose_.bind(x, perm=order)
+
+
+def moveaxis(x: Any, source: Any, destination: Any) -> Any:
+    """Some axes elsewhere, the others in their order."""
+    x = as_value(x)
+    n = x.aval.ndim
+    a, b = normal_axes(source, n, "source"), normal_axes(destination, n, "destination")
+    if len(a) != len(b):
+        raise AxisError(f"{len(a)} axes can not move to {len(b)} places", fix="name as many")
+    perm = [i for i in range(n) if i not in a]
+    for to, frm in sorted(zip(b, a)):
+        perm.insert(to, frm)
+    return transpose(x, perm)
+
+
+def expand_dims(x: Any, axis: Any) -> Any:
+    """With new axes of size 1, at places of the result."""
+    x = as_value(x)
+    count = len(axis) if isinstance(axis, tuple | list) else 1
+    n = x.aval.ndim + count
+    new = normal_axes(axis, n)
+    sizes = iter(x.aval.shape)
+    shape = tuple([1 if i in new else next(sizes) for i in range(n)])
+    dims = tuple([i for i in range(n) if i not in new])
+    if not count:
+        return x
+    return broadcast_in_dim.bind(x, shape=shape, dims=dims)
+
+
+def squeeze(x: Any, axis: Any = None) -> Any:
+    """Without axes of size 1 (all of them by default)."""
+    x = as_value(x)
+    if axis is None:
+        axes = tuple([i for i, d in enumerate(x.aval.shape) if d.__class__ is int and d == 1])
+    else:
+        axes = tuple(sorted(normal_axes(axis, x.aval.ndim)))
+    return squeeze_.bind(x, axes=axes) if axes else x
+
+
+def concatenate(xs: Sequence[Any], axis: int = 0) -> Any:
+    """One after the other along `axis`, in the dtype they meet in."""
+    vs = [as_value(x) for x in xs]
+    if not vs:
+        raise TypeRule("there is nothing to concatenate", fix="give at least one array")
+    if not vs[0].aval.ndim:
+        raise TypeRule("arrays without axes can not be concatenated", fix="use stack")
+    at = normal_axis(axis, vs[0].aval.ndim)
+    return concatenate_(*vs, axis=at) if len(vs) > 1 else materialise_at_ground(vs[0])
+
+
+def materialise_at_ground(x: Any) -> Any:
+    """What users get: an Array when nothing is being traced."""
+    return materialise(x) if x.__class__ is Literal and current() is GROUND else x
+
+
+def stack(xs: Sequence[Any], axis: int = 0) -> Any:
+    """Along a new axis."""
+    vs = [x if isinstance(x, Value) else as_value(x) for x in xs]
+    if not vs:
+        raise TypeRule("there is nothing to stack", fix="give at least one array")
+    at = normal_axis(axis, vs[0].aval.ndim + 1)
+    return concatenate([expand_dims(v, at) for v in vs], at)
+
+
+def fitting(what: str, v: Any, x: Any) -> Any:
+    """`v` in the dtype of `x`: it has that already, or is a Python number of its kind."""
+    v = as_value(v)
+    a, b = v.aval, x.aval
+    if a.dtype != b.dtype and not (a.weak_type and a.category <= b.category):
+        raise TypeRule(
+            f"{what}: {a!r} does not go into {b!r}",
+            fix="convert it with .astype, or use .at[...] of the array",
+        )
+    return convert(v, b.dtype, b.weak_type)
+
+
+def pad(x: Any, value: Any, config: Sequence[tuple]) -> Any:
+    """`value` around and between: (low, high, interior) for each axis; low and high may cut."""
+    low, high, interior = ([c[k] for c in config] for k in range(3))
+    if not len(config):
+        return as_value(x)
+    return pad_(x, value, low=tuple(low), high=tuple(high), interior=tuple(interior))
+
+
+def slice_in_dim(x: Any, start: Any, limit: Any, stride: int = 1, axis: int = 0) -> Any:
+    """The part of one axis from `start` to `limit`."""
+    x = as_value(x)
+    at = normal_axis(axis, x.aval.ndim)
+    box = lambda new, old: tuple([new if i == at else d for i, d in enumerate(old)])  # noqa: E731
+    n = x.aval.ndim
+    return slice_.bind(
+        x,
+        starts=box(start, (0,) * n),
+        limits=box(limit, x.aval.shape),
+        strides=box(stride, (1,) * n),
+    )
+
+
+def iota(dtype: Any, shape: Any, axis: int = 0) -> Any:
+    """0, 1, 2, ... along `axis` of an array of this shape."""
+    return iota_.bind(shape=normal_shape(shape), axis=axis, dtype=dtype_of(dtype))
+
+
+def array(x: Any, dtype: Any = None) -> Any:
+    """An Array of scalars, numpy arrays and nested lists; values are converted if need be."""
+    if isinstance(x, Value):
+        return materialise_at_ground(x if dtype is None else convert(x, dtype))
+    return asarray(x, dtype)

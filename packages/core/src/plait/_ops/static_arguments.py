@@ -1,0 +1,53 @@
+"""Arguments that belong to an operation and are no arrays: numbers, flags, names of axes.
+
+Invariant: what is not of the kind asked for is an error that says which argument it is.
+"""
+
+from typing import Any
+
+from .._base.errors import TypeRule
+from .._types.dims import Dim
+
+
+def fixed(what: str, name: str, given: Any) -> int:
+    """A number that belongs to the operation and is no array; TypeRule if it is not an integer."""
+    try:
+        return given.__index__()
+    except (AttributeError, TypeError):
+        raise TypeRule(
+            f"{what}: {name} must be an integer, not {given!r}", fix="write a Python integer"
+        ) from None
+
+
+def fixed_each(what: str, name: str, given: Any) -> tuple[int, ...]:
+    """Several of them."""
+    try:
+        items = tuple(given)
+    except TypeError:
+        items = None
+    if items is None:
+        raise TypeRule(
+            f"{what}: {name} must be integers, not {given!r}", fix="write a tuple of integers"
+        )
+    return tuple([n if n.__class__ in (int, Dim) else fixed(what, name, n) for n in items])
+
+
+def flag(what: str, name: str, given: Any) -> bool:
+    """Yes or no; TypeRule for an array with axes."""
+    if getattr(given, "ndim", 0):
+        raise TypeRule(f"{what}: {name} is {given!r}", fix=f"write {name}=True or False")
+    return bool(given)
+
+
+def record(what: str, kind: Any, given: Any) -> Any:
+    """A named tuple of tuples of integers, such as dimension numbers."""
+    try:
+        if getattr(given, "_fields", kind._fields)[0] != kind._fields[0]:
+            raise TypeError
+        parts = [tuple([n.__index__() for n in part]) for part in given]
+        return kind(*parts)
+    except (AttributeError, TypeError):
+        raise TypeRule(
+            f"{what}: {given!r} are no {kind.__name__}",
+            fix=f"write {kind.__name__}({', '.join(f'{f}=(...)' for f in kind._fields)})",
+        ) from None

@@ -1,0 +1,389 @@
+"""x[index] and x.at[index]: numpy indexing, and its counterpart that writes.
+
+Invariant: places are operands and never part of a compiled program while nothing is traced, so
+that a loop over `x[i]` compiles once.  Under a trace whatever is fixed becomes a plain slice.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .._base.errors import TypeRule
+from .._core.array import Array, Literal, as_value
+from .._core.interpreter import GROUND, Tracer, Value, current
+from .._core.primitive import freeze
+from .._core.staging import staged
+from .._types.avals import BOOL, INT32, Aval
+from .._xla.executables import executable
+from .._xla.operands import scalar_buffer
+from .index_access import INT64, PLAIN, Spec, masked, read, write
+from .index_plans import LOOSE, NEW, POINT, ROWS, Form, concrete_mask, parse
+from .indexing import FILL, normal_fill, normal_mode
+from .shape import convert, materialise_at_ground
+
+# ---- at once: places are operands of a program kept by form ---------------------------------
+
+_programs: dict[Any, Any] = {}
+_plans: dict[Any, Any] = {}
+_rows: dict[Any, Any] = {}
+_runs: dict[Any, Any] = {}
+_sets: dict[Any, Any] = {}
+_starts: dict[int, Any] = {}
+_KEPT = 4096
+
+
+def _keep(store: dict, key: Any, value: Any) -> Any:
+    if len(store) >= _KEPT:
+        store.clear()
+    store[key] = value
+    return value
+
+
+def _start(i: int) -> Any:
+    """A place as a buffer."""
+    try:
+        return _starts[i]
+    except KeyError:
+        dtype = INT32 if i < 2**31 else INT64
+        return _keep(_starts, i, scalar_buffer(Literal(i, Aval((), dtype))))
+
+
+def _types_of(values: Sequence[Any]) -> list[Any]:
+    """Dispatch keys of places."""
+    return [
+        v.key if v.__class__ is Array else Aval((), INT32 if v < 2**31 else INT64) for v in values
+    ]
+
+
+def _program(kind: Any, f: Callable, operands: Sequence[Any]) -> tuple:
+    """(run, handlers, key of the result) of `f`, for operands with these dispatch keys."""
+    key = kind, tuple(operands)
+    try:
+        return _programs[key]
+    except KeyError:
+        pass
+    avals = [k.aval for k in operands]
+    name = "index" if kind[0] == "get" else "write"
+    run, handlers, keys = executable(staged(lambda *xs: [f(*xs)], avals, name), (), operands)
+    return _keep(_programs, key, (run, handlers, keys[0]))
+
+
+def _array(found: tuple, bufs: list) -> Array:
+    """The result of a program on buffers."""
+    run, handlers, key = found
+    r = Array()
+    r._buf = run(bufs).consume_with_handlers(handlers)[0]
+    r.aval = key.aval
+    r.key = key
+    return r
+
+
+def _exact(index: Any) -> Any:
+    """A key of an index that holds no arrays; None if it does."""
+    if index.__class__ is tuple:
+        parts = [_exact(i) for i in index]
+        return None if None in parts else tuple(parts)
+    kind = index.__class__
+    if kind is int:
+        return index
+    if kind is slice:
+        bounds = index.start, index.stop, index.step
+        ok = all(b is None or b.__class__ is int for b in bounds)
+        return (slice, *bounds) if ok else None
+    return "new" if index is None else "..." if index is Ellipsis else None
+
+
+def _buffers(values: Sequence[Any]) -> list[Any]:
+    return [v.buffer() if v.__class__ is Array else _start(v) for v in values]
+
+
+def _solid(values: Sequence[Any]) -> list[Any] | None:
+    """Places as arrays and ints; None if something is being traced."""
+    out = []
+    for v in values:
+        if v.__class__ is Literal:
+            v = materialise_at_ground(v)
+        if isinstance(v, Tracer) or not (v.__class__ is Array or v.__class__ is int):
+            return None
+        out.append(v)
+    return out
+
+
+def _read_now(x: Array, index: Any) -> Any:
+    """`x[index]` while nothing is traced."""
+    exact = _exact(index)
+    if exact is not None:
+        plan = _plans.get((x.key, exact))
+        if plan is not None:
+            found, bufs = plan
+            return _array(found, [x.buffer(), *bufs])
+    form, values = parse(x.aval.shape, index)
+    if not values and not form.grown and NEW not in form.layout:
+        return x
+    places = _solid(values)
+    if places is None:
+        return read(x, form, values)
+    f = lambda x, *vs: read(x, form, vs)  # noqa: E731
+    found = _program(("get", form), f, [x.key, *_types_of(places)])
+    bufs = _buffers(places)
+    if exact is not None:
+        _keep(_plans, (x.key, exact), (found, bufs))
+        if exact.__class__ is int:
+            _keep(_rows, x.key, (found, x.aval.shape[0]))
+        elif exact[0] is slice and form.entries[0].__class__ is tuple and exact[3] in (None, 1):
+            _keep(_runs, (x.key, form.entries[0][0]), found)
+    return _array(found, [x.buffer(), *bufs])
+
+
+def getitem(x: Any, index: Any) -> Any:
+    """`x[index]`, as numpy has it.
+
+    Args:
+      x: an array.
+      index: integers, slices, Ellipsis, None, integer arrays, boolean arrays whose values are
+        known, or a tuple of these.  Computed integers that lie outside are clamped.
+
+    Raises SubscriptError (an IndexError) if the array has no such element, TypeRule if the index
+    is none, and ConcretizationError if the result's shape depends on values that are traced.
+
+    >>> import plait
+    >>> x = plait.numpy.arange(12).reshape(3, 4)
+    >>> x[1, ::-2]
+    Array([7, 5], dtype=int32)
+    """
+    if x.__class__ is Array and current() is GROUND:
+        kind = index.__class__
+        try:
+            if kind is int:
+                found, n = _rows[x.key]
+                i = index + n if index < 0 else index
+                if 0 <= i < n:
+                    return _array(found, [x._buf, _start(i)])
+            elif kind is slice and index.step is None:
+                a, b, _ = index.indices(x.aval.shape[0])
+                return _array(_runs[x.key, b - a], [x._buf, _start(a)])
+        except (KeyError, AttributeError, IndexError, TypeError, ValueError):
+            pass
+        return _read_now(x, index)
+    x = materialise_at_ground(as_value(x))
+    if x.__class__ is Array and current() is GROUND:
+        return _read_now(x, index)
+    return read(x, *parse(x.aval.shape, index))
+
+
+# ---- x.at[...] -----------------------------------------------------------------------------
+
+
+def _single_mask(x: Any, index: Any) -> Any:
+    """The mask, if the index is one boolean array with axes."""
+    if index.__class__ is tuple and len(index) == 1:
+        index = index[0]
+    if isinstance(index, Value | np.ndarray) and index.dtype == BOOL and index.ndim:
+        return index if index.shape == x.aval.shape[: index.ndim] else None
+    return None
+
+
+class At:
+    """`x.at`: write `x.at[index].set(value)` for what numpy writes `x[index] = value`."""
+
+    __slots__ = ("array",)
+
+    def __init__(self, array: Any):
+        self.array = array
+
+    def __getitem__(self, index: Any) -> "Places":
+        return Places(self.array, index)
+
+    def __repr__(self) -> str:
+        return f"At({self.array!r})"
+
+
+class Places:
+    """`x.at[index]`: elements of an array, to be read or to be written in a copy.
+
+    Every method takes `mode` ("drop" when writing and "clip" when reading are what happens with
+    computed places outside; "fill", "clip", "drop", "promise_in_bounds"), and the promises
+    `indices_are_sorted` and `unique_indices`, which make it faster; with `wrap_negative_indices`
+    False negative computed places are outside.  With a mode fixed integers may lie outside too.
+    """
+
+    __slots__ = ("array", "index")
+
+    def __init__(self, array: Any, index: Any):
+        self.array, self.index = array, index
+
+    def __repr__(self) -> str:
+        return f"Places({self.array!r}, {self.index!r})"
+
+    def get(
+        self,
+        *,
+        mode: Any = None,
+        fill_value: Any = None,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        wrap_negative_indices: bool = True,
+    ) -> Any:
+        """The elements; `fill_value` is read outside if the mode is "fill" (by default nan, or
+        of integers the least or the greatest)."""
+        x = materialise_at_ground(as_value(self.array))
+        if mode is None and fill_value is not None:
+            mode = FILL
+        spec = Spec(
+            None if mode is None else normal_mode(mode),
+            normal_fill(fill_value, x.aval.dtype),
+            bool(indices_are_sorted),
+            bool(unique_indices),
+        )
+        form, values = parse(x.aval.shape, self.index, strict=mode is None)
+        form = form if wrap_negative_indices else _unwrapped(form)
+        places = _solid(values) if x.__class__ is Array and current() is GROUND else None
+        if places is None:
+            return read(x, form, values, spec)
+        f = lambda x, *vs: read(x, form, vs, spec)  # noqa: E731
+        kind = "get", form, freeze(tuple(spec))
+        found = _program(kind, f, [x.key, *_types_of(places)])
+        return _array(found, [x.buffer(), *_buffers(places)])
+
+    def set(self, values: Any, **how: Any) -> Any:
+        """The array with `values` there; of several for one place any one counts.
+
+        >>> import plait
+        >>> plait.numpy.zeros(4).at[1:3].set(5.0)
+        Array([0., 5., 5., 0.], dtype=float32)
+        """
+        x, index = self.array, self.index
+        if not how and index.__class__ is int and x.__class__ is Array and current() is GROUND:
+            try:
+                found, n, cell = _sets[x.key, values.__class__]
+                i = index + n if index < 0 else index
+                if 0 <= i < n:
+                    v = scalar_buffer(Literal(values, cell))
+                    return _array(found, [x._buf, _start(i), v])
+            except (KeyError, AttributeError):
+                pass
+        return self._write("set", values, **how)
+
+    def add(self, values: Any, **how: Any) -> Any:
+        """The array with `values` added there, as often as a place occurs."""
+        return self._write("add", values, **how)
+
+    def subtract(self, values: Any, **how: Any) -> Any:
+        """The array with `values` subtracted there, as often as a place occurs."""
+        return self._write("subtract", values, **how)
+
+    def multiply(self, values: Any, **how: Any) -> Any:
+        """The array multiplied by `values` there, as often as a place occurs."""
+        return self._write("multiply", values, **how)
+
+    mul = multiply
+
+    def divide(self, values: Any, **how: Any) -> Any:
+        """The array divided by `values` there, as often as a place occurs."""
+        return self._write("divide", values, **how)
+
+    def power(self, values: Any, **how: Any) -> Any:
+        """The array raised to `values` there, as often as a place occurs."""
+        return self._write("power", values, **how)
+
+    def min(self, values: Any, **how: Any) -> Any:
+        """The array with the least of its elements and `values` there."""
+        return self._write("min", values, **how)
+
+    def max(self, values: Any, **how: Any) -> Any:
+        """The array with the greatest of its elements and `values` there."""
+        return self._write("max", values, **how)
+
+    def apply(self, func: Callable[[Any], Any], **how: Any) -> Any:
+        """The array with `func` of its elements there; once, also where a place occurs twice.
+
+        `func` is elementwise.
+        """
+        x = materialise_at_ground(as_value(self.array))
+        mask = _single_mask(x, self.index)
+        if mask is not None and isinstance(mask, Tracer):
+            new = convert(func(x), x.aval.dtype)
+            return masked(x, as_value(mask), new, "set")
+        index = self.index if mask is None else np.nonzero(concrete_mask(mask))
+        form, values = parse(x.aval.shape, index, strict=how.get("mode") is None)
+        return write(x, form, values, func(read(x, form, values)), "set", _spec(how))
+
+    def _write(self, op: str, v: Any, **how: Any) -> Any:
+        x = materialise_at_ground(as_value(self.array))
+        v = v if isinstance(v, Value) else as_value(v)
+        if v.aval.dtype.kind == "c" and x.aval.dtype.kind != "c":
+            raise TypeRule(
+                f"complex values {v.aval!r} can not be written into {x.aval!r}",
+                fix="write their real part, or convert the array with .astype first",
+            )
+        spec = _spec(how)
+        mask = _single_mask(x, self.index)
+        if mask is not None and v.aval.ndim <= x.aval.ndim - mask.ndim:
+            return self._write_masked(x, as_value(mask), v, op)
+        form, values = parse(x.aval.shape, self.index, strict=how.get("mode") is None)
+        form = form if how.get("wrap_negative_indices", True) else _unwrapped(form)
+        now = x.__class__ is Array and current() is GROUND
+        places = _solid(values) if now else None
+        if places is None or isinstance(v, Tracer):
+            return write(x, form, values, v, op, spec)
+        return self._write_now(x, form, places, v, op, spec)
+
+    def _write_now(self, x: Array, form: Form, places: list, v: Any, op: str, spec: Spec) -> Any:
+        f = lambda x, v, *vs: write(x, form, vs, v, op, spec)  # noqa: E731
+        kind = "write", op, form, spec
+        cell: Any = None
+        if v.__class__ is Literal:
+            dtype = v.aval.dtype if op in ("divide", "power") else x.aval.dtype
+            cell = Aval((), dtype, v.aval.weak_type)
+        operands = [x.key, cell or v.key, *_types_of(places)]
+        found = _program(kind, f, operands)
+        bufs = _buffers(places)
+        if cell is not None and op == "set" and form.entries[:1] == (POINT,):
+            self._remember(x, found, cell, v)
+        b = v.buffer() if cell is None else scalar_buffer(Literal(v.value, cell))
+        return _array(found, [x.buffer(), b, *bufs])
+
+    def _remember(self, x: Array, found: tuple, cell: Aval, v: Literal) -> None:
+        """Make the next `x.at[i].set(scalar)` a look-up."""
+        if self.index.__class__ is not int or not (v.aval.weak_type or v.value.__class__ is bool):
+            return
+        run, handlers, key = found
+        swapped = lambda bufs: run([bufs[0], bufs[2], bufs[1]])  # noqa: E731
+        kept = (swapped, handlers, key), x.aval.shape[0], cell
+        _keep(_sets, (x.key, v.value.__class__), kept)
+
+    def _write_masked(self, x: Any, mask: Any, v: Any, op: str) -> Any:
+        if x.__class__ is not Array or mask.__class__ is not Array or current() is not GROUND:
+            return masked(x, mask, v, op)
+        v = materialise_at_ground(v)
+        if v.__class__ is not Array:
+            return masked(x, mask, v, op)
+        f = lambda x, m, v: masked(x, m, v, op)  # noqa: E731
+        found = _program(("mask", op), f, [x.key, mask.key, v.key])
+        return _array(found, [x.buffer(), mask.buffer(), v.buffer()])
+
+
+_HOW = {"mode", "indices_are_sorted", "unique_indices", "wrap_negative_indices"}
+
+
+def _spec(how: dict[str, Any]) -> Spec:
+    if not how:
+        return PLAIN
+    unknown = how.keys() - _HOW
+    if unknown:
+        raise TypeRule(
+            f"writing takes no argument {sorted(unknown)[0]!r}", fix=f"it takes {sorted(_HOW)}"
+        )
+    mode = how.get("mode")
+    return Spec(
+        None if mode is None else normal_mode(mode),
+        None,
+        bool(how.get("indices_are_sorted", False)),
+        bool(how.get("unique_indices", False)),
+    )
+
+
+def _unwrapped(form: Form) -> Form:
+    """Negative computed places are outside, and do not count from the end."""
+    return Form(tuple([ROWS if e == LOOSE else e for e in form.entries]), *form[1:])

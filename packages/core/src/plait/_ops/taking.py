@@ -1,0 +1,104 @@
+"""Elements along one axis, by number.
+
+Invariant: places are counted from the front, or wrapped or clamped, before anything is read, so
+that the mode alone says what is outside.
+"""
+
+from typing import Any
+
+from .._base.errors import TypeRule
+from .._core.array import as_value
+from .._types.avals import broadcast_shapes
+from . import elementwise as el
+from .indexing import GatherDimensionNumbers, gather_, normal_fill, normal_mode
+from .shape import broadcast_to, expand_dims, materialise_at_ground, normal_axis, reshape
+from .sizes import from_front, integers, size_value
+from .subscript import At
+
+
+def take(
+    x: Any,
+    indices: Any,
+    axis: Any = None,
+    mode: str | None = None,
+    unique_indices: bool = False,
+    indices_are_sorted: bool = False,
+    fill_value: Any = None,
+) -> Any:
+    """Elements along one axis, by number.
+
+    Args:
+      x: an array.
+      indices: an integer or an array of them, of any shape.
+      axis: the axis; None takes from the array in row-major order.
+      mode: what is read outside: "fill" (the default: `fill_value`, by default nan, or of
+        integers the least or the greatest), "clip", "wrap" (periodic) or "promise_in_bounds".
+        Negative numbers count from the end, except with "clip".
+
+    Raises TypeRule if the indices are not integers.
+    """
+    x = as_value(x)
+    if axis is None:
+        x, axis = reshape(x, (-1,)), 0
+    at = normal_axis(axis, x.aval.ndim)
+    n = x.aval.shape[at]
+    i = integers(indices, "indices")
+    if mode == "wrap":
+        i, mode = el.modulo(i, size_value(n, i.aval.dtype)), "promise_in_bounds"
+    elif mode == "clip":
+        i = el.maximum(i, 0)
+    named = normal_mode(mode)
+    if x.aval.shape[at].__class__ is int and not n and i.aval.size:
+        raise TypeRule("there is nothing to take from an empty axis", fix="take no elements")
+    return At(x)[(*(slice(None),) * at, i)].get(
+        mode=named,
+        fill_value=fill_value,
+        unique_indices=unique_indices,
+        indices_are_sorted=indices_are_sorted,
+    )
+
+
+def take_along_axis(
+    x: Any, indices: Any, axis: Any = -1, mode: str | None = None, fill_value: Any = None
+) -> Any:
+    """Elements along one axis, by numbers that may differ from place to place.
+
+    Args:
+      x: an array.
+      indices: integers, of a shape that agrees with that of `x` (or broadcasts) elsewhere.
+      axis: the axis; None takes from the array in row-major order.
+      mode, fill_value: as `take`.
+
+    >>> import plait
+    >>> x = plait.numpy.array([[3, 1, 2], [6, 5, 4]])
+    >>> plait.numpy.take_along_axis(x, x.argsort(axis=1), axis=1)
+    Array([[1, 2, 3],
+           [4, 5, 6]], dtype=int32)
+    """
+    x, i = materialise_at_ground(as_value(x)), integers(indices, "indices")
+    if axis is None:
+        x, axis = reshape(x, (-1,)), 0
+    if x.aval.ndim != i.aval.ndim:
+        raise TypeRule(
+            f"take_along_axis: indices {i.aval!r} for {x.aval!r}", fix="give as many axes"
+        )
+    at = normal_axis(axis, x.aval.ndim)
+    rest = lambda v: (*v.aval.shape[:at], 1, *v.aval.shape[at + 1 :])  # noqa: E731
+    shape = list(broadcast_shapes([rest(x), rest(i)]))
+    own, asked = list(shape), list(shape)
+    own[at], asked[at] = x.aval.shape[at], i.aval.shape[at]
+    x, i = broadcast_to(x, tuple(own)), broadcast_to(i, tuple(asked))
+    if mode == "wrap":
+        i, mode = el.modulo(i, size_value(own[at], i.aval.dtype)), "promise_in_bounds"
+    i = el.maximum(i, 0) if mode == "clip" else from_front(i, own[at])
+    rest_axes = tuple([a for a in range(len(own)) if a != at])
+    return gather_.bind(
+        x,
+        expand_dims(i, i.aval.ndim),
+        dimension_numbers=GatherDimensionNumbers((), (at,), (at,), rest_axes, rest_axes),
+        slice_sizes=(1,) * len(own),
+        mode=normal_mode(mode),
+        fill_value=normal_fill(fill_value, x.aval.dtype),
+        indices_are_sorted=False,
+        unique_indices=False,
+    )

@@ -1,0 +1,434 @@
+"""Types of values: shape, dtype, weakness.
+
+Elements may be no numbers: an `Opaque` dtype says what stands for one of them in memory, and what
+the directions are in which it could vary.
+
+Invariant: `Aval(s, d, w) is Aval(s, d, w)`.  Avals are interned, so equality is identity and every
+cache of Plait may key on them at C speed.  Python scalars are weak: they take the other operand's
+dtype.
+"""
+
+import warnings
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+import numpy as np
+
+from .._base.config import config
+from .._base.errors import TypeRule
+from .._base.jaxlib_api import EXTRA_DTYPES
+from .dims import Dim, broadcast_dims, product
+from .opaque import Opaque
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+__all__ = [
+    "Aval",
+    "Opaque",
+    "Place",
+    "Placed",
+    "Placement",
+    "aval_for",
+    "category",
+    "dtype_of",
+    "float0",
+    "no_number",
+    "promote",
+    "weak_aval",
+]
+
+BOOL = np.dtype(bool)
+INT8 = np.dtype(np.int8)
+INT32 = np.dtype(np.int32)
+UINT32 = np.dtype(np.uint32)
+FLOAT32 = np.dtype(np.float32)
+float0 = np.dtype([("float0", np.void, 0)])
+"""The dtype of directions in which integers and booleans could vary: there are none."""
+
+BOOLEAN, INTEGER, FLOATING, COMPLEX, NOTHING, OPAQUE = range(6)
+_KINDS = {"b": BOOLEAN, "i": INTEGER, "u": INTEGER, "f": FLOATING, "c": COMPLEX}
+_categories: dict[Any, int] = {
+    d: INTEGER if "int" in n else FLOATING for n, d in EXTRA_DTYPES.items()
+}
+_categories[float0] = NOTHING
+_SHORT = {"bool": "bool", "bfloat16": "bf16"}
+
+
+def category(dtype: Any) -> int:
+    """BOOLEAN, INTEGER, FLOATING or COMPLEX; NOTHING of float0, OPAQUE of what is no number."""
+    try:
+        return _categories[dtype]
+    except KeyError:
+        pass
+    if dtype.__class__ is Opaque:
+        _categories[dtype] = OPAQUE
+        return OPAQUE
+    kind = _KINDS.get(dtype.kind)
+    if kind is None or dtype.name in ("float128", "complex256", "longdouble"):
+        raise TypeRule(
+            f"dtype {dtype} is not one that arrays can have",
+            fix="use a boolean, integer, floating or complex dtype",
+        )
+    _categories[dtype] = kind
+    return kind
+
+
+class Aval:
+    """The type of an array: `shape` (ints or symbolic `Dim`s), `dtype`, `weak_type`."""
+
+    __slots__ = (
+        "shape", "dtype", "weak_type", "ndim", "inexact", "varies", "category", "physical",
+        "handler", "mlir",
+    )  # fmt: skip
+    shape: "tuple[Any, ...]"
+    dtype: Any  # a numpy dtype, or an Opaque
+    weak_type: bool
+    ndim: int
+    inexact: bool
+    varies: bool  # whether there are directions in which elements can vary
+    category: int
+    physical: "Aval"  # the type in memory: itself, unless it is opaque or float0
+    handler: Any  # result handler of the runtime, in the default place
+    mlir: Any  # the MLIR type, made at first lowering
+    _all: "dict[tuple[Any, ...], Aval]" = {}
+
+    placement = None
+    """An Aval is also the dispatch key of arrays in the default place."""
+
+    def __new__(cls, shape: Any, dtype: Any, weak_type: bool = False) -> "Aval":
+        try:
+            return cls._all[shape, dtype, weak_type]
+        except (KeyError, TypeError):
+            pass
+        shape = tuple([d if d.__class__ is Dim else _size(d) for d in shape])
+        dtype = dtype if dtype.__class__ is Opaque else np.dtype(dtype)
+        key = shape, dtype, bool(weak_type)
+        self = cls._all.get(key)
+        if self is None:
+            self = object.__new__(cls)
+            self.shape, self.dtype, self.weak_type = key
+            self.ndim, self.category = len(shape), category(dtype)
+            self.inexact = self.varies = self.category in (FLOATING, COMPLEX)
+            self.physical = self if self.category != NOTHING else Aval(shape, BOOL)
+            if self.category == OPAQUE:
+                self.physical = Aval((*shape, *dtype.shape), dtype.words)
+                self.varies = dtype.directions is not None
+            self.handler = self.mlir = None
+            self = cls._all.setdefault(key, self)
+        return self
+
+    @property
+    def aval(self) -> "Aval":
+        return self
+
+    @property
+    def size(self):
+        """Number of elements."""
+        return product(self.shape)
+
+    def with_shape(self, shape: "Iterable[Any]") -> "Aval":
+        return Aval(tuple(shape), self.dtype, self.weak_type)
+
+    @property
+    def directions(self) -> "Aval":
+        """The type of directions: itself of floats, float0 where there are none."""
+        if self.inexact:
+            return self
+        if self.category == OPAQUE and self.dtype.directions is not None:
+            return Aval(self.shape, self.dtype.directions)
+        return Aval(self.shape, float0)
+
+    def with_dtype(self, dtype: Any) -> "Aval":
+        return Aval(self.shape, dtype, False)
+
+    def strong(self) -> "Aval":
+        return Aval(self.shape, self.dtype, False) if self.weak_type else self
+
+    def same_type(self, other: "Aval") -> bool:
+        """Same shape and dtype, whatever the weakness."""
+        return self is other or (self.shape == other.shape and self.dtype == other.dtype)
+
+    def __repr__(self) -> str:
+        shape = ",".join(map(str, self.shape))
+        return f"{short_name(self.dtype)}[{shape}]{'*' if self.weak_type else ''}"
+
+    def __reduce__(self):
+        return Aval, (self.shape, self.dtype, self.weak_type)
+
+    def __copy__(self) -> "Aval":
+        return self
+
+    def __deepcopy__(self, memo: Any) -> "Aval":
+        return self
+
+
+def _size(d: Any) -> int:
+    n = d.__index__() if hasattr(d, "__index__") else None
+    if n is None or n < 0:
+        raise TypeRule(
+            f"a size in a shape must be a non-negative integer, not {d!r}",
+            fix="write the shape as a tuple of ints",
+        )
+    return n
+
+
+def short_name(dtype: Any) -> str:
+    """`f32`, `i8`, `bf16`, ...: how Programs print a dtype."""
+    if dtype.__class__ is Opaque:
+        return dtype.name
+    name = dtype.name if dtype != float0 else "float0"
+    if name in _SHORT or name in EXTRA_DTYPES or dtype == float0:
+        return _SHORT.get(name, name)
+    head = {"f": "f", "i": "i", "u": "u", "c": "c"}[dtype.kind]
+    return f"{head}{dtype.itemsize * 8}"
+
+
+def no_number(what: str, aval: Aval) -> TypeRule:
+    """The error for an operation on elements that are no numbers."""
+    return TypeRule(
+        f"{what} can not take {aval!r}: a {aval.dtype.family} of shape {aval.shape} is no number",
+        fix=aval.dtype.advice,
+    )
+
+
+def dtype_of(name: Any) -> "np.dtype[Any]":
+    """A dtype from anything numpy takes for one, or the name of one numpy lacks."""
+    if isinstance(name, np.dtype):
+        return cast("np.dtype[Any]", name if name.isnative else name.newbyteorder("="))
+    if name.__class__ is Opaque:
+        return cast("np.dtype[Any]", name)
+    if isinstance(name, str) and name in EXTRA_DTYPES:
+        return EXTRA_DTYPES[name]
+    try:
+        found = np.dtype(name)
+        return found if found.isnative else found.newbyteorder("=")
+    except TypeError:
+        raise TypeRule(
+            f"{name!r} is not a dtype", fix='write for instance dtype="float32"'
+        ) from None
+
+
+def nothing_to_do(avals: "Sequence[Aval]") -> TypeRule:
+    """The error for arithmetic with float0."""
+    return TypeRule(
+        f"float0s do not support any operations by design: {list(avals)}",
+        fix="they say that there is no derivative; leave them out of arithmetic",
+    )
+
+
+# ---- where arrays are ----------------------------------------------------------------------
+
+
+class Placed:
+    """Dispatch key of an array outside the default place: interned, so equality is identity."""
+
+    __slots__ = ("aval", "placement", "handler")
+    _all: "dict[tuple[Any, ...], Placed]" = {}
+
+    def __new__(cls, aval: Aval, placement: "Placement") -> "Placed":
+        self = cls._all.get((aval, placement))
+        if self is None:
+            self = object.__new__(cls)
+            self.aval, self.placement, self.handler = aval, placement, None
+            self = cls._all.setdefault((aval, placement), self)
+        return self
+
+    def __repr__(self) -> str:
+        return f"{self.aval!r}@{self.placement}"
+
+
+class Place(Protocol):
+    """Devices that one computation runs on together, in order; hashable."""
+
+    @property
+    def devices(self) -> tuple[int, ...]:
+        """Their numbers."""
+        ...
+
+    def everywhere(self) -> "Placement":
+        """A whole copy on each device: where arrays of the default place are brought."""
+        ...
+
+    def placement(self, tiles: Any, ndim: int) -> "Placement | None":
+        """Placement of a result, by how the compiler tiled it; None if it has no words
+        for that."""
+        ...
+
+    def once(self, unit: Any, operation: Any) -> None:
+        """Make an operation, which acts on the world, one that one device does for all."""
+        ...
+
+
+class Placement(Protocol):
+    """Where the pieces of an array are; hashable, equal if the same for every array."""
+
+    @property
+    def place(self) -> Place: ...
+
+    def tiling(self, ndim: int) -> str:
+        """As the runtime spells it (HloSharding)."""
+        ...
+
+    def attributes(self, unit: Any, ndim: int) -> dict[str, Any]:
+        """What the argument of `main` carries; may declare symbols of the module."""
+        ...
+
+
+# ---- promotion -----------------------------------------------------------------------------
+
+_defaults: dict[int, np.dtype] = {}
+_met: "dict[tuple[Aval, ...], Aval]" = {}
+WEAK: dict[type, Aval] = {}
+"""Types of Python scalars; made anew when the default dtypes change."""
+
+
+_strict = [False]
+"""Whether only Python numbers are promoted."""
+_ranks = ["allow"]
+"""What is done where arrays of different numbers of axes meet: allow, warn or raise."""
+
+
+def _read_settings() -> None:
+    """Take over the dtypes of Python numbers that meet nothing stronger; whether nothing else is
+    ever promoted; and what is done where arrays of different numbers of axes meet."""
+    _strict[0] = config.numpy_dtype_promotion == "strict"
+    _ranks[0] = config.numpy_rank_promotion
+    floating, integer = np.dtype(config.default_float), np.dtype(config.default_int)
+    wide = np.complex128 if floating.itemsize == 8 else np.complex64
+    _met.clear()
+    _defaults.update({BOOLEAN: BOOL, INTEGER: integer, FLOATING: floating, COMPLEX: np.dtype(wide)})
+    WEAK.update(
+        {
+            bool: Aval((), BOOL, False),
+            int: Aval((), integer, True),
+            float: Aval((), floating, True),
+            complex: Aval((), np.dtype(wide), True),
+        }
+    )
+
+
+config.watch(_read_settings)
+_read_settings()
+
+
+def default_dtype(kind: int) -> np.dtype:
+    """The dtype of Python numbers of this category."""
+    return _defaults[kind]
+
+
+def weak_aval(scalar_type: type) -> Aval | None:
+    """The type of a Python scalar; None for other classes."""
+    return WEAK.get(scalar_type)
+
+
+def aval_for(shape: Any, dtype: Any) -> Aval:
+    """The strong type of an array."""
+    return Aval(tuple(shape), dtype_of(dtype))
+
+
+def _meet(a: np.dtype, b: np.dtype) -> np.dtype:
+    if a == b:
+        return a
+    if category(a) == FLOATING and EXTRA_DTYPES.keys() & {a.name, b.name}:
+        narrow = {a.name, b.name}
+        if narrow == {"bfloat16", "float16"}:
+            return FLOAT32
+        if not narrow & {"float16", "float32", "float64", "bfloat16"} or a.itemsize == b.itemsize:
+            raise TypeRule(
+                f"no dtype holds both {a} and {b}", fix="convert one of them with .astype first"
+            )
+        return a if a.itemsize > b.itemsize else b
+    for narrow, other in ((a, b), (b, a)):  # of which numpy knows nothing
+        if narrow.name == "uint4":
+            return INT8 if other.name == "int4" else other
+    for narrow, other in ((a, b), (b, a)):
+        if narrow.name == "int4":
+            return np.promote_types(INT8, other)
+    return np.promote_types(a, b)
+
+
+def _same(avals: "Sequence[Aval]") -> Any:
+    """The one dtype of what is no number."""
+    first = max(avals, key=lambda a: a.category)
+    if all(a.dtype == first.dtype for a in avals):
+        return first.dtype
+    other = next(a for a in avals if a.dtype != first.dtype)
+    if first.category == OPAQUE:
+        raise no_number(f"promotion with {other!r}", first)
+    raise nothing_to_do(avals)
+
+
+def _equal(avals: "Sequence[Aval]", strong: "Sequence[Any]", kind: int) -> None:
+    """TypeRule unless all dtypes are one, to which Python numbers may bow."""
+    bows = not strong or all(a.dtype == strong[0] for a in avals if not a.weak_type)
+    if bows and strong and len(strong) < len(avals):
+        bows = kind == category(strong[0]) != BOOLEAN
+    if not bows:
+        said = [f"{short_name(a.dtype)}{'*' * a.weak_type}" for a in avals]
+        every = ", ".join(dict.fromkeys(said))
+        raise TypeRule(
+            f"{every} are not promoted to one dtype while numpy_dtype_promotion is 'strict'",
+            fix="convert with .astype, so that all have one dtype; a Python number takes that of "
+            "an array whose kind is no narrower",
+        )
+
+
+def promote(avals: "Sequence[Aval]") -> tuple[np.dtype, bool]:
+    """The dtype these operands meet in, and whether it is still weak.
+
+    Among strong operands numpy's promotion, but integers never widen floats; a weak operand
+    counts only if it is of a higher category (bool < integer < floating < complex).
+    """
+    strong = [a.dtype for a in avals if not a.weak_type]
+    kind = max([a.category for a in avals])
+    if kind >= NOTHING:
+        return _same(avals), False
+    if _strict[0]:
+        _equal(avals, strong, kind)
+    if not strong:
+        return _defaults[kind], kind != BOOLEAN
+    top = max([category(d) for d in strong])
+    if kind > top:
+        if kind == COMPLEX and top == FLOATING:
+            wide = any(d.itemsize == 8 for d in strong if category(d) == FLOATING)
+            return np.dtype(np.complex128 if wide else np.complex64), False
+        return _defaults[kind], True
+    at_top = [d for d in strong if category(d) == top]
+    out = at_top[0]
+    for d in at_top[1:]:
+        out = _meet(out, d)
+    if top == COMPLEX and any(d == np.float64 for d in strong):
+        out = np.dtype(np.complex128)
+    return out, False
+
+
+def met(avals: "tuple[Aval, ...]") -> Aval:
+    """The type that operands of these types are brought to: promoted and broadcast."""
+    try:
+        return _met[avals]
+    except KeyError:
+        dtype, weak = promote(avals)
+        shape = broadcast_dims([a.shape for a in avals])
+        if _ranks[0] != "allow":
+            _judge_ranks(avals)
+        out = _met[avals] = Aval(shape, dtype, weak)
+        return out
+
+
+def _judge_ranks(avals: "tuple[Aval, ...]") -> None:
+    """Warn or raise if these have different numbers of axes; scalars always fit."""
+    if len({a.ndim for a in avals if a.ndim}) < 2:
+        return
+    error = TypeRule(
+        f"{' and '.join(map(repr, avals))} have different numbers of axes, while "
+        f"numpy_rank_promotion is {_ranks[0]!r}",
+        fix="write the axes of size 1 that are missing: x[None, :]",
+    )
+    if _ranks[0] == "raise":
+        raise error
+    warnings.warn(str(error), stacklevel=2)
+
+
+def broadcast_shapes(shapes: "Sequence[tuple[Any, ...]]") -> tuple[Any, ...]:
+    """Numpy's broadcasting of shapes, with symbolic sizes."""
+    return broadcast_dims(shapes)

@@ -1,0 +1,335 @@
+"""Deciding questions about polynomials of sizes: always, never, or neither as far as is known.
+
+A question is first tried at sample sizes: two samples that disagree settle that it depends.
+Else bounds are tried, then a refutation of the opposite by elimination, with one case for each
+argument of a maximum and the definition of every floor division as rows; last, each size is
+divided into its residues, which makes floor divisions by numbers exact.
+
+Invariant: True and False are proven for all sizes that the constraints admit and at which the
+question is defined; work is bounded by counts, never by time, so that answers are the same
+everywhere.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import reduce
+from itertools import product
+from math import lcm
+from random import Random
+from typing import Any
+
+from . import polynomial as poly
+from .canonical import PLAIN
+from .elimination import contradictory
+from .polynomial import ONE, Atom, Terms
+
+_MOST_REMEMBERED = 4096
+_MOST_CASES = 32
+_MOST_RESIDUES = 64
+_MOST_SAMPLES = 16
+_MOST_TRIES = 3000
+
+Sizes = dict[str, int]
+
+_UNASKED: Any = object()
+
+
+class Prover:
+    """Decides for sizes that are integers, each at least its lower bound, under constraints.
+
+    Args:
+      lower: the lower bound of each name; names not there are at least `least`.
+      rows: polynomials that are at least 0.
+      equations: polynomials that are 0.
+    """
+
+    def __init__(
+        self,
+        lower: Mapping[str, int],
+        least: int,
+        rows: Sequence[Terms] = (),
+        equations: Sequence[Terms] = (),
+    ):
+        self._lower, self._least = lower, least
+        self._rows, self._equations = list(rows), list(equations)
+        self._samples: dict[frozenset[str], list[Sizes]] = {}
+        self._answers: dict[object, bool | None] = {}
+
+    # Questions
+
+    def at_least_zero(self, p: Terms) -> bool | None:
+        """Whether p >= 0: at all sizes (True), at none (False), not known to be either (None)."""
+        c = poly.as_constant(p)
+        if c is not None:
+            return c >= 0
+        return self._answer((">=", frozenset(p.items())), lambda: self._decide_sign(p, 0))
+
+    def is_zero(self, p: Terms) -> bool | None:
+        """Whether p = 0: at all sizes (True), at none (False), not known to be either (None)."""
+        c = poly.as_constant(p)
+        if c is not None:
+            return c == 0
+        return self._answer(("==", frozenset(p.items())), lambda: self._decide_zero(p))
+
+    def consistent(self) -> bool:
+        """False only if no sizes satisfy the constraints."""
+        return not self._never(self._rows, self._equations, 0)
+
+    def lower_bound(self, name: str) -> int:
+        """The least value that a size may have by its own bound."""
+        return self._lower.get(name, self._least)
+
+    def example(self, p: Terms, d: Terms) -> int | None:
+        """The floor of p / d at some sizes that the constraints admit."""
+        for sizes in self.samples(poly.names(p) | poly.names(d)):
+            try:
+                return poly.evaluate(p, sizes) // poly.evaluate(d, sizes)
+            except ZeroDivisionError:
+                continue
+        return None
+
+    def _answer(self, key: object, decide: Callable[[], bool | None]) -> bool | None:
+        found = self._answers.get(key, _UNASKED)
+        if found is _UNASKED:
+            if len(self._answers) >= _MOST_REMEMBERED:
+                self._answers.clear()
+            found = self._answers[key] = decide()
+        return found
+
+    # Decisions
+
+    def _decide_sign(self, p: Terms, depth: int) -> bool | None:
+        opposite = poly.subtract(poly.scale(p, -1), ONE)
+        if self._is_bounded(p):
+            return True
+        if self._is_bounded(opposite):
+            return False
+        seen = {n >= 0 for n in self.values(p)}
+        if len(seen) == 2:
+            return None
+        if False not in seen and self._never([opposite], [], depth):
+            return True
+        if True not in seen and self._never([p], [], depth):
+            return False
+        return None
+
+    def _decide_zero(self, p: Terms) -> bool | None:
+        seen = {n == 0 for n in self.values(p)}
+        if len(seen) == 2:
+            return None
+        if True not in seen and self._never([], [p], 0):
+            return False
+        if False in seen:
+            return None
+        over = poly.subtract(p, ONE)
+        under = poly.subtract(poly.scale(p, -1), ONE)
+        if self._never([over], [], 0) and self._never([under], [], 0):
+            return True
+        return None
+
+    def _never(self, rows: list[Terms], equations: list[Terms], depth: int) -> bool:
+        """Whether no sizes satisfy these as well as the constraints."""
+        if self._refuted(rows, equations, depth):
+            return True
+        return depth == 0 and any(
+            all(p._refuted(r, e, 1) for p, r, e in cases)
+            for cases in self._residues(rows, equations)
+        )
+
+    def _refuted(self, rows: list[Terms], equations: list[Terms], depth: int) -> bool:
+        rows, equations, seen = self._with_constraints(rows, equations)
+        for s in sorted(seen):
+            rows += self._axioms(s, depth)
+        if contradictory(rows, equations):
+            return True
+        maxima = [s for s in sorted(seen) if isinstance(s, Atom) and s.op == "max"]
+        return self._split(rows, equations, maxima, 1)
+
+    def _split(self, rows: list, equations: list, maxima: list[Atom], cases: int) -> bool:
+        """Whether there is a contradiction whichever argument each maximum is."""
+        if not maxima or cases * len(maxima[0].args) > _MOST_CASES:
+            return cases > 1 and contradictory(rows, equations)
+        first, *rest = maxima
+        return all(
+            self._split(
+                rows + [poly.subtract(x, y) for y in first.args if y is not x],
+                [*equations, poly.subtract(poly.symbol(first), x)],
+                rest,
+                cases * len(first.args),
+            )
+            for x in first.args
+        )
+
+    def _with_constraints(self, rows: list, equations: list) -> tuple[list, list, dict]:
+        """The rows and equations, the constraints that share a symbol, and all symbols."""
+        rows, equations, seen = list(rows), list(equations), dict[str, None]()
+        for p in rows + equations:
+            poly.symbols(p, seen)
+        todo = [(p, rows) for p in self._rows] + [(p, equations) for p in self._equations]
+        while True:
+            near, far = [], []
+            for p, to in todo:
+                apart = seen.keys().isdisjoint(poly.symbols(p))
+                (far if apart else near).append((p, to))
+            if not near:
+                return rows, equations, seen
+            for p, to in near:
+                to.append(p)
+                poly.symbols(p, seen)
+            todo = far
+
+    # What is known of a symbol
+
+    def _axioms(self, s: str, depth: int) -> list[Terms]:
+        """Polynomials that are at least 0 by what a symbol is."""
+        me = poly.symbol(s)
+        if not isinstance(s, Atom):
+            return [poly.subtract(me, poly.constant(self.lower_bound(s)))]
+        if s.op == "max":
+            return [poly.subtract(me, x) for x in s.args]
+        e, d = s.args
+        if not self._is_positive(d, depth):
+            return []
+        rest = poly.subtract(e, poly.multiply(d, me))
+        rows = [rest, poly.subtract(poly.subtract(d, ONE), rest)]
+        if poly.as_constant(d) is None:
+            # what no linear row says: a quotient lies between 0 and e, or between e and -1
+            below = poly.subtract(poly.scale(e, -1), ONE)
+            if self._is_bounded(e):
+                rows += [me, poly.subtract(e, me)]
+            if self._is_bounded(below):
+                rows += [poly.subtract(poly.scale(me, -1), ONE), poly.subtract(me, e)]
+        return rows
+
+    def _is_positive(self, d: Terms, depth: int) -> bool:
+        below = poly.subtract(d, ONE)
+        if self._is_bounded(below):
+            return True
+        return depth < 2 and self._decide_sign(below, depth + 1) is True
+
+    def _is_bounded(self, p: Terms) -> bool:
+        """Whether bounds alone show that p >= 0."""
+        low = self._bound(p)
+        return low is not None and low >= 0
+
+    def _bound(self, p: Terms) -> int | None:
+        """A lower bound of p: with every symbol counted from its own, no coefficient is negative.
+
+        None if that does not show one.
+        """
+        lows = {s: self._symbol_bound(s) for m in p for s in m}
+        for s, low in lows.items():
+            if low is None:
+                return None
+            if low:
+                p = poly.substitute(p, s, {(s,): 1, (): low})
+        return p.get((), 0) if all(c > 0 for m, c in p.items() if m) else None
+
+    def _symbol_bound(self, s: str) -> int | None:
+        if not isinstance(s, Atom):
+            return self.lower_bound(s)
+        lows = [self._bound(x) for x in s.args]
+        if s.op == "max":
+            return max((n for n in lows if n is not None), default=None)
+        low, least_divisor = lows
+        if low is None or least_divisor is None or least_divisor < 1:
+            return None
+        d = poly.as_constant(s.args[1])
+        if d is not None:
+            return low // d
+        return 0 if low >= 0 else None
+
+    # Residues: with b = 6*b + r, floordiv(b, 2) and floordiv(b, 3) are polynomials of the new b
+
+    def _residues(self, rows: list, equations: list) -> Iterator[Iterator]:
+        """The question as one of provers, rows and equations per residue of its sizes."""
+        rows, equations, seen = self._with_constraints(rows, equations)
+        divisors = [
+            d for s in seen if isinstance(s, Atom) and s.op == "floordiv"
+            if (d := poly.as_constant(s.args[1])) is not None
+        ]  # fmt: skip
+        sizes = [s for s in sorted(seen) if not isinstance(s, Atom)]
+        n = reduce(lcm, divisors, 1)
+        if n > 1 and n ** len(sizes) <= _MOST_RESIDUES:
+            yield (
+                self._residue(dict(zip(sizes, residues)), n, rows, equations)
+                for residues in product(range(n), repeat=len(sizes))
+            )
+
+    def _residue(
+        self, residue: Mapping[str, int], n: int, rows: list, equations: list
+    ) -> tuple["Prover", list, list]:
+        algebra = PLAIN._replace(variable=lambda s: poly.add({(s,): n}, poly.constant(residue[s])))
+        lower = {s: -((r - self.lower_bound(s)) // n) for s, r in residue.items()}
+        prover = Prover(lower, self._least)
+        try:
+            rows = [poly.fold(p, algebra) for p in rows]
+            return prover, rows, [poly.fold(p, algebra) for p in equations]
+        except ZeroDivisionError:  # the question has no meaning at these sizes
+            return prover, [poly.constant(-1)], []
+
+    # Samples
+
+    def values(self, p: Terms) -> list[int]:
+        """What p is at the sample sizes, where it is defined."""
+        found = []
+        for sizes in self.samples(poly.names(p)):
+            try:
+                found.append(poly.evaluate(p, sizes))
+            except ZeroDivisionError:
+                continue
+        return found
+
+    def samples(self, names: frozenset[str]) -> list[Sizes]:
+        """A few sizes for these names that the constraints admit, small ones first."""
+        if names not in self._samples:
+            if len(self._samples) >= _MOST_REMEMBERED:
+                self._samples.clear()
+            self._samples[names] = self._find_samples(names)
+        return self._samples[names]
+
+    def _find_samples(self, names: frozenset[str]) -> list[Sizes]:
+        (_, *rows), equations, seen = self._with_constraints([{(s,): 1 for s in names}], [])
+        relevant = [s for s in sorted(seen) if not isinstance(s, Atom)]
+        if len(relevant) > len(names):
+            return self.samples(frozenset(relevant))
+        choices = [self._candidates(self.lower_bound(s)) for s in relevant]
+        found, few = {}, Random(0)
+        for i in range(_MOST_TRIES):
+            if i < 3:
+                values = tuple(c[i] for c in choices)
+            else:
+                values = tuple(few.choice(c) for c in choices)
+            sizes = dict(zip(relevant, values))
+            if values not in found and self._admits(rows, equations, sizes):
+                found[values] = sizes
+                if len(found) >= _MOST_SAMPLES:
+                    break
+            if i > 4 * _MOST_SAMPLES and not rows and not equations:
+                break
+        return list(found.values())
+
+    def _candidates(self, low: int) -> list[int]:
+        """Values to try for a size: small ones, and those at which a constraint turns."""
+        turns = {abs(c) for p in self._rows + self._equations for c in _numbers(p)}
+        near = {low + n for n in (0, 1, 2, 3, 4, 6, 9, 16, 37)}
+        near |= {n + i for n in turns for i in (-1, 0, 1)} | {2 * n for n in turns}
+        return sorted(n for n in near if n >= low)
+
+    @staticmethod
+    def _admits(rows: list[Terms], equations: list[Terms], sizes: Sizes) -> bool:
+        try:
+            return all(poly.evaluate(p, sizes) == 0 for p in equations) and all(
+                poly.evaluate(p, sizes) >= 0 for p in rows
+            )
+        except ZeroDivisionError:
+            return False
+
+
+def _numbers(p: Terms) -> Iterator[int]:
+    """The numbers that a polynomial and its atoms speak of."""
+    yield from p.values()
+    for m in p:
+        for s in m:
+            if isinstance(s, Atom):
+                for x in s.args:
+                    yield from _numbers(x)

@@ -1,0 +1,346 @@
+"""Symbolic dimensions: sizes that are known only by name.
+
+Invariant: a `Dim` is immutable, canonical and never constant (a constant one is an `int`), so that
+`==` and `hash` can be trusted; an order that can not be decided is an error, never False.
+"""
+
+import operator
+from collections.abc import Callable, Mapping
+from numbers import Integral
+from typing import Any, ClassVar, NoReturn, final
+
+from ..._base.errors import TypeRule, UndecidedDim
+from . import polynomial as poly
+from .language import read_sizes
+from .polynomial import ONE, Algebra, Terms
+from .scope import Scope, same_scope
+
+_new = object.__new__
+_EVERYWHERE = Scope()
+
+
+@final
+class Dim:
+    """A size that is an expression of named integers, as 2*b + 1 or floordiv(b, 3) are.
+
+    Made by `symbolic_dims`. `+ - * // % **` with ints and dims of the same scope give dims, or an
+    int where the result is constant.  `==` compares canonical forms: it is True only for sizes
+    that are always equal, and False says nothing (`decide_eq` knows more).  `< <= > >=` and
+    `bool` hold for all sizes or for none, or raise UndecidedDim; `int` always raises it.
+
+    Example:
+      >>> a, b = symbolic_dims("a, b")
+      >>> (a + b) * 2 - b, a * b // b, a + b > a, 2 * a == a
+      (2*a + b, a, True, False)
+    """
+
+    __slots__ = ("_hash", "_scope", "_terms")
+    _terms: Terms
+    _scope: Scope
+    _hash: int
+
+    __array_ufunc__ = None  # numpy's numbers leave arithmetic to this class
+    _number: ClassVar[Any]
+
+    @classmethod
+    def count_with(cls, number: Callable[[Any], Any]) -> None:
+        """Let a size among arrays be `number(size)`; operations say it, which lie above sizes."""
+        cls._number = staticmethod(number)
+
+    def __plait_array__(self) -> Any:
+        return type(self)._number(self)
+
+    def __new__(cls, *_: Any, **__: Any) -> NoReturn:
+        raise TypeRule("a Dim is not made by calling Dim", fix='write b, = symbolic_dims("b")')
+
+    @property
+    def scope(self) -> Scope:
+        """The scope that the names belong to."""
+        return self._scope
+
+    @property
+    def variables(self) -> frozenset[str]:
+        """The names of the sizes that this one depends on."""
+        return poly.names(self._terms)
+
+    @property
+    def terms(self) -> Terms:
+        """The canonical polynomial: {sorted symbols: coefficient}, never to be changed."""
+        return self._terms
+
+    # Arithmetic
+
+    def __add__(self, other: Any) -> Any:
+        terms = _operand(self, other)
+        if terms is None:
+            return NotImplemented
+        return of_terms(poly.add(self._terms, terms), self._scope)
+
+    __radd__ = __add__
+
+    def __neg__(self) -> "Dim | int":
+        return of_terms(poly.scale(self._terms, -1), self._scope)
+
+    def __pos__(self) -> "Dim":
+        return self
+
+    def __sub__(self, other: Any) -> Any:
+        terms = _operand(self, other)
+        if terms is None:
+            return NotImplemented
+        return of_terms(poly.subtract(self._terms, terms), self._scope)
+
+    def __rsub__(self, other: Any) -> Any:
+        terms = _operand(self, other)
+        if terms is None:
+            return NotImplemented
+        return of_terms(poly.subtract(terms, self._terms), self._scope)
+
+    def __mul__(self, other: Any) -> Any:
+        terms = _operand(self, other)
+        if terms is None:
+            return NotImplemented
+        return of_terms(poly.multiply(self._terms, terms), self._scope)
+
+    __rmul__ = __mul__
+
+    def __pow__(self, exponent: Any) -> Any:
+        if not isinstance(exponent, Integral) or exponent < 0:
+            return NotImplemented
+        out: Any = 1
+        for _ in range(int(exponent)):
+            out = out * self
+        return out
+
+    def __floordiv__(self, other: Any) -> Any:
+        terms = _operand(self, other)
+        if terms is None:
+            return NotImplemented
+        return of_terms(self._scope.canonical.floordiv(self._terms, terms), self._scope)
+
+    def __rfloordiv__(self, other: Any) -> Any:
+        terms = _operand(self, other)
+        if terms is None:
+            return NotImplemented
+        return of_terms(self._scope.canonical.floordiv(terms, self._terms), self._scope)
+
+    def __mod__(self, other: Any) -> Any:
+        terms = _operand(self, other)
+        if terms is None:
+            return NotImplemented
+        return of_terms(self._scope.canonical.mod(self._terms, terms), self._scope)
+
+    def __rmod__(self, other: Any) -> Any:
+        terms = _operand(self, other)
+        if terms is None:
+            return NotImplemented
+        return of_terms(self._scope.canonical.mod(terms, self._terms), self._scope)
+
+    def __divmod__(self, other: Any) -> Any:
+        if _operand(self, other) is None:
+            return NotImplemented
+        return self // other, self % other
+
+    def __rdivmod__(self, other: Any) -> Any:
+        if _operand(self, other) is None:
+            return NotImplemented
+        return other // self, other % self
+
+    # Comparison
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if other.__class__ is not Dim:  # never an int; arrays say for themselves what == means
+            return False if other.__class__ is int else NotImplemented
+        return self._terms == other._terms and self._scope is other._scope  # type: ignore
+
+    def __hash__(self) -> int:
+        if self._hash == -1:
+            self._hash = hash(frozenset(self._terms.items()))
+        return self._hash
+
+    def __ge__(self, other: Any) -> bool:
+        return _ordered(self, ">=", other)
+
+    def __gt__(self, other: Any) -> bool:
+        return _ordered(self, ">", other)
+
+    def __le__(self, other: Any) -> bool:
+        return _ordered(self, "<=", other)
+
+    def __lt__(self, other: Any) -> bool:
+        return _ordered(self, "<", other)
+
+    def __bool__(self) -> bool:
+        zero = self._scope.is_zero(self._terms)
+        if zero is None:
+            raise self._scope.undecided(f"{self} >= 1", poly.subtract(self._terms, ONE))
+        return not zero
+
+    def __index__(self) -> NoReturn:
+        raise UndecidedDim(
+            f"the size {self} is not known here",
+            fix="compute with the size as it is, or leave it out of what needs a number "
+            "(range, int, indexing, shapes of numpy arrays)",
+        )
+
+    __int__ = __index__
+
+    # Structure
+
+    def substitute(self, sizes: "Mapping[str, int | Dim]") -> "int | Dim":
+        """The size with ints or dims in place of names; names that are not given stay.
+
+        Raises:
+          ZeroDivisionError: a division by 0 at these sizes.
+          TypeRule: names stay, and the dims given are of another scope.
+        """
+        if all(sizes.get(s).__class__ is int for s in self.variables):
+            return poly.evaluate(self._terms, sizes)  # type: ignore[arg-type]
+
+        def variable(name: str) -> "int | Dim":
+            return sizes[name] if name in sizes else of_terms(poly.symbol(name), self._scope)
+
+        return poly.fold(self._terms, ARITHMETIC._replace(variable=variable))
+
+    def fold(
+        self,
+        constant: Callable[[int], Any],
+        variable: Callable[[str], Any],
+        add: Callable[[Any, Any], Any],
+        mul: Callable[[Any, Any], Any],
+        floordiv: Callable[[Any, Any], Any],
+        mod: Callable[[Any, Any], Any],
+        maximum: Callable[[Any, Any], Any],
+        minimum: Callable[[Any, Any], Any],
+    ) -> Any:
+        """The size rebuilt by these functions; `floordiv` and `mod` round to minus infinity.
+
+        Within one call each variable, division and maximum is built once and then shared.
+        """
+        algebra = Algebra(constant, variable, add, mul, floordiv, mod, maximum, minimum)
+        return poly.fold(self._terms, algebra)
+
+    def __repr__(self) -> str:
+        return poly.text(self._terms)
+
+    def __reduce__(self):
+        return _read_one, (repr(self), self._scope)
+
+    def __copy__(self) -> "Dim":
+        return self
+
+    def __deepcopy__(self, memo: Any) -> "Dim":
+        return self
+
+
+def of_terms(terms: Terms, scope: Scope) -> Any:
+    """The size of these terms: a Dim, or an int if they are constant."""
+    if scope.canonical.has_facts:
+        terms = scope.canonical.reduced(terms)
+    n = len(terms)
+    if n == 0:
+        return 0
+    if n == 1 and () in terms:
+        return terms[()]
+    self = _new(Dim)
+    self._terms, self._scope, self._hash = terms, scope, -1
+    return self
+
+
+def _operand(self: Dim, other: Any) -> Terms | None:
+    """The terms of the other operand; None if it is not a size."""
+    kind = other.__class__
+    if kind is int:
+        return {(): other} if other else {}
+    if kind is Dim:
+        if other._scope is not self._scope:
+            same_scope(self._scope, other._scope)
+        return other._terms
+    return poly.constant(int(other)) if isinstance(other, Integral) else None
+
+
+_DIFFERENCES: dict[str, Callable[[Terms, Terms], Terms]] = {
+    ">=": poly.subtract,
+    ">": lambda p, q: poly.subtract(poly.subtract(p, q), ONE),
+    "<=": lambda p, q: poly.subtract(q, p),
+    "<": lambda p, q: poly.subtract(poly.subtract(q, p), ONE),
+}
+"""What is at least 0 if p and q are in this relation."""
+
+
+def _ordered(self: Dim, relation: str, other: Any) -> bool:
+    terms = _operand(self, other)
+    if terms is None:
+        return NotImplemented
+    difference = _DIFFERENCES[relation](self._terms, terms)
+    answer = self._scope.at_least_zero(difference)
+    if answer is None:
+        raise self._scope.undecided(f"{self} {relation} {other}", difference)
+    return answer
+
+
+# Functions of ints and dims
+
+
+def symbolic_dims(text: str, scope: Scope | None = None) -> "tuple[Dim | int, ...]":
+    """The sizes that a text describes, separated by commas.
+
+    Args:
+      text: such as "b, 2*b + 1, floordiv(b, 3), mod(b, 8), max(a, b), 4"; `//`, `%` and `**` too.
+      scope: constraints on the names; without one, names are sizes of at least 1.
+
+    Raises:
+      ProgramError: a text that can not be read.
+
+    Example:
+      >>> symbolic_dims("b, b*4 // 2, (a + b) % 8")
+      (b, 2*b, mod(a + b, 8))
+    """
+    scope = _EVERYWHERE if scope is None else scope
+    return tuple(of_terms(p, scope) for p in read_sizes(text, scope.canonical.algebra))
+
+
+def _read_one(text: str, scope: Scope) -> "Dim | int":
+    return symbolic_dims(text, scope)[0]
+
+
+def max_dim(first: "Dim | int", *others: "Dim | int") -> "Dim | int":
+    """The largest of several sizes, as a size; `max` of Python must know which it is."""
+    return _extreme(first, others, max, lambda c: c.maximum)
+
+
+def min_dim(first: "Dim | int", *others: "Dim | int") -> "Dim | int":
+    """The smallest of several sizes, as a size; `min` of Python must know which it is."""
+    return _extreme(first, others, min, lambda c: c.minimum)
+
+
+def _extreme(first: Any, others: tuple, of_ints: Callable, method: Callable) -> Any:
+    sizes = (first, *others)
+    dims = [d for d in sizes if d.__class__ is Dim]
+    if not dims:
+        return of_ints(operator.index(d) for d in sizes)
+    scope = dims[0]._scope
+    return of_terms(method(scope.canonical)([terms_beside(dims[0], d) for d in sizes]), scope)
+
+
+def terms_beside(self: Dim, other: Any) -> Terms:
+    """The terms of a size that is used together with a Dim, in its scope."""
+    terms = _operand(self, other)
+    if terms is None:
+        raise TypeRule(f"{other!r} is not a size", fix="sizes are ints and Dims")
+    return terms
+
+
+ARITHMETIC = Algebra(
+    constant=int,
+    variable=str,
+    add=operator.add,
+    mul=operator.mul,
+    floordiv=operator.floordiv,
+    mod=operator.mod,
+    maximum=max_dim,
+    minimum=min_dim,
+)
+"""Sizes as ints and dims."""

@@ -1,0 +1,86 @@
+"""Questions about sizes, with three answers, and exact division.
+
+Invariant: True and False hold at all sizes that the scope admits; what is not known is None, or
+an error that shows the question.
+"""
+
+import operator
+
+from ..._base.errors import UndecidedDim
+from . import polynomial as poly
+from .expression import Dim, terms_beside
+
+
+def decide_eq(a: "Dim | int", b: "Dim | int") -> bool | None:
+    """Whether two sizes are equal: always (True), never (False), or not known (None).
+
+    Example:
+      >>> b, = symbolic_dims("b")
+      >>> decide_eq(2 * b, 2 * b + 1), decide_eq(b * b, b) is None
+      (False, True)
+    """
+    if a.__class__ is int and b.__class__ is int:
+        return a == b
+    if a is b:
+        return True
+    dim = a if isinstance(a, Dim) else b
+    if not isinstance(dim, Dim):
+        return operator.index(a) == operator.index(b)
+    return dim.scope.is_zero(poly.subtract(terms_beside(dim, a), terms_beside(dim, b)))
+
+
+def decide_ge(a: "Dim | int", b: "Dim | int") -> bool | None:
+    """Whether a >= b: always (True), never (False), or not known or not always the same (None).
+
+    Example:
+      >>> a, b = symbolic_dims("a, b")
+      >>> decide_ge(a * b, a), decide_ge(a, a + b), decide_ge(a, b)
+      (True, False, None)
+    """
+    if a.__class__ is int and b.__class__ is int:
+        return a >= b
+    dim = a if isinstance(a, Dim) else b
+    if not isinstance(dim, Dim):
+        return operator.index(a) >= operator.index(b)
+    return dim.scope.at_least_zero(poly.subtract(terms_beside(dim, a), terms_beside(dim, b)))
+
+
+def require_eq(a: "Dim | int", b: "Dim | int") -> bool:
+    """Whether two sizes are equal, always or never; UndecidedDim if that is not known."""
+    answer = decide_eq(a, b)
+    if answer is None:
+        raise undecided_eq(a, b)
+    return answer
+
+
+def undecided_eq(a: "Dim | int", b: "Dim | int", about: str = "") -> UndecidedDim:
+    """The error that asks whether two sizes, of which one is a Dim, are equal."""
+    dim = a if isinstance(a, Dim) else b
+    assert isinstance(dim, Dim)
+    difference = poly.subtract(terms_beside(dim, a), terms_beside(dim, b))
+    return dim.scope.undecided(f"{a} == {b}", difference, "==", about)
+
+
+def divide_exact(d: "Dim | int", k: "Dim | int") -> "Dim | int":
+    """The quotient d / k of sizes, where k divides d at all sizes.
+
+    Raises:
+      UndecidedDim: that is not so, or can not be shown.
+
+    Example:
+      >>> b, c = symbolic_dims("b, c", Scope(["mod(b, 8) == 0"]))
+      >>> divide_exact(b * c * 3, 4 * c), divide_exact(12, 4)
+      (6*floordiv(b, 8), 3)
+    """
+    if decide_eq(k, 0):
+        raise UndecidedDim(f"the size {d} can not be divided by 0")
+    quotient = d // k
+    answer = decide_eq(k * quotient, d)
+    if answer is True:
+        return quotient
+    if answer is False:
+        raise UndecidedDim(f"{d} is not a multiple of {k}: {k}*n is never {d}")
+    dim = d if isinstance(d, Dim) else k
+    assert isinstance(dim, Dim)
+    rest = poly.subtract(terms_beside(dim, d), terms_beside(dim, k * quotient))
+    raise dim.scope.undecided(f"mod({d}, {k}) == 0", rest, "==")

@@ -1,0 +1,80 @@
+"""Dtypes whose elements are no numbers.
+
+Invariant: there is one of each name, so that equality is identity; what stands for an element in
+memory is known of all of them, and what it means of none.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from .._base.errors import TypeRule
+from .dims import product
+
+__all__ = ["Opaque"]
+
+
+class Opaque:
+    """A dtype whose elements are no numbers: they are moved, chosen and compared, and that is all.
+
+    Interned by name.  Primitives of its own give it a meaning; `plait._ops.opaque` has those that
+    make such elements of numbers and numbers of them.
+
+    Args:
+      name: how it is printed, `key<fry>`: words, the second in angle brackets.
+      shape, words: what one element is in memory, an array of this shape and dtype.
+      family: what it is one of, in a word.
+      advice: what to write instead of arithmetic, for messages.
+      directions: the dtype of those in which it can vary; None if there are none.
+    """
+
+    __slots__ = ("name", "shape", "words", "family", "advice", "directions")
+    name: str
+    shape: "tuple[int, ...]"
+    words: "np.dtype[Any]"
+    family: str
+    advice: str
+    directions: "np.dtype[Any] | None"
+    _all: "dict[str, Opaque]" = {}
+    kind, isnative = "V", True
+
+    def __new__(
+        cls,
+        name: str,
+        shape: "tuple[int, ...]" = (),
+        words: Any = "uint32",
+        family: str = "element",
+        advice: str = "take it apart with the functions that belong to it",
+        directions: Any = None,
+    ) -> "Opaque":
+        head, _, tail = name.partition("<")
+        if not (head.isidentifier() and tail.endswith(">") and tail[:-1].isidentifier()):
+            raise TypeRule(f"{name!r} is no name of a dtype", fix="write one like 'key<fry>'")
+        self = object.__new__(cls)
+        self.name, self.shape, self.words = name, tuple(shape), np.dtype(words)
+        self.family, self.advice = family, advice
+        self.directions = None if directions is None else np.dtype(directions)
+        held = cls._all.setdefault(name, self)
+        if held.parts() != self.parts():
+            raise TypeRule(f"there is another dtype {name!r} already", fix="give it another name")
+        return held
+
+    def parts(self) -> "tuple[Any, ...]":
+        """All that it is made of."""
+        return self.name, self.shape, self.words, self.family, self.advice, self.directions
+
+    @classmethod
+    def named(cls, name: str) -> "Opaque | None":
+        """The one of this name."""
+        return cls._all.get(name)
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element."""
+        return self.words.itemsize * int(product(self.shape))
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def __reduce__(self):
+        return Opaque, self.parts()

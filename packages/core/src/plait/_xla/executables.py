@@ -1,0 +1,271 @@
+"""Executables: modules compiled, kept, and bound to where their operands and results lie.
+
+They are kept by the bytes of their code, so defining a function again compiles nothing.
+
+Invariant: an executable is found by its code, its devices and the flags of the compiler, and
+nothing else.  It is run on operands with the dispatch keys that it was made for: the runtime does
+not check dtypes, so these keys are the only guard there is.
+"""
+
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from threading import Lock, RLock
+from typing import Any, NamedTuple
+
+from .. import events
+from .._base import jaxlib_api
+from .._base.errors import ArgumentError, PlaitError, RuntimeFailure
+from .._core.array import failure
+from .._core.buffers import client, device_list, devices, handler, move, platform
+from .._core.ir import Program
+from .._types.avals import Aval, Placed
+from .key_reuse import guarded
+from .module import Module, module_of
+
+
+class Executable(NamedTuple):
+    """`run(buffers) -> ExecuteResults`; handlers and dispatch keys of the results."""
+
+    run: Callable[[list], Any]
+    handlers: list
+    keys: list
+
+
+class Loaded(NamedTuple):
+    """A compiled module: jaxlib's object, and how results are tiled (None: it has one device)."""
+
+    executable: Any
+    tiles: list | None
+
+
+Options = tuple[tuple[str, Any], ...]
+"""Names and values of flags of the compiler."""
+
+_loaded: "OrderedDict[Any, Loaded]" = OrderedDict()
+_compiling: dict[Any, Any] = {}
+"""The locks of what is being compiled."""
+_KEPT = 2048
+
+
+def load(module: Module, options: Options = ()) -> Loaded:
+    """The module compiled for where it must run, from the cache if equal code was compiled."""
+    ids = (0,) if module.place is None else tuple(module.place.devices)
+    if module.callbacks:  # whose functions belong to this program alone
+        return _compiled(module, ids, options)
+    key = module.code, ids, options
+    with jaxlib_api.lock:
+        if key in _loaded:
+            _loaded.move_to_end(key)
+            return _loaded[key]
+        turn = _compiling.setdefault(key, Lock())
+    with turn:  # of threads that want the same, one compiles and the others wait for it
+        with jaxlib_api.lock:
+            if key in _loaded:
+                return _loaded[key]
+        try:
+            made = _compiled(module, ids, options)
+            with jaxlib_api.lock:
+                _loaded[key] = made
+                while len(_loaded) > _KEPT:
+                    _loaded.popitem(last=False)
+        finally:
+            with jaxlib_api.lock:
+                _compiling.pop(key, None)
+    return made
+
+
+def _compiled(module: Module, ids: tuple[int, ...], asked: Options) -> Loaded:
+    events.happened("compile", module)
+    divided = len(ids) > 1
+    where = device_list(ids)
+    options = jaxlib_api.compile_options([devices()[i].id for i in ids], divided, asked)
+    try:
+        made = jaxlib_api.load(client(), module.code, where, options, module.callbacks)
+    except jaxlib_api.RuntimeFailure as e:
+        if asked and "option" in str(e):
+            raise ArgumentError(
+                f"the compiler refused compiler_options: {str(e).splitlines()[0]}",
+                fix="give names and values of XLA's flags, like {'xla_cpu_enable_fast_math': True}",
+            ) from e
+        raise RuntimeFailure(
+            f"the compiler refused the program: {str(e).splitlines()[0]}",
+            fix="jit(f).lower(...).as_text(debug_info=True) shows what it was given",
+        ) from e
+    tiles = [jaxlib_api.tiles(s) for s in jaxlib_api.output_shardings(made)] if divided else None
+    return Loaded(made, tiles)
+
+
+def forget_executables() -> None:
+    """Drop the cache of executables."""
+    with jaxlib_api.lock:
+        _loaded.clear()
+
+
+def executable(
+    program: Program,
+    donated: Sequence[int] = (),
+    keys: Sequence[Any] = (),
+    options: Options = (),
+) -> Executable:
+    """The program compiled for operands with these dispatch keys."""
+    events.happened("lower", program)
+    keys = list(keys) or list(program.in_avals)
+    failures: list[BaseException] = []
+    module = module_of(program, donated, keys, (platform(),))
+    module.callbacks = [_caught(f, failures) for f in module.callbacks]
+    return bound(program, module, load(module, options), keys, failures, donated)
+
+
+def bound(
+    program: Program,
+    module: Module,
+    loaded: Loaded,
+    keys: Sequence[Any],
+    failures: list,
+    donated: Sequence[int] = (),
+) -> Executable:
+    """A compiled module as something to call with buffers."""
+    run = loaded.executable.execute_sharded
+    acts = bool(module.callbacks or program.effects)
+    if acts:
+        run = _watched(run, failures)
+    place, outs = module.place, list(program.out_avals)
+    if place is not None and len(place.devices) > 1 and platform() == "cpu":
+        run = _in_turn(run, acts)
+    front = [x.buffer() for x in module.constants]
+    stay: list = []
+    if place is not None:
+        everywhere = place.everywhere()
+        front = [
+            _brought(x.buffer(), Placed(x.aval, everywhere)) if x.key.placement is None else b
+            for x, b in zip(module.constants, front)
+        ]
+        tiles = loaded.tiles if loaded.tiles is not None else [None] * len(outs)
+        outs = [
+            Placed(a, _where(module, told, t, a))
+            for a, told, t in zip(outs, module.results, tiles, strict=True)
+        ]
+        stay = [
+            (i, Placed(k.aval, everywhere), i in donated)
+            for i, k in enumerate(keys)
+            if k.placement is None
+        ]
+    if front:
+        run = _fronted(run, front)
+    if stay:
+        run = _moving(run, stay)
+    run = guarded(run, program)
+    return Executable(run, [handler(k) for k in outs], outs)
+
+
+_turn = RLock()
+_running: list = []
+"""The token of the last run on several virtual devices."""
+
+
+def _in_turn(run: Callable, done: bool) -> Callable:
+    """`run`, on several virtual devices of one host, after the last such run.
+
+    They share few threads.  Devices of two runs that wait for each other within each would take
+    all of them, and then wait for ever.  `done` says that `run` returns when it is through.
+    """
+
+    def taken(bufs):
+        with _turn:
+            while _running:
+                try:
+                    _running.pop().block_until_ready()
+                except jaxlib_api.RuntimeFailure:  # its results tell whoever reads them
+                    pass
+            if done:
+                return run(bufs)
+            results = run(bufs, with_tokens=True)
+            _running.append(results.consume_token())
+            return results
+
+    return taken
+
+
+def _fronted(run: Callable, front: list) -> Callable:
+    return lambda bufs: run(front + bufs)
+
+
+def _where(module: Module, told: Any, tiles: Any, aval: Aval) -> Any:
+    """The placement of a result: as the program told, or as the compiler chose."""
+    if told is not None:
+        return told
+    for place in module.places:
+        placement = place.placement(tiles, aval.physical.ndim)
+        if placement is not None:
+            return placement
+    raise PlaitError(
+        f"the compiler divided the result {aval!r} as {tiles}, for which {module.place} has no "
+        "words",
+        fix="say how it shall lie, with plait.with_sharding_constraint or jit's out_shardings",
+    )
+
+
+_copies: dict[int, tuple[Any, dict]] = {}
+"""Copies of arrays of the default place, for as long as these live."""
+
+
+def _brought(buf: Any, key: Placed) -> Any:
+    """A copy of an array of the default place, made when it is first needed there."""
+    n = id(buf)
+    held = _copies.get(n)
+    if held is None or held[0]() is not buf:
+        held = _copies[n] = weakref.ref(buf, lambda _, store=_copies: store.pop(n, None)), {}
+    copy = held[1].get(key.placement)
+    if copy is None or copy.is_deleted():
+        copy = held[1][key.placement] = _carried(buf, key)
+    return copy
+
+
+def _carried(buf: Any, key: Placed) -> Any:
+    events.happened("transfer", key)
+    return move(buf, key)
+
+
+def _moving(run: Callable, stay: Sequence[tuple[int, Placed, bool]]) -> Callable:
+    """`run` for arrays of the default place, a copy of which every device gets; that of a donated
+    one is used up."""
+
+    def moved(bufs):
+        bufs = list(bufs)
+        for i, key, donated in stay:
+            bufs[i] = _carried(bufs[i], key) if donated else _brought(bufs[i], key)
+        return run(bufs)
+
+    return moved
+
+
+def _caught(f: Callable, failures: list) -> Callable:
+    """`f`, whose exception is remembered: the runtime keeps its text only."""
+
+    def called(*xs):
+        try:
+            return f(*xs)
+        except BaseException as e:
+            failures.append(e)
+            raise
+
+    return called
+
+
+def _watched(run: Callable, failures: list) -> Callable:
+    """`run` for programs that call Python: what they do has been done on return."""
+
+    def watched(bufs):
+        try:
+            results = run(bufs, with_tokens=True)
+            results.consume_token().block_until_ready()
+            return results
+        except jaxlib_api.RuntimeFailure as e:
+            if failures:
+                error = failures[0]
+                failures.clear()
+                raise error from None
+            raise failure(e) from None
+
+    return watched

@@ -1,0 +1,420 @@
+"""Program -> StableHLO: rules, and the emitter that they are given.
+
+Each distinct program becomes one `func.func`, however often it is called.  Every function of a
+module is passed, in front of its arguments, what the program does not name: sizes of symbolic
+dimensions, constant arrays, tokens of ordered effects.  Loops and branches are regions, which see
+these directly.
+
+Invariant: lowering looks at Programs only, never at Python.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .._base.errors import PlacementError, PlaitError
+from .._core.carrier import expand_rules, promised
+from .._core.interpreter import as_list, unbound
+from .._core.ir import Effect, Program, Var, live_equations, ordered, programs_in
+from .._core.staging import staged
+from .._plugins.rules import RuleTable
+from .._types.avals import INT32, Aval
+from .._types.dims import Dim, is_symbolic
+from .._types.dims.polynomial import Algebra, fold
+from . import mlir
+from .mlir import attr, i64s, type_of
+
+I32 = Aval((), INT32)
+lower_rules = RuleTable(
+    "lower",
+    owns=("core",),
+    doc="rule(e: Emitter, xs, ins, outs, **params) -> one MLIR value, or a list of them if the "
+    "primitive has many results; `xs` are MLIR values, `ins` and `outs` avals.",
+)
+eager_rules = RuleTable(
+    "eager",
+    owns=("core",),
+    doc="rule(args, params) -> result (a list if the primitive has many), or None to compile after "
+    "all: how to do an operation now, in Python.",
+)
+
+
+class Unit:
+    """What one module is made of, besides operations.
+
+    `symbols` are module-level declarations of lowering rules, `callbacks` the Python functions it
+    calls, `constants` the arrays that `main` takes first, `places` where it must run (several, if
+    they have the same devices; none: on the default device), `placements` how values lie that are
+    known to (by MLIR value), `acting` the operations that act on the world once, `platforms` what
+    it is lowered for, `said` the programs that expand rules made of equations with programs.
+    """
+
+    __slots__ = (
+        "module", "functions", "names", "symbols", "callbacks", "constants", "places",
+        "placements", "acting", "platforms", "locations", "embed", "said", "_needed", "_ruled",
+    )  # fmt: skip
+
+    def __init__(self, platforms: tuple[str, ...], locations: bool = False, embed: bool = False):
+        self.module = mlir.new_module()
+        self.functions: dict[Any, str] = {}
+        self.names: dict[str, int] = {"main": 0}
+        self.symbols: dict[Any, str] = {}
+        self.callbacks: list[Callable] = []
+        self.constants: dict[int, Any] = {}
+        self.places: list[Any] = []
+        self.placements: dict[Any, Any] = {}
+        self.acting: list[Any] = []
+        self.platforms, self.locations, self.embed = platforms, locations, embed
+        self.said: dict[Any, Program] = {}
+        self._needed: dict[Program, dict[int, Any]] = {}
+        self._ruled: set[Any] = set()
+
+    @property
+    def place(self) -> Any:
+        """Where it must run; None: on the default device."""
+        return self.places[0] if self.places else None
+
+    def run_at(self, place: Any) -> None:
+        """This module needs `place`."""
+        if self.places and self.place.devices != place.devices:
+            raise PlacementError(
+                "received arrays on incompatible devices: "
+                f"one computation can not run on {self.place} and on {place}",
+                fix="bring the arrays to the devices of one of them with plait.device_put",
+            )
+        if place not in self.places:
+            self.places.append(place)
+
+    def needs(self, p: Program) -> dict[int, Any]:
+        """Every constant array of a program, of its sub-programs, and of what expand rules say."""
+        found = self._needed.get(p)
+        if found is not None:
+            return found
+        found = self._needed[p] = {id(x): x for _, x in p.consts}
+        ruled = self._ruled
+        for e in p.eqns:
+            prim = e.prim
+            if prim.higher is not None:
+                for q in programs_in(e.params):
+                    found.update(self.needs(q))
+            if prim in ruled:
+                continue
+            if prim.ambient is not None or lower_rules.find(prim) is not None:
+                ruled.add(prim)
+            elif expand_rules.find(prim) is not None:
+                found.update(self.needs(self.expanded(e)))
+        return found
+
+    def expanded(self, e: Any) -> Program:
+        """What the `expand` rule of an equation without lowering says."""
+        prim, params = e.prim, e.params
+        say = expand_rules.find(prim)
+        if say is None:
+            raise lower_rules.missing(prim, e.where)
+        avals = tuple([a.aval for a in e.inputs])
+        key: Any = ("expand", prim, avals, prim.frozen(params)) if prim.higher is None else e
+        # programs among the parameters must not live for ever
+        store = prim.compiled if prim.higher is None else self.said
+        q = store.get(key)
+        if q is None:
+            name = prim.name.rpartition(".")[2]
+            q = staged(lambda *vs: as_list(say(*vs, **params)), avals, name, prune=True)
+            promised(expand_rules, prim, [o.aval for o in e.outputs], q.outputs)
+            store[key] = q
+        return q
+
+    def declare(self, key: Any, name: str, text: str) -> str:
+        """The name of a module-level operation, `text` of its name; made once per `key`."""
+        if key not in self.symbols:
+            self.symbols[key] = name = self.unique(name)
+            mlir.declare(self.module, text.format(name))
+        return self.symbols[key]
+
+    def unique(self, name: str) -> str:
+        """A symbol that no function of the module has."""
+        name = "".join(c if c.isalnum() or c == "_" else "_" for c in name) or "f"
+        n = self.names[name] = self.names.get(name, -1) + 1
+        return self.unique(f"{name}_{n}") if n else name
+
+
+class Emitter:
+    """Where operations go; `op` is the way to make them.
+
+    Attributes:
+      unit: the module.
+      bound: axis name -> who gives it meaning here (`.lowering(prim)`).
+      dims: symbolic size -> its value here.
+      consts: identity of a constant array -> its value here.
+      tokens: ordered effect -> its last token.
+    """
+
+    __slots__ = ("unit", "ip", "where", "bound", "dims", "consts", "tokens", "create")
+
+    def __init__(self, unit: Unit, ip, bound, dims, consts, tokens, where):
+        self.unit, self.ip, self.where = unit, ip, where
+        self.bound, self.dims, self.consts, self.tokens = bound, dims, consts, tokens
+        self.create = mlir.bindings().create
+
+    # -- operations ------------------------------------------------------------------------
+
+    def op(
+        self,
+        name: str,
+        inputs: Sequence[Any],
+        *outs: Aval,
+        regions: Iterable[tuple[Sequence[Aval], Callable]] = (),
+        order: Sequence[Effect] = (),
+        end: str = "stablehlo.return",
+        bound: dict | None = None,
+        **attributes: Any,
+    ) -> Any:
+        """One operation: a value if it has one result, else a list.
+
+        Each region is (types of its arguments, body): `body(emitter, arguments) -> values`.
+        """
+        if order or regions:
+            return self._with_regions(
+                name, inputs, outs, list(regions), order, end, bound, attributes
+            )
+        types = [type_of(t) for t in outs]
+        o = self.create(name, types, inputs, attributes or None, None, 0, self.where, self.ip)
+        return o.result if len(outs) == 1 else list(o.results)
+
+    def _with_regions(self, name, inputs, outs, regions, order, end, bound, attributes) -> Any:
+        """Tokens of `order` go through the operation: regions of loops take and return them (a
+        predicate only takes them), other regions see those outside and return theirs."""
+        loop = name == "stablehlo.while"
+        token = mlir.bindings().token
+        extra = [token] * len(order)
+        if order and loop:
+            inputs = [*inputs, *self.tokens_of(order)]
+        elif order:
+            self.tokens_of(order)
+        types = [type_of(t) for t in outs] + extra
+        o = self.create(
+            name, types, list(inputs), attributes or None, None, len(regions), self.where, self.ip
+        )
+        for i, (region, (ins, body)) in enumerate(zip(o.regions, regions, strict=True)):
+            taken = [type_of(t) for t in ins] + (extra if loop else [])
+            b = mlir.block(region, taken)
+            inner = self.inside(b, bound)
+            args = list(b.arguments)
+            if order and loop:
+                inner.tokens.update(zip(order, args[len(ins) :]))
+            result = body(inner, args[: len(ins)])
+            if order and not (loop and i == 0):
+                result = [*result, *inner.tokens_of(order)]
+            self.create(end, [], list(result), loc=self.where, ip=inner.ip)
+        results = list(o.results)
+        if order:
+            self.tokens.update(zip(order, results[len(outs) :]))
+        return results[0] if len(outs) == 1 else results[: len(outs)]
+
+    def inside(self, b, bound: dict | None = None) -> "Emitter":
+        """An emitter for a block of a region here."""
+        ip = mlir.insertion_point(b)
+        bound = self.bound if bound is None else bound
+        tokens = dict(self.tokens)
+        return Emitter(self.unit, ip, bound, self.dims, self.consts, tokens, self.where)
+
+    def tokens_of(self, order: Sequence[Effect]) -> list:
+        """The last tokens of these effects, made now if there were none."""
+        for k in order:
+            if k not in self.tokens:
+                token = mlir.bindings().token
+                made = self.create(
+                    "stablehlo.create_token", [token], [], None, None, 0, self.where, self.ip
+                )
+                self.tokens[k] = made.result
+        return [self.tokens[k] for k in order]
+
+    def constant(self, value: Any, aval: Aval) -> Any:
+        """A scalar filling the type, or a numpy array of its shape."""
+        if is_symbolic(aval.shape):
+            cell = self.constant(value, Aval((), aval.dtype))
+            return self.broadcast(cell, (), aval)
+        x = np.asarray(value)
+        if x.dtype != aval.dtype:
+            with np.errstate(all="ignore"):
+                x = x.astype(aval.dtype)
+        return self.op("stablehlo.constant", [], aval, value=mlir.dense(x, aval))
+
+    def broadcast(self, x: Any, dims: Sequence[int], aval: Aval) -> Any:
+        """`broadcast_in_dim`, of a symbolic shape if need be."""
+        at = i64s(*dims)
+        if is_symbolic(aval.shape):
+            shape = self.shape(aval.shape)
+            return self.op(
+                "stablehlo.dynamic_broadcast_in_dim", [x, shape], aval, broadcast_dimensions=at
+            )
+        return self.op("stablehlo.broadcast_in_dim", [x], aval, broadcast_dimensions=at)
+
+    def compare(self, x: Any, y: Any, direction: str, aval: Aval) -> Any:
+        """A comparison, `EQ`, `LT`, ...; `aval` is that of the booleans."""
+        how = attr(f"#stablehlo<comparison_direction {direction}>")
+        return self.op("stablehlo.compare", [x, y], aval, comparison_direction=how)
+
+    # -- symbolic sizes --------------------------------------------------------------------
+
+    def size(self, d: Any) -> Any:
+        """A size as an i32 of the program."""
+        if d.__class__ is not Dim:
+            return self.constant(int(d), I32)
+        return fold(d.terms, self.arithmetic())
+
+    def arithmetic(self) -> Algebra:
+        """Sizes as i32 values of the program."""
+        binary = lambda name: lambda a, b: self.op("stablehlo." + name, [a, b], I32)  # noqa: E731
+        return Algebra(
+            constant=lambda c: self.constant(c, I32),
+            variable=self._named_size,
+            add=binary("add"),
+            mul=binary("multiply"),
+            floordiv=self._floordiv,
+            mod=self._mod,
+            maximum=binary("maximum"),
+            minimum=binary("minimum"),
+        )
+
+    def _named_size(self, name: str) -> Any:
+        if name not in self.dims:
+            raise PlaitError(
+                f"the size {name} is not known: no argument has an axis of that size",
+                fix=f"pass an array one of whose axes has the size {name}, as one of shape "
+                f"(0, {name})",
+            )
+        return self.dims[name]
+
+    def _floordiv(self, a, b):
+        """Of sizes, whose divisors are positive; dividends may be negative."""
+        sub = self.op("stablehlo.subtract", [a, self._mod(a, b)], I32)
+        return self.op("stablehlo.divide", [sub, b], I32)
+
+    def _mod(self, a, b):
+        r = self.op("stablehlo.remainder", [a, b], I32)
+        r = self.op("stablehlo.add", [r, b], I32)
+        return self.op("stablehlo.remainder", [r, b], I32)
+
+    def shape(self, shape: Sequence[Any]) -> Any:
+        """A shape as a vector of the program."""
+        one = Aval((1,), INT32)
+        sizes = [self.op("stablehlo.reshape", [self.size(d)], one) for d in shape]
+        out = Aval((len(shape),), INT32)
+        if not sizes:
+            return self.constant(np.zeros(0, np.int32), out)
+        return self.op("stablehlo.concatenate", sizes, out, dimension=mlir.i64(0))
+
+    # -- programs --------------------------------------------------------------------------
+
+    def array(self, x: Any) -> Any:
+        """A constant array: what `main` was given, or, for programs that a lowering rule made for
+        itself, written into the module."""
+        here = self.consts.get(id(x))
+        return self.constant(x.numpy(), x.aval) if here is None else here
+
+    def program(self, p: Program, args: Sequence[Any]) -> list:
+        """The equations of `p`, here."""
+        env: dict[Any, Any] = dict(zip(p.inputs, args, strict=True))
+        for v, x in p.consts:
+            env[v] = self.array(x)
+        constants: dict[Any, Any] = {}
+
+        def read(a: Any) -> Any:
+            if a.__class__ is Var:
+                return env[a]
+            key = repr(a.value), a.aval
+            if key not in constants:
+                constants[key] = self.constant(a.value, a.aval)
+            return constants[key]
+
+        find, locations = lower_rules.find, self.unit.locations
+        for e in live_equations(p.eqns, p.outputs):
+            prim = e.prim
+            if locations:
+                self.where = mlir.location(e.where)
+            rule = find(prim) if prim.ambient is None else self.binder(e)
+            xs = [env[a] if a.__class__ is Var else read(a) for a in e.inputs]
+            if rule is None:
+                out = self.said_otherwise(e, xs)
+            else:
+                ins, outs = [a.aval for a in e.inputs], [o.aval for o in e.outputs]
+                out = rule(self, xs, ins, outs, **e.params)
+            if prim.many:
+                env.update(zip(e.outputs, out, strict=True))
+            else:
+                env[e.outputs[0]] = out
+        return [read(a) for a in p.outputs]
+
+    def said_otherwise(self, e: Any, xs: Sequence[Any]) -> Any:
+        """An operation without lowering: a call of what its `expand` rule says."""
+        q = self.unit.expanded(e)
+        inline = self.program(q, xs) if len(q.eqns) < 8 else self.call(q, xs)
+        return inline if e.prim.many else inline[0]
+
+    def binder(self, e: Any) -> Callable:
+        """Whoever bound the axes gives meaning to what is ambient to them."""
+        names = e.prim.ambient(e.params)
+        for n in names:
+            if n not in self.bound:
+                raise unbound(n)
+        by = {self.bound[n] for n in names}
+        if len(by) != 1:
+            raise PlaitError(
+                f"{e.prim} speaks of axes {sorted(map(str, names))}, bound in different places",
+                where=e.where,
+                fix="apply it once for each of them",
+            )
+        return by.pop().lowering(e.prim)
+
+    def call(self, p: Program, args: Sequence[Any]) -> list:
+        """A call of the function of `p`."""
+        bound = frozenset((n, self.bound.get(n)) for n in p.axes)
+        key: Any = p, bound, self.unit.platforms
+        if p.effects:  # what acts once for all devices, and once for each, are different functions
+            key = *key, bool(self.bound)
+        name = self.unit.functions.get(key)
+        if name is None:
+            name = self.unit.functions[key] = self.function(p, self.unit.unique(p.name))
+        order = ordered([p])
+        token = mlir.bindings().token
+        types = [token] * len(order) + [type_of(t) for t in p.out_avals]
+        front = [*self.dims.values(), *map(self.array, self.unit.needs(p).values())]
+        operands = [*front, *self.tokens_of(order), *args]
+        callee = {"callee": mlir.symbol(name)}
+        r = self.create("func.call", types, operands, callee, None, 0, self.where, self.ip)
+        results = list(r.results)
+        self.tokens.update(zip(order, results))
+        return results[len(order) :]
+
+    def function(self, p: Program, name: str) -> str:
+        """A private function: sizes, constants, tokens, arguments -> tokens, results."""
+        order, token = ordered([p]), mlir.bindings().token
+        sizes, consts = list(self.dims), self.unit.needs(p)
+        ins = [type_of(I32)] * len(sizes) + [type_of(x.aval) for x in consts.values()]
+        tokens = [token] * len(order)
+        ins += tokens + [type_of(a) for a in p.in_avals]
+        outs = tokens + [type_of(a) for a in p.out_avals]
+        b, _ = mlir.function(self.unit.module, name, ins, outs, public=False)
+        args = iter(list(b.arguments))
+        dims = {n: next(args) for n in sizes}
+        here = {k: next(args) for k in consts}
+        inner_tokens = {k: next(args) for k in order}
+        ip, unknown = mlir.insertion_point(b), mlir.bindings().unknown
+        inner = Emitter(self.unit, ip, self.bound, dims, here, inner_tokens, unknown)
+        results = inner.program(p, list(args))
+        results = [*inner.tokens_of(order), *results]
+        self.create("func.return", [], results, None, None, 0, unknown, ip)
+        return name
+
+
+def simple(name: str, **texts: str) -> Callable:
+    """A rule: the operation of that name, operand for operand."""
+    full = name if "." in name else "stablehlo." + name
+
+    def rule(e: Emitter, xs, ins, outs):
+        attributes = {k: attr(v) for k, v in texts.items()} if texts else None
+        types = [type_of(outs[0])]
+        return e.create(full, types, xs, attributes, None, 0, e.where, e.ip).result
+
+    return rule

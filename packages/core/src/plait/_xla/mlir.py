@@ -1,0 +1,256 @@
+"""Pieces of StableHLO: types, attributes, constants, functions.
+
+Everything is memoised, and nothing is imported from jaxlib's MLIR before the first module is
+built.
+
+Invariant: one context serves the process, and is touched only while `door.lock` is held; modules
+leave it as bytes.
+"""
+
+import io
+from collections.abc import Iterable, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from .._base import jaxlib_api
+from .._base.source import Named, hidden
+from .._types.avals import COMPLEX, FLOATING, Aval, category, float0
+
+_state: dict[str, Any] = {}
+
+
+def bindings() -> Any:
+    """jaxlib's MLIR, with our context in it: `.ir`, `.create`, `.context`, `.unknown`, ..."""
+    try:
+        return _state["m"]
+    except KeyError:
+        pass
+    with jaxlib_api.lock:
+        if "m" not in _state:
+            m = jaxlib_api.mlir()
+            m.context = jaxlib_api.new_context()
+            m.unknown = m.ir.Location.unknown(m.context)
+            m.create = m.ir.Operation.create
+            m.locations = jaxlib_api.location_cache(hidden, m.context)
+            m.dynamic = m.ir.ShapedType.get_dynamic_size()
+            m.token = m.ir.Type.parse("!stablehlo.token", m.context)
+            _state["m"] = m
+    return _state["m"]
+
+
+# ---- types ---------------------------------------------------------------------------------
+
+_NAMES = {
+    "bool": "i1",
+    "bfloat16": "bf16",
+    "float16": "f16",
+    "float32": "f32",
+    "float64": "f64",
+    "complex64": "complex<f32>",
+    "complex128": "complex<f64>",
+    "float8_e3m4": "f8E3M4",
+    "float8_e4m3": "f8E4M3",
+    "float8_e4m3b11fnuz": "f8E4M3B11FNUZ",
+    "float8_e4m3fn": "f8E4M3FN",
+    "float8_e4m3fnuz": "f8E4M3FNUZ",
+    "float8_e5m2": "f8E5M2",
+    "float8_e5m2fnuz": "f8E5M2FNUZ",
+    "float8_e8m0fnu": "f8E8M0FNU",
+    "float4_e2m1fn": "f4E2M1FN",
+}
+
+
+@cache
+def element_type(dtype: np.dtype):
+    """The MLIR type of an element."""
+    name = _NAMES.get(dtype.name) if dtype != float0 else "i1"
+    if name is None:
+        name = dtype.name.replace("uint", "ui").replace("int", "i")
+    return bindings().ir.Type.parse(name, bindings().context)
+
+
+def type_of(aval: Aval):
+    """The MLIR type of a value; kept on the aval."""
+    t = aval.mlir
+    if t is None:
+        m = bindings()
+        shape = [d if d.__class__ is int else m.dynamic for d in aval.shape]
+        t = m.ir.RankedTensorType.get(shape, element_type(aval.dtype), loc=m.unknown)
+        aval.mlir = t
+    return t
+
+
+# ---- attributes ----------------------------------------------------------------------------
+
+
+@cache
+def attr(text: str):
+    """The attribute with this text."""
+    return bindings().ir.Attribute.parse(text, bindings().context)
+
+
+@cache
+def i64s(*xs: int):
+    """`array<i64: ...>`."""
+    return bindings().ir.DenseI64ArrayAttr.get(xs, bindings().context)
+
+
+@cache
+def bools(*xs: bool):
+    """`array<i1: ...>`."""
+    return bindings().ir.DenseBoolArrayAttr.get(xs, bindings().context)
+
+
+@cache
+def i64(n: int):
+    """`n : i64`."""
+    return attr(f"{n} : i64")
+
+
+@cache
+def boolean(b: bool):
+    """`true` or `false`."""
+    return attr("true" if b else "false")
+
+
+@cache
+def string(text: str):
+    """A string attribute."""
+    return bindings().ir.StringAttr.get(text, bindings().context)
+
+
+@cache
+def indices(*xs: int):
+    """A dense vector of indices: a layout."""
+    inner = f"[{', '.join(map(str, xs))}]" if xs else ""
+    return attr(f"dense<{inner}> : tensor<{len(xs)}xindex>")
+
+
+@cache
+def matrix(rows: tuple[tuple[int, ...], ...]):
+    """A dense matrix of i64: replica groups, paddings."""
+    n = len(rows[0]) if rows else 0
+    return attr(f"dense<{[list(r) for r in rows]}> : tensor<{len(rows)}x{n}xi64>")
+
+
+def array_of(attributes: Iterable[Any]):
+    """An array attribute."""
+    return bindings().ir.ArrayAttr.get(list(attributes), bindings().context)
+
+
+def constant_of(value: Any) -> int | None:
+    """The number that an integer without axes is, if it is written down; else None."""
+    op = value.owner
+    if getattr(op, "name", "") != "stablehlo.constant":
+        return None
+    (number,) = op.attributes["value"]
+    return int(number)
+
+
+def symbol(name: str):
+    """`@name`."""
+    return bindings().ir.FlatSymbolRefAttr.get(name, bindings().context)
+
+
+def location(where: Any):
+    """The MLIR location of a source location."""
+    m = bindings()
+    if where.__class__ is Named:
+        return m.ir.Location.name(where.name, location(where.at), m.context)
+    return m.unknown if where is None else m.locations.get(where)
+
+
+def dense(x: np.ndarray, aval: Aval):
+    """The attribute of a constant; a 0-d `x` fills the shape."""
+    m = bindings()
+    element = element_type(aval.dtype)
+    if aval.dtype == float0:
+        x, aval = np.zeros((), bool), aval.physical
+    with m.context, m.unknown:
+        kind = category(aval.dtype)
+        if x.ndim == 0 and kind != COMPLEX:
+            if kind == FLOATING:
+                one = m.ir.FloatAttr.get(element, float(x))
+            else:
+                n = int(x)  # given as the signed number that has these bits
+                one = m.ir.IntegerAttr.get(element, n - 2**64 if n >= 2**63 else n)
+            return m.ir.DenseElementsAttr.get_splat(type_of(aval), one)
+        x = np.broadcast_to(x, aval.shape)
+        shape = list(aval.shape)
+        if aval.dtype.name in ("int4", "uint4", "float4_e2m1fn"):
+            x = x.view(np.uint8) if aval.dtype.itemsize == 1 else x
+        return m.ir.DenseElementsAttr.get(np.ascontiguousarray(x), type=element, shape=shape)
+
+
+# ---- modules, functions, blocks ------------------------------------------------------------
+
+
+def new_module():
+    """An empty module."""
+    m = bindings()
+    module = m.ir.Module.create(loc=m.unknown)
+    module.operation.attributes["sym_name"] = string("plait")
+    return module
+
+
+def function(module, name: str, ins: Sequence[Any], outs: Sequence[Any], public: bool):
+    """(the entry block of a new function, the function)."""
+    m = bindings()
+    with m.context, m.unknown, m.ir.InsertionPoint(module.body):
+        kind = m.ir.FunctionType.get(ins, outs)
+        f = m.func.FuncOp(name, kind, visibility="public" if public else "private")
+        return f.add_entry_block(), f
+
+
+def annotate(f, arguments: Sequence[dict], results: Sequence[dict] = ()) -> None:
+    """Give attributes to the arguments and results of a function."""
+    m = bindings()
+    for name, attributes in (("arg_attrs", arguments), ("res_attrs", results)):
+        if any(attributes):
+            f.attributes[name] = m.ir.ArrayAttr.get(
+                [m.ir.DictAttr.get(a, m.context) for a in attributes], m.context
+            )
+
+
+def declare(module, text: str) -> None:
+    """A module-level operation, from its text."""
+    m = bindings()
+    parsed = m.ir.Module.parse(text, m.context)
+    at = m.ir.InsertionPoint.at_block_begin(module.body)
+    parsed.body.operations[0].operation.clone(at)
+
+
+def block(region, types: Sequence[Any]):
+    """A new block of a region."""
+    return region.blocks.append(*types, arg_locs=[bindings().unknown] * len(types))
+
+
+def insertion_point(b):
+    """Where operations of a block go."""
+    return bindings().ir.InsertionPoint(b)
+
+
+def bytecode(module) -> bytes:
+    """The module as bytes.
+
+    Compiling reads them into a context of its own, since compilation runs without the GIL, and a
+    context belongs to one thread at a time.
+    """
+    out = io.BytesIO()
+    module.operation.write_bytecode(out)
+    return out.getvalue()
+
+
+def text(code: bytes, locations: bool = False) -> str:
+    """The text of a module."""
+    m = bindings()
+    with jaxlib_api.lock:
+        module = m.ir.Module.parse(code, m.context)
+        return module.operation.get_asm(enable_debug_info=locations)
+
+
+def parse(code: bytes):
+    """The module of some bytes or text."""
+    return bindings().ir.Module.parse(code, bindings().context)

@@ -1,0 +1,129 @@
+"""Whole modules: a program as `main`, with the operands that it takes besides its own.
+
+Invariant: a module holds code and no data: constants are operands of `main`, so equal code has
+equal bytes whatever it closes over; and it holds source locations only if asked, so the same
+function defined on another line is the same code.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from .._base import jaxlib_api
+from .._core.interpreter import unbound
+from .._core.ir import Program
+from .._core.staging import collector_paused
+from .._types.avals import Aval
+from .._types.dims import Dim, measure_dims
+from . import mlir
+from .lower import I32, Emitter, Unit
+from .mlir import type_of
+from .physical import laid_out, physical_key
+
+
+class Module:
+    """A lowered program: `code` (bytecode), `constants` that `main` takes first, `callbacks`,
+    the `places` where it must run, and of each result the placement, if it was told."""
+
+    __slots__ = ("code", "constants", "callbacks", "places", "results")
+
+    def __init__(self, code: bytes, unit: Unit, results: list):
+        self.code, self.callbacks, self.places = code, unit.callbacks, unit.places
+        self.constants = [] if unit.embed else list(unit.constants.values())
+        self.results = results
+
+    @property
+    def place(self) -> Any:
+        """Where it must run; None: on the default device."""
+        return self.places[0] if self.places else None
+
+
+def module_of(
+    p: Program,
+    donated: Sequence[int] = (),
+    keys: Sequence[Any] = (),
+    platforms: tuple[str, ...] = ("cpu",),
+    locations: bool = False,
+    embed: bool = False,
+) -> Module:
+    """The module whose `main` is `p`, on operands with these dispatch keys.
+
+    `donated` are numbers of inputs whose memory results may take; `embed` writes constant arrays
+    into the module, which then stands alone.
+    """
+    for name in p.axes:
+        raise unbound(name)
+    p, keys = laid_out(p), [physical_key(k) for k in keys]
+    with jaxlib_api.lock, collector_paused():
+        unit = Unit(platforms, locations, embed)
+        keys = keys or list(p.in_avals)
+        for k in (*keys, *(x.key for x in unit.needs(p).values())):
+            if k.placement is not None:
+                unit.run_at(k.placement.place)
+        results = _main(unit, p, donated, keys)
+        return Module(mlir.bytecode(unit.module), unit, results)
+
+
+def _main(unit: Unit, p: Program, donated: Sequence[int], keys: Sequence[Any]) -> list:
+    """Writes `main`; the placements of its results, None where nobody told one."""
+    unit.constants = unit.needs(p)
+    passed = [] if unit.embed else list(unit.constants.values())
+    ins = [type_of(x.aval) for x in passed] + [type_of(a) for a in p.in_avals]
+    outs = [type_of(a) for a in p.out_avals]
+    b, f = mlir.function(unit.module, "main", ins, outs, public=True)
+    args = list(b.arguments)
+    unknown = mlir.bindings().unknown
+    e = Emitter(unit, mlir.insertion_point(b), {}, {}, {}, {}, unknown)
+    if unit.embed:
+        e.consts = {k: e.constant(x.numpy(), x.aval) for k, x in unit.constants.items()}
+    else:
+        e.consts = dict(zip(unit.constants, args))
+    args = args[len(passed) :]
+    e.dims = measured(e, p.in_avals, args)
+    results = e.program(p, args)
+    e.create("func.return", [], results, None, None, 0, unknown, e.ip)
+    attributes = [_argument(unit, x.key, False) for x in passed]
+    attributes += [_argument(unit, k, i in donated) for i, k in enumerate(keys)]
+    told = [unit.placements.get(r) for r in results] if unit.placements else [None] * len(results)
+    mlir.annotate(
+        f,
+        attributes,
+        [{} if t is None else t.attributes(unit, a.ndim) for t, a in zip(told, p.out_avals)],
+    )
+    if unit.places:
+        for o in unit.acting:
+            unit.place.once(unit, o)
+    return told
+
+
+def measured(e: Emitter, avals: Sequence[Aval], args: Sequence[Any]) -> dict[str, Any]:
+    """Each symbolic size of these types, found from the sizes of axes of values: read off the
+    first that is it and nothing else, or computed from several."""
+    found: dict[Dim, tuple[Any, int]] = {}
+    for x, a in zip(args, avals, strict=True):
+        for i, d in enumerate(a.shape):
+            if d.__class__ is Dim:
+                found.setdefault(d, (x, i))
+
+    def read(d: Dim) -> Any:
+        x, i = found[d]
+        return e.op("stablehlo.get_dimension_size", [x], I32, dimension=mlir.i64(i))
+
+    asked = sorted({n for d in found for n in d.variables})
+    alone = {str(d): d for d in found}
+    if all(n in alone for n in asked):
+        return {n: read(alone[n]) for n in asked}
+    how = measure_dims(list(found))
+    used = {n for d in how.values() if isinstance(d, Dim) for n in d.variables}
+    e.dims = {f"s{k}": read(d) for k, d in enumerate(found) if f"s{k}" in used}
+    return {n: e.size(d) for n, d in how.items()}
+
+
+def _argument(unit: Unit, key: Any, donated: bool) -> dict:
+    """What an argument of `main` carries; only now is it known where the module runs."""
+    placement = key.placement
+    if placement is None and unit.places:
+        placement = unit.place.everywhere()
+    attributes = {"jax.buffer_donor": mlir.boolean(True)} if donated else {}
+    if placement is not None:
+        attributes.update(placement.attributes(unit, key.aval.ndim))
+    return attributes

@@ -1,0 +1,97 @@
+"""What executables are given: buffers of scalars, and Arrays of what users pass.
+
+The common scalars are kept, and of each type of numpy array how it is brought to the device.
+
+Invariant: what is kept for one value is never given for another: 0.0 and -0.0, False and 0, and
+nan are not found by equality.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from .._base import jaxlib_api
+from .._base.config import config
+from .._core.array import Array, Literal, as_value, solid, wrap
+from .._core.buffers import default_place, put
+from .._types.avals import OPAQUE, WEAK, Aval, category
+
+# ---- scalars -------------------------------------------------------------------------------
+
+_scalars: dict[tuple, Any] = {}
+
+
+def scalar_buffer(x: Literal):
+    """A 0-d buffer with the value of a literal; the common ones are kept."""
+    v = x.value
+    dtype = x.aval.dtype
+    if v:  # 0.0 == -0.0 and 0 == False: those are told apart by their text
+        key = v, v.__class__, dtype
+        try:
+            return _scalars[key]
+        except KeyError:
+            pass
+        if len(_scalars) > 4096:
+            _scalars.clear()
+        buf = _scalars[key] = _scalar(v, dtype)
+        return buf
+    key = repr(v), dtype
+    buf = _scalars.get(key)
+    if buf is None:
+        buf = _scalars[key] = _scalar(v, dtype)
+    return buf
+
+
+def _scalar(v, dtype: Any):
+    if category(dtype) == OPAQUE:
+        return put(np.full(dtype.shape, v, dtype.words), Aval((), dtype))
+    aval = Aval((), dtype).physical
+    with np.errstate(all="ignore"):
+        return put(np.asarray(v).astype(aval.dtype), aval)
+
+
+# ---- arguments of compiled functions ---------------------------------------------------------
+
+_arguments: dict[tuple, Array] = {}
+_hosted: dict[tuple, tuple] = {}
+"""How numpy arrays of a type are brought to the default place."""
+
+
+def as_argument(x) -> Any:
+    """What a compiled function is given: an Array, of a weak type for Python scalars."""
+    kind = x.__class__
+    if kind is Array:
+        return x
+    if kind is np.ndarray:
+        try:
+            aval, layout, device = _hosted[x.shape, x.dtype, config.x64]
+        except KeyError:
+            return _first_of_its_type(x)
+        r = Array()
+        r._buf = jaxlib_api.put_pieces(aval, layout, [x], device)
+        r.aval = r.key = aval
+        return r
+    if kind in WEAK:
+        aval = WEAK[kind]
+        key = x, kind, aval
+        if x:
+            hit = _arguments.get(key)
+            if hit is not None:
+                return hit
+        if len(_arguments) > 4096:
+            _arguments.clear()
+        v = as_value(x)
+        made = wrap(put(np.asarray(x, aval.dtype), aval), v.aval)
+        if x and x == x:  # 0.0 == -0.0 and nan != nan: those are made anew
+            _arguments[key] = made
+        return made
+    return solid(as_value(x))
+
+
+def _first_of_its_type(x: np.ndarray) -> Array:
+    made = as_value(x)
+    if made.__class__ is Literal:
+        return solid(made)
+    if made.aval.dtype == x.dtype:
+        _hosted[x.shape, x.dtype, config.x64] = (made.aval, *default_place())
+    return made

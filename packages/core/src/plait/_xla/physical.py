@@ -1,0 +1,144 @@
+"""Programs on opaque elements, made Programs on what stands for them in memory.
+
+An opaque array of shape S, whose elements are arrays of shape T, is an array of shape S + T: a
+lifted value with one component, which has the axes of the value in front.  So this is a carrier
+like any other: core takes it through every operation with programs, `expand` rules serve what is
+said with other primitives, and a rule is needed only for what moves or compares elements itself.
+It is applied to a whole Program right before lowering, so that no lowering rule, no buffer and no
+executable knows of opaque elements, and programs without them are lowered as they are.
+
+Invariant: a value of opaque type is always in the form WORDS here, be it a constant or a literal;
+what `laid_out` returns speaks of numbers only.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from .._core.array import Array, Literal, laid
+from .._core.carrier import Carrier, Lifted, expand_rules
+from .._core.interpreter import as_list, enter, leave
+from .._core.ir import Program, derived, programs_in
+from .._core.lift_higher_order import lift_program
+from .._core.primitive import Primitive
+from .._plugins.rules import RuleTable
+from .._types.avals import OPAQUE, Aval, Placed, no_number
+
+__all__ = ["Physical", "laid_out", "physical_key", "physical_rules"]
+
+WORDS = "words"
+
+physical_rules = RuleTable(
+    "physical",
+    owns=("core",),
+    doc="rule(tail, xs, **params) -> result, a list if the primitive has many: an operation on "
+    "what stands for opaque elements; `tail` is the shape of one of them, the last axes of those "
+    "`xs` that are opaque.",
+)
+
+
+class Physical(Carrier):
+    """Carries the memory of opaque values."""
+
+    rules = physical_rules
+    does = "lowering"
+
+    def part_avals(self, aval: Aval, form: Any) -> tuple[Aval, ...]:
+        return (aval.physical,)
+
+    def whole(self, aval: Aval) -> Any:
+        return WORDS if aval.category == OPAQUE else None
+
+    def form_of(self, x: Any) -> Any:
+        return WORDS if x.aval.category == OPAQUE else None
+
+    def split(self, x: Any) -> tuple[Any, tuple[Any, ...]]:
+        if x.__class__ is Lifted and x.by is self:
+            return WORDS, x.parts
+        return self.form_of(x), (_memory(x),)
+
+    def apply(self, prim: Primitive, args: Any, params: dict[str, Any]) -> Any:
+        if prim.higher is not None:
+            if any(map(self.form_of, args)) or any(map(speaks, programs_in(params))):
+                return self.through(prim, args, params)
+            return self.parent.apply(prim, args, params)  # type: ignore[union-attr]
+        avals = [a.aval for a in args]
+        results = as_list(prim.infer(tuple(avals), params))
+        dtype = next((a.dtype for a in [*avals, *results] if a.category == OPAQUE), None)
+        if dtype is None:
+            return self.parent.apply(prim, args, params)  # type: ignore[union-attr]
+        rule, say = self.rules.find(prim), expand_rules.find(prim)
+        if rule is None and say is not None:
+            return self._said(say, prim, args, params)
+        if rule is None:
+            if prim.opaque:
+                raise self.rules.missing(prim)
+            raise no_number(prim.name, next(a for a in [*avals, *results] if a.dtype is dtype))
+        token = enter(self.parent)  # type: ignore[arg-type]
+        try:
+            outs = rule(dtype.shape, [self.split(a)[1][0] for a in args], **params)
+        finally:
+            leave(token)
+        wrapped = [self._lifted(o, t) for o, t in zip(as_list(outs), results, strict=True)]
+        return wrapped if prim.many else wrapped[0]
+
+    def _said(self, say: Any, prim: Primitive, args: Any, params: dict[str, Any]) -> Any:
+        token = enter(self)
+        try:
+            out = say(*args, **params)
+        finally:
+            leave(token)
+        return as_list(out) if prim.many else out
+
+    def _lifted(self, x: Any, aval: Aval) -> Any:
+        return self.lift(aval, WORDS, (x,)) if aval.category == OPAQUE else x
+
+
+def _memory(x: Any) -> Any:
+    """What stands for a value that is no component of ours; itself, if it is of numbers."""
+    if x.aval.category != OPAQUE:
+        return x
+    if x.__class__ is Array:
+        return laid(x)
+    if x.__class__ is Literal:
+        return Literal(x.value, x.aval.physical)
+    raise no_number("lowering", x.aval)
+
+
+def speaks(program: Program) -> bool:
+    """Whether there are opaque elements in a program, or in a program inside."""
+    return derived(program, "opaque", lambda: _speaks(program))
+
+
+def _speaks(p: Program) -> bool:
+    if _any([*p.inputs, *p.outputs, *(v for v, _ in p.consts)]):
+        return True
+    for e in p.eqns:
+        if _any(e.outputs) or e.prim.higher is not None and any(map(speaks, programs_in(e.params))):
+            return True
+    return False
+
+
+def _any(values: Sequence[Any]) -> bool:
+    for v in values:
+        if v.aval.category == OPAQUE:
+            return True
+    return False
+
+
+def laid_out(program: Program) -> Program:
+    """The program on what stands for opaque elements; itself, if there are none.
+
+    Of inputs and outputs the types become `aval.physical`, their number and order stay.
+    """
+    if not speaks(program):
+        return program
+    carrier = Physical(None)
+    forms = tuple([carrier.whole(a) for a in program.in_avals])
+    outs = tuple([carrier.whole(a) for a in program.out_avals])
+    return lift_program(carrier, program, forms, outs)[0]
+
+
+def physical_key(key: Any) -> Any:
+    """The dispatch key of what stands for an array with this one."""
+    aval = key.aval.physical
+    return aval if key.placement is None else Placed(aval, key.placement)

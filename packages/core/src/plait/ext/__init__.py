@@ -1,0 +1,151 @@
+"""What authors of transformations and primitives build on.
+
+    from plait import ext
+    from plait.ext.ops.elementwise import mul
+
+    double = ext.Primitive("mine.double", lambda x: x, traits=(ext.Linear, ext.Elementwise))
+    ext.lower_rules.rule(double)(lambda e, xs, ins, outs: e.op("stablehlo.add", xs * 2, *outs))
+
+Here are the names that an author starts with; the modules below have the rest:
+
+    ext.trace     interpreters, carriers, staging, tracing, arguments
+    ext.values    arrays, literals, and what users pass made into them
+    ext.ir        programs, primitives, what can be asked and made of them
+    ext.rules     rule tables, traits, the tables that core owns
+    ext.lower     lowering to StableHLO, modules, executables
+    ext.ops       every primitive, by family
+    ext.errors    errors in three parts, and the user's lines that they name
+    ext.tree      trees of values
+    ext.sizes     sizes known by name
+    ext.types     types of values and of their elements
+    ext.devices   devices, placements, memory
+    ext.testing   what laws are written with
+
+These modules, `plait` itself and its public surfaces are all that a plugin imports of core; ours
+import nothing else.  What plugins offer each other is in modules of the same name in theirs:
+`plait_autodiff.ext`, `plait_batching.ext`, `plait_sharding.ext`.
+
+`PLUGIN_API`, (major, minor), is the version of all these names.  A new name is a new minor; what
+is taken away or means something else is a new major, after two minors in which its replacement was
+named.  Parameters of primitives are part of the contract.  A plugin says which version it was
+built for, in its metadata:
+
+    [project.entry-points."plait.plugin_api"]
+    "1.0" = "my_plugin"
+
+Invariant: nothing is defined here, and every name is used by a package or an example.
+"""
+
+from types import ModuleType
+
+from .._base.lazy import later
+from .errors import MissingRule as MissingRule
+from .errors import PlaitError as PlaitError
+from .ir import Effect as Effect
+from .ir import Primitive as Primitive
+from .ir import Program as Program
+from .ir import evaluate as evaluate
+from .ir import freeze as freeze
+from .ir import primitive as primitive
+from .ir import programs_in as programs_in
+from .ops.shape import materialise_at_ground as materialise_at_ground
+from .rules import PLUGIN_API as PLUGIN_API
+from .rules import AnyElement as AnyElement
+from .rules import Collective as Collective
+from .rules import Cumulative as Cumulative
+from .rules import Decreasing as Decreasing
+from .rules import Discrete as Discrete
+from .rules import Elementwise as Elementwise
+from .rules import Increasing as Increasing
+from .rules import Indexing as Indexing
+from .rules import Linear as Linear
+from .rules import Reduction as Reduction
+from .rules import RuleTable as RuleTable
+from .rules import Structural as Structural
+from .rules import ZeroPreserving as ZeroPreserving
+from .rules import eager_rules as eager_rules
+from .rules import expand_rules as expand_rules
+from .rules import lower_rules as lower_rules
+from .trace import Carrier as Carrier
+from .trace import Interpreter as Interpreter
+from .trace import Lifted as Lifted
+from .trace import Slots as Slots
+from .trace import Tracer as Tracer
+from .trace import Value as Value
+from .trace import Wiring as Wiring
+from .trace import current as current
+from .trace import opened as opened
+from .trace import stage as stage
+from .trace import staged as staged
+from .trace import use as use
+from .tree import flatten as flatten
+from .tree import unflatten as unflatten
+from .types import Aval as Aval
+from .types import Opaque as Opaque
+from .values import Array as Array
+from .values import Literal as Literal
+from .values import as_value as as_value
+
+MODULES = (
+    "devices", "errors", "ir", "lower", "ops", "rules", "sizes", "testing", "trace", "tree",
+    "types", "values",
+)  # fmt: skip
+
+__all__ = [
+    "PLUGIN_API",
+    "AnyElement",
+    "Array",
+    "Aval",
+    "Carrier",
+    "Collective",
+    "Cumulative",
+    "Decreasing",
+    "Discrete",
+    "Effect",
+    "Elementwise",
+    "Increasing",
+    "Indexing",
+    "Interpreter",
+    "Lifted",
+    "Linear",
+    "Literal",
+    "MissingRule",
+    "Opaque",
+    "PlaitError",
+    "Primitive",
+    "Program",
+    "Reduction",
+    "RuleTable",
+    "Slots",
+    "Structural",
+    "Tracer",
+    "Value",
+    "Wiring",
+    "ZeroPreserving",
+    "as_value",
+    "current",
+    "eager_rules",
+    "evaluate",
+    "expand_rules",
+    "flatten",
+    "freeze",
+    "lower_rules",
+    "materialise_at_ground",
+    "opened",
+    "primitive",
+    "programs_in",
+    "stage",
+    "staged",
+    "unflatten",
+    "use",
+]
+
+
+def __getattr__(name: str) -> ModuleType:
+    if name in MODULES:
+        return later(f"ext.{name}")
+    raise AttributeError(f"plait.ext has no {name!r}; dir(plait.ext) lists what there is")
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, *MODULES])

@@ -1,0 +1,47 @@
+"""Every primitive of core, by family, with the helper functions that others may use.
+
+    from plait.ext.ops.elementwise import mul, sin
+    from plait.ext.ops.shape import reshape
+
+A name is the primitive itself where the primitive is what users call; the name with an underscore
+is the primitive where users call a function that prepares its operands.
+
+Invariant: nothing is defined here; a family is imported when it is first asked for.
+"""
+
+from types import ModuleType
+
+from ..._base.lazy import later
+
+FAMILIES = (
+    "callbacks",
+    "collective",
+    "contraction",
+    "control_flow",
+    "convolution",
+    "cumulative",
+    "elementwise",
+    "fourier",
+    "indexing",
+    "linalg",
+    "opaque",
+    "platforms",
+    "random",
+    "reduction",
+    "shape",
+    "sorting",
+    "special",
+    "windows",
+)
+
+__all__ = [*FAMILIES]
+
+
+def __getattr__(name: str) -> ModuleType:
+    if name in FAMILIES:
+        return later(f"ext.ops.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*FAMILIES]

@@ -1,0 +1,16 @@
+"""Calls of Python, and of foreign functions.
+
+Invariant: nothing is defined here.
+"""
+
+from ..._ops.callbacks import (
+    host as host,
+)
+from ..._ops.foreign_calls import (
+    foreign as foreign,
+)
+
+__all__ = [
+    "foreign",
+    "host",
+]

@@ -1,0 +1,12 @@
+"""Fourier transforms.
+
+Invariant: nothing is defined here.
+"""
+
+from ..._ops.fourier import (
+    fft_ as fft_,
+)
+
+__all__ = [
+    "fft_",
+]

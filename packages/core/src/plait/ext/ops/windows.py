@@ -1,0 +1,16 @@
+"""Operations on windows.
+
+Invariant: nothing is defined here.
+"""
+
+from ..._ops.windows import (
+    chosen_from as chosen_from,
+)
+from ..._ops.windows import (
+    select_and_scatter_add_ as select_and_scatter_add_,
+)
+
+__all__ = [
+    "chosen_from",
+    "select_and_scatter_add_",
+]

@@ -1,0 +1,20 @@
+"""What authors of rules for programs on many devices build on.
+
+Invariant: nothing is defined here.
+"""
+
+from .collectives import (
+    manual_rules as manual_rules,
+)
+from .manual import (
+    shard_map_p as shard_map_p,
+)
+from .placement import (
+    constraint as constraint,
+)
+
+__all__ = [
+    "constraint",
+    "manual_rules",
+    "shard_map_p",
+]
