@@ -52,9 +52,9 @@ def noisy(x, k):
 
 @pytest.mark.feature("C24")
 def test_directions_of_keys_are_float0():
-    assert KEY.aval.directions is Aval((), float0) and not KEY.aval.varies
-    assert Aval((2,), "int32").directions is Aval((2,), float0)
-    assert X.aval.directions is X.aval and X.aval.varies
+    assert KEY.aval.tangent_type is Aval((), float0) and not KEY.aval.varies
+    assert Aval((2,), "int32").tangent_type is Aval((2,), float0)
+    assert X.aval.tangent_type is X.aval and X.aval.varies
     want = np.cos(0.7 * DRAWN) * DRAWN
     none = np.zeros((), float0)
     for f in (noisy, plait.jit(noisy), plait.checkpoint(noisy)):
@@ -129,9 +129,9 @@ expand_rules.rule(area)(lambda x: unwrap(x) * unwrap(x))
 
 @pytest.mark.feature("C24")
 def test_types_with_directions_of_their_own():
-    assert METRES.directions == np.float32
+    assert METRES.tangent_type == np.float32
     x = wrap(np.array([1.5, -2.0]), METRES)
-    assert x.aval.directions is Aval((2,), "float32") and x.aval.varies
+    assert x.aval.tangent_type is Aval((2,), "float32") and x.aval.varies
     t = asarray(np.float32([10, 20]))
     f = lambda x: (x[::-1], unwrap(x) ** 2)  # noqa: E731
     (y, square), (dy, dsquare) = plait.jvp(f, (x,), (t,))
@@ -140,7 +140,7 @@ def test_types_with_directions_of_their_own():
     np.testing.assert_allclose(dsquare, [30, -80])
     out, pull = plait.vjp(lambda x: (unwrap(x) ** 2).sum(), x)
     (ct,) = pull(asarray(np.float64(1)))
-    assert ct.aval is x.aval.directions
+    assert ct.aval is x.aval.tangent_type
     np.testing.assert_allclose(ct, [3, -4])
     np.testing.assert_allclose(plait.jit(plait.grad(lambda x: (unwrap(x) ** 2).sum()))(x), [3, -4])
     made, pull = plait.vjp(lambda v: wrap(v * 2, METRES), asarray(np.array([1.0, 2.0])))

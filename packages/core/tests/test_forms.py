@@ -10,7 +10,7 @@ import pytest
 
 import plait
 from plait import config, events
-from plait._jit.call_forms import Form, taker
+from plait._jit.call_forms import CallForm, taker
 from plait.tree import flatten
 
 Point = namedtuple("Point", "x y")
@@ -93,7 +93,7 @@ def test_forms_that_alternate():
 
 def test_a_call_of_another_form_misses():
     seen = []
-    form = Form(flatten((({"a": 0, "b": 0}, 0), {"k": 0}))[1], "aasa")
+    form = CallForm(flatten((({"a": 0, "b": 0}, 0), {"k": 0}))[1], "aasa")
     way = taker(form, {}, lambda args, kwargs: seen.append((args, kwargs)))
     x = plait.numpy.asarray(X)
     for args, kwargs in [

@@ -10,7 +10,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from plait.ext.errors import (
-    TypeRule,
+    ArgumentError,
+    OperandTypeError,
+    ShapeError,
 )
 from plait.ext.ir import (
     Program,
@@ -78,7 +80,7 @@ def jvp(fun: Callable, primals: Any, tangents: Any, has_aux: bool = False) -> tu
     expect_function(fun, "jvp")
     for what, x in (("primals", primals), ("tangents", tangents)):
         if not isinstance(x, tuple | list):
-            raise TypeRule(
+            raise ArgumentError(
                 f"the {what} of jvp must be a tuple or list of arguments, not {type(x).__name__}",
                 fix="write jvp(f, (x,), (t,))",
             )
@@ -104,7 +106,7 @@ def _dot(form: Any, parts: tuple) -> Any:
     x = parts[0]
     if not x.aval.varies:
         return no_tangent(x.aval)
-    return _out(parts[1]) if form is not None else fill(0, x.aval.directions)
+    return _out(parts[1]) if form is not None else fill(0, x.aval.tangent_type)
 
 
 def _stripped(j: JVP, aux: Any) -> Any:
@@ -149,7 +151,7 @@ def _linearize(f: Callable, primals: tuple, has_aux: bool, does: str, of: Callab
     j.does = does
     try:
         with opened(j):
-            duals = [j.dual(x, t.input(x.aval.directions)) if x.aval.varies else x for x in xs]
+            duals = [j.dual(x, t.input(x.aval.tangent_type)) if x.aval.varies else x for x in xs]
             out = f(*r.in_tree.unflatten(duals))
             if has_aux:
                 out, r.aux = pair_of(out, does)
@@ -161,7 +163,7 @@ def _linearize(f: Callable, primals: tuple, has_aux: bool, does: str, of: Callab
             r.aux = _stripped(j, r.aux)
         for _, p in halves:
             if s.unknown(p[0]):
-                raise TypeRule(
+                raise ArgumentError(
                     f"{does}: a result of {r.name} is linear in what is differentiated, and has "
                     "no value here",
                     fix="return a value computed from the arguments",
@@ -215,7 +217,7 @@ def linear_transpose(fun: Callable, *primals: Any) -> Callable:
     avals = [getattr(x, "aval", None) or as_value(x).aval for x in leaves]
     for a in avals:
         if not a.varies:
-            raise TypeRule(
+            raise OperandTypeError(
                 f"linear_transpose is for real or complex arguments, not {a!r}",
                 fix="close over what is not differentiable",
             )
@@ -308,7 +310,7 @@ def value_and_grad(
 
 def _scalar(r: _Linearized, holomorphic: bool) -> None:
     if len(r.outs) != 1 or r.outs[0].aval.shape:
-        raise TypeRule(
+        raise ShapeError(
             f"grad is for functions with one scalar result, and {r.name} returned "
             f"{[o.aval for o in r.outs]}",
             fix="sum or average the result, or use jacrev or vjp",
@@ -317,7 +319,7 @@ def _scalar(r: _Linearized, holomorphic: bool) -> None:
     wanted = COMPLEX if holomorphic else FLOATING
     if a.category != wanted:
         kind = "complex" if holomorphic else "real"
-        raise TypeRule(
+        raise OperandTypeError(
             f"grad requires a {kind}-valued result, and {r.name} returned {a!r}",
             fix="pass holomorphic=True for complex functions of complex numbers"
             if a.category == COMPLEX

@@ -8,7 +8,8 @@ loops, branches and calls comes from the carrier mechanism.
 from typing import Any
 
 from plait.ext.errors import (
-    TypeRule,
+    ArgumentError,
+    OperandTypeError,
     here,
 )
 from plait.ext.ir import (
@@ -54,7 +55,7 @@ ZERO = Zero()
 
 def instantiate(t: Any, x: Any) -> Any:
     """A tangent of `x` as a value."""
-    return Literal(0, x.aval.directions) if t is ZERO else t
+    return Literal(0, x.aval.tangent_type) if t is ZERO else t
 
 
 class JVP(Carrier):
@@ -63,20 +64,20 @@ class JVP(Carrier):
     rules = jvp_rules
     does = "jvp"
     noting: tuple[Any, ...] | None = None
-    """Its `places`, once they are asked for."""
+    """Its `recorders`, once they are asked for."""
 
     def part_avals(self, aval: Aval, form: Any) -> tuple[Aval, ...]:
-        return aval, aval.directions
+        return aval, aval.tangent_type
 
     def coerce(self, aval: Aval, parts: tuple, f: Any, g: Any) -> tuple:
-        return parts[0], Literal(0, aval.directions)
+        return parts[0], Literal(0, aval.tangent_type)
 
     def dual(self, x: Any, t: Any, where: Any = None) -> Any:
         """The value with its tangent; a plain value if it does not vary."""
         if t is ZERO or not x.aval.varies:
             return x
-        if t.aval is not x.aval and not t.aval.same_type(x.aval.directions):
-            raise TypeRule(
+        if t.aval is not x.aval and not t.aval.same_type(x.aval.tangent_type):
+            raise OperandTypeError(
                 f"a tangent of type {t.aval!r} was given for a value of type {x.aval!r}",
                 fix="a tangent has the shape and dtype of the value it belongs to",
             )
@@ -110,7 +111,7 @@ class JVP(Carrier):
         xs, ts = self.halves(args)
         noting = self.noting
         if noting is None:
-            noting = self.noting = self.places
+            noting = self.noting = self.recorders
         where = here()  # once for all that the rule does: looking it up is a good part of an op
         for p in noting:
             if p.where is None:
@@ -124,7 +125,7 @@ class JVP(Carrier):
         if prim.many:
             return self.duals(out, dot)
         if out.__class__ is list:
-            raise TypeRule(
+            raise ArgumentError(
                 f"the 'jvp' rule of {prim} returned a list, and {prim} has one result",
                 fix="return (out, tangent)",
             )

@@ -14,7 +14,7 @@ from plait import (
     map_axes,
 )
 from plait.ext.errors import (
-    TypeRule,
+    OperandTypeError,
 )
 from plait.ext.ops.shape import (
     materialise_at_ground,
@@ -146,7 +146,7 @@ def jacrev(
         ys = [as_value(o) for o in outs]
         for y in ys:
             if not y.aval.varies:
-                raise TypeRule(
+                raise OperandTypeError(
                     f"jacrev requires real- or complex-valued outputs, not {y.aval!r}",
                     fix="return it as an auxiliary result (has_aux=True), or convert it",
                 )

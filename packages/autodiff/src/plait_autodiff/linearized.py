@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from plait.ext.errors import (
-    TypeRule,
+    ArgumentError,
 )
 from plait.ext.ir import (
     Program,
@@ -60,18 +60,19 @@ class Derivative(NamedTuple):
             if not a.varies
             else materialise_at_ground(next(outs))
             if active
-            else fill(0, a.directions)
+            else fill(0, a.tangent_type)
             for a, active in zip(self.out_avals, self.active, strict=True)
         ]
 
     def pull(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list:
         """Cotangents of the arguments; float0 for those that can not vary."""
-        moving = [a.directions for a in self.in_avals if a.varies]
+        moving = [a.tangent_type for a in self.in_avals if a.varies]
         args = [*residuals, *(Linear(a) for a in moving)]
         active = [c for c, a in zip(cts, self.active, strict=True) if a]
         got = iter(backward(self.program, args, active)[len(residuals) :])
         return [
-            cotangent(next(got), a.directions) if a.varies else no_tangent(a) for a in self.in_avals
+            cotangent(next(got), a.tangent_type) if a.varies else no_tangent(a)
+            for a in self.in_avals
         ]
 
 
@@ -107,7 +108,7 @@ class Pullback(_At):
     def __call__(self, *cts: Any) -> Any:
         of = self._of
         if len(cts) != 1:
-            raise TypeRule(
+            raise ArgumentError(
                 f"the pullback of {of.program.name} takes one cotangent, a tree like the result, "
                 f"and was given {len(cts)}",
                 fix="put the cotangents of several results into one tuple",

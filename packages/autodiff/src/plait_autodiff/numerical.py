@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from plait.ext.errors import (
-    TypeRule,
+    ArgumentError,
+    OperandTypeError,
 )
 from plait.ext.tree import (
     flatten,
@@ -71,7 +72,9 @@ def check_grads(
     leaves, tree = flatten(args)
     xs = [np.asarray(as_value(x)) for x in leaves]
     if not all(x.dtype.kind in "fc" for x in xs):
-        raise TypeRule("check_grads is for real and complex arguments", fix="close over the others")
+        raise OperandTypeError(
+            "check_grads is for real and complex arguments", fix="close over the others"
+        )
     wide = all(x.dtype in (np.float64, np.complex128) for x in xs)
     atol = atol if atol is not None else 1e-6 if wide else 2e-2
     rtol = rtol if rtol is not None else 1e-6 if wide else 2e-2
@@ -100,14 +103,14 @@ def check_grads(
 def _expect(f: Any, args: Any, order: Any, modes: Sequence[Any]) -> None:
     expect_function(f, "check_grads")
     if not isinstance(args, tuple | list):
-        raise TypeRule(
+        raise ArgumentError(
             f"check_grads takes a tuple of arguments, not {type(args).__name__}",
             fix="write check_grads(f, (x,), order=1)",
         )
     if not isinstance(order, int) or order < 1:
-        raise TypeRule(f"check_grads up to order {order!r}", fix="give 1 or more, as an int")
+        raise ArgumentError(f"check_grads up to order {order!r}", fix="give 1 or more, as an int")
     if not modes or any(m not in ("fwd", "rev") for m in modes):
-        raise TypeRule(f"check_grads in modes {modes!r}", fix='use "fwd", "rev", or both')
+        raise ArgumentError(f"check_grads in modes {modes!r}", fix='use "fwd", "rev", or both')
 
 
 def _cotangent(rng: np.random.Generator, out: Any) -> Any:

@@ -12,7 +12,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from plait.ext.errors import (
-    TypeRule,
+    ArgumentError,
+    OperandTypeError,
 )
 from plait.ext.ir import (
     Program,
@@ -116,7 +117,7 @@ def _marks(given: Marks, count: int, what: str, of: str) -> tuple[bool, ...]:
         return (given,) * count
     marks = tuple(map(bool, given))
     if len(marks) != count:
-        raise TypeRule(
+        raise ArgumentError(
             f"partial_eval: {what} has {len(marks)} marks, and the program has {count} {of}",
             fix=f"give one boolean for each of the {of}, or one for all",
         )
@@ -200,7 +201,7 @@ class PartialVal:
         """Of this type, an Aval or a ShapeDtypeStruct; raises TypeRule if it is none."""
         aval = getattr(aval, "aval", aval)
         if not isinstance(aval, Aval):
-            raise TypeRule(
+            raise OperandTypeError(
                 f"an unknown value has a type, and {aval!r} is none",
                 fix="pass plait.ShapeDtypeStruct(shape, dtype)",
             )
@@ -246,7 +247,7 @@ def partial_trace(
     """
     for p in pvals:
         if not isinstance(p, PartialVal):
-            raise TypeRule(
+            raise ArgumentError(
                 f"partial_trace needs PartialVals, not {p!r}",
                 fix="write PartialVal.known(x) or PartialVal.unknown(aval)",
             )

@@ -11,8 +11,10 @@ from typing import Any
 import numpy as np
 
 from plait.ext.errors import (
+    ArgumentError,
+    OperandTypeError,
+    ShapeError,
     TreeMismatch,
-    TypeRule,
 )
 from plait.ext.tree import (
     difference,
@@ -39,7 +41,7 @@ def name_of(f: Any) -> str:
 def expect_function(f: Any, what: str) -> None:
     if not callable(f):
         fix = f"pass a function as {what}" if " of " in what else f"write {what}(f)"
-        raise TypeRule(f"{what} needs a function, not {f!r}", fix=fix)
+        raise ArgumentError(f"{what} needs a function, not {f!r}", fix=fix)
 
 
 # ---- tangents as users give them -----------------------------------------------------------
@@ -55,28 +57,28 @@ _RULE = "dtypes must be equal, or in case of int/bool primal dtype the tangent d
 
 def tangent(t: Any, of: Aval, what: str) -> Any:
     """A tangent or cotangent, of a value of type `of`, as users give it -> a value, or ZERO."""
-    given, want = getattr(t, "dtype", None), of.directions
+    given, want = getattr(t, "dtype", None), of.tangent_type
     if not of.varies:
         if given == float0:
             return ZERO
-        raise TypeRule(
+        raise ShapeError(
             f"{what}; {_RULE}, and they are {of!r} and {as_value(t).aval!r}",
             fix="pass numpy.zeros(shape, plait.float0)",
         )
     if given == float0:
-        raise TypeRule(
+        raise OperandTypeError(
             f"{what}; {_RULE}, and they are {of!r} and float0",
             fix=f"pass zeros of dtype {want.dtype.name}",
         )
     t = as_value(t)
     if t.aval.shape != of.shape:
-        raise TypeRule(
+        raise ShapeError(
             f"{what}: the primal has shape {of.shape} and its tangent {t.aval.shape}",
             fix="give a tangent of the shape of the primal",
         )
     if t.aval.dtype != want.dtype:
         if not t.aval.weak_type or t.aval.category > want.category:
-            raise TypeRule(
+            raise ArgumentError(
                 f"{what}; {_RULE}, and they are {of!r} and {t.aval!r}",
                 fix=f"convert it: .astype({want.dtype.name!r})",
             )
@@ -97,7 +99,7 @@ def matching(want: Any, got: Any, kind: Any, what: str) -> list:
 
 def pair_of(out: Any, what: str) -> tuple:
     if not isinstance(out, tuple | list) or len(out) != 2:
-        raise TypeRule(
+        raise ArgumentError(
             f"{what} with has_aux=True needs a function that returns a pair (out, aux)",
             fix="return (out, aux)",
         )
@@ -113,7 +115,7 @@ def numbers(argnums: Any, what: str) -> tuple[int, ...]:
     try:
         return tuple([index(n) for n in given])
     except TypeError:
-        raise TypeRule(
+        raise ArgumentError(
             f"argnums of {what} is {argnums!r}", fix="give a number, or a tuple of numbers"
         ) from None
 
@@ -122,7 +124,7 @@ def places(nums: tuple[int, ...], args: tuple, fun: Callable) -> list[int]:
     """Positions of the arguments to differentiate; TypeRule if there are none such."""
     found = [place(n, args, fun) for n in nums]
     if len(set(found)) != len(found):
-        raise TypeRule(
+        raise ArgumentError(
             f"argnums {nums} names an argument of {name_of(fun)} twice", fix="name it once"
         )
     return found
@@ -145,7 +147,7 @@ def of_chosen(
 
 def place(n: int, args: tuple, fun: Callable) -> int:
     if not -len(args) <= n < len(args):
-        raise TypeRule(
+        raise ArgumentError(
             f"argnums names argument {n}, and {name_of(fun)} was called with {len(args)} "
             "positional arguments",
             fix="pass that argument by position",
@@ -161,20 +163,20 @@ def expect_differentiable(chosen: Any, holomorphic: bool, allow_int: bool, what:
     for i, x in enumerate(flatten(chosen)[0]):
         a = as_value(x).aval
         if holomorphic and a.category != COMPLEX:
-            raise TypeRule(
+            raise OperandTypeError(
                 f"{what} with holomorphic=True requires complex inputs, not {a!r}",
                 fix="convert with .astype('complex64')",
             )
         if not a.varies and not allow_int:
             where = key_paths(chosen)[i]
-            raise TypeRule(
+            raise OperandTypeError(
                 f"{what} requires real- or complex-valued inputs (input dtype that is a floating "
                 f"or complex one), but got {a!r} (argument {where})",
                 fix="convert it to a floating dtype"
                 + (", or pass allow_int=True for a float0 gradient" if what in _INTEGERS else ""),
             )
         if a.category == COMPLEX and not holomorphic and what != "grad":
-            raise TypeRule(
+            raise OperandTypeError(
                 f"{what} of complex inputs needs holomorphic=True, or real and imaginary parts",
                 fix="pass holomorphic=True, or differentiate with respect to the parts",
             )

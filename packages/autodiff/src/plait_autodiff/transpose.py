@@ -10,6 +10,7 @@ from typing import Any
 
 from plait.ext.errors import (
     MissingRule,
+    OperandTypeError,
     TypeRule,
 )
 from plait.ext.ir import (
@@ -29,8 +30,8 @@ from plait.ext.rules import (
 from plait.ext.trace import (
     as_list,
     current,
-    placing,
     staged,
+    with_lines,
 )
 from plait.ext.types import (
     Aval,
@@ -81,7 +82,7 @@ def backward(program: Program, args: Sequence[Any], cts: Sequence[Any]) -> list:
         if ct is None or a.__class__ is not Var:
             return
         if ct.aval is not a.aval and not ct.aval.same_type(a.aval):
-            raise TypeRule(
+            raise OperandTypeError(
                 f"a cotangent of type {ct.aval!r} was given for a value of type {a.aval!r}, by "
                 f"{prim}",
                 fix="a cotangent has the shape and dtype of the value it belongs to",
@@ -92,7 +93,7 @@ def backward(program: Program, args: Sequence[Any], cts: Sequence[Any]) -> list:
     for a, ct in zip(program.outputs, cts, strict=True):
         give(a, ct, "the caller")
     find = transpose_rules.find
-    with placing() as places:
+    with with_lines() as recorders:
         for e, ins in reversed(_linear_equations(program, args)):
             ct: Any
             if e.prim.many:
@@ -103,7 +104,7 @@ def backward(program: Program, args: Sequence[Any], cts: Sequence[Any]) -> list:
                 ct = total.pop(e.outputs[0], None)
                 if ct is None:
                     continue
-            for p in places:
+            for p in recorders:
                 p.where = e.where
             rule = find(e.prim)
             try:

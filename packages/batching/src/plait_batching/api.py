@@ -9,8 +9,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from plait.ext.errors import (
+    ArgumentError,
     AxisError,
-    TypeRule,
+    ShapeError,
 )
 from plait.ext.ops.shape import (
     materialise_at_ground,
@@ -75,12 +76,12 @@ def vmap(
             vmap, in_axes=in_axes, out_axes=out_axes, axis_name=axis_name, axis_size=axis_size
         )
     if not callable(fun):
-        raise TypeRule(f"vmap needs a function, not {fun!r}", fix="write vmap(f)")
+        raise ArgumentError(f"vmap needs a function, not {fun!r}", fix="write vmap(f)")
     f = fun
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
     if not _is_axis(in_axes) and not isinstance(in_axes, tuple):
-        raise TypeRule(
+        raise ShapeError(
             f"vmap: in_axes must be an int, None or a tuple of entries per argument, not "
             f"{in_axes!r}",
             fix="write in_axes=0 or in_axes=(0, None)",

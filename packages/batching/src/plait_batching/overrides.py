@@ -12,9 +12,10 @@ from typing import Any
 
 from plait import config
 from plait.ext.errors import (
+    ArgumentError,
     MissingRule,
+    ShapeError,
     TreeMismatch,
-    TypeRule,
     UndefinedRule,
     where_defined,
 )
@@ -136,7 +137,7 @@ def _as_said(name: str, want: Sequence[Aval], got: Sequence[Aval], size: Any, fl
     """The rule's results are stacks of what the function returns: TypeRule otherwise."""
     types = [w.with_shape((size, *w.shape)) if f else w for w, f in zip(want, flags)]
     if len(got) != len(want) or not all(t.same_type(g) for t, g in zip(types, got)):
-        raise TypeRule(
+        raise ShapeError(
             f"the mapping rule {name} returned {list(got)}, of which it says {list(flags)} are "
             f"mapped, where {types} are expected",
             fix="return stacks of what the function returns, the mapped axis in front",
@@ -248,7 +249,7 @@ class custom_vmap(Function):  # noqa: N801  (a decorator)
 
     def _checked(self, c: Call, got: Any) -> tuple[list, Flags]:
         if not isinstance(got, tuple) or len(got) != 2:
-            raise TypeRule(
+            raise ArgumentError(
                 f"the mapping rule of {self.name()} must return a pair (out, out_batched), and "
                 f"returned {got!r}",
                 fix="return (out, out_batched)",

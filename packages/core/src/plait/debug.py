@@ -13,7 +13,10 @@ from typing import Any
 
 import numpy as _np
 
-from ._base.errors import NanError, TypeRule
+from ._base.errors import (
+    ArgumentError,
+    NanError,
+)
 from ._core.array import Array, Literal
 from ._core.carrier import expand_rules
 from ._core.interpreter import Interpreter, as_list, current, open_under, opened, use
@@ -109,7 +112,7 @@ def _check_format(fmt: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> No
     try:
         fields = [name for _, name, _, _ in _string.Formatter().parse(fmt) if name is not None]
     except (ValueError, TypeError) as e:
-        raise TypeRule(
+        raise ArgumentError(
             f"print: {fmt!r} is no format: {e}", fix="write {{ and }} for braces themselves"
         ) from None
     heads = [_HEAD.split(name)[0] for name in fields]
@@ -119,7 +122,7 @@ def _check_format(fmt: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> No
     unused = kwargs.keys() - names | {str(n) for n in range(len(args)) if n not in numbers}
     if (lost or unused) and not any("{" in spec for _, _, spec, _ in _parts(fmt) if spec):
         what = "names arguments that are not there" if lost else "does not show the arguments"
-        raise TypeRule(
+        raise ArgumentError(
             f"print: the format {fmt!r} {what}: {', '.join(sorted(lost or unused))}",
             fix="write {} for each argument and {name} for each keyword",
         )
@@ -188,8 +191,8 @@ class _Watch(Interpreter):
         return x.__class__ is Array and x.aval.inexact and bool(self.found(x.numpy()).any())
 
     @property
-    def places(self) -> tuple[Any, ...]:
-        return (self, *super().places)
+    def recorders(self) -> tuple[Any, ...]:
+        return (self, *super().recorders)
 
     def apply(self, prim: Any, args: Any, params: dict[str, Any]) -> Any:
         assert self.parent is not None

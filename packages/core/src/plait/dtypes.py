@@ -8,7 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from ._base.errors import TypeRule
+from ._base.errors import (
+    OperandTypeError,
+    TypeRule,
+)
 from ._base.jaxlib_api import ml_dtypes
 from ._core.array import as_value, canonical
 from ._ops.conversion import bits_of
@@ -203,7 +206,9 @@ def isdtype(dtype: Any, kind: Any) -> bool:
     if isinstance(kind, str) and kind in _KIND_NAMES:
         return _KIND_NAMES[kind](dtype_of(dtype))
     if isinstance(kind, str):
-        raise TypeRule(f"{kind!r} is no kind of dtypes", fix=f"use one of {sorted(_KIND_NAMES)}")
+        raise OperandTypeError(
+            f"{kind!r} is no kind of dtypes", fix=f"use one of {sorted(_KIND_NAMES)}"
+        )
     return dtype_of(dtype) == dtype_of(kind)
 
 
@@ -240,7 +245,7 @@ def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
     (dtype('float32'), dtype(bfloat16))
     """
     if not args:
-        raise TypeRule("result_type needs at least one array or dtype")
+        raise OperandTypeError("result_type needs at least one array or dtype")
     dtype, weak = promote([_aval(x) for x in args])
     return (dtype, weak) if return_weak_type_flag else dtype
 
@@ -311,7 +316,7 @@ def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> np.dty
     dtype('float32')
     """
     if not allow_extended_dtype and _aval(dtype).category == OPAQUE:
-        raise TypeRule(
+        raise OperandTypeError(
             f"canonicalize_dtype: {dtype!r} is no dtype of numbers",
             fix="give a dtype of numbers, or say allow_extended_dtype=True",
         )

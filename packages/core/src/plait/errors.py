@@ -46,6 +46,9 @@ from ._base.errors import (
     NonConcreteBooleanIndexError as NonConcreteBooleanIndexError,
 )
 from ._base.errors import (
+    OperandTypeError as OperandTypeError,
+)
+from ._base.errors import (
     OutOfBounds as OutOfBounds,
 )
 from ._base.errors import (
@@ -62,6 +65,9 @@ from ._base.errors import (
 )
 from ._base.errors import (
     RuntimeFailure as RuntimeFailure,
+)
+from ._base.errors import (
+    ShapeError as ShapeError,
 )
 from ._base.errors import (
     SubscriptError as SubscriptError,
@@ -109,11 +115,14 @@ __all__ = [
     "MissingRule",
     "NanError",
     "NonConcreteBooleanIndexError",
+    "OperandTypeError",
     "OutOfBounds",
     "PlacementError",
-    "ProgramError",
+    "PlaitError",
     "PluginError",
+    "ProgramError",
     "RuntimeFailure",
+    "ShapeError",
     "SubscriptError",
     "TracerArrayConversionError",
     "TracerBoolConversionError",
@@ -124,5 +133,4 @@ __all__ = [
     "UndefinedRule",
     "UnexpectedTracerError",
     "UnknownMask",
-    "PlaitError",
 ]

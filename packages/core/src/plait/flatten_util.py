@@ -7,7 +7,9 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from ._base.errors import TypeRule
+from ._base.errors import (
+    ShapeError,
+)
 from ._core.array import as_value
 from ._ops.shape import concatenate, convert, fill, reshape, slice_
 from ._types.avals import FLOATING, Aval, default_dtype, promote
@@ -40,7 +42,7 @@ def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:
     def unravel(flat: Any) -> Any:
         flat = as_value(flat)
         if flat.aval.shape != (total,):
-            raise TypeRule(
+            raise ShapeError(
                 f"unravel needs a vector of {total} elements, not {flat.aval!r}",
                 fix="give it one of the shape that ravel_pytree gave",
             )

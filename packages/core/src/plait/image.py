@@ -12,7 +12,11 @@ import enum
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ._base.errors import AxisError, TypeRule
+from ._base.errors import (
+    ArgumentError,
+    AxisError,
+    ShapeError,
+)
 from ._types.avals import FLOATING, default_dtype
 from .lax import Precision
 from .numpy import (
@@ -46,7 +50,7 @@ class ResizeMethod(enum.Enum):
         """The kernel of this name.  Raises TypeRule if there is none."""
         found = _NAMES.get(name)
         if found is None:
-            raise TypeRule(
+            raise ShapeError(
                 f"there is no way to resize called {name!r}", fix=f"choose of {', '.join(_NAMES)}"
             )
         return found
@@ -147,23 +151,23 @@ def scale_and_translate(
     x, shape = _real(image), tuple(shape)
     kind = _method(method)
     if kind is ResizeMethod.NEAREST:
-        raise TypeRule(
+        raise ArgumentError(
             "scale_and_translate has no kernel for the nearest sample",
             fix='use resize, or "linear"',
         )
     if len(shape) != x.ndim:
-        raise TypeRule(f"an image of {x.ndim} axes can not become one of the shape {shape}")
+        raise ShapeError(f"an image of {x.ndim} axes can not become one of the shape {shape}")
     axes = [_axis(d, x.ndim) for d in spatial_dims]
     others = [i for i in range(x.ndim) if i not in axes and shape[i] != x.shape[i]]
     if others:
-        raise TypeRule(
+        raise ShapeError(
             f"axis {others[0]} is of size {x.shape[others[0]]}, and would become of size "
             f"{shape[others[0]]}",
             fix="name it in spatial_dims",
         )
     scale, translation = asarray(scale), asarray(translation)
     if scale.shape != (len(axes),) or translation.shape != (len(axes),):
-        raise TypeRule(
+        raise ShapeError(
             f"scale and translation are of the shapes {scale.shape} and {translation.shape}",
             fix=f"give {len(axes)} numbers for {len(axes)} spatial_dims",
         )
@@ -200,12 +204,12 @@ def resize(
     kind, shape = _method(method), tuple(shape)
     x = asarray(image) if kind is ResizeMethod.NEAREST else _real(image)
     if len(shape) != x.ndim:
-        raise TypeRule(f"an image of {x.ndim} axes can not become one of the shape {shape}")
+        raise ShapeError(f"an image of {x.ndim} axes can not become one of the shape {shape}")
     for d, (n, m) in enumerate(zip(x.shape, shape)):
         if n == m:
             continue
         if not n or not m:
-            raise TypeRule(f"axis {d} of size {n} can not become one of size {m}")
+            raise ShapeError(f"axis {d} of size {n} can not become one of size {m}")
         if kind is ResizeMethod.NEAREST:
             middle = floor((arange(m, dtype="float32") + 0.5) * (n / m))
             x = take(x, clip(middle, 0, n - 1).astype("int32"), axis=d)

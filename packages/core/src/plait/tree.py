@@ -12,7 +12,10 @@ import dataclasses
 from collections import OrderedDict, defaultdict
 from typing import TYPE_CHECKING, Any
 
-from ._base.errors import TreeMismatch, TypeRule
+from ._base.errors import (
+    ArgumentError,
+    TreeMismatch,
+)
 from ._base.jaxlib_api import new_registry, pytree
 
 if TYPE_CHECKING:
@@ -142,12 +145,12 @@ def is_named_tuple(cls: type) -> bool:
 def register_with_keys(cls: type, to_children, from_children, with_keys) -> None:
     """The same, where `with_keys(x) -> ((entry, child) pairs, static)`, or None."""
     if not isinstance(cls, type):
-        raise TypeRule(f"only classes can be registered as trees, not {cls!r}")
+        raise ArgumentError(f"only classes can be registered as trees, not {cls!r}")
     try:
         registry.register_node(cls, to_children, from_children, with_keys)
         _registered.add(cls)
     except ValueError:
-        raise TypeRule(
+        raise ArgumentError(
             f"{cls.__name__} is registered as a tree already", fix="register it once"
         ) from None
 
@@ -181,7 +184,9 @@ def register_dataclass(nodetype: type, data_fields=None, meta_fields=None, drop_
     """
     cls = nodetype
     if not dataclasses.is_dataclass(cls):
-        raise TypeRule(f"{cls!r} is no dataclass", fix="decorate it with @dataclasses.dataclass")
+        raise ArgumentError(
+            f"{cls!r} is no dataclass", fix="decorate it with @dataclasses.dataclass"
+        )
     fields = [f for f in dataclasses.fields(cls) if f.init and f.name not in drop_fields]
     if meta_fields is None:
         named = set(data_fields or ())
@@ -195,7 +200,7 @@ def register_dataclass(nodetype: type, data_fields=None, meta_fields=None, drop_
     data, meta = tuple(data_fields), tuple(meta_fields)
     missing = {f.name for f in fields} ^ {*data, *meta}
     if missing:
-        raise TypeRule(
+        raise ArgumentError(
             f"fields {sorted(missing)} of {cls.__name__} are neither data nor static, or unknown",
             fix="name every field of the dataclass once, in data_fields or meta_fields",
         )
@@ -387,7 +392,7 @@ def reduce(function: "Callable", tree, initializer: Any = _NOTHING, is_leaf=None
     if initializer is not _NOTHING:
         xs = [initializer, *xs]
     if not xs:
-        raise TypeRule("a tree without leaves can not be reduced", fix="give an initializer")
+        raise ArgumentError("a tree without leaves can not be reduced", fix="give an initializer")
     out = xs[0]
     for x in xs[1:]:
         out = function(out, x)
@@ -398,7 +403,7 @@ def reduce_associative(operation: "Callable", tree, *, identity: Any = _NOTHING,
     """The leaves combined pairwise, in a balanced way: for associative operations."""
     xs = leaves(tree, is_leaf)
     if not xs and identity is _NOTHING:
-        raise TypeRule("a tree without leaves can not be reduced", fix="give an identity")
+        raise ArgumentError("a tree without leaves can not be reduced", fix="give an identity")
     while len(xs) > 1:
         pairs = [operation(a, b) for a, b in zip(xs[::2], xs[1::2])]
         xs = pairs + xs[len(xs) & ~1 :]

@@ -7,7 +7,9 @@ import functools
 from collections.abc import Callable, Hashable, Iterable
 from typing import Any
 
-from ._base.errors import TypeRule
+from ._base.errors import (
+    ArgumentError,
+)
 from ._base.jaxlib_api import pytree
 from .tree import (
     LEAF,
@@ -192,7 +194,9 @@ def flatten_one_level_with_keys(tree: Any) -> tuple[list[tuple[Any, Any]], Hasha
         return [], None
     level = registry.flatten_one_level_with_keys(tree)
     if level is None:
-        raise TypeRule(f"{tree!r} is a leaf, and has no children", fix="give it a node of a tree")
+        raise ArgumentError(
+            f"{tree!r} is a leaf, and has no children", fix="give it a node of a tree"
+        )
     pairs, static = level
     return list(pairs), tuple(static) if isinstance(static, list) else static
 

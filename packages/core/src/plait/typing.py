@@ -7,7 +7,9 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
-from ._base.errors import TypeRule
+from ._base.errors import (
+    ArgumentError,
+)
 from ._core.interpreter import Value
 
 __all__ = ["Array", "ArrayLike", "DTypeLike", "Shape"]
@@ -33,7 +35,7 @@ class Array(metaclass=_Arrays):
     """
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
-        raise TypeRule(
+        raise ArgumentError(
             "plait.Array can not be called", fix="plait.numpy.asarray(x) makes an array of x"
         )
 

@@ -12,8 +12,9 @@ import numpy as np
 
 from plait.ext.errors import (
     DimMismatch,
+    OperandTypeError,
     PlaitError,
-    TypeRule,
+    ShapeError,
     UndecidedDim,
 )
 from plait.ext.ops import (
@@ -97,7 +98,7 @@ def check_types(
     symbols differ."""
     for i, (w, g) in enumerate(zip(want, given, strict=True)):
         if w.dtype != g.dtype:
-            raise TypeRule(
+            raise OperandTypeError(
                 f"{paths[i]} of {name} was exported as {w!r} and is {g!r}",
                 fix=f"convert it with .astype({w.dtype.name!r}), or export for that dtype too",
             )
@@ -105,7 +106,7 @@ def check_types(
             a.__class__ is Dim or b.__class__ is Dim or a == b for a, b in zip(w.shape, g.shape)
         )
         if not fits:
-            raise TypeRule(
+            raise ShapeError(
                 f"{paths[i]} of {name} was exported as {w!r} and is {g!r}",
                 fix="give an array of that shape, or export with symbolic sizes: "
                 "plait.export.symbolic_args_specs",

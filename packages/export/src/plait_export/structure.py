@@ -17,8 +17,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from plait.ext.errors import (
+    ArgumentError,
     DuplicateRule,
-    TypeRule,
 )
 from plait.ext.tree import (
     LEAF,
@@ -76,7 +76,7 @@ def register_pytree_serialization(
     7.0
     """
     if (serialize_auxdata is None) != (deserialize_auxdata is None):
-        raise TypeRule(
+        raise ArgumentError(
             f"{nodetype.__name__}: static parts must be both written and read",
             fix="give serialize_auxdata and deserialize_auxdata, or neither",
         )
@@ -97,7 +97,7 @@ def register_namedtuple_serialization(nodetype: type, *, serialized_name: str) -
     Raises TypeRule for another class, DuplicateRule as above.
     """
     if not (issubclass(nodetype, tuple) and hasattr(nodetype, "_fields")):
-        raise TypeRule(
+        raise ArgumentError(
             f"{nodetype.__name__} is no named tuple", fix="use register_pytree_serialization"
         )
     return register_pytree_serialization(nodetype, serialized_name=serialized_name)

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from plait.ext.errors import (
-    TypeRule,
+    ArgumentError,
+    ShapeError,
 )
 from plait.ext.sizes import (
     Dim,
@@ -58,7 +59,7 @@ def symbolic_shape(
     if scope is None:
         scope = Scope(constraints)
     elif constraints:
-        raise TypeRule(
+        raise ShapeError(
             "symbolic_shape: both a scope and constraints are given",
             fix="write Scope(constraints=[...]) and give that",
         )
@@ -74,7 +75,7 @@ def _filled(text: str, like: Sequence[Any] | None) -> list[str]:
         return sizes
     missing = 0 if like is None else len(like) - len(sizes) + 1
     if like is None or sizes.count("...") > 1 or missing < 0:
-        raise TypeRule(
+        raise ShapeError(
             f"the placeholders of {text!r} are not filled by the shape {like}",
             fix="name every size, or give an array with as many axes; write '...' once at most",
         )
@@ -82,7 +83,7 @@ def _filled(text: str, like: Sequence[Any] | None) -> list[str]:
         at = sizes.index("...")
         sizes[at : at + 1] = ["_"] * missing
     if len(sizes) != len(like):
-        raise TypeRule(
+        raise ShapeError(
             f"{text!r} has {len(sizes)} sizes, and {tuple(like)} has {len(like)}",
             fix="write as many sizes as there are axes, or '...' for those left out",
         )
@@ -137,7 +138,7 @@ def symbolic_args_specs(
     if scope is None:
         scope = Scope(constraints)
     elif constraints:
-        raise TypeRule(
+        raise ArgumentError(
             "symbolic_args_specs: both a scope and constraints are given",
             fix="write Scope(constraints=[...]) and give that",
         )

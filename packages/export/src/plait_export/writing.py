@@ -15,7 +15,7 @@ from plait.ext.devices import (
     platform,
 )
 from plait.ext.errors import (
-    TypeRule,
+    ArgumentError,
     user_line,
 )
 from plait.ext.ir import (
@@ -81,7 +81,9 @@ def export(
     Array([6., 6.], dtype=float32)
     """
     if not callable(fun_jit):
-        raise TypeRule(f"export needs a function, not {fun_jit!r}", fix="write export(f)(*args)")
+        raise ArgumentError(
+            f"export needs a function, not {fun_jit!r}", fix="write export(f)(*args)"
+        )
     wanted = None if platforms is None else _known(platforms)
     allowed = {*STABLE_CALLS, *custom_calls}
     traceable = fun_jit if hasattr(fun_jit, "clear_cache") else jit(fun_jit)
@@ -100,11 +102,11 @@ def _known(platforms: Sequence[str]) -> tuple[str, ...]:
         if name not in PLATFORMS:
             other = _OTHER_NAMES.get(str(name).lower())
             hint = f"write {other!r}, or " if other else ""
-            raise TypeRule(
+            raise ArgumentError(
                 f"there is no platform {name!r}", fix=f"{hint}use some of {', '.join(PLATFORMS)}"
             )
     if not names:
-        raise TypeRule("no platforms are named", fix=f"use some of {', '.join(PLATFORMS)}")
+        raise ArgumentError("no platforms are named", fix=f"use some of {', '.join(PLATFORMS)}")
     return tuple(dict.fromkeys(names))
 
 

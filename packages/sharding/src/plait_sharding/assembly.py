@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from plait.ext.errors import (
+    ArgumentError,
     AxisError,
-    TypeRule,
 )
 from plait.ext.tree import (
     flatten,
@@ -105,7 +105,7 @@ def make_array_from_single_device_arrays(
     boxes = sharding.devices_indices_map(tuple(shape))
     missing = [d for d in boxes if (d,) not in held]
     if missing or len(held) != len(boxes):
-        raise TypeRule(
+        raise ArgumentError(
             f"make_array_from_single_device_arrays: {len(held)} pieces for the {len(boxes)} "
             f"devices of {sharding!r}; {missing or 'others'} have none",
             fix="give one array for each device: plait.device_put(piece, device)",
@@ -151,7 +151,7 @@ def _key(index: tuple[slice, ...]) -> tuple:
 
 def _expect(sharding: Any) -> None:
     if not isinstance(sharding, Sharding):
-        raise TypeRule(
+        raise ArgumentError(
             f"a sharding is needed, not {sharding!r}",
             fix="write NamedSharding(mesh, P(...)) or SingleDeviceSharding(device)",
         )

@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from plait.ext.errors import (
+    ArgumentError,
     AxisError,
     PlaitError,
-    TypeRule,
 )
 from plait.ext.ir import (
     Primitive,
@@ -225,9 +225,9 @@ def shard_map(
             check_vma=check_vma,
         )
     if not callable(f):
-        raise TypeRule(f"shard_map needs a function, not {f!r}", fix="write shard_map(f, ...)")
+        raise ArgumentError(f"shard_map needs a function, not {f!r}", fix="write shard_map(f, ...)")
     if not isinstance(mesh, Mesh):
-        raise TypeRule(
+        raise ArgumentError(
             f"shard_map needs a mesh, not {mesh!r}", fix="pass mesh=make_mesh(sizes, names)"
         )
     axes = _chosen(mesh, axis_names)

@@ -19,8 +19,9 @@ from plait.ext.devices import (
     move,
 )
 from plait.ext.errors import (
+    ArgumentError,
     AxisError,
-    TypeRule,
+    OperandTypeError,
 )
 from plait.ext.trace import (
     GROUND,
@@ -147,7 +148,7 @@ def device_put(
     gone = spread(donate, x, "donate", _is_flag, "a bool")
     same = spread(may_alias, x, "may_alias", _is_flag, "a bool or None")
     if any(g and s for g, s in zip(gone, same)):
-        raise TypeRule(
+        raise ArgumentError(
             "device_put: may_alias and donate cannot be True at the same time",
             fix="what is donated is deleted, so the result can not be the same array",
         )
@@ -225,7 +226,7 @@ def sharding_of(x: Any) -> Sharding:
     SingleDeviceSharding(device=0)
     """
     if x.__class__ is not Array:
-        raise TypeRule(
+        raise OperandTypeError(
             f"{x!r} is no array, and has no placement",
             fix="ask the arrays that a function takes and returns, outside of it",
         )

@@ -17,8 +17,8 @@ from plait.ext.devices import (
     devices as all_devices,
 )
 from plait.ext.errors import (
+    ArgumentError,
     AxisError,
-    TypeRule,
 )
 from plait.ext.ops.shape import (
     moveaxis,
@@ -96,7 +96,7 @@ def pmap(
         given = {k: v for k, v in locals().items() if k != "fun"}
         return functools.partial(pmap, **given)
     if not callable(fun):
-        raise TypeRule(f"pmap needs a function, not {fun!r}", fix="write pmap(f)")
+        raise ArgumentError(f"pmap needs a function, not {fun!r}", fix="write pmap(f)")
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
     name = _NAME if axis_name is None else axis_name

@@ -12,7 +12,8 @@ from plait import (
     jit,
 )
 from plait.ext.errors import (
-    TypeRule,
+    ArgumentError,
+    OperandTypeError,
 )
 from plait.ext.ir import (
     evaluate,
@@ -59,7 +60,7 @@ class _Converted:
         values, _ = arguments(args[:n], {}, "closure_convert")
         for v, a in zip(values, self.avals, strict=True):
             if v.aval.shape != a.shape or v.aval.dtype != a.dtype:
-                raise TypeRule(
+                raise OperandTypeError(
                     f"a converted function was made for {a!r}, and is given {v.aval!r}",
                     fix="call closure_convert with examples of these types",
                 )
@@ -150,7 +151,7 @@ def _value_and_pullback(fun: Callable, xs: tuple, kwargs: dict[str, Any]) -> tup
     out = fun(*xs, **kwargs)
     if not isinstance(out, tuple | list) or len(out) != 2 or not callable(out[1]):
         name = getattr(fun, "__name__", "the function")
-        raise TypeRule(
+        raise ArgumentError(
             f"custom_gradient: {name} must return (value, pullback), and returned {out!r}",
             fix="return value, lambda ct: (cotangent of each argument, ...)",
         )

@@ -9,8 +9,8 @@ from typing import Any
 
 from plait import config
 from plait.ext.errors import (
+    ArgumentError,
     MissingRule,
-    TypeRule,
 )
 from plait.ext.ir import (
     Program,
@@ -50,7 +50,7 @@ class CustomWiring(Wiring):
 
     def ends(self, params: dict, ins: range, outs: range) -> list[Ends]:
         """What the ends of its rules are, by the slots of the function's inputs and outputs."""
-        raise TypeRule("a custom operation says what the ends of its rules are")
+        raise ArgumentError("a custom operation says what the ends of its rules are")
 
     def slots(self, params: dict) -> Slots:
         p = params["program"]

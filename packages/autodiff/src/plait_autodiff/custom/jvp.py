@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from plait.ext.errors import (
+    ArgumentError,
     TreeMismatch,
-    TypeRule,
 )
 from plait.ext.ir import (
     Primitive,
@@ -83,7 +83,7 @@ class _Jvp(CustomWiring):
         rule = params["rule"]
         program, captured = settled(params["program"], [rule], args)
         avals = [a.aval for a in args]
-        dots = [a.directions for a in avals if a.varies]
+        dots = [a.tangent_type for a in avals if a.varies]
         want = program.out_avals
 
         def check(got: list[Aval]) -> None:
@@ -183,21 +183,21 @@ class custom_jvp(Function):  # noqa: N801  (a decorator)
         as arguments.
         """
         if self.static:
-            raise TypeRule(
+            raise ArgumentError(
                 "defjvps can not be used with nondiff_argnums",
                 fix="use defjvp, whose rule is given these arguments",
             )
 
         for j in jvps:
             if not (j is None or callable(j)):
-                raise TypeRule(
+                raise ArgumentError(
                     f"defjvps of {self.name()} needs functions, not {j!r}",
                     fix="give one function or None for each argument",
                 )
 
         def jvp(primals: tuple, tangents: tuple) -> tuple:
             if len(jvps) != len(primals):
-                raise TypeRule(
+                raise ArgumentError(
                     f"defjvps of {self.name()} was given {len(jvps)} rules, and the function "
                     f"{len(primals)} arguments",
                     fix="give one rule for each argument, None where the derivative is zero",
@@ -244,7 +244,7 @@ class custom_jvp(Function):  # noqa: N801  (a decorator)
 
     def _checked(self, result: Any) -> tuple:
         if not isinstance(result, tuple | list) or len(result) != 2:
-            raise TypeRule(
+            raise ArgumentError(
                 f"the derivative rule of {self.name()} must return a pair (out, tangent), and "
                 f"returned {result!r}",
                 fix="return (out, tangent), trees of one structure",
@@ -271,7 +271,7 @@ class custom_jvp(Function):  # noqa: N801  (a decorator)
         for o, d in zip(outs, self._flat_tangent(c.out, dot), strict=True):
             if not o.aval.varies:
                 continue
-            want = o.aval.directions
+            want = o.aval.tangent_type
             who = f"the derivative rule of {self.name()}"
             t = Literal(0, want) if is_zero(d) else differential(who, d, want, "tangent")
             found.append(typed(t, want, who, "tangent"))

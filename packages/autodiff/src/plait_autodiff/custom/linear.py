@@ -189,7 +189,7 @@ def _(cts, *args, bwd, residuals, operands, outs):
     if any(is_linear(a) for a in args[:residuals]):
         raise reverse_only("and what it keeps is itself to be transposed")
     if isinstance(bwd, Deferred):
-        for p in current().places:
+        for p in current().recorders:
             p.where = None  # the user's Python has lines of its own
     if bwd.__class__ is not Program and getattr(bwd, "symbolic", False):
         present = tuple([c is not None and not is_literal_zero(c) for c in cts])

@@ -11,9 +11,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from plait.ext.errors import (
+    ArgumentError,
     MissingRule,
+    OperandTypeError,
     TreeMismatch,
-    TypeRule,
 )
 from plait.ext.ir import (
     Primitive,
@@ -261,7 +262,7 @@ def _transposed(forward: Any) -> tuple[Program, list]:
 
 def _two(out: Any) -> tuple:
     if not isinstance(out, tuple | list) or len(out) != 2:
-        raise TypeRule(
+        raise ArgumentError(
             "custom_linear_solve with has_aux=True needs solvers that return a pair (x, aux)",
             fix="return (x, aux)",
         )
@@ -279,7 +280,7 @@ def _like(who: str, x: Any, tree: TreeDef, values: Sequence[Any]) -> Any:
         )
     for got, want in zip(map(as_value, leaves), values):
         if not got.aval.same_type(want.aval):
-            raise TypeRule(
+            raise OperandTypeError(
                 f"custom_linear_solve: {who} returns {got.aval!r} where b is {want.aval!r}",
                 fix="return what has the shapes and dtypes of b",
             )

@@ -12,8 +12,9 @@ from plait import (
     map_axes,
 )
 from plait.ext.errors import (
+    ArgumentError,
+    OperandTypeError,
     TreeMismatch,
-    TypeRule,
 )
 from plait.ext.ir import (
     evaluate,
@@ -113,7 +114,7 @@ def _root_of(tree: Any, has_aux: bool) -> tuple:
         return tree, None
     out = tree.unflatten([0] * tree.num_leaves)
     if not isinstance(out, tuple | list) or len(out) != 2:
-        raise TypeRule(
+        raise ArgumentError(
             "custom_root with has_aux=True needs a solver that returns a pair (root, aux)",
             fix="return (root, aux)",
         )
@@ -130,7 +131,7 @@ def _alike(who: str, got: Any, avals: Sequence[Any], tree: Any, values: Sequence
         )
     for a, want in zip(avals, values, strict=True):
         if not a.same_type(want.aval):
-            raise TypeRule(
+            raise OperandTypeError(
                 f"custom_root: {who} returns {a!r} where initial_guess is {want.aval!r}",
                 fix="return what has the shapes and dtypes of the guess",
             )

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from plait.ext.errors import (
+    OperandTypeError,
     TreeMismatch,
     TypeRule,
 )
@@ -64,7 +65,7 @@ class SymbolicZero:
     @property
     def dtype(self) -> Any:
         """The dtype of what it belongs to, float0 if that can not vary."""
-        return self.aval.directions.dtype
+        return self.aval.tangent_type.dtype
 
 
 class CustomPrimal:
@@ -121,7 +122,7 @@ def typed(t: Any, aval: Aval, who: str, what: str) -> Any:
     if t.aval.shape == aval.shape and t.aval.weak_type and t.aval.category <= aval.category:
         return Literal(t.value, aval) if t.__class__ is Literal else t.astype(aval.dtype)
     what = f"an {what}" if what[0] in "aeiou" else f"a {what}"
-    raise TypeRule(
+    raise OperandTypeError(
         f"{who} returned {what} of type {t.aval!r} for a value of type {aval!r}, where one of "
         f"type {aval!r} is expected",
         fix=f"{what} has the shape and dtype of the value it belongs to",

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from plait.ext.errors import (
-    TypeRule,
+    OperandTypeError,
 )
 from plait.ext.ir import (
     Thunk,
@@ -91,7 +91,7 @@ def run(f: Any, args: Sequence[Any], key: tuple | None = None) -> list:
 def as_function(who: str, want: Sequence[Aval], got: Sequence[Aval]) -> None:
     """A rule returns, before all else, what its function does: TypeRule otherwise."""
     if len(want) != len(got) or not all(w.same_type(g) for w, g in zip(want, got)):
-        raise TypeRule(
+        raise OperandTypeError(
             f"{who} returned results of types {list(got)}, where the function itself returns "
             f"{list(want)}",
             fix="return what the function returns, of the same structure, shapes and dtypes",

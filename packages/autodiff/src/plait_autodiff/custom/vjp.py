@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from plait.ext.errors import (
+    ArgumentError,
     TreeMismatch,
-    TypeRule,
 )
 from plait.ext.ir import (
     Primitive,
@@ -137,7 +137,7 @@ class _Rules:
 
         def types() -> list[Aval]:
             outs = first.get().out_avals
-            cts = [a.directions for a in outs[:m] if a.varies]
+            cts = [a.tangent_type for a in outs[:m] if a.varies]
             if present is not None:
                 cts = [a for a, there in zip(cts, present) if there]
             return [*outs[m:], *cts]
@@ -241,7 +241,7 @@ def duals_by_pullback(
             bwd=bwd,
             residuals=len(residuals),
             operands=len(tangents),
-            outs=tuple([o.aval.directions for o in outs if o.aval.varies]),
+            outs=tuple([o.aval.tangent_type for o in outs if o.aval.varies]),
         )
     )
     return jvp.duals(outs, [next(dots) if o.aval.varies else ZERO for o in outs])
@@ -356,7 +356,7 @@ class _UserRules:
         assert self.fwd is not None
         pair = self.fwd(*arguments)
         if not isinstance(pair, tuple | list) or len(pair) != 2:
-            raise TypeRule(
+            raise ArgumentError(
                 f"fwd of {self.name} must return a pair (out, residuals), and returned {pair!r}",
                 fix="return (out, residuals)",
             )
@@ -406,7 +406,7 @@ def flat_cotangents(who: str, tree: Any, got: Any, avals: list[Aval]) -> list:
     out = []
     for ct, aval in zip(flat, avals, strict=True):
         if aval.varies:
-            want = aval.directions
+            want = aval.tangent_type
             v = Literal(0, want) if is_zero(ct) else differential(who, ct, want, "cotangent")
             out.append(typed(v, want, who, "cotangent"))
     return out

@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from plait.ext.errors import (
+    ArgumentError,
     TreeMismatch,
-    TypeRule,
 )
 from plait.ext.ir import (
     Primitive,
@@ -108,7 +108,7 @@ class _Ivjp(CustomWiring):
         rule = params["rule"]
         program, captured = settled(params["program"], [rule], args)
         outs = program.out_avals
-        types = [*(a.aval for a in args), *outs, *(o.directions for o in outs if o.varies)]
+        types = [*(a.aval for a in args), *outs, *(o.tangent_type for o in outs if o.varies)]
         thunk = rule_thunk(rule, captured, lambda: types)
         return [*captured, *args], {"program": program, "rule": thunk, "consts": len(captured)}
 
@@ -149,7 +149,7 @@ def _along(*xs: Aval, program: Program, rule: Any, consts: int, active: tuple) -
     """Apply a function that can be reversed, and its derivative along a direction."""
     expect(f"custom function {program.name}", program.in_avals, xs[: len(active)])
     outs = program.out_avals
-    return [*outs, *(o.directions for o in outs if o.varies)]
+    return [*outs, *(o.tangent_type for o in outs if o.varies)]
 
 
 invertible_call = Primitive("autodiff.invertible_call", body, many=True, higher=_Invertible())
@@ -325,7 +325,7 @@ def _(split, args, params):
         "bwd": pullback_of(r, len(outs), inexact),
         "residuals": len(kept),
         "operands": len(ts),
-        "outs": tuple([o.aval.directions for o in outs if o.aval.varies]),
+        "outs": tuple([o.aval.tangent_type for o in outs if o.aval.varies]),
     }
     return [*outs, *split.stage.apply(custom_lin, [*kept, *ts], lin)]
 
@@ -430,7 +430,7 @@ class custom_ivjp(Function):  # noqa: N801  (a decorator)
         def rule(*vs: Any) -> list:
             m = c.out.num_leaves
             ys, cts = vs[n : n + m], iter(vs[n + m :])
-            dys = [next(cts) if y.aval.varies else Literal(0, y.aval.directions) for y in ys]
+            dys = [next(cts) if y.aval.varies else Literal(0, y.aval.tangent_type) for y in ys]
             got = ivjp(c.tree.unflatten(vs[:n]), c.out.unflatten(ys), c.out.unflatten(dys))
             return self._checked(c, got)
 
@@ -442,7 +442,7 @@ class custom_ivjp(Function):  # noqa: N801  (a decorator)
     def _checked(self, c: Call, got: Any) -> list:
         who = f"the custom ivjp of {self.name()}"
         if not isinstance(got, tuple | list) or len(got) != 2:
-            raise TypeRule(
+            raise ArgumentError(
                 f"Expected a two element pair as output of custom ivjp, and that of {self.name()} "
                 f"returned {got!r}",
                 fix="return (xs, dxs)",

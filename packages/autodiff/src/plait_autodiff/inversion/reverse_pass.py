@@ -114,7 +114,7 @@ def _reversed(program: Program, keep: tuple[bool, ...]) -> Reverse | None:
         cts = iter(vs[n + m :])
         return _Run(plan, known).run([next(cts) if a.varies else None for a in outs], recovered)
 
-    types = [*part(flat.in_avals, saved), *outs, *(a.directions for a in outs if a.varies)]
+    types = [*part(flat.in_avals, saved), *outs, *(a.tangent_type for a in outs if a.varies)]
     return Reverse(saved, recovered, staged(back, types, program.name + "_inverse", prune=True))
 
 
@@ -422,7 +422,7 @@ class _Run:
             assert r is not None
             n = r.recovered.count(True)
             first = choose(r.program, tuple([i < n for i in range(len(r.program.outputs))]))
-            zeros = [Literal(0, o.aval.directions) for o in e.outputs if o.aval.varies]
+            zeros = [Literal(0, o.aval.tangent_type) for o in e.outputs if o.aval.varies]
             known = [read(a) for a in (*part(e.inputs, r.saved), *e.outputs)]
             pairs = zip(part(e.inputs, r.recovered), evaluate(first, [*known, *zeros]))
         for v, x in pairs:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from plait.ext.errors import (
-    TypeRule,
+    ArgumentError,
 )
 from plait.ext.ir import (
     Primitive,
@@ -35,9 +35,9 @@ from plait.ext.trace import (
     Wiring,
     current,
     kept,
-    parts,
     role,
     trace,
+    without_static,
 )
 from plait.ext.types import (
     BOOL,
@@ -64,7 +64,7 @@ def _rule(
     expect("checkpoint", program.in_avals, xs)
     for e in program.effects:
         if again and not e.repeatable:
-            raise TypeRule(
+            raise ArgumentError(
                 f"checkpoint would do {e.name!r} again in reverse",
                 fix="keep what acts on the world outside the checkpointed function",
             )
@@ -137,9 +137,9 @@ def checkpoint(
         given = {k: v for k, v in locals().items() if k != "fun"}
         return functools.partial(checkpoint, **given)
     if not callable(fun):
-        raise TypeRule(f"checkpoint needs a function, not {fun!r}", fix="write checkpoint(f)")
+        raise ArgumentError(f"checkpoint needs a function, not {fun!r}", fix="write checkpoint(f)")
     if policy is not None and not callable(policy):
-        raise TypeRule(
+        raise ArgumentError(
             f"the policy of checkpoint is {policy!r}",
             fix="choose one of plait.checkpoint_policies, or write a function",
         )
@@ -164,7 +164,9 @@ def _apart_at_all(prevent_cse: Any) -> bool:
     """Whether what is computed again is kept apart; TypeRule if it is not said."""
     flags = prevent_cse if isinstance(prevent_cse, tuple | list) else (prevent_cse,)
     if not all(isinstance(f, bool) for f in flags):
-        raise TypeRule(f"prevent_cse of checkpoint is {prevent_cse!r}", fix="write True or False")
+        raise ArgumentError(
+            f"prevent_cse of checkpoint is {prevent_cse!r}", fix="write True or False"
+        )
     return any(flags)
 
 
@@ -178,12 +180,12 @@ def _without_static(fun: Callable, args: tuple, kwargs: dict, static: Role) -> t
         return fun, args, kwargs, kept(fun)
     n = len(args)
     if static.beyond >= n:
-        raise TypeRule(
+        raise ArgumentError(
             f"static_argnums of checkpoint names argument {static.beyond}, and the function was "
             f"called with {n} positional arguments",
             fix="pass that argument by position",
         )
-    call = parts(args, kwargs, static)
+    call = without_static(args, kwargs, static)
     key = "static", call.key(n, "checkpoint")
     return call.bind(fun, n), call.args, call.kwargs, kept(fun).setdefault(key, {})
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from plait.ext.errors import (
-    TypeRule,
+    ArgumentError,
 )
 from plait.ext.ir import (
     Primitive,
@@ -109,7 +109,7 @@ def checkpoint_name(x: Any, name: str) -> Any:
     Array(1., dtype=float32, weak_type=True)
     """
     if not isinstance(name, str):
-        raise TypeRule(
+        raise ArgumentError(
             f"the name given to checkpoint_name is {name!r}", fix="write checkpoint_name(x, 'name')"
         )
     leaves, tree = flatten(x)
@@ -202,7 +202,7 @@ checkpoint_dots_with_no_batch_dims = dots_with_no_batch_dims_saveable
 def _strings(names: Sequence[Any], what: str) -> tuple[str, ...]:
     for n in names:
         if not isinstance(n, str):
-            raise TypeRule(f"{what} is for names, not {n!r}", fix=f"write {what}('a', 'b')")
+            raise ArgumentError(f"{what} is for names, not {n!r}", fix=f"write {what}('a', 'b')")
     return tuple(names)
 
 
@@ -237,7 +237,7 @@ def save_and_offload_only_these_names(
     kept = _strings(names_which_can_be_saved, what)
     moved = _strings(names_which_can_be_offloaded, what)
     if set(kept) & set(moved):
-        raise TypeRule(
+        raise ArgumentError(
             f"{what}: {', '.join(sorted(set(kept) & set(moved)))} can not be both saved and "
             "offloaded",
             fix="name it in one of the lists",
@@ -257,7 +257,7 @@ def save_from_both_policies(policy_1: Any, policy_2: Any) -> Either:
     """
     for policy in (policy_1, policy_2):
         if not callable(policy):
-            raise TypeRule(
+            raise ArgumentError(
                 f"save_from_both_policies is for policies, not {policy!r}",
                 fix="choose one of plait.checkpoint_policies, or write a function",
             )

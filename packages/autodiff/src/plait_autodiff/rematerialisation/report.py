@@ -90,7 +90,7 @@ def saved_residuals(f: Callable, *args: Any, **kwargs: Any) -> list[Residual]:
             dots = flatten(linear(*tree.unflatten(whole)))[0]
             return [as_value(t) for t in dots if getattr(t, "dtype", None) != float0]
 
-        moving = [x.aval.directions for x in leaves if x.aval.varies]
+        moving = [x.aval.tangent_type for x in leaves if x.aval.varies]
         program, captured = stage(flat, moving, prune=True)
         program, used = dce(program)
         return [*(c for c, u in zip(captured, used) if u), *(x for _, x in program.consts)]

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from numpy import bool_
 
 from plait.ext.errors import (
-    TypeRule,
+    ArgumentError,
 )
 from plait.ext.ir import (
     Program,
@@ -96,7 +96,7 @@ def asked(policy: Callable[..., Any], prim: Any, avals: list, params: dict) -> b
         return said
     if isinstance(said, bool_):
         return bool(said)
-    raise TypeRule(
+    raise ArgumentError(
         f"a policy of checkpoint says {said!r} of {prim.name}",
         fix="return True to keep its result, False to compute it again",
     )

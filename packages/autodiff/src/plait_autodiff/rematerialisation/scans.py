@@ -17,7 +17,8 @@ from types import FunctionType
 from typing import Any
 
 from plait.ext.errors import (
-    TypeRule,
+    ArgumentError,
+    ShapeError,
 )
 from plait.ext.ops.shape import (
     concatenate,
@@ -107,14 +108,14 @@ def _gathers(schedule: Any, n: Any) -> bool:
     if isinstance(schedule, bool) or not (
         schedule in ("sqrt", "log") or (isinstance(schedule, int) and schedule > 0)
     ):
-        raise TypeRule(
+        raise ArgumentError(
             f"checkpoint_scan has no schedule {schedule!r}",
             fix="use 'sqrt', 'log', or a positive number of steps",
         )
     if schedule == 1 or n is None:
         return False
     if n.__class__ is Dim:
-        raise TypeRule(
+        raise ShapeError(
             f"checkpoint_scan with schedule {schedule!r} needs a length that is a number, not {n}",
             fix="write schedule=1, which keeps the carry of each step",
         )

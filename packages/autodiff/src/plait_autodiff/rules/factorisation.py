@@ -12,7 +12,7 @@ solutions with triangular factors and are never formed.
 from typing import Any
 
 from plait.ext.errors import (
-    TypeRule,
+    ArgumentError,
 )
 from plait.ext.ops.elementwise import (
     add,
@@ -175,7 +175,7 @@ def _imaginary_diagonal(c: Any) -> Any:
 def _(xs, ts, *, left, adjoint):
     x, taus, c = xs
     if ts[0] is not ZERO or ts[1] is not ZERO:
-        raise TypeRule(
+        raise ArgumentError(
             "ormqr has no derivative in the reflectors", fix="differentiate lax.linalg.qr instead"
         )
     how = dict(left=left, adjoint=adjoint)
@@ -195,7 +195,7 @@ def _(ct, x, taus, c, *, left, adjoint):
 def _refused(prim: Any, instead: str) -> None:
     @jvp_rules.rule(prim)
     def _(xs: Any, ts: Any, **params: Any) -> Any:
-        raise TypeRule(
+        raise ArgumentError(
             f"{prim} has no derivative: its result is a form that routines work with", fix=instead
         )
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from plait.ext.errors import (
-    TypeRule,
+    ShapeError,
 )
 from plait.ext.ops.elementwise import (
     add,
@@ -192,7 +192,7 @@ def _others(x: Any, indices: Any, updates: Any, **how: Any) -> Any:
     """
     size, count = x.aval.size, updates.aval.size
     if size.__class__ is Dim or count.__class__ is Dim:
-        raise TypeRule(
+        raise ShapeError(
             f"the derivative of a product scattered into {x.aval!r} needs sizes that are known",
             fix="promise unique_indices=True if no place occurs twice",
         )

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from plait.ext.errors import (
-    TypeRule,
+    ArgumentError,
 )
 from plait.ext.ir import (
     Program,
@@ -113,7 +113,7 @@ def _partials(prim: Any, *slopes: Slope) -> None:
             if t is ZERO:
                 continue
             if slope is None:
-                raise TypeRule(
+                raise ArgumentError(
                     f"{prim} has no derivative in operand {i}",
                     fix="differentiate in the others only, or stop this one: "
                     "plait.lax.stop_gradient(...)",

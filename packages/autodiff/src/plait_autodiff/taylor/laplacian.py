@@ -19,7 +19,7 @@ from plait import (
     map_axes,
 )
 from plait.ext.errors import (
-    TypeRule,
+    OperandTypeError,
 )
 from plait.ext.ops.elementwise import (
     add,
@@ -200,7 +200,7 @@ def fwd_laplacian(fun: Callable, argnums: int | Sequence[int] = 0) -> Callable:
         xs = [as_value(x) for x in leaves]
         units = [moveaxis(as_value(e), 0, -1) for e in basis(xs)]
         if not xs:
-            raise TypeRule("fwd_laplacian: the arguments have no arrays")
+            raise OperandTypeError("fwd_laplacian: the arguments have no arrays")
         by = Laplacian(current(), units[0].aval.shape[-1], of=fun)
         with opened(by):
             given = [by.carried((x, e, Literal(0, x.aval))) for x, e in zip(xs, units)]

@@ -12,8 +12,8 @@ from functools import partial
 from typing import Any
 
 from plait.ext.errors import (
+    ArgumentError,
     TreeMismatch,
-    TypeRule,
 )
 from plait.ext.ops.elementwise import (
     mul,
@@ -203,7 +203,7 @@ def _derivative(parts: Series, k: int) -> Any:
 def _order(primals: Any, series: Any) -> int:
     for what, x in (("primals", primals), ("series", series)):
         if not isinstance(x, tuple | list):
-            raise TypeRule(
+            raise ArgumentError(
                 f"the {what} of jet must be a tuple or list, not {type(x).__name__}",
                 fix="write jet(f, (x,), ([x1, x2],))",
             )

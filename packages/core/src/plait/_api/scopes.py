@@ -12,7 +12,9 @@ from collections.abc import Callable
 from contextlib import ContextDecorator, ExitStack
 from typing import Any, cast
 
-from .._base.errors import TypeRule
+from .._base.errors import (
+    ArgumentError,
+)
 from .._base.source import Named
 from .._core.interpreter import GROUND, Interpreter, current, open_under, opened
 from .._core.staging import Stage
@@ -37,7 +39,7 @@ class named_scope(ContextDecorator):  # noqa: N801 - used as a function is
 
     def __init__(self, name: str):
         if not isinstance(name, str):
-            raise TypeRule(
+            raise ArgumentError(
                 f"named_scope needs a string, not {name!r}", fix='write named_scope("name")'
             )
         self._name = name
@@ -67,7 +69,7 @@ def named_call(fun: Callable | None = None, *, name: str | None = None) -> Any:
     if fun is None:
         return functools.partial(named_call, name=name)
     if not callable(fun):
-        raise TypeRule(f"named_call needs a function, not {fun!r}", fix="write named_call(f)")
+        raise ArgumentError(f"named_call needs a function, not {fun!r}", fix="write named_call(f)")
     return named_scope(name or getattr(fun, "__name__", "f"))(fun)
 
 
@@ -78,7 +80,7 @@ class _Scope(Interpreter):
 
     def __init__(self, name: str, parent: Interpreter):
         open_under(self, parent)
-        self.name, self.stages = name, cast(tuple[Stage, ...], parent.places)
+        self.name, self.stages = name, cast(tuple[Stage, ...], parent.recorders)
 
     def apply(self, prim: Any, args: Any, params: dict[str, Any]) -> Any:
         assert self.parent is not None

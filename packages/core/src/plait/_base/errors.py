@@ -25,11 +25,13 @@ __all__ = [
     "MissingRule",
     "NanError",
     "NonConcreteBooleanIndexError",
+    "OperandTypeError",
     "OutOfBounds",
     "PlacementError",
     "ProgramError",
     "PluginError",
     "RuntimeFailure",
+    "ShapeError",
     "SubscriptError",
     "TracerArrayConversionError",
     "TracerBoolConversionError",
@@ -113,11 +115,20 @@ class UnknownMask(ConcretizationError, IndexError):
 
 
 class TypeRule(PlaitError, TypeError, ValueError):
-    """Operands a primitive or a function does not accept: their types, shapes or values."""
+    """Something that a primitive or a function does not accept; the base of the three mistakes."""
+
+
+class OperandTypeError(TypeRule):
+    """Operands whose elements a primitive or a function does not take, or that are no arrays."""
+
+
+class ShapeError(TypeRule):
+    """Operands whose shapes, sizes or numbers of axes do not fit."""
 
 
 class ArgumentError(TypeRule):
-    """Arguments that can not have the roles they were given: static, donated."""
+    """Arguments that are no operands and make no sense: flags, modes, functions, roles of
+    arguments (static, donated)."""
 
 
 class ProgramError(PlaitError, ValueError):

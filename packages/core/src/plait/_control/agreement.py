@@ -7,7 +7,11 @@ error says which value is meant.
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .._base.errors import TreeMismatch, TypeRule
+from .._base.errors import (
+    ArgumentError,
+    ShapeError,
+    TreeMismatch,
+)
 from .._core.interpreter import GROUND
 from .._core.ir import Program, Var, evaluate
 from .._core.staging import staged
@@ -21,7 +25,7 @@ from ..tree import TreeDef, difference, key_paths
 def agreed_type(does: str, avals: Sequence[Aval]) -> Aval:
     """The type that results of all branches are brought to."""
     if len({a.shape for a in avals}) > 1:
-        raise TypeRule(
+        raise ShapeError(
             f"the branches of {does} return different shapes: {list(avals)}",
             fix="make them return arrays of one shape",
         )
@@ -85,7 +89,7 @@ def steady(
     for i, (o, w) in enumerate(zip(outs, want)):
         loses = o.category > w.category or not (o.weak_type or o.dtype == w.dtype)
         if o.shape != w.shape or (o.dtype != w.dtype and loses):
-            raise TypeRule(
+            raise ArgumentError(
                 f"what {does} carries must keep its type: carry{key_paths(init)[i]} comes in as "
                 f"{carry[i].aval!r} and goes out as {o!r}",
                 fix=f"start with that type, or convert in the step: .astype({w.dtype.name!r})",

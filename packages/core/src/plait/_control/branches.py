@@ -8,7 +8,11 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from .._base.config import config
-from .._base.errors import TreeMismatch, TypeRule
+from .._base.errors import (
+    ArgumentError,
+    ShapeError,
+    TreeMismatch,
+)
 from .._core.array import Literal, as_value
 from .._jit.tracing import kept as traces_of
 from .._jit.tracing import trace
@@ -28,7 +32,7 @@ def _operands(does: str, operands: tuple, operand: Any) -> tuple:
     if operand is _NONE_GIVEN:
         return operands
     if operands:
-        raise TypeRule(
+        raise ArgumentError(
             f"{does} was given operands by position and by name",
             fix="give all of them by position",
         )
@@ -54,16 +58,16 @@ def switch(
     operands = _operands("switch", operands, operand)
     branches = tuple(branches) if isinstance(branches, Iterable) else ()
     if not branches:
-        raise TypeRule("switch has no branches", fix="give at least one function")
+        raise ArgumentError("switch has no branches", fix="give at least one function")
     for f in branches:
         if not callable(f):
-            raise TypeRule(
+            raise ArgumentError(
                 f"switch: the branch {f!r} is no function",
                 fix="write switch(index, [f, g, ...], *operands)",
             )
     i = as_value(index)
     if i.aval.ndim or i.aval.dtype.kind not in "iub":
-        raise TypeRule(
+        raise ShapeError(
             f"the index of switch must be an integer without axes, not {i.aval!r}",
             fix="map over the elements to switch for each",
         )
@@ -102,13 +106,13 @@ def cond(
     operands = _operands("cond", operands, operand)
     for f in (true_fun, false_fun):
         if not callable(f):
-            raise TypeRule(
+            raise ArgumentError(
                 f"cond: {f!r} is no function",
                 fix="write cond(pred, true_fun, false_fun, *operands)",
             )
     p = as_value(pred)
     if p.aval.ndim:
-        raise TypeRule(
+        raise ShapeError(
             f"the predicate of cond must have no axes, and is {p.aval!r}",
             fix="reduce it with .any() or .all(), or use plait.numpy.where",
         )

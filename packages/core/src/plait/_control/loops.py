@@ -9,7 +9,13 @@ from typing import Any
 import numpy as np
 
 from .._base.config import config
-from .._base.errors import AxisError, TreeMismatch, TypeRule
+from .._base.errors import (
+    ArgumentError,
+    AxisError,
+    OperandTypeError,
+    ShapeError,
+    TreeMismatch,
+)
 from .._core.array import as_value
 from .._core.interpreter import Value
 from .._core.ir import Program
@@ -66,7 +72,7 @@ def while_loop(
     test = trace(cond_fun, (tree.unflatten(carry),), {}, "while_loop", traces_of(cond_fun))
     outs = test.program.out_avals
     if len(outs) != 1 or outs[0].shape or outs[0].dtype != BOOL:
-        raise TypeRule(
+        raise ShapeError(
             f"cond_fun of while_loop must return one boolean without axes, not {outs}",
             fix="compare the counter, or reduce with .any() or .all()",
         )
@@ -88,13 +94,13 @@ def _bound(max_steps: Any, what: str) -> Any:
     if max_steps is None or max_steps.__class__ is Dim:
         return max_steps
     if isinstance(max_steps, bool) or not hasattr(max_steps, "__index__"):
-        raise TypeRule(
+        raise OperandTypeError(
             f"max_steps of {what} is {max_steps!r}",
             fix="give a Python integer, or None for a loop without bound",
         )
     n = max_steps.__index__()
     if n < 0:
-        raise TypeRule(f"{what} can not turn {n} times", fix="give a max_steps >= 0")
+        raise ArgumentError(f"{what} can not turn {n} times", fix="give a max_steps >= 0")
     return n
 
 
@@ -149,7 +155,7 @@ def scan(
     carry, program = steady("scan", carry, step, init)
     turns = length if unroll is True and length.__class__ is int else int(unroll) or 1
     if not isinstance(turns, int) or turns < 1:
-        raise TypeRule(f"unroll must be a positive integer or a boolean, not {unroll!r}")
+        raise OperandTypeError(f"unroll must be a positive integer or a boolean, not {unroll!r}")
     outs = scan_p.bind(
         *traced.captured,
         *carry,
@@ -226,7 +232,9 @@ def fori_loop(
         for b in (lower, upper)
     )
     if not callable(body_fun):
-        raise TypeRule(f"fori_loop: {body_fun!r} is no function", fix="pass what can be called")
+        raise ArgumentError(
+            f"fori_loop: {body_fun!r} is no function", fix="pass what can be called"
+        )
     if static:
         lo, hi = (b if b.__class__ is Dim else b.__index__() for b in (lower, upper))
         turns = max_dim(hi - lo, 0)
@@ -239,11 +247,13 @@ def fori_loop(
         (_, out), _ = scan(step, (as_value(lo), init_val), None, turns, unroll=unroll or 1)
         return out
     if unroll not in (None, 1, False):
-        raise TypeRule("fori_loop unrolls static bounds only", fix="pass Python integers as bounds")
+        raise OperandTypeError(
+            "fori_loop unrolls static bounds only", fix="pass Python integers as bounds"
+        )
     start, stop = as_value(lower), as_value(upper)
     for v in (start, stop):
         if v.aval.ndim or v.aval.category != INTEGER:
-            raise TypeRule(
+            raise OperandTypeError(
                 f"fori_loop: a bound is {v.aval!r}", fix="give integers without axes as bounds"
             )
     dtype, _ = promote([start.aval, stop.aval])
@@ -273,7 +283,7 @@ def map_(f: Callable, xs: Any, *, batch_size: int | None = None) -> Any:
     [0, 2, 4]
     """
     if not callable(f):
-        raise TypeRule(f"map: {f!r} is no function", fix="pass what can be called")
+        raise ArgumentError(f"map: {f!r} is no function", fix="pass what can be called")
     if batch_size is None:
         return scan(lambda _, x: (None, f(x)), None, xs)[1]
     count = _count("map", "batch_size", batch_size)
@@ -298,7 +308,7 @@ def map_(f: Callable, xs: Any, *, batch_size: int | None = None) -> Any:
 def _count(does: str, name: str, given: Any) -> int:
     n = fixed(does, name, given)
     if n < 0:
-        raise TypeRule(
+        raise OperandTypeError(
             f"{does}: {name} must be an integer from 0, not {given!r}", fix=f"write {name}=1"
         )
     return n

@@ -6,7 +6,11 @@ Invariant: the function is applied to stacks of neighbours, logarithmically ofte
 from collections.abc import Callable
 from typing import Any
 
-from .._base.errors import AxisError, TreeMismatch, TypeRule
+from .._base.errors import (
+    ArgumentError,
+    AxisError,
+    TreeMismatch,
+)
 from .._core.array import as_value
 from .._ops.shape import (
     concatenate,
@@ -35,7 +39,9 @@ def associative_scan(fn: Callable, elems: Any, reverse: bool = False, axis: int 
     Array([0, 1, 3, 6], dtype=int32)
     """
     if not callable(fn):
-        raise TypeRule(f"associative_scan: {fn!r} is no function", fix="pass what can be called")
+        raise ArgumentError(
+            f"associative_scan: {fn!r} is no function", fix="pass what can be called"
+        )
     leaves, tree = flatten(elems)
     xs = [as_value(x) for x in leaves]
     if not xs:

@@ -9,7 +9,10 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .._base.errors import TypeRule, UndefinedRule
+from .._base.errors import (
+    ArgumentError,
+    UndefinedRule,
+)
 from ..tree import flatten
 from .array import as_value
 
@@ -48,7 +51,7 @@ class Function:
     ):
         if not callable(fun):
             kind = type(self).__name__
-            raise TypeRule(f"{kind} needs a function, not {fun!r}", fix=f"write {kind}(f)")
+            raise ArgumentError(f"{kind} needs a function, not {fun!r}", fix=f"write {kind}(f)")
         functools.update_wrapper(self, fun)  # type: ignore[arg-type]
         self.fun = fun
         try:
@@ -70,13 +73,13 @@ class Function:
         if every and not any(p.kind is p.VAR_POSITIONAL for p in every):
             for n in nums:
                 if not -len(places) <= n < len(places):
-                    raise TypeRule(
+                    raise ArgumentError(
                         f"{self.name()} has a static argument {n}, and takes {len(places)}",
                         fix="number them from 0",
                     )
         for name in names:
             if name not in places:
-                raise TypeRule(
+                raise ArgumentError(
                     f"nondiff_argnames names {name!r}, which is no positional argument of "
                     f"{self.name()}",
                     fix=f"its positional arguments are {', '.join(places) or 'none'}",
@@ -91,21 +94,21 @@ class Function:
         if not kwargs and self.signature is None:
             return args
         if self.signature is None:
-            raise TypeRule(
+            raise ArgumentError(
                 f"{self.name()} takes no keyword arguments, since it has no signature",
                 fix="pass them by position",
             )
         try:
             given = self.signature.bind(*args, **kwargs)
         except TypeError as error:
-            raise TypeRule(
+            raise ArgumentError(
                 f"{self.name()} was called with other arguments than it takes: {error}",
                 fix=f"its signature is {self.name()}{self.signature}",
             ) from None
         given.apply_defaults() if kwargs else None
         left = {k: v for k, v in given.kwargs.items() if k in kwargs}
         if left:
-            raise TypeRule(
+            raise ArgumentError(
                 f"keyword arguments ({', '.join(left)}) could not be resolved to positions of "
                 f"{self.name()}",
                 fix="pass them by position, or close over them",
@@ -123,7 +126,7 @@ class Function:
         fixed: dict[int, Any] = {}
         for i in self.static:
             if not -n <= i < n:
-                raise TypeRule(
+                raise ArgumentError(
                     f"{self.name()} has a static argument {i}, and was called with {n} arguments",
                     fix="name arguments that every call has",
                 )
@@ -135,7 +138,7 @@ class Function:
         """TypeRule if a rule, given by the method `how`, is no function of what it is called with:
         `more` arguments, and the static ones before, or the function's `own` behind."""
         if not callable(rule):
-            raise TypeRule(
+            raise ArgumentError(
                 f"{how} of {self.name()} needs a function, not {rule!r}",
                 fix=f"write a function of {takes}",
             )
@@ -146,7 +149,7 @@ class Function:
             return
         if signature is not None and not any(_takes(signature, n) for n in counts):
             name = getattr(rule, "__name__", "rule")
-            raise TypeRule(
+            raise ArgumentError(
                 f"{how} of {self.name()} was given {name}{signature}, that can not be called with "
                 f"{' or '.join(map(str, counts))} arguments",
                 fix=f"write a function of {takes}",

@@ -6,6 +6,7 @@ its `_buf`, so every use of it falls into a slow path, where the error is raised
 """
 
 import functools
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -15,9 +16,11 @@ from .._base.config import config
 from .._base.errors import (
     CopyError,
     DeletedArrayError,
+    OperandTypeError,
     OutOfBounds,
     PlaitError,
     RuntimeFailure,
+    ShapeError,
     TypeRule,
 )
 from .._plugins.metadata import resolve
@@ -63,7 +66,7 @@ class Array(Value):
         try:
             return _shown(get(self.buffer()), self.aval)
         except jaxlib_api.RuntimeFailure as e:
-            raise failure(e) from None
+            raise failure(e, [self._buf]) from None
 
     def __array__(self, dtype=None, copy=None) -> np.ndarray:
         x = self.numpy()
@@ -96,7 +99,7 @@ class Array(Value):
         try:
             self.buffer().block_until_ready()
         except jaxlib_api.RuntimeFailure as e:
-            raise failure(e) from None
+            raise failure(e, [self._buf]) from None
         return self
 
     def is_deleted(self) -> bool:
@@ -176,7 +179,7 @@ class Array(Value):
         """Its only piece; TypeRule if there are several."""
         pieces = self.device_buffers
         if len(pieces) > 1:
-            raise TypeRule(
+            raise ShapeError(
                 f"{self.aval!r} lies in {len(pieces)} pieces: the length of its buffers is greater "
                 "than 1",
                 fix="use .device_buffers instead",
@@ -221,7 +224,7 @@ class Array(Value):
 
     def _scalar(self) -> np.ndarray:
         if self.aval.ndim:
-            raise TypeRule(
+            raise ShapeError(
                 f"only an array without axes converts to a Python scalar, not {self.aval!r}",
                 fix="take one element first, or use .tolist()",
             )
@@ -335,12 +338,24 @@ def is_tracer(x) -> bool:
     return isinstance(x, Tracer)
 
 
-def failure(e: Exception) -> PlaitError:
-    """A runtime failure, in our words; a Python exception of a callback keeps its text."""
-    text = str(e)
-    if "deleted" in text or "donated" in text:
-        return DeletedArrayError("an array whose memory was donated or deleted was used")
-    return RuntimeFailure(f"the computation failed: {text}")
+def failure(e: Exception, bufs: Iterable[Any] = ()) -> PlaitError:
+    """Say in our words why the runtime failed on these buffers, which is often that one of them is
+    deleted; a Python exception of a callback keeps its text."""
+    if any(b.is_deleted() for b in bufs):
+        return DeletedArrayError(f"an array whose memory was donated or deleted was used: {e}")
+    return RuntimeFailure(f"the computation failed: {e}")
+
+
+def run_on(run: Any, bufs: list[Any], handlers: list[Any]) -> list[Any]:
+    """Run an executable; return the buffers of its results.
+
+    The shortest calls (`eager.apply` of one operand, a jitted function of plain arrays, the text
+    that `call_forms` writes) say these lines once more, for a call saved.
+    """
+    try:
+        return run(bufs).consume_with_handlers(handlers)
+    except jaxlib_api.RuntimeFailure as e:
+        raise failure(e, bufs) from None
 
 
 # ---- values from what users have -----------------------------------------------------------
@@ -434,7 +449,9 @@ def not_an_array(x, what: str = "Argument") -> TypeRule:
         if isinstance(x, list | tuple)
         else ("pass arrays, numpy arrays or Python scalars")
     )
-    return TypeRule(f"{what} {text} of type {type(x).__name__} is not a valid array type", fix=hint)
+    return OperandTypeError(
+        f"{what} {text} of type {type(x).__name__} is not a valid array type", fix=hint
+    )
 
 
 def asarray(x, dtype=None) -> Any:

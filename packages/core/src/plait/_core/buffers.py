@@ -123,8 +123,8 @@ def get(buf) -> np.ndarray:
     """
     try:
         return np.asarray(memoryview(buf))
-    except (BufferError, ValueError, TypeError, NotImplementedError) as e:
-        if "deleted" in str(e):
+    except (BufferError, ValueError, TypeError, NotImplementedError):
+        if buf.is_deleted():
             raise
     if len(buf._sharding._internal_device_list) == 1:
         view = np.asarray(buf._single_device_array_to_np_array_did_copy()[0])

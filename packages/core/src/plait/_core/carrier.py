@@ -14,7 +14,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .._base.config import config
-from .._base.errors import PlaitError, TypeRule
+from .._base.errors import (
+    ArgumentError,
+    PlaitError,
+)
 from .._base.source import here
 from .._plugins.rules import RuleTable
 from .._types.avals import Aval
@@ -259,7 +262,7 @@ def promised(table: RuleTable, prim: Primitive, want: Any, got: Any) -> None:
     """What a rule returned has the types of the primitive's results; TypeRule otherwise."""
     for w, g in zip(as_list(want), as_list(got), strict=True):
         if not g.aval.same_type(w):
-            raise TypeRule(
+            raise ArgumentError(
                 f"the {table.name!r} rule of {prim} returned {g.aval!r} for {w!r}",
                 fix="mend the rule: its result must have the type of the primitive's",
             )

@@ -101,13 +101,13 @@ class Interpreter:
         )
 
     @property
-    def places(self) -> tuple[Any, ...]:
+    def recorders(self) -> tuple[Any, ...]:
         """The stages that record what is done here, innermost first.
 
         The `where` of each, unless it is None, is the source line of what it records.
         """
-        above = self.parent.places if self.parent is not None else ()
-        return above if self.beside is None else (*self.beside.places, *above)
+        above = self.parent.recorders if self.parent is not None else ()
+        return above if self.beside is None else (*self.beside.recorders, *above)
 
     def concrete(self, x: "Tracer") -> Any:
         """The value of a tracer of ours, for branching and indexing only."""
@@ -256,14 +256,14 @@ def open_under(interpreter: Interpreter, parent: Interpreter | None) -> None:
 
 
 @contextmanager
-def placing() -> Generator[tuple[Any, ...], None, None]:
-    """The current interpreter's `places`, to be told source lines; they get back what they had."""
-    places: Any = current().places
-    before = [p.where for p in places]
+def with_lines() -> Generator[tuple[Any, ...], None, None]:
+    """The current interpreter's recorders, to be told source lines; they get back what they had."""
+    recorders: Any = current().recorders
+    before = [p.where for p in recorders]
     try:
-        yield places
+        yield recorders
     finally:
-        for p, where in zip(places, before):
+        for p, where in zip(recorders, before):
             p.where = where
 
 

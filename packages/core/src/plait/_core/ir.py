@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from .._base.lazy import later
 from .._types.avals import Aval
 from .._types.dims import Dim
-from .interpreter import Tracer, current, placing
+from .interpreter import Tracer, current, with_lines
 
 
 class Var(Tracer):
@@ -243,9 +243,9 @@ def evaluate(program: Program, args: Sequence[Any]) -> list[Any]:
     env: dict[Any, Any] = dict(zip(program.inputs, args, strict=True))
     env.update(program.consts)
     apply = current().apply
-    with placing() as places:
+    with with_lines() as recorders:
         for e in program.eqns:
-            for p in places:
+            for p in recorders:
                 p.where = e.where
             ins = [env[a] if a.__class__ is Var else a for a in e.inputs]
             out = apply(e.prim, ins, e.params)

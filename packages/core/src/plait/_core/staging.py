@@ -52,7 +52,7 @@ class Stage(Interpreter):
         self.where: Any = None
 
     @property
-    def places(self) -> tuple[Any, ...]:
+    def recorders(self) -> tuple[Any, ...]:
         return (self,)
 
     def var(self, aval: Aval, where: Any = None) -> Var:

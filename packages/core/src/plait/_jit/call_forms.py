@@ -44,7 +44,7 @@ HOSTED_BYTES = 4096
 their memory until the program has run, when their owner may have written other things to it."""
 
 
-class Form(NamedTuple):
+class CallForm(NamedTuple):
     """What a call looks like.
 
     `tree` is the structure of (args, kwargs); `leaves` has a letter for each leaf: an `a`rray, a
@@ -63,7 +63,7 @@ class _Unwritten(Exception):
 # ---- calls ---------------------------------------------------------------------------------
 
 
-def taker(form: Form, table: dict, slow: Callable) -> Callable[[tuple, dict], Any] | None:
+def taker(form: CallForm, table: dict, slow: Callable) -> Callable[[tuple, dict], Any] | None:
     """What does calls of this form by `table` and gives all others to `slow(args, kwargs)`.
 
     `table` has (run, handlers, key, build) by the dispatch keys of the leaves, or of the only
@@ -74,7 +74,7 @@ def taker(form: Form, table: dict, slow: Callable) -> Callable[[tuple, dict], An
     return None if make is None else make(table, slow)
 
 
-def looked_up(form: Form, keys: Sequence[Any]) -> Any:
+def looked_up(form: CallForm, keys: Sequence[Any]) -> Any:
     """What a call of this form is found by in its table, given the keys of all its leaves (the
     class and the value of a static one)."""
     given = iter(keys)
@@ -86,7 +86,7 @@ def looked_up(form: Form, keys: Sequence[Any]) -> Any:
 
 
 @lru_cache(maxsize=4096)
-def _written(form: Form) -> Callable | None:
+def _written(form: CallForm) -> Callable | None:
     text = _Text()
     try:
         taken = text.take(form.tree, form.leaves)
@@ -114,7 +114,7 @@ def _written(form: Form) -> Callable | None:
                 "try:",
                 *_indented(*run),
                 "except RuntimeFailure as e:",
-                *_indented("raise failure(e) from None"),
+                *_indented("raise failure(e, %s) from None" % ("()" if hosted else "bufs")),
                 *(() if hosted else _AFTER),
                 *[f"del {x}._buf" for x, leaf in zip(taken, form.leaves) if leaf == "d"],
                 "return r",

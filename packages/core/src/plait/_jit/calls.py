@@ -12,16 +12,18 @@ from typing import Any
 
 from .._base import jaxlib_api
 from .._base.config import config
-from .._base.errors import ArgumentError, TypeRule
-from .._core.array import Array, failure, wrap
+from .._base.errors import (
+    ArgumentError,
+)
+from .._core.array import Array, failure, run_on, wrap
 from .._core.buffers import expect_platform
 from .._core.interpreter import GROUND, current
 from .._plugins.metadata import resolve
 from .._xla.executables import Options
 from .._xla.operands import as_argument
 from ..tree import flatten
-from .call_forms import Form, looked_up, taker
-from .roles import Role, bring, check_count, donated_leaves, parts, placed, role
+from .call_forms import CallForm, looked_up, taker
+from .roles import Role, bring, check_count, donated_leaves, placed, role, without_static
 from .stages import Lowered, Staged
 from .tracing import eval_shape, shapes_only, shared
 from .versions import Done, Version, done, forget_donated, hosted
@@ -76,7 +78,9 @@ def jit(
         given = {k: v for k, v in locals().items() if k != "fun"}
         return functools.partial(jit, **given)
     if not callable(fun):
-        raise TypeRule(f"jit needs a function, not {fun!r}", fix="write jit(f), without calling f")
+        raise ArgumentError(
+            f"jit needs a function, not {fun!r}", fix="write jit(f), without calling f"
+        )
     static = role(fun, static_argnums, static_argnames, "static")
     donate = role(fun, donate_argnums, donate_argnames, "donate")
     if static.nums & donate.nums or static.names & donate.names:
@@ -124,7 +128,7 @@ def _without(f: Callable, inline: bool, options: Options) -> Callable:
     if version is None:
         version = known[inline, options] = Version(f, (), inline, options)
     one, flat, staged = version.one, version.flat, version.staged
-    ways: dict[Form, Callable | None] = {}
+    ways: dict[CallForm, Callable | None] = {}
     way: Callable | None = None
     A, ground, cur = Array, GROUND, current
 
@@ -148,7 +152,7 @@ def _without(f: Callable, inline: bool, options: Options) -> Callable:
         try:
             outs = run(bufs).consume_with_handlers(handlers)
         except jaxlib_api.RuntimeFailure as e:
-            raise failure(e) from None
+            raise failure(e, bufs) from None
         if build is None:
             r = A()
             r._buf = outs[0]
@@ -199,15 +203,15 @@ def _with_roles(
 ) -> Callable:
     """The function with arguments of several roles: a version for each set of static values."""
     versions: dict[tuple, Version] = {}
-    tables: dict[Form, dict] = {}
-    ways: dict[Form, Callable | None] = {}
+    tables: dict[CallForm, dict] = {}
+    ways: dict[CallForm, Callable | None] = {}
     way: Callable | None = None
     name = getattr(f, "__name__", "f")
     ground, cur = GROUND, current
 
     def version_for(args: tuple, kwargs: dict[str, Any]) -> tuple[Version, tuple, dict[str, Any]]:
         check_count(name, len(args), static, donate)
-        call = parts(args, kwargs, static)
+        call = without_static(args, kwargs, static)
         donated = donated_leaves(args, kwargs, static, donate) if donate else ()
         key = *call.key(len(args), name), donated
         version = versions.get(key)
@@ -263,7 +267,7 @@ def _same(args: tuple, there: tuple) -> bool:
 
 def _whole(
     args: tuple, kwargs: dict[str, Any], static: Role, call: Done
-) -> tuple[Form | None, tuple]:
+) -> tuple[CallForm | None, tuple]:
     """The form of a call with its static arguments, and the keys of all; no form if the values
     of these can not be compared."""
     form, keys = call.form, call.keys
@@ -285,16 +289,16 @@ def _whole(
             found += [x.value.__class__, x.value]
         else:
             return None, ()
-    return Form(tree, "".join(kinds)), tuple(found)
+    return CallForm(tree, "".join(kinds)), tuple(found)
 
 
 # ---- the way of the next call ------------------------------------------------------------------
 
 
 def _way(
-    ways: dict[Form, Callable | None],
-    tables: dict[Form, dict],
-    form: Form,
+    ways: dict[CallForm, Callable | None],
+    tables: dict[CallForm, dict],
+    form: CallForm,
     keys: tuple,
     version: Version,
     call: Done,
@@ -328,10 +332,7 @@ def _flattening(version: Version, mixed: bool, slow: Callable) -> Callable:
             run, handlers, key, build, _ = entries[tree, tuple([x.key for x in leaves])]
         except (KeyError, AttributeError, TypeError):
             return slow(args, kwargs)
-        try:
-            outs = run(bufs).consume_with_handlers(handlers)
-        except jaxlib_api.RuntimeFailure as e:
-            raise failure(e) from None
+        outs = run_on(run, bufs, handlers)
         return wrap(outs[0], key) if build is None else build(outs)
 
     return call

@@ -10,7 +10,7 @@ types (with their placement) and the parameters.
 from typing import Any
 
 from .._base import jaxlib_api
-from .._core.array import Array, Literal, as_value, failure, solid, wrap
+from .._core.array import Array, Literal, as_value, failure, run_on, solid, wrap
 from .._core.carrier import expand_rules, promised
 from .._core.interpreter import GROUND, Tracer, as_list, stray, unbound, use
 from .._core.ir import derived, programs_in
@@ -77,7 +77,7 @@ def apply(prim: Any, args: Any, params: dict[str, Any]) -> Any:
     try:
         outs = run(bufs).consume_with_handlers(handlers)
     except jaxlib_api.RuntimeFailure as e:
-        raise failure(e) from None
+        raise failure(e, bufs) from None
     if prim.many:
         return [wrap(b, k) for b, k in zip(outs, keys)]
     return wrap(outs[0], keys[0])
@@ -102,10 +102,7 @@ def _higher(prim: Any, args: Any, params: dict, key: list, bufs: list) -> list:
         run, handlers, keys = derived(programs[0], full, make, programs[1:])
     else:
         run, handlers, keys = make()
-    try:
-        outs = run(bufs).consume_with_handlers(handlers)
-    except jaxlib_api.RuntimeFailure as e:
-        raise failure(e) from None
+    outs = run_on(run, bufs, handlers)
     return [wrap(b, k) for b, k in zip(outs, keys)]
 
 

@@ -7,10 +7,12 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .._base.errors import TypeRule
+from .._base.errors import (
+    ArgumentError,
+)
 from .._core.interpreter import Interpreter, current, open_under, opened
 from .._core.ir import Program
-from .roles import parts, role
+from .roles import role, without_static
 from .tracing import shapes_only, trace
 
 __all__ = ["make_program"]
@@ -39,7 +41,7 @@ def make_program(
     }
     """
     if not callable(fun):
-        raise TypeRule(
+        raise ArgumentError(
             f"make_program needs a function, not {fun!r}",
             fix="write make_program(f)(x), without calling f",
         )
@@ -47,7 +49,7 @@ def make_program(
 
     @functools.wraps(fun)
     def program_of(*args: Any, **kwargs: Any) -> Program | tuple[Program, Any]:
-        call = parts(args, kwargs, static)
+        call = without_static(args, kwargs, static)
         f = call.bind(fun, len(args)) if static else fun
         with opened(_Axes(dict(axis_env or ()), current())):
             traced = trace(f, shapes_only(call.args), shapes_only(call.kwargs), "make_program")

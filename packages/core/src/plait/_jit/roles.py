@@ -11,7 +11,10 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from .._base.errors import ArgumentError, TypeRule
+from .._base.errors import (
+    ArgumentError,
+    OperandTypeError,
+)
 from .._base.source import here, user_frames
 from .._core.ir import Program
 from .._core.primitive import freeze
@@ -89,7 +92,7 @@ def _names(x: Any) -> tuple[str, ...]:
     return () if x is None else (x,) if isinstance(x, str) else tuple(x)
 
 
-class Parts(NamedTuple):
+class SplitCall(NamedTuple):
     """A call, by the roles of its arguments: `fixed` ones are static."""
 
     args: tuple
@@ -108,7 +111,7 @@ class Parts(NamedTuple):
             )
         except TypeError:
             bad = [v for _, v in (*fixed, *fixed_names) if not _hashable(v)]
-            raise TypeRule(
+            raise OperandTypeError(
                 f"static arguments of {name} must be hashable, and {bad[0]!r} of type "
                 f"{type(bad[0]).__name__} is not",
                 fix="pass a tuple instead of a list, or do not make the argument static",
@@ -130,9 +133,9 @@ class Parts(NamedTuple):
         return rest
 
 
-def parts(args: tuple, kwargs: dict[str, Any], static: Role) -> Parts:
+def without_static(args: tuple, kwargs: dict[str, Any], static: Role) -> SplitCall:
     """A call with its static arguments taken out."""
-    return Parts(
+    return SplitCall(
         tuple([a for i, a in enumerate(args) if i not in static.nums]),
         {k: v for k, v in kwargs.items() if k not in static.names},
         {i: args[i] for i in static.nums if i < len(args)},

@@ -9,7 +9,9 @@ from typing import Any
 
 from .. import events
 from .._base import jaxlib_api
-from .._base.errors import TypeRule
+from .._base.errors import (
+    ArgumentError,
+)
 from .._core.array import wrap
 from .._core.ir import Program
 from .._xla import mlir
@@ -51,7 +53,9 @@ class Lowered:
         Raises TypeRule for other dialects.
         """
         if dialect not in ("stablehlo", "hlo"):
-            raise TypeRule(f"there is no dialect {dialect!r}", fix='write "stablehlo" or "hlo"')
+            raise ArgumentError(
+                f"there is no dialect {dialect!r}", fix='write "stablehlo" or "hlo"'
+            )
         code = self.module(debug_info).code
         return jaxlib_api.hlo_of(code) if dialect == "hlo" else mlir.text(code, debug_info)
 
@@ -96,7 +100,7 @@ class Compiled:
             if x.key.placement is None and k.placement is not None:
                 x = k.placement.accept(x)
             if not x.aval.same_type(k.aval) or x.key.placement != k.placement:
-                raise TypeRule(
+                raise ArgumentError(
                     f"this executable is for {k!r}, not {x.key!r}",
                     fix="compile it for these types too, or call the jitted function",
                 )

@@ -12,7 +12,10 @@ from typing import Any, NamedTuple
 
 from .. import events
 from .._base.config import config
-from .._base.errors import TypeRule
+from .._base.errors import (
+    ArgumentError,
+    TypeRule,
+)
 from .._core.array import Array, as_value, is_tracer, not_an_array
 from .._core.interpreter import GROUND, Tracer, current, named_axes
 from .._core.ir import Program
@@ -58,7 +61,7 @@ def trace(
       avals: types of the flat arguments, where they are not those of the arguments (rows).
     """
     if not callable(f):
-        raise TypeRule(f"{does}: {f!r} is no function", fix="pass what can be called")
+        raise ArgumentError(f"{does}: {f!r} is no function", fix="pass what can be called")
     values, tree = arguments(args, kwargs, does)
     if avals is None:
         avals = tuple([v.aval for v in values])
@@ -109,7 +112,7 @@ def checked_argument(x: Any, i: int, args: Any, kwargs: Any, does: str) -> Any:
             raise
         path = key_paths((list(args), kwargs))[i]
         where = path.replace("[0]", "args", 1) if path.startswith("[0]") else path[3:]
-        raise TypeRule(
+        raise ArgumentError(
             f"{e.what} ({does}: {where})", fix=f"{e.fix}, or make the argument static"
         ) from None
 

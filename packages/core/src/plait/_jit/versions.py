@@ -13,7 +13,7 @@ from numpy import ndarray
 
 from .._base import jaxlib_api
 from .._base.config import config
-from .._core.array import Array, Literal, failure, is_tracer, wrap
+from .._core.array import Array, Literal, is_tracer, run_on, wrap
 from .._core.buffers import default_place
 from .._core.carrier import Lifted
 from .._core.interpreter import current, named_axes
@@ -23,7 +23,7 @@ from .._ops.shape import materialise_at_ground
 from .._xla.executables import Options, executable
 from .._xla.operands import as_argument
 from ..tree import LEAF, TreeDef, flatten
-from .call_forms import HOSTED_BYTES, Form, builder
+from .call_forms import HOSTED_BYTES, CallForm, builder
 from .roles import warn_of_unusable
 from .tracing import Traced, checked_argument, kept, trace
 
@@ -65,7 +65,7 @@ class Version:
         """What is called with one array, by its key."""
         self.flat: dict = {}
         """What is called with several."""
-        self.tables: dict[Form, dict] = {}
+        self.tables: dict[CallForm, dict] = {}
         self.calls: dict = {}
         every = (self.entries, self.one, self.flat, self.calls)
         tables = self.tables
@@ -155,7 +155,7 @@ def _compiled(traced: Traced, keys: tuple, donated: tuple[int, ...], options: Op
 class Done(NamedTuple):
     """What is known of a call that was made, for the next one like it."""
 
-    form: Form
+    form: CallForm
     keys: tuple
     entry: Entry
 
@@ -176,7 +176,7 @@ def done(version: Version, args: tuple, kwargs: dict[str, Any]) -> tuple[Any, Do
         kinds = ["v" if k == "n" else k for k in kinds]
     results = run(entry, [x._buf for x in values])
     forget_donated(values, kinds)
-    return results, Done(Form(tree, "".join(kinds)), tuple([x.key for x in values]), entry)
+    return results, Done(CallForm(tree, "".join(kinds)), tuple([x.key for x in values]), entry)
 
 
 def forget_donated(leaves: Sequence[Any], kinds: Sequence[str]) -> None:
@@ -188,10 +188,7 @@ def forget_donated(leaves: Sequence[Any], kinds: Sequence[str]) -> None:
 
 def run(entry: Entry, bufs: list) -> Any:
     """The results of an executable, as a tree."""
-    try:
-        outs = entry.run(bufs).consume_with_handlers(entry.handlers)
-    except jaxlib_api.RuntimeFailure as e:
-        raise failure(e) from None
+    outs = run_on(entry.run, bufs, entry.handlers)
     return wrap(outs[0], entry.key) if entry.build is None else entry.build(outs)
 
 
@@ -229,7 +226,7 @@ def _hostable(entry: Entry, values: Sequence[Array]) -> bool:
     )
 
 
-def hosted(version: Version, form: Form, keys: tuple) -> Callable:
+def hosted(version: Version, form: CallForm, keys: tuple) -> Callable:
     """A function of what the leaves of such calls are to the runtime: buffers and numpy arrays.
 
     jaxlib knows by itself which of its calls it has seen, and `miss` does the others.

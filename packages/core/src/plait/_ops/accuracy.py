@@ -4,7 +4,9 @@ Invariant: what is asked for is part of the program; a platform that has one way
 a function computes it in that way.
 """
 
-from .._base.errors import TypeRule
+from .._base.errors import (
+    ArgumentError,
+)
 from .._core.carrier import expand_rules
 from .._core.primitive import Primitive, primitive
 from .._plugins.traits import Elementwise
@@ -27,7 +29,7 @@ def accurate(x: Aval, *, of: str, mode: str, tolerance: tuple) -> Aval:
     """A function by its name, in the most accurate way ("highest"), or within a `tolerance`:
     (absolute, relative, units in the last place)."""
     if of not in PLAIN:
-        raise TypeRule(
+        raise ArgumentError(
             f"the accuracy of {of!r} can not be chosen", fix=f"use one of {', '.join(PLAIN)}"
         )
     return PLAIN[of].infer((x,), {})

@@ -9,7 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from .._base.errors import AxisError, TypeRule
+from .._base.errors import (
+    AxisError,
+    OperandTypeError,
+    ShapeError,
+)
 from .._base.jaxlib_api import limits
 from .._core.array import as_value
 from .._core.primitive import Primitive, primitive
@@ -34,9 +38,11 @@ def _place(name: str, x: Aval, axis: int, index_dtype: np.dtype) -> Aval:
             fix="check the size first: nothing has no extreme",
         )
     if category(index_dtype) != INTEGER:
-        raise TypeRule(f"{name}: {index_dtype} can not hold an index", fix="use an integer dtype")
+        raise OperandTypeError(
+            f"{name}: {index_dtype} can not hold an index", fix="use an integer dtype"
+        )
     if n.__class__ is int and n - 1 > int(limits(index_dtype)[1]):
-        raise TypeRule(
+        raise ShapeError(
             f"{name}: indices of an axis of size {n} do not fit in {index_dtype.name}",
             fix="use a wider index_dtype",
         )

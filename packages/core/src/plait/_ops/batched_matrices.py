@@ -7,7 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from .._base.errors import AxisError, TypeRule
+from .._base.errors import (
+    ArgumentError,
+    AxisError,
+    OperandTypeError,
+    ShapeError,
+)
 from .._core.array import Literal
 from .._types.avals import COMPLEX, INT32, Aval
 from .._types.dims import is_symbolic, min_dim
@@ -35,7 +40,7 @@ def stack_of(name: str, x: Aval, square: bool = False) -> tuple[tuple, Any, Any]
         raise AxisError(f"{name} takes matrices, not {x!r}", fix="give it two axes or more")
     *lead, m, n = x.shape
     if square and m != n:
-        raise TypeRule(
+        raise ShapeError(
             f"{name} takes square matrices, not {x!r}",
             fix="give as many rows as columns; lstsq, pinv, qr and svd take others too",
         )
@@ -48,7 +53,7 @@ def beside(name: str, a: Aval, b: Aval, left: bool = True) -> None:
     lead, n, _ = stack_of(name, a)
     other, rows, columns = stack_of(name, b)
     if a.dtype != b.dtype or lead != other or n != (rows if left else columns):
-        raise TypeRule(
+        raise OperandTypeError(
             f"{name}: {a!r} and {b!r} do not fit together",
             fix="give one dtype, the same leading axes, and to the second as many "
             + ("rows" if left else "columns")
@@ -59,7 +64,7 @@ def beside(name: str, a: Aval, b: Aval, left: bool = True) -> None:
 def supported(name: str, x: Aval) -> None:
     """Raises TypeRule for a dtype that the libraries have no routines for."""
     if x.dtype.name not in LETTERS:
-        raise TypeRule(
+        raise ArgumentError(
             f"{name} is for {', '.join(LETTERS)} arrays, not {x!r}",
             fix='convert with .astype("float32") first',
         )

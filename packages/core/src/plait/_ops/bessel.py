@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from .._base.errors import TypeRule
+from .._base.errors import (
+    ArgumentError,
+)
 from .._core.array import asarray
 from .._core.carrier import expand_rules
 from .._core.primitive import Primitive
@@ -38,7 +40,9 @@ from .special import const, series
 def _bessel_j(x: Aval, *, order: int) -> list[Aval]:
     """[J_0, J_1, ..., J_order] of floats."""
     if order < 0:
-        raise TypeRule(f"bessel_j: there is no order {order} here", fix="give a number from 0 on")
+        raise ArgumentError(
+            f"bessel_j: there is no order {order} here", fix="give a number from 0 on"
+        )
     return [agreed("bessel_j", FLOAT, x)] * (order + 1)
 
 

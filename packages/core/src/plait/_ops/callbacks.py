@@ -11,7 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from .._base.errors import TypeRule
+from .._base.errors import (
+    ArgumentError,
+    OperandTypeError,
+)
 from .._core.array import asarray
 from .._core.ir import Effect
 from .._core.primitive import Primitive
@@ -42,11 +45,13 @@ def exact(f: Callable, outs: tuple) -> Callable:
         got = f(*[np.asarray(x) for x in xs])
         got = got if isinstance(got, tuple) else (got,)
         if len(got) != len(outs):
-            raise TypeRule(f"the callback promised {len(outs)} results and returned {len(got)}")
+            raise ArgumentError(
+                f"the callback promised {len(outs)} results and returned {len(got)}"
+            )
         arrays = [np.asarray(g) for g in got]
         for g, o in zip(arrays, outs):
             if g.shape != o.shape or not np.can_cast(g.dtype, o.dtype, "same_kind"):
-                raise TypeRule(
+                raise OperandTypeError(
                     f"the callback promised {o!r} and returned {g.dtype}{list(g.shape)}",
                     fix="make result_shape_dtypes say what the function returns",
                 )
@@ -107,7 +112,7 @@ def _call(f: Callable, shapes: Any, args: tuple, kwargs: dict, effect: Any, whol
         a, k = tree.unflatten(xs)
         got, got_tree = flatten(f(*a, **k))
         if got_tree != out_tree:
-            raise TypeRule(f"the callback promised {out_tree} and returned {got_tree}")
+            raise ArgumentError(f"the callback promised {out_tree} and returned {got_tree}")
         return tuple(got)
 
     outs = tuple([Aval(tuple(s.shape), np.dtype(s.dtype)) for s in like])
@@ -154,12 +159,12 @@ def pure_callback(
     Array([0., 2., 4.], dtype=float32)
     """
     if vmap_method not in _WHOLE:
-        raise TypeRule(
+        raise ArgumentError(
             f"pure_callback: there is no vmap_method {vmap_method!r}",
             fix=f"use one of {', '.join(map(repr, filter(None, _WHOLE)))}",
         )
     if sharding is not None:
-        raise TypeRule(
+        raise ArgumentError(
             "pure_callback: operands come whole, and sharding says otherwise",
             fix="leave it out; in shard_map a callback is given each device's pieces",
         )
@@ -185,7 +190,7 @@ def io_callback(
     [2.0]
     """
     if sharding is not None:
-        raise TypeRule(
+        raise ArgumentError(
             "io_callback: operands come whole, and sharding says otherwise", fix="leave it out"
         )
     return _call(callback, result_shape_dtypes, args, kwargs, IO_ORDERED if ordered else IO, "")

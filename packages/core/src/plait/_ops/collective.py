@@ -10,7 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from .._base.errors import AxisError, TypeRule
+from .._base.errors import (
+    ArgumentError,
+    AxisError,
+    ShapeError,
+)
 from .._core.array import as_value
 from .._core.interpreter import axis_size
 from .._core.primitive import primitive
@@ -29,7 +33,7 @@ _one = dict(ambient=lambda p: (p["name"],))
 def _resized(x: Aval, axis: int, times: Any, over: Any, what: str) -> Aval:
     n = x.shape[axis] * times
     if over != 1 and n % over != 0:
-        raise TypeRule(
+        raise ShapeError(
             f"{what}: axis {axis} of {x!r} is not divisible by {over}",
             fix="its size must be a multiple of the size of the named axis",
         )
@@ -220,7 +224,7 @@ def all_gather(
     names = _names(axis_name)
     sizes, how = _member_counts("all_gather", names, axis_index_groups)
     if to not in ("varying", "reduced"):
-        raise TypeRule(f"all_gather to {to!r}", fix='leave it out, or write to="varying"')
+        raise ArgumentError(f"all_gather to {to!r}", fix='leave it out, or write to="varying"')
 
     def one(v: Any) -> Any:
         v = as_value(v)
@@ -336,7 +340,7 @@ def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
     """
     _names(axis_name)
     if to != "varying":
-        raise TypeRule(
+        raise ArgumentError(
             f"pcast to {to!r}",
             fix='write to="varying"; reduce with psum or pmean what shall be the same',
         )

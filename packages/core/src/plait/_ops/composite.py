@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from .._base.errors import TypeRule
+from .._base.errors import (
+    ArgumentError,
+)
 from .._core.higher_order import Wiring
 from .._core.ir import Program, ordered
 from .._core.primitive import Primitive
@@ -87,7 +89,7 @@ def attribute(name: str, key: str, value: Any) -> str:
         return f"[{', '.join(attribute(name, key, v) for v in value)}]"
     if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
         return attribute(name, key, value.tolist())
-    raise TypeRule(
+    raise ArgumentError(
         f"composite {name}: {key}={value!r} is no attribute",
         fix="pass arrays by position, and numbers, strings and tuples of these by name",
     )

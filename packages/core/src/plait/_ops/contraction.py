@@ -11,7 +11,12 @@ from typing import Any
 import numpy as np
 
 from .._base.config import config
-from .._base.errors import AxisError, TypeRule
+from .._base.errors import (
+    ArgumentError,
+    AxisError,
+    OperandTypeError,
+    ShapeError,
+)
 from .._core.array import as_value
 from .._core.primitive import Ints, primitive
 from .._types.avals import Aval, broadcast_shapes, dtype_of
@@ -77,18 +82,18 @@ def dot_general(
     _check_axes(y, (*cy, *by), "right")
     left, right = ([v.shape[a] for a in axes] for v, axes in ((x, cx + bx), (y, cy + by)))
     if len(cx) != len(cy) or left != right:
-        raise TypeRule(
+        raise ShapeError(
             f"{x!r} and {y!r} can not be contracted over axes {cx} and {cy}"
             + (f", sharing {bx} and {by}" if bx or by else ""),
             fix="sizes of axes that meet must be equal",
         )
     if x.dtype != y.dtype:
-        raise TypeRule(
+        raise OperandTypeError(
             f"operands of a contraction must have one dtype, not {x!r} and {y!r}",
             fix="convert one of them with .astype, or use plait.numpy.matmul",
         )
     if precision not in PRECISIONS:
-        raise TypeRule(
+        raise ArgumentError(
             f"there is no precision {precision!r}", fix=f"use one of {', '.join(PRECISIONS)}"
         )
     shape = [x.shape[a] for a in bx]
@@ -143,7 +148,7 @@ def normal_precision(precision: Any) -> str:
         return max(both, key=PRECISIONS.index) if both else "default"
     name = str(getattr(precision, "name", precision)).lower()
     if name not in _PRECISION_NAMES:
-        raise TypeRule(
+        raise ArgumentError(
             f"there is no precision {precision!r}", fix=f"use one of {', '.join(PRECISIONS)}"
         )
     return _PRECISION_NAMES[name]
@@ -226,12 +231,12 @@ def matmul(x: Any, y: Any, *, precision: Any = None, preferred_element_type: Any
 def _product(a: Aval, b: Aval, precision: str, dtype: np.dtype) -> dict[str, Any]:
     """Parameters of a product of vectors and matrices; of stacks only what they share."""
     if not a.ndim or not b.ndim:
-        raise TypeRule(
+        raise ShapeError(
             f"matmul takes arrays with axes, not {a!r} and {b!r}", fix="multiply with * instead"
         )
     n, m = a.ndim, max(b.ndim - 2, 0)
     if a.shape[-1] != b.shape[m]:
-        raise TypeRule(
+        raise ShapeError(
             f"matmul of {a!r} and {b!r}: the last axis of the left operand has size "
             f"{a.shape[-1]}, the axis it meets {b.shape[m]}",
             fix="these sizes must be equal",

@@ -9,7 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from .._base.errors import TypeRule
+from .._base.errors import (
+    ArgumentError,
+    ShapeError,
+)
 from .._core.higher_order import Slots, Wiring, width
 from .._core.ir import Program, ordered
 from .._core.primitive import Primitive
@@ -25,10 +28,10 @@ _I, _B = Aval((), INT32), Aval((), BOOL)
 def expect(what: str, want: Sequence[Aval], got: Sequence[Aval]) -> None:
     """Types agree in shape and dtype, whatever the weakness; TypeRule otherwise."""
     if len(want) != len(got):
-        raise TypeRule(f"{what}: {len(want)} values are expected and {len(got)} given")
+        raise ArgumentError(f"{what}: {len(want)} values are expected and {len(got)} given")
     for a, b in zip(want, got):
         if a is not b and not a.same_type(b):
-            raise TypeRule(f"{what}: a value must be {a!r} and is {b!r}")
+            raise ArgumentError(f"{what}: a value must be {a!r} and is {b!r}")
 
 
 # ---- call ----------------------------------------------------------------------------------
@@ -154,7 +157,7 @@ def _while(
     loop may build on it, and nobody has to check it.
     """
     if max_steps is not None and max_steps < 0:
-        raise TypeRule(f"while can not turn {max_steps} times", fix="give a max_steps >= 0")
+        raise ArgumentError(f"while can not turn {max_steps} times", fix="give a max_steps >= 0")
     carry = xs[cond_consts + body_consts :]
     expect("the predicate of while", cond.in_avals, (*xs[:cond_consts], *carry))
     expect("the result of the predicate of while", [_B], cond.out_avals)
@@ -248,7 +251,7 @@ def _scan(
     k = consts + carry
     for x in xs[k:]:
         if not x.ndim or x.shape[0] != length:
-            raise TypeRule(
+            raise ShapeError(
                 f"scan of length {length} over {x!r}",
                 fix="the leading axes of all xs must have the length of the scan",
             )

@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from .._base.errors import TypeRule
+from .._base.errors import (
+    ShapeError,
+)
 from .._core.array import Literal, as_value
 from .._core.primitive import primitive
 from .._core.staging import staged
@@ -32,7 +34,7 @@ def bitcast_(x: Aval, *, dtype: np.dtype) -> Aval:
     last axis goes, whose elements make up one."""
     for d in (x.dtype, dtype):
         if d == BOOL or category(d) == COMPLEX:
-            raise TypeRule(
+            raise ShapeError(
                 f"bitcast of {x!r} to {dtype.name}: {d.name} elements can not be read as bits",
                 fix="use .astype for booleans, and real and imaginary parts of complex numbers",
             )
@@ -42,7 +44,7 @@ def bitcast_(x: Aval, *, dtype: np.dtype) -> Aval:
     if have > want:
         return Aval((*x.shape, have // want), dtype)
     if not x.ndim or x.shape[-1] != want // have:
-        raise TypeRule(
+        raise ShapeError(
             f"bitcast of {x!r} to {dtype.name}: elements are {have} bits wide, {want} are needed",
             fix=f"the last axis must have size {want // have}",
         )

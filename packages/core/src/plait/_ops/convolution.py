@@ -10,7 +10,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._base.errors import AxisError, TypeRule
+from .._base.errors import (
+    ArgumentError,
+    AxisError,
+    ShapeError,
+    TypeRule,
+)
 from .._core.primitive import Ints, primitive
 from .._types.avals import INT32, Aval
 from .._types.dims import is_symbolic, max_dim
@@ -51,7 +56,7 @@ def windows(n: Any, window: Any, stride: int) -> Any:
 
 
 def _refuse(what: str, fix: str) -> TypeRule:
-    return TypeRule("conv_general: " + what, fix=fix)
+    return ArgumentError("conv_general: " + what, fix=fix)
 
 
 def _check_numbers(x: Aval, y: Aval, dims: ConvDims, count: int, params: dict[str, Any]) -> None:
@@ -259,7 +264,7 @@ def explicit_padding(padding: Any, sizes: Any, kernel: Any, strides: Sequence[in
             pairs = None
         if pairs is not None and len(pairs) == len(sizes):
             return pairs
-    raise TypeRule(
+    raise ShapeError(
         f"padding {padding!r} is not one of a window over {len(sizes)} axes",
         fix='write "SAME", "SAME_LOWER", "VALID", or a pair (low, high) for each spatial axis',
     )
@@ -453,7 +458,7 @@ def transposed_padding(padding: str, kernel: Sequence[int], strides: Sequence[in
     window overhangs by `low` there is reached by `window - 1 - low` here."""
     word = padding.upper()
     if word not in ("SAME", "VALID"):
-        raise TypeRule(
+        raise ShapeError(
             f"padding {padding!r} is not one of conv_transpose",
             fix='write "SAME", "VALID", or a pair (low, high) for each spatial axis',
         )

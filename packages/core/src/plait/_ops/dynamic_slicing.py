@@ -10,7 +10,11 @@ from typing import Any
 import numpy as np
 
 from .._base import jaxlib_api
-from .._base.errors import SubscriptError, TypeRule
+from .._base.errors import (
+    OperandTypeError,
+    ShapeError,
+    SubscriptError,
+)
 from .._core.array import Literal, as_value
 from .._core.interpreter import Value
 from .._core.primitive import Sizes, primitive
@@ -35,19 +39,19 @@ from .sizes import from_front, integers
 
 def _place(name: str, x: Aval, starts: Sequence[Aval], sizes: Sequence[Any]) -> None:
     if len(starts) != x.ndim or len(sizes) != x.ndim:
-        raise TypeRule(
+        raise ShapeError(
             f"{name}: {len(starts)} places and {len(sizes)} sizes for {x!r}",
             fix=f"give {x.ndim} of each, one for each axis",
         )
     for s in starts:
         if s.ndim or s.category != INTEGER or s.dtype != starts[0].dtype:
-            raise TypeRule(
+            raise OperandTypeError(
                 f"{name}: places must be integers without axes and of one dtype, not {s!r}",
                 fix="convert them with .astype",
             )
     for i, (n, m) in enumerate(zip(x.shape, sizes)):
         if n.__class__ is int and m.__class__ is int and m > n:
-            raise TypeRule(
+            raise ShapeError(
                 f"{name}: a box of size {m} does not fit axis {i} of {x!r}",
                 fix=f"make it at most {n}",
             )
@@ -96,7 +100,7 @@ def _stacked(e, xs):
 def dynamic_update_slice_(x: Aval, box: Aval, *starts: Aval) -> Aval:
     """`x` with `box` written at `starts`, moved inside where it sticks out."""
     if box.ndim != x.ndim or box.dtype != x.dtype:
-        raise TypeRule(
+        raise OperandTypeError(
             f"dynamic_update_slice: {box!r} is no box of {x!r}",
             fix="it must have as many axes, and the same dtype",
         )
@@ -121,7 +125,7 @@ def _counting(x: Any, allowed: Any, what: str) -> tuple[bool, ...]:
     except TypeError:
         each = ()
     if len(each) != x.aval.ndim:
-        raise TypeRule(
+        raise ShapeError(
             f"{what}: allow_negative_indices is {allowed!r}, for {x.aval!r}",
             fix="give a boolean, or one for each axis",
         )
@@ -149,11 +153,11 @@ def _starts(x: Any, starts: Any, what: str, allowed: Any = True) -> list[Any]:
         try:
             places = [*starts]  # type: ignore[misc]
         except TypeError:
-            raise TypeRule(
+            raise OperandTypeError(
                 f"{what}: places {starts!r}", fix="give an integer for each axis, in a tuple"
             ) from None
     if len(places) != x.aval.ndim:
-        raise TypeRule(
+        raise ShapeError(
             f"{what}: {len(places)} places for the {x.aval.ndim} axes of {x.aval!r}",
             fix="give one for each axis",
         )
@@ -163,7 +167,7 @@ def _starts(x: Any, starts: Any, what: str, allowed: Any = True) -> list[Any]:
     ]
     for v in values:
         if v.aval.ndim:
-            raise TypeRule(
+            raise OperandTypeError(
                 f"{what}: a place is {v.aval!r}", fix="give an integer without axes for each axis"
             )
     wide = any(v.aval.dtype != INT32 for v in values)
@@ -267,7 +271,7 @@ def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True)
     try:
         n, i = x.aval.shape[at], index.__index__()
     except (AttributeError, TypeError):
-        raise TypeRule(
+        raise OperandTypeError(
             f"index_in_dim: the index must be an integer, not {index!r}",
             fix="use dynamic_index_in_dim for one that is computed",
         ) from None

@@ -12,7 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from .._base.errors import OutOfBounds, TypeRule
+from .._base.errors import (
+    ArgumentError,
+    OperandTypeError,
+    OutOfBounds,
+    ShapeError,
+)
 from .._core.array import Literal, as_value
 from .._core.interpreter import Value
 from .._core.primitive import Primitive
@@ -112,7 +117,7 @@ def agreed(name: str, accepts: Sequence[int], x: Aval, *rest: Aval) -> Aval:
     for y in rest:
         if y is not x:
             if y.shape != x.shape or y.dtype != x.dtype:
-                raise TypeRule(
+                raise OperandTypeError(
                     f"{name}: operands must have one shape and dtype, not {x!r} and {y!r}",
                     fix="broadcast and convert them first, or use plait.numpy",
                 )
@@ -122,7 +127,7 @@ def agreed(name: str, accepts: Sequence[int], x: Aval, *rest: Aval) -> Aval:
         if x.category == NOTHING:
             raise nothing_to_do([x, *rest])
         words = " or ".join(_WORDS[c] for c in accepts)
-        raise TypeRule(f"{name} is for {words} arrays, not {x!r}", fix="convert with .astype")
+        raise ArgumentError(f"{name} is for {words} arrays, not {x!r}", fix="convert with .astype")
     return x
 
 
@@ -160,7 +165,7 @@ def _rule(name: str, accepts: Sequence[int], doc: str, result: Callable[[Aval], 
 
     def rule(*xs: Aval) -> Aval:
         if len(xs) != count:
-            raise TypeRule(f"{name} takes {count} operands, and {len(xs)} were given")
+            raise ArgumentError(f"{name} takes {count} operands, and {len(xs)} were given")
         out = agreed(name, accepts, *xs)
         return out if result is None else result(out)
 
@@ -180,7 +185,7 @@ def _real(x: Aval) -> Aval:
 
 def _complex(x: Aval) -> Aval:
     if x.dtype not in (np.float32, np.float64):
-        raise TypeRule(
+        raise OperandTypeError(
             f"complex is for float32 or float64 parts, not {x!r}", fix="convert with .astype"
         )
     return Aval(x.shape, np.complex64 if x.dtype == np.float32 else np.complex128)
@@ -327,7 +332,7 @@ def _integer_pow(x: Aval, *, exponent: int) -> Aval:
     """x ** exponent, for a fixed integer."""
     out = agreed("integer_pow", NUMBER, x)
     if exponent < 0 and not x.inexact:
-        raise TypeRule(
+        raise OperandTypeError(
             f"integers can not be raised to the negative power {exponent}",
             fix="convert to a floating dtype first",
         )
@@ -424,7 +429,7 @@ def _choose(args: Sequence[Any]) -> Sequence[Any]:
 def _select(p: Aval, x: Aval, y: Aval) -> Aval:
     """`x` where `p`, else `y`."""
     if p.shape != x.shape or p.dtype != BOOL:
-        raise TypeRule(
+        raise ShapeError(
             f"select: the predicate is {p!r} for {x!r}", fix="give a boolean array of that shape"
         )
     return agreed("select", EVERY, x, y)
@@ -500,7 +505,7 @@ def power(x: Any, y: Any) -> Any:
             x = convert(x, default_dtype(INTEGER))
         if x.aval.inexact or y >= 0:
             return integer_pow(x, exponent=y)
-        raise TypeRule(
+        raise OperandTypeError(
             f"integers can not be raised to the negative power {y}",
             fix="convert to a floating dtype first",
         )

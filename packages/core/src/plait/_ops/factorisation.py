@@ -6,7 +6,10 @@ matrix that can not be factorised gives nan, and the others of its stack are not
 
 from typing import Any
 
-from .._base.errors import TypeRule
+from .._base.errors import (
+    OperandTypeError,
+    ShapeError,
+)
 from .._core.array import Literal
 from .._core.carrier import expand_rules
 from .._core.primitive import primitive
@@ -80,12 +83,14 @@ def _(e, xs, ins, outs):
 def pivots_to_permutation(pivots: Aval, *, size: int) -> Aval:
     """The order of `size` rows after exchanging row i with row pivots[i], one after the other."""
     if pivots.dtype != INT32 or not pivots.ndim:
-        raise TypeRule(
+        raise ShapeError(
             f"pivots are int32 vectors, not {pivots!r}", fix='convert with .astype("int32")'
         )
     last = pivots.shape[-1]
     if not is_symbolic((last, size)) and last > size:
-        raise TypeRule(f"{pivots!r} exchanges more than {size} rows", fix="give the number of rows")
+        raise ShapeError(
+            f"{pivots!r} exchanges more than {size} rows", fix="give the number of rows"
+        )
     return Aval((*pivots.shape[:-1], size), INT32)
 
 
@@ -173,7 +178,7 @@ def householder_product_(x: Aval, taus: Aval) -> Aval:
     lead, m, n = stack_of("householder_product", x)
     reflectors(x, taus, "householder_product")
     if not is_symbolic((m, n)) and m < n:
-        raise TypeRule(
+        raise ShapeError(
             f"householder_product has at most as many columns as rows, not {x!r}",
             fix="give the columns of the reflectors only",
         )
@@ -185,7 +190,7 @@ def reflectors(x: Aval, taus: Aval, name: str) -> None:
     many = taus.shape[-1] if taus.ndim else 0
     wrong = not taus.ndim or taus.shape[:-1] != x.shape[:-2] or taus.dtype != x.dtype
     if wrong or (not is_symbolic((many, x.shape[-1])) and many > x.shape[-1]):
-        raise TypeRule(
+        raise OperandTypeError(
             f"{name}: {taus!r} are no coefficients for the reflectors of {x!r}",
             fix="give one coefficient for each column, in the same dtype",
         )

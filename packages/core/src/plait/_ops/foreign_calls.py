@@ -13,7 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from .._base.errors import TypeRule
+from .._base.errors import (
+    ArgumentError,
+    ShapeError,
+)
 from .._core.array import as_value
 from .._core.ir import Effect
 from .._core.primitive import Ints, Primitive
@@ -40,13 +43,13 @@ def _foreign(
     """Call the foreign function `target`; it gives results of the types `outs`."""
     for k, order in [*zip(range(len(xs)), in_layouts), *zip(range(len(outs)), out_layouts)]:
         if sorted(order) != list(range(len(order))):
-            raise TypeRule(
+            raise ShapeError(
                 f"the layout {order} of number {k} is no order of axes",
                 fix="give the axes from the one with the greatest stride to that with the least",
             )
     for i, k in aliases:
         if not xs[i].same_type(outs[k].strong()) and xs[i].strong() is not outs[k].strong():
-            raise TypeRule(
+            raise ArgumentError(
                 f"operand {i}, {xs[i]!r}, can not become result {k}, {outs[k]!r}",
                 fix="alias operands and results of one type",
             )
@@ -106,7 +109,7 @@ def said(name: str, value: Any) -> str:
     if isinstance(value, int | float):
         x = x.astype("i8" if kind == "i" else "f8")
     if kind not in "biuf" or x.ndim > 1:
-        raise TypeRule(
+        raise ArgumentError(
             f"a foreign function can not be told {name} = {value!r}",
             fix="give strings, booleans, numbers, one-dimensional arrays of these, or dicts",
         )
@@ -138,7 +141,7 @@ def _number(x: Any) -> str:
 def _layouts(given: Any, avals: Sequence[Aval]) -> tuple[Ints, ...]:
     orders = [None] * len(avals) if given is None else list(given)
     if len(orders) != len(avals):
-        raise TypeRule(f"{len(orders)} layouts were given for {len(avals)} arrays")
+        raise ArgumentError(f"{len(orders)} layouts were given for {len(avals)} arrays")
     return tuple([tuple(range(a.ndim)) if o is None else tuple(o) for o, a in zip(orders, avals)])
 
 
@@ -181,7 +184,7 @@ def ffi_call(
            [0., 3.]], dtype=float32)
     """
     if vmap_method is not None and vmap_method not in VMAP_METHODS:
-        raise TypeRule(
+        raise ArgumentError(
             f"there is no vmap_method {vmap_method!r}", fix=f"choose of {', '.join(VMAP_METHODS)}"
         )
     leaves, tree = flatten(result_shape_dtypes)

@@ -12,7 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from .._base.errors import AxisError, TypeRule
+from .._base.errors import (
+    ArgumentError,
+    AxisError,
+    ShapeError,
+)
 from .._core.array import as_value
 from .._core.primitive import Ints, primitive
 from .._plugins.traits import Linear
@@ -41,10 +45,10 @@ def fft_(x: Aval, *, kind: str, lengths: Ints) -> Aval:
     """The Fourier transform over the last `len(lengths)` axes: "fft" and "ifft" of complex arrays,
     "rfft" of real ones to the first half of the last axis of the spectrum, "irfft" back."""
     if kind not in KINDS:
-        raise TypeRule(f"fft: there is no kind {kind!r}", fix=f"use one of {', '.join(KINDS)}")
+        raise ArgumentError(f"fft: there is no kind {kind!r}", fix=f"use one of {', '.join(KINDS)}")
     names = _COMPLEX if kind == "rfft" else _REAL
     if x.dtype.name not in names:
-        raise TypeRule(
+        raise ArgumentError(
             f"{kind} is for {' or '.join(names)} arrays, not {x!r}", fix="convert with .astype"
         )
     count = len(lengths)
@@ -55,7 +59,7 @@ def fft_(x: Aval, *, kind: str, lengths: Ints) -> Aval:
         )
     for n in lengths:
         if n.__class__ is not int or n < 1:
-            raise TypeRule(
+            raise ShapeError(
                 f"{kind}: the length {n!r} is not one that a transform can have",
                 fix="transform axes of known sizes, 1 at least; other axes may be symbolic",
             )
@@ -63,7 +67,7 @@ def fft_(x: Aval, *, kind: str, lengths: Ints) -> Aval:
     taken, given = (half if kind == "irfft" else lengths), (half if kind == "rfft" else lengths)
     batch = x.shape[: x.ndim - count]
     if x.shape[x.ndim - count :] != taken:
-        raise TypeRule(
+        raise ShapeError(
             f"{kind} of lengths {lengths} takes the sizes {taken} at the end, not {x!r}",
             fix="cut or pad the operand, as plait.numpy.fft does",
         )
@@ -92,7 +96,7 @@ def spectral(x: Any, real: bool = False) -> Any:
         dtype = x.aval.dtype if x.aval.dtype.itemsize > 4 else np.dtype(np.float32)
         return convert(x, dtype if real else _COMPLEX[dtype.name])
     if real:
-        raise TypeRule(
+        raise ArgumentError(
             f"a transform of real arrays was asked for {x.aval!r}",
             fix="use fft, or take .real first",
         )

@@ -12,13 +12,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._base.errors import TypeRule
+from .._base.errors import (
+    ShapeError,
+)
 from .._core.array import Literal, as_value
 from .._core.interpreter import Value, current
 from .._types.avals import BOOL, INT32, Aval, broadcast_shapes, promote
 from . import elementwise as el
 from .dynamic_slicing import dynamic_slice_, dynamic_update_slice_
-from .index_plans import ALL, LOOSE, NEW, PLACES, POINT, ROWS, SCALAR, Form, extent
+from .index_plans import ALL, LOOSE, NEW, PLACES, POINT, ROWS, SCALAR, IndexPlan, extent
 from .indexing import CLIP, FILL, GatherDimensionNumbers, gather_
 from .scattering import (
     ScatterDimensionNumbers,
@@ -69,7 +71,7 @@ PLAIN = Spec()
 # ---- reading -------------------------------------------------------------------------------
 
 
-def read(x: Any, form: Form, values: Sequence[Any], spec: Spec = PLAIN) -> Any:
+def read(x: Any, form: IndexPlan, values: Sequence[Any], spec: Spec = PLAIN) -> Any:
     """The elements that a form names.
 
     Args:
@@ -98,17 +100,17 @@ def read(x: Any, form: Form, values: Sequence[Any], spec: Spec = PLAIN) -> Any:
     return expand_dims(x, new) if new else x
 
 
-def _rank(form: Form, values: Sequence[Any]) -> int:
+def _rank(form: IndexPlan, values: Sequence[Any]) -> int:
     """How many axes the index arrays have together."""
     return max(v.aval.ndim for e, v in _named(form, values) if e in (ROWS, LOOSE))
 
 
-def _named(form: Form, values: Sequence[Any]) -> list[tuple[Any, Any]]:
+def _named(form: IndexPlan, values: Sequence[Any]) -> list[tuple[Any, Any]]:
     """(entry, value) of the axes that have a place."""
     return list(zip([e for e in form.entries if e != ALL], values, strict=True))
 
 
-def _new_axes(form: Form, values: Sequence[Any]) -> tuple[int, ...]:
+def _new_axes(form: IndexPlan, values: Sequence[Any]) -> tuple[int, ...]:
     """Where the result has axes that the array has not."""
     new, at = [], 0
     for a in form.layout:
@@ -167,7 +169,7 @@ def _as_places(x: Any, entries: Sequence[Any], starts: Sequence[Any]) -> list[An
     return out
 
 
-def _gathered(x: Any, form: Form, values: Sequence[Any], spec: Spec) -> Any:
+def _gathered(x: Any, form: IndexPlan, values: Sequence[Any], spec: Spec) -> Any:
     """A window for each of the places."""
     entries = form.entries
     index, rank = _index(x, form, values)
@@ -193,7 +195,9 @@ def _gathered(x: Any, form: Form, values: Sequence[Any], spec: Spec) -> Any:
     return _stepped(out, [*steps[:first], *[1] * rank, *steps[first:]])
 
 
-def _index(x: Any, form: Form, values: Sequence[Any], runs: Sequence[int] = ()) -> tuple[Any, int]:
+def _index(
+    x: Any, form: IndexPlan, values: Sequence[Any], runs: Sequence[int] = ()
+) -> tuple[Any, int]:
     """(indices with a component for each axis that has a place, number of their other axes).
 
     `runs` are the ranges written place by place, in the order of the layout: they add axes.
@@ -256,14 +260,16 @@ SCATTER = {
 }
 
 
-def write(x: Any, form: Form, values: Sequence[Any], v: Any, op: str, spec: Spec = PLAIN) -> Any:
+def write(
+    x: Any, form: IndexPlan, values: Sequence[Any], v: Any, op: str, spec: Spec = PLAIN
+) -> Any:
     """`x` with `v` written, by `op`, to the elements that a form names; arguments as `read`."""
     if op in _DERIVED:
         return _DERIVED[op](x, form, values, v, spec)
     if form.grown:
         small = x.aval.shape
         x = expand_dims(x, form.grown)
-        inner = Form(form.entries, form.layout)
+        inner = IndexPlan(form.entries, form.layout)
         return reshape(write(x, inner, values, v, op, spec), small)
     v = convert(v, x.aval.dtype, x.aval.weak_type)
     result = result_shape(x, form, values)
@@ -275,7 +281,7 @@ def write(x: Any, form: Form, values: Sequence[Any], v: Any, op: str, spec: Spec
     return _replaced(x, form, values, v)
 
 
-def result_shape(x: Any, form: Form, values: Sequence[Any]) -> tuple:
+def result_shape(x: Any, form: IndexPlan, values: Sequence[Any]) -> tuple:
     """The shape of what a form reads."""
     many = [v.aval.shape for e, v in _named(form, values) if e in (ROWS, LOOSE)]
     shape: list[Any] = []
@@ -300,7 +306,7 @@ def _spread(v: Any, shape: tuple, x: Any) -> Any:
         for d, n in zip(v.aval.shape[::-1], shape[::-1])
     )
     if not fits:
-        raise TypeRule(
+        raise ShapeError(
             f"a value of shape {v.aval.shape} can not be written where {x.aval!r} has "
             f"elements of shape {shape}",
             fix="give one that broadcasts to that shape",
@@ -308,13 +314,13 @@ def _spread(v: Any, shape: tuple, x: Any) -> Any:
     return broadcast_to(v, shape)
 
 
-def _kept_layout(v: Any, form: Form, values: Sequence[Any]) -> Any:
+def _kept_layout(v: Any, form: IndexPlan, values: Sequence[Any]) -> Any:
     """What is written, without the axes that the array has not."""
     new = _new_axes(form, values)
     return squeeze(v, new) if new else v
 
 
-def _replaced(x: Any, form: Form, values: Sequence[Any], v: Any) -> Any:
+def _replaced(x: Any, form: IndexPlan, values: Sequence[Any], v: Any) -> Any:
     """A box replaced, of which a range with steps leaves elements as they are."""
     v = _kept_layout(v, form, values)
     entries = form.entries
@@ -357,7 +363,7 @@ def _with_axes(v: Any, axes: Sequence[int]) -> Any:
     return expand_dims(v, tuple(axes))
 
 
-def _scattered(x: Any, form: Form, values: Sequence[Any], v: Any, op: str, spec: Spec) -> Any:
+def _scattered(x: Any, form: IndexPlan, values: Sequence[Any], v: Any, op: str, spec: Spec) -> Any:
     """A window written for each of the places; ranges with steps are written place by place."""
     entries = form.entries
     v = _kept_layout(v, form, values)
@@ -395,7 +401,7 @@ def _stepping(entry: Any) -> bool:
     return entry.__class__ is tuple and abs(entry[1]) > 1
 
 
-def _factors(x: Any, form: Form, values: Sequence[Any], v: Any, spec: Spec) -> Any:
+def _factors(x: Any, form: IndexPlan, values: Sequence[Any], v: Any, spec: Spec) -> Any:
     """Ones, with what is written multiplied in."""
     v = as_value(v)
     dtype, weak = promote([x.aval, v.aval])
@@ -406,7 +412,7 @@ def _factors(x: Any, form: Form, values: Sequence[Any], v: Any, spec: Spec) -> A
 def _changed(f: Callable[[Any, Any], Any]) -> Callable[..., Any]:
     """`f(x, v)` where no place occurs twice or is unknown; else with the product of values."""
 
-    def do(x: Any, form: Form, values: Sequence[Any], v: Any, spec: Spec) -> Any:
+    def do(x: Any, form: IndexPlan, values: Sequence[Any], v: Any, spec: Spec) -> Any:
         if form.computed:
             return f(x, _factors(x, form, values, v, spec))
         new = f(read(x, form, values), v)
@@ -430,7 +436,7 @@ def masked(x: Any, mask: Any, v: Any, op: str) -> Any:
     if op == "set":
         new = _spread(convert(v, x.aval.dtype, x.aval.weak_type), x.aval.shape, x)
     else:
-        plain = Form((ALL,) * x.aval.ndim, tuple(range(x.aval.ndim)))
+        plain = IndexPlan((ALL,) * x.aval.ndim, tuple(range(x.aval.ndim)))
         new = write(x, plain, (), v, op)
     old = convert(x, new.aval.dtype, new.aval.weak_type)
     mask = (

@@ -1,6 +1,6 @@
 """What an index means: numpy's rules, worked out once into a form and the numbers in it.
 
-A `Form` is hashable and holds no place: `x[3]` and `x[4]` have one form, so that one program
+A `IndexPlan` is hashable and holds no place: `x[3]` and `x[4]` have one form, so that one program
 serves both.  The places are returned beside it.
 
 Invariant: what a form describes is inside the array, except for entries SCALAR, ROWS and LOOSE,
@@ -13,7 +13,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._base.errors import ConcretizationError, SubscriptError, TypeRule, UnknownMask
+from .._base.errors import (
+    ArgumentError,
+    ConcretizationError,
+    OperandTypeError,
+    SubscriptError,
+    TypeRule,
+    UnknownMask,
+)
 from .._core.array import Literal, as_value
 from .._core.interpreter import Value
 from .._types.avals import BOOL, INTEGER, Aval
@@ -28,7 +35,7 @@ NEW, PLACES = -1, -2
 """Axes of the result that are none of the array: of size 1; those of index arrays, together."""
 
 
-class Form(NamedTuple):
+class IndexPlan(NamedTuple):
     """What an index does, but for the places.
 
     Attributes:
@@ -88,7 +95,7 @@ def _item(i: Any) -> Any:
             raise _not_integers(repr(i.aval))
         return i
     if isinstance(i, list | tuple | range):
-        raise TypeRule(
+        raise ArgumentError(
             f"an array can not be indexed with the {kind.__name__} {_short(i)}",
             fix=f"make it an array first: x[numpy.array({_short(list(i))})]; "
             "to index several axes write x[i, j]",
@@ -106,7 +113,7 @@ def _short(x: Any) -> str:
 
 
 def _not_integers(what: str) -> TypeRule:
-    return TypeRule(
+    return OperandTypeError(
         f"an array can not be indexed with {what}",
         fix="index with integers, slices, ..., None, and integer or boolean arrays",
     )
@@ -228,16 +235,16 @@ class _Reading:
             self.entries.append((size, step))
             self.values.append(start)
 
-    def form(self) -> Form:
+    def form(self) -> IndexPlan:
         layout = self.layout
         if ROWS in self.entries or LOOSE in self.entries:
             numbers = [k for k, _ in self.picks]
             together = numbers[-1] - numbers[0] < len(set(numbers))
             layout.insert(self.picks[0][1] if together else 0, PLACES)
-        return Form(tuple(self.entries), tuple(layout), tuple(self.grown))
+        return IndexPlan(tuple(self.entries), tuple(layout), tuple(self.grown))
 
 
-def parse(shape: Sequence[Any], index: Any, strict: bool = True) -> tuple[Form, list[Any]]:
+def parse(shape: Sequence[Any], index: Any, strict: bool = True) -> tuple[IndexPlan, list[Any]]:
     """(form, places) of an index into an array of this shape.
 
     Args:
@@ -314,7 +321,7 @@ def _bound(v: Any) -> Any:
                 fix="use plait.lax.dynamic_slice_in_dim(x, start, size) for a computed start, or "
                 "plait.numpy.where with a comparison of positions",
             ) from None
-        raise TypeRule(f"a slice can not end at {v!r}", fix="use integers") from e
+        raise OperandTypeError(f"a slice can not end at {v!r}", fix="use integers") from e
 
 
 def _clipped(v: Any, n: Any, default: Any, least: int = 0) -> Any:

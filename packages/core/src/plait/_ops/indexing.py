@@ -13,7 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._base import jaxlib_api
-from .._base.errors import TypeRule
+from .._base.errors import (
+    ArgumentError,
+    OperandTypeError,
+    ShapeError,
+)
 from .._core.array import as_value
 from .._core.primitive import Ints, primitive
 from .._plugins.traits import Indexing
@@ -42,7 +46,7 @@ def normal_mode(mode: Any) -> str:
     try:
         return _MODES[mode if mode is None else str(mode)]
     except KeyError:
-        raise TypeRule(
+        raise ArgumentError(
             f"there is no indexing mode {mode!r}",
             fix='use "clip", "fill" (when reading), "drop" (when writing) or "promise_in_bounds"',
         ) from None
@@ -72,12 +76,12 @@ def correspond(name: str, x: Aval, indices: Aval, window: Ints, dropped: Ints, t
                together: Ints, with_: Ints) -> None:  # fmt: skip
     """What gather and scatter ask of their dimension numbers alike."""
     if indices.category != INTEGER or not indices.ndim:
-        raise TypeRule(
+        raise ShapeError(
             f"{name}: indices are integers with components along the last axis, not {indices!r}",
             fix="convert with .astype(int), and add a last axis",
         )
     if indices.shape[-1] != len(to):
-        raise TypeRule(
+        raise ShapeError(
             f"{name}: an index of {indices!r} has {indices.shape[-1]} components, and the "
             f"dimension numbers map {len(to)}",
             fix="the last axis of the indices has one component for each axis mapped",
@@ -85,20 +89,20 @@ def correspond(name: str, x: Aval, indices: Aval, window: Ints, dropped: Ints, t
     if len(window) + len(dropped) + len(together) != x.ndim or len({*dropped, *together}) != len(
         dropped
     ) + len(together):
-        raise TypeRule(
+        raise ShapeError(
             f"{name}: {len(window)} axes of the window, {len(dropped)} dropped and "
             f"{len(together)} batching axes are not the {x.ndim} axes of {x!r}",
             fix="each axis of the operand is in the window, dropped, or a batching axis",
         )
     if len(set(to)) != len(to) or {*to} & {*together} or any(not 0 <= a < x.ndim for a in to):
-        raise TypeRule(
+        raise ShapeError(
             f"{name}: components of the index map to axes {to} of {x!r}",
             fix="map each to another axis, which is no batching axis",
         )
     if len(together) != len(with_) or any(
         x.shape[a] != indices.shape[b] for a, b in zip(together, with_)
     ):
-        raise TypeRule(
+        raise ShapeError(
             f"{name}: batching axes {together} of {x!r} and {with_} of {indices!r} do not go "
             "together",
             fix="name as many of each, of equal sizes",
@@ -132,11 +136,11 @@ def gather_(
     dropped = {*collapsed, *together}
     for i, (n, m) in enumerate(zip(x.shape, slice_sizes, strict=True)):
         if i in dropped and m != 1:
-            raise TypeRule(
+            raise ShapeError(
                 f"gather: axis {i} is dropped, and the window has size {m} there", fix="make it 1"
             )
         if n.__class__ is int and m.__class__ is int and not 0 <= m <= n and not no_index(indices):
-            raise TypeRule(
+            raise ShapeError(
                 f"gather: a window of size {m} does not fit axis {i} of {x!r}",
                 fix=f"make it at most {n}",
             )
@@ -144,7 +148,7 @@ def gather_(
     others = iter(indices.shape[:-1])
     ndim = indices.ndim - 1 + len(offset)
     if tuple(sorted(set(offset))) != offset or any(a >= ndim for a in offset):
-        raise TypeRule(
+        raise ShapeError(
             f"gather: {offset} are not axes of the result, in order", fix=f"use 0 to {ndim - 1}"
         )
     return x.with_shape([next(window if i in offset else others) for i in range(ndim)])
@@ -285,7 +289,7 @@ def normal_fill(value: Any, dtype: np.dtype) -> Any:
         return None
     v = np.asarray(value)
     if v.ndim:
-        raise TypeRule(f"a fill value is a number, not {value!r}", fix="give a scalar")
+        raise OperandTypeError(f"a fill value is a number, not {value!r}", fix="give a scalar")
     with np.errstate(all="ignore"):
         kind = category(dtype)
         return (

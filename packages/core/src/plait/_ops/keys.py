@@ -13,7 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._base.config import config
-from .._base.errors import TypeRule
+from .._base.errors import (
+    ArgumentError,
+    OperandTypeError,
+)
 from .._core.array import Literal
 from .._core.carrier import expand_rules
 from .._core.primitive import Sizes, primitive
@@ -82,7 +85,7 @@ def generator_named(name: Any) -> Opaque:
     for dtype, g in GENERATORS.items() if isinstance(name, str) else ():
         if name in (g.name, dtype.name, dtype.name[4:-1]):
             return dtype
-    raise TypeRule(
+    raise ArgumentError(
         f"there is no generator {name!r}",
         fix=f"leave impl out, or use one of {', '.join([g.name for g in GENERATORS.values()])}",
     )
@@ -93,7 +96,9 @@ def generator_named(name: Any) -> Opaque:
 
 def _keys(name: str, x: Aval) -> Generator:
     if x.category != OPAQUE or x.dtype not in GENERATORS:
-        raise TypeRule(f"{name}: {x!r} is no key", fix="make one: key = plait.random.key(0)")
+        raise OperandTypeError(
+            f"{name}: {x!r} is no key", fix="make one: key = plait.random.key(0)"
+        )
     return GENERATORS[x.dtype]
 
 
@@ -101,7 +106,9 @@ def _keys(name: str, x: Aval) -> Generator:
 def random_seed(seeds: Aval, *, dtype: Opaque) -> Aval:
     """The key of each integer; 64-bit ones count in full."""
     if seeds.category != INTEGER:
-        raise TypeRule(f"a seed is an integer, not {seeds!r}", fix="convert with .astype(int)")
+        raise OperandTypeError(
+            f"a seed is an integer, not {seeds!r}", fix="convert with .astype(int)"
+        )
     _keys("random_seed", Aval((), dtype))
     return Aval(seeds.shape, dtype)
 
@@ -118,7 +125,7 @@ def random_fold_in(keys: Aval, numbers: Aval) -> Aval:
     """A new key of each key and its number."""
     _keys("random_fold_in", keys)
     if numbers.dtype != UINT32 or numbers.shape != keys.shape:
-        raise TypeRule(
+        raise ArgumentError(
             f"random_fold_in: {numbers!r} for {keys!r}",
             fix="give a uint32 for each key: broadcast, and convert with .astype",
         )
@@ -130,7 +137,7 @@ def random_bits(keys: Aval, *, shape: Sizes, dtype: np.dtype) -> Aval:
     """Random unsigned integers of each key, of this shape."""
     _keys("random_bits", keys)
     if dtype.kind != "u" or dtype.itemsize > 8:
-        raise TypeRule(f"bits are unsigned integers, not {dtype}", fix='use dtype="uint32"')
+        raise OperandTypeError(f"bits are unsigned integers, not {dtype}", fix='use dtype="uint32"')
     return Aval((*keys.shape, *shape), dtype)
 
 

@@ -8,7 +8,9 @@ components (`Part.at`), so no transformation needs a rule for it.
 
 from typing import Any
 
-from .._base.errors import TypeRule
+from .._base.errors import (
+    ShapeError,
+)
 from .._core.carrier import expand_rules
 from .._core.higher_order import Slots, Wiring
 from .._core.ir import Program, derived
@@ -56,7 +58,7 @@ def _map(
     stacked along `out_axes`.  `parallel` allows to do all rows at once."""
     for x, a in zip(xs, in_axes, strict=True):
         if a is not None and x.shape[a] != size:
-            raise TypeRule(f"map: axis {a} of {x!r} does not have size {size}")
+            raise ShapeError(f"map: axis {a} of {x!r} does not have size {size}")
     expect("map", program.in_avals, [row(x, a) for x, a in zip(xs, in_axes)])
     return [
         y.with_shape((*y.shape[:a], size, *y.shape[a:]))

@@ -9,7 +9,9 @@ its right-hand side, and the derivative of a root solves it.
 
 from typing import Any
 
-from .._base.errors import TypeRule
+from .._base.errors import (
+    OperandTypeError,
+)
 from .._core.array import Literal
 from .._core.carrier import expand_rules
 from .._core.primitive import primitive
@@ -41,7 +43,7 @@ def sylvester(a: Aval, b: Aval, c: Aval) -> Aval:
     lead, n, _ = stack_of("sylvester", a, square=True)
     other, m, _ = stack_of("sylvester", b, square=True)
     if c.shape != (*lead, n, m) or lead != other or {a.dtype, b.dtype} != {c.dtype}:
-        raise TypeRule(
+        raise OperandTypeError(
             f"sylvester: {a!r}, {b!r} and {c!r} do not fit together",
             fix="c has the rows of a and the columns of b, in one dtype, with equal leading axes",
         )

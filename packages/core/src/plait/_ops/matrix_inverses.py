@@ -7,7 +7,9 @@ also at singular matrices, of pseudo-inverses also where singular values coincid
 
 from typing import Any
 
-from .._base.errors import TypeRule
+from .._base.errors import (
+    OperandTypeError,
+)
 from .._core.array import Literal
 from .._core.carrier import expand_rules
 from .._core.primitive import primitive
@@ -83,7 +85,7 @@ def _(x):
 def _cut_off(name: str, x: Aval, rtol: Aval) -> None:
     lead, dtype = x.shape[:-2], real_dtype(x.dtype)
     if rtol.shape != lead or rtol.dtype != dtype:
-        raise TypeRule(
+        raise OperandTypeError(
             f"{name}: {rtol!r} is no tolerance for {x!r}",
             fix=f"give one number of dtype {dtype} for each matrix",
         )

@@ -9,7 +9,10 @@ axes of an element come last and are moved, whole, with it.
 
 from typing import Any
 
-from .._base.errors import TypeRule
+from .._base.errors import (
+    ArgumentError,
+    ShapeError,
+)
 from .._core.array import Array, Literal, as_value, laid, standing_for
 from .._core.primitive import primitive
 from .._plugins.traits import AnyElement
@@ -44,7 +47,7 @@ def wrap_(x: Aval, *, dtype: Opaque) -> Aval:
     n = x.ndim - len(dtype.shape)
     if x.dtype != dtype.words or n < 0 or x.shape[n:] != dtype.shape:
         last = f" with last axes {dtype.shape}" if dtype.shape else ""
-        raise TypeRule(f"{x!r} are no {dtype.name}", fix=f"give {dtype.words}{last}")
+        raise ArgumentError(f"{x!r} are no {dtype.name}", fix=f"give {dtype.words}{last}")
     return Aval(x.shape[:n], dtype)
 
 
@@ -52,7 +55,7 @@ def wrap_(x: Aval, *, dtype: Opaque) -> Aval:
 def unwrap_(x: Aval) -> Aval:
     """The numbers that stand for opaque elements, those of one along the last axes."""
     if x.category != OPAQUE:
-        raise TypeRule(f"{x!r} has no opaque elements", fix="it is made of numbers already")
+        raise ShapeError(f"{x!r} has no opaque elements", fix="it is made of numbers already")
     return x.physical
 
 

@@ -9,7 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from .._base.errors import TypeRule
+from .._base.errors import (
+    ArgumentError,
+    ShapeError,
+)
 from .._base.lazy import later
 from .._core.array import Array, Literal
 from .._core.interpreter import Value, current
@@ -171,7 +174,7 @@ def _view(self: Any, dtype: Any = None) -> Any:
     if old == new:
         return conversion.bitcast(self, want)
     if not sizes or sizes[-1] * old % new:
-        raise TypeRule(
+        raise ShapeError(
             f"{self.aval!r} can not be viewed as {want.name}: the last axis has no whole number "
             "of such elements",
             fix="view an array whose last axis is a multiple of the wider dtype's size",
@@ -212,7 +215,7 @@ def _namespace(self: Any, *, api_version: str | None = None) -> Any:
     namespace = _numpy()
     known = namespace.__array_api_version__
     if api_version is not None and api_version > known:
-        raise TypeRule(
+        raise ArgumentError(
             f"version {api_version} of the array API standard is not known",
             fix=f"ask for {known} or an earlier one",
         )

@@ -8,7 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from .._base.errors import TypeRule
+from .._base.errors import (
+    ArgumentError,
+    OperandTypeError,
+    ShapeError,
+)
 from .._core.array import Literal
 from .._core.carrier import expand_rules
 from .._core.primitive import Primitive, Sizes
@@ -31,7 +35,7 @@ def _threefry2x32(k1: Aval, k2: Aval, x1: Aval, x2: Aval) -> list[Aval]:
     """Threefry-2x32 with 20 rounds, key (k1, k2), of the counter (x1, x2)."""
     for x in (k1, k2, x1, x2):
         if x.dtype != UINT32 or x.shape != k1.shape:
-            raise TypeRule(
+            raise ShapeError(
                 f"threefry2x32: keys and counters must be uint32 of one shape, not {x!r}",
                 fix="convert with .astype and broadcast first",
             )
@@ -85,18 +89,18 @@ def _rng_bit_generator(state: Aval, *, shape: Sizes, dtype: np.dtype, algorithm:
     The state is uint64, or uint32 in pairs: two words of 64 bits, of Philox maybe three.
     """
     if is_symbolic(shape):
-        raise TypeRule(
+        raise ShapeError(
             f"rng_bit_generator draws no array of shape {shape}, whose sizes are symbols",
             fix="use keys of threefry2x32, the default",
         )
     good = state.ndim == 1 and state.dtype in (UINT32, UINT64)
     size = state.shape[0] * state.dtype.itemsize if good else 0
     if size != 16 and (size != 24 or algorithm == "three_fry"):
-        raise TypeRule(
+        raise ArgumentError(
             f"rng_bit_generator: {state!r} is no state", fix="give a uint32[4] or a uint64[2]"
         )
     if dtype.kind != "u" or algorithm not in ALGORITHMS:
-        raise TypeRule(
+        raise OperandTypeError(
             f"rng_bit_generator: no {dtype} by {algorithm!r}",
             fix=f"draw unsigned integers, by one of {', '.join(ALGORITHMS)}",
         )

@@ -12,7 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from .._base.errors import TypeRule
+from .._base.errors import (
+    ShapeError,
+)
 from .._core.array import Literal
 from .._core.carrier import expand_rules
 from .._core.primitive import Primitive
@@ -107,7 +109,7 @@ def _random_gamma(k1: Aval, k2: Aval, a: Aval, *, log: bool) -> Aval:
     """Samples of the gamma distribution of shape `a`, or their logarithms, from streams."""
     for k in (k1, k2):
         if k.dtype != UINT32 or k.shape != a.shape:
-            raise TypeRule(
+            raise ShapeError(
                 f"random_gamma: streams must be uint32 of the shape of {a!r}, not {k!r}",
                 fix="broadcast them together, or use plait.random.gamma",
             )

@@ -6,7 +6,10 @@ a whole or not at all; the primitives are one definition, by what they combine w
 
 from typing import Any, NamedTuple
 
-from .._base.errors import TypeRule
+from .._base.errors import (
+    OperandTypeError,
+    ShapeError,
+)
 from .._core.array import as_value
 from .._core.primitive import Ints, Primitive
 from .._plugins.traits import Indexing
@@ -59,21 +62,21 @@ def _check_scatter(name, x, indices, updates, n) -> Aval:
     window, inserted, to, together, with_ = n
     correspond(name, x, indices, window, inserted, to, together, with_)
     if updates.ndim != indices.ndim - 1 + len(window) or updates.dtype != x.dtype:
-        raise TypeRule(
+        raise OperandTypeError(
             f"{name}: updates {updates!r} for indices {indices!r} into {x!r}",
             fix=f"they need dtype {x.dtype} and {indices.ndim - 1 + len(window)} axes",
         )
     if tuple(sorted(set(window))) != window or any(a >= updates.ndim for a in window):
-        raise TypeRule(f"{name}: {window} are not axes of {updates!r}, in order")
+        raise ShapeError(f"{name}: {window} are not axes of {updates!r}, in order")
     rest = tuple([d for i, d in enumerate(updates.shape) if i not in window])
     if rest != indices.shape[:-1]:
-        raise TypeRule(
+        raise ShapeError(
             f"{name}: updates {updates!r} are not one window for each of the indices {indices!r}",
             fix=f"the axes that are no axes of the window must have sizes {indices.shape[:-1]}",
         )
     for i, (d, m) in enumerate(zip(x.shape, window_sizes(x, updates, n))):
         if d.__class__ is int and m.__class__ is int and m > d and not no_index(indices):
-            raise TypeRule(
+            raise ShapeError(
                 f"{name}: a window of size {m} does not fit axis {i} of {x!r}",
                 fix=f"make it at most {d}",
             )
@@ -94,7 +97,9 @@ def _scatter(verb: str, hlo: str | None, doc: str) -> Primitive:
         unique_indices: bool,
     ) -> Aval:
         if hlo in ("minimum", "maximum") and x.dtype.kind == "c":
-            raise TypeRule(f"{name}: complex numbers have no order", fix="use the real part")
+            raise OperandTypeError(
+                f"{name}: complex numbers have no order", fix="use the real part"
+            )
         if hlo is not None and x.category == OPAQUE:
             raise no_number(name, x)
         return _check_scatter(name, x, indices, updates, dimension_numbers)

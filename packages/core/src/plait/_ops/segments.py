@@ -6,7 +6,11 @@ range belong to none.
 
 from typing import Any
 
-from .._base.errors import AxisError, ConcretizationError, TypeRule
+from .._base.errors import (
+    AxisError,
+    ConcretizationError,
+    OperandTypeError,
+)
 from .._core.array import as_value
 from .._core.interpreter import Tracer
 from .._types.avals import INTEGER, Aval
@@ -36,7 +40,9 @@ def _segmented(
 ) -> Any:  # fmt: skip
     x, ids = as_value(data), as_value(ids)
     if ids.aval.category != INTEGER:
-        raise TypeRule(f"{name}: the numbers of segments are {ids.aval!r}", fix="give integers")
+        raise OperandTypeError(
+            f"{name}: the numbers of segments are {ids.aval!r}", fix="give integers"
+        )
     lead = ids.aval.ndim
     if x.aval.shape[:lead] != ids.aval.shape:
         raise AxisError(

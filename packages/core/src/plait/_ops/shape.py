@@ -9,7 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from .._base.errors import AxisError, TypeRule
+from .._base.errors import (
+    ArgumentError,
+    AxisError,
+    OperandTypeError,
+    ShapeError,
+)
 from .._core.array import Literal, as_value, asarray, fits, solid
 from .._core.interpreter import GROUND, Value, current
 from .._core.primitive import Ints, Sizes, primitive
@@ -40,7 +45,9 @@ def normal_axis(axis: Any, ndim: int, what: str = "axis") -> int:
     try:
         n = axis.__index__()
     except (AttributeError, TypeError):
-        raise TypeRule(f"{what} must be an integer, not {axis!r}", fix=f"write {what}=0") from None
+        raise OperandTypeError(
+            f"{what} must be an integer, not {axis!r}", fix=f"write {what}=0"
+        ) from None
     if not -ndim <= n < ndim:
         raise AxisError(
             f"{what} {n} is out of range for an array with {ndim} axes",
@@ -70,7 +77,7 @@ def normal_shape(shape: Any) -> tuple[Any, ...]:
     try:
         return tuple([d if d.__class__ is Dim else d.__index__() for d in shape])
     except (AttributeError, TypeError):
-        raise TypeRule(
+        raise ShapeError(
             f"a shape is a tuple of integers, not {shape!r}", fix="write for instance (2, 3)"
         ) from None
 
@@ -83,7 +90,7 @@ def broadcast_in_dim(x: Aval, *, shape: Sizes, dims: Ints) -> Aval:
     """Axis `i` becomes axis `dims[i]` of `shape`; axes of size 1 and new ones repeat."""
     fits = len(dims) == x.ndim and all(0 <= k < len(shape) for k in dims)
     if not fits or any(d != 1 and d != shape[k] for d, k in zip(x.shape, dims)):
-        raise TypeRule(
+        raise ShapeError(
             f"{x!r} does not broadcast to shape {shape} with its axes at {dims}",
             fix="sizes must be equal or 1",
         )
@@ -99,7 +106,7 @@ def _(e, xs, ins, outs, shape, dims):
 def reshape_(x: Aval, *, shape: Sizes) -> Aval:
     """The same elements in row-major order, in another shape."""
     if product(x.shape) != product(shape):
-        raise TypeRule(
+        raise ShapeError(
             f"{x!r} of {x.size} elements can not be reshaped to {shape}, which has "
             f"{product(shape)}",
             fix="give a shape with as many elements; one size may be -1",
@@ -119,7 +126,7 @@ def squeeze_(x: Aval, *, axes: Ints) -> Aval:
     """Without `axes`, which have size 1."""
     for a in axes:
         if x.shape[a] != 1:
-            raise TypeRule(
+            raise ShapeError(
                 f"axis {a} of {x!r} has size {x.shape[a]}, not 1", fix="squeeze axes of size 1"
             )
     return x.with_shape([d for i, d in enumerate(x.shape) if i not in axes])
@@ -191,11 +198,11 @@ def _same_dtype(args):
 def pad_(x: Aval, value: Aval, *, low: Sizes, high: Sizes, interior: Ints) -> Aval:
     """`value` around and between elements; negative `low` and `high` cut off."""
     if value.dtype != x.dtype or value.ndim:
-        raise TypeRule(
+        raise OperandTypeError(
             f"{x!r} can not be padded with {value!r}", fix="pad with a scalar of the same dtype"
         )
     if any(i < 0 for i in interior):
-        raise TypeRule(
+        raise ShapeError(
             f"{x!r} can not be padded by {interior} between elements",
             fix="cut off with a stride, or with negative padding at the ends",
         )
@@ -204,7 +211,7 @@ def pad_(x: Aval, value: Aval, *, low: Sizes, high: Sizes, interior: Ints) -> Av
         inner = n if i == 0 else (n + (n - 1) * i if n.__class__ is Dim else n + max(n - 1, 0) * i)
         shape.append(a + b + inner)
         if shape[-1].__class__ is int and shape[-1] < 0:
-            raise TypeRule(
+            raise ShapeError(
                 f"padding of {a} and {b} leaves nothing of an axis of size {n}",
                 fix="cut off less",
             )
@@ -237,7 +244,7 @@ def concatenate_(*xs: Aval, axis: int) -> Aval:
             a == b for i, (a, b) in enumerate(zip(x.shape, first.shape)) if i != axis
         )
         if not same or x.dtype != first.dtype:
-            raise TypeRule(
+            raise ShapeError(
                 f"{x!r} and {first!r} can not be concatenated along axis {axis}",
                 fix="all sizes but that of the axis must agree",
             )
@@ -384,7 +391,7 @@ def broadcast_to(x: Any, shape: Any) -> Any:
     if have == shape:
         return x
     if len(have) > len(shape):
-        raise TypeRule(f"{x.aval!r} has more axes than the shape {shape}", fix="give more sizes")
+        raise ShapeError(f"{x.aval!r} has more axes than the shape {shape}", fix="give more sizes")
     if x.__class__ is Literal:
         return Literal(x.value, x.aval.with_shape(shape))
     front = len(shape) - len(have)
@@ -401,11 +408,11 @@ def reshape(x: Any, shape: Any) -> Any:
     if -1 in shape:
         known = product([d for d in shape if d.__class__ is Dim or d != -1])
         if shape.count(-1) > 1 or known == 0:
-            raise TypeRule(f"the size of -1 in {shape} is not determined", fix="name all sizes")
+            raise ShapeError(f"the size of -1 in {shape} is not determined", fix="name all sizes")
         size = x.aval.size
         if size.__class__ is int and known.__class__ is int:
             if size % known:
-                raise TypeRule(
+                raise ShapeError(
                     f"{x.aval!r} of {size} elements can not be reshaped to {shape}",
                     fix=f"the other sizes must divide {size}",
                 )
@@ -467,9 +474,9 @@ def concatenate(xs: Sequence[Any], axis: int = 0) -> Any:
     """One after the other along `axis`, in the dtype they meet in."""
     vs = [as_value(x) for x in xs]
     if not vs:
-        raise TypeRule("there is nothing to concatenate", fix="give at least one array")
+        raise ArgumentError("there is nothing to concatenate", fix="give at least one array")
     if not vs[0].aval.ndim:
-        raise TypeRule("arrays without axes can not be concatenated", fix="use stack")
+        raise ShapeError("arrays without axes can not be concatenated", fix="use stack")
     at = normal_axis(axis, vs[0].aval.ndim)
     return concatenate_(*vs, axis=at) if len(vs) > 1 else materialise_at_ground(vs[0])
 
@@ -483,7 +490,7 @@ def stack(xs: Sequence[Any], axis: int = 0) -> Any:
     """Along a new axis."""
     vs = [x if isinstance(x, Value) else as_value(x) for x in xs]
     if not vs:
-        raise TypeRule("there is nothing to stack", fix="give at least one array")
+        raise ShapeError("there is nothing to stack", fix="give at least one array")
     at = normal_axis(axis, vs[0].aval.ndim + 1)
     return concatenate([expand_dims(v, at) for v in vs], at)
 
@@ -493,7 +500,7 @@ def fitting(what: str, v: Any, x: Any) -> Any:
     v = as_value(v)
     a, b = v.aval, x.aval
     if a.dtype != b.dtype and not (a.weak_type and a.category <= b.category):
-        raise TypeRule(
+        raise ArgumentError(
             f"{what}: {a!r} does not go into {b!r}",
             fix="convert it with .astype, or use .at[...] of the array",
         )

@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from .._base import jaxlib_api
-from .._base.errors import TypeRule
+from .._base.errors import (
+    OperandTypeError,
+)
 from .._core.array import Literal, as_value
 from .._core.primitive import primitive
 from .._types.avals import INT32, INTEGER, Aval
@@ -62,7 +64,9 @@ def integers(x: Any, what: str) -> Any:
     """Integers of at least 32 bits that are good as places."""
     x = as_value(x)
     if x.aval.category != INTEGER:
-        raise TypeRule(f"{what} must be integers, not {x.aval!r}", fix="convert with .astype(int)")
+        raise OperandTypeError(
+            f"{what} must be integers, not {x.aval!r}", fix="convert with .astype(int)"
+        )
     dtype = x.aval.dtype
     if dtype in (INT32, np.int64):
         return x

@@ -6,7 +6,10 @@ nor its diagonal where it is said to be one.  A singular matrix gives infinities
 
 from typing import Any
 
-from .._base.errors import TypeRule
+from .._base.errors import (
+    ArgumentError,
+    OperandTypeError,
+)
 from .._core.carrier import expand_rules
 from .._core.primitive import primitive
 from .._types.avals import COMPLEX, Aval
@@ -90,7 +93,7 @@ def tridiagonal_solve_(dl: Aval, d: Aval, du: Aval, b: Aval) -> Aval:
     for v in (dl, d, du):
         supported("tridiagonal_solve", v)
         if v.shape != (*lead, n) or v.dtype != b.dtype:
-            raise TypeRule(
+            raise OperandTypeError(
                 f"tridiagonal_solve: {v!r} is no diagonal for the right-hand side {b!r}",
                 fix="give all three diagonals as many elements as there are rows, in one dtype",
             )
@@ -122,7 +125,7 @@ def solve_(a: Aval, b: Aval, *factors: Aval, kind: str, transposed: bool) -> Ava
     stack_of("solve", a, square=True)
     beside("solve", a, b)
     if len(factors) != _FACTORS.get(kind):
-        raise TypeRule(
+        raise ArgumentError(
             f"solve: {len(factors)} factors of kind {kind!r}", fix='give 2 of "lu", 1 of "cholesky"'
         )
     return b.strong()

@@ -14,7 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from .._base.errors import AxisError, TypeRule
+from .._base.errors import (
+    AxisError,
+    OperandTypeError,
+    ShapeError,
+)
 from .._core.array import as_value
 from .._core.carrier import expand_rules
 from .._core.primitive import primitive
@@ -36,13 +40,13 @@ INT64 = np.dtype(np.int64)
 def sort_(*xs: Aval, axis: int, num_keys: int, stable: bool) -> list:
     """Rows of all operands along `axis`, in the order of the first `num_keys` of them."""
     if not xs or not 1 <= num_keys <= len(xs):
-        raise TypeRule(
+        raise OperandTypeError(
             f"sort by {num_keys} keys of {len(xs)} operands",
             fix="num_keys is at least 1 and at most the number of operands",
         )
     for x in xs:
         if x.shape != xs[0].shape:
-            raise TypeRule(
+            raise ShapeError(
                 f"{xs[0]!r} and {x!r} can not be sorted together",
                 fix="give operands of one shape",
             )
@@ -235,7 +239,9 @@ def top_k_(x: Aval, *, k: int) -> list:
         raise AxisError(f"top_k of {x!r}, which has no axis", fix="give an array with axes")
     n = x.shape[-1]
     if k < 0 or (n.__class__ is int and k > n):
-        raise TypeRule(f"there are no {k} greatest of {n} elements", fix=f"use k between 0 and {n}")
+        raise ShapeError(
+            f"there are no {k} greatest of {n} elements", fix=f"use k between 0 and {n}"
+        )
     shape = (*x.shape[:-1], k)
     return [x.with_shape(shape), Aval(shape, INT32)]
 

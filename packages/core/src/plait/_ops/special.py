@@ -14,7 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from .._base.errors import TypeRule
+from .._base.errors import (
+    ArgumentError,
+)
 from .._core.array import Literal
 from .._core.carrier import expand_rules
 from .._core.primitive import Primitive
@@ -63,7 +65,7 @@ def define(name: str, count: int, doc: str, *traits: Any, results: int = 0) -> P
 
     def rule(*xs: Aval) -> Any:
         if len(xs) != count:
-            raise TypeRule(
+            raise ArgumentError(
                 f"{name} takes {count} operands, and {len(xs)} were given",
                 fix=f"give {count} arrays of floats",
             )

@@ -6,7 +6,9 @@ Eigenvalues of symmetric matrices ascend, singular values descend.
 
 from typing import Any
 
-from .._base.errors import TypeRule
+from .._base.errors import (
+    ShapeError,
+)
 from .._core.array import Literal
 from .._core.primitive import primitive
 from .._core.staging import staged
@@ -191,7 +193,7 @@ def _(e, xs, ins, outs):
         return [xs[0], e.constant(0, outs[1])]
     on_cpu(e, "hessenberg")
     if n.__class__ is not int:
-        raise TypeRule(
+        raise ShapeError(
             f"hessenberg of {aval!r}, whose size is not known", fix="give matrices of known size"
         )
     info = infos(aval)

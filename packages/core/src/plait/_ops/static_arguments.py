@@ -5,7 +5,10 @@ Invariant: what is not of the kind asked for is an error that says which argumen
 
 from typing import Any
 
-from .._base.errors import TypeRule
+from .._base.errors import (
+    ArgumentError,
+    OperandTypeError,
+)
 from .._types.dims import Dim
 
 
@@ -14,7 +17,7 @@ def fixed(what: str, name: str, given: Any) -> int:
     try:
         return given.__index__()
     except (AttributeError, TypeError):
-        raise TypeRule(
+        raise OperandTypeError(
             f"{what}: {name} must be an integer, not {given!r}", fix="write a Python integer"
         ) from None
 
@@ -26,7 +29,7 @@ def fixed_each(what: str, name: str, given: Any) -> tuple[int, ...]:
     except TypeError:
         items = None
     if items is None:
-        raise TypeRule(
+        raise OperandTypeError(
             f"{what}: {name} must be integers, not {given!r}", fix="write a tuple of integers"
         )
     return tuple([n if n.__class__ in (int, Dim) else fixed(what, name, n) for n in items])
@@ -35,7 +38,7 @@ def fixed_each(what: str, name: str, given: Any) -> tuple[int, ...]:
 def flag(what: str, name: str, given: Any) -> bool:
     """Yes or no; TypeRule for an array with axes."""
     if getattr(given, "ndim", 0):
-        raise TypeRule(f"{what}: {name} is {given!r}", fix=f"write {name}=True or False")
+        raise ArgumentError(f"{what}: {name} is {given!r}", fix=f"write {name}=True or False")
     return bool(given)
 
 
@@ -47,7 +50,7 @@ def record(what: str, kind: Any, given: Any) -> Any:
         parts = [tuple([n.__index__() for n in part]) for part in given]
         return kind(*parts)
     except (AttributeError, TypeError):
-        raise TypeRule(
+        raise ArgumentError(
             f"{what}: {given!r} are no {kind.__name__}",
             fix=f"write {kind.__name__}({', '.join(f'{f}=(...)' for f in kind._fields)})",
         ) from None

@@ -9,7 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from .._base.errors import TypeRule
+from .._base.errors import (
+    ArgumentError,
+    OperandTypeError,
+)
 from .._core.array import Array, Literal, as_value
 from .._core.interpreter import GROUND, Tracer, Value, current
 from .._core.primitive import freeze
@@ -18,7 +21,7 @@ from .._types.avals import BOOL, INT32, Aval
 from .._xla.executables import executable
 from .._xla.operands import scalar_buffer
 from .index_access import INT64, PLAIN, Spec, masked, read, write
-from .index_plans import LOOSE, NEW, POINT, ROWS, Form, concrete_mask, parse
+from .index_plans import LOOSE, NEW, POINT, ROWS, IndexPlan, concrete_mask, parse
 from .indexing import FILL, normal_fill, normal_mode
 from .shape import convert, materialise_at_ground
 
@@ -313,7 +316,7 @@ class Places:
         x = materialise_at_ground(as_value(self.array))
         v = v if isinstance(v, Value) else as_value(v)
         if v.aval.dtype.kind == "c" and x.aval.dtype.kind != "c":
-            raise TypeRule(
+            raise OperandTypeError(
                 f"complex values {v.aval!r} can not be written into {x.aval!r}",
                 fix="write their real part, or convert the array with .astype first",
             )
@@ -329,7 +332,9 @@ class Places:
             return write(x, form, values, v, op, spec)
         return self._write_now(x, form, places, v, op, spec)
 
-    def _write_now(self, x: Array, form: Form, places: list, v: Any, op: str, spec: Spec) -> Any:
+    def _write_now(
+        self, x: Array, form: IndexPlan, places: list, v: Any, op: str, spec: Spec
+    ) -> Any:
         f = lambda x, v, *vs: write(x, form, vs, v, op, spec)  # noqa: E731
         kind = "write", op, form, spec
         cell: Any = None
@@ -372,7 +377,7 @@ def _spec(how: dict[str, Any]) -> Spec:
         return PLAIN
     unknown = how.keys() - _HOW
     if unknown:
-        raise TypeRule(
+        raise ArgumentError(
             f"writing takes no argument {sorted(unknown)[0]!r}", fix=f"it takes {sorted(_HOW)}"
         )
     mode = how.get("mode")
@@ -384,6 +389,6 @@ def _spec(how: dict[str, Any]) -> Spec:
     )
 
 
-def _unwrapped(form: Form) -> Form:
+def _unwrapped(form: IndexPlan) -> IndexPlan:
     """Negative computed places are outside, and do not count from the end."""
-    return Form(tuple([ROWS if e == LOOSE else e for e in form.entries]), *form[1:])
+    return IndexPlan(tuple([ROWS if e == LOOSE else e for e in form.entries]), *form[1:])

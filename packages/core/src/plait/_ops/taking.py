@@ -6,7 +6,9 @@ that the mode alone says what is outside.
 
 from typing import Any
 
-from .._base.errors import TypeRule
+from .._base.errors import (
+    ShapeError,
+)
 from .._core.array import as_value
 from .._types.avals import broadcast_shapes
 from . import elementwise as el
@@ -49,7 +51,7 @@ def take(
         i = el.maximum(i, 0)
     named = normal_mode(mode)
     if x.aval.shape[at].__class__ is int and not n and i.aval.size:
-        raise TypeRule("there is nothing to take from an empty axis", fix="take no elements")
+        raise ShapeError("there is nothing to take from an empty axis", fix="take no elements")
     return At(x)[(*(slice(None),) * at, i)].get(
         mode=named,
         fill_value=fill_value,
@@ -79,7 +81,7 @@ def take_along_axis(
     if axis is None:
         x, axis = reshape(x, (-1,)), 0
     if x.aval.ndim != i.aval.ndim:
-        raise TypeRule(
+        raise ShapeError(
             f"take_along_axis: indices {i.aval!r} for {x.aval!r}", fix="give as many axes"
         )
     at = normal_axis(axis, x.aval.ndim)

@@ -9,7 +9,10 @@ in the second.
 from collections.abc import Sequence
 from typing import Any
 
-from .._base.errors import TypeRule
+from .._base.errors import (
+    OperandTypeError,
+    ShapeError,
+)
 from .._core.array import Literal, as_value
 from .._core.primitive import Ints, Primitive
 from .._types.avals import FLOATING, INTEGER, Aval
@@ -29,21 +32,21 @@ def _select_and_scatter_add(
     """Zeros like `x`, with every element of `source` added where the extreme of its window of `x`
     is: the "max" or the "min", the first if there are several, nan before all others."""
     if x.category not in (INTEGER, FLOATING) or source.dtype != x.dtype:
-        raise TypeRule(
+        raise OperandTypeError(
             f"select_and_scatter_add of {source!r} to {x!r}",
             fix="give real numbers of one dtype",
         )
     if select not in ("max", "min"):
-        raise TypeRule(f"windows have no {select!r}", fix='select by "max" or "min"')
+        raise ShapeError(f"windows have no {select!r}", fix='select by "max" or "min"')
     if is_symbolic(x.shape) or any(len(v) != x.ndim for v in (window, strides, padding)):
-        raise TypeRule(
+        raise ShapeError(
             f"select_and_scatter_add of {x!r} by windows {window}",
             fix=f"give {x.ndim} sizes, strides and pairs of padding; sizes must be known",
         )
     padded = [d + low + high for d, (low, high) in zip(x.shape, padding)]
     count = tuple([windows(d, k, s) for d, k, s in zip(padded, window, strides)])
     if source.shape != count:
-        raise TypeRule(
+        raise ShapeError(
             f"select_and_scatter_add: {source!r} for windows of {x!r}",
             fix=f"there are {count} windows: give an element for each",
         )
@@ -143,7 +146,7 @@ def select_and_scatter_add(
     window = fixed_each("select_and_scatter_add", "window_dimensions", window_dimensions)
     strides = fixed_each("select_and_scatter_add", "window_strides", window_strides)
     if len(window) != x.aval.ndim or len(strides) != x.aval.ndim:
-        raise TypeRule(
+        raise ShapeError(
             f"select_and_scatter_add of {x.aval!r} by windows {window}",
             fix=f"give {x.aval.ndim} sizes and strides",
         )

@@ -14,7 +14,11 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 import numpy as np
 
 from .._base.config import config
-from .._base.errors import TypeRule
+from .._base.errors import (
+    OperandTypeError,
+    ShapeError,
+    TypeRule,
+)
 from .._base.jaxlib_api import EXTRA_DTYPES
 from .dims import Dim, broadcast_dims, product
 from .opaque import Opaque
@@ -65,7 +69,7 @@ def category(dtype: Any) -> int:
         return OPAQUE
     kind = _KINDS.get(dtype.kind)
     if kind is None or dtype.name in ("float128", "complex256", "longdouble"):
-        raise TypeRule(
+        raise OperandTypeError(
             f"dtype {dtype} is not one that arrays can have",
             fix="use a boolean, integer, floating or complex dtype",
         )
@@ -112,7 +116,7 @@ class Aval:
             self.physical = self if self.category != NOTHING else Aval(shape, BOOL)
             if self.category == OPAQUE:
                 self.physical = Aval((*shape, *dtype.shape), dtype.words)
-                self.varies = dtype.directions is not None
+                self.varies = dtype.tangent_dtype is not None
             self.handler = self.mlir = None
             self = cls._all.setdefault(key, self)
         return self
@@ -130,12 +134,12 @@ class Aval:
         return Aval(tuple(shape), self.dtype, self.weak_type)
 
     @property
-    def directions(self) -> "Aval":
+    def tangent_type(self) -> "Aval":
         """The type of directions: itself of floats, float0 where there are none."""
         if self.inexact:
             return self
-        if self.category == OPAQUE and self.dtype.directions is not None:
-            return Aval(self.shape, self.dtype.directions)
+        if self.category == OPAQUE and self.dtype.tangent_dtype is not None:
+            return Aval(self.shape, self.dtype.tangent_dtype)
         return Aval(self.shape, float0)
 
     def with_dtype(self, dtype: Any) -> "Aval":
@@ -165,7 +169,7 @@ class Aval:
 def _size(d: Any) -> int:
     n = d.__index__() if hasattr(d, "__index__") else None
     if n is None or n < 0:
-        raise TypeRule(
+        raise ShapeError(
             f"a size in a shape must be a non-negative integer, not {d!r}",
             fix="write the shape as a tuple of ints",
         )
@@ -185,7 +189,7 @@ def short_name(dtype: Any) -> str:
 
 def no_number(what: str, aval: Aval) -> TypeRule:
     """The error for an operation on elements that are no numbers."""
-    return TypeRule(
+    return ShapeError(
         f"{what} can not take {aval!r}: a {aval.dtype.family} of shape {aval.shape} is no number",
         fix=aval.dtype.advice,
     )
@@ -203,14 +207,14 @@ def dtype_of(name: Any) -> "np.dtype[Any]":
         found = np.dtype(name)
         return found if found.isnative else found.newbyteorder("=")
     except TypeError:
-        raise TypeRule(
+        raise OperandTypeError(
             f"{name!r} is not a dtype", fix='write for instance dtype="float32"'
         ) from None
 
 
 def nothing_to_do(avals: "Sequence[Aval]") -> TypeRule:
     """The error for arithmetic with float0."""
-    return TypeRule(
+    return OperandTypeError(
         f"float0s do not support any operations by design: {list(avals)}",
         fix="they say that there is no derivative; leave them out of arithmetic",
     )
@@ -334,7 +338,7 @@ def _meet(a: np.dtype, b: np.dtype) -> np.dtype:
         if narrow == {"bfloat16", "float16"}:
             return FLOAT32
         if not narrow & {"float16", "float32", "float64", "bfloat16"} or a.itemsize == b.itemsize:
-            raise TypeRule(
+            raise OperandTypeError(
                 f"no dtype holds both {a} and {b}", fix="convert one of them with .astype first"
             )
         return a if a.itemsize > b.itemsize else b
@@ -366,7 +370,7 @@ def _equal(avals: "Sequence[Aval]", strong: "Sequence[Any]", kind: int) -> None:
     if not bows:
         said = [f"{short_name(a.dtype)}{'*' * a.weak_type}" for a in avals]
         every = ", ".join(dict.fromkeys(said))
-        raise TypeRule(
+        raise OperandTypeError(
             f"{every} are not promoted to one dtype while numpy_dtype_promotion is 'strict'",
             fix="convert with .astype, so that all have one dtype; a Python number takes that of "
             "an array whose kind is no narrower",
@@ -419,7 +423,7 @@ def _judge_ranks(avals: "tuple[Aval, ...]") -> None:
     """Warn or raise if these have different numbers of axes; scalars always fit."""
     if len({a.ndim for a in avals if a.ndim}) < 2:
         return
-    error = TypeRule(
+    error = ShapeError(
         f"{' and '.join(map(repr, avals))} have different numbers of axes, while "
         f"numpy_rank_promotion is {_ranks[0]!r}",
         fix="write the axes of size 1 that are missing: x[None, :]",

@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from .._base.errors import TypeRule
+from .._base.errors import (
+    OperandTypeError,
+)
 from .dims import product
 
 __all__ = ["Opaque"]
@@ -25,16 +27,16 @@ class Opaque:
       shape, words: what one element is in memory, an array of this shape and dtype.
       family: what it is one of, in a word.
       advice: what to write instead of arithmetic, for messages.
-      directions: the dtype of those in which it can vary; None if there are none.
+      tangent_dtype: the dtype of those in which it can vary; None if there are none.
     """
 
-    __slots__ = ("name", "shape", "words", "family", "advice", "directions")
+    __slots__ = ("name", "shape", "words", "family", "advice", "tangent_dtype")
     name: str
     shape: "tuple[int, ...]"
     words: "np.dtype[Any]"
     family: str
     advice: str
-    directions: "np.dtype[Any] | None"
+    tangent_dtype: "np.dtype[Any] | None"
     _all: "dict[str, Opaque]" = {}
     kind, isnative = "V", True
 
@@ -45,23 +47,27 @@ class Opaque:
         words: Any = "uint32",
         family: str = "element",
         advice: str = "take it apart with the functions that belong to it",
-        directions: Any = None,
+        tangent_dtype: Any = None,
     ) -> "Opaque":
         head, _, tail = name.partition("<")
         if not (head.isidentifier() and tail.endswith(">") and tail[:-1].isidentifier()):
-            raise TypeRule(f"{name!r} is no name of a dtype", fix="write one like 'key<fry>'")
+            raise OperandTypeError(
+                f"{name!r} is no name of a dtype", fix="write one like 'key<fry>'"
+            )
         self = object.__new__(cls)
         self.name, self.shape, self.words = name, tuple(shape), np.dtype(words)
         self.family, self.advice = family, advice
-        self.directions = None if directions is None else np.dtype(directions)
+        self.tangent_dtype = None if tangent_dtype is None else np.dtype(tangent_dtype)
         held = cls._all.setdefault(name, self)
         if held.parts() != self.parts():
-            raise TypeRule(f"there is another dtype {name!r} already", fix="give it another name")
+            raise OperandTypeError(
+                f"there is another dtype {name!r} already", fix="give it another name"
+            )
         return held
 
     def parts(self) -> "tuple[Any, ...]":
         """All that it is made of."""
-        return self.name, self.shape, self.words, self.family, self.advice, self.directions
+        return self.name, self.shape, self.words, self.family, self.advice, self.tangent_dtype
 
     @classmethod
     def named(cls, name: str) -> "Opaque | None":

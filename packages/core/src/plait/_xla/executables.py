@@ -75,6 +75,28 @@ def load(module: Module, options: Options = ()) -> Loaded:
     return made
 
 
+def _refused(
+    e: Exception, module: Module, ids: tuple[int, ...], where: Any, asked: Options
+) -> PlaitError:
+    """Say why a module was not compiled: for its options, if it is compiled without them."""
+    said = str(e).splitlines()[0]
+    if asked:
+        options = jaxlib_api.compile_options([devices()[i].id for i in ids], len(ids) > 1, ())
+        try:
+            jaxlib_api.load(client(), module.code, where, options, module.callbacks)
+        except jaxlib_api.RuntimeFailure:
+            pass
+        else:
+            return ArgumentError(
+                f"the compiler refused compiler_options: {said}",
+                fix="give names and values of XLA's flags, like {'xla_cpu_enable_fast_math': True}",
+            )
+    return RuntimeFailure(
+        f"the compiler refused the program: {said}",
+        fix="jit(f).lower(...).as_text(debug_info=True) shows what it was given",
+    )
+
+
 def _compiled(module: Module, ids: tuple[int, ...], asked: Options) -> Loaded:
     events.happened("compile", module)
     divided = len(ids) > 1
@@ -83,15 +105,7 @@ def _compiled(module: Module, ids: tuple[int, ...], asked: Options) -> Loaded:
     try:
         made = jaxlib_api.load(client(), module.code, where, options, module.callbacks)
     except jaxlib_api.RuntimeFailure as e:
-        if asked and "option" in str(e):
-            raise ArgumentError(
-                f"the compiler refused compiler_options: {str(e).splitlines()[0]}",
-                fix="give names and values of XLA's flags, like {'xla_cpu_enable_fast_math': True}",
-            ) from e
-        raise RuntimeFailure(
-            f"the compiler refused the program: {str(e).splitlines()[0]}",
-            fix="jit(f).lower(...).as_text(debug_info=True) shows what it was given",
-        ) from e
+        raise _refused(e, module, ids, where, asked) from e
     tiles = [jaxlib_api.tiles(s) for s in jaxlib_api.output_shardings(made)] if divided else None
     return Loaded(made, tiles)
 
@@ -266,6 +280,6 @@ def _watched(run: Callable, failures: list) -> Callable:
                 error = failures[0]
                 failures.clear()
                 raise error from None
-            raise failure(e) from None
+            raise failure(e, bufs) from None
 
     return watched

@@ -4,6 +4,9 @@ Invariant: nothing is defined here.
 """
 
 from .._base.errors import (
+    ArgumentError as ArgumentError,
+)
+from .._base.errors import (
     AxisError as AxisError,
 )
 from .._base.errors import (
@@ -16,7 +19,13 @@ from .._base.errors import (
     MissingRule as MissingRule,
 )
 from .._base.errors import (
+    OperandTypeError as OperandTypeError,
+)
+from .._base.errors import (
     PlaitError as PlaitError,
+)
+from .._base.errors import (
+    ShapeError as ShapeError,
 )
 from .._base.errors import (
     TreeMismatch as TreeMismatch,
@@ -47,6 +56,9 @@ from .._base.source import (
 )
 
 __all__ = [
+    "ShapeError",
+    "OperandTypeError",
+    "ArgumentError",
     "AxisError",
     "DimMismatch",
     "DuplicateRule",

@@ -79,10 +79,10 @@ from .._core.interpreter import (
     opened as opened,
 )
 from .._core.interpreter import (
-    placing as placing,
+    use as use,
 )
 from .._core.interpreter import (
-    use as use,
+    with_lines as with_lines,
 )
 from .._core.lift_higher_order import (
     lift_program as lift_program,
@@ -112,10 +112,10 @@ from .._jit.roles import (
     Role as Role,
 )
 from .._jit.roles import (
-    parts as parts,
+    role as role,
 )
 from .._jit.roles import (
-    role as role,
+    without_static as without_static,
 )
 from .._jit.tracing import (
     arguments as arguments,
@@ -162,8 +162,8 @@ __all__ = [
     "lift_rule",
     "open_under",
     "opened",
-    "parts",
-    "placing",
+    "without_static",
+    "with_lines",
     "rebuilt",
     "result",
     "role",

@@ -6,7 +6,9 @@ Invariant: a transformed composite is what its decomposition is transformed to, 
 from collections.abc import Callable
 from typing import Any
 
-from .._base.errors import TypeRule
+from .._base.errors import (
+    ArgumentError,
+)
 from .._jit.tracing import trace
 from .._ops.composite import attribute
 from .._ops.composite import composite as composite_p
@@ -30,7 +32,7 @@ def composite(decomposition: Callable, name: str, version: int = 0) -> Callable:
     6.0
     """
     if not callable(decomposition) or not isinstance(name, str) or not name:
-        raise TypeRule(
+        raise ArgumentError(
             f"composite of {decomposition!r}, named {name!r}",
             fix='write composite(function, "library.operation")',
         )

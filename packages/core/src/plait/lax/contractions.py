@@ -8,7 +8,11 @@ import enum
 from typing import Any, NamedTuple
 
 from .._api.surfaces import value
-from .._base.errors import AxisError, TypeRule
+from .._base.errors import (
+    ArgumentError,
+    AxisError,
+    ShapeError,
+)
 from .._ops.contraction import contracted
 from .._ops.elementwise import mul
 from .._ops.layout import placed
@@ -139,7 +143,7 @@ def dot(
     x, y = value(lhs), value(rhs)
     if dimension_numbers is None:
         if not 1 <= x.aval.ndim <= 2 or not 1 <= y.aval.ndim <= 2:
-            raise TypeRule(
+            raise ArgumentError(
                 f"lax.dot of {x.aval!r} and {y.aval!r}", fix="use plait.numpy.dot or dot_general"
             )
         dimension_numbers = (((x.aval.ndim - 1,), (0,)), ((), ()))
@@ -161,7 +165,9 @@ def batch_matmul(lhs: Any, rhs: Any, precision: Any = None) -> Any:
     x, y = value(lhs), value(rhs)
     n = x.aval.ndim
     if n < 2 or y.aval.ndim != n:
-        raise TypeRule(f"batch_matmul of {x.aval!r} and {y.aval!r}", fix="use plait.numpy.matmul")
+        raise ArgumentError(
+            f"batch_matmul of {x.aval!r} and {y.aval!r}", fix="use plait.numpy.matmul"
+        )
     stack = tuple(range(n - 2))
     return dot_general(x, y, (((n - 1,), (n - 2,)), (stack, stack)), precision)
 
@@ -196,7 +202,7 @@ def scaled_dot(
     x, y = value(lhs), value(rhs)
     if dimension_numbers is None:
         if x.aval.ndim != y.aval.ndim or x.aval.ndim not in (2, 3):
-            raise TypeRule(
+            raise ArgumentError(
                 f"scaled_dot of {x.aval!r} and {y.aval!r}",
                 fix="give matrices, or stacks of them, or dimension_numbers",
             )
@@ -223,7 +229,7 @@ def _scaled(x: Any, scale: Any, summed: Any) -> Any:
         for i, (n, m) in enumerate(zip(shape, s.aval.shape))
     )
     if not fits:
-        raise TypeRule(
+        raise ShapeError(
             f"scaled_dot: {s.aval!r} are no scales for {x.aval!r}",
             fix="sizes are equal, or, along an axis that is summed over, divide the operand's",
         )

@@ -7,7 +7,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from .._api.surfaces import value
-from .._base.errors import AxisError, TypeRule
+from .._base.errors import (
+    ArgumentError,
+    AxisError,
+    ShapeError,
+)
 from .._core.array import Literal
 from .._ops import shape as sh
 from .._ops.contraction import contracted
@@ -32,7 +36,7 @@ def _each(what: str, name: str, given: Any, count: int) -> tuple:
     """A positive number for each spatial axis; None: ones."""
     items = (1,) * count if given is None else fixed_each(what, name, given)
     if len(items) != count or any(n.__class__ is int and n < 1 for n in items):
-        raise TypeRule(
+        raise ShapeError(
             f"{what}: {name} is {given!r}, for {count} spatial axes",
             fix="give a positive number for each",
         )
@@ -150,7 +154,7 @@ def conv_general_dilated_local(
     w = transpose(w, dims.rhs_spec)
     space = tuple(range(2, x.aval.ndim))
     if w.aval.shape[1:] != y.aval.shape[1:]:
-        raise TypeRule(
+        raise ShapeError(
             f"conv_general_dilated_local: windows have (elements, places...) {y.aval.shape[1:]}, "
             f"and kernels {w.aval.shape[1:]}",
             fix="the kernels need a weight for each element of each window",
@@ -189,7 +193,7 @@ def _shape(lhs_shape: Any, rhs_shape: Any, numbers: Any, space: Any, batches: in
     dims = conv_dimension_numbers(x, w, numbers)
     batch = x[dims.lhs_spec[0]]
     if batch.__class__ is int and batch % batches:
-        raise TypeRule(f"a batch of {batch} does not divide into {batches} groups")
+        raise ArgumentError(f"a batch of {batch} does not divide into {batches} groups")
     sizes = space([x[a] for a in dims.lhs_spec[2:]], [w[a] for a in dims.rhs_spec[2:]])
     found = (batch // batches, w[dims.rhs_spec[0]], *sizes)
     return tuple([found[i] for i in _inverse(dims.out_spec)])

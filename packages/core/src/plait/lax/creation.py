@@ -6,7 +6,9 @@ Invariant: the dtype is the one that is asked for, or that of the value.
 from typing import Any
 
 from .._api.surfaces import value
-from .._base.errors import TypeRule
+from .._base.errors import (
+    ArgumentError,
+)
 from .._core.array import canonical
 from .._ops import shape as sh
 from .._ops.layout import placed
@@ -53,7 +55,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, sharding: Any = None
     v = fill_value if fill_value.__class__ is int and dtype is not None else value(fill_value)
     v = v if dtype is None else sh.convert(v, canonical(dtype_of(dtype)))
     if v.aval.ndim:
-        raise TypeRule(f"lax.full with {v.aval!r}", fix="give one number, or use broadcast_to")
+        raise ArgumentError(f"lax.full with {v.aval!r}", fix="give one number, or use broadcast_to")
     return placed(materialise_at_ground(sh.broadcast_to(v, normal_shape(shape))), sharding)
 
 
@@ -73,7 +75,7 @@ def full_like(
     kind = canonical(dtype_of(like.dtype if dtype is None else dtype))
     v = sh.convert(fill_value if fill_value.__class__ is int else value(fill_value), kind, weak)
     if v.aval.ndim:
-        raise TypeRule(f"lax.full_like with {v.aval!r}", fix="give one number")
+        raise ArgumentError(f"lax.full_like with {v.aval!r}", fix="give one number")
     size = tuple(like.shape) if shape is None else normal_shape(shape)
     return placed(materialise_at_ground(sh.broadcast_to(v, size)), sharding)
 

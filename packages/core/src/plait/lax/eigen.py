@@ -6,7 +6,10 @@ Invariant: values come in the order that is said, and parts of them are chosen b
 from typing import Any
 
 from .._api.surfaces import fused, value
-from .._base.errors import TypeRule
+from .._base.errors import (
+    ArgumentError,
+    ShapeError,
+)
 from .._ops import spectral
 from .._ops.batched_matrices import fewer, stack_of, symmetrised
 from .._ops.shape import slice_in_dim
@@ -70,7 +73,7 @@ def _subset(name: str, subset: Any, size: Any) -> tuple[int, int] | None:
         return None
     pair = fixed_each(name, "subset_by_index", subset)
     if len(pair) != 2 or not 0 <= pair[0] < pair[1] or size.__class__ is int and pair[1] > size:
-        raise TypeRule(
+        raise ArgumentError(
             f"{name}: subset_by_index={subset!r} of {size} values",
             fix="give (first, last + 1), counted from 0",
         )
@@ -140,7 +143,7 @@ def svd(
     _, m, n = stack_of("svd", x.aval)
     subset = _subset("svd", subset_by_index, fewer(m, n))
     if subset is not None and full_matrices and compute_uv:
-        raise TypeRule(
+        raise ShapeError(
             "a part of the singular values has no full matrices", fix="pass full_matrices=False"
         )
     if not compute_uv:

@@ -11,7 +11,10 @@ from typing import Any
 import numpy as np
 
 from .._api.surfaces import value
-from .._base.errors import TypeRule
+from .._base.errors import (
+    ArgumentError,
+    OperandTypeError,
+)
 from .._core.array import Literal, canonical
 from .._core.interpreter import Value, current
 from .._ops import elementwise as el
@@ -91,7 +94,7 @@ def exp2(x: Any, *, accuracy: Any = None) -> Any:
     """
     x = value(x)
     if not x.aval.inexact:
-        raise TypeRule(
+        raise OperandTypeError(
             f"exp2 is for floating or complex arrays, not {x.aval!r}", fix="convert with .astype"
         )
     if accuracy is None:
@@ -149,7 +152,7 @@ def round(x: Any, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZER
     try:
         away = RoundingMethod(rounding_method) is RoundingMethod.AWAY_FROM_ZERO
     except ValueError:
-        raise TypeRule(
+        raise ArgumentError(
             f"lax.round: {rounding_method!r} is no way to round",
             fix="pass a plait.lax.RoundingMethod",
         ) from None
@@ -168,7 +171,7 @@ def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> An
     bits = fixed("reduce_precision", "exponent_bits", exponent_bits)
     rest = fixed("reduce_precision", "mantissa_bits", mantissa_bits)
     if bits < 1 or rest < 0:
-        raise TypeRule(
+        raise OperandTypeError(
             f"reduce_precision: there is no float with {bits} bits of exponent and {rest} of "
             "mantissa",
             fix="give at least one bit of exponent, and no negative number",
@@ -263,9 +266,11 @@ def mulhi(x: Any, y: Any, /) -> Any:
     x, y = agree("mulhi", (x, y))
     kind, size = x.aval.dtype, x.aval.dtype.itemsize
     if x.aval.category != INTEGER:
-        raise TypeRule(f"mulhi is for integer arrays, not {x.aval!r}", fix="convert with .astype")
+        raise OperandTypeError(
+            f"mulhi is for integer arrays, not {x.aval!r}", fix="convert with .astype"
+        )
     if size < 1 or kind.name[-2:] not in ("t8", "16", "32", "64"):
-        raise TypeRule(f"mulhi of {x.aval!r}", fix="use a dtype of whole bytes")
+        raise OperandTypeError(f"mulhi of {x.aval!r}", fix="use a dtype of whole bytes")
     if size < 8:
         wide = np.dtype(f"{kind.kind}{2 * size}")
         return convert(el.mul.bind(convert(x, wide), convert(y, wide)) >> 8 * size, kind)

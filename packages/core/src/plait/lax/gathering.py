@@ -7,7 +7,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .._api.surfaces import value
-from .._base.errors import TypeRule
+from .._base.errors import (
+    OperandTypeError,
+    ShapeError,
+)
 from .._control import fori_loop
 from .._ops import elementwise as el
 from .._ops import reduction
@@ -44,12 +47,12 @@ def index_take(src: Any, idxs: Any, axes: Sequence[int]) -> Any:
     [1, 10]
     """
     if not isinstance(idxs, tuple | list):
-        raise TypeRule(f"index_take at {idxs!r}", fix="give a tuple of vectors of integers")
+        raise OperandTypeError(f"index_take at {idxs!r}", fix="give a tuple of vectors of integers")
     x, places = value(src), [integers(i, "idxs") for i in idxs]
     at = normal_axes(fixed_each("index_take", "axes", axes), x.aval.ndim, "axes")
     same = {i.aval.shape for i in places}
     if len(places) != len(at) or not at or len(same) != 1 or places[0].aval.ndim != 1:
-        raise TypeRule(
+        raise ShapeError(
             f"index_take of {x.aval!r} at {[i.aval for i in places]} along axes {at}",
             fix="give a vector of integers for each axis, all equally long",
         )
@@ -101,7 +104,7 @@ def scatter_apply(
     def turn(done: Any, v: Any) -> Any:
         new = value(func(v))
         if not new.aval.same_type(v.aval):
-            raise TypeRule(
+            raise OperandTypeError(
                 f"scatter_apply: the function returns {new.aval!r} for {v.aval!r}",
                 fix="return an array of the same shape and dtype",
             )

@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 
 from .._api.surfaces import value
-from .._base.errors import TypeRule
+from .._base.errors import (
+    ArgumentError,
+)
 from .._core.array import canonical
 from .._ops import rng
 from .._ops.shape import normal_shape
@@ -29,7 +31,7 @@ def _algorithm(algorithm: Any) -> str:
     try:
         return rng.ALGORITHMS[RandomAlgorithm(algorithm)]
     except ValueError:
-        raise TypeRule(
+        raise ArgumentError(
             f"there is no random algorithm {algorithm!r}",
             fix="use a plait.lax.RandomAlgorithm, such as RandomAlgorithm.RNG_PHILOX",
         ) from None

@@ -9,7 +9,10 @@ Invariant: what can not be factorised gives nan, never an error, since a value d
 from typing import Any
 
 from .._api.surfaces import fused, value
-from .._base.errors import TypeRule
+from .._base.errors import (
+    ArgumentError,
+    OperandTypeError,
+)
 from .._control import scan
 from .._core.array import Literal
 from .._ops import elementwise as el
@@ -91,7 +94,7 @@ def cholesky_update(r_matrix: Any, w_vector: Any) -> Any:
     """
     r, w = square("cholesky_update", r_matrix), value(w_vector)
     if w.aval.shape != r.aval.shape[:-1] or w.aval.dtype != r.aval.dtype:
-        raise TypeRule(
+        raise ArgumentError(
             f"cholesky_update of {r.aval!r} by {w.aval!r}", fix="give a vector for each matrix"
         )
     return _updated(r, w)
@@ -304,7 +307,7 @@ def symmetric_product(
     """
     a, c = value(a_matrix), square("symmetric_product", c_matrix)
     if a.aval.shape[:-1] != c.aval.shape[:-1] or a.aval.dtype != c.aval.dtype:
-        raise TypeRule(
+        raise OperandTypeError(
             f"symmetric_product of {a.aval!r} and {c.aval!r}",
             fix="give as many rows to both, and one dtype",
         )

@@ -9,7 +9,11 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from .._api.surfaces import called, unary, value
-from .._base.errors import TypeRule
+from .._base.errors import (
+    ArgumentError,
+    OperandTypeError,
+    ShapeError,
+)
 from .._core.array import as_value
 from .._core.interpreter import Value, current
 from .._core.primitive import Primitive
@@ -30,13 +34,13 @@ def agree(name: str, args: Sequence[Any]) -> Sequence[Any]:
     for a in avals:
         fits = a.category <= base.category if a.weak_type and strong else a.dtype == base.dtype
         if not fits:
-            raise TypeRule(
+            raise OperandTypeError(
                 f"lax.{name}: operands must have one dtype, not {', '.join(map(repr, avals))}",
                 fix="convert one of them with .astype, or use plait.numpy, which promotes",
             )
     ranks = {a.ndim for a in avals} - {0}
     if len(ranks) > 1:
-        raise TypeRule(
+        raise ShapeError(
             f"lax.{name}: operands must have the same number of axes, not "
             f"{', '.join(map(repr, avals))}",
             fix="broadcast one of them first, or use plait.numpy, which does",
@@ -128,13 +132,13 @@ def _asked(name: str, x: Any, accuracy: Any) -> Any:
     if isinstance(accuracy, Tolerance):
         absolute, relative, units = accuracy
         if absolute < 0 or relative < 0 or units < 0 or (relative and units):
-            raise TypeRule(
+            raise ArgumentError(
                 f"lax.{name}: {accuracy} can not be met",
                 fix="tolerances are not negative, and rtol or ulps is left out",
             )
         bound = float(absolute), float(relative), units.__index__()
         return accurate.bind(x, of=name, mode="tolerance", tolerance=bound)
-    raise TypeRule(
+    raise ArgumentError(
         f"lax.{name}: {accuracy!r} is no accuracy",
         fix="pass a plait.lax.AccuracyMode, or plait.lax.Tolerance(atol, rtol, ulps)",
     )

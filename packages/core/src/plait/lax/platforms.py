@@ -7,7 +7,9 @@ for several platforms; Python that runs at once chooses at once.
 from collections.abc import Callable
 from typing import Any
 
-from .._base.errors import TypeRule
+from .._base.errors import (
+    ArgumentError,
+)
 from .._control.branches import branched
 from .._core.buffers import platform
 from .._core.interpreter import Interpreter, current
@@ -39,7 +41,7 @@ def platform_dependent(
     if default is not None:
         functions, names = [*functions, default], [*names, ()]
     if not functions or not all(map(callable, functions)):
-        raise TypeRule(
+        raise ArgumentError(
             "platform_dependent needs functions by platform",
             fix="write platform_dependent(x, cpu=f, default=g)",
         )

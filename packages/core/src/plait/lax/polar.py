@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from .._api.surfaces import fused, value
-from .._base.errors import TypeRule
+from .._base.errors import (
+    ArgumentError,
+)
 from .._control import while_loop
 from .._core.array import Literal
 from .._ops import elementwise as el
@@ -54,7 +56,9 @@ def qdwh(
     x = value(x)
     lead, m, n = stack_of("qdwh", x.aval)
     if lead or m < n or not n:
-        raise TypeRule(f"qdwh of {x.aval!r}", fix="give one matrix, with as many rows as columns")
+        raise ArgumentError(
+            f"qdwh of {x.aval!r}", fix="give one matrix, with as many rows as columns"
+        )
     least = float(np.finfo(real_dtype(x.aval.dtype)).eps) if eps is None else float(eps)
     most = _TURNS if max_iterations is None else fixed("qdwh", "max_iterations", max_iterations)
     return _qdwh(x, eps=least, most=most)

@@ -9,7 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._api.surfaces import fused, value
-from .._base.errors import AxisError, TypeRule
+from .._base.errors import (
+    ArgumentError,
+    AxisError,
+    OperandTypeError,
+    ShapeError,
+)
 from .._control import scan
 from .._core.array import Literal
 from .._ops import elementwise as el
@@ -65,12 +70,12 @@ def ragged_dot(
     x, w, sizes = value(lhs), value(rhs), value(group_sizes)
     fits = x.aval.ndim == 2 and w.aval.ndim == 3 and x.aval.shape[1] == w.aval.shape[1]
     if not fits or sizes.aval.ndim != 1 or sizes.aval.category != INTEGER:
-        raise TypeRule(
+        raise OperandTypeError(
             f"ragged_dot of {x.aval!r} and {w.aval!r} by groups {sizes.aval!r}",
             fix="give (m, k) rows, (g, k, n) matrices and g integers",
         )
     if group_offset is None and sizes.aval.shape[0] != w.aval.shape[0]:
-        raise TypeRule(
+        raise ShapeError(
             f"ragged_dot: {sizes.aval.shape[0]} groups and {w.aval.shape[0]} matrices",
             fix="give a size for each matrix, or say by group_offset which groups they are of",
         )
@@ -188,14 +193,14 @@ def ragged_dot_general(
     x, w, sizes = value(lhs), value(rhs), value(group_sizes)
     at = _roles(x, w, ragged_dot_dimension_numbers)
     if sizes.aval.category != INTEGER or not sizes.aval.ndim:
-        raise TypeRule(
+        raise ShapeError(
             f"ragged_dot_general: groups of sizes {sizes.aval!r}", fix="give integers (g,)"
         )
     prefix = tuple([x.aval.shape[a] for a in at.outer])
     if sizes.aval.ndim == 1:
         sizes = broadcast_to(sizes, (*prefix, sizes.aval.shape[0]))
     if sizes.aval.shape[:-1] != prefix:
-        raise TypeRule(
+        raise ShapeError(
             f"ragged_dot_general: groups of sizes {sizes.aval!r}, for {x.aval!r}",
             fix=f"give integers (g,), or ({', '.join(map(str, prefix))}, g)",
         )
@@ -204,14 +209,14 @@ def ragged_dot_general(
     starts = el.sub(ends, convert(sizes, np.int32))
     if group_offset is not None:
         if at.group is None:
-            raise TypeRule(
+            raise ShapeError(
                 "ragged_dot_general: group_offset is for divided rows", fix="leave it out"
             )
         first = convert(value(group_offset), np.int32).reshape(())
         count = w.aval.shape[at.group]
         starts, ends = (dynamic_slice_in_dim(v, first, count, last) for v in (starts, ends))
     if at.group is not None and starts.aval.shape[-1] != w.aval.shape[at.group]:
-        raise TypeRule(
+        raise ArgumentError(
             f"ragged_dot_general: {starts.aval.shape[-1]} groups, and {w.aval!r}",
             fix=f"give a size for each of {w.aval.shape[at.group]} groups",
         )

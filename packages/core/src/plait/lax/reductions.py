@@ -8,7 +8,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .._api.surfaces import value
-from .._base.errors import TreeMismatch, TypeRule
+from .._base.errors import (
+    ArgumentError,
+    OperandTypeError,
+    ShapeError,
+    TreeMismatch,
+)
 from .._core.array import Literal
 from .._core.ir import Program
 from .._core.primitive import Primitive
@@ -111,13 +116,13 @@ def elementwise(name: str, computation: Callable, avals: Sequence[Aval], tree: A
     program = traced.program
     for e in program.eqns:
         if not {Elementwise, Structural} & set(e.prim.traits):
-            raise TypeRule(
+            raise ArgumentError(
                 f"{name}: the computation applies {e.prim}, which is not elementwise",
                 fix="combine two elements with arithmetic, comparison and selection only",
             )
     alike = [a.same_type(c.aval) for a, c in zip(program.out_avals, cells)]
     if len(program.outputs) != len(cells) or not all(alike):
-        raise TypeRule(
+        raise ArgumentError(
             f"{name}: the computation returns {program.out_avals} for {[c.aval for c in cells]}",
             fix="it must return what it takes",
         )
@@ -172,7 +177,7 @@ def together(name: str, operands: Any, starts: Any) -> tuple[Any, list, list]:
     leaves, tree = flatten(operands)
     xs = [value(x) for x in leaves]
     if not xs or any(x.aval.shape != xs[0].aval.shape for x in xs):
-        raise TypeRule(
+        raise ShapeError(
             f"{name}: operands must be arrays of one shape, not {[x.aval for x in xs]}",
             fix="broadcast them first",
         )
@@ -189,7 +194,7 @@ def together(name: str, operands: Any, starts: Any) -> tuple[Any, list, list]:
 def _start(name: str, v: Any, x: Any) -> Any:
     v = value(v)
     if v.aval.ndim or (v.aval.dtype != x.aval.dtype and not v.aval.weak_type):
-        raise TypeRule(
+        raise OperandTypeError(
             f"{name}: {v.aval!r} to start from, for {x.aval!r}",
             fix="give a number without axes, of the same dtype",
         )

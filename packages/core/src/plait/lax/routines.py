@@ -10,7 +10,9 @@ import enum
 from typing import Any
 
 from .._api.surfaces import value
-from .._base.errors import TypeRule
+from .._base.errors import (
+    ArgumentError,
+)
 from .._ops.batched_matrices import stack_of
 
 
@@ -52,7 +54,7 @@ _THERE = (
 def routine(what: str, name: str, asked: Any) -> None:
     """Raises TypeRule unless the routine asked for is the one that there is."""
     if not any(asked is r for r in _THERE):
-        raise TypeRule(
+        raise ArgumentError(
             f"{what}: there is no {name}={asked!r} here",
             fix=f"leave {name} out: the platform's own routine is used",
         )
@@ -62,7 +64,7 @@ def absent(what: str, **asked: Any) -> None:
     """Raises TypeRule if one of these arguments asks for something: nothing here does it."""
     for name, given in asked.items():
         if given is not None and given is not False:
-            raise TypeRule(f"{what} has nothing for {name}={given!r}", fix=f"leave {name} out")
+            raise ArgumentError(f"{what} has nothing for {name}={given!r}", fix=f"leave {name} out")
 
 
 def square(name: str, x: Any) -> Any:

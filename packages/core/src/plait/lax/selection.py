@@ -6,7 +6,11 @@ Invariant: as in `elementwise`: operands have one dtype, and only arrays without
 from typing import Any
 
 from .._api.surfaces import value
-from .._base.errors import TypeRule
+from .._base.errors import (
+    ArgumentError,
+    OperandTypeError,
+    ShapeError,
+)
 from .._ops import elementwise as el
 from .._ops.shape import fit, materialise_at_ground
 from .._types.avals import BOOL, INTEGER, Aval
@@ -35,7 +39,7 @@ def select(pred: Any, on_true: Any, on_false: Any) -> Any:
 def _predicate(pred: Any, shape: tuple) -> Any:
     p = value(pred)
     if p.aval.dtype != BOOL or (p.aval.ndim and p.aval.shape != shape):
-        raise TypeRule(
+        raise ShapeError(
             f"lax.select: the predicate is {p.aval!r}, for operands of shape {shape}",
             fix="give booleans of that shape, or without axes, or use plait.numpy.where",
         )
@@ -56,17 +60,21 @@ def select_n(which: Any, *cases: Any) -> Any:
     30
     """
     if not cases:
-        raise TypeRule("select_n needs a case", fix="give at least one")
+        raise ArgumentError("select_n needs a case", fix="give at least one")
     xs = list(agree("select_n", cases))
     if len(xs) == 1:
         return materialise_at_ground(xs[0])
     w = value(which)
     if w.aval.dtype == BOOL:
         if len(xs) > 2:
-            raise TypeRule(f"select_n: booleans can not tell {len(xs)} cases", fix="give i32")
+            raise OperandTypeError(
+                f"select_n: booleans can not tell {len(xs)} cases", fix="give i32"
+            )
         return select(w, xs[1], xs[0])
     if w.aval.category != INTEGER:
-        raise TypeRule(f"select_n: {w.aval!r} are no numbers of cases", fix="give booleans or i32")
+        raise OperandTypeError(
+            f"select_n: {w.aval!r} are no numbers of cases", fix="give booleans or i32"
+        )
     out = xs[0]
     for i, x in enumerate(xs[1:], 1):
         at = el.ge(w, i) if i == len(xs) - 1 else el.eq(w, i)
@@ -85,7 +93,7 @@ def clamp(min: Any, x: Any, max: Any) -> Any:  # noqa: A002
     """
     low, v, high = value(min), value(x), value(max)
     if any(b.aval.ndim and b.aval.shape != v.aval.shape for b in (low, high)):
-        raise TypeRule(
+        raise ShapeError(
             f"lax.clamp of {v.aval!r} into [{low.aval!r}, {high.aval!r}]",
             fix="give bounds without axes, or of the same shape",
         )

@@ -7,7 +7,11 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from .._api.surfaces import value
-from .._base.errors import TypeRule
+from .._base.errors import (
+    ArgumentError,
+    OperandTypeError,
+    ShapeError,
+)
 from .._ops import shape as sh
 from .._ops.shape import materialise_at_ground, normal_axis
 from .._ops.static_arguments import fixed_each
@@ -30,7 +34,7 @@ def slice(operand: Any, start_indices: Any, limit_indices: Any, strides: Any = N
     limits = fixed_each("slice", "limit_indices", limit_indices)
     steps = (1,) * n if strides is None else fixed_each("slice", "strides", strides)
     if not len(starts) == len(limits) == len(steps) == n:
-        raise TypeRule(
+        raise ArgumentError(
             f"slice of {x.aval!r}: {len(starts)} starts, {len(limits)} limits and "
             f"{len(steps)} strides",
             fix=f"give {n} of each",
@@ -38,7 +42,7 @@ def slice(operand: Any, start_indices: Any, limit_indices: Any, strides: Any = N
     for a, b, s, d in zip(starts, limits, steps, x.aval.shape):
         known = all(v.__class__ is not Dim for v in (a, b, d))
         if s < 1 or (known and not 0 <= a <= b <= d):
-            raise TypeRule(
+            raise ArgumentError(
                 f"slice from {starts} to {limits} by {steps} of {x.aval!r}",
                 fix="0 <= start <= limit <= size, and strides are positive",
             )
@@ -86,7 +90,7 @@ def split(operand: Any, sizes: Sequence[Any], axis: int = 0) -> list:
         total = total + s
         places.append(total)
     if total != x.aval.shape[at] or any(s.__class__ is int and s < 0 for s in sizes):
-        raise TypeRule(
+        raise ShapeError(
             f"split of {x.aval!r} into sizes {sizes}",
             fix="they must add up, and none is negative",
         )
@@ -108,12 +112,12 @@ def unstack(x: Any, axis: int = 0) -> tuple:
 
 def _one_dtype(name: str, operands: Any) -> list:
     if not isinstance(operands, tuple | list) and getattr(operands, "ndim", 0) < 1:
-        raise TypeRule(f"lax.{name} of {operands!r}", fix="give a sequence of arrays")
+        raise ArgumentError(f"lax.{name} of {operands!r}", fix="give a sequence of arrays")
     xs = [value(x) for x in operands]
     if not xs:
-        raise TypeRule(f"lax.{name} of no arrays", fix="give at least one")
+        raise OperandTypeError(f"lax.{name} of no arrays", fix="give at least one")
     if len({x.aval.dtype for x in xs}) > 1:
-        raise TypeRule(
+        raise OperandTypeError(
             f"lax.{name}: operands must have one dtype, not {', '.join(repr(x.aval) for x in xs)}",
             fix="convert them with .astype, or use plait.numpy, which promotes",
         )
@@ -160,14 +164,14 @@ def pad(operand: Any, padding_value: Any, padding_config: Any) -> Any:
     """
     x, v = value(operand), value(padding_value)
     if not v.aval.weak_type and v.aval.dtype != x.aval.dtype:
-        raise TypeRule(
+        raise ArgumentError(
             f"lax.pad of {x.aval!r} with {v.aval!r}", fix="convert the value with .astype"
         )
     if not isinstance(padding_config, Iterable):
         padding_config = [padding_config]
     config = [fixed_each("lax.pad", "padding", c) for c in padding_config]
     if len(config) != x.aval.ndim or any(len(c) != 3 for c in config):
-        raise TypeRule(
+        raise ShapeError(
             f"lax.pad of {x.aval!r} by {config}", fix="give (before, after, between) for each axis"
         )
     return materialise_at_ground(sh.pad(x, v, config))

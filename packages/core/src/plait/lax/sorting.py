@@ -6,7 +6,10 @@ Invariant: nans are last, whatever their sign; the order of equal elements is th
 from typing import Any
 
 from .._api.surfaces import value
-from .._base.errors import TypeRule
+from .._base.errors import (
+    ArgumentError,
+    OperandTypeError,
+)
 from .._ops import sorting
 from .._ops.elementwise import neg
 from .._ops.shape import normal_axis
@@ -34,7 +37,7 @@ def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: in
     several = isinstance(operand, tuple | list)
     keys, count = fixed("sort", "num_keys", num_keys), len(operand) if several else 1
     if not 1 <= keys <= count:
-        raise TypeRule(
+        raise ArgumentError(
             f"sort of {count} arrays by {keys} of them",
             fix="give arrays, and a num_keys from 1 to their number",
         )
@@ -123,7 +126,7 @@ def approx_min_k(
 def _approximate(name: str, operand: Any, k: int, axis: int, recall: float) -> tuple:
     x = value(operand)
     if x.aval.category != FLOATING:
-        raise TypeRule(f"{name} is for floating arrays, not {x.aval!r}", fix="use top_k")
+        raise OperandTypeError(f"{name} is for floating arrays, not {x.aval!r}", fix="use top_k")
     if not isinstance(recall, int | float) or not 0 < recall <= 1:
-        raise TypeRule(f"{name}: a recall of {recall!r}", fix="give a number up to 1, over 0")
+        raise ArgumentError(f"{name}: a recall of {recall!r}", fix="give a number up to 1, over 0")
     return x, normal_axis(axis, x.aval.ndim, "reduction_dimension"), fixed(name, "k", k)

@@ -10,7 +10,11 @@ from typing import Any
 import numpy as np
 
 from .._api.surfaces import value
-from .._base.errors import AxisError, TypeRule
+from .._base.errors import (
+    ArgumentError,
+    AxisError,
+    ShapeError,
+)
 from .._core.array import canonical
 from .._ops import shape as sh
 from .._ops.conversion import bitcast
@@ -247,7 +251,7 @@ def tile(operand: Any, reps: Sequence[int]) -> Any:
     x = value(operand)
     times = normal_shape(fixed_each("tile", "reps", reps))
     if len(times) != x.aval.ndim or any(r.__class__ is int and r < 0 for r in times):
-        raise TypeRule(
+        raise ShapeError(
             f"tile of {x.aval!r} {times} times",
             fix="give a number for each axis, none of them negative",
         )
@@ -284,7 +288,7 @@ def dce_sink(val: Any, *, prevent_mlir_dce: bool = False) -> None:
     >>> plait.lax.dce_sink(plait.numpy.arange(2))
     """
     if prevent_mlir_dce:
-        raise TypeRule(
+        raise ArgumentError(
             "dce_sink can not keep what the compiler finds to be unused",
             fix="return it, or hand it to plait.debug.callback",
         )

@@ -7,7 +7,9 @@ sum of their sizes.
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .._base.errors import TypeRule
+from .._base.errors import (
+    ShapeError,
+)
 from .._ops.convolution import dilated, explicit_padding, windows
 from .._ops.shape import (
     broadcast_to,
@@ -76,7 +78,7 @@ def _steps(shape: Sequence[Any], sizes: Any, *others: Any) -> list[tuple]:
         items = (1,) * n if given is None else fixed_each("reduce_window", name, given)
         low = 0 if name == "window_dimensions" else 1
         if len(items) != n or any(v.__class__ is int and v < low for v in items):
-            raise TypeRule(
+            raise ShapeError(
                 f"reduce_window: {name} is {given}, for arrays of shape {tuple(shape)}",
                 fix=f"give {n} positive numbers, one for each axis",
             )

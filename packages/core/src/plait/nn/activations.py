@@ -8,7 +8,9 @@ import math
 from typing import Any
 
 from .._api.surfaces import fused, unary, value
-from .._base.errors import TypeRule
+from .._base.errors import (
+    ShapeError,
+)
 from .._base.jaxlib_api import ml_dtypes
 from .._core.array import Literal
 from .._ops import elementwise as el
@@ -390,5 +392,5 @@ def glu(x: Any, axis: int = -1) -> Any:
     x = value(x)
     at = normal_axis(axis, x.aval.ndim)
     if x.aval.shape[at] % 2 != 0:
-        raise TypeRule(f"glu along axis {at} of {x.aval!r}", fix="its size must be even")
+        raise ShapeError(f"glu along axis {at} of {x.aval!r}", fix="its size must be even")
     return _glu(x, axis=at)

@@ -11,7 +11,9 @@ import numpy as np
 
 from .._api.surfaces import fused
 from .._api.surfaces import value as value_of
-from .._base.errors import ArgumentError, TypeRule
+from .._base.errors import (
+    ArgumentError,
+)
 from .._ops import elementwise as el
 from .._ops.contraction import contracted
 from .._ops.shape import (
@@ -120,7 +122,7 @@ def _attention(
 def _mask(mask: Any) -> Any:
     m = value_of(mask)
     if m.aval.dtype != BOOL:
-        raise TypeRule(f"the mask is {m.aval!r}", fix="give booleans; numbers are a bias")
+        raise ArgumentError(f"the mask is {m.aval!r}", fix="give booleans; numbers are a bias")
     return m
 
 
@@ -155,7 +157,7 @@ def _fit_attention(q: Any, k: Any, v: Any) -> None:
         and q.aval.shape[2] % k.aval.shape[2] == 0
     )
     if not fits:
-        raise TypeRule(
+        raise ArgumentError(
             f"dot_product_attention of {q.aval!r}, {k.aval!r} and {v.aval!r}",
             fix="queries: (batch, queries, heads, depth); keys and values: (batch, keys, groups, "
             "depth), where groups divides heads",

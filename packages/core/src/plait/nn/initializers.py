@@ -8,7 +8,12 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from .._api.surfaces import value as as_value
-from .._base.errors import AxisError, TypeRule
+from .._base.errors import (
+    ArgumentError,
+    AxisError,
+    OperandTypeError,
+    ShapeError,
+)
 from .._core.array import canonical
 from .._ops import elementwise as el
 from .._ops.shape import (
@@ -184,7 +189,7 @@ def _fans(shape: tuple, in_axis: Any, out_axis: Any, batch_axis: Any) -> tuple[f
     """How many inputs and outputs each element connects, the other axes being repeated."""
     n = len(shape)
     if n < 2 and batch_axis == () and (in_axis, out_axis) == (-2, -1):
-        raise TypeRule(
+        raise ShapeError(
             f"the numbers of inputs and outputs of shape {shape} are not known",
             fix="give two axes or more, or in_axis and out_axis",
         )
@@ -219,19 +224,19 @@ def variance_scaling(
     """
     default = dtype
     if distribution not in ("truncated_normal", "normal", "uniform"):
-        raise TypeRule(
+        raise ArgumentError(
             f"variance_scaling knows no distribution {distribution!r}",
             fix='use "truncated_normal", "normal" or "uniform"',
         )
     if mode not in _MODES:
-        raise TypeRule(
+        raise ArgumentError(
             f"variance_scaling knows no mode {mode!r}", fix=f"use one of {', '.join(_MODES)}"
         )
 
     def init(key: Any, shape: Any, dtype: Any = None) -> Any:
         kind = _dtype(dtype, default)
         if category(kind) != FLOATING:
-            raise TypeRule(f"initial values of dtype {kind}", fix="use a floating dtype")
+            raise OperandTypeError(f"initial values of dtype {kind}", fix="use a floating dtype")
         shape = tuple(shape)
         count = _MODES[mode](*_fans(shape, in_axis, out_axis, batch_axis))
         variance = scale / count if count else 0.0

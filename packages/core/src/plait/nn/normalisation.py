@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from .._api.surfaces import fused, value
-from .._base.errors import TypeRule
+from .._base.errors import (
+    ArgumentError,
+)
 from .._core.array import canonical
 from .._ops import elementwise as el
 from .._ops import reduction
@@ -58,7 +60,9 @@ def standardize(
     [-1.0, 1.0]
     """
     if algorithm not in ("fast", "stable"):
-        raise TypeRule(f"standardize has no algorithm {algorithm!r}", fix='use "fast" or "stable"')
+        raise ArgumentError(
+            f"standardize has no algorithm {algorithm!r}", fix='use "fast" or "stable"'
+        )
     axis = tuple(axis) if isinstance(axis, list) else axis
     return _standardize(x, mean, variance, epsilon, where, axis=axis, algorithm=algorithm)
 

@@ -14,7 +14,9 @@ from typing import Any
 import numpy as np
 
 from .._api.surfaces import fused, value
-from .._base.errors import ArgumentError, TypeRule
+from .._base.errors import (
+    ArgumentError,
+)
 from .._base.jaxlib_api import ml_dtypes
 from .._ops import elementwise as el
 from .._ops.contraction import contracted
@@ -188,7 +190,7 @@ def _axes(dimension_numbers: Any) -> tuple[tuple, tuple]:
 def _stored(x: Any, axes: tuple, kept: tuple, config: BlockScaleConfig) -> Any:
     x = value(x)
     if x.aval.category != FLOATING:
-        raise TypeRule(f"scaled_dot_general of {x.aval!r}", fix="give floats")
+        raise ArgumentError(f"scaled_dot_general of {x.aval!r}", fix="give floats")
     return _rounded(
         x, config.global_scale, axes=axes, size=config.block_size, dtype=dtype_of(config.data_type),
         scales=dtype_of(config.scale_type),

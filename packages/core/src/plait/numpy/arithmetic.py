@@ -9,7 +9,10 @@ from typing import Any
 import numpy as np
 
 from .._api.surfaces import binary, fused, unary, value
-from .._base.errors import TypeRule
+from .._base.errors import (
+    ArgumentError,
+    OperandTypeError,
+)
 from .._base.jaxlib_api import ml_dtypes
 from .._control import while_loop
 from .._ops import elementwise as el
@@ -112,7 +115,7 @@ def real_float(name: str, x: Any) -> Any:
     """Integers and booleans made floats; TypeRule for complex numbers."""
     x = _inexact(value(x))
     if x.aval.category == COMPLEX:
-        raise TypeRule(f"{name} is for real arrays, not {x.aval!r}", fix="take .real first")
+        raise ArgumentError(f"{name} is for real arrays, not {x.aval!r}", fix="take .real first")
     return x
 
 
@@ -127,7 +130,7 @@ def positive(x: Any, /) -> Any:
     """
     x = value(x)
     if x.aval.category == BOOLEAN:
-        raise TypeRule(f"positive is not for {x.aval!r}", fix="booleans have no sign")
+        raise ArgumentError(f"positive is not for {x.aval!r}", fix="booleans have no sign")
     return materialise_at_ground(x)
 
 
@@ -282,7 +285,7 @@ def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:  # noqa: A002
     x = value(x)
     bounds = [b for b in (min, max) if b is not None]
     if COMPLEX in [value(v).aval.category for v in (x, *bounds)]:
-        raise TypeRule("complex numbers can not be clipped", fix="clip .real and .imag")
+        raise OperandTypeError("complex numbers can not be clipped", fix="clip .real and .imag")
     if min is not None:
         x = el.maximum(x, min)
     return materialise_at_ground(x if max is None else el.minimum(x, max))
@@ -420,7 +423,9 @@ def _to_digits(x: Any, *, digits: int) -> Any:
 def _whole(name: str, x1: Any, x2: Any) -> tuple[Any, Any]:
     a, b = el.promoted((x1, x2))
     if a.aval.category != INTEGER:
-        raise TypeRule(f"{name} is for integers, not {a.aval!r}", fix="convert with .astype")
+        raise OperandTypeError(
+            f"{name} is for integers, not {a.aval!r}", fix="convert with .astype"
+        )
     return el.abs_(a), el.abs_(b)
 
 
@@ -536,7 +541,7 @@ def ldexp(x1: Any, x2: Any) -> Any:
     """
     x, n = _inexact(value(x1)), value(x2)
     if n.aval.category not in (INTEGER, BOOLEAN):
-        raise TypeRule(
+        raise OperandTypeError(
             f"ldexp: the exponents must be integers, not {n.aval!r}", fix="use .astype(int)"
         )
     _, mantissa, bias = _layout(x.aval.dtype)

@@ -6,7 +6,11 @@ Invariant: all of them are one contraction, possibly with transpositions around 
 from typing import Any
 
 from .._api.surfaces import fused, value
-from .._base.errors import AxisError, TypeRule
+from .._base.errors import (
+    ArgumentError,
+    AxisError,
+    ShapeError,
+)
 from .._ops import contraction
 from .._ops import elementwise as el
 from .._ops.convolution import conv_general_dilated
@@ -234,11 +238,11 @@ def _convolved(
     x, y = convert_together([value(a), value(v)])
     for u in (x, y):
         if u.aval.ndim != 1 or not u.aval.size:
-            raise TypeRule(
+            raise ShapeError(
                 f"{name} takes vectors with elements, not {u.aval!r}", fix="use .ravel()"
             )
     if mode not in ("full", "same", "valid"):
-        raise TypeRule(f"{name} has no mode {mode!r}", fix='use "full", "same" or "valid"')
+        raise ArgumentError(f"{name} has no mode {mode!r}", fix='use "full", "same" or "valid"')
     return _conv(x, y, mode=mode, flipped=flipped, precision=precision, dtype=dtype)
 
 

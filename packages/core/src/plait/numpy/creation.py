@@ -10,7 +10,13 @@ from typing import Any
 import numpy as np
 
 from .._api.surfaces import value
-from .._base.errors import ConcretizationError, CopyError, TypeRule
+from .._base.errors import (
+    ArgumentError,
+    ConcretizationError,
+    CopyError,
+    OperandTypeError,
+    ShapeError,
+)
 from .._core.array import Literal, from_numpy
 from .._core.interpreter import Tracer, Value
 from .._ops import elementwise as el
@@ -89,9 +95,9 @@ def _of_list(xs: Any, dtype: Any) -> Any:
     try:
         host = np.asarray(xs)
     except ValueError:
-        raise TypeRule("the lists have different lengths", fix="make all rows equally long") from (
-            None
-        )
+        raise ShapeError(
+            "the lists have different lengths", fix="make all rows equally long"
+        ) from (None)
     if dtype is None:
         dtype = _dtype_of_numbers({v.__class__ for v in leaves}, leaves, host)
         if host.dtype.kind in "iuO" and dtype.kind in "iu":
@@ -132,7 +138,7 @@ def _narrowed(host: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """Integers in a narrower dtype, if they fit."""
     info = np.iinfo(dtype)
     if host.size and not (info.min <= host.min() and host.max() <= info.max):
-        raise TypeRule(
+        raise OperandTypeError(
             f"the integers do not fit in {dtype.name}",
             fix='give a wider dtype, for instance dtype="int64", or set default_int',
         )
@@ -369,7 +375,7 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None) ->
     try:
         host = np.arange(first, last, step)
     except ZeroDivisionError:
-        raise TypeRule("arange with a step of zero has no end", fix="give another step") from None
+        raise ShapeError("arange with a step of zero has no end", fix="give another step") from None
     if kind.kind == "i" and first == 0 and step in (None, 1) and isinstance(last, int):
         return iota(kind, (len(host),))
     return from_numpy(host.astype(kind))
@@ -377,7 +383,7 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None) ->
 
 def _symbolic_range(first: Any, last: Any, step: Any, dtype: Any) -> Any:
     if step not in (None, 1):
-        raise TypeRule("arange to a symbolic size takes steps of 1", fix="multiply the result")
+        raise ShapeError("arange to a symbolic size takes steps of 1", fix="multiply the result")
     kind = _number_dtype(dtype, INTEGER)
     out = iota(kind, (last - first,))
     return out if first.__class__ is int and first == 0 else el.add(out, size_value(first, kind))
@@ -411,7 +417,9 @@ def linspace(
     """
     num = num.__index__()
     if num < 0:
-        raise TypeRule(f"linspace of {num} numbers", fix="give a number that is not negative")
+        raise OperandTypeError(
+            f"linspace of {num} numbers", fix="give a number that is not negative"
+        )
     a, b = el.floating((start, stop))
     kind = a.aval.dtype if dtype is None else _number_dtype(dtype)
     divisor = max(num - 1 if endpoint else num, 1)
@@ -474,7 +482,7 @@ def geomspace(
         return from_numpy(host.astype(_number_dtype(dtype)))
     a, b = el.floating((start, stop))
     if any(not isinstance(v, Tracer) and not np.asarray(v).all() for v in (a, b)):
-        raise TypeRule("geomspace from or to zero", fix="give ends that are not zero")
+        raise ArgumentError("geomspace from or to zero", fix="give ends that are not zero")
     sign = el.sign(a)
     logs = linspace(el.log(el.mul(sign, a)), el.log(el.mul(sign, b)), num, endpoint)
     out = el.mul(sign, el.exp(logs))
@@ -504,11 +512,11 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
     [(3, 2), (3, 2)]
     """
     if indexing not in ("xy", "ij"):
-        raise TypeRule(f"indexing {indexing!r} is unknown", fix='use "xy" or "ij"')
+        raise ArgumentError(f"indexing {indexing!r} is unknown", fix='use "xy" or "ij"')
     xs = [value(x) for x in xi]
     for x in xs:
         if x.aval.ndim > 1:
-            raise TypeRule(f"meshgrid takes vectors, not {x.aval!r}", fix="use .ravel()")
+            raise ShapeError(f"meshgrid takes vectors, not {x.aval!r}", fix="use .ravel()")
     n = len(xs)
     order = list(range(n))
     if indexing == "xy" and n > 1:
@@ -539,7 +547,7 @@ def indices(dimensions: Sequence[Any], dtype: Any = None, sparse: bool = False) 
     (2, 2, 3)
     """
     if hasattr(dimensions, "__index__") and not getattr(dimensions, "ndim", 0):
-        raise TypeRule(f"indices of {dimensions!r}", fix=f"write indices(({dimensions},))")
+        raise ArgumentError(f"indices of {dimensions!r}", fix=f"write indices(({dimensions},))")
     shape = normal_shape(dimensions)
     kind = _number_dtype(dtype, INTEGER)
     if not sparse:

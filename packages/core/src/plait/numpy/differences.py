@@ -8,7 +8,10 @@ from typing import Any
 import numpy as np
 
 from .._api.surfaces import fused, value
-from .._base.errors import TypeRule
+from .._base.errors import (
+    ArgumentError,
+    ShapeError,
+)
 from .._ops import elementwise as el
 from .._ops import reduction
 from .._ops.cumulative import cumsum
@@ -42,7 +45,7 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
     """
     x = value(a)
     if n < 0:
-        raise TypeRule(f"diff taken {n} times", fix="give a number that is not negative")
+        raise ArgumentError(f"diff taken {n} times", fix="give a number that is not negative")
     at = normal_axis(axis, x.aval.ndim)
     parts = [_end(prepend, x, at), x, _end(append, x, at)]
     parts = [p for p in parts if p is not None]
@@ -173,12 +176,14 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int | None = N
     """
     x = value(f)
     if edge_order not in (None, 1):
-        raise TypeRule(f"gradient with edge_order {edge_order}", fix="edge_order=1")
+        raise ArgumentError(f"gradient with edge_order {edge_order}", fix="edge_order=1")
     axes = normal_axes(axis, x.aval.ndim)
     given = list(varargs) or [1.0]
     steps = given * len(axes) if len(given) == 1 else given
     if len(steps) != len(axes):
-        raise TypeRule(f"gradient: {len(steps)} distances for {len(axes)} axes", fix="give as many")
+        raise ShapeError(
+            f"gradient: {len(steps)} distances for {len(axes)} axes", fix="give as many"
+        )
     out = [_gradient(x, h, axis=a) for a, h in zip(axes, steps)]
     return out[0] if len(out) == 1 else out
 
@@ -188,7 +193,9 @@ def _gradient(x: Any, h: Any, *, axis: int) -> Any:
     (x,), h = el.floating((x,)), value(h)
     n = x.aval.shape[axis]
     if n < 2:
-        raise TypeRule(f"gradient along axis {axis} of {x.aval!r}", fix="give two values at least")
+        raise ShapeError(
+            f"gradient along axis {axis} of {x.aval!r}", fix="give two values at least"
+        )
     cut = lambda a, b: slice_in_dim(x, a, b, axis=axis)  # noqa: E731
     if h.aval.ndim == 0:
         inner = el.div(el.sub(cut(2, n), cut(0, n - 2)), el.mul(h, 2))

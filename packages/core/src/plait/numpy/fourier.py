@@ -10,7 +10,11 @@ from typing import Any
 import numpy as np
 
 from .._api.surfaces import fused, value
-from .._base.errors import AxisError, TypeRule
+from .._base.errors import (
+    ArgumentError,
+    AxisError,
+    ShapeError,
+)
 from .._core.array import Literal, from_numpy
 from .._ops import elementwise as el
 from .._ops.fourier import fft_, spectral
@@ -74,7 +78,9 @@ def _scale(total: float, kind: str, norm: str | None) -> float:
 def _checked(a: Any, kind: str, s: Any, axes: Any, norm: Any, many: bool) -> Any:
     x = value(a)
     if norm not in _NORMS:
-        raise TypeRule(f"there is no norm {norm!r}", fix='use "backward", "ortho" or "forward"')
+        raise ArgumentError(
+            f"there is no norm {norm!r}", fix='use "backward", "ortho" or "forward"'
+        )
     ndim = x.aval.ndim
     if axes is None:
         axes = range(ndim) if s is None else range(-len(s), 0)
@@ -97,19 +103,19 @@ def _length(x: Any, kind: str, i: int, s: Any, at: tuple) -> int:
         half = kind == "irfft" and i == len(at) - 1
         n = 2 * (have - 1) if half else have
     if isinstance(n, Dim):
-        raise TypeRule(
+        raise ShapeError(
             f"a transform over {n} elements, which is no known size",
             fix="give the length as an int; axes that are not transformed may be symbolic",
         )
     n = n.__index__()
     if n < 1:
-        raise TypeRule(f"a transform over {n} elements", fix="there must be one at least")
+        raise ShapeError(f"a transform over {n} elements", fix="there must be one at least")
     return n
 
 
 def _one(a: Any, kind: str, n: Any, axis: Any, norm: Any) -> Any:
     if n is not None and n.__class__ is int and n < 1:
-        raise TypeRule(f"a transform over {n} elements", fix="there must be one at least")
+        raise ShapeError(f"a transform over {n} elements", fix="there must be one at least")
     return _checked(a, kind, None if n is None else (n,), (axis,), norm, False)
 
 
@@ -337,7 +343,7 @@ def rfftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> 
 
 def _positive(n: int) -> None:
     if n < 1:
-        raise TypeRule(f"frequencies of {n} elements", fix="give one at least")
+        raise ShapeError(f"frequencies of {n} elements", fix="give one at least")
 
 
 def _shifted(x: Any, axes: Any, back: bool) -> Any:

@@ -11,7 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from .._base.errors import CopyError, TypeRule
+from .._base.errors import (
+    CopyError,
+    OperandTypeError,
+)
 from .._core.array import Array, canonical, from_numpy, shared
 from .._core.interpreter import Value
 from .._ops import elementwise as el
@@ -152,7 +155,7 @@ def load(file: Any, *args: Any, **kwargs: Any) -> Any:
         return from_numpy(found)
     if hasattr(found, "files"):
         return {name: from_numpy(found[name]) for name in found.files}
-    raise TypeRule(f"{file!r} holds no array", fix="read it with numpy.load")
+    raise OperandTypeError(f"{file!r} holds no array", fix="read it with numpy.load")
 
 
 def save(file: Any, arr: Any, allow_pickle: bool = True) -> None:

@@ -6,7 +6,9 @@ Invariant: pieces are joined by one concatenation, in the dtype that they meet i
 from typing import Any
 
 from .._api.surfaces import value
-from .._base.errors import TypeRule
+from .._base.errors import (
+    ShapeError,
+)
 from .._ops.shape import concatenate, convert_together, reshape, transpose
 from .creation import _slice_range, array
 from .manipulation import swapaxes
@@ -34,7 +36,7 @@ def _directive(text: str, default: tuple) -> tuple:
         if len(given) > 3:
             raise ValueError
     except ValueError:
-        raise TypeRule(
+        raise ShapeError(
             f"{text!r} is no directive of r_: there are no matrices here",
             fix='write up to three integers, "axis,ndmin,place"',
         ) from None

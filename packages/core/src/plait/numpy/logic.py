@@ -10,7 +10,11 @@ from typing import Any
 import numpy as np
 
 from .._api.surfaces import binary, fused, unary, value
-from .._base.errors import DimMismatch, TypeRule
+from .._base.errors import (
+    DimMismatch,
+    OperandTypeError,
+    TypeRule,
+)
 from .._core.array import Literal
 from .._ops import elementwise as el
 from .._ops.reduction import all_
@@ -139,7 +143,9 @@ def bitwise_count(x: Any) -> Any:
     """
     x = value(x)
     if x.aval.category != INTEGER:
-        raise TypeRule(f"bitwise_count is for integers, not {x.aval!r}", fix="use .astype(int)")
+        raise OperandTypeError(
+            f"bitwise_count is for integers, not {x.aval!r}", fix="use .astype(int)"
+        )
     return convert(el.population_count(el.abs_(x)), np.uint8)
 
 
@@ -202,7 +208,9 @@ def isinf(x: Any) -> Any:
 def _is_infinite(x: Any, end: float) -> Any:
     x = value(x)
     if x.aval.category == COMPLEX:
-        raise TypeRule(f"complex numbers have no sign, as those of {x.aval!r}", fix="use isinf")
+        raise OperandTypeError(
+            f"complex numbers have no sign, as those of {x.aval!r}", fix="use isinf"
+        )
     return el.eq(x, end) if x.aval.inexact else _answer(x, False)
 
 

@@ -11,7 +11,11 @@ from typing import Any
 import numpy as np
 
 from .._api.surfaces import value
-from .._base.errors import AxisError, TypeRule
+from .._base.errors import (
+    ArgumentError,
+    AxisError,
+    ShapeError,
+)
 from .._core.interpreter import Tracer, Value
 from .._ops import elementwise as el
 from .._ops import shape as sh
@@ -31,7 +35,7 @@ from .._types.dims import Dim
 
 def _order(order: str, what: str) -> None:
     if order not in ("C", "F"):
-        raise TypeRule(f'{what}: order must be "C" or "F", not {order!r}', fix='use order="C"')
+        raise ArgumentError(f'{what}: order must be "C" or "F", not {order!r}', fix='use order="C"')
 
 
 def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None) -> Any:
@@ -127,7 +131,7 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Any:
     (3, 4, 2)
     """
     if source is None or destination is None:
-        raise TypeRule("moveaxis needs both source and destination", fix="name the axes")
+        raise ShapeError("moveaxis needs both source and destination", fix="name the axes")
     return materialise_at_ground(sh.moveaxis(a, source, destination))
 
 
@@ -236,7 +240,7 @@ def _each(arys: Sequence[Any], f: Any) -> Any:
 def fixed_size(x: Any, axis: int) -> int:
     n = x.aval.shape[axis]
     if n.__class__ is Dim:
-        raise TypeRule(f"axis {axis} of {x.aval!r} has no fixed size", fix="give a fixed size")
+        raise ShapeError(f"axis {axis} of {x.aval!r} has no fixed size", fix="give a fixed size")
     return n
 
 
@@ -334,7 +338,7 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
         return materialise_at_ground(x)
     count = builtins.max(len(axes), len(shifts))
     if {len(axes), len(shifts)} - {1, count}:
-        raise TypeRule(f"roll by {len(shifts)} along {len(axes)} axes", fix="give as many")
+        raise ShapeError(f"roll by {len(shifts)} along {len(axes)} axes", fix="give as many")
     for s, at in zip(list(shifts) * (count // len(shifts)), list(axes) * (count // len(axes))):
         x = _rolled(x, s, normal_axis(at, x.aval.ndim))
     return materialise_at_ground(x)

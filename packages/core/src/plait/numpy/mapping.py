@@ -10,7 +10,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .._api.surfaces import value
-from .._base.errors import AxisError, TypeRule
+from .._base.errors import (
+    ArgumentError,
+    AxisError,
+    ShapeError,
+)
 from .._control import map_axes
 from .._ops.shape import (
     broadcast_to,
@@ -65,12 +69,12 @@ def apply_over_axes(func: Callable, a: Any, axes: Any) -> Any:
     x = value(a)
     n = x.aval.ndim
     if axes is None:
-        raise TypeRule("apply_over_axes needs axes", fix="name one or several")
+        raise ShapeError("apply_over_axes needs axes", fix="name one or several")
     for axis in normal_axes(axes, n):
         out = value(func(x, axis))
         x = expand_dims(out, axis) if out.aval.ndim == n - 1 else out
         if x.aval.ndim != n:
-            raise TypeRule(
+            raise ShapeError(
                 f"apply_over_axes: the function returned {out.aval!r} for an array with {n} axes",
                 fix="it must keep the axes, or drop the one it is given",
             )
@@ -85,7 +89,9 @@ def _terms(signature: str) -> tuple[list[tuple], list[tuple]]:
     """The names of axes of arguments and of results."""
     text = signature.replace(" ", "")
     if not _SIGNATURE.match(text):
-        raise TypeRule(f"{signature!r} is no signature", fix='write for instance "(n,m),(m)->(n)"')
+        raise ArgumentError(
+            f"{signature!r} is no signature", fix='write for instance "(n,m),(m)->(n)"'
+        )
     sides = text.split("->")
     names = [[tuple(filter(None, t.split(","))) for t in re.findall(r"\((.*?)\)", s)]
              for s in sides]  # fmt: skip
@@ -117,7 +123,9 @@ def vectorize(
         mapped = [i for i in range(len(args)) if i not in left_out]
         named = [k for k in kwargs if k not in left_out]
         if core is not None and named:
-            raise TypeRule("vectorize with a signature takes no arguments by name", fix="see numpy")
+            raise ArgumentError(
+                "vectorize with a signature takes no arguments by name", fix="see numpy"
+            )
         xs = [value(args[i]) for i in mapped] + [value(kwargs[k]) for k in named]
 
         def part(*vs: Any) -> Any:
@@ -129,7 +137,9 @@ def vectorize(
 
         parts = [()] * len(xs) if core is None else core[0]
         if len(parts) != len(xs):
-            raise TypeRule(f"{len(xs)} arguments for the signature {signature!r}", fix="see there")
+            raise ArgumentError(
+                f"{len(xs)} arguments for the signature {signature!r}", fix="see there"
+            )
         return _broadcast_parts(part, xs, parts, None if core is None else core[1])
 
     return vectorized

@@ -9,7 +9,9 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from .._base.errors import TypeRule
+from .._base.errors import (
+    ArgumentError,
+)
 from .._core.array import Literal
 from .._core.interpreter import current
 from .._core.primitive import Primitive
@@ -23,7 +25,9 @@ _NONE: dict[str, Any] = {}
 def unwritten(out: Any) -> None:
     """Raises TypeRule unless `out` is None."""
     if out is not None:
-        raise TypeRule("arrays are never written to, so `out` must be None", fix="use the result")
+        raise ArgumentError(
+            "arrays are never written to, so `out` must be None", fix="use the result"
+        )
 
 
 def kept(x: Any, where: Any, out: Any) -> Any:
@@ -35,7 +39,7 @@ def kept(x: Any, where: Any, out: Any) -> Any:
         return tuple([kept(v, where, None) for v in x])
     (mask,) = el.promoted((where,))
     if mask.aval.dtype != BOOL:
-        raise TypeRule(f"`where` is {mask.aval!r}", fix="give booleans")
+        raise ArgumentError(f"`where` is {mask.aval!r}", fix="give booleans")
     zero = False if x.aval.dtype == BOOL else 0
     return materialise_at_ground(el.select(mask, x, Literal(zero, x.aval.with_shape(()))))
 

@@ -9,7 +9,11 @@ from typing import Any
 import numpy as np
 
 from .._api.surfaces import fused, value
-from .._base.errors import AxisError, TypeRule
+from .._base.errors import (
+    ArgumentError,
+    AxisError,
+    ShapeError,
+)
 from .._core.array import from_numpy
 from .._ops import elementwise as el
 from .._ops.reduction import sum_
@@ -103,7 +107,7 @@ def tri(N: Any, M: Any = None, k: int = 0, dtype: Any = None) -> Any:
 def _triangle(name: str, m: Any, k: Any, lower: bool) -> Any:
     x = value(m)
     if x.aval.ndim < 2:
-        raise TypeRule(f"{name} takes matrices, not {x.aval!r}", fix="give two axes or more")
+        raise ShapeError(f"{name} takes matrices, not {x.aval!r}", fix="give two axes or more")
     k = k.__index__()
     below = _below(x.aval.shape[-2], x.aval.shape[-1], k if lower else k - 1)
     zero = convert(0, x.aval.dtype)
@@ -186,7 +190,7 @@ def _diagonal(x: Any, *, offset: int, i: int, j: int) -> Any:
 def _masked_diagonal(x: Any, offset: int, n: Any, m: Any) -> Any:
     """Of symbolic size: everything else is zero, and rows are summed."""
     if n != m or offset:
-        raise TypeRule(
+        raise ShapeError(
             f"diagonal {offset} of {x.aval!r}: its length is not known",
             fix="symbolic matrices must be square, and offset 0",
         )
@@ -207,7 +211,7 @@ def diag(v: Any, k: int = 0) -> Any:
     if x.aval.ndim == 2:
         return diagonal(x, k)
     if x.aval.ndim != 1:
-        raise TypeRule(f"diag takes a vector or a matrix, not {x.aval!r}", fix="use diagonal")
+        raise ShapeError(f"diag takes a vector or a matrix, not {x.aval!r}", fix="use diagonal")
     return _diag(x, k=k.__index__())
 
 
@@ -216,7 +220,7 @@ def _diag(x: Any, *, k: int) -> Any:
     n = x.aval.shape[0]
     if is_symbolic((n,)):
         if k:
-            raise TypeRule("diag of a symbolic size has the main diagonal only", fix="k=0")
+            raise ShapeError("diag of a symbolic size has the main diagonal only", fix="k=0")
         on = el.eq(iota(np.int32, (n, n), 0), iota(np.int32, (n, n), 1))
         return el.select(on, x, convert(0, x.aval.dtype))
     size = n + abs(k)
@@ -268,10 +272,12 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = False
     """
     x = value(a)
     if inplace:
-        raise TypeRule("arrays are never written to", fix="pass inplace=False, use the result")
+        raise ArgumentError("arrays are never written to", fix="pass inplace=False, use the result")
     shape = x.aval.shape
     if len(shape) < 2 or (len(shape) > 2 and len(set(shape)) > 1):
-        raise TypeRule(f"fill_diagonal of {x.aval!r}", fix="give a matrix, or axes of one size")
+        raise ArgumentError(
+            f"fill_diagonal of {x.aval!r}", fix="give a matrix, or axes of one size"
+        )
     host = np.zeros(shape, np.int32)
     place = np.zeros(shape, bool)
     np.fill_diagonal(place, True, wrap)
@@ -337,7 +343,7 @@ def triu_indices_from(arr: Any, k: int = 0) -> tuple:
 def _matrix_shape(arr: Any) -> tuple:
     shape = value(arr).aval.shape
     if len(shape) != 2:
-        raise TypeRule(f"a matrix is needed, not shape {shape}", fix="give two axes")
+        raise ShapeError(f"a matrix is needed, not shape {shape}", fix="give two axes")
     return shape
 
 
@@ -379,7 +385,7 @@ def diag_indices_from(arr: Any) -> tuple:
     """
     shape = value(arr).aval.shape
     if len(shape) < 2 or len(set(shape)) > 1:
-        raise TypeRule(f"axes of one size are needed, not shape {shape}", fix="see diag_indices")
+        raise ShapeError(f"axes of one size are needed, not shape {shape}", fix="see diag_indices")
     return diag_indices(shape[0], len(shape))
 
 
@@ -398,7 +404,7 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
     """
     x = value(x)
     if x.aval.ndim != 1:
-        raise TypeRule(f"vander takes a vector, not {x.aval!r}", fix="use .ravel()")
+        raise ShapeError(f"vander takes a vector, not {x.aval!r}", fix="use .ravel()")
     n = x.aval.shape[0] if N is None else N.__index__()
     powers = np.arange(n) if increasing else np.arange(n)[::-1]
     columns = [reshape(el.integer_pow(x, exponent=int(p)), (-1, 1)) for p in powers]

@@ -8,7 +8,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from .._api.surfaces import value
-from .._base.errors import TypeRule
+from .._base.errors import (
+    ArgumentError,
+    OperandTypeError,
+)
 from .._core.interpreter import Value
 from .._ops import sorting
 from .._ops.argreduction import dtype_for_indices
@@ -19,9 +22,9 @@ from .creation import _number_dtype
 
 def _stable(kind: Any, order: Any, stable: Any) -> bool:
     if order is not None:
-        raise TypeRule("arrays have no fields to order by", fix="leave `order` out")
+        raise ArgumentError("arrays have no fields to order by", fix="leave `order` out")
     if kind not in (None, "quicksort", "mergesort", "heapsort", "stable"):
-        raise TypeRule(f"sort has no kind {kind!r}", fix="leave `kind` out")
+        raise ArgumentError(f"sort has no kind {kind!r}", fix="leave `kind` out")
     return True if stable is None else bool(stable)
 
 
@@ -79,7 +82,7 @@ def lexsort(keys: Any, axis: int = -1) -> Any:
     """
     xs: Sequence[Any] = list(value(keys)) if isinstance(keys, Value) else [value(k) for k in keys]
     if not xs:
-        raise TypeRule("lexsort needs a key", fix="give at least one")
+        raise OperandTypeError("lexsort needs a key", fix="give at least one")
     shape = xs[0].aval.shape
     at = normal_axis(axis, len(shape))
     places = iota(dtype_for_indices(shape[at]), shape, at)

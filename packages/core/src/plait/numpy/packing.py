@@ -8,7 +8,10 @@ from typing import Any
 import numpy as np
 
 from .._api.surfaces import fused, value
-from .._base.errors import TypeRule
+from .._base.errors import (
+    ArgumentError,
+    OperandTypeError,
+)
 from .._ops import elementwise as el
 from .._ops.reduction import sum_
 from .._ops.shape import (
@@ -29,7 +32,7 @@ _BYTE = np.dtype(np.uint8)
 def _places(bitorder: str, ndim: int) -> Any:
     """How far each of eight bits is shifted, along the last axis."""
     if bitorder not in ("big", "little"):
-        raise TypeRule(f"there is no bitorder {bitorder!r}", fix='use "big" or "little"')
+        raise ArgumentError(f"there is no bitorder {bitorder!r}", fix='use "big" or "little"')
     k = iota(_BYTE, (1,) * (ndim - 1) + (8,), ndim - 1)
     return k if bitorder == "little" else el.sub(7, k)
 
@@ -60,7 +63,7 @@ def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Any:
     """
     x = value(a)
     if x.aval.category not in (BOOLEAN, INTEGER):
-        raise TypeRule(f"packbits of {x.aval!r}", fix="give integers or booleans")
+        raise OperandTypeError(f"packbits of {x.aval!r}", fix="give integers or booleans")
     x = reshape(x, (-1,)) if axis is None else x
     return _packed(x, axis=normal_axis(-1 if axis is None else axis, x.aval.ndim),
                    bitorder=bitorder)  # fmt: skip
@@ -95,7 +98,9 @@ def unpackbits(
     """
     x = value(a)
     if x.aval.dtype != _BYTE:
-        raise TypeRule(f"unpackbits of {x.aval!r}", fix="give uint8: view(), or .astype('uint8')")
+        raise ArgumentError(
+            f"unpackbits of {x.aval!r}", fix="give uint8: view(), or .astype('uint8')"
+        )
     x = reshape(x, (-1,)) if axis is None else x
     at = normal_axis(-1 if axis is None else axis, x.aval.ndim)
     out = _unpacked(x, axis=at, bitorder=bitorder)

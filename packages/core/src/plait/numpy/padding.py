@@ -11,7 +11,11 @@ from typing import Any
 import numpy as np
 
 from .._api.surfaces import value
-from .._base.errors import TypeRule
+from .._base.errors import (
+    ArgumentError,
+    OperandTypeError,
+    ShapeError,
+)
 from .._ops import elementwise as el
 from .._ops import shape as sh
 from .._ops.reduction import max_, mean, min_
@@ -44,16 +48,18 @@ def pad(array: Any, pad_width: Any, mode: str = "constant", **kwargs: Any) -> An
     x = value(array)
     widths = _widths(pad_width, x.aval.ndim)
     if any(w.__class__ is int and w < 0 for pair in widths for w in pair):
-        raise TypeRule(f"pad by {pad_width}: widths can not be negative", fix="cut with slices")
+        raise ArgumentError(
+            f"pad by {pad_width}: widths can not be negative", fix="cut with slices"
+        )
     known = {"constant": "constant_values", "linear_ramp": "end_values", "reflect": "reflect_type",
              "symmetric": "reflect_type", **dict.fromkeys(_STATISTICS, "stat_length")}  # fmt: skip
     if mode not in ("constant", "empty", "linear_ramp", *_COPIES, *_STATISTICS):
-        raise TypeRule(
+        raise ArgumentError(
             f"pad has no mode {mode!r}",
             fix=f"use one of constant, empty, linear_ramp, {', '.join((*_COPIES, *_STATISTICS))}",
         )
     if set(kwargs) - {known.get(mode)}:
-        raise TypeRule(
+        raise ArgumentError(
             f"pad in mode {mode!r} does not take {', '.join(sorted(kwargs))}",
             fix=f"it takes {known.get(mode, 'no options')}",
         )
@@ -73,7 +79,7 @@ def _whole(widths: list[tuple]) -> list[tuple]:
     """Widths that are integers or symbolic sizes, in pairs."""
     for w in [w for pair in widths for w in pair]:
         if isinstance(w, bool) or not (w.__class__ is Dim or hasattr(w, "__index__")):
-            raise TypeRule(f"pad by {w!r}: widths are integers", fix="write pad_width=1")
+            raise OperandTypeError(f"pad by {w!r}: widths are integers", fix="write pad_width=1")
     return widths
 
 
@@ -93,7 +99,7 @@ def _pairs(given: Any, ndim: int, what: str) -> list[tuple]:
         pairs = [_pair(i) if len(_pair(i)) == 2 else (i[0], i[0]) for i in items]
         if len(pairs) in (1, ndim):
             return pairs * (ndim if len(pairs) == 1 else 1)
-    raise TypeRule(
+    raise ShapeError(
         f"{what} {given!r} does not fit an array with {ndim} axes",
         fix="give a number, a pair, or a pair for each axis",
     )
@@ -141,12 +147,12 @@ def _constant(x: Any, widths: Sequence[tuple], values: Any) -> Any:
 def _copied(x: Any, axis: int, low: int, high: int, mode: str, option: Any) -> Any:
     n = x.aval.shape[axis]
     if n == 0:
-        raise TypeRule(
+        raise ShapeError(
             f"axis {axis} of {x.aval!r} is empty: there is nothing to pad with",
             fix='use mode="constant"',
         )
     if option not in (None, "even", "odd"):
-        raise TypeRule(f"reflect_type {option!r} is unknown", fix='use "even" or "odd"')
+        raise ArgumentError(f"reflect_type {option!r} is unknown", fix='use "even" or "odd"')
     if option == "odd":
         return _odd(x, axis, low, high, mode)
     places = np.pad(np.arange(n), (low, high), mode)  # type: ignore[call-overload]
@@ -210,7 +216,7 @@ def _statistic(x: Any, axis: int, low: int, high: int, mode: str, lengths: tuple
     for k, length in enumerate(lengths):
         count = n if length is None else builtins.min(length, n)
         if count < 1:
-            raise TypeRule(f"pad: stat_length {length} over an axis of size {n}", fix="give more")
+            raise ShapeError(f"pad: stat_length {length} over an axis of size {n}", fix="give more")
         part = (0, count) if k == 0 else (n - count, n)
         v = _STATISTICS[mode](sh.slice_in_dim(x, *part, axis=axis), axis, keepdims=True)
         if mode == "mean" and x.aval.category == INTEGER:
@@ -223,7 +229,7 @@ def _statistic(x: Any, axis: int, low: int, high: int, mode: str, lengths: tuple
 def _ramp(x: Any, axis: int, low: int, high: int, ends: tuple) -> Any:
     n = x.aval.shape[axis]
     if n == 0:
-        raise TypeRule(f"axis {axis} of {x.aval!r} is empty", fix='use mode="constant"')
+        raise ShapeError(f"axis {axis} of {x.aval!r} is empty", fix='use mode="constant"')
     sides = []
     for end, edge, width in ((ends[0], 0, low), (ends[1], n - 1, high)):
         start = sh.squeeze(sh.slice_in_dim(x, edge, edge + 1, axis=axis), axis)

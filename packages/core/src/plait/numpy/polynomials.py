@@ -8,7 +8,11 @@ from typing import Any
 import numpy as np
 
 from .._api.surfaces import fused, value
-from .._base.errors import ConcretizationError, TypeRule
+from .._base.errors import (
+    ArgumentError,
+    ConcretizationError,
+    ShapeError,
+)
 from .._control import scan
 from .._core.array import Literal, from_numpy
 from .._core.interpreter import Tracer
@@ -33,7 +37,7 @@ from .matrices import vander
 def _coefficients(p: Any) -> Any:
     p = value(p)
     if p.aval.ndim > 1:
-        raise TypeRule(f"coefficients are a vector, not {p.aval!r}", fix="use .ravel()")
+        raise ShapeError(f"coefficients are a vector, not {p.aval!r}", fix="use .ravel()")
     return reshape(p, (1,)) if not p.aval.ndim else p
 
 
@@ -62,7 +66,7 @@ def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
     """
     p = value(p)
     if not p.aval.ndim:
-        raise TypeRule(f"coefficients are a vector, not {p.aval!r}", fix="use atleast_1d")
+        raise ShapeError(f"coefficients are a vector, not {p.aval!r}", fix="use atleast_1d")
     return _polyval(p, value(x), unroll=unroll)
 
 
@@ -169,7 +173,7 @@ def polyder(p: Any, m: int = 1) -> Any:
     """
     (x,) = el.floating((_coefficients(p),))
     if m < 0:
-        raise TypeRule(f"polyder taken {m} times", fix="give a number that is not negative")
+        raise ArgumentError(f"polyder taken {m} times", fix="give a number that is not negative")
     for _ in range(m):
         n = x.aval.size
         x = el.mul(x[: n - 1], from_numpy(np.arange(n - 1, 0, -1).astype(np.float32)))
@@ -192,7 +196,7 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
     """
     (x,) = el.floating((_coefficients(p),))
     if m < 0:
-        raise TypeRule(f"polyint taken {m} times", fix="give a number that is not negative")
+        raise ArgumentError(f"polyint taken {m} times", fix="give a number that is not negative")
     constants = broadcast_to(_coefficients(0 if k is None else k), (m,))
     for i in range(m):
         n = x.aval.size
@@ -309,12 +313,12 @@ def polyfit(
     """
     at, to = (el.floating((value(v),))[0] for v in (x, y))
     if deg < 0 or at.aval.ndim != 1 or to.aval.ndim not in (1, 2):
-        raise TypeRule(
+        raise ArgumentError(
             f"polyfit of degree {deg} to {at.aval!r} and {to.aval!r}",
             fix="give a degree that is not negative, a vector x, and values for each element",
         )
     if at.aval.shape[0] != to.aval.shape[0] or not at.aval.size:
-        raise TypeRule(
+        raise ArgumentError(
             f"polyfit: {at.aval!r} and {to.aval!r} do not fit together",
             fix="give as many values as points, and at least one",
         )
@@ -334,7 +338,9 @@ def _prepared(x: Any, y: Any, w: Any, *, deg: int) -> Any:
     powers = vander(x, deg + 1)
     if w is not None:
         if w.aval.shape != x.aval.shape:
-            raise TypeRule(f"weights {w.aval!r} for points {x.aval!r}", fix="give one for each")
+            raise ArgumentError(
+                f"weights {w.aval!r} for points {x.aval!r}", fix="give one for each"
+            )
         column = reshape(w, (-1, 1))
         powers = el.mul(powers, column)
         y = el.mul(y, column if y.aval.ndim == 2 else w)
@@ -348,7 +354,7 @@ def _covariance(powers: Any, scale: Any, rest: Any, y: Any, cov: Any) -> Any:
     if cov == "unscaled":
         return base if y.aval.ndim == 1 else base[:, :, None]
     if m <= order:
-        raise TypeRule(
+        raise ArgumentError(
             f"{m} points do not determine the covariance of {order} coefficients",
             fix='give more points, or cov="unscaled"',
         )

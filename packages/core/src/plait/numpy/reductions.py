@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from .._api.surfaces import fused, value
-from .._base.errors import TypeRule
+from .._base.errors import (
+    ShapeError,
+)
 from .._core.array import Literal
 from .._ops import argreduction, cumulative, reduction
 from .._ops import elementwise as el
@@ -214,7 +216,7 @@ def _static_axis(axis: Any) -> Any:
     if isinstance(axis, list | tuple):
         return tuple([a.__index__() if hasattr(a, "__index__") else a for a in axis])
     if getattr(axis, "ndim", 0):
-        raise TypeRule(f"axis must be an integer, not {axis!r}", fix="write axis=0")
+        raise ShapeError(f"axis must be an integer, not {axis!r}", fix="write axis=0")
     return axis
 
 
@@ -348,13 +350,13 @@ def _average(a: Any, weights: Any, *, axis: Any, returned: bool, keepdims: bool)
     w = convert(1, _float_dtype(x, None)) if weights is None else value(weights)
     if w.aval.shape != x.aval.shape and w.aval.ndim:
         if w.aval.ndim != 1 or axis is None or isinstance(axis, tuple):
-            raise TypeRule(
+            raise ShapeError(
                 f"average of {x.aval!r} with weights {w.aval!r}",
                 fix="give weights of the same shape, or a vector of them and an axis",
             )
         at = normal_axis(axis, x.aval.ndim)
         if w.aval.shape[0] != x.aval.shape[at]:
-            raise TypeRule(
+            raise ShapeError(
                 f"{w.aval!r} are not weights for axis {at} of {x.aval!r}", fix="give as many"
             )
         w = reshape(w, [w.aval.size if i == at else 1 for i in range(x.aval.ndim)])
@@ -597,7 +599,7 @@ def nancumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = N
 def _with_initial(f: Any, x: Any, axis: Any, dtype: Any, first: int, include: bool) -> Any:
     x = value(x)
     if axis is None and x.aval.ndim != 1:
-        raise TypeRule(f"an axis is needed for {x.aval!r}", fix="give axis=")
+        raise ShapeError(f"an axis is needed for {x.aval!r}", fix="give axis=")
     at = normal_axis(0 if axis is None else axis, x.aval.ndim)
     out = f(x, at, dtype)
     if not include:

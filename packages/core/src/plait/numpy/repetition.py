@@ -9,7 +9,11 @@ from typing import Any
 import numpy as np
 
 from .._api.surfaces import value
-from .._base.errors import AxisError, ConcretizationError, TypeRule
+from .._base.errors import (
+    AxisError,
+    ConcretizationError,
+    ShapeError,
+)
 from .._core.interpreter import Tracer
 from .._ops import elementwise as el
 from .._ops import shape as sh
@@ -117,7 +121,7 @@ def resize(a: Any, new_shape: Any) -> Any:
     """
     x, shape = ravel(a), normal_shape(new_shape)
     if any(d.__class__ is int and d < 0 for d in shape):
-        raise TypeRule(f"resize to {shape}", fix="give sizes that are not negative")
+        raise ShapeError(f"resize to {shape}", fix="give sizes that are not negative")
     n, want = x.aval.size, product(shape)
     if n == 0 or want == 0:
         return sh.fill(0, Aval(shape, x.aval.dtype))
@@ -141,7 +145,7 @@ def _fixed_places(what: str, obj: Any, n: int) -> np.ndarray:
         places = places.astype(np.int32)
     if places.dtype == BOOL:
         if places.ndim and places.shape != (n,):
-            raise TypeRule(f"{what}: a mask of shape {places.shape} for an axis of size {n}",
+            raise ShapeError(f"{what}: a mask of shape {places.shape} for an axis of size {n}",
                            fix="give one of its size")  # fmt: skip
         return np.flatnonzero(places)
     if places.size and (places.min() < -n or places.max() > n):

@@ -8,7 +8,12 @@ from typing import Any
 import numpy as np
 
 from .._api.surfaces import fused, value
-from .._base.errors import AxisError, TypeRule
+from .._base.errors import (
+    ArgumentError,
+    AxisError,
+    OperandTypeError,
+    ShapeError,
+)
 from .._control import fori_loop
 from .._core.array import Literal
 from .._core.interpreter import Tracer
@@ -53,12 +58,16 @@ def searchsorted(
     1
     """
     if side not in ("left", "right"):
-        raise TypeRule(f'side must be "left" or "right", not {side!r}', fix='use side="left"')
+        raise ArgumentError(f'side must be "left" or "right", not {side!r}', fix='use side="left"')
     if method not in ("default", "scan", "scan_unrolled", "sort", "compare_all"):
-        raise TypeRule(f"searchsorted has no method {method!r}", fix='use "scan" or "compare_all"')
+        raise ArgumentError(
+            f"searchsorted has no method {method!r}", fix='use "scan" or "compare_all"'
+        )
     x = value(a)
     if x.aval.ndim != 1:
-        raise TypeRule(f"searchsorted in {x.aval!r}: a vector is needed", fix="see take_along_axis")
+        raise ShapeError(
+            f"searchsorted in {x.aval!r}: a vector is needed", fix="see take_along_axis"
+        )
     if sorter is not None:
         x = take(x, sorter)
     return _places(x, v, right=side == "right", method=method)
@@ -127,11 +136,13 @@ def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = Non
     """
     b = value(bins)
     if b.aval.ndim != 1:
-        raise TypeRule(f"digitize: the edges must be a vector, not {b.aval!r}", fix="use .ravel()")
+        raise ShapeError(
+            f"digitize: the edges must be a vector, not {b.aval!r}", fix="use .ravel()"
+        )
     if not isinstance(b, Tracer):
         steps = np.diff(np.asarray(b).astype(float))
         if not ((steps >= 0).all() or (steps <= 0).all()):
-            raise TypeRule("digitize: the edges go up and down", fix="sort them")
+            raise ArgumentError("digitize: the edges go up and down", fix="sort them")
     return _digitized(value(x), b, right=bool(right))
 
 
@@ -184,9 +195,11 @@ def interp(
     """
     a, b = value(xp), value(fp)
     if a.aval.ndim != 1 or a.aval.shape != b.aval.shape:
-        raise TypeRule(f"interp: places {a.aval!r} and data {b.aval!r}", fix="give equal vectors")
+        raise ArgumentError(
+            f"interp: places {a.aval!r} and data {b.aval!r}", fix="give equal vectors"
+        )
     if a.aval.shape[0] == 0:
-        raise TypeRule("interp between no points", fix="give one at least")
+        raise ArgumentError("interp between no points", fix="give one at least")
     return _interpolated(x, a, b, left, right, period)
 
 
@@ -215,10 +228,10 @@ def partition(a: Any, kth: int, axis: int = -1) -> Any:
 def _check_kth(kth: Any, x: Any, axis: Any) -> None:
     n = x.aval.size if axis is None else x.aval.shape[normal_axis(axis, x.aval.ndim)]
     if getattr(kth, "ndim", 0) > 1:
-        raise TypeRule(f"kth has {kth.ndim} axes", fix="give a place, or a vector of them")
+        raise ShapeError(f"kth has {kth.ndim} axes", fix="give a place, or a vector of them")
     for k in kth if isinstance(kth, tuple | list) else np.ravel(np.asarray(kth)).tolist():
         if not hasattr(k, "__index__") or isinstance(k, bool):
-            raise TypeRule(f"kth must be an integer, not {k!r}", fix="write kth=0")
+            raise OperandTypeError(f"kth must be an integer, not {k!r}", fix="write kth=0")
         if n.__class__ is int and not -n <= k.__index__() < max(n, 1):
             raise AxisError(f"kth={k} is out of range for {n} elements", fix="give a place")
 

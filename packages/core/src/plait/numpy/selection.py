@@ -11,7 +11,12 @@ from typing import Any
 import numpy as np
 
 from .._api.surfaces import fused, value
-from .._base.errors import ConcretizationError, SubscriptError, TypeRule
+from .._base.errors import (
+    ArgumentError,
+    ConcretizationError,
+    ShapeError,
+    SubscriptError,
+)
 from .._core.array import Literal, from_numpy
 from .._core.interpreter import Tracer
 from .._ops import elementwise as el
@@ -63,7 +68,7 @@ def where(
     """
     if x is None or y is None:
         if x is not y:
-            raise TypeRule("where takes both x and y, or none", fix="give the other one too")
+            raise ArgumentError("where takes both x and y, or none", fix="give the other one too")
         return nonzero(condition, size=size, fill_value=fill_value)
     return el.select(condition, x, y)
 
@@ -83,7 +88,7 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
     [1, 9]
     """
     if len(condlist) != len(choicelist) or not len(condlist):
-        raise TypeRule(
+        raise ArgumentError(
             f"select: {len(condlist)} conditions for {len(choicelist)} choices",
             fix="give as many of each, one at least",
         )
@@ -122,7 +127,7 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
             raise SubscriptError(f"piecewise: a condition {c.aval!r} for {x.aval!r}",
                                  fix="give conditions of its shape")  # fmt: skip
     if len(functions) not in (len(conditions), len(conditions) + 1):
-        raise TypeRule(
+        raise ArgumentError(
             f"piecewise: {len(functions)} functions for {len(conditions)} conditions",
             fix="give one for each, and perhaps one more",
         )
@@ -154,7 +159,7 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
     index = integers(value(a), "the numbers of choices")
     given = list(choices)
     if not given:
-        raise TypeRule("choose from nothing", fix="give one array at least")
+        raise ArgumentError("choose from nothing", fix="give one array at least")
     xs = list(el.promoted(given))
     n = len(xs)
     if mode == "raise":
@@ -164,13 +169,13 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
             )
         host = np.asarray(index)
         if host.size and not (host.min() >= 0 and host.max() < n):
-            raise TypeRule(f"choose: a number is outside of [0, {n})", fix='mode="clip"')
+            raise ShapeError(f"choose: a number is outside of [0, {n})", fix='mode="clip"')
     elif mode == "wrap":
         index = el.modulo(index, n)
     elif mode == "clip":
         index = el.clamp(0, index, n - 1)
     else:
-        raise TypeRule(f"choose has no mode {mode!r}", fix='use "raise", "wrap" or "clip"')
+        raise ArgumentError(f"choose has no mode {mode!r}", fix='use "raise", "wrap" or "clip"')
     picked = xs[0]
     for i, x in enumerate(xs[1:], 1):
         picked = el.select(el.eq(index, i), x, picked)
@@ -259,7 +264,7 @@ def put_along_axis(
         flat = put_along_axis(reshape(x, (-1,)), i, values, 0, mode=mode)
         return reshape(flat, x.aval.shape)
     if i.aval.ndim != x.aval.ndim:
-        raise TypeRule(f"put_along_axis: {i.aval!r} for {x.aval!r}", fix="give as many axes")
+        raise ShapeError(f"put_along_axis: {i.aval!r} for {x.aval!r}", fix="give as many axes")
     at = normal_axis(axis, x.aval.ndim)
     shape = list(x.aval.shape)
     shape[at] = i.aval.shape[at]
@@ -314,7 +319,7 @@ def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = False) -> Any:
     _not_in_place(inplace)
     x, m, v = value(arr), truth(mask), value(vals)
     if m.aval.size != x.aval.size:
-        raise TypeRule(f"place: mask {m.aval!r} for {x.aval!r}", fix="give one of its size")
+        raise ArgumentError(f"place: mask {m.aval!r} for {x.aval!r}", fix="give one of its size")
     m = reshape(m, (m.aval.size,))
     _kept("place", v, x)
     order = el.sub(convert(m, np.int32).cumsum(), 1)
@@ -327,12 +332,12 @@ def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = False) -> Any:
 def _kept(name: str, new: Any, x: Any) -> None:
     """Refuses to drop imaginary parts."""
     if new.aval.category == COMPLEX != x.aval.category:
-        raise TypeRule(f"{name} of {new.aval!r} in {x.aval!r}", fix="take .real first")
+        raise ArgumentError(f"{name} of {new.aval!r} in {x.aval!r}", fix="take .real first")
 
 
 def _not_in_place(inplace: bool) -> None:
     if inplace:
-        raise TypeRule("arrays are never written to", fix="pass inplace=False, use the result")
+        raise ArgumentError("arrays are never written to", fix="pass inplace=False, use the result")
 
 
 # ---- where something is not zero -----------------------------------------------------------
@@ -372,14 +377,14 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
     """
     mask = _mask(a)
     if not mask.ndim:
-        raise TypeRule("nonzero of an array without axes", fix="use atleast_1d first")
+        raise ShapeError("nonzero of an array without axes", fix="use atleast_1d first")
     kind = default_dtype(INTEGER)
     if size is None and isinstance(mask, np.ndarray):
         return tuple([from_numpy(i.astype(kind)) for i in np.nonzero(mask)])
     count = _count("nonzero", mask, size)
     fills = fill_value if isinstance(fill_value, tuple) else (fill_value,) * mask.ndim
     if len(fills) != mask.ndim:
-        raise TypeRule(
+        raise ShapeError(
             f"nonzero: {len(fills)} fill values for {mask.ndim} axes", fix="give one for each"
         )
     fills = tuple([0 if f is None else f for f in fills])
@@ -456,7 +461,7 @@ def compress(
     unwritten(out)
     x, c = value(a), _mask(condition)
     if c.ndim != 1:
-        raise TypeRule(f"compress by a condition with {c.ndim} axes", fix="give a vector")
+        raise ShapeError(f"compress by a condition with {c.ndim} axes", fix="give a vector")
     if axis is None:
         x, axis = reshape(x, (x.aval.size,)), 0
     at = normal_axis(axis, x.aval.ndim)
@@ -487,7 +492,7 @@ def extract(condition: Any, arr: Any, *, size: int | None = None, fill_value: An
 
 def _no_negative(sizes: tuple) -> tuple:
     if any(n.__class__ is int and n < 0 for n in sizes):
-        raise TypeRule(f"{sizes} is no shape", fix="give sizes that are not negative")
+        raise ShapeError(f"{sizes} is no shape", fix="give sizes that are not negative")
     return sizes
 
 
@@ -532,7 +537,7 @@ def ravel_multi_index(
     sizes = _no_negative(normal_shape(tuple(dims)))
     xs = [integers(i, "indices") for i in multi_index]
     if len(xs) != len(sizes):
-        raise TypeRule(f"{len(xs)} indices for shape {sizes}", fix="give one for each axis")
+        raise ShapeError(f"{len(xs)} indices for shape {sizes}", fix="give one for each axis")
     if mode == "raise":
         for x, n in zip(xs, sizes):
             if isinstance(x, Tracer):
@@ -542,12 +547,12 @@ def ravel_multi_index(
                 )
             host = np.asarray(x)
             if host.size and not (host.min() >= 0 and host.max() < n):
-                raise TypeRule(f"an index is outside of [0, {n})", fix='mode="clip"')
+                raise ShapeError(f"an index is outside of [0, {n})", fix='mode="clip"')
     elif mode in ("clip", "wrap"):
         f = (lambda x, n: el.clamp(0, x, n - 1)) if mode == "clip" else el.modulo
         xs = [f(x, n) for x, n in zip(xs, sizes)]
     else:
-        raise TypeRule(f"there is no mode {mode!r}", fix='use "raise", "clip" or "wrap"')
+        raise ArgumentError(f"there is no mode {mode!r}", fix='use "raise", "clip" or "wrap"')
     pairs = list(zip(xs, sizes)) if order == "C" else list(zip(xs, sizes))[::-1]
     out: Any = 0
     for x, n in pairs:
@@ -567,7 +572,7 @@ def ix_(*args: Any) -> tuple:
     out = []
     for i, x in enumerate(xs):
         if x.aval.ndim != 1:
-            raise TypeRule(f"ix_ takes vectors, not {x.aval!r}", fix="use .ravel()")
+            raise ShapeError(f"ix_ takes vectors, not {x.aval!r}", fix="use .ravel()")
         if x.aval.dtype == BOOL:
             (x,) = nonzero(x)
         out.append(reshape(x, [x.aval.size if k == i else 1 for k in range(len(xs))]))

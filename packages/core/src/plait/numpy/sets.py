@@ -10,7 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._api.surfaces import fused, value
-from .._base.errors import ConcretizationError, TypeRule
+from .._base.errors import (
+    ArgumentError,
+    ConcretizationError,
+)
 from .._core.interpreter import Tracer
 from .._ops import elementwise as el
 from .._ops.argreduction import dtype_for_indices
@@ -292,7 +295,7 @@ def intersect1d(
     if not return_indices:
         return out
     if size is not None:
-        raise TypeRule("intersect1d: return_indices needs known values", fix="leave size out")
+        raise ArgumentError("intersect1d: return_indices needs known values", fix="leave size out")
     places = []
     for v in (x, y):
         order = argsort(v)

@@ -10,7 +10,13 @@ from typing import Any
 import numpy as np
 
 from .._api.surfaces import value
-from .._base.errors import ConcretizationError, OutOfBounds, TypeRule
+from .._base.errors import (
+    ArgumentError,
+    ConcretizationError,
+    OperandTypeError,
+    OutOfBounds,
+    ShapeError,
+)
 from .._core.interpreter import Tracer, Value
 from .._ops import shape as sh
 from .._ops.shape import convert, materialise_at_ground, normal_axis
@@ -27,7 +33,9 @@ def _rows(arrays: Any, what: str) -> list:
     if isinstance(arrays, Value | np.ndarray):
         arrays = value(arrays)
         if not arrays.aval.ndim:
-            raise TypeRule(f"{what} takes several arrays, not {arrays.aval!r}", fix="give a list")
+            raise ArgumentError(
+                f"{what} takes several arrays, not {arrays.aval!r}", fix="give a list"
+            )
         return [arrays[i] for i in range(len(arrays))]
     return [value(x) for x in arrays]
 
@@ -80,7 +88,7 @@ def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> An
     xs = _recast(_rows(arrays, "stack"), dtype)
     for x in xs:
         if x.aval.shape != xs[0].aval.shape:
-            raise TypeRule(
+            raise ShapeError(
                 f"{xs[0].aval!r} and {x.aval!r} can not be stacked", fix="give one shape"
             )
     return sh.stack(xs, axis)
@@ -148,7 +156,7 @@ def _depth(arrays: Any) -> int:
         return 0
     depths = {_depth(a) for a in arrays}
     if len(depths) != 1:
-        raise TypeRule("block: the lists are not equally deep", fix="nest all of them alike")
+        raise ArgumentError("block: the lists are not equally deep", fix="nest all of them alike")
     return depths.pop() + 1
 
 
@@ -193,7 +201,9 @@ def _split(what: str, ary: Any, sections: Any, axis: int, even: bool) -> list:
             )
         given = np.asarray(sections)
         if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
-            raise TypeRule(f"{what} at {sections!r}", fix="give a number of parts, or integers")
+            raise OperandTypeError(
+                f"{what} at {sections!r}", fix="give a number of parts, or integers"
+            )
         inner = [int(i) for i in given]
         inner = [builtins.max(i + n, 0) if i < 0 else builtins.min(i, n) for i in inner]
         places = [0, *inner, n]
@@ -203,14 +213,14 @@ def _split(what: str, ary: Any, sections: Any, axis: int, even: bool) -> list:
 
 def _even(what: str, n: Any, count: int, even: bool) -> list:
     if count < 1:
-        raise TypeRule(f"{what} into {count} parts", fix="give at least one")
+        raise ArgumentError(f"{what} into {count} parts", fix="give at least one")
     if count > _MOST_PARTS:
         raise OutOfBounds(f"{what} into {count} parts", fix=f"give at most {_MOST_PARTS}")
     if n.__class__ is Dim:
         step = divide_exact(n, count)
         return [step * i for i in range(count)] + [n]
     if even and n % count:
-        raise TypeRule(
+        raise ShapeError(
             f"{what}: an axis of size {n} does not divide into {count} parts",
             fix="use array_split, or another number",
         )

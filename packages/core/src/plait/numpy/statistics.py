@@ -11,7 +11,11 @@ from typing import Any
 import numpy as np
 
 from .._api.surfaces import fused, value
-from .._base.errors import ConcretizationError, TypeRule
+from .._base.errors import (
+    ArgumentError,
+    ConcretizationError,
+    ShapeError,
+)
 from .._core.array import Literal
 from .._core.interpreter import Tracer, Value
 from .._ops import elementwise as el
@@ -60,19 +64,19 @@ def _quantile(
 ) -> Any:  # fmt: skip
     unwritten(out)
     if method not in (*_CONTINUOUS, *_DISCRETE):
-        raise TypeRule(
+        raise ArgumentError(
             f"{name} has no method {method!r}",
             fix=f"use one of {', '.join((*_CONTINUOUS, *_DISCRETE))}",
         )
     if not isinstance(q, Tracer):
         host = np.asarray(q)
         if host.size and not (host.min() >= 0 and host.max() <= 1):
-            raise TypeRule(f"{name} {q}: not between 0 and 1 (or 100%)", fix="give a fraction")
+            raise ArgumentError(f"{name} {q}: not between 0 and 1 (or 100%)", fix="give a fraction")
     x = value(a)
     axes = tuple(sorted(normal_axes(axis, x.aval.ndim)))
     if weights is not None:
         if method != "inverted_cdf":
-            raise TypeRule(
+            raise ArgumentError(
                 f"{name} with weights has no method {method!r}", fix='use method="inverted_cdf"'
             )
         return weighted_quantile(x, q, weights, axes=axes, keepdims=bool(keepdims), skip=skip)
@@ -88,7 +92,7 @@ def _of_sorted(a: Any, q: Any, *, axes: tuple, keepdims: bool, method: str, skip
     for i in axes:
         size = size * x.aval.shape[i]
     if size.__class__ is int and size == 0:
-        raise TypeRule(f"quantiles of nothing: {x.aval!r} over axes {axes}", fix="give elements")
+        raise ShapeError(f"quantiles of nothing: {x.aval!r} over axes {axes}", fix="give elements")
     x = sort(reshape(transpose(x, (*rest, *axes)), (*rows, size)), -1)
     q = convert(value(q), x.aval.dtype)
     shape = q.aval.shape
@@ -298,7 +302,7 @@ def _real(x: Any) -> Any:
 
 def _variables(x: Any, rowvar: bool) -> Any:
     if x.aval.ndim > 2:
-        raise TypeRule(f"covariances of {x.aval!r}", fix="give a vector or a matrix")
+        raise ArgumentError(f"covariances of {x.aval!r}", fix="give a vector or a matrix")
     if x.aval.ndim < 2:
         return reshape(x, (1, x.aval.size))
     return x if rowvar or x.aval.shape[0] == 1 else transpose(x)
@@ -347,7 +351,7 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | N
     """
     v = value(x)
     if v.aval.ndim != 1 or v.aval.category != INTEGER:
-        raise TypeRule(f"bincount takes a vector of integers, not {v.aval!r}", fix="convert it")
+        raise ShapeError(f"bincount takes a vector of integers, not {v.aval!r}", fix="convert it")
     if length is None:
         if isinstance(v, Tracer):
             raise ConcretizationError(
@@ -383,11 +387,13 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
     [0.0, 2.0, 4.0]
     """
     if isinstance(bins, str):
-        raise TypeRule(f"histogram with bins={bins!r}", fix="give the number of bins, or edges")
+        raise ArgumentError(
+            f"histogram with bins={bins!r}", fix="give the number of bins, or edges"
+        )
     if getattr(bins, "ndim", 0):
         return _known_edges(el.floating((value(bins),))[0])
     if not hasattr(bins, "__index__") or bins.__index__() < 1:
-        raise TypeRule(f"histogram with bins={bins!r}", fix="give a positive number, or edges")
+        raise ArgumentError(f"histogram with bins={bins!r}", fix="give a positive number, or edges")
     return _edges(a, range, bins=bins.__index__())
 
 
@@ -397,7 +403,9 @@ def _known_edges(edges: Any) -> Any:
     if not bad and not isinstance(edges, Tracer):
         bad = bool((np.diff(np.asarray(edges).astype(float)) < 0).any())
     if bad:
-        raise TypeRule(f"edges {edges.aval!r} do not ascend", fix="give a vector that is sorted")
+        raise ArgumentError(
+            f"edges {edges.aval!r} do not ascend", fix="give a vector that is sorted"
+        )
     return edges
 
 
@@ -482,12 +490,12 @@ def histogramdd(
     else:
         x = value(sample)
     if x.aval.ndim != 2:
-        raise TypeRule(f"histogramdd takes points as rows, not {x.aval!r}", fix="give a matrix")
+        raise ShapeError(f"histogramdd takes points as rows, not {x.aval!r}", fix="give a matrix")
     count = x.aval.shape[1]
     each = list(bins) if isinstance(bins, tuple | list) else [bins] * count
     limits = [None] * count if range is None else list(range)
     if len(each) != count or len(limits) != count:
-        raise TypeRule(
+        raise ShapeError(
             f"{len(each)} bins and {len(limits)} ranges for points with {count} axes",
             fix="give one for each axis",
         )

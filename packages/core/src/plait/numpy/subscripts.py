@@ -11,7 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._api.surfaces import fused, value
-from .._base.errors import TypeRule
+from .._base.errors import (
+    ArgumentError,
+    TypeRule,
+)
 from .._ops import elementwise as el
 from .._ops.contraction import dot_general, normal_precision
 from .._ops.reduction import reduce_sum
@@ -39,7 +42,9 @@ class Plan(NamedTuple):
 
 
 def _bad(text: str, why: str) -> TypeRule:
-    return TypeRule(f"einsum {text!r}: {why}", fix='write for instance einsum("ij,jk->ik", x, y)')
+    return ArgumentError(
+        f"einsum {text!r}: {why}", fix='write for instance einsum("ij,jk->ik", x, y)'
+    )
 
 
 def _interleaved(args: Sequence[Any]) -> tuple[str, list[Any]]:

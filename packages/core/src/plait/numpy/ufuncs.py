@@ -11,7 +11,10 @@ from collections.abc import Callable
 from typing import Any
 
 from .._api.surfaces import value
-from .._base.errors import AxisError, TypeRule
+from .._base.errors import (
+    ArgumentError,
+    AxisError,
+)
 from .._control import fori_loop, scan
 from .._core.array import Literal
 from .._ops import elementwise as el
@@ -72,7 +75,7 @@ class ufunc(metaclass=_Functions):  # noqa: N801
         at: Callable | None = None, reduceat: Callable | None = None,
     ):  # fmt: skip
         if nargs not in (None, nin + nout):
-            raise TypeRule(
+            raise ArgumentError(
                 f"a ufunc of {nin} arguments with {nout} results has {nin + nout}, not {nargs}",
                 fix="leave nargs out",
             )
@@ -88,14 +91,14 @@ class ufunc(metaclass=_Functions):  # noqa: N801
     def __call__(self, *args: Any, out: None = None, where: Any = None) -> Any:
         """The function of arrays; `where` is False, the result is zero (there is no `out`)."""
         if len(args) != self.nin:
-            raise TypeRule(
+            raise ArgumentError(
                 f"{self.__name__} takes {self.nin} arrays, not {len(args)}", fix="give as many"
             )
         return masking.kept(self._call(*args), where, out)
 
     def _binary(self, does: str) -> None:
         if (self.nin, self.nout) != (2, 1):
-            raise TypeRule(
+            raise ArgumentError(
                 f"{self.__name__}.{does} needs a function of two arrays with one result",
                 fix="this one is called only",
             )
@@ -134,7 +137,7 @@ class ufunc(metaclass=_Functions):  # noqa: N801
         start = self.identity if initial is None else initial
         n = rows.aval.shape[0]
         if start is None and (kept is not None or n == 0):
-            raise TypeRule(
+            raise ArgumentError(
                 f"{self.__name__}.reduce has nothing to start with: it has no identity",
                 fix="give `initial`",
             )
@@ -188,7 +191,9 @@ class ufunc(metaclass=_Functions):  # noqa: N801
           inplace: must be False: arrays are never written to.
         """
         if inplace:
-            raise TypeRule("arrays are never written to", fix="use the result, with inplace=False")
+            raise ArgumentError(
+                "arrays are never written to", fix="use the result, with inplace=False"
+            )
         x = value(a)
         if self._at is not None:
             return self._at(x, indices, b)

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from .._api.surfaces import fused, value
-from .._base.errors import TypeRule
+from .._base.errors import (
+    ShapeError,
+)
 from .._ops import elementwise as el
 from .._ops import reduction
 from .._ops.cumulative import cumsum
@@ -33,7 +35,7 @@ def aligned(weights: Any, x: Any, axes: tuple) -> Any:
     if w.aval.ndim == 1 and len(axes) == 1 and w.aval.shape[0] == x.aval.shape[axes[0]]:
         row = [d if i == axes[0] else 1 for i, d in enumerate(x.aval.shape)]
         return broadcast_to(reshape(w, tuple(row)), x.aval.shape)
-    raise TypeRule(
+    raise ShapeError(
         f"weights {w.aval!r} for {x.aval!r}", fix="give the same shape, or a vector for one axis"
     )
 

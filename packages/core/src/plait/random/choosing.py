@@ -9,7 +9,11 @@ from typing import Any
 import numpy as np
 
 from .._api.surfaces import fused
-from .._base.errors import TypeRule
+from .._base.errors import (
+    ArgumentError,
+    OperandTypeError,
+    ShapeError,
+)
 from .._core.array import Literal, as_value
 from .._ops import elementwise as el
 from .._ops.argreduction import argmax
@@ -71,13 +75,13 @@ def categorical(
     full = rest if shape is None else normal_shape(shape)
     lead = len(full) - len(rest)
     if lead < 0 or any(a not in (1, b) for a, b in zip(rest, full[lead:])):
-        raise TypeRule(
+        raise ShapeError(
             f"categorical: samples of shape {full} of logits {x.aval!r}",
             fix=f"the shape must end in one that {rest} broadcasts to",
         )
     many = math.prod(full[:lead])
     if not replace and (many > x.aval.shape[at] or full[lead:] != rest):
-        raise TypeRule(
+        raise ArgumentError(
             f"categorical: {many} samples without replacement of {x.aval.shape[at]} categories",
             fix="ask for fewer, or set replace=True",
         )
@@ -130,7 +134,9 @@ def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False) -> A
         return _shuffled_range(data, size=x.__index__(), dtype=default_dtype(INTEGER))
     v = as_value(x)
     if not v.aval.ndim:
-        raise TypeRule(f"permutation of {v.aval!r}", fix="give an array with axes, or an integer")
+        raise OperandTypeError(
+            f"permutation of {v.aval!r}", fix="give an array with axes, or an integer"
+        )
     at = normal_axis(axis, v.aval.ndim)
     return _permutation(data, v, axis=at, independent=independent or v.aval.ndim == 1)
 
@@ -195,7 +201,9 @@ def choice(
     n = a.__index__() if x is None else x.aval.shape[at]
     draws = math.prod(shape)
     if draws and n <= 0 or not replace and draws > n:
-        raise TypeRule(f"choice of {draws} out of {n}", fix="choose fewer, or with replace=True")
+        raise ArgumentError(
+            f"choice of {draws} out of {n}", fix="choose fewer, or with replace=True"
+        )
     if x is not None and not draws:
         return fill(0, Aval((*x.aval.shape[:at], *shape, *x.aval.shape[at + 1 :]), x.aval.dtype))
     if p is not None:
@@ -213,7 +221,7 @@ def choice(
 def _chosen(key: Any, n: int, draws: int, shape: tuple, replace: bool, p: Any, mode: Any) -> Any:
     """Numbers of elements, by their probabilities."""
     if p.aval.shape != (n,):
-        raise TypeRule(
+        raise ShapeError(
             f"choice: probabilities {p.aval!r} for {n} elements", fix=f"give {n} of them"
         )
     p = p if p.aval.category == FLOATING else convert(p, default_dtype(FLOATING))

@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 
 from .._api.surfaces import fused
-from .._base.errors import TypeRule
+from .._base.errors import (
+    ShapeError,
+)
 from .._control import scan, while_loop
 from .._core.array import Literal, as_value
 from .._ops import elementwise as el
@@ -247,12 +249,12 @@ def multinomial(
     """
     d, _, (n, p) = given("multinomial", dtype, (), n, p)
     if not p.aval.ndim:
-        raise TypeRule("multinomial: `p` has no axis", fix="give a vector of probabilities")
+        raise ShapeError("multinomial: `p` has no axis", fix="give a vector of probabilities")
     k = p.aval.shape[-1]
     lead = broadcast_shapes([n.aval.shape, p.aval.shape[:-1]])
     shape = (*lead, k) if shape is None else shape_or(shape)
     if shape[-1:] != (k,):
-        raise TypeRule(
+        raise ShapeError(
             f"multinomial: a result of shape {shape} for {k} categories",
             fix="its last axis is that of the categories",
         )

@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from .._api.surfaces import fused
-from .._base.errors import TypeRule
+from .._base.errors import (
+    ArgumentError,
+)
 from .._core.array import Literal, as_value
 from .._ops import elementwise as el
 from .._ops.shape import broadcast_to, convert, normal_shape
@@ -115,7 +117,7 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low") -> A
     dtype('bool')
     """
     if mode not in ("low", "high"):
-        raise TypeRule(f"bernoulli has no mode {mode!r}", fix='use "low" or "high"')
+        raise ArgumentError(f"bernoulli has no mode {mode!r}", fix='use "low" or "high"')
     data = one_key(key, "bernoulli")
     p = number(p, default_dtype(FLOATING)) if p.__class__ is float else as_value(p)
     d = p.aval.dtype if p.aval.category == FLOATING else default_dtype(FLOATING)
@@ -218,7 +220,7 @@ def gumbel(key: Any, shape: Any = (), dtype: Any = None, mode: str | None = None
 
 def is_high(mode: Any, what: str) -> bool:
     if mode not in (None, "low", "high"):
-        raise TypeRule(f"{what} has no mode {mode!r}", fix='use "low" or "high"')
+        raise ArgumentError(f"{what} has no mode {mode!r}", fix='use "low" or "high"')
     return mode == "high"
 
 

@@ -9,7 +9,10 @@ from typing import Any
 import numpy as np
 
 from .._base.config import config
-from .._base.errors import TypeRule
+from .._base.errors import (
+    OperandTypeError,
+    ShapeError,
+)
 from .._core.array import Literal, as_value, asarray, standing_for, wrap
 from .._core.interpreter import Value
 from .._ops.key_reuse import reuse_rules as _reuse_rules  # noqa: F401  (it defines them)
@@ -43,14 +46,16 @@ def keys_of(k: Any) -> Any:
         return k
     if isinstance(k, Value | np.ndarray) and k.dtype == UINT32 and k.ndim and k.shape[-1] == 2:
         return wrap_.bind(as_value(k), dtype=FRY)
-    raise TypeRule(f"{type(k).__name__} {k!r} is no key", fix="make one: key = plait.random.key(0)")
+    raise OperandTypeError(
+        f"{type(k).__name__} {k!r} is no key", fix="make one: key = plait.random.key(0)"
+    )
 
 
 def one_key(k: Any, what: str) -> Any:
     """A single key."""
     key = keys_of(k)
     if key.aval.ndim:
-        raise TypeRule(
+        raise ShapeError(
             f"{what} takes one key, not an array of keys of shape {key.aval.shape}",
             fix=f"map plait.random.{what} over them",
         )
@@ -80,7 +85,9 @@ def key_dtype(impl_spec: Any = None) -> Opaque:
 def _wanted(impl: Any, dtype: Any) -> Opaque:
     """The dtype of keys by one of two ways to say it."""
     if impl is not None and dtype is not None:
-        raise TypeRule(f"impl={impl!r} and dtype={dtype!r} say the same thing", fix="give one")
+        raise OperandTypeError(
+            f"impl={impl!r} and dtype={dtype!r} say the same thing", fix="give one"
+        )
     return key_dtype(impl if dtype is None else dtype)
 
 
@@ -106,7 +113,7 @@ def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Any:
     if seed.__class__ is not int:
         s = as_value(seed)
         if s.aval.ndim or s.aval.category != INTEGER:
-            raise TypeRule(
+            raise ShapeError(
                 f"a seed is an integer without axes, not {s.aval!r}",
                 fix="map over the seeds to make many keys",
             )
@@ -155,7 +162,7 @@ def fold_in(key: Any, data: Any) -> Any:
     """
     x = number(data & 0xFFFFFFFF, UINT32) if data.__class__ is int else as_value(data)
     if x.aval.ndim or x.aval.category != INTEGER:
-        raise TypeRule(
+        raise ShapeError(
             f"fold_in takes an integer without axes, not {x.aval!r}", fix="map over many of them"
         )
     return like(key, random_fold_in.bind(one_key(key, "fold_in"), convert(x, UINT32)))
@@ -189,7 +196,7 @@ def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -
     """
     x, wanted = as_value(key_bits_array), _wanted(impl, dtype)
     if x.aval.dtype != UINT32 or not x.aval.ndim or x.aval.shape[-1:] != wanted.shape:
-        raise TypeRule(
+        raise OperandTypeError(
             f"{x.aval!r} are no words of keys",
             fix=f"give uint32 with a last axis of size {wanted.shape[0]}",
         )

@@ -9,7 +9,10 @@ from typing import Any
 import numpy as np
 
 from .._api.surfaces import fused
-from .._base.errors import TypeRule
+from .._base.errors import (
+    ArgumentError,
+    OperandTypeError,
+)
 from .._core.array import Literal, as_value, canonical
 from .._ops import elementwise as el
 from .._ops.conversion import bitcast_
@@ -43,7 +46,7 @@ def sample_dtype(dtype: Any, kind: int, what: str, *others: int) -> np.dtype:
     small = (kinds == FLOATING and d.name not in MANTISSA) or (kinds == INTEGER and d not in RANGES)
     if kinds not in (kind, *others) or small:
         fix = "draw a wider dtype and convert" if small else "convert the result with .astype"
-        raise TypeRule(f"{what} does not draw {d}", fix=fix)
+        raise ArgumentError(f"{what} does not draw {d}", fix=fix)
     return d
 
 
@@ -64,7 +67,7 @@ def bits(key: Any, shape: Any = (), dtype: Any = None) -> Any:
     """
     d = UINT32 if dtype is None else canonical(dtype_of(dtype))
     if d.kind != "u" or d.itemsize not in BITS:
-        raise TypeRule(f"bits are unsigned integers, not {d}", fix='use dtype="uint32"')
+        raise OperandTypeError(f"bits are unsigned integers, not {d}", fix='use dtype="uint32"')
     return raw_bits(one_key(key, "bits"), normal_shape(shape), d)
 
 

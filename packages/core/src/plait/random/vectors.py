@@ -9,7 +9,10 @@ from typing import Any
 import numpy as np
 
 from .._api.surfaces import fused
-from .._base.errors import TypeRule
+from .._base.errors import (
+    ArgumentError,
+    ShapeError,
+)
 from .._core.array import as_value
 from .._ops import elementwise as el
 from .._ops.batched_matrices import diagonal
@@ -44,7 +47,7 @@ def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = None) -> Any
     """
     d, _, (alpha,) = given("dirichlet", dtype, (), alpha)
     if not alpha.aval.ndim:
-        raise TypeRule("dirichlet: `alpha` has no axis", fix="give a vector of parameters")
+        raise ShapeError("dirichlet: `alpha` has no axis", fix="give a vector of parameters")
     lead = alpha.aval.shape[:-1] if shape is None else normal_shape(shape)
     return _dirichlet(key, alpha, shape=(*lead, alpha.aval.shape[-1]))
 
@@ -84,7 +87,7 @@ def size_of(what: str, name: str, given: Any) -> int:
     """A number of dimensions, rows or columns; TypeRule for other things."""
     n = fixed(what, name, given)
     if n < 0:
-        raise TypeRule(f"{what}: {name}={n} is negative", fix="give a size")
+        raise ArgumentError(f"{what}: {name}={n} is negative", fix="give a size")
     return n
 
 
@@ -123,14 +126,14 @@ def multivariate_normal(
     (3, 2)
     """
     if method not in _METHODS:
-        raise TypeRule(
+        raise ArgumentError(
             f"multivariate_normal has no method {method!r}", fix=f"use one of {_METHODS}"
         )
     d = sample_dtype(dtype, FLOATING, "multivariate_normal")
     mean, cov = convert(as_value(mean), d), convert(as_value(cov), d)
     n = mean.aval.shape[-1:]
     if not n or cov.aval.shape[-2:] != (*n, *n):
-        raise TypeRule(
+        raise ArgumentError(
             f"multivariate_normal: means {mean.aval!r} and covariances {cov.aval!r}",
             fix="give vectors of n components and matrices of n times n",
         )

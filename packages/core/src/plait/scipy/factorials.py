@@ -11,7 +11,10 @@ from typing import Any
 import numpy as np
 
 from .._api.surfaces import fused
-from .._base.errors import TypeRule
+from .._base.errors import (
+    OperandTypeError,
+    ShapeError,
+)
 from .._core.array import Literal, asarray
 from .._ops import elementwise as el
 from .._ops import special as sp
@@ -80,7 +83,7 @@ def factorial(n: Any, exact: bool = False) -> Any:
     120.0000
     """
     if exact:
-        raise TypeRule(
+        raise OperandTypeError(
             "factorial: results are floats, which hold no large whole number exactly",
             fix="use math.factorial for exact ones",
         )
@@ -164,7 +167,7 @@ def multigammaln(a: Any, d: int) -> Any:
     """
     size = fixed("multigammaln", "d", d)
     if size < 1:
-        raise TypeRule(f"multigammaln: dimension {size}", fix="give a number from 1 on")
+        raise ShapeError(f"multigammaln: dimension {size}", fix="give a number from 1 on")
     return _multigammaln(a, d=size)
 
 
@@ -204,7 +207,7 @@ def bernoulli(n: int) -> Any:
     """
     n = fixed("bernoulli", "n", n)
     if n < 0:
-        raise TypeRule(f"there is no Bernoulli number {n}", fix="count from 0")
+        raise OperandTypeError(f"there is no Bernoulli number {n}", fix="count from 0")
     with np.errstate(over="ignore"):
         return asarray(np.array(_bernoulli(n), default_dtype(FLOATING)))
 

@@ -10,7 +10,11 @@ from typing import Any
 import numpy as np
 
 from .._api.surfaces import fused, value
-from .._base.errors import ConcretizationError, TypeRule
+from .._base.errors import (
+    ArgumentError,
+    ConcretizationError,
+    OperandTypeError,
+)
 from .._control import fori_loop
 from .._core.array import Array, Literal
 from .._ops import elementwise as el
@@ -256,13 +260,17 @@ def sph_harm_y(
     n, m = value(n), value(m)
     for x, what in ((n, "degrees"), (m, "orders")):
         if x.aval.category != INTEGER:
-            raise TypeRule(f"sph_harm_y: {what} are integers, not {x.aval!r}", fix="use .astype")
+            raise OperandTypeError(
+                f"sph_harm_y: {what} are integers, not {x.aval!r}", fix="use .astype"
+            )
     if diff_n is not None:
-        raise TypeRule("sph_harm_y has no diff_n", fix="differentiate it with a transformation")
+        raise ArgumentError(
+            "sph_harm_y has no diff_n", fix="differentiate it with a transformation"
+        )
     most = _highest(n) if n_max is None else fixed("sph_harm_y", "n_max", n_max)
     theta, phi = el.floating((theta, phi))
     if theta.aval.category != FLOATING:
-        raise TypeRule(f"sph_harm_y: angles are real, not {theta.aval!r}", fix="take .real")
+        raise ArgumentError(f"sph_harm_y: angles are real, not {theta.aval!r}", fix="take .real")
     return _harmonics(n, m, theta, phi, most=max(most, 0))
 
 

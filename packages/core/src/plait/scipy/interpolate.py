@@ -11,7 +11,10 @@ from typing import Any
 import numpy as np
 
 from .._api.surfaces import value
-from .._base.errors import AxisError, TypeRule
+from .._base.errors import (
+    ArgumentError,
+    AxisError,
+)
 from .._ops import elementwise as el
 from .._ops.shape import broadcast_to, convert, expand_dims, moveaxis, reshape
 from .._ops.shape import stack as stacked
@@ -48,9 +51,9 @@ class RegularGridInterpolator:
         bounds_error: bool = False, fill_value: Any = np.nan,
     ):  # fmt: skip
         if method not in _METHODS:
-            raise TypeRule(f"there is no method {method!r}", fix='use "linear" or "nearest"')
+            raise ArgumentError(f"there is no method {method!r}", fix='use "linear" or "nearest"')
         if bounds_error:
-            raise TypeRule(
+            raise ArgumentError(
                 "bounds_error=True can not be kept by a compiled function",
                 fix="leave it out, and look for fill_value in the results",
             )
@@ -87,7 +90,7 @@ class RegularGridInterpolator:
         """
         method = self.method if method is None else method
         if method not in _METHODS:
-            raise TypeRule(f"there is no method {method!r}", fix='use "linear" or "nearest"')
+            raise ArgumentError(f"there is no method {method!r}", fix='use "linear" or "nearest"')
         places = self._places(xi)
         shape = places[0].aval.shape
         flat = [reshape(p, (-1,)) for p in places]

@@ -11,7 +11,10 @@ from typing import Any
 import numpy as np
 
 from .._api.surfaces import fused, value
-from .._base.errors import AxisError, TypeRule
+from .._base.errors import (
+    ArgumentError,
+    AxisError,
+)
 from .._core.array import Literal
 from .._ops import elementwise as el
 from .._ops.reduction import all_
@@ -100,9 +103,9 @@ def map_coordinates(
     """
     x = value(input)
     if order not in (0, 1):
-        raise TypeRule(f"map_coordinates of order {order}", fix="use order 0 or 1")
+        raise ArgumentError(f"map_coordinates of order {order}", fix="use order 0 or 1")
     if mode not in _MODES:
-        raise TypeRule(f"there is no mode {mode!r}", fix=f"use one of {', '.join(_MODES)}")
+        raise ArgumentError(f"there is no mode {mode!r}", fix=f"use one of {', '.join(_MODES)}")
     places = list(coordinates)
     if len(places) != x.aval.ndim or not places:
         raise AxisError(

@@ -7,7 +7,10 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from .._api.surfaces import value
-from .._base.errors import AxisError, TypeRule
+from .._base.errors import (
+    ArgumentError,
+    AxisError,
+)
 from .._control import while_loop
 from .._core.array import Literal
 from .._ops import elementwise as el
@@ -139,12 +142,14 @@ def minimize(
     [3.0, 3.0]
     """
     if method.lower() != "bfgs":
-        raise TypeRule(f"there is no method {method!r}", fix='use method="BFGS"')
+        raise ArgumentError(f"there is no method {method!r}", fix='use method="BFGS"')
     known = {"gtol": 1e-5 if tol is None else tol, "maxiter": None, "norm": float("inf"),
              "line_search_maxiter": 30}  # fmt: skip
     for name, v in (options or {}).items():
         if name not in known:
-            raise TypeRule(f"BFGS has no option {name!r}", fix=f"use one of {', '.join(known)}")
+            raise ArgumentError(
+                f"BFGS has no option {name!r}", fix=f"use one of {', '.join(known)}"
+            )
         known[name] = v
     (x,) = el.floating((x0,))
     if x.aval.ndim != 1:

@@ -7,7 +7,10 @@ refused; what a function costs is what its primitive costs.
 from typing import Any
 
 from .._api.surfaces import binary, called, unary
-from .._base.errors import TypeRule
+from .._base.errors import (
+    ArgumentError,
+    OperandTypeError,
+)
 from .._ops import elementwise as el
 from .._ops import error_functions as gs
 from .._ops import incomplete as inc
@@ -92,7 +95,7 @@ def log_ndtr(x: Any, series_order: int = 3) -> Any:
     """
     n = fixed("log_ndtr", "series_order", series_order)
     if not 1 <= n <= 30:
-        raise TypeRule(f"log_ndtr: series_order={n}", fix="leave it out, or give 1 to 30")
+        raise ArgumentError(f"log_ndtr: series_order={n}", fix="leave it out, or give 1 to 30")
     return sp.log_ndtr(x)
 
 
@@ -101,7 +104,7 @@ def floats(*xs: Any) -> Any:
     vs = el.floating(xs)
     for v in vs:
         if v.aval.category != FLOATING:
-            raise TypeRule(
+            raise OperandTypeError(
                 f"this function is for real numbers, not {v.aval!r}",
                 fix="take .real or abs() of complex numbers first",
             )

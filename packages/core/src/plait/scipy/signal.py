@@ -8,7 +8,10 @@ from typing import Any
 import numpy as np
 
 from .._api.surfaces import fused, value
-from .._base.errors import AxisError, TypeRule
+from .._base.errors import (
+    ArgumentError,
+    AxisError,
+)
 from .._core.array import from_numpy
 from .._ops import elementwise as el
 from .._ops.convolution import conv_general_dilated
@@ -51,7 +54,9 @@ _BOUNDARIES = {"fill": "constant", "wrap": "wrap", "symm": "symmetric"}
 def _operands(does: str, in1: Any, in2: Any, mode: str) -> tuple[Any, Any]:
     x, y = convert_together([value(in1), value(in2)])
     if mode not in _MODES:
-        raise TypeRule(f"{does}: there is no mode {mode!r}", fix='use "full", "same" or "valid"')
+        raise ArgumentError(
+            f"{does}: there is no mode {mode!r}", fix='use "full", "same" or "valid"'
+        )
     if x.aval.ndim != y.aval.ndim:
         raise AxisError(f"{does} of {x.aval!r} and {y.aval!r}", fix="give as many axes")
     return x, y
@@ -123,7 +128,7 @@ def convolve(
     [1.0, 3.0, 5.0, 3.0]
     """
     if method not in ("auto", "direct", "fft"):
-        raise TypeRule(f"there is no method {method!r}", fix='use "auto", "direct" or "fft"')
+        raise ArgumentError(f"there is no method {method!r}", fix='use "auto", "direct" or "fft"')
     if method == "fft":
         return fftconvolve(in1, in2, mode)
     x, y = _operands("convolve", in1, in2, mode)
@@ -214,7 +219,9 @@ def _image(
     if x.aval.ndim != 2:
         raise AxisError(f"{does} of {x.aval!r}", fix=f"give matrices, or use {does[:-2]}")
     if boundary not in _BOUNDARIES:
-        raise TypeRule(f"there is no boundary {boundary!r}", fix='use "fill", "wrap" or "symm"')
+        raise ArgumentError(
+            f"there is no boundary {boundary!r}", fix='use "fill", "wrap" or "symm"'
+        )
     if turned and _swapped_if_valid(does, x, y, mode):
         out = _image(does, y, x, mode, boundary, fillvalue, precision, True)
         out = _backwards(out)
@@ -316,7 +323,7 @@ def detrend(
     [-1.0, 0.0, 1.0]
     """
     if type not in ("linear", "constant"):
-        raise TypeRule(f"there is no trend {type!r}", fix='use "linear" or "constant"')
+        raise ArgumentError(f"there is no trend {type!r}", fix='use "linear" or "constant"')
     (x,) = el.floating((data,))
     at = normal_axis(axis, x.aval.ndim)
     n = x.aval.shape[at]

@@ -8,7 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._api.surfaces import value
-from .._base.errors import AxisError, TypeRule
+from .._base.errors import (
+    ArgumentError,
+    AxisError,
+    ShapeError,
+)
 from .._core.array import from_numpy
 from .._ops import elementwise as el
 from .._ops.reduction import mean
@@ -43,7 +47,9 @@ def _window(given: Any, n: int) -> np.ndarray:
         if name in _WINDOWS and not rest:
             return _WINDOWS[name](n + 1)[:-1]
         known = ", ".join([*_WINDOWS, "boxcar", '("kaiser", beta)'])
-        raise TypeRule(f"there is no window {given!r}", fix=f"use one of {known}, or its elements")
+        raise ShapeError(
+            f"there is no window {given!r}", fix=f"use one of {known}, or its elements"
+        )
     found = np.asarray(given, np.float64)
     if found.shape != (n,):
         raise AxisError(f"a window of shape {found.shape} for pieces of {n}", fix="make them agree")
@@ -68,7 +74,7 @@ def _cut(window: Any, n: int | None, nperseg: Any, noverlap: Any, nfft: Any) -> 
     overlap = size // 2 if noverlap is None else int(noverlap)
     length = size if nfft is None else int(nfft)
     if size < 1 or not 0 <= overlap < size or length < size:
-        raise TypeRule(
+        raise ShapeError(
             f"pieces of {size} that share {overlap}, transformed over {length} elements",
             fix="nperseg is positive, noverlap less than it, and nfft not less",
         )
@@ -107,7 +113,7 @@ def _frequencies(cut: _Cut, half: bool, fs: Any) -> Any:
 def _checked_trend(trend: Any) -> Any:
     if trend in (False, None, "constant") or callable(trend):
         return trend
-    raise TypeRule(f"detrend={trend!r} is not known here",
+    raise ArgumentError(f"detrend={trend!r} is not known here",
                    fix='use "constant", False or a function of pieces')  # fmt: skip
 
 
@@ -158,7 +164,7 @@ def csd(
 
 def _scales(cut: _Cut, half: bool, fs: Any, scaling: str) -> np.ndarray:
     if scaling not in ("density", "spectrum"):
-        raise TypeRule(f"there is no scaling {scaling!r}", fix='use "density" or "spectrum"')
+        raise ArgumentError(f"there is no scaling {scaling!r}", fix='use "density" or "spectrum"')
     w = cut.window
     one = 1 / (fs * (w * w).sum()) if scaling == "density" else 1 / w.sum() ** 2
     count = cut.length // 2 + 1 if half else cut.length
@@ -173,7 +179,7 @@ def _averaged(power: Any, average: str) -> Any:
     if average == "mean":
         return mean(power, -2)
     if average != "median":
-        raise TypeRule(f"there is no average {average!r}", fix='use "mean" or "median"')
+        raise ArgumentError(f"there is no average {average!r}", fix='use "mean" or "median"')
     count = power.aval.shape[-2]
     pairs = 2 * np.arange(1.0, (count - 1) // 2 + 1)
     bias = 1 + (1 / (pairs + 1) - 1 / pairs).sum()  # of the median of exponential variables
@@ -224,7 +230,7 @@ def stft(
     (5, 5)
     """
     if boundary not in _BOUNDARIES:
-        raise TypeRule(f"there is no boundary {boundary!r}", fix='use "zeros" or None')
+        raise ArgumentError(f"there is no boundary {boundary!r}", fix='use "zeros" or None')
     (v,) = el.floating((x,))
     at = normal_axis(axis, v.aval.ndim)
     v = moveaxis(v, at, -1)

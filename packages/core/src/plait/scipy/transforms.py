@@ -14,7 +14,12 @@ from typing import Any
 import numpy as np
 
 from .._api.surfaces import fused, value
-from .._base.errors import AxisError, TypeRule
+from .._base.errors import (
+    ArgumentError,
+    AxisError,
+    OperandTypeError,
+    ShapeError,
+)
 from .._core.array import Literal, from_numpy
 from .._ops import elementwise as el
 from .._ops.shape import concatenate, moveaxis, normal_axis, pad, rev, slice_in_dim
@@ -99,7 +104,7 @@ def _cosine(x: Any, *, kind: int, n: int, axis: int, norm: str, undo: bool) -> A
 def _real(x: Any) -> Any:
     (x,) = el.floating((x,))
     if x.aval.category != FLOATING:
-        raise TypeRule(f"cosine transforms are of real arrays, not of {x.aval!r}",
+        raise ArgumentError(f"cosine transforms are of real arrays, not of {x.aval!r}",
                        fix="transform .real and .imag")  # fmt: skip
     return x
 
@@ -109,12 +114,12 @@ def _checked(x: Any, kind: Any, n: Any, axis: Any, norm: Any, undo: bool) -> Any
     at = normal_axis(axis, x.aval.ndim)
     n = x.aval.shape[at] if n is None else n
     if kind not in _TYPES or norm not in _NORMS:
-        raise TypeRule(
+        raise OperandTypeError(
             f"there is no cosine transform of type {kind!r} with norm {norm!r}",
             fix='use type 1, 2, 3 or 4, and "backward", "ortho" or "forward"',
         )
     if not isinstance(n, int) or n < (2 if kind == 1 else 1):
-        raise TypeRule(f"a cosine transform of type {kind} over {n} elements", fix="give more")
+        raise ShapeError(f"a cosine transform of type {kind} over {n} elements", fix="give more")
     return _cosine(x, kind=kind, n=n, axis=at, norm=norm or "backward", undo=undo)
 
 

@@ -17,7 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from .._base.errors import PlaitError, ProgramError, TypeRule
+from .._base.errors import (
+    ArgumentError,
+    PlaitError,
+    ProgramError,
+)
 from .._core.array import from_numpy
 from .._core.interpreter import as_list
 from .._core.ir import Program
@@ -80,7 +84,7 @@ def conformance(
     (1, 1)
     """
     if not isinstance(prim, Primitive):
-        raise TypeRule(
+        raise ArgumentError(
             f"conformance judges a primitive, not {prim!r}",
             fix="give what @primitive made of the type rule",
         )

@@ -9,7 +9,11 @@ from collections.abc import Callable, Mapping
 from numbers import Integral
 from typing import Any, ClassVar, NoReturn, final
 
-from ..._base.errors import TypeRule, UndecidedDim
+from ..._base.errors import (
+    ArgumentError,
+    ShapeError,
+    UndecidedDim,
+)
 from . import polynomial as poly
 from .language import read_sizes
 from .polynomial import ONE, Algebra, Terms
@@ -51,7 +55,7 @@ class Dim:
         return type(self)._number(self)
 
     def __new__(cls, *_: Any, **__: Any) -> NoReturn:
-        raise TypeRule("a Dim is not made by calling Dim", fix='write b, = symbolic_dims("b")')
+        raise ArgumentError("a Dim is not made by calling Dim", fix='write b, = symbolic_dims("b")')
 
     @property
     def scope(self) -> Scope:
@@ -329,7 +333,7 @@ def terms_beside(self: Dim, other: Any) -> Terms:
     """The terms of a size that is used together with a Dim, in its scope."""
     terms = _operand(self, other)
     if terms is None:
-        raise TypeRule(f"{other!r} is not a size", fix="sizes are ints and Dims")
+        raise ShapeError(f"{other!r} is not a size", fix="sizes are ints and Dims")
     return terms
 
 

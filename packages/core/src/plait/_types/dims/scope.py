@@ -9,7 +9,11 @@ from threading import Lock
 from typing import NamedTuple
 from weakref import WeakValueDictionary
 
-from ..._base.errors import DimMismatch, TypeRule, UndecidedDim
+from ..._base.errors import (
+    DimMismatch,
+    ShapeError,
+    UndecidedDim,
+)
 from . import polynomial as poly
 from .canonical import PLAIN, Canonical, Multiple
 from .decision import Prover
@@ -160,7 +164,7 @@ def _scope(constraints: tuple[str, ...], least: int) -> Scope:
 def same_scope(a: Scope, b: Scope) -> Scope:
     """The scope that both are; TypeRule if they differ."""
     if a is not b:
-        raise TypeRule(
+        raise ShapeError(
             f"sizes of two scopes are mixed: {a!r} and {b!r}",
             fix="name all sizes of a computation in one scope: "
             "scope = Scope(constraints=[...]); symbolic_dims('a, b', scope)",

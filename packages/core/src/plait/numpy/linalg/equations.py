@@ -8,7 +8,11 @@ from typing import Any
 import numpy as np
 
 from ..._api.surfaces import fused, value
-from ..._base.errors import AxisError, TypeRule
+from ..._base.errors import (
+    ArgumentError,
+    AxisError,
+    ShapeError,
+)
 from ..._ops import elementwise as el
 from ..._ops import matrix_inverses, solving
 from ..._ops.batched_matrices import identity, nothing, real_dtype, stack_of
@@ -116,7 +120,7 @@ def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None
     [[0.5, 0.0]]
     """
     if rtol is not None and rcond is not None:
-        raise TypeRule("pinv is given rtol and rcond", fix="give one of them: rtol")
+        raise ArgumentError("pinv is given rtol and rcond", fix="give one of them: rtol")
     x = matrices("pinv", a)
     return _pinv(x, _tolerance(rcond if rtol is None else rtol, x.aval))
 
@@ -191,7 +195,7 @@ def tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
         x = moveaxis(x, tuple(axes), tuple(range(n - len(axes), n)))
     rest = x.aval.shape[y.aval.ndim :]
     if _size(rest) != y.aval.size:
-        raise TypeRule(
+        raise ArgumentError(
             f"tensorsolve of {x.aval!r} and {y.aval!r}: {_size(rest)} unknowns for "
             f"{y.aval.size} equations",
             fix="give as many of both",
@@ -215,9 +219,9 @@ def tensorinv(a: Any, ind: int = 2) -> Any:
     """
     x = value(a)
     if ind < 1:
-        raise TypeRule(f"tensorinv over {ind} axes", fix="give at least 1")
+        raise ShapeError(f"tensorinv over {ind} axes", fix="give at least 1")
     if x.aval.ndim <= ind:
-        raise TypeRule(f"tensorinv over {ind} axes of {x.aval!r}", fix="give more axes")
+        raise ShapeError(f"tensorinv over {ind} axes of {x.aval!r}", fix="give more axes")
     first, rest = x.aval.shape[:ind], x.aval.shape[ind:]
     return reshape(inv(reshape(x, (_size(first), _size(rest)))), (*rest, *first))
 
@@ -253,7 +257,7 @@ def matrix_power(a: Any, n: int) -> Any:
     n = n.__index__()
     x = inv(a) if n < 0 else value(a)
     if x.aval.ndim < 2 or x.aval.shape[-1] != x.aval.shape[-2]:
-        raise TypeRule(
+        raise ShapeError(
             f"matrix_power takes square matrices, not {x.aval!r}", fix="give (..., n, n)"
         )
     return _matrix_power(x, n=abs(n))
@@ -296,7 +300,7 @@ def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:
     -1.0
     """
     if method not in (None, "lu", "qr"):
-        raise TypeRule(f"slogdet has no method {method!r}", fix='use "lu" or "qr"')
+        raise ArgumentError(f"slogdet has no method {method!r}", fix='use "lu" or "qr"')
     return SlogdetResult(*_slogdet(matrices("slogdet", a, square=True)))
 
 
@@ -328,7 +332,7 @@ def matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any =
     1
     """
     if rtol is not None and tol is not None:
-        raise TypeRule("matrix_rank is given rtol and tol", fix="give one of them")
+        raise ShapeError("matrix_rank is given rtol and tol", fix="give one of them")
     x = value(M)
     if x.aval.ndim < 2:
         return convert(sum_(convert(el.ne(x, 0), np.int32)), bool) * np.int32(1)

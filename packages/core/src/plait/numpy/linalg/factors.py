@@ -6,7 +6,10 @@ Invariant: everything is a primitive of `plait.ops`, possibly symmetrised before
 from typing import Any, NamedTuple
 
 from ..._api.surfaces import fused, value
-from ..._base.errors import TypeRule
+from ..._base.errors import (
+    ArgumentError,
+    ShapeError,
+)
 from ..._ops import elementwise as el
 from ..._ops.batched_matrices import adjoint, stack_of, symmetrised, transposed
 from ..._ops.factorisation import cholesky_, geqrf, qr_
@@ -61,7 +64,7 @@ def _side(UPLO: Any) -> bool:
     """Whether the lower triangle is meant."""
     side = "L" if UPLO is None else str(UPLO).upper()
     if side not in ("L", "U"):
-        raise TypeRule(f"there is no triangle {UPLO!r}", fix='UPLO is "L" or "U"')
+        raise ArgumentError(f"there is no triangle {UPLO!r}", fix='UPLO is "L" or "U"')
     return side == "L"
 
 
@@ -115,7 +118,9 @@ def qr(a: Any, mode: str = "reduced") -> Any:
         h, taus = geqrf.bind(x)
         return transposed(h), taus
     if mode not in ("reduced", "complete", "r"):
-        raise TypeRule(f"qr has no mode {mode!r}", fix='use "reduced", "complete", "r" or "raw"')
+        raise ArgumentError(
+            f"qr has no mode {mode!r}", fix='use "reduced", "complete", "r" or "raw"'
+        )
     q, r = _qr(x, full=mode == "complete")
     return r if mode == "r" else QRResult(q, r)
 
@@ -157,7 +162,7 @@ def svd(
         s = svdvals(x)
         return s if subset is None else slice_in_dim(s, *subset, axis=-1)
     if subset is not None and full_matrices:
-        raise TypeRule(
+        raise ShapeError(
             "a part of the singular values has no full matrices", fix="pass full_matrices=False"
         )
     return SVDResult(*_svd(x, full=bool(full_matrices), subset=subset))

@@ -8,7 +8,11 @@ import math
 from typing import Any
 
 from ..._api.surfaces import fused, value
-from ..._base.errors import AxisError, TypeRule
+from ..._base.errors import (
+    ArgumentError,
+    AxisError,
+    ShapeError,
+)
 from ..._ops import elementwise as el
 from ..._ops.reduction import any_, max_, min_, sum_
 from ..._ops.shape import convert, expand_dims, moveaxis, normal_axes
@@ -85,7 +89,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
     axes = normal_axes(axis, n)
     if len(axes) == 1:
         if isinstance(order, str):
-            raise TypeRule(f"vectors have no norm {ord!r}", fix="give a number")
+            raise ShapeError(f"vectors have no norm {ord!r}", fix="give a number")
         return _vector(x, ord=2 if order is None else order, axes=axes, keepdims=bool(keepdims))
     if len(axes) == 2:
         return _of_matrices(x, order, axes, keepdims)
@@ -104,7 +108,7 @@ def _order(ord: Any) -> Any:
 
 def _of_matrices(x: Any, order: Any, axes: tuple, keepdims: bool) -> Any:
     if order not in (None, "fro", "nuc", INF, -INF, 1, -1, 2, -2):
-        raise TypeRule(
+        raise ShapeError(
             f"matrices have no norm {order!r}",
             fix='use "fro", "nuc", inf, -inf, 1, -1, 2 or -2',
         )
@@ -128,7 +132,7 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
     """
     (x,) = el.floating((value(x),))
     if isinstance(ord, str):
-        raise TypeRule(f"vectors have no norm {ord!r}", fix="give a number")
+        raise ShapeError(f"vectors have no norm {ord!r}", fix="give a number")
     axes = normal_axes(axis, x.aval.ndim)
     return _vector(x, ord=_order(ord), axes=axes, keepdims=bool(keepdims))
 
@@ -176,7 +180,7 @@ def cond(x: Any, p: Any = None) -> Any:
     order = _order(p)
     x = matrices("cond", x, square=order not in (None, 2, -2))
     if 0 in x.aval.shape[-2:]:
-        raise TypeRule(f"cond of {x.aval!r}", fix="give matrices with elements")
+        raise ArgumentError(f"cond of {x.aval!r}", fix="give matrices with elements")
     if order not in (None, "fro", "nuc", INF, -INF, 1, -1, 2, -2):
-        raise TypeRule(f"matrices have no norm {p!r}", fix="see norm")
+        raise ShapeError(f"matrices have no norm {p!r}", fix="see norm")
     return _cond(x, p=order)

@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..._api.surfaces import value
-from ..._base.errors import TypeRule
+from ..._base.errors import (
+    ShapeError,
+)
 from ..._ops.shape import expand_dims, squeeze
 from ..._types.dims import is_symbolic
 from .. import contraction, manipulation, matrices
@@ -69,7 +71,7 @@ def outer(x1: Any, x2: Any, /) -> Any:
     """
     x, y = value(x1), value(x2)
     if x.aval.ndim != 1 or y.aval.ndim != 1:
-        raise TypeRule(
+        raise ShapeError(
             f"outer takes vectors, not {x.aval!r} and {y.aval!r}", fix="use plait.numpy.outer"
         )
     return contraction.outer(x, y)
@@ -86,7 +88,7 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     """
     x, y = value(x1), value(x2)
     if x.aval.shape[axis] != 3 or y.aval.shape[axis] != 3:
-        raise TypeRule(
+        raise ShapeError(
             f"cross takes vectors with 3 components, not {x.aval!r} and {y.aval!r}",
             fix="use plait.numpy.cross for vectors in the plane",
         )
@@ -133,7 +135,7 @@ def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Any:
     ranks = [x.aval.ndim for x in xs]
     ends = {*ranks[:1], *ranks[-1:]}
     if len(xs) < 2 or not ends <= {1, 2} or any(n != 2 for n in ranks[1:-1]):
-        raise TypeRule(
+        raise ShapeError(
             f"multi_dot of arrays with {ranks} axes",
             fix="give two matrices or more; the first and the last may be vectors",
         )

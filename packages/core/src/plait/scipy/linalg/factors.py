@@ -7,7 +7,10 @@ does.
 from typing import Any
 
 from ..._api.surfaces import fused, value
-from ..._base.errors import TypeRule
+from ..._base.errors import (
+    ArgumentError,
+    OperandTypeError,
+)
 from ..._core.array import Literal
 from ..._ops import elementwise as el
 from ..._ops.batched_matrices import (
@@ -146,7 +149,7 @@ def qr(
     ((3, 2), (2, 2))
     """
     if mode not in ("full", "economic", "r"):
-        raise TypeRule(f"qr has no mode {mode!r}", fix='use "full", "economic" or "r"')
+        raise ArgumentError(f"qr has no mode {mode!r}", fix='use "full", "economic" or "r"')
     x = matrices("qr", a)
     out = lax_linalg.qr(x, pivoting=pivoting, full_matrices=mode != "economic")
     return out[1:] if mode == "r" else out
@@ -178,7 +181,7 @@ def qr_multiply(
     (3, 2)
     """
     if mode not in ("left", "right"):
-        raise TypeRule(f"qr_multiply has no mode {mode!r}", fix='use "left" or "right"')
+        raise ArgumentError(f"qr_multiply has no mode {mode!r}", fix='use "left" or "right"')
     q, *rest = qr(a, mode="economic", pivoting=pivoting)
     c = value(c)
     vector = c.aval.ndim == 1
@@ -243,10 +246,10 @@ def eigh(
     [2.0, 3.0]
     """
     if eigvals is not None and subset_by_index is not None:
-        raise TypeRule("eigh: eigvals and subset_by_index say the same thing", fix="give one")
+        raise ArgumentError("eigh: eigvals and subset_by_index say the same thing", fix="give one")
     subset_by_index = eigvals if subset_by_index is None else subset_by_index
     if type != 1:
-        raise TypeRule(f"eigh has no problem of type {type}", fix="pass type=1")
+        raise OperandTypeError(f"eigh has no problem of type {type}", fix="pass type=1")
     x = mirrored(matrices("eigh", a, square=True), lower=bool(lower))
     if b is None and eigvals_only:
         w, v = numpy_linalg.eigvalsh(x), None
@@ -265,7 +268,9 @@ def eigh(
 def _pair(subset: Any) -> tuple[int, int]:
     pair = fixed_each("eigh", "subset_by_index", subset)
     if len(pair) != 2 or not 0 <= pair[0] <= pair[1]:
-        raise TypeRule(f"eigh: subset_by_index={subset!r}", fix="give (first, last), from 0 on")
+        raise ArgumentError(
+            f"eigh: subset_by_index={subset!r}", fix="give (first, last), from 0 on"
+        )
     return pair[0], pair[1]
 
 
@@ -299,13 +304,13 @@ def eigh_tridiagonal(
     [1.0, 3.0]
     """
     if select not in ("a", "i") or (select == "i") != (select_range is not None):
-        raise TypeRule(
+        raise ArgumentError(
             f"eigh_tridiagonal can not select {select!r} in {select_range}",
             fix='use "a"; or "i" and select_range, two numbers of eigenvalues',
         )
     d, e = (el.floating((value(v),))[0] for v in (d, e))
     if d.aval.ndim < 1 or e.aval.shape != (*d.aval.shape[:-1], d.aval.shape[-1] - 1):
-        raise TypeRule(
+        raise ArgumentError(
             f"eigh_tridiagonal of {d.aval!r} and {e.aval!r}",
             fix="give one less beside the diagonal",
         )
@@ -349,7 +354,7 @@ def svd(
     [3.0, 1.0]
     """
     if lapack_driver != "gesdd":
-        raise TypeRule(f"svd is not computed by {lapack_driver!r}", fix='use "gesdd"')
+        raise ArgumentError(f"svd is not computed by {lapack_driver!r}", fix='use "gesdd"')
     out = numpy_linalg.svd(a, full_matrices, compute_uv)
     return tuple(out) if compute_uv else out
 
@@ -370,7 +375,7 @@ def schur(a: Any, output: str = "real") -> tuple:
     (2, 2)
     """
     if output not in ("real", "complex"):
-        raise TypeRule(f"schur has no output {output!r}", fix='use "real" or "complex"')
+        raise ArgumentError(f"schur has no output {output!r}", fix='use "real" or "complex"')
     x = matrices("schur", a, square=True)
     if output == "complex":
         x = convert(x, complex_dtype(x.aval.dtype))

@@ -9,7 +9,10 @@ from typing import Any
 import numpy as np
 
 from ..._api.surfaces import fused, value
-from ..._base.errors import TypeRule
+from ..._base.errors import (
+    ArgumentError,
+    ShapeError,
+)
 from ..._control import cond, fori_loop, scan
 from ..._core.array import Literal
 from ..._ops import elementwise as el
@@ -146,10 +149,10 @@ def expm_frechet(A: Any, E: Any, *, method: str | None = None, compute_expm: boo
     [[1.0, 0.0], [0.0, 1.0]]
     """
     if method not in (None, "blockEnlarge"):
-        raise TypeRule(f"expm_frechet has no method {method!r}", fix="pass method=None")
+        raise ArgumentError(f"expm_frechet has no method {method!r}", fix="pass method=None")
     a, e = (matrices("expm_frechet", v, square=True) for v in (A, E))
     if a.aval.shape != e.aval.shape:
-        raise TypeRule(f"expm_frechet of {a.aval!r} along {e.aval!r}", fix="give one shape")
+        raise ShapeError(f"expm_frechet of {a.aval!r} along {e.aval!r}", fix="give one shape")
     dtype = np.result_type(a.aval.dtype, e.aval.dtype)
     n = a.aval.shape[-1]
     out = slice_in_dim(expm(_block(convert(a, dtype), convert(e, dtype))), 0, n, axis=-2)
@@ -216,9 +219,9 @@ def polar(
     [[2.0, 0.0], [0.0, 3.0]]
     """
     if side not in ("right", "left"):
-        raise TypeRule(f"polar has no side {side!r}", fix='use "right" or "left"')
+        raise ArgumentError(f"polar has no side {side!r}", fix='use "right" or "left"')
     if method not in ("qdwh", "svd"):
-        raise TypeRule(f"polar has no method {method!r}", fix='use "qdwh" or "svd"')
+        raise ArgumentError(f"polar has no method {method!r}", fix='use "qdwh" or "svd"')
     return _polar(matrices("polar", a), right=side == "right")
 
 
@@ -275,10 +278,10 @@ def funm(A: Any, func: Any, disp: bool = True) -> Any:
     """
     x = matrices("funm", A, square=True)
     if x.aval.ndim != 2 or not callable(func):
-        raise TypeRule(f"funm of {x.aval!r} by {func!r}", fix="give one matrix and a function")
+        raise ArgumentError(f"funm of {x.aval!r} by {func!r}", fix="give one matrix and a function")
     t, z = rsf2csf(*schur(x)) if x.aval.category == FLOATING else schur(x)
     f = value(func(diagonal(t)))
     if f.aval.shape != t.aval.shape[:1]:
-        raise TypeRule(f"funm: {f.aval!r} of {t.aval.shape[0]} eigenvalues", fix="act on each")
+        raise ArgumentError(f"funm: {f.aval!r} of {t.aval.shape[0]} eigenvalues", fix="act on each")
     out = times(times(z, _parlett(t, convert(f, t.aval.dtype))), adjoint(z))
     return out if disp else (out, _doubt(t))

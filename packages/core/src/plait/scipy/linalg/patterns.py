@@ -10,7 +10,11 @@ from typing import Any
 import numpy as np
 
 from ..._api.surfaces import fused, value
-from ..._base.errors import TypeRule
+from ..._base.errors import (
+    ArgumentError,
+    OperandTypeError,
+    ShapeError,
+)
 from ..._core.array import Literal, canonical, from_numpy
 from ..._ops import elementwise as el
 from ..._ops.batched_matrices import identity
@@ -31,7 +35,7 @@ def _vector(name: str, x: Any, least: int = 0) -> Any:
     x = value(x)
     x = reshape(x, (1,)) if not x.aval.ndim else x
     if x.aval.shape[-1] < least:
-        raise TypeRule(f"{name} of {x.aval!r}", fix=f"give {least} elements or more")
+        raise ArgumentError(f"{name} of {x.aval!r}", fix=f"give {least} elements or more")
     return x
 
 
@@ -39,7 +43,7 @@ def _size(name: str, n: Any) -> int:
     """How many rows and columns."""
     n = fixed(name, "n", n)
     if n < 0:
-        raise TypeRule(f"{name}: {n} rows and columns", fix="give a number from 0 on")
+        raise ShapeError(f"{name}: {n} rows and columns", fix="give a number from 0 on")
     return n
 
 
@@ -147,7 +151,7 @@ def block_diag(*arrs: Any) -> Any:
     xs = [value(x) for x in arrs]
     for x in xs:
         if x.aval.ndim > 2:
-            raise TypeRule(f"block_diag takes matrices, not {x.aval!r}", fix="give two axes")
+            raise ShapeError(f"block_diag takes matrices, not {x.aval!r}", fix="give two axes")
     return _blocks(*[reshape(x, (1, x.aval.size)) if x.aval.ndim < 2 else x for x in xs])
 
 
@@ -168,7 +172,7 @@ def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
     n = _size("convolution_matrix", n)
     a = _vector("convolution_matrix", a, 1)
     if n < 1 or mode not in ("full", "same", "valid"):
-        raise TypeRule(
+        raise ShapeError(
             f"convolution_matrix of {n} elements, {mode!r}",
             fix='give one element or more, and "full", "same" or "valid"',
         )
@@ -197,7 +201,7 @@ def leslie(f: Any, s: Any) -> Any:
     f, s = convert_together([_vector("leslie", f, 1), _vector("leslie", s)])
     n = f.aval.shape[-1]
     if s.aval.shape[-1] != n - 1:
-        raise TypeRule(f"leslie of {f.aval!r} and {s.aval!r}", fix="give one survival fewer")
+        raise ArgumentError(f"leslie of {f.aval!r} and {s.aval!r}", fix="give one survival fewer")
     below = el.mul(identity(s.aval.with_shape((*s.aval.shape, n - 1))), s[..., None])
     below = pad(below, 0, [(0, 0, 0)] * s.aval.ndim + [(0, 1, 0)])
     return concatenate([expand_dims(f, -2), below], -2)
@@ -295,7 +299,7 @@ def _triangle_of_pascal(n: int, sign: int = 1) -> np.ndarray:
 def _kind(name: str, kind: Any) -> str:
     kind = "symmetric" if kind is None else kind
     if kind not in _KINDS:
-        raise TypeRule(f"{name} has no kind {kind!r}", fix=f"use one of {', '.join(_KINDS)}")
+        raise ArgumentError(f"{name} has no kind {kind!r}", fix=f"use one of {', '.join(_KINDS)}")
     return kind
 
 
@@ -342,7 +346,7 @@ def hadamard(n: int, dtype: Any = int) -> Any:
     """
     n = _size("hadamard", n)
     if n < 1 or n & (n - 1):
-        raise TypeRule(f"hadamard of {n} rows", fix="give a power of two")
+        raise ShapeError(f"hadamard of {n} rows", fix="give a power of two")
     out = np.ones((1, 1), np.int32)
     while len(out) < n:
         out = np.block([[out, out], [out, -out]])
@@ -382,11 +386,11 @@ def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Any:
     [[1.0, 1.0], [1.0, -1.0]]
     """
     if scale not in (None, "sqrtn", "n"):
-        raise TypeRule(f"dft has no scale {scale!r}", fix='use None, "sqrtn" or "n"')
+        raise ArgumentError(f"dft has no scale {scale!r}", fix='use None, "sqrtn" or "n"')
     n = _size("dft", n)
     wanted = None if dtype is None else canonical(dtype_of(dtype))
     if wanted is not None and category(wanted) != COMPLEX:
-        raise TypeRule(f"dft: {wanted} is not complex", fix='use dtype="complex64"')
+        raise OperandTypeError(f"dft: {wanted} is not complex", fix='use dtype="complex64"')
     i = np.arange(n)
     out = np.exp(-2j * np.pi * (i[:, None] * i % max(n, 1)) / max(n, 1))
     by = {None: 1, "sqrtn": np.sqrt(n), "n": n}[scale]

@@ -8,7 +8,10 @@ from typing import Any
 import numpy as np
 
 from ..._api.surfaces import fused, value
-from ..._base.errors import TypeRule
+from ..._base.errors import (
+    ArgumentError,
+    ShapeError,
+)
 from ..._ops import elementwise as el
 from ..._ops import solving
 from ..._ops.batched_matrices import transposed as transpose
@@ -51,7 +54,7 @@ def _both(name: str, a: Any, b: Any) -> tuple:
     """A square matrix and a right-hand side, integers made floats."""
     x, (y,) = matrices(name, a, square=True), el.floating((value(b),))
     if not y.aval.ndim:
-        raise TypeRule(f"{name}: {y.aval!r} is no right-hand side", fix="give it an axis")
+        raise ShapeError(f"{name}: {y.aval!r} is no right-hand side", fix="give it an axis")
     return x, y
 
 
@@ -97,7 +100,9 @@ def solve(
     [0.5, 0.25]
     """
     if assume_a not in _KINDS:
-        raise TypeRule(f"solve can not assume {assume_a!r}", fix='"gen", "sym", "her" or "pos"')
+        raise ArgumentError(
+            f"solve can not assume {assume_a!r}", fix='"gen", "sym", "her" or "pos"'
+        )
     x, y = _both("solve", a, b)
     kind = _KINDS[assume_a]
     return _solve(x, y, kind=kind, lower=bool(lower), trans=bool(transposed))
@@ -151,13 +156,15 @@ def solve_triangular(
 
 def _transposition(trans: Any) -> int:
     if trans not in (0, 1, 2, "N", "T", "C"):
-        raise TypeRule(f"there is no transposition {trans!r}", fix='use 0, 1, 2, or "N", "T", "C"')
+        raise ArgumentError(
+            f"there is no transposition {trans!r}", fix='use 0, 1, 2, or "N", "T", "C"'
+        )
     return "NTC".index(trans) if isinstance(trans, str) else int(trans)
 
 
 def _pair(name: str, factors: Any) -> tuple:
     if not isinstance(factors, tuple | list) or len(factors) != 2:
-        raise TypeRule(
+        raise ArgumentError(
             f"{name}: {type(factors).__name__} is no pair",
             fix="give what cho_factor or lu_factor returned",
         )
@@ -256,7 +263,7 @@ def solve_sylvester(A: Any, B: Any, C: Any, *, method: str = "schur", tol: float
     [[0.5], [0.5]]
     """
     if method not in ("schur", "eigen"):
-        raise TypeRule(f"solve_sylvester has no method {method!r}", fix='use "schur"')
+        raise ArgumentError(f"solve_sylvester has no method {method!r}", fix='use "schur"')
     a, b = (matrices("solve_sylvester", v, square=True) for v in (A, B))
     c = matrices("solve_sylvester", C)
     dtype = np.result_type(*(v.aval.dtype for v in (a, b, c)))

@@ -10,7 +10,11 @@ from typing import Any
 import numpy as np
 
 from ..._api.surfaces import value
-from ..._base.errors import AxisError, MissingPlugin, TypeRule
+from ..._base.errors import (
+    ArgumentError,
+    AxisError,
+    MissingPlugin,
+)
 from ..._control import fori_loop, while_loop
 from ..._ops import elementwise as el
 from ..._ops.contraction import dot, matmul
@@ -312,7 +316,7 @@ def gmres(
     [1.0, 1.0]
     """
     if solve_method not in ("batched", "incremental"):
-        raise TypeRule(
+        raise ArgumentError(
             f"there is no solve_method {solve_method!r}", fix='use "batched" or "incremental"'
         )
     return _solved(

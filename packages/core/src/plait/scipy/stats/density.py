@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from ..._api.surfaces import fused, value
-from ..._base.errors import TypeRule
+from ..._base.errors import (
+    ArgumentError,
+)
 from ..._core.array import Literal
 from ..._ops import elementwise as el
 from ..._ops.batched_matrices import diagonal, times
@@ -37,12 +39,14 @@ def _points(name: str, x: Any, rows: int | None = None) -> Any:
     """Vectors in columns; numbers without a second axis are points on a line."""
     x = el.floating((value(x),))[0]
     if x.aval.category == COMPLEX or x.aval.ndim > 2:
-        raise TypeRule(f"{name}: {x.aval!r} are no points", fix="give real ones, (d, n) or (n,)")
+        raise ArgumentError(
+            f"{name}: {x.aval!r} are no points", fix="give real ones, (d, n) or (n,)"
+        )
     if x.aval.ndim < 2:
         column = rows is not None and rows > 1 and x.aval.shape == (rows,)
         x = reshape(x, (rows, 1) if column else (1, -1))
     if rows is not None and x.aval.shape[0] != rows:
-        raise TypeRule(f"{name}: {x.aval!r} are no points of {rows} coordinates",
+        raise ArgumentError(f"{name}: {x.aval!r} are no points of {rows} coordinates",
                        fix="give them in columns")  # fmt: skip
     return x
 
@@ -77,13 +81,13 @@ class gaussian_kde:  # noqa: N801
         x = _points("gaussian_kde", dataset)
         n = x.aval.shape[1]
         if n < 2:
-            raise TypeRule(f"gaussian_kde of {x.aval!r}", fix="give two samples or more")
+            raise ArgumentError(f"gaussian_kde of {x.aval!r}", fix="give two samples or more")
         if weights is None:
             w = broadcast_to(Literal(1.0 / n, x.aval.strong().with_shape(())), (n,))
         else:
             w = convert(el.floating((value(weights),))[0], x.aval.dtype)
             if w.aval.shape != (n,):
-                raise TypeRule(f"gaussian_kde: weights {w.aval!r} of {n} samples",
+                raise ArgumentError(f"gaussian_kde: weights {w.aval!r} of {n} samples",
                                fix="give one number for each")  # fmt: skip
             w = el.div(w, sum_(w))
         self.dataset, self.weights = x, w
@@ -99,11 +103,13 @@ class gaussian_kde:  # noqa: N801
             return self.neff ** (-1.0 / (self.d + 4))
         if isinstance(method, str):
             if method != "silverman":
-                raise TypeRule(f"gaussian_kde has no bw_method {method!r}", fix='use "scott"')
+                raise ArgumentError(f"gaussian_kde has no bw_method {method!r}", fix='use "scott"')
             return (self.neff * ((self.d + 2) / 4.0)) ** (-1.0 / (self.d + 4))
         width = value(method(self) if callable(method) else method)
         if width.aval.ndim or width.aval.category > FLOATING:
-            raise TypeRule(f"gaussian_kde: bw_method gives {width.aval!r}", fix="give a number")
+            raise ArgumentError(
+                f"gaussian_kde: bw_method gives {width.aval!r}", fix="give a number"
+            )
         return convert(width, self.dataset.aval.dtype)
 
     @property
@@ -142,7 +148,9 @@ class gaussian_kde:  # noqa: N801
     def integrate_box_1d(self, low: Any, high: Any) -> Any:
         """The chance to be between two numbers, of samples on a line."""
         if self.d != 1:
-            raise TypeRule(f"integrate_box_1d of {self.d} coordinates", fix="integrate on a line")
+            raise ArgumentError(
+                f"integrate_box_1d of {self.d} coordinates", fix="integrate on a line"
+            )
         width = el.sqrt(self.covariance[0, 0])
         below, above = ((value(v) - self.dataset[0]) / width for v in (low, high))
         return sum_(self.weights * (ndtr(above) - ndtr(below)))
@@ -150,7 +158,9 @@ class gaussian_kde:  # noqa: N801
     def integrate_kde(self, other: Any) -> Any:
         """The integral of the product of two estimates."""
         if not isinstance(other, gaussian_kde) or other.d != self.d:
-            raise TypeRule(f"integrate_kde with {other!r}", fix="give an estimate of as many axes")
+            raise ArgumentError(
+                f"integrate_kde with {other!r}", fix="give an estimate of as many axes"
+            )
         both = self.covariance + other.covariance
         logs = _log_density(other.dataset, self.dataset, self.weights, both)
         return sum_(other.weights * el.exp(logs))

@@ -13,7 +13,9 @@ from collections.abc import Callable
 from typing import Any
 
 from ..._api.surfaces import fused
-from ..._base.errors import TypeRule
+from ..._base.errors import (
+    OperandTypeError,
+)
 from ..._core.array import Literal, as_value, wrap
 from ..._core.interpreter import GROUND, current
 from ..._ops import elementwise as el
@@ -42,7 +44,7 @@ def operands(args: list[Any]) -> list[Any]:
     vs = [as_value(a) for a in args]
     avals = [v.aval for v in vs]
     if any(a.category == COMPLEX for a in avals):
-        raise TypeRule(
+        raise OperandTypeError(
             f"distributions are of real numbers, not {avals}", fix="take .real of complex numbers"
         )
     dtype = promote(avals)[0]

@@ -9,7 +9,10 @@ from collections.abc import Callable
 from typing import Any
 
 from ..._api.surfaces import fused
-from ..._base.errors import TypeRule
+from ..._base.errors import (
+    ArgumentError,
+    ShapeError,
+)
 from ..._ops import elementwise as el
 from ..._ops.batched_matrices import diagonal
 from ..._ops.factorisation import cholesky_
@@ -40,7 +43,7 @@ def _of_vectors(body: Callable[..., Any]) -> Callable[..., Any]:
 def _dirichlet_logpdf(x: Any, alpha: Any) -> Any:
     k = alpha.aval.shape
     if len(k) != 1 or not x.aval.ndim or x.aval.shape[0] != k[0]:
-        raise TypeRule(
+        raise ShapeError(
             f"dirichlet: points {x.aval!r} of parameters {alpha.aval!r}",
             fix="give one parameter for each row of the points: the components lie along axis 0",
         )
@@ -65,13 +68,13 @@ def _normal_logpdf(x: Any, mean: Any, cov: Any) -> Any:
     n = mean.aval.shape[-1:]
     if not n:
         if cov.aval.ndim:
-            raise TypeRule(
+            raise ShapeError(
                 f"multivariate_normal: a mean without axes and {cov.aval!r}",
                 fix="give a vector of means",
             )
         return -0.5 * ((x - mean) * (x - mean) / cov + el.log(cov) + math.log(2 * math.pi))
     if cov.aval.ndim and cov.aval.shape[-2:] != (*n, *n):
-        raise TypeRule(
+        raise ArgumentError(
             f"multivariate_normal: means {mean.aval!r} and covariances {cov.aval!r}",
             fix="give vectors of n components and matrices of n times n",
         )

@@ -10,7 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..._api.surfaces import fused, value
-from ..._base.errors import TypeRule
+from ..._base.errors import (
+    ArgumentError,
+    ShapeError,
+)
 from ..._core.array import Literal
 from ..._ops import elementwise as el
 from ..._ops.argreduction import argmax
@@ -42,7 +45,7 @@ class ModeResult(NamedTuple):
 
 def _policy(name: str, nan_policy: str, *known: str) -> None:
     if nan_policy not in known:
-        raise TypeRule(
+        raise ArgumentError(
             f"{name} has no nan_policy {nan_policy!r}", fix=f"use one of {', '.join(known)}"
         )
 
@@ -85,7 +88,7 @@ def rankdata(
     [3.0, 1.5, 1.5]
     """
     if method not in _METHODS:
-        raise TypeRule(
+        raise ShapeError(
             f"rankdata has no method {method!r}", fix=f"use one of {', '.join(_METHODS)}"
         )
     _policy("rankdata", nan_policy, "propagate")
@@ -136,7 +139,7 @@ def mode(
     x = value(a)
     at = None if axis is None else normal_axis(axis, x.aval.ndim)
     if (x.aval.size if at is None else x.aval.shape[at]) == 0:
-        raise TypeRule(f"mode of nothing: {x.aval!r}", fix="give at least one element")
+        raise ArgumentError(f"mode of nothing: {x.aval!r}", fix="give at least one element")
     return ModeResult(*_mode(x, axis=at, keepdims=bool(keepdims)))
 
 
