@@ -129,7 +129,7 @@ expand_rules.rule(area)(lambda x: unwrap(x) * unwrap(x))
 
 @pytest.mark.feature("C24")
 def test_types_with_directions_of_their_own():
-    assert METRES.tangent_type == np.float32
+    assert METRES.tangent_dtype == np.float32
     x = wrap(np.array([1.5, -2.0]), METRES)
     assert x.aval.tangent_type is Aval((2,), "float32") and x.aval.varies
     t = asarray(np.float32([10, 20]))
