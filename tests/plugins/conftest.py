@@ -43,7 +43,7 @@ def beside(installed):
     """
 
     def run(names: str, code: str, **env: str) -> str:
-        folders = [str(installed(name)) for name in names.split()]
+        folders = [n if "/" in n else str(installed(n)) for n in names.split()]
         start = """
             import sys
             import plait

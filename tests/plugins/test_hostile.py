@@ -6,6 +6,7 @@ version and what mends it; what others offer works as if it were not there.
 
 import math
 import re
+import shutil
 
 import pytest
 
@@ -51,7 +52,7 @@ def test_broken_name_is_reported_every_time(beside):
 
 
 UNKNOWN = """
-    from plait_autodiff import jvp_rules
+    from plait_autodiff.ext import jvp_rules
 
     class Unknown:
         name, namespace, traits = "core.never_heard_of", "core", ()
@@ -121,9 +122,9 @@ def test_too_new_plugin_is_refused_before_it_is_imported(beside):
     text = beside("newer", code)
     assert text.startswith("PluginError")
     assert text.strip().endswith("False")
-    assert "hostile-newer 2.0.0" in text
-    assert "plait-core>=99" in text
-    assert "pip install --upgrade hostile-newer plait-core" in text
+    assert "hostile-newer 2.0.0 was built for PLUGIN_API 99.0" in text
+    assert "has PLUGIN_API 1.0" in text
+    assert "pip install --upgrade plait-core" in text
 
 
 def test_rules_of_a_too_new_plugin_are_refused(beside):
@@ -135,7 +136,7 @@ def test_rules_of_a_too_new_plugin_are_refused(beside):
     )
     text = beside("newer", code)
     assert text.startswith("PluginError")
-    assert "plait-core>=99" in text
+    assert "PLUGIN_API 99.0" in text
     assert text.strip().endswith("False")
 
 
@@ -192,3 +193,79 @@ def test_threads_that_load_rules_at_once_agree(beside):
         print(len(answers), len({*answers}))
     """
     assert beside("broken newer", code).split() == ["8", "1"]
+
+
+OWNED = """
+    from hostile_owner import identity
+
+    print(caught(lambda: plait.grad(identity)(1.0)))
+    print(caught(lambda: plait.vmap(identity)(plait.numpy.ones(3))))
+    print(float(identity(2.0)), float(plait.grad(lambda x: x * identity(2.0))(1.0)))
+"""
+
+
+def test_no_trait_answers_for_an_owner_whose_rules_fail(beside):
+    printed = beside("owner", OWNED).strip()
+    told, value = printed.rsplit("\n", 1)
+    _, slope, mapped = told.split("PluginError: ")
+    for text in (slope, mapped):
+        assert "hostile-owner 0.7.0" in text
+        assert "a_module_that_nobody_has" in text
+        assert "pip install --upgrade hostile-owner" in text
+    assert value == "2.0 2.0"
+
+
+def test_no_trait_answers_for_an_owner_that_is_left_out(beside):
+    text = beside("owner", OWNED, PLAIT_PLUGINS="autodiff,batching")
+    assert text.count("hostile-owner 0.7.0 is left out by PLAIT_PLUGINS=autodiff,batching") == 2
+    assert text.count("admit it: PLAIT_PLUGINS=autodiff,batching,hostile-owner") == 2
+
+
+def test_no_expansion_answers_for_an_owner_whose_expansion_fails(beside):
+    code = """
+        from hostile_owner import identity
+        from plait.ext import Carrier, RuleTable, as_value, current, opened
+
+        class Plain(Carrier):
+            rules, does = RuleTable("plain", signature="(xs)"), "plain"
+
+            def run(self, prim, rule, args, params): ...
+            def part_avals(self, aval, form): return (aval,)
+            def coerce(self, aval, parts, f, g): return parts
+
+        def apply():
+            x = as_value(1.0)
+            with opened(Plain(current())) as plain:
+                return identity(plain.lift(x.aval, "plain", (x,)))
+
+        print(caught(apply))
+    """
+    text = beside("owner", code)
+    assert text.startswith("PluginError") and "hostile_owner.parts" in text
+
+
+def test_glue_that_fails_is_warned_of_once(beside):
+    code = """
+        import warnings
+
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            for _ in range(3):
+                plait.grad(plait.numpy.sin)(1.0)
+        print([w.category.__name__ for w in told], str(told[0].message))
+    """
+    text = beside("broken", code)
+    assert text.startswith("['PluginWarning']")
+    assert "hostile-broken 1.2.3" in text
+
+
+def test_a_plugin_that_does_not_say_what_it_was_built_for_is_refused(beside, installed, tmp_path):
+    site = tmp_path / "site"
+    shutil.copytree(installed("rival"), site)
+    (info,) = site.glob("*.dist-info")
+    points = (info / "entry_points.txt").read_text()
+    (info / "entry_points.txt").write_text(points.replace("[plait.plugin_api]", "[other.group]"))
+    text = beside(str(site), "print(caught(lambda: plait.grad))", PLAIT_PLUGINS="hostile-rival")
+    assert text.startswith("PluginError")
+    assert "hostile-rival 0.0.1 does not say which PLUGIN_API it was built for" in text
+    assert '"1.0" = "the_package"' in text

@@ -91,7 +91,7 @@ def _(*xs, program, ins, outs):
     ]
     body = ext.staged(lambda *vs: each_p.bind(*vs, **inner), rows)
     size = next(x.aval.shape[at] for x, at in zip(xs, first) if at is not None)
-    return ext.map_axes.bind(
+    return plait.map_axes.bind(
         *xs, program=body, in_axes=tuple(first), out_axes=tuple(last), size=size, parallel=False
     )
 
@@ -304,7 +304,10 @@ class Compared(ext.Wiring):
 
     def rebuild(self, params, programs, parts, operands, extra):
         assert not extra
-        return operands, {"program": programs[0], "count": ext.width(parts[: params["count"]])}
+        return operands, {
+            "program": programs[0],
+            "count": ext.trace.width(parts[: params["count"]]),
+        }
 
 
 def _order(*xs, program, count):

@@ -121,7 +121,9 @@ def _(masked, args, params):
     """A loop of as many turns as there are elements: the rest of the turns change nothing."""
     k, c, body = params["consts"], params["carry"], params["body"]
     if not isinstance(params["length"], plait.Dim):
-        return ext.rebuilt(masked, scan, args, params, ext.solve(masked, scan, args, params))
+        return ext.trace.rebuilt(
+            masked, scan, args, params, ext.trace.solve(masked, scan, args, params)
+        )
     parts = [masked.split(a)[1][0] for a in args]
 
     def turn(*xs):

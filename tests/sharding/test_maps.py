@@ -18,6 +18,7 @@ from plait.ext.trace import (
     Wiring,
 )
 from plait_autodiff import SymbolicZero
+from plait_autodiff.ext import partial_eval
 from plait_autodiff.rematerialisation.checkpointing import checkpoint_p
 from plait_sharding import (
     P,
@@ -134,7 +135,7 @@ def test_partial_evaluation_of_maps(close):
     program = plait.make_program(over)(X, Y)
     want = [np.sin(X) * Y, np.cos(X).sum(0, keepdims=True), Y * 2]
     for policy in (None, plait.checkpoint_policies.nothing_saveable):
-        d = ext.partial_eval(program, [False, True], policy=policy)
+        d = partial_eval(program, [False, True], policy=policy)
         assert d.out_unknown == (True, False, True)
         assert [e.prim for e in d.known.eqns] == [shard_map_p]
         assert d.staged.eqns[-1].prim is shard_map_p

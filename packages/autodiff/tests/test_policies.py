@@ -13,6 +13,7 @@ import plait
 from plait import ext, lax
 from plait.testing import conformance
 from plait.text import parse, same_program, show
+from plait_autodiff.ext import partial_eval
 from plait_autodiff.rematerialisation import policies
 from plait_autodiff.rematerialisation.residuals import move_
 
@@ -256,8 +257,8 @@ def test_equal_policies_share_what_is_derived():
     assert keep.everything_saveable != keep.nothing_saveable
     f = lax.sin
     p = plait.make_program(lambda x: f(f(x)))(1.0)
-    one = ext.partial_eval(p, True, policy=keep.save_only_these_names("a"))
-    assert ext.partial_eval(p, True, policy=keep.save_only_these_names("a")) is one
+    one = partial_eval(p, True, policy=keep.save_only_these_names("a"))
+    assert partial_eval(p, True, policy=keep.save_only_these_names("a")) is one
 
 
 def test_policies_have_a_text_form():

@@ -329,11 +329,11 @@ def test_the_law_says_what_a_table_is_not_asked(law_of):
 
 
 def test_every_family_is_known():
-    """Whichever module of `plait.ops` defines a primitive is imported by `families`."""
+    """Whichever module of `plait._ops` defines a primitive is imported by `families`."""
     for m in pkgutil.iter_modules(_ops.__path__):
-        importlib.import_module(f"plait.ops.{m.name}")
+        importlib.import_module(f"plait._ops.{m.name}")
     made_in = {getattr(p.rule, "func", p.rule).__module__ for p in primitives().values()}
-    found = {m.removeprefix("plait.ops.") for m in made_in if m.startswith("plait.ops.")}
+    found = {m.removeprefix("plait._ops.") for m in made_in if m.startswith("plait._ops.")}
     assert found <= {*families.__all__}
 
 

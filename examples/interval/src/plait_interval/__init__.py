@@ -20,7 +20,7 @@ from plait.ext.ops.elementwise import (
     sub,
 )
 
-interval_rules = ext.RuleTable("interval", doc="rule(lows, highs, **params) -> (low, high)")
+interval_rules = ext.RuleTable("interval", signature="(lows, highs, **params)", doc="(low, high)")
 
 
 class Interval(ext.Carrier):

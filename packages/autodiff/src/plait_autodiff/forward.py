@@ -35,8 +35,10 @@ __all__ = ["DUAL", "JVP", "ZERO", "Zero", "instantiate", "jvp_rules"]
 
 jvp_rules = RuleTable(
     "jvp",
-    doc="rule(primals, tangents, **params) -> (out, tangent), lists if the primitive has many; a "
-    "tangent may be ZERO.  Of an operation with programs: rule(jvp, args, params) -> duals.",
+    signature="(primals, tangents, **params)",
+    programs="(jvp, args, params)",
+    doc="(out, tangent), lists if the primitive has many; a tangent may be ZERO; duals of an "
+    "operation with programs.",
 )
 DUAL = "dual"
 

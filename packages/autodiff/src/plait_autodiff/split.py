@@ -35,7 +35,8 @@ from plait.ext.values import (
 
 split_rules = RuleTable(
     "split",
-    doc="rule(split, args, params) -> results: how an operation with programs divides into one "
+    programs="(split, args, params)",
+    doc="results: how an operation with programs divides into one "
     "applied now and one recorded in split.stage; the parent is current.",
 )
 

@@ -44,7 +44,8 @@ from .split import part, split_program
 
 transpose_rules = RuleTable(
     "transpose",
-    doc="rule(ct, *args, **params) -> a cotangent or None per operand; linear operands are "
+    signature="(ct, *args, **params)",
+    doc="a cotangent or None per operand; linear operands are "
     "`Linear`.  `ct` is a list if the primitive has many results, with None for zeros.",
 )
 

@@ -4,19 +4,13 @@ Invariant: nothing is defined here.
 """
 
 from .interpreter import (
-    Batch as Batch,
-)
-from .interpreter import (
-    batching_rules as batching_rules,
-)
-from .interpreter import (
-    insert as insert,
-)
-from .interpreter import (
-    skip as skip,
+    Batch,
+    batching_rules,
+    insert,
+    skip,
 )
 from .overrides import (
-    custom_vmap_call as custom_vmap_call,
+    custom_vmap_call,
 )
 
 __all__ = [

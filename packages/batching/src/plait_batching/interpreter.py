@@ -42,9 +42,10 @@ __all__ = ["Batch", "batching_rules", "insert", "skip"]
 
 batching_rules = RuleTable(
     "batching",
-    doc="rule(batch, xs, dims, **params) -> (out, dim), lists if the primitive has many; a dim is "
-    "the position of the mapped axis, or None.  Of an operation with programs: "
-    "rule(batch, args, params) -> lifted values.",
+    signature="(batch, xs, dims, **params)",
+    programs="(batch, args, params)",
+    doc="(out, dim), lists if the primitive has many; a dim is the position of the mapped axis, or "
+    "None; lifted values of an operation with programs.",
 )
 
 _inner: dict[tuple, Aval] = {}  # (type, axis, size) -> type without the axis

@@ -3,8 +3,6 @@
 Invariant: nothing is defined here.
 """
 
-from ._jit.stages import Compiled as Compiled
-from ._jit.stages import Lowered as Lowered
-from ._jit.stages import Staged as Staged
+from ._jit.stages import Compiled, Lowered, Staged
 
 __all__ = ["Compiled", "Lowered", "Staged"]

@@ -42,7 +42,8 @@ __all__ = ["Binder", "manual_rules"]
 
 manual_rules = RuleTable(
     "manual",
-    doc="rule(e: Emitter, mesh, xs, ins, outs, **params) -> one MLIR value: what a primitive that "
+    signature="(e, mesh, xs, ins, outs, **params)",
+    doc="one MLIR value: what a primitive that "
     "speaks of axes of the mesh is on one of its devices.",
 )
 

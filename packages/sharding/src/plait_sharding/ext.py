@@ -4,13 +4,13 @@ Invariant: nothing is defined here.
 """
 
 from .collectives import (
-    manual_rules as manual_rules,
+    manual_rules,
 )
 from .manual import (
-    shard_map_p as shard_map_p,
+    shard_map_p,
 )
 from .placement import (
-    constraint as constraint,
+    constraint,
 )
 
 __all__ = [

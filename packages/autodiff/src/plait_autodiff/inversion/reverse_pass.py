@@ -48,9 +48,11 @@ __all__ = ["Reverse", "Unknown", "inverse_rules", "reverse"]
 
 inverse_rules = RuleTable(
     "inverse",
-    doc="rule(out, *args, **params) -> a value or None per operand: what unknown operands "
+    signature="(out, *args, **params)",
+    programs="(params)",
+    doc="a value or None per operand: what unknown operands "
     "(`Unknown`) were, as far as the others and the result say; `out` is a list if the primitive "
-    "has many.  Of an operation with programs: rule(params) -> Reverse, or None.",
+    "has many; of an operation with programs a Reverse, or None.",
 )
 
 

@@ -58,7 +58,8 @@ from .policies import Offload, passed_by
 
 recompute_rules = RuleTable(
     "recompute",
-    doc="rule(twice, prim, args, params) -> results: an operation with programs, done under "
+    programs="(twice, prim, args, params)",
+    doc="results: an operation with programs, done under "
     "twice.parent with what the policy keeps as further results, and done again from these in "
     "twice.stage; twice.pair(results, repeated) says what is what.",
 )

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from plait.ext.ops.collective import (
-    pmax,
-    pmin,
+    pmax_,
+    pmin_,
 )
 from plait.ext.ops.contraction import (
     dot_general,
@@ -183,7 +183,7 @@ def _piecewise(prim: Any) -> None:
 
 for _p in (
     barrier, clamp, concatenate_, convert_, cummax_, cummin_, dynamic_slice_,
-    dynamic_update_slice_, gather_, maximum, minimum, nextafter, pad_, pmax, pmin, reduce_max,
+    dynamic_update_slice_, gather_, maximum, minimum, nextafter, pad_, pmax_, pmin_, reduce_max,
     reduce_min, reduce_precision, relu, rem, scatter_, scatter_add_, scatter_max_, scatter_min_,
     select, sort_, top_k_,
 ):  # fmt: skip

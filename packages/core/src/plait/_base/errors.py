@@ -30,6 +30,8 @@ __all__ = [
     "PlacementError",
     "ProgramError",
     "PluginError",
+    "PluginWarning",
+    "RegistrationError",
     "RuntimeFailure",
     "ShapeError",
     "SubscriptError",
@@ -90,8 +92,12 @@ class UndefinedRule(MissingRule, AttributeError):
     """A function that is to have a rule of its own was called before it was given one."""
 
 
-class DuplicateRule(PlaitError, TypeError):
-    """Two modules gave a rule for the same cell."""
+class RegistrationError(PlaitError, TypeError):
+    """A rule, a table, a primitive or a carrier that can not be what it is registered as."""
+
+
+class DuplicateRule(RegistrationError):
+    """Two modules gave a rule for the same cell, or two things of one name."""
 
 
 class MissingPlugin(PlaitError, AttributeError):
@@ -100,6 +106,10 @@ class MissingPlugin(PlaitError, AttributeError):
 
 class PluginError(PlaitError, ImportError):
     """An installed plugin can not be used."""
+
+
+class PluginWarning(UserWarning):
+    """A plugin that might have had something to say could not be loaded; nothing depends on it."""
 
 
 class UnexpectedTracerError(PlaitError):

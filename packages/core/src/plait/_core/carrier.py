@@ -17,6 +17,7 @@ from .._base.config import config
 from .._base.errors import (
     ArgumentError,
     PlaitError,
+    RegistrationError,
 )
 from .._base.source import here
 from .._plugins.rules import RuleTable
@@ -32,8 +33,8 @@ __all__ = ["Carrier", "Lifted", "expand_rules"]
 expand_rules = RuleTable(
     "expand",
     owns=("core",),
-    doc="rule(*args, **params): the same thing said with other primitives; the last resort of "
-    "every transformation.",
+    signature="(*args, **params)",
+    doc="the same thing said with other primitives; the last resort of every transformation.",
 )
 
 
@@ -68,6 +69,28 @@ class Carrier(Interpreter):
     dims: frozenset[str] = frozenset()
     """Variables of symbolic sizes that it gives values to: it sees every operation that speaks of
     one of them, whatever its operands (the number of elements of a mean, an iota)."""
+
+    def __init_subclass__(cls, **options: Any):
+        """Refuse a carrier that has rules and not what applying them asks for.
+
+        Raises RegistrationError.
+        """
+        super().__init_subclass__(**options)
+        rules = getattr(cls, "rules", None)
+        if rules is None:  # a base for others
+            return
+        named = f"the carrier {cls.__module__}.{cls.__qualname__}"
+        if not isinstance(rules, RuleTable):
+            raise RegistrationError(
+                f"{named} has {rules!r} for `rules`", fix='write rules = RuleTable("its_name", ...)'
+            )
+        asked = () if cls.apply is not Carrier.apply else ("run", "part_avals", "coerce")
+        missing = [m for m in asked if getattr(cls, m) is getattr(Carrier, m)]
+        if missing:
+            raise RegistrationError(
+                f"{named} has no method {' and no method '.join(missing)}",
+                fix="define it; plait.ext.Carrier says what each must do",
+            )
 
     def __init__(
         self,
@@ -204,6 +227,8 @@ class Carrier(Interpreter):
                 if prim.higher is not None:
                     return rule(self, args, params)
                 out = self.run(prim, rule, args, params)
+            except TypeError as e:
+                raise self.rules.misapplied(prim, rule, e) or e from None
             finally:
                 leave(token)
             if config.checks:
@@ -217,6 +242,8 @@ class Carrier(Interpreter):
         token = enter(self)
         try:
             out = say(*args, **params)
+        except TypeError as e:
+            raise expand_rules.misapplied(prim, say, e) or e from None
         finally:
             leave(token)
         if config.checks:

@@ -181,8 +181,11 @@ class Tracer(Value):
 class Evaluate(Interpreter):
     """The ground, under which every thread starts: it does primitives at once.
 
-    How is not known here: the layer that executes says it, to `execute_with`.
+    How is not known here: the layer that executes says it, to `GROUND.execute_with`.
     """
+
+    def apply(self, prim: Any, args: Any, params: dict[str, Any]) -> Any:
+        return GROUND.apply(prim, args, params)
 
     def execute_with(self, executor: Callable[[Any, Any, dict[str, Any]], Any]) -> None:
         """Apply primitives by calling `executor(prim, args, params)`."""

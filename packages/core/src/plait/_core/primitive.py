@@ -18,6 +18,8 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from .._base.errors import DuplicateRule, RegistrationError
+from .._plugins.rules import described
 from .._plugins.traits import AnyElement, Indexing, Structural, Trait
 from .._types.avals import OPAQUE, Aval, no_number
 from .._types.dims import Dim
@@ -57,6 +59,9 @@ class Primitive:
       higher: its wiring, if it carries programs.
       ambient: params -> names of axes it speaks of without being given them.
       effect: params -> what it does besides returning (an Effect), or None.
+
+    Raises RegistrationError for a name without a namespace, for a rule that can not be called and
+    for what is no trait; DuplicateRule if another module has defined a primitive of this name.
     """
 
     __slots__ = (
@@ -75,8 +80,14 @@ class Primitive:
         ambient: Callable[[dict[str, Any]], Any] | None = None,
         effect: Callable[[dict[str, Any]], Effect | None] | None = None,
     ):
+        _claim(name, rule)
         self.name, self.namespace = name, name.rpartition(".")[0]
         self.rule, self.traits, self.many = rule, tuple(traits), many
+        for trait in self.traits:
+            if not isinstance(trait, Trait):
+                raise RegistrationError(
+                    f"{trait!r} is no trait of {name}", fix="the traits are in plait.ext.rules"
+                )
         self.prepare, self.higher = prepare, higher
         self.ambient, self.effect = ambient, effect
         self.memo: dict[Any, Any] = {}
@@ -121,6 +132,36 @@ class Primitive:
         if self.loose is None:
             return tuple(params.items())
         return freeze_params(params)
+
+
+def _claim(name: str, rule: Any) -> None:
+    """Raise RegistrationError unless a primitive of this type rule may have this name.
+
+    A module may define a primitive again (a cell of a notebook that runs twice, a module that is
+    reloaded); for others the name is taken, since rules and texts of programs find it by name.
+    """
+    if not (name.__class__ is str and all(p.isidentifier() for p in name.split("."))):
+        raise RegistrationError(
+            f"{name!r} is no name of a primitive", fix="write one like 'mine.verb'"
+        )
+    if "." not in name:
+        raise RegistrationError(
+            f"the primitive {name!r} has no namespace", fix=f"name it 'mine.{name}', say"
+        )
+    if not callable(rule):
+        raise RegistrationError(
+            f"the type rule of {name} is {rule!r}, which can not be called",
+            fix="give a function from the types of operands to the type of the result",
+        )
+    held = _registered.get(name)
+    if held is None:
+        return
+    first, second = (getattr(f, "__module__", "?") for f in (held.rule, rule))
+    if first != second:
+        raise DuplicateRule(
+            f"two primitives {name!r}: of {described(first)} and of {described(second)}",
+            fix="give one of them another namespace",
+        )
 
 
 def _only_numbers(prim: Primitive, avals: tuple[Aval, ...]) -> None:

@@ -71,7 +71,7 @@ map_axes = Primitive("core.map_axes", _map, many=True, higher=Along())
 
 parallel_rules = RuleTable(
     "parallel",
-    doc="rule(*args, **params) -> results: an operation on every row, all rows at once.",
+    doc="results: an operation on every row, all rows at once; called as rule(*args, **params).",
 )
 
 

@@ -26,10 +26,9 @@ DISTRIBUTION_OF = {
     "plait-autodiff": (
         "jvp vjp grad value_and_grad linearize linear_transpose jacfwd jacrev hessian "
         "custom_jvp custom_vjp checkpoint check_grads checkpoint_name checkpoint_policies "
-        "checkpoint_scan saved_residuals print_saved_residuals PartialProgram PartialVal "
-        "partial_eval partial_trace jet hvp vhp fwd_laplacian implicit_diff custom_root "
-        "custom_linear_solve custom_ivjp invertible SymbolicZero CustomPrimal jacobian remat "
-        "closure_convert custom_gradient fwd_and_bwd"
+        "checkpoint_scan saved_residuals print_saved_residuals jet hvp vhp fwd_laplacian "
+        "implicit_diff custom_root custom_linear_solve custom_ivjp invertible SymbolicZero "
+        "CustomPrimal jacobian remat closure_convert custom_gradient fwd_and_bwd"
     ),
     "plait-batching": "vmap custom_vmap",
     "plait-sharding": (
@@ -53,13 +52,17 @@ TABLES = {
 HINTS = {name: dist for dist, names in DISTRIBUTION_OF.items() for name in names.split()}
 
 
+API_GROUP = "plait.plugin_api"
+"""Entry points by which a distribution says which PLUGIN_API it was built for: "1.0" is their name,
+its import package their value."""
+
+
 class Declared(NamedTuple):
     """One entry point, and whose it is."""
 
     point: "EntryPoint"
     distribution: str
     version: str
-    requires: str  # the range of core it admits, as it says it
 
     def __str__(self) -> str:
         return f"{self.distribution} {self.version}"
@@ -79,18 +82,84 @@ def _scan() -> dict[tuple[str, str], tuple[Declared, ...]]:
         if name in seen:  # an earlier folder of sys.path wins, as it does for imports
             continue
         seen.add(name)
-        asks = [r for r in dist.requires or () if re.match(r"plait[-_.]core\b", r, re.I)]
-        requires = re.sub(r"^[\w.-]+|[()\s]|;.*$", "", asks[0]) if asks else ""
         for p in points:
-            index.setdefault((p.group, p.name), []).append(
-                Declared(p, name, dist.version, requires)
-            )
+            index.setdefault((p.group, p.name), []).append(Declared(p, name, dist.version))
     return {k: tuple(sorted(v, key=lambda d: d.distribution)) for k, v in index.items()}
+
+
+@cache
+def declared_api(distribution: str) -> tuple[int, int] | None:
+    """The PLUGIN_API that a distribution says it was built for; None if it does not say."""
+    for (group, name), found in _scan().items():
+        if group == API_GROUP and any(d.distribution == distribution for d in found):
+            major, _, minor = name.partition(".")
+            if major.isdecimal() and minor.isdecimal():
+                return int(major), int(minor)
+    return None
+
+
+def misfit(d: Declared) -> PluginError | None:
+    """Why a distribution can not work with this core, and the command that mends it; None if it
+    can: it was built for our major version, and needs no name that came later than ours."""
+    if d.distribution == CORE:
+        return None
+    built, have = declared_api(d.distribution), PLUGIN_API
+    if built is not None and built[0] == have[0] and built[1] <= have[1]:
+        return None
+    here = f"{CORE} {core_version()} has PLUGIN_API {have[0]}.{have[1]}"
+    if built is None:
+        what = f"{d} does not say which PLUGIN_API it was built for; {here}"
+        fix = (
+            f"python -m pip install --upgrade {d.distribution} {CORE}\n"
+            f'if it is yours, declare it:  [project.entry-points."{API_GROUP}"]  '
+            f'"{have[0]}.{have[1]}" = "the_package"'
+        )
+    else:
+        what = f"{d} was built for PLUGIN_API {built[0]}.{built[1]}, and {here}"
+        old = d.distribution if built < have else CORE
+        fix = f"python -m pip install --upgrade {old}"
+    return PluginError(what, fix=fix)
+
+
+def distribution_of(module: str) -> str:
+    """Which installed distribution a module comes from, with its version; else its top package."""
+    from importlib.metadata import packages_distributions, version
+
+    top = module.partition(".")[0]
+    found = packages_distributions().get(top, ())
+    return f"{found[0]} {version(found[0])}" if found else top
+
+
+def left_out(d: Declared) -> PluginError:
+    """The error for what the setting `plugins` keeps from taking part, where it is needed."""
+    short = d.distribution.removeprefix("plait-")
+    return PluginError(
+        f"{d} is left out by PLAIT_PLUGINS={config.plugins}",
+        fix=f"admit it: PLAIT_PLUGINS={'' if config.plugins == 'off' else config.plugins + ','}"
+        f"{short}",
+    )
+
+
+def owns(d: Declared, table: str, namespace: str) -> bool:
+    """Return whether a distribution must be heard before `table` answers about `namespace`.
+
+    The owner of the primitives must, and the owner of the table; where nobody says whose the
+    primitives are, everybody who declares rules for them.  Others (glue) may have had rules, too,
+    but nobody's answer depends on them.
+    """
+    owners = [o.distribution for o in _scan().get(("plait.primitives", namespace), ())]
+    owners += [o.distribution for o in _scan().get(("plait.tables", table), ())]
+    return d.distribution in owners or ("plait.primitives", namespace) not in _scan()
+
+
+def installed(group: str, name: str) -> tuple[Declared, ...]:
+    """What installed distributions declare under (group, name), admitted or not."""
+    return _scan().get((group, name), ())
 
 
 def declared(group: str, name: str) -> tuple[Declared, ...]:
     """What installed and admitted distributions declare under (group, name)."""
-    found = _scan().get((group, name), ())
+    found = installed(group, name)
     return tuple([d for d in found if admitted(d.distribution)]) if found else ()
 
 
@@ -113,46 +182,13 @@ def admitted(distribution: str) -> bool:
 
 @cache
 def core_version() -> str:
-    """The version of core that runs; its own when it is not installed as a distribution."""
+    """The version of core that runs, from its metadata; "unknown" if it is not installed."""
     from importlib.metadata import PackageNotFoundError, version
 
     try:
         return version(CORE)
     except PackageNotFoundError:
-        return "0.1.0"
-
-
-def _release(text: str) -> tuple[int, ...]:
-    digits = re.match(r"\d+(\.\d+)*", text)
-    return tuple(map(int, digits.group().split("."))) if digits else ()
-
-
-_COMPARE = {
-    ">=": lambda a, b: a >= b,
-    "<=": lambda a, b: a <= b,
-    ">": lambda a, b: a > b,
-    "<": lambda a, b: a < b,
-    "==": lambda a, b: a == b,
-    "!=": lambda a, b: a != b,
-    "~=": lambda a, b: a >= b,
-}
-
-
-def admits(requires: str, have: str) -> bool:
-    """Whether a version lies in a range like `>=0.1,<1`."""
-    mine = _release(have)
-    for clause in filter(None, requires.split(",")):
-        sign = re.match(r"[<>=!~]=?", clause)
-        if sign is None:
-            continue
-        bound = _release(clause[sign.end() :])
-        n = max(len(mine), len(bound))
-        pad = lambda v: v + (0,) * (n - len(v))  # noqa: B023, E731
-        if not _COMPARE[sign.group()](pad(mine), pad(bound)):
-            return False
-        if sign.group() == "~=" and mine[: len(bound) - 1] != bound[:-1]:
-            return False
-    return True
+        return "unknown"
 
 
 def load(d: Declared):
@@ -160,11 +196,9 @@ def load(d: Declared):
 
     Raises PluginError, naming the distribution and what mends it.
     """
-    if not admits(d.requires, core_version()):
-        raise PluginError(
-            f"{d} needs {CORE}{d.requires}, and {core_version()} is installed",
-            fix=f"python -m pip install --upgrade {d.distribution} {CORE}",
-        )
+    wrong = misfit(d)
+    if wrong is not None:
+        raise wrong
     try:
         return d.point.load()
     except PluginError:
@@ -179,8 +213,8 @@ def load(d: Declared):
 
 
 def resolve(name: str, group: str = "plait.api"):
-    """The object behind a public name `plait.<name>` that core does not own; of the groups
-    `plait.ext` and `plait.lax`, behind `plait.ext.<name>` and `plait.lax.<name>`."""
+    """The object behind a public name `plait.<name>` that core does not own; of the group
+    `plait.lax`, behind `plait.lax.<name>`."""
     found, module = declared(group, name), group.removesuffix(".api")
     if len(found) > 1:
         raise PluginError(
@@ -190,7 +224,7 @@ def resolve(name: str, group: str = "plait.api"):
     if found:
         return load(found[0])
     dist = HINTS.get(name)
-    if dist is None or any(declared(g, name) for g in ("plait.api", "plait.ext", "plait.lax")):
+    if dist is None or any(declared(g, name) for g in ("plait.api", "plait.lax")):
         raise MissingPlugin(f"{module} has no {name!r}", fix=f"dir({module}) lists what there is")
     hidden = "" if admitted(dist) else f", or admit it: PLAIT_PLUGINS={config.plugins},..."
     raise MissingPlugin(

@@ -5,22 +5,45 @@ own rule, else with that of its first trait that has one, else with None.
 
 Invariant: before a table answers about a namespace (of a primitive, or of one of its traits),
 every installed module that declared rules for that (table, namespace) has been imported, so the
-order of imports can not change an answer.  Rule modules register; they never look rules up while
-they are imported.
+order of imports can not change an answer; where one of them can not be imported and belongs to
+the owner of the table or of the primitive, the answer is an error, never a trait's guess.  Rule
+modules register; they never look rules up while they are imported.
 """
 
+import sys
+import warnings
 from collections.abc import Callable
 from functools import partial
 from threading import RLock
+from types import CodeType, TracebackType
 from typing import Any, Protocol
 
-from .._base.errors import DuplicateRule, MissingRule, PluginError
-from .metadata import TABLES, Declared, declared, load
+from .._base.config import config
+from .._base.errors import (
+    DuplicateRule,
+    MissingRule,
+    PlaitError,
+    PluginError,
+    PluginWarning,
+    RegistrationError,
+)
+from .metadata import (
+    TABLES,
+    Declared,
+    admitted,
+    declared,
+    distribution_of,
+    installed,
+    left_out,
+    load,
+    owns,
+)
 from .traits import Trait
 
 _import_lock = RLock()
 _loading: "set[tuple[str, str]]" = set()  # (table, namespace) whose modules are being imported
 _tables: "dict[str, RuleTable]" = {}
+_VARARGS, _VARKEYWORDS = 0x04, 0x08  # flags of a code object that takes *args, **kwargs
 
 
 class Keyed(Protocol):
@@ -37,17 +60,104 @@ class Keyed(Protocol):
 Rule = Callable[..., Any]
 
 
-class RuleTable:
-    """A table named `name`; `owns` are namespaces whose rules come with their definitions."""
+class Signature:
+    """How rules of a table are called: `(xs, ts, **params)`, `(ct, *args, **params)`.
 
-    def __init__(self, name: str, owns: tuple[str, ...] = (), doc: str = ""):
-        self.name, self.__doc__ = name, doc
+    `*args` stands for one argument per operand, `**params` for the parameters by keyword.
+    """
+
+    def __init__(self, text: str):
+        names = [n.strip() for n in text.strip("()").split(",") if n.strip()]
+        self.text = text
+        self.fixed = [n for n in names if not n.startswith("*")]
+        self.operands = any(n.startswith("*") and not n.startswith("**") for n in names)
+        self.params = any(n.startswith("**") for n in names)
+
+    def objection(self, code: CodeType, prim: Any) -> str | None:
+        """What is wrong with a function of this code as a rule for `prim` (a primitive or a
+        trait); None if it can be called."""
+        first = isinstance(prim, Trait)  # a trait's rule is given the primitive, too
+        given = ["prim", *self.fixed] if first else self.fixed
+        rule = None if first else getattr(getattr(prim, "rule", None), "__code__", None)
+        count = len(given)
+        if self.operands and rule is not None and not rule.co_flags & _VARARGS:
+            count += rule.co_argcount
+        exact = not self.operands or (rule is not None and not rule.co_flags & _VARARGS)
+        if code.co_argcount < count and not code.co_flags & _VARARGS:
+            return f"takes {code.co_argcount} positional arguments, and is given {count} or more"
+        if not self.params or rule is None or rule.co_flags & _VARKEYWORDS or not exact:
+            return None
+        keywords = rule.co_varnames[rule.co_argcount :][: rule.co_kwonlyargcount]
+        named, last = code.co_argcount, code.co_argcount + code.co_kwonlyargcount
+        free = code.co_varnames[min(count, named) : last]
+        for name in keywords:
+            if name not in free and not code.co_flags & _VARKEYWORDS:
+                return f"does not take the parameter {name!r}"
+        return None
+
+    def demand(self, fn: Any, prim: Any) -> str | None:
+        """A parameter that a rule needs and the primitive does not have."""
+        rule = getattr(getattr(prim, "rule", None), "__code__", None)
+        if not self.params or rule is None or rule.co_flags & _VARKEYWORDS:
+            return None
+        code = fn.__code__
+        only = code.co_varnames[code.co_argcount :][: code.co_kwonlyargcount]
+        keywords = rule.co_varnames[rule.co_argcount :][: rule.co_kwonlyargcount]
+        for name in only:
+            if name not in keywords and name not in (fn.__kwdefaults__ or ()):
+                return f"needs a parameter {name!r}, which {prim.name} does not have"
+        return None
+
+
+class RuleTable:
+    """A table of rules.
+
+    Args:
+      name: of the table; installed modules declare rules for it in the entry-point group
+        `plait.rules.<name>`.
+      owns: namespaces whose rules come with their definitions.
+      doc: what a rule returns.
+      signature: how rules are called, like `(xs, ts, **params)`; what is registered is checked
+        against it.
+      programs: the same for primitives that hold programs, where it differs.
+
+    Raises DuplicateRule if another module has made a table of this name.
+
+    Example:
+      >>> from plait import ext
+      >>> colour_rules = ext.RuleTable("colour", signature="(x)", doc="the colour of the result")
+    """
+
+    def __init__(
+        self,
+        name: str,
+        owns: tuple[str, ...] = (),
+        doc: str = "",
+        signature: str = "",
+        programs: str = "",
+    ):
+        self.owner: str = sys._getframe(1).f_globals.get("__name__", "?")
+        held = _tables.get(name)
+        if held is not None and held.owner != self.owner:
+            raise DuplicateRule(
+                f"two rule tables {name!r}: of {described(held.owner)} and of "
+                f"{described(self.owner)}",
+                fix="give one of them another name",
+            )
+        self.name = name
+        self.signature = Signature(signature) if signature else None
+        self.programs = Signature(programs) if programs else None
+        said = f"rule{signature} -> " if signature else ""
+        of = f"  Of an operation with programs: rule{programs}." if programs else ""
+        self.__doc__ = said + doc + of
         self.group = f"plait.rules.{name}"
+        self.own_namespaces = frozenset(owns)
         self._rules: dict[Any, Rule] = {}
         self._overridden: set[Any] = set()
         self._loaded: set[str] = set(owns)
         self._clashes: dict[Any, tuple[Rule, Rule]] = {}
         self._failed: dict[str, list[PluginError]] = {}
+        self._unheard: dict[str, PluginError] = {}  # namespace -> why its owner was not heard
         self._found: dict[Any, Rule | None] = {}  # memo of `find`, forgotten when a rule comes
         _tables[name] = self
 
@@ -55,10 +165,15 @@ class RuleTable:
         return f"<rules {self.name}>"
 
     def rule(self, *keys: Keyed | Trait, override: bool = False) -> Callable[[Rule], Rule]:
-        """Decorator: give this table a rule for primitives or traits."""
+        """Decorator: give this table a rule for primitives or traits.
+
+        Raises RegistrationError for what is neither, and for a function that can not be called as
+        the table calls its rules; DuplicateRule for a second rule.
+        """
 
         def register(fn: Rule) -> Rule:
             for key in keys:
+                self._validate(key, fn)
                 if not override and key in self._overridden:
                     continue
                 held = self._rules.get(key) if not override or key in self._overridden else None
@@ -73,6 +188,48 @@ class RuleTable:
             return fn
 
         return register
+
+    def _validate(self, key: Any, fn: Any) -> None:
+        """Raise RegistrationError unless `fn` can be the rule for `key`."""
+        if not (isinstance(key, Trait) or (hasattr(key, "traits") and hasattr(key, "namespace"))):
+            known = [str(k) for k in self._rules if str(k) == key]
+            raise RegistrationError(
+                f"{key!r} is no key of {self.name!r} rules: keys are primitives and traits",
+                fix=f"give the {'primitive itself' if known else 'primitive or trait'}, not its "
+                "name: plait.ext.ops has those of core, by family",
+            )
+        if not callable(fn):
+            raise RegistrationError(
+                f"the {self.name!r} rule for {key} is {fn!r}, which can not be called",
+                fix="register a function",
+            )
+        signature = self.signature
+        if getattr(key, "higher", None) is not None:
+            signature = self.programs
+        code = getattr(fn, "__code__", None)
+        if signature is None or code is None:
+            return
+        wrong = signature.objection(code, key) or signature.demand(fn, key)
+        if wrong is not None:
+            raise RegistrationError(
+                f"the {self.name!r} rule for {key}, {origin(fn)}, {wrong}",
+                fix=f"rules of this table are called as rule{signature.text}"
+                + (", after the primitive" if isinstance(key, Trait) else ""),
+            )
+
+    def misapplied(self, prim: Keyed, rule: Rule, error: TypeError) -> RegistrationError | None:
+        """The error to raise instead of a TypeError, if calling `rule` raised it and not what the
+        rule did: it never began, or what it returned is not what such rules return."""
+        fn: Any = rule.func if isinstance(rule, partial) else rule
+        code, at = getattr(fn, "__code__", None), error.__traceback__
+        if isinstance(error, PlaitError) or code is None or _entered(code, at):
+            return None
+        called = self.signature if getattr(prim, "higher", None) is None else self.programs
+        like = f"called as rule{called.text}, and returns: " if called is not None else ""
+        return RegistrationError(
+            f"the {self.name!r} rule for {prim}, {origin(fn)}, does not fit: {error}",
+            fix=f"mend it; it is {like}{self.__doc__}",
+        )
 
     def _refuse(self, key: Keyed | Trait, held: Rule, fn: Rule) -> None:
         """A second rule for one cell.
@@ -95,23 +252,33 @@ class RuleTable:
         """The most specific rule, or None.
 
         Raises DuplicateRule if two installed modules gave one for this primitive, PluginError if
-        there is none and a module that may have it could not be loaded.
+        its own rule may be in a module that could not be loaded.
         """
         try:
             return self._found[prim]
         except KeyError:
             pass
         self._load(prim.namespace)
-        for trait in prim.traits:
-            self._load(trait.namespace)
-        key = next((k for k in (prim, *prim.traits) if k in self._rules), None)
-        rule = None if key is None else self._unique(key)
+        rule = self._unique(prim)
         if rule is None:
-            self._report_failures(prim)
-        elif key is not prim:
-            rule = partial(rule, prim)
+            # A trait's rule would be a guess while the owner's own rules are unknown: a function
+            # that is linear but for its derivative at one point, say, must not get slope 1 there.
+            if prim.namespace in self._unheard:
+                raise self._unheard[prim.namespace]
+            rule = self._of_traits(prim)
         self._found[prim] = rule
         return rule
+
+    def _of_traits(self, prim: Keyed) -> Rule | None:
+        """The rule of the first trait that has one, given the primitive."""
+        for trait in prim.traits:
+            self._load(trait.namespace)
+        for trait in prim.traits:
+            rule = self._unique(trait)
+            if rule is not None:
+                return partial(rule, prim)
+        self._report_failures(prim)
+        return None
 
     def own(self, key: Keyed | Trait) -> Rule | None:
         """The rule registered for this very key, without traits."""
@@ -138,16 +305,31 @@ class RuleTable:
                 return
             _loading.add((self.name, namespace))
             failed: list[PluginError] = []
+            self._unheard.pop(namespace, None)
             try:
-                for d in declared(self.group, namespace):
+                for d in installed(self.group, namespace):
+                    needed = namespace not in self.own_namespaces and owns(d, self.name, namespace)
+                    if not admitted(d.distribution):
+                        if needed:
+                            self._unheard[namespace] = left_out(d)
+                        continue
                     try:
                         load(d)
                     except PluginError as e:
                         failed.append(e)
+                        if needed:
+                            self._unheard[namespace] = e
                 self._failed[namespace] = failed
                 self._loaded.add(namespace)  # only now: other threads wait for all of it
             finally:
                 _loading.discard((self.name, namespace))
+        if namespace not in self._unheard:
+            for e in failed:
+                warnings.warn(
+                    f"rules of {self.name!r} for {namespace!r} may be missing: {e}",
+                    PluginWarning,
+                    stacklevel=4,
+                )
 
     def _report_failures(self, prim: Keyed) -> None:
         """A rule that is missing may be one that a broken plugin would have brought."""
@@ -181,13 +363,44 @@ def again(held: Rule, fn: Rule) -> bool:
     return names[0] == names[1] and scopes[0] is not scopes[1]
 
 
+def _entered(code: CodeType, at: TracebackType | None) -> bool:
+    """Whether a traceback passes through a function of this code."""
+    while at is not None:
+        if at.tb_frame.f_code is code:
+            return True
+        at = at.tb_next
+    return False
+
+
 def origin(fn: Rule) -> str:
-    """Which function of which module, for messages."""
+    """Which function of which module and distribution, for messages."""
     fn = getattr(fn, "func", fn)
-    module = getattr(fn, "__module__", "?")
-    return f"{module}.{getattr(fn, '__qualname__', fn)} ({module.partition('.')[0]})"
+    module = getattr(fn, "__module__", None) or "?"
+    code = getattr(fn, "__code__", None)
+    line = f":{code.co_firstlineno}" if code is not None else ""
+    return f"{module}.{getattr(fn, '__qualname__', fn)}{line} ({distribution_of(module)})"
+
+
+def described(module: str) -> str:
+    """A module and its distribution, for messages."""
+    return f"{module} ({distribution_of(module)})"
 
 
 def tables() -> dict[str, RuleTable]:
     """Every table that exists in this process."""
     return dict(_tables)
+
+
+_plugins = [config.plugins]
+
+
+def _forget() -> None:
+    """Ask again who is installed and admitted, when the setting `plugins` has changed."""
+    if config.plugins != _plugins[0]:
+        _plugins[0] = config.plugins
+        for table in _tables.values():
+            table._loaded = set(table.own_namespaces)
+            table._found.clear()
+
+
+config.watch(_forget)

@@ -16,7 +16,8 @@ from .pieces import equation, literal, remade, replaced, with_programs
 simplify_rules = RuleTable(
     "simplify",
     owns=("core",),
-    doc="rule(ins, params, out, made) -> an atom that is the result, bit for bit; or Instead, the "
+    signature="(ins, params, out, made)",
+    doc="an atom that is the result, bit for bit; or Instead, the "
     "same primitive said otherwise; or None.  `out` is the type of the result, `made` maps "
     "variables to the equations that define them.",
 )

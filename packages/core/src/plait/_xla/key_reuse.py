@@ -50,7 +50,9 @@ __all__ = ["Walk", "guarded", "reuse_rules", "seeded"]
 reuse_rules = RuleTable(
     "reuse",
     owns=("core",),
-    doc="rule(walk, e, xs) -> for each result its Names, or None: what an operation does to keys; "
+    signature="(walk, e, xs)",
+    programs="(walk, e, xs)",
+    doc="for each result its Names, or None: what an operation does to keys; "
     "`e` is the equation, `xs` are Names, Known values, Same ones or None.",
 )
 

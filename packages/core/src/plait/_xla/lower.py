@@ -29,13 +29,17 @@ I32 = Aval((), INT32)
 lower_rules = RuleTable(
     "lower",
     owns=("core",),
-    doc="rule(e: Emitter, xs, ins, outs, **params) -> one MLIR value, or a list of them if the "
-    "primitive has many results; `xs` are MLIR values, `ins` and `outs` avals.",
+    signature="(e, xs, ins, outs, **params)",
+    programs="(e, xs, ins, outs, **params)",
+    doc="one MLIR value, or a list of them if the "
+    "primitive has many results; `e` is the Emitter, `xs` are MLIR values, `ins` and `outs` avals.",
 )
 eager_rules = RuleTable(
     "eager",
     owns=("core",),
-    doc="rule(args, params) -> result (a list if the primitive has many), or None to compile after "
+    signature="(args, params)",
+    programs="(args, params)",
+    doc="the result (a list if the primitive has many), or None to compile after "
     "all: how to do an operation now, in Python.",
 )
 
@@ -339,7 +343,10 @@ class Emitter:
                 out = self.said_otherwise(e, xs)
             else:
                 ins, outs = [a.aval for a in e.inputs], [o.aval for o in e.outputs]
-                out = rule(self, xs, ins, outs, **e.params)
+                try:
+                    out = rule(self, xs, ins, outs, **e.params)
+                except TypeError as error:
+                    raise lower_rules.misapplied(e.prim, rule, error) or error from None
             if prim.many:
                 env.update(zip(e.outputs, out, strict=True))
             else:

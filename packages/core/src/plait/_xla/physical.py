@@ -30,7 +30,8 @@ WORDS = "words"
 physical_rules = RuleTable(
     "physical",
     owns=("core",),
-    doc="rule(tail, xs, **params) -> result, a list if the primitive has many: an operation on "
+    signature="(tail, xs, **params)",
+    doc="the result, a list if the primitive has many: an operation on "
     "what stands for opaque elements; `tail` is the shape of one of them, the last axes of those "
     "`xs` that are opaque.",
 )

@@ -39,52 +39,53 @@ Invariant: nothing is defined here, and every name is used by a package or an ex
 from types import ModuleType
 
 from .._base.lazy import later
-from .errors import MissingRule as MissingRule
-from .errors import PlaitError as PlaitError
-from .ir import Effect as Effect
-from .ir import Primitive as Primitive
-from .ir import Program as Program
-from .ir import evaluate as evaluate
-from .ir import freeze as freeze
-from .ir import primitive as primitive
-from .ir import programs_in as programs_in
-from .ops.shape import materialise_at_ground as materialise_at_ground
-from .rules import PLUGIN_API as PLUGIN_API
-from .rules import AnyElement as AnyElement
-from .rules import Collective as Collective
-from .rules import Cumulative as Cumulative
-from .rules import Decreasing as Decreasing
-from .rules import Discrete as Discrete
-from .rules import Elementwise as Elementwise
-from .rules import Increasing as Increasing
-from .rules import Indexing as Indexing
-from .rules import Linear as Linear
-from .rules import Reduction as Reduction
-from .rules import RuleTable as RuleTable
-from .rules import Structural as Structural
-from .rules import ZeroPreserving as ZeroPreserving
-from .rules import eager_rules as eager_rules
-from .rules import expand_rules as expand_rules
-from .rules import lower_rules as lower_rules
-from .trace import Carrier as Carrier
-from .trace import Interpreter as Interpreter
-from .trace import Lifted as Lifted
-from .trace import Slots as Slots
-from .trace import Tracer as Tracer
-from .trace import Value as Value
-from .trace import Wiring as Wiring
-from .trace import current as current
-from .trace import opened as opened
-from .trace import stage as stage
-from .trace import staged as staged
-from .trace import use as use
-from .tree import flatten as flatten
-from .tree import unflatten as unflatten
-from .types import Aval as Aval
-from .types import Opaque as Opaque
-from .values import Array as Array
-from .values import Literal as Literal
-from .values import as_value as as_value
+from .errors import MissingRule, PlaitError
+from .ir import (
+    Effect,
+    Primitive,
+    Program,
+    evaluate,
+    freeze,
+    primitive,
+    programs_in,
+)
+from .ops.shape import materialise_at_ground
+from .rules import (
+    PLUGIN_API,
+    AnyElement,
+    Collective,
+    Cumulative,
+    Decreasing,
+    Discrete,
+    Elementwise,
+    Increasing,
+    Indexing,
+    Linear,
+    Reduction,
+    RuleTable,
+    Structural,
+    ZeroPreserving,
+    eager_rules,
+    expand_rules,
+    lower_rules,
+)
+from .trace import (
+    Carrier,
+    Interpreter,
+    Lifted,
+    Slots,
+    Tracer,
+    Value,
+    Wiring,
+    current,
+    opened,
+    stage,
+    staged,
+    use,
+)
+from .tree import flatten, unflatten
+from .types import Aval, Opaque
+from .values import Array, Literal, as_value
 
 MODULES = (
     "devices", "errors", "ir", "lower", "ops", "rules", "sizes", "testing", "trace", "tree",

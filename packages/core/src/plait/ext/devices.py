@@ -3,39 +3,23 @@
 Invariant: nothing is defined here.
 """
 
-from .. import events as events
+from .. import events
 from .._api.hardware import (
-    Device as Device,
-)
-from .._api.hardware import (
-    devices as devices,
+    Device,
+    devices,
 )
 from .._core.buffers import (
-    boxes as boxes,
-)
-from .._core.buffers import (
-    handler as handler,
-)
-from .._core.buffers import (
-    layout_of as layout_of,
-)
-from .._core.buffers import (
-    move as move,
-)
-from .._core.buffers import (
-    platform as platform,
-)
-from .._core.buffers import (
-    put as put,
+    boxes,
+    handler,
+    layout_of,
+    move,
+    platform,
+    put,
 )
 from .._types.avals import (
-    Place as Place,
-)
-from .._types.avals import (
-    Placed as Placed,
-)
-from .._types.avals import (
-    Placement as Placement,
+    Place,
+    Placed,
+    Placement,
 )
 
 __all__ = [

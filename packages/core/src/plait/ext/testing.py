@@ -4,16 +4,12 @@ Invariant: nothing is defined here.
 """
 
 from ..testing.oracle import (
-    ArrayOracle as ArrayOracle,
+    ArrayOracle,
 )
 from ..testing.report import (
-    Inapplicable as Inapplicable,
-)
-from ..testing.report import (
-    agree as agree,
-)
-from ..testing.report import (
-    tolerance as tolerance,
+    Inapplicable,
+    agree,
+    tolerance,
 )
 
 __all__ = [

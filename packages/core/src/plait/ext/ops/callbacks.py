@@ -4,10 +4,10 @@ Invariant: nothing is defined here.
 """
 
 from ..._ops.callbacks import (
-    host as host,
+    host,
 )
 from ..._ops.foreign_calls import (
-    foreign as foreign,
+    foreign,
 )
 
 __all__ = [

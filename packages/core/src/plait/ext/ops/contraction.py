@@ -4,7 +4,7 @@ Invariant: nothing is defined here.
 """
 
 from ..._ops.contraction import (
-    dot_general as dot_general,
+    dot_general,
 )
 
 __all__ = [

@@ -4,7 +4,7 @@ Invariant: nothing is defined here.
 """
 
 from ..._ops.fourier import (
-    fft_ as fft_,
+    fft_,
 )
 
 __all__ = [

@@ -4,13 +4,15 @@ Invariant: nothing is defined here.
 """
 
 from ..._ops.opaque import (
-    unwrap_ as unwrap_,
-)
-from ..._ops.opaque import (
-    wrap_ as wrap_,
+    unwrap,
+    unwrap_,
+    wrap,
+    wrap_,
 )
 
 __all__ = [
+    "unwrap",
     "unwrap_",
+    "wrap",
     "wrap_",
 ]

@@ -4,7 +4,7 @@ Invariant: nothing is defined here.
 """
 
 from ..._ops.platforms import (
-    platform_index as platform_index,
+    platform_index,
 )
 
 __all__ = [

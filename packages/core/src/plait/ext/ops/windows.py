@@ -4,10 +4,8 @@ Invariant: nothing is defined here.
 """
 
 from ..._ops.windows import (
-    chosen_from as chosen_from,
-)
-from ..._ops.windows import (
-    select_and_scatter_add_ as select_and_scatter_add_,
+    chosen_from,
+    select_and_scatter_add_,
 )
 
 __all__ = [
