@@ -19,6 +19,7 @@ from plait.ext import Primitive, Program, evaluate
 from plait.ext.errors import (
     TreeMismatch,
     UndefinedRule,
+    user_line,
 )
 from plait.ext.ops.shape import (
     materialise_at_ground,
@@ -469,3 +470,23 @@ def test_memory_does_not_grow_with_depth(net):
                 np.testing.assert_allclose(got, want, atol=1e-5 * scale)
     assert max(used) <= 1.05 * min(used)
     assert plain[1] > 2.5 * plain[0] and used[0] < plain[0]
+
+
+def test_lines_of_what_is_recovered():
+    """Equations of a reversal have the lines of the equations that they reverse, also where the
+    same derivative was made before for another line."""
+
+    def first(x):
+        return lax.exp(x) * 4.0
+
+    def second(x):
+        y = lax.exp(x)
+        return y * 4.0
+
+    for f, lines in ((first, [1, 1, 1]), (second, [2, 2, 1])):
+        program = plait.make_program(grad(lambda x, f=f: invertible(f)(x).sum()))(X)
+        names = [e.prim.name for e in program.eqns]
+        after = program.eqns[names.index("core.barrier") + 1 :]
+        assert [e.prim.name for e in after] == ["core.mul", "core.div", "core.mul"]
+        start = f.__code__.co_firstlineno
+        assert [user_line(e.where) for e in after] == [f"{__file__}:{start + n}" for n in lines]

@@ -45,7 +45,14 @@ def differential(e: Eqn, active: tuple[bool, ...]) -> Single:
     avals = tuple([a.aval for a in e.inputs])
     if e.prim.higher is not None:
         return _derivative(e.prim, e.params, avals, active)
-    return _remembered(e.prim, _Params(e.params), avals, active)
+    d = _remembered(e.prim, _Params(e.params), avals, active)
+    return d._replace(known=_written_at(d.known, e.where), linear=_written_at(d.linear, e.where))
+
+
+def _written_at(program: Program, where: Any) -> Program:
+    """The program, as if its equations were all of one line."""
+    eqns = [Eqn(e.prim, e.inputs, e.outputs, e.params, where) for e in program.eqns]
+    return Program(program.inputs, eqns, program.outputs, program.name, program.consts)
 
 
 class _Params:

@@ -1,11 +1,12 @@
-"""Reversing a linear program: cotangents of outputs in, cotangents of inputs out.
+"""Transposition: a linear program reversed, from cotangents of outputs to those of inputs.
 
 Invariant: every equation of a linear program is linear in its linear operands together.  None is
 the zero cotangent, and a cotangent has the type of what it belongs to: that is checked where it
 is given.  Equations without linear operands are evaluated on the way.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from plait.ext.errors import (
@@ -72,34 +73,45 @@ def solid_ct(ct: Any, aval: Aval) -> Any:
     return Literal(0, aval) if ct is None else ct
 
 
-def backward(program: Program, args: Sequence[Any], cts: Sequence[Any]) -> list:
-    """Cotangents of the inputs, or None, from those of the outputs.
+Step = tuple[Eqn, Sequence[Any], Callable[..., Sequence[Any]]]
+"""An equation, its operands (`Linear` where a cotangent is wanted), and its transpose rule."""
 
-    `args` are known values, or Linear.
+
+def pull_back(outputs: Sequence[Any], cts: Sequence[Any], steps: Sequence[Step]) -> dict[Var, Any]:
+    """Go through equations from the last to the first; the cotangents of what they begin with.
+
+    A rule is called if a result of its equation has a cotangent.  Every reverse pass is this one:
+    of linear programs with the rules for transposition, of others (`inversion`) with rules that
+    recover the operands they need.
+
+    Args:
+      outputs, cts: where cotangents begin; None is zero.
+      steps: in the order of evaluation.
     """
     total: dict[Any, Any] = {}
 
-    def give(a: Any, ct: Any, prim: Any) -> None:
-        if ct is None or a.__class__ is not Var:
-            return
-        if ct.aval is not a.aval and not ct.aval.same_type(a.aval):
+    def give(a: Any, ct: Any, by: Any) -> None:
+        if ct.aval is not a.aval and not ct.aval.same_type(a.aval.tangent_type):
             raise OperandTypeError(
                 f"a cotangent of type {ct.aval!r} was given for a value of type {a.aval!r}, by "
-                f"{prim}",
+                f"{by}",
                 fix="a cotangent has the shape and dtype of the value it belongs to",
             )
         have = total.get(a)
         total[a] = ct if have is None else add.bind(have, ct)
 
-    for a, ct in zip(program.outputs, cts, strict=True):
-        give(a, ct, "the caller")
-    find = transpose_rules.find
+    for a, ct in zip(outputs, cts, strict=True):
+        if ct is not None and a.__class__ is Var:
+            give(a, ct, "the caller")
     with with_lines() as recorders:
-        for e, ins in reversed(_linear_equations(program, args)):
+        for e, ins, rule in reversed(steps):
             ct: Any
             if e.prim.many:
                 ct = [total.pop(o, None) for o in e.outputs]
-                if all(c is None for c in ct):
+                for c in ct:
+                    if c is not None:
+                        break
+                else:
                     continue
             else:
                 ct = total.pop(e.outputs[0], None)
@@ -107,24 +119,32 @@ def backward(program: Program, args: Sequence[Any], cts: Sequence[Any]) -> list:
                     continue
             for p in recorders:
                 p.where = e.where
-            rule = find(e.prim)
             try:
-                got = _said_otherwise(e, ins, ct) if rule is None else rule(ct, *ins, **e.params)
+                got = rule(ct, *ins, **e.params)
                 for a, x, c in zip(e.inputs, ins, got, strict=True):
-                    if x.__class__ is Linear:
+                    if c is not None and x.__class__ is Linear:
                         give(a, c, e.prim)
             except (MissingRule, TypeRule) as error:
                 raise error.about(e.where) from None
+    return total
+
+
+def backward(program: Program, args: Sequence[Any], cts: Sequence[Any]) -> list:
+    """Cotangents of the inputs, or None, from those of the outputs.
+
+    `args` are known values, or Linear.
+    """
+    total = pull_back(program.outputs, cts, _linear_equations(program, args))
     return [total.get(v) if a.__class__ is Linear else None for v, a in zip(program.inputs, args)]
 
 
-def _linear_equations(program: Program, args: Sequence[Any]) -> list[tuple[Eqn, list]]:
-    """The equations with linear operands, each with its operands; the others are evaluated."""
+def _linear_equations(program: Program, args: Sequence[Any]) -> list[Step]:
+    """The equations with linear operands, and their rules; the others are evaluated."""
     env: dict[Any, Any] = dict(zip(program.inputs, args, strict=True))
     env.update(program.consts)
     of_type: dict[Aval, Linear] = {}
-    found: list[tuple[Eqn, list]] = []
-    apply = current().apply
+    found: list[Step] = []
+    apply, find = current().apply, transpose_rules.find
     for e in program.eqns:
         ins = [env[a] if a.__class__ is Var else a for a in e.inputs]
         for x in ins:
@@ -137,7 +157,7 @@ def _linear_equations(program: Program, args: Sequence[Any]) -> list[tuple[Eqn, 
             else:
                 env[e.outputs[0]] = out
             continue
-        found.append((e, ins))
+        found.append((e, ins, find(e.prim) or partial(_said_otherwise, e)))
         for o in e.outputs:
             x = of_type.get(o.aval)
             if x is None:
@@ -146,14 +166,14 @@ def _linear_equations(program: Program, args: Sequence[Any]) -> list[tuple[Eqn, 
     return found
 
 
-def _said_otherwise(e: Eqn, ins: Sequence[Any], ct: Any) -> list:
+def _said_otherwise(e: Eqn, ct: Any, *ins: Any, **params: Any) -> list:
     """Transpose what the operation's `expand` rule says."""
     say = expand_rules.find(e.prim)
     if say is None:
         raise transpose_rules.missing(e.prim, e.where)
     avals = [x.aval for x in ins]
-    program = staged(lambda *xs: as_list(say(*xs, **e.params)), avals, e.prim.name, prune=True)
-    return backward(program, list(ins), as_list(ct))
+    program = staged(lambda *xs: as_list(say(*xs, **params)), avals, e.prim.name, prune=True)
+    return backward(program, ins, as_list(ct))
 
 
 def transpose_program(

@@ -10,7 +10,9 @@ need be alive.
 """
 
 import heapq
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from itertools import repeat
 from typing import Any, NamedTuple
 
 from plait.ext.ir import (
@@ -23,15 +25,14 @@ from plait.ext.ir import (
     inline_calls,
     live_equations,
 )
-from plait.ext.ops.elementwise import (
-    add,
-)
 from plait.ext.rules import (
     RuleTable,
 )
 from plait.ext.trace import (
+    as_list,
     current,
     staged,
+    with_lines,
 )
 from plait.ext.types import (
     Aval,
@@ -41,8 +42,8 @@ from plait.ext.values import (
 )
 
 from ..equation_derivative import Single, differential
-from ..split import choose, part
-from ..transpose import Linear, backward, solid_ct
+from ..split import choose, merge, part
+from ..transpose import Linear, Step, backward, pull_back, solid_ct
 
 __all__ = ["Reverse", "Unknown", "inverse_rules", "reverse"]
 
@@ -114,7 +115,9 @@ def _reversed(program: Program, keep: tuple[bool, ...]) -> Reverse | None:
         known = dict(zip(part(flat.inputs, saved), vs[:n]))
         known.update((a, x) for a, x in zip(flat.outputs, vs[n : n + m]) if a.__class__ is Var)
         cts = iter(vs[n + m :])
-        return _Run(plan, known).run([next(cts) if a.varies else None for a in outs], recovered)
+        return _Recovery(plan, known).run(
+            [next(cts) if a.varies else None for a in outs], recovered
+        )
 
     types = [*part(flat.in_avals, saved), *outs, *(a.tangent_type for a in outs if a.varies)]
     return Reverse(saved, recovered, staged(back, types, program.name + "_inverse", prune=True))
@@ -131,6 +134,11 @@ class _Step(NamedTuple):
     eqn: Eqn
     given: tuple[bool, ...]
     order: int
+
+    def reads(self) -> list[Any]:
+        """What must be known before."""
+        given = part(self.eqn.inputs, self.given)
+        return given if self.how == "again" else [*given, *self.eqn.outputs]
 
 
 class _Plan:
@@ -331,102 +339,102 @@ def _weight(aval: Aval) -> int:
 # ---- carrying it out -----------------------------------------------------------------------
 
 
-class _Run:
-    """One reversal, on values (of whatever interpreter is current)."""
+class _Recovery:
+    """One reversal, on values (of whatever interpreter is current).
+
+    The walk is `pull_back`, as for linear programs; the rules of its steps are the methods `alone`
+    and `whole`, which recover the operands that they need.
+    """
 
     def __init__(self, plan: _Plan, known: dict[Any, Any]):
         self.plan, self.env = plan, known
         self.env.update(plan.program.consts)
-        self.cts: dict[Any, Any] = {}
 
     def run(self, cts: Sequence[Any], recovered: Sequence[bool]) -> list:
-        """Recovered inputs, then cotangents of inexact inputs."""
-        program = self.plan.program
-        for a, ct in zip(program.outputs, cts, strict=True):
-            self.give(a, ct)
-        for e in reversed(program.eqns):
-            active = self.plan.active.get(id(e))
-            if active is None or not any(o in self.cts for o in e.outputs):
-                continue
-            given = [self.cts.pop(o, None) for o in e.outputs]
-            (self.whole if self.plan.as_a_whole(e) else self.alone)(e, given, active)
-        back = [self.want(v) for v in part(program.inputs, recovered)]
-        wanted = [v for v in program.inputs if v.aval.varies]
-        return [*back, *(solid_ct(self.cts.get(v), v.aval) for v in wanted)]
+        """Compute the recovered inputs, then the cotangents of inexact inputs."""
+        program, plan = self.plan.program, self.plan
+        steps: list[Step] = []
+        for e in program.eqns:
+            active = plan.active.get(id(e))
+            if active is not None:
+                ins = [Linear(a.aval) if m else a for a, m in zip(e.inputs, active)]
+                rule = self.whole if plan.as_a_whole(e) else self.alone
+                steps.append((e, ins, partial(rule, e, active)))
+        with with_lines() as self.recorders:
+            total = pull_back(program.outputs, cts, steps)
+            back = [self.want(v) for v in part(program.inputs, recovered)]
+        inexact = [v for v in program.inputs if v.aval.varies]
+        return [*back, *(solid_ct(total.get(v), v.aval.tangent_type) for v in inexact)]
 
-    def give(self, a: Any, ct: Any) -> None:
-        """Add to the cotangent of a value."""
-        if ct is not None and a.__class__ is Var and a.aval.varies:
-            have = self.cts.get(a)
-            self.cts[a] = ct if have is None else add.bind(have, ct)
-
-    def alone(self, e: Eqn, given: list, active: tuple[bool, ...]) -> None:
-        """Cotangents of an equation's operands, of which its derivative needs some."""
+    def alone(self, e: Eqn, active: tuple[bool, ...], ct: Any, *_: Any, **__: Any) -> list:
+        """Pull back through an equation, recovering what its derivative needs."""
         d = self.plan.single(e, active)
         made = iter(evaluate(d.known, [self.want(a) for a in part(e.inputs, d.needs)]))
         residuals = [next(made) if i is None else self.want(e.outputs[i]) for i in d.results]
-        moved = [a for a, flag in zip(e.inputs, active) if flag]
-        args = [*residuals, *(Linear(a.aval) for a in moved)]
-        cts = part(given, d.varies)
-        got = backward(d.linear, args, cts)[len(residuals) :]
-        for a, ct in zip(moved, got, strict=True):
-            self.give(a, ct)
+        args = [*residuals, *map(Linear, d.linear.in_avals[len(residuals) :])]
+        got = backward(d.linear, args, part(as_list(ct), d.varies))[len(residuals) :]
+        return merge(active, got, repeat(None))
 
-    def whole(self, e: Eqn, given: list, active: tuple[bool, ...]) -> None:
-        """Operands and their cotangents, together."""
+    def whole(self, e: Eqn, active: tuple[bool, ...], ct: Any, *_: Any, **__: Any) -> list:
+        """Pull back through an equation that gives its operands with their cotangents."""
+        pairs = zip(as_list(ct), e.outputs, strict=True)
+        cts = [solid_ct(c, o.aval.tangent_type) for c, o in pairs if o.aval.varies]
+        got = iter(self.together(e, self.want, cts))
+        return [next(got) if a.aval.varies else None for a in e.inputs]
+
+    def together(self, e: Eqn, value: Callable[[Any], Any], cts: Sequence[Any] | None) -> list:
+        """Recover the operands of an equation that is reversed as a whole; return their
+        cotangents, if those of the results are given."""
         r = self.plan.reverse_of(e)
         assert r is not None
-        cts = [solid_ct(c, o.aval) for c, o in zip(given, e.outputs) if o.aval.varies]
-        known = [self.want(a) for a in (*part(e.inputs, r.saved), *e.outputs)]
-        got = evaluate(r.program, [*known, *cts])
-        n = r.recovered.count(True)
-        for a, x in zip(part(e.inputs, r.recovered), got[:n], strict=True):
-            if a.__class__ is Var:
-                self.env.setdefault(a, x)
-        for a, ct in zip([a for a in e.inputs if a.aval.varies], got[n:], strict=True):
-            self.give(a, ct)
+        n, program = r.recovered.count(True), r.program
+        if cts is None:
+            program = choose(program, tuple([i < n for i in range(len(program.outputs))]))
+            cts = [Literal(0, o.aval.tangent_type) for o in e.outputs if o.aval.varies]
+        known = [value(a) for a in (*part(e.inputs, r.saved), *e.outputs)]
+        got = evaluate(program, [*known, *cts])
+        self.learn(part(e.inputs, r.recovered), got)
+        return got[n:]
+
+    def learn(self, vs: Iterable[Any], xs: Iterable[Any]) -> None:
+        """Let the values of variables be known, if they are not."""
+        for v, x in zip(vs, xs):
+            if v.__class__ is Var:
+                self.env.setdefault(v, x)
+
+    def read(self, a: Any) -> Any:
+        """The value of a literal, or of a variable that is known."""
+        return self.env[a] if a.__class__ is Var else a
 
     def want(self, a: Any) -> Any:
-        """The value of a variable or literal."""
+        """The value of a literal or variable, which is recovered if it is not known."""
         if a.__class__ is not Var or a in self.env:
-            return self.env[a] if a.__class__ is Var else a
+            return self.read(a)
         steps: dict[int, _Step] = {}
         todo = [a]
         while todo:
-            v = todo.pop()
-            step = self.plan.steps[v]
+            step = self.plan.steps[todo.pop()]
             if step.order not in steps:
                 steps[step.order] = step
-                todo += [x for x in _vars(self._reads(step)) if x not in self.env]
+                todo += [x for x in _vars(step.reads()) if x not in self.env]
         for order in sorted(steps):
             self.do(steps[order])
         return self.env[a]
 
-    def _reads(self, step: _Step) -> list[Any]:
-        e = step.eqn
-        given = part(e.inputs, step.given)
-        return given if step.how == "again" else [*given, *e.outputs]
-
     def do(self, step: _Step) -> None:
         """Recover what a step recovers."""
         e = step.eqn
-        read = lambda a: self.env[a] if a.__class__ is Var else a  # noqa: E731
+        for p in self.recorders:
+            p.where = e.where
         if step.how == "again":
-            out = current().apply(e.prim, [read(a) for a in e.inputs], e.params)
-            pairs = zip(e.outputs, out if e.prim.many else [out], strict=True)
+            out = current().apply(e.prim, [self.read(a) for a in e.inputs], e.params)
+            self.learn(e.outputs, out if e.prim.many else [out])
         elif step.how == "inverse":
-            args = [read(a) if there else Unknown(a.aval) for a, there in zip(e.inputs, step.given)]
-            outs = [read(o) for o in e.outputs]
+            pairs = zip(e.inputs, step.given)
+            args = [self.read(a) if there else Unknown(a.aval) for a, there in pairs]
+            outs = [self.read(o) for o in e.outputs]
             got = inverse_rules[e.prim](outs if e.prim.many else outs[0], *args, **e.params)
-            pairs = [(a, x) for a, x in zip(e.inputs, got, strict=True) if x is not None]
+            told = [x is not None for x in got]
+            self.learn(part(e.inputs, told), part(got, told))
         else:
-            r = self.plan.reverse_of(e)
-            assert r is not None
-            n = r.recovered.count(True)
-            first = choose(r.program, tuple([i < n for i in range(len(r.program.outputs))]))
-            zeros = [Literal(0, o.aval.tangent_type) for o in e.outputs if o.aval.varies]
-            known = [read(a) for a in (*part(e.inputs, r.saved), *e.outputs)]
-            pairs = zip(part(e.inputs, r.recovered), evaluate(first, [*known, *zeros]))
-        for v, x in pairs:
-            if v.__class__ is Var:
-                self.env.setdefault(v, x)
+            self.together(e, self.read, None)
