@@ -87,7 +87,7 @@ def test_conversions():
 
 @pytest.mark.feature("A05")
 def test_gradients_by_integers():
-    with pytest.raises(TypeError, match="grad requires real- or complex-valued inputs"):
+    with pytest.raises(TypeError, match="grad is with respect to floating or complex arguments"):
         plait.grad(lambda x: x + 0.0)(1)
     assert is_float0(plait.grad(lambda x: x + 0.0, allow_int=True)(1))
     g = plait.grad(lambda d: d["a"] * d["n"], allow_int=True)({"a": 2.0, "n": 3})
@@ -103,24 +103,22 @@ def test_float0_arrays_have_a_shape_and_nothing_else():
         lambda: f0 + jnp.zeros(()), lambda: jnp.zeros(()) * f0, lambda: jnp.sin(f0),
         lambda: plait.jit(lambda t: t + 1)(f0), lambda: jnp.add(f0, f0),
     ):  # fmt: skip
-        with pytest.raises(TypeError, match="float0s do not support any operations by design"):
+        with pytest.raises(TypeError, match="float0 holds no numbers to compute with"):
             use()
 
 
-RULE = "dtypes must be equal, or in case of int/bool primal dtype the tangent dtype must be float0"
+RULE = "it has the dtype of the value that it belongs to, or float0 if that is integer or boolean"
 
 
 @pytest.mark.feature("A07")
 def test_messages_about_dtypes():
     identity = lambda x: x  # noqa: E731
-    said = re.escape(f"primal and tangent arguments to jvp do not match; {RULE}")
+    said = re.escape(f"jvp was given a tangent of another type; {RULE}")
     for x, t in ((1, 1), (1.0, NONE), (np.float32(1), np.float64(1)), (True, 1.0)):
         with pytest.raises(TypeError, match=said):
             plait.jvp(identity, (x,), (t,))
     for x, ct in ((1.0, NONE), (1, 1.0), (np.float32(1), np.float64(1))):
-        with pytest.raises(
-            TypeError, match="Type of cotangent input to vjp pullback.*is not the expected tangent"
-        ):
+        with pytest.raises(TypeError, match="a pullback was given a cotangent of another type"):
             plait.vjp(identity, x)[1](ct)
 
 

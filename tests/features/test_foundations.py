@@ -114,7 +114,7 @@ def test_operands_must_be_arrays(checks):
     )
     with plait.config(checks=checks):
         for call in calls:
-            text = r"^Argument \(.* of type tuple is not a valid array type"
+            text = r"^Argument \(.* of type tuple is no array"
             with pytest.raises(TypeError, match=text) as e:
                 call()
             assert __file__ in e.value.where
@@ -126,7 +126,7 @@ def test_nothing_traced_is_dropped_silently():
     program = plait.make_program(lambda x: lax.optimization_barrier(((x, x * 2), 1.0))[0][0])(1.0)
     (e,) = [e for e in program.eqns if "barrier" in e.prim.name]
     assert len(e.inputs) == 3
-    with pytest.raises(TypeError, match="of type object is not a valid array type"):
+    with pytest.raises(TypeError, match="of type object is no array"):
         plait.make_program(lambda x: lax.optimization_barrier((x, object())))(1.0)
 
 
@@ -218,7 +218,7 @@ def test_branches_have_no_parameter_of_derivatives():
         with pytest.raises(TypeError, match="cotangent"):
             pull(wrong)
     transposed = plait.linear_transpose(lambda x: f(True, x), X)
-    with pytest.raises(TypeError, match="cotangent does not match: .*\\(3,\\)"):
+    with pytest.raises(TypeError, match="cotangent of another type: .*\\(3,\\)"):
         transposed(np.ones(4, np.float32))
 
 

@@ -134,9 +134,9 @@ def test_out_axes():
 
 @pytest.mark.feature("B08")
 def test_a_result_that_varies_where_it_must_not():
-    with pytest.raises(ValueError, match="vmap has mapped output but out_axes is None"):
+    with pytest.raises(ValueError, match="varies along the mapped axis, and its out_axes says"):
         plait.vmap(lambda x: x, out_axes=None)(X)
-    text = r"vmap has mapped output \(axis_name='i'\) but out_axes is None"
+    text = r"varies along the mapped axis \(axis_name='i'\), and its out_axes says"
     with pytest.raises(ValueError, match=text):
         plait.vmap(lambda x: x, out_axes=None, axis_name="i")(X)
 
@@ -169,12 +169,12 @@ def test_a_result_that_is_no_array():
         (
             lambda: plait.vmap(lambda x, y, z: x, (0, None, 0))(X, None, np.zeros(3)),
             AxisError,
-            ("inconsistent sizes for array axes to be mapped", "[0] has 2", "[2] has 3"),
+            ("the mapped axes differ in size", "[0] has 2", "[2] has 3"),
         ),
         (
             lambda: plait.vmap(lambda x, y: x, (0, 0), axis_size=4)(X, X),
             AxisError,
-            ("inconsistent sizes", "axis_size=4"),
+            ("differ in size", "axis_size=4"),
         ),
     ],
 )

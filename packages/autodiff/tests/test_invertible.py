@@ -304,7 +304,7 @@ def test_errors():
     assert isinstance(caught.value, UndefinedRule)
     assert "Did you forget to use defivjp?" in str(caught.value)
     f.defivjp(lambda xs, y, dy: (xs, (dy,), None))
-    with pytest.raises(TypeError, match="Expected a two element pair as output of custom ivjp"):
+    with pytest.raises(TypeError, match="the custom ivjp of .* must return two trees"):
         grad(f)(1.0)
     f.defivjp(lambda xs, y, dy: (y, dy))
     with pytest.raises(TreeMismatch, match="returned arguments of structure"):

@@ -111,7 +111,7 @@ CALLED = {  # refused where it is called, jitted or not
     "vjp residual": (by_vjp(lambda x: (x, "r"), lambda r, ct: (ct,)), "of type str is not a valid"),
     "vjp no tuple": (by_vjp(lambda x: (x, None), lambda r, ct: ct), "a tuple of 1 cotangents"),
     "vjp leaf": (by_vjp(lambda x: (x, None), lambda r, ct: ("a",)), "returned str as the cotangen"),
-    "ivjp pair": (by_ivjp(lambda xs, y, dy: (xs, xs, xs)), "a two element pair"),
+    "ivjp pair": (by_ivjp(lambda xs, y, dy: (xs, xs, xs)), "must return two trees"),
     "ivjp tree": (by_ivjp(lambda xs, y, dy: ((y, y), (dy,))), "returned arguments of structure"),
     "ivjp type": (
         by_ivjp(lambda xs, y, dy: ((pnp.stack([y, y]),), (dy,))),

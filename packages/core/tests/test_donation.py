@@ -56,7 +56,7 @@ def test_one_copy_in_a_loop():
 @pytest.mark.feature("C11")
 def test_what_no_result_can_use_is_told_once():
     f = plait.jit(lambda x, y: x.sum() + y.sum(), donate_argnums=(0, 1))
-    text = r"Some donated buffers were not usable: f32\[2\], i32\[2\]"
+    text = r"No result can use the memory of what was donated: f32\[2\], i32\[2\]"
     with pytest.warns(UserWarning, match=text) as caught:
         f(ones(2), ones(2, dtype=np.int32))
     assert [w.filename for w in caught] == [__file__]
@@ -107,15 +107,15 @@ def test_which_leaves_are_donated():
 @pytest.mark.feature("C12")
 def test_roles_are_checked():
     for static, donated in (((0, 1), (1,)), (0, 0), (-1, 3)):
-        with pytest.raises(ArgumentError, match="cannot intersect") as e:
+        with pytest.raises(ArgumentError, match="both static and donated") as e:
             plait.jit(many, static_argnums=static, donate_argnums=donated)
         assert e.value.fix
-    with pytest.raises(ValueError, match="cannot intersect"):
+    with pytest.raises(ValueError, match="both static and donated"):
         plait.jit(many, static_argnames="b", donate_argnums=1)
     with pytest.raises(ArgumentError, match="donate_argnums 4 is out of range: .* 4 positional"):
         plait.jit(many, donate_argnums=4)
     f = plait.jit(lambda *xs: xs[0], static_argnums=1, donate_argnums=2)
-    text = "static_argnums 1 and donate_argnums 2, and was called with 1 positional"
+    text = "1 positional arguments were given to .* static \\(1\\) or donated \\(2\\)"
     with pytest.raises(ValueError, match=text):
         f(ones(2))
 

@@ -153,9 +153,9 @@ def test_weak_scalars_and_ranks():
     assert lax.add(np.ones(2, np.int8), 1).dtype == np.int8
     assert lax.add(1.0, 2.0).weak_type and lax.add(Z, 1.5).dtype == np.complex64
     assert lax.add(np.ones((2, 3)), np.ones((1, 3))).shape == (2, 3)
-    with pytest.raises(TypeRule, match="same number of axes"):
+    with pytest.raises(TypeRule, match="different numbers of axes"):
         lax.add(X, V)
-    with pytest.raises(TypeError, match="not a valid array type"):
+    with pytest.raises(TypeError, match="is no array"):
         lax.add([1], [2])
     x = plait.numpy.ones(3)
     assert len(plait.make_program(lambda x: lax.add(lax.neg(x), x))(x).eqns) == 2

@@ -235,7 +235,7 @@ def test_another_structure():
 
 
 def test_what_is_no_array():
-    with pytest.raises(TypeRule, match="not a valid array type"):
+    with pytest.raises(TypeRule, match="is no array"):
         STATIC.call(X, "y")
 
 

@@ -87,7 +87,7 @@ def jvp(fun: Callable, primals: Any, tangents: Any, has_aux: bool = False) -> tu
     leaves, tree = flatten(tuple(primals))
     given = matching(tuple(primals), tuple(tangents), tree, "primals and tangents of jvp")
     xs = [as_value(x) for x in leaves]
-    ts = [tangent(t, x.aval, "primal and tangent arguments to jvp do not match")
+    ts = [tangent(t, x.aval, "jvp was given a tangent of another type")
           for t, x in zip(given, xs)]  # fmt: skip
     j = JVP(current(), of=fun)
     with opened(j):
@@ -235,7 +235,8 @@ def linear_transpose(fun: Callable, *primals: Any) -> Callable:
         given = matching(like, ct, out_tree, "the cotangent of a transposed function")
         pairs = zip(given, program.outputs)
         cts = [
-            tangent(c, o.aval, "linear_transpose: the cotangent does not match") for c, o in pairs
+            tangent(c, o.aval, "linear_transpose was given a cotangent of another type")
+            for c, o in pairs
         ]
         args = [*captured, *(Linear(a) for a in avals)]
         cts = [None if c is ZERO else c for c in cts]
@@ -320,7 +321,7 @@ def _scalar(r: _Linearized, holomorphic: bool) -> None:
     if a.category != wanted:
         kind = "complex" if holomorphic else "real"
         raise OperandTypeError(
-            f"grad requires a {kind}-valued result, and {r.name} returned {a!r}",
+            f"grad is of functions with a {kind} result, and {r.name} returned {a!r}",
             fix="pass holomorphic=True for complex functions of complex numbers"
             if a.category == COMPLEX
             else "compute with floating dtypes",

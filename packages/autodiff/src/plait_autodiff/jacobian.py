@@ -147,7 +147,7 @@ def jacrev(
         for y in ys:
             if not y.aval.varies:
                 raise OperandTypeError(
-                    f"jacrev requires real- or complex-valued outputs, not {y.aval!r}",
+                    f"jacrev is of floating or complex results, not of {y.aval!r}",
                     fix="return it as an auxiliary result (has_aux=True), or convert it",
                 )
         rows = map_axes(lambda *cts: pull(out_tree.unflatten(cts)), parallel=True)(*basis(ys))

@@ -116,7 +116,7 @@ class Pullback(_At):
         (ct,) = cts
         like = of.out_tree.unflatten(of.out_avals)
         given = matching(like, ct, of.out_tree, "the cotangent given to a pullback")
-        what = "Type of cotangent input to vjp pullback is not the expected tangent type"
+        what = "a pullback was given a cotangent of another type"
         flat = [tangent(c, a, what) for c, a in zip(given, of.out_avals)]
         flat = [None if c is ZERO else c for c in flat]
         return of.in_tree.unflatten(of.pull(self._residuals, flat))

@@ -52,7 +52,7 @@ def no_tangent(aval: Aval) -> np.ndarray:
     return np.zeros(aval.shape, float0)
 
 
-_RULE = "dtypes must be equal, or in case of int/bool primal dtype the tangent dtype must be float0"
+_RULE = "it has the dtype of the value that it belongs to, or float0 if that is integer or boolean"
 
 
 def tangent(t: Any, of: Aval, what: str) -> Any:
@@ -62,12 +62,12 @@ def tangent(t: Any, of: Aval, what: str) -> Any:
         if given == float0:
             return ZERO
         raise ShapeError(
-            f"{what}; {_RULE}, and they are {of!r} and {as_value(t).aval!r}",
+            f"{what}; {_RULE}, and this is {as_value(t).aval!r} of {of!r}",
             fix="pass numpy.zeros(shape, plait.float0)",
         )
     if given == float0:
         raise OperandTypeError(
-            f"{what}; {_RULE}, and they are {of!r} and float0",
+            f"{what}; {_RULE}, and this is float0 of {of!r}",
             fix=f"pass zeros of dtype {want.dtype.name}",
         )
     t = as_value(t)
@@ -79,7 +79,7 @@ def tangent(t: Any, of: Aval, what: str) -> Any:
     if t.aval.dtype != want.dtype:
         if not t.aval.weak_type or t.aval.category > want.category:
             raise ArgumentError(
-                f"{what}; {_RULE}, and they are {of!r} and {t.aval!r}",
+                f"{what}; {_RULE}, and this is {t.aval!r} of {of!r}",
                 fix=f"convert it: .astype({want.dtype.name!r})",
             )
         t = Literal(t.value, want) if t.__class__ is Literal else t.astype(want.dtype)
@@ -164,14 +164,14 @@ def expect_differentiable(chosen: Any, holomorphic: bool, allow_int: bool, what:
         a = as_value(x).aval
         if holomorphic and a.category != COMPLEX:
             raise OperandTypeError(
-                f"{what} with holomorphic=True requires complex inputs, not {a!r}",
+                f"{what} with holomorphic=True is for complex arguments, not {a!r}",
                 fix="convert with .astype('complex64')",
             )
         if not a.varies and not allow_int:
             where = key_paths(chosen)[i]
             raise OperandTypeError(
-                f"{what} requires real- or complex-valued inputs (input dtype that is a floating "
-                f"or complex one), but got {a!r} (argument {where})",
+                f"{what} is with respect to floating or complex arguments, and argument {where} is "
+                f"{a!r}",
                 fix="convert it to a floating dtype"
                 + (", or pass allow_int=True for a float0 gradient" if what in _INTEGERS else ""),
             )

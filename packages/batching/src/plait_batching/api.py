@@ -82,8 +82,8 @@ def vmap(
         in_axes = tuple(in_axes)
     if not _is_axis(in_axes) and not isinstance(in_axes, tuple):
         raise ShapeError(
-            f"vmap: in_axes must be an int, None or a tuple of entries per argument, not "
-            f"{in_axes!r}",
+            f"vmap: in_axes is one axis for all arguments, or a tuple with an entry for each, and "
+            f"not {in_axes!r}",
             fix="write in_axes=0 or in_axes=(0, None)",
         )
 
@@ -153,7 +153,7 @@ def _size(args: Any, kwargs: Any, xs: Any, axes: Any, axis_size: Any) -> Any:
         )
         extra = f"; axis_size={axis_size}" if axis_size is not None else ""
         raise AxisError(
-            f"vmap got inconsistent sizes for array axes to be mapped: {told}{extra}",
+            f"vmap: the mapped axes differ in size: {told}{extra}",
             fix="mapped axes must have one size; use None for what does not vary",
         )
     return sizes[0]
@@ -166,8 +166,8 @@ def _taken(b: Batch, x: Any, axis: int | None, out: Any, i: int) -> Any:
         if d is not None:
             name = "" if b.axis_name is None else f" (axis_name={b.axis_name!r})"
             raise AxisError(
-                f"vmap has mapped output{name} but out_axes is None: result{key_paths(out)[i]} of "
-                f"type {x.aval!r} varies along the mapped axis",
+                f"vmap: result{key_paths(out)[i]} of type {x.aval!r} varies along the mapped "
+                f"axis{name}, and its out_axes says that it does not",
                 fix="give it an axis, or reduce it over the mapped axis",
             )
         return materialise_at_ground(parts[0])

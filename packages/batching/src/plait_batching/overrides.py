@@ -230,7 +230,7 @@ class custom_vmap(Function):  # noqa: N801  (a decorator)
         c = self.call(args, kwargs)
         if self.rule is None:
             raise UndefinedRule(
-                f"No batching rule defined for custom_vmap function {self.name()} using def_vmap.",
+                f"the custom_vmap function {self.name()} has no mapping rule",
                 fix=f"define one for {where_defined(self.fun)}: @{self.name()}.def_vmap",
             )
         user: Callable = self.rule

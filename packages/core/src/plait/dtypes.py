@@ -245,7 +245,7 @@ def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
     (dtype('float32'), dtype(bfloat16))
     """
     if not args:
-        raise OperandTypeError("result_type needs at least one array or dtype")
+        raise OperandTypeError("result_type was given nothing: neither arrays nor dtypes")
     dtype, weak = promote([_aval(x) for x in args])
     return (dtype, weak) if return_weak_type_flag else dtype
 

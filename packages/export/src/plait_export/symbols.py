@@ -60,7 +60,7 @@ def symbolic_shape(
         scope = Scope(constraints)
     elif constraints:
         raise ShapeError(
-            "symbolic_shape: both a scope and constraints are given",
+            "symbolic_shape takes a scope or constraints, and was given both",
             fix="write Scope(constraints=[...]) and give that",
         )
     if shape_spec is None:
@@ -139,7 +139,7 @@ def symbolic_args_specs(
         scope = Scope(constraints)
     elif constraints:
         raise ArgumentError(
-            "symbolic_args_specs: both a scope and constraints are given",
+            "symbolic_args_specs takes a scope or constraints, and was given both",
             fix="write Scope(constraints=[...]) and give that",
         )
     leaves, tree = flatten(args)

@@ -149,7 +149,7 @@ def device_put(
     same = spread(may_alias, x, "may_alias", _is_flag, "a bool or None")
     if any(g and s for g, s in zip(gone, same)):
         raise ArgumentError(
-            "device_put: may_alias and donate cannot be True at the same time",
+            "device_put was told both to donate an array and that the result may alias it",
             fix="what is donated is deleted, so the result can not be the same array",
         )
     wheres = [SingleDeviceSharding(t) if isinstance(t, Device) else t for t in targets]

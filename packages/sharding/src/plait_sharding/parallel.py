@@ -215,7 +215,7 @@ def _size(at: list, xs: list, axis_size: int | None, args: Any) -> int:
     sizes += [] if axis_size is None else [axis_size]
     if not sizes:
         raise AxisError(
-            "pmap must have at least one non-None in_axes: nothing is mapped",
+            "pmap: no argument is mapped: every in_axes entry is None",
             fix="map an argument, or pass axis_size",
         )
     if any(s != sizes[0] for s in sizes):
@@ -226,7 +226,7 @@ def _size(at: list, xs: list, axis_size: int | None, args: Any) -> int:
         )
         extra = "" if axis_size is None else f"; axis_size={axis_size}"
         raise AxisError(
-            f"pmap got inconsistent sizes for array axes to be mapped: {told}{extra}",
+            f"pmap: the mapped axes differ in size: {told}{extra}",
             fix="mapped axes must have one size; use None for what every device gets whole",
         )
     return sizes[0]

@@ -443,8 +443,7 @@ class custom_ivjp(Function):  # noqa: N801  (a decorator)
         who = f"the custom ivjp of {self.name()}"
         if not isinstance(got, tuple | list) or len(got) != 2:
             raise ArgumentError(
-                f"Expected a two element pair as output of custom ivjp, and that of {self.name()} "
-                f"returned {got!r}",
+                f"{who} must return two trees, arguments and cotangents, and returned {got!r}",
                 fix="return (xs, dxs)",
             )
         leaves, tree = flatten(tuple(got[0]) if isinstance(got[0], list) else got[0])

@@ -179,7 +179,8 @@ Array(12., dtype=float32, weak_type=True)])
         kth = tuple([s[k] for s in series])
         given = matching(tuple(primals), kth, tree, "primals and series of jet")
         ts = [
-            tangent(t, x.aval, "primals and series of jet do not match") for t, x in zip(given, xs)
+            tangent(t, x.aval, "jet was given a term of a series of another type")
+            for t, x in zip(given, xs)
         ]
         factor = 1 / math.factorial(k + 1)
         columns.append(

@@ -109,8 +109,8 @@ class Function:
         left = {k: v for k, v in given.kwargs.items() if k in kwargs}
         if left:
             raise ArgumentError(
-                f"keyword arguments ({', '.join(left)}) could not be resolved to positions of "
-                f"{self.name()}",
+                f"the keyword arguments ({', '.join(left)}) of {self.name()} have no position in "
+                "its signature",
                 fix="pass them by position, or close over them",
             )
         return given.args

@@ -449,9 +449,7 @@ def not_an_array(x, what: str = "Argument") -> TypeRule:
         if isinstance(x, list | tuple)
         else ("pass arrays, numpy arrays or Python scalars")
     )
-    return OperandTypeError(
-        f"{what} {text} of type {type(x).__name__} is not a valid array type", fix=hint
-    )
+    return OperandTypeError(f"{what} {text} of type {type(x).__name__} is no array", fix=hint)
 
 
 def asarray(x, dtype=None) -> Any:

@@ -65,7 +65,7 @@ class Value:
 
     def __len__(self) -> int:
         if not self.aval.ndim:
-            raise TypeError("len() of a 0-d array")
+            raise TypeError("an array without axes has no len()")
         return self.aval.shape[0].__index__()
 
     @classmethod

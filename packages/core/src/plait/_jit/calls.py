@@ -85,7 +85,7 @@ def jit(
     donate = role(fun, donate_argnums, donate_argnames, "donate")
     if static.nums & donate.nums or static.names & donate.names:
         raise ArgumentError(
-            "static and donated arguments cannot intersect: "
+            "no argument can be both static and donated: "
             f"{sorted(static.nums & donate.nums) or sorted(static.names & donate.names)}",
             fix="an argument is static, or donated, or neither",
         )

@@ -74,8 +74,8 @@ def check_count(name: str, n: int, static: Role, donate: Role) -> None:
     whose place has no name by which it may be given."""
     if max(static.beyond, donate.beyond) >= n:
         raise ArgumentError(
-            f"{name} has static_argnums {_said(static)} and donate_argnums {_said(donate)}, and "
-            f"was called with {n} positional arguments",
+            f"{n} positional arguments were given to {name}, of which some beyond are static "
+            f"({_said(static)}) or donated ({_said(donate)})",
             fix="give all of these arguments, by position",
         )
 
@@ -184,8 +184,8 @@ def warn_of_unusable(program: Program, donated: Sequence[int]) -> None:
         frames = user_frames(here(), 1)
         file, line = (frames[0].file, frames[0].line) if frames else ("<unknown>", 0)
         warnings.warn_explicit(
-            f"Some donated buffers were not usable: {', '.join(map(repr, unusable))}\n"
-            "  no result has that shape and dtype; donate only what a result can take the place of",
+            f"No result can use the memory of what was donated: {', '.join(map(repr, unusable))}\n"
+            "  a result of the same shape and dtype is needed; donate no more than there are",
             UserWarning, file, line,
         )  # fmt: skip
 

@@ -108,7 +108,7 @@ def checked_argument(x: Any, i: int, args: Any, kwargs: Any, does: str) -> Any:
     try:
         return as_value(x)
     except TypeRule as e:
-        if "not a valid array type" not in e.what:
+        if not e.what.endswith("is no array"):
             raise
         path = key_paths((list(args), kwargs))[i]
         where = path.replace("[0]", "args", 1) if path.startswith("[0]") else path[3:]

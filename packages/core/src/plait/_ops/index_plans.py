@@ -115,7 +115,7 @@ def _short(x: Any) -> str:
 def _not_integers(what: str) -> TypeRule:
     return OperandTypeError(
         f"an array can not be indexed with {what}",
-        fix="index with integers, slices, ..., None, and integer or boolean arrays",
+        fix="an index is made of integers, slices, None, `...`, and arrays of integers or booleans",
     )
 
 

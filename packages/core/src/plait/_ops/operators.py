@@ -120,7 +120,7 @@ def _round(x: Any, ndigits: int | None) -> Any:
 
 def _iterate(self: Any) -> Iterator[Any]:
     if not self.aval.ndim:
-        raise TypeError("iteration over a 0-d array")
+        raise TypeError("an array without axes can not be iterated over")
     return (subscript.getitem(self, i) for i in range(len(self)))
 
 

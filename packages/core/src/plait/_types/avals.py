@@ -215,7 +215,7 @@ def dtype_of(name: Any) -> "np.dtype[Any]":
 def nothing_to_do(avals: "Sequence[Aval]") -> TypeRule:
     """The error for arithmetic with float0."""
     return OperandTypeError(
-        f"float0s do not support any operations by design: {list(avals)}",
+        f"float0 holds no numbers to compute with, and was given to an operation: {list(avals)}",
         fix="they say that there is no derivative; leave them out of arithmetic",
     )
 

@@ -41,7 +41,7 @@ def agree(name: str, args: Sequence[Any]) -> Sequence[Any]:
     ranks = {a.ndim for a in avals} - {0}
     if len(ranks) > 1:
         raise ShapeError(
-            f"lax.{name}: operands must have the same number of axes, not "
+            f"lax.{name}: the operands have different numbers of axes: "
             f"{', '.join(map(repr, avals))}",
             fix="broadcast one of them first, or use plait.numpy, which does",
         )
