@@ -158,7 +158,7 @@ def test_a_result_that_is_no_array():
         (lambda: plait.vmap(lambda x: x)(1.0), AxisError, ("axis 0 of argument [0]", "f32[]")),
         (lambda: plait.vmap(lambda x: x, [0, 1])(X), AxisError, ("in_axes has 2 entries for 1",)),
         (lambda: plait.vmap(lambda x: x, [1.0])(X), TreeMismatch, ("in_axes", "1.0")),
-        (lambda: plait.vmap(lambda x: x, 1.0), TypeRule, ("in_axes must be an int", "1.0")),
+        (lambda: plait.vmap(lambda x: x, 1.0), TypeRule, ("in_axes is one axis for all", "1.0")),
         (lambda: plait.vmap(lambda x: x, None)(X), AxisError, ("nothing is mapped",)),
         (lambda: plait.vmap(lambda x: x, 1)(X[0]), AxisError, ("axis 1 of argument [0]", "f32[3]")),
         (

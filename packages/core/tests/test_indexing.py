@@ -93,7 +93,7 @@ def test_along_one_axis():
 
 
 def test_boxes_refused():
-    with pytest.raises(TypeRule, match="2 places for the 3 axes"):
+    with pytest.raises(TypeRule, match="2 positions for the 3 axes"):
         dynamic_slice(X, (0, 0), (1, 1, 1))
     with pytest.raises(TypeRule, match="a box of size 4 does not fit axis 1"):
         dynamic_slice(X, (0, 0, 0), (1, 4, 1))

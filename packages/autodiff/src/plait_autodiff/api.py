@@ -1,4 +1,4 @@
-"""jvp, linearize, vjp, grad and their kin, on trees of values.
+"""jvp, linearize, linear_transpose, vjp, value_and_grad and grad, on trees of values.
 
 Invariant: each opens its interpreters over the current one and closes them before it returns, so
 a value kept from inside has escaped ever after, and nested uses can not confuse their

@@ -1,4 +1,4 @@
-"""Loops that turn a varying number of times, as loops that can be reversed.
+"""Reverse mode of `while_loop` with `max_steps`: bounded loops as nested scans.
 
 A bounded `while` is said with nested scans over checkpoints: a step of an inner scan is a turn, a
 step of an outer one is a whole inner scan, and each is passed over once the predicate is false.

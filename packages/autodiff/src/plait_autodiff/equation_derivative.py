@@ -1,4 +1,4 @@
-"""The derivative of one equation, apart from the program that it stands in.
+"""The derivative of one equation: its residuals, and its linear program.
 
 Invariant: what it needs is as little as its rule lets it: results rather than operands, where the
 rule uses them.
@@ -83,8 +83,8 @@ def _derivative(prim: Any, params: dict, avals: tuple, active: tuple[bool, ...])
     unknown = tuple([flag for a in active for flag in ((False, True) if a else (False,))])
     h = split_program(both, unknown, dots)
     m = len(one.outputs)
-    place = {v: i for i, v in enumerate(h.known.outputs[:m]) if v.__class__ is Var}
-    results = tuple([place.get(a) for a in h.known.outputs[m:]])
+    position = {v: i for i, v in enumerate(h.known.outputs[:m]) if v.__class__ is Var}
+    results = tuple([position.get(a) for a in h.known.outputs[m:]])
     known = choose(h.known, (*(False,) * m, *(i is None for i in results)))
     atoms = [*known.outputs, *(a for q in known.eqns for a in q.inputs)]
     used = {a for a in atoms if a.__class__ is Var}

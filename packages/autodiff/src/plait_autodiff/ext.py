@@ -1,4 +1,4 @@
-"""What authors of rules and of other plugins build on: the tables of derivatives, the division of
+"""The public surface for authors of rules and plugins: the tables of derivatives, the division of
 programs into known and unknown halves, reversal, partial evaluation.
 
 Invariant: nothing is defined here.

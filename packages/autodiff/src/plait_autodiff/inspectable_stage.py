@@ -1,4 +1,4 @@
-"""A stage whose values can be looked at.
+"""An inspectable stage: Python may ask for values while a function is staged.
 
 Python may branch on a value while a function is staged, if the values of its arguments are known:
 what it asks for is then computed from these, on the side.

@@ -1,4 +1,4 @@
-"""The laws of the tables of this package, for the conformance kit of `plait.testing`.
+"""Conformance laws of the tables jvp, transpose, split, recompute and inverse, for `plait.testing`.
 
     jvp:        the derivative along a direction is what central differences say
     transpose:  <f(t), c> = <t, f'(c)> for what is linear
@@ -107,10 +107,10 @@ class _Function:
         return [from_numpy(self.xs[i]) for i in self.active]
 
 
-def _choices(places: Sequence[int]) -> list[tuple[int, ...]]:
+def _choices(positions: Sequence[int]) -> list[tuple[int, ...]]:
     """All of them together, and each alone."""
-    alone = [(i,) for i in places] if len(places) > 1 else []
-    return [tuple(places), *alone]
+    alone = [(i,) for i in positions] if len(positions) > 1 else []
+    return [tuple(positions), *alone]
 
 
 # ---- jvp -----------------------------------------------------------------------------------
@@ -123,11 +123,11 @@ def jvp_law(prim: Primitive, args: Sequence[np.ndarray], params: dict[str, Any])
     raises AssertionError, or Inapplicable if nothing can vary.
     """
     xs = _operands(prim, args)
-    places = [i for i, x in enumerate(xs) if _inexact(x)]
-    if not places:
+    positions = [i for i, x in enumerate(xs) if _inexact(x)]
+    if not positions:
         raise Inapplicable("no operand has a derivative")
     count = 0
-    for active in _choices(places):
+    for active in _choices(positions):
         f = _Function(prim, xs, params, active)
         rng = np.random.default_rng(len(active))
         at = [xs[i] for i in active]
@@ -140,7 +140,7 @@ def jvp_law(prim: Primitive, args: Sequence[np.ndarray], params: dict[str, Any])
         want = _differences(f, at, ts)
         for got, near in zip(dots, want, strict=True):
             count += agree(got, near, _slack(got.dtype), f"jvp along operands {active}")
-        if len(active) == len(places):
+        if len(active) == len(positions):
             count += agree(jit(along)(*duals), dots, None, "jvp, staged")
     return count
 
@@ -199,12 +199,12 @@ def _inner(xs: Any, ys: Any) -> np.ndarray:
 def _linear(prim: Primitive, xs: Arrays, params: dict[str, Any]) -> Iterator[_Function]:
     """The primitive as a function of operands that it is linear in: all together if it is, and
     then each with zeros for the others; otherwise each for which it is."""
-    places = [i for i, x in enumerate(xs) if _inexact(x)]
-    together = _Function(prim, xs, params, places)
-    if len(places) > 1 and _is_linear(together):
+    positions = [i for i, x in enumerate(xs) if _inexact(x)]
+    together = _Function(prim, xs, params, positions)
+    if len(positions) > 1 and _is_linear(together):
         yield together
-        xs = [np.zeros_like(x) if i in places else x for i, x in enumerate(xs)]
-    for i in places:
+        xs = [np.zeros_like(x) if i in positions else x for i, x in enumerate(xs)]
+    for i in positions:
         f = _Function(prim, xs, params, (i,))
         if _is_linear(f):
             yield f

@@ -1,4 +1,4 @@
-"""Whether a program is linear in some of its inputs.
+"""Linearity analysis: whether a program is linear in some of its inputs.
 
 Transposing finds out what is not a polynomial of degree one; what it can not see is a constant
 term, for that does not depend on what it transposes.

@@ -1,4 +1,4 @@
-"""Derivatives at a point, as values: what `linearize` and `vjp` return beside the result.
+"""Linearized functions and pullbacks: `linearize` and `vjp` return them beside the result.
 
 They are functions, and they are trees whose leaves are the residuals: so they go in and out of
 jitted functions and loops, and may be the residuals of a rule.

@@ -1,4 +1,4 @@
-"""Derivatives checked against finite differences.
+"""check_grads: derivatives checked against finite differences.
 
 Invariant: the reference is computed with numpy arithmetic on values of the function alone.
 """

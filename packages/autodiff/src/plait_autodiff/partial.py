@@ -1,4 +1,4 @@
-"""Partial evaluation as a tool: what is known is computed now, what is not becomes a Program.
+"""Partial evaluation of programs and functions: the known is computed, the rest is a Program.
 
     partial_eval(program, unknown)    divides a Program
     partial_trace(f, pvals)           runs a Python function on what is known
@@ -133,9 +133,9 @@ def _divided(
     k = economise(h.known, policy, wanted, inst=tuple(part(inst, unknown, False)))
     # a residual is a wanted value that is not computed again, or what economise keeps
     passed = [w and not r for w, r in zip(wanted, k.redone)]
-    places = [*(i for i, p in enumerate(passed) if p), *range(len(wanted), len(wanted) + k.kept)]
-    places, at = _distinct(k.first, places)
-    m, own_count = len(places), passed.count(True)
+    positions = [*(i for i, p in enumerate(passed) if p), *range(len(wanted), len(wanted) + k.kept)]
+    positions, at = _distinct(k.first, positions)
+    m, own_count = len(positions), passed.count(True)
     out_inst = tuple([u or a for u, a in zip(h.out_unknown, also)])
 
     def second(*xs: Any) -> list:
@@ -148,28 +148,28 @@ def _divided(
         late = evaluate(h.unknown, [*values[n:], *part(inputs, unknown)])
         return part(merge(h.out_unknown, late, values[:n]), out_inst)
 
-    types = [k.first.outputs[i].aval for i in places]
+    types = [k.first.outputs[i].aval for i in positions]
     whole = staged(second, [*types, *part(program.in_avals, inst)], program.name, prune=True)
     later, used = dce(whole)
     later = later.with_inputs([*part(whole.inputs[:m], used[:m]), *whole.inputs[m:]])
-    places = part(places, used[:m])
-    now = _returning(k.first, [*range(n), *places])
-    return PartialProgram(now, later, h.out_unknown, out_inst, len(places), bool(k.again.eqns))
+    positions = part(positions, used[:m])
+    now = _returning(k.first, [*range(n), *positions])
+    return PartialProgram(now, later, h.out_unknown, out_inst, len(positions), bool(k.again.eqns))
 
 
-def _distinct(program: Program, places: Sequence[int]) -> tuple[list[int], list[int]]:
+def _distinct(program: Program, positions: Sequence[int]) -> tuple[list[int], list[int]]:
     """(those results that are different values, for each result which of them it is)."""
     first: dict[Any, int] = {}
     keys = [a if a.__class__ is Var else i for i, a in enumerate(program.outputs)]
-    for i in places:
+    for i in positions:
         first.setdefault(keys[i], i)
     order = {v: j for j, v in enumerate(first)}
-    return list(first.values()), [order[keys[i]] for i in places]
+    return list(first.values()), [order[keys[i]] for i in positions]
 
 
-def _returning(program: Program, places: Sequence[int]) -> Program:
+def _returning(program: Program, positions: Sequence[int]) -> Program:
     """The program with some of its results, in this order, and all of its inputs."""
-    outputs = [program.outputs[i] for i in places]
+    outputs = [program.outputs[i] for i in positions]
     chosen = Program(program.inputs, program.eqns, outputs, program.name, program.consts)
     return dce(chosen)[0].with_inputs(program.inputs)
 

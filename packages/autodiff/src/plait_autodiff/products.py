@@ -1,4 +1,4 @@
-"""Products of second derivatives with vectors.
+"""Hessian-vector and Gauss-Newton-vector products.
 
 Invariant: no Hessian is made: a product costs a small multiple of the function.
 """

@@ -1,4 +1,4 @@
-"""Partial evaluation, on the fly: what is known goes on, what is unknown is staged.
+"""Split, the interpreter of partial evaluation: the known is computed, the unknown is staged.
 
 Linearizing is forward mode over `Split`: primals are known, tangents unknown.  The same class
 divides Programs, the parent then being a Stage too.

@@ -1,4 +1,4 @@
-"""Values, tangents and cotangents as users give them, and what is said when they do not match.
+"""Checks of arguments, tangents and cotangents that users give to derivatives.
 
 Invariant: what comes out has the exact type that the interpreters want; ZERO is said once, here,
 for what can not vary.
@@ -120,9 +120,9 @@ def numbers(argnums: Any, what: str) -> tuple[int, ...]:
         ) from None
 
 
-def places(nums: tuple[int, ...], args: tuple, fun: Callable) -> list[int]:
+def positions(nums: tuple[int, ...], args: tuple, fun: Callable) -> list[int]:
     """Positions of the arguments to differentiate; TypeRule if there are none such."""
-    found = [place(n, args, fun) for n in nums]
+    found = [position(n, args, fun) for n in nums]
     if len(set(found)) != len(found):
         raise ArgumentError(
             f"argnums {nums} names an argument of {name_of(fun)} twice", fix="name it once"
@@ -134,7 +134,7 @@ def of_chosen(
     fun: Callable, nums: tuple[int, ...], args: tuple, kwargs: dict
 ) -> tuple[Callable, tuple]:
     """(function of the arguments that `nums` names, these arguments); the others are as given."""
-    at = places(nums, args, fun)
+    at = positions(nums, args, fun)
 
     def of(*chosen: Any) -> Any:
         full = list(args)
@@ -145,7 +145,7 @@ def of_chosen(
     return of, tuple([args[i] for i in at])
 
 
-def place(n: int, args: tuple, fun: Callable) -> int:
+def position(n: int, args: tuple, fun: Callable) -> int:
     if not -len(args) <= n < len(args):
         raise ArgumentError(
             f"argnums names argument {n}, and {name_of(fun)} was called with {len(args)} "

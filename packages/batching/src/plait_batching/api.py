@@ -1,4 +1,4 @@
-"""vmap.
+"""vmap: functions mapped over axes of their arguments.
 
 Invariant: in_axes and out_axes are prefixes of the trees they describe; all mapped axes have one
 size.

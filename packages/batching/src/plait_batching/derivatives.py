@@ -1,4 +1,4 @@
-"""Derivatives of functions with a mapping rule: mapped, they are the derivatives of the rule.
+"""Derivatives of custom_vmap functions: mapped, they are the derivatives of the mapping rule.
 
 A derivative of such a function is one again, so no order of transformations loses the rule.  What
 reverse mode needs is computed again from the arguments, since the rule need not have the values

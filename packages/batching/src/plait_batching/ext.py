@@ -1,4 +1,4 @@
-"""What authors of batching rules build on.
+"""The public surface for authors of batching rules.
 
 Invariant: nothing is defined here.
 """

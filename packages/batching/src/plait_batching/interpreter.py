@@ -1,4 +1,4 @@
-"""Batching: a value becomes a stack of values along one of its axes.
+"""Batch, the interpreter of vmap: a value becomes a stack of values along one of its axes.
 
 Invariant: the form is the position of the mapped axis, None for a value that does not vary; the
 user's type lacks that axis.  Mapping commutes with differentiation, so custom derivatives are

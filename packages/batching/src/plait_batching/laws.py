@@ -1,4 +1,4 @@
-"""The law of the batching table, for the conformance kit of `plait.testing`.
+"""The conformance law of the batching table, for `plait.testing`.
 
     mapped over an axis, a primitive gives the stack of what it gives for each element
 
@@ -43,7 +43,7 @@ def batching_law(prim: Primitive, args: Sequence[np.ndarray], params: dict[str, 
     """Mapped over every axis of each operand, alone and together, over sizes 3, 1 and 0, eager
     and staged, the primitive gives the stack of singles.
 
-    Elements differ by a positive factor (integers by the places of their elements, unless
+    Elements differ by a positive factor (integers by the positions of their elements, unless
     parameters promise an order).  Returns the number of comparisons.
     """
     if not args:

@@ -1,4 +1,4 @@
-"""custom_vmap: functions that say themselves what they are on a stack of arguments.
+"""custom_vmap: functions with a rule of their own for being mapped.
 
 Applied at once, the user's Python runs on values.  Staged, the call is an operation that carries
 the function and its rule, through jit and loops, and through derivatives where these are installed.

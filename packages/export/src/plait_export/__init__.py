@@ -1,4 +1,4 @@
-"""Programs as files: functions saved as portable artifacts, for any sizes, and called elsewhere.
+"""Export for Plait: functions saved as portable artifacts, for any sizes, and called elsewhere.
 
     exported = plait.export.export(f)(*args)       # stages f, and makes it portable StableHLO
     saved = exported.serialize()                # bytes

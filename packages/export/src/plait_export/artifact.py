@@ -1,4 +1,4 @@
-"""What export makes: a function as data, that can be saved, read, looked at, and called.
+"""Exported: a function as data, that can be saved, read, inspected and called.
 
 Invariant: an `Exported` holds no Python of the function it was made of.  What is read from bytes
 has been verified: checksums, versions, the calls it makes, and that its module takes and returns

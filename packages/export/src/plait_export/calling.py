@@ -1,4 +1,4 @@
-"""Calling what was exported: at once, and inside functions that are being traced.
+"""Calls of exported functions: at once, and inside functions that are being traced.
 
 Invariant: a call on arrays is compiled once per types of arguments, and is a look-up after that;
 the executables live as long as the artifact.  A call in a traced function is one operation of it.

@@ -1,7 +1,8 @@
-"""The file format: a zip archive that holds a manifest and StableHLO, and nothing that runs.
+"""The file format of artifacts: a zip archive of a manifest and StableHLO.
 
-Members are stored uncompressed with a fixed date, so that equal contents are equal bytes, and any
-unzip shows them.  `manifest.json` comes first.  Its fields that every reader must know:
+Nothing in it runs.  Members are stored uncompressed with a fixed date, so that equal contents are
+equal bytes, and any unzip shows them.  `manifest.json` comes first.  Its fields that every reader
+must know:
 
     format      the version of this format that it was written in
     min_reader  the least version of the format that a reader must know

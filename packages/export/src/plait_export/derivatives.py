@@ -1,4 +1,4 @@
-"""Derivatives of calls of what was exported: there are none.
+"""Derivatives of calls of exported functions: there are none.
 
 Invariant: only the table of plait_autodiff loads this, and no derivative is dropped silently.
 """

@@ -1,4 +1,4 @@
-"""What can go wrong with artifacts.
+"""Errors of exporting and of reading artifacts.
 
 Invariant: whatever bytes are read, and whatever function is exported, the outcome is a result or
 one of these (or another PlaitError, for wrong arguments): never a crash of the runtime.

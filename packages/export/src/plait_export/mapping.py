@@ -1,4 +1,4 @@
-"""Mapping a call of what was exported over an axis: one call for each element, in order.
+"""Batching of calls of exported functions: one call for each element, in order.
 
 What was exported is compiled code for arguments of its types; nothing else can be made of it.
 

@@ -1,4 +1,4 @@
-"""StableHLO modules that outlive a release: made, looked into, and made for sizes that are known.
+"""Portable StableHLO modules: made, inspected, and refined for sizes that are known.
 
 An artifact's `main` takes the arguments and nothing else; sizes that are not known when it is
 made are read off the arguments inside.

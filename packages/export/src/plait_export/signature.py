@@ -1,4 +1,4 @@
-"""Types of arguments and results: as text, and against what a function is called with.
+"""Signatures: types of arguments and results, as text, and checked when a function is called.
 
 Invariant: text that is read back is the same type, in a scope with the same constraints; a call
 that is let through has sizes that satisfy every constraint.

@@ -1,5 +1,4 @@
-"""Trees as JSON: how arguments and results are put together, for a process that knows it only by
-names.
+"""Tree structures as JSON, for a process that knows their classes only by names.
 
     {"args": "*"}                              leaves are "*", None is null
     {"tuple": [...]}, {"list": [...]}          children in order

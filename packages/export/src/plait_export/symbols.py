@@ -1,4 +1,4 @@
-"""Sizes known by name only, and types of arguments that have such sizes.
+"""Symbolic shapes: sizes known by name only, and types of arguments that have such sizes.
 
 Invariant: everything here ends in `plait.Scope`, whose language it is; one call names all sizes
 in one scope.

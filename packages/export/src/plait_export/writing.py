@@ -1,4 +1,4 @@
-"""export: from a function to portable StableHLO.
+"""export: a function staged, lowered, and made portable StableHLO.
 
 Invariant: what is exported computes, and does nothing else: a program that acts on the world,
 calls Python, needs several devices, or calls functions without a promise of stability is refused,

@@ -1,4 +1,4 @@
-"""Arrays in pieces on many devices, and programs written per device.
+"""Sharding for Plait: meshes, shardings, device_put, shard_map and pmap.
 
 Users find these names in `plait` (`plait.shard_map`, `plait.device_put`) and in `plait.sharding`,
 which is this package.

@@ -1,4 +1,4 @@
-"""Arrays made of pieces that are there already, or that a function makes.
+"""Sharded arrays assembled of pieces: make_array_from_callback and its kin.
 
 Invariant: the pieces of an array are those of its sharding, each with its own slice of the whole.
 """

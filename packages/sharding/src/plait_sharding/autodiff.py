@@ -1,4 +1,4 @@
-"""How shard_map is divided and reversed.
+"""Derivatives of shard_map, and of bringing arrays to devices.
 
 An operand that is not divided over an axis of the mesh is copied along it, and the transpose of
 copying is a sum; a result that is not divided is the mean of its equal copies.  With that, the

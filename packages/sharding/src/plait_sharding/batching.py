@@ -1,4 +1,4 @@
-"""Mapping a constraint over an axis: whether that is divided is left to the compiler.
+"""Batching of with_sharding_constraint: whether the mapped axis is divided is left to the compiler.
 
 shard_map needs no rule: its wiring says all.
 

@@ -1,4 +1,4 @@
-"""What collectives are inside shard_map: communication between the devices of a mesh.
+"""Collectives inside shard_map: communication between the devices of a mesh.
 
 Invariant: whoever binds an axis gives meaning to what speaks of it; here the axes are those of one
 mesh, and groups of devices are given by their places in its order.

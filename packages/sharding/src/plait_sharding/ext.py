@@ -1,4 +1,4 @@
-"""What authors of rules for programs on many devices build on.
+"""The public surface for authors of rules for programs on many devices.
 
 Invariant: nothing is defined here.
 """

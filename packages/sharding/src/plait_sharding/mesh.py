@@ -1,4 +1,4 @@
-"""Devices with named axes, and how the axes of an array are spread over them.
+"""Meshes and partition specs: devices with named axes, and axes of arrays spread over them.
 
 A `Mesh` is an array of devices whose axes have names.  A `PartitionSpec` says of each axis of an
 array which mesh axes it is divided over.

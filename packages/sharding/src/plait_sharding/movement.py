@@ -1,4 +1,4 @@
-"""Bringing trees of arrays to devices, and asking where they are.
+"""device_put and the `sharding` of arrays: bringing them to devices, asking where they are.
 
 Invariant: values never change on the way.  `device_put` returns new memory, unless it is told
 that it need not.

@@ -1,4 +1,4 @@
-"""Where arrays are: shardings, and the operation that brings an array to one.
+"""Shardings, which say where arrays are, and the operation that brings an array to one.
 
 Invariant: a sharding is a value: what the core calls a Placement, part of the dispatch key of the
 arrays that lie so.  A Program says nothing of where its operands are; it may say where a value

@@ -1,4 +1,4 @@
-"""Along which mesh axes the values of a program may differ from device to device.
+"""Variance analysis: along which mesh axes the values of a program differ between devices.
 
 A value that does not depend on anything divided, or was reduced over what it was divided by, is
 the same on all devices; only such a value can be a result that is not divided.

@@ -1,4 +1,4 @@
-"""Functions that bring derivative rules of their own.
+"""Custom derivatives: custom_jvp, custom_vjp, linear solves, implicit differentiation.
 
 Invariant: a rule is the user's; it is called with what its signature says, and believed.
 """

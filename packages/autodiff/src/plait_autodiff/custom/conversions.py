@@ -1,5 +1,4 @@
-"""Functions in other forms: without what they close over, with a pullback written beside the
-result, as a pair of functions.
+"""closure_convert, custom_gradient, fwd_and_bwd: functions made into others for custom derivatives.
 
 Invariant: what a converted function closes over is passed to it, or is the same for every call.
 """

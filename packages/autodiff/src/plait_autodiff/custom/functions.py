@@ -1,4 +1,4 @@
-"""What operations that carry a function together with its derivative rules have in common.
+"""The base of custom derivatives: operations that carry a function and its derivative rules.
 
 Invariant: the function's inputs are the values that the call captured (`consts` of them), then
 its arguments; rules speak of the slots of these.

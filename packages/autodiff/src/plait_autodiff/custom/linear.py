@@ -1,4 +1,4 @@
-"""Linear maps that are known by their adjoints: what is left of a function with a pullback.
+"""custom_lin: the linear map of a custom_vjp function, known by its pullback alone.
 
 Reverse mode applies the pullback.  Forward mode transposes it, where it is linear in cotangents.
 

@@ -1,4 +1,4 @@
-"""Linear equations solved by somebody else's algorithm, differentiated as equations.
+"""custom_linear_solve: linear equations solved by any algorithm, differentiated as equations.
 
 From A x = b follows A x' = b' - A' x, and a cotangent of x comes back to b by the transposed
 equations; how x was found does not matter.

@@ -1,4 +1,4 @@
-"""Solutions of equations f(x, theta) = 0, differentiated by the implicit function theorem.
+"""custom_root and implicit_diff: solutions of f(x, theta) = 0, by the implicit function theorem.
 
 Invariant: what found the solution is never differentiated; x' solves f_x x' = -f_theta theta'.
 The rule is a derivative like any other, so it holds in reverse mode and to every order.

@@ -1,4 +1,4 @@
-"""Zeros that are known to be zero, as custom rules see them.
+"""Symbolic zeros: tangents and cotangents that custom rules are told to be zero.
 
 Invariant: a symbolic zero has a type and no elements; nothing is computed to make or to pass one.
 """

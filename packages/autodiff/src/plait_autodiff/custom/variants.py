@@ -1,4 +1,4 @@
-"""Rules that depend on which of their inputs are symbolic zeros.
+"""Variants of a custom rule, one for each choice of inputs that are symbolic zeros.
 
 Invariant: a rule made for one pattern of symbolic zeros is never used for another.
 """

@@ -391,9 +391,9 @@ def flat_cotangents(who: str, tree: Any, got: Any, avals: list[Aval]) -> list:
         )
     flat: list = []
     for a, t in zip(like, got):
-        places, kind = flatten(a)
+        positions, kind = flatten(a)
         if t is None:
-            flat += [None] * len(places)
+            flat += [None] * len(positions)
             continue
         try:
             flat += kind.flatten_up_to(t) if kind.num_leaves else []

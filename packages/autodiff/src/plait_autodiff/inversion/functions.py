@@ -1,4 +1,4 @@
-"""invertible and custom_ivjp: functions that are run backwards, instead of keeping their values.
+"""invertible and custom_ivjp: reverse mode that recovers values instead of keeping them.
 
 Applied at once, the user's Python runs on values.  Under reverse mode the results are kept, and
 of the arguments those that can not be recovered; under forward mode nothing is special.

@@ -1,4 +1,4 @@
-"""Reverse mode that recovers values by inverting operations, and keeps none in between.
+"""The reverse pass by inversion: operands are recovered from results, with few values saved.
 
 A program's results are known when it is reversed.  An operation whose results are known and that
 has an inverse gives its operands back; one whose operands are known is computed again.  What can

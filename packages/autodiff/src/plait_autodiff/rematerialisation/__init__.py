@@ -1,4 +1,4 @@
-"""Values that are computed again instead of kept: `checkpoint`, its policies, scans.
+"""Rematerialisation: `checkpoint`, its policies, reports of residuals, checkpointed scans.
 
 Invariant: what is computed again is equal to what was computed the first time.
 """

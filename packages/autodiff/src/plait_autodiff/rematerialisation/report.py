@@ -1,4 +1,4 @@
-"""What reverse mode keeps, value by value.
+"""saved_residuals and print_saved_residuals: a report of the values that reverse mode keeps.
 
 Invariant: what is listed is what the pullback of the function holds and needs: its memory is the
 sum of the bytes, but for what several entries share.
@@ -97,8 +97,8 @@ def saved_residuals(f: Callable, *args: Any, **kwargs: Any) -> list[Residual]:
 
     traced = trace(kept, shapes_only((args, kwargs)), {}, "saved_residuals")
     p = traced.program
-    places = dict(zip(p.inputs[len(traced.captured) :], _names(f, args, kwargs)))
-    return [Residual(a.aval, *_described(p, a, places)) for a in dict.fromkeys(p.outputs)]
+    positions = dict(zip(p.inputs[len(traced.captured) :], _names(f, args, kwargs)))
+    return [Residual(a.aval, *_described(p, a, positions)) for a in dict.fromkeys(p.outputs)]
 
 
 def print_saved_residuals(f: Callable, *args: Any, **kwargs: Any) -> None:
@@ -129,20 +129,20 @@ def _names(f: Callable, args: tuple, kwargs: dict) -> list[str]:
     return found + [k + path for k in sorted(kwargs) for path in key_paths(kwargs[k])]
 
 
-def _described(p: Program, a: Any, places: dict[Any, str]) -> tuple[str, str]:
+def _described(p: Program, a: Any, positions: dict[Any, str]) -> tuple[str, str]:
     """(what a value is, where it is computed)."""
-    if a in places:
-        return f"the argument {places[a]}", ""
+    if a in positions:
+        return f"the argument {positions[a]}", ""
     e = next((e for e in p.eqns if any(a is o for o in e.outputs)), None)
     if e is None:
         return ("a constant" if any(a is v for v, _ in p.consts) else "a value from outside"), ""
     if e.prim is move_:
-        what, where = _described(p, e.inputs[0], places)
+        what, where = _described(p, e.inputs[0], positions)
         return f"{what}, in {e.params['memory']}", where
     if e.prim is name_:
         what = f"named {e.params['name']!r}"
     else:
-        inner = _inside(p, e, a, places) if e.prim.higher is not None else None
+        inner = _inside(p, e, a, positions) if e.prim.higher is not None else None
         if inner is not None:
             return inner
         what = f"result of {e.prim.name}"
@@ -150,7 +150,7 @@ def _described(p: Program, a: Any, places: dict[Any, str]) -> tuple[str, str]:
     return what, str(frames[0]) if frames else ""
 
 
-def _inside(p: Program, e: Eqn, a: Any, places: dict[Any, str]) -> tuple[str, str] | None:
+def _inside(p: Program, e: Eqn, a: Any, positions: dict[Any, str]) -> tuple[str, str] | None:
     """The same of a result of an operation with programs: what it is inside."""
     w = e.prim.higher.slots(e.params)
     slot = w.outputs[[o is a for o in e.outputs].index(True)]
@@ -165,7 +165,7 @@ def _inside(p: Program, e: Eqn, a: Any, places: dict[Any, str]) -> tuple[str, st
         if inner in at:
             outer = at[inner]
             if outer in w.operands and not every:
-                return _described(p, e.inputs[w.operands.index(outer)], places)
+                return _described(p, e.inputs[w.operands.index(outer)], positions)
             continue
         what, where = _described(body, inner, {})
         return what + every, where

@@ -1,4 +1,4 @@
-"""Which values are kept for later, and which are computed again.
+"""Residuals chosen by a policy: which values are kept, and which are computed again.
 
 A program of known values is divided by a policy into one that does everything and returns, besides
 its results, what the policy keeps; and one that computes the results again from that and from its

@@ -1,4 +1,4 @@
-"""Scans that keep few of their carries.
+"""checkpoint_scan: scans that keep few of their carries.
 
 Plain reverse mode keeps something of each of n turns; a step that is a checkpoint keeps the carry
 of each.  Turns gathered in segments that are checkpoints keep the carry of each segment, and do

@@ -1,4 +1,4 @@
-"""Derivatives of functions whose accuracy is asked for.
+"""Derivatives of elementwise functions with an `accuracy` argument.
 
 Invariant: the function is as accurate as was asked; its derivative is the plain one.
 """

@@ -1,4 +1,4 @@
-"""Derivatives of calls of Python.
+"""Derivatives of callbacks.
 
 Invariant: the call is made once, on primals; no derivative is dropped silently.
 """

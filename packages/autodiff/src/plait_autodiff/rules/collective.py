@@ -1,6 +1,6 @@
 """Derivatives of collectives.
 
-Invariant: an operand differs from place to place, and so does its cotangent: the transpose of
+Invariant: an operand differs from position to position, and so does its cotangent: the transpose of
 summing for all is summing for all.
 """
 

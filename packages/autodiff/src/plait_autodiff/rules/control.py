@@ -1,5 +1,4 @@
-"""How operations with programs divide into known and unknown halves, and how the unknown halves
-are reversed.
+"""Control flow (call, cond, while, scan) divided into known and unknown halves, and transposed.
 
 Invariant: forward mode needs nothing here.  A divided operation is two of the same kind, residuals
 passing from the first to the second; a reversed one is one of the same kind over transposed
@@ -127,9 +126,9 @@ def _scan_halves(h: Any, n: int, kk: int, kc: int) -> tuple:
 
     A residual that is a constant or a row of xs need not be stacked: the operand is at hand.
     """
-    place = {v: i for i, v in enumerate(h.known.inputs)}
+    position = {v: i for i, v in enumerate(h.known.inputs)}
     outputs = h.known.outputs[n:]
-    at = [place.get(a) if hasattr(a, "by") else None for a in outputs]
+    at = [position.get(a) if hasattr(a, "by") else None for a in outputs]
     same = steady(h.known, n, kk)
     kinds = [
         ("once" if s else "new") if i is None or kk <= i < kk + kc else "const" if i < kk else "row"

@@ -1,4 +1,4 @@
-"""Derivatives of reading bits as another dtype: there are none.
+"""Derivatives of bitcasts: there are none.
 
 Invariant: nothing that is differentiated reaches the bits, also where both dtypes are floats.
 """

@@ -1,4 +1,4 @@
-"""Derivatives of running sums and their kin.
+"""Derivatives of cumulative sums, products, extremes, and of linear recurrences.
 
 All but the running sum come down to linear recurrences, y[i] = a[i] y[i - 1] + u[i], which are
 linear in u, whose transpose is a recurrence running back, and whose derivative in a is one too.

@@ -1,6 +1,6 @@
-"""Derivatives of boxes read and written at computed places.
+"""Derivatives of dynamic slices, read and written.
 
-Invariant: everything is linear in the elements, never in the places, which derivatives take as
+Invariant: everything is linear in the elements, never in the positions, which derivatives take as
 they are.
 """
 

@@ -1,4 +1,4 @@
-"""Derivatives of calls of foreign functions.
+"""Derivatives of foreign calls.
 
 Invariant: no derivative is dropped silently; the call is made once, on primals.
 """

@@ -1,6 +1,6 @@
-"""Derivatives of gathering, whose transpose is adding back.
+"""Derivatives of gather, whose transpose is scatter-add.
 
-Invariant: everything is linear in the elements, never in the places; what lies outside reads a
+Invariant: everything is linear in the elements, never in the positions; what lies outside reads a
 zero tangent and drops its cotangent.
 """
 

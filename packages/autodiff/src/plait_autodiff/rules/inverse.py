@@ -1,8 +1,8 @@
-"""How operations are undone: operands from results.
+"""Inverse rules: operands of operations from their results.
 
 Invariant: a rule gives an operand back only where that is a function of what it is given; up to
-rounding, and where the result is finite (a product with zero is not undone).  Rules are asked
-with `Unknown`s in the places of what is wanted.
+rounding, and where the result is finite (a product with zero is not undone).  What a rule is
+to recover it is given as an `Unknown`.
 """
 
 from collections.abc import Sequence

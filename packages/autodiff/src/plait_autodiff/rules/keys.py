@@ -1,4 +1,4 @@
-"""Derivatives of what is made of keys: there are none.
+"""Derivatives of operations on random keys: there are none.
 
 Invariant: keys and bits do not vary; what is computed from bits and from parameters does, by the
 rules of the operations that compute it.

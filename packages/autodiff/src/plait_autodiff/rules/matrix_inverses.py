@@ -125,10 +125,10 @@ def _triangular_adjugate(r: Any) -> Any:
     on = diagonal(r)
     vector, n = on.aval, on.aval.ndim - 1
     zero, one = Literal(0, vector), Literal(1, vector)
-    places = iota(np.int32, vector.shape, n)
+    positions = iota(np.int32, vector.shape, n)
     end = size_value(vector.shape[-1], np.dtype(np.int32))
     end = broadcast_in_dim.bind(end, shape=vector.shape, dims=())
-    last = eq.bind(add.bind(places, Literal(1, places.aval)), end)
+    last = eq.bind(add.bind(positions, Literal(1, positions.aval)), end)
     most = select.bind(last, one, on)
     rest = reduce_prod.bind(most, axes=(n,))
     final = reduce_sum.bind(select.bind(last, on, zero), axes=(n,))

@@ -1,4 +1,4 @@
-"""Derivatives through opaque elements: directions pass as numbers do, where there are any.
+"""Derivatives of arrays with opaque elements: tangents pass as numbers do, where there are any.
 
 Invariant: a direction of an opaque value is an array of numbers, of `aval.tangent_type`; nothing
 opaque is ever linear.
@@ -19,7 +19,7 @@ from ..forward import ZERO, jvp_rules
 def _(xs, ts, *, dtype):
     out = wrap_.bind(*xs, dtype=dtype)
     same = out.aval.varies and not dtype.shape
-    return out, convert(ts[0], dtype.tangent_type) if same and ts[0] is not ZERO else ZERO
+    return out, convert(ts[0], dtype.tangent_dtype) if same and ts[0] is not ZERO else ZERO
 
 
 @jvp_rules.rule(unwrap_)

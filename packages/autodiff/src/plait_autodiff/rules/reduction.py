@@ -1,8 +1,8 @@
 """Derivatives of reductions.
 
 Invariant: elements that tie for an extreme share its derivative equally; a product's derivative
-uses no division, so zeros are right to every order.  Sums are linear (trait), logic and places of
-extremes constant (trait).
+uses no division, so zeros are right to every order.  Sums are linear (trait), logic and positions
+of extremes constant (trait).
 """
 
 from typing import Any

@@ -1,10 +1,10 @@
-"""Derivatives of scattering: adding, replacing, extremes and products.
+"""Derivatives of scatter: adding, replacing, extremes and products.
 
-Adding and reading are each other's transposes; so are replacing and reading where no place occurs
-twice.
+Adding and reading are each other's transposes; so are replacing and reading where no position
+occurs twice.
 
 Invariant: the value and its tangent come from the same updates, also where several are for one
-place; what lies outside drops its tangent and gets a zero cotangent.
+position; what lies outside drops its tangent and gets a zero cotangent.
 """
 
 from typing import Any
@@ -97,7 +97,7 @@ def _read(x: Any, indices: Any, updates: Any, *, dimension_numbers: ScatterDimen
 
 @jvp_rules.rule(scatter_)
 def _(xs, ts, **how):
-    """Where a place occurs twice only one update counts; which one, is asked by scattering their
+    """Where a position occurs twice only one update counts; which one, is asked by scattering their
     numbers, and the value and its tangent are then those of the same one."""
     x, indices, updates = xs
     t, u = instantiate(ts[0], x), instantiate(ts[2], updates)
@@ -130,7 +130,7 @@ def _ids(updates: Aval, n: ScatterDimensionNumbers) -> Any:
 
 @transpose_rules.rule(scatter_)
 def _(ct, x, indices, updates, **how):
-    """Only where no place occurs twice: others are never in linear programs."""
+    """Only where no position occurs twice: others are never in linear programs."""
     dx = scatter_.bind(ct, indices, Literal(0, updates.aval), **how) if is_linear(x) else None
     du = _read(ct, indices, updates, **how) if is_linear(updates) else None
     return dx, None, du
@@ -194,13 +194,13 @@ def _others(x: Any, indices: Any, updates: Any, **how: Any) -> Any:
     if size.__class__ is Dim or count.__class__ is Dim:
         raise ShapeError(
             f"the derivative of a product scattered into {x.aval!r} needs sizes that are known",
-            fix="promise unique_indices=True if no place occurs twice",
+            fix="promise unique_indices=True if no position occurs twice",
         )
-    place = numbered(x.aval.shape, INT32 if size < 2**31 else INT64)
-    place = reshape(_read(place, indices, updates, **how, outside=-1), (count,))
+    position = numbered(x.aval.shape, INT32 if size < 2**31 else INT64)
+    position = reshape(_read(position, indices, updates, **how, outside=-1), (count,))
     flat = reshape(updates, (count,))
     number = iota_.bind(shape=(count,), axis=0, dtype=INT32)
-    place, order = sort_.bind(place, number, axis=0, num_keys=1, stable=True)
+    position, order = sort_.bind(position, number, axis=0, num_keys=1, stable=True)
     row = expand_dims(order, 1)
     taken = gather_.bind(
         flat,
@@ -212,7 +212,7 @@ def _others(x: Any, indices: Any, updates: Any, **how: Any) -> Any:
         indices_are_sorted=False,
         unique_indices=True,
     )
-    product = mul.bind(_before(taken, place, 1), _before(taken, place, -1))
+    product = mul.bind(_before(taken, position, 1), _before(taken, position, -1))
     back = scatter_.bind(
         Literal(0, flat.aval),
         row,
@@ -225,22 +225,22 @@ def _others(x: Any, indices: Any, updates: Any, **how: Any) -> Any:
     return reshape(back, updates.aval.shape)
 
 
-def _before(v: Any, place: Any, side: int) -> Any:
+def _before(v: Any, position: Any, side: int) -> Any:
     """Products of the elements before each one (after it, if `side` is -1) in its run."""
     (n,) = v.aval.shape
     v = _moved(v, 1, side, 1)
-    same = eq.bind(place, _moved(place, 1, side, -2))
+    same = eq.bind(position, _moved(position, 1, side, -2))
     v = select.bind(same, v, Literal(1, v.aval))
     step = 1
     while step < n:
-        same = eq.bind(place, _moved(place, step, side, -2))
+        same = eq.bind(position, _moved(position, step, side, -2))
         v = mul.bind(v, select.bind(same, _moved(v, step, side, 1), Literal(1, v.aval)))
         step *= 2
     return v
 
 
 def _moved(v: Any, step: int, side: int, new: int) -> Any:
-    """Elements moved `step` places on (back, if `side` is -1), `new` coming in."""
+    """Elements moved `step` positions on (back, if `side` is -1), `new` coming in."""
     (n,) = v.aval.shape
     k = min(step, n)
     fill = Literal(new, Aval((), v.aval.dtype, v.aval.weak_type))

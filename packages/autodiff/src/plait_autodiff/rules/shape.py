@@ -1,4 +1,4 @@
-"""Derivatives of what moves elements.
+"""Derivatives of reshape, transpose, broadcast, slice, concatenate, pad and conversion.
 
 Invariant: moving is linear, so the forward rule is the primitive itself (trait Linear), and the
 work is in transposing.

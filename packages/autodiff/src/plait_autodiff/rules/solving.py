@@ -1,4 +1,4 @@
-"""Derivatives of the solutions of triangular and tridiagonal systems.
+"""Derivatives of triangular and tridiagonal solves.
 
 Invariant: a @ x = b gives a @ dx = db - da @ x, so the tangent is a solution with the same matrix;
 the transpose of a solution is a solution with the transposed matrix.

@@ -1,7 +1,7 @@
 """Derivatives of sorting: tangents are brought into the order of the keys.
 
 Invariant: the order is found once, on the primal side; what is linear is a gather along it, whose
-places are all different.
+positions are all different.
 """
 
 from typing import Any
@@ -23,21 +23,21 @@ from plait.ext.ops.sorting import (
 from ..forward import ZERO, jvp_rules
 
 
-def _tangents(ts: Any, places: Any, axis: int) -> list:
-    nothing = any(d.__class__ is int and d == 0 for d in places.aval.shape)
-    return [ZERO if t is ZERO or nothing else taken(t, places, axis) for t in ts]
+def _tangents(ts: Any, positions: Any, axis: int) -> list:
+    nothing = any(d.__class__ is int and d == 0 for d in positions.aval.shape)
+    return [ZERO if t is ZERO or nothing else taken(t, positions, axis) for t in ts]
 
 
 @jvp_rules.rule(sort_)
 def _(xs, ts, *, axis, **params):
     shape = xs[0].aval.shape
-    places = iota(dtype_for_indices(shape[axis]), shape, axis)
-    *outs, places = sort_.bind(*xs, places, axis=axis, **params)
-    return outs, _tangents(ts, places, axis)
+    positions = iota(dtype_for_indices(shape[axis]), shape, axis)
+    *outs, positions = sort_.bind(*xs, positions, axis=axis, **params)
+    return outs, _tangents(ts, positions, axis)
 
 
 @jvp_rules.rule(top_k_)
 def _(xs, ts, *, k):
-    values, places = top_k_.bind(*xs, k=k)
-    (t,) = _tangents(ts, places, values.aval.ndim - 1)
-    return [values, places], [t, ZERO]
+    values, positions = top_k_.bind(*xs, k=k)
+    (t,) = _tangents(ts, positions, values.aval.ndim - 1)
+    return [values, positions], [t, ZERO]

@@ -1,4 +1,4 @@
-"""Derivatives of sums over the windows that chose an element.
+"""Derivatives of select-and-scatter-add: sums over the windows that chose an element.
 
 Invariant: the choice does not vary, so what is added is linear in what is given to be added, and
 its transpose takes elements from where they were chosen.

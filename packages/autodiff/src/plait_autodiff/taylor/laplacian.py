@@ -1,4 +1,4 @@
-"""Forward Laplacians: values become (value, Jacobian, Laplacian).
+"""fwd_laplacian, forward Laplacians: values become (value, Jacobian, Laplacian).
 
 With J the derivative of a value in N directions and L its Laplacian, y = f(x) has
 J_y = f' J and L_y = f' L + sum over n of f''[J_n, J_n] (Li et al., "A computational framework for

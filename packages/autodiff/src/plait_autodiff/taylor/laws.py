@@ -1,4 +1,4 @@
-"""The laws of Taylor mode and of forward Laplacians, for the conformance kit of `plait.testing`.
+"""Conformance laws of Taylor mode and of forward Laplacians, for `plait.testing`.
 
     jet:        derivatives along a curve are those of the polynomial through values on it
     laplacian:  the sum of the second derivatives by each element
@@ -143,9 +143,9 @@ def seconds(values: Values, xs: Arrays, h: float = 5e-3) -> Arrays:
     differences of fourth order."""
     middle, total = values(xs), None
     for i, x in enumerate(xs):
-        for place in np.ndindex(x.shape) if category(x.dtype) == FLOATING else ():
+        for position in np.ndindex(x.shape) if category(x.dtype) == FLOATING else ():
             unit = np.zeros_like(x)
-            unit[place] = h
+            unit[position] = h
             side = lambda k: values([*xs[:i], xs[i] + k * unit, *xs[i + 1 :]])  # noqa: B023, E731
             rows = zip(side(1), side(-1), side(2), side(-2), middle, strict=True)
             found = [(16 * (a + b) - (c + d) - 30 * m) / (12 * h * h) for a, b, c, d, m in rows]
@@ -159,9 +159,9 @@ class _Function:
     def __init__(self, prim: Primitive, args: Sequence[np.ndarray], params: dict[str, Any]):
         self.prim, self.params = prim, params
         self.full = list(args) if prim.higher is not None else [_wide(x) for x in args]
-        self.places = [i for i, x in enumerate(self.full) if _inexact(x)]
-        self.at = [self.full[i] for i in self.places]
-        if not self.places:
+        self.positions = [i for i, x in enumerate(self.full) if _inexact(x)]
+        self.at = [self.full[i] for i in self.positions]
+        if not self.positions:
             raise Inapplicable("no operand has a derivative")
         if not all(np.isfinite(_wide(x)).all() for x in self.at):
             raise Inapplicable("operands are not finite")
@@ -171,7 +171,7 @@ class _Function:
 
     def __call__(self, *vs: Any) -> list:
         xs: list[Any] = [from_numpy(x) for x in self.full]
-        for i, v in zip(self.places, vs, strict=True):
+        for i, v in zip(self.positions, vs, strict=True):
             xs[i] = v
         return [y for y in as_list(self.prim.bind(*xs, **self.params)) if y.aval.inexact]
 

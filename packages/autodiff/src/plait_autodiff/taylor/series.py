@@ -1,4 +1,4 @@
-"""Taylor mode: values become truncated power series along a curve.
+"""jet, Taylor mode: values become truncated power series along a curve.
 
 Invariant: a series is a tuple of Taylor coefficients (value, c1, ..., cK), x(t) = sum of c_k t^k,
 each of the type of the value; coefficients known to be zero are Literals.  Derivatives, c_k times

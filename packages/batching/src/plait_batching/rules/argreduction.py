@@ -1,4 +1,4 @@
-"""Batching of the places of extremes.
+"""Batching of argmax and argmin.
 
 Invariant: the axis searched is moved past the mapped one, which stays where it is.
 """

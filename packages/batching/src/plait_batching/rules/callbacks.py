@@ -1,4 +1,4 @@
-"""Batching of calls of Python: for each element in order, or once on the whole if the function
+"""Batching of callbacks: for each element in order, or once on the whole if the function
 can.
 
 Invariant: no call is lost or doubled.

@@ -1,4 +1,4 @@
-"""Branches and loops whose predicate varies along the mapped axis.
+"""Batching of cond and while whose predicate varies along the mapped axis.
 
 Invariant: everything else about control flow is the carrier mechanism's; a rule here first asks it
 whether the predicate varies.  What is computed for elements that do not come this way reaches

@@ -1,4 +1,4 @@
-"""Batching of reading bits as another dtype.
+"""Batching of bitcasts.
 
 Invariant: the last axis, which may come and go, is never the mapped one.
 """

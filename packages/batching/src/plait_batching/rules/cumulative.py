@@ -1,6 +1,6 @@
-"""Batching of running sums and their kin, by their trait.
+"""Batching of cumulative sums, products and extremes, by their trait.
 
-Invariant: all operands have the mapped axis in one place, which stays.
+Invariant: all operands have the mapped axis at one position, which stays.
 """
 
 from plait.ext.rules import (

@@ -1,7 +1,7 @@
-"""Batching of boxes read and written at computed places.
+"""Batching of dynamic slices.
 
-Invariant: where all examples have one place the box has the mapped axis, whole; where places vary
-they become indices, and the mapped axis a batching axis.
+Invariant: where all examples have one position the slice has the mapped axis, whole; where
+positions vary they become indices, and the mapped axis a batching axis.
 """
 
 from collections.abc import Sequence
@@ -34,13 +34,13 @@ from ..interpreter import Batch, batching_rules, insert
 
 
 def _with_zero(starts: Sequence[Any], d: int) -> tuple:
-    """Places on the axes of a stack, all of whose rows are taken."""
+    """Positions on the axes of a stack, all of whose rows are taken."""
     dtype = starts[0].aval.dtype if starts else np.dtype(np.int32)
     return insert(starts, d, Literal(0, Aval((), dtype)))
 
 
 def _indices(batch: Batch, starts: Sequence[Any], dims: Sequence[int | None]) -> Any:
-    """Places that vary, as indices: [size, number of axes]."""
+    """Positions that vary, as indices: [size, number of axes]."""
     shape = (batch.size, 1)
     columns = [
         broadcast_in_dim.bind(s, shape=shape, dims=()) if d is None else reshape(s, shape)
@@ -53,8 +53,8 @@ def _indices(batch: Batch, starts: Sequence[Any], dims: Sequence[int | None]) ->
 def _(batch, xs, dims, *, sizes):
     (x, *starts), (d, *ds) = xs, dims
     if all(e is None for e in ds):
-        places = _with_zero(starts, d)
-        return dynamic_slice_.bind(x, *places, sizes=insert(sizes, d, batch.size)), d
+        positions = _with_zero(starts, d)
+        return dynamic_slice_.bind(x, *positions, sizes=insert(sizes, d, batch.size)), d
     window = tuple(range(1, len(sizes) + 1))
     if d is None:
         numbers = GatherDimensionNumbers(window, (), tuple(range(len(sizes))))

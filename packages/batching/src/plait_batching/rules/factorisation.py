@@ -1,4 +1,4 @@
-"""Batching of factorisations and of what solves with them.
+"""Batching of factorisations and of solves.
 
 Invariant: their operands are stacks of matrices and vectors already, so a mapped axis is one more
 axis in front, of all operands.

@@ -1,4 +1,4 @@
-"""Batching of foreign functions: as each says that it can be mapped.
+"""Batching of foreign calls: as each says that it can be mapped.
 
 Invariant: a function that says nothing is not mapped.
 """

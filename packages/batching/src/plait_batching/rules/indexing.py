@@ -1,7 +1,7 @@
-"""Batching of gathering.
+"""Batching of gather.
 
-Invariant: where places vary, the mapped axis becomes a batching axis of the operation, of array
-and indices together: no place, however far outside, reads another example.
+Invariant: where positions vary, the mapped axis becomes a batching axis of the operation, of array
+and indices together: no position, however far outside, reads another example.
 """
 
 from collections.abc import Sequence
@@ -35,7 +35,7 @@ def _(
             offset_dims=moved_up(n.offset_dims),
             start_indices_batching_dims=moved_up(n.start_indices_batching_dims),
         )
-        indices_are_sorted = unique_indices = False  # examples read the same places
+        indices_are_sorted = unique_indices = False  # examples read the same positions
     else:
         x, indices = batch.front(x, d), batch.front(indices, e)
         numbers = GatherDimensionNumbers(

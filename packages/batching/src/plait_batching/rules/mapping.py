@@ -1,4 +1,4 @@
-"""All rows at once: what `map_axes` may do where it says that rows are independent.
+"""`map_axes` by batching: all rows at once, where they are independent.
 
 Invariant: the same results as one row after the other.
 """

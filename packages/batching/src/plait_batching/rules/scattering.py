@@ -1,7 +1,7 @@
-"""Batching of scattering.
+"""Batching of scatter.
 
-Invariant: where places vary, the mapped axis becomes a batching axis of the operation, of array,
-indices and updates together: no place, however far outside, writes another example.
+Invariant: where positions vary, the mapped axis becomes a batching axis of the operation, of array,
+indices and updates together: no position, however far outside, writes another example.
 """
 
 from typing import Any

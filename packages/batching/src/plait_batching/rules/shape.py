@@ -1,4 +1,4 @@
-"""Batching of what moves elements.
+"""Batching of reshape, transpose, broadcast, slice, concatenate, pad, conversion.
 
 Invariant: parameters name axes of the user's value; these rules renumber them around the mapped
 axis.

@@ -1,6 +1,6 @@
 """Batching of sorting.
 
-Invariant: all operands have the mapped axis in one place, which stays.
+Invariant: all operands have the mapped axis at one position, which stays.
 """
 
 from plait.ext.ops.sorting import (

@@ -1,4 +1,4 @@
-"""Batching of sums over windows: the mapped axis goes in front, with windows of one.
+"""Batching of select-and-scatter-add: the mapped axis goes in front, with windows of one.
 
 Invariant: windows never reach across the mapped axis.
 """

@@ -1,4 +1,4 @@
-"""Where the extremes are: argmax and argmin.
+"""argmax and argmin: the positions of extremes.
 
 Invariant: of several extremes the first is meant, and nan is one, whatever the order in which the
 backend combines elements.
@@ -96,7 +96,7 @@ def positions(e: Emitter, aval: Aval, axis: int) -> Any:
 
 
 def _of_pairs(e: Emitter, x, index, aval: Aval, out: Aval, axis: int, direction: str, start):
-    """The extreme and its place in one reduction."""
+    """The extreme and its position in one reduction."""
     cell, at, pred = Aval((), aval.dtype), Aval((), out.dtype), Aval((), BOOL)
 
     def step(r: Emitter, args):

@@ -1,4 +1,4 @@
-"""Stacks of matrices: the words that factorisations and their derivatives are written in.
+"""Batched matrices: products, transposes and triangles of stacks of matrices.
 
 Invariant: the last two axes are rows and columns, all others count the matrices of a stack.
 """

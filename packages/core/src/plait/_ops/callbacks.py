@@ -1,4 +1,4 @@
-"""Python functions on the host, called from compiled programs: one primitive, several faces.
+"""Callbacks: compiled programs call Python functions on the host, all by one primitive.
 
 Invariant: a call with an effect happens exactly as often as the program says, and ordered ones in
 its order; one without may be dropped, repeated and moved.  Mapped over an axis it is called for

@@ -106,7 +106,7 @@ def _names(axis_name: Any) -> tuple[Any, ...]:
 
 
 def _groups(what: str, axis_name: Any, given: Any, even: bool = False) -> dict[str, Any]:
-    """Who is with whom, as parameters: each place of one axis is in one group; of one size, if
+    """Who is with whom, as parameters: each position of one axis is in one group; of one size, if
     `even`."""
     if given is None:
         return {}
@@ -124,14 +124,14 @@ def _groups(what: str, axis_name: Any, given: Any, even: bool = False) -> dict[s
         groups = ((-1,),)
     if sorted(i for g in groups for i in g) != list(range(size)) or not all(groups):
         raise AxisError(
-            f"{what}: axis_index_groups {given!r} do not divide the places of axis "
+            f"{what}: axis_index_groups {given!r} do not divide the positions of axis "
             f"{axis_name!r}, of size {size}",
             fix=f"put each of 0 to {size - 1} into one group: [[0, 1], [2, 3], ...]",
         )
     if even and len({len(g) for g in groups}) > 1:
         raise AxisError(
             f"{what}: axis_index_groups {given!r} are of different sizes",
-            fix="make them equally large: what every place gets must have one shape",
+            fix="make them equally large: what every position gets must have one shape",
         )
     return {} if groups in ((), (tuple(range(size)),)) else {"groups": groups}
 
@@ -153,8 +153,8 @@ def _single(what: str, axis_name: Any) -> Any:
 
 _TREE = """  x: a tree of arrays.
   axis_name: a name, or a tuple of names, that is bound outside.
-  axis_index_groups: a list of lists of places along one axis, each place in one of them: those
-    of a group do it among themselves.
+  axis_index_groups: a list of lists of positions along one axis, each position in one of them:
+    those of a group do it among themselves.
 
 Raises AxisError for a name that nobody binds, and groups that do not divide the axis."""
 
@@ -278,7 +278,7 @@ def psum_scatter(
 def ppermute(x: Any, axis_name: Any, perm: Any) -> Any:
     """Send to whom `perm`, pairs (from, to), says; those who get nothing have zero.
 
-    Raises AxisError for a name that nobody binds, and pairs that leave the axis or name a place
+    Raises AxisError for a name that nobody binds, and pairs that leave the axis or name a position
     twice.
     """
     axis_name = _single("ppermute", axis_name)
@@ -287,7 +287,7 @@ def ppermute(x: Any, axis_name: Any, perm: Any) -> Any:
         pairs = tuple([(a.__index__(), b.__index__()) for a, b in perm])
     except (AttributeError, TypeError, ValueError):
         raise AxisError(
-            f"ppermute: perm must be pairs of places, not {perm!r}",
+            f"ppermute: perm must be pairs of positions, not {perm!r}",
             fix="write for instance [(0, 1), (1, 0)]",
         ) from None
     sources, targets = [a for a, _ in pairs], [b for _, b in pairs]
@@ -296,27 +296,27 @@ def ppermute(x: Any, axis_name: Any, perm: Any) -> Any:
     if any(not 0 <= i < size for i in (*sources, *targets)):
         raise AxisError(
             f"ppermute: perm {pairs} leaves the axis of size {size}",
-            fix=f"places are 0 to {size - 1}",
+            fix=f"positions are 0 to {size - 1}",
         )
     return map_tree(lambda v: ppermute_(v, name=axis_name, perm=pairs, size=size), x)
 
 
 def pshuffle(x: Any, axis_name: Any, perm: Any) -> Any:
-    """`ppermute` by a permutation: place i of the axis gets what place `perm[i]` has."""
+    """`ppermute` by a permutation: position i of the axis gets what position `perm[i]` has."""
     size = axis_size(axis_name)
     perm = fixed_each("pshuffle", "perm", perm)
     if sorted(perm) != list(range(size)):
         raise AxisError(
-            f"pshuffle: {perm!r} is no permutation of the {size} places of axis {axis_name!r}",
-            fix="use ppermute, which lets places be left out",
+            f"pshuffle: {perm!r} is no permutation of the {size} positions of axis {axis_name!r}",
+            fix="use ppermute, which lets positions be left out",
         )
     return ppermute(x, axis_name, [(source, i) for i, source in enumerate(perm)])
 
 
 def pbroadcast(x: Any, axis_name: Any, source: int) -> Any:
-    """What place `source` of the named axis has, for all; `x` is a tree of arrays.
+    """What position `source` of the named axis has, for all; `x` is a tree of arrays.
 
-    Raises AxisError for a name that nobody binds, and a place that is not there.
+    Raises AxisError for a name that nobody binds, and a position that is not there.
     """
     at = normal_axis(source, axis_size(axis_name), "source")
 

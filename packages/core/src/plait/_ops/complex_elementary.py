@@ -1,4 +1,4 @@
-"""Elementary functions of complex numbers, where the compiler's own are wrong.
+"""Complex elementary functions (log, sqrt, tan, ...), where the compiler's own are wrong.
 
 The compiler knows these functions, but not always at infinity, for parts that are nan, or on the
 two sides of a cut, which the sign of a zero tells apart.  Values there are those of the C standard

@@ -1,4 +1,4 @@
-"""Primitives that carry programs: call, cond, while, scan.
+"""Control flow primitives, which carry programs: call, cond, while, scan.
 
 Invariant: each declares its wiring and how it is rebuilt over other programs; everything that
 transformations, checks and printers need follows from these, so none of them knows this list.

@@ -70,13 +70,13 @@ def _by_shifts(x: Any, dtype: np.dtype) -> Any:
     narrow, wide = _unsigned(min(have, want)), _unsigned(max(have, want))
     bits = bitcast(x, _unsigned(have))
     shape = bitcast_.infer((x.aval,), {"dtype": dtype}).shape if have > want else x.aval.shape
-    places = mul(iota(wide, shape, len(shape) - 1), Literal(min(have, want), Aval(shape, wide)))
+    positions = mul(iota(wide, shape, len(shape) - 1), Literal(min(have, want), Aval(shape, wide)))
     if have < want:
-        parts = shift_left.bind(convert(bits, wide), places)
+        parts = shift_left.bind(convert(bits, wide), positions)
         return bitcast(reduce_or.bind(parts, axes=(len(shape) - 1,)), dtype)
     all_bits = broadcast_in_dim.bind(bits, shape=shape, dims=tuple(range(x.aval.ndim)))
     low = Literal(2**want - 1, Aval(shape, wide))
-    parts = and_.bind(shift_right_logical.bind(all_bits, places), low)
+    parts = and_.bind(shift_right_logical.bind(all_bits, positions), low)
     return bitcast(convert(parts, narrow), dtype)
 
 

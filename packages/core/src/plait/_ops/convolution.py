@@ -50,9 +50,9 @@ def dilated(n: Any, step: int) -> Any:
 
 
 def windows(n: Any, window: Any, stride: int) -> Any:
-    """How many places a window has along an axis of size `n`."""
-    places = (n - window) // stride + 1
-    return max(places, 0) if places.__class__ is int else max_dim(places, 0)
+    """How many positions a window has along an axis of size `n`."""
+    positions = (n - window) // stride + 1
+    return max(positions, 0) if positions.__class__ is int else max_dim(positions, 0)
 
 
 def _refuse(what: str, fix: str) -> TypeRule:
@@ -117,7 +117,7 @@ def conv_general(
     precision: str,
     out_dtype: np.dtype,
 ) -> Aval:
-    """Sums of products of the input with the kernel at every place of its window."""
+    """Sums of products of the input with the kernel at every position of its window."""
     steps = {
         "window_strides": window_strides,
         "padding": padding,

@@ -1,6 +1,6 @@
-"""Boxes at computed places, read and written.
+"""Dynamic slices: boxes of an array read and written at computed positions.
 
-Invariant: a box lies inside, moved there where it sticks out.  Primitives count places from the
+Invariant: a box lies inside, moved there where it sticks out.  Primitives count positions from the
 front; the functions that users call also count negative ones from the end.
 """
 
@@ -40,13 +40,13 @@ from .sizes import from_front, integers
 def _place(name: str, x: Aval, starts: Sequence[Aval], sizes: Sequence[Any]) -> None:
     if len(starts) != x.ndim or len(sizes) != x.ndim:
         raise ShapeError(
-            f"{name}: {len(starts)} places and {len(sizes)} sizes for {x!r}",
+            f"{name}: {len(starts)} positions and {len(sizes)} sizes for {x!r}",
             fix=f"give {x.ndim} of each, one for each axis",
         )
     for s in starts:
         if s.ndim or s.category != INTEGER or s.dtype != starts[0].dtype:
             raise OperandTypeError(
-                f"{name}: places must be integers without axes and of one dtype, not {s!r}",
+                f"{name}: positions must be integers without axes and of one dtype, not {s!r}",
                 fix="convert them with .astype",
             )
     for i, (n, m) in enumerate(zip(x.shape, sizes)):
@@ -80,7 +80,7 @@ def _(e, xs, ins, outs, sizes):
 
 
 def _narrow(e, x, aval):
-    """A place as an i32, brought into its range."""
+    """A position as an i32, brought into its range."""
     if aval.dtype == INT32:
         return x
     low, high = (
@@ -117,7 +117,7 @@ def _(e, xs, ins, outs):
 
 
 def _counting(x: Any, allowed: Any, what: str) -> tuple[bool, ...]:
-    """For each axis, whether negative places count from its end."""
+    """For each axis, whether negative positions count from its end."""
     if isinstance(allowed, bool | np.bool):
         return (bool(allowed),) * x.aval.ndim
     try:
@@ -133,42 +133,45 @@ def _counting(x: Any, allowed: Any, what: str) -> tuple[bool, ...]:
 
 
 def _inside(i: Any, n: Any, what: str) -> Any:
-    """A place that is counted from the front."""
+    """A position that is counted from the front."""
     if i.__class__ is Literal and i.value < 0:
         raise SubscriptError(
-            f"{what}: place {i.value} on an axis of size {n} is negative",
+            f"{what}: position {i.value} on an axis of size {n} is negative",
             fix="leave allow_negative_indices out, or count from the front",
         )
     return i
 
 
 def _starts(x: Any, starts: Any, what: str, allowed: Any = True) -> list[Any]:
-    places: list[Any]
+    positions: list[Any]
     if isinstance(starts, Value | np.ndarray) and starts.ndim == 1:
         v = as_value(starts)
         ends = range(v.aval.shape[0])
         rows = [slice_.bind(v, starts=(k,), limits=(k + 1,), strides=(1,)) for k in ends]
-        places = [reshape(r, ()) for r in rows]
+        positions = [reshape(r, ()) for r in rows]
     else:
         try:
-            places = [*starts]  # type: ignore[misc]
+            positions = [*starts]  # type: ignore[misc]
         except TypeError:
             raise OperandTypeError(
-                f"{what}: places {starts!r}", fix="give an integer for each axis, in a tuple"
+                f"{what}: positions {starts!r}", fix="give an integer for each axis, in a tuple"
             ) from None
-    if len(places) != x.aval.ndim:
+    if len(positions) != x.aval.ndim:
         raise ShapeError(
-            f"{what}: {len(places)} places for the {x.aval.ndim} axes of {x.aval!r}",
+            f"{what}: {len(positions)} positions for the {x.aval.ndim} axes of {x.aval!r}",
             fix="give one for each axis",
         )
     values = [
-        from_front(integers(s, "places"), n) if back else _inside(integers(s, "places"), n, what)
-        for s, n, back in zip(places, x.aval.shape, _counting(x, allowed, what))
+        from_front(integers(s, "positions"), n)
+        if back
+        else _inside(integers(s, "positions"), n, what)
+        for s, n, back in zip(positions, x.aval.shape, _counting(x, allowed, what))
     ]
     for v in values:
         if v.aval.ndim:
             raise OperandTypeError(
-                f"{what}: a place is {v.aval!r}", fix="give an integer without axes for each axis"
+                f"{what}: a position is {v.aval!r}",
+                fix="give an integer without axes for each axis",
             )
     wide = any(v.aval.dtype != INT32 for v in values)
     dtype = np.dtype(np.int64) if wide else INT32
@@ -185,7 +188,7 @@ def dynamic_slice(
       start_indices: an integer (or array without axes) for each axis; negative ones count from
         the end.  A box that sticks out is moved inside.
       slice_sizes: a size for each axis.
-      allow_negative_indices: a boolean, or one for each axis: False promises that places are not
+      allow_negative_indices: a boolean, or one for each axis: False promises that positions are not
         negative, and saves asking.
 
     Raises TypeRule if the numbers do not fit the array.
@@ -204,8 +207,8 @@ def dynamic_update_slice(
 ) -> Any:
     """`operand` with the box `update`, an array of the same rank, written at `start_indices`.
 
-    Places, and `allow_negative_indices`, are as in `dynamic_slice`.  Raises TypeRule if the box is
-    larger than the operand, or numbers do not fit.
+    Positions, and `allow_negative_indices`, are as in `dynamic_slice`.  Raises TypeRule if the box
+    is larger than the operand, or numbers do not fit.
 
     >>> import plait
     >>> plait.lax.dynamic_update_slice(plait.numpy.zeros(4), plait.numpy.ones(2), (1,))
@@ -221,7 +224,7 @@ def dynamic_slice_in_dim(
     operand: Any, start_index: Any, slice_size: Any, axis: int = 0, *,
     allow_negative_indices: bool = True,
 ) -> Any:  # fmt: skip
-    """`slice_size` elements from `start_index` along one axis; places as in `dynamic_slice`.
+    """`slice_size` elements from `start_index` along one axis; positions as in `dynamic_slice`.
 
     Raises AxisError for an axis that is not there, TypeRule for sizes that do not fit.
 
@@ -242,7 +245,7 @@ def dynamic_index_in_dim(
 ) -> Any:  # fmt: skip
     """The element at `index` along one axis, which is kept with size 1, or dropped.
 
-    Places are as in `dynamic_slice`.  Raises AxisError for an axis that is not there.
+    Positions are as in `dynamic_slice`.  Raises AxisError for an axis that is not there.
 
     >>> import plait
     >>> plait.lax.dynamic_index_in_dim(plait.numpy.arange(5), -1, keepdims=False).item()
@@ -292,8 +295,8 @@ def dynamic_update_slice_in_dim(
 ) -> Any:
     """`operand` with the box `update` written from `start_index` along one axis.
 
-    Places are as in `dynamic_slice`.  Raises AxisError for an axis that is not there, TypeRule if
-    the box does not fit.
+    Positions are as in `dynamic_slice`.  Raises AxisError for an axis that is not there, TypeRule
+    if the box does not fit.
 
     >>> import plait
     >>> zeros, one = plait.numpy.zeros(3), plait.numpy.ones(1)
@@ -312,8 +315,8 @@ def dynamic_update_index_in_dim(
     """`operand` with the element at `index` along one axis replaced by `update`, which has that
     axis with size 1, or does not have it.
 
-    Places are as in `dynamic_slice`.  Raises AxisError for an axis that is not there, TypeRule if
-    the update does not fit.
+    Positions are as in `dynamic_slice`.  Raises AxisError for an axis that is not there, TypeRule
+    if the update does not fit.
 
     >>> import plait
     >>> plait.lax.dynamic_update_index_in_dim(plait.numpy.zeros(3), 1.0, 1, 0).tolist()

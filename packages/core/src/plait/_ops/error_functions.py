@@ -1,4 +1,4 @@
-"""Relatives of the error function: Faddeeva's w, Dawson's integral, the scaled erfc, Owen's T.
+"""Functions near the error function: Faddeeva's w, Dawson's integral, the scaled erfc, Owen's T.
 
 Invariant: nothing overflows or underflows that the value does not; the real functions keep all but
 a few units of their digits, and w all but some hundred units of its modulus.

@@ -114,10 +114,10 @@ def _(pivots, *, size):
 
 def _exchanged(order: Any, i: Any, j: Any) -> list:
     aval = order.aval
-    places = iota(INT32, aval.shape, aval.ndim - 1)
-    first = eq.bind(places, broadcast_in_dim.bind(i, shape=aval.shape, dims=()))
+    positions = iota(INT32, aval.shape, aval.ndim - 1)
+    first = eq.bind(positions, broadcast_in_dim.bind(i, shape=aval.shape, dims=()))
     dims = tuple(range(aval.ndim - 1))
-    second = eq.bind(places, broadcast_in_dim.bind(j, shape=aval.shape, dims=dims))
+    second = eq.bind(positions, broadcast_in_dim.bind(j, shape=aval.shape, dims=dims))
     at = lambda mask: broadcast_in_dim.bind(  # noqa: E731
         reduce_sum.bind(select.bind(mask, order, Literal(0, aval)), axes=(aval.ndim - 1,)),
         shape=aval.shape, dims=dims,

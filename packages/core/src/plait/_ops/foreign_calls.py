@@ -1,4 +1,4 @@
-"""Calls of compiled functions of others, by XLA's foreign function interface.
+"""Foreign calls: compiled functions of others, by XLA's foreign function interface (FFI).
 
 Invariant: what a foreign function is told is text in the parameters, so a program with such calls
 prints, parses and compiles as any other; the function itself is known to the runtime by its name

@@ -85,7 +85,7 @@ def _sign(x: Any) -> Any:
 def _summed(on: Any, a: Any, b: Any, c: Any, x: Any, falls: bool = False) -> Any:
     """The sum of (a)_k (b)_k / (c)_k x ** k / k! where `on`; without (b)_k, or (c)_k, for None.
 
-    Two small terms in a row are the end, behind all places where a factor vanishes; for a series
+    Two small terms in a row are the end, behind all positions where a factor vanishes; for a series
     that `falls` only at first, the least term is.
     """
     tight, one = epsilon(x) * 0.25, const(1.0, x)

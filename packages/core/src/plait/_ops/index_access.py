@@ -1,6 +1,6 @@
-"""Reading and writing what a form names, with primitives.
+"""Indexing: the elements that an index plan names are read and written, with primitives.
 
-Computed places outside are clamped when reading and left out when writing, unless a mode says
+Computed positions outside are clamped when reading and left out when writing, unless a mode says
 otherwise.
 
 Invariant: an element is written by at most one operation here: ranges with steps leave the
@@ -20,7 +20,7 @@ from .._core.interpreter import Value, current
 from .._types.avals import BOOL, INT32, Aval, broadcast_shapes, promote
 from . import elementwise as el
 from .dynamic_slicing import dynamic_slice_, dynamic_update_slice_
-from .index_plans import ALL, LOOSE, NEW, PLACES, POINT, ROWS, SCALAR, IndexPlan, extent
+from .index_plans import ALL, LOOSE, NEW, POINT, POSITIONS, ROWS, SCALAR, IndexPlan, extent
 from .indexing import CLIP, FILL, GatherDimensionNumbers, gather_
 from .scattering import (
     ScatterDimensionNumbers,
@@ -51,12 +51,12 @@ INT64 = np.dtype(np.int64)
 
 
 class Spec(NamedTuple):
-    """How places are to be taken.
+    """How positions are to be taken.
 
     Attributes:
       mode: of `indexing.normal_mode`; None is "clip" when reading and "fill" when writing.
       fill_value: what is read outside.
-      ordered, unique: promises about the places.
+      ordered, unique: promises about the positions.
     """
 
     mode: str | None = None
@@ -71,57 +71,57 @@ PLAIN = Spec()
 # ---- reading -------------------------------------------------------------------------------
 
 
-def read(x: Any, form: IndexPlan, values: Sequence[Any], spec: Spec = PLAIN) -> Any:
-    """The elements that a form names.
+def read(x: Any, plan: IndexPlan, values: Sequence[Any], spec: Spec = PLAIN) -> Any:
+    """The elements that a plan names.
 
     Args:
       x: an array.
-      form, values: of `places.parse`.
-      spec: how places outside are taken.
+      plan, values: of `index_plans.parse`.
+      spec: how positions outside are taken.
     """
-    if form.grown:
-        x = expand_dims(x, form.grown)
-    if form.many or (spec.mode == FILL and SCALAR in form.entries):
-        x = _gathered(x, form, values, spec)
+    if plan.grown:
+        x = expand_dims(x, plan.grown)
+    if plan.many or (spec.mode == FILL and SCALAR in plan.entries):
+        x = _gathered(x, plan, values, spec)
     elif values:
-        x = _boxed(x, form.entries, values)
-    kept = [a for a in form.layout if a != NEW]
+        x = _boxed(x, plan.entries, values)
+    kept = [a for a in plan.layout if a != NEW]
     back, at = [], 0
     for a in kept:
-        if a == PLACES:
-            at += _rank(form, values)
+        if a == POSITIONS:
+            at += _rank(plan, values)
         else:
-            if form.entries[a].__class__ is tuple and form.entries[a][1] < 0:
+            if plan.entries[a].__class__ is tuple and plan.entries[a][1] < 0:
                 back.append(at)
             at += 1
     if back:
         x = rev.bind(x, axes=tuple(back))
-    new = _new_axes(form, values)
+    new = _new_axes(plan, values)
     return expand_dims(x, new) if new else x
 
 
-def _rank(form: IndexPlan, values: Sequence[Any]) -> int:
+def _rank(plan: IndexPlan, values: Sequence[Any]) -> int:
     """How many axes the index arrays have together."""
-    return max(v.aval.ndim for e, v in _named(form, values) if e in (ROWS, LOOSE))
+    return max(v.aval.ndim for e, v in _named(plan, values) if e in (ROWS, LOOSE))
 
 
-def _named(form: IndexPlan, values: Sequence[Any]) -> list[tuple[Any, Any]]:
-    """(entry, value) of the axes that have a place."""
-    return list(zip([e for e in form.entries if e != ALL], values, strict=True))
+def _named(plan: IndexPlan, values: Sequence[Any]) -> list[tuple[Any, Any]]:
+    """(entry, value) of the axes that have a position."""
+    return list(zip([e for e in plan.entries if e != ALL], values, strict=True))
 
 
-def _new_axes(form: IndexPlan, values: Sequence[Any]) -> tuple[int, ...]:
+def _new_axes(plan: IndexPlan, values: Sequence[Any]) -> tuple[int, ...]:
     """Where the result has axes that the array has not."""
     new, at = [], 0
-    for a in form.layout:
+    for a in plan.layout:
         if a == NEW:
             new.append(at)
-        at += _rank(form, values) if a == PLACES else 1
+        at += _rank(plan, values) if a == POSITIONS else 1
     return tuple(new)
 
 
 def _boxed(x: Any, entries: Sequence[Any], values: Sequence[Any]) -> Any:
-    """A box, as a plain slice where its place may be part of the program."""
+    """A box, as a plain slice where its position may be part of the program."""
     it = iter(values)
     starts = [0 if e == ALL else next(it) for e in entries]
     sizes = _box(x, entries)
@@ -133,7 +133,7 @@ def _boxed(x: Any, entries: Sequence[Any], values: Sequence[Any]) -> Any:
             x = slice_.bind(x, starts=tuple(starts), limits=limits, strides=steps)
     else:
         if sizes != x.aval.shape:
-            x = dynamic_slice_.bind(x, *_as_places(x, entries, starts), sizes=sizes)
+            x = dynamic_slice_.bind(x, *_as_positions(x, entries, starts), sizes=sizes)
         x = _stepped(x, steps)
     points = tuple([i for i, e in enumerate(entries) if e in (POINT, SCALAR)])
     return squeeze_.bind(x, axes=points) if points else x
@@ -147,7 +147,7 @@ def _stepped(x: Any, steps: Sequence[int]) -> Any:
 
 
 def _box(x: Any, entries: Sequence[Any]) -> tuple:
-    """Sizes of the box that is read or written for each place."""
+    """Sizes of the box that is read or written for each position."""
     return tuple(
         [
             n if e == ALL else extent(e) if e.__class__ is tuple else 1
@@ -156,8 +156,8 @@ def _box(x: Any, entries: Sequence[Any]) -> tuple:
     )
 
 
-def _as_places(x: Any, entries: Sequence[Any], starts: Sequence[Any]) -> list[Any]:
-    """Places as operands of one dtype, counted from the front."""
+def _as_positions(x: Any, entries: Sequence[Any], starts: Sequence[Any]) -> list[Any]:
+    """Positions as operands of one dtype, counted from the front."""
     wide = any(isinstance(s, Value) and s.aval.dtype == INT64 for s in starts) or any(
         s.__class__ is int and s >= 2**31 for s in starts
     )
@@ -169,12 +169,12 @@ def _as_places(x: Any, entries: Sequence[Any], starts: Sequence[Any]) -> list[An
     return out
 
 
-def _gathered(x: Any, form: IndexPlan, values: Sequence[Any], spec: Spec) -> Any:
-    """A window for each of the places."""
-    entries = form.entries
-    index, rank = _index(x, form, values)
-    kept = [a for a in form.layout if a >= 0]
-    front = form.layout[: form.layout.index(PLACES)] if form.many else ()
+def _gathered(x: Any, plan: IndexPlan, values: Sequence[Any], spec: Spec) -> Any:
+    """A window for each of the positions."""
+    entries = plan.entries
+    index, rank = _index(x, plan, values)
+    kept = [a for a in plan.layout if a >= 0]
+    front = plan.layout[: plan.layout.index(POSITIONS)] if plan.many else ()
     first = sum([a >= 0 for a in front])
     sizes = _box(x, entries)
     out = gather_.bind(
@@ -188,29 +188,29 @@ def _gathered(x: Any, form: IndexPlan, values: Sequence[Any], spec: Spec) -> Any
         slice_sizes=sizes,
         mode=spec.mode or CLIP,
         fill_value=spec.fill_value,
-        indices_are_sorted=spec.ordered or not form.many,
-        unique_indices=spec.unique or not form.many,
+        indices_are_sorted=spec.ordered or not plan.many,
+        unique_indices=spec.unique or not plan.many,
     )
     steps = [abs(entries[a][1]) if entries[a].__class__ is tuple else 1 for a in kept]
     return _stepped(out, [*steps[:first], *[1] * rank, *steps[first:]])
 
 
 def _index(
-    x: Any, form: IndexPlan, values: Sequence[Any], runs: Sequence[int] = ()
+    x: Any, plan: IndexPlan, values: Sequence[Any], runs: Sequence[int] = ()
 ) -> tuple[Any, int]:
-    """(indices with a component for each axis that has a place, number of their other axes).
+    """(indices with a component for each axis that has a position, number of their other axes).
 
-    `runs` are the ranges written place by place, in the order of the layout: they add axes.
+    `runs` are the ranges written position by position, in the order of the layout: they add axes.
     """
-    named = [(a, e) for a, e in enumerate(form.entries) if e != ALL]
+    named = [(a, e) for a, e in enumerate(plan.entries) if e != ALL]
     many = [v.aval.shape for (_, e), v in zip(named, values) if e in (ROWS, LOOSE)]
     shape = broadcast_shapes(many) if many else ()
-    order = [a for a in form.layout if a == PLACES or a in runs]
+    order = [a for a in plan.layout if a == POSITIONS or a in runs]
     sizes: list[Any] = []
     where: dict[int, int] = {}
     for a in order:
         where[a] = len(sizes)
-        sizes += shape if a == PLACES else [form.entries[a][0]]
+        sizes += shape if a == POSITIONS else [plan.entries[a][0]]
     rank = len(sizes)
     wide = any(isinstance(v, Value) and v.aval.dtype == INT64 for v in values)
     dtype = INT64 if wide or any(v.__class__ is int and v >= 2**31 for v in values) else INT32
@@ -220,9 +220,9 @@ def _index(
         v = convert(v, dtype) if isinstance(v, Value) else size_value(v, dtype)
         if e in (LOOSE, SCALAR):
             v = from_front(v, x.aval.shape[a])
-        at = where.get(PLACES, 0) + len(shape) - v.aval.ndim
+        at = where.get(POSITIONS, 0) + len(shape) - v.aval.ndim
         if a in where:
-            v = _run(v, form.entries[a])
+            v = _run(v, plan.entries[a])
             at = where[a]
         if v.__class__ is Literal:
             columns.append(Literal(v.value, cell))
@@ -233,13 +233,13 @@ def _index(
 
 
 def _run(least: Any, entry: tuple) -> Any:
-    """The places of a range, from the one its first element has."""
+    """The positions of a range, from the one its first element has."""
     size, step = entry
     shape = Aval((size,), least.aval.dtype)
     count = iota_.bind(shape=(size,), axis=0, dtype=shape.dtype)
     steps = el.mul.bind(count, Literal(abs(step), shape))
-    places = el.add.bind(steps, broadcast_to(least, shape.shape))
-    return rev.bind(places, axes=(0,)) if step < 0 else places
+    positions = el.add.bind(steps, broadcast_to(least, shape.shape))
+    return rev.bind(positions, axes=(0,)) if step < 0 else positions
 
 
 # ---- writing -------------------------------------------------------------------------------
@@ -261,37 +261,37 @@ SCATTER = {
 
 
 def write(
-    x: Any, form: IndexPlan, values: Sequence[Any], v: Any, op: str, spec: Spec = PLAIN
+    x: Any, plan: IndexPlan, values: Sequence[Any], v: Any, op: str, spec: Spec = PLAIN
 ) -> Any:
-    """`x` with `v` written, by `op`, to the elements that a form names; arguments as `read`."""
+    """`x` with `v` written, by `op`, to the elements that a plan names; arguments as `read`."""
     if op in _DERIVED:
-        return _DERIVED[op](x, form, values, v, spec)
-    if form.grown:
+        return _DERIVED[op](x, plan, values, v, spec)
+    if plan.grown:
         small = x.aval.shape
-        x = expand_dims(x, form.grown)
-        inner = IndexPlan(form.entries, form.layout)
+        x = expand_dims(x, plan.grown)
+        inner = IndexPlan(plan.entries, plan.layout)
         return reshape(write(x, inner, values, v, op, spec), small)
     v = convert(v, x.aval.dtype, x.aval.weak_type)
-    result = result_shape(x, form, values)
+    result = result_shape(x, plan, values)
     v = _spread(v, result, x)
-    if form.computed:
-        return _scattered(x, form, values, v, op, spec)
+    if plan.computed:
+        return _scattered(x, plan, values, v, op, spec)
     if op != "set":
-        v = COMBINE[op](read(x, form, values), v)
-    return _replaced(x, form, values, v)
+        v = COMBINE[op](read(x, plan, values), v)
+    return _replaced(x, plan, values, v)
 
 
-def result_shape(x: Any, form: IndexPlan, values: Sequence[Any]) -> tuple:
-    """The shape of what a form reads."""
-    many = [v.aval.shape for e, v in _named(form, values) if e in (ROWS, LOOSE)]
+def result_shape(x: Any, plan: IndexPlan, values: Sequence[Any]) -> tuple:
+    """The shape of what a plan reads."""
+    many = [v.aval.shape for e, v in _named(plan, values) if e in (ROWS, LOOSE)]
     shape: list[Any] = []
-    for a in form.layout:
+    for a in plan.layout:
         if a == NEW:
             shape.append(1)
-        elif a == PLACES:
+        elif a == POSITIONS:
             shape += broadcast_shapes(many)
         else:
-            e = form.entries[a]
+            e = plan.entries[a]
             shape.append(e[0] if e.__class__ is tuple else x.aval.shape[a])
     return tuple(shape)
 
@@ -314,17 +314,17 @@ def _spread(v: Any, shape: tuple, x: Any) -> Any:
     return broadcast_to(v, shape)
 
 
-def _kept_layout(v: Any, form: IndexPlan, values: Sequence[Any]) -> Any:
+def _kept_layout(v: Any, plan: IndexPlan, values: Sequence[Any]) -> Any:
     """What is written, without the axes that the array has not."""
-    new = _new_axes(form, values)
+    new = _new_axes(plan, values)
     return squeeze(v, new) if new else v
 
 
-def _replaced(x: Any, form: IndexPlan, values: Sequence[Any], v: Any) -> Any:
+def _replaced(x: Any, plan: IndexPlan, values: Sequence[Any], v: Any) -> Any:
     """A box replaced, of which a range with steps leaves elements as they are."""
-    v = _kept_layout(v, form, values)
-    entries = form.entries
-    kept = [entries[a] for a in form.layout if a != NEW]
+    v = _kept_layout(v, plan, values)
+    entries = plan.entries
+    kept = [entries[a] for a in plan.layout if a != NEW]
     back = tuple([i for i, e in enumerate(kept) if e.__class__ is tuple and e[1] < 0])
     if back:
         v = rev.bind(v, axes=back)
@@ -336,12 +336,12 @@ def _replaced(x: Any, form: IndexPlan, values: Sequence[Any], v: Any) -> Any:
     points = tuple([i for i, e in enumerate(entries) if e == POINT])
     if points:
         v = _with_axes(v, points)
-    places = _as_places(x, entries, starts)
+    positions = _as_positions(x, entries, starts)
     steps = [abs(e[1]) if e.__class__ is tuple else 1 for e in entries]
     if max(steps) > 1:
         whole = sizes == x.aval.shape
-        v = _between(x if whole else dynamic_slice_.bind(x, *places, sizes=sizes), v, steps)
-    return v if sizes == x.aval.shape else dynamic_update_slice_.bind(x, v, *places)
+        v = _between(x if whole else dynamic_slice_.bind(x, *positions, sizes=sizes), v, steps)
+    return v if sizes == x.aval.shape else dynamic_update_slice_.bind(x, v, *positions)
 
 
 def _between(box: Any, v: Any, steps: Sequence[int]) -> Any:
@@ -363,15 +363,15 @@ def _with_axes(v: Any, axes: Sequence[int]) -> Any:
     return expand_dims(v, tuple(axes))
 
 
-def _scattered(x: Any, form: IndexPlan, values: Sequence[Any], v: Any, op: str, spec: Spec) -> Any:
-    """A window written for each of the places; ranges with steps are written place by place."""
-    entries = form.entries
-    v = _kept_layout(v, form, values)
-    runs = [a for a in form.layout if a >= 0 and _stepping(entries[a])]
-    index, rank = _index(x, form, values, runs)
-    rank_of = lambda a: rank - len(runs) if a == PLACES else 1  # noqa: E731
+def _scattered(x: Any, plan: IndexPlan, values: Sequence[Any], v: Any, op: str, spec: Spec) -> Any:
+    """A window written for each position; ranges with steps are written position by position."""
+    entries = plan.entries
+    v = _kept_layout(v, plan, values)
+    runs = [a for a in plan.layout if a >= 0 and _stepping(entries[a])]
+    index, rank = _index(x, plan, values, runs)
+    rank_of = lambda a: rank - len(runs) if a == POSITIONS else 1  # noqa: E731
     window, back, at = [], [], 0
-    for a in form.layout:
+    for a in plan.layout:
         if a == NEW:
             continue
         if a >= 0 and a not in runs:
@@ -393,7 +393,7 @@ def _scattered(x: Any, form: IndexPlan, values: Sequence[Any], v: Any, op: str, 
         dimension_numbers=numbers,
         mode=spec.mode or FILL,
         indices_are_sorted=spec.ordered or not rank,
-        unique_indices=spec.unique or not form.many,
+        unique_indices=spec.unique or not plan.many,
     )
 
 
@@ -401,22 +401,22 @@ def _stepping(entry: Any) -> bool:
     return entry.__class__ is tuple and abs(entry[1]) > 1
 
 
-def _factors(x: Any, form: IndexPlan, values: Sequence[Any], v: Any, spec: Spec) -> Any:
+def _factors(x: Any, plan: IndexPlan, values: Sequence[Any], v: Any, spec: Spec) -> Any:
     """Ones, with what is written multiplied in."""
     v = as_value(v)
     dtype, weak = promote([x.aval, v.aval])
     ones = fill(1, Aval(x.aval.shape, dtype, weak))
-    return write(ones, form, values, v, "multiply", spec)
+    return write(ones, plan, values, v, "multiply", spec)
 
 
 def _changed(f: Callable[[Any, Any], Any]) -> Callable[..., Any]:
-    """`f(x, v)` where no place occurs twice or is unknown; else with the product of values."""
+    """`f(x, v)` where no position occurs twice or is unknown; else with the product of values."""
 
-    def do(x: Any, form: IndexPlan, values: Sequence[Any], v: Any, spec: Spec) -> Any:
-        if form.computed:
-            return f(x, _factors(x, form, values, v, spec))
-        new = f(read(x, form, values), v)
-        return write(convert(x, new.aval.dtype, new.aval.weak_type), form, values, new, "set", spec)
+    def do(x: Any, plan: IndexPlan, values: Sequence[Any], v: Any, spec: Spec) -> Any:
+        if plan.computed:
+            return f(x, _factors(x, plan, values, v, spec))
+        new = f(read(x, plan, values), v)
+        return write(convert(x, new.aval.dtype, new.aval.weak_type), plan, values, new, "set", spec)
 
     return do
 

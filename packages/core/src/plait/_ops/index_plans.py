@@ -1,10 +1,10 @@
-"""What an index means: numpy's rules, worked out once into a form and the numbers in it.
+"""Index plans: an index, read by numpy's rules, as a plan and the positions that it speaks of.
 
-A `IndexPlan` is hashable and holds no place: `x[3]` and `x[4]` have one form, so that one program
-serves both.  The places are returned beside it.
+An `IndexPlan` is hashable and holds no position: `x[3]` and `x[4]` have one plan, so that one
+program serves both.  The positions are returned beside it.
 
-Invariant: what a form describes is inside the array, except for entries SCALAR, ROWS and LOOSE,
-whose places are known only later; negative places are counted from the front already, except
+Invariant: what a plan describes is inside the array, except for entries SCALAR, ROWS and LOOSE,
+whose positions are known only later; negative positions are counted from the front already, except
 those of SCALAR and LOOSE.
 """
 
@@ -28,19 +28,19 @@ from .._types.dims import Dim, decide_ge, max_dim, min_dim
 from .sizes import integers
 
 ALL, POINT, SCALAR, ROWS, LOOSE = range(5)
-"""What happens to an axis: kept; a place inside; a computed place; many; many, perhaps negative.
-Other entries are ranges, (size, step): kept, from a place that is the least one read."""
+"""An axis is kept; has a position inside; a computed one; many; many that may be negative.  Other
+entries are ranges, (size, step): kept, from a position that is the least one read."""
 
-NEW, PLACES = -1, -2
+NEW, POSITIONS = -1, -2
 """Axes of the result that are none of the array: of size 1; those of index arrays, together."""
 
 
 class IndexPlan(NamedTuple):
-    """What an index does, but for the places.
+    """What an index does, but for the positions.
 
     Attributes:
       entries: for each axis, see above.
-      layout: axes of the result in order: an axis of the array, NEW, or PLACES.
+      layout: axes of the result in order: an axis of the array, NEW, or POSITIONS.
       grown: axes of size 1 that the array gets first, for booleans that stand for one.
     """
 
@@ -55,7 +55,7 @@ class IndexPlan(NamedTuple):
 
     @property
     def computed(self) -> bool:
-        """Whether some places are known only later, and may lie outside."""
+        """Whether some positions are known only later, and may lie outside."""
         return self.many or SCALAR in self.entries
 
 
@@ -133,7 +133,7 @@ def concrete_mask(mask: Any) -> np.ndarray:
         ) from None
 
 
-# ---- from an index to a form ---------------------------------------------------------------
+# ---- from an index to a plan ---------------------------------------------------------------
 
 
 class _Reading:
@@ -235,17 +235,17 @@ class _Reading:
             self.entries.append((size, step))
             self.values.append(start)
 
-    def form(self) -> IndexPlan:
+    def plan(self) -> IndexPlan:
         layout = self.layout
         if ROWS in self.entries or LOOSE in self.entries:
             numbers = [k for k, _ in self.picks]
             together = numbers[-1] - numbers[0] < len(set(numbers))
-            layout.insert(self.picks[0][1] if together else 0, PLACES)
+            layout.insert(self.picks[0][1] if together else 0, POSITIONS)
         return IndexPlan(tuple(self.entries), tuple(layout), tuple(self.grown))
 
 
 def parse(shape: Sequence[Any], index: Any, strict: bool = True) -> tuple[IndexPlan, list[Any]]:
-    """(form, places) of an index into an array of this shape.
+    """(plan, positions) of an index into an array of this shape.
 
     Args:
       shape: of the array; sizes may be symbolic.
@@ -273,7 +273,7 @@ def parse(shape: Sequence[Any], index: Any, strict: bool = True) -> tuple[IndexP
             reading.take(k, item)
     if not dots:
         reading.whole(len(shape) - axes)
-    return reading.form(), reading.values
+    return reading.plan(), reading.values
 
 
 def _axes(item: Any) -> int:
@@ -289,7 +289,7 @@ def _axes(item: Any) -> int:
 
 
 def slice_of(s: slice, n: Any) -> tuple[Any, Any, int]:
-    """(least place read, size, step) of a slice of an axis of size `n`."""
+    """(least position read, size, step) of a slice of an axis of size `n`."""
     start, stop, step = _bound(s.start), _bound(s.stop), _bound(s.step)
     step = 1 if step is None else step
     if step.__class__ is not int or not step:

@@ -58,7 +58,7 @@ class GatherDimensionNumbers(NamedTuple):
     Attributes:
       offset_dims: axes of the result that are axes of the window.
       collapsed_slice_dims: axes of the operand along which the window has size 1, dropped.
-      start_index_map: the axis of the operand that each component of an index is a place on.
+      start_index_map: the axis of the operand that each component of an index is a position on.
       operand_batching_dims, start_indices_batching_dims: axes that go together one to one.
     """
 
@@ -194,7 +194,7 @@ def default_fill(dtype: np.dtype) -> Any:
 
 
 def greatest_places(e, ins, axes, sizes):
-    """The greatest places of windows on these axes, as wide as the indices are."""
+    """The greatest positions of windows on these axes, as wide as the indices are."""
     room = [ins[0].shape[a] - sizes[a] for a in axes]
     aval = Aval((len(room),), ins[1].dtype)
     if is_symbolic(room):
@@ -221,13 +221,13 @@ def _inside(e, indices, ins, axes, sizes):
                 dimensions=i64s(aval.ndim - 1))  # fmt: skip
 
 
-def taken(x: Any, places: Any, axis: int) -> Any:
-    """Elements of `x` at different places along `axis`, given for each place of the result."""
+def taken(x: Any, positions: Any, axis: int) -> Any:
+    """Elements of `x` at positions along `axis` that are given for each element of the result."""
     n = x.aval.ndim
     rest = tuple([i for i in range(n) if i != axis])
     return gather_.bind(
         x,
-        reshape(places, (*places.aval.shape, 1)),
+        reshape(positions, (*positions.aval.shape, 1)),
         dimension_numbers=GatherDimensionNumbers((), (axis,), (axis,), rest, rest),
         slice_sizes=(1,) * n,
         mode=PROMISE,

@@ -1,4 +1,4 @@
-"""What operations do to keys: who makes them, who uses them up, and how loops and branches do.
+"""Rules of key reuse: which operations make random keys, use them up, or pass them on.
 
 Invariant: splitting a key and drawing with it use it up; folding a number into it does not, nor
 does looking at its words.  What may have been used up counts as used up.
@@ -66,14 +66,14 @@ def _(walk: Walk, e: Any, xs: Any) -> list[Any]:
 
 @reuse_rules.rule(dynamic_slice_, gather_)
 def _(walk: Walk, e: Any, xs: Any) -> list[Any]:
-    return walk.at_places(e, xs, lambda place: xs[0].at.flat)
+    return walk.at_places(e, xs, lambda position: xs[0].at.flat)
 
 
 @reuse_rules.rule(dynamic_update_slice_, scatter_)
 def _(walk: Walk, e: Any, xs: Any) -> list[Any]:
     """What was there, or any of what is put there."""
     new = next((x.at.flat for x in xs[1:] if x.__class__ is Names), ())
-    return walk.at_places(e, xs, lambda place: [xs[0].at[place], *new])
+    return walk.at_places(e, xs, lambda position: [xs[0].at[position], *new])
 
 
 @reuse_rules.rule(call)
@@ -103,10 +103,10 @@ def _rest(walk: Walk, rows: Any, axes: Any) -> None:
         if x.__class__ is not Names or a is None or x.at.shape[a] < 3:
             continue
         at = np.moveaxis(x.at, a, 0)
-        for place, name in np.ndenumerate(at[0]):
+        for position, name in np.ndenumerate(at[0]):
             where = walk.is_spent(name)
             if where is not None:
-                walk.spend(Names(at[(slice(2, None), *place)]), where)
+                walk.spend(Names(at[(slice(2, None), *position)]), where)
 
 
 def _row(x: Any, a: int | None, t: int, exact: bool = False) -> Any:
@@ -126,10 +126,10 @@ def _stacked(walk: Walk, e: Any, last: Any, first: int, axes: Any) -> list[Any]:
             continue
         names = fresh(v.aval.shape)
         at = np.moveaxis(names.at, a, 0)
-        for place, name in np.ndenumerate(y.at) if y.__class__ is Names else ():
+        for position, name in np.ndenumerate(y.at) if y.__class__ is Names else ():
             where = walk.is_spent(name)
             if where is not None:
-                walk.spend(Names(at[(slice(None), *place)]), where)
+                walk.spend(Names(at[(slice(None), *position)]), where)
         out.append(names)
     return out
 

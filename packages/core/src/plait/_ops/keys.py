@@ -247,7 +247,7 @@ def _threefry_fold_in(words: Any, numbers: Any) -> Any:
 
 
 def _threefry_bits(words: Any, shape: tuple, dtype: np.dtype) -> Any:
-    """One hash for each number; narrow ones are cut off, so that a place has the same bits
+    """One hash for each number; narrow ones are cut off, so that a position has the same bits
     whatever is drawn around it."""
     a, b = _hashes(words, shape)
     if dtype.itemsize < 8:

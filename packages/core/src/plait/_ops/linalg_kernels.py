@@ -1,4 +1,4 @@
-"""Calls of the linear algebra libraries of a platform: LAPACK on the CPU, cuSOLVER on CUDA.
+"""Linear algebra kernels: calls of LAPACK on the CPU and of cuSOLVER on CUDA.
 
 A kernel works on stacks of matrices: all axes but the last two (the last one, of vectors) count
 the matrices of a stack.
@@ -93,9 +93,9 @@ def kernel(
     if stacked and not any(is_symbolic(a.shape) for a in (*ins, *outs)):
         attributes["sdy.sharding_rule"] = attr(_division(ins, outs, stacked))
     if symbolic:
-        places = list(range(len(xs), len(xs) + len(sizes)))
+        positions = list(range(len(xs), len(xs) + len(sizes)))
         attributes["indices_of_shape_operands"] = attr(
-            f"dense<{places}> : tensor<{len(places)}xi64>"
+            f"dense<{positions}> : tensor<{len(positions)}xi64>"
         )
     out = e.op("stablehlo.custom_call", [*xs, *sizes], *outs, **attributes)
     return [out] if len(outs) == 1 else out

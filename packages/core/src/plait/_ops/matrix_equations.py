@@ -1,10 +1,10 @@
 """Sylvester's equation, and square roots of matrices.
 
-Both are solved in Schur's form, column after column of triangular matrices, by systems with
-triangular matrices (Bartels and Stewart 1972; Bjorck and Hammarling 1983).
+Both are solved after a Schur decomposition, column after column of triangular matrices, by systems
+with triangular matrices (Bartels and Stewart 1972; Bjorck and Hammarling 1983).
 
-Invariant: the forms are ways to compute and are never differentiated; the equation is linear in
-its right-hand side, and the derivative of a root solves it.
+Invariant: the decompositions are ways to compute and are never differentiated; the equation is
+linear in its right-hand side, and the derivative of a root solves it.
 """
 
 from typing import Any
@@ -91,8 +91,8 @@ def _as_matrix(v: Any) -> Any:
 
 def _is(j: Any, aval: Aval, axis: int) -> Any:
     """Where the index along an axis is `j`."""
-    places = iota(INT32, aval.shape, axis)
-    return eq.bind(places, broadcast_in_dim.bind(j, shape=aval.shape, dims=()))
+    positions = iota(INT32, aval.shape, axis)
+    return eq.bind(positions, broadcast_in_dim.bind(j, shape=aval.shape, dims=()))
 
 
 def _only(v: Any, j: Any) -> Any:
@@ -126,7 +126,7 @@ def sqrtm_(x: Aval) -> Aval:
 
 @expand_rules.rule(sqrtm_)
 def _(x):
-    """By Schur's form, whose root is triangular too."""
+    """By the Schur decomposition, whose triangle's root is triangular too."""
     x = convert(x, complex_dtype(x.aval.dtype))
     if nothing(x.aval):
         return x

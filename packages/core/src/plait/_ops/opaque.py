@@ -190,7 +190,7 @@ def _(tail, xs):
 
 
 def _first(starts: Any, tail: tuple) -> list[Any]:
-    """The places where all axes of an element begin."""
+    """The positions where all axes of an element begin."""
     return [Literal(0, starts[0].aval) if starts else Literal(0, Aval((), "int32")) for _ in tail]
 
 

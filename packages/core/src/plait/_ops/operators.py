@@ -1,6 +1,6 @@
 """What `+`, `[]` and `.sum()` mean on values.
 
-Invariant: this is the one place that hands operations to values (`Value.receive`).  Operators
+Invariant: this is the one module that hands operations to values (`Value.receive`).  Operators
 with a Python scalar that is no wider than the array skip promotion.
 """
 

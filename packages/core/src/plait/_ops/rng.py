@@ -1,7 +1,7 @@
 """Random bits: Threefry-2x32, a function of a key and a counter; and the device's generator.
 
-Invariant: bits of Threefry depend on the key and the counter only, so the element at a place of an
-array is the same however the array is made: at once, in pieces, on one device or on many.
+Invariant: bits of Threefry depend on the key and the counter only, so the element at a position of
+an array is the same however the array is made: at once, in pieces, on one device or on many.
 """
 
 from typing import Any

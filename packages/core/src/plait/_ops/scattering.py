@@ -37,7 +37,7 @@ class ScatterDimensionNumbers(NamedTuple):
       update_window_dims: axes of the updates that are axes of the window.
       inserted_window_dims: axes of the operand along which the window has size 1, dropped.
       scatter_dims_to_operand_dims: the axis of the operand that each component of an index is a
-        place on.
+        position on.
       operand_batching_dims, scatter_indices_batching_dims: axes that go together one to one.
     """
 
@@ -205,7 +205,7 @@ def _scattering(prim: Primitive, what: str, shows: str) -> Any:
 
 scatter = _scattering(
     scatter_,
-    "`operand` with windows replaced; of several for one place any one counts.",
+    "`operand` with windows replaced; of several for one position any one counts.",
     "[1, 2, 5]",
 )
 scatter_add = _scattering(scatter_add_, "`operand` with updates added to windows.", "[1, 2, 8]")

@@ -439,7 +439,7 @@ def moveaxis(x: Any, source: Any, destination: Any) -> Any:
     n = x.aval.ndim
     a, b = normal_axes(source, n, "source"), normal_axes(destination, n, "destination")
     if len(a) != len(b):
-        raise AxisError(f"{len(a)} axes can not move to {len(b)} places", fix="name as many")
+        raise AxisError(f"{len(a)} axes can not move to {len(b)} positions", fix="name as many")
     perm = [i for i in range(n) if i not in a]
     for to, frm in sorted(zip(b, a)):
         perm.insert(to, frm)
@@ -447,7 +447,7 @@ def moveaxis(x: Any, source: Any, destination: Any) -> Any:
 
 
 def expand_dims(x: Any, axis: Any) -> Any:
-    """With new axes of size 1, at places of the result."""
+    """With new axes of size 1, at positions of the result."""
     x = as_value(x)
     count = len(axis) if isinstance(axis, tuple | list) else 1
     n = x.aval.ndim + count

@@ -1,7 +1,7 @@
-"""Sizes and places as values: symbolic sizes, counting, places that users give.
+"""Sizes and positions as values: symbolic sizes, counting, positions that users give.
 
 Invariant: a size that is a number stays one (a literal), so that only symbolic ones are computed;
-places have at least 32 bits, and those given as numbers are counted from the front at once.
+positions have at least 32 bits, and those given as numbers are counted from the front at once.
 """
 
 from typing import Any
@@ -57,11 +57,11 @@ def numbered(shape: tuple, dtype: np.dtype) -> Any:
     return Literal(0, aval) if total is None else total
 
 
-# ---- places --------------------------------------------------------------------------------
+# ---- positions --------------------------------------------------------------------------------
 
 
 def integers(x: Any, what: str) -> Any:
-    """Integers of at least 32 bits that are good as places."""
+    """Integers of at least 32 bits that are good as positions."""
     x = as_value(x)
     if x.aval.category != INTEGER:
         raise OperandTypeError(
@@ -78,7 +78,7 @@ def integers(x: Any, what: str) -> Any:
 
 
 def from_front(i: Any, n: Any) -> Any:
-    """Places, of which negative ones are counted from the end of an axis of size `n`."""
+    """Positions, of which negative ones are counted from the end of an axis of size `n`."""
     if i.__class__ is Literal and n.__class__ is int:
         return Literal(i.value + n, i.aval) if i.value < 0 else i
     zero = Literal(0, i.aval)

@@ -154,15 +154,15 @@ def _(a, b, *factors, kind, transposed):
 def order_back(order: Any) -> Any:
     """The inverse of permutations."""
     axis = order.aval.ndim - 1
-    places = iota(order.aval.dtype, order.aval.shape, axis)
-    return sort_.bind(order, places, axis=axis, num_keys=1, stable=False)[1]
+    positions = iota(order.aval.dtype, order.aval.shape, axis)
+    return sort_.bind(order, positions, axis=axis, num_keys=1, stable=False)[1]
 
 
 def rows_in_order(x: Any, order: Any) -> Any:
     """Rows of matrices in an order of their own each."""
     aval = x.aval
-    places = broadcast_in_dim.bind(order, shape=aval.shape, dims=tuple(range(aval.ndim - 1)))
-    return taken(x, places, aval.ndim - 2)
+    positions = broadcast_in_dim.bind(order, shape=aval.shape, dims=tuple(range(aval.ndim - 1)))
+    return taken(x, positions, aval.ndim - 2)
 
 
 def columns_in_order(x: Any, order: Any) -> Any:

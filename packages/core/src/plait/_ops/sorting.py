@@ -197,7 +197,7 @@ def _small_key(e: Emitter, x: Any, aval: Aval, wide: Aval) -> Any:
 
 
 def _gathered(e: Emitter, x: Any, aval: Aval, at: Any, axis: int) -> Any:
-    """Elements of `x` at positions along `axis`, given for each place of the result.  The result
+    """Elements of `x` at positions along `axis`, given for each position of the result.  The result
     has the shape of the positions."""
     n = aval.ndim
     rest = [i for i in range(n) if i != axis]
@@ -220,10 +220,10 @@ def argsort_(x: Aval, *, axis: int, stable: bool, descending: bool, index_dtype:
 
 @expand_rules.rule(argsort_)
 def _(x, *, axis, stable, descending, index_dtype):
-    places = iota(index_dtype, x.aval.shape, axis)
+    positions = iota(index_dtype, x.aval.shape, axis)
     if descending:
-        x, places = (rev.bind(v, axes=(axis,)) for v in (x, places))
-    _, out = sort_.bind(x, places, axis=axis, num_keys=1, stable=stable)
+        x, positions = (rev.bind(v, axes=(axis,)) for v in (x, positions))
+    _, out = sort_.bind(x, positions, axis=axis, num_keys=1, stable=stable)
     return rev.bind(out, axes=(axis,)) if descending else out
 
 

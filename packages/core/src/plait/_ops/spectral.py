@@ -1,4 +1,4 @@
-"""Factorisations by eigenvalues and singular values, and the forms that they are found through.
+"""Eigenvalues, singular values and Schur decompositions of matrices.
 
 Invariant: what does not converge is nan, without an error, and so is what is made of nan.
 Eigenvalues of symmetric matrices ascend, singular values descend.

@@ -1,4 +1,4 @@
-"""Arguments that belong to an operation and are no arrays: numbers, flags, names of axes.
+"""Checks of static arguments, which are no arrays: numbers, flags, names of axes.
 
 Invariant: what is not of the kind asked for is an error that says which argument it is.
 """

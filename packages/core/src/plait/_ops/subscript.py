@@ -1,6 +1,6 @@
 """x[index] and x.at[index]: numpy indexing, and its counterpart that writes.
 
-Invariant: places are operands and never part of a compiled program while nothing is traced, so
+Invariant: positions are operands and never part of a compiled program while nothing is traced, so
 that a loop over `x[i]` compiles once.  Under a trace whatever is fixed becomes a plain slice.
 """
 
@@ -25,7 +25,7 @@ from .index_plans import LOOSE, NEW, POINT, ROWS, IndexPlan, concrete_mask, pars
 from .indexing import FILL, normal_fill, normal_mode
 from .shape import convert, materialise_at_ground
 
-# ---- at once: places are operands of a program kept by form ---------------------------------
+# ---- at once: positions are operands of a program kept by plan ---------------------------------
 
 _programs: dict[Any, Any] = {}
 _plans: dict[Any, Any] = {}
@@ -44,7 +44,7 @@ def _keep(store: dict, key: Any, value: Any) -> Any:
 
 
 def _start(i: int) -> Any:
-    """A place as a buffer."""
+    """A position as a buffer."""
     try:
         return _starts[i]
     except KeyError:
@@ -53,7 +53,7 @@ def _start(i: int) -> Any:
 
 
 def _types_of(values: Sequence[Any]) -> list[Any]:
-    """Dispatch keys of places."""
+    """Dispatch keys of positions."""
     return [
         v.key if v.__class__ is Array else Aval((), INT32 if v < 2**31 else INT64) for v in values
     ]
@@ -102,7 +102,7 @@ def _buffers(values: Sequence[Any]) -> list[Any]:
 
 
 def _solid(values: Sequence[Any]) -> list[Any] | None:
-    """Places as arrays and ints; None if something is being traced."""
+    """Positions as arrays and ints; None if something is being traced."""
     out = []
     for v in values:
         if v.__class__ is Literal:
@@ -121,21 +121,21 @@ def _read_now(x: Array, index: Any) -> Any:
         if plan is not None:
             found, bufs = plan
             return _array(found, [x.buffer(), *bufs])
-    form, values = parse(x.aval.shape, index)
-    if not values and not form.grown and NEW not in form.layout:
+    plan, values = parse(x.aval.shape, index)
+    if not values and not plan.grown and NEW not in plan.layout:
         return x
-    places = _solid(values)
-    if places is None:
-        return read(x, form, values)
-    f = lambda x, *vs: read(x, form, vs)  # noqa: E731
-    found = _program(("get", form), f, [x.key, *_types_of(places)])
-    bufs = _buffers(places)
+    positions = _solid(values)
+    if positions is None:
+        return read(x, plan, values)
+    f = lambda x, *vs: read(x, plan, vs)  # noqa: E731
+    found = _program(("get", plan), f, [x.key, *_types_of(positions)])
+    bufs = _buffers(positions)
     if exact is not None:
         _keep(_plans, (x.key, exact), (found, bufs))
         if exact.__class__ is int:
             _keep(_rows, x.key, (found, x.aval.shape[0]))
-        elif exact[0] is slice and form.entries[0].__class__ is tuple and exact[3] in (None, 1):
-            _keep(_runs, (x.key, form.entries[0][0]), found)
+        elif exact[0] is slice and plan.entries[0].__class__ is tuple and exact[3] in (None, 1):
+            _keep(_runs, (x.key, plan.entries[0][0]), found)
     return _array(found, [x.buffer(), *bufs])
 
 
@@ -195,20 +195,20 @@ class At:
     def __init__(self, array: Any):
         self.array = array
 
-    def __getitem__(self, index: Any) -> "Places":
-        return Places(self.array, index)
+    def __getitem__(self, index: Any) -> "Positions":
+        return Positions(self.array, index)
 
     def __repr__(self) -> str:
         return f"At({self.array!r})"
 
 
-class Places:
+class Positions:
     """`x.at[index]`: elements of an array, to be read or to be written in a copy.
 
     Every method takes `mode` ("drop" when writing and "clip" when reading are what happens with
-    computed places outside; "fill", "clip", "drop", "promise_in_bounds"), and the promises
+    computed positions outside; "fill", "clip", "drop", "promise_in_bounds"), and the promises
     `indices_are_sorted` and `unique_indices`, which make it faster; with `wrap_negative_indices`
-    False negative computed places are outside.  With a mode fixed integers may lie outside too.
+    False negative computed positions are outside.  With a mode fixed integers may lie outside too.
     """
 
     __slots__ = ("array", "index")
@@ -217,7 +217,7 @@ class Places:
         self.array, self.index = array, index
 
     def __repr__(self) -> str:
-        return f"Places({self.array!r}, {self.index!r})"
+        return f"Positions({self.array!r}, {self.index!r})"
 
     def get(
         self,
@@ -239,18 +239,18 @@ class Places:
             bool(indices_are_sorted),
             bool(unique_indices),
         )
-        form, values = parse(x.aval.shape, self.index, strict=mode is None)
-        form = form if wrap_negative_indices else _unwrapped(form)
-        places = _solid(values) if x.__class__ is Array and current() is GROUND else None
-        if places is None:
-            return read(x, form, values, spec)
-        f = lambda x, *vs: read(x, form, vs, spec)  # noqa: E731
-        kind = "get", form, freeze(tuple(spec))
-        found = _program(kind, f, [x.key, *_types_of(places)])
-        return _array(found, [x.buffer(), *_buffers(places)])
+        plan, values = parse(x.aval.shape, self.index, strict=mode is None)
+        plan = plan if wrap_negative_indices else _unwrapped(plan)
+        positions = _solid(values) if x.__class__ is Array and current() is GROUND else None
+        if positions is None:
+            return read(x, plan, values, spec)
+        f = lambda x, *vs: read(x, plan, vs, spec)  # noqa: E731
+        kind = "get", plan, freeze(tuple(spec))
+        found = _program(kind, f, [x.key, *_types_of(positions)])
+        return _array(found, [x.buffer(), *_buffers(positions)])
 
     def set(self, values: Any, **how: Any) -> Any:
-        """The array with `values` there; of several for one place any one counts.
+        """The array with `values` there; of several for one position any one counts.
 
         >>> import plait
         >>> plait.numpy.zeros(4).at[1:3].set(5.0)
@@ -269,25 +269,25 @@ class Places:
         return self._write("set", values, **how)
 
     def add(self, values: Any, **how: Any) -> Any:
-        """The array with `values` added there, as often as a place occurs."""
+        """The array with `values` added there, as often as a position occurs."""
         return self._write("add", values, **how)
 
     def subtract(self, values: Any, **how: Any) -> Any:
-        """The array with `values` subtracted there, as often as a place occurs."""
+        """The array with `values` subtracted there, as often as a position occurs."""
         return self._write("subtract", values, **how)
 
     def multiply(self, values: Any, **how: Any) -> Any:
-        """The array multiplied by `values` there, as often as a place occurs."""
+        """The array multiplied by `values` there, as often as a position occurs."""
         return self._write("multiply", values, **how)
 
     mul = multiply
 
     def divide(self, values: Any, **how: Any) -> Any:
-        """The array divided by `values` there, as often as a place occurs."""
+        """The array divided by `values` there, as often as a position occurs."""
         return self._write("divide", values, **how)
 
     def power(self, values: Any, **how: Any) -> Any:
-        """The array raised to `values` there, as often as a place occurs."""
+        """The array raised to `values` there, as often as a position occurs."""
         return self._write("power", values, **how)
 
     def min(self, values: Any, **how: Any) -> Any:
@@ -299,7 +299,7 @@ class Places:
         return self._write("max", values, **how)
 
     def apply(self, func: Callable[[Any], Any], **how: Any) -> Any:
-        """The array with `func` of its elements there; once, also where a place occurs twice.
+        """The array with `func` of its elements there; once, also where a position occurs twice.
 
         `func` is elementwise.
         """
@@ -309,8 +309,8 @@ class Places:
             new = convert(func(x), x.aval.dtype)
             return masked(x, as_value(mask), new, "set")
         index = self.index if mask is None else np.nonzero(concrete_mask(mask))
-        form, values = parse(x.aval.shape, index, strict=how.get("mode") is None)
-        return write(x, form, values, func(read(x, form, values)), "set", _spec(how))
+        plan, values = parse(x.aval.shape, index, strict=how.get("mode") is None)
+        return write(x, plan, values, func(read(x, plan, values)), "set", _spec(how))
 
     def _write(self, op: str, v: Any, **how: Any) -> Any:
         x = materialise_at_ground(as_value(self.array))
@@ -324,27 +324,27 @@ class Places:
         mask = _single_mask(x, self.index)
         if mask is not None and v.aval.ndim <= x.aval.ndim - mask.ndim:
             return self._write_masked(x, as_value(mask), v, op)
-        form, values = parse(x.aval.shape, self.index, strict=how.get("mode") is None)
-        form = form if how.get("wrap_negative_indices", True) else _unwrapped(form)
+        plan, values = parse(x.aval.shape, self.index, strict=how.get("mode") is None)
+        plan = plan if how.get("wrap_negative_indices", True) else _unwrapped(plan)
         now = x.__class__ is Array and current() is GROUND
-        places = _solid(values) if now else None
-        if places is None or isinstance(v, Tracer):
-            return write(x, form, values, v, op, spec)
-        return self._write_now(x, form, places, v, op, spec)
+        positions = _solid(values) if now else None
+        if positions is None or isinstance(v, Tracer):
+            return write(x, plan, values, v, op, spec)
+        return self._write_now(x, plan, positions, v, op, spec)
 
     def _write_now(
-        self, x: Array, form: IndexPlan, places: list, v: Any, op: str, spec: Spec
+        self, x: Array, plan: IndexPlan, positions: list, v: Any, op: str, spec: Spec
     ) -> Any:
-        f = lambda x, v, *vs: write(x, form, vs, v, op, spec)  # noqa: E731
-        kind = "write", op, form, spec
+        f = lambda x, v, *vs: write(x, plan, vs, v, op, spec)  # noqa: E731
+        kind = "write", op, plan, spec
         cell: Any = None
         if v.__class__ is Literal:
             dtype = v.aval.dtype if op in ("divide", "power") else x.aval.dtype
             cell = Aval((), dtype, v.aval.weak_type)
-        operands = [x.key, cell or v.key, *_types_of(places)]
+        operands = [x.key, cell or v.key, *_types_of(positions)]
         found = _program(kind, f, operands)
-        bufs = _buffers(places)
-        if cell is not None and op == "set" and form.entries[:1] == (POINT,):
+        bufs = _buffers(positions)
+        if cell is not None and op == "set" and plan.entries[:1] == (POINT,):
             self._remember(x, found, cell, v)
         b = v.buffer() if cell is None else scalar_buffer(Literal(v.value, cell))
         return _array(found, [x.buffer(), b, *bufs])
@@ -389,6 +389,6 @@ def _spec(how: dict[str, Any]) -> Spec:
     )
 
 
-def _unwrapped(form: IndexPlan) -> IndexPlan:
-    """Negative computed places are outside, and do not count from the end."""
-    return IndexPlan(tuple([ROWS if e == LOOSE else e for e in form.entries]), *form[1:])
+def _unwrapped(plan: IndexPlan) -> IndexPlan:
+    """Negative computed positions are outside, and do not count from the end."""
+    return IndexPlan(tuple([ROWS if e == LOOSE else e for e in plan.entries]), *plan[1:])

@@ -1,6 +1,6 @@
 """Elements along one axis, by number.
 
-Invariant: places are counted from the front, or wrapped or clamped, before anything is read, so
+Invariant: positions are counted from the front, or wrapped or clamped, before anything is read, so
 that the mode alone says what is outside.
 """
 
@@ -63,7 +63,7 @@ def take(
 def take_along_axis(
     x: Any, indices: Any, axis: Any = -1, mode: str | None = None, fill_value: Any = None
 ) -> Any:
-    """Elements along one axis, by numbers that may differ from place to place.
+    """Elements along one axis, by numbers that may differ from position to position.
 
     Args:
       x: an array.

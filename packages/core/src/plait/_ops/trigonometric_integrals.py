@@ -1,4 +1,4 @@
-"""Integrals and series of waves: Fresnel's integrals, the sine and cosine integrals, J_n.
+"""Trigonometric integrals: Fresnel's, the sine and cosine integrals; Bessel functions J_n.
 
 Invariant: angles are reduced before they are rounded, so that far out values keep the digits that
 their angle has; close to roots, errors are those of the neighbourhood.

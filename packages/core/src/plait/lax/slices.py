@@ -21,7 +21,7 @@ from .._types.dims import Dim
 def slice(operand: Any, start_indices: Any, limit_indices: Any, strides: Any = None) -> Any:
     """The box from `start_indices` to `limit_indices`, every `strides`-th element.
 
-    One integer of each for each axis.  Raises TypeRule for places outside, and limits before
+    One integer of each for each axis.  Raises TypeRule for positions outside, and limits before
     their starts.
 
     >>> import plait
@@ -54,8 +54,8 @@ def slice_in_dim(
 ) -> Any:
     """The part of one axis from `start_index` to `limit_index`, every `stride`-th element.
 
-    None is the beginning or the end; negative places count from the end.  Raises AxisError for an
-    axis that is not there, TypeRule for places outside.
+    None is the beginning or the end; negative positions count from the end.  Raises AxisError for
+    an axis that is not there, TypeRule for positions outside.
 
     >>> import plait
     >>> plait.lax.slice_in_dim(plait.numpy.arange(6), 1, -1, 2).tolist()
@@ -85,16 +85,16 @@ def split(operand: Any, sizes: Sequence[Any], axis: int = 0) -> list:
     at = normal_axis(axis, x.aval.ndim)
     sizes = fixed_each("split", "sizes", sizes)
     total = 0
-    places = [0]
+    positions = [0]
     for s in sizes:
         total = total + s
-        places.append(total)
+        positions.append(total)
     if total != x.aval.shape[at] or any(s.__class__ is int and s < 0 for s in sizes):
         raise ShapeError(
             f"split of {x.aval!r} into sizes {sizes}",
             fix="they must add up, and none is negative",
         )
-    return [slice_in_dim(x, a, b, axis=at) for a, b in zip(places, places[1:])]
+    return [slice_in_dim(x, a, b, axis=at) for a, b in zip(positions, positions[1:])]
 
 
 def unstack(x: Any, axis: int = 0) -> tuple:
@@ -139,7 +139,7 @@ def concatenate(operands: Any, dimension: int) -> Any:
 def stack(operands: Any, axis: int = 0) -> Any:
     """Along a new axis: a sequence of arrays of one shape and dtype.
 
-    Raises TypeRule for different ones, AxisError for a place that the result does not have.
+    Raises TypeRule for different ones, AxisError for a position that the result does not have.
 
     >>> import plait
     >>> plait.lax.stack([plait.numpy.arange(2), plait.numpy.arange(2)], 1).tolist()
