@@ -10,6 +10,7 @@ import pytest
 
 import plait
 from plait import lax
+from plait_autodiff.ext import partial_eval
 
 keep = plait.checkpoint_policies
 X = np.random.default_rng(0).standard_normal((3, 3)) / 2
@@ -97,5 +98,5 @@ def test_schedules():
 def test_partial_evaluation_of_mapped_programs():
     """A program that has been mapped divides as any other."""
     p = plait.make_program(plait.vmap(lambda x, y: plait.checkpoint(net)(x) * y, (0, None)))(B, 2.0)
-    d = plait.ext.partial_eval(p, [False, True])
+    d = partial_eval(p, [False, True])
     assert d.residuals == 1 and d.staged.in_avals[0].shape == (4,)
