@@ -35,13 +35,13 @@ from .custom.symbolic_zeros import CustomPrimal, SymbolicZero
 from .custom.vjp import (
     custom_vjp,
 )
+from .gradient_checking import check_grads
+from .hessian_products import hvp, vhp
 from .inversion.functions import (
     custom_ivjp,
     invertible,
 )
 from .jacobian import hessian, jacfwd, jacrev
-from .numerical import check_grads
-from .products import hvp, vhp
 from .rematerialisation.checkpointing import checkpoint
 from .rematerialisation.policies import checkpoint_name
 from .rematerialisation.report import Residual, print_saved_residuals, saved_residuals

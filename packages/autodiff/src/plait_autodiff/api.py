@@ -41,7 +41,7 @@ from plait.ext.values import (
 )
 
 from .forward import JVP, ZERO
-from .linearized import Derivative, Pullback, Pushforward, cotangent
+from .linearized_functions import Derivative, Pullback, Pushforward, cotangent
 from .split import Split
 from .tangents import (
     expect_differentiable,

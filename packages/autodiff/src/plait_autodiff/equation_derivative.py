@@ -21,10 +21,12 @@ from plait.ext.trace import (
 from .forward import DUAL, JVP
 from .split import choose, part, split_program
 
-__all__ = ["Single", "differential"]
+__all__ = ["EquationDerivative", "differential"]
+
+Mask = tuple[bool, ...]
 
 
-class Single(NamedTuple):
+class EquationDerivative(NamedTuple):
     """The derivative of one equation.
 
     needs: which operands it needs, `known` being the program of these that gives residuals.
@@ -40,7 +42,7 @@ class Single(NamedTuple):
     linear: Program
 
 
-def differential(e: Eqn, active: tuple[bool, ...]) -> Single:
+def differential(e: Eqn, active: Mask) -> EquationDerivative:
     """The derivative of one equation with respect to its active operands."""
     avals = tuple([a.aval for a in e.inputs])
     if e.prim.higher is not None:
@@ -71,11 +73,15 @@ class _Params:
 
 
 @functools.lru_cache(maxsize=1024)
-def _remembered(prim: Any, params: _Params, avals: tuple, active: tuple[bool, ...]) -> Single:
+def _remembered(
+    prim: Any, params: _Params, avals: tuple, active: tuple[bool, ...]
+) -> EquationDerivative:
     return _derivative(prim, params.params, avals, active)
 
 
-def _derivative(prim: Any, params: dict, avals: tuple, active: tuple[bool, ...]) -> Single:
+def _derivative(
+    prim: Any, params: dict, avals: tuple, active: tuple[bool, ...]
+) -> EquationDerivative:
     one = staged(lambda *xs: as_list(prim.bind(*xs, **params)), avals)
     forms = tuple([DUAL if a else None for a in active])
     both, varies = JVP(None).lift_program(one, forms)
@@ -90,4 +96,4 @@ def _derivative(prim: Any, params: dict, avals: tuple, active: tuple[bool, ...])
     used = {a for a in atoms if a.__class__ is Var}
     needs = tuple([v in used for v in known.inputs])
     first, moves = known.with_inputs(part(known.inputs, needs)), tuple([f is DUAL for f in varies])
-    return Single(needs, results, moves, first, h.unknown)
+    return EquationDerivative(needs, results, moves, first, h.unknown)

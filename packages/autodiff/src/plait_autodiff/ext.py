@@ -27,13 +27,13 @@ from .inversion.functions import (
     custom_ivjp_call,
     invertible_call,
 )
-from .inversion.reverse_pass import (
+from .inversion.recovery import (
     Reverse,
     Unknown,
     inverse_rules,
     reverse,
 )
-from .partial import (
+from .partial_evaluation import (
     PartialProgram,
     PartialVal,
     partial_eval,

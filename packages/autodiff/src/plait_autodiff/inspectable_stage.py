@@ -28,7 +28,7 @@ from plait.ext.values import (
 )
 
 
-class Looking(Stage):
+class InspectableStage(Stage):
     """Stages `f` on arguments that have, perhaps, values.
 
     Args:

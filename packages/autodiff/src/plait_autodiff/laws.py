@@ -49,7 +49,7 @@ from plait.ext.values import (
 )
 
 from .api import jvp, linear_transpose
-from .inversion.reverse_pass import Unknown, inverse_rules
+from .inversion.recovery import Unknown, inverse_rules
 from .rematerialisation.residuals import economise, recompute_rules
 from .split import merge, part, split_program
 from .transpose import transpose_rules

@@ -73,10 +73,10 @@ from ..custom.linear import custom_lin
 from ..custom.symbolic_zeros import typed
 from ..custom.vjp import duals_by_pullback, flat_cotangents
 from ..forward import DUAL, JVP, ZERO, instantiate, jvp_rules
-from ..inspectable_stage import Looking
+from ..inspectable_stage import InspectableStage
 from ..split import Split, part, split_rules
 from ..tangents import expect_function
-from .reverse_pass import Reverse, inverse_rules, reverse
+from .recovery import Reverse, inverse_rules, reverse
 
 # ---- operations ----------------------------------------------------------------------------
 
@@ -287,7 +287,7 @@ def _reversed_by_python(jvp: Any, xs: list, ts: list, params: dict) -> list:
 
 def _reversed_at_once(jvp: Any, xs: list, ts: list, f: Deferred) -> list:
     """A function that may branch on values is staged for these values."""
-    by = Looking(jvp.parent, f.user, tuple(xs), {})
+    by = InspectableStage(jvp.parent, f.user, tuple(xs), {})
     by.does = "invertible"
     program, captured = stage(f.f, [x.aval for x in xs], f.name, on=by)
     outs = evaluate(program, [*captured, *xs])

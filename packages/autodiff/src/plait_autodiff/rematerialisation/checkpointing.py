@@ -44,8 +44,8 @@ from plait.ext.types import (
     Aval,
 )
 
-from ..inspectable_stage import Looking
-from ..partial import partial_eval
+from ..inspectable_stage import InspectableStage
+from ..partial_evaluation import partial_eval
 from ..split import divide, merge, part, split_rules
 from ..transpose import is_linear, transpose_divided, transpose_rules
 from .policies import Either, Saveable, nothing_saveable
@@ -149,7 +149,7 @@ def checkpoint(
     @functools.wraps(fun)
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
         f, rest, named, traces = _without_static(fun, args, kwargs, static)
-        stage = Looking(current(), fun, rest, named)
+        stage = InspectableStage(current(), fun, rest, named)
         traced = trace(f, rest, named, "checkpoint", traces, on=stage)
         if stage.looked:  # the trace holds for these values only
             for key in [k for k, v in traces.items() if _is_trace(v, traced.program)]:

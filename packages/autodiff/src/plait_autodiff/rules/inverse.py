@@ -65,7 +65,7 @@ from plait.ext.values import (
     Literal,
 )
 
-from ..inversion.reverse_pass import Reverse, inverse_rules, is_unknown, reverse
+from ..inversion.recovery import Reverse, inverse_rules, is_unknown, reverse
 from ..rematerialisation.policies import name_
 from ..rematerialisation.residuals import move_
 from ..split import part

@@ -1,4 +1,4 @@
-"""The reverse pass by inversion: operands are recovered from results, with few values saved.
+"""Reverse mode by inversion: operands are recovered from results, and few values are saved.
 
 A program's results are known when it is reversed.  An operation whose results are known and that
 has an inverse gives its operands back; one whose operands are known is computed again.  What can
@@ -41,7 +41,7 @@ from plait.ext.values import (
     Literal,
 )
 
-from ..equation_derivative import Single, differential
+from ..equation_derivative import EquationDerivative, differential
 from ..split import choose, merge, part
 from ..transpose import Linear, Step, backward, pull_back, solid_ct
 
@@ -158,7 +158,7 @@ class _Plan:
                 self.users.setdefault(a, []).append(e)
         self.reverses: dict[int, Reverse | None] = {}
         self.inverses: dict[Any, tuple[bool, ...]] = {}
-        self.singles: dict[Any, Single] = {}
+        self.derivatives: dict[Any, EquationDerivative] = {}
         self.active = self._active()
         self.gains: dict[Any, int] = {}
         self.spread(program.eqns)
@@ -252,7 +252,7 @@ class _Plan:
                 continue
             flags = [o.aval.varies for o in e.outputs]
             if self.reverse_of(e) is None:
-                flags = self.single(e, mask).varies
+                flags = self.derivative(e, mask).varies
             if any(flags):
                 varies.update(part(e.outputs, flags))
                 found[id(e)] = mask
@@ -264,17 +264,17 @@ class _Plan:
         """The values that are not known, and without which an equation can not be reversed."""
         if self.as_a_whole(e):
             return []
-        d = self.single(e, self.active[id(e)])
+        d = self.derivative(e, self.active[id(e)])
         wanted = _vars(part(e.inputs, d.needs))
         wanted += [e.outputs[i] for i in d.results if i is not None]
         return [v for v in wanted if v not in self.known]
 
-    def single(self, e: Eqn, active: tuple[bool, ...]) -> Single:
+    def derivative(self, e: Eqn, active: tuple[bool, ...]) -> EquationDerivative:
         """The derivative of one of the equations."""
         key = id(e), active
-        if key not in self.singles:
-            self.singles[key] = differential(e, active)
-        return self.singles[key]
+        if key not in self.derivatives:
+            self.derivatives[key] = differential(e, active)
+        return self.derivatives[key]
 
     def as_a_whole(self, e: Eqn) -> bool:
         """Whether an equation is reversed together with recovering its operands."""
@@ -368,7 +368,7 @@ class _Recovery:
 
     def alone(self, e: Eqn, active: tuple[bool, ...], ct: Any, *_: Any, **__: Any) -> list:
         """Pull back through an equation, recovering what its derivative needs."""
-        d = self.plan.single(e, active)
+        d = self.plan.derivative(e, active)
         made = iter(evaluate(d.known, [self.want(a) for a in part(e.inputs, d.needs)]))
         residuals = [next(made) if i is None else self.want(e.outputs[i]) for i in d.results]
         args = [*residuals, *map(Linear, d.linear.in_avals[len(residuals) :])]
