@@ -58,7 +58,6 @@ QUICK = (
     "packages/core/tests/test_blocks.py",
     "packages/core/tests/test_misses.py",
     "packages/core/tests/test_wrong_inputs.py",
-    "packages/core/tests/test_numpy_structure.py",
     "packages/core/tests/test_simplify.py",
     "packages/autodiff/tests/test_functions.py",
     "packages/autodiff/tests/test_mistakes.py",
@@ -80,7 +79,6 @@ QUICK = (
     "tests/review/test_levels.py",
     "tests/review/test_carriers_fields.py",
     "tests/export/test_transformed.py",
-    "tests/sharding/test_together.py",
     "examples/interval/tests/test_interval.py",
 )
 
