@@ -39,7 +39,47 @@ TEST_TOOLS = (
     "array-api-strict",
     "hypothesis",
     "mpmath",
+    "pyyaml",
     "scipy",
+)
+# What `quick` runs: files that take few seconds each, of every package and of most that is tested
+# of all together. What they do not find, `tests` does.
+QUICK = (
+    "tests/test_architecture.py",
+    "tests/test_distributions.py",
+    "tests/test_readme.py",
+    "packages/core/tests/test_tree.py",
+    "packages/core/tests/test_dims.py",
+    "packages/core/tests/test_text.py",
+    "packages/core/tests/test_forms.py",
+    "packages/core/tests/test_reduction.py",
+    "packages/core/tests/test_subscript.py",
+    "packages/core/tests/test_lax.py",
+    "packages/core/tests/test_blocks.py",
+    "packages/core/tests/test_misses.py",
+    "packages/core/tests/test_wrong_inputs.py",
+    "packages/core/tests/test_simplify.py",
+    "packages/autodiff/tests/test_functions.py",
+    "packages/autodiff/tests/test_mistakes.py",
+    "packages/autodiff/tests/test_custom.py",
+    "packages/autodiff/tests/test_reduction.py",
+    "packages/autodiff/tests/test_linearized.py",
+    "packages/batching/tests/test_indexing.py",
+    "packages/batching/tests/test_reduction.py",
+    "packages/batching/tests/test_contraction.py",
+    "packages/sharding/tests/test_mesh.py",
+    "packages/sharding/tests/test_variance.py",
+    "packages/sharding/tests/test_movement.py",
+    "packages/export/tests/test_calling.py",
+    "packages/export/tests/test_container.py",
+    "packages/export/tests/test_golden.py",
+    "tests/families/test_loops.py",
+    "tests/composition/test_custom_rules.py",
+    "tests/leaks/test_escaped.py",
+    "tests/review/test_levels.py",
+    "tests/review/test_carriers_fields.py",
+    "tests/export/test_transformed.py",
+    "examples/interval/tests/test_interval.py",
 )
 
 
@@ -239,11 +279,27 @@ def coexistence(session: nox.Session) -> None:
 
 
 @nox.session
+def quick(session: nox.Session) -> None:
+    """Before each commit: style, the design's rules, a cross-section of all packages' tests."""
+    session.install("ruff")
+    style(session)
+    session.install(*wheels(session, *PACKAGES), JAXLIB, *TEST_TOOLS)
+    for sample in SAMPLES:
+        session.install("--no-deps", str(wheel(session, sample)))
+    pytest(session, "quick", "-n2", *QUICK)
+
+
+@nox.session
 def lint(session: nox.Session) -> None:
     """Style and common mistakes, by ruff; `-- --fix` mends what can be mended."""
     session.install("ruff")
-    session.run("ruff", "check", *session.posargs, ".")
-    session.run("ruff", "format", *([] if "--fix" in session.posargs else ["--check"]), ".")
+    style(session, *session.posargs)
+
+
+def style(session: nox.Session, *options: str) -> None:
+    """What ruff finds; the option `--fix` makes it write what it can."""
+    session.run("ruff", "check", *options, ".")
+    session.run("ruff", "format", *([] if "--fix" in options else ["--check"]), ".")
 
 
 @nox.session

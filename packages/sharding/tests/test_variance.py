@@ -4,13 +4,11 @@ import numpy as np
 import pytest
 
 import plait
-from plait.ext.ops.collective import (
-    pmax,
-)
 from plait.lax import (
     all_gather,
     axis_index,
     cond,
+    pmax,
     ppermute,
     psum,
     psum_scatter,

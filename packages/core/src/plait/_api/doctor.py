@@ -1,0 +1,255 @@
+"""What is installed, whether it fits together, and for each thing that is wrong what to type.
+
+Invariant: whatever is wrong with a plugin is found and told, and never raised; a plugin that the
+setting `plugins` leaves out is named, and not loaded.
+"""
+
+import re
+import sys
+import warnings
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, requires, version
+from typing import NamedTuple
+
+import numpy as np
+
+from .._base import jaxlib_api
+from .._base.config import config
+from .._base.errors import DuplicateRule, PlaitError
+from .._core.primitive import primitives
+from .._plugins.metadata import (
+    API_GROUP,
+    CORE,
+    DISTRIBUTION_OF,
+    PLUGIN_API,
+    Declared,
+    core_version,
+)
+from .._plugins.rules import tables
+from .hardware import default_backend, device_count
+from .inventory import (
+    KNOWN_GROUPS,
+    MODULES,
+    RULES,
+    Installed,
+    broken,
+    columns,
+    distributions,
+    one_line,
+    version_text,
+)
+
+__all__ = ["Diagnosis", "Problem", "diagnosis"]
+
+
+class Problem(NamedTuple):
+    """Something that is wrong, and what to type."""
+
+    what: str
+    fix: str
+
+    @staticmethod
+    def of(error: PlaitError) -> "Problem":
+        """The problem that an error tells of."""
+        return Problem(error.what, error.fix or "")
+
+
+class Diagnosis(NamedTuple):
+    """What is installed, as text, and what is wrong with it."""
+
+    text: str
+    problems: tuple[Problem, ...]
+
+    def __str__(self) -> str:
+        lines = [self.text, ""]
+        for number, problem in enumerate(self.problems, 1):
+            lines.append(f"{number}. {one_line(problem.what)}")
+            lines += ["   " + line.strip() for line in problem.fix.splitlines()]
+        lines += [] if self.problems else ["nothing is wrong"]
+        return "\n".join(lines)
+
+
+def diagnosis(core_names: frozenset[str] = frozenset()) -> Diagnosis:
+    """Look at everything that is installed.
+
+    Every entry point of every plugin that takes part is loaded, and every table is asked about
+    every primitive.
+
+    Args:
+      core_names: the public names that core has itself, which no plugin can add again.
+
+    >>> diagnosis().text.splitlines()[0].startswith("plait-core")
+    True
+    """
+    found = distributions()
+    plugins = [i for i in found if i.name != CORE]
+    problems = [*_misfits(found), *_unknown_admitted(found)]
+    devices, failure = _devices()
+    problems += failure
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what plugins warn of when they are loaded is told here
+        working = [i for i in found if i.takes_part and (i.name == CORE or i.wrong is None)]
+        problems += _wrong_entries(working)
+        problems += _twice(working, core_names)
+    rows = [
+        (CORE, core_version(), f"plugin API {version_text(PLUGIN_API)}"),
+        ("jaxlib", jaxlib_api.JAXLIB_VERSION, ""),
+        ("numpy", np.__version__, ""),
+        ("python", sys.version.split()[0], sys.executable),
+        ("devices", devices, ""),
+        ("PLAIT_PLUGINS", config.plugins, ""),
+        *((i.name, i.version, f"{i.api}: {_state(i)}") for i in plugins),
+    ]
+    lines = columns(rows)
+    if not plugins:
+        lines.append('no plugin is installed; python -m pip install "plait[all]" brings ours')
+    return Diagnosis("\n".join(lines), tuple(dict.fromkeys(problems)))
+
+
+def _state(plugin: Installed) -> str:
+    if not plugin.takes_part:
+        return f"left out by PLAIT_PLUGINS={config.plugins}"
+    return "fits" if plugin.wrong is None else "does not fit"
+
+
+def _devices() -> tuple[str, list[Problem]]:
+    """The devices in words; where they can not be started, why."""
+    try:
+        return f"{device_count()} of {default_backend()}", []
+    except Exception as e:  # whatever the runtime raises: the rest is told all the same
+        told = Problem(
+            f"no device can be started: {type(e).__name__}: {e}",
+            "python -m pip install --upgrade --force-reinstall jaxlib",
+        )
+        return "none", [told]
+
+
+# ---- versions ------------------------------------------------------------------------------
+
+
+def _misfits(found: list[Installed]) -> Iterator[Problem]:
+    """Plugins built for another plugin API, and requirements that are not met."""
+    for i in found:
+        if i.takes_part:
+            wrong = i.wrong
+            if wrong is not None:
+                yield Problem.of(wrong)
+            yield from _unmet(i)
+
+
+def _unmet(i: Installed) -> Iterator[Problem]:
+    """Requirements of a distribution that what is installed does not meet."""
+    for text in requires(i.name) or ():
+        need, _, marker = text.partition(";")
+        name = re.match(r"[\w.-]+", need)
+        if marker.strip() or name is None:  # extras and platforms are the installer's business
+            continue
+        fix = f'python -m pip install --upgrade {i.name} "{need.strip()}"'
+        try:
+            have = version(name.group())
+        except PackageNotFoundError:
+            yield Problem(f"{i} needs {need.strip()}, which is not installed", fix)
+            continue
+        if not _meets(have, need[name.end() :]):
+            yield Problem(f"{i} needs {need.strip()}, and {have} is installed", fix)
+
+
+def _meets(have: str, bounds: str) -> bool:
+    """Whether a version keeps the bounds >= and < of a requirement; others are not judged."""
+    for sign, bound in re.findall(r"(>=|<(?!=))\s*([\d.]+)", bounds):
+        mine, theirs = _numbers(have), _numbers(bound)
+        size = max(len(mine), len(theirs))
+        mine, theirs = (v + (0,) * (size - len(v)) for v in (mine, theirs))
+        if (mine < theirs) == (sign == ">="):
+            return False
+    return True
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    """The numbers that a version begins with."""
+    found = re.match(r"\d+(\.\d+)*", text)
+    return tuple(map(int, found.group().split("."))) if found else ()
+
+
+def _unknown_admitted(found: list[Installed]) -> Iterator[Problem]:
+    """Names in PLAIT_PLUGINS that nothing installed has."""
+    if config.plugins in ("all", "off"):
+        return
+    here = {i.name.removeprefix("plait-") for i in found}
+    for told in filter(None, (n.strip() for n in config.plugins.split(","))):
+        short = told.removeprefix("plait-")
+        if short not in here:
+            whole = f"plait-{short}" if f"plait-{short}" in DISTRIBUTION_OF else told
+            yield Problem(
+                f"PLAIT_PLUGINS={config.plugins} names {told!r}, which is not installed",
+                f"python -m pip install {whole}   (or leave it out of PLAIT_PLUGINS)",
+            )
+
+
+# ---- entry points --------------------------------------------------------------------------
+
+
+def _wrong_entries(working: list[Installed]) -> Iterator[Problem]:
+    """Entry points that lead nowhere, groups that nobody reads, cells with two rules."""
+    for group in ("plait.primitives", "plait.tables"):  # what the tables are asked about
+        broken(_points(working, group))
+    # The tables import the modules of rules, so that two rules for a cell are known as such, and
+    # not as a module that can not be imported.
+    clashes = list(_clashes())
+    for i in working:
+        known = [d for d in i.points if d.point.group in KNOWN_GROUPS or _of_rules(d)]
+        for group in sorted({d.point.group for d in i.points} - {d.point.group for d in known}):
+            yield Problem(
+                f"{i} declares entry points in the group {group!r}, which nobody reads",
+                f"spell it like one of {', '.join(sorted(KNOWN_GROUPS))}, {RULES}<table>",
+            )
+        known.sort(key=lambda d: d.point.group == API_GROUP)
+        told = set()  # a module may be declared often: why it can not be imported is told once
+        for d, error in broken(known):
+            why = d.point.module, repr(error.__cause__ or error)
+            if why not in told:
+                told.add(why)
+                yield Problem.of(error)
+    yield from clashes
+
+
+def _points(working: list[Installed], group: str) -> list[Declared]:
+    return [d for i in working for d in i.points if d.point.group == group]
+
+
+def _of_rules(d: Declared) -> bool:
+    return d.point.group.startswith(RULES)
+
+
+def _clashes() -> Iterator[Problem]:
+    """Cells of tables for which two modules have a rule."""
+    for table in tables().values():
+        for prim in primitives().values():
+            try:
+                table.find(prim)
+            except DuplicateRule as e:
+                yield Problem.of(e)
+            except PlaitError:
+                pass  # what can not be loaded is told of with its entry point
+
+
+def _twice(working: list[Installed], core_names: frozenset[str]) -> Iterator[Problem]:
+    """Public names that two have."""
+    for group, module in MODULES.items():
+        owners: dict[str, list[Installed]] = {}
+        for i in working:
+            for name in i.of(group):
+                owners.setdefault(name, []).append(i)
+        for name, ds in owners.items():
+            if len(ds) > 1:
+                yield Problem(
+                    f"{module}.{name} is declared by {' and by '.join(map(str, ds))}",
+                    f"python -m pip uninstall {ds[-1].name}   "
+                    "(or name only the others in PLAIT_PLUGINS)",
+                )
+            if module == "plait" and name in core_names:
+                yield Problem(
+                    f"{ds[0]} declares {module}.{name}, which core has itself: nobody finds it",
+                    f"python -m pip install --upgrade {ds[0].name}   "
+                    "(if it is yours, give it another name)",
+                )

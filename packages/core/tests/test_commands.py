@@ -1,0 +1,380 @@
+"""`python -m plait`: what it says of plugins that are installed, and what it writes.
+
+Invariant: every distribution that is judged here lies in a folder of its own on the search path of
+a process of its own; what else is installed is left out by the setting `plugins`.
+"""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tomllib
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+from plait.__main__ import core_names
+from plait._api.commands import main
+
+API = "[plait.plugin_api]\n1.0 = good\n"
+GOOD = """
+from plait import ext
+
+colour_rules = ext.RuleTable("colour", doc="rule() -> str")
+shade = ext.Primitive("good.shade", lambda x: x, traits=(ext.Elementwise,))
+
+
+@colour_rules.rule(shade)
+def _(x):
+    return "grey"
+
+
+@colour_rules.rule(ext.Reduction)
+def _(prim, x, **params):
+    return "mixed"
+"""
+GOOD_POINTS = """
+[plait.plugin_api]
+1.0 = good
+[plait.api]
+shade = good:shade
+[plait.lax]
+shady = good:shade
+[plait.tables]
+colour = good:colour_rules
+[plait.primitives]
+good = good
+[plait.rules.colour]
+good = good
+core = good
+"""
+
+
+@pytest.fixture
+def plugin(tmp_path):
+    """`plugin(name, entry points, source, requires=())`: install a distribution, version 1.2.3,
+    into a folder; returns the folder."""
+
+    def install(name: str, points: str, source: str = "", requires: tuple[str, ...] = ()) -> Path:
+        info = tmp_path / f"{name}-1.2.3.dist-info"
+        info.mkdir()
+        needs = "".join(f"Requires-Dist: {need}\n" for need in requires)
+        head = f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.2.3\n{needs}"
+        (info / "METADATA").write_text(head)
+        (info / "entry_points.txt").write_text(points)
+        (tmp_path / f"{name}.py").write_text(source)
+        return tmp_path
+
+    return install
+
+
+def command(line: str, folder: Path | None = None, plugins: str = "off") -> tuple[int, str, str]:
+    """Status, output and errors of `python -m plait ...` where `folder` holds what is installed."""
+    done = subprocess.run(
+        [sys.executable, "-m", "plait", *shlex.split(line)],
+        env={**os.environ, "PYTHONPATH": str(folder or ""), "PLAIT_PLUGINS": plugins},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert "Traceback" not in done.stderr
+    return done.returncode, done.stdout, done.stderr
+
+
+def problems(printed: str) -> list[str]:
+    """What the doctor found, one text each, with what to type."""
+    return re.split(r"^\d+\. ", printed, flags=re.M)[1:]
+
+
+# ---- doctor --------------------------------------------------------------------------------
+
+
+def test_doctor_names_what_is_installed(plugin):
+    status, out, _ = command("doctor", plugin("good", GOOD_POINTS, GOOD), "good")
+    assert status == 0, out
+    for package in ("plait-core", "jaxlib", "numpy"):
+        assert re.search(rf"^{package} +{re.escape(version(package))}\b", out, re.M)
+    assert re.search(r"^good +1\.2\.3 +plugin API 1\.0: fits$", out, re.M)
+    assert re.search(r"^python +" + re.escape(sys.version.split()[0]), out, re.M)
+    assert re.search(r"^devices +\d+ of cpu$", out, re.M)
+    assert out.rstrip().endswith("nothing is wrong")
+
+
+def test_doctor_loads_nothing_that_is_left_out(plugin):
+    broken = f"{API}[plait.api]\nshade = good:shade\n"
+    status, out, _ = command("doctor", plugin("good", broken, "print('imported')"))
+    assert status == 0
+    assert re.search(r"^good +1\.2\.3 .*left out by PLAIT_PLUGINS=off$", out, re.M)
+    assert "imported" not in out
+
+
+WRONG = {
+    "another major": (
+        dict(points="[plait.plugin_api]\n2.0 = good\n"),
+        "good 1.2.3 was built for PLUGIN_API 2.0",
+        "python -m pip install --upgrade plait-core",
+    ),
+    "a newer minor": (
+        dict(points="[plait.plugin_api]\n1.99 = good\n"),
+        "good 1.2.3 was built for PLUGIN_API 1.99",
+        "python -m pip install --upgrade plait-core",
+    ),
+    "an older major": (
+        dict(points="[plait.plugin_api]\n0.9 = good\n"),
+        "good 1.2.3 was built for PLUGIN_API 0.9",
+        "python -m pip install --upgrade good",
+    ),
+    "no version": (
+        dict(points="[plait.primitives]\ngood = good\n"),
+        "good 1.2.3 does not say which PLUGIN_API it was built for",
+        "python -m pip install --upgrade good",
+    ),
+    "an import that fails": (
+        dict(points=f"{API}[plait.api]\nshade = good:shade\n", source="import nowhere_to_be_found"),
+        "(plait.api, 'shade') raised ModuleNotFoundError: No module named 'nowhere_to_be_found'",
+        "python -m pip install --upgrade good   (or leave it out: PLAIT_PLUGINS without good)",
+    ),
+    "a name that is not there": (
+        dict(points=f"{API}[plait.tables]\ncolour = good:colour_rules\n"),
+        "AttributeError: module 'good' has no attribute 'colour_rules'",
+        "python -m pip install --upgrade good",
+    ),
+    "a group that nobody reads": (
+        dict(points=f"{API}[plait.rule.jvp]\ncore = good\n"),
+        "good 1.2.3 declares entry points in the group 'plait.rule.jvp', which nobody reads",
+        "plait.rules.<table>",
+    ),
+    "a newer core that is needed": (
+        dict(points=API, requires=("plait-core>=99,<100",)),
+        "good 1.2.3 needs plait-core>=99,<100, and",
+        'python -m pip install --upgrade good "plait-core>=99,<100"',
+    ),
+    "an older numpy that is needed": (
+        dict(points=API, requires=("numpy<1.5",)),
+        "good 1.2.3 needs numpy<1.5, and",
+        'python -m pip install --upgrade good "numpy<1.5"',
+    ),
+    "a package that is needed": (
+        dict(points=API, requires=("nowhere-to-be-found>=1", 'nothing; extra == "more"')),
+        "good 1.2.3 needs nowhere-to-be-found>=1, which is not installed",
+        'python -m pip install --upgrade good "nowhere-to-be-found>=1"',
+    ),
+    "a name of the core": (
+        dict(points=f"{API}[plait.api]\njit = good:jit\n", source="jit = 1"),
+        "good 1.2.3 declares plait.jit, which core has itself",
+        "if it is yours, give it another name",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_doctor_says_what_is_wrong_and_what_to_type(plugin, case):
+    installed, what, fix = WRONG[case]
+    status, out, err = command("doctor", plugin("good", **installed), "good")
+    assert (status, err) == (1, "")
+    (told,) = problems(out)
+    first, *typed = told.splitlines()
+    assert what in first
+    assert any(fix in line for line in typed)
+    assert "nothing is wrong" not in out
+
+
+def test_doctor_finds_what_two_plugins_both_bring(plugin):
+    plugin("good", GOOD_POINTS, GOOD)
+    points = API.replace("good", "rival") + "[plait.api]\nshade = rival:shade\n"
+    points += "[plait.rules.colour]\ngood = rival\n"
+    rule = "from good import colour_rules, shade\ncolour_rules.rule(shade)(lambda x: 'red')\n"
+    status, out, _ = command("doctor", plugin("rival", points, rule), "good,rival")
+    assert status == 1
+    told = sorted(problems(out))
+    assert len(told) == 2
+    assert "plait.shade is declared by good 1.2.3 and by rival 1.2.3" in told[0]
+    assert "python -m pip uninstall rival" in told[0]
+    assert "two 'colour' rules for good.shade" in told[1].replace("Primitive ", "")
+    assert "override=True" in told[1]
+
+
+def test_doctor_knows_the_names_that_are_admitted(plugin):
+    folder = plugin("good", GOOD_POINTS, GOOD)
+    status, out, _ = command("doctor", folder, "good, plait-core, nowhere, autodif")
+    assert status == 1
+    assert ["'nowhere'" in t or "'autodif'" in t for t in problems(out)] == [True, True]
+    assert "python -m pip install nowhere " in out
+
+
+# ---- plugins and coverage ------------------------------------------------------------------
+
+
+def test_plugins_tells_what_a_plugin_brings(plugin):
+    status, out, _ = command("plugins", plugin("good", GOOD_POINTS, GOOD), "good")
+    assert status == 0
+    lines = out[out.index("good 1.2.3") :].split("\n\n")[0].splitlines()
+    assert [line.split(None, 1) for line in lines] == [
+        ["good", "1.2.3, plugin API 1.0"],
+        ["names", "plait.shade, plait.lax.shady"],
+        ["tables", "colour"],
+        ["primitives", "good.shade"],
+        ["rules", "colour of core/good"],
+    ]
+
+
+def test_plugins_tells_of_a_plugin_that_can_not_be_loaded(plugin):
+    points = f"{API}[plait.primitives]\ngood = good\n"
+    status, out, _ = command("plugins", plugin("good", points, "1 / 0"), "good")
+    assert status == 0
+    assert "ZeroDivisionError" in " ".join(out.split())
+
+
+def test_plugins_tells_of_those_left_out(plugin):
+    status, out, _ = command("plugins", plugin("good", GOOD_POINTS, GOOD))
+    assert status == 0
+    assert "good 1.2.3, plugin API 1.0, left out by PLAIT_PLUGINS=off" in out
+
+
+def test_coverage_of_one_table_is_what_its_rules_say(plugin):
+    status, out, _ = command("coverage colour", plugin("good", GOOD_POINTS, GOOD), "good")
+    assert status == 0
+    rows, _, summary = out.partition("\n\n")
+    cells = dict(re.split(r"  +", row, maxsplit=1) for row in rows.splitlines())
+    assert cells["good.shade"] == "own"
+    for reduction in ("sum", "max", "and"):
+        assert cells[f"core.reduce_{reduction}"] == "trait"
+    assert cells["core.sin"] == "missing"
+    head, missing = summary.splitlines()[:2]
+    assert f"colour: {len(cells)} primitives" in head
+    for cell in {*cells.values()}:
+        assert f"{[*cells.values()].count(cell)} {cell}" in head
+    assert missing.split()[1:] == [n for n, cell in cells.items() if cell == "missing"]
+
+
+def test_coverage_of_all_tables_is_a_matrix(plugin):
+    status, out, _ = command("coverage", plugin("good", GOOD_POINTS, GOOD), "good")
+    assert status == 0
+    lines = out.splitlines()
+    assert lines[0] == "| primitive | lower | colour |"
+    assert "| `core.sin` | own | missing |" in lines
+    assert "| `good.shade` | missing | own |" in lines
+    assert any(line.startswith("lower: ") for line in lines)
+    assert any(line.startswith("colour: ") for line in lines)
+
+
+def test_who_reads_may_stop_reading():
+    run = [sys.executable, "-m", "plait", "coverage"]
+    with subprocess.Popen(run, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait(120) == 1
+
+
+# ---- usage ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("line", ["", "diagnose", "coverage lower upper", "new-transform mine"])
+def test_wrong_usage_shows_the_help(capsys, line):
+    try:
+        status = main(line.split())
+    except SystemExit as e:
+        status = e.code
+    told = capsys.readouterr()
+    assert (status, told.out) == (2, "")
+    assert "usage: python -m plait" in told.err
+
+
+def test_help_names_every_command(capsys):
+    with pytest.raises(SystemExit) as e:
+        main(["--help"])
+    assert e.value.code == 0
+    told = capsys.readouterr().out
+    for name in ("doctor", "plugins", "coverage", "new-transform"):
+        assert re.search(rf"^ +{name}\b", told, re.M)
+
+
+def refused(capsys, *argv: str) -> list[str]:
+    """The three parts of an error of usage: what, where, what to type."""
+    assert main(argv, core_names) == 2
+    told = capsys.readouterr()
+    assert told.out == ""
+    what, where, fix = told.err.splitlines()
+    assert where == f"  at python -m plait {shlex.join(argv)}"
+    return [what, fix.strip()]
+
+
+def test_an_unknown_table_is_refused(capsys):
+    what, fix = refused(capsys, "coverage", "nowhere")
+    assert what == "there is no table 'nowhere'"
+    assert "lower" in fix
+
+
+# ---- skeletons -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "name", ["", "3d", "my-shift", "Shift", "class", "a b", "ü", "../up", "_mine", "mine_"]
+)
+def test_a_name_that_is_none_is_refused(capsys, tmp_path, name):
+    what, fix = refused(capsys, "new-transform", name, str(tmp_path / "new"))
+    assert what == f"{name!r} is no name of a package"
+    assert "my_transform" in fix
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize(
+    "name, why",
+    [
+        ("jit", "plait.jit is there already"),
+        ("grad", "plait.grad is there already"),
+        ("batching", "there is a table 'batching' already"),
+        ("string", "there is a module 'string' already"),
+        ("jaxlib", "there is a module 'jaxlib' already"),
+    ],
+)
+def test_a_name_in_use_is_refused(capsys, tmp_path, name, why):
+    what, fix = refused(capsys, "new-transform", name, str(tmp_path / "new"))
+    assert what.startswith(why)
+    assert f"my_{name}" in fix
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_folder_that_holds_something_is_refused(capsys, tmp_path):
+    (tmp_path / "precious.txt").write_text("kept")
+    what, fix = refused(capsys, "new-transform", "shift", str(tmp_path))
+    assert what == f"{tmp_path} is not empty: it holds precious.txt"
+    assert "new or empty" in fix
+    assert [p.name for p in tmp_path.iterdir()] == ["precious.txt"]
+
+
+def test_a_folder_that_can_not_be_made_is_refused(capsys, tmp_path):
+    file = tmp_path / "file"
+    file.write_text("kept")
+    assert refused(capsys, "new-transform", "shift", str(file))[0] == f"{file} is a file"
+    what, fix = refused(capsys, "new-transform", "shift", str(file / "below"))
+    assert "can not be written" in what
+    assert "may write" in fix
+    assert file.read_text() == "kept"
+
+
+def test_a_skeleton_is_a_distribution(capsys, tmp_path):
+    folder = tmp_path / "a folder"
+    assert main(["new-transform", "my_shift", str(folder)], core_names) == 0
+    told = capsys.readouterr().out
+    files = sorted(p for p in folder.rglob("*") if p.is_file())
+    assert [str(p.relative_to(folder)) for p in files] == [
+        "README.md",
+        "pyproject.toml",
+        "src/my_shift/__init__.py",
+        "src/my_shift/py.typed",
+        "tests/test_my_shift.py",
+    ]
+    assert all(f"wrote {p}\n" in told for p in files)
+    assert f"python -m pip install -e '{folder}'" in told
+    assert not [p for p in files if "${" in p.read_text()]
+    project = tomllib.loads((folder / "pyproject.toml").read_text())["project"]
+    assert project["name"] == "my-shift"
+    assert project["dependencies"] == ["plait-core>=0.1,<0.2"]
+    points = project["entry-points"]
+    assert points["plait.plugin_api"] == {"1.0": "my_shift"}
+    assert points["plait.api"] == {"my_shift": "my_shift:difference"}
+    assert points["plait.tables"] == {"my_shift": "my_shift:my_shift_rules"}
+    assert points["plait.rules.my_shift"] == {"core": "my_shift"}

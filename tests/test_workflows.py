@@ -1,0 +1,137 @@
+"""The files by which other tools run ours: workflows, hooks, the quick session.
+
+Invariant: what they name is compared with where it is defined: sessions with the noxfile, Pythons
+and packages with the metadata, shell steps by running them.
+"""
+
+import ast
+import os
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[1]
+WORKFLOWS = sorted(ROOT.glob(".github/workflows/*.yml"))
+HOOKS = ROOT / ".pre-commit-config.yaml"
+NOXFILE = ast.parse((ROOT / "noxfile.py").read_text(encoding="utf-8"))
+
+
+def loaded(path: Path) -> dict:
+    """A file of YAML; the key `on` of workflows, which YAML reads as true, by its name."""
+    found = yaml.safe_load(path.read_text(encoding="utf-8"))
+    return {"on" if key is True else key: value for key, value in found.items()}
+
+
+def workflow(name: str) -> dict:
+    return loaded(ROOT / ".github" / "workflows" / f"{name}.yml")
+
+
+def project(folder: Path) -> dict:
+    return tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+def constant(name: str) -> list[str]:
+    """The texts of a tuple at the top of the noxfile."""
+    (value,) = [
+        node.value
+        for node in NOXFILE.body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == name
+    ]
+    return [e.value for e in value.elts if isinstance(e, ast.Constant)]
+
+
+PACKAGES = ("core", *constant("PLUGINS"))
+
+
+def steps(path: Path) -> list[tuple[dict, dict]]:
+    """Every step of a workflow, with its job."""
+    return [(job, step) for job in loaded(path)["jobs"].values() for step in job["steps"]]
+
+
+def test_there_are_workflows():
+    assert [p.stem for p in WORKFLOWS] == ["release", "tests"]
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda p: p.stem)
+def test_workflows_run_sessions_that_there_are(path):
+    sessions = {n.name.replace("_", "-") for n in NOXFILE.body if isinstance(n, ast.FunctionDef)}
+    run = [step["run"] for _, step in steps(path) if "run" in step]
+    named = [re.search(r"nox -s ([a-z -]+?)(?= --|$)", text) for text in run]
+    asked = {name for found in named if found for name in found.group(1).split()}
+    assert asked and asked <= sessions
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda p: p.stem)
+def test_workflows_may_do_what_they_must_only(path):
+    assert loaded(path)["permissions"] == {"contents": "read"}
+    assert all("timeout-minutes" in job for job in loaded(path)["jobs"].values())
+    for job, step in steps(path):
+        assert ("uses" in step) != ("run" in step)
+        assert re.fullmatch(r"[\w-]+/[\w-]+@[\w./]+", step.get("uses", "a/b@c"))
+        assert "id-token" not in job.get("permissions", {}) or "run" not in step
+
+
+def test_every_supported_python_is_tested():
+    tested = workflow("tests")["jobs"]["tests"]["strategy"]["matrix"]["python"]
+    start = "Programming Language :: Python :: 3."
+    supported = [c[len(start) - 2 :] for c in project(ROOT)["classifiers"] if c.startswith(start)]
+    assert tested == supported
+    assert {"lint", "docs"} <= workflow("tests")["jobs"].keys()
+
+
+def test_every_package_is_released_by_its_tag():
+    patterns = workflow("release")["on"]["push"]["tags"]
+    assert [p.partition("-v")[0] for p in patterns] == [*PACKAGES]
+    for package, pattern in zip(PACKAGES, patterns, strict=True):
+        version = project(ROOT / "packages" / package)["version"]
+        expression = pattern.replace(".", r"\.").replace(r"]+\.", r"]+\.")
+        assert re.fullmatch(expression, f"{package}-v{version}")
+
+
+def test_who_publishes_is_trusted_and_builds_nothing():
+    jobs = workflow("release")["jobs"]
+    assert jobs["publish"]["permissions"] == {"id-token": "write"}
+    assert jobs["publish"]["environment"]
+    assert jobs["publish"]["needs"] == "build"
+    assert not [step for step in jobs["publish"]["steps"] if "run" in step]
+    assert "permissions" not in jobs["build"]
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_a_tag_of_another_version_is_refused(package, tmp_path):
+    (step,) = [s for _, s in steps(ROOT / ".github/workflows/release.yml") if s.get("id") == "tag"]
+    version, told = project(ROOT / "packages" / package)["version"], tmp_path / "told"
+
+    def status(tag: str) -> int:
+        env = {**os.environ, "TAG": tag, "GITHUB_OUTPUT": str(told)}
+        return subprocess.run(["bash", "-e", "-c", step["run"]], cwd=ROOT, env=env).returncode
+
+    assert status(f"{package}-v{version}0") != 0
+    assert not told.exists()
+    assert status(f"{package}-v{version}") == 0
+    assert told.read_text() == f"package={package}\n"
+
+
+def test_hooks_check_style_as_the_session_does():
+    (repository,) = loaded(HOOKS)["repos"]
+    assert re.fullmatch(r"v\d+\.\d+\.\d+", repository["rev"])
+    assert [hook["id"] for hook in repository["hooks"]] == ["ruff-check", "ruff-format"]
+
+
+def test_the_quick_session_is_a_cross_section():
+    chosen = constant("QUICK")
+    assert not [f for f in chosen if not (ROOT / f).is_file()]
+    assert len({*chosen}) == len(chosen)
+    assert "tests/test_architecture.py" in chosen
+    for package in PACKAGES:
+        assert any(f.startswith(f"packages/{package}/tests/") for f in chosen)
+
+
+def test_the_guide_names_them():
+    guide = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    for path in (*WORKFLOWS, HOOKS, ROOT / "SECURITY.md"):
+        assert f"]({path.relative_to(ROOT)})" in guide
