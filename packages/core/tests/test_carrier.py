@@ -1,0 +1,464 @@
+"""What a carrier is: its defaults, its keys, what it owns, what it refuses.
+
+Invariant: values are compared with plain arithmetic; messages name the class and what to define.
+"""
+
+import math
+
+import numpy as np
+import pytest
+
+import plait
+from plait import ext, lax
+from plait._core.higher_order import Ends
+from plait._core.ir import Thunk
+from plait.errors import UnexpectedTracerError
+from plait.ext.errors import AxisError, MissingRule, TypeRule
+from plait.ext.ops.control_flow import call
+from plait.ext.ops.elementwise import add, mul, sin
+
+pnp = plait.numpy
+
+
+def f64(x):
+    return pnp.asarray(np.asarray(x, np.float64))
+
+
+class Tagged(ext.Carrier):
+    """Multiplies every product by a static factor; carriers differ by nothing else."""
+
+    rules = ext.RuleTable("core_carrier_tagged")
+    does = "tagged"
+    fields = ("factor",)
+
+    def part_avals(self, aval, form):
+        return (aval,)
+
+    def coerce(self, aval, parts, f, g):
+        return parts
+
+    def run(self, prim, rule, args, params):
+        out = rule(self, [self.split(a)[1][0] for a in args], **params)
+        if prim.many:
+            return [self.lift(o.aval, "tagged", (o,)) for o in out]
+        return self.lift(out.aval, "tagged", (out,))
+
+
+Tagged.rules.rule(mul)(lambda c, xs: mul.bind(*xs) * c.factor)
+
+
+def tagged(f, x, factor=10):
+    """(form, value) of `f` of a lifted value."""
+    carrier = Tagged(ext.current(), factor, of=f)
+    with ext.opened(carrier):
+        form, (out,) = carrier.split(f(carrier.lift(x.aval, "tagged", (x,))))
+    return form, ext.materialise_at_ground(out).item()
+
+
+# ---- attributes ------------------------------------------------------------------------------
+
+
+def test_programs_of_different_attributes():
+    """Programs made for one attribute are not used for another of equal shape, nor for one that is
+    merely equal to Python."""
+    f = plait.jit(lambda v: v * v)
+    x = f64(3)
+
+    def run(factor):
+        carrier = Tagged(ext.current(), factor)
+        with ext.opened(carrier):
+            return carrier.split(f(carrier.lift(x.aval, "tagged", (x,))))[1][0].item()
+
+    assert [run(k) for k in (2, 3, 2, 2.0, True)] == [18, 27, 18, 18, 9]
+    assert [math.copysign(1, run(k)) for k in (0.0, -0.0, 0.0)] == [1, -1, 1]
+
+
+def test_fields_are_named_and_counted():
+    carrier = Tagged(ext.current(), 7)
+    assert carrier.factor == 7 and carrier.values == (7,) and carrier.ambient == ()
+    for values in ((), (1, 2)):
+        with pytest.raises(ValueError):
+            Tagged(ext.current(), *values)
+
+
+def test_keys_tell_carriers_apart():
+    """By class and by static attributes; the interpreter below and ambient values are no part."""
+
+    class Other(Tagged):
+        rules = ext.RuleTable("core_carrier_other")
+
+    ground = ext.current()
+    assert Tagged(ground, 1).key() == Tagged(None, 1, ambient=(f64(1),)).key()
+    keys = [c.key() for c in (Tagged(ground, 1), Tagged(ground, 1.0), Other(ground, 1))]
+    assert len(set(keys)) == 3
+
+
+def test_the_same_over_another_interpreter():
+    """`under` keeps the class, the attributes and the function, and takes other ambient values."""
+    f = lambda x: x  # noqa: E731
+    carrier = Tagged(ext.current(), 4, ambient=(f64(1),), of=f)
+    other = carrier.under(None, (f64(2),))
+    assert type(other) is Tagged and other.factor == 4 and other.of is f
+    assert other.parent is None and [a.item() for a in other.ambient] == [2]
+    assert carrier.under(None).ambient == ()
+    assert other.key() == carrier.key()
+
+
+# ---- values ----------------------------------------------------------------------------------
+
+
+def test_lifting_and_splitting():
+    """A lifted value has the type that the user sees; form None is the value itself."""
+    carrier, x = Tagged(ext.current(), 1), f64([1, 2])
+    with ext.opened(carrier):
+        assert carrier.lift(x.aval, None, (x,)) is x
+        assert carrier.form_of(x) is None and carrier.split(x) == (None, (x,))
+        v = carrier.lift(x.aval, "tagged", (x,))
+        assert isinstance(v, ext.Lifted) and v.by is carrier and v.aval == x.aval
+        assert (v.shape, v.dtype, v.ndim) == ((2,), np.float64, 1)
+        assert carrier.form_of(v) == "tagged" and carrier.split(v) == ("tagged", (x,))
+        assert carrier.to_form(v, "tagged") == (x,)
+        inner = Tagged(carrier, 2)
+        with ext.opened(inner):  # what is lifted by another is a plain value to this one
+            assert inner.form_of(v) is None and inner.split(v) == (None, (v,))
+
+
+def test_components_and_their_axes():
+    """By default components have the axes of the value."""
+    carrier, aval = Tagged(None, 1), ext.Aval((2, 3), np.float64)
+    for form in (None, "tagged"):
+        (part,) = carrier.parts_of(aval, form)
+        assert part.aval == aval and part.at == (0, 1)
+
+    class Turned(Tagged):
+        def part_avals(self, aval, form):
+            return aval, ext.Aval((), np.int32)
+
+        def part_axes(self, aval, form):
+            return (1, 0), (None, None)
+
+    assert [p.at for p in Turned(None, 1).parts_of(aval, "x")] == [(1, 0), (None, None)]
+    assert [p.at for p in Turned(None, 1).parts_of(aval, None)] == [(0, 1)]
+
+
+def test_defaults_of_forms():
+    """Forms do not know of axes, widening takes the greater, all programs see the same carrier."""
+    carrier, aval = Tagged(None, 1), ext.Aval((2,), np.float64)
+    assert carrier.grow("f", 0) == carrier.drop("f", 1) == "f"
+    assert carrier.widen(aval, "f", "g") == "g"
+    assert carrier.concerns(frozenset({"i"})) is False
+    assert carrier.hidden_by(frozenset({"i"})) is carrier
+
+
+def test_what_must_be_defined():
+    """What a carrier needs and does not have is an error that names it, not an attribute error."""
+
+    class Bare(ext.Carrier):
+        rules = ext.RuleTable("core_carrier_bare")
+
+    aval = ext.Aval((), np.float64)
+    try:
+        bare = Bare(ext.current())
+    except plait.PlaitError as e:  # refused before it is used
+        assert "Bare" in str(e)
+        return
+    for use, name in (
+        (lambda: bare.part_avals(aval, "f"), "part_avals"),
+        (lambda: bare.coerce(aval, (), "f", "g"), "coerce"),
+        (lambda: bare.join(aval, "f", "g"), "join"),
+        (lambda: bare.whole(aval), "whole"),
+        (lambda: bare.run(mul, None, (), {}), "run"),
+    ):
+        with pytest.raises(plait.PlaitError) as caught:
+            use()
+        assert "Bare" in str(caught.value) and name in f"{caught.value} {caught.value.fix}"
+
+
+# ---- what a primitive does -------------------------------------------------------------------
+
+
+def test_what_it_owns_and_what_it_leaves():
+    """Its rules see operations on its values only; all others go to its parent."""
+    assert tagged(lambda v: v * v, f64(3)) == ("tagged", 90)
+    assert tagged(lambda v: v * (f64(2) * 2.0), f64(3)) == ("tagged", 120)
+    assert tagged(lambda v: f64(2) * 3.0, f64(3)) == (None, 6)
+
+
+def test_rules_run_under_the_parent():
+    """What a rule does is not seen by the carrier again, and the carrier is current afterwards."""
+    table = ext.RuleTable("core_carrier_seen")
+
+    class Seen(Tagged):
+        rules = table
+
+    who = []
+
+    @table.rule(mul)
+    def _(carrier, xs):
+        who.append(ext.current())
+        return mul.bind(*xs)
+
+    ground = ext.current()
+    for parent in (ground, Tagged(ground, 1)):
+        carrier, x = Seen(parent, 1), f64(3)
+        with ext.opened(carrier):
+            assert carrier.split(carrier.lift(x.aval, "tagged", (x,)) * 2.0)[1][0].item() == 6
+            assert ext.current() is carrier
+        assert who.pop() is parent
+    assert ext.current() is ground
+
+
+def test_a_rule_that_fails_leaves_its_carrier_current():
+    table = ext.RuleTable("core_carrier_fails")
+
+    class Fails(Tagged):
+        rules = table
+
+    table.rule(mul, ext.Elementwise)(lambda *args, **params: 1 / 0)
+    ground, x = ext.current(), f64(1)
+    with ext.opened(Fails(ground, 1)) as carrier:
+        v = carrier.lift(x.aval, "tagged", (x,))
+        for f in (lambda: v * v, lambda: lax.sin(v), lambda: plait.jit(lambda v: v * v)(v)):
+            with pytest.raises(ZeroDivisionError):
+                f()
+            assert ext.current() is carrier
+    assert ext.current() is ground
+
+
+cube = ext.Primitive("core_carrier.cube", lambda x: x)
+ext.expand_rules.rule(cube)(lambda x: x * x * x)
+powers = ext.Primitive("core_carrier.powers", lambda x: [x, x], many=True)
+ext.expand_rules.rule(powers)(lambda x: (x * x, x * x * x))
+
+
+def test_expand_rules_are_the_last_resort():
+    """Without a rule of its own the carrier sees the operations that the primitive is made of."""
+    assert tagged(cube, f64(2)) == ("tagged", 8 * 100)
+    assert tagged(lambda v: powers(v)[0], f64(2)) == ("tagged", 40)
+    assert tagged(lambda v: powers(v)[1], f64(2)) == ("tagged", 800)
+    assert isinstance(powers(f64(2)), list)
+
+    class Own(Tagged):
+        rules = ext.RuleTable("core_carrier_own")
+
+    Own.rules.rule(cube)(lambda carrier, xs: xs[0] * 0.0)
+    with ext.opened(Own(ext.current(), 1)) as carrier:
+        x = f64(2)
+        assert carrier.split(cube(carrier.lift(x.aval, "tagged", (x,))))[1][0].item() == 0
+
+
+def test_expanded_lists_stay_lists():
+    with ext.opened(Tagged(ext.current(), 1)) as carrier:
+        x = f64(2)
+        out = powers(carrier.lift(x.aval, "tagged", (x,)))
+        assert type(out) is list and [carrier.split(o)[1][0].item() for o in out] == [4, 8]
+
+
+def test_no_rule():
+    """A missing rule names the table, the primitive, and both ways to add one."""
+    with pytest.raises(
+        MissingRule, match="'core_carrier_tagged' rule for primitive 'core.sin'"
+    ) as e:
+        tagged(lax.sin, f64(1))
+    assert "core_carrier_tagged_rules.rule(sin)" in e.value.fix
+    assert "expand_rules.rule(sin)" in e.value.fix
+
+
+def test_rules_for_traits():
+    """The rule of a trait is given the primitive; the primitive's own rule comes before it."""
+    table = ext.RuleTable("core_carrier_traits")
+
+    class Traits(Tagged):
+        rules = table
+
+    table.rule(ext.Elementwise)(lambda prim, carrier, xs, **params: prim.bind(*xs, **params) + 1.0)
+    table.rule(sin)(lambda carrier, xs: xs[0] * 0.0)
+    with ext.opened(Traits(ext.current(), 1)) as carrier:
+        x = f64(3)
+        v = carrier.lift(x.aval, "tagged", (x,))
+        found = [carrier.split(o)[1][0].item() for o in (v * v, v + v, lax.sin(v))]
+    assert found == [10, 7, 0]
+
+
+@pytest.mark.feature("C09")
+def test_checks_compare_results_with_types():
+    """Under the setting `checks` what a rule returns has the type of the primitive's result."""
+    table = ext.RuleTable("core_carrier_wrong")
+
+    class Wrong(Tagged):
+        rules = table
+
+    table.rule(mul)(lambda carrier, xs: (xs[0] * xs[1]).astype(np.float32))
+    table.rule(add)(lambda carrier, xs: xs[0] + xs[1])
+    said = ext.Primitive("core_carrier.said", lambda x: x)
+    ext.expand_rules.rule(said)(lambda x: x[None])
+    table.rule(ext.Structural)(lambda prim, carrier, xs, **params: prim.bind(*xs, **params))
+    x = f64(3)
+    with plait.config(checks=True), ext.opened(Wrong(ext.current(), 1)) as carrier:
+        v = carrier.lift(x.aval, "tagged", (x,))
+        assert carrier.split(v + v)[1][0].item() == 6
+        with pytest.raises(TypeRule, match=r"'core_carrier_wrong' rule of core.mul .* f32"):
+            v * v
+        with pytest.raises(TypeRule, match="'expand' rule of core_carrier.said"):
+            said(v)
+    with ext.opened(Wrong(ext.current(), 1)) as carrier:
+        v = carrier.lift(x.aval, "tagged", (x,))
+        assert carrier.split(v * v)[1][0].dtype == np.float32
+
+
+# ---- operations with programs ----------------------------------------------------------------
+
+
+def test_own_rules_for_operations_with_programs():
+    """`rule(carrier, args, params) -> lifted values` replaces what the wiring says, under the
+    parent; without one the program is taken through."""
+    table = ext.RuleTable("core_carrier_calls")
+
+    class Calls(Tagged):
+        rules = table
+
+    seen = []
+
+    @table.rule(call)
+    def _(carrier, args, params):
+        seen.append(ext.current())
+        outs = call.bind(*[carrier.split(a)[1][0] for a in args], **params)
+        return [carrier.lift(o.aval, "tagged", (o,)) for o in outs]
+
+    ground, x = ext.current(), f64(3)
+    with ext.opened(Calls(ground, 10)) as carrier:
+        out = plait.jit(lambda v: v * v)(carrier.lift(x.aval, "tagged", (x,)))
+        assert carrier.split(out)[1][0].item() == 9 and ext.current() is carrier
+    assert seen == [ground]
+    assert tagged(plait.jit(lambda v: v * v), x) == ("tagged", 90)
+
+
+class Ruled(ext.Wiring):
+    """A program, and another one that says the same to carriers that keep custom rules."""
+
+    custom = "core_carrier kind"
+
+    def slots(self, params):
+        p = params["program"]
+        n, m = len(p.inputs), len(p.outputs)
+        ins, outs = range(n), range(n, n + m)
+        rule = Thunk(lambda: params["rule"]) if isinstance(params["rule"], ext.Program) else None
+        rules = [Ends(rule or params["rule"], tuple(ins), tuple(outs))]
+        return ext.Slots(ins, outs, [(p, ins, outs)], n + m, rules=rules)
+
+    def rebuild(self, params, programs, parts, operands, extra):
+        return [*extra, *operands], {"program": programs[0], "rule": programs[1]}
+
+    def erase(self, prim, params):
+        return call, {"program": params["program"]}
+
+
+ruled = ext.Primitive(
+    "core_carrier.ruled",
+    lambda *xs, program, rule: program.out_avals,
+    many=True,
+    higher=Ruled(),
+)
+lowered = []
+
+
+@ext.expand_rules.rule(ruled)
+def _(*xs, program, rule):
+    made = rule.get() if isinstance(rule, Thunk) else rule
+    lowered.append(made)
+    return ext.evaluate(made, xs)
+
+
+class Commuting(Tagged):
+    rules = ext.RuleTable("core_carrier_commuting")
+    commutes = frozenset({"core_carrier kind"})
+
+    def whole(self, aval):
+        return "tagged"
+
+
+Commuting.rules.rule(mul)(lambda c, xs: mul.bind(*xs) * c.factor)
+
+
+@pytest.mark.parametrize(("kind", "want"), [(Tagged, 90), (Commuting, 270)])
+def test_custom_rules_are_kept_or_erased(kind, want):
+    """A carrier that commutes with a kind of custom rule keeps and lifts it; others see the
+    function without it, and never half of each.  The rule says 3 * x * x where the function is
+    x * x, which tells who was asked."""
+    aval = f64(3).aval
+    function = ext.staged(lambda x: [x * x], [aval])
+    rule = ext.staged(lambda x: [x * x + x * x + x * x], [aval])
+    add_rule = lambda c, xs: xs[0] + xs[1]  # noqa: E731
+    if not kind.rules.own(add):
+        kind.rules.rule(add)(add_rule)
+    del lowered[:]
+    with ext.opened(kind(ext.current(), 10)) as carrier:
+        x = f64(3)
+        (out,) = ruled.bind(carrier.lift(x.aval, "tagged", (x,)), program=function, rule=rule)
+        form, (value,) = carrier.split(out)
+    assert form == "tagged" and value.item() == want
+    assert len(lowered) == (1 if kind is Commuting else 0)
+
+
+def test_rules_make_all_slots_whole():
+    """With a custom rule every slot takes the form that any value has; with no lifted operand
+    none does."""
+    aval = f64(3).aval
+    function = ext.staged(lambda x, y: [x * y, y], [aval, aval])
+    with ext.opened(Commuting(ext.current(), 10)) as carrier:
+        x = f64(3)
+        v = carrier.lift(x.aval, "tagged", (x,))
+        outs = ruled.bind(v, f64(2), program=function, rule=function)
+        assert [carrier.form_of(o) for o in outs] == ["tagged", "tagged"]
+        assert [carrier.split(o)[1][0].item() for o in outs] == [60, 2]
+        outs = ruled.bind(f64(3), f64(2), program=function, rule=function)
+        assert [carrier.form_of(o) for o in outs] == [None, None]
+        assert [o.item() for o in outs] == [6, 2]
+
+
+# ---- named axes and sizes ---------------------------------------------------------------------
+
+
+def test_operations_that_speak_of_its_axis():
+    """A carrier sees an operation ambient to an axis that concerns it although no operand is its
+    own, alone and in programs; one that others bind hides it."""
+    table = ext.RuleTable("core_carrier_named")
+    index = ext.Primitive(
+        "core_carrier.index",
+        lambda *, name: ext.Aval((), np.float64),
+        ambient=lambda params: (params["name"],),
+    )
+
+    class Named(Tagged):
+        rules = table
+
+        def concerns(self, axes):
+            return self.factor in axes
+
+    table.rule(index)(lambda carrier, xs, *, name: ext.as_value(f64(5)))
+    table.rule(mul)(lambda carrier, xs: xs[0] * xs[1])
+    ground = ext.current()
+    with ext.opened(Named(ground, "i")) as carrier:
+        for f in (lambda: index.bind(name="i"), plait.jit(lambda: index.bind(name="i"))):
+            out = f()
+            assert carrier.form_of(out) == "tagged" and carrier.split(out)[1][0].item() == 5
+        with pytest.raises(AxisError, match="'j'"):
+            index.bind(name="j")
+        inner = Named(carrier, "j")
+        with ext.opened(inner):  # the inner one leaves the name of the outer one alone
+            out = index.bind(name="i")
+            assert inner.form_of(out) is None and carrier.form_of(out) == "tagged"
+
+
+# ---- afterwards ------------------------------------------------------------------------------
+
+
+@pytest.mark.feature("C01")
+def test_values_of_a_closed_carrier():
+    """Using a value after its transformation ended is an error that says where it was made."""
+    kept = []
+    tagged(lambda v: kept.append(v * v) or v, f64(3))
+    with pytest.raises(UnexpectedTracerError, match=r"test_carrier.py:\d+"):
+        kept[0] * 2.0
+    with pytest.raises(UnexpectedTracerError, match="outlived tagged of"):
+        tagged(lambda v: v * kept[0], f64(1))
