@@ -122,3 +122,50 @@ def test_forms_of_branches():
 
     form, parts = terms(Sum, g, f32(2), None)
     assert form == 3 and sum(p.item() for p in parts) == 6
+
+
+@pytest.mark.parametrize("most", [2, 4, 5, 6, 8, 12])
+def test_when_forms_are_widened(most):
+    """Four rounds may settle it by themselves: only what grows in the fifth is widened, and what
+    settles in time keeps its least form."""
+    asked = []
+
+    class Late(Sum):
+        def widen(self, aval, f, g):
+            asked.append((f, g))
+            return max(g, 20)
+
+    def grown(x):
+        """A carry that has one more term each turn, `most` of them at most."""
+        return lax.scan(lambda c, _: (c + x, None), x, None, length=3)[0]
+
+    form, parts = terms(Late, grown, f32(1.5), most)
+    assert sum(p.item() for p in parts) == 6
+    assert asked == ([] if most <= 5 else [(5, 6)])
+    assert form == (most if most <= 5 else 20)
+
+
+def test_a_form_that_passes_through_many_carries():
+    """A form needs a turn for each carry that it passes through; that is not going on for ever."""
+
+    class Wide(Sum):
+        pass
+
+    n = 40
+
+    def f(x):
+        start = [f32(0.0)] * n
+        step = lambda c, _: ([x, *c[:-1]], None)  # noqa: E731
+        return lax.scan(step, start, None, length=n)[0][-1]
+
+    form, parts = terms(Wide, f, f32(2.5), None)
+    assert form == 1 and parts[0].item() == 2.5
+
+
+def test_two_forms_that_grow_are_named():
+    """The message names every slot with its form, and plain ones are left out."""
+    step = lambda x: lambda c, _: ((c[0] + x, c[1]), None)  # noqa: E731
+    f = lambda x: lax.scan(step(x), (x, 1.0), None, length=2)[0][0]  # noqa: E731
+    with pytest.raises(plait.PlaitError, match="do not settle") as caught:
+        terms(Sum, f, f32(1), None)
+    assert str(caught.value).count("slot ") == 2 and "None" not in str(caught.value)
