@@ -190,7 +190,7 @@ PROGRAMS = {
     "scan of map_axes": (scan_of_map, np_scan_of_map),
     "nothing": (nothing, np_nothing),
 }
-WAYS = ("eager", "jit", "twice", "program")
+WAYS = ("eager", "twice", "program")
 
 
 def through(carrier, f, lifted, way):
