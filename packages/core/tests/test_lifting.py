@@ -696,3 +696,70 @@ def test_a_lifted_program_is_made_once():
     assert len(seen) == first
     run("b")
     assert len(seen) == 2 * first
+
+
+# ---- forms that say something of each axis ------------------------------------------------------
+
+
+class Marks(ext.Carrier):
+    """A value some of whose axes are marked: the form has a mark for each."""
+
+    rules = ext.RuleTable("core_lifting_marks", doc="rule(prim, xs, **params) -> out")
+    does = "marks"
+
+    def part_avals(self, aval, form):
+        assert len(form) == aval.ndim
+        return (aval,)
+
+    def coerce(self, aval, parts, f, g):
+        return parts
+
+    def join(self, aval, f, g):
+        return tuple([a or b for a, b in zip(f, g, strict=True)])
+
+    def grow(self, form, axis):
+        assert 0 <= axis <= len(form)
+        return (*form[:axis], False, *form[axis:])
+
+    def drop(self, form, axis):
+        assert 0 <= axis < len(form)
+        return (*form[:axis], *form[axis + 1 :])
+
+    def run(self, prim, rule, args, params):
+        forms = [f for f in map(self.form_of, args) if f is not None]
+        marks = tuple([any(m) for m in zip(*forms, strict=True)])
+        out = rule([self.split(a)[1][0] for a in args], **params)
+        return self.lift(out.aval, marks, (out,))
+
+
+Marks.rules.rule(ext.Elementwise)(lambda prim, xs, **params: prim.bind(*xs, **params))
+
+
+@pytest.mark.parametrize("axes", [(0, 1), (0, 2), (1, 2), (2, 0)])
+@pytest.mark.parametrize("marks", [(True, False, False), (False, True, True), (True, True, False)])
+def test_marks_of_axes(marks, axes):
+    """Axes that a program does not see lose their marks, all others keep theirs in their place."""
+    x = np.random.default_rng(0).random((2, 3, 4))
+    (left,) = {0, 1, 2} - set(axes)
+
+    def f(x):
+        element = x.aval.with_shape((x.shape[left],))
+        program = ext.staged(lambda v: [v * v + v], [element])
+        return each_p.bind(x, program=program, ins=(axes,), outs=(axes,))
+
+    ((form, (out,)),) = through(Marks(ext.current()), f, [(marks, (f64(x),), f64(x).aval)], "eager")
+    close(out, x * x + x)
+    assert form == tuple([m and i == left for i, m in enumerate(marks)])
+
+
+def test_marks_of_rows():
+    """scan and map_axes take the mark of their axis away and leave the others."""
+    x = np.random.default_rng(0).random((2, 3))
+    for marks in ((True, False), (False, True), (True, True)):
+        lifted = [(marks, (f64(x),), f64(x).aval)]
+        rows = lambda x: lax.scan(lambda c, r: (c, r * r), 0.0, x)[1]  # noqa: E731
+        columns = lambda x: plait.map_axes(lambda c: c * c, in_axes=1, out_axes=1)(x)  # noqa: E731
+        for f, want in ((rows, (False, marks[1])), (columns, (marks[0], False))):
+            ((form, (out,)),) = through(Marks(ext.current()), f, lifted, "eager")
+            close(out, x * x)
+            assert form == want
