@@ -12,6 +12,7 @@ import plait
 from plait import ext, lax
 from plait._core.higher_order import Ends
 from plait._core.ir import Thunk
+from plait._core.lift_higher_order import lift_rule
 from plait.errors import UnexpectedTracerError
 from plait.ext.errors import AxisError, MissingRule, TypeRule
 from plait.ext.ops.control_flow import call
@@ -342,8 +343,9 @@ class Ruled(ext.Wiring):
         p = params["program"]
         n, m = len(p.inputs), len(p.outputs)
         ins, outs = range(n), range(n, n + m)
-        rule = Thunk(lambda: params["rule"]) if isinstance(params["rule"], ext.Program) else None
-        rules = [Ends(rule or params["rule"], tuple(ins), tuple(outs))]
+        rule = params["rule"]
+        rule = rule if isinstance(rule, Thunk) else Thunk(lambda: params["rule"])
+        rules = [Ends(rule, tuple(ins), tuple(outs))]
         return ext.Slots(ins, outs, [(p, ins, outs)], n + m, rules=rules)
 
     def rebuild(self, params, programs, parts, operands, extra):
@@ -462,3 +464,198 @@ def test_values_of_a_closed_carrier():
         kept[0] * 2.0
     with pytest.raises(UnexpectedTracerError, match="outlived tagged of"):
         tagged(lambda v: v * kept[0], f64(1))
+
+
+# ---- what programs are made for -----------------------------------------------------------------
+
+
+class Binding(ext.Wiring):
+    """A program in which `i` is somebody else's axis."""
+
+    def binds(self, params):
+        return frozenset({"i"})
+
+
+bound = ext.Primitive(
+    "core_carrier.bound", lambda *xs, program: program.out_avals, many=True, higher=Binding()
+)
+place = ext.Primitive(
+    "core_carrier.place",
+    lambda *, name: ext.Aval((), np.float64),
+    ambient=lambda params: (params["name"],),
+)
+
+
+class Placed(Tagged):
+    """Maps over an axis that is called `factor`; hidden, it has no name."""
+
+    rules = ext.RuleTable("core_carrier_placed")
+
+    def concerns(self, axes):
+        return self.factor in axes
+
+    def hidden_by(self, axes):
+        return type(self)(self.parent, None, of=self.of) if self.concerns(axes) else self
+
+
+Placed.rules.rule(place)(lambda carrier, xs, *, name: ext.as_value(f64(5)))
+Placed.rules.rule(mul)(lambda carrier, xs: xs[0] * xs[1])
+
+
+@pytest.mark.parametrize(("axis", "forms"), [("i", ["tagged", None]), ("j", ["tagged", "tagged"])])
+def test_axes_that_others_bind(axis, forms):
+    """In a program whose operation binds the name of its axis a carrier does not see that name;
+    another name it sees."""
+    program = ext.staged(
+        lambda x: [x * place.bind(name=axis), place.bind(name=axis)], [f64(3).aval]
+    )
+    stage = ext.trace.Stage()
+    carrier = Placed(stage, axis)
+    x = stage.input(f64(3).aval)
+    with ext.opened(carrier):
+        outs = bound.bind(carrier.lift(x.aval, "tagged", (x,)), program=program)
+    assert [carrier.form_of(o) for o in outs] == forms
+    (equation,) = stage.eqns
+    inside = [e.prim for e in equation.params["program"].eqns]
+    assert inside.count(place) == (2 if axis == "i" else 0)
+
+
+class Offset(Tagged):
+    """Every product gets the ambient value added."""
+
+    rules = ext.RuleTable("core_carrier_offset")
+    fields = ()
+
+
+Offset.rules.rule(mul)(lambda carrier, xs: xs[0] * xs[1] + carrier.ambient[0])
+
+
+def test_types_of_ambient_values():
+    """Programs made for an ambient value of one type are not used for one of another."""
+    f = plait.jit(lambda x: x * x)
+    x = f64([1, 2])
+    for shift in (f64(10), f64([10, 20]), pnp.asarray(np.float32(3)), f64(10)):
+        with ext.opened(Offset(ext.current(), ambient=(shift,))) as carrier:
+            (out,) = carrier.split(f(carrier.lift(x.aval, "tagged", (x,))))[1]
+        np.testing.assert_array_equal(out, np.array([1, 4]) + np.asarray(shift))
+
+
+def test_lifted_programs_hold_nothing_dead():
+    """What no result needs is not in the program on components."""
+    program = ext.staged(lambda x, y: [x * x, (y * y) * y][:1], [f64(1).aval] * 2)
+    assert len(program.eqns) == 3
+    made, forms = Tagged(None, 10).lift_program(program, ("tagged", "tagged"))
+    assert forms == ("tagged",) and len(made.eqns) == 2  # a product, times the factor
+    assert [o.item() for o in ext.evaluate(made, [f64(3), f64(4)])] == [90]
+
+
+def test_forms_that_are_wanted():
+    """Without them results have the least forms; with them, those."""
+    program = ext.staged(lambda x, y: [x * x, y], [f64(1).aval] * 2)
+    carrier = Tagged(None, 10)
+    assert carrier.lift_program(program, ("tagged", None))[1] == ("tagged", None)
+    made, forms = carrier.lift_program(program, ("tagged", None), ("tagged", "tagged"))
+    assert forms == ("tagged", "tagged") and len(made.outputs) == 2
+    assert carrier.lift_program(program, ("tagged", None)) is carrier.lift_program(
+        program, ("tagged", None)
+    )
+
+
+leaks = []
+leaky = ext.Primitive("core_carrier.leaky", lambda x: x)
+ext.expand_rules.rule(leaky)(lambda x: leaks.append(x) or x * x)
+
+
+@pytest.mark.feature("C01")
+def test_values_that_rules_keep():
+    """What an expand rule keeps of a carrier in a program has escaped when the program is made."""
+    with ext.opened(Tagged(ext.current(), 1)) as carrier:
+        x = f64(3)
+        plait.jit(lambda x: leaky(x))(carrier.lift(x.aval, "tagged", (x,)))
+        kept = [v for v in leaks if isinstance(v, ext.Lifted)]
+        assert kept and all(v.by.closed for v in kept)
+        for v in kept:
+            with pytest.raises(UnexpectedTracerError, match="outlived"):
+                v * 2.0
+
+
+def test_custom_rules_are_lifted_once():
+    """For the same forms and carrier; another attribute is another rule."""
+    aval, seen = f64(3).aval, []
+
+    class Watching(Commuting):
+        rules = ext.RuleTable("core_carrier_watching")
+
+    @Watching.rules.rule(mul)
+    def _(carrier, xs):
+        seen.append(xs)
+        return mul.bind(*xs) * carrier.factor
+
+    function = ext.staged(lambda x: [x * x], [aval])
+    rule = Thunk(lambda: ext.staged(lambda x: [x * x * x], [aval]))
+
+    def run(factor):
+        with ext.opened(Watching(ext.current(), factor)) as carrier:
+            (out,) = ruled.bind(
+                carrier.lift(aval, "tagged", (f64(2),)), program=function, rule=rule
+            )
+            return carrier.split(out)[1][0].item()
+
+    assert run(10) == 800
+    first = len(seen)
+    assert run(10) == 800 and len(seen) == first
+    assert run(3) == 72 and len(seen) == 2 * first
+
+
+class Doubled(Tagged):
+    """Two components of the value's type."""
+
+    rules = ext.RuleTable("core_carrier_doubled")
+    fields = ()
+
+    def part_avals(self, aval, form):
+        return aval, aval
+
+    def coerce(self, aval, parts, f, g):
+        return parts[0], parts[0]
+
+    def whole(self, aval):
+        return "whole"
+
+    def run(self, prim, rule, args, params):
+        out = rule(*zip(*[self.to_form(a, "whole") for a in args]))
+        return self.lift(out[0].aval, "whole", out)
+
+
+Doubled.rules.rule(mul)(lambda a, b: (a[0] * a[1], b[0] * b[1]))
+
+
+@pytest.mark.parametrize("more", [0, 1, 3])
+def test_residuals_take_the_whole_form(more):
+    """Where a custom rule has inputs or outputs of which the operation does not know how many
+    there are, each of them has the form that any value has; the others have that of their slot."""
+    aval = f64(1).aval
+    rule = Thunk(
+        lambda: ext.staged(lambda x, *ys: [ys[-1], *(x * y for y in ys[:-1])], [aval] * (more + 2))
+    )
+    for slots, first in ((["whole", None], 2), ([None, "whole"], 1), ([None, None], 1)):
+        last = 2 if slots[1] else 1
+        made = lift_rule(Doubled(None), Ends(rule, (0, ..., 1), (1, ...)), slots).get()
+        assert len(made.inputs) == first + 2 * more + last
+        assert len(made.outputs) == last + 2 * more
+        xs = [f64(k + 2) for k in range(len(made.inputs))]
+        got = [o.item() for o in ext.evaluate(made, xs)]
+        n = [x.item() for x in xs]
+        x, ys, z = n[:first], n[first : len(n) - last], n[len(n) - last :]
+        want = list(z)
+        for k in range(more):
+            want += [x[0] * ys[2 * k], x[-1] * ys[2 * k + 1]]
+        assert got == want
+
+
+def test_lifted_inputs_have_the_lines_of_the_inputs():
+    program = ext.staged(lambda x: [x * x], [f64(1).aval])
+    line = program.inputs[0].where
+    made, _ = Doubled(None).lift_program(program, ("whole",))
+    assert [v.where for v in made.inputs] == [line, line]
+    assert [e.where for e in made.eqns] == [program.eqns[0].where] * 2
