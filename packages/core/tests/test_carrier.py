@@ -666,3 +666,13 @@ def test_lifted_inputs_have_the_lines_of_the_inputs():
     made, _ = Doubled(None).lift_program(program, ("whole",))
     assert [v.where for v in made.inputs] == [line, line]
     assert [e.where for e in made.eqns] == [program.eqns[0].where] * 2
+
+
+def test_a_closed_carrier_that_is_entered_again():
+    """Its values have escaped there, too."""
+    carrier, x = Tagged(ext.current(), 10), f64(3)
+    with ext.opened(carrier):
+        v = carrier.lift(x.aval, "tagged", (x,))
+    with ext.use(carrier), pytest.raises(UnexpectedTracerError, match="outlived"):
+        v * 2.0
+    assert ext.current() is carrier.parent
