@@ -24,6 +24,7 @@ from plait._types.dims import (
     broadcast_dims,
     decide_eq,
     decide_ge,
+    decision,
     divide_exact,
     expression,
     is_symbolic,
@@ -38,6 +39,7 @@ from plait._types.dims import (
     solve_dims,
     symbolic_dims,
 )
+from plait._types.dims import polynomial as poly
 from plait.errors import DimMismatch, ProgramError, TypeRule, UndecidedDim
 
 PYTHON = {
@@ -810,3 +812,64 @@ def test_work_is_bounded():
     for n in ns[1:7]:
         nested = max_dim(nested // 2 + n, nested % 7)
     assert decide_ge(nested, 0) in (True, None)
+
+
+# ---- sample sizes ----------------------------------------------------------------------------
+
+
+def rows_of(least, most=None):
+    """n >= least and, if there is one, n <= most."""
+    rows = [poly.subtract(poly.symbol("n"), poly.constant(least))]
+    return rows + ([poly.subtract(poly.constant(most), poly.symbol("n"))] if most else [])
+
+
+@pytest.mark.parametrize(("least", "most"), [(1, None), (1, 2), (50, None), (777, 779), (100, 150)])
+def test_samples_of_one_size(least, most):
+    """Sizes that the constraints admit, at the ends of what they admit, whatever these are."""
+    prover = decision.Prover({}, 1, rows_of(least, most))
+    found = [s["n"] for s in prover.samples(frozenset({"n"}))]
+    assert found and all(n >= least and (most is None or n <= most) for n in found)
+    assert len(set(found)) == len(found)
+    assert least in found and (most is None or most in found)
+    if most is None:
+        assert least + 1 in found and max(found) >= 2 * least
+
+
+def test_samples_without_constraints():
+    """Small sizes first, from the lower bound of each, and some that are not small."""
+    prover = decision.Prover({"n": 5}, 1)
+    found = [s["n"] for s in prover.samples(frozenset({"n"}))]
+    assert found[:3] == [5, 6, 7] and max(found) >= 5 + 37
+    both = prover.samples(frozenset({"n", "m"}))
+    assert all(s["n"] >= 5 and s["m"] >= 1 for s in both)
+    assert len({(s["n"] > s["m"]) for s in both}) == 2, "either may be the greater one"
+    assert len(both) <= 16
+
+
+def test_samples_of_sizes_that_are_tied():
+    """An equation is met by every sample, also where it ties a size that was not asked for."""
+    n, m = poly.symbol("n"), poly.symbol("m")
+    prover = decision.Prover({}, 1, [], [poly.subtract(n, poly.scale(m, 2))])
+    found = prover.samples(frozenset({"n"}))
+    assert len(found) >= 3 and all(s["n"] == 2 * s["m"] for s in found)
+    fixed = decision.Prover({}, 1, [], [poly.subtract(n, poly.constant(1000))])
+    assert [s["n"] for s in fixed.samples(frozenset({"n"}))] == [1000]
+
+
+def test_samples_near_the_numbers_of_a_division():
+    """Numbers inside floor divisions are turns, too."""
+    atom = poly.symbol(poly.Atom("floordiv", (poly.symbol("n"), poly.constant(91))))
+    prover = decision.Prover({}, 1, [poly.subtract(atom, poly.ONE)])
+    found = [s["n"] for s in prover.samples(frozenset({"n"}))]
+    assert 91 in found and all(k >= 91 for k in found)
+
+
+def test_an_example_of_a_quotient():
+    """The floor of a quotient at some admitted sizes; where the divisor is 0 the next is taken."""
+    n = poly.symbol("n")
+    prover = decision.Prover({}, 1, rows_of(50))
+    found = [s["n"] // 7 for s in prover.samples(frozenset({"n"}))]
+    assert prover.example(n, poly.constant(7)) == found[0] >= 50 // 7
+    loose = decision.Prover({"n": 0}, 0)
+    assert loose.example(poly.constant(12), n) == 12
+    assert loose.example(poly.constant(12), poly.scale(n, 0)) is None

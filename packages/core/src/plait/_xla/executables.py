@@ -202,7 +202,13 @@ def _in_turn(run: Callable, done: bool) -> Callable:
 
 
 def _fronted(run: Callable, front: list) -> Callable:
-    return lambda bufs: run(front + bufs)
+    def fronted(bufs):
+        try:
+            return run(front + bufs)
+        except jaxlib_api.RuntimeFailure as e:  # whoever calls knows of its own buffers only
+            raise failure(e, front) if any(b.is_deleted() for b in front) else e from None
+
+    return fronted
 
 
 def _where(module: Module, told: Any, tiles: Any, aval: Aval) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import plait
-import plait_autodiff
+import plait_autodiff.ext
 from plait import ext, lax
 from plait._ops import elementwise as el
 
@@ -24,7 +24,7 @@ def f64(x):
 class Jet(ext.Carrier):
     """Coefficients of a series of some order."""
 
-    rules = ext.RuleTable("review_jet", doc="rule(order, series, **params) -> series")
+    rules = ext.RuleTable("carriers_fields_jet", doc="rule(order, series, **params) -> series")
     does = "jet"
     fields = ("order",)
 
@@ -89,6 +89,7 @@ def waves(k, x):
 
 
 rule(el.sin)(lambda k, s: waves(k, s[0])[0])
+
 rule(el.cos)(lambda k, s: waves(k, s[0])[1])
 for _p in el.COMPARISONS:
     rule(_p)(lambda k, s, p=_p: [p.bind(*[x[0] for x in s])])
@@ -276,7 +277,7 @@ def test_own_rule_for_custom_derivatives(way):
 class Plain(Jet):
     """The same without a rule for custom derivatives."""
 
-    rules = ext.RuleTable("review_plain_jet")
+    rules = ext.RuleTable("carriers_fields_plain_jet")
 
 
 for _key in (ext.Linear, ext.Structural, el.mul):
@@ -306,42 +307,3 @@ def test_pullbacks_inside(way, kind):
         x = f64(0.5)
         out = plait.grad(CUSTOM[way](cube))(carrier.lift(x.aval, "jet", (x, f64(1), f64(0))))
         assert numbers(carrier.to_form(out, "jet")) == [7.5, 30, 30]
-
-
-# ---- attributes ------------------------------------------------------------------------------
-
-
-class Tagged(ext.Carrier):
-    """Multiplies every product by a static factor; carriers differ by nothing else."""
-
-    rules = ext.RuleTable("review_tagged")
-    does = "tagged"
-    fields = ("factor",)
-
-    def part_avals(self, aval, form):
-        return (aval,)
-
-    def coerce(self, aval, parts, f, g):
-        return parts
-
-    def run(self, prim, rule, args, params):
-        out = rule(self, [self.split(a)[1][0] for a in args], **params)
-        return self.lift(out.aval, "tagged", (out,))
-
-
-Tagged.rules.rule(el.mul)(lambda c, xs: el.mul.bind(*xs) * c.factor)
-
-
-def test_programs_of_different_attributes():
-    """Programs made for one attribute are not used for another of equal shape, nor for one that is
-    merely equal to Python."""
-    f = plait.jit(lambda v: v * v)
-    x = f64(3)
-
-    def run(factor):
-        carrier = Tagged(ext.current(), factor)
-        with ext.opened(carrier):
-            return carrier.split(f(carrier.lift(x.aval, "tagged", (x,))))[1][0].item()
-
-    assert [run(k) for k in (2, 3, 2, 2.0, True)] == [18, 27, 18, 18, 9]
-    assert [math.copysign(1, run(k)) for k in (0.0, -0.0, 0.0)] == [1, -1, 1]

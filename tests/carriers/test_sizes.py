@@ -42,7 +42,7 @@ def i32(x):
 class Masked(ext.Carrier):
     """Arrays one of whose sizes is `dim`, which is at most `capacity`; the length is ambient."""
 
-    rules = ext.RuleTable("review_masked", doc="rule(masked, xs, axes, **params) -> value")
+    rules = ext.RuleTable("carriers_sizes_masked", doc="rule(masked, xs, axes, **params) -> value")
     does = "masked"
     fields = ("dim", "capacity")
 

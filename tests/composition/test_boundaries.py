@@ -11,8 +11,6 @@ import plait_autodiff.ext
 import plait_batching.ext
 from plait import ext, lax
 from plait.ext.errors import (
-    AxisError,
-    TreeMismatch,
     TypeRule,
 )
 from plait.ext.ops.elementwise import (
@@ -43,6 +41,7 @@ def direction(f, rule):
 
 
 X = [1.0, 2.0]
+
 REVERSE = {
     "eager": lambda f: plait.grad(lambda x: f(x).sum())(f32(X)),
     "jit of grad": lambda f: plait.jit(plait.grad(lambda x: f(x).sum()))(f32(X)),
@@ -55,6 +54,7 @@ REVERSE = {
     "grad of checkpoint": lambda f: plait.grad(lambda x: plait.checkpoint(f)(x).sum())(f32(X)),
     "vjp": lambda f: plait.vjp(f, f32(X))[1](pnp.ones(plait.eval_shape(f, f32(X)).shape)),
 }
+
 FORWARD = {
     "eager": lambda f: plait.jvp(f, (f32(X),), (f32(X),)),
     "jit of jvp": lambda f: plait.jit(lambda x: plait.jvp(f, (x,), (x,)))(f32(X)),
@@ -86,14 +86,6 @@ def test_cotangent_of_another_dtype(way):
         REVERSE[way](f)
 
 
-def test_cotangents_of_another_structure():
-    """Their number and structure are those of the arguments."""
-    for bwd in (lambda x, ct: 2 * x * ct, lambda x, ct: (ct, ct), lambda x, ct: ((ct, ct),)):
-        f = pullback(lambda x: x * x, lambda x: (x * x, x), bwd)
-        with pytest.raises(TreeMismatch):
-            plait.grad(lambda x, f=f: f(x).sum())(f32(X))
-
-
 @pytest.mark.parametrize("way", FORWARD)
 def test_tangent_of_another_shape(way):
     """A derivative rule that returns a scalar tangent for a vector is refused."""
@@ -113,19 +105,12 @@ def test_tangent_of_another_dtype(way):
         FORWARD[way](whole)
 
 
-def test_python_numbers_are_tangents():
-    """A Python number stands for a scalar differential of any precision."""
-    f = direction(lambda x: x * 2, lambda p, t: (p[0] * 2, 2.0))
-    assert plait.jvp(f, (f64(1),), (f64(1),))[1].dtype == np.float64
-    g = pullback(lambda x: x * 2, lambda x: (x * 2, None), lambda _, ct: (2.0,))
-    assert plait.grad(g)(f64(1)).dtype == np.float64
-
-
 OTHERS = {
     "shape": lambda x: (x * x)[None],
     "dtype": lambda x: f64(1) * x * x,
     "number of results": lambda x: (x * x, x),
 }
+
 STAGED = ("grad of jit", "grad of scan", "grad of checkpoint", "grad of vmap")
 
 
@@ -149,25 +134,12 @@ def test_derivative_rule_returns_what_the_function_does(other, way):
         FORWARD[way](f)
 
 
-@pytest.mark.parametrize("other", OTHERS)
-def test_checks_compare_rules_with_functions(other):
-    """Where only the rule is run, the setting `checks` runs the function too, and compares."""
-    wrong = OTHERS[other]
-    f = pullback(lambda x: x * x, lambda x: (wrong(x), x), lambda x, ct: (x,))
-    g = direction(lambda x: x * x, lambda p, t: (wrong(p[0]), wrong(t[0])))
-    with plait.config(checks=True):
-        with pytest.raises(TypeRule, match="the forward rule"):
-            plait.vjp(f, f32(X))
-        with pytest.raises(TypeRule, match="the derivative rule"):
-            plait.jvp(g, (f32(X),), (f32(X),))
-
-
 # ---- rules of tables -------------------------------------------------------------------------
 
 
 def party(name):
     """A stranger's primitive: its operand, said by its own expand rule."""
-    p = ext.Primitive(f"review_boundaries.{name}", lambda x: x)
+    p = ext.Primitive(f"boundaries.{name}", lambda x: x)
     ext.expand_rules.rule(p)(lambda x: mul.bind(x, ext.Literal(1.0, x.aval)))
     return p
 
@@ -198,37 +170,10 @@ def test_transpose_rule():
                 way(lambda x, p=p: p(x))
 
 
-def test_batching_rule():
-    """A batching rule that names an axis which is not the mapped one."""
-    for k, axis in enumerate([1, 2, -1]):
-        p = party(f"mapped{k}")
-        plait_batching.ext.batching_rules.rule(p)(lambda b, xs, dims, a=axis, p=p: (p.bind(*xs), a))
-        for wrap in (lambda f: f, plait.jit):
-            with pytest.raises(AxisError, match="batching rule"):
-                plait.vmap(wrap(lambda x, p=p: p(x)))(f32([X, X, X]))
-
-
-EXPANDED = {
-    "eager": lambda p: p(f32(X)),
-    "jit": lambda p: plait.jit(lambda x: p(x))(f32(X)),
-    "scan": lambda p: lax.scan(lambda c, _: (p(c), None), f32(X), None, length=2),
-}
-
-
-@pytest.mark.parametrize("way", EXPANDED)
-@pytest.mark.parametrize("other", ("shape", "dtype"))
-def test_expand_rule(other, way):
-    """What an expand rule says must have the type of the primitive."""
-    p = ext.Primitive(f"review_boundaries.said_{other}_{way}", lambda x: x)
-    ext.expand_rules.rule(p)(OTHERS[other])
-    with pytest.raises(TypeRule, match="'expand' rule"):
-        EXPANDED[way](p)
-
-
 def test_expand_rule_under_a_transformation():
     """The same where a transformation takes the expand rule for want of one of its own, if the
     setting `checks` is on."""
-    p = ext.Primitive("review_boundaries.said_late", lambda x: x)
+    p = ext.Primitive("boundaries.said_late", lambda x: x)
     ext.expand_rules.rule(p)(lambda x: x[None])
     with plait.config(checks=True):
         for f in (lambda x: plait.jvp(p, (x,), (x,)), lambda x: plait.vmap(p)(x)):
@@ -238,7 +183,7 @@ def test_expand_rule_under_a_transformation():
 
 def test_results_of_a_rule_are_counted():
     """A rule of an operation with many results returns all of them."""
-    p = ext.Primitive("review_boundaries.pair", lambda x: [x, x], many=True)
+    p = ext.Primitive("boundaries.pair", lambda x: [x, x], many=True)
     ext.expand_rules.rule(p)(lambda x: [x * 1, x * 2])
     plait_autodiff.ext.jvp_rules.rule(p)(lambda xs, ts: (p.bind(*xs), [ts[0]]))
     plait_batching.ext.batching_rules.rule(p)(lambda b, xs, dims: (p.bind(*xs), [dims[0]]))
@@ -246,13 +191,3 @@ def test_results_of_a_rule_are_counted():
         plait.jvp(lambda x: p(x)[0], (f32(X),), (f32(X),))
     with pytest.raises(ValueError):
         plait.vmap(lambda x: p(x)[0])(f32([X, X]))
-
-
-def test_cotangents_given_by_users():
-    """What users give is checked too."""
-    _, pull = plait.vjp(lambda x: x * x, f32(X))
-    for wrong in (f32(1.0), f64(X), pnp.asarray(np.int32([1, 2]))):
-        with pytest.raises(TypeRule):
-            pull(wrong)
-    with pytest.raises(TypeRule):
-        plait.jvp(lambda x: x * x, (f32(X),), (f32(1.0),))

@@ -9,9 +9,6 @@ import pytest
 
 import plait
 from plait import ext, lax
-from plait.ext.ops.elementwise import (
-    add,
-)
 
 pnp = plait.numpy
 
@@ -26,7 +23,7 @@ def f32(x):
 class Scaled(ext.Carrier):
     """Each elementwise result is multiplied by a scale, one value for all."""
 
-    rules = ext.RuleTable("review_scaled", doc="rule(prim, scale, xs, **params) -> value")
+    rules = ext.RuleTable("carriers_ambient_scaled", doc="rule(prim, scale, xs, **params) -> value")
     does = "scaled"
 
     def part_avals(self, aval, form):
@@ -127,106 +124,3 @@ def test_two_of_them():
     assert scaled(inner, f32(1), f32(10)).item() == 2 * 10 * 3 * 10
     staged = lambda v: scaled(plait.jit(double), v, f32(3))  # noqa: E731
     assert scaled(plait.jit(staged), f32(1), f32(10)).item() == 2 * 10 * 3 * 10
-
-
-# ---- sums that are not added up yet ----------------------------------------------------------
-
-
-class Sum(ext.Carrier):
-    """A number as the terms of a sum; the form is how many there are, at most `most`."""
-
-    rules = ext.RuleTable("review_sum", doc="rule(terms, **params) -> terms")
-    does = "sum"
-    fields = ("most",)
-
-    def part_avals(self, aval, form):
-        return (aval,) * form
-
-    def join(self, aval, f, g):
-        return max(f, g)
-
-    def coerce(self, aval, parts, f, g):
-        return parts + (ext.Literal(0.0, aval),) * (g - len(parts))
-
-    def run(self, prim, rule, args, params):
-        terms = rule([self.split(a)[1] for a in args])
-        if self.most is not None and len(terms) > self.most:
-            rest = terms[self.most - 1]
-            for t in terms[self.most :]:
-                rest = rest + t
-            terms = (*terms[: self.most - 1], rest)
-        return self.lift(args[0].aval, len(terms), tuple(terms))
-
-
-class Widened(Sum):
-    def widen(self, aval, f, g):
-        return self.most
-
-
-@Sum.rules.rule(add)
-def _(terms):
-    return sum(terms, ())
-
-
-def terms(kind, f, x, most):
-    carrier = kind(ext.current(), most)
-    with ext.opened(carrier):
-        out = f(carrier.lift(x.aval, 1, (x,)))
-        return carrier.split(out)
-
-
-def counted(x, n=3):
-    return lax.scan(lambda c, _: (c + x, None), x, None, length=n)[0]
-
-
-def test_form_that_grows_for_ever():
-    """A form that each turn makes greater is an error that names the slot, not a loop."""
-    with pytest.raises(plait.PlaitError, match=r"do not settle: .*slot 1: \d+") as caught:
-        terms(Sum, counted, f32(1), None)
-    assert "widen" in caught.value.fix
-    with pytest.raises(plait.PlaitError, match="core.while.*do not settle"):
-        terms(
-            Sum,
-            lambda x: lax.while_loop(lambda s: s[0] < 3, lambda s: (s[0] + 1, s[1] + x), (0, x))[1],
-            f32(1),
-            None,
-        )
-
-
-@pytest.mark.parametrize("kind", [Sum, Widened])
-@pytest.mark.parametrize("most", [1, 2, 8])
-def test_form_that_settles(kind, most):
-    """It settles where it can grow no more, by itself or widened, and the value is right."""
-    form, parts = terms(kind, counted, f32(1.5), most)
-    assert form == len(parts) <= most
-    assert sum(p.item() for p in parts) == 6
-    form, parts = terms(kind, plait.jit(counted), f32(1.5), most)
-    assert sum(p.item() for p in parts) == 6
-
-
-def test_widening_saves_rounds():
-    """Without `widen` a hundred forms are tried; with it, a few."""
-    tried = []
-
-    class Slow(Sum):
-        def join(self, aval, f, g):
-            tried.append((f, g))
-            return max(f, g)
-
-    class Fast(Slow):
-        def widen(self, aval, f, g):
-            return self.most
-
-    form, parts = terms(Fast, counted, f32(1.0), 100)
-    assert form == 100 and sum(p.item() for p in parts) == 4
-    assert len(tried) < 20
-
-
-def test_forms_of_branches():
-    """Branches meet in the greater form; what is plain is brought to it."""
-
-    def g(x):
-        return lax.switch(1, [lambda x: x, lambda x: x + x + x, lambda x: 7.0], x)
-
-    form, parts = terms(Sum, g, f32(2), None)
-    assert form == 3 and sum(p.item() for p in parts) == 6

@@ -200,7 +200,7 @@ def test_ground_takes_arrays():
 
 def test_rules_may_close_over_what_they_are_given():
     """A rule may loop and branch in Python over its own operands, values and directions alike."""
-    p = ext.Primitive("review_levels.twice", lambda x: x)
+    p = ext.Primitive("levels.twice", lambda x: x)
     ext.expand_rules.rule(p)(lambda x: lax.cond(x.sum() > 0, lambda: x * 2, lambda: x * 2))
 
     @plait_autodiff.ext.jvp_rules.rule(p)
@@ -224,7 +224,7 @@ def test_rules_may_close_over_what_they_are_given():
 
 def test_transposed_rules_may_close_over_what_they_are_given():
     """The same of rules that reverse."""
-    p = ext.Primitive("review_levels.thrice", lambda x: x)
+    p = ext.Primitive("levels.thrice", lambda x: x)
     ext.lower_rules.rule(p)(lambda e, xs, ins, outs: e.op("stablehlo.add", [*xs, *xs], *outs))
     plait_autodiff.ext.jvp_rules.rule(p)(lambda xs, ts: (p.bind(*xs), p.bind(*ts)))
     plait_batching.ext.batching_rules.rule(p)(lambda b, xs, dims: (p.bind(*xs), dims[0]))

@@ -13,6 +13,7 @@ from plait import ext, lax
 from plait.ext.errors import (
     MissingRule,
 )
+from plait.ext.ops.control_flow import map_axes
 from plait.ext.ops.elementwise import (
     mul,
 )
@@ -69,7 +70,7 @@ def _each(*xs, program, ins, outs):
     return results
 
 
-each_p = ext.Primitive("review_bodies.each", _each, many=True, higher=Elements())
+each_p = ext.Primitive("carriers_bodies.each", _each, many=True, higher=Elements())
 
 
 @ext.expand_rules.rule(each_p)
@@ -91,7 +92,7 @@ def _(*xs, program, ins, outs):
     ]
     body = ext.staged(lambda *vs: each_p.bind(*vs, **inner), rows)
     size = next(x.aval.shape[at] for x, at in zip(xs, first) if at is not None)
-    return plait.map_axes.bind(
+    return map_axes.bind(
         *xs, program=body, in_axes=tuple(first), out_axes=tuple(last), size=size, parallel=False
     )
 
@@ -211,7 +212,7 @@ def test_each_closes_over():
 class Wide(ext.Carrier):
     """Every value comes with two more along a last axis of its own, and a scale for all."""
 
-    rules = ext.RuleTable("review_wide", doc="rule(wide, pairs) -> (value, two more)")
+    rules = ext.RuleTable("carriers_bodies_wide", doc="rule(wide, pairs) -> (value, two more)")
     does = "wide"
 
     def part_avals(self, aval, form):
@@ -315,7 +316,7 @@ def _order(*xs, program, count):
     return list(xs)
 
 
-order_p = ext.Primitive("review_bodies.order", _order, many=True, higher=Compared())
+order_p = ext.Primitive("carriers_bodies.order", _order, many=True, higher=Compared())
 
 
 @ext.expand_rules.rule(order_p)
@@ -383,7 +384,7 @@ def test_comparator_and_derivatives():
 def test_comparator_that_varies():
     """A predicate that varies along a mapped axis needs a rule, and the error says so; what is
     merely brought along does not."""
-    with pytest.raises(MissingRule, match="predicate of review_bodies.order"):
+    with pytest.raises(MissingRule, match="predicate of carriers_bodies.order"):
         plait.vmap(lambda x: ordered(nearer, x)[0])(f64([VALUES, VALUES]))
     keys, at = f64(VALUES), np.argsort(np.abs(VALUES))
     along = f64(RNG.randn(2, 4))

@@ -14,6 +14,7 @@ import plait_batching.ext
 from plait import ext, lax
 
 pnp = plait.numpy
+
 C = np.array([1.0, 2.0, 3.0], np.float32)
 
 
@@ -22,6 +23,7 @@ def f32(x):
 
 
 ones = np.ones(3, np.float32)
+
 CONSTANTS = {  # made at first use, and only once
     "numpy": lambda: C,
     "array": functools.cache(lambda: f32(C)),
@@ -32,13 +34,15 @@ CONSTANTS = {  # made at first use, and only once
 
 def party(name, constant):
     """x * constant, by an expand rule, and by rules of its own for the derivative."""
-    p = ext.Primitive(f"review_constants.{name.replace(' ', '_')}", lambda x: x)
+    p = ext.Primitive(f"constants.{name.replace(' ', '_')}", lambda x: x)
     ext.expand_rules.rule(p)(lambda x: x * constant())
     return p
 
 
 said = {name: party(f"said {name}", c) for name, c in CONSTANTS.items()}
+
 ruled = {name: party(f"ruled {name}", c) for name, c in CONSTANTS.items()}
+
 for _name, _p in ruled.items():
     _c = CONSTANTS[_name]
     plait_autodiff.ext.jvp_rules.rule(_p)(
@@ -113,10 +117,14 @@ def test_rules(constant, way):
         np.testing.assert_allclose(each, [want * 10**n] * 2)
 
 
-linear = ext.Primitive("review_constants.linear", lambda x: x)
+linear = ext.Primitive("constants.linear", lambda x: x)
+
 ext.lower_rules.rule(linear)(lambda e, xs, ins, outs: xs[0])
+
 plait_autodiff.ext.jvp_rules.rule(linear)(lambda xs, ts: (linear.bind(*xs), linear.bind(*ts)))
+
 plait_autodiff.ext.transpose_rules.rule(linear)(lambda ct, x: [ct * CONSTANTS["array"]() * C])
+
 plait_batching.ext.batching_rules.rule(linear)(lambda b, xs, dims: (linear.bind(*xs), dims[0]))
 
 
@@ -136,7 +144,7 @@ def test_transpose_rule(way):
 def test_constants_are_operands():
     """A large constant of a rule is handed to the compiled program, not printed into it."""
     big = np.random.RandomState(0).randn(1 << 16).astype(np.float32)
-    p = ext.Primitive("review_constants.big", lambda x: x)
+    p = ext.Primitive("constants.big", lambda x: x)
     ext.expand_rules.rule(p)(lambda x: (big * x).sum())
     plait_autodiff.ext.jvp_rules.rule(p)(lambda xs, ts: (p.bind(*xs), (ts[0] * big).sum()))
     f = lambda x: lax.scan(lambda c, _: (p(c) * 1e-3, None), x, None, length=2)[0]  # noqa: E731
@@ -145,21 +153,3 @@ def test_constants_are_operands():
     total = big.astype(np.float64).sum()
     np.testing.assert_allclose(plait.jit(f)(f32(1)), (total * 1e-3) ** 2, rtol=1e-3)
     np.testing.assert_allclose(plait.jit(plait.grad(f))(f32(1)), (total * 1e-3) ** 2, rtol=1e-3)
-
-
-def test_array_changed_afterwards():
-    """Constants are what they were when the rule ran: a numpy array is copied."""
-    mutable = np.ones(2, np.float32)
-    f = plait.jit(lambda x: x * mutable)
-    np.testing.assert_array_equal(f(f32([1, 1])), [1, 1])
-    mutable[:] = 7
-    np.testing.assert_array_equal(f(f32([1, 1])), [1, 1])
-    a = pnp.asarray(mutable)
-    mutable[:] = 9
-    np.testing.assert_array_equal(a, [7, 7])
-    large = np.zeros(1 << 20, np.float32)
-    b = pnp.asarray(large)
-    large[0] = 7
-    assert b[0].item() == 0
-    with pytest.raises(ValueError):
-        np.asarray(b)[1] = 9

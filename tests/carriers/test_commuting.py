@@ -30,7 +30,9 @@ def f64(x):
 class Rows(ext.Carrier):
     """Stacks of `size` values, stacked along an axis that is the form."""
 
-    rules = ext.RuleTable("review_rows", doc="rule(rows, xs, axes, **params) -> (out, axis)")
+    rules = ext.RuleTable(
+        "carriers_commuting_rows", doc="rule(rows, xs, axes, **params) -> (out, axis)"
+    )
     does = "rows"
     fields = ("size",)
     commutes = frozenset(("derivative",))

@@ -5,9 +5,6 @@ import pytest
 
 import plait
 from plait import lax
-from plait.ext.errors import (
-    TypeRule,
-)
 
 pnp = plait.numpy
 
@@ -43,17 +40,6 @@ def test_promoted_results(way):
     three = [lambda: 1, lambda: 2.5, lambda: True]
     got = [run(lambda i: lax.switch(i, three), i32(i)).item() for i in range(3)]
     assert got == [1, 2.5, 1]
-
-
-def test_promoted_strong_results():
-    """Strong dtypes are promoted too, and a Python number takes the dtype of an array."""
-    wide, narrow = pnp.asarray(np.float64(0.1)), f32(0.5)
-    out = lax.cond(True, lambda: wide, lambda: narrow)
-    assert out.dtype == np.float64 and out.item() == 0.1
-    out = lax.cond(False, lambda: wide, lambda: narrow)
-    assert out.dtype == np.float64 and out.item() == 0.5
-    half = pnp.asarray(np.float16(2))
-    assert lax.cond(True, lambda: half, lambda: 1.0).dtype == np.float16
 
 
 def test_derivative_of_promoted_branches():
@@ -209,9 +195,3 @@ def test_branches_without_operands_or_results():
     np.testing.assert_array_equal(got, [1, 2, 1])
     nothing = plait.vmap(lambda i: lax.cond(i > 0, lambda: None, lambda: None))(i)
     assert nothing is None
-
-
-def test_shapes_must_agree():
-    """Promotion is for dtypes only."""
-    with pytest.raises(TypeRule, match="different shapes"):
-        lax.cond(True, lambda: f32(1), lambda: f32([1]))

@@ -1,0 +1,104 @@
+"""Loops: how often they are traced, what carries become, empty ones, mistakes.
+
+Invariant: the references are Python's loops.
+"""
+
+import numpy as np
+import pytest
+
+import plait
+from plait import lax
+from plait.ext.errors import (
+    AxisError,
+    TypeRule,
+)
+
+pnp = plait.numpy
+
+
+def f32(x):
+    return pnp.asarray(np.asarray(x, np.float32))
+
+
+# ---- weak carries ----------------------------------------------------------------------------
+
+
+def test_python_numbers_as_carries():
+    """A carry that starts as a Python number takes the dtype that the step gives it."""
+    assert lax.scan(lambda c, _: (c + 0.5, None), 0, None, length=4)[0].item() == 2
+    out = lax.while_loop(lambda s: s[1] < 4, lambda s: (s[0] + 0.5, s[1] + 1), (0, 0))
+    assert [o.item() for o in out] == [2, 4]
+    assert lax.fori_loop(0, 4, lambda i, c: c + 0.5, 0).item() == 2
+    wide = pnp.asarray(np.array([1.0, 2.0]))
+    out, _ = lax.scan(lambda c, x: (c + x, None), 0.0, wide)
+    assert out.dtype == np.float64 and out.item() == 3
+    out = lax.while_loop(lambda s: s[0] < 3.0, lambda s: (s[0] + wide[0], s[1] + 1), (0.0, 0))
+    assert out[0].dtype == np.float64 and [o.item() for o in out] == [3, 3]
+
+
+def test_strong_carries_are_not_cut_down():
+    """A strong carry whose step gives a wider kind is an error, not truncated."""
+    with pytest.raises(TypeRule, match="must keep its type"):
+        lax.scan(lambda c, _: (c * 0.5, None), pnp.asarray(np.int32(7)), None, length=1)
+    with pytest.raises(TypeRule, match="must keep its type"):
+        lax.while_loop(lambda c: c < 9, lambda c: c * 1.5, pnp.asarray(np.int32(7)))
+
+
+def test_carries_that_settle_one_after_the_other():
+    """A dtype that reaches one carry through another."""
+    x = pnp.asarray(np.array([1.0, 2.0]))
+    a, b = lax.scan(lambda c, x: ((c[1], x), None), (0.0, 0.0), x)[0]
+    assert (a.dtype, b.dtype) == (np.float64, np.float64)
+    assert (a.item(), b.item()) == (1, 2)
+    a, b, c = lax.scan(lambda s, x: ((s[1], s[2], x), None), (0, 0, 0), x)[0]
+    assert [v.item() for v in (a, b, c)] == [0, 1, 2]
+    assert a.dtype == b.dtype == c.dtype == np.float64
+
+
+# ---- how often Python runs -------------------------------------------------------------------
+
+
+def test_traces_of_a_while_loop():
+    """The body of a while_loop with Python numbers as carry, closing over a traced value."""
+    for init in ((0, 1.0), (pnp.asarray(np.int32(0)), f32(1))):
+        count = [0]
+
+        def f(k, init=init, count=count):
+            def body(s):
+                count[0] += 1
+                return s[0] + 1, s[1] * k
+
+            return lax.while_loop(lambda s: s[0] < 3, body, init)[1]
+
+        plait.make_program(f)(f32(1))
+        assert count[0] == 1
+        np.testing.assert_allclose(plait.jit(f)(f32(2)), 8)
+
+
+# ---- loops of no turns -----------------------------------------------------------------------
+
+
+def test_empty_scan():
+    """A scan over nothing returns its first carry and nothing stacked."""
+    none = f32(np.zeros((0,)))
+    for wrap in (lambda f: f, plait.jit):
+        c, ys = wrap(lambda c: lax.scan(lambda c, r: (c + r, c), c, none))(f32(3))
+        assert c.item() == 3 and ys.shape == (0,)
+        c, ys = wrap(lambda c: lax.scan(lambda c, _: (c * 2, c[None]), c, None, length=0))(f32(3))
+        assert c.item() == 3 and ys.shape == (0, 1)
+
+
+# ---- mistakes --------------------------------------------------------------------------------
+
+
+def test_lengths():
+    """A scan that knows no length, or two."""
+    step = lambda c, r: (c, c)  # noqa: E731
+    with pytest.raises(AxisError, match="neither xs nor length"):
+        lax.scan(step, f32(0), None)
+    with pytest.raises(AxisError, match="differ"):
+        lax.scan(step, f32(0), (f32([1]), f32([1, 2])))
+    with pytest.raises(AxisError, match="differ"):
+        lax.scan(step, f32(0), f32([1, 2]), length=3)
+    with pytest.raises(AxisError, match="rows"):
+        lax.scan(step, f32(0), f32(1))

@@ -1,0 +1,164 @@
+"""Primitives: schema, names, memo of types; keys of static values.
+
+Invariant: types and keys are compared with values that are written here.
+"""
+
+import copy
+import pickle
+from collections import namedtuple
+
+import numpy as np
+import pytest
+
+import plait
+from plait import ext
+from plait._core.primitive import Primitive, freeze_params, primitives, registered
+from plait.ext.errors import TypeRule
+from plait.ext.ops.elementwise import mul
+
+pnp = plait.numpy
+F = ext.Aval((2,), np.float32)
+calls = []
+
+
+@ext.primitive("core_primitive.scaled", traits=(ext.Linear,))
+def scaled(x, *, k: int):
+    """Multiply by `k`.
+
+    More of it.
+    """
+    calls.append((x, k))
+    return x
+
+
+ext.expand_rules.rule(scaled)(lambda x, *, k: x * k)
+
+
+def test_what_a_primitive_says_of_itself():
+    assert (scaled.name, scaled.namespace) == ("core_primitive.scaled", "core_primitive")
+    assert repr(scaled) == "core_primitive.scaled"
+    assert scaled.doc == "Multiply by `k`.\n\nMore of it."
+    assert scaled.traits == (ext.Linear,) and not scaled.many
+    assert scaled.higher is None and scaled.ambient is None and scaled.effect is None
+
+
+def test_it_is_known_by_its_name():
+    assert registered("core_primitive.scaled") is scaled
+    assert registered("core_primitive.nobody") is None
+    everyone = primitives()
+    assert everyone["core_primitive.scaled"] is scaled and everyone["core.mul"] is mul
+    everyone.clear()
+    assert registered("core.mul") is mul
+    for again in (pickle.loads(pickle.dumps(scaled)), copy.copy(scaled), copy.deepcopy(scaled)):
+        assert again is scaled
+
+
+def test_applying_and_binding():
+    """Calling takes what users have; binding takes values."""
+    np.testing.assert_array_equal(scaled(np.float32([1, 2]), k=3), [3, 6])
+    np.testing.assert_array_equal(scaled([2.0, 1.0][0], k=3), 6)
+    x = pnp.asarray(np.float32([1, 2]))
+    np.testing.assert_array_equal(scaled.bind(x, k=3), [3, 6])
+
+
+@pytest.mark.feature("C07")
+def test_no_array_is_refused():
+    """Containers and strings are no operands, whatever the checks."""
+    x = pnp.asarray(np.float32([1, 2]))
+    for wrong in ((x, x), [x], "x", None, {"x": x}, object()):
+        with pytest.raises(TypeError, match="is not a valid array type|dtype"):
+            scaled(wrong, k=1)
+
+
+def test_operands_are_prepared():
+    """`prepare` makes of users' operands what the type rule wants."""
+    twice = Primitive("core_primitive.twice", lambda x, y: x, prepare=lambda args: args * 2)
+    ext.expand_rules.rule(twice)(lambda x, y: x + y)
+    assert twice(pnp.asarray(1.5)).item() == 3
+
+
+def test_type_rules_are_asked_once_for_each_key():
+    """One answer for each type and parameters, told apart as `freeze` tells them apart."""
+    asked = []
+
+    def rule(x, *, k):
+        asked.append((x, k))
+        return x
+
+    p = Primitive("core_primitive.asked", rule)
+    for k in (1, 1.0, True, 1, 1.0, True, -0.0, 0.0, 0.0):
+        assert p.infer((F,), {"k": k}) is F
+    assert [repr(k) for _, k in asked] == ["1", "1.0", "True", "-0.0", "0.0"]
+    p.infer((ext.Aval((3,), np.float32),), {"k": 1})
+    assert len(asked) == 6
+    plain = Primitive("core_primitive.plain", lambda x: asked.append(x) or x)
+    del asked[:]
+    assert plain.infer((F,), {}) is plain.infer((F,), {}) is F and asked == [F]
+
+
+def test_typed_parameters_cost_no_freezing():
+    """Annotations that rule out equal values of different types spare the key its types."""
+
+    def exact(x, *, axes: "tuple[int, ...]", name: str, flag: bool):
+        return x
+
+    def loose(x, *, axes: "tuple[int, ...]", scale: float):
+        return x
+
+    def bare(x, *, k):
+        return x
+
+    def anything(x, **params):
+        return x
+
+    assert Primitive("core_primitive.exact", exact).loose is None
+    assert Primitive("core_primitive.loose", loose).loose == ("scale",)
+    assert Primitive("core_primitive.bare", bare).loose == ("k",)
+    assert Primitive("core_primitive.anything", anything).loose == ("params",)
+
+
+def test_operations_with_effects_are_asked_every_time():
+    """What a primitive does may depend on more than types: nothing is remembered."""
+    asked = []
+    p = Primitive(
+        "core_primitive.acts",
+        lambda x: asked.append(x) or x,
+        effect=lambda params: ext.Effect("core_primitive"),
+    )
+    p.infer((F,), {})
+    p.infer((F,), {})
+    assert asked == [F, F]
+
+
+def test_elements_that_are_no_numbers():
+    """Primitives that compute refuse keys; those that only move elements take them."""
+    key = plait.random.key(0)
+    p = Primitive("core_primitive.computes", lambda x: x)
+    moves = Primitive("core_primitive.moves", lambda x: x, traits=(ext.Structural,))
+    with pytest.raises(TypeRule, match="computes"):
+        p.infer((key.aval,), {})
+    assert moves.infer((key.aval,), {}) is key.aval
+    assert moves.opaque and not p.opaque
+
+
+Pair = namedtuple("Pair", "a b")
+Other = namedtuple("Other", "a b")
+
+
+def test_keys_of_static_values():
+    """Equal keys only where nothing could tell the values apart."""
+    different = [
+        1, 1.0, True, 1 + 0j, 0, 0.0, -0.0, False, 0j, complex(0.0, -0.0), complex(-0.0, 0.0),
+        (), (1,), (1.0,), ((1,),), Pair(1, 2), Other(1, 2), (1, 2), (2, 1), "1", None,
+        frozenset(), frozenset([1]), frozenset([1.0]), np.float32(1), np.float64(1), int, float,
+    ]  # fmt: skip
+    keys = [ext.freeze(x) for x in different]
+    assert len(set(keys)) == len(different)
+    for x in different:
+        assert ext.freeze(x) == ext.freeze(copy.deepcopy(x))
+    for wrong in ([1], {1: 2}, (1, [2]), {1}):
+        with pytest.raises(TypeError):
+            ext.freeze(wrong)
+    with pytest.raises(TypeError):
+        freeze_params({"k": [1]})
+    assert freeze_params({"a": 1}) != freeze_params({"a": 1.0}) != freeze_params({"b": 1.0})
