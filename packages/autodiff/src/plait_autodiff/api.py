@@ -62,7 +62,7 @@ _out = materialise_at_ground
 # ---- forward mode --------------------------------------------------------------------------
 
 
-def jvp(fun: Callable, primals: Any, tangents: Any, has_aux: bool = False) -> tuple:
+def jvp(fun: Callable[..., Any], primals: Any, tangents: Any, has_aux: bool = False) -> tuple:
     """`(fun(*primals), derivative along tangents)`, computed together.
 
     Args:
@@ -138,7 +138,9 @@ class _Linearized:
         return Derivative(self.program, self.in_tree, ins, self.tree, outs, active)
 
 
-def _linearize(f: Callable, primals: tuple, has_aux: bool, does: str, of: Callable) -> _Linearized:
+def _linearize(
+    f: Callable[..., Any], primals: tuple, has_aux: bool, does: str, of: Callable
+) -> _Linearized:
     r = _Linearized()
     leaves, r.in_tree = flatten(primals)
     xs = [as_value(x) for x in leaves]
@@ -177,7 +179,7 @@ def _linearize(f: Callable, primals: tuple, has_aux: bool, does: str, of: Callab
         t.abandon()
 
 
-def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> tuple:
+def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple:
     """`(fun(*primals), fun_lin)`: the derivative as a linear function of tangents.
 
     What `fun` does with primals alone is done once; calling `fun_lin` does the linear part.
@@ -195,7 +197,7 @@ def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> tuple:
     return (out, fun_lin, r.aux) if has_aux else (out, fun_lin)
 
 
-def linear_transpose(fun: Callable, *primals: Any) -> Callable:
+def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable:
     """The transpose of a function that is linear in all its arguments.
 
     Args:
@@ -249,7 +251,7 @@ def linear_transpose(fun: Callable, *primals: Any) -> Callable:
 # ---- reverse mode --------------------------------------------------------------------------
 
 
-def vjp(fun: Callable, *primals: Any, has_aux: bool = False) -> tuple:
+def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple:
     """`(fun(*primals), pullback)`: the pullback takes a cotangent like the result to a tuple of
     cotangents like the arguments.
 
@@ -271,12 +273,12 @@ def vjp(fun: Callable, *primals: Any, has_aux: bool = False) -> tuple:
 
 
 def value_and_grad(
-    fun: Callable,
+    fun: Callable[..., Any],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
-) -> Callable:
+) -> Callable[..., Any]:
     """A function that returns `fun`'s value and its gradient.
 
     Args:
@@ -329,12 +331,12 @@ def _scalar(r: _Linearized, holomorphic: bool) -> None:
 
 
 def grad(
-    fun: Callable,
+    fun: Callable[..., Any],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
-) -> Callable:
+) -> Callable[..., Any]:
     """The gradient of a scalar function; arguments as for `value_and_grad`.
 
     With `has_aux` the result is (gradient, aux).  The gradient of a real function of complex

@@ -42,7 +42,7 @@ def _is_axis(x: Any) -> bool:
 
 
 def vmap(
-    fun: Callable | None = None,
+    fun: Callable[..., Any] | None = None,
     in_axes: Any = 0,
     out_axes: Any = 0,
     axis_name: Any = None,

@@ -10,7 +10,7 @@ message about a tree says where in it, by a key path like `['w'][0].bias`.
 import builtins
 import dataclasses
 from collections import OrderedDict, defaultdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ._base.errors import (
     ArgumentError,
@@ -47,14 +47,26 @@ GetAttrKey, FlattenedIndexKey = pytree.GetAttrKey, pytree.FlattenedIndexKey
 registry = new_registry()
 _flatten = registry.flatten
 if TYPE_CHECKING:
-    TreeDef = Any
+
+    class TreeDef(Protocol):
+        """The structure of a tree: hashable, and equal to that of trees of the same form."""
+
+        @property
+        def num_leaves(self) -> int: ...
+        def children(self) -> "list[TreeDef]": ...
+        def node_data(self) -> "tuple[Any, Any] | None": ...
+        def unflatten(self, leaves: "Iterable[Any]", /) -> Any: ...
+        def flatten_up_to(self, tree: Any, /) -> list[Any]: ...
+
 else:
     TreeDef = type(_flatten(0)[1])
-LEAF = _flatten(0)[1]
+LEAF: "TreeDef" = _flatten(0)[1]
 """The structure of a single leaf."""
 
 
-def flatten(tree, is_leaf: "Callable[[Any], bool] | None" = None) -> "tuple[list, TreeDef]":
+def flatten(
+    tree: Any, is_leaf: "Callable[[Any], bool] | None" = None
+) -> "tuple[list[Any], TreeDef]":
     """(leaves in order, structure).
 
     Args:
@@ -255,7 +267,7 @@ def _key_text(key) -> str:
     return f"[{key.key}]" if isinstance(key, FlattenedIndexKey) else str(key)
 
 
-def key_paths(tree) -> list[str]:
+def key_paths(tree: Any) -> list[str]:
     """The path of every leaf, in the order of `leaves`."""
     out: list[str] = []
 
@@ -321,7 +333,9 @@ def map_with_path(f: "Callable", tree, *rest, is_leaf=None, is_leaf_takes_path: 
 # ---- prefixes ------------------------------------------------------------------------------
 
 
-def spread(prefix, value, what: str, is_entry: "Callable[[Any], bool]", entry: str) -> list:
+def spread(
+    prefix: Any, value: Any, what: str, is_entry: "Callable[[Any], bool]", entry: str
+) -> "list[Any]":
     """One entry of the tree prefix `prefix` per leaf of the tree `value`.
 
     `is_entry(x)` says what an entry is (it may be None or a tuple); `entry` says it in words.

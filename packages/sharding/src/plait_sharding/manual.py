@@ -167,7 +167,7 @@ class Piece(Stage):
 
 
 def shard_map(
-    f: Callable | None = None,
+    f: Callable[..., Any] | None = None,
     /,
     mesh: Any = None,
     in_specs: Any = None,
@@ -175,7 +175,7 @@ def shard_map(
     *,
     axis_names: Any = None,
     check_vma: bool = True,
-) -> Callable:
+) -> Callable[..., Any]:
     """`f` on the pieces of its arguments: one program, run on every device of the mesh.
 
     Inside, arrays are one device's, and collectives (`lax.psum`, ...) speak of the axes of the

@@ -104,13 +104,13 @@ def _apart(e: Emitter, xs: Sequence[Any], outs: Sequence[Aval], program: Program
 
 
 def checkpoint(
-    fun: Callable | None = None,
+    fun: Callable[..., Any] | None = None,
     *,
     prevent_cse: bool | Sequence[bool] = True,
     policy: Callable[..., Any] | None = None,
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Sequence[str] = (),
-) -> Callable:
+) -> Callable[..., Any]:
     """`fun`, whose intermediate values are computed again in reverse mode instead of being kept.
 
     What acts on the world (a callback, a print) does so once: its results are kept.
@@ -174,7 +174,7 @@ def _is_trace(found: Any, program: Program) -> bool:
     return isinstance(found, tuple) and found[0] is program
 
 
-def _without_static(fun: Callable, args: tuple, kwargs: dict, static: Role) -> tuple:
+def _without_static(fun: Callable[..., Any], args: tuple, kwargs: dict, static: Role) -> tuple:
     """(function of the other arguments, these by position, these by name, its traces)."""
     if not static:
         return fun, args, kwargs, kept(fun)

@@ -25,31 +25,13 @@ def _named(f: Callable, name: str, doc: str) -> Callable:
     return f
 
 
-def called(f: Callable, *names: str) -> Callable:
-    """The function itself, whose first arguments callers may write by these names."""
-    code: Any = f.__code__
-    rest = code.co_varnames[len(names) :]
-    f.__code__ = code.replace(co_posonlyargcount=0, co_varnames=(*names, *rest))
-    return f
-
-
-def unary(
-    name: str, prim: Primitive, doc: str, other: Callable[[Any], Any] | None = None,
-    strict: bool = False,
-) -> Callable[[Any], Any]:  # fmt: skip
-    """A function of one array, said by one primitive; on an array it is a look-up and a run.
-
-    `other(value)` is asked where the primitive may not do: for what is not an array on which it
-    has run before.  `strict`: nothing is converted, not even integers to floats.
-    """
-    compiled, prepare = prim.compiled, prim.prepare
-    A, ground, cur = Array, GROUND, current
-
-    def function(x: Any, /) -> Any:
-        if x.__class__ is A and cur() is ground:
+_UNARY = """
+def make(A, cur, ground, compiled, prim, prepare, other, strict, Value, as_value, none):
+    def function({x}: Any{only}) -> Any:
+        if {x}.__class__ is A and cur() is ground:
             try:
-                run, handlers, key = compiled[x.key]
-                buf = x._buf
+                run, handlers, key = compiled[{x}.key]
+                buf = {x}._buf
             except (AttributeError, KeyError):
                 pass
             else:
@@ -59,25 +41,71 @@ def unary(
                 r.key = key
                 return r
         if strict:
-            return cur().apply(prim, (x if isinstance(x, Value) else as_value(x),), _NONE)
+            return cur().apply(prim, ({x} if isinstance({x}, Value) else as_value({x}),), none)
         if other is not None:
-            return other(x if isinstance(x, Value) else as_value(x))
-        return cur().apply(prim, prepare((x,)), _NONE)  # type: ignore[misc]
+            return other({x} if isinstance({x}, Value) else as_value({x}))
+        return cur().apply(prim, prepare(({x},)), none)
+    return function
+"""
+_BINARY = """
+def make(cur, prim, agree, none):
+    def function({x}: Any, {y}: Any{only}) -> Any:
+        return cur().apply(prim, agree(({x}, {y})), none)
+    return function
+"""
 
+
+@functools.cache
+def written(text: str, **names: str) -> Callable[..., Any]:
+    """Return the function `make` that a text defines, with names of parameters filled in.
+
+    Callers may write arguments by name where the mathematics gives them one (`gammainc(a, x)`).  A
+    wrapper that renamed them would be one more Python call, which takes as long as the rest; so a
+    function is compiled for each set of names, once.
+    """
+    scope: dict[str, Any] = {"Any": Any, "__name__": __name__}
+    exec(compile(text.format(**names), "<plait function by its parameters>", "exec"), scope)
+    return scope["make"]
+
+
+def unary(
+    name: str, prim: Primitive, doc: str, other: Callable[[Any], Any] | None = None,
+    strict: bool = False, arg: str = "",
+) -> Callable[..., Any]:  # fmt: skip
+    """A function of one array, said by one primitive; on an array it is a look-up and a run.
+
+    `other(value)` is asked where the primitive may not do: for what is not an array on which it
+    has run before.  `strict`: nothing is converted, not even integers to floats.  `arg` is the name
+    by which callers may give the array; without one it is given by position.
+    """
+    make = written(_UNARY, x=arg or "x", only="" if arg else ", /")
+    function = make(
+        Array,
+        current,
+        GROUND,
+        prim.compiled,
+        prim,
+        prim.prepare,
+        other,
+        strict,
+        Value,
+        as_value,
+        _NONE,
+    )
     return _named(function, name, doc)
 
 
 def binary(
-    name: str, prim: Primitive, doc: str, prepare: Callable[[Any], Any] | None = None
-) -> Callable[[Any, Any], Any]:
-    """A function of two arrays, said by one primitive, on operands that agree by `prepare`."""
-    agree: Any = prepare or prim.prepare
-    cur = current
+    name: str, prim: Primitive, doc: str, prepare: Callable[[Any], Any] | None = None,
+    args: tuple[str, str] | None = None,
+) -> Callable[..., Any]:  # fmt: skip
+    """A function of two arrays, said by one primitive, on operands that agree by `prepare`.
 
-    def function(x1: Any, x2: Any, /) -> Any:
-        return cur().apply(prim, agree((x1, x2)), _NONE)
-
-    return _named(function, name, doc)
+    `args` are the names by which callers may give them; without any they are given by position.
+    """
+    x, y = args or ("x1", "x2")
+    make = written(_BINARY, x=x, y=y, only="" if args else ", /")
+    return _named(make(current, prim, prepare or prim.prepare, _NONE), name, doc)
 
 
 def value(x: Any) -> Any:

@@ -12,6 +12,7 @@ same exactly when all settings are.
 
 import os
 import weakref
+from collections.abc import Callable
 from contextlib import contextmanager
 from typing import Any
 
@@ -20,7 +21,7 @@ from .errors import PlaitError
 __all__ = ["Config", "config"]
 
 
-def _flag(x) -> bool:
+def _flag(x: Any) -> bool:
     if isinstance(x, str):
         words = {"1": True, "true": True, "on": True, "0": False, "false": False, "off": False}
         return words[x.lower()]
@@ -77,7 +78,7 @@ _SETTINGS: dict[str, tuple[Any, Any, str]] = {
 
 
 def wide(on: Any) -> dict[str, Any]:
-    """The settings by which numbers have 64 bits unless something else is said, or never."""
+    """Return the settings under which Python numbers have 64 bits, or none has (`on` is false)."""
     bits = "64" if _flag(on) else "32"
     return {"x64": _flag(on), "default_float": "float" + bits, "default_int": "int" + bits}
 
@@ -110,7 +111,7 @@ _FLAGS = {
 """Settings by the names that JAX has for them, for `config.update`."""
 
 _BYSTANDERS = frozenset(("explain_cache_misses", "default_copy"))
-"""Settings on which nothing that is kept depends."""
+"""Settings that no cache is keyed on: changing them changes no program."""
 
 
 class State(tuple):
@@ -184,12 +185,16 @@ class Config:
         for changed in list(self._watchers):
             changed()
 
-    def watch(self, changed) -> None:
-        """Call the function `changed()` at every change, as long as somebody keeps it."""
+    def watch(self, changed: Callable[[], None]) -> None:
+        """Call `changed()` at every change of a setting, for as long as somebody keeps it.
+
+        Only a weak reference is held: what a jitted function clears when settings change must not
+        keep that function alive.
+        """
         self._watchers.add(changed)
 
     def freeze(self, name: str, why: str) -> None:
-        """From now on this setting is what it is."""
+        """Refuse changes of this setting from now on; `why` is said to whoever tries."""
         self._frozen[name] = why
 
     def __getattr__(self, name: str):

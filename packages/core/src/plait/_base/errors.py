@@ -64,8 +64,8 @@ class PlaitError(Exception):
         super().__init__(what)
 
     def about(self, where: Any) -> "PlaitError":
-        """The same error, of an operation staged at `where` (a location token), if it was not told
-        a place already: what is wrong with it is found later than it was written."""
+        """Return this error, pointing to `where` (a location token) unless it was made with a
+        place of its own: an operation may be refused long after the line that staged it ran."""
         line = user_line(where)
         if not self._told and line != "<unknown>":
             self.where, self._told = line, True
@@ -89,7 +89,7 @@ class NanError(PlaitError, FloatingPointError):
 
 
 class UndefinedRule(MissingRule, AttributeError):
-    """A function that is to have a rule of its own was called before it was given one."""
+    """A function that needs a rule of its own was called before the rule was defined."""
 
 
 class RegistrationError(PlaitError, TypeError):

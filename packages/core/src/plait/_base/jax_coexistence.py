@@ -34,7 +34,7 @@ _PLACEHOLDERS = {
     "TypedNdArray": (np.ndarray, Ndarray),
 }
 LITERALS = "jax._src.literals"
-"""Where jax defines them."""
+"""The module in which jax defines its typed scalars."""
 
 
 def _build_class(func, name, *bases, **kw):

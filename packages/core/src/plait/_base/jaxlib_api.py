@@ -13,6 +13,7 @@ import importlib.util
 import operator
 import os
 import sys
+from collections.abc import Callable
 from functools import cache
 from threading import RLock
 from types import SimpleNamespace
@@ -120,7 +121,7 @@ lock = RLock()
 
 COPY_NOW = _jax.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
 ALIAS = _jax.HostBufferSemantics.ZERO_COPY
-RuntimeFailure = (
+RuntimeFailure: type[Exception] = (
     xla_client.XlaRuntimeError if hasattr(xla_client, "XlaRuntimeError") else (_jax.JaxRuntimeError)
 )
 _SKIP_CHECKS = (True,) if "_skip_checks" in (_jax.array_result_handler.__doc__ or "") else ()
@@ -139,7 +140,7 @@ def device_list(devices):
 
 
 def layout(devices, tiling: str):
-    """How an array lies on a device list; `tiling` in HloSharding's spelling."""
+    """Return how an array lies on a device list; `tiling` is written as HloSharding prints it."""
     return _jax.GSPMDSharding(devices, _hlo.HloSharding.from_string(tiling))
 
 
@@ -171,7 +172,7 @@ def share_piece(aval, layout_, pieces, devices):
 
 
 def result_handler(aval, layout_):
-    """What turns a runtime result into a buffer with our type; aval is not checked by jaxlib."""
+    """Return the handler that gives runtime results our type; jaxlib does not check the aval."""
     return _jax.array_result_handler(aval, layout_, True, *_SKIP_CHECKS)
 
 
@@ -227,7 +228,7 @@ def register_lapack() -> None:
 
 
 def register_target(name: str, fn, platform: str, api_version: int) -> None:
-    """Make a foreign function known to the runtime of a platform."""
+    """Register a foreign function with the runtime of a platform."""
     names = {"cuda": "CUDA", "rocm": "ROCM"}
     xla_client.register_custom_call_target(
         name, fn, platform=names.get(platform, platform), api_version=api_version
@@ -247,8 +248,8 @@ def headers() -> str:
     return os.path.join(os.path.dirname(_jax.__file__), "include")
 
 
-def executable_of(run):
-    """The executable whose bound method `run` is, or None if it is something else."""
+def executable_of(run: Any) -> Any:
+    """Return the executable whose bound method `run` is; None if `run` is something else."""
     itself = getattr(run, "__self__", None)
     return itself if isinstance(itself, _jax.LoadedExecutable) else None
 
@@ -267,14 +268,14 @@ def dlpack_capsule(buf, **kw):
 
 
 class _Built:
-    """What stands for results where jaxlib puts a tree together: `build` does."""
+    """A node that jaxlib puts together from buffers of results, by calling `build`."""
 
     def __init__(self, build, n: int):
         self.build, self.n = build, n
 
 
 class _Hosted(NamedTuple):
-    """What jaxlib wants to know of an executable, in order to run it without asking us."""
+    """All that jaxlib needs to know of an executable to run it without calling Python."""
 
     xla_executable: Any
     out_pytree_def: Any
@@ -304,19 +305,25 @@ def _hosting() -> tuple:
     return registry, _jax.PjitFunctionCache(4096)
 
 
-def hosted(f, miss):
-    """A function of buffers and numpy arrays that jaxlib runs by itself where it knows how.
+def hosted(f: Any, miss: Callable[..., tuple[Any, Any, bool]]) -> Callable[..., Any]:
+    """Return a function of buffers and numpy arrays whose known calls jaxlib runs by itself.
 
-    Else it calls `miss(*operands) -> (results, what `hosted_entry` returns or None, False)`.
-    It copies no numpy array that is aligned, nor, for a while, any other.
+    For unknown ones it calls `miss(*operands) -> (results, entry, False)`, where the entry is made
+    by `hosted_entry`, or is None if jaxlib must ask again next time.
+
+    The runtime reads the memory of aligned numpy arrays in place, and may read that of others
+    after the call has returned: callers give it copies of what its owner may write to.
     """
     registry, kept = _hosting()
     name = getattr(f, "__name__", "f")
     return _jax.pjit(name, f, miss, [], [], object(), registry, _no_such_argument, kept)
 
 
-def hosted_entry(executable, layout_, n: int, keys, build):
-    """How to run an executable with `n` operands; `build` makes the results of buffers."""
+def hosted_entry(
+    executable: Any, layout_: Any, n: int, keys: list[Any], build: Callable[[list[Any]], Any]
+) -> Any:
+    """Return what tells jaxlib how to run an executable with `n` operands; `build` makes the
+    results, given their buffers."""
     registry, _ = _hosting()
     m = len(keys)
     return _Hosted(

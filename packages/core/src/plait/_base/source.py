@@ -23,7 +23,7 @@ here: Callable[[], Any] = jaxlib_api.take_traceback
 
 
 class Frame(NamedTuple):
-    """One frame of the user's."""
+    """One frame of user code: a file, a line and the name of the function."""
 
     file: str
     line: int
@@ -34,7 +34,7 @@ class Frame(NamedTuple):
 
 
 class Named(NamedTuple):
-    """A location inside a part of a program that has a name."""
+    """A location in a part of a program that the user named (`named_scope`)."""
 
     name: str
     """Names, outermost first, with slashes between them."""
@@ -50,19 +50,19 @@ _roots: list[str] = []
 
 
 def hide(folder: str) -> None:
-    """Frames of files below `folder` are not the user's."""
+    """Hide frames of files below `folder` from now on: they are not the user's."""
     root = os.path.join(os.path.abspath(folder), "")
     if root not in _roots:
         _roots.append(root)
 
 
 def hidden(file: str) -> bool:
-    """Whether a frame of this file is not shown."""
+    """Return whether frames of this file are left out of messages."""
     return file.startswith("<") or file.startswith(tuple(_roots))
 
 
 def user_frames(where: Any, limit: int = 5) -> list[Frame]:
-    """The innermost `limit` frames of the user's at `where`, innermost first."""
+    """Return up to `limit` frames of user code at the location `where`, innermost first."""
     found: list[Frame] = []
     for f in where.frames if where is not None and limit > 0 else ():
         if not hidden(f.file_name):
@@ -73,26 +73,26 @@ def user_frames(where: Any, limit: int = 5) -> list[Frame]:
 
 
 def user_line(where: Any) -> str:
-    """`file:line` of the innermost frame of the user's."""
+    """Return `file:line` of the innermost frame of user code at the location `where`."""
     frames = user_frames(where, 1)
     return f"{frames[0].file}:{frames[0].line}" if frames else "<unknown>"
 
 
 def where_defined(f: Any) -> str:
-    """`name at file:line` of a function, as far as Python knows."""
+    """Return `name at file:line` of a function, or its name alone if it has no code."""
     o = outline(f)
     code = o.__code__
     return f"{o.__name__} at {code.co_filename}:{code.co_firstlineno}" if code else o.__name__
 
 
 class Outline:
-    """What messages need of a function, without keeping it alive."""
+    """The name and the code of a function, for messages: it does not keep the function alive."""
 
     __slots__ = ("__name__", "__code__")
 
 
-def outline(f) -> "Outline | None":
-    """The outline of a function."""
+def outline(f: Any) -> "Outline | None":
+    """Return the outline of a function, of the innermost one that decorators wrap."""
     if f is None or f.__class__ is Outline:
         return f
     while hasattr(f, "__wrapped__"):

@@ -105,7 +105,7 @@ def _bound(max_steps: Any, what: str) -> Any:
 
 
 def scan(
-    f: Callable,
+    f: Callable[..., Any],
     init: Any,
     xs: Any = None,
     length: Any = None,
@@ -267,7 +267,7 @@ def fori_loop(
     return out
 
 
-def map_(f: Callable, xs: Any, *, batch_size: int | None = None) -> Any:
+def map_(f: Callable[..., Any], xs: Any, *, batch_size: int | None = None) -> Any:
     """`f` on every row of the tree xs, one after the other; results are stacked.
 
     Args:
@@ -315,8 +315,8 @@ def _count(does: str, name: str, given: Any) -> int:
 
 
 def map_axes(
-    f: Callable, in_axes: Any = 0, out_axes: Any = 0, *, parallel: bool = False
-) -> Callable:
+    f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0, *, parallel: bool = False
+) -> Callable[..., Any]:
     """`f` on every row along `in_axes` (tree prefix; None: the whole), one after the other.
 
     Unlike `map_` it stays one operation under every transformation, which moves its axes along.

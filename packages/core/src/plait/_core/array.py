@@ -46,7 +46,7 @@ class Array(Value):
 
     __slots__ = ("_buf", "aval", "key", "__weakref__")
     _buf: Any
-    key: Aval | Placed  # what compiled functions are looked up by; the aval, in the default place
+    key: Aval | Placed  # executables are found by it; in the default place it is the aval
     __hash__ = None  # type: ignore[assignment]
 
     def buffer(self):
@@ -129,7 +129,7 @@ class Array(Value):
 
     @property
     def sharding(self):
-        """Where its pieces are, in the words of `plait.sharding` (plait-sharding)."""
+        """Where its pieces are: a sharding of plait-sharding."""
         return resolve("sharding").sharding_of(self)
 
     @property
@@ -166,7 +166,7 @@ class Array(Value):
 
     @property
     def committed(self) -> bool:
-        """Whether it was told where to be: what is not is brought to where other operands are."""
+        """Whether it was placed on purpose; arrays that were not follow the other operands."""
         return self.key.placement is not None
 
     @property
@@ -272,7 +272,7 @@ class Literal(Value):
     value: bool | int | float | complex
     __hash__ = None  # type: ignore[assignment]
 
-    def __init__(self, value, aval: Aval):
+    def __init__(self, value: Any, aval: Aval):
         self.value, self.aval = value, aval
 
     def __repr__(self) -> str:
@@ -307,8 +307,8 @@ class Literal(Value):
         return self.numpy().item()
 
 
-def wrap(buf, key: Aval | Placed) -> Array:
-    """The Array of a buffer."""
+def wrap(buf: Any, key: Aval | Placed) -> Array:
+    """Return the Array that owns a buffer with this dispatch key."""
     r = Array()
     r._buf = buf
     r.aval = key.aval
@@ -317,30 +317,34 @@ def wrap(buf, key: Aval | Placed) -> Array:
 
 
 def _shown(host: np.ndarray, aval: Aval) -> np.ndarray:
-    """Memory as users see it: float0 is stored as booleans."""
+    """Return memory as users see it: float0, which the runtime lacks, is stored as booleans."""
     return host if aval.category != NOTHING else np.zeros(aval.shape, float0)
 
 
 def laid(x: Array) -> Array:
-    """What stands for an array of opaque elements: the same memory, as numbers."""
+    """Return an array of opaque elements as an array of numbers in the same memory."""
     physical, placement = x.aval.physical, x.key.placement
     return wrap(x.buffer(), physical if placement is None else Placed(physical, placement))
 
 
 def standing_for(x: Any, aval: Aval) -> Array:
-    """The opaque array that an array of numbers stands for: the same memory, if it is an Array."""
+    """Return an array of numbers as one of opaque elements; an Array keeps its memory."""
     v = as_value(x)
     placement = v.key.placement
     return wrap(v.buffer(), aval if placement is None else Placed(aval, placement))
 
 
-def is_tracer(x) -> bool:
+def is_tracer(x: object) -> bool:
+    """Return whether `x` is a value under interpretation."""
     return isinstance(x, Tracer)
 
 
 def failure(e: Exception, bufs: Iterable[Any] = ()) -> PlaitError:
-    """Say in our words why the runtime failed on these buffers, which is often that one of them is
-    deleted; a Python exception of a callback keeps its text."""
+    """Return our error for a failure of the runtime on these buffers.
+
+    Often one of them was deleted, which the runtime's own text does not say; a Python exception
+    of a callback keeps its text.
+    """
     if any(b.is_deleted() for b in bufs):
         return DeletedArrayError(f"an array whose memory was donated or deleted was used: {e}")
     return RuntimeFailure(f"the computation failed: {e}")
@@ -350,7 +354,7 @@ def run_on(run: Any, bufs: list[Any], handlers: list[Any]) -> list[Any]:
     """Run an executable; return the buffers of its results.
 
     The shortest calls (`eager.apply` of one operand, a jitted function of plain arrays, the text
-    that `call_forms` writes) say these lines once more, for a call saved.
+    that `call_forms` writes) repeat these lines, since a Python call more would be felt there.
     """
     try:
         return run(bufs).consume_with_handlers(handlers)
@@ -369,16 +373,16 @@ _NARROW = {
 
 
 def canonical(dtype: np.dtype) -> np.dtype:
-    """The dtype as it enters: in this machine's order of bytes; and 64 bits become 32 if the
-    setting x64 is off."""
+    """Return the dtype that arrays of `dtype` get where they enter: in this machine's byte order,
+    and with 32 bits instead of 64 if the setting x64 is off."""
     if not dtype.isnative:
         dtype = dtype.newbyteorder("=")
     return dtype if config.x64 else _NARROW.get(dtype, dtype)
 
 
 def shared(x: np.ndarray) -> Array:
-    """`x` on the default device, in the memory that it has, if that is possible: contiguous,
-    aligned as the device wants it, and of a dtype that may stay."""
+    """Return `x` on the default device, sharing its memory if it is contiguous, aligned as the
+    device wants it, and of a dtype that may stay; else a copy."""
     if canonical(x.dtype) is not x.dtype:
         return from_numpy(x)
     category(x.dtype)
@@ -387,17 +391,17 @@ def shared(x: np.ndarray) -> Array:
 
 
 def from_numpy(x: np.ndarray) -> Array:
-    """A copy of `x` on the default device."""
+    """Return a copy of `x` on the default device."""
     dtype = canonical(x.dtype)
     aval = Aval(x.shape, dtype)
     return wrap(put(x if dtype is x.dtype else x.astype(dtype), aval), aval)
 
 
 def as_value(x: Any) -> Any:
-    """What primitives take, from what users give: values, numpy arrays and Python scalars.
+    """Return the value that primitives take for a value, a numpy array or a Python scalar.
 
-    Objects with `__plait_array__`, `__jax_array__` or `__array__` are asked for what they are.
-    Lists are refused, as everywhere a silent copy would be slow.  Raises TypeRule.
+    Objects with `__plait_array__`, `__jax_array__` or `__array__` are converted by that method.
+    Lists are refused, for a silent copy of one would be slow.  Raises TypeRule.
     """
     if isinstance(x, Value):
         return x
@@ -430,7 +434,7 @@ def _bounds(dtype: np.dtype) -> tuple[int, int]:
 
 
 def fits(x: int, dtype: np.dtype) -> int:
-    """`x`; raises OutOfBounds, as numpy does, if an integer dtype does not hold it."""
+    """Return `x`; raise OutOfBounds, as numpy does, if the integer dtype can not hold it."""
     low, high = _bounds(dtype)
     if not low <= x <= high:
         raise OutOfBounds(
@@ -440,8 +444,8 @@ def fits(x: int, dtype: np.dtype) -> int:
     return x
 
 
-def not_an_array(x, what: str = "Argument") -> TypeRule:
-    """The error for a thing that is no array."""
+def not_an_array(x: object, what: str = "Argument") -> TypeRule:
+    """Return the error for an object that is no array; `what` begins the sentence."""
     text = repr(x)
     text = text if len(text) < 60 else text[:57] + "..."
     hint = (
@@ -452,8 +456,8 @@ def not_an_array(x, what: str = "Argument") -> TypeRule:
     return OperandTypeError(f"{what} {text} of type {type(x).__name__} is no array", fix=hint)
 
 
-def asarray(x, dtype=None) -> Any:
-    """An Array of scalars, numpy arrays and nested lists of them; values stay as they are."""
+def asarray(x: Any, dtype: Any = None) -> Any:
+    """Return an Array of scalars, numpy arrays or nested lists of them; values stay as they are."""
     if isinstance(x, Value) and dtype is None and not isinstance(x, Literal):
         return x
     if isinstance(x, Value):
@@ -475,8 +479,8 @@ def asarray(x, dtype=None) -> Any:
     return from_numpy(host)
 
 
-def solid(x) -> Any:
-    """An Array for a Literal; other values as they are."""
+def solid(x: Any) -> Any:
+    """Return an Array for a Literal, and other values unchanged."""
     if x.__class__ is Literal:
         p = x.aval.physical
         host = x if p is x.aval else Literal(x.value, p)

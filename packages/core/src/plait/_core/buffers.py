@@ -16,7 +16,11 @@ from .._types.avals import Aval, Placed
 
 
 def once(f):
-    """Like `functools.cache`, which alone would run `f` in two threads at once."""
+    """Decorator: like `functools.cache`, but two threads never run `f` at the same time.
+
+    `functools.cache` is no lock: two threads that start together would make two clients, which
+    refuse each other's buffers.
+    """
     memo = cache(f)
 
     def get():
@@ -75,7 +79,7 @@ def _layout(ids: tuple[int, ...] | None, tiling: str):
 
 
 def layout_of(key: Aval | Placed):
-    """How an array with this dispatch key lies in memory."""
+    """Return the runtime's layout of arrays with this dispatch key."""
     p = key.placement
     if p is None:
         return _layout(None, "{replicated}")
@@ -83,7 +87,7 @@ def layout_of(key: Aval | Placed):
 
 
 def boxes(layout, shape) -> list[tuple[slice, ...]]:
-    """The slice of an array of `shape` that each device has, in the order of the devices."""
+    """Return the slices of an array of `shape` that the devices have, in the devices' order."""
     sharding = jaxlib_api.hlo_sharding(layout)
     found = jaxlib_api.tiles(sharding)
     if found is None:
@@ -97,15 +101,17 @@ def boxes(layout, shape) -> list[tuple[slice, ...]]:
 
 
 @cache
-def default_place() -> tuple[Any, list]:
-    """(layout, devices) of arrays in the default place."""
+def default_place() -> tuple[Any, list[Any]]:
+    """Return (layout, devices) of arrays in the default place."""
     return _layout(None, "{replicated}"), [devices()[0]]
 
 
 def put(x: np.ndarray, key: Aval | Placed, share: bool = False):
-    """A device buffer with a copy of `x`, where the dispatch key says; of an opaque type `x` is
-    what stands for it.  `share`: in the default place, the memory of `x` itself where the runtime
-    can use it."""
+    """Return a device buffer with a copy of `x`, placed as the dispatch key says.
+
+    For an opaque type `x` has the physical dtype.  With `share` an array of the default place uses
+    the memory of `x` itself, where the runtime can.
+    """
     if key.placement is None:
         layout, device = default_place()
         piece = jaxlib_api.share_piece if share else jaxlib_api.put_pieces
@@ -138,23 +144,23 @@ def get(buf) -> np.ndarray:
 
 
 def begin_get(buf) -> None:
-    """Begin to bring the array to the host, for a later `get`."""
+    """Start copying the array to the host, so that a later `get` need not wait."""
     one = len(buf._sharding._internal_device_list) == 1
     for piece in (buf,) if one else buf._arrays:
         piece._copy_single_device_array_to_host_async()
 
 
 def handler(key: Aval | Placed):
-    """What makes a buffer of a result with this dispatch key."""
+    """Return the runtime's handler of results with this dispatch key, made once per key."""
     if key.handler is None:
         key.handler = jaxlib_api.result_handler(key.aval.physical, layout_of(key))
     return key.handler
 
 
 def move(buf, key: Aval | Placed):
-    """A copy of the array of `buf` where the dispatch key says.
+    """Return a copy of the array of `buf`, placed as the dispatch key says.
 
-    It goes from device to device if it is divided there as it is here, else through the host.
+    The copy goes from device to device if it is divided there as it is here, else through the host.
     """
     placement = key.placement
     where = device_list(None if placement is None else placement.place.devices)

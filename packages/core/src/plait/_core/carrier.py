@@ -1,10 +1,10 @@
 """Carriers: transformations that replace values by values with more to them.
 
 A lifted value is (form, parts): a hashable static form, and component values of the parent
-interpreter.  Form None is a plain value, carried as itself.  Forward mode carries a direction,
-mapping an axis, intervals two ends.  The author gives rules for first-order primitives, and says
-of forms what the methods below ask; core takes the transformation through every operation with
-programs (`plait._core.lift_higher_order`), whoever defined it.
+interpreter.  Form None is a plain value, carried as itself.  Forward mode carries a tangent,
+mapping an axis, intervals two ends.  The author gives rules for first-order primitives, and
+defines what the methods below ask of forms; core takes the transformation through every operation
+with programs (`plait._core.lift_higher_order`), whoever defined it.
 
 Invariant: one rule set serves both ways of running.  Applied while Python runs, rules act on the
 parent's values; applied to a Program, the parent is a Stage and the result a Program.
@@ -39,7 +39,7 @@ expand_rules = RuleTable(
 
 
 class Lifted(Tracer):
-    """A value with more to it; `aval` is what the user sees."""
+    """A lifted value; `aval` is the type that the user sees."""
 
     __slots__ = ("form", "parts")
     form: Form
@@ -108,72 +108,76 @@ class Carrier(Interpreter):
     # -- what a subclass says --------------------------------------------------------------
 
     def run(self, prim: Primitive, rule: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
-        """Call a rule of the table as its signature says, parent being current, and lift what it
-        returns."""
+        """Call a rule of the table with its signature, while the parent is current; return its
+        result lifted."""
         raise PlaitError(f"{type(self).__name__} has no method `run`", fix="define it")
 
     def part_avals(self, aval: Aval, form: Form) -> tuple[Aval, ...]:
-        """Types of the components of an `aval` in `form` (not None)."""
+        """Return the types of the components of an `aval` in `form` (not None)."""
         raise PlaitError(f"{type(self).__name__} has no method `part_avals`", fix="define it")
 
     def coerce(self, aval: Aval, parts: tuple[Any, ...], f: Form, g: Form) -> tuple[Any, ...]:
-        """Components in form `g`, a join of `f` and something, by primitives under the parent."""
+        """Return components in form `g`, a join of `f` and another, by primitives of the parent."""
         raise PlaitError(f"{type(self).__name__} has no method `coerce`", fix="define it")
 
     def join(self, aval: Aval, f: Form, g: Form) -> Form:
-        """The least form that `f` and `g`, different and not None, can both be coerced to."""
+        """Return the least form that `f` and `g`, different and not None, can be coerced to."""
         raise PlaitError(
             f"{type(self).__name__}: no common form of {f} and {g} for {aval!r}",
             fix=f"define {type(self).__name__}.join",
         )
 
     def widen(self, aval: Aval, f: Form, g: Form) -> Form:
-        """A form above both, such that repeating this comes to an end."""
+        """Return a form above both; repeated widening must come to an end."""
         return g
 
     def whole(self, aval: Aval) -> Form:
-        """The form that every value of this type can be coerced to."""
+        """Return the form that every value of this type can be coerced to."""
         raise PlaitError(
             f"{type(self).__name__} keeps custom rules, and has no method `whole`", fix="define it"
         )
 
     def part_axes(self, aval: Aval, form: Form) -> tuple[tuple[int | None, ...], ...]:
-        """For each component, where it has the axes of the value."""
+        """Return, for each component, where it has the axes of the value."""
         return (tuple(range(aval.ndim)),) * len(self.part_avals(aval, form))
 
     def grow(self, form: Form, axis: int) -> Form:
-        """Form of a stack, along a new axis at `axis`, of values in `form`."""
+        """Return the form of a stack, along a new axis at `axis`, of values in `form`."""
         return form
 
     def drop(self, form: Form, axis: int) -> Form:
-        """Form of a row, along `axis`, of a value in `form`.
+        """Return the form of a row, along `axis`, of a value in `form`.
 
         Law: a value in `form` can be coerced to `grow(drop(form, axis), axis)`.
         """
         return form
 
     def concerns(self, axes: frozenset[Any]) -> bool:
-        """Must we see an operation ambient to `axes` although no operand is ours?"""
+        """Return whether it must see operations that use these axis names, with any operands."""
         return False
 
     def hidden_by(self, axes: frozenset[Any]) -> "Carrier":
-        """The same transformation, as programs see it in which others bind these axes."""
+        """Return the same transformation for programs in which something else binds these axes."""
         return self
 
     # -- what follows ----------------------------------------------------------------------
 
     def key(self) -> Any:
-        """With the forms, all that a lifted program depends on."""
+        """Return the key of lifted programs, which depend on it and on the forms alone.
+
+        It is derived from `fields`: a key that an author wrote by hand and that lacked an attribute
+        would give one carrier the programs of another.
+        """
         if self._key is None:
             self._key = type(self), freeze(self.values)
         return self._key
 
     def under(self, parent: Interpreter | None, ambient: Sequence[Any] = ()) -> "Carrier":
-        """The same transformation over another interpreter."""
+        """Return the same transformation over another interpreter."""
         return type(self)(parent, *self.values, ambient=ambient, of=self.of)
 
     def lift(self, aval: Aval, form: Form, parts: tuple[Any, ...]) -> Any:
-        """A value of ours; the component itself if the form is None."""
+        """Return a lifted value of this carrier; the component itself if the form is None."""
         if form is None:
             return parts[0]
         x = Lifted()
@@ -185,19 +189,24 @@ class Carrier(Interpreter):
         return x
 
     def form_of(self, x: Any) -> Form:
+        """Return the form of any value: None unless this very carrier lifted it.
+
+        Ownership is identity.  Two carriers of one kind may be nested (a derivative of a
+        derivative), and a value of the outer one is a plain value to the inner.
+        """
         return x.form if x.__class__ is Lifted and x.by is self else None
 
     def split(self, x: Any) -> tuple[Form, tuple[Any, ...]]:
-        """(form, components) of any value."""
+        """Return (form, components) of any value."""
         return (x.form, x.parts) if x.__class__ is Lifted and x.by is self else (None, (x,))
 
     def to_form(self, x: Any, form: Form) -> tuple[Any, ...]:
-        """Components of `x` in `form`."""
+        """Return the components of `x` in `form`."""
         f, parts = self.split(x)
         return parts if f == form else self.coerce(x.aval, parts, f, form)
 
     def parts_of(self, aval: Aval, form: Form) -> tuple[Part, ...]:
-        """The components of an `aval` in `form`, with their axes."""
+        """Return the components of an `aval` in `form`, with their axes."""
         if form is None:
             return (Part(aval, tuple(range(aval.ndim))),)
         avals, axes = self.part_avals(aval, form), self.part_axes(aval, form)
@@ -209,7 +218,7 @@ class Carrier(Interpreter):
         """Return (the program on components, forms of its outputs); see `lift_higher_order`."""
         return lift_program(self, program, forms, out_forms)
 
-    def apply(self, prim: Primitive, args: Any, params: dict[str, Any]) -> Any:
+    def apply(self, prim: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
         for a in args:
             if a.__class__ is Lifted and a.by is self:
                 break
@@ -250,7 +259,7 @@ class Carrier(Interpreter):
             promised(expand_rules, prim, prim.infer(tuple([a.aval for a in args]), params), out)
         return as_list(out) if prim.many else out
 
-    def _sees(self, prim: Primitive, args: Any, params: dict[str, Any]) -> bool:
+    def _sees(self, prim: Primitive, args: Sequence[Any], params: dict[str, Any]) -> bool:
         axes = ambient_of(prim, params)
         if axes and self.concerns(axes):
             return True
@@ -258,20 +267,26 @@ class Carrier(Interpreter):
             dims_of([[a.aval for a in args], *params.values()])
         )
 
-    def _unowned(self, prim: Primitive, args: Any, params: dict[str, Any]) -> Any:
-        """No operand is ours; but Python functions in the parameters may close over what is."""
+    def _unowned(self, prim: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
+        """Apply an operation without lifted operands.
+
+        Python functions among its parameters may close over lifted values, which nobody sees until
+        they are staged and become operands: then it may be ours after all.
+        """
         assert self.parent is not None
         if self.staging and prim.higher is not None and prim.higher.pending(params):
             args, params = prim.higher.settle(params, args)
             return self.apply(prim, args, params)
         return self.parent.apply(prim, args, params)
 
-    def through(self, prim: Primitive, args: Any, params: dict[str, Any]) -> list[Any]:
-        """Any operation with programs, by its wiring."""
+    def through(self, prim: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
+        """Lift any operation with programs by its wiring."""
         higher = prim.higher
         assert higher is not None
         if higher.pending(params):
             args, params = higher.settle(params, args)
+        # A rule that lifting does not commute with would be wrong on components: the operation is
+        # lifted without it, by what it computes.
         if higher.custom and higher.custom not in self.commutes:
             prim, params = higher.erase(prim, params)
         token = enter(self.parent)  # type: ignore[arg-type]
@@ -281,12 +296,12 @@ class Carrier(Interpreter):
             leave(token)
 
     def _verify(self, prim: Primitive, args: Any, params: dict[str, Any], out: Any) -> None:
-        """Every value that a rule returns has the type that the type rule says."""
+        """Check that every value a rule returned has the type that the type rule promises."""
         promised(self.rules, prim, prim.infer(tuple([a.aval for a in args]), params), out)
 
 
 def promised(table: RuleTable, prim: Primitive, want: Any, got: Any) -> None:
-    """What a rule returned has the types of the primitive's results; TypeRule otherwise."""
+    """Raise TypeRule unless what a rule returned has the types of the primitive's results."""
     for w, g in zip(as_list(want), as_list(got), strict=True):
         if not g.aval.same_type(w):
             raise ArgumentError(

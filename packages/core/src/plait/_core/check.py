@@ -12,7 +12,7 @@ from .ir import Program, Var, programs_in
 
 
 def check(program: Program) -> Program:
-    """The program itself, if it and every sub-program is well formed and well typed.
+    """Return the program itself if it and every sub-program is well formed and well typed.
 
     Raises ProgramError, naming the equation and the line it was staged from.
     """

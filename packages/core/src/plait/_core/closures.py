@@ -1,4 +1,4 @@
-"""What Python functions close over.
+"""The traced values that Python functions close over.
 
 Invariant: functions are looked at, never called.
 """
@@ -12,10 +12,11 @@ from .interpreter import Tracer
 
 
 def tracers_of(*functions: Any) -> list[Tracer]:
-    """The open tracers in the closures, defaults, bound arguments and instances of functions.
+    """Return the open tracers in closures, defaults, bound arguments and instances of functions.
 
-    A custom rule is staged long after the call it belongs to; what it closes over has to be
-    found while that can still be passed along.
+    A custom rule is staged long after the call it belongs to, when the interpreters around that
+    call are closed.  What it closes over must therefore be found at the call, without running it,
+    and become operands there.
     """
     found: dict[int, Tracer] = {}
     for x in _reachable(functions):
@@ -24,7 +25,8 @@ def tracers_of(*functions: Any) -> list[Tracer]:
     return list(found.values())
 
 
-def _reachable(roots: Any) -> Iterator[Any]:
+def _reachable(roots: tuple[Any, ...]) -> Iterator[Any]:
+    """Yield the tracers that can be reached from functions; cycles are walked once."""
     seen: set[int] = set()
     todo = list(roots)
     while todo:
@@ -53,6 +55,6 @@ def _cells(f: Any) -> list[Any]:
     for cell in f.__closure__ or ():
         try:
             out.append(cell.cell_contents)
-        except ValueError:  # not filled yet
+        except ValueError:  # a recursive function whose own name is not bound yet
             continue
     return [*out, getattr(f, "__wrapped__", None)]

@@ -1,7 +1,8 @@
 """Functions and rules of the user that are staged late, or not at all.
 
-Applied at once, the user's Python runs on values, and may branch on them.  Staged, a rule becomes
-a program when somebody asks for it, for it may well call the function it serves.
+Applied at once, the user's Python runs on values, and may branch on them.  Under staging a rule
+becomes a program only when somebody asks for it: a rule often calls the function that it serves,
+and staging it with that function would never end.
 
 Invariant: what is known about a call belongs to the call and not to the function.
 """
@@ -19,10 +20,10 @@ __all__ = ["Deferred", "rule_thunk", "settled"]
 
 
 class Deferred:
-    """A flat Python function, not staged yet: values in, values out.
+    """A flat Python function, values to values, that is not staged yet.
 
-    symbolic: it is a rule that is told, in front of its values, which of them are known to be
-    zero and not there.
+    symbolic: it is a rule whose first argument says which of its values are known to be zero, and
+    are therefore left out.
     """
 
     __slots__ = ("f", "name", "user", "symbolic")
@@ -41,13 +42,21 @@ def rule_thunk(
     avals: Callable[[], Sequence[Aval]],
     check: Callable[[list[Aval]], None] | None = None,
 ) -> Thunk:
-    """A rule to be staged later, on what the call captured and then on `avals()`; `check` is told
-    the types of its results.  It sees the named axes that the call sees."""
-    axes = named_axes()
+    """Return a rule that is staged when it is first asked for.
+
+    Args:
+      f: the rule.
+      captured: values that the call captured: the first inputs of its program.
+      avals: returns the types of the other inputs; it is asked when the rule is staged.
+      check: is given the types of the results.
+    """
+    axes = named_axes()  # of the call: they may be unbound, or others, when the rule is staged
 
     def make() -> Program:
         s = Stage(None, "rule", f.user)
         s.sizes = axes  # type: ignore[misc]
+        # The stage has no parent, so nothing can be captured any more.  What the call captured is
+        # entered beforehand, in order: the program then takes it as the call passes it.
         for x in captured:
             s.captured[id(x)] = s.var(x.aval, getattr(x, "where", None)), x
         program, found = stage(f.f, avals(), f.name, on=s)
@@ -62,7 +71,7 @@ def rule_thunk(
 def settled(
     program: Deferred, rules: Sequence[Deferred], args: Sequence[Any]
 ) -> tuple[Program, list[Any]]:
-    """(the function staged on the arguments, what it and its rules close over).
+    """Return (the function staged on the arguments, what it and its rules close over).
 
     The program's inputs are the captured values, then the arguments.
     """
@@ -70,7 +79,9 @@ def settled(
     known = {id(c) for c in captured}
     extra = [t for t in tracers_of(*(r.user for r in rules)) if id(t) not in known]
     if extra:
-        unused = []
+        # Captured by rules alone.  The program takes them too, as inputs that it does not read, so
+        # that it and all its rules take the same operands.
+        unused: list[Var] = []
         for t in extra:
             v = Var()
             v.by, v.aval, v.where = GROUND, t.aval, None

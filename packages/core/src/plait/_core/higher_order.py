@@ -1,6 +1,6 @@
-"""How an operation that carries programs is wired to them.
+"""The wiring of an operation with programs: which value goes where.
 
-With a `Wiring` every transformation that lifts values passes through the operation, and printers,
+By its `Wiring` every transformation that lifts values passes through an operation, and printers,
 checkers and lowering find its programs, without knowing the operation.
 
 Invariant: a slot is a place a value can be; two ends of one wire are one slot (a loop's carry
@@ -8,6 +8,7 @@ going in and coming out; the results of all branches).
 """
 
 from collections.abc import Iterable, Sequence
+from types import EllipsisType
 from typing import Any, NamedTuple
 
 from .._types.avals import Aval
@@ -22,8 +23,9 @@ class Part(NamedTuple):
     aval: Aval
     at: tuple[int | None, ...]
 
-    def spread(self, items: Iterable[Any], new: Any = None) -> tuple[Any, ...]:
-        """What `items` say of the value's axes, said of the component's; `new` of the others."""
+    def spread(self, items: Iterable[object], new: object = None) -> tuple[Any, ...]:
+        """Return `items`, one for each axis of the value, in the order of the component's axes;
+        `new` stands at axes that the value lacks."""
         out: list[Any] = [new] * self.aval.ndim
         for k, item in zip(self.at, items, strict=True):
             if k is not None:
@@ -32,22 +34,22 @@ class Part(NamedTuple):
 
 
 class Ends(NamedTuple):
-    """A custom rule and the slots its inputs and outputs belong to.
+    """A custom rule, and the slots that its inputs and outputs belong to.
 
-    The rule is a Thunk, or has a method `lift(carrier, ends, forms) -> a rule`: the same on the
-    components of a transformation that has these forms in its slots.
+    The rule is a Thunk, or has a method `lift(carrier, ends, forms)`, which returns the rule on
+    components for a transformation with these forms in its slots.
 
     An Ellipsis stands for all inputs or outputs that are left (residuals, whose number is known
     only when the rule is made); they take the transformation's `whole` form.
     """
 
     rule: Any
-    inputs: tuple[Any, ...]
-    outputs: tuple[Any, ...]
+    inputs: tuple[int | EllipsisType, ...]
+    outputs: tuple[int | EllipsisType, ...]
 
 
 class Slots:
-    """Which slots operands, results, and the ends of programs are.
+    """The slots of an operation: of its operands, its results, and the ends of its programs.
 
     Args:
       operands, outputs: the slot of each operand and of each result.
@@ -79,15 +81,18 @@ class Slots:
 
 
 class Wiring:
-    """What a primitive with programs declares.  This base serves an operation with one program,
-    `params["program"]`, on all its operands: a call, and whatever is a call with a twist."""
+    """The wiring that a primitive with programs declares.
+
+    This base class serves an operation with one program, `params["program"]`, that takes all its
+    operands and gives all its results: a call, a checkpoint.
+    """
 
     custom: str = ""
     """The kind of custom rule it carries ("derivative", ...): transformations that commute with
     that kind keep it, others see the operation without its rule (`erase`)."""
 
     def slots(self, params: dict[str, Any]) -> Slots:
-        """The wiring of an operation with these parameters."""
+        """Return the slots of an operation with these parameters."""
         p = params["program"]
         n, m = len(p.inputs), len(p.outputs)
         ins, outs = range(n), range(n, n + m)
@@ -101,7 +106,7 @@ class Wiring:
         operands: list[Any],
         extra: list[Any],
     ) -> tuple[list[Any], dict[str, Any]]:
-        """(operands, parameters) of the same operation over other programs.
+        """Return (operands, parameters) of the same operation over other programs.
 
         Args:
           programs: one for each body, then one for each rule.
@@ -112,32 +117,36 @@ class Wiring:
         return [*extra, *operands], {**params, "program": programs[0]}
 
     def binds(self, params: dict[str, Any]) -> frozenset[Any]:
-        """Axis names that it gives meaning to, for its programs."""
+        """Return the axis names that the operation binds for its programs."""
         return frozenset()
 
     def pending(self, params: dict[str, Any]) -> bool:
-        """Whether some parameters are Python functions that are not staged yet."""
+        """Return whether some parameters are Python functions that are not staged yet."""
         return False
 
     def settle(
         self, params: dict[str, Any], args: Sequence[Any]
     ) -> tuple[Sequence[Any], dict[str, Any]]:
-        """The operation with its Python functions staged; what they close over is added to the
-        operands."""
+        """Stage the Python functions among the parameters; return (operands, parameters).
+
+        What they close over is added to the operands.  It can not stay inside: a program is
+        closed, and transformations that pass through later see operands only, so a derivative
+        with respect to a captured value would be lost without a word.
+        """
         return args, params
 
     def fewer(
         self, params: dict[str, Any], used: Sequence[bool]
     ) -> tuple[Any, dict[str, Any], int] | None:
-        """(primitive, parameters, n): what gives its first `n` results, if no others are used and
-        there is a cheaper way to them; None to leave it as it is."""
+        """Return (primitive, parameters, n) of a cheaper operation whose results are the first `n`
+        of this one, if no others are used; None if there is none."""
         return None
 
     def erase(self, prim: Any, params: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-        """The same operation without its custom rules."""
+        """Return (primitive, parameters) of the same operation without its custom rules."""
         return prim, params
 
 
 def width(parts: Iterable[tuple[Part, ...]]) -> int:
-    """How many values these slots are."""
+    """Return the number of components of these slots."""
     return sum(map(len, parts))

@@ -9,12 +9,12 @@ one interpreter, and using it after that interpreter is closed, or below the rul
 an error that names the line which made it.
 """
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from math import prod
 from threading import get_ident
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 from .._base.errors import (
     AxisError,
@@ -24,14 +24,43 @@ from .._base.errors import (
     UnexpectedTracerError,
 )
 from .._base.source import here, user_line, where_defined
+from .._plugins.traits import Trait
 from .._types.avals import Aval
+from .higher_order import Wiring
+
+Params = dict[str, Any]
+"""The static parameters of an operation, by name."""
+Location = Any
+"""A location token of `plait._base.source`: jaxlib's, and opaque; None if nothing is known."""
+
+
+class Operation(Protocol):
+    """The part of a primitive that interpreters use; see `plait._core.primitive.Primitive`."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def namespace(self) -> str: ...
+    @property
+    def traits(self) -> tuple[Trait, ...]: ...
+    @property
+    def many(self) -> bool: ...
+    @property
+    def higher(self) -> Wiring | None: ...
+    @property
+    def ambient(self) -> Callable[[Params], Any] | None: ...
+    @property
+    def effect(self) -> Callable[[Params], Any] | None: ...
+    @property
+    def memo(self) -> dict[Any, Any]: ...
+    def infer(self, avals: tuple[Aval, ...], params: Params) -> Any: ...
 
 
 class Value:
     """Anything a primitive takes: arrays, literals, tracers.
 
-    Its operators and methods apply primitives, which are defined above values; they are handed
-    down to `receive` when the primitives exist.
+    Its operators and methods apply primitives, which are defined in terms of values: `receive`
+    adds them to the class when the primitives exist.
     """
 
     __slots__ = ()
@@ -76,25 +105,25 @@ class Value:
 
 
 class Interpreter:
-    """Subclasses say what applying a primitive means: one value, or a list if `prim.many`."""
+    """Gives primitives a meaning: subclasses define `apply`."""
 
     parent: "Interpreter | None" = None
     beside: "Interpreter | None" = None
-    """Where it records what it does not do now; its values are at home here, too."""
+    """A stage where it records what it does not do now; values of that stage are valid here too."""
     closed: bool = False
     depth: int = 0
     thread: int = 0
     staging: bool = False
-    """Whether what it does ends in a Program, here or further out."""
+    """Whether what is applied ends in a Program, here or in an interpreter further out."""
     sizes: ClassVar[dict[Any, Any]] = {}
-    """Of the named axes that it binds."""
+    """The sizes of the named axes that it binds."""
     does: str = "evaluate"
-    """The transformation, as users call it."""
+    """The name of the transformation, as users know it."""
     of: Callable[..., Any] | None = None
     """The function it transforms."""
 
-    def apply(self, prim: Any, args: Any, params: dict[str, Any]) -> Any:
-        """What a primitive means here; every subclass says it."""
+    def apply(self, prim: Any, args: Sequence[Any], params: Params) -> Any:
+        """Apply a primitive; return its result, or a list of results if `prim.many`."""
         raise MissingRule(
             f"{type(self).__name__} does not say what applying {prim} means",
             fix="give it a method apply(self, prim, args, params)",
@@ -102,15 +131,15 @@ class Interpreter:
 
     @property
     def recorders(self) -> tuple[Any, ...]:
-        """The stages that record what is done here, innermost first.
+        """The stages that record what is applied here, innermost first.
 
-        The `where` of each, unless it is None, is the source line of what it records.
+        A stage gives what it records the source line `where`, unless that is None.
         """
         above = self.parent.recorders if self.parent is not None else ()
         return above if self.beside is None else (*self.beside.recorders, *above)
 
     def concrete(self, x: "Tracer") -> Any:
-        """The value of a tracer of ours, for branching and indexing only."""
+        """Return the value of a tracer of this interpreter, for branching and indexing only."""
         raise ConcretizationError(
             f"{x!r} has a type but no value while {self.title()} is traced; "
             f"it was made at {user_line(x.where)}",
@@ -119,7 +148,7 @@ class Interpreter:
         )
 
     def title(self) -> str:
-        """What is being done to which function."""
+        """Return the name of the transformation, and of the function it transforms."""
         return self.does if self.of is None else f"{self.does} of {where_defined(self.of)}"
 
 
@@ -128,7 +157,7 @@ class Tracer(Value):
 
     __slots__ = ("by", "aval", "where", "__weakref__")
     by: Interpreter
-    where: Any
+    where: Location
     __hash__ = object.__hash__
 
     def __repr__(self) -> str:
@@ -154,7 +183,7 @@ class Tracer(Value):
     def __complex__(self) -> complex:
         raise self.lost("complex()")
 
-    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+    def __array__(self, dtype: object = None, copy: object = None) -> Any:
         raise self.lost("numpy.asarray()")
 
     def item(self) -> Any:
@@ -164,8 +193,11 @@ class Tracer(Value):
         raise self.lost(".tolist()")
 
     def lost(self, what: str) -> ConcretizationError | UnexpectedTracerError:
-        """Branching on a value is harmless; computing with it behind our back would silently drop
-        what the transformation carries with it, a derivative for instance."""
+        """Return the error for taking the value out of its transformation, by `what`.
+
+        Branching on a value is harmless, and `bool`, `int` and indexing are allowed where there is
+        one.  Computing with it behind our back (`numpy.sin(float(x))`) would silently drop what the
+        transformation carries along: a gradient would be 0."""
         if self.by.closed:
             return escaped(self, what, None)
         return ConcretizationError(
@@ -179,15 +211,15 @@ class Tracer(Value):
 
 
 class Evaluate(Interpreter):
-    """The ground, under which every thread starts: it does primitives at once.
+    """The ground, current where no transformation is under way: it does primitives at once.
 
-    How is not known here: the layer that executes says it, to `GROUND.execute_with`.
+    How to execute one is known to a higher layer, which calls `GROUND.execute_with`.
     """
 
-    def apply(self, prim: Any, args: Any, params: dict[str, Any]) -> Any:
+    def apply(self, prim: Any, args: Sequence[Any], params: Params) -> Any:
         return GROUND.apply(prim, args, params)
 
-    def execute_with(self, executor: Callable[[Any, Any, dict[str, Any]], Any]) -> None:
+    def execute_with(self, executor: Callable[[Any, Any, Params], Any]) -> None:
         """Apply primitives by calling `executor(prim, args, params)`."""
         self.apply = executor  # type: ignore[method-assign]  # on the instance: nothing is bound per call
 
@@ -202,7 +234,7 @@ _entered: "ContextVar[_Entry | None]" = ContextVar("plait.entered", default=None
 
 @contextmanager
 def use(interpreter: Interpreter) -> Generator[Interpreter, None, None]:
-    """Make it the current interpreter for a `with` block."""
+    """Make an interpreter current for a `with` block."""
     entry = _Entry(interpreter)
     try:
         yield interpreter
@@ -212,7 +244,7 @@ def use(interpreter: Interpreter) -> Generator[Interpreter, None, None]:
 
 @contextmanager
 def opened(interpreter: Interpreter) -> Generator[Interpreter, None, None]:
-    """Use it, and close it on the way out: its tracers are escaped from then on."""
+    """Make an interpreter current for a `with` block, then close it: its tracers have escaped."""
     entry = _Entry(interpreter)
     try:
         yield interpreter
@@ -231,9 +263,11 @@ class _Entry:
         self.tokens = enter(interpreter), _entered.set(self)
 
     def left(self) -> None:
-        """Make current what was; an error if others are in between.
+        """Make current what was before; raise PlaitError if another interpreter is current now.
 
-        A suspended generator may end long after its block: what is current then stays current.
+        A generator that is suspended inside of `use(...)` may be collected long after, in the midst
+        of something else.  Putting back what was current *then* would leave a dead interpreter in
+        place for good, so unless this entry is still among those that are entered nothing changes.
         """
         top = _entered.get()
         in_order = top is self and current() is self.interpreter
@@ -251,7 +285,7 @@ class _Entry:
 
 
 def open_under(interpreter: Interpreter, parent: Interpreter | None) -> None:
-    """Fill in what every new interpreter has: its parent, depth and thread."""
+    """Give a new interpreter its parent, and the depth, thread and staging that follow from it."""
     interpreter.parent = parent
     interpreter.depth = parent.depth + 1 if parent is not None else 1
     interpreter.staging = parent is not None and parent.staging
@@ -260,7 +294,7 @@ def open_under(interpreter: Interpreter, parent: Interpreter | None) -> None:
 
 @contextmanager
 def with_lines() -> Generator[tuple[Any, ...], None, None]:
-    """The current interpreter's recorders, to be told source lines; they get back what they had."""
+    """Yield the current interpreter's recorders, whose `where` may be set; put it back after."""
     recorders: Any = current().recorders
     before = [p.where for p in recorders]
     try:
@@ -273,8 +307,8 @@ def with_lines() -> Generator[tuple[Any, ...], None, None]:
 # ---- tracers where they do not belong ------------------------------------------------------
 
 
-def escaped(x: Tracer, user: str, where: Any) -> UnexpectedTracerError:
-    """The error for a tracer whose interpreter has ended."""
+def escaped(x: Tracer, user: str, where: Location) -> UnexpectedTracerError:
+    """Return the error for a tracer whose interpreter has ended."""
     return UnexpectedTracerError(
         f"{user} was given {x!r}, which outlived {x.by.title()}.\n"
         f"  It was created on line {user_line(x.where)}, while the function being traced was "
@@ -285,7 +319,7 @@ def escaped(x: Tracer, user: str, where: Any) -> UnexpectedTracerError:
 
 
 def inverted(x: Tracer, user: str, by: str) -> UnexpectedTracerError:
-    """The error for a tracer that reached a rule below the very level it belongs to."""
+    """Return the error for a tracer that is used below the interpreter it belongs to."""
     return UnexpectedTracerError(
         f"{user} was given {x!r} below {x.by.title()}, in {by}.\n"
         f"  It was created on line {user_line(x.where)}; a rule or function closes over a value "
@@ -294,9 +328,14 @@ def inverted(x: Tracer, user: str, by: str) -> UnexpectedTracerError:
     )
 
 
-def stray(prim: Any, args: Any, by: Interpreter) -> Interpreter:
-    """Somebody else's tracer came to `by`: the interpreter to run in, if that is another
-    thread's open one; an error otherwise."""
+def stray(prim: object, args: Iterable[Any], by: Interpreter) -> Interpreter:
+    """Return the interpreter to run in where a tracer that it does not own came to `by`.
+
+    That is the tracer's own, if it is open and of another thread (one that was started within a
+    transformation begins at the ground again).  In the same thread it is an error: the tracer came
+    from above, by a rule that closes over a value of the level it serves.  Sending it back up would
+    give a value that looks right and has lost its derivative.
+    """
     found = [a for a in args if isinstance(a, Tracer) and a.by is not by]
     x = max(found, key=lambda a: a.by.depth)
     if x.by.closed:
@@ -307,8 +346,8 @@ def stray(prim: Any, args: Any, by: Interpreter) -> Interpreter:
 
 
 def is_above(by: Interpreter, start: Interpreter | None) -> bool:
-    """Whether values of `by` may be used under `start`: it is `start`, or one of its ancestors, or
-    records for one of them."""
+    """Return whether values of `by` may be used under `start`: it is `start`, an ancestor of it, or
+    the stage that one of these records in."""
     while start is not None:
         if start is by or start.beside is by:
             return True
@@ -320,7 +359,7 @@ def is_above(by: Interpreter, start: Interpreter | None) -> bool:
 
 
 def axis_size(axis_name: Any) -> Any:
-    """Size of the innermost axis of that name (of several names, a tuple: the product).
+    """Return the size of the innermost axis of that name (of a tuple of names: the product).
 
     Raises AxisError if none is bound.
     """
@@ -332,13 +371,13 @@ def axis_size(axis_name: Any) -> Any:
             if axis_name in by.sizes:
                 return by.sizes[axis_name]
             by = by.parent
-    except TypeError:  # it can not be a key
+    except TypeError:  # not hashable, so no name
         pass
     raise unbound(axis_name)
 
 
 def named_axes() -> dict[Any, Any]:
-    """Names and sizes of all axes that are bound here."""
+    """Return the names and sizes of all axes that are bound here."""
     found: dict[Any, Any] = {}
     by: Interpreter | None = current()
     while by is not None:
@@ -348,8 +387,8 @@ def named_axes() -> dict[Any, Any]:
     return found
 
 
-def unbound(name: Any) -> AxisError:
-    """The error for an axis name that nobody binds."""
+def unbound(name: object) -> AxisError:
+    """Return the error for an axis name that nobody binds."""
     return AxisError(
         f"no axis named {name!r} is bound here",
         fix=f"bind it outside: map over an axis with axis_name={name!r}, or over devices",
@@ -357,5 +396,5 @@ def unbound(name: Any) -> AxisError:
 
 
 def as_list(out: Any) -> list[Any]:
-    """What a rule of an operation with many results returned."""
+    """Return what a rule gave as a list of results: a single value is a list of one."""
     return [*out] if isinstance(out, tuple | list) else [out]  # type: ignore[misc]

@@ -10,13 +10,15 @@ Variables are the tracers they were staged as.  What others derive from a progra
 """
 
 import weakref
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 from .._base.lazy import later
 from .._types.avals import Aval
 from .._types.dims import Dim
-from .interpreter import Tracer, current, with_lines
+from .interpreter import Location, Operation, Params, Tracer, current, with_lines
+
+T = TypeVar("T")
 
 
 class Var(Tracer):
@@ -26,20 +28,27 @@ class Var(Tracer):
 
 
 class Eqn:
-    """One application of a primitive; `where` is a source location."""
+    """One application of a primitive to atoms; `where` is a source location."""
 
     __slots__ = ("prim", "inputs", "outputs", "params", "where")
 
-    def __init__(self, prim: Any, inputs: Any, outputs: Any, params: dict[str, Any], where: Any):
+    def __init__(
+        self,
+        prim: Any,
+        inputs: Sequence[Any],
+        outputs: Sequence[Any],
+        params: Params,
+        where: Location,
+    ):
         self.prim, self.inputs, self.outputs = prim, inputs, outputs
         self.params, self.where = params, where
 
 
 class Effect(NamedTuple):
-    """What an equation does besides returning.
+    """A side effect of an equation.
 
-    `ordered`: all of one name happen in program order.  `repeatable`: computing again may do it
-    again.
+    `ordered`: all effects of this name happen in program order.  `repeatable`: the effect may
+    happen again where the equation is computed again.
     """
 
     name: str
@@ -56,9 +65,9 @@ class Program:
       eqns: equations in order.
       outputs: variables and literals.
       name: of the function it was staged from.
-      axes: names of axes that it speaks of and does not bind.
-      effects: what running it does besides returning.
-      derivations: what others made of it; see `derived`.
+      axes: names of axes that its equations use and do not bind.
+      effects: side effects of running it.
+      derivations: what others derived from it; see `derived`.
     """
 
     __slots__ = (
@@ -120,7 +129,7 @@ class Program:
 
     @property
     def dims(self) -> frozenset[str]:
-        """Variables of the symbolic sizes that it speaks of."""
+        """Variables of the symbolic sizes in its types and parameters."""
         if self._dims is None:
             found = set(dims_of([self.in_avals, self.out_avals]))
             for e in self.eqns:
@@ -129,15 +138,19 @@ class Program:
         return self._dims
 
     def with_inputs(self, inputs: Iterable[Var]) -> "Program":
-        """The same equations, with the inputs in another order or with unused ones added."""
+        """Return a program of the same equations with inputs reordered, or unused ones added."""
         return Program(inputs, self.eqns, self.outputs, self.name, self.consts)
 
 
-def derived(program: Program, key: Any, make: Callable[[], Any], others: Sequence[Any] = ()) -> Any:
-    """What `make()` makes of the program, kept on it under `key`.
+def derived(
+    program: Program, key: Hashable, make: Callable[[], T], others: Sequence[Program] = ()
+) -> T:
+    """Return `make()`, kept on the program under `key`.
 
-    `others` are further programs that it was made of: they are part of the key by identity, and
-    are not kept alive by it.
+    What is derived lives and dies with its program: a table of programs elsewhere would keep each
+    of them alive.  `others` are further programs that it was made of (the other branches of a
+    `cond`).  They are part of the key by identity, and held weakly: fresh partners of one
+    long-lived program would otherwise pile up on it.
     """
     store = program.derivations
     if not others:
@@ -148,11 +161,13 @@ def derived(program: Program, key: Any, make: Callable[[], Any], others: Sequenc
             return out
     key = key, tuple([id(o) for o in others])
     hit = store.get(key)
+    # The number of a dead program may be that of a new one, so a hit is one only if the very
+    # programs are still there.
     if hit is not None and all(r() is o for r, o in zip(hit[0], others)):
         return hit[1]
     out = make()
 
-    def forget(_: Any) -> None:
+    def forget(_: object) -> None:
         store.pop(key, None)
 
     store[key] = [weakref.ref(o, forget) for o in others], out
@@ -160,7 +175,11 @@ def derived(program: Program, key: Any, make: Callable[[], Any], others: Sequenc
 
 
 class Thunk:
-    """A program not made yet: a custom rule, which may well call the function it serves."""
+    """A program that is made when it is first asked for.
+
+    Custom rules are: a rule often calls the function that it serves, and would be staged for ever
+    if it were staged with it.
+    """
 
     __slots__ = ("make", "made", "lifted", "__weakref__")
 
@@ -173,16 +192,16 @@ class Thunk:
         return "<rule>"
 
     def get(self) -> Program:
-        """The program, made at the first call."""
+        """Return the program; make it at the first call."""
         if self.made is None:
             assert self.make is not None
             self.made = self.make()
-            self.make = None
+            self.make = None  # and with it the user's function, which it held
         return self.made
 
 
-def programs_in(params: dict[str, Any]) -> list[Program]:
-    """The sub-programs among parameters, in order."""
+def programs_in(params: Params) -> list[Program]:
+    """Return the sub-programs among parameters, in order."""
     found: list[Program] = []
     for v in params.values():
         if v.__class__ is Program:
@@ -192,8 +211,8 @@ def programs_in(params: dict[str, Any]) -> list[Program]:
     return found
 
 
-def ambient_of(prim: Any, params: dict[str, Any]) -> frozenset[Any]:
-    """Axis names that an equation speaks of without binding them."""
+def ambient_of(prim: Operation, params: Params) -> frozenset[Any]:
+    """Return the axis names that an equation uses without binding them."""
     if prim.higher is None:
         return frozenset(prim.ambient(params)) if prim.ambient is not None else frozenset()
     named: frozenset[Any] = frozenset()
@@ -203,7 +222,7 @@ def ambient_of(prim: Any, params: dict[str, Any]) -> frozenset[Any]:
 
 
 def dims_of(xs: Iterable[Any]) -> frozenset[str]:
-    """Variables of symbolic sizes in types, sizes, programs, and sequences of them."""
+    """Return the variables of symbolic sizes in types, sizes, programs, and sequences of them."""
     found: frozenset[str] = frozenset()
     for x in xs:
         kind = x.__class__
@@ -218,8 +237,8 @@ def dims_of(xs: Iterable[Any]) -> frozenset[str]:
     return found
 
 
-def effects_of(prim: Any, params: dict[str, Any]) -> frozenset[Effect]:
-    """What an equation does besides returning."""
+def effects_of(prim: Operation, params: Params) -> frozenset[Effect]:
+    """Return the side effects of an equation."""
     if prim.effect is not None:
         effect = prim.effect(params)
         return frozenset() if effect is None else frozenset((effect,))
@@ -231,14 +250,18 @@ def effects_of(prim: Any, params: dict[str, Any]) -> frozenset[Effect]:
 
 
 def ordered(programs: Iterable[Program]) -> tuple[Effect, ...]:
-    """The ordered effects of programs, in the order in which their tokens are passed."""
+    """Return the ordered effects of programs, in the order in which their tokens are passed.
+
+    Sorted, since a set has no order that two functions of one module would agree on.
+    """
     return tuple(sorted({e for p in programs for e in p.effects if e.ordered}))
 
 
 def evaluate(program: Program, args: Sequence[Any]) -> list[Any]:
-    """Apply the equations, one by one, under the current interpreter.
+    """Apply the equations, one by one, under the current interpreter; return the outputs.
 
-    What is recorded on the way has the source locations of the equations.
+    Equations that are recorded on the way keep the source locations of those that are applied: the
+    user wrote those lines, and Python's frames would name the caller of the transformation.
     """
     env: dict[Any, Any] = dict(zip(program.inputs, args, strict=True))
     env.update(program.consts)
@@ -257,8 +280,8 @@ def evaluate(program: Program, args: Sequence[Any]) -> list[Any]:
 
 
 def fewer(e: Eqn, live: set[Any]) -> Eqn:
-    """An operation with programs; in its cheaper way, if it has one to those of its results that
-    are live."""
+    """Return an operation with programs in its cheaper form, if only such results are live as
+    that has; else the equation itself."""
     used = [o in live for o in e.outputs]
     found = None if all(used) else e.prim.higher.fewer(e.params, used)
     if found is None:
@@ -270,9 +293,9 @@ def fewer(e: Eqn, live: set[Any]) -> Eqn:
 def swept(
     eqns: Sequence[Eqn], outputs: Iterable[Any], reduced: Callable[[Eqn, set[Any]], Eqn] = fewer
 ) -> tuple[list[Eqn], set[Any]]:
-    """(the equations that matter to `outputs` or to the world, the variables that they read).
+    """Return (the equations that `outputs` or side effects need, the variables that are read).
 
-    Operations with programs become what `reduced(equation, variables that are live)` says.
+    Each operation with programs is replaced by `reduced(equation, live variables)`.
     """
     live = {a for a in outputs if a.__class__ is Var}
     kept: list[Eqn] = []
@@ -293,5 +316,5 @@ def swept(
 
 
 def live_equations(eqns: Sequence[Eqn], outputs: Iterable[Any]) -> list[Eqn]:
-    """The equations that matter to `outputs` or to the world."""
+    """Return the equations that `outputs` or side effects need."""
     return swept(eqns, outputs)[0]

@@ -1,51 +1,95 @@
-"""Taking an operation with programs to lifted values, by its wiring alone.
+"""Lift an operation with programs, knowing nothing of it but its wiring.
 
-One algorithm serves calls, branches, loops, custom rules and a stranger's operation: forms are
-solved for every slot to a fixpoint, the programs are lifted to these forms, the operands coerced,
-and the operation rebuilt.
+One algorithm serves calls, branches, loops, custom rules and operations of third parties: it solves
+the forms of all slots to a fixpoint, lifts the programs to these forms, coerces the operands to
+them, and rebuilds the operation.
 
 Invariant: forms are solved per slot; a lifted program is kept on the program it came from; what a
 transformation needs besides the operands (its ambient values) goes in front of the inputs of
 every program.
 """
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, Protocol, cast
 
 from .._base.errors import MissingRule, PlaitError
-from .higher_order import Ends, Slots
-from .interpreter import use
-from .ir import Program, Thunk, derived, evaluate
+from .._plugins.rules import RuleTable
+from .._types.avals import Aval
+from .higher_order import Ends, Part, Slots, Wiring
+from .interpreter import Interpreter, Operation, Params, Value, use
+from .ir import Program, Thunk, Var, derived, evaluate
 from .staging import Stage, collector_paused
 
 Form = Any
+"""The static shape of what a carrier adds to a value: hashable, and of a type that each carrier
+chooses for itself; None for a plain value."""
 Forms = tuple[Form, ...]
 
 
-def rewired(carrier: Any, prim: Any, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
-    """Lifted results of the operation; to be called under the carrier's parent."""
+class Lifting(Protocol):
+    """The part of a carrier that is used here; see `plait._core.carrier.Carrier`."""
+
+    does: str
+    of: Callable[..., Any] | None
+    closed: bool
+    ambient: tuple[Any, ...]
+    parent: Interpreter | None
+    rules: RuleTable
+
+    def key(self) -> Hashable: ...
+    def under(self, parent: Interpreter | None, ambient: Sequence[Any] = ()) -> "Lifting": ...
+    def hidden_by(self, axes: frozenset[Any]) -> "Lifting": ...
+    def apply(self, prim: Any, args: Any, params: Params) -> Any: ...
+    def form_of(self, x: Any) -> Form: ...
+    def to_form(self, x: Any, form: Form) -> tuple[Any, ...]: ...
+    def lift(self, aval: Aval, form: Form, parts: tuple[Any, ...]) -> Any: ...
+    def parts_of(self, aval: Aval, form: Form) -> tuple[Part, ...]: ...
+    def join(self, aval: Aval, f: Form, g: Form) -> Form: ...
+    def widen(self, aval: Aval, f: Form, g: Form) -> Form: ...
+    def whole(self, aval: Aval) -> Form: ...
+    def grow(self, form: Form, axis: int) -> Form: ...
+    def drop(self, form: Form, axis: int) -> Form: ...
+
+
+def rewired(
+    carrier: Lifting, prim: Operation, args: Sequence[Value], params: Params
+) -> list[Value]:
+    """Return the lifted results of the operation; to be called under the carrier's parent."""
     return rebuilt(carrier, prim, args, params, solve(carrier, prim, args, params))
 
 
 # ---- forms ---------------------------------------------------------------------------------
 
 
-def solve(carrier: Any, prim: Any, args: Sequence[Any], params: dict[str, Any]) -> list[Form]:
-    """The least forms of all slots, as programs see them."""
-    w: Slots = prim.higher.slots(params)
+def solve(carrier: Lifting, prim: Operation, args: Sequence[Value], params: Params) -> list[Form]:
+    """Return the least forms of all slots, as the programs see them.
+
+    The forms of operands are given.  Those of results are found by lifting the programs, whose
+    inputs may be their own outputs (a carry): hence rounds until nothing changes.  Every slot only
+    ever moves up, by `join`, so the rounds end wherever the forms of a type have finite height.
+    """
+    higher = _wiring(prim)
+    w = higher.slots(params)
     inside = _inside(w, args, prim.infer(tuple([a.aval for a in args]), params))
     forms: list[Form] = [None] * w.count
     for s, x in zip(w.operands, args, strict=True):
         f = carrier.form_of(x)
         for axis in sorted(w.mapped.get(s, ()), reverse=True):
+            # from the last axis to the first: the numbers of those in front are still right
             f = carrier.drop(f, axis) if f is not None else None
         _meet(carrier, forms, s, inside[s], f)
     if w.rules:
+        # A custom rule is staged later, if ever, so its outputs can not be asked for their forms:
+        # all slots take the form that is right for any value of their type.  (One form shared by
+        # all slots is wrong: "mapped along axis 2" means nothing to an operand of rank 1.)
         if any(f is not None for f in forms):
             forms = [carrier.whole(inside[s]) if f is None else f for s, f in enumerate(forms)]
         return forms
     rounds = 0
-    inner = carrier.hidden_by(prim.higher.binds(params))
+    inner = carrier.hidden_by(higher.binds(params))
+    # Forms that a few joins settle are left exact; one that still grows after four rounds (the
+    # capacity of a sparse carry under `c + x`) may grow for ever, and is widened from then on.
+    # The bound is for carriers whose `join` and `widen` do not end: an error instead of a hang.
     while _round(inner, w, inside, forms, widen=rounds > 3):
         rounds += 1
         if rounds > 8 + 4 * w.count:
@@ -53,8 +97,16 @@ def solve(carrier: Any, prim: Any, args: Sequence[Any], params: dict[str, Any]) 
     return forms
 
 
-def _inside(w: Slots, args: Sequence[Any], results: Sequence[Any]) -> dict[int, Any]:
-    """The type that programs see at each slot."""
+def _wiring(prim: Operation) -> Wiring:
+    assert prim.higher is not None, f"{prim.name} has no programs"
+    return prim.higher
+
+
+def _inside(w: Slots, args: Sequence[Value], results: Sequence[Aval]) -> dict[int, Aval]:
+    """Return the type that programs see at each slot.
+
+    Those of programs are written last: operands and results may have axes more (`mapped`).
+    """
     inside = {s: x.aval for s, x in zip(w.operands, args, strict=True)}
     inside.update(zip(w.outputs, results, strict=True))
     for program, ins, outs in w.bodies:
@@ -63,7 +115,14 @@ def _inside(w: Slots, args: Sequence[Any], results: Sequence[Any]) -> dict[int, 
     return inside
 
 
-def _meet(carrier: Any, forms: list[Form], s: int, aval: Any, f: Form, widen: bool = False) -> bool:
+def _meet(
+    carrier: Lifting, forms: list[Form], s: int, aval: Aval, f: Form, widen: bool = False
+) -> bool:
+    """Raise the form of slot `s` so that it takes `f` too; return whether it changed.
+
+    None, a plain value, is below all forms: any form takes it.  What is joined is never lower than
+    what was there, so a result of a later round can not undo an earlier one.
+    """
     if f is None or f == forms[s]:
         return False
     new = f if forms[s] is None else carrier.join(aval, forms[s], f)
@@ -73,8 +132,11 @@ def _meet(carrier: Any, forms: list[Form], s: int, aval: Any, f: Form, widen: bo
     return True
 
 
-def _round(carrier: Any, w: Slots, inside: dict[int, Any], forms: list[Form], widen: bool) -> bool:
-    """Let every program say what its outputs are; whether that changed anything."""
+def _round(
+    carrier: Lifting, w: Slots, inside: dict[int, Aval], forms: list[Form], widen: bool
+) -> bool:
+    """Lift every program in the forms as they are, and raise those of its outputs; return whether
+    a form changed."""
     changed = False
     for program, ins, outs in w.bodies:
         given = tuple([forms[s] for s in ins])
@@ -84,7 +146,7 @@ def _round(carrier: Any, w: Slots, inside: dict[int, Any], forms: list[Form], wi
     return changed
 
 
-def _unsettled(carrier: Any, prim: Any, forms: list[Form]) -> PlaitError:
+def _unsettled(carrier: Lifting, prim: Operation, forms: list[Form]) -> PlaitError:
     return PlaitError(
         f"{type(carrier).__name__}: the forms of {prim} do not settle: "
         + ", ".join(f"slot {s}: {f!r}" for s, f in enumerate(forms) if f is not None),
@@ -96,10 +158,11 @@ def _unsettled(carrier: Any, prim: Any, forms: list[Form]) -> PlaitError:
 
 
 def rebuilt(
-    carrier: Any, prim: Any, args: Sequence[Any], params: dict[str, Any], forms: list[Form]
-) -> list[Any]:
-    """The same operation with all slots in `forms`; results are lifted values."""
-    w: Slots = prim.higher.slots(params)
+    carrier: Lifting, prim: Operation, args: Sequence[Value], params: Params, forms: list[Form]
+) -> list[Value]:
+    """Apply the operation with all slots in `forms`; return its lifted results."""
+    higher = _wiring(prim)
+    w = higher.slots(params)
     for s in w.plain:
         if forms[s] is not None:
             raise MissingRule(
@@ -111,18 +174,23 @@ def rebuilt(
     results = prim.infer(tuple([a.aval for a in args]), params)
     parts = _parts(carrier, w, args, results, forms, outer)
     programs: list[Any] = []
-    inner = carrier.hidden_by(prim.higher.binds(params))
+    # inside an operation that binds an axis name, the carrier does not own that name any more
+    inner = carrier.hidden_by(higher.binds(params))
     for p, ins, outs in w.bodies:
         given, wanted = tuple([forms[s] for s in ins]), tuple([forms[s] for s in outs])
         programs.append(lift_program(inner, p, given, wanted)[0])
     programs += [lift_rule(inner, ends, forms) for ends in w.rules]
-    operands: list[Any] = []
+    operands: list[Value] = []
     for s, x in zip(w.operands, args, strict=True):
         operands += carrier.to_form(x, outer[s])
+    # Ambient values are operands of the new operation like any other; its programs take them first
+    # (`lift_program`).  If they were captured instead, they would belong to one call only, and the
+    # lifted program, which is kept, would be wrong in the next.
     ambient = list(carrier.ambient)
-    operands, params = prim.higher.rebuild(params, programs, parts, operands, ambient)
+    operands, params = higher.rebuild(params, programs, parts, operands, ambient)
+    assert carrier.parent is not None
     values = carrier.parent.apply(prim, operands, params)
-    lifted: list[Any] = []
+    lifted: list[Value] = []
     k = 0
     for s, t in zip(w.outputs, results, strict=True):
         n = len(parts[s])
@@ -131,21 +199,23 @@ def rebuilt(
     return lifted
 
 
-def _outside(carrier: Any, f: Form, axes: Sequence[int]) -> Form:
+def _outside(carrier: Lifting, f: Form, axes: Sequence[int]) -> Form:
+    """Return the form `f` of rows as that of the operands and results that they are rows of."""
     for axis in sorted(axes):
         f = carrier.grow(f, axis) if f is not None else None
     return f
 
 
 def _parts(
-    carrier: Any,
+    carrier: Lifting,
     w: Slots,
-    args: Sequence[Any],
-    results: Sequence[Any],
+    args: Sequence[Value],
+    results: Sequence[Aval],
     forms: list[Form],
     outer: list[Form],
-) -> list[Any]:
-    parts: list[Any] = [()] * w.count
+) -> list[tuple[Part, ...]]:
+    """Return the components of each slot, as seen from outside where it has an outside."""
+    parts: list[tuple[Part, ...]] = [()] * w.count
     for program, ins, outs in w.bodies:
         ends = zip((*ins, *outs), (*program.in_avals, *program.out_avals), strict=True)
         for s, aval in ends:
@@ -160,40 +230,46 @@ def _parts(
 # ---- programs ------------------------------------------------------------------------------
 
 
-def _key(carrier: Any) -> Any:
+def _key(carrier: Lifting) -> Hashable:
+    """Return what a lifted program depends on: of ambient values only their types."""
     return carrier.key(), tuple([v.aval for v in carrier.ambient])
 
 
 def lift_program(
-    carrier: Any, program: Program, forms: Forms, out_forms: Forms | None = None
+    carrier: Lifting, program: Program, forms: Forms, out_forms: Forms | None = None
 ) -> tuple[Program, Forms]:
-    """(the program on components, forms of its outputs).
+    """Return (the program on components, forms of its outputs).
 
-    Without `out_forms` the outputs have the least forms they come in.  Inputs are the carrier's
-    ambient values, then the components of each input.
+    Without `out_forms` the outputs keep the least forms that they come in.  The inputs are the
+    carrier's ambient values, then the components of each input.
+
+    The new program is kept on the old one.  `solve` and `rebuilt` ask for it in turn, at every
+    level of nested operations; without the cache that would be 2 ** depth liftings.
     """
 
     def make() -> tuple[Program, Forms]:
+        # A stage without parent: the new program depends on the carrier's key and the forms alone,
+        # and capturing a value of whoever asks first is an error, not a part of what is kept.
         stage = Stage(None, carrier.does, carrier.of)
-        inner: Any = None
+        inner: Lifting | None = None
         try:
             with collector_paused():
                 ambient = tuple([stage.input(v.aval) for v in carrier.ambient])
                 inner = carrier.under(stage, ambient)
-                args = [
+                args: list[Value] = [
                     _lifted_input(inner, stage, v, f)
                     for v, f in zip(program.inputs, forms, strict=True)
                 ]
-                stage.where = None
-                with use(inner):
+                stage.where = None  # from here on lines come from the old program's equations
+                with use(cast(Interpreter, inner)):
                     outs = evaluate(program, args)
                 got = tuple([inner.form_of(o) for o in outs])
-                with use(stage):
+                with use(stage):  # coercions are by primitives, which the stage must record
                     wanted = zip(outs, out_forms or got, strict=True)
                     parts = [p for o, f in wanted for p in inner.to_form(o, f)]
                 made, _ = stage.close(parts, program.name, prune=True)
                 return made, out_forms or got
-        finally:
+        finally:  # also if a rule fails: values that it kept are escaped from now on
             stage.abandon()
             if inner is not None:
                 inner.closed = True
@@ -201,8 +277,8 @@ def lift_program(
     return derived(program, (_key(carrier), forms, out_forms), make)
 
 
-def _lifted_input(carrier: Any, stage: Stage, v: Any, form: Form) -> Any:
-    """An input of the new program for input `v` of the old one."""
+def _lifted_input(carrier: Lifting, stage: Stage, v: Var, form: Form) -> Value:
+    """Return the inputs of the new program for input `v` of the old one, as a lifted value."""
     stage.where = v.where
     if form is None:
         return stage.input(v.aval)
@@ -210,16 +286,23 @@ def _lifted_input(carrier: Any, stage: Stage, v: Any, form: Form) -> Any:
     return carrier.lift(v.aval, form, parts)
 
 
-def lift_rule(carrier: Any, ends: Ends, forms: list[Form]) -> Any:
-    """A custom rule on components, made when it is asked for."""
+def lift_rule(carrier: Lifting, ends: Ends, forms: list[Form]) -> Any:
+    """Return a custom rule on components.
+
+    Like the rule itself it is a Thunk: staging a rule may stage the function that it serves, whose
+    rule would then be lifted, and so on for ever.  Its key is held by the rule, not by a program,
+    for there is none yet.
+    """
     if ends.rule.__class__ is not Thunk:
         return ends.rule.lift(carrier, ends, forms)
-    given = tuple([s if s is ... else forms[s] for s in ends.inputs])
-    wanted = tuple([s if s is ... else forms[s] for s in ends.outputs])
+    given: Forms = tuple([s if s is ... else forms[s] for s in ends.inputs])
+    wanted: Forms = tuple([s if s is ... else forms[s] for s in ends.outputs])
     key = _key(carrier), given, wanted
     rule: Thunk = ends.rule
     hit = rule.lifted.get(key)
     if hit is None:
+        # The thunk outlives this call and its carrier, which will be closed.  Lifting needs the
+        # carrier's key and the types of its ambient values only: a copy without parent has these.
         hollow = carrier.under(None, carrier.ambient)
 
         def make() -> Program:
@@ -232,8 +315,11 @@ def lift_rule(carrier: Any, ends: Ends, forms: list[Form]) -> Any:
     return hit
 
 
-def _fill(carrier: Any, forms: Forms, avals: list[Any]) -> Forms:
-    """The Ellipsis spelled out: whole forms for as many as there are."""
+def _fill(carrier: Lifting, forms: Forms, avals: list[Aval]) -> Forms:
+    """Return the forms with their Ellipsis replaced by a `whole` form for each value it stands for.
+
+    Only now, when the rule is staged, is the number of its residuals known.
+    """
     if ... not in forms:
         return forms
     i = forms.index(...)

@@ -15,7 +15,7 @@ memoised.
 import inspect
 import re
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 from .._base.errors import DuplicateRule, RegistrationError
@@ -37,18 +37,18 @@ _LOOSE = re.compile(r"\b(float|complex|Any|object|Callable|callable|tuple(?!\[))
 
 
 def registered(name: str) -> "Primitive | None":
-    """The primitive of this name that was defined last, if its module is imported."""
+    """Return the primitive of this name, as it was last defined; None if no module that is imported
+    defines one."""
     return _registered.get(name)
 
 
 def primitives() -> "dict[str, Primitive]":
-    """Every primitive defined so far, by name."""
+    """Return every primitive defined so far, by name."""
     return dict(_registered)
 
 
 class Primitive:
-    """An operation that interpreters give meaning to.  Calling it applies it; `doc` says what it
-    computes.
+    """An operation that interpreters give meaning to.  Calling it applies it to operands.
 
     Args:
       name: `namespace.verb`.
@@ -57,8 +57,8 @@ class Primitive:
       many: whether it has a list of results.
       prepare: operands as users give them -> as the type rule wants them.
       higher: its wiring, if it carries programs.
-      ambient: params -> names of axes it speaks of without being given them.
-      effect: params -> what it does besides returning (an Effect), or None.
+      ambient: params -> names of the axes it uses, which something around it must bind.
+      effect: params -> its side effect (an Effect), or None.
 
     Raises RegistrationError for a name without a namespace, for a rule that can not be called and
     for what is no trait; DuplicateRule if another module has defined a primitive of this name.
@@ -104,18 +104,20 @@ class Primitive:
         return registered, (self.name,)
 
     def __call__(self, *args: Any, **params: Any) -> Any:
-        """Apply it to operands as users give them."""
+        """Apply it to operands as users give them; return its result or results."""
         if self.prepare is not None:
             return current().apply(self, self.prepare(args), params)
         values = [a if isinstance(a, Value) else as_value(a) for a in args]
         return current().apply(self, values, params)
 
     def bind(self, *args: Any, **params: Any) -> Any:
-        """Apply it to operands that are as the type rule wants them already."""
+        """Apply it to operands that the type rule takes as they are; return what it gives."""
         return current().apply(self, args, params)
 
     def infer(self, avals: tuple[Aval, ...], params: dict[str, Any]) -> Any:
-        """Type of the result, or types of the results."""
+        """Return the type of the result, or the types of the results."""
+        # Not memoised: the memo lives as long as the primitive, and would keep the programs, or the
+        # functions of callbacks, in its keys alive.
         if self.higher is not None or self.effect is not None:
             return self.rule(*avals, **params)
         key = (avals, self.frozen(params)) if params else avals
@@ -128,7 +130,7 @@ class Primitive:
             return out
 
     def frozen(self, params: dict[str, Any]) -> tuple[Any, ...]:
-        """Parameters as a key that tells 1, 1.0 and True, 0.0 and -0.0 apart."""
+        """Return parameters as a key that tells 1, 1.0 and True, 0.0 and -0.0 apart."""
         if self.loose is None:
             return tuple(params.items())
         return freeze_params(params)
@@ -165,14 +167,14 @@ def _claim(name: str, rule: Any) -> None:
 
 
 def _only_numbers(prim: Primitive, avals: tuple[Aval, ...]) -> None:
-    """TypeRule if an operand has elements that are no numbers."""
+    """Raise TypeRule if an operand has elements that are no numbers."""
     for a in avals:
         if a.category == OPAQUE:
             raise no_number(prim.name.rpartition(".")[2], a)
 
 
 def primitive(name: str, **options: Any) -> Callable[[Callable[..., Any]], Primitive]:
-    """Decorator: the function is the type rule of a new primitive."""
+    """Decorator: make a primitive whose type rule is the function."""
 
     def make(rule: Callable[..., Any]) -> Primitive:
         return Primitive(name, rule, **options)
@@ -184,8 +186,12 @@ def primitive(name: str, **options: Any) -> Callable[[Callable[..., Any]], Primi
 
 
 def _loose_parameters(rule: Callable[..., Any]) -> tuple[str, ...] | None:
-    """Parameters whose annotation does not rule out equal values of different types; None if
-    there are none, so that the common case costs nothing."""
+    """Return the parameters whose annotation admits equal values of different types, or None.
+
+    Freezing parameters costs more than the rest of a look-up.  Where all annotations are like
+    `int` or `Ints`, no two values that are equal differ in meaning, and the parameters themselves
+    are the key.
+    """
     try:
         found = inspect.signature(rule).parameters.values()
     except (TypeError, ValueError):
@@ -201,11 +207,12 @@ def _loose_parameters(rule: Callable[..., Any]) -> tuple[str, ...] | None:
     return tuple(loose) or None
 
 
-def freeze(x: Any) -> Any:
-    """A hashable key of a static value: equal only if nothing could tell the two apart.
+def freeze(x: Any) -> Hashable:
+    """Return a hashable key of a static value: two keys are equal only if the values are alike.
 
-    Python says 1 == 1.0 == True and 0.0 == -0.0; a program specialised to one of them is wrong
-    for the others.  Raises TypeError for what can not be hashed.
+    Python says 1 == 1.0 == True and 0.0 == -0.0, but a program specialised to one of them is wrong
+    for the others: 1 / -0.0 is not 1 / 0.0.  Hence the class is in the key, and of floats the bits
+    are (which also makes a nan equal to itself).  Raises TypeError for what can not be hashed.
     """
     kind = x.__class__
     if issubclass(kind, tuple):
@@ -221,5 +228,5 @@ def freeze(x: Any) -> Any:
 
 
 def freeze_params(params: dict[str, Any]) -> tuple[Any, ...]:
-    """The same for parameters."""
+    """Return the same for parameters."""
     return tuple([(k, freeze(v)) for k, v in params.items()])

@@ -7,7 +7,7 @@ ever dropped silently.
 """
 
 import gc
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -18,6 +18,9 @@ from .array import Array, Literal, as_value
 from .check import check
 from .interpreter import (
     Interpreter,
+    Location,
+    Operation,
+    Params,
     Tracer,
     current,
     enter,
@@ -34,7 +37,7 @@ class Stage(Interpreter):
     """Records equations; its tracers are the variables of the Program it becomes."""
 
     settles = True
-    """Whether functions in parameters become programs when they are recorded."""
+    """Whether Python functions in parameters are staged when their operation is recorded."""
 
     def __init__(
         self,
@@ -49,14 +52,14 @@ class Stage(Interpreter):
         self.eqns: list[Eqn] = []
         self.consts: dict[int, tuple[Var, Array]] = {}
         self.captured: dict[int, tuple[Var, Any]] = {}
-        self.where: Any = None
+        self.where: Location = None
 
     @property
     def recorders(self) -> tuple[Any, ...]:
         return (self,)
 
-    def var(self, aval: Aval, where: Any = None) -> Var:
-        """A new variable."""
+    def var(self, aval: Aval, where: Location = None) -> Var:
+        """Return a new variable."""
         v = Var()
         v.by = self
         v.aval = aval
@@ -64,20 +67,22 @@ class Stage(Interpreter):
         return v
 
     def input(self, aval: Aval) -> Var:
-        """A new input."""
+        """Return a new input."""
         v = self.var(aval, self.where or here())
         self.inputs.append(v)
         return v
 
-    def apply(self, prim: Any, args: Any, params: dict[str, Any]) -> Any:
+    def apply(self, prim: Operation, args: Sequence[Any], params: Params) -> Any:
         where = self.where or here()
         inputs = args
         for a in args:
             if (a.__class__ is not Var or a.by is not self) and a.__class__ is not Literal:
                 inputs = [self.atom(a) for a in args]
                 break
-        if not params and not self.closed:  # elementwise, mostly: nothing but a look-up
-            n = len(inputs)  # spelt out, since a comprehension costs as much as all the rest
+        # Most equations are elementwise, without parameters: their type is a look-up in the memo of
+        # the primitive, and the rest is spelt out (a comprehension costs as much as all of it).
+        if not params and not self.closed:
+            n = len(inputs)
             if n == 1:
                 key = (inputs[0].aval,)
             elif n == 2:
@@ -94,8 +99,10 @@ class Stage(Interpreter):
                 return v
         return self.record(prim, inputs, params, where)
 
-    def record(self, prim: Any, inputs: list[Any], params: dict[str, Any], where: Any) -> Any:
-        """Append an equation on atoms of ours."""
+    def record(
+        self, prim: Operation, inputs: Sequence[Any], params: Params, where: Location
+    ) -> Any:
+        """Append an equation on atoms of this stage; return its variables."""
         if self.closed:
             raise escaped(self.var(inputs[0].aval if inputs else Aval((), bool)), repr(prim), None)
         if prim.higher is not None and self.settles and prim.higher.pending(params):
@@ -111,16 +118,23 @@ class Stage(Interpreter):
         return v
 
     def atom(self, x: Any) -> Any:
-        """A value as something an equation of ours can read."""
+        """Return the atom by which equations of this stage read a value.
+
+        A literal and a variable of ours stand for themselves.  An array becomes a constant, so that
+        its contents are not printed into the module.  A value of an enclosing interpreter becomes
+        an input, once, and is captured: whoever closes the stage passes it along.  Any other
+        tracer is where it does not belong, an error.
+        """
         if x.__class__ is Literal or (x.__class__ is Var and x.by is self):
             return x
+        # By number: values compare elementwise.  What was captured is kept, so no number is reused.
         hit = self.captured.get(id(x))
         if hit is not None:
             return hit[0]
         if x.__class__ is Array:
             hit = self.consts.get(id(x))
             if hit is None:
-                x.buffer()
+                x.buffer()  # a deleted array is refused on the line that uses it
                 hit = self.consts[id(x)] = self.var(x.aval), x
             return hit[0]
         if not isinstance(x, Tracer):
@@ -134,14 +148,21 @@ class Stage(Interpreter):
         return v
 
     def from_outside(self, x: Tracer) -> bool:
-        """Whether a value is of a transformation that the thread we run in was started in: what
-        is computed with it is computed there."""
+        """Return whether a value belongs to a transformation of another thread.
+
+        A thread that was started within a transformation sees its values without having it among
+        its own interpreters; operations on them run in the transformation, in `stray`."""
         return self.parent is not None and x.by.thread != self.thread
 
     def close(
         self, outs: Sequence[Any], name: str = "program", prune: bool = False
     ) -> tuple[Program, list[Any]]:
-        """(program, captured values): its inputs are the captured ones, then the declared."""
+        """End with a program; return (program, captured values).
+
+        Its inputs are the captured values, then the declared ones.  All captured values come back:
+        a caller that dropped one would make a program of another number of operands than it has.
+        With `prune` those that no live equation reads are left out, of program and values alike.
+        """
         atoms = [self.atom(o) for o in outs]
         self.closed = True
         eqns = self.eqns
@@ -158,9 +179,11 @@ class Stage(Interpreter):
         return program, [x for _, x in captured]
 
     def abandon(self) -> None:
-        """End without a program: what was made here has escaped if it is used again.
+        """End without a program: tracers that were made here have escaped if they are used again.
 
-        The variables of a program refer to its stage: that must not keep the user's function.
+        The variables of a program refer to its stage for as long as the program lives.  So the
+        stage lets go of all it holds: programs are kept on functions, and must not keep these
+        alive, nor captured values, nor the interpreters around.  For messages an outline stays.
         """
         self.closed = True
         self.of = outline(self.of)  # type: ignore[assignment]
@@ -169,8 +192,12 @@ class Stage(Interpreter):
 
 
 @contextmanager
-def collector_paused() -> Iterator[None]:
-    """Tracing makes many objects and no garbage: looking for some would take most of the time."""
+def collector_paused() -> Generator[None, None, None]:
+    """Pause the garbage collector for a block that stages.
+
+    Staging makes many objects that all live on: looking for garbage among them took more than half
+    of the time for large programs.
+    """
     if not gc.isenabled():
         yield
         return
@@ -188,7 +215,7 @@ def stage(
     prune: bool = False,
     on: Stage | None = None,
 ) -> tuple[Program, list[Any]]:
-    """`f(*tracers) -> values`, as (Program, captured values).
+    """Run `f(*tracers) -> values` and return (Program, captured values).
 
     `on` is the stage to use; by default a new one under the current interpreter.
     """
@@ -202,7 +229,7 @@ def stage(
             finally:
                 leave(token)
             return s.close(outs, name, prune)
-    finally:
+    finally:  # also if `f` fails: a tracer it kept must not go on recording into a dead stage
         s.abandon()
 
 
@@ -212,7 +239,7 @@ def staged(
     name: str = "program",
     prune: bool = False,
 ) -> Program:
-    """As `stage`, for functions that close over nothing but arrays."""
+    """Stage a function that closes over nothing but arrays; return its Program."""
     program, captured = stage(f, avals, name, prune, Stage(None, name))
     assert not captured, captured  # a Stage without parent captures nothing
     return program

@@ -1,8 +1,8 @@
 """The form of a call, and the Python function that takes such calls apart.
 
-Flattening arguments in general costs more than running a small program.  But a call looks like
-the last one nearly always: so its form, i.e. the tree of its arguments and what each leaf is, is
-written down as straight Python once, which looks and does no more than it must:
+Flattening arguments in general costs more than running a small program.  But nearly every call
+has the form of the one before, i.e. the same tree of arguments with the same kinds of leaves.  So
+a form is written down once as straight Python, which checks and unpacks no more than it must:
 
     def call(args, kwargs):
         try:
@@ -16,14 +16,14 @@ written down as straight Python once, which looks and does no more than it must:
             return slow(args, kwargs)
         ...
 
-`slow` finds everything out anew.  Results are put together by such a function too.
+`slow` takes the call apart in the general way.  Results are put together by such a function too.
 
 Invariant: the text is made from the structure alone, one text for one form in the process; a call
 of any other form misses.
 """
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -35,21 +35,30 @@ from .._types.avals import Aval, Placed
 from .._xla.operands import as_argument
 from ..tree import TreeDef, is_named_tuple
 
+Args = tuple[Any, ...]
+"""The positional arguments of a call."""
+Kwargs = dict[str, Any]
+"""The keyword arguments of a call."""
+Way = Callable[[Args, Kwargs], Any]
+"""A function that does a whole call."""
+
 _MOST = 128
-"""Leaves of trees beyond which a text would take longer to make than it saves."""
+"""The most leaves of a tree that a text is made for: beyond, making it costs more than it saves."""
 
 
 HOSTED_BYTES = 4096
-"""Numpy arrays up to this size are copied and then given to the runtime as they are: it may read
-their memory until the program has run, when their owner may have written other things to it."""
+"""The most bytes of a numpy array that a call copies and then gives to the runtime as it is.
+
+The copy is needed since the runtime may read the memory until the program has run, and by then the
+array's owner may have written to it."""
 
 
 class CallForm(NamedTuple):
-    """What a call looks like.
+    """The structure of a call's arguments, and the kind of each leaf.
 
     `tree` is the structure of (args, kwargs); `leaves` has a letter for each leaf: an `a`rray, a
-    `d`onated one, a `s`tatic value, anything that is made an array (`v`alue), a `n`umpy array
-    that the runtime takes as it is.
+    `d`onated one, a `s`tatic value, a `v`alue that is made an array first, a `n`umpy array that
+    the runtime takes as it is.
     """
 
     tree: TreeDef
@@ -57,28 +66,29 @@ class CallForm(NamedTuple):
 
 
 class _Unwritten(Exception):
-    """A structure that no text is made for."""
+    """Raised at a structure for which no text is made."""
 
 
 # ---- calls ---------------------------------------------------------------------------------
 
 
-def taker(form: CallForm, table: dict, slow: Callable) -> Callable[[tuple, dict], Any] | None:
-    """What does calls of this form by `table` and gives all others to `slow(args, kwargs)`.
+def taker(form: CallForm, table: dict[Any, Any], slow: Way) -> Way | None:
+    """Return a function that does calls of this form by `table`, and gives others to `slow`.
 
-    `table` has (run, handlers, key, build) by the dispatch keys of the leaves, or of the only
-    one; a static value is two in it, its class and itself.  Of a form with `n` leaves it has
-    functions of buffers and numpy arrays.  None if the structure is too large or unusual.
+    `table` maps the dispatch keys of the leaves (of the only one, if there is one) to (run,
+    handlers, key, build); a static value counts as two keys, its class and itself.  For a form
+    with `n` leaves it maps them to functions of buffers and numpy arrays.  Return None if the
+    structure is too large or unusual.
     """
     make = _written(form)
     return None if make is None else make(table, slow)
 
 
 def looked_up(form: CallForm, keys: Sequence[Any]) -> Any:
-    """What a call of this form is found by in its table, given the keys of all its leaves (the
+    """Return the key of a call in the table of its form, given the keys of all its leaves (the
     class and the value of a static one)."""
     given = iter(keys)
-    found = []
+    found: list[Any] = []
     for leaf in form.leaves:
         mine = [next(given) for _ in range(2 if leaf == "s" else 1)]
         found += () if leaf == "n" else mine
@@ -86,7 +96,7 @@ def looked_up(form: CallForm, keys: Sequence[Any]) -> Any:
 
 
 @lru_cache(maxsize=4096)
-def _written(form: CallForm) -> Callable | None:
+def _written(form: CallForm) -> Callable[..., Any] | None:
     text = _Text()
     try:
         taken = text.take(form.tree, form.leaves)
@@ -97,11 +107,17 @@ def _written(form: CallForm) -> Callable | None:
     bufs = [_BUFFERS[leaf](x) for x, leaf in zip(taken, form.leaves) if leaf != "s"]
     found = f"table[{', '.join(key) or '()'}]"
     if hosted:
+        # The runtime takes numpy arrays under switches of the whole process, which jax sets anew
+        # when it is imported: from then on such calls take the general way.
         text.lines += ["if 'jax' in modules: raise KeyError", f"run = {found}"]
         run = [f"r = run({', '.join(bufs)})"]
     else:
         text.lines += [f"bufs = [{', '.join(bufs)}]", f"run, handlers, key, build = {found}"]
         run = ["outs = run(bufs).consume_with_handlers(handlers)"]
+    # One `except` covers both the look at the arguments and the look-up: a call of another form, a
+    # deleted array (it has lost `_buf`) and an unknown type are all misses, and `slow` says which.
+    # The run stands outside of it, or an error of the user's callback would run the call twice.
+    # Buffers of donated arrays are taken away after the run only: a call that fails keeps them.
     lines = [
         "def make(table, slow):",
         *_indented(
@@ -167,7 +183,7 @@ def _indented(*lines: str) -> list[str]:
 class _Text:
     """Lines that take a tree apart, and the objects they mention."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.lines: list[str] = []
         self.constants: dict[str, Any] = {}
         self.names = 0
@@ -178,7 +194,7 @@ class _Text:
             raise _Unwritten
         return f"x{self.names - 1}"
 
-    def constant(self, value: Any) -> str:
+    def constant(self, value: object) -> str:
         if value.__class__ in (str, int):
             return repr(value)
         name = f"c{len(self.constants)}"
@@ -186,21 +202,23 @@ class _Text:
         return name
 
     def take(self, tree: TreeDef, leaves: str) -> list[str]:
-        """Lines for (args, kwargs); the names of its leaves."""
+        """Add the lines for (args, kwargs); return the names of its leaves."""
         if tree.num_leaves > _MOST:
             raise _Unwritten
         args, kwargs = tree.children()
         letters = iter(leaves)
         taken: list[str] = []
         self.sequence("args", args.children(), letters, taken)
-        names = kwargs.node_data()[1]
+        about = kwargs.node_data()
+        assert about is not None  # it is a dict
+        names = about[1]
         self.lines.append(f"if len(kwargs) != {len(names)}: raise KeyError" if names else
                           "if kwargs: raise KeyError")  # fmt: skip
         self.items("kwargs", names, kwargs.children(), letters, taken)
         return taken
 
-    def node(self, x: str, tree: TreeDef, letters: Any, taken: list[str]) -> None:
-        """Lines for the tree that is named `x`."""
+    def node(self, x: str, tree: TreeDef, letters: Iterator[str], taken: list[str]) -> None:
+        """Add the lines for the tree that is named `x`."""
         data = tree.node_data()
         if data is None:
             if tree.num_leaves:
@@ -231,14 +249,23 @@ class _Text:
             )
         taken.append(x)
 
-    def sequence(self, x: str, children: Any, letters: Any, taken: list[str]) -> None:
+    def sequence(
+        self, x: str, children: Sequence[TreeDef], letters: Iterator[str], taken: list[str]
+    ) -> None:
         names = [self.name() for _ in children]
         unpacked = ", ".join(names) + ("," if len(names) == 1 else "")
         self.lines.append(f"{unpacked or '()'} = {x}")
         for name, child in zip(names, children):
             self.node(name, child, letters, taken)
 
-    def items(self, x: str, keys: Any, children: Any, letters: Any, taken: list[str]) -> None:
+    def items(
+        self,
+        x: str,
+        keys: Sequence[Any],
+        children: Sequence[TreeDef],
+        letters: Iterator[str],
+        taken: list[str],
+    ) -> None:
         for key, child in zip(keys, children):
             name = self.name()
             self.lines.append(f"{name} = {x}[{self.constant(key)}]")
@@ -248,20 +275,20 @@ class _Text:
 # ---- results -------------------------------------------------------------------------------
 
 
-def builder(tree: TreeDef, keys: list[Aval | Placed]) -> Callable[[list], Any]:
-    """What makes the results of buffers, given these dispatch keys."""
+def builder(tree: TreeDef, keys: list[Aval | Placed]) -> Callable[[list[Any]], Any]:
+    """Return a function that makes the tree of results from buffers with these dispatch keys."""
     make = _assembled(tree)
     if make is not None:
         return make(*keys)
 
-    def build(outs: list) -> Any:
+    def build(outs: list[Any]) -> Any:
         return tree.unflatten([wrap(buf, key) for buf, key in zip(outs, keys)])
 
     return build
 
 
 @lru_cache(maxsize=4096)
-def _assembled(tree: TreeDef) -> Callable | None:
+def _assembled(tree: TreeDef) -> Callable[..., Any] | None:
     n = tree.num_leaves
     if n > _MOST:
         return None
@@ -288,8 +315,8 @@ def _assembled(tree: TreeDef) -> Callable | None:
     return scope["make"]
 
 
-def _expression(tree: TreeDef, names: Any, constants: dict[str, Any]) -> str:
-    """The tree, as an expression of the names of its leaves."""
+def _expression(tree: TreeDef, names: Iterator[str], constants: dict[str, Any]) -> str:
+    """Return the tree as an expression in the names of its leaves."""
     data = tree.node_data()
     if data is None:
         return next(names) if tree.num_leaves else "None"

@@ -5,8 +5,11 @@ nothing is being transformed; it is found by the form of the call, the dispatch 
 and the values of its static arguments, and nothing else.
 """
 
+# pyright: reportPrivateUsage=false
+# (arrays are taken apart and put together here without a call: see `plait._core.array`)
+
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from operator import is_
 from typing import Any
 
@@ -22,15 +25,22 @@ from .._plugins.metadata import resolve
 from .._xla.executables import Options
 from .._xla.operands import as_argument
 from ..tree import flatten
-from .call_forms import CallForm, looked_up, taker
+from .call_forms import Args, CallForm, Kwargs, Way, looked_up, taker
 from .roles import Role, bring, check_count, donated_leaves, placed, role, without_static
 from .stages import Lowered, Staged
 from .tracing import eval_shape, shapes_only, shared
 from .versions import Done, Version, done, forget_donated, hosted
 
+Function = Callable[..., Any]
+"""A function as its user wrote it, or the jitted one."""
+Table = dict[Any, Any]
+"""The calls of one form: entries by the keys of `call_forms.looked_up`."""
+Parted = tuple[Version, Args, Kwargs]
+"""A version, and the arguments that are not static."""
+
 
 def jit(
-    fun: Callable | None = None,
+    fun: Callable[..., Any] | None = None,
     *,
     static_argnums: int | Sequence[int] | None = None,
     static_argnames: str | Sequence[str] | None = None,
@@ -103,10 +113,10 @@ def jit(
 
 
 def flags(compiler_options: dict[str, Any] | None) -> Options:
-    """Flags of the compiler as something to be compared; ArgumentError if they are no dict."""
+    """Return flags of the compiler as a hashable key; ArgumentError if they are no dict."""
     if compiler_options is None:
         return ()
-    if not isinstance(compiler_options, dict):
+    if not isinstance(compiler_options, dict):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ArgumentError(
             f"compiler_options must be a dict, not {compiler_options!r}",
             fix="give names and values of XLA's flags, like {'xla_cpu_enable_fast_math': True}",
@@ -117,19 +127,22 @@ def flags(compiler_options: dict[str, Any] | None) -> Options:
 # ---- all arguments are alike -----------------------------------------------------------------
 
 
-def _without(f: Callable, inline: bool, options: Options) -> Callable:
-    """The function without static, donated or placed arguments.
+def _without(f: Function, inline: bool, options: Options) -> Function:
+    """Return the jitted function of `f`, none of whose arguments is static, donated or placed.
 
-    Flat arrays are looked up here; calls of another form, if that was the last one's, by the text
-    made for it; whatever is unknown falls into `slow`.
+    A call with flat arrays is looked up in this very function; a call of the form that the last
+    one had is done by the function made for that form; any other call is done by `slow`.
     """
-    known = shared(f)  # two jits of one function share what they know
+    # Kept on `f` itself, so that `jit(f)` written anew in a loop compiles nothing again.
+    known = shared(f)
     version = known.get((inline, options))
     if version is None:
         version = known[inline, options] = Version(f, (), inline, options)
     one, flat, staged = version.one, version.flat, version.staged
-    ways: dict[CallForm, Callable | None] = {}
-    way: Callable | None = None
+    ways: dict[CallForm, Way | None] = {}
+    # The fast path of the last call's form.  It is kept in this closure, so that trying it costs
+    # no look-up; where it does not fit it calls `slow`, which puts another in its place.
+    way: Way | None = None
     A, ground, cur = Array, GROUND, current
 
     def jitted(*args: Any, **kwargs: Any) -> Any:
@@ -161,7 +174,7 @@ def _without(f: Callable, inline: bool, options: Options) -> Callable:
             return r
         return build(outs)
 
-    def slow(args: tuple, kwargs: dict[str, Any]) -> Any:
+    def slow(args: Args, kwargs: Kwargs) -> Any:
         nonlocal way
         results, call = done(version, args, kwargs)
         if call is not None:
@@ -169,18 +182,18 @@ def _without(f: Callable, inline: bool, options: Options) -> Callable:
                 flat[call.keys] = call.entry[:4]
                 if len(args) == 1:
                     one[call.keys[0]] = call.entry[:4]
-                way = None
+                way = None  # or calls with flat arrays would still be tried by another form first
             else:
                 way = _way(ways, version.tables, call.form, call.keys, version, call, slow)
         return results
 
-    def itself(args: tuple, kwargs: dict[str, Any]) -> Any:
+    def itself(args: Args, kwargs: Kwargs) -> Parted:
         return version, args, kwargs
 
     return _dressed(jitted, f, itself, version.clear)
 
 
-def _all_arrays(args: tuple) -> bool:
+def _all_arrays(args: Args) -> bool:
     return all(x.__class__ is Array for x in args)
 
 
@@ -188,28 +201,32 @@ def _all_arrays(args: tuple) -> bool:
 
 
 class _Static:
-    """What stands for a static argument in the form of a call."""
+    """A leaf that stands for a static argument in the tree of a call."""
 
-    def __init__(self, value: Any):
+    def __init__(self, value: object):
         self.value = value
 
 
 _TELLING = frozenset({int, bool, str, type(None), type, type(len), type(lambda: None)})
-"""Classes of static values whose equality tells all: no 0.0 == -0.0, no 1 == 1.0 inside."""
+"""Classes of static values that are equal only if nothing tells them apart.
+
+A table of calls is a plain dictionary, keyed on class and value: floats (0.0 == -0.0) and tuples
+(`(1,) == (1.0,)`) would be found by what is not the same, so calls with such values take the
+general way, whose keys are frozen."""
 
 
 def _with_roles(
-    f: Callable, static: Role, donate: Role, in_shardings: Any, inline: bool, options: Options
-) -> Callable:
-    """The function with arguments of several roles: a version for each set of static values."""
-    versions: dict[tuple, Version] = {}
-    tables: dict[CallForm, dict] = {}
-    ways: dict[CallForm, Callable | None] = {}
-    way: Callable | None = None
+    f: Function, static: Role, donate: Role, in_shardings: Any, inline: bool, options: Options
+) -> Function:
+    """Return the jitted function of `f`, with a version of it for each set of static values."""
+    versions: dict[Hashable, Version] = {}
+    tables: dict[CallForm, Table] = {}
+    ways: dict[CallForm, Way | None] = {}
+    way: Way | None = None
     name = getattr(f, "__name__", "f")
     ground, cur = GROUND, current
 
-    def version_for(args: tuple, kwargs: dict[str, Any]) -> tuple[Version, tuple, dict[str, Any]]:
+    def version_for(args: Args, kwargs: Kwargs) -> Parted:
         check_count(name, len(args), static, donate)
         call = without_static(args, kwargs, static)
         donated = donated_leaves(args, kwargs, static, donate) if donate else ()
@@ -224,7 +241,7 @@ def _with_roles(
             return way(args, kwargs)
         return slow(args, kwargs)
 
-    def slow(args: tuple, kwargs: dict[str, Any]) -> Any:
+    def slow(args: Args, kwargs: Kwargs) -> Any:
         nonlocal way
         version, dynamic, rest = version_for(args, kwargs)
         there = dynamic if in_shardings is None else bring(dynamic, in_shardings)
@@ -233,9 +250,11 @@ def _with_roles(
         results, call = done(version, there, rest)
         if call is None:
             return results
-        if not _same(dynamic, there):  # what was donated are copies at another place
+        if not _same(dynamic, there):  # copies were donated: the arrays that were given go too
             forget_donated(flatten((dynamic, rest))[0], call.form.leaves)
-        else:  # an array's key tells where it is: next time one with this key need not be brought
+        else:
+            # Nothing had to be brought.  Keys of arrays tell where they lie, so a call with the
+            # same keys need not ask again, and the fast path may skip `bring`.
             form, keys = _whole(args, kwargs, static, call)
             if form is not None:
                 way = _way(ways, tables, form, keys, version, call, slow)
@@ -244,14 +263,14 @@ def _with_roles(
     def forget() -> None:
         nonlocal way
         way = None
-        for table in (tables, ways):
-            table.clear()
+        tables.clear()
+        ways.clear()
 
     def clear() -> None:
         forget()
         versions.clear()
 
-    def placed_version_for(args: tuple, kwargs: dict[str, Any]) -> Any:
+    def placed_version_for(args: Args, kwargs: Kwargs) -> Parted:
         version, dynamic, rest = version_for(args, kwargs)
         if in_shardings is not None:
             dynamic = bring(shapes_only(dynamic), in_shardings)
@@ -261,15 +280,15 @@ def _with_roles(
     return _dressed(jitted, f, placed_version_for, clear)
 
 
-def _same(args: tuple, there: tuple) -> bool:
+def _same(args: Args, there: Args) -> bool:
     return args is there or all(map(is_, flatten(args)[0], flatten(there)[0]))
 
 
 def _whole(
-    args: tuple, kwargs: dict[str, Any], static: Role, call: Done
-) -> tuple[CallForm | None, tuple]:
-    """The form of a call with its static arguments, and the keys of all; no form if the values
-    of these can not be compared."""
+    args: Args, kwargs: Kwargs, static: Role, call: Done
+) -> tuple[CallForm | None, tuple[Hashable, ...]]:
+    """Return the form of a call with its static arguments, and the keys of all leaves; no form if
+    a static value is of a class whose equality does not tell all (see `_TELLING`)."""
     form, keys = call.form, call.keys
     if not static:
         return form, keys
@@ -279,7 +298,8 @@ def _whole(
     )
     leaves, tree = flatten(stood)
     letters, known = iter(form.leaves), iter(keys)
-    kinds, found = [], []
+    kinds: list[str] = []
+    found: list[Hashable] = []
     for x in leaves:
         if x.__class__ is not _Static:
             kinds.append(next(letters))
@@ -296,15 +316,15 @@ def _whole(
 
 
 def _way(
-    ways: dict[CallForm, Callable | None],
-    tables: dict[CallForm, dict],
+    ways: dict[CallForm, Way | None],
+    tables: dict[CallForm, Table],
     form: CallForm,
-    keys: tuple,
+    keys: tuple[Hashable, ...],
     version: Version,
     call: Done,
-    slow: Callable,
-) -> Callable | None:
-    """What makes calls of this form from now on, and knows this one."""
+    slow: Way,
+) -> Way | None:
+    """Install and return the fast path for calls of this form, with this call in its table."""
     table = tables.setdefault(form, {})
     key = looked_up(form, keys)
     if "n" not in form.leaves:
@@ -319,11 +339,14 @@ def _way(
     return ways[form]
 
 
-def _flattening(version: Version, mixed: bool, slow: Callable) -> Callable:
-    """What makes calls of any structure; `mixed` if not all leaves are arrays."""
+def _flattening(version: Version, mixed: bool, slow: Way) -> Way:
+    """Return the path for structures without a text: it flattens the arguments at each call.
+
+    `mixed`: some leaves are no arrays yet.
+    """
     entries, A = version.entries, Array
 
-    def call(args: tuple, kwargs: dict[str, Any]) -> Any:
+    def call(args: Args, kwargs: Kwargs) -> Any:
         try:
             leaves, tree = flatten((args, kwargs))
             if mixed:
@@ -341,9 +364,16 @@ def _flattening(version: Version, mixed: bool, slow: Callable) -> Callable:
 # ---- what a jitted function offers -------------------------------------------------------------
 
 
-def _dressed(jitted: Any, f: Callable, version_for: Callable, clear: Callable) -> Callable:
-    """The function with its name and its methods; `version_for(args, kwargs)` is
-    (version, args, kwargs) without the static ones."""
+def _dressed(
+    jitted: Any,
+    f: Function,
+    version_for: Callable[[Args, Kwargs], Parted],
+    clear: Callable[[], None],
+) -> Function:
+    """Give a jitted function the name of `f` and its methods, and return it.
+
+    `version_for(args, kwargs)` returns (version, args, kwargs), the latter without static ones.
+    """
 
     def trace(*args: Any, **kwargs: Any) -> Staged:
         """Stage for the types of these arguments."""
@@ -366,6 +396,7 @@ def _dressed(jitted: Any, f: Callable, version_for: Callable, clear: Callable) -
         """Drop all traces and executables."""
         clear()
 
+    # `updated=()`: the dictionary of `f` holds its traces, which are not those of the wrapper
     functools.update_wrapper(jitted, f, updated=())
     jitted.trace, jitted.lower, jitted.eval_shape = trace, lower, shapes
     jitted.clear_cache = clear_cache

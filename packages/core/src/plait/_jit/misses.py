@@ -31,7 +31,9 @@ def _first(code: Any) -> list:
     return []
 
 
-def explain(does: str, f: Callable, key: tuple, known: Iterable[tuple]) -> None:
+def explain(
+    does: str, f: Callable[..., Any], key: tuple[Any, ...], known: Iterable[tuple[Any, ...]]
+) -> None:
     """Log why `does` traces `f` for `key`; `known` are keys that are kept for it."""
     static, user = getattr(f, "__plait_static__", None), cast(Any, f)
     while hasattr(user, "__wrapped__") and hidden(user.__code__.co_filename):

@@ -19,7 +19,7 @@ __all__ = ["make_program"]
 
 
 def make_program(
-    fun: Callable,
+    fun: Callable[..., Any],
     static_argnums: int | Sequence[int] = (),
     axis_env: Sequence[tuple[Any, int]] | None = None,
     return_shape: bool = False,

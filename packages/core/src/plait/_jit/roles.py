@@ -8,24 +8,28 @@ import functools
 import inspect
 import warnings
 from collections import Counter
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, NamedTuple, Protocol
 
 from .._base.errors import (
     ArgumentError,
     OperandTypeError,
 )
 from .._base.source import here, user_frames
+from .._core.array import Array
 from .._core.ir import Program
 from .._core.primitive import freeze
-from .._types.avals import OPAQUE
+from .._types.avals import OPAQUE, Aval, Placement
 from ..tree import flatten, spread
 from .tracing import Shape
 
 
 class Role(NamedTuple):
-    """Which arguments have it, by position and by name; `beyond` is the last position that has no
-    name, for the function takes any number."""
+    """The arguments that have a role, by position and by name.
+
+    `beyond` is the last of the positions that have no name, since the function takes any number
+    of arguments; -1 if there are none.
+    """
 
     nums: frozenset[int]
     names: frozenset[str]
@@ -35,8 +39,13 @@ class Role(NamedTuple):
         return bool(self.nums or self.names)
 
 
-def role(f: Callable, nums: Any, names: Any, what: str) -> Role:
-    """Positions and names, each derived from the other by the signature.
+def role(
+    f: Callable[..., Any],
+    nums: int | Sequence[int] | None,
+    names: str | Sequence[str] | None,
+    what: str,
+) -> Role:
+    """Return the positions and names of a role, each derived from the other by the signature.
 
     Raises TypeRule for an argument that `f` does not have; `what` is what the arguments are.
     """
@@ -70,8 +79,8 @@ def role(f: Callable, nums: Any, names: Any, what: str) -> Role:
 
 
 def check_count(name: str, n: int, static: Role, donate: Role) -> None:
-    """ArgumentError if a call with `n` positional arguments leaves out one that has a role, and
-    whose place has no name by which it may be given."""
+    """Raise ArgumentError if a call with `n` positional arguments leaves out one that has a role
+    and can not be given by name."""
     if max(static.beyond, donate.beyond) >= n:
         raise ArgumentError(
             f"{n} positional arguments were given to {name}, of which some beyond are static "
@@ -84,24 +93,25 @@ def _said(role: Role) -> str:
     return ", ".join(map(str, sorted(role.nums))) or "()"
 
 
-def _numbers(x: Any) -> tuple[int, ...]:
+def _numbers(x: int | Sequence[int] | None) -> tuple[int, ...]:
     return () if x is None else (x,) if isinstance(x, int) else tuple(x)
 
 
-def _names(x: Any) -> tuple[str, ...]:
+def _names(x: str | Sequence[str] | None) -> tuple[str, ...]:
     return () if x is None else (x,) if isinstance(x, str) else tuple(x)
 
 
 class SplitCall(NamedTuple):
-    """A call, by the roles of its arguments: `fixed` ones are static."""
+    """A call, divided by the roles of its arguments: the `fixed` ones are static."""
 
-    args: tuple
+    args: tuple[Any, ...]
     kwargs: dict[str, Any]
     fixed: dict[int, Any]
     fixed_names: dict[str, Any]
 
-    def key(self, n: int, name: str) -> tuple:
-        """The `n` positional arguments' static values; raises TypeRule if one is not hashable."""
+    def key(self, n: int, name: str) -> tuple[Hashable, ...]:
+        """Return a key of the static values of a call with `n` positional arguments; raise
+        TypeRule if one is not hashable."""
         fixed, fixed_names = sorted(self.fixed.items()), sorted(self.fixed_names.items())
         try:
             return (
@@ -117,8 +127,8 @@ class SplitCall(NamedTuple):
                 fix="pass a tuple instead of a list, or do not make the argument static",
             ) from None
 
-    def bind(self, f: Callable, n: int) -> Callable:
-        """`f` of what is not static."""
+    def bind(self, f: Callable[..., Any], n: int) -> Callable[..., Any]:
+        """Return `f` as a function of the arguments that are not static."""
         if not self.fixed and not self.fixed_names:
             return f
         fixed, fixed_names = self.fixed, self.fixed_names
@@ -133,8 +143,8 @@ class SplitCall(NamedTuple):
         return rest
 
 
-def without_static(args: tuple, kwargs: dict[str, Any], static: Role) -> SplitCall:
-    """A call with its static arguments taken out."""
+def without_static(args: tuple[Any, ...], kwargs: dict[str, Any], static: Role) -> SplitCall:
+    """Divide a call into its static arguments and the others."""
     return SplitCall(
         tuple([a for i, a in enumerate(args) if i not in static.nums]),
         {k: v for k, v in kwargs.items() if k not in static.names},
@@ -143,7 +153,7 @@ def without_static(args: tuple, kwargs: dict[str, Any], static: Role) -> SplitCa
     )
 
 
-def _hashable(x: Any) -> bool:
+def _hashable(x: object) -> bool:
     try:
         freeze(x)
     except TypeError:
@@ -152,9 +162,9 @@ def _hashable(x: Any) -> bool:
 
 
 def donated_leaves(
-    args: tuple, kwargs: dict[str, Any], static: Role, donate: Role
+    args: tuple[Any, ...], kwargs: dict[str, Any], static: Role, donate: Role
 ) -> tuple[int, ...]:
-    """Numbers of the donated leaves among the flat dynamic arguments."""
+    """Return the numbers of the donated leaves among the flat arguments that are not static."""
     out: list[int] = []
     at = 0
     for donated, x in [
@@ -168,12 +178,12 @@ def donated_leaves(
 
 
 def warn_of_unusable(program: Program, donated: Sequence[int]) -> None:
-    """A UserWarning, at the user's line, if no result can take the memory of what is donated.
+    """Warn, at the user's line, of donated arguments whose memory no result can take.
 
-    The arguments are deleted all the same; of opaque elements (keys) that may be what is wanted.
+    They are deleted all the same; for opaque elements (keys) that may be the purpose.
     """
     left = Counter([(a.shape, a.dtype) for a in program.out_avals])
-    unusable = []
+    unusable: list[Aval] = []
     for i in donated:
         aval = program.in_avals[i]
         if left[aval.shape, aval.dtype] > 0:
@@ -193,25 +203,41 @@ def warn_of_unusable(program: Program, donated: Sequence[int]) -> None:
 # ---- placements ----------------------------------------------------------------------------
 
 
-def bring(args: tuple, placements: Any) -> tuple:
-    """Arguments where the placements (a tree prefix) say."""
+class Destination(Placement, Protocol):
+    """A placement that users give: plait-sharding has them."""
+
+    def accept(self, x: Any) -> Array:
+        """Bring an argument there."""
+        ...
+
+    def constrain(self, x: Any) -> Any:
+        """Return a result that lies there."""
+        ...
+
+
+def bring(args: tuple[Any, ...], placements: object) -> tuple[Any, ...]:
+    """Return the arguments, brought where the placements (a tree prefix of them) say."""
     leaves, tree = flatten(args)
-    wanted = spread(placements, args, "in_shardings", _is_placement, _ENTRY)
+    wanted: list[Destination | None] = spread(
+        placements, args, "in_shardings", _is_placement, _ENTRY
+    )
     return tree.unflatten([x if p is None else _brought(x, p) for x, p in zip(leaves, wanted)])
 
 
-def _brought(x: Any, placement: Any) -> Any:
+def _brought(x: Any, placement: Destination) -> Any:
     return Shape(x.aval, placement) if x.__class__ is Shape else placement.accept(x)
 
 
-def placed(f: Callable, placements: Any) -> Callable:
-    """`f`, whose results lie as the placements (a tree prefix) say."""
+def placed(f: Callable[..., Any], placements: object) -> Callable[..., Any]:
+    """Return `f` with its results constrained to the placements (a tree prefix of them)."""
 
     @functools.wraps(f)
     def constrained(*args: Any, **kwargs: Any) -> Any:
         out = f(*args, **kwargs)
         leaves, tree = flatten(out)
-        wanted = spread(placements, out, "out_shardings", _is_placement, _ENTRY)
+        wanted: list[Destination | None] = spread(
+            placements, out, "out_shardings", _is_placement, _ENTRY
+        )
         return tree.unflatten([x if p is None else p.constrain(x) for x, p in zip(leaves, wanted)])
 
     return constrained
@@ -220,5 +246,5 @@ def placed(f: Callable, placements: Any) -> Callable:
 _ENTRY = "a placement (plait.NamedSharding, for instance) or None"
 
 
-def _is_placement(x: Any) -> bool:
+def _is_placement(x: object) -> bool:
     return x is None or hasattr(x, "constrain")

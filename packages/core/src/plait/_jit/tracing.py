@@ -6,7 +6,7 @@ kept.
 """
 
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType
 from typing import Any, NamedTuple
 
@@ -17,24 +17,31 @@ from .._base.errors import (
     TypeRule,
 )
 from .._core.array import Array, as_value, is_tracer, not_an_array
-from .._core.interpreter import GROUND, Tracer, current, named_axes
+from .._core.interpreter import GROUND, Tracer, Value, current, named_axes
 from .._core.ir import Program
 from .._core.staging import Stage, stage
-from .._types.avals import Aval, Placed
+from .._types.avals import Aval, Placed, Placement
 from ..tree import TreeDef, flatten, key_paths
 from .misses import explain
 
 
 class Traced(NamedTuple):
-    """A staged function: the program's inputs are `captured`, then the flat arguments."""
+    """A staged function.
+
+    Attributes:
+      program: its inputs are the captured values, then the flat arguments.
+      captured: values of other interpreters that the function closed over.
+      tree: the structure of its results.
+      values: the flat arguments.
+    """
 
     program: Program
-    captured: list
+    captured: list[Any]
     tree: TreeDef
-    values: list
+    values: list[Any]
 
     def shapes(self) -> Any:
-        """The results as a tree of ShapeDtypeStructs."""
+        """Return the results as a tree of ShapeDtypeStructs."""
         return self.tree.unflatten(
             [
                 ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type)
@@ -44,18 +51,18 @@ class Traced(NamedTuple):
 
 
 def trace(
-    f: Callable,
+    f: Callable[..., Any],
     args: Sequence[Any],
-    kwargs: dict[str, Any],
+    kwargs: Mapping[str, Any],
     does: str = "jit",
-    keep: dict | None = None,
+    keep: dict[tuple[Any, ...], Any] | None = None,
     on: Stage | None = None,
     avals: tuple[Aval, ...] | None = None,
 ) -> Traced:
     """Stage `f` on the types of its arguments.
 
     Args:
-      does: what is being done, for messages.
+      does: the transformation, for messages.
       keep: remembers traces, by types and trees of arguments and by settings.
       on: the stage to use.
       avals: types of the flat arguments, where they are not those of the arguments (rows).
@@ -73,9 +80,9 @@ def trace(
             return Traced(found[0], found[1], found[2], values)
         if config.explain_cache_misses:
             explain(does, f, key, keep)
-    out_tree: Any = None
+    out_tree: TreeDef | None = None
 
-    def flat(*xs: Any) -> list:
+    def flat(*xs: Any) -> list[Any]:
         nonlocal out_tree
         a, k = tree.unflatten(xs)
         out = f(*a, **k)
@@ -86,16 +93,21 @@ def trace(
     s = on or Stage(current(), does, f)
     name = getattr(f, "__name__", "f")
     program, captured = stage(flat, avals, name, on=s)
+    assert out_tree is not None  # `flat` was run
     hit = program, captured, out_tree
+    # Captured values belong to the interpreters around this very call: another call with equal
+    # types may capture others, so such a trace is good for one call only.
     if keep is not None and not any(map(is_tracer, captured)):
         keep[key] = hit
     return Traced(*hit, values)
 
 
-def arguments(args: Sequence[Any], kwargs: dict[str, Any], does: str) -> tuple[list, TreeDef]:
-    """(values, tree) of the arguments of a transformed function.
+def arguments(
+    args: Sequence[Any], kwargs: Mapping[str, Any], does: str
+) -> tuple[list[Any], TreeDef]:
+    """Return (values, tree) of the arguments of a transformed function.
 
-    Raises TypeRule, naming the argument, if one is no array; `does` is what is being done.
+    Raises TypeRule, naming the argument, if one is no array; `does` names the transformation.
     """
     leaves, tree = flatten((args, kwargs))
     return [
@@ -104,7 +116,10 @@ def arguments(args: Sequence[Any], kwargs: dict[str, Any], does: str) -> tuple[l
     ], tree
 
 
-def checked_argument(x: Any, i: int, args: Any, kwargs: Any, does: str) -> Any:
+def checked_argument(
+    x: object, i: int, args: Sequence[Any], kwargs: Mapping[str, Any], does: str
+) -> Value:
+    """Return leaf `i` of the arguments as a value; raise ArgumentError, naming it, otherwise."""
     try:
         return as_value(x)
     except TypeRule as e:
@@ -117,9 +132,9 @@ def checked_argument(x: Any, i: int, args: Any, kwargs: Any, does: str) -> Any:
         ) from None
 
 
-def result(x: Any, i: int, out: Any, f: Callable) -> Any:
-    """Leaf `i` of what a transformed function returned, as a value; raises TypeRule, naming both,
-    if it is no array."""
+def result(x: object, i: int, out: object, f: Callable[..., Any]) -> Value:
+    """Return leaf `i` of the results `out` of a transformed function as a value; raise TypeRule,
+    naming leaf and function, if it is no array."""
     try:
         return as_value(x)
     except TypeRule:
@@ -128,13 +143,13 @@ def result(x: Any, i: int, out: Any, f: Callable) -> Any:
         raise not_an_array(x, f"the result{path} of {name},") from None
 
 
-class Traces(dict):
+class Traces(dict[tuple[Any, ...], Any]):
     """Traces of one function, by types and trees of arguments."""
 
     __slots__ = ("owner", "versions", "__weakref__")
     owner: Callable[[], Any]
     versions: dict[Any, Any]
-    """How jits of the function call it; see `shared`."""
+    """The versions that jits of the function share; see `shared`."""
 
     def __init__(self) -> None:
         self.versions = {}
@@ -148,18 +163,21 @@ _kept: dict[int, Traces] = {}
 _all: "weakref.WeakValueDictionary[int, Traces]" = weakref.WeakValueDictionary()
 
 
-def kept(f: Callable) -> Traces:
-    """Traces of `f`, for as long as `f` lives; by identity, for equal things may differ.
+def kept(f: Callable[..., Any]) -> Traces:
+    """Return the traces of `f`, which are kept for as long as `f` lives.
 
-    A function holds them itself, so that what it is traced to may refer to it (a custom rule that
-    mentions the function it is used in) and both are collected together.
+    They are found by identity, never by equality: two layers that compare equal may hold different
+    weights, and would run each other's programs.  A function holds its traces itself rather than in
+    a table of weak keys: a program may refer to the function it was traced from (by a custom rule
+    that mentions it), and a table would then keep both for ever, while a cycle is collected.
     """
     held = f.__dict__.get(_ATTRIBUTE) if f.__class__ is FunctionType else _kept.get(id(f))
     if held is not None and held.owner() is f:  # else copied by functools.wraps, or of the dead
         return held
     traces, k, store = Traces(), id(f), _kept
 
-    def forget(ref: Any) -> None:
+    def forget(ref: object) -> None:
+        # by the time this is called another object may have the number, and traces of its own
         if k in store and store[k].owner is ref:
             del store[k]
 
@@ -176,10 +194,12 @@ def kept(f: Callable) -> Traces:
     return traces
 
 
-def shared(f: Callable) -> dict[Any, Any]:
-    """What all jits of `f` have in common, for as long as `f` lives.
+def shared(f: Callable[..., Any]) -> dict[Any, Any]:
+    """Return the dictionary that all jits of `f` share, for as long as `f` lives.
 
-    Only a function can hold that itself; of other callables it would keep them alive.
+    Versions refer to `f`.  A function that holds them itself is a cycle, which is collected; for
+    any other callable the table of traces would hold them, and they would keep `f` alive for ever:
+    its jits share nothing.
     """
     return kept(f).versions if f.__class__ is FunctionType else {}
 
@@ -211,13 +231,20 @@ class ShapeDtypeStruct:
         return Aval(self.shape, self.dtype, self.weak_type)
 
     def update(self, **changes: Any) -> "ShapeDtypeStruct":
-        """The same, but for what is named: shape, dtype, weak_type, sharding."""
+        """Return a copy with some of shape, dtype, weak_type and sharding changed."""
         old = {name: getattr(self, name) for name in ("weak_type", "sharding")}
         shape, dtype = changes.pop("shape", self.shape), changes.pop("dtype", self.dtype)
         return ShapeDtypeStruct(shape, dtype, **old | changes)
 
-    ndim = property(lambda self: len(self.shape))
-    size = property(lambda self: self.aval.size)
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> Any:
+        """The number of elements."""
+        return self.aval.size
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ShapeDtypeStruct) and self.aval is other.aval
@@ -231,24 +258,24 @@ class ShapeDtypeStruct:
 
 
 class Shape(Tracer):
-    """Only a type, and where it will be: what staging and lowering need to know of an argument."""
+    """An argument without contents: staging and lowering need its type and its place only."""
 
     __slots__ = ("key",)
 
-    def __init__(self, aval: Aval, placement: Any = None):
+    def __init__(self, aval: Aval, placement: Placement | None = None):
         self.by, self.aval, self.where = GROUND, aval, None
         self.key = aval if placement is None else Placed(aval, placement)
 
 
 def shapes_only(tree_: Any) -> Any:
-    """The arguments with ShapeDtypeStructs made into something to stage on."""
+    """Return a tree of arguments with a Shape, which can be staged, for each ShapeDtypeStruct."""
     leaves, tree = flatten(tree_)
     return tree.unflatten(
         [Shape(x.aval, x.sharding) if isinstance(x, ShapeDtypeStruct) else x for x in leaves]
     )
 
 
-def eval_shape(fun: Callable, *args: Any, **kwargs: Any) -> Any:
+def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """The shapes and dtypes of `fun(*args, **kwargs)`, without computing anything.
 
     Arguments are arrays or ShapeDtypeStructs; the result is a tree of ShapeDtypeStructs.

@@ -1,9 +1,12 @@
-"""One function for one set of static values: what its calls are, staged and compiled.
+"""A function with one set of static values, and its calls: staged, compiled, found again.
 
 Invariant: an executable is found by the structure of the arguments and the dispatch keys of their
 leaves, i.e. interned types and placements, and nothing else; all that is found is forgotten when
 a setting changes.
 """
+
+# pyright: reportPrivateUsage=false
+# (arrays are taken apart here without a call: see `plait._core.array`)
 
 import sys
 from collections.abc import Callable, Sequence
@@ -20,10 +23,11 @@ from .._core.interpreter import current, named_axes
 from .._core.ir import Var, derived, evaluate
 from .._ops.control_flow import call
 from .._ops.shape import materialise_at_ground
-from .._xla.executables import Options, executable
+from .._types.avals import Key
+from .._xla.executables import Executable, Options, executable
 from .._xla.operands import as_argument
 from ..tree import LEAF, TreeDef, flatten
-from .call_forms import HOSTED_BYTES, CallForm, builder
+from .call_forms import HOSTED_BYTES, Args, CallForm, Kwargs, builder
 from .roles import warn_of_unusable
 from .tracing import Traced, checked_argument, kept, trace
 
@@ -31,20 +35,33 @@ _VALUES = frozenset((Array, Literal, Var, Lifted))
 
 
 class Entry(NamedTuple):
-    """A compiled call: what to run, how its results are received, and made into a tree: by
-    `build`, or where the result is one array, by its key.  `direct` is the executable itself and
-    the keys of its results, if its run needs nothing around it."""
+    """A compiled call.
 
-    run: Callable
-    handlers: list
+    Attributes:
+      run: the executable, a function of buffers.
+      handlers: receive its results.
+      key: the dispatch key of the result, where that is one array.
+      build: makes the tree of results from their buffers, where it is not.
+      direct: (jaxlib's executable, keys of its results) if nothing is wrapped around its run, so
+        that jaxlib may run it by itself; else None.
+    """
+
+    run: Callable[[list[Any]], Any]
+    handlers: list[Any]
     key: Any
-    build: Callable[[list], Any] | None
-    direct: Any
+    build: Callable[[list[Any]], Any] | None
+    direct: tuple[Any, list[Key]] | None
 
 
 class Version:
-    """A function with its static arguments bound; `donated` are numbers of flat arguments,
-    `options` flags of the compiler."""
+    """A function whose static arguments are bound.
+
+    Args:
+      f: the function of the other arguments.
+      donated: numbers of the donated flat arguments.
+      inline: whether staged calls become the operations of `f`.
+      options: flags of the compiler.
+    """
 
     __slots__ = (
         "f", "donated", "inline", "options", "traces", "entries", "one", "flat", "tables", "calls",
@@ -53,27 +70,28 @@ class Version:
 
     def __init__(
         self,
-        f: Callable,
+        f: Callable[..., Any],
         donated: tuple[int, ...] = (),
         inline: bool = False,
         options: Options = (),
     ):
         self.f, self.donated, self.inline, self.options = f, donated, inline, options
         self.traces = kept(f)
-        self.entries: dict[tuple, Entry] = {}
-        self.one: dict = {}
-        """What is called with one array, by its key."""
-        self.flat: dict = {}
-        """What is called with several."""
-        self.tables: dict[CallForm, dict] = {}
-        self.calls: dict = {}
-        every = (self.entries, self.one, self.flat, self.calls)
+        self.entries: dict[tuple[TreeDef, tuple[Key, ...]], Entry] = {}
+        self.one: dict[Any, Any] = {}
+        """Calls with one array, by its key."""
+        self.flat: dict[Any, Any] = {}
+        """Calls with several arrays, by their keys."""
+        self.tables: dict[CallForm, dict[Any, Any]] = {}
+        self.calls: dict[Any, Any] = {}
+        every: tuple[dict[Any, Any], ...] = (self.entries, self.one, self.flat, self.calls)
         tables = self.tables
 
         def forget() -> None:
             for table in (*every, *tables.values()):
                 table.clear()
 
+        # The settings hold `forget` weakly, and this version holds it: it dies with the version.
         self.forget = forget
         config.watch(forget)
 
@@ -82,16 +100,17 @@ class Version:
         self.forget()
         self.traces.clear()
 
-    def trace(self, args: Sequence, kwargs: dict[str, Any]) -> Traced:
-        """The function, staged for these arguments."""
+    def trace(self, args: Sequence[Any], kwargs: Kwargs) -> Traced:
+        """Return the function staged for these arguments."""
         return trace(self.f, args, kwargs, "jit", self.traces)
 
     # ---- under a transformation ----
 
-    def staged(self, args: tuple, kwargs: dict[str, Any]) -> Any:
-        """The call as an operation of the current interpreter."""
+    def staged(self, args: Args, kwargs: Kwargs) -> Any:
+        """Apply the function as one operation of the current interpreter; return its results."""
         if not config.jit:
             return self.f(*args, **kwargs)
+        # Traces depend on the named axes around them, which `calls` is not keyed on.
         alone = not kwargs and not self.inline and not named_axes()
         if alone:
             try:  # flat values, whose trace captured nothing: the call and no more
@@ -117,8 +136,8 @@ class Version:
     # ---- on arrays ----
 
     def entry(self, tree: TreeDef, values: Sequence[Array]) -> Entry | None:
-        """The executable for these leaves; None if the function needs values of a transformation
-        that is under way."""
+        """Return the compiled call for these leaves; None if the function closes over values of a
+        transformation that is under way, since these are known to its interpreter alone."""
         keys = tuple([x.key for x in values])
         found = self.entries.get((tree, keys))
         if found is None:
@@ -130,17 +149,19 @@ class Version:
         return found
 
 
-def _compiled(traced: Traced, keys: tuple, donated: tuple[int, ...], options: Options) -> Entry:
+def _compiled(
+    traced: Traced, keys: tuple[Key, ...], donated: tuple[int, ...], options: Options
+) -> Entry:
     program, captured = traced.program, traced.captured
     k = len(captured)
     all_keys = (*[c.key for c in captured], *keys)
     shifted = tuple([i + k for i in donated])
 
-    def make() -> tuple:
+    def make() -> tuple[Executable, dict[TreeDef, Callable[[list[Any]], Any]]]:
         warn_of_unusable(program, shifted)
-        made = executable(program, shifted, all_keys, options)
-        return made, {}
+        return executable(program, shifted, all_keys, options), {}
 
+    # Kept on the program, not here: equal traces of other versions find it, and it dies with them.
     made, builds = derived(program, ("executable", shifted, all_keys, options), make)
     itself = jaxlib_api.executable_of(made.run)
     direct = None if itself is None else (itself, made.keys)
@@ -153,21 +174,24 @@ def _compiled(traced: Traced, keys: tuple, donated: tuple[int, ...], options: Op
 
 
 class Done(NamedTuple):
-    """What is known of a call that was made, for the next one like it."""
+    """A call that was done: its form, the keys of its leaves, and the entry that did it."""
 
     form: CallForm
-    keys: tuple
+    keys: tuple[Key, ...]
     entry: Entry
 
 
-def done(version: Version, args: tuple, kwargs: dict[str, Any]) -> tuple[Any, Done | None]:
-    """Call it, finding everything out: the results, and what the call was unless it was staged."""
+def done(version: Version, args: Args, kwargs: Kwargs) -> tuple[Any, Done | None]:
+    """Do a call in the general way; return its results, and what the call was unless it was staged.
+
+    This is the one place where arguments are checked, and where a miss is compiled.
+    """
     leaves, tree = flatten((args, kwargs))
     if not config.jit or any(map(is_tracer, leaves)):
         return version.staged(args, kwargs), None
     values = [_concrete(x, i, args, kwargs) for i, x in enumerate(leaves)]
     for x in values:
-        x.buffer()
+        x.buffer()  # a deleted array is refused before anything is traced or compiled for it
     entry = version.entry(tree, values)
     if entry is None:
         return version.staged(args, kwargs), None
@@ -180,19 +204,23 @@ def done(version: Version, args: tuple, kwargs: dict[str, Any]) -> tuple[Any, Do
 
 
 def forget_donated(leaves: Sequence[Any], kinds: Sequence[str]) -> None:
-    """Take their buffers from arrays that were donated; one array may be given twice."""
+    """Take their buffers from arrays that were donated.
+
+    An Array without `_buf` falls out of every fast path, so the error needs no check there.  One
+    array may have been given twice.
+    """
     for x, kind in zip(leaves, kinds):
         if kind == "d" and x.__class__ is Array and hasattr(x, "_buf"):
             del x._buf
 
 
-def run(entry: Entry, bufs: list) -> Any:
-    """The results of an executable, as a tree."""
+def run(entry: Entry, bufs: list[Any]) -> Any:
+    """Run a compiled call; return the tree of its results."""
     outs = run_on(entry.run, bufs, entry.handlers)
     return wrap(outs[0], entry.key) if entry.build is None else entry.build(outs)
 
 
-def _concrete(x: Any, i: int, args: Any, kwargs: Any) -> Array:
+def _concrete(x: Any, i: int, args: Args, kwargs: Kwargs) -> Array:
     if x.__class__ is Array:
         return x
     checked_argument(x, i, args, kwargs, "jit")
@@ -210,12 +238,12 @@ def _letter(x: Any, value: Array, donated: bool) -> str:
 
 
 def _kept_as_is(x: Any, value: Array) -> bool:
-    """Whether the runtime makes of a numpy array what we make of it."""
+    """Return whether the runtime gives a numpy array the dtype that we give it."""
     return x.__class__ is not ndarray or x.dtype == value.aval.dtype
 
 
 def _hostable(entry: Entry, values: Sequence[Array]) -> bool:
-    """Whether the runtime can take a call's numpy arrays as they are.
+    """Return whether the runtime can take a call's numpy arrays as they are.
 
     Jaxlib does it under switches that jax, where it has been imported, sets as it needs them.
     """
@@ -226,10 +254,10 @@ def _hostable(entry: Entry, values: Sequence[Array]) -> bool:
     )
 
 
-def hosted(version: Version, form: CallForm, keys: tuple) -> Callable:
-    """A function of what the leaves of such calls are to the runtime: buffers and numpy arrays.
+def hosted(version: Version, form: CallForm, keys: Sequence[Key]) -> Callable[..., Any]:
+    """Return the function of buffers and numpy arrays that does calls of this form.
 
-    jaxlib knows by itself which of its calls it has seen, and `miss` does the others.
+    jaxlib itself remembers the types it was called with, and calls `miss` for others.
     """
     known = [None if kind == "n" else k for kind, k in zip(form.leaves, keys)]
 
@@ -242,6 +270,7 @@ def hosted(version: Version, form: CallForm, keys: tuple) -> Callable:
         results = run(entry, [x._buf for x in values])
         fast = None
         if _hostable(entry, values) and all(map(_kept_as_is, operands, values)):
+            assert entry.direct is not None  # or it were not hostable
             executable, outs = entry.direct
             build = entry.build or builder(LEAF, outs)
             fast = jaxlib_api.hosted_entry(executable, default_place()[0], len(values), outs, build)

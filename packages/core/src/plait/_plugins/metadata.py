@@ -89,7 +89,7 @@ def _scan() -> dict[tuple[str, str], tuple[Declared, ...]]:
 
 @cache
 def declared_api(distribution: str) -> tuple[int, int] | None:
-    """The PLUGIN_API that a distribution says it was built for; None if it does not say."""
+    """Return the PLUGIN_API that a distribution says it was built for; None if it does not say."""
     for (group, name), found in _scan().items():
         if group == API_GROUP and any(d.distribution == distribution for d in found):
             major, _, minor = name.partition(".")
@@ -99,8 +99,10 @@ def declared_api(distribution: str) -> tuple[int, int] | None:
 
 
 def misfit(d: Declared) -> PluginError | None:
-    """Why a distribution can not work with this core, and the command that mends it; None if it
-    can: it was built for our major version, and needs no name that came later than ours."""
+    """Return the error of a distribution that can not work with this core; None if it can.
+
+    It can if it was built for our major version, and needs no name that came later than ours.
+    """
     if d.distribution == CORE:
         return None
     built, have = declared_api(d.distribution), PLUGIN_API
@@ -122,7 +124,7 @@ def misfit(d: Declared) -> PluginError | None:
 
 
 def distribution_of(module: str) -> str:
-    """Which installed distribution a module comes from, with its version; else its top package."""
+    """Return the distribution that a module comes from, with its version; else its top package."""
     from importlib.metadata import packages_distributions, version
 
     top = module.partition(".")[0]
@@ -131,7 +133,7 @@ def distribution_of(module: str) -> str:
 
 
 def left_out(d: Declared) -> PluginError:
-    """The error for what the setting `plugins` keeps from taking part, where it is needed."""
+    """Return the error for a distribution that is needed, and left out by the setting `plugins`."""
     short = d.distribution.removeprefix("plait-")
     return PluginError(
         f"{d} is left out by PLAIT_PLUGINS={config.plugins}",
@@ -153,23 +155,23 @@ def owns(d: Declared, table: str, namespace: str) -> bool:
 
 
 def installed(group: str, name: str) -> tuple[Declared, ...]:
-    """What installed distributions declare under (group, name), admitted or not."""
+    """Return what installed distributions declare under (group, name), admitted or not."""
     return _scan().get((group, name), ())
 
 
 def declared(group: str, name: str) -> tuple[Declared, ...]:
-    """What installed and admitted distributions declare under (group, name)."""
+    """Return what installed and admitted distributions declare under (group, name)."""
     found = installed(group, name)
     return tuple([d for d in found if admitted(d.distribution)]) if found else ()
 
 
 def names(group: str) -> list[str]:
-    """Every name declared in a group."""
+    """Return every name declared in a group."""
     return sorted({n for (g, n), ds in _scan().items() if g == group and declared(g, n)})
 
 
 def admitted(distribution: str) -> bool:
-    """Whether the setting `plugins` lets it take part."""
+    """Return whether the setting `plugins` lets a distribution take part."""
     allowed = config.plugins
     if allowed == "all" or distribution == CORE:
         return True
@@ -182,7 +184,7 @@ def admitted(distribution: str) -> bool:
 
 @cache
 def core_version() -> str:
-    """The version of core that runs, from its metadata; "unknown" if it is not installed."""
+    """Return the version of core that runs, by its metadata; "unknown" if it is not installed."""
     from importlib.metadata import PackageNotFoundError, version
 
     try:
@@ -192,7 +194,7 @@ def core_version() -> str:
 
 
 def load(d: Declared):
-    """The object an entry point names; the only place where plugins are imported.
+    """Return the object that an entry point names.  Plugins are imported here and nowhere else.
 
     Raises PluginError, naming the distribution and what mends it.
     """
@@ -213,7 +215,7 @@ def load(d: Declared):
 
 
 def resolve(name: str, group: str = "plait.api"):
-    """The object behind a public name `plait.<name>` that core does not own; of the group
+    """Return the object behind a public name `plait.<name>` that core does not own; of the group
     `plait.lax`, behind `plait.lax.<name>`."""
     found, module = declared(group, name), group.removesuffix(".api")
     if len(found) > 1:
@@ -234,13 +236,16 @@ def resolve(name: str, group: str = "plait.api"):
 
 
 def public_names(group: str = "plait.api") -> list[str]:
-    """Names that installed plugins add to `plait` (or to the module that the group names)."""
+    """Return the names that installed plugins add to `plait`, or to the module of the group."""
     return names(group)
 
 
 def additions(module: dict[str, Any], group: str) -> tuple[Callable, Callable]:
-    """`__getattr__` and `__dir__` of a module to whose names installed plugins add those that they
-    declare in `group`; each is found when it is first asked for."""
+    """Return `__getattr__` and `__dir__` for a module to which plugins add names.
+
+    The names are those that installed plugins declare in `group`; each is found when it is first
+    asked for.
+    """
 
     def __getattr__(name: str) -> Any:
         if name.startswith("_"):

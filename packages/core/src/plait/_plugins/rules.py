@@ -61,7 +61,7 @@ Rule = Callable[..., Any]
 
 
 class Signature:
-    """How rules of a table are called: `(xs, ts, **params)`, `(ct, *args, **params)`.
+    """The signature of a table's rules, like `(xs, ts, **params)` or `(ct, *args, **params)`.
 
     `*args` stands for one argument per operand, `**params` for the parameters by keyword.
     """
@@ -74,7 +74,7 @@ class Signature:
         self.params = any(n.startswith("**") for n in names)
 
     def objection(self, code: CodeType, prim: Any) -> str | None:
-        """What is wrong with a function of this code as a rule for `prim` (a primitive or a
+        """Return what is wrong with a function of this code as a rule for `prim` (a primitive or a
         trait); None if it can be called."""
         first = isinstance(prim, Trait)  # a trait's rule is given the primitive, too
         given = ["prim", *self.fixed] if first else self.fixed
@@ -96,7 +96,7 @@ class Signature:
         return None
 
     def demand(self, fn: Any, prim: Any) -> str | None:
-        """A parameter that a rule needs and the primitive does not have."""
+        """Return the objection to a rule that needs a parameter the primitive does not have."""
         rule = getattr(getattr(prim, "rule", None), "__code__", None)
         if not self.params or rule is None or rule.co_flags & _VARKEYWORDS:
             return None
@@ -136,7 +136,8 @@ class RuleTable:
         signature: str = "",
         programs: str = "",
     ):
-        self.owner: str = sys._getframe(1).f_globals.get("__name__", "?")
+        frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]  # whoever makes the table
+        self.owner: str = frame.f_globals.get("__name__", "?")
         held = _tables.get(name)
         if held is not None and held.owner != self.owner:
             raise DuplicateRule(
@@ -218,8 +219,11 @@ class RuleTable:
             )
 
     def misapplied(self, prim: Keyed, rule: Rule, error: TypeError) -> RegistrationError | None:
-        """The error to raise instead of a TypeError, if calling `rule` raised it and not what the
-        rule did: it never began, or what it returned is not what such rules return."""
+        """Return the error to raise instead of a TypeError that is not of the rule's own making.
+
+        The rule never began (it takes other arguments), or it returned something else than such
+        rules return.  None if the error was raised inside of it.
+        """
         fn: Any = rule.func if isinstance(rule, partial) else rule
         code, at = getattr(fn, "__code__", None), error.__traceback__
         if isinstance(error, PlaitError) or code is None or _entered(code, at):
@@ -232,7 +236,7 @@ class RuleTable:
         )
 
     def _refuse(self, key: Keyed | Trait, held: Rule, fn: Rule) -> None:
-        """A second rule for one cell.
+        """Refuse a second rule for one cell.
 
         While plugins are being imported it is kept for whoever asks for the cell: the module that
         brings it may be the innocent one, and its other rules are needed.
@@ -249,7 +253,7 @@ class RuleTable:
         )
 
     def find(self, prim: Keyed) -> Rule | None:
-        """The most specific rule, or None.
+        """Return the most specific rule, or None.
 
         Raises DuplicateRule if two installed modules gave one for this primitive, PluginError if
         its own rule may be in a module that could not be loaded.
@@ -270,7 +274,7 @@ class RuleTable:
         return rule
 
     def _of_traits(self, prim: Keyed) -> Rule | None:
-        """The rule of the first trait that has one, given the primitive."""
+        """Return the rule of the first trait that has one, with the primitive bound."""
         for trait in prim.traits:
             self._load(trait.namespace)
         for trait in prim.traits:
@@ -281,12 +285,12 @@ class RuleTable:
         return None
 
     def own(self, key: Keyed | Trait) -> Rule | None:
-        """The rule registered for this very key, without traits."""
+        """Return the rule registered for this very key, without traits."""
         self._load(key.namespace)
         return self._unique(key)
 
     def _unique(self, key: Keyed | Trait) -> Rule | None:
-        """The rule for this very key, unless there are two."""
+        """Return the rule for this very key; raise DuplicateRule if there are two."""
         if key in self._clashes:
             raise self._duplicate(key, *self._clashes[key])
         return self._rules.get(key)
@@ -320,7 +324,9 @@ class RuleTable:
                         if needed:
                             self._unheard[namespace] = e
                 self._failed[namespace] = failed
-                self._loaded.add(namespace)  # only now: other threads wait for all of it
+                # Only now: threads that look for the same rules wait at the lock until all of them
+                # are there; half a table would let a trait answer for a rule that is coming.
+                self._loaded.add(namespace)
             finally:
                 _loading.discard((self.name, namespace))
         if namespace not in self._unheard:
@@ -331,14 +337,19 @@ class RuleTable:
                     stacklevel=4,
                 )
 
+    def hear_again(self) -> None:
+        """Forget which plugins were heard, and what followed from it."""
+        self._loaded = set(self.own_namespaces)
+        self._found.clear()
+
     def _report_failures(self, prim: Keyed) -> None:
-        """A rule that is missing may be one that a broken plugin would have brought."""
+        """Raise what a plugin failed with, if it may have brought the rule that is missing."""
         for namespace in {prim.namespace, *(t.namespace for t in prim.traits)}:
             for error in self._failed.get(namespace, ()):
                 raise error
 
     def missing(self, prim: Keyed, where: Any = None) -> MissingRule:
-        """The error for a primitive without a rule."""
+        """Return the error for a primitive without a rule."""
         found: tuple[Declared, ...] = declared(self.group, prim.namespace)
         looked = ", ".join(f"{d.point.value} of {d}" for d in found) or "no installed module"
         short = prim.name.rpartition(".")[2]
@@ -357,14 +368,17 @@ class RuleTable:
 
 
 def again(held: Rule, fn: Rule) -> bool:
-    """Whether a rule comes from a module that failed to import, and is being imported anew."""
+    """Return whether a rule comes again from a module that failed to import and is imported anew.
+
+    Then the names are the same and the module's globals are others.
+    """
     names = [(getattr(f, "__module__", None), getattr(f, "__qualname__", None)) for f in (held, fn)]
     scopes = [getattr(f, "__globals__", None) for f in (held, fn)]
     return names[0] == names[1] and scopes[0] is not scopes[1]
 
 
 def _entered(code: CodeType, at: TracebackType | None) -> bool:
-    """Whether a traceback passes through a function of this code."""
+    """Return whether a traceback passes through a function of this code."""
     while at is not None:
         if at.tb_frame.f_code is code:
             return True
@@ -373,7 +387,7 @@ def _entered(code: CodeType, at: TracebackType | None) -> bool:
 
 
 def origin(fn: Rule) -> str:
-    """Which function of which module and distribution, for messages."""
+    """Return the function, module, line and distribution of a rule, for messages."""
     fn = getattr(fn, "func", fn)
     module = getattr(fn, "__module__", None) or "?"
     code = getattr(fn, "__code__", None)
@@ -382,12 +396,12 @@ def origin(fn: Rule) -> str:
 
 
 def described(module: str) -> str:
-    """A module and its distribution, for messages."""
+    """Return a module and its distribution, for messages."""
     return f"{module} ({distribution_of(module)})"
 
 
 def tables() -> dict[str, RuleTable]:
-    """Every table that exists in this process."""
+    """Return every table that exists in this process."""
     return dict(_tables)
 
 
@@ -395,12 +409,11 @@ _plugins = [config.plugins]
 
 
 def _forget() -> None:
-    """Ask again who is installed and admitted, when the setting `plugins` has changed."""
+    """Forget which plugins were heard, if the setting `plugins` has changed."""
     if config.plugins != _plugins[0]:
         _plugins[0] = config.plugins
         for table in _tables.values():
-            table._loaded = set(table.own_namespaces)
-            table._found.clear()
+            table.hear_again()
 
 
 config.watch(_forget)

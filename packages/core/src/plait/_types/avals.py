@@ -1,7 +1,7 @@
 """Types of values: shape, dtype, weakness.
 
-Elements may be no numbers: an `Opaque` dtype says what stands for one of them in memory, and what
-the directions are in which it could vary.
+Elements may be no numbers: an `Opaque` dtype says how one of them is stored in memory, and which
+dtype its tangents have.
 
 Invariant: `Aval(s, d, w) is Aval(s, d, w)`.  Avals are interned, so equality is identity and every
 cache of Plait may key on them at C speed.  Python scalars are weak: they take the other operand's
@@ -47,7 +47,7 @@ INT32 = np.dtype(np.int32)
 UINT32 = np.dtype(np.uint32)
 FLOAT32 = np.dtype(np.float32)
 float0 = np.dtype([("float0", np.void, 0)])
-"""The dtype of directions in which integers and booleans could vary: there are none."""
+"""The dtype of tangents of integers and booleans, which have none: its elements have no bytes."""
 
 BOOLEAN, INTEGER, FLOATING, COMPLEX, NOTHING, OPAQUE = range(6)
 _KINDS = {"b": BOOLEAN, "i": INTEGER, "u": INTEGER, "f": FLOATING, "c": COMPLEX}
@@ -59,7 +59,7 @@ _SHORT = {"bool": "bool", "bfloat16": "bf16"}
 
 
 def category(dtype: Any) -> int:
-    """BOOLEAN, INTEGER, FLOATING or COMPLEX; NOTHING of float0, OPAQUE of what is no number."""
+    """Return BOOLEAN, INTEGER, FLOATING or COMPLEX; NOTHING for float0, OPAQUE for an Opaque."""
     try:
         return _categories[dtype]
     except KeyError:
@@ -89,7 +89,7 @@ class Aval:
     weak_type: bool
     ndim: int
     inexact: bool
-    varies: bool  # whether there are directions in which elements can vary
+    varies: bool  # whether it has tangents
     category: int
     physical: "Aval"  # the type in memory: itself, unless it is opaque or float0
     handler: Any  # result handler of the runtime, in the default place
@@ -97,10 +97,11 @@ class Aval:
     _all: "dict[tuple[Any, ...], Aval]" = {}
 
     placement = None
-    """An Aval is also the dispatch key of arrays in the default place."""
+    """None: an Aval is also the dispatch key of arrays in the default place."""
 
     def __new__(cls, shape: Any, dtype: Any, weak_type: bool = False) -> "Aval":
         try:
+            # Arguments as they come: a hit needs no checks, for only checked types are in there.
             return cls._all[shape, dtype, weak_type]
         except (KeyError, TypeError):
             pass
@@ -118,6 +119,8 @@ class Aval:
                 self.physical = Aval((*shape, *dtype.shape), dtype.words)
                 self.varies = dtype.tangent_dtype is not None
             self.handler = self.mlir = None
+            # Two threads may come here with one type: `setdefault` is atomic, and both get the same
+            # object.  It is complete by then: a half-made type is never found by others.
             self = cls._all.setdefault(key, self)
         return self
 
@@ -135,7 +138,7 @@ class Aval:
 
     @property
     def tangent_type(self) -> "Aval":
-        """The type of directions: itself of floats, float0 where there are none."""
+        """The type of its tangents: itself for floats; float0 where there are none."""
         if self.inexact:
             return self
         if self.category == OPAQUE and self.dtype.tangent_dtype is not None:
@@ -149,7 +152,7 @@ class Aval:
         return Aval(self.shape, self.dtype, False) if self.weak_type else self
 
     def same_type(self, other: "Aval") -> bool:
-        """Same shape and dtype, whatever the weakness."""
+        """Return whether shape and dtype are the same, whatever the weakness."""
         return self is other or (self.shape == other.shape and self.dtype == other.dtype)
 
     def __repr__(self) -> str:
@@ -177,7 +180,7 @@ def _size(d: Any) -> int:
 
 
 def short_name(dtype: Any) -> str:
-    """`f32`, `i8`, `bf16`, ...: how Programs print a dtype."""
+    """Return the name by which Programs print a dtype: `f32`, `i8`, `bf16`, ..."""
     if dtype.__class__ is Opaque:
         return dtype.name
     name = dtype.name if dtype != float0 else "float0"
@@ -188,7 +191,7 @@ def short_name(dtype: Any) -> str:
 
 
 def no_number(what: str, aval: Aval) -> TypeRule:
-    """The error for an operation on elements that are no numbers."""
+    """Return the error for an operation on elements that are no numbers."""
     return ShapeError(
         f"{what} can not take {aval!r}: a {aval.dtype.family} of shape {aval.shape} is no number",
         fix=aval.dtype.advice,
@@ -196,7 +199,7 @@ def no_number(what: str, aval: Aval) -> TypeRule:
 
 
 def dtype_of(name: Any) -> "np.dtype[Any]":
-    """A dtype from anything numpy takes for one, or the name of one numpy lacks."""
+    """Return the dtype for anything numpy takes for one, or for the name of one numpy lacks."""
     if isinstance(name, np.dtype):
         return cast("np.dtype[Any]", name if name.isnative else name.newbyteorder("="))
     if name.__class__ is Opaque:
@@ -213,7 +216,7 @@ def dtype_of(name: Any) -> "np.dtype[Any]":
 
 
 def nothing_to_do(avals: "Sequence[Aval]") -> TypeRule:
-    """The error for arithmetic with float0."""
+    """Return the error for arithmetic with float0."""
     return OperandTypeError(
         f"float0 holds no numbers to compute with, and was given to an operation: {list(avals)}",
         fix="they say that there is no derivative; leave them out of arithmetic",
@@ -224,7 +227,7 @@ def nothing_to_do(avals: "Sequence[Aval]") -> TypeRule:
 
 
 class Placed:
-    """Dispatch key of an array outside the default place: interned, so equality is identity."""
+    """The dispatch key of an array outside the default place: interned, so equality is identity."""
 
     __slots__ = ("aval", "placement", "handler")
     _all: "dict[tuple[Any, ...], Placed]" = {}
@@ -254,28 +257,32 @@ class Place(Protocol):
         ...
 
     def placement(self, tiles: Any, ndim: int) -> "Placement | None":
-        """Placement of a result, by how the compiler tiled it; None if it has no words
-        for that."""
+        """Return the placement of a result that the compiler tiled like this; None if this place
+        can not express it."""
         ...
 
     def once(self, unit: Any, operation: Any) -> None:
-        """Make an operation, which acts on the world, one that one device does for all."""
+        """Mark an operation with a side effect as one that one device does for all."""
         ...
 
 
 class Placement(Protocol):
-    """Where the pieces of an array are; hashable, equal if the same for every array."""
+    """Where the pieces of an array are; hashable, and equal if it places every array alike."""
 
     @property
     def place(self) -> Place: ...
 
     def tiling(self, ndim: int) -> str:
-        """As the runtime spells it (HloSharding)."""
+        """Return the tiling as the runtime writes it (HloSharding)."""
         ...
 
     def attributes(self, unit: Any, ndim: int) -> dict[str, Any]:
-        """What the argument of `main` carries; may declare symbols of the module."""
+        """Return the attributes of such an argument of `main`; may declare module symbols."""
         ...
+
+
+Key = Aval | Placed
+"""What executables are found by: the type of an array, and its place unless that is the default."""
 
 
 # ---- promotion -----------------------------------------------------------------------------
@@ -283,18 +290,17 @@ class Placement(Protocol):
 _defaults: dict[int, np.dtype] = {}
 _met: "dict[tuple[Aval, ...], Aval]" = {}
 WEAK: dict[type, Aval] = {}
-"""Types of Python scalars; made anew when the default dtypes change."""
+"""The types of Python scalars, filled in anew when the default dtypes change."""
 
 
 _strict = [False]
-"""Whether only Python numbers are promoted."""
+"""Whether only Python numbers are promoted: the setting numpy_dtype_promotion."""
 _ranks = ["allow"]
-"""What is done where arrays of different numbers of axes meet: allow, warn or raise."""
+"""The setting numpy_rank_promotion: allow, warn or raise."""
 
 
 def _read_settings() -> None:
-    """Take over the dtypes of Python numbers that meet nothing stronger; whether nothing else is
-    ever promoted; and what is done where arrays of different numbers of axes meet."""
+    """Copy the settings that promotion depends on, and forget what was promoted under others."""
     _strict[0] = config.numpy_dtype_promotion == "strict"
     _ranks[0] = config.numpy_rank_promotion
     floating, integer = np.dtype(config.default_float), np.dtype(config.default_int)
@@ -316,17 +322,17 @@ _read_settings()
 
 
 def default_dtype(kind: int) -> np.dtype:
-    """The dtype of Python numbers of this category."""
+    """Return the dtype of Python numbers of this category."""
     return _defaults[kind]
 
 
 def weak_aval(scalar_type: type) -> Aval | None:
-    """The type of a Python scalar; None for other classes."""
+    """Return the type of a Python scalar; None for other classes."""
     return WEAK.get(scalar_type)
 
 
 def aval_for(shape: Any, dtype: Any) -> Aval:
-    """The strong type of an array."""
+    """Return the strong type of an array."""
     return Aval(tuple(shape), dtype_of(dtype))
 
 
@@ -342,7 +348,7 @@ def _meet(a: np.dtype, b: np.dtype) -> np.dtype:
                 f"no dtype holds both {a} and {b}", fix="convert one of them with .astype first"
             )
         return a if a.itemsize > b.itemsize else b
-    for narrow, other in ((a, b), (b, a)):  # of which numpy knows nothing
+    for narrow, other in ((a, b), (b, a)):  # numpy has no rules for 4-bit integers
         if narrow.name == "uint4":
             return INT8 if other.name == "int4" else other
     for narrow, other in ((a, b), (b, a)):
@@ -352,7 +358,7 @@ def _meet(a: np.dtype, b: np.dtype) -> np.dtype:
 
 
 def _same(avals: "Sequence[Aval]") -> Any:
-    """The one dtype of what is no number."""
+    """Return the one dtype of operands that are no numbers; raise TypeRule if they differ."""
     first = max(avals, key=lambda a: a.category)
     if all(a.dtype == first.dtype for a in avals):
         return first.dtype
@@ -363,7 +369,7 @@ def _same(avals: "Sequence[Aval]") -> Any:
 
 
 def _equal(avals: "Sequence[Aval]", strong: "Sequence[Any]", kind: int) -> None:
-    """TypeRule unless all dtypes are one, to which Python numbers may bow."""
+    """Raise TypeRule unless all dtypes are one, or Python numbers that may take that one."""
     bows = not strong or all(a.dtype == strong[0] for a in avals if not a.weak_type)
     if bows and strong and len(strong) < len(avals):
         bows = kind == category(strong[0]) != BOOLEAN
@@ -378,7 +384,7 @@ def _equal(avals: "Sequence[Aval]", strong: "Sequence[Any]", kind: int) -> None:
 
 
 def promote(avals: "Sequence[Aval]") -> tuple[np.dtype, bool]:
-    """The dtype these operands meet in, and whether it is still weak.
+    """Return the dtype that these operands are promoted to, and whether it is still weak.
 
     Among strong operands numpy's promotion, but integers never widen floats; a weak operand
     counts only if it is of a higher category (bool < integer < floating < complex).
@@ -407,7 +413,7 @@ def promote(avals: "Sequence[Aval]") -> tuple[np.dtype, bool]:
 
 
 def met(avals: "tuple[Aval, ...]") -> Aval:
-    """The type that operands of these types are brought to: promoted and broadcast."""
+    """Return the type that operands of these types are promoted and broadcast to."""
     try:
         return _met[avals]
     except KeyError:
@@ -434,5 +440,5 @@ def _judge_ranks(avals: "tuple[Aval, ...]") -> None:
 
 
 def broadcast_shapes(shapes: "Sequence[tuple[Any, ...]]") -> tuple[Any, ...]:
-    """Numpy's broadcasting of shapes, with symbolic sizes."""
+    """Return the shape that these broadcast to by numpy's rules, which hold for symbolic sizes."""
     return broadcast_dims(shapes)

@@ -1,7 +1,7 @@
 """Dtypes whose elements are no numbers.
 
-Invariant: there is one of each name, so that equality is identity; what stands for an element in
-memory is known of all of them, and what it means of none.
+Invariant: there is one of each name, so that equality is identity.  Core knows how an element is
+stored in memory, and never what it means.
 """
 
 from typing import Any
@@ -17,17 +17,17 @@ __all__ = ["Opaque"]
 
 
 class Opaque:
-    """A dtype whose elements are no numbers: they are moved, chosen and compared, and that is all.
+    """A dtype whose elements are no numbers: they are moved, selected and compared, and no more.
 
-    Interned by name.  Primitives of its own give it a meaning; `plait._ops.opaque` has those that
-    make such elements of numbers and numbers of them.
+    Interned by name.  Primitives of its own give it a meaning; those of `plait._ops.opaque` convert
+    between such elements and the numbers that they are stored as.
 
     Args:
       name: how it is printed, `key<fry>`: words, the second in angle brackets.
       shape, words: what one element is in memory, an array of this shape and dtype.
-      family: what it is one of, in a word.
+      family: the word for an element, for messages (`key`).
       advice: what to write instead of arithmetic, for messages.
-      tangent_dtype: the dtype of those in which it can vary; None if there are none.
+      tangent_dtype: the dtype of its tangents; None if it has none.
     """
 
     __slots__ = ("name", "shape", "words", "family", "advice", "tangent_dtype")
@@ -66,12 +66,12 @@ class Opaque:
         return held
 
     def parts(self) -> "tuple[Any, ...]":
-        """All that it is made of."""
+        """Return all that defines it."""
         return self.name, self.shape, self.words, self.family, self.advice, self.tangent_dtype
 
     @classmethod
     def named(cls, name: str) -> "Opaque | None":
-        """The one of this name."""
+        """Return the dtype of this name; None if there is none."""
         return cls._all.get(name)
 
     @property

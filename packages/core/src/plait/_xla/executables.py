@@ -1,4 +1,4 @@
-"""Executables: modules compiled, kept, and bound to where their operands and results lie.
+"""Executables: modules that are compiled, kept, and bound to the places of operands and results.
 
 They are kept by the bytes of their code, so defining a function again compiles nothing.
 
@@ -19,24 +19,24 @@ from .._base.errors import ArgumentError, PlaitError, RuntimeFailure
 from .._core.array import failure
 from .._core.buffers import client, device_list, devices, handler, move, platform
 from .._core.ir import Program
-from .._types.avals import Aval, Placed
+from .._types.avals import Aval, Key, Placed
 from .key_reuse import guarded
 from .module import Module, module_of
 
 
 class Executable(NamedTuple):
-    """`run(buffers) -> ExecuteResults`; handlers and dispatch keys of the results."""
+    """`run(buffers) -> ExecuteResults`; the handlers and the dispatch keys of the results."""
 
-    run: Callable[[list], Any]
-    handlers: list
-    keys: list
+    run: Callable[[list[Any]], Any]
+    handlers: list[Any]
+    keys: list[Key]
 
 
 class Loaded(NamedTuple):
     """A compiled module: jaxlib's object, and how results are tiled (None: it has one device)."""
 
     executable: Any
-    tiles: list | None
+    tiles: list[Any] | None
 
 
 Options = tuple[tuple[str, Any], ...]
@@ -44,14 +44,15 @@ Options = tuple[tuple[str, Any], ...]
 
 _loaded: "OrderedDict[Any, Loaded]" = OrderedDict()
 _compiling: dict[Any, Any] = {}
-"""The locks of what is being compiled."""
+"""A lock for each executable that some thread is compiling."""
 _KEPT = 2048
 
 
 def load(module: Module, options: Options = ()) -> Loaded:
-    """The module compiled for where it must run, from the cache if equal code was compiled."""
+    """Return the module compiled for the place it must run at; equal code is compiled once."""
     ids = (0,) if module.place is None else tuple(module.place.devices)
-    if module.callbacks:  # whose functions belong to this program alone
+    # Callbacks are given to the compiler beside the code: equal code may call other functions.
+    if module.callbacks:
         return _compiled(module, ids, options)
     key = module.code, ids, options
     with jaxlib_api.lock:
@@ -59,7 +60,9 @@ def load(module: Module, options: Options = ()) -> Loaded:
             _loaded.move_to_end(key)
             return _loaded[key]
         turn = _compiling.setdefault(key, Lock())
-    with turn:  # of threads that want the same, one compiles and the others wait for it
+    # Of threads that want the same executable one compiles, and the others wait for it.  Threads
+    # that want another one do not: the common lock is never held while the compiler runs.
+    with turn:
         with jaxlib_api.lock:
             if key in _loaded:
                 return _loaded[key]
@@ -69,7 +72,7 @@ def load(module: Module, options: Options = ()) -> Loaded:
                 _loaded[key] = made
                 while len(_loaded) > _KEPT:
                     _loaded.popitem(last=False)
-        finally:
+        finally:  # also if it is refused: those who wait try for themselves, and get the error
             with jaxlib_api.lock:
                 _compiling.pop(key, None)
     return made
@@ -78,7 +81,11 @@ def load(module: Module, options: Options = ()) -> Loaded:
 def _refused(
     e: Exception, module: Module, ids: tuple[int, ...], where: Any, asked: Options
 ) -> PlaitError:
-    """Say why a module was not compiled: for its options, if it is compiled without them."""
+    """Return the error for a module that was not compiled.
+
+    The compiler's text does not tell bad options from a bad program: it is the options' fault if
+    the module compiles without them.
+    """
     said = str(e).splitlines()[0]
     if asked:
         options = jaxlib_api.compile_options([devices()[i].id for i in ids], len(ids) > 1, ())
@@ -122,7 +129,7 @@ def executable(
     keys: Sequence[Any] = (),
     options: Options = (),
 ) -> Executable:
-    """The program compiled for operands with these dispatch keys."""
+    """Return the program compiled for operands with these dispatch keys."""
     events.happened("lower", program)
     keys = list(keys) or list(program.in_avals)
     failures: list[BaseException] = []
@@ -139,12 +146,17 @@ def bound(
     failures: list,
     donated: Sequence[int] = (),
 ) -> Executable:
-    """A compiled module as something to call with buffers."""
+    """Return a compiled module as an executable to call with buffers.
+
+    Wrappers are added around its run only where they are needed: one that has none (a program
+    without effects, constants and placements) runs without a Python frame of ours.
+    """
     run = loaded.executable.execute_sharded
     acts = bool(module.callbacks or program.effects)
     if acts:
         run = _watched(run, failures)
-    place, outs = module.place, list(program.out_avals)
+    place = module.place
+    outs: list[Key] = [*program.out_avals]
     if place is not None and len(place.devices) > 1 and platform() == "cpu":
         run = _in_turn(run, acts)
     front = [x.buffer() for x in module.constants]
@@ -158,7 +170,7 @@ def bound(
         tiles = loaded.tiles if loaded.tiles is not None else [None] * len(outs)
         outs = [
             Placed(a, _where(module, told, t, a))
-            for a, told, t in zip(outs, module.results, tiles, strict=True)
+            for a, told, t in zip(program.out_avals, module.results, tiles, strict=True)
         ]
         stay = [
             (i, Placed(k.aval, everywhere), i in donated)
@@ -175,17 +187,19 @@ def bound(
 
 _turn = RLock()
 _running: list = []
-"""The token of the last run on several virtual devices."""
+"""The token of the last run on several virtual devices, if nobody has waited for it yet."""
 
 
 def _in_turn(run: Callable, done: bool) -> Callable:
-    """`run`, on several virtual devices of one host, after the last such run.
+    """Return `run` for several virtual devices of one host: it waits for the last such run first.
 
-    They share few threads.  Devices of two runs that wait for each other within each would take
-    all of them, and then wait for ever.  `done` says that `run` returns when it is through.
+    These devices share a few threads.  In a collective each device of a run waits for the others
+    on its thread; two runs at once could take all threads with devices that wait for those which
+    find none, for ever.  Hence one run at a time, whichever program or Python thread it is of.
+    `done`: `run` returns only when the program is through, so nobody has to wait for it.
     """
 
-    def taken(bufs):
+    def taken(bufs: list[Any]) -> Any:
         with _turn:
             while _running:
                 try:
@@ -212,7 +226,7 @@ def _fronted(run: Callable, front: list) -> Callable:
 
 
 def _where(module: Module, told: Any, tiles: Any, aval: Aval) -> Any:
-    """The placement of a result: as the program told, or as the compiler chose."""
+    """Return the placement of a result: as the program asks, or as the compiler chose."""
     if told is not None:
         return told
     for place in module.places:
@@ -227,11 +241,15 @@ def _where(module: Module, told: Any, tiles: Any, aval: Aval) -> Any:
 
 
 _copies: dict[int, tuple[Any, dict]] = {}
-"""Copies of arrays of the default place, for as long as these live."""
+"""Copies of arrays of the default place by number, for as long as the originals live."""
 
 
 def _brought(buf: Any, key: Placed) -> Any:
-    """A copy of an array of the default place, made when it is first needed there."""
+    """Return a copy of an array of the default place, made when it is first needed there.
+
+    The same small arrays (a constant, a learning rate) go to the same devices at each call: kept,
+    they travel once.  The original is held weakly, and a number that was reused is no hit.
+    """
     n = id(buf)
     held = _copies.get(n)
     if held is None or held[0]() is not buf:
@@ -248,8 +266,10 @@ def _carried(buf: Any, key: Placed) -> Any:
 
 
 def _moving(run: Callable, stay: Sequence[tuple[int, Placed, bool]]) -> Callable:
-    """`run` for arrays of the default place, a copy of which every device gets; that of a donated
-    one is used up."""
+    """Return `run` for arrays of the default place, of which every device gets a copy.
+
+    The program may write to what is donated, so the copy of a donated array is a fresh one.
+    """
 
     def moved(bufs):
         bufs = list(bufs)
@@ -261,7 +281,7 @@ def _moving(run: Callable, stay: Sequence[tuple[int, Placed, bool]]) -> Callable
 
 
 def _caught(f: Callable, failures: list) -> Callable:
-    """`f`, whose exception is remembered: the runtime keeps its text only."""
+    """Return `f` with its exceptions remembered: the runtime keeps only their text."""
 
     def called(*xs):
         try:
@@ -274,7 +294,10 @@ def _caught(f: Callable, failures: list) -> Callable:
 
 
 def _watched(run: Callable, failures: list) -> Callable:
-    """`run` for programs that call Python: what they do has been done on return."""
+    """Return `run` for programs with side effects: these have happened when it returns.
+
+    An exception of a callback is raised as it was, and not as the runtime's text of it.
+    """
 
     def watched(bufs):
         try:

@@ -21,7 +21,7 @@ from .._types.avals import OPAQUE, WEAK, Aval, category
 _scalars: dict[tuple, Any] = {}
 
 
-def scalar_buffer(x: Literal):
+def scalar_buffer(x: Literal) -> Any:
     """A 0-d buffer with the value of a literal; the common ones are kept."""
     v = x.value
     dtype = x.aval.dtype
@@ -57,7 +57,7 @@ _hosted: dict[tuple, tuple] = {}
 """How numpy arrays of a type are brought to the default place."""
 
 
-def as_argument(x) -> Any:
+def as_argument(x: Any) -> Array:
     """What a compiled function is given: an Array, of a weak type for Python scalars."""
     kind = x.__class__
     if kind is Array:

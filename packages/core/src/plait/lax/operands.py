@@ -8,7 +8,7 @@ import enum
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from .._api.surfaces import called, unary, value
+from .._api.surfaces import unary, value, written
 from .._base.errors import (
     ArgumentError,
     OperandTypeError,
@@ -62,25 +62,29 @@ def example(name: str, says: str) -> str:
     return f">>> import plait\n>>> {shown}\n{result}"
 
 
+_BINARY = """
+def make(cur, prim, agree, Value, name):
+    def function({x}: Any, {y}: Any) -> Any:
+        try:
+            same = {x}.aval is {y}.aval
+        except AttributeError:
+            same = False
+        if same and isinstance({x}, Value):
+            return cur().apply(prim, ({x}, {y}), {{}})
+        return cur().apply(prim, agree(name, ({x}, {y})), {{}})
+    return function
+"""
+
+
 def binary(
     name: str, prim: Primitive, doc: str, shows: str, names: tuple[str, str] = ("x", "y")
 ) -> Callable[..., Any]:
     """A function of two arrays, said by one primitive, on operands that agree."""
-    cur = current
-
-    def function(x: Any, y: Any) -> Any:
-        try:
-            same = x.aval is y.aval
-        except AttributeError:
-            same = False
-        if not same or not isinstance(x, Value):
-            x, y = agree(name, (x, y))
-        return cur().apply(prim, (x, y), {})
-
+    function = written(_BINARY, x=names[0], y=names[1])(current, prim, agree, Value, name)
     function.__name__ = function.__qualname__ = name
     accepted = f"{', '.join(names)}: {_RULES}.\n\nRaises TypeRule for different dtypes."
     function.__doc__ = f"{doc}\n\n{accepted}\n\n{example(name, shows)}"
-    return called(function, *names)
+    return function
 
 
 def _about(name: str, prim: Primitive, doc: str, shows: str, more: str = "") -> str:
@@ -90,7 +94,7 @@ def _about(name: str, prim: Primitive, doc: str, shows: str, more: str = "") -> 
 
 def one(name: str, prim: Primitive, doc: str, shows: str) -> Callable[..., Any]:
     """A function of one array, said by one primitive."""
-    return called(unary(name, prim, _about(name, prim, doc, shows), strict=True), "x")
+    return unary(name, prim, _about(name, prim, doc, shows), strict=True, arg="x")
 
 
 class AccuracyMode(enum.Enum):

@@ -6,7 +6,7 @@ refused; what a function costs is what its primitive costs.
 
 from typing import Any
 
-from .._api.surfaces import binary, called, unary
+from .._api.surfaces import binary, unary
 from .._base.errors import (
     ArgumentError,
     OperandTypeError,
@@ -30,7 +30,7 @@ def _shown(name: str, says: str) -> str:
 def _one(name: str, prim: Any, doc: str, says: str, arg: str = "x") -> Any:
     how = f"{arg}: real, any shape; the result has it too, and a floating dtype.\n\n"
     about = f"{doc}\n\n{how}Raises TypeRule for complex numbers.\n\n{_shown(name, says)}"
-    return called(unary(name, prim, about), arg)
+    return unary(name, prim, about, arg=arg)
 
 
 def _two(name: str, prim: Any, doc: str, says: str, args: tuple[str, str]) -> Any:
@@ -39,7 +39,7 @@ def _two(name: str, prim: Any, doc: str, says: str, args: tuple[str, str]) -> An
         f"{doc}\n\n{how}Raises TypeRule for complex numbers and shapes that do not fit.\n\n"
         f"{_shown(name, says)}"
     )
-    return called(binary(name, prim, about), *args)
+    return binary(name, prim, about, args=args)
 
 
 erf = _one("erf", el.erf, "The error function.", "1.0 -> 0.8427")
