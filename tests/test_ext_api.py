@@ -4,6 +4,7 @@ Invariant: a name, parameter or trait of `plait.ext` changes together with the s
 PLUGIN_API with what the change asks of plugins.
 """
 
+import ast
 import difflib
 import importlib.util
 import re
@@ -97,6 +98,57 @@ def test_the_snapshot_is_sorted_and_has_every_primitive():
     }
     assert {n for n, p in primitives().items() if p.namespace == "core"} == shown
 
+
+# ---- who uses it ---------------------------------------------------------------------------
+
+
+CONTRACT = {"PLUGIN_API", "Effect"}
+"""What says how things are declared: the version, and what `Primitive(effect=)` gives."""
+
+
+def asked_for(path: Path) -> set[str]:
+    """The full names of core that a module imports, or reaches through what it imports."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    names, found = {}, set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and not node.level:
+            names |= {a.asname or a.name: f"{node.module}.{a.name}" for a in node.names}
+        elif isinstance(node, ast.Import):
+            names |= {
+                a.asname or top(a.name): a.name if a.asname else top(a.name) for a in node.names
+            }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute | ast.Name):
+            head, dot, rest = ast.unparse(node).partition(".")
+            found.add(f"{names.get(head, head)}{dot}{rest}")
+    return found | {*names.values()}
+
+
+def top(name: str) -> str:
+    """The package at the top of a name."""
+    return name.partition(".")[0]
+
+
+def test_every_name_is_used_by_a_package_or_an_example():
+    """Primitives and traits are offered whole; the rest is what somebody builds with."""
+    sources = [*ROOT.glob("packages/*/src/plait_*/**/*.py"), *ROOT.glob("examples/**/*.py")]
+    used = set().union(*map(asked_for, sources))
+    lines = dict(row.split(": ", 1) for row in api.snapshot().splitlines()[2:])
+    homes = {}
+    for name, line in lines.items():
+        if line.startswith("is "):
+            homes.setdefault(line.removeprefix("is "), []).append(name)
+    idle = [
+        name
+        for name, line in lines.items()
+        if line.split()[0] not in ("primitive", "trait", "is")
+        and name.rpartition(".")[0] in api.modules()
+        and not {name, *homes.get(name, ())} & used
+    ]
+    assert [name for name in idle if name.rpartition(".")[2] not in CONTRACT] == []
+
+
+# ---- the steps -----------------------------------------------------------------------------
 
 OLD = {
     "f": "function(x, n, *, axis=None)",

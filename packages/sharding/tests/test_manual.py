@@ -27,13 +27,11 @@ from plait.ext.ops.collective import (
 from plait.ext.ops.elementwise import (
     sin,
 )
-from plait.ext.trace import (
-    axis_size,
-)
 from plait.lax import (
     all_gather,
     all_to_all,
     axis_index,
+    axis_size,
     cond,
     fori_loop,
     pmean,
