@@ -6,6 +6,7 @@ PLUGIN_API with what the change asks of plugins.
 
 import ast
 import difflib
+import importlib
 import importlib.util
 import re
 import sys
@@ -20,16 +21,16 @@ ROOT = Path(__file__).parents[1]
 CHANGELOG = ROOT / "packages" / "core" / "CHANGELOG.md"
 
 
-def load():
-    """The script in the docs folder that writes the snapshot."""
-    spec = importlib.util.spec_from_file_location("ext_api", ROOT / "docs" / "ext_api.py")
+def load(name: str):
+    """A script in the docs folder."""
+    spec = importlib.util.spec_from_file_location(name, ROOT / "docs" / f"{name}.py")
     assert spec is not None and spec.loader is not None
-    module = sys.modules["ext_api"] = importlib.util.module_from_spec(spec)
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
 
 
-api = load()
+api = load("ext_api")
 
 
 def recorded() -> str:
@@ -106,9 +107,17 @@ CONTRACT = {"PLUGIN_API", "Effect"}
 """What says how things are declared: the version, and what `Primitive(effect=)` gives."""
 
 
+def code(path: Path) -> str:
+    """The Python of a module, or of a page."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".py":
+        return text
+    return "\n".join(re.findall(r"^```python\n(.*?)^```", text, re.M | re.S))
+
+
 def asked_for(path: Path) -> set[str]:
-    """The full names of core that a module imports, or reaches through what it imports."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    """The full names of core that a source imports, or reaches through what it imports."""
+    tree = ast.parse(code(path))
     names, found = {}, set()
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and not node.level:
@@ -129,9 +138,10 @@ def top(name: str) -> str:
     return name.partition(".")[0]
 
 
-def test_every_name_is_used_by_a_package_or_an_example():
+def test_every_name_is_used_by_a_package_an_example_or_a_page():
     """Primitives and traits are offered whole; the rest is what somebody builds with."""
     sources = [*ROOT.glob("packages/*/src/plait_*/**/*.py"), *ROOT.glob("examples/**/*.py")]
+    sources += (ROOT / "docs").rglob("*.md")
     used = set().union(*map(asked_for, sources))
     lines = dict(row.split(": ", 1) for row in api.snapshot().splitlines()[2:])
     homes = {}
@@ -146,6 +156,20 @@ def test_every_name_is_used_by_a_package_or_an_example():
         and not {name, *homes.get(name, ())} & used
     ]
     assert [name for name in idle if name.rpartition(".")[2] not in CONTRACT] == []
+
+
+def test_the_reference_describes_every_name():
+    """In the section of its module, as an entry or in a sentence."""
+    page = (ROOT / "docs" / "reference" / "ext.md").read_text(encoding="utf-8")
+    made = load("names").on_page_markdown(page)
+    head, *parts = re.split(r"^## (plait\.ext\S*)$", made, flags=re.M)
+    sections = {"plait.ext": head, **dict(zip(parts[::2], parts[1::2]))}
+    for module in api.modules():
+        for name in importlib.import_module(module).__all__:
+            told = re.search(
+                rf"^### {re.escape(name)}$|`{re.escape(name)}[`(]", sections[module], re.M
+            )
+            assert told, f"docs/reference/ext.md says nothing of {module}.{name}"
 
 
 # ---- the steps -----------------------------------------------------------------------------
