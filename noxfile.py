@@ -4,17 +4,19 @@ Nothing but Python is needed beforehand. Environments are made by uv where it is
 virtualenv where it is not. All sessions but `lint`, `docs` and `build` run against *built wheels*,
 so that what is tested is what a user installs.
 
-Invariant: no session changes a tracked file, and `tests` runs every check that a change must pass.
+Invariant: no session but `release` changes a tracked file, and `tests` runs every check that a
+change must pass.
 """
 
 import shutil
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 
 import nox
-from packaging.requirements import Requirement  # nox brings it
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))  # nox runs this file, and finds no other
+import releasing  # noqa: E402
 
 nox.needs_version = ">=2024.4.15"
 nox.options.default_venv_backend = "uv|virtualenv"
@@ -145,17 +147,22 @@ def environment(session: nox.Session, name: str, *needs: str) -> Path:
     return python.absolute()
 
 
-def pytest(session: nox.Session, report: str, *args: str, **env: str) -> None:
-    """Run pytest; what it counted is kept for the summary that `.ci/run` prints."""
-    xml = cache(session, "reports") / f"{report}.xml"
+def pytest(
+    session: nox.Session, report: str, *args: str, python: Path | None = None, **env: str
+) -> None:
+    """Run pytest, by default that of the session's environment; what it counted is kept for the
+    summary that `.ci/run` prints."""
+    xml = cache(session, "reports").resolve() / f"{report}.xml"
     session.run(
+        *((str(python), "-m") if python else ()),
         "pytest",
         f"--junitxml={xml}",
         f"--override-ini=junit_suite_name={report}",
-        f"--override-ini=cache_dir={cache(session, 'pytest') / report}",
+        f"--override-ini=cache_dir={cache(session, 'pytest').resolve() / report}",
         *args,
         *session.posargs,
         env={"PYTHONPATH": None, **env},
+        external=python is not None,
     )
 
 
@@ -222,6 +229,7 @@ def run_together(session: nox.Session, report: str) -> None:
         report,
         "-n2",
         "--ignore=tests/install",
+        "--ignore=tests/releases",
         "--ignore=tests/coexistence",
         *(str(f.relative_to(ROOT)) for f in folders if has_tests(f)),
     )
@@ -253,17 +261,19 @@ def alone(session: nox.Session, package: str) -> None:
 
 @nox.session
 def subsets(session: nox.Session) -> None:
-    """Each subset of the plugins: what is there works, and what is not says what to install.
+    """Each subset of the plugins, and each mixture of releases: what is there works, or says why
+    not, and what is not there says what to install.
 
     One environment holds what all sixteen share (numpy and jaxlib); every wheel is installed into
     a folder of its own, and a subset is a search path of such folders.
     """
     session.install("numpy>=2.0", JAXLIB, "typing-extensions>=4.12", "pytest>=8", "pytest-timeout")
+    session.install("hatchling>=1.27", "pip")  # to build earlier releases, and to ask pip for them
     site = cache(session, "site")
     shutil.rmtree(site)
     for package, built in zip(PACKAGES, wheels(session, *PACKAGES), strict=True):
         session.install("--no-deps", "--target", str(site / package), built)
-    pytest(session, "subsets", "tests/install", PLAIT_TEST_SITE=str(site))
+    pytest(session, "subsets", "tests/install", "tests/releases", PLAIT_TEST_SITE=str(site))
 
 
 @nox.session
@@ -341,63 +351,61 @@ def build(session: nox.Session) -> None:
 
 @nox.session
 def release(session: nox.Session) -> None:
-    """`-- PACKAGE`: build one package and test its wheel on every core that it must work with."""
+    """`-- PACKAGE`: check that the commit at hand is a release of it, and add it to releases.toml.
+
+    What is built is the commit, twice and to the same bytes; its tests run as the source
+    distribution has them, against the tree's core and the oldest and newest released ones.
+    """
     packages, session.posargs[:] = list(session.posargs), []
     if len(packages) != 1 or packages[0] not in PACKAGES:
         session.error(f"name one package: nox -s release -- {'|'.join(PACKAGES)}")
     (package,) = packages
-    source = ROOT / "packages" / package
-    version = declared_version(source)
-    if f"## [{version}]" not in (source / "CHANGELOG.md").read_text(encoding="utf-8"):
-        session.error(f"packages/{package}/CHANGELOG.md has no section [{version}]")
+    try:
+        found = releasing.candidate(package)
+    except releasing.NotReady as error:
+        session.error(str(error))
     session.install("build", "hatchling>=1.27", "twine")
-    target = ROOT / "dist" / package
-    shutil.rmtree(target, ignore_errors=True)
-    session.run("python", "-m", "build", "--no-isolation", "--outdir", str(target), str(source))
-    session.run("twine", "check", "--strict", *sorted(str(p) for p in target.iterdir()))
-    (built,) = target.glob("*.whl")
-    session.install(JAXLIB, *TEST_TOOLS)
-    for label, core in cores(session, package, built):
-        session.install("--no-deps", "--force-reinstall", *dict.fromkeys((core, str(built))))
-        session.install("typing-extensions>=4.12", "numpy>=2.0")
-        pytest(session, f"release-{package}-{label}", "-n2", f"packages/{package}/tests")
-    session.log(f"{built.name} is good; release it as the tag {package}-v{version}")
+    built = distribution(session, found, "one")
+    if contents(built) != contents(distribution(session, found, "two")):
+        session.error(f"{found.tag} builds to other bytes the second time")
+    session.run("twine", "check", "--strict", *map(str, built))
+    (sdist,) = (p for p in built if p.name.endswith(".tar.gz"))
+    (made,) = (p for p in built if p.suffix == ".whl")
+    shutil.unpack_archive(sdist, made.parent, filter="data")
+    source = made.parent / sdist.name.removesuffix(".tar.gz")
+    for label, core in released_cores(session, package):
+        python = environment(session, "releasing", str(made), *core, JAXLIB, *TEST_TOOLS)
+        with session.chdir(source):
+            ours = ("-c", str(ROOT / "pyproject.toml"), "--rootdir", str(source), "-n2", "tests")
+            pytest(session, f"release-{package}-{label}", *ours, python=python)
+    releasing.record(found)
+    session.log(
+        f"releases.toml has {found.tag}: commit it, tag {found.commit}, publish {made.name}"
+    )
 
 
-def declared_version(source: Path) -> str:
-    """The version in the pyproject.toml of a source tree."""
-    return tomllib.loads((source / "pyproject.toml").read_text(encoding="utf-8"))["project"][
-        "version"
-    ]
+def distribution(session: nox.Session, of: releasing.Release, name: str) -> list[Path]:
+    """The wheel and the source distribution of a commit, built in a folder of its own."""
+    folder = cache(session, "release").resolve() / name
+    source = releasing.unpacked(of.commit, of.folder, folder)
+    target = folder / "dist"
+    command = ("python", "-m", "build", "--no-isolation", "--outdir", str(target), str(source))
+    session.run(*command, env={"SOURCE_DATE_EPOCH": releasing.epoch(of.commit)})
+    return sorted(target.iterdir())
 
 
-def cores(session: nox.Session, package: str, built: Path) -> list[tuple[str, str]]:
-    """The core wheels to test against: the tree's, and the oldest and newest of the tags."""
+def contents(built: list[Path]) -> dict[str, bytes]:
+    """The bytes of files, by their names."""
+    return {path.name: path.read_bytes() for path in built}
+
+
+def released_cores(session: nox.Session, package: str) -> list[tuple[str, list[str]]]:
+    """The wheels of core to test a package against, each with a name; its own for core itself."""
     if package == "core":
-        return [("tree", str(built))]
-    found = [("tree", *wheels(session, "core"))]
-    listed = subprocess.run(
-        ["git", "tag", "--list", "core-v*", "--sort=version:refname"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout.split()
-    admitted = [tag for tag in listed if admits(package, tag.removeprefix("core-v"))]
-    for tag in dict.fromkeys([*admitted[:1], *admitted[-1:]]):
-        tree = cache(session, "released").resolve() / tag
-        shutil.rmtree(tree, ignore_errors=True)
-        tree.mkdir()
-        archive = tree.with_name(f"{tag}.tar")
-        git = ("git", "archive", "--output", str(archive), tag, "packages/core")
-        session.run(*git, external=True)
-        shutil.unpack_archive(archive, tree)
-        found.append((tag, str(wheel(session, tree / "packages" / "core"))))
+        return [("itself", [])]
+    found = [("tree", wheels(session, "core"))]
+    for core in releasing.cores(package):
+        folder = cache(session, "released").resolve() / core.tag
+        source = releasing.unpacked(core.commit, core.folder, folder / "source")
+        found.append((core.tag, [str(build_wheel(session, source, folder / "wheel"))]))
     return found
-
-
-def admits(package: str, version: str) -> bool:
-    """Whether a package's requirement admits a version of the core."""
-    text = (ROOT / "packages" / package / "pyproject.toml").read_text(encoding="utf-8")
-    declared = map(Requirement, tomllib.loads(text)["project"]["dependencies"])
-    return all(version in need.specifier for need in declared if need.name == "plait-core")

@@ -6,11 +6,13 @@ some of it.  `python docs/names.py plait.nn` prints what a module becomes.
 Invariant: signatures and texts are those of the objects that users get, however these were made.
 """
 
+import ast
 import inspect
 import re
 import sys
 from collections.abc import Iterable, Iterator
 from importlib import import_module
+from importlib.util import resolve_name
 from typing import Any
 
 ASKED = re.compile(r"^::: ([\w.]+)(?:: (.*))?$", re.M)
@@ -27,7 +29,44 @@ def described(module: str, names: str | None = None) -> str:
     """Public names of a module, as Markdown."""
     owner = import_module(module)
     chosen = public(owner) if names is None else names.replace(",", " ").split()
-    return "\n".join(line for name in chosen for line in entry(name, getattr(owner, name)))
+    lines = [line for name in chosen for line in entry(name, getattr(owner, name))]
+    if names is None and module.startswith("plait.ext"):
+        others = sorted({*owner.__all__} - {*chosen}, key=str.lower)
+        told = {name: meaning(owner, name) for name in others}
+        lines += [f"* `{name}`: {escaped(text)}" for name, text in told.items() if text]
+    return "\n".join(lines)
+
+
+def meaning(owner: Any, name: str) -> str:
+    """What is said of a table, a trait, a module or a constant, in a line; "" if nothing is."""
+    x = getattr(owner, name)
+    own = getattr(x, "promise", None) or getattr(x, "__doc__", None)  # a trait's, a table's
+    if isinstance(own, str) and own != type(x).__doc__:
+        return first(own)
+    return first(below(owner, name))
+
+
+def below(owner: Any, name: str) -> str:
+    """The string below the assignment that gives a constant its value, wherever that is."""
+    body = ast.parse(inspect.getsource(owner)).body
+    for node, after in zip(body, [*body[1:], None]):
+        if isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                if (alias.asname or alias.name) == name:
+                    above = owner.__name__ if hasattr(owner, "__path__") else owner.__package__
+                    source = resolve_name("." * node.level + (node.module or ""), above)
+                    return below(import_module(source), alias.name)
+        if isinstance(node, ast.Assign | ast.AnnAssign) and name in targets(node):
+            said = after.value if isinstance(after, ast.Expr) else None
+            value = said.value if isinstance(said, ast.Constant) else None
+            return inspect.cleandoc(value) if isinstance(value, str) else ""
+    return ""
+
+
+def targets(node: ast.Assign | ast.AnnAssign) -> list[str]:
+    """The names that an assignment gives values."""
+    places = node.targets if isinstance(node, ast.Assign) else [node.target]
+    return [n.id for place in places for n in ast.walk(place) if isinstance(n, ast.Name)]
 
 
 def public(module: Any) -> list[str]:

@@ -252,6 +252,90 @@ def test_glue_is_loaded_by_tables_only():
     assert {n: sorted(edges(n) & GLUE.keys()) for n in modules() if edges(n) & GLUE.keys()} == {}
 
 
+def outside_core() -> dict[str, str]:
+    """The sources of all that builds on the core: plugins, examples, the tests of both, and the
+    Python blocks of pages, by path."""
+    plugins = [ROOT / "packages" / name.removeprefix("plait_") for name in SIBLINGS]
+    found = [p for folder in [*plugins, ROOT / "examples"] for p in sorted(folder.rglob("*.py"))]
+    pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    code = {p: p.read_text(encoding="utf-8") for p in found}
+    for page in pages:
+        blocks = re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.M | re.S)
+        code[page] = "\n".join(blocks)
+    return {str(p.relative_to(ROOT)): code[p] for p in code}
+
+
+OUTSIDE = outside_core()
+
+
+def reached(source: str) -> dict[str, int]:
+    """The full names that a source imports or reaches as attributes of what it imports, each with
+    a line that does; imports within the source's own package aside."""
+    syntax, names = ast.parse(source), {}
+    found = {}
+    for node in statements(syntax):
+        for alias in node.names:
+            if isinstance(node, ast.Import):
+                full, bound = alias.name, alias.asname or top(alias.name)
+                names[bound] = full if alias.asname else bound
+            elif node.level:
+                continue
+            else:
+                full = f"{node.module}.{alias.name}"
+                names[alias.asname or alias.name] = full
+            found[full] = node.lineno
+    for node in ast.walk(syntax):
+        if isinstance(node, ast.Attribute):
+            head, _, rest = ast.unparse(node).partition(".")
+            if head in names:
+                found.setdefault(f"{names[head]}.{rest}", node.lineno)
+    return found
+
+
+@pytest.mark.parametrize("path", sorted(OUTSIDE))
+def test_what_builds_on_core_uses_its_public_names(path):
+    """Nothing outside of core reaches a name of `plait` with a part that begins with `_`."""
+    inner = {
+        full: line
+        for full, line in reached(OUTSIDE[path]).items()
+        if top(full) == "plait" and re.search(r"\._(?!_)", full)
+    }
+    assert not inner, f"{path} reaches core's own modules; plait.ext or a surface has what it needs"
+
+
+@pytest.mark.parametrize("path", sorted(OUTSIDE))
+def test_of_a_plugin_others_use_its_ext(path):
+    """A plugin reaches of a sibling `plait_X.ext` alone; examples and pages reach what its package
+    itself offers, too."""
+    parts = path.split("/")
+    own = f"plait_{parts[1]}" if parts[0] == "packages" else ""
+    for full, line in reached(OUTSIDE[path]).items():
+        name = top(full)
+        if name in {*SIBLINGS} - {own}:
+            allowed = {f"{name}.ext"} if own else {f"{name}.ext", name}
+            assert module_of(full) in allowed, f"{path}:{line} reaches {full}, and not {name}.ext"
+
+
+def module_of(full: str) -> str:
+    """The module that a full name is in."""
+    while full not in modules():
+        full = full.rpartition(".")[0]
+    return full
+
+
+@pytest.mark.parametrize(
+    "source, names",
+    [
+        ("import plait._ops.shape", {"plait._ops.shape"}),
+        ("from plait import _control as c\nc.scan", {"plait._control", "plait._control.scan"}),
+        ("import plait as w\nw._core.ir", {"plait", "plait._core", "plait._core.ir"}),
+        ("from .ir import x\nx.y", set()),
+    ],
+)
+def test_what_is_reached_is_seen(source, names):
+    assert {*reached(source)} == names
+
+
 @pytest.mark.parametrize("name", sorted(modules()))
 def test_each_module_states_its_invariant(name):
     assert "Invariant" in (ast.get_docstring(tree(name)) or "")

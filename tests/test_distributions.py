@@ -6,6 +6,7 @@ test here compares the two.
 
 import ast
 import importlib
+import re
 import tomllib
 from functools import cache
 from itertools import combinations
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from plait import ext
 from plait._plugins import metadata
 
 ROOT = Path(__file__).parents[1]
@@ -43,7 +45,32 @@ def test_every_package_folder_is_known():
 
 def test_plugins_require_the_core_only_and_by_a_range():
     for plugin in PLUGINS:
-        assert project(plugin)["dependencies"] == ["plait-core>=0.1,<0.2"]
+        assert [row.partition(">")[0] for row in project(plugin)["dependencies"]] == ["plait-core"]
+
+
+@pytest.mark.parametrize("package", ("", *PLUGINS))
+def test_one_minor_of_core_is_admitted_while_it_is_0_x(package):
+    """Below 1.0 a minor may take away, and so no range reaches over two."""
+    (row,) = project(package)["dependencies"]
+    lower, upper = re.fullmatch(r"plait-core>=0\.(\d+),<0\.(\d+)", row).groups()
+    assert int(upper) == int(lower) + 1
+    assert project("core")["version"].split(".")[:2] == ["0", lower]
+
+
+def test_extras_have_the_range_of_the_release_they_belong_to():
+    for plugin in PLUGINS:
+        minor = int(project(plugin)["version"].split(".")[1])
+        row = f"plait-{plugin}>=0.{minor},<0.{minor + 1}"
+        assert project("")["optional-dependencies"][plugin] == [row]
+
+
+@pytest.mark.parametrize("plugin", PLUGINS)
+def test_every_plugin_declares_the_api_it_was_built_for(plugin):
+    major, minor = ext.PLUGIN_API
+    declared = project(plugin)["entry-points"]["plait.plugin_api"]
+    assert [*declared.values()] == [f"plait_{plugin}"]
+    ((built_major, built_minor),) = (map(int, name.split(".")) for name in declared)
+    assert built_major == major and built_minor <= minor
 
 
 def test_no_requirement_is_pinned():

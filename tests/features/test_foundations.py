@@ -16,15 +16,15 @@ from plait import ext, lax
 from plait._base.source import (
     hidden,
 )
+from plait._core.check import (
+    check,
+)
 from plait.events import counting
 from plait.ext.errors import (
     here,
     hide,
     user_frames,
     user_line,
-)
-from plait.ext.ir import (
-    check,
 )
 from plait.ext.ops.elementwise import (
     add,

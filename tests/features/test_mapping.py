@@ -12,14 +12,14 @@ import pytest
 
 import plait
 from plait import ext, lax
+from plait._core.lift_higher_order import (
+    lift_program,
+)
 from plait.ext.errors import (
     AxisError,
     MissingRule,
     TreeMismatch,
     TypeRule,
-)
-from plait.ext.trace import (
-    lift_program,
 )
 from plait.ext.values import (
     Array,

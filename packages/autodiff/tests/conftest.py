@@ -1,10 +1,7 @@
-"""What tests of derivatives at edges share: slopes as numbers, and the page that lists them.
+"""What tests of derivatives at edges share: slopes as numbers.
 
 Invariant: wanted values are numbers written in the tests, and never computed.
 """
-
-import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -24,10 +21,3 @@ def expect_slopes():
             np.testing.assert_allclose(g, w, rtol=2e-5, atol=2e-5)
 
     return check
-
-
-@pytest.fixture(scope="session")
-def edges_page():
-    """What the rows of the page on edges are about."""
-    page = (Path(__file__).parents[3] / "docs" / "edges.md").read_text()
-    return set(re.findall(r"\| `([^`]*)`", page))

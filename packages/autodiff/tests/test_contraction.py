@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import plait
-from plait._ops.contraction import contracted, matmul, tensordot
+from plait.lax import dot_general
+from plait.numpy import matmul, tensordot
 from plait_autodiff import check_grads, grad, linear_transpose
 
 rng = np.random.default_rng(0)
@@ -28,7 +29,7 @@ def test_every_pattern(spec, contract, shared):
     sizes = dict(zip("abcde", (2, 3, 4, 2, 3)))
     left, right = spec.split("->")[0].split(",")
     x, y = (rng.normal(size=[sizes[c] for c in t]) for t in (left, right))
-    f = lambda x, y: contracted(x, y, contract, shared)  # noqa: E731
+    f = lambda x, y: dot_general(x, y, (contract, shared))  # noqa: E731
     check_grads(f, (x, y), order=2)
     ct = rng.normal(size=np.einsum(spec, x, y).shape)
     by_x = grad(lambda v: (f(v, y) * ct).sum())(x)

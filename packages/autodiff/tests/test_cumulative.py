@@ -7,14 +7,8 @@ import numpy as np
 import pytest
 
 import plait
-from plait._ops.cumulative import (
-    cumlogsumexp,
-    cummax,
-    cummin,
-    cumprod,
-    cumsum,
-    linear_recurrence,
-)
+from plait.ext.ops.cumulative import recurrence
+from plait.lax import cumlogsumexp, cummax, cummin, cumprod, cumsum
 from plait_autodiff import check_grads, grad, jacfwd, jacrev, jvp
 
 rng = np.random.default_rng(0)
@@ -35,7 +29,7 @@ def test_finite_differences(f, reverse):
 @pytest.mark.parametrize("reverse", [False, True])
 def test_recurrence(reverse):
     a, u = rng.normal(size=(2, 3, 4))
-    f = lambda a, u: linear_recurrence(a, u, 1, reverse)  # noqa: E731
+    f = lambda a, u: recurrence.bind(a, u, axis=1, reverse=reverse)  # noqa: E731
     check_grads(f, (a, u), order=3)
     check_grads(lambda a: f(a, u), (a,), order=2)
     check_grads(lambda u: f(a, u), (u,), order=1)
@@ -44,7 +38,9 @@ def test_recurrence(reverse):
 def test_complex():
     x = rng.normal(size=4) + 1j * rng.normal(size=4)
     check_grads(lambda v: cumprod(v) * cumsum(v), (x,), order=2)
-    check_grads(linear_recurrence, (x, x[::-1].copy()), order=2)
+    check_grads(
+        lambda a, u: recurrence.bind(a, u, axis=0, reverse=False), (x, x[::-1].copy()), order=2
+    )
 
 
 @pytest.mark.parametrize("zeros", [(1,), (0, 2)])

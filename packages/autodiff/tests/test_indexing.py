@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import plait
-from plait._ops.taking import take, take_along_axis
 from plait.events import counting
 from plait.ext.ops.indexing import (
     GatherDimensionNumbers,
@@ -28,6 +27,7 @@ from plait.lax import (
     scatter_min,
     scatter_mul,
 )
+from plait.numpy import take, take_along_axis
 
 RNG = np.random.default_rng(0)
 EPS = 1e-6

@@ -6,7 +6,8 @@ Invariant: as in conftest: every axis, none, size 1, nested.
 import numpy as np
 import pytest
 
-from plait._ops.contraction import contracted, dot, matmul, outer, tensordot, vdot
+from plait.lax import dot_general
+from plait.numpy import dot, matmul, outer, tensordot, vdot
 
 
 @pytest.mark.parametrize("contract, shared, shapes", [
@@ -16,7 +17,7 @@ from plait._ops.contraction import contracted, dot, matmul, outer, tensordot, vd
     (((), ()), ((0,), (1,)), ((2, 3), (3, 2))),
 ])  # fmt: skip
 def test_dot_general(mapped, contract, shared, shapes):
-    mapped(lambda x, y: contracted(x, y, contract, shared), *shapes)
+    mapped(lambda x, y: dot_general(x, y, (contract, shared)), *shapes)
 
 
 def test_vectors_and_stacks(mapped):

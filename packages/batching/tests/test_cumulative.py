@@ -5,14 +5,8 @@ Invariant: as in conftest: every axis, none, size 1, nested.
 
 import pytest
 
-from plait._ops.cumulative import (
-    cumlogsumexp,
-    cummax,
-    cummin,
-    cumprod,
-    cumsum,
-    linear_recurrence,
-)
+from plait.ext.ops.cumulative import recurrence
+from plait.lax import cumlogsumexp, cummax, cummin, cumprod, cumsum
 
 
 @pytest.mark.parametrize("axis, reverse", [(0, False), (1, True)])
@@ -21,9 +15,9 @@ def test_every_axis(mapped, axis, reverse):
         lambda x: [
             cumsum(x, axis, reverse=reverse),
             cumprod(x, axis, reverse=reverse),
-            cummax(x, axis, reverse),
-            cummin(x, axis, reverse),
-            cumlogsumexp(x, axis, reverse),
+            cummax(x, axis, reverse=reverse),
+            cummin(x, axis, reverse=reverse),
+            cumlogsumexp(x, axis, reverse=reverse),
         ],
         (3, 4),
     )
@@ -31,4 +25,4 @@ def test_every_axis(mapped, axis, reverse):
 
 @pytest.mark.parametrize("reverse", [False, True])
 def test_recurrence(mapped, reverse):
-    mapped(lambda a, u: linear_recurrence(a, u, 1, reverse), (2, 3), (2, 3))
+    mapped(lambda a, u: recurrence.bind(a, u, axis=1, reverse=reverse), (2, 3), (2, 3))

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import plait
-from plait._ops.taking import take, take_along_axis
 from plait.events import counting
 from plait.ext.ops.indexing import (
     GatherDimensionNumbers,
@@ -30,6 +29,7 @@ from plait.lax import (
     scatter_min,
     scatter_mul,
 )
+from plait.numpy import take, take_along_axis
 
 RNG = np.random.default_rng(0)
 SIZE = 3

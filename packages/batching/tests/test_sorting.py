@@ -6,7 +6,9 @@ Invariant: as in conftest: every axis, none, size 1, nested.
 import numpy as np
 import pytest
 
-from plait._ops.sorting import argsort, sort, sort_together, top_k
+from plait import lax
+from plait.lax import top_k
+from plait.numpy import argsort, sort
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32])
@@ -18,5 +20,5 @@ def test_every_axis(mapped, dtype):
 
 
 def test_several_operands(mapped):
-    mapped(lambda x, y, z: sort_together([x, y, z], 0, 2), (5,), (5,), (5,),
+    mapped(lambda x, y, z: lax.sort((x, y, z), dimension=0, num_keys=2), (5,), (5,), (5,),
            dtypes=(np.int32, np.int8, np.float64))  # fmt: skip

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import plait
-from plait import _control, events
+from plait import events, lax
 from plait.ext.errors import (
     DimMismatch,
     PlaitError,
@@ -140,8 +140,8 @@ def test_different_sizes_in_one_program():
 
 def test_in_loops_and_branches():
     def g(x, y):
-        total, _ = _control.scan(lambda c, r: (c + STATIC.call(x, r)[0], None), x * 0, y)
-        return _control.cond(total.sum() > 0, lambda t: STATIC.call(t, y[0])[0], lambda t: t, total)
+        total, _ = lax.scan(lambda c, r: (c + STATIC.call(x, r)[0], None), x * 0, y)
+        return lax.cond(total.sum() > 0, lambda t: STATIC.call(t, y[0])[0], lambda t: t, total)
 
     total = sum(reference(X, r)[0] for r in X)
     want = reference(total, X[0])[0] if total.sum() > 0 else total

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from plait import _control
-from plait._ops import sorting
+from plait import lax
+from plait import numpy as pnp
 from plait.ext.ops import (
     elementwise as el,
 )
@@ -24,13 +24,13 @@ F32 = np.float32
 def static(params, x, *, flip=None):
     """Trees, several dtypes, a constant, an inner function."""
     y = el.tanh(x @ params["w"] + params["b"][0])
-    return {"y": y, "top": sorting.top_k(y, 2), "n": (x.astype("bfloat16"), None, y > 0)}
+    return {"y": y, "top": lax.top_k(y, 2), "n": (x.astype("bfloat16"), None, y > 0)}
 
 
 def symbolic(x, y):
     """Sizes, constraints, a loop, sorting, and sizes as numbers."""
-    total, steps = _control.scan(lambda c, r: (c + r, c * x.shape[0]), y, x)
-    return [total, steps, sorting.sort(x, 0), x.reshape(-1), x.mean(0)]
+    total, steps = lax.scan(lambda c, r: (c + r, c * x.shape[0]), y, x)
+    return [total, steps, pnp.sort(x, 0), x.reshape(-1), x.mean(0)]
 
 
 PARAMS = {"w": np.ones((3, 4), F32), "b": [np.zeros(4, F32)]}

@@ -201,7 +201,7 @@ def test_places_of_every_kind_without_a_mesh_around(mesh, close):
     f = plait.jit(lambda x: x @ x.T)
     for where in places(mesh).values():
         close(f(device_put(A, where)), A @ A.T)
-        s = SingleDeviceSharding(where) if isinstance(where, plait._api.hardware.Device) else where
+        s = SingleDeviceSharding(where) if isinstance(where, plait.Device) else where
         close(plait.jit(lambda x: x @ x.T, in_shardings=s)(A), A @ A.T)
 
 

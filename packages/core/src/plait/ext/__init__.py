@@ -45,7 +45,6 @@ from .ir import (
     Primitive,
     Program,
     evaluate,
-    freeze,
     primitive,
     programs_in,
 )
@@ -83,7 +82,7 @@ from .trace import (
     staged,
     use,
 )
-from .tree import flatten, unflatten
+from .tree import flatten
 from .types import Aval, Opaque
 from .values import Array, Literal, as_value
 
@@ -129,7 +128,6 @@ __all__ = [
     "evaluate",
     "expand_rules",
     "flatten",
-    "freeze",
     "lower_rules",
     "materialise_at_ground",
     "opened",
@@ -137,7 +135,6 @@ __all__ = [
     "programs_in",
     "stage",
     "staged",
-    "unflatten",
     "use",
 ]
 

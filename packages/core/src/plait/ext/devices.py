@@ -3,7 +3,6 @@
 Invariant: nothing is defined here.
 """
 
-from .. import events
 from .._api.hardware import (
     Device,
     devices,
@@ -17,19 +16,14 @@ from .._core.buffers import (
     put,
 )
 from .._types.avals import (
-    Place,
     Placed,
-    Placement,
 )
 
 __all__ = [
     "Device",
-    "Place",
     "Placed",
-    "Placement",
     "boxes",
     "devices",
-    "events",
     "handler",
     "layout_of",
     "move",

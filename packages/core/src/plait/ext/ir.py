@@ -3,9 +3,6 @@
 Invariant: nothing is defined here.
 """
 
-from .._core.check import (
-    check,
-)
 from .._core.ir import (
     Effect,
     Eqn,
@@ -21,9 +18,7 @@ from .._core.ir import (
     programs_in,
 )
 from .._core.primitive import (
-    Ints,
     Primitive,
-    freeze,
     freeze_params,
     primitive,
 )
@@ -35,18 +30,15 @@ from .._simplify import (
 __all__ = [
     "Effect",
     "Eqn",
-    "Ints",
     "Primitive",
     "Program",
     "Thunk",
     "Var",
     "ambient_of",
-    "check",
     "dce",
     "derived",
     "effects_of",
     "evaluate",
-    "freeze",
     "freeze_params",
     "inline_calls",
     "live_equations",

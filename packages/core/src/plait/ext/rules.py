@@ -29,7 +29,6 @@ from .._plugins.traits import (
     Linear,
     Reduction,
     Structural,
-    Trait,
     ZeroPreserving,
 )
 from .._xla.key_reuse import (
@@ -57,7 +56,6 @@ __all__ = [
     "Reduction",
     "RuleTable",
     "Structural",
-    "Trait",
     "ZeroPreserving",
     "core_version",
     "eager_rules",

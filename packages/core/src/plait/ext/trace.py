@@ -21,7 +21,6 @@ from .._core.deferred import (
 )
 from .._core.higher_order import (
     Ends,
-    Part,
     Slots,
     Wiring,
     width,
@@ -33,7 +32,6 @@ from .._core.interpreter import (
     Tracer,
     Value,
     as_list,
-    axis_size,
     current,
     enter,
     leave,
@@ -43,7 +41,6 @@ from .._core.interpreter import (
     with_lines,
 )
 from .._core.lift_higher_order import (
-    lift_program,
     lift_rule,
     rebuilt,
     solve,
@@ -77,7 +74,6 @@ __all__ = [
     "GROUND",
     "Interpreter",
     "Lifted",
-    "Part",
     "Role",
     "Slots",
     "Stage",
@@ -86,13 +82,11 @@ __all__ = [
     "Wiring",
     "arguments",
     "as_list",
-    "axis_size",
     "collector_paused",
     "current",
     "enter",
     "kept",
     "leave",
-    "lift_program",
     "lift_rule",
     "open_under",
     "opened",

@@ -15,7 +15,6 @@ from ..tree import (
     register,
     registry,
     spread,
-    unflatten,
 )
 from ..tree_util import (
     Partial,
@@ -34,5 +33,4 @@ __all__ = [
     "register",
     "registry",
     "spread",
-    "unflatten",
 ]

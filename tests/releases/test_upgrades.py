@@ -1,0 +1,169 @@
+"""Partial upgrades: releases of the packages beside each other and beside this tree.
+
+A plugin and a core fit if the plugin's range admits the core.  Where they fit, all of the plugin
+works; where they do not, pip refuses, and where they were forced together the plugin is refused by
+name when it is used, and nothing else is.
+
+Invariant: every pair of a plugin and a core is tried, and what its metadata says decides which of
+the two is expected.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PROBE = ROOT / "tests" / "install" / "probe.py"
+PLUGINS = ("autodiff", "batching", "sharding", "export")
+WORK = {"autodiff": 1.0, "batching": [3], "sharding": [4], "export": 1.0}
+QUICK = {
+    "autodiff": ("test_functions.py", "test_reduction.py", "test_custom.py"),
+    "batching": ("test_reduction.py", "test_indexing.py", "test_keys.py"),
+    "sharding": ("test_mesh.py", "test_placement.py"),
+    "export": ("test_calling.py", "test_container.py"),
+}
+"""Of each plugin, tests that take seconds and need nothing but numpy."""
+
+pytestmark = pytest.mark.skipif(
+    "PLAIT_TEST_SITE" not in os.environ, reason="run by `nox -s subsets`"
+)
+
+
+def versions(package: str) -> list[str]:
+    """The released versions of a package, and "tree"."""
+    rows = tomllib.loads((ROOT / "releases.toml").read_text(encoding="utf-8"))["release"]
+    return [*(r["version"] for r in rows if r["package"] == f"plait-{package}"), "tree"]
+
+
+PAIRS = [(p, mine, core) for p in PLUGINS for mine in versions(p) for core in versions("core")]
+OLD = versions("core")[0]
+
+
+@pytest.fixture
+def fits(built, releasing):
+    """`fits(plugin, version, core)`: whether the plugin's range admits this core."""
+
+    def ask(plugin: str, version: str, core: str) -> bool:
+        needs = releasing.project(built(plugin, version).source)["dependencies"]
+        have = releasing.project(built("core", core).source)["version"]
+        return releasing.admits(needs, have)
+
+    return ask
+
+
+@pytest.fixture
+def refusal(built, releasing):
+    """`refusal(plugin, version, core)`: what the error says of a plugin that the core refuses."""
+
+    def words(plugin: str, version: str, core: str) -> list[str]:
+        mine = releasing.project(built(plugin, version).source)
+        have = releasing.project(built("core", core).source)
+        if core == OLD:  # it compares ranges: later cores compare versions of the plugin API
+            bounds = mine["dependencies"][0].removeprefix("plait-core").split(",")
+            said = [*bounds, have["version"]]
+        else:
+            said = ["PLUGIN_API", api_of(built("core", core).source), *api_of_plugin(mine)]
+        name = f"plait-{plugin}"
+        return [f"{name} {mine['version']}", *said, f"pip install --upgrade {name}"]
+
+    return words
+
+
+def api_of(source: Path) -> str:
+    """The version of `plait.ext` that a core has, as its source says it."""
+    text = (source / "src" / "plait" / "_plugins" / "metadata.py").read_text(encoding="utf-8")
+    (line,) = [row for row in text.splitlines() if row.startswith("PLUGIN_API = ")]
+    return line.partition("= ")[2].strip("()").replace(", ", ".")
+
+
+def api_of_plugin(table: dict) -> list[str]:
+    """The version that a plugin declares to be built for, if it declares one."""
+    return [*table["entry-points"].get("plait.plugin_api", {})]
+
+
+@pytest.fixture(scope="module")
+def probed(python):
+    """`probed(**versions)`: the report of a Python that has these versions."""
+    made = {}
+
+    def probe(**chosen: str) -> dict:
+        key = tuple(sorted(chosen.items()))
+        if key not in made:
+            done = python(chosen, str(PROBE))
+            assert done.returncode == 0, done.stderr
+            made[key] = json.loads(done.stdout)
+        return made[key]
+
+    return probe
+
+
+def assert_refused(found: dict, said: list[str]) -> None:
+    """A PluginError of three parts, with what it must say."""
+    assert "PluginError" in found["kinds"], found
+    assert not [words for words in said if words not in found["error"]], (found["error"], said)
+    assert "probe.py:" in found["error"] and "pip install --upgrade" in found["error"]
+
+
+@pytest.mark.parametrize("plugin, version, core", PAIRS)
+def test_one_plugin_on_one_core(plugin, version, core, fits, refusal, probed):
+    report = probed(core=core, **{plugin: version})
+    assert report["compiled"] == 2.0
+    assert report["imported by computing"] == []
+    if fits(plugin, version, core):
+        assert report["work"][plugin] == {"value": WORK[plugin]}
+    else:
+        assert_refused(report["work"][plugin], refusal(plugin, version, core))
+        assert report["imported in the end"] == []
+    for other in {*PLUGINS} - {plugin}:
+        assert "MissingPlugin" in report["work"][other]["kinds"]
+
+
+@pytest.mark.parametrize("core, older", [("tree", OLD), (OLD, "tree")])
+@pytest.mark.parametrize("odd", PLUGINS)
+def test_one_plugin_of_another_release_among_siblings(odd, core, older, fits, refusal, probed):
+    """The others work whole, and the odd one is refused."""
+    chosen = {p: older if p == odd else core for p in PLUGINS}
+    report = probed(core=core, **chosen)
+    assert report["compiled"] == 2.0
+    for plugin, found in report["work"].items():
+        if fits(plugin, chosen[plugin], core):
+            assert found == {"value": WORK[plugin]}
+        else:
+            assert_refused(found, refusal(plugin, chosen[plugin], core))
+    assert report["imported in the end"] == sorted(
+        f"plait_{p}" for p in PLUGINS if fits(p, chosen[p], core)
+    )
+
+
+MIXED = [(p, mine, core) for p, mine, core in PAIRS if mine != core]
+
+
+@pytest.mark.parametrize("plugin, version, core", MIXED)
+def test_pip_installs_what_fits_and_refuses_the_rest(plugin, version, core, built, fits):
+    wheels = [str(built("core", core).wheel), str(built(plugin, version).wheel)]
+    pip = [sys.executable, "-m", "pip", "install", "--dry-run", "--no-index", *wheels]
+    done = subprocess.run(pip, capture_output=True, text=True, timeout=240)
+    if fits(plugin, version, core):
+        assert done.returncode == 0, done.stderr
+    else:
+        assert done.returncode != 0
+        assert f"plait-{plugin}" in done.stderr and "conflict" in done.stderr
+
+
+@pytest.mark.parametrize("plugin, version, core", MIXED)
+def test_what_fits_passes_its_own_tests(plugin, version, core, built, fits, python):
+    """A release beside this tree, in either role."""
+    if not fits(plugin, version, core):
+        return  # `test_one_plugin_on_one_core` has it refused
+    folder = built(plugin, version).source / "tests"
+    files = [str(folder / name) for name in QUICK[plugin] if (folder / name).exists()]
+    assert files
+    options = ("-c", str(ROOT / "pyproject.toml"), "--rootdir", str(folder.parent), "-q")
+    quiet = ("-p", "no:cacheprovider", "--import-mode=importlib")
+    done = python({"core": core, plugin: version}, "-m", "pytest", *options, *quiet, *files)
+    assert done.returncode == 0, done.stdout[-4000:]

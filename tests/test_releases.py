@@ -1,0 +1,144 @@
+"""The record of releases, and what a package must be before it is added to it.
+
+Invariant: nothing is built here; `tests/releases` does that.
+"""
+
+import importlib.util
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+def load():
+    """The module `releasing` at the root, which is no part of any package."""
+    spec = importlib.util.spec_from_file_location("releasing", ROOT / "releasing.py")
+    assert spec is not None and spec.loader is not None
+    module = sys.modules["releasing"] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+releasing = load()
+RELEASES = releasing.released()
+
+
+def of_commit(release, file: str) -> str:
+    """A file of a released package, as its commit has it."""
+    name = f"{release.commit}:{release.folder}/{file}"
+    done = subprocess.run(["git", "show", name], cwd=ROOT, capture_output=True, text=True)
+    if done.returncode:
+        pytest.skip(f"this clone does not have the commit {release.commit}: {done.stderr.strip()}")
+    return done.stdout
+
+
+def test_there_are_releases():
+    assert {r.package for r in RELEASES} == {
+        f"plait-{p.name}" for p in (ROOT / "packages").iterdir()
+    }
+    assert len({(r.package, r.version) for r in RELEASES}) == len(RELEASES)
+
+
+@pytest.mark.parametrize("release", RELEASES, ids=lambda r: r.tag)
+def test_the_commit_holds_what_the_entry_says(release):
+    assert len(release.commit) == 40
+    table = tomllib.loads(of_commit(release, "pyproject.toml"))["project"]
+    assert (table["name"], table["version"]) == (release.package, release.version)
+    assert not releasing.changelog_faults(release.version, of_commit(release, "CHANGELOG.md"))
+    if release.package != "plait-core":
+        assert not releasing.range_faults(table["dependencies"])
+
+
+@pytest.mark.parametrize("release", RELEASES, ids=lambda r: r.tag)
+def test_this_tree_is_of_no_earlier_version(release):
+    version = releasing.project(ROOT / release.folder)["version"]
+    assert releasing.Version(version) >= releasing.Version(release.version)
+
+
+@pytest.mark.parametrize(
+    "requires, fault",
+    [
+        (["plait-core>=0.2,<0.3", "numpy>=2"], None),
+        (["plait-core>=1.4,<3.0"], None),
+        (["plait-core==0.2.0"], "is written"),
+        (["plait-core>=0.2"], "is written"),
+        (["plait-core>=0.2,<0.4"], "reaches over"),
+        (["plait-core>=0.2,<1.0"], "reaches over"),
+        (["plait-core>=0.3,<0.3"], "admits nothing"),
+        (["numpy>=2"], "once"),
+        (["plait-core>=0.2,<0.3", "plait-core>=0.2,<0.3"], "once"),
+        (["plait-core>=0.2,<0.3", "plait-batching>=0.2,<0.3"], "no sibling"),
+    ],
+)
+def test_ranges(requires, fault):
+    found = releasing.range_faults(requires)
+    assert [fault in text for text in found] == ([] if fault is None else [True])
+
+
+@pytest.mark.parametrize(
+    "version, earlier, fault",
+    [
+        ("0.2.0", ["0.1.0"], None),
+        ("0.10.0", ["0.9.0", "0.1.0"], None),
+        ("0.1.0", [], None),
+        ("0.2.0", ["0.2.0"], "0.2.0 is released"),
+        ("0.9.1", ["0.10.0"], "0.10.0 is released"),
+        ("0.2", [], "of the form"),
+        ("0.2.0rc1", ["0.1.0"], "of the form"),
+    ],
+)
+def test_versions(version, earlier, fault):
+    found = releasing.version_faults(version, earlier)
+    assert [fault in text for text in found] == ([] if fault is None else [True])
+
+
+HEAD = "# Changelog\n\n## [Unreleased]\n\n"
+EARLIER = "\n## [0.1.0] - 2026-11-22\n\n- `f`.\n"
+
+
+@pytest.mark.parametrize(
+    "section, fault",
+    [
+        ("## [0.2.0] - 2026-12-24\n\n- `g`.\n", None),
+        ("## [0.2.0]\n\n- `g`.\n", "its date"),
+        ("## [0.2.0] - 2026-13-01\n\n- `g`.\n", "its date"),
+        ("## [0.2.0] - 2026-12-24\n\n", "tells of changes"),
+        ("- `g`.\n", "no section"),
+        ("- `h`.\n\n## [0.2.0] - 2026-12-24\n\n- `g`.\n", "under [Unreleased]"),
+        ("## [0.3.0] - 2026-12-24\n\n- h\n\n## [0.2.0] - 2026-12-24\n\n- g\n", "newest"),
+    ],
+)
+def test_changelogs(section, fault):
+    found = releasing.changelog_faults("0.2.0", HEAD + section + EARLIER)
+    assert any(fault in text for text in found) if fault else found == []
+
+
+def test_an_entry_is_added_and_nothing_else_changes(tmp_path, monkeypatch):
+    before = releasing.RECORD.read_text(encoding="utf-8")
+    monkeypatch.setattr(releasing, "RECORD", tmp_path / "releases.toml")
+    releasing.RECORD.write_text(before, encoding="utf-8")
+    new = releasing.Release("plait-core", "99.0.0", "0" * 40)
+    releasing.record(new)
+    assert releasing.RECORD.read_text(encoding="utf-8").startswith(before.rstrip("\n"))
+    assert releasing.released("plait-core")[-1] == new
+    assert len(releasing.released()) == len(RELEASES) + 1
+
+
+def test_cores_are_the_oldest_and_newest_that_are_admitted(monkeypatch):
+    versions = ["0.1.0", "0.2.0", "0.2.1", "0.2.10", "0.2.9", "0.3.0"]
+    made = [releasing.Release("plait-core", v, "0" * 40) for v in versions]
+    made.sort(key=lambda r: releasing.Version(r.version))
+    monkeypatch.setattr(releasing, "released", lambda package=None: made)
+    monkeypatch.setattr(
+        releasing, "project", lambda source: {"dependencies": ["plait-core>=0.2,<0.3"]}
+    )
+    assert [r.version for r in releasing.cores("autodiff")] == ["0.2.0", "0.2.10"]
+
+
+def test_a_commit_that_is_not_there_is_told(tmp_path):
+    with pytest.raises(releasing.NotThere, match="this clone has no packages/core of 000000000000"):
+        releasing.unpacked("0" * 40, "packages/core", tmp_path / "out")
