@@ -31,7 +31,7 @@ from plait.ext.testing import (
     agree,
 )
 from plait.ext.trace import (
-    Evaluate,
+    GROUND,
     as_list,
     staged,
     use,
@@ -76,7 +76,7 @@ class _Numbers(ArrayOracle):
         except MissingRule:
             if prim.higher is not None and "program" in params:
                 return evaluate(params["program"], args)
-            with use(Evaluate()):
+            with use(GROUND):
                 outs = prim.bind(*[asarray(np.asarray(x)) for x in args], **params)
         return [np.asarray(o) for o in outs] if prim.many else np.asarray(outs)
 
