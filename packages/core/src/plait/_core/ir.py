@@ -13,6 +13,7 @@ import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
+from .._base.errors import PlaitError
 from .._base.lazy import later
 from .._types.avals import Aval
 from .._types.dims import Dim
@@ -238,7 +239,8 @@ def ordered(programs: Iterable[Program]) -> tuple[Effect, ...]:
 def evaluate(program: Program, args: Sequence[Any]) -> list[Any]:
     """Apply the equations, one by one, under the current interpreter.
 
-    What is recorded on the way has the source locations of the equations.
+    What is recorded on the way has the source locations of the equations, and so have errors that
+    were not told a place.
     """
     env: dict[Any, Any] = dict(zip(program.inputs, args, strict=True))
     env.update(program.consts)
@@ -248,7 +250,11 @@ def evaluate(program: Program, args: Sequence[Any]) -> list[Any]:
             for p in recorders:
                 p.where = e.where
             ins = [env[a] if a.__class__ is Var else a for a in e.inputs]
-            out = apply(e.prim, ins, e.params)
+            try:
+                out = apply(e.prim, ins, e.params)
+            except PlaitError as error:
+                error.about(e.where)
+                raise
             if e.prim.many:
                 env.update(zip(e.outputs, out, strict=True))
             else:
