@@ -28,7 +28,6 @@ from .._core.higher_order import (
 )
 from .._core.interpreter import (
     GROUND,
-    Evaluate,
     Interpreter,
     Tracer,
     Value,
@@ -72,7 +71,6 @@ __all__ = [
     "Carrier",
     "Deferred",
     "Ends",
-    "Evaluate",
     "Function",
     "GROUND",
     "Interpreter",
