@@ -20,7 +20,11 @@ ext.expand_rules.rule(noted)(lambda x: x)
 
 
 def test_an_effect_does_not_make_many_results_of_one():
-    for f in (noted, plait.jit(noted), lambda x: plait.lax.scan(lambda c, r: (c, noted(r)), 0, x)[1]):
+    for f in (
+        noted,
+        plait.jit(noted),
+        lambda x: plait.lax.scan(lambda c, r: (c, noted(r)), 0, x)[1],
+    ):
         out = f(plait.numpy.asarray(X))
         assert isinstance(out, plait.Array)
         np.testing.assert_array_equal(out, X)
