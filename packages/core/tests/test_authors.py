@@ -41,6 +41,9 @@ class Refusing(ext.Carrier):
     def part_avals(self, aval, form):
         return (aval,)
 
+    def coerce(self, aval, parts, f, g):
+        return parts
+
     def run(self, prim, rule, args, params):
         return rule(*args)
 
