@@ -3,11 +3,20 @@
 Invariant: an example is run as a user runs it, in a process of its own.
 """
 
+import ast
+import io
 import subprocess
 import sys
+import tokenize
+import tomllib
 from pathlib import Path
 
+import pytest
+
 EXAMPLES = Path(__file__).parents[1] / "examples"
+PACKAGES = sorted(p.parent.name for p in EXAMPLES.glob("*/pyproject.toml"))
+STRANGERS = [name for name in PACKAGES if name != "interval"]
+PUBLIC = ("plait_autodiff.ext", "plait_batching.ext")
 
 
 def run(*command: object) -> subprocess.CompletedProcess:
@@ -28,3 +37,64 @@ def test_the_reader_refuses_to_run_beside_transformations(tmp_path):
     told = run(EXAMPLES / "reader.py", tmp_path / "program", tmp_path / "images.npy", answers)
     assert told.returncode == 1 and "plait_autodiff is installed here" in told.stderr
     assert not answers.exists()
+
+
+def sources(package: str) -> dict[str, str]:
+    """The modules of a sample package, by their paths."""
+    found = (EXAMPLES / package / "src").rglob("*.py")
+    return {str(p.relative_to(EXAMPLES)): p.read_text(encoding="utf-8") for p in found}
+
+
+def code_lines(source: str) -> int:
+    """How many lines have code: no blank ones, no comments, no docstrings."""
+    said = {
+        line
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        for line in range(node.lineno, (node.end_lineno or 0) + 1)
+    }
+    idle = {
+        tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT,
+        tokenize.ENDMARKER,
+    }  # fmt: skip
+    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
+    used = [range(t.start[0], t.end[0] + 1) for t in tokens if t.type not in idle]
+    return len({line for lines in used for line in lines} - said)
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_sample_packages_are_short(package):
+    counts = {path: code_lines(source) for path, source in sources(package).items()}
+    assert 0 < sum(counts.values()) < 150, counts
+
+
+def test_lines_of_code_are_counted():
+    assert (
+        code_lines('"""Two\nlines."""\n\n# why\nx = (\n    1\n)\n\ndef f():\n    return x\n') == 5
+    )
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_sample_packages_use_public_names_alone(package):
+    for path, source in sources(package).items():
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+            elif isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            else:
+                continue
+            for name in names:
+                hidden = name.startswith("plait.") and any(p[0] == "_" for p in name.split("."))
+                assert not hidden, f"{path} imports {name}"
+                ours = name.startswith(("plait_autodiff", "plait_batching", "plait_sharding"))
+                assert not ours or name.startswith(PUBLIC), f"{path} imports {name}"
+
+
+@pytest.mark.parametrize("package", STRANGERS)
+def test_sample_packages_say_what_they_were_built_for(package):
+    text = (EXAMPLES / package / "pyproject.toml").read_text(encoding="utf-8")
+    project = tomllib.loads(text)["project"]
+    assert project["entry-points"]["plait.plugin_api"] == {"1.0": f"plait_{package}"}
+    assert "plait-core>=0.2,<0.3" in project["dependencies"] and project["version"] == "0.1.0"
+    assert (EXAMPLES / package / "README.md").is_file()

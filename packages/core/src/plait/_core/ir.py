@@ -13,6 +13,7 @@ import weakref
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
+from .._base.errors import PlaitError
 from .._base.lazy import later
 from .._types.avals import Aval
 from .._types.dims import Dim
@@ -261,7 +262,8 @@ def evaluate(program: Program, args: Sequence[Any]) -> list[Any]:
     """Apply the equations, one by one, under the current interpreter; return the outputs.
 
     Equations that are recorded on the way keep the source locations of those that are applied: the
-    user wrote those lines, and Python's frames would name the caller of the transformation.
+    user wrote those lines, and Python's frames would name the caller of the transformation. Errors
+    that were not told a place are told theirs.
     """
     env: dict[Any, Any] = dict(zip(program.inputs, args, strict=True))
     env.update(program.consts)
@@ -271,7 +273,11 @@ def evaluate(program: Program, args: Sequence[Any]) -> list[Any]:
             for p in recorders:
                 p.where = e.where
             ins = [env[a] if a.__class__ is Var else a for a in e.inputs]
-            out = apply(e.prim, ins, e.params)
+            try:
+                out = apply(e.prim, ins, e.params)
+            except PlaitError as error:
+                error.about(e.where)
+                raise
             if e.prim.many:
                 env.update(zip(e.outputs, out, strict=True))
             else:

@@ -83,7 +83,7 @@ def apply(prim: Any, args: Any, params: dict[str, Any]) -> Any:
     return wrap(outs[0], keys[0])
 
 
-def _higher(prim: Any, args: Any, params: dict, key: list, bufs: list) -> list:
+def _higher(prim: Any, args: Any, params: dict, key: list, bufs: list) -> Any:
     """Operations with programs or effects: in Python if there is a rule for that, else compiled;
     the executable lives as long as the first program."""
     in_python = eager_rules.find(prim)
@@ -102,8 +102,8 @@ def _higher(prim: Any, args: Any, params: dict, key: list, bufs: list) -> list:
         run, handlers, keys = derived(programs[0], full, make, programs[1:])
     else:
         run, handlers, keys = make()
-    outs = run_on(run, bufs, handlers)
-    return [wrap(b, k) for b, k in zip(outs, keys)]
+    outs = [wrap(b, k) for b, k in zip(run_on(run, bufs, handlers), keys)]
+    return outs if prim.many else outs[0]
 
 
 def _build(prim: Any, args: Any, params: dict) -> Executable:

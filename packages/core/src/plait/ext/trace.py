@@ -27,7 +27,6 @@ from .._core.higher_order import (
 )
 from .._core.interpreter import (
     GROUND,
-    Evaluate,
     Interpreter,
     Tracer,
     Value,
@@ -69,7 +68,6 @@ __all__ = [
     "Carrier",
     "Deferred",
     "Ends",
-    "Evaluate",
     "Function",
     "GROUND",
     "Interpreter",

@@ -11,6 +11,7 @@ from ..._ops.conversion import (
     bitcast_,
 )
 from ..._ops.elementwise import (
+    COMPARISONS,
     INEXACT,
     LOGIC,
     NUMBER,
@@ -85,6 +86,7 @@ from ..._ops.elementwise import (
 )
 
 __all__ = [
+    "COMPARISONS",
     "INEXACT",
     "LOGIC",
     "NUMBER",

@@ -1,0 +1,105 @@
+"""Mixed precision: products of matrices and convolutions in sixteen bits, the rest in float32.
+
+    fast = mixed_precision(loss)                # bfloat16
+    fast = mixed_precision(loss, "float16")
+
+The policy, for whatever `f` computes from its arguments:
+
+* a contraction or a convolution of float32 operands gets these rounded to the sixteen bits, and
+  adds up, and gives, float32;
+* everything else - sums, exponentials, normalisation, decompositions, the update of parameters -
+  is left in float32, as it is written;
+* other dtypes (float64, integers) are left alone: whoever asked for these has a reason.
+
+Take derivatives inside, `mixed_precision(grad(loss))`, and the contractions of the backward pass
+have their operands rounded, too. Outside, `grad(mixed_precision(loss))`, they are in float32.
+
+Invariant: every value has the type that it has without us; there is one form, "seen".
+"""
+
+import os
+
+import numpy as np
+
+from plait import dtypes, ext
+from plait.ext.ops.contraction import dot_general
+from plait.ext.ops.convolution import conv_general
+from plait.ext.ops.shape import convert
+from plait.ext.types import FLOAT32
+
+ext.errors.hide(os.path.dirname(__file__))  # errors name the line of whoever calls us
+
+DTYPES = {"bfloat16": np.dtype(dtypes.bfloat16), "float16": np.dtype(np.float16)}
+
+
+class Policy(ext.RuleTable):
+    """A table for which a primitive without a rule, of its own or by expansion, is left alone."""
+
+    def find(self, prim):
+        rule = super().find(prim)
+        if rule is not None or prim.higher is not None:
+            return rule
+        if prim.effect is None and ext.expand_rules.find(prim) is not None:
+            return None  # said with others, in which there may be contractions
+        return lambda dtype, *xs, **params: prim.bind(*xs, **params)
+
+
+precision_rules = Policy("precision", doc="rule(dtype, *operands, **params) -> result")
+
+
+class Mixed(ext.Carrier):
+    """Marks what is computed from the arguments, so that it is seen."""
+
+    rules, does, fields = precision_rules, "mixed_precision", ("dtype",)
+
+    def part_avals(self, aval, form):
+        return (aval,)
+
+    def coerce(self, aval, parts, f, g):
+        return parts
+
+    def run(self, prim, rule, args, params):
+        out = rule(self.dtype, *[self.split(a)[1][0] for a in args], **params)
+        lifted = [self.lift(o.aval, "seen", (o,)) for o in (out if prim.many else [out])]
+        return lifted if prim.many else lifted[0]
+
+
+for _p in (dot_general, conv_general):
+
+    @precision_rules.rule(_p)
+    def _(dtype, x, y, prim=_p, **params):
+        if x.dtype == y.dtype == FLOAT32:
+            x, y = convert(x, dtype), convert(y, dtype)
+        return prim.bind(x, y, **params)
+
+
+def mixed_precision(f, dtype="bfloat16"):
+    """`f` with its contractions and convolutions in sixteen bits; the module says the policy.
+
+    Args:
+      f: a function of trees of arrays.
+      dtype: "bfloat16" (the range of float32, 8 bits of precision) or "float16" (11 bits, and
+        nothing beyond 65504: scale your loss).
+
+    Returns:
+      A function of the same arguments, whose results have the same types.
+
+    Raises PlaitError for another dtype.
+    """
+    name = dtype if isinstance(dtype, str) else np.dtype(dtype).name
+    if name not in DTYPES:
+        raise ext.PlaitError(
+            f"mixed_precision does not compute in {name}", fix=f"use one of {', '.join(DTYPES)}"
+        )
+
+    def mixed(*args):
+        given, kind = ext.flatten(args)
+        values = [ext.as_value(x) for x in given]
+        with ext.opened(Mixed(ext.current(), DTYPES[name], of=f)) as m:
+            outs, out_kind = ext.flatten(
+                f(*kind.unflatten([m.lift(v.aval, "seen", (v,)) for v in values]))
+            )
+        parts = [m.split(ext.as_value(o))[1][0] for o in outs]
+        return out_kind.unflatten([ext.materialise_at_ground(p) for p in parts])
+
+    return mixed
