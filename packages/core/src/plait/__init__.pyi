@@ -137,4 +137,5 @@ make_jaxpr = make_program
 remat = checkpoint
 sharding = _sharding
 
+__all__: list[str]
 __version__: str

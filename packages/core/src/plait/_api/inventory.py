@@ -22,7 +22,7 @@ from .._plugins.metadata import (
     load,
     misfit,
 )
-from .._plugins.metadata import _scan as scanned
+from .._plugins.metadata import scan as scanned
 
 __all__ = [
     "KNOWN_GROUPS",

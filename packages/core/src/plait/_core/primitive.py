@@ -84,7 +84,7 @@ class Primitive:
         self.name, self.namespace = name, name.rpartition(".")[0]
         self.rule, self.traits, self.many = rule, tuple(traits), many
         for trait in self.traits:
-            if not isinstance(trait, Trait):
+            if trait.__class__ is not Trait:
                 raise RegistrationError(
                     f"{trait!r} is no trait of {name}", fix="the traits are in plait.ext.rules"
                 )
@@ -216,7 +216,7 @@ def freeze(x: Any) -> Hashable:
     """
     kind = x.__class__
     if issubclass(kind, tuple):
-        return kind, tuple([freeze(v) for v in x])
+        return kind, tuple([freeze(v) for v in x])  # pyright: ignore[reportUnknownVariableType]
     if kind is float:
         return kind, struct.pack("d", x)
     if kind is complex:

@@ -69,7 +69,7 @@ class Declared(NamedTuple):
 
 
 @cache
-def _scan() -> dict[tuple[str, str], tuple[Declared, ...]]:
+def scan() -> dict[tuple[str, str], tuple[Declared, ...]]:
     from importlib.metadata import distributions  # 20 ms that `import plait` need not take
 
     index: dict[tuple[str, str], list[Declared]] = {}
@@ -90,7 +90,7 @@ def _scan() -> dict[tuple[str, str], tuple[Declared, ...]]:
 @cache
 def declared_api(distribution: str) -> tuple[int, int] | None:
     """Return the PLUGIN_API that a distribution says it was built for; None if it does not say."""
-    for (group, name), found in _scan().items():
+    for (group, name), found in scan().items():
         if group == API_GROUP and any(d.distribution == distribution for d in found):
             major, _, minor = name.partition(".")
             if major.isdecimal() and minor.isdecimal():
@@ -149,14 +149,14 @@ def owns(d: Declared, table: str, namespace: str) -> bool:
     primitives are, everybody who declares rules for them.  Others (glue) may have had rules, too,
     but nobody's answer depends on them.
     """
-    owners = [o.distribution for o in _scan().get(("plait.primitives", namespace), ())]
-    owners += [o.distribution for o in _scan().get(("plait.tables", table), ())]
-    return d.distribution in owners or ("plait.primitives", namespace) not in _scan()
+    owners = [o.distribution for o in scan().get(("plait.primitives", namespace), ())]
+    owners += [o.distribution for o in scan().get(("plait.tables", table), ())]
+    return d.distribution in owners or ("plait.primitives", namespace) not in scan()
 
 
 def installed(group: str, name: str) -> tuple[Declared, ...]:
     """Return what installed distributions declare under (group, name), admitted or not."""
-    return _scan().get((group, name), ())
+    return scan().get((group, name), ())
 
 
 def declared(group: str, name: str) -> tuple[Declared, ...]:
@@ -167,7 +167,7 @@ def declared(group: str, name: str) -> tuple[Declared, ...]:
 
 def names(group: str) -> list[str]:
     """Return every name declared in a group."""
-    return sorted({n for (g, n), ds in _scan().items() if g == group and declared(g, n)})
+    return sorted({n for (g, n), ds in scan().items() if g == group and declared(g, n)})
 
 
 def admitted(distribution: str) -> bool:
