@@ -378,10 +378,13 @@ def release(session: nox.Session) -> None:
         with session.chdir(source):
             ours = ("-c", str(ROOT / "pyproject.toml"), "--rootdir", str(source), "-n2", "tests")
             pytest(session, f"release-{package}-{label}", *ours, python=python)
+    target = ROOT / "dist" / package
+    shutil.rmtree(target, ignore_errors=True)
+    target.mkdir(parents=True)
+    for path in built:
+        shutil.copy(path, target)
     releasing.record(found)
-    session.log(
-        f"releases.toml has {found.tag}: commit it, tag {found.commit}, publish {made.name}"
-    )
+    session.log(f"releases.toml has {found.tag}: commit it, tag {found.commit}, publish {target}")
 
 
 def distribution(session: nox.Session, of: releasing.Release, name: str) -> list[Path]:

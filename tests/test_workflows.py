@@ -110,9 +110,9 @@ def test_a_tag_of_another_version_is_refused(package, tmp_path):
         env = {**os.environ, "TAG": tag, "GITHUB_OUTPUT": str(told)}
         return subprocess.run(["bash", "-e", "-c", step["run"]], cwd=ROOT, env=env).returncode
 
-    assert status(f"{package}-v{version}0") != 0
+    assert status(f"plait-{package}-v{version}0") != 0
     assert not told.exists()
-    assert status(f"{package}-v{version}") == 0
+    assert status(f"plait-{package}-v{version}") == 0
     assert told.read_text() == f"package={package}\n"
 
 
