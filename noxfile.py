@@ -78,8 +78,8 @@ QUICK = (
     "tests/families/test_loops.py",
     "tests/composition/test_custom_rules.py",
     "tests/leaks/test_escaped.py",
-    "tests/review/test_levels.py",
-    "tests/review/test_carriers_fields.py",
+    "tests/leaks/test_levels.py",
+    "tests/carriers/test_fields.py",
     "tests/export/test_transformed.py",
     "examples/interval/tests/test_interval.py",
 )
