@@ -78,8 +78,8 @@ QUICK = (
     "tests/families/test_loops.py",
     "tests/composition/test_custom_rules.py",
     "tests/leaks/test_escaped.py",
-    "tests/review/test_levels.py",
-    "tests/review/test_carriers_fields.py",
+    "tests/leaks/test_levels.py",
+    "tests/carriers/test_fields.py",
     "tests/export/test_transformed.py",
     "examples/interval/tests/test_interval.py",
 )
@@ -378,10 +378,13 @@ def release(session: nox.Session) -> None:
         with session.chdir(source):
             ours = ("-c", str(ROOT / "pyproject.toml"), "--rootdir", str(source), "-n2", "tests")
             pytest(session, f"release-{package}-{label}", *ours, python=python)
+    target = ROOT / "dist" / package
+    shutil.rmtree(target, ignore_errors=True)
+    target.mkdir(parents=True)
+    for path in built:
+        shutil.copy(path, target)
     releasing.record(found)
-    session.log(
-        f"releases.toml has {found.tag}: commit it, tag {found.commit}, publish {made.name}"
-    )
+    session.log(f"releases.toml has {found.tag}: commit it, tag {found.commit}, publish {target}")
 
 
 def distribution(session: nox.Session, of: releasing.Release, name: str) -> list[Path]:

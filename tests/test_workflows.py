@@ -85,11 +85,11 @@ def test_every_supported_python_is_tested():
 
 def test_every_package_is_released_by_its_tag():
     patterns = workflow("release")["on"]["push"]["tags"]
-    assert [p.partition("-v")[0] for p in patterns] == [*PACKAGES]
+    assert [p.partition("-v")[0] for p in patterns] == [f"plait-{p}" for p in PACKAGES]
     for package, pattern in zip(PACKAGES, patterns, strict=True):
         version = project(ROOT / "packages" / package)["version"]
         expression = pattern.replace(".", r"\.").replace(r"]+\.", r"]+\.")
-        assert re.fullmatch(expression, f"{package}-v{version}")
+        assert re.fullmatch(expression, f"plait-{package}-v{version}")
 
 
 def test_who_publishes_is_trusted_and_builds_nothing():
@@ -110,9 +110,9 @@ def test_a_tag_of_another_version_is_refused(package, tmp_path):
         env = {**os.environ, "TAG": tag, "GITHUB_OUTPUT": str(told)}
         return subprocess.run(["bash", "-e", "-c", step["run"]], cwd=ROOT, env=env).returncode
 
-    assert status(f"{package}-v{version}0") != 0
+    assert status(f"plait-{package}-v{version}0") != 0
     assert not told.exists()
-    assert status(f"{package}-v{version}") == 0
+    assert status(f"plait-{package}-v{version}") == 0
     assert told.read_text() == f"package={package}\n"
 
 

@@ -29,7 +29,7 @@ def test_finite_differences(f, reverse):
 @pytest.mark.parametrize("reverse", [False, True])
 def test_recurrence(reverse):
     a, u = rng.normal(size=(2, 3, 4))
-    f = lambda a, u: recurrence.bind(a, u, axis=1, reverse=reverse)  # noqa: E731
+    f = lambda a, u: recurrence(a, u, axis=1, reverse=reverse)  # noqa: E731
     check_grads(f, (a, u), order=3)
     check_grads(lambda a: f(a, u), (a,), order=2)
     check_grads(lambda u: f(a, u), (u,), order=1)
@@ -38,9 +38,7 @@ def test_recurrence(reverse):
 def test_complex():
     x = rng.normal(size=4) + 1j * rng.normal(size=4)
     check_grads(lambda v: cumprod(v) * cumsum(v), (x,), order=2)
-    check_grads(
-        lambda a, u: recurrence.bind(a, u, axis=0, reverse=False), (x, x[::-1].copy()), order=2
-    )
+    check_grads(lambda a, u: recurrence(a, u, axis=0, reverse=False), (x, x[::-1].copy()), order=2)
 
 
 @pytest.mark.parametrize("zeros", [(1,), (0, 2)])

@@ -25,4 +25,4 @@ def test_every_axis(mapped, axis, reverse):
 
 @pytest.mark.parametrize("reverse", [False, True])
 def test_recurrence(mapped, reverse):
-    mapped(lambda a, u: recurrence.bind(a, u, axis=1, reverse=reverse), (2, 3), (2, 3))
+    mapped(lambda a, u: recurrence(a, u, axis=1, reverse=reverse), (2, 3), (2, 3))
