@@ -127,8 +127,8 @@ def test_what_jit_refuses():
     """Each mistake is named where jit is written, or at the call."""
     for make, text in (
         (lambda: plait.jit(3), "needs a function"),
-        (lambda: plait.jit(lambda x: x, static_argnums=0, donate_argnums=0), "cannot intersect"),
-        (lambda: plait.jit(lambda x: x, static_argnames="x", donate_argnums=0), "intersect"),
+        (lambda: plait.jit(lambda x: x, static_argnums=0, donate_argnums=0), "static"),
+        (lambda: plait.jit(lambda x: x, static_argnames="x", donate_argnums=0), "donated"),
         (lambda: plait.jit(lambda x: x, static_argnums=1), "0 to 0"),
         (lambda: plait.jit(lambda x: x, static_argnums=-2), "out of range"),
         (lambda: plait.jit(lambda x: x, donate_argnames="y"), "'y' is no argument"),
@@ -148,12 +148,12 @@ def test_positions_without_a_name():
     f = plait.jit(lambda *xs: xs[0] * xs[2], static_argnums=2)
     for k in (2, 3, 2):
         assert f(f32(5), f32(0), k).item() == 5 * k
-    with pytest.raises(TypeRule, match=r"argnums 2 and donate_argnums \(\), .* 2 positional"):
+    with pytest.raises(TypeRule, match=r"2 positional arguments.*static \(2\)"):
         f(f32(5), f32(0))
     g = plait.jit(lambda *xs: xs[0] + xs[1], donate_argnums=1)
     x = f32(2)
     assert g(f32(1), x).item() == 3 and x.is_deleted()
-    with pytest.raises(TypeRule, match="donate_argnums 1"):
+    with pytest.raises(TypeRule, match=r"1 positional arguments.*donated \(1\)"):
         g(f32(1))
     h = plait.jit(lambda x, **k: x * k["n"], static_argnames="n")
     assert [h(f32(2), n=n).item() for n in (3, 4)] == [6, 8]
