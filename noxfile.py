@@ -213,6 +213,8 @@ def tests(session: nox.Session) -> None:
             session.notify(f"alone({package})")
         session.notify("subsets")
         session.notify("coexistence")
+        session.notify("lint")
+        session.notify("types")
     session.install(*wheels(session, *PACKAGES), JAXLIB, *TEST_TOOLS)
     run_together(session, "together")
 
@@ -231,6 +233,7 @@ def run_together(session: nox.Session, report: str) -> None:
         "--ignore=tests/install",
         "--ignore=tests/releases",
         "--ignore=tests/coexistence",
+        "--ignore=tests/typing",
         *(str(f.relative_to(ROOT)) for f in folders if has_tests(f)),
     )
 

@@ -11,6 +11,7 @@ from typing import Any
 from plait import (
     map_axes,
 )
+from plait.ext import ops  # its linear algebra is imported when a system is solved
 from plait.ext.errors import (
     ArgumentError,
     OperandTypeError,
@@ -21,9 +22,6 @@ from plait.ext.ir import (
 )
 from plait.ext.ops.elementwise import (
     neg,
-)
-from plait.ext.ops.linalg import (
-    general,
 )
 from plait.ext.ops.shape import (
     concatenate,
@@ -150,7 +148,9 @@ def dense_solve(g: Callable, y: Any) -> Any:
 
     columns = map_axes(lambda *e: flat(flatten(g(tree.unflatten(e)))[0]), 0, 1, parallel=True)
     matrix, right = columns(*basis(values)), flat(values)
-    x = reshape(general(matrix, reshape(right, (right.aval.size, 1))), (right.aval.size,))
+    x = reshape(
+        ops.linalg.general(matrix, reshape(right, (right.aval.size, 1))), (right.aval.size,)
+    )
     out, at = [], 0
     for v in values:
         out.append(reshape(x[at : at + v.aval.size], v.aval.shape))

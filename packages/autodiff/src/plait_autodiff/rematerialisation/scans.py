@@ -16,6 +16,7 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
+import plait
 from plait.ext.errors import (
     ArgumentError,
     ShapeError,
@@ -36,9 +37,6 @@ from plait.ext.tree import (
 )
 from plait.ext.values import (
     as_value,
-)
-from plait.lax import (
-    scan,
 )
 
 from .checkpointing import checkpoint
@@ -91,12 +89,14 @@ def checkpoint_scan(
         step = checkpoint(f, policy=policy, prevent_cse=False)  # in a loop nothing is found
 
         def turns(k: int) -> _Run:
-            return lambda carry, rows: scan(step, carry, tree.unflatten(rows), k, reverse, unroll)
+            return lambda carry, rows: plait.lax.scan(
+                step, carry, tree.unflatten(rows), k, reverse, unroll
+            )
 
         run = made[key] = _gathered(turns, n, schedule, reverse) if gathers else step
     if gathers:
         return run(init, rows)
-    return scan(run, init, xs, length, reverse, unroll)  # which says what does not fit
+    return plait.lax.scan(run, init, xs, length, reverse, unroll)  # which says what does not fit
 
 
 _Run = Callable[[Any, list], tuple[Any, Any]]
@@ -139,7 +139,7 @@ def _gathered(turns: Callable[[int], _Run], n: int, schedule: Any, reverse: bool
         parts = [(_rows(x, 0, cut), _rows(x, cut, n)) for x in rows]
         first = [p[reverse] for p in parts]
         first = [reshape(x, (count, k, *x.aval.shape[1:])) for x in first]
-        carry, ys = scan(segment, carry, first, count, reverse)
+        carry, ys = plait.lax.scan(segment, carry, first, count, reverse)
         ys = _each(lambda y: reshape(y, (count * k, *y.aval.shape[2:])), ys)
         if not left:
             return carry, ys
