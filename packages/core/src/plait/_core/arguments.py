@@ -70,8 +70,8 @@ class Function:
             self.static += self._places(nums, names)
 
     def _places(self, nums: tuple[int, ...], names: tuple[str, ...]) -> tuple[int, ...]:
-        """Return the positions of named arguments; raise ArgumentError for names or numbers that the
-        function does not have."""
+        """Return the positions of named arguments; raise ArgumentError for names or numbers that
+        the function does not have."""
         every = [] if self.signature is None else list(self.signature.parameters.values())
         places = [p.name for p in every if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
         if every and not any(p.kind is p.VAR_POSITIONAL for p in every):
@@ -139,7 +139,7 @@ class Function:
         return Call(self.fun, fixed, tuple([a for i, a in enumerate(args) if i not in fixed]))
 
     def expect_rule(self, how: str, rule: Any, takes: str, more: int, own: bool = False) -> None:
-        """Raise ArgumentError unless a rule, given by the method `how`, can be called as it will be:
+        """Raise ArgumentError unless a rule, given by the method `how`, can be called as needed:
         with `more` arguments after the static ones, or (`own`) before the function's own ones."""
         if not callable(rule):
             raise ArgumentError(

@@ -238,7 +238,7 @@ class Emitter:
         return [self.tokens[k] for k in order]
 
     def constant(self, value: Any, aval: Aval) -> Any:
-        """Make a constant of a type: of a scalar that fills it, or of a numpy array of its shape."""
+        """Make a constant of a type: a scalar that fills it, or a numpy array of its shape."""
         if is_symbolic(aval.shape):
             cell = self.constant(value, Aval((), aval.dtype))
             return self.broadcast(cell, (), aval)
@@ -402,8 +402,8 @@ class Emitter:
         return results[len(order) :]
 
     def function(self, p: Program, name: str) -> str:
-        """Make a private function of sizes, constants, tokens and arguments, which returns tokens and
-        results; return its name."""
+        """Make a private function of sizes, constants, tokens and arguments, which returns tokens
+        and results; return its name."""
         order, token = ordered([p]), mlir.bindings().token
         sizes, consts = list(self.dims), self.unit.needs(p)
         ins = [type_of(I32)] * len(sizes) + [type_of(x.aval) for x in consts.values()]
