@@ -71,7 +71,7 @@ def written(text: str, **names: str) -> Callable[..., Any]:
 def unary(
     name: str, prim: Primitive, doc: str, other: Callable[[Any], Any] | None = None,
     strict: bool = False, arg: str = "",
-) -> Callable[..., Any]:  # fmt: skip
+) -> Callable[[Any], Any]:  # fmt: skip
     """A function of one array, said by one primitive; on an array it is a look-up and a run.
 
     `other(value)` is asked where the primitive may not do: for what is not an array on which it
@@ -98,7 +98,7 @@ def unary(
 def binary(
     name: str, prim: Primitive, doc: str, prepare: Callable[[Any], Any] | None = None,
     args: tuple[str, str] | None = None,
-) -> Callable[..., Any]:  # fmt: skip
+) -> Callable[[Any, Any], Any]:  # fmt: skip
     """A function of two arrays, said by one primitive, on operands that agree by `prepare`.
 
     `args` are the names by which callers may give them; without any they are given by position.

@@ -28,20 +28,23 @@ class Call:
         self.out: Any = None
 
     def arguments(self, xs: Sequence[Any]) -> list:
-        """All positional arguments, static ones in their places."""
+        """Return all positional arguments, static ones in their places."""
         out = list(self.tree.unflatten(xs))
         for i in sorted(self.static):
             out.insert(i, self.static[i])
         return out
 
     def results(self, out: Any) -> list:
-        """Flat results; their tree is that of the call."""
+        """Return flat results, and remember their tree.
+
+        It belongs to this call: a function that branches on values may return another tree then.
+        """
         outs, self.out = flatten(out)
         return [as_value(o) for o in outs]
 
 
 class Function:
-    """What functions with custom rules share: arguments by position, static ones apart."""
+    """Base of functions with custom rules: arguments by position, static ones apart."""
 
     def __init__(
         self,
@@ -67,7 +70,8 @@ class Function:
             self.static += self._places(nums, names)
 
     def _places(self, nums: tuple[int, ...], names: tuple[str, ...]) -> tuple[int, ...]:
-        """The positions of named arguments; TypeRule if there are no such names or numbers."""
+        """Return the positions of named arguments; raise ArgumentError for names or numbers that
+        the function does not have."""
         every = [] if self.signature is None else list(self.signature.parameters.values())
         places = [p.name for p in every if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
         if every and not any(p.kind is p.VAR_POSITIONAL for p in every):
@@ -90,7 +94,7 @@ class Function:
         return self if instance is None else functools.partial(self, instance)  # type: ignore[arg-type]
 
     def positional(self, args: tuple, kwargs: dict) -> tuple:
-        """All arguments by position; raises TypeError for keyword-only ones."""
+        """Return all arguments by position; raise ArgumentError for keyword-only ones."""
         if not kwargs and self.signature is None:
             return args
         if self.signature is None:
@@ -135,8 +139,8 @@ class Function:
         return Call(self.fun, fixed, tuple([a for i, a in enumerate(args) if i not in fixed]))
 
     def expect_rule(self, how: str, rule: Any, takes: str, more: int, own: bool = False) -> None:
-        """TypeRule if a rule, given by the method `how`, is no function of what it is called with:
-        `more` arguments, and the static ones before, or the function's `own` behind."""
+        """Raise ArgumentError unless a rule, given by the method `how`, can be called as needed:
+        with `more` arguments after the static ones, or (`own`) before the function's own ones."""
         if not callable(rule):
             raise ArgumentError(
                 f"{how} of {self.name()} needs a function, not {rule!r}",
@@ -156,7 +160,7 @@ class Function:
             )
 
     def _counts(self) -> list[int]:
-        """With how many positional arguments it may be called; empty if nobody knows."""
+        """Return the numbers of positional arguments that the function takes; none if unknown."""
         every = [] if self.signature is None else list(self.signature.parameters.values())
         if any(p.kind is p.VAR_POSITIONAL for p in every):
             return []
@@ -165,7 +169,7 @@ class Function:
         return list(range(needed, len(own) + 1)) if every else []
 
     def missing(self, what: str, kind: str, how: str) -> UndefinedRule:
-        """The error for a function that has no rule yet: AttributeError."""
+        """Return the error for a function that has no rule yet: an AttributeError, too."""
         return UndefinedRule(
             f"No {what} defined for {kind} function {self.name()} using {how}.",
             fix=f"Did you forget to use {how}?",
@@ -173,7 +177,7 @@ class Function:
 
 
 def _takes(signature: inspect.Signature, count: int) -> bool:
-    """Whether a function can be called with so many positional arguments."""
+    """Return whether a function can be called with so many positional arguments."""
     try:
         signature.bind(*[None] * count)
     except TypeError:

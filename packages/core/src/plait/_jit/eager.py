@@ -1,7 +1,7 @@
 """Doing primitives at once: the ground interpreter.
 
-A primitive applied to arrays is a one-equation program, compiled once per operand types; or what
-its rule does in Python.
+A primitive applied to arrays is compiled once per operand types, as a program of one equation; or
+its rule in the table `eager` does it in Python.
 
 Invariant: only the ground interpreter does anything; the key of what it compiled is the operand
 types (with their placement) and the parameters.
@@ -22,11 +22,11 @@ from .._xla.lower import eager_rules, lower_rules
 from .._xla.operands import scalar_buffer
 
 _MOST = 4096
-"""Executables kept of one operation."""
+"""The most executables that are kept of one operation."""
 
 
 def apply(prim: Any, args: Any, params: dict[str, Any]) -> Any:
-    """Do it now: how the ground interpreter executes."""
+    """Apply a primitive to arrays now: the ground interpreter executes by this function."""
     if not params and len(args) == 1:  # the commonest case, without a key to build
         x = args[0]
         try:
@@ -84,8 +84,11 @@ def apply(prim: Any, args: Any, params: dict[str, Any]) -> Any:
 
 
 def _higher(prim: Any, args: Any, params: dict, key: list, bufs: list) -> Any:
-    """Operations with programs or effects: in Python if there is a rule for that, else compiled;
-    the executable lives as long as the first program."""
+    """Apply an operation with programs or effects: by its rule in Python, or compiled.
+
+    The executable is kept on the first of its programs, and lives as long as that: kept on the
+    primitive it would live for ever, and each new loop body would leave one behind.
+    """
     in_python = eager_rules.find(prim)
     if in_python is not None:
         out = in_python(args, params)
@@ -107,7 +110,8 @@ def _higher(prim: Any, args: Any, params: dict, key: list, bufs: list) -> Any:
 
 
 def _build(prim: Any, args: Any, params: dict) -> Executable:
-    """One operation as a program, compiled.  Literals are its scalar operands."""
+    """Compile one operation as a program; literals are scalar operands of it, so that `x + 1` and
+    `x + 2` are one executable."""
     if prim.ambient is not None:
         for name in prim.ambient(params):
             raise unbound(name)
@@ -142,7 +146,8 @@ def _scalar(aval: Aval) -> Aval:
 
 
 def _elsewhere(prim: Any, args: Any, params: dict) -> Any:
-    """Not all are arrays: another thread's open tracer, an escaped one, or plain numbers."""
+    """Apply a primitive to what are not all arrays: another thread's open tracer, an escaped one,
+    or plain numbers."""
     if any(isinstance(a, Tracer) for a in args):
         there = stray(prim, args, GROUND)
         return there.apply(prim, args, params)

@@ -45,13 +45,13 @@ eager_rules = RuleTable(
 
 
 class Unit:
-    """What one module is made of, besides operations.
+    """One module under construction.
 
     `symbols` are module-level declarations of lowering rules, `callbacks` the Python functions it
     calls, `constants` the arrays that `main` takes first, `places` where it must run (several, if
     they have the same devices; none: on the default device), `placements` how values lie that are
     known to (by MLIR value), `acting` the operations that act on the world once, `platforms` what
-    it is lowered for, `said` the programs that expand rules made of equations with programs.
+    it is lowered for, `said` the expansions of equations with programs.
     """
 
     __slots__ = (
@@ -76,11 +76,11 @@ class Unit:
 
     @property
     def place(self) -> Any:
-        """Where it must run; None: on the default device."""
+        """The place where it must run; None is the default device."""
         return self.places[0] if self.places else None
 
     def run_at(self, place: Any) -> None:
-        """This module needs `place`."""
+        """Demand that the module runs at `place`; raise PlacementError if it must run elsewhere."""
         if self.places and self.place.devices != place.devices:
             raise PlacementError(
                 "received arrays on incompatible devices: "
@@ -91,7 +91,11 @@ class Unit:
             self.places.append(place)
 
     def needs(self, p: Program) -> dict[int, Any]:
-        """Every constant array of a program, of its sub-programs, and of what expand rules say."""
+        """Return every constant array of a program, its sub-programs, and their expansions.
+
+        Functions are given them in front of their arguments, hence the question is asked before
+        the body is lowered; expansions are made for it, and found again then.
+        """
         found = self._needed.get(p)
         if found is not None:
             return found
@@ -111,7 +115,7 @@ class Unit:
         return found
 
     def expanded(self, e: Any) -> Program:
-        """What the `expand` rule of an equation without lowering says."""
+        """Return the program that the `expand` rule of an equation without lowering makes of it."""
         prim, params = e.prim, e.params
         say = expand_rules.find(prim)
         if say is None:
@@ -129,25 +133,25 @@ class Unit:
         return q
 
     def declare(self, key: Any, name: str, text: str) -> str:
-        """The name of a module-level operation, `text` of its name; made once per `key`."""
+        """Return the name of a module-level operation, declared once per `key` by `text`."""
         if key not in self.symbols:
             self.symbols[key] = name = self.unique(name)
             mlir.declare(self.module, text.format(name))
         return self.symbols[key]
 
     def unique(self, name: str) -> str:
-        """A symbol that no function of the module has."""
+        """Return a symbol that no function of the module has yet."""
         name = "".join(c if c.isalnum() or c == "_" else "_" for c in name) or "f"
         n = self.names[name] = self.names.get(name, -1) + 1
         return self.unique(f"{name}_{n}") if n else name
 
 
 class Emitter:
-    """Where operations go; `op` is the way to make them.
+    """Makes operations, by `op`, at one place of a module.
 
     Attributes:
       unit: the module.
-      bound: axis name -> who gives it meaning here (`.lowering(prim)`).
+      bound: axis name -> the operation that binds it here (`.lowering(prim)` returns a rule).
       dims: symbolic size -> its value here.
       consts: identity of a constant array -> its value here.
       tokens: ordered effect -> its last token.
@@ -173,7 +177,7 @@ class Emitter:
         bound: dict | None = None,
         **attributes: Any,
     ) -> Any:
-        """One operation: a value if it has one result, else a list.
+        """Make one operation; return a value if it has one result, else a list.
 
         Each region is (types of its arguments, body): `body(emitter, arguments) -> values`.
         """
@@ -216,14 +220,14 @@ class Emitter:
         return results[0] if len(outs) == 1 else results[: len(outs)]
 
     def inside(self, b, bound: dict | None = None) -> "Emitter":
-        """An emitter for a block of a region here."""
+        """Return an emitter for a block of a region here."""
         ip = mlir.insertion_point(b)
         bound = self.bound if bound is None else bound
         tokens = dict(self.tokens)
         return Emitter(self.unit, ip, bound, self.dims, self.consts, tokens, self.where)
 
     def tokens_of(self, order: Sequence[Effect]) -> list:
-        """The last tokens of these effects, made now if there were none."""
+        """Return the last tokens of these effects; make those that there are none of yet."""
         for k in order:
             if k not in self.tokens:
                 token = mlir.bindings().token
@@ -234,7 +238,7 @@ class Emitter:
         return [self.tokens[k] for k in order]
 
     def constant(self, value: Any, aval: Aval) -> Any:
-        """A scalar filling the type, or a numpy array of its shape."""
+        """Make a constant of a type: a scalar that fills it, or a numpy array of its shape."""
         if is_symbolic(aval.shape):
             cell = self.constant(value, Aval((), aval.dtype))
             return self.broadcast(cell, (), aval)
@@ -245,7 +249,7 @@ class Emitter:
         return self.op("stablehlo.constant", [], aval, value=mlir.dense(x, aval))
 
     def broadcast(self, x: Any, dims: Sequence[int], aval: Aval) -> Any:
-        """`broadcast_in_dim`, of a symbolic shape if need be."""
+        """Make a `broadcast_in_dim`, to a symbolic shape if need be."""
         at = i64s(*dims)
         if is_symbolic(aval.shape):
             shape = self.shape(aval.shape)
@@ -255,20 +259,20 @@ class Emitter:
         return self.op("stablehlo.broadcast_in_dim", [x], aval, broadcast_dimensions=at)
 
     def compare(self, x: Any, y: Any, direction: str, aval: Aval) -> Any:
-        """A comparison, `EQ`, `LT`, ...; `aval` is that of the booleans."""
+        """Make a comparison (`EQ`, `LT`, ...); `aval` is the type of the booleans."""
         how = attr(f"#stablehlo<comparison_direction {direction}>")
         return self.op("stablehlo.compare", [x, y], aval, comparison_direction=how)
 
     # -- symbolic sizes --------------------------------------------------------------------
 
     def size(self, d: Any) -> Any:
-        """A size as an i32 of the program."""
+        """Return a size as an i32 value."""
         if d.__class__ is not Dim:
             return self.constant(int(d), I32)
         return fold(d.terms, self.arithmetic())
 
     def arithmetic(self) -> Algebra:
-        """Sizes as i32 values of the program."""
+        """Return the algebra that computes sizes as i32 values."""
         binary = lambda name: lambda a, b: self.op("stablehlo." + name, [a, b], I32)  # noqa: E731
         return Algebra(
             constant=lambda c: self.constant(c, I32),
@@ -291,7 +295,7 @@ class Emitter:
         return self.dims[name]
 
     def _floordiv(self, a, b):
-        """Of sizes, whose divisors are positive; dividends may be negative."""
+        """Divide sizes, rounding down: divisors are positive, dividends may be negative."""
         sub = self.op("stablehlo.subtract", [a, self._mod(a, b)], I32)
         return self.op("stablehlo.divide", [sub, b], I32)
 
@@ -301,7 +305,7 @@ class Emitter:
         return self.op("stablehlo.remainder", [r, b], I32)
 
     def shape(self, shape: Sequence[Any]) -> Any:
-        """A shape as a vector of the program."""
+        """Return a shape as a vector of i32 values."""
         one = Aval((1,), INT32)
         sizes = [self.op("stablehlo.reshape", [self.size(d)], one) for d in shape]
         out = Aval((len(shape),), INT32)
@@ -312,13 +316,16 @@ class Emitter:
     # -- programs --------------------------------------------------------------------------
 
     def array(self, x: Any) -> Any:
-        """A constant array: what `main` was given, or, for programs that a lowering rule made for
-        itself, written into the module."""
+        """Return the value of a constant array: an argument of `main`, which was given it.
+
+        Only programs that a lowering rule made for itself have others; those are written into the
+        module.
+        """
         here = self.consts.get(id(x))
         return self.constant(x.numpy(), x.aval) if here is None else here
 
     def program(self, p: Program, args: Sequence[Any]) -> list:
-        """The equations of `p`, here."""
+        """Lower the equations of `p` here; return the values of its outputs."""
         env: dict[Any, Any] = dict(zip(p.inputs, args, strict=True))
         for v, x in p.consts:
             env[v] = self.array(x)
@@ -354,13 +361,13 @@ class Emitter:
         return [read(a) for a in p.outputs]
 
     def said_otherwise(self, e: Any, xs: Sequence[Any]) -> Any:
-        """An operation without lowering: a call of what its `expand` rule says."""
+        """Lower an operation without a rule: by its expansion, inline if that is short."""
         q = self.unit.expanded(e)
         inline = self.program(q, xs) if len(q.eqns) < 8 else self.call(q, xs)
         return inline if e.prim.many else inline[0]
 
     def binder(self, e: Any) -> Callable:
-        """Whoever bound the axes gives meaning to what is ambient to them."""
+        """Return the lowering of an equation that uses named axes: whoever bound these has it."""
         names = e.prim.ambient(e.params)
         for n in names:
             if n not in self.bound:
@@ -375,7 +382,7 @@ class Emitter:
         return by.pop().lowering(e.prim)
 
     def call(self, p: Program, args: Sequence[Any]) -> list:
-        """A call of the function of `p`."""
+        """Call the function of `p`, which is made at its first call; return the results."""
         bound = frozenset((n, self.bound.get(n)) for n in p.axes)
         key: Any = p, bound, self.unit.platforms
         if p.effects:  # what acts once for all devices, and once for each, are different functions
@@ -395,7 +402,8 @@ class Emitter:
         return results[len(order) :]
 
     def function(self, p: Program, name: str) -> str:
-        """A private function: sizes, constants, tokens, arguments -> tokens, results."""
+        """Make a private function of sizes, constants, tokens and arguments, which returns tokens
+        and results; return its name."""
         order, token = ordered([p]), mlir.bindings().token
         sizes, consts = list(self.dims), self.unit.needs(p)
         ins = [type_of(I32)] * len(sizes) + [type_of(x.aval) for x in consts.values()]
@@ -416,7 +424,7 @@ class Emitter:
 
 
 def simple(name: str, **texts: str) -> Callable:
-    """A rule: the operation of that name, operand for operand."""
+    """Return a rule that makes the operation of that name, operand for operand."""
     full = name if "." in name else "stablehlo." + name
 
     def rule(e: Emitter, xs, ins, outs):
