@@ -25,6 +25,7 @@ __all__ = [
     "MissingRule",
     "NanError",
     "NonConcreteBooleanIndexError",
+    "NotAnArrayError",
     "OperandTypeError",
     "OutOfBounds",
     "PlacementError",
@@ -130,6 +131,10 @@ class TypeRule(PlaitError, TypeError, ValueError):
 
 class OperandTypeError(TypeRule):
     """Operands whose elements a primitive or a function does not take, or that are no arrays."""
+
+
+class NotAnArrayError(OperandTypeError):
+    """Something that was to be an operand, and that no array can be made of without asking."""
 
 
 class ShapeError(TypeRule):

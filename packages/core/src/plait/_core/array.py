@@ -16,7 +16,7 @@ from .._base.config import config
 from .._base.errors import (
     CopyError,
     DeletedArrayError,
-    OperandTypeError,
+    NotAnArrayError,
     OutOfBounds,
     PlaitError,
     RuntimeFailure,
@@ -453,7 +453,7 @@ def not_an_array(x: object, what: str = "Argument") -> TypeRule:
         if isinstance(x, list | tuple)
         else ("pass arrays, numpy arrays or Python scalars")
     )
-    return OperandTypeError(f"{what} {text} of type {type(x).__name__} is no array", fix=hint)
+    return NotAnArrayError(f"{what} {text} of type {type(x).__name__} is no array", fix=hint)
 
 
 def asarray(x: Any, dtype: Any = None) -> Any:

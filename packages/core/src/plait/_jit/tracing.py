@@ -14,6 +14,7 @@ from .. import events
 from .._base.config import config
 from .._base.errors import (
     ArgumentError,
+    NotAnArrayError,
     TypeRule,
 )
 from .._core.array import Array, as_value, is_tracer, not_an_array
@@ -119,15 +120,14 @@ def arguments(
 def checked_argument(
     x: object, i: int, args: Sequence[Any], kwargs: Mapping[str, Any], does: str
 ) -> Value:
-    """Return leaf `i` of the arguments as a value; raise ArgumentError, naming it, otherwise."""
+    """Return leaf `i` of the arguments as a value; raise NotAnArrayError, naming it,
+    if it is no array."""
     try:
         return as_value(x)
-    except TypeRule as e:
-        if not e.what.endswith("is no array"):
-            raise
+    except NotAnArrayError as e:
         path = key_paths((list(args), kwargs))[i]
         where = path.replace("[0]", "args", 1) if path.startswith("[0]") else path[3:]
-        raise ArgumentError(
+        raise NotAnArrayError(
             f"{e.what} ({does}: {where})", fix=f"{e.fix}, or make the argument static"
         ) from None
 

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from .._base.errors import (
-    ArgumentError,
     AxisError,
     OperandTypeError,
     ShapeError,
@@ -64,7 +63,7 @@ def beside(name: str, a: Aval, b: Aval, left: bool = True) -> None:
 def supported(name: str, x: Aval) -> None:
     """Raises TypeRule for a dtype that the libraries have no routines for."""
     if x.dtype.name not in LETTERS:
-        raise ArgumentError(
+        raise OperandTypeError(
             f"{name} is for {', '.join(LETTERS)} arrays, not {x!r}",
             fix='convert with .astype("float32") first',
         )

@@ -127,7 +127,9 @@ def agreed(name: str, accepts: Sequence[int], x: Aval, *rest: Aval) -> Aval:
         if x.category == NOTHING:
             raise nothing_to_do([x, *rest])
         words = " or ".join(_WORDS[c] for c in accepts)
-        raise ArgumentError(f"{name} is for {words} arrays, not {x!r}", fix="convert with .astype")
+        raise OperandTypeError(
+            f"{name} is for {words} arrays, not {x!r}", fix="convert with .astype"
+        )
     return x
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from .._base.errors import (
     ArgumentError,
     AxisError,
+    OperandTypeError,
     ShapeError,
 )
 from .._core.array import as_value
@@ -48,7 +49,7 @@ def fft_(x: Aval, *, kind: str, lengths: Ints) -> Aval:
         raise ArgumentError(f"fft: there is no kind {kind!r}", fix=f"use one of {', '.join(KINDS)}")
     names = _COMPLEX if kind == "rfft" else _REAL
     if x.dtype.name not in names:
-        raise ArgumentError(
+        raise OperandTypeError(
             f"{kind} is for {' or '.join(names)} arrays, not {x!r}", fix="convert with .astype"
         )
     count = len(lengths)

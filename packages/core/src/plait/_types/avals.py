@@ -192,7 +192,7 @@ def short_name(dtype: Any) -> str:
 
 def no_number(what: str, aval: Aval) -> TypeRule:
     """Return the error for an operation on elements that are no numbers."""
-    return ShapeError(
+    return OperandTypeError(
         f"{what} can not take {aval!r}: a {aval.dtype.family} of shape {aval.shape} is no number",
         fix=aval.dtype.advice,
     )

@@ -10,7 +10,6 @@ import numpy as np
 
 from .._api.surfaces import binary, fused, unary, value
 from .._base.errors import (
-    ArgumentError,
     OperandTypeError,
 )
 from .._base.jaxlib_api import ml_dtypes
@@ -115,7 +114,7 @@ def real_float(name: str, x: Any) -> Any:
     """Integers and booleans made floats; TypeRule for complex numbers."""
     x = _inexact(value(x))
     if x.aval.category == COMPLEX:
-        raise ArgumentError(f"{name} is for real arrays, not {x.aval!r}", fix="take .real first")
+        raise OperandTypeError(f"{name} is for real arrays, not {x.aval!r}", fix="take .real first")
     return x
 
 
@@ -130,7 +129,7 @@ def positive(x: Any, /) -> Any:
     """
     x = value(x)
     if x.aval.category == BOOLEAN:
-        raise ArgumentError(f"positive is not for {x.aval!r}", fix="booleans have no sign")
+        raise OperandTypeError(f"positive is not for {x.aval!r}", fix="booleans have no sign")
     return materialise_at_ground(x)
 
 

@@ -33,7 +33,7 @@ def _rows(arrays: Any, what: str) -> list:
     if isinstance(arrays, Value | np.ndarray):
         arrays = value(arrays)
         if not arrays.aval.ndim:
-            raise ArgumentError(
+            raise OperandTypeError(
                 f"{what} takes several arrays, not {arrays.aval!r}", fix="give a list"
             )
         return [arrays[i] for i in range(len(arrays))]

@@ -14,6 +14,7 @@ from .._api.surfaces import value
 from .._base.errors import (
     ArgumentError,
     AxisError,
+    OperandTypeError,
 )
 from .._control import fori_loop, scan
 from .._core.array import Literal
@@ -91,7 +92,7 @@ class ufunc(metaclass=_Functions):  # noqa: N801
     def __call__(self, *args: Any, out: None = None, where: Any = None) -> Any:
         """The function of arrays; `where` is False, the result is zero (there is no `out`)."""
         if len(args) != self.nin:
-            raise ArgumentError(
+            raise OperandTypeError(
                 f"{self.__name__} takes {self.nin} arrays, not {len(args)}", fix="give as many"
             )
         return masking.kept(self._call(*args), where, out)

@@ -10,7 +10,6 @@ import numpy as np
 
 from .._api.surfaces import fused
 from .._base.errors import (
-    ArgumentError,
     OperandTypeError,
 )
 from .._core.array import Literal, as_value, canonical
@@ -46,7 +45,7 @@ def sample_dtype(dtype: Any, kind: int, what: str, *others: int) -> np.dtype:
     small = (kinds == FLOATING and d.name not in MANTISSA) or (kinds == INTEGER and d not in RANGES)
     if kinds not in (kind, *others) or small:
         fix = "draw a wider dtype and convert" if small else "convert the result with .astype"
-        raise ArgumentError(f"{what} does not draw {d}", fix=fix)
+        raise OperandTypeError(f"{what} does not draw {d}", fix=fix)
     return d
 
 

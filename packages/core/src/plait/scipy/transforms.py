@@ -15,7 +15,6 @@ import numpy as np
 
 from .._api.surfaces import fused, value
 from .._base.errors import (
-    ArgumentError,
     AxisError,
     OperandTypeError,
     ShapeError,
@@ -104,7 +103,7 @@ def _cosine(x: Any, *, kind: int, n: int, axis: int, norm: str, undo: bool) -> A
 def _real(x: Any) -> Any:
     (x,) = el.floating((x,))
     if x.aval.category != FLOATING:
-        raise ArgumentError(f"cosine transforms are of real arrays, not of {x.aval!r}",
+        raise OperandTypeError(f"cosine transforms are of real arrays, not of {x.aval!r}",
                        fix="transform .real and .imag")  # fmt: skip
     return x
 
