@@ -109,6 +109,11 @@ def members(kind: type) -> Iterator[str]:
     for name, x in found.items():
         if not name.startswith("_"):
             inner = getattr(x, "__func__", x)
+            # methods of arrays that are functions of plait.numpy are replaced by them when used:
+            # these are documented, and versioned, as the surface that they are
+            if str(getattr(inner, "__module__", "")).startswith("plait.numpy"):
+                yield f"{name}: method"
+                continue
             called = inspect.isfunction(inner) or inspect.ismethoddescriptor(inner)
             yield f"{name}: " + (f"method{signature(inner, bound=True)}" if called else "attribute")
 

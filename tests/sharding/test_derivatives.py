@@ -16,14 +16,11 @@ from plait._ops.collective import (
     psum,
     psum_scatter,
 )
-from plait.ext.ops.collective import (
-    pmax,
-    pmin,
-)
 from plait.ext.ops.elementwise import (
     exp,
     sin,
 )
+from plait.lax import pmax, pmin
 from plait_sharding import (
     P,
     device_put,

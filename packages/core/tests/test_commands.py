@@ -372,7 +372,7 @@ def test_a_skeleton_is_a_distribution(capsys, tmp_path):
     assert not [p for p in files if "${" in p.read_text()]
     project = tomllib.loads((folder / "pyproject.toml").read_text())["project"]
     assert project["name"] == "my-shift"
-    assert project["dependencies"] == ["plait-core>=0.1,<0.2"]
+    assert project["dependencies"] == ["plait-core>=0.2,<0.3"]
     points = project["entry-points"]
     assert points["plait.plugin_api"] == {"1.0": "my_shift"}
     assert points["plait.api"] == {"my_shift": "my_shift:difference"}

@@ -28,7 +28,7 @@ def install(tmp_path, monkeypatch):
     modules = set(sys.modules)
 
     def forget():
-        metadata._scan.cache_clear()
+        metadata.scan.cache_clear()
         metadata.declared_api.cache_clear()
         importlib.invalidate_caches()
 

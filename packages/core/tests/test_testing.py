@@ -247,7 +247,7 @@ def law_of(monkeypatch):
     """Installs a law for a table, as a distribution would."""
 
     def install(table, law):
-        point = Declared(Point(table, law), "testing-laws", "1.0", "")
+        point = Declared(Point(table, law), "plait-core", "1.0")
         monkeypatch.setattr(kit, "names", lambda group: [table] * (group == "plait.laws"))
         found = lambda group, name: (point,) if (group, name) == ("plait.laws", table) else ()  # noqa: E731
         monkeypatch.setattr(kit, "declared", found)
@@ -356,7 +356,7 @@ def test_the_matrix_has_every_primitive_and_every_table(monkeypatch):
         raise PluginError("it can not be imported")
 
     monkeypatch.setattr(columns, "names", lambda group: ["ruin"] * (group == "plait.tables"))
-    ruin = Declared(Point("ruin", None), "testing-ruin", "1.0", "")
+    ruin = Declared(Point("ruin", None), "testing-ruin", "1.0")
     monkeypatch.setattr(columns, "declared", lambda group, name: (ruin,) * (name == "ruin"))
     monkeypatch.setattr(columns, "load", refuse)
     assert testing.matrix()["core.sin"] == {"lower": "own", "ruin": "broken"}

@@ -16,10 +16,6 @@ from plait.ext.errors import (
     TreeMismatch,
     TypeRule,
 )
-from plait.ext.ops.collective import (
-    pmax,
-    pmin,
-)
 from plait.ext.ops.elementwise import (
     sin,
 )
@@ -30,7 +26,9 @@ from plait.lax import (
     axis_size,
     cond,
     fori_loop,
+    pmax,
     pmean,
+    pmin,
     ppermute,
     psum,
     psum_scatter,

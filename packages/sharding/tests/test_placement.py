@@ -175,7 +175,11 @@ def test_aliasing_and_donation(lies, told):
     a, b = device_put((A, A))
     device_put((a, b), lies("x"), donate=(True, False))
     assert a.is_deleted() and not b.is_deleted()
-    told(lambda: device_put(b, may_alias=True, donate=True), "at the same time", kind=TypeRule)
+    told(
+        lambda: device_put(b, may_alias=True, donate=True),
+        "both to donate an array and",
+        kind=TypeRule,
+    )
     told(lambda: device_put(x, lies("x")), "donated or deleted")
 
 
