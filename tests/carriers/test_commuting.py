@@ -215,7 +215,7 @@ def test_mapped_derivatives(custom):
 def test_without_a_whole_form():
     """A carrier that says it keeps custom rules, and names no form for all values, is told so."""
     with pytest.raises(plait.PlaitError, match="whole"):
-        f = plait.jit(lambda x: custom_jvp()(x, f64(Y[0]))[0])
+        f = plait.jit(lambda x: custom_vjp()(x, f64(Y[0]))[0])
         plait.grad(lambda x: rows(f, (0,), Rows)(x).sum())(f64(X))
 
 

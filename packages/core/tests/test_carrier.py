@@ -13,7 +13,7 @@ from plait import ext, lax
 from plait._base.errors import RegistrationError
 from plait._core.higher_order import Ends
 from plait._core.ir import Thunk
-from plait._core.lift_higher_order import lift_rule
+from plait._core.lift_higher_order import lift_rule, solve
 from plait.errors import UnexpectedTracerError
 from plait.ext.errors import AxisError, MissingRule, TypeRule
 from plait.ext.ops.control_flow import call
@@ -406,16 +406,58 @@ def test_custom_rules_are_kept_or_erased(kind, want):
     assert len(lowered) == (1 if kind is Commuting else 0)
 
 
-def test_rules_make_all_slots_whole():
-    """With a custom rule every slot takes the form that any value has; with no lifted operand
-    none does."""
+@pytest.mark.parametrize(
+    ("rule", "form"),
+    [
+        (lambda x, y: [x * y, y], None),
+        (lambda x, y: [x * y, y * x], "tagged"),  # the derivative of a constant that varies
+        (lambda x, y: 1 / 0, "tagged"),  # nobody may ever use it
+    ],
+)
+def test_rules_are_asked_for_what_the_function_leaves_plain(rule, form):
+    """A result that does not depend on what is lifted stays plain, unless the rule says otherwise
+    or can not be asked."""
+    aval = f64(3).aval
+    function = ext.staged(lambda x, y: [x * y, y], [aval, aval])
+    thunk = Thunk(lambda: ext.staged(rule, [aval, aval]))
+    with ext.opened(Commuting(ext.current(), 10)) as carrier:
+        lifted = carrier.lift(aval, "tagged", (f64(3),))
+        forms = solve(carrier, ruled, [lifted, f64(2)], {"program": function, "rule": thunk})
+        assert forms == ["tagged", None, "tagged", form]
+        plain = solve(carrier, ruled, [f64(3), f64(2)], {"program": function, "rule": thunk})
+        assert plain == [None] * 4
+
+
+def test_a_rule_that_calls_its_function_is_asked_once():
+    """Asking it stages the function again, whose rule is another one, and so on for ever."""
+    aval = f64(3).aval
+    made = []
+
+    def call(x, y):
+        function = ext.staged(lambda x, y: [x * y, y], [aval, aval])
+        return ruled.bind(x, y, program=function, rule=Thunk(again))
+
+    def again():
+        made.append(1)
+        return ext.staged(lambda x, y: call(x, y), [aval, aval])
+
+    with ext.opened(Commuting(ext.current(), 10)) as carrier:
+        params = ext.staged(call, [aval, aval]).eqns[0].params
+        lifted = carrier.lift(aval, "tagged", (f64(3),))
+        # what is said of the inner call is right for any value
+        assert solve(carrier, ruled, [lifted, f64(2)], params)[2:] == ["tagged", "tagged"]
+    assert made == [1]
+
+
+def test_rules_keep_what_is_plain():
+    """With no lifted operand nothing is lifted."""
     aval = f64(3).aval
     function = ext.staged(lambda x, y: [x * y, y], [aval, aval])
     with ext.opened(Commuting(ext.current(), 10)) as carrier:
         x = f64(3)
         v = carrier.lift(x.aval, "tagged", (x,))
         outs = ruled.bind(v, f64(2), program=function, rule=function)
-        assert [carrier.form_of(o) for o in outs] == ["tagged", "tagged"]
+        assert [carrier.form_of(o) for o in outs] == ["tagged", None]
         assert [carrier.split(o)[1][0].item() for o in outs] == [60, 2]
         outs = ruled.bind(f64(3), f64(2), program=function, rule=function)
         assert [carrier.form_of(o) for o in outs] == [None, None]
@@ -635,29 +677,77 @@ Doubled.rules.rule(mul)(lambda a, b: (a[0] * a[1], b[0] * b[1]))
 
 
 @pytest.mark.parametrize("more", [0, 1, 3])
-def test_residuals_take_the_whole_form(more):
-    """Where a custom rule has inputs or outputs of which the operation does not know how many
-    there are, each of them has the form that any value has; the others have that of their slot."""
+def test_residuals_have_the_forms_they_come_in(more):
+    """Where rules have inputs and outputs of which the operation does not know how many there are,
+    those of the second are what the first gives, each in its own form."""
     aval = f64(1).aval
-    rule = Thunk(
-        lambda: ext.staged(lambda x, *ys: [ys[-1], *(x * y for y in ys[:-1])], [aval] * (more + 2))
+    first = Thunk(lambda: ext.staged(lambda x, z: [z, *[x * x, z * z] * more], [aval] * 2))
+
+    def product(*vs):
+        out = vs[-1]
+        for v in vs[:-1]:
+            out = out * v
+        return [out]
+
+    second = Thunk(lambda: ext.staged(product, [aval] * (2 * more + 1)))
+    forms = ["whole", None]
+    forward = lift_rule(Doubled(None), Ends(first, (0, 1), (1, ...)), forms)
+    back = lift_rule(Doubled(None), Ends(second, (..., 1), (0,)), forms, forward)
+    again = lift_rule(Doubled(None), Ends(second, (..., 1), (0,)), forms, forward)
+    assert again is back, "one rule for these forms"
+    assert back.made is None and forward.made is None, "they are made when they are asked for"
+    out = [o.item() for o in ext.evaluate(back.get(), [f64(2)] * len(back.get().inputs))]
+    assert len(back.get().inputs) == 3 * more + 1, "one that is whole, one that is not"
+    assert out == [2.0 ** (2 * more + 1)] * 2
+    assert list(forward.rest) == ["whole", None] * more
+    xs = [f64(3), f64(5), f64(7)]
+    got = [o.item() for o in ext.evaluate(forward.get(), xs)]
+    assert got == [7, *[9, 25, 49] * more]
+
+
+def test_cotangents_of_what_is_plain_are_collected():
+    """By the transpose of what makes a plain value whole: both components are the value."""
+    aval = f64(1).aval
+    rule = Thunk(lambda: ext.staged(lambda y, ct: [y * ct, ct], [aval] * 2))
+
+    class Summing(Doubled):
+        def collect(self, aval, parts, f, g):
+            return (parts[0] + parts[1],)
+
+    ends = Ends(rule, (1, 2), (0, 1), (2,))
+    made = lift_rule(Summing(None), ends, [None, "whole", "whole"]).get()
+    got = [o.item() for o in ext.evaluate(made, [f64(2), f64(3), f64(5), f64(7)])]
+    assert got == [2 * 5 + 3 * 7, 5, 7]
+    mixed = Ends(rule, (1, 2), (0, 1), (1, 2))
+    with pytest.raises(plait.errors.PlaitError, match="no method `spread`"):
+        lift_rule(Summing(None), mixed, [None, None, "whole"]).get()
+
+
+@pytest.mark.parametrize("kind", [Commuting, Doubled])
+def test_without_collect_rules_for_reverse_mode_have_everything_whole(kind):
+    """So that no cotangent of a plain value comes in another form."""
+    aval = f64(3).aval
+    function = ext.staged(lambda x, y: [x, y], [aval, aval])
+    rule = Thunk(lambda: ext.staged(lambda x, y: [x, y], [aval, aval]))
+
+    class Backwards(Ruled):
+        def slots(self, params):
+            w = super().slots(params)
+            w.rules = (Ends(rule, w.outputs, w.operands, w.outputs),)
+            return w
+
+    prim = ext.Primitive(
+        "core_carrier.backwards_" + kind.__name__,
+        lambda *xs, program, rule: program.out_avals,
+        many=True,
+        higher=Backwards(),
     )
-    for slots, first in ((["whole", None], 2), ([None, "whole"], 1), ([None, None], 1)):
-        last = 2 if slots[1] else 1
-        ends = Ends(rule, (0, ..., 1), (1, ...))
-        lifted = lift_rule(Doubled(None), ends, slots)
-        assert lift_rule(Doubled(None), ends, slots) is lifted, "one rule for these forms"
-        made = lifted.get()
-        assert len(made.inputs) == first + 2 * more + last
-        assert len(made.outputs) == last + 2 * more
-        xs = [f64(k + 2) for k in range(len(made.inputs))]
-        got = [o.item() for o in ext.evaluate(made, xs)]
-        n = [x.item() for x in xs]
-        x, ys, z = n[:first], n[first : len(n) - last], n[len(n) - last :]
-        want = list(z)
-        for k in range(more):
-            want += [x[0] * ys[2 * k], x[-1] * ys[2 * k + 1]]
-        assert got == want
+    carrier = kind(ext.current(), *[10] * len(kind.fields))
+    form = carrier.whole(aval)
+    with ext.opened(carrier):
+        lifted = carrier.lift(aval, form, (f64(3),) * len(carrier.part_avals(aval, form)))
+        forms = solve(carrier, prim, [lifted, f64(2)], {"program": function, "rule": rule})
+    assert forms == [form] * 4
 
 
 def test_lifted_inputs_have_the_lines_of_the_inputs():

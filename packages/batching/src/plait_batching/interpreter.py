@@ -8,6 +8,8 @@ kept.
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from plait.ext.errors import (
     AxisError,
 )
@@ -15,8 +17,16 @@ from plait.ext.ops.control_flow import (
     map_axes,
     row,
 )
+from plait.ext.ops.elementwise import (
+    eq,
+    select,
+)
+from plait.ext.ops.reduction import (
+    reduce_sum,
+)
 from plait.ext.ops.shape import (
     broadcast_in_dim,
+    iota_,
     transpose_,
 )
 from plait.ext.rules import (
@@ -85,6 +95,19 @@ class Batch(Carrier):
         if g is None:
             raise AxisError(f"vmap: {aval!r} varies along the mapped axis where it must not")
         return (self.move(parts[0], f, g),)
+
+    def collect(self, aval: Aval, parts: tuple, f: int | None, g: int | None) -> tuple:
+        if g is not None or f is None:
+            return self.coerce(aval, parts, f, g)
+        return (reduce_sum.bind(parts[0], axes=(f,)),)  # every element used the one value
+
+    def spread(self, aval: Aval, parts: tuple, g: int) -> tuple:
+        """The first element has it."""
+        number = iota_.bind(shape=(self.size,), axis=0, dtype=np.dtype(np.int32))
+        first = eq.bind(number, Literal(0, number.aval))
+        x = self.move(parts[0], None, g)
+        there = broadcast_in_dim.bind(first, shape=x.aval.shape, dims=(g,))
+        return (select.bind(there, x, Literal(0, x.aval)),)
 
     def part_axes(self, aval: Aval, form: int) -> tuple:
         return (tuple([i + (i >= form) for i in range(aval.ndim)]),)

@@ -82,7 +82,7 @@ class Stacked:
             self.made[key] = self.make(size, flags)
         return self.made[key]
 
-    def lift(self, carrier: Any, ends: Ends, forms: list[Any]) -> Any:
+    def lift(self, carrier: Any, ends: Ends, forms: list[Any], before: Any) -> Any:
         """Nobody commutes with mapping by wiring alone: MissingRule."""
         raise MissingRule(
             f"{carrier.does} keeps mapping rules, and has no rule for custom_vmap_call",

@@ -13,7 +13,12 @@ from plait.ext.errors import (
     MissingRule,
 )
 from plait.ext.ir import (
+    Eqn,
     Program,
+    Var,
+    dce,
+    derived,
+    evaluate,
 )
 from plait.ext.ops.control_flow import (
     call,
@@ -27,13 +32,19 @@ from plait.ext.trace import (
     Ends,
     Slots,
     Wiring,
+    staged,
     width,
 )
 from plait.ext.types import (
     Aval,
 )
+from plait.ext.values import (
+    Literal,
+)
 
-from ..forward import ZERO
+from ..forward import DUAL, JVP, ZERO
+from ..split import part
+from ..transpose import is_linear, transpose_divided
 
 DERIVATIVE = "derivative"
 """The kind of custom rule that transformations may commute with."""
@@ -44,6 +55,7 @@ class CustomWiring(Wiring):
 
     custom = DERIVATIVE
     names: tuple[str, ...] = ()
+    whole = False
 
     def pending(self, params: dict) -> bool:
         return isinstance(params["program"], Deferred)
@@ -56,7 +68,8 @@ class CustomWiring(Wiring):
         p = params["program"]
         n, m = len(p.inputs), len(p.outputs)
         ins, outs = range(n), range(n, n + m)
-        return Slots(ins, outs, [(p, ins, outs)], n + m, rules=self.ends(params, ins, outs))
+        ends = self.ends(params, ins, outs)
+        return Slots(ins, outs, [(p, ins, outs)], n + m, rules=ends, whole=self.whole)
 
     def rebuild(self, params, programs, parts, operands, extra):
         consts = width(parts[: params["consts"]]) + len(extra)
@@ -91,13 +104,76 @@ def applied(args: Sequence[Any], params: dict) -> list | None:
     return [materialise_at_ground(o) for o in program.f(*args)]
 
 
-def closed_over(ts: Sequence[Any], consts: int) -> None:
-    """What a custom rule closes over can not be differentiated: MissingRule."""
-    if any(t is not ZERO for t in ts[:consts]):
+def closed_over(ts: Sequence[Any], consts: int, program: Any, rules: Sequence[Any]) -> None:
+    """What a custom function or rule closes over can not be differentiated: MissingRule.
+
+    It may close over a value for its type alone, or over an object that has one somewhere; so
+    those that the programs do not read are of no account.  Rules are made only to find that out.
+    """
+    moving = [i for i, t in enumerate(ts[:consts]) if t is not ZERO]
+    if moving and any(_reads(p, moving) for p in (program, *(r.get() for r in rules))):
         raise MissingRule(
             "a custom derivative closes over a value that is being differentiated",
             fix="pass that value as an argument of the function, and give its derivative",
         )
+
+
+def _reads(program: Program, inputs: Sequence[int]) -> bool:
+    """Whether some of the inputs matter to what a program does.
+
+    To hand one to an operation with programs is to read it only if they do.  Rules of operations
+    inside are of no account here: they matter when these are differentiated, and are asked then.
+    """
+    used = dce(program)[1]
+    watched = {program.inputs[i] for i in inputs if used[i]}
+    if not watched.isdisjoint([a for a in program.outputs if a.__class__ is Var]):
+        return True
+    return any(
+        a.__class__ is Var and a in watched and _operand_read(e, k)
+        for e in program.eqns
+        for k, a in enumerate(e.inputs)
+    )
+
+
+def _operand_read(e: Eqn, k: int) -> bool:
+    if e.prim.higher is None:
+        return True
+    w = e.prim.higher.slots(e.params)
+    s = w.operands[k]
+    inside = [(p, [i for i, at in enumerate(ins) if at == s]) for p, ins, _ in w.bodies]
+    return s in w.plain or not w.bodies or any(_reads(p, at) for p, at in inside if at)
+
+
+def along_input(program: Program, k: int) -> Program:
+    """(inputs, a tangent of input `k`) -> tangents of the outputs, literal zeros where there is
+    none."""
+    n = len(program.inputs)
+    forms = tuple([DUAL if i == k else None for i in range(n)])
+
+    def tangents(*vs: Any) -> list:
+        both, got = JVP(None).lift_program(program, forms)
+        outs = iter(evaluate(both, [*vs[: k + 1], vs[n], *vs[k + 1 : n]]))
+        halves = [(next(outs), next(outs) if f else None) for f in got]
+        return [Literal(0, x.aval.tangent_type) if t is None else t for x, t in halves]
+
+    def make() -> Program:
+        types = [*program.in_avals, program.in_avals[k].tangent_type]
+        return staged(tangents, types, program.name, prune=True)
+
+    return derived(program, ("along", k), make)
+
+
+def transposed(cts: Sequence[Any], args: Sequence[Any], program: Program) -> list:
+    """Transposition of all of them, where they are linear in some operands: that of the function.
+
+    A rule says how the function varies.  That of a linear one is the function again, which tells
+    nothing of its transpose.
+    """
+    linear = tuple(map(is_linear, args))
+    given = tuple([c is not None for c in cts])
+    back = transpose_divided(program, linear, given)
+    got = iter(call.bind(*part(args, linear, False), *part(cts, given), program=back))
+    return [next(got) if flag else None for flag in linear]
 
 
 def promised(program: Any, xs: Sequence[Any]) -> list[Aval] | None:

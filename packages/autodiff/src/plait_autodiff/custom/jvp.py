@@ -46,6 +46,7 @@ from plait.ext.values import (
 )
 
 from ..forward import ZERO, instantiate, jvp_rules
+from ..transpose import transpose_rules
 from .functions import (
     CustomWiring,
     applied,
@@ -53,6 +54,7 @@ from .functions import (
     closed_over,
     lowered,
     promised,
+    transposed,
     varying,
 )
 from .symbolic_zeros import (
@@ -110,20 +112,26 @@ eager_rules.rule(custom_jvp_call)(applied)
 def _(jvp, args, params):
     program, rule, consts = params["program"], params["rule"], params["consts"]
     xs, ts = jvp.halves(args)
-    closed_over(ts, consts)
     given = [(t, x) for t, x in zip(ts[consts:], xs[consts:], strict=True) if x.aval.varies]
     want = promised(program, xs)
+    key, made = None, rule
     if getattr(rule, "symbolic", False):
-        present = tuple([t is not ZERO for t, _ in given])
-        results = run(rule, [*xs, *(t for t, _ in given if t is not ZERO)], (present,))
-    else:
-        results = run(rule, [*xs, *(instantiate(t, x) for t, x in given)])
+        key = (tuple([t is not ZERO for t, _ in given]),)
+        given = [(t, x) for t, x in given if t is not ZERO]
+        made = rule.on(key) if isinstance(rule, Variants) else rule
+    closed_over(ts, consts, program, [made])
+    results = run(made, [*xs, *(instantiate(t, x) for t, x in given)], key)
     m = _count(program, results)
     outs, dots = results[:m], iter(results[m:])
     if want is not None:
         as_function(f"the derivative rule {rule.name}", want, [o.aval for o in outs])
     moved = [next(dots) if o.aval.varies else ZERO for o in outs]
     return jvp.duals(outs, [ZERO if is_literal_zero(t) else t for t in moved])
+
+
+@transpose_rules.rule(custom_jvp_call)
+def _(cts, *args, program, consts, rule):
+    return transposed(cts, args, program)
 
 
 def _count(program: Any, results: list) -> int:

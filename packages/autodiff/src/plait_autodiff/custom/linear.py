@@ -62,6 +62,7 @@ class _Lin(Wiring):
     """captured and residuals, then tangents of inexact xs -> tangents of inexact outs."""
 
     custom = DERIVATIVE
+    waits = True
 
     def pending(self, params: dict) -> bool:
         return isinstance(params["bwd"], Deferred)
@@ -86,7 +87,7 @@ class _Lin(Wiring):
     def slots(self, params: dict) -> Slots:
         r, n = params["residuals"], params["operands"] + params["residuals"]
         outs = range(n, n + len(params["outs"]))
-        ends = Ends(params["bwd"], (*range(r), *outs), tuple(range(r, n)))
+        ends = Ends(params["bwd"], (*range(r), *outs), tuple(range(r, n)), tuple(outs))
         return Slots(range(n), outs, [], n + len(outs), rules=[ends])
 
     def rebuild(self, params, programs, parts, operands, extra):

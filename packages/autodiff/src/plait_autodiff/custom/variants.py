@@ -55,18 +55,21 @@ class Variants:
             hit = self.lifted[first] = Variants(lambda key: self.on((*first, *key)), self.name)
         return hit
 
-    def lift(self, carrier: Any, ends: Ends, forms: list[Any]) -> "Variants":
+    def lift(self, carrier: Any, ends: Ends, forms: list[Any], before: Any) -> "Variants":
         """The same rule on the components of a transformation."""
         slots = (*ends.inputs, *ends.outputs)
         at = tuple([s if s is ... else forms[s] for s in slots])
-        key = carrier.key(), tuple([v.aval for v in carrier.ambient]), at, len(ends.inputs)
+        ambient = tuple([v.aval for v in carrier.ambient])
+        key = carrier.key(), ambient, at, len(ends.inputs), before if ... in ends.inputs else None
         hit = self.lifted.get(key)
         if hit is None:
             hollow, kept = carrier.under(None, carrier.ambient), list(forms)
 
             def make(pattern: tuple) -> Thunk:
                 inputs = present_of(ends.inputs, pattern[-1])
-                return lift_rule(hollow, Ends(self.on(pattern), inputs, ends.outputs), kept)
+                new = ends._replace(rule=self.on(pattern), inputs=inputs)
+                first = before.on((*pattern[:-1], ())) if ... in ends.inputs else None
+                return lift_rule(hollow, new, kept, first)
 
             hit = self.lifted[key] = Variants(make, self.name)
         return hit

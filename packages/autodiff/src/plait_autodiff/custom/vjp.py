@@ -55,14 +55,17 @@ from plait.ext.values import (
 
 from ..forward import ZERO, instantiate, jvp_rules
 from ..split import split_rules
+from ..transpose import transpose_rules
 from .functions import (
     DERIVATIVE,
     CustomWiring,
+    along_input,
     applied,
     body,
     closed_over,
     lowered,
     promised,
+    transposed,
     varying,
 )
 from .linear import custom_lin
@@ -87,7 +90,7 @@ class _Vjp(CustomWiring):
         grads = varying(p.in_avals[k:], ins[k:])
         return [
             Ends(params["fwd"], tuple(ins), (*outs, ...)),
-            Ends(params["bwd"], (*ins[:k], ..., *cts), grads),
+            Ends(params["bwd"], (*ins[:k], ..., *cts), grads, cts, along_input),
         ]
 
     def settle(self, params: dict, args: Sequence[Any]) -> tuple[Sequence[Any], dict]:
@@ -155,6 +158,11 @@ lower_rules.rule(custom_vjp_call)(lowered)
 eager_rules.rule(custom_vjp_call)(applied)
 
 
+@transpose_rules.rule(custom_vjp_call)
+def _(cts, *args, program, consts, fwd, bwd):
+    return transposed(cts, args, program)
+
+
 # ---- the forward rule, as an operation -----------------------------------------------------
 
 
@@ -216,14 +224,14 @@ def _spelled_out(by: Any, args: Sequence[Any], params: dict) -> list:
 
 @jvp_rules.rule(custom_vjp_call)
 def _(jvp, args, params):
-    fwd, consts = params["fwd"], params["consts"]
+    program, fwd, consts = params["program"], params["fwd"], params["consts"]
     xs, ts = jvp.halves(args)
-    closed_over(ts, consts)
     symbolic = getattr(fwd, "symbolic", False)
     perturbed = tuple([t is not ZERO for t in ts[consts:]]) if symbolic else None
     if isinstance(fwd, Deferred):
         outs, residuals, bwd = _in_python(params, xs, perturbed)
     else:
+        closed_over(ts, consts, program, _all_present(params, perturbed))
         outs, residuals, bwd = _as_program(params, xs, perturbed)
     given = zip(ts[consts:], xs[consts:], strict=True)
     tangents = [instantiate(t, x) for t, x in given if x.aval.varies]
@@ -245,6 +253,15 @@ def duals_by_pullback(
         )
     )
     return jvp.duals(outs, [next(dots) if o.aval.varies else ZERO for o in outs])
+
+
+def _all_present(params: dict, perturbed: Present | None) -> list[Thunk]:
+    """The rules, the backward one for cotangents of all results."""
+    fwd, bwd = params["fwd"], params["bwd"]
+    if perturbed is None:
+        return [fwd, bwd]
+    every = (True,) * sum(a.varies for a in params["program"].out_avals)
+    return [fwd.on((perturbed, ())), bwd.on((perturbed, every))]
 
 
 def _in_python(params: dict, xs: Sequence[Any], perturbed: Present | None) -> tuple:
@@ -361,18 +378,22 @@ class _UserRules:
                 fix="return (out, residuals)",
             )
         outs = self.call.results(pair[0])
-        residuals, tree = flatten(pair[1])
+        leaves, tree = flatten(pair[1])
+        # A Python number stays one: rules branch on what they kept, and index with it.
+        kept = [r if type(r) in (bool, int, float, complex) else None for r in leaves]
+        residuals = [as_value(r) for r, number in zip(leaves, kept) if number is None]
         in_avals, out_avals = [x.aval for x in xs], [o.aval for o in outs]
         out_tree, n, bwd = self.call.out, len(residuals), self.bwd
         assert bwd is not None
 
         def told(present: Present | None, *vs: Any) -> list:
-            cts = differentials(vs[n:], out_avals, present)
-            got = bwd(*self.static, tree.unflatten(vs[:n]), out_tree.unflatten(cts))
-            return self._cotangents(got, in_avals)
+            values = iter(vs)
+            given = tree.unflatten([next(values) if k is None else k for k in kept])
+            cts = out_tree.unflatten(differentials(vs[n:], out_avals, present))
+            return self._cotangents(bwd(*self.static, given, cts), in_avals)
 
         back = told if symbolic else lambda *vs: told(None, *vs)
-        return outs, [as_value(r) for r in residuals], Deferred(back, bwd, symbolic)
+        return outs, residuals, Deferred(back, bwd, symbolic)
 
     def _cotangents(self, got: Any, avals: list[Aval]) -> list:
         """Flat cotangents of the inexact arguments; None stands for zeros of a whole argument."""

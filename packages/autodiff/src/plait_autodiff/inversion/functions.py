@@ -97,6 +97,7 @@ class _Ivjp(CustomWiring):
     """rule: captured, xs, ys, cotangents of inexact ys -> xs, cotangents of inexact xs."""
 
     names = ("rule",)
+    whole = True
 
     def ends(self, params: dict, ins: range, outs: range) -> list[Ends]:
         p, k = params["program"], params["consts"]
@@ -126,7 +127,12 @@ class _Along(Wiring):
         ends = _Ivjp().ends({**params, "consts": k}, ins, outs) if rule is not None else ()
         given = (*ins, *part(ins, params["active"]))
         return Slots(
-            given, (*outs, *varying(p.out_avals, outs)), [(p, ins, outs)], n + m, rules=ends
+            given,
+            (*outs, *varying(p.out_avals, outs)),
+            [(p, ins, outs)],
+            n + m,
+            rules=ends,
+            whole=rule is not None,
         )
 
     def rebuild(self, params, programs, parts, operands, extra):
@@ -259,7 +265,7 @@ def _(jvp, args, params):
         args, params = prim.higher.settle(params, args)  # type: ignore[union-attr]
         xs, ts = jvp.halves(args)
     if prim is custom_ivjp_call:
-        closed_over(ts, params["consts"])
+        closed_over(ts, params["consts"], params["program"], [params["rule"]])
     f = params["program"]
     active = tuple([t is not ZERO for t in ts])
     outs = invertible_jvp.bind(

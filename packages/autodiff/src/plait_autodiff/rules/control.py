@@ -196,8 +196,7 @@ def _irreversible() -> MissingRule:
 
 @transpose_rules.rule(call)
 def _(cts, *args, program):
-    linear = tuple(map(is_linear, args))
-    given = tuple([c is not None for c in cts])
+    linear, given = tuple(map(is_linear, args)), tuple([c is not None for c in cts])
     p, present = transpose_program(program, linear, given)
     operands = [*part(args, linear, False), *part(cts, given)]
     outs = iter(call.bind(*operands, program=p) if p.outputs else [])

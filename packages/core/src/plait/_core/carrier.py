@@ -127,6 +127,27 @@ class Carrier(Interpreter):
             fix=f"define {type(self).__name__}.join",
         )
 
+    def collect(self, aval: Aval, parts: tuple[Any, ...], f: Form, g: Form) -> tuple[Any, ...]:
+        """Return the cotangent of a value in form `g`, from that of the value coerced to `f`: the
+        transpose of `coerce`, where `g` is below `f`; else a coercion like any other.
+
+        Without `collect` and `spread`, operations with custom rules for reverse mode have all
+        values whole, and none needs to be collected.
+        """
+        return self.coerce(aval, parts, f, g)
+
+    def spread(self, aval: Aval, parts: tuple[Any, ...], g: Form) -> tuple[Any, ...]:
+        """Return a cotangent in form `g` that, collected, is the plain one with these parts."""
+        raise PlaitError(
+            f"{type(self).__name__} has a method `collect`, and no method `spread`",
+            fix="define it",
+        )
+
+    @property
+    def collects(self) -> bool:
+        """Whether cotangents of plain values can be given in other forms (`collect`)."""
+        return type(self).collect is not Carrier.collect
+
     def widen(self, aval: Aval, f: Form, g: Form) -> Form:
         """Return a form above both; repeated widening must come to an end."""
         return g
@@ -204,6 +225,11 @@ class Carrier(Interpreter):
         """Return the components of `x` in `form`."""
         f, parts = self.split(x)
         return parts if f == form else self.coerce(x.aval, parts, f, form)
+
+    def collected(self, ct: Any, form: Form) -> tuple[Any, ...]:
+        """Return the components of the cotangent of a value in `form`."""
+        f, parts = self.split(ct)
+        return parts if f == form else self.collect(ct.aval, parts, f, form)
 
     def parts_of(self, aval: Aval, form: Form) -> tuple[Part, ...]:
         """Return the components of an `aval` in `form`, with their axes."""

@@ -7,25 +7,30 @@ import functools
 from collections.abc import Iterator
 from typing import Any
 
-from ..tree import flatten
-from .interpreter import Tracer
+from ..tree import children
+from .interpreter import Tracer, current, is_above
+from .staging import entered
 
 
 def tracers_of(*functions: Any) -> list[Tracer]:
-    """Return the open tracers in closures, defaults, bound arguments and instances of functions.
+    """Return the traced values in closures, defaults, bound arguments and instances of functions
+    that may be used where they are looked for.
 
     A custom rule is staged long after the call it belongs to, when the interpreters around that
     call are closed.  What it closes over must therefore be found at the call, without running it,
-    and become operands there.
+    and become operands there.  Which of them it uses shows when it is staged; it may ask any
+    tracer for its type, also one of an interpreter further in, whose value it could not use.
     """
+    here = current()
     found: dict[int, Tracer] = {}
     for x in _reachable(functions):
-        if isinstance(x, Tracer) and not x.by.closed:
+        usable = not x.by.closed and (is_above(x.by, here) or x.by.thread != here.thread)
+        if usable or entered(x, here) is not None:
             found.setdefault(id(x), x)
     return list(found.values())
 
 
-def _reachable(roots: tuple[Any, ...]) -> Iterator[Any]:
+def _reachable(roots: tuple[Any, ...]) -> Iterator[Tracer]:
     """Yield the tracers that can be reached from functions; cycles are walked once."""
     seen: set[int] = set()
     todo = list(roots)
@@ -34,20 +39,23 @@ def _reachable(roots: tuple[Any, ...]) -> Iterator[Any]:
         if id(x) in seen or x is None or isinstance(x, type):
             continue
         seen.add(id(x))
-        if isinstance(x, functools.partial):
+        if isinstance(x, Tracer):
+            yield x
+        elif isinstance(x, functools.partial):
             todo += [x.func, *x.args, *x.keywords.values()]
         elif hasattr(x, "__code__"):
             todo += _cells(x)
         elif hasattr(x, "__func__"):
-            todo += [x.__func__, getattr(x, "__self__", None)]
-        elif isinstance(x, Tracer):
-            yield x
-        else:
-            leaves = flatten(x)[0]
-            if len(leaves) != 1 or leaves[0] is not x:
-                todo += leaves
-            elif hasattr(x, "__wrapped__") or callable(x):
-                todo += [getattr(x, "__wrapped__", None), *getattr(x, "__dict__", {}).values()]
+            bound = getattr(x, "__self__", None)
+            todo += [x.__func__, bound, *getattr(bound, "__dict__", {}).values()]
+        elif isinstance(x, dict):  # whose keys need not have an order, as those of trees have
+            todo += x.values()
+        elif isinstance(x, list | tuple | set | frozenset):
+            todo += x
+        elif (parts := children(x)) is not None:
+            todo += parts
+        elif hasattr(x, "__wrapped__") or callable(x):
+            todo += [getattr(x, "__wrapped__", None), *getattr(x, "__dict__", {}).values()]
 
 
 def _cells(f: Any) -> list[Any]:

@@ -7,7 +7,7 @@ Invariant: a slot is a place a value can be; two ends of one wire are one slot (
 going in and coming out; the results of all branches).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from types import EllipsisType
 from typing import Any, NamedTuple
 
@@ -36,16 +36,25 @@ class Part(NamedTuple):
 class Ends(NamedTuple):
     """A custom rule, and the slots that its inputs and outputs belong to.
 
-    The rule is a Thunk, or has a method `lift(carrier, ends, forms)`, which returns the rule on
-    components for a transformation with these forms in its slots.
+    The rule is a Thunk, or has a method `lift(carrier, ends, forms, before)`, which returns the
+    rule on components for a transformation with these forms in its slots; `before` is the lifted
+    rule in front of it.
 
     An Ellipsis stands for all inputs or outputs that are left (residuals, whose number is known
-    only when the rule is made); they take the transformation's `whole` form.
+    only when the rule is made): as outputs they keep the forms that they come in, as inputs they
+    have those of the rule in front, whose residuals they are.
     """
 
     rule: Any
     inputs: tuple[int | EllipsisType, ...]
     outputs: tuple[int | EllipsisType, ...]
+    reverse: tuple[int, ...] = ()
+    """Of a rule for reverse mode, the slots of results whose cotangents are among its inputs.  Its
+    outputs are cotangents, too: one that is lifted, of a value that is plain, is `collect`ed, for
+    the value was used by every part of the whole; and that of a plain result is `spread`."""
+    along: Callable[[Any, int], Any] | None = None
+    """Of such a rule, `along(program, k)`: what its outputs change by as input `k` does, a program
+    of the inputs and the change."""
 
 
 class Slots:
@@ -60,9 +69,11 @@ class Slots:
       plain: slots that must not be lifted unless the transformation has a rule of its own (a
         predicate).
       rules: `Ends` of custom rules, which are lifted when somebody asks for them.
+      whole: whether every slot takes the form that any value of its type can have, if one is
+        lifted (a rule that recovers operands from results gives them in the form of the results).
     """
 
-    __slots__ = ("operands", "outputs", "bodies", "mapped", "plain", "count", "rules")
+    __slots__ = ("operands", "outputs", "bodies", "mapped", "plain", "count", "rules", "whole")
 
     def __init__(
         self,
@@ -73,11 +84,13 @@ class Slots:
         mapped: dict[int, tuple[int, ...]] | None = None,
         plain: Iterable[int] = (),
         rules: Iterable[Ends] = (),
+        whole: bool = False,
     ):
         self.operands, self.outputs = tuple(operands), tuple(outputs)
         self.bodies, self.count = tuple(bodies), count
         self.mapped = mapped or {}
         self.plain, self.rules = frozenset(plain), tuple(rules)
+        self.whole = whole
 
 
 class Wiring:
@@ -123,6 +136,10 @@ class Wiring:
     def pending(self, params: dict[str, Any]) -> bool:
         """Return whether some parameters are Python functions that are not staged yet."""
         return False
+
+    waits: bool = False
+    """Whether it may stay `pending` in a program that is transposed before anything else is done
+    with it; then its functions are run when that happens, on values."""
 
     def settle(
         self, params: dict[str, Any], args: Sequence[Any]

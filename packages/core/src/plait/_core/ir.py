@@ -182,12 +182,13 @@ class Thunk:
     if it were staged with it.
     """
 
-    __slots__ = ("make", "made", "lifted", "__weakref__")
+    __slots__ = ("make", "made", "lifted", "rest", "__weakref__")
 
     def __init__(self, make: Callable[[], Program]):
         self.make: Callable[[], Program] | None = make
         self.made: Program | None = None
         self.lifted: dict[Any, Thunk] = {}
+        self.rest: tuple[Any, ...] = ()  # of a lifted rule, once made: the forms of its residuals
 
     def __repr__(self) -> str:
         return "<rule>"

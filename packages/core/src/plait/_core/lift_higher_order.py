@@ -4,21 +4,28 @@ One algorithm serves calls, branches, loops, custom rules and operations of thir
 the forms of all slots to a fixpoint, lifts the programs to these forms, coerces the operands to
 them, and rebuilds the operation.
 
+A custom rule is a program, too, which takes and gives what is in its slots; but it is staged when
+somebody asks for it, if ever, and often calls the very function it serves.  So forms follow from
+what the operation computes, and a rule is asked only where that leaves a result plain: the
+derivative of a constant may vary.
+
 Invariant: forms are solved per slot; a lifted program is kept on the program it came from; what a
 transformation needs besides the operands (its ambient values) goes in front of the inputs of
 every program.
 """
 
 from collections.abc import Callable, Hashable, Sequence
+from contextvars import ContextVar
 from typing import Any, Protocol, cast
 
 from .._base.errors import MissingRule, PlaitError
 from .._plugins.rules import RuleTable
 from .._types.avals import Aval
+from .array import Literal
 from .higher_order import Ends, Part, Slots, Wiring
-from .interpreter import Interpreter, Operation, Params, Value, use
+from .interpreter import Interpreter, Operation, Params, Value, current, use
 from .ir import Program, Thunk, Var, derived, evaluate
-from .staging import Stage, collector_paused
+from .staging import Stage, collector_paused, staged
 
 Form = Any
 """The static shape of what a carrier adds to a value: hashable, and of a type that each carrier
@@ -36,12 +43,16 @@ class Lifting(Protocol):
     parent: Interpreter | None
     rules: RuleTable
 
+    @property
+    def collects(self) -> bool: ...
     def key(self) -> Hashable: ...
     def under(self, parent: Interpreter | None, ambient: Sequence[Any] = ()) -> "Lifting": ...
     def hidden_by(self, axes: frozenset[Any]) -> "Lifting": ...
     def apply(self, prim: Any, args: Any, params: Params) -> Any: ...
     def form_of(self, x: Any) -> Form: ...
     def to_form(self, x: Any, form: Form) -> tuple[Any, ...]: ...
+    def collected(self, ct: Any, form: Form) -> tuple[Any, ...]: ...
+    def spread(self, aval: Aval, parts: tuple[Any, ...], g: Form) -> tuple[Any, ...]: ...
     def lift(self, aval: Aval, form: Form, parts: tuple[Any, ...]) -> Any: ...
     def parts_of(self, aval: Aval, form: Form) -> tuple[Part, ...]: ...
     def join(self, aval: Aval, f: Form, g: Form) -> Form: ...
@@ -78,15 +89,29 @@ def solve(carrier: Lifting, prim: Operation, args: Sequence[Value], params: Para
             # from the last axis to the first: the numbers of those in front are still right
             f = carrier.drop(f, axis) if f is not None else None
         _meet(carrier, forms, s, inside[s], f)
-    if w.rules:
-        # A custom rule is staged later, if ever, so its outputs can not be asked for their forms:
-        # all slots take the form that is right for any value of their type.  (One form shared by
-        # all slots is wrong: "mapped along axis 2" means nothing to an operand of rank 1.)
+    if w.whole or (not carrier.collects and any(ends.reverse for ends in w.rules)):
+        # A form for each slot: one shared by all would be wrong, since "mapped along axis 2" means
+        # nothing to an operand of rank 1.
         if any(f is not None for f in forms):
             forms = [carrier.whole(inside[s]) if f is None else f for s, f in enumerate(forms)]
         return forms
-    rounds = 0
     inner = carrier.hidden_by(higher.binds(params))
+    _settle(carrier, inner, prim, w, inside, forms)
+    while w.rules and _asked_of_rules(inner, w, inside, forms):
+        _settle(carrier, inner, prim, w, inside, forms)
+    return forms
+
+
+def _settle(
+    carrier: Lifting,
+    inner: Lifting,
+    prim: Operation,
+    w: Slots,
+    inside: dict[int, Aval],
+    forms: list[Form],
+) -> None:
+    """Raise the forms, from what the programs give, until they stay."""
+    rounds = 0
     # Forms that a few joins settle are left exact; one that still grows after four rounds (the
     # capacity of a sparse carry under `c + x`) may grow for ever, and is widened from then on.
     # The bound is for carriers whose `join` and `widen` do not end: an error instead of a hang.
@@ -94,7 +119,6 @@ def solve(carrier: Lifting, prim: Operation, args: Sequence[Value], params: Para
         rounds += 1
         if rounds > 8 + 4 * w.count:
             raise _unsettled(carrier, prim, forms)
-    return forms
 
 
 def _wiring(prim: Operation) -> Wiring:
@@ -154,6 +178,89 @@ def _unsettled(carrier: Lifting, prim: Operation, forms: list[Form]) -> PlaitErr
     )
 
 
+# ---- the forms that custom rules ask for -----------------------------------------------------
+
+_asking: ContextVar[bool] = ContextVar("asking custom rules for forms", default=False)
+
+
+def _asked_of_rules(carrier: Lifting, w: Slots, inside: dict[int, Aval], forms: list[Form]) -> bool:
+    """Raise the forms of results that are plain although operands are lifted; return whether a form
+    changed."""
+    plain = [s for s in w.outputs if forms[s] is None]
+    if not plain or all(forms[s] is None for s in w.operands):
+        return False
+    given = _given_by_rules(carrier, w, forms, plain)
+    changed = False
+    for s, f in given.items():
+        changed |= _meet(carrier, forms, s, inside[s], carrier.whole(inside[s]) if f is ... else f)
+    return changed
+
+
+def _given_by_rules(
+    carrier: Lifting, w: Slots, forms: list[Form], plain: list[int]
+) -> dict[int, Form]:
+    """Return {slot: form} of results by the rules; an Ellipsis is a form for any value.
+
+    That is the answer where rules can not be asked: they are made for patterns of zeros, or fail
+    (nobody may ever use them), or are themselves being asked for forms, which for a rule that calls
+    its function would never end.
+    """
+    anything = dict.fromkeys(plain, ...)
+    thunks = all(ends.rule.__class__ is Thunk for ends in w.rules)
+    if not w.bodies or not thunks or _asking.get():
+        return anything
+    token = _asking.set(True)
+    try:
+        return _forms_by_rules(carrier, w, forms, plain)
+    except Exception:
+        return anything
+    finally:
+        _asking.reset(token)
+
+
+def _forms_by_rules(
+    carrier: Lifting, w: Slots, forms: list[Form], plain: list[int]
+) -> dict[int, Form]:
+    found: dict[int, Form] = {}
+    rest: Forms = ()
+    for ends in w.rules:
+        program = ends.rule.get()
+        inputs = _with_rest(ends.inputs, len(program.inputs), rest)
+        given = tuple([forms[x] if isinstance(x, int) else x[0] for x in inputs])
+        got = lift_program(carrier, program, given)[1]
+        outputs = _with_rest(ends.outputs, len(program.outputs), got)
+        if not ends.reverse:
+            rest = tuple([f for f, s in zip(got, outputs) if not isinstance(s, int)])
+            pairs = [(s, f) for s, f in zip(outputs, got) if s in plain and f is not None]
+            found.update(pairs)
+            continue
+        for k, s in enumerate(inputs):
+            if s in ends.reverse and s in plain:
+                # Along one cotangent: those of all together are lifted if one of them is.
+                change = ends.along(program, k)  # type: ignore[misc]
+                dots = lift_program(carrier, change, (*given, given[k]))[1]
+                if any(
+                    f is not None or (forms[o] is not None and not is_zero(a))  # type: ignore[index]
+                    for f, o, a in zip(dots, outputs, change.outputs, strict=True)
+                ):
+                    found[s] = ...
+    return found
+
+
+def is_zero(a: Any) -> bool:
+    """Return whether an atom is the literal zero."""
+    return a.__class__ is Literal and a.value == 0
+
+
+def _with_rest(slots: Sequence[Any], count: int, rest: Sequence[Form]) -> list[int | tuple[Form]]:
+    """Return the slots, with (form,) for each value that an Ellipsis stands for."""
+    if ... not in slots:
+        return list(slots)
+    i = list(slots).index(...)
+    n = count - len(slots) + 1
+    return [*slots[:i], *((f,) for f in (*rest, *(None,) * n)[:n]), *slots[i + 1 :]]
+
+
 # ---- the operation over lifted programs ----------------------------------------------------
 
 
@@ -179,7 +286,10 @@ def rebuilt(
     for p, ins, outs in w.bodies:
         given, wanted = tuple([forms[s] for s in ins]), tuple([forms[s] for s in outs])
         programs.append(lift_program(inner, p, given, wanted)[0])
-    programs += [lift_rule(inner, ends, forms) for ends in w.rules]
+    rule: Any = None
+    for ends in w.rules:
+        rule = lift_rule(inner, ends, forms, rule)
+        programs.append(rule)
     operands: list[Value] = []
     for s, x in zip(w.operands, args, strict=True):
         operands += carrier.to_form(x, outer[s])
@@ -236,12 +346,17 @@ def _key(carrier: Lifting) -> Hashable:
 
 
 def lift_program(
-    carrier: Lifting, program: Program, forms: Forms, out_forms: Forms | None = None
+    carrier: Lifting,
+    program: Program,
+    forms: Forms,
+    out_forms: Forms | None = None,
+    cotangents: bool = False,
 ) -> tuple[Program, Forms]:
     """Return (the program on components, forms of its outputs).
 
-    Without `out_forms` the outputs keep the least forms that they come in.  The inputs are the
-    carrier's ambient values, then the components of each input.
+    Without `out_forms`, or where they are an Ellipsis, the outputs keep the least forms that they
+    come in; with `cotangents` they are `collect`ed into them.  The inputs are the carrier's ambient
+    values, then the components of each input.
 
     The new program is kept on the old one.  `solve` and `rebuilt` ask for it in turn, at every
     level of nested operations; without the cache that would be 2 ** depth liftings.
@@ -264,17 +379,19 @@ def lift_program(
                 with use(cast(Interpreter, inner)):
                     outs = evaluate(program, args)
                 got = tuple([inner.form_of(o) for o in outs])
+                if out_forms is not None:
+                    got = tuple([g if f is ... else f for f, g in zip(out_forms, got, strict=True)])
+                into = inner.collected if cotangents else inner.to_form
                 with use(stage):  # coercions are by primitives, which the stage must record
-                    wanted = zip(outs, out_forms or got, strict=True)
-                    parts = [p for o, f in wanted for p in inner.to_form(o, f)]
+                    parts = [p for o, f in zip(outs, got, strict=True) for p in into(o, f)]
                 made, _ = stage.close(parts, program.name, prune=True)
-                return made, out_forms or got
+                return made, got
         finally:  # also if a rule fails: values that it kept are escaped from now on
             stage.abandon()
             if inner is not None:
                 inner.closed = True
 
-    return derived(program, (_key(carrier), forms, out_forms), make)
+    return derived(program, (_key(carrier), forms, out_forms, cotangents), make)
 
 
 def _lifted_input(carrier: Lifting, stage: Stage, v: Var, form: Form) -> Value:
@@ -286,18 +403,21 @@ def _lifted_input(carrier: Lifting, stage: Stage, v: Var, form: Form) -> Value:
     return carrier.lift(v.aval, form, parts)
 
 
-def lift_rule(carrier: Lifting, ends: Ends, forms: list[Form]) -> Any:
+def lift_rule(carrier: Lifting, ends: Ends, forms: list[Form], before: Any = None) -> Any:
     """Return a custom rule on components.
 
     Like the rule itself it is a Thunk: staging a rule may stage the function that it serves, whose
     rule would then be lifted, and so on for ever.  Its key is held by the rule, not by a program,
     for there is none yet.
+
+    Args:
+      before: the lifted rule in front of it, whose residuals it takes.
     """
     if ends.rule.__class__ is not Thunk:
-        return ends.rule.lift(carrier, ends, forms)
+        return ends.rule.lift(carrier, ends, forms, before)
     given: Forms = tuple([s if s is ... else forms[s] for s in ends.inputs])
     wanted: Forms = tuple([s if s is ... else forms[s] for s in ends.outputs])
-    key = _key(carrier), given, wanted
+    key = _key(carrier), given, wanted, before if ... in given else None
     rule: Thunk = ends.rule
     hit = rule.lifted.get(key)
     if hit is None:
@@ -306,23 +426,55 @@ def lift_rule(carrier: Lifting, ends: Ends, forms: list[Form]) -> Any:
         hollow = carrier.under(None, carrier.ambient)
 
         def make() -> Program:
-            p = rule.get()
-            ins = _fill(hollow, given, p.in_avals)
-            outs = _fill(hollow, wanted, p.out_avals)
-            return lift_program(hollow, p, ins, outs)[0]
+            program = rule.get()
+            ins, outs = given, wanted
+            if ... in ins:
+                before.get()  # which settles the forms of its residuals
+                ins = _filled(ins, before.rest)
+            at = outs.index(...) if ... in outs else len(outs)
+            rest = len(program.outputs) - len(outs) + 1 if ... in outs else 0
+            outs = _filled(outs, (...,) * rest) if ... in outs else outs
+            lifted, got = _lifted_rule(hollow, program, ends, ins, outs)
+            made.rest = got[at : at + rest]
+            return lifted
 
-        hit = rule.lifted[key] = Thunk(make)
+        hit = made = rule.lifted[key] = Thunk(make)
     return hit
 
 
-def _fill(carrier: Lifting, forms: Forms, avals: list[Aval]) -> Forms:
-    """Return the forms with their Ellipsis replaced by a `whole` form for each value it stands for.
-
-    Only now, when the rule is staged, is the number of its residuals known.
-    """
-    if ... not in forms:
-        return forms
+def _filled(forms: Forms, rest: Forms) -> Forms:
+    """Return the forms with those of the residuals in place of the Ellipsis."""
     i = forms.index(...)
-    n = len(avals) - len(forms) + 1
-    rest = tuple([carrier.whole(a) for a in avals[i : i + n]])
     return (*forms[:i], *rest, *forms[i + 1 :])
+
+
+def _lifted_rule(
+    carrier: Lifting, program: Program, ends: Ends, ins: Forms, outs: Forms
+) -> tuple[Program, Forms]:
+    """Return (the program of a rule on components, forms of its outputs).
+
+    If some cotangents that a rule takes are lifted and others plain, these are spread: the sum over
+    all parts of what the rule makes of them would count them once for each part.
+    """
+    if not ends.reverse:
+        return lift_program(carrier, program, ins, outs)
+    first = len(ins) - len([s for s in ends.inputs if s in ends.reverse])
+    all_plain = all(f is None for f in ins[first:])
+    late = [] if all_plain else [k for k in range(first, len(ins)) if ins[k] is None]
+    avals = program.in_avals
+    full = [carrier.whole(avals[k]) if k in late else f for k, f in enumerate(ins)]
+    lifted, got = lift_program(carrier, program, tuple(full), outs, cotangents=True)
+    if not late:
+        return lifted, got
+
+    def spread(*vs: Value) -> list[Value]:
+        inner = carrier.under(current(), vs[: len(carrier.ambient)])
+        given, parts = iter(vs[len(carrier.ambient) :]), list(vs[: len(carrier.ambient)])
+        for k, (aval, f) in enumerate(zip(avals, ins, strict=True)):
+            own = tuple([next(given) for _ in carrier.parts_of(aval, f)])
+            parts += inner.spread(aval, own, full[k]) if k in late else own
+        inner.closed = True
+        return evaluate(lifted, parts)
+
+    own = [p.aval for a, f in zip(avals, ins, strict=True) for p in carrier.parts_of(a, f)]
+    return staged(spread, [*(v.aval for v in carrier.ambient), *own], program.name), got

@@ -37,7 +37,8 @@ class Stage(Interpreter):
     """Records equations; its tracers are the variables of the Program it becomes."""
 
     settles = True
-    """Whether Python functions in parameters are staged when their operation is recorded."""
+    """Whether Python functions in parameters are staged when their operation is recorded, though
+    the operation could wait (`Wiring.waits`)."""
 
     def __init__(
         self,
@@ -105,8 +106,9 @@ class Stage(Interpreter):
         """Append an equation on atoms of this stage; return its variables."""
         if self.closed:
             raise escaped(self.var(inputs[0].aval if inputs else Aval((), bool)), repr(prim), None)
-        if prim.higher is not None and self.settles and prim.higher.pending(params):
-            args, params = prim.higher.settle(params, inputs)
+        higher = prim.higher
+        if higher is not None and (self.settles or not higher.waits) and higher.pending(params):
+            args, params = higher.settle(params, inputs)
             inputs = [self.atom(a) for a in args]
         t = prim.infer(tuple([a.aval for a in inputs]), params)
         if prim.many:
@@ -139,9 +141,12 @@ class Stage(Interpreter):
             return hit[0]
         if not isinstance(x, Tracer):
             return self.atom(as_value(x))
-        if x.by.closed:
-            raise escaped(x, self.title(), None)
-        if not is_above(x.by, self.parent) and not self.from_outside(x):
+        if x.by.closed or not (is_above(x.by, self.parent) or self.from_outside(x)):
+            given = entered(x, self.parent)
+            if given is not None:
+                return self.atom(given)
+            if x.by.closed:
+                raise escaped(x, self.title(), None)
             raise inverted(x, "a traced function", self.title())
         v = self.var(x.aval, x.where)
         self.captured[id(x)] = v, x
@@ -189,6 +194,17 @@ class Stage(Interpreter):
         self.of = outline(self.of)  # type: ignore[assignment]
         self.captured, self.consts, self.eqns, self.inputs = {}, {}, [], []
         self.parent = None
+
+
+def entered(x: Tracer, start: Interpreter | None) -> Var | None:
+    """Return the input by which a stage, `start` or one around it, was given a value beforehand: a
+    rule that is staged after its call sees what the call captured by its inputs."""
+    while start is not None:
+        hit = start.captured.get(id(x)) if isinstance(start, Stage) else None
+        if hit is not None:
+            return hit[0]
+        start = start.parent
+    return None
 
 
 @contextmanager
