@@ -209,6 +209,8 @@ CASES = [
     (lambda m, x: m.diff(x, prepend=0, append=np.float32(9)), V),
     (lambda m, x: m.diff(x > 2), V),
     (lambda m, x: m.diff(x, 0), V),
+    (lambda m, x: m.diff(x, 0, prepend=1, append=V), V),
+    (lambda m, x: m.diff(x, 0, axis=0, append=X), X),
     (lambda m, x: m.ediff1d(x), M),
     (lambda m, x: m.ediff1d(x, to_end=np.array([1, 2], np.int32), to_begin=np.int32(0)), M),
     (lambda m, x: m.trapezoid(x), V),
@@ -223,6 +225,13 @@ CASES = [
     (lambda m, x: m.unwrap(x), np.array([0, 3, 6.5, 0.2, -3.2, 3.2], np.float32)),
     (lambda m, x: m.unwrap(x, period=4), np.array([0, 1, 2, 3, 0, 1, 0, 3])),
     (lambda m, x: m.unwrap(x, 4.0, axis=0), X),
+    *[(lambda m, x, a=a: m.unwrap(x, axis=a), np.zeros((0, 3), np.float32)) for a in (0, 1)],
+    (lambda m, x: m.unwrap(x, period=4), np.zeros(0, np.int32)),
+    *[
+        (lambda m, x, a=a, s=s: m.rollaxis(x, a, s), np.arange(24.0).reshape(1, 2, 3, 4))
+        for a in range(-4, 4)
+        for s in range(-4, 5)
+    ],
 ]
 
 
