@@ -418,6 +418,26 @@ def test_control():
     same(lax.associative_scan(lax.add, V), np.cumsum(V))
 
 
+@pytest.mark.parametrize("n", [0, 1, 2, 3, 5, 8])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_associative_scan_keeps_the_order_of_operands(n, reverse):
+    rng = np.random.default_rng(n)
+    xs = rng.integers(-3, 4, (n, 2, 2)).astype(np.int32)  # products of matrices do not commute
+    want, order = [], xs[::-1] if reverse else xs
+    for x in order:
+        want.append(x if not want else want[-1] @ x)
+    want = np.array(want, np.int32).reshape(xs.shape)
+    want = want[::-1] if reverse else want
+    product = lambda a, b: lax.batch_matmul(a, b)  # noqa: E731
+    same(lax.associative_scan(product, xs, reverse=reverse), want)
+    places = [0] * n if not reverse else [n - 1] * n  # of all that is combined, what came first
+    same(lax.associative_scan(lambda a, b: a, np.arange(n), reverse=reverse), places)
+    along = np.moveaxis(xs, 0, 2)
+    got = lax.associative_scan(lax.add, along, reverse=reverse, axis=2)
+    sums = along[..., ::-1].cumsum(2)[..., ::-1] if reverse else along.cumsum(2)
+    same(got, sums)
+
+
 def test_gather_and_scatter():
     numbers = lax.GatherDimensionNumbers((1,), (0,), (0,))
     same(lax.gather(X, np.int32([[2], [0]]), numbers, (1, 4)), X[[2, 0]])

@@ -189,6 +189,22 @@ def test_quantiles(method):
         same(pnp.nanquantile(N.astype(np.float64)[0], 0.3, axis=0, method=method), want)
 
 
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_quantiles_at_random_and_exact_places(method, dtype):
+    rng = np.random.default_rng(1)
+    for n in (1, 2, 5, 6, 40):
+        x = rng.standard_normal(n).astype(dtype)
+        places = [np.arange(2 * n - 1) / max(2 * (n - 1), 1), np.arange(n + 1) / n, rng.random(9)]
+        for q in places:
+            same(pnp.quantile(x, q, method=method), np.quantile(x, q, method=method))
+        # the place is found in the dtype of q, as numpy has it: float32(0.1) of 5 is a half
+        tenths = np.float32([0.1, 0.3, 0.5, 0.7, 0.9])
+        want = np.quantile(x, tenths, method=method)
+        same(pnp.quantile(x, tenths, method=method), want, rtol=1e-4)
+        same(pnp.percentile(x, 25, method=method), np.percentile(x, 25, method=method))
+
+
 def test_medians_and_percentiles():
     for n in range(1, 6):
         check(lambda m, v: m.median(v), V[:n])
@@ -308,6 +324,18 @@ PRODUCTS = [
 def test_products(case):
     f, *xs = case
     check(f, *xs)
+
+
+@pytest.mark.parametrize("mode", ["full", "same", "valid"])
+@pytest.mark.parametrize("dtype", [np.int32, np.float32, np.complex64])
+def test_convolutions_of_vectors_of_any_length(mode, dtype):
+    rng = np.random.default_rng(2)
+    draw = lambda n: (rng.integers(-9, 9, n) + (1j * rng.integers(-9, 9, n) if dtype is np.complex64  # noqa: E731
+                                                else 0)).astype(dtype)  # fmt: skip
+    for n, m in [(1, 1), (1, 4), (2, 3), (2, 5), (3, 2), (3, 3), (4, 7), (5, 4), (6, 3)]:
+        a, v = draw(n), draw(m)
+        for name in ("correlate", "convolve"):
+            same(getattr(pnp, name)(a, v, mode), getattr(np, name)(a, v, mode))
 
 
 def test_cross_of_plane_vectors():

@@ -247,6 +247,43 @@ def test_integer_division_is_numpys(dtype):
         same(getattr(pnp, name)(x, y), getattr(np, name)(x, y), dtype=dtype)
 
 
+INTEGERS = [np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64]
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_integers_divided_by_zero_are_zero_as_numpys(dtype):
+    info = np.iinfo(dtype)
+    x = np.array([0, 1, 5, 7, info.max, info.max - 1, info.min], dtype)[:, None]
+    y = np.array([0, 1, 3, info.max, info.min, 0], dtype)
+    with np.errstate(all="ignore"):
+        for name in ("floor_divide", "remainder", "mod", "fmod", "divmod"):
+            want = getattr(np, name)(x, y)
+            same(both(getattr(pnp, name), x, y), want, dtype=dtype)
+        for f in (lambda a, b: a // b, lambda a, b: a % b, divmod):
+            same(f(pnp.asarray(x), pnp.asarray(y)), f(x, y), dtype=dtype)
+            same(f(pnp.asarray(x), 0), f(x, np.zeros((), dtype)), dtype=dtype)
+            same(f(pnp.asarray(x), 3), f(x, np.asarray(3, dtype)), dtype=dtype)
+        same(pnp.remainder.outer(x[:, 0], y), np.remainder.outer(x[:, 0], y))
+    same(pnp.fmod(5, 0), 0)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int16, np.int32, np.int64])
+def test_negative_powers_of_integers_are_cut_off_at_the_point(dtype):
+    bases = np.array([0, 1, -1, 2, -2, 3, np.iinfo(dtype).max, np.iinfo(dtype).min], dtype)
+    exponents = np.array(
+        [-1, -2, -3, -8, -127, np.iinfo(dtype).min, np.iinfo(dtype).min + 1], dtype
+    )
+    # 1 / x ** n, towards zero; of zero nothing is left, as in jax
+    want = [[1 if b == 1 else (-1) ** (int(n) % 2) if b == -1 else 0 for n in exponents]
+            for b in bases]  # fmt: skip
+    got = both(pnp.power, bases[:, None], exponents)
+    same(got, np.array(want, dtype), dtype=dtype)
+    same(pnp.asarray(bases)[:, None] ** exponents, np.array(want, dtype), dtype=dtype)
+    whole = np.array([0, 1, 2, 3], dtype)  # others beside negative ones are numpy's
+    mixed = pnp.power(bases[:, None], np.concatenate([exponents, whole]))
+    same(mixed[:, -4:], np.power(bases[:, None], whole), dtype=dtype)
+
+
 def test_power():
     x = np.array([0.5, 2.0, 3.0], np.float32)
     for y in (0, 1, 2, 3, -1, -2, 0.5, np.float32(1.5)):
@@ -317,6 +354,29 @@ def test_frexp_and_ldexp(dtype):
     got = np.asarray(pnp.ldexp(np.array([1.5, -0.75], dtype)[:, None], n))
     normal = (np.abs(want) >= info.tiny) | (want == 0)
     np.testing.assert_array_equal(got[normal], want[normal])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16])
+@pytest.mark.parametrize("kind", [np.int8, np.int32, np.int64, np.uint16, np.uint32, np.uint64])
+def test_ldexp_of_any_exponent(dtype, kind):
+    rng = np.random.default_rng(0)
+    ends, info = np.iinfo(kind), np.finfo(dtype)
+    far = np.array([ends.min, ends.max, ends.max - 1, 0, 1, 2], kind)
+    reach = np.arange(-2200, 2200, 13)
+    near = reach[(reach >= ends.min) & (reach <= ends.max)].astype(kind)
+    n = np.concatenate([far, near])
+    x = np.array([1.0, -1.5, info.max, info.tiny, 0.0, -0.0, np.inf, np.nan], dtype)
+    x = np.concatenate(
+        [x, np.ldexp(rng.standard_normal(30), rng.integers(-14, 14, 30)).astype(dtype)]
+    )
+    x = x[:, None]
+    with np.errstate(all="ignore"):
+        want = np.ldexp(x, np.clip(n.astype(object), -10000, 10000).astype(np.int32))
+    got = np.asarray(both(pnp.ldexp, x, n))
+    sure = (np.abs(want) >= info.tiny) | (want == 0) | np.isnan(want)  # the rest may be flushed
+    np.testing.assert_array_equal(got[sure], want[sure])
+    assert (np.abs(got[~sure] - want[~sure]) <= np.abs(want[~sure])).all()
+    assert np.isinf(np.asarray(pnp.ldexp(x[0], far[1:2]))).all() or kind is np.int8
 
 
 def test_nan_to_num():

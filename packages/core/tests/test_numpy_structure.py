@@ -209,6 +209,8 @@ CASES = [
     (lambda m, x: m.diff(x, prepend=0, append=np.float32(9)), V),
     (lambda m, x: m.diff(x > 2), V),
     (lambda m, x: m.diff(x, 0), V),
+    (lambda m, x: m.diff(x, 0, prepend=1, append=V), V),
+    (lambda m, x: m.diff(x, 0, axis=0, append=X), X),
     (lambda m, x: m.ediff1d(x), M),
     (lambda m, x: m.ediff1d(x, to_end=np.array([1, 2], np.int32), to_begin=np.int32(0)), M),
     (lambda m, x: m.trapezoid(x), V),
@@ -223,6 +225,13 @@ CASES = [
     (lambda m, x: m.unwrap(x), np.array([0, 3, 6.5, 0.2, -3.2, 3.2], np.float32)),
     (lambda m, x: m.unwrap(x, period=4), np.array([0, 1, 2, 3, 0, 1, 0, 3])),
     (lambda m, x: m.unwrap(x, 4.0, axis=0), X),
+    *[(lambda m, x, a=a: m.unwrap(x, axis=a), np.zeros((0, 3), np.float32)) for a in (0, 1)],
+    (lambda m, x: m.unwrap(x, period=4), np.zeros(0, np.int32)),
+    *[
+        (lambda m, x, a=a, s=s: m.rollaxis(x, a, s), np.arange(24.0).reshape(1, 2, 3, 4))
+        for a in range(-4, 4)
+        for s in range(-4, 5)
+    ],
 ]
 
 
@@ -416,6 +425,92 @@ def test_array_of_lists_and_scalars():
     assert pnp.copy(y).unsafe_buffer_pointer() != y.unsafe_buffer_pointer()
     assert pnp.asarray(y) is y
     assert pnp.astype(y, "int32").tolist() == [3, 1, 2, 5, 4]
+
+
+NUMBERS = [0, 1, -1, 127, 128, 255, 256, -128, -129, 300, 70000, 2**31 - 1, 2**31, 2**32, -(2**31),
+           2**40, 2**63 - 1, 2**63, 2**64, 2**70, 2.7, -0.5, -1.5, 300.5, 1e10, 1e300, np.nan,
+           np.inf, 1j, True]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64",
+                                   "uint64", "float16", "float32", "float64", "complex64",
+                                   "bool"])  # fmt: skip
+def test_python_numbers_with_a_dtype_are_numpys_or_refused(dtype):
+    def outcome(make):
+        with np.errstate(all="ignore"):
+            try:
+                return np.asarray(make())
+            except (OverflowError, ValueError, TypeError) as error:
+                assert make is not ours or isinstance(error, TypeRule)
+                return OverflowError if isinstance(error, OverflowError) else TypeError
+
+    for number in NUMBERS:
+        shapes = [lambda n: [n], lambda n: (0, n), lambda n: [[1, 2], [n, 0]]]
+        for shaped in [*shapes, *([lambda n: n] if number.__class__ is not int else [])]:
+            theirs = lambda: np.array(shaped(number), dtype)  # noqa: B023, E731
+            for name in ("array", "asarray"):
+                ours = lambda: getattr(pnp, name)(shaped(number), dtype)  # noqa: B023, E731
+                want, got = outcome(theirs), outcome(ours)
+                if isinstance(want, np.ndarray):
+                    assert isinstance(got, np.ndarray), (number, got)
+                    same(pnp.asarray(got), want)
+                else:
+                    assert not isinstance(got, np.ndarray), (number, got)
+                    if want is OverflowError:
+                        assert got is OverflowError
+    beside = pnp.arange(2).astype(dtype)  # among arrays numbers are refused, too
+    if dtype in ("int8", "uint8", "int16", "uint16", "int32"):
+        for n in (2**40, -(2**40), 1e13):
+            with pytest.raises(OverflowError):
+                pnp.array([beside[0], n], dtype)
+            with pytest.raises(OverflowError):
+                plait.jit(lambda v: pnp.array([v, n], dtype))(beside[0])  # noqa: B023
+        same(pnp.array([beside[1], 3, 2.7], dtype), np.array([1, 3, 2.7], dtype))
+    same(pnp.array([np.int64(3), np.arange(3)[2]], dtype), np.array([3, 2], dtype))
+
+
+def test_integers_that_no_array_holds_are_refused():
+    for make in (lambda: pnp.array([8], "int4"), lambda: pnp.array([-1], "uint4"),
+                 lambda: pnp.array([2**40], dtype=int), lambda: pnp.array([2**40]),
+                 lambda: pnp.asarray([[1], [2**31]], int), lambda: pnp.full(2, 300, "uint8"),
+                 lambda: pnp.full_like(pnp.zeros(2, "int8"), -129)):  # fmt: skip
+        with pytest.raises(OverflowError, match="fit"):
+            make()
+    assert np.asarray(pnp.array([7, -8], "int4")).astype(int).tolist() == [7, -8]
+    with plait.config(x64=False), pytest.raises(OverflowError):
+        pnp.array([2**40], "int64")
+
+
+def test_array_copies_and_asarray_does_not():
+    x = pnp.arange(3.0)
+    for f in (pnp.array, lambda v: pnp.array(v, copy=True), lambda v: pnp.asarray(v, copy=True),
+              lambda v: pnp.array(v, x.dtype), pnp.copy):  # fmt: skip
+        y = f(x)
+        assert y is not x and y.unsafe_buffer_pointer() != x.unsafe_buffer_pointer()
+    assert pnp.asarray(x) is x and pnp.array(x, copy=False) is x
+    kept = pnp.array(x)
+    plait.jit(lambda v: v * 2, donate_argnums=0)(x)
+    assert x.is_deleted() and kept.tolist() == [0, 1, 2]
+    assert plait.jit(lambda v: pnp.array(v) + 1)(1).item() == 2
+
+
+MASKED = np.ma.masked_array([1.0, 1e9], [False, True])
+PLACES_MASKED = np.ma.masked_array([0, 1], [False, True])
+
+
+@pytest.mark.parametrize("f", [
+    pnp.array, pnp.asarray, pnp.mean, pnp.sin, pnp.copy, pnp.unique, pnp.from_dlpack,
+    plait.jit(pnp.sum), plait.device_put, plait.nn.relu, lambda m: pnp.array([m, m]), lambda m: pnp.array([m[0], m[1]]),
+    lambda m: pnp.array([m[0], m[1]], "int8"), lambda m: pnp.arange(2.0) + m,
+    lambda m: m * pnp.arange(2.0), lambda m: pnp.arange(2.0).at[:].set(m),
+    lambda m: pnp.where(m > 1, 1, 2), lambda m: pnp.arange(3)[PLACES_MASKED],
+    lambda m: pnp.arange(3).at[PLACES_MASKED].set(1), lambda m: pnp.arange(2)[m > 0],
+    lambda m: pnp.take(pnp.arange(3), PLACES_MASKED), lambda m: plait.lax.add(m, m),
+    lambda m: pnp.stack([m, m]),
+], ids=lambda f: None)  # fmt: skip
+def test_masked_arrays_are_refused(f):
+    with pytest.raises(TypeRule, match="lose its mask.*\n(.*\n)*.*filled"):
+        f(MASKED)
 
 
 @pytest.mark.feature("C15")

@@ -365,9 +365,79 @@ def test_apply():
     want[A > 20] *= 2
     same(X.at[A > 20].apply(lambda v: v * 2), want)
     same(plait.jit(lambda x: x.at[x > 20].apply(lambda v: v * 2))(X), want)
-    want = A.copy()
-    want[[2, 0]] += 1
-    same(X.at[asarray(np.array([2, 0, 2]))].apply(lambda v: v + 1), want)
+
+
+@pytest.mark.parametrize("index", [
+    [2, 0, 2], [[1, 1], [1, 0]], [0, -3, 0, 2, 2], [1] * 20, [], [2],
+], ids=str)  # fmt: skip
+def test_apply_counts_how_often_a_position_occurs(index):
+    i = np.array(index, np.int32)
+    f = lambda v: v * 0.5 + 1  # noqa: E731
+    want = A.astype(np.float64)
+    for row in i.ravel():  # as a ufunc's `at`: each time to what the time before left
+        want[row] = f(want[row])
+    want = want.astype(np.float32)
+    x = X.astype("float32")
+    for got in (x.at[i].apply(f), x.at[asarray(i)].apply(f),
+                plait.jit(lambda x, i: x.at[i].apply(f))(x, i),
+                plait.jit(lambda x: x.at[i].apply(f))(x)):  # fmt: skip
+        np.testing.assert_allclose(np.asarray(got), want, rtol=1e-6)
+    two = np.float64(A)  # several axes of positions, one of them fixed
+    for r in i.ravel():
+        two[r, 1] = f(two[r, 1])
+    np.testing.assert_allclose(np.asarray(x.at[asarray(i), 1].apply(f)), two, rtol=1e-6)
+    # a result of another dtype is written, and read again, in the array's
+    ints = np.full(3, 100)
+    for r in i.ravel():
+        ints[r] = np.sqrt(ints[r])
+    same(asarray(np.full(3, 100)).at[i].apply(plait.numpy.sqrt), ints)
+    once = x.at[asarray(i)].apply(f, unique_indices=True)
+    one = A.astype(np.float32)
+    one[i.ravel() % 3] = f(A[i.ravel() % 3])
+    np.testing.assert_allclose(np.asarray(once), one, rtol=1e-6)
+
+
+def test_apply_drops_what_lies_outside():
+    x, i = asarray(np.arange(3.0)), asarray(np.array([5, 2, 2, -9]))
+    assert x.at[i].apply(lambda v: v + 1).tolist() == [0, 1, 4]
+    assert x.at[asarray(np.array([-1, 0]))].apply(
+        lambda v: v + 1, wrap_negative_indices=False
+    ).tolist() == [1, 1, 2]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint32", "int32"])
+def test_integers_that_do_not_fit_are_not_written(dtype):
+    info, base = np.iinfo(dtype), np.arange(3).astype(dtype)
+    x = asarray(base)
+    for n in (int(info.min), int(info.max), 0, 1):
+        for _ in range(2):  # the second time by the short way
+            same(x.at[1].set(n), np.array([0, n, 2], dtype))
+        same(x.at[x > 1].set(n), np.array([0, 1, n], dtype))
+        same(x.at[asarray(np.array([0, 1]))].set(n), np.array([n, n, 2], dtype))
+    for n in (int(info.min) - 1, int(info.max) + 1, 2**40, -(2**40)):
+        for write in (lambda x, n: x.at[1].set(n), lambda x, n: x.at[1:].add(n),
+                      lambda x, n: x.at[asarray(np.array([0]))].max(n),
+                      lambda x, n: x.at[x > 1].multiply(n),
+                      lambda x, n: x.at[0].min(n)):  # fmt: skip
+            with pytest.raises(OverflowError, match="does not fit"):
+                write(x, n)
+            with pytest.raises(OverflowError, match="does not fit"):
+                plait.jit(lambda x, n=n, write=write: write(x, n))(x)
+    same(asarray(np.zeros(2, np.float32)).at[0].set(2**40), np.float32([2**40, 0]))
+
+
+@pytest.mark.parametrize("i", [[3], [-4], [0, 7], [[1], [-9]], 3, -4], ids=str)
+def test_fixed_indices_outside_are_refused_whatever_holds_them(i):
+    i, x = np.array(i), asarray(np.arange(3))
+    for f in (lambda x: x[i], lambda x: x.at[i].set(1), lambda x: x.at[i].get(),
+              lambda x: x[None, i], lambda x: x.at[i].apply(lambda v: v)):  # fmt: skip
+        with pytest.raises(IndexError, match="out of range"):
+            f(x)
+        with pytest.raises(IndexError, match="out of range"):
+            plait.jit(f)(x)
+    # with a mode, or computed, they may lie outside
+    assert x.at[i].get(mode="fill", fill_value=-7).ravel()[-1] == -7
+    same(x.at[i].set(1, mode="drop").sum(), x.at[asarray(i)].set(1).sum())
 
 
 # ---- take ------------------------------------------------------------------------------------

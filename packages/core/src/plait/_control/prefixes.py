@@ -32,7 +32,7 @@ def associative_scan(fn: Callable, elems: Any, reverse: bool = False, axis: int 
     Args:
       fn: (a, b) -> a combined with b, for trees of arrays; associative, applied along stacks.
       elems: a tree of arrays with one size along `axis`.
-      reverse: from the end.
+      reverse: from the end: the last element comes first, and `a` is what lies behind `b`.
 
     >>> import plait
     >>> plait.lax.associative_scan(plait.numpy.add, plait.numpy.arange(4))
@@ -55,12 +55,7 @@ def associative_scan(fn: Callable, elems: Any, reverse: bool = False, axis: int 
         xs = [x[::-1] for x in xs]
 
     def combine(a: list, b: list) -> list:
-        both = (
-            fn(tree.unflatten(b), tree.unflatten(a))
-            if reverse
-            else fn(tree.unflatten(a), tree.unflatten(b))
-        )
-        found, shape = flatten(both)
+        found, shape = flatten(fn(tree.unflatten(a), tree.unflatten(b)))
         if shape != tree:
             raise TreeMismatch(
                 f"associative_scan: the function returns {shape}, for elements that are {tree}",

@@ -6,6 +6,7 @@ its `_buf`, so every use of it falls into a slow path, where the error is raised
 """
 
 import functools
+import sys
 from collections.abc import Iterable
 from typing import Any
 
@@ -17,6 +18,7 @@ from .._base.errors import (
     CopyError,
     DeletedArrayError,
     NotAnArrayError,
+    OperandTypeError,
     OutOfBounds,
     PlaitError,
     RuntimeFailure,
@@ -383,6 +385,7 @@ def canonical(dtype: np.dtype) -> np.dtype:
 def shared(x: np.ndarray) -> Array:
     """Return `x` on the default device, sharing its memory if it is contiguous, aligned as the
     device wants it, and of a dtype that may stay; else a copy."""
+    unmasked(x)
     if canonical(x.dtype) is not x.dtype:
         return from_numpy(x)
     category(x.dtype)
@@ -390,8 +393,23 @@ def shared(x: np.ndarray) -> Array:
     return wrap(put(x, aval, share=True), aval)
 
 
+def unmasked(x: Any) -> Any:
+    """Return `x`; refuse numpy's masked arrays, whose masks arrays here can not keep."""
+    if x.__class__ is not np.ndarray and isinstance(x, np.ndarray):
+        masked = sys.modules.get("numpy.ma")
+        if masked is not None and isinstance(x, masked.MaskedArray):
+            raise OperandTypeError(
+                "a masked array would lose its mask: arrays have none here",
+                fix="give x.filled(value), or x.data and numpy.ma.getmaskarray(x) by itself, for "
+                "instance as `where=~mask`",
+            )
+    return x
+
+
 def from_numpy(x: np.ndarray) -> Array:
     """Return a copy of `x` on the default device."""
+    if x.__class__ is not np.ndarray:
+        unmasked(x)
     dtype = canonical(x.dtype)
     aval = Aval(x.shape, dtype)
     return wrap(put(x if dtype is x.dtype else x.astype(dtype), aval), aval)
@@ -428,14 +446,15 @@ def as_value(x: Any) -> Any:
 
 
 @functools.cache
-def _bounds(dtype: np.dtype) -> tuple[int, int]:
+def integer_bounds(dtype: np.dtype) -> tuple[int, int]:
+    """Return the least and the greatest integer of a dtype."""
     low, high = jaxlib_api.limits(dtype)
     return int(low), int(high)
 
 
 def fits(x: int, dtype: np.dtype) -> int:
     """Return `x`; raise OutOfBounds, as numpy does, if the integer dtype can not hold it."""
-    low, high = _bounds(dtype)
+    low, high = integer_bounds(dtype)
     if not low <= x <= high:
         raise OutOfBounds(
             f"the Python integer {x} does not fit in {dtype.name}",
@@ -465,6 +484,7 @@ def asarray(x: Any, dtype: Any = None) -> Any:
         if host is None:
             raise not_an_array(x)
         return from_numpy(host if dtype is None else host.astype(dtype_of(dtype)))
+    unmasked(x)
     if dtype is not None:
         return from_numpy(np.asarray(x, dtype_of(dtype)))
     if x.__class__ in WEAK:
@@ -474,7 +494,10 @@ def asarray(x: Any, dtype: Any = None) -> Any:
     plain = hasattr(x, "__array__") or hasattr(x, "__plait_array__")
     host = np.asarray(x.__plait_array__() if hasattr(x, "__plait_array__") else x)
     if not plain and host.dtype.kind in "if":  # Python numbers in lists take the default dtypes
+        wide = host
         host = host.astype(WEAK[int if host.dtype.kind == "i" else float].dtype)
+        if host.dtype.kind == "i" and (host != wide).any():
+            fits(int(wide[host != wide][0]), host.dtype)
     category(host.dtype)
     return from_numpy(host)
 

@@ -15,7 +15,7 @@ from .._base.errors import (
     ArgumentError,
     OperandTypeError,
 )
-from .._core.array import asarray
+from .._core.array import asarray, unmasked
 from .._core.ir import Effect
 from .._core.primitive import Primitive
 from .._types.avals import Aval
@@ -48,7 +48,7 @@ def exact(f: Callable, outs: tuple) -> Callable:
             raise ArgumentError(
                 f"the callback promised {len(outs)} results and returned {len(got)}"
             )
-        arrays = [np.asarray(g) for g in got]
+        arrays = [np.asarray(unmasked(g)) for g in got]
         for g, o in zip(arrays, outs):
             if g.shape != o.shape or not np.can_cast(g.dtype, o.dtype, "same_kind"):
                 raise OperandTypeError(

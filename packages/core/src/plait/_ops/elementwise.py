@@ -494,8 +494,9 @@ def power(x: Any, y: Any) -> Any:
     """x ** y as Python and numpy mean it: repeated multiplication for fixed integers, integer
     powers of integers stay integers.
 
-    x, y: numbers; shapes broadcast, dtypes are promoted.  Raises TypeRule for a negative power of
-    integers.
+    x, y: numbers; shapes broadcast, dtypes are promoted.  Raises TypeRule for integers to a power
+    that is known to be negative; among exponents in an array a negative one gives 1 / x ** -y cut
+    off at the point: 1 and -1 stay what they are, or change their sign, and all else is 0.
 
     >>> import plait
     >>> plait.numpy.power(2, 3).item()
@@ -518,16 +519,20 @@ def power(x: Any, y: Any) -> Any:
 
 
 def _integers_to_integers(x: Any, y: Any) -> Any:
-    """By squaring, over the bits of the exponent; 0 for negative exponents."""
+    """By squaring, over the bits of the exponent; what is left of 1 / x ** -y for negative ones."""
     bits = x.aval.dtype.itemsize * 8 - (x.aval.dtype.kind == "i")
     one = Literal(1, x.aval)
-    out = one
+    out, base = one, x
     for k in range(bits if x.aval.dtype != BOOL else 1):
         bit = and_(shift_right_logical(y, Literal(k, y.aval)), Literal(1, y.aval))
         out = mul(out, select(eq(bit, 1), x, one))
         x = mul(x, x)
     unsigned = y.aval.dtype == BOOL or "uint" in y.aval.dtype.name
-    return out if unsigned else select(lt(y, 0), Literal(0, x.aval), out)
+    if unsigned:
+        return out
+    # the low bits of -n say whether n is odd, as those of n do: 1 and -1 are right as they are
+    lost = and_(lt(y, 0), and_(ne(base, 1), ne(base, -1)))
+    return select(lost, Literal(0, x.aval), out)
 
 
 def true_divide(x: Any, y: Any) -> Any:
@@ -536,7 +541,7 @@ def true_divide(x: Any, y: Any) -> Any:
 
 
 def floor_divide(x: Any, y: Any) -> Any:
-    """The greatest integer not above x / y.
+    """The greatest integer not above x / y; 0 for integers by zero.
 
     x, y: real; shapes broadcast, dtypes are promoted.
 
@@ -556,14 +561,23 @@ def floor_divide(x: Any, y: Any) -> Any:
         return select(is_finite(q), round_even(whole), q)
     q, r = div.bind(a, b), rem.bind(a, b)
     if a.aval.dtype.kind == "u":
-        return q
-    return select(and_(ne(r, 0), ne(lt(r, 0), lt(b, 0))), sub(q, 1), q)
+        return _by_nonzero(q, b)
+    return _by_nonzero(select(and_(ne(r, 0), ne(lt(r, 0), lt(b, 0))), sub(q, 1), q), b)
+
+
+def _by_nonzero(out: Any, y: Any) -> Any:
+    """What integers were divided to, and 0 by zero, as numpy has it; the machine has anything."""
+    if y.__class__ is Literal and y.value:
+        return out
+    return select(eq(y, 0), Literal(0, out.aval), out)
 
 
 def modulo(x: Any, y: Any) -> Any:
-    """Remainder of floor division: the sign is that of y, also of zeros."""
+    """Remainder of floor division: the sign is that of y, also of zeros; 0 for integers by zero."""
     a, b = promoted((x, y))
     r = rem.bind(a, b)
+    if not a.aval.inexact:
+        r = _by_nonzero(r, b)
     if a.aval.dtype.kind == "u":
         return r
     some, down = ne(r, 0), lt(b, 0)
@@ -572,6 +586,13 @@ def modulo(x: Any, y: Any) -> Any:
         return out
     zero = select(down, neg(sub(stop(r), r)), sub(r, stop(r)))  # it varies as r does
     return select(some, out, zero)
+
+
+def fmod(x: Any, y: Any) -> Any:
+    """Remainder of division towards zero: the sign is that of x; 0 for integers by zero."""
+    a, b = promoted((x, y))
+    r = rem.bind(a, b)
+    return r if a.aval.inexact else _by_nonzero(r, b)
 
 
 __all__ = [n for n, v in list(globals().items()) if isinstance(v, Primitive)]

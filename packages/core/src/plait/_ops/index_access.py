@@ -281,15 +281,19 @@ def write(
     return _replaced(x, plan, values, v)
 
 
+def shape_of_positions(plan: IndexPlan, values: Sequence[Any]) -> tuple:
+    """The common shape of arrays of positions."""
+    return broadcast_shapes([v.aval.shape for e, v in _named(plan, values) if e in (ROWS, LOOSE)])
+
+
 def result_shape(x: Any, plan: IndexPlan, values: Sequence[Any]) -> tuple:
     """The shape of what a plan reads."""
-    many = [v.aval.shape for e, v in _named(plan, values) if e in (ROWS, LOOSE)]
     shape: list[Any] = []
     for a in plan.layout:
         if a == NEW:
             shape.append(1)
         elif a == POSITIONS:
-            shape += broadcast_shapes(many)
+            shape += shape_of_positions(plan, values)
         else:
             e = plan.entries[a]
             shape.append(e[0] if e.__class__ is tuple else x.aval.shape[a])

@@ -9,7 +9,7 @@ those of SCALAR and LOOSE.
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from .._base.errors import (
     TypeRule,
     UnknownMask,
 )
-from .._core.array import Literal, as_value
+from .._core.array import Literal, as_value, unmasked
 from .._core.interpreter import Value
 from .._types.avals import BOOL, INTEGER, Aval
 from .._types.dims import Dim, decide_ge, max_dim, min_dim
@@ -86,9 +86,9 @@ def _item(i: Any) -> Any:
         i = i.numpy()
     if isinstance(i, np.ndarray | np.generic):
         if i.dtype == BOOL:
-            return i if i.ndim else bool(i)
+            return unmasked(i) if i.ndim else bool(i)
         if i.dtype.kind in "iu":
-            return np.asarray(i) if i.ndim else int(i)
+            return np.asarray(unmasked(i)) if i.ndim else int(i)
         raise _not_integers(f"an array of dtype {i.dtype}")
     if isinstance(i, Value):
         if i.aval.dtype != BOOL and i.aval.category != INTEGER:
@@ -192,11 +192,7 @@ class _Reading:
         n = self.sizes[axis]
         inside = -n <= i < n  # of symbolic sizes this may raise UndecidedDim, which says enough
         if not inside and self.strict:
-            raise SubscriptError(
-                f"index {i} is out of range for axis {axis - len(self.grown)} of size {n}",
-                fix=(f"use an index in [-{n}, {n}); " if n else "the axis is empty; ")
-                + f'x.at[{i}].get(mode="fill") reads outside, set(v, mode="drop") writes nothing',
-            )
+            self.outside(i, n)
         if inside:
             self.picks.append((k, len(self.layout)))
             self.entries.append(POINT)
@@ -204,12 +200,23 @@ class _Reading:
         else:
             self.pick(k, SCALAR, Literal(min(max(i, -n - 1), n), Aval((), np.int32)))
 
+    def outside(self, i: Any, n: Any) -> NoReturn:
+        """Refuse a fixed index."""
+        axis = len(self.entries) - len(self.grown)
+        raise SubscriptError(
+            f"index {i} is out of range for axis {axis} of size {n}",
+            fix=(f"use an index in [-{n}, {n}); " if n else "the axis is empty; ")
+            + f'x.at[{i}].get(mode="fill") reads outside, set(v, mode="drop") writes nothing',
+        )
+
     def rows(self, k: int, i: np.ndarray) -> None:
         n = self.sizes[len(self.entries)]
         if n.__class__ is Dim:
             signed = i.dtype.kind != "u"
             return self.pick(k, LOOSE if signed else ROWS, integers(i, "indices"))
         i = (np.minimum(i, n) if i.dtype == np.uint64 else i).astype(np.int64)
+        if self.strict and i.size and not (-n <= i.min() and i.max() < n):
+            self.outside(i[(i < -n) | (i >= n)][0].item(), n)
         i = np.maximum(np.where(i < 0, i + n, np.minimum(i, n)), -1)
         return self.pick(k, ROWS, as_value(i.astype(np.int32 if n < 2**31 else np.int64)))
 

@@ -5,6 +5,7 @@ that a loop over `x[i]` compiles once.  Under a trace whatever is fixed becomes 
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -13,17 +14,21 @@ from .._base.errors import (
     ArgumentError,
     OperandTypeError,
 )
-from .._core.array import Array, Literal, as_value
-from .._core.interpreter import GROUND, Tracer, Value, current
+from .._base.lazy import later
+from .._core.array import Array, Literal, as_value, integer_bounds
+from .._core.interpreter import GROUND, Tracer, Value, current, use
 from .._core.primitive import freeze
 from .._core.staging import staged
-from .._types.avals import BOOL, INT32, Aval
+from .._types.avals import BOOL, INT32, INTEGER, OPAQUE, Aval
+from .._types.dims import product
 from .._xla.executables import executable
 from .._xla.operands import scalar_buffer
-from .index_access import INT64, PLAIN, Spec, masked, read, write
+from . import elementwise as el
+from .index_access import INT64, PLAIN, Spec, masked, read, shape_of_positions, write
 from .index_plans import LOOSE, NEW, POINT, ROWS, IndexPlan, concrete_mask, parse
 from .indexing import FILL, normal_fill, normal_mode
-from .shape import convert, materialise_at_ground
+from .reduction import max_
+from .shape import convert, fill, materialise_at_ground
 
 # ---- at once: positions are operands of a program kept by plan ---------------------------------
 
@@ -259,9 +264,9 @@ class Positions:
         x, index = self.array, self.index
         if not how and index.__class__ is int and x.__class__ is Array and current() is GROUND:
             try:
-                found, n, cell = _sets[x.key, values.__class__]
+                found, n, cell, bounds = _sets[x.key, values.__class__]
                 i = index + n if index < 0 else index
-                if 0 <= i < n:
+                if 0 <= i < n and (bounds is None or bounds[0] <= values <= bounds[1]):
                     v = scalar_buffer(Literal(values, cell))
                     return _array(found, [x._buf, _start(i), v])
             except (KeyError, AttributeError):
@@ -299,9 +304,14 @@ class Positions:
         return self._write("max", values, **how)
 
     def apply(self, func: Callable[[Any], Any], **how: Any) -> Any:
-        """The array with `func` of its elements there; once, also where a position occurs twice.
+        """The array with `func` of its elements there, as often as a position occurs.
 
-        `func` is elementwise.
+        `func` is elementwise.  Every time it is given what the time before left, in the array's
+        dtype.  With `unique_indices` it is applied once.
+
+        >>> import plait
+        >>> plait.numpy.ones(3).at[plait.numpy.array([0, 0, 2])].apply(lambda v: v * 2)
+        Array([4., 1., 2.], dtype=float32)
         """
         x = materialise_at_ground(as_value(self.array))
         mask = _single_mask(x, self.index)
@@ -310,10 +320,19 @@ class Positions:
             return masked(x, as_value(mask), new, "set")
         index = self.index if mask is None else np.nonzero(concrete_mask(mask))
         plan, values = parse(x.aval.shape, index, strict=how.get("mode") is None)
-        return write(x, plan, values, func(read(x, plan, values)), "set", _spec(how))
+        plan = plan if how.get("wrap_negative_indices", True) else _unwrapped(plan)
+        spec = _spec(how)
+        several = mask is None and any(e in (ROWS, LOOSE) for e in plan.entries)
+        if several and not spec.unique:
+            new = _each_time(func, x, plan, values)
+        else:
+            new = func(read(x, plan, values))
+        return write(x, plan, values, new, "set", spec)
 
     def _write(self, op: str, v: Any, **how: Any) -> Any:
         x = materialise_at_ground(as_value(self.array))
+        if v.__class__ is int and op not in _OF_FLOATS and x.aval.category != OPAQUE:
+            v = convert(v, x.aval.dtype, True)  # refused if it does not fit there
         v = v if isinstance(v, Value) else as_value(v)
         if v.aval.dtype.kind == "c" and x.aval.dtype.kind != "c":
             raise OperandTypeError(
@@ -339,7 +358,7 @@ class Positions:
         kind = "write", op, plan, spec
         cell: Any = None
         if v.__class__ is Literal:
-            dtype = v.aval.dtype if op in ("divide", "power") else x.aval.dtype
+            dtype = v.aval.dtype if op in _OF_FLOATS else x.aval.dtype
             cell = Aval((), dtype, v.aval.weak_type)
         operands = [x.key, cell or v.key, *_types_of(positions)]
         found = _program(kind, f, operands)
@@ -355,7 +374,9 @@ class Positions:
             return
         run, handlers, key = found
         swapped = lambda bufs: run([bufs[0], bufs[2], bufs[1]])  # noqa: E731
-        kept = (swapped, handlers, key), x.aval.shape[0], cell
+        whole = v.value.__class__ is int and x.aval.category == INTEGER
+        bounds = integer_bounds(x.aval.dtype) if whole else None
+        kept = (swapped, handlers, key), x.aval.shape[0], cell, bounds
         _keep(_sets, (x.key, v.value.__class__), kept)
 
     def _write_masked(self, x: Any, mask: Any, v: Any, op: str) -> Any:
@@ -369,6 +390,43 @@ class Positions:
         return _array(found, [x.buffer(), mask.buffer(), v.buffer()])
 
 
+def _each_time(func: Callable, x: Any, plan: IndexPlan, values: Sequence[Any]) -> Any:
+    """What is left at positions when `func` has been applied as often as each of them occurs.
+
+    All places of one position count together: they start with one value, and end with one, so that
+    it does not matter which of them is written.
+    """
+    known = not any(isinstance(v, Tracer) for v in values)
+    known = known and all(d.__class__ is int for d in x.aval.shape)
+    with use(GROUND) if known else nullcontext():
+        zeros = fill(0, Aval(x.aval.shape, INT32))
+        counts = read(write(zeros, plan, values, Literal(1, Aval((), INT32)), "add"), plan, values)
+        most = max_(counts, initial=Literal(1, counts.aval.with_shape(())))
+    first = read(x, plan, values)
+    again = lambda v: convert(func(v), x.aval.dtype, x.aval.weak_type)  # noqa: E731
+
+    def turn(k: Any, v: Any) -> Any:
+        active = el.gt(counts, k)
+        # where it is not applied any more it must not make a nan for derivatives either
+        return el.select(active, again(el.select(active, v, first)), v)
+
+    v = again(first)
+    if known and most.item() <= _UNROLLED:
+        for k in range(1, most.item()):
+            v = turn(k, v)
+        return v
+    steps = most.item() if known else product(shape_of_positions(plan, values))
+    _, v = later("lax").while_loop(
+        lambda c: el.lt(c[0], most), lambda c: (el.add(c[0], 1), turn(*c)),
+        (Literal(1, Aval((), INT32)), v), max_steps=steps if steps.__class__ is int else None,
+    )  # fmt: skip
+    return v
+
+
+_UNROLLED = 8
+"""Up to so many turns are written out."""
+_OF_FLOATS = "divide", "power"
+"""What is written in the dtype of its result, not in that of the array."""
 _HOW = {"mode", "indices_are_sorted", "unique_indices", "wrap_negative_indices"}
 
 

@@ -48,7 +48,6 @@ multiply = masking.binary("multiply", el.mul, _doc("x1 * x2.", _TWO, "multiply")
 divide = true_divide = binary(
     "divide", el.div, _doc("x1 / x2, of floats.", _TWO, "divide"), prepare=el.floating
 )
-fmod = binary("fmod", el.rem, _doc("Remainder of division towards zero: x1's sign.", _REAL, "fmod"))
 maximum = masking.binary(
     "maximum", el.maximum, _doc("The greater; nan if either is.", _TWO, "maximum")
 )
@@ -65,8 +64,21 @@ floor_divide = fused(el.floor_divide)
 
 
 @fused
+def fmod(x1: Any, x2: Any, /) -> Any:
+    """Remainder of division towards zero: it has x1's sign; 0 for integers by zero.
+
+    x1, x2: real; shapes broadcast, dtypes are promoted.  As numpy.fmod.
+
+    >>> import plait
+    >>> float(plait.numpy.fmod(-7.0, 2.0))
+    -1.0
+    """
+    return el.fmod(x1, x2)
+
+
+@fused
 def remainder(x1: Any, x2: Any) -> Any:
-    """Remainder of floor division: it has x2's sign.
+    """Remainder of floor division: it has x2's sign; 0 for integers by zero.
 
     x1, x2: real; shapes broadcast, dtypes are promoted.  As numpy.remainder.
 
@@ -528,6 +540,10 @@ def frexp(x: Any) -> Any:
     return el.select(same, x, scaled), el.select(same, np.int32(0), exponent)
 
 
+_FAR = 1 << 20
+"""Farther apart than any two exponents."""
+
+
 @fused
 def ldexp(x1: Any, x2: Any) -> Any:
     """x1 * 2 ** x2, rounded once.
@@ -543,15 +559,22 @@ def ldexp(x1: Any, x2: Any) -> Any:
         raise OperandTypeError(
             f"ldexp: the exponents must be integers, not {n.aval!r}", fix="use .astype(int)"
         )
-    _, mantissa, bias = _layout(x.aval.dtype)
+    _, _, bias = _layout(x.aval.dtype)
+    if n.aval.category == INTEGER and np.iinfo(n.aval.dtype).max > _FAR:
+        low = 0 if n.aval.dtype.kind == "u" else -_FAR
+        n = el.clamp(low, n, _FAR)  # 32 bits do not hold what is farther
     n = convert(n, np.int32)
     step = bias - 1
-    # up to three steps: normal numbers to subnormal ones and back need more than one factor
+    # From the least numbers to the greatest takes several factors.  All but the last lead to
+    # normal numbers, so that nothing is rounded before it is.
+    size = el.stop(frexp(x)[1])
+    near = el.sub(el.clamp(1 - step, el.add(size, n), step), size)
+    last = el.clamp(-step, el.sub(n, near), step)
     for _ in range(3):
-        part = el.clamp(-step, n, step)
+        part = el.clamp(-step, near, step)
         x = el.mul(x, _power_of_two(part, x.aval.dtype))
-        n = el.sub(n, part)
-    return x
+        near = el.sub(near, part)
+    return el.mul(x, _power_of_two(last, x.aval.dtype))
 
 
 @fused

@@ -262,8 +262,6 @@ def _conv(x: Any, y: Any, *, mode: str, flipped: bool, precision: Any, dtype: An
     full = short - 1
     low, high = {"full": (full, full), "same": (short // 2, short - short // 2 - 1),
                  "valid": (0, 0)}[mode]  # fmt: skip
-    if turned:
-        low, high = high, low
     if not x.aval.inexact:
         return _by_places(x, y, low, high, long, short, turned, dtype)
     out = conv_general_dilated(

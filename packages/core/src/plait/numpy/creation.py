@@ -15,9 +15,10 @@ from .._base.errors import (
     ConcretizationError,
     CopyError,
     OperandTypeError,
+    OutOfBounds,
     ShapeError,
 )
-from .._core.array import Literal, from_numpy
+from .._core.array import Literal, from_numpy, integer_bounds, unmasked
 from .._core.interpreter import Tracer, Value
 from .._ops import elementwise as el
 from .._ops.shape import (
@@ -39,6 +40,7 @@ from .._types.avals import (
     INTEGER,
     WEAK,
     Aval,
+    category,
     default_dtype,
     dtype_of,
     promote,
@@ -60,22 +62,28 @@ def array(
       object: numbers, arrays, or lists of them.  Python numbers take the default dtypes; a number
         alone is weak: its dtype gives way in arithmetic.
       dtype: of the result.
-      copy, order: accepted for likeness; arrays are never written to, and have one order.
+      copy: whether an array gets memory of its own, also where it is returned as it is.
+      order: accepted for likeness; arrays have one order.
       ndmin: at least so many axes; new ones come first.
 
-    Raises TypeRule for what is no array, and for rows of different lengths.  As numpy.array.
+    Raises TypeRule for what is no array, and for rows of different lengths; OutOfBounds (an
+    OverflowError) for Python numbers that the dtype does not hold.  As numpy.array.
 
     >>> import plait
     >>> plait.numpy.array([[1, 2], [3, 4]], dtype="float32").shape
     (2, 2)
     """
     out = _of_list(object, dtype) if isinstance(object, list | tuple) else _of_one(object, dtype)
+    if copy and out is object and not isinstance(out, Tracer):
+        out = el.stop(out)  # or it would die with the other, when that one is donated
     if out.aval.ndim < ndmin:
         out = reshape(out, (1,) * (ndmin - out.aval.ndim) + out.aval.shape)
     return out
 
 
 def _of_one(x: Any, dtype: Any) -> Any:
+    if dtype is not None and x.__class__ in (float, complex):
+        x = _fitting(x, _number_dtype(dtype))
     return materialise_at_ground(_typed(x, dtype))
 
 
@@ -89,20 +97,75 @@ def _typed(x: Any, dtype: Any) -> Any:
 def _of_list(xs: Any, dtype: Any) -> Any:
     leaves: list[Any] = []
     _collect(xs, leaves)
+    kind = None if dtype is None else _number_dtype(dtype)
     if any(_converts(v) for v in leaves):
-        out = _stacked(xs)
-        return out if dtype is None else convert(out, _number_dtype(dtype))
+        if kind is None:
+            return _stacked(xs)
+        return convert(_stacked(_fitting(xs, kind)), kind)
+    for v in leaves:
+        unmasked(v)
+    if kind is None:
+        host = _on_host(xs, None)
+        kind = _dtype_of_numbers({v.__class__ for v in leaves}, leaves, host)
+        if host.dtype.kind in "iuO" and kind.kind in "iu":
+            return from_numpy(_narrowed(host, kind))
+        return from_numpy(host.astype(_number_dtype(kind)))
+    if kind.kind == "V" and category(kind) == INTEGER:  # the narrowest, which are not numpy's
+        return from_numpy(_narrowed(_on_host(xs, np.dtype(np.int64)), kind))
+    return from_numpy(_on_host(xs, kind))
+
+
+def _narrowed(host: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """Integers in a narrower dtype, if they fit."""
+    low, high = integer_bounds(dtype)
+    if host.size and not (low <= host.min() and host.max() <= high):
+        raise OutOfBounds(
+            f"the integers do not fit in {dtype.name}",
+            fix='give a wider dtype, for instance dtype="int64", or set default_int',
+        )
+    return host.astype(dtype)
+
+
+def _on_host(xs: Any, dtype: np.dtype | None) -> np.ndarray:
+    """Python numbers as numpy has them, which refuses those that the dtype does not hold."""
     try:
-        host = np.asarray(xs)
-    except ValueError:
-        raise ShapeError(
-            "the lists have different lengths", fix="make all rows equally long"
-        ) from (None)
-    if dtype is None:
-        dtype = _dtype_of_numbers({v.__class__ for v in leaves}, leaves, host)
-        if host.dtype.kind in "iuO" and dtype.kind in "iu":
-            return from_numpy(_narrowed(host, dtype))
-    return from_numpy(host.astype(_number_dtype(dtype)))
+        return np.array(xs, dtype)
+    except OverflowError as error:
+        raise _unheld(str(error), dtype) from None
+    except ValueError as error:
+        if "inhomogeneous" in str(error) or "sequence" in str(error):
+            raise ShapeError(
+                "the lists have different lengths", fix="make all rows equally long"
+            ) from None
+        if "NaN" in str(error):
+            raise _unheld(str(error), dtype) from None
+        raise
+    except TypeError as error:
+        if dtype is None or dtype.kind == "c":
+            raise
+        raise OperandTypeError(
+            f"{dtype.name} does not hold all of the numbers: {error}",
+            fix="take the real part of complex numbers, or give another dtype",
+        ) from None
+
+
+def _unheld(why: str, dtype: Any) -> OutOfBounds:
+    return OutOfBounds(
+        f"a number does not fit in {'any dtype' if dtype is None else dtype.name}: {why}",
+        fix="give a wider dtype, or set default_int; plait.numpy.asarray(x).astype(dtype) of an "
+        "array cuts off what does not fit",
+    )
+
+
+def _fitting(xs: Any, dtype: np.dtype) -> Any:
+    """Nested lists with their Python numbers in a dtype that holds them."""
+    if isinstance(xs, list | tuple):
+        return [_fitting(x, dtype) for x in xs]
+    if xs.__class__ not in (int, float, complex):
+        return unmasked(xs)
+    if dtype.kind not in "biufc":  # numpy knows nothing of what these hold
+        return convert(xs, dtype)
+    return Literal(_on_host(xs, dtype).item(), Aval((), dtype))
 
 
 def _collect(xs: Any, leaves: list[Any]) -> None:
@@ -134,17 +197,6 @@ def _dtype_of_numbers(classes: set, leaves: list[Any], host: np.ndarray) -> np.d
     return promote(typed)[0]
 
 
-def _narrowed(host: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """Integers in a narrower dtype, if they fit."""
-    info = np.iinfo(dtype)
-    if host.size and not (info.min <= host.min() and host.max() <= info.max):
-        raise OperandTypeError(
-            f"the integers do not fit in {dtype.name}",
-            fix='give a wider dtype, for instance dtype="int64", or set default_int',
-        )
-    return host.astype(dtype)
-
-
 @placeable
 def asarray(a: Any, dtype: Any = None, order: str | None = None, *, copy: bool | None = None):
     """An array of `a`; an array of that dtype is returned as it is.  See `array`.
@@ -158,8 +210,7 @@ def asarray(a: Any, dtype: Any = None, order: str | None = None, *, copy: bool |
     """
     if copy is False:
         return _uncopied(a, dtype)
-    out = array(a, dtype)
-    return el.stop(out) if copy and out is a and not isinstance(out, Tracer) else out
+    return array(a, dtype, bool(copy))
 
 
 def _uncopied(a: Any, dtype: Any) -> Any:

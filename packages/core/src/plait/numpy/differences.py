@@ -47,6 +47,8 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
     if n < 0:
         raise ArgumentError(f"diff taken {n} times", fix="give a number that is not negative")
     at = normal_axis(axis, x.aval.ndim)
+    if n == 0:  # of no differences nothing is the end
+        return materialise_at_ground(x)
     parts = [_end(prepend, x, at), x, _end(append, x, at)]
     parts = [p for p in parts if p is not None]
     x = concatenate(parts, at) if len(parts) > 1 else x
@@ -152,6 +154,9 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * np.pi)
     x = value(p)
     if not x.aval.inexact and isinstance(period, float):
         x = convert(x, default_dtype(FLOATING))
+    size = x.aval.shape[normal_axis(axis, x.aval.ndim)]
+    if size.__class__ is int and not size:
+        return materialise_at_ground(x)
     return _unwrap(x, discont, period, axis=axis.__index__())
 
 

@@ -15,7 +15,7 @@ from .._base.errors import (
     CopyError,
     OperandTypeError,
 )
-from .._core.array import Array, canonical, from_numpy, shared
+from .._core.array import Array, canonical, from_numpy, shared, unmasked
 from .._core.interpreter import Value
 from .._ops import elementwise as el
 from .._plugins.metadata import resolve
@@ -80,7 +80,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
     """
     if isinstance(x, Value):
         return placed(el.stop(x) if copy else x, device)
-    host = np.from_dlpack(x)
+    host = np.from_dlpack(unmasked(x))
     if copy:
         return placed(from_numpy(host), device)
     out = shared(host)

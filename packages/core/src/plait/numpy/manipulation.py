@@ -144,7 +144,9 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
     """
     x = value(a)
     n = x.aval.ndim
-    at, start = normal_axis(axis, n), normal_axis(start, n + 1, "start")
+    at = normal_axis(axis, n)
+    # the end is a place, too, but places are counted from the last axis
+    start = n if start == n else normal_axis(start, n, "start")
     return moveaxis(x, at, start - 1 if at < start else start)
 
 

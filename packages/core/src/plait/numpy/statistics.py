@@ -94,11 +94,14 @@ def _of_sorted(a: Any, q: Any, *, axes: tuple, keepdims: bool, method: str, skip
     if size.__class__ is int and size == 0:
         raise ShapeError(f"quantiles of nothing: {x.aval!r} over axes {axes}", fix="give elements")
     x = sort(reshape(transpose(x, (*rest, *axes)), (*rows, size)), -1)
-    q = convert(value(q), x.aval.dtype)
+    real = np.zeros(0, x.aval.dtype).real.dtype
+    q = value(q)
+    if q.aval.category == FLOATING and not q.aval.weak_type and q.aval.dtype.itemsize >= 4:
+        real = q.aval.dtype  # as numpy: float32(0.1) of 5 is 0.5, and a little more in float64
+    q = convert(q, real)
     shape = q.aval.shape
     q = broadcast_to(reshape(q, (q.aval.size,)), (*(1 for _ in rows), q.aval.size))
     nan = isnan(x)
-    real = np.zeros(0, x.aval.dtype).real.dtype
     if skip:
         count = convert(reduction.sum_(el.not_(nan), -1, keepdims=True), real)
     else:
@@ -129,7 +132,7 @@ def _picked(x: Any, q: Any, count: Any, method: str) -> Any:
         return at(high)
     if method == "nearest":
         return at(el.round_even(place))
-    part = 0.5 if method == "midpoint" else el.sub(place, low)
+    part = 0.5 if method == "midpoint" else convert(el.sub(place, low), x.aval.dtype)
     a, b = at(low), at(high)
     # where both are one infinity there is no difference
     same = el.and_(el.eq(a, b), el.eq(el.abs_(a), np.inf))
@@ -181,6 +184,8 @@ def nanquantile(
 
 
 def _percent(q: Any) -> Any:
+    if q.__class__ in (int, float):
+        return q / 100
     return el.true_divide(q, 100) if isinstance(q, Value) else np.asarray(q) / np.float32(100)
 
 
