@@ -553,7 +553,8 @@ def floor_divide(x: Any, y: Any) -> Any:
         down = and_(ne(r, 0), ne(lt(r, 0), lt(b, 0)))
         whole = select(down, sub(exact, 1), exact)
         whole = select(eq(whole, 0), mul(q, 0), whole)  # a zero has the sign of the quotient
-        return select(is_finite(q), round_even(whole), q)
+        # of an infinity, or by one, the quotient itself: (-1) // inf is -0, as the standard has it
+        return select(and_(is_finite(q), is_finite(b)), round_even(whole), q)
     q, r = div.bind(a, b), rem.bind(a, b)
     if a.aval.dtype.kind == "u":
         return q

@@ -170,7 +170,21 @@ absolute = abs = unary(
     _doc("|x|; real for complex x.", "x: any shape and dtype.  As numpy.{}.", "absolute"),
     _magnitude,
 )
-sign = unary("sign", el.sign, _doc("-1, 0 or 1, nan of nan; x / |x| if complex.", _ONE, "sign"))
+
+
+@fused
+def sign(x: Any, /) -> Any:
+    """-1, 0 or 1, nan of nan; x / |x| if complex.  A zero is positive.
+
+    x: numbers, any shape; the result has x's shape and dtype.  As numpy.sign.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.sign(np.array([-2.5, -0.0, 3.0])).tolist()
+    [-1.0, 0.0, 1.0]
+    """
+    x = value(x)
+    out = el.sign(x)
+    return el.select(el.eq(x, 0), 0, out) if x.aval.inexact else out
 
 
 def fabs(x: Any, /) -> Any:
