@@ -27,6 +27,7 @@ from ._types.avals import (
     Aval,
     Opaque,
     category,
+    default_dtype,
     dtype_of,
     float0,
     promote,
@@ -309,18 +310,21 @@ def _table_cell(a: Aval, b: Aval) -> str:
 def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> np.dtype:
     """The dtype that arrays of it have here: another one only if the setting `x64` is off.
 
-    Raises TypeRule for dtypes of keys unless `allow_extended_dtype`.
+    None is the default float.  Raises TypeRule for dtypes of keys unless `allow_extended_dtype`.
 
     >>> import plait
     >>> plait.dtypes.canonicalize_dtype(float)
     dtype('float32')
     """
+    if dtype is None:
+        return default_dtype(FLOATING)
     if not allow_extended_dtype and _aval(dtype).category == OPAQUE:
         raise OperandTypeError(
             f"canonicalize_dtype: {dtype!r} is no dtype of numbers",
             fix="give a dtype of numbers, or say allow_extended_dtype=True",
         )
-    return canonical(_aval(dtype).dtype)
+    found = _aval(dtype)
+    return found.dtype if found.category == OPAQUE else canonical(found.dtype)
 
 
 def scalar_type_of(x: Any) -> type:

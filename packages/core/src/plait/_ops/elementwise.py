@@ -512,9 +512,11 @@ def power(x: Any, y: Any) -> Any:
             fix="convert to a floating dtype first",
         )
     a, b = promoted((x, y))
-    if not a.aval.inexact:
-        return _integers_to_integers(a, b)
-    return pow_(x, y)
+    if a.aval.inexact:
+        return pow_(x, y)
+    if a.aval.category == BOOLEAN:
+        a, b = (convert(v, default_dtype(INTEGER)) for v in (a, b))
+    return _integers_to_integers(a, b)
 
 
 def _integers_to_integers(x: Any, y: Any) -> Any:
@@ -522,12 +524,21 @@ def _integers_to_integers(x: Any, y: Any) -> Any:
     bits = x.aval.dtype.itemsize * 8 - (x.aval.dtype.kind == "i")
     one = Literal(1, x.aval)
     out = one
-    for k in range(bits if x.aval.dtype != BOOL else 1):
+    for k in range(bits):
         bit = and_(shift_right_logical(y, Literal(k, y.aval)), Literal(1, y.aval))
         out = mul(out, select(eq(bit, 1), x, one))
         x = mul(x, x)
-    unsigned = y.aval.dtype == BOOL or "uint" in y.aval.dtype.name
-    return out if unsigned else select(lt(y, 0), Literal(0, x.aval), out)
+    return out if "uint" in y.aval.dtype.name else select(lt(y, 0), Literal(0, x.aval), out)
+
+
+def extreme_of_complex(greater: bool, x: Any, y: Any) -> Any:
+    """The greater (or lesser) of complex operands that agree: by real part, where these are equal
+    by imaginary part; nan if either is."""
+    order = gt if greater else lt
+    (xr, xi), (yr, yi) = [(real(v), imag(v)) for v in (x, y)]
+    first = or_(order(xr, yr), and_(eq(xr, yr), order(xi, yi)))
+    ours = or_(ne(x, x), and_(eq(y, y), first))
+    return select(ours, x, y)
 
 
 def true_divide(x: Any, y: Any) -> Any:

@@ -13,11 +13,11 @@ from .._base.errors import (
     ArgumentError,
     OperandTypeError,
 )
-from .._core.array import Array, Literal, as_value
+from .._core.array import Array, Literal, as_value, fits
 from .._core.interpreter import GROUND, Tracer, Value, current
 from .._core.primitive import freeze
 from .._core.staging import staged
-from .._types.avals import BOOL, INT32, Aval
+from .._types.avals import BOOL, COMPLEX, FLOATING, INT32, INTEGER, Aval
 from .._xla.executables import executable
 from .._xla.operands import scalar_buffer
 from .index_access import INT64, PLAIN, Spec, masked, read, write
@@ -315,7 +315,7 @@ class Positions:
 
     def _write(self, op: str, v: Any, **how: Any) -> Any:
         x = materialise_at_ground(as_value(self.array))
-        v = v if isinstance(v, Value) else as_value(v)
+        v = v if isinstance(v, Value) else _written(v, x)
         if v.aval.dtype.kind == "c" and x.aval.dtype.kind != "c":
             raise OperandTypeError(
                 f"complex values {v.aval!r} can not be written into {x.aval!r}",
@@ -371,6 +371,18 @@ class Positions:
 
 
 _HOW = {"mode", "indices_are_sorted", "unique_indices", "wrap_negative_indices"}
+
+
+def _written(v: Any, x: Any) -> Any:
+    """What is written, as a value: an int that only `x`'s dtype holds, and not the default one, is
+    one of that dtype."""
+    if v.__class__ is not int or -(2**31) <= v < 2**31 or x.aval.category not in NUMBERS:
+        return as_value(v)
+    return Literal(fits(v, x.aval.dtype) if x.aval.category == INTEGER else v,
+                   Aval((), x.aval.dtype))  # fmt: skip
+
+
+NUMBERS = (INTEGER, FLOATING, COMPLEX)
 
 
 def _spec(how: dict[str, Any]) -> Spec:
