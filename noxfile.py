@@ -31,6 +31,14 @@ SAMPLES = sorted(p.parent for p in ROOT.glob("examples/*/pyproject.toml"))
 JAXLIB = "jaxlib==0.10.2"  # what results are compared on; `tests-latest` takes the newest
 PEER = "jax==0.10.2"  # only to compare with, and only in environments of its own
 LATEST = ("3.13", "3.12")
+# The conformance suite of the array API standard, whose newest commits ask for a later version.
+CONFORMANCE = "https://github.com/data-apis/array-api-tests", "55fcc60"
+# What it asks of arrays that ours refuse: to be written to, and to show what another was written.
+MUTATING = (
+    "test_array_object.py::test_setitem",
+    "test_array_object.py::test_setitem_masking",
+    "test_creation_functions.py::test_asarray_arrays",
+)
 DEMO_TOOLS = ("matplotlib", "scikit-learn", "tqdm")
 # The hostile distributions and the sample packages are built in the tests: hence hatchling.
 TEST_TOOLS = (
@@ -286,6 +294,37 @@ def coexistence(session: nox.Session) -> None:
         session.skip("tests/coexistence holds no tests")
     session.install(*wheels(session, *PACKAGES), JAXLIB, PEER, *TEST_TOOLS)
     pytest(session, "coexistence", "-n2", "tests/coexistence")
+
+
+@nox.session(name="array-api")
+def array_api(session: nox.Session) -> None:
+    """The conformance suite of the array API standard; `-- FOLDER` if there is a checkout of it.
+
+    It is no part of `tests`, since it is fetched from where it is published.
+    """
+    source, commit = CONFORMANCE
+    given, session.posargs[:] = list(session.posargs), []
+    folder = Path(given[0]).resolve() if given else cache(session, "array-api").resolve()
+    if not given and not (folder / ".git").exists():
+        session.run("git", "clone", "--quiet", source, str(folder), external=True)
+    if not given:
+        with session.chdir(folder):
+            session.run("git", "checkout", "--quiet", commit, external=True)
+            session.run("git", "submodule", "update", "--quiet", "--init", external=True)
+    session.install(*wheels(session, "core"), JAXLIB, "-r", str(folder / "requirements.txt"))
+    with session.chdir(folder):
+        pytest(
+            session,
+            "array-api",
+            "array_api_tests",
+            "--max-examples=20",
+            "--disable-deadline",
+            "--hypothesis-seed=0",
+            *(f"--deselect=array_api_tests/{case}" for case in MUTATING),
+            ARRAY_API_TESTS_MODULE="plait.numpy",
+            PLAIT_DEFAULT_FLOAT="float64",
+            PLAIT_DEFAULT_INT="int64",
+        )
 
 
 # Sessions for those who change Plait

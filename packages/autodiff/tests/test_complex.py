@@ -74,5 +74,21 @@ def test_what_is_refused():
         plait.grad(lambda z: z * z)(1j)
     with pytest.raises(TypeError, match="holomorphic=True is for complex arguments"):
         plait.grad(lambda x: x * x, holomorphic=True)(1.0)
-    with pytest.raises(TypeError, match="jacrev of complex inputs needs holomorphic=True"):
-        plait.jacrev(lambda z: z)(1j)
+    with pytest.raises(TypeError, match="jacfwd of complex inputs needs holomorphic=True"):
+        plait.jacfwd(abs)(1j)
+    for f, x in ((lambda z: z * z, 1j), (lambda x: x * 1j, 1.0)):
+        with pytest.raises(TypeError, match="jacrev is of real results"):
+            plait.jacrev(f)(x)
+    for jacobian in (plait.jacfwd, plait.jacrev):  # |z| has no complex derivative
+        with pytest.raises(TypeError, match="is of complex results"):
+            jacobian(abs, holomorphic=True)(1j)
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_rows_of_real_results(name):
+    """Several real functions of complex numbers: each row is the gradient of one."""
+    f = REAL[name]
+    both = plait.jacrev(lambda z: plait.numpy.stack([f(z), 3 * f(z)]))(Z)
+    want = each(f, Z, 1) - 1j * each(f, Z, 1j)
+    np.testing.assert_allclose(both, [want, 3 * want], rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(plait.jacrev(plait.jit(f))(Z), want, rtol=1e-6, atol=1e-7)

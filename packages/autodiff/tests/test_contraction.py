@@ -74,3 +74,35 @@ def test_precision_is_kept():
     p = plait.make_jaxpr(grad(lambda v: matmul(v, v, precision="highest").sum()))(np.ones((2, 2)))
     said = [e.params["precision"] for e in p.eqns if e.prim.name == "core.dot_general"]
     assert len(said) >= 2 and set(said) == {"highest"}
+
+
+# ---- the setting of strict promotion is about users' operands --------------------------------
+
+
+def _conv(x, w):
+    how = dict(window_strides=(1,), padding="VALID", preferred_element_type=np.float32)
+    return plait.lax.conv_general_dilated(x, w, dimension_numbers=("NWC", "WIO", "NWC"), **how)
+
+
+@pytest.mark.parametrize(
+    ("f", "shapes"),
+    [
+        (lambda x, y: plait.lax.dot(x, y, preferred_element_type=np.float32), ((2, 3), (3, 2))),
+        (lambda x, y: plait.numpy.matmul(x, y, preferred_element_type=np.float32), ((2, 3), (3,))),
+        (_conv, ((1, 8, 2), (3, 2, 4))),
+    ],
+    ids=["dot", "matmul", "conv"],
+)
+def test_strict_promotion_and_preferred_dtypes(f, shapes):
+    """Cotangents are wider than operands: that is nothing that a user wrote."""
+    rng = np.random.default_rng(0)
+    wide = [rng.integers(-3, 4, s).astype(np.float32) for s in shapes]
+    narrow = [plait.numpy.asarray(x, "bfloat16") for x in wide]
+    total = lambda *xs: f(*xs).sum()  # noqa: E731
+    want = plait.grad(total, argnums=(0, 1))(*wide)
+    with plait.numpy_dtype_promotion("strict"):
+        got = plait.grad(total, argnums=(0, 1))(*narrow)
+        plait.jvp(f, tuple(narrow), tuple(narrow))
+    for g, w in zip(got, want):
+        assert g.dtype == "bfloat16"
+        np.testing.assert_allclose(np.asarray(g, np.float32), np.asarray(w), rtol=1e-2)

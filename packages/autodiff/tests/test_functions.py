@@ -67,3 +67,33 @@ def test_a_pair_of_functions(jitted):
 
 def test_other_names():
     assert plait.jacobian is plait.jacrev and plait.remat is plait.checkpoint
+
+
+# ---- linear functions of integers ------------------------------------------------------------
+
+A = np.array([[2, -1, 0], [5, 3, -2]])
+INTEGER_MAPS = {
+    "a multiple": (lambda x: 3 * x, 3 * np.eye(3, dtype=int)),
+    "a matrix": (lambda x: jnp.asarray(A) @ x, A),
+    "a sum": (lambda x: x.sum()[None], np.ones((1, 3), int)),
+    "turned": (lambda x: x[::-1] - x, np.eye(3, dtype=int)[::-1] - np.eye(3, dtype=int)),
+    "one": (lambda x: x[jnp.array([1, 1])], np.array([[0, 1, 0], [0, 1, 0]])),
+    "nothing": (lambda x: jnp.zeros(2, int), np.zeros((2, 3), int)),
+    "running": (lambda x: jnp.cumsum(x), np.tril(np.ones((3, 3), int))),
+}
+
+
+@pytest.mark.parametrize("name", INTEGER_MAPS)
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+def test_transposes_of_maps_of_integers(name, dtype):
+    """Exactly the transposed matrix, also where no float holds the numbers."""
+    f, matrix = INTEGER_MAPS[name]
+    x = np.arange(3).astype(dtype)
+    fixed = lambda v: f(v).astype(dtype)  # noqa: E731
+    rng = np.random.default_rng(0)
+    top = 2**24 if dtype == "int32" else 2**55
+    ct = rng.integers(-top, top, len(matrix)).astype(dtype)
+    for run in (lambda g: g, plait.jit):
+        (got,) = run(lambda c: plait.linear_transpose(fixed, x)(c))(ct)
+        assert got.dtype == dtype
+        np.testing.assert_array_equal(np.asarray(got), matrix.T.astype(dtype) @ ct)

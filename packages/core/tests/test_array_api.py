@@ -122,11 +122,12 @@ def agree(name, got, want, tol, xs):
 
 
 def ours_where_the_standard_lets_choose(name, want, x, y):
-    """An infinity divided stays infinite; of zeros the positive one is greater."""
+    """Divided by an infinity is zero, an infinity divided infinite; of zeros the positive one is
+    greater."""
     want = want.copy()
     zeros = (x == 0) & (y == 0)
     if name == "floor_divide":
-        far = np.isinf(x) & np.isfinite(y)
+        far = np.isinf(x) != np.isinf(y)
         want[far] = (x / y)[far]
     elif name == "maximum":
         want[zeros] = np.where(np.signbit(x) & np.signbit(y), -0.0, 0.0)[zeros]
@@ -151,7 +152,14 @@ def test_special_cases_of_real_functions(dtype, tol):
 
 
 def test_the_sign_of_zeros_and_nan():
-    assert np.asarray(pnp.sign(np.array([0.0, -0.0, NAN, INF]))).tolist()[:2] == [0.0, 0.0]
+    zeros = np.array([0.0, -0.0])
+    whole = zeros[:, None] + 1j * zeros
+    whole.real, whole.imag = zeros[:, None], zeros
+    for x in (zeros, zeros.astype(np.float32), whole, whole.astype(np.complex64)):
+        for f in (pnp.sign, plait.jit(pnp.sign)):
+            got = np.asarray(f(x))
+            assert got.dtype == x.dtype and not got.any()
+            assert not np.signbit(got.real).any() and not np.signbit(got.imag).any()
     assert math.isnan(float(pnp.sign(np.float32(NAN))))
 
 
@@ -371,3 +379,45 @@ def test_another_implementation_of_the_standard_says_the_same():
         for name, got in zip(names, results):
             want = getattr(strict, name)(strict.asarray(x))
             np.testing.assert_allclose(np.asarray(got), np.asarray(want), rtol=1e-12, err_msg=name)
+
+
+# ---- limits and dtypes -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["float16", "bfloat16", "float32", "float64", "float8_e5m2"])
+def test_finfo(name):
+    """Limits are Python numbers, found here by halving and by the next number of the dtype."""
+    info, dtype = pnp.finfo(name), pnp.dtype(name).type
+    kinds = {type(getattr(info, n)) for n in ("eps", "max", "min", "tiny", "smallest_normal")}
+    assert kinds == {float} and type(info.bits) is int and info.dtype == name
+    assert info.bits == 8 * pnp.dtype(name).itemsize and info.min == -info.max
+    eps = 1.0
+    while dtype(1 + eps / 2) != dtype(1):
+        eps /= 2
+    assert info.eps == eps
+    with np.errstate(over="ignore"):
+        assert float(dtype(info.max)) == info.max and not np.isfinite(dtype(info.max) * dtype(2))
+    x = pnp.ones(2, name)
+    assert (x * info.eps).dtype == x.dtype  # a Python number takes the dtype it meets
+
+
+def test_finfo_of_complex_and_of_none():
+    assert pnp.finfo("complex128").dtype == np.float64
+    assert pnp.finfo(pnp.ones(1, "complex64")).eps == 2.0**-23
+    for f, wrong in ((pnp.finfo, "int8"), (pnp.finfo, bool), (pnp.iinfo, "float32")):
+        with pytest.raises(TypeRule, match="is no"):
+            f(wrong)
+
+
+@pytest.mark.parametrize(
+    "other", [{}, {"a": 1}, [], [("a", int)], "float32", None, 3, object(), np.ones(2), {1: 2}]
+)
+def test_scalar_types_are_not_equal_to_others(other):
+    assert not np.any(pnp.float32 == other) and np.all(pnp.float32 != other)
+
+
+def test_scalar_types_are_equal_to_their_dtypes():
+    for name in ("bool", "int8", "uint64", "float32", "complex128"):
+        one = getattr(pnp, name)
+        assert one == np.dtype(name) == one and one == np.dtype(name).type and hash(one)
+        assert [n for n in ("int8", "float32") if getattr(pnp, n) == one] in ([], [name])

@@ -33,6 +33,7 @@ from plait.ext.tree import (
 from plait.ext.types import (
     COMPLEX,
     FLOATING,
+    INTEGER,
     Aval,
 )
 from plait.ext.values import (
@@ -53,8 +54,9 @@ from .tangents import (
     of_chosen,
     pair_of,
     tangent,
+    whole,
 )
-from .transpose import Linear, backward
+from .transpose import Linear, backward, solid_ct
 
 _out = materialise_at_ground
 
@@ -203,7 +205,8 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable:
     Args:
       fun: linear in `primals` together; may close over anything.  Of an affine function this is
         the transpose of the linear part: a constant term is not seen.
-      primals: arrays or ShapeDtypeStructs: only shapes and dtypes matter.
+      primals: arrays or ShapeDtypeStructs: only shapes and dtypes matter.  They are floating or
+        complex, or all integers, as the results are then.
 
     Returns:
       A function from a cotangent like `fun`'s result to a tuple of cotangents like `primals`.
@@ -217,10 +220,12 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable:
     expect_function(fun, "linear_transpose")
     leaves, tree = flatten(primals)
     avals = [getattr(x, "aval", None) or as_value(x).aval for x in leaves]
+    integers = bool(avals) and all(a.category == INTEGER for a in avals)
     for a in avals:
-        if not a.varies:
+        if not a.varies and not integers:
             raise OperandTypeError(
-                f"linear_transpose is for real or complex arguments, not {a!r}",
+                f"linear_transpose is for real or complex arguments, or for integers, not {a!r} "
+                "among others",
                 fix="close over what is not differentiable",
             )
     out_tree: Any = None
@@ -230,20 +235,25 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable:
         outs, out_tree = flatten(fun(*tree.unflatten([s.input(a) for a in avals])))
         outs = [as_value(o) for o in outs]
     s.closed = False
+    for o in outs:
+        if integers and o.aval.category != INTEGER:
+            raise OperandTypeError(
+                f"linear_transpose of a function of integers is of integers, not of {o.aval!r}",
+                fix="convert the arguments to a floating dtype",
+            )
     program, captured = s.close(outs, name_of(fun))
 
     def transposed(ct: Any) -> tuple:
         like = out_tree.unflatten(program.out_avals)
         given = matching(like, ct, out_tree, "the cotangent of a transposed function")
-        pairs = zip(given, program.outputs)
-        cts = [
-            tangent(c, o.aval, "linear_transpose was given a cotangent of another type")
-            for c, o in pairs
-        ]
+        what = "linear_transpose was given a cotangent of another type"
+        check = whole if integers else tangent
+        cts = [check(c, o.aval, what) for c, o in zip(given, program.outputs)]
         args = [*captured, *(Linear(a) for a in avals)]
         cts = [None if c is ZERO else c for c in cts]
         got = backward(program, args, cts)[len(captured) :]
-        return tree.unflatten([cotangent(c, a) for c, a in zip(got, avals)])
+        end = solid_ct if integers else cotangent
+        return tree.unflatten([_out(end(c, a)) for c, a in zip(got, avals)])
 
     return transposed
 

@@ -31,7 +31,14 @@ from plait.ext.values import (
 )
 
 from .api import jvp, vjp
-from .tangents import expect_differentiable, expect_function, numbers, of_chosen, pair_of
+from .tangents import (
+    expect_differentiable,
+    expect_function,
+    expect_results,
+    numbers,
+    of_chosen,
+    pair_of,
+)
 
 
 def of_differentiable(
@@ -101,6 +108,7 @@ def jacfwd(
 
         columns = map_axes(push, parallel=True)(*basis(xs))
         dots, out_tree = flatten(columns)
+        expect_results(dots, holomorphic, "jacfwd", False)
         blocks = [columns_of(d, xs, tree, argnums) for d in dots]
         result = out_tree.unflatten(blocks)
         return (result, pair_of(of(*chosen), "jacfwd")[1]) if has_aux else result
@@ -128,7 +136,8 @@ def jacrev(
 ) -> Callable:
     """The Jacobian, row by row, by reverse mode; good if there are few outputs.
 
-    The result has the structure that `jacfwd` describes.
+    The result has the structure that `jacfwd` describes.  Real results of complex arguments have
+    rows whose elements are those of `grad`.
 
     >>> import plait
     >>> plait.jacrev(lambda x: (x * x).sum())(plait.numpy.array([1.0, 2.0]))
@@ -150,6 +159,7 @@ def jacrev(
                     f"jacrev is of floating or complex results, not of {y.aval!r}",
                     fix="return it as an auxiliary result (has_aux=True), or convert it",
                 )
+        expect_results(ys, holomorphic, "jacrev", True)
         rows = map_axes(lambda *cts: pull(out_tree.unflatten(cts)), parallel=True)(*basis(ys))
         flat, tree = flatten(rows)
         per_output = [[materialise_at_ground(b) for b in _divided(r, ys)] for r in flat]

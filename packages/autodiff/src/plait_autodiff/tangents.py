@@ -86,6 +86,18 @@ def tangent(t: Any, of: Aval, what: str) -> Any:
     return t
 
 
+def whole(t: Any, of: Aval, what: str) -> Any:
+    """A cotangent among integers, of a value of type `of`: integers of its shape and dtype."""
+    t = as_value(t)
+    fits = t.aval.dtype == of.dtype or (t.aval.weak_type and t.aval.category <= of.category)
+    if t.aval.shape != of.shape or not fits:
+        raise OperandTypeError(
+            f"{what}: {t.aval!r} for a result that is {of!r}",
+            fix="give integers of the result's shape and dtype",
+        )
+    return t if t.aval.dtype == of.dtype else t.astype(of.dtype)
+
+
 def matching(want: Any, got: Any, kind: Any, what: str) -> list:
     """Leaves of `got`, which must have the structure `kind` of `want`."""
     leaves, tree = flatten(got)
@@ -175,8 +187,24 @@ def expect_differentiable(chosen: Any, holomorphic: bool, allow_int: bool, what:
                 fix="convert it to a floating dtype"
                 + (", or pass allow_int=True for a float0 gradient" if what in _INTEGERS else ""),
             )
-        if a.category == COMPLEX and not holomorphic and what != "grad":
+        if a.category == COMPLEX and not holomorphic and what not in _INTEGERS:
             raise OperandTypeError(
                 f"{what} of complex inputs needs holomorphic=True, or real and imaginary parts",
                 fix="pass holomorphic=True, or differentiate with respect to the parts",
+            )
+
+
+def expect_results(ys: Any, holomorphic: bool, what: str, reverse: bool) -> None:
+    """Results are complex if the function is holomorphic, and real if it is not and reverse mode
+    pulls one real number for each element."""
+    for y in ys:
+        if holomorphic and y.aval.category != COMPLEX:
+            raise OperandTypeError(
+                f"{what} with holomorphic=True is of complex results, not of {y.aval!r}",
+                fix="leave out holomorphic=True: of real results complex inputs have a gradient",
+            )
+        if y.aval.category == COMPLEX and reverse and not holomorphic:
+            raise OperandTypeError(
+                f"{what} is of real results, not of {y.aval!r}",
+                fix="pass holomorphic=True if the inputs are complex, too; or return the parts",
             )

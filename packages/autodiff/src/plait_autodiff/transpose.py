@@ -91,7 +91,8 @@ def pull_back(outputs: Sequence[Any], cts: Sequence[Any], steps: Sequence[Step])
     total: dict[Any, Any] = {}
 
     def give(a: Any, ct: Any, by: Any) -> None:
-        if ct.aval is not a.aval and not ct.aval.same_type(a.aval.tangent_type):
+        # integers have cotangents in `linear_transpose` alone, and these are integers
+        if not ct.aval.same_type(a.aval) and not ct.aval.same_type(a.aval.tangent_type):
             raise OperandTypeError(
                 f"a cotangent of type {ct.aval!r} was given for a value of type {a.aval!r}, by "
                 f"{by}",

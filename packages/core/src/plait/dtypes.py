@@ -27,6 +27,7 @@ from ._types.avals import (
     Aval,
     Opaque,
     category,
+    default_dtype,
     dtype_of,
     float0,
     promote,
@@ -65,11 +66,11 @@ class ScalarType:
         return make_array(x, canonical(self.dtype))
 
     def __eq__(self, other: object) -> bool:
-        if isinstance(other, str) or other is None:
-            return False
+        if not isinstance(other, ScalarType | np.dtype | type):
+            return NotImplemented
         try:
-            return np.dtype(other) == self.dtype  # type: ignore[call-overload]
-        except TypeError:
+            return np.dtype(other) == self.dtype
+        except (TypeError, ValueError):  # a class of the user's that is no dtype
             return False
 
     def __hash__(self) -> int:
@@ -309,18 +310,21 @@ def _table_cell(a: Aval, b: Aval) -> str:
 def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> np.dtype:
     """The dtype that arrays of it have here: another one only if the setting `x64` is off.
 
-    Raises TypeRule for dtypes of keys unless `allow_extended_dtype`.
+    None is the default float.  Raises TypeRule for dtypes of keys unless `allow_extended_dtype`.
 
     >>> import plait
     >>> plait.dtypes.canonicalize_dtype(float)
     dtype('float32')
     """
+    if dtype is None:
+        return default_dtype(FLOATING)
     if not allow_extended_dtype and _aval(dtype).category == OPAQUE:
         raise OperandTypeError(
             f"canonicalize_dtype: {dtype!r} is no dtype of numbers",
             fix="give a dtype of numbers, or say allow_extended_dtype=True",
         )
-    return canonical(_aval(dtype).dtype)
+    found = _aval(dtype)
+    return found.dtype if found.category == OPAQUE else canonical(found.dtype)
 
 
 def scalar_type_of(x: Any) -> type:
@@ -342,14 +346,51 @@ def itemsize_bits(dtype: Any) -> int:
     return bits_of(_aval(dtype).dtype)
 
 
-def finfo(dtype: Any) -> Any:
+class finfo:  # noqa: N801
     """The limits of a floating (or complex) dtype, as numpy's: eps, max, min, tiny, bits, ...
 
+    They are Python numbers, which take the dtype of the array that they meet; `dtype` is the
+    floating dtype, of complex numbers that of their parts.
+
     >>> import plait
-    >>> float(plait.numpy.finfo("bfloat16").eps)
+    >>> plait.numpy.finfo("bfloat16").eps
     0.0078125
     """
-    return ml_dtypes.finfo(_aval(dtype).dtype)
+
+    dtype: np.dtype[Any]
+    bits: int
+    eps: float
+    epsneg: float
+    iexp: int
+    machep: int
+    max: float
+    maxexp: int
+    min: float
+    minexp: int
+    negep: int
+    nexp: int
+    nmant: int
+    precision: int
+    resolution: float
+    smallest_normal: float
+    smallest_subnormal: float
+    tiny: float
+
+    def __init__(self, dtype: Any):
+        aval = _aval(dtype)
+        if aval.category not in (FLOATING, COMPLEX):
+            raise OperandTypeError(
+                f"finfo: {short_name(aval.dtype)} is no floating dtype",
+                fix="ask iinfo for the limits of integers",
+            )
+        found = ml_dtypes.finfo(aval.dtype)
+        self.dtype = np.dtype(found.dtype)
+        for name, kind in finfo.__annotations__.items():
+            if name != "dtype":
+                setattr(self, name, kind(getattr(found, name)))
+
+    def __repr__(self) -> str:
+        return f"finfo(min={self.min}, max={self.max}, eps={self.eps}, dtype={self.dtype.name})"
 
 
 def iinfo(int_type: Any) -> Any:
@@ -359,4 +400,10 @@ def iinfo(int_type: Any) -> Any:
     >>> plait.numpy.iinfo("int8").max
     127
     """
-    return ml_dtypes.iinfo(_aval(int_type).dtype)
+    aval = _aval(int_type)
+    if aval.category != INTEGER:
+        raise OperandTypeError(
+            f"iinfo: {short_name(aval.dtype)} is no integer dtype",
+            fix="ask finfo for the limits of floats",
+        )
+    return ml_dtypes.iinfo(aval.dtype)

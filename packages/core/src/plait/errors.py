@@ -19,6 +19,7 @@ from ._base.errors import (
     NanError,
     NonConcreteBooleanIndexError,
     NotAnArrayError,
+    NotAnIndexError,
     OperandTypeError,
     OutOfBounds,
     PlacementError,
@@ -39,6 +40,7 @@ from ._base.errors import (
     UndefinedRule,
     UnexpectedTracerError,
     UnknownMask,
+    UnknownSlice,
 )
 
 __all__ = [
@@ -59,6 +61,7 @@ __all__ = [
     "NanError",
     "NonConcreteBooleanIndexError",
     "NotAnArrayError",
+    "NotAnIndexError",
     "OperandTypeError",
     "OutOfBounds",
     "PlacementError",
@@ -77,4 +80,5 @@ __all__ = [
     "UndefinedRule",
     "UnexpectedTracerError",
     "UnknownMask",
+    "UnknownSlice",
 ]

@@ -10,6 +10,7 @@ import numpy as np
 from ._base.errors import (
     ArgumentError,
 )
+from ._core.array import Array as ConcreteArray
 from ._core.interpreter import Value
 
 __all__ = ["Array", "ArrayLike", "DTypeLike", "Shape"]
@@ -23,6 +24,15 @@ class _Arrays(type):
 
     def __subclasscheck__(cls, kind: Any) -> bool:
         return issubclass(kind, Value)
+
+    def __getattr__(cls, name: str) -> Any:
+        """The methods of arrays, as functions of an array: `plait.Array.sum(x)`."""
+        if name.startswith("_"):
+            raise AttributeError(name)
+        for kind in (Value, ConcreteArray):
+            if hasattr(kind, name):
+                return getattr(kind, name)
+        raise AttributeError(f"arrays have no {name!r}")
 
 
 class Array(metaclass=_Arrays):

@@ -56,7 +56,7 @@ def _back(
     of_other = [i for i in range(other.aval.ndim) if i not in its and i not in its_shared]
     lead = len(my_shared)
     at = lead + (len(own) if first else 0)
-    g, other = convert_together([ct, other])
+    g, other = convert_together([ct, other], strict=False)
     out = dot_general.bind(
         g, other,
         contract=(tuple(range(at, at + len(of_other))), tuple(of_other)),

@@ -43,7 +43,7 @@ def _(ct, x, y, **params):
     if any(d.__class__ is int and d == 0 for d in sizes):
         got = Literal(0, want.strong())
     else:
-        g, other = convert_together([ct, y if is_linear(x) else x])
+        g, other = convert_together([ct, y if is_linear(x) else x], strict=False)
         got = back(g, other, want, params)
     return (got, None) if is_linear(x) else (None, got)
 

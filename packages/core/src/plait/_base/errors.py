@@ -26,6 +26,7 @@ __all__ = [
     "NanError",
     "NonConcreteBooleanIndexError",
     "NotAnArrayError",
+    "NotAnIndexError",
     "OperandTypeError",
     "OutOfBounds",
     "PlacementError",
@@ -45,6 +46,7 @@ __all__ = [
     "UndefinedRule",
     "UnexpectedTracerError",
     "UnknownMask",
+    "UnknownSlice",
     "PlaitError",
 ]
 
@@ -125,6 +127,10 @@ class UnknownMask(ConcretizationError, IndexError):
     """A boolean index whose values are not known, so nor is how many elements it picks."""
 
 
+class UnknownSlice(ConcretizationError, IndexError):
+    """A slice whose ends are not known, so nor is how many elements it picks."""
+
+
 class TypeRule(PlaitError, TypeError, ValueError):
     """Something that a primitive or a function does not accept; the base of the three mistakes."""
 
@@ -135,6 +141,10 @@ class OperandTypeError(TypeRule):
 
 class NotAnArrayError(OperandTypeError):
     """Something that was to be an operand, and that no array can be made of without asking."""
+
+
+class NotAnIndexError(OperandTypeError, IndexError):
+    """Something in a subscript that is no index of arrays: a float, a string, ..."""
 
 
 class ShapeError(TypeRule):
@@ -190,8 +200,8 @@ class UndecidedDim(PlaitError, TypeError):
     """A question about symbolic dimensions that has no answer for all their sizes."""
 
 
-class DimMismatch(PlaitError, ValueError):
-    """Actual sizes that the symbolic dimensions can not have."""
+class DimMismatch(PlaitError, ValueError, TypeError):
+    """Sizes that do not fit together, or that the symbolic dimensions can not have."""
 
 
 ConcretizationTypeError = ConcretizationError

@@ -3,6 +3,7 @@
 Invariant: what a loop carries has one structure and type from turn to turn.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,12 +13,13 @@ from .._base.config import config
 from .._base.errors import (
     ArgumentError,
     AxisError,
+    ConcretizationError,
     OperandTypeError,
     ShapeError,
     TreeMismatch,
 )
 from .._core.array import as_value
-from .._core.interpreter import Value
+from .._core.interpreter import Tracer, Value
 from .._core.ir import Program
 from .._jit.tracing import kept as traces_of
 from .._jit.tracing import trace
@@ -27,7 +29,7 @@ from .._ops.mapping import map_axes as map_p
 from .._ops.mapping import row
 from .._ops.shape import concatenate, convert, normal_axis, slice_in_dim
 from .._ops.static_arguments import fixed
-from .._types.avals import BOOL, INTEGER, Aval, promote
+from .._types.avals import BOOL, FLOATING, INTEGER, Aval, promote
 from .._types.dims import Dim, max_dim, min_dim
 from ..tree import TreeDef, flatten, spread
 from . import stepping
@@ -201,6 +203,17 @@ def _step_result(got: TreeDef, carry: TreeDef) -> None:
     same_carry("scan", carry, flatten(out[0])[1])
 
 
+def _floats_between(start: Any, stop: Any) -> int | None:
+    """How many floats there are from `start` on, each one more, that are less than `stop`; None if
+    that is not known here."""
+    try:
+        low, high = (float((v.concrete() if isinstance(v, Tracer) else v).item())
+                     for v in (start, stop))  # fmt: skip
+    except ConcretizationError:
+        return None
+    return max(math.ceil(high - low), 0) if math.isfinite(high - low) else None
+
+
 def fori_loop(
     lower: Any,
     upper: Any,
@@ -216,7 +229,8 @@ def fori_loop(
     in reverse; others make a `while_loop`, which can be if it has `max_steps`.
 
     Args:
-      lower, upper: integers without axes.
+      lower, upper: integers without axes; or floats, of which the first and each one more is
+        taken while it is less than the last.
       body_fun: (i, carry) -> carry.
       init_val: a tree of arrays.
       unroll: as for `scan`; with static bounds only.
@@ -252,12 +266,16 @@ def fori_loop(
         )
     start, stop = as_value(lower), as_value(upper)
     for v in (start, stop):
-        if v.aval.ndim or v.aval.category != INTEGER:
+        if v.aval.ndim or v.aval.category not in (INTEGER, FLOATING):
             raise OperandTypeError(
-                f"fori_loop: a bound is {v.aval!r}", fix="give integers without axes as bounds"
+                f"fori_loop: a bound is {v.aval!r}", fix="give real numbers without axes as bounds"
             )
-    dtype, _ = promote([start.aval, stop.aval])
-    start, stop = (convert(b, dtype) for b in (start, stop))
+    dtype, weak = promote([start.aval, stop.aval])
+    start, stop = (convert(b, dtype, weak and dtype.kind == "f") for b in (start, stop))
+    turns = _floats_between(start, stop) if dtype.kind == "f" and max_steps is None else None
+    if turns is not None:
+        turn = lambda ix, _: ((ix[0] + 1, body_fun(*ix)), None)  # noqa: E731
+        return scan(turn, (start, init_val), None, turns)[0][1]
     _, _, out = while_loop(
         lambda s: s[0] < s[1],
         lambda s: (s[0] + 1, s[1], body_fun(s[0], s[2])),

@@ -162,6 +162,10 @@ class Array(Value):
         """The data of one piece."""
         return self if self.key.placement is None and index == 0 else self.device_buffers[index]
 
+    def on_device_size_in_bytes(self) -> int:
+        """How many bytes of memory it takes, on all devices together."""
+        return self.buffer().on_device_size_in_bytes()
+
     def tobytes(self, order: str = "C") -> bytes:
         """The elements' bytes, as numpy.ndarray.tobytes."""
         return self.numpy().tobytes(order)  # type: ignore[arg-type]

@@ -192,6 +192,12 @@ class Tracer(Value):
     def tolist(self) -> Any:
         raise self.lost(".tolist()")
 
+    def tobytes(self, order: str = "C") -> Any:
+        raise self.lost(".tobytes()")
+
+    def __buffer__(self, flags: int) -> Any:
+        raise self.lost("memoryview()")
+
     def lost(self, what: str) -> ConcretizationError | UnexpectedTracerError:
         """Return the error for taking the value out of its transformation, by `what`.
 

@@ -16,7 +16,7 @@ from .._core.ir import Program, ordered
 from .._core.primitive import Primitive
 from .._types.avals import Aval
 from .._xla.lower import Emitter, lower_rules
-from .._xla.mlir import attr, string, symbol, type_of
+from .._xla.mlir import attr, element_type, string, symbol, type_of
 from .control_flow import call, expect
 
 
@@ -76,6 +76,12 @@ def attribute(name: str, key: str, value: Any) -> str:
     """
     if isinstance(value, np.generic) and value.dtype.kind in "biuf":
         value = value.item()
+    if isinstance(value, type) and issubclass(value, np.generic):
+        value = np.dtype(value)
+    if not isinstance(value, np.generic | np.ndarray):  # what stands for a dtype
+        value = getattr(value, "dtype", value)
+    if isinstance(value, np.dtype):
+        return str(element_type(value))
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int):

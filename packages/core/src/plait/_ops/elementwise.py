@@ -513,9 +513,11 @@ def power(x: Any, y: Any) -> Any:
             fix="convert to a floating dtype first",
         )
     a, b = promoted((x, y))
-    if not a.aval.inexact:
-        return _integers_to_integers(a, b)
-    return pow_(x, y)
+    if a.aval.inexact:
+        return pow_(x, y)
+    if a.aval.category == BOOLEAN:
+        a, b = (convert(v, default_dtype(INTEGER)) for v in (a, b))
+    return _integers_to_integers(a, b)
 
 
 def _integers_to_integers(x: Any, y: Any) -> Any:
@@ -533,6 +535,16 @@ def _integers_to_integers(x: Any, y: Any) -> Any:
     # the low bits of -n say whether n is odd, as those of n do: 1 and -1 are right as they are
     lost = and_(lt(y, 0), and_(ne(base, 1), ne(base, -1)))
     return select(lost, Literal(0, x.aval), out)
+
+
+def extreme_of_complex(greater: bool, x: Any, y: Any) -> Any:
+    """The greater (or lesser) of complex operands that agree: by real part, where these are equal
+    by imaginary part; nan if either is."""
+    order = gt if greater else lt
+    (xr, xi), (yr, yi) = [(real(v), imag(v)) for v in (x, y)]
+    first = or_(order(xr, yr), and_(eq(xr, yr), order(xi, yi)))
+    ours = or_(ne(x, x), and_(eq(y, y), first))
+    return select(ours, x, y)
 
 
 def true_divide(x: Any, y: Any) -> Any:
@@ -558,7 +570,8 @@ def floor_divide(x: Any, y: Any) -> Any:
         down = and_(ne(r, 0), ne(lt(r, 0), lt(b, 0)))
         whole = select(down, sub(exact, 1), exact)
         whole = select(eq(whole, 0), mul(q, 0), whole)  # a zero has the sign of the quotient
-        return select(is_finite(q), round_even(whole), q)
+        # of an infinity, or by one, the quotient itself: (-1) // inf is -0, as the standard has it
+        return select(and_(is_finite(q), is_finite(b)), round_even(whole), q)
     q, r = div.bind(a, b), rem.bind(a, b)
     if a.aval.dtype.kind == "u":
         return _by_nonzero(q, b)

@@ -8,24 +8,25 @@ whose positions are known only later; negative positions are counted from the fr
 those of SCALAR and LOOSE.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
 from .._base.errors import (
-    ArgumentError,
     ConcretizationError,
-    OperandTypeError,
+    NotAnIndexError,
     SubscriptError,
     TypeRule,
     UnknownMask,
+    UnknownSlice,
 )
 from .._core.array import Literal, as_value, unmasked
 from .._core.interpreter import Value
-from .._types.avals import BOOL, INTEGER, Aval
+from .._types.avals import BOOL, INTEGER, Aval, default_dtype
 from .._types.dims import Dim, decide_ge, max_dim, min_dim
-from .sizes import integers
+from .shape import stack
+from .sizes import integers, size_value
 
 ALL, POINT, SCALAR, ROWS, LOOSE = range(5)
 """An axis is kept; has a position inside; a computed one; many; many that may be negative.  Other
@@ -71,7 +72,7 @@ def extent(entry: Any) -> Any:
 
 
 def items_of(index: Any) -> tuple:
-    """The index as a tuple of items; lists are refused, as numpy and others came to do."""
+    """The index as a tuple of items: a list is one item, an array of what it holds."""
     if index.__class__ is tuple:
         return tuple([_item(i) for i in index])
     return (_item(index),)
@@ -93,18 +94,57 @@ def _item(i: Any) -> Any:
     if isinstance(i, Value):
         if i.aval.dtype != BOOL and i.aval.category != INTEGER:
             raise _not_integers(repr(i.aval))
-        return i
+        return bool(concrete_mask(i)) if i.aval.dtype == BOOL and not i.aval.ndim else i
     if isinstance(i, list | tuple | range):
-        raise ArgumentError(
-            f"an array can not be indexed with the {kind.__name__} {_short(i)}",
-            fix=f"make it an array first: x[numpy.array({_short(list(i))})]; "
-            "to index several axes write x[i, j]",
-        )
+        return _item(_of_sequence(i))
     if hasattr(i, "__index__"):
         return i.__index__()
     if isinstance(i, str | float | complex | bytes) or not hasattr(i, "__array__"):
         raise _not_integers(_short(i))
     return _item(as_value(i))
+
+
+def _of_sequence(i: Any) -> Any:
+    """What numpy takes nested lists in an index for: an array of integers or booleans."""
+    leaves = list(_leaves(i))
+    if any(isinstance(v, Value | Dim) for v in leaves):
+        return _stacked(i)
+    try:
+        host = np.asarray(i)
+    except ValueError:
+        raise _uneven(i) from None
+    if not leaves and not host.size:
+        return host.astype(np.int32)
+    if host.dtype.kind not in "biu":
+        raise _not_integers(f"the {i.__class__.__name__} {_short(i)}")
+    return host
+
+
+def _leaves(i: Any) -> Iterator[Any]:
+    for v in i:
+        if isinstance(v, list | tuple | range):
+            yield from _leaves(v)
+        else:
+            yield v
+
+
+def _stacked(i: Any) -> Any:
+    """The same where something has no value yet."""
+    if i.__class__ is Dim:
+        return size_value(i, default_dtype(INTEGER))
+    if not isinstance(i, list | tuple | range):
+        return as_value(i)
+    parts = [_stacked(v) for v in i]
+    if len({v.aval.shape for v in parts}) > 1:
+        raise _uneven(i)
+    return stack(parts)
+
+
+def _uneven(i: Any) -> TypeRule:
+    return NotAnIndexError(
+        f"an array can not be indexed with {_short(i)}, whose parts have different shapes",
+        fix="to index several axes write x[i, j]",
+    )
 
 
 def _short(x: Any) -> str:
@@ -113,7 +153,7 @@ def _short(x: Any) -> str:
 
 
 def _not_integers(what: str) -> TypeRule:
-    return OperandTypeError(
+    return NotAnIndexError(
         f"an array can not be indexed with {what}",
         fix="an index is made of integers, slices, None, `...`, and arrays of integers or booleans",
     )
@@ -223,7 +263,7 @@ class _Reading:
     def mask(self, k: int, mask: np.ndarray) -> None:
         at = len(self.entries)
         want = tuple(self.sizes[at : at + mask.ndim])
-        if mask.shape != want:
+        if len(want) != mask.ndim or any(m not in (0, n) for m, n in zip(mask.shape, want)):
             raise SubscriptError(
                 f"a boolean index of shape {mask.shape} for axes of sizes {want}",
                 fix="it must have the sizes of the axes that it picks from",
@@ -323,12 +363,12 @@ def _bound(v: Any) -> Any:
         return v.__index__()
     except (AttributeError, TypeError) as e:
         if isinstance(v, Value):
-            raise ConcretizationError(
+            raise UnknownSlice(
                 f"the size of a slice must be known, and {v!r} has no value while tracing",
                 fix="use plait.lax.dynamic_slice_in_dim(x, start, size) for a computed start, or "
                 "plait.numpy.where with a comparison of positions",
             ) from None
-        raise OperandTypeError(f"a slice can not end at {v!r}", fix="use integers") from e
+        raise NotAnIndexError(f"a slice can not end at {v!r}", fix="use integers") from e
 
 
 def _clipped(v: Any, n: Any, default: Any, least: int = 0) -> Any:

@@ -11,13 +11,14 @@ import numpy as np
 
 from .._base.errors import (
     ArgumentError,
+    AxisError,
     ShapeError,
 )
 from .._base.lazy import later
-from .._core.array import Array, Literal
+from .._core.array import Array, Literal, as_value
 from .._core.interpreter import Value, current
 from .._plugins.metadata import resolve
-from .._types.avals import FLOATING, INT32, INTEGER, WEAK, default_dtype
+from .._types.avals import FLOATING, INT32, INTEGER, NOTHING, WEAK, default_dtype, met
 from .._types.dims import Dim
 from . import contraction, conversion, reduction, shape, sizes, subscript
 from . import elementwise as el
@@ -48,7 +49,7 @@ def _fast(prim: Any, general: Callable, inexact_only: bool = False) -> Callable:
                 ):
                     if not a.weak_type or c == FLOATING:
                         return current().apply(prim, (self, Literal(other, a)), _NONE)
-            elif isinstance(other, Value) and other.aval is a:
+            elif isinstance(other, Value) and other.aval is a and a.category != NOTHING:
                 return current().apply(prim, (self, other), _NONE)
         return general(self, other) if _operand(other) else NotImplemented
 
@@ -100,6 +101,8 @@ def _arithmetic() -> dict[str, Any]:
         members[f"__r{name}__"] = _reflected(f)
     for prim in el.COMPARISONS:
         members[f"__{prim.name.rpartition('.')[2]}__"] = _fast(prim, prim)
+    members["__eq__"] = _fast(el.eq, _equality(el.eq, True))
+    members["__ne__"] = _fast(el.ne, _equality(el.ne, False))
     return members | {
         "__neg__": lambda self: el.neg(self),
         "__pos__": lambda self: self,
@@ -125,7 +128,10 @@ def _iterate(self: Any) -> Iterator[Any]:
 
 
 def _astype(self: Any, dtype: Any, copy: bool = False) -> Any:
-    """The array in another dtype; bool, int, float and complex stand for the default ones."""
+    """The array in another dtype; bool, int, float and complex stand for the default ones, and
+    None for the default float."""
+    if dtype is None:
+        return shape.convert(self, default_dtype(FLOATING))
     weak = WEAK.get(dtype) if isinstance(dtype, type) else None
     return shape.convert(self, dtype if weak is None else weak.dtype)
 
@@ -146,6 +152,11 @@ def _transpose(self: Any, *axes: Any) -> Any:
 def _swapped(self: Any) -> Any:
     """The last two axes swapped."""
     n = self.aval.ndim
+    if n < 2:
+        raise AxisError(
+            f"mT swaps the last two axes, and {self.aval!r} has {n}",
+            fix="use .T, or give it another axis: x[:, None]",
+        )
     return shape.transpose(self, (*range(n - 2), n - 1, n - 2))
 
 
@@ -183,6 +194,33 @@ def _view(self: Any, dtype: Any = None) -> Any:
         self = shape.reshape(self, (*sizes[:-1], sizes[-1] * old // new, new // old))
     bits = conversion.bitcast(self, want)
     return shape.reshape(bits, (*sizes[:-1], sizes[-1] * old // new))
+
+
+def _byteswap(self: Any, inplace: bool = False) -> Any:
+    """Every number with its bytes in the opposite order; complex ones part by part."""
+    if inplace:
+        raise ArgumentError("arrays are never written to", fix="leave out inplace, use the result")
+    dtype = self.aval.dtype
+    if dtype.kind == "c":
+        return el.complex_(_byteswap(el.real(self)), _byteswap(el.imag(self)))
+    if dtype.itemsize == 1:
+        return self
+    parts = conversion.bitcast(self, np.uint8)
+    return conversion.bitcast(shape.rev.bind(parts, axes=(self.aval.ndim,)), dtype)
+
+
+def _equality(prim: Any, answer: bool) -> Callable:
+    """Elements of float0 have one value only, hence are equal."""
+
+    def compare(x: Any, y: Any) -> Any:
+        avals = [v.aval for v in (x, y) if isinstance(v, Value)]
+        if any(a.category == NOTHING for a in avals):
+            a, b = as_value(x).aval, as_value(y).aval
+            if a.category == b.category:
+                return shape.fill(answer, met((a, b)).with_dtype(bool))
+        return prim(x, y)
+
+    return compare
 
 
 class _OfNumpy:
@@ -266,6 +304,8 @@ def _methods() -> dict[str, Any]:
         "ravel": lambda self, order="C": _reshape(self, -1, order=order),
         "flatten": lambda self, order="C": _reshape(self, -1, order=order),
         "copy": lambda self: el.stop(self) if isinstance(self, Array) else self,
+        "flat": property(lambda self: _reshape(self, -1)),
+        "byteswap": _byteswap,
         "compress": _compress,
         "view": _view,
         **{name: _OfNumpy(name) for name in _OF_NUMPY},

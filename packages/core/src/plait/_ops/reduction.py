@@ -30,7 +30,20 @@ from .._types.avals import (
 from .._types.dims import product
 from .._xla.lower import Emitter, lower_rules
 from .._xla.mlir import i64s
-from .elementwise import ANY, LOGIC, NUMBER, add, agreed, div, maximum, minimum, mul, ne
+from .elementwise import (
+    ANY,
+    LOGIC,
+    NUMBER,
+    add,
+    agreed,
+    div,
+    extreme_of_complex,
+    maximum,
+    minimum,
+    mul,
+    ne,
+    promoted,
+)
 from .elementwise import select as choose
 from .shape import (
     broadcast_to,
@@ -280,7 +293,12 @@ def _extremum(name: str, prim: Primitive, join: Primitive, neutral: Callable, wh
         if initial is None:
             _not_empty(name, x.aval, axis, where)
         out = _over(prim, x, axis, keepdims, where, neutral)
-        return out if initial is None else join(out, initial)
+        if initial is None:
+            return out
+        both = promoted((out, initial))
+        if both[0].aval.category == COMPLEX:
+            return extreme_of_complex(name == "max", *both)
+        return join.bind(*both)
 
     reduce.__name__ = reduce.__qualname__ = name + "_"
     reduce.__doc__ = (

@@ -343,10 +343,10 @@ def _as(value: Any, dtype: np.dtype) -> Any:
     return fits(value, dtype) if value.__class__ is int else value
 
 
-def convert_together(vs: Sequence[Any]) -> list[Any]:
-    """Values in the dtype they meet in, each in its own shape."""
+def convert_together(vs: Sequence[Any], strict: bool = True) -> list[Any]:
+    """Values in the dtype they meet in, each in its own shape; `strict` as of `promote`."""
     from_types = [v.aval for v in vs]
-    dtype, weak = promote(from_types)
+    dtype, weak = promote(from_types, strict)
     return [convert(v, dtype, weak) for v in vs]
 
 

@@ -150,7 +150,8 @@ def getitem(x: Any, index: Any) -> Any:
     Args:
       x: an array.
       index: integers, slices, Ellipsis, None, integer arrays, boolean arrays whose values are
-        known, or a tuple of these.  Computed integers that lie outside are clamped.
+        known, lists in the place of arrays, or a tuple of these.  Computed integers that lie
+        outside are clamped.
 
     Raises SubscriptError (an IndexError) if the array has no such element, TypeRule if the index
     is none, and ConcretizationError if the result's shape depends on values that are traced.

@@ -383,17 +383,18 @@ def _equal(avals: "Sequence[Aval]", strong: "Sequence[Any]", kind: int) -> None:
         )
 
 
-def promote(avals: "Sequence[Aval]") -> tuple[np.dtype, bool]:
+def promote(avals: "Sequence[Aval]", strict: bool = True) -> tuple[np.dtype, bool]:
     """Return the dtype that these operands are promoted to, and whether it is still weak.
 
     Among strong operands numpy's promotion, but integers never widen floats; a weak operand
-    counts only if it is of a higher category (bool < integer < floating < complex).
+    counts only if it is of a higher category (bool < integer < floating < complex).  The setting
+    numpy_dtype_promotion is about what users write: it is not asked if `strict` is False.
     """
     strong = [a.dtype for a in avals if not a.weak_type]
     kind = max([a.category for a in avals])
     if kind >= NOTHING:
         return _same(avals), False
-    if _strict[0]:
+    if strict and _strict[0]:
         _equal(avals, strong, kind)
     if not strong:
         return _defaults[kind], kind != BOOLEAN

@@ -19,7 +19,7 @@ def composite(decomposition: Callable, name: str, version: int = 0) -> Callable:
 
     Args:
       decomposition: takes and returns trees of arrays; its keyword arguments are attributes of the
-        operation: numbers, strings, booleans, and tuples of these (None is left out).
+        operation: numbers, strings, booleans, dtypes, and tuples of these (None is left out).
       name: of the operation, such as "my.softmax".
       version: of its meaning.
 

@@ -13,12 +13,13 @@ from .._base.errors import (
     AxisError,
     ShapeError,
 )
+from .._base.jaxlib_api import ml_dtypes
 from .._ops.contraction import contracted
 from .._ops.elementwise import mul
 from .._ops.layout import placed
-from .._ops.shape import broadcast_to, convert, reshape
+from .._ops.shape import broadcast_to, convert, convert_together, reshape
 from .._ops.static_arguments import fixed_each
-from .._types.avals import FLOAT32, dtype_of
+from .._types.avals import FLOAT32, FLOATING, dtype_of
 
 
 class Precision(enum.Enum):
@@ -89,7 +90,8 @@ def dot_general(
     """Products of elements, summed over axes.
 
     Args:
-      lhs, rhs: arrays.
+      lhs, rhs: arrays; of different dtypes the result has the one they meet in, of two float8s
+        that which reaches farther.
       dimension_numbers: ((axes of lhs, axes of rhs) that are summed over, (axes of lhs, axes of
         rhs) along which elements meet).
       precision: None, "default", "high", "highest", a `Precision` or a `DotAlgorithm`: how exact
@@ -106,8 +108,17 @@ def dot_general(
     (2, 4)
     """
     contract, shared = pairs("dot_general", dimension_numbers)
+    x, y = value(lhs), value(rhs)
+    if x.aval.dtype != y.aval.dtype:
+        narrow = all(v.aval.category == FLOATING and v.aval.dtype.itemsize == 1 for v in (x, y))
+        if narrow and preferred_element_type is None:
+            far = [float(ml_dtypes.finfo(v.aval.dtype).max) for v in (x, y)]
+            preferred_element_type = (x if far[0] >= far[1] else y).aval.dtype
+        # of two float8s neither holds the other, and float32 holds every product exactly
+        both = [convert(v, FLOAT32) for v in (x, y)] if narrow else [x, y]
+        x, y = convert_together(both, strict=False)
     out = contracted(
-        lhs, rhs, contract, shared, precision=precision,
+        x, y, contract, shared, precision=precision,
         preferred_element_type=preferred_element_type,
     )  # fmt: skip
     return placed(out, out_sharding)

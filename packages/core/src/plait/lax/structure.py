@@ -24,19 +24,20 @@ from .._ops.static_arguments import fixed, fixed_each
 from .._types.avals import WEAK, dtype_of
 from .._types.avals import broadcast_shapes as _broadcast_shapes
 from .._types.dims import product
+from ..dtypes import canonicalize_dtype
 from ..tree import flatten
 
 # ---- dtypes --------------------------------------------------------------------------------
 
 
 def dtype(x: Any) -> np.dtype:
-    """The dtype of an array or scalar of any shape.
+    """The dtype of an array or scalar of any shape, or the one that a name or a class stands for.
 
     >>> import plait
     >>> plait.lax.dtype(1.5)
     dtype('float32')
     """
-    return value(x).aval.dtype
+    return canonicalize_dtype(x, allow_extended_dtype=True)
 
 
 def convert_element_type(operand: Any, new_dtype: Any) -> Any:

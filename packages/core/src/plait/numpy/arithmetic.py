@@ -14,6 +14,7 @@ from .._base.errors import (
 )
 from .._base.jaxlib_api import ml_dtypes
 from .._control import while_loop
+from .._core.interpreter import current
 from .._ops import elementwise as el
 from .._ops.conversion import bitcast
 from .._ops.reduction import any_
@@ -48,12 +49,26 @@ multiply = masking.binary("multiply", el.mul, _doc("x1 * x2.", _TWO, "multiply")
 divide = true_divide = binary(
     "divide", el.div, _doc("x1 / x2, of floats.", _TWO, "divide"), prepare=el.floating
 )
-maximum = masking.binary(
-    "maximum", el.maximum, _doc("The greater; nan if either is.", _TWO, "maximum")
-)
-minimum = masking.binary(
-    "minimum", el.minimum, _doc("The lesser; nan if either is.", _TWO, "minimum")
-)
+def _extreme(name: str, prim: Any, greater: bool, first: str) -> Any:
+    """A function of two arrays: the primitive, which complex numbers have none of."""
+    agree, cur, none = prim.prepare, current, {}
+
+    def function(x1: Any, x2: Any, /, *, out: None = None, where: Any = None) -> Any:
+        xs = agree((x1, x2))
+        if xs[0].aval.category == COMPLEX:
+            return masking.kept(el.extreme_of_complex(greater, *xs), where, out)
+        if where is None and out is None:
+            return cur().apply(prim, xs, none)
+        return masking.kept(cur().apply(prim, xs, none), where, out)
+
+    function.__name__ = function.__qualname__ = name
+    more = "; complex numbers by real part, then by imaginary part"
+    function.__doc__ = _doc(f"{first}{more}; nan if either is.", _TWO, name)
+    return function
+
+
+maximum = _extreme("maximum", el.maximum, True, "The greater")
+minimum = _extreme("minimum", el.minimum, False, "The lesser")
 negative = masked(unary("negative", el.neg, _doc("-x.", _ONE, "negative")))
 nextafter = binary(
     "nextafter", el.nextafter, _doc("The next float from x1 towards x2.", _REAL, "nextafter"),
@@ -182,7 +197,21 @@ absolute = abs = unary(
     _doc("|x|; real for complex x.", "x: any shape and dtype.  As numpy.{}.", "absolute"),
     _magnitude,
 )
-sign = unary("sign", el.sign, _doc("-1, 0 or 1, nan of nan; x / |x| if complex.", _ONE, "sign"))
+
+
+@fused
+def sign(x: Any, /) -> Any:
+    """-1, 0 or 1, nan of nan; x / |x| if complex.  A zero is positive.
+
+    x: numbers, any shape; the result has x's shape and dtype.  As numpy.sign.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.sign(np.array([-2.5, -0.0, 3.0])).tolist()
+    [-1.0, 0.0, 1.0]
+    """
+    x = value(x)
+    out = el.sign(x)
+    return el.select(el.eq(x, 0), 0, out) if x.aval.inexact else out
 
 
 def fabs(x: Any, /) -> Any:
@@ -251,26 +280,26 @@ def heaviside(x1: Any, x2: Any) -> Any:
 def fmax(x1: Any, x2: Any) -> Any:
     """The greater; the other one if one is nan.
 
-    x1, x2: real; shapes broadcast, dtypes are promoted.  As numpy.fmax.
+    x1, x2: numbers; shapes broadcast, dtypes are promoted.  As numpy.fmax.
 
     >>> import numpy as np, plait
     >>> float(plait.numpy.fmax(np.nan, 1.0))
     1.0
     """
-    return _but_nan(el.maximum, x1, x2)
+    return _but_nan(maximum, x1, x2)
 
 
 @fused
 def fmin(x1: Any, x2: Any) -> Any:
     """The lesser; the other one if one is nan.
 
-    x1, x2: real; shapes broadcast, dtypes are promoted.  As numpy.fmin.
+    x1, x2: numbers; shapes broadcast, dtypes are promoted.  As numpy.fmin.
 
     >>> import numpy as np, plait
     >>> float(plait.numpy.fmin(np.nan, 1.0))
     1.0
     """
-    return _but_nan(el.minimum, x1, x2)
+    return _but_nan(minimum, x1, x2)
 
 
 def _but_nan(extreme: Any, x1: Any, x2: Any) -> Any:

@@ -14,11 +14,12 @@ from .._base.errors import (
     ArgumentError,
     ConcretizationError,
     CopyError,
+    NotAnArrayError,
     OperandTypeError,
     OutOfBounds,
     ShapeError,
 )
-from .._core.array import Literal, from_numpy, integer_bounds, unmasked
+from .._core.array import Array, Literal, from_numpy, integer_bounds, unmasked
 from .._core.interpreter import Tracer, Value
 from .._ops import elementwise as el
 from .._ops.shape import (
@@ -42,11 +43,10 @@ from .._types.avals import (
     Aval,
     category,
     default_dtype,
-    dtype_of,
     promote,
 )
 from .._types.dims import Dim
-from .interchange import from_dlpack, placeable
+from .interchange import from_dlpack, placeable, placed
 from .interchange import number_dtype as _number_dtype
 
 # ---- of what there is ----------------------------------------------------------------------
@@ -56,7 +56,8 @@ from .interchange import number_dtype as _number_dtype
 def array(
     object: Any, dtype: Any = None, copy: bool = True, order: str | None = "K", ndmin: int = 0
 ) -> Any:
-    """An array of a number, of nested lists of numbers and arrays, or of what converts to one.
+    """An array of a number, of nested lists of numbers and arrays, of memory (a bytearray, a
+    memoryview), or of what converts to one.
 
     Args:
       object: numbers, arrays, or lists of them.  Python numbers take the default dtypes; a number
@@ -73,8 +74,9 @@ def array(
     >>> plait.numpy.array([[1, 2], [3, 4]], dtype="float32").shape
     (2, 2)
     """
-    out = _of_list(object, dtype) if isinstance(object, list | tuple) else _of_one(object, dtype)
-    if copy and out is object and not isinstance(out, Tracer):
+    listed = isinstance(object, list | tuple | range)
+    out = _of_list(object, dtype) if listed else _of_one(object, dtype)
+    if copy and out is object and out.__class__ is Array:
         out = el.stop(out)  # or it would die with the other, when that one is donated
     if out.aval.ndim < ndmin:
         out = reshape(out, (1,) * (ndmin - out.aval.ndim) + out.aval.shape)
@@ -89,9 +91,26 @@ def _of_one(x: Any, dtype: Any) -> Any:
 
 def _typed(x: Any, dtype: Any) -> Any:
     """A value of that dtype; of its own, without one."""
-    if dtype is None:
-        return value(x)
-    return convert(x if x.__class__ is int else value(x), _number_dtype(dtype))
+    if dtype is not None and x.__class__ is int:
+        return convert(x, _number_dtype(dtype))
+    try:
+        v = value(x)
+    except NotAnArrayError:
+        v = _of_memory(x)
+        if v is None:
+            raise
+    return v if dtype is None else convert(v, _number_dtype(dtype))
+
+
+def _of_memory(x: Any) -> Any:
+    """A copy of memory that another object shows as numbers; None if it shows none."""
+    if isinstance(x, bytes | str):
+        return None
+    try:
+        host = np.asarray(memoryview(x))
+    except (TypeError, ValueError, NotImplementedError):
+        return None
+    return from_numpy(host) if host.dtype.kind in "biufc" else None
 
 
 def _of_list(xs: Any, dtype: Any) -> Any:
@@ -134,9 +153,7 @@ def _on_host(xs: Any, dtype: np.dtype | None) -> np.ndarray:
         raise _unheld(str(error), dtype) from None
     except ValueError as error:
         if "inhomogeneous" in str(error) or "sequence" in str(error):
-            raise ShapeError(
-                "the lists have different lengths", fix="make all rows equally long"
-            ) from None
+            raise _no_array(xs) from None
         if "NaN" in str(error):
             raise _unheld(str(error), dtype) from None
         raise
@@ -168,9 +185,25 @@ def _fitting(xs: Any, dtype: np.dtype) -> Any:
     return Literal(_on_host(xs, dtype).item(), Aval((), dtype))
 
 
+def _no_array(xs: Any) -> ShapeError:
+    """What numpy refuses of nested lists."""
+    depth = 0
+    while isinstance(xs, list | tuple) and xs:
+        xs, depth = xs[0], depth + 1
+    if depth > _MOST_AXES:
+        return ShapeError(
+            f"the lists are nested {depth} deep, and arrays have {_MOST_AXES} axes at most",
+            fix="leave out axes of size 1",
+        )
+    return ShapeError("the lists have different lengths", fix="make all rows equally long")
+
+
+_MOST_AXES = 64
+
+
 def _collect(xs: Any, leaves: list[Any]) -> None:
     for x in xs:
-        if isinstance(x, list | tuple):
+        if isinstance(x, list | tuple | range):
             _collect(x, leaves)
         else:
             leaves.append(x)
@@ -239,13 +272,13 @@ def copy(a: Any, order: str | None = None) -> Any:
 def astype(x: Any, dtype: Any, /, *, copy: bool = False) -> Any:
     """The array in another dtype: floats are cut towards zero, anything but zero is True.
 
-    As numpy.astype.
+    dtype: None is the default float.  As numpy.astype.
 
     >>> import numpy as np, plait
     >>> plait.numpy.astype(np.array([1.7, -1.7]), int).tolist()
     [1, -1]
     """
-    return _of_one(x, dtype)
+    return _of_one(x, _number_dtype(dtype))
 
 
 def fromfunction(function: Callable, shape: Any, *, dtype: Any = float, **kwargs: Any) -> Any:
@@ -331,8 +364,14 @@ def _filled(shape: tuple, x: Any, dtype: Any) -> Any:
 
 def _like(a: Any, dtype: Any, shape: Any) -> Aval:
     aval = a if hasattr(a, "shape") and hasattr(a, "dtype") else value(a)
-    dtype = dtype_of(aval.dtype) if dtype is None else _number_dtype(dtype)
+    dtype = _number_dtype(aval.dtype if dtype is None else dtype)
     return Aval(tuple(aval.shape) if shape is None else normal_shape(shape), dtype)
+
+
+def _beside(a: Any, out: Any) -> Any:
+    """The array where `a` is, if it has its shape."""
+    there = a.__class__ is Array and a.key.placement is not None and out.__class__ is Array
+    return placed(out, a.sharding) if there and a.aval.shape == out.aval.shape else out
 
 
 @placeable
@@ -345,7 +384,7 @@ def zeros_like(a: Any, dtype: Any = None, shape: Any = None) -> Any:
     >>> plait.numpy.zeros_like(np.arange(2)).tolist()
     [0, 0]
     """
-    return fill(0, _like(a, dtype, shape))
+    return _beside(a, fill(0, _like(a, dtype, shape)))
 
 
 @placeable
@@ -356,7 +395,7 @@ def ones_like(a: Any, dtype: Any = None, shape: Any = None) -> Any:
     >>> plait.numpy.ones_like(np.arange(2)).tolist()
     [1, 1]
     """
-    return fill(1, _like(a, dtype, shape))
+    return _beside(a, fill(1, _like(a, dtype, shape)))
 
 
 @placeable
@@ -381,7 +420,7 @@ def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None) -> 
     [7.0, 7.0]
     """
     aval = _like(a, dtype, shape)
-    return _filled(aval.shape, fill_value, aval.dtype)
+    return _beside(a, _filled(aval.shape, fill_value, aval.dtype))
 
 
 # ---- ranges --------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from .._base.errors import (
 from .._core.array import Literal, from_numpy
 from .._ops import elementwise as el
 from .._ops.fourier import fft_, spectral
-from .._ops.shape import moveaxis, normal_axis, pad, slice_in_dim
+from .._ops.shape import fill, moveaxis, normal_axis, pad, slice_in_dim
 from .._types.avals import FLOATING, default_dtype, dtype_of
 from .._types.dims import Dim
 from .manipulation import roll
@@ -91,8 +91,21 @@ def _checked(a: Any, kind: str, s: Any, axes: Any, norm: Any, many: bool) -> Any
         raise AxisError(f"{kind} over no axis of {x.aval!r}", fix="give an axis at least")
     if s is not None and len(s) != len(at):
         raise AxisError(f"{len(s)} lengths for {len(at)} axes", fix="give one for each axis")
+    if kind in ("fft", "ifft") and _empty(x, s, at):
+        sizes = list(x.aval.shape)
+        for i, n in zip(at, s or ()):
+            sizes[i] = sizes[i] if n in (None, -1) else n
+        return fill(0, spectral(x).aval.with_shape(sizes).strong())
     lengths = [_length(x, kind, i, s, at) for i in range(len(at))]
     return _transform(x, kind=kind, lengths=tuple(lengths), axes=at, norm=norm)
+
+
+def _empty(x: Any, s: Any, at: tuple) -> bool:
+    """Whether an axis is transformed that has no elements, and gets none."""
+    return any(
+        x.aval.shape[i].__class__ is int and x.aval.shape[i] == 0 and n in (None, -1)
+        for i, n in zip(at, [None] * len(at) if s is None else s)
+    )
 
 
 def _length(x: Any, kind: str, i: int, s: Any, at: tuple) -> int:

@@ -19,7 +19,7 @@ from .._core.array import Array, canonical, from_numpy, shared, unmasked
 from .._core.interpreter import Value
 from .._ops import elementwise as el
 from .._plugins.metadata import resolve
-from .._types.avals import FLOATING, WEAK, default_dtype, dtype_of
+from .._types.avals import FLOATING, WEAK, Opaque, default_dtype, dtype_of
 
 
 def placed(x: Any, device: Any) -> Any:
@@ -56,7 +56,8 @@ def number_dtype(dtype: Any, kind: int = FLOATING) -> np.dtype:
         return default_dtype(kind)
     if isinstance(dtype, type) and dtype in WEAK:
         return WEAK[dtype].dtype
-    return canonical(dtype_of(dtype))
+    found = dtype_of(dtype)
+    return found if found.__class__ is Opaque else canonical(found)
 
 
 # ---- memory --------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from .._core.array import Literal
 from .._ops import elementwise as el
 from .._ops.reduction import all_
 from .._ops.shape import convert, fill
-from .._types.avals import BOOL, COMPLEX, INTEGER, Aval, broadcast_shapes
+from .._types.avals import BOOL, COMPLEX, INTEGER, Aval, broadcast_shapes, category
 from . import masking
 from .masking import masked, unwritten
 from .samples import shown
@@ -267,13 +267,16 @@ def iscomplex(x: Any) -> Any:
 
 
 def iscomplexobj(x: Any) -> bool:
-    """Whether an array (or scalar) has a complex dtype.  As numpy.iscomplexobj.
+    """Whether an array (or scalar, or the type of one) has a complex dtype.
+
+    As numpy.iscomplexobj.
 
     >>> import numpy as np, plait
     >>> plait.numpy.iscomplexobj(np.array([1j]))
     True
     """
-    return value(x).aval.category == COMPLEX
+    dtype = getattr(x, "dtype", None)  # of a type without values, too
+    return category(value(x).aval.dtype if dtype is None else dtype) == COMPLEX
 
 
 def isrealobj(x: Any) -> bool:

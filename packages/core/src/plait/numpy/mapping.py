@@ -108,7 +108,8 @@ def vectorize(
       excluded: numbers or names of arguments that are passed as they are.
       signature: "(n,m),(m)->(n)": the axes of each argument and result that belong to a part.
 
-    The other axes broadcast, and come first in the results.  As numpy.vectorize.
+    The other axes broadcast, and come first in the results; None is passed as it is.  As
+    numpy.vectorize.
 
     >>> import numpy as np, plait
     >>> f = plait.numpy.vectorize(plait.numpy.dot, signature="(n),(n)->()")
@@ -120,8 +121,8 @@ def vectorize(
 
     @functools.wraps(pyfunc)
     def vectorized(*args: Any, **kwargs: Any) -> Any:
-        mapped = [i for i in range(len(args)) if i not in left_out]
-        named = [k for k in kwargs if k not in left_out]
+        mapped = [i for i, v in enumerate(args) if i not in left_out and v is not None]
+        named = [k for k, v in kwargs.items() if k not in left_out and v is not None]
         if core is not None and named:
             raise ArgumentError(
                 "vectorize with a signature takes no arguments by name", fix="see numpy"
@@ -135,11 +136,14 @@ def vectorize(
             rest.update(zip(named, vs[len(mapped) :]))
             return pyfunc(*full, **rest)
 
-        parts = [()] * len(xs) if core is None else core[0]
-        if len(parts) != len(xs):
-            raise ArgumentError(
-                f"{len(xs)} arguments for the signature {signature!r}", fix="see there"
-            )
+        parts = [()] * len(xs)
+        if core is not None:
+            taken = [i for i in range(len(args)) if i not in left_out]
+            if len(core[0]) != len(taken):
+                raise ArgumentError(
+                    f"{len(taken)} arguments for the signature {signature!r}", fix="see there"
+                )
+            parts = [own for i, own in zip(taken, core[0]) if i in mapped]
         return _broadcast_parts(part, xs, parts, None if core is None else core[1])
 
     return vectorized

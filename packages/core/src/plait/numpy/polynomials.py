@@ -110,10 +110,15 @@ def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Any:
     >>> plait.numpy.polymul(np.array([1.0, 2.0]), np.array([1.0, -2.0])).tolist()
     [1.0, 0.0, -4.0]
     """
-    x, y = [el.floating((_coefficients(a),))[0] for a in (a1, a2)]
+    x, y = [_or_zero(el.floating((_coefficients(a),))[0]) for a in (a1, a2)]
     if trim_leading_zeros:
         x, y = _trimmed("polymul", x), _trimmed("polymul", y)
     return convolve(x, y)
+
+
+def _or_zero(p: Any) -> Any:
+    """No coefficients are those of the polynomial 0."""
+    return p if p.aval.size else fill(0, Aval((1,), p.aval.dtype))
 
 
 def _trimmed(name: str, p: Any) -> Any:

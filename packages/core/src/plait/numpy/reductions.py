@@ -16,7 +16,7 @@ from .._core.array import Literal
 from .._ops import argreduction, cumulative, reduction
 from .._ops import elementwise as el
 from .._ops.reduction import highest, lowest
-from .._ops.shape import concatenate, convert, normal_axis, reshape
+from .._ops.shape import concatenate, convert, normal_axes, normal_axis, reshape, transpose
 from .._types.avals import (
     BOOL,
     COMPLEX,
@@ -27,7 +27,7 @@ from .._types.avals import (
     dtype_of,
 )
 from .creation import _number_dtype
-from .logic import isnan
+from .logic import isnan, truth
 from .masking import unwritten
 
 
@@ -55,6 +55,8 @@ def sum(
     """
     unwritten(out)
     dtype = _sum_dtype(a, dtype, promote_integers)
+    if dtype == BOOL:
+        return _logic(reduction.any_, el.or_, a, axis, keepdims, initial, where)
     return reduction.sum_(a, axis, dtype, keepdims=keepdims, initial=initial, where=where)
 
 
@@ -65,6 +67,14 @@ def _sum_dtype(a: Any, dtype: Any, promote: bool) -> Any:
         return None
     have = value(a).aval.dtype
     return None if have == BOOL else have
+
+
+def _logic(
+    reduce: Any, join: Any, a: Any, axis: Any, keepdims: bool, initial: Any, where: Any
+) -> Any:
+    """Sums of booleans as booleans are whether any is True, products whether all are."""
+    out = reduce(a, axis, keepdims=keepdims, where=where)
+    return out if initial is None else join(out, truth(initial))
 
 
 def prod(
@@ -79,6 +89,8 @@ def prod(
     """
     unwritten(out)
     dtype = _sum_dtype(a, dtype, promote_integers)
+    if dtype == BOOL:
+        return _logic(reduction.all_, el.and_, a, axis, keepdims, initial, where)
     return reduction.prod(a, axis, dtype, keepdims=keepdims, initial=initial, where=where)
 
 
@@ -329,7 +341,8 @@ def average(
     Args:
       a: any shape.
       axis: None (all), an int, or a tuple of ints.
-      weights: of `a`'s shape, or a vector along the axis; none is the plain mean.
+      weights: of `a`'s shape, or of the sizes of the axes, in their order; none is the plain
+        mean.
       returned: whether to return (mean, sum of weights).
       keepdims: whether the axes stay, with size 1.
 
@@ -349,17 +362,19 @@ def _average(a: Any, weights: Any, *, axis: Any, returned: bool, keepdims: bool)
     x = value(a)
     w = convert(1, _float_dtype(x, None)) if weights is None else value(weights)
     if w.aval.shape != x.aval.shape and w.aval.ndim:
-        if w.aval.ndim != 1 or axis is None or isinstance(axis, tuple):
+        if axis is None:
             raise ShapeError(
                 f"average of {x.aval!r} with weights {w.aval!r}",
-                fix="give weights of the same shape, or a vector of them and an axis",
+                fix="give weights of the same shape, or the axes that they are for",
             )
-        at = normal_axis(axis, x.aval.ndim)
-        if w.aval.shape[0] != x.aval.shape[at]:
+        at = normal_axes(axis, x.aval.ndim)
+        if w.aval.shape != tuple([x.aval.shape[i] for i in at]):
             raise ShapeError(
-                f"{w.aval!r} are not weights for axis {at} of {x.aval!r}", fix="give as many"
+                f"{w.aval!r} are not weights for the axes {at} of {x.aval!r}",
+                fix="give one for each place along these axes, in their order",
             )
-        w = reshape(w, [w.aval.size if i == at else 1 for i in range(x.aval.ndim)])
+        w = transpose(w, sorted(range(len(at)), key=lambda i: at[i]))
+        w = reshape(w, [n if i in at else 1 for i, n in enumerate(x.aval.shape)])
     x, w = el.floating((x, w))
     total = reduction.sum_(w, axis, keepdims=keepdims)
     out = el.div(reduction.sum_(el.mul(x, w), axis, keepdims=keepdims), total)
@@ -562,7 +577,7 @@ def cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None)
     [1, 3, 6]
     """
     unwritten(out)
-    return cumulative.cumsum(a, axis, None if dtype is None else _number_dtype(dtype))
+    return _running(cumulative.cumsum, a, axis, dtype)
 
 
 def cumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
@@ -573,7 +588,14 @@ def cumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None
     [1, 2, 6]
     """
     unwritten(out)
-    return cumulative.cumprod(a, axis, None if dtype is None else _number_dtype(dtype))
+    return _running(cumulative.cumprod, a, axis, dtype)
+
+
+def _running(cumulate: Any, a: Any, axis: Any, dtype: Any) -> Any:
+    dtype = None if dtype is None else _number_dtype(dtype)
+    if dtype == BOOL:  # whether any so far is True, or all are
+        return truth(cumulate(truth(a), axis, np.int32))
+    return cumulate(a, axis, dtype)
 
 
 def nancumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:

@@ -36,7 +36,7 @@ from .._ops.shape import (
 from .._ops.sizes import size_value
 from .._ops.sorting import sort
 from .._ops.taking import take_along_axis
-from .._types.avals import FLOATING, INTEGER, Aval, default_dtype
+from .._types.avals import BOOLEAN, FLOATING, INTEGER, Aval, default_dtype
 from .creation import _number_dtype, linspace
 from .logic import isnan
 from .masking import unwritten
@@ -343,7 +343,7 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | N
     """How often each whole number from 0 on occurs.
 
     Args:
-      x: a vector of integers; negative ones count as 0.
+      x: a vector of integers or booleans; negative ones count as 0.
       weights: what each element counts, instead of one.
       minlength: the least length of the result.
       length: its length; needed if `x` is traced.  Greater numbers do not count.
@@ -355,6 +355,8 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | N
     [0, 2, 0, 1]
     """
     v = value(x)
+    if v.aval.category == BOOLEAN:
+        v = convert(v, default_dtype(INTEGER))
     if v.aval.ndim != 1 or v.aval.category != INTEGER:
         raise ShapeError(f"bincount takes a vector of integers, not {v.aval!r}", fix="convert it")
     if length is None:

@@ -163,13 +163,17 @@ def sinc(x: Any) -> Any:
 def logaddexp(x1: Any, x2: Any) -> Any:
     """log(e ** x1 + e ** x2) without overflow.
 
-    x1, x2: real; shapes broadcast, integers become the default float.  As numpy.logaddexp.
+    x1, x2: numbers; shapes broadcast, integers become the default float; of complex numbers the
+    imaginary part is in (-pi, pi].  As numpy.logaddexp.
 
     >>> import plait
     >>> float(plait.numpy.logaddexp(1000.0, 1000.0)) - 1000 < 0.7
     True
     """
-    greater, gap = _apart(*_reals("logaddexp", x1, x2))
+    a, b = el.floating((x1, x2))
+    if a.aval.category == COMPLEX:
+        return _complex_logaddexp(a, b)
+    greater, gap = _apart(*_reals("logaddexp", a, b))
     return el.add(greater, el.log1p(el.exp(gap)))
 
 
@@ -178,13 +182,17 @@ def logaddexp(x1: Any, x2: Any) -> Any:
 def logaddexp2(x1: Any, x2: Any) -> Any:
     """log2(2 ** x1 + 2 ** x2) without overflow.
 
-    x1, x2: real; shapes broadcast, integers become the default float.  As numpy.logaddexp2.
+    x1, x2: numbers; shapes broadcast, integers become the default float; of complex numbers the
+    imaginary part is in (-pi, pi] / log(2).  As numpy.logaddexp2.
 
     >>> import plait
     >>> float(plait.numpy.logaddexp2(1.0, 1.0))
     2.0
     """
-    greater, gap = _apart(*_reals("logaddexp2", x1, x2))
+    a, b = el.floating((x1, x2))
+    if a.aval.category == COMPLEX:
+        return _times(_complex_logaddexp(_times(a, _LOG_2), _times(b, _LOG_2)), 1 / _LOG_2)
+    greater, gap = _apart(*_reals("logaddexp2", a, b))
     return el.add(greater, el.div(el.log1p(el.pow_(2, gap)), _LOG_2))
 
 
@@ -195,6 +203,20 @@ def _apart(a: Any, b: Any) -> tuple[Any, Any]:
     big, small = el.select(first, a, b), el.select(first, b, a)
     infinite = el.and_(el.eq(a, b), el.eq(el.abs_(a), np.inf))
     return big, el.select(infinite, 0, el.sub(small, big))
+
+
+def _complex_logaddexp(a: Any, b: Any) -> Any:
+    """The number whose real part is greater, and what the other adds; of two that are infinite the
+    gap is that of their imaginary parts alone."""
+    (ar, ai), (br, bi) = [(el.real(v), el.imag(v)) for v in (a, b)]
+    first = el.gt(ar, br)
+    _, gap = _apart(ar, br)
+    turned = el.sub(el.select(first, bi, ai), el.select(first, ai, bi))
+    more = el.log1p(el.exp(el.complex_.bind(gap, turned)))
+    out_r = el.add(el.select(first, ar, br), el.real(more))
+    out_i = el.add(el.select(first, ai, bi), el.imag(more))
+    turns = el.ceil(el.div(el.sub(out_i, math.pi), 2 * math.pi))
+    return el.complex_.bind(out_r, el.sub(out_i, el.mul(turns, 2 * math.pi)))
 
 
 @fused

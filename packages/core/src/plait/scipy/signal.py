@@ -12,13 +12,11 @@ from .._base.errors import (
     ArgumentError,
     AxisError,
 )
-from .._core.array import from_numpy
 from .._ops import elementwise as el
 from .._ops.convolution import conv_general_dilated
-from .._ops.reduction import mean, sum_
+from .._ops.reduction import mean
 from .._ops.shape import (
     concatenate,
-    convert,
     convert_together,
     moveaxis,
     normal_axes,
@@ -30,7 +28,7 @@ from .._ops.shape import (
 from .._types.avals import COMPLEX
 from ..numpy.fourier import fftn, ifftn, irfftn, rfftn
 from ..numpy.padding import pad as padded
-from .spectra import csd, istft, stft, welch
+from .spectra import csd, istft, stft, welch, without_line
 
 __all__ = [
     "convolve",
@@ -279,18 +277,6 @@ def correlate2d(
 # ---- trends --------------------------------------------------------------------------------
 
 
-def _without_line(x: Any) -> Any:
-    """Along the last axis."""
-    n = x.aval.shape[-1]
-    x = el.sub(x, mean(x, -1, keepdims=True))
-    if n < 2:
-        return x
-    t = np.arange(n) - (n - 1) / 2
-    t = from_numpy((t / np.sqrt((t * t).sum())).astype(np.zeros(0, x.aval.dtype).real.dtype))
-    t = convert(t, x.aval.dtype)
-    return el.sub(x, el.mul(sum_(el.mul(x, t), -1, keepdims=True), t))
-
-
 @fused
 def _detrended(x: Any, *, axis: int, type: str, breaks: tuple) -> Any:  # noqa: A002
     x = moveaxis(x, axis, -1)
@@ -299,7 +285,7 @@ def _detrended(x: Any, *, axis: int, type: str, breaks: tuple) -> Any:  # noqa: 
     else:
         ends = [0, *breaks, x.aval.shape[-1]]
         pieces = [slice_in_dim(x, a, b, axis=-1) for a, b in zip(ends, ends[1:]) if b > a]
-        out = concatenate([_without_line(p) for p in pieces], -1)
+        out = concatenate([without_line(p) for p in pieces], -1)
     return moveaxis(out, -1, axis)
 
 

@@ -15,7 +15,7 @@ from .._base.errors import (
 )
 from .._core.array import from_numpy
 from .._ops import elementwise as el
-from .._ops.reduction import mean
+from .._ops.reduction import mean, sum_
 from .._ops.shape import (
     convert,
     convert_together,
@@ -93,9 +93,23 @@ def _pieces(x: Any, cut: _Cut, trend: Any) -> Any:
     found = getitem(x, (..., from_numpy(at.astype(np.int32))))
     if trend == "constant":
         found = el.sub(found, mean(found, -1, keepdims=True))
+    elif trend == "linear":
+        found = without_line(found)
     elif trend:
         found = trend(found)
     return el.mul(found, _weights(found, cut.window))
+
+
+def without_line(x: Any) -> Any:
+    """Less the line that is nearest to it, along the last axis."""
+    n = x.aval.shape[-1]
+    x = el.sub(x, mean(x, -1, keepdims=True))
+    if n < 2:
+        return x
+    t = np.arange(n) - (n - 1) / 2
+    t = from_numpy((t / np.sqrt((t * t).sum())).astype(np.zeros(0, x.aval.dtype).real.dtype))
+    t = convert(t, x.aval.dtype)
+    return el.sub(x, el.mul(sum_(el.mul(x, t), -1, keepdims=True), t))
 
 
 def _transformed(x: Any, cut: _Cut, half: bool) -> Any:
@@ -111,10 +125,10 @@ def _frequencies(cut: _Cut, half: bool, fs: Any) -> Any:
 
 
 def _checked_trend(trend: Any) -> Any:
-    if trend in (False, None, "constant") or callable(trend):
+    if trend in (False, None, "constant", "linear") or callable(trend):
         return trend
     raise ArgumentError(f"detrend={trend!r} is not known here",
-                   fix='use "constant", False or a function of pieces')  # fmt: skip
+                   fix='use "constant", "linear", False or a function of pieces')  # fmt: skip
 
 
 def csd(
@@ -131,7 +145,8 @@ def csd(
       nperseg: elements of a piece (256, or the signal).
       noverlap: elements that pieces share (half of them).
       nfft: elements of a transform (those of a piece).
-      detrend: "constant" (pieces are without their means), False, or a function of pieces.
+      detrend: "constant" (pieces are without their means), "linear" (without the line that is
+        nearest to them), False, or a function of pieces.
       return_onesided: whether of real signals frequencies that are not negative are returned.
       scaling: "density" (power for each frequency) or "spectrum" (power).
       axis: along which.

@@ -144,8 +144,10 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
     >>> float(plait.numpy.linalg.matrix_norm(np.array([[3.0, 4.0]])))
     5.0
     """
-    x = matrices("matrix_norm", x)
+    (x,) = el.floating((value(x),))
     n = x.aval.ndim
+    if n < 2:
+        raise AxisError(f"matrix_norm of {x.aval!r}", fix="give an array of two axes at least")
     return _of_matrices(x, _order(ord), (n - 2, n - 1), keepdims)
 
 
