@@ -421,13 +421,13 @@ def as_value(x: Any) -> Any:
         if x.dtype.kind in "biufc":
             return Literal(x.item(), Aval((), canonical(x.dtype)))
         return from_numpy(np.asarray(x))
-    for kind in _NUMBERS:
-        if isinstance(x, kind):  # of a class derived from it, as members of an IntEnum are
-            return as_value(kind(x))
     for name in ("__plait_array__", "__jax_array__"):
         convert = getattr(x, name, None)
         if convert is not None:
             return as_value(convert())
+    for kind in _NUMBERS:
+        if isinstance(x, kind):  # of a class derived from it, as members of an IntEnum are
+            return as_value(kind(x))
     if hasattr(x, "__array__") and not isinstance(x, type):
         return as_value(np.asarray(x))
     raise not_an_array(x)
