@@ -47,6 +47,7 @@ TEST_TOOLS = (
     "pytest-xdist",
     "hatchling>=1.27",
     "array-api-strict",
+    "cloudpickle",
     "hypothesis",
     "mpmath",
     "pyyaml",

@@ -98,11 +98,28 @@ def test_what_is_known_is_computed_now():
         return x * n
 
     assert float(f(2.0)) == 12.0
-    with pytest.raises(errors.UnexpectedTracerError):
-        plait.jit(lambda x: _doubled_now(x))(1.0)
 
 
-def _doubled_now(x):
+def test_what_is_traced_is_traced_there():
+    """In the block operations on traced values are recorded, with what is known as constants, and
+    inner functions are jitted as ever."""
+
+    def f(x):
+        with plait.ensure_compile_time_eval():
+            known = plait.jit(lambda: jnp.arange(3.0) + 1)()
+            assert [float(k) for k in known] == [1.0, 2.0, 3.0]
+            if known.sum() > 5:
+                return (x * known).sum() + plait.jit(lambda v: v * v)(x)
+            return x
+
+    assert float(plait.jit(f)(2.0)) == 16.0
+    assert float(f(2.0)) == 16.0
+    traced = []
+    plait.jit(lambda x: traced.append(isinstance(_doubled(x), plait.core.Tracer)))(1.0)
+    assert traced == [True]
+
+
+def _doubled(x):
     with plait.ensure_compile_time_eval():
         return x * 2
 

@@ -100,7 +100,7 @@ def test_which_leaves_are_donated():
     for static, donated, args, kwargs, want in table:
         nums = [d for d in donated if isinstance(d, int)]
         names = [d for d in donated if isinstance(d, str)]
-        s, d = role(many, static, None, "static"), role(many, nums, names, "donate")
+        s, d = role(many, static, None, "static"), role(many, nums or None, names or None, "donate")
         assert donated_leaves(args, kwargs, s, d) == want, (static, donated)
 
 

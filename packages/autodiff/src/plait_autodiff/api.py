@@ -5,10 +5,10 @@ a value kept from inside has escaped ever after, and nested uses can not confuse
 perturbations.
 """
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from plait import ShapeDtypeStruct
 from plait.ext.errors import (
     ArgumentError,
     OperandTypeError,
@@ -26,6 +26,7 @@ from plait.ext.trace import (
     Value,
     current,
     opened,
+    wraps,
 )
 from plait.ext.tree import (
     flatten,
@@ -205,8 +206,8 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable:
     Args:
       fun: linear in `primals` together; may close over anything.  Of an affine function this is
         the transpose of the linear part: a constant term is not seen.
-      primals: arrays or ShapeDtypeStructs: only shapes and dtypes matter.  They are floating or
-        complex, or all integers, as the results are then.
+      primals: arrays, ShapeDtypeStructs or what else has a shape and a dtype: only these matter.
+        They are floating or complex, or all integers, as the results are then.
 
     Returns:
       A function from a cotangent like `fun`'s result to a tuple of cotangents like `primals`.
@@ -219,7 +220,7 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable:
     """
     expect_function(fun, "linear_transpose")
     leaves, tree = flatten(primals)
-    avals = [getattr(x, "aval", None) or as_value(x).aval for x in leaves]
+    avals = [ShapeDtypeStruct.like(x).aval for x in leaves]
     integers = bool(avals) and all(a.category == INTEGER for a in avals)
     for a in avals:
         if not a.varies and not integers:
@@ -307,7 +308,7 @@ def value_and_grad(
     expect_function(fun, "grad")
     nums, single = numbers(argnums, "grad"), not isinstance(argnums, tuple | list | range)
 
-    @functools.wraps(fun, updated=())
+    @wraps(fun)
     def gradient(*args: Any, **kwargs: Any) -> Any:
         of, chosen = of_chosen(fun, nums, args, kwargs)
         expect_differentiable(chosen, holomorphic, allow_int, "grad")
@@ -358,7 +359,7 @@ def grad(
     """
     both = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int)
 
-    @functools.wraps(fun, updated=())
+    @wraps(fun)
     def gradient(*args: Any, **kwargs: Any) -> Any:
         value, g = both(*args, **kwargs)
         return (g, value[1]) if has_aux else g

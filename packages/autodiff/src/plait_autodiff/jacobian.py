@@ -4,7 +4,6 @@ Invariant: one direction is pushed (or one cotangent pulled) for each element, a
 where mapping is installed; blocks have the shape of the output followed by that of the input.
 """
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -22,6 +21,9 @@ from plait.ext.ops.shape import (
 )
 from plait.ext.ops.shape import (
     reshape as reshape_,
+)
+from plait.ext.trace import (
+    wraps,
 )
 from plait.ext.tree import (
     flatten,
@@ -113,7 +115,7 @@ def jacfwd(
         result = out_tree.unflatten(blocks)
         return (result, pair_of(of(*chosen), "jacfwd")[1]) if has_aux else result
 
-    return functools.wraps(fun, updated=())(jacobian)
+    return wraps(fun)(jacobian)
 
 
 def columns_of(d: Any, xs: Sequence[Any], tree: Any, argnums: Any) -> Any:
@@ -170,7 +172,7 @@ def jacrev(
         result = out_tree.unflatten(blocks)
         return (result, aux) if has_aux else result
 
-    return functools.wraps(fun, updated=())(jacobian)
+    return wraps(fun)(jacobian)
 
 
 def hessian(

@@ -11,6 +11,7 @@ from typing import Any
 from plait.ext.errors import (
     ArgumentError,
     AxisError,
+    NotAnArrayError,
     ShapeError,
 )
 from plait.ext.ops.shape import (
@@ -24,6 +25,7 @@ from plait.ext.trace import (
     leave,
     opened,
     result,
+    wraps,
 )
 from plait.ext.tree import (
     flatten,
@@ -47,18 +49,22 @@ def vmap(
     out_axes: Any = 0,
     axis_name: Any = None,
     axis_size: int | None = None,
+    spmd_axis_name: None = None,
 ) -> Any:
     """`fun` on every element along the mapped axes, all at once.
 
     Args:
       fun: takes and returns trees of arrays; without it, a decorator is returned.
       in_axes: which axis of each positional argument is mapped: an int (negative ones count from
-        the end), None for an argument that does not vary, or a tuple of those and of tree
-        prefixes, one per argument.  Keyword arguments are mapped along axis 0.
+        the end), None for an argument that does not vary (which need not be an array: a function,
+        a string), or a tuple of those and of tree prefixes, one per argument.  Keyword arguments
+        are mapped along axis 0.
       out_axes: where the mapped axis is in the results: an int, None for results that do not
         vary, or a tree prefix of them.
       axis_name: a name by which collectives inside (`lax.psum`, ...) speak of the axis.
       axis_size: its size, if no argument is mapped.
+      spmd_axis_name: None, for calls that are written for JAX: how a mapped axis is divided over
+        devices is said by the shardings of the arrays.
 
     Returns:
       A function with `fun`'s signature.
@@ -77,6 +83,12 @@ def vmap(
         )
     if not callable(fun):
         raise ArgumentError(f"vmap needs a function, not {fun!r}", fix="write vmap(f)")
+    if spmd_axis_name is not None:
+        raise ArgumentError(
+            f"vmap takes no spmd_axis_name, and was given {spmd_axis_name!r}",
+            fix="leave it out, and divide the mapped axis by plait.device_put, or by "
+            "plait.lax.with_sharding_constraint",
+        )
     f = fun
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
@@ -87,15 +99,16 @@ def vmap(
             fix="write in_axes=0 or in_axes=(0, None)",
         )
 
-    @functools.wraps(f, updated=())
+    @wraps(f)
     def mapped(*args: Any, **kwargs: Any) -> Any:
         leaves, tree = flatten((args, kwargs))
-        xs = [as_value(x) for x in leaves]
-        axes = _axes(in_axes, args, kwargs, xs)
+        axes = _entries(in_axes, args, len(leaves))
+        xs = [_value(x, a, i, args, kwargs) for i, (x, a) in enumerate(zip(leaves, axes))]
+        axes = _axes(axes, args, kwargs, xs)
         size = _size(args, kwargs, xs, axes, axis_size)
         b = Batch(current(), size, axis_name, of=f)
         with opened(b):
-            a, k = tree.unflatten([b.wrap(x, d) for x, d in zip(xs, axes)])
+            a, k = tree.unflatten([_lifted(b, x, d) for x, d in zip(xs, axes)])
             out = f(*a, **k)
             outs, out_tree = flatten(out)
             outs = [result(o, i, out, f) for i, o in enumerate(outs)]
@@ -110,7 +123,8 @@ def vmap(
     return mapped
 
 
-def _axes(in_axes: Any, args: tuple, kwargs: dict, xs: Sequence[Value]) -> list[int | None]:
+def _entries(in_axes: Any, args: tuple, n: int) -> list[int | None]:
+    """The entry of in_axes for each of the `n` leaves of the arguments."""
     if isinstance(in_axes, tuple) and len(in_axes) != len(args):
         raise AxisError(
             f"vmap: in_axes has {len(in_axes)} entries for {len(args)} positional arguments",
@@ -118,7 +132,33 @@ def _axes(in_axes: Any, args: tuple, kwargs: dict, xs: Sequence[Value]) -> list[
         )
     entry = "an axis or None"
     found = spread(in_axes, args, "in_axes", _is_axis, entry)
-    found += [0] * (len(xs) - len(found))
+    return found + [0] * (n - len(found))
+
+
+def _value(x: Any, axis: int | None, i: int, args: tuple, kwargs: dict) -> Any:
+    """Leaf `i` of the arguments as a value; what is no array passes as it is, if it is not mapped.
+
+    Raises NotAnArrayError, naming it, if it is mapped."""
+    try:
+        return as_value(x)
+    except NotAnArrayError as e:
+        if axis is None:
+            return x
+        where = key_paths((list(args), kwargs))[i]
+        raise NotAnArrayError(
+            f"{e.what} (vmap: {where.replace('[0]', 'args', 1) if where[1] == '0' else where[3:]})",
+            fix=f"{e.fix}, or say by in_axes=None that it does not vary",
+        ) from None
+
+
+def _lifted(b: Batch, x: Any, axis: int | None) -> Any:
+    return b.wrap(x, axis) if isinstance(x, Value) else x
+
+
+def _axes(
+    found: Sequence[int | None], args: tuple, kwargs: dict, xs: Sequence[Any]
+) -> list[int | None]:
+    """The mapped axis of each leaf, counted from the front; AxisError if it is out of range."""
     paths: list[str] | None = None
     axes: list[int | None] = []
     for i, (a, x) in enumerate(zip(found, xs)):

@@ -4,7 +4,7 @@ Invariant: the way back gives every array the shape and dtype that it had.
 """
 
 import math
-from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from ._base.errors import (
@@ -13,48 +13,62 @@ from ._base.errors import (
 from ._core.array import as_value
 from ._ops.shape import concatenate, convert, fill, reshape, slice_
 from ._types.avals import FLOATING, Aval, default_dtype, promote
-from .tree import flatten
+from .tree import TreeDef, flatten
 
 __all__ = ["ravel_pytree"]
 
 
-def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:
+def ravel_pytree(pytree: Any) -> "tuple[Any, Unravel]":
     """(vector, unravel): the arrays of a tree, end to end, and the function that undoes it.
 
-    The vector has the dtype that all of them meet in.  `unravel` takes a vector of that size,
-    raises TypeRule for another one, and gives the arrays their own dtypes again.
+      The vector has the dtype that all of them meet in.  `unravel` takes a vector of that size,
+      raises TypeRule for another one, and gives the arrays their own dtypes again.  The ways back
+    to trees of one structure and types are equal, and can be pickled.
 
-    >>> import plait
-    >>> flat, unravel = plait.flatten_util.ravel_pytree({"w": plait.numpy.ones((2, 2)), "b": 3.0})
-    >>> flat
-    Array([3., 1., 1., 1., 1.], dtype=float32)
-    >>> unravel(flat * 2)["w"]
-    Array([[2., 2.],
-           [2., 2.]], dtype=float32)
+      >>> import plait
+      >>> flat, unravel = plait.flatten_util.ravel_pytree({"w": plait.numpy.ones((2, 2)), "b": 3.0})
+      >>> flat
+      Array([3., 1., 1., 1., 1.], dtype=float32)
+      >>> unravel(flat * 2)["w"]
+      Array([[2., 2.],
+             [2., 2.]], dtype=float32)
     """
     leaves, tree = flatten(pytree)
     values = [as_value(x) for x in leaves]
-    avals = [v.aval for v in values]
-    sizes = [math.prod(a.shape) for a in avals]
-    total = sum(sizes)
-    dtype = promote(avals)[0] if avals else None
+    dtype = promote([v.aval for v in values])[0] if values else None
 
-    def unravel(flat: Any) -> Any:
+    vectors = [reshape(convert(v, dtype), (math.prod(v.aval.shape),)) for v in values]
+    return _joined(vectors), Unravel(tree, tuple(v.aval for v in values))
+
+
+@dataclass(frozen=True, slots=True)
+class Unravel:
+    """The way back from a vector to a tree: equal for trees of the same structure and types, so
+    that a jitted function which is given one as a static argument is compiled once for these.
+
+    Args:
+      tree: the structure.
+      avals: the types of its leaves.
+    """
+
+    tree: TreeDef
+    avals: tuple[Aval, ...]
+
+    def __call__(self, flat: Any) -> Any:
+        """The tree of a vector; ShapeError if that has another size."""
         flat = as_value(flat)
-        if flat.aval.shape != (total,):
+        sizes = [math.prod(a.shape) for a in self.avals]
+        if flat.aval.shape != (sum(sizes),):
             raise ShapeError(
-                f"unravel needs a vector of {total} elements, not {flat.aval!r}",
+                f"unravel needs a vector of {sum(sizes)} elements, not {flat.aval!r}",
                 fix="give it one of the shape that ravel_pytree gave",
             )
         parts, at = [], 0
-        for aval, n in zip(avals, sizes):
+        for aval, n in zip(self.avals, sizes):
             part = slice_.bind(flat, starts=(at,), limits=(at + n,), strides=(1,))
             parts.append(reshape(convert(part, aval.dtype), aval.shape))
             at += n
-        return tree.unflatten(parts)
-
-    vectors = [reshape(convert(v, dtype), (n,)) for v, n in zip(values, sizes)]
-    return _joined(vectors), unravel
+        return self.tree.unflatten(parts)
 
 
 def _joined(vectors: list) -> Any:

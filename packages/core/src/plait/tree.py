@@ -45,6 +45,8 @@ GetAttrKey, FlattenedIndexKey = pytree.GetAttrKey, pytree.FlattenedIndexKey
 """The entries of paths; `str` of one is how it is written after the value."""
 
 registry = new_registry()
+# Structures are pickled with their registry, and that by name: it is where it is.
+registry.__module__, registry.__name__ = __name__, "registry"
 _flatten = registry.flatten
 if TYPE_CHECKING:
 
@@ -77,7 +79,17 @@ def flatten(
     >>> plait.tree.flatten({"b": [1, 2], "a": 3})
     ([3, 1, 2], PyTreeDef({'a': *, 'b': [*, *]}))
     """
-    return _flatten(tree) if is_leaf is None else _flatten(tree, is_leaf)
+    try:
+        return _flatten(tree) if is_leaf is None else _flatten(tree, is_leaf)
+    except (SystemError, RecursionError) as e:
+        # jaxlib's own recursion is counted against Python's limit, and it says so in either way
+        if e.__class__ is SystemError and not isinstance(e.__cause__, RecursionError):
+            raise
+        raise TreeMismatch(
+            "a tree is nested more deeply than trees can be taken apart, or contains itself",
+            fix="keep many levels in a flat list or a dictionary, or raise "
+            "sys.setrecursionlimit before",
+        ) from None
 
 
 def unflatten(treedef: "TreeDef", leaves: "Iterable[Any]"):
@@ -182,8 +194,9 @@ def register_dataclass(nodetype: type, data_fields=None, meta_fields=None, drop_
     """Make a dataclass a tree: `data_fields` are children, `meta_fields` are static.
 
     By default fields made by `static()` are static and the others are children; `drop_fields` are
-    neither, and have their defaults afterwards.  Returns the class, so it serves as a decorator.
-    Raises TypeRule if a field is neither or unknown.
+    neither, and have their defaults afterwards.  A class that is no dataclass serves too, if both
+    kinds of fields are named and its instances are made by `cls(**fields)`.  Returns the class, so
+    it serves as a decorator.  Raises TypeRule if a field is neither, both or unknown.
 
     >>> import dataclasses, plait
     >>> @plait.tree.register_dataclass
@@ -196,9 +209,13 @@ def register_dataclass(nodetype: type, data_fields=None, meta_fields=None, drop_
     """
     cls = nodetype
     if not dataclasses.is_dataclass(cls):
-        raise ArgumentError(
-            f"{cls!r} is no dataclass", fix="decorate it with @dataclasses.dataclass"
-        )
+        if not isinstance(cls, type) or data_fields is None or meta_fields is None:
+            raise ArgumentError(
+                f"{cls!r} is no dataclass",
+                fix="decorate it with @dataclasses.dataclass, or name its data_fields and "
+                "meta_fields, which are then the arguments that it is made with",
+            )
+        return _register_fields(cls, tuple(data_fields), tuple(meta_fields))
     fields = [f for f in dataclasses.fields(cls) if f.init and f.name not in drop_fields]
     if meta_fields is None:
         named = set(data_fields or ())
@@ -215,6 +232,17 @@ def register_dataclass(nodetype: type, data_fields=None, meta_fields=None, drop_
         raise ArgumentError(
             f"fields {sorted(missing)} of {cls.__name__} are neither data nor static, or unknown",
             fix="name every field of the dataclass once, in data_fields or meta_fields",
+        )
+    return _register_fields(cls, data, meta)
+
+
+def _register_fields(cls: type, data: tuple[str, ...], meta: tuple[str, ...]) -> type:
+    """Make a class a tree by the names of its fields, which are the arguments it is made with."""
+    twice = sorted(n for n in {*data, *meta} if [*data, *meta].count(n) > 1)
+    if twice:
+        raise ArgumentError(
+            f"fields {twice} of {cls.__name__} are named twice",
+            fix="a field is in data_fields or in meta_fields, once",
         )
 
     def to_children(x):

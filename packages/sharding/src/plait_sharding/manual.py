@@ -37,6 +37,7 @@ from plait.ext.trace import (
     arguments,
     current,
     trace,
+    wraps,
 )
 from plait.ext.tree import (
     key_paths,
@@ -233,7 +234,7 @@ def shard_map(
     axes = _chosen(mesh, axis_names)
     keep: dict = {}
 
-    @functools.wraps(f, updated=())
+    @wraps(f)
     def mapped(*args: Any) -> Any:
         _not_inside(mesh, axes)
         values, tree = arguments(args, {}, "shard_map")

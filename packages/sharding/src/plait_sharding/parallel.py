@@ -32,6 +32,7 @@ from plait.ext.trace import (
     Interpreter,
     current,
     result,
+    wraps,
 )
 from plait.ext.tree import (
     flatten,
@@ -107,7 +108,7 @@ def pmap(
         else tuple(static_broadcasted_argnums)
     )
 
-    @functools.wraps(fun, updated=())
+    @wraps(fun)
     def mapped(*args: Any, **kwargs: Any) -> Any:
         fixed = {i: args[i] for i in static if i < len(args)}
         dynamic = tuple([a for i, a in enumerate(args) if i not in fixed])
@@ -132,7 +133,7 @@ def _with_static(fun: Callable, fixed: dict[int, Any], n: int) -> Callable:
     if not fixed:
         return fun
 
-    @functools.wraps(fun, updated=())
+    @wraps(fun)
     def rest(*dynamic: Any, **kwargs: Any) -> Any:
         values = iter(dynamic)
         return fun(*[fixed[i] if i in fixed else next(values) for i in range(n)], **kwargs)
@@ -156,7 +157,7 @@ def _run(f: Callable, tree: Any, xs: list, at: list, out_axes: Any, mesh: Mesh) 
     out_tree: Any = None
     wanted: list = []
 
-    @functools.wraps(f, updated=())
+    @wraps(f)
     def element(*pieces: Any) -> tuple[list, list]:
         nonlocal out_tree, wanted
         args, kwargs = tree.unflatten([_first(p, a) for p, a in zip(pieces, at)])

@@ -23,6 +23,7 @@ from plait.ext.ops.shape import (
 from plait.ext.trace import (
     arguments,
     trace,
+    wraps,
 )
 from plait.ext.tree import (
     Partial,
@@ -114,7 +115,7 @@ def custom_gradient(fun: Callable) -> Callable:
     """
     expect_function(fun, "custom_gradient")
 
-    @functools.wraps(fun, updated=())
+    @wraps(fun)
     def with_gradient(*args: Any, **kwargs: Any) -> Any:
         @functools.partial(custom_vjp)
         def value(*xs: Any) -> Any:

@@ -4,7 +4,6 @@ Invariant: what found the solution is never differentiated; x' solves f_x x' = -
 The rule is a derivative like any other, so it holds in reverse mode and to every order.
 """
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -29,6 +28,7 @@ from plait.ext.ops.shape import (
 )
 from plait.ext.trace import (
     trace,
+    wraps,
 )
 from plait.ext.tree import (
     difference,
@@ -187,7 +187,7 @@ def implicit_diff(
     def decorate(solver: Callable) -> Callable:
         expect_function(solver, "implicit_diff(...)")
 
-        @functools.wraps(solver, updated=())
+        @wraps(solver)
         def solved(initial_guess: Any, *args: Any) -> Any:
             return custom_root(
                 lambda x: optimality(x, *args),

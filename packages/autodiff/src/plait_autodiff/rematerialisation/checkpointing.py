@@ -14,6 +14,7 @@ from typing import Any
 
 from plait.ext.errors import (
     ArgumentError,
+    OperandTypeError,
 )
 from plait.ext.ir import (
     Primitive,
@@ -38,6 +39,7 @@ from plait.ext.trace import (
     role,
     trace,
     without_static,
+    wraps,
 )
 from plait.ext.types import (
     BOOL,
@@ -108,8 +110,8 @@ def checkpoint(
     *,
     prevent_cse: bool | Sequence[bool] = True,
     policy: Callable[..., Any] | None = None,
-    static_argnums: int | Sequence[int] = (),
-    static_argnames: str | Sequence[str] = (),
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Sequence[str] | None = None,
 ) -> Callable[..., Any]:
     """`fun`, whose intermediate values are computed again in reverse mode instead of being kept.
 
@@ -124,10 +126,10 @@ def checkpoint(
       policy: which values to keep: one of `plait.checkpoint_policies`, or a function that is asked
         of every operation, `policy(prim, *avals, **params) -> bool`.  Without it only the
         arguments are kept.
-      static_argnums, static_argnames: arguments that are no arrays, but hashable Python values, by
-        position or by name.
+      static_argnums, static_argnames: arguments that are no arrays, but any Python values, by
+        position or by name.  With values that can not be hashed `fun` is traced at every call.
 
-    Raises TypeRule if the policy is no function, or a static argument is not hashable.
+    Raises TypeRule if the policy is no function.
 
     >>> import plait
     >>> plait.grad(plait.checkpoint(lambda x: plait.lax.sin(plait.lax.sin(x))))(0.0)
@@ -146,7 +148,7 @@ def checkpoint(
     static = role(fun, static_argnums, static_argnames, "static")
     params = {"policy": policy, "prevent_cse": _apart_at_all(prevent_cse), "again": False}
 
-    @functools.wraps(fun)
+    @wraps(fun)
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
         f, rest, named, traces = _without_static(fun, args, kwargs, static)
         stage = InspectableStage(current(), fun, rest, named)
@@ -186,7 +188,10 @@ def _without_static(fun: Callable[..., Any], args: tuple, kwargs: dict, static: 
             fix="pass that argument by position",
         )
     call = without_static(args, kwargs, static)
-    key = "static", call.key(n, "checkpoint")
+    try:
+        key = "static", call.key(n, "checkpoint")
+    except OperandTypeError:  # not hashable, so no trace would be found again
+        return call.bind(fun, n), call.args, call.kwargs, {}
     return call.bind(fun, n), call.args, call.kwargs, kept(fun).setdefault(key, {})
 
 

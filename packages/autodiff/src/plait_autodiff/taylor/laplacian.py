@@ -10,7 +10,6 @@ axes (a scan) need not know of it.  Second derivatives of a primitive are those 
 order two; everything about loops, branches and calls comes from the carrier mechanism.
 """
 
-import functools
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -39,6 +38,7 @@ from plait.ext.trace import (
     as_list,
     current,
     opened,
+    wraps,
 )
 from plait.ext.tree import (
     flatten,
@@ -193,7 +193,7 @@ def fwd_laplacian(fun: Callable, argnums: int | Sequence[int] = 0) -> Callable:
     """
     expect_function(fun, "fwd_laplacian")
 
-    @functools.wraps(fun, updated=())
+    @wraps(fun)
     def derivatives(*args: Any, **kwargs: Any) -> tuple:
         of, chosen = of_differentiable(fun, argnums, args, kwargs, "fwd_laplacian", False)
         leaves, tree = flatten(chosen)

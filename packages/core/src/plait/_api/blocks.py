@@ -16,7 +16,8 @@ from .. import events
 from .._base.config import config, wide
 from .._base.errors import PlacementError
 from .._base.source import where_defined
-from .._core.interpreter import GROUND, use
+from .._core.array import is_tracer
+from .._core.interpreter import GROUND, Interpreter, current, open_under, use
 from .._ops.contraction import normal_precision
 from ..debug import checking_leaks, infs, nans
 from .hardware import Device, default_backend
@@ -128,9 +129,7 @@ def default_device(new_val: Any) -> Block:
 @contextmanager
 def ensure_compile_time_eval() -> Generator[None, None, None]:
     """What is computed of known values in the block is computed now, while functions around it
-    are traced, and can be branched on; traced values are refused there.
-
-    Raises UnexpectedTracerError for operations on traced values.
+    are traced, and can be branched on; what is computed of traced values is traced.
 
     >>> import plait
     >>> @plait.jit
@@ -141,8 +140,26 @@ def ensure_compile_time_eval() -> Generator[None, None, None]:
     >>> float(f(1.0))
     6.0
     """
-    with use(GROUND):
+    with use(_WhatIsKnown(current())):
         yield
+
+
+class _WhatIsKnown(Interpreter):
+    """Executes what has no traced operand, and leaves the rest to its parent."""
+
+    does = "ensure_compile_time_eval"
+
+    def __init__(self, parent: Interpreter):
+        open_under(self, parent)
+
+    def apply(self, prim: Any, args: Any, params: dict[str, Any]) -> Any:
+        assert self.parent is not None
+        if any(map(is_tracer, args)):
+            return self.parent.apply(prim, args, params)
+        if prim.higher is not None and prim.higher.pending(params):
+            return GROUND.apply(prim, args, params)  # runs Python, which may use traced values
+        with use(GROUND):
+            return GROUND.apply(prim, args, params)
 
 
 # ---- debugging -------------------------------------------------------------------------------

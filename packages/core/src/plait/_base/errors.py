@@ -21,6 +21,7 @@ __all__ = [
     "DuplicateRule",
     "JaxRuntimeError",
     "KeyReuseError",
+    "MissingPlatform",
     "MissingPlugin",
     "MissingRule",
     "NanError",
@@ -166,6 +167,10 @@ class AxisError(PlaitError, ValueError, IndexError):
 
 class PlacementError(PlaitError, ValueError):
     """Arrays on different devices that one computation was given."""
+
+
+class MissingPlatform(PlacementError, RuntimeError):
+    """A platform that this process does not compute on."""
 
 
 class SubscriptError(PlaitError, IndexError):

@@ -305,7 +305,7 @@ def _hosting() -> tuple:
     return registry, _jax.PjitFunctionCache(4096)
 
 
-def hosted(f: Any, miss: Callable[..., tuple[Any, Any, bool]]) -> Callable[..., Any]:
+def hosted(miss: Callable[..., tuple[Any, Any, bool]]) -> Callable[..., Any]:
     """Return a function of buffers and numpy arrays whose known calls jaxlib runs by itself.
 
     For unknown ones it calls `miss(*operands) -> (results, entry, False)`, where the entry is made
@@ -315,8 +315,7 @@ def hosted(f: Any, miss: Callable[..., tuple[Any, Any, bool]]) -> Callable[..., 
     after the call has returned: callers give it copies of what its owner may write to.
     """
     registry, kept = _hosting()
-    name = getattr(f, "__name__", "f")
-    return _jax.pjit(name, f, miss, [], [], object(), registry, _no_such_argument, kept)
+    return _jax.pjit("f", miss, miss, [], [], object(), registry, _no_such_argument, kept)
 
 
 def hosted_entry(

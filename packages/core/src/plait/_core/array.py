@@ -312,6 +312,9 @@ class Literal(Value):
     def item(self):
         return self.numpy().item()
 
+    def tolist(self):
+        return self.numpy().tolist()
+
 
 def wrap(buf: Any, key: Aval | Placed) -> Array:
     """Return the Array that owns a buffer with this dispatch key."""
@@ -444,9 +447,15 @@ def as_value(x: Any) -> Any:
         convert = getattr(x, name, None)
         if convert is not None:
             return as_value(convert())
+    for kind in _NUMBERS:
+        if isinstance(x, kind):  # of a class derived from it, as members of an IntEnum are
+            return as_value(kind(x))
     if hasattr(x, "__array__") and not isinstance(x, type):
         return as_value(np.asarray(x))
     raise not_an_array(x)
+
+
+_NUMBERS: tuple[Any, ...] = (bool, int, float, complex)
 
 
 @functools.cache

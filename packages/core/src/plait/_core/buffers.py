@@ -11,7 +11,7 @@ import numpy as np
 
 from .._base import jaxlib_api
 from .._base.config import config
-from .._base.errors import PlacementError, PlaitError
+from .._base.errors import MissingPlatform, PlaitError
 from .._types.avals import Aval, Placed
 
 
@@ -49,11 +49,11 @@ def platform() -> str:
 
 
 def expect_platform(backend: str | None) -> None:
-    """PlacementError unless it is None or the platform of this process."""
+    """MissingPlatform unless it is None or the platform of this process."""
     have = platform()
     known = (have, "gpu") if have in ("cuda", "rocm") else (have,)
     if backend is not None and backend not in known:
-        raise PlacementError(
+        raise MissingPlatform(
             f"there is no platform {backend!r} in this process, which runs on {have!r}",
             fix=f"leave it out, or write {have!r}",
         )

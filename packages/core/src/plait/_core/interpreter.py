@@ -9,6 +9,7 @@ one interpreter, and using it after that interpreter is closed, or below the rul
 an error that names the line which made it.
 """
 
+import copyreg
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -215,6 +216,12 @@ class Tracer(Value):
     def __reduce__(self):
         raise self.lost("pickling")
 
+    def __copy__(self) -> "Tracer":
+        return self  # as arrays, it is immutable
+
+    def __deepcopy__(self, memo: Any) -> "Tracer":
+        return self
+
 
 class Evaluate(Interpreter):
     """The ground, current where no transformation is under way: it does primitives at once.
@@ -229,13 +236,34 @@ class Evaluate(Interpreter):
         """Apply primitives by calling `executor(prim, args, params)`."""
         self.apply = executor  # type: ignore[method-assign]  # on the instance: nothing is bound per call
 
+    def __reduce__(self) -> str:
+        return "GROUND"
+
 
 GROUND = Evaluate()
 _current: ContextVar[Interpreter] = ContextVar("plait._core.interpreter", default=GROUND)
+_entered: "ContextVar[_Entry | None]" = ContextVar("plait.entered", default=None)
+
+
+def _pickled(variable: ContextVar[Any]) -> tuple[Any, ...]:
+    """Reduce a context variable of this module to its name; others can not be pickled.
+
+    Transformed functions that are pickled by their contents (by cloudpickle) name `current`, a
+    method of such a variable."""
+    for name, own in (("_current", _current), ("_entered", _entered)):
+        if variable is own:
+            return _unpickled, (name,)
+    raise TypeError("cannot pickle '_contextvars.ContextVar' object")
+
+
+def _unpickled(name: str) -> ContextVar[Any]:
+    return {"_current": _current, "_entered": _entered}[name]
+
+
+copyreg.pickle(ContextVar, _pickled)
 current: Callable[[], Interpreter] = _current.get
 enter = _current.set
 leave = _current.reset
-_entered: "ContextVar[_Entry | None]" = ContextVar("plait.entered", default=None)
 
 
 @contextmanager

@@ -62,7 +62,8 @@ class Program:
 
     Attributes:
       inputs: variables.
-      consts: (variable, Array) pairs.
+      consts: (variable, Array) pairs; of a program that is only looked at (`make_program`) also
+        pairs of a variable and a value of a transformation under way.
       eqns: equations in order.
       outputs: variables and literals.
       name: of the function it was staged from.
@@ -115,6 +116,26 @@ class Program:
     def out_avals(self) -> list[Aval]:
         """Types of the outputs."""
         return [v.aval for v in self.outputs]
+
+    @property
+    def jaxpr(self) -> "Program":
+        """The program itself, where programs written for JAX ask for the equations."""
+        return self
+
+    @property
+    def invars(self) -> list[Var]:
+        """The variables of its inputs."""
+        return self.inputs
+
+    @property
+    def outvars(self) -> list[Any]:
+        """The variables and literals that it returns."""
+        return self.outputs
+
+    @property
+    def constvars(self) -> list[Var]:
+        """The variables of its constants."""
+        return [v for v, _ in self.consts]
 
     @property
     def constants(self) -> dict[int, Any]:

@@ -45,6 +45,9 @@ Way = Callable[[Args, Kwargs], Any]
 _MOST = 128
 """The most leaves of a tree that a text is made for: beyond, making it costs more than it saves."""
 
+_DEEPEST = 64
+"""The most levels of a tree that a text is made for: Python takes 200 brackets in one another."""
+
 
 HOSTED_BYTES = 4096
 """The most bytes of a numpy array that a call copies and then gives to the runtime as it is.
@@ -187,6 +190,7 @@ class _Text:
         self.lines: list[str] = []
         self.constants: dict[str, Any] = {}
         self.names = 0
+        self.depth = 0
 
     def name(self) -> str:
         self.names += 1
@@ -220,11 +224,15 @@ class _Text:
     def node(self, x: str, tree: TreeDef, letters: Iterator[str], taken: list[str]) -> None:
         """Add the lines for the tree that is named `x`."""
         data = tree.node_data()
+        self.depth += 1
+        if self.depth > _DEEPEST:
+            raise _Unwritten
         if data is None:
             if tree.num_leaves:
                 self.leaf(x, next(letters), taken)
             else:
                 self.lines.append(f"if {x} is not None: raise KeyError")
+            self.depth -= 1
             return
         kind, about = data
         if kind in (tuple, list) or is_named_tuple(kind):
@@ -238,6 +246,7 @@ class _Text:
             self.items(x, about, tree.children(), letters, taken)
         else:
             raise _Unwritten
+        self.depth -= 1
 
     def leaf(self, x: str, letter: str, taken: list[str]) -> None:
         if letter == "v":
@@ -315,13 +324,17 @@ def _assembled(tree: TreeDef) -> Callable[..., Any] | None:
     return scope["make"]
 
 
-def _expression(tree: TreeDef, names: Iterator[str], constants: dict[str, Any]) -> str:
+def _expression(
+    tree: TreeDef, names: Iterator[str], constants: dict[str, Any], depth: int = 0
+) -> str:
     """Return the tree as an expression in the names of its leaves."""
+    if depth > _DEEPEST:
+        raise _Unwritten
     data = tree.node_data()
     if data is None:
         return next(names) if tree.num_leaves else "None"
     kind, about = data
-    parts = [_expression(c, names, constants) for c in tree.children()]
+    parts = [_expression(c, names, constants, depth + 1) for c in tree.children()]
     if kind is tuple:
         return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
     if kind is list:

@@ -9,15 +9,18 @@ and the values of its static arguments, and nothing else.
 # (arrays are taken apart and put together here without a call: see `plait._core.array`)
 
 import functools
+import inspect
+import weakref
 from collections.abc import Callable, Hashable, Sequence
 from operator import is_
+from types import FunctionType
 from typing import Any
 
-from .._base import jaxlib_api
 from .._base.config import config
-from .._base.errors import (
-    ArgumentError,
-)
+from .._base.errors import ArgumentError
+from .._base.jaxlib_api import RuntimeFailure
+from .._base.source import where_defined
+from .._base.wrapping import OFFERED, wraps
 from .._core.array import Array, failure, run_on, wrap
 from .._core.buffers import expect_platform
 from .._core.interpreter import GROUND, current
@@ -87,10 +90,7 @@ def jit(
     if fun is None:
         given = {k: v for k, v in locals().items() if k != "fun"}
         return functools.partial(jit, **given)
-    if not callable(fun):
-        raise ArgumentError(
-            f"jit needs a function, not {fun!r}", fix="write jit(f), without calling f"
-        )
+    _expect_function(fun)
     static = role(fun, static_argnums, static_argnames, "static")
     donate = role(fun, donate_argnums, donate_argnames, "donate")
     if static.nums & donate.nums or static.names & donate.names:
@@ -112,6 +112,33 @@ def jit(
     return _without(f, inline, options)
 
 
+def _expect_function(fun: Any) -> None:
+    """Raise ArgumentError for what can not be staged by calling it once."""
+    if fun.__class__ in (staticmethod, classmethod):
+        kind = fun.__class__.__name__
+        raise ArgumentError(
+            f"jit was given a {kind}, {fun.__func__.__qualname__}",
+            fix=f"write @{kind} above @jit, not below it",
+        )
+    if not callable(fun):
+        raise ArgumentError(
+            f"jit needs a function, not {fun!r}", fix="write jit(f), without calling f"
+        )
+    of_itself = fun.__class__ in (FunctionType, functools.partial)
+    called: Any = fun if of_itself else fun.__class__.__call__
+    for is_kind, kind in (
+        (inspect.isgeneratorfunction, "a generator"),
+        (inspect.iscoroutinefunction, "a coroutine"),
+        (inspect.isasyncgenfunction, "an asynchronous generator"),
+    ):
+        if is_kind(called):
+            raise ArgumentError(
+                f"jit needs a function that returns arrays, and {where_defined(fun)} returns "
+                f"{kind}",
+                fix="return a tuple or a list of what it yields, or jit what it calls",
+            )
+
+
 def flags(compiler_options: dict[str, Any] | None) -> Options:
     """Return flags of the compiler as a hashable key; ArgumentError if they are no dict."""
     if compiler_options is None:
@@ -124,7 +151,122 @@ def flags(compiler_options: dict[str, Any] | None) -> Options:
     return tuple(sorted(compiler_options.items()))
 
 
+# ---- the state of a jitted function ------------------------------------------------------------
+
+
+class _State:
+    """What a jitted function knows; the function itself closes over this and nothing else.
+
+    So it is pickled by its contents, where a function is at all (by cloudpickle), as the function
+    that was jitted and how; and it is freed as soon as nobody has it.  To that end nothing that is
+    held here may hold the state: fast paths call `again`, which finds it by a weak reference.
+    """
+
+    __slots__ = ("f", "inline", "options", "way", "ways", "again", "__weakref__")
+
+    way: Way | None
+    """The fast path of the last call's form: where it does not fit, it calls `slow`, which puts
+    another in its place."""
+
+    def __init__(self, f: Function, inline: bool, options: Options):
+        self.f, self.inline, self.options = f, inline, options
+        self.way = None
+        self.ways: dict[CallForm, Way | None] = {}
+        found = weakref.ref(self)
+
+        def again(args: Args, kwargs: Kwargs) -> Any:
+            state = found()
+            assert state is not None  # fast paths are called by functions that hold it
+            return state.slow(args, kwargs)
+
+        self.again: Way = again
+
+    def slow(self, args: Args, kwargs: Kwargs) -> Any:
+        """Do a call in the general way, and prepare the fast path for the next one like it."""
+        raise NotImplementedError
+
+    def parted(self, args: Args, kwargs: Kwargs) -> Parted:
+        """Return the version of a call, and the arguments that are not static, where they lie."""
+        raise NotImplementedError
+
+    def clear_cache(self) -> None:
+        """Drop all traces and executables."""
+        raise NotImplementedError
+
+    def trace(self, *args: Any, **kwargs: Any) -> Staged:
+        """Stage for the types of these arguments."""
+        version, dynamic, rest = self.parted(args, kwargs)
+        traced = version.trace(shapes_only(dynamic), shapes_only(rest))
+        in_tree = flatten((dynamic, rest))[1]
+        return Staged(traced, version.donated, in_tree, version.options)
+
+    def lower(self, *args: Any, lowering_platforms: Any = None, **kwargs: Any) -> Lowered:
+        """Stage and lower for the types of these arguments; for platforms that need not be here,
+        if they are named."""
+        return self.trace(*args, **kwargs).lower(lowering_platforms=lowering_platforms)
+
+    def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
+        """The shapes and dtypes of the results for these arguments."""
+        version, dynamic, rest = self.parted(args, kwargs)
+        return eval_shape(version.f, *dynamic, **rest)
+
+
+_OFFERED = ("trace", "lower", "eval_shape", "clear_cache")
+
+
+def _dressed(jitted: Any, state: _State) -> Function:
+    """Give a jitted function the name of what it jits and its methods, and return it."""
+    wraps(state.f)(jitted)
+    setattr(jitted, OFFERED, _OFFERED)
+    for name in _OFFERED:
+        setattr(jitted, name, getattr(state, name))
+    return jitted
+
+
 # ---- all arguments are alike -----------------------------------------------------------------
+
+
+class _Alike(_State):
+    """The state of a jitted function none of whose arguments is static, donated or placed."""
+
+    __slots__ = ("version", "one", "flat", "staged")
+
+    def __init__(self, f: Function, inline: bool, options: Options):
+        super().__init__(f, inline, options)
+        # Kept on `f` itself, so that `jit(f)` written anew in a loop compiles nothing again.
+        known = shared(f)
+        version = known.get((inline, options))
+        if version is None:
+            version = Version(f, (), inline, options, is_shared=f.__class__ is FunctionType)
+            known[inline, options] = version
+        self.version: Version = version
+        self.one, self.flat, self.staged = version.one, version.flat, version.staged
+
+    def __reduce__(self) -> Any:
+        return _Alike, (self.f, self.inline, self.options)
+
+    def slow(self, args: Args, kwargs: Kwargs) -> Any:
+        version = self.version
+        results, call = done(version, args, kwargs)
+        if call is not None:
+            if not kwargs and call.form.leaves == "a" * len(args) and _all_arrays(args):
+                self.flat[call.keys] = call.entry[:4]
+                if len(args) == 1:
+                    self.one[call.keys[0]] = call.entry[:4]
+                # else calls with flat arrays would still be tried by another form first
+                self.way = None
+            else:
+                self.way = _way(
+                    self.ways, version.tables, call.form, call.keys, version, call, self.again
+                )
+        return results
+
+    def parted(self, args: Args, kwargs: Kwargs) -> Parted:
+        return self.version, args, kwargs
+
+    def clear_cache(self) -> None:
+        """Drop all traces and executables."""
+        self.version.clear()
 
 
 def _without(f: Function, inline: bool, options: Options) -> Function:
@@ -133,64 +275,39 @@ def _without(f: Function, inline: bool, options: Options) -> Function:
     A call with flat arrays is looked up in this very function; a call of the form that the last
     one had is done by the function made for that form; any other call is done by `slow`.
     """
-    # Kept on `f` itself, so that `jit(f)` written anew in a loop compiles nothing again.
-    known = shared(f)
-    version = known.get((inline, options))
-    if version is None:
-        version = known[inline, options] = Version(f, (), inline, options)
-    one, flat, staged = version.one, version.flat, version.staged
-    ways: dict[CallForm, Way | None] = {}
-    # The fast path of the last call's form.  It is kept in this closure, so that trying it costs
-    # no look-up; where it does not fit it calls `slow`, which puts another in its place.
-    way: Way | None = None
-    A, ground, cur = Array, GROUND, current
+    state = _Alike(f, inline, options)
 
     def jitted(*args: Any, **kwargs: Any) -> Any:
-        if cur() is not ground:
-            return staged(args, kwargs)
+        if current() is not GROUND:
+            return state.staged(args, kwargs)
+        way = state.way
         if way is not None:
             return way(args, kwargs)
         if kwargs:
-            return slow(args, kwargs)
+            return state.slow(args, kwargs)
         try:
             if len(args) == 1:
                 (x,) = args
                 bufs = [x._buf]
-                run, handlers, key, build = one[x.key]
+                run, handlers, key, build = state.one[x.key]
             else:
                 bufs = [x._buf for x in args]
-                run, handlers, key, build = flat[tuple([x.key for x in args])]
+                run, handlers, key, build = state.flat[tuple([x.key for x in args])]
         except (KeyError, AttributeError):
-            return slow(args, kwargs)
+            return state.slow(args, kwargs)
         try:
             outs = run(bufs).consume_with_handlers(handlers)
-        except jaxlib_api.RuntimeFailure as e:
+        except RuntimeFailure as e:
             raise failure(e, bufs) from None
         if build is None:
-            r = A()
+            r = Array()
             r._buf = outs[0]
             r.aval = key.aval
             r.key = key
             return r
         return build(outs)
 
-    def slow(args: Args, kwargs: Kwargs) -> Any:
-        nonlocal way
-        results, call = done(version, args, kwargs)
-        if call is not None:
-            if not kwargs and call.form.leaves == "a" * len(args) and _all_arrays(args):
-                flat[call.keys] = call.entry[:4]
-                if len(args) == 1:
-                    one[call.keys[0]] = call.entry[:4]
-                way = None  # or calls with flat arrays would still be tried by another form first
-            else:
-                way = _way(ways, version.tables, call.form, call.keys, version, call, slow)
-        return results
-
-    def itself(args: Args, kwargs: Kwargs) -> Parted:
-        return version, args, kwargs
-
-    return _dressed(jitted, f, itself, version.clear)
+    return _dressed(jitted, state)
 
 
 def _all_arrays(args: Args) -> bool:
@@ -215,36 +332,59 @@ A table of calls is a plain dictionary, keyed on class and value: floats (0.0 ==
 general way, whose keys are frozen."""
 
 
-def _with_roles(
-    f: Function, static: Role, donate: Role, in_shardings: Any, inline: bool, options: Options
-) -> Function:
-    """Return the jitted function of `f`, with a version of it for each set of static values."""
-    versions: dict[Hashable, Version] = {}
-    tables: dict[CallForm, Table] = {}
-    ways: dict[CallForm, Way | None] = {}
-    way: Way | None = None
-    name = getattr(f, "__name__", "f")
-    ground, cur = GROUND, current
+class _Parted(_State):
+    """The state of a jitted function with static, donated or placed arguments: a version of it for
+    each set of static values."""
 
-    def version_for(args: Args, kwargs: Kwargs) -> Parted:
+    __slots__ = ("static", "donate", "in_shardings", "versions", "tables", "forget")
+
+    def __init__(
+        self,
+        f: Function,
+        static: Role,
+        donate: Role,
+        in_shardings: Any,
+        inline: bool,
+        options: Options,
+    ):
+        super().__init__(f, inline, options)
+        self.static, self.donate, self.in_shardings = static, donate, in_shardings
+        self.versions: dict[Hashable, Version] = {}
+        self.tables: dict[CallForm, Table] = {}
+        found = weakref.ref(self)
+
+        def forget() -> None:
+            state = found()
+            if state is not None:
+                state.way = None
+                state.tables.clear()
+                state.ways.clear()
+
+        # The settings hold `forget` weakly, and this state holds it: it dies with the state.
+        self.forget = forget
+        config.watch(forget)
+
+    def __reduce__(self) -> Any:
+        given = self.f, self.static, self.donate, self.in_shardings, self.inline, self.options
+        return _Parted, given
+
+    def version_for(self, args: Args, kwargs: Kwargs) -> Parted:
+        """Return the version for a call's static values, and the other arguments."""
+        static, donate = self.static, self.donate
+        name = getattr(self.f, "__name__", "f")
         check_count(name, len(args), static, donate)
         call = without_static(args, kwargs, static)
         donated = donated_leaves(args, kwargs, static, donate) if donate else ()
         key = *call.key(len(args), name), donated
-        version = versions.get(key)
+        version = self.versions.get(key)
         if version is None:
-            version = versions[key] = Version(call.bind(f, len(args)), donated, inline, options)
+            f = call.bind(self.f, len(args))
+            version = self.versions[key] = Version(f, donated, self.inline, self.options)
         return version, call.args, call.kwargs
 
-    def jitted(*args: Any, **kwargs: Any) -> Any:
-        if way is not None and cur() is ground:
-            return way(args, kwargs)
-        return slow(args, kwargs)
-
-    def slow(args: Args, kwargs: Kwargs) -> Any:
-        nonlocal way
-        version, dynamic, rest = version_for(args, kwargs)
-        there = dynamic if in_shardings is None else bring(dynamic, in_shardings)
+    def slow(self, args: Args, kwargs: Kwargs) -> Any:
+        version, dynamic, rest = self.version_for(args, kwargs)
+        there = dynamic if self.in_shardings is None else bring(dynamic, self.in_shardings)
         if current() is not GROUND:
             return version.staged(there, rest)
         results, call = done(version, there, rest)
@@ -255,29 +395,36 @@ def _with_roles(
         else:
             # Nothing had to be brought.  Keys of arrays tell where they lie, so a call with the
             # same keys need not ask again, and the fast path may skip `bring`.
-            form, keys = _whole(args, kwargs, static, call)
+            form, keys = _whole(args, kwargs, self.static, call)
             if form is not None:
-                way = _way(ways, tables, form, keys, version, call, slow)
+                self.way = _way(self.ways, self.tables, form, keys, version, call, self.again)
         return results
 
-    def forget() -> None:
-        nonlocal way
-        way = None
-        tables.clear()
-        ways.clear()
-
-    def clear() -> None:
-        forget()
-        versions.clear()
-
-    def placed_version_for(args: Args, kwargs: Kwargs) -> Parted:
-        version, dynamic, rest = version_for(args, kwargs)
-        if in_shardings is not None:
-            dynamic = bring(shapes_only(dynamic), in_shardings)
+    def parted(self, args: Args, kwargs: Kwargs) -> Parted:
+        version, dynamic, rest = self.version_for(args, kwargs)
+        if self.in_shardings is not None:
+            dynamic = bring(shapes_only(dynamic), self.in_shardings)
         return version, dynamic, rest
 
-    config.watch(forget)
-    return _dressed(jitted, f, placed_version_for, clear)
+    def clear_cache(self) -> None:
+        """Drop all traces and executables."""
+        self.forget()
+        self.versions.clear()
+
+
+def _with_roles(
+    f: Function, static: Role, donate: Role, in_shardings: Any, inline: bool, options: Options
+) -> Function:
+    """Return the jitted function of `f`, some of whose arguments have roles or places."""
+    state = _Parted(f, static, donate, in_shardings, inline, options)
+
+    def jitted(*args: Any, **kwargs: Any) -> Any:
+        way = state.way
+        if way is not None and current() is GROUND:
+            return way(args, kwargs)
+        return state.slow(args, kwargs)
+
+    return _dressed(jitted, state)
 
 
 def _same(args: Args, there: Args) -> bool:
@@ -359,45 +506,3 @@ def _flattening(version: Version, mixed: bool, slow: Way) -> Way:
         return wrap(outs[0], key) if build is None else build(outs)
 
     return call
-
-
-# ---- what a jitted function offers -------------------------------------------------------------
-
-
-def _dressed(
-    jitted: Any,
-    f: Function,
-    version_for: Callable[[Args, Kwargs], Parted],
-    clear: Callable[[], None],
-) -> Function:
-    """Give a jitted function the name of `f` and its methods, and return it.
-
-    `version_for(args, kwargs)` returns (version, args, kwargs), the latter without static ones.
-    """
-
-    def trace(*args: Any, **kwargs: Any) -> Staged:
-        """Stage for the types of these arguments."""
-        version, dynamic, rest = version_for(args, kwargs)
-        traced = version.trace(shapes_only(dynamic), shapes_only(rest))
-        in_tree = flatten((dynamic, rest))[1]
-        return Staged(traced, version.donated, in_tree, version.options)
-
-    def lower(*args: Any, lowering_platforms: Any = None, **kwargs: Any) -> Lowered:
-        """Stage and lower for the types of these arguments; for platforms that need not be here,
-        if they are named."""
-        return trace(*args, **kwargs).lower(lowering_platforms=lowering_platforms)
-
-    def shapes(*args: Any, **kwargs: Any) -> Any:
-        """The shapes and dtypes of the results for these arguments."""
-        version, dynamic, rest = version_for(args, kwargs)
-        return eval_shape(version.f, *dynamic, **rest)
-
-    def clear_cache() -> None:
-        """Drop all traces and executables."""
-        clear()
-
-    # `updated=()`: the dictionary of `f` holds its traces, which are not those of the wrapper
-    functools.update_wrapper(jitted, f, updated=())
-    jitted.trace, jitted.lower, jitted.eval_shape = trace, lower, shapes
-    jitted.clear_cache = clear_cache
-    return jitted

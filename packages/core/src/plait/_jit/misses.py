@@ -10,6 +10,7 @@ what is remembered of functions does not keep them alive.
 import logging
 from collections.abc import Callable, Iterable
 from functools import lru_cache
+from threading import RLock
 from typing import Any, cast
 from weakref import WeakKeyDictionary
 
@@ -18,6 +19,7 @@ from ..tree import key_paths
 
 __all__ = ["explain"]
 
+_lock = RLock()
 _log = logging.getLogger("plait")
 _seen: "WeakKeyDictionary[Any, list[tuple[Any, tuple]]]" = WeakKeyDictionary()
 """Of a function as its user wrote it: the static values and keys of its traces."""
@@ -38,14 +40,15 @@ def explain(
     static, user = getattr(f, "__plait_static__", None), cast(Any, f)
     while hasattr(user, "__wrapped__") and hidden(user.__code__.co_filename):
         user = user.__wrapped__
-    try:
-        earlier = _seen.setdefault(user, [])
-    except TypeError:  # of a class without weak references, or not hashable
-        earlier = []
-    earlier += [(static, k) for k in known if (static, k) not in earlier]
-    why = _why_another(static, key, earlier) if earlier else _why_first(user)
-    del earlier[: len(earlier) - _MOST]
-    earlier.append((static, key))
+    with _lock:  # other threads trace the same function, and trees are compared by Python's ==
+        try:
+            earlier = _seen.setdefault(user, [])
+        except TypeError:  # of a class without weak references, or not hashable
+            earlier = []
+        earlier += [(static, k) for k in [*known] if (static, k) not in earlier]
+        why = _why_another(static, key, earlier) if earlier else _why_first(user)
+        del earlier[: len(earlier) - _MOST]
+        earlier.append((static, key))
     _log.warning("%s of %s is traced at %s: %s", does, where_defined(user), user_line(here()), why)
 
 

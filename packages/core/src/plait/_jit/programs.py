@@ -3,17 +3,17 @@
 Invariant: a program that is asked for is traced anew, and kept nowhere.
 """
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from .._base.errors import (
     ArgumentError,
 )
+from .._base.wrapping import wraps
 from .._core.interpreter import Interpreter, current, open_under, opened
 from .._core.ir import Program
 from .roles import role, without_static
-from .tracing import shapes_only, trace
+from .tracing import Traced, shapes_only, trace
 
 __all__ = ["make_program"]
 
@@ -32,6 +32,9 @@ def make_program(
       axis_env: names and sizes of axes that are to be bound around it.
       return_shape: whether (program, tree of ShapeDtypeStructs of the results) is returned.
 
+    What `fun` closes over are constants of the program (`.consts`): arrays, and values of
+    transformations that are under way, for as long as these are.
+
     >>> import plait
     >>> print(plait.make_program(lambda x: plait.lax.sin(x) * x)(1.0))
     lambda(%0: f32[]*) {
@@ -47,15 +50,29 @@ def make_program(
         )
     static = role(fun, static_argnums, None, "static")
 
-    @functools.wraps(fun)
+    @wraps(fun)
     def program_of(*args: Any, **kwargs: Any) -> Program | tuple[Program, Any]:
         call = without_static(args, kwargs, static)
         f = call.bind(fun, len(args)) if static else fun
         with opened(_Axes(dict(axis_env or ()), current())):
             traced = trace(f, shapes_only(call.args), shapes_only(call.kwargs), "make_program")
-        return (traced.program, traced.shapes()) if return_shape else traced.program
+        program = _closed(traced)
+        return (program, traced.shapes()) if return_shape else program
 
     return program_of
+
+
+def _closed(traced: Traced) -> Program:
+    """Return the program with the captured values among its constants.
+
+    They belong to transformations under way, and the program is good for as long as these are; as
+    inputs of the program they would be lost, since nobody would know what to give for them.
+    """
+    p, n = traced.program, len(traced.captured)
+    if not n:
+        return p
+    consts = [*zip(p.inputs, traced.captured), *p.consts]
+    return Program(p.inputs[n:], p.eqns, p.outputs, p.name, consts)
 
 
 class _Axes(Interpreter):

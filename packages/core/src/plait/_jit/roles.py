@@ -4,7 +4,6 @@ Invariant: positions and names of a role say the same, as the signature has it; 
 one role at most.
 """
 
-import functools
 import inspect
 import warnings
 from collections import Counter
@@ -16,6 +15,7 @@ from .._base.errors import (
     OperandTypeError,
 )
 from .._base.source import here, user_frames
+from .._base.wrapping import wraps
 from .._core.array import Array
 from .._core.ir import Program
 from .._core.primitive import freeze
@@ -45,7 +45,8 @@ def role(
     names: str | Sequence[str] | None,
     what: str,
 ) -> Role:
-    """Return the positions and names of a role, each derived from the other by the signature.
+    """Return the positions and names of a role; if one of both is not given (None), it is derived
+    from the other by the signature.
 
     Raises TypeRule for an argument that `f` does not have; `what` is what the arguments are.
     """
@@ -72,8 +73,9 @@ def role(
                 f"{what}_argnames {name!r} is no argument of the function",
                 fix=f"its arguments are {', '.join(known)}",
             )
-    by_number = {places[n] for n in found if n < len(places)}
-    by_name = {places.index(n) for n in given if n in places}
+    derive = nums is None or names is None
+    by_number = {places[n] for n in found if n < len(places)} if derive else set[str]()
+    by_name = {places.index(n) for n in given if n in places} if derive else set[int]()
     beyond = max([n for n in found if n >= len(places)], default=-1)
     return Role(frozenset({*found, *by_name}), frozenset(given | by_number), beyond)
 
@@ -133,7 +135,7 @@ class SplitCall(NamedTuple):
             return f
         fixed, fixed_names = self.fixed, self.fixed_names
 
-        @functools.wraps(f, updated=())
+        @wraps(f)
         def rest(*dynamic: Any, **named: Any) -> Any:
             values = iter(dynamic)
             full = [fixed[i] if i in fixed else next(values) for i in range(n)]
@@ -231,7 +233,7 @@ def _brought(x: Any, placement: Destination) -> Any:
 def placed(f: Callable[..., Any], placements: object) -> Callable[..., Any]:
     """Return `f` with its results constrained to the placements (a tree prefix of them)."""
 
-    @functools.wraps(f)
+    @wraps(f)
     def constrained(*args: Any, **kwargs: Any) -> Any:
         out = f(*args, **kwargs)
         leaves, tree = flatten(out)

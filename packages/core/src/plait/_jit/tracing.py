@@ -18,7 +18,7 @@ from .._base.errors import (
     TypeRule,
 )
 from .._core.array import Array, as_value, is_tracer, not_an_array
-from .._core.interpreter import GROUND, Tracer, Value, current, named_axes
+from .._core.interpreter import GROUND, Interpreter, Tracer, Value, current, named_axes
 from .._core.ir import Program
 from .._core.staging import Stage, stage
 from .._types.avals import Aval, Placed, Placement
@@ -97,8 +97,10 @@ def trace(
     assert out_tree is not None  # `flat` was run
     hit = program, captured, out_tree
     # Captured values belong to the interpreters around this very call: another call with equal
-    # types may capture others, so such a trace is good for one call only.
-    if keep is not None and not any(map(is_tracer, captured)):
+    # types may capture others, so such a trace is good for one call only.  One that was given
+    # shapes for values has more inputs than arguments, and is good for its types only.
+    whole = len(program.inputs) == len(captured) + len(avals)
+    if keep is not None and whole and not any(map(is_tracer, captured)):
         keep[key] = hit
     return Traced(*hit, values)
 
@@ -125,6 +127,9 @@ def checked_argument(
     try:
         return as_value(x)
     except NotAnArrayError as e:
+        shape = of_shape_only(x)
+        if shape is not None:
+            return shape
         path = key_paths((list(args), kwargs))[i]
         where = path.replace("[0]", "args", 1) if path.startswith("[0]") else path[3:]
         raise NotAnArrayError(
@@ -138,9 +143,25 @@ def result(x: object, i: int, out: object, f: Callable[..., Any]) -> Value:
     try:
         return as_value(x)
     except TypeRule:
+        shape = of_shape_only(x)
+        if shape is not None:
+            return shape
         name = getattr(f, "__name__", "the function")
         path = key_paths(out)[i]
         raise not_an_array(x, f"the result{path} of {name},") from None
+
+
+def of_shape_only(x: object) -> Value | None:
+    """Return a value that has a type and nothing else, for a ShapeDtypeStruct where shapes are all
+    that is asked for: within `eval_shape`; else None.
+
+    It is an input of the program that `eval_shape` stages, which nobody runs."""
+    by: Interpreter | None = current() if isinstance(x, ShapeDtypeStruct) else None
+    while by is not None:
+        if isinstance(by, Stage) and by.does == "eval_shape":
+            return by.input(x.aval)  # type: ignore[attr-defined]  # x was looked at above
+        by = by.parent
+    return None
 
 
 class Traces(dict[tuple[Any, ...], Any]):
@@ -152,10 +173,14 @@ class Traces(dict[tuple[Any, ...], Any]):
     """The versions that jits of the function share; see `shared`."""
 
     def __init__(self) -> None:
-        self.versions = {}
+        self.versions, self.owner = {}, _nobody
 
     def __reduce__(self):
-        return dict, ()  # a function that is pickled by its contents leaves them behind
+        return Traces, ()  # a function that is pickled by its contents leaves them behind
+
+
+def _nobody() -> None:
+    """Return None: traces that were pickled with a function are those of no function."""
 
 
 _ATTRIBUTE = "__plait_traces__"
@@ -230,6 +255,22 @@ class ShapeDtypeStruct:
     def aval(self) -> Aval:
         return Aval(self.shape, self.dtype, self.weak_type)
 
+    @classmethod
+    def like(cls, x: Any) -> "ShapeDtypeStruct":
+        """The shape, the dtype and the weakness of an array, of a traced value or of anything that
+        has a shape and a dtype; where an array was placed on purpose, its sharding too.
+
+        >>> import plait
+        >>> plait.ShapeDtypeStruct.like(plait.numpy.ones((2, 3)))
+        ShapeDtypeStruct(shape=(2, 3), dtype=float32)
+        """
+        found = _shape_of(x)
+        value = found if isinstance(found, Shape) else as_value(found)
+        key: Any = getattr(value, "key", value.aval)
+        placement = key.placement if isinstance(key, Placed) else None
+        aval = value.aval
+        return cls(aval.shape, aval.dtype, weak_type=aval.weak_type, sharding=placement)
+
     def update(self, **changes: Any) -> "ShapeDtypeStruct":
         """Return a copy with some of shape, dtype, weak_type and sharding changed."""
         old = {name: getattr(self, name) for name in ("weak_type", "sharding")}
@@ -268,17 +309,29 @@ class Shape(Tracer):
 
 
 def shapes_only(tree_: Any) -> Any:
-    """Return a tree of arguments with a Shape, which can be staged, for each ShapeDtypeStruct."""
+    """Return a tree of arguments with a Shape, which can be staged, for each ShapeDtypeStruct and
+    each other object that has a shape and a dtype and is no array."""
     leaves, tree = flatten(tree_)
-    return tree.unflatten(
-        [Shape(x.aval, x.sharding) if isinstance(x, ShapeDtypeStruct) else x for x in leaves]
-    )
+    return tree.unflatten([_shape_of(x) for x in leaves])
+
+
+def _shape_of(x: Any) -> Any:
+    if isinstance(x, ShapeDtypeStruct):
+        return Shape(x.aval, x.sharding)
+    if isinstance(x, Value) or not hasattr(x, "shape") or not hasattr(x, "dtype"):
+        return x
+    if any(hasattr(x, name) for name in ("__array__", "__plait_array__", "__jax_array__")):
+        return x
+    weak = getattr(x, "weak_type", False)
+    return Shape(Aval(tuple(x.shape), x.dtype, weak), getattr(x, "sharding", None))
 
 
 def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """The shapes and dtypes of `fun(*args, **kwargs)`, without computing anything.
 
-    Arguments are arrays or ShapeDtypeStructs; the result is a tree of ShapeDtypeStructs.
+    Arguments are arrays, ShapeDtypeStructs or other objects with a shape and a dtype; the result is
+    a tree of ShapeDtypeStructs.  `fun` may give ShapeDtypeStructs to jitted functions, and return
+    them.
 
     >>> import plait
     >>> plait.eval_shape(lambda x: x @ x.T, plait.ShapeDtypeStruct((3, 2), "float32"))

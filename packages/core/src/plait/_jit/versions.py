@@ -9,6 +9,7 @@ a setting changes.
 # (arrays are taken apart here without a call: see `plait._core.array`)
 
 import sys
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -29,7 +30,7 @@ from .._xla.operands import as_argument
 from ..tree import LEAF, TreeDef, flatten
 from .call_forms import HOSTED_BYTES, Args, CallForm, Kwargs, builder
 from .roles import warn_of_unusable
-from .tracing import Traced, checked_argument, kept, trace
+from .tracing import Traced, Traces, checked_argument, kept, trace
 
 _VALUES = frozenset((Array, Literal, Var, Lifted))
 
@@ -61,11 +62,13 @@ class Version:
       donated: numbers of the donated flat arguments.
       inline: whether staged calls become the operations of `f`.
       options: flags of the compiler.
+      is_shared: whether `f` itself holds this version, for all its jits: it is then not held here,
+        so that it is freed without the collector.
     """
 
     __slots__ = (
-        "f", "donated", "inline", "options", "traces", "entries", "one", "flat", "tables", "calls",
-        "forget", "__weakref__",
+        "_f", "donated", "inline", "options", "_traces", "entries", "one", "flat", "tables",
+        "calls", "forget", "__weakref__",
     )  # fmt: skip
 
     def __init__(
@@ -74,9 +77,11 @@ class Version:
         donated: tuple[int, ...] = (),
         inline: bool = False,
         options: Options = (),
+        is_shared: bool = False,
     ):
-        self.f, self.donated, self.inline, self.options = f, donated, inline, options
-        self.traces = kept(f)
+        self.donated, self.inline, self.options = donated, inline, options
+        self._f = weakref.ref(f) if is_shared else f
+        self._traces = None if is_shared else kept(f)
         self.entries: dict[tuple[TreeDef, tuple[Key, ...]], Entry] = {}
         self.one: dict[Any, Any] = {}
         """Calls with one array, by its key."""
@@ -94,6 +99,20 @@ class Version:
         # The settings hold `forget` weakly, and this version holds it: it dies with the version.
         self.forget = forget
         config.watch(forget)
+
+    @property
+    def f(self) -> Callable[..., Any]:
+        """The function."""
+        if self._traces is not None:
+            return self._f
+        f = self._f()
+        assert f is not None  # whoever calls this version holds it
+        return f
+
+    @property
+    def traces(self) -> Traces:
+        """The traces of the function."""
+        return self._traces if self._traces is not None else kept(self.f)
 
     def clear(self) -> None:
         """Drop all traces and executables."""
@@ -260,8 +279,11 @@ def hosted(version: Version, form: CallForm, keys: Sequence[Key]) -> Callable[..
     jaxlib itself remembers the types it was called with, and calls `miss` for others.
     """
     known = [None if kind == "n" else k for kind, k in zip(form.leaves, keys)]
+    found = weakref.ref(version)  # which has this function in its tables
 
     def miss(*operands: Any) -> tuple[Any, Any, bool]:
+        version = found()
+        assert version is not None  # the caller found this function in its tables
         values = [as_argument(x) if k is None else wrap(x, k) for x, k in zip(operands, known)]
         entry = version.entry(form.tree, values)
         if entry is None:
@@ -276,4 +298,4 @@ def hosted(version: Version, form: CallForm, keys: Sequence[Key]) -> Callable[..
             fast = jaxlib_api.hosted_entry(executable, default_place()[0], len(values), outs, build)
         return results, fast, False
 
-    return jaxlib_api.hosted(version.f, miss)
+    return jaxlib_api.hosted(miss)

@@ -9,6 +9,7 @@ from .._base.errors import (
     DimMismatch,
     DuplicateRule,
     MissingRule,
+    NotAnArrayError,
     OperandTypeError,
     PlaitError,
     ShapeError,
@@ -26,6 +27,7 @@ from .._base.source import (
 )
 
 __all__ = [
+    "NotAnArrayError",
     "ShapeError",
     "OperandTypeError",
     "ArgumentError",

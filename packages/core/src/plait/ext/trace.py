@@ -3,6 +3,9 @@
 Invariant: nothing is defined here.
 """
 
+from .._base.wrapping import (
+    wraps,
+)
 from .._core.arguments import (
     Call,
     Function,
@@ -103,4 +106,5 @@ __all__ = [
     "tracers_of",
     "use",
     "width",
+    "wraps",
 ]

@@ -11,7 +11,7 @@ import numpy as np
 
 from .._base.errors import PlaitError
 from .._base.source import user_line
-from .._core.array import Array, laid
+from .._core.array import Array, is_tracer, laid
 from .._core.ir import Eqn, Program, Thunk, Var, programs_in
 from .._core.primitive import Primitive
 from .._types.avals import OPAQUE, Aval, Opaque
@@ -118,7 +118,10 @@ class _Writer:
         return repr(aval)
 
     def array(self, x: Array) -> str:
-        """The elements of a small constant; the number of a large one."""
+        """The elements of a small constant; the number of a large one, and the type of a value of
+        a transformation under way."""
+        if is_tracer(x):
+            return repr(x)
         if x.aval.physical.size <= _SMALL and not x.is_deleted():
             try:
                 flat = (laid(x) if x.aval.category == OPAQUE else x).numpy().reshape(-1)

@@ -1,0 +1,57 @@
+"""Arguments that vmap does not map: with None in in_axes they need not be arrays.
+
+Invariant: what is expected is a Python loop over numpy's elements.
+"""
+
+import types
+
+import numpy as np
+import pytest
+
+import plait
+
+jnp = plait.numpy
+xs = np.arange(3.0, dtype=np.float32)
+
+
+@pytest.mark.parametrize(
+    "given, f",
+    [
+        (np.sqrt, lambda o, x: x + 1 if o is np.sqrt else x),
+        (jnp.sin, lambda o, x: o(x) * 0 + x + 1),
+        ("ab", lambda o, x: x + len(o) - 1),
+        (types.SimpleNamespace(k=1), lambda o, x: x + o.k),
+        (None, lambda o, x: x + 1 if o is None else x),
+        ({"f": abs, "c": 1.0}, lambda o, x: o["f"](x) + o["c"]),
+        (frozenset([1]), lambda o, x: x + len(o)),
+    ],
+)
+@pytest.mark.parametrize("around", [lambda f: f, plait.jit], ids=["eager", "jit"])
+def test_what_is_no_array_passes_as_it_is(given, f, around):
+    g = around(lambda v: plait.vmap(f, in_axes=(None, 0))(given, v))
+    np.testing.assert_array_equal(g(xs), xs + 1)
+
+
+def test_a_prefix_says_which_parts_are_mapped():
+    f = plait.vmap(lambda m, x: m["f"](x) + m["w"], in_axes=({"f": None, "w": 0}, 0))
+    np.testing.assert_allclose(f({"f": jnp.sin, "w": xs}, xs), np.sin(xs) + xs, rtol=1e-6)
+
+
+def test_what_is_mapped_is_an_array():
+    for call in (
+        lambda: plait.vmap(lambda o, x: x)("ab", xs),
+        lambda: plait.vmap(lambda o, x: x, in_axes=({"a": 0}, 0))({"a": jnp.sin}, xs),
+        lambda: plait.vmap(lambda x, o: x)(xs, o="ab"),
+    ):
+        with pytest.raises(plait.errors.NotAnArrayError, match="in_axes=None"):
+            call()
+    with pytest.raises(plait.errors.NotAnArrayError, match="the result"):
+        plait.vmap(lambda x: "a", out_axes=None)(xs)
+    with pytest.raises(plait.errors.AxisError, match="nothing is mapped"):
+        plait.vmap(lambda o: o, in_axes=None)("ab")
+
+
+def test_names_of_devices_are_for_other_programs():
+    np.testing.assert_array_equal(plait.vmap(lambda x: x, spmd_axis_name=None)(xs), xs)
+    with pytest.raises(plait.errors.ArgumentError, match="spmd_axis_name"):
+        plait.vmap(lambda x: x, spmd_axis_name="x")
