@@ -44,7 +44,7 @@ SEAM = {"plait._plugins.metadata"}
 DYNAMIC = {"plait._plugins.metadata", "plait._base.lazy", "plait.scipy"}
 """Where a module may be imported by a name made at run time: the seam, and lazy public names."""
 
-HINT_TABLES = {"DISTRIBUTION_OF", "TABLES"}
+HINT_TABLES = {"DISTRIBUTION_OF", "MODULES", "TABLES"}
 """Tables of `plait._plugins.metadata` that may name what plugins offer: install hints only."""
 
 OF_ONE_FUNCTION = {"plait._core.check", "plait._core.primitive", "plait._simplify"}

@@ -121,6 +121,12 @@ def test_the_install_hints_are_what_the_packages_offer():
     assert {name: f"plait-{package}" for package, _, name, _ in rows} == metadata.TABLES
 
 
+def test_the_modules_of_names_have_hints_too():
+    rows = [row for row in EVERY_POINT if row[1] == "plait.modules"]
+    found = {name.rpartition(".")[0]: f"plait-{package}" for package, _, name, _ in rows}
+    assert found == metadata.MODULES
+
+
 def test_every_rule_module_is_declared_for_a_known_table():
     tables = {"lower", "eager", "expand", "parallel", *metadata.TABLES}
     groups = {group for _, group, _, _ in EVERY_POINT if group.startswith("plait.rules.")}
