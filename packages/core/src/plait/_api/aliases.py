@@ -2,7 +2,7 @@
 
 Core's are lines of a table: their names are names of `plait`, or are written `name=path` after what
 they are here. Plugins declare theirs as entry points: `custom_derivatives.custom_jvp`, in the group
-`plait.modules`, puts a name into the module `plait.custom_derivatives`. A public name that is itself
+`plait.modules`, puts a name into `plait.custom_derivatives`. A public name that is itself
 a module, such as `plait.export`, can be imported as one.
 
 Invariant: nothing is defined here, and core names no plugin; such a module is made when it is first
