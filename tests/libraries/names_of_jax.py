@@ -26,9 +26,16 @@ state.types traceback_util tree_util typing util xla_bridge
 """
 """Modules of `jax._src` that libraries look into."""
 
-LEFT_OUT = ("jax.extend.mlir.dialects.", "jax.experimental.source_mapper", "jax.experimental.roofline",
-            "jax.experimental.pallas", "jax.experimental.mosaic", "jax.experimental.jax2tf",
-            "jax.tools", "jax.experimental.slab")  # fmt: skip
+LEFT_OUT = (
+    "jax.extend.mlir.dialects.",
+    "jax.experimental.jax2tf",
+    "jax.experimental.mosaic",
+    "jax.experimental.pallas",
+    "jax.experimental.roofline",
+    "jax.experimental.slab",
+    "jax.experimental.source_mapper",
+    "jax.tools",
+)
 """Modules that need more than jax, or that nobody imports for a library's sake."""
 
 

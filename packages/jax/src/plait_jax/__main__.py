@@ -1,4 +1,4 @@
-"""`python -m plait_jax script.py ...`: a script, or `-m module`, with `import jax` answered by Plait.
+"""`python -m plait_jax script.py ...`: a script, or `-m module`, where Plait answers `import jax`.
 
 With `--report` before it, the names of JAX that were missing are printed in the end.
 

@@ -75,7 +75,7 @@ def register_lowering(
         values = [v for x in got for v in (x if isinstance(x, list | tuple) else [x])]
         return values if prim.multiple_results else values[0]
 
-    lower_rules.rule(prim.operation, override=True)(lower)
+    prim.once_made(lambda: lower_rules.rule(prim.operation, override=True)(lower) and None)
     return rule
 
 

@@ -160,7 +160,7 @@ def lacks(full: str) -> bool:
     if not module or not rest:
         return False
     name = rest.partition(".")[0]
-    return _look(module, name)[1] is not None
+    return name in NAMES[module] and _look(module, name)[1] is not None
 
 
 def _look(module: str, name: str) -> tuple[Any, str | None]:
@@ -197,6 +197,7 @@ def _at(path: str) -> tuple[Any, str | None]:
                     raise
                 here = import_module(f"{here.__name__}.{part}")
         except (AttributeError, ImportError) as e:
-            wanting = isinstance(e, MissingPlugin | PluginError) and "not installed" in e.what
-            return None, e.what if wanting else ""
+            if isinstance(e, MissingPlugin | PluginError) and "not installed" in e.what:
+                return None, e.what
+            return None, ""
     return here, None

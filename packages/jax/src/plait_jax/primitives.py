@@ -11,6 +11,7 @@ filled.  Plait's own primitives keep Plait's rules.
 
 import itertools
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 import plait
@@ -146,6 +147,7 @@ class Primitive:
         self.abstract: Rule | None = None
         self.acts = False
         self._operation: Operation | None = None
+        self._pending: list[Callable[[], None]] = []
 
     def __repr__(self) -> str:
         return self.name
@@ -178,8 +180,19 @@ class Primitive:
     def operation(self) -> Operation:
         """The primitive of Plait that it is."""
         if self._operation is None:
-            self._operation = self._make()
+            made = self._operation = self._make()
+            _views[made] = self
+            _made.append(self)
+            for act in (*self._pending, *(partial(listener, self) for listener in _listeners)):
+                act()
         return self._operation
+
+    def once_made(self, act: Callable[[], None]) -> None:
+        """Call `act` when the primitive is used first, and all that is said of it has been said."""
+        if self._operation is None:
+            self._pending.append(act)
+        else:
+            act()
 
     def _make(self) -> Operation:
         def rule(*avals: Aval, **params: Any) -> Any:
@@ -197,12 +210,8 @@ class Primitive:
             many=self.multiple_results,
             effect=(lambda params: effect) if effect is not None else None,
         )
-        _views[p] = self
         if self.impl is not None and self.impl is not apply_primitive:
             eager_rules.rule(p)(self._eager)
-        _made.append(self)
-        for listener in _listeners:
-            listener(self)
         return p
 
     def _eager(self, args: Any, params: dict[str, Any]) -> Any:
@@ -228,7 +237,7 @@ def expand_with(prim: Primitive, say: Rule) -> None:
         out = say(*xs, **free(params))
         return as_list(out) if prim.multiple_results else out
 
-    expand_rules.rule(prim.operation, override=True)(said)
+    prim.once_made(lambda: expand_rules.rule(prim.operation, override=True)(said) and None)
 
 
 # ---- Plait's own, as JAX's code reads them ---------------------------------------------------

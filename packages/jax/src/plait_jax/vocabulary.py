@@ -40,11 +40,11 @@ def _dots_back(params: Params) -> Params:
 
 
 def _axis_out(params: Params) -> Params:
-    return {**params, "axes": (params.pop("axis"),)}
+    return {"axes": (params.pop("axis"),), **params}
 
 
 def _axis_back(params: Params) -> Params:
-    return {**params, "axis": params.pop("axes")[0]}
+    return {"axis": params.pop("axes")[0], **params}
 
 
 def _pads_out(params: Params) -> Params:
