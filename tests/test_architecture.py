@@ -28,11 +28,13 @@ def layers() -> list[tuple[str, ...]]:
 LAYERS = layers()
 """A module imports what is above its package in this list, and what lies in its own package."""
 
-SIBLINGS = ("plait_autodiff", "plait_batching", "plait_sharding", "plait_export")
+SIBLINGS = ("plait_autodiff", "plait_batching", "plait_sharding", "plait_export", "plait_jax")
 GLUE = {
     "plait_export.derivatives": "plait_autodiff",
     "plait_export.mapping": "plait_batching",
     "plait_batching.derivatives": "plait_autodiff",
+    "plait_jax.derivatives": "plait_autodiff",
+    "plait_jax.mapping": "plait_batching",
     "plait_sharding.autodiff": "plait_autodiff",
     "plait_sharding.batching": "plait_batching",
 }
@@ -41,16 +43,23 @@ GLUE = {
 SEAM = {"plait._plugins.metadata"}
 """Where own modules may be imported inside a function: the one place that loads plugins."""
 
-DYNAMIC = {"plait._plugins.metadata", "plait._base.lazy", "plait.scipy"}
-"""Where a module may be imported by a name made at run time: the seam, and lazy public names."""
+DYNAMIC = {
+    "plait._plugins.metadata",
+    "plait._base.lazy",
+    "plait.scipy",
+    "plait_jax.finder",
+    "plait_jax.names",
+}
+"""Where a module may be imported by a name made at run time: the seam, lazy public names, and those
+by which somebody else's are answered."""
 
-HINT_TABLES = {"DISTRIBUTION_OF", "TABLES"}
+HINT_TABLES = {"DISTRIBUTION_OF", "MODULES", "TABLES"}
 """Tables of `plait._plugins.metadata` that may name what plugins offer: install hints only."""
 
 OF_ONE_FUNCTION = {"plait._core.check", "plait._core.primitive", "plait._simplify"}
 """Modules that are their one function, which nobody reaches as an attribute of the package."""
 
-PLUGINS = re.compile(r"plait[-_](autodiff|batching|sharding|export)\b")
+PLUGINS = re.compile(r"plait[-_](autodiff|batching|sharding|export|jax)\b")
 
 
 # Reading the sources

@@ -19,7 +19,8 @@ from plait._plugins import metadata
 
 ROOT = Path(__file__).parents[1]
 PLUGINS = ("autodiff", "batching", "sharding", "export")
-PACKAGES = ("core", *PLUGINS)
+BUILT_ON_CORE = (*PLUGINS, "jax")
+PACKAGES = ("core", *BUILT_ON_CORE)
 
 
 @cache
@@ -44,11 +45,11 @@ def test_every_package_folder_is_known():
 
 
 def test_plugins_require_the_core_only_and_by_a_range():
-    for plugin in PLUGINS:
+    for plugin in BUILT_ON_CORE:
         assert [row.partition(">")[0] for row in project(plugin)["dependencies"]] == ["plait-core"]
 
 
-@pytest.mark.parametrize("package", ("", *PLUGINS))
+@pytest.mark.parametrize("package", ("", *BUILT_ON_CORE))
 def test_one_minor_of_core_is_admitted_while_it_is_0_x(package):
     """Below 1.0 a minor may take away, and so no range reaches over two."""
     (row,) = project(package)["dependencies"]
@@ -64,7 +65,7 @@ def test_extras_have_the_range_of_the_release_they_belong_to():
         assert project("")["optional-dependencies"][plugin] == [row]
 
 
-@pytest.mark.parametrize("plugin", PLUGINS)
+@pytest.mark.parametrize("plugin", BUILT_ON_CORE)
 def test_every_plugin_declares_the_api_it_was_built_for(plugin):
     major, minor = ext.PLUGIN_API
     declared = project(plugin)["entry-points"]["plait.plugin_api"]
@@ -121,13 +122,19 @@ def test_the_install_hints_are_what_the_packages_offer():
     assert {name: f"plait-{package}" for package, _, name, _ in rows} == metadata.TABLES
 
 
+def test_the_modules_of_names_have_hints_too():
+    rows = [row for row in EVERY_POINT if row[1] == "plait.modules"]
+    found = {name.rpartition(".")[0]: f"plait-{package}" for package, _, name, _ in rows}
+    assert found == metadata.MODULES
+
+
 def test_every_rule_module_is_declared_for_a_known_table():
     tables = {"lower", "eager", "expand", "parallel", *metadata.TABLES}
     groups = {group for _, group, _, _ in EVERY_POINT if group.startswith("plait.rules.")}
     assert {group.removeprefix("plait.rules.") for group in groups} <= tables
 
 
-@pytest.mark.parametrize("plugin", PLUGINS)
+@pytest.mark.parametrize("plugin", BUILT_ON_CORE)
 def test_sources_are_where_the_wheel_looks(plugin):
     source = ROOT / "packages" / plugin / "src" / f"plait_{plugin}"
     assert ast.parse((source / "__init__.py").read_text(encoding="utf-8"))

@@ -44,7 +44,7 @@ def constant(name: str) -> list[str]:
     return [e.value for e in value.elts if isinstance(e, ast.Constant)]
 
 
-PACKAGES = ("core", *constant("PLUGINS"))
+PACKAGES = ("core", *constant("PLUGINS"), "jax")
 
 
 def steps(path: Path) -> list[tuple[dict, dict]]:

@@ -38,6 +38,7 @@ from ._api.hardware import (
     process_indices,
 )
 from ._base.config import config
+from ._base.errors import MissingPlugin as _MissingPlugin
 from ._base.errors import PlaitError
 from ._base.lazy import later as _later
 from ._control import map_axes
@@ -158,9 +159,14 @@ def __getattr__(name: str):
         return _core_version()
     if name.startswith("__"):
         raise AttributeError(name)
-    if name in _aliases.TABLE and _aliases.TABLE[name] != "*":
-        return _sys.modules[f"{__name__}.{name}"]
-    found = _resolve(name)
+    if name in _aliases.TABLE:
+        return _later(name)
+    try:
+        found = _resolve(name)
+    except _MissingPlugin:
+        if not _aliases.is_module(name):
+            raise
+        return _later(name)
     globals()[name] = found
     return found
 

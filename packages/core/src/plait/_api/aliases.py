@@ -1,75 +1,125 @@
 """Modules that hold names of other modules, where programs written for JAX look for them.
 
-A module is a line of the table: its names are names of `plait`, or are written `name=path` after
-what they are here, and are found when they are first asked for.
+Core's are lines of a table: their names are names of `plait`, or are written `name=path` after what
+they are here. Plugins declare theirs as entry points: `custom_derivatives.custom_jvp`, in the group
+`plait.modules`, puts a name into `plait.custom_derivatives`. A public name that is itself
+a module, such as `plait.export`, can be imported as one.
 
-Invariant: nothing is defined here, and making the modules imports nothing.
+Invariant: nothing is defined here, and core names no plugin; such a module is made when it is first
+asked for, and metadata is read then.
 """
 
 import sys
+from collections.abc import Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
 from .._base.errors import MissingPlugin, PluginError
+from .._base.lazy import later
+from .._plugins.metadata import HINTS, MODULES, declared, names, resolve
 
 TABLE = {
-    "ad_checkpoint": "checkpoint checkpoint_name checkpoint_policies print_saved_residuals remat",
     "core": (
         "ShapedArray=_types.avals.Aval Tracer=_core.interpreter.Tracer Literal=_core.array.Literal "
         "ensure_compile_time_eval"
     ),
-    "custom_batching": "custom_vmap",
-    "custom_derivatives": (
-        "closure_convert custom_gradient custom_jvp custom_vjp CustomVJPPrimal=CustomPrimal "
-        "SymbolicZero"
-    ),
     "dlpack": "from_dlpack=numpy.from_dlpack",
     "experimental": "io_callback enable_x64",
-    "experimental.jet": "jet",
-    "experimental.mesh_utils": "create_device_mesh=sharding.create_device_mesh",
     "experimental.pjit": "pjit=jit",
-    "experimental.shard_map": "shard_map",
-    "export": "*",
-    "sharding": "*",
-    "test_util": "check_grads",
 }
-"""Module -> its names; a star stands for those of what `plait` has under the module's own name."""
+"""Core's modules -> their names."""
+
+GROUP = "plait.modules"
+"""Entry points by which plugins put names into such modules: `module.name = "where:it_is"`."""
 
 
 class Alias(ModuleType):
     """A module of names of others."""
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
         short = self.__name__.partition(".")[2]
-        path = _paths(TABLE[short]).get(name)
-        if name.startswith("__") or (path is None and TABLE[short] != "*"):
-            if "." not in short and f"{short}.{name}" in TABLE:
-                return sys.modules[f"{self.__name__}.{name}"]
-            if name.startswith("__"):
-                raise AttributeError(name)
-            raise MissingPlugin(
-                f"{self.__name__} has no {name!r}",
-                fix=f"it has {', '.join(dir(self))}; docs/differences.md lists what there is not",
-            )
-        x: Any = _root[0]
+        full, path = f"{short}.{name}", _paths(short).get(name)
         try:
-            for part in (path or f"{short}.{name}").split("."):
-                x = getattr(x, part)
-        except MissingPlugin as e:  # an ImportError, or `from ... import` would lose its text
-            raise PluginError(e.what, fix=e.fix) from None
+            if path is not None:
+                x: Any = _root[0]
+                for part in path.split("."):
+                    x = getattr(x, part)
+            elif declared(GROUP, full):
+                x = resolve(full, GROUP)
+            elif is_module(full):
+                x = later(full)
+            elif _is_public(short):
+                x = getattr(resolve(short), name)
+            else:
+                raise MissingPlugin(
+                    f"{self.__name__} has no {name!r}",
+                    fix=f"it has {', '.join(dir(self))}; docs/differences.md lists what there is "
+                    "not",
+                )
+        except PluginError as e:
+            raise MissingPlugin(e.what, fix=e.fix) from None
         self.__dict__[name] = x
         return x
 
     def __dir__(self) -> list[str]:
         short = self.__name__.partition(".")[2]
-        if TABLE[short] == "*":
-            return dir(getattr(_root[0], short))
-        return sorted(_paths(TABLE[short]))
+        if _is_public(short):
+            return dir(resolve(short))
+        below = [n[len(short) + 1 :] for n in _declared() if n.startswith(short + ".")]
+        return sorted({*_paths(short), *(n for n in below if "." not in n)})
 
 
-def _paths(names: str) -> dict[str, str]:
-    """Name -> where it is in `plait`."""
-    pairs = [entry.partition("=") for entry in names.split() if entry != "*"]
+class AliasFinder(MetaPathFinder, Loader):
+    """Finds the modules that nobody's files are: it is asked after all others."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        head, _, short = fullname.partition(".")
+        if not _root or head != _root[0].__name__ or not short:
+            return None
+        if is_module(short):
+            return ModuleSpec(fullname, self, is_package=True)
+        if short in MODULES or (short in HINTS and not declared("plait.api", short)):
+            try:
+                resolve(short)
+            except MissingPlugin as e:  # an ImportError, or `import` would lose its text
+                raise PluginError(e.what, fix=e.fix) from None
+        return None
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        return Alias(spec.name, "Names that are at home elsewhere in `plait`.")
+
+    def exec_module(self, module: ModuleType) -> None:
+        pass
+
+
+def is_module(short: str) -> bool:
+    """Return whether `plait.<short>` is such a module."""
+    return (
+        short in TABLE
+        or any(n.startswith(short + ".") for n in (*TABLE, *_declared()))
+        or _is_public(short)
+    )
+
+
+def _is_public(short: str) -> bool:
+    """Return whether a plugin offers a module of its own as the public name `short`."""
+    return any(not d.point.attr for d in declared("plait.api", short))
+
+
+def _declared() -> list[str]:
+    """Return what plugins declare, as `module.name`."""
+    return names(GROUP)
+
+
+def _paths(short: str) -> dict[str, str]:
+    """Return core's names of a module, with where they are in `plait`."""
+    pairs = [entry.partition("=") for entry in TABLE.get(short, "").split()]
     return {name: path or name for name, _, path in pairs}
 
 
@@ -77,9 +127,7 @@ _root: list[ModuleType] = []
 
 
 def make(root: ModuleType) -> None:
-    """Make the modules of the table, as submodules of `root`, which has what they name."""
+    """Let such modules be found, as submodules of `root`, which has what core's table names."""
     _root[:] = [root]
-    for short in TABLE:
-        made = sys.modules[f"{root.__name__}.{short}"] = Alias(f"{root.__name__}.{short}")
-        made.__doc__ = f"Names that are at home elsewhere in `plait`: {TABLE[short]}."
-        made.__path__ = []
+    if not any(isinstance(f, AliasFinder) for f in sys.meta_path):
+        sys.meta_path.append(AliasFinder())

@@ -41,7 +41,9 @@ MODULES = {"plait.api": "plait", "plait.lax": "plait.lax"}
 """The groups that declare public names, and the modules that have these names."""
 RULES = "plait.rules."
 """How groups of rules begin; the name of the table follows."""
-KNOWN_GROUPS = frozenset((*MODULES, API_GROUP, "plait.tables", "plait.primitives", "plait.laws"))
+KNOWN_GROUPS = frozenset(
+    (*MODULES, API_GROUP, "plait.modules", "plait.tables", "plait.primitives", "plait.laws")
+)
 """The other groups of entry points that somebody reads."""
 
 WIDTH = 100

@@ -49,6 +49,16 @@ TABLES = {
     "inverse": "plait-autodiff",
     "batching": "plait-batching",
 }
+MODULES = {
+    "ad_checkpoint": "plait-autodiff",
+    "custom_derivatives": "plait-autodiff",
+    "experimental.jet": "plait-autodiff",
+    "test_util": "plait-autodiff",
+    "custom_batching": "plait-batching",
+    "experimental.mesh_utils": "plait-sharding",
+    "experimental.shard_map": "plait-sharding",
+}
+"""Which distribution offers which module of names: for install hints only."""
 HINTS = {name: dist for dist, names in DISTRIBUTION_OF.items() for name in names.split()}
 
 
@@ -225,7 +235,7 @@ def resolve(name: str, group: str = "plait.api"):
         )
     if found:
         return load(found[0])
-    dist = HINTS.get(name)
+    dist = HINTS.get(name) or MODULES.get(name)
     if dist is None or any(declared(g, name) for g in ("plait.api", "plait.lax")):
         raise MissingPlugin(f"{module} has no {name!r}", fix=f"dir({module}) lists what there is")
     hidden = "" if admitted(dist) else f", or admit it: PLAIT_PLUGINS={config.plugins},..."

@@ -1,0 +1,420 @@
+"""Programs as jaxprs: the classes by which JAX's code reads programs, changes and evaluates them.
+
+A `Jaxpr` is made of a Program when it is asked for, and a Program of it when it is run: variables
+are the Program's own, equations have JAX's names for primitives and parameters, arrays that were
+closed over are the constants.
+
+Invariant: a program that goes through is the same computation; what no jaxpr can hold (a rule that
+is staged late) is handed through as it is.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import plait
+from plait.ext import Aval, Program, as_value, current, evaluate, opened
+from plait.ext import Literal as Constant
+from plait.ext.ir import Eqn, derived
+from plait.ext.ir import Var as Variable
+from plait.ext.trace import (
+    Interpreter,
+    open_under,
+    role,
+    shapes_only,
+    trace,
+    without_static,
+)
+from plait.ext.values import solid
+
+from .primitives import free, view_of
+from .vocabulary import spelling
+
+__all__ = [
+    "ClosedJaxpr",
+    "Jaxpr",
+    "JaxprEqn",
+    "Literal",
+    "Var",
+    "eval_jaxpr",
+    "jaxpr_as_fun",
+    "jaxprs_in_params",
+    "make_jaxpr",
+    "subjaxprs",
+]
+
+
+# ---- atoms -----------------------------------------------------------------------------------
+
+
+class _Variables(type):
+    """Its class has Plait's variables as instances, and makes such."""
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, Variable)
+
+    def __call__(cls, aval: Any, *rest: Any, **options: Any) -> Any:
+        made = Variable()
+        made.by, made.aval, made.where = current(), aval, None
+        return made
+
+
+class Var(metaclass=_Variables):
+    """A variable of a program: it has a type, `aval`."""
+
+
+class Literal:
+    """A constant scalar in a program.
+
+    Attributes:
+      val: the number.
+      aval: its type.
+    """
+
+    __slots__ = ("val", "aval")
+
+    def __init__(self, val: Any, aval: Aval | None = None):
+        self.val = val
+        self.aval = as_value(val).aval if aval is None else aval
+
+    def __repr__(self) -> str:
+        return repr(self.val)
+
+
+def _atom(a: Any) -> Any:
+    """Return an atom of an equation of Plait's as JAX's."""
+    if a.__class__ is not Constant:
+        return a
+    shaped = a.aval.shape or not a.aval.weak_type
+    return Literal(a.numpy()[()] if shaped else a.value, a.aval)
+
+
+def _back(a: Any) -> Any:
+    """Return an atom of JAX's as Plait's."""
+    if a.__class__ is not Literal:
+        return a
+    value = a.val.item() if hasattr(a.val, "item") and not a.aval.shape else a.val
+    return Constant(value, a.aval) if not a.aval.shape else as_value(a.val)
+
+
+# ---- equations -------------------------------------------------------------------------------
+
+
+class JaxprEqn:
+    """One application of a primitive.
+
+    Attributes:
+      invars: variables and literals.
+      outvars: variables.
+      primitive: as JAX's code compares it: `eqn.primitive is jax.lax.add_p`.
+      params: parameters; programs are ClosedJaxprs.
+    """
+
+    __slots__ = ("invars", "outvars", "primitive", "params", "effects", "source_info", "ctx")
+
+    def __init__(
+        self,
+        invars: Sequence[Any],
+        outvars: Sequence[Any],
+        primitive: Any,
+        params: dict[str, Any],
+        effects: Any = frozenset(),
+        source_info: Any = None,
+        ctx: Any = None,
+    ):
+        self.invars, self.outvars = list(invars), list(outvars)
+        self.primitive, self.params = primitive, params
+        self.effects, self.source_info, self.ctx = effects, source_info, ctx
+
+    def replace(self, **changes: Any) -> "JaxprEqn":
+        """Return an equation with some attributes changed."""
+        old = {name: getattr(self, name) for name in self.__slots__}
+        return JaxprEqn(**{**old, **changes})
+
+    def __repr__(self) -> str:
+        outs = " ".join(f"{v.aval}" for v in self.outvars)
+        return f"{outs} = {self.primitive}[{', '.join(self.params)}]({len(self.invars)} operands)"
+
+
+def _equation(e: Eqn) -> JaxprEqn:
+    """Return an equation of Plait's as JAX's."""
+    row = spelling(e.prim.name)
+    params = {row.params.get(k, k): _param(v) for k, v in row.out(free(dict(e.params))).items()}
+    ins = list(map(_atom, e.inputs))
+    if row.order is not None:
+        ins = [ins[i] for i in row.order]
+    return JaxprEqn(ins, e.outputs, view_of(e.prim), params, source_info=e.where)
+
+
+def _param(v: Any) -> Any:
+    """Return a parameter as JAX's."""
+    if v.__class__ is Program:
+        return derived(v, "jaxpr", lambda: _closed(v))
+    if v.__class__ is tuple and any(x.__class__ is Program for x in v):
+        return tuple(map(_param, v))
+    return v
+
+
+def _apply(eqn: JaxprEqn, ins: Sequence[Any]) -> list[Any]:
+    """Apply an equation to operands."""
+    out = eqn.primitive.bind(*ins, **eqn.params)
+    return list(out) if eqn.primitive.multiple_results else [out]
+
+
+# ---- programs --------------------------------------------------------------------------------
+
+
+class Jaxpr:
+    """A program with its constants as inputs.
+
+    Attributes:
+      constvars: variables for constants, given first.
+      invars, outvars: as of an equation.
+      eqns: in the order of evaluation.
+      effects, debug_info: none.
+    """
+
+    __slots__ = ("constvars", "invars", "outvars", "_eqns", "_of", "effects", "debug_info", "name",
+                 "__weakref__")  # fmt: skip
+
+    def __init__(
+        self,
+        constvars: Sequence[Any],
+        invars: Sequence[Any],
+        outvars: Sequence[Any],
+        eqns: Sequence[JaxprEqn],
+        effects: Any = frozenset(),
+        debug_info: Any = None,
+        is_high: bool = False,
+    ):
+        self.constvars, self.invars = list(constvars), list(invars)
+        self.outvars = list(outvars)
+        self._eqns: list[JaxprEqn] | None = list(eqns)
+        self._of: Program | None = None
+        self.effects, self.debug_info, self.name = effects, debug_info, "jaxpr"
+
+    @staticmethod
+    def of(program: Program, captured: int) -> "Jaxpr":
+        """Return a Program as a Jaxpr; its first inputs, `captured` of them, are constants too."""
+        consts = [*program.inputs[:captured], *(v for v, _ in program.consts)]
+        outs = list(map(_atom, program.outputs))
+        made = Jaxpr(consts, program.inputs[captured:], outs, (), program.effects)
+        made._eqns, made._of, made.name = None, program, program.name
+        return made
+
+    @property
+    def eqns(self) -> list[JaxprEqn]:
+        """The equations."""
+        if self._eqns is None:
+            assert self._of is not None
+            self._eqns = list(map(_equation, self._of.eqns))
+        return self._eqns
+
+    @property
+    def in_avals(self) -> list[Aval]:
+        """Types of the inputs."""
+        return [v.aval for v in self.invars]
+
+    @property
+    def out_avals(self) -> list[Aval]:
+        """Types of the outputs."""
+        return [v.aval for v in self.outvars]
+
+    @property
+    def jaxpr(self) -> "Jaxpr":
+        """Itself."""
+        return self
+
+    def replace(self, **changes: Any) -> "Jaxpr":
+        """Return a jaxpr with some of constvars, invars, outvars, eqns, effects changed."""
+        names = ("constvars", "invars", "outvars", "eqns", "effects", "debug_info")
+        return Jaxpr(**{**{name: getattr(self, name) for name in names}, **changes})
+
+    @property
+    def as_param(self) -> Program:
+        """What a primitive of Plait takes in its place; a jaxpr with constants must be closed."""
+        return ClosedJaxpr(self, []).as_param
+
+    def __str__(self) -> str:
+        return str(self._of) if self._of is not None else repr(self)
+
+    def __repr__(self) -> str:
+        if self._of is not None:
+            return str(self._of)
+        return f"<Jaxpr {len(self.invars)} -> {len(self.outvars)}, {len(self.eqns)} equations>"
+
+    def pretty_print(self, **options: Any) -> str:
+        """Return it as text."""
+        return str(self)
+
+
+class ClosedJaxpr:
+    """A program with the values of its constants.
+
+    Attributes:
+      jaxpr: the program.
+      consts: a value for each of `jaxpr.constvars`.
+    """
+
+    __slots__ = ("jaxpr", "consts", "_program", "__weakref__")
+
+    def __init__(self, jaxpr: Jaxpr, consts: Sequence[Any] = ()):
+        self.jaxpr, self.consts = jaxpr, list(consts)
+        self._program: Program | None = None
+
+    @property
+    def eqns(self) -> list[JaxprEqn]:
+        """The equations."""
+        return self.jaxpr.eqns
+
+    @property
+    def literals(self) -> list[Any]:
+        """The constants."""
+        return self.consts
+
+    @property
+    def in_avals(self) -> list[Aval]:
+        """Types of the inputs."""
+        return self.jaxpr.in_avals
+
+    @property
+    def out_avals(self) -> list[Aval]:
+        """Types of the outputs."""
+        return self.jaxpr.out_avals
+
+    @property
+    def effects(self) -> Any:
+        """What it does beside computing."""
+        return self.jaxpr.effects
+
+    def replace(self, **changes: Any) -> "ClosedJaxpr":
+        """Return one with another jaxpr or other constants."""
+        return ClosedJaxpr(**{"jaxpr": self.jaxpr, "consts": self.consts, **changes})
+
+    def map_jaxpr(self, f: Callable[[Jaxpr], Jaxpr]) -> "ClosedJaxpr":
+        """Return it with `f` done to the jaxpr."""
+        return ClosedJaxpr(f(self.jaxpr), self.consts)
+
+    @property
+    def as_param(self) -> Program:
+        """The Program that a primitive of Plait takes in its place."""
+        if self._program is None:
+            avals, name = tuple(self.in_avals), self.jaxpr.name
+            call = trace(lambda *xs: eval_jaxpr(self.jaxpr, self.consts, *xs),
+                         list(map(_shape, avals)), {}, name, avals=avals)  # fmt: skip
+            self._program = call.program
+        return self._program
+
+    def __str__(self) -> str:
+        return str(self.jaxpr)
+
+    def __repr__(self) -> str:
+        return repr(self.jaxpr)
+
+
+def _shape(aval: Aval) -> Any:
+    """Return an argument of a type, without contents."""
+    return shapes_only(plait.ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type))
+
+
+def _closed(program: Program, captured: Sequence[Any] = ()) -> ClosedJaxpr:
+    """Return a Program as a ClosedJaxpr."""
+    made = ClosedJaxpr(
+        Jaxpr.of(program, len(captured)), [*captured, *(x for _, x in program.consts)]
+    )
+    if not captured:
+        made._program = program
+    return made
+
+
+def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any, **options: Any) -> list[Any]:
+    """Apply a jaxpr to values of its constants, which may be others than it was made with, and of
+    its inputs; return its results.
+
+    >>> closed = make_jaxpr(lambda x: x * 2.0)(1.0)
+    >>> eval_jaxpr(closed.jaxpr, closed.consts, 3.0)
+    [Array(6., dtype=float32)]
+    """
+    program = jaxpr._of
+    values = list(map(as_value, [*consts, *args]))
+    if program is not None:
+        inputs = [*jaxpr.constvars, *jaxpr.invars]
+        whole = Program(inputs, program.eqns, program.outputs, program.name)
+        return list(map(solid, evaluate(whole, values)))
+    env = dict(zip([*jaxpr.constvars, *jaxpr.invars], values, strict=True))
+
+    def read(a: Any) -> Any:
+        return _back(a) if a.__class__ is Literal else env[a]
+
+    for eqn in jaxpr.eqns:
+        env.update(zip(eqn.outvars, _apply(eqn, list(map(read, eqn.invars))), strict=True))
+    return [solid(read(a)) for a in jaxpr.outvars]
+
+
+def jaxpr_as_fun(closed: ClosedJaxpr) -> Callable[..., list[Any]]:
+    """Return the function that a closed jaxpr is."""
+    return lambda *args: eval_jaxpr(closed.jaxpr, closed.consts, *args)
+
+
+def jaxprs_in_params(params: dict[str, Any]) -> Iterator[Jaxpr]:
+    """Find the programs among the parameters of an equation."""
+    for value in params.values():
+        for v in value if isinstance(value, tuple | list) else (value,):
+            if isinstance(v, Jaxpr | ClosedJaxpr):
+                yield v.jaxpr
+
+
+def subjaxprs(jaxpr: Jaxpr) -> Iterator[Jaxpr]:
+    """Find the programs in the equations of a jaxpr."""
+    for eqn in jaxpr.eqns:
+        yield from jaxprs_in_params(eqn.params)
+
+
+# ---- of functions ----------------------------------------------------------------------------
+
+
+class _Axes(Interpreter):
+    """Binds names of axes, and leaves the rest to its parent."""
+
+    does = "make_jaxpr"
+
+    def __init__(self, sizes: dict[Any, int]):
+        open_under(self, current())
+        self.sizes = sizes  # type: ignore[misc]
+
+    def apply(self, prim: Any, args: Any, params: dict[str, Any]) -> Any:
+        assert self.parent is not None
+        return self.parent.apply(prim, args, params)
+
+
+def make_jaxpr(
+    fun: Callable[..., Any],
+    static_argnums: int | Sequence[int] = (),
+    axis_env: Sequence[tuple[Any, int]] | None = None,
+    return_shape: bool = False,
+    **options: Any,
+) -> Callable[..., Any]:
+    """A function that returns the ClosedJaxpr of `fun` for its arguments.
+
+    Values of transformations around it that `fun` closes over are constants of the jaxpr, before
+    its arrays.
+
+    Args:
+      fun: takes and returns trees of arrays.
+      static_argnums: positions of arguments that are not arrays.
+      axis_env: names and sizes of axes that are to be bound around it.
+      return_shape: whether (jaxpr, tree of ShapeDtypeStructs of the results) is returned.
+
+    >>> [eqn.primitive.name for eqn in make_jaxpr(lambda x: plait.lax.sin(x) * x)(1.0).eqns]
+    ['sin', 'mul']
+    """
+    static = role(fun, static_argnums, None, "static")
+
+    def jaxpr_of(*args: Any, **kwargs: Any) -> Any:
+        call = without_static(args, kwargs, static)
+        f = call.bind(fun, len(args)) if static else fun
+        with opened(_Axes(dict(axis_env or ()))):
+            t = trace(f, shapes_only(call.args), shapes_only(call.kwargs), "make_jaxpr")
+        closed = _closed(t.program, t.captured)
+        return (closed, t.shapes()) if return_shape else closed
+
+    return jaxpr_of

@@ -1,0 +1,84 @@
+"""Lowering of JAX's primitives: functions that are traced, or rules that write MLIR themselves.
+
+Invariant: what is registered last counts; a rule for a platform counts only if it is the one that
+programs are lowered for here.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from plait.ext import Aval, lower_rules
+from plait.ext.devices import platform as default_platform
+from plait.ext.lower import Emitter, type_of
+from plait.ext.trace import as_list, staged
+
+from .primitives import Primitive, expand_with, free
+from .requests import missing
+
+__all__ = ["LoweringRuleContext", "aval_to_ir_type", "lower_fun", "register_lowering"]
+
+
+class LoweringRuleContext(NamedTuple):
+    """What a rule is told: the primitive, types of operands and results, and where it writes."""
+
+    primitive: Any
+    avals_in: Sequence[Aval]
+    avals_out: Sequence[Aval]
+    emitter: Emitter
+
+
+class Traced:
+    """A function of arrays as a lowering rule."""
+
+    def __init__(self, fun: Callable[..., Any], multiple_results: bool):
+        self.fun, self.multiple_results = fun, multiple_results
+
+    def __call__(self, ctx: LoweringRuleContext, *xs: Any, **params: Any) -> list[Any]:
+        """Write what the function does, inside of another rule."""
+        program = staged(
+            lambda *vs: (
+                as_list(self.fun(*vs, **params))
+                if not self.multiple_results
+                else list(self.fun(*vs, **params))
+            ),
+            ctx.avals_in,
+            "lower_fun",
+        )
+        return ctx.emitter.program(program, xs)
+
+
+def lower_fun(fun: Callable[..., Any], multiple_results: bool = True) -> Traced:
+    """Return a lowering rule that says with other primitives what one does."""
+    return Traced(fun, multiple_results)
+
+
+def register_lowering(
+    prim: Any, rule: Any, platform: str | None = None, inline: bool = True, **options: Any
+) -> Any:
+    """Give a primitive a lowering rule: `lower_fun(f)`, or `rule(ctx, *values, **params)`, which
+    makes MLIR with the bindings that jaxlib has.
+
+    Raises MissingName for one of Plait's own primitives: these have theirs.
+    """
+    if not isinstance(prim, Primitive):
+        raise missing("jax.interpreters.mlir.register_lowering", f"{prim} is Plait's own primitive")
+    if platform is not None and platform != default_platform():
+        return rule
+    if isinstance(rule, Traced):
+        expand_with(prim, rule.fun)
+        return rule
+
+    def lower(e: Emitter, xs: Any, ins: Any, outs: Any, **params: Any) -> Any:
+        ctx = LoweringRuleContext(prim, ins, outs, e)
+        with e.ip, e.where:
+            got = rule(ctx, *xs, **free(params))
+        values = [v for x in got for v in (x if isinstance(x, list | tuple) else [x])]
+        return values if prim.multiple_results else values[0]
+
+    prim.once_made(lambda: lower_rules.rule(prim.operation, override=True)(lower) and None)
+    return rule
+
+
+def aval_to_ir_type(aval: Aval) -> Any:
+    """Return the MLIR type of values of a type."""
+    return type_of(aval)

@@ -1,0 +1,203 @@
+"""Which name of JAX is what of Plait's.
+
+A name is looked for in the table, then at Plait's path of the same name.  `names.txt` has the names
+of the version of JAX that is spoken for, made by `tests/libraries/names_of_jax.py`.
+
+Invariant: the table says where things are, and nothing is defined here.
+"""
+
+import os
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import plait
+from plait.errors import MissingPlugin, PluginError
+
+from .finder import VERSION
+from .primitives import primitive_named
+from .requests import placeholder
+
+__all__ = ["NAMES", "begin", "found", "lacks", "public"]
+
+
+def _read() -> dict[str, frozenset[str]]:
+    """Return the modules of JAX, with their names."""
+    text = (Path(__file__).parent / "names.txt").read_text(encoding="utf-8")
+    rows = [line.split(" ") for line in text.splitlines()]
+    return {row[0]: frozenset(row[1:]) for row in rows}
+
+
+NAMES = _read()
+
+_ELSEWHERE = {
+    "jax": """
+        __version__=:finder.VERSION __version_info__=:inert.VERSION_INFO
+        make_jaxpr=:jaxprs.make_jaxpr
+    """,
+    "jax.version": "__version__=:finder.VERSION __version_info__=:inert.VERSION_INFO",
+    "jax.api_util": "debug_info=:inert.debug_info",
+    "jax.core": """
+        Atom=:jaxprs.Var AbstractValue=plait.ext.types.Aval ClosedJaxpr=:jaxprs.ClosedJaxpr
+        Jaxpr=:jaxprs.Jaxpr JaxprEqn=:jaxprs.JaxprEqn Literal=:jaxprs.Literal
+        Primitive=:primitives.Primitive ShapedArray=plait.ext.types.Aval Tracer=plait.ext.Tracer
+        Var=:jaxprs.Var eval_jaxpr=:jaxprs.eval_jaxpr get_aval=plait.typeof
+        get_opaque_trace_state=:tracing.get_opaque_trace_state jaxpr_as_fun=:jaxprs.jaxpr_as_fun
+        jaxprs_in_params=:jaxprs.jaxprs_in_params mapped_aval=:tracing.mapped_aval
+        subjaxprs=:jaxprs.subjaxprs trace_state_clean=:tracing.trace_state_clean
+        unmapped_aval=:tracing.unmapped_aval valid_jaxtype=:tracing.valid_jaxtype
+        find_top_trace=:tracing.find_top_trace is_concrete=:tracing.is_concrete
+    """,
+    "jax.custom_derivatives": "zero_from_primal=:primitives.zero_from_primal",
+    "jax.dtypes": "extended=plait.dtypes.opaque TypePromotionError=plait.errors.TypeRule",
+    "jax.errors": """
+        JAXIndexError=plait.errors.SubscriptError JAXTypeError=plait.errors.ConcretizationError
+    """,
+    "jax.extend.source_info_util": "register_exclusion=:inert.register_exclusion",
+    "jax.interpreters.ad": """
+        JVPTracer=:tracing.JVPTracer UndefinedPrimal=:primitives.UndefinedPrimal
+        Zero=:primitives.Zero deflinear2=:primitives.deflinear2 defjvp=:primitives.defjvp
+        instantiate_zeros=:primitives.instantiate_zeros
+        is_undefined_primal=:primitives.is_undefined_primal
+        primitive_jvps=:primitives.primitive_jvps
+        primitive_transposes=:primitives.primitive_transposes
+    """,
+    "jax.interpreters.batching": """
+        axis_primitive_batchers=:primitives.axis_primitive_batchers
+        defvectorized=:primitives.defvectorized
+        fancy_primitive_batchers=:primitives.fancy_primitive_batchers
+        moveaxis=plait.numpy.moveaxis not_mapped=:primitives.not_mapped
+        primitive_batchers=:primitives.primitive_batchers
+    """,
+    "jax.interpreters.mlir": """
+        LoweringRuleContext=:lowering.LoweringRuleContext aval_to_ir_type=:lowering.aval_to_ir_type
+        lower_fun=:lowering.lower_fun register_lowering=:lowering.register_lowering
+    """,
+    "jax.interpreters.xla": "apply_primitive=:primitives.apply_primitive",
+    "jax.monitoring": """
+        clear_event_listeners=:inert.nothing record_event=:inert.nothing
+        record_event_duration_secs=:inert.nothing record_event_time_span=:inert.nothing
+        record_scalar=:inert.nothing register_event_duration_secs_listener=:inert.nothing
+        register_event_listener=:inert.nothing register_event_time_span_listener=:inert.nothing
+        register_scalar_listener=:inert.nothing unregister_event_duration_listener=:inert.nothing
+        unregister_event_listener=:inert.nothing unregister_scalar_listener=:inert.nothing
+    """,
+    "jax.profiler": """
+        StepTraceAnnotation=:inert.annotation TraceAnnotation=:inert.annotation
+        annotate_function=:inert.unchanged
+    """,
+    "jax._src.dispatch": "wait_for_tokens=plait.effects_barrier",
+    "jax._src.literals": "TypedNdArray=:inert.TypedNdArray",
+    "jax._src.traceback_util": """
+        _exclude_paths=:inert.EXCLUDED api_boundary=:inert.unchanged
+        include_frame=:inert.include_frame register_exclusion=:inert.register_exclusion
+    """,
+}
+"""Module -> names that are elsewhere, as `name=path`; a path after `:` is in this package."""
+
+_SAME = {
+    "jax.extend.core": "jax.core",
+    "jax._src.ad_util": "jax.interpreters.ad",
+    "jax._src.core": "jax.core",
+    "jax._src.flatten_util": "jax.flatten_util",
+    "jax._src.api_util": "jax.api_util",
+    "jax._src.custom_derivatives": "jax.custom_derivatives",
+    "jax._src.dtypes": "jax.dtypes",
+    "jax._src.numpy": "jax.numpy",
+    "jax._src.random": "jax.random",
+    "jax._src.lax": "jax.lax",
+    "jax._src.tree_util": "jax.tree_util",
+}
+"""Modules whose names are looked for in another module of JAX's, too."""
+
+_ABSENT = frozenset(("jax._src.literals.TypedInt", "jax._src.literals.LiteralArray"))
+"""Names that libraries ask about, to do without them where they are not: no placeholder stands for
+them."""
+
+TABLE = {
+    f"{module}.{name}": path
+    for module, rows in _ELSEWHERE.items()
+    for name, _, path in [row.partition("=") for row in rows.split()]
+}
+
+
+def begin() -> None:
+    """Take on JAX's defaults, when jax is first imported: 64 bits where JAX_ENABLE_X64 says so.
+
+    PLAIT_X64 and the like have the last word.
+    """
+    wide = os.environ.get("JAX_ENABLE_X64", "0").lower() in ("1", "true", "on", "yes", "y", "t")
+    if not any(f"PLAIT_{name}" in os.environ for name in ("X64", "DEFAULT_FLOAT", "DEFAULT_INT")):
+        plait.config.update("jax_enable_x64", wide)
+
+
+def public(module: str) -> frozenset[str]:
+    """Return the names of a module of JAX."""
+    return frozenset(name for name in NAMES.get(module, ()) if not name.startswith("_"))
+
+
+def found(module: str, name: str) -> Any:
+    """Return what a name of a module is; of one that Plait lacks, what raises when it is used.
+
+    Raises AttributeError for what is no name of that module in JAX.
+    """
+    full = f"{module}.{name}"
+    thing, why = _look(module, name)
+    if why is None:
+        return thing
+    if (name in NAMES.get(module, ()) and full not in _ABSENT) or why:
+        return placeholder(full, why)
+    raise AttributeError(f"module {module!r} of JAX {VERSION} has no attribute {name!r}")
+
+
+def lacks(full: str) -> bool:
+    """Return whether a dotted name is one of JAX's that Plait has not."""
+    module, _, rest = full, "", ""
+    while module not in NAMES and module:
+        module, _, last = module.rpartition(".")
+        rest = f"{last}.{rest}" if rest else last
+    if not module or not rest:
+        return False
+    name = rest.partition(".")[0]
+    return name in NAMES[module] and _look(module, name)[1] is not None
+
+
+def _look(module: str, name: str) -> tuple[Any, str | None]:
+    """Return (what it is, None), or (None, why it is missing)."""
+    full = f"{module}.{name}"
+    if full in TABLE:
+        return _at(TABLE[full])
+    if full in NAMES:
+        return import_module(full), None
+    if name.startswith("__"):
+        return None, ""
+    if name.endswith("_p"):
+        primitive = primitive_named(name[:-2])
+        return primitive, None if primitive is not None else ""
+    if module in _SAME:
+        return _look(_SAME[module], name)
+    if module.startswith("jax._src"):
+        return None, ""
+    return _at("plait" + full[3:])
+
+
+def _at(path: str) -> tuple[Any, str | None]:
+    """Return what is at a path, as `_look` does."""
+    here: Any = plait
+    if path.startswith(":"):
+        module, _, name = path[1:].partition(".")
+        return getattr(import_module(f"plait_jax.{module}"), name), None
+    for part in path.split(".")[1:]:
+        try:
+            try:
+                here = getattr(here, part)
+            except AttributeError:
+                if not isinstance(here, ModuleType):
+                    raise
+                here = import_module(f"{here.__name__}.{part}")
+        except (AttributeError, ImportError) as e:
+            if isinstance(e, MissingPlugin | PluginError) and "not installed" in e.what:
+                return None, e.what
+            return None, ""
+    return here, None

@@ -1,0 +1,413 @@
+"""JAX's `Primitive`, and the registries of rules for it, over Plait's primitives and tables.
+
+A `Primitive` is one of Plait's in the namespace `jax`: its type rule is the abstract evaluation,
+its `eager` rule the implementation, its `expand` or `lower` rule what was registered as lowering.
+The rules of derivatives and of mapping that it finds in the registries are given to the tables of
+the packages for these by `derivatives` and `mapping`, which only those tables load.
+
+Invariant: the registries are asked when a rule is needed, and so it does not matter when they were
+filled.  Plait's own primitives keep Plait's rules.
+"""
+
+import itertools
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any
+
+import plait
+from plait import tree_util
+from plait.ext import (
+    AnyElement,
+    Aval,
+    Effect,
+    Value,
+    as_value,
+    current,
+    eager_rules,
+    expand_rules,
+    ops,
+)
+from plait.ext import Primitive as Operation
+from plait.ext.trace import as_list
+from plait.ext.values import solid
+
+from .requests import missing
+from .vocabulary import in_plait, spelling
+
+__all__ = [
+    "Named",
+    "Primitive",
+    "UndefinedPrimal",
+    "Zero",
+    "apply_primitive",
+    "axis_primitive_batchers",
+    "defjvp",
+    "deflinear2",
+    "defvectorized",
+    "fancy_primitive_batchers",
+    "instantiate_zeros",
+    "is_undefined_primal",
+    "not_mapped",
+    "primitive_batchers",
+    "primitive_jvps",
+    "primitive_named",
+    "primitive_transposes",
+    "tell",
+    "view_of",
+    "zero_from_primal",
+]
+
+Rule = Callable[..., Any]
+
+primitive_jvps: dict[Any, Rule] = {}
+"""Primitive -> rule(primals, tangents, **params) -> (out, tangent); a tangent may be a `Zero`."""
+primitive_transposes: dict[Any, Rule] = {}
+"""Primitive -> rule(ct, *operands, **params) -> cotangents; linear ones are `UndefinedPrimal`."""
+primitive_batchers: dict[Any, Rule] = {}
+"""Primitive -> rule(operands, dims, **params) -> (out, dim)."""
+axis_primitive_batchers: dict[Any, Rule] = {}
+"""The same, with the size, the name and the type of the axis in front."""
+fancy_primitive_batchers: dict[Any, Rule] = {}
+"""The same, with the axis in front, whose `size` and `name` it has."""
+not_mapped = None
+"""The dim of an operand that does not vary along the axis."""
+
+
+# ---- primitives ------------------------------------------------------------------------------
+
+
+class Held:
+    """A parameter that can not be hashed, or that is no plain value: told apart by identity."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any):
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Held) and other.value is self.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+    def __repr__(self) -> str:
+        return repr(self.value)
+
+
+def _hold(params: dict[str, Any]) -> dict[str, Any]:
+    """Return parameters that can be hashed."""
+    out = {}
+    for k, v in params.items():
+        try:
+            hash(v)
+        except TypeError:
+            v = Held(v)
+        out[k] = v
+    return out
+
+
+def free(params: dict[str, Any]) -> dict[str, Any]:
+    """Return parameters as they were given."""
+    return {k: v.value if v.__class__ is Held else v for k, v in params.items()}
+
+
+_count = itertools.count()
+_made: "list[Primitive]" = []
+_listeners: list[Callable[["Primitive"], None]] = []
+_views: dict[Operation, Any] = {}
+
+
+def tell(listener: Callable[["Primitive"], None]) -> None:
+    """Call `listener` with every primitive, those that there are and those to come."""
+    _listeners.append(listener)
+    for p in _made:
+        listener(p)
+
+
+class Primitive:
+    """A primitive as JAX defines one.
+
+    Args:
+      name: in programs.
+
+    Example:
+      >>> p = Primitive("twice")
+      >>> _ = p.def_impl(lambda x: 2 * x)
+      >>> _ = p.def_abstract_eval(lambda x: x)
+      >>> p.bind(3.0)
+      Array(6., dtype=float32)
+    """
+
+    multiple_results = False
+    call_primitive = map_primitive = ref_primitive = skip_canonicalization = False
+
+    def __init__(self, name: str):
+        self.name = name
+        self.impl: Rule | None = None
+        self.abstract: Rule | None = None
+        self.acts = False
+        self._operation: Operation | None = None
+        self._pending: list[Callable[[], None]] = []
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def def_impl(self, impl: Rule) -> Rule:
+        """Say what it is of known values."""
+        self.impl = impl
+        return impl
+
+    def def_abstract_eval(self, rule: Rule) -> Rule:
+        """Say which types its results have."""
+        self.abstract = rule
+        return rule
+
+    def def_effectful_abstract_eval(self, rule: Rule) -> Rule:
+        """Say which types its results have, and which effects it has."""
+        self.abstract, self.acts = lambda *xs, **params: rule(*xs, **params)[0], True
+        return rule
+
+    def get_bind_params(self, params: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        """Return (functions, parameters) to `bind` it with."""
+        return [], params
+
+    def bind(self, *args: Any, **params: Any) -> Any:
+        """Apply it under the current interpreter; return its result or results."""
+        values = [a if isinstance(a, Value) else as_value(a) for a in args]
+        return current().apply(self.operation, values, _hold(params))
+
+    @property
+    def operation(self) -> Operation:
+        """The primitive of Plait that it is."""
+        if self._operation is None:
+            made = self._operation = self._make()
+            _views[made] = self
+            _made.append(self)
+            for act in (*self._pending, *(partial(listener, self) for listener in _listeners)):
+                act()
+        return self._operation
+
+    def once_made(self, act: Callable[[], None]) -> None:
+        """Call `act` when the primitive is used first, and all that is said of it has been said."""
+        if self._operation is None:
+            self._pending.append(act)
+        else:
+            act()
+
+    def _make(self) -> Operation:
+        def rule(*avals: Aval, **params: Any) -> Any:
+            if self.abstract is None:
+                raise missing(f"{self.name}.def_abstract_eval", "nobody called it")
+            out = self.abstract(*avals, **free(params))
+            return [_aval(a) for a in out] if self.multiple_results else _aval(out)
+
+        word = "".join(c if c.isalnum() else "_" for c in self.name)
+        effect = Effect(f"jax.{word}") if self.acts else None
+        p = Operation(
+            f"jax.{word}_{next(_count)}",
+            rule,
+            traits=(AnyElement,),
+            many=self.multiple_results,
+            effect=(lambda params: effect) if effect is not None else None,
+        )
+        if self.impl is not None and self.impl is not apply_primitive:
+            eager_rules.rule(p)(self._eager)
+        return p
+
+    def _eager(self, args: Any, params: dict[str, Any]) -> Any:
+        assert self.impl is not None
+        out = self.impl(*map(solid, args), **free(params))
+        return list(map(as_value, out)) if self.multiple_results else as_value(out)
+
+
+def apply_primitive(prim: Any, *args: Any, **params: Any) -> Any:
+    """Compile a primitive and run it; as its implementation, this says that it has no other."""
+    return prim.bind(*args, **params)
+
+
+def _aval(x: Any) -> Aval:
+    """Return a type as Plait's."""
+    return x if isinstance(x, Aval) else Aval(x.shape, x.dtype, getattr(x, "weak_type", False))
+
+
+def expand_with(prim: Primitive, say: Rule) -> None:
+    """Let a primitive be what a function of its operands says with others."""
+
+    def said(*xs: Any, **params: Any) -> Any:
+        out = say(*xs, **free(params))
+        return as_list(out) if prim.multiple_results else out
+
+    prim.once_made(lambda: expand_rules.rule(prim.operation, override=True)(said) and None)
+
+
+# ---- Plait's own, as JAX's code reads them ---------------------------------------------------
+
+
+class Named:
+    """A primitive of Plait under JAX's name, or a name of JAX's that no program of Plait has."""
+
+    call_primitive = map_primitive = ref_primitive = False
+
+    def __init__(self, name: str):
+        self.name = name
+        self._operation: Operation | None = None
+
+    def __repr__(self) -> str:
+        return self.name
+
+    @property
+    def operation(self) -> Operation:
+        """The primitive of Plait."""
+        if self._operation is None:
+            found = _in_core(in_plait(self.name))
+            if found is None:
+                raise missing(f"{self.name}_p", "no primitive is called so")
+            self._operation = found
+        return self._operation
+
+    @property
+    def multiple_results(self) -> bool:
+        """Whether it has a list of results."""
+        return self.operation.many
+
+    def get_bind_params(self, params: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        """Return (functions, parameters) to `bind` it with."""
+        return [], params
+
+    def bind(self, *args: Any, **params: Any) -> Any:
+        """Apply it under the current interpreter; parameters are called as JAX calls them."""
+        row = spelling(self.operation.name)
+        ours = {theirs: mine for mine, theirs in row.params.items()}
+        params = {ours.get(k, k): getattr(v, "as_param", v) for k, v in params.items()}
+        params = {
+            k: tuple(getattr(x, "as_param", x) for x in v) if v.__class__ is tuple else v
+            for k, v in row.back(params).items()
+        }
+        values = [a if isinstance(a, Value) else as_value(a) for a in args]
+        if row.order is not None:
+            values = [values[i] for i in row.order]
+        return self.operation.bind(*values, **params)
+
+
+_named: dict[str, Named] = {}
+
+
+def primitive_named(name: str) -> Named:
+    """Return the one object that stands for a name of JAX's."""
+    found = _named.get(name)
+    if found is None:
+        found = _named[name] = Named(name)
+    return found
+
+
+def view_of(operation: Operation) -> Any:
+    """Return what JAX's code sees of a primitive of Plait: a `Primitive`, if it was made by one."""
+    found = _views.get(operation)
+    if found is None:
+        found = _views[operation] = primitive_named(spelling(operation.name).name)
+        if found._operation is None:
+            found._operation = operation
+        elif found._operation is not operation:  # two of ours under one name
+            found = _views[operation] = Named(found.name)
+            found._operation = operation
+    return found
+
+
+def _in_core(name: str) -> Operation | None:
+    """Return the primitive of core with this name."""
+    for family in ops.FAMILIES:
+        for thing in vars(_family(family)).values():
+            if isinstance(thing, Operation) and thing.name == name:
+                return thing
+    return None
+
+
+def _family(name: str) -> Any:
+    return getattr(ops, name)
+
+
+# ---- derivatives -----------------------------------------------------------------------------
+
+
+class Zero:
+    """The tangent, or cotangent, of what does not vary."""
+
+    def __init__(self, aval: Any):
+        self.aval = aval
+
+    @staticmethod
+    def from_primal_value(x: Any) -> "Zero":
+        """Return the zero tangent of a value."""
+        return Zero(as_value(x).aval.tangent_type)
+
+    def __repr__(self) -> str:
+        return f"Zero({self.aval})"
+
+
+class UndefinedPrimal:
+    """An operand that a transposition is linear in: only its type is known."""
+
+    def __init__(self, aval: Any):
+        self.aval = aval
+
+    def __repr__(self) -> str:
+        return f"UndefinedPrimal({self.aval})"
+
+
+tree_util.register_pytree_node(
+    UndefinedPrimal, lambda x: ((), x.aval), lambda aval, _: UndefinedPrimal(aval)
+)
+
+
+def is_undefined_primal(x: Any) -> bool:
+    """Return whether an operand is one that a transposition is linear in."""
+    return x.__class__ is UndefinedPrimal
+
+
+def instantiate_zeros(t: Any) -> Any:
+    """Return a tangent as an array."""
+    return plait.numpy.zeros(t.aval.shape, t.aval.dtype) if t.__class__ is Zero else t
+
+
+def zero_from_primal(x: Any, symbolic_zeros: bool = False) -> Zero:
+    """Return the zero tangent of a value."""
+    return Zero.from_primal_value(x)
+
+
+def defjvp(prim: Any, *rules: Rule | None) -> None:
+    """Give a primitive a derivative rule per operand: `rule(t, *xs, **params)`."""
+
+    def jvp(xs: Any, ts: Any, **params: Any) -> tuple[Any, Any]:
+        dots = [
+            rule(t, *xs, **params)
+            for rule, t in zip(rules, ts, strict=True)
+            if rule is not None and t.__class__ is not Zero
+        ]
+        out = prim.bind(*xs, **params)
+        return out, _sum(dots) if dots else Zero.from_primal_value(out)
+
+    primitive_jvps[prim] = jvp
+
+
+def _sum(xs: Iterable[Any]) -> Any:
+    first, *rest = xs
+    for x in rest:
+        first = plait.lax.add(first, x)
+    return first
+
+
+def deflinear2(prim: Any, transpose: Rule) -> None:
+    """Say that a primitive is linear in all operands together, and how it is transposed."""
+
+    def jvp(xs: Any, ts: Any, **params: Any) -> tuple[Any, Any]:
+        return prim.bind(*xs, **params), prim.bind(*map(instantiate_zeros, ts), **params)
+
+    primitive_jvps[prim], primitive_transposes[prim] = jvp, transpose
+
+
+# ---- mapping ---------------------------------------------------------------------------------
+
+
+def defvectorized(prim: Any) -> None:
+    """Say that a primitive of one operand acts on each element by itself."""
+    primitive_batchers[prim] = lambda xs, dims, **params: (prim.bind(*xs, **params), dims[0])

@@ -1,0 +1,79 @@
+"""What libraries ask about tracing: whose a tracer is, whether anything is traced, types of rows.
+
+Invariant: the answers are Plait's interpreters and types; nobody is told of a level that is not
+there.
+"""
+
+from types import SimpleNamespace
+from typing import Any
+
+from plait.errors import NotAnArrayError
+from plait.ext import Aval, Tracer, as_value, current
+from plait.ext.trace import GROUND, Interpreter
+
+__all__ = [
+    "JVPTracer",
+    "find_top_trace",
+    "get_opaque_trace_state",
+    "is_concrete",
+    "mapped_aval",
+    "trace_state_clean",
+    "unmapped_aval",
+    "valid_jaxtype",
+]
+
+
+class _Duals(type):
+    """Its class has the tracers of forward mode as instances."""
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, Tracer) and instance.by.does == "jvp"
+
+
+class JVPTracer(metaclass=_Duals):
+    """For `isinstance`: a value of forward mode."""
+
+
+def find_top_trace(values: Any) -> SimpleNamespace:
+    """Return the interpreter of the innermost tracer among values, as `.main`."""
+    tracers = [v for v in values if isinstance(v, Tracer)]
+    by = max((t.by for t in tracers), key=lambda i: i.depth, default=GROUND)
+    return SimpleNamespace(main=by)
+
+
+def get_opaque_trace_state(convention: Any = None) -> Interpreter:
+    """Return what is equal while, and only while, nothing begins to be traced or ends."""
+    return current()
+
+
+def trace_state_clean() -> bool:
+    """Return whether nothing is being traced."""
+    return current() is GROUND
+
+
+def is_concrete(x: Any) -> bool:
+    """Return whether a value is known."""
+    return not isinstance(x, Tracer)
+
+
+def valid_jaxtype(x: Any) -> bool:
+    """Return whether something is an array, or can be made one."""
+    try:
+        as_value(x)
+    except NotAnArrayError:
+        return False
+    return True
+
+
+def mapped_aval(size: Any, axis: int | None, aval: Aval) -> Aval:
+    """Return the type of a row along an axis."""
+    if axis is None:
+        return aval
+    return aval.with_shape((*aval.shape[:axis], *aval.shape[axis + 1 :]))
+
+
+def unmapped_aval(size: Any, axis: int | None, aval: Aval, *rest: Any, **options: Any) -> Aval:
+    """Return the type of a stack of rows along an axis."""
+    if axis is None:
+        return aval
+    return aval.with_shape((*aval.shape[:axis], size, *aval.shape[axis:]))

@@ -1,0 +1,120 @@
+"""What Plait's primitives and their parameters are called in JAX's programs.
+
+Invariant: a word is only exchanged where the meaning is the same; what JAX has no word for keeps
+Plait's.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+__all__ = ["Spelling", "in_plait", "spelling"]
+
+Params = dict[str, Any]
+
+
+class Spelling(NamedTuple):
+    """How JAX calls a primitive.
+
+    Attributes:
+      name: JAX's.
+      params: our parameter -> theirs; others are called the same.
+      order: the operands in JAX's order, where it is another.
+      out, back: what else is done to parameters, towards JAX and from there.
+    """
+
+    name: str
+    params: dict[str, str] = {}
+    order: tuple[int, ...] | None = None
+    out: Callable[[Params], Params] = lambda params: params
+    back: Callable[[Params], Params] = lambda params: params
+
+
+def _dots_out(params: Params) -> Params:
+    numbers = params.pop("contract"), params.pop("shared")
+    return {"dimension_numbers": numbers, **params}
+
+
+def _dots_back(params: Params) -> Params:
+    contract, shared = params.pop("dimension_numbers")
+    return {"contract": contract, "shared": shared, **params}
+
+
+def _axis_out(params: Params) -> Params:
+    return {"axes": (params.pop("axis"),), **params}
+
+
+def _axis_back(params: Params) -> Params:
+    return {"axis": params.pop("axes")[0], **params}
+
+
+def _pads_out(params: Params) -> Params:
+    rows = zip(params.pop("low"), params.pop("high"), params.pop("interior"), strict=True)
+    return {"padding_config": tuple(rows), **params}
+
+
+def _pads_back(params: Params) -> Params:
+    low, high, interior = zip(*params.pop("padding_config"), strict=True)
+    return {"low": low, "high": high, "interior": interior, **params}
+
+
+_SPELLINGS = {
+    "core.argmax": Spelling("argmax", out=_axis_out, back=_axis_back),
+    "core.argmin": Spelling("argmin", out=_axis_out, back=_axis_back),
+    "core.barrier": Spelling("optimization_barrier"),
+    "core.bitcast": Spelling("bitcast_convert_type", {"dtype": "new_dtype"}),
+    "core.broadcast_in_dim": Spelling("broadcast_in_dim", {"dims": "broadcast_dimensions"}),
+    "core.call": Spelling("jit", {"program": "jaxpr"}),
+    "core.concatenate": Spelling("concatenate", {"axis": "dimension"}),
+    "core.conv_general": Spelling("conv_general_dilated", {"dims": "dimension_numbers"}),
+    "core.convert": Spelling("convert_element_type", {"dtype": "new_dtype", "weak": "weak_type"}),
+    "core.dot_general": Spelling("dot_general", out=_dots_out, back=_dots_back),
+    "core.dynamic_slice": Spelling("dynamic_slice", {"sizes": "slice_sizes"}),
+    "core.integer_pow": Spelling("integer_pow", {"exponent": "y"}),
+    "core.iota": Spelling("iota", {"axis": "dimension"}),
+    "core.maximum": Spelling("max"),
+    "core.minimum": Spelling("min"),
+    "core.pad": Spelling("pad", out=_pads_out, back=_pads_back),
+    "core.reshape": Spelling("reshape", {"shape": "new_sizes"}),
+    "core.rev": Spelling("rev", {"axes": "dimensions"}),
+    "core.round_away": Spelling("round"),
+    "core.scan": Spelling("scan", {"body": "jaxpr", "consts": "num_consts", "carry": "num_carry"}),
+    "core.select": Spelling("select_n", order=(0, 2, 1)),
+    "core.slice": Spelling("slice", {"starts": "start_indices", "limits": "limit_indices"}),
+    "core.sort": Spelling("sort", {"axis": "dimension"}),
+    "core.squeeze": Spelling("squeeze", {"axes": "dimensions"}),
+    "core.stop": Spelling("stop_gradient"),
+    "core.transpose": Spelling("transpose", {"perm": "permutation"}),
+    "core.while": Spelling(
+        "while",
+        {
+            "cond": "cond_jaxpr",
+            "body": "body_jaxpr",
+            "cond_consts": "cond_nconsts",
+            "body_consts": "body_nconsts",
+        },
+    ),
+    "autodiff.checkpoint": Spelling("checkpoint", {"program": "jaxpr"}),
+    "autodiff.custom_jvp_call": Spelling("custom_jvp_call", {"program": "call_jaxpr"}),
+    "autodiff.custom_vjp_call": Spelling("custom_vjp_call", {"program": "call_jaxpr"}),
+}
+
+_OURS = {row.name: name for name, row in _SPELLINGS.items()}
+_OURS |= {"remat": "autodiff.checkpoint", "closed_call": "core.call"}
+
+
+def spelling(name: str) -> Spelling:
+    """Return how JAX calls our primitive of this name.
+
+    >>> spelling("core.maximum").name, spelling("core.sin").name
+    ('max', 'sin')
+    """
+    return _SPELLINGS.get(name) or Spelling(name.rpartition(".")[2])
+
+
+def in_plait(name: str) -> str:
+    """Return the name of our primitive for one of JAX's; there may be none of that name.
+
+    >>> in_plait("max"), in_plait("sin")
+    ('core.maximum', 'core.sin')
+    """
+    return _OURS.get(name, f"core.{name}")

@@ -1,0 +1,222 @@
+"""Programs as JAX's code reads them: walked, counted, inverted, changed and evaluated.
+
+Invariant: the interpreters here are written as libraries write them, with names of JAX alone; their
+results are compared with numpy and with counts made by hand.
+"""
+
+import math
+
+import numpy as np
+import pytest
+
+
+@pytest.fixture
+def core(jax):
+    """The module with the classes of programs."""
+    return jax.extend.core
+
+
+def flops(jaxpr, core):
+    """How many multiplications of contractions a program does."""
+    total = 0
+    for eqn in jaxpr.eqns:
+        if eqn.primitive.name == "dot_general":
+            (contract, _), _ = eqn.params["dimension_numbers"]
+            inner = math.prod(eqn.invars[0].aval.shape[i] for i in contract)
+            total += inner * math.prod(eqn.outvars[0].aval.shape)
+        times = eqn.params.get("length", 1) if eqn.primitive.name == "scan" else 1
+        for value in eqn.params.values():
+            for v in value if isinstance(value, tuple) else (value,):
+                if isinstance(v, core.ClosedJaxpr):
+                    total += times * flops(v.jaxpr, core)
+    return total
+
+
+def test_an_interpreter_that_counts(jax, core):
+    def f(a, b):
+        c = jax.jit(lambda x: x @ b)(a)
+        out, _ = jax.lax.scan(lambda s, _: (s @ b, None), c, None, length=5)
+        return jax.lax.cond(out.sum() > 0, lambda v: v @ v.T, lambda v: v @ v.T, out)
+
+    closed = jax.make_jaxpr(f)(np.ones((2, 3), "float32"), np.ones((3, 3), "float32"))
+    assert flops(closed.jaxpr, core) == 2 * 3 * 3 * (1 + 5) + 2 * (2 * 2 * 3)
+
+
+def inverse(jax, core, fun):
+    """The inverse of a function of one number, by walking its program backwards."""
+    lax, jnp = jax.lax, jax.numpy
+    undo = {
+        lax.exp_p: jnp.log,
+        lax.tanh_p: jnp.arctanh,
+        core.primitives.neg_p: jnp.negative,
+    }
+
+    def back(y):
+        closed = jax.make_jaxpr(fun)(0.5)
+        env = {closed.jaxpr.outvars[0]: y}
+        env |= dict(zip(closed.jaxpr.constvars, closed.consts))
+        for eqn in reversed(closed.jaxpr.eqns):
+            (out,) = eqn.outvars
+            if eqn.primitive in undo:
+                env[eqn.invars[0]] = undo[eqn.primitive](env[out])
+                continue
+            x, known = eqn.invars
+            value = known.val if isinstance(known, core.Literal) else env[known]
+            assert eqn.primitive is lax.mul_p or eqn.primitive is lax.add_p
+            env[x] = env[out] / value if eqn.primitive is lax.mul_p else env[out] - value
+        return env[closed.jaxpr.invars[0]]
+
+    return back
+
+
+def test_an_interpreter_that_inverts(jax, core):
+    f = lambda x: jax.numpy.exp(jax.numpy.tanh(x * 0.5) + 1.0)
+    back = inverse(jax, core, f)
+    for x in (-0.7, 0.1, 1.3):
+        np.testing.assert_allclose(back(np.exp(np.tanh(x * 0.5) + 1.0)), x, rtol=1e-4)
+        np.testing.assert_allclose(jax.jit(back)(f(x)), x, rtol=1e-4)
+
+
+def run_by_equations(core, jaxpr, consts, *args):
+    """A program applied equation by equation, as JAX's own evaluation is written."""
+    env = {}
+    env.update(zip(jaxpr.constvars, consts))
+    env.update(zip(jaxpr.invars, args))
+    read = lambda v: v.val if isinstance(v, core.Literal) else env[v]
+    for eqn in jaxpr.eqns:
+        functions, params = eqn.primitive.get_bind_params(eqn.params)
+        out = eqn.primitive.bind(*functions, *map(read, eqn.invars), **params)
+        env.update(zip(eqn.outvars, out if eqn.primitive.multiple_results else [out]))
+    return [read(v) for v in jaxpr.outvars]
+
+
+TABLE = np.linspace(-1, 1, 6, dtype="float32").reshape(2, 3)
+
+FUNCTIONS = {
+    "constants": lambda jax: (
+        lambda x: jax.numpy.asarray(TABLE) @ x + 2,
+        lambda x: TABLE @ x + 2,
+    ),
+    "choice": lambda jax: (
+        lambda x: jax.numpy.where(x > 0, x, -1.0)[::-1],
+        lambda x: np.where(x > 0, x, -1.0)[::-1],
+    ),
+    "positions": lambda jax: (
+        lambda x: jax.numpy.argmax(jax.numpy.pad(x, 1)) + jax.numpy.argmin(x),
+        lambda x: np.argmax(np.pad(x, 1)) + np.argmin(x),
+    ),
+    "loop": lambda jax: (
+        lambda x: jax.lax.while_loop(lambda v: v.sum() < 9, lambda v: v * 2 + 1, x),
+        lambda x: (x * 2 + 1) * 2 + 1 if (x * 2 + 1).sum() < 9 else x * 2 + 1,
+    ),
+    "steps": lambda jax: (
+        lambda x: jax.lax.scan(lambda c, v: (c + v, c * v), 0.0, x)[1],
+        lambda x: np.concatenate([[0], np.cumsum(x)[:-1]]) * x,
+    ),
+    "branches": lambda jax: (
+        lambda x: jax.lax.switch(1, [jax.numpy.cos, jax.numpy.sin], x),
+        lambda x: np.sin(x),
+    ),
+    "calls": lambda jax: (
+        lambda x: jax.jit(lambda v: jax.jit(jax.numpy.exp)(v) * v)(x),
+        lambda x: np.exp(x) * x,
+    ),
+    "order": lambda jax: (
+        lambda x: jax.numpy.sort(x)[1:].astype("int32"),
+        lambda x: np.sort(x)[1:].astype("int32"),
+    ),
+}
+X = np.array([0.5, -1.25, 2.5], "float32")
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_program_is_evaluated(jax, core, name):
+    f, g = FUNCTIONS[name](jax)
+    closed = jax.make_jaxpr(f)(X)
+    assert len(closed.consts) == len(closed.jaxpr.constvars)
+    assert [a.shape for a in closed.in_avals] == [(3,)]
+    assert [a.shape for a in closed.out_avals] == [np.shape(g(X))]
+    by_equations = lambda x: run_by_equations(core, closed.jaxpr, closed.consts, x)
+    again = closed.jaxpr.replace(eqns=[e.replace() for e in closed.jaxpr.eqns])
+    ways = [
+        lambda x: jax.core.eval_jaxpr(closed.jaxpr, closed.consts, x),
+        lambda x: jax.core.eval_jaxpr(again, closed.consts, x),
+        core.jaxpr_as_fun(closed),
+        by_equations,
+        jax.jit(by_equations),
+    ]
+    for way in ways:
+        (got,) = way(jax.numpy.asarray(X))
+        np.testing.assert_allclose(got, g(X), rtol=1e-5, atol=1e-6)
+
+
+def test_constants_may_be_others(jax):
+    big = jax.numpy.asarray(TABLE)
+    closed = jax.make_jaxpr(lambda x: big @ x)(X)
+    (got,) = jax.core.eval_jaxpr(closed.jaxpr, [2 * TABLE], X)
+    np.testing.assert_allclose(got, 2 * TABLE @ X, rtol=1e-6)
+
+
+def test_an_equation_may_be_replaced(jax, core):
+    closed = jax.make_jaxpr(lambda x: jax.numpy.sin(x) + 1.0)(X)
+    first, *rest = closed.eqns
+    cos = first.replace(primitive=jax.lax.cos_p)
+    changed = closed.replace(jaxpr=closed.jaxpr.replace(eqns=[cos, *rest]))
+    (got,) = core.jaxpr_as_fun(changed)(X)
+    np.testing.assert_allclose(got, np.cos(X) + 1, rtol=1e-6)
+
+
+def test_a_changed_program_goes_back_into_an_operation(jax, core):
+    def f(x):
+        return jax.lax.scan(lambda c, _: (jax.numpy.sin(c), None), x, None, length=3)[0]
+
+    closed = jax.make_jaxpr(f)(X)
+    (scan,) = [e for e in closed.eqns if e.primitive.name == "scan"]
+    body = scan.params["jaxpr"]
+    (sin,) = body.eqns
+    body = body.replace(jaxpr=body.jaxpr.replace(eqns=[sin.replace(primitive=jax.lax.cos_p)]))
+    out = scan.primitive.bind(X, **{**scan.params, "jaxpr": body})
+    np.testing.assert_allclose(out[0], np.cos(np.cos(np.cos(X))), rtol=1e-6)
+
+
+def test_what_is_closed_over_is_a_constant(jax):
+    def f(x):
+        closed = jax.make_jaxpr(lambda y: x * y)(2.0)
+        assert len(closed.consts) == 1
+        (out,) = jax.core.eval_jaxpr(closed.jaxpr, closed.consts, 3.0)
+        return out
+
+    assert float(jax.jit(f)(5.0)) == 15.0
+
+
+def test_types_and_shapes(jax, core):
+    closed, shape = jax.make_jaxpr(lambda x, n: {"a": x * n}, static_argnums=1, return_shape=True)(
+        X, 2
+    )
+    assert shape["a"].shape == (3,)
+    assert all(isinstance(v, core.Var) for v in closed.jaxpr.invars)
+    assert isinstance(closed.jaxpr, core.Jaxpr) and isinstance(closed, core.ClosedJaxpr)
+    assert isinstance(closed.eqns[0], core.JaxprEqn) and not isinstance(X, core.Var)
+    assert isinstance(closed.in_avals[0], jax.core.ShapedArray)
+    assert closed.jaxpr.effects == frozenset()
+    assert str(closed) == str(closed.jaxpr) and "core.mul" in str(closed)
+    fresh = core.Var(jax.core.ShapedArray((2,), "float32"))
+    assert isinstance(fresh, core.Var) and fresh.aval.shape == (2,)
+
+
+def test_programs_in_equations_are_found(jax):
+    closed = jax.make_jaxpr(lambda x: jax.lax.cond(x > 0, jax.numpy.sin, jax.numpy.cos, x))(1.0)
+    inner = list(jax.core.subjaxprs(closed.jaxpr))
+    assert sorted(e.primitive.name for j in inner for e in j.eqns) == ["cos", "sin"]
+
+
+def test_rows_and_stacks(jax, core):
+    aval = jax.core.ShapedArray((2, 3), "float32")
+    assert core.mapped_aval(3, 1, aval).shape == (2,)
+    assert core.unmapped_aval(5, 1, aval).shape == (2, 5, 3)
+    assert core.mapped_aval(3, None, aval) is aval
+    assert jax.core.trace_state_clean()
+    seen = []
+    jax.jit(lambda x: seen.append(jax.core.trace_state_clean()) or x)(1.0)
+    assert seen == [False]
+    assert jax.core.valid_jaxtype(1.0) and not jax.core.valid_jaxtype("text")

@@ -1,0 +1,105 @@
+"""`Primitive`: evaluation, types and lowering, where nothing but the core is there.
+
+Invariant: results are compared with numpy; rules that others look up are tested in tests/jax_names.
+"""
+
+import numpy as np
+import pytest
+
+X = np.array([0.5, -1.25, 2.5], "float32")
+
+
+@pytest.fixture
+def fused(jax):
+    """x * y + z, lowered by a function that is traced."""
+    p = jax.extend.core.Primitive("fused")
+    p.def_impl(lambda x, y, z, *, scale: np.asarray(x) * np.asarray(y) * scale + np.asarray(z))
+    p.def_abstract_eval(lambda x, y, z, *, scale: jax.core.ShapedArray(x.shape, x.dtype))
+    say = lambda x, y, z, *, scale: x * y * scale + z
+    mlir = jax.interpreters.mlir
+    mlir.register_lowering(p, mlir.lower_fun(say, multiple_results=False))
+    return p
+
+
+def test_the_implementation_is_called_with_arrays(jax, fused):
+    got = fused.bind(X, X, X, scale=2.0)
+    assert isinstance(got, jax.Array)
+    np.testing.assert_allclose(got, X * X * 2 + X, rtol=1e-6)
+
+
+def test_the_lowering_is_compiled(jax, fused):
+    f = jax.jit(lambda x: fused.bind(x, x, x, scale=3.0))
+    np.testing.assert_allclose(f(X), X * X * 3 + X, rtol=1e-6)
+    (eqn,) = jax.make_jaxpr(lambda x: fused.bind(x, x, x, scale=3.0))(X).eqns
+    assert eqn.primitive is fused and eqn.params == {"scale": 3.0}
+    assert "fused" in repr(eqn)
+
+
+def test_parameters_that_can_not_be_hashed(jax):
+    p = jax.extend.core.Primitive("weighted")
+    p.def_impl(lambda x, *, weights: sum(w * x for w in weights))
+    p.def_abstract_eval(lambda x, *, weights: x)
+    mlir = jax.interpreters.mlir
+    mlir.register_lowering(p, mlir.lower_fun(p.impl, multiple_results=False))
+    for run in (lambda f: f, jax.jit):
+        got = run(lambda x: p.bind(x, weights=[1.0, 2.0]))(X)
+        np.testing.assert_allclose(got, 3 * X, rtol=1e-6)
+
+
+def test_many_results(jax):
+    p = jax.extend.core.Primitive("both")
+    p.multiple_results = True
+    p.def_impl(lambda x: [np.sin(x), np.cos(x)])
+    p.def_abstract_eval(lambda x: [x, x])
+    mlir = jax.interpreters.mlir
+    mlir.register_lowering(p, mlir.lower_fun(lambda x: [jax.numpy.sin(x), jax.numpy.cos(x)]))
+    for run in (lambda f: f, jax.jit):
+        s, c = run(lambda x: p.bind(x))(X)
+        np.testing.assert_allclose(s, np.sin(X), rtol=1e-5)
+        np.testing.assert_allclose(c, np.cos(X), rtol=1e-5)
+
+
+def test_a_rule_that_writes_mlir(jax):
+    """As a library of kernels does it, with the bindings that jaxlib has."""
+    from jaxlib.mlir.dialects import stablehlo
+
+    p = jax.extend.core.Primitive("negated_sine")
+    p.def_impl(lambda x: jax.interpreters.xla.apply_primitive(p, x))
+    p.impl = jax.interpreters.xla.apply_primitive
+    p.def_abstract_eval(lambda x: jax.core.ShapedArray(x.shape, x.dtype))
+
+    def lower(ctx, x):
+        assert [a.shape for a in ctx.avals_in] == [(3,)] == [a.shape for a in ctx.avals_out]
+        return [stablehlo.negate(stablehlo.sine(x))]
+
+    jax.interpreters.mlir.register_lowering(p, lower)
+    np.testing.assert_allclose(jax.jit(p.bind)(X), -np.sin(X), rtol=1e-5)
+    np.testing.assert_allclose(p.bind(X), -np.sin(X), rtol=1e-5)
+
+
+def test_a_rule_of_another_platform_does_not_count(jax, fused):
+    def lower(*args, **params):
+        raise AssertionError("the rule of another platform")
+
+    jax.interpreters.mlir.register_lowering(fused, lower, platform="tpu")
+    np.testing.assert_allclose(jax.jit(lambda x: fused.bind(x, x, x, scale=1.0))(X), X * X + X)
+
+
+def test_a_primitive_without_lowering_says_so(jax):
+    p = jax.extend.core.Primitive("unsaid")
+    p.def_impl(lambda x: x)
+    p.def_abstract_eval(lambda x: x)
+    assert float(p.bind(3.0)) == 3.0
+    with pytest.raises(Exception, match="no 'lower' rule for primitive 'jax.unsaid"):
+        jax.jit(p.bind)(X)
+
+
+def test_primitives_of_plait_are_one_object_each(jax):
+    assert jax.lax.add_p is jax.extend.core.primitives.add_p
+    (eqn,) = jax.make_jaxpr(lambda x: jax.numpy.maximum(x, x))(X).eqns
+    assert eqn.primitive is jax.lax.max_p
+    np.testing.assert_allclose(jax.lax.sub_p.bind(X, 2 * X), -X)
+    with pytest.raises(AttributeError, match="after_all"):
+        jax.lax.after_all_p.bind(X)
+    with pytest.raises(AttributeError, match="own primitive"):
+        jax.interpreters.mlir.register_lowering(jax.lax.add_p, lambda *a: None)
