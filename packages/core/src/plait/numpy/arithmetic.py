@@ -49,6 +49,8 @@ multiply = masking.binary("multiply", el.mul, _doc("x1 * x2.", _TWO, "multiply")
 divide = true_divide = binary(
     "divide", el.div, _doc("x1 / x2, of floats.", _TWO, "divide"), prepare=el.floating
 )
+
+
 def _extreme(name: str, prim: Any, greater: bool, first: str) -> Any:
     """A function of two arrays: the primitive, which complex numbers have none of."""
     agree, cur, none = prim.prepare, current, {}
