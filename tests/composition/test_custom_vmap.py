@@ -187,3 +187,21 @@ def test_errors():
     with pytest.raises(MissingRule, match="closes over a value that is being mapped"):
         plait.vmap(closing)(X, X)
     close(plait.vmap(closing, (0, None))(X, 2.0), 2 * X)
+
+
+@pytest.mark.parametrize("run", [lambda f: f, plait.jit])
+@pytest.mark.parametrize(
+    ("out", "said"),
+    [
+        (lambda x: [x, x], [True, True]),
+        (lambda x: (x, x, x), (True, True, True)),
+        (lambda x: x, True),
+        (lambda x: {"a": x, "b": x}, True),
+    ],
+)
+def test_rules_return_the_structure_of_the_function(out, said, run):
+    f = plait.custom_vmap(lambda x: (x, x))
+    f.def_vmap(lambda size, mapped, x: (out(x), said))
+    for _ in range(2):
+        with pytest.raises(plait.errors.TreeMismatch, match="where the function returns"):
+            run(plait.vmap(f))(pnp.arange(2.0))

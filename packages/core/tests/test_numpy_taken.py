@@ -202,7 +202,7 @@ def test_writing_what_the_array_holds(dtype, number):
     assert pnp.zeros(2, "uint32").at[0].add(2**32 - 1).tolist() == [2**32 - 1, 0]
 
 
-@pytest.mark.parametrize("dtype", ["uint32", "int32", "int8", "bool"])
+@pytest.mark.parametrize("dtype", ["uint32", "int32", "int8"])
 def test_writing_what_the_array_does_not_hold(dtype):
     with pytest.raises(OverflowError, match="does not fit"):
         pnp.zeros(2, dtype).at[0].set(2**32)
@@ -218,7 +218,7 @@ MEMORY = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("x", MEMORY, ids=repr)
+@pytest.mark.parametrize("x", MEMORY, ids=lambda x: type(x).__name__)
 def test_arrays_of_memory(x):
     want = np.asarray(memoryview(x))
     for got in (pnp.asarray(x), pnp.array(x)):

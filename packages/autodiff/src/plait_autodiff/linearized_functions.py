@@ -31,7 +31,7 @@ from plait.ext.types import (
 )
 
 from .forward import ZERO
-from .tangents import matching, no_tangent, tangent
+from .tangents import given_cotangent, matching, no_tangent, tangent
 from .transpose import Linear, backward
 
 __all__ = ["Derivative", "Pullback", "Pushforward"]
@@ -117,7 +117,7 @@ class Pullback(_At):
         like = of.out_tree.unflatten(of.out_avals)
         given = matching(like, ct, of.out_tree, "the cotangent given to a pullback")
         what = "a pullback was given a cotangent of another type"
-        flat = [tangent(c, a, what) for c, a in zip(given, of.out_avals)]
+        flat = [given_cotangent(c, a, what) for c, a in zip(given, of.out_avals)]
         flat = [None if c is ZERO else c for c in flat]
         return of.in_tree.unflatten(of.pull(self._residuals, flat))
 

@@ -45,6 +45,7 @@ from plait.ext.trace import (
     Wiring,
     rule_thunk,
     settled,
+    stage,
 )
 from plait.ext.tree import (
     flatten,
@@ -214,6 +215,8 @@ class custom_vmap(Function):  # noqa: N801  (a decorator)
 
     def __init__(self, fun: Callable):
         super().__init__(fun)
+        self.returns: dict[Any, Any] = {}
+        """The tree of the function's results for arguments of some types."""
 
     def def_vmap(self, rule: Callable) -> Callable:
         """Set the rule: `rule(axis_size, in_batched, *args) -> (out, out_batched)`.
@@ -256,7 +259,13 @@ class custom_vmap(Function):  # noqa: N801  (a decorator)
             )
         out, said = got
         tree = flatten(out)[1]
-        if c.out is not None and tree != c.out:
+        if c.out is None:  # the function has not been called: what it returns is asked of its trace
+            key = c.tree, tuple(c.avals)
+            if key not in self.returns:
+                stage(lambda *xs: c.results(self.fun(*c.arguments(xs))), c.avals, self.name())
+                self.returns[key] = c.out
+            c.out = self.returns[key]
+        if tree != c.out:
             raise TreeMismatch(
                 f"the mapping rule of {self.name()} returned a result of structure {tree}, where "
                 f"the function returns {c.out}",

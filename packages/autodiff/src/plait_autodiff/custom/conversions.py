@@ -30,9 +30,12 @@ from plait.ext.tree import (
     flatten,
     flatten_up_to,
 )
+from plait.ext.values import (
+    as_value,
+)
 
 from ..api import vjp
-from ..tangents import expect_function, numbers, of_chosen
+from ..tangents import expect_function, no_tangent, numbers, of_chosen
 from .vjp import custom_vjp
 
 __all__ = ["closure_convert", "custom_gradient", "fwd_and_bwd"]
@@ -123,7 +126,7 @@ def custom_gradient(fun: Callable) -> Callable:
 
         def fwd(*xs: Any) -> Any:
             out, pullback = _value_and_pullback(fun, xs, kwargs)
-            f, consts = closure_convert(pullback, out)
+            f, consts = closure_convert(pullback, _like_cotangents(out))
             return out, Partial(_Last(f), *consts)
 
         def bwd(pullback: Any, ct: Any) -> tuple:
@@ -135,6 +138,13 @@ def custom_gradient(fun: Callable) -> Callable:
         return value(*args)
 
     return with_gradient
+
+
+def _like_cotangents(out: Any) -> Any:
+    """An example of the cotangents of results."""
+    leaves, tree = flatten(out)
+    avals = [as_value(x).aval for x in leaves]
+    return tree.unflatten([x if a.varies else no_tangent(a) for x, a in zip(leaves, avals)])
 
 
 class _Last:

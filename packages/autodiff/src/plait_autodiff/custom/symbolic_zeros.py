@@ -12,6 +12,7 @@ from plait.ext.errors import (
     TypeRule,
 )
 from plait.ext.types import (
+    INTEGER,
     Aval,
     float0,
 )
@@ -116,10 +117,15 @@ def differential(who: str, d: Any, aval: Aval, what: str) -> Any:
 
 
 def typed(t: Any, aval: Aval, who: str, what: str) -> Any:
-    """A differential of the type of its value; Python numbers take it."""
+    """A differential of the type of its value.
+
+    Python numbers take it, and cotangents do: what a pullback computes in another precision is
+    rounded, as sums of cotangents are, so that a gradient has the dtype of its argument.
+    """
     if t.aval.same_type(aval):
         return t
-    if t.aval.shape == aval.shape and t.aval.weak_type and t.aval.category <= aval.category:
+    gives_way = t.aval.weak_type or (what == "cotangent" and t.aval.category >= INTEGER)
+    if t.aval.shape == aval.shape and gives_way and t.aval.category <= aval.category:
         return Literal(t.value, aval) if t.__class__ is Literal else t.astype(aval.dtype)
     what = f"an {what}" if what[0] in "aeiou" else f"a {what}"
     raise OperandTypeError(
