@@ -101,3 +101,29 @@ def test_derivatives_of_what_is_between_places():
 def test_examples():
     for module in (optimize, linalg):
         assert doctest.testmod(module).failed == 0
+
+
+@pytest.mark.parametrize("run", [lambda f: f, plait.jit, plait.checkpoint])
+def test_a_solver_of_the_tangents_that_closes_over_what_is_differentiated(run):
+    """Factors of the matrix, that both the root and its derivative are found with; a x = b."""
+    pnp = plait.numpy
+
+    def root(a, b):
+        factors = plait.scipy.linalg.cho_factor(a)
+        by_factors = lambda f, y: plait.scipy.linalg.cho_solve(factors, y)  # noqa: E731
+        linear = lambda g, y: plait.lax.custom_linear_solve(g, y, by_factors, symmetric=True)  # noqa: E731
+        return plait.lax.custom_root(lambda x: a @ x - b, b, by_factors, linear)
+
+    a, b = pnp.asarray([[2.0, 0.5], [0.5, 3.0]]), pnp.asarray([1.0, 2.0])
+    c = pnp.asarray([3.0, -1.0])
+    loss = lambda solve: lambda a, b: (solve(a, b) * c).sum()  # noqa: E731
+    ours, want = loss(root), loss(lambda a, b: pnp.linalg.inv(a) @ b)
+    for f, g in ((ours, want), (plait.vmap(ours, (None, 0)), plait.vmap(want, (None, 0)))):
+        b = b if f is ours else pnp.stack([b, 2 * b])
+        total = lambda h: lambda a, b: h(a, b).sum()  # noqa: E731
+        got = run(plait.grad(total(f), (0, 1)))(a, b)
+        for x, y in zip(got, plait.grad(total(g), (0, 1))(a, b), strict=True):
+            np.testing.assert_allclose(np.asarray(x), np.asarray(y), rtol=1e-5, atol=1e-6)
+    got = plait.jvp(plait.grad(ours), (a, c), (a, c))[1]
+    want2 = plait.jvp(plait.grad(want), (a, c), (a, c))[1]
+    np.testing.assert_allclose(np.asarray(got), np.asarray(want2), rtol=1e-4, atol=1e-5)

@@ -28,6 +28,7 @@ from plait.ext.ops.shape import (
 )
 from plait.ext.trace import (
     trace,
+    tracers_of,
     wraps,
 )
 from plait.ext.tree import (
@@ -82,9 +83,22 @@ def custom_root(
     n = len(values)
     _alike("solve", out_tree, solver.program.out_avals[:n], tree, values)
     f_program, find, build = residual.program, solver.program, solver.tree
+    expect_function(tangent_solve, "tangent_solve of custom_root")
+
+    def step(x: Any, y: Any, f_consts: list) -> Any:
+        of_x = lambda v: tree.unflatten(evaluate(f_program, [*f_consts, *flatten(v)[0]]))  # noqa: E731
+        return tangent_solve(linearize(of_x, x)[1], y)
+
+    # What the solver of linear equations closes over may be what is differentiated (factors of a
+    # matrix): then it is traced here, where it may be used, and takes that as operands.  Else it is
+    # run when a derivative is wanted, on values.
+    by_program, step_consts = None, []
+    if tracers_of(tangent_solve):
+        made = trace(step, (start, start, residual.captured), {}, "custom_root")
+        by_program, step_consts = made.program, made.captured
 
     @custom_jvp
-    def root(f_consts: list, consts: list, x: list) -> list:
+    def root(f_consts: list, consts: list, step_consts: list, x: list) -> list:
         return evaluate(find, [*consts, *x])
 
     @root.defjvp
@@ -93,16 +107,16 @@ def custom_root(
         found = root(*primals)
         x = found[:n]
         of_consts = lambda *c: evaluate(f_program, [*c, *x])  # noqa: E731
-        of_x = lambda y: tree.unflatten(evaluate(f_program, [*f_consts, *flatten(y)[0]]))  # noqa: E731
-        right = jvp(of_consts, tuple(f_consts), tuple(dots))[1] if f_consts else None
-        if right is None:
+        if not f_consts:
             return found, [None] * len(found)
-        expect_function(tangent_solve, "tangent_solve of custom_root")
-        g = linearize(of_x, tree.unflatten(x))[1]
-        step = flatten(tangent_solve(g, tree.unflatten([neg(r) for r in right])))[0]
-        return found, [*step, *[None] * (len(found) - n)]
+        right = [neg(r) for r in jvp(of_consts, tuple(f_consts), tuple(dots))[1]]
+        if by_program is not None:
+            moved = evaluate(by_program, [*primals[2], *x, *right, *f_consts])
+        else:
+            moved = flatten(step(tree.unflatten(x), tree.unflatten(right), f_consts))[0]
+        return found, [*moved, *[None] * (len(found) - n)]
 
-    found = root(residual.captured, solver.captured, values)
+    found = root(residual.captured, solver.captured, step_consts, values)
     return build.unflatten(found) if outputs is None else tuple(build.unflatten(found))
 
 
