@@ -1,13 +1,13 @@
 """Random programs under random stacks of transformations, against an interpreter in numpy.
 
-A program is forty operations on small arrays, with branches, loops and functions that have rules of
-their own.  numpy evaluates it on truncated series: the value, and the first and second derivative
-along a direction.  Whatever stack of transformations is put around the program, what it says of that
-direction must be those three numbers, for each element where it is mapped.
+A program is forty operations on small arrays, with branches, loops and functions that have rules
+of their own.  numpy evaluates it on truncated series: the value, and the first and second
+derivative along a direction.  Whatever stack of transformations is put around the program, what it
+says of that direction must be those three numbers, for each element where it is mapped.
 
 Run as a script it goes on for `--minutes`, from a seed that it prints, and says what differs.
 
-Invariant: a program and its stack follow from the seed alone; the numpy side knows nothing of plait.
+Invariant: a program and its stack follow from the seed alone; the numpy side does not call plait.
 """
 
 import argparse
@@ -360,8 +360,8 @@ def body(rng, shape, count, depth):
 
 
 def steps_from(rng, shapes, count, depth=0, envs=()):
-    """(steps, shapes of all values): with `envs`, values that the program is to have derivatives at,
-    none that meets a tie there."""
+    """(steps, shapes of all values); with `envs`, values at which the program is to have
+    derivatives, no step meets a tie."""
     shapes, steps = list(shapes), []
     while len(steps) < count:
         if depth < 2 and rng.random() < 0.12:
