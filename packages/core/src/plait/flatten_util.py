@@ -8,11 +8,12 @@ from collections.abc import Callable
 from typing import Any
 
 from ._base.errors import (
+    OperandTypeError,
     ShapeError,
 )
 from ._core.array import as_value
 from ._ops.shape import concatenate, convert, fill, reshape, slice_
-from ._types.avals import FLOATING, Aval, default_dtype, promote
+from ._types.avals import FLOATING, Aval, category, default_dtype, promote
 from .tree import flatten
 
 __all__ = ["ravel_pytree"]
@@ -21,8 +22,10 @@ __all__ = ["ravel_pytree"]
 def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:
     """(vector, unravel): the arrays of a tree, end to end, and the function that undoes it.
 
-    The vector has the dtype that all of them meet in.  `unravel` takes a vector of that size,
-    raises TypeRule for another one, and gives the arrays their own dtypes again.
+    The vector has the dtype that all of them meet in.  `unravel` takes a vector of that size, and
+    gives the arrays their own dtypes again: where real arrays lie beside complex ones, they get
+    real parts.  It raises TypeRule for a vector of another size, and for one whose numbers none of
+    the arrays holds: complex ones for real arrays, floats for integers.
 
     >>> import plait
     >>> flat, unravel = plait.flatten_util.ravel_pytree({"w": plait.numpy.ones((2, 2)), "b": 3.0})
@@ -45,6 +48,13 @@ def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:
             raise ShapeError(
                 f"unravel needs a vector of {total} elements, not {flat.aval!r}",
                 fix="give it one of the shape that ravel_pytree gave",
+            )
+        if avals and flat.aval.category > category(dtype):
+            raise OperandTypeError(
+                f"unravel was given {flat.aval!r} for a vector of {dtype}, whose numbers would be "
+                "cut off",
+                fix="give it real numbers for real arrays and integers for integers, or ravel a "
+                "tree of arrays that hold the result",
             )
         parts, at = [], 0
         for aval, n in zip(avals, sizes):
