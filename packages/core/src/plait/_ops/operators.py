@@ -17,7 +17,7 @@ from .._base.lazy import later
 from .._core.array import Array, Literal
 from .._core.interpreter import Value, current
 from .._plugins.metadata import resolve
-from .._types.avals import FLOATING, INT32, INTEGER, WEAK, default_dtype
+from .._types.avals import FLOATING, INT32, INTEGER, asked_dtype, default_dtype
 from .._types.dims import Dim
 from . import contraction, conversion, reduction, shape, sizes, subscript
 from . import elementwise as el
@@ -125,9 +125,8 @@ def _iterate(self: Any) -> Iterator[Any]:
 
 
 def _astype(self: Any, dtype: Any, copy: bool = False) -> Any:
-    """The array in another dtype; bool, int, float and complex stand for the default ones."""
-    weak = WEAK.get(dtype) if isinstance(dtype, type) else None
-    return shape.convert(self, dtype if weak is None else weak.dtype)
+    """The array in another dtype; bool, int, float, complex and None stand for the default ones."""
+    return shape.convert(self, asked_dtype(dtype))
 
 
 def _reshape(self: Any, *sizes: Any, order: str = "C") -> Any:

@@ -40,14 +40,15 @@ from .._types.avals import (
     INTEGER,
     WEAK,
     Aval,
+    asked_dtype,
     category,
     default_dtype,
-    dtype_of,
     promote,
 )
 from .._types.dims import Dim
 from .interchange import from_dlpack, placeable
-from .interchange import number_dtype as _number_dtype
+
+_number_dtype = asked_dtype
 
 # ---- of what there is ----------------------------------------------------------------------
 
@@ -237,7 +238,8 @@ def copy(a: Any, order: str | None = None) -> Any:
 
 @placeable
 def astype(x: Any, dtype: Any, /, *, copy: bool = False) -> Any:
-    """The array in another dtype: floats are cut towards zero, anything but zero is True.
+    """The array in another dtype: floats are cut towards zero, anything but zero is True.  None is
+    the default float.
 
     As numpy.astype.
 
@@ -245,7 +247,7 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = False) -> Any:
     >>> plait.numpy.astype(np.array([1.7, -1.7]), int).tolist()
     [1, -1]
     """
-    return _of_one(x, dtype)
+    return _of_one(x, asked_dtype(dtype))
 
 
 def fromfunction(function: Callable, shape: Any, *, dtype: Any = float, **kwargs: Any) -> Any:
@@ -331,7 +333,7 @@ def _filled(shape: tuple, x: Any, dtype: Any) -> Any:
 
 def _like(a: Any, dtype: Any, shape: Any) -> Aval:
     aval = a if hasattr(a, "shape") and hasattr(a, "dtype") else value(a)
-    dtype = dtype_of(aval.dtype) if dtype is None else _number_dtype(dtype)
+    dtype = asked_dtype(aval.dtype if dtype is None else dtype)
     return Aval(tuple(aval.shape) if shape is None else normal_shape(shape), dtype)
 
 

@@ -347,7 +347,11 @@ def average(
 @fused
 def _average(a: Any, weights: Any, *, axis: Any, returned: bool, keepdims: bool) -> Any:
     x = value(a)
-    w = convert(1, _float_dtype(x, None)) if weights is None else value(weights)
+    if weights is None:
+        out = reduction.mean(x, axis, keepdims=keepdims)
+        count = reduction.sum_(Literal(1, x.aval.strong()), axis, keepdims=keepdims)
+        return (out, convert(count, out.aval.dtype)) if returned else out
+    w = value(weights)
     if w.aval.shape != x.aval.shape and w.aval.ndim:
         if w.aval.ndim != 1 or axis is None or isinstance(axis, tuple):
             raise ShapeError(

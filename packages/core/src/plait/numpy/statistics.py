@@ -36,7 +36,7 @@ from .._ops.shape import (
 from .._ops.sizes import size_value
 from .._ops.sorting import sort
 from .._ops.taking import take_along_axis
-from .._types.avals import FLOATING, INTEGER, Aval, default_dtype
+from .._types.avals import FLOATING, INTEGER, Aval, category, default_dtype, promote
 from .creation import _number_dtype, linspace
 from .logic import isnan
 from .masking import unwritten
@@ -281,7 +281,8 @@ def _cov(
 ) -> Any:
     xs = [_variables(value(v), rowvar) for v in (m, y) if v is not None]
     (x,) = el.floating((concatenate(xs, 0),))
-    x = x if dtype is None else convert(x, dtype)
+    result = x.aval.dtype if dtype is None else dtype
+    x = convert(x, np.float32 if result.itemsize < 4 else result)  # sums of halves lose too much
     weights = None
     for w in (fweights, aweights):
         if w is not None:
@@ -298,6 +299,7 @@ def _cov(
         factor, weighted = el.sub(total, loss), el.mul(rest, weights)
     other = transpose(el.conj(weighted) if x.aval.dtype.kind == "c" else weighted)
     out = el.div(matmul(rest, other), el.maximum(_real(factor), 0))
+    out = convert(out, result)
     return reshape(out, ()) if out.aval.shape == (1, 1) else out
 
 
@@ -320,7 +322,11 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> A
     >>> plait.numpy.corrcoef(np.array([[1.0, 2.0], [2.0, 4.0]])).shape
     (2, 2)
     """
-    return _normalised(cov(x, y, rowvar, dtype=dtype))
+    found = [value(v) for v in (x, y) if v is not None]
+    result = promote([v.aval for v in found])[0] if dtype is None else _number_dtype(dtype)
+    if category(result) != FLOATING or result.itemsize >= 4:
+        return _normalised(cov(x, y, rowvar, dtype=dtype))
+    return convert(_normalised(cov(x, y, rowvar, dtype=np.float32)), result)
 
 
 @fused
