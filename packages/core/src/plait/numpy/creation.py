@@ -524,7 +524,8 @@ def geomspace(
 ) -> Any:
     """Numbers from `start` to `stop`, each the same multiple of the one before it.
 
-    Arguments are those of `linspace`; both ends have one sign.  As numpy.geomspace.
+    Arguments are those of `linspace`; real ends have one sign, complex ones are joined by a
+    spiral.  As numpy.geomspace.
 
     >>> import plait
     >>> plait.numpy.geomspace(1, 8, 4).tolist()
@@ -536,12 +537,12 @@ def geomspace(
     a, b = el.floating((start, stop))
     if any(not isinstance(v, Tracer) and not np.asarray(v).all() for v in (a, b)):
         raise ArgumentError("geomspace from or to zero", fix="give ends that are not zero")
-    sign = el.sign(a)
-    logs = linspace(el.log(el.mul(sign, a)), el.log(el.mul(sign, b)), num, endpoint)
+    sign = el.sign(a)  # of complex numbers a direction, from which the other end's is counted
+    logs = linspace(el.log(el.div(a, sign)), el.log(el.div(b, sign)), num, endpoint)
     out = el.mul(sign, el.exp(logs))
     place = reshape(iota(np.int32, (num,)), (num,) + (1,) * a.aval.ndim)
     out = el.select(el.eq(place, 0), a, out)
-    out = el.select(el.eq(place, num - 1), b, out) if endpoint else out
+    out = el.select(el.eq(place, num - 1), b, out) if endpoint and num > 1 else out
     out = moveaxis(out, 0, normal_axis(axis, out.aval.ndim))
     return out if dtype is None else convert(out, _number_dtype(dtype))
 
