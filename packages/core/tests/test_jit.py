@@ -329,8 +329,9 @@ def test_an_executable_takes_the_arguments_that_it_was_lowered_for():
                 with pytest.raises(TypeError, match="executable is for arguments like"):
                     call(compiled)
     compiled = lowered[("d", "x"), ()].compile()
-    for wrong in (lambda: compiled(3.0, d), lambda: compiled([5.0, 3.0]), lambda: compiled(d, [3.0]),
-                  lambda: compiled({"b": 5.0}, 3.0), lambda: compiled(d, 3.0, 2),
-                  lambda: compiled(d), lambda: compiled(d, 3.0, n=2)):  # fmt: skip
+    wrong = (lambda: compiled(3.0, d), lambda: compiled([5.0, 3.0]), lambda: compiled(d, [3.0]),
+             lambda: compiled({"b": 5.0}, 3.0), lambda: compiled(d, 3.0, 2), lambda: compiled(d),
+             lambda: compiled(d, 3.0, n=2))  # fmt: skip
+    for call in wrong:
         with pytest.raises(TypeError, match="static"):
-            wrong()
+            call()
