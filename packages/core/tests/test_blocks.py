@@ -3,10 +3,13 @@
 Invariant: what a block changes is as it was after it.
 """
 
+import asyncio
+import gc
 import importlib
 import logging
 import subprocess
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -28,6 +31,116 @@ def test_dtypes_of_a_block():
     assert jnp.ones(2).dtype == np.float32 and jnp.asarray(np.float64(1)).dtype == np.float64
     with plait.numpy_dtype_promotion("strict"), pytest.raises(TypeError, match="strict"):
         jnp.ones(2) + jnp.arange(2)
+
+
+def settings():
+    return {name: getattr(plait.config, name) for name in dir(plait.config)
+            if not name.startswith("_") and name in repr(plait.config)}  # fmt: skip
+
+
+def test_blocks_of_tasks_that_overlap_leave_nothing():
+    before, seen = settings(), []
+
+    async def task(begin, end, block):
+        await asyncio.sleep(begin)
+        with block():
+            await asyncio.sleep(end)
+        seen.append(jnp.ones(1).dtype)
+
+    async def main():
+        await asyncio.gather(
+            task(0, 0.02, plait.enable_x64),
+            task(0.01, 0.03, plait.enable_x64),
+            task(0.015, 0.01, lambda: plait.config(default_int="int64", checks=True)),
+            task(0.005, 0.05, plait.disable_jit),
+        )
+
+    asyncio.run(main())
+    assert len(seen) == 4 and settings() == before
+    assert jnp.ones(1).dtype == np.float32 and jnp.arange(2).dtype == np.int32
+
+
+def test_blocks_of_threads_that_overlap_leave_nothing():
+    before, steps = settings(), [threading.Event() for _ in range(3)]
+
+    def first():
+        with plait.enable_x64():
+            steps[0].set()
+            steps[1].wait(30)
+        steps[2].set()
+
+    def second():
+        steps[0].wait(30)
+        with plait.config(default_float="float32", default_int="int64"):
+            steps[1].set()
+            steps[2].wait(30)  # the first has ended before the second
+            kept.append(jnp.arange(2).dtype)
+
+    kept: list = []
+    both = [threading.Thread(target=f) for f in (first, second)]
+    for t in both:
+        t.start()
+    for t in both:
+        t.join()
+    assert settings() == before and kept == [np.int64]
+    assert jnp.ones(1).dtype == np.float32
+
+
+def test_blocks_of_generators_that_are_left_open_leave_nothing():
+    def rows():
+        with plait.enable_x64():
+            yield 1
+            yield 2
+
+    before = settings()
+    one, two = rows(), rows()
+    next(one), next(two), next(one)
+    assert jnp.ones(1).dtype == np.float64
+    one.close()
+    assert jnp.ones(1).dtype == np.float64  # the other is still open
+    del two
+    gc.collect()
+    assert settings() == before and jnp.ones(1).dtype == np.float32
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_began_last_is_in_force_of_what_is_open(seed):
+    """Blocks that begin and end at random, and assignments between them, against a model."""
+    rng, before = np.random.default_rng(seed), settings()
+    names = {"default_float": ["float32", "float64"], "default_int": ["int32", "int64"],
+             "checks": [True, False], "default_copy": [True, False]}  # fmt: skip
+    outside, said, blocks = dict(before), [], []
+
+    def some():
+        picked = rng.permutation(list(names))[: rng.integers(1, 3)]
+        return {str(n): names[n][rng.integers(2)] for n in picked}
+
+    for _ in range(30):
+        what = rng.integers(4)
+        if what <= 1:
+            new = some()
+            said.append(new)
+            blocks.append(plait.config(**new))
+            blocks[-1].__enter__()
+        elif what == 2 and blocks:
+            k = rng.integers(len(blocks))
+            del said[k]
+            blocks.pop(k).__exit__(None, None, None)
+        else:
+            for name, value in some().items():
+                setattr(plait.config, name, value)
+                next((b for b in reversed(said) if name in b), outside)[name] = value
+        want = dict(outside)
+        for block in said:
+            want |= block
+        assert settings() == want
+    while blocks:
+        blocks.pop(rng.integers(len(blocks))).__exit__(None, None, None)
+    assert settings() == outside
+    for name, value in before.items():
+        if outside[name] != value:
+            setattr(plait.config, name, value)
+    assert settings() == before
 
 
 def test_ranks_that_meet():

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import plait
+import plait.numpy as pnp
 from plait._core.array import asarray
 from plait._ops.conversion import bitcast
 from plait._types.avals import Aval
@@ -83,3 +84,82 @@ def test_boolean_scalars_fill():
     for value in (True, False):
         said = str(mlir.dense(np.array(value), Aval((2, 3), bool)))
         assert said == f"dense<{str(value).lower()}> : tensor<2x3xi1>"
+
+
+ENTRANCES = {
+    "zeros_like": lambda wide: pnp.zeros_like(wide),
+    "ones_like": lambda wide: pnp.ones_like(wide),
+    "full_like": lambda wide: pnp.full_like(wide, 2),
+    "empty_like": lambda wide: pnp.empty_like(wide),
+    "lax.full_like": lambda wide: plait.lax.full_like(wide, 2),
+    "asarray": lambda wide: pnp.asarray(wide),
+    "array of rows": lambda wide: pnp.array([wide, wide]),
+    "array by name": lambda wide: pnp.array([1, 2], wide.dtype.name),
+    "zeros": lambda wide: pnp.zeros(2, wide.dtype),
+    "eye": lambda wide: pnp.eye(2, dtype=wide.dtype),
+    "astype": lambda wide: pnp.ones(2).astype(wide.dtype),
+    "astype by name": lambda wide: pnp.ones(2).astype(wide.dtype.name),
+    "pnp.astype": lambda wide: pnp.astype(pnp.ones(2), wide.dtype),
+    "astype in jit": lambda wide: plait.jit(lambda x: x.astype(wide.dtype))(1),
+    "convert_element_type": lambda wide: plait.lax.convert_element_type(1, wide.dtype),
+    "iota": lambda wide: plait.lax.iota(wide.dtype, 3),
+    "broadcasted_iota": lambda wide: plait.lax.broadcasted_iota(wide.dtype, (2, 2), 0),
+    "sum": lambda wide: pnp.sum(pnp.ones(2), dtype=wide.dtype),
+    "x.sum": lambda wide: pnp.ones(2).sum(dtype=wide.dtype),
+    "x.mean": lambda wide: pnp.ones(2).mean(dtype=wide.dtype),
+    "cumsum": lambda wide: pnp.cumsum(pnp.ones(2), dtype=wide.dtype),
+    "add.reduce": lambda wide: pnp.add.reduce(pnp.ones(2), dtype=wide.dtype),
+    "dot": lambda wide: pnp.dot(pnp.ones(2), pnp.ones(2), preferred_element_type=wide.dtype),
+    "a numpy scalar": lambda wide: pnp.ones(2, bool) + wide[0],
+    "beside numpy's": lambda wide: pnp.ones(2, bool) + wide,
+    "where": lambda wide: pnp.where(True, wide, wide),
+    "an argument": lambda wide: plait.jit(lambda x: x)(wide),
+    "one_hot": lambda wide: plait.nn.one_hot(np.array([1]), 2, dtype=wide.dtype),
+    "fromiter": lambda wide: pnp.fromiter([1, 2], wide.dtype),
+    "typeof": lambda wide: plait.eval_shape(lambda x: x, wide),
+}
+
+
+NOT_OF_THIS_KIND = {("iota", "complex128"), ("broadcasted_iota", "complex128"),
+                    ("x.mean", "int64"), ("x.mean", "uint64")}  # fmt: skip
+
+
+@pytest.mark.parametrize("name, dtype", [
+    (name, dtype) for name in ENTRANCES for dtype in ("float64", "int64", "uint64", "complex128")
+    if (name, dtype) not in NOT_OF_THIS_KIND
+])  # fmt: skip
+def test_without_x64_nothing_enters_with_64_bits(name, dtype):
+    wide = np.ones(2, dtype)
+    narrow = np.dtype({"float64": "float32", "int64": "int32", "uint64": "uint32"}.get(
+        dtype, "complex64"))  # fmt: skip
+    with plait.enable_x64(False):
+        assert ENTRANCES[name](wide).dtype == narrow
+    with plait.enable_x64():
+        assert ENTRANCES[name](wide).dtype == dtype
+
+
+INTEGERS = ["int8", "int16", "int32", "uint8", "uint16", "uint32", "bool"]
+
+
+def test_without_x64_no_promotion_leads_to_64_bits():
+    for a in INTEGERS:
+        for b in INTEGERS:
+            want = np.promote_types(a, b)
+            with plait.enable_x64(False):
+                narrow = {"int64": "int32"}.get(want.name, want.name)
+                assert (pnp.ones(2, a) + pnp.ones(2, b)).dtype == (narrow if want != bool else bool)
+                assert plait.jit(lambda x, y: x * y)(pnp.ones(2, a), pnp.ones(2, b)).dtype == narrow
+                assert pnp.promote_types(a, b) == narrow == pnp.result_type(a, b)
+                assert pnp.stack([pnp.ones(2, a), pnp.ones(2, b)]).dtype == narrow
+            assert pnp.promote_types(a, b) == want
+    with plait.enable_x64(False):
+        assert pnp.argmax(pnp.ones(3)).dtype == np.int32
+        assert plait.lax.argmax(pnp.ones(3), 0, "int64").dtype == np.int32
+
+
+def test_astype_of_none_is_the_default_float():
+    for wide in (False, True):
+        with plait.enable_x64(wide):
+            want = np.float64 if wide else np.float32
+            assert pnp.arange(3).astype(None).dtype == want
+            assert pnp.astype(pnp.arange(3), None).dtype == want

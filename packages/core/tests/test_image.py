@@ -101,3 +101,25 @@ def test_trees_as_vectors():
     assert flat.shape == (0,) and unravel(flat) == {"none": None}
     jitted = plait.jit(lambda t: plait.flatten_util.ravel_pytree(t)[1](plait.numpy.ones(6)))
     np.testing.assert_array_equal(jitted(tree)["w"], np.ones((2, 2)))
+
+
+@pytest.mark.parametrize("kinds", [["int32"], ["float32"], ["complex64"], ["float32", "int8"],
+                                   ["complex64", "float32"], ["bool"]], ids=str)  # fmt: skip
+def test_what_unravel_would_cut_off_is_refused(kinds):
+    tree = [np.array([1, 0, 1]).astype(k) for k in kinds]
+    flat, unravel = plait.flatten_util.ravel_pytree(tree)
+    back = unravel(flat)
+    for x, y in zip(tree, back, strict=True):
+        assert y.dtype == x.dtype
+        np.testing.assert_array_equal(np.asarray(y), x)
+    order = ["bool", "int32", "float32", "complex64"]
+    widest = max(order.index({"int8": "int32"}.get(k, k)) for k in kinds)
+    for k, dtype in enumerate(order):
+        vector = np.ones(3 * len(kinds)).astype(dtype)
+        if k <= widest:
+            assert len(unravel(vector)) == len(kinds)
+        else:
+            with pytest.raises(plait.errors.TypeRule, match="cut off"):
+                unravel(vector)
+            with pytest.raises(plait.errors.TypeRule, match="cut off"):
+                plait.jit(unravel)(vector)

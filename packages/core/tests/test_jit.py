@@ -304,3 +304,34 @@ def test_order_of_names():
         t, x = {"u": f32(1), "v": [f32(5)]}, f32(10)
         assert [v.item() for v in h(t, n, x)] == [11, 5 * n]
         assert t["u"].is_deleted() and t["v"][0].is_deleted() and not x.is_deleted()
+
+
+def test_an_executable_takes_the_arguments_that_it_was_lowered_for():
+    f = plait.jit(lambda d, x, n=2: d["a"] - n * x, static_argnames=("n",))
+    lowered = {
+        (("d", "x"), ()): f.lower({"a": 1.0}, 2.0),
+        (("d",), ("x",)): f.lower({"a": 1.0}, x=2.0),
+        ((), ("d", "x")): f.lower(x=2.0, d={"a": 1.0}, n=2),
+        (("d", "x"), ("n",)): f.lower({"a": 1.0}, 2.0, n=2),
+    }
+    d = {"a": 5.0}
+    calls = {
+        (("d", "x"), ()): lambda c: c(d, 3.0),
+        (("d",), ("x",)): lambda c: c(d, x=3.0),
+        ((), ("d", "x")): lambda c: c(x=3.0, d=d),
+    }
+    for way, low in lowered.items():
+        compiled = low.compile()
+        for other, call in calls.items():
+            if other == (way[0], tuple(n for n in way[1] if n != "n")):
+                assert float(call(compiled)) == 5.0 - 2 * 3.0
+            else:
+                with pytest.raises(TypeError, match="executable is for arguments like"):
+                    call(compiled)
+    compiled = lowered[("d", "x"), ()].compile()
+    wrong = (lambda: compiled(3.0, d), lambda: compiled([5.0, 3.0]), lambda: compiled(d, [3.0]),
+             lambda: compiled({"b": 5.0}, 3.0), lambda: compiled(d, 3.0, 2), lambda: compiled(d),
+             lambda: compiled(d, 3.0, n=2))  # fmt: skip
+    for call in wrong:
+        with pytest.raises(TypeError, match="static"):
+            call()

@@ -552,3 +552,50 @@ def test_vectorize():
     ):
         with pytest.raises((AxisError, TypeRule), match=text):
             bad()
+
+
+HALVES = {
+    "average": lambda m, x: m.average(x),
+    "average of axes": lambda m, x: m.average(x, axis=(0, 1)),
+    "average with weights": lambda m, x: m.average(x, axis=0, weights=x[:, 0] ** 2),
+    "average and count": lambda m, x: m.average(x, axis=1, returned=True),
+    "cov": lambda m, x: m.cov(x),
+    "cov by columns": lambda m, x: m.cov(x, rowvar=False),
+    "cov of one": lambda m, x: m.cov(x[0]),
+    "corrcoef": lambda m, x: m.corrcoef(x),
+    "corrcoef of two": lambda m, x: m.corrcoef(x[0], x[1]),
+    "polyder": lambda m, x: m.polyder(x[0]),
+    "polyder twice": lambda m, x: m.polyder(x[0], 2),
+    "polyder of none": lambda m, x: m.polyder(x[0], 0),
+    "polyint": lambda m, x: m.polyint(x[0]),
+    "polyint twice": lambda m, x: m.polyint(x[0], 2),
+    "var": lambda m, x: m.var(x, axis=0),
+    "median": lambda m, x: m.median(x, axis=1),
+    "gradient": lambda m, x: m.gradient(x[0]),
+}
+
+
+@pytest.mark.parametrize("dtype, name", [
+    (dtype, name) for dtype in (np.float16, BF16, np.float32, np.float64, np.complex64)
+    for name in HALVES if (dtype, name) != (np.complex64, "median")
+])  # fmt: skip
+def test_no_precision_is_lost_or_gained(name, dtype):
+    x = np.array([[1, 2, 4.5, 3], [2, -1, 0.5, 8], [0, 1, 1, -3]]).astype(dtype)
+    wide = x.astype(np.complex128 if dtype is np.complex64 else np.float64)
+    f = HALVES[name]
+    got = f(pnp, x)
+    want = f(np, wide)
+    tolerance = {2: 2e-2 if dtype == BF16 else 3e-3, 4: 1e-5}.get(np.dtype(dtype).itemsize, 1e-5)
+    real = np.zeros(0, np.float32).dtype if dtype is np.complex64 and name == "var" else dtype
+    for g, w in zip(*[v if isinstance(v, tuple) else (v,) for v in (got, want)], strict=True):
+        assert g.dtype == real, g.dtype
+        wider = np.asarray(g).astype(np.complex128 if np.iscomplexobj(w) else np.float64)
+        np.testing.assert_allclose(wider, w, rtol=tolerance, atol=tolerance)
+
+
+def test_covariances_of_halves_are_summed_in_more_than_that():
+    x = (np.arange(4000) % 7).astype(np.float16)  # sums of these are no halves
+    np.testing.assert_allclose(float(pnp.cov(x)), np.cov(x.astype(np.float64)), rtol=2e-3)
+    pair = pnp.corrcoef(x, x[::-1])
+    want = np.corrcoef(x.astype(np.float64), x[::-1].astype(np.float64))
+    np.testing.assert_allclose(np.asarray(pair, np.float64), want, atol=2e-3)

@@ -351,6 +351,26 @@ def test_lines(f):
         np.testing.assert_allclose(np.asarray(g), w, rtol=2e-6, atol=1e-6)
 
 
+SPIRALS = [(1j, 8j), (-1j, -27j), (8j, 1j), (-1 + 1j, -1000 - 5j), (1, 8 + 0j), (2 - 1j, -3 + 4j),
+           (-1 + 0j, -8), (1.0, 8.0), (-1.0, -8.0)]  # fmt: skip
+
+
+@pytest.mark.parametrize("endpoint", [True, False])
+@pytest.mark.parametrize("ends", SPIRALS, ids=str)
+def test_geometric_spirals(ends, endpoint):
+    for num in (1, 2, 4, 7):
+        want = np.geomspace(*ends, num, endpoint=endpoint)
+        narrow = np.complex64 if np.iscomplexobj(want) else np.float32
+        same(pnp.geomspace(*ends, num, endpoint=endpoint), want.astype(narrow))
+        wide = [np.asarray(e, np.complex128) for e in ends]
+        f = plait.jit(lambda a, b: pnp.geomspace(a, b, num, endpoint=endpoint))  # noqa: B023
+        want = np.geomspace(*wide, num, endpoint=endpoint)
+        np.testing.assert_allclose(np.asarray(f(*wide)), want, 1e-12, 1e-12)
+    start, stop = np.array([1j, -2.0]), np.array([3 + 1j, -5j])
+    want = np.geomspace(start, stop, 5, axis=1)
+    np.testing.assert_allclose(np.asarray(pnp.geomspace(start, stop, 5, axis=1)), want, 1e-12)
+
+
 def test_lines_between_traced_ends():
     f = plait.jit(lambda a, b: pnp.linspace(a, b, 7))
     got = np.asarray(f(np.float32(0.1), np.float32(0.7)))

@@ -152,3 +152,43 @@ def test_errors():
         random.multivariate_normal(KEY, MEAN, COV, method="lu")
     with pytest.raises(TypeRule, match="broadcast"):
         random.gamma(KEY, np.ones(3, F32), (2,))
+
+
+WIDE = {
+    "ball": [-0.212945, -0.015311, -0.691222, -0.390944, 0.648466, 0.519516],
+    "generalized_normal": [0.008096, 0.690474, 0.320034, -0.286493, -0.719507],
+    "rademacher": [-1, 1, -1, -1, 1, 1, 1, 1],
+    "rademacher of float32": [-1, 1, -1, -1, 1, 1, 1, 1],
+    "double_sided_maxwell": [3.038069, 4.685895, 3.508791, -2.76959, -2.048594],
+    "poisson": [1, 2, 4, 3, 3, 1, 3, 1],
+    "poisson of many": [271, 285, 275, 288, 276],
+    "poisson of some": [0, 6, 43, 0, 0, 6, 45, 0, 0, 9, 41, 0],
+}
+NARROW = WIDE | {
+    "ball": [0.206305, -0.151852, -0.94148, 0.642899, -0.277673, 0.584661],
+    "generalized_normal": [0.251422, 0.520756, 1.935795, 0.607779, 0.840747],
+    "rademacher": [1, -1, -1, 1, -1, -1, 1, 1],
+    "rademacher of float32": [1, -1, -1, 1, -1, -1, 1, 1],
+    "double_sided_maxwell": [3.784304, 3.765401, 5.835945, 4.518843, 4.778179],
+}
+DRAWS = {
+    "ball": lambda r, k: r.ball(k, 3, shape=(2,)),
+    "generalized_normal": lambda r, k: r.generalized_normal(k, 1.5, (5,)),
+    "rademacher": lambda r, k: r.rademacher(k, (8,)),
+    "rademacher of float32": lambda r, k: r.rademacher(k, (8,), "float32"),
+    "double_sided_maxwell": lambda r, k: r.double_sided_maxwell(k, 1.0, 2.0, (5,)),
+    "poisson": lambda r, k: r.poisson(k, 3.0, (8,)),
+    "poisson of many": lambda r, k: r.poisson(k, 300.0, (5,)),
+    "poisson of some": lambda r, k: r.poisson(k, np.float32([0.5, 9, 40, 0]), (3, 4)),
+}
+
+
+@pytest.mark.parametrize("name", DRAWS)
+def test_bits_follow_the_default_dtypes_as_in_jax(name):
+    """What jax.random gives for key(5) with and without its 64 bits."""
+    for wide, want in ((True, WIDE), (False, NARROW)):
+        with plait.enable_x64(wide):
+            key = plait.random.key(5)
+            for draw in (DRAWS[name], lambda r, k: plait.jit(lambda k: DRAWS[name](r, k))(k)):
+                got = np.asarray(draw(plait.random, key), np.float64).ravel()
+                np.testing.assert_allclose(got, want[name], atol=2e-6)

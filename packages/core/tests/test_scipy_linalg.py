@@ -147,6 +147,33 @@ def test_schur_and_hessenberg():
         close(q, np.eye(n))
 
 
+@pytest.mark.parametrize("kind", ["schur", "hessenberg", "triangular", "any", "tiny"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64])
+def test_complex_forms_are_scipys(kind, dtype):
+    rng = np.random.default_rng(0)
+    for n in (1, 2, 3, 5):
+        a = rng.standard_normal((n, n))
+        form, z = sl.schur(a)
+        if kind == "hessenberg":
+            form, z = np.triu(a, -1), rng.standard_normal((n, n))
+        elif kind == "triangular":
+            form = np.triu(a)
+        elif kind == "any":
+            form, z = a, rng.standard_normal((n, n))
+        elif kind == "tiny":
+            form = form + 1e-18 * np.eye(n, k=-1)
+        form, z = form.astype(dtype), z.astype(dtype)
+        want = sl.rsf2csf(form, z)
+        for got in (ours.rsf2csf(form, z), plait.jit(ours.rsf2csf)(form, z)):
+            for g, w in zip(got, want, strict=True):
+                np.testing.assert_allclose(
+                    np.asarray(g), w, atol=1e-4 if dtype != np.float64 else 1e-9
+                )
+        stacked = ours.rsf2csf(np.stack([form, form.T]), np.stack([z, z]))
+        np.testing.assert_allclose(np.asarray(stacked[0][0]), want[0], atol=1e-4)
+        np.testing.assert_allclose(np.asarray(stacked[1][1]), sl.rsf2csf(form.T, z)[1], atol=1e-4)
+
+
 # ---- functions -----------------------------------------------------------------------------
 
 

@@ -62,3 +62,36 @@ def test_loops_and_branches_see_values():
 def test_an_error_stays_one():
     with plait.disable_jit(), pytest.raises(TypeError, match="no function"):
         lax.cond(True, 1, 2)
+
+
+LOOPS = {
+    "while_loop": lambda body, v: lax.while_loop(lambda c: c[0] < 4, body, (v, v)),
+    "while_loop with max_steps": lambda body, v: lax.while_loop(
+        lambda c: c[0] < 9, body, (v, v), max_steps=4
+    ),
+    "fori_loop": lambda body, v: lax.fori_loop(0, 3, lambda i, c: body(c), (v, v)),
+    "fori_loop of arrays": lambda body, v: lax.fori_loop(
+        np.int32(0), plait.numpy.asarray(3), lambda i, c: body(c), (v, v)
+    ),
+    "scan": lambda body, v: lax.scan(lambda c, _: (body(c), None), (v, v), None, length=3)[0],
+    "scan of rows": lambda body, v: lax.scan(
+        lambda c, x: (body((c[0], c[1] + x)), None), (v, v), np.ones(3)
+    )[0],
+    "cond": lambda body, v: lax.cond(True, body, lambda c: c, (v, v)),
+    "switch": lambda body, v: lax.switch(1, [lambda c: c, body], (v, v)),
+    "jit": lambda body, v: plait.jit(body)((v, v)),
+}
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_steps_that_write_into_what_they_are_given(name):
+    def body(c):
+        x, y = c
+        x += 1  # a new array, where values are traced or are arrays; numpy's would change, twice
+        return x, y + x
+
+    start = np.array(1.0)
+    want = [float(x) for x in LOOPS[name](body, start)]
+    with plait.disable_jit():
+        assert [float(x) for x in LOOPS[name](body, start)] == want
+    assert start == 1.0

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from ._base.errors import (
+    OperandTypeError,
     ShapeError,
 )
 from ._core.array import as_value
 from ._ops.shape import concatenate, convert, fill, reshape, slice_
-from ._types.avals import FLOATING, Aval, default_dtype, promote
+from ._types.avals import FLOATING, Aval, category, default_dtype, promote
 from .tree import TreeDef, flatten
 
 __all__ = ["ravel_pytree"]
@@ -21,17 +22,19 @@ __all__ = ["ravel_pytree"]
 def ravel_pytree(pytree: Any) -> "tuple[Any, Unravel]":
     """(vector, unravel): the arrays of a tree, end to end, and the function that undoes it.
 
-      The vector has the dtype that all of them meet in.  `unravel` takes a vector of that size,
-      raises TypeRule for another one, and gives the arrays their own dtypes again.  The ways back
-    to trees of one structure and types are equal, and can be pickled.
+    The vector has the dtype that all of them meet in.  `unravel` takes a vector of that size, and
+    gives the arrays their own dtypes again: where real arrays lie beside complex ones, they get
+    real parts.  It raises TypeRule for a vector of another size, and for one whose numbers none of
+    the arrays holds: complex ones for real arrays, floats for integers.  The ways back to
+    trees of one structure and types are equal, and can be pickled.
 
-      >>> import plait
-      >>> flat, unravel = plait.flatten_util.ravel_pytree({"w": plait.numpy.ones((2, 2)), "b": 3.0})
-      >>> flat
-      Array([3., 1., 1., 1., 1.], dtype=float32)
-      >>> unravel(flat * 2)["w"]
-      Array([[2., 2.],
-             [2., 2.]], dtype=float32)
+    >>> import plait
+    >>> flat, unravel = plait.flatten_util.ravel_pytree({"w": plait.numpy.ones((2, 2)), "b": 3.0})
+    >>> flat
+    Array([3., 1., 1., 1., 1.], dtype=float32)
+    >>> unravel(flat * 2)["w"]
+    Array([[2., 2.],
+           [2., 2.]], dtype=float32)
     """
     leaves, tree = flatten(pytree)
     values = [as_value(x) for x in leaves]
@@ -62,6 +65,14 @@ class Unravel:
             raise ShapeError(
                 f"unravel needs a vector of {sum(sizes)} elements, not {flat.aval!r}",
                 fix="give it one of the shape that ravel_pytree gave",
+            )
+        dtype = promote(self.avals)[0] if self.avals else None
+        if dtype is not None and flat.aval.category > category(dtype):
+            raise OperandTypeError(
+                f"unravel was given {flat.aval!r} for a vector of {dtype}, whose numbers would be "
+                "cut off",
+                fix="give it real numbers for real arrays and integers for integers, or ravel a "
+                "tree of arrays that hold the result",
             )
         parts, at = [], 0
         for aval, n in zip(self.avals, sizes):

@@ -11,6 +11,7 @@ same exactly when all settings are.
 """
 
 import os
+import threading
 import weakref
 from collections.abc import Callable
 from contextlib import contextmanager
@@ -129,7 +130,10 @@ class State(tuple):
 class Config:
     """Attributes are the settings; calling it sets some of them for a `with` block.
 
-    Settings belong to the process, not to a thread.
+    Settings belong to the process, not to a thread or task.  Blocks of several of them may overlap
+    and end in any order: what the one says that began last is in force, of those that are still
+    open; when all have ended, so has every change.  A setting that is assigned inside a block
+    which says it, too, is that until the block ends.
 
     >>> from plait import config
     >>> with config(default_float="float64"):
@@ -138,6 +142,9 @@ class Config:
     """
 
     _values: dict[str, Any]
+    _outside: dict[str, Any]
+    _blocks: list[dict[str, Any]]
+    _lock: Any
     state: State
     checks: bool
     jit: bool
@@ -149,10 +156,13 @@ class Config:
         object.__setattr__(self, "_values", {})
         object.__setattr__(self, "_frozen", {})
         object.__setattr__(self, "_watchers", weakref.WeakSet())
+        object.__setattr__(self, "_blocks", [])
+        object.__setattr__(self, "_lock", threading.RLock())
         values: dict[str, Any] = {}
         for name, (default, _, _) in _SETTINGS.items():
             values[name] = self._read(name, os.environ.get("PLAIT_" + name.upper(), default))
-        self._adopt(values)
+        object.__setattr__(self, "_outside", values)
+        self._adopt(dict(values))
 
     def _read(self, name: str, value):
         if name not in _SETTINGS:
@@ -209,22 +219,41 @@ class Config:
                 f"there is no setting {name!r}; the settings are {', '.join(_SETTINGS)}"
             ) from None
 
+    def _in_force(self) -> dict:
+        """The values outside of all blocks, and what the blocks say, from the first to the last."""
+        values = dict(self._outside)
+        for block in self._blocks:
+            values |= block
+        return values
+
+    def _assign(self, new: dict) -> None:
+        """Change settings until the end of the last block that says them, if there is one."""
+        with self._lock:
+            self._adopt({**self._values, **new})
+            for name, value in new.items():
+                saying = [b for b in self._blocks if name in b]
+                (saying[-1] if saying else self._outside)[name] = value
+
     def __setattr__(self, name: str, value) -> None:
-        self._adopt({**self._values, name: self._read(name, value)})
+        self._assign({name: self._read(name, value)})
 
     def update(self, name: str, value) -> None:
         """The same as assigning the attribute; `name` may be JAX's, like "jax_enable_x64"."""
         new = _FLAGS[name](value) if name in _FLAGS else {name: value}
-        self._adopt({**self._values, **{k: self._read(k, v) for k, v in new.items()}})
+        self._assign({k: self._read(k, v) for k, v in new.items()})
 
     @contextmanager
     def __call__(self, **settings):
-        old = self._values
-        self._adopt({**old, **{k: self._read(k, v) for k, v in settings.items()}})
+        block = {k: self._read(k, v) for k, v in settings.items()}
+        with self._lock:
+            self._adopt({**self._values, **block})
+            self._blocks.append(block)
         try:
             yield self
         finally:
-            self._adopt({**self._values, **{k: old[k] for k in settings}})
+            with self._lock:  # others may have begun after this one, and still be open
+                self._blocks[:] = [b for b in self._blocks if b is not block]
+                self._adopt(self._in_force())
 
     def __dir__(self):
         return [*super().__dir__(), *_SETTINGS]

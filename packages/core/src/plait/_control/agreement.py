@@ -9,6 +9,7 @@ from typing import Any
 
 from .._base.errors import (
     ArgumentError,
+    OperandTypeError,
     ShapeError,
     TreeMismatch,
 )
@@ -23,13 +24,20 @@ from ..tree import TreeDef, difference, key_paths
 
 
 def agreed_type(does: str, avals: Sequence[Aval]) -> Aval:
-    """The type that results of all branches are brought to."""
+    """The type that results of all branches have; Python numbers take that of arrays."""
     if len({a.shape for a in avals}) > 1:
         raise ShapeError(
             f"the branches of {does} return different shapes: {list(avals)}",
             fix="make them return arrays of one shape",
         )
-    dtype, weak = promote(avals)
+    strong = {a.dtype for a in avals if not a.weak_type}
+    dtype, weak = promote(avals) if len(strong) < 2 else (None, False)
+    if strong and dtype not in strong:
+        raise OperandTypeError(
+            f"the branches of {does} return different dtypes: {list(avals)}",
+            fix="convert in the branches, with .astype, so that all return one dtype; a Python "
+            "number takes that of an array whose kind is no narrower",
+        )
     return Aval(avals[0].shape, dtype, weak and all(a.weak_type for a in avals))
 
 

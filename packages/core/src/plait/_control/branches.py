@@ -46,7 +46,8 @@ def switch(
 
     Args:
       index: an integer without axes.
-      branches: functions that return the same structure and shapes; dtypes are promoted.
+      branches: functions that return the same structure, shapes and dtypes; where one returns an
+        array, Python numbers of others take its dtype, if their kind is no wider.
       operands: trees of arrays; operand= is another way to write a single one.
 
     Raises TreeMismatch or TypeRule if the branches disagree.
@@ -88,7 +89,8 @@ def cond(
 
     Args:
       pred: a boolean (or number, true if not zero) without axes.
-      true_fun, false_fun: functions that return the same structure and shapes.
+      true_fun, false_fun: functions that return the same structure, shapes and dtypes; where one
+        returns an array, a Python number of the other takes its dtype, if its kind is no wider.
       operands: trees of arrays; operand= is another way to write a single one.
 
     `cond(pred, x, true_fun, y, false_fun)` gives each function an operand of its own.

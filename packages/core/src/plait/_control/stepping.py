@@ -36,12 +36,17 @@ def switch(index: Any, branches: Sequence[Callable], operands: tuple) -> Any:
         i = int(index)
     except ConcretizationError:
         return NotImplemented
-    return branches[min(max(i, 0), len(branches) - 1)](*operands)
+    return branches[min(max(i, 0), len(branches) - 1)](*map_tree(_own, operands))
+
+
+def _own(x: Any) -> Any:
+    """As an array: a step that writes into a numpy array would change it for its owner, too."""
+    return materialise_at_ground(as_value(x))
 
 
 def while_loop(test: Callable, body: Callable, x: Any, max_steps: int | None) -> Any:
     """The last carry; NotImplemented if it is not known whether to go on."""
-    turns = 0
+    turns, x = 0, map_tree(_own, x)
     while max_steps is None or turns < max_steps:
         try:
             more = bool(test(x))
@@ -60,7 +65,7 @@ def scan(f: Callable, carry: Any, xs: Any, length: Any, reverse: bool) -> Any:
     rows, tree = flatten(xs)
     rows = [as_value(r) for r in rows]
     order = range(length)[::-1] if reverse else range(length)
-    carry = map_tree(lambda x: materialise_at_ground(as_value(x)), carry)
+    carry = map_tree(_own, carry)
     ys: list[list] = []
     out_tree: Any = None
     for i in order:

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from .._base import jaxlib_api
-from .._base.config import config
 from .._base.errors import (
     CopyError,
     DeletedArrayError,
@@ -32,6 +31,7 @@ from .._types.avals import (
     WEAK,
     Aval,
     Placed,
+    canonical,
     category,
     dtype_of,
     float0,
@@ -372,21 +372,6 @@ def run_on(run: Any, bufs: list[Any], handlers: list[Any]) -> list[Any]:
 
 
 # ---- values from what users have -----------------------------------------------------------
-
-_NARROW = {
-    np.dtype(np.float64): np.dtype(np.float32),
-    np.dtype(np.int64): np.dtype(np.int32),
-    np.dtype(np.uint64): np.dtype(np.uint32),
-    np.dtype(np.complex128): np.dtype(np.complex64),
-}
-
-
-def canonical(dtype: np.dtype) -> np.dtype:
-    """Return the dtype that arrays of `dtype` get where they enter: in this machine's byte order,
-    and with 32 bits instead of 64 if the setting x64 is off."""
-    if not dtype.isnative:
-        dtype = dtype.newbyteorder("=")
-    return dtype if config.x64 else _NARROW.get(dtype, dtype)
 
 
 def shared(x: np.ndarray) -> Array:

@@ -11,6 +11,7 @@ from .. import events
 from .._base import jaxlib_api
 from .._base.errors import (
     ArgumentError,
+    TreeMismatch,
 )
 from .._core.array import wrap
 from .._core.ir import Program
@@ -18,7 +19,7 @@ from .._xla import mlir
 from .._xla.executables import Executable, Options, bound, load
 from .._xla.module import Module, module_of
 from .._xla.operands import as_argument
-from ..tree import TreeDef, flatten
+from ..tree import TreeDef, difference, flatten
 from .tracing import Traced
 
 
@@ -30,10 +31,11 @@ class Lowered:
         traced: Traced,
         donated: tuple[int, ...],
         platforms: tuple[str, ...] | None,
+        in_tree: TreeDef,
         options: Options = (),
     ):
         self._traced, self._donated, self._platforms = traced, donated, platforms
-        self._options = options
+        self._in_tree, self._options = in_tree, options
 
     def _keys(self) -> list:
         return [c.key for c in self._traced.captured] + [
@@ -81,19 +83,31 @@ class Lowered:
         options = dict(self._options) | (compiler_options or {})
         loaded = load(module, tuple(sorted(options.items())))
         run = bound(traced.program, module, loaded, keys, [], self._donated)
-        return Compiled(run, traced, keys, loaded.executable)
+        return Compiled(run, traced, keys, loaded.executable, self._in_tree)
 
 
 class Compiled:
-    """An executable for some types of arguments; call it as the function."""
+    """An executable for some types of arguments; call it as the function was lowered.
 
-    def __init__(self, run: Executable, traced: Traced, keys: list, loaded: Any):
-        self._run, self._traced, self._loaded = run, traced, loaded
+    Arguments are given by position or by name as they were then, in the same trees, static ones
+    not at all.  Raises TreeMismatch for others, and ArgumentError for other types.
+    """
+
+    def __init__(self, run: Executable, traced: Traced, keys: list, loaded: Any, in_tree: TreeDef):
+        self._run, self._traced, self._loaded, self._in_tree = run, traced, loaded, in_tree
         self._front = [c.buffer() for c in traced.captured]
         self._keys = keys[len(traced.captured) :]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        leaves, _ = flatten((args, kwargs))
+        leaves, tree = flatten((args, kwargs))
+        if tree != self._in_tree:
+            want, got = (t.unflatten([0] * t.num_leaves) for t in (self._in_tree, tree))
+            raise TreeMismatch(
+                f"this executable is for arguments like (args, keywords) = {self._in_tree}, not "
+                f"{tree}: {difference(want, got)}",
+                fix="give what it was lowered for, by position or by name as then, and no static "
+                "arguments; or call the jitted function",
+            )
         bufs = []
         for x, k in zip(leaves, self._keys, strict=True):
             x = as_argument(x)
@@ -159,4 +173,4 @@ class Staged:
     def lower(self, *, lowering_platforms: Sequence[str] | None = None) -> Lowered:
         """StableHLO, for the platform of this process or for others."""
         platforms = tuple(lowering_platforms) if lowering_platforms else None
-        return Lowered(self._traced, self._donated, platforms, self._options)
+        return Lowered(self._traced, self._donated, platforms, self.in_tree, self._options)

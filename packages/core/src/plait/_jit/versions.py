@@ -17,7 +17,7 @@ from numpy import ndarray
 
 from .._base import jaxlib_api
 from .._base.config import config
-from .._core.array import Array, Literal, is_tracer, run_on, wrap
+from .._core.array import Array, Literal, as_value, is_tracer, run_on, wrap
 from .._core.buffers import default_place
 from .._core.carrier import Lifted
 from .._core.interpreter import current, named_axes
@@ -128,6 +128,10 @@ class Version:
     def staged(self, args: Args, kwargs: Kwargs) -> Any:
         """Apply the function as one operation of the current interpreter; return its results."""
         if not config.jit:
+            leaves, tree = flatten((args, kwargs))
+            # numpy's could be written into, which is nobody's intention where values are traced
+            leaves = [as_value(x) if isinstance(x, ndarray) else x for x in leaves]
+            args, kwargs = tree.unflatten(leaves)
             return self.f(*args, **kwargs)
         # Traces depend on the named axes around them, which `calls` is not keyed on.
         alone = not kwargs and not self.inline and not named_axes()

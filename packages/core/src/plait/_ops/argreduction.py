@@ -18,7 +18,7 @@ from .._base.jaxlib_api import limits
 from .._core.array import as_value
 from .._core.primitive import Primitive, primitive
 from .._plugins.traits import Discrete
-from .._types.avals import BOOL, INTEGER, Aval, category, default_dtype, dtype_of
+from .._types.avals import BOOL, INTEGER, Aval, asked_dtype, category, default_dtype
 from .._xla.lower import Emitter, lower_rules
 from .._xla.mlir import i64, i64s
 from .elementwise import ORDERED, agreed
@@ -141,7 +141,7 @@ def _finder(prim: Primitive, which: str, example: list[int]):
         else:
             at = normal_axis(axis, n)
         size = x.aval.shape[at]
-        dtype = dtype_for_indices(size) if index_dtype is None else dtype_of(index_dtype)
+        dtype = dtype_for_indices(size) if index_dtype is None else asked_dtype(index_dtype)
         out = prim.bind(x, axis=at, index_dtype=dtype)
         if not keepdims:
             return out

@@ -19,7 +19,7 @@ from .._base.errors import (
 )
 from .._core.array import as_value
 from .._core.primitive import Ints, primitive
-from .._types.avals import Aval, broadcast_shapes, dtype_of
+from .._types.avals import Aval, asked_dtype, broadcast_shapes, dtype_of
 from .._types.dims import product
 from .._xla.lower import lower_rules
 from .._xla.mlir import attr
@@ -167,7 +167,9 @@ def operands(x: Any, y: Any, dtype: Any = None) -> tuple[Any, Any, np.dtype]:
     a, b = x.aval, y.aval
     if a.dtype != b.dtype or a.weak_type != b.weak_type:
         x, y = convert_together([x, y])
-    return x, y, (x.aval.dtype if dtype is None else dtype_of(dtype))
+    if dtype is None or dtype is x.aval.dtype:
+        return x, y, x.aval.dtype
+    return x, y, asked_dtype(dtype)
 
 
 def contracted(

@@ -18,7 +18,7 @@ from .._base.lazy import later
 from .._core.array import Array, Literal, as_value
 from .._core.interpreter import Value, current
 from .._plugins.metadata import resolve
-from .._types.avals import FLOATING, INT32, INTEGER, NOTHING, WEAK, default_dtype, met
+from .._types.avals import FLOATING, INT32, INTEGER, NOTHING, asked_dtype, default_dtype, met
 from .._types.dims import Dim
 from . import contraction, conversion, reduction, shape, sizes, subscript
 from . import elementwise as el
@@ -128,12 +128,8 @@ def _iterate(self: Any) -> Iterator[Any]:
 
 
 def _astype(self: Any, dtype: Any, copy: bool = False) -> Any:
-    """The array in another dtype; bool, int, float and complex stand for the default ones, and
-    None for the default float."""
-    if dtype is None:
-        return shape.convert(self, default_dtype(FLOATING))
-    weak = WEAK.get(dtype) if isinstance(dtype, type) else None
-    return shape.convert(self, dtype if weak is None else weak.dtype)
+    """The array in another dtype; bool, int, float, complex and None stand for the default ones."""
+    return shape.convert(self, asked_dtype(dtype))
 
 
 def _reshape(self: Any, *sizes: Any, order: str = "C") -> Any:

@@ -23,9 +23,9 @@ from .._types.avals import (
     INT32,
     INTEGER,
     Aval,
+    asked_dtype,
     category,
     default_dtype,
-    dtype_of,
 )
 from .._types.dims import product
 from .._xla.lower import Emitter, lower_rules
@@ -385,7 +385,7 @@ def mean(
     """
     x = as_value(x)
     if dtype is not None:
-        result = dtype_of(dtype)
+        result = asked_dtype(dtype)
     else:
         result = x.aval.dtype if x.aval.inexact else default_dtype(FLOATING)
     narrow = category(result) == FLOATING and result.itemsize < 4

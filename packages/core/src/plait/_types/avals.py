@@ -215,6 +215,33 @@ def dtype_of(name: Any) -> "np.dtype[Any]":
         ) from None
 
 
+_NARROW = {
+    np.dtype(np.float64): np.dtype(np.float32),
+    np.dtype(np.int64): np.dtype(np.int32),
+    np.dtype(np.uint64): np.dtype(np.uint32),
+    np.dtype(np.complex128): np.dtype(np.complex64),
+}
+
+
+def canonical(dtype: "np.dtype[Any]") -> "np.dtype[Any]":
+    """Return the dtype that arrays of `dtype` get where they enter: in this machine's byte order,
+    and with 32 bits instead of 64 if the setting x64 is off."""
+    if not dtype.isnative:
+        dtype = dtype.newbyteorder("=")
+    return dtype if config.x64 else _NARROW.get(dtype, dtype)
+
+
+def asked_dtype(dtype: Any, kind: int = FLOATING) -> "np.dtype[Any]":
+    """Return the dtype that a user asks for by `dtype`: of Python's classes, and of None for a
+    kind of numbers, the default one."""
+    if dtype is None:
+        return _defaults[kind]
+    if isinstance(dtype, type) and dtype in WEAK:
+        return WEAK[dtype].dtype
+    found = dtype_of(dtype)
+    return found if found.__class__ is Opaque else canonical(found)
+
+
 def nothing_to_do(avals: "Sequence[Aval]") -> TypeRule:
     """Return the error for arithmetic with float0."""
     return OperandTypeError(
@@ -410,6 +437,8 @@ def promote(avals: "Sequence[Aval]", strict: bool = True) -> tuple[np.dtype, boo
         out = _meet(out, d)
     if top == COMPLEX and any(d == np.float64 for d in strong):
         out = np.dtype(np.complex128)
+    if not config.x64 and out not in at_top:  # signed and unsigned integers meet in a wider dtype
+        out = canonical(out)
     return out, False
 
 

@@ -25,7 +25,7 @@ from .._ops.convolution import (
 )
 from .._ops.shape import convert, normal_shape, slice_in_dim, transpose
 from .._ops.static_arguments import fixed_each
-from .._types.avals import dtype_of
+from .._types.avals import asked_dtype
 from .._types.dims import product
 
 ConvGeneralDilatedDimensionNumbers = None | ConvDims | tuple[str, str, str]
@@ -77,7 +77,7 @@ def conv_general_dilated_patches(
     y, dims = _patches("conv_general_dilated_patches", x, filter_shape, padding, steps,
                        dimension_numbers)  # fmt: skip
     y = transpose(y, _inverse(dims.out_spec))
-    return y if preferred_element_type is None else convert(y, dtype_of(preferred_element_type))
+    return y if preferred_element_type is None else convert(y, asked_dtype(preferred_element_type))
 
 
 def _inverse(order: Sequence[int]) -> tuple[int, ...]:

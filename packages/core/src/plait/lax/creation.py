@@ -14,7 +14,7 @@ from .._ops import shape as sh
 from .._ops.layout import placed
 from .._ops.shape import materialise_at_ground, normal_axis, normal_shape
 from .._ops.sizes import size_value
-from .._types.avals import INT32, Aval, dtype_of
+from .._types.avals import INT32, INTEGER, Aval, asked_dtype, dtype_of
 from .slices import stack
 
 
@@ -25,7 +25,7 @@ def iota(dtype: Any, size: Any) -> Any:
     >>> plait.lax.iota("int32", 3).tolist()
     [0, 1, 2]
     """
-    return sh.iota(dtype, (size,))
+    return sh.iota(asked_dtype(dtype, INTEGER), (size,))
 
 
 def broadcasted_iota(dtype: Any, shape: Any, dimension: int, *, out_sharding: Any = None) -> Any:
@@ -39,7 +39,8 @@ def broadcasted_iota(dtype: Any, shape: Any, dimension: int, *, out_sharding: An
     [[0, 1, 2], [0, 1, 2]]
     """
     shape = normal_shape(shape)
-    out = sh.iota(dtype, shape, normal_axis(dimension, len(shape), "dimension"))
+    at = normal_axis(dimension, len(shape), "dimension")
+    out = sh.iota(asked_dtype(dtype, INTEGER), shape, at)
     return placed(out, out_sharding)
 
 

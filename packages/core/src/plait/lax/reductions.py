@@ -34,7 +34,7 @@ from .._ops.shape import (
 )
 from .._ops.static_arguments import fixed_each, flag
 from .._plugins.traits import Elementwise, Structural
-from .._types.avals import Aval, dtype_of
+from .._types.avals import Aval, asked_dtype
 from ..tree import flatten
 
 # ---- over axes -----------------------------------------------------------------------------
@@ -82,7 +82,7 @@ def argmax(operand: Any, axis: int, index_dtype: Any) -> Any:
     """
     x = value(operand)
     at = normal_axis(axis, x.aval.ndim)
-    return argreduction.argmax_.bind(x, axis=at, index_dtype=dtype_of(index_dtype))
+    return argreduction.argmax_.bind(x, axis=at, index_dtype=asked_dtype(index_dtype))
 
 
 def argmin(operand: Any, axis: int, index_dtype: Any) -> Any:
@@ -94,7 +94,7 @@ def argmin(operand: Any, axis: int, index_dtype: Any) -> Any:
     """
     x = value(operand)
     at = normal_axis(axis, x.aval.ndim)
-    return argreduction.argmin_.bind(x, axis=at, index_dtype=dtype_of(index_dtype))
+    return argreduction.argmin_.bind(x, axis=at, index_dtype=asked_dtype(index_dtype))
 
 
 _KNOWN = {

@@ -7,6 +7,8 @@ at a kink the derivative is the one that everybody uses: zero for `relu` at zero
 import math
 from typing import Any
 
+import numpy as np
+
 from .._api.surfaces import fused, unary, value
 from .._base.errors import (
     ShapeError,
@@ -120,9 +122,9 @@ def sparse_plus(x: Any) -> Any:
     2.0
     """
     x = _float(x)
-    inner = el.select(el.lt(el.abs_(x), 1), x, 0)
-    curve = el.div(el.square(el.add(inner, 1)), 4)
-    return el.select(el.le(x, -1), 0, el.select(el.lt(x, 1), curve, x))
+    outer = el.ge(el.abs_(x), 1)
+    curve = el.div(el.square(el.add(el.select(outer, 0, x), 1)), 4)
+    return el.select(el.le(x, -1), 0, el.select(outer, x, curve))
 
 
 @fused
@@ -177,9 +179,9 @@ tanh = unary(
 
 def _gated(x: Any, gate: Any) -> Any:
     """x * gate(x) for a gate from 0 to 1, with the limits at infinity: 0 and x."""
-    finite = el.is_finite(x)
-    inner = el.select(finite, x, 0)
-    return el.select(finite, el.mul(inner, gate(inner)), el.maximum(x, 0))
+    endless = el.eq(el.abs_(x), np.inf)  # nan is not: its derivative is to be nan, too
+    inner = el.select(endless, 0, x)
+    return el.select(endless, el.maximum(x, 0), el.mul(inner, gate(inner)))
 
 
 @fused
@@ -287,10 +289,10 @@ def squareplus(x: Any, b: Any = 4) -> Any:
     large = el.gt(size, float(ml_dtypes.finfo(x.aval.dtype).max) ** 0.5 / 2)
     root = el.sqrt(el.add(el.square(el.select(large, 0, x)), b))
     root = el.select(large, size, root)
-    positive = el.ge(x, 0)  # below zero the sum would cancel
+    negative = el.lt(x, 0)  # where the sum would cancel
     high = el.div(el.add(x, root), 2)
-    low = el.true_divide(b, el.mul(el.sub(root, el.select(positive, 0, x)), 2))
-    return el.select(positive, high, el.select(el.ne(x, x), x, low))
+    low = el.true_divide(b, el.mul(el.sub(root, el.select(negative, x, 0)), 2))
+    return el.select(negative, low, high)
 
 
 @fused
@@ -304,9 +306,9 @@ def soft_sign(x: Any) -> Any:
     0.5
     """
     x = _float(x)
-    finite = el.is_finite(x)
-    inner = el.select(finite, x, 0)
-    return el.select(finite, el.div(inner, el.add(el.abs_(inner), 1)), el.sign(x))
+    endless = el.eq(el.abs_(x), np.inf)
+    inner = el.select(endless, 0, x)
+    return el.select(endless, el.sign(x), el.div(inner, el.add(el.abs_(inner), 1)))
 
 
 @fused(numbers=("alpha",))

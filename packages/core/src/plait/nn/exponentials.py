@@ -36,6 +36,8 @@ def _logsumexp(
 ) -> Any:
     x = _float(a)
     axes = _axes(axis, x)
+    if where is not None:  # what does not count might overflow, and be a nan in derivatives
+        x = el.select(where, x, -np.inf)
     if b is not None:
         x, b = el.promoted((x, b))
         x = el.select(el.eq(b, 0), -np.inf, x)  # 0 * inf counts as nothing
@@ -136,6 +138,9 @@ def _log_softmax(x: Any, where: Any, *, axis: Any) -> Any:
     axes = _axes(axis, x)
     shifted = _shifted(x, where, axes)
     total = reduction.sum_(el.exp(shifted), axes, keepdims=True, where=where)
+    if where is not None:
+        counts = reduction.any_(broadcast_to(where, x.aval.shape), axes, keepdims=True)
+        total = el.select(counts, total, 1)
     return el.sub(shifted, el.log(total))
 
 

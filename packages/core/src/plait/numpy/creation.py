@@ -41,13 +41,13 @@ from .._types.avals import (
     INTEGER,
     WEAK,
     Aval,
+    asked_dtype,
     category,
     default_dtype,
     promote,
 )
 from .._types.dims import Dim
 from .interchange import from_dlpack, placeable, placed
-from .interchange import number_dtype as _number_dtype
 
 # ---- of what there is ----------------------------------------------------------------------
 
@@ -85,21 +85,21 @@ def array(
 
 def _of_one(x: Any, dtype: Any) -> Any:
     if dtype is not None and x.__class__ in (float, complex):
-        x = _fitting(x, _number_dtype(dtype))
+        x = _fitting(x, asked_dtype(dtype))
     return materialise_at_ground(_typed(x, dtype))
 
 
 def _typed(x: Any, dtype: Any) -> Any:
     """A value of that dtype; of its own, without one."""
     if dtype is not None and x.__class__ is int:
-        return convert(x, _number_dtype(dtype))
+        return convert(x, asked_dtype(dtype))
     try:
         v = value(x)
     except NotAnArrayError:
         v = _of_memory(x)
         if v is None:
             raise
-    return v if dtype is None else convert(v, _number_dtype(dtype))
+    return v if dtype is None else convert(v, asked_dtype(dtype))
 
 
 def _of_memory(x: Any) -> Any:
@@ -116,7 +116,7 @@ def _of_memory(x: Any) -> Any:
 def _of_list(xs: Any, dtype: Any) -> Any:
     leaves: list[Any] = []
     _collect(xs, leaves)
-    kind = None if dtype is None else _number_dtype(dtype)
+    kind = None if dtype is None else asked_dtype(dtype)
     if any(_converts(v) for v in leaves):
         if kind is None:
             return _stacked(xs)
@@ -128,7 +128,7 @@ def _of_list(xs: Any, dtype: Any) -> Any:
         kind = _dtype_of_numbers({v.__class__ for v in leaves}, leaves, host)
         if host.dtype.kind in "iuO" and kind.kind in "iu":
             return from_numpy(_narrowed(host, kind))
-        return from_numpy(host.astype(_number_dtype(kind)))
+        return from_numpy(host.astype(asked_dtype(kind)))
     if kind.kind == "V" and category(kind) == INTEGER:  # the narrowest, which are not numpy's
         return from_numpy(_narrowed(_on_host(xs, np.dtype(np.int64)), kind))
     return from_numpy(_on_host(xs, kind))
@@ -250,7 +250,7 @@ def _uncopied(a: Any, dtype: Any) -> Any:
     if isinstance(a, np.ndarray):
         a = from_dlpack(a, copy=False)
     kept = isinstance(a, Value) and not isinstance(a, Literal)
-    if kept and (dtype is None or _number_dtype(dtype) == a.aval.dtype):
+    if kept and (dtype is None or asked_dtype(dtype) == a.aval.dtype):
         return a
     raise CopyError("asarray was to make no copy, and has to", fix="leave out copy=False")
 
@@ -270,7 +270,8 @@ def copy(a: Any, order: str | None = None) -> Any:
 
 @placeable
 def astype(x: Any, dtype: Any, /, *, copy: bool = False) -> Any:
-    """The array in another dtype: floats are cut towards zero, anything but zero is True.
+    """The array in another dtype: floats are cut towards zero, anything but zero is True.  None is
+    the default float.
 
     dtype: None is the default float.  As numpy.astype.
 
@@ -278,7 +279,7 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = False) -> Any:
     >>> plait.numpy.astype(np.array([1.7, -1.7]), int).tolist()
     [1, -1]
     """
-    return _of_one(x, _number_dtype(dtype))
+    return _of_one(x, asked_dtype(dtype))
 
 
 def fromfunction(function: Callable, shape: Any, *, dtype: Any = float, **kwargs: Any) -> Any:
@@ -295,7 +296,7 @@ def fromfunction(function: Callable, shape: Any, *, dtype: Any = float, **kwargs
     >>> plait.numpy.fromfunction(lambda i, j: 10 * i + j, (2, 2), dtype=int).tolist()
     [[0, 1], [10, 11]]
     """
-    return function(*indices(normal_shape(shape), _number_dtype(dtype)), **kwargs)
+    return function(*indices(normal_shape(shape), asked_dtype(dtype)), **kwargs)
 
 
 # ---- of one value --------------------------------------------------------------------------
@@ -315,7 +316,7 @@ def zeros(shape: Any, dtype: Any = None) -> Any:
     >>> plait.numpy.zeros((2, 3)).shape
     (2, 3)
     """
-    return fill(0, Aval(normal_shape(shape), _number_dtype(dtype)))
+    return fill(0, Aval(normal_shape(shape), asked_dtype(dtype)))
 
 
 @placeable
@@ -326,7 +327,7 @@ def ones(shape: Any, dtype: Any = None) -> Any:
     >>> plait.numpy.ones(2).dtype.name
     'float32'
     """
-    return fill(1, Aval(normal_shape(shape), _number_dtype(dtype)))
+    return fill(1, Aval(normal_shape(shape), asked_dtype(dtype)))
 
 
 @placeable
@@ -364,7 +365,7 @@ def _filled(shape: tuple, x: Any, dtype: Any) -> Any:
 
 def _like(a: Any, dtype: Any, shape: Any) -> Aval:
     aval = a if hasattr(a, "shape") and hasattr(a, "dtype") else value(a)
-    dtype = _number_dtype(aval.dtype if dtype is None else dtype)
+    dtype = asked_dtype(aval.dtype if dtype is None else dtype)
     return Aval(tuple(aval.shape) if shape is None else normal_shape(shape), dtype)
 
 
@@ -460,7 +461,7 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None) ->
     if dtype is None:
         kind = promote([value(v).aval for v in (first, last, step) if v is not None])[0]
     else:
-        kind = _number_dtype(dtype)
+        kind = asked_dtype(dtype)
     first, last, step = _known("arange", first, last, step)
     try:
         host = np.arange(first, last, step)
@@ -474,7 +475,7 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None) ->
 def _symbolic_range(first: Any, last: Any, step: Any, dtype: Any) -> Any:
     if step not in (None, 1):
         raise ShapeError("arange to a symbolic size takes steps of 1", fix="multiply the result")
-    kind = _number_dtype(dtype, INTEGER)
+    kind = asked_dtype(dtype, INTEGER)
     out = iota(kind, (last - first,))
     return out if first.__class__ is int and first == 0 else el.add(out, size_value(first, kind))
 
@@ -511,7 +512,7 @@ def linspace(
             f"linspace of {num} numbers", fix="give a number that is not negative"
         )
     a, b = el.floating((start, stop))
-    kind = a.aval.dtype if dtype is None else _number_dtype(dtype)
+    kind = a.aval.dtype if dtype is None else asked_dtype(dtype)
     divisor = max(num - 1 if endpoint else num, 1)
     if a.__class__ is b.__class__ is Literal and not a.aval.ndim:
         host, gap = np.linspace(a.value, b.value, num, endpoint, retstep=True)
@@ -551,9 +552,9 @@ def logspace(
     """
     if all(v.__class__ in (int, float) for v in (start, stop, base)):
         host = np.logspace(start, stop, num.__index__(), endpoint, base)
-        return from_numpy(host.astype(_number_dtype(dtype)))
+        return from_numpy(host.astype(asked_dtype(dtype)))
     out = el.power(base, linspace(start, stop, num, endpoint, axis=axis))
-    return out if dtype is None else convert(out, _number_dtype(dtype))
+    return out if dtype is None else convert(out, asked_dtype(dtype))
 
 
 def geomspace(
@@ -561,7 +562,8 @@ def geomspace(
 ) -> Any:
     """Numbers from `start` to `stop`, each the same multiple of the one before it.
 
-    Arguments are those of `linspace`; both ends have one sign.  As numpy.geomspace.
+    Arguments are those of `linspace`; real ends have one sign, complex ones are joined by a
+    spiral.  As numpy.geomspace.
 
     >>> import plait
     >>> plait.numpy.geomspace(1, 8, 4).tolist()
@@ -569,18 +571,18 @@ def geomspace(
     """
     if all(v.__class__ in (int, float) for v in (start, stop)):
         host = np.geomspace(start, stop, num.__index__(), endpoint)
-        return from_numpy(host.astype(_number_dtype(dtype)))
+        return from_numpy(host.astype(asked_dtype(dtype)))
     a, b = el.floating((start, stop))
     if any(not isinstance(v, Tracer) and not np.asarray(v).all() for v in (a, b)):
         raise ArgumentError("geomspace from or to zero", fix="give ends that are not zero")
-    sign = el.sign(a)
-    logs = linspace(el.log(el.mul(sign, a)), el.log(el.mul(sign, b)), num, endpoint)
+    sign = el.sign(a)  # of complex numbers a direction, from which the other end's is counted
+    logs = linspace(el.log(el.div(a, sign)), el.log(el.div(b, sign)), num, endpoint)
     out = el.mul(sign, el.exp(logs))
     place = reshape(iota(np.int32, (num,)), (num,) + (1,) * a.aval.ndim)
     out = el.select(el.eq(place, 0), a, out)
-    out = el.select(el.eq(place, num - 1), b, out) if endpoint else out
+    out = el.select(el.eq(place, num - 1), b, out) if endpoint and num > 1 else out
     out = moveaxis(out, 0, normal_axis(axis, out.aval.ndim))
-    return out if dtype is None else convert(out, _number_dtype(dtype))
+    return out if dtype is None else convert(out, asked_dtype(dtype))
 
 
 # ---- grids ---------------------------------------------------------------------------------
@@ -639,7 +641,7 @@ def indices(dimensions: Sequence[Any], dtype: Any = None, sparse: bool = False) 
     if hasattr(dimensions, "__index__") and not getattr(dimensions, "ndim", 0):
         raise ArgumentError(f"indices of {dimensions!r}", fix=f"write indices(({dimensions},))")
     shape = normal_shape(dimensions)
-    kind = _number_dtype(dtype, INTEGER)
+    kind = asked_dtype(dtype, INTEGER)
     if not sparse:
         parts = [expand_dims(iota(kind, shape, i), 0) for i in range(len(shape))]
         if not parts:

@@ -19,7 +19,7 @@ from .._core.array import Literal, from_numpy
 from .._ops import elementwise as el
 from .._ops.fourier import fft_, spectral
 from .._ops.shape import fill, moveaxis, normal_axis, pad, slice_in_dim
-from .._types.avals import FLOATING, default_dtype, dtype_of
+from .._types.avals import asked_dtype
 from .._types.dims import Dim
 from .manipulation import roll
 
@@ -312,7 +312,7 @@ def irfft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None)
 
 
 def _frequencies(places: np.ndarray, n: Any, d: Any, dtype: Any) -> Any:
-    dtype = default_dtype(FLOATING) if dtype is None else dtype_of(dtype)
+    dtype = asked_dtype(dtype)
     if isinstance(d, int | float):
         return from_numpy((places * (1.0 / (n * d))).astype(dtype))
     return el.div(from_numpy(places.astype(dtype)), el.mul(d, float(n)))

@@ -15,11 +15,11 @@ from .._base.errors import (
     CopyError,
     OperandTypeError,
 )
-from .._core.array import Array, canonical, from_numpy, shared, unmasked
+from .._core.array import Array, from_numpy, shared, unmasked
 from .._core.interpreter import Value
 from .._ops import elementwise as el
 from .._plugins.metadata import resolve
-from .._types.avals import FLOATING, WEAK, Opaque, default_dtype, dtype_of
+from .._types.avals import asked_dtype
 
 
 def placed(x: Any, device: Any) -> Any:
@@ -48,16 +48,6 @@ def placeable(f: Callable) -> Callable[..., Any]:
         "`device` is a device or a sharding; if it is None, that of all arrays."
     )
     return made
-
-
-def number_dtype(dtype: Any, kind: int = FLOATING) -> np.dtype:
-    """A dtype; the default one of a kind for None and Python's classes."""
-    if dtype is None:
-        return default_dtype(kind)
-    if isinstance(dtype, type) and dtype in WEAK:
-        return WEAK[dtype].dtype
-    found = dtype_of(dtype)
-    return found if found.__class__ is Opaque else canonical(found)
 
 
 # ---- memory --------------------------------------------------------------------------------
@@ -101,7 +91,7 @@ def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0
     >>> plait.numpy.frombuffer(bytes([1, 2]), "uint8").tolist()
     [1, 2]
     """
-    return from_numpy(np.frombuffer(buffer, number_dtype(dtype), count, offset))
+    return from_numpy(np.frombuffer(buffer, asked_dtype(dtype), count, offset))
 
 
 # ---- files and iterators -------------------------------------------------------------------
@@ -116,7 +106,7 @@ def fromfile(file: Any, dtype: Any = float, count: int = -1, sep: str = "", offs
     ...     plait.numpy.fromfile(f, "uint8").tolist()
     [1, 2]
     """
-    return from_numpy(np.fromfile(file, number_dtype(dtype), count, sep, offset))
+    return from_numpy(np.fromfile(file, asked_dtype(dtype), count, sep, offset))
 
 
 def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str) -> Any:
@@ -126,7 +116,7 @@ def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str) ->
     >>> plait.numpy.fromstring("1 2 3", sep=" ").tolist()
     [1.0, 2.0, 3.0]
     """
-    return from_numpy(np.fromstring(string, number_dtype(dtype), count, sep=sep))
+    return from_numpy(np.fromstring(string, asked_dtype(dtype), count, sep=sep))
 
 
 def fromiter(iter: Iterable, dtype: Any, count: int = -1) -> Any:  # noqa: A002
@@ -136,7 +126,7 @@ def fromiter(iter: Iterable, dtype: Any, count: int = -1) -> Any:  # noqa: A002
     >>> plait.numpy.fromiter(range(3), int).tolist()
     [0, 1, 2]
     """
-    return from_numpy(np.fromiter(iter, number_dtype(dtype), count))
+    return from_numpy(np.fromiter(iter, asked_dtype(dtype), count))
 
 
 def load(file: Any, *args: Any, **kwargs: Any) -> Any:

@@ -169,6 +169,14 @@ def _divided(x: Any, y: Any, *, count: int) -> tuple:
     return concatenate(found, 0), x
 
 
+def _counted(n: int, x: Any) -> Any:
+    """n, n - 1, ... 1 in the precision of `x`."""
+    real = (
+        np.dtype(f"float{4 * x.aval.dtype.itemsize}") if x.aval.dtype.kind == "c" else x.aval.dtype
+    )
+    return from_numpy(np.arange(n, 0, -1).astype(real))
+
+
 def polyder(p: Any, m: int = 1) -> Any:
     """The derivative of a polynomial, taken `m` times.  As numpy.polyder.
 
@@ -181,7 +189,7 @@ def polyder(p: Any, m: int = 1) -> Any:
         raise ArgumentError(f"polyder taken {m} times", fix="give a number that is not negative")
     for _ in range(m):
         n = x.aval.size
-        x = el.mul(x[: n - 1], from_numpy(np.arange(n - 1, 0, -1).astype(np.float32)))
+        x = el.mul(x[: n - 1], _counted(n - 1, x))
     return x
 
 
@@ -205,7 +213,7 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
     constants = broadcast_to(_coefficients(0 if k is None else k), (m,))
     for i in range(m):
         n = x.aval.size
-        x = el.div(x, from_numpy(np.arange(n, 0, -1).astype(np.float32)))
+        x = el.div(x, _counted(n, x))
         x = concatenate([x, convert(constants[i : i + 1], x.aval.dtype)], 0)
     return x
 

@@ -22,11 +22,11 @@ from .._types.avals import (
     COMPLEX,
     FLOATING,
     INTEGER,
+    asked_dtype,
     category,
     default_dtype,
     dtype_of,
 )
-from .creation import _number_dtype
 from .logic import isnan, truth
 from .masking import unwritten
 
@@ -62,7 +62,7 @@ def sum(
 
 def _sum_dtype(a: Any, dtype: Any, promote: bool) -> Any:
     if dtype is not None:
-        return _number_dtype(dtype)
+        return asked_dtype(dtype)
     if promote:
         return None
     have = value(a).aval.dtype
@@ -253,7 +253,7 @@ def mean(
     [2.0, 4.0]
     """
     unwritten(out)
-    dtype = None if dtype is None else _number_dtype(dtype)
+    dtype = None if dtype is None else asked_dtype(dtype)
     return _mean(a, where, axis=_static_axis(axis), dtype=dtype, keepdims=bool(keepdims))
 
 
@@ -311,7 +311,7 @@ def var(
     """
     unwritten(out)
     correction = ddof if correction is None else correction
-    dtype = None if dtype is None else _number_dtype(dtype)
+    dtype = None if dtype is None else asked_dtype(dtype)
     axis = _static_axis(axis)
     return _var(a, where, mean, correction, axis=axis, dtype=dtype, keepdims=bool(keepdims))
 
@@ -360,7 +360,11 @@ def average(
 @fused
 def _average(a: Any, weights: Any, *, axis: Any, returned: bool, keepdims: bool) -> Any:
     x = value(a)
-    w = convert(1, _float_dtype(x, None)) if weights is None else value(weights)
+    if weights is None:
+        out = reduction.mean(x, axis, keepdims=keepdims)
+        count = reduction.sum_(Literal(1, x.aval.strong()), axis, keepdims=keepdims)
+        return (out, convert(count, out.aval.dtype)) if returned else out
+    w = value(weights)
     if w.aval.shape != x.aval.shape and w.aval.ndim:
         if axis is None:
             raise ShapeError(
@@ -592,7 +596,7 @@ def cumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None
 
 
 def _running(cumulate: Any, a: Any, axis: Any, dtype: Any) -> Any:
-    dtype = None if dtype is None else _number_dtype(dtype)
+    dtype = None if dtype is None else asked_dtype(dtype)
     if dtype == BOOL:  # whether any so far is True, or all are
         return truth(cumulate(truth(a), axis, np.int32))
     return cumulate(a, axis, dtype)

@@ -37,9 +37,9 @@ from .._types.avals import (
     COMPLEX,
     INTEGER,
     Aval,
+    asked_dtype,
     broadcast_shapes,
     default_dtype,
-    dtype_of,
 )
 from .._types.dims import product
 from .logic import truth
@@ -556,7 +556,7 @@ def ravel_multi_index(
     pairs = list(zip(xs, sizes)) if order == "C" else list(zip(xs, sizes))[::-1]
     out: Any = 0
     for x, n in pairs:
-        x = x if dtype is None else convert(x, dtype_of(dtype))
+        x = x if dtype is None else convert(x, asked_dtype(dtype))
         out = el.add(el.mul(out, n), x)
     return materialise_at_ground(value(out))
 

@@ -36,8 +36,17 @@ from .._ops.shape import (
 from .._ops.sizes import size_value
 from .._ops.sorting import sort
 from .._ops.taking import take_along_axis
-from .._types.avals import BOOLEAN, FLOATING, INTEGER, Aval, default_dtype
-from .creation import _number_dtype, linspace
+from .._types.avals import (
+    BOOLEAN,
+    FLOATING,
+    INTEGER,
+    Aval,
+    asked_dtype,
+    category,
+    default_dtype,
+    promote,
+)
+from .creation import linspace
 from .logic import isnan
 from .masking import unwritten
 from .reductions import average
@@ -271,7 +280,7 @@ def cov(
     2.0
     """
     ddof = (0 if bias else 1) if ddof is None else ddof
-    dtype = None if dtype is None else _number_dtype(dtype)
+    dtype = None if dtype is None else asked_dtype(dtype)
     return _cov(m, y, fweights, aweights, rowvar=bool(rowvar), ddof=ddof, dtype=dtype)
 
 
@@ -281,7 +290,8 @@ def _cov(
 ) -> Any:
     xs = [_variables(value(v), rowvar) for v in (m, y) if v is not None]
     (x,) = el.floating((concatenate(xs, 0),))
-    x = x if dtype is None else convert(x, dtype)
+    result = x.aval.dtype if dtype is None else dtype
+    x = convert(x, np.float32 if result.itemsize < 4 else result)  # sums of halves lose too much
     weights = None
     for w in (fweights, aweights):
         if w is not None:
@@ -298,6 +308,7 @@ def _cov(
         factor, weighted = el.sub(total, loss), el.mul(rest, weights)
     other = transpose(el.conj(weighted) if x.aval.dtype.kind == "c" else weighted)
     out = el.div(matmul(rest, other), el.maximum(_real(factor), 0))
+    out = convert(out, result)
     return reshape(out, ()) if out.aval.shape == (1, 1) else out
 
 
@@ -320,7 +331,11 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> A
     >>> plait.numpy.corrcoef(np.array([[1.0, 2.0], [2.0, 4.0]])).shape
     (2, 2)
     """
-    return _normalised(cov(x, y, rowvar, dtype=dtype))
+    found = [value(v) for v in (x, y) if v is not None]
+    result = promote([v.aval for v in found])[0] if dtype is None else asked_dtype(dtype)
+    if category(result) != FLOATING or result.itemsize >= 4:
+        return _normalised(cov(x, y, rowvar, dtype=dtype))
+    return convert(_normalised(cov(x, y, rowvar, dtype=np.float32)), result)
 
 
 @fused

@@ -19,9 +19,8 @@ from .._ops import elementwise as el
 from .._ops.contraction import dot_general, normal_precision
 from .._ops.reduction import reduce_sum
 from .._ops.shape import convert, convert_together, expand_dims, squeeze, transpose
-from .._types.avals import BOOL
+from .._types.avals import BOOL, asked_dtype
 from .._types.dims import Dim
-from .creation import _number_dtype
 from .masking import unwritten
 from .matrices import diagonal
 
@@ -235,7 +234,7 @@ def einsum(
         subscripts, given = _interleaved((subscripts, *operands))
     else:
         given = operands
-    dtype = None if preferred_element_type is None else _number_dtype(preferred_element_type)
+    dtype = None if preferred_element_type is None else asked_dtype(preferred_element_type)
     return _einsum(
         *given, text=subscripts, optimize=_frozen(optimize), precision=normal_precision(precision),
         dtype=dtype,

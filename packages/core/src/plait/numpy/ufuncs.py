@@ -34,7 +34,7 @@ from .._ops.shape import (
     slice_in_dim,
 )
 from .._ops.subscript import At, getitem
-from .._types.avals import dtype_of
+from .._types.avals import asked_dtype, dtype_of
 from . import arithmetic, logic, masking, transcendental
 from .mapping import vectorize
 from .masking import unwritten
@@ -122,7 +122,7 @@ class ufunc(metaclass=_Functions):  # noqa: N801
         self._binary("reduce")
         unwritten(out)
         x = value(array)
-        x = x if dtype is None else convert(x, dtype_of(dtype))
+        x = x if dtype is None else convert(x, asked_dtype(dtype))
         if self._reduce is not None:
             options: dict[str, Any] = {} if initial is None else {"initial": initial}
             if where is not None:
@@ -161,7 +161,7 @@ class ufunc(metaclass=_Functions):  # noqa: N801
         self._binary("accumulate")
         unwritten(out)
         x = value(array)
-        x = x if dtype is None else convert(x, dtype_of(dtype))
+        x = x if dtype is None else convert(x, asked_dtype(dtype))
         if self._accumulate is not None:
             return self._accumulate(x, axis=axis)
         at = normal_axis(axis, x.aval.ndim)
@@ -225,7 +225,7 @@ class ufunc(metaclass=_Functions):  # noqa: N801
         self._binary("reduceat")
         unwritten(out)
         x = value(a)
-        x = x if dtype is None else convert(x, dtype_of(dtype))
+        x = x if dtype is None else convert(x, asked_dtype(dtype))
         if self._reduceat is not None:
             return self._reduceat(x, indices, axis=axis)
         at = normal_axis(axis, x.aval.ndim)

@@ -71,7 +71,7 @@ def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = None) -> Any:
 
 @fused
 def _poisson(key: Any, lam: Any, *, shape: tuple, dtype: np.dtype) -> Any:
-    lam = broadcast_to(convert(lam, default_dtype(FLOATING)), shape)
+    lam = broadcast_to(convert(lam, np.float32), shape)  # as jax.random, whatever is the default
     few = el.lt(lam, 10.0)
     low = _by_products(key, el.select(few, lam, 0.0), shape)
     many = el.and_(el.not_(few), el.lt(lam, math.inf))

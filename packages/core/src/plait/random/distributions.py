@@ -252,12 +252,13 @@ def rademacher(key: Any, shape: Any = (), dtype: Any = None) -> Any:
     (2,)
     """
     d = sample_dtype(dtype, INTEGER, "rademacher", FLOATING, COMPLEX)
-    return _rademacher(one_key(key, "rademacher"), shape=normal_shape(shape), dtype=d)
+    kind = default_dtype(FLOATING)
+    return _rademacher(one_key(key, "rademacher"), shape=normal_shape(shape), dtype=d, kind=kind)
 
 
 @fused
-def _rademacher(data: Any, *, shape: tuple, dtype: np.dtype) -> Any:
-    heads = el.lt.bind(*agree(between(data, 0.0, 1.0, shape, np.dtype(np.float32)), 0.5))
+def _rademacher(data: Any, *, shape: tuple, dtype: np.dtype, kind: np.dtype) -> Any:
+    heads = el.lt.bind(*agree(between(data, 0.0, 1.0, shape, kind), 0.5))
     x = convert(heads, dtype)
     return el.sub(el.mul(x, Literal(2, Aval((), dtype))), Literal(1, Aval((), dtype)))
 

@@ -196,7 +196,7 @@ def rel_entr(p: Any, q: Any) -> Any:
     0.3466
     """
     p, q = floats(p, q)
-    both = el.and_(el.gt(p, 0.0), el.gt(q, 0.0))
+    both = el.not_(el.or_(el.le(p, 0.0), el.le(q, 0.0)))  # or nan, whose derivatives are nan
     ratio = el.log(el.select(both, p, 1.0)) - el.log(el.select(both, q, 1.0))
     nothing = el.and_(el.eq(p, 0.0), q >= 0.0)
     out = el.select(both, p * ratio, el.select(nothing, 0.0, math.inf))

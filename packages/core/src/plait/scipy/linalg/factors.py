@@ -6,11 +6,14 @@ does.
 
 from typing import Any
 
+import numpy as np
+
 from ..._api.surfaces import fused, value
 from ..._base.errors import (
     ArgumentError,
     OperandTypeError,
 )
+from ..._control import fori_loop
 from ..._core.array import Literal
 from ..._ops import elementwise as el
 from ..._ops.batched_matrices import (
@@ -24,13 +27,15 @@ from ..._ops.batched_matrices import (
     triangle,
 )
 from ..._ops.batched_matrices import conjugate as conjugated
+from ..._ops.dynamic_slicing import dynamic_slice_in_dim, dynamic_update_slice_in_dim
 from ..._ops.factorisation import householder_product_
-from ..._ops.shape import convert, expand_dims, pad, slice_in_dim
+from ..._ops.shape import convert, expand_dims, iota, pad, slice_in_dim, stack
 from ..._ops.solving import order_back, rows_in_order, triangular
 from ..._ops.static_arguments import fixed_each
 from ..._types.avals import Aval
 from ...lax import linalg as lax_linalg
 from ...numpy import linalg as numpy_linalg
+from ...numpy.arithmetic import hypot
 from ...numpy.linalg.factors import matrices
 
 # ---- Cholesky, LU --------------------------------------------------------------------------
@@ -383,17 +388,50 @@ def schur(a: Any, output: str = "real") -> tuple:
 
 
 @fused
-def _complex_form(t: Any, z: Any) -> Any:
+def _complex_form(t: Any, z: Any) -> tuple:
     dtype = complex_dtype(t.aval.dtype)
     t, z = convert(t, dtype), convert(z, dtype)
-    form, turn = lax_linalg.schur(t)
-    return form, times(z, turn)
+    n = t.aval.shape[-1]
+    if n < 2:
+        return t, z
+    small = float(np.finfo(dtype).eps)
+    places = iota(np.int32, (n,))
+
+    def turn(k: Any, both: tuple) -> tuple:
+        """Rotates rows and columns m - 1 and m, so that the element beside the diagonal is 0."""
+        t, z = both
+        m = el.sub(n - 1, k)
+        block = dynamic_slice_in_dim(
+            dynamic_slice_in_dim(t, el.sub(m, 1), 2, axis=-2), el.sub(m, 1), 2, axis=-1
+        )
+        a, c, d = (block[..., i, j] for i, j in ((0, 0), (1, 0), (1, 1)))
+        shift = el.sub(numpy_linalg.eigvals(block)[..., 0], d)
+        needed = el.gt(el.abs_(c), el.mul(el.add(el.abs_(a), el.abs_(d)), small))
+        size = hypot(el.abs_(shift), el.abs_(c))
+        size = el.select(needed, size, 1)
+        cos, sin = el.select(needed, el.div(shift, size), 1), el.select(needed, el.div(c, size), 0)
+        g = stack([stack([el.conj(cos), sin], -1), stack([el.neg(sin), cos], -1)], -2)
+        rows = dynamic_slice_in_dim(t, el.sub(m, 1), 2, axis=-2)
+        right = el.ge(places, el.sub(m, 1))
+        rows = el.select(right, times(g, rows), rows)
+        t = dynamic_update_slice_in_dim(t, rows, el.sub(m, 1), axis=-2)
+        columns = dynamic_slice_in_dim(t, el.sub(m, 1), 2, axis=-1)
+        above = expand_dims(el.le(places, m), 1)
+        columns = el.select(above, times(columns, adjoint(g)), columns)
+        corner = el.and_(expand_dims(el.eq(places, m), 1), el.eq(iota(np.int32, (2,)), 0))
+        t = dynamic_update_slice_in_dim(t, el.select(corner, 0, columns), el.sub(m, 1), axis=-1)
+        turned = times(dynamic_slice_in_dim(z, el.sub(m, 1), 2, axis=-1), adjoint(g))
+        return t, dynamic_update_slice_in_dim(z, turned, el.sub(m, 1), axis=-1)
+
+    return fori_loop(0, n - 1, turn, (t, z))
 
 
 def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple:
     """The complex Schur form (T, Z) of a real one: the same Z @ T @ Z^H, T triangular.
 
-    As scipy.linalg.rsf2csf.
+    T: (..., n, n), zero below its first subdiagonal; Z: of that shape.  On the CPU only.  Blocks of
+    two are made triangular from the last to the first by rotations, as SciPy does it, so that the
+    factors are the same and not only their product.  As scipy.linalg.rsf2csf.
 
     >>> import numpy as np, plait
     >>> plait.scipy.linalg.rsf2csf(np.eye(2), np.eye(2))[0].shape

@@ -27,7 +27,7 @@ from ..._ops.shape import (
     rev,
 )
 from ..._ops.static_arguments import fixed
-from ..._types.avals import COMPLEX, FLOATING, Aval, category, default_dtype, dtype_of
+from ..._types.avals import COMPLEX, FLOATING, Aval, asked_dtype, category, default_dtype, dtype_of
 
 
 def _vector(name: str, x: Any, least: int = 0) -> Any:
@@ -350,7 +350,7 @@ def hadamard(n: int, dtype: Any = int) -> Any:
     out = np.ones((1, 1), np.int32)
     while len(out) < n:
         out = np.block([[out, out], [out, -out]])
-    return _made(out, np.int32 if dtype is int else dtype_of(dtype))
+    return _made(out, np.int32 if dtype is int else asked_dtype(dtype))
 
 
 def helmert(n: int, full: bool = False) -> Any:

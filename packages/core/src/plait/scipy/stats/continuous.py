@@ -65,6 +65,7 @@ truncnorm = continuous(
     "truncnorm", "The standard normal distribution between `a` and `b`, moved and scaled.", "a b",
     support=lambda a, b: (a, b),
     inner=_finite_between,
+    valid=lambda a, b: el.lt(a, b),
     logpdf=lambda z, a, b: -0.5 * z * z - _LOG_ROOT - _log_mass(a, b),
     cdf=lambda z, a, b: el.exp(_log_mass(a, z) - _log_mass(a, b)),
     sf=lambda z, a, b: el.exp(_log_mass(z, b) - _log_mass(a, b)),

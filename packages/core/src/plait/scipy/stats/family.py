@@ -115,6 +115,7 @@ def continuous(
     shapes: str = "",
     support: Formula | None = None,
     inner: Formula | None = None,
+    valid: Formula | None = None,
     **formulas: Formula,
 ) -> Family:
     """A family with a location and a scale.
@@ -124,6 +125,8 @@ def continuous(
       shapes: names of the shape parameters.
       support: shapes -> (least z or None, greatest z or None); None: all numbers.
       inner: shapes -> a z in the interior of the support; 0.5 by default.
+      valid: shapes -> where there is such a distribution; everywhere by default.  Elsewhere, and
+        where the scale is not positive, all results are nan.
       formulas: `logpdf(z, *shapes)`, and others; what is missing of logcdf and logsf is the
         logarithm of cdf and sf.
     """
@@ -139,6 +142,7 @@ def continuous(
 
     def add(key: str, first: str, body: Formula) -> None:
         text = f"{_WHAT[key]}\n\n{doc}"
+        body = _where_there_is_one(body, valid)
         setattr(made, key, method(f"{name}.{key}", first, names, defaults, body, text))
 
     logpdf = _density(has["logpdf"], ends, at)
@@ -153,6 +157,17 @@ def continuous(
         if key in has:
             add(key, "q", _quantile(has[key]))
     return made
+
+
+def _where_there_is_one(f: Formula, valid: Formula | None) -> Formula:
+    def body(x: Any, *rest: Any) -> Any:
+        *shapes, _, scale = rest
+        out = f(x, *rest)
+        if valid is not None:
+            out = el.select(valid(*shapes), out, math.nan)
+        return out if scale is None else el.select(el.gt(scale, 0.0), out, math.nan)
+
+    return body
 
 
 def _standard(x: Any, loc: Any, scale: Any) -> Any:
