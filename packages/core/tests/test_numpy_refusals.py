@@ -182,8 +182,9 @@ def found(module, name):
 
 # what numpy refuses and plait takes: docs/numpy.md, "What numpy refuses, and is taken here"
 TAKEN = {
-    "astype", "can_cast", "diff", "ediff1d", "fft.fftshift", "fft.ifftshift", "finfo", "gradient",
-    "linalg.norm", "nanpercentile", "nanquantile", "percentile", "poly", "polyder", "polyint",
+    "astype", "can_cast", "diff", "ediff1d", "fft.fft2", "fft.fftn", "fft.fftshift", "fft.ifft2",
+    "fft.ifftn", "fft.ifftshift", "finfo", "gradient", "linalg.norm", "logaddexp", "logaddexp2",
+    "nanpercentile", "nanquantile", "percentile", "poly", "polyder", "polyint",
     "promote_types", "put", "quantile", "roots", "take", "unravel_index",
 }  # fmt: skip
 CHANGING = {"put", "place", "fill_diagonal", "put_along_axis"}
