@@ -6,6 +6,7 @@ arguments; where both refuse, the class of the error is numpy's.
 """
 
 import array
+import inspect
 import math
 
 import numpy as np
@@ -434,3 +435,57 @@ def test_welch_without_lines(scaling):
     got, want = plait.scipy.signal.welch(x, **how), scipy.signal.welch(x, **how)
     same(got[0], want[0], 1e-6)
     same(got[1], want[1], 1e-9)
+
+
+# ---- einsum by another product ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text", ["ij,jk->ik", "bij,bjk->bik", "ij,ij->ij", "i,j->ij", "ij,jk,kl->il"]
+)
+def test_einsum_by_another_product(text):
+    """The function does every product of two operands, with the arguments of `lax.dot_general`."""
+    sizes = dict(zip("bijkl", (2, 3, 4, 5, 2)))
+    xs = [RNG.normal(size=[sizes[c] for c in t]) for t in text.split("->")[0].split(",")]
+    seen = []
+
+    def twice(x, y, axes, precision=None, preferred_element_type=None):
+        seen.append(precision)
+        return 2 * lax.dot_general(
+            x, y, axes, precision, preferred_element_type=preferred_element_type
+        )
+
+    got = pnp.einsum(text, *xs, precision="high", _dot_general=twice)
+    same(got, 2 ** (len(xs) - 1) * np.einsum(text, *xs), 1e-12)
+    assert seen == ["high"] * (len(xs) - 1)
+    f = plait.jit(lambda *xs: pnp.einsum(text, *xs, _dot_general=twice))
+    same(f(*xs), 2 ** (len(xs) - 1) * np.einsum(text, *xs), 1e-12)
+
+
+# ---- types as JAX's programs ask them --------------------------------------------------------
+
+
+def test_questions_about_types():
+    t = plait.typeof(pnp.ones((2, 3)))
+    assert t.sharding is None and t.to_tangent_aval() == t
+    assert plait.typeof(pnp.arange(2)).to_tangent_aval().dtype == plait.float0
+    assert plait.typeof(1.0).weak_type and not plait.typeof(1.0).strip_weak_type().weak_type
+    other = t.update(shape=(4,), dtype="int8")
+    assert (other.shape, other.dtype, other.weak_type) == ((4,), np.int8, False)
+    assert t.update(weak_type=True).weak_type and t.update(sharding=None) == t
+    assert plait.core.ShapedArray((2, 3), np.float32, sharding=None) == t
+    for wrong in (lambda: t.update(sharding=1), lambda: t.update(size=6)):
+        with pytest.raises(TypeError, match="says nothing of"):
+            wrong()
+    with pytest.raises(TypeError, match="says nothing of where"):
+        plait.core.ShapedArray((2, 3), np.float32, sharding="x")
+
+
+@pytest.mark.parametrize("name", ["normal", "uniform", "exponential", "bits", "permutation"])
+def test_samples_take_out_sharding(name):
+    """None is no placement; what may be placed is tested with placements."""
+    draw, key = getattr(plait.random, name), plait.random.key(0)
+    given = 5 if name == "permutation" else (5,)
+    want = draw(key, given)
+    np.testing.assert_array_equal(draw(key, given, out_sharding=None), want)
+    assert "out_sharding" in inspect.signature(draw).parameters
