@@ -489,3 +489,61 @@ def test_samples_take_out_sharding(name):
     want = draw(key, given)
     np.testing.assert_array_equal(draw(key, given, out_sharding=None), want)
     assert "out_sharding" in inspect.signature(draw).parameters
+
+
+# ---- what only arrays in memory have ---------------------------------------------------------
+
+
+def test_copies_of_keys():
+    key = plait.random.key(7)
+    copies = [key.copy(), pnp.copy(key), pnp.array(key), pnp.asarray(key, copy=True)]
+    copies.append(plait.jit(lambda k: pnp.copy(k))(key))
+    want = np.asarray(plait.random.key_data(key))
+    plait.jit(lambda k: plait.random.split(k), donate_argnums=0)(key)
+    for copy in copies:
+        np.testing.assert_array_equal(plait.random.key_data(copy), want)
+
+
+@pytest.mark.parametrize("name", ["devices", "sharding", "addressable_shards", "is_deleted"])
+def test_memory_of_what_is_traced(name):
+    """Neither a crash nor silence: an AttributeError, so that `hasattr` says no."""
+    for kind in (AttributeError, ConcretizationError):
+        with pytest.raises(kind, match=f".{name} of .*it is being traced"):
+            plait.jit(lambda x: getattr(x, name))(np.ones(2))
+    assert not plait.eval_shape(lambda x: pnp.int32(hasattr(x, name)), np.ones(2)).shape
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        plait.jit(lambda x: x.nothing)(np.ones(2))
+
+
+def test_compiled_functions_are_for_arrays():
+    compiled = plait.jit(lambda x: x + 4).lower(np.float32(1)).compile()
+    assert float(compiled(np.float32(2))) == 6
+    for transform in (plait.jit, lambda f: lambda x: plait.eval_shape(f, x)):
+        with pytest.raises(TypeError, match="for arrays that have values"):
+            transform(lambda x: compiled(x))(np.float32(2))
+
+
+# ---- numbers and names -----------------------------------------------------------------------
+
+
+def test_integers_as_other_dtypes():
+    assert lax.convert_element_type(2**100, "float32").item() == 2.0**100
+    assert lax.convert_element_type(2**32 - 1, np.uint32).item() == 2**32 - 1
+    with pytest.raises(OverflowError):
+        lax.convert_element_type(2**32, "uint32")
+
+
+@pytest.mark.parametrize("name", ["std", "var", "nanstd", "nanvar"])
+def test_one_name_of_what_is_subtracted(name):
+    x = np.array([1.0, 2.0, 4.0])
+    same(getattr(pnp, name)(x, correction=1), getattr(np, name)(x, ddof=1), 1e-12)
+    for ours in (pnp, np):
+        with pytest.raises(ValueError, match="ddof"):
+            getattr(ours, name)(x, ddof=1, correction=0)
+
+
+def test_messages_name_what_was_called():
+    with pytest.raises(TypeError, match="lax.conj is for floating or complex"):
+        lax.conj(1)
+    with pytest.raises(ValueError, match="helmert"):
+        plait.scipy.linalg.helmert(0)

@@ -303,7 +303,7 @@ def _methods() -> dict[str, Any]:
         "transpose": _transpose,
         "ravel": lambda self, order="C": _reshape(self, -1, order=order),
         "flatten": lambda self, order="C": _reshape(self, -1, order=order),
-        "copy": lambda self: el.stop(self) if isinstance(self, Array) else self,
+        "copy": el.copied,
         "flat": property(lambda self: _reshape(self, -1)),
         "byteswap": _byteswap,
         "compress": _compress,
