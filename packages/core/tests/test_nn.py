@@ -449,7 +449,7 @@ def test_orthogonal_matrices():
 def test_complex_initial_values(distribution, dtype):
     """Their variance is what was asked for, in all directions alike, and none is too far away."""
     init = plait.nn.initializers.variance_scaling(2.0, "fan_in", distribution, dtype=dtype)
-    z = np.asarray(init(plait.random.key(0), (300, 500))) * np.sqrt(300 / 2)
+    z = np.asarray(init(plait.random.key(0), (300, 500))) * float(np.sqrt(300 / 2))
     assert z.dtype == dtype
     np.testing.assert_allclose((abs(z) ** 2).mean(), 1, rtol=2e-2)
     np.testing.assert_allclose([(z**2).mean(), z.mean(), (z**3).mean()], 0, atol=2e-2)
