@@ -547,3 +547,24 @@ def test_messages_name_what_was_called():
         lax.conj(1)
     with pytest.raises(ValueError, match="helmert"):
         plait.scipy.linalg.helmert(0)
+
+
+# ---- float0 ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shape", [(), (3,), (2, 0)])
+def test_equality_of_float0(shape):
+    """As numpy has it of what has no bytes: all equal; of other arithmetic there is none."""
+    host = np.zeros(shape, plait.float0)
+    ours = plait.jit(lambda x: x)(host)
+    assert isinstance(ours, plait.Array)
+    for f in (lambda x, y: x == y, plait.jit(lambda x, y: x == y), pnp.equal):
+        for x, y in ((ours, host), (ours, ours)):
+            got = np.asarray(f(x, y))
+            assert got.shape == shape and got.dtype == bool and got.all()
+    assert not np.asarray(ours != host).any() and np.all((host == ours) == (host == host))
+    for f in (lambda x: x + x, lambda x: x < x, lambda x: x == 1.0, lambda x: x == 0, lambda x: -x):
+        with pytest.raises(TypeError, match="float0"):
+            f(ours)
+    with pytest.raises(TypeError, match="key"):
+        bool(plait.random.key(0) == 1.0)

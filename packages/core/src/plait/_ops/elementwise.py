@@ -99,6 +99,7 @@ _WORDS = {
     FLOATING: "floating",
     COMPLEX: "complex",
     OPAQUE: "opaque",
+    NOTHING: "float0",
 }
 ANY = (BOOLEAN, INTEGER, FLOATING, COMPLEX)
 NUMBER = (INTEGER, FLOATING, COMPLEX)
@@ -389,8 +390,8 @@ def _comparison(name: str, words: str, accepts: Sequence[int]) -> Primitive:
     return p
 
 
-eq = _comparison("eq", "x == y.", EVERY)
-ne = _comparison("ne", "x != y.", EVERY)
+eq = _comparison("eq", "x == y; elements of float0 are all equal.", (*EVERY, NOTHING))
+ne = _comparison("ne", "x != y.", (*EVERY, NOTHING))
 lt = _comparison("lt", "x < y.", ORDERED)
 le = _comparison("le", "x <= y.", ORDERED)
 gt = _comparison("gt", "x > y.", ORDERED)
