@@ -335,3 +335,29 @@ def test_the_rest():
     np.testing.assert_allclose(float(lax.polygamma(1.0, 2.0)), ss.polygamma(1, 2), 1e-6)
     with pytest.raises(AttributeError, match="nothing_like_it"):
         plait.scipy.nothing_like_it  # noqa: B018
+
+
+# ---- complex numbers -------------------------------------------------------------------------
+
+
+def test_gamma_of_complex_numbers():
+    """Right and left of 1/2, near the poles and far from the real axis, against scipy."""
+    rng = np.random.default_rng(0)
+    z = np.concatenate([
+        rng.normal(size=300) * 4 + 1j * rng.normal(size=300) * 4,
+        rng.normal(size=100) * 40 + 1j * rng.normal(size=100) * 60,
+        np.arange(-5.0, 5.0) + 0.25, [0.5 + 1e-9j, -3.001 + 1e-6j, 200j, -20 + 150j, 5.0, 100],
+    ])  # fmt: skip
+    want = ss.gamma(z)
+    z, want = z[abs(want) > 1e-290], want[abs(want) > 1e-290]
+    got = np.asarray(plait.jit(plait.scipy.special.gamma)(z))
+    assert got.dtype == np.complex128 and (abs(got - want) / abs(want)).max() < 1e-10
+    near = z[abs(np.log(abs(want))) < 30].astype(np.complex64)
+    got = np.asarray(plait.scipy.special.gamma(near))
+    assert got.dtype == np.complex64
+    want = ss.gamma(near.astype(np.complex128))
+    assert (abs(got - want) / abs(want)).max() < 1e-6
+    assert np.isnan(np.asarray(plait.scipy.special.gamma(np.array([0j, -1, -2])))).all()
+    x = complex(1.3, 0.7)
+    slope = plait.grad(plait.scipy.special.gamma, holomorphic=True)(np.complex128(x))
+    assert complex(slope) == pytest.approx(ss.gamma(x) * ss.psi(x), rel=1e-10)

@@ -87,7 +87,9 @@ def test_axes_of_spectra():
 def test_nothing_to_transform():
     assert pnp.fft.fft(np.ones((0, 4))).shape == (0, 4)
     with pytest.raises(TypeRule, match="over 0 elements"):
-        pnp.fft.fft(np.ones((3, 0)))
+        pnp.fft.rfft(np.ones((3, 0)))
+    with pytest.raises(TypeRule, match="over 0 elements"):
+        pnp.fft.fft(np.ones((3, 4)), n=0)
 
 
 def test_lax():

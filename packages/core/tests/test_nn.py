@@ -442,3 +442,26 @@ def test_orthogonal_matrices():
     ):
         with pytest.raises(AxisError):
             bad()
+
+
+@pytest.mark.parametrize("distribution", ["uniform", "normal", "truncated_normal"])
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_complex_initial_values(distribution, dtype):
+    """Their variance is what was asked for, in all directions alike, and none is too far away."""
+    init = plait.nn.initializers.variance_scaling(2.0, "fan_in", distribution, dtype=dtype)
+    z = np.asarray(init(plait.random.key(0), (300, 500))) * float(np.sqrt(300 / 2))
+    assert z.dtype == dtype
+    np.testing.assert_allclose((abs(z) ** 2).mean(), 1, rtol=2e-2)
+    np.testing.assert_allclose([(z**2).mean(), z.mean(), (z**3).mean()], 0, atol=2e-2)
+    most = {"uniform": np.sqrt(2), "truncated_normal": 2 / 0.96}.get(distribution, np.inf)
+    assert abs(z).max() < most * 1.001
+    if distribution == "uniform":  # the area within a radius, of a disc of radius sqrt(2)
+        np.testing.assert_allclose((abs(z) < 1).mean(), 0.5, atol=1e-2)
+
+
+@pytest.mark.parametrize("shape", [(5, 3), (3, 5), (4, 4)])
+def test_complex_orthogonal_matrices(shape):
+    q = np.asarray(plait.nn.initializers.orthogonal(dtype="complex128")(plait.random.key(1), shape))
+    q = q if shape[0] >= shape[1] else q.T
+    np.testing.assert_allclose(q.conj().T @ q, np.eye(min(shape)), atol=1e-12)
+    assert abs(q.imag).max() > 0.1

@@ -182,8 +182,9 @@ def found(module, name):
 
 # what numpy refuses and plait takes: docs/numpy.md, "What numpy refuses, and is taken here"
 TAKEN = {
-    "astype", "can_cast", "diff", "ediff1d", "fft.fftshift", "fft.ifftshift", "finfo", "gradient",
-    "linalg.norm", "nanpercentile", "nanquantile", "percentile", "poly", "polyder", "polyint",
+    "astype", "can_cast", "diff", "ediff1d", "fft.fft2", "fft.fftn", "fft.fftshift", "fft.ifft2",
+    "fft.ifftn", "fft.ifftshift", "finfo", "gradient", "linalg.norm", "logaddexp", "logaddexp2",
+    "nanpercentile", "nanquantile", "percentile", "poly", "polyder", "polyint",
     "promote_types", "put", "quantile", "roots", "take", "unravel_index",
 }  # fmt: skip
 CHANGING = {"put", "place", "fill_diagonal", "put_along_axis"}
@@ -305,3 +306,96 @@ def test_errors_of_users_functions_are_theirs():
         with pytest.raises(ValueError, match="mine") as caught:
             call()
         assert not isinstance(caught.value, PlaitError)
+
+
+# ---- strict modes ----------------------------------------------------------------------------
+
+MODES = {
+    "strict": lambda: plait.numpy_dtype_promotion("strict"),
+    "raise": lambda: plait.numpy_rank_promotion("raise"),
+    "infs": plait.debug.infs,
+    "nans": plait.debug.nans,
+}
+MIXED = {"promote_types", "astype"}  # what is asked of them is to mix
+
+
+def met_by_users(mode, arrays, result):
+    """Whether the mode has something to say about what is given and what comes out."""
+    if mode == "strict":
+        return len({a.dtype for a in arrays}) > 1
+    if mode == "raise":
+        return len({a.ndim for a in arrays} - {0}) > 1
+    out = [np.asarray(v) for v in plait.tree.leaves(result) if isinstance(v, plait.Array)]
+    return not all(np.isfinite(v).all() for v in (*arrays, *out) if v.dtype.kind in "fc")
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_strict_modes_are_about_users_operands(mode):
+    """A right call on arrays of one dtype, of one number of axes, with finite results is right in
+    every mode: what happens inside of a function is no business of its caller."""
+    failures, asked = [], 0
+    for name, arguments in ALL:
+        args = [argument(a, pnp) for a in arguments]
+        options = {"inplace": False} if name in CHANGING else {}
+        run = lambda f=found(pnp, name), args=args, options=options: f(*args, **options)  # noqa: E731
+        arrays = [a for a in plait.tree.leaves(args) if isinstance(a, np.ndarray)]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                want = run()
+            except PlaitError:
+                continue  # numpy's examples are not all ours
+            if name in MIXED or met_by_users(mode, arrays, want):
+                continue
+            asked += 1
+            try:
+                with MODES[mode]():
+                    run()
+            except PlaitError as e:
+                failures.append((name, arguments, e))
+    assert not failures and asked > 250
+
+
+WEIGHED = {
+    "cov": lambda: pnp.cov(M, fweights=np.arange(4), aweights=np.ones(4)),
+    "trapezoid": lambda: pnp.trapezoid(M, dx=np.ones(3, F4)),
+    "quantile": lambda: pnp.quantile(
+        np.ones((3, 5, 4)), np.array([0.5, 0.2]), axis=1, weights=np.ones(5), method="inverted_cdf"
+    ),
+    "average": lambda: pnp.average(M, 1, np.ones(4, F4)),
+    "polyfit": lambda: pnp.polyfit(np.arange(4.0), np.ones((4, 2)), 1, w=np.ones(4), cov=True),
+    "logsumexp": lambda: plait.nn.logsumexp(np.array([-1000, -2]), b=np.array([1, 0])),
+    "round": lambda: pnp.round(M, -1),
+    "max": lambda: pnp.max(M, where=M > 0, initial=0.0),
+    "attention": lambda: plait.nn.dot_product_attention(
+        pnp.zeros((5, 6, 8)), pnp.zeros((7, 3, 8)), pnp.zeros((7, 3, 8)), mask=pnp.arange(7) <= 3
+    ),
+    "softmax": lambda: plait.nn.softmax(M, where=M > 0),
+}
+
+
+@pytest.mark.parametrize("name", WEIGHED)
+def test_strict_modes_where_operands_differ_by_their_roles(name):
+    """Weights, masks and steps have axes and dtypes of their own."""
+    want = WEIGHED[name]()
+    modes = ["raise", "infs", "nans"] if name in ("cov", "quantile") else list(MODES)
+    for mode in modes:
+        with MODES[mode]():
+            got = WEIGHED[name]()
+        for g, w in zip(plait.tree.leaves(got), plait.tree.leaves(want)):
+            np.testing.assert_allclose(np.asarray(g), np.asarray(w), rtol=1e-5)
+
+
+def test_infinities_and_nans_that_users_make_are_found():
+    cases = {
+        "infs": [lambda: 1 / pnp.zeros(2), lambda: pnp.log2(pnp.zeros(2)), lambda: pnp.log2(0.0),
+                 lambda: plait.jit(lambda x: pnp.log2(x) + 1)(0.0)],
+        "nans": [lambda: pnp.log2(-pnp.ones(3)), lambda: pnp.var(pnp.zeros(0))],
+    }  # fmt: skip
+    for mode, calls_ in cases.items():
+        for call in calls_:
+            with pytest.raises(plait.errors.NanError) as e, MODES[mode]():
+                call()
+            assert __file__ in e.value.where
+    with plait.debug.nans():
+        assert np.isnan(pnp.hypot(np.nan, 1.0))

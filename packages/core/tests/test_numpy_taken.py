@@ -6,6 +6,7 @@ arguments; where both refuse, the class of the error is numpy's.
 """
 
 import array
+import inspect
 import math
 
 import numpy as np
@@ -434,3 +435,136 @@ def test_welch_without_lines(scaling):
     got, want = plait.scipy.signal.welch(x, **how), scipy.signal.welch(x, **how)
     same(got[0], want[0], 1e-6)
     same(got[1], want[1], 1e-9)
+
+
+# ---- einsum by another product ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text", ["ij,jk->ik", "bij,bjk->bik", "ij,ij->ij", "i,j->ij", "ij,jk,kl->il"]
+)
+def test_einsum_by_another_product(text):
+    """The function does every product of two operands, with the arguments of `lax.dot_general`."""
+    sizes = dict(zip("bijkl", (2, 3, 4, 5, 2)))
+    xs = [RNG.normal(size=[sizes[c] for c in t]) for t in text.split("->")[0].split(",")]
+    seen = []
+
+    def twice(x, y, axes, precision=None, preferred_element_type=None):
+        seen.append(precision)
+        return 2 * lax.dot_general(
+            x, y, axes, precision, preferred_element_type=preferred_element_type
+        )
+
+    got = pnp.einsum(text, *xs, precision="high", _dot_general=twice)
+    same(got, 2 ** (len(xs) - 1) * np.einsum(text, *xs), 1e-12)
+    assert seen == ["high"] * (len(xs) - 1)
+    f = plait.jit(lambda *xs: pnp.einsum(text, *xs, _dot_general=twice))
+    same(f(*xs), 2 ** (len(xs) - 1) * np.einsum(text, *xs), 1e-12)
+
+
+# ---- types as JAX's programs ask them --------------------------------------------------------
+
+
+def test_questions_about_types():
+    t = plait.typeof(pnp.ones((2, 3)))
+    assert t.sharding is None and t.to_tangent_aval() == t
+    assert plait.typeof(pnp.arange(2)).to_tangent_aval().dtype == plait.float0
+    assert plait.typeof(1.0).weak_type and not plait.typeof(1.0).strip_weak_type().weak_type
+    other = t.update(shape=(4,), dtype="int8")
+    assert (other.shape, other.dtype, other.weak_type) == ((4,), np.int8, False)
+    assert t.update(weak_type=True).weak_type and t.update(sharding=None) == t
+    assert plait.core.ShapedArray((2, 3), np.float32, sharding=None) == t
+    for wrong in (lambda: t.update(sharding=1), lambda: t.update(size=6)):
+        with pytest.raises(TypeError, match="says nothing of"):
+            wrong()
+    with pytest.raises(TypeError, match="says nothing of where"):
+        plait.core.ShapedArray((2, 3), np.float32, sharding="x")
+
+
+@pytest.mark.parametrize("name", ["normal", "uniform", "exponential", "bits", "permutation"])
+def test_samples_take_out_sharding(name):
+    """None is no placement; what may be placed is tested with placements."""
+    draw, key = getattr(plait.random, name), plait.random.key(0)
+    given = 5 if name == "permutation" else (5,)
+    want = draw(key, given)
+    np.testing.assert_array_equal(draw(key, given, out_sharding=None), want)
+    assert "out_sharding" in inspect.signature(draw).parameters
+
+
+# ---- what only arrays in memory have ---------------------------------------------------------
+
+
+def test_copies_of_keys():
+    key = plait.random.key(7)
+    copies = [key.copy(), pnp.copy(key), pnp.array(key), pnp.asarray(key, copy=True)]
+    copies.append(plait.jit(lambda k: pnp.copy(k))(key))
+    want = np.asarray(plait.random.key_data(key))
+    plait.jit(lambda k: plait.random.split(k), donate_argnums=0)(key)
+    for copy in copies:
+        np.testing.assert_array_equal(plait.random.key_data(copy), want)
+
+
+@pytest.mark.parametrize("name", ["devices", "sharding", "addressable_shards", "is_deleted"])
+def test_memory_of_what_is_traced(name):
+    """Neither a crash nor silence: an AttributeError, so that `hasattr` says no."""
+    for kind in (AttributeError, ConcretizationError):
+        with pytest.raises(kind, match=f".{name} of .*it is being traced"):
+            plait.jit(lambda x: getattr(x, name))(np.ones(2))
+    assert not plait.eval_shape(lambda x: pnp.int32(hasattr(x, name)), np.ones(2)).shape
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        plait.jit(lambda x: x.nothing)(np.ones(2))
+
+
+def test_compiled_functions_are_for_arrays():
+    compiled = plait.jit(lambda x: x + 4).lower(np.float32(1)).compile()
+    assert float(compiled(np.float32(2))) == 6
+    for transform in (plait.jit, lambda f: lambda x: plait.eval_shape(f, x)):
+        with pytest.raises(TypeError, match="for arrays that have values"):
+            transform(lambda x: compiled(x))(np.float32(2))
+
+
+# ---- numbers and names -----------------------------------------------------------------------
+
+
+def test_integers_as_other_dtypes():
+    assert lax.convert_element_type(2**100, "float32").item() == 2.0**100
+    assert lax.convert_element_type(2**32 - 1, np.uint32).item() == 2**32 - 1
+    with pytest.raises(OverflowError):
+        lax.convert_element_type(2**32, "uint32")
+
+
+@pytest.mark.parametrize("name", ["std", "var", "nanstd", "nanvar"])
+def test_one_name_of_what_is_subtracted(name):
+    x = np.array([1.0, 2.0, 4.0])
+    same(getattr(pnp, name)(x, correction=1), getattr(np, name)(x, ddof=1), 1e-12)
+    for ours in (pnp, np):
+        with pytest.raises(ValueError, match="ddof"):
+            getattr(ours, name)(x, ddof=1, correction=0)
+
+
+def test_messages_name_what_was_called():
+    with pytest.raises(TypeError, match="lax.conj is for floating or complex"):
+        lax.conj(1)
+    with pytest.raises(ValueError, match="helmert"):
+        plait.scipy.linalg.helmert(0)
+
+
+# ---- float0 ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shape", [(), (3,), (2, 0)])
+def test_equality_of_float0(shape):
+    """As numpy has it of what has no bytes: all equal; of other arithmetic there is none."""
+    host = np.zeros(shape, plait.float0)
+    ours = plait.jit(lambda x: x)(host)
+    assert isinstance(ours, plait.Array)
+    for f in (lambda x, y: x == y, plait.jit(lambda x, y: x == y), pnp.equal):
+        for x, y in ((ours, host), (ours, ours)):
+            got = np.asarray(f(x, y))
+            assert got.shape == shape and got.dtype == bool and got.all()
+    assert not np.asarray(ours != host).any() and np.all((host == ours) == (host == host))
+    for f in (lambda x: x + x, lambda x: x < x, lambda x: x == 1.0, lambda x: x == 0, lambda x: -x):
+        with pytest.raises(TypeError, match="float0"):
+            f(ours)
+    with pytest.raises(TypeError, match="key"):
+        bool(plait.random.key(0) == 1.0)

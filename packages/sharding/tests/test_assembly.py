@@ -44,6 +44,10 @@ def test_pieces_that_are_there(lies):
     check(plait.make_array_from_single_device_arrays(WHOLE.shape, where, pieces[::-1]), where)
     with pytest.raises(TypeRule, match="devices"):
         plait.make_array_from_single_device_arrays(WHOLE.shape, where, pieces[1:])
+    make = lambda x: plait.make_array_from_single_device_arrays(WHOLE.shape, where, [x])  # noqa: E731
+    for call in (lambda: make(WHOLE), lambda: make(1.0), lambda: plait.jit(make)(WHOLE)):
+        with pytest.raises(TypeError, match="is of arrays on devices"):
+            call()
 
 
 def test_data_of_the_process(lies):

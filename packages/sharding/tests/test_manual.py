@@ -114,6 +114,39 @@ def test_collectives(mesh, lies, close, name):
     close(plait.jit(m)(device_put(A, lies("y"))), want)
 
 
+PAIRS = {
+    "ring": [(i, (i + 1) % 8) for i in range(8)],
+    "back": [(i, 7 - i) for i in range(8)],
+    "across": [(i, (3 * i + 2) % 8) for i in range(8)],
+    "some": [(0, 5), (5, 0), (3, 3), (6, 1)],
+    "one": [(7, 0)],
+    "nobody": [],
+}
+
+
+@pytest.mark.parametrize("pairs", PAIRS)
+@pytest.mark.parametrize("names", [("x", "y"), ("y", "x")])
+def test_ppermute_over_two_axes(mesh, close, pairs, names):
+    """Positions are counted as everywhere: the first name varies slowest."""
+    perm = PAIRS[pairs]
+    rows = np.arange(24, dtype=np.float32).reshape(8, 3) - 11.5
+    want = np.zeros_like(rows)
+    for source, target in perm:
+        want[target] = rows[source]
+    f = shard_map(
+        lambda v: ppermute(v, names, perm), mesh=mesh, in_specs=P(names), out_specs=P(names)
+    )
+    close(f(rows), want)
+    close(plait.jit(f)(rows), want)
+    refused = [(0, 8)], [(0, 1), (0, 2)], [(0, 1), (2, 1)]
+    for wrong in refused:
+        with pytest.raises(ValueError, match="ppermute"):
+            shard_map(
+                lambda v, w=wrong: ppermute(v, names, w), mesh=mesh, in_specs=P(names),
+                out_specs=P(names),
+            )(rows)  # fmt: skip
+
+
 @pytest.mark.parametrize("name", ["all_to_all", "all_gather", "ppermute", "axis_index", "pmax"])
 def test_collectives_on_other_devices(close, name):
     """The order of the mesh counts, not the numbers of the devices."""

@@ -180,6 +180,7 @@ class _Watch(Interpreter):
     """Applies everything under its parent, and looks at what comes out."""
 
     does = "debug.nans"
+    wholes = True
 
     def __init__(self, parent: Interpreter, what: str, found: Callable[..., Any]):
         open_under(self, parent)
@@ -188,6 +189,8 @@ class _Watch(Interpreter):
 
     def has(self, x: Any) -> bool:
         """Whether what is looked for is in a value."""
+        if x.__class__ is Literal:
+            return x.aval.inexact and bool(self.found(x.value))
         return x.__class__ is Array and x.aval.inexact and bool(self.found(x.numpy()).any())
 
     @property

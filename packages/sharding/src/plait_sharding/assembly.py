@@ -11,6 +11,7 @@ import numpy as np
 from plait.ext.errors import (
     ArgumentError,
     AxisError,
+    OperandTypeError,
 )
 from plait.ext.tree import (
     flatten,
@@ -101,6 +102,13 @@ def make_array_from_single_device_arrays(
     Array([1., 1.], dtype=float32)
     """
     _expect(sharding)
+    for x in arrays:
+        if not isinstance(x, Array):
+            raise OperandTypeError(
+                f"make_array_from_single_device_arrays is of arrays on devices, not of {x!r}",
+                fix="give arrays that plait.device_put made; of a value that is traced use "
+                "plait.lax.with_sharding_constraint",
+            )
     held = {tuple(x.devices()): x for x in arrays}
     boxes = sharding.devices_indices_map(tuple(shape))
     missing = [d for d in boxes if (d,) not in held]

@@ -134,6 +134,8 @@ def fused(f: Callable | None = None, *, numbers: tuple[str, ...] = ()) -> Callab
             named = signature.bind(*xs, **static)
             return function(*named.args, **named.kwargs)
         if current() is not GROUND:
+            if current().wholes and not any(x.__class__ in _SCALARS for x in xs):
+                return jit(_fixed(f, static, {}))(*xs)  # anew: equations have the line of this call
             return f(*xs, **static)
         held: dict[int, Any] = {}
         for i, x in enumerate(xs):
@@ -149,6 +151,9 @@ def fused(f: Callable | None = None, *, numbers: tuple[str, ...] = ()) -> Callab
         return version(*[x for i, x in enumerate(xs) if i not in held] if held else xs)
 
     return function
+
+
+_SCALARS = (bool, int, float, complex, Literal)
 
 
 def _key(static: dict[str, Any], held: dict[int, Any]) -> tuple:

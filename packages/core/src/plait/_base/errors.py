@@ -25,6 +25,7 @@ __all__ = [
     "MissingPlugin",
     "MissingRule",
     "NanError",
+    "NoArray",
     "NonConcreteBooleanIndexError",
     "NotAnArrayError",
     "NotAnIndexError",
@@ -130,6 +131,10 @@ class UnknownMask(ConcretizationError, IndexError):
 
 class UnknownSlice(ConcretizationError, IndexError):
     """A slice whose ends are not known, so nor is how many elements it picks."""
+
+
+class NoArray(ConcretizationError, AttributeError):
+    """What only an array in memory has was asked of a value that is traced."""
 
 
 class TypeRule(PlaitError, TypeError, ValueError):

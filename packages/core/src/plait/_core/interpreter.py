@@ -21,6 +21,7 @@ from .._base.errors import (
     AxisError,
     ConcretizationError,
     MissingRule,
+    NoArray,
     PlaitError,
     UnexpectedTracerError,
 )
@@ -116,6 +117,9 @@ class Interpreter:
     thread: int = 0
     staging: bool = False
     """Whether what is applied ends in a Program, here or in an interpreter further out."""
+    wholes: bool = False
+    """Whether functions of ours that are one program are applied as one: what is inside of them is
+    no business of users."""
     sizes: ClassVar[dict[Any, Any]] = {}
     """The sizes of the named axes that it binds."""
     does: str = "evaluate"
@@ -193,6 +197,15 @@ class Tracer(Value):
     def tolist(self) -> Any:
         raise self.lost(".tolist()")
 
+    def __getattr__(self, name: str) -> Any:
+        if name in _OF_ARRAYS:
+            raise NoArray(
+                f".{name} of {self!r}, made at {user_line(self.where)}: it is being traced, and "
+                "has neither memory nor a place",
+                fix="ask the array that the transformed function was given, or returns",
+            )
+        raise AttributeError(f"a traced value has no attribute {name!r}")
+
     def tobytes(self, order: str = "C") -> Any:
         raise self.lost(".tobytes()")
 
@@ -221,6 +234,15 @@ class Tracer(Value):
 
     def __deepcopy__(self, memo: Any) -> "Tracer":
         return self
+
+
+_OF_ARRAYS = {
+    "addressable_data", "addressable_shards", "block_until_ready", "committed", "delete",
+    "copy_to_host_async", "device_buffer", "device_buffers", "devices", "global_shards",
+    "is_deleted", "is_fully_addressable", "is_fully_replicated", "is_ready", "numpy",
+    "on_device_size_in_bytes", "sharding", "unsafe_buffer_pointer",
+}  # fmt: skip
+"""What only arrays have."""
 
 
 class Evaluate(Interpreter):

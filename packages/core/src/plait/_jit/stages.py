@@ -14,6 +14,7 @@ from .._base.errors import (
     TreeMismatch,
 )
 from .._core.array import wrap
+from .._core.interpreter import Tracer
 from .._core.ir import Program
 from .._xla import mlir
 from .._xla.executables import Executable, Options, bound, load
@@ -110,6 +111,11 @@ class Compiled:
             )
         bufs = []
         for x, k in zip(leaves, self._keys, strict=True):
+            if isinstance(x, Tracer):
+                raise ArgumentError(
+                    f"a compiled function is for arrays that have values, not {x!r}",
+                    fix="transform or call the jitted function, and compile what comes of it",
+                )
             x = as_argument(x)
             if x.key.placement is None and k.placement is not None:
                 x = k.placement.accept(x)

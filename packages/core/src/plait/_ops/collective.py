@@ -22,6 +22,7 @@ from .._plugins.traits import AnyElement, Collective, Linear
 from .._types.avals import INT32, Aval
 from .._types.dims import product
 from ..tree import map_tree
+from .dynamic_slicing import dynamic_index_in_dim
 from .elementwise import eq, select, true_divide
 from .shape import expand_dims, fill, moveaxis, normal_axis, reshape
 from .static_arguments import fixed_each
@@ -278,11 +279,17 @@ def psum_scatter(
 def ppermute(x: Any, axis_name: Any, perm: Any) -> Any:
     """Send to whom `perm`, pairs (from, to), says; those who get nothing have zero.
 
+    Args:
+      x: a tree of arrays.
+      axis_name: a name, or a tuple of names, that is bound outside; of several, positions count
+        the first slowest.
+      perm: pairs of positions.
+
     Raises AxisError for a name that nobody binds, and pairs that leave the axis or name a position
     twice.
     """
-    axis_name = _single("ppermute", axis_name)
-    size = axis_size(axis_name)
+    names = _names(axis_name)
+    size = axis_size(names)
     try:
         pairs = tuple([(a.__index__(), b.__index__()) for a, b in perm])
     except (AttributeError, TypeError, ValueError):
@@ -298,7 +305,40 @@ def ppermute(x: Any, axis_name: Any, perm: Any) -> Any:
             f"ppermute: perm {pairs} leaves the axis of size {size}",
             fix=f"positions are 0 to {size - 1}",
         )
-    return map_tree(lambda v: ppermute_(v, name=axis_name, perm=pairs, size=size), x)
+    return map_tree(lambda v: _sent(v, names, pairs), x)
+
+
+def _sent(x: Any, names: tuple, pairs: tuple) -> Any:
+    """Along the last axis is sent in turns: in one, everybody who is sent from one place of that
+    axis to another makes the same moves along the axes before it."""
+    *before, last = names
+    n = axis_size(last)
+    if not before:
+        return ppermute_(x, name=last, perm=pairs, size=n)
+    moves: dict[tuple, list] = {}
+    for a, b in pairs:
+        moves.setdefault((a % n, b % n), []).append((a // n, b // n))
+    turns: dict[tuple, list] = {}
+    for (source, target), along in moves.items():
+        kept = turns.setdefault(tuple(sorted(along)), [{}])
+        turn = next((t for t in kept if source not in t and target not in t.values()), None)
+        if turn is None:
+            kept.append(turn := {})
+        turn[source] = target
+    out: Any = None
+    for along, kept in turns.items():
+        still = all(a == b for a, b in along) and len(along) == axis_size(tuple(before))
+        moved = x if still else _sent(x, tuple(before), along)
+        for turn in kept:
+            got = ppermute_(moved, name=last, perm=tuple(turn.items()), size=n)
+            if out is None:
+                out = got
+                continue
+            table = np.zeros(axis_size(names), bool)
+            table[[b * n + target for _, b in along for target in turn.values()]] = True
+            ours = dynamic_index_in_dim(table, axis_index(names), keepdims=False)
+            out = select(ours, got, out)
+    return fill(0, as_value(x).aval) if out is None else out
 
 
 def pshuffle(x: Any, axis_name: Any, perm: Any) -> Any:

@@ -78,7 +78,7 @@ def attribute(name: str, key: str, value: Any) -> str:
         value = value.item()
     if isinstance(value, type) and issubclass(value, np.generic):
         value = np.dtype(value)
-    if not isinstance(value, np.generic | np.ndarray):  # what stands for a dtype
+    if not hasattr(value, "shape"):  # what stands for a dtype
         value = getattr(value, "dtype", value)
     if isinstance(value, np.dtype):
         return str(element_type(value))

@@ -18,8 +18,8 @@ from .._base.errors import (
     OutOfBounds,
     ShapeError,
 )
-from .._core.array import Literal, as_value
-from .._core.interpreter import Value
+from .._core.array import Array, Literal, as_value, laid, standing_for
+from .._core.interpreter import GROUND, Value, current
 from .._core.primitive import Primitive
 from .._plugins.traits import (
     AnyElement,
@@ -99,6 +99,7 @@ _WORDS = {
     FLOATING: "floating",
     COMPLEX: "complex",
     OPAQUE: "opaque",
+    NOTHING: "float0",
 }
 ANY = (BOOLEAN, INTEGER, FLOATING, COMPLEX)
 NUMBER = (INTEGER, FLOATING, COMPLEX)
@@ -389,8 +390,8 @@ def _comparison(name: str, words: str, accepts: Sequence[int]) -> Primitive:
     return p
 
 
-eq = _comparison("eq", "x == y.", EVERY)
-ne = _comparison("ne", "x != y.", EVERY)
+eq = _comparison("eq", "x == y; elements of float0 are all equal.", (*EVERY, NOTHING))
+ne = _comparison("ne", "x != y.", (*EVERY, NOTHING))
 lt = _comparison("lt", "x < y.", ORDERED)
 le = _comparison("le", "x <= y.", ORDERED)
 gt = _comparison("gt", "x > y.", ORDERED)
@@ -460,6 +461,14 @@ def _(e, xs, ins, outs):
 stop = _define("stop", None, "x itself, of which nothing but the value is passed on.", ANY,
                (Discrete, Increasing))  # fmt: skip
 lower_rules.rule(stop)(lambda e, xs, ins, outs: xs[0])
+
+
+def copied(x: Any) -> Any:
+    """An array in memory of its own; traced values have none, and are returned as they are."""
+    if x.__class__ is not Array or current() is not GROUND:
+        return x
+    return standing_for(stop(laid(x)), x.aval) if x.aval.category == OPAQUE else stop(x)
+
 
 # ---- precision -----------------------------------------------------------------------------
 

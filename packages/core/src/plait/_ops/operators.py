@@ -15,10 +15,17 @@ from .._base.errors import (
     ShapeError,
 )
 from .._base.lazy import later
-from .._core.array import Array, Literal, as_value
+from .._core.array import Array, Literal
 from .._core.interpreter import Value, current
 from .._plugins.metadata import resolve
-from .._types.avals import FLOATING, INT32, INTEGER, NOTHING, asked_dtype, default_dtype, met
+from .._types.avals import (
+    COMPLEX,
+    FLOATING,
+    INT32,
+    INTEGER,
+    asked_dtype,
+    default_dtype,
+)
 from .._types.dims import Dim
 from . import contraction, conversion, reduction, shape, sizes, subscript
 from . import elementwise as el
@@ -42,14 +49,14 @@ def _fast(prim: Any, general: Callable, inexact_only: bool = False) -> Callable:
             k = other.__class__
             if k is float or k is int:
                 c = a.category
-                if c >= FLOATING or (
+                if FLOATING <= c <= COMPLEX or (
                     c == INTEGER
                     and k is int
                     and (0 <= other < 8 or (a.dtype is INT32 and -(2**31) <= other < 2**31))
                 ):
                     if not a.weak_type or c == FLOATING:
                         return current().apply(prim, (self, Literal(other, a)), _NONE)
-            elif isinstance(other, Value) and other.aval is a and a.category != NOTHING:
+            elif isinstance(other, Value) and other.aval is a:
                 return current().apply(prim, (self, other), _NONE)
         return general(self, other) if _operand(other) else NotImplemented
 
@@ -101,8 +108,6 @@ def _arithmetic() -> dict[str, Any]:
         members[f"__r{name}__"] = _reflected(f)
     for prim in el.COMPARISONS:
         members[f"__{prim.name.rpartition('.')[2]}__"] = _fast(prim, prim)
-    members["__eq__"] = _fast(el.eq, _equality(el.eq, True))
-    members["__ne__"] = _fast(el.ne, _equality(el.ne, False))
     return members | {
         "__neg__": lambda self: el.neg(self),
         "__pos__": lambda self: self,
@@ -205,20 +210,6 @@ def _byteswap(self: Any, inplace: bool = False) -> Any:
     return conversion.bitcast(shape.rev.bind(parts, axes=(self.aval.ndim,)), dtype)
 
 
-def _equality(prim: Any, answer: bool) -> Callable:
-    """Elements of float0 have one value only, hence are equal."""
-
-    def compare(x: Any, y: Any) -> Any:
-        avals = [v.aval for v in (x, y) if isinstance(v, Value)]
-        if any(a.category == NOTHING for a in avals):
-            a, b = as_value(x).aval, as_value(y).aval
-            if a.category == b.category:
-                return shape.fill(answer, met((a, b)).with_dtype(bool))
-        return prim(x, y)
-
-    return compare
-
-
 class _OfNumpy:
     """A method that is the function of `plait.numpy` of its name, imported when first used."""
 
@@ -299,7 +290,7 @@ def _methods() -> dict[str, Any]:
         "transpose": _transpose,
         "ravel": lambda self, order="C": _reshape(self, -1, order=order),
         "flatten": lambda self, order="C": _reshape(self, -1, order=order),
-        "copy": lambda self: el.stop(self) if isinstance(self, Array) else self,
+        "copy": el.copied,
         "flat": property(lambda self: _reshape(self, -1)),
         "byteswap": _byteswap,
         "compress": _compress,

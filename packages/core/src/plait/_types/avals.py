@@ -15,6 +15,7 @@ import numpy as np
 
 from .._base.config import config
 from .._base.errors import (
+    ArgumentError,
     OperandTypeError,
     ShapeError,
     TypeRule,
@@ -99,12 +100,19 @@ class Aval:
     placement = None
     """None: an Aval is also the dispatch key of arrays in the default place."""
 
-    def __new__(cls, shape: Any, dtype: Any, weak_type: bool = False) -> "Aval":
+    def __new__(
+        cls, shape: Any, dtype: Any, weak_type: bool = False, *, sharding: None = None
+    ) -> "Aval":
         try:
             # Arguments as they come: a hit needs no checks, for only checked types are in there.
             return cls._all[shape, dtype, weak_type]
         except (KeyError, TypeError):
             pass
+        if sharding is not None:
+            raise ArgumentError(
+                f"a type says nothing of where values are, and was given {sharding!r}",
+                fix="leave sharding out; a ShapeDtypeStruct has one",
+            )
         shape = tuple([d if d.__class__ is Dim else _size(d) for d in shape])
         dtype = dtype if dtype.__class__ is Opaque else np.dtype(dtype)
         key = shape, dtype, bool(weak_type)
@@ -144,6 +152,32 @@ class Aval:
         if self.category == OPAQUE and self.dtype.tangent_dtype is not None:
             return Aval(self.shape, self.dtype.tangent_dtype)
         return Aval(self.shape, float0)
+
+    sharding = None
+    """None: a type says nothing of where values are; `plait.Array.sharding` does."""
+
+    def to_tangent_aval(self) -> "Aval":
+        """`tangent_type`, by the name that JAX has for it."""
+        return self.tangent_type
+
+    def strip_weak_type(self) -> "Aval":
+        """`strong()`, by the name that JAX has for it."""
+        return self.strong()
+
+    def update(self, **changes: Any) -> "Aval":
+        """The type with another shape, dtype or weak_type.
+
+        Raises TypeRule for what else a type is asked to say.
+        """
+        unknown = changes.keys() - {"shape", "dtype", "weak_type"}
+        if any(changes[name] is not None for name in unknown):
+            raise ArgumentError(
+                f"the type {self!r} says nothing of {sorted(unknown)}",
+                fix="a type has a shape, a dtype and weak_type",
+            )
+        same = {"shape": self.shape, "dtype": self.dtype, "weak_type": self.weak_type}
+        kept = {name: changes.get(name, had) for name, had in same.items()}
+        return Aval(tuple(kept["shape"]), dtype_of(kept["dtype"]), bool(kept["weak_type"]))
 
     def with_dtype(self, dtype: Any) -> "Aval":
         return Aval(self.shape, dtype, False)

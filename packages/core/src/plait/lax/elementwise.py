@@ -20,7 +20,7 @@ from .._core.interpreter import Value, current
 from .._ops import elementwise as el
 from .._ops.shape import convert
 from .._ops.static_arguments import fixed
-from .._types.avals import COMPLEX, INTEGER, dtype_of
+from .._types.avals import COMPLEX, FLOATING, INTEGER, dtype_of
 from .operands import accurately, agree, binary, one
 
 
@@ -122,6 +122,11 @@ def conj(x: Any) -> Any:
     (1-2j)
     """
     x = value(x)
+    if x.aval.category not in (FLOATING, COMPLEX):
+        raise OperandTypeError(
+            f"lax.conj is for floating or complex arrays, not {x.aval!r}",
+            fix="convert it, or use plait.numpy.conj, which returns it as it is",
+        )
     if x.aval.category != COMPLEX:
         return el.complex_(x, Literal(0, x.aval))
     return el.conj.bind(x)

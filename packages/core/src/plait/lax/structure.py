@@ -52,7 +52,8 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Any:
     """
     weak = isinstance(new_dtype, type) and new_dtype in WEAK
     kind = WEAK[new_dtype].dtype if weak else canonical(dtype_of(new_dtype))
-    return materialise_at_ground(sh.convert(value(operand), kind))
+    x = operand if operand.__class__ is int else value(operand)
+    return materialise_at_ground(sh.convert(x, kind))
 
 
 def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:

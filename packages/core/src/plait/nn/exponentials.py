@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from .._api.surfaces import fused
+from .._api.surfaces import fused, value
 from .._core.array import Literal
 from .._ops import elementwise as el
 from .._ops import reduction
-from .._ops.shape import broadcast_to, normal_axes, reshape
+from .._ops.shape import broadcast_to, convert, normal_axes, reshape
 from .._types.avals import COMPLEX
 
 
@@ -39,6 +39,9 @@ def _logsumexp(
     if where is not None:  # what does not count might overflow, and be a nan in derivatives
         x = el.select(where, x, -np.inf)
     if b is not None:
+        b = value(b)
+        if b.aval.category < x.aval.category:  # integers are factors of floats
+            b = convert(b, x.aval.dtype, x.aval.weak_type)
         x, b = el.promoted((x, b))
         x = el.select(el.eq(b, 0), -np.inf, x)  # 0 * inf counts as nothing
     size = x if x.aval.category != COMPLEX else el.real(x)

@@ -7,6 +7,8 @@ import math
 from collections.abc import Callable
 from typing import Any, Protocol
 
+import numpy as np
+
 from .._api.surfaces import value as as_value
 from .._base.errors import (
     ArgumentError,
@@ -27,10 +29,11 @@ from .._ops.shape import (
     reshape,
     transpose,
 )
-from .._types.avals import FLOATING, INT32, Aval, category, default_dtype, dtype_of
+from .._types.avals import COMPLEX, FLOATING, INT32, Aval, category, default_dtype, dtype_of
 from .._types.dims import product
 from ..lax.linalg import qr
 from ..random import normal as _draw_normal
+from ..random import split
 from ..random import truncated_normal as _draw_truncated
 from ..random import uniform as _draw_uniform
 
@@ -185,6 +188,22 @@ _TRUNCATED = 0.87962566103423978
 """The standard deviation of a standard normal variable cut off at -2 and 2."""
 
 
+_FAR = -math.expm1(-4.0)
+"""How much of a complex standard normal variable, whose squared size is exponential, is below 2."""
+_CUT = math.sqrt(1.0 - 4.0 * math.exp(-4.0) / _FAR)
+"""The standard deviation of what is below 2."""
+
+
+def _rays(key: Any, shape: tuple, dtype: Any, even: bool) -> Any:
+    """Complex numbers of variance 1 in all directions: evenly from a disc, or normal, cut off."""
+    real = np.zeros(0, dtype).real.dtype
+    u, turn = (_draw_uniform(k, shape, real) for k in split(key))
+    size = el.mul(2.0, u) if even else el.neg(el.log1p(el.mul(-_FAR, u)))
+    size = el.sqrt(size) if even else el.div(el.sqrt(size), _CUT)
+    angle = el.mul(turn, 2 * math.pi)
+    return el.complex_.bind(el.mul(size, el.cos(angle)), el.mul(size, el.sin(angle)))
+
+
 def _fans(shape: tuple, in_axis: Any, out_axis: Any, batch_axis: Any) -> tuple[float, float]:
     """How many inputs and outputs each element connects, the other axes being repeated."""
     n = len(shape)
@@ -215,7 +234,8 @@ def variance_scaling(
       batch_axis: axes that are repeated without connecting anything.
       dtype: of the results; the default float if not given.
 
-    Raises TypeRule for other modes and distributions, and complex dtypes.
+    Complex draws are spread evenly over angles: "uniform" over a disc, "truncated_normal" up to
+    twice the deviation that it had whole.  Raises TypeRule for other modes and distributions.
 
     >>> import plait
     >>> init = plait.nn.initializers.variance_scaling(2.0, "fan_in", "normal")
@@ -235,11 +255,15 @@ def variance_scaling(
 
     def init(key: Any, shape: Any, dtype: Any = None) -> Any:
         kind = _dtype(dtype, default)
-        if category(kind) != FLOATING:
-            raise OperandTypeError(f"initial values of dtype {kind}", fix="use a floating dtype")
+        if category(kind) not in (FLOATING, COMPLEX):
+            raise OperandTypeError(
+                f"initial values of dtype {kind}", fix="use a floating or complex dtype"
+            )
         shape = tuple(shape)
         count = _MODES[mode](*_fans(shape, in_axis, out_axis, batch_axis))
         variance = scale / count if count else 0.0
+        if category(kind) == COMPLEX and distribution != "normal":
+            return el.mul(_rays(key, shape, kind, distribution == "uniform"), math.sqrt(variance))
         if distribution == "uniform":
             return el.mul(_draw_uniform(key, shape, kind, -1), math.sqrt(3 * variance))
         if distribution == "normal":
@@ -261,6 +285,8 @@ def _orthonormal(key: Any, rows: int, columns: int, dtype: Any) -> Any:
     q, r = qr(_draw_normal(key, (rows, columns), dtype), full_matrices=False)
     places = iota(INT32, (columns,))
     diagonal = r[places, places]
+    if category(dtype) == COMPLEX:
+        return el.mul(q, el.sign(diagonal))
     return el.mul(q, el.select(el.lt(diagonal, 0), -1, 1))
 
 

@@ -452,7 +452,7 @@ def _to_multiple(x: Any, *, unit: int) -> Any:
 def _to_digits(x: Any, *, digits: int) -> Any:
     narrow = x.aval.dtype.itemsize < 4
     y = convert(x, FLOAT32) if narrow else x
-    scale = 10.0 ** np.abs(digits)
+    scale = float(10.0 ** np.abs(digits))
     up, down = (el.mul, el.div) if digits > 0 else (el.div, el.mul)
     scaled = up(y, scale)
     y = el.select(el.is_finite(scaled), down(el.round_even(scaled), scale), y)

@@ -77,7 +77,7 @@ def array(
     listed = isinstance(object, list | tuple | range)
     out = _of_list(object, dtype) if listed else _of_one(object, dtype)
     if copy and out is object and out.__class__ is Array:
-        out = el.stop(out)  # or it would die with the other, when that one is donated
+        out = el.copied(out)  # or it would die with the other, when that one is donated
     if out.aval.ndim < ndmin:
         out = reshape(out, (1,) * (ndmin - out.aval.ndim) + out.aval.shape)
     return out
@@ -265,7 +265,7 @@ def copy(a: Any, order: str | None = None) -> Any:
     [0, 1, 2]
     """
     x = materialise_at_ground(value(a))
-    return el.stop(x) if not isinstance(x, Tracer) else x
+    return el.copied(x)
 
 
 @placeable

@@ -98,6 +98,9 @@ def _trapezoid(y: Any, x: Any, dx: Any, *, axis: int) -> Any:
         dx = diff(x, axis=-1 if x.aval.ndim == 1 else at)
         if dx.aval.ndim == 1 and y.aval.ndim > 1:
             dx = reshape(dx, [n - 1 if i == at else 1 for i in range(y.aval.ndim)])
+    dx = value(dx)
+    if 0 < dx.aval.ndim < y.aval.ndim:
+        dx = reshape(dx, (*[1] * (y.aval.ndim - dx.aval.ndim), *dx.aval.shape))
     both = el.add(slice_in_dim(y, 1, n, axis=at), slice_in_dim(y, 0, n - 1, axis=at))
     return reduction.sum_(el.mul(el.true_divide(both, 2), dx), at)
 

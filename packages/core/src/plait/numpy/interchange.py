@@ -70,7 +70,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
     [0.0, 1.0, 2.0]
     """
     if isinstance(x, Value):
-        return placed(el.stop(x) if copy else x, device)
+        return placed(el.copied(x) if copy else x, device)
     host = np.from_dlpack(unmasked(x))
     if copy:
         return placed(from_numpy(host), device)

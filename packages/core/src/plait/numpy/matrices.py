@@ -29,8 +29,8 @@ from .._ops.shape import (
     reshape,
     slice_in_dim,
 )
+from .._types.avals import asked_dtype
 from .._types.dims import is_symbolic
-from .creation import _number_dtype
 from .interchange import placeable
 from .masking import unwritten
 from .selection import nonzero
@@ -63,7 +63,7 @@ def eye(N: Any, M: Any = None, k: int = 0, dtype: Any = None) -> Any:
     """
     n, m = normal_shape((N, N if M is None else M))
     k = k.__index__()
-    kind = _number_dtype(dtype)
+    kind = asked_dtype(dtype)
     if not is_symbolic((n, m)) and n * m <= _SMALL:
         return from_numpy(np.eye(n, m, k).astype(kind))
     return convert(_pattern(n, m, k, el.eq), kind)
@@ -101,7 +101,7 @@ def tri(N: Any, M: Any = None, k: int = 0, dtype: Any = None) -> Any:
     [[1.0, 0.0], [1.0, 1.0]]
     """
     n, m = normal_shape((N, N if M is None else M))
-    return convert(_below(n, m, k.__index__()), _number_dtype(dtype))
+    return convert(_below(n, m, k.__index__()), asked_dtype(dtype))
 
 
 def _triangle(name: str, m: Any, k: Any, lower: bool) -> Any:
@@ -294,7 +294,7 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = False
 
 
 def _places(host: tuple) -> tuple:
-    kind = _number_dtype(None, 1)
+    kind = asked_dtype(None, 1)
     return tuple([from_numpy(i.astype(kind)) for i in host])
 
 

@@ -16,8 +16,7 @@ from .._core.interpreter import Value
 from .._ops import sorting
 from .._ops.argreduction import dtype_for_indices
 from .._ops.shape import convert, iota, normal_axis
-from .._types.avals import COMPLEX
-from .creation import _number_dtype
+from .._types.avals import COMPLEX, asked_dtype
 
 
 def _stable(kind: Any, order: Any, stable: Any) -> bool:
@@ -64,7 +63,7 @@ def argsort(
     """
     stable = _stable(kind, order, stable)
     out = sorting.argsort(a, axis, stable=stable, descending=bool(descending))
-    return out if dtype is None else convert(out, _number_dtype(dtype))
+    return out if dtype is None else convert(out, asked_dtype(dtype))
 
 
 def lexsort(keys: Any, axis: int = -1) -> Any:

@@ -340,7 +340,7 @@ def polyfit(
         rcond = float(np.finfo(real_dtype(at.aval.dtype)).eps) * at.aval.size
     powers, scale, right = _prepared(at, to, None if w is None else value(w), deg=int(deg))
     c, rest, rank, s = lstsq(powers, right, rcond)
-    c = (c.T / scale).T
+    c = c / reshape(scale, (-1,) + (1,) * (c.aval.ndim - 1))
     if full:
         return c, rest, rank, s, rcond
     return (c, _covariance(powers, scale, rest, to, cov)) if cov else c
@@ -358,12 +358,12 @@ def _prepared(x: Any, y: Any, w: Any, *, deg: int) -> Any:
         powers = el.mul(powers, column)
         y = el.mul(y, column if y.aval.ndim == 2 else w)
     scale = el.sqrt(sum_(el.mul(powers, powers), 0))
-    return el.div(powers, scale), scale, y
+    return el.div(powers, reshape(scale, (1, -1))), scale, y
 
 
 def _covariance(powers: Any, scale: Any, rest: Any, y: Any, cov: Any) -> Any:
     m, order = powers.aval.shape
-    base = inv(powers.T @ powers) / (scale[:, None] * scale)
+    base = inv(powers.T @ powers) / (scale[:, None] * scale[None])
     if cov == "unscaled":
         return base if y.aval.ndim == 1 else base[:, :, None]
     if m <= order:
@@ -372,7 +372,7 @@ def _covariance(powers: Any, scale: Any, rest: Any, y: Any, cov: Any) -> Any:
             fix='give more points, or cov="unscaled"',
         )
     factor = rest / (m - order)
-    return base * factor if y.aval.ndim == 1 else base[:, :, None] * factor
+    return base * factor if y.aval.ndim == 1 else base[:, :, None] * factor[None, None]
 
 
 # ---- windows -------------------------------------------------------------------------------

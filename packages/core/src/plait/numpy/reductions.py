@@ -10,6 +10,7 @@ import numpy as np
 
 from .._api.surfaces import fused, value
 from .._base.errors import (
+    ArgumentError,
     ShapeError,
 )
 from .._core.array import Literal
@@ -257,6 +258,18 @@ def mean(
     return _mean(a, where, axis=_static_axis(axis), dtype=dtype, keepdims=bool(keepdims))
 
 
+def _less(ddof: Any, correction: Any) -> Any:
+    """What is subtracted from the number of elements, by either of its names."""
+    if correction is None:
+        return ddof
+    if ddof.__class__ is not int or ddof != 0:
+        raise ArgumentError(
+            f"ddof={ddof!r} and correction={correction!r} are two names of one thing",
+            fix="give one of them",
+        )
+    return correction
+
+
 def _float_dtype(x: Any, dtype: Any) -> np.dtype:
     """The dtype a mean is computed in: single precision at least."""
     have = dtype_of(dtype) if dtype is not None else x.aval.dtype
@@ -310,7 +323,7 @@ def var(
     4.0
     """
     unwritten(out)
-    correction = ddof if correction is None else correction
+    correction = _less(ddof, correction)
     dtype = None if dtype is None else asked_dtype(dtype)
     axis = _static_axis(axis)
     return _var(a, where, mean, correction, axis=axis, dtype=dtype, keepdims=bool(keepdims))
@@ -539,7 +552,7 @@ def nanvar(
     """
     x = value(a)
     where = _also(where, x)
-    correction = ddof if correction is None else correction
+    correction = _less(ddof, correction)
     out_ = var(x, axis, dtype, out, keepdims=keepdims, where=where, mean=mean,
                correction=correction)  # fmt: skip
     each = Literal(1, x.aval.with_dtype(default_dtype(INTEGER)))

@@ -20,8 +20,8 @@ from .._base.errors import (
 from .._core.interpreter import Tracer, Value
 from .._ops import shape as sh
 from .._ops.shape import convert, materialise_at_ground, normal_axis
+from .._types.avals import asked_dtype
 from .._types.dims import Dim, divide_exact
-from .creation import _number_dtype
 from .manipulation import atleast_1d, atleast_3d, ravel, two_axes
 from .masking import unwritten
 
@@ -41,7 +41,7 @@ def _rows(arrays: Any, what: str) -> list:
 
 
 def _recast(xs: list, dtype: Any) -> list:
-    return xs if dtype is None else [convert(x, _number_dtype(dtype)) for x in xs]
+    return xs if dtype is None else [convert(x, asked_dtype(dtype)) for x in xs]
 
 
 def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:

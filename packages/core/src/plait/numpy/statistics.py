@@ -305,7 +305,8 @@ def _cov(
     else:
         heavy = weights if aweights is None else el.mul(weights, convert(aweights, x.aval.dtype))
         loss = ddof if aweights is None else el.mul(el.div(reduction.sum_(heavy), total), ddof)
-        factor, weighted = el.sub(total, loss), el.mul(rest, weights)
+        row = reshape(weights, (1, -1))
+        factor, weighted = el.sub(total, loss), el.mul(rest, row)
     other = transpose(el.conj(weighted) if x.aval.dtype.kind == "c" else weighted)
     out = el.div(matmul(rest, other), el.maximum(_real(factor), 0))
     out = convert(out, result)
@@ -344,7 +345,7 @@ def _normalised(c: Any) -> Any:
         return el.div(c, c)
     n = c.aval.shape[0]
     deviations = el.sqrt(_real(reshape(c, (n * n,))[:: n + 1]))
-    out = el.div(el.div(c, reshape(deviations, (n, 1))), deviations)
+    out = el.div(el.div(c, reshape(deviations, (n, 1))), reshape(deviations, (1, n)))
     if c.aval.dtype.kind == "c":
         parts = [el.clamp(-1.0, f(out), 1.0) for f in (el.real, el.imag)]
         return el.complex_(*parts)

@@ -4,7 +4,7 @@ Invariant: a subscript that no later operand and not the result has is summed as
 operands are contracted two at a time, in an order found once for each notation and shapes.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -178,18 +178,18 @@ def _ordered(t: _Term, letters: str) -> Any:
     return transpose(t.x, tuple([t.letters.index(c) for c in letters]))
 
 
-def _meet(a: _Term, b: _Term, keep: set[str], precision: str, dtype: np.dtype) -> _Term:
+def _meet(
+    a: _Term, b: _Term, keep: set[str], dot: Callable, dtype: np.dtype, multiplies: bool
+) -> _Term:
     a, b = _summed(a, keep | set(b.letters)), _summed(b, keep | set(a.letters))
     common = [c for c in a.letters if c in b.letters]
     shared = [c for c in common if c in keep]
     gone = [c for c in common if c not in keep]
-    if not gone:
+    if multiplies and not gone:
         return _multiplied(a, b, dtype)
     at = lambda t, cs: tuple([t.letters.index(c) for c in cs])  # noqa: E731
-    out = dot_general.bind(
-        a.x, b.x, contract=(at(a, gone), at(b, gone)), shared=(at(a, shared), at(b, shared)),
-        precision=precision, out_dtype=dtype,
-    )  # fmt: skip
+    axes = (at(a, gone), at(b, gone)), (at(a, shared), at(b, shared))
+    out = value(dot(a.x, b.x, axes, dtype))
     left = [c for c in a.letters if c not in common]
     right = [c for c in b.letters if c not in common]
     return _Term(out, "".join([*shared, *left, *right]))
@@ -210,6 +210,7 @@ def _multiplied(a: _Term, b: _Term, dtype: np.dtype) -> _Term:
 def einsum(
     subscripts: Any, /, *operands: Any, out: None = None, optimize: Any = "auto",
     precision: Any = None, preferred_element_type: Any = None,
+    _dot_general: Callable | None = None,
 ) -> Any:  # fmt: skip
     """Sums of products, named by subscripts.
 
@@ -222,6 +223,8 @@ def einsum(
       optimize: "auto" or "greedy", "optimal", False (from left to right), or a list of pairs.
       precision: None, "default", "high" or "highest", for accelerators.
       preferred_element_type: dtype of the result.
+      _dot_general: what does the products, of two operands each, in place of `lax.dot_general`; it
+        takes the same arguments.
 
     Raises TypeRule, saying which letter does not fit.  As numpy.einsum.
 
@@ -235,6 +238,11 @@ def einsum(
     else:
         given = operands
     dtype = None if preferred_element_type is None else asked_dtype(preferred_element_type)
+    if _dot_general is not None:
+        dot = lambda x, y, axes, kind: _dot_general(  # noqa: E731
+            x, y, axes, precision, preferred_element_type=kind
+        )
+        return _contracted(given, subscripts, _frozen(optimize), dtype, dot)
     return _einsum(
         *given, text=subscripts, optimize=_frozen(optimize), precision=normal_precision(precision),
         dtype=dtype,
@@ -243,6 +251,21 @@ def einsum(
 
 @fused
 def _einsum(*operands: Any, text: str, optimize: Any, precision: str, dtype: Any) -> Any:
+    def dot(x: Any, y: Any, axes: Any, kind: Any) -> Any:
+        contract, shared = axes
+        return dot_general.bind(
+            x, y, contract=contract, shared=shared, precision=precision, out_dtype=kind
+        )
+
+    return _contracted(operands, text, optimize, dtype, dot, True)
+
+
+def _contracted(
+    operands: Sequence[Any], text: str, optimize: Any, dtype: Any, dot: Callable,
+    multiplies: bool = False,
+) -> Any:  # fmt: skip
+    """The sum of products; `dot` does those of two operands, but for those without a sum if it
+    `multiplies` them otherwise."""
     xs = [value(x) for x in operands]
     if not xs:
         raise _bad(text, "there are no operands")
@@ -260,7 +283,7 @@ def _einsum(*operands: Any, text: str, optimize: Any, precision: str, dtype: Any
         term = picked[0]
         for i, other in enumerate(picked[1:], 2):
             later = {c for t in (*terms, *picked[i:]) for c in t.letters}
-            term = _meet(term, other, later | set(plan.result), precision, inner)
+            term = _meet(term, other, later | set(plan.result), dot, inner, multiplies)
         terms.append(term)
     (term,) = terms
     return convert(_ordered(_summed(term, set(plan.result)), plan.result), dtype)

@@ -59,7 +59,7 @@ def weighted_quantile(
     share = el.select(el.eq(share, 0), -1, share)
     q = convert(value(q), x.aval.dtype)
     wanted = reshape(q, (q.aval.size,) + (1,) * (len(rows) + 1))
-    at = reduction.sum_(convert(el.lt(share, wanted), np.int32), -1)
+    at = reduction.sum_(convert(el.lt(expand_dims(share, 0), wanted), np.int32), -1)
     out = take_along_axis(x, moveaxis(at, 0, -1), -1, mode="clip")
     bad = el.eq(total, 0) if skip else reduction.any_(lost, -1, keepdims=True)
     out = reshape(moveaxis(el.select(bad, np.nan, out), -1, 0), (*q.aval.shape, *rows))

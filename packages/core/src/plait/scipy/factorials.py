@@ -21,7 +21,7 @@ from .._ops import special as sp
 from .._ops.shape import convert
 from .._ops.static_arguments import fixed
 from .._ops.taking import take
-from .._types.avals import FLOATING, default_dtype
+from .._types.avals import COMPLEX, FLOATING, default_dtype
 from .pointwise import floats
 
 
@@ -47,14 +47,48 @@ def gammasgn(x: Any) -> Any:
 def gamma(x: Any) -> Any:
     """The gamma function; inf at 0, nan at negative whole numbers.
 
-    x: real, any shape; the result has it too, and a floating dtype.
+    x: numbers, any shape; the result has it too, and a floating or complex dtype.
 
     >>> import plait
     >>> print(f"{plait.scipy.special.gamma(5.0).item():.4f}")
     24.0000
     """
+    (x,) = el.floating((x,))
+    if x.aval.category == COMPLEX:
+        return _complex_gamma(x)
     (x,) = floats(x)
     return gammasgn(x) * el.exp(el.lgamma(x))
+
+
+_LANCZOS = (
+    0.99999999999980993, 676.5203681218851, -1259.1392167224028, 771.32342877765313,
+    -176.61502916214059, 12.507343278686905, -0.13857109526572012, 9.9843695780195716e-6,
+    1.5056327351493116e-7,
+)  # fmt: skip
+"""Of Lanczos' approximation (J. SIAM Numer. Anal. B 1, 1964) with g = 7, computed by P. Godfrey."""
+
+
+def _complex_gamma(z: Any) -> Any:
+    """Lanczos' approximation in double precision; left of 1/2 reflected, above the real axis, so
+    that no exponential overflows; below it conjugated."""
+    given = z.aval.dtype
+    z = convert(z, np.complex128)
+    below = el.lt(el.imag(z), 0.0)
+    z = el.select(below, el.conj(z), z)
+    left = el.lt(el.real(z), 0.5)
+    u = el.select(left, el.neg(z), z - 1.0)  # Gamma(u + 1) is what is approximated
+    t = u + 7.5
+    series = _LANCZOS[0] + sum((c / (u + float(k)) for k, c in enumerate(_LANCZOS[1:], 1)), 0.0)
+    log = (u + 0.5) * el.log(t) - t
+    right = math.sqrt(2 * math.pi) * el.exp(log) * series
+    x, y = el.real(z), el.imag(z)
+    near = x - 2.0 * el.round_even(0.5 * x)  # exactly, and e ** (pi i x) has this period
+    turned = math.pi * el.complex_(el.neg(y), near)
+    other = math.sqrt(2 * math.pi) * series * el.expm1(2.0 * turned)
+    reflected = 2j * math.pi * el.exp(turned - log) / other
+    pole = el.and_(left, el.and_(el.eq(y, 0.0), el.eq(x, el.floor(x))))
+    out = el.select(pole, complex(math.nan, math.nan), el.select(left, reflected, right))
+    return convert(el.select(below, el.conj(out), out), given)
 
 
 @fused

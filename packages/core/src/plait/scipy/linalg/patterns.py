@@ -363,6 +363,8 @@ def helmert(n: int, full: bool = False) -> Any:
     (2, 3)
     """
     n = _size("helmert", n)
+    if not n:
+        raise ShapeError("helmert: no rows and columns", fix="give a positive number")
     out = np.tril(np.ones((n, n)), -1) - np.diag(np.arange(n))
     out[0] = 1
     scale = np.arange(n) * np.arange(1, n + 1)
