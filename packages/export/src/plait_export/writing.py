@@ -16,6 +16,7 @@ from plait.ext.devices import (
 )
 from plait.ext.errors import (
     ArgumentError,
+    border,
     user_line,
 )
 from plait.ext.ir import (
@@ -52,6 +53,7 @@ def default_export_platform() -> str:
     return platform()
 
 
+@border
 def export(
     fun_jit: Callable[..., Any],
     *,
@@ -88,6 +90,7 @@ def export(
     allowed = {*STABLE_CALLS, *custom_calls}
     traceable = fun_jit if hasattr(fun_jit, "clear_cache") else jit(fun_jit)
 
+    @border
     def exported(*args: Any, **kwargs: Any) -> Exported:
         staged = traceable.trace(*args, **kwargs)  # type: ignore[attr-defined]
         return _made(staged, wanted or (default_export_platform(),), allowed)

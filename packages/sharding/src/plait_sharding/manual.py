@@ -13,6 +13,7 @@ from plait.ext.errors import (
     ArgumentError,
     AxisError,
     PlaitError,
+    border,
 )
 from plait.ext.ir import (
     Primitive,
@@ -167,6 +168,7 @@ class Piece(Stage):
         self.sizes = {n: mesh.shape[n] for n in axes}  # type: ignore[misc]
 
 
+@border
 def shard_map(
     f: Callable[..., Any] | None = None,
     /,
@@ -234,6 +236,7 @@ def shard_map(
     axes = _chosen(mesh, axis_names)
     keep: dict = {}
 
+    @border
     @wraps(f)
     def mapped(*args: Any) -> Any:
         _not_inside(mesh, axes)

@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from .errors import PlaitError
+from .tracebacks import border, show_all
 
 __all__ = ["Config", "config"]
 
@@ -73,6 +74,11 @@ _SETTINGS: dict[str, tuple[Any, Any, str]] = {
     ),
     "default_prng_impl": ("threefry2x32", str, "the generator of keys where none is named"),
     "debug_key_reuse": (False, _flag, "a random key that is used twice is an error"),
+    "traceback": (
+        "filtered",
+        _one_of("filtered", "full"),
+        "full: tracebacks show frames of Plait, too, not user code alone",
+    ),
     "plugins": ("all", str, "which installed plugins may be used: all, off, or names, by commas"),
 }
 
@@ -110,7 +116,7 @@ _FLAGS = {
 }
 """Settings by the names that JAX has for them, for `config.update`."""
 
-_BYSTANDERS = frozenset(("explain_cache_misses", "default_copy"))
+_BYSTANDERS = frozenset(("explain_cache_misses", "default_copy", "traceback"))
 """Settings that no cache is keyed on: changing them changes no program."""
 
 
@@ -182,6 +188,7 @@ class Config:
         object.__setattr__(self, "debug_key_reuse", values["debug_key_reuse"])
         precision = values["default_matmul_precision"]
         object.__setattr__(self, "default_matmul_precision", precision)
+        show_all(values["traceback"] == "full")
         for changed in list(self._watchers):
             changed()
 
@@ -209,9 +216,11 @@ class Config:
                 f"there is no setting {name!r}; the settings are {', '.join(_SETTINGS)}"
             ) from None
 
+    @border
     def __setattr__(self, name: str, value) -> None:
         self._adopt({**self._values, name: self._read(name, value)})
 
+    @border
     def update(self, name: str, value) -> None:
         """The same as assigning the attribute; `name` may be JAX's, like "jax_enable_x64"."""
         new = _FLAGS[name](value) if name in _FLAGS else {name: value}

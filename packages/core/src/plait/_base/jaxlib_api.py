@@ -34,6 +34,7 @@ except ImportError:  # before 0.10 these lived in _jax
 from . import jax_coexistence  # noqa: E402
 
 JAXLIB_VERSION = _jaxlib_version.__version__
+JAXLIB_FOLDER = os.path.dirname(os.path.abspath(_jaxlib_version.__file__))
 
 # ---- source locations ----------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ from .._base import jaxlib_api
 from .._base.errors import (
     ArgumentError,
 )
+from .._base.tracebacks import border
 from .._core.array import wrap
 from .._core.ir import Program
 from .._xla import mlir
@@ -92,6 +93,7 @@ class Compiled:
         self._front = [c.buffer() for c in traced.captured]
         self._keys = keys[len(traced.captured) :]
 
+    @border
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         leaves, _ = flatten((args, kwargs))
         bufs = []

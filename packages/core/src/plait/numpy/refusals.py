@@ -18,6 +18,7 @@ import numpy as np
 from .._base.errors import OutOfBounds, PlaitError, SubscriptError, TypeRule
 from .._base.jaxlib_api import ml_dtypes
 from .._base.source import hidden
+from .._base.tracebacks import leaving
 
 _SAID = (TypeError, ValueError, IndexError, OverflowError, AttributeError)
 _LIBRARIES = (*np.__path__, *ml_dtypes.__path__)
@@ -51,14 +52,18 @@ def explained(f: Callable) -> Callable:
     @functools.wraps(f)
     def function(*args: Any, **options: Any) -> Any:
         try:
-            return f(*args, **options)
-        except PlaitError:
-            raise
-        except _SAID as error:
-            if _of_user(error):
+            try:
+                return f(*args, **options)
+            except PlaitError:
                 raise
-            told = _told(f, error)
-        raise told
+            except _SAID as error:
+                if _of_user(error):
+                    raise
+                told = _told(f, error)
+            raise told
+        except BaseException as error:
+            leaving(error)
+            raise
 
     return function
 
