@@ -120,7 +120,8 @@ def _made(staged: Any, platforms: tuple[str, ...], allowed: set[str]) -> Exporte
     _check_pure(program, name)
     scope = scope_of(program.in_avals)
     module = module_of(program, platforms=platforms, embed=True)
-    if module.place is not None:
+    # A mesh, also one of a single device, is written into the module; a device is not.
+    if module.place is not None and hasattr(module.place, "mesh"):
         raise NotExportable(
             f"{name} runs on the devices of {module.place}, and an artifact runs on one device",
             fix="export the function without shard_map, shardings and placed constants, and place "

@@ -20,7 +20,7 @@ from .assembly import (
 from .manual import (
     shard_map,
 )
-from .mesh import AxisType, Mesh, P, PartitionSpec
+from .mesh import AbstractMesh, AxisType, Mesh, P, PartitionSpec
 from .movement import (
     Shard,
     create_device_mesh,
@@ -38,6 +38,7 @@ from .placement import (
 )
 
 __all__ = [
+    "AbstractMesh",
     "AxisType",
     "Mesh",
     "NamedSharding",
