@@ -53,9 +53,7 @@ def test_meshes():
     assert not m.is_multi_process
     assert m.local_mesh is m
     assert m.local_devices == plait.devices()
-    assert plait.Mesh([0], ("x",)).local_devices == plait.devices()[:1]
-    with pytest.raises(plait.errors.AxisError, match="cpu_devices"):
-        plait.Mesh([99], ("x",)).local_devices  # noqa: B018
+    assert plait.Mesh([0], ("x",)).local_devices == [0]
     turned = m.update(axis_names=("a", "b"))
     assert turned.axis_names == ("a", "b")
     assert turned.ids == m.ids

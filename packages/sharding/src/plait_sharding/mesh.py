@@ -16,9 +16,6 @@ from typing import Any
 
 import numpy as np
 
-from plait.ext.devices import (
-    devices,
-)
 from plait.ext.errors import (
     AxisError,
 )
@@ -233,8 +230,9 @@ class Mesh:
 
     @property
     def local_devices(self) -> list[Any]:
-        """Its devices that belong to this process: all of them, in order."""
-        return [_device(i) for i in self.ids]
+        """Its devices that belong to this process: all of them, in order, as the mesh was given
+        them (by their numbers, perhaps)."""
+        return list(self.devices.flat)
 
     @property
     def local_mesh(self) -> "Mesh":
@@ -376,16 +374,6 @@ class AbstractMesh:
 
     def __reduce__(self):
         return AbstractMesh, (self.axis_sizes, self.axis_names)
-
-
-def _device(number: int) -> Any:
-    every = devices()
-    if number >= len(every):
-        raise AxisError(
-            f"this process has no device number {number}, only {len(every)}",
-            fix=f"set plait.config.cpu_devices = {number + 1} before the first array is made",
-        )
-    return every[number]
 
 
 def _number(device: Any) -> int:
