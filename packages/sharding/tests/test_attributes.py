@@ -111,3 +111,42 @@ def test_the_shape_of_an_array_has_its_sharding():
     spec = plait.ShapeDtypeStruct.like(x)
     assert (spec.shape, spec.dtype, spec.sharding) == ((4, 3), x.dtype, over)
     assert plait.ShapeDtypeStruct.like(plait.numpy.ones(3)).sharding is None
+
+
+def test_functions_that_say_how_their_results_lie():
+    """As jax has it: `out_sharding`, of eager calls and of traced ones, and None of all."""
+    over = plait.NamedSharding(mesh(), P("x"))
+    k = 4 * mesh().shape["x"]
+    jnp, key = plait.numpy, plait.random.key(0)
+    x = np.arange(float(k), dtype=np.float32)
+    calls = {
+        "zeros": lambda **o: jnp.zeros(k, **o),
+        "ones": lambda **o: jnp.ones(k, **o),
+        "full": lambda **o: jnp.full(k, 2.0, **o),
+        "empty": lambda **o: jnp.empty(k, **o),
+        "arange": lambda **o: jnp.arange(k, **o),
+        "asarray": lambda **o: jnp.asarray(x, **o),
+        "zeros_like": lambda **o: jnp.zeros_like(x, **o),
+        "reshape": lambda **o: jnp.reshape(x, (k, 1), **o),
+        "method": lambda **o: jnp.asarray(x).reshape(k, 1, **o),
+        "ravel": lambda **o: jnp.asarray(x).ravel(**o),
+        "broadcast_to": lambda **o: jnp.broadcast_to(1.0, (k,), **o),
+        "dot": lambda **o: jnp.dot(np.ones((k, 2)), np.ones(2), **o),
+        "matmul": lambda **o: jnp.matmul(np.ones((k, 2)), np.ones(2), **o),
+        "einsum": lambda **o: jnp.einsum("ij->i", np.ones((k, 2)), **o),
+        "repeat": lambda **o: jnp.repeat(x, 2, **o),
+        "get": lambda **o: jnp.asarray(x).at[: k // 2].get(**o),
+        "set": lambda **o: jnp.asarray(x).at[0].set(1.0, **o),
+        "normal": lambda **o: plait.random.normal(key, (k,), **o),
+        "randint": lambda **o: plait.random.randint(key, (k,), 0, 9, **o),
+    }
+    for name, call in calls.items():
+        plain = call()
+        for got in (call(out_sharding=None), call(out_sharding=over)):
+            np.testing.assert_array_equal(got, plain, err_msg=name)
+        assert call(out_sharding=over).sharding == over, name
+        assert plait.jit(lambda call=call: call(out_sharding=over))().sharding == over, name
+    with pytest.raises(plait.errors.ArgumentError, match="device and out_sharding"):
+        jnp.zeros(k, device=plait.devices()[0], out_sharding=over)
+    with pytest.raises(TypeError, match="unexpected keyword"):
+        jnp.sum(x, out_sharding=None)

@@ -23,6 +23,7 @@ from .._types.avals import FLOATING, INT32, INTEGER, NOTHING, WEAK, default_dtyp
 from .._types.dims import Dim
 from . import contraction, conversion, reduction, shape, sizes, subscript
 from . import elementwise as el
+from .layout import placed
 
 _NONE: dict[str, Any] = {}
 _PROTOCOLS = "__plait_array__", "__jax_array__", "__array__"
@@ -173,10 +174,16 @@ def _astype(self: Any, dtype: Any, copy: bool = False) -> Any:
 
 
 @border
-def _reshape(self: Any, *sizes: Any, order: str = "C") -> Any:
+def _reshape(self: Any, *sizes: Any, order: str = "C", out_sharding: Any = None) -> Any:
     """The same elements in another shape."""
     to = sizes[0] if len(sizes) == 1 else sizes
-    return shape.reshape(self, to) if order == "C" else _numpy().reshape(self, to, order)
+    out = shape.reshape(self, to) if order == "C" else _numpy().reshape(self, to, order)
+    return placed(out, out_sharding)
+
+
+def _raveled(self: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
+    """The same elements along one axis."""
+    return _reshape(self, -1, order=order, out_sharding=out_sharding)
 
 
 @border
@@ -342,8 +349,8 @@ def _methods() -> dict[str, Any]:
         "astype": _astype,
         "reshape": _reshape,
         "transpose": _transpose,
-        "ravel": lambda self, order="C": _reshape(self, -1, order=order),
-        "flatten": lambda self, order="C": _reshape(self, -1, order=order),
+        "ravel": _raveled,
+        "flatten": _raveled,
         "copy": lambda self: el.stop(self) if isinstance(self, Array) else self,
         "flat": property(lambda self: _reshape(self, -1)),
         "byteswap": _byteswap,
