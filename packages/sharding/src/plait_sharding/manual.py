@@ -9,6 +9,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from plait import config
 from plait.ext.errors import (
     ArgumentError,
     AxisError,
@@ -187,7 +188,7 @@ def shard_map(
 
     Args:
       f: takes and returns trees of arrays; without it, a decorator is returned.
-      mesh: the devices.
+      mesh: the devices; by default those of the mesh that is set (`with mesh:`).
       in_specs: a PartitionSpec for each argument, a tree prefix of the tuple of arguments; an
         axis that is not divided is there whole on every device.
       out_specs: how the results are put together from their pieces, a tree prefix of the results.
@@ -229,9 +230,11 @@ def shard_map(
         )
     if not callable(f):
         raise ArgumentError(f"shard_map needs a function, not {f!r}", fix="write shard_map(f, ...)")
+    mesh = config.mesh if mesh is None else mesh
     if not isinstance(mesh, Mesh):
         raise ArgumentError(
-            f"shard_map needs a mesh, not {mesh!r}", fix="pass mesh=make_mesh(sizes, names)"
+            f"shard_map needs a mesh, not {mesh!r}",
+            fix="pass mesh=make_mesh(sizes, names), or set one: with mesh: ...",
         )
     axes = _chosen(mesh, axis_names)
     keep: dict = {}

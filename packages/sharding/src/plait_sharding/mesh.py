@@ -10,9 +10,10 @@ only, and know neither types of arrays nor the compiler.
 import math
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from enum import Enum
 from functools import cache
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -54,6 +55,7 @@ class PartitionSpec:
     __slots__ = ("parts",)
     parts: Parts
     UNCONSTRAINED = Unconstrained()
+    _placed: ClassVar[Callable[["PartitionSpec"], Any]]
 
     def __init__(self, *entries: Any):
         self.parts = tuple([_names_of(e) for e in entries])
@@ -85,6 +87,25 @@ class PartitionSpec:
 
     def __reduce__(self):
         return PartitionSpec, tuple(self)
+
+    # -- alone, in `with mesh:` ------------------------------------------------------------
+
+    @classmethod
+    def place_by(cls, placed: Callable[["PartitionSpec"], Any]) -> None:
+        """Find the sharding that a spec alone stands for by `placed(spec)`."""
+        cls._placed = placed
+
+    def here(self) -> Any:
+        """The sharding over the mesh that is set (`with mesh:`); AxisError if none is."""
+        return PartitionSpec._placed(self)
+
+    def accept(self, x: Any) -> Any:
+        """`x` where this says, over the mesh that is set."""
+        return self.here().accept(x)
+
+    def constrain(self, x: Any) -> Any:
+        """`x`, a value of a function that is traced, to lie so over the mesh that is set."""
+        return self.here().constrain(x)
 
     @property
     def names(self) -> Names:
@@ -164,9 +185,13 @@ class Mesh:
     >>> mesh = plait.Mesh([plait.devices()[:1]], ("x", "y"))
     >>> mesh, mesh.size, mesh.shape["y"]
     (Mesh('x': 1, 'y': 1), 1, 1)
+
+    As a block, `with mesh:`, it is what PartitionSpecs alone speak of; see `set_mesh`.
     """
 
     __slots__ = ("devices", "axis_names", "axis_sizes", "ids", "_key", "_hash")
+    _entered: ClassVar[Callable[["Mesh"], AbstractContextManager[Any]]]
+    _blocks: ClassVar[list[AbstractContextManager[Any]]] = []
     devices: np.ndarray
     axis_names: Names
     axis_sizes: tuple[int, ...]
@@ -278,6 +303,21 @@ class Mesh:
 
     def __reduce__(self):
         return Mesh, (self.device_ids, self.axis_names)
+
+    @classmethod
+    def enter_by(cls, entered: Callable[["Mesh"], AbstractContextManager[Any]]) -> None:
+        """Do `with mesh:` by the block that `entered(mesh)` returns."""
+        cls._entered = entered
+
+    def __enter__(self) -> "Mesh":
+        """Let PartitionSpecs alone, in the block, speak of the axes of this mesh."""
+        block = Mesh._entered(self)
+        block.__enter__()
+        Mesh._blocks.append(block)
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        Mesh._blocks.pop().__exit__(*error)
 
     # -- what specs ask --------------------------------------------------------------------
 

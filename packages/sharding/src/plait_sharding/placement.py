@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from plait import events
+from plait import config, events
 from plait.errors import PlacementError
 from plait.ext.devices import (
     Device,
@@ -414,6 +414,19 @@ class NamedSharding(Sharding):
         if None not in self.spec.parts and not e.bound:
             e.unit.placements[y] = self
         return y
+
+
+def _over_the_mesh(spec: PartitionSpec) -> NamedSharding:
+    if config.mesh is None:
+        raise AxisError(
+            f"{spec!r} was given alone, and no mesh is set whose axes it could mean",
+            fix="write NamedSharding(mesh, spec), or set the mesh: with mesh: ...",
+        )
+    return NamedSharding(config.mesh, spec)
+
+
+PartitionSpec.place_by(_over_the_mesh)
+Mesh.enter_by(lambda mesh: config(mesh=mesh))
 
 
 def _inside(sharding: Sharding) -> PlaitError:

@@ -40,6 +40,14 @@ def _one_of(*names: str):
     return read
 
 
+def _axes_of_devices(x: Any) -> Any:
+    if x is not None and not hasattr(x, "axis_names"):
+        raise TypeError(x)
+    return x
+
+
+_axes_of_devices.__name__ = "a mesh or None"
+
 _SETTINGS: dict[str, tuple[Any, Any, str]] = {
     "default_float": (
         "float32",
@@ -74,6 +82,11 @@ _SETTINGS: dict[str, tuple[Any, Any, str]] = {
     ),
     "default_prng_impl": ("threefry2x32", str, "the generator of keys where none is named"),
     "debug_key_reuse": (False, _flag, "a random key that is used twice is an error"),
+    "mesh": (
+        None,
+        _axes_of_devices,
+        "devices with named axes, for specs that name axes alone; set by `with mesh:`",
+    ),
     "traceback": (
         "filtered",
         _one_of("filtered", "full"),
