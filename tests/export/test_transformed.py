@@ -126,3 +126,13 @@ def test_arrays_that_lie_elsewhere_are_brought():
     mesh = plait.make_mesh((1,), ("rows",))
     x = plait.device_put(batch(2), plait.NamedSharding(mesh, plait.P("rows")))
     np.testing.assert_allclose(export(el.sin)(batch(2)).call(x), np.sin(batch(2)), rtol=1e-6)
+
+
+def test_of_what_is_placed_on_one_device():
+    """An artifact runs on one device, and which one that is it does not say."""
+    there = plait.SingleDeviceSharding(plait.devices()[0])
+    f = plait.jit(lambda x: x * 2 + 1, in_shardings=there, out_shardings=there)
+    exported = plait.export.export(f)(np.ones(3, np.float32))
+    again = plait.export.deserialize(exported.serialize())
+    for e in (exported, again):
+        np.testing.assert_array_equal(e.call(np.arange(3.0, dtype=np.float32)), [1.0, 3.0, 5.0])

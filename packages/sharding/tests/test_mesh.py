@@ -96,3 +96,68 @@ def test_errors(told):
     told(lambda: Mesh([0, 0], "x"), "each of its devices once")
     told(lambda: Mesh(["cpu"], "x"), "'cpu' is no device")
     told(lambda: make_mesh((2,), "x").check(P("z")), "the axis 'z'", "its axes are 'x'")
+
+
+# ---- the mesh that is set --------------------------------------------------------------------
+
+
+def test_specs_alone_speak_of_the_mesh_that_is_set():
+    """In all the places that take shardings; compared with the same said in full."""
+    m, n = make_mesh((2, 4), ("x", "y")), make_mesh((4, 2), ("x", "y"))
+    x = np.arange(16.0, dtype=np.float32)
+    spec = plait.P("x")
+    told = {
+        "arguments": plait.jit(lambda v: v * 2, in_shardings=spec),
+        "results": plait.jit(lambda v: v * 2, out_shardings=spec),
+        "within": plait.jit(lambda v: plait.with_sharding_constraint(v * 2, spec)),
+        "put": lambda v: plait.device_put(v, spec) * 2,
+        "by hand": lambda v: plait.shard_map(lambda w: w * 2, in_specs=spec, out_specs=spec)(v),
+    }
+    for name, f in told.items():
+        for _ in range(2):  # one function, under one mesh and the other, and again
+            for mesh in (m, n):
+                with mesh as entered:
+                    assert entered is mesh
+                    out = f(plait.numpy.asarray(x))
+                    assert plait.sharding.get_abstract_mesh() == mesh.abstract_mesh
+                np.testing.assert_array_equal(out, x * 2, err_msg=name)
+                assert out.sharding == plait.NamedSharding(mesh, spec), name
+    assert plait.sharding.get_abstract_mesh().empty
+
+
+def test_a_lowered_function_knows_the_mesh_that_was_set():
+    m = make_mesh((8,), ("x",))
+    f = plait.jit(lambda v: v, in_shardings=plait.P("x"))
+    with m:
+        compiled = f.lower(plait.ShapeDtypeStruct((8,), np.float32)).compile()
+    assert compiled.input_shardings[0] == (plait.NamedSharding(m, plait.P("x")),)
+
+
+def test_meshes_are_set_in_each_other_and_for_good():
+    m, n = make_mesh((8,), ("x",)), make_mesh((2,), ("y",))
+    with m:
+        with n:
+            assert plait.config.mesh == n
+            with pytest.raises(plait.errors.AxisError, match="'x'"):
+                plait.device_put(np.ones(8), plait.P("x"))
+        assert plait.config.mesh == m
+        with pytest.raises(ZeroDivisionError), n:
+            1 / 0  # noqa: B018
+        assert plait.config.mesh == m
+    before = plait.set_mesh(m)
+    try:
+        assert plait.config.mesh is m
+        with plait.set_mesh(n):
+            assert plait.config.mesh is n
+        assert plait.config.mesh is m
+    finally:
+        before.__exit__()
+    assert plait.config.mesh is None
+    for ask in (
+        lambda: plait.device_put(np.ones(8), plait.P("x")),
+        lambda: plait.jit(lambda v: v, out_shardings=plait.P("x"))(np.ones(8)),
+    ):
+        with pytest.raises(plait.errors.AxisError, match="no mesh is set"):
+            ask()
+    with pytest.raises(plait.PlaitError, match="a mesh or None"):
+        plait.config.mesh = "x"

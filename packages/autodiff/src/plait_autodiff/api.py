@@ -13,6 +13,7 @@ from plait.ext.errors import (
     ArgumentError,
     OperandTypeError,
     ShapeError,
+    border,
 )
 from plait.ext.ir import (
     Program,
@@ -65,6 +66,7 @@ _out = materialise_at_ground
 # ---- forward mode --------------------------------------------------------------------------
 
 
+@border
 def jvp(fun: Callable[..., Any], primals: Any, tangents: Any, has_aux: bool = False) -> tuple:
     """`(fun(*primals), derivative along tangents)`, computed together.
 
@@ -182,6 +184,7 @@ def _linearize(
         t.abandon()
 
 
+@border
 def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple:
     """`(fun(*primals), fun_lin)`: the derivative as a linear function of tangents.
 
@@ -200,6 +203,7 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
     return (out, fun_lin, r.aux) if has_aux else (out, fun_lin)
 
 
+@border
 def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable:
     """The transpose of a function that is linear in all its arguments.
 
@@ -262,6 +266,7 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable:
 # ---- reverse mode --------------------------------------------------------------------------
 
 
+@border
 def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple:
     """`(fun(*primals), pullback)`: the pullback takes a cotangent like the result to a tuple of
     cotangents like the arguments.
@@ -283,6 +288,7 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple:
     return (out, pullback, r.aux) if has_aux else (out, pullback)
 
 
+@border
 def value_and_grad(
     fun: Callable[..., Any],
     argnums: int | Sequence[int] = 0,
@@ -308,6 +314,7 @@ def value_and_grad(
     expect_function(fun, "grad")
     nums, single = numbers(argnums, "grad"), not isinstance(argnums, tuple | list | range)
 
+    @border
     @wraps(fun)
     def gradient(*args: Any, **kwargs: Any) -> Any:
         of, chosen = of_chosen(fun, nums, args, kwargs)
@@ -341,6 +348,7 @@ def _scalar(r: _Linearized, holomorphic: bool) -> None:
         )
 
 
+@border
 def grad(
     fun: Callable[..., Any],
     argnums: int | Sequence[int] = 0,
@@ -359,6 +367,7 @@ def grad(
     """
     both = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int)
 
+    @border
     @wraps(fun)
     def gradient(*args: Any, **kwargs: Any) -> Any:
         value, g = both(*args, **kwargs)

@@ -11,6 +11,7 @@ import numpy as np
 from plait.ext.errors import (
     ArgumentError,
     OperandTypeError,
+    border,
 )
 from plait.ext.tree import (
     flatten,
@@ -42,6 +43,7 @@ def _difference(f: Callable, xs: list, ts: list, eps: float) -> list[np.ndarray]
     return [(8 * n - m) / (12 * eps) for n, m in zip(near, far)]
 
 
+@border
 def check_grads(
     f: Callable,
     args: Sequence[Any],

@@ -6,10 +6,15 @@ Invariant: no Hessian is made: a product costs a small multiple of the function.
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from plait.ext.errors import (
+    border,
+)
+
 from .api import grad, jvp, vjp
 from .tangents import expect_function
 
 
+@border
 def hvp(fun: Callable, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
     """The Hessian of a scalar function times a vector, forward over reverse (Pearlmutter, "Fast
     exact multiplication by the Hessian", 1994).
@@ -31,6 +36,7 @@ def hvp(fun: Callable, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
     return jvp(gradient, primals, tangents)[1]
 
 
+@border
 def vhp(fun: Callable, primals: Sequence[Any], cotangents: Sequence[Any]) -> Any:
     """A vector times the Hessian of a scalar function, reverse over reverse.
 

@@ -14,6 +14,7 @@ from plait import (
 )
 from plait.ext.errors import (
     OperandTypeError,
+    border,
 )
 from plait.ext.ops.shape import (
     materialise_at_ground,
@@ -81,6 +82,7 @@ def _divided(rows: Any, xs: Sequence[Any]) -> list:
     return out
 
 
+@border
 def jacfwd(
     fun: Callable,
     argnums: int | Sequence[int] = 0,
@@ -115,7 +117,7 @@ def jacfwd(
         result = out_tree.unflatten(blocks)
         return (result, pair_of(of(*chosen), "jacfwd")[1]) if has_aux else result
 
-    return wraps(fun)(jacobian)
+    return border(wraps(fun)(jacobian))
 
 
 def columns_of(d: Any, xs: Sequence[Any], tree: Any, argnums: Any) -> Any:
@@ -129,6 +131,7 @@ def columns_of(d: Any, xs: Sequence[Any], tree: Any, argnums: Any) -> Any:
     return block[0] if isinstance(argnums, int) else block
 
 
+@border
 def jacrev(
     fun: Callable,
     argnums: int | Sequence[int] = 0,
@@ -172,9 +175,10 @@ def jacrev(
         result = out_tree.unflatten(blocks)
         return (result, aux) if has_aux else result
 
-    return wraps(fun)(jacobian)
+    return border(wraps(fun)(jacobian))
 
 
+@border
 def hessian(
     fun: Callable,
     argnums: int | Sequence[int] = 0,

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from plait.ext.errors import (
     ArgumentError,
+    border,
 )
 from plait.ext.ir import (
     Program,
@@ -94,6 +95,7 @@ class _At:
 class Pushforward(_At):
     """Takes tangents of the arguments to tangents of the result."""
 
+    @border
     def __call__(self, *tangents: Any) -> Any:
         of = self._of
         like = of.in_tree.unflatten(of.in_avals)

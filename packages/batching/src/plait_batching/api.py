@@ -13,6 +13,7 @@ from plait.ext.errors import (
     AxisError,
     NotAnArrayError,
     ShapeError,
+    border,
 )
 from plait.ext.ops.shape import (
     materialise_at_ground,
@@ -43,6 +44,7 @@ def _is_axis(x: Any) -> bool:
     return x is None or (isinstance(x, int) and not isinstance(x, bool))
 
 
+@border
 def vmap(
     fun: Callable[..., Any] | None = None,
     in_axes: Any = 0,
@@ -99,6 +101,7 @@ def vmap(
             fix="write in_axes=0 or in_axes=(0, None)",
         )
 
+    @border
     @wraps(f)
     def mapped(*args: Any, **kwargs: Any) -> Any:
         leaves, tree = flatten((args, kwargs))

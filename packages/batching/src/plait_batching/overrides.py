@@ -17,6 +17,7 @@ from plait.ext.errors import (
     ShapeError,
     TreeMismatch,
     UndefinedRule,
+    border,
     where_defined,
 )
 from plait.ext.ir import (
@@ -229,6 +230,7 @@ class custom_vmap(Function):  # noqa: N801  (a decorator)
         self.rule = rule
         return rule
 
+    @border
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         c = self.call(args, kwargs)
         if self.rule is None:

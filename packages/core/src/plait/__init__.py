@@ -41,6 +41,7 @@ from ._base.config import config
 from ._base.errors import MissingPlugin as _MissingPlugin
 from ._base.errors import PlaitError
 from ._base.lazy import later as _later
+from ._base.tracebacks import border as _border
 from ._control import map_axes
 from ._control.stepping import disable_jit
 from ._jit import eager as _eager
@@ -148,6 +149,7 @@ __all__ = [
 make_jaxpr = make_program
 
 
+@_border
 def __getattr__(name: str):
     if name in _MODULES:
         return _later(name)

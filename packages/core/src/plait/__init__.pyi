@@ -54,6 +54,7 @@ from plait_sharding import (
 )
 from plait_sharding import make_mesh as make_mesh
 from plait_sharding import pmap as pmap
+from plait_sharding import set_mesh as set_mesh
 from plait_sharding import shard_map as shard_map
 from plait_sharding import with_sharding_constraint as with_sharding_constraint
 

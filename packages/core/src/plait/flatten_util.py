@@ -11,6 +11,7 @@ from ._base.errors import (
     OperandTypeError,
     ShapeError,
 )
+from ._base.tracebacks import border
 from ._core.array import as_value
 from ._ops.shape import concatenate, convert, fill, reshape, slice_
 from ._types.avals import FLOATING, Aval, category, default_dtype, promote
@@ -19,6 +20,7 @@ from .tree import TreeDef, flatten
 __all__ = ["ravel_pytree"]
 
 
+@border
 def ravel_pytree(pytree: Any) -> "tuple[Any, Unravel]":
     """(vector, unravel): the arrays of a tree, end to end, and the function that undoes it.
 
@@ -57,6 +59,7 @@ class Unravel:
     tree: TreeDef
     avals: tuple[Aval, ...]
 
+    @border
     def __call__(self, flat: Any) -> Any:
         """The tree of a vector; ShapeError if that has another size."""
         flat = as_value(flat)

@@ -17,6 +17,7 @@ from ._base.errors import (
     TreeMismatch,
 )
 from ._base.jaxlib_api import new_registry, pytree
+from ._base.tracebacks import border
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Sequence
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
         def num_leaves(self) -> int: ...
         def children(self) -> "list[TreeDef]": ...
         def node_data(self) -> "tuple[Any, Any] | None": ...
+        @border
         def unflatten(self, leaves: "Iterable[Any]", /) -> Any: ...
         def flatten_up_to(self, tree: Any, /) -> list[Any]: ...
 
@@ -190,6 +192,7 @@ def static(**options):
     return dataclasses.field(metadata=metadata, **options)
 
 
+@border
 def register_dataclass(nodetype: type, data_fields=None, meta_fields=None, drop_fields=()) -> type:
     """Make a dataclass a tree: `data_fields` are children, `meta_fields` are static.
 
@@ -351,6 +354,7 @@ def leaves_with_path(tree, is_leaf=None, is_leaf_takes_path: bool = False) -> li
     return flatten_with_path(tree, is_leaf, is_leaf_takes_path)[0]
 
 
+@border
 def map_with_path(f: "Callable", tree, *rest, is_leaf=None, is_leaf_takes_path: bool = False):
     """`f(path, leaf, ...)` on corresponding leaves; see `map`."""
     pairs, kind = flatten_with_path(tree, is_leaf, is_leaf_takes_path)
@@ -405,6 +409,7 @@ def _shape_of(tree) -> str:
     return f"{name} of {inner}" if tree is not None else "None"
 
 
+@border
 def broadcast(prefix_tree, full_tree, is_leaf=None):
     """`full_tree` with every leaf replaced by what `prefix_tree` has there or above.
 
@@ -423,6 +428,7 @@ def broadcast(prefix_tree, full_tree, is_leaf=None):
 _NOTHING: Any = object()
 
 
+@border
 def reduce(function: "Callable", tree, initializer: Any = _NOTHING, is_leaf=None):
     """The leaves combined from the left: `function(function(x0, x1), x2)`, as functools.reduce.
 
@@ -457,6 +463,7 @@ def all(tree, *, is_leaf=None) -> bool:
     return builtins.all(leaves(tree, is_leaf))
 
 
+@border
 def transpose(outer_treedef: "TreeDef", inner_treedef: "TreeDef | None", pytree_to_transpose):
     """A tree of trees turned inside out: `inner` on the outside, `outer` within.
 
@@ -480,4 +487,4 @@ def transpose(outer_treedef: "TreeDef", inner_treedef: "TreeDef | None", pytree_
     return kind.unflatten([outer_treedef.unflatten(c) for c in columns])
 
 
-map = map_tree  # the public name, last: above, `map` is Python's
+map = border(map_tree)  # the public name, last: above, `map` is Python's

@@ -11,6 +11,7 @@ from typing import Any
 from plait.ext.errors import (
     PlaitError,
     TreeMismatch,
+    border,
 )
 from plait.ext.lower import (
     JAXLIB_VERSION,
@@ -108,6 +109,7 @@ class Exported(FlatFunction):
 
     # -- calling ---------------------------------------------------------------------------
 
+    @border
     def call(self, *args: Any, **kwargs: Any) -> Any:
         """Apply the function: to arrays, or to traced values, where it is one operation.
 
@@ -157,6 +159,7 @@ class Exported(FlatFunction):
 
     # -- saving ----------------------------------------------------------------------------
 
+    @border
     def serialize(self) -> bytes:
         """The artifact as bytes: write them to a file; `deserialize` reads them.
 
@@ -200,6 +203,7 @@ def paths_of(in_tree: TreeDef) -> list[str]:
     return [p.replace("[0]", "args", 1) if p.startswith("[0]") else p[3:] for p in paths]
 
 
+@border
 def deserialize(
     blob: bytes | bytearray | memoryview, *, custom_calls: Iterable[str] = ()
 ) -> Exported:

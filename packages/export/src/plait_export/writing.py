@@ -16,6 +16,7 @@ from plait.ext.devices import (
 )
 from plait.ext.errors import (
     ArgumentError,
+    border,
     user_line,
 )
 from plait.ext.ir import (
@@ -52,6 +53,7 @@ def default_export_platform() -> str:
     return platform()
 
 
+@border
 def export(
     fun_jit: Callable[..., Any],
     *,
@@ -88,6 +90,7 @@ def export(
     allowed = {*STABLE_CALLS, *custom_calls}
     traceable = fun_jit if hasattr(fun_jit, "clear_cache") else jit(fun_jit)
 
+    @border
     def exported(*args: Any, **kwargs: Any) -> Exported:
         staged = traceable.trace(*args, **kwargs)  # type: ignore[attr-defined]
         return _made(staged, wanted or (default_export_platform(),), allowed)
@@ -117,7 +120,8 @@ def _made(staged: Any, platforms: tuple[str, ...], allowed: set[str]) -> Exporte
     _check_pure(program, name)
     scope = scope_of(program.in_avals)
     module = module_of(program, platforms=platforms, embed=True)
-    if module.place is not None:
+    # A mesh, also one of a single device, is written into the module; a device is not.
+    if module.place is not None and hasattr(module.place, "mesh"):
         raise NotExportable(
             f"{name} runs on the devices of {module.place}, and an artifact runs on one device",
             fix="export the function without shard_map, shardings and placed constants, and place "

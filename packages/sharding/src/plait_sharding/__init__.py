@@ -20,12 +20,14 @@ from .assembly import (
 from .manual import (
     shard_map,
 )
-from .mesh import AxisType, Mesh, P, PartitionSpec
+from .mesh import AbstractMesh, AxisType, Mesh, P, PartitionSpec
 from .movement import (
     Shard,
     create_device_mesh,
     device_put,
+    get_abstract_mesh,
     make_mesh,
+    set_mesh,
     sharding_of,
     shards_of,
     with_sharding_constraint,
@@ -38,6 +40,7 @@ from .placement import (
 )
 
 __all__ = [
+    "AbstractMesh",
     "AxisType",
     "Mesh",
     "NamedSharding",
@@ -51,8 +54,10 @@ __all__ = [
     "make_array_from_callback",
     "make_array_from_process_local_data",
     "make_array_from_single_device_arrays",
+    "get_abstract_mesh",
     "make_mesh",
     "pmap",
+    "set_mesh",
     "shard_map",
     "sharding_of",
     "shards_of",

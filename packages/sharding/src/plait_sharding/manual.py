@@ -9,10 +9,12 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from plait import config
 from plait.ext.errors import (
     ArgumentError,
     AxisError,
     PlaitError,
+    border,
 )
 from plait.ext.ir import (
     Primitive,
@@ -167,6 +169,7 @@ class Piece(Stage):
         self.sizes = {n: mesh.shape[n] for n in axes}  # type: ignore[misc]
 
 
+@border
 def shard_map(
     f: Callable[..., Any] | None = None,
     /,
@@ -185,7 +188,7 @@ def shard_map(
 
     Args:
       f: takes and returns trees of arrays; without it, a decorator is returned.
-      mesh: the devices.
+      mesh: the devices; by default those of the mesh that is set (`with mesh:`).
       in_specs: a PartitionSpec for each argument, a tree prefix of the tuple of arguments; an
         axis that is not divided is there whole on every device.
       out_specs: how the results are put together from their pieces, a tree prefix of the results.
@@ -227,13 +230,16 @@ def shard_map(
         )
     if not callable(f):
         raise ArgumentError(f"shard_map needs a function, not {f!r}", fix="write shard_map(f, ...)")
+    mesh = config.mesh if mesh is None else mesh
     if not isinstance(mesh, Mesh):
         raise ArgumentError(
-            f"shard_map needs a mesh, not {mesh!r}", fix="pass mesh=make_mesh(sizes, names)"
+            f"shard_map needs a mesh, not {mesh!r}",
+            fix="pass mesh=make_mesh(sizes, names), or set one: with mesh: ...",
         )
     axes = _chosen(mesh, axis_names)
     keep: dict = {}
 
+    @border
     @wraps(f)
     def mapped(*args: Any) -> Any:
         _not_inside(mesh, axes)

@@ -7,11 +7,13 @@ Invariant: these are values, hashable and compared by content; they speak of nam
 only, and know neither types of arrays nor the compiler.
 """
 
+import math
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from enum import Enum
 from functools import cache
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -19,7 +21,7 @@ from plait.ext.errors import (
     AxisError,
 )
 
-__all__ = ["AxisType", "Mesh", "P", "PartitionSpec"]
+__all__ = ["AbstractMesh", "AxisType", "Mesh", "P", "PartitionSpec"]
 
 Names = tuple[str, ...]
 Parts = tuple[Names | None, ...]
@@ -53,6 +55,7 @@ class PartitionSpec:
     __slots__ = ("parts",)
     parts: Parts
     UNCONSTRAINED = Unconstrained()
+    _placed: ClassVar[Callable[["PartitionSpec"], Any]]
 
     def __init__(self, *entries: Any):
         self.parts = tuple([_names_of(e) for e in entries])
@@ -84,6 +87,25 @@ class PartitionSpec:
 
     def __reduce__(self):
         return PartitionSpec, tuple(self)
+
+    # -- alone, in `with mesh:` ------------------------------------------------------------
+
+    @classmethod
+    def place_by(cls, placed: Callable[["PartitionSpec"], Any]) -> None:
+        """Find the sharding that a spec alone stands for by `placed(spec)`."""
+        cls._placed = placed
+
+    def here(self) -> Any:
+        """The sharding over the mesh that is set (`with mesh:`); AxisError if none is."""
+        return PartitionSpec._placed(self)
+
+    def accept(self, x: Any) -> Any:
+        """`x` where this says, over the mesh that is set."""
+        return self.here().accept(x)
+
+    def constrain(self, x: Any) -> Any:
+        """`x`, a value of a function that is traced, to lie so over the mesh that is set."""
+        return self.here().constrain(x)
 
     @property
     def names(self) -> Names:
@@ -163,9 +185,13 @@ class Mesh:
     >>> mesh = plait.Mesh([plait.devices()[:1]], ("x", "y"))
     >>> mesh, mesh.size, mesh.shape["y"]
     (Mesh('x': 1, 'y': 1), 1, 1)
+
+    As a block, `with mesh:`, it is what PartitionSpecs alone speak of; see `set_mesh`.
     """
 
     __slots__ = ("devices", "axis_names", "axis_sizes", "ids", "_key", "_hash")
+    _entered: ClassVar[Callable[["Mesh"], AbstractContextManager[Any]]]
+    _blocks: ClassVar[list[AbstractContextManager[Any]]] = []
     devices: np.ndarray
     axis_names: Names
     axis_sizes: tuple[int, ...]
@@ -208,6 +234,60 @@ class Mesh:
         return len(self.ids)
 
     @property
+    def shape_tuple(self) -> tuple[tuple[str, int], ...]:
+        """(name, size) of each axis, in order."""
+        return tuple(zip(self.axis_names, self.axis_sizes))
+
+    @property
+    def axis_types(self) -> tuple[AxisType, ...]:
+        """The type of each axis: the compiler divides what is computed over it."""
+        return (AxisType.Auto,) * len(self.axis_names)
+
+    @property
+    def empty(self) -> bool:
+        """Whether it has no devices: it has at least one."""
+        return False
+
+    @property
+    def is_multi_process(self) -> bool:
+        """Whether its devices belong to several processes: there is one."""
+        return False
+
+    @property
+    def local_devices(self) -> list[Any]:
+        """Its devices that belong to this process: all of them, in order, as the mesh was given
+        them (by their numbers, perhaps)."""
+        return list(self.devices.flat)
+
+    @property
+    def local_mesh(self) -> "Mesh":
+        """The mesh of the devices of this process: itself."""
+        return self
+
+    @property
+    def abstract_mesh(self) -> "AbstractMesh":
+        """Its axes without the devices.
+
+        >>> import plait
+        >>> plait.make_mesh((1, 1), ("x", "y")).abstract_mesh
+        AbstractMesh('x': 1, 'y': 1)
+        """
+        return AbstractMesh(self.axis_sizes, self.axis_names)
+
+    def update(self, devices: Any = None, axis_names: Any = None, axis_types: Any = None) -> "Mesh":
+        """A mesh that differs in what is given.
+
+        >>> import plait
+        >>> plait.make_mesh((1,), ("x",)).update(axis_names=("y",))
+        Mesh('y': 1)
+        """
+        return Mesh(
+            self.devices if devices is None else devices,
+            self.axis_names if axis_names is None else axis_names,
+            axis_types,
+        )
+
+    @property
     def device_ids(self) -> np.ndarray:
         """The numbers of the devices, in the shape of the mesh."""
         return np.array(self.ids).reshape(self.axis_sizes)
@@ -223,6 +303,21 @@ class Mesh:
 
     def __reduce__(self):
         return Mesh, (self.device_ids, self.axis_names)
+
+    @classmethod
+    def enter_by(cls, entered: Callable[["Mesh"], AbstractContextManager[Any]]) -> None:
+        """Do `with mesh:` by the block that `entered(mesh)` returns."""
+        cls._entered = entered
+
+    def __enter__(self) -> "Mesh":
+        """Let PartitionSpecs alone, in the block, speak of the axes of this mesh."""
+        block = Mesh._entered(self)
+        block.__enter__()
+        Mesh._blocks.append(block)
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        Mesh._blocks.pop().__exit__(*error)
 
     # -- what specs ask --------------------------------------------------------------------
 
@@ -250,6 +345,75 @@ class Mesh:
         """Devices, by their place in the order, that differ along these axes only; each group in
         the order of its places along them."""
         return _groups(self, tuple(names))
+
+
+class AbstractMesh:
+    """The axes of a mesh, without devices: to speak of names and sizes before there are any.
+
+    Args:
+      axis_sizes: the size of each axis.
+      axis_names: their names.
+      axis_types: None, or `AxisType.Auto` for each of them.
+
+    Raises AxisError if there are more or fewer names than sizes, or a name is there twice.
+
+    >>> import plait
+    >>> plait.sharding.AbstractMesh((2, 4), ("x", "y")).shape["y"]
+    4
+    """
+
+    __slots__ = ("axis_names", "axis_sizes")
+    axis_names: Names
+    axis_sizes: tuple[int, ...]
+
+    def __init__(self, axis_sizes: Any, axis_names: str | Sequence[str], axis_types: Any = None):
+        _expect_auto(axis_types)
+        sizes = tuple([int(n) for n in axis_sizes])
+        names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
+        if len(names) != len(sizes) or len(set(names)) < len(names):
+            raise AxisError(
+                f"the axes of a mesh have a size and a name of its own each, and not the sizes "
+                f"{sizes} and the names {names}",
+                fix='write for instance AbstractMesh((2, 4), ("x", "y"))',
+            )
+        self.axis_names, self.axis_sizes = names, sizes
+
+    @property
+    def shape(self) -> "OrderedDict[str, int]":
+        """The size of each axis, by name, in order."""
+        return OrderedDict(zip(self.axis_names, self.axis_sizes))
+
+    @property
+    def shape_tuple(self) -> tuple[tuple[str, int], ...]:
+        """(name, size) of each axis, in order."""
+        return tuple(zip(self.axis_names, self.axis_sizes))
+
+    @property
+    def axis_types(self) -> tuple[AxisType, ...]:
+        """The type of each axis."""
+        return (AxisType.Auto,) * len(self.axis_names)
+
+    @property
+    def size(self) -> int:
+        """How many devices a mesh with these axes has."""
+        return math.prod(self.axis_sizes)
+
+    @property
+    def empty(self) -> bool:
+        """Whether it has no axes."""
+        return not self.axis_names
+
+    def __hash__(self) -> int:
+        return hash(self.shape_tuple)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, AbstractMesh) and self.shape_tuple == other.shape_tuple
+
+    def __repr__(self) -> str:
+        return f"AbstractMesh({', '.join(f'{n!r}: {k}' for n, k in self.shape_tuple)})"
+
+    def __reduce__(self):
+        return AbstractMesh, (self.axis_sizes, self.axis_names)
 
 
 def _number(device: Any) -> int:

@@ -39,14 +39,16 @@ from plait.ext.values import (
     wrap,
 )
 
-from .mesh import Mesh
+from .mesh import AbstractMesh, Mesh, PartitionSpec
 from .placement import Sharding, SingleDeviceSharding, constraint, from_host
 
 __all__ = [
     "Shard",
     "create_device_mesh",
     "device_put",
+    "get_abstract_mesh",
     "make_mesh",
+    "set_mesh",
     "sharding_of",
     "shards_of",
     "with_sharding_constraint",
@@ -84,6 +86,44 @@ def make_mesh(
     return Mesh(grid.reshape(sizes), axis_names, axis_types)
 
 
+class set_mesh:
+    """Set the mesh that PartitionSpecs alone speak of, for good or, as a `with` block, for a while.
+
+    Where it is set, jit's `in_shardings` and `out_shardings`, `with_sharding_constraint` and
+    `device_put` take specs for shardings, and `shard_map` needs no mesh.  `with mesh:` is the same
+    for a block.  As all settings it belongs to the process, not to a thread, and functions are
+    traced anew under another mesh.
+
+    Args:
+      mesh: the mesh, or None.
+
+    >>> import plait
+    >>> with plait.set_mesh(plait.make_mesh((1,), ("x",))):
+    ...     plait.device_put(plait.numpy.ones(2), plait.P("x")).sharding
+    NamedSharding(mesh=Mesh('x': 1), spec=PartitionSpec('x'))
+    """
+
+    def __init__(self, mesh: Mesh | None):
+        self._before = config.mesh
+        config.mesh = mesh
+
+    def __enter__(self) -> Mesh | None:
+        return config.mesh
+
+    def __exit__(self, *error: Any) -> None:
+        config.mesh = self._before
+
+
+def get_abstract_mesh() -> AbstractMesh:
+    """The axes of the mesh that is set, or of none if none is; see `set_mesh`.
+
+    >>> import plait
+    >>> plait.sharding.get_abstract_mesh().empty
+    True
+    """
+    return AbstractMesh((), ()) if config.mesh is None else config.mesh.abstract_mesh
+
+
 def create_device_mesh(mesh_shape: Any, devices: Any = None) -> np.ndarray:
     """The first devices, or these, as an array of this shape: for `Mesh`.
 
@@ -111,7 +151,7 @@ _devices = devices  # `make_mesh` has a parameter of that name
 
 
 def _is_target(x: Any) -> bool:
-    return x is None or isinstance(x, Sharding | Device)
+    return x is None or isinstance(x, Sharding | PartitionSpec | Device)
 
 
 def device_put(
@@ -152,7 +192,7 @@ def device_put(
             "device_put was told both to donate an array and that the result may alias it",
             fix="what is donated is deleted, so the result can not be the same array",
         )
-    wheres = [SingleDeviceSharding(t) if isinstance(t, Device) else t for t in targets]
+    wheres = [_place(t) for t in targets]
     leaves, tree = flatten(x)
     if current() is not GROUND or not all(isinstance(v, Array | np.ndarray) for v in leaves):
         values = arguments((x,), {}, "device_put")[0]  # says which leaf is no array
@@ -161,6 +201,12 @@ def device_put(
     return tree.unflatten(
         [_put(v, w, g, s) for v, w, g, s in zip(leaves, wheres, gone, same, strict=True)]
     )
+
+
+def _place(target: Any) -> Sharding | None:
+    if isinstance(target, PartitionSpec):
+        return target.here()
+    return SingleDeviceSharding(target) if isinstance(target, Device) else target
 
 
 def _is_flag(x: Any) -> bool:
@@ -191,7 +237,7 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     Args:
       x: a tree of arrays.
       shardings: a sharding, or a tree prefix of them; None leaves an array to the compiler, and
-        `P.UNCONSTRAINED` an axis.
+        `P.UNCONSTRAINED` an axis.  In `with mesh:` PartitionSpecs suffice.
 
     Outside of traced functions arrays are moved, if they do not lie so already.
 
@@ -206,8 +252,13 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     """
     entry = "a sharding (NamedSharding(mesh, P(...))) or None"
     wanted = spread(
-        shardings, x, "shardings", lambda s: s is None or isinstance(s, Sharding), entry
+        shardings,
+        x,
+        "shardings",
+        lambda s: s is None or isinstance(s, Sharding | PartitionSpec),
+        entry,
     )
+    wanted = [s.here() if isinstance(s, PartitionSpec) else s for s in wanted]
     values = arguments((x,), {}, "with_sharding_constraint")[0]
     tree = flatten(x)[1]
     return tree.unflatten([_constrained(v, s) for v, s in zip(values, wanted, strict=True)])

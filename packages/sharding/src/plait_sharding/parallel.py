@@ -19,6 +19,7 @@ from plait.ext.devices import (
 from plait.ext.errors import (
     ArgumentError,
     AxisError,
+    border,
 )
 from plait.ext.ops.shape import (
     moveaxis,
@@ -52,6 +53,7 @@ _NAME = "pmap"
 """Of the axis, if the user does not name it."""
 
 
+@border
 def pmap(
     fun: Callable | None = None,
     axis_name: Any = None,
@@ -108,6 +110,7 @@ def pmap(
         else tuple(static_broadcasted_argnums)
     )
 
+    @border
     @wraps(fun)
     def mapped(*args: Any, **kwargs: Any) -> Any:
         fixed = {i: args[i] for i in static if i < len(args)}
@@ -133,6 +136,7 @@ def _with_static(fun: Callable, fixed: dict[int, Any], n: int) -> Callable:
     if not fixed:
         return fun
 
+    @border
     @wraps(fun)
     def rest(*dynamic: Any, **kwargs: Any) -> Any:
         values = iter(dynamic)
@@ -157,6 +161,7 @@ def _run(f: Callable, tree: Any, xs: list, at: list, out_axes: Any, mesh: Mesh) 
     out_tree: Any = None
     wanted: list = []
 
+    @border
     @wraps(f)
     def element(*pieces: Any) -> tuple[list, list]:
         nonlocal out_tree, wanted

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from plait import events
+from plait import config, events
+from plait.errors import PlacementError
 from plait.ext.devices import (
     Device,
     Placed,
@@ -114,6 +115,40 @@ class Sharding:
         return {every[i] for i in self.place.devices}
 
     @property
+    def addressable_devices(self) -> set[Device]:
+        """Those of them that belong to this process: all of them."""
+        return self.device_set
+
+    @property
+    def num_devices(self) -> int:
+        """How many devices have a piece."""
+        return len(self.place.devices)
+
+    @property
+    def is_fully_addressable(self) -> bool:
+        """Whether all of its devices belong to this process, as they do: there is one process."""
+        return True
+
+    @property
+    def memory_kind(self) -> str:
+        """The kind of the memory that arrays lie in: the default one of the devices."""
+        return devices()[self.place.devices[0]].default_memory().kind
+
+    def with_memory_kind(self, kind: str | None) -> "Sharding":
+        """The same, in a memory of this kind; None is the default one, which is the only one that
+        arrays lie in.
+
+        Raises PlacementError for other kinds.
+        """
+        if kind is not None and kind != self.memory_kind:
+            raise PlacementError(
+                f"arrays lie in the memory {self.memory_kind!r} of their devices, and {kind!r} is "
+                "asked for",
+                fix="leave the kind out, or give None",
+            )
+        return self
+
+    @property
     def is_fully_replicated(self) -> bool:
         """Whether every device has the whole array."""
         return self.tiling(0) == "{replicated}"
@@ -124,6 +159,10 @@ class Sharding:
         self.check(key.aval)
         cut = boxes(layout_of(key), key.aval.shape)
         return {every[i]: box for i, box in zip(self.place.devices, cut, strict=True)}
+
+    def addressable_devices_indices_map(self, global_shape: tuple[int, ...]) -> dict[Device, tuple]:
+        """The same, of the devices of this process."""
+        return self.devices_indices_map(global_shape)
 
     def shard_shape(self, global_shape: tuple[int, ...]) -> tuple[int, ...]:
         """The shape of the pieces of an array of this shape."""
@@ -375,6 +414,19 @@ class NamedSharding(Sharding):
         if None not in self.spec.parts and not e.bound:
             e.unit.placements[y] = self
         return y
+
+
+def _over_the_mesh(spec: PartitionSpec) -> NamedSharding:
+    if config.mesh is None:
+        raise AxisError(
+            f"{spec!r} was given alone, and no mesh is set whose axes it could mean",
+            fix="write NamedSharding(mesh, spec), or set the mesh: with mesh: ...",
+        )
+    return NamedSharding(config.mesh, spec)
+
+
+PartitionSpec.place_by(_over_the_mesh)
+Mesh.enter_by(lambda mesh: config(mesh=mesh))
 
 
 def _inside(sharding: Sharding) -> PlaitError:

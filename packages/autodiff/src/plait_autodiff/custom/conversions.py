@@ -13,6 +13,7 @@ from plait import (
 from plait.ext.errors import (
     ArgumentError,
     OperandTypeError,
+    border,
 )
 from plait.ext.ir import (
     evaluate,
@@ -71,6 +72,7 @@ class _Converted:
         return self.tree.unflatten(map(materialise_at_ground, evaluate(self.program, operands)))
 
 
+@border
 def closure_convert(fun: Callable, *example_args: Any) -> tuple[Callable, list]:
     """(converted, consts): `converted(*args, *consts)` is `fun(*args)`, and closes over nothing
     that could be differentiated.
@@ -100,6 +102,7 @@ def closure_convert(fun: Callable, *example_args: Any) -> tuple[Callable, list]:
 # ---- with a pullback beside the result ---------------------------------------------------------
 
 
+@border
 def custom_gradient(fun: Callable) -> Callable:
     """A function with its own gradient, where value and pullback are written in one place.
 
@@ -118,6 +121,7 @@ def custom_gradient(fun: Callable) -> Callable:
     """
     expect_function(fun, "custom_gradient")
 
+    @border
     @wraps(fun)
     def with_gradient(*args: Any, **kwargs: Any) -> Any:
         @functools.partial(custom_vjp)
@@ -171,6 +175,7 @@ def _value_and_pullback(fun: Callable, xs: tuple, kwargs: dict[str, Any]) -> tup
 # ---- as a pair ---------------------------------------------------------------------------------
 
 
+@border
 def fwd_and_bwd(
     fun: Callable, argnums: int | Sequence[int], has_aux: bool = False, jitted: bool = True
 ) -> tuple[Callable, Callable]:

@@ -14,6 +14,7 @@ from typing import Any
 from plait.ext.errors import (
     ArgumentError,
     TreeMismatch,
+    border,
 )
 from plait.ext.ir import (
     Primitive,
@@ -221,6 +222,7 @@ class custom_jvp(Function):  # noqa: N801  (a decorator)
 
         self.jvp, self.symbolic_zeros = jvp, False
 
+    @border
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.jvp is None:
             raise self.missing("JVP", "custom_jvp", "defjvp")

@@ -15,6 +15,7 @@ from plait.ext.errors import (
     MissingRule,
     OperandTypeError,
     TreeMismatch,
+    border,
 )
 from plait.ext.ir import (
     Primitive,
@@ -181,6 +182,7 @@ def _(cts, *args, matvec, vecmat, solve, transpose_solve, consts):
 # ---- as users say it -----------------------------------------------------------------------
 
 
+@border
 def custom_linear_solve(
     matvec: Callable,
     b: Any,

@@ -15,6 +15,7 @@ from plait.ext.errors import (
     ArgumentError,
     OperandTypeError,
     TreeMismatch,
+    border,
 )
 from plait.ext.ir import (
     evaluate,
@@ -45,6 +46,7 @@ from ..tangents import expect_function
 from .jvp import custom_jvp
 
 
+@border
 def custom_root(
     f: Callable,
     initial_guess: Any,
@@ -172,6 +174,7 @@ def dense_solve(g: Callable, y: Any) -> Any:
     return tree.unflatten(out)
 
 
+@border
 def implicit_diff(
     optimality: Callable, tangent_solve: Callable = dense_solve, has_aux: bool = False
 ) -> Callable:
@@ -201,6 +204,7 @@ def implicit_diff(
     def decorate(solver: Callable) -> Callable:
         expect_function(solver, "implicit_diff(...)")
 
+        @border
         @wraps(solver)
         def solved(initial_guess: Any, *args: Any) -> Any:
             return custom_root(

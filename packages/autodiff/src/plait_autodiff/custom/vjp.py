@@ -14,6 +14,7 @@ from typing import Any
 from plait.ext.errors import (
     ArgumentError,
     TreeMismatch,
+    border,
 )
 from plait.ext.ir import (
     Primitive,
@@ -332,6 +333,7 @@ class custom_vjp(Function):  # noqa: N801  (a decorator)
         self.expect_rule("defvjp", bwd, "static arguments, residuals and a cotangent", 2)
         self.fwd, self.bwd, self.symbolic_zeros = fwd, bwd, symbolic_zeros
 
+    @border
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.fwd is None or self.bwd is None:
             raise self.missing("VJP", "custom_vjp", "defvjp")

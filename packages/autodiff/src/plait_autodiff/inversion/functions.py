@@ -14,6 +14,7 @@ from typing import Any
 from plait.ext.errors import (
     ArgumentError,
     TreeMismatch,
+    border,
 )
 from plait.ext.ir import (
     Primitive,
@@ -424,6 +425,7 @@ class custom_ivjp(Function):  # noqa: N801  (a decorator)
         self.ivjp = ivjp
         return ivjp
 
+    @border
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.ivjp is None:
             raise self.missing("VJP", "custom_vjp", "defivjp")

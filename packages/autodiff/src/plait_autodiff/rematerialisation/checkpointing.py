@@ -15,6 +15,7 @@ from typing import Any
 from plait.ext.errors import (
     ArgumentError,
     OperandTypeError,
+    border,
 )
 from plait.ext.ir import (
     Primitive,
@@ -105,6 +106,7 @@ def _apart(e: Emitter, xs: Sequence[Any], outs: Sequence[Aval], program: Program
 # ---- as users say it -----------------------------------------------------------------------
 
 
+@border
 def checkpoint(
     fun: Callable[..., Any] | None = None,
     *,
@@ -148,6 +150,7 @@ def checkpoint(
     static = role(fun, static_argnums, static_argnames, "static")
     params = {"policy": policy, "prevent_cse": _apart_at_all(prevent_cse), "again": False}
 
+    @border
     @wraps(fun)
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
         f, rest, named, traces = _without_static(fun, args, kwargs, static)

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from plait.ext.errors import (
+    border,
     user_frames,
 )
 from plait.ext.ir import (
@@ -63,6 +64,7 @@ class Residual(NamedTuple):
         return f"{line} at {self.where}" if self.where else line
 
 
+@border
 def saved_residuals(f: Callable, *args: Any, **kwargs: Any) -> list[Residual]:
     """The values that `vjp` of `f` would keep for its pullback.
 
@@ -101,6 +103,7 @@ def saved_residuals(f: Callable, *args: Any, **kwargs: Any) -> list[Residual]:
     return [Residual(a.aval, *_described(p, a, positions)) for a in dict.fromkeys(p.outputs)]
 
 
+@border
 def print_saved_residuals(f: Callable, *args: Any, **kwargs: Any) -> None:
     """Print a line for each value that `vjp` of `f` would keep, and their bytes in all.
 

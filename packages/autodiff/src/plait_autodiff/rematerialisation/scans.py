@@ -20,6 +20,7 @@ import plait
 from plait.ext.errors import (
     ArgumentError,
     ShapeError,
+    border,
 )
 from plait.ext.ops.shape import (
     concatenate,
@@ -44,6 +45,7 @@ from .checkpointing import checkpoint
 Step = Callable[[Any, Any], tuple[Any, Any]]
 
 
+@border
 def checkpoint_scan(
     f: Step,
     init: Any,

@@ -19,6 +19,7 @@ from plait import (
 )
 from plait.ext.errors import (
     OperandTypeError,
+    border,
 )
 from plait.ext.ops.elementwise import (
     add,
@@ -170,6 +171,7 @@ def _along_directions(
 # ---- as users say it -----------------------------------------------------------------------
 
 
+@border
 def fwd_laplacian(fun: Callable, argnums: int | Sequence[int] = 0) -> Callable:
     """A function that returns `fun`'s value, Jacobian and Laplacian, computed together in one
     forward pass.
@@ -193,6 +195,7 @@ def fwd_laplacian(fun: Callable, argnums: int | Sequence[int] = 0) -> Callable:
     """
     expect_function(fun, "fwd_laplacian")
 
+    @border
     @wraps(fun)
     def derivatives(*args: Any, **kwargs: Any) -> tuple:
         of, chosen = of_differentiable(fun, argnums, args, kwargs, "fwd_laplacian", False)

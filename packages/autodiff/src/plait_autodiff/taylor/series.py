@@ -14,6 +14,7 @@ from typing import Any
 from plait.ext.errors import (
     ArgumentError,
     TreeMismatch,
+    border,
 )
 from plait.ext.ops.elementwise import (
     mul,
@@ -148,6 +149,7 @@ def by_derivative(prim: Any, derivative: Callable, series: Sequence[Series], **p
 # ---- as users say it -----------------------------------------------------------------------
 
 
+@border
 def jet(fun: Callable, primals: Sequence[Any], series: Sequence[Any]) -> tuple[Any, Any]:
     """`(fun(*primals), derivatives)` along a curve, up to some order K, at a cost that grows like
     K**2 (Griewank and Walther, "Evaluating Derivatives", 2008, chapter 13).

@@ -7,7 +7,7 @@ import gc
 import sys
 from dataclasses import dataclass
 from platform import platform as system
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -33,6 +33,55 @@ class Device:
 
     def __repr__(self) -> str:
         return f"{self.platform}:{self.id}"
+
+    @property
+    def process_index(self) -> int:
+        """The number of the process that drives it: 0, the only one."""
+        return 0
+
+    @property
+    def local_hardware_id(self) -> int:
+        """Its number among the hardware of this machine; virtual devices share one."""
+        return self._runtime().local_hardware_id
+
+    @property
+    def client(self) -> Any:
+        """The runtime's client, an object of jaxlib's, whose device it is."""
+        return self._runtime().client
+
+    def memory_stats(self) -> dict[str, int] | None:
+        """How much of its memory is in use, by the runtime's names; None where it does not count,
+        as on the CPU."""
+        return self._runtime().memory_stats()
+
+    def addressable_memories(self) -> list["Memory"]:
+        """The memories that programs on it can use.
+
+        >>> import plait
+        >>> plait.devices()[0].default_memory() in plait.devices()[0].addressable_memories()
+        True
+        """
+        return [Memory(m.kind, self) for m in self._runtime().addressable_memories()]
+
+    def default_memory(self) -> "Memory":
+        """The memory that its arrays lie in."""
+        return Memory(self._runtime().default_memory().kind, self)
+
+    def _runtime(self) -> Any:
+        """Return the runtime's device; PlacementError if this process has none of that number."""
+        every = buffers.devices()
+        if not 0 <= self.id < len(every):
+            raise PlacementError(
+                f"this process has no device {self!r}", fix="take one of plait.devices()"
+            )
+        return every[self.id]
+
+
+class Memory(NamedTuple):
+    """A memory that programs on a device can use, of a `kind` by the runtime's name."""
+
+    kind: str
+    device: Device
 
 
 def devices(backend: str | None = None) -> list[Device]:

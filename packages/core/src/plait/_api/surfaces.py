@@ -9,6 +9,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+from .._base.tracebacks import leaving
 from .._core.array import Array, Literal, as_value
 from .._core.interpreter import GROUND, Value, current
 from .._core.primitive import Primitive, freeze, freeze_params
@@ -40,17 +41,25 @@ def make(A, cur, ground, compiled, prim, prepare, other, strict, Value, as_value
                 r.aval = key.aval
                 r.key = key
                 return r
-        if strict:
-            return cur().apply(prim, ({x} if isinstance({x}, Value) else as_value({x}),), none)
-        if other is not None:
-            return other({x} if isinstance({x}, Value) else as_value({x}))
-        return cur().apply(prim, prepare(({x},)), none)
+        try:
+            if strict:
+                return cur().apply(prim, ({x} if isinstance({x}, Value) else as_value({x}),), none)
+            if other is not None:
+                return other({x} if isinstance({x}, Value) else as_value({x}))
+            return cur().apply(prim, prepare(({x},)), none)
+        except BaseException as e:
+            leaving(e)
+            raise
     return function
 """
 _BINARY = """
 def make(cur, prim, agree, none):
     def function({x}: Any, {y}: Any{only}) -> Any:
-        return cur().apply(prim, agree(({x}, {y})), none)
+        try:
+            return cur().apply(prim, agree(({x}, {y})), none)
+        except BaseException as e:
+            leaving(e)
+            raise
     return function
 """
 
@@ -63,7 +72,7 @@ def written(text: str, **names: str) -> Callable[..., Any]:
     wrapper that renamed them would be one more Python call, which takes as long as the rest; so a
     function is compiled for each set of names, once.
     """
-    scope: dict[str, Any] = {"Any": Any, "__name__": __name__}
+    scope: dict[str, Any] = {"Any": Any, "__name__": __name__, "leaving": leaving}
     exec(compile(text.format(**names), "<plait function by its parameters>", "exec"), scope)
     return scope["make"]
 

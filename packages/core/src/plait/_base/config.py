@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from .errors import PlaitError
+from .tracebacks import border, show_all
 
 __all__ = ["Config", "config"]
 
@@ -39,6 +40,14 @@ def _one_of(*names: str):
     read.__name__ = " or ".join(names)
     return read
 
+
+def _axes_of_devices(x: Any) -> Any:
+    if x is not None and not hasattr(x, "axis_names"):
+        raise TypeError(x)
+    return x
+
+
+_axes_of_devices.__name__ = "a mesh or None"
 
 _SETTINGS: dict[str, tuple[Any, Any, str]] = {
     "default_float": (
@@ -74,6 +83,16 @@ _SETTINGS: dict[str, tuple[Any, Any, str]] = {
     ),
     "default_prng_impl": ("threefry2x32", str, "the generator of keys where none is named"),
     "debug_key_reuse": (False, _flag, "a random key that is used twice is an error"),
+    "mesh": (
+        None,
+        _axes_of_devices,
+        "devices with named axes, for specs that name axes alone; set by `with mesh:`",
+    ),
+    "traceback": (
+        "filtered",
+        _one_of("filtered", "full"),
+        "full: tracebacks show frames of Plait, too, not user code alone",
+    ),
     "plugins": ("all", str, "which installed plugins may be used: all, off, or names, by commas"),
 }
 
@@ -111,7 +130,7 @@ _FLAGS = {
 }
 """Settings by the names that JAX has for them, for `config.update`."""
 
-_BYSTANDERS = frozenset(("explain_cache_misses", "default_copy"))
+_BYSTANDERS = frozenset(("explain_cache_misses", "default_copy", "traceback"))
 """Settings that no cache is keyed on: changing them changes no program."""
 
 
@@ -192,6 +211,7 @@ class Config:
         object.__setattr__(self, "debug_key_reuse", values["debug_key_reuse"])
         precision = values["default_matmul_precision"]
         object.__setattr__(self, "default_matmul_precision", precision)
+        show_all(values["traceback"] == "full")
         for changed in list(self._watchers):
             changed()
 
@@ -234,9 +254,11 @@ class Config:
                 saying = [b for b in self._blocks if name in b]
                 (saying[-1] if saying else self._outside)[name] = value
 
+    @border
     def __setattr__(self, name: str, value) -> None:
         self._assign({name: self._read(name, value)})
 
+    @border
     def update(self, name: str, value) -> None:
         """The same as assigning the attribute; `name` may be JAX's, like "jax_enable_x64"."""
         new = _FLAGS[name](value) if name in _FLAGS else {name: value}

@@ -9,6 +9,7 @@ to remember to say it.
 from typing import Any
 
 from .source import here, user_line
+from .tracebacks import watch_display
 
 __all__ = [
     "ArgumentError",
@@ -66,6 +67,7 @@ class PlaitError(Exception):
         self.what, self.fix = what, fix
         self.where = user_line(where) if where is not None else user_line(here())
         self._told = where is not None
+        watch_display()
         super().__init__(what)
 
     def about(self, where: Any) -> "PlaitError":

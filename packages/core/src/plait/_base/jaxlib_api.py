@@ -34,6 +34,7 @@ except ImportError:  # before 0.10 these lived in _jax
 from . import jax_coexistence  # noqa: E402
 
 JAXLIB_VERSION = _jaxlib_version.__version__
+JAXLIB_FOLDER = os.path.dirname(os.path.abspath(_jaxlib_version.__file__))
 
 # ---- source locations ----------------------------------------------------------------------
 
@@ -416,6 +417,13 @@ def hlo_text(executable) -> str:
 
 def hlo_of(code: bytes) -> str:
     """The HLO of a StableHLO module, before anything is optimised."""
-    return _jax.mlir.mlir_module_to_xla_computation(
-        code, use_tuple_args=False, return_tuple=False
-    ).as_hlo_text()
+    return _computation(code).as_hlo_text()
+
+
+def _computation(code: bytes) -> Any:
+    return _jax.mlir.mlir_module_to_xla_computation(code, use_tuple_args=False, return_tuple=False)
+
+
+def cost_of(client: Any, code: bytes) -> dict[str, float]:
+    """What a StableHLO module costs, as the runtime estimates before anything is optimised."""
+    return _jax.hlo_module_cost_analysis(client, _computation(code).get_hlo_module())

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 from . import jaxlib_api
 
 __all__ = [
-    "Frame", "Named", "Outline", "here", "hidden", "hide", "outline", "user_frames", "user_line",
-    "where_defined",
+    "Frame", "Named", "Outline", "below_hidden", "here", "hidden", "hide", "outline",
+    "user_frames", "user_line", "where_defined",
 ]  # fmt: skip
 
 
@@ -54,6 +54,11 @@ def hide(folder: str) -> None:
     root = os.path.join(os.path.abspath(folder), "")
     if root not in _roots:
         _roots.append(root)
+
+
+def below_hidden(file: str) -> bool:
+    """Return whether code of this file is ours: of a hidden folder, or a text that we wrote."""
+    return file.startswith("<plait ") or file.startswith(tuple(_roots))
 
 
 def hidden(file: str) -> bool:

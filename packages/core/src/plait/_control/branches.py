@@ -13,6 +13,7 @@ from .._base.errors import (
     ShapeError,
     TreeMismatch,
 )
+from .._base.tracebacks import border
 from .._core.array import Literal, as_value
 from .._jit.tracing import kept as traces_of
 from .._jit.tracing import trace
@@ -39,6 +40,7 @@ def _operands(does: str, operands: tuple, operand: Any) -> tuple:
     return (operand,)
 
 
+@border
 def switch(
     index: Any, branches: Sequence[Callable], *operands: Any, operand: Any = _NONE_GIVEN
 ) -> Any:
@@ -82,6 +84,7 @@ def switch(
     return branched("switch", convert(i, INT32), branches, operands)
 
 
+@border
 def cond(
     pred: Any, true_fun: Callable, false_fun: Callable, *operands: Any, operand: Any = _NONE_GIVEN
 ) -> Any:

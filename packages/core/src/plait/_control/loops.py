@@ -18,6 +18,7 @@ from .._base.errors import (
     ShapeError,
     TreeMismatch,
 )
+from .._base.tracebacks import border
 from .._core.array import as_value
 from .._core.interpreter import Tracer, Value
 from .._core.ir import Program
@@ -36,6 +37,7 @@ from . import stepping
 from .agreement import same_carry, steady
 
 
+@border
 def while_loop(
     cond_fun: Callable, body_fun: Callable, init_val: Any, *, max_steps: int | None = None
 ) -> Any:
@@ -106,6 +108,7 @@ def _bound(max_steps: Any, what: str) -> Any:
     return n
 
 
+@border
 def scan(
     f: Callable[..., Any],
     init: Any,
@@ -214,6 +217,7 @@ def _floats_between(start: Any, stop: Any) -> int | None:
     return max(math.ceil(high - low), 0) if math.isfinite(high - low) else None
 
 
+@border
 def fori_loop(
     lower: Any,
     upper: Any,
@@ -285,6 +289,7 @@ def fori_loop(
     return out
 
 
+@border
 def map_(f: Callable[..., Any], xs: Any, *, batch_size: int | None = None) -> Any:
     """`f` on every row of the tree xs, one after the other; results are stacked.
 
@@ -332,6 +337,7 @@ def _count(does: str, name: str, given: Any) -> int:
     return n
 
 
+@border
 def map_axes(
     f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0, *, parallel: bool = False
 ) -> Callable[..., Any]:

@@ -11,6 +11,7 @@ from .._base.errors import (
     AxisError,
     TreeMismatch,
 )
+from .._base.tracebacks import border
 from .._core.array import as_value
 from .._ops.shape import (
     concatenate,
@@ -23,6 +24,7 @@ from .._ops.shape import (
 from ..tree import flatten
 
 
+@border
 def associative_scan(fn: Callable, elems: Any, reverse: bool = False, axis: int = 0) -> Any:
     """Prefix "sums" by an associative `fn`, in logarithmic depth and linear work.
 

@@ -24,6 +24,7 @@ from .._base.errors import (
     ShapeError,
     TypeRule,
 )
+from .._base.tracebacks import border
 from .._plugins.metadata import resolve
 from .._types.avals import (
     NOTHING,
@@ -61,6 +62,7 @@ class Array(Value):
                 fix="keep the result of the function it was donated to, or do not donate it",
             ) from None
 
+    @border
     def numpy(self) -> np.ndarray:
         """A read-only numpy array of the contents, sharing memory where possible."""
         if self.aval.category == OPAQUE:
@@ -70,6 +72,7 @@ class Array(Value):
         except jaxlib_api.RuntimeFailure as e:
             raise failure(e, [self._buf]) from None
 
+    @border
     def __array__(self, dtype=None, copy=None) -> np.ndarray:
         x = self.numpy()
         if dtype is not None and x.dtype != dtype:
@@ -96,6 +99,7 @@ class Array(Value):
         """Nested lists of Python scalars."""
         return self.numpy().tolist()
 
+    @border
     def block_until_ready(self) -> "Array":
         """Wait until the contents are computed; raises what the computation raised."""
         try:
@@ -213,18 +217,23 @@ class Array(Value):
     def __dlpack_device__(self) -> tuple[int, int]:
         return (1, 0) if platform() == "cpu" else (2, 0)
 
+    @border
     def __bool__(self) -> bool:
         return bool(self.numpy())
 
+    @border
     def __float__(self) -> float:
         return float(self._scalar())
 
+    @border
     def __int__(self) -> int:
         return int(self._scalar())
 
+    @border
     def __complex__(self) -> complex:
         return complex(self._scalar())
 
+    @border
     def __index__(self) -> int:
         return self.numpy().__index__()
 

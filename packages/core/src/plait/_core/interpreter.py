@@ -26,6 +26,7 @@ from .._base.errors import (
     UnexpectedTracerError,
 )
 from .._base.source import here, user_line, where_defined
+from .._base.tracebacks import leaving
 from .._plugins.traits import Trait
 from .._types.avals import Aval
 from .higher_order import Wiring
@@ -95,9 +96,13 @@ class Value:
         return self.aval.weak_type
 
     def __len__(self) -> int:
-        if not self.aval.ndim:
-            raise TypeError("an array without axes has no len()")
-        return self.aval.shape[0].__index__()
+        try:
+            if not self.aval.ndim:
+                raise TypeError("an array without axes has no len()")
+            return self.aval.shape[0].__index__()
+        except BaseException as e:
+            leaving(e)
+            raise
 
     @classmethod
     def receive(cls, members: Mapping[str, Any]) -> None:

@@ -20,6 +20,7 @@ from .._base.config import config
 from .._base.errors import ArgumentError
 from .._base.jaxlib_api import RuntimeFailure
 from .._base.source import where_defined
+from .._base.tracebacks import border, leaving
 from .._base.wrapping import OFFERED, wraps
 from .._core.array import Array, failure, run_on, wrap
 from .._core.buffers import expect_platform
@@ -42,6 +43,7 @@ Parted = tuple[Version, Args, Kwargs]
 """A version, and the arguments that are not static."""
 
 
+@border
 def jit(
     fun: Callable[..., Any] | None = None,
     *,
@@ -193,6 +195,7 @@ class _State:
         """Drop all traces and executables."""
         raise NotImplementedError
 
+    @border
     def trace(self, *args: Any, **kwargs: Any) -> Staged:
         """Stage for the types of these arguments."""
         version, dynamic, rest = self.parted(args, kwargs)
@@ -200,11 +203,13 @@ class _State:
         in_tree = flatten((dynamic, rest))[1]
         return Staged(traced, version.donated, in_tree, version.options)
 
+    @border
     def lower(self, *args: Any, lowering_platforms: Any = None, **kwargs: Any) -> Lowered:
         """Stage and lower for the types of these arguments; for platforms that need not be here,
         if they are named."""
         return self.trace(*args, **kwargs).lower(lowering_platforms=lowering_platforms)
 
+    @border
     def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
         """The shapes and dtypes of the results for these arguments."""
         version, dynamic, rest = self.parted(args, kwargs)
@@ -278,34 +283,38 @@ def _without(f: Function, inline: bool, options: Options) -> Function:
     state = _Alike(f, inline, options)
 
     def jitted(*args: Any, **kwargs: Any) -> Any:
-        if current() is not GROUND:
-            return state.staged(args, kwargs)
-        way = state.way
-        if way is not None:
-            return way(args, kwargs)
-        if kwargs:
-            return state.slow(args, kwargs)
         try:
-            if len(args) == 1:
-                (x,) = args
-                bufs = [x._buf]
-                run, handlers, key, build = state.one[x.key]
-            else:
-                bufs = [x._buf for x in args]
-                run, handlers, key, build = state.flat[tuple([x.key for x in args])]
-        except (KeyError, AttributeError):
-            return state.slow(args, kwargs)
-        try:
-            outs = run(bufs).consume_with_handlers(handlers)
-        except RuntimeFailure as e:
-            raise failure(e, bufs) from None
-        if build is None:
-            r = Array()
-            r._buf = outs[0]
-            r.aval = key.aval
-            r.key = key
-            return r
-        return build(outs)
+            if current() is not GROUND:
+                return state.staged(args, kwargs)
+            way = state.way
+            if way is not None:
+                return way(args, kwargs)
+            if kwargs:
+                return state.slow(args, kwargs)
+            try:
+                if len(args) == 1:
+                    (x,) = args
+                    bufs = [x._buf]
+                    run, handlers, key, build = state.one[x.key]
+                else:
+                    bufs = [x._buf for x in args]
+                    run, handlers, key, build = state.flat[tuple([x.key for x in args])]
+            except (KeyError, AttributeError):
+                return state.slow(args, kwargs)
+            try:
+                outs = run(bufs).consume_with_handlers(handlers)
+            except RuntimeFailure as e:
+                raise failure(e, bufs) from None
+            if build is None:
+                r = Array()
+                r._buf = outs[0]
+                r.aval = key.aval
+                r.key = key
+                return r
+            return build(outs)
+        except BaseException as e:
+            leaving(e)
+            raise
 
     return _dressed(jitted, state)
 
@@ -419,10 +428,14 @@ def _with_roles(
     state = _Parted(f, static, donate, in_shardings, inline, options)
 
     def jitted(*args: Any, **kwargs: Any) -> Any:
-        way = state.way
-        if way is not None and current() is GROUND:
-            return way(args, kwargs)
-        return state.slow(args, kwargs)
+        try:
+            way = state.way
+            if way is not None and current() is GROUND:
+                return way(args, kwargs)
+            return state.slow(args, kwargs)
+        except BaseException as e:
+            leaving(e)
+            raise
 
     return _dressed(jitted, state)
 

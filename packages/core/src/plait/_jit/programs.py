@@ -9,6 +9,7 @@ from typing import Any
 from .._base.errors import (
     ArgumentError,
 )
+from .._base.tracebacks import border
 from .._base.wrapping import wraps
 from .._core.interpreter import Interpreter, current, open_under, opened
 from .._core.ir import Program
@@ -18,6 +19,7 @@ from .tracing import Traced, shapes_only, trace
 __all__ = ["make_program"]
 
 
+@border
 def make_program(
     fun: Callable[..., Any],
     static_argnums: int | Sequence[int] = (),
@@ -50,6 +52,7 @@ def make_program(
         )
     static = role(fun, static_argnums, None, "static")
 
+    @border
     @wraps(fun)
     def program_of(*args: Any, **kwargs: Any) -> Program | tuple[Program, Any]:
         call = without_static(args, kwargs, static)

@@ -223,7 +223,13 @@ def bring(args: tuple[Any, ...], placements: object) -> tuple[Any, ...]:
     wanted: list[Destination | None] = spread(
         placements, args, "in_shardings", _is_placement, _ENTRY
     )
-    return tree.unflatten([x if p is None else _brought(x, p) for x, p in zip(leaves, wanted)])
+    there = [_settled(p) for p in wanted]
+    return tree.unflatten([x if p is None else _brought(x, p) for x, p in zip(leaves, there)])
+
+
+def _settled(placement: Any) -> Any:
+    """Return a placement that depends on where it is asked for as what it is here."""
+    return placement.here() if hasattr(placement, "here") else placement
 
 
 def _brought(x: Any, placement: Destination) -> Any:
@@ -240,7 +246,8 @@ def placed(f: Callable[..., Any], placements: object) -> Callable[..., Any]:
         wanted: list[Destination | None] = spread(
             placements, out, "out_shardings", _is_placement, _ENTRY
         )
-        return tree.unflatten([x if p is None else p.constrain(x) for x, p in zip(leaves, wanted)])
+        there = [_settled(p) for p in wanted]
+        return tree.unflatten([x if p is None else p.constrain(x) for x, p in zip(leaves, there)])
 
     return constrained
 

@@ -17,6 +17,7 @@ from .._base.errors import (
     NotAnArrayError,
     TypeRule,
 )
+from .._base.tracebacks import border
 from .._core.array import Array, as_value, is_tracer, not_an_array
 from .._core.interpreter import GROUND, Interpreter, Tracer, Value, current, named_axes
 from .._core.ir import Program
@@ -326,6 +327,7 @@ def _shape_of(x: Any) -> Any:
     return Shape(Aval(tuple(x.shape), x.dtype, weak), getattr(x, "sharding", None))
 
 
+@border
 def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """The shapes and dtypes of `fun(*args, **kwargs)`, without computing anything.
 

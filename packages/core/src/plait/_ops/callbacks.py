@@ -15,6 +15,7 @@ from .._base.errors import (
     ArgumentError,
     OperandTypeError,
 )
+from .._base.tracebacks import border
 from .._core.array import asarray, unmasked
 from .._core.ir import Effect
 from .._core.primitive import Primitive
@@ -115,6 +116,12 @@ def _call(f: Callable, shapes: Any, args: tuple, kwargs: dict, effect: Any, whol
             raise ArgumentError(f"the callback promised {out_tree} and returned {got_tree}")
         return tuple(got)
 
+    for s in like:
+        if not hasattr(s, "shape") or not hasattr(s, "dtype"):
+            raise ArgumentError(
+                f"a result of a callback is described by {s!r}, which has no shape and dtype",
+                fix="give plait.ShapeDtypeStruct(shape, dtype), or an array like it, for each",
+            )
     outs = tuple([Aval(tuple(s.shape), np.dtype(s.dtype)) for s in like])
     return out_tree.unflatten(host(*leaves, f=flat, outs=outs, effect=effect, whole=whole))
 
@@ -129,6 +136,7 @@ _WHOLE = {
 }
 
 
+@border
 def pure_callback(
     callback: Callable,
     result_shape_dtypes: Any,
@@ -172,6 +180,7 @@ def pure_callback(
     return _call(callback, result_shape_dtypes, args, kwargs, None, whole)
 
 
+@border
 def io_callback(
     callback: Callable,
     result_shape_dtypes: Any,
@@ -196,6 +205,7 @@ def io_callback(
     return _call(callback, result_shape_dtypes, args, kwargs, IO_ORDERED if ordered else IO, "")
 
 
+@border
 def callback(f: Callable, *args: Any, ordered: bool = False, **kwargs: Any) -> None:
     """Call `f(*args, **kwargs)` for its effect when the arguments are computed."""
 
@@ -206,6 +216,7 @@ def callback(f: Callable, *args: Any, ordered: bool = False, **kwargs: Any) -> N
     _call(act, (), args, kwargs, DEBUG_ORDERED if ordered else DEBUG, "")
 
 
+@border
 def debug_print(fmt: str, *args: Any, ordered: bool = False, file: Any = None, **kwargs) -> None:
     """Print `fmt.format(*args, **kwargs)` when the arguments are computed.
 

@@ -4,11 +4,47 @@ Invariant: what a placement is, and how a value is brought there, is the affair 
 offers placements.
 """
 
+import functools
+import inspect
+from collections.abc import Callable
 from typing import Any
 
+from .._base.tracebacks import leaving
 from .._plugins.metadata import resolve
 
 
 def placed(out: Any, sharding: Any) -> Any:
     """`out`, a tree, which the compiler shall lay out as `sharding` says if one is given."""
     return out if sharding is None else resolve("with_sharding_constraint")(out, sharding)
+
+
+def with_parameter(f: Callable[..., Any], name: str) -> inspect.Signature:
+    """Return the signature of `f` with one more keyword, which is None by default."""
+    signature = inspect.signature(f)
+    extra = inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None)
+    own = list(signature.parameters.values())
+    at = len(own) - (bool(own) and own[-1].kind is inspect.Parameter.VAR_KEYWORD)
+    return signature.replace(parameters=[*own[:at], extra, *own[at:]])
+
+
+LAID_OUT = (
+    "`out_sharding` says how the result shall lie on devices; if it is None, that is left to the\n"
+    "compiler."
+)
+"""The sentence of the documentation of such functions."""
+
+
+def laid_out(f: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorator: a function with one more argument, `out_sharding`, for its results."""
+
+    @functools.wraps(f)
+    def function(*args: Any, out_sharding: Any = None, **options: Any) -> Any:
+        try:
+            return placed(f(*args, **options), out_sharding)
+        except BaseException as e:
+            leaving(e)
+            raise
+
+    function.__signature__ = with_parameter(f, "out_sharding")  # type: ignore[attr-defined]
+    function.__doc__ = f"{inspect.cleandoc(f.__doc__ or '')}\n\n{LAID_OUT}"
+    return function

@@ -15,6 +15,7 @@ from .._base.errors import (
     ShapeError,
 )
 from .._base.lazy import later
+from .._base.tracebacks import border, leaving
 from .._core.array import Array, Literal
 from .._core.interpreter import Value, current
 from .._plugins.metadata import resolve
@@ -29,6 +30,7 @@ from .._types.avals import (
 from .._types.dims import Dim
 from . import contraction, conversion, reduction, shape, sizes, subscript
 from . import elementwise as el
+from .layout import placed
 
 _NONE: dict[str, Any] = {}
 _PROTOCOLS = "__plait_array__", "__jax_array__", "__array__"
@@ -40,41 +42,75 @@ def _operand(x: Any) -> bool:
     return isinstance(x, _OTHERS) or any(hasattr(x, name) for name in _PROTOCOLS)
 
 
+# Each is a border: its `try` costs nothing while nothing is raised, and no call.
+
+
 def _fast(prim: Any, general: Callable, inexact_only: bool = False) -> Callable:
     """A binary operator.  A scalar no wider than we are takes our type: no promotion to do."""
 
     def op(self: Any, other: Any) -> Any:
-        a = self.aval
-        if not inexact_only or a.inexact:
-            k = other.__class__
-            if k is float or k is int:
-                c = a.category
-                if FLOATING <= c <= COMPLEX or (
-                    c == INTEGER
-                    and k is int
-                    and (0 <= other < 8 or (a.dtype is INT32 and -(2**31) <= other < 2**31))
-                ):
-                    if not a.weak_type or c == FLOATING:
-                        return current().apply(prim, (self, Literal(other, a)), _NONE)
-            elif isinstance(other, Value) and other.aval is a:
-                return current().apply(prim, (self, other), _NONE)
-        return general(self, other) if _operand(other) else NotImplemented
+        try:
+            a = self.aval
+            if not inexact_only or a.inexact:
+                k = other.__class__
+                if k is float or k is int:
+                    c = a.category
+                    if FLOATING <= c <= COMPLEX or (
+                        c == INTEGER
+                        and k is int
+                        and (0 <= other < 8 or (a.dtype is INT32 and -(2**31) <= other < 2**31))
+                    ):
+                        if not a.weak_type or c == FLOATING:
+                            return current().apply(prim, (self, Literal(other, a)), _NONE)
+                elif isinstance(other, Value) and other.aval is a:
+                    return current().apply(prim, (self, other), _NONE)
+            return general(self, other) if _operand(other) else NotImplemented
+        except BaseException as e:
+            leaving(e)
+            raise
 
     return op
 
 
 def _reflected(general: Callable) -> Callable:
     def op(self: Any, other: Any) -> Any:
-        return general(other, self) if _operand(other) else NotImplemented
+        try:
+            return general(other, self) if _operand(other) else NotImplemented
+        except BaseException as e:
+            leaving(e)
+            raise
 
     return op
 
 
 def _plain(general: Callable) -> Callable:
     def op(self: Any, other: Any) -> Any:
-        return general(self, other) if _operand(other) else NotImplemented
+        try:
+            return general(self, other) if _operand(other) else NotImplemented
+        except BaseException as e:
+            leaving(e)
+            raise
 
     return op
+
+
+def _one(general: Callable) -> Callable:
+    def op(self: Any) -> Any:
+        try:
+            return general(self)
+        except BaseException as e:
+            leaving(e)
+            raise
+
+    return op
+
+
+def _getitem(self: Any, index: Any) -> Any:
+    try:
+        return subscript.getitem(self, index)
+    except BaseException as e:
+        leaving(e)
+        raise
 
 
 def _shift_right(x: Any, y: Any) -> Any:
@@ -109,10 +145,10 @@ def _arithmetic() -> dict[str, Any]:
     for prim in el.COMPARISONS:
         members[f"__{prim.name.rpartition('.')[2]}__"] = _fast(prim, prim)
     return members | {
-        "__neg__": lambda self: el.neg(self),
+        "__neg__": _one(el.neg),
         "__pos__": lambda self: self,
-        "__abs__": lambda self: el.abs_(self),
-        "__invert__": lambda self: el.not_(self),
+        "__abs__": _one(el.abs_),
+        "__invert__": _one(el.not_),
         "__round__": lambda self, ndigits=None: _round(self, ndigits),
     }
 
@@ -132,17 +168,26 @@ def _iterate(self: Any) -> Iterator[Any]:
     return (subscript.getitem(self, i) for i in range(len(self)))
 
 
+@border
 def _astype(self: Any, dtype: Any, copy: bool = False) -> Any:
     """The array in another dtype; bool, int, float, complex and None stand for the default ones."""
     return shape.convert(self, asked_dtype(dtype))
 
 
-def _reshape(self: Any, *sizes: Any, order: str = "C") -> Any:
+@border
+def _reshape(self: Any, *sizes: Any, order: str = "C", out_sharding: Any = None) -> Any:
     """The same elements in another shape."""
     to = sizes[0] if len(sizes) == 1 else sizes
-    return shape.reshape(self, to) if order == "C" else _numpy().reshape(self, to, order)
+    out = shape.reshape(self, to) if order == "C" else _numpy().reshape(self, to, order)
+    return placed(out, out_sharding)
 
 
+def _raveled(self: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
+    """The same elements along one axis."""
+    return _reshape(self, -1, order=order, out_sharding=out_sharding)
+
+
+@border
 def _transpose(self: Any, *axes: Any) -> Any:
     """Axes in another order; reversed by default."""
     if not axes or axes == (None,):
@@ -169,11 +214,13 @@ def _imag(self: Any) -> Any:
     return el.imag(self) if self.aval.dtype.kind == "c" else el.mul(self, 0)
 
 
+@border
 def _compress(self: Any, condition: Any, axis: Any = None, **options: Any) -> Any:
     """The slices along an axis (elements, without one) at which the condition holds."""
     return _numpy().compress(condition, self, axis, **options)
 
 
+@border
 def _view(self: Any, dtype: Any = None) -> Any:
     """The same bits as elements of another dtype: the last axis becomes longer or shorter.
 
@@ -256,6 +303,7 @@ def _device(self: Any) -> Any:
     return self.sharding if len(there) > 1 else later("_api.hardware").devices()[there[0]]
 
 
+@border
 def _to_device(self: Any, device: Any, /, *, stream: Any = None) -> Any:
     """The array on another device, or as a sharding says; on its own, itself."""
     return self if device == _device(self) else resolve("device_put")(self, device)
@@ -271,9 +319,9 @@ def _no_item(self: Any, index: Any, value: Any) -> None:
 def _methods() -> dict[str, Any]:
     """Indexing, methods and properties."""
     return {
-        "__getitem__": lambda self, index: subscript.getitem(self, index),
+        "__getitem__": _getitem,
         "__setitem__": _no_item,
-        "__iter__": _iterate,
+        "__iter__": _one(_iterate),
         "__contains__": lambda self, item: bool(reduction.any_(el.eq(self, item))),
         "__array_namespace__": _namespace,
         "device": property(_device),
@@ -288,8 +336,8 @@ def _methods() -> dict[str, Any]:
         "astype": _astype,
         "reshape": _reshape,
         "transpose": _transpose,
-        "ravel": lambda self, order="C": _reshape(self, -1, order=order),
-        "flatten": lambda self, order="C": _reshape(self, -1, order=order),
+        "ravel": _raveled,
+        "flatten": _raveled,
         "copy": el.copied,
         "flat": property(lambda self: _reshape(self, -1)),
         "byteswap": _byteswap,

@@ -15,6 +15,7 @@ from .._base.errors import (
     OperandTypeError,
 )
 from .._base.lazy import later
+from .._base.tracebacks import border, leaving
 from .._core.array import Array, Literal, as_value, integer_bounds
 from .._core.interpreter import GROUND, Tracer, Value, current, use
 from .._core.primitive import freeze
@@ -27,6 +28,7 @@ from . import elementwise as el
 from .index_access import INT64, PLAIN, Spec, masked, read, shape_of_positions, write
 from .index_plans import LOOSE, NEW, POINT, ROWS, IndexPlan, concrete_mask, parse
 from .indexing import FILL, normal_fill, normal_mode
+from .layout import placed
 from .reduction import max_
 from .shape import convert, fill, materialise_at_ground
 
@@ -215,6 +217,7 @@ class Positions:
     computed positions outside; "fill", "clip", "drop", "promise_in_bounds"), and the promises
     `indices_are_sorted` and `unique_indices`, which make it faster; with `wrap_negative_indices`
     False negative computed positions are outside.  With a mode fixed integers may lie outside too.
+    `out_sharding` says how the result shall lie on devices.
     """
 
     __slots__ = ("array", "index")
@@ -225,6 +228,7 @@ class Positions:
     def __repr__(self) -> str:
         return f"Positions({self.array!r}, {self.index!r})"
 
+    @border
     def get(
         self,
         *,
@@ -233,9 +237,23 @@ class Positions:
         indices_are_sorted: bool = False,
         unique_indices: bool = False,
         wrap_negative_indices: bool = True,
+        out_sharding: Any = None,
     ) -> Any:
         """The elements; `fill_value` is read outside if the mode is "fill" (by default nan, or
         of integers the least or the greatest)."""
+        return placed(
+            self._get(mode, fill_value, indices_are_sorted, unique_indices, wrap_negative_indices),
+            out_sharding,
+        )
+
+    def _get(
+        self,
+        mode: Any,
+        fill_value: Any,
+        indices_are_sorted: bool,
+        unique_indices: bool,
+        wrap_negative_indices: bool,
+    ) -> Any:
         x = materialise_at_ground(as_value(self.array))
         if mode is None and fill_value is not None:
             mode = FILL
@@ -272,38 +290,50 @@ class Positions:
                     return _array(found, [x._buf, _start(i), v])
             except (KeyError, AttributeError):
                 pass
-        return self._write("set", values, **how)
+        try:
+            return self._write("set", values, **how)
+        except BaseException as e:
+            leaving(e)
+            raise
 
+    @border
     def add(self, values: Any, **how: Any) -> Any:
         """The array with `values` added there, as often as a position occurs."""
         return self._write("add", values, **how)
 
+    @border
     def subtract(self, values: Any, **how: Any) -> Any:
         """The array with `values` subtracted there, as often as a position occurs."""
         return self._write("subtract", values, **how)
 
+    @border
     def multiply(self, values: Any, **how: Any) -> Any:
         """The array multiplied by `values` there, as often as a position occurs."""
         return self._write("multiply", values, **how)
 
     mul = multiply
 
+    @border
     def divide(self, values: Any, **how: Any) -> Any:
         """The array divided by `values` there, as often as a position occurs."""
         return self._write("divide", values, **how)
 
+    @border
     def power(self, values: Any, **how: Any) -> Any:
         """The array raised to `values` there, as often as a position occurs."""
         return self._write("power", values, **how)
 
+    @border
     def min(self, values: Any, **how: Any) -> Any:
         """The array with the least of its elements and `values` there."""
         return self._write("min", values, **how)
 
+    @border
     def max(self, values: Any, **how: Any) -> Any:
         """The array with the greatest of its elements and `values` there."""
         return self._write("max", values, **how)
 
+    @border
     def apply(self, func: Callable[[Any], Any], **how: Any) -> Any:
         """The array with `func` of its elements there, as often as a position occurs.
 
@@ -331,6 +361,10 @@ class Positions:
         return write(x, plan, values, new, "set", spec)
 
     def _write(self, op: str, v: Any, **how: Any) -> Any:
+        sharding = how.pop("out_sharding", None)
+        return placed(self._written(op, v, **how), sharding)
+
+    def _written(self, op: str, v: Any, **how: Any) -> Any:
         x = materialise_at_ground(as_value(self.array))
         if v.__class__ is int and op not in _OF_FLOATS and x.aval.category != OPAQUE:
             v = convert(v, x.aval.dtype, True)  # refused if it does not fit there

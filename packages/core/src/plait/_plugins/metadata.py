@@ -32,7 +32,7 @@ DISTRIBUTION_OF = {
     ),
     "plait-batching": "vmap custom_vmap",
     "plait-sharding": (
-        "Mesh PartitionSpec P NamedSharding SingleDeviceSharding device_put make_mesh "
+        "Mesh PartitionSpec P NamedSharding SingleDeviceSharding device_put make_mesh set_mesh "
         "with_sharding_constraint shard_map pmap sharding make_array_from_callback "
         "make_array_from_process_local_data make_array_from_single_device_arrays Shard"
     ),

@@ -25,8 +25,12 @@ from .._base.source import (
     user_line,
     where_defined,
 )
+from .._base.tracebacks import (
+    border,
+)
 
 __all__ = [
+    "border",
     "NotAnArrayError",
     "ShapeError",
     "OperandTypeError",

@@ -12,12 +12,15 @@ from typing import Any
 import numpy as np
 
 from .._base.errors import (
+    ArgumentError,
     CopyError,
     OperandTypeError,
 )
 from .._core.array import Array, from_numpy, shared, unmasked
 from .._core.interpreter import Value
 from .._ops import elementwise as el
+from .._ops.layout import placed as laid
+from .._ops.layout import with_parameter
 from .._plugins.metadata import resolve
 from .._types.avals import asked_dtype
 
@@ -34,18 +37,23 @@ def placed(x: Any, device: Any) -> Any:
 
 def placeable(f: Callable) -> Callable[..., Any]:
     """Decorator: a function that makes arrays, with an argument `device`."""
-    signature = inspect.signature(f)
 
     @functools.wraps(f)
-    def made(*args: Any, device: Any = None, **options: Any) -> Any:
+    def made(*args: Any, device: Any = None, out_sharding: Any = None, **options: Any) -> Any:
+        if out_sharding is not None:
+            if device is not None:
+                raise ArgumentError(
+                    f"{f.__name__} was given device and out_sharding", fix="give one of them"
+                )
+            return laid(f(*args, **options), out_sharding)
         return placed(f(*args, **options), device)
 
-    extra = inspect.Parameter("device", inspect.Parameter.KEYWORD_ONLY, default=None)
-    parameters = [*signature.parameters.values(), extra]
-    made.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    made.__signature__ = with_parameter(f, "device")  # type: ignore[attr-defined]
+    made.__signature__ = with_parameter(made, "out_sharding")  # type: ignore[attr-defined]
     made.__doc__ = (
         f"{inspect.cleandoc(f.__doc__ or '')}\n\n"
-        "`device` is a device or a sharding; if it is None, that of all arrays."
+        "`device` is a device or a sharding; if it is None, that of all arrays. `out_sharding` is\n"
+        "a sharding, also where the function is traced."
     )
     return made
 

@@ -18,6 +18,8 @@ import numpy as np
 from .._base.errors import OutOfBounds, PlaitError, SubscriptError, TypeRule
 from .._base.jaxlib_api import ml_dtypes
 from .._base.source import hidden
+from .._base.tracebacks import leaving
+from .._ops.layout import LAID_OUT, placed, with_parameter
 
 _SAID = (TypeError, ValueError, IndexError, OverflowError, AttributeError)
 _LIBRARIES = (*np.__path__, *ml_dtypes.__path__)
@@ -48,21 +50,37 @@ def _told(f: Callable, error: Exception) -> PlaitError:
 def explained(f: Callable) -> Callable:
     """Decorator: what Python and numpy say against arguments is said in three parts."""
 
+    lies = f.__name__ in _LAID_OUT
+
     @functools.wraps(f)
     def function(*args: Any, **options: Any) -> Any:
         try:
-            return f(*args, **options)
-        except PlaitError:
-            raise
-        except _SAID as error:
-            if _of_user(error):
+            try:
+                if lies and "out_sharding" in options:
+                    sharding = options.pop("out_sharding")
+                    return placed(f(*args, **options), sharding)
+                return f(*args, **options)
+            except PlaitError:
                 raise
-            told = _told(f, error)
-        raise told
+            except _SAID as error:
+                if _of_user(error):
+                    raise
+                told = _told(f, error)
+            raise told
+        except BaseException as error:
+            leaving(error)
+            raise
 
+    if lies:
+        function.__signature__ = with_parameter(f, "out_sharding")  # type: ignore[attr-defined]
+        function.__doc__ = f"{inspect.cleandoc(f.__doc__ or '')}\n\n{LAID_OUT}"
     return function
 
 
+_LAID_OUT = frozenset(
+    ("bincount", "broadcast_to", "dot", "einsum", "matmul", "ravel", "repeat", "reshape")
+) | {"tensordot"}
+"""Functions that have `out_sharding`, besides those that make arrays."""
 _THIN = ("plait._api.surfaces", "plait.numpy.masking")
 """Modules that make functions of one primitive, which refuse by themselves what is no array."""
 

@@ -11,6 +11,7 @@ Invariant: a result depends on the key, the shape and the dtype only; the same k
 same numbers twice.  A key is no number: it is split, folded and spent, and nothing else.
 """
 
+from .._ops.layout import laid_out as _laid_out
 from .choosing import categorical, choice, permutation
 from .counts import binomial, geometric, multinomial, poisson
 from .distributions import (
@@ -104,3 +105,12 @@ __all__ = [
     "weibull_min",
     "wrap_key_data",
 ]
+
+_LAID_OUT = """
+ball bernoulli beta bits categorical cauchy chisquare dirichlet exponential f gamma
+generalized_normal geometric gumbel laplace loggamma logistic lognormal maxwell multivariate_normal
+normal orthogonal pareto permutation poisson rademacher randint rayleigh t triangular
+truncated_normal uniform wald
+"""
+for _name in _LAID_OUT.split():
+    globals()[_name] = _laid_out(globals()[_name])

@@ -1,0 +1,178 @@
+"""Tracebacks that end at the user's line: frames of Plait are taken out of what users are shown.
+
+An exception that leaves a *border*, a public function that is called by user code or calls it, has
+its traceback pruned there: what remains are frames of user code, those inside of transformed
+functions included.  A border is a `try` around what the function does, which costs nothing while
+nothing is raised.  The thin functions that have none (of `plait.lax`, say) are seen to where the
+interpreter prints what nobody caught: from the first error of ours on, unless somebody else has
+taken that over.
+
+With the setting `traceback="full"` nothing is taken out.
+
+Invariant: an exception keeps every frame of user code, its class, its text and its cause; of the
+exceptions that it was raised after, those that were raised and caught within Plait are left out.
+"""
+
+import contextlib
+import functools
+import os
+import sys
+import sysconfig
+import threading
+from collections.abc import Callable, Iterator
+from types import TracebackType
+from typing import Any, TypeVar
+
+import numpy
+
+from .jaxlib_api import JAXLIB_FOLDER, ml_dtypes
+from .source import below_hidden
+
+__all__ = ["border", "leaving", "show_all", "watch_display"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_full = False
+_STANDARD = os.path.join(sysconfig.get_path("stdlib"), "")
+_INSTALLED = tuple(os.path.join(sysconfig.get_path(name), "") for name in ("purelib", "platlib"))
+_LIBRARIES = tuple(
+    os.path.join(folder, "") for folder in (*numpy.__path__, *ml_dtypes.__path__, JAXLIB_FOLDER)
+)
+"""What we call, and what may raise for us: frames of these are the user's only if his code called
+them."""
+_MISTAKES = (AssertionError, AttributeError, NameError, KeyError)
+"""What is never raised by us on purpose, but by errors of ours (which have a `fix`)."""
+_NOTE = "raised inside of Plait, by a mistake of its own; PLAIT_TRACEBACK=full shows where"
+
+
+def show_all(full: bool) -> None:
+    """Say whether frames of Plait are left in tracebacks; the setting `traceback` is kept here."""
+    global _full
+    _full = full
+
+
+def leaving(error: BaseException) -> None:
+    """Take frames of Plait out of the traceback of an exception that leaves for user code, and
+    exceptions that were caught within Plait out of what it was raised after.
+
+    To be called in an `except` clause that ends with a bare `raise`, which adds no frame.
+    """
+    if _full:
+        return
+    entries = list(_entries(error.__traceback__))
+    if entries and _is_ours(entries[-1]) and isinstance(error, _MISTAKES):
+        answers = entries[-1].tb_frame.f_code.co_name == "__getattr__" or hasattr(error, "fix")
+        if not answers and _NOTE not in getattr(error, "__notes__", ()):
+            error.add_note(_NOTE)
+    seen: set[int] = set()
+    e: BaseException | None = error
+    while e is not None and id(e) not in seen:
+        seen.add(id(e))
+        e.__traceback__ = _pruned(e.__traceback__)
+        context = e.__context__
+        while context is not None and id(context) not in seen and _is_internal(context):
+            context = context.__context__
+        if context is not e.__context__:
+            suppressed = e.__suppress_context__
+            e.__context__ = context
+            e.__suppress_context__ = suppressed
+        if e.__cause__ is not None and e.__cause__ is not context:
+            e.__cause__.__traceback__ = _pruned(e.__cause__.__traceback__)
+        e = context
+
+
+def border(f: F) -> F:
+    """Decorator: what is raised in `f` leaves it with frames of user code only.
+
+    It costs a call of Python; functions whose calls are to be as short as can be have the `try`
+    within.
+    """
+
+    @functools.wraps(f)
+    def function(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return f(*args, **kwargs)
+        except BaseException as e:
+            leaving(e)
+            raise
+
+    # of a wrapper of the user's function it is that which was wrapped
+    function.__wrapped__ = getattr(f, "__wrapped__", f)
+    return function  # type: ignore[return-value]
+
+
+# ---- which frames are ours ---------------------------------------------------------------------
+
+
+def _entries(trace: TracebackType | None) -> Iterator[TracebackType]:
+    while trace is not None:
+        yield trace
+        trace = trace.tb_next
+
+
+def _is_ours(entry: TracebackType) -> bool:
+    return below_hidden(entry.tb_frame.f_code.co_filename)
+
+
+def _is_library(entry: TracebackType) -> bool:
+    file = entry.tb_frame.f_code.co_filename
+    if file.startswith(_LIBRARIES) or file.startswith("<frozen "):
+        return True
+    return file.startswith(_STANDARD) and not file.startswith(_INSTALLED)
+
+
+def _users(trace: TracebackType | None) -> list[TracebackType]:
+    """Return the entries of user code: those that are not ours, and not of libraries we called."""
+    kept: list[TracebackType] = []
+    called_by_us = False
+    for entry in _entries(trace):
+        if _is_ours(entry):
+            called_by_us = True
+        elif not (called_by_us and _is_library(entry)):
+            called_by_us = False
+            kept.append(entry)
+    return kept
+
+
+def _pruned(trace: TracebackType | None) -> TracebackType | None:
+    """Return a traceback of the entries of user code."""
+    kept = _users(trace)
+    found: TracebackType | None = None
+    for entry in reversed(kept):
+        found = TracebackType(found, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
+    return found
+
+
+def _is_internal(error: BaseException) -> bool:
+    """Return whether an exception was raised and caught within Plait, without user code."""
+    return error.__traceback__ is not None and not _users(error.__traceback__)
+
+
+# ---- what nobody caught ------------------------------------------------------------------------
+
+
+def watch_display() -> None:
+    """See to it that what the interpreter prints of errors that nobody caught ends at the user's
+    line; where somebody else prints them, nothing is changed."""
+    if sys.excepthook is sys.__excepthook__:
+        sys.excepthook = _shown
+    if threading.excepthook is threading.__excepthook__:
+        threading.excepthook = _shown_of_thread
+
+
+def _shown(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    with contextlib.suppress(Exception):  # an error here must not hide the one that is shown
+        if _users(error.__traceback__):
+            leaving(error)
+            trace = error.__traceback__
+    sys.__excepthook__(kind, error, trace)
+
+
+def _shown_of_thread(given: Any) -> None:
+    with contextlib.suppress(Exception):
+        if given.exc_value is not None:
+            leaving(given.exc_value)
+            given = threading.ExceptHookArgs(
+                (given.exc_type, given.exc_value, given.exc_value.__traceback__, given.thread)
+            )
+    threading.__excepthook__(given)
