@@ -29,7 +29,7 @@ def readme():
 
 def solvers():
     dense = [lx.LU(), lx.QR(), lx.SVD(), lx.AutoLinearSolver(well_posed=None)]
-    steps = [lx.BiCGStab(1e-4, 1e-4)]
+    steps = [lx.Normal(lx.CG(1e-5, 1e-5))]
     found = [_solve(_A, _B, s) for s in dense + steps]
     found += [_solve(_S, _B, s, _POSITIVE) for s in (lx.Cholesky(), lx.CG(1e-5, 1e-5))]
     return found

@@ -49,31 +49,10 @@ def readme():
 
 def optimisers():
     names = [
-        "adabelief",
-        "adadelta",
-        "adagrad",
-        "adam",
-        "adamax",
-        "adamaxw",
-        "adamw",
-        "adan",
-        "amsgrad",
-        "fromage",
-        "lamb",
-        "lars",
-        "lion",
-        "nadam",
-        "nadamw",
-        "noisy_sgd",
-        "novograd",
-        "optimistic_gradient_descent",
-        "radam",
-        "rmsprop",
-        "rprop",
-        "sgd",
-        "sign_sgd",
-        "sm3",
-        "yogi",
+        *("adabelief", "adadelta", "adagrad", "adam", "adamax", "adamaxw", "adamw", "adan"),
+        *("amsgrad", "fromage", "lamb", "lars", "lion", "nadam", "nadamw", "noisy_sgd"),
+        *("novograd", "optimistic_gradient_descent", "radam", "rmsprop", "rprop", "sgd"),
+        *("sign_sgd", "sm3", "yogi"),
     ]
     found = {}
     for name in names:
