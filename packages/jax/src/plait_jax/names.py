@@ -18,6 +18,7 @@ from plait.errors import MissingPlugin, PluginError
 from .finder import VERSION
 from .primitives import primitive_named
 from .requests import placeholder
+from .tracing import tracers_have_levels
 
 __all__ = ["NAMES", "begin", "found", "lacks", "public"]
 
@@ -96,6 +97,12 @@ _ELSEWHERE = {
 }
 """Module -> names that are elsewhere, as `name=path`; a path after `:` is in this package."""
 
+_WHOLE = {
+    "jax.example_libraries.optimizers": "optimizers",
+    "jax.example_libraries.stax": "stax",
+}
+"""Modules whose names are those of a module here."""
+
 _SAME = {
     "jax.extend.core": "jax.core",
     "jax._src.ad_util": "jax.interpreters.ad",
@@ -122,6 +129,9 @@ TABLE = {
 }
 
 
+_NOTHING = object()
+
+
 def begin() -> None:
     """Take on JAX's defaults, when jax is first imported: 64 bits where JAX_ENABLE_X64 says so.
 
@@ -130,6 +140,7 @@ def begin() -> None:
     wide = os.environ.get("JAX_ENABLE_X64", "0").lower() in ("1", "true", "on", "yes", "y", "t")
     if not any(f"PLAIT_{name}" in os.environ for name in ("X64", "DEFAULT_FLOAT", "DEFAULT_INT")):
         plait.config.update("jax_enable_x64", wide)
+    tracers_have_levels()
 
 
 def public(module: str) -> frozenset[str]:
@@ -172,6 +183,8 @@ def _look(module: str, name: str) -> tuple[Any, str | None]:
         return import_module(full), None
     if name.startswith("__"):
         return None, ""
+    if module in _WHOLE:
+        return _at(f":{_WHOLE[module]}.{name}")
     if name.endswith("_p"):
         primitive = primitive_named(name[:-2])
         return primitive, None if primitive is not None else ""
@@ -187,7 +200,8 @@ def _at(path: str) -> tuple[Any, str | None]:
     here: Any = plait
     if path.startswith(":"):
         module, _, name = path[1:].partition(".")
-        return getattr(import_module(f"plait_jax.{module}"), name), None
+        here = getattr(import_module(f"plait_jax.{module}"), name, _NOTHING)
+        return (None, "") if here is _NOTHING else (here, None)
     for part in path.split(".")[1:]:
         try:
             try:
