@@ -161,3 +161,9 @@ def constraints():
         y = t(x)
         found.append([y, t.inv(y), t.log_abs_det_jacobian(x, y)])
     return found
+
+
+def dependencies():
+    found = numpyro.infer.inspect.get_dependencies(_schools, (_SIGMA, _Y))
+    rows = found["prior_dependencies"]
+    return sorted(f"{a} {b}" for a, below in rows.items() for b in below)

@@ -38,7 +38,10 @@ _ELSEWHERE = {
         make_jaxpr=:jaxprs.make_jaxpr
     """,
     "jax.version": "__version__=:finder.VERSION __version_info__=:inert.VERSION_INFO",
-    "jax.api_util": "debug_info=:inert.debug_info",
+    "jax.api_util": """
+        debug_info=:inert.debug_info flatten_fun=:flat_functions.flatten_fun
+        flatten_fun_nokwargs=:flat_functions.flatten_fun_nokwargs
+    """,
     "jax.core": """
         Atom=:jaxprs.Var AbstractValue=plait.ext.types.Aval ClosedJaxpr=:jaxprs.ClosedJaxpr
         Jaxpr=:jaxprs.Jaxpr JaxprEqn=:jaxprs.JaxprEqn Literal=:jaxprs.Literal
@@ -56,6 +59,9 @@ _ELSEWHERE = {
         JAXIndexError=plait.errors.SubscriptError JAXTypeError=plait.errors.ConcretizationError
     """,
     "jax.extend.source_info_util": "register_exclusion=:inert.register_exclusion",
+    "jax.extend.linear_util": """
+        WrappedFun=:flat_functions.WrappedFun wrap_init=:flat_functions.wrap_init
+    """,
     "jax.interpreters.ad": """
         JVPTracer=:tracing.JVPTracer UndefinedPrimal=:primitives.UndefinedPrimal
         Zero=:primitives.Zero deflinear2=:primitives.deflinear2 defjvp=:primitives.defjvp
@@ -74,6 +80,10 @@ _ELSEWHERE = {
     "jax.interpreters.mlir": """
         LoweringRuleContext=:lowering.LoweringRuleContext aval_to_ir_type=:lowering.aval_to_ir_type
         lower_fun=:lowering.lower_fun register_lowering=:lowering.register_lowering
+    """,
+    "jax.interpreters.partial_eval": """
+        PartialVal=:partial_values.PartialVal
+        trace_to_jaxpr_nounits=:partial_values.trace_to_jaxpr_nounits
     """,
     "jax.interpreters.xla": "apply_primitive=:primitives.apply_primitive",
     "jax.monitoring": """
@@ -108,6 +118,7 @@ _SAME = {
     "jax._src.ad_util": "jax.interpreters.ad",
     "jax._src.core": "jax.core",
     "jax._src.flatten_util": "jax.flatten_util",
+    "jax._src.linear_util": "jax.extend.linear_util",
     "jax._src.api_util": "jax.api_util",
     "jax._src.custom_derivatives": "jax.custom_derivatives",
     "jax._src.dtypes": "jax.dtypes",
