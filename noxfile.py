@@ -225,6 +225,7 @@ def tests(session: nox.Session) -> None:
             session.notify(f"alone({package})")
         session.notify("subsets")
         session.notify("coexistence")
+        session.notify("libraries")
         session.notify("lint")
         session.notify("types")
     session.install(*wheels(session, *PACKAGES), JAXLIB, *TEST_TOOLS)
@@ -245,6 +246,7 @@ def run_together(session: nox.Session, report: str) -> None:
         "--ignore=tests/install",
         "--ignore=tests/releases",
         "--ignore=tests/coexistence",
+        "--ignore=tests/libraries",
         "--ignore=tests/typing",
         *(str(f.relative_to(ROOT)) for f in folders if has_tests(f)),
     )
@@ -329,6 +331,21 @@ def array_api(session: nox.Session) -> None:
             PLAIT_DEFAULT_FLOAT="float64",
             PLAIT_DEFAULT_INT="int64",
         )
+
+
+@nox.session
+def libraries(session: nox.Session) -> None:
+    """JAX's libraries, unmodified and without jax: each is imported and runs the example of its
+    README; `-- --all` for every program, and for their own tests."""
+    everything = "--all" in session.posargs
+    session.posargs[:] = [arg for arg in session.posargs if arg != "--all"]
+    folder = Path("tests") / "libraries"
+    session.install(
+        *wheels(session, *PACKAGES), JAXLIB, "pytest>=8", "pytest-timeout", "pytest-xdist"
+    )
+    session.install("--no-deps", "-r", str(folder / "requirements.txt"))
+    chosen = () if everything else ("-k", "first")
+    pytest(session, "libraries", "-n2", *chosen, str(folder))
 
 
 # Sessions for those who change Plait

@@ -35,6 +35,7 @@ GLUE = {
     "plait_batching.derivatives": "plait_autodiff",
     "plait_jax.derivatives": "plait_autodiff",
     "plait_jax.mapping": "plait_batching",
+    "plait_jax.partial_values": "plait_autodiff",
     "plait_sharding.autodiff": "plait_autodiff",
     "plait_sharding.batching": "plait_batching",
 }

@@ -229,3 +229,27 @@ def test_a_jaxpr_that_closes_over_a_tracer_is_differentiated(jax):
     np.testing.assert_allclose(jax.grad(f)(0.7), want, rtol=1e-8)
     rows = jax.vmap(f)(X[0])
     np.testing.assert_allclose(rows, X[0] * np.sin(X[0]))
+
+
+def test_what_is_known_is_computed_and_the_rest_is_a_jaxpr(jax):
+    pe, lu = jax.interpreters.partial_eval, jax.extend.linear_util
+
+    def f(x, *, y):
+        return {"known": jax.numpy.sin(x), "both": jax.numpy.sin(x) * y}
+
+    flat, tree = jax.tree_util.tree_flatten(((X,), {"y": Y}))
+    fun, out_tree = jax.api_util.flatten_fun(lu.wrap_init(f), tree)
+    late = pe.PartialVal.unknown(jax.core.ShapedArray(Y.shape, Y.dtype))
+    jaxpr, outs, consts = pe.trace_to_jaxpr_nounits(fun, [pe.PartialVal.known(flat[0]), late])
+    found = jax.tree_util.tree_unflatten(out_tree(), outs)
+    assert [pval[0] is None for pval in outs] == [False, True]
+    np.testing.assert_allclose(found["known"][1], np.sin(X))
+    assert late.get_aval().shape == Y.shape and not late.is_known() and late.get_known() is None
+    assert found["known"].get_aval().shape == X.shape
+    (got,) = jax.core.eval_jaxpr(jaxpr, consts, Y)
+    np.testing.assert_allclose(got, np.sin(X) * Y)
+    fun, out_tree = jax.api_util.flatten_fun_nokwargs(
+        lu.wrap_init(lambda x, y: [x, (y,)]), jax.tree_util.tree_structure((X, Y))
+    )
+    assert len(fun.call_wrapped(X, Y)) == 2
+    assert out_tree() == jax.tree_util.tree_structure([0, (1,)])

@@ -26,9 +26,13 @@ def test_a_missing_name_waits_until_it_is_used(sparse):
     assert kind | int and int | kind  # in annotations
 
     class Mine(kind):
-        pass
+        """A library's own class, which may need nothing of its base."""
 
-    for use in (lambda: kind((1, 2)), lambda: kind.fromdense(3), lambda: Mine()):
+        def doubled(self, x):
+            return 2 * x
+
+    assert Mine().doubled(3) == 6
+    for use in (lambda: kind((1, 2)), lambda: kind.fromdense(3), lambda: Mine.fromdense(3)):
         with pytest.raises(plait_jax.MissingName, match=f"nothing for {SPARSE}.BCOO") as e:
             use()
         assert isinstance(e.value, AttributeError)

@@ -12,18 +12,11 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import plait
-from plait.ext import Aval, Program, as_value, current, evaluate, opened
+from plait.ext import Aval, Program, as_value, current, evaluate
 from plait.ext import Literal as Constant
 from plait.ext.ir import Eqn, derived
 from plait.ext.ir import Var as Variable
-from plait.ext.trace import (
-    Interpreter,
-    open_under,
-    role,
-    shapes_only,
-    trace,
-    without_static,
-)
+from plait.ext.trace import shapes_only, trace
 from plait.ext.values import solid
 
 from .primitives import free, view_of
@@ -193,11 +186,11 @@ class Jaxpr:
         self.effects, self.debug_info, self.name = effects, debug_info, "jaxpr"
 
     @staticmethod
-    def of(program: Program, captured: int) -> "Jaxpr":
-        """Return a Program as a Jaxpr; its first inputs, `captured` of them, are constants too."""
-        consts = [*program.inputs[:captured], *(v for v, _ in program.consts)]
+    def of(program: Program) -> "Jaxpr":
+        """Return a Program as a Jaxpr."""
+        consts = [v for v, _ in program.consts]
         outs = list(map(_atom, program.outputs))
-        made = Jaxpr(consts, program.inputs[captured:], outs, (), program.effects)
+        made = Jaxpr(consts, program.inputs, outs, (), program.effects)
         made._eqns, made._of, made.name = None, program, program.name
         return made
 
@@ -316,13 +309,10 @@ def _shape(aval: Aval) -> Any:
     return shapes_only(plait.ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type))
 
 
-def _closed(program: Program, captured: Sequence[Any] = ()) -> ClosedJaxpr:
+def _closed(program: Program) -> ClosedJaxpr:
     """Return a Program as a ClosedJaxpr."""
-    made = ClosedJaxpr(
-        Jaxpr.of(program, len(captured)), [*captured, *(x for _, x in program.consts)]
-    )
-    if not captured:
-        made._program = program
+    made = ClosedJaxpr(Jaxpr.of(program), [x for _, x in program.consts])
+    made._program = program
     return made
 
 
@@ -372,20 +362,6 @@ def subjaxprs(jaxpr: Jaxpr) -> Iterator[Jaxpr]:
 # ---- of functions ----------------------------------------------------------------------------
 
 
-class _Axes(Interpreter):
-    """Binds names of axes, and leaves the rest to its parent."""
-
-    does = "make_jaxpr"
-
-    def __init__(self, sizes: dict[Any, int]):
-        open_under(self, current())
-        self.sizes = sizes  # type: ignore[misc]
-
-    def apply(self, prim: Any, args: Any, params: dict[str, Any]) -> Any:
-        assert self.parent is not None
-        return self.parent.apply(prim, args, params)
-
-
 def make_jaxpr(
     fun: Callable[..., Any],
     static_argnums: int | Sequence[int] = (),
@@ -407,14 +383,10 @@ def make_jaxpr(
     >>> [eqn.primitive.name for eqn in make_jaxpr(lambda x: plait.lax.sin(x) * x)(1.0).eqns]
     ['sin', 'mul']
     """
-    static = role(fun, static_argnums, None, "static")
+    make = plait.make_program(fun, static_argnums, axis_env, return_shape)
 
     def jaxpr_of(*args: Any, **kwargs: Any) -> Any:
-        call = without_static(args, kwargs, static)
-        f = call.bind(fun, len(args)) if static else fun
-        with opened(_Axes(dict(axis_env or ()))):
-            t = trace(f, shapes_only(call.args), shapes_only(call.kwargs), "make_jaxpr")
-        closed = _closed(t.program, t.captured)
-        return (closed, t.shapes()) if return_shape else closed
+        made = make(*args, **kwargs)
+        return (_closed(made[0]), made[1]) if return_shape else _closed(made)
 
     return jaxpr_of

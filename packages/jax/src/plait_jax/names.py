@@ -18,6 +18,7 @@ from plait.errors import MissingPlugin, PluginError
 from .finder import VERSION
 from .primitives import primitive_named
 from .requests import placeholder
+from .tracing import tracers_have_levels
 
 __all__ = ["NAMES", "begin", "found", "lacks", "public"]
 
@@ -37,7 +38,10 @@ _ELSEWHERE = {
         make_jaxpr=:jaxprs.make_jaxpr
     """,
     "jax.version": "__version__=:finder.VERSION __version_info__=:inert.VERSION_INFO",
-    "jax.api_util": "debug_info=:inert.debug_info",
+    "jax.api_util": """
+        debug_info=:inert.debug_info flatten_fun=:flat_functions.flatten_fun
+        flatten_fun_nokwargs=:flat_functions.flatten_fun_nokwargs
+    """,
     "jax.core": """
         Atom=:jaxprs.Var AbstractValue=plait.ext.types.Aval ClosedJaxpr=:jaxprs.ClosedJaxpr
         Jaxpr=:jaxprs.Jaxpr JaxprEqn=:jaxprs.JaxprEqn Literal=:jaxprs.Literal
@@ -55,6 +59,9 @@ _ELSEWHERE = {
         JAXIndexError=plait.errors.SubscriptError JAXTypeError=plait.errors.ConcretizationError
     """,
     "jax.extend.source_info_util": "register_exclusion=:inert.register_exclusion",
+    "jax.extend.linear_util": """
+        WrappedFun=:flat_functions.WrappedFun wrap_init=:flat_functions.wrap_init
+    """,
     "jax.interpreters.ad": """
         JVPTracer=:tracing.JVPTracer UndefinedPrimal=:primitives.UndefinedPrimal
         Zero=:primitives.Zero deflinear2=:primitives.deflinear2 defjvp=:primitives.defjvp
@@ -73,6 +80,10 @@ _ELSEWHERE = {
     "jax.interpreters.mlir": """
         LoweringRuleContext=:lowering.LoweringRuleContext aval_to_ir_type=:lowering.aval_to_ir_type
         lower_fun=:lowering.lower_fun register_lowering=:lowering.register_lowering
+    """,
+    "jax.interpreters.partial_eval": """
+        PartialVal=:partial_values.PartialVal
+        trace_to_jaxpr_nounits=:partial_values.trace_to_jaxpr_nounits
     """,
     "jax.interpreters.xla": "apply_primitive=:primitives.apply_primitive",
     "jax.monitoring": """
@@ -96,11 +107,18 @@ _ELSEWHERE = {
 }
 """Module -> names that are elsewhere, as `name=path`; a path after `:` is in this package."""
 
+_WHOLE = {
+    "jax.example_libraries.optimizers": "optimizers",
+    "jax.example_libraries.stax": "stax",
+}
+"""Modules whose names are those of a module here."""
+
 _SAME = {
     "jax.extend.core": "jax.core",
     "jax._src.ad_util": "jax.interpreters.ad",
     "jax._src.core": "jax.core",
     "jax._src.flatten_util": "jax.flatten_util",
+    "jax._src.linear_util": "jax.extend.linear_util",
     "jax._src.api_util": "jax.api_util",
     "jax._src.custom_derivatives": "jax.custom_derivatives",
     "jax._src.dtypes": "jax.dtypes",
@@ -122,6 +140,9 @@ TABLE = {
 }
 
 
+_NOTHING = object()
+
+
 def begin() -> None:
     """Take on JAX's defaults, when jax is first imported: 64 bits where JAX_ENABLE_X64 says so.
 
@@ -130,6 +151,7 @@ def begin() -> None:
     wide = os.environ.get("JAX_ENABLE_X64", "0").lower() in ("1", "true", "on", "yes", "y", "t")
     if not any(f"PLAIT_{name}" in os.environ for name in ("X64", "DEFAULT_FLOAT", "DEFAULT_INT")):
         plait.config.update("jax_enable_x64", wide)
+    tracers_have_levels()
 
 
 def public(module: str) -> frozenset[str]:
@@ -172,6 +194,8 @@ def _look(module: str, name: str) -> tuple[Any, str | None]:
         return import_module(full), None
     if name.startswith("__"):
         return None, ""
+    if module in _WHOLE:
+        return _at(f":{_WHOLE[module]}.{name}")
     if name.endswith("_p"):
         primitive = primitive_named(name[:-2])
         return primitive, None if primitive is not None else ""
@@ -187,7 +211,8 @@ def _at(path: str) -> tuple[Any, str | None]:
     here: Any = plait
     if path.startswith(":"):
         module, _, name = path[1:].partition(".")
-        return getattr(import_module(f"plait_jax.{module}"), name), None
+        here = getattr(import_module(f"plait_jax.{module}"), name, _NOTHING)
+        return (None, "") if here is _NOTHING else (here, None)
     for part in path.split(".")[1:]:
         try:
             try:

@@ -369,9 +369,17 @@ def instantiate_zeros(t: Any) -> Any:
     return plait.numpy.zeros(t.aval.shape, t.aval.dtype) if t.__class__ is Zero else t
 
 
-def zero_from_primal(x: Any, symbolic_zeros: bool = False) -> Zero:
-    """Return the zero tangent of a value."""
-    return Zero.from_primal_value(x)
+def zero_from_primal(tree: Any, symbolic_zeros: bool = False) -> Any:
+    """Return the zero tangents of a tree of values: arrays, or with `symbolic_zeros` what custom
+    rules get in place of arrays of zeros."""
+
+    def zero(x: Any) -> Any:
+        aval = as_value(x).aval.tangent_type
+        if symbolic_zeros:
+            return plait.SymbolicZero(aval)
+        return plait.numpy.zeros(aval.shape, aval.dtype)
+
+    return tree_util.tree_map(zero, tree)
 
 
 def defjvp(prim: Any, *rules: Rule | None) -> None:

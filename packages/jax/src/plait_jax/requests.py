@@ -86,6 +86,8 @@ class Placeholder(type):
     _why: str
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        if "_missing" not in cls.__dict__:  # a class of the library's own, with such a base
+            return super().__call__(*args, **kwargs)
         raise missing(cls._missing, cls._why)
 
     def __getattr__(cls, name: str) -> Any:

@@ -18,9 +18,18 @@ __all__ = [
     "is_concrete",
     "mapped_aval",
     "trace_state_clean",
+    "tracers_have_levels",
     "unmapped_aval",
     "valid_jaxtype",
 ]
+
+
+def tracers_have_levels() -> None:
+    """Give tracers the attribute `_trace`, whose `main` is their interpreter.
+
+    Libraries ask by it whether a tracer belongs to a derivative that they began.
+    """
+    Tracer.receive({"_trace": property(lambda x: SimpleNamespace(main=x.by))})
 
 
 class _Duals(type):

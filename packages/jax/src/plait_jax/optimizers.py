@@ -1,0 +1,322 @@
+"""JAX's small optimisers (`jax.example_libraries.optimizers`), for libraries that build on them.
+
+An optimiser is three functions: `init(params)`, `update(i, grads, state)`, `params(state)`.  What
+it does to one array is said once; `optimizer` does it to the leaves of a tree.
+
+The rules are those of the papers: Adam and AdaMax (Kingma and Ba 2015), Adagrad (Duchi, Hazan and
+Singer 2011), SM3 (Anil, Gupta, Koren and Singer 2019), Nesterov's momentum as Sutskever et al. 2013
+write it, RMSProp as Hinton's lectures have it.
+
+Invariant: states are trees of arrays; `i` counts from 0.
+"""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, NamedTuple
+
+import plait.numpy as pnp
+from plait import tree_util
+
+__all__ = [
+    "Optimizer",
+    "OptimizerState",
+    "adagrad",
+    "adam",
+    "adamax",
+    "clip_grads",
+    "constant",
+    "exponential_decay",
+    "inverse_time_decay",
+    "l2_norm",
+    "make_schedule",
+    "momentum",
+    "nesterov",
+    "optimizer",
+    "piecewise_constant",
+    "polynomial_decay",
+    "rmsprop",
+    "rmsprop_momentum",
+    "sgd",
+    "sm3",
+]
+
+Schedule = Callable[[Any], Any]
+
+
+class Optimizer(NamedTuple):
+    """The three functions of an optimiser."""
+
+    init_fn: Callable[[Any], Any]
+    update_fn: Callable[[Any, Any, Any], Any]
+    params_fn: Callable[[Any], Any]
+
+
+class OptimizerState(NamedTuple):
+    """What an optimiser keeps: a tuple of arrays for each leaf of the parameters.
+
+    Attributes:
+      packed_state: these tuples.
+      tree_def: the structure of the parameters.
+      subtree_defs: the structure of each tuple.
+    """
+
+    packed_state: tuple[Any, ...]
+    tree_def: Any
+    subtree_defs: tuple[Any, ...]
+
+
+tree_util.register_pytree_node(
+    OptimizerState,
+    lambda s: ((s.packed_state,), (s.tree_def, s.subtree_defs)),
+    lambda aux, children: OptimizerState(children[0], *aux),
+)
+
+
+def optimizer(maker: Callable[..., Any]) -> Callable[..., Optimizer]:
+    """Decorator: make an optimiser of trees out of one of single arrays.
+
+    `maker(...)` returns `init(x)`, `update(i, g, state)` and `params(state)` for one array.
+    """
+
+    @wraps(maker)
+    def make(*args: Any, **kwargs: Any) -> Optimizer:
+        init, update, params = maker(*args, **kwargs)
+
+        def pack(states: list[Any], tree: Any) -> OptimizerState:
+            flat = [tree_util.tree_flatten(s) for s in states]
+            return OptimizerState(
+                tuple([tuple(f[0]) for f in flat]), tree, tuple([f[1] for f in flat])
+            )
+
+        def unpack(state: OptimizerState) -> list[Any]:
+            pairs = zip(state.subtree_defs, state.packed_state, strict=True)
+            return [tree_util.tree_unflatten(kind, leaves) for kind, leaves in pairs]
+
+        def init_all(x: Any) -> OptimizerState:
+            leaves, tree = tree_util.tree_flatten(x)
+            return pack(list(map(init, leaves)), tree)
+
+        def update_all(i: Any, grads: Any, state: OptimizerState) -> OptimizerState:
+            leaves, tree = tree_util.tree_flatten(grads)
+            if tree != state.tree_def:
+                raise TypeError(
+                    f"the optimiser was made for parameters like {state.tree_def}, and was given "
+                    f"gradients like {tree}"
+                )
+            pairs = zip(leaves, unpack(state), strict=True)
+            return pack([update(i, g, s) for g, s in pairs], tree)
+
+        def params_all(state: OptimizerState) -> Any:
+            return tree_util.tree_unflatten(state.tree_def, list(map(params, unpack(state))))
+
+        return Optimizer(init_all, update_all, params_all)
+
+    return make
+
+
+# ---- schedules -------------------------------------------------------------------------------
+
+
+def constant(step_size: Any) -> Schedule:
+    """The same step at all times."""
+    return lambda i: step_size
+
+
+def exponential_decay(step_size: Any, decay_steps: Any, decay_rate: Any) -> Schedule:
+    """Times `decay_rate` every `decay_steps`."""
+    return lambda i: step_size * decay_rate ** (i / decay_steps)
+
+
+def inverse_time_decay(
+    step_size: Any, decay_steps: Any, decay_rate: Any, staircase: bool = False
+) -> Schedule:
+    """Divided by 1 + `decay_rate` times the `decay_steps` that went by."""
+    part = (lambda i: pnp.floor(i / decay_steps)) if staircase else (lambda i: i / decay_steps)
+    return lambda i: step_size / (1 + decay_rate * part(i))
+
+
+def polynomial_decay(
+    step_size: Any, decay_steps: Any, final_step_size: Any, power: float = 1.0
+) -> Schedule:
+    """From one step to another along a power."""
+
+    def schedule(i: Any) -> Any:
+        left = (1 - pnp.minimum(i, decay_steps) / decay_steps) ** power
+        return left * (step_size - final_step_size) + final_step_size
+
+    return schedule
+
+
+def piecewise_constant(boundaries: Any, values: Any) -> Schedule:
+    """`values[k]` after the first `k` of the boundaries."""
+    edges, steps = pnp.array(boundaries), pnp.array(values)
+    if edges.ndim != 1 or steps.shape != (edges.size + 1,):
+        raise ValueError(
+            f"piecewise_constant: {steps.shape} values for {edges.shape} boundaries; there must be "
+            "one more"
+        )
+    return lambda i: steps[pnp.sum(i > edges)]
+
+
+def make_schedule(scalar_or_schedule: Any) -> Schedule:
+    """A number as a schedule; a function as it is."""
+    if callable(scalar_or_schedule):
+        return scalar_or_schedule
+    if pnp.ndim(scalar_or_schedule):
+        raise TypeError(f"a step is a number or a function, not {scalar_or_schedule!r}")
+    return constant(scalar_or_schedule)
+
+
+# ---- of gradients ----------------------------------------------------------------------------
+
+
+def l2_norm(tree: Any) -> Any:
+    """The Euclidean norm of all leaves together."""
+    return pnp.sqrt(sum(pnp.vdot(x, x) for x in tree_util.tree_leaves(tree)))
+
+
+def clip_grads(grad_tree: Any, max_norm: Any) -> Any:
+    """Gradients scaled down to a norm, if theirs is greater."""
+    norm = l2_norm(grad_tree)
+    return tree_util.tree_map(
+        lambda g: pnp.where(norm < max_norm, g, g * (max_norm / norm)), grad_tree
+    )
+
+
+# ---- optimisers ------------------------------------------------------------------------------
+
+
+def _inverse_root(x: Any) -> Any:
+    """1 / sqrt(x), and 0 where x is."""
+    return pnp.where(x > 0, 1 / pnp.sqrt(pnp.where(x > 0, x, 1)), 0)
+
+
+@optimizer
+def sgd(step_size: Any) -> Any:
+    """Steps against the gradient."""
+    step = make_schedule(step_size)
+    return (lambda x: x), (lambda i, g, x: x - step(i) * g), (lambda x: x)
+
+
+@optimizer
+def momentum(step_size: Any, mass: float) -> Any:
+    """Steps along a velocity, which gradients change."""
+    step = make_schedule(step_size)
+
+    def update(i: Any, g: Any, state: Any) -> Any:
+        x, v = state
+        v = mass * v + g
+        return x - step(i) * v, v
+
+    return (lambda x: (x, pnp.zeros_like(x))), update, (lambda state: state[0])
+
+
+@optimizer
+def nesterov(step_size: Any, mass: float) -> Any:
+    """Momentum, with the gradient looked at further on."""
+    step = make_schedule(step_size)
+
+    def update(i: Any, g: Any, state: Any) -> Any:
+        x, v = state
+        v = mass * v + g
+        return x - step(i) * (mass * v + g), v
+
+    return (lambda x: (x, pnp.zeros_like(x))), update, (lambda state: state[0])
+
+
+@optimizer
+def adagrad(step_size: Any, momentum: float = 0.9) -> Any:
+    """Each coordinate by the root of its summed squares, with momentum."""
+    step = make_schedule(step_size)
+
+    def update(i: Any, g: Any, state: Any) -> Any:
+        x, squares, m = state
+        squares = squares + g * g
+        m = (1 - momentum) * (g * _inverse_root(squares)) + momentum * m
+        return x - step(i) * m, squares, m
+
+    return (lambda x: (x, pnp.zeros_like(x), pnp.zeros_like(x))), update, (lambda s: s[0])
+
+
+@optimizer
+def rmsprop(step_size: Any, gamma: float = 0.9, eps: float = 1e-8) -> Any:
+    """Each coordinate by the root of its mean square."""
+    step = make_schedule(step_size)
+
+    def update(i: Any, g: Any, state: Any) -> Any:
+        x, mean = state
+        mean = mean * gamma + g * g * (1 - gamma)
+        return x - step(i) * g / pnp.sqrt(mean + eps), mean
+
+    return (lambda x: (x, pnp.zeros_like(x))), update, (lambda state: state[0])
+
+
+@optimizer
+def rmsprop_momentum(
+    step_size: Any, gamma: float = 0.9, eps: float = 1e-8, momentum: float = 0.9
+) -> Any:
+    """RMSProp, with momentum."""
+    step = make_schedule(step_size)
+
+    def update(i: Any, g: Any, state: Any) -> Any:
+        x, mean, m = state
+        mean = mean * gamma + g * g * (1 - gamma)
+        m = momentum * m + step(i) * g / pnp.sqrt(mean + eps)
+        return x - m, mean, m
+
+    return (lambda x: (x, pnp.zeros_like(x), pnp.zeros_like(x))), update, (lambda s: s[0])
+
+
+@optimizer
+def adam(step_size: Any, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) -> Any:
+    """Running means of gradients and of their squares, freed of their bias."""
+    step = make_schedule(step_size)
+
+    def update(i: Any, g: Any, state: Any) -> Any:
+        x, m, v = state
+        m = (1 - b1) * g + b1 * m
+        v = (1 - b2) * pnp.square(g) + b2 * v
+        mean = m / (1 - pnp.asarray(b1, m.dtype) ** (i + 1))
+        square = v / (1 - pnp.asarray(b2, m.dtype) ** (i + 1))
+        return x - step(i) * mean / (pnp.sqrt(square) + eps), m, v
+
+    return (lambda x: (x, pnp.zeros_like(x), pnp.zeros_like(x))), update, (lambda s: s[0])
+
+
+@optimizer
+def adamax(step_size: Any, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) -> Any:
+    """Adam by the greatest gradient, in place of the mean square."""
+    step = make_schedule(step_size)
+
+    def update(i: Any, g: Any, state: Any) -> Any:
+        x, m, u = state
+        m = (1 - b1) * g + b1 * m
+        u = pnp.maximum(b2 * u, pnp.abs(g))
+        bias = 1 - pnp.asarray(b1, m.dtype) ** (i + 1)
+        return x - (step(i) / bias) * m / (u + eps), m, u
+
+    return (lambda x: (x, pnp.zeros_like(x), pnp.zeros_like(x))), update, (lambda s: s[0])
+
+
+@optimizer
+def sm3(step_size: Any, momentum: float = 0.9) -> Any:
+    """Adagrad in the memory of one number per row of each axis."""
+    step = make_schedule(step_size)
+
+    def along(v: Any, axis: int, ndim: int) -> Any:
+        return pnp.reshape(v, [-1 if i == axis else 1 for i in range(ndim)])
+
+    def init(x: Any) -> Any:
+        return x, pnp.zeros_like(x), [pnp.zeros(n, x.dtype) for n in x.shape]
+
+    def update(i: Any, g: Any, state: Any) -> Any:
+        x, m, rows = state
+        bound = along(rows[0], 0, x.ndim)
+        for axis in range(1, x.ndim):
+            bound = pnp.minimum(bound, along(rows[axis], axis, x.ndim))
+        bound = bound + pnp.square(g)
+        m = (1 - momentum) * (g * _inverse_root(bound)) + momentum * m
+        others = [tuple(a for a in range(x.ndim) if a != axis) for axis in range(x.ndim)]
+        return x - step(i) * m, m, [bound.max(axes) for axes in others]
+
+    return init, update, (lambda state: state[0])

@@ -1,0 +1,80 @@
+"""Programs of JAX's libraries on Plait, compared with what jax computed.
+
+Invariant: a library is used as it was installed; where numbers may differ by more than rounding,
+the row in TOLERANCE says why.
+"""
+
+import importlib.util
+import json
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+HERE = Path(__file__).parent
+
+spec = importlib.util.spec_from_file_location("battery", HERE / "battery.py")
+battery = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(battery)
+
+EXPECTED = json.loads((HERE / "expected.json").read_text(encoding="utf-8"))
+FAILING: dict[tuple[str, str], str] = {}
+"""Programs that fail, with the reason."""
+
+TOLERANCE: dict[tuple[str, str], float] = {}
+"""Programs whose results may differ by more than this file allows in general."""
+
+
+def cases():
+    """Every program, as (library, name); the README's has `first` in its id."""
+    for library in battery.LIBRARIES:
+        for i, name in enumerate(battery.names(library)):
+            marks = []
+            if (library, name) in FAILING:
+                marks = [pytest.mark.xfail(reason=FAILING[library, name], strict=True)]
+            label = f"{library}-{'first-' if i == 0 else ''}{name}"
+            yield pytest.param(library, name, marks=marks, id=label)
+
+
+_imported: dict = {}
+
+
+@pytest.mark.filterwarnings("default")  # libraries warn of what is theirs
+@pytest.mark.parametrize("library, name", [*cases()])
+def test_program(library, name):
+    if library not in _imported:
+        _imported[library] = battery.programs(library)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        got = battery.numbers(_imported[library][name]())
+    want = EXPECTED[library][name]
+    tol = TOLERANCE.get((library, name), 2e-5)
+    compare(got, want, tol)
+
+
+def compare(got, want, tol):
+    """Lists of numbers agree, one by one; a list's scale is that of its largest number."""
+    assert type(got) is type(want)
+    if isinstance(want, list) and want and not isinstance(want[0], list | str):
+        scale = max((abs(v) for v in want if np.isfinite(v)), default=0)
+        np.testing.assert_allclose(got, want, rtol=tol, atol=tol * min(scale, 1) + 1e-7)
+    elif isinstance(want, list):
+        assert len(got) == len(want)
+        for g, w in zip(got, want):
+            compare(g, w, tol)
+    else:
+        assert got == want
+
+
+def test_first_of_all_no_jax_is_there():
+    import jax
+
+    assert type(jax).__module__ == "plait_jax.finder"
+    assert not [n for n, m in sys.modules.items() if n.startswith("jaxlib.xla_bridge")]
+
+
+def test_first_that_every_program_has_its_numbers():
+    for library in battery.LIBRARIES:
+        assert [*EXPECTED[library]] == battery.names(library)
