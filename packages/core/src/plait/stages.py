@@ -3,6 +3,6 @@
 Invariant: nothing is defined here.
 """
 
-from ._jit.stages import Compiled, Lowered, Staged
+from ._jit.stages import Compiled, Jitted, Lowered, Staged
 
-__all__ = ["Compiled", "Lowered", "Staged"]
+__all__ = ["Compiled", "Jitted", "Lowered", "Staged"]
