@@ -514,7 +514,7 @@ def _way(
         table[key] = hosted(version, call.form, call.keys)
     if form not in ways:
         way = taker(form, table, slow)
-        if way is None and not {*"sd"} & {*form.leaves}:
+        if way is None and not {*"sdo"} & {*form.leaves}:
             way = _flattening(version, "v" in form.leaves, slow)
         ways[form] = way
     return ways[form]

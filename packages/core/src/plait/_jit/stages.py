@@ -17,7 +17,7 @@ from .._core.ir import Program
 from .._xla import mlir
 from .._xla.executables import Executable, Options, bound, load
 from .._xla.module import Module, module_of
-from .._xla.operands import as_argument
+from .._xla.operands import as_argument, as_donated
 from ..tree import TreeDef, flatten
 from .tracing import Traced
 
@@ -99,7 +99,7 @@ class Lowered:
         options = dict(self._options) | (compiler_options or {})
         loaded = load(module, tuple(sorted(options.items())))
         run = bound(traced.program, module, loaded, keys, [], self._donated)
-        return Compiled(run, traced, keys, loaded.executable)
+        return Compiled(run, traced, keys, loaded.executable, self._donated)
 
 
 class Compiled:
@@ -114,8 +114,15 @@ class Compiled:
     Array(8., dtype=float32, weak_type=True)
     """
 
-    def __init__(self, run: Executable, traced: Traced, keys: list, loaded: Any):
-        self._run, self._traced, self._loaded = run, traced, loaded
+    def __init__(
+        self,
+        run: Executable,
+        traced: Traced,
+        keys: list,
+        loaded: Any,
+        donated: tuple[int, ...] = (),
+    ):
+        self._run, self._traced, self._loaded, self._donated = run, traced, loaded, donated
         self._front = [c.buffer() for c in traced.captured]
         self._keys = keys[len(traced.captured) :]
 
@@ -127,8 +134,8 @@ class Compiled:
         """
         leaves, _ = flatten((args, kwargs))
         bufs = []
-        for x, k in zip(leaves, self._keys, strict=True):
-            x = as_argument(x)
+        for i, (x, k) in enumerate(zip(leaves, self._keys, strict=True)):
+            x = as_donated(x) if i in self._donated else as_argument(x)
             if x.key.placement is None and k.placement is not None:
                 x = k.placement.accept(x)
             if not x.aval.same_type(k.aval) or x.key.placement != k.placement:
