@@ -37,7 +37,7 @@ MODULES += [
     "plait._api.hardware",
     "plait._jit.tracing",
 ]
-MODULES += ["plait.typing", "plait._core.array"]
+MODULES += ["plait.typing", "plait._core.array", "plait._ops.operators"]
 NO_EXAMPLES = ("plait.numpy.linalg", "plait.numpy.fft")
 MODULES += [
     name
