@@ -155,6 +155,19 @@ ALIKE = {
 }  # fmt: skip
 
 
+@pytest.mark.parametrize("name", [name for name in ALIKE if name != "ordered"])
+def test_ordinary_forms_have_a_text(name):
+    """Those of tuples, lists, dictionaries, named tuples and None, as arguments and as results."""
+    args, kwargs = ALIKE[name](lambda: 0)
+    leaves, tree = flatten((args, kwargs))
+    way = taker(CallForm(tree, "a" * len(leaves)), Anything(), lambda args, kwargs: "slow")
+    assert way is not None
+    x = plait.numpy.asarray(X)
+    with pytest.raises(AssertionError, match="looked up"):
+        way(*ALIKE[name](lambda: x))
+    assert way((x, x, x), {}) == way((), {"z": x}) == "slow"
+
+
 @pytest.mark.parametrize("roles", [{}, {"donate_argnames": "k"}], ids=["alike", "with roles"])
 @pytest.mark.parametrize("kind", ["arrays", "numpy arrays", "numbers"])
 def test_a_call_after_one_that_looks_like_it(kind, roles):
@@ -275,6 +288,8 @@ def test_donated_arrays_are_gone_every_time(tree):
         out = f({"p": [given]} if tree else given, x)
         np.testing.assert_array_equal(out["p"][0] if tree else out, X + Y)
         assert given.is_deleted() and not x.is_deleted()
+        with pytest.raises(plait.errors.DeletedArrayError, match="its memory is gone"):
+            given + 1
 
 
 def test_the_same_array_donated_twice_is_refused():

@@ -25,6 +25,7 @@ of any other form misses.
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
+from types import NoneType
 from typing import Any, NamedTuple
 
 from numpy import ndarray
@@ -231,14 +232,13 @@ class _Text:
         if self.depth > _DEEPEST:
             raise _Unwritten
         if data is None:
-            if tree.num_leaves:
-                self.leaf(x, next(letters), taken)
-            else:
-                self.lines.append(f"if {x} is not None: raise KeyError")
+            self.leaf(x, next(letters), taken)
             self.depth -= 1
             return
         kind, about = data
-        if kind in (tuple, list) or is_named_tuple(kind):
+        if kind is NoneType:
+            self.lines.append(f"if {x} is not None: raise KeyError")
+        elif kind in (tuple, list) or is_named_tuple(kind):
             self.lines.append(f"if {x}.__class__ is not {self.constant(kind)}: raise KeyError")
             self.sequence(x, tree.children(), letters, taken)
         elif kind is dict:
@@ -337,8 +337,10 @@ def _expression(
         raise _Unwritten
     data = tree.node_data()
     if data is None:
-        return next(names) if tree.num_leaves else "None"
+        return next(names)
     kind, about = data
+    if kind is NoneType:
+        return "None"
     parts = [_expression(c, names, constants, depth + 1) for c in tree.children()]
     if kind is tuple:
         return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
