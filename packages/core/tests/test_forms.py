@@ -4,6 +4,7 @@ function itself; and calls that look alike but are not must not be confused."""
 import gc
 import weakref
 from collections import OrderedDict, namedtuple
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -290,6 +291,62 @@ def test_donated_arrays_are_gone_every_time(tree):
         assert given.is_deleted() and not x.is_deleted()
         with pytest.raises(plait.errors.DeletedArrayError, match="its memory is gone"):
             given + 1
+
+
+def test_memory_that_was_donated_under_another_name():
+    """The numbers of a key are in its memory: they are gone with it, for calls of every form."""
+    one = plait.jit(lambda x: x + 1)
+    tree = plait.jit(lambda t: t["a"] + 1)
+    there = plait.random.key_data(plait.random.key(2))
+    compiled = one.lower(there).compile()
+    np.testing.assert_array_equal(compiled(there), np.asarray(there) + 1)
+    key = plait.random.key(1)
+    gone = plait.random.key_data(key)
+    plait.jit(lambda k: plait.random.fold_in(k, 1), donate_argnums=0)(key)
+    for _ in range(3):
+        one(there), tree({"a": there})
+        for use in (
+            lambda: one(gone), lambda: tree({"a": gone}), lambda: gone + 1, lambda: gone[0],
+            lambda: np.asarray(gone), lambda: str(gone), lambda: gone.tolist(), lambda: -gone,
+            lambda: plait.numpy.invert(gone), lambda: plait.lax.neg(gone), lambda: gone[:1],
+            lambda: compiled(gone), lambda: plait.numpy.sum(gone), lambda: gone.at[0].set(1),
+        ):  # fmt: skip
+            with pytest.raises(plait.errors.DeletedArrayError):
+                use()
+
+
+@dataclass(frozen=True, order=True)
+class Name:
+    """A key of dictionaries whose text is no expression."""
+
+    text: str
+
+    def __repr__(self):
+        return f"<{self.text}>"
+
+
+def test_keys_of_dictionaries_of_any_class():
+    f = plait.jit(lambda d: {k: v * 2 for k, v in d.items()})
+    for keys in ((Name("a"), Name("b")), (1, 2), ("a", "'\n\\"), ((1, "x"), (2, "y")), (1.5, 2.5)):
+        for given in (X, plait.numpy.asarray(X)):
+            for _ in range(3):
+                got = f(dict.fromkeys(keys, given))
+                assert tuple(sorted(got)) == tuple(sorted(keys))
+                assert [type(k) for k in got] == [type(k) for k in keys]
+                for v in got.values():
+                    np.testing.assert_array_equal(v, X * 2)
+
+
+@pytest.mark.parametrize("levels", [10, 63, 64, 65, 90, 250])
+def test_trees_of_many_levels(levels):
+    f = plait.jit(lambda t: plait.tree.map(lambda v: v * 2, t))
+    wide = {"a": None, "b": [1.0] * 20}
+    for kind in (lambda t: [t], lambda t: (t,), lambda t: {"k": t, "z": None}):
+        deep = wide
+        for _ in range(levels):
+            deep = kind(deep)
+        for _ in range(3):
+            equal(f(deep), plait.tree.map(lambda v: np.float32(v * 2), deep))
 
 
 def test_the_same_array_donated_twice_is_refused():

@@ -85,7 +85,7 @@ class Array(Value):
             raise no_number("numpy.asarray", self.aval)
         try:
             return _shown(get(self.buffer()), self.aval)
-        except jaxlib_api.RuntimeFailure as e:
+        except (jaxlib_api.RuntimeFailure, BufferError) as e:
             raise failure(e, [self._buf]) from None
 
     def __array__(self, dtype=None, copy=None) -> np.ndarray:

@@ -12,7 +12,7 @@ from .._base import jaxlib_api
 from .._base.errors import (
     ArgumentError,
 )
-from .._core.array import wrap
+from .._core.array import run_on, wrap
 from .._core.ir import Program
 from .._xla import mlir
 from .._xla.executables import Executable, Options, bound, load
@@ -144,7 +144,7 @@ class Compiled:
                     fix="compile it for these types too, or call the jitted function",
                 )
             bufs.append(x.buffer())
-        outs = self._run.run(self._front + bufs).consume_with_handlers(self._run.handlers)
+        outs = run_on(self._run.run, self._front + bufs, self._run.handlers)
         return self._traced.tree.unflatten([wrap(b, k) for b, k in zip(outs, self._run.keys)])
 
     def as_text(self) -> str:
