@@ -128,10 +128,10 @@ def signature(x: Any, bound: bool = False) -> str:
 
 
 def operands(rule: Any) -> str:
-    """The parameters of a primitive: operands by their places, the rest by keyword."""
-    places = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    """The parameters of a primitive: operands by their positions, the rest by keyword."""
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     return shown(
-        p.replace(kind=inspect.Parameter.POSITIONAL_ONLY) if p.kind in places else p
+        p.replace(kind=inspect.Parameter.POSITIONAL_ONLY) if p.kind in positional else p
         for p in inspect.signature(rule).parameters.values()
     )
 
@@ -209,8 +209,8 @@ def serves(old: str, new: str) -> bool:
     for kind in ("vararg", "kwarg"):
         if getattr(a, kind) and not getattr(b, kind):
             return False
-    places, others = placed(a), placed(b)
-    for i, (name, default) in enumerate(places):
+    mine, others = by_position(a), by_position(b)
+    for i, (name, default) in enumerate(mine):
         if i >= len(others):
             return False
         if name and others[i][0] != name or not keeps(default, others[i][1]):
@@ -218,13 +218,13 @@ def serves(old: str, new: str) -> bool:
     words, more = named(a), {**dict(others), **named(b)}
     if any(name not in more or not keeps(d, more[name]) for name, d in words.items()):
         return False
-    new_ones = [d for name, d in others[len(places) :] if name not in words]
+    new_ones = [d for name, d in others[len(mine) :] if name not in words]
     new_ones += [d for name, d in named(b).items() if name not in words]
     return None not in new_ones
 
 
-def placed(args: ast.arguments) -> list[tuple[str, str | None]]:
-    """Parameters that may be given by place: name ("" if only by place) and default."""
+def by_position(args: ast.arguments) -> list[tuple[str, str | None]]:
+    """Parameters that may be given by position: name ("" if only by position) and default."""
     both = [("", p) for p in args.posonlyargs] + [(p.arg, p) for p in args.args]
     defaults = [None] * (len(both) - len(args.defaults)) + [ast.unparse(d) for d in args.defaults]
     return [(name, default) for (name, _), default in zip(both, defaults)]

@@ -64,7 +64,7 @@ ELSEWHERE = {
     "plait.symbolic_dims": "jax.export.symbolic_shape",
     "plait.with_sharding_constraint": "jax.lax.with_sharding_constraint",
 }
-"""Names that JAX has in another place, or another name for."""
+"""Names that JAX has in another module, or another name for."""
 
 LEFT_OUT = {
     "*_p": "primitives are `plait.ext.Primitive`s, by their names in programs",

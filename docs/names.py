@@ -65,8 +65,8 @@ def below(owner: Any, name: str) -> str:
 
 def targets(node: ast.Assign | ast.AnnAssign) -> list[str]:
     """The names that an assignment gives values."""
-    places = node.targets if isinstance(node, ast.Assign) else [node.target]
-    return [n.id for place in places for n in ast.walk(place) if isinstance(n, ast.Name)]
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+    return [n.id for target in targets for n in ast.walk(target) if isinstance(n, ast.Name)]
 
 
 def public(module: Any) -> list[str]:

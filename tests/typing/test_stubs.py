@@ -22,12 +22,12 @@ ROOT = Path(__file__).parents[2]
 STUB = ROOT / "packages" / "core" / "src" / "plait" / "__init__.pyi"
 OURS = {"plait-autodiff", "plait-batching", "plait-sharding", "plait-export"}
 ASKED = {
-    "plait.jit": "(fun:",
+    "plait.jit": "Overload[(fun: (**P@jit)",
     "plait.grad": "(fun:",
-    "plait.vmap": "(fun:",
+    "plait.vmap": "Overload[(fun: (**P@vmap)",
     "plait.shard_map": "(",
     "plait.custom_vjp": "type[custom_vjp]",
-    "plait.remat": "(",
+    "plait.remat": "Overload[(fun: (**P@checkpoint)",
     "plait.export.export": "(",
     "plait.make_jaxpr": "(fun:",
     "plait.numpy.sin": "(Any) -> Any",
@@ -38,6 +38,69 @@ ASKED = {
     "plait.config": "Config",
 }
 """Expressions, and how the types that pyright prints for them begin."""
+
+USED = """
+x = plait.numpy.asarray(1.0)
+
+def f(x: plait.Array, n: int = 2) -> list[plait.Array]:
+    return [x] * n
+
+@plait.jit
+def plain(x: plait.Array) -> plait.Array:
+    return x
+
+@plait.jit(static_argnames="n")
+def given(x: plait.Array, n: int) -> tuple[plait.Array, int]:
+    return x, n
+
+@plait.checkpoint(prevent_cse=False)
+def again(x: plait.Array) -> plait.Array:
+    return x
+
+class Model:
+    @plait.jit
+    def method(self, x: plait.Array) -> list[plait.Array]:
+        return [x]
+
+"""
+"""Functions as users write them, with annotations."""
+CALLED = {
+    "plait.jit(f)": "Jitted[(x: Array, n: int = 2), list[Array]]",
+    "plait.jit(f)(x)": "list[Array]",
+    "plait.jit(f, static_argnums=1)(x, n=3)": "list[Array]",
+    "plain": "Jitted[(x: Array), Array]",
+    "plain(x)": "Array",
+    "given(x, 3)": "tuple[Array, int]",
+    "plain.__name__": "str",
+    "plain.__wrapped__": "(x: Array) -> Array",
+    "plain.trace(x)": "Staged",
+    "plain.trace(x).lower()": "Lowered",
+    "plain.lower(x)": "Lowered",
+    "plain.lower(x).compile()": "Compiled",
+    "plain.clear_cache()": "None",
+    "Model().method(x)": "list[Array]",
+    "Model.method.lower(Model(), x)": "Lowered",
+    "plait.vmap(f)": "(x: Array, n: int = 2) -> Any",
+    "plait.vmap(in_axes=1)(f)": "(x: Array, n: int = 2) -> Any",
+    "plait.grad(f)": "(x: Array, n: int = 2) -> Any",
+    "plait.jacrev(f)": "(x: Array, n: int = 2) -> Any",
+    "plait.value_and_grad(f)": "(x: Array, n: int = 2) -> tuple[list[Array], Any]",
+    "plait.checkpoint(f)": "(x: Array, n: int = 2) -> list[Array]",
+    "again": "(x: Array) -> Array",
+    "plait.jit(plait.vmap(plait.grad(f)))": "Jitted[(x: Array, n: int = 2), Any]",
+}
+"""What is made of them, and its type."""
+REFUSED = {
+    "plain()": 'Argument missing for parameter "x"',
+    "plain(x, 2)": "Expected 1 positional argument",
+    "given(x, 'three')": '"Literal[\'three\']" is not assignable to "int"',
+    "plain.compile(x)": 'Cannot access attribute "compile"',
+    "Model().method()": 'Argument missing for parameter "x"',
+    "plait.vmap(f)(x, m=2)": 'No parameter named "m"',
+    "plait.jit(f, static=1)": 'No overloads for "jit"',
+    "plait.checkpoint(f)(n=2)": 'Argument missing for parameter "x"',
+}
+"""Mistakes, and what pyright says of them."""
 
 
 def declared() -> list[str]:
@@ -72,32 +135,47 @@ def test_what_the_stub_does_not_declare_is_no_name():
 
 
 @pytest.fixture(scope="module")
-def revealed(tmp_path_factory) -> dict[str, str]:
-    """What pyright says of each expression, asked in a file of its own."""
+def said(tmp_path_factory) -> dict[str, list[str]]:
+    """What pyright says of each expression, asked in a file of its own: first its type."""
     if importlib.util.find_spec("pyright") is None:
         pytest.skip("pyright is not installed: the nox session `types` runs this")
     folder = tmp_path_factory.mktemp("asked")
     file = folder / "asked.py"
-    asked = [*ASKED, "plait.gradient"]
-    file.write_text("import plait\n" + "".join(f"reveal_type({x})\n" for x in asked))
+    begin = "import plait\n" + USED
+    asked = [*ASKED, *CALLED, "plait.gradient", *REFUSED]
+    file.write_text(begin + "".join(f"reveal_type({x})\n" for x in asked))
     settings = {"include": ["asked.py"], "extraPaths": [str(STUB.parents[1])]}
     (folder / "pyrightconfig.json").write_text(json.dumps(settings))
     command = [sys.executable, "-m", "pyright", "--outputjson", "--pythonpath", sys.executable]
     done = subprocess.run([*command, "-p", str(folder)], capture_output=True, text=True)
-    found: dict[str, str] = {}
+    found: dict[str, list[str]] = {x: [] for x in asked}
     for said in json.loads(done.stdout)["generalDiagnostics"]:
+        at = said["range"]["start"]["line"] - begin.count("\n")
         if said["severity"] == "information":
             kind = said["message"].partition(" is ")[2].strip('"')
-            found[asked[said["range"]["start"]["line"] - 1]] = kind
+            found[asked[at]].insert(0, kind)
+        else:
+            assert at >= 0, said["message"]  # USED has no mistakes
+            found[asked[at]].append(said["message"])
     return found
 
 
 @pytest.mark.parametrize("expression", ASKED)
-def test_pyright_knows_the_type(revealed, expression):
-    kind = revealed[expression]
+def test_pyright_knows_the_type(said, expression):
+    kind = said[expression][0]
     assert "Unknown" not in kind
     assert kind.startswith(ASKED[expression])
 
 
-def test_pyright_does_not_know_what_is_no_name(revealed):
-    assert revealed["plait.gradient"] == "Unknown"
+@pytest.mark.parametrize("expression", CALLED)
+def test_pyright_knows_what_a_transformed_function_is(said, expression):
+    assert said[expression] == [CALLED[expression]]
+
+
+@pytest.mark.parametrize("expression", REFUSED)
+def test_pyright_sees_mistakes_with_a_transformed_function(said, expression):
+    assert any(REFUSED[expression] in message for message in said[expression][1:])
+
+
+def test_pyright_does_not_know_what_is_no_name(said):
+    assert said["plait.gradient"][0] == "Unknown"

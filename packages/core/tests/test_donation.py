@@ -82,6 +82,26 @@ def many(a, b, c, d=0, *, e=0):
     return a
 
 
+@pytest.mark.parametrize("number", [3.0, 5, 0.0, 2j, np.float32(3), np.int32(7)])
+def test_donated_numbers_are_there_for_the_next_call(number):
+    """Whatever is kept of common numbers is not given away: not by name, in trees, beside another
+    one, or to a compiled program."""
+    double = plait.jit(lambda x: x * 2, donate_argnames="x")
+    tree = plait.jit(lambda t, y: (t["p"] * 2, y * 3), donate_argnums=0)
+    both = plait.jit(lambda x, y: (x + y, x * y), donate_argnums=(0, 1))
+    here = plait.jit(lambda x: x * 2, donate_argnums=0, device=plait.devices()[0])
+    deep = plait.jit(lambda t: plait.tree.map(lambda v: v * 2, t), donate_argnums=0)
+    other = plait.jit(lambda x: x + 1)
+    compiled = double.lower(number).compile()
+    for _ in range(3):
+        assert np.asarray(double(number)) == np.asarray(double(x=number)) == number * 2
+        assert [np.asarray(v) for v in tree({"p": number}, number)] == [number * 2, number * 3]
+        assert [np.asarray(v) for v in both(number, number)] == [number + number, number * number]
+        assert np.asarray(here(number)) == np.asarray(compiled(number)) == number * 2
+        assert {np.asarray(v).item() for v in deep([number] * 200)} == {number * 2}
+        assert np.asarray(other(number)) == number + 1 and (pnp.add(number, 1) == number + 1)
+
+
 @pytest.mark.feature("C12")
 def test_which_leaves_are_donated():
     """Positions are the user's; leaves are numbered after static arguments were taken out."""
@@ -102,6 +122,22 @@ def test_which_leaves_are_donated():
         names = [d for d in donated if isinstance(d, str)]
         s, d = role(many, static, None, "static"), role(many, nums or None, names or None, "donate")
         assert donated_leaves(args, kwargs, s, d) == want, (static, donated)
+
+
+@pytest.mark.feature("C12")
+def test_what_is_donated_follows_the_arguments_of_each_call():
+    """Where trees have other sizes than before, other leaves are donated: all of the donated
+    argument, and none of its neighbours."""
+    f = plait.jit(
+        lambda t, x, u=(): plait.tree.map(lambda v: v + 1, (t, x, u)), donate_argnums=(0, 2)
+    )
+    trees = [1, 3, 0, 2, 1, 0, 3]
+    for _ in range(2):
+        for n in trees:
+            for m in trees:
+                t, x, u = [ones(2) for _ in range(n)], ones(2), tuple([ones(2) for _ in range(m)])
+                f(t, x, u)
+                assert all(v.is_deleted() for v in (*t, *u)) and not x.is_deleted()
 
 
 @pytest.mark.feature("C12")

@@ -126,7 +126,7 @@ def test_average():
             bad()
 
 
-def test_places_of_extremes():
+def test_positions_of_extremes():
     for name in ("argmax", "argmin"):
         for axis in (None, 0, -1):
             check(lambda m, v, a=axis, n=name: getattr(m, n)(v, a), X)
@@ -179,7 +179,7 @@ METHODS = ["linear", "lower", "higher", "nearest", "midpoint", "inverted_cdf", "
 @pytest.mark.parametrize("method", METHODS)
 def test_quantiles(method):
     q = np.array([[0.0, 0.31], [0.77, 1.0]])
-    wide = X.astype(np.float64)  # a place between elements depends on the last bits of q
+    wide = X.astype(np.float64)  # a position between elements depends on the last bits of q
     check(lambda m, v: m.quantile(v, q, axis=1, method=method), wide)
     check(lambda m, v: m.quantile(v, 0.4, method=method, keepdims=True), wide)
     check(lambda m, v: m.quantile(v, 0.31, axis=(0, 2), method=method), wide)
@@ -191,12 +191,16 @@ def test_quantiles(method):
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_quantiles_at_random_and_exact_places(method, dtype):
+def test_quantiles_at_random_and_exact_positions(method, dtype):
     rng = np.random.default_rng(1)
     for n in (1, 2, 5, 6, 40):
         x = rng.standard_normal(n).astype(dtype)
-        places = [np.arange(2 * n - 1) / max(2 * (n - 1), 1), np.arange(n + 1) / n, rng.random(9)]
-        for q in places:
+        positions = [
+            np.arange(2 * n - 1) / max(2 * (n - 1), 1),
+            np.arange(n + 1) / n,
+            rng.random(9),
+        ]
+        for q in positions:
             same(pnp.quantile(x, q, method=method), np.quantile(x, q, method=method))
         # the place is found in the dtype of q, as numpy has it: float32(0.1) of 5 is a half
         tenths = np.float32([0.1, 0.3, 0.5, 0.7, 0.9])

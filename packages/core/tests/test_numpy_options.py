@@ -67,7 +67,7 @@ def test_a_ufunc_with_what_it_has_of_its_own():
         pnp.ufunc(pnp.maximum, 2, 1, nargs=4)
 
 
-def test_places_that_are_traced_are_deleted():
+def test_positions_that_are_traced_are_deleted():
     x = np.arange(6, dtype=np.float32)
     one = plait.jit(lambda i: pnp.delete(x, i))
     np.testing.assert_array_equal(one(-2), np.delete(x, -2))
@@ -81,9 +81,9 @@ def test_single_ones():
     got = pnp.take_along_axis(X, np.array([-1, 1]), 0, wrap_negative_indices=False)
     np.testing.assert_array_equal(got, [np.nan, -1])
     np.testing.assert_array_equal(pnp.take_along_axis(X, np.array([-1]), 0), [2])
-    places = np.array([1, 0]), np.array([2, 1])
-    got = pnp.ravel_multi_index(places, (3, 4), dtype="int64")
-    np.testing.assert_array_equal(got, np.ravel_multi_index(places, (3, 4)))
+    positions = np.array([1, 0]), np.array([2, 1])
+    got = pnp.ravel_multi_index(positions, (3, 4), dtype="int64")
+    np.testing.assert_array_equal(got, np.ravel_multi_index(positions, (3, 4)))
     assert got.dtype == np.int64
     zeros = np.array([0.0, 0.0, 1.0, 2.0])
     got = pnp.polymul(zeros, zeros, trim_leading_zeros=True)

@@ -4,7 +4,7 @@ One right call of every function is given below; each of its arguments is replac
 by what is wrong for most of them.  What numpy refuses has to be refused, on arrays and on tracers,
 but for what docs/numpy.md says is taken.
 
-Invariant: nothing but an error of Plait comes out, with a place and something to write; a call that
+Invariant: nothing but an error of Plait comes out, with a line and something to write; a call that
 numpy refuses compiles nothing.
 """
 

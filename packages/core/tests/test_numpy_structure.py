@@ -170,7 +170,7 @@ CASES = [
     (lambda m, x: m.vander(x), V),
     (lambda m, x: m.vander(x, 3, increasing=True), V),
     (lambda m, x: m.vander(x, 0), V),
-    # places
+    # positions
     (lambda m, x: m.take(x, np.array([0, -1, 1])), V),
     (lambda m, x: m.take(x, np.array([[0, 2], [1, 1]]), axis=1), M),
     (lambda m, x: m.take(x, 1, axis=-1), X),
@@ -297,7 +297,7 @@ def test_traced_amounts():
         plait.jit(lambda r: pnp.repeat(V, r))(np.array([1, 2, 3, 4, 5]))
 
 
-def test_insert_of_several_places():
+def test_insert_of_several_positions():
     same(pnp.insert(V, np.array([1, 3]), np.array([7.0, 8.0], np.float32)),
          np.insert(V, [1, 3], [7.0, 8.0]))  # fmt: skip
     column = np.array([[1], [2], [3]], np.int32)
@@ -578,7 +578,7 @@ def test_scalar_types():
         pnp.isdtype("int8", "nonsense")
 
 
-# ---- places where something is -------------------------------------------------------------
+# ---- positions where something is ----------------------------------------------------------
 
 
 def test_nonzero():

@@ -37,9 +37,9 @@ def test_methods(name):
     same(ours.accumulate(x, axis=1), numpys.accumulate(x, axis=1))
     same(ours.outer(x[0], x[:, 1]), numpys.outer(x[0], x[:, 1]))
     same(ours.reduceat(x, np.array([0, 3, 1, 2])), numpys.reduceat(x, [0, 3, 1, 2]))
-    want, places, b = x[0].copy(), np.array([1, 1, 3]), x[0, 2:]
-    numpys.at(want, places, b)
-    same(ours.at(x[0], places, b), want)
+    want, positions, b = x[0].copy(), np.array([1, 1, 3]), x[0, 2:]
+    numpys.at(want, positions, b)
+    same(ours.at(x[0], positions, b), want)
     same(plait.jit(lambda v: ours.reduce(v, axis=None) if ours.identity is not None else v)(x),
          numpys.reduce(x, axis=None) if numpys.identity is not None else x)  # fmt: skip
 
@@ -119,8 +119,8 @@ def test_files_and_iterators(tmp_path):
 
 def test_masks_by_functions():
     same(pnp.mask_indices(3, pnp.triu, 1)[0], np.mask_indices(3, np.triu, 1)[0])
-    places = plait.jit(lambda: pnp.mask_indices(3, pnp.tril, size=6))()
-    same(places[1], np.mask_indices(3, np.tril)[1])
+    positions = plait.jit(lambda: pnp.mask_indices(3, pnp.tril, size=6))()
+    same(positions[1], np.mask_indices(3, np.tril)[1])
 
 
 def test_late_comers():

@@ -31,11 +31,13 @@ MODULES = ["plait.scipy.special", "plait.tree", "plait.tree_util", "plait.dtypes
 MODULES += [
     "plait._api.blocks",
     "plait._api.scopes",
+    "plait._jit.calls",
     "plait._jit.programs",
+    "plait._jit.stages",
     "plait._api.hardware",
     "plait._jit.tracing",
 ]
-MODULES += ["plait.typing"]
+MODULES += ["plait.typing", "plait._core.array", "plait._ops.operators"]
 NO_EXAMPLES = ("plait.numpy.linalg", "plait.numpy.fft")
 MODULES += [
     name

@@ -6,7 +6,7 @@ perturbations.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from plait import ShapeDtypeStruct
 from plait.ext.errors import (
@@ -60,6 +60,8 @@ from .tangents import (
 )
 from .transpose import Linear, backward, solid_ct
 
+P = ParamSpec("P")
+R = TypeVar("R")
 _out = materialise_at_ground
 
 
@@ -290,12 +292,12 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple:
 
 @border
 def value_and_grad(
-    fun: Callable[..., Any],
+    fun: Callable[P, R],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
-) -> Callable[..., Any]:
+) -> Callable[P, tuple[R, Any]]:
     """A function that returns `fun`'s value and its gradient.
 
     Args:
@@ -350,12 +352,12 @@ def _scalar(r: _Linearized, holomorphic: bool) -> None:
 
 @border
 def grad(
-    fun: Callable[..., Any],
+    fun: Callable[P, Any],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
-) -> Callable[..., Any]:
+) -> Callable[P, Any]:
     """The gradient of a scalar function; arguments as for `value_and_grad`.
 
     With `has_aux` the result is (gradient, aux).  The gradient of a real function of complex

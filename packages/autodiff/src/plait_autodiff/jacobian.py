@@ -5,7 +5,7 @@ where mapping is installed; blocks have the shape of the output followed by that
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ParamSpec
 
 import numpy as np
 
@@ -42,6 +42,8 @@ from .tangents import (
     of_chosen,
     pair_of,
 )
+
+P = ParamSpec("P")
 
 
 def of_differentiable(
@@ -84,11 +86,11 @@ def _divided(rows: Any, xs: Sequence[Any]) -> list:
 
 @border
 def jacfwd(
-    fun: Callable,
+    fun: Callable[P, Any],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
-) -> Callable:
+) -> Callable[P, Any]:
     """The Jacobian, column by column, by forward mode; good if there are few inputs.
 
     The result has `fun`'s output tree, with the argument's tree at each leaf; each block has the
@@ -133,12 +135,12 @@ def columns_of(d: Any, xs: Sequence[Any], tree: Any, argnums: Any) -> Any:
 
 @border
 def jacrev(
-    fun: Callable,
+    fun: Callable[P, Any],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
-) -> Callable:
+) -> Callable[P, Any]:
     """The Jacobian, row by row, by reverse mode; good if there are few outputs.
 
     The result has the structure that `jacfwd` describes.  Real results of complex arguments have
@@ -180,11 +182,11 @@ def jacrev(
 
 @border
 def hessian(
-    fun: Callable,
+    fun: Callable[P, Any],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
-) -> Callable:
+) -> Callable[P, Any]:
     """Second derivatives, forward over reverse: blocks (*out, *in, *in).
 
     >>> import plait

@@ -6,7 +6,7 @@ size.
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ParamSpec, overload
 
 from plait.ext.errors import (
     ArgumentError,
@@ -39,11 +39,31 @@ from plait.ext.values import (
 
 from .interpreter import Batch
 
+P = ParamSpec("P")
+
 
 def _is_axis(x: Any) -> bool:
     return x is None or (isinstance(x, int) and not isinstance(x, bool))
 
 
+@overload
+def vmap(
+    fun: Callable[P, Any],
+    in_axes: Any = 0,
+    out_axes: Any = 0,
+    axis_name: Any = None,
+    axis_size: int | None = None,
+    spmd_axis_name: None = None,
+) -> Callable[P, Any]: ...
+@overload
+def vmap(
+    fun: None = None,
+    in_axes: Any = 0,
+    out_axes: Any = 0,
+    axis_name: Any = None,
+    axis_size: int | None = None,
+    spmd_axis_name: None = None,
+) -> Callable[[Callable[P, Any]], Callable[P, Any]]: ...
 @border
 def vmap(
     fun: Callable[..., Any] | None = None,

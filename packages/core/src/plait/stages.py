@@ -3,6 +3,6 @@
 Invariant: nothing is defined here.
 """
 
-from ._jit.stages import ArgInfo, Compiled, Format, Lowered, Staged
+from ._jit.stages import ArgInfo, Compiled, Format, Jitted, Lowered, Staged
 
-__all__ = ["ArgInfo", "Compiled", "Format", "Lowered", "Staged"]
+__all__ = ["ArgInfo", "Compiled", "Format", "Jitted", "Lowered", "Staged"]

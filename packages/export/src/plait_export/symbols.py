@@ -44,7 +44,7 @@ def symbolic_shape(
 
     Args:
       shape_spec: sizes separated by commas, such as "b, 2*b + 1, 3"; where `like` is given, "_"
-        stands for its size at that place and "..." for any number of its sizes.  None: `like`.
+        stands for its size at that position and "..." for any number of its sizes.  None: `like`.
       constraints: what is known of the sizes, such as "b >= 8" or "mod(b, 8) == 0".
       scope: instead of constraints: names of one scope mean one size in all shapes.
       like: a shape of ints.
@@ -69,7 +69,7 @@ def symbolic_shape(
 
 
 def _filled(text: str, like: Sequence[Any] | None) -> list[str]:
-    """The sizes of a text, with those of `like` in place of placeholders."""
+    """The sizes of a text, with those of `like` instead of placeholders."""
     sizes = _split(text)
     if not {"_", "..."} & set(sizes):
         return sizes
@@ -121,7 +121,7 @@ def symbolic_args_specs(
     constraints: Sequence[str] = (),
     scope: Scope | None = None,
 ) -> Any:
-    """Types of arguments with symbolic sizes: what `export(f)` takes in place of arrays.
+    """Types of arguments with symbolic sizes: what `export(f)` takes instead of arrays.
 
     Args:
       args: a tree of arrays, or of anything with a shape and a dtype.

@@ -10,7 +10,7 @@ apart from what it repeats, in the compiled program too.
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ParamSpec, TypeVar, overload
 
 from plait.ext.errors import (
     ArgumentError,
@@ -54,6 +54,8 @@ from ..transpose import is_linear, transpose_divided, transpose_rules
 from .policies import Either, Saveable, nothing_saveable
 from .residuals import divide_call, recompute_rules
 
+P = ParamSpec("P")
+R = TypeVar("R")
 _BOOL = Aval((), BOOL)
 
 # ---- the operation -------------------------------------------------------------------------
@@ -106,6 +108,24 @@ def _apart(e: Emitter, xs: Sequence[Any], outs: Sequence[Aval], program: Program
 # ---- as users say it -----------------------------------------------------------------------
 
 
+@overload
+def checkpoint(
+    fun: Callable[P, R],
+    *,
+    prevent_cse: bool | Sequence[bool] = True,
+    policy: Callable[..., Any] | None = None,
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Sequence[str] | None = None,
+) -> Callable[P, R]: ...
+@overload
+def checkpoint(
+    fun: None = None,
+    *,
+    prevent_cse: bool | Sequence[bool] = True,
+    policy: Callable[..., Any] | None = None,
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Sequence[str] | None = None,
+) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
 @border
 def checkpoint(
     fun: Callable[..., Any] | None = None,

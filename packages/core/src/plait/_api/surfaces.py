@@ -9,8 +9,9 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+from .._base.jaxlib_api import RuntimeFailure
 from .._base.tracebacks import leaving
-from .._core.array import Array, Literal, as_value
+from .._core.array import Array, Literal, as_value, failure
 from .._core.interpreter import GROUND, Value, current
 from .._core.primitive import Primitive, freeze, freeze_params
 from .._jit.calls import jit
@@ -37,7 +38,10 @@ def make(A, cur, ground, compiled, prim, prepare, other, strict, Value, as_value
                 pass
             else:
                 r = A()
-                r._buf = run([buf]).consume_with_handlers(handlers)[0]
+                try:
+                    r._buf = run([buf]).consume_with_handlers(handlers)[0]
+                except RuntimeFailure as e:
+                    raise failure(e, [buf]) from None
                 r.aval = key.aval
                 r.key = key
                 return r
@@ -73,6 +77,7 @@ def written(text: str, **names: str) -> Callable[..., Any]:
     function is compiled for each set of names, once.
     """
     scope: dict[str, Any] = {"Any": Any, "__name__": __name__, "leaving": leaving}
+    scope |= {"RuntimeFailure": RuntimeFailure, "failure": failure}
     exec(compile(text.format(**names), "<plait function by its parameters>", "exec"), scope)
     return scope["make"]
 

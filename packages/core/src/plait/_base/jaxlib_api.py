@@ -52,7 +52,7 @@ pytree = _jax.pytree
 
 
 def new_registry():
-    """A pytree registry of our own: nothing is ever registered in anybody else's."""
+    """Return a new pytree registry: nothing is ever registered in anybody else's."""
     return pytree.PyTreeRegistry(
         enable_none=True,
         enable_tuple=True,
@@ -85,7 +85,8 @@ EXTRA_DTYPES = {
 
 
 def limits(dtype: np.dtype) -> tuple:
-    """(least, greatest) finite value of a real dtype, as numpy scalars."""
+    """Return (least, greatest) of the finite values of a real dtype: ints, scalars of the floating
+    dtype, or (False, True)."""
     if dtype == bool:
         return False, True
     info = (ml_dtypes.iinfo if "int" in dtype.name else ml_dtypes.finfo)(dtype)
@@ -97,7 +98,7 @@ def limits(dtype: np.dtype) -> tuple:
 
 @cache
 def guard_jax() -> None:
-    """Keep a later `import jax` healthy.
+    """Prepare jaxlib for a later `import jax` in this process, once.
 
     jaxlib freezes two tables from Python types to handlers at the first conversion of a host
     value, and knows jax's typed scalars in them only if jax came first.  Placeholders registered
@@ -130,25 +131,29 @@ _put = _jax.batched_device_put
 
 
 def make_cpu_client(num_devices: int):
-    """A CPU client with `num_devices` virtual devices."""
+    """Return a new CPU client with `num_devices` virtual devices."""
     guard_jax()
     return xla_client.make_cpu_client(num_devices=num_devices)
 
 
 def device_list(devices):
-    """The jaxlib object for an ordered tuple of devices."""
+    """Return jaxlib's object for a sequence of devices, whose order counts."""
     return _jax.DeviceList(tuple(devices))
 
 
 def layout(devices, tiling: str):
-    """Return how an array lies on a device list; `tiling` is written as HloSharding prints it."""
+    """Return jaxlib's object for how an array lies on a device list.
+
+    `tiling` is text as HloSharding prints it, such as "{replicated}" or "{devices=[2,1]<=[2]}".
+    """
     return _jax.GSPMDSharding(devices, _hlo.HloSharding.from_string(tiling))
 
 
 def tiles(sharding) -> tuple | None:
-    """(tiles along each axis, then copies; devices in the order of the tiles).
+    """Return (how many tiles each axis has, and after these how many copies; the numbers of the
+    devices in the order of the tiles); None if every device has the whole array.
 
-    None if every device has the whole array.
+    `sharding` is an HloSharding or None.
     """
     if sharding is None or sharding.is_replicated():
         return None
@@ -157,36 +162,49 @@ def tiles(sharding) -> tuple | None:
 
 
 def hlo_sharding(layout_):
-    """The HloSharding inside a layout."""
+    """Return the HloSharding inside a layout."""
     return layout_._hlo_sharding
 
 
 def put_pieces(aval, layout_, pieces, devices):
-    """A buffer made of one host array per device; they may be written to afterwards."""
+    """Copy one numpy array to each device, and return the buffer that consists of them.
+
+    The numpy arrays may be written to afterwards.
+    """
     return _put(aval, layout_, pieces, devices, True, False, COPY_NOW, True)
 
 
 def share_piece(aval, layout_, pieces, devices):
-    """A buffer in the memory of a host array, which it keeps alive; a copy if that is not aligned
-    or not contiguous."""
+    """Return a buffer in the memory of numpy arrays (one per device), which it keeps alive.
+
+    It is a copy if that memory is not contiguous, or not aligned as the device wants it.
+    """
     return _put(aval, layout_, pieces, devices, True, False, ALIAS, True)
 
 
 def result_handler(aval, layout_):
-    """Return the handler that gives runtime results our type; jaxlib does not check the aval."""
+    """Return the handler that makes buffers of what an executable returns.
+
+    Buffers get the type `aval`, which jaxlib does not check.
+    """
     return _jax.array_result_handler(aval, layout_, True, *_SKIP_CHECKS)
 
 
 def copy_to(buf, devices, layout_):
-    """The same array on other devices, moved without passing through the host."""
+    """Copy a buffer to other devices, not by way of the host, and return the copy."""
     return _jax.batched_copy_array_to_devices_with_sharding(
         [buf], [devices], [layout_], [_jax.ArrayCopySemantics.ALWAYS_COPY]
     )[0]
 
 
 def compile_options(device_ids, partitioned: bool, overrides=()):
-    """Options of one computation on these devices, divided by Shardy if `partitioned`; `overrides`
-    are names and values of XLA's own flags."""
+    """Return the options for compiling one program.
+
+    Args:
+      device_ids: numbers of the devices that run it.
+      partitioned: whether the compiler divides it over these devices (by Shardy).
+      overrides: pairs of a name and a value of XLA's own flags.
+    """
     options = xla_client.CompileOptions()
     options.env_option_overrides = list(overrides)
     build = options.executable_build_options
@@ -201,18 +219,22 @@ def compile_options(device_ids, partitioned: bool, overrides=()):
 
 
 def load(client, code: bytes, devices, options, callbacks=()):
-    """Compile StableHLO bytecode.  Jaxlib takes callbacks beside a parsed module only."""
+    """Compile StableHLO bytecode for a device list, and return the loaded executable.
+
+    `callbacks` are Python functions that the program calls.  Raises what the compiler raises
+    (`RuntimeFailure`).
+    """
     if b"lapack_" in code:
         register_lapack()
     if not callbacks:
         return client.compile_and_load(code, devices, options)
-    module = mlir().ir.Module.parse(code, new_context())
+    module = mlir().ir.Module.parse(code, new_context())  # callbacks go with parsed modules only
     return client.compile_and_load(module, devices, options, host_callbacks=list(callbacks))
 
 
 @cache
 def register_lapack() -> None:
-    """Make LAPACK known to the CPU runtime, under the names `lapack_..._ffi`.
+    """Register LAPACK's functions with the CPU runtime, once, by the names `lapack_..._ffi`.
 
     It is scipy's, which jaxlib depends on; to load it takes 0.4 s, hence the first program that
     calls it does.
@@ -229,7 +251,8 @@ def register_lapack() -> None:
 
 
 def register_target(name: str, fn, platform: str, api_version: int) -> None:
-    """Register a foreign function with the runtime of a platform."""
+    """Register a foreign function, given as a capsule, with the runtime of a platform ("cpu",
+    "cuda", "rocm"); `api_version` says how the runtime calls it."""
     names = {"cuda": "CUDA", "rocm": "ROCM"}
     xla_client.register_custom_call_target(
         name, fn, platform=names.get(platform, platform), api_version=api_version
@@ -237,7 +260,7 @@ def register_target(name: str, fn, platform: str, api_version: int) -> None:
 
 
 def capsule(symbol):
-    """A capsule of the address of a `ctypes` function."""
+    """Return a Python capsule of the address of a `ctypes` function."""
     make = ctypes.pythonapi.PyCapsule_New
     make.restype = ctypes.py_object
     make.argtypes = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p
@@ -245,7 +268,7 @@ def capsule(symbol):
 
 
 def headers() -> str:
-    """The folder of XLA's headers for foreign functions."""
+    """Return the path of the folder with XLA's C++ headers for foreign functions."""
     return os.path.join(os.path.dirname(_jax.__file__), "include")
 
 
@@ -256,12 +279,13 @@ def executable_of(run: Any) -> Any:
 
 
 def output_shardings(executable) -> list:
-    """The HloShardings the compiler chose for results."""
+    """Return the HloShardings that the compiler chose for the results, in order; an empty list if
+    it divided nothing."""
     return [_hlo.HloSharding.from_proto(p) for p in executable.get_output_shardings() or []]
 
 
 def dlpack_capsule(buf, **kw):
-    """A DLPack capsule that shares the buffer's memory."""
+    """Return a DLPack capsule that shares the buffer's memory; `kw` are jaxlib's options."""
     return _jax.buffer_to_dlpack_managed_tensor(buf, **kw)
 
 
@@ -291,7 +315,7 @@ class _Hosted(NamedTuple):
 
 @cache
 def _hosting() -> tuple:
-    """(registry, cache) of calls with numpy arrays.
+    """Return (registry, cache) of all functions that `hosted` makes, and give the switches values.
 
     jaxlib asks for three switches, which it has no values for until somebody gives them: whether
     compilation is off, whether 64-bit values are kept, what to call afterwards.  Whoever imports
@@ -348,7 +372,10 @@ def _no_such_argument(*args):
 
 @cache
 def mlir() -> SimpleNamespace:
-    """jaxlib's MLIR bindings, imported at the first compilation: 20 ms nobody else should pay."""
+    """Return jaxlib's MLIR bindings: a namespace of the modules `ir`, `extension`, and dialects.
+
+    They are imported when first asked for, at the first compilation, since that takes 20 ms.
+    """
     from jaxlib.mlir import ir
     from jaxlib.mlir._mlir_libs import _jax_mlir_ext as extension
     from jaxlib.mlir.dialects import chlo, func, sdy, stablehlo
@@ -359,7 +386,7 @@ def mlir() -> SimpleNamespace:
 
 
 def new_context():
-    """A context with every dialect we write; to be used by one thread at a time."""
+    """Return a new MLIR context with the dialects that we write: for one thread at a time."""
     m = mlir()
     context = m.ir.Context()
     context.enable_multithreading(False)
@@ -374,7 +401,10 @@ def new_context():
 
 
 def location_cache(is_ours, context):
-    """A cache from traceback tokens to MLIR locations; frames of ours are left out."""
+    """Return a cache that turns tokens of `take_traceback` into MLIR locations.
+
+    Frames for whose file `is_ours(name)` is true are left out.
+    """
     return mlir().extension.TracebackToLocationCache(
         code_to_filename=lambda code: None if is_ours(code.co_filename) else code.co_filename,
         frame_limit=8,
@@ -383,7 +413,7 @@ def location_cache(is_ours, context):
 
 
 def refine_shapes(code: bytes) -> bytes:
-    """The module with every shape static, inferred from those of `main`."""
+    """Infer all shapes of a module from the static ones of `main`; return its bytecode."""
     return _jax.mlir.refine_polymorphic_shapes(
         mlir_module=code,
         enable_shape_assertions=True,
@@ -393,17 +423,23 @@ def refine_shapes(code: bytes) -> bytes:
 
 
 def portable_artifact(module, version: str) -> bytes:
-    """A StableHLO portable artifact of `module`, which is left as it is."""
+    """Serialise a module for readers of a version of StableHLO ("1.9.3"); return the bytes.
+
+    The module is left as it is.
+    """
     return _jax.mlir.serialize_portable_artifact(module, version, False)
 
 
 def load_portable_artifact(artifact: bytes, context):
-    """The module of a portable artifact."""
+    """Read a portable artifact in an MLIR context, and return its module."""
     return mlir().stablehlo.deserialize_portable_artifact(context, artifact)
 
 
 def stablehlo_version(requirement: str = "WEEK_12") -> str:
-    """The newest StableHLO version that readers as old as `requirement` understand."""
+    """Return the newest version of StableHLO that readers of some age understand.
+
+    `requirement` names the age: "WEEK_4", "WEEK_12", or "NONE" for the version of today.
+    """
     from jaxlib.mlir._mlir_libs import _stablehlo
 
     which = getattr(_stablehlo.StablehloCompatibilityRequirement, requirement)
@@ -411,12 +447,12 @@ def stablehlo_version(requirement: str = "WEEK_12") -> str:
 
 
 def hlo_text(executable) -> str:
-    """The optimised HLO of a loaded executable."""
+    """Return the optimised HLO of a loaded executable, as text."""
     return "\n".join(m.to_string() for m in executable.hlo_modules())
 
 
 def hlo_of(code: bytes) -> str:
-    """The HLO of a StableHLO module, before anything is optimised."""
+    """Return the HLO of a StableHLO module (bytecode), before anything is optimised, as text."""
     return _computation(code).as_hlo_text()
 
 
@@ -425,5 +461,6 @@ def _computation(code: bytes) -> Any:
 
 
 def cost_of(client: Any, code: bytes) -> dict[str, float]:
-    """What a StableHLO module costs, as the runtime estimates before anything is optimised."""
+    """Return what a StableHLO module costs, by the runtime's estimate before anything is
+    optimised."""
     return _jax.hlo_module_cost_analysis(client, _computation(code).get_hlo_module())

@@ -45,7 +45,17 @@ __all__ = ["Array", "Literal", "as_value", "asarray", "is_tracer", "wrap"]
 
 
 class Array(Value):
-    """An array on a device (or in pieces on several): immutable, with an interned type."""
+    """An array on a device, or in pieces on several: immutable, with a shape and a dtype.
+
+    Functions of `plait.numpy` make arrays.  Operators and methods are those of numpy's arrays, but
+    none writes: `x.at[i].set(v)` is a new array.  Reading one waits for its computation.  After it
+    was donated or deleted every use raises DeletedArrayError.
+
+    >>> import plait
+    >>> x = plait.numpy.asarray([[1, 2], [3, 4]])
+    >>> x.shape, x.dtype, x[0].tolist(), (x + x.T).sum().item()
+    ((2, 2), dtype('int32'), [1, 2], 20)
+    """
 
     __slots__ = ("_buf", "aval", "key", "__weakref__")
     _buf: Any
@@ -53,7 +63,10 @@ class Array(Value):
     __hash__ = None  # type: ignore[assignment]
 
     def buffer(self):
-        """The runtime's buffer, for the execution layer only."""
+        """Return the runtime's buffer, for the layer that runs programs only.
+
+        Raises DeletedArrayError if the array was donated or deleted.
+        """
         try:
             return self._buf
         except AttributeError:
@@ -64,12 +77,17 @@ class Array(Value):
 
     @border
     def numpy(self) -> np.ndarray:
-        """A read-only numpy array of the contents, sharing memory where possible."""
+        """Wait for the elements, and return them as a read-only numpy array of the same shape and
+        dtype, in the same memory where the device is the host.
+
+        Raises TypeRule for keys, which are no numbers, DeletedArrayError, and RuntimeFailure if
+        the computation of the array failed.
+        """
         if self.aval.category == OPAQUE:
             raise no_number("numpy.asarray", self.aval)
         try:
             return _shown(get(self.buffer()), self.aval)
-        except jaxlib_api.RuntimeFailure as e:
+        except (jaxlib_api.RuntimeFailure, BufferError) as e:
             raise failure(e, [self._buf]) from None
 
     @border
@@ -89,19 +107,31 @@ class Array(Value):
         return memoryview(self.numpy())  # type: ignore[arg-type]
 
     def concrete(self) -> "Array":
+        """Return the array itself, whose elements are known (of a traced value they are not)."""
         return self
 
     def item(self, *index):
-        """The only element (or the one at `index`) as a Python scalar."""
+        """Return the only element, or the one at `index`, as a Python scalar.
+
+        `index` is one int, which counts all elements, or one for each axis.
+
+        >>> import plait
+        >>> plait.numpy.asarray([[1, 2], [3, 4]]).item(1, 0)
+        3
+        """
         return self.numpy().item(*index)
 
     def tolist(self):
-        """Nested lists of Python scalars."""
+        """Return the elements as Python scalars in nested lists; without axes, as a scalar."""
         return self.numpy().tolist()
 
     @border
     def block_until_ready(self) -> "Array":
-        """Wait until the contents are computed; raises what the computation raised."""
+        """Wait until the elements are computed, and return the array itself.
+
+        Calls return before their results are computed.  Raises RuntimeFailure if the computation
+        failed.
+        """
         try:
             self.buffer().block_until_ready()
         except jaxlib_api.RuntimeFailure as e:
@@ -109,84 +139,95 @@ class Array(Value):
         return self
 
     def is_deleted(self) -> bool:
-        """Whether its memory was donated or deleted."""
+        """Return whether the memory was donated or deleted, so that nothing can be read."""
         try:
             return self._buf.is_deleted()
         except AttributeError:
             return True
 
     def is_ready(self) -> bool:
-        """Whether the contents are computed already."""
+        """Return whether the elements are computed, so that reading them need not wait."""
         return self.buffer().is_ready()
 
     def copy_to_host_async(self) -> None:
-        """Begin to bring the contents to the host, where that is elsewhere."""
+        """Begin to copy the elements to the host, so that reading them later waits for less.
+
+        On a CPU, where they are on the host already, it does nothing.
+        """
         begin_get(self.buffer())
 
     def delete(self) -> None:
-        """Free the memory now; later uses raise DeletedArrayError."""
+        """Free the memory now: every later use but another `delete` raises DeletedArrayError."""
         if not self.is_deleted():
             self._buf.delete()
             del self._buf
 
     def unsafe_buffer_pointer(self) -> int:
-        """The address of the memory, for tests of aliasing."""
+        """Return the address of the memory, to see whether two arrays share theirs.
+
+        It is good only while the array lives.  Raises a RuntimeError for an array in pieces.
+        """
         return self.buffer().unsafe_buffer_pointer()
 
     @property
     def sharding(self):
-        """Where its pieces are: a sharding of plait-sharding."""
+        """The sharding that says which device has which piece; plait-sharding must be installed."""
         return resolve("sharding").sharding_of(self)
 
     @property
     def addressable_shards(self) -> list:
-        """Its pieces: each with its device, its place in the whole, and its data."""
+        """The pieces, as a list of Shards: each with its device, its `index` in the whole array,
+        and its `data`, an array on that device."""
         return resolve("sharding").shards_of(self)
 
     def devices(self) -> set:
-        """The devices that have a piece of it."""
+        """Return the set of devices that have a piece of the array."""
         return self.sharding.device_set
 
     @property
     def is_fully_addressable(self) -> bool:
-        """Whether all pieces belong to this process, as they do: there is one."""
+        """Whether all pieces belong to this process: True, since there is one process."""
         return True
 
     @property
     def is_fully_replicated(self) -> bool:
-        """Whether every device has the whole."""
+        """Whether every device that has a piece has the whole array."""
         return self.key.placement is None or self.sharding.is_fully_replicated
 
     @property
     def global_shards(self) -> list:
-        """The pieces of all processes."""
+        """The same as `addressable_shards`, since there is one process."""
         return self.addressable_shards
 
     def addressable_data(self, index: int) -> "Array":
-        """The data of one piece."""
+        """Return the data of the piece with this number: an array on one device."""
         return self if self.key.placement is None and index == 0 else self.device_buffers[index]
 
     def on_device_size_in_bytes(self) -> int:
-        """How many bytes of memory it takes, on all devices together."""
+        """Return how many bytes of memory the array takes, on all devices together."""
         return self.buffer().on_device_size_in_bytes()
 
     def tobytes(self, order: str = "C") -> bytes:
-        """The elements' bytes, as numpy.ndarray.tobytes."""
+        """Return the bytes of the elements, one after the other, as numpy.ndarray.tobytes.
+
+        `order`: "C" for the last axis fastest, "F" for the first one.
+        """
         return self.numpy().tobytes(order)  # type: ignore[arg-type]
 
     @property
     def committed(self) -> bool:
-        """Whether it was placed on purpose; arrays that were not follow the other operands."""
+        """Whether the user said where it lies; arrays of which nobody did are brought to where the
+        other operands of an operation are."""
         return self.key.placement is not None
 
     @property
     def device_buffers(self) -> list["Array"]:
-        """Its pieces, each an array on one device."""
+        """The pieces, as a list of arrays on one device each."""
         return [shard.data for shard in self.addressable_shards]
 
     @property
     def device_buffer(self) -> "Array":
-        """Its only piece; TypeRule if there are several."""
+        """The only piece, as an array on one device; ShapeError if there are several."""
         pieces = self.device_buffers
         if len(pieces) > 1:
             raise ShapeError(
@@ -197,7 +238,11 @@ class Array(Value):
         return pieces[0]
 
     def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
-        """A capsule of the memory, to be read only (`numpy.from_dlpack` asks for it)."""
+        """Return a DLPack capsule of the memory, which its taker may read but not write to.
+
+        Other libraries ask for it in their `from_dlpack(x)`.  With `copy` it is memory of its own.
+        Raises CopyError for an array in pieces, and for a device where the array is not.
+        """
         if dl_device is not None and tuple(dl_device) != self.__dlpack_device__():
             raise CopyError(
                 f"an array on the device {self.__dlpack_device__()} was asked for on "
@@ -215,6 +260,7 @@ class Array(Value):
         return jaxlib_api.dlpack_capsule(buf, **options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
+        """Return the kind of device, 1 for CPUs and 2 for CUDA, and its number, as DLPack says."""
         return (1, 0) if platform() == "cpu" else (2, 0)
 
     @border
@@ -278,9 +324,13 @@ class Array(Value):
 
 
 class Literal(Value):
-    """A Python scalar standing for an array of type `aval` whose elements are all equal to it.
+    """A Python scalar that stands for an array of type `aval`, all of whose elements equal it.
 
-    It is an atom of Programs: `x + 1`, zeros and seeds of derivatives are no equations.
+    Programs have literals as operands: no equation makes the 1 of `x + 1`, or zeros of derivatives.
+
+    Attributes:
+      value: the scalar.
+      aval: the type of the array.
     """
 
     __slots__ = ("value", "aval")
@@ -294,6 +344,7 @@ class Literal(Value):
         return f"{self.value!r}:{self.aval!r}"
 
     def numpy(self) -> np.ndarray:
+        """Return the array that it stands for, read-only; TypeRule for keys."""
         if self.aval.category == NOTHING:
             return np.zeros(self.aval.shape, float0)
         if self.aval.category == OPAQUE:
@@ -304,6 +355,7 @@ class Literal(Value):
         return self.numpy() if dtype is None else self.numpy().astype(dtype)
 
     def concrete(self) -> "Literal":
+        """Return the literal itself, whose elements are known."""
         return self
 
     def __bool__(self) -> bool:
@@ -319,9 +371,11 @@ class Literal(Value):
         return self.numpy().__index__()
 
     def item(self):
+        """Return the only element as a Python scalar; ValueError if there are several."""
         return self.numpy().item()
 
     def tolist(self):
+        """Return the elements as Python scalars in nested lists."""
         return self.numpy().tolist()
 
 

@@ -60,7 +60,7 @@ class Operation(Protocol):
 
 
 class Value:
-    """Anything a primitive takes: arrays, literals, tracers.
+    """What primitives take: an array, a literal, or a value that is traced.
 
     Its operators and methods apply primitives, which are defined in terms of values: `receive`
     adds them to the class when the primitives exist.
@@ -72,27 +72,27 @@ class Value:
 
     @property
     def shape(self) -> tuple[Any, ...]:
-        """The sizes of its axes."""
+        """The sizes of the axes: a tuple of ints, or of symbolic sizes in exported programs."""
         return self.aval.shape
 
     @property
     def dtype(self):
-        """The dtype of its elements."""
+        """The dtype of the elements: a numpy dtype."""
         return self.aval.dtype
 
     @property
     def ndim(self) -> int:
-        """The number of its axes."""
+        """The number of axes."""
         return self.aval.ndim
 
     @property
     def size(self):
-        """The number of its elements."""
+        """The number of elements: the product of the sizes of the axes."""
         return self.aval.size
 
     @property
     def weak_type(self) -> bool:
-        """Whether its dtype gives way to that of other operands."""
+        """Whether the dtype gives way to that of other operands, as a Python number's does."""
         return self.aval.weak_type
 
     def __len__(self) -> int:
@@ -163,7 +163,12 @@ class Interpreter:
 
 
 class Tracer(Value):
-    """A value under interpretation; `by` is its interpreter, `where` the place it was made."""
+    """A value that is traced: what a transformed function computes with instead of an Array.
+
+    Attributes:
+      by: the interpreter to which it belongs.
+      where: the line of the user's file that made it.
+    """
 
     __slots__ = ("by", "aval", "where", "__weakref__")
     by: Interpreter
@@ -174,6 +179,11 @@ class Tracer(Value):
         return f"<{type(self.by).__name__} {self.aval!r}>"
 
     def concrete(self) -> Any:
+        """Return the value with known elements that it stands for now.
+
+        Raises ConcretizationError where the elements are not known (under jit), and
+        UnexpectedTracerError after its transformation has ended.
+        """
         if self.by.closed:
             raise escaped(self, "Python", None)
         return self.by.concrete(self)
@@ -197,9 +207,11 @@ class Tracer(Value):
         raise self.lost("numpy.asarray()")
 
     def item(self) -> Any:
+        """Raise the error of `lost`: a Python scalar would leave the transformation."""
         raise self.lost(".item()")
 
     def tolist(self) -> Any:
+        """Raise the error of `lost`: Python scalars would leave the transformation."""
         raise self.lost(".tolist()")
 
     def __getattr__(self, name: str) -> Any:
@@ -212,6 +224,7 @@ class Tracer(Value):
         raise AttributeError(f"a traced value has no attribute {name!r}")
 
     def tobytes(self, order: str = "C") -> Any:
+        """Raise the error of `lost`: bytes would leave the transformation."""
         raise self.lost(".tobytes()")
 
     def __buffer__(self, flags: int) -> Any:

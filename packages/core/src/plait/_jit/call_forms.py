@@ -25,6 +25,7 @@ of any other form misses.
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
+from types import NoneType
 from typing import Any, NamedTuple
 
 from numpy import ndarray
@@ -32,7 +33,7 @@ from numpy import ndarray
 from .._base import jaxlib_api
 from .._core.array import Array, failure, wrap
 from .._types.avals import Aval, Placed
-from .._xla.operands import as_argument
+from .._xla.operands import as_argument, as_donated
 from ..tree import TreeDef, is_named_tuple
 
 Args = tuple[Any, ...]
@@ -60,8 +61,8 @@ class CallForm(NamedTuple):
     """The structure of a call's arguments, and the kind of each leaf.
 
     `tree` is the structure of (args, kwargs); `leaves` has a letter for each leaf: an `a`rray, a
-    `d`onated one, a `s`tatic value, a `v`alue that is made an array first, a `n`umpy array that
-    the runtime takes as it is.
+    `d`onated one, a `s`tatic value, a `v`alue that is made an array first, one that is made an
+    array of its `o`wn since that is donated, a `n`umpy array that the runtime takes as it is.
     """
 
     tree: TreeDef
@@ -150,6 +151,7 @@ _KEYS: dict[str, Callable[[str], list[str]]] = {
     "a": lambda x: [f"{x}.key"],
     "d": lambda x: [f"{x}.key"],
     "v": lambda x: [f"{x}.key"],
+    "o": lambda x: [f"{x}.key"],
     "s": lambda x: [f"{x}.__class__", x],
     "n": lambda x: [],
 }
@@ -157,6 +159,7 @@ _BUFFERS: dict[str, Callable[[str], str]] = {
     "a": lambda x: f"{x}._buf",
     "d": lambda x: f"{x}._buf",
     "v": lambda x: f"{x}._buf",
+    "o": lambda x: f"{x}._buf",
     "n": lambda x: f"{x}.copy()",
 }
 _AFTER = (
@@ -173,6 +176,7 @@ _SCOPE: dict[str, Any] = {
     "MISSES": (KeyError, AttributeError, TypeError, ValueError),
     "RuntimeFailure": jaxlib_api.RuntimeFailure,
     "as_argument": as_argument,
+    "as_donated": as_donated,
     "failure": failure,
     "modules": sys.modules,  # jax, once it is there, decides how the runtime takes numpy arrays
     "ndarray": ndarray,
@@ -228,14 +232,13 @@ class _Text:
         if self.depth > _DEEPEST:
             raise _Unwritten
         if data is None:
-            if tree.num_leaves:
-                self.leaf(x, next(letters), taken)
-            else:
-                self.lines.append(f"if {x} is not None: raise KeyError")
+            self.leaf(x, next(letters), taken)
             self.depth -= 1
             return
         kind, about = data
-        if kind in (tuple, list) or is_named_tuple(kind):
+        if kind is NoneType:
+            self.lines.append(f"if {x} is not None: raise KeyError")
+        elif kind in (tuple, list) or is_named_tuple(kind):
             self.lines.append(f"if {x}.__class__ is not {self.constant(kind)}: raise KeyError")
             self.sequence(x, tree.children(), letters, taken)
         elif kind is dict:
@@ -251,6 +254,8 @@ class _Text:
     def leaf(self, x: str, letter: str, taken: list[str]) -> None:
         if letter == "v":
             self.lines.append(f"if {x}.__class__ is not A: {x} = as_argument({x})")
+        elif letter == "o":
+            self.lines.append(f"if {x}.__class__ is not A: {x} = as_donated({x})")
         elif letter == "n":
             self.lines.append(
                 f"if {x}.__class__ is not ndarray or {x}.nbytes > {HOSTED_BYTES} "
@@ -332,8 +337,10 @@ def _expression(
         raise _Unwritten
     data = tree.node_data()
     if data is None:
-        return next(names) if tree.num_leaves else "None"
+        return next(names)
     kind, about = data
+    if kind is NoneType:
+        return "None"
     parts = [_expression(c, names, constants, depth + 1) for c in tree.children()]
     if kind is tuple:
         return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"

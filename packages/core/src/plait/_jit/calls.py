@@ -14,7 +14,7 @@ import weakref
 from collections.abc import Callable, Hashable, Sequence
 from operator import is_
 from types import FunctionType
-from typing import Any
+from typing import Any, ParamSpec, TypeVar, overload
 
 from .._base.config import config
 from .._base.errors import ArgumentError
@@ -31,10 +31,12 @@ from .._xla.operands import as_argument
 from ..tree import flatten
 from .call_forms import Args, CallForm, Kwargs, Way, looked_up, taker
 from .roles import Role, bring, check_count, donated_leaves, placed, role, without_static
-from .stages import Lowered, Staged
+from .stages import Jitted, Lowered, Staged
 from .tracing import eval_shape, shapes_only, shared
 from .versions import Done, Version, done, forget_donated, hosted
 
+P = ParamSpec("P")
+R = TypeVar("R")
 Function = Callable[..., Any]
 """A function as its user wrote it, or the jitted one."""
 Table = dict[Any, Any]
@@ -43,6 +45,38 @@ Parted = tuple[Version, Args, Kwargs]
 """A version, and the arguments that are not static."""
 
 
+@overload
+def jit(
+    fun: Callable[P, R],
+    *,
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Sequence[str] | None = None,
+    donate_argnums: int | Sequence[int] | None = None,
+    donate_argnames: str | Sequence[str] | None = None,
+    in_shardings: Any = None,
+    out_shardings: Any = None,
+    keep_unused: bool = False,
+    device: Any = None,
+    backend: str | None = None,
+    inline: bool = False,
+    compiler_options: dict[str, Any] | None = None,
+) -> Jitted[P, R]: ...
+@overload
+def jit(
+    fun: None = None,
+    *,
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Sequence[str] | None = None,
+    donate_argnums: int | Sequence[int] | None = None,
+    donate_argnames: str | Sequence[str] | None = None,
+    in_shardings: Any = None,
+    out_shardings: Any = None,
+    keep_unused: bool = False,
+    device: Any = None,
+    backend: str | None = None,
+    inline: bool = False,
+    compiler_options: dict[str, Any] | None = None,
+) -> Callable[[Callable[P, R]], Jitted[P, R]]: ...
 @border
 def jit(
     fun: Callable[..., Any] | None = None,
@@ -76,8 +110,8 @@ def jit(
         where `fun` is called by another jitted function.
 
     Returns:
-      A function with `fun`'s signature, and `.trace(...)`, `.lower(...)`, `.eval_shape(...)`,
-      `.clear_cache()`.
+      A function with `fun`'s signature, and the methods of `plait.stages.Jitted`: `.trace(...)`,
+      `.lower(...)`, `.eval_shape(...)`, `.clear_cache()`.
 
     Raises:
       TypeRule: an argument is no array and not static, or a static one is not hashable.
@@ -192,12 +226,12 @@ class _State:
         raise NotImplementedError
 
     def clear_cache(self) -> None:
-        """Drop all traces and executables."""
+        """Forget everything that was traced and compiled of this function."""
         raise NotImplementedError
 
     @border
     def trace(self, *args: Any, **kwargs: Any) -> Staged:
-        """Stage for the types of these arguments."""
+        """Stage the function for the types of these arguments, and return its program."""
         version, dynamic, rest = self.parted(args, kwargs)
         traced = version.trace(shapes_only(dynamic), shapes_only(rest))
         in_tree = flatten((dynamic, rest))[1]
@@ -205,13 +239,13 @@ class _State:
 
     @border
     def lower(self, *args: Any, lowering_platforms: Any = None, **kwargs: Any) -> Lowered:
-        """Stage and lower for the types of these arguments; for platforms that need not be here,
-        if they are named."""
+        """Stage the function for the types of these arguments, and return it as StableHLO: for
+        the platform of this process, or for those that are named."""
         return self.trace(*args, **kwargs).lower(lowering_platforms=lowering_platforms)
 
     @border
     def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
-        """The shapes and dtypes of the results for these arguments."""
+        """Return the tree of results for the types of these arguments, as ShapeDtypeStructs."""
         version, dynamic, rest = self.parted(args, kwargs)
         return eval_shape(version.f, *dynamic, **rest)
 
@@ -270,7 +304,7 @@ class _Alike(_State):
         return self.version, args, kwargs
 
     def clear_cache(self) -> None:
-        """Drop all traces and executables."""
+        """Forget everything that was traced and compiled of this function."""
         self.version.clear()
 
 
@@ -416,7 +450,7 @@ class _Parted(_State):
         return version, dynamic, rest
 
     def clear_cache(self) -> None:
-        """Drop all traces and executables."""
+        """Forget everything that was traced and compiled of this function."""
         self.forget()
         self.versions.clear()
 
@@ -493,7 +527,7 @@ def _way(
         table[key] = hosted(version, call.form, call.keys)
     if form not in ways:
         way = taker(form, table, slow)
-        if way is None and not {*"sd"} & {*form.leaves}:
+        if way is None and not {*"sdo"} & {*form.leaves}:
             way = _flattening(version, "v" in form.leaves, slow)
         ways[form] = way
     return ways[form]

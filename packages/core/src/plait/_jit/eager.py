@@ -36,7 +36,10 @@ def apply(prim: Any, args: Any, params: dict[str, Any]) -> Any:
             pass
         else:
             r = Array()
-            r._buf = run([buf]).consume_with_handlers(handlers)[0]
+            try:
+                r._buf = run([buf]).consume_with_handlers(handlers)[0]
+            except jaxlib_api.RuntimeFailure as e:
+                raise failure(e, [buf]) from None
             r.aval = key.aval
             r.key = key
             return r

@@ -68,17 +68,21 @@ class checking_leaks:  # noqa: N801 - used as a function is
 
 
 def _tracers() -> list[Tracer]:
-    """All values of transformations that have ended."""
+    """Return all traced values in the process whose transformation has ended."""
     return [x for x in gc.get_objects() if isinstance(x, Tracer) and _ended(x)]
 
 
 def _ended(x: Tracer) -> bool:
+    """Return whether the transformation that a traced value belongs to has ended."""
     by = getattr(x, "by", None)
     return by is not None and by.closed
 
 
 def _told(candidates: list[Tracer]) -> list[str]:
-    """A paragraph for each of the first leaks."""
+    """Return a paragraph for each of the first leaks, given values that may have leaked.
+
+    A value has leaked if something else than the library's own objects and frames keeps it.
+    """
     if not candidates:
         return []
     everything = gc.get_objects()
@@ -110,7 +114,7 @@ def _told(candidates: list[Tracer]) -> list[str]:
 
 
 def _running() -> set[int]:
-    """The numbers of the frames of users' functions that run."""
+    """Return the `id`s of the frames of users' functions that are running, in all threads."""
     out: set[int] = set()
     for frame in sys._current_frames().values():
         inner: FrameType | None = frame
@@ -123,11 +127,13 @@ def _running() -> set[int]:
 
 @cache
 def _our_module(name: str) -> bool:
+    """Return whether a module of this name belongs to the library or to a plugin."""
     return hidden(getattr(sys.modules.get(name), "__file__", None) or "")
 
 
 def _is_ours(o: Any) -> bool:
-    """Whether it is an object, a function or a module of the library or of a plugin."""
+    """Return whether `o` is an object, a function, a frame or a module of the library or of a
+    plugin."""
     if isinstance(o, FunctionType):
         return hidden(o.__code__.co_filename)
     if isinstance(o, FrameType):
@@ -137,7 +143,8 @@ def _is_ours(o: Any) -> bool:
 
 
 def _held_by_us(everything: Iterable[Any]) -> set[int]:
-    """The numbers of the containers that our own objects and modules consist of."""
+    """Return the `id`s of the lists, dictionaries, cells, ... in which the library's own objects
+    and modules keep what they hold: being kept there is no leak."""
     ahead: list[Any] = []
     for o in everything:
         if not _is_ours(o):
@@ -158,8 +165,11 @@ def _held_by_us(everything: Iterable[Any]) -> set[int]:
 
 
 def _needed_later(everything: Iterable[Any]) -> set[int]:
-    """The numbers of the variables that users' functions close over which programs still need:
-    a custom rule is staged when it is first used, and may close over what the program computes."""
+    """Return the `id`s of the variables of users' functions that programs still need.
+
+    A custom rule is staged when it is first used, so a program holds the user's function until
+    then, and that function may close over values that the program computes: no leak either.
+    """
     ahead = [o for o in everything if type(o).__module__ == Program.__module__]
     seen, cells = {id(o) for o in ahead}, set()
     while ahead:
@@ -180,7 +190,12 @@ def _needed_later(everything: Iterable[Any]) -> set[int]:
 
 
 def _chain(o: Any, ignored: set[int]) -> list[str]:
-    """What keeps it, and what keeps that, and so on, in words."""
+    """Return in words what `o` is, which keeps a leaked value, what keeps `o`, and so on.
+
+    Args:
+      o: the object that keeps it.
+      ignored: `id`s of objects that are not named: those of the search itself.
+    """
     words = [_words(o)]
     while isinstance(o, _CONTAINERS) and len(words) < _LINKS:
         ignored.add(id(o))
@@ -199,6 +214,7 @@ def _chain(o: Any, ignored: set[int]) -> list[str]:
 
 
 def _words(o: Any) -> str:
+    """Return what an object is, as its user knows it."""
     if isinstance(o, dict) and isinstance(o.get("__name__"), str) and "__builtins__" in o:
         return f"the variables of the module {o['__name__']}"
     if isinstance(o, FrameType):

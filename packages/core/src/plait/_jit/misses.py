@@ -22,21 +22,30 @@ __all__ = ["explain"]
 _lock = RLock()
 _log = logging.getLogger("plait")
 _seen: "WeakKeyDictionary[Any, list[tuple[Any, tuple]]]" = WeakKeyDictionary()
-"""Of a function as its user wrote it: the static values and keys of its traces."""
+"""Function as its user wrote it -> (static values, key) of each of its last traces."""
 _MOST = 64
-"""Traces of one function that are remembered."""
+"""The most traces of one function that are remembered."""
 
 
 @lru_cache(maxsize=4096)
 def _first(code: Any) -> list:
-    """The functions of this code that were traced, as a list of their numbers."""
+    """Return the list, empty at first, of the `id` of the last function of this code that was
+    traced."""
     return []
 
 
 def explain(
     does: str, f: Callable[..., Any], key: tuple[Any, ...], known: Iterable[tuple[Any, ...]]
 ) -> None:
-    """Log why `does` traces `f` for `key`; `known` are keys that are kept for it."""
+    """Log why `f` is traced, with the line that calls it.
+
+    Args:
+      does: the transformation that traces it, for the text.
+      f: the function, which may be our wrapper of the user's.
+      key: what the trace is found by: the tree of the arguments, their types, the settings, and
+        the named axes around it.
+      known: keys of traces that are kept for `f`.
+    """
     static, user = getattr(f, "__plait_static__", None), cast(Any, f)
     while hasattr(user, "__wrapped__") and hidden(user.__code__.co_filename):
         user = user.__wrapped__
@@ -53,6 +62,7 @@ def explain(
 
 
 def _why_first(f: Any) -> str:
+    """Return why a function of which no trace is remembered is traced."""
     code = getattr(f, "__code__", None)
     others = _first(code) if code is not None else []
     again = bool(others)
@@ -66,7 +76,13 @@ def _why_first(f: Any) -> str:
 
 
 def _why_another(static: Any, key: tuple, earlier: list[tuple[Any, tuple]]) -> str:
-    """What differs from the closest of the earlier traces."""
+    """Return how a call differs from the earlier trace that is most like it.
+
+    Args:
+      static: (static values by position, those by name) of the call; None without any.
+      key: the key of the call.
+      earlier: static values and keys of the earlier traces.
+    """
     found = [(old[1][0] != key[0], _differences(static, key, *old)) for old in reversed(earlier)]
     _, closest = min(found, key=lambda d: (d[0], sum(map(_kinds, d[1]))))
     return "; ".join(closest) or (
@@ -76,10 +92,12 @@ def _why_another(static: Any, key: tuple, earlier: list[tuple[Any, tuple]]) -> s
 
 
 def _kinds(difference: str) -> int:
+    """Return how many kinds of difference ("shape and dtype": two) a text tells of."""
     return 1 + difference.partition("(")[0].count(" and ")
 
 
 def _differences(static: Any, key: tuple, old_static: Any, old: tuple) -> list[str]:
+    """Return a text for each thing that differs between a call and an earlier one."""
     (tree, avals, state, axes), (old_tree, old_avals, old_state, old_axes) = key, old
     out = []
     if static != old_static:
@@ -99,6 +117,7 @@ def _differences(static: Any, key: tuple, old_static: Any, old: tuple) -> list[s
 
 
 def _structures(tree: Any, old: Any) -> list[str]:
+    """Return a text for each difference of two trees of (args, kwargs)."""
     (args, kwargs), (old_args, old_kwargs) = tree.children(), old.children()
     names, old_names = kwargs.node_data()[1], old_kwargs.node_data()[1]
     out = []
@@ -117,11 +136,12 @@ def _structures(tree: Any, old: Any) -> list[str]:
 
 
 def _listed(names: Any) -> str:
+    """Return names with commas between them, or "none"."""
     return ", ".join(map(str, names)) or "none"
 
 
 def _change(a: Any, b: Any) -> str | None:
-    """What differs between two types."""
+    """Return what differs between two types, as a text; None if they are the same."""
     if a is b:
         return None
     kinds = [
@@ -137,15 +157,16 @@ def _change(a: Any, b: Any) -> str | None:
 
 
 def _name(path: str) -> str:
-    """The path in (args, kwargs), as users call it."""
+    """Return a path in (args, kwargs) as users write it: "args[0]['a']", or "name[1]"."""
     if path.startswith("[0]"):
         return "args" + path[3:]
     return path[3:].lstrip("[").replace("]", "", 1).strip("'") if path.startswith("[1]") else path
 
 
 def _static(static: Any) -> str:
+    """Return static values (by position, by name) as a text."""
     if static is None:
         return "none"
-    by_place, by_name = static
-    return ", ".join([f"args[{i}] = {v!r}" for i, v in sorted(by_place.items())]
+    by_position, by_name = static
+    return ", ".join([f"args[{i}] = {v!r}" for i, v in sorted(by_position.items())]
                      + [f"{k} = {v!r}" for k, v in sorted(by_name.items())])  # fmt: skip

@@ -26,16 +26,18 @@ def make_program(
     axis_env: Sequence[tuple[Any, int]] | None = None,
     return_shape: bool = False,
 ) -> Callable[..., Any]:
-    """A function that returns the Program of `fun` for its arguments.
+    """Return a function of `fun`'s arguments that returns the Program of `fun` for their types.
 
     Args:
       fun: takes and returns trees of arrays.
       static_argnums: positions of arguments that are not arrays.
-      axis_env: names and sizes of axes that are to be bound around it.
+      axis_env: pairs of a name and a size: named axes that collectives in `fun` may speak of.
       return_shape: whether (program, tree of ShapeDtypeStructs of the results) is returned.
 
-    What `fun` closes over are constants of the program (`.consts`): arrays, and values of
-    transformations that are under way, for as long as these are.
+    Arrays that `fun` closes over are constants of the program (`.consts`); so are values of
+    transformations that are under way, and the program is then good until these end.
+
+    Raises ArgumentError if `fun` is no function, TypeRule for an argument that is no array.
 
     >>> import plait
     >>> print(plait.make_program(lambda x: plait.lax.sin(x) * x)(1.0))
@@ -79,7 +81,7 @@ def _closed(traced: Traced) -> Program:
 
 
 class _Axes(Interpreter):
-    """Binds names of axes, and leaves the rest to its parent."""
+    """An interpreter that gives named axes their sizes, and leaves all else to its parent."""
 
     does = "make_program"
 

@@ -4,9 +4,9 @@ Invariant: an executable is called with arguments of exactly the types it was co
 refuses them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
 
 from .. import events
 from .._base import jaxlib_api
@@ -15,7 +15,7 @@ from .._base.errors import (
     TreeMismatch,
 )
 from .._base.tracebacks import border
-from .._core.array import is_tracer, wrap
+from .._core.array import is_tracer, run_on, wrap
 from .._core.buffers import client
 from .._core.ir import Program
 from .._plugins.metadata import resolve
@@ -23,7 +23,7 @@ from .._types.avals import Aval
 from .._xla import mlir
 from .._xla.executables import Executable, Options, bound, load
 from .._xla.module import Module, module_of
-from .._xla.operands import as_argument
+from .._xla.operands import as_argument, as_donated
 from ..tree import TreeDef, difference, flatten
 from .tracing import Traced
 
@@ -116,7 +116,17 @@ class _Stage:
 
 
 class Lowered(_Stage):
-    """A function as StableHLO, for some types of arguments."""
+    """A function that `lower` has translated to StableHLO, for one set of argument types.
+
+    >>> import plait
+    >>> lowered = plait.jit(lambda x: {"twice": x + x}).lower(1.0)
+    >>> lowered.out_info
+    {'twice': ShapeDtypeStruct(shape=(), dtype=float32, weak_type=True)}
+    >>> "stablehlo.add" in lowered.as_text()
+    True
+    >>> lowered.compile()(3.0)
+    {'twice': Array(6., dtype=float32, weak_type=True)}
+    """
 
     def __init__(
         self,
@@ -130,16 +140,22 @@ class Lowered(_Stage):
         self._platforms = platforms
 
     def module(self, locations: bool = False) -> Module:
-        """The lowered module."""
+        """Return the module: its bytecode, and the arrays and callbacks that it needs.
+
+        `locations`: whether its operations name the lines of the user's files.
+        """
         p = self._traced.program
         platforms = self._platforms or ("cpu",)
         return module_of(p, self._donated, self._keys(), platforms, locations)
 
     def as_text(self, dialect: str = "stablehlo", *, debug_info: bool = False) -> str:
-        """The text: of StableHLO, with source locations if asked; or of the HLO that it is to the
-        compiler before anything is optimised, for the dialect `"hlo"`.
+        """Return the module as text, before the compiler has changed anything.
 
-        Raises TypeRule for other dialects.
+        Args:
+          dialect: "stablehlo", or "hlo" for the text of the HLO that the compiler makes of it.
+          debug_info: whether StableHLO names the lines of the user's files.
+
+        Raises ArgumentError for other dialects.
         """
         if dialect not in ("stablehlo", "hlo"):
             raise ArgumentError(
@@ -175,10 +191,12 @@ class Lowered(_Stage):
         return jaxlib_api.cost_of(client(), self.module().code)
 
     def compile(self, compiler_options: dict[str, Any] | None = None) -> "Compiled":
-        """The executable for the platform of this process.
+        """Compile the module for the platform of this process, and return the executable.
 
-        `compiler_options` are names and values of XLA's flags, besides those that `jit` was given;
-        raises ArgumentError if the compiler does not know one.
+        Args:
+          compiler_options: names and values of XLA's flags, besides those that `jit` was given.
+
+        Raises ArgumentError if the compiler does not know one of the flags.
         """
         traced, keys = self._traced, self._keys()
         events.happened("lower", traced.program)
@@ -190,9 +208,16 @@ class Lowered(_Stage):
 
 
 class Compiled(_Stage):
-    """An executable for some types of arguments; call it as the function, without its static
-    arguments.  In this it differs: arguments have the structure and the types it was compiled for,
-    and are not traced."""
+    """An executable: called as the function is, with arguments of the types it was compiled for.
+
+    Static arguments are left out: their values are part of the program.  Donated arguments are
+    deleted.
+
+    >>> import plait
+    >>> compiled = plait.jit(lambda x, n: x ** n, static_argnums=1).lower(1.0, 3).compile()
+    >>> compiled(2.0)
+    Array(8., dtype=float32, weak_type=True)
+    """
 
     def __init__(
         self,
@@ -210,6 +235,11 @@ class Compiled(_Stage):
 
     @border
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run it on the arguments that are not static; return the tree of results.
+
+        Raises TreeMismatch for arguments of another structure, and ArgumentError for one of another
+        shape, dtype or placement than what it was compiled for, and for one that is being traced.
+        """
         leaves, tree = flatten((args, kwargs))
         if tree != self.in_tree:
             like = self.in_tree.unflatten(range(len(self._wanted)))
@@ -219,13 +249,13 @@ class Compiled(_Stage):
                 fix=f"give them the structure {self.in_tree} of (args, kwargs)",
             )
         bufs = []
-        for x, k in zip(leaves, self._wanted, strict=True):
+        for i, (x, k) in enumerate(zip(leaves, self._wanted, strict=True)):
             if is_tracer(x):
                 raise ArgumentError(
                     f"an executable can not be transformed, and was given {x!r}",
                     fix="call the function that it was compiled from, jitted or not",
                 )
-            x = as_argument(x)
+            x = as_donated(x) if i in self._donated else as_argument(x)
             if x.key.placement is None and k.placement is not None:
                 x = k.placement.accept(x)
             if not x.aval.same_type(k.aval) or x.key.placement != k.placement:
@@ -234,19 +264,24 @@ class Compiled(_Stage):
                     fix="compile it for these types too, or call the jitted function",
                 )
             bufs.append(x.buffer())
-        outs = self._run.run(self._front + bufs).consume_with_handlers(self._run.handlers)
+        outs = run_on(self._run.run, self._front + bufs, self._run.handlers)
         return self._traced.tree.unflatten([wrap(b, k) for b, k in zip(outs, self._run.keys)])
 
     def as_text(self) -> str:
-        """The optimised HLO."""
+        """Return the program as the compiler has optimised it: the text of its HLO."""
         return jaxlib_api.hlo_text(self._loaded)
 
     def memory_analysis(self) -> Any:
-        """Bytes of arguments, results and temporaries, as the compiler counts them."""
+        """Return how much memory a call takes, as the compiler counts it.
+
+        The attributes `argument_size_in_bytes`, `output_size_in_bytes`, `temp_size_in_bytes` and
+        `alias_size_in_bytes` (results in the memory of donated arguments) are ints.
+        """
         return self._loaded.get_compiled_memory_stats()
 
     def cost_analysis(self) -> dict:
-        """The compiler's estimate of work."""
+        """Return the compiler's estimate of the work of a call: a dict of numbers by name, such
+        as "flops" and "bytes accessed"."""
         return self._loaded.cost_analysis()
 
     def runtime_executable(self) -> Any:
@@ -293,17 +328,26 @@ def _major_to_minor(layout: Any) -> tuple[int, ...]:
 
 
 class Staged(_Stage):
-    """A staged function: `.program`, and `.lower()`; `in_tree` is the structure of the traced
-    (args, kwargs), which are the last inputs of the program."""
+    """A function that `trace` has recorded as a Program, for one set of argument types.
+
+    Attributes:
+      in_tree: the structure of the traced (args, kwargs), whose leaves are the last inputs of the
+        program; values in `captured` are the first.
+
+    >>> import plait
+    >>> staged = plait.jit(lambda x: x * 2).trace(1.0)
+    >>> len(staged.program.eqns), len(staged.captured)
+    (1, 0)
+    """
 
     @property
     def program(self) -> Program:
-        """The Program."""
+        """The Program that the function's Python was recorded as."""
         return self._traced.program
 
     @property
     def jaxpr(self) -> Program:
-        """The Program, by its other name."""
+        """The same as `program`, by the name that JAX has for it."""
         return self.program
 
     @property
@@ -313,10 +357,71 @@ class Staged(_Stage):
 
     @property
     def captured(self) -> list:
-        """Values that are being traced by others, which are the program's first inputs."""
+        """Values of transformations under way that the function closes over.
+
+        They are the first inputs of the program, in this order.
+        """
         return self._traced.captured
 
     def lower(self, *, lowering_platforms: Sequence[str] | None = None) -> Lowered:
-        """StableHLO, for the platform of this process or for others."""
+        """Translate the program to StableHLO, and return it.
+
+        Args:
+          lowering_platforms: names of platforms ("cpu", "cuda", ...), which need not be here; by
+            default that of this process.
+        """
         platforms = tuple(lowering_platforms) if lowering_platforms else None
         return Lowered(self._traced, self._donated, self.in_tree, platforms, self._options)
+
+
+P = ParamSpec("P")
+Q = ParamSpec("Q")
+R_co = TypeVar("R_co", covariant=True)
+
+
+class Jitted(Protocol[P, R_co]):
+    """What `jit` returns, for annotations: a function with the parameters and the result of the
+    one that was jitted, and the methods by which it is looked at without being run.
+
+    Arguments of `trace`, `lower` and `eval_shape` may be ShapeDtypeStructs instead of arrays.
+
+    >>> import plait
+    >>> f = plait.jit(lambda x: x * 2)
+    >>> f.eval_shape(plait.ShapeDtypeStruct((3,), "float32"))
+    ShapeDtypeStruct(shape=(3,), dtype=float32)
+    """
+
+    __name__: str
+
+    @property
+    def __wrapped__(self) -> Callable[P, R_co]:
+        """The function that was jitted."""
+        ...
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co:
+        """Run the function, which is compiled for arguments of types that it has not had yet."""
+        ...
+
+    @overload
+    def __get__(self, instance: None, owner: Any = None, /) -> "Jitted[P, R_co]": ...
+    @overload
+    def __get__(
+        self: "Jitted[Concatenate[Any, Q], R_co]", instance: object, owner: Any = None, /
+    ) -> Callable[Q, R_co]: ...
+
+    def trace(self, *args: Any, **kwargs: Any) -> Staged:
+        """Stage the function for the types of these arguments, and return its program."""
+        ...
+
+    def lower(self, *args: Any, lowering_platforms: Any = None, **kwargs: Any) -> Lowered:
+        """Stage the function for the types of these arguments, and return it as StableHLO: for
+        the platform of this process, or for those that are named."""
+        ...
+
+    def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
+        """Return the tree of results for the types of these arguments, as ShapeDtypeStructs."""
+        ...
+
+    def clear_cache(self) -> None:
+        """Forget everything that was traced and compiled of this function."""
+        ...

@@ -26,7 +26,7 @@ from .._ops.control_flow import call
 from .._ops.shape import materialise_at_ground
 from .._types.avals import Key
 from .._xla.executables import Executable, Options, executable
-from .._xla.operands import as_argument
+from .._xla.operands import as_argument, as_donated
 from ..tree import LEAF, TreeDef, flatten
 from .call_forms import HOSTED_BYTES, Args, CallForm, Kwargs, builder
 from .roles import warn_of_unusable
@@ -212,7 +212,7 @@ def done(version: Version, args: Args, kwargs: Kwargs) -> tuple[Any, Done | None
     leaves, tree = flatten((args, kwargs))
     if not config.jit or any(map(is_tracer, leaves)):
         return version.staged(args, kwargs), None
-    values = [_concrete(x, i, args, kwargs) for i, x in enumerate(leaves)]
+    values = [_concrete(x, i, args, kwargs, version.donated) for i, x in enumerate(leaves)]
     for x in values:
         x.buffer()  # a deleted array is refused before anything is traced or compiled for it
     entry = version.entry(tree, values)
@@ -220,7 +220,7 @@ def done(version: Version, args: Args, kwargs: Kwargs) -> tuple[Any, Done | None
         return version.staged(args, kwargs), None
     kinds = [_letter(x, v, i in version.donated) for i, (x, v) in enumerate(zip(leaves, values))]
     if "n" in kinds and not _hostable(entry, values):
-        kinds = ["v" if k == "n" else k for k in kinds]
+        kinds = [_made(i in version.donated) if k == "n" else k for i, k in enumerate(kinds)]
     results = run(entry, [x._buf for x in values])
     forget_donated(values, kinds)
     return results, Done(CallForm(tree, "".join(kinds)), tuple([x.key for x in values]), entry)
@@ -243,11 +243,11 @@ def run(entry: Entry, bufs: list[Any]) -> Any:
     return wrap(outs[0], entry.key) if entry.build is None else entry.build(outs)
 
 
-def _concrete(x: Any, i: int, args: Args, kwargs: Kwargs) -> Array:
+def _concrete(x: Any, i: int, args: Args, kwargs: Kwargs, donated: Sequence[int]) -> Array:
     if x.__class__ is Array:
         return x
     checked_argument(x, i, args, kwargs, "jit")
-    return as_argument(x)
+    return as_donated(x) if i in donated else as_argument(x)
 
 
 # ---- numpy arrays that the runtime takes ------------------------------------------------------
@@ -257,7 +257,12 @@ def _letter(x: Any, value: Array, donated: bool) -> str:
     if x.__class__ is Array:
         return "d" if donated else "a"
     small = x.__class__ is ndarray and x.nbytes <= HOSTED_BYTES
-    return "n" if small and _kept_as_is(x, value) else "v"
+    return "n" if small and _kept_as_is(x, value) else _made(donated)
+
+
+def _made(donated: bool) -> str:
+    """The letter of a leaf that is made an array first."""
+    return "o" if donated else "v"
 
 
 def _kept_as_is(x: Any, value: Array) -> bool:

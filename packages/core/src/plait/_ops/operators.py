@@ -46,7 +46,11 @@ def _operand(x: Any) -> bool:
 
 
 def _fast(prim: Any, general: Callable, inexact_only: bool = False) -> Callable:
-    """A binary operator.  A scalar no wider than we are takes our type: no promotion to do."""
+    """Return a binary operator: `prim`, without promotion where none is needed, else `general`.
+
+    A Python scalar that is no wider than the array takes the array's type.  `inexact_only`: that
+    holds of floating and complex arrays only, since others are converted first (`/`).
+    """
 
     def op(self: Any, other: Any) -> Any:
         try:
@@ -73,6 +77,8 @@ def _fast(prim: Any, general: Callable, inexact_only: bool = False) -> Callable:
 
 
 def _reflected(general: Callable) -> Callable:
+    """Return `general` as the operator of its right operand."""
+
     def op(self: Any, other: Any) -> Any:
         try:
             return general(other, self) if _operand(other) else NotImplemented
@@ -84,6 +90,8 @@ def _reflected(general: Callable) -> Callable:
 
 
 def _plain(general: Callable) -> Callable:
+    """Return `general` as the operator of its left operand."""
+
     def op(self: Any, other: Any) -> Any:
         try:
             return general(self, other) if _operand(other) else NotImplemented
@@ -170,33 +178,60 @@ def _iterate(self: Any) -> Iterator[Any]:
 
 @border
 def _astype(self: Any, dtype: Any, copy: bool = False) -> Any:
-    """The array in another dtype; bool, int, float, complex and None stand for the default ones."""
+    """Convert the elements to another dtype, and return them as an array of the same shape.
+
+    bool, int, float and complex stand for the default dtypes of their kind, None for the default
+    float.  `copy` changes nothing, since arrays are immutable.  As numpy.ndarray.astype.
+
+    >>> import plait
+    >>> plait.numpy.asarray([1.5, -1.5]).astype(int)
+    Array([ 1, -1], dtype=int32)
+    """
     return shape.convert(self, asked_dtype(dtype))
 
 
 @border
 def _reshape(self: Any, *sizes: Any, order: str = "C", out_sharding: Any = None) -> Any:
-    """The same elements in another shape."""
+    """Arrange the same elements in another shape, and return that array.
+
+    `sizes` are ints or one tuple; one of them may be -1, which stands for what is left.  `order`:
+    "C" if the last axis is the fastest, "F" if the first one is.  Raises ShapeError if the numbers
+    of elements differ.  As numpy.ndarray.reshape.
+
+    >>> import plait
+    >>> plait.numpy.arange(6).reshape(2, -1).shape
+    (2, 3)
+    """
     to = sizes[0] if len(sizes) == 1 else sizes
     out = shape.reshape(self, to) if order == "C" else _numpy().reshape(self, to, order)
     return placed(out, out_sharding)
 
 
 def _raveled(self: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
-    """The same elements along one axis."""
+    """Return all elements as a vector, the last axis fastest ("F": the first one).
+
+    As numpy.ndarray.ravel and flatten, which differ in nothing here.
+    """
     return _reshape(self, -1, order=order, out_sharding=out_sharding)
 
 
 @border
 def _transpose(self: Any, *axes: Any) -> Any:
-    """Axes in another order; reversed by default."""
+    """Put the axes in another order, by default the reversed one, and return that array.
+
+    `axes` are the present numbers of the new axes: ints or one tuple.  As numpy.ndarray.transpose.
+
+    >>> import plait
+    >>> plait.numpy.zeros((2, 3, 4)).transpose(1, 2, 0).shape
+    (3, 4, 2)
+    """
     if not axes or axes == (None,):
         return shape.transpose(self)
     return shape.transpose(self, axes[0] if len(axes) == 1 else axes)
 
 
 def _swapped(self: Any) -> Any:
-    """The last two axes swapped."""
+    """The matrices in the last two axes, each transposed; AxisError if there are fewer axes."""
     n = self.aval.ndim
     if n < 2:
         raise AxisError(
@@ -207,24 +242,36 @@ def _swapped(self: Any) -> Any:
 
 
 def _real(self: Any) -> Any:
+    """The real part of each element; a real array is its own."""
     return el.real(self) if self.aval.dtype.kind == "c" else self
 
 
 def _imag(self: Any) -> Any:
+    """The imaginary part of each element; zeros for a real array."""
     return el.imag(self) if self.aval.dtype.kind == "c" else el.mul(self, 0)
 
 
 @border
 def _compress(self: Any, condition: Any, axis: Any = None, **options: Any) -> Any:
-    """The slices along an axis (elements, without one) at which the condition holds."""
+    """Return the slices along an axis where a condition holds; of elements, without an axis.
+
+    `condition` is a vector of booleans.  As numpy.ndarray.compress; `plait.numpy.compress` names
+    the options.
+    """
     return _numpy().compress(condition, self, axis, **options)
 
 
 @border
 def _view(self: Any, dtype: Any = None) -> Any:
-    """The same bits as elements of another dtype: the last axis becomes longer or shorter.
+    """Read the same bits as elements of another dtype, and return that array.
 
-    Raises TypeRule where numpy does: an axis that can not be divided, or none.
+    The last axis becomes longer or shorter where the dtypes have different sizes; ShapeError if
+    its bits are no whole number of elements, or there is no axis.  None stands for the default
+    float.  As numpy.ndarray.view.
+
+    >>> import plait
+    >>> plait.numpy.asarray([1.0]).view("uint16").tolist()
+    [0, 16256]
     """
     want = np.dtype(default_dtype(FLOATING) if dtype is None else dtype)
     old, new, sizes = conversion.bits_of(self.dtype), conversion.bits_of(want), self.shape
@@ -245,7 +292,10 @@ def _view(self: Any, dtype: Any = None) -> Any:
 
 
 def _byteswap(self: Any, inplace: bool = False) -> Any:
-    """Every number with its bytes in the opposite order; complex ones part by part."""
+    """Return every number with its bytes in the opposite order, complex ones part by part.
+
+    Raises ArgumentError if `inplace`.  As numpy.ndarray.byteswap.
+    """
     if inplace:
         raise ArgumentError("arrays are never written to", fix="leave out inplace, use the result")
     dtype = self.aval.dtype
@@ -258,7 +308,7 @@ def _byteswap(self: Any, inplace: bool = False) -> Any:
 
 
 class _OfNumpy:
-    """A method that is the function of `plait.numpy` of its name, imported when first used."""
+    """A method that is the function of this name in `plait.numpy`, imported when first used."""
 
     def __init__(self, name: str):
         self.name = name
@@ -283,7 +333,10 @@ def _numpy() -> Any:
 
 
 def _namespace(self: Any, *, api_version: str | None = None) -> Any:
-    """The functions of the array API standard: `plait.numpy`."""
+    """Return `plait.numpy`, which has the functions of the array API standard.
+
+    Raises ArgumentError for a version of the standard that is newer than the one it has.
+    """
     namespace = _numpy()
     known = namespace.__array_api_version__
     if api_version is not None and api_version > known:
@@ -295,7 +348,8 @@ def _namespace(self: Any, *, api_version: str | None = None) -> Any:
 
 
 def _device(self: Any) -> Any:
-    """Where it is: a device, or, on several of them, its sharding; None while it is traced."""
+    """Where the array is: its device, or, on several of them, its sharding; None of a value that
+    is traced."""
     if not isinstance(self, Array):
         return None
     placement = self.key.placement
@@ -305,11 +359,47 @@ def _device(self: Any) -> Any:
 
 @border
 def _to_device(self: Any, device: Any, /, *, stream: Any = None) -> Any:
-    """The array on another device, or as a sharding says; on its own, itself."""
+    """Bring the array to another device, or where a sharding says, and return it.
+
+    Where it is there already it is returned itself.  `stream` is of no account.  plait-sharding
+    must be installed.
+    """
     return self if device == _device(self) else resolve("device_put")(self, device)
 
 
+def _at(self: Any) -> Any:
+    """Updates of elements, each of which returns a new array: `x.at[index].set(v)`, and `add`,
+    `multiply`, `min`, `max`, `get`, ... instead of `set`.
+
+    >>> import plait
+    >>> plait.numpy.zeros(3).at[1].add(5.0)
+    Array([0., 5., 0.], dtype=float32)
+    """
+    return subscript.At(self)
+
+
+def _reversed_axes(self: Any) -> Any:
+    """The array with its axes in reversed order."""
+    return shape.transpose(self)
+
+
+def _nbytes(self: Any) -> Any:
+    """How many bytes the elements take: `size * itemsize`."""
+    return self.size * self.aval.dtype.itemsize
+
+
+def _itemsize(self: Any) -> int:
+    """How many bytes one element takes."""
+    return self.aval.dtype.itemsize
+
+
+def _flat(self: Any) -> Any:
+    """All elements as a vector, the last axis fastest."""
+    return _reshape(self, -1)
+
+
 def _no_item(self: Any, index: Any, value: Any) -> None:
+    """Raise TypeError: arrays are not written to."""
     raise TypeError(
         f"arrays are immutable, and {self.aval!r} can not be written to.\n"
         "  write:  x = x.at[index].set(value)"
@@ -326,20 +416,20 @@ def _methods() -> dict[str, Any]:
         "__array_namespace__": _namespace,
         "device": property(_device),
         "to_device": _to_device,
-        "at": property(lambda self: subscript.At(self)),
-        "T": property(lambda self: shape.transpose(self)),
+        "at": property(_at),
+        "T": property(_reversed_axes),
         "mT": property(_swapped),
         "real": property(_real),
         "imag": property(_imag),
-        "nbytes": property(lambda self: self.size * self.aval.dtype.itemsize),
-        "itemsize": property(lambda self: self.aval.dtype.itemsize),
+        "nbytes": property(_nbytes),
+        "itemsize": property(_itemsize),
         "astype": _astype,
         "reshape": _reshape,
         "transpose": _transpose,
         "ravel": _raveled,
         "flatten": _raveled,
         "copy": el.copied,
-        "flat": property(lambda self: _reshape(self, -1)),
+        "flat": property(_flat),
         "byteswap": _byteswap,
         "compress": _compress,
         "view": _view,
@@ -348,7 +438,7 @@ def _methods() -> dict[str, Any]:
 
 
 def _number(size: Dim) -> Any:
-    """A symbolic size among arrays: a weak integer, as a known one is."""
+    """Return a symbolic size as a value among arrays: a weak integer, as a Python int is."""
     dtype = default_dtype(INTEGER)
     return shape.convert(sizes.size_value(size, dtype), dtype, True)
 

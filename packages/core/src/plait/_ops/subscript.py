@@ -10,13 +10,14 @@ from typing import Any
 
 import numpy as np
 
+from .._base import jaxlib_api
 from .._base.errors import (
     ArgumentError,
     OperandTypeError,
 )
 from .._base.lazy import later
 from .._base.tracebacks import border, leaving
-from .._core.array import Array, Literal, as_value, integer_bounds
+from .._core.array import Array, Literal, as_value, failure, integer_bounds
 from .._core.interpreter import GROUND, Tracer, Value, current, use
 from .._core.primitive import freeze
 from .._core.staging import staged
@@ -83,7 +84,10 @@ def _array(found: tuple, bufs: list) -> Array:
     """The result of a program on buffers."""
     run, handlers, key = found
     r = Array()
-    r._buf = run(bufs).consume_with_handlers(handlers)[0]
+    try:
+        r._buf = run(bufs).consume_with_handlers(handlers)[0]
+    except jaxlib_api.RuntimeFailure as e:
+        raise failure(e, bufs) from None
     r.aval = key.aval
     r.key = key
     return r

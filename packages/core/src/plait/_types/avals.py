@@ -272,7 +272,7 @@ def asked_dtype(dtype: Any, kind: int = FLOATING) -> "np.dtype[Any]":
         return _defaults[kind]
     if isinstance(dtype, type) and dtype in WEAK:
         return WEAK[dtype].dtype
-    found = dtype_of(dtype)
+    found: Any = dtype_of(dtype)
     return found if found.__class__ is Opaque else canonical(found)
 
 

@@ -88,6 +88,14 @@ def as_argument(x: Any) -> Array:
     return solid(as_value(x))
 
 
+def as_donated(x: Any) -> Array:
+    """As `as_argument`, for an argument whose memory the program may take: no other has it.
+
+    The kept arrays of common numbers are everybody's, and would be gone for all later calls.
+    """
+    return solid(as_value(x)) if x.__class__ in WEAK else as_argument(x)
+
+
 def _first_of_its_type(x: np.ndarray) -> Array:
     made = as_value(x)
     if made.__class__ is Literal:

@@ -283,7 +283,7 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = False) -> Any:
 
 
 def fromfunction(function: Callable, shape: Any, *, dtype: Any = float, **kwargs: Any) -> Any:
-    """`function` of the indices of every place: one array for each axis.
+    """`function` of the indices of every position: one array for each axis.
 
     Args:
       function: takes an array for each axis; it is called once.
@@ -529,10 +529,10 @@ def linspace(
 def _between(a: Any, b: Any, num: int, divisor: int, endpoint: bool) -> Any:
     """Along a new first axis; the last is exactly `b`."""
     part = a.aval.dtype if a.aval.dtype.kind != "c" else np.zeros(0, a.aval.dtype).real.dtype
-    place = reshape(iota(part, (num,)), (num,) + (1,) * a.aval.ndim)
-    t = el.div(place, divisor)
+    position = reshape(iota(part, (num,)), (num,) + (1,) * a.aval.ndim)
+    t = el.div(position, divisor)
     out = el.add(el.mul(a, el.sub(1, t)), el.mul(b, t))
-    return el.select(el.eq(place, divisor), b, out) if endpoint and num > 1 else out
+    return el.select(el.eq(position, divisor), b, out) if endpoint and num > 1 else out
 
 
 def logspace(
@@ -578,9 +578,9 @@ def geomspace(
     sign = el.sign(a)  # of complex numbers a direction, from which the other end's is counted
     logs = linspace(el.log(el.div(a, sign)), el.log(el.div(b, sign)), num, endpoint)
     out = el.mul(sign, el.exp(logs))
-    place = reshape(iota(np.int32, (num,)), (num,) + (1,) * a.aval.ndim)
-    out = el.select(el.eq(place, 0), a, out)
-    out = el.select(el.eq(place, num - 1), b, out) if endpoint and num > 1 else out
+    position = reshape(iota(np.int32, (num,)), (num,) + (1,) * a.aval.ndim)
+    out = el.select(el.eq(position, 0), a, out)
+    out = el.select(el.eq(position, num - 1), b, out) if endpoint and num > 1 else out
     out = moveaxis(out, 0, normal_axis(axis, out.aval.ndim))
     return out if dtype is None else convert(out, asked_dtype(dtype))
 
@@ -625,7 +625,7 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
 
 
 def indices(dimensions: Sequence[Any], dtype: Any = None, sparse: bool = False) -> Any:
-    """For each axis of a shape, the place of every element along it.
+    """For each axis of a shape, the position of every element along it.
 
     Args:
       dimensions: a shape.

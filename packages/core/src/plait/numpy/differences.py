@@ -110,7 +110,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
 
     Args:
       y: values.
-      x: the places they are at: a vector, or of y's shape.
+      x: the positions they are at: a vector, or of y's shape.
       dx: their distance, where `x` is not given.
       axis: along which.
 
@@ -171,7 +171,7 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int | None = N
 
     Args:
       f: real or complex values on a grid, two at least along each axis.
-      varargs: the distance of the grid: a number for all axes, or one, or a vector of places, for
+      varargs: the distance of the grid: a number for all axes, or one, or a vector of points, for
         each axis.
       axis: along which; all by default.
       edge_order: 1 or None: the order of the differences at the ends.

@@ -311,11 +311,11 @@ def irfft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None)
 # ---- the axes of spectra -------------------------------------------------------------------
 
 
-def _frequencies(places: np.ndarray, n: Any, d: Any, dtype: Any) -> Any:
+def _frequencies(positions: np.ndarray, n: Any, d: Any, dtype: Any) -> Any:
     dtype = asked_dtype(dtype)
     if isinstance(d, int | float):
-        return from_numpy((places * (1.0 / (n * d))).astype(dtype))
-    return el.div(from_numpy(places.astype(dtype)), el.mul(d, float(n)))
+        return from_numpy((positions * (1.0 / (n * d))).astype(dtype))
+    return el.div(from_numpy(positions.astype(dtype)), el.mul(d, float(n)))
 
 
 def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Any:

@@ -17,16 +17,16 @@ from .manipulation import swapaxes
 class _Joined:
     """What `r_` and `c_` are; the three numbers are those that numpy's directives give."""
 
-    def __init__(self, axis: int, ndmin: int, place: int, doc: str):
-        self._axis, self._ndmin, self._place, self.__doc__ = axis, ndmin, place, doc
+    def __init__(self, axis: int, ndmin: int, position: int, doc: str):
+        self._axis, self._ndmin, self._position, self.__doc__ = axis, ndmin, position, doc
 
     def __getitem__(self, key: Any) -> Any:
         pieces = key if isinstance(key, tuple) else (key,)
-        how = self._axis, self._ndmin, self._place
+        how = self._axis, self._ndmin, self._position
         if pieces and isinstance(pieces[0], str):
             how, pieces = _directive(pieces[0], how), pieces[1:]
-        axis, ndmin, place = how
-        made = [_piece(p, ndmin, place) for p in pieces]
+        axis, ndmin, position = how
+        made = [_piece(p, ndmin, position) for p in pieces]
         return concatenate(convert_together(made), axis)
 
 
@@ -38,22 +38,22 @@ def _directive(text: str, default: tuple) -> tuple:
     except ValueError:
         raise ShapeError(
             f"{text!r} is no directive of r_: there are no matrices here",
-            fix='write up to three integers, "axis,ndmin,place"',
+            fix='write up to three integers, "axis,ndmin,position"',
         ) from None
     return given + default[len(given) :]
 
 
-def _piece(p: Any, ndmin: int, place: int) -> Any:
+def _piece(p: Any, ndmin: int, position: int) -> Any:
     if isinstance(p, slice):
         x = _at_least(_slice_range(p), ndmin)
-        return swapaxes(x, -1, place) if ndmin > 1 and place != -1 else x
+        return swapaxes(x, -1, position) if ndmin > 1 and position != -1 else x
     x = array(p) if isinstance(p, list | tuple) else value(p)
     own = x.aval.ndim
     x = _at_least(x, max(ndmin, 1))
-    if not own or own >= ndmin or place == -1:
+    if not own or own >= ndmin or position == -1:
         return x
-    new = ndmin - own  # the new axes come first; the array's own go to `place`
-    first = place + new + 1 if place < 0 else place
+    new = ndmin - own  # the new axes come first; the array's own go to `position`
+    first = position + new + 1 if position < 0 else position
     order = list(range(ndmin))
     return transpose(x, (*order[:first], *order[new:], *order[first:new]))
 

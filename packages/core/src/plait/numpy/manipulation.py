@@ -136,7 +136,7 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Any:
 
 
 def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
-    """One axis before the place `start`.  As numpy.rollaxis.
+    """One axis before the position `start`.  As numpy.rollaxis.
 
     >>> import numpy as np, plait
     >>> plait.numpy.rollaxis(np.ones((2, 3, 4)), 2).shape
@@ -145,7 +145,7 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
     x = value(a)
     n = x.aval.ndim
     at = normal_axis(axis, n)
-    # the end is a place, too, but places are counted from the last axis
+    # the end is a position, too, but they are counted from the last axis
     start = n if start == n else normal_axis(start, n, "start")
     return moveaxis(x, at, start - 1 if at < start else start)
 
@@ -163,7 +163,7 @@ def squeeze(a: Any, axis: Any = None) -> Any:
 
 
 def expand_dims(a: Any, axis: Any) -> Any:
-    """With new axes of size 1, at places of the result.  As numpy.expand_dims.
+    """With new axes of size 1, at positions of the result.  As numpy.expand_dims.
 
     >>> import numpy as np, plait
     >>> plait.numpy.expand_dims(np.ones(3), (0, 2)).shape

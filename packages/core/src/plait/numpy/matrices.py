@@ -279,18 +279,18 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = False
             f"fill_diagonal of {x.aval!r}", fix="give a matrix, or axes of one size"
         )
     host = np.zeros(shape, np.int32)
-    place = np.zeros(shape, bool)
-    np.fill_diagonal(place, True, wrap)
+    mask = np.zeros(shape, bool)
+    np.fill_diagonal(mask, True, wrap)
     values = value(val)
-    count = int(place.sum())
-    host[place] = np.arange(count) % max(values.aval.size, 1)
+    count = int(mask.sum())
+    host[mask] = np.arange(count) % max(values.aval.size, 1)
     spread = reshape(values, (values.aval.size,))
     new = spread if values.aval.size == 1 else spread.at[from_numpy(host)].get()
     new = convert(new, x.aval.dtype)
-    return el.select(from_numpy(place), reshape(new, ()) if values.aval.size == 1 else new, x)
+    return el.select(from_numpy(mask), reshape(new, ()) if values.aval.size == 1 else new, x)
 
 
-# ---- places of patterns --------------------------------------------------------------------
+# ---- positions of patterns -----------------------------------------------------------------
 
 
 def _places(host: tuple) -> tuple:

@@ -84,8 +84,8 @@ def lexsort(keys: Any, axis: int = -1) -> Any:
         raise OperandTypeError("lexsort needs a key", fix="give at least one")
     shape = xs[0].aval.shape
     at = normal_axis(axis, len(shape))
-    places = iota(dtype_for_indices(shape[at]), shape, at)
-    return sorting.sort_together([*xs[::-1], places], at, num_keys=len(xs))[-1]
+    positions = iota(dtype_for_indices(shape[at]), shape, at)
+    return sorting.sort_together([*xs[::-1], positions], at, num_keys=len(xs))[-1]
 
 
 def sort_complex(a: Any) -> Any:

@@ -155,8 +155,8 @@ def _copied(x: Any, axis: int, low: int, high: int, mode: str, option: Any) -> A
         raise ArgumentError(f"reflect_type {option!r} is unknown", fix='use "even" or "odd"')
     if option == "odd":
         return _odd(x, axis, low, high, mode)
-    places = np.pad(np.arange(n), (low, high), mode)  # type: ignore[call-overload]
-    return sh.concatenate([_run(x, axis, *r) for r in _runs(places)], axis)
+    positions = np.pad(np.arange(n), (low, high), mode)  # type: ignore[call-overload]
+    return sh.concatenate([_run(x, axis, *r) for r in _runs(positions)], axis)
 
 
 def _odd(x: Any, axis: int, low: int, high: int, mode: str) -> Any:
@@ -178,20 +178,20 @@ def _odd(x: Any, axis: int, low: int, high: int, mode: str) -> Any:
     return x
 
 
-def _runs(places: np.ndarray) -> list[tuple[int, int, int]]:
+def _runs(positions: np.ndarray) -> list[tuple[int, int, int]]:
     """(first, count, step) of stretches that go up, down, or stay."""
     out: list[tuple[int, int, int]] = []
-    steps = np.diff(places)
+    steps = np.diff(positions)
     start = 0
-    while start < len(places):
+    while start < len(positions):
         end = start + 1
         step = int(steps[start]) if start < len(steps) else 1
         if step in (-1, 0, 1):
-            while end < len(places) and steps[end - 1] == step:
+            while end < len(positions) and steps[end - 1] == step:
                 end += 1
         else:
             step = 1
-        out.append((int(places[start]), end - start, step))
+        out.append((int(positions[start]), end - start, step))
         start = end
     return out
 

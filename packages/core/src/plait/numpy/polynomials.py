@@ -128,8 +128,8 @@ def _trimmed(name: str, p: Any) -> Any:
             f"{name} can not count the leading zeros of {p!r}, which is being traced",
             fix="leave out trim_leading_zeros",
         )
-    places = np.flatnonzero(np.asarray(p))
-    return p[int(places[0]) if places.size else max(p.aval.size - 1, 0) :]
+    positions = np.flatnonzero(np.asarray(p))
+    return p[int(positions[0]) if positions.size else max(p.aval.size - 1, 0) :]
 
 
 def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple:

@@ -388,7 +388,7 @@ def _average(a: Any, weights: Any, *, axis: Any, returned: bool, keepdims: bool)
         if w.aval.shape != tuple([x.aval.shape[i] for i in at]):
             raise ShapeError(
                 f"{w.aval!r} are not weights for the axes {at} of {x.aval!r}",
-                fix="give one for each place along these axes, in their order",
+                fix="give one for each position along these axes, in their order",
             )
         w = transpose(w, sorted(range(len(at)), key=lambda i: at[i]))
         w = reshape(w, [n if i in at else 1 for i, n in enumerate(x.aval.shape)])
@@ -402,7 +402,7 @@ def _average(a: Any, weights: Any, *, axis: Any, returned: bool, keepdims: bool)
 
 
 def _instead(a: Any, number: Any) -> Any:
-    """With `number(dtype)` in place of nans."""
+    """With `number(dtype)` instead of nans."""
     x = value(a)
     if not x.aval.inexact:
         return x
@@ -480,19 +480,19 @@ def nanmin(
 
 def _nan_place(a: Any, f: Any, neutral: Any, axis: Any, keepdims: bool) -> Any:
     x = value(a)
-    place = f(_instead(x, neutral), axis, keepdims=bool(keepdims))
+    position = f(_instead(x, neutral), axis, keepdims=bool(keepdims))
     if not x.aval.inexact:
-        return place
-    # among infinities that stand for nans, the place of a real one counts
+        return position
+    # among infinities that stand for nans, the position of a real one counts
     real = f(el.select(isnan(x), Literal(0, x.aval), Literal(1, x.aval)) if f is argreduction.argmax
              else el.select(isnan(x), Literal(1, x.aval), Literal(0, x.aval)), axis,
              keepdims=bool(keepdims))  # fmt: skip
     extreme = (reduction.max_ if f is argreduction.argmax else reduction.min_)(
         _instead(x, neutral), axis, keepdims=bool(keepdims)
     )
-    place = el.select(el.eq(extreme, neutral(x.aval.dtype)), real, place)
+    position = el.select(el.eq(extreme, neutral(x.aval.dtype)), real, position)
     nothing = reduction.all_(isnan(x), axis, keepdims=bool(keepdims))
-    return el.select(nothing, Literal(-1, place.aval), place)
+    return el.select(nothing, Literal(-1, position.aval), position)
 
 
 def nanargmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool = False) -> Any:

@@ -1,7 +1,7 @@
 """What Python and numpy say against arguments, said as errors of Plait.
 
 Functions here rely on Python to refuse what is no integer, no sequence, no array of numbers, as
-numpy's own do; at the border such an exception gets the place in the user's file, and how the
+numpy's own do; at the border such an exception gets the line of the user's file, and how the
 function is called.
 
 Invariant: exceptions of the user's own functions pass unchanged; the class of what is raised is

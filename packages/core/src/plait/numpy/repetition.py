@@ -86,11 +86,11 @@ def repeat(
                 fix="give total_repeat_length",
             )
         return take(x, _sources(repeats, n, total_repeat_length), at, mode="clip")
-    places = np.repeat(np.arange(n), np.broadcast_to(np.asarray(repeats), (n,)))
+    positions = np.repeat(np.arange(n), np.broadcast_to(np.asarray(repeats), (n,)))
     if total_repeat_length is not None:
-        missing = builtins.max(total_repeat_length - len(places), 0)
-        places = np.concatenate([places, np.full(missing, n - 1)])[:total_repeat_length]
-    return take(x, places.astype(np.int32), at, mode="clip")
+        missing = builtins.max(total_repeat_length - len(positions), 0)
+        positions = np.concatenate([positions, np.full(missing, n - 1)])[:total_repeat_length]
+    return take(x, positions.astype(np.int32), at, mode="clip")
 
 
 def _has_axes(x: Any) -> bool:
@@ -104,10 +104,10 @@ def _repeated(x: Any, times: Any, axis: int) -> Any:
 
 
 def _sources(repeats: Any, n: int, total: int) -> Any:
-    """Which element each place of the result comes from: how many ends lie at or before it."""
+    """Which element each position of the result comes from: how many ends lie at or before it."""
     ends = sh.broadcast_to(repeats, (n,)).cumsum()
-    places = sh.iota(ends.aval.dtype, (total, n), 0)
-    return sh.convert(el.le(sh.reshape(ends, (1, n)), places), np.int32).sum(1)
+    positions = sh.iota(ends.aval.dtype, (total, n), 0)
+    return sh.convert(el.le(sh.reshape(ends, (1, n)), positions), np.int32).sum(1)
 
 
 def resize(a: Any, new_shape: Any) -> Any:
@@ -132,39 +132,40 @@ def resize(a: Any, new_shape: Any) -> Any:
 # ---- inserting and deleting ----------------------------------------------------------------
 
 
-def _fixed_places(what: str, obj: Any, n: int) -> np.ndarray:
+def _fixed_positions(what: str, obj: Any, n: int) -> np.ndarray:
     if isinstance(obj, Tracer):
         raise ConcretizationError(
             f"the shape of {what}(...) depends on {obj!r}, which has no value while it is traced",
-            fix="give fixed places",
+            fix="give fixed positions",
         )
     if isinstance(obj, slice):
         return np.arange(n)[obj]
-    places = np.asarray(obj)
-    if not places.size and not hasattr(obj, "dtype"):
-        places = places.astype(np.int32)
-    if places.dtype == BOOL:
-        if places.ndim and places.shape != (n,):
-            raise ShapeError(f"{what}: a mask of shape {places.shape} for an axis of size {n}",
+    positions = np.asarray(obj)
+    if not positions.size and not hasattr(obj, "dtype"):
+        positions = positions.astype(np.int32)
+    if positions.dtype == BOOL:
+        if positions.ndim and positions.shape != (n,):
+            raise ShapeError(f"{what}: a mask of shape {positions.shape} for an axis of size {n}",
                            fix="give one of its size")  # fmt: skip
-        return np.flatnonzero(places)
-    if places.size and (places.min() < -n or places.max() > n):
+        return np.flatnonzero(positions)
+    if positions.size and (positions.min() < -n or positions.max() > n):
         raise AxisError(
-            f"{what}: a place is out of range for an axis of size {n}", fix="give places inside"
+            f"{what}: a position is out of range for an axis of size {n}",
+            fix="give positions inside",
         )
-    return places
+    return positions
 
 
 def delete(
     arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices: bool = False
 ) -> Any:
-    """Without the elements at given places.
+    """Without the elements at given positions.
 
     Args:
       arr: any shape and dtype.
       obj: an int, several, a slice or a mask.
       axis: which; None: of the flattened array.
-      assume_unique_indices: a promise that no place occurs twice; with it places may be traced.
+      assume_unique_indices: a promise that no position occurs twice, with which they may be traced.
 
     As numpy.delete.
 
@@ -180,21 +181,21 @@ def delete(
     traced = isinstance(obj, Tracer) and obj.aval.category == INTEGER
     if traced and (assume_unique_indices or not obj.aval.ndim):
         return take(x, _others(obj, n), at, mode="clip")
-    keep = np.delete(np.arange(n), _fixed_places("delete", obj, n))
+    keep = np.delete(np.arange(n), _fixed_positions("delete", obj, n))
     return take(x, keep.astype(np.int32), at, mode="clip")
 
 
-def _others(places: Any, n: int) -> Any:
+def _others(positions: Any, n: int) -> Any:
     """The numbers below `n` that are not among so many different ones, which are being traced."""
-    flat = sh.reshape(places, (places.aval.size,))
+    flat = sh.reshape(positions, (positions.aval.size,))
     gone = sh.fill(False, Aval((n,), BOOL)).at[flat].set(True)
     order = el.select(gone, n, el.sub(el.not_(gone).astype(np.int32).cumsum(), 1))
-    rest = sh.fill(0, Aval((n - places.aval.size,), np.int32))
+    rest = sh.fill(0, Aval((n - positions.aval.size,), np.int32))
     return rest.at[order].set(sh.iota(np.dtype(np.int32), (n,)), mode="drop")
 
 
 def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
-    """With `values` before given places: an int, several, or a slice.  As numpy.insert.
+    """With `values` before given positions: an int, several, or a slice.  As numpy.insert.
 
     >>> import numpy as np, plait
     >>> plait.numpy.insert(np.array([1, 2, 3]), 1, 9).tolist()
@@ -205,16 +206,16 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
         x, axis = ravel(x), 0
     at = normal_axis(axis, x.aval.ndim)
     n = fixed_size(x, at)
-    places = _fixed_places("insert", obj, n)
-    if not places.ndim and v.aval.ndim:  # as numpy: the values' first axis goes to the axis
+    positions = _fixed_positions("insert", obj, n)
+    if not positions.ndim and v.aval.ndim:  # as numpy: the values' first axis goes to the axis
         v = sh.moveaxis(v, 0, at) if v.aval.ndim == x.aval.ndim else v
-    count = places.size
-    if places.size == 1 and v.aval.ndim == x.aval.ndim:
+    count = positions.size
+    if positions.size == 1 and v.aval.ndim == x.aval.ndim:
         count = v.aval.shape[at] if v.aval.shape[at] != 1 else 1
-        places = np.full(count, places.reshape(-1)[0])
+        positions = np.full(count, positions.reshape(-1)[0])
     want = (*x.aval.shape[:at], count, *x.aval.shape[at + 1 :])
     v = sh.broadcast_to(convert(v, x.aval.dtype), want)
-    marks = np.insert(np.zeros(n, np.int64), places.reshape(-1), np.arange(1, count + 1))
+    marks = np.insert(np.zeros(n, np.int64), positions.reshape(-1), np.arange(1, count + 1))
     source = np.where(marks > 0, n + marks - 1, np.cumsum(marks == 0) - 1)
     both = sh.concatenate([x, v], at)
     return take(both, source.astype(np.int32), at, mode="clip")
@@ -237,11 +238,12 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
             "traced",
             fix="trim before, or mask instead",
         )
-    places = np.nonzero(np.asarray(x))
+    positions = np.nonzero(np.asarray(x))
     for i in sh.normal_axes(axis, x.aval.ndim):
         n = x.aval.shape[i]
-        first, last = (places[i].min(), places[i].max() + 1) if places[i].size else (n, n)
+        at = positions[i]
+        first, last = (at.min(), at.max() + 1) if at.size else (n, n)
         start = first if "f" in trim.lower() else 0
-        stop = last if "b" in trim.lower() and places[i].size else (n if places[i].size else start)
+        stop = last if "b" in trim.lower() and at.size else (n if at.size else start)
         x = sh.slice_in_dim(x, int(start), int(stop), axis=i)
     return x

@@ -99,7 +99,7 @@ def _places(a: Any, v: Any, *, right: bool, method: str) -> Any:
 
 
 def _before(a: Any, v: Any, right: bool) -> Any:
-    """Whether an element of `a` comes before the place of `v`."""
+    """Whether an element of `a` comes before the position of `v`."""
     before = (el.le if right else el.lt)(a, v)
     if not a.aval.inexact:
         return before
@@ -182,10 +182,10 @@ def interp(
 
     Args:
       x: where, any shape.
-      xp: places of the data, ascending.
+      xp: positions of the data, ascending.
       fp: the data there, real or complex.
-      left, right: the results before and after all places; by default the data at the ends.
-      period: of the places; then they need not be ascending, and there are no ends.
+      left, right: the results before and after all positions; by default the data at the ends.
+      period: of the positions; then they need not be ascending, and there are no ends.
 
     As numpy.interp.
 
@@ -196,7 +196,7 @@ def interp(
     a, b = value(xp), value(fp)
     if a.aval.ndim != 1 or a.aval.shape != b.aval.shape:
         raise ArgumentError(
-            f"interp: places {a.aval!r} and data {b.aval!r}", fix="give equal vectors"
+            f"interp: positions {a.aval!r} and data {b.aval!r}", fix="give equal vectors"
         )
     if a.aval.shape[0] == 0:
         raise ArgumentError("interp between no points", fix="give one at least")
@@ -211,10 +211,10 @@ def partition(a: Any, kth: int, axis: int = -1) -> Any:
 
     Args:
       a: one axis at least.
-      kth: a place, or several; all elements are sorted, which is right for every place.
+      kth: a position, or several; all elements are sorted, which is right for every position.
       axis: along which; None: of the flattened array.
 
-    Raises AxisError for a place that is not there.  As numpy.partition.
+    Raises AxisError for a position that is not there.  As numpy.partition.
 
     >>> import numpy as np, plait
     >>> plait.numpy.partition(np.array([3, 1, 2]), 1).tolist()
@@ -228,12 +228,12 @@ def partition(a: Any, kth: int, axis: int = -1) -> Any:
 def _check_kth(kth: Any, x: Any, axis: Any) -> None:
     n = x.aval.size if axis is None else x.aval.shape[normal_axis(axis, x.aval.ndim)]
     if getattr(kth, "ndim", 0) > 1:
-        raise ShapeError(f"kth has {kth.ndim} axes", fix="give a place, or a vector of them")
+        raise ShapeError(f"kth has {kth.ndim} axes", fix="give a position, or a vector of them")
     for k in kth if isinstance(kth, tuple | list) else np.ravel(np.asarray(kth)).tolist():
         if not hasattr(k, "__index__") or isinstance(k, bool):
             raise OperandTypeError(f"kth must be an integer, not {k!r}", fix="write kth=0")
         if n.__class__ is int and not -n <= k.__index__() < max(n, 1):
-            raise AxisError(f"kth={k} is out of range for {n} elements", fix="give a place")
+            raise AxisError(f"kth={k} is out of range for {n} elements", fix="give a position")
 
 
 def argpartition(a: Any, kth: int, axis: int = -1) -> Any:

@@ -52,7 +52,7 @@ def where(
     condition: Any, x: Any = None, y: Any = None, /, *, size: int | None = None,
     fill_value: Any = None,
 ) -> Any:  # fmt: skip
-    """`x` where the condition holds, else `y`; without them, the places where it holds.
+    """`x` where the condition holds, else `y`; without them, the positions where it holds.
 
     Args:
       condition: booleans, or numbers that count as true if they are not zero.
@@ -216,7 +216,7 @@ def take_along_axis(
     arr: Any, indices: Any, axis: int | None = -1, mode: str | None = None,
     fill_value: Any = None, *, wrap_negative_indices: bool | None = None,
 ) -> Any:  # fmt: skip
-    """Elements along an axis, by numbers that differ from place to place.
+    """Elements along an axis, by numbers that differ from position to position.
 
     Args:
       arr: an array.
@@ -269,9 +269,9 @@ def put_along_axis(
     shape = list(x.aval.shape)
     shape[at] = i.aval.shape[at]
     i = broadcast_to(i, shape)
-    places = [i if k == at else iota(np.int32, [d if j == k else 1 for j, d in enumerate(shape)], k)
+    index = [i if k == at else iota(np.int32, [d if j == k else 1 for j, d in enumerate(shape)], k)
               for k in range(len(shape))]  # fmt: skip
-    return x.at[tuple(places)].set(values, mode=mode)
+    return x.at[tuple(index)].set(values, mode=mode)
 
 
 def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = False) -> Any:
@@ -291,7 +291,7 @@ def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = Fa
     [0, 9, 2]
     """
     _not_in_place(inplace)
-    x, i, values = materialise_at_ground(value(a)), integers(ind, "places"), value(v)
+    x, i, values = materialise_at_ground(value(a)), integers(ind, "positions"), value(v)
     _kept("put", values, x)
     i = reshape(i, (i.aval.size,))
     if mode == "wrap":
@@ -350,7 +350,7 @@ def _count(name: str, mask: Any, size: int | None) -> int:
         raise ConcretizationError(
             f"the shape of {name}({mask!r}) depends on values that are not known while it is "
             "traced",
-            fix="give size: places beyond it are left out, and missing ones are `fill_value`",
+            fix="give size: positions beyond it are left out, and missing ones are `fill_value`",
         )
     return int(np.count_nonzero(np.asarray(mask)))
 
@@ -362,12 +362,12 @@ def _mask(a: Any) -> Any:
 
 
 def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple:
-    """The places of elements that are not zero: an array of indices for each axis.
+    """The positions of elements that are not zero: an array of indices for each axis.
 
     Args:
       a: an array with one axis at least.
-      size: how many places; needed if `a` is traced.  More are left out.
-      fill_value: the index (or a tuple of one for each axis) of missing places; 0 by default.
+      size: how many positions; needed if `a` is traced.  More are left out.
+      fill_value: the index (or a tuple of one for each axis) of missing positions; 0 by default.
 
     As numpy.nonzero.
 
@@ -399,20 +399,20 @@ def _nonzero(mask: Any, fills: tuple, *, size: int) -> tuple:
         return tuple([broadcast_to(convert(f, kind), (size,)) for f in fills])
     flat = reshape(mask, (total,))
     order = el.sub(convert(flat, np.int32).cumsum(), 1)
-    # the places beyond `size`, and those where nothing is, are dropped
+    # the positions beyond `size`, and those where nothing is, are dropped
     target = el.select(flat, order, size)
     start = broadcast_to(Literal(0, Aval((), kind)), (size,))
-    places = start.at[target].set(iota(kind, (total,)), mode="drop")
+    positions = start.at[target].set(iota(kind, (total,)), mode="drop")
     found = el.lt(iota(np.int32, (size,)), order[-1:] + 1)
     out = []
     for i, (n, f) in enumerate(zip(shape, fills)):
-        index = el.modulo(el.floor_divide(places, product(shape[i + 1 :])), n)
+        index = el.modulo(el.floor_divide(positions, product(shape[i + 1 :])), n)
         out.append(el.select(found, index, convert(f, kind)))
     return tuple(out)
 
 
 def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
-    """The places of elements of the flattened array that are not zero; see `nonzero`.
+    """The positions of elements of the flattened array that are not zero; see `nonzero`.
 
     As numpy.flatnonzero.
 
@@ -424,7 +424,7 @@ def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> A
 
 
 def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
-    """The places of elements that are not zero, as rows; see `nonzero`.  As numpy.argwhere.
+    """The positions of elements that are not zero, as rows; see `nonzero`.  As numpy.argwhere.
 
     >>> import numpy as np, plait
     >>> plait.numpy.argwhere(np.array([0, 5, 7])).tolist()
@@ -468,11 +468,11 @@ def compress(
     n = x.aval.shape[at]
     if isinstance(c, np.ndarray) and n.__class__ is int and c[n:].any():
         raise SubscriptError(
-            f"place {np.flatnonzero(c)[-1]} is out of range for axis {at} of size {n}",
+            f"position {np.flatnonzero(c)[-1]} is out of range for axis {at} of size {n}",
             fix="give a condition that is no longer than the axis",
         )
-    places = nonzero(c, size=size, fill_value=n)[0]
-    return taking.take(x, places, at, mode="fill", fill_value=fill_value)
+    positions = nonzero(c, size=size, fill_value=n)[0]
+    return taking.take(x, positions, at, mode="fill", fill_value=fill_value)
 
 
 def extract(condition: Any, arr: Any, *, size: int | None = None, fill_value: Any = 0) -> Any:
@@ -487,7 +487,7 @@ def extract(condition: Any, arr: Any, *, size: int | None = None, fill_value: An
     return compress(_mask(condition).reshape(-1), arr, size=size, fill_value=fill_value)
 
 
-# ---- places --------------------------------------------------------------------------------
+# ---- positions -----------------------------------------------------------------------------
 
 
 def _no_negative(sizes: tuple) -> tuple:
@@ -519,12 +519,12 @@ def ravel_multi_index(
     multi_index: Sequence[Any], dims: Sequence[int], mode: str = "raise", order: str = "C", *,
     dtype: Any = None,
 ) -> Any:  # fmt: skip
-    """Numbers of places, from an index for each axis.
+    """Numbers of positions, from an index for each axis.
 
     Args:
       multi_index: an array of integers for each axis.
       dims: the shape.
-      mode: "clip" or "wrap" for places outside; "raise" only for known indices.
+      mode: "clip" or "wrap" for positions outside; "raise" only for known indices.
       order: "C", row-major, or "F".
       dtype: of the result; by default that of the indices together.
 

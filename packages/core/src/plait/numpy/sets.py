@@ -67,8 +67,8 @@ def _sorted_rows(x: Any, *, equal_nan: bool) -> tuple:
     """(order that sorts rows, whether a sorted row differs from the one before it)."""
     n = x.aval.shape[0]
     columns = [x[:, i] for i in range(x.aval.shape[1])]
-    places = iota(dtype_for_indices(n), (n,))
-    *rows, order = sort_together([*columns, places], 0, num_keys=max(len(columns), 1))
+    positions = iota(dtype_for_indices(n), (n,))
+    *rows, order = sort_together([*columns, positions], 0, num_keys=max(len(columns), 1))
     new: Any = fill(False, Aval((max(n - 1, 0),), BOOL))
     for c in rows:
         differs = el.ne(c[1:], c[:-1])
@@ -296,11 +296,11 @@ def intersect1d(
         return out
     if size is not None:
         raise ArgumentError("intersect1d: return_indices needs known values", fix="leave size out")
-    places = []
+    positions = []
     for v in (x, y):
         order = argsort(v)
-        places.append(take(order, searchsorted(take(v, order), out)))
-    return out, *places
+        positions.append(take(order, searchsorted(take(v, order), out)))
+    return out, *positions
 
 
 def setdiff1d(

@@ -75,7 +75,7 @@ def concat(arrays: Any, /, *, axis: int | None = 0) -> Any:
 
 
 def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> Any:
-    """Along a new axis, at a place of the result.
+    """Along a new axis, at a position of the result.
 
     arrays: of one shape; axis: the new one; out: must be None; dtype: of the result.  Raises
     TypeRule for different shapes.  As numpy.stack.
@@ -193,11 +193,12 @@ def _split(what: str, ary: Any, sections: Any, axis: int, even: bool) -> list:
     at = normal_axis(axis, x.aval.ndim)
     n = x.aval.shape[at]
     if hasattr(sections, "__index__") and not getattr(sections, "ndim", 0):
-        places = _even(what, n, sections.__index__(), even)
+        positions = _even(what, n, sections.__index__(), even)
     else:
         if isinstance(sections, Tracer):
             raise ConcretizationError(
-                f"{what} at {sections!r}, whose values are not known", fix="split at fixed places"
+                f"{what} at {sections!r}, whose values are not known",
+                fix="split at fixed positions",
             )
         given = np.asarray(sections)
         if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
@@ -206,8 +207,8 @@ def _split(what: str, ary: Any, sections: Any, axis: int, even: bool) -> list:
             )
         inner = [int(i) for i in given]
         inner = [builtins.max(i + n, 0) if i < 0 else builtins.min(i, n) for i in inner]
-        places = [0, *inner, n]
-    ends = zip(places, places[1:])
+        positions = [0, *inner, n]
+    ends = zip(positions, positions[1:])
     return [sh.slice_in_dim(x, a, b if b >= a else a, axis=at) for a, b in ends]
 
 
@@ -229,7 +230,7 @@ def _even(what: str, n: Any, count: int, even: bool) -> list:
 
 
 def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list:
-    """Parts along an axis: so many equal ones, or those between given places.
+    """Parts along an axis: so many equal ones, or those between given positions.
 
     Raises TypeRule if the size does not divide.  As numpy.split.
 

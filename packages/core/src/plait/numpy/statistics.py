@@ -126,22 +126,24 @@ def _picked(x: Any, q: Any, count: Any, method: str) -> Any:
     """Elements of sorted rows at fractions `q` of `count`."""
     last = el.maximum(el.sub(count, 1), 0)
     if method == "inverted_cdf":
-        place = el.sub(el.ceil(el.mul(q, count)), 1)
+        position = el.sub(el.ceil(el.mul(q, count)), 1)
     else:
         alpha, beta = _CONTINUOUS.get(method, (1.0, 1.0))
-        place = el.add(el.mul(q, el.add(count, 1 - alpha - beta)), alpha - 1)
-    place = el.clamp(Literal(0, place.aval), place, broadcast_to(last, place.aval.shape))
-    low = el.floor(place)
+        position = el.add(el.mul(q, el.add(count, 1 - alpha - beta)), alpha - 1)
+    position = el.clamp(
+        Literal(0, position.aval), position, broadcast_to(last, position.aval.shape)
+    )
+    low = el.floor(position)
     high = el.minimum(el.add(low, 1), last)
-    high = el.select(el.eq(low, place), low, high)
+    high = el.select(el.eq(low, position), low, high)
     at = lambda i: take_along_axis(x, convert(i, np.int32), -1, mode="clip")  # noqa: E731
     if method in ("lower", "inverted_cdf"):
         return at(low)
     if method == "higher":
         return at(high)
     if method == "nearest":
-        return at(el.round_even(place))
-    part = 0.5 if method == "midpoint" else convert(el.sub(place, low), x.aval.dtype)
+        return at(el.round_even(position))
+    part = 0.5 if method == "midpoint" else convert(el.sub(position, low), x.aval.dtype)
     a, b = at(low), at(high)
     # where both are one infinity there is no difference
     same = el.and_(el.eq(a, b), el.eq(el.abs_(a), np.inf))
@@ -474,15 +476,15 @@ def _histogram(a: Any, edges: Any, weights: Any, *, density: bool) -> Any:
     (x,) = el.floating((value(a),))
     x = reshape(x, (x.aval.size,))
     n = edges.aval.shape[0] - 1
-    place = el.sub(searchsorted(edges, x, side="right"), 1)
+    position = el.sub(searchsorted(edges, x, side="right"), 1)
     last = el.eq(x, edges[n])
-    place = el.select(last, n - 1, place)
-    inside = el.and_(el.ge(place, 0), el.lt(place, n))
+    position = el.select(last, n - 1, position)
+    inside = el.and_(el.ge(position, 0), el.lt(position, n))
     if weights is None:
         w = convert(inside, default_dtype(FLOATING))
     else:
         w = el.select(inside, reshape(value(weights), (x.aval.size,)), 0)
-    counts = _counts(place, w, length=n)
+    counts = _counts(position, w, length=n)
     if not density:
         return counts
     widths = el.sub(edges[1:], edges[:-1])
@@ -531,18 +533,18 @@ def histogramdd(
 def _boxes(x: Any, edges: list, weights: Any, *, density: bool) -> Any:
     (x,) = el.floating((x,))
     shape = [e.aval.shape[0] - 1 for e in edges]
-    place: Any = np.int32(0)
+    position: Any = np.int32(0)
     inside: Any = True
     for i, (e, n) in enumerate(zip(edges, shape)):
         column = x[:, i]
         k = el.sub(searchsorted(e, column, side="right"), 1)
         k = el.select(el.eq(column, e[n]), n - 1, k)
         inside = el.and_(inside, el.and_(el.ge(k, 0), el.lt(k, n)))
-        place = el.add(el.mul(place, n), k)
+        position = el.add(el.mul(position, n), k)
     total = int(np.prod(shape))
     ones = fill(1, Aval(x.aval.shape[:1], default_dtype(FLOATING)))
     w = el.select(inside, ones if weights is None else value(weights), 0)
-    counts = reshape(_counts(el.select(inside, place, 0), w, length=total), shape)
+    counts = reshape(_counts(el.select(inside, position, 0), w, length=total), shape)
     if not density:
         return counts
     for i, e in enumerate(edges):

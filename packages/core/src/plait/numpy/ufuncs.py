@@ -183,7 +183,7 @@ class ufunc(metaclass=_Functions):  # noqa: N801
         return self._call(reshape(a, a.aval.shape + (1,) * b.aval.ndim), b)
 
     def at(self, a: Any, indices: Any, b: Any = None, *, inplace: bool = False) -> Any:
-        """The array with f(a[i], b) at places; places that occur twice are changed twice.
+        """The array with f(a[i], b) at positions; positions that occur twice are changed twice.
 
         Args:
           a: any array.
@@ -201,7 +201,7 @@ class ufunc(metaclass=_Functions):  # noqa: N801
         return self._visited(x, indices, b)
 
     def _visited(self, x: Any, indices: Any, b: Any) -> Any:
-        """One place after the other, by its number in the flattened array."""
+        """One position after the other, by its number in the flattened array."""
         numbers = getitem(reshape(iota(dtype_of("int32"), (x.aval.size,)), x.aval.shape), indices)
         numbers, shape = reshape(numbers, (-1,)), numbers.aval.shape
         others = None if b is None else reshape(broadcast_to(value(b), shape), (-1,))
@@ -245,8 +245,8 @@ class ufunc(metaclass=_Functions):  # noqa: N801
             return chosen(inside, self._call(c, v), c), None
 
         carry = convert(carry, _result(self._call, carry, rows))
-        places = iota(first.aval.dtype, (n,))
-        return moveaxis(scan(step, carry, (places, rows))[0], 0, at)
+        positions = iota(first.aval.dtype, (n,))
+        return moveaxis(scan(step, carry, (positions, rows))[0], 0, at)
 
 
 def _rows(x: Any, axes: tuple) -> Any:
