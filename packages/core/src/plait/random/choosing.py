@@ -37,10 +37,8 @@ from .._types.avals import FLOATING, INTEGER, Aval, default_dtype
 from .distributions import gumbel_noise, is_high
 from .keys import one_key
 from .numbers import between, halves, randint, raw_bits, row
-from .placing import shardable
 
 
-@shardable
 def categorical(
     key: Any,
     logits: Any,
@@ -112,7 +110,6 @@ def _categorical_distinct(
     return reshape(transpose(index, (n, *range(n))), shape)
 
 
-@shardable
 def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False) -> Any:
     """The elements of an array in random order along an axis, or 0, 1, 2, ... of an integer.
 
@@ -170,7 +167,6 @@ def _shuffled(data: Any, x: Any, axis: int) -> Any:
     return x
 
 
-@shardable
 def choice(
     key: Any,
     a: Any,

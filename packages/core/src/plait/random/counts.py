@@ -23,7 +23,6 @@ from .._types.avals import FLOATING, INTEGER, Aval, broadcast_shapes, default_dt
 from .distributions import shape_or
 from .keys import RANGES, number, split
 from .numbers import sample_dtype, uniform
-from .placing import shardable
 from .samples import given
 
 
@@ -46,7 +45,6 @@ def _float(p: Any) -> Any:
 # ---- Poisson -------------------------------------------------------------------------------
 
 
-@shardable
 def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = None) -> Any:
     """Numbers of events of which `lam` are expected.
 
@@ -136,7 +134,6 @@ def _rejected(key: Any, judged: Any, shape: tuple, dtype: np.dtype) -> Any:
 # ---- binomial ------------------------------------------------------------------------------
 
 
-@shardable
 def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> Any:
     """Successes in `n` trials of probability `p`, as floats.
 
@@ -230,7 +227,6 @@ def _by_ratio(key: Any, n: Any, q: Any, shape: tuple) -> Any:
 # ---- made of these ---------------------------------------------------------------------------
 
 
-@shardable
 def multinomial(
     key: Any, n: Any, p: Any, *, shape: Any = None, dtype: Any = None, unroll: int | bool = 1
 ) -> Any:
@@ -284,7 +280,6 @@ def _multinomial(
     return moveaxis(counts, 0, -1)
 
 
-@shardable
 def geometric(key: Any, p: Any, shape: Any = None, dtype: Any = None) -> Any:
     """Trials of probability `p` up to the first success.
 

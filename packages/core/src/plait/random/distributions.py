@@ -26,10 +26,8 @@ from .._types.avals import (
 )
 from .keys import number, one_key
 from .numbers import MANTISSA, between, halves, row, sample_dtype
-from .placing import shardable
 
 
-@shardable
 def normal(key: Any, shape: Any = (), dtype: Any = None) -> Any:
     """Numbers from the standard normal distribution; complex ones have variance 1 too.
 
@@ -63,7 +61,6 @@ def _real_normal(data: Any, shape: tuple, dtype: np.dtype) -> Any:
     return el.mul.bind(Literal(math.sqrt(2), u.aval), el.erf_inv.bind(u))
 
 
-@shardable
 def truncated_normal(key: Any, lower: Any, upper: Any, shape: Any = None, dtype: Any = None) -> Any:
     """Numbers from the standard normal distribution, given that they lie in (lower, upper).
 
@@ -103,7 +100,6 @@ def _truncated_normal(data: Any, low: Any, high: Any, *, shape: tuple, dtype: np
     return el.minimum(el.maximum(x, least), most)
 
 
-@shardable
 def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low") -> Any:
     """True with probability `p`.
 
@@ -161,7 +157,7 @@ def _simple(name: str, f: Any, doc: str) -> Any:
     >>> plait.random.{name}(plait.random.key(0), (2,)).shape
     (2,)
     """
-    return shardable(sample)
+    return sample
 
 
 def _exponential(data: Any, *, shape: tuple, dtype: np.dtype) -> Any:
@@ -200,7 +196,6 @@ logistic = _simple("logistic", _logistic, "Numbers from the logistic distributio
 cauchy = _simple("cauchy", _cauchy, "Numbers from the Cauchy distribution.")
 
 
-@shardable
 def gumbel(key: Any, shape: Any = (), dtype: Any = None, mode: str | None = None) -> Any:
     """Numbers from the Gumbel distribution.
 
@@ -246,7 +241,6 @@ def _gumbel_now(data: Any, *, shape: tuple, dtype: np.dtype, high: bool) -> Any:
     return gumbel_noise(data, shape, dtype, high)
 
 
-@shardable
 def rademacher(key: Any, shape: Any = (), dtype: Any = None) -> Any:
     """-1 or 1, evenly.
 

@@ -29,7 +29,6 @@ from .._types.avals import (
     dtype_of,
 )
 from .keys import RANGES, number, one_key
-from .placing import shardable
 
 BITS = {1: np.uint8, 2: np.uint16, 4: UINT32, 8: np.uint64}
 MANTISSA = {"float16": 10, "bfloat16": 7, "float32": 23, "float64": 52}
@@ -50,7 +49,6 @@ def sample_dtype(dtype: Any, kind: int, what: str, *others: int) -> np.dtype:
     return d
 
 
-@shardable
 def bits(key: Any, shape: Any = (), dtype: Any = None) -> Any:
     """Random bits.
 
@@ -96,7 +94,6 @@ def between(data: Any, low: Any, high: Any, shape: tuple, dtype: np.dtype) -> An
     return el.maximum.bind(low, el.add.bind(scaled, low))
 
 
-@shardable
 def uniform(
     key: Any, shape: Any = (), dtype: Any = None, minval: Any = 0.0, maxval: Any = 1.0
 ) -> Any:
@@ -137,7 +134,6 @@ def _uniform(data: Any, low: Any, high: Any, *, shape: tuple, dtype: np.dtype) -
 # ---- integers ------------------------------------------------------------------------------
 
 
-@shardable
 def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = None) -> Any:
     """Integers evenly from [minval, maxval); `minval` where that is empty.
 

@@ -17,7 +17,6 @@ from .._types.avals import FLOATING
 from .distributions import exponential, normal, rademacher, shape_or
 from .keys import key_data, key_impl, number, split
 from .numbers import bits, sample_dtype, uniform
-from .placing import shardable
 
 
 def given(name: str, dtype: Any, shape: Any, *parameters: Any) -> tuple:
@@ -46,7 +45,6 @@ def _gamma_of(key: Any, a: Any, shape: tuple, log: bool) -> Any:
 # ---- gamma ---------------------------------------------------------------------------------
 
 
-@shardable
 def gamma(key: Any, a: Any, shape: Any = None, dtype: Any = None) -> Any:
     """Numbers from the gamma distribution of shape `a` and scale 1.
 
@@ -73,7 +71,6 @@ def _gamma(key: Any, a: Any, *, shape: tuple) -> Any:
     return _gamma_of(key, a, shape, False)
 
 
-@shardable
 def loggamma(key: Any, a: Any, shape: Any = None, dtype: Any = None) -> Any:
     """Logarithms of gamma samples, also where those underflow; arguments are those of `gamma`.
 
@@ -93,7 +90,6 @@ def _loggamma(key: Any, a: Any, *, shape: tuple) -> Any:
     return _gamma_of(key, a, shape, True)
 
 
-@shardable
 def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None) -> Any:
     """Numbers from the beta distribution of shapes `a` and `b`.
 
@@ -121,7 +117,6 @@ def _beta(key: Any, a: Any, b: Any, *, shape: tuple) -> Any:
     return el.logistic(x - y)
 
 
-@shardable
 def chisquare(key: Any, df: Any, shape: Any = None, dtype: Any = None) -> Any:
     """Numbers from the chi-squared distribution with `df` degrees of freedom; see `gamma`.
 
@@ -141,7 +136,6 @@ def _chisquare(key: Any, df: Any, *, shape: tuple) -> Any:
     return 2.0 * _gamma_of(key, 0.5 * df, shape, False)
 
 
-@shardable
 def f(key: Any, dfnum: Any, dfden: Any, shape: Any = None, dtype: Any = None) -> Any:
     """Numbers from the F distribution with `dfnum` and `dfden` degrees of freedom; see `beta`.
 
@@ -163,7 +157,6 @@ def _f(key: Any, m: Any, n: Any, *, shape: tuple) -> Any:
     return top / (_gamma_of(below, 0.5 * n, shape, False) / n)
 
 
-@shardable
 def t(key: Any, df: Any, shape: Any = None, dtype: Any = None) -> Any:
     """Numbers from Student's t with `df` degrees of freedom; see `gamma`.
 
@@ -187,7 +180,6 @@ def _t(key: Any, df: Any, *, shape: tuple) -> Any:
     )
 
 
-@shardable
 def generalized_normal(key: Any, p: Any, shape: Any = (), dtype: Any = None) -> Any:
     """Numbers of density proportional to e ** -|x| ** p.
 
@@ -219,7 +211,6 @@ def _generalized_normal(key: Any, p: Any, *, shape: tuple) -> Any:
 # ---- powers and tails --------------------------------------------------------------------------
 
 
-@shardable
 def pareto(key: Any, b: Any, shape: Any = None, dtype: Any = None) -> Any:
     """Numbers of density b x ** (-b - 1), from 1 on; arguments are those of `gamma`.
 
@@ -239,7 +230,6 @@ def _pareto(key: Any, b: Any, *, shape: tuple) -> Any:
     return el.exp(exponential(key, shape, b.aval.dtype) / broadcast_to(b, shape))
 
 
-@shardable
 def lognormal(key: Any, sigma: Any = 1.0, shape: Any = None, dtype: Any = None) -> Any:
     """e to the power of normal numbers of deviation `sigma`; arguments are those of `gamma`.
 
@@ -259,7 +249,6 @@ def _lognormal(key: Any, sigma: Any, *, shape: tuple) -> Any:
     return el.exp(normal(key, shape, sigma.aval.dtype) * broadcast_to(sigma, shape))
 
 
-@shardable
 def rayleigh(key: Any, scale: Any, shape: Any = None, dtype: Any = None) -> Any:
     """Lengths of pairs of normal numbers of deviation `scale`; arguments are those of `gamma`.
 
@@ -282,7 +271,6 @@ def _rayleigh(key: Any, scale: Any, *, shape: tuple) -> Any:
     return broadcast_to(scale, shape) * el.sqrt(-2.0 * el.log(u))
 
 
-@shardable
 def weibull_min(
     key: Any, scale: Any, concentration: Any, shape: Any = (), dtype: Any = None
 ) -> Any:
@@ -311,7 +299,6 @@ def _weibull_min(key: Any, scale: Any, power: Any, *, shape: tuple) -> Any:
     return el.pow_(e, 1.0 / broadcast_to(power, shape)) * broadcast_to(scale, shape)
 
 
-@shardable
 def maxwell(key: Any, shape: Any = (), dtype: Any = None) -> Any:
     """Lengths of triples of normal numbers: speeds in a gas.
 
@@ -332,7 +319,6 @@ def _maxwell(key: Any, *, shape: tuple, dtype: np.dtype) -> Any:
     return el.sqrt((x * x).sum(-1))
 
 
-@shardable
 def double_sided_maxwell(key: Any, loc: Any, scale: Any, shape: Any = (), dtype: Any = None) -> Any:
     """loc + scale * s * m, with m as of `maxwell` and s = -1 or 1.
 
@@ -360,7 +346,6 @@ def _double_sided(key: Any, loc: Any, scale: Any, *, shape: tuple) -> Any:
     return maxwell(first, shape, dtype) * rademacher(second, shape, dtype) * scale + loc
 
 
-@shardable
 def triangular(
     key: Any, left: Any, mode: Any, right: Any, shape: Any = None, dtype: Any = None
 ) -> Any:
@@ -393,7 +378,6 @@ def _triangular(key: Any, low: Any, top: Any, high: Any, *, shape: tuple) -> Any
     return el.select(first, x, y)
 
 
-@shardable
 def wald(key: Any, mean: Any, shape: Any = None, dtype: Any = None) -> Any:
     """Numbers from Wald's distribution (inverse Gaussian) of this mean and scale 1.
 

@@ -26,11 +26,9 @@ from .._types.avals import FLOATING, broadcast_shapes
 from .distributions import exponential, normal
 from .keys import split
 from .numbers import sample_dtype
-from .placing import shardable
 from .samples import generalized_normal, given, loggamma
 
 
-@shardable
 def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = None) -> Any:
     """Vectors of positive numbers with sum 1.
 
@@ -61,7 +59,6 @@ def _dirichlet(key: Any, alpha: Any, *, shape: tuple) -> Any:
     return sizes / sizes.sum(-1, keepdims=True)
 
 
-@shardable
 def ball(key: Any, d: int, p: Any = 2, shape: Any = (), dtype: Any = None) -> Any:
     """Points evenly from the unit ball of the p-norm in `d` dimensions.
 
@@ -106,7 +103,6 @@ def _ball(key: Any, p: Any, *, shape: tuple, d: int) -> Any:
 _METHODS = ("cholesky", "eigh", "svd")
 
 
-@shardable
 def multivariate_normal(
     key: Any, mean: Any, cov: Any, shape: Any = None, dtype: Any = None, method: str = "cholesky"
 ) -> Any:
@@ -169,7 +165,6 @@ def _root(cov: Any, method: str) -> Any:
     return convert(vectors * expand_dims(root, values.aval.ndim - 1), dtype)
 
 
-@shardable
 def orthogonal(key: Any, n: int, shape: Any = (), dtype: Any = None, m: int | None = None) -> Any:
     """Orthogonal matrices, evenly (by Haar's measure); n times m if `m` is given.
 
