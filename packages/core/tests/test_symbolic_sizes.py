@@ -146,8 +146,12 @@ def test_once_for_all_sizes(case):
 def test_a_size_with_numbers_that_are_no_sizes(f):
     from_numpy = type("m", (), {"float32": np.float32, "float16": np.float16, "int8": np.int8,
                                 "asarray": np.asarray, "sqrt": np.sqrt})  # fmt: skip
-    symbolic = plait.make_program(lambda x: f(plait.numpy, x.shape[0]))(aval_for((b,), F32))
-    known = plait.make_program(lambda x: f(plait.numpy, x.shape[0]))(aval_for((3,), F32))
+    symbolic = plait.make_program(lambda x: f(plait.numpy, x.shape[0]))(
+        plait.ShapeDtypeStruct((b,), F32)
+    )
+    known = plait.make_program(lambda x: f(plait.numpy, x.shape[0]))(
+        plait.ShapeDtypeStruct((3,), F32)
+    )
     assert symbolic.out_avals[0].dtype == known.out_avals[0].dtype
     for n in (1, 2, 5):
         (got,) = at_sizes(symbolic, [asarray(np.zeros(n, F32))], {"b": n})

@@ -32,7 +32,8 @@ class Dim:
     Made by `symbolic_dims`. `+ - * // % **` with ints and dims of the same scope give dims, or an
     int where the result is constant; with floats, and divided by `/`, they are numbers of a
     program, as arrays are.  `==` compares canonical forms: it is True only for sizes that are
-    always equal, and False says nothing (`decide_eq` knows more).  `< <= > >=` and `bool` hold for all sizes or for none, or raise UndecidedDim; `int` always raises it.
+    always equal, and False says nothing (`decide_eq` knows more).  `< <= > >=` and `bool` hold for
+    all sizes or for none, or raise UndecidedDim; `int` always raises it.
 
     Example:
       >>> a, b = symbolic_dims("a, b")
