@@ -281,7 +281,7 @@ def _among_numbers(f: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
         return NotImplemented
     if f is operator.pow and isinstance(right, Integral):
         return NotImplemented  # a negative power of an integer
-    return f(*[v.__plait_array__() if v.__class__ is Dim else v for v in (left, right)])
+    return f(*[v.__plait_array__() if isinstance(v, Dim) else v for v in (left, right)])
 
 
 _DIFFERENCES: dict[str, Callable[[Terms, Terms], Terms]] = {
