@@ -97,3 +97,32 @@ def test_transposes_of_maps_of_integers(name, dtype):
         (got,) = run(lambda c: plait.linear_transpose(fixed, x)(c))(ct)
         assert got.dtype == dtype
         np.testing.assert_array_equal(np.asarray(got), matrix.T.astype(dtype) @ ct)
+
+
+WEAK = {
+    "alone": lambda x: x * x,
+    "times an array": lambda x: x * plait.numpy.float32(2),
+    "plus an array": lambda x: x + plait.numpy.float32(1),
+    "sum": lambda x: (x * plait.numpy.ones(3)).sum(),
+    "twice": lambda x: x * x + plait.numpy.sin(x) * plait.numpy.float32(1),
+    "converted": lambda x: x.astype("float32") * 1,
+    "maximum": lambda x: plait.numpy.maximum(x, plait.numpy.float32(0)),
+    "half": lambda x: x * plait.numpy.float16(2),
+    "no derivative": lambda x: plait.numpy.float32(3),
+}
+
+
+@pytest.mark.parametrize("name", WEAK)
+def test_gradients_of_python_numbers_are_as_weak(name):
+    f = WEAK[name]
+    for weak, x in ((True, 1.5), (False, np.float32(1.5)), (False, plait.numpy.float32(1.5))):
+        value = f(plait.numpy.float32(1.5)) if not weak else plait.vjp(f, x)[0]
+        for g in (plait.grad(f)(x), plait.jit(plait.grad(f))(x), plait.value_and_grad(f)(x)[1],
+                  plait.vjp(f, x)[1](plait.numpy.ones_like(value))[0]):  # fmt: skip
+            assert g.weak_type == weak and g.dtype == np.float32
+            step = np.float32(1e-2)
+            up, down = (float(f(plait.numpy.float32(1.5 + s))) for s in (step, -step))
+            np.testing.assert_allclose(float(g), (up - down) / (2 * step), rtol=2e-2, atol=1e-3)
+        assert (plait.grad(f)(x) * plait.numpy.float16(1)).dtype == (
+            np.float16 if weak else np.float32
+        )

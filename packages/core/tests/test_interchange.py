@@ -125,6 +125,11 @@ def test_conversions():
     assert list(range(pnp.asarray(3))) == [0, 1, 2] and hex(pnp.asarray(255)) == "0xff"
     assert pnp.ones((1, 1)).item() == 1.0 and pnp.arange(3).item(2) == 2
     assert round(pnp.asarray(2.567), 1) == pytest.approx(2.6, rel=1e-6)
+    for x in (2.5, -3.5, 7.0, 0.4):
+        got = round(pnp.asarray(x))
+        assert got.dtype == np.int32 and got.item() == round(np.float32(x)) == round(x)
+    assert round(pnp.asarray(125), -1).item() == 120 and round(pnp.asarray(np.int8(3))) == 3
+    assert plait.jit(round)(2.5).item() == 2 and plait.jit(lambda x: round(x, 1))(2.25) == 2.2
     assert f"{pnp.asarray(2.567):.2f}" == "2.57" and f"{pnp.arange(2)}" == "[0 1]"
     for f, x in (
         (float, pnp.ones(2)),

@@ -8,6 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import plait
 from plait._base import jaxlib_api
 from plait._core.array import asarray, wrap
 from plait._core.buffers import client, device_list, devices, handler
@@ -130,3 +131,28 @@ def test_once_for_all_sizes(case):
             np.testing.assert_allclose(
                 g.astype(F64), want.astype(F64), rtol=1e-5 if dtype != F64 else 1e-12
             )
+
+
+@pytest.mark.parametrize("f", [
+    lambda m, n: n * 1.5, lambda m, n: 1.5 * n, lambda m, n: n + 0.5, lambda m, n: 0.5 - n,
+    lambda m, n: n / 2, lambda m, n: 2 / n, lambda m, n: n / (n + 1), lambda m, n: n // 2.0,
+    lambda m, n: 7.5 % n, lambda m, n: n % 2.5, lambda m, n: (n * n - 1) * -1.5,
+    lambda m, n: n**0.5, lambda m, n: n * np.float32(2.5), lambda m, n: np.float32(2.5) * n,
+    lambda m, n: n * np.float32([1, 2.5]), lambda m, n: np.float32([1, 2.5]) - n,
+    lambda m, n: n // m.asarray(np.int32(2)), lambda m, n: n // np.asarray(np.int32(2)),
+    lambda m, n: m.float32(n), lambda m, n: m.float16(n) / 2, lambda m, n: m.int8(n) + 1,
+    lambda m, n: m.sqrt(m.float32(n * 2)),
+], ids=lambda f: None)  # fmt: skip
+def test_a_size_with_numbers_that_are_no_sizes(f):
+    from_numpy = type("m", (), {"float32": np.float32, "float16": np.float16, "int8": np.int8,
+                                "asarray": np.asarray, "sqrt": np.sqrt})  # fmt: skip
+    symbolic = plait.make_program(lambda x: f(plait.numpy, x.shape[0]))(
+        plait.ShapeDtypeStruct((b,), F32)
+    )
+    known = plait.make_program(lambda x: f(plait.numpy, x.shape[0]))(
+        plait.ShapeDtypeStruct((3,), F32)
+    )
+    assert symbolic.out_avals[0].dtype == known.out_avals[0].dtype
+    for n in (1, 2, 5):
+        (got,) = at_sizes(symbolic, [asarray(np.zeros(n, F32))], {"b": n})
+        np.testing.assert_allclose(got, f(from_numpy, n), rtol=2e-3)

@@ -68,6 +68,8 @@ def test_pieces(mesh, lies, entries):
         want = piece(mesh, entries, A, shard.device.id)
         np.testing.assert_array_equal(shard.data, want)
         np.testing.assert_array_equal(A[shard.index], want)
+        for cut, n, m in zip(shard.index, A.shape, want.shape, strict=True):
+            assert (cut == slice(None)) == (n == m)  # what is whole is said to be
         assert shard.data.sharding == SingleDeviceSharding(shard.device)
         assert shard.data.shape == a.sharding.shard_shape(A.shape)
         seen.append((str(shard.index), shard.replica_id))
@@ -396,3 +398,25 @@ def test_the_type_rule_of_constraint(lies, told):
     )
     p = plait.make_program(lambda a: with_sharding_constraint(a, lies("x")))(A)
     assert p.eqns[0].prim is constraint and p.out_avals[0].shape == (8, 16)
+
+
+MADE = {
+    "zeros_like": lambda a, **how: plait.numpy.zeros_like(a, **how),
+    "ones_like": lambda a, **how: plait.numpy.ones_like(a, **how),
+    "empty_like": lambda a, **how: plait.numpy.empty_like(a, **how),
+    "full_like": lambda a, **how: plait.numpy.full_like(a, 7, **how),
+    "lax.full_like": lambda a, **how: plait.lax.full_like(a, 7, **how),
+}
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_arrays_like_others_lie_where_they_do(name, lies):
+    for place in (lies("x"), lies(None, "y"), SingleDeviceSharding(plait.devices()[3])):
+        a = device_put(A, place)
+        b = MADE[name](a)
+        assert b.sharding == a.sharding and b.shape == A.shape and b.dtype == A.dtype
+        assert MADE[name](a, dtype="int8").sharding == a.sharding
+        assert MADE[name](a, shape=(3,)).devices() == {plait.devices()[0]}
+        np.testing.assert_array_equal(b, np.full(A.shape, np.asarray(b).ravel()[0]))
+        assert plait.jit(lambda v: MADE[name](v) + v)(a).sharding == a.sharding
+    assert MADE[name](plait.numpy.asarray(A)).devices() == {plait.devices()[0]}

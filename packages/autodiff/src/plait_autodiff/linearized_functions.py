@@ -20,6 +20,7 @@ from plait.ext.ir import (
     evaluate,
 )
 from plait.ext.ops.shape import (
+    convert,
     fill,
     materialise_at_ground,
 )
@@ -78,8 +79,12 @@ class Derivative(NamedTuple):
 
 
 def cotangent(ct: Any, aval: Aval) -> Any:
-    """A cotangent as users see it; zeros if it is None."""
-    return fill(0, aval) if ct is None else materialise_at_ground(ct)
+    """A cotangent as users see it; zeros if it is None.  That of a Python number is as weak."""
+    if ct is None:
+        return fill(0, aval)
+    if ct.aval.weak_type != aval.weak_type:
+        ct = convert(ct, aval.dtype, aval.weak_type)
+    return materialise_at_ground(ct)
 
 
 class _At:

@@ -290,7 +290,7 @@ class Shard:
 
     Attributes:
       device: where it is.
-      index: which slice of the array it is.
+      index: which slice of the array it is; of an axis that is not divided slice(None).
       replica_id: which of the copies of this slice it is.
       data: an array of its own on that device.
     """
@@ -308,7 +308,7 @@ def shards_of(x: Any) -> list[Shard]:
 
     >>> import plait
     >>> plait.sharding.shards_of(plait.numpy.zeros(3))[0].index
-    (slice(0, 3, None),)
+    (slice(None, None, None),)
     """
     place = sharding_of(x).place
     every, seen, out = devices(), {}, []
@@ -318,5 +318,8 @@ def shards_of(x: Any) -> list[Shard]:
         copies = seen[corner] = seen.get(corner, -1) + 1
         aval = x.aval.with_shape([s.stop - s.start for s in box])
         data = wrap(piece, Placed(aval, SingleDeviceSharding(number)))
-        out.append(Shard(every[number], box, copies, data))
+        index = tuple([
+            slice(None) if s.stop - s.start == n else s for s, n in zip(box, x.aval.shape)
+        ])  # fmt: skip
+        out.append(Shard(every[number], index, copies, data))
     return out

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .._base.tracebacks import leaving
+from .._core.array import Array
 from .._plugins.metadata import resolve
 
 
@@ -48,3 +49,11 @@ def laid_out(f: Callable[..., Any]) -> Callable[..., Any]:
     function.__signature__ = with_parameter(f, "out_sharding")  # type: ignore[attr-defined]
     function.__doc__ = f"{inspect.cleandoc(f.__doc__ or '')}\n\n{LAID_OUT}"
     return function
+
+
+def beside(out: Any, like: Any) -> Any:
+    """`out` where the array `like` is, if it has its shape and nothing is traced."""
+    there = like.__class__ is Array and like.key.placement is not None and out.__class__ is Array
+    if there and like.aval.shape == out.aval.shape:
+        return resolve("device_put")(out, like.sharding)
+    return out

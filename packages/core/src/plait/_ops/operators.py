@@ -162,12 +162,12 @@ def _arithmetic() -> dict[str, Any]:
 
 
 def _round(x: Any, ndigits: int | None) -> Any:
+    """As Python rounds: without digits floats become integers."""
+    if ndigits is not None or x.aval.category == COMPLEX:
+        return _numpy().round(x, ndigits or 0)
     if x.aval.category != FLOATING:
         return x
-    if not ndigits:
-        return el.round_even(x)
-    scale = 10.0**ndigits
-    return el.round_even(x * scale) / scale
+    return shape.convert(el.round_even(x), default_dtype(INTEGER))
 
 
 def _iterate(self: Any) -> Iterator[Any]:

@@ -536,6 +536,8 @@ def iota(dtype: Any, shape: Any, axis: int = 0) -> Any:
 
 def array(x: Any, dtype: Any = None) -> Any:
     """An Array of scalars, numpy arrays and nested lists; values are converted if need be."""
+    if x.__class__ is Dim:
+        x = as_value(x)
     if isinstance(x, Value):
         return materialise_at_ground(x if dtype is None else convert(x, dtype))
     return asarray(x, dtype)

@@ -11,7 +11,7 @@ from .._base.errors import (
 )
 from .._core.array import canonical
 from .._ops import shape as sh
-from .._ops.layout import placed
+from .._ops.layout import beside, placed
 from .._ops.shape import materialise_at_ground, normal_axis, normal_shape
 from .._ops.sizes import size_value
 from .._types.avals import INT32, INTEGER, Aval, asked_dtype, dtype_of
@@ -78,7 +78,8 @@ def full_like(
     if v.aval.ndim:
         raise ArgumentError(f"lax.full_like with {v.aval!r}", fix="give one number")
     size = tuple(like.shape) if shape is None else normal_shape(shape)
-    return placed(materialise_at_ground(sh.broadcast_to(v, size)), sharding)
+    out = materialise_at_ground(sh.broadcast_to(v, size))
+    return beside(out, x) if sharding is None else placed(out, sharding)
 
 
 def empty(shape: Any, dtype: Any, *, out_sharding: Any = None) -> Any:

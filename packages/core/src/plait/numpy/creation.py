@@ -22,6 +22,7 @@ from .._base.errors import (
 from .._core.array import Array, Literal, from_numpy, integer_bounds, unmasked
 from .._core.interpreter import Tracer, Value
 from .._ops import elementwise as el
+from .._ops.layout import beside
 from .._ops.shape import (
     broadcast_to,
     convert,
@@ -47,7 +48,7 @@ from .._types.avals import (
     promote,
 )
 from .._types.dims import Dim
-from .interchange import from_dlpack, placeable, placed
+from .interchange import from_dlpack, placeable
 
 # ---- of what there is ----------------------------------------------------------------------
 
@@ -369,15 +370,10 @@ def _like(a: Any, dtype: Any, shape: Any) -> Aval:
     return Aval(tuple(aval.shape) if shape is None else normal_shape(shape), dtype)
 
 
-def _beside(a: Any, out: Any) -> Any:
-    """The array where `a` is, if it has its shape."""
-    there = a.__class__ is Array and a.key.placement is not None and out.__class__ is Array
-    return placed(out, a.sharding) if there and a.aval.shape == out.aval.shape else out
-
-
 @placeable
 def zeros_like(a: Any, dtype: Any = None, shape: Any = None) -> Any:
-    """Zeros of the shape and dtype of `a` (anything that has both), unless others are given.
+    """Zeros of the shape and dtype of `a` (anything that has both), unless others are given; an
+    array of the same shape lies where `a` does.
 
     As numpy.zeros_like.
 
@@ -385,7 +381,7 @@ def zeros_like(a: Any, dtype: Any = None, shape: Any = None) -> Any:
     >>> plait.numpy.zeros_like(np.arange(2)).tolist()
     [0, 0]
     """
-    return _beside(a, fill(0, _like(a, dtype, shape)))
+    return beside(materialise_at_ground(fill(0, _like(a, dtype, shape))), a)
 
 
 @placeable
@@ -396,7 +392,7 @@ def ones_like(a: Any, dtype: Any = None, shape: Any = None) -> Any:
     >>> plait.numpy.ones_like(np.arange(2)).tolist()
     [1, 1]
     """
-    return _beside(a, fill(1, _like(a, dtype, shape)))
+    return beside(materialise_at_ground(fill(1, _like(a, dtype, shape))), a)
 
 
 @placeable
@@ -421,7 +417,7 @@ def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None) -> 
     [7.0, 7.0]
     """
     aval = _like(a, dtype, shape)
-    return _beside(a, _filled(aval.shape, fill_value, aval.dtype))
+    return beside(_filled(aval.shape, fill_value, aval.dtype), a)
 
 
 # ---- ranges --------------------------------------------------------------------------------

@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping
 from numbers import Integral
 from typing import Any, ClassVar, NoReturn, final
 
+import numpy as np
+
 from ..._base.errors import (
     ArgumentError,
     ShapeError,
@@ -28,9 +30,10 @@ class Dim:
     """A size that is an expression of named integers, as 2*b + 1 or floordiv(b, 3) are.
 
     Made by `symbolic_dims`. `+ - * // % **` with ints and dims of the same scope give dims, or an
-    int where the result is constant.  `==` compares canonical forms: it is True only for sizes
-    that are always equal, and False says nothing (`decide_eq` knows more).  `< <= > >=` and
-    `bool` hold for all sizes or for none, or raise UndecidedDim; `int` always raises it.
+    int where the result is constant; with floats, and divided by `/`, they are numbers of a
+    program, as arrays are.  `==` compares canonical forms: it is True only for sizes that are
+    always equal, and False says nothing (`decide_eq` knows more).  `< <= > >=` and `bool` hold for
+    all sizes or for none, or raise UndecidedDim; `int` always raises it.
 
     Example:
       >>> a, b = symbolic_dims("a, b")
@@ -77,7 +80,7 @@ class Dim:
     def __add__(self, other: Any) -> Any:
         terms = _operand(self, other)
         if terms is None:
-            return NotImplemented
+            return _among_numbers(operator.add, self, other)
         return of_terms(poly.add(self._terms, terms), self._scope)
 
     __radd__ = __add__
@@ -91,26 +94,32 @@ class Dim:
     def __sub__(self, other: Any) -> Any:
         terms = _operand(self, other)
         if terms is None:
-            return NotImplemented
+            return _among_numbers(operator.sub, self, other)
         return of_terms(poly.subtract(self._terms, terms), self._scope)
 
     def __rsub__(self, other: Any) -> Any:
         terms = _operand(self, other)
         if terms is None:
-            return NotImplemented
+            return _among_numbers(operator.sub, other, self)
         return of_terms(poly.subtract(terms, self._terms), self._scope)
 
     def __mul__(self, other: Any) -> Any:
         terms = _operand(self, other)
         if terms is None:
-            return NotImplemented
+            return _among_numbers(operator.mul, self, other)
         return of_terms(poly.multiply(self._terms, terms), self._scope)
 
     __rmul__ = __mul__
 
+    def __truediv__(self, other: Any) -> Any:
+        return _among_numbers(operator.truediv, self, other)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return _among_numbers(operator.truediv, other, self)
+
     def __pow__(self, exponent: Any) -> Any:
         if not isinstance(exponent, Integral) or exponent < 0:
-            return NotImplemented
+            return _among_numbers(operator.pow, self, exponent)
         out: Any = 1
         for _ in range(int(exponent)):
             out = out * self
@@ -119,25 +128,25 @@ class Dim:
     def __floordiv__(self, other: Any) -> Any:
         terms = _operand(self, other)
         if terms is None:
-            return NotImplemented
+            return _among_numbers(operator.floordiv, self, other)
         return of_terms(self._scope.canonical.floordiv(self._terms, terms), self._scope)
 
     def __rfloordiv__(self, other: Any) -> Any:
         terms = _operand(self, other)
         if terms is None:
-            return NotImplemented
+            return _among_numbers(operator.floordiv, other, self)
         return of_terms(self._scope.canonical.floordiv(terms, self._terms), self._scope)
 
     def __mod__(self, other: Any) -> Any:
         terms = _operand(self, other)
         if terms is None:
-            return NotImplemented
+            return _among_numbers(operator.mod, self, other)
         return of_terms(self._scope.canonical.mod(self._terms, terms), self._scope)
 
     def __rmod__(self, other: Any) -> Any:
         terms = _operand(self, other)
         if terms is None:
-            return NotImplemented
+            return _among_numbers(operator.mod, other, self)
         return of_terms(self._scope.canonical.mod(terms, self._terms), self._scope)
 
     def __divmod__(self, other: Any) -> Any:
@@ -263,6 +272,16 @@ def _operand(self: Dim, other: Any) -> Terms | None:
             same_scope(self._scope, other._scope)
         return other._terms
     return poly.constant(int(other)) if isinstance(other, Integral) else None
+
+
+def _among_numbers(f: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
+    """An operation of a size and what is no size: of numbers, as arrays are; the size counts."""
+    numbers = (Dim, int, float, complex, np.generic, np.ndarray)
+    if not (isinstance(left, numbers) and isinstance(right, numbers)):
+        return NotImplemented
+    if f is operator.pow and isinstance(right, Integral):
+        return NotImplemented  # a negative power of an integer
+    return f(*[v.__plait_array__() if isinstance(v, Dim) else v for v in (left, right)])
 
 
 _DIFFERENCES: dict[str, Callable[[Terms, Terms], Terms]] = {
