@@ -9,11 +9,12 @@ from .._api.surfaces import value
 from .._base.errors import (
     ArgumentError,
 )
-from .._core.array import canonical
+from .._core.array import Array, canonical
 from .._ops import shape as sh
 from .._ops.layout import placed
 from .._ops.shape import materialise_at_ground, normal_axis, normal_shape
 from .._ops.sizes import size_value
+from .._plugins.metadata import resolve
 from .._types.avals import INT32, INTEGER, Aval, asked_dtype, dtype_of
 from .slices import stack
 
@@ -47,7 +48,8 @@ def broadcasted_iota(dtype: Any, shape: Any, dimension: int, *, out_sharding: An
 def full(shape: Any, fill_value: Any, dtype: Any = None, *, sharding: Any = None) -> Any:
     """`fill_value`, a number without axes, everywhere; of its own dtype if none is given.
 
-    sharding: how the array shall lie on devices.  Raises TypeRule for a value with axes.
+    sharding: how the array shall lie on devices; as `x` does, if it has its shape and nothing is
+    said.  Raises TypeRule for a value with axes.
 
     >>> import plait
     >>> plait.lax.full((2,), 7).tolist()
@@ -78,7 +80,11 @@ def full_like(
     if v.aval.ndim:
         raise ArgumentError(f"lax.full_like with {v.aval!r}", fix="give one number")
     size = tuple(like.shape) if shape is None else normal_shape(shape)
-    return placed(materialise_at_ground(sh.broadcast_to(v, size)), sharding)
+    out = materialise_at_ground(sh.broadcast_to(v, size))
+    both = x.__class__ is Array and out.__class__ is Array
+    if sharding is None and both and x.key.placement is not None and x.aval.shape == size:
+        return resolve("device_put")(out, x.sharding)
+    return placed(out, sharding)
 
 
 def empty(shape: Any, dtype: Any, *, out_sharding: Any = None) -> Any:
