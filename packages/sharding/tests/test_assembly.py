@@ -87,3 +87,17 @@ def test_jit_on_a_device():
     out = plait.jit(lambda x: x * 2, device=device)(np.float32(2.0))
     assert float(out) == 4.0 and out.devices() == {device}
     assert out.sharding == SingleDeviceSharding(device)
+
+
+def test_arrays_that_are_made_like_others_lie_where_they_do(lies):
+    """On another device, and in pieces; another shape says nothing of a place."""
+    other = plait.devices()[3]
+    for x in (plait.device_put(WHOLE, lies("x", "y")), plait.device_put(WHOLE, other)):
+        makers = [plait.numpy.zeros_like, plait.numpy.ones_like, plait.numpy.empty_like]
+        makers += [lambda v: plait.numpy.full_like(v, 7), lambda v: plait.lax.full_like(v, 7)]
+        for make in makers:
+            got = make(x)
+            assert got.sharding == x.sharding and got.shape == x.shape
+            assert plait.jit(make)(x).shape == x.shape
+        np.testing.assert_array_equal(got, np.full_like(WHOLE, 7))
+        assert plait.lax.full_like(x, 1, shape=(2,)).devices() == {plait.devices()[0]}

@@ -47,7 +47,8 @@ def broadcasted_iota(dtype: Any, shape: Any, dimension: int, *, out_sharding: An
 def full(shape: Any, fill_value: Any, dtype: Any = None, *, sharding: Any = None) -> Any:
     """`fill_value`, a number without axes, everywhere; of its own dtype if none is given.
 
-    sharding: how the array shall lie on devices.  Raises TypeRule for a value with axes.
+    sharding: how the array shall lie on devices; as `x` does, if it has its shape and nothing is
+    said.  Raises TypeRule for a value with axes.
 
     >>> import plait
     >>> plait.lax.full((2,), 7).tolist()
