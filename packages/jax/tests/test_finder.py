@@ -131,6 +131,8 @@ def test_names_are_plaits(jax):
     assert importlib.import_module("jax.scipy.special").erf is plait.scipy.special.erf
     assert {"jit", "numpy", "random"} <= {*dir(jax)} and "sin" in dir(jax.numpy)
     assert jax.version.__version_info__ == (0, 10, 2)
+    last, _ = jax.lax.scan(lambda c, x: (c + x, None), 0.0, np.arange(4.0), _split_transpose=True)
+    assert float(last) == 6.0
     with jax.named_scope("f"), jax.profiler.TraceAnnotation("step"):
         jax.monitoring.record_event("/nobody/listens")
 

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from contextlib import contextmanager
 from typing import Any
 
+from plait import lax
+
 from .finder import VERSION
 
 __all__ = [
@@ -21,6 +23,7 @@ __all__ = [
     "include_frame",
     "nothing",
     "register_exclusion",
+    "scan",
     "unchanged",
 ]
 
@@ -61,3 +64,16 @@ def unchanged(fun: Callable[..., Any] | None = None, **options: Any) -> Any:
 def annotation(*args: Any, **kwargs: Any):
     """Mark what a profile would show."""
     yield
+
+
+def scan(
+    f: Callable[..., Any],
+    init: Any,
+    xs: Any = None,
+    length: Any = None,
+    reverse: bool = False,
+    unroll: int | bool = 1,
+    _split_transpose: bool = False,
+) -> tuple[Any, Any]:
+    """`plait.lax.scan`, which is told nothing of how its transpose may be divided."""
+    return lax.scan(f, init, xs, length, reverse, unroll)

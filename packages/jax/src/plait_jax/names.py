@@ -86,6 +86,7 @@ _ELSEWHERE = {
         trace_to_jaxpr_nounits=:partial_values.trace_to_jaxpr_nounits
     """,
     "jax.interpreters.xla": "apply_primitive=:primitives.apply_primitive",
+    "jax.lax": "scan=:inert.scan",
     "jax.monitoring": """
         clear_event_listeners=:inert.nothing record_event=:inert.nothing
         record_event_duration_secs=:inert.nothing record_event_time_span=:inert.nothing
