@@ -246,8 +246,7 @@ class Compiled(_Stage):
             raise TreeMismatch(
                 "an executable was called with arguments of another structure than it was "
                 f"compiled for: {difference(like, (args, kwargs), 'the arguments')}",
-                fix=f"give them the structure {self.in_tree} of (args, kwargs), and leave static ones "
-                "out",
+                fix=f"give them the structure {self.in_tree} of (args, kwargs), and no static ones",
             )
         bufs = []
         for i, (x, k) in enumerate(zip(leaves, self._wanted, strict=True)):
