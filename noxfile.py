@@ -348,6 +348,14 @@ def libraries(session: nox.Session) -> None:
     pytest(session, "libraries", "-n2", *chosen, str(folder))
 
 
+@nox.session
+def fuzz(session: nox.Session) -> None:
+    """Random programs under random stacks of transformations, against numpy, other ones each time:
+    `-- --minutes N`, `-- --seed S --count 1` for one again."""
+    session.install(*wheels(session, *PACKAGES), JAXLIB, "pytest>=8")
+    session.run("python", "tests/fuzz/test_random_programs.py", *session.posargs)
+
+
 # Sessions for those who change Plait
 
 
