@@ -115,7 +115,7 @@ MIXED = {
     "a boolean": lambda: (F32 > 0) + 1, "concatenate": lambda: pnp.concatenate([F32, I32]),
     "where": lambda: pnp.where(True, F32, I32), "numpy": lambda: F32 - np.ones(2),
     "jit": lambda: plait.jit(lambda a, b: a * b)(I32, F32), "widths": lambda: pnp.result_type(
-        "int8", "int32"), "branches": lambda: plait.lax.cond(True, lambda: F32, lambda: F64),
+        "int8", "int32"),
 }  # fmt: skip
 PLAIN = [
     lambda: F32 + F32 * 2 - 1.5, lambda: I32 + 1, lambda: F32.astype("complex64") * 1.5 + 1,

@@ -90,7 +90,7 @@ CASES = {
         A([1])), ([1.5, 5.0], [1.5],)),
     "scatter add dup": (lambda x, u: (x.at[np.array([0, 0])].add(u) * A([3, 5])).sum(), (A([1, 2]),
         A([7, 8])), ([3.0, 5.0], [3.0, 3.0],)),
-    "scatter out": (lambda x, u: (x.at[np.array([5])].set(u) * A([3, 5])).sum(), (A([1, 2]),
+    "scatter out": (lambda x, u: (x.at[jnp.array([5])].set(u) * A([3, 5])).sum(), (A([1, 2]),
         A([7])), ([3.0, 5.0], [0.0],)),
     "gather out": (lambda x: jnp.take(x, np.array([5]), mode="fill").sum(), (A([1, 2]),), ([0.0,
         0.0],)),
