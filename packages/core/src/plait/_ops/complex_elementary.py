@@ -104,6 +104,7 @@ def _expm1(r: _Reals, x: Any, y: Any) -> Pair:
     real = r.where(lost, r.where(up, r.inf, r.number(-1.0)), real)
     imag = r.where(lost, r.where(up, r.nan, r.zero), imag)
     real = r.where(along, r.op("exponential_minus_one", x), real)
+    real = r.where(r.both(along, r.is_zero(x)), r.zero, real)  # the standard's: of -0 it is 0, too
     return real, r.where(along, y, imag)
 
 
