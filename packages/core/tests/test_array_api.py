@@ -239,7 +239,8 @@ TABLES = {
     ],
     "tanh": [
         (0.0, 0.0, 0.0, 0.0), (1.0, INF, *ANY), (0.0, INF, 0.0, NAN), (1.0, NAN, *ANY),
-        (0.0, NAN, 0.0, NAN), (INF, 1.0, 1.0, 0.0), (INF, INF, 1.0, 0.0, FREE),
+        (0.0, NAN, 0.0, NAN), (INF, 1.0, 1.0, 0.0), (INF, 2.0, 1.0, 0.0),
+        (INF, INF, 1.0, 0.0, FREE),
         (INF, NAN, 1.0, 0.0, FREE), (NAN, 0.0, NAN, 0.0), (NAN, 1.0, *ANY), (NAN, NAN, *ANY),
     ],
     "acos": [

@@ -176,7 +176,7 @@ def _tanh(r: _Reals, x: Any, y: Any) -> Pair:
     real, imag = r.ask("stablehlo.tanh", x, y)
     across = r.both(r.is_zero(x), r.no(r.is_finite(y)))
     real, imag = r.where(across, x, real), r.where(across, r.nan, imag)
-    far = r.both(r.is_inf(x), r.no(r.is_finite(y)))
+    far = r.is_inf(x)  # the zero has y's sign, as the standard says; C's varies with y
     real = r.where(far, r.signed(r.number(1.0), x), real)
     imag = r.where(far, r.signed(r.zero, y), imag)
     along = r.is_zero(y)
