@@ -208,7 +208,7 @@ TABLES = {
         (INF, NAN, INF, NAN, FREE), (NAN, 0.0, NAN, 0.0), (NAN, 1.0, *ANY), (NAN, NAN, *ANY),
     ],
     "expm1": [
-        (0.0, 0.0, 0.0, 0.0), (-0.0, 0.0, -0.0, 0.0), (1.0, INF, *ANY), (1.0, NAN, *ANY),
+        (0.0, 0.0, 0.0, 0.0), (-0.0, 0.0, 0.0, 0.0), (1.0, INF, *ANY), (1.0, NAN, *ANY),
         (INF, 0.0, INF, 0.0), (-INF, 2.0, -1.0, 0.0), (INF, 2.0, -INF, INF),
         (-INF, INF, -1.0, 0.0, FREE), (INF, INF, INF, NAN, FREE), (-INF, NAN, -1.0, 0.0, FREE),
         (INF, NAN, INF, NAN, FREE), (NAN, 0.0, NAN, 0.0), (NAN, 1.0, *ANY), (NAN, NAN, *ANY),
@@ -239,7 +239,8 @@ TABLES = {
     ],
     "tanh": [
         (0.0, 0.0, 0.0, 0.0), (1.0, INF, *ANY), (0.0, INF, 0.0, NAN), (1.0, NAN, *ANY),
-        (0.0, NAN, 0.0, NAN), (INF, 1.0, 1.0, 0.0), (INF, INF, 1.0, 0.0, FREE),
+        (0.0, NAN, 0.0, NAN), (INF, 1.0, 1.0, 0.0), (INF, 2.0, 1.0, 0.0),
+        (INF, INF, 1.0, 0.0, FREE),
         (INF, NAN, 1.0, 0.0, FREE), (NAN, 0.0, NAN, 0.0), (NAN, 1.0, *ANY), (NAN, NAN, *ANY),
     ],
     "acos": [

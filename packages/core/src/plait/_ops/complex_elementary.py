@@ -104,6 +104,7 @@ def _expm1(r: _Reals, x: Any, y: Any) -> Pair:
     real = r.where(lost, r.where(up, r.inf, r.number(-1.0)), real)
     imag = r.where(lost, r.where(up, r.nan, r.zero), imag)
     real = r.where(along, r.op("exponential_minus_one", x), real)
+    real = r.where(r.both(along, r.is_zero(x)), r.zero, real)  # the standard's: of -0 it is 0, too
     return real, r.where(along, y, imag)
 
 
@@ -175,7 +176,7 @@ def _tanh(r: _Reals, x: Any, y: Any) -> Pair:
     real, imag = r.ask("stablehlo.tanh", x, y)
     across = r.both(r.is_zero(x), r.no(r.is_finite(y)))
     real, imag = r.where(across, x, real), r.where(across, r.nan, imag)
-    far = r.both(r.is_inf(x), r.no(r.is_finite(y)))
+    far = r.is_inf(x)  # the zero has y's sign, as the standard says; C's varies with y
     real = r.where(far, r.signed(r.number(1.0), x), real)
     imag = r.where(far, r.signed(r.zero, y), imag)
     along = r.is_zero(y)
