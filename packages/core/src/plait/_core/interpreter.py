@@ -163,6 +163,12 @@ class Interpreter:
         return self.does if self.of is None else f"{self.does} of {where_defined(self.of)}"
 
 
+def _of_ours(above: int) -> bool:
+    """Return whether the caller's caller (so many frames further out) is code of ours."""
+    frame = sys._getframe(above + 1)  # pyright: ignore[reportPrivateUsage]
+    return below_hidden(frame.f_code.co_filename)
+
+
 class Tracer(Value):
     """A value that is traced: what a transformed function computes with instead of an Array.
 
@@ -181,7 +187,7 @@ class Tracer(Value):
         # A variable of a program is found by identity, and so are values by rules that divide
         # programs while these are staged.
         by = getattr(self, "by", None)
-        if by is None or by.closed or below_hidden(sys._getframe(1).f_code.co_filename):
+        if by is None or by.closed or _of_ours(1):
             return id(self) >> 4
         raise TypeError(
             f"unhashable type: {self!r} is an array that is being traced, which can be no key of a "
