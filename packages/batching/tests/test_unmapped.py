@@ -55,9 +55,3 @@ def test_names_of_devices_are_for_other_programs():
     np.testing.assert_array_equal(plait.vmap(lambda x: x, spmd_axis_name=None)(xs), xs)
     with pytest.raises(plait.errors.ArgumentError, match="spmd_axis_name"):
         plait.vmap(lambda x: x, spmd_axis_name="x")
-
-
-def test_mapped_values_are_no_members_of_sets():
-    for use in (lambda x: x * len({x}), lambda x: {x: x}):
-        with pytest.raises(TypeError, match="unhashable type: <Batch"):
-            plait.vmap(use)(xs)

@@ -188,23 +188,3 @@ def test_misses_are_explained_in_threads(caplog):
         for t in threads:
             t.join()
     assert not failed
-
-
-@pytest.mark.parametrize(
-    "around",
-    [plait.jit, lambda f: lambda x: plait.eval_shape(f, x), lambda f: plait.make_program(f)],
-    ids=["jit", "eval_shape", "make_program"],
-)
-def test_traced_values_are_no_members_of_sets(around):
-    """They are found by identity only, as no array is; what is known of no value is not equal."""
-    for use in (
-        lambda x: len({x}),
-        lambda x: x if x in {x} else 0,
-        lambda x: {x: 1},
-        lambda x: {(x, 2): 1},
-        lambda x: hash(x),
-    ):
-        with pytest.raises(TypeError, match="unhashable"):
-            around(use)(1.0)
-    with pytest.raises(TypeError, match="unhashable"):
-        hash(jnp.ones(2))

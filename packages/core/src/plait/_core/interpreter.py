@@ -10,7 +10,6 @@ an error that names the line which made it.
 """
 
 import copyreg
-import sys
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -26,7 +25,7 @@ from .._base.errors import (
     PlaitError,
     UnexpectedTracerError,
 )
-from .._base.source import below_hidden, here, user_line, where_defined
+from .._base.source import here, user_line, where_defined
 from .._base.tracebacks import leaving
 from .._plugins.traits import Trait
 from .._types.avals import Aval
@@ -163,12 +162,6 @@ class Interpreter:
         return self.does if self.of is None else f"{self.does} of {where_defined(self.of)}"
 
 
-def _of_ours(above: int) -> bool:
-    """Return whether the caller's caller (so many frames further out) is code of ours."""
-    frame = sys._getframe(above + 1)  # pyright: ignore[reportPrivateUsage]
-    return below_hidden(frame.f_code.co_filename)
-
-
 class Tracer(Value):
     """A value that is traced: what a transformed function computes with instead of an Array.
 
@@ -180,20 +173,7 @@ class Tracer(Value):
     __slots__ = ("by", "aval", "where", "__weakref__")
     by: Interpreter
     where: Location
-
-    def __hash__(self) -> int:
-        """Refuse to be hashed, as arrays do: a key or a member of a set would be found by identity,
-        and two values are never known to be equal while they are traced."""
-        # A variable of a program is found by identity, and so are values by rules that divide
-        # programs while these are staged.
-        by = getattr(self, "by", None)
-        if by is None or by.closed or _of_ours(1):
-            return id(self) >> 4
-        raise TypeError(
-            f"unhashable type: {self!r} is an array that is being traced, which can be no key of a "
-            "dictionary, no member of a set and no static argument.\n"
-            "  write:  key by its name or position, or use a list"
-        )
+    __hash__ = object.__hash__
 
     def __repr__(self) -> str:
         return f"<{type(self.by).__name__} {self.aval!r}>"
