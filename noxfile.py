@@ -336,7 +336,7 @@ def array_api(session: nox.Session) -> None:
 @nox.session
 def libraries(session: nox.Session) -> None:
     """JAX's libraries, unmodified and without jax: each is imported and runs the example of its
-    README; `-- --all` for every program, and for their own tests."""
+    README; `-- --all` for every program."""
     everything = "--all" in session.posargs
     session.posargs[:] = [arg for arg in session.posargs if arg != "--all"]
     folder = Path("tests") / "libraries"
