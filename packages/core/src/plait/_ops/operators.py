@@ -24,6 +24,7 @@ from .._types.avals import (
     FLOATING,
     INT32,
     INTEGER,
+    OPAQUE,
     asked_dtype,
     default_dtype,
 )
@@ -59,10 +60,14 @@ def _fast(prim: Any, general: Callable, inexact_only: bool = False) -> Callable:
                 k = other.__class__
                 if k is float or k is int:
                     c = a.category
-                    if FLOATING <= c <= COMPLEX or (
-                        c == INTEGER
-                        and k is int
-                        and (0 <= other < 8 or (a.dtype is INT32 and -(2**31) <= other < 2**31))
+                    if (
+                        FLOATING <= c <= COMPLEX
+                        or (
+                            c == INTEGER
+                            and k is int
+                            and (0 <= other < 8 or (a.dtype is INT32 and -(2**31) <= other < 2**31))
+                        )
+                        or c == OPAQUE  # which the primitive refuses by its name
                     ):
                         if not a.weak_type or c == FLOATING:
                             return current().apply(prim, (self, Literal(other, a)), _NONE)
