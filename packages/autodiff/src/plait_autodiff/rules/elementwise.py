@@ -64,6 +64,7 @@ from plait.ext.ops.elementwise import (
     sin,
     sinh,
     sqrt,
+    stop,
     sub,
     tan,
     tanh,
@@ -433,6 +434,13 @@ def _(ct, p, x, y):
     zero = Literal(0, ct.aval)
     left = select.bind(p, ct, zero) if is_linear(x) else None
     return None, left, select.bind(p, zero, ct) if is_linear(y) else None
+
+
+@transpose_rules.rule(stop)
+def _(ct, x):
+    """Nothing comes back, as nothing goes forward.  Linear programs have it where a mapped branch
+    is given what it is not to see: no cotangent of that is wanted."""
+    return (None,)
 
 
 @transpose_rules.rule(real)
