@@ -80,10 +80,16 @@ def test_cotangent_of_another_shape(way):
 
 @pytest.mark.parametrize("way", REVERSE)
 def test_cotangent_of_another_dtype(way):
-    """Nor is one of another precision."""
-    f = pullback(lambda x: x * x, lambda x: (x * x, x), lambda x, ct: (f64(1) * 2 * x * ct,))
-    with pytest.raises(TypeRule, match=r"cotangent of type f64\[2\].*f32\[2\]"):
+    """Nor is a complex one; one of another precision is rounded."""
+    f = pullback(lambda x: x * x, lambda x: (x * x, x), lambda x, ct: (2j * x * ct,))
+    with pytest.raises(TypeRule, match=r"cotangent of type c64\[2\].*f32\[2\]"):
         REVERSE[way](f)
+    wide = pullback(lambda x: x * x, lambda x: (x * x, x), lambda x, ct: (f64(1) * 2 * x * ct,))
+    plain = pullback(lambda x: x * x, lambda x: (x * x, x), lambda x, ct: (2 * x * ct,))
+    got, want = (plait.tree.leaves(REVERSE[way](g)) for g in (wide, plain))
+    for a, b in zip(got, want, strict=True):
+        np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
+        assert a.dtype == b.dtype
 
 
 @pytest.mark.parametrize("way", FORWARD)

@@ -166,7 +166,7 @@ def test_a_rule_that_forgets_constant_operands_is_found():
 
 
 def test_wrong_transposes_are_found():
-    wrong = Primitive("testing.twice", lambda x: x, (Linear,))
+    wrong = Primitive("test_laws.twice", lambda x: x, (Linear,))
     lower_rules.rule(wrong)(lambda e, xs, ins, outs: e.op("stablehlo.add", xs * 2, outs[0]))
     transpose_rules.rule(wrong)(lambda ct, x: [ct])
     with pytest.raises(AssertionError, match=r"transpose in operands \(0,\)"):

@@ -67,7 +67,8 @@ def _fast(prim: Any, general: Callable, inexact_only: bool = False) -> Callable:
                             and k is int
                             and (0 <= other < 8 or (a.dtype is INT32 and -(2**31) <= other < 2**31))
                         )
-                        or c == OPAQUE  # which the primitive refuses by its name
+                        # refused by the primitive, which has a name
+                        or (c == OPAQUE and prim is not el.eq and prim is not el.ne)
                     ):
                         if not a.weak_type or c == FLOATING:
                             return current().apply(prim, (self, Literal(other, a)), _NONE)

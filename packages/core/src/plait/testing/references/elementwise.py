@@ -211,7 +211,32 @@ def _clamp(low: np.ndarray, x: np.ndarray, high: np.ndarray) -> np.ndarray:
 
 def _expm1(z: np.ndarray) -> np.ndarray:
     """numpy's, but for infinite and nan complex numbers, where it is nan too often."""
-    return np.where(np.isfinite(z), np.expm1(z), np.exp(z) - 1)
+    out = np.where(np.isfinite(z), np.expm1(z), np.exp(z) - 1)
+    return _with_zeros(out, z == 0, np.zeros_like(z.real), z.imag) if z.dtype.kind == "c" else out
+
+
+def _with_zeros(out: np.ndarray, at: np.ndarray, real: np.ndarray, imag: np.ndarray) -> np.ndarray:
+    """Complex results with these parts in some positions, whose zeros numpy signs otherwise than
+    the array API standard asks."""
+    out = np.array(out)
+    out.real[...], out.imag[...] = np.where(at, real, out.real), np.where(at, imag, out.imag)
+    return out
+
+
+def _tanh(z: np.ndarray) -> np.ndarray:
+    out = np.tanh(z)
+    if z.dtype.kind != "c":
+        return out
+    ends = np.isinf(z.real) & np.isfinite(z.imag)
+    return _with_zeros(out, ends, out.real, np.copysign(0, z.imag))
+
+
+def _tan(z: np.ndarray) -> np.ndarray:
+    out = np.tan(z)
+    if z.dtype.kind != "c":
+        return out
+    ends = np.isinf(z.imag) & np.isfinite(z.real)
+    return _with_zeros(out, ends, np.copysign(0, z.real), out.imag)
 
 
 def _logistic(z: np.ndarray) -> np.ndarray:
@@ -304,10 +329,10 @@ _ROUNDED: dict[Any, tuple] = {
     "core.minimum": (lesser, 2), "core.conj": (np.conj, 1),
     "core.sub": (np.subtract, 2), "core.exp": (np.exp, 1, 2), "core.expm1": (_expm1, 1, 3),
     "core.log": (np.log, 1, 2, _positive), "core.log1p": (np.log1p, 1, 3, _positive),
-    "core.sin": (np.sin, 1, 8), "core.cos": (np.cos, 1, 8), "core.tan": (np.tan, 1, 3),
+    "core.sin": (np.sin, 1, 8), "core.cos": (np.cos, 1, 8), "core.tan": (_tan, 1, 3),
     "core.asin": (np.arcsin, 1, 3, _inside), "core.acos": (np.arccos, 1, 3, _inside),
     "core.atan": (np.arctan, 1, 3), "core.sinh": (np.sinh, 1, 16), "core.cosh": (np.cosh, 1, 16),
-    "core.tanh": (np.tanh, 1, 3), "core.asinh": (np.arcsinh, 1, 3),
+    "core.tanh": (_tanh, 1, 3), "core.asinh": (np.arcsinh, 1, 3),
     "core.acosh": (np.arccosh, 1, 3, _above_one), "core.atanh": (np.arctanh, 1, 3, _inside),
     "core.sqrt": (np.sqrt, 1, 3, _positive),
     "core.cbrt": (np.cbrt, 1, 3),
