@@ -118,12 +118,9 @@ def test_a_solver_of_the_tangents_that_closes_over_what_is_differentiated(run):
     c = pnp.asarray([3.0, -1.0])
     loss = lambda solve: lambda a, b: (solve(a, b) * c).sum()  # noqa: E731
     ours, want = loss(root), loss(lambda a, b: pnp.linalg.inv(a) @ b)
-    for f, g in ((ours, want), (plait.vmap(ours, (None, 0)), plait.vmap(want, (None, 0)))):
-        b = b if f is ours else pnp.stack([b, 2 * b])
-        total = lambda h: lambda a, b: h(a, b).sum()  # noqa: E731
-        got = run(plait.grad(total(f), (0, 1)))(a, b)
-        for x, y in zip(got, plait.grad(total(g), (0, 1))(a, b), strict=True):
-            np.testing.assert_allclose(np.asarray(x), np.asarray(y), rtol=1e-5, atol=1e-6)
-    got = plait.jvp(plait.grad(ours), (a, c), (a, c))[1]
-    want2 = plait.jvp(plait.grad(want), (a, c), (a, c))[1]
+    got = run(plait.grad(ours, (0, 1)))(a, b)
+    for x, y in zip(got, plait.grad(want, (0, 1))(a, b), strict=True):
+        np.testing.assert_allclose(np.asarray(x), np.asarray(y), rtol=1e-5, atol=1e-6)
+    got = plait.jvp(lambda a: plait.grad(ours)(a, b), (a,), (a,))[1]
+    want2 = plait.jvp(lambda a: plait.grad(want)(a, b), (a,), (a,))[1]
     np.testing.assert_allclose(np.asarray(got), np.asarray(want2), rtol=1e-4, atol=1e-5)

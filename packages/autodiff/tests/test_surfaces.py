@@ -208,7 +208,7 @@ def test_a_nan_is_not_hidden_by_derivatives_of_smooth_functions(name, dtype):
     value, tangent = jvp(f, (x,), (np.ones(3, dtype),))
     assert np.isnan(value[0]) and np.isnan(tangent[0])
     assert np.isfinite(np.asarray(tangent[1])) and not np.isnan(tangent[2])
-    assert np.isnan(plait.vmap(grad(f))(x)[0])
+    assert np.isnan(grad(lambda x: f(x).sum())(x)[0])
     if name not in ("sparse_plus", "hard_silu"):  # parts of these are polynomials of degree 2
         assert np.isnan(grad(grad(f))(dtype(np.nan)))
 

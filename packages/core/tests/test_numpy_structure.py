@@ -520,7 +520,7 @@ PLACES_MASKED = np.ma.masked_array([0, 1], [False, True])
 
 @pytest.mark.parametrize("f", [
     pnp.array, pnp.asarray, pnp.mean, pnp.sin, pnp.copy, pnp.unique, pnp.from_dlpack,
-    plait.jit(pnp.sum), plait.device_put, plait.nn.relu, lambda m: pnp.array([m, m]),
+    plait.jit(pnp.sum), plait.nn.relu, lambda m: pnp.array([m, m]),
     lambda m: pnp.array([m[0], m[1]]),
     lambda m: pnp.array([m[0], m[1]], "int8"), lambda m: pnp.arange(2.0) + m,
     lambda m: m * pnp.arange(2.0), lambda m: pnp.arange(2.0).at[:].set(m),
