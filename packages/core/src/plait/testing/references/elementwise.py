@@ -209,30 +209,30 @@ def _clamp(low: np.ndarray, x: np.ndarray, high: np.ndarray) -> np.ndarray:
 # ---- functions -----------------------------------------------------------------------------
 
 
-def _expm1(z: np.ndarray) -> np.ndarray:
+def _expm1(z: Any) -> Any:
     """numpy's, but for infinite and nan complex numbers, where it is nan too often."""
-    out = np.where(np.isfinite(z), np.expm1(z), np.exp(z) - 1)
+    out: Any = np.where(np.isfinite(z), np.expm1(z), np.exp(z) - 1)
     return _with_zeros(out, z == 0, np.zeros_like(z.real), z.imag) if z.dtype.kind == "c" else out
 
 
-def _with_zeros(out: np.ndarray, at: np.ndarray, real: np.ndarray, imag: np.ndarray) -> np.ndarray:
+def _with_zeros(out: Any, at: Any, real: Any, imag: Any) -> Any:
     """Complex results with these parts in some positions, whose zeros numpy signs otherwise than
     the array API standard asks."""
-    out = np.array(out)
-    out.real[...], out.imag[...] = np.where(at, real, out.real), np.where(at, imag, out.imag)
-    return out
+    new: Any = np.array(out)  # one that can be written to
+    new.real[...], new.imag[...] = np.where(at, real, out.real), np.where(at, imag, out.imag)
+    return new
 
 
-def _tanh(z: np.ndarray) -> np.ndarray:
-    out = np.tanh(z)
+def _tanh(z: Any) -> Any:
+    out: Any = np.tanh(z)
     if z.dtype.kind != "c":
         return out
     ends = np.isinf(z.real) & np.isfinite(z.imag)
     return _with_zeros(out, ends, out.real, np.copysign(0, z.imag))
 
 
-def _tan(z: np.ndarray) -> np.ndarray:
-    out = np.tan(z)
+def _tan(z: Any) -> Any:
+    out: Any = np.tan(z)
     if z.dtype.kind != "c":
         return out
     ends = np.isinf(z.imag) & np.isfinite(z.real)
