@@ -566,67 +566,63 @@ def smooth_program(rng, numbers):
     return Program(tuple(steps_from(rng, ARGUMENTS, LENGTH, envs=envs)[0])), xs, ts, batches
 
 
+class Stack:
+    """Transformations, drawn one after the other, around a function; `names` from inside out."""
+
+    def __init__(self, rng):
+        self.rng, self.names = rng, []
+
+    def put(self, name, f):
+        self.names.append(name)
+        return f
+
+    def wrapped(self, f):
+        return self.put(*wrapped(self.rng, f)) if self.rng.random() < 0.5 else f
+
+    def differentiated(self, f, times, ts):
+        """`f` along the direction, so many times."""
+        for _ in range(times):
+            kind = self.rng.choice(list(DERIVATIVES))
+            f = DERIVATIVES[kind](self.wrapped(f), list(map(pnp.asarray, ts)))
+            f = self.put(kind, f)
+        return f
+
+    def mapped(self, f, axes):
+        return self.put(f"vmap {axes}", plait.vmap(self.wrapped(f), tuple(axes)))
+
+    def compiled(self, f):
+        return self.put("jit", plait.jit(f)) if self.rng.random() < 0.3 else f
+
+
+def mapping(rng):
+    """Which axis of each argument is mapped: one of them at least."""
+    axes = [rng.choice([None, 0, -1]) for _ in ARGUMENTS]
+    return axes if any(a is not None for a in axes) else [0, *axes[1:]]
+
+
 def case(seed, run):
     """(program, stack, what plait says, what numpy says); `run` is how plait is asked."""
     rng = random.Random(seed)
-    numbers = np.random.RandomState(seed % 2**32)
-    program, xs, ts, batches = smooth_program(rng, numbers)
-    order = rng.randrange(3)
-    stack, f = [], program.ours
-    mapped_at = rng.choice([None, *range(order + 1)])
-    axes = None
-    if mapped_at is not None:
-        axes = [rng.choice([None, 0, -1]) for _ in ARGUMENTS]
-        if all(a is None for a in axes):
-            axes[0] = 0
-
-    def around(f):
-        kind, f = wrapped(rng, f) if rng.random() < 0.5 else ("as it is", f)
-        if kind != "as it is":
-            stack.append(kind)
-        return f
-
-    if axes is None:
-        for _ in range(order):
-            kind = rng.choice(list(DERIVATIVES))
-            stack.append(kind)
-            f = DERIVATIVES[kind](around(f), [pnp.asarray(t) for t in ts])
-        if rng.random() < 0.3:
-            stack.append("jit")
-            f = plait.jit(f)
-        got = run(f, xs)
-        want = program.series(*map(Series, xs, ts, [np.zeros(s) for s in ARGUMENTS]))[order]
-        return program, stack, got, want
-    rows = [[b[..., i] if a is not None else x for b, x, a in zip(batches, xs, axes, strict=True)]
-            for i in range(2)]  # fmt: skip
-    given = [x if a is None else np.moveaxis(b, -1, a) for b, x, a in
-             zip(batches, xs, axes, strict=True)]  # fmt: skip
-    # derivatives inside the mapping are of one element, those around it of the sum of all
-    for k in range(order + 1):
-        if k == mapped_at:
-            stack.append(f"vmap {axes}")
-            f = plait.vmap(around(f), tuple(axes))
-            outer = order - k
-            break
-        kind = rng.choice(list(DERIVATIVES))
-        stack.append(kind)
-        f = DERIVATIVES[kind](around(f), [pnp.asarray(t) for t in ts])
-    outward = [t if a is None else np.moveaxis(np.stack([t, t], -1), -1, a)
-               for t, a in zip(ts, axes, strict=True)]  # fmt: skip
-    if outer:
-        mapped = f
-        f = lambda *vs: pnp.sum(mapped(*vs) * pnp.array([1.0, 10.0]))  # noqa: E731
-        for _ in range(outer):
-            kind = rng.choice(list(DERIVATIVES))
-            stack.append(kind)
-            f = DERIVATIVES[kind](around(f), [pnp.asarray(t) for t in outward])
-    if rng.random() < 0.3:
-        stack.append("jit")
-        f = plait.jit(f)
-    got = run(f, given)
-    each = [program.series(*map(Series, r, ts, [np.zeros(s) for s in ARGUMENTS]))[order]
-            for r in rows]  # fmt: skip
-    return program, stack, got, each[0] + 10 * each[1] if outer else np.stack(each)
+    program, xs, ts, batches = smooth_program(rng, np.random.RandomState(seed % 2**32))
+    order, stack, zeros = rng.randrange(3), Stack(rng), [np.zeros(s) for s in ARGUMENTS]
+    inside = rng.choice([None, *range(order + 1)])
+    if inside is None:
+        f = stack.compiled(stack.differentiated(program.ours, order, ts))
+        return program, stack, run(f, xs), program.series(*map(Series, xs, ts, zeros))[order]
+    # derivatives inside the mapping are of one element, those around it of a sum over elements
+    axes = mapping(rng)
+    along = list(zip(batches, xs, ts, axes, strict=True))
+    f = stack.mapped(stack.differentiated(program.ours, inside, ts), axes)
+    if outside := order - inside:
+        directions = [t if a is None else np.moveaxis(np.stack([t, t], -1), -1, a)
+                      for _, _, t, a in along]  # fmt: skip
+        total = lambda *vs, f=f: pnp.sum(f(*vs) * pnp.array([1.0, 10.0]))  # noqa: E731
+        f = stack.differentiated(total, outside, directions)
+    given = [x if a is None else np.moveaxis(b, -1, a) for b, x, _, a in along]
+    rows = [[x if a is None else b[..., i] for b, x, _, a in along] for i in range(2)]
+    each = [program.series(*map(Series, row, ts, zeros))[order] for row in rows]
+    want = each[0] + 10 * each[1] if outside else np.stack(each)
+    return program, stack, run(stack.compiled(f), given), want
 
 
 class Oracle(ArrayOracle):
@@ -662,7 +658,7 @@ def difference(seed, run=executed):
     if got.shape == want.shape and np.all(np.abs(got - want) <= 1e-7 * scale):
         return None
     steps = "\n".join(f"  %{i + 3} = {s}" for i, s in enumerate(program.steps))
-    return f"seed {seed}, {' of '.join(reversed(stack))}: {got}, numpy says {want}\n{steps}"
+    return f"seed {seed}, {' of '.join(reversed(stack.names))}: {got}, numpy says {want}\n{steps}"
 
 
 # ---- as a test, and as a script ----------------------------------------------------------------

@@ -3,35 +3,14 @@
 Invariant: the loops are written from the papers' formulas, in double precision.
 """
 
-import importlib
-import sys
-
 import numpy as np
 import pytest
 
-import plait
 import plait_jax
 
 rng = np.random.default_rng(0)
 START = rng.normal(size=(3, 4))
 GRADS = rng.normal(size=(6, 3, 4))
-
-
-@pytest.fixture
-def load(monkeypatch):
-    """Imports a module of JAX's, in double precision."""
-    for name in [n for n in sys.modules if n.partition(".")[0] == "jax"]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setenv("JAX_ENABLE_X64", "1")
-    settings = ("x64", "default_float", "default_int")
-    before = {name: getattr(plait.config, name) for name in settings}
-    plait_jax.install()
-    try:
-        yield importlib.import_module
-    finally:
-        plait_jax.uninstall()
-        for name, value in before.items():
-            setattr(plait.config, name, value)
 
 
 def running(step):

@@ -4,35 +4,13 @@ Invariant: derivatives are compared with finite differences in double precision,
 loop over rows; Plait's own answer for the same function is no witness.
 """
 
-import sys
-
 import numpy as np
 import pytest
 
 import plait
-import plait_jax
 
 rng = np.random.default_rng(0)
 X, Y = rng.normal(size=(2, 3, 4))
-
-
-@pytest.fixture
-def jax(monkeypatch):
-    """The module, as libraries get it, in double precision."""
-    for name in [n for n in sys.modules if n.partition(".")[0] == "jax"]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setenv("JAX_ENABLE_X64", "1")
-    settings = ("x64", "default_float", "default_int")
-    before = {name: getattr(plait.config, name) for name in settings}
-    plait_jax.install()
-    try:
-        import jax
-
-        yield jax
-    finally:
-        plait_jax.uninstall()
-        for name, value in before.items():
-            setattr(plait.config, name, value)
 
 
 def primitive(jax, name, f, many=False):

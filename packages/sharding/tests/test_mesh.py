@@ -133,6 +133,22 @@ def test_a_lowered_function_knows_the_mesh_that_was_set():
     assert compiled.input_shardings[0] == (plait.NamedSharding(m, plait.P("x")),)
 
 
+@pytest.mark.parametrize("kind", [lambda m: m, plait.set_mesh])
+def test_blocks_of_meshes_may_end_in_any_order(kind):
+    """As those of two threads do: what is in force is the mesh of a block that is still open."""
+    m, n = make_mesh((8,), ("x",)), make_mesh((2,), ("y",))
+    for first, second, left in (("m", "n", n), ("n", "m", m)):
+        blocks = {}
+        for name, mesh in (("m", m), ("n", n)):
+            blocks[name] = kind(mesh)
+            blocks[name].__enter__()
+        assert plait.config.mesh == n
+        blocks[first].__exit__(None, None, None)
+        assert plait.config.mesh == left
+        blocks[second].__exit__(None, None, None)
+        assert plait.config.mesh is None
+
+
 def test_meshes_are_set_in_each_other_and_for_good():
     m, n = make_mesh((8,), ("x",)), make_mesh((2,), ("y",))
     with m:
@@ -144,14 +160,14 @@ def test_meshes_are_set_in_each_other_and_for_good():
         with pytest.raises(ZeroDivisionError), n:
             1 / 0  # noqa: B018
         assert plait.config.mesh == m
-    before = plait.set_mesh(m)
+    plait.set_mesh(m)
     try:
         assert plait.config.mesh is m
         with plait.set_mesh(n):
             assert plait.config.mesh is n
         assert plait.config.mesh is m
     finally:
-        before.__exit__()
+        plait.set_mesh(None)
     assert plait.config.mesh is None
     for ask in (
         lambda: plait.device_put(np.ones(8), plait.P("x")),

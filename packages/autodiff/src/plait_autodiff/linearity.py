@@ -37,7 +37,7 @@ from plait.ext.trace import (
     staged,
 )
 from plait.ext.values import (
-    Literal,
+    is_literal_zero,
 )
 
 from .transpose import transpose_rules
@@ -72,7 +72,7 @@ def _kinds_of(program: Program, kinds: Kinds) -> Kinds:
 def _kind(a: Any, env: dict) -> int:
     if a.__class__ is Var:
         return env[a]
-    return ZERO if a.__class__ is Literal and a.value == 0 and a.aval.inexact else KNOWN
+    return ZERO if is_literal_zero(a) and a.aval.inexact else KNOWN
 
 
 def join(a: int, b: int) -> int:

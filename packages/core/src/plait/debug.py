@@ -180,7 +180,7 @@ class _Watch(Interpreter):
     """Applies everything under its parent, and looks at what comes out."""
 
     does = "debug.nans"
-    wholes = True
+    keeps_fused = True
 
     def __init__(self, parent: Interpreter, what: str, found: Callable[..., Any]):
         open_under(self, parent)

@@ -6,6 +6,7 @@ libraries that ask to be hidden from tracebacks stay visible.
 Invariant: nothing here changes what a program computes.
 """
 
+import functools
 from collections.abc import Callable
 from contextlib import contextmanager
 from typing import Any
@@ -66,14 +67,7 @@ def annotation(*args: Any, **kwargs: Any):
     yield
 
 
-def scan(
-    f: Callable[..., Any],
-    init: Any,
-    xs: Any = None,
-    length: Any = None,
-    reverse: bool = False,
-    unroll: int | bool = 1,
-    _split_transpose: bool = False,
-) -> tuple[Any, Any]:
-    """`plait.lax.scan`, which is told nothing of how its transpose may be divided."""
-    return lax.scan(f, init, xs, length, reverse, unroll)
+@functools.wraps(lax.scan)
+def scan(*args: Any, _split_transpose: bool = False, **options: Any) -> tuple[Any, Any]:
+    # how its transpose may be divided is nothing that it could be told
+    return lax.scan(*args, **options)

@@ -170,7 +170,35 @@ class AxisType(Enum):
     Manual = "Manual"
 
 
-class Mesh:
+class _Axes:
+    """Axes with names and sizes."""
+
+    __slots__ = ()
+    axis_names: Names
+    axis_sizes: tuple[int, ...]
+
+    @property
+    def shape(self) -> "OrderedDict[str, int]":
+        """The size of each axis, by name, in order."""
+        return OrderedDict(self.shape_tuple)
+
+    @property
+    def shape_tuple(self) -> tuple[tuple[str, int], ...]:
+        """(name, size) of each axis, in order."""
+        return tuple(zip(self.axis_names, self.axis_sizes))
+
+    @property
+    def axis_types(self) -> tuple[AxisType, ...]:
+        """The type of each axis: the compiler divides what is computed over it."""
+        return (AxisType.Auto,) * len(self.axis_names)
+
+    @property
+    def size(self) -> int:
+        """How many devices there are along all axes together."""
+        return math.prod(self.axis_sizes)
+
+
+class Mesh(_Axes):
     """An array of devices whose axes have names.
 
     Args:
@@ -191,10 +219,10 @@ class Mesh:
 
     __slots__ = ("devices", "axis_names", "axis_sizes", "ids", "_key", "_hash")
     _entered: ClassVar[Callable[["Mesh"], AbstractContextManager[Any]]]
-    _blocks: ClassVar[list[AbstractContextManager[Any]]] = []
+    _blocks: ClassVar[dict["Mesh", list[AbstractContextManager[Any]]]] = {}
+    """The open blocks of each mesh: threads may have entered it side by side, and it does not
+    matter which of its blocks ends first."""
     devices: np.ndarray
-    axis_names: Names
-    axis_sizes: tuple[int, ...]
     ids: tuple[int, ...]
 
     def __init__(self, devices: Any, axis_names: str | Sequence[str], axis_types: Any = None):
@@ -222,26 +250,6 @@ class Mesh:
         self.devices, self.axis_names, self.axis_sizes = grid, names, grid.shape
         self.ids, self._key = ids, (ids, grid.shape, names)
         self._hash = hash(self._key)
-
-    @property
-    def shape(self) -> "OrderedDict[str, int]":
-        """The size of each axis, by name, in order."""
-        return OrderedDict(zip(self.axis_names, self.axis_sizes))
-
-    @property
-    def size(self) -> int:
-        """The number of devices."""
-        return len(self.ids)
-
-    @property
-    def shape_tuple(self) -> tuple[tuple[str, int], ...]:
-        """(name, size) of each axis, in order."""
-        return tuple(zip(self.axis_names, self.axis_sizes))
-
-    @property
-    def axis_types(self) -> tuple[AxisType, ...]:
-        """The type of each axis: the compiler divides what is computed over it."""
-        return (AxisType.Auto,) * len(self.axis_names)
 
     @property
     def empty(self) -> bool:
@@ -313,11 +321,15 @@ class Mesh:
         """Let PartitionSpecs alone, in the block, speak of the axes of this mesh."""
         block = Mesh._entered(self)
         block.__enter__()
-        Mesh._blocks.append(block)
+        Mesh._blocks.setdefault(self, []).append(block)
         return self
 
     def __exit__(self, *error: Any) -> None:
-        Mesh._blocks.pop().__exit__(*error)
+        blocks = Mesh._blocks[self]
+        block = blocks.pop()
+        if not blocks:
+            del Mesh._blocks[self]
+        block.__exit__(*error)
 
     # -- what specs ask --------------------------------------------------------------------
 
@@ -347,7 +359,7 @@ class Mesh:
         return _groups(self, tuple(names))
 
 
-class AbstractMesh:
+class AbstractMesh(_Axes):
     """The axes of a mesh, without devices: to speak of names and sizes before there are any.
 
     Args:
@@ -363,8 +375,6 @@ class AbstractMesh:
     """
 
     __slots__ = ("axis_names", "axis_sizes")
-    axis_names: Names
-    axis_sizes: tuple[int, ...]
 
     def __init__(self, axis_sizes: Any, axis_names: str | Sequence[str], axis_types: Any = None):
         _expect_auto(axis_types)
@@ -377,26 +387,6 @@ class AbstractMesh:
                 fix='write for instance AbstractMesh((2, 4), ("x", "y"))',
             )
         self.axis_names, self.axis_sizes = names, sizes
-
-    @property
-    def shape(self) -> "OrderedDict[str, int]":
-        """The size of each axis, by name, in order."""
-        return OrderedDict(zip(self.axis_names, self.axis_sizes))
-
-    @property
-    def shape_tuple(self) -> tuple[tuple[str, int], ...]:
-        """(name, size) of each axis, in order."""
-        return tuple(zip(self.axis_names, self.axis_sizes))
-
-    @property
-    def axis_types(self) -> tuple[AxisType, ...]:
-        """The type of each axis."""
-        return (AxisType.Auto,) * len(self.axis_names)
-
-    @property
-    def size(self) -> int:
-        """How many devices a mesh with these axes has."""
-        return math.prod(self.axis_sizes)
 
     @property
     def empty(self) -> bool:

@@ -104,14 +104,17 @@ class set_mesh:
     """
 
     def __init__(self, mesh: Mesh | None):
-        self._before = config.mesh
+        self._mesh, self._before = mesh, config.mesh
         config.mesh = mesh
 
     def __enter__(self) -> Mesh | None:
-        return config.mesh
+        config.mesh = self._before  # it was not meant for good: from here on it is a block's
+        self._block = config(mesh=self._mesh)
+        self._block.__enter__()
+        return self._mesh
 
     def __exit__(self, *error: Any) -> None:
-        config.mesh = self._before
+        self._block.__exit__(*error)
 
 
 def get_abstract_mesh() -> AbstractMesh:

@@ -44,6 +44,7 @@ from plait.ext.types import (
 from plait.ext.values import (
     Literal,
     as_value,
+    is_literal_zero,
 )
 
 from ..forward import ZERO, instantiate, jvp_rules
@@ -61,7 +62,6 @@ from .functions import (
 from .symbolic_zeros import (
     differential,
     differentials,
-    is_literal_zero,
     is_zero,
     typed,
 )

@@ -47,6 +47,7 @@ from plait.ext.types import (
 )
 from plait.ext.values import (
     as_value,
+    is_literal_zero,
 )
 
 from ..forward import ZERO, instantiate, jvp_rules
@@ -54,7 +55,6 @@ from ..linearity import is_linear_in
 from ..split import split_program
 from ..transpose import Linear, backward, is_linear, solid_ct, transpose_rules
 from .functions import DERIVATIVE
-from .symbolic_zeros import is_literal_zero
 from .variants import Present, Variants, run
 
 

@@ -100,11 +100,6 @@ def is_zero(x: Any) -> bool:
     return x is None or x.__class__ is SymbolicZero or getattr(x, "dtype", None) == float0
 
 
-def is_literal_zero(x: Any) -> bool:
-    """Whether a value is zero, and known to be."""
-    return x.__class__ is Literal and x.value == 0
-
-
 def differential(who: str, d: Any, aval: Aval, what: str) -> Any:
     """A tangent or cotangent that a rule returned, as a value: TreeMismatch if it is no array."""
     try:

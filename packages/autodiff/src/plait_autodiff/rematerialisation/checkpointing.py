@@ -10,7 +10,7 @@ apart from what it repeats, in the compiled program too.
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, ParamSpec, TypeVar, overload
+from typing import Any, ParamSpec, TypedDict, TypeVar, Unpack, overload
 
 from plait.ext.errors import (
     ArgumentError,
@@ -108,23 +108,20 @@ def _apart(e: Emitter, xs: Sequence[Any], outs: Sequence[Aval], program: Program
 # ---- as users say it -----------------------------------------------------------------------
 
 
+class CheckpointOptions(TypedDict, total=False):
+    """The options of `checkpoint`, for its two ways of being called."""
+
+    prevent_cse: bool | Sequence[bool]
+    policy: Callable[..., Any] | None
+    static_argnums: int | Sequence[int] | None
+    static_argnames: str | Sequence[str] | None
+
+
+@overload
+def checkpoint(fun: Callable[P, R], **options: Unpack[CheckpointOptions]) -> Callable[P, R]: ...
 @overload
 def checkpoint(
-    fun: Callable[P, R],
-    *,
-    prevent_cse: bool | Sequence[bool] = True,
-    policy: Callable[..., Any] | None = None,
-    static_argnums: int | Sequence[int] | None = None,
-    static_argnames: str | Sequence[str] | None = None,
-) -> Callable[P, R]: ...
-@overload
-def checkpoint(
-    fun: None = None,
-    *,
-    prevent_cse: bool | Sequence[bool] = True,
-    policy: Callable[..., Any] | None = None,
-    static_argnums: int | Sequence[int] | None = None,
-    static_argnames: str | Sequence[str] | None = None,
+    fun: None = None, **options: Unpack[CheckpointOptions]
 ) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
 @border
 def checkpoint(

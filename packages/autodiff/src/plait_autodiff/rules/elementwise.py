@@ -343,22 +343,14 @@ _binary(
 )
 
 
-def _share(wins: Any, x: Any, y: Any) -> Any:
-    """1 for the winner, 0 for the other, a half for each at a tie."""
-    half = select.bind(eq.bind(x, y), const(0.5, x), const(0, x))
-    return select.bind(wins, one(x), half)
+def _share(x: Any, y: Any, out: Any) -> Any:
+    """1 if `x` is the result, 0 if `y` is, a half at a tie."""
+    wins = select.bind(eq.bind(x, out), one(x), const(0, x))
+    return select.bind(eq.bind(x, y), const(0.5, x), wins)
 
 
-_binary(
-    maximum,
-    lambda x, y, out: _share(gt.bind(x, y), x, y),
-    lambda x, y, out: _share(gt.bind(y, x), x, y),
-)
-_binary(
-    minimum,
-    lambda x, y, out: _share(lt.bind(x, y), x, y),
-    lambda x, y, out: _share(lt.bind(y, x), x, y),
-)
+for _prim in (maximum, minimum):
+    _binary(_prim, lambda x, y, out: _share(x, y, out), lambda x, y, out: _share(y, x, out))
 
 
 def _towards_zero(x: Any, y: Any) -> Any:

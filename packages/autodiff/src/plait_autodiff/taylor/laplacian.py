@@ -50,12 +50,13 @@ from plait.ext.types import (
 from plait.ext.values import (
     Literal,
     as_value,
+    is_literal_zero,
 )
 
 from ..forward import JVP
 from ..jacobian import basis, columns_of, of_differentiable
 from ..tangents import expect_function
-from .series import SERIES, Jet, is_zero, jet_rules, scaled
+from .series import SERIES, Jet, jet_rules, scaled
 
 __all__ = ["Laplacian", "fwd_laplacian", "laplacian_rules"]
 
@@ -101,7 +102,7 @@ class Laplacian(Carrier):
     def carried(self, parts: Parts) -> Any:
         """A value with its derivatives; a plain value if it does not vary."""
         x, jacobian, laplacian = parts
-        if not x.aval.inexact or (is_zero(jacobian) and is_zero(laplacian)):
+        if not x.aval.inexact or (is_literal_zero(jacobian) and is_literal_zero(laplacian)):
             return x
         return self.lift(x.aval, LAPLACIAN, parts)
 
@@ -114,7 +115,7 @@ def by_taylor(prim: Any, parts: Sequence[Parts], **params: Any) -> Any:
     """Any primitive: its series of order two along every direction, summed; and its derivative
     along the Laplacian."""
     outs, dots = _along_laplacian(prim, parts, params)
-    moving = [i for i, p in enumerate(parts) if not is_zero(p[1])]
+    moving = [i for i, p in enumerate(parts) if not is_literal_zero(p[1])]
     firsts, seconds = _along_directions(prim, parts, moving, params)
     made = []
     for k, (y, t) in enumerate(zip(outs, dots, strict=True)):
@@ -127,14 +128,14 @@ def by_taylor(prim: Any, parts: Sequence[Parts], **params: Any) -> Any:
 
 
 def _plus(a: Any, b: Any) -> Any:
-    return b if is_zero(a) else add.bind(a, b)
+    return b if is_literal_zero(a) else add.bind(a, b)
 
 
 def _along_laplacian(prim: Any, parts: Sequence[Parts], params: dict) -> tuple[list, list]:
     """(results, their derivative along the Laplacian of the operands)."""
     j = JVP(current())
     with opened(j):
-        duals = [x if is_zero(lap) else j.dual(x, lap) for x, _, lap in parts]
+        duals = [x if is_literal_zero(lap) else j.dual(x, lap) for x, _, lap in parts]
         outs = as_list(prim.bind(*duals, **params))
     halves = [j.split(o) for o in outs]
     ys = [p[0] for _, p in halves]
@@ -158,8 +159,8 @@ def _along_directions(
         with opened(j):
             outs = as_list(prim.bind(*xs, **params))
         series = [j.to_form(o, SERIES) for o in outs]
-        firsts[:] = [k for k, s in enumerate(series) if not is_zero(s[1])]
-        seconds[:] = [k for k, s in enumerate(series) if not is_zero(s[2])]
+        firsts[:] = [k for k, s in enumerate(series) if not is_literal_zero(s[1])]
+        seconds[:] = [k for k, s in enumerate(series) if not is_literal_zero(s[2])]
         return [*(series[k][1] for k in firsts), *(scaled(series[k][2], 2) for k in seconds)]
 
     got = map_axes(one, -1, -1, parallel=True)(*[parts[i][1] for i in moving])

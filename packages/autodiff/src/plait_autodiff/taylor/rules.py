@@ -89,31 +89,32 @@ from plait.ext.types import (
 )
 from plait.ext.values import (
     Literal,
+    is_literal_zero,
 )
 
 from ..forward import ZERO, jvp_rules
 from ..rules.cumulative import previous
-from .series import Series, by_derivative, is_zero, jet_rules, scaled
+from .series import Series, by_derivative, jet_rules, scaled
 
 # ---- arithmetic of coefficients --------------------------------------------------------------
 
 
 def _plus(a: Any, b: Any) -> Any:
-    return b if is_zero(a) else a if is_zero(b) else add.bind(a, b)
+    return b if is_literal_zero(a) else a if is_literal_zero(b) else add.bind(a, b)
 
 
 def _minus(a: Any, b: Any) -> Any:
-    return a if is_zero(b) else neg.bind(b) if is_zero(a) else sub.bind(a, b)
+    return a if is_literal_zero(b) else neg.bind(b) if is_literal_zero(a) else sub.bind(a, b)
 
 
 def _times(a: Any, b: Any) -> Any:
-    if is_zero(a) or is_zero(b):
+    if is_literal_zero(a) or is_literal_zero(b):
         return Literal(0, a.aval)
     return mul.bind(a, b)
 
 
 def _over(a: Any, b: Any) -> Any:
-    return a if is_zero(a) else div.bind(a, b)
+    return a if is_literal_zero(a) else div.bind(a, b)
 
 
 def _total(terms: Sequence[Any], like: Any) -> Any:
@@ -142,7 +143,7 @@ def _(prim, series, **params):
     first = prim.bind(*[s[0] for s in series], **params)
     out = [first]
     for kth in list(zip(*series))[1:]:
-        zero = all(map(is_zero, kth))
+        zero = all(map(is_literal_zero, kth))
         out.append(Literal(0, first.aval) if zero else prim.bind(*kth, **params))
     return tuple(out)
 
@@ -168,7 +169,7 @@ def _piecewise(prim: Any) -> None:
         xs = [s[0] for s in series]
         columns = []
         for kth in list(zip(*series))[1:]:
-            ts = [ZERO if not c.aval.inexact or is_zero(c) else c for c in kth]
+            ts = [ZERO if not c.aval.inexact or is_literal_zero(c) else c for c in kth]
             still = all(t is ZERO for t in ts)
             columns.append((None, None) if still else derivative(xs, ts, **params))
         out = next(o for o, _ in columns if o is not None)
@@ -212,7 +213,7 @@ def _bilinear(prim: Any) -> None:
             terms = [
                 prim.bind(a, b, **params)
                 for a, b in pairs
-                if k == 0 or not (is_zero(a) or is_zero(b))
+                if k == 0 or not (is_literal_zero(a) or is_literal_zero(b))
             ]
             out.append(_total(terms, out[0] if out else terms[0]))
         return tuple(out)
@@ -264,10 +265,10 @@ def _(series, **along):
         terms = [
             mul.bind(a[j], previous(out[k - j], along["axis"], along["reverse"], 0.0))
             for j in range(1, k + 1)
-            if not is_zero(a[j])
+            if not is_literal_zero(a[j])
         ]
         known = _plus(u[k], _total(terms, u[0]))
-        out.append(known if k and is_zero(known) else recurrence.bind(a[0], known, **along))
+        out.append(known if k and is_literal_zero(known) else recurrence.bind(a[0], known, **along))
     return tuple(out)
 
 
@@ -280,10 +281,10 @@ def _(series, **along):
         terms = [
             mul.bind(x[j], previous(out[k - j], along["axis"], along["reverse"], float(k == j)))
             for j in range(1, k + 1)
-            if not is_zero(x[j])
+            if not is_literal_zero(x[j])
         ]
         known = _total(terms, x[0])
-        out.append(known if is_zero(known) else recurrence.bind(x[0], known, **along))
+        out.append(known if is_literal_zero(known) else recurrence.bind(x[0], known, **along))
     return tuple(out)
 
 

@@ -41,12 +41,13 @@ from plait.ext.types import (
 from plait.ext.values import (
     Literal,
     as_value,
+    is_literal_zero,
 )
 
 from ..forward import ZERO, jvp_rules
 from ..tangents import expect_function, matching, no_tangent, tangent
 
-__all__ = ["Jet", "is_zero", "jet", "jet_rules", "scaled"]
+__all__ = ["Jet", "jet", "jet_rules", "scaled"]
 
 Series = tuple[Any, ...]
 SERIES = "series"
@@ -70,11 +71,6 @@ jet_rules = _Recurrences(
     "Taylor coefficients of each operand, (value, c1, ..., cK), those of the result.  A primitive "
     "without a rule is done by its 'jvp' rule.",
 )
-
-
-def is_zero(x: Any) -> bool:
-    """Whether a coefficient is known to be zero."""
-    return x.__class__ is Literal and x.value == 0
 
 
 def scaled(x: Any, factor: float) -> Any:
@@ -101,13 +97,13 @@ class Jet(Carrier):
     def series(self, parts: Sequence[Any]) -> Any:
         """A value with its coefficients; a plain value if it does not vary."""
         x = parts[0]
-        if not x.aval.inexact or all(map(is_zero, parts[1:])):
+        if not x.aval.inexact or all(map(is_literal_zero, parts[1:])):
             return x
         return self.lift(x.aval, SERIES, tuple(parts))
 
     def run(self, prim: Any, rule: Any, args: Any, params: dict) -> Any:
         given = [self.to_form(a, SERIES) for a in args]
-        if all(is_zero(c) for s in given for c in s[1:]):
+        if all(is_literal_zero(c) for s in given for c in s[1:]):
             return prim.bind(*[s[0] for s in given], **params)
         out = rule(given, **params)
         return [self.series(s) for s in out] if prim.many else self.series(out)
@@ -122,7 +118,7 @@ def by_derivative(prim: Any, derivative: Callable, series: Sequence[Series], **p
     xs = [lift(s[:-1]) for s in series]
     speeds = [tuple([scaled(c, k) for k, c in enumerate(s) if k]) for s in series]
     ts = [
-        ZERO if not s[0].aval.inexact or all(map(is_zero, v)) else lift(v)
+        ZERO if not s[0].aval.inexact or all(map(is_literal_zero, v)) else lift(v)
         for s, v in zip(series, speeds)
     ]
     token = enter(inner) if inner is not None else None

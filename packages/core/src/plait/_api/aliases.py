@@ -11,10 +11,9 @@ asked for, and metadata is read then.
 
 import sys
 from collections.abc import Sequence
-from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
 from .._base.errors import MissingPlugin, PluginError
 from .._base.lazy import later
@@ -73,8 +72,11 @@ class Alias(ModuleType):
         return sorted({*_paths(short), *(n for n in below if "." not in n)})
 
 
-class AliasFinder(MetaPathFinder, Loader):
-    """Finds the modules that nobody's files are: it is asked after all others."""
+class AliasFinder:
+    """Finds the modules that nobody's files are: it is asked after all others.
+
+    It derives from none of `importlib.abc`, whose import takes longer than that of core's own.
+    """
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -83,7 +85,8 @@ class AliasFinder(MetaPathFinder, Loader):
         if not _root or head != _root[0].__name__ or not short:
             return None
         if is_module(short):
-            return ModuleSpec(fullname, self, is_package=True)
+            loader = cast(Any, self)  # a Loader by its methods
+            return ModuleSpec(fullname, loader, is_package=True)
         if short in MODULES or (short in HINTS and not declared("plait.api", short)):
             try:
                 resolve(short)

@@ -140,11 +140,11 @@ def ensure_compile_time_eval() -> Generator[None, None, None]:
     >>> float(f(1.0))
     6.0
     """
-    with use(_WhatIsKnown(current())):
+    with use(_EvaluateKnown(current())):
         yield
 
 
-class _WhatIsKnown(Interpreter):
+class _EvaluateKnown(Interpreter):
     """Executes what has no traced operand, and leaves the rest to its parent."""
 
     does = "ensure_compile_time_eval"

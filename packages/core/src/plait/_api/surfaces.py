@@ -148,7 +148,7 @@ def fused(f: Callable | None = None, *, numbers: tuple[str, ...] = ()) -> Callab
             named = signature.bind(*xs, **static)
             return function(*named.args, **named.kwargs)
         if current() is not GROUND:
-            if current().wholes and not any(x.__class__ in _SCALARS for x in xs):
+            if current().keeps_fused and not any(x.__class__ in _SCALARS for x in xs):
                 return jit(_fixed(f, static, {}))(*xs)  # anew: equations have the line of this call
             return f(*xs, **static)
         held: dict[int, Any] = {}

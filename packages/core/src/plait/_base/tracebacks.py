@@ -17,7 +17,6 @@ import contextlib
 import functools
 import os
 import sys
-import sysconfig
 import threading
 from collections.abc import Callable, Iterator
 from types import TracebackType
@@ -33,8 +32,8 @@ __all__ = ["border", "leaving", "show_all", "watch_display"]
 F = TypeVar("F", bound=Callable[..., Any])
 
 _full = False
-_STANDARD = os.path.join(sysconfig.get_path("stdlib"), "")
-_INSTALLED = tuple(os.path.join(sysconfig.get_path(name), "") for name in ("purelib", "platlib"))
+_STANDARD = os.path.join(os.path.dirname(os.__file__), "")
+_INSTALLED = tuple(os.path.join(_STANDARD, name, "") for name in ("site-packages", "dist-packages"))
 _LIBRARIES = tuple(
     os.path.join(folder, "") for folder in (*numpy.__path__, *ml_dtypes.__path__, JAXLIB_FOLDER)
 )

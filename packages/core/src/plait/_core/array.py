@@ -379,6 +379,11 @@ class Literal(Value):
         return self.numpy().tolist()
 
 
+def is_literal_zero(x: Any) -> bool:
+    """Return whether a value is zero, and known to be without looking at an array."""
+    return x.__class__ is Literal and x.value == 0
+
+
 def wrap(buf: Any, key: Aval | Placed) -> Array:
     """Return the Array that owns a buffer with this dispatch key."""
     r = Array()

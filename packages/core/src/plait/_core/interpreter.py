@@ -122,9 +122,9 @@ class Interpreter:
     thread: int = 0
     staging: bool = False
     """Whether what is applied ends in a Program, here or in an interpreter further out."""
-    wholes: bool = False
-    """Whether functions of ours that are one program are applied as one: what is inside of them is
-    no business of users."""
+    keeps_fused: bool = False
+    """Whether functions of ours that are `fused` into one program are applied as one: what is
+    inside of them is no business of users."""
     sizes: ClassVar[dict[Any, Any]] = {}
     """The sizes of the named axes that it binds."""
     does: str = "evaluate"

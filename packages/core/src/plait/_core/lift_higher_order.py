@@ -21,7 +21,7 @@ from typing import Any, Protocol, cast
 from .._base.errors import MissingRule, PlaitError
 from .._plugins.rules import RuleTable
 from .._types.avals import Aval
-from .array import Literal
+from .array import is_literal_zero
 from .higher_order import Ends, Part, Slots, Wiring
 from .interpreter import Interpreter, Operation, Params, Value, current, use
 from .ir import Program, Thunk, Var, derived, evaluate
@@ -240,16 +240,11 @@ def _forms_by_rules(
                 change = ends.along(program, k)  # type: ignore[misc]
                 dots = lift_program(carrier, change, (*given, given[k]))[1]
                 if any(
-                    f is not None or (forms[o] is not None and not is_zero(a))  # type: ignore[index]
+                    f is not None or (forms[o] is not None and not is_literal_zero(a))  # type: ignore[index]
                     for f, o, a in zip(dots, outputs, change.outputs, strict=True)
                 ):
                     found[s] = ...
     return found
-
-
-def is_zero(a: Any) -> bool:
-    """Return whether an atom is the literal zero."""
-    return a.__class__ is Literal and a.value == 0
 
 
 def _with_rest(slots: Sequence[Any], count: int, rest: Sequence[Form]) -> list[int | tuple[Form]]:

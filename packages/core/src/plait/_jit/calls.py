@@ -11,10 +11,11 @@ and the values of its static arguments, and nothing else.
 import functools
 import inspect
 import weakref
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
 from operator import is_
 from types import FunctionType
-from typing import Any, ParamSpec, TypeVar, overload
+from typing import Any, ParamSpec, TypedDict, TypeVar, Unpack, overload
 
 from .._base.config import config
 from .._base.errors import ArgumentError
@@ -45,37 +46,27 @@ Parted = tuple[Version, Args, Kwargs]
 """A version, and the arguments that are not static."""
 
 
+class JitOptions(TypedDict, total=False):
+    """The options of `jit`, for its two ways of being called."""
+
+    static_argnums: int | Sequence[int] | None
+    static_argnames: str | Sequence[str] | None
+    donate_argnums: int | Sequence[int] | None
+    donate_argnames: str | Sequence[str] | None
+    in_shardings: Any
+    out_shardings: Any
+    keep_unused: bool
+    device: Any
+    backend: str | None
+    inline: bool
+    compiler_options: dict[str, Any] | None
+
+
+@overload
+def jit(fun: Callable[P, R], **options: Unpack[JitOptions]) -> Jitted[P, R]: ...
 @overload
 def jit(
-    fun: Callable[P, R],
-    *,
-    static_argnums: int | Sequence[int] | None = None,
-    static_argnames: str | Sequence[str] | None = None,
-    donate_argnums: int | Sequence[int] | None = None,
-    donate_argnames: str | Sequence[str] | None = None,
-    in_shardings: Any = None,
-    out_shardings: Any = None,
-    keep_unused: bool = False,
-    device: Any = None,
-    backend: str | None = None,
-    inline: bool = False,
-    compiler_options: dict[str, Any] | None = None,
-) -> Jitted[P, R]: ...
-@overload
-def jit(
-    fun: None = None,
-    *,
-    static_argnums: int | Sequence[int] | None = None,
-    static_argnames: str | Sequence[str] | None = None,
-    donate_argnums: int | Sequence[int] | None = None,
-    donate_argnames: str | Sequence[str] | None = None,
-    in_shardings: Any = None,
-    out_shardings: Any = None,
-    keep_unused: bool = False,
-    device: Any = None,
-    backend: str | None = None,
-    inline: bool = False,
-    compiler_options: dict[str, Any] | None = None,
+    fun: None = None, **options: Unpack[JitOptions]
 ) -> Callable[[Callable[P, R]], Jitted[P, R]]: ...
 @border
 def jit(
@@ -190,7 +181,7 @@ def flags(compiler_options: dict[str, Any] | None) -> Options:
 # ---- the state of a jitted function ------------------------------------------------------------
 
 
-class _State:
+class _State(ABC):
     """What a jitted function knows; the function itself closes over this and nothing else.
 
     So it is pickled by its contents, where a function is at all (by cloudpickle), as the function
@@ -217,17 +208,20 @@ class _State:
 
         self.again: Way = again
 
+    @abstractmethod
     def slow(self, args: Args, kwargs: Kwargs) -> Any:
         """Do a call in the general way, and prepare the fast path for the next one like it."""
-        raise NotImplementedError
+        ...
 
+    @abstractmethod
     def parted(self, args: Args, kwargs: Kwargs) -> Parted:
         """Return the version of a call, and the arguments that are not static, where they lie."""
-        raise NotImplementedError
+        ...
 
+    @abstractmethod
     def clear_cache(self) -> None:
         """Forget everything that was traced and compiled of this function."""
-        raise NotImplementedError
+        ...
 
     @border
     def trace(self, *args: Any, **kwargs: Any) -> Staged:
@@ -265,7 +259,7 @@ def _dressed(jitted: Any, state: _State) -> Function:
 # ---- all arguments are alike -----------------------------------------------------------------
 
 
-class _Alike(_State):
+class _PlainState(_State):
     """The state of a jitted function none of whose arguments is static, donated or placed."""
 
     __slots__ = ("version", "one", "flat", "staged")
@@ -282,7 +276,7 @@ class _Alike(_State):
         self.one, self.flat, self.staged = version.one, version.flat, version.staged
 
     def __reduce__(self) -> Any:
-        return _Alike, (self.f, self.inline, self.options)
+        return _PlainState, (self.f, self.inline, self.options)
 
     def slow(self, args: Args, kwargs: Kwargs) -> Any:
         version = self.version
@@ -314,7 +308,7 @@ def _without(f: Function, inline: bool, options: Options) -> Function:
     A call with flat arrays is looked up in this very function; a call of the form that the last
     one had is done by the function made for that form; any other call is done by `slow`.
     """
-    state = _Alike(f, inline, options)
+    state = _PlainState(f, inline, options)
 
     def jitted(*args: Any, **kwargs: Any) -> Any:
         try:
@@ -375,7 +369,7 @@ A table of calls is a plain dictionary, keyed on class and value: floats (0.0 ==
 general way, whose keys are frozen."""
 
 
-class _Parted(_State):
+class _RoleState(_State):
     """The state of a jitted function with static, donated or placed arguments: a version of it for
     each set of static values."""
 
@@ -409,7 +403,7 @@ class _Parted(_State):
 
     def __reduce__(self) -> Any:
         given = self.f, self.static, self.donate, self.in_shardings, self.inline, self.options
-        return _Parted, given
+        return _RoleState, given
 
     def version_for(self, args: Args, kwargs: Kwargs) -> Parted:
         """Return the version for a call's static values, and the other arguments."""
@@ -459,7 +453,7 @@ def _with_roles(
     f: Function, static: Role, donate: Role, in_shardings: Any, inline: bool, options: Options
 ) -> Function:
     """Return the jitted function of `f`, some of whose arguments have roles or places."""
-    state = _Parted(f, static, donate, in_shardings, inline, options)
+    state = _RoleState(f, static, donate, in_shardings, inline, options)
 
     def jitted(*args: Any, **kwargs: Any) -> Any:
         try:

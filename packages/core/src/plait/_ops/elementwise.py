@@ -251,10 +251,46 @@ div = _define("div", "divide", "x / y; integers are divided towards zero.",
 rem = _define("rem", "remainder", "Remainder of division towards zero: the sign is that of x.",
               REAL, (ZeroPreserving,))  # fmt: skip
 pow_ = _define("pow", None, "x ** y.", INEXACT, prepare=floating)
-maximum = _define("maximum", "maximum", "The greater; nan if either is.", ORDERED, (Increasing,))
-minimum = _define("minimum", "minimum", "The lesser; nan if either is.", ORDERED, (Increasing,))
+_LEXICAL = "of complex numbers by real part, then by imaginary part; nan if either is."
+maximum = _define("maximum", None, "The greater, " + _LEXICAL, ANY, (Increasing,))
+minimum = _define("minimum", None, "The lesser, " + _LEXICAL, ANY, (Increasing,))
 atan2 = _define("atan2", None, "The angle of the point (y, x).", INEXACT, prepare=floating)
 nextafter = _define("nextafter", "chlo.next_after", "The next float from x towards y.", FLOAT)
+
+
+def extreme(name: str) -> Callable[..., Any]:
+    """A function that emits "maximum" or "minimum" of operands `xs` of a type.
+
+    Complex numbers are compared in lexicographic order, nan first of all: the compiler's own
+    operation looks at real parts only.
+    """
+    direction = "GT" if name == "maximum" else "LT"
+
+    def emit(e: Any, xs: Sequence[Any], aval: Aval) -> Any:
+        if aval.category != COMPLEX:
+            return e.op("stablehlo." + name, xs, aval)
+        pred = Aval(aval.shape, BOOL)
+        part = Aval(aval.shape, np.float32 if aval.dtype.itemsize == 8 else np.float64)
+        logic = lambda f, x, y: e.op("stablehlo." + f, [x, y], pred)  # noqa: E731
+        (ar, ai), (br, bi) = [[e.op(f"stablehlo.{p}", [v], part) for p in ("real", "imag")]
+                              for v in xs]  # fmt: skip
+        beyond = e.compare(ar, br, direction, pred)
+        no_less = e.compare(ai, bi, direction[0] + "E", pred)  # of equal ones it is the first
+        tie = logic("and", e.compare(ar, br, "EQ", pred), no_less)
+        nan = e.compare(xs[0], xs[0], "NE", pred)
+        other = e.compare(xs[1], xs[1], "EQ", pred)
+        first = logic("or", nan, logic("and", other, logic("or", beyond, tie)))
+        return e.op("stablehlo.select", [first, *xs], aval)
+
+    return emit
+
+
+def _lower_extreme(prim: Primitive, emit: Callable[..., Any]) -> None:
+    lower_rules.rule(prim)(lambda e, xs, ins, outs: emit(e, xs, outs[0]))
+
+
+_lower_extreme(maximum, extreme("maximum"))
+_lower_extreme(minimum, extreme("minimum"))
 
 
 _NORMAL = {"bfloat16": 2.0**-126, "float32": 2.0**-126, "float64": 2.0**-1022}
@@ -544,16 +580,6 @@ def _integers_to_integers(x: Any, y: Any) -> Any:
     # the low bits of -n say whether n is odd, as those of n do: 1 and -1 are right as they are
     lost = and_(lt(y, 0), and_(ne(base, 1), ne(base, -1)))
     return select(lost, Literal(0, x.aval), out)
-
-
-def extreme_of_complex(greater: bool, x: Any, y: Any) -> Any:
-    """The greater (or lesser) of complex operands that agree: by real part, where these are equal
-    by imaginary part; nan if either is."""
-    order = gt if greater else lt
-    (xr, xi), (yr, yi) = [(real(v), imag(v)) for v in (x, y)]
-    first = or_(order(xr, yr), and_(eq(xr, yr), order(xi, yi)))
-    ours = or_(ne(x, x), and_(eq(y, y), first))
-    return select(ours, x, y)
 
 
 def true_divide(x: Any, y: Any) -> Any:

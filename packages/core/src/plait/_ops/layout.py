@@ -28,11 +28,16 @@ def with_parameter(f: Callable[..., Any], name: str) -> inspect.Signature:
     return signature.replace(parameters=[*own[:at], extra, *own[at:]])
 
 
-LAID_OUT = (
-    "`out_sharding` says how the result shall lie on devices; if it is None, that is left to the\n"
-    "compiler."
-)
-"""The sentence of the documentation of such functions."""
+def offering_layout(function: Callable[..., Any], f: Callable[..., Any]) -> Callable[..., Any]:
+    """Give `function` the signature and documentation of `f` with one more argument,
+    `out_sharding`; return it."""
+    function.__signature__ = with_parameter(f, "out_sharding")  # type: ignore[attr-defined]
+    function.__doc__ = (
+        f"{inspect.cleandoc(f.__doc__ or '')}\n\n"
+        "`out_sharding` says how the result shall lie on devices; if it is None, that is left to "
+        "the\ncompiler."
+    )
+    return function
 
 
 def laid_out(f: Callable[..., Any]) -> Callable[..., Any]:
@@ -46,9 +51,7 @@ def laid_out(f: Callable[..., Any]) -> Callable[..., Any]:
             leaving(e)
             raise
 
-    function.__signature__ = with_parameter(f, "out_sharding")  # type: ignore[attr-defined]
-    function.__doc__ = f"{inspect.cleandoc(f.__doc__ or '')}\n\n{LAID_OUT}"
-    return function
+    return offering_layout(function, f)
 
 
 def beside(out: Any, like: Any) -> Any:

@@ -37,12 +37,11 @@ from .elementwise import (
     add,
     agreed,
     div,
-    extreme_of_complex,
+    extreme,
     maximum,
     minimum,
     mul,
     ne,
-    promoted,
 )
 from .elementwise import select as choose
 from .shape import (
@@ -147,27 +146,6 @@ def _product(r: Emitter, ab: Sequence[Any], cell: Aval) -> Any:
     return r.op("stablehlo.select", [neutral, ab[1], out], cell)
 
 
-def _extreme(name: str, direction: str) -> Callable:
-    """The greater or lesser of two; of complex numbers in lexicographic order, nan first of all,
-    since the compiler's own `maximum` looks at real parts only."""
-
-    def step(r: Emitter, ab: Sequence[Any], cell: Aval) -> Any:
-        if cell.category != COMPLEX:
-            return r.op("stablehlo." + name, ab, cell)
-        pred, part = Aval((), BOOL), Aval((), np.float32 if cell.dtype.itemsize == 8 else float)
-        logic = lambda f, x, y: r.op("stablehlo." + f, [x, y], pred)  # noqa: E731
-        (ar, ai), (br, bi) = [[r.op(f"stablehlo.{p}", [v], part) for p in ("real", "imag")]
-                              for v in ab]  # fmt: skip
-        beyond = r.compare(ar, br, direction, pred)
-        tie = logic("and", r.compare(ar, br, "EQ", pred), r.compare(ai, bi, direction, pred))
-        nan = r.compare(ab[0], ab[0], "NE", pred)
-        other = r.compare(ab[1], ab[1], "EQ", pred)
-        first = logic("or", nan, logic("and", other, logic("or", beyond, tie)))
-        return r.op("stablehlo.select", [first, *ab], cell)
-
-    return step
-
-
 def _ones(dtype: np.dtype) -> Any:
     return True if dtype == BOOL else (int(limits(dtype)[1]) if "uint" in dtype.name else -1)
 
@@ -176,10 +154,10 @@ reduce_sum = _define("sum", plain("add"), lambda d: 0, "Sum over `axes`.", NUMBE
                      (Linear, Increasing), wide=True)  # fmt: skip
 reduce_prod = _define("prod", _product, lambda d: 1, "Product over `axes`.", NUMBER,
                       wide=True)  # fmt: skip
-reduce_max = _define("max", _extreme("maximum", "GT"), lowest,
+reduce_max = _define("max", extreme("maximum"), lowest,
                      "Greatest over `axes`; nan if there is one; -inf or the least if empty.",
                      ANY, (Increasing,))  # fmt: skip
-reduce_min = _define("min", _extreme("minimum", "LT"), highest,
+reduce_min = _define("min", extreme("minimum"), highest,
                      "Least over `axes`; nan if there is one; inf or the greatest if empty.",
                      ANY, (Increasing,))  # fmt: skip
 reduce_and = _define("and", plain("and"), _ones, "Bitwise and over `axes`.", LOGIC,
@@ -293,12 +271,7 @@ def _extremum(name: str, prim: Primitive, join: Primitive, neutral: Callable, wh
         if initial is None:
             _not_empty(name, x.aval, axis, where)
         out = _over(prim, x, axis, keepdims, where, neutral)
-        if initial is None:
-            return out
-        both = promoted((out, initial))
-        if both[0].aval.category == COMPLEX:
-            return extreme_of_complex(name == "max", *both)
-        return join.bind(*both)
+        return out if initial is None else join(out, initial)
 
     reduce.__name__ = reduce.__qualname__ = name + "_"
     reduce.__doc__ = (

@@ -190,44 +190,9 @@ add = binary("add", el.add, "x + y; `or` of booleans.", "2, 3 -> 5")
 sub = binary("sub", el.sub, "x - y.", "2, 3 -> -1")
 div = binary("div", el.div, "x / y; integers are divided towards zero.", "-7, 2 -> -3")
 rem = binary("rem", el.rem, "Remainder of division towards zero: it has x's sign.", "-7, 2 -> -1")
-_max = binary("max", el.maximum, "The greater; nan if either is.", "2, 3 -> 3")
-_min = binary("min", el.minimum, "The lesser; nan if either is.", "2, 3 -> 2")
-
-
-def max(x: Any, y: Any) -> Any:
-    """The greater; nan if either is.
-
-    x, y: one dtype; arrays without axes are broadcast.  Complex numbers are compared by real part,
-    then by imaginary part.
-
-    Raises TypeRule for different dtypes.
-
-    >>> import plait
-    >>> plait.lax.max(2, 3).item()
-    3
-    """
-    return _extreme(_max, True, x, y)
-
-
-def min(x: Any, y: Any) -> Any:
-    """The lesser; nan if either is.
-
-    x, y: as of `max`.
-
-    >>> import plait
-    >>> plait.lax.min(2, 3).item()
-    2
-    """
-    return _extreme(_min, False, x, y)
-
-
-def _extreme(of_reals: Any, greater: bool, x: Any, y: Any) -> Any:
-    if not isinstance(x, Value) or x.aval.category == COMPLEX or x.aval.weak_type:
-        x, y = agree("max" if greater else "min", (x, y))
-        if x.aval.category == COMPLEX:
-            return el.extreme_of_complex(greater, x, y)
-    return of_reals(x, y)
-
+_LEXICAL = "of complex numbers by real part, then by imaginary part; nan if either is."
+max = binary("max", el.maximum, "The greater, " + _LEXICAL, "2, 3 -> 3")
+min = binary("min", el.minimum, "The lesser, " + _LEXICAL, "2, 3 -> 2")
 
 atan2 = binary(
     "atan2",

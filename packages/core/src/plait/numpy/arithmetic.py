@@ -14,7 +14,6 @@ from .._base.errors import (
 )
 from .._base.jaxlib_api import ml_dtypes
 from .._control import while_loop
-from .._core.interpreter import current
 from .._ops import elementwise as el
 from .._ops.conversion import bitcast
 from .._ops.reduction import any_
@@ -51,26 +50,9 @@ divide = true_divide = binary(
 )
 
 
-def _extreme(name: str, prim: Any, greater: bool, first: str) -> Any:
-    """A function of two arrays: the primitive, which complex numbers have none of."""
-    agree, cur, none = prim.prepare, current, {}
-
-    def function(x1: Any, x2: Any, /, *, out: None = None, where: Any = None) -> Any:
-        xs = agree((x1, x2))
-        if xs[0].aval.category == COMPLEX:
-            return masking.kept(el.extreme_of_complex(greater, *xs), where, out)
-        if where is None and out is None:
-            return cur().apply(prim, xs, none)
-        return masking.kept(cur().apply(prim, xs, none), where, out)
-
-    function.__name__ = function.__qualname__ = name
-    more = "; complex numbers by real part, then by imaginary part"
-    function.__doc__ = _doc(f"{first}{more}; nan if either is.", _TWO, name)
-    return function
-
-
-maximum = _extreme("maximum", el.maximum, True, "The greater")
-minimum = _extreme("minimum", el.minimum, False, "The lesser")
+_LEXICAL = "; complex numbers by real part, then by imaginary part; nan if either is."
+maximum = masking.binary("maximum", el.maximum, _doc("The greater" + _LEXICAL, _TWO, "maximum"))
+minimum = masking.binary("minimum", el.minimum, _doc("The lesser" + _LEXICAL, _TWO, "minimum"))
 negative = masked(unary("negative", el.neg, _doc("-x.", _ONE, "negative")))
 nextafter = binary(
     "nextafter", el.nextafter, _doc("The next float from x1 towards x2.", _REAL, "nextafter"),
@@ -288,7 +270,7 @@ def fmax(x1: Any, x2: Any) -> Any:
     >>> float(plait.numpy.fmax(np.nan, 1.0))
     1.0
     """
-    return _but_nan(maximum, x1, x2)
+    return _but_nan(el.maximum, x1, x2)
 
 
 @fused
@@ -301,7 +283,7 @@ def fmin(x1: Any, x2: Any) -> Any:
     >>> float(plait.numpy.fmin(np.nan, 1.0))
     1.0
     """
-    return _but_nan(minimum, x1, x2)
+    return _but_nan(el.minimum, x1, x2)
 
 
 def _but_nan(extreme: Any, x1: Any, x2: Any) -> Any:

@@ -19,7 +19,7 @@ from .._base.errors import OutOfBounds, PlaitError, SubscriptError, TypeRule
 from .._base.jaxlib_api import ml_dtypes
 from .._base.source import hidden
 from .._base.tracebacks import leaving
-from .._ops.layout import LAID_OUT, placed, with_parameter
+from .._ops.layout import offering_layout, placed
 
 _SAID = (TypeError, ValueError, IndexError, OverflowError, AttributeError)
 _LIBRARIES = (*np.__path__, *ml_dtypes.__path__)
@@ -71,10 +71,7 @@ def explained(f: Callable) -> Callable:
             leaving(error)
             raise
 
-    if lies:
-        function.__signature__ = with_parameter(f, "out_sharding")  # type: ignore[attr-defined]
-        function.__doc__ = f"{inspect.cleandoc(f.__doc__ or '')}\n\n{LAID_OUT}"
-    return function
+    return offering_layout(function, f) if lies else function
 
 
 _LAID_OUT = frozenset(
