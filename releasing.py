@@ -21,7 +21,7 @@ from packaging.version import Version
 ROOT = Path(__file__).resolve().parent
 RECORD = ROOT / "releases.toml"
 CORE = "plait-core"
-RANGE = re.compile(r"plait-core>=(\d+)\.(\d+),<(\d+)\.(\d+)")
+RANGE = re.compile(r"plait-core>=(\d+)\.(\d+)(?:\.\d+)?,<(\d+)\.(\d+)")
 SECTION = re.compile(r"^## \[([^]]+)\](?: - (\S+))?\s*$", re.M)
 
 
@@ -166,13 +166,13 @@ def is_date(text: str | None) -> bool:
 
 def range_faults(dependencies: Iterable[str]) -> list[str]:
     """What is wrong with the requirements of a plugin: it names one range of core, as
-    `>=A.B,<A.C`, of one minor while A is 0, since any minor of 0.x may break."""
+    `>=A.B,<A.C` or `>=A.B.D,<A.C`, of one minor while A is 0, since any minor of 0.x may break."""
     of_ours = [row for row in dependencies if Requirement(row).name.startswith("plait")]
     if len(of_ours) != 1:
         return [f"a plugin requires plait-core, once, and no sibling; it requires {of_ours}"]
     found = RANGE.fullmatch(of_ours[0])
     if found is None:
-        return [f"a range of core is written plait-core>=A.B,<A.C; found {of_ours[0]}"]
+        return [f"a range of core is written plait-core>=A.B[.D],<A.C; found {of_ours[0]}"]
     major, minor, upper_major, upper_minor = map(int, found.groups())
     if (major, minor) >= (upper_major, upper_minor):
         return [f"{of_ours[0]} admits nothing"]

@@ -66,7 +66,9 @@ def test_this_tree_is_of_no_earlier_version(release):
     "requires, fault",
     [
         (["plait-core>=0.2,<0.3", "numpy>=2"], None),
+        (["plait-core>=0.2.1,<0.3"], None),
         (["plait-core>=1.4,<3.0"], None),
+        (["plait-core>=0.2.1,<0.2.3"], "is written"),
         (["plait-core==0.2.0"], "is written"),
         (["plait-core>=0.2"], "is written"),
         (["plait-core>=0.2,<0.4"], "reaches over"),

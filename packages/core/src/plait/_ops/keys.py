@@ -31,6 +31,7 @@ from .mapping import map_axes
 from .opaque import unwrap_, wrap_
 from .rng import UINT32, counters, rng_bit_generator, threefry2x32
 from .shape import (
+    barrier,
     broadcast_in_dim,
     concatenate,
     convert,
@@ -237,13 +238,22 @@ def _threefry_seed(high: Any, low: Any) -> Any:
     return _together([high, low])
 
 
+def _derived(hashes: list) -> Any:
+    """The words of derived keys, which are made before anything is drawn of them.
+
+    In one loop with the hashes of what is drawn they would be made anew for each number (twice the
+    time), and compilers may not come to an end: jaxlib 0.12 hangs on a hash of a hash on CPUs.
+    """
+    return barrier.bind(_together(hashes))[0]
+
+
 def _threefry_split(words: Any, shape: tuple) -> Any:
-    return _together(_hashes(words, shape))
+    return _derived(_hashes(words, shape))
 
 
 def _threefry_fold_in(words: Any, numbers: Any) -> Any:
     zero = Literal(0, numbers.aval)
-    return _together(threefry2x32.bind(_word(words, 0), _word(words, 1), zero, numbers))
+    return _derived(threefry2x32.bind(_word(words, 0), _word(words, 1), zero, numbers))
 
 
 def _threefry_bits(words: Any, shape: tuple, dtype: np.dtype) -> Any:
