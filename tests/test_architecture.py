@@ -47,12 +47,13 @@ SEAM = {"plait._plugins.metadata"}
 DYNAMIC = {
     "plait._plugins.metadata",
     "plait._base.lazy",
+    "plait._base.pjrt_plugins",
     "plait.scipy",
     "plait_jax.finder",
     "plait_jax.names",
 }
-"""Where a module may be imported by a name made at run time: the seam, lazy public names, and those
-by which somebody else's are answered."""
+"""Where a module may be imported by a name made at run time: the seam, lazy public names, those
+by which somebody else's are answered, and the runtime's plugins."""
 
 HINT_TABLES = {"DISTRIBUTION_OF", "MODULES", "TABLES"}
 """Tables of `plait._plugins.metadata` that may name what plugins offer: install hints only."""

@@ -32,7 +32,7 @@ class Device:
     device_kind: str
 
     def __repr__(self) -> str:
-        return f"{self.platform}:{self.id}"
+        return f"{buffers.platform()}:{self.id}"
 
     @property
     def process_index(self) -> int:
@@ -153,8 +153,8 @@ host_id, host_count, host_ids = process_index, process_count, process_indices
 
 
 def default_backend() -> str:
-    """The platform computations run on: `cpu`, `cuda` or `tpu`."""
-    return buffers.platform()
+    """The platform computations run on: `cpu`, `gpu` or `tpu`."""
+    return buffers.client().platform
 
 
 def block_until_ready(x: Any) -> Any:

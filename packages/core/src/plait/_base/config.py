@@ -49,6 +49,18 @@ def _axes_of_devices(x: Any) -> Any:
 
 _axes_of_devices.__name__ = "a mesh or None"
 
+
+def _platform(x: Any) -> str | None:
+    if x is not None and not isinstance(x, str):
+        raise TypeError(x)
+    name, _, more = (x or "").partition(",")
+    if more:
+        raise ValueError(x)
+    return name.strip().lower() or None
+
+
+_platform.__name__ = 'the name of one platform ("cpu", "cuda", "tpu", ...) or None'
+
 _SETTINGS: dict[str, tuple[Any, Any, str]] = {
     "default_float": (
         "float32",
@@ -62,6 +74,11 @@ _SETTINGS: dict[str, tuple[Any, Any, str]] = {
     ),
     "x64": (True, _flag, "False: 64-bit values become 32-bit where they enter"),
     "jit": (True, _flag, "False: jitted functions, branches and loops are run in Python"),
+    "platform": (
+        None,
+        _platform,
+        "what is computed on; by default an accelerator whose plugin finds one, else the CPU",
+    ),
     "cpu_devices": (1, int, "virtual CPU devices; before the first array is made"),
     "checks": (False, _flag, "verify every value that a rule returns, and every new Program"),
     "explain_cache_misses": (False, _flag, "log why a function is traced, each time one is"),
@@ -103,19 +120,13 @@ def wide(on: Any) -> dict[str, Any]:
     return {"x64": _flag(on), "default_float": "float" + bits, "default_int": "int" + bits}
 
 
-def _only_cpu(name: Any) -> dict[str, Any]:
-    if name not in ("cpu", "", None):
-        raise PlaitError(f"there is no platform {name!r} here", fix='write "cpu", or leave it out')
-    return {}
-
-
 _FLAGS = {
     "jax_enable_x64": wide,
     "jax_disable_jit": lambda on: {"jit": not _flag(on)},
     "jax_enable_checks": lambda on: {"checks": on},
     "jax_num_cpu_devices": lambda n: {"cpu_devices": n},
-    "jax_platform_name": lambda name: _only_cpu(name),
-    "jax_platforms": lambda name: _only_cpu(name),
+    "jax_platform_name": lambda name: {"platform": name},
+    "jax_platforms": lambda name: {"platform": name},
     **{
         "jax_" + name: lambda x, name=name: {name: x}
         for name in (
@@ -130,7 +141,7 @@ _FLAGS = {
 }
 """Settings by the names that JAX has for them, for `config.update`."""
 
-_BYSTANDERS = frozenset(("explain_cache_misses", "default_copy", "traceback"))
+_BYSTANDERS = frozenset(("explain_cache_misses", "default_copy", "traceback", "platform"))
 """Settings that no cache is keyed on: changing them changes no program."""
 
 
@@ -197,8 +208,8 @@ class Config:
             ) from None
 
     def _adopt(self, values: dict) -> None:
-        for name, why in self._frozen.items():
-            if name in self._values and values[name] != self._values[name]:
+        for name, (why, same) in self._frozen.items():
+            if values[name] not in (self._values[name], *same):
                 raise PlaitError(
                     f"setting {name!r} can not change any more: {why}",
                     fix=f"set it right after `import plait`, or by PLAIT_{name.upper()}",
@@ -223,9 +234,12 @@ class Config:
         """
         self._watchers.add(changed)
 
-    def freeze(self, name: str, why: str) -> None:
-        """Refuse changes of this setting from now on; `why` is said to whoever tries."""
-        self._frozen[name] = why
+    def freeze(self, name: str, why: str, same: tuple = ()) -> None:
+        """Refuse changes of this setting from now on; `why` is said to whoever tries.
+
+        `same` are values that change nothing.
+        """
+        self._frozen[name] = why, same
 
     def __getattr__(self, name: str):
         try:

@@ -14,7 +14,7 @@ import operator
 import os
 import sys
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from threading import RLock
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -32,6 +32,7 @@ except ImportError:  # before 0.10 these lived in _jax
     _hlo = _jax
 
 from . import jax_coexistence  # noqa: E402
+from .pjrt_plugins import Plugin, companions, extension_modules  # noqa: E402
 
 JAXLIB_VERSION = _jaxlib_version.__version__
 JAXLIB_FOLDER = os.path.dirname(os.path.abspath(_jaxlib_version.__file__))
@@ -128,12 +129,71 @@ RuntimeFailure: type[Exception] = (
 )
 _SKIP_CHECKS = (True,) if "_skip_checks" in (_jax.array_result_handler.__doc__ or "") else ()
 _put = _jax.batched_device_put
+_GPUS = {"cuda": "CUDA", "rocm": "ROCM"}
+"""The names by which foreign functions are registered for the platforms of GPUs."""
 
 
 def make_cpu_client(num_devices: int):
     """Return a new CPU client with `num_devices` virtual devices."""
     guard_jax()
     return xla_client.make_cpu_client(num_devices=num_devices)
+
+
+@cache
+def make_plugin_client(plugin: Plugin):
+    """Return the client of a platform whose library a plugin brings, once.
+
+    Raises RuntimeFailure where the library finds no device, or can not be loaded.
+    """
+    guard_jax()
+    name = plugin.platform
+    if name == "cuda":
+        _preload(companions())
+    if not xla_client.pjrt_plugin_loaded(name):
+        api = xla_client.load_pjrt_plugin_dynamically(name, plugin.library)
+        xla_client.initialize_pjrt_plugin(name)
+        if plugin.extension is not None:
+            _register_extension(plugin.extension, name, api)
+    gpu = name in _GPUS
+    options = xla_client.generate_pjrt_gpu_plugin_options() if gpu else {}
+    return xla_client.make_c_api_client(name, {**options, "platform_name": name} if gpu else {})
+
+
+def _preload(libraries: list[str]) -> None:
+    """Load libraries, so that who looks for them by name finds them; those that can not be loaded
+    need one that comes later, or are not needed."""
+    left = libraries
+    while left:
+        missing = [path for path in left if not _loaded(path)]
+        if len(missing) == len(left):
+            return
+        left = missing
+
+
+def _loaded(path: str) -> bool:
+    """Whether a library can be loaded."""
+    try:
+        ctypes.CDLL(path)
+    except OSError:
+        return False
+    return True
+
+
+def _register_extension(extension: str, platform: str, api: Any) -> None:
+    """Register the foreign functions of a platform (its linear algebra), which lie in modules of C
+    in the package `extension`."""
+    name = _GPUS[platform]
+    of, *modules = extension_modules(extension, platform)
+    register = xla_client.register_custom_call_handler, xla_client.register_custom_type_handler
+    register[0](name, partial(of.register_custom_call_target, api))
+    register[1](name, partial(of.register_custom_type, api))
+    for kind, identity in of.ffi_types().items():
+        xla_client.register_custom_type(kind, identity, platform=name)
+    handlers = of.ffi_handlers()
+    for table in (handlers, *(m.registrations() for m in modules)):
+        for target, fn in table.items():
+            if table is handlers or target.endswith("_ffi"):  # others are of an older interface
+                xla_client.register_custom_call_target(target, fn, platform=name, api_version=1)
 
 
 def device_list(devices):
@@ -253,9 +313,8 @@ def register_lapack() -> None:
 def register_target(name: str, fn, platform: str, api_version: int) -> None:
     """Register a foreign function, given as a capsule, with the runtime of a platform ("cpu",
     "cuda", "rocm"); `api_version` says how the runtime calls it."""
-    names = {"cuda": "CUDA", "rocm": "ROCM"}
     xla_client.register_custom_call_target(
-        name, fn, platform=names.get(platform, platform), api_version=api_version
+        name, fn, platform=_GPUS.get(platform, platform), api_version=api_version
     )
 
 
@@ -287,6 +346,13 @@ def output_shardings(executable) -> list:
 def dlpack_capsule(buf, **kw):
     """Return a DLPack capsule that shares the buffer's memory; `kw` are jaxlib's options."""
     return _jax.buffer_to_dlpack_managed_tensor(buf, **kw)
+
+
+def dlpack_import(x: Any, device: Any):
+    """Return a buffer on an accelerator in the memory of `x`, which speaks the DLPack protocol and
+    lies on that device; what computes it is waited for on the device."""
+    stream = device.get_stream_for_external_ready_events()
+    return _jax.dlpack_managed_tensor_to_buffer(x.__dlpack__(stream=stream), device, stream)
 
 
 # ---- calls with numpy arrays ---------------------------------------------------------------

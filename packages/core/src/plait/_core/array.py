@@ -38,7 +38,7 @@ from .._types.avals import (
     float0,
     no_number,
 )
-from .buffers import begin_get, get, platform, put
+from .buffers import begin_get, devices, get, platform, put
 from .interpreter import Tracer, Value
 
 __all__ = ["Array", "Literal", "as_value", "asarray", "is_tracer", "wrap"]
@@ -261,7 +261,9 @@ class Array(Value):
 
     def __dlpack_device__(self) -> tuple[int, int]:
         """Return the kind of device, 1 for CPUs and 2 for CUDA, and its number, as DLPack says."""
-        return (1, 0) if platform() == "cpu" else (2, 0)
+        where = platform()
+        number = self.key.placement.place.devices[0] if self.key.placement else 0
+        return next(((k, number) for k, n in _ACCELERATORS.items() if n == where), (1, 0))
 
     @border
     def __bool__(self) -> bool:
@@ -451,6 +453,29 @@ def shared(x: np.ndarray) -> Array:
     category(x.dtype)
     aval = Aval(x.shape, x.dtype)
     return wrap(put(x, aval, share=True), aval)
+
+
+def taken(x: Any) -> Array | None:
+    """Return the array in the memory of `x`, which speaks the DLPack protocol, if that is memory of
+    an accelerator; else None.  Raises CopyError if this process does not drive it."""
+    ask = getattr(x, "__dlpack_device__", None)
+    kind, number = (1, 0) if ask is None else ask()
+    if kind not in _ACCELERATORS:
+        return None
+    device = devices()[number] if number < len(devices()) else None
+    if _ACCELERATORS[kind] != platform() or device is None:
+        raise CopyError(
+            f"this {type(x).__name__} lies in memory of {_ACCELERATORS[kind]}:{number}, and this "
+            f"process computes on {len(devices())} of {platform()}",
+            fix="bring it to the host first",
+        )
+    buf = jaxlib_api.dlpack_import(x, device)
+    aval = Aval(buf.shape, np.dtype(buf.dtype))
+    return wrap(buf, aval) if number == 0 else from_numpy(get(buf))
+
+
+_ACCELERATORS = {2: "cuda", 10: "rocm"}
+"""Platforms by the numbers that DLPack gives kinds of devices."""
 
 
 def unmasked(x: Any) -> Any:

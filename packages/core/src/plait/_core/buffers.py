@@ -4,6 +4,7 @@ Invariant: there is one client per process, made when the first array is (two wo
 other's buffers); whatever leaves here is a buffer that only `plait._core.array.Array` holds.
 """
 
+import warnings
 from functools import cache
 from typing import Any
 
@@ -12,7 +13,11 @@ import numpy as np
 from .._base import jaxlib_api
 from .._base.config import config
 from .._base.errors import MissingPlatform, PlaitError
+from .._base.pjrt_plugins import WHEELS, Plugin, plugins
 from .._types.avals import Aval, Placed
+
+GPUS = ("cuda", "rocm")
+"""Platforms that "gpu" names."""
 
 
 def once(f):
@@ -33,8 +38,50 @@ def once(f):
 @once
 def client():
     """The client of this process."""
+    return _started()[0]
+
+
+@once
+def _started() -> tuple[Any, str]:
+    """Make the client; settings that say which one can not change any more."""
+    made, name = _made()
+    same = (None, name, "gpu") if name in GPUS else (None, name)
+    config.freeze("platform", "the devices exist already", same)
     config.freeze("cpu_devices", "the devices exist already")
-    return jaxlib_api.make_cpu_client(config.cpu_devices)
+    return made, name
+
+
+def _made() -> tuple[Any, str]:
+    """A new client of the platform that is set, or else of the first that has devices, and its
+    name: clients of all GPUs say that they are "gpu"."""
+    for plugin in _plugins_for(config.platform) if config.platform != "cpu" else ():
+        try:
+            return jaxlib_api.make_plugin_client(plugin), plugin.platform
+        except jaxlib_api.RuntimeFailure as e:
+            _without(plugin, e)
+    return jaxlib_api.make_cpu_client(config.cpu_devices), "cpu"
+
+
+def _plugins_for(name: str | None) -> list[Plugin]:
+    """The plugins of a platform, or all; MissingPlatform if one is named that has none."""
+    found = plugins()
+    of = [p for p in found if name in (None, p.platform, "gpu" if p.platform in GPUS else None)]
+    if name is not None and not of:
+        wheel = WHEELS.get("cuda" if name == "gpu" else name)
+        raise MissingPlatform(
+            f"the platform {name!r} was asked for, and no plugin for it is installed",
+            fix=f'install "{wheel}"' if wheel else "set plait.config.platform = None",
+        )
+    return of
+
+
+def _without(plugin: Plugin, failure: Exception) -> None:
+    """Say that a platform can not be used: an error if it was asked for, else a warning."""
+    what = f"the plugin for {plugin.platform!r} can not be used: {failure}"
+    if config.platform is not None:
+        fix = "set plait.config.platform = None to compute on the CPU"
+        raise MissingPlatform(what, fix=fix) from None
+    warnings.warn(f"{what}; the CPU is used", RuntimeWarning, stacklevel=2)
 
 
 @once
@@ -44,14 +91,14 @@ def devices() -> tuple:
 
 
 def platform() -> str:
-    """`cpu`, `cuda` or `tpu`."""
-    return client().platform
+    """What programs are lowered for: `cpu`, `cuda`, `rocm`, `tpu`, or the name of a plugin."""
+    return _started()[1]
 
 
 def expect_platform(backend: str | None) -> None:
     """MissingPlatform unless it is None or the platform of this process."""
     have = platform()
-    known = (have, "gpu") if have in ("cuda", "rocm") else (have,)
+    known = (have, "gpu") if have in GPUS else (have,)
     if backend is not None and backend not in known:
         raise MissingPlatform(
             f"there is no platform {backend!r} in this process, which runs on {have!r}",

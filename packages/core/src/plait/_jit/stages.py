@@ -12,11 +12,12 @@ from .. import events
 from .._base import jaxlib_api
 from .._base.errors import (
     ArgumentError,
+    PlaitError,
     TreeMismatch,
 )
 from .._base.tracebacks import border
 from .._core.array import is_tracer, run_on, wrap
-from .._core.buffers import client
+from .._core.buffers import client, platform
 from .._core.ir import Program
 from .._plugins.metadata import resolve
 from .._types.avals import Aval
@@ -145,7 +146,7 @@ class Lowered(_Stage):
         `locations`: whether its operations name the lines of the user's files.
         """
         p = self._traced.program
-        platforms = self._platforms or ("cpu",)
+        platforms = self._platforms or (platform(),)
         return module_of(p, self._donated, self._keys(), platforms, locations)
 
     def as_text(self, dialect: str = "stablehlo", *, debug_info: bool = False) -> str:
@@ -188,7 +189,13 @@ class Lowered(_Stage):
         >>> plait.jit(lambda x: x @ x).lower(plait.numpy.ones((3, 3))).cost_analysis()["flops"]
         54.0
         """
-        return jaxlib_api.cost_of(client(), self.module().code)
+        try:
+            return jaxlib_api.cost_of(client(), self.module().code)
+        except jaxlib_api.RuntimeFailure as e:
+            raise PlaitError(
+                f"the runtime of {platform()} estimates no work before it has compiled: {e}",
+                fix="ask lower(...).compile().cost_analysis()",
+            ) from None
 
     def compile(self, compiler_options: dict[str, Any] | None = None) -> "Compiled":
         """Compile the module for the platform of this process, and return the executable.

@@ -14,6 +14,7 @@ import numpy as np
 from .._base.errors import (
     ArgumentError,
     OperandTypeError,
+    PlaitError,
 )
 from .._base.tracebacks import border
 from .._core.array import asarray, unmasked
@@ -74,7 +75,7 @@ def _(e, xs, ins, types, f, outs, effect, whole):
         [*tokens, *map(mlir.type_of, types)],
         [*e.tokens_of(order), *xs],
         {
-            "call_target_name": mlir.string("xla_ffi_python_cpu_callback"),
+            "call_target_name": mlir.string(_target(e.unit.platforms)),
             "api_version": mlir.attr("4 : i32"),
             "has_side_effect": mlir.boolean(effect is not None),
             "backend_config": mlir.attr(f"{{index = {index} : ui64}}"),
@@ -91,6 +92,18 @@ def _(e, xs, ins, types, f, outs, effect, whole):
     results = list(o.results)
     e.tokens.update(zip(order, results))
     return results[len(order) :]
+
+
+def _target(platforms: tuple[str, ...]) -> str:
+    """The runtime's function that calls Python.  Raises PlaitError for platforms without it."""
+    if platforms == ("cpu",):
+        return "xla_ffi_python_cpu_callback"
+    if platforms in (("cuda",), ("rocm",)):
+        return "xla_ffi_python_gpu_callback"
+    raise PlaitError(
+        f"a callback to Python can not be lowered for {' and '.join(platforms)}",
+        fix="lower for one platform, a CPU or a GPU",
+    )
 
 
 def _row_major(tokens: int, avals: Sequence[Aval]) -> Any:

@@ -16,7 +16,7 @@ from .._base.errors import (
     CopyError,
     OperandTypeError,
 )
-from .._core.array import Array, from_numpy, shared, unmasked
+from .._core.array import Array, from_numpy, shared, taken, unmasked
 from .._core.interpreter import Value
 from .._ops import elementwise as el
 from .._ops.layout import placed as laid
@@ -65,7 +65,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
     """An array of one that speaks the DLPack protocol, in the same memory where that is possible.
 
     Args:
-      x: an array of any library, in memory of the host.
+      x: an array of any library, in memory of the host or of a device of this process.
       device: where to; by default where it is.
       copy: True: the result has memory of its own; False: it has not; None: if need be.
 
@@ -79,6 +79,8 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
     """
     if isinstance(x, Value):
         return placed(el.copied(x) if copy else x, device)
+    if (there := taken(x)) is not None:
+        return placed(el.copied(there) if copy else there, device)
     host = np.from_dlpack(unmasked(x))
     if copy:
         return placed(from_numpy(host), device)

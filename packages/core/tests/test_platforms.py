@@ -1,0 +1,87 @@
+"""Which platform a process computes on: plugins of the runtime that are there, damaged or missing.
+
+Invariant: each case is a process of its own; folders made here stand for what wheels install.
+"""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+SCRIPT = """
+import sys, warnings
+import plait
+with warnings.catch_warnings(record=True) as said:
+    warnings.simplefilter("always")
+    try:
+        if len(sys.argv) > 1:
+            plait.config.platform = sys.argv[1]
+        print(plait.default_backend(), float(plait.numpy.sin(0.0)))
+    except plait.errors.PlaitError as e:
+        print(type(e).__name__, e)
+print(*[w.message for w in said])
+"""
+
+
+@pytest.fixture
+def said(tmp_path):
+    """`said(*args, plugin=name, **environment)`: what a process says that has such a plugin."""
+
+    def run(*args: str, plugin: str | None = None, **env: str) -> str:
+        if plugin is not None:
+            folder = tmp_path / "jax_plugins" / plugin
+            folder.mkdir(parents=True)
+            (folder / "plugin.so").write_bytes(b"no library")
+            (folder / "__init__.py").write_text("raise ImportError('this is not to be run')")
+        script = tmp_path / "script.py"
+        script.write_text(SCRIPT)
+        paths = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
+        done = subprocess.run(
+            [sys.executable, str(script), *args],
+            env={**os.environ, "PYTHONPATH": paths, **env},
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    return run
+
+
+def test_without_plugins_the_cpu_computes(said):
+    assert said() == "cpu 0.0\n\n"
+    assert said("cpu") == "cpu 0.0\n\n"
+    assert said(PLAIT_PLATFORM="cpu") == "cpu 0.0\n\n"
+
+
+@pytest.mark.parametrize("plugin, platform", [("xla_cuda13", "cuda"), ("mine", "mine")])
+def test_a_plugin_that_does_not_work_is_told_of(plugin, platform, said):
+    """The CPU computes, unless the platform was asked for; the plugin's Python is not run."""
+    text = said(plugin=plugin)
+    assert text.startswith("cpu 0.0") and f"the plugin for '{platform}' can not be used" in text
+
+
+def test_a_plugin_is_let_be_where_the_cpu_is_asked_for(said):
+    assert said("cpu", plugin="xla_cuda13") == "cpu 0.0\n\n"
+
+
+@pytest.mark.parametrize("asked", ["cuda", "gpu"])
+def test_a_platform_that_was_asked_for_is_not_replaced(asked, said):
+    text = said(asked, plugin="xla_cuda12")
+    assert text.startswith("MissingPlatform the plugin for 'cuda' can not be used")
+    assert "plait.config.platform = None" in text and "script.py:" in text
+
+
+@pytest.mark.parametrize("asked, fix", [("tpu", "libtpu"), ("gpu", "cuda"), ("vax", "= None")])
+def test_a_platform_without_a_plugin_says_what_to_install(asked, fix, said):
+    text = said(PLAIT_PLATFORM=asked)
+    assert text.startswith(f"MissingPlatform the platform '{asked}' was asked for") and fix in text
+
+
+def test_the_platform_is_one_and_stays(said):
+    assert "can not be 'cuda,cpu'" in said("cuda,cpu")
+    script = SCRIPT.replace("import plait\n", "import plait\nplait.devices()\n")
+    done = subprocess.run([sys.executable, "-c", script, "tpu"], capture_output=True, text=True)
+    assert "can not change any more" in done.stdout
