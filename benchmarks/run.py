@@ -124,11 +124,13 @@ def _forced(traced):
     return lowered
 
 
-def measure(lib, w) -> list[float]:
-    """Samples of seconds of CPU per operation."""
+def measure(lib, w, elapsed: bool = False) -> list[float]:
+    """Samples of seconds of CPU per operation; or of elapsed time."""
     made = w.setup(lib)
     whole = w.group in ("compile", "cache", "ragged", "run") or "threaded" in w.name
     cpu, wall = time.process_time if whole else time.thread_time, time.perf_counter
+    if elapsed:
+        cpu = wall
     prepare, run = made if isinstance(made, tuple) else (None, made)
     out: list[float] = []
     if prepare is not None:
@@ -171,7 +173,7 @@ def child(arguments) -> None:
     for name in names:
         gc.collect()
         try:
-            found[name] = measure(lib, workloads.WORKLOADS[name])
+            found[name] = measure(lib, workloads.WORKLOADS[name], arguments.elapsed)
         except Exception as e:  # one library may lack what another has
             found[name] = f"{type(e).__name__}: {e}"[:200]
     Path(arguments.json).write_text(json.dumps(found))
@@ -211,6 +213,7 @@ def collect(arguments) -> tuple[dict, dict]:
             with tempfile.NamedTemporaryFile(suffix=".json") as f:
                 command = [python, __file__, "--child", lib, "--json", f.name, "--seed", str(r)]
                 command += ["--only", arguments.only] if arguments.only else []
+                command += ["--elapsed"] if arguments.elapsed else []
                 subprocess.run(command, check=True)
                 found = json.loads(Path(f.name).read_text())
             for name, samples in found.items():
@@ -261,6 +264,7 @@ def main() -> None:
     parser.add_argument("--peer", help="the Python of an environment with jax")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", help="parts of names of workloads, by commas")
+    parser.add_argument("--elapsed", action="store_true", help="time that passes, for accelerators")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     parser.add_argument("--json", help=argparse.SUPPRESS)
     parser.add_argument("--seed", type=int, default=0, help=argparse.SUPPRESS)

@@ -92,8 +92,13 @@ def _combining(name: str, aval: Aval) -> list:
 def _reduction(prim: Any, name: str) -> None:
     @manual_rules.rule(prim)
     def _(e: Emitter, mesh, xs, ins, outs, *, axes, groups=()):
-        along = _along(mesh, axes, groups)
-        return e.op("stablehlo.all_reduce", xs, *outs, regions=_combining(name, ins[0]), **along)
+        along = {**_along(mesh, axes, groups), "regions": _combining(name, ins[0])}
+        if e.unit.platforms == ("cpu",):
+            return e.op("stablehlo.all_reduce", xs, *outs, **along)
+        # one for all confuses the layouts of operands of several ranks on GPUs, whose compiler
+        # combines single ones anyway
+        every = (e.op("stablehlo.all_reduce", [x], o, **along) for x, o in zip(xs, outs))
+        return [result for results in every for result in results]
 
 
 _reduction(psum_, "add")

@@ -190,10 +190,10 @@ def _register_extension(extension: str, platform: str, api: Any) -> None:
     for kind, identity in of.ffi_types().items():
         xla_client.register_custom_type(kind, identity, platform=name)
     handlers = of.ffi_handlers()
+    _hybrids.extend(m for m in modules if hasattr(m, "initialize"))
     for table in (handlers, *(m.registrations() for m in modules)):
         for target, fn in table.items():
-            if table is handlers or target.endswith("_ffi"):  # others are of an older interface
-                xla_client.register_custom_call_target(target, fn, platform=name, api_version=1)
+            xla_client.register_custom_call_target(target, fn, platform=name, api_version=1)
 
 
 def device_list(devices):
@@ -286,6 +286,8 @@ def load(client, code: bytes, devices, options, callbacks=()):
     """
     if b"lapack_" in code:
         register_lapack()
+    if b"hybrid_" in code:
+        prepare_hybrids()
     if not callbacks:
         return client.compile_and_load(code, devices, options)
     module = mlir().ir.Module.parse(code, new_context())  # callbacks go with parsed modules only
@@ -308,6 +310,17 @@ def register_lapack() -> None:
             xla_client.register_custom_call_target(name, target, platform="cpu", api_version=1)
             if divisible is not None:
                 divisible(name)
+
+
+_hybrids: list[Any] = []
+"""Modules whose functions compute on the host for a GPU."""
+
+
+@cache
+def prepare_hybrids() -> None:
+    """Let what computes on the host for a GPU find LAPACK, once; see `register_lapack`."""
+    for module in _hybrids:
+        module.initialize()
 
 
 def register_target(name: str, fn, platform: str, api_version: int) -> None:

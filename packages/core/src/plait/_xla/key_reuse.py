@@ -25,6 +25,7 @@ from .._base.config import config
 from .._base.errors import KeyReuseError, PlaitError
 from .._base.source import here, user_line
 from .._core.array import Array, Literal, from_numpy
+from .._core.buffers import get
 from .._core.interpreter import GROUND, as_list, current, use
 from .._core.ir import Program, Var
 from .._core.primitive import freeze_params
@@ -345,7 +346,7 @@ def _seen(buf: Any, aval: Aval) -> Any:
     if aval.category == OPAQUE:
         return _of_buffer(buf, aval.shape)
     if few(aval) and aval.dtype.kind in "iub":
-        return _labelled(buf, aval) or Known(np.asarray(memoryview(buf)))
+        return _labelled(buf, aval) or Known(get(buf))
     return _labelled(buf, aval)
 
 
