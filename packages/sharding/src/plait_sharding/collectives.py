@@ -70,6 +70,12 @@ def _groups(mesh: Mesh, names: tuple[str, ...], groups: tuple) -> Any:
 
 
 @cache
+def _alone(mesh: Mesh, names: tuple[str, ...], groups: tuple) -> bool:
+    """Whether no two devices are combined, as on a mesh of one device."""
+    return max(map(len, groups or mesh.groups(names))) == 1
+
+
+@cache
 def _along(mesh: Mesh, names: tuple[str, ...], groups: tuple = ()) -> dict[str, Any]:
     """Attributes of an operation between the devices that differ along these axes."""
     return {
@@ -92,13 +98,10 @@ def _combining(name: str, aval: Aval) -> list:
 def _reduction(prim: Any, name: str) -> None:
     @manual_rules.rule(prim)
     def _(e: Emitter, mesh, xs, ins, outs, *, axes, groups=()):
+        if _alone(mesh, axes, groups):
+            return xs[0] if len(xs) == 1 else list(xs)
         along = {**_along(mesh, axes, groups), "regions": _combining(name, ins[0])}
-        if e.unit.platforms == ("cpu",):
-            return e.op("stablehlo.all_reduce", xs, *outs, **along)
-        # one for all confuses the layouts of operands of several ranks on GPUs, whose compiler
-        # combines single ones anyway
-        every = (e.op("stablehlo.all_reduce", [x], o, **along) for x, o in zip(xs, outs))
-        return [result for results in every for result in results]
+        return e.op("stablehlo.all_reduce", xs, *outs, **along)
 
 
 _reduction(psum_, "add")
