@@ -9,12 +9,13 @@ merely begins like one (`plait_user` beside `plait`) is the user's.
 
 import os
 from collections.abc import Callable
+from types import FrameType
 from typing import Any, NamedTuple
 
 from . import jaxlib_api
 
 __all__ = [
-    "Frame", "Named", "Outline", "below_hidden", "here", "hidden", "hide", "outline",
+    "Frame", "Named", "Outline", "asked_by_us", "below_hidden", "here", "hidden", "hide", "outline",
     "user_frames", "user_line", "where_defined",
 ]  # fmt: skip
 
@@ -47,6 +48,8 @@ class Named(NamedTuple):
 
 
 _roots: list[str] = []
+_STANDARD = os.path.join(os.path.dirname(os.__file__), "")
+_INSTALLED = tuple(os.path.join(_STANDARD, name, "") for name in ("site-packages", "dist-packages"))
 
 
 def hide(folder: str) -> None:
@@ -64,6 +67,21 @@ def below_hidden(file: str) -> bool:
 def hidden(file: str) -> bool:
     """Return whether frames of this file are left out of messages."""
     return file.startswith("<") or file.startswith(tuple(_roots))
+
+
+def asked_by_us(frame: FrameType | None) -> bool:
+    """Return whether code of ours asked, seen past Python's library.
+
+    The file is that of the function's module: what `dataclass` writes for a class of ours has none.
+    """
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if file.startswith("<"):
+            file = file if file.startswith("<plait ") else frame.f_globals.get("__file__") or file
+        if not file.startswith(_STANDARD) or file.startswith(_INSTALLED):
+            return below_hidden(file)
+        frame = frame.f_back
+    return False
 
 
 def user_frames(where: Any, limit: int = 5) -> list[Frame]:

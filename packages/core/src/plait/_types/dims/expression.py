@@ -7,6 +7,7 @@ Invariant: a `Dim` is immutable, canonical and never constant (a constant one is
 import operator
 from collections.abc import Callable, Mapping
 from numbers import Integral
+from sys import _getframe
 from typing import Any, ClassVar, NoReturn, final
 
 import numpy as np
@@ -16,6 +17,7 @@ from ..._base.errors import (
     ShapeError,
     UndecidedDim,
 )
+from ..._base.source import asked_by_us
 from . import polynomial as poly
 from .language import read_sizes
 from .polynomial import ONE, Algebra, Terms
@@ -31,9 +33,9 @@ class Dim:
 
     Made by `symbolic_dims`. `+ - * // % **` with ints and dims of the same scope give dims, or an
     int where the result is constant; with floats, and divided by `/`, they are numbers of a
-    program, as arrays are.  `==` compares canonical forms: it is True only for sizes that are
-    always equal, and False says nothing (`decide_eq` knows more).  `< <= > >=` and `bool` hold for
-    all sizes or for none, or raise UndecidedDim; `int` always raises it.
+    program, as arrays are.  `== < <= > >=` and `bool` hold for all sizes or for none, or raise
+    UndecidedDim; `int` always raises it.  Asked by code of ours, which sorts sizes into tables,
+    `==` is True only for sizes that are always equal, and False says nothing (`decide_eq` does).
 
     Example:
       >>> a, b = symbolic_dims("a, b")
@@ -164,13 +166,23 @@ class Dim:
     def __eq__(self, other: object) -> bool:
         if self is other:
             return True
-        if other.__class__ is not Dim:  # never an int; arrays say for themselves what == means
-            return False if other.__class__ is int else NotImplemented
-        return self._terms == other._terms and self._scope is other._scope  # type: ignore
+        if other.__class__ is Dim:
+            if self._terms == other._terms and self._scope is other._scope:  # type: ignore
+                return True
+        elif other.__class__ is not int and not isinstance(other, Integral):
+            return NotImplemented  # arrays say for themselves what == means
+        if asked_by_us(_getframe(1)):
+            return self._scope.equates and _equal(self, other) is True
+        answer = _equal(self, other)
+        if answer is None:
+            difference = poly.subtract(self._terms, terms_beside(self, other))
+            raise self._scope.undecided(f"{self} == {other}", difference, "==")
+        return answer
 
     def __hash__(self) -> int:
         if self._hash == -1:
-            self._hash = hash(frozenset(self._terms.items()))
+            scope = self._scope  # equal sizes have one hash, however they are written
+            self._hash = hash(scope) if scope.equates else hash(frozenset(self._terms.items()))
         return self._hash
 
     def __ge__(self, other: Any) -> bool:
@@ -282,6 +294,13 @@ def _among_numbers(f: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
     if f is operator.pow and isinstance(right, Integral):
         return NotImplemented  # a negative power of an integer
     return f(*[v.__plait_array__() if isinstance(v, Dim) else v for v in (left, right)])
+
+
+def _equal(self: Dim, other: Any) -> bool | None:
+    """Whether a size equals what is written in another way: always, never, or None."""
+    if other.__class__ is Dim and other._scope is not self._scope:
+        return False
+    return self._scope.is_zero(poly.subtract(self._terms, terms_beside(self, other)))
 
 
 _DIFFERENCES: dict[str, Callable[[Terms, Terms], Terms]] = {

@@ -54,11 +54,13 @@ class Scope:
       (True, 0)
     """
 
-    __slots__ = ("__weakref__", "facts", "_prover", "canonical", "constraints", "least")
+    __slots__ = ("__weakref__", "equates", "facts", "_prover", "canonical", "constraints", "least")
     constraints: tuple[str, ...]
     least: int
     facts: list[Fact]
     canonical: Canonical
+    equates: bool
+    """Whether sizes that are written in different ways may be equal, by a constraint."""
 
     def __new__(cls, constraints: Sequence[str] = (), *, lower: int = 1) -> "Scope":
         if isinstance(constraints, str):
@@ -87,7 +89,9 @@ class Scope:
                 f"no sizes satisfy the constraints {', '.join(constraints)}",
                 fix="sizes are at least 1 unless a constraint says otherwise, as 'b >= 0' does",
             )
-        self.canonical = Canonical(self._prover, _multiples(equations))
+        multiples = _multiples(equations)
+        self.canonical = Canonical(self._prover, multiples)
+        self.equates = len(multiples) < len(equations)
         return self
 
     def __repr__(self) -> str:
@@ -130,9 +134,10 @@ class Scope:
         what = f"{about}is {question}? {self._examples(p, relation)}\n  known: {known}"
         texts = ", ".join(f'"{t}"' for t in (*self.constraints, question))
         lower = ", lower=0" if self.least == 0 else ""
+        never = "; if it never does, say what excludes it" if relation == "==" else ""
         return UndecidedDim(
             what,
-            fix=f"if it always holds, say so where the sizes are named:\n"
+            fix=f"if it always holds, say so where the sizes are named{never}:\n"
             f'symbolic_dims("...", Scope(constraints=[{texts}]{lower}))',
         )
 
