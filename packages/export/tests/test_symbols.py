@@ -13,6 +13,7 @@ from plait.ext.errors import (
 )
 from plait_export import (
     SymbolicScope,
+    export,
     is_symbolic_dim,
     symbolic_args_specs,
     symbolic_shape,
@@ -95,3 +96,17 @@ def test_texts_that_are_no_prefix():
         symbolic_args_specs((X, X), ("b, ...",))
     with pytest.raises(TreeMismatch, match="which is not a text or None"):
         symbolic_args_specs(X, 3)
+
+
+@pytest.mark.parametrize("step", [1, 2, 3, -1, -2, -3])
+def test_every_slice_of_every_size(step):
+    """Also where nothing is left, and where there was nothing; against numpy."""
+    ends = [None, *range(-3, 6)]
+    slices = [slice(start, stop, step) for start in ends for stop in ends]
+    (b,) = symbolic_shape("b", constraints=["b >= 0"])
+    f = plait.jit(lambda x: [x[s] for s in slices])
+    e = export(f)(plait.ShapeDtypeStruct((b,), np.float32))
+    for n in range(9):
+        x = np.arange(n, dtype=np.float32)
+        for s, found in zip(slices, e.call(x), strict=True):
+            np.testing.assert_array_equal(np.asarray(found), x[s], err_msg=f"{s} of {n}")

@@ -349,9 +349,11 @@ def slice_of(s: slice, n: Any) -> tuple[Any, Any, int]:
     if step > 0:
         a, b = _clipped(start, n, 0), _clipped(stop, n, n)
         return a, -(-max_dim(b - a, 0) // step), step
-    a = min_dim(_clipped(start, n, n), n - 1) if start is not None else n - 1
+    a = min_dim(_clipped(start, n, n, least=-1), n - 1) if start is not None else n - 1
     b = -1 if stop is None else _clipped(stop, n, 0, least=-1)
     size = -(-max_dim(a - b, 0) // -step)
+    if size.__class__ is int and size == 0:
+        return 0, 0, step  # also of an axis of size 0, which has no position a or b
     return (b + 1 if step == -1 else a + (size - 1) * step), size, step
 
 

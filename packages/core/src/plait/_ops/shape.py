@@ -20,6 +20,7 @@ from .._core.interpreter import GROUND, Value, current
 from .._core.primitive import Ints, Sizes, primitive
 from .._plugins.traits import AnyElement, Increasing, Linear, Structural
 from .._types.avals import (
+    INT32,
     INTEGER,
     NOTHING,
     OPAQUE,
@@ -172,6 +173,17 @@ def slice_(x: Aval, *, starts: Sizes, limits: Sizes, strides: Ints) -> Aval:
     return x.with_shape([_steps(b - a, s) for a, b, s in zip(starts, limits, strides, strict=True)])
 
 
+def _within(e, starts, limits, shape):
+    """Where a slice begins and ends, as vectors: of nothing, it may be written as out of bounds or
+    to end before it begins, which the operation does not take."""
+    types = Aval((len(shape),), INT32)
+    none, every = e.shape((0,) * len(shape)), e.shape(shape)
+    first, last = (
+        e.op("stablehlo.clamp", [none, e.shape(ends), every], types) for ends in (starts, limits)
+    )
+    return first, e.op("stablehlo.maximum", [first, last], types)
+
+
 def _steps(n, s):
     if s == 1:
         return n if n.__class__ is Dim else max(n, 0)
@@ -181,8 +193,8 @@ def _steps(n, s):
 @lower_rules.rule(slice_)
 def _(e, xs, ins, outs, starts, limits, strides):
     if is_symbolic(starts) or is_symbolic(limits):
-        vectors = [e.shape(starts), e.shape(limits), e.shape(strides)]
-        return e.op("stablehlo.real_dynamic_slice", [xs[0], *vectors], outs[0])
+        first, last = _within(e, starts, limits, ins[0].shape)
+        return e.op("stablehlo.real_dynamic_slice", [xs[0], first, last, e.shape(strides)], outs[0])
     at = dict(start_indices=i64s(*starts), limit_indices=i64s(*limits), strides=i64s(*strides))
     return e.op("stablehlo.slice", xs, outs[0], **at)
 
