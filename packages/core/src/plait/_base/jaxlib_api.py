@@ -294,6 +294,26 @@ def load(client, code: bytes, devices, options, callbacks=()):
     return client.compile_and_load(module, devices, options, host_callbacks=list(callbacks))
 
 
+def load_again(client, data: bytes, code: bytes, devices, options):
+    """Return the loaded executable whose `serialize` gave these bytes, for a device list.
+
+    `code` is what it was compiled of.  Raises what the runtime raises (`RuntimeFailure`).
+    """
+    if b"lapack_" in code:
+        register_lapack()
+    return client.deserialize_executable(data, devices, options)
+
+
+def options_bytes(options) -> bytes:
+    """Return compile options as bytes, with the flags of the process as the compiler reads them."""
+    return options.SerializeAsString()
+
+
+def processor(devices) -> int:
+    """Return a number that tells apart the kinds of machines that these devices belong to."""
+    return _jax.get_topology_for_devices(list(devices)).fingerprint()
+
+
 @cache
 def register_lapack() -> None:
     """Register LAPACK's functions with the CPU runtime, once, by the names `lapack_..._ffi`.

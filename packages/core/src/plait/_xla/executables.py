@@ -1,6 +1,7 @@
 """Executables: modules that are compiled, kept, and bound to the places of operands and results.
 
-They are kept by the bytes of their code, so defining a function again compiles nothing.
+They are kept by the bytes of their code, so defining a function again compiles nothing: in memory
+here, and on disk (`disk_cache`) for later processes.
 
 Invariant: an executable is found by its code, its devices and the flags of the compiler, and
 nothing else.  It is run on operands with the dispatch keys that it was made for: the runtime does
@@ -20,6 +21,7 @@ from .._core.array import failure
 from .._core.buffers import client, device_list, devices, handler, move, platform
 from .._core.ir import Program
 from .._types.avals import Aval, Key, Placed
+from . import disk_cache
 from .key_reuse import guarded
 from .module import Module, module_of
 
@@ -105,14 +107,28 @@ def _refused(
 
 
 def _compiled(module: Module, ids: tuple[int, ...], asked: Options) -> Loaded:
-    events.happened("compile", module)
+    """Return a module compiled, or loaded from disk if any process has compiled it before."""
     divided = len(ids) > 1
     where = device_list(ids)
     options = jaxlib_api.compile_options([devices()[i].id for i in ids], divided, asked)
-    try:
-        made = jaxlib_api.load(client(), module.code, where, options, module.callbacks)
-    except jaxlib_api.RuntimeFailure as e:
-        raise _refused(e, module, ids, where, asked) from e
+    path = made = None
+    if not module.callbacks:
+        path = disk_cache.path_of(module.code, ids, options, asked)
+    if path is not None:
+        made = disk_cache.loaded(
+            path,
+            lambda data: jaxlib_api.load_again(client(), data, module.code, where, options),
+        )
+    if made is None:
+        events.happened("compile", module)
+        try:
+            made = jaxlib_api.load(client(), module.code, where, options, module.callbacks)
+        except jaxlib_api.RuntimeFailure as e:
+            raise _refused(e, module, ids, where, asked) from e
+        if path is not None:
+            disk_cache.keep(path, made.serialize)
+    else:
+        events.happened("load", module)
     tiles = [jaxlib_api.tiles(s) for s in jaxlib_api.output_shardings(made)] if divided else None
     return Loaded(made, tiles)
 
