@@ -151,6 +151,11 @@ _SETTINGS: dict[str, tuple[Any, Any, str]] = {
         "folder where executables are kept for later processes; None: they are not",
     ),
     "cache_size": (1 << 30, _bytes, "bytes that they may take there; what was unused longest goes"),
+    "tier": (
+        "full",
+        _one_of("full", "fast", "both"),
+        "how long the compiler may take; both: fast first, and full as soon as a thread has it",
+    ),
     "plugins": ("all", str, "which installed plugins may be used: all, off, or names, by commas"),
 }
 
@@ -225,6 +230,9 @@ class Config:
     x64: bool
     debug_key_reuse: bool
     default_matmul_precision: str
+    cache_dir: str | None
+    cache_size: int
+    tier: str
 
     def __init__(self):
         object.__setattr__(self, "_values", {})

@@ -294,6 +294,24 @@ def load(client, code: bytes, devices, options, callbacks=()):
     return client.compile_and_load(module, devices, options, host_callbacks=list(callbacks))
 
 
+_FAST = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False}
+
+
+def fast_flags() -> dict[str, Any]:
+    """Return flags with which the compiler takes little time: a dictionary of values by name."""
+    return dict(_FAST)
+
+
+def lacks_fast_flag(error: Exception) -> bool:
+    """Return whether a compilation failed because this release of jaxlib has not one of
+    `fast_flags`, which are then without it: newer ones have no second kind of emitters."""
+    said = str(error)
+    for name in _FAST:
+        if "No such compile option" in said and f"'{name}'" in said:
+            return _FAST.pop(name, None) is not None
+    return False
+
+
 def load_again(client, data: bytes, code: bytes, devices, options):
     """Return the loaded executable whose `serialize` gave these bytes, for a device list.
 
