@@ -388,3 +388,69 @@ def test_a_bad_flag_is_refused_in_every_tier():
         f = plait.jit(lambda x: x, tier=tier, compiler_options={"xla_no_such_flag": 1})
         with pytest.raises(ArgumentError, match="compiler_options"):
             f(1.0)
+
+
+# ---- operations outside of jit ---------------------------------------------------------------
+
+SMALL = np.concatenate([np.random.RandomState(1).randn(56), [0.0, -0.0, np.inf, -np.inf, np.nan]])
+PAIRS = {
+    "add": (lambda x, y: x + y, np.add),
+    "sub": (lambda x, y: x - y, np.subtract),
+    "mul": (lambda x, y: x * y, np.multiply),
+    "div": (lambda x, y: x / y, np.divide),
+    "maximum": (pnp.maximum, np.maximum),
+    "less": (lambda x, y: x < y, np.less),
+    "neg": (lambda x, y: -x, lambda x, y: -x),
+    "abs": (lambda x, y: abs(x), lambda x, y: abs(x)),
+    "sqrt": (lambda x, y: pnp.sqrt(y), lambda x, y: np.sqrt(y)),
+    "floor": (lambda x, y: pnp.floor(x), lambda x, y: np.floor(x)),
+    "rint": (lambda x, y: pnp.rint(x), lambda x, y: np.rint(x)),
+    "sign": (lambda x, y: pnp.sign(x), lambda x, y: np.sign(x)),
+    "a number": (lambda x, y: x * 3.0, lambda x, y: x * x.dtype.type(3)),
+    "where": (lambda x, y: pnp.where(x < y, x, y), lambda x, y: np.where(x < y, x, y)),
+    "get": (lambda x, y: x[3:9:2], lambda x, y: x[3:9:2]),
+    "set": (lambda x, y: x.at[3].set(y[0])[2:5], lambda x, y: np.array([x[2], y[0], x[4]])),
+    "take": (lambda x, y: x[pnp.asarray([4, 2])], lambda x, y: x[[4, 2]]),
+    "concatenate": (lambda x, y: pnp.concatenate([x, y]), lambda x, y: np.concatenate([x, y])),
+    "reshape": (lambda x, y: pnp.tile(x, (2, 1)).T, lambda x, y: np.tile(x, (2, 1)).T),
+    "convert": (lambda x, y: y.astype("float16"), lambda x, y: y.astype("float16")),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int32"])
+@pytest.mark.parametrize("name", PAIRS)
+def test_single_operations_have_the_bits_of_numpy(name, dtype):
+    """Also those that are compiled fast, and the same as in the full tier."""
+    x = SMALL[:-5] * 5 if dtype == "int32" else SMALL
+    x = x.astype(dtype)
+    y = np.abs(np.roll(x, 7)) + np.asarray(1, dtype)
+    f, g = PAIRS[name]
+    with np.errstate(all="ignore"):
+        want = np.asarray(g(x, y))
+    if name in ("div", "sqrt", "floor", "rint") and dtype == "int32":
+        want = want.astype("float32")
+    a, b = pnp.asarray(x), pnp.asarray(y)
+    got = np.asarray(f(a, b))
+    inside = np.asarray(plait.jit(lambda x, y: f(x, y), tier="full")(a, b))
+    assert got.dtype == inside.dtype
+    np.testing.assert_array_equal(got, inside)
+    np.testing.assert_array_equal(got, want.astype(got.dtype))
+
+
+def test_which_operations_are_compiled_fast():
+    def tier(f, *shapes, dtype="float32"):
+        types = [plait.ShapeDtypeStruct(s, dtype) for s in shapes]
+        return tiers.of_operation(plait.make_program(f)(*types)).tier
+
+    assert tier(lax.add, (4,), (4,)) == tier(lambda x: x.reshape(2, 2), (4,)) == "fast"
+    assert tier(lambda x: x + 1.0, (64, 64)) == "fast"
+    assert tier(lambda x: x[1:], (4097,)) is None  # large
+    assert tier(lambda x: pnp.broadcast_to(x, (4097,)), ()) is None
+    assert tier(lambda x: x[pnp.asarray([-1, 2])], (4,)) == "fast"  # numbers of rows are exact
+    twice = pnp.asarray([0, 0])
+    for f in (lax.sin, lax.tanh, pnp.sum, pnp.sort, pnp.cumsum, lambda x: x.at[twice].add(x[1])):
+        assert tier(f, (4,)) is None
+    assert tier(lambda x: x * x + x, (4,)) is None  # may be one operation of the processor
+    assert tier(lax.mul, (4,), (4,), dtype="complex64") is None
+    with plait.config(tier="fast"):
+        assert tiers.of_operation(plait.make_program(lax.sin)(1.0)).resolved().tier == "fast"

@@ -15,10 +15,13 @@ import warnings
 import weakref
 from collections import deque
 from collections.abc import Callable
+from math import prod
 from typing import Any, NamedTuple
 
 from .._base.config import config
 from .._base.errors import ArgumentError
+from .._core.ir import Program
+from .._types.avals import COMPLEX, FLOATING, OPAQUE
 
 TIERS = ("full", "fast", "both")
 
@@ -40,6 +43,7 @@ class Options(NamedTuple):
 
 
 USUAL = Options()
+FAST = Options((), "fast")
 
 
 def expect_tier(tier: Any) -> str | None:
@@ -50,6 +54,50 @@ def expect_tier(tier: Any) -> str | None:
             fix='write "full", "fast", "both", or leave it out for that of plait.config.tier',
         )
     return tier
+
+
+# ---- single operations -----------------------------------------------------------------------
+
+_MOVING = """
+bitcast broadcast_in_dim concatenate convert dynamic_slice dynamic_update_slice gather iota pad
+reshape rev scatter select slice squeeze transpose
+"""
+_ROUNDING = """
+abs add and ceil div eq floor ge gt is_finite le lt maximum minimum mul ne neg not or round_away
+round_even shift_left shift_right_arithmetic shift_right_logical sign sqrt sub xor
+"""
+_MOVED, _ROUNDED = frozenset(_MOVING.split()), frozenset(_ROUNDING.split())
+_SMALL = 4096
+
+
+def of_operation(program: Program) -> Options:
+    """Return how to compile an operation outside of jit: fast, if that changes no bit of it.
+
+    So it is where elements are moved and at most once rounded, as IEEE 754 says; other functions
+    (tanh) are computed otherwise in loops of vectors, and two roundings may be fused to one.
+    Beyond some thousands of elements, running them takes longer than what was saved.
+    """
+    rounded = 0
+    for e in program.eqns:
+        space, _, name = e.prim.name.partition(".")
+        if space != "core" or name not in _MOVED | _ROUNDED:
+            return USUAL
+        rounded += name in _ROUNDED and e.outputs[0].aval.category == FLOATING
+    if rounded > 1:
+        return USUAL
+    for a in (
+        *program.in_avals,
+        *program.out_avals,
+        *(v.aval for e in program.eqns for v in e.outputs),
+    ):
+        if a.category in (COMPLEX, OPAQUE) or not all(isinstance(d, int) for d in a.shape):
+            return USUAL
+        if prod(a.shape) > _SMALL:
+            return USUAL
+    return FAST
+
+
+# ---- from one tier to the next ---------------------------------------------------------------
 
 
 class Swap:
