@@ -297,9 +297,10 @@ def load(client, code: bytes, devices, options, callbacks=()):
 _FAST = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False}
 
 
-def fast_flags() -> dict[str, Any]:
+def fast_flags(platform: str) -> dict[str, Any]:
     """Return flags with which the compiler takes little time: a dictionary of values by name."""
-    return dict(_FAST)
+    of_cpu = "xla_cpu_"
+    return {k: v for k, v in _FAST.items() if platform == "cpu" or not k.startswith(of_cpu)}
 
 
 def lacks_fast_flag(error: Exception) -> bool:

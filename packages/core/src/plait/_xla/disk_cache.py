@@ -25,7 +25,7 @@ from typing import Any
 from .._base import jaxlib_api
 from .._base.config import config, user_cache
 from .._base.errors import CacheWarning
-from .._core.buffers import client, devices
+from .._core.buffers import client, devices, platform
 
 _FORMAT = b"plait executable 1\n"
 """What an entry begins with; another number when the meaning of entries changes."""
@@ -51,7 +51,10 @@ def path_of(code: bytes, ids: tuple[int, ...], options: Any, asked: Any) -> str 
       asked: names and values of flags that were given for this program.
     """
     folder = config.cache_dir
-    if folder is None or _writes_files(asked) or not _usable(folder):
+    # Not seen yet: that what accelerators load is what they compiled, whatever drives them.
+    if folder is None or platform() != "cpu":
+        return None
+    if _writes_files(asked) or not _usable(folder):
         return None
     from hashlib import sha256
 
@@ -144,7 +147,7 @@ def _process() -> bytes:
 
 def _features() -> tuple[str, ...]:
     """What the operating system says of the first processor: its model, and what it can do."""
-    import platform
+    from platform import machine, processor
 
     kinds = ("vendor_id", "cpu family", "model", "stepping", "flags", "Features", "CPU ", "isa")
     try:
@@ -154,7 +157,7 @@ def _features() -> tuple[str, ...]:
         text = ""
     first = text.partition("\n\n")[0].splitlines()
     lines = [line for line in first if line.startswith(kinds)]
-    return (platform.machine(), platform.processor(), *lines)
+    return (machine(), processor(), *lines)
 
 
 # ---- folders and files -----------------------------------------------------------------------

@@ -124,7 +124,7 @@ def _compile_options(ids: tuple[int, ...], options: Options) -> Any:
     """Return the options as jaxlib's object; flags that were asked for are so in every tier."""
     flags = dict(options.flags)
     if options.tier == "fast":
-        flags = jaxlib_api.fast_flags() | flags
+        flags = jaxlib_api.fast_flags(platform()) | flags
     numbers = [devices()[i].id for i in ids]
     return jaxlib_api.compile_options(numbers, len(ids) > 1, sorted(flags.items()))
 

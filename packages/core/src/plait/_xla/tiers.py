@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 from .._base.config import config
 from .._base.errors import ArgumentError
+from .._core.buffers import platform
 from .._core.ir import Program
 from .._types.avals import COMPLEX, FLOATING, OPAQUE
 
@@ -77,6 +78,8 @@ def of_operation(program: Program) -> Options:
     (tanh) are computed otherwise in loops of vectors, and two roundings may be fused to one.
     Beyond some thousands of elements, running them takes longer than what was saved.
     """
+    if platform() != "cpu":
+        return USUAL
     rounded = 0
     for e in program.eqns:
         space, _, name = e.prim.name.partition(".")
