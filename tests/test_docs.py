@@ -131,6 +131,7 @@ def run_page(page: Path) -> int:
 )
 def test_the_program_of_a_page_runs(page, tmp_path):
     settings = {k: v for k, v in os.environ.items() if not k.startswith("PLAIT_")}
+    settings["PLAIT_CACHE_DIR"] = ""
     r = subprocess.run(
         [sys.executable, __file__, page], cwd=tmp_path, env=settings, capture_output=True, text=True
     )

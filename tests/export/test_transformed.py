@@ -83,7 +83,7 @@ def test_another_process_needs_none_of_them(tmp_path):
         "np.testing.assert_allclose(exported.call(x), np.cos(x), rtol=1e-6)\n"
         "assert not {'plait_autodiff', 'plait_batching'} & set(sys.modules)\n"
     )
-    env = {"PLAIT_PLUGINS": "export", "PATH": ""}
+    env = {"PLAIT_PLUGINS": "export", "PLAIT_CACHE_DIR": "", "PATH": ""}
     done = subprocess.run([sys.executable, "-c", code, str(path)], env=env, capture_output=True)
     assert done.returncode == 0, done.stderr.decode()
 

@@ -95,7 +95,7 @@ def test_it_is_found_by_its_entry_point():
 
     def run(plugins):
         command = [sys.executable, "-W", "error", "-c", program]
-        environment = {"PLAIT_PLUGINS": plugins, "PATH": ""}
+        environment = {"PLAIT_PLUGINS": plugins, "PLAIT_CACHE_DIR": "", "PATH": ""}
         done = subprocess.run(command, capture_output=True, text=True, timeout=200, env=environment)
         assert done.returncode == 0, done.stderr
         return done.stdout

@@ -32,7 +32,8 @@ print("done")
 
 def run(code: str, *args: str, plugins: str = "export") -> subprocess.CompletedProcess:
     return subprocess.run(
-        [sys.executable, "-c", code, *args], env={"PLAIT_PLUGINS": plugins, "PATH": ""},
+        [sys.executable, "-c", code, *args],
+        env={"PLAIT_PLUGINS": plugins, "PLAIT_CACHE_DIR": "", "PATH": ""},
         capture_output=True, text=True,
     )  # fmt: skip
 

@@ -182,7 +182,8 @@ def test_every_process_makes_the_same_bytes(tmp_path):
             f"open({str(path)!r}, 'wb').write(saved)"
         )
         done = subprocess.run(
-            [sys.executable, "-c", code], env={"PYTHONHASHSEED": seed, "PATH": ""},
+            [sys.executable, "-c", code],
+            env={"PYTHONHASHSEED": seed, "PLAIT_CACHE_DIR": "", "PATH": ""},
             capture_output=True, text=True,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr

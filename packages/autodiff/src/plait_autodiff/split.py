@@ -152,27 +152,64 @@ def choose(program: Program, keep: tuple[bool, ...]) -> Program:
     )
 
 
-def pooled(halves: Sequence[tuple[Program, Program, int]], n: int) -> tuple[tuple, tuple]:
-    """Branches (first, second, count): a first program returns `n` results and its residuals,
-    `count` of them, and its second takes these in front.  Made alike: every first one returns the
-    residuals of all of them, zeros for the others', and every second one reads its own."""
-    avals = [a for first, _, _ in halves for a in first.out_avals[n:]]
-    firsts, seconds, at = [], [], 0
-    for first, second, count in halves:
+class Pooled(NamedTuple):
+    """Branches that were made alike.
 
-        def returning(*xs: Any, p: Program = first, at: int = at, count: int = count) -> list:
+    firsts: operands -> results, then places for residuals.
+    seconds: these places, then the operands whose numbers are in `forwarded`, then the rest.
+    """
+
+    firsts: tuple[Program, ...]
+    seconds: tuple[Program, ...]
+    forwarded: tuple[int, ...]
+
+
+def pooled(halves: Sequence[tuple[Program, Program, int]], n: int) -> Pooled:
+    """Make branches (first, second, count) alike: a first program returns `n` results and its
+    residuals, `count` of them, and its second takes these in front.
+
+    A residual that is an operand is not handed back: whoever runs the second program has it still,
+    and in a loop it may be the same in every turn.  Only one branch runs, so the residuals of all
+    share places by their types; a branch writes zeros where another has more of a type.
+    """
+    places: list[Any] = []
+    plans: list[list[tuple[bool, int]]] = []
+    for first, _, _ in halves:
+        numbers = {v: i for i, v in enumerate(first.inputs)}
+        taken: set[int] = set()
+        plan: list[tuple[bool, int]] = []
+        for a in first.outputs[n:]:
+            if a.__class__ is Var and a in numbers:
+                plan.append((True, numbers[a]))
+                continue
+            free = (i for i, t in enumerate(places) if t is a.aval and i not in taken)
+            at = next(free, len(places))
+            if at == len(places):
+                places.append(a.aval)
+            taken.add(at)
+            plan.append((False, at))
+        plans.append(plan)
+    forwarded = tuple(sorted({i for plan in plans for is_operand, i in plan if is_operand}))
+    where = {i: len(places) + k for k, i in enumerate(forwarded)}
+    firsts, seconds = [], []
+    for (first, second, count), plan in zip(halves, plans, strict=True):
+
+        def returning(*xs: Any, p: Program = first, plan: list = plan) -> list:
             outs = evaluate(p, xs)
-            zeros = [Literal(0, a) for a in avals]
-            return [*outs[:n], *zeros[:at], *outs[n:], *zeros[at + count :]]
+            values: list[Any] = [Literal(0, a) for a in places]
+            for (is_operand, i), v in zip(plan, outs[n:], strict=True):
+                if not is_operand:
+                    values[i] = v
+            return [*outs[:n], *values]
 
-        def reading(*xs: Any, p: Program = second, at: int = at, count: int = count) -> list:
-            return evaluate(p, [*xs[at : at + count], *xs[len(avals) :]])
+        def reading(*xs: Any, p: Program = second, plan: list = plan) -> list:
+            mine = [xs[where[i] if is_operand else i] for is_operand, i in plan]
+            return evaluate(p, [*mine, *xs[len(places) + len(forwarded) :]])
 
-        firsts.append(staged(returning, first.in_avals, first.name))
-        types = [*avals, *second.in_avals[count:]]
+        firsts.append(staged(returning, first.in_avals, first.name, prune=True))
+        types = [*places, *(first.in_avals[i] for i in forwarded), *second.in_avals[count:]]
         seconds.append(staged(reading, types, second.name, prune=True))
-        at += count
-    return tuple(firsts), tuple(seconds)
+    return Pooled(tuple(firsts), tuple(seconds), forwarded)
 
 
 def steady(program: Program, start: int, count: int) -> list[bool]:

@@ -6,6 +6,7 @@ Invariant: nothing is defined here.
 from ._base.errors import (
     ArgumentError,
     AxisError,
+    CacheWarning,
     ConcretizationError,
     ConcretizationTypeError,
     CopyError,
@@ -50,6 +51,7 @@ __all__ = [
     "PluginWarning",
     "ArgumentError",
     "AxisError",
+    "CacheWarning",
     "ConcretizationError",
     "ConcretizationTypeError",
     "CopyError",

@@ -1,5 +1,7 @@
 """Counting what happens behind a call: traces, lowerings, compilations, transfers.
 
+An executable that is found on disk is loaded ("load") and not compiled.
+
     with events.counting() as n:
         f(x)
     n["compile"]
@@ -16,7 +18,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-NAMES = ("trace", "lower", "compile", "transfer")
+NAMES = ("trace", "lower", "compile", "load", "transfer")
 _listeners: list[Callable[[str, object], None]] = []
 
 

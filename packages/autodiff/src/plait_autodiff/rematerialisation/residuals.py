@@ -277,7 +277,7 @@ def _(twice, prim, args, params):
     must = tuple([any(marks) for marks in zip(*redone)])
     each = [economise(b, policy, must, must) for b in branches]
     n = len(must)
-    firsts, seconds = derived(
+    firsts, seconds, forwarded = derived(
         branches[0],
         ("economise cond", policy),
         lambda: pooled([(k.first, k.again, k.kept) for k in each], n),
@@ -286,6 +286,7 @@ def _(twice, prim, args, params):
     outs = twice.parent.apply(prim, args, {"branches": firsts})
     if any(must):
         index, *operands = map(twice.twin, args)
-        again = twice.stage.apply(prim, [index, *outs[n:], *operands], {"branches": seconds})
+        kept = [*outs[n:], *(operands[i] for i in forwarded)]
+        again = twice.stage.apply(prim, [index, *kept, *operands], {"branches": seconds})
         twice.pair(part(outs[:n], must), again)
     return outs[:n]

@@ -81,10 +81,10 @@ def _(split, args, params):
 
     each = [(h.known, h.unknown, h.residuals) for h in halves]
     key = "split cond", unknown
-    firsts, seconds = derived(branches[0], key, lambda: pooled(each, n), branches[1:])
+    firsts, seconds, again = derived(branches[0], key, lambda: pooled(each, n), branches[1:])
     known = part(args, unknown, False)
     outs = cond.bind(index, *known, branches=firsts) if firsts[0].outputs else []
-    operands = [index, *outs[n:], *part(args, unknown)]
+    operands = [index, *outs[n:], *(known[i] for i in again), *part(args, unknown)]
     later = split.stage.apply(cond, operands, {"branches": seconds}) if seconds[0].outputs else []
     return merge(out_unknown, later, outs[:n])
 

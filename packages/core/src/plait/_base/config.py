@@ -11,6 +11,7 @@ same exactly when all settings are.
 """
 
 import os
+import sys
 import threading
 import weakref
 from collections.abc import Callable
@@ -61,6 +62,40 @@ def _platform(x: Any) -> str | None:
 
 _platform.__name__ = 'the name of one platform ("cpu", "cuda", "tpu", ...) or None'
 
+
+def user_cache() -> str | None:
+    """Return the folder of this user where Plait keeps what can be made again; None if there is no
+    place for such."""
+    said = os.environ.get("LOCALAPPDATA" if sys.platform == "win32" else "XDG_CACHE_HOME", "")
+    if os.path.isabs(said):
+        return os.path.join(said, "plait")
+    home = os.path.expanduser("~")
+    if sys.platform == "win32" or not os.path.isabs(home):
+        return None
+    caches = os.path.join("Library", "Caches") if sys.platform == "darwin" else ".cache"
+    return os.path.join(home, caches, "plait")
+
+
+def _folder(x: Any) -> str | None:
+    if x is None or x is False or x in ("", "0"):
+        return None
+    path = os.fspath(x)
+    if not isinstance(path, str):
+        raise TypeError(x)
+    return os.path.abspath(os.path.expanduser(path))
+
+
+_folder.__name__ = "the path of a folder, or None to keep nothing on disk"
+
+
+def _bytes(x: Any) -> int:
+    if isinstance(x, bool) or int(x) < 0:
+        raise ValueError(x)
+    return int(x)
+
+
+_bytes.__name__ = "a number of bytes"
+
 _SETTINGS: dict[str, tuple[Any, Any, str]] = {
     "default_float": (
         "float32",
@@ -110,6 +145,17 @@ _SETTINGS: dict[str, tuple[Any, Any, str]] = {
         _one_of("filtered", "full"),
         "full: tracebacks show frames of Plait, too, not user code alone",
     ),
+    "cache_dir": (
+        user_cache(),
+        _folder,
+        "folder where executables are kept for later processes; None: they are not",
+    ),
+    "cache_size": (1 << 30, _bytes, "bytes that they may take there; what was unused longest goes"),
+    "tier": (
+        "full",
+        _one_of("full", "fast", "both"),
+        "how long the compiler may take; both: fast first, and full as soon as a thread has it",
+    ),
     "plugins": ("all", str, "which installed plugins may be used: all, off, or names, by commas"),
 }
 
@@ -124,6 +170,7 @@ _FLAGS = {
     "jax_enable_x64": wide,
     "jax_disable_jit": lambda on: {"jit": not _flag(on)},
     "jax_enable_checks": lambda on: {"checks": on},
+    "jax_compilation_cache_dir": lambda folder: {"cache_dir": folder},
     "jax_num_cpu_devices": lambda n: {"cpu_devices": n},
     "jax_platform_name": lambda name: {"platform": name},
     "jax_platforms": lambda name: {"platform": name},
@@ -141,7 +188,9 @@ _FLAGS = {
 }
 """Settings by the names that JAX has for them, for `config.update`."""
 
-_BYSTANDERS = frozenset(("explain_cache_misses", "default_copy", "traceback", "platform"))
+_BYSTANDERS = frozenset(
+    ("explain_cache_misses", "default_copy", "traceback", "platform", "cache_dir", "cache_size")
+)
 """Settings that no cache is keyed on: changing them changes no program."""
 
 
@@ -181,6 +230,9 @@ class Config:
     x64: bool
     debug_key_reuse: bool
     default_matmul_precision: str
+    cache_dir: str | None
+    cache_size: int
+    tier: str
 
     def __init__(self):
         object.__setattr__(self, "_values", {})

@@ -14,6 +14,7 @@ from .tracebacks import watch_display
 __all__ = [
     "ArgumentError",
     "AxisError",
+    "CacheWarning",
     "ConcretizationError",
     "ConcretizationTypeError",
     "CopyError",
@@ -117,6 +118,10 @@ class PluginError(PlaitError, ImportError):
 
 class PluginWarning(UserWarning):
     """A plugin that might have had something to say could not be loaded; nothing depends on it."""
+
+
+class CacheWarning(UserWarning):
+    """Executables can not be kept on disk, or one that was can not be used; it is compiled."""
 
 
 class UnexpectedTracerError(PlaitError):

@@ -294,6 +294,45 @@ def load(client, code: bytes, devices, options, callbacks=()):
     return client.compile_and_load(module, devices, options, host_callbacks=list(callbacks))
 
 
+_FAST = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False}
+
+
+def fast_flags(platform: str) -> dict[str, Any]:
+    """Return flags with which the compiler takes little time: a dictionary of values by name."""
+    of_cpu = "xla_cpu_"
+    return {k: v for k, v in _FAST.items() if platform == "cpu" or not k.startswith(of_cpu)}
+
+
+def lacks_fast_flag(error: Exception) -> bool:
+    """Return whether a compilation failed because this release of jaxlib has not one of
+    `fast_flags`, which are then without it: newer ones have no second kind of emitters."""
+    said = str(error)
+    for name in _FAST:
+        if "No such compile option" in said and f"'{name}'" in said:
+            return _FAST.pop(name, None) is not None
+    return False
+
+
+def load_again(client, data: bytes, code: bytes, devices, options):
+    """Return the loaded executable whose `serialize` gave these bytes, for a device list.
+
+    `code` is what it was compiled of.  Raises what the runtime raises (`RuntimeFailure`).
+    """
+    if b"lapack_" in code:
+        register_lapack()
+    return client.deserialize_executable(data, devices, options)
+
+
+def options_bytes(options) -> bytes:
+    """Return compile options as bytes, with the flags of the process as the compiler reads them."""
+    return options.SerializeAsString()
+
+
+def processor(devices) -> int:
+    """Return a number that tells apart the kinds of machines that these devices belong to."""
+    return _jax.get_topology_for_devices(list(devices)).fingerprint()
+
+
 @cache
 def register_lapack() -> None:
     """Register LAPACK's functions with the CPU runtime, once, by the names `lapack_..._ffi`.

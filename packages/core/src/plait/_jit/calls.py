@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
 from operator import is_
 from types import FunctionType
-from typing import Any, ParamSpec, TypedDict, TypeVar, Unpack, overload
+from typing import Any, Literal, ParamSpec, TypedDict, TypeVar, Unpack, overload
 
 from .._base.config import config
 from .._base.errors import ArgumentError
@@ -27,8 +27,8 @@ from .._core.array import Array, failure, run_on, wrap
 from .._core.buffers import expect_platform
 from .._core.interpreter import GROUND, current
 from .._plugins.metadata import resolve
-from .._xla.executables import Options
 from .._xla.operands import as_argument
+from .._xla.tiers import Options, expect_tier
 from ..tree import flatten
 from .call_forms import Args, CallForm, Kwargs, Way, looked_up, taker
 from .roles import Role, bring, check_count, donated_leaves, placed, role, without_static
@@ -60,6 +60,7 @@ class JitOptions(TypedDict, total=False):
     backend: str | None
     inline: bool
     compiler_options: dict[str, Any] | None
+    tier: Literal["full", "fast", "both"] | None
 
 
 @overload
@@ -83,6 +84,7 @@ def jit(
     backend: str | None = None,
     inline: bool = False,
     compiler_options: dict[str, Any] | None = None,
+    tier: Literal["full", "fast", "both"] | None = None,
 ) -> Any:
     """Compile `fun`: its Python runs once per argument types and static values.
 
@@ -99,6 +101,9 @@ def jit(
       inline: staged calls become the operations of `fun` instead of one call.
       compiler_options: names and values of XLA's flags, for this program alone; of no account
         where `fun` is called by another jitted function.
+      tier: "fast" compiles in a third of the time what then runs up to three times as long, with
+        results that are equal up to rounding; "both" runs that until a thread has compiled the
+        full one.  None: `plait.config.tier`, which is "full".
 
     Returns:
       A function with `fun`'s signature, and the methods of `plait.stages.Jitted`: `.trace(...)`,
@@ -128,7 +133,7 @@ def jit(
         )
     if backend is not None:
         expect_platform(backend)
-    options = flags(compiler_options)
+    options = Options(flags(compiler_options), expect_tier(tier))
     if device is not None:
         if in_shardings is not None:
             raise ArgumentError("jit was given device and in_shardings", fix="give one of them")
@@ -166,7 +171,7 @@ def _expect_function(fun: Any) -> None:
             )
 
 
-def flags(compiler_options: dict[str, Any] | None) -> Options:
+def flags(compiler_options: dict[str, Any] | None) -> tuple[tuple[str, Any], ...]:
     """Return flags of the compiler as a hashable key; ArgumentError if they are no dict."""
     if compiler_options is None:
         return ()
@@ -292,6 +297,7 @@ class _PlainState(_State):
                 self.way = _way(
                     self.ways, version.tables, call.form, call.keys, version, call, self.again
                 )
+            version.forget_with(call.entry)
         return results
 
     def parted(self, args: Args, kwargs: Kwargs) -> Parted:
@@ -435,6 +441,8 @@ class _RoleState(_State):
             form, keys = _whole(args, kwargs, self.static, call)
             if form is not None:
                 self.way = _way(self.ways, self.tables, form, keys, version, call, self.again)
+                if call.entry.swap is not None:
+                    call.entry.swap.tell(self.forget)
         return results
 
     def parted(self, args: Args, kwargs: Kwargs) -> Parted:
@@ -540,7 +548,7 @@ def _flattening(version: Version, mixed: bool, slow: Way) -> Way:
             if mixed:
                 leaves = [x if x.__class__ is A else as_argument(x) for x in leaves]
             bufs = [x._buf for x in leaves]
-            run, handlers, key, build, _ = entries[tree, tuple([x.key for x in leaves])]
+            run, handlers, key, build, _, _ = entries[tree, tuple([x.key for x in leaves])]
         except (KeyError, AttributeError, TypeError):
             return slow(args, kwargs)
         outs = run_on(run, bufs, handlers)

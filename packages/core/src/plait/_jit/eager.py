@@ -20,6 +20,7 @@ from .._types.avals import Aval
 from .._xla.executables import Executable, executable
 from .._xla.lower import eager_rules, lower_rules
 from .._xla.operands import scalar_buffer
+from .._xla.tiers import of_operation
 
 _MOST = 4096
 """The most executables that are kept of one operation."""
@@ -141,7 +142,7 @@ def _build(prim: Any, args: Any, params: dict) -> Executable:
         program = staged(body, types, name)
         if say is not None:
             promised(expand_rules, prim, want, program.outputs)
-        return executable(program, (), keys)
+        return executable(program, (), keys, of_operation(program))
 
 
 def _scalar(aval: Aval) -> Aval:

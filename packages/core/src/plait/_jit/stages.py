@@ -6,7 +6,7 @@ refuses them.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
+from typing import Any, Concatenate, Literal, ParamSpec, Protocol, TypeVar, overload
 
 from .. import events
 from .._base import jaxlib_api
@@ -22,9 +22,10 @@ from .._core.ir import Program
 from .._plugins.metadata import resolve
 from .._types.avals import Aval
 from .._xla import mlir
-from .._xla.executables import Executable, Options, bound, load
+from .._xla.executables import Executable, Loaded, bound, load_in_tiers
 from .._xla.module import Module, module_of
 from .._xla.operands import as_argument, as_donated
+from .._xla.tiers import USUAL, Options, expect_tier
 from ..tree import TreeDef, difference, flatten
 from .tracing import Traced
 
@@ -72,11 +73,11 @@ class _Stage:
       traced: the function, staged.
       donated: numbers of the donated leaves of the arguments.
       in_tree: the structure of (args, kwargs), without static ones.
-      options: flags of the compiler.
+      options: flags and tier of the compiler.
     """
 
     def __init__(
-        self, traced: Traced, donated: tuple[int, ...], in_tree: TreeDef, options: Options = ()
+        self, traced: Traced, donated: tuple[int, ...], in_tree: TreeDef, options: Options = USUAL
     ):
         self._traced, self._donated, self._options = traced, donated, options
         self.in_tree = in_tree
@@ -135,7 +136,7 @@ class Lowered(_Stage):
         donated: tuple[int, ...],
         in_tree: TreeDef,
         platforms: tuple[str, ...] | None,
-        options: Options = (),
+        options: Options = USUAL,
     ):
         super().__init__(traced, donated, in_tree, options)
         self._platforms = platforms
@@ -197,21 +198,26 @@ class Lowered(_Stage):
                 fix="ask lower(...).compile().cost_analysis()",
             ) from None
 
-    def compile(self, compiler_options: dict[str, Any] | None = None) -> "Compiled":
+    def compile(
+        self,
+        compiler_options: dict[str, Any] | None = None,
+        tier: Literal["full", "fast", "both"] | None = None,
+    ) -> "Compiled":
         """Compile the module for the platform of this process, and return the executable.
 
         Args:
           compiler_options: names and values of XLA's flags, besides those that `jit` was given.
 
-        Raises ArgumentError if the compiler does not know one of the flags.
+          tier: how long the compiler may take, as for `jit`; None: the tier that `jit` was given.
+
+        Raises ArgumentError if the compiler does not know one of the flags, and for other tiers.
         """
         traced, keys = self._traced, self._keys()
         events.happened("lower", traced.program)
         module = module_of(traced.program, self._donated, keys)
-        options = dict(self._options) | (compiler_options or {})
-        loaded = load(module, tuple(sorted(options.items())))
-        run = bound(traced.program, module, loaded, keys, [], self._donated)
-        return Compiled(run, traced, self._donated, self.in_tree, keys, loaded.executable)
+        flags = dict(self._options.flags) | (compiler_options or {})
+        options = Options(tuple(sorted(flags.items())), expect_tier(tier) or self._options.tier)
+        return Compiled(module, options, traced, self._donated, self.in_tree, keys)
 
 
 class Compiled(_Stage):
@@ -226,17 +232,25 @@ class Compiled(_Stage):
     Array(8., dtype=float32, weak_type=True)
     """
 
+    _run: Executable
+    _loaded: Any
+
     def __init__(
         self,
-        run: Executable,
+        module: Module,
+        options: Options,
         traced: Traced,
         donated: tuple[int, ...],
         in_tree: TreeDef,
         keys: list,
-        loaded: Any,
     ):
-        super().__init__(traced, donated, in_tree)
-        self._run, self._loaded = run, loaded
+        super().__init__(traced, donated, in_tree, options)
+
+        def take(loaded: Loaded, last: bool) -> None:
+            self._run = bound(traced.program, module, loaded, keys, [], donated)
+            self._loaded = loaded.executable
+
+        load_in_tiers(module, options, take)
         self._front = [c.buffer() for c in traced.captured]
         self._wanted = keys[len(traced.captured) :]
 

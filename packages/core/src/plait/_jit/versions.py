@@ -21,12 +21,13 @@ from .._core.array import Array, Literal, as_value, is_tracer, run_on, wrap
 from .._core.buffers import default_place
 from .._core.carrier import Lifted
 from .._core.interpreter import current, named_axes
-from .._core.ir import Var, derived, evaluate
+from .._core.ir import Program, Var, derived, evaluate
 from .._ops.control_flow import call
 from .._ops.shape import materialise_at_ground
 from .._types.avals import Key
-from .._xla.executables import Executable, Options, executable
+from .._xla.executables import Executable, compile_in_tiers
 from .._xla.operands import as_argument, as_donated
+from .._xla.tiers import USUAL, Options, Swap
 from ..tree import LEAF, TreeDef, flatten
 from .call_forms import HOSTED_BYTES, Args, CallForm, Kwargs, builder
 from .roles import warn_of_unusable
@@ -45,6 +46,7 @@ class Entry(NamedTuple):
       build: makes the tree of results from their buffers, where it is not.
       direct: (jaxlib's executable, keys of its results) if nothing is wrapped around its run, so
         that jaxlib may run it by itself; else None.
+      swap: of an executable that is in use until another tier of it is there; else None.
     """
 
     run: Callable[[list[Any]], Any]
@@ -52,6 +54,7 @@ class Entry(NamedTuple):
     key: Any
     build: Callable[[list[Any]], Any] | None
     direct: tuple[Any, list[Key]] | None
+    swap: Swap | None
 
 
 class Version:
@@ -61,7 +64,7 @@ class Version:
       f: the function of the other arguments.
       donated: numbers of the donated flat arguments.
       inline: whether staged calls become the operations of `f`.
-      options: flags of the compiler.
+      options: flags and tier of the compiler.
       is_shared: whether `f` itself holds this version, for all its jits: it is then not held here,
         so that it is freed without the collector.
     """
@@ -76,7 +79,7 @@ class Version:
         f: Callable[..., Any],
         donated: tuple[int, ...] = (),
         inline: bool = False,
-        options: Options = (),
+        options: Options = USUAL,
         is_shared: bool = False,
     ):
         self.donated, self.inline, self.options = donated, inline, options
@@ -169,7 +172,46 @@ class Version:
             if any(map(is_tracer, traced.captured)):
                 return None
             found = self.entries[tree, keys] = _compiled(traced, keys, self.donated, self.options)
+            self.forget_with(found)
         return found
+
+    def forget_with(self, entry: Entry) -> None:
+        """Forget what is in the tables when another tier of an entry is there.
+
+        Called after the entry was put into a table: had the other tier come in between, it would
+        stay there.
+        """
+        if entry.swap is not None:
+            entry.swap.tell(self.forget)
+
+
+class _Compiled:
+    """A compiled program, and what makes the trees of its results.
+
+    Attributes:
+      made: the executable, in the best tier that is there.
+      builds: builders by the structure of the results; they are good for every tier.
+      swap: where a better tier is being compiled; else None.
+    """
+
+    __slots__ = ("made", "builds", "swap")
+
+    made: Executable
+
+    def __init__(
+        self, program: Program, donated: tuple[int, ...], keys: tuple[Key, ...], options: Options
+    ):
+        self.builds: dict[TreeDef, Callable[[list[Any]], Any]] = {}
+        self.swap: Swap | None = None
+
+        def take(made: Executable, last: bool) -> None:
+            waiting = self.swap
+            self.made = made
+            self.swap = None if last else Swap()
+            if waiting is not None:
+                waiting.finish()
+
+        compile_in_tiers(program, donated, keys, options, take)
 
 
 def _compiled(
@@ -179,21 +221,24 @@ def _compiled(
     k = len(captured)
     all_keys = (*[c.key for c in captured], *keys)
     shifted = tuple([i + k for i in donated])
+    options = options.resolved()
 
-    def make() -> tuple[Executable, dict[TreeDef, Callable[[list[Any]], Any]]]:
+    def make() -> _Compiled:
         warn_of_unusable(program, shifted)
-        return executable(program, shifted, all_keys, options), {}
+        return _Compiled(program, shifted, all_keys, options)
 
     # Kept on the program, not here: equal traces of other versions find it, and it dies with them.
-    made, builds = derived(program, ("executable", shifted, all_keys, options), make)
+    kept = derived(program, ("executable", shifted, all_keys, options), make)
+    swap = kept.swap  # read first: if it is None, what is made is what stays
+    made, builds = kept.made, kept.builds
     itself = jaxlib_api.executable_of(made.run)
     direct = None if itself is None else (itself, made.keys)
     if traced.tree == LEAF:
-        return Entry(made.run, made.handlers, made.keys[0], None, direct)
+        return Entry(made.run, made.handlers, made.keys[0], None, direct, swap)
     build = builds.get(traced.tree)
     if build is None:
         build = builds[traced.tree] = builder(traced.tree, made.keys)
-    return Entry(made.run, made.handlers, None, build, direct)
+    return Entry(made.run, made.handlers, None, build, direct, swap)
 
 
 class Done(NamedTuple):
@@ -300,7 +345,11 @@ def hosted(version: Version, form: CallForm, keys: Sequence[Key]) -> Callable[..
             return version.staged(args, kwargs), None, False
         results = run(entry, [x._buf for x in values])
         fast = None
-        if _hostable(entry, values) and all(map(_kept_as_is, operands, values)):
+        if (
+            entry.swap is None
+            and _hostable(entry, values)
+            and all(map(_kept_as_is, operands, values))
+        ):
             assert entry.direct is not None  # or it were not hostable
             executable, outs = entry.direct
             build = entry.build or builder(LEAF, outs)

@@ -25,6 +25,7 @@ from .._types.avals import BOOL, INT32, INTEGER, OPAQUE, Aval
 from .._types.dims import product
 from .._xla.executables import executable
 from .._xla.operands import scalar_buffer
+from .._xla.tiers import of_operation
 from . import elementwise as el
 from .index_access import INT64, PLAIN, Spec, masked, read, shape_of_positions, write
 from .index_plans import LOOSE, NEW, POINT, ROWS, IndexPlan, concrete_mask, parse
@@ -76,7 +77,8 @@ def _program(kind: Any, f: Callable, operands: Sequence[Any]) -> tuple:
         pass
     avals = [k.aval for k in operands]
     name = "index" if kind[0] == "get" else "write"
-    run, handlers, keys = executable(staged(lambda *xs: [f(*xs)], avals, name), (), operands)
+    program = staged(lambda *xs: [f(*xs)], avals, name)
+    run, handlers, keys = executable(program, (), operands, of_operation(program))
     return _keep(_programs, key, (run, handlers, keys[0]))
 
 

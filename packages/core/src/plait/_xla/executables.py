@@ -1,12 +1,14 @@
 """Executables: modules that are compiled, kept, and bound to the places of operands and results.
 
-They are kept by the bytes of their code, so defining a function again compiles nothing.
+They are kept by the bytes of their code, so defining a function again compiles nothing: in memory
+here, and on disk (`disk_cache`) for later processes.
 
 Invariant: an executable is found by its code, its devices and the flags of the compiler, and
 nothing else.  It is run on operands with the dispatch keys that it was made for: the runtime does
 not check dtypes, so these keys are the only guard there is.
 """
 
+import os
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -20,8 +22,10 @@ from .._core.array import failure
 from .._core.buffers import client, device_list, devices, handler, move, platform
 from .._core.ir import Program
 from .._types.avals import Aval, Key, Placed
+from . import disk_cache
 from .key_reuse import guarded
 from .module import Module, module_of
+from .tiers import USUAL, Options, later
 
 
 class Executable(NamedTuple):
@@ -39,18 +43,21 @@ class Loaded(NamedTuple):
     tiles: list[Any] | None
 
 
-Options = tuple[tuple[str, Any], ...]
-"""Names and values of flags of the compiler."""
-
 _loaded: "OrderedDict[Any, Loaded]" = OrderedDict()
 _compiling: dict[Any, Any] = {}
 """A lock for each executable that some thread is compiling."""
 _KEPT = 2048
 
 
-def load(module: Module, options: Options = ()) -> Loaded:
-    """Return the module compiled for the place it must run at; equal code is compiled once."""
-    ids = (0,) if module.place is None else tuple(module.place.devices)
+def load(module: Module, options: Options = USUAL) -> Loaded:
+    """Return the module compiled for the place it must run at; equal code is compiled once.
+
+    The tier "both" is the full one here; `load_in_tiers` makes two.
+    """
+    options = options.resolved()
+    if options.tier == "both":
+        options = options.at("full")
+    ids = _ids(module)
     # Callbacks are given to the compiler beside the code: equal code may call other functions.
     if module.callbacks:
         return _compiled(module, ids, options)
@@ -78,6 +85,50 @@ def load(module: Module, options: Options = ()) -> Loaded:
     return made
 
 
+def load_in_tiers(module: Module, options: Options, take: Callable[[Loaded, bool], None]) -> None:
+    """Call `take(loaded, last)` with the module compiled in the tier of the options.
+
+    For "both" it is called twice: now with the fast tier, and, `last`, by another thread with the
+    full one.  Once, with that, if it is there already, and for callbacks, which are bound to one
+    compilation.
+    """
+    options = options.resolved()
+    if options.tier != "both":
+        take(load(module, options), True)
+        return
+    full = options.at("full")
+    found = load(module, full) if module.callbacks else _at_hand(module, full)
+    if found is not None:
+        take(found, True)
+        return
+    take(load(module, options.at("fast")), False)
+    later(lambda: take(load(module, full), True))
+
+
+def _at_hand(module: Module, options: Options) -> Loaded | None:
+    """Return the module loaded, if it need not be compiled for that."""
+    ids = _ids(module)
+    with jaxlib_api.lock:
+        found = _loaded.get((module.code, ids, options))
+    if found is not None:
+        return found
+    path = disk_cache.path_of(module.code, ids, _compile_options(ids, options), options.flags)
+    return load(module, options) if path is not None and os.path.exists(path) else None
+
+
+def _ids(module: Module) -> tuple[int, ...]:
+    return (0,) if module.place is None else tuple(module.place.devices)
+
+
+def _compile_options(ids: tuple[int, ...], options: Options) -> Any:
+    """Return the options as jaxlib's object; flags that were asked for are so in every tier."""
+    flags = dict(options.flags)
+    if options.tier == "fast":
+        flags = jaxlib_api.fast_flags(platform()) | flags
+    numbers = [devices()[i].id for i in ids]
+    return jaxlib_api.compile_options(numbers, len(ids) > 1, sorted(flags.items()))
+
+
 def _refused(
     e: Exception, module: Module, ids: tuple[int, ...], where: Any, asked: Options
 ) -> PlaitError:
@@ -87,8 +138,8 @@ def _refused(
     the module compiles without them.
     """
     said = str(e).splitlines()[0]
-    if asked:
-        options = jaxlib_api.compile_options([devices()[i].id for i in ids], len(ids) > 1, ())
+    if asked.flags:
+        options = _compile_options(ids, USUAL)
         try:
             jaxlib_api.load(client(), module.code, where, options, module.callbacks)
         except jaxlib_api.RuntimeFailure:
@@ -105,15 +156,31 @@ def _refused(
 
 
 def _compiled(module: Module, ids: tuple[int, ...], asked: Options) -> Loaded:
-    events.happened("compile", module)
-    divided = len(ids) > 1
+    """Return a module compiled, or loaded from disk if any process has compiled it before."""
     where = device_list(ids)
-    options = jaxlib_api.compile_options([devices()[i].id for i in ids], divided, asked)
-    try:
-        made = jaxlib_api.load(client(), module.code, where, options, module.callbacks)
-    except jaxlib_api.RuntimeFailure as e:
-        raise _refused(e, module, ids, where, asked) from e
-    tiles = [jaxlib_api.tiles(s) for s in jaxlib_api.output_shardings(made)] if divided else None
+    options = _compile_options(ids, asked)
+    path = made = None
+    if not module.callbacks:
+        path = disk_cache.path_of(module.code, ids, options, asked.flags)
+    if path is not None:
+        made = disk_cache.loaded(
+            path,
+            lambda data: jaxlib_api.load_again(client(), data, module.code, where, options),
+        )
+    if made is None:
+        try:
+            made = jaxlib_api.load(client(), module.code, where, options, module.callbacks)
+        except jaxlib_api.RuntimeFailure as e:
+            if asked.tier == "fast" and jaxlib_api.lacks_fast_flag(e):
+                return _compiled(module, ids, asked)
+            raise _refused(e, module, ids, where, asked) from e
+        events.happened("compile", module)
+        if path is not None:
+            disk_cache.keep(path, made.serialize)
+    else:
+        events.happened("load", module)
+    shardings = jaxlib_api.output_shardings(made) if len(ids) > 1 else None
+    tiles = None if shardings is None else [jaxlib_api.tiles(s) for s in shardings]
     return Loaded(made, tiles)
 
 
@@ -127,15 +194,37 @@ def executable(
     program: Program,
     donated: Sequence[int] = (),
     keys: Sequence[Any] = (),
-    options: Options = (),
+    options: Options = USUAL,
 ) -> Executable:
-    """Return the program compiled for operands with these dispatch keys."""
+    """Return the program compiled for operands with these dispatch keys, in one tier ("both" is the
+    full one)."""
+    options = options.resolved()
+    if options.tier == "both":
+        options = options.at("full")
+    made: list[Executable] = []
+    compile_in_tiers(program, donated, keys, options, lambda one, last: made.append(one))
+    return made[0]
+
+
+def compile_in_tiers(
+    program: Program,
+    donated: Sequence[int],
+    keys: Sequence[Any],
+    options: Options,
+    take: Callable[[Executable, bool], None],
+) -> None:
+    """Call `take(executable, last)` with the program compiled in one tier or two, as
+    `load_in_tiers` does."""
     events.happened("lower", program)
     keys = list(keys) or list(program.in_avals)
     failures: list[BaseException] = []
     module = module_of(program, donated, keys, (platform(),))
     module.callbacks = [_caught(f, failures) for f in module.callbacks]
-    return bound(program, module, load(module, options), keys, failures, donated)
+
+    def bind(loaded: Loaded, last: bool) -> None:
+        take(bound(program, module, loaded, keys, failures, donated), last)
+
+    load_in_tiers(module, options, bind)
 
 
 def bound(
