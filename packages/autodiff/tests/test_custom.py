@@ -553,7 +553,7 @@ def test_cotangents_of_integer_results_may_be_python_numbers(run):
 
 @pytest.mark.parametrize("run", [lambda f: f, plait.jit])
 def test_zeros_that_a_rule_returns_have_the_shape_of_what_they_belong_to(run):
-    """Also where all that is swapped are zeros, symbolic or float0: what is passed on has a type."""
+    """Also where only zeros are swapped, symbolic ones or float0."""
     x, y, z = (np.ones((2, n), np.float32) for n in (1, 2, 3))
 
     def differentiated(bwd):

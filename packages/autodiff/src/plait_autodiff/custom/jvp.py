@@ -42,7 +42,6 @@ from plait.ext.types import (
     Aval,
 )
 from plait.ext.values import (
-    Literal,
     as_value,
     is_literal_zero,
 )

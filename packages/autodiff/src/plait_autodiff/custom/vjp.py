@@ -50,7 +50,6 @@ from plait.ext.types import (
     Aval,
 )
 from plait.ext.values import (
-    Literal,
     as_value,
 )
 

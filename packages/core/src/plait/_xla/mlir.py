@@ -74,7 +74,7 @@ def element_type(dtype: np.dtype):
 
 
 _MOST = 2**60 - 1
-"""The bytes of which the compiler and the runtime can count the bits, as they do for small types."""
+"""So many bytes that their bits can be counted, too, as the runtime does for small types."""
 
 
 def _expect_countable(sizes: Iterable[Any], element: int, what: Any) -> None:
