@@ -144,15 +144,15 @@ def branched(does: str, index: Any, functions: Sequence[Callable], operands: tup
     programs, captured = aligned([(t.program, t.captured) for t in traced])
     want = [agreed_type(does, outs) for outs in zip(*[p.out_avals for p in programs])]
     programs = [recast(p, want) for p in programs]
-    operands = [*captured, *traced[0].values]
+    given = [*captured, *traced[0].values]
     # What every branch returns as it was given is no result of the choice: it is the operand, and
     # stays what it is where only the predicate is mapped or differentiated.
     passed = passed_on(programs)
     if any(i is not None for i in passed):
         programs = [without_results(p, passed) for p in programs]
-    outs = iter(())
+    outs: Any = iter(())
     if programs[0].outputs or any(p.effects for p in programs) or not passed:
-        outs = iter(cond_p.bind(index, *operands, branches=tuple(programs)))
+        outs = iter(cond_p.bind(index, *given, branches=tuple(programs)))
     return tree.unflatten(
-        [next(outs) if i is None else materialise_at_ground(operands[i]) for i in passed]
+        [next(outs) if i is None else materialise_at_ground(given[i]) for i in passed]
     )
