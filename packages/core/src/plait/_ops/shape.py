@@ -30,7 +30,7 @@ from .._types.avals import (
     nothing_to_do,
     promote,
 )
-from .._types.dims import Dim, decide_eq, divide_exact, is_symbolic, product
+from .._types.dims import Dim, divide_exact, is_symbolic, product
 from .._xla.lower import lower_rules
 from .._xla.mlir import i64, i64s
 
@@ -89,10 +89,7 @@ def normal_shape(shape: Any) -> tuple[Any, ...]:
 def broadcast_in_dim(x: Aval, *, shape: Sizes, dims: Ints) -> Aval:
     """Axis `i` becomes axis `dims[i]` of `shape`; axes of size 1 and new ones repeat."""
     fits = len(dims) == x.ndim and all(0 <= k < len(shape) for k in dims)
-    # What is written in another way may be known to be equal: 2*a and 2*b where a == b.
-    if not fits or any(
-        d != 1 and d != shape[k] and not decide_eq(d, shape[k]) for d, k in zip(x.shape, dims)
-    ):
+    if not fits or any(d != 1 and d != shape[k] for d, k in zip(x.shape, dims)):
         raise ShapeError(
             f"{x!r} does not broadcast to shape {shape} with its axes at {dims}",
             fix="sizes must be equal or 1",
