@@ -431,3 +431,39 @@ def test_python_numbers_among_residuals_stay_python_numbers(run):
     assert run(plait.grad(run(f)))(0.0) == 1.0
     assert plait.vmap(plait.grad(run(f)))(pnp.zeros(2)).tolist() == [1.0, 1.0]
     assert kept and set(map(tuple, kept)) == {(bool, int, float, complex)}
+
+
+# ---- what functions and rules close over of a transformation further in -----------------------
+
+
+def _by_jvp(x, in_function, in_rule):
+    g = plait.custom_jvp(lambda y: (x if in_function else 3.0) * y)
+    g.defjvp(lambda p, t: (g(p[0]), (x if in_rule else 5.0) * t[0]))
+    return g
+
+
+def _by_vjp(x, in_function, in_rule):
+    g = plait.custom_vjp(lambda y: (x if in_function else 3.0) * y)
+    g.defvjp(lambda y: (g(y), None), lambda _, ct: ((x if in_rule else 5.0) * ct,))
+    return g
+
+
+@pytest.mark.parametrize("made", [_by_jvp, _by_vjp])
+@pytest.mark.parametrize("in_function", [True, False])
+@pytest.mark.parametrize("in_rule", [True, False])
+@pytest.mark.parametrize("staged", [lambda f: f, plait.jit])
+def test_custom_functions_close_over_mapped_values(made, in_function, in_rule, staged):
+    """The map is inside of the derivative: the slope of element i is what the rule says of it."""
+    xs, z = np.float32([1, 2, 4]), np.float32(0.5)
+    mapped = staged(lambda z: plait.vmap(lambda x: made(x, in_function, in_rule)(z) + 0 * x)(xs))
+    values = (xs if in_function else np.full(3, 3)) * z
+    slopes = xs if in_rule else np.full(3, 5.0)
+    np.testing.assert_allclose(mapped(z), values)
+    out, dot = plait.jvp(mapped, (z,), (np.float32(2),))
+    np.testing.assert_allclose((out, dot), (values, 2 * slopes))
+    np.testing.assert_allclose(plait.grad(lambda z: mapped(z).sum())(z), slopes.sum())
+    zs = np.float32([0.5, 1.5])
+    np.testing.assert_allclose(
+        plait.vmap(plait.grad(lambda z: mapped(z).sum()))(zs), [slopes.sum()] * 2
+    )
+    np.testing.assert_allclose(plait.vmap(mapped)(zs)[0], values)

@@ -195,3 +195,67 @@ def test_branches_without_operands_or_results():
     np.testing.assert_array_equal(got, [1, 2, 1])
     nothing = plait.vmap(lambda i: lax.cond(i > 0, lambda: None, lambda: None))(i)
     assert nothing is None
+
+
+# ---- what is returned as it was given -----------------------------------------------------------
+
+
+def _chosen(p, x, y, z):
+    """Both branches pass `y` on, and one of them `z`."""
+    return lax.cond(p, lambda x, y, z: (x * 2, y, z, y), lambda x, y, z: (x + 1, y, -z, y), x, y, z)
+
+
+@pytest.mark.parametrize("staged", [lambda f: f, plait.jit])
+def test_what_every_branch_passes_on_is_no_choice(staged):
+    ps, x, z = np.array([True, False, True]), np.float32(3), np.float32(5)
+    y = np.float32([1, 2])
+    mapped = plait.vmap(staged(_chosen), in_axes=(0, None, None, None), out_axes=(0, None, 0, None))
+    got = mapped(ps, x, y, z)
+    for a, want in zip(got, (np.where(ps, x * 2, x + 1), y, np.where(ps, z, -z), y), strict=True):
+        np.testing.assert_array_equal(a, want)
+    with pytest.raises(plait.errors.AxisError, match=r"result\[2\]"):
+        plait.vmap(staged(_chosen), in_axes=(0, None, None, None), out_axes=(0, None, None, None))(
+            ps, x, y, z
+        )
+    for p in ps:
+        rows = plait.jacrev(lambda y: staged(_chosen)(p, x, y, z)[1])(y)  # noqa: B023
+        np.testing.assert_array_equal(rows, np.eye(2))
+
+
+def test_python_numbers_that_are_passed_on_are_arrays():
+    for p in (True, False, np.array(True)):
+        for out in lax.cond(p, lambda a, b: (b, a), lambda a, b: (b, a), 1, 2.5):
+            assert isinstance(out, plait.Array)
+        assert [float(v) for v in lax.switch(1, [lambda a: (a, 1)] * 3, 4)] == [4, 1]
+    carry = lax.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, c[1]), (0, 7))
+    assert all(isinstance(v, plait.Array) for v in carry) and [int(v) for v in carry] == [3, 7]
+
+
+@pytest.mark.parametrize("staged", [lambda f: f, plait.jit])
+@pytest.mark.parametrize("bound", [{}, {"max_steps": 6}])
+def test_what_a_loop_does_not_change_is_none_of_its_carry(staged, bound):
+    def loop(n, m, x):
+        go = lambda c: (c["i"] < n) & (c["m"].sum() < 99)  # noqa: E731
+        turn = lambda c: {"i": c["i"] + 1, "m": c["m"], "x": c["m"] @ c["x"]}  # noqa: E731
+        out = lax.while_loop(go, turn, {"i": 0, "m": m, "x": x}, **bound)
+        return out["m"], out["x"], out["i"]
+
+    m, x, ns = np.float32([[1, 2], [0, 1]]), np.float32([1, 1]), np.arange(4)
+    mapped = plait.vmap(staged(loop), in_axes=(0, None, None), out_axes=(None, 0, 0))
+    same, ends, turns = mapped(ns, m, x)
+    np.testing.assert_array_equal(same, m)
+    np.testing.assert_array_equal(ends, [np.linalg.matrix_power(m, n) @ x for n in ns])
+    np.testing.assert_array_equal(turns, ns)
+    push = plait.jvp(lambda m: staged(loop)(3, m, x)[1].sum(), (m,), (np.ones((2, 2), np.float32),))
+    h = 1e-3
+    f = lambda t: (np.linalg.matrix_power(m.astype(float) + t, 3) @ x).sum()  # noqa: E731
+    np.testing.assert_allclose(push[1], (f(h) - f(-h)) / (2 * h), rtol=1e-4)
+    if bound:
+        slope = plait.grad(lambda m: staged(loop)(3, m, x)[1].sum())(m)
+        np.testing.assert_allclose(slope.sum(), push[1], rtol=1e-5)
+
+
+def test_a_loop_that_changes_nothing_ends_at_once_or_never():
+    assert float(lax.while_loop(lambda x: x < 3, lambda x: x, 5.0)) == 5.0
+    got = plait.vmap(lambda x: lax.while_loop(lambda v: v < 3, lambda v: v, x))(np.float32([5, 7]))
+    np.testing.assert_array_equal(got, [5, 7])

@@ -20,9 +20,7 @@ battery = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(battery)
 
 EXPECTED = json.loads((HERE / "expected.json").read_text(encoding="utf-8"))
-FAILING: dict[tuple[str, str], str] = {
-    ("jaxtyping", "keys"): "the dtype of new-style keys has no `type` named prng_key",
-}
+FAILING: dict[tuple[str, str], str] = {}
 """Programs that fail, with the reason."""
 
 TOLERANCE: dict[tuple[str, str], float] = {}

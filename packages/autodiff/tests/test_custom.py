@@ -540,6 +540,42 @@ def test_custom_gradient_with_an_integer_result(run):
     assert run(plait.grad(lambda x: f(x)[0]))(2.0) == 40.0
 
 
+@pytest.mark.parametrize("run", [lambda f: f, plait.jit])
+def test_cotangents_of_integer_results_may_be_python_numbers(run):
+    y, pull = plait.vjp(run(lambda x, n: (x * 2, n, n > 0)), 1.0, 3)
+    for ct in ((1.0, 3, True), (1.0, 3, pnp.asarray(True)), (1.0, np.zeros((), plait.float0), 0)):
+        got, none = pull(ct)
+        assert float(got) == 2.0 and none.dtype == plait.float0
+    for wrong in ((1.0, 0.5, True), (1.0, 3, 1.0), (1.0, np.float32(3), True)):
+        with pytest.raises(TypeError, match="a pullback was given a cotangent of another type"):
+            pull(wrong)
+
+
+@pytest.mark.parametrize("run", [lambda f: f, plait.jit])
+def test_zeros_that_a_rule_returns_have_the_shape_of_what_they_belong_to(run):
+    """Also where only zeros are swapped, symbolic ones or float0."""
+    x, y, z = (np.ones((2, n), np.float32) for n in (1, 2, 3))
+
+    def differentiated(bwd):
+        f = custom_vjp(lambda x, y, z: (x, y, z))
+        f.defvjp(lambda *vs: (f(*(v.value for v in vs)), None), bwd, symbolic_zeros=True)
+        return run(plait.grad(lambda x, y, z: f(x, y, z)[2].sum(), (0, 1, 2)))
+
+    gx, gy, gz = differentiated(lambda _, g: g)(x, y, z)
+    assert (gx.sum(), gy.sum()) == (0, 0) and gz.tolist() == z.tolist()
+    for bwd in (
+        lambda _, g: (g[1], g[0], g[2]),
+        lambda _, g: (SymbolicZero(g[1].aval), g[1], g[2]),
+        lambda _, g: (np.zeros((7,), plait.float0), None, g[2]),
+    ):
+        with pytest.raises(TypeRule, match="returned a cotangent of type"):
+            differentiated(bwd)(x, y, z)
+    still = custom_jvp(lambda x: x * 2)
+    still.defjvp(lambda p, t: (p[0], SymbolicZero(plait.typeof(y[0]))), symbolic_zeros=True)
+    with pytest.raises(TypeRule, match="returned a tangent of type"):
+        run(lambda z: plait.jvp(still, (z,), (z,)))(z)
+
+
 def test_swapped_cotangents_with_symbolic_zeros():
     f = plait.custom_vjp(lambda a, b: a.sum() * b.sum())
     f.defvjp(
@@ -550,3 +586,10 @@ def test_swapped_cotangents_with_symbolic_zeros():
     for nums in (0, 1, (0, 1)):
         with pytest.raises(TypeError, match="returned a cotangent of type"):
             plait.grad(f, nums)(pnp.ones(2), pnp.ones(3))
+
+
+def test_custom_functions_say_which_arguments_are_no_arrays():
+    by_number = custom_jvp(lambda f, x: f(x), nondiff_argnums=(0,))
+    by_name = custom_vjp(lambda x, f: f(x), nondiff_argnames="f")
+    assert (by_number.nondiff_argnums, by_name.nondiff_argnums) == ((0,), (1,))
+    assert custom_jvp(lambda x: x).nondiff_argnums == ()

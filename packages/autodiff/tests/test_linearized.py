@@ -100,3 +100,52 @@ def test_integers_and_results_that_do_not_vary():
     assert gn.dtype == plait.float0
     with pytest.raises(TypeError, match="takes one cotangent, a tree like the result"):
         pull(CT, CT)
+
+
+# ---- transposed functions as trees ------------------------------------------------------------
+
+MATRIX = np.array([[2.0, -1.0, 0.5], [0.0, 3.0, 1.0]], np.float32)
+
+
+def _through_jit(make):
+    return plait.jit(make)
+
+
+def _through_a_loop(make):
+    def run(m):
+        _, many = plait.lax.scan(lambda c, _: (c, make(m)), 0, None, length=2)
+        return plait.tree.map(lambda x: x[1], many)
+
+    return run
+
+
+def _as_an_argument(make):
+    return lambda m: plait.jit(lambda f: plait.tree_util.Partial(plait.jit(lambda f, c: f(c)), f))(
+        make(m)
+    )
+
+
+@pytest.mark.parametrize("through", [lambda make: make, _through_jit, _through_a_loop,
+                                     _as_an_argument])  # fmt: skip
+@pytest.mark.parametrize("closed", ["an argument", "a constant"])
+def test_transposed_functions_go_in_and_out(through, closed):
+    """The transpose of x -> (M x, [x, 2 x]): against the matrix."""
+    x, c, d = np.ones(3, np.float32), np.float32([1, 2]), np.float32([3, 4, 5])
+
+    def make(m):
+        m = m if closed == "an argument" else plait.numpy.asarray(MATRIX)
+        return plait.linear_transpose(lambda x: (m @ x, [x, 2 * x]), x)
+
+    transposed = through(make)(MATRIX)
+    (got,) = transposed((c, [d, d]))
+    np.testing.assert_allclose(got, MATRIX.T @ c + 3 * d, rtol=1e-6)
+    (got,) = plait.jit(lambda f, c: f((c, [d, d])))(transposed, c)
+    np.testing.assert_allclose(got, MATRIX.T @ c + 3 * d, rtol=1e-6)
+
+
+def test_transposed_functions_of_integers_go_out_of_jit():
+    held = np.array([[3, 0], [-1, 2**20]])
+    f = plait.jit(lambda m: plait.linear_transpose(lambda x: m @ x, np.arange(2)))(held)
+    np.testing.assert_array_equal(f(np.array([5, 7]))[0], held.T @ np.array([5, 7]))
+    with pytest.raises(plait.errors.OperandTypeError, match="transposed|transpose"):
+        f(np.ones(2))

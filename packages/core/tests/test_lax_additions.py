@@ -261,3 +261,32 @@ def test_stage_and_sizes_as_values():
     assert np.asarray(lax.shape_as_value((2, 0, 3))).tolist() == [2, 0, 3]
     assert lax.shape_as_value(()).shape == (0,)
     assert lax.dce_sink({"a": np.ones(2)}) is None
+
+
+def test_windows_and_greatest_that_can_not_be():
+    x = np.ones(3, np.float32)
+    pool = lambda f, window=(2,), x=x, start=0.0: lax.reduce_window(x, start, f, window)  # noqa: E731
+    np.testing.assert_array_equal(pool(lambda a, b: a + b), [2, 2])
+    with pytest.raises(TypeRule, match="window_dimensions"):
+        pool(lax.add, (0,))
+    for f, tree, start in (
+        (lambda a, b: [a + b], x, 0.0),
+        (lambda a, b: a[0] + b[0], [x], [0.0]),
+        (lambda a, b: (a[0] + b[0], a[1]), [x, x], [0.0, 0.0]),
+    ):
+        with pytest.raises(plait.errors.TreeMismatch, match="another structure than it takes"):
+            pool(f, x=tree, start=start)
+    long = plait.ShapeDtypeStruct((2, 2**31), "bfloat16")
+    fits = plait.eval_shape(lambda x: lax.top_k(x, 3), long)
+    assert [v.shape for v in fits] == [(2, 3), (2, 3)]
+    for n in (2**31 + 1, 2**40):
+        with pytest.raises(TypeRule, match="int32"):
+            plait.eval_shape(lambda x: lax.top_k(x, 3), plait.ShapeDtypeStruct((n,), "bfloat16"))
+
+
+def test_greater_and_smaller_sizes():
+    import plait.core as core
+
+    (b,) = plait.ext.sizes.symbolic_dims("b")
+    assert (core.max_dim(3, 4), core.min_dim(3, 4)) == (4, 3)
+    assert (core.max_dim(b, 1), core.min_dim(b, 1)) == (b, 1)  # sizes are 1 or more

@@ -603,3 +603,19 @@ def test_covariances_of_halves_are_summed_in_more_than_that():
     pair = pnp.corrcoef(x, x[::-1])
     want = np.corrcoef(x.astype(np.float64), x[::-1].astype(np.float64))
     np.testing.assert_allclose(np.asarray(pair, np.float64), want, atol=2e-3)
+
+
+def test_vectorized_functions_give_what_their_signature_says():
+    pair = lambda a, b: (a + b, a * b)  # noqa: E731
+    good = pnp.vectorize(pair, signature="(),()->(),()")
+    for a, b in ((2, 3), (np.arange(3), 2), (np.ones((2, 1)), np.arange(3))):
+        for got, want in zip(good(a, b), pair(a, b), strict=True):
+            assert isinstance(got, plait.Array)
+            np.testing.assert_array_equal(got, want)
+    for signature in ("(),()->()", "(),()->(),(),()"):
+        for a in (1, np.arange(3)):
+            with pytest.raises(plait.errors.TypeRule, match="2 results"):
+                pnp.vectorize(pair, signature=signature)(a, 2)
+    kept = []
+    pnp.vectorize(lambda a: kept.append(a) or a)(1.5)
+    assert isinstance(kept[0], plait.Array)  # a Python number is an array there, too

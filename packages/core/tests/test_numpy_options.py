@@ -113,3 +113,21 @@ def test_what_would_be_lost_is_refused():
             call()
     with pytest.raises(OverflowError):
         pnp.array_split(X, 2**70)
+
+
+@pytest.mark.parametrize(
+    "name", ["sum", "prod", "max", "min", "any", "all", "mean", "var", "std", "nansum", "nanmax"]
+)
+def test_where_is_of_booleans(name):
+    """As numpy, which casts no other numbers to what decides."""
+    mask = np.array([1, 0, 1])
+    more = {"initial": 0.0} if name in ("max", "min", "nanmax") else {}
+    with pytest.raises(TypeError):
+        getattr(np, name)(X, where=mask, **more)
+    for where in (mask, mask.astype(np.float32), mask.tolist()[0], pnp.asarray(mask)):
+        for f in (getattr(pnp, name), plait.jit(getattr(pnp, name))):
+            with pytest.raises(TypeRule, match="where"):
+                f(X, where=where, **more)
+    for where in (mask == 1, True, np.bool_(True), pnp.asarray(mask == 1)):
+        want = getattr(np, name)(X, where=np.asarray(where), **more)
+        np.testing.assert_allclose(getattr(pnp, name)(X, where=where, **more), want, rtol=1e-6)

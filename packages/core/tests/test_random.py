@@ -470,3 +470,13 @@ def test_rng_bit_generator():
             draw(words, (2,), **more)
     with pytest.raises(TypeRule, match="is no state"):
         draw(np.arange(6, dtype=np.uint32), (2,), algorithm=how.RNG_THREE_FRY)
+
+
+def test_dtypes_of_keys_have_a_type():
+    """A class with a name, as dtypes of numbers have: what annotations of arrays ask for."""
+    for impl in ("threefry2x32", "rbg"):
+        dtype = plait.random.key(0, impl=impl).dtype
+        assert dtype.type is plait.dtypes.prng_key and dtype.type.__name__ == "prng_key"
+        assert plait.dtypes.issubdtype(dtype, dtype.type)
+    other = plait.ext.types.Opaque("thing<of_this_test>", family="thing")
+    assert other.type is not plait.dtypes.prng_key and issubclass(plait.dtypes.prng_key, other.type)

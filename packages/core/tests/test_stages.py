@@ -84,3 +84,13 @@ def test_devices():
     assert stats is None if device.platform == "cpu" else stats["bytes_in_use"] >= 0
     with pytest.raises(plait.errors.PlacementError, match="no device"):
         plait.Device(99, "cpu", "cpu").memory_stats()
+
+
+def test_every_stage_knows_the_types_of_its_arguments():
+    closed = np.ones(3, np.float32)
+    staged = plait.jit(lambda x, n, *, y: (x + closed, y) * n, static_argnums=1).trace(
+        1.0, 2, y={"a": np.ones(2)}
+    )
+    want = ((plait.typeof(plait.numpy.asarray(1.0)),), {"y": {"a": plait.typeof(np.ones(2))}})
+    lowered = staged.lower()
+    assert staged.in_avals == lowered.in_avals == lowered.compile().in_avals == want

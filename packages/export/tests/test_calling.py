@@ -275,3 +275,32 @@ def test_constraints_are_kept_and_ask_symbolic_callers_too():
         plait.eval_shape(again.call, *symbolic_args_specs((X, X), ("2*n, n", "8, 8")))
     types = symbolic_args_specs((X, X), ("2*n, n", "8, 8"), ["n >= 3"])
     assert str(plait.eval_shape(again.call, *types)[0].shape) == "(2*n, n)"
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x, y: x + y,
+        lambda x, y: x[None] * np.float32(2) - y,
+        lambda x, y: plait.numpy.where(x > y, x, y),
+        lambda x, y: plait.numpy.broadcast_to(x, y.shape) / (y + 1),
+    ],
+)
+def test_sizes_that_constraints_make_equal_broadcast_together(f):
+    """However they are written; and only those."""
+    v, w = np.float32([1, 2, 3, 4]), np.float32([4, 3, 2, 1])
+    types = symbolic_args_specs((v, w), ("a*2", "b*2"), constraints=("a == b",))
+    made = deserialize(export(plait.jit(f))(*types).serialize())
+    np.testing.assert_allclose(made.call(v, w), f(v, w), rtol=1e-6)
+    for constraints in ((), ("a >= b",), ("a + 1 == b",)):
+        types = symbolic_args_specs((v, w), ("a*2", "b*2"), constraints=constraints)
+        with pytest.raises(TypeError):
+            export(plait.jit(f))(*types)
+
+
+def test_artifacts_hold_no_derivatives():
+    made = export(plait.jit(lambda x: x * 2))(np.float32(1))
+    assert made.serialize(vjp_order=0) == made.serialize()
+    for order in (1, 2, "all"):
+        with pytest.raises(NotExportable, match="not its derivatives"):
+            made.serialize(vjp_order=order)

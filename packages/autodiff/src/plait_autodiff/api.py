@@ -43,8 +43,8 @@ from plait.ext.values import (
     as_value,
 )
 
-from .forward import JVP, ZERO
-from .linearized_functions import Derivative, Pullback, Pushforward, cotangent
+from .forward import JVP
+from .linearized_functions import Derivative, Pullback, Pushforward, Transposed
 from .split import Split
 from .tangents import (
     expect_differentiable,
@@ -56,9 +56,7 @@ from .tangents import (
     of_chosen,
     pair_of,
     tangent,
-    whole,
 )
-from .transpose import Linear, backward, solid_ct
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -216,7 +214,8 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable:
         They are floating or complex, or all integers, as the results are then.
 
     Returns:
-      A function from a cotangent like `fun`'s result to a tuple of cotangents like `primals`.
+      A function from a cotangent like `fun`'s result to a tuple of cotangents like `primals`.  It
+      is a tree of what `fun` closes over, as pullbacks are of residuals.
 
     Raises MissingRule if `fun` does something that is not linear.
 
@@ -250,19 +249,8 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable:
             )
     program, captured = s.close(outs, name_of(fun))
 
-    def transposed(ct: Any) -> tuple:
-        like = out_tree.unflatten(program.out_avals)
-        given = matching(like, ct, out_tree, "the cotangent of a transposed function")
-        what = "linear_transpose was given a cotangent of another type"
-        check = whole if integers else tangent
-        cts = [check(c, o.aval, what) for c, o in zip(given, program.outputs)]
-        args = [*captured, *(Linear(a) for a in avals)]
-        cts = [None if c is ZERO else c for c in cts]
-        got = backward(program, args, cts)[len(captured) :]
-        end = solid_ct if integers else cotangent
-        return tree.unflatten([_out(end(c, a)) for c, a in zip(got, avals)])
-
-    return transposed
+    ends = tree, tuple(avals), out_tree, tuple(program.out_avals)
+    return Transposed(Derivative(program, *ends, (True,) * len(outs)), captured)
 
 
 # ---- reverse mode --------------------------------------------------------------------------

@@ -1,4 +1,5 @@
-"""Linearized functions and pullbacks: `linearize` and `vjp` return them beside the result.
+"""Linearized functions, pullbacks and transposed functions: `linearize` and `vjp` return them
+beside the result, and `linear_transpose` returns one.
 
 They are functions, and they are trees whose leaves are the residuals: so they go in and out of
 jitted functions and loops, and may be the residuals of a rule.
@@ -33,10 +34,10 @@ from plait.ext.types import (
 )
 
 from .forward import ZERO
-from .tangents import given_cotangent, matching, no_tangent, tangent
-from .transpose import Linear, backward
+from .tangents import given_cotangent, matching, no_tangent, tangent, whole
+from .transpose import Linear, backward, solid_ct
 
-__all__ = ["Derivative", "Pullback", "Pushforward"]
+__all__ = ["Derivative", "Pullback", "Pushforward", "Transposed"]
 
 
 class Derivative(NamedTuple):
@@ -129,6 +130,27 @@ class Pullback(_At):
         return of.in_tree.unflatten(of.pull(self._residuals, flat))
 
 
+class Transposed(_At):
+    """Takes cotangents of the result of a linear function to a tuple of those of its arguments."""
+
+    @border
+    def __call__(self, ct: Any) -> tuple:
+        of, program = self._of, self._of.program
+        integers = bool(of.in_avals) and not of.in_avals[0].varies
+        like = of.out_tree.unflatten(of.out_avals)
+        given = matching(like, ct, of.out_tree, "the cotangent of a transposed function")
+        what = "linear_transpose was given a cotangent of another type"
+        check = whole if integers else tangent
+        cts = [check(c, a, what) for c, a in zip(given, of.out_avals)]
+        args = [*self._residuals, *(Linear(a) for a in of.in_avals)]
+        cts = [None if c is ZERO else c for c in cts]
+        got = backward(program, args, cts)[len(self._residuals) :]
+        end = solid_ct if integers else cotangent
+        return of.in_tree.unflatten(
+            [materialise_at_ground(end(c, a)) for c, a in zip(got, of.in_avals)]
+        )
+
+
 # ---- as trees ------------------------------------------------------------------------------
 
 
@@ -149,5 +171,5 @@ def _parts(f: Any) -> tuple[list, Derivative]:
     return [*arrays, *f._residuals], of._replace(program=opened)
 
 
-for _class in (Pushforward, Pullback):
+for _class in (Pushforward, Pullback, Transposed):
     register(_class, _parts, _class)

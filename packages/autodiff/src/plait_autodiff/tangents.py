@@ -23,6 +23,7 @@ from plait.ext.tree import (
 )
 from plait.ext.types import (
     COMPLEX,
+    INTEGER,
     Aval,
     float0,
 )
@@ -87,13 +88,13 @@ def tangent(t: Any, of: Aval, what: str) -> Any:
 
 
 def given_cotangent(ct: Any, of: Aval, what: str) -> Any:
-    """A cotangent of a result of type `of`, as users give it.  One of a result that can not vary is
-    zero whatever it is, also if it has the result's own dtype."""
-    if not of.varies and (getattr(ct, "shape", ()), getattr(ct, "dtype", None)) == (
-        of.shape,
-        of.dtype,
-    ):
-        return ZERO
+    """A cotangent of a result of type `of`, as users give it.  One of an integer or boolean result
+    is zero whatever it is, also if it has the result's own dtype or is a Python integer."""
+    if not of.varies and of.category <= INTEGER and getattr(ct, "dtype", None) != float0:
+        given = as_value(ct).aval
+        weak = given.weak_type and given.category <= INTEGER
+        if given.shape == of.shape and (weak or given.dtype == of.dtype):
+            return ZERO
     return tangent(ct, of, what)
 
 

@@ -155,6 +155,11 @@ class prng_key(opaque):  # noqa: N801
 _FAMILY = {opaque: None, prng_key: "key"}
 
 
+def kind_of(dtype: Opaque) -> type:
+    """The most special kind that a dtype is of whose elements are no numbers."""
+    return next((k for k, family in _FAMILY.items() if family == dtype.family), opaque)
+
+
 def issubdtype(arg1: Any, arg2: Any) -> bool:
     """Whether one dtype is the other, or of the kind it names; numpy's, with narrow dtypes.
 

@@ -253,22 +253,28 @@ def code_for(
 ) -> bytes:
     """Bytecode of the module for arguments of these types, whose sizes are numbers.
 
-    Raises ArtifactError if it does not say what all sizes are, or refuses these.
+    Raises ArtifactError if it does not say what all sizes are, or refuses these; ShapeError if a
+    value would have more bytes than can be counted.
     """
     with jaxlib_api.lock:
         module = answered(parsed(artifact), platforms)
         if symbolic:
             _enter_with(module, [a.physical for a in ins])
+        else:
+            mlir.expect_countable(module)
         code = mlir.bytecode(module)
     if not symbolic:
         return code
     try:
-        return jaxlib_api.refine_shapes(code)
+        refined = jaxlib_api.refine_shapes(code)
     except (jaxlib_api.RuntimeFailure, ValueError) as e:
         raise ArtifactError(
             f"the artifact can not be made for {', '.join(map(repr, ins))}: {e}",
             fix="call it with sizes that satisfy its constraints; Exported.mlir_module() shows it",
         ) from None
+    with jaxlib_api.lock:
+        mlir.expect_countable(mlir.parse(refined))
+    return refined
 
 
 def _enter_with(module: Any, ins: Sequence[Aval]) -> None:

@@ -42,7 +42,6 @@ from plait.ext.types import (
     Aval,
 )
 from plait.ext.values import (
-    Literal,
     as_value,
     is_literal_zero,
 )
@@ -62,8 +61,6 @@ from .functions import (
 from .symbolic_zeros import (
     differential,
     differentials,
-    is_zero,
-    typed,
 )
 from .variants import Present, Variants, as_function, run
 
@@ -283,6 +280,5 @@ class custom_jvp(Function):  # noqa: N801  (a decorator)
                 continue
             want = o.aval.tangent_type
             who = f"the derivative rule of {self.name()}"
-            t = Literal(0, want) if is_zero(d) else differential(who, d, want, "tangent")
-            found.append(typed(t, want, who, "tangent"))
+            found.append(differential(who, d, want, "tangent"))
         return found

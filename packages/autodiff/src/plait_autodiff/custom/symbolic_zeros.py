@@ -95,13 +95,20 @@ def differentials(flat: Sequence[Any], avals: Sequence[Aval], present: Present |
     return out
 
 
-def is_zero(x: Any) -> bool:
-    """Whether a differential that a rule returned says that it is zero."""
-    return x is None or x.__class__ is SymbolicZero or getattr(x, "dtype", None) == float0
-
-
 def differential(who: str, d: Any, aval: Aval, what: str) -> Any:
-    """A tangent or cotangent that a rule returned, as a value: TreeMismatch if it is no array."""
+    """A tangent or cotangent that a rule returned, as a value of the type `aval`.
+
+    None is zero, and so are symbolic zeros and arrays of float0, which must have the shape of what
+    they belong to.  Raises TreeMismatch for what is no array, OperandTypeError for another type.
+    """
+    return typed(_value(who, d, aval, what), aval, who, what)
+
+
+def _value(who: str, d: Any, aval: Aval, what: str) -> Any:
+    if d is None:
+        return Literal(0, aval)
+    if d.__class__ is SymbolicZero or getattr(d, "dtype", None) == float0:
+        return Literal(0, Aval(d.shape, aval.dtype if d.dtype == float0 else d.dtype))
     try:
         return as_value(d)
     except TypeRule:

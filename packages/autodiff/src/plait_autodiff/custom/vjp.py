@@ -50,7 +50,6 @@ from plait.ext.types import (
     Aval,
 )
 from plait.ext.values import (
-    Literal,
     as_value,
 )
 
@@ -70,7 +69,7 @@ from .functions import (
     varying,
 )
 from .linear import custom_lin
-from .symbolic_zeros import CustomPrimal, differential, differentials, is_zero, typed
+from .symbolic_zeros import CustomPrimal, differential, differentials
 from .variants import Present, Variants, as_function
 
 # ---- the operation -------------------------------------------------------------------------
@@ -429,7 +428,5 @@ def flat_cotangents(who: str, tree: Any, got: Any, avals: list[Aval]) -> list:
     out = []
     for ct, aval in zip(flat, avals, strict=True):
         if aval.varies:
-            want = aval.tangent_type
-            v = Literal(0, want) if is_zero(ct) else differential(who, ct, want, "cotangent")
-            out.append(typed(v, want, who, "cotangent"))
+            out.append(differential(who, ct, aval.tangent_type, "cotangent"))
     return out

@@ -22,7 +22,7 @@ from .._plugins.metadata import HINTS, MODULES, declared, names, resolve
 TABLE = {
     "core": (
         "ShapedArray=_types.avals.Aval Tracer=_core.interpreter.Tracer Literal=_core.array.Literal "
-        "ensure_compile_time_eval"
+        "ensure_compile_time_eval max_dim=_types.dims.max_dim min_dim=_types.dims.min_dim"
     ),
     "dlpack": "from_dlpack=numpy.from_dlpack",
     "experimental": "io_callback enable_x64",

@@ -14,7 +14,7 @@ from .._base.errors import (
     TreeMismatch,
 )
 from .._core.interpreter import GROUND
-from .._core.ir import Program, Var, evaluate
+from .._core.ir import Program, Var, derived, evaluate
 from .._core.staging import staged
 from .._ops.shape import fit
 from .._types.avals import Aval, promote
@@ -66,6 +66,28 @@ def aligned(parts: Sequence[tuple[Program, list]]) -> tuple[list[Program], list]
     return out, list(every.values())
 
 
+def passed_on(programs: Sequence[Program]) -> list[int | None]:
+    """For each result: the number of the input that every program returns as it is, or None."""
+    numbers = [{id(v): i for i, v in enumerate(p.inputs)} for p in programs]
+    found = []
+    for outs in zip(*[p.outputs for p in programs]):
+        places = {held.get(id(o)) for held, o in zip(numbers, outs)}
+        found.append(places.pop() if len(places) == 1 else None)
+    return found
+
+
+def without_results(program: Program, passed: Sequence[int | None]) -> Program:
+    """The program without the results that are passed on; the same one for each time it is asked
+    for, since executables are kept by program."""
+    kept = tuple([i is None for i in passed])
+
+    def make() -> Program:
+        outputs = [o for o, k in zip(program.outputs, kept) if k]
+        return Program(program.inputs, program.eqns, outputs, program.name, program.consts)
+
+    return derived(program, ("without results", kept), make)
+
+
 def _unused(aval: Aval) -> Var:
     v = Var()
     v.by, v.aval, v.where = GROUND, aval, None
@@ -73,6 +95,23 @@ def _unused(aval: Aval) -> Var:
 
 
 # ---- loops ---------------------------------------------------------------------------------
+
+
+def fixed_first(program: Program, consts: int, fixed: Sequence[bool], body: bool) -> Program:
+    """A program of a loop that takes those parts of the carry that are `fixed` behind its first
+    inputs, before the others; the `body` does not return them."""
+
+    def make() -> Program:
+        front, carry = program.inputs[:consts], program.inputs[consts:]
+        stay = [v for v, f in zip(carry, fixed) if f]
+        move = [v for v, f in zip(carry, fixed) if not f]
+        outputs = program.outputs
+        if body:
+            outputs = [o for o, f in zip(outputs, fixed) if not f]
+        inputs = [*front, *stay, *move]
+        return Program(inputs, program.eqns, outputs, program.name, program.consts)
+
+    return derived(program, ("fixed first", consts, tuple(fixed), body), make)
 
 
 def steady(

@@ -19,11 +19,11 @@ from .._jit.tracing import kept as traces_of
 from .._jit.tracing import trace
 from .._ops.control_flow import cond as cond_p
 from .._ops.elementwise import clamp, ne
-from .._ops.shape import convert
+from .._ops.shape import convert, materialise_at_ground
 from .._types.avals import BOOL, INT32
 from ..tree import difference
 from . import stepping
-from .agreement import agreed_type, aligned, recast
+from .agreement import agreed_type, aligned, passed_on, recast, without_results
 
 _NONE_GIVEN: Any = object()
 
@@ -144,5 +144,15 @@ def branched(does: str, index: Any, functions: Sequence[Callable], operands: tup
     programs, captured = aligned([(t.program, t.captured) for t in traced])
     want = [agreed_type(does, outs) for outs in zip(*[p.out_avals for p in programs])]
     programs = [recast(p, want) for p in programs]
-    outs = cond_p.bind(index, *captured, *traced[0].values, branches=tuple(programs))
-    return tree.unflatten(outs)
+    given = [*captured, *traced[0].values]
+    # What every branch returns as it was given is no result of the choice: it is the operand, and
+    # stays what it is where only the predicate is mapped or differentiated.
+    passed = passed_on(programs)
+    if any(i is not None for i in passed):
+        programs = [without_results(p, passed) for p in programs]
+    outs: Any = iter(())
+    if programs[0].outputs or any(p.effects for p in programs) or not passed:
+        outs = iter(cond_p.bind(index, *given, branches=tuple(programs)))
+    return tree.unflatten(
+        [next(outs) if i is None else materialise_at_ground(given[i]) for i in passed]
+    )

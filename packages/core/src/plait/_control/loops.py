@@ -28,13 +28,19 @@ from .._ops.control_flow import scan as scan_p
 from .._ops.control_flow import while_ as while_p
 from .._ops.mapping import map_axes as map_p
 from .._ops.mapping import row
-from .._ops.shape import concatenate, convert, normal_axis, slice_in_dim
+from .._ops.shape import (
+    concatenate,
+    convert,
+    materialise_at_ground,
+    normal_axis,
+    slice_in_dim,
+)
 from .._ops.static_arguments import fixed
 from .._types.avals import BOOL, FLOATING, INTEGER, Aval, promote
 from .._types.dims import Dim, max_dim, min_dim
 from ..tree import TreeDef, flatten, spread
 from . import stepping
-from .agreement import same_carry, steady
+from .agreement import fixed_first, passed_on, same_carry, steady
 
 
 @border
@@ -80,17 +86,32 @@ def while_loop(
             f"cond_fun of while_loop must return one boolean without axes, not {outs}",
             fix="compare the counter, or reduce with .any() or .all()",
         )
-    results = while_p.bind(
-        *test.captured,
-        *body.captured,
-        *carry,
-        cond=test.program,
-        body=program,
-        cond_consts=len(test.captured),
-        body_consts=len(body.captured),
-        **({} if max_steps is None else {"max_steps": max_steps}),
+    # What the body returns as it was given is a constant of the loop, whatever decides its turns.
+    k, n = len(test.captured), len(body.captured)
+    fixed = [i == n + j for j, i in enumerate(passed_on([program]))]
+    if all(fixed):
+        fixed = [False] * len(fixed)  # a loop without a carry: it ends at once, or never
+    stay = [x for x, f in zip(carry, fixed) if f]
+    asked = test.program
+    if stay:
+        asked, program = fixed_first(asked, k, fixed, False), fixed_first(program, n, fixed, True)
+    results = iter(
+        while_p.bind(
+            *test.captured,
+            *stay,
+            *body.captured,
+            *stay,
+            *[x for x, f in zip(carry, fixed) if not f],
+            cond=asked,
+            body=program,
+            cond_consts=k + len(stay),
+            body_consts=n + len(stay),
+            **({} if max_steps is None else {"max_steps": max_steps}),
+        )
     )
-    return tree.unflatten(results)
+    return tree.unflatten(
+        [materialise_at_ground(x) if f else next(results) for x, f in zip(carry, fixed)]
+    )
 
 
 def _bound(max_steps: Any, what: str) -> Any:

@@ -90,6 +90,11 @@ class Function:
                 )
         return tuple([places.index(name) for name in names])
 
+    @property
+    def nondiff_argnums(self) -> tuple[int, ...]:
+        """The positions of the arguments that are not arrays, by number or by name."""
+        return self.static
+
     def __get__(self, instance: Any, owner: Any) -> Any:
         return self if instance is None else functools.partial(self, instance)  # type: ignore[arg-type]
 

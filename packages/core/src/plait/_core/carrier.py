@@ -22,6 +22,8 @@ from .._base.errors import (
 from .._base.source import here
 from .._plugins.rules import RuleTable
 from .._types.avals import Aval
+from .closures import tracers_of
+from .deferred import Deferred
 from .higher_order import Part
 from .interpreter import Interpreter, Tracer, as_list, enter, leave, open_under, stray
 from .ir import Program, Var, ambient_of, dims_of
@@ -300,10 +302,23 @@ class Carrier(Interpreter):
         they are staged and become operands: then it may be ours after all.
         """
         assert self.parent is not None
-        if self.staging and prim.higher is not None and prim.higher.pending(params):
-            args, params = prim.higher.settle(params, args)
-            return self.apply(prim, args, params)
+        higher = prim.higher
+        if higher is not None and higher.pending(params):
+            if self.staging or self._reached_by(args, params):
+                args, params = higher.settle(params, args)
+                return self.apply(prim, args, params)
         return self.parent.apply(prim, args, params)
+
+    def _reached_by(self, args: Sequence[Any], params: dict[str, Any]) -> bool:
+        """Return whether functions that are not staged yet close over lifted values of ours.
+
+        On arrays they are run here and now.  Not so where an interpreter around us has lifted an
+        operand: it applies their rules where our values can not be used.
+        """
+        if not any(isinstance(a, Tracer) for a in args):
+            return False
+        users = [p.user for p in params.values() if p.__class__ is Deferred]
+        return any(x.by is self for x in tracers_of(*users))
 
     def through(self, prim: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
         """Lift any operation with programs by its wiring."""

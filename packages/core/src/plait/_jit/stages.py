@@ -110,6 +110,17 @@ class _Stage:
         avals = self._traced.program.in_avals[n:]
         return self.in_tree.unflatten([ArgInfo(a, i in self._donated) for i, a in enumerate(avals)])
 
+    @property
+    def in_avals(self) -> Any:
+        """The types of (args, kwargs), without static ones, as a tree.
+
+        >>> import plait
+        >>> plait.jit(lambda x, y: x + y).lower(1.0, y=2).in_avals
+        ((f32[]*,), {'y': i32[]*})
+        """
+        n = len(self._traced.captured)
+        return self.in_tree.unflatten(self._traced.program.in_avals[n:])
+
     def _keys(self) -> list:
         """The types of the arguments, and where they lie, after those of captured values."""
         return [c.key for c in self._traced.captured] + [

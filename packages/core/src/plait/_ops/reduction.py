@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .._base.errors import AxisError
+from .._base.errors import AxisError, OperandTypeError
 from .._base.jaxlib_api import limits
 from .._core.array import Literal, as_value
 from .._core.primitive import Ints, Primitive
@@ -188,6 +188,12 @@ _axes_of: dict[tuple, Ints] = {}
 def _over(prim: Primitive, x: Any, axis: Any, keepdims: bool, where: Any, neutral: Callable) -> Any:
     """Reduced over axes as users give them; elements not in `where` count as `neutral`."""
     if where is not None:
+        where = as_value(where)
+        if where.aval.category != BOOLEAN:
+            raise OperandTypeError(
+                f"`where` says of each element whether it counts, and is {where.aval!r}",
+                fix="compare, as in where=mask != 0",
+            )
         x = choose(where, x, Literal(neutral(x.aval.dtype), Aval((), x.aval.dtype)))
     axes = _sorted_axes(axis, x.aval.ndim)
     out = prim.bind(x, axes=axes) if axes else materialise_at_ground(x)

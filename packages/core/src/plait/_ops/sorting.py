@@ -19,6 +19,7 @@ from .._base.errors import (
     OperandTypeError,
     ShapeError,
 )
+from .._base.jaxlib_api import limits
 from .._core.array import as_value
 from .._core.carrier import expand_rules
 from .._core.primitive import primitive
@@ -241,6 +242,11 @@ def top_k_(x: Aval, *, k: int) -> list:
     if k < 0 or (n.__class__ is int and k > n):
         raise ShapeError(
             f"there are no {k} greatest of {n} elements", fix=f"use k between 0 and {n}"
+        )
+    if n.__class__ is int and n - 1 > int(limits(INT32)[1]):
+        raise ShapeError(
+            f"top_k: indices of an axis of size {n} do not fit in int32",
+            fix="take the greatest of parts, and then of these",
         )
     shape = (*x.shape[:-1], k)
     return [x.with_shape(shape), Aval(shape, INT32)]

@@ -11,6 +11,7 @@ import numpy as np
 from .._base.errors import (
     OperandTypeError,
 )
+from .._base.lazy import later
 from .dims import product
 
 __all__ = ["Opaque"]
@@ -78,6 +79,11 @@ class Opaque:
     def itemsize(self) -> int:
         """Bytes of one element."""
         return self.words.itemsize * int(product(self.shape))
+
+    @property
+    def type(self) -> Any:
+        """The kind of its elements, a class of `plait.dtypes`: `prng_key` for keys."""
+        return later("dtypes").kind_of(self)
 
     def __repr__(self) -> str:
         return self.name

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from .._base.errors import PlacementError, PlaitError
+from .._base.errors import PlacementError, PlaitError, ShapeError
 from .._core.carrier import expand_rules, promised
 from .._core.interpreter import as_list, unbound
 from .._core.ir import Effect, Program, Var, live_equations, ordered, programs_in
@@ -352,6 +352,9 @@ class Emitter:
                 ins, outs = [a.aval for a in e.inputs], [o.aval for o in e.outputs]
                 try:
                     out = rule(self, xs, ins, outs, **e.params)
+                except ShapeError as error:  # a type that the compiler can not have
+                    error.about(e.where)
+                    raise
                 except TypeError as error:
                     raise lower_rules.misapplied(e.prim, rule, error) or error from None
             if prim.many:

@@ -10,11 +10,13 @@ leave it as bytes.
 import io
 from collections.abc import Iterable, Sequence
 from functools import cache
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from .._base import jaxlib_api
+from .._base.errors import ShapeError
 from .._base.source import Named, hidden
 from .._types.avals import COMPLEX, FLOATING, Aval, category, float0
 
@@ -71,10 +73,33 @@ def element_type(dtype: np.dtype):
     return bindings().ir.Type.parse(name, bindings().context)
 
 
+_MOST = 2**60 - 1
+"""So many bytes that their bits can be counted, too, as the runtime does for small types."""
+
+
+def _expect_countable(sizes: Iterable[Any], element: int, what: Any) -> None:
+    # The compiler ends the process where such a product overflows.  It multiplies sizes in their
+    # order, so that an axis of size 0 helps only in front: like numpy, these are left out.
+    sizes = list(sizes)
+    size = max(1, element) * prod(d for d in sizes if d)
+    if size > _MOST:
+        raise ShapeError(
+            f"an array of type {what} is larger than memory can be: it has {size} bytes"
+            + (", not counting axes of size 0" if 0 in sizes else ""),
+            fix="make a smaller one; what is computed of it in parts, as by plait.lax.map, needs "
+            "only a part at a time",
+        )
+
+
 def type_of(aval: Aval):
-    """The MLIR type of a value; kept on the aval."""
+    """The MLIR type of a value; kept on the aval.
+
+    Raises ShapeError for one of more bytes than can be counted.
+    """
     t = aval.mlir
     if t is None:
+        known = (d for d in aval.shape if d.__class__ is int)
+        _expect_countable(known, aval.dtype.itemsize, repr(aval))
         m = bindings()
         shape = [d if d.__class__ is int else m.dynamic for d in aval.shape]
         t = m.ir.RankedTensorType.get(shape, element_type(aval.dtype), loc=m.unknown)
@@ -254,3 +279,22 @@ def text(code: bytes, locations: bool = False) -> str:
 def parse(code: bytes):
     """The module of some bytes or text."""
     return bindings().ir.Module.parse(code, bindings().context)
+
+
+def expect_countable(module) -> None:
+    """Raise ShapeError if a module that was not made here has values of more bytes than can be
+    counted; for a holder of the lock."""
+    m = bindings()
+    walk_on, ranked = m.ir.WalkResult.ADVANCE, m.ir.RankedTensorType
+    found = set()
+
+    def look(op: Any) -> Any:
+        found.update([r.type for r in op.results])
+        return walk_on
+
+    module.operation.walk(look)
+    for t in found:
+        if isinstance(t, ranked):
+            e = t.element_type
+            bits = e.width if hasattr(e, "width") else 2 * e.element_type.width
+            _expect_countable([d for d in t.shape if d >= 0], bits // 8, t)

@@ -35,7 +35,7 @@ from .._ops.shape import (
 from .._ops.static_arguments import fixed_each, flag
 from .._plugins.traits import Elementwise, Structural
 from .._types.avals import Aval, asked_dtype
-from ..tree import flatten
+from ..tree import difference, flatten
 
 # ---- over axes -----------------------------------------------------------------------------
 
@@ -108,12 +108,21 @@ _KNOWN = {
 }
 
 
-def elementwise(name: str, computation: Callable, avals: Sequence[Aval], tree: Any) -> Program:
-    """The computation on two elements (trees of them), checked to be elementwise."""
+def elementwise(
+    name: str, computation: Callable, avals: Sequence[Aval], tree: Any, same: bool = False
+) -> Program:
+    """The computation on two elements (trees of them), checked to be elementwise, and to return
+    the `same` structure, not only as many elements."""
     cells = [Literal(0, a.with_shape(()).strong()) for a in avals]
     trees = [tree.unflatten(cells)] * 2
     traced = trace(computation, trees, {}, name, avals=tuple([c.aval for c in cells * 2]))
     program = traced.program
+    if same and traced.tree != tree:
+        raise TreeMismatch(
+            f"{name}: the computation returns another structure than it takes: "
+            f"{difference(trees[0], traced.tree.unflatten(cells[:1] * traced.tree.num_leaves))}",
+            fix=f"return a tree like {tree}",
+        )
     for e in program.eqns:
         if not {Elementwise, Structural} & set(e.prim.traits):
             raise ArgumentError(

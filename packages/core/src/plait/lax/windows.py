@@ -53,7 +53,7 @@ def reduce_window(
     [5, 4]
     """
     tree, xs, start = together("reduce_window", operand, init_value)
-    elementwise("reduce_window", computation, [x.aval for x in xs], tree)
+    elementwise("reduce_window", computation, [x.aval for x in xs], tree, same=True)
     n = xs[0].aval.ndim
     steps = window_dimensions, window_strides, base_dilation, window_dilation
     sizes, strides, base, spread = _steps(xs[0].aval.shape, *steps)
@@ -76,8 +76,7 @@ def _steps(shape: Sequence[Any], sizes: Any, *others: Any) -> list[tuple]:
     found = []
     for name, given in zip(names, (sizes, *others)):
         items = (1,) * n if given is None else fixed_each("reduce_window", name, given)
-        low = 0 if name == "window_dimensions" else 1
-        if len(items) != n or any(v.__class__ is int and v < low for v in items):
+        if len(items) != n or any(v.__class__ is int and v < 1 for v in items):
             raise ShapeError(
                 f"reduce_window: {name} is {given}, for arrays of shape {tuple(shape)}",
                 fix=f"give {n} positive numbers, one for each axis",

@@ -19,6 +19,7 @@ from .._control import map_axes
 from .._ops.shape import (
     broadcast_to,
     expand_dims,
+    materialise_at_ground,
     moveaxis,
     normal_axes,
     normal_axis,
@@ -127,7 +128,8 @@ def vectorize(
             raise ArgumentError(
                 "vectorize with a signature takes no arguments by name", fix="see numpy"
             )
-        xs = [value(args[i]) for i in mapped] + [value(kwargs[k]) for k in named]
+        given = [args[i] for i in mapped] + [kwargs[k] for k in named]
+        xs = [materialise_at_ground(value(x)) for x in given]
 
         def part(*vs: Any) -> Any:
             full, rest = list(args), dict(kwargs)
@@ -168,7 +170,14 @@ def _broadcast_parts(
     lead = broadcast_shapes(leads)
     full = [broadcast_to(x, (*lead, *x.aval.shape[len(own) :])) for x, own in zip(xs, leads)]
     out = _over_leading(part, len(lead))(*full)
-    for o, own in zip(out if isinstance(out, tuple) else (out,), results or ()):
+    outs = out if isinstance(out, tuple) else (out,)
+    if results is not None and len(outs) != len(results):
+        raise ArgumentError(
+            f"vectorize: the function returned {len(outs)} results, and the signature has "
+            f"{len(results)}",
+            fix="name the axes of every result after the arrow, as (n),()",
+        )
+    for o, own in zip(outs, results or ()):
         found = value(o).aval.shape[len(lead) :]
         if len(found) != len(own) or any(sizes.get(n, d) != d for n, d in zip(own, found)):
             raise AxisError(f"vectorize: a result has shape {found} for axes {own}", fix="mend it")
