@@ -227,8 +227,6 @@ def tests(session: nox.Session) -> None:
         for package in PACKAGES:
             session.notify(f"alone({package})")
         session.notify("subsets")
-        session.notify("coexistence")
-        session.notify("libraries")
         session.notify("lint")
         session.notify("types")
     session.install(*wheels(session, *PACKAGES), JAXLIB, *TEST_TOOLS)

@@ -110,13 +110,15 @@ def _judge_folder(folder: Path) -> None:
 
 
 def _core_range(version: str) -> str:
-    """The cores that a plugin written today admits: up to the next release that may break it.
+    """The cores that a plugin written today admits: from this one, whose PLUGIN_API it declares,
+    up to the next release that may break it.
 
     >>> _core_range("0.1.2"), _core_range("1.4.0")
-    ('>=0.1,<0.2', '>=1.4,<2')
+    ('>=0.1.2,<0.2', '>=1.4,<2')
     """
-    found = re.match(r"(\d+)\.(\d+)", version)
+    found = re.match(r"(\d+)\.(\d+)(?:\.(\d+))?", version)
     if found is None:
         return ""
-    major, minor = map(int, found.groups())
-    return f">={major}.{minor},<{f'0.{minor + 1}' if major == 0 else major + 1}"
+    major, minor, patch = map(int, found.groups(default="0"))
+    least = f"{major}.{minor}.{patch}" if patch else f"{major}.{minor}"
+    return f">={least},<{f'0.{minor + 1}' if major == 0 else major + 1}"

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 CORE = "plait-core"
-PLUGIN_API = (1, 0)
+PLUGIN_API = (1, 1)
 """Version of the names in `plait.ext`: (major, minor)."""
 DISTRIBUTION_OF = {
     "plait-autodiff": (
