@@ -17,7 +17,7 @@ import pytest
 
 from plait.__main__ import core_names
 from plait._api.commands import main
-from plait._plugins.metadata import core_version
+from plait._plugins.metadata import PLUGIN_API, core_version
 
 API = "[plait.plugin_api]\n1.0 = good\n"
 GOOD = """
@@ -375,7 +375,7 @@ def test_a_skeleton_is_a_distribution(capsys, tmp_path):
     assert project["name"] == "my-shift"
     assert project["dependencies"] == [f"plait-core>={core_version()},<0.3"]
     points = project["entry-points"]
-    assert points["plait.plugin_api"] == {".".join(map(str, ext.PLUGIN_API)): "my_shift"}
+    assert points["plait.plugin_api"] == {".".join(map(str, PLUGIN_API)): "my_shift"}
     assert points["plait.api"] == {"my_shift": "my_shift:difference"}
     assert points["plait.tables"] == {"my_shift": "my_shift:my_shift_rules"}
     assert points["plait.rules.my_shift"] == {"core": "my_shift"}
