@@ -285,13 +285,15 @@ def subsets(session: nox.Session) -> None:
     One environment holds what all sixteen share (numpy and jaxlib); every wheel is installed into
     a folder of its own, and a subset is a search path of such folders.
     """
-    session.install("numpy>=2.0", JAXLIB, "typing-extensions>=4.12", "pytest>=8", "pytest-timeout")
+    session.install("numpy>=2.0", JAXLIB, "typing-extensions>=4.12")
+    session.install("pytest>=8", "pytest-timeout", "pytest-xdist")
     session.install("hatchling>=1.27", "pip")  # to build earlier releases, and to ask pip for them
     site = cache(session, "site")
     shutil.rmtree(site)
     for package, built in zip(PACKAGES, wheels(session, *PACKAGES), strict=True):
         session.install("--no-deps", "--target", str(site / package), built)
-    pytest(session, "subsets", "tests/install", "tests/releases", PLAIT_TEST_SITE=str(site))
+    folders = "tests/install", "tests/releases"
+    pytest(session, "subsets", "-n2", *folders, PLAIT_TEST_SITE=str(site))
 
 
 @nox.session
