@@ -69,7 +69,8 @@ def refusal(built, releasing):
         else:
             said = ["PLUGIN_API", api_of(built("core", core).source), *api_of_plugin(mine)]
         name = f"plait-{plugin}"
-        return [f"{name} {mine['version']}", *said, f"pip install --upgrade {name}"]
+        older = "plait-core" if core != OLD and said[2:] > said[1:2] else name
+        return [f"{name} {mine['version']}", *said, f"pip install --upgrade {older}"]
 
     return words
 
