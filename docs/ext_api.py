@@ -121,7 +121,8 @@ def members(kind: type) -> Iterator[str]:
 def signature(x: Any, bound: bool = False) -> str:
     """Names, kinds and defaults of the parameters; nothing for what jaxlib compiles, of which one
     release tells them and another does not."""
-    if (getattr(x, "__module__", None) or "").startswith(("jaxlib", "jax.")):
+    of = getattr(x, "__module__", None) or ""
+    if of.startswith(("jaxlib", "jax.")) or type(x).__module__ == "nanobind":
         return ""
     try:
         found = list(inspect.signature(x).parameters.values())

@@ -16,7 +16,7 @@ from plait import numpy as jnp
 from plait.ops import segment_max
 
 INF, NAN = float("inf"), float("nan")
-NEWER = Version(version("jaxlib")) >= Version("0.12")  # whose digamma(0) is -inf, as scipy's is
+NEWER = Version(version("jaxlib")) >= Version("0.11")  # whose digamma(0) is -inf, as scipy's is
 A = np.float32
 
 CASES = {

@@ -295,22 +295,27 @@ def load(client, code: bytes, devices, options, callbacks=()):
 
 
 _FAST = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False}
+_lacking: set[str] = set()
+"""Flags of these that this release does not have: newer ones have no second kind of emitters."""
 
 
 def fast_flags(platform: str) -> dict[str, Any]:
     """Return flags with which the compiler takes little time: a dictionary of values by name."""
     of_cpu = "xla_cpu_"
-    return {k: v for k, v in _FAST.items() if platform == "cpu" or not k.startswith(of_cpu)}
+    there = {k: v for k, v in _FAST.items() if k not in _lacking}
+    return {k: v for k, v in there.items() if platform == "cpu" or not k.startswith(of_cpu)}
 
 
-def lacks_fast_flag(error: Exception) -> bool:
-    """Return whether a compilation failed because this release of jaxlib has not one of
-    `fast_flags`, which are then without it: newer ones have no second kind of emitters."""
+def lacks_fast_flag(error: Exception, given: dict[str, Any]) -> bool:
+    """Return whether a compilation with these `fast_flags` failed because this release of jaxlib
+    has not one of them, which they are without from then on.
+
+    Several threads may find that out at once: each has been given it, and tries again.
+    """
     said = str(error)
-    for name in _FAST:
-        if "No such compile option" in said and f"'{name}'" in said:
-            return _FAST.pop(name, None) is not None
-    return False
+    lacking = [name for name in given if "No such compile option" in said and f"'{name}'" in said]
+    _lacking.update(lacking)
+    return bool(lacking)
 
 
 def load_again(client, data: bytes, code: bytes, devices, options):

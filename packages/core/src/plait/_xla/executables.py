@@ -158,6 +158,7 @@ def _refused(
 def _compiled(module: Module, ids: tuple[int, ...], asked: Options) -> Loaded:
     """Return a module compiled, or loaded from disk if any process has compiled it before."""
     where = device_list(ids)
+    fast = jaxlib_api.fast_flags(platform()) if asked.tier == "fast" else {}
     options = _compile_options(ids, asked)
     path = made = None
     if not module.callbacks:
@@ -171,7 +172,7 @@ def _compiled(module: Module, ids: tuple[int, ...], asked: Options) -> Loaded:
         try:
             made = jaxlib_api.load(client(), module.code, where, options, module.callbacks)
         except jaxlib_api.RuntimeFailure as e:
-            if asked.tier == "fast" and jaxlib_api.lacks_fast_flag(e):
+            if jaxlib_api.lacks_fast_flag(e, fast):
                 return _compiled(module, ids, asked)
             raise _refused(e, module, ids, where, asked) from e
         events.happened("compile", module)
