@@ -123,7 +123,7 @@ def test_too_new_plugin_is_refused_before_it_is_imported(beside):
     assert text.startswith("PluginError")
     assert text.strip().endswith("False")
     assert "hostile-newer 2.0.0 was built for PLUGIN_API 99.0" in text
-    assert "has PLUGIN_API 1.0" in text
+    assert "has PLUGIN_API 1.1" in text
     assert "pip install --upgrade plait-core" in text
 
 
@@ -268,4 +268,4 @@ def test_a_plugin_that_does_not_say_what_it_was_built_for_is_refused(beside, ins
     text = beside(str(site), "print(caught(lambda: plait.grad))", PLAIT_PLUGINS="hostile-rival")
     assert text.startswith("PluginError")
     assert "hostile-rival 0.0.1 does not say which PLUGIN_API it was built for" in text
-    assert '"1.0" = "the_package"' in text
+    assert '"1.1" = "the_package"' in text

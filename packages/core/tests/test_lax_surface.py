@@ -168,7 +168,7 @@ BAD = [
     (TypeRule, lambda x: lax.reduce(x, np.ones(3), lax.add, (0,))),
     (TypeRule, lambda x: lax.reduce(x, 0.0, lambda a, b: (a, b), (0,))),
     (TypeRule, lambda x: lax.reduce((x, x), (0.0, 0.0), lambda a, b: a[0], (0,))),
-    (TypeRule, lambda x: lax.reduce_window(x, 0.0, lambda a, b: (a, b), (1,), (1,), "VALID")),
+    (TreeMismatch, lambda x: lax.reduce_window(x, 0.0, lambda a, b: (a, b), (1,), (1,), "VALID")),
     (TreeMismatch, lambda x: lax.reduce((x, x), 0.0, lambda a, b: a, (0,))),
     (TypeRule, lambda x: lax.top_k(x, 9)),
     (TypeRule, lambda x: lax.top_k(x, 1.5)),

@@ -130,8 +130,14 @@ def cond(
     return branched("cond", convert(p, INT32), [false_fun, true_fun], operands)
 
 
-def branched(does: str, index: Any, functions: Sequence[Callable], operands: tuple) -> Any:
-    """`functions[index](*operands)`, for an i32 in range."""
+def branched(
+    does: str, index: Any, functions: Sequence[Callable], operands: tuple, always: bool = False
+) -> Any:
+    """`functions[index](*operands)`, for an i32 in range.
+
+    `always`: the choice is made also where all functions return what they are given, since it may
+    be one that is refused.
+    """
     traced = [trace(f, operands, {}, does, traces_of(f)) for f in functions]
     tree = traced[0].tree
     for t in traced[1:]:
@@ -147,7 +153,7 @@ def branched(does: str, index: Any, functions: Sequence[Callable], operands: tup
     given = [*captured, *traced[0].values]
     # What every branch returns as it was given is no result of the choice: it is the operand, and
     # stays what it is where only the predicate is mapped or differentiated.
-    passed = passed_on(programs)
+    passed = [None] * len(want) if always else passed_on(programs)
     if any(i is not None for i in passed):
         programs = [without_results(p, passed) for p in programs]
     outs: Any = iter(())

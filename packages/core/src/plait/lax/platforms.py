@@ -51,4 +51,4 @@ def platform_dependent(
     if by is None:
         return functions[index_of(names, platform())](*args)
     index = platform_index.bind(platforms=tuple(names))
-    return branched("platform_dependent", index, functions, args)
+    return branched("platform_dependent", index, functions, args, always=True)
