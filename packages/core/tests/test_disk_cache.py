@@ -83,17 +83,14 @@ SCRIPT = """
 """
 
 
-def script(text, **env):
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", textwrap.dedent(text)],
-        env={**os.environ, **env}, capture_output=True, text=True, timeout=250,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    return done.stdout.split()
+@pytest.fixture
+def script(process):
+    """`script(program, **environment)`: the words that it prints."""
+    return lambda text, **env: process(text, **env).stdout.split()
 
 
 @pytest.mark.timeout(600)
-def test_a_second_process_compiles_nothing(tmp_path):
+def test_a_second_process_compiles_nothing(tmp_path, script):
     """LAPACK, donated memory, random numbers, FFT, loops: loaded, with equal bits."""
     env = {"PLAIT_CACHE_DIR": str(tmp_path / "kept")}
     first, second = script(SCRIPT, **env), script(SCRIPT, **env)
@@ -104,7 +101,7 @@ def test_a_second_process_compiles_nothing(tmp_path):
     assert off == [first[0], "0", first[2]]
 
 
-def test_flags_of_the_environment_are_part_of_the_key(tmp_path):
+def test_flags_of_the_environment_are_part_of_the_key(tmp_path, script):
     text = """
         import plait, sys
         from plait.events import counting
@@ -148,7 +145,7 @@ def test_two_processes_at_once(tmp_path):
     assert 0 < sum(p.stat().st_size for p in entries(kept)) <= 3 * 60000
 
 
-def test_importing_plait_imports_nothing_for_the_folder():
+def test_importing_plait_imports_nothing_for_the_folder(script):
     """Modules that only the folder needs are imported when it is used."""
     loaded = "print(*[m for m in ('hashlib', 'platform') if m in sys.modules])"
     with_jaxlib = script(f"import sys, numpy, jaxlib.xla_client; {loaded}")

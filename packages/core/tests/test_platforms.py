@@ -4,8 +4,6 @@ Invariant: each case is a process of its own; folders made here stand for what w
 """
 
 import os
-import subprocess
-import sys
 
 import pytest
 
@@ -25,7 +23,7 @@ print(*[w.message for w in said])
 
 
 @pytest.fixture
-def said(tmp_path):
+def said(tmp_path, process):
     """`said(*args, plugin=name, **environment)`: what a process says that has such a plugin."""
 
     def run(*args: str, plugin: str | None = None, **env: str) -> str:
@@ -37,14 +35,7 @@ def said(tmp_path):
         script = tmp_path / "script.py"
         script.write_text(SCRIPT)
         paths = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
-        done = subprocess.run(
-            [sys.executable, str(script), *args],
-            env={**os.environ, "PYTHONPATH": paths, **env},
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
-        assert done.returncode == 0, done.stderr
+        done = process(script, *args, PYTHONPATH=paths, **env)
         return done.stdout
 
     return run
@@ -80,8 +71,7 @@ def test_a_platform_without_a_plugin_says_what_to_install(asked, fix, said):
     assert text.startswith(f"MissingPlatform the platform '{asked}' was asked for") and fix in text
 
 
-def test_the_platform_is_one_and_stays(said):
+def test_the_platform_is_one_and_stays(said, process):
     assert "can not be 'cuda,cpu'" in said("cuda,cpu")
     script = SCRIPT.replace("import plait\n", "import plait\nplait.devices()\n")
-    done = subprocess.run([sys.executable, "-c", script, "tpu"], capture_output=True, text=True)
-    assert "can not change any more" in done.stdout
+    assert "can not change any more" in process(script, "tpu").stdout

@@ -3,10 +3,6 @@
 Invariant: no test measures time; that the full tier has come is seen by counting compilations.
 """
 
-import os
-import subprocess
-import sys
-import textwrap
 import threading
 import warnings
 
@@ -15,6 +11,8 @@ import pytest
 
 import plait
 from plait import lax
+from plait._base import source
+from plait._core.primitive import registered
 from plait._xla import executables, tiers
 from plait.errors import ArgumentError
 from plait.events import counting
@@ -297,8 +295,10 @@ def test_an_error_of_the_thread_is_a_warning_once(monkeypatch):
         return real(module, ids, asked)
 
     monkeypatch.setattr(executables, "_compiled", compiled)
-    monkeypatch.setattr(tiers, "_told", set())
-    monkeypatch.setattr(warnings, "warn", lambda text, kind, **kw: told.append((kind, text)))
+    monkeypatch.setattr(source, "_told", set())
+    monkeypatch.setattr(
+        warnings, "warn_explicit", lambda text, kind, *at, **kw: told.append((kind, text))
+    )
     for k in (31.0, 32.0):
         f = plait.jit(lambda x, k=k: x * k, tier="both")
         for _ in range(2):
@@ -324,7 +324,7 @@ EXITS = {
 
 
 @pytest.mark.parametrize("end", EXITS)
-def test_a_process_ends_while_the_thread_compiles(end):
+def test_a_process_ends_while_the_thread_compiles(end, process):
     """It neither hangs nor crashes, and says nothing of the thread."""
     program = f"""
         import sys, threading
@@ -342,11 +342,7 @@ def test_a_process_ends_while_the_thread_compiles(end):
         jobs(range(4))
         {EXITS[end]}
     """
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", textwrap.dedent(program)],
-        capture_output=True, text=True, timeout=200, env={**os.environ, "PLAIT_CACHE_DIR": ""},
-    )  # fmt: skip
-    assert done.returncode == (1 if end == "an error" else 0), done.stderr
+    done = process(program, status=1 if end == "an error" else 0)
     if end == "an error":
         assert done.stderr.rstrip().endswith("ValueError: mine")
     else:
@@ -356,7 +352,7 @@ def test_a_process_ends_while_the_thread_compiles(end):
 # ---- saying it -------------------------------------------------------------------------------
 
 
-def test_the_setting():
+def test_the_setting(process):
     """It is the tier of what does not say its own; changing it compiles anew."""
     f, x = plait.jit(lambda x: x * 17), pnp.asarray(X)
     named = plait.jit(lambda x: x * 18, tier="full")
@@ -372,10 +368,7 @@ def test_the_setting():
             f(x), named(x)
         tiers.wait()
         assert n["compile"] == 3  # both are there
-    done = subprocess.run(
-        [sys.executable, "-c", "import plait; print(plait.config.tier)"],
-        env={**os.environ, "PLAIT_TIER": "fast"}, capture_output=True, text=True, timeout=100,
-    )  # fmt: skip
+    done = process("import plait; print(plait.config.tier)", PLAIT_TIER="fast")
     assert done.stdout == "fast\n"
 
 
@@ -472,6 +465,8 @@ def test_which_operations_are_compiled_fast():
         types = [plait.ShapeDtypeStruct(s, dtype) for s in shapes]
         return tiers.of_operation(plait.make_program(f)(*types)).tier
 
+    names = tiers._MOVED | tiers._ROUNDED
+    assert not [n for n in names if registered(f"core.{n}") is None]
     assert tier(lax.add, (4,), (4,)) == tier(lambda x: x.reshape(2, 2), (4,)) == "fast"
     assert tier(lambda x: x + 1.0, (64, 64)) == "fast"
     assert tier(lambda x: x[1:], (4097,)) is None  # large

@@ -296,11 +296,3 @@ def test_sizes_that_constraints_make_equal_broadcast_together(f):
         types = symbolic_args_specs((v, w), ("a*2", "b*2"), constraints=constraints)
         with pytest.raises(TypeError):
             export(plait.jit(f))(*types)
-
-
-def test_artifacts_hold_no_derivatives():
-    made = export(plait.jit(lambda x: x * 2))(np.float32(1))
-    assert made.serialize(vjp_order=0) == made.serialize()
-    for order in (1, 2, "all"):
-        with pytest.raises(NotExportable, match="not its derivatives"):
-            made.serialize(vjp_order=order)

@@ -8,7 +8,7 @@ Invariant: one holds residuals and a program, and nothing else of the function t
 differentiated: no argument, no result.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from plait.ext.errors import (
@@ -70,13 +70,17 @@ class Derivative(NamedTuple):
     def pull(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list:
         """Cotangents of the arguments; float0 for those that can not vary."""
         moving = [a.tangent_type for a in self.in_avals if a.varies]
-        args = [*residuals, *(Linear(a) for a in moving)]
         active = [c for c, a in zip(cts, self.active, strict=True) if a]
-        got = iter(backward(self.program, args, active)[len(residuals) :])
+        got = iter(self.back(residuals, active, moving))
         return [
             cotangent(next(got), a.tangent_type) if a.varies else no_tangent(a)
             for a in self.in_avals
         ]
+
+    def back(self, residuals: Sequence[Any], cts: Sequence[Any], avals: Sequence[Aval]) -> list:
+        """Cotangents of the operands of these types, as the reverse pass leaves them."""
+        args = [*residuals, *map(Linear, avals)]
+        return backward(self.program, args, cts)[len(residuals) :]
 
 
 def cotangent(ct: Any, aval: Aval) -> Any:
@@ -96,6 +100,13 @@ class _At:
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__.lower()} of {self._of.program.name}>"
+
+    def _cotangents(self, ct: Any, where: str, what: str, check: Callable[..., Any]) -> list:
+        """The cotangents in a tree like the result; None for those that are zero."""
+        of = self._of
+        given = matching(of.out_tree.unflatten(of.out_avals), ct, of.out_tree, where)
+        flat = [check(c, a, what) for c, a in zip(given, of.out_avals)]
+        return [None if c is ZERO else c for c in flat]
 
 
 class Pushforward(_At):
@@ -121,12 +132,8 @@ class Pullback(_At):
                 f"and was given {len(cts)}",
                 fix="put the cotangents of several results into one tuple",
             )
-        (ct,) = cts
-        like = of.out_tree.unflatten(of.out_avals)
-        given = matching(like, ct, of.out_tree, "the cotangent given to a pullback")
         what = "a pullback was given a cotangent of another type"
-        flat = [given_cotangent(c, a, what) for c, a in zip(given, of.out_avals)]
-        flat = [None if c is ZERO else c for c in flat]
+        flat = self._cotangents(*cts, "the cotangent given to a pullback", what, given_cotangent)
         return of.in_tree.unflatten(of.pull(self._residuals, flat))
 
 
@@ -135,19 +142,16 @@ class Transposed(_At):
 
     @border
     def __call__(self, ct: Any) -> tuple:
-        of, program = self._of, self._of.program
-        integers = bool(of.in_avals) and not of.in_avals[0].varies
-        like = of.out_tree.unflatten(of.out_avals)
-        given = matching(like, ct, of.out_tree, "the cotangent of a transposed function")
+        of, where = self._of, "the cotangent of a transposed function"
         what = "linear_transpose was given a cotangent of another type"
-        check = whole if integers else tangent
-        cts = [check(c, a, what) for c, a in zip(given, of.out_avals)]
-        args = [*self._residuals, *(Linear(a) for a in of.in_avals)]
-        cts = [None if c is ZERO else c for c in cts]
-        got = backward(program, args, cts)[len(self._residuals) :]
-        end = solid_ct if integers else cotangent
+        if not of.in_avals or of.in_avals[0].varies:
+            cts = self._cotangents(ct, where, what, tangent)
+            return of.in_tree.unflatten(of.pull(self._residuals, cts))
+        # Of integers, which have no tangents: their cotangents are integers like them.
+        cts = self._cotangents(ct, where, what, whole)
+        got = of.back(self._residuals, cts, of.in_avals)
         return of.in_tree.unflatten(
-            [materialise_at_ground(end(c, a)) for c, a in zip(got, of.in_avals)]
+            [materialise_at_ground(solid_ct(c, a)) for c, a in zip(got, of.in_avals)]
         )
 
 

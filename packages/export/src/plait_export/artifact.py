@@ -51,7 +51,7 @@ from plait.ext.values import (
 from . import container, portable, signature, structure
 from .calling import FlatFunction, call_exported
 from .container import field, texts
-from .errors import ArtifactError, NotExportable
+from .errors import ArtifactError
 
 STABLE_CALLS = frozenset({portable.ASSERTION, portable.ASKED}) | LAPACK
 """Functions outside StableHLO that every reader knows."""
@@ -160,17 +160,12 @@ class Exported(FlatFunction):
     # -- saving ----------------------------------------------------------------------------
 
     @border
-    def serialize(self, vjp_order: int = 0) -> bytes:
+    def serialize(self) -> bytes:
         """The artifact as bytes: write them to a file; `deserialize` reads them.
 
         Equal functions give equal bytes.  Raises NotExportable for trees of classes that are not
-        registered under a name, and for a `vjp_order` other than 0: an artifact is one function.
+        registered under a name.
         """
-        if vjp_order != 0:
-            raise NotExportable(
-                f"an artifact holds a function and not its derivatives (vjp_order={vjp_order!r})",
-                fix="export the derivative, too: plait.export.export(plait.jit(plait.grad(f)))",
-            )
         names: set[str] = set()
         described = {
             "inputs": _side(self.in_avals, self.in_tree, "the arguments", names),

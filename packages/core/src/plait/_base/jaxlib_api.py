@@ -32,7 +32,7 @@ except ImportError:  # before 0.10 these lived in _jax
     _hlo = _jax
 
 from . import jax_coexistence  # noqa: E402
-from .pjrt_plugins import Plugin, companions, extension_modules  # noqa: E402
+from .pjrt_plugins import GPUS, Plugin, companions, extension_modules  # noqa: E402
 
 JAXLIB_VERSION = _jaxlib_version.__version__
 JAXLIB_FOLDER = os.path.dirname(os.path.abspath(_jaxlib_version.__file__))
@@ -129,8 +129,6 @@ RuntimeFailure: type[Exception] = (
 )
 _SKIP_CHECKS = (True,) if "_skip_checks" in (_jax.array_result_handler.__doc__ or "") else ()
 _put = _jax.batched_device_put
-_GPUS = {"cuda": "CUDA", "rocm": "ROCM"}
-"""The names by which foreign functions are registered for the platforms of GPUs."""
 
 
 def make_cpu_client(num_devices: int):
@@ -154,9 +152,10 @@ def make_plugin_client(plugin: Plugin):
         xla_client.initialize_pjrt_plugin(name)
         if plugin.extension is not None:
             _register_extension(plugin.extension, name, api)
-    gpu = name in _GPUS
-    options = xla_client.generate_pjrt_gpu_plugin_options() if gpu else {}
-    return xla_client.make_c_api_client(name, {**options, "platform_name": name} if gpu else {})
+    options: dict[str, Any] = {}
+    if name in GPUS:
+        options = {**xla_client.generate_pjrt_gpu_plugin_options(), "platform_name": name}
+    return xla_client.make_c_api_client(name, options)
 
 
 def _preload(libraries: list[str]) -> None:
@@ -182,7 +181,7 @@ def _loaded(path: str) -> bool:
 def _register_extension(extension: str, platform: str, api: Any) -> None:
     """Register the foreign functions of a platform (its linear algebra), which lie in modules of C
     in the package `extension`."""
-    name = _GPUS[platform]
+    name = GPUS[platform]
     of, *modules = extension_modules(extension, platform)
     register = xla_client.register_custom_call_handler, xla_client.register_custom_type_handler
     register[0](name, partial(of.register_custom_call_target, api))
@@ -371,7 +370,7 @@ def register_target(name: str, fn, platform: str, api_version: int) -> None:
     """Register a foreign function, given as a capsule, with the runtime of a platform ("cpu",
     "cuda", "rocm"); `api_version` says how the runtime calls it."""
     xla_client.register_custom_call_target(
-        name, fn, platform=_GPUS.get(platform, platform), api_version=api_version
+        name, fn, platform=GPUS.get(platform, platform), api_version=api_version
     )
 
 

@@ -14,7 +14,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-_FIRST = ("cuda", "rocm", "tpu")
+GPUS = {"cuda": "CUDA", "rocm": "ROCM"}
+"""Platforms of GPUs, which "gpu" names, and what the runtime calls them."""
+_FIRST = (*GPUS, "tpu")
 WHEELS = {
     "cuda": "jax-cuda13-plugin[with-cuda]",
     "rocm": "jax-rocm7-plugin",
@@ -38,9 +40,7 @@ def plugins() -> list[Plugin]:
         platform = re.sub(r"^xla_|\d+$", "", name)
         libraries = sorted(folder.glob("*.so"))
         if libraries and platform not in found:
-            extension = f"jax_{name.removeprefix('xla_')}_plugin"
-            there = importlib.util.find_spec(extension) is not None
-            found[platform] = Plugin(platform, str(libraries[0]), extension if there else None)
+            found[platform] = Plugin(platform, str(libraries[0]), _extension(name, platform))
     order = {name: i for i, name in enumerate(_FIRST)}
     return sorted(found.values(), key=lambda p: (order.get(p.platform, len(order)), p.platform))
 
@@ -55,6 +55,15 @@ def _folders() -> Iterator[tuple[str, Path]]:
     spec = importlib.util.find_spec("libtpu")
     for place in (spec.submodule_search_locations or ()) if spec else ():
         yield "tpu", Path(place)
+
+
+def _extension(name: str, platform: str) -> str | None:
+    """The package of foreign functions beside the plugin of a GPU."""
+    package = f"jax_{name.removeprefix('xla_')}_plugin"
+    if platform not in GPUS or importlib.util.find_spec(package) is None:
+        return None
+    there = importlib.util.find_spec(f"{package}.{platform}_plugin_extension")
+    return None if there is None else package
 
 
 def _version(item: tuple[str, Path]) -> tuple[int, str]:

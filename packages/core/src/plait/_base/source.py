@@ -8,6 +8,7 @@ merely begins like one (`plait_user` beside `plait`) is the user's.
 """
 
 import os
+import warnings
 from collections.abc import Callable
 from types import FrameType
 from typing import Any, NamedTuple
@@ -15,8 +16,8 @@ from typing import Any, NamedTuple
 from . import jaxlib_api
 
 __all__ = [
-    "Frame", "Named", "Outline", "asked_by_us", "below_hidden", "here", "hidden", "hide", "outline",
-    "user_frames", "user_line", "where_defined",
+    "Frame", "Named", "Outline", "asked_by_us", "below_hidden", "here", "hidden", "hide",
+    "of_standard_library", "outline", "user_frames", "user_line", "warn", "where_defined",
 ]  # fmt: skip
 
 
@@ -50,6 +51,9 @@ class Named(NamedTuple):
 _roots: list[str] = []
 _STANDARD = os.path.join(os.path.dirname(os.__file__), "")
 _INSTALLED = tuple(os.path.join(_STANDARD, name, "") for name in ("site-packages", "dist-packages"))
+_told: set[tuple[type[Warning], str]] = set()
+_shown: dict[Any, Any] = {}
+"""What Python keeps of warnings, to show each once for a line."""
 
 
 def hide(folder: str) -> None:
@@ -69,6 +73,11 @@ def hidden(file: str) -> bool:
     return file.startswith("<") or file.startswith(tuple(_roots))
 
 
+def of_standard_library(file: str) -> bool:
+    """Return whether a file is one of Python's own library."""
+    return file.startswith(_STANDARD) and not file.startswith(_INSTALLED)
+
+
 def asked_by_us(frame: FrameType | None) -> bool:
     """Return whether code of ours asked, seen past Python's library.
 
@@ -78,7 +87,7 @@ def asked_by_us(frame: FrameType | None) -> bool:
         file = frame.f_code.co_filename
         if file.startswith("<"):
             file = file if file.startswith("<plait ") else frame.f_globals.get("__file__") or file
-        if not file.startswith(_STANDARD) or file.startswith(_INSTALLED):
+        if not of_standard_library(file):
             return below_hidden(file)
         frame = frame.f_back
     return False
@@ -93,6 +102,17 @@ def user_frames(where: Any, limit: int = 5) -> list[Frame]:
             if len(found) == limit:
                 break
     return found
+
+
+def warn(text: str, kind: type[Warning] = UserWarning, once: bool = False) -> None:
+    """Warn, at the user's line; with `once`, of the same thing once in a process."""
+    if once:
+        if (kind, text) in _told:
+            return
+        _told.add((kind, text))
+    frames = user_frames(here(), 1)
+    file, line = (frames[0].file, frames[0].line) if frames else ("<unknown>", 0)
+    warnings.warn_explicit(text, kind, file, line, registry=_shown)
 
 
 def user_line(where: Any) -> str:

@@ -25,15 +25,13 @@ from typing import Any, TypeVar
 import numpy
 
 from .jaxlib_api import JAXLIB_FOLDER, ml_dtypes
-from .source import below_hidden
+from .source import below_hidden, of_standard_library
 
 __all__ = ["border", "leaving", "show_all", "watch_display"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 _full = False
-_STANDARD = os.path.join(os.path.dirname(os.__file__), "")
-_INSTALLED = tuple(os.path.join(_STANDARD, name, "") for name in ("site-packages", "dist-packages"))
 _LIBRARIES = tuple(
     os.path.join(folder, "") for folder in (*numpy.__path__, *ml_dtypes.__path__, JAXLIB_FOLDER)
 )
@@ -117,7 +115,7 @@ def _is_library(entry: TracebackType) -> bool:
     file = entry.tb_frame.f_code.co_filename
     if file.startswith(_LIBRARIES) or file.startswith("<frozen "):
         return True
-    return file.startswith(_STANDARD) and not file.startswith(_INSTALLED)
+    return of_standard_library(file)
 
 
 def _users(trace: TracebackType | None) -> list[TracebackType]:

@@ -260,10 +260,19 @@ class Array(Value):
         return jaxlib_api.dlpack_capsule(buf, **options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        """Return the kind of device, 1 for CPUs and 2 for CUDA, and its number, as DLPack says."""
+        """Return the kind of device, 1 for CPUs and 2 for CUDA, and its number, as DLPack says.
+
+        Raises CopyError for devices that DLPack has no number for.
+        """
         where = platform()
-        number = self.key.placement.place.devices[0] if self.key.placement else 0
-        return next(((k, number) for k, n in _ACCELERATORS.items() if n == where), (1, 0))
+        if where == "cpu":
+            return 1, 0
+        for kind, name in _ACCELERATORS.items():
+            if name == where:
+                return kind, self.key.placement.place.devices[0] if self.key.placement else 0
+        raise CopyError(
+            f"DLPack has no name for the memory of {where}", fix="bring it to the host first"
+        )
 
     @border
     def __bool__(self) -> bool:
@@ -455,9 +464,16 @@ def shared(x: np.ndarray) -> Array:
     return wrap(put(x, aval, share=True), aval)
 
 
-def taken(x: Any) -> Array | None:
+_ACCELERATORS = {2: "cuda", 10: "rocm"}
+"""Platforms by the numbers that DLPack gives kinds of devices."""
+
+
+def on_accelerator(x: Any) -> Array | None:
     """Return the array in the memory of `x`, which speaks the DLPack protocol, if that is memory of
-    an accelerator; else None.  Raises CopyError if this process does not drive it."""
+    an accelerator (a copy, if it is not the first one); else None.
+
+    Raises CopyError if this process does not drive it.
+    """
     ask = getattr(x, "__dlpack_device__", None)
     kind, number = (1, 0) if ask is None else ask()
     if kind not in _ACCELERATORS:
@@ -472,10 +488,6 @@ def taken(x: Any) -> Array | None:
     buf = jaxlib_api.dlpack_import(x, device)
     aval = Aval(buf.shape, np.dtype(buf.dtype))
     return wrap(buf, aval) if number == 0 else from_numpy(get(buf))
-
-
-_ACCELERATORS = {2: "cuda", 10: "rocm"}
-"""Platforms by the numbers that DLPack gives kinds of devices."""
 
 
 def unmasked(x: Any) -> Any:

@@ -4,7 +4,6 @@ Invariant: there is one client per process, made when the first array is (two wo
 other's buffers); whatever leaves here is a buffer that only `plait._core.array.Array` holds.
 """
 
-import warnings
 from functools import cache
 from typing import Any
 
@@ -13,11 +12,9 @@ import numpy as np
 from .._base import jaxlib_api
 from .._base.config import config
 from .._base.errors import MissingPlatform, PlaitError
-from .._base.pjrt_plugins import WHEELS, Plugin, plugins
+from .._base.pjrt_plugins import GPUS, WHEELS, Plugin, plugins
+from .._base.source import warn
 from .._types.avals import Aval, Placed
-
-GPUS = ("cuda", "rocm")
-"""Platforms that "gpu" names."""
 
 
 def once(f):
@@ -35,7 +32,6 @@ def once(f):
     return cache(get)
 
 
-@once
 def client():
     """The client of this process."""
     return _started()[0]
@@ -57,7 +53,7 @@ def _made() -> tuple[Any, str]:
     for plugin in _plugins_for(config.platform) if config.platform != "cpu" else ():
         try:
             return jaxlib_api.make_plugin_client(plugin), plugin.platform
-        except jaxlib_api.RuntimeFailure as e:
+        except (jaxlib_api.RuntimeFailure, ImportError, OSError) as e:
             _without(plugin, e)
     return jaxlib_api.make_cpu_client(config.cpu_devices), "cpu"
 
@@ -81,7 +77,7 @@ def _without(plugin: Plugin, failure: Exception) -> None:
     if config.platform is not None:
         fix = "set plait.config.platform = None to compute on the CPU"
         raise MissingPlatform(what, fix=fix) from None
-    warnings.warn(f"{what}; the CPU is used", RuntimeWarning, stacklevel=2)
+    warn(f"{what}; the CPU is used", RuntimeWarning)
 
 
 @once

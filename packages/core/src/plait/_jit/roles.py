@@ -5,7 +5,6 @@ one role at most.
 """
 
 import inspect
-import warnings
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple, Protocol
@@ -14,7 +13,7 @@ from .._base.errors import (
     ArgumentError,
     OperandTypeError,
 )
-from .._base.source import here, user_frames
+from .._base.source import warn
 from .._base.wrapping import wraps
 from .._core.array import Array
 from .._core.ir import Program
@@ -193,13 +192,10 @@ def warn_of_unusable(program: Program, donated: Sequence[int]) -> None:
         elif aval.category != OPAQUE:
             unusable.append(aval)
     if unusable:
-        frames = user_frames(here(), 1)
-        file, line = (frames[0].file, frames[0].line) if frames else ("<unknown>", 0)
-        warnings.warn_explicit(
+        warn(
             f"No result can use the memory of what was donated: {', '.join(map(repr, unusable))}\n"
-            "  a result of the same shape and dtype is needed; donate no more than there are",
-            UserWarning, file, line,
-        )  # fmt: skip
+            "  a result of the same shape and dtype is needed; donate no more than there are"
+        )
 
 
 # ---- placements ----------------------------------------------------------------------------

@@ -6,7 +6,7 @@ offers placements.
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from .._base.tracebacks import leaving
@@ -28,15 +28,24 @@ def with_parameter(f: Callable[..., Any], name: str) -> inspect.Signature:
     return signature.replace(parameters=[*own[:at], extra, *own[at:]])
 
 
-def offering_layout(function: Callable[..., Any], f: Callable[..., Any]) -> Callable[..., Any]:
-    """Give `function` the signature and documentation of `f` with one more argument,
-    `out_sharding`; return it."""
-    function.__signature__ = with_parameter(f, "out_sharding")  # type: ignore[attr-defined]
-    function.__doc__ = (
-        f"{inspect.cleandoc(f.__doc__ or '')}\n\n"
-        "`out_sharding` says how the result shall lie on devices; if it is None, that is left to "
-        "the\ncompiler."
-    )
+OUT_SHARDING = {
+    "out_sharding": "`out_sharding` says how the result shall lie on devices; if it is None, that "
+    "is left to the\ncompiler."
+}
+"""The argument of functions whose results can be laid out, and its sentence."""
+
+
+def offering(
+    function: Callable[..., Any], f: Callable[..., Any], arguments: Mapping[str, str]
+) -> Callable[..., Any]:
+    """Give `function` the signature and documentation of `f` with more arguments, given by name
+    with a sentence for each; return it."""
+    wrapped = f
+    for name in arguments:
+        function.__signature__ = with_parameter(wrapped, name)  # type: ignore[attr-defined]
+        wrapped = function
+    said = " ".join(arguments.values())
+    function.__doc__ = f"{inspect.cleandoc(f.__doc__ or '')}\n\n{said}"
     return function
 
 
@@ -51,7 +60,7 @@ def laid_out(f: Callable[..., Any]) -> Callable[..., Any]:
             leaving(e)
             raise
 
-    return offering_layout(function, f)
+    return offering(function, f, OUT_SHARDING)
 
 
 def beside(out: Any, like: Any) -> Any:

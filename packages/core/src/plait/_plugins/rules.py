@@ -11,7 +11,6 @@ modules register; they never look rules up while they are imported.
 """
 
 import sys
-import warnings
 from collections.abc import Callable
 from functools import partial
 from threading import RLock
@@ -27,6 +26,7 @@ from .._base.errors import (
     PluginWarning,
     RegistrationError,
 )
+from .._base.source import warn
 from .metadata import (
     TABLES,
     Declared,
@@ -331,11 +331,8 @@ class RuleTable:
                 _loading.discard((self.name, namespace))
         if namespace not in self._unheard:
             for e in failed:
-                warnings.warn(
-                    f"rules of {self.name!r} for {namespace!r} may be missing: {e}",
-                    PluginWarning,
-                    stacklevel=4,
-                )
+                said = f"rules of {self.name!r} for {namespace!r} may be missing: {e}"
+                warn(said, PluginWarning)
 
     def hear_again(self) -> None:
         """Forget which plugins were heard, and what followed from it."""

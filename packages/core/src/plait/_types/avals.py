@@ -8,7 +8,6 @@ cache of Plait may key on them at C speed.  Python scalars are weak: they take t
 dtype.
 """
 
-import warnings
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
@@ -21,6 +20,7 @@ from .._base.errors import (
     TypeRule,
 )
 from .._base.jaxlib_api import EXTRA_DTYPES
+from .._base.source import warn
 from .dims import Dim, broadcast_dims, product
 from .opaque import Opaque
 
@@ -500,7 +500,7 @@ def _judge_ranks(avals: "tuple[Aval, ...]") -> None:
     )
     if _ranks[0] == "raise":
         raise error
-    warnings.warn(str(error), stacklevel=2)
+    warn(str(error))
 
 
 def broadcast_shapes(shapes: "Sequence[tuple[Any, ...]]") -> tuple[Any, ...]:

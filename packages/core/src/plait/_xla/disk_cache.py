@@ -16,7 +16,6 @@ that read, write and evict at the same time need no lock.
 
 import os
 import sys
-import warnings
 from collections.abc import Callable
 from functools import cache
 from threading import Lock
@@ -25,6 +24,7 @@ from typing import Any
 from .._base import jaxlib_api
 from .._base.config import config, user_cache
 from .._base.errors import CacheWarning
+from .._base.source import warn
 from .._core.buffers import client, devices, platform
 
 _FORMAT = b"plait executable 1\n"
@@ -38,7 +38,11 @@ _ABANDONED = 3600.0
 _lock = Lock()
 _written: dict[str, int | None] = {}
 """How many bytes were written to a folder since its size was last added up."""
-_told: set[tuple[str, str]] = set()
+
+
+def _tell(text: str) -> None:
+    """Warn, once of the same thing."""
+    warn(text, CacheWarning, once=True)
 
 
 def path_of(code: bytes, ids: tuple[int, ...], options: Any, asked: Any) -> str | None:
@@ -81,7 +85,6 @@ def loaded(path: str, load: Callable[[bytes], Any]) -> Any:
     except (ValueError, OSError, jaxlib_api.RuntimeFailure) as e:
         said = (str(e).splitlines() or [type(e).__name__])[0]
         _tell(
-            path,
             f"an executable on disk can not be used ({said}), and is compiled anew: {path}",
         )
         return None
@@ -117,7 +120,7 @@ def keep(path: str, serialize: Callable[[], bytes]) -> None:
             _evict(folder, limit)
     except OSError as e:
         if folder != user_cache():  # if nobody asked for it, nobody misses it
-            _tell(folder, f"executables can not be kept in {folder}: {e.strerror or e}")
+            _tell(f"executables can not be kept in {folder}: {e.strerror or e}")
 
 
 def _writes_files(asked: Any) -> bool:
@@ -178,11 +181,10 @@ def _usable(folder: str) -> bool:
             raise NotADirectoryError(20, "it is no folder")
     except OSError as e:
         if folder != user_cache():
-            _tell(folder, f"executables can not be kept in {folder}: {e.strerror or e}")
+            _tell(f"executables can not be kept in {folder}: {e.strerror or e}")
         return False
     if _foreign(found):
         _tell(
-            folder,
             f"executables are not kept in {folder}, which others can write to or read: "
             f"make it yours alone (chmod 700), or set plait.config.cache_dir to another folder",
         )
@@ -272,10 +274,3 @@ def _remove(path: str) -> None:
         os.remove(path)
     except OSError:  # another process was faster, or (on Windows) is reading it
         pass
-
-
-def _tell(what: str, text: str) -> None:
-    """Warn, once in a process of the same thing."""
-    if (what, text) not in _told:
-        _told.add((what, text))
-        warnings.warn(text, CacheWarning, stacklevel=2)

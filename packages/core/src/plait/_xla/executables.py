@@ -54,9 +54,7 @@ def load(module: Module, options: Options = USUAL) -> Loaded:
 
     The tier "both" is the full one here; `load_in_tiers` makes two.
     """
-    options = options.resolved()
-    if options.tier == "both":
-        options = options.at("full")
+    options = options.single()
     ids = _ids(module)
     # Callbacks are given to the compiler beside the code: equal code may call other functions.
     if module.callbacks:
@@ -120,11 +118,13 @@ def _ids(module: Module) -> tuple[int, ...]:
     return (0,) if module.place is None else tuple(module.place.devices)
 
 
+def _fast_flags(options: Options) -> dict[str, Any]:
+    return jaxlib_api.fast_flags(platform()) if options.tier == "fast" else {}
+
+
 def _compile_options(ids: tuple[int, ...], options: Options) -> Any:
     """Return the options as jaxlib's object; flags that were asked for are so in every tier."""
-    flags = dict(options.flags)
-    if options.tier == "fast":
-        flags = jaxlib_api.fast_flags(platform()) | flags
+    flags = _fast_flags(options) | dict(options.flags)
     numbers = [devices()[i].id for i in ids]
     return jaxlib_api.compile_options(numbers, len(ids) > 1, sorted(flags.items()))
 
@@ -158,7 +158,7 @@ def _refused(
 def _compiled(module: Module, ids: tuple[int, ...], asked: Options) -> Loaded:
     """Return a module compiled, or loaded from disk if any process has compiled it before."""
     where = device_list(ids)
-    fast = jaxlib_api.fast_flags(platform()) if asked.tier == "fast" else {}
+    fast = _fast_flags(asked)
     options = _compile_options(ids, asked)
     path = made = None
     if not module.callbacks:
@@ -199,11 +199,8 @@ def executable(
 ) -> Executable:
     """Return the program compiled for operands with these dispatch keys, in one tier ("both" is the
     full one)."""
-    options = options.resolved()
-    if options.tier == "both":
-        options = options.at("full")
     made: list[Executable] = []
-    compile_in_tiers(program, donated, keys, options, lambda one, last: made.append(one))
+    compile_in_tiers(program, donated, keys, options.single(), lambda one, last: made.append(one))
     return made[0]
 
 

@@ -99,7 +99,7 @@ def type_of(aval: Aval):
     t = aval.mlir
     if t is None:
         known = (d for d in aval.shape if d.__class__ is int)
-        _expect_countable(known, aval.dtype.itemsize, repr(aval))
+        _expect_countable(known, aval.dtype.itemsize, aval)
         m = bindings()
         shape = [d if d.__class__ is int else m.dynamic for d in aval.shape]
         t = m.ir.RankedTensorType.get(shape, element_type(aval.dtype), loc=m.unknown)

@@ -11,7 +11,6 @@ waited for at exit, since native code that compiles while the process is torn do
 
 import atexit
 import threading
-import warnings
 import weakref
 from collections import deque
 from collections.abc import Callable
@@ -20,6 +19,7 @@ from typing import Any, NamedTuple
 
 from .._base.config import config
 from .._base.errors import ArgumentError
+from .._base.source import warn
 from .._core.buffers import platform
 from .._core.ir import Program
 from .._types.avals import COMPLEX, FLOATING, OPAQUE
@@ -37,6 +37,11 @@ class Options(NamedTuple):
     def resolved(self) -> "Options":
         """The same with a tier."""
         return self if self.tier is not None else Options(self.flags, config.tier)
+
+    def single(self) -> "Options":
+        """The same with a tier, of which there is one: "both" is the full one."""
+        asked = self.resolved()
+        return asked.at("full") if asked.tier == "both" else asked
 
     def at(self, tier: str) -> "Options":
         """The same flags in another tier."""
@@ -182,21 +187,12 @@ def _work() -> None:
             _tell(e)
 
 
-_told: set[str] = set()
-
-
 def _tell(error: Exception) -> None:
     """Warn of what the thread could not do, once of the same."""
     text = (str(error).splitlines() or [type(error).__name__])[0]
-    if text in _told:
-        return
-    _told.add(text)
+    said = f"the full tier could not be compiled, and the fast one stays: {text}"
     try:
-        warnings.warn(
-            f"the full tier could not be compiled, and the fast one stays: {text}",
-            RuntimeWarning,
-            stacklevel=2,
-        )
+        warn(said, RuntimeWarning, once=True)
     except RuntimeWarning as e:  # warnings are errors here: Python shows it as it does in threads
         shown = (type(e), e, e.__traceback__, threading.current_thread())
         threading.excepthook(threading.ExceptHookArgs(shown))

@@ -5,7 +5,6 @@ to; what is read or written on the host is numpy's format.
 """
 
 import functools
-import inspect
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -16,11 +15,11 @@ from .._base.errors import (
     CopyError,
     OperandTypeError,
 )
-from .._core.array import Array, from_numpy, shared, taken, unmasked
+from .._core.array import Array, from_numpy, on_accelerator, shared, unmasked
 from .._core.interpreter import Value
 from .._ops import elementwise as el
+from .._ops.layout import offering
 from .._ops.layout import placed as laid
-from .._ops.layout import with_parameter
 from .._plugins.metadata import resolve
 from .._types.avals import asked_dtype
 
@@ -33,6 +32,12 @@ def placed(x: Any, device: Any) -> Any:
         return tuple([placed(v, device) for v in x])
     first = x.__class__ is Array and x.key.placement is None and getattr(device, "id", None) == 0
     return x if first else resolve("device_put")(x, device)
+
+
+_PLACES = {
+    "device": "`device` is a device or a sharding; if it is None, that of all arrays.",
+    "out_sharding": "`out_sharding` is\na sharding, also where the function is traced.",
+}
 
 
 def placeable(f: Callable) -> Callable[..., Any]:
@@ -48,14 +53,7 @@ def placeable(f: Callable) -> Callable[..., Any]:
             return laid(f(*args, **options), out_sharding)
         return placed(f(*args, **options), device)
 
-    made.__signature__ = with_parameter(f, "device")  # type: ignore[attr-defined]
-    made.__signature__ = with_parameter(made, "out_sharding")  # type: ignore[attr-defined]
-    made.__doc__ = (
-        f"{inspect.cleandoc(f.__doc__ or '')}\n\n"
-        "`device` is a device or a sharding; if it is None, that of all arrays. `out_sharding` is\n"
-        "a sharding, also where the function is traced."
-    )
-    return made
+    return offering(made, f, _PLACES)
 
 
 # ---- memory --------------------------------------------------------------------------------
@@ -79,7 +77,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
     """
     if isinstance(x, Value):
         return placed(el.copied(x) if copy else x, device)
-    if (there := taken(x)) is not None:
+    if (there := on_accelerator(x)) is not None:
         return placed(el.copied(there) if copy else there, device)
     host = np.from_dlpack(unmasked(x))
     if copy:

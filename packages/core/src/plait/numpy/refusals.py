@@ -19,7 +19,7 @@ from .._base.errors import OutOfBounds, PlaitError, SubscriptError, TypeRule
 from .._base.jaxlib_api import ml_dtypes
 from .._base.source import hidden
 from .._base.tracebacks import leaving
-from .._ops.layout import offering_layout, placed
+from .._ops.layout import OUT_SHARDING, offering, placed
 
 _SAID = (TypeError, ValueError, IndexError, OverflowError, AttributeError)
 _LIBRARIES = (*np.__path__, *ml_dtypes.__path__)
@@ -71,7 +71,7 @@ def explained(f: Callable) -> Callable:
             leaving(error)
             raise
 
-    return offering_layout(function, f) if lies else function
+    return offering(function, f, OUT_SHARDING) if lies else function
 
 
 _LAID_OUT = frozenset(
