@@ -15,9 +15,19 @@ from .api import vmap
 from .overrides import (
     custom_vmap,
 )
+from .piles.masks import (
+    mask,
+)
+from .piles.pile import (
+    Pile,
+    pile_axis,
+)
 
 __all__ = [
+    "Pile",
     "custom_vmap",
+    "mask",
+    "pile_axis",
     "vmap",
 ]
 

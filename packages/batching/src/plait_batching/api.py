@@ -11,6 +11,7 @@ from typing import Any, ParamSpec, overload
 from plait.ext.errors import (
     ArgumentError,
     AxisError,
+    ConcretizationError,
     NotAnArrayError,
     ShapeError,
     border,
@@ -38,12 +39,10 @@ from plait.ext.values import (
 )
 
 from .interpreter import Batch
+from .piles.call import has_piles, is_axis, over_piles, sizes_among, speaks_of_piles
+from .piles.pile import Pile
 
 P = ParamSpec("P")
-
-
-def _is_axis(x: Any) -> bool:
-    return x is None or (isinstance(x, int) and not isinstance(x, bool))
 
 
 @overload
@@ -114,36 +113,53 @@ def vmap(
     f = fun
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
-    if not _is_axis(in_axes) and not isinstance(in_axes, tuple):
+    if not is_axis(in_axes) and not isinstance(in_axes, tuple):
         raise ShapeError(
             f"vmap: in_axes is one axis for all arguments, or a tuple with an entry for each, and "
             f"not {in_axes!r}",
             fix="write in_axes=0 or in_axes=(0, None)",
         )
 
+    of_piles = speaks_of_piles(in_axes) or speaks_of_piles(out_axes)
+
     @border
     @wraps(f)
     def mapped(*args: Any, **kwargs: Any) -> Any:
+        if of_piles or (Pile.exist and has_piles(args, kwargs)):
+            return over_piles(f, in_axes, out_axes, axis_name, axis_size, args, kwargs)
         leaves, tree = flatten((args, kwargs))
         axes = _entries(in_axes, args, len(leaves))
         xs = [_value(x, a, i, args, kwargs) for i, (x, a) in enumerate(zip(leaves, axes))]
         axes = _axes(axes, args, kwargs, xs)
         size = _size(args, kwargs, xs, axes, axis_size)
-        b = Batch(current(), size, axis_name, of=f)
-        with opened(b):
-            a, k = tree.unflatten([_lifted(b, x, d) for x, d in zip(xs, axes)])
-            out = f(*a, **k)
-            outs, out_tree = flatten(out)
-            outs = [result(o, i, out, f) for i, o in enumerate(outs)]
-            wanted = spread(out_axes, out, "out_axes", _is_axis, "an axis or None")
-        token = enter(b.parent)  # type: ignore[arg-type]
         try:
-            taken = [_taken(b, o, a, out, i) for i, (o, a) in enumerate(zip(outs, wanted))]
-            return out_tree.unflatten(taken)
-        finally:
-            leave(token)
+            return _applied(f, tree, xs, axes, size, axis_name, out_axes)
+        except ConcretizationError:
+            # integers of which arrays are made are sizes, which differ between examples
+            if not sizes_among(xs, axes):
+                raise
+        return over_piles(f, in_axes, out_axes, axis_name, axis_size, args, kwargs, as_sizes=True)
 
     return mapped
+
+
+def _applied(
+    f: Callable, tree: Any, xs: Sequence[Any], axes: Any, size: Any, axis_name: Any, out_axes: Any
+) -> Any:
+    """`f` of lifted values; its results with the mapped axis where it is wanted."""
+    b = Batch(current(), size, axis_name, of=f)
+    with opened(b):
+        a, k = tree.unflatten([_lifted(b, x, d) for x, d in zip(xs, axes)])
+        out = f(*a, **k)
+        outs, out_tree = flatten(out)
+        outs = [result(o, i, out, f) for i, o in enumerate(outs)]
+        wanted = spread(out_axes, out, "out_axes", is_axis, "an axis or None")
+    token = enter(b.parent)  # type: ignore[arg-type]
+    try:
+        taken = [_taken(b, o, a, out, i) for i, (o, a) in enumerate(zip(outs, wanted))]
+        return out_tree.unflatten(taken)
+    finally:
+        leave(token)
 
 
 def _entries(in_axes: Any, args: tuple, n: int) -> list[int | None]:
@@ -154,7 +170,7 @@ def _entries(in_axes: Any, args: tuple, n: int) -> list[int | None]:
             fix="give one entry per positional argument, or a single int",
         )
     entry = "an axis or None"
-    found = spread(in_axes, args, "in_axes", _is_axis, entry)
+    found = spread(in_axes, args, "in_axes", is_axis, entry)
     return found + [0] * (n - len(found))
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from .._base.errors import (
     ArgumentError,
     AxisError,
+    ConcretizationError,
     OperandTypeError,
     ShapeError,
 )
@@ -77,6 +78,8 @@ def normal_shape(shape: Any) -> tuple[Any, ...]:
         return (shape if shape.__class__ is Dim else shape.__index__(),)
     try:
         return tuple([d if d.__class__ is Dim else d.__index__() for d in shape])
+    except ConcretizationError:
+        raise  # a size that is a traced integer: that is no mistake in the form of the shape
     except (AttributeError, TypeError):
         raise ShapeError(
             f"a shape is a tuple of integers, not {shape!r}", fix="write for instance (2, 3)"

@@ -120,6 +120,8 @@ class RuleTable:
       signature: how rules are called, like `(xs, ts, **params)`; what is registered is checked
         against it.
       programs: the same for primitives that hold programs, where it differs.
+      base: a table that answers where this one has no rule, neither for the primitive nor for
+        one of its traits.
 
     Raises DuplicateRule if another module has made a table of this name.
 
@@ -135,6 +137,7 @@ class RuleTable:
         doc: str = "",
         signature: str = "",
         programs: str = "",
+        base: "RuleTable | None" = None,
     ):
         frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]  # whoever makes the table
         self.owner: str = frame.f_globals.get("__name__", "?")
@@ -160,6 +163,10 @@ class RuleTable:
         self._failed: dict[str, list[PluginError]] = {}
         self._unheard: dict[str, PluginError] = {}  # namespace -> why its owner was not heard
         self._found: dict[Any, Rule | None] = {}  # memo of `find`, forgotten when a rule comes
+        self.base = base
+        self._above: list[RuleTable] = []  # tables that this one is the base of
+        if base is not None:
+            base._above.append(self)
         _tables[name] = self
 
     def __repr__(self) -> str:
@@ -185,10 +192,16 @@ class RuleTable:
                     self._overridden.add(key)
                     self._clashes.pop(key, None)
                 self._rules[key] = fn
-            self._found.clear()
+            self._forget()
             return fn
 
         return register
+
+    def _forget(self) -> None:
+        """Forget what was found, for a rule has come: here, and in tables above this one."""
+        self._found.clear()
+        for table in self._above:
+            table._forget()
 
     def _validate(self, key: Any, fn: Any) -> None:
         """Raise RegistrationError unless `fn` can be the rule for `key`."""
@@ -244,7 +257,7 @@ class RuleTable:
         if not _loading:
             raise self._duplicate(key, held, fn)
         self._clashes[key] = held, fn
-        self._found.clear()
+        self._forget()
 
     def _duplicate(self, key: Keyed | Trait, held: Rule, fn: Rule) -> DuplicateRule:
         return DuplicateRule(
@@ -270,6 +283,8 @@ class RuleTable:
             if prim.namespace in self._unheard:
                 raise self._unheard[prim.namespace]
             rule = self._of_traits(prim)
+        if rule is None and self.base is not None:
+            rule = self.base.find(prim)
         self._found[prim] = rule
         return rule
 

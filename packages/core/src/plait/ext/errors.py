@@ -6,6 +6,7 @@ Invariant: nothing is defined here.
 from .._base.errors import (
     ArgumentError,
     AxisError,
+    ConcretizationError,
     DimMismatch,
     DuplicateRule,
     MissingRule,
@@ -36,6 +37,7 @@ __all__ = [
     "OperandTypeError",
     "ArgumentError",
     "AxisError",
+    "ConcretizationError",
     "DimMismatch",
     "DuplicateRule",
     "MissingRule",

@@ -10,6 +10,10 @@ from .._types.dims import (
     solve_dims,
     symbolic_dims,
 )
+from .._types.dims.expression import (
+    max_dim,
+    min_dim,
+)
 from .._types.dims.language import (
     read_constraint,
 )
@@ -18,6 +22,8 @@ __all__ = [
     "Dim",
     "Scope",
     "is_symbolic",
+    "max_dim",
+    "min_dim",
     "read_constraint",
     "solve_dims",
     "symbolic_dims",

@@ -54,13 +54,24 @@ class Scope:
       (True, 0)
     """
 
-    __slots__ = ("__weakref__", "equates", "facts", "_prover", "canonical", "constraints", "least")
+    __slots__ = (
+        "__weakref__",
+        "equates",
+        "facts",
+        "_prover",
+        "canonical",
+        "constraints",
+        "doubted",
+        "least",
+    )
     constraints: tuple[str, ...]
     least: int
     facts: list[Fact]
     canonical: Canonical
     equates: bool
     """Whether sizes that are written in different ways may be equal, by a constraint."""
+    doubted: tuple[object, object]
+    """The last two sizes that a table of ours was told are not equal, which they may be."""
 
     def __new__(cls, constraints: Sequence[str] = (), *, lower: int = 1) -> "Scope":
         if isinstance(constraints, str):
@@ -80,6 +91,7 @@ class Scope:
     def _make(cls, constraints: tuple[str, ...], least: int) -> "Scope":
         self = object.__new__(cls)
         self.constraints, self.least = constraints, least
+        self.doubted = 0, 0
         self.facts = [fact for c in constraints for fact in _read(c)]
         rows = [f.terms for f in self.facts if not f.equal]
         equations = [f.terms for f in self.facts if f.equal]
@@ -135,11 +147,16 @@ class Scope:
         texts = ", ".join(f'"{t}"' for t in (*self.constraints, question))
         lower = ", lower=0" if self.least == 0 else ""
         never = "; if it never does, say what excludes it" if relation == "==" else ""
-        return UndecidedDim(
+        error = UndecidedDim(
             what,
             fix=f"if it always holds, say so where the sizes are named{never}:\n"
             f'symbolic_dims("...", Scope(constraints=[{texts}]{lower}))',
         )
+        if relation == "==" and len(p) == 2 and sorted(p.values()) == [-1, 1]:
+            first, second = p
+            if len(first) == len(second) == 1:
+                error.names = first[0], second[0]
+        return error
 
     def _examples(self, p: Terms, relation: str) -> str:
         """For which sizes the answer is yes and for which no, where samples show it."""

@@ -9,6 +9,7 @@ from ..._ops.dynamic_slicing import (
 )
 from ..._ops.indexing import (
     CLIP,
+    FILL,
     GatherDimensionNumbers,
     gather_,
     taken,
@@ -30,6 +31,7 @@ from ..._ops.subscript import (
 
 __all__ = [
     "CLIP",
+    "FILL",
     "GatherDimensionNumbers",
     "ScatterDimensionNumbers",
     "as_gather",

@@ -9,6 +9,8 @@ from ..._ops.argreduction import (
     dtype_for_indices,
 )
 from ..._ops.reduction import (
+    highest,
+    lowest,
     reduce_and,
     reduce_max,
     reduce_min,
@@ -22,6 +24,8 @@ __all__ = [
     "argmax_",
     "argmin_",
     "dtype_for_indices",
+    "highest",
+    "lowest",
     "reduce_and",
     "reduce_max",
     "reduce_min",

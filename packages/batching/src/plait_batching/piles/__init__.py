@@ -1,0 +1,10 @@
+"""Piles: batches of arrays whose sizes differ from example to example.
+
+A function is staged once, with sizes known by name, and becomes one operation on all examples
+(`operation`); derivatives pass through that.  Running it is a carrier (`carrier`), whose values lie
+on the device in one of three layouts (`layouts`), at capacities (`capacities`) by tables that are
+computed from the lengths (`tables`).
+
+Invariant: `vmap(f)(pile)[b]` is `f(pile[b])`; nothing else, neither padding nor capacity nor the
+other examples, can be seen.
+"""

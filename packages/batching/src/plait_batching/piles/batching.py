@@ -1,0 +1,108 @@
+"""vmap of `pile_map`: lengths that differ from one pile to the next make one pile of all of them.
+
+Invariant: where all have the same lengths, the wiring of the operation suffices, and nothing moves.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import plait.numpy as pnp
+from plait.ext.errors import (
+    MissingRule,
+)
+from plait.ext.trace import (
+    use,
+)
+
+from ..interpreter import Batch, batching_rules
+from .carrier import Ragged
+from .operation import PADDED, RAGGED, SHARED, STACKED, SUMMED, pile_map
+
+__all__ = ["Merged"]
+
+
+@batching_rules.rule(pile_map)
+def _(batch, args, params):
+    k = len(params["sizes"])
+    if all(batch.form_of(n) is None for n in args[:k]):
+        return batch.through(pile_map, args, params)
+    if params["axis_name"] is not None:
+        raise MissingRule(
+            f"{batch.does}: vmap over a pile, whose lengths are mapped, binds the axis name "
+            f"{params['axis_name']!r}",
+            fix="leave out axis_name, or map over the lengths one after the other (lax.map)",
+        )
+    return Merged(batch, args[:k], params).apply(args[k:])
+
+
+class Merged:
+    """All examples of all piles, as the examples of one.
+
+    `there` says which examples of each pile there are, bool[outer, inner]; None: all.
+    """
+
+    def __init__(self, batch: Batch, lengths: Sequence[Any], params: dict, there: Any = None):
+        self.batch, self.params, self.there = batch, params, there
+        self.outer, self.inner = batch.size, params["size"]
+        self.count = self.outer * self.inner
+        self.table = tuple(
+            [s._replace(rows=s.rows * self.outer, squares=s.squares * self.outer)
+             for s in params["sizes"]]
+        )  # fmt: skip
+        self.lengths = [self._together(n) for n in lengths]
+        padded = params["padded"]
+        self.each = Ragged(batch, self.inner, None, params["sizes"], padded, ambient=lengths)
+        self.all = Ragged(
+            batch.parent, self.count, None, self.table, padded, ambient=tuple(self.lengths)
+        )
+
+    def apply(self, args: Sequence[Any]) -> list:
+        params = self.params
+        program, outs = params["program"], params["outs"]
+        kinds, values = [], []
+        for x, kind, v in zip(args, params["kinds"], program.inputs, strict=True):
+            kind, value = self._given(x, kind, v.aval)
+            kinds.append(kind)
+            values.append(value)
+        wanted = tuple([STACKED if q == SUMMED else q for q in outs])
+        new = {"kinds": tuple(kinds), "outs": wanted, "sizes": self.table, "size": self.count}
+        got = pile_map.bind(*self.lengths, *values, **{**params, **new})
+        triples = zip(got, outs, program.out_avals, strict=True)
+        return [self._taken(y, q, t) for y, q, t in triples]
+
+    def _together(self, x: Any) -> Any:
+        """[outer, inner, ...] as [outer * inner, ...]."""
+        x = self.batch.to_form(x, 0)[0]
+        return pnp.reshape(x, (self.count, *x.shape[2:]))
+
+    def _apart(self, x: Any) -> Any:
+        return self.batch.wrap(pnp.reshape(x, (self.outer, self.inner, *x.shape[1:])), 0)
+
+    def _given(self, x: Any, kind: str, aval: Any) -> tuple[str, Any]:
+        if kind == SHARED:
+            if self.batch.form_of(x) is None:
+                return SHARED, x
+            x = self.batch.to_form(x, 0)[0]
+            return STACKED, pnp.repeat(x, self.inner, axis=0)
+        if kind == STACKED:
+            return STACKED, self._together(x)
+        with use(self.batch):
+            y = self.each.coerce(aval, (x,), self.each.usual(aval), (PADDED, 0))[0]
+        y = self._together(y)
+        y = self.all.coerce(aval, (y,), (PADDED, 0), self.all.usual(aval))[0]
+        return RAGGED, self.all.cleaned(y, aval)
+
+    def _taken(self, y: Any, kind: str, aval: Any) -> Any:
+        if kind == STACKED:
+            return self._apart(y)
+        if kind == SUMMED:
+            y = pnp.reshape(y, (self.outer, self.inner, *y.shape[1:]))
+            if self.there is not None:
+                there = self.there.reshape((*self.there.shape, *(1,) * (y.ndim - 2)))
+                y = pnp.where(there, y, pnp.zeros((), y.dtype))
+            return self.batch.wrap(y.sum(1), 0)
+        y = self.all.coerce(aval, (y,), self.all.usual(aval), (PADDED, 0))[0]
+        y = self._apart(y)
+        with use(self.batch):
+            y = self.each.coerce(aval, (y,), (PADDED, 0), self.each.usual(aval))[0]
+            return self.each.cleaned(y, aval)

@@ -1,0 +1,448 @@
+"""vmap over piles: stage the function once, with sizes known by name, and apply it to all examples.
+
+Invariant: the sizes of one lengths vector have one name, by its position among the arguments, so
+equal calls have equal programs.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from plait import (
+    debug,
+    lax,
+)
+from plait.ext.errors import (
+    ArgumentError,
+    AxisError,
+    ConcretizationError,
+    NotAnArrayError,
+    ShapeError,
+    UndecidedDim,
+)
+from plait.ext.ir import (
+    Program,
+    dims_of,
+)
+from plait.ext.ops.shape import (
+    moveaxis,
+    normal_axis,
+)
+from plait.ext.sizes import (
+    Dim,
+)
+from plait.ext.trace import (
+    Stage,
+    Tracer,
+    current,
+    result,
+    stage,
+)
+from plait.ext.tree import (
+    LEAF,
+    flatten,
+    key_paths,
+    spread,
+)
+from plait.ext.types import (
+    Aval,
+)
+from plait.ext.values import (
+    Array,
+    as_value,
+)
+
+from .capacities import Capacities, Size, size_of_lengths
+from .operation import RAGGED, SHARED, STACKED, pile_map, ragged_axes
+from .pile import SCOPE, Pile, PileAxis, is_pile, named, pile_axis, refitted
+
+__all__ = [
+    "depth_of_piles", "has_piles", "is_axis", "over_piles", "pile_stage", "sizes_among",
+    "speaks_of_piles",
+]  # fmt: skip
+
+
+def is_axis(x: Any) -> bool:
+    """Whether `x` is an entry of in_axes or out_axes."""
+    return x is None or x is pile_axis or (isinstance(x, int) and not isinstance(x, bool))
+
+
+def speaks_of_piles(axes: Any) -> bool:
+    """Whether in_axes or out_axes say of anything that it is a pile."""
+    return any(a is pile_axis for a in flatten(axes)[0])
+
+
+def has_piles(args: tuple, kwargs: dict) -> bool:
+    """Whether a pile is among the arguments."""
+    return any(is_pile(x) for x in flatten((args, kwargs), is_pile)[0])
+
+
+class Sizes:
+    """The named sizes of one call: one for each vector of lengths.
+
+    Args:
+      depth: how many calls over piles there are around this one, whose sizes have other names.
+      alike: names of vectors that are to be taken for another's.
+    """
+
+    def __init__(self, depth: int, alike: dict[str, str]):
+        self.depth, self.alike = depth, alike
+        self.vectors: dict[str, Any] = {}
+        self.sizes: dict[str, Size] = {}
+        self.paths: dict[str, str] = {}
+
+    def name_of(self, lengths: Any, size: Size, path: str) -> str:
+        """The name of these lengths: one name for the same ones, and for known ones that are
+        equal."""
+        name = next(
+            (k for k, v in self.vectors.items() if v is lengths or _equal(v, lengths)), None
+        )
+        if name is None:
+            name = f"n{self.depth}_{len(self.vectors)}"
+            self.vectors[name], self.paths[name] = lengths, path
+        name = self.alike.get(name, name)
+        old = self.sizes.get(name, size)
+        self.sizes[name] = Size(name, *[max(p, q) for p, q in zip(old[1:], size[1:], strict=True)])
+        return name
+
+    @property
+    def table(self) -> tuple[Size, ...]:
+        return tuple(self.sizes.values())
+
+    @property
+    def operands(self) -> list[Any]:
+        return [as_value(self.vectors[name]) for name in self.sizes]
+
+    def unify(self, names: tuple[str, str] | None) -> bool:
+        """Take two sizes for one, if lengths that are traced may be equal; whether they can be."""
+        if names is None or any(n not in self.sizes for n in names):
+            return False
+        first, second = sorted(names)
+        a, b = self.vectors[first], self.vectors[second]
+        if not isinstance(a, Tracer) and not isinstance(b, Tracer) or a.shape != b.shape:
+            raise ShapeError(
+                f"vmap: sizes of {self.paths[first]} and of {self.paths[second]} must be equal in "
+                f"every example, and are {_told(a)} and {_told(b)}",
+                fix="make the piles of the same lengths, or use each for itself",
+            )
+        self.alike[second] = first
+        return True
+
+    def check(self) -> None:
+        """When the program runs, refuse lengths that were taken for equal and are not."""
+        for second, first in self.alike.items():
+            a, b = as_value(self.vectors[first]), as_value(self.vectors[second])
+            refuse = _Refusal(self.paths[first], self.paths[second])
+            lax.cond((a != b).any(), partial(debug.callback, refuse, a, b), lambda: None)
+
+
+class _Refusal:
+    """What is called with lengths that differ."""
+
+    def __init__(self, first: str, second: str):
+        self.first, self.second = first, second
+
+    def __call__(self, a: Any, b: Any) -> None:
+        raise ShapeError(
+            f"vmap: sizes of {self.first} and of {self.second} must be equal in every example, and "
+            f"are {_told(a)} and {_told(b)}",
+            fix="make the piles of the same lengths, or use each for itself",
+        )
+
+
+def _told(lengths: Any) -> str:
+    if isinstance(lengths, Tracer):
+        return "traced"
+    with np.printoptions(threshold=8):
+        return str(np.asarray(lengths))
+
+
+def _equal(a: Any, b: Any) -> bool:
+    known = isinstance(a, Array) and isinstance(b, Array) and a.shape == b.shape
+    return known and bool((np.asarray(a) == np.asarray(b)).all())
+
+
+class _Argument:
+    """One leaf of the arguments, a pile being one: what f is given for it, and its operands."""
+
+    def __init__(self, x: Any, axis: Any, path: str, sizes: Sizes, as_size: bool):
+        self.x, self.axis, self.path = x, axis, path
+        self.count: Any = None
+        self.size: Dim | None = None
+        self.may_be_size = False
+        self.values: list[Any] = []
+        self.types: list[Aval] = []
+        self.kind = SHARED
+        if is_pile(x):
+            self._pile(x, sizes)
+        elif axis is None:
+            try:
+                self.values = [as_value(x)]
+            except NotAnArrayError:
+                return  # a function, a string: passed as it is
+            self.types = [self.values[0].aval]
+        else:
+            self._stacked(x, axis, sizes, as_size)
+
+    def _pile(self, p: Pile, sizes: Sizes) -> None:
+        if self.axis is not pile_axis:
+            raise ArgumentError(
+                f"vmap: argument {self.path} is a pile, and its in_axes is {self.axis!r} "
+                "(pile input without using pile_axis in_axes spec)",
+                fix="write in_axes=plait.pile_axis for it",
+            )
+        renamed = {
+            s.name: named(sizes.name_of(n, s, self.path))
+            for s, n in zip(p._sizes, p._lengths, strict=True)
+        }
+        self.kind, self.count = RAGGED, p._count
+        self.types = [
+            t.with_shape([d.substitute(renamed) if d.__class__ is Dim else d for d in t.shape])
+            for t in p._types
+        ]
+        self.values = list(p._leaves)
+
+    def _stacked(self, x: Any, axis: Any, sizes: Sizes, as_size: bool) -> None:
+        v = as_value(x)
+        if axis is pile_axis:
+            raise ArgumentError(
+                f"vmap: in_axes says that argument {self.path} is a pile, and it is {v.aval!r}",
+                fix="make it one: plait.Pile.from_list, or plait.Pile.from_padded",
+            )
+        if not -v.ndim <= axis < v.ndim:
+            raise AxisError(
+                f"vmap: axis {axis} of argument {self.path} of type {v.aval!r} is out of range",
+                fix="map an axis it has, or None if it does not vary",
+            )
+        v = moveaxis(v, normal_axis(axis, v.ndim), 0)
+        self.count = v.shape[0]
+        self.may_be_size = _counts(v)
+        if as_size and self.may_be_size:
+            n = np.asarray(v)
+            if n.min(initial=0) >= 0:
+                self.size = named(sizes.name_of(v, size_of_lengths("", n), self.path))
+                self.kind = SHARED
+                return
+        self.kind, self.values = STACKED, [v]
+        self.types = [v.aval.with_shape(v.shape[1:])]
+
+    def given(self, variables: Any) -> Any:
+        """What f gets, from the variables of its program."""
+        if self.size is not None:
+            return self.size
+        if is_pile(self.x):
+            return self.x._tree.unflatten([next(variables) for _ in self.values])
+        return next(variables) if self.values else self.x
+
+
+def over_piles(
+    f: Callable,
+    in_axes: Any,
+    out_axes: Any,
+    axis_name: Any,
+    axis_size: Any,
+    args: tuple,
+    kwargs: dict,
+    as_sizes: bool = False,
+) -> Any:
+    """The mapped call; `as_sizes`: whether mapped integers that are known are sizes."""
+    args = tuple([np.asarray(a) if _is_integers(a) else a for a in args])
+    leaves, tree = flatten((args, kwargs), is_pile)
+    entries = _entries(in_axes, args, len(leaves))
+    paths = _paths(args, kwargs, leaves)
+    depth = depth_of_piles()
+    alike: dict[str, str] = {}
+    while True:
+        sizes = Sizes(depth, alike)
+        given = [_Argument(*x, sizes, as_sizes) for x in zip(leaves, entries, paths, strict=True)]
+        count = _count(given, axis_size)
+        try:
+            staged = _staged(f, tree, given, axis_name, count)
+        except (UndecidedDim, ShapeError) as e:
+            if not sizes.unify(e.names if isinstance(e, UndecidedDim) else _doubted()):
+                raise
+        except ConcretizationError:
+            # integers of which arrays are made are sizes, not numbers
+            if as_sizes or not any(g.may_be_size for g in given):
+                raise
+            as_sizes = True
+        else:
+            break
+    sizes.check()
+    program, captured, out, out_tree = staged
+    wanted = spread(out_axes, out, "out_axes", is_axis, "an axis, None or plait.pile_axis")
+    table = sizes.table
+    names = [s.name for s in table]
+    caps = Capacities(table, count)
+    values = [
+        refitted(v, t, caps) if g.kind == RAGGED else v
+        for g in given
+        for v, t in zip(g.values, g.types, strict=True)
+    ]
+    kinds = [g.kind for g in given for _ in g.values]
+    results = [RAGGED if ragged_axes(a.shape, names) else STACKED for a in program.out_avals]
+    varies = _varying(program, [SHARED] * len(captured) + kinds, names)
+    _refuse(program, wanted, results, varies, out, names)
+    got = pile_map.bind(
+        *sizes.operands,
+        *captured,
+        *values,
+        program=program,
+        kinds=(*(SHARED,) * len(captured), *kinds),
+        outs=tuple(results),
+        sizes=table,
+        size=count,
+        axis_name=axis_name,
+        padded=False,
+    )
+    triples = zip(got, program.out_avals, wanted, strict=True)
+    return out_tree.unflatten([_taken(y, t, w, sizes, count) for y, t, w in triples])
+
+
+def _staged(
+    f: Callable, tree: Any, given: list["_Argument"], axis_name: Any, count: int
+) -> tuple[Program, list, Any, Any]:
+    """(the program of one example, what it captures, what `f` gave, the structure of that)."""
+    outs: Any = None
+
+    def flat(*variables: Any) -> list:
+        nonlocal outs
+        it = iter(variables)
+        a, k = tree.unflatten([g.given(it) for g in given])
+        out = f(*a, **k)
+        values, out_tree = flatten(out)
+        outs = out, out_tree
+        return [result(o, i, out, f) for i, o in enumerate(values)]
+
+    on = pile_stage("vmap over a pile", f)
+    if axis_name is not None:
+        on.sizes = {axis_name: count}  # type: ignore[misc]
+    avals = [t for g in given for t in g.types]
+    program, captured = stage(flat, avals, getattr(f, "__name__", "f"), on=on)
+    return program, captured, *outs
+
+
+def _doubted() -> tuple[str, str] | None:
+    """The names of the two sizes that did not fit, if they have names."""
+    a, b = map(str, SCOPE.doubted)
+    return (a, b) if a != b else None
+
+
+def sizes_among(xs: Sequence[Any], axes: Sequence[Any]) -> bool:
+    """Whether integers are mapped that may be sizes."""
+    pairs = zip(xs, axes, strict=True)
+    return any(a is not None and _counts(x) for x, a in pairs)
+
+
+def _counts(x: Any) -> bool:
+    return isinstance(x, Array) and x.ndim == 1 and x.aval.dtype.kind in "iu"
+
+
+class _PileStage(Stage):
+    """Stages one example's program; how many of them are open gives sizes their names."""
+
+
+def pile_stage(does: str, of: Callable) -> Stage:
+    """A stage for the program of one example."""
+    return _PileStage(current(), does, of)
+
+
+def depth_of_piles() -> int:
+    """How many programs of examples are being staged."""
+    by, count = current(), 0
+    while by is not None:
+        count += isinstance(by, _PileStage)
+        by = by.parent  # type: ignore[assignment]
+    return count
+
+
+def _is_integers(x: Any) -> bool:
+    """A list of numbers, where integers are mapped, is a vector of them."""
+    return isinstance(x, (list, tuple)) and bool(x) and all(v.__class__ is int for v in x)
+
+
+def _entries(in_axes: Any, args: tuple, n: int) -> list:
+    if isinstance(in_axes, tuple) and len(in_axes) != len(args):
+        raise AxisError(
+            f"vmap: in_axes has {len(in_axes)} entries for {len(args)} positional arguments",
+            fix="give one entry per positional argument, or a single one",
+        )
+    whole = flatten(args, is_pile)[1]
+    like = whole.unflatten(range(whole.num_leaves))
+    found = spread(in_axes, like, "in_axes", is_axis, "an axis, None or plait.pile_axis")
+    return found + [0] * (n - len(found))
+
+
+def _paths(args: tuple, kwargs: dict, leaves: list) -> list[str]:
+    """The path of each leaf, piles being leaves, as users write them."""
+    whole = flatten((list(args), kwargs), is_pile)[1]
+    paths = key_paths(whole.unflatten(range(len(leaves))))
+    return [p.replace("[0]", "args", 1) if p.startswith("[0]") else p[3:] for p in paths]
+
+
+def _count(given: list[_Argument], axis_size: Any) -> int:
+    counts = [(g.path, g.count) for g in given if g.count is not None]
+    found = [c for _, c in counts] + ([axis_size] if axis_size is not None else [])
+    if not found:
+        raise AxisError(
+            "vmap: nothing is mapped: every in_axes entry is None (or there are no arguments)",
+            fix="map an argument, or pass axis_size",
+        )
+    if any(c != found[0] for c in found):
+        told = ", ".join(f"{p} has {c} elements" for p, c in counts)
+        extra = f"; axis_size={axis_size}" if axis_size is not None else ""
+        raise AxisError(
+            f"vmap: the mapped axes differ in size: {told}{extra}",
+            fix="map over as many elements of each argument; use None for what does not vary",
+        )
+    return found[0]
+
+
+def _varying(program: Program, kinds: Sequence[str], names: Sequence[str]) -> list[bool]:
+    """Which results may differ between examples."""
+    moving = {v for v, k in zip(program.inputs, kinds, strict=True) if k != SHARED}
+    for e in program.eqns:
+        speaks = not set(names).isdisjoint(
+            dims_of([[v.aval for v in (*e.inputs, *e.outputs)], *e.params.values()])
+        )
+        if speaks or any(v in moving for v in e.inputs if isinstance(v, Tracer)):
+            moving.update(e.outputs)
+    return [isinstance(o, Tracer) and o in moving for o in program.outputs]
+
+
+def _refuse(
+    program: Program, wanted: list, results: list, varies: list, out: Any, names: list
+) -> None:
+    paths: list[str] | None = None
+    for i, (a, w, k, v) in enumerate(zip(program.out_avals, wanted, results, varies, strict=True)):
+        if isinstance(w, PileAxis) or (k != RAGGED and (w is not None or not v)):
+            continue
+        paths = paths or key_paths(out)
+        if k == RAGGED:
+            at = ragged_axes(a.shape, names)[0]
+            raise ShapeError(
+                f"vmap: result{paths[i]} of type {a!r} has a size of its own for each example, "
+                f"{a.shape[at]} at axis {at} (ragged output without using pile_axis out_axes spec)",
+                fix="write out_axes=plait.pile_axis for it, or reduce it over that axis",
+            )
+        raise AxisError(
+            f"vmap: result{paths[i]} of type {a!r} varies along the mapped axis, and its out_axes "
+            "says that it does not",
+            fix="give it an axis, or reduce it over the mapped axis",
+        )
+
+
+def _taken(y: Any, t: Aval, wanted: Any, sizes: Sizes, count: int) -> Any:
+    if wanted is None:
+        return y[0]
+    if wanted is not pile_axis:
+        return moveaxis(y, 0, normal_axis(wanted, y.ndim, "out_axes"))
+    used = [
+        s for s in sizes.table if any(d.__class__ is Dim and s.name in d.variables for d in t.shape)
+    ]
+    renamed = {s.name: named(f"n{k}") for k, s in enumerate(used)}
+    aval = t.with_shape([d.substitute(renamed) if d.__class__ is Dim else d for d in t.shape])
+    table = [s._replace(name=f"n{k}") for k, s in enumerate(used)]
+    return Pile._of((y,), [sizes.vectors[s.name] for s in used], (aval,), table, LEAF, count)

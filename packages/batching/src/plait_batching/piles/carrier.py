@@ -1,0 +1,392 @@
+"""Ragged, the carrier of piles: a value of one example becomes the values of all of them.
+
+A form is what it is for `vmap` (the position of the axis of examples; None) where no size differs;
+else it is a layout: FLAT, or (TILES, at) and (PADDED, at), where `at` is the position of the axis
+that the layout adds.  A contraction along a ragged axis stays undone, (PARTIAL, ...), until it is
+known whether what it gives is summed over all examples anyway: then it is one product.
+
+Invariant: forms follow from types, but for a choice of layouts; whoever reads across rows has put
+something harmless where there are none.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import plait.numpy as pnp
+from plait.ext.errors import (
+    MissingRule,
+    PlaitError,
+)
+from plait.ext.ir import (
+    dims_of,
+)
+from plait.ext.rules import (
+    RuleTable,
+    expand_rules,
+)
+from plait.ext.sizes import (
+    Dim,
+)
+from plait.ext.trace import (
+    Carrier,
+    Interpreter,
+    Lifted,
+    as_list,
+    use,
+)
+from plait.ext.types import (
+    Aval,
+)
+from plait.ext.values import (
+    Literal,
+)
+
+from ..interpreter import Batch, batching_rules
+from .capacities import Capacities, Size
+from .layouts import along, converted, fit
+from .operation import FLAT, PADDED, layout, place, ragged_axes
+from .padding import padding_rules
+from .tables import I32, Pairs, Rows
+
+__all__ = ["PARTIAL", "Ragged", "lazily", "partial_rules", "pile_rules", "undone"]
+
+pile_rules = RuleTable(
+    "piles",
+    signature="(ragged, args, out, **params)",
+    programs="(ragged, args, params)",
+    base=batching_rules,
+    doc="lifted values, of the types `out`, where sizes differ between examples; lists if the "
+    "primitive has many.",
+)
+
+PARTIAL = "partial"
+partial_rules: dict[str, Callable] = {}
+"""How undone contractions are done: "each" gives one result per example, "all" their sum."""
+lazily: dict[Any, Callable] = {}
+"""What can be done to undone contractions: rules of primitives, which may be NotImplemented."""
+
+
+class Ragged(Batch):
+    """Maps over the examples of piles; its ambient values are the lengths of the named sizes."""
+
+    rules = pile_rules
+    does = "vmap over a pile"
+    fields = ("size", "axis_name", "table", "padded")
+    table: tuple[Size, ...]
+    padded: bool
+
+    def __init__(
+        self,
+        parent: Interpreter | None,
+        size: Any,
+        axis_name: Any,
+        table: tuple[Size, ...],
+        padded: bool,
+        ambient: Sequence[Any] = (),
+        of: Callable | None = None,
+    ):
+        Carrier.__init__(self, parent, size, axis_name, table, padded, ambient=ambient, of=of)
+        self.sizes = {} if axis_name is None else {axis_name: size}  # type: ignore[misc]
+        self.caps = Capacities(table, size)
+        self.dims = frozenset(self.caps.named)
+        self._rows: dict[str, Rows] = {}
+        self._pairs: dict[tuple[str, str], Pairs] = {}
+
+    def hidden_by(self, axes: frozenset) -> "Ragged":
+        if not self.concerns(axes):
+            return self
+        values = self.size, None, self.table, self.padded
+        return Ragged(self.parent, *values, ambient=self.ambient, of=self.of)
+
+    # ---- sizes
+
+    def axes(self, aval: Aval) -> tuple[int, ...]:
+        """The ragged axes of a type."""
+        return ragged_axes(aval.shape, self.dims)
+
+    def lengths(self, d: Any) -> Any:
+        """A size of every example: int32[size]."""
+        named = dict(zip([s.name for s in self.table], self.ambient, strict=True))
+        return d.fold(
+            lambda c: pnp.full(self.size, c, I32),
+            lambda name: named[name],
+            lambda a, b: a + b,
+            lambda a, b: a * b,
+            lambda a, b: a // b,
+            lambda a, b: a % b,
+            pnp.maximum,
+            pnp.minimum,
+        )
+
+    def rows(self, d: Any) -> Rows:
+        """The tables of a size, made once."""
+        key = str(d)
+        found = self._rows.get(key)
+        if found is None:
+            assert self.parent is not None
+            with use(self.parent):
+                n = pnp.maximum(self.lengths(d), 0)
+            caps = self.caps.rows(d), self.caps.longest(d)
+            found = self._rows[key] = Rows(self.parent, n, self.size, *caps)
+        return found
+
+    def pairs(self, a: Any, b: Any) -> Pairs:
+        """The tables of pairs of tiles."""
+        key = str(a), str(b)
+        found = self._pairs.get(key)
+        if found is None:
+            rows = self.rows(a), self.rows(b)
+            with use(self.parent):  # type: ignore[arg-type]
+                found = self._pairs[key] = Pairs(*rows, self.caps.pairs(a, b))
+        return found
+
+    # ---- forms
+
+    def usual(self, aval: Aval) -> Any:
+        """The form in which values of a type enter and leave programs."""
+        if not self.axes(aval):
+            return 0
+        how = place(aval, self.caps, self.padded)
+        return FLAT if how == FLAT else (how, 0)
+
+    def part_avals(self, aval: Aval, form: Any) -> tuple[Aval, ...]:
+        if form.__class__ is int:
+            return super().part_avals(aval, form)
+        if form == FLAT:
+            return (layout(aval, self.caps, FLAT),)
+        if form[0] == PARTIAL:
+            operands = [a for term in form[1] for a in term[-2:]]
+            return tuple([layout(a, self.caps, FLAT) for a in operands])
+        how, at = form
+        a = layout(aval, self.caps, how)
+        first, *rest = a.shape
+        return (a.with_shape((*rest[:at], first, *rest[at:])),)
+
+    def part_axes(self, aval: Aval, form: Any) -> tuple:
+        if form == FLAT:
+            return (tuple(range(aval.ndim)),)
+        at = form if form.__class__ is int else form[1]
+        return (tuple([i + (i >= at) for i in range(aval.ndim)]),)
+
+    def form_of(self, x: Any) -> Any:
+        if x.__class__ is Lifted and x.by is self:
+            return x.form
+        return self.usual(x.aval) if self.axes(x.aval) else None
+
+    def split(self, x: Any) -> tuple[Any, tuple]:
+        if x.__class__ is Lifted and x.by is self:
+            return x.form, x.parts
+        if not self.axes(x.aval):
+            return None, (x,)
+        if x.__class__ is not Literal:
+            raise PlaitError(
+                f"{self.does}: a value of type {x.aval!r}, a size of which differs between "
+                "examples, comes from outside",
+                fix="pass it as an argument",
+            )
+        form = self.usual(x.aval)
+        return form, (Literal(x.value, self.part_avals(x.aval, form)[0]),)
+
+    def join(self, aval: Aval, f: Any, g: Any) -> Any:
+        return self.usual(aval)
+
+    def whole(self, aval: Aval) -> Any:
+        return self.usual(aval)
+
+    def grow(self, form: Any, axis: int) -> Any:
+        if form.__class__ is int:
+            return super().grow(form, axis)
+        return form if form == FLAT else (form[0], form[1] + (axis <= form[1]))
+
+    def drop(self, form: Any, axis: int) -> Any:
+        if form.__class__ is int:
+            return super().drop(form, axis)
+        return form if form == FLAT else (form[0], form[1] - (axis < form[1]))
+
+    def coerce(self, aval: Aval, parts: tuple, f: Any, g: Any) -> tuple:
+        if f.__class__ is tuple and f[0] == PARTIAL:
+            done = partial_rules["each"](self, f, parts)
+            return (self.move(done, 0, g),)
+        if not self.axes(aval):
+            return super().coerce(aval, parts, f, g)
+        if f == g:
+            return parts
+        how, at = (FLAT, None) if f == FLAT else f
+        to, goal = (FLAT, None) if g == FLAT else g
+        x = parts[0] if at is None else self.move(parts[0], at, 0)
+        if how != to:
+            x = converted(self, aval, x, how, to)
+        return (x if goal is None else self.move(x, 0, goal),)
+
+    def collect(self, aval: Aval, parts: tuple, f: Any, g: Any) -> tuple:
+        if g is None and f.__class__ is tuple and f[0] == PARTIAL:
+            return (partial_rules["all"](self, f, parts),)
+        return super().collect(aval, parts, f, g)
+
+    # ---- for rules
+
+    def settled(self, x: Any) -> Any:
+        """Without undone contractions."""
+        if undone(self, x):
+            return self.lift(x.aval, 0, self.coerce(x.aval, x.parts, x.form, 0))
+        return x
+
+    def data(self, x: Any, how: str) -> Any:
+        """The values of all examples in a layout, new axes in front; [size, ...] of what is not
+        ragged."""
+        if x.__class__ is Literal:
+            aval = layout(x.aval, self.caps, how)
+            return Literal(x.value, aval)
+        if not self.axes(x.aval):
+            return self.to_form(x, 0)[0]
+        return self.to_form(x, how if how == FLAT else (how, 0))[0]
+
+    def how(self, x: Any) -> str | None:
+        """The layout that a ragged value is in; None of what is not ragged."""
+        f = self.form_of(x)
+        if f is None or f.__class__ is int or not self.axes(x.aval):
+            return None
+        return f if f == FLAT else f[0]
+
+    def like(self, args: Sequence[Any], *avals: Aval) -> str:
+        """The layout to do something elementwise in: that of the operands if they have one, else
+        the usual one."""
+        found = {self.how(a) for a in args if a.__class__ is not Literal} - {None}
+        if len(found) == 1:
+            (how,) = found
+            return how  # type: ignore[return-value]
+        ragged = next(a for a in (*avals, *[x.aval for x in args]) if self.axes(a))
+        return place(ragged, self.caps, self.padded)
+
+    def dense(self, x: Any) -> tuple[Any, int | None]:
+        """(values, position of the axis of examples or None) of what is not ragged."""
+        f, parts = self.split(self.settled(x))
+        return parts[0], f
+
+    def result(self, aval: Aval, x: Any, how: str | None = None) -> Any:
+        """A value of all examples, in a layout; [size, ...] of a type that is not ragged."""
+        if not self.axes(aval):
+            return self.lift(aval, 0, (x,))
+        return self.lift(aval, FLAT if how == FLAT else (how, 0), (x,))
+
+    def masked(self, x: Any, aval: Aval, axes: Sequence[int], fill: Any) -> Any:
+        """Padded values with `fill` beyond the end of these axes."""
+        for a in axes:
+            d = aval.shape[a]
+            if self.caps.mine(d):
+                inside = self.rows(d).inside
+                shape = [1] * (aval.ndim + 1)
+                shape[0], shape[a + 1] = inside.shape
+                x = pnp.where(inside.reshape(shape), x, pnp.asarray(fill, x.dtype))
+        return x
+
+    def cleaned(self, x: Any, aval: Aval) -> Any:
+        """A value in the usual form of its type, zero where there is nothing.
+
+        What is differentiated outside of `pile_map` needs it: cotangents are garbage there, too,
+        and must not come among those of rows that are.
+        """
+        form, axes = self.usual(aval), self.axes(aval)
+        if not axes:
+            return x
+        if form != FLAT and form[0] == PADDED:
+            return self.masked(x, aval, axes, 0)
+        sizes = [aval.shape[a] for a in axes]
+        if form == FLAT:
+            return pnp.where(along(self.rows(sizes[0]).there, axes[0], x.ndim), x, _zero(x))
+        p = self.pairs(*sizes)
+        for a, there in zip(axes, (p.left_there, p.right_there)):
+            shape = [1] * x.ndim
+            shape[0], shape[a + 1] = there.shape
+            x = pnp.where(there.reshape(shape), x, _zero(x))
+        return x
+
+    def concerned(self, args: Sequence[Any], outs: Any, params: dict) -> bool:
+        """Whether anything here speaks of a size that differs between examples."""
+        seen = [[a.aval for a in args], outs, *params.values()]
+        return not self.dims.isdisjoint(dims_of(seen))
+
+    def run(self, prim: Any, rule: Any, args: Any, params: dict) -> Any:
+        out = prim.infer(tuple([a.aval for a in args]), params)
+        outs = out if prim.many else [out]
+        if not self.concerned(args, outs, params):
+            own = batching_rules.find(prim)
+            if own is None:
+                raise batching_rules.missing(prim)
+            late = lazily.get(prim)
+            if late is not None and any(undone(self, a) for a in args):
+                got = late(self, args, out, params)
+                if got is not NotImplemented:
+                    return got
+            return super().run(prim, own, [self.settled(a) for a in args], params)
+        if rule is not batching_rules.find(prim):
+            return rule(self, args, out, **params)
+        got = self.by_padding(prim, args, out, params)
+        if got is not None:
+            return got
+        say = expand_rules.find(prim)
+        if say is None:
+            raise self._missing(prim, args)
+        with use(self):
+            made = say(*args, **params)
+        return as_list(made) if prim.many else made
+
+    def by_padding(self, prim: Any, args: Any, out: Any, params: dict) -> Any:
+        """The operation on padded values, with the neutral element where it reads across padding;
+        None if it is not known which that is."""
+        say, own = padding_rules.find(prim), batching_rules.find(prim)
+        if say is None or own is None or not self.dims.isdisjoint(dims_of(params.values())):
+            return None
+        xs, dims = [], []
+        for a, fills in zip(args, say([a.aval for a in args], **params), strict=True):
+            x, d = self.dense(a) if not self.axes(a.aval) else (self.data(a, PADDED), 0)
+            for axis, fill in fills.items():
+                x = self.masked(x, a.aval, (axis,), fill)
+            xs.append(x)
+            dims.append(d)
+        got, at = own(self, xs, dims, **params)
+        if not prim.many:
+            return self._padded_result(out, got, at)
+        return [self._padded_result(a, y, d) for a, y, d in zip(out, got, at, strict=True)]
+
+    def _padded_result(self, aval: Aval, x: Any, at: int | None) -> Any:
+        if not self.axes(aval):
+            return self.wrap(x, at)
+        x = self.move(x, at, 0)
+        for a in self.axes(aval):
+            x = fit(x, a + 1, self.caps.longest(aval.shape[a]))
+        return self.result(aval, x, PADDED)
+
+    def _missing(self, prim: Any, args: Sequence[Any]) -> MissingRule:
+        of = ", ".join(
+            f"{d} at axis {i} of {a.aval!r}"
+            for a in args
+            for i, d in enumerate(a.aval.shape)
+            if d.__class__ is Dim and self.caps.mine(d)
+        )
+        short = prim.name.rpartition(".")[2]
+        return MissingRule(
+            f"{self.does}: {prim} has no rule for sizes that differ between examples"
+            + (f" ({of})" if of else ""),
+            fix="do it outside, on padded arrays (Pile.to_padded), or add a rule: "
+            f"@pile_rules.rule({short})",
+        )
+
+    def plainly(self, prim: Any, args: Any, params: dict) -> list:
+        """An operation with programs, by the rule of mapping, or by its wiring."""
+        rule = batching_rules.find(prim)
+        return self.through(prim, args, params) if rule is None else rule(self, args, params)
+
+    def through(self, prim: Any, args: Any, params: dict) -> list:
+        return super().through(prim, [self.settled(a) for a in args], params)
+
+
+def _zero(x: Any) -> Any:
+    return pnp.zeros((), x.dtype)
+
+
+def undone(r: Ragged, x: Any) -> bool:
+    """Whether a value is an undone contraction."""
+    return (
+        x.__class__ is Lifted and x.by is r and x.form.__class__ is tuple and x.form[0] == PARTIAL
+    )

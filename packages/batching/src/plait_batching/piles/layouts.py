@@ -1,0 +1,102 @@
+"""From one layout of ragged values to another.
+
+Invariant: every row and place that is one keeps its value; the others are garbage before and after.
+"""
+
+from typing import Any
+
+import plait.numpy as pnp
+from plait.ext.types import (
+    Aval,
+)
+
+from .capacities import TILE
+from .operation import FLAT, PADDED, TILES
+
+__all__ = [
+    "along", "converted", "fit", "from_padded", "from_tiles", "to_padded", "to_tiles",
+]  # fmt: skip
+
+
+def along(v: Any, axis: int, ndim: int) -> Any:
+    """A vector as an array that varies along one axis."""
+    return v.reshape([-1 if i == axis else 1 for i in range(ndim)])
+
+
+def fit(x: Any, axis: int, n: int) -> Any:
+    """With `n` rows along `axis`: cut off, or more garbage."""
+    have = x.shape[axis]
+    if have == n:
+        return x
+    if have > n:
+        return x[(slice(None),) * axis + (slice(0, n),)]
+    return pnp.pad(x, [(0, n - have) if i == axis else (0, 0) for i in range(x.ndim)])
+
+
+def to_tiles(r: Any, x: Any, a: int, d: Any, fill: Any = 0) -> Any:
+    """Flat along axis `a`, of size `d`, as [tiles, ..TILE..]."""
+    y = pnp.take(x, r.rows(d).tile_rows, axis=a, mode="fill", fill_value=fill)
+    return pnp.moveaxis(y, a, 0)
+
+
+def from_tiles(r: Any, y: Any, a: int, d: Any) -> Any:
+    """[tiles, ..TILE..] as flat along axis `a`, of size `d`."""
+    y = pnp.moveaxis(y, 0, a)
+    y = y.reshape((*y.shape[:a], -1, *y.shape[a + 2 :]))
+    return pnp.take(y, r.rows(d).row_tiles, axis=a, mode="clip")
+
+
+def to_padded(r: Any, x: Any, a: int, d: Any) -> Any:
+    """Flat along axis `a`, of size `d`, as [size, ..longest..]."""
+    return pnp.moveaxis(pnp.take(x, r.rows(d).padded_rows, axis=a, mode="clip"), a, 0)
+
+
+def from_padded(r: Any, y: Any, a: int, d: Any) -> Any:
+    """[size, ..longest..] as flat along axis `a`, of size `d`."""
+    y = pnp.moveaxis(y, 0, a)
+    y = y.reshape((*y.shape[:a], -1, *y.shape[a + 2 :]))
+    return pnp.take(y, r.rows(d).row_places, axis=a, mode="clip")
+
+
+def _tiles_to_padded(r: Any, y: Any, aval: Aval, axes: tuple[int, ...]) -> Any:
+    """[pairs, ..TILE..TILE..] as [size, ..longest..longest..]."""
+    a, b = axes
+    p = r.pairs(aval.shape[a], aval.shape[b])
+    m, n = (-(-t.longest // TILE) for t in (p.a, p.b))
+    left, right = pnp.arange(m)[:, None], pnp.arange(n)
+    at = p.first[:-1, None, None] + left * pnp.maximum(p.b.counts, 1)[:, None, None] + right
+    y = pnp.take(y, pnp.clip(at, 0, p.capacity - 1), axis=0, mode="clip")  # [size, m, n, ...]
+    y = pnp.moveaxis(y, (1, 2), (a + 1, b + 2))  # each number of a tile in front of its rows
+    shape = list(y.shape)
+    shape[a + 1 : a + 3] = [m * TILE]
+    shape[b + 1 : b + 3] = [n * TILE]
+    y = y.reshape(shape)
+    return fit(fit(y, a + 1, p.a.longest), b + 1, p.b.longest)
+
+
+def _padded_to_tiles(r: Any, y: Any, aval: Aval, axes: tuple[int, ...]) -> Any:
+    """[size, ..longest..longest..] as [pairs, ..TILE..TILE..]."""
+    a, b = axes
+    p = r.pairs(aval.shape[a], aval.shape[b])
+    m, n = (-(-t.longest // TILE) for t in (p.a, p.b))
+    y = fit(fit(y, a + 1, m * TILE), b + 1, n * TILE)
+    shape = list(y.shape)
+    shape[b + 1 : b + 2] = [n, TILE]
+    shape[a + 1 : a + 2] = [m, TILE]
+    y = pnp.moveaxis(y.reshape(shape), (a + 1, b + 2), (1, 2))  # [size, m, n, ...]
+    y = y.reshape((-1, *y.shape[3:]))
+    i, j = (pnp.clip(k, 0, c - 1) for k, c in zip(p.place, (m, n)))
+    return pnp.take(y, (p.owner * m + i) * n + j, axis=0, mode="clip")
+
+
+def converted(r: Any, aval: Aval, x: Any, how: str, to: str) -> Any:
+    """A value of this ragged type in another layout, new axes in front."""
+    axes = r.axes(aval)
+    if how == FLAT:
+        x = to_padded(r, x, axes[0], aval.shape[axes[0]])
+        how = PADDED
+    elif how == TILES:
+        x = _tiles_to_padded(r, x, aval, axes)
+    if to == FLAT:
+        return from_padded(r, x, axes[0], aval.shape[axes[0]])
+    return _padded_to_tiles(r, x, aval, axes) if to == TILES else x

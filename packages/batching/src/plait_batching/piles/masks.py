@@ -1,0 +1,277 @@
+"""mask: a function of arrays of their own sizes, on arrays that are padded.
+
+It is `pile_map` with one example, everything padded; mapped over sizes it is a pile.
+
+Invariant: the results have the values that the function gives for what is there; what lies beyond
+is garbage.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from plait.ext.errors import (
+    ArgumentError,
+    AxisError,
+    ShapeError,
+    border,
+)
+from plait.ext.sizes import (
+    Dim,
+    Scope,
+    solve_dims,
+    symbolic_dims,
+)
+from plait.ext.trace import (
+    current,
+    result,
+    stage,
+    wraps,
+)
+from plait.ext.tree import (
+    flatten,
+    map_tree,
+)
+from plait.ext.types import (
+    Aval,
+)
+from plait.ext.values import (
+    as_value,
+)
+
+from .call import depth_of_piles, pile_stage
+from .capacities import Capacities, Size
+from .carrier import Ragged
+from .layouts import fit
+from .operation import PADDED, RAGGED, SHARED, layout, pile_map, ragged_axes
+from .pile import SCOPE
+from .tables import I32
+
+__all__ = ["mask"]
+
+
+@border
+def mask(
+    fun: Callable[..., Any], in_shapes: Sequence[Any], out_shape: Any = None
+) -> Callable[..., Any]:
+    """`fun`, on padded arrays of which only a part is there.
+
+    Args:
+      fun: takes positional arguments, and returns a tree of arrays.
+      in_shapes: the shape of each argument (for a tree, a tree of shapes), as a text of named
+        sizes: "n", "(n, m)", "n, 3", "2*n"; "_" is a size that is as it comes.
+      out_shape: the same for the result: it must be what `fun` gives, or is refused.  Without
+        it nothing is compared.
+
+    Returns:
+      A function `masked(args, sizes)` of a sequence of padded arguments and of {name: size}, a
+      number or a traced integer.  Results are padded, too: to the sizes that the padded arguments
+      would give; what is beyond the sizes of the unpadded result is garbage.
+
+    Raises:
+      ShapeError: a result of another shape, or of another structure, than out_shape.
+      ArgumentError: a size without a name, or a name without a size.
+
+    >>> import plait
+    >>> total = plait.mask(lambda x: x.sum(), ["n"], "")
+    >>> total([plait.numpy.array([1.0, 2.0, 7.0])], {"n": 2})
+    Array(3., dtype=float32)
+    """
+    if not callable(fun):
+        raise ArgumentError(f"mask needs a function, not {fun!r}", fix="write mask(f, ['n'], 'n')")
+    f = fun
+
+    @border
+    @wraps(f)
+    def masked(args: Sequence[Any], sizes: dict[str, Any]) -> Any:
+        return _Masked(f, in_shapes, out_shape, sizes).apply(tuple(args))
+
+    return masked
+
+
+class _Masked:
+    """One call: names, which are those of this level, and the shapes in terms of them."""
+
+    def __init__(self, f: Callable, in_shapes: Any, out_shape: Any, sizes: dict[str, Any]):
+        self.f, self.in_shapes, self.out_shape, self.sizes = f, in_shapes, out_shape, sizes
+        self.depth = depth_of_piles()
+
+    def read(self, text: Any, shape: tuple | None) -> tuple:
+        """A shape in terms of names; "_" is the size that `shape` has there."""
+        if not isinstance(text, str):
+            text = f"({', '.join(map(str, text))},)" if len(text) else ""
+        text = text.strip()
+        if text in ("", "()"):
+            return ()
+        inside = text[1:-1] if text.startswith("(") and text.endswith(")") else text
+        parts = [p.strip() for p in inside.split(",") if p.strip()]
+        if shape is not None and len(parts) != len(shape):
+            raise AxisError(
+                f"mask: an argument of shape {shape} has no shape {text!r}",
+                fix="name the size of every axis, or write _ for one that is as it comes",
+            )
+        found: list[Any] = []
+        for i, p in enumerate(parts):
+            if p == "_":
+                found.append(shape[i] if shape is not None else None)
+            else:
+                found += symbolic_dims(p, SCOPE)
+        renamed = {v: self.named(v) for d in found if d.__class__ is Dim for v in d.variables}
+        return tuple([d.substitute(renamed) if d.__class__ is Dim else d for d in found])
+
+    def named(self, name: str) -> Any:
+        if name not in self.sizes:
+            raise ArgumentError(
+                f"mask: nothing says what {name} is; sizes are given for "
+                f"{', '.join(sorted(self.sizes)) or 'none'}",
+                fix=f"pass its size: masked(args, {{{name!r}: ...}})",
+            )
+        (d,) = symbolic_dims(f"{name}_m{self.depth}", SCOPE)
+        return d
+
+    def apply(self, args: tuple) -> Any:
+        leaves, tree = flatten(args)
+        specs = _specs(self.in_shapes, args, len(leaves))
+        xs = [as_value(x) for x in leaves]
+        shapes = [self.read(s, x.shape) for s, x in zip(specs, xs, strict=True)]
+        table = self._table(xs, shapes)
+        caps = Capacities(table, 1)
+        outs: Any = None
+
+        def flat(*variables: Any) -> list:
+            nonlocal outs
+            out = self.f(*tree.unflatten(variables))
+            values, out_tree = flatten(out)
+            outs = out, out_tree
+            return [result(o, i, out, self.f) for i, o in enumerate(values)]
+
+        avals = [x.aval.with_shape(s) for x, s in zip(xs, shapes)]
+        on = pile_stage("mask", self.f)
+        program, captured = stage(flat, avals, getattr(self.f, "__name__", "f"), on=on)
+        out, out_tree = outs
+        if self.out_shape is not None:
+            self._compare(program.out_avals, out)
+        names = caps.named
+        ragged = [RAGGED if ragged_axes(a.shape, names) else SHARED for a in avals]
+        lengths = [_length(self.sizes[s.name.rpartition("_m")[0]], s) for s in table]
+        r = Ragged(current(), 1, None, table, True, ambient=tuple(lengths))
+        values = [_padded(x, a, r) if k == RAGGED else x for x, a, k in zip(xs, avals, ragged)]
+        got = pile_map.bind(
+            *lengths,
+            *captured,
+            *values,
+            program=program,
+            kinds=(*(SHARED,) * len(captured), *ragged),
+            outs=tuple([RAGGED if ragged_axes(a.shape, names) else "stacked"
+                        for a in program.out_avals]),
+            sizes=table,
+            size=1,
+            axis_name=None,
+            padded=True,
+        )  # fmt: skip
+        return out_tree.unflatten([y[0] for y in got])
+
+    def _table(self, xs: Sequence[Any], shapes: Sequence[tuple]) -> tuple[Size, ...]:
+        """The capacities of the names: what they are where arguments are padded."""
+        pairs = [
+            (d, n)
+            for x, s in zip(xs, shapes)
+            for d, n in zip(s, x.shape, strict=True)
+            if d.__class__ is Dim
+        ]
+        found = solve_dims(pairs)
+        for d, n in pairs:
+            if d.__class__ is Dim and d.substitute(found) != n:
+                raise ShapeError(
+                    f"mask: a size is {n} where {d} is padded to {d.substitute(found)}"
+                )
+        return tuple([Size(k, n, n, 1) for k, n in sorted(found.items())])  # nothing is tiled
+
+    def _compare(self, avals: Sequence[Aval], out: Any) -> None:
+        """Raise ShapeError unless the shapes are those of out_shape, in its structure."""
+        texts, wanted_tree = flatten(self.out_shape, lambda s: isinstance(s, str))
+        _, tree = flatten(out)
+        shapes = iter([a.shape for a in avals])
+        got = tree.unflatten([_Shape(s) for s in shapes])
+        want = wanted_tree.unflatten([_Shape(self.read(t, None)) for t in texts])
+        same = wanted_tree == tree and all(
+            _equal(w.sizes, g.sizes) for w, g in zip(flatten(want)[0], flatten(got)[0])
+        )
+        if not same:
+            raise ShapeError(
+                f"Output shapes should be {_said(want)} but are {_said(got)}.",
+                fix="correct out_shape, or the function",
+            )
+
+
+def _specs(in_shapes: Any, args: tuple, n: int) -> list:
+    texts = flatten(tuple(in_shapes), lambda s: isinstance(s, str))[0]
+    if len(texts) != n:
+        raise ArgumentError(
+            f"mask: in_shapes has {len(texts)} shapes for {n} arrays",
+            fix="give the shape of each, like ['(n, m)', 'n']",
+        )
+    return texts
+
+
+class _Shape:
+    """A shape as one leaf."""
+
+    def __init__(self, sizes: tuple):
+        self.sizes = sizes
+
+    def __repr__(self) -> str:
+        inside = ", ".join(map(_size_said, self.sizes))
+        return f"({inside}{',' if len(self.sizes) == 1 else ''})"
+
+
+def _size_said(d: Any) -> str:
+    """A size as a sum: 7 n, n + -1."""
+    if d.__class__ is not Dim:
+        return "_" if d is None else str(d)
+    said = []
+    for monomial, c in d.terms.items():
+        names = [re.sub(r"_m\d+", "", str(s)) for s in monomial]
+        said.append(" ".join(([] if c == 1 and names else [str(c)]) + names))
+    return " + ".join(sorted(said, key=lambda t: t.lstrip("-").isdigit()))
+
+
+def _said(tree: Any) -> str:
+    return repr(map_tree(lambda s: s, tree))
+
+
+def _equal(want: tuple, got: tuple) -> bool:
+    if len(want) != len(got):
+        return False
+    pairs = [(w, g) for w, g in zip(want, got) if w is not None]
+    # a size that is wanted is one: n - 1 says that n is 1 or more
+    known = [f"{w} >= 0" for w, _ in pairs if w.__class__ is Dim]
+    scope = Scope(known, lower=0)
+    return all(_same(w, g, scope) for w, g in pairs)
+
+
+def _same(w: Any, g: Any, scope: Scope) -> bool:
+    (difference,) = symbolic_dims(f"({w}) - ({g})", scope)
+    if isinstance(difference, Dim):
+        return scope.is_zero(difference.terms) is True
+    return difference == 0
+
+
+def _padded(x: Any, aval: Aval, r: Ragged) -> Any:
+    """An argument as the padded values of one example."""
+    for a, n in enumerate(layout(aval, r.caps, PADDED).shape[1:]):
+        x = fit(x, a, n)
+    return r.cleaned(x[None], aval)
+
+
+def _length(n: Any, size: Size) -> Any:
+    v = as_value(n)
+    if v.ndim or v.aval.dtype.kind not in "iu":
+        raise ArgumentError(f"mask: a size is {v.aval!r}", fix="give an integer")
+    if isinstance(n, int) and not 0 <= n <= size.longest:
+        name = size.name.rpartition("_m")[0]
+        raise ShapeError(
+            f"mask: {name} is {n}, and the padded arguments have {size.longest}",
+            fix=f"give 0 <= {name} <= {size.longest}",
+        )
+    return v.astype(I32)[None]

@@ -1,0 +1,134 @@
+"""What must lie in padding before a primitive reads across it.
+
+Of each operand: the axes that the primitive crosses, and the neutral element along each.  Where
+padding holds that, the primitive at capacity gives for the rows that there are what it gives for
+them alone, at the same positions.
+
+Invariant: one table says this, for padded piles, for masks, and for whoever asks.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from plait.ext.ops.contraction import (
+    dot_general,
+)
+from plait.ext.ops.convolution import (
+    conv_general,
+)
+from plait.ext.ops.cumulative import (
+    cumlogsumexp_,
+    cummax_,
+    cummin_,
+    cumprod_,
+    cumsum_,
+    recurrence,
+)
+from plait.ext.ops.reduction import (
+    argmax_,
+    argmin_,
+    highest,
+    lowest,
+    reduce_and,
+    reduce_max,
+    reduce_min,
+    reduce_or,
+    reduce_prod,
+    reduce_sum,
+    reduce_xor,
+)
+from plait.ext.ops.sorting import (
+    top_k_,
+)
+from plait.ext.rules import (
+    RuleTable,
+)
+from plait.ext.types import (
+    BOOL,
+)
+
+__all__ = ["all_ones", "padding_rules"]
+
+padding_rules = RuleTable(
+    "padding",
+    signature="(avals, **params)",
+    doc="for each operand {axis: value}: the axes that the primitive crosses, and what padding "
+    "along them must be.",
+)
+
+Fills = list[dict[int, Any]]
+
+
+def all_ones(dtype: np.dtype) -> Any:
+    """What `and` leaves as it is."""
+    return True if dtype == BOOL else (-1 if dtype.kind == "i" else int(np.iinfo(dtype).max))
+
+
+def _reduction(prim: Any, neutral: Any) -> None:
+    @padding_rules.rule(prim)
+    def _(avals, *, axes) -> Fills:
+        fill = neutral(avals[0].dtype)
+        return [dict.fromkeys(axes, fill)]
+
+
+def _cumulative(prim: Any, *neutrals: Any) -> None:
+    @padding_rules.rule(prim)
+    def _(avals, *, axis, reverse) -> Fills:
+        # forwards, what lies beyond the end is read by what lies beyond the end
+        return [{axis: n(a.dtype)} if reverse else {} for n, a in zip(neutrals, avals)]
+
+
+def _zero(dtype: np.dtype) -> Any:
+    return 0
+
+
+def _one(dtype: np.dtype) -> Any:
+    return 1
+
+
+for _prim, _neutral in (
+    (reduce_sum, _zero),
+    (reduce_prod, _one),
+    (reduce_max, lowest),
+    (reduce_min, highest),
+    (reduce_and, all_ones),
+    (reduce_or, _zero),
+    (reduce_xor, _zero),
+):
+    _reduction(_prim, _neutral)
+
+_cumulative(cumsum_, _zero)
+_cumulative(cumprod_, _one)
+_cumulative(cummax_, lowest)
+_cumulative(cummin_, highest)
+_cumulative(cumlogsumexp_, lowest)
+_cumulative(recurrence, _one, _zero)
+
+
+@padding_rules.rule(argmax_)
+def _(avals, *, axis, index_dtype) -> Fills:
+    # of several that are equal the first is taken, which is never padding
+    return [{axis: lowest(avals[0].dtype)}]
+
+
+@padding_rules.rule(argmin_)
+def _(avals, *, axis, index_dtype) -> Fills:
+    return [{axis: highest(avals[0].dtype)}]
+
+
+@padding_rules.rule(top_k_)
+def _(avals, *, k) -> Fills:
+    return [{avals[0].ndim - 1: lowest(avals[0].dtype)}]
+
+
+@padding_rules.rule(dot_general)
+def _(avals, *, contract, shared, precision, out_dtype) -> Fills:
+    # both, for zero times garbage may be nan
+    return [dict.fromkeys(axes, 0) for axes in contract]
+
+
+@padding_rules.rule(conv_general)
+def _(avals, *, dims, **how) -> Fills:
+    x, y = dims.lhs_spec, dims.rhs_spec
+    return [dict.fromkeys(x[1:], 0), dict.fromkeys(y[1:], 0)]

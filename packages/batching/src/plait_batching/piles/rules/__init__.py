@@ -1,0 +1,32 @@
+"""Rules of piles, family by family, for the primitives of core.
+
+Invariant: importing this package registers all of them.
+"""
+
+from . import (
+    contraction,
+    control,
+    convolution,
+    cumulative,
+    elementwise,
+    indexing,
+    moving,
+    nested,
+    reduction,
+    shape,
+    sorting,
+)
+
+__all__ = [
+    "contraction",
+    "control",
+    "convolution",
+    "cumulative",
+    "elementwise",
+    "indexing",
+    "moving",
+    "nested",
+    "reduction",
+    "shape",
+    "sorting",
+]

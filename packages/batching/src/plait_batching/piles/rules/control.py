@@ -1,0 +1,257 @@
+"""Branches and loops whose predicate, length or operands differ between examples.
+
+Invariant: an example that has done its turns, or does not come this way, keeps what it has; what is
+computed for it meanwhile reaches neither results nor derivatives.
+"""
+
+from typing import Any
+
+import plait.numpy as pnp
+from plait import (
+    lax,
+)
+from plait.ext.errors import (
+    MissingRule,
+)
+from plait.ext.ir import (
+    dims_of,
+    effects_of,
+    evaluate,
+)
+from plait.ext.ops.control_flow import (
+    cond,
+    scan,
+    while_,
+)
+from plait.ext.ops.elementwise import (
+    stop,
+)
+from plait.ext.sizes import (
+    Dim,
+)
+from plait.ext.values import (
+    Literal,
+)
+
+from ...interpreter import Batch, batching_rules
+from ..carrier import Ragged, pile_rules
+from ..layouts import along
+from ..operation import FLAT, PADDED, TILES
+from ..tables import I32
+
+
+def _of_examples(r: Ragged, flags: Any, aval: Any, form: Any) -> Any:
+    """Flags of the examples, [size], for each element of a value in a form, new axes in front."""
+    if form == FLAT:
+        (a,) = r.axes(aval)
+        t = r.rows(aval.shape[a])
+        return along(pnp.take(flags, t.owner, mode="clip"), a, aval.ndim)
+    if form.__class__ is tuple and form[0] == TILES:
+        p = r.pairs(*[aval.shape[a] for a in r.axes(aval)])
+        flags = pnp.take(flags, p.owner, mode="clip")
+    return along(flags, 0, aval.ndim + 1)
+
+
+def _usual(r: Ragged, x: Any) -> Any:
+    """The values of all examples, in the usual form of their type."""
+    return r.to_form(x, r.usual(x.aval))[0]
+
+
+def _kept(r: Ragged, flags: Any, new: Any, old: Any, avals: Any) -> list:
+    """`new` for the examples that `flags` says, else `old`."""
+    return [
+        pnp.where(_of_examples(r, flags, a, r.usual(a)), n, o)
+        for n, o, a in zip(new, old, avals, strict=True)
+    ]
+
+
+def _speaks(r: Ragged, args: Any, params: dict) -> bool:
+    """Whether operands or programs speak of sizes that differ between examples."""
+    return not r.dims.isdisjoint(dims_of([[a.aval for a in args], *params.values()]))
+
+
+def _no_effects(r: Ragged, prim: Any, params: dict) -> None:
+    if effects_of(prim, params):
+        raise MissingRule(
+            f"{r.does}: {prim} has effects, and what decides them differs between examples",
+            fix="do it outside, for one example after the other",
+        )
+
+
+@pile_rules.rule(cond)
+def _(r, args, params):
+    args = [r.settled(a) for a in args]
+    if r.form_of(args[0]) is None:
+        return r.through(cond, args, params)
+    if not _speaks(r, args, params):
+        rule: Any = batching_rules.find(cond)
+        return rule(r, args, params)
+    _no_effects(r, cond, params)
+    index = r.to_form(args[0], 0)[0]
+    branches, rest = params["branches"], args[1:]
+    outs = branches[0].out_avals
+    forms = tuple([r.usual(a.aval) for a in rest])
+    wanted = tuple([r.usual(a) for a in outs])
+    operands = [_usual(r, a) for a in rest]
+    total: Any = None
+    for i, b in enumerate(branches):
+        mine = index == i
+        seen = [
+            pnp.where(_of_examples(r, mine, a.aval, f), x, stop.bind(x))
+            if a.aval.inexact and a.__class__ is not Literal
+            else x
+            for a, f, x in zip(rest, forms, operands)
+        ]  # no 0 * inf in derivatives of the branch that was not taken
+        program = r.lift_program(b, forms, wanted)[0]
+        got = evaluate(program, [*r.ambient, *seen])
+        total = got if total is None else _kept(r, mine, got, total, outs)
+    return [r.lift(a, f, (x,)) for a, f, x in zip(outs, wanted, total)]
+
+
+@pile_rules.rule(while_)
+def _(r, args, params):
+    args = [r.settled(a) for a in args]
+    if not _speaks(r, args, params):
+        rule: Any = batching_rules.find(while_)
+        return rule(r, args, params)
+    _no_effects(r, while_, params)
+    c, b = params["cond_consts"], params["body_consts"]
+    consts, init = args[: c + b], args[c + b :]
+    fixed = tuple([r.form_of(x) for x in consts])
+    avals = [x.aval for x in init]
+    moving = tuple([r.usual(a) for a in avals])
+    test = r.lift_program(params["cond"], (*fixed[:c], *moving), (0,))[0]
+    step = r.lift_program(params["body"], (*fixed[c:], *moving), moving)[0]
+    ks = [p for x, f in zip(consts, fixed) for p in r.to_form(x, f)]
+    n = sum(len(r.parts_of(x.aval, f)) for x, f in zip(consts[:c], fixed[:c]))
+    most = params.get("max_steps")
+
+    def going(s: Any) -> Any:
+        (flags,) = evaluate(test, [*r.ambient, *ks[:n], *s[1]])
+        return flags if most is None else pnp.logical_and(flags, s[0] < most)
+
+    def turn(s: Any) -> Any:
+        new = evaluate(step, [*r.ambient, *ks[n:], *s[1]])
+        return s[0] + 1, _kept(r, going(s), new, s[1], avals)
+
+    first = pnp.zeros((), I32), [_usual(r, x) for x in init]
+    _, ends = lax.while_loop(lambda s: going(s).any(), turn, first)
+    return [r.lift(a, f, (x,)) for a, f, x in zip(avals, moving, ends)]
+
+
+# ---- scan --------------------------------------------------------------------------------------
+
+
+@pile_rules.rule(scan)
+def _(r, args, params):
+    args = [r.settled(a) for a in args]
+    n = params["length"]
+    if n.__class__ is not Dim or not r.caps.mine(n):
+        return r.through(scan, args, params)
+    plain = r.dims.isdisjoint(dims_of([params["body"]]))
+    rows = args[params["consts"] + params["carry"] :]
+    carried = args[: params["consts"] + params["carry"]]
+    plain = plain and not any(r.axes(a.aval) for a in carried)
+    if plain and not r.padded and all(r.how(a) in (FLAT, None, PADDED) for a in rows):
+        return _in_phases(r, args, params)
+    return _to_the_longest(r, args, params)
+
+
+def _to_the_longest(r: Ragged, args: Any, params: dict) -> list:
+    """As many turns as the longest example has; others keep their carry when they are done."""
+    k, c, body, n = params["consts"], params["carry"], params["body"], params["length"]
+    reverse = params["reverse"]
+    t = r.rows(n)
+    fixed = tuple([r.form_of(x) for x in args[:k]])
+    consts = [p for x, f in zip(args[:k], fixed) for p in r.to_form(x, f)]
+    avals = [x.aval for x in args[k : k + c]]
+    moving = tuple([r.usual(a) for a in avals])
+    carry = [_usual(r, x) for x in args[k : k + c]]
+    rows = [v.aval for v in body.inputs[k + c :]]
+    shapes = tuple([(PADDED, 0) if r.axes(a) else 0 for a in rows])
+    xs = [pnp.moveaxis(r.data(x, PADDED), 1, 0) for x in args[k + c :]]
+    ys = body.out_avals[c:]
+    made = tuple([(PADDED, 0) if r.axes(a) else 0 for a in ys])
+    step = r.lift_program(body, (*fixed, *moving, *shapes), (*moving, *made))[0]
+    last = t.lengths.max(initial=0)
+
+    def turn(s: Any, x: Any) -> Any:
+        i, old = s
+        got = evaluate(step, [*r.ambient, *consts, *old, *x])
+        new = _kept(r, i < t.lengths, got[:c], old, avals)
+        return (i - 1 if reverse else i + 1, new), got[c:]
+
+    start = pnp.asarray(t.longest - 1 if reverse else 0, I32)
+    (_, ends), stacks = lax.scan(turn, (start, carry), xs, length=t.longest, reverse=reverse)
+    del last
+    outs = [a.with_shape((n, *a.shape)) for a in ys]
+    results = [r.lift(a, f, (x,)) for a, f, x in zip(avals, moving, ends)]
+    return results + [
+        r.result(a, pnp.moveaxis(y, 0, 1), PADDED) for a, y in zip(outs, stacks, strict=True)
+    ]
+
+
+def _in_phases(r: Ragged, args: Any, params: dict) -> list:
+    """Examples sorted by length, in phases of half the width each: at most twice as many rows are
+    computed as there are, but for the last eight examples.
+
+    The rows of stacked results are written where they are, flat.
+    """
+    k, c, body, n = params["consts"], params["carry"], params["body"], params["length"]
+    t = r.rows(n)
+    outs = scan.infer(tuple([a.aval for a in args]), params)
+    forms = [r.form_of(a) for a in args[:k]]
+    consts = [r.split(a)[1][0] for a in args[:k]]
+    carry = [r.to_form(a, 0)[0] for a in args[k : k + c]]
+    rows = [r.data(a, FLAT) for a in args[k + c :]]
+    order = pnp.argsort(-t.lengths)
+    lengths, first = t.lengths[order], t.first[:-1][order]
+    carry = [x[order] for x in carry]
+    consts = [x if f is None else r.front(x, f)[order] for x, f in zip(consts, forms)]
+    given = (*[None if f is None else 0 for f in forms], *(0,) * (c + len(rows)))
+    ys = [pnp.zeros(r.part_avals(a, FLAT)[0].shape, a.dtype) for a in outs[c:]]
+    i, width = pnp.zeros((), I32), r.size
+    while width:
+        half = width // 2
+        last = width <= 8
+        phase = _Phase(r, body, given, width, t.rows, params["reverse"], len(body.outputs))
+        until = lengths[0] if last else lengths[half]
+        ks = [x if f is None else x[:width] for x, f in zip(consts, forms)]
+        part = [x[:width] for x in carry]
+        i, part, ys = phase.run(i, until, lengths[:width], first[:width], ks, part, rows, ys)
+        carry = [x.at[:width].set(p) if width < r.size else p for x, p in zip(carry, part)]
+        if last:
+            break
+        width = half
+    back = pnp.zeros(r.size, I32).at[order].set(pnp.arange(r.size, dtype=I32))
+    ends = [r.lift(a, 0, (x[back],)) for a, x in zip(outs, carry)]
+    return ends + [r.lift(a, FLAT, (y,)) for a, y in zip(outs[c:], ys)]
+
+
+class _Phase:
+    """Turns of the `width` longest examples."""
+
+    def __init__(
+        self, r: Ragged, body: Any, forms: tuple, width: int, rows: int, reverse: bool, results: int
+    ):
+        # what the carrier of examples knows of sizes is not needed: the step speaks of none
+        batch = Batch(None, width, None)
+        self.step = batch.lift_program(body, forms, (0,) * results)[0]
+        self.rows, self.reverse = rows, reverse
+
+    def run(
+        self, i: Any, until: Any, n: Any, first: Any, ks: list, carry: list, xs: list, ys: list
+    ) -> Any:
+        def turn(s: Any) -> Any:
+            i, old, ys = s
+            on = i < n
+            at = first + (n - 1 - i if self.reverse else i)
+            here = [x.at[pnp.clip(at, 0, self.rows - 1)].get(mode="clip") for x in xs]
+            got = evaluate(self.step, [*ks, *old, *here])
+            c = len(old)
+            new = [pnp.where(along(on, 0, o.ndim), g, o) for g, o in zip(got[:c], old)]
+            to = pnp.where(on, at, self.rows)
+            ys = [y.at[to].set(g, mode="drop") for y, g in zip(ys, got[c:])]
+            return i + 1, new, ys
+
+        return lax.while_loop(lambda s: s[0] < until, turn, (i, carry, ys))

@@ -1,0 +1,157 @@
+"""Gather and scatter, in all modes, against the example's own sizes.
+
+Invariant: an index is clipped to, or is outside of, what the example has; what lies at places of
+indices that are none is neither read for a result that is there nor written.
+"""
+
+from typing import Any
+
+import plait.numpy as pnp
+from plait.ext.errors import (
+    MissingRule,
+)
+from plait.ext.ops.indexing import (
+    CLIP,
+    FILL,
+    gather_,
+    scatter_,
+    scatter_add_,
+    scatter_max_,
+    scatter_min_,
+    scatter_mul_,
+    window_sizes,
+)
+
+from ...interpreter import batching_rules
+from ..carrier import Ragged, pile_rules
+from ..layouts import fit
+from ..operation import PADDED
+
+
+def _room(r: Ragged, x: Any, sizes: Any, axes: Any, dtype: Any) -> Any:
+    """The greatest start of a window, for each example and axis: [size, axes]."""
+    columns = []
+    for a in axes:
+        d = x.aval.shape[a] - sizes[a]
+        columns.append(r.lengths(d) if r.caps.mine(d) else pnp.full(r.size, d, "int32"))
+    return pnp.stack(columns, 1).astype(dtype) if columns else pnp.zeros((r.size, 0), dtype)
+
+
+def _starts(r: Ragged, indices: Any, room: Any) -> tuple[Any, Any]:
+    """(indices [size, ..., k] in range, which of them were: [size, ...])."""
+    at = r.data(indices, PADDED)
+    most = room.reshape((r.size, *(1,) * (at.ndim - 2), room.shape[-1]))
+    fits = pnp.logical_and(at >= 0, at <= most).all(-1)
+    return pnp.clip(at, 0, pnp.maximum(most, 0)), fits
+
+
+def _window(r: Ragged, prim: Any, x: Any, sizes: Any, axes: Any) -> tuple:
+    """Windows at capacity: a ragged one is the whole axis."""
+    found = []
+    for a, (n, m) in enumerate(zip(x.aval.shape, sizes, strict=True)):
+        if not r.caps.mine(n) and not r.caps.mine(m):
+            found.append(m)
+        elif r.caps.mine(n) and n == m:
+            found.append(r.caps.longest(n))
+        elif not r.caps.mine(m):
+            found.append(m)
+        else:
+            raise MissingRule(
+                f"{r.does}: {prim} of windows of size {m} along axis {a} of {x.aval!r}",
+                fix="take a window with lax.dynamic_slice",
+            )
+    return tuple(found)
+
+
+@pile_rules.rule(gather_)
+def _(r, args, out, *, dimension_numbers, slice_sizes, mode, fill_value, **promises):
+    x, indices = args
+    numbers = dimension_numbers
+    axes = numbers.start_index_map
+    room = _room(r, x, slice_sizes, axes, indices.aval.dtype)
+    at, fits = _starts(r, indices, room)
+    sizes = _window(r, gather_, x, slice_sizes, axes)
+    y = r.data(x, PADDED)
+    for a, m in enumerate(sizes):
+        if y.shape[a + 1] < m or (y.shape[a + 1] == 0 and m == 0 and a in axes):
+            y = fit(y, a + 1, max(m, 1))
+    rule: Any = batching_rules.find(gather_)
+    got, d = rule(
+        r,
+        (y, at),
+        (0, 0),
+        dimension_numbers=numbers,
+        slice_sizes=sizes,
+        mode=CLIP,
+        fill_value=None,
+        indices_are_sorted=False,
+        unique_indices=False,
+    )
+    got = r.move(got, d, 0)
+    if mode == FILL:
+        keep = [i for i in range(out.ndim) if i not in numbers.offset_dims]
+        shape = [1] * (out.ndim + 1)
+        shape[0] = r.size
+        for i, n in zip(keep, fits.shape[1:], strict=True):
+            shape[i + 1] = n
+        value = _outside(out.dtype) if fill_value is None else fill_value
+        got = pnp.where(fits.reshape(shape), got, pnp.asarray(value, got.dtype))
+    return r.result(out, got, PADDED)
+
+
+def _outside(dtype: Any) -> Any:
+    """What is read outside, if nothing is said: see `gather_`."""
+    if dtype.kind == "b":
+        return True
+    if dtype.kind not in "iu":
+        return float("nan")
+    bounds = pnp.iinfo(dtype)
+    return int(bounds.max if dtype.kind == "u" else bounds.min)
+
+
+def _scatter(prim: Any) -> None:
+    @pile_rules.rule(prim)
+    def _(r, args, out, *, dimension_numbers, mode, **promises):
+        x, indices, updates = args
+        n = dimension_numbers
+        sizes = window_sizes(x.aval, updates.aval, n)
+        axes = n.scatter_dims_to_operand_dims
+        at, fits = _starts(r, indices, _room(r, x, sizes, axes, indices.aval.dtype))
+        _window(r, prim, x, sizes, axes)
+        there = _there(r, indices)
+        if mode == FILL:
+            there = fits if there is None else pnp.logical_and(there, fits)
+        if there is not None:
+            shape = (*there.shape, *(1,) * (at.ndim - there.ndim))
+            at = pnp.where(there.reshape(shape), at, -(1 << 24))  # outside: nothing is written
+        rule: Any = batching_rules.find(prim)
+        got, d = rule(
+            r,
+            (r.data(x, PADDED), at, r.data(updates, PADDED)),
+            (0, 0, 0),
+            dimension_numbers=n,
+            mode=FILL,
+            indices_are_sorted=False,
+            unique_indices=False,
+        )
+        return r.result(out, r.move(got, d, 0), PADDED)
+
+
+def _there(r: Ragged, indices: Any) -> Any:
+    """Which indices there are: [size, ...]; None if all."""
+    found = None
+    ndim = indices.aval.ndim - 1
+    for a in r.axes(indices.aval):
+        inside = r.rows(indices.aval.shape[a]).inside
+        shape = [1] * (ndim + 1)
+        shape[0], shape[a + 1] = inside.shape
+        here = inside.reshape(shape)
+        found = here if found is None else pnp.logical_and(found, here)
+    if found is None:
+        return None
+    lead = r.data(indices, PADDED).shape[:-1]
+    return pnp.broadcast_to(found, lead)
+
+
+for _prim in (scatter_, scatter_add_, scatter_mul_, scatter_min_, scatter_max_):
+    _scatter(_prim)

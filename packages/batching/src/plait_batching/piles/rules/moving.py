@@ -1,0 +1,283 @@
+"""Slices, reversals, padding and concatenation: rows that move to other positions.
+
+Each place of the result is told which position of the operand it reads, by its own position and the
+example's own sizes.
+
+Invariant: positions are those of the example; what is beyond its end is never read for something
+that is there.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import plait.numpy as pnp
+from plait.ext.ops.indexing import (
+    dynamic_slice_,
+    dynamic_update_slice_,
+)
+from plait.ext.ops.shape import (
+    concatenate_,
+    pad_,
+    rev,
+    slice_,
+)
+
+from ..carrier import Ragged, pile_rules
+from ..layouts import along
+from ..operation import FLAT, PADDED
+from ..tables import I32, Rows
+
+Source = Callable[["Places"], Any]
+"""From the places of a result to the positions that they read."""
+
+
+class Places:
+    """The places along one axis of a result, in a layout.
+
+    `position` counts them from the front of their example; `of(d)` is a size, or a value of each
+    example, for each of them.
+    """
+
+    def __init__(self, r: Ragged, d: Any, how: str):
+        self.r, self.how = r, how
+        self.rows: Rows | None = r.rows(d) if r.caps.mine(d) else None
+        if how == FLAT:
+            assert self.rows is not None
+            self.position = self.rows.position
+        else:
+            n = r.caps.longest(d) if self.rows is not None else d
+            self.position = pnp.arange(n, dtype=I32)[None, :]
+
+    def of(self, d: Any) -> Any:
+        if d.__class__ is int:
+            return d
+        return self.each(self.r.lengths(d))
+
+    def each(self, values: Any) -> Any:
+        """Values of each example, [size], for each place."""
+        if self.how == FLAT:
+            assert self.rows is not None
+            return pnp.take(values, self.rows.owner, mode="clip")
+        return values[:, None]
+
+
+def pick(r: Ragged, x: Any, aval: Any, axis: int, d: Any, source: Source, how: str) -> Any:
+    """The values, of type `aval`, at other positions along `axis`, which gets the size `d`.
+
+    In the layout `how`; what `source` says of places that read nothing is garbage."""
+    places = Places(r, d, how)
+    at = source(places)
+    n = aval.shape[axis]
+    if how == FLAT:
+        t = r.rows(n)
+        rows = pnp.take(t.first, places.rows.owner, mode="clip") + at  # type: ignore[union-attr]
+        return pnp.take(x, pnp.clip(rows, 0, t.rows - 1), axis=axis, mode="clip")
+    width = x.shape[axis + 1]
+    at = pnp.broadcast_to(at, (r.size, at.shape[1]))
+    if width == 0:
+        shape = (*x.shape[: axis + 1], at.shape[1], *x.shape[axis + 2 :])
+        return pnp.zeros(shape, x.dtype)
+    spread = [1] * x.ndim
+    spread[0], spread[axis + 1] = at.shape
+    index = pnp.clip(at, 0, width - 1).reshape(spread)
+    return pnp.take_along_axis(x, index, axis=axis + 1, mode="clip")
+
+
+def where(r: Ragged, d: Any, how: str, axis: int, ndim: int, test: Source) -> Any:
+    """What `test` says of the places along `axis`, for each element of the result."""
+    flags = test(Places(r, d, how))
+    if how == FLAT:
+        return along(flags, axis, ndim)
+    flags = pnp.broadcast_to(flags, (r.size, flags.shape[1]))
+    spread = [1] * (ndim + 1)
+    spread[0], spread[axis + 1] = flags.shape
+    return flags.reshape(spread)
+
+
+def moved(r: Ragged, x: Any, out: Any, sources: dict[int, Source]) -> Any:
+    """A value of which each axis in `sources` is read at other positions."""
+    shape = list(x.aval.shape)
+    have, want = r.axes(x.aval), r.axes(out)
+    how = FLAT if not r.padded and len(have) == 1 and have == want else PADDED
+    how = PADDED if r.how(x) == PADDED else how
+    y = r.data(x, how)
+    aval = x.aval
+    for axis, source in sources.items():
+        plain = axis not in have and axis not in want
+        if plain and how == FLAT:
+            at = source(Places(r, out.shape[axis], PADDED))  # the same for all examples
+            y = pnp.take(y, pnp.clip(at[0], 0, shape[axis] - 1), axis=axis, mode="clip")
+        else:
+            y = pick(r, y, aval, axis, out.shape[axis], source, how)
+        shape[axis] = out.shape[axis]
+        aval = aval.with_shape(shape)
+    return r.result(out, y, how)
+
+
+# ---- static positions --------------------------------------------------------------------------
+
+
+@pile_rules.rule(rev)
+def _(r, args, out, *, axes):
+    sources = {a: _reversed(out.shape[a]) for a in axes}
+    return moved(r, args[0], out, sources)
+
+
+def _reversed(n: Any) -> Source:
+    return lambda places: places.of(n) - 1 - places.position
+
+
+@pile_rules.rule(slice_)
+def _(r, args, out, *, starts, limits, strides):
+    (x,) = args
+    whole = [
+        s.__class__ is int and s == 0 and k == 1 and n == m
+        for s, k, n, m in zip(starts, strides, x.aval.shape, out.shape)
+    ]
+    sources = {a: _from(s, k) for a, (s, k, w) in enumerate(zip(starts, strides, whole)) if not w}
+    return moved(r, x, out, sources)
+
+
+def _from(start: Any, stride: int) -> Source:
+    return lambda places: places.of(start) + places.position * stride
+
+
+@pile_rules.rule(pad_)
+def _(r, args, out, *, low, high, interior):
+    x, value = args
+    how = FLAT if len(r.axes(x.aval)) == 1 and r.axes(x.aval) == r.axes(out) else PADDED
+    how = PADDED if r.padded or r.how(x) == PADDED else how
+    y, aval, there = r.data(x, how), x.aval, None
+    shape = list(aval.shape)
+    for a, (lo, step) in enumerate(zip(low, interior)):
+        n, m = aval.shape[a], out.shape[a]
+        if lo.__class__ is int and lo == 0 and step == 0 and n == m:
+            continue
+        place = how if how == PADDED or a in r.axes(out) else None
+        source, test = _unpadded(lo, step), _was(lo, step, n)
+        if place is None:  # the same for all examples
+            at = source(Places(r, m, PADDED))[0]
+            y = (
+                pnp.take(y, pnp.clip(at, 0, max(n - 1, 0)), axis=a, mode="clip")
+                if n
+                else (pnp.zeros((*y.shape[:a], m, *y.shape[a + 1 :]), y.dtype))
+            )
+            flags = along(test(Places(r, m, PADDED))[0], a, len(shape))
+        else:
+            y = pick(r, y, aval, a, m, source, how)
+            flags = where(r, m, how, a, len(shape), test)
+        there = flags if there is None else pnp.logical_and(there, flags)
+        shape[a] = m
+        aval = aval.with_shape(shape)
+    if there is None:
+        return r.result(out, y, how)
+    return r.result(out, pnp.where(there, y, _beside(r, value, out, how)), how)
+
+
+def _unpadded(low: Any, step: int) -> Source:
+    return lambda places: (places.position - places.of(low)) // (step + 1)
+
+
+def _was(low: Any, step: int, n: Any) -> Source:
+    def test(places: Places) -> Any:
+        at = places.position - places.of(low)
+        inside = pnp.logical_and(at >= 0, at // (step + 1) < places.of(n))
+        return pnp.logical_and(inside, at % (step + 1) == 0) if step else inside
+
+    return test
+
+
+def _beside(r: Ragged, value: Any, out: Any, how: str) -> Any:
+    """A scalar, perhaps of each example, beside a value of a ragged type."""
+    v, d = r.dense(value)
+    if d is None:
+        return v
+    if how == FLAT:
+        (a,) = r.axes(out)
+        return along(pnp.take(v, r.rows(out.shape[a]).owner, mode="clip"), a, out.ndim)
+    return v.reshape((r.size, *(1,) * out.ndim))
+
+
+@pile_rules.rule(concatenate_)
+def _(r, args, out, *, axis):
+    if axis not in r.axes(out):
+        how = r.like(args, out)
+        lead = 0 if how == FLAT else 1
+        got = concatenate_.bind(*[r.data(a, how) for a in args], axis=axis + lead)
+        return r.result(out, got, how)
+    alone = all(r.axes(a.aval) == r.axes(out) == (axis,) for a in args)
+    how = FLAT if alone and not r.padded else PADDED
+    n = out.shape[axis]
+    total, start = None, 0
+    for a in args:
+        m = a.aval.shape[axis]
+        got = pick(r, r.data(a, how), a.aval, axis, n, _from(-1 * start, 1), how)
+        if total is None:
+            total = got
+        else:
+            here = where(r, n, how, axis, out.ndim, _after(start))
+            total = pnp.where(here, got, total)
+        start = start + m
+    return r.result(out, total, how)
+
+
+def _after(start: Any) -> Source:
+    return lambda places: places.position >= places.of(start)
+
+
+# ---- positions that are values ---------------------------------------------------------------
+
+
+def _start(r: Ragged, s: Any, room: Any) -> Any:
+    """A start of each example, moved to where the box fits: [size]."""
+    v, d = r.dense(s)
+    v = v if d is not None else pnp.broadcast_to(v, (r.size,))
+    most = r.lengths(room) if r.caps.mine(room) else room
+    return pnp.clip(v, 0, pnp.maximum(most, 0)).astype(I32)
+
+
+@pile_rules.rule(dynamic_slice_)
+def _(r, args, out, *, sizes):
+    x, *starts = args
+    sources = {}
+    for a, (s, n, m) in enumerate(zip(starts, x.aval.shape, sizes, strict=True)):
+        if n == m:
+            continue  # the whole of it, wherever it begins
+        sources[a] = _shifted(_start(r, s, n - m))
+    if any(a not in r.axes(x.aval) for a in sources) and r.how(x) == FLAT:
+        x = r.result(x.aval, r.data(x, PADDED), PADDED)  # of each example elsewhere
+    return moved(r, x, out, sources)
+
+
+def _shifted(start: Any) -> Source:
+    return lambda places: places.each(start) + places.position
+
+
+@pile_rules.rule(dynamic_update_slice_)
+def _(r, args, out):
+    x, box, *starts = args
+    y, b, aval, inside = r.data(x, PADDED), r.data(box, PADDED), box.aval, None
+    shape = list(aval.shape)
+    for a, s in enumerate(starts):
+        n, m = out.shape[a], box.aval.shape[a]
+        if n == m:
+            continue
+        start = _start(r, s, n - m)
+        b = pick(r, b, aval, a, n, _unshifted(start), PADDED)
+        here = where(r, n, PADDED, a, out.ndim, _covered(start, m))
+        inside = here if inside is None else pnp.logical_and(inside, here)
+        shape[a] = n
+        aval = aval.with_shape(shape)
+    return r.result(out, b if inside is None else pnp.where(inside, b, y), PADDED)
+
+
+def _unshifted(start: Any) -> Source:
+    return lambda places: places.position - places.each(start)
+
+
+def _covered(start: Any, m: Any) -> Source:
+    def test(places: Places) -> Any:
+        at = places.position - places.each(start)
+        return pnp.logical_and(at >= 0, at < places.of(m))
+
+    return test

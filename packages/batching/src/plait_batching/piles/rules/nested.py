@@ -1,0 +1,72 @@
+"""Piles in piles: how many elements an inner pile has, and how many rows, may differ between the
+examples of the outer one.
+
+The inner piles are padded to the capacities of the greatest, and are then the examples of one.
+
+Invariant: elements that an inner pile does not have are empty, and are summed nowhere.
+"""
+
+from typing import Any
+
+from plait.ext.errors import (
+    MissingRule,
+)
+from plait.ext.ir import (
+    dims_of,
+)
+from plait.ext.sizes import (
+    Dim,
+)
+
+from ..batching import Merged
+from ..capacities import Size
+from ..carrier import Ragged, pile_rules
+from ..operation import PADDED, pile_map
+
+
+@pile_rules.rule(pile_map)
+def _(r, args, params):
+    args = [r.settled(a) for a in args]
+    if r.dims.isdisjoint(dims_of([[a.aval for a in args], *params.values()])):
+        return r.plainly(pile_map, args, params)
+    program, count = params["program"], params["size"]
+    if not r.dims.isdisjoint(dims_of([program])) or params["axis_name"] is not None:
+        raise MissingRule(
+            f"{r.does}: a map over a pile inside speaks of sizes of the pile around",
+            fix="pass what depends on them to it as an argument",
+        )
+    k = len(params["sizes"])
+    sizes = tuple([Size(s.name, *[_static(r, n) for n in s[1:]]) for s in params["sizes"]])
+    fixed = {**params, "sizes": sizes, "size": _static(r, count)}
+    outs = pile_map.infer(tuple([a.aval for a in args]), params)
+    lengths = [_lengths(r, a) for a in args[:k]]
+    values = [_padded(r, a) for a in args[k:]]
+    there = r.rows(count).inside if count.__class__ is Dim and r.caps.mine(count) else None
+    got = Merged(r, lengths, fixed, there).apply(values)
+    return [_taken(r, y, a) for y, a in zip(got, outs, strict=True)]
+
+
+def _static(r: Ragged, n: Any) -> int:
+    return r.caps.longest(n) if r.caps.mine(n) else n
+
+
+def _lengths(r: Ragged, n: Any) -> Any:
+    """The lengths of the elements of each inner pile, 0 of those that it does not have."""
+    x = r.data(n, PADDED)
+    if r.axes(n.aval):
+        x = r.masked(x, n.aval, r.axes(n.aval), 0)
+    return r.lift(n.aval.with_shape(x.shape[1:]), 0, (x,))
+
+
+def _padded(r: Ragged, a: Any) -> Any:
+    """An operand at static sizes."""
+    if not r.axes(a.aval):
+        return a
+    x = r.data(a, PADDED)
+    return r.lift(a.aval.with_shape(x.shape[1:]), 0, (x,))
+
+
+def _taken(r: Ragged, y: Any, aval: Any) -> Any:
+    if not r.axes(aval):
+        return y
+    return r.result(aval, r.to_form(y, 0)[0], PADDED)

@@ -1,0 +1,117 @@
+"""Reductions over ragged axes and others.
+
+Flat, a reduction over rows is a scatter into examples; in tiles, one over the tiles' own axes, then
+a scatter.  The others are done padded.
+
+Invariant: the result of an empty example is the neutral element.
+"""
+
+from typing import Any
+
+import plait.numpy as pnp
+from plait.ext.ops.reduction import (
+    argmax_,
+    argmin_,
+    reduce_and,
+    reduce_max,
+    reduce_min,
+    reduce_or,
+    reduce_prod,
+    reduce_sum,
+    reduce_xor,
+)
+
+from ..capacities import TILE
+from ..carrier import Ragged, pile_rules
+from ..layouts import from_tiles
+from ..operation import FLAT, PADDED, TILES
+from ..padding import padding_rules
+
+__all__ = ["combined", "tile_mask"]
+
+
+def combined(fill: Any, count: int, at: Any, y: Any, how: str) -> Any:
+    """The rows of `y`, combined where `at` says: [count, ...]."""
+    start = pnp.full((count, *y.shape[1:]), fill, y.dtype)
+    return getattr(start.at[at], how)(y, mode="drop")
+
+
+def tile_mask(y: Any, there: Any, axis: int, fill: Any) -> Any:
+    """[pairs, ..TILE..] with `fill` where there is nothing along `axis`."""
+    shape = [1] * y.ndim
+    shape[0], shape[axis] = y.shape[0], TILE
+    return pnp.where(there.reshape(shape), y, pnp.asarray(fill, y.dtype))
+
+
+def _reduction(prim: Any, how: str | None) -> None:
+    @pile_rules.rule(prim)
+    def _(r, args, out, *, axes):
+        (x,) = args
+        fill = padding_rules.find(prim)([x.aval], axes=axes)[0].get(axes[0]) if axes else None  # type: ignore[misc]
+        at = r.how(x) or PADDED
+        if at == PADDED or (how is None and not set(axes).isdisjoint(r.axes(x.aval))):
+            return r.by_padding(prim, args, out, {"axes": axes})
+        over = _over_rows if at == FLAT else _over_tiles
+        return over(r, prim, x, out, axes, fill, how)
+
+
+def _over_rows(
+    r: Ragged, prim: Any, x: Any, out: Any, axes: tuple, fill: Any, how: str | None
+) -> Any:
+    (a,) = r.axes(x.aval)
+    y = r.data(x, FLAT)
+    if a not in axes:
+        return r.result(out, prim.bind(y, axes=axes), FLAT)
+    others = tuple([i for i in axes if i != a])
+    if others:
+        y = prim.bind(y, axes=others)
+    y = pnp.moveaxis(y, a - sum(i < a for i in others), 0)
+    t = r.rows(x.aval.shape[a])
+    return r.lift(out, 0, (combined(fill, r.size, t.example, y, str(how)),))
+
+
+def _over_tiles(
+    r: Ragged, prim: Any, x: Any, out: Any, axes: tuple, fill: Any, how: str | None
+) -> Any:
+    own = r.axes(x.aval)
+    p = r.pairs(*[x.aval.shape[a] for a in own])
+    y = r.data(x, TILES)
+    gone = [i for i in own if i in axes]
+    for i in gone:
+        y = tile_mask(y, p.left_there if i == own[0] else p.right_there, i + 1, fill)
+    y = prim.bind(y, axes=tuple([i + 1 for i in axes]))
+    if not gone:
+        return r.result(out, y, TILES)
+    if len(gone) == 2:
+        return r.lift(out, 0, (combined(fill, r.size, p.example, y, str(how)),))
+    t, at = (p.a, p.left) if gone[0] == own[1] else (p.b, p.right)
+    y = combined(fill, t.tiles, at, y, str(how))
+    (k,) = r.axes(out)
+    return r.result(out, from_tiles(r, y, k, out.shape[k]), FLAT)
+
+
+_HOW: tuple[tuple[Any, str | None], ...] = (
+    (reduce_sum, "add"),
+    (reduce_prod, "multiply"),
+    (reduce_max, "max"),
+    (reduce_min, "min"),
+    (reduce_and, None),
+    (reduce_or, None),
+    (reduce_xor, None),
+)
+for _prim, _how in _HOW:
+    _reduction(_prim, _how)
+
+
+def _place(prim: Any) -> None:
+    @pile_rules.rule(prim)
+    def _(r, args, out, *, axis, index_dtype):
+        (x,) = args
+        params = {"axis": axis, "index_dtype": index_dtype}
+        if r.how(x) == FLAT and axis not in r.axes(x.aval):
+            return r.result(out, prim.bind(r.data(x, FLAT), **params), FLAT)
+        return r.by_padding(prim, args, out, params)
+
+
+for _prim in (argmax_, argmin_):
+    _place(_prim)

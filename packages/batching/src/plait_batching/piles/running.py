@@ -1,0 +1,49 @@
+"""Running `pile_map`: its program by the carrier of piles.
+
+Invariant: results leave in the usual forms of their types, or summed over all examples.
+"""
+
+from typing import Any
+
+from plait.ext.ir import (
+    evaluate,
+)
+from plait.ext.rules import (
+    expand_rules,
+)
+from plait.ext.trace import (
+    current,
+    opened,
+    use,
+)
+from plait.ext.values import (
+    as_value,
+)
+
+from .carrier import Ragged
+from .operation import SHARED, SUMMED, pile_map
+
+
+@expand_rules.rule(pile_map)
+def _(*xs, program, kinds, outs, sizes, size, axis_name, padded):
+    k = len(sizes)
+    ambient = tuple([as_value(x) for x in xs[:k]])
+    r = Ragged(current(), size, axis_name, sizes, padded, ambient=ambient)
+    with opened(r):
+        args = [_given(r, x, q, v.aval) for x, q, v in zip(xs[k:], kinds, program.inputs)]
+        got = evaluate(program, args)
+    with use(r.parent):  # type: ignore[arg-type]
+        return [_taken(r, y, q) for y, q in zip(got, outs, strict=True)]
+
+
+def _given(r: Ragged, x: Any, kind: str, aval: Any) -> Any:
+    return x if kind == SHARED else r.lift(aval, r.usual(aval), (x,))
+
+
+def _taken(r: Ragged, y: Any, kind: str) -> Any:
+    if kind != SUMMED:
+        return r.to_form(y, r.usual(y.aval))[0]
+    f, parts = r.split(y)
+    if f is None:
+        return r.collect(y.aval, (r.move(parts[0], None, 0),), 0, None)[0]
+    return r.collect(y.aval, parts, f, None)[0]
