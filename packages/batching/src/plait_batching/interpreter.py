@@ -124,7 +124,8 @@ class Batch(Carrier):
     def hidden_by(self, axes: frozenset) -> "Batch":
         if not self.concerns(axes):
             return self
-        return Batch(self.parent, self.size, None, ambient=self.ambient, of=self.of)
+        values = (self.size, None)
+        return type(self)(self.parent, *values, ambient=self.ambient, of=self.of)
 
     def move(self, x: Any, f: int | None, g: int) -> Any:
         """The mapped axis from `f` (None: make one) to `g`."""
