@@ -53,7 +53,7 @@ def vmap(
     out_axes: Any = 0,
     axis_name: Any = None,
     axis_size: int | None = None,
-    spmd_axis_name: None = None,
+    spmd_axis_name: Any = None,
 ) -> Callable[P, Any]: ...
 @overload
 def vmap(
@@ -62,7 +62,7 @@ def vmap(
     out_axes: Any = 0,
     axis_name: Any = None,
     axis_size: int | None = None,
-    spmd_axis_name: None = None,
+    spmd_axis_name: Any = None,
 ) -> Callable[[Callable[P, Any]], Callable[P, Any]]: ...
 @border
 def vmap(
@@ -71,7 +71,7 @@ def vmap(
     out_axes: Any = 0,
     axis_name: Any = None,
     axis_size: int | None = None,
-    spmd_axis_name: None = None,
+    spmd_axis_name: Any = None,
 ) -> Any:
     """`fun` on every element along the mapped axes, all at once.
 
@@ -85,8 +85,10 @@ def vmap(
         vary, or a tree prefix of them.
       axis_name: a name by which collectives inside (`lax.psum`, ...) speak of the axis.
       axis_size: its size, if no argument is mapped.
-      spmd_axis_name: None, for calls that are written for JAX: how a mapped axis is divided over
-        devices is said by the shardings of the arrays.
+      spmd_axis_name: the name of an axis of a mesh, or a tuple of them, over which the mapped
+        axis is divided wherever something inside says how arrays lie: `with_sharding_constraint`
+        to `P("x")` constrains the whole to `P("data", "x")`, and each device of a `shard_map`
+        takes its part of the elements.  With None that is left to the compiler.
 
     Returns:
       A function with `fun`'s signature.
@@ -101,16 +103,16 @@ def vmap(
     """
     if fun is None:
         return functools.partial(
-            vmap, in_axes=in_axes, out_axes=out_axes, axis_name=axis_name, axis_size=axis_size
+            vmap,
+            in_axes=in_axes,
+            out_axes=out_axes,
+            axis_name=axis_name,
+            axis_size=axis_size,
+            spmd_axis_name=spmd_axis_name,
         )
     if not callable(fun):
         raise ArgumentError(f"vmap needs a function, not {fun!r}", fix="write vmap(f)")
-    if spmd_axis_name is not None:
-        raise ArgumentError(
-            f"vmap takes no spmd_axis_name, and was given {spmd_axis_name!r}",
-            fix="leave it out, and divide the mapped axis by plait.device_put, or by "
-            "plait.lax.with_sharding_constraint",
-        )
+    over = _mesh_axes(spmd_axis_name)
     f = fun
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
@@ -129,7 +131,7 @@ def vmap(
         xs = [_value(x, a, i, args, kwargs) for i, (x, a) in enumerate(zip(leaves, axes))]
         axes = _axes(axes, args, kwargs, xs)
         size = _size(args, kwargs, xs, axes, axis_size)
-        b = Batch(current(), size, axis_name, of=f)
+        b = Batch(current(), size, axis_name, over, of=f)
         with opened(b):
             a, k = tree.unflatten([_lifted(b, x, d) for x, d in zip(xs, axes)])
             out = f(*a, **k)
@@ -144,6 +146,23 @@ def vmap(
             leave(token)
 
     return mapped
+
+
+def _mesh_axes(given: Any) -> tuple[str, ...] | None:
+    """`spmd_axis_name` as a tuple of names, or None."""
+    if given is None:
+        return None
+    names = (given,) if isinstance(given, str) else given
+    if not isinstance(names, tuple) or not all(isinstance(n, str) for n in names):
+        raise ArgumentError(
+            f"vmap: spmd_axis_name={given!r} is no name of an axis of a mesh, nor a tuple of them",
+            fix='write spmd_axis_name="data" or spmd_axis_name=("data", "model")',
+        )
+    if len(set(names)) < len(names):
+        raise AxisError(
+            f"vmap: spmd_axis_name={given!r} has an axis twice", fix="name each axis once"
+        )
+    return names
 
 
 def _entries(in_axes: Any, args: tuple, n: int) -> list[int | None]:

@@ -62,24 +62,32 @@ _inner: dict[tuple, Aval] = {}  # (type, axis, size) -> type without the axis
 
 
 class Batch(Carrier):
-    """Maps over an axis of some size, which may have a name."""
+    """Maps over an axis of some size.
+
+    Attributes:
+      axis_name: the name by which collectives speak of it, or None.
+      spmd_axis_name: the axes of a mesh that it is divided over wherever a sharding is said, a
+        tuple of names; None leaves that to the compiler.
+    """
 
     rules = batching_rules
     does = "vmap"
-    fields = ("size", "axis_name")
+    fields = ("size", "axis_name", "spmd_axis_name")
     commutes = frozenset(("derivative",))
     size: Any
     axis_name: Any
+    spmd_axis_name: tuple[str, ...] | None
 
     def __init__(
         self,
         parent: Interpreter | None,
         size: Any,
         axis_name: Any,
+        spmd_axis_name: tuple[str, ...] | None = None,
         ambient: Sequence[Any] = (),
         of: Callable | None = None,
     ):
-        super().__init__(parent, size, axis_name, ambient=ambient, of=of)
+        super().__init__(parent, size, axis_name, spmd_axis_name, ambient=ambient, of=of)
         self.sizes = {} if axis_name is None else {axis_name: size}  # type: ignore[misc]
 
     def part_avals(self, aval: Aval, form: int) -> tuple[Aval, ...]:
@@ -124,7 +132,7 @@ class Batch(Carrier):
     def hidden_by(self, axes: frozenset) -> "Batch":
         if not self.concerns(axes):
             return self
-        values = (self.size, None)
+        values = (self.size, None, self.spmd_axis_name)
         return type(self)(self.parent, *values, ambient=self.ambient, of=self.of)
 
     def move(self, x: Any, f: int | None, g: int) -> Any:
