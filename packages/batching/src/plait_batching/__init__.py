@@ -14,10 +14,20 @@ from plait.ext.errors import (
 from .api import vmap
 from .overrides import (
     custom_vmap,
+    sequential_vmap,
+)
+from .vmappable import (
+    is_vmappable,
+    register_vmappable,
+    unregister_vmappable,
 )
 
 __all__ = [
     "custom_vmap",
+    "is_vmappable",
+    "register_vmappable",
+    "sequential_vmap",
+    "unregister_vmappable",
     "vmap",
 ]
 

@@ -77,6 +77,8 @@ class Batch(Carrier):
     size: Any
     axis_name: Any
     spmd_axis_name: tuple[str, ...] | None
+    indices: dict[Any, Any] | None = None
+    """The indices of elements that were asked for, by what makes them; see `vmappable`."""
 
     def __init__(
         self,

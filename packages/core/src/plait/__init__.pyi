@@ -39,6 +39,10 @@ from plait_autodiff import vhp as vhp
 from plait_autodiff import vjp as vjp
 from plait_autodiff.rematerialisation import policies as _policies
 from plait_batching import custom_vmap as custom_vmap
+from plait_batching import is_vmappable as is_vmappable
+from plait_batching import register_vmappable as register_vmappable
+from plait_batching import sequential_vmap as sequential_vmap
+from plait_batching import unregister_vmappable as unregister_vmappable
 from plait_batching import vmap as vmap
 from plait_sharding import Mesh as Mesh
 from plait_sharding import NamedSharding as NamedSharding

@@ -30,7 +30,9 @@ DISTRIBUTION_OF = {
         "implicit_diff custom_root custom_linear_solve custom_ivjp invertible SymbolicZero "
         "CustomPrimal jacobian remat closure_convert custom_gradient fwd_and_bwd"
     ),
-    "plait-batching": "vmap custom_vmap",
+    "plait-batching": (
+        "vmap custom_vmap sequential_vmap is_vmappable register_vmappable unregister_vmappable"
+    ),
     "plait-sharding": (
         "Mesh PartitionSpec P NamedSharding SingleDeviceSharding device_put make_mesh set_mesh "
         "with_sharding_constraint shard_map pmap sharding make_array_from_callback "
@@ -55,6 +57,7 @@ MODULES = {
     "experimental.jet": "plait-autodiff",
     "test_util": "plait-autodiff",
     "custom_batching": "plait-batching",
+    "interpreters.batching": "plait-batching",
     "experimental.mesh_utils": "plait-sharding",
     "experimental.shard_map": "plait-sharding",
 }
