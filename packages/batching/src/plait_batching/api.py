@@ -26,6 +26,7 @@ from plait.ext.trace import (
     current,
     enter,
     leave,
+    naming,
     opened,
     result,
     wraps,
@@ -126,6 +127,7 @@ def vmap(
         raise ArgumentError(f"vmap needs a function, not {fun!r}", fix="write vmap(f)")
     over = _mesh_axes(spmd_axis_name)
     f, step = fun, _chunk(chunk, axis_name)
+    name = f"vmap({getattr(f, '__name__', type(f).__name__)})"
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
     if not is_axis(in_axes) and not isinstance(in_axes, tuple):
@@ -163,10 +165,11 @@ def vmap(
             finally:
                 leave(token)
 
-        if step is None or _at_once(size, step):
-            outs, out_tree, _ = run(xs, axes, size)
-        else:
-            outs, out_tree = in_chunks(run, xs, axes, size, step)
+        with naming(name):
+            if step is None or _at_once(size, step):
+                outs, out_tree, _ = run(xs, axes, size)
+            else:
+                outs, out_tree = in_chunks(run, xs, axes, size, step)
         return out_tree.unflatten(outs)
 
     return mapped
