@@ -35,7 +35,7 @@ SOME = {"ops": "segment_max segment_min segment_prod segment_sum"}
 
 OURS = """
 plait.Dim plait.Scope plait.PlaitError plait.checkpoint_scan plait.custom_ivjp plait.fwd_laplacian
-plait.hvp plait.vhp plait.implicit_diff plait.invertible plait.is_vmappable plait.map_axes
+plait.hvp plait.vhp plait.vtile plait.implicit_diff plait.invertible plait.is_vmappable plait.map_axes
 plait.saved_residuals
 plait.lax.regularized_incomplete_beta plait.lax.select_and_scatter_add plait.numpy.UniqueAll
 plait.numpy.UniqueCounts plait.numpy.UniqueInverse plait.numpy.canonicalize_dtype plait.numpy.fix

@@ -16,6 +16,7 @@ from .overrides import (
     custom_vmap,
     sequential_vmap,
 )
+from .tiles import vtile
 from .vmappable import (
     is_vmappable,
     register_vmappable,
@@ -29,6 +30,7 @@ __all__ = [
     "sequential_vmap",
     "unregister_vmappable",
     "vmap",
+    "vtile",
 ]
 
 _hide(_os.path.dirname(__file__))

@@ -44,6 +44,7 @@ from plait_batching import register_vmappable as register_vmappable
 from plait_batching import sequential_vmap as sequential_vmap
 from plait_batching import unregister_vmappable as unregister_vmappable
 from plait_batching import vmap as vmap
+from plait_batching import vtile as vtile
 from plait_sharding import Mesh as Mesh
 from plait_sharding import NamedSharding as NamedSharding
 from plait_sharding import P as P

@@ -31,7 +31,8 @@ DISTRIBUTION_OF = {
         "CustomPrimal jacobian remat closure_convert custom_gradient fwd_and_bwd"
     ),
     "plait-batching": (
-        "vmap custom_vmap sequential_vmap is_vmappable register_vmappable unregister_vmappable"
+        "vmap custom_vmap sequential_vmap is_vmappable register_vmappable unregister_vmappable "
+        "vtile"
     ),
     "plait-sharding": (
         "Mesh PartitionSpec P NamedSharding SingleDeviceSharding device_put make_mesh set_mesh "
