@@ -1,7 +1,9 @@
 """Mapped programs have no larger arrays than a peer's, and at most two equations more.
 
-The bounds are of JAX 0.10.2's jaxprs of the same programs, mapped over the same axes: their number of
-equations, calls counted as what they call, and the most elements of an array that they make.
+The bounds are of JAX 0.10.2's jaxprs of the same programs, mapped over the same axes: their number
+of equations, calls counted as what they call, and the most elements of an array that they make.
+
+Invariant: bounds are the peer's, and no number is taken from our own programs.
 """
 
 import numpy as np
@@ -115,8 +117,8 @@ def measured(program):
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_no_larger_and_hardly_longer(name):
-    """The peer's loops with a predicate for each element are not yet what they lower to, and our gelu
-    is exact where the peer's overflows: of these the arrays alone are compared."""
+    """The peer's loops with a predicate for each element are not yet what they lower to, and our
+    gelu is exact where the peer's overflows: of these the arrays alone are compared."""
     f, args, axes, equations, elements = PROGRAMS[name]
     args = (plait.random.split(plait.random.key(0), 4),) if args is None else args
     count, largest = measured(plait.make_program(plait.vmap(f, axes, axis_name="i"))(*args))

@@ -1,8 +1,8 @@
 """vmap(spmd_axis_name=): the mapped axis is divided over axes of the mesh wherever something inside
 says how arrays lie.
 
-Invariant: values are compared with numpy or a Python loop; how arrays are constrained is read in the
-program, and where results lie is asked of them.
+Invariant: values are compared with numpy or a Python loop; how arrays are constrained is read in
+the program, and where results lie is asked of them.
 """
 
 import numpy as np

@@ -1,7 +1,7 @@
 """vmap(chunk=): so many elements at a time, with the results of all at once.
 
-Invariant: what is expected is numpy's, for the whole; that memory is bounded is seen in the program,
-none of whose values between arguments and results is larger than that of a chunk.
+Invariant: what is expected is numpy's, for the whole; that memory is bounded is seen in the
+program, none of whose values between arguments and results is larger than that of a chunk.
 """
 
 import numpy as np
@@ -26,7 +26,9 @@ def test_as_all_at_once(chunk, way):
         assert label == "same"
         return (d["a"] * w + k, {"sum": d["a"].sum() + d["b"], "none": w}), k[None]
 
-    axes = dict(in_axes=({"a": 1, "b": 0}, None, None), out_axes=((-1, {"sum": 0, "none": None}), 1))
+    axes = dict(
+        in_axes=({"a": 1, "b": 0}, None, None), out_axes=((-1, {"sum": 0, "none": None}), 1)
+    )
     a, b, w, k = X.T, X[:, 0], np.float32([1, 2, 3]), X[:, 1]
     mapped = plait.vmap(f, **axes, chunk=chunk)
     run = way(lambda a, b, w, k: mapped({"a": a, "b": b}, w, "same", k=k))
@@ -50,9 +52,7 @@ def test_keys():
     want = [draw(k) for k in keys]
     np.testing.assert_array_equal(np.asarray(numbers), [np.asarray(n) for n, _ in want])
     data = plait.random.key_data
-    np.testing.assert_array_equal(
-        np.asarray(data(last)), [np.asarray(data(k)) for _, k in want]
-    )
+    np.testing.assert_array_equal(np.asarray(data(last)), [np.asarray(data(k)) for _, k in want])
 
 
 def sizes(program):

@@ -1,7 +1,7 @@
 """What is mapped is named where a lowered program is read with its locations.
 
-Invariant: names are looked for in the text; without locations nothing is there, and the code is that
-of the same operations without vmap.
+Invariant: names are looked for in the text; without locations nothing is there, and the code is
+that of the same operations without vmap.
 """
 
 import re

@@ -1,7 +1,7 @@
 """What entries of in_axes and out_axes may be: positions of axes, None, and specs of other kinds.
 
-`vmap` itself knows how arrays are mapped along an axis.  A kind of entries (a class, whose instances
-are entries) brings an `AxisKind`, which says how values are mapped as such an entry tells.
+`vmap` itself knows how arrays are mapped along an axis.  A kind of entries (a class, whose
+instances are entries) brings an `AxisKind`, which says how values are mapped as an entry tells.
 
 Invariant: positions and None belong to vmap; each other class of entries has one kind.
 """

@@ -53,9 +53,7 @@ class Selective(Batch):
         halves = [self.split(a) for a in args]
         token = enter(self.parent)  # type: ignore[arg-type]
         try:
-            outs = self._one_by_one(
-                prim, [p[0] for _, p in halves], [d for d, _ in halves], params
-            )
+            outs = self._one_by_one(prim, [p[0] for _, p in halves], [d for d, _ in halves], params)
             found = [self.wrap(o, 0) for o in outs]
         finally:
             leave(token)

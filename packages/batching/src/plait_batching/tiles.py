@@ -179,6 +179,4 @@ def _together(x: Any, axis: int) -> Any:
     """The leading axis, of tiles, made one with the axis that they are parts of."""
     x = moveaxis(x, 0, axis)
     s = x.aval.shape
-    return materialise_at_ground(
-        reshape(x, (*s[:axis], s[axis] * s[axis + 1], *s[axis + 2 :]))
-    )
+    return materialise_at_ground(reshape(x, (*s[:axis], s[axis] * s[axis + 1], *s[axis + 2 :])))

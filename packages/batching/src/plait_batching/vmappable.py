@@ -212,7 +212,9 @@ class _Registered:
                 f"over sizes of type {found.axis_size_type.__qualname__}",
                 fix="pass such an axis_size",
             )
-        return found.to_elt(partial(lifted, batch), partial(_index, batch, found.make_iota), x, spec)
+        return found.to_elt(
+            partial(lifted, batch), partial(_index, batch, found.make_iota), x, spec
+        )
 
     def take(self, batch: Batch, x: Any, spec: Any, told: Callable[[], str]) -> Any:
         found = self.of(x, spec, f"result{told()}")

@@ -26,6 +26,7 @@ from plait_autodiff import hessian as hessian
 from plait_autodiff import hvp as hvp
 from plait_autodiff import implicit_diff as implicit_diff
 from plait_autodiff import invertible as invertible
+from plait_autodiff import is_adable as is_adable
 from plait_autodiff import jacfwd as jacfwd
 from plait_autodiff import jacrev as jacrev
 from plait_autodiff import jet as jet
@@ -33,7 +34,9 @@ from plait_autodiff import jvp as jvp
 from plait_autodiff import linear_transpose as linear_transpose
 from plait_autodiff import linearize as linearize
 from plait_autodiff import print_saved_residuals as print_saved_residuals
+from plait_autodiff import register_adable as register_adable
 from plait_autodiff import saved_residuals as saved_residuals
+from plait_autodiff import unregister_adable as unregister_adable
 from plait_autodiff import value_and_grad as value_and_grad
 from plait_autodiff import vhp as vhp
 from plait_autodiff import vjp as vjp
@@ -124,6 +127,9 @@ from ._base.errors import PlaitError as PlaitError
 from ._control import map_axes as map_axes
 from ._control.stepping import disable_jit as disable_jit
 from ._jit.calls import jit as jit
+from ._jit.jittable import is_jittable as is_jittable
+from ._jit.jittable import register_jittable as register_jittable
+from ._jit.jittable import unregister_jittable as unregister_jittable
 from ._jit.programs import make_program as make_program
 from ._jit.tracing import ShapeDtypeStruct as ShapeDtypeStruct
 from ._jit.tracing import eval_shape as eval_shape

@@ -1,8 +1,8 @@
 """Batching of with_sharding_constraint and of shard_map.
 
-How the mapped axis lies is left to the compiler, unless vmap's `spmd_axis_name` says over which axes
-of the mesh it is divided.  Then each device of a shard_map has its part of the elements, and the
-program of one device is mapped over those.
+How the mapped axis lies is left to the compiler, unless vmap's `spmd_axis_name` says over which
+axes of the mesh it is divided.  Then each device of a shard_map has its part of the elements, and
+the program of one device is mapped over those.
 
 Invariant: only the table of plait_batching loads this.
 """

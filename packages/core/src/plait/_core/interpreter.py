@@ -389,7 +389,7 @@ def naming(name: str) -> Generator[None, None, None]:
     operation and its interpreter.
     """
     by: Interpreter | None = current()
-    stages = [s for s in by.recorders if hasattr(s, "eqns")] if by is not None else []
+    stages = [s for s in current().recorders if hasattr(s, "eqns")]
     before = [len(s.eqns) for s in stages]
     yield
     outer: list[str] = []

@@ -28,7 +28,8 @@ DISTRIBUTION_OF = {
         "custom_jvp custom_vjp checkpoint check_grads checkpoint_name checkpoint_policies "
         "checkpoint_scan saved_residuals print_saved_residuals jet hvp vhp fwd_laplacian "
         "implicit_diff custom_root custom_linear_solve custom_ivjp invertible SymbolicZero "
-        "CustomPrimal jacobian remat closure_convert custom_gradient fwd_and_bwd"
+        "CustomPrimal jacobian remat closure_convert custom_gradient fwd_and_bwd "
+        "is_adable register_adable unregister_adable"
     ),
     "plait-batching": (
         "vmap custom_vmap sequential_vmap is_vmappable register_vmappable unregister_vmappable "
