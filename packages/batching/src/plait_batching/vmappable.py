@@ -206,7 +206,7 @@ class _Registered:
 
     def lift(self, batch: Batch, x: Any, spec: Any) -> Any:
         found = self.of(x, spec, "a value")
-        if not isinstance(batch.size, found.axis_size_type):
+        if found.axis_size_type is not int and not isinstance(batch.size, found.axis_size_type):
             raise ArgumentError(
                 f"vmap over {batch.size!r} elements: values of {type(x).__qualname__} are mapped "
                 f"over sizes of type {found.axis_size_type.__qualname__}",
