@@ -102,7 +102,7 @@ def stacks_of_matrices(program, shape):
     return found
 
 
-@pytest.mark.feature("B01")
+@pytest.mark.feature("B05")
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_one_matrix_for_all(name):
     f, a, reference = SYSTEMS[name]
