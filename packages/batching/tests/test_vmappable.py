@@ -230,6 +230,34 @@ def test_values_that_do_not_vary_pass_as_they_are(registered):
     np.testing.assert_array_equal(np.asarray(got), A + A[0])
 
 
+def test_classes_within_classes(registered):
+    """Parts that are mapped in ways of their own are given on, with an entry of theirs."""
+
+    class Labelled:
+        def __init__(self, label, inside):
+            self.label, self.inside = label, inside
+
+    class ByLabel:
+        def __init__(self, label, spec):
+            self.label, self.spec = label, spec
+
+    def elt(cont, get_idx, x, spec):
+        return Labelled(x.label, cont(x.inside, spec.spec))
+
+    def whole(cont, axis_size, x, spec):
+        return Labelled(x.label, cont(axis_size, x.inside, spec.spec))
+
+    plait.register_vmappable(Labelled, ByLabel, int, elt, whole)
+    try:
+        f = lambda x: Labelled(x.label + "!", NamedArray(x.inside.names, -x.inside.data))  # noqa: E731
+        ends = ByLabel("a", NamedMapSpec("i", 0)), ByLabel("a", NamedMapSpec("i", 1))
+        y = plait.vmap(f, *ends, axis_size=3)(Labelled("a", NamedArray("ij", A)))
+        assert (y.label, y.inside.names) == ("a!", ("j", "i"))
+        np.testing.assert_array_equal(np.asarray(y.inside.data), -A.T)
+    finally:
+        plait.unregister_vmappable(Labelled)
+
+
 def test_where_jax_has_them():
     from plait.interpreters import batching
 

@@ -4,6 +4,8 @@ Invariant: what is expected is numpy's; how often Python runs is counted by the 
 themselves.
 """
 
+import logging
+
 import numpy as np
 import pytest
 
@@ -124,6 +126,15 @@ def test_stages_and_shapes():
     assert len(plait.make_program(swapped)(p).outputs) == 2
     with plait.disable_jit():
         same(f(p), "n'", 2 * X, 2 * X)
+
+
+def test_why_it_was_traced_again(caplog):
+    f = plait.jit(lambda p: p.a + p.b["x"])
+    f(Pair("n", X, {"x": X}))
+    with caplog.at_level(logging.WARNING, "plait"), plait.config(explain_cache_misses=True):
+        f(Pair("n", X, {"x": X[:1]}))
+    assert "other shape (f32[1], and f32[3] before) of args[0]" in caplog.text
+    assert "['b']['x']" in caplog.text
 
 
 def test_it_is_no_tree():
