@@ -99,6 +99,17 @@ def test_higher_orders_and_auxiliary_results():
     is_point(curved, 2 * B * T.y, 2 * B * T.x + 2 * A * T.y)
 
 
+@pytest.mark.parametrize("jacobian", [plait.jacfwd, plait.jacrev])
+def test_jacobians(jacobian):
+    """A point at each leaf of the result, which is a point, too."""
+    blocks = jacobian(turned)(P)
+    is_point(blocks.x, 0 * np.eye(3), 2 * np.diag(B))
+    is_point(blocks.y, np.diag(B), np.diag(A))
+    second = plait.hessian(area)(P)
+    is_point(second.x, 0 * np.eye(3), 2 * np.diag(B))
+    is_point(second.y, 2 * np.diag(B), 2 * np.diag(A))
+
+
 def test_parts_that_can_not_be_differentiated():
     with pytest.raises(TypeRule, match="i32"):
         plait.grad(lambda p: p.x.sum())(Point("p", A, np.arange(3, dtype=np.int32)))

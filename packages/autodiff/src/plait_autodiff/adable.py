@@ -21,7 +21,8 @@ def register_adable(
     from_parts: Callable[[Any, tuple[Any, ...]], Any] | None = None,
 ) -> None:
     """Let values of a class be arguments and results of functions that are differentiated, by
-    `grad`, `value_and_grad`, `jvp`, `vjp`, `linearize` and `linear_transpose`.
+    `grad`, `value_and_grad`, `jvp`, `vjp`, `linearize`, `linear_transpose`, `jacfwd`, `jacrev` and
+    `hessian`.
 
     Tangents, cotangents and gradients of such values are values of the class, too, of the tangents
     of their parts.  The class need not be a tree, and is not one for it.
