@@ -35,7 +35,9 @@ SOME = {"ops": "segment_max segment_min segment_prod segment_sum"}
 
 OURS = """
 plait.Dim plait.Scope plait.PlaitError plait.checkpoint_scan plait.custom_ivjp plait.fwd_laplacian
-plait.hvp plait.vhp plait.implicit_diff plait.invertible plait.map_axes plait.saved_residuals
+plait.hvp plait.vhp plait.vtile plait.implicit_diff plait.invertible plait.is_vmappable
+plait.map_axes plait.is_jittable plait.register_jittable plait.unregister_jittable plait.is_adable
+plait.register_adable plait.unregister_adable plait.saved_residuals
 plait.lax.regularized_incomplete_beta plait.lax.select_and_scatter_add plait.numpy.UniqueAll
 plait.numpy.UniqueCounts plait.numpy.UniqueInverse plait.numpy.canonicalize_dtype plait.numpy.fix
 plait.numpy.linalg.*Result plait.scipy.stats.lognorm plait.scipy.fft.[!di]* plait.scipy.fft.i[!d]*
@@ -54,6 +56,9 @@ ELSEWHERE = {
     "plait.check_grads": "jax.test_util.check_grads",
     "plait.checkpoint_name": "jax.ad_checkpoint.checkpoint_name",
     "plait.custom_vmap": "jax.custom_batching.custom_vmap",
+    "plait.sequential_vmap": "jax.custom_batching.sequential_vmap",
+    "plait.register_vmappable": "jax.interpreters.batching.register_vmappable",
+    "plait.unregister_vmappable": "jax.interpreters.batching.unregister_vmappable",
     "plait.debug.checking_leaks": "jax.checking_leaks",
     "plait.debug.infs": "jax.debug_infs",
     "plait.debug.nans": "jax.debug_nans",

@@ -51,7 +51,15 @@ def test_what_is_mapped_is_an_array():
         plait.vmap(lambda o: o, in_axes=None)("ab")
 
 
-def test_names_of_devices_are_for_other_programs():
-    np.testing.assert_array_equal(plait.vmap(lambda x: x, spmd_axis_name=None)(xs), xs)
-    with pytest.raises(plait.errors.ArgumentError, match="spmd_axis_name"):
-        plait.vmap(lambda x: x, spmd_axis_name="x")
+@pytest.mark.feature("B40")
+def test_names_of_axes_of_a_mesh():
+    """They concern what says how arrays lie, and nothing else."""
+    for names in (None, "r", ("r", "x"), ()):
+        np.testing.assert_array_equal(plait.vmap(lambda x: x + 1, spmd_axis_name=names)(xs), xs + 1)
+        decorated = plait.vmap(in_axes=1, spmd_axis_name=names)(lambda x: x + 1)
+        np.testing.assert_array_equal(decorated(xs[None]), xs[:, None] + 1)
+    for wrong in (3, ["r"], ("r", 3)):
+        with pytest.raises(plait.errors.ArgumentError, match="spmd_axis_name"):
+            plait.vmap(lambda x: x, spmd_axis_name=wrong)
+    with pytest.raises(plait.errors.AxisError, match="twice"):
+        plait.vmap(lambda x: x, spmd_axis_name=("r", "r"))

@@ -12,6 +12,7 @@ from plait.ext.errors import (
     hide as _hide,
 )
 
+from .adable import is_adable, register_adable, unregister_adable
 from .api import (
     grad,
     jvp,
@@ -75,6 +76,7 @@ __all__ = [
     "hvp",
     "implicit_diff",
     "invertible",
+    "is_adable",
     "jacfwd",
     "jacrev",
     "jet",
@@ -82,7 +84,9 @@ __all__ = [
     "linear_transpose",
     "linearize",
     "print_saved_residuals",
+    "register_adable",
     "saved_residuals",
+    "unregister_adable",
     "value_and_grad",
     "vhp",
     "vjp",

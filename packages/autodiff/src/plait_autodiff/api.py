@@ -43,6 +43,7 @@ from plait.ext.values import (
     as_value,
 )
 
+from .adable import adables
 from .forward import JVP
 from .linearized_functions import Derivative, Pullback, Pushforward, Transposed
 from .split import Split
@@ -89,8 +90,9 @@ def jvp(fun: Callable[..., Any], primals: Any, tangents: Any, has_aux: bool = Fa
                 f"the {what} of jvp must be a tuple or list of arguments, not {type(x).__name__}",
                 fix="write jvp(f, (x,), (t,))",
             )
-    leaves, tree = flatten(tuple(primals))
-    given = matching(tuple(primals), tuple(tangents), tree, "primals and tangents of jvp")
+    primals = adables.opened(tuple(primals))
+    leaves, tree = flatten(primals)
+    given = matching(primals, tuple(tangents), tree, "primals and tangents of jvp")
     xs = [as_value(x) for x in leaves]
     ts = [tangent(t, x.aval, "jvp was given a tangent of another type")
           for t, x in zip(given, xs)]  # fmt: skip
@@ -98,7 +100,7 @@ def jvp(fun: Callable[..., Any], primals: Any, tangents: Any, has_aux: bool = Fa
     with opened(j):
         out = fun(*tree.unflatten([j.dual(x, t) for x, t in zip(xs, ts)]))
         out, aux = pair_of(out, "jvp") if has_aux else (out, None)
-        outs, out_tree = flatten(out)
+        outs, out_tree = flatten(adables.opened(out))
         outs = [as_value(o) for o in outs]
     halves = [j.split(o) for o in outs]
     values = [_out(p[0]) for _, p in halves]
@@ -116,7 +118,7 @@ def _dot(form: Any, parts: tuple) -> Any:
 
 def _stripped(j: JVP, aux: Any) -> Any:
     """The auxiliary result without its derivative."""
-    leaves, tree = flatten(aux)
+    leaves, tree = flatten(adables.opened(aux))
     return tree.unflatten([_out(j.split(x)[1][0]) if isinstance(x, Value) else x for x in leaves])
 
 
@@ -147,7 +149,7 @@ def _linearize(
     f: Callable[..., Any], primals: tuple, has_aux: bool, does: str, of: Callable
 ) -> _Linearized:
     r = _Linearized()
-    leaves, r.in_tree = flatten(primals)
+    leaves, r.in_tree = flatten(adables.opened(primals))
     xs = [as_value(x) for x in leaves]
     r.avals, r.name, r.aux = [x.aval for x in xs], name_of(of), None
     parent = current()
@@ -162,7 +164,7 @@ def _linearize(
             out = f(*r.in_tree.unflatten(duals))
             if has_aux:
                 out, r.aux = pair_of(out, does)
-            outs, r.tree = flatten(out)
+            outs, r.tree = flatten(adables.opened(out))
             outs = [as_value(o) for o in outs]
         s.closed = True
         halves = [j.split(o) for o in outs]
@@ -224,7 +226,7 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable:
     (Array(6., dtype=float32, weak_type=True),)
     """
     expect_function(fun, "linear_transpose")
-    leaves, tree = flatten(primals)
+    leaves, tree = flatten(adables.opened(primals))
     avals = [ShapeDtypeStruct.like(x).aval for x in leaves]
     integers = bool(avals) and all(a.category == INTEGER for a in avals)
     for a in avals:
@@ -238,7 +240,8 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable:
     parent = current()
     s = Stage(parent, "linear_transpose", fun)
     with opened(s):
-        outs, out_tree = flatten(fun(*tree.unflatten([s.input(a) for a in avals])))
+        out = adables.opened(fun(*tree.unflatten([s.input(a) for a in avals])))
+        outs, out_tree = flatten(out)
         outs = [as_value(o) for o in outs]
     s.closed = False
     for o in outs:

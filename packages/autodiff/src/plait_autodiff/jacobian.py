@@ -33,6 +33,7 @@ from plait.ext.values import (
     as_value,
 )
 
+from .adable import adables
 from .api import jvp, vjp
 from .tangents import (
     expect_differentiable,
@@ -105,15 +106,18 @@ def jacfwd(
 
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         of, chosen = of_differentiable(fun, argnums, args, kwargs, "jacfwd", holomorphic)
-        leaves, tree = flatten(chosen)
+        leaves, tree = flatten(adables.opened(chosen))
+        out_tree: Any = None
         xs = [as_value(x) for x in leaves]
         function = (lambda *ys: pair_of(of(*ys), "jacfwd")[0]) if has_aux else of
 
-        def push(*ts: Any) -> Any:
-            return jvp(function, chosen, tree.unflatten(ts))[1]
+        def push(*ts: Any) -> list:
+            nonlocal out_tree
+            dot = jvp(function, chosen, tree.unflatten(ts))[1]
+            dots, out_tree = flatten(adables.opened(dot))
+            return dots
 
-        columns = map_axes(push, parallel=True)(*basis(xs))
-        dots, out_tree = flatten(columns)
+        dots = map_axes(push, parallel=True)(*basis(xs))
         expect_results(dots, holomorphic, "jacfwd", False)
         blocks = [columns_of(d, xs, tree, argnums) for d in dots]
         result = out_tree.unflatten(blocks)
@@ -158,7 +162,8 @@ def jacrev(
             out, pull, aux = vjp(of, *chosen, has_aux=True)
         else:
             (out, pull), aux = vjp(of, *chosen), None
-        outs, out_tree = flatten(out)
+        outs, out_tree = flatten(adables.opened(out))
+        tree: Any = None
         ys = [as_value(o) for o in outs]
         for y in ys:
             if not y.aval.varies:
@@ -167,8 +172,13 @@ def jacrev(
                     fix="return it as an auxiliary result (has_aux=True), or convert it",
                 )
         expect_results(ys, holomorphic, "jacrev", True)
-        rows = map_axes(lambda *cts: pull(out_tree.unflatten(cts)), parallel=True)(*basis(ys))
-        flat, tree = flatten(rows)
+
+        def row(*cts: Any) -> list:
+            nonlocal tree
+            found, tree = flatten(adables.opened(pull(out_tree.unflatten(cts))))
+            return found
+
+        flat = map_axes(row, parallel=True)(*basis(ys))
         per_output = [[materialise_at_ground(b) for b in _divided(r, ys)] for r in flat]
         blocks = []
         for k in range(len(ys)):

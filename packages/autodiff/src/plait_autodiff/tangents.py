@@ -32,6 +32,7 @@ from plait.ext.values import (
     as_value,
 )
 
+from .adable import adables
 from .forward import ZERO
 
 
@@ -112,7 +113,7 @@ def whole(t: Any, of: Aval, what: str) -> Any:
 
 def matching(want: Any, got: Any, kind: Any, what: str) -> list:
     """Leaves of `got`, which must have the structure `kind` of `want`."""
-    leaves, tree = flatten(got)
+    leaves, tree = flatten(adables.opened(got))
     if tree != kind:
         raise TreeMismatch(
             f"{what} must have one structure: {difference(want, got)}",
@@ -184,6 +185,7 @@ _INTEGERS = ("grad", "jacrev")
 
 
 def expect_differentiable(chosen: Any, holomorphic: bool, allow_int: bool, what: str) -> None:
+    chosen = adables.opened(chosen)
     for i, x in enumerate(flatten(chosen)[0]):
         a = as_value(x).aval
         if holomorphic and a.category != COMPLEX:

@@ -14,21 +14,35 @@ from plait.ext.errors import (
 from .api import vmap
 from .overrides import (
     custom_vmap,
+    sequential_vmap,
+)
+from .piles.axis import (
+    pile_axis,
 )
 from .piles.masks import (
     mask,
 )
 from .piles.pile import (
     Pile,
-    pile_axis,
+)
+from .tiles import vtile
+from .vmappable import (
+    is_vmappable,
+    register_vmappable,
+    unregister_vmappable,
 )
 
 __all__ = [
     "Pile",
     "custom_vmap",
+    "is_vmappable",
     "mask",
     "pile_axis",
+    "register_vmappable",
+    "sequential_vmap",
+    "unregister_vmappable",
     "vmap",
+    "vtile",
 ]
 
 _hide(_os.path.dirname(__file__))

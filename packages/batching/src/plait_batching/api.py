@@ -4,8 +4,9 @@ Invariant: in_axes and out_axes are prefixes of the trees they describe; all map
 size.
 """
 
-import functools
 from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import repeat
 from typing import Any, ParamSpec, overload
 
 from plait.ext.errors import (
@@ -17,19 +18,22 @@ from plait.ext.errors import (
     border,
 )
 from plait.ext.ops.shape import (
-    materialise_at_ground,
     normal_axis,
 )
+from plait.ext.sizes import (
+    is_symbolic,
+)
 from plait.ext.trace import (
-    Value,
     current,
     enter,
     leave,
+    naming,
     opened,
     result,
     wraps,
 )
 from plait.ext.tree import (
+    TreeDef,
     flatten,
     key_paths,
     spread,
@@ -38,9 +42,12 @@ from plait.ext.values import (
     as_value,
 )
 
+from .axes import is_axis, kind_of, lifted, taken
+from .chunks import in_chunks
 from .interpreter import Batch
-from .piles.call import has_piles, is_axis, over_piles, sizes_among, speaks_of_piles
+from .piles.call import has_piles, over_piles, sizes_among, speaks_of_piles
 from .piles.pile import Pile
+from .vmappable import data_leaf, is_vmappable
 
 P = ParamSpec("P")
 
@@ -52,7 +59,9 @@ def vmap(
     out_axes: Any = 0,
     axis_name: Any = None,
     axis_size: int | None = None,
-    spmd_axis_name: None = None,
+    spmd_axis_name: Any = None,
+    *,
+    chunk: int | None = None,
 ) -> Callable[P, Any]: ...
 @overload
 def vmap(
@@ -61,7 +70,9 @@ def vmap(
     out_axes: Any = 0,
     axis_name: Any = None,
     axis_size: int | None = None,
-    spmd_axis_name: None = None,
+    spmd_axis_name: Any = None,
+    *,
+    chunk: int | None = None,
 ) -> Callable[[Callable[P, Any]], Callable[P, Any]]: ...
 @border
 def vmap(
@@ -70,7 +81,9 @@ def vmap(
     out_axes: Any = 0,
     axis_name: Any = None,
     axis_size: int | None = None,
-    spmd_axis_name: None = None,
+    spmd_axis_name: Any = None,
+    *,
+    chunk: int | None = None,
 ) -> Any:
     """`fun` on every element along the mapped axes, all at once.
 
@@ -78,20 +91,26 @@ def vmap(
       fun: takes and returns trees of arrays; without it, a decorator is returned.
       in_axes: which axis of each positional argument is mapped: an int (negative ones count from
         the end), None for an argument that does not vary (which need not be an array: a function,
-        a string), or a tuple of those and of tree prefixes, one per argument.  Keyword arguments
+        a string), `plait.pile_axis` for a `Pile`, an entry of a class that `register_vmappable`
+        was told of, or a tuple of those and of tree prefixes, one per argument.  Keyword arguments
         are mapped along axis 0.
       out_axes: where the mapped axis is in the results: an int, None for results that do not
-        vary, or a tree prefix of them.
+        vary, `plait.pile_axis` for results of which a size differs, or a tree prefix of them.
       axis_name: a name by which collectives inside (`lax.psum`, ...) speak of the axis.
       axis_size: its size, if no argument is mapped.
-      spmd_axis_name: None, for calls that are written for JAX: how a mapped axis is divided over
-        devices is said by the shardings of the arrays.
+      spmd_axis_name: the name of an axis of a mesh, or a tuple of them, over which the mapped
+        axis is divided wherever something inside says how arrays lie: `with_sharding_constraint`
+        to `P("x")` constrains the whole to `P("data", "x")`, and each device of a `shard_map`
+        takes its part of the elements.  With None that is left to the compiler.
+      chunk: so many elements are done at a time, the rest together at last; None for all at once.
+        Results are the same, and what is needed in between is that of one chunk.
 
     Returns:
       A function with `fun`'s signature.
 
     Raises:
       AxisError: an axis out of range, sizes that differ, or nothing mapped.
+      ArgumentError: chunk together with axis_name, whose collectives speak of all elements.
       TreeMismatch: in_axes or out_axes is no prefix of the arguments or results.
 
     >>> import plait
@@ -99,18 +118,20 @@ def vmap(
     Array([0., 2., 4.], dtype=float32)
     """
     if fun is None:
-        return functools.partial(
-            vmap, in_axes=in_axes, out_axes=out_axes, axis_name=axis_name, axis_size=axis_size
+        return partial(
+            vmap,
+            in_axes=in_axes,
+            out_axes=out_axes,
+            axis_name=axis_name,
+            axis_size=axis_size,
+            spmd_axis_name=spmd_axis_name,
+            chunk=chunk,
         )
     if not callable(fun):
         raise ArgumentError(f"vmap needs a function, not {fun!r}", fix="write vmap(f)")
-    if spmd_axis_name is not None:
-        raise ArgumentError(
-            f"vmap takes no spmd_axis_name, and was given {spmd_axis_name!r}",
-            fix="leave it out, and divide the mapped axis by plait.device_put, or by "
-            "plait.lax.with_sharding_constraint",
-        )
-    f = fun
+    over = _mesh_axes(spmd_axis_name)
+    f, step = fun, _chunk(chunk, axis_name)
+    name = f"vmap({getattr(f, '__name__', type(f).__name__)})"
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
     if not is_axis(in_axes) and not isinstance(in_axes, tuple):
@@ -122,64 +143,140 @@ def vmap(
 
     of_piles = speaks_of_piles(in_axes) or speaks_of_piles(out_axes)
 
+    def ragged(args: tuple, kwargs: dict, as_sizes: bool = False) -> Any:
+        if over is not None or step is not None:
+            raise ArgumentError(
+                "vmap over piles takes no spmd_axis_name and no chunk", fix="leave them out"
+            )
+        return over_piles(f, in_axes, out_axes, axis_name, axis_size, args, kwargs, as_sizes)
+
     @border
     @wraps(f)
     def mapped(*args: Any, **kwargs: Any) -> Any:
         if of_piles or (Pile.exist and has_piles(args, kwargs)):
-            return over_piles(f, in_axes, out_axes, axis_name, axis_size, args, kwargs)
-        leaves, tree = flatten((args, kwargs))
-        axes = _entries(in_axes, args, len(leaves))
+            with naming(name):
+                return ragged(args, kwargs)
+        leaves, tree = flatten((args, kwargs), data_leaf())
+        axes = _entries(in_axes, args, leaves, tree)
         xs = [_value(x, a, i, args, kwargs) for i, (x, a) in enumerate(zip(leaves, axes))]
         axes = _axes(axes, args, kwargs, xs)
         size = _size(args, kwargs, xs, axes, axis_size)
-        try:
-            return _applied(f, tree, xs, axes, size, axis_name, out_axes)
-        except ConcretizationError:
-            # integers of which arrays are made are sizes, which differ between examples
-            if not sizes_among(xs, axes):
-                raise
-        return over_piles(f, in_axes, out_axes, axis_name, axis_size, args, kwargs, as_sizes=True)
+
+        def run(xs: list, axes: list, size: Any, chosen: Callable | None = None) -> tuple:
+            """(results, their tree, what out_axes says of them), the mapped axis where that says,
+            or where `chosen` does of it."""
+            b = Batch(current(), size, axis_name, over, of=f)
+            with opened(b):
+                a, k = tree.unflatten([lifted(b, x, d) for x, d in zip(xs, axes)])
+                out = f(*a, **k)
+                outs, out_tree = flatten(out, data_leaf())
+                outs = [o if is_vmappable(o) else result(o, i, out, f) for i, o in enumerate(outs)]
+                like = _without_data(out, outs, out_tree)
+                wanted = spread(out_axes, like, "out_axes", is_axis, _ENTRY)
+            at = wanted if chosen is None else map(chosen, wanted)
+            token = enter(b.parent)  # type: ignore[arg-type]
+            try:
+                told = [partial(_path, like, i) for i in range(len(outs))]
+                return list(map(taken, repeat(b), outs, at, told)), out_tree, wanted
+            finally:
+                leave(token)
+
+        with naming(name):
+            try:
+                if step is None or _at_once(size, step):
+                    outs, out_tree, _ = run(xs, axes, size)
+                else:
+                    outs, out_tree = in_chunks(run, xs, axes, size, step)
+                return out_tree.unflatten(outs)
+            except ConcretizationError:
+                # integers of which arrays are made are sizes, which differ between examples
+                if not sizes_among(xs, axes):
+                    raise
+            return ragged(args, kwargs, as_sizes=True)
 
     return mapped
 
 
-def _applied(
-    f: Callable, tree: Any, xs: Sequence[Any], axes: Any, size: Any, axis_name: Any, out_axes: Any
-) -> Any:
-    """`f` of lifted values; its results with the mapped axis where it is wanted."""
-    b = Batch(current(), size, axis_name, of=f)
-    with opened(b):
-        a, k = tree.unflatten([_lifted(b, x, d) for x, d in zip(xs, axes)])
-        out = f(*a, **k)
-        outs, out_tree = flatten(out)
-        outs = [result(o, i, out, f) for i, o in enumerate(outs)]
-        wanted = spread(out_axes, out, "out_axes", is_axis, "an axis or None")
-    token = enter(b.parent)  # type: ignore[arg-type]
+_ENTRY = "an axis or None"
+
+
+def _path(tree: Any, i: int) -> str:
+    return key_paths(tree)[i]
+
+
+def _without_data(tree: Any, leaves: Sequence[Any], treedef: TreeDef) -> Any:
+    """The tree, with a leaf for each value of a class that `register_vmappable` was told of."""
+    return treedef.unflatten(range(len(leaves))) if data_leaf() is not None else tree
+
+
+def _chunk(chunk: Any, axis_name: Any) -> int | None:
+    """How many elements are done at a time."""
+    if chunk is None:
+        return None
     try:
-        taken = [_taken(b, o, a, out, i) for i, (o, a) in enumerate(zip(outs, wanted))]
-        return out_tree.unflatten(taken)
-    finally:
-        leave(token)
+        n = 0 if isinstance(chunk, bool) else chunk.__index__()
+    except AttributeError:
+        n = 0
+    if n < 1:
+        raise ArgumentError(
+            f"vmap: chunk={chunk!r} is no number of elements", fix="write chunk=64, or leave it out"
+        )
+    if axis_name is not None:
+        raise ArgumentError(
+            f"vmap: chunk={n} does so many elements at a time, and collectives along "
+            f"axis_name={axis_name!r} speak of all of them",
+            fix="leave out one of them",
+        )
+    return n
 
 
-def _entries(in_axes: Any, args: tuple, n: int) -> list[int | None]:
-    """The entry of in_axes for each of the `n` leaves of the arguments."""
+def _at_once(size: Any, chunk: int) -> bool:
+    """Whether there are no more elements than are done at a time."""
+    if is_symbolic((size,)):
+        raise ShapeError(
+            f"vmap: chunk={chunk} divides {size!r} elements, of which nobody knows how many they "
+            "are",
+            fix="leave chunk out where sizes are symbolic",
+        )
+    return size <= chunk
+
+
+def _mesh_axes(given: Any) -> tuple[str, ...] | None:
+    """`spmd_axis_name` as a tuple of names, or None."""
+    if given is None:
+        return None
+    names = (given,) if isinstance(given, str) else given
+    if not isinstance(names, tuple) or not all(isinstance(n, str) for n in names):
+        raise ArgumentError(
+            f"vmap: spmd_axis_name={given!r} is no name of an axis of a mesh, nor a tuple of them",
+            fix='write spmd_axis_name="data" or spmd_axis_name=("data", "model")',
+        )
+    if len(set(names)) < len(names):
+        raise AxisError(
+            f"vmap: spmd_axis_name={given!r} has an axis twice", fix="name each axis once"
+        )
+    return names
+
+
+def _entries(in_axes: Any, args: tuple, leaves: Sequence[Any], tree: TreeDef) -> list[Any]:
+    """The entry of in_axes for each leaf of the arguments."""
     if isinstance(in_axes, tuple) and len(in_axes) != len(args):
         raise AxisError(
             f"vmap: in_axes has {len(in_axes)} entries for {len(args)} positional arguments",
             fix="give one entry per positional argument, or a single int",
         )
-    entry = "an axis or None"
-    found = spread(in_axes, args, "in_axes", is_axis, entry)
-    return found + [0] * (n - len(found))
+    like, _ = _without_data((args, {}), leaves, tree)
+    found = spread(in_axes, like, "in_axes", is_axis, _ENTRY)
+    return found + [0] * (len(leaves) - len(found))
 
 
-def _value(x: Any, axis: int | None, i: int, args: tuple, kwargs: dict) -> Any:
-    """Leaf `i` of the arguments as a value; what is no array passes as it is, if it is not mapped.
+def _value(x: Any, axis: Any, i: int, args: tuple, kwargs: dict) -> Any:
+    """Leaf `i` of the arguments as a value; what is no array passes as it is, if it is not mapped
+    along an axis.
 
-    Raises NotAnArrayError, naming it, if it is mapped."""
+    Raises NotAnArrayError, naming it, if it is."""
     try:
-        return as_value(x)
+        return x if kind_of(axis) is not None else as_value(x)
     except NotAnArrayError as e:
         if axis is None:
             return x
@@ -190,19 +287,13 @@ def _value(x: Any, axis: int | None, i: int, args: tuple, kwargs: dict) -> Any:
         ) from None
 
 
-def _lifted(b: Batch, x: Any, axis: int | None) -> Any:
-    return b.wrap(x, axis) if isinstance(x, Value) else x
-
-
-def _axes(
-    found: Sequence[int | None], args: tuple, kwargs: dict, xs: Sequence[Any]
-) -> list[int | None]:
+def _axes(found: Sequence[Any], args: tuple, kwargs: dict, xs: Sequence[Any]) -> list[Any]:
     """The mapped axis of each leaf, counted from the front; AxisError if it is out of range."""
     paths: list[str] | None = None
-    axes: list[int | None] = []
+    axes: list[Any] = []
     for i, (a, x) in enumerate(zip(found, xs)):
-        if a is None:
-            axes.append(None)
+        if a is None or kind_of(a) is not None:
+            axes.append(a)
             continue
         if not -x.ndim <= a < x.ndim:
             paths = paths or key_paths((list(args), kwargs))
@@ -215,18 +306,22 @@ def _axes(
 
 
 def _size(args: Any, kwargs: Any, xs: Any, axes: Any, axis_size: Any) -> Any:
-    sizes = [x.aval.shape[a] for x, a in zip(xs, axes) if a is not None]
+    sizes = [_along(x, a) for x, a in zip(xs, axes) if a is not None]
+    sizes = [s for s in sizes if s is not None]
     if axis_size is not None:
         sizes.append(axis_size)
     if not sizes:
         raise AxisError(
-            "vmap: nothing is mapped: every in_axes entry is None (or there are no arguments)",
+            "vmap: nothing is mapped: every in_axes entry is None (or there are no arguments)"
+            if all(a is None for a in axes)
+            else "vmap: the size of the mapped axis is not known: no argument is mapped along an "
+            "axis of its own",
             fix="map an argument, or pass axis_size",
         )
     if any(s != sizes[0] for s in sizes):
         paths = key_paths((list(args), kwargs))
         told = ", ".join(
-            f"{p[3:]} has {x.aval.shape[a]} at axis {a}"
+            f"{p[3:]} has {_along(x, a)} at {f'axis {a}' if kind_of(a) is None else repr(a)}"
             for p, x, a in zip(paths, xs, axes)
             if a is not None
         )
@@ -238,17 +333,7 @@ def _size(args: Any, kwargs: Any, xs: Any, axes: Any, axis_size: Any) -> Any:
     return sizes[0]
 
 
-def _taken(b: Batch, x: Any, axis: int | None, out: Any, i: int) -> Any:
-    """A result with the mapped axis where it is wanted."""
-    d, parts = b.split(x)
-    if axis is None:
-        if d is not None:
-            name = "" if b.axis_name is None else f" (axis_name={b.axis_name!r})"
-            raise AxisError(
-                f"vmap: result{key_paths(out)[i]} of type {x.aval!r} varies along the mapped "
-                f"axis{name}, and its out_axes says that it does not",
-                fix="give it an axis, or reduce it over the mapped axis",
-            )
-        return materialise_at_ground(parts[0])
-    at = normal_axis(axis, x.aval.ndim + 1, "out_axes")
-    return materialise_at_ground(b.move(parts[0], d, at))
+def _along(x: Any, axis: Any) -> Any:
+    """The size of an argument along its mapped axis; None if it does not say that."""
+    kind = kind_of(axis)
+    return x.aval.shape[axis] if kind is None else kind.size(x, axis)

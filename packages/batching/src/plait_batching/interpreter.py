@@ -62,24 +62,34 @@ _inner: dict[tuple, Aval] = {}  # (type, axis, size) -> type without the axis
 
 
 class Batch(Carrier):
-    """Maps over an axis of some size, which may have a name."""
+    """Maps over an axis of some size.
+
+    Attributes:
+      axis_name: the name by which collectives speak of it, or None.
+      spmd_axis_name: the axes of a mesh that it is divided over wherever a sharding is said, a
+        tuple of names; None leaves that to the compiler.
+    """
 
     rules = batching_rules
     does = "vmap"
-    fields = ("size", "axis_name")
+    fields = ("size", "axis_name", "spmd_axis_name")
     commutes = frozenset(("derivative",))
     size: Any
     axis_name: Any
+    spmd_axis_name: tuple[str, ...] | None
+    indices: dict[Any, Any] | None = None
+    """The indices of elements that were asked for, by what makes them; see `vmappable`."""
 
     def __init__(
         self,
         parent: Interpreter | None,
         size: Any,
         axis_name: Any,
+        spmd_axis_name: tuple[str, ...] | None = None,
         ambient: Sequence[Any] = (),
         of: Callable | None = None,
     ):
-        super().__init__(parent, size, axis_name, ambient=ambient, of=of)
+        super().__init__(parent, size, axis_name, spmd_axis_name, ambient=ambient, of=of)
         self.sizes = {} if axis_name is None else {axis_name: size}  # type: ignore[misc]
 
     def part_avals(self, aval: Aval, form: int) -> tuple[Aval, ...]:
@@ -124,7 +134,8 @@ class Batch(Carrier):
     def hidden_by(self, axes: frozenset) -> "Batch":
         if not self.concerns(axes):
             return self
-        return Batch(self.parent, self.size, None, ambient=self.ambient, of=self.of)
+        values = (self.size, None, self.spmd_axis_name)
+        return type(self)(self.parent, *values, ambient=self.ambient, of=self.of)
 
     def move(self, x: Any, f: int | None, g: int) -> Any:
         """The mapped axis from `f` (None: make one) to `g`."""

@@ -10,7 +10,7 @@ values have the mapped axis in front.
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from plait import config
+from plait import config, lax
 from plait.ext.errors import (
     ArgumentError,
     MissingRule,
@@ -276,3 +276,38 @@ class custom_vmap(Function):  # noqa: N801  (a decorator)
         outs = c.results(out)
         flags = spread(said, out, "out_batched", lambda x: isinstance(x, bool), "True or False")
         return outs, tuple(flags)
+
+
+def sequential_vmap(fun: Callable) -> custom_vmap:
+    """A function that is mapped by a loop: for each element in order, and never for all at once.
+
+    It is for functions that act or that need the memory of one element at a time.
+
+    Args:
+      fun: takes and returns trees of arrays.
+
+    >>> import plait
+    >>> @plait.sequential_vmap
+    ... def f(x):
+    ...     plait.debug.print("{}", x, ordered=True)
+    ...     return x + 1
+    >>> plait.vmap(f)(plait.numpy.arange(2))
+    0
+    1
+    Array([1, 2], dtype=int32)
+    """
+    sequential = custom_vmap(fun)
+
+    @sequential.def_vmap
+    def each(axis_size: int, in_batched: list, *args: Any) -> tuple[Any, bool]:
+        xs, tree = flatten(args)
+        flags = flatten(tuple(in_batched))[0]
+        rows = [x for x, f in zip(xs, flags, strict=True) if f]
+
+        def one(_: None, row: list) -> tuple[None, Any]:
+            own = iter(row)
+            return None, fun(*tree.unflatten([next(own) if f else x for x, f in zip(xs, flags)]))
+
+        return lax.scan(one, None, rows, length=axis_size)[1], True
+
+    return sequential

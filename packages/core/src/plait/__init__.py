@@ -46,6 +46,7 @@ from ._control import map_axes
 from ._control.stepping import disable_jit
 from ._jit import eager as _eager
 from ._jit.calls import jit
+from ._jit.jittable import is_jittable, register_jittable, unregister_jittable
 from ._jit.programs import make_program
 from ._jit.tracing import ShapeDtypeStruct, eval_shape, typeof
 from ._ops import operators as _operators
@@ -128,6 +129,7 @@ __all__ = [
     "host_id",
     "host_ids",
     "io_callback",
+    "is_jittable",
     "jit",
     "live_arrays",
     "local_device_count",
@@ -140,8 +142,10 @@ __all__ = [
     "process_index",
     "process_indices",
     "pure_callback",
+    "register_jittable",
     "symbolic_dims",
     "typeof",
+    "unregister_jittable",
     *sorted(_HOME),
     *sorted(_MODULES),
 ]

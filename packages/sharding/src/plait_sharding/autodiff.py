@@ -74,7 +74,8 @@ def _(split, args, params):
     d = derived(h.known, ("shard_map", h.residuals), lambda: _divided(h), [h.unknown])
     known, known_specs = part(args, unknown, False), part(ins, unknown, False)
     types = h.unknown.in_avals[: h.residuals]
-    pieces = [(params["axes"], *[()] * t.ndim) for t, i in zip(types, d.at) if i is None]
+    own = varies_over(params)
+    pieces = [(own, *[()] * t.ndim) for t, i in zip(types, d.at) if i is None]
     made = part(outs, h.out_unknown, False)
     now = {**params, "program": d.known, "in_specs": tuple(known_specs)}
     now["out_specs"] = (*made, *pieces)
@@ -88,6 +89,16 @@ def _(split, args, params):
     later["out_specs"] = tuple(part(outs, h.out_unknown))
     rest = split.stage.apply(shard_map_p, operands, later) if d.unknown.outputs else []
     return merge(h.out_unknown, rest, got[: len(made)])
+
+
+def varies_over(params: dict[str, Any]) -> tuple[str, ...]:
+    """The axes along which anything inside may differ from device to device.
+
+    Along an axis that no operand is divided over, and of which the program does not speak, all
+    devices compute the same: what passes from one shard_map to another is there only once.
+    """
+    used = {n for spec in params["in_specs"] for names in spec for n in names}
+    return tuple([n for n in params["axes"] if n in used or n in params["program"].axes])
 
 
 def _divided(h: Halves) -> Division:
@@ -124,7 +135,7 @@ def _(twice, prim, args, params):
     k = economise(params["program"], twice.policy)
     first, again = derived(k.first, "shard_map again", lambda: _in_pieces(k), [k.again])
     n, types = len(k.redone), k.again.in_avals[: k.kept]
-    pieces = [(params["axes"], *[()] * t.ndim) for t in types]
+    pieces = [(varies_over(params), *[()] * t.ndim) for t in types]
     now = {**params, "program": first, "out_specs": (*params["out_specs"], *pieces)}
     outs = twice.parent.apply(prim, args, now)
     if any(k.redone):
@@ -161,7 +172,9 @@ def _in_pieces(k: Kept) -> tuple[Program, Program]:
 @transpose_rules.rule(shard_map_p)
 def _(cts, *args, program, mesh, axes, in_specs, out_specs):
     linear, given = tuple(map(is_linear, args)), tuple([c is not None for c in cts])
-    copies = Copies(mesh, axes, tuple(part(in_specs, linear)), tuple(part(out_specs, given)))
+    params = {"program": program, "in_specs": (*in_specs, *part(out_specs, given)), "axes": axes}
+    own = varies_over(params)  # along others, copies of cotangents are as equal as those of values
+    copies = Copies(mesh, own, tuple(part(in_specs, linear)), tuple(part(out_specs, given)))
     key = ("transpose shard_map", copies, linear, given)
     q, present = derived(program, key, lambda: _reversed(program, copies, linear, given))
     if not q.outputs:

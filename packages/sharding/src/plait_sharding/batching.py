@@ -1,20 +1,125 @@
-"""Batching of with_sharding_constraint: whether the mapped axis is divided is left to the compiler.
+"""Batching of with_sharding_constraint and of shard_map.
 
-shard_map needs no rule: its wiring says all.
+How the mapped axis lies is left to the compiler, unless vmap's `spmd_axis_name` says over which
+axes of the mesh it is divided.  Then each device of a shard_map has its part of the elements, and
+the program of one device is mapped over those.
 
 Invariant: only the table of plait_batching loads this.
 """
 
+from typing import Any
+
+from plait.ext.errors import (
+    AxisError,
+)
+from plait.ext.trace import (
+    rebuilt,
+    solve,
+)
 from plait_batching.ext import (
+    Batch,
     batching_rules,
+    insert,
 )
 
-from .placement import constraint
+from .manual import shard_map_p
+from .mesh import Mesh, PartitionSpec
+from .placement import NamedSharding, constraint
+
+
+def _names(batch: Batch) -> tuple[str, ...] | None:
+    """The axes of the mesh that the mapped axis is divided over; None if nobody says so.
+
+    (Releases of plait_batching before 0.3 do not know of them.)
+    """
+    return getattr(batch, "spmd_axis_name", None)
 
 
 @batching_rules.rule(constraint)
 def _(batch, xs, dims, *, sharding):
-    (x,), (d,) = xs, dims
+    (x,), (d,), names = xs, dims, _names(batch)
     if d is None:
         return constraint.bind(x, sharding=sharding), None
-    return constraint.bind(x, sharding=sharding.open_at(d, x.aval.ndim - 1)), d
+    ndim = x.aval.ndim - 1
+    if names is None:
+        return constraint.bind(x, sharding=sharding.open_at(d, ndim)), d
+    return constraint.bind(x, sharding=sharding.divided_at(d, ndim, names)), d
+
+
+@batching_rules.rule(shard_map_p)
+def _(batch, args, params):
+    names, mesh, axes = _names(batch), params["mesh"], params["axes"]
+    mapped = any(batch.form_of(a) is not None for a in args)
+    if mapped and names and not batch.ambient:
+        _expect_free(names, params)
+        if set(names) <= set(axes):
+            return _in_parts(batch, args, params, names)
+        if set(names) & set(axes):
+            raise AxisError(
+                f"vmap divides over {names} (spmd_axis_name), and shard_map divides by hand over "
+                f"only some of them, {axes}",
+                fix="let the shard_map's axis_names have all of them, or none",
+            )
+        args = [_constrained(batch, a, mesh, names) for a in args]
+    return rebuilt(batch, shard_map_p, args, params, solve(batch, shard_map_p, args, params))
+
+
+def _expect_free(names: tuple[str, ...], params: dict) -> None:
+    """AxisError if the program of one device has to do with one of these axes of the mesh."""
+    mesh, program = params["mesh"], params["program"]
+    for n in names:
+        if n not in mesh.axis_names:
+            raise AxisError(
+                f"vmap divides over {n!r} (spmd_axis_name), which {mesh!r} does not have",
+                fix=f"its axes are {', '.join(map(repr, mesh.axis_names))}",
+            )
+        specs = [PartitionSpec(*s) for s in (*params["in_specs"], *params["out_specs"])]
+        said = [repr(s) for s in specs if n in s.names]
+        said += [f"a collective along {n!r}"] if n in program.axes else []
+        if said:
+            raise AxisError(
+                f"vmap divides the mapped axis over {n!r} (spmd_axis_name), and the shard_map "
+                f"inside has {said[0]}",
+                fix="leave that name out of one of them",
+            )
+
+
+def _in_parts(batch: Batch, args: list, params: dict, names: tuple[str, ...]) -> list:
+    """The operation, each of whose devices has a part of the elements."""
+    program, mesh = params["program"], params["mesh"]
+    pieces = mesh.product(names)
+    if batch.size % pieces != 0:
+        raise AxisError(
+            f"vmap: {batch.size} elements can not be divided in {pieces} equal parts, over "
+            f"{' and '.join(map(repr, names))} of {mesh!r} (spmd_axis_name)",
+            fix=f"map a multiple of {pieces}, or leave spmd_axis_name out",
+        )
+    if batch.axis_name is not None and batch.axis_name in program.axes - set(params["axes"]):
+        raise AxisError(
+            f"a collective inside shard_map speaks of the mapped axis {batch.axis_name!r}, whose "
+            f"elements are on several devices (spmd_axis_name={names})",
+            fix="collect outside of the shard_map, or leave spmd_axis_name out",
+        )
+    here = Batch(batch.parent, batch.size // pieces, None, names, of=batch.of)
+    forms, values = zip(*[(f, x) for f, (x,) in map(batch.split, args)])
+    lifted, out_forms = here.lift_program(program, forms)
+    specs = lambda given, at: tuple([  # noqa: E731
+        s if d is None else insert(s, d, names) for s, d in zip(given, at, strict=True)
+    ])  # fmt: skip
+    new = {
+        "program": lifted,
+        "in_specs": specs(params["in_specs"], forms),
+        "out_specs": specs(params["out_specs"], out_forms),
+    }
+    outs = shard_map_p.bind(*values, **{**params, **new})
+    return [batch.wrap(o, d) for o, d in zip(outs, out_forms, strict=True)]
+
+
+def _constrained(batch: Batch, x: Any, mesh: Mesh, names: tuple[str, ...]) -> Any:
+    """`x`, the mapped axis of which the compiler shall divide so."""
+    d, (value,) = batch.split(x)
+    if d is None:
+        return x
+    open_ = [PartitionSpec.UNCONSTRAINED] * x.aval.ndim
+    where = NamedSharding(mesh, PartitionSpec(*insert(open_, d, names)))
+    return batch.wrap(constraint.bind(value, sharding=where), d)

@@ -87,6 +87,11 @@ class Sharding:
         """Of arrays with one more axis, at `axis`, which is left to the compiler."""
         return self
 
+    def divided_at(self, axis: int, ndim: int, names: tuple[str, ...]) -> "Sharding":
+        """Of arrays with one more axis, at `axis`, which is divided over axes of a mesh; AxisError
+        if others are divided over them, or there are no such axes."""
+        return self
+
     def check(self, aval: Aval) -> None:
         """AxisError if arrays of this type can not lie so."""
 
@@ -378,6 +383,19 @@ class NamedSharding(Sharding):
         open_ = PartitionSpec.UNCONSTRAINED
         entries = [open_ if p is None else p for p in self.spec.full(ndim)]
         entries.insert(axis, open_)
+        return NamedSharding(self.mesh, PartitionSpec(*entries))
+
+    def divided_at(self, axis: int, ndim: int, names: tuple[str, ...]) -> "NamedSharding":
+        taken = [n for n in names if n in self.spec.names]
+        if taken:
+            raise AxisError(
+                f"the mapped axis is divided over {taken[0]!r} (spmd_axis_name), and so is an axis "
+                f"of its elements, by {self.spec!r}",
+                fix="leave that name out of one of them",
+            )
+        open_ = PartitionSpec.UNCONSTRAINED
+        entries = [open_ if p is None else p for p in self.spec.full(ndim)]
+        entries.insert(axis, names)
         return NamedSharding(self.mesh, PartitionSpec(*entries))
 
     def check(self, aval: Aval) -> None:

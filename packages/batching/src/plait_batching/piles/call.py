@@ -54,19 +54,16 @@ from plait.ext.values import (
     as_value,
 )
 
+from ..axes import is_axis
+from .axis import PileAxis, pile_axis
 from .capacities import Capacities, Size, size_of_lengths
 from .operation import RAGGED, SHARED, STACKED, pile_map, ragged_axes
-from .pile import SCOPE, Pile, PileAxis, is_pile, named, pile_axis, refitted
+from .pile import SCOPE, Pile, is_pile, named, refitted
 
 __all__ = [
-    "depth_of_piles", "has_piles", "is_axis", "over_piles", "pile_stage", "sizes_among",
+    "depth_of_piles", "has_piles", "over_piles", "pile_stage", "sizes_among",
     "speaks_of_piles",
 ]  # fmt: skip
-
-
-def is_axis(x: Any) -> bool:
-    """Whether `x` is an entry of in_axes or out_axes."""
-    return x is None or x is pile_axis or (isinstance(x, int) and not isinstance(x, bool))
 
 
 def speaks_of_piles(axes: Any) -> bool:

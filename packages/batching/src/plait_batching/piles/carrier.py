@@ -86,6 +86,7 @@ class Ragged(Batch):
         of: Callable | None = None,
     ):
         Carrier.__init__(self, parent, size, axis_name, table, padded, ambient=ambient, of=of)
+        self.spmd_axis_name = None
         self.sizes = {} if axis_name is None else {axis_name: size}  # type: ignore[misc]
         self.caps = Capacities(table, size)
         self.dims = frozenset(self.caps.named)

@@ -42,37 +42,10 @@ from .carrier import Ragged
 from .layouts import along, fit
 from .operation import FLAT, PADDED, TILES, layout, place, ragged_axes
 
-__all__ = ["SCOPE", "Pile", "PileAxis", "PileType", "is_pile", "named", "pile_axis", "refitted"]
+__all__ = ["SCOPE", "Pile", "PileType", "is_pile", "named", "refitted"]
 
 SCOPE = Scope([], lower=0)
 """Of all sizes that piles name: nothing is known of them but that they are not negative."""
-
-
-class PileAxis:
-    """The entry of in_axes and out_axes that says that an argument or result is a Pile."""
-
-    _only: "PileAxis | None" = None
-
-    def __new__(cls) -> "PileAxis":
-        if cls._only is None:
-            cls._only = super().__new__(cls)
-        return cls._only
-
-    def __repr__(self) -> str:
-        return "plait.pile_axis"
-
-    def __reduce__(self):
-        return PileAxis, ()
-
-
-pile_axis = PileAxis()
-"""In `in_axes` and `out_axes` of vmap: the argument or result is a `Pile`.
-
->>> import plait
->>> p = plait.Pile.from_list([[1.0, 2.0], [3.0]])
->>> plait.vmap(lambda x: x / x.sum(), plait.pile_axis, plait.pile_axis)(p).to_list()[1]
-array([1.], dtype=float32)
-"""
 
 
 def named(name: str) -> Dim:

@@ -18,6 +18,7 @@ from plait.ext.ops.control_flow import (
     while_,
 )
 from plait.ext.ops.elementwise import (
+    and_,
     eq,
     select,
     stop,
@@ -29,16 +30,20 @@ from plait.ext.ops.shape import (
     broadcast_in_dim,
 )
 from plait.ext.trace import (
-    as_list,
     rebuilt,
     solve,
     staged,
+)
+from plait.ext.types import (
+    BOOL,
+    Aval,
 )
 from plait.ext.values import (
     Literal,
 )
 
 from ..interpreter import Batch, batching_rules
+from ..selective import selecting
 
 
 def _along(pred: Any, like: Any) -> Any:
@@ -48,23 +53,12 @@ def _along(pred: Any, like: Any) -> Any:
     return broadcast_in_dim.bind(pred, shape=like.aval.shape, dims=(0,))
 
 
-def _each(batch: Batch, prim: Any, args: Any, params: dict) -> list:
-    """With effects nothing may be done for an element that does not come this way: one element
-    after the other."""
-    pairs = [batch.split(a) for a in args]
-    dims, xs = [d for d, _ in pairs], [p[0] for _, p in pairs]
-    outs, out_dims = batch.each(prim, xs, dims, params)
-    return [batch.wrap(o, d) for o, d in zip(as_list(outs), out_dims)]
-
-
 @batching_rules.rule(cond)
 def _(batch, args, params):
     d, (index,) = batch.split(args[0])
     if d is None:
         forms = solve(batch, cond, args, params)
         return rebuilt(batch, cond, args, params, forms)
-    if effects_of(cond, params):
-        return _each(batch, cond, args, params)
     branches, rest = params["branches"], args[1:]
     outs = branches[0].out_avals
     # a branch sees an element only if it takes it: no 0 * inf in derivatives of the other
@@ -77,8 +71,11 @@ def _(batch, args, params):
             select.bind(_along(mine, x), x, stop.bind(x)) if _guarded(batch, a) else x
             for a, x in zip(rest, operands)
         ]
-        program = batch.lift_program(b, forms, (0,) * len(outs))[0]
-        results.append(call.bind(*seen, program=program))
+        if batch.ambient:
+            mine = and_.bind(mine, batch.ambient[0])
+        inside, front = selecting(batch, mine, bool(b.effects))
+        program = inside.lift_program(b, forms, (0,) * len(outs))[0]
+        results.append(call.bind(*front, *seen, program=program))
     chosen = []
     for alternatives in zip(*results):
         out = alternatives[0]
@@ -99,13 +96,14 @@ def _(batch, args, params):
     if forms[-1] is None:
         return rebuilt(batch, while_, args, params, forms)
     if effects_of(while_, params):
-        return _each(batch, while_, args, params)
+        return _acting_while(batch, args, params, forms)
     c, b = params["cond_consts"], params["body_consts"]
     consts, init = args[: c + b], args[c + b :]
     fixed = tuple(forms[: c + b])
     moving = (0,) * len(init)  # a predicate that varies makes the whole carry vary
-    test = batch.lift_program(params["cond"], (*fixed[:c], *moving), (0,))[0]
-    step = batch.lift_program(params["body"], (*fixed[c:], *moving), moving)[0]
+    inside, _ = selecting(batch, None, False)
+    test = inside.lift_program(params["cond"], (*fixed[:c], *moving), (0,))[0]
+    step = inside.lift_program(params["body"], (*fixed[c:], *moving), moving)[0]
     any_left, advance = derived(step, ("while", c, b), lambda: _turns(test, step, c, b), [test])
     ks = [p for x, f in zip(consts, fixed) for p in batch.to_form(x, f)]
     carry = [batch.to_form(x, 0)[0] for x in init]
@@ -128,3 +126,43 @@ def _turns(test: Any, step: Any, c: int, b: int) -> tuple:
 
     avals = [*test.in_avals[:c], *step.in_avals]
     return staged(any_left, test.in_avals, "any_left"), staged(advance, avals, "advance")
+
+
+def _acting_while(batch: Batch, args: Any, params: dict, forms: list) -> list:
+    """A loop that acts, with a predicate that varies.
+
+    Its carry has [size] bools more, in front: who is still going.  So the predicate, which may act
+    itself, is asked once per element and turn.
+    """
+    c, b = params["cond_consts"], params["body_consts"]
+    consts, init = args[: c + b], args[c + b :]
+    fixed, moving = tuple(forms[: c + b]), (0,) * len(init)
+    ks = [p for x, f in zip(consts, fixed) for p in batch.to_form(x, f)]
+    carry = [batch.to_form(x, 0)[0] for x in init]
+    everybody = Literal(True, Aval((batch.size,), BOOL))
+
+    def asked(going: Any, ks: Any, carry: Any) -> Any:
+        """Who goes on, of those that are going."""
+        inside, front = selecting(batch, going, bool(params["cond"].effects))
+        test = inside.lift_program(params["cond"], (*fixed[:c], *moving), (0,))[0]
+        return and_.bind(going, evaluate(test, [*front, *ks[:c], *carry])[0])
+
+    def turn(*xs: Any) -> list:
+        ks, going, carry = xs[: c + b], xs[c + b], xs[c + b + 1 :]
+        inside, front = selecting(batch, going, bool(params["body"].effects))
+        step = inside.lift_program(params["body"], (*fixed[c:], *moving), moving)[0]
+        new = evaluate(step, [*front, *ks[c:], *carry])
+        kept = [select.bind(_along(going, old), n, old) for n, old in zip(new, carry)]
+        return [asked(going, ks, kept), *kept]
+
+    start = batch.ambient[0] if batch.ambient else everybody
+    going = asked(start, ks, carry)
+    avals = [x.aval for x in (going, *carry)]
+    new = {
+        "cond": staged(lambda *xs: [reduce_or.bind(xs[0], axes=(0,))], avals, "any_left"),
+        "body": staged(turn, [*(k.aval for k in ks), *avals], "advance"),
+        "cond_consts": 0,
+        "body_consts": c + b,
+    }
+    outs = while_.bind(*ks, going, *carry, **{**params, **new})
+    return [batch.wrap(o, 0) for o in outs[1:]]

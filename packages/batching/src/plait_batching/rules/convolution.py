@@ -36,6 +36,8 @@ def _parted(batch: Batch, x: Any, axis: int, groups: int = 1) -> Any:
     """The opposite: the mapped axis taken out of `axis`; it is in front of it."""
     s = x.aval.shape
     rest = s[axis] // batch.size // groups
+    if groups == 1:
+        return reshape(x, (*s[:axis], batch.size, rest, *s[axis + 1 :]))
     x = reshape(x, (*s[:axis], groups, batch.size, rest, *s[axis + 1 :]))
     x = moveaxis(x, axis + 1, axis)
     return reshape(x, (*s[:axis], batch.size, groups * rest, *s[axis + 1 :]))

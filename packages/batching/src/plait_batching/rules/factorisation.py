@@ -1,7 +1,12 @@
 """Batching of factorisations and of solves.
 
-Invariant: their operands are stacks of matrices and vectors already, so a mapped axis is one more
-axis in front, of all operands.
+Their operands are stacks of matrices and vectors already, so a mapped axis is one more axis in
+front, of all operands.  Where only right-hand sides vary, they are more columns of one system.
+
+`sylvester` has no rule: it is mapped as what it expands to, which factorises each matrix alone.
+
+Invariant: a matrix that does not vary is neither copied nor factorised for each example, where
+only right-hand sides do.
 """
 
 from collections.abc import Sequence
@@ -27,13 +32,15 @@ from plait.ext.ops.linalg import (
     solve_,
     sqrtm_,
     svd_,
-    sylvester,
     triangular_solve_,
     tridiagonal_,
     tridiagonal_solve_,
 )
+from plait.ext.ops.shape import (
+    reshape,
+)
 
-from ..interpreter import batching_rules
+from ..interpreter import Batch, batching_rules
 
 PRIMITIVES = (
     cholesky_,
@@ -44,30 +51,60 @@ PRIMITIVES = (
     geqrf,
     hessenberg_,
     householder_product_,
-    lstsq_,
     lu_,
-    ormqr_,
     pinv_,
     pivots_to_permutation,
     qr_,
     schur_,
     slogdet_,
-    solve_,
     sqrtm_,
     svd_,
-    sylvester,
-    triangular_solve_,
     tridiagonal_,
-    tridiagonal_solve_,
 )
 
 
-def _stacked(prim: Any) -> None:
+def _stacked(batch: Batch, prim: Any, xs: Sequence[Any], dims: Sequence[Any], params: Any) -> tuple:
+    out = prim.bind(*[batch.front(x, d) for x, d in zip(xs, dims)], **params)
+    return (out, [0] * len(out)) if prim.many else (out, 0)
+
+
+def _one_by_one(prim: Any) -> None:
     @batching_rules.rule(prim)
-    def _(batch: Any, xs: Sequence[Any], dims: Sequence[Any], **params: Any) -> tuple:
-        out = prim.bind(*[batch.front(x, d) for x, d in zip(xs, dims)], **params)
-        return (out, [0] * len(out)) if prim.many else (out, 0)
+    def _(batch: Batch, xs: Sequence[Any], dims: Sequence[Any], **params: Any) -> tuple:
+        return _stacked(batch, prim, xs, dims, params)
 
 
 for _p in PRIMITIVES:
-    _stacked(_p)
+    _one_by_one(_p)
+
+
+# ---- systems -------------------------------------------------------------------------------
+
+
+def _system(prim: Any, right: int, side: str | None = None) -> None:
+    """Registers the rule of an operation whose operand number `right`, the right-hand side, may
+    have any number of columns; of rows, if the parameter `side` is False."""
+
+    @batching_rules.rule(prim)
+    def _(batch: Batch, xs: Sequence[Any], dims: Sequence[Any], **params: Any) -> tuple:
+        if any(d is not None for i, d in enumerate(dims) if i != right):
+            return _stacked(batch, prim, xs, dims, params)
+        axis = xs[right].aval.ndim - (2 if side is None or params[side] else 3)
+        wide = batch.move(xs[right], dims[right], axis)
+        *front, size, n = wide.aval.shape[: axis + 2]
+        rest = wide.aval.shape[axis + 2 :]
+        operands = list(xs)
+        operands[right] = reshape(wide, (*front, size * n, *rest))
+        out = prim.bind(*operands, **params)
+        # of many results, the first is the solution, and the others speak of the matrix
+        x, *others = out if prim.many else [out]
+        s = x.aval.shape
+        x = reshape(x, (*s[:axis], size, n, *s[axis + 1 :]))
+        return ([x, *others], [axis, *[None] * len(others)]) if prim.many else (x, axis)
+
+
+_system(lstsq_, 1)
+_system(ormqr_, 2, "left")
+_system(solve_, 1)
+_system(triangular_solve_, 1, "left_side")
+_system(tridiagonal_solve_, 3)

@@ -80,7 +80,8 @@ class _Scope(Interpreter):
 
     def __init__(self, name: str, parent: Interpreter):
         open_under(self, parent)
-        self.name, self.stages = name, cast(tuple[Stage, ...], parent.recorders)
+        stages = [s for s in parent.recorders if hasattr(s, "eqns")]
+        self.scope, self.stages = name, cast(list[Stage], stages)
 
     def apply(self, prim: Any, args: Any, params: dict[str, Any]) -> Any:
         assert self.parent is not None
@@ -93,5 +94,5 @@ class _Scope(Interpreter):
 
     def _named(self, where: Any) -> Named:
         if where.__class__ is Named:
-            return Named(f"{where.name}/{self.name}", where.at)
-        return Named(self.name, where)
+            return Named(f"{where.name}/{self.scope}", where.at)
+        return Named(self.scope, where)

@@ -25,7 +25,7 @@ from .._base.errors import (
     PlaitError,
     UnexpectedTracerError,
 )
-from .._base.source import here, user_line, where_defined
+from .._base.source import Named, here, user_line, where_defined
 from .._base.tracebacks import leaving
 from .._plugins.traits import Trait
 from .._types.avals import Aval
@@ -127,6 +127,8 @@ class Interpreter:
     inside of them is no business of users."""
     sizes: ClassVar[dict[Any, Any]] = {}
     """The sizes of the named axes that it binds."""
+    scope: str = ""
+    """The name of a part of programs that it records, if the user gave it one."""
     does: str = "evaluate"
     """The name of the transformation, as users know it."""
     of: Callable[..., Any] | None = None
@@ -376,6 +378,37 @@ def with_lines() -> Generator[tuple[Any, ...], None, None]:
     finally:
         for p, where in zip(recorders, before):
             p.where = where
+
+
+@contextmanager
+def naming(name: str) -> Generator[None, None, None]:
+    """Put a name before the source locations of what is recorded in a `with` block.
+
+    Names show where a lowered program is read with its locations, outermost first and with slashes
+    between them.  They are given at the end of the block, all at once: nothing stands between an
+    operation and its interpreter.
+    """
+    by: Interpreter | None = current()
+    stages = [s for s in current().recorders if hasattr(s, "eqns")]
+    before = [len(s.eqns) for s in stages]
+    yield
+    outer: list[str] = []
+    while stages and by is not None:
+        outer.insert(0, by.scope) if by.scope else None
+        by = by.parent
+    for s, n in zip(stages, before):
+        for e in s.eqns[n:]:
+            e.where = _within("/".join(outer), name, e.where)
+
+
+def _within(outer: str, name: str, where: Location) -> Named:
+    """Return a location with one more name, behind those of the parts `outer` that it is in."""
+    if where.__class__ is not Named:
+        return Named(name, where)
+    known = where.name
+    if outer and (known == outer or known.startswith(outer + "/")):
+        return Named(f"{outer}/{name}{known[len(outer) :]}", where.at)
+    return Named(f"{name}/{known}", where.at)
 
 
 # ---- tracers where they do not belong ------------------------------------------------------

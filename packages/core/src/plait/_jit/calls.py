@@ -31,6 +31,7 @@ from .._xla.operands import as_argument
 from .._xla.tiers import Options, expect_tier
 from ..tree import flatten
 from .call_forms import Args, CallForm, Kwargs, Way, looked_up, taker
+from .jittable import jittables
 from .roles import Role, bring, check_count, donated_leaves, placed, role, without_static
 from .stages import Jitted, Lowered, Staged
 from .tracing import eval_shape, shapes_only, shared
@@ -301,7 +302,7 @@ class _PlainState(_State):
         return results
 
     def parted(self, args: Args, kwargs: Kwargs) -> Parted:
-        return self.version, args, kwargs
+        return self.version, *jittables.opened((args, kwargs))
 
     def clear_cache(self) -> None:
         """Forget everything that was traced and compiled of this function."""
@@ -423,7 +424,7 @@ class _RoleState(_State):
         if version is None:
             f = call.bind(self.f, len(args))
             version = self.versions[key] = Version(f, donated, self.inline, self.options)
-        return version, call.args, call.kwargs
+        return version, *jittables.opened((call.args, call.kwargs))
 
     def slow(self, args: Args, kwargs: Kwargs) -> Any:
         version, dynamic, rest = self.version_for(args, kwargs)
@@ -492,7 +493,7 @@ def _whole(
         tuple([_Static(a) if i in static.nums else a for i, a in enumerate(args)]),
         {k: _Static(a) if k in static.names else a for k, a in kwargs.items()},
     )
-    leaves, tree = flatten(stood)
+    leaves, tree = flatten(jittables.opened(stood))
     letters, known = iter(form.leaves), iter(keys)
     kinds: list[str] = []
     found: list[Hashable] = []
@@ -544,7 +545,7 @@ def _flattening(version: Version, mixed: bool, slow: Way) -> Way:
 
     def call(args: Args, kwargs: Kwargs) -> Any:
         try:
-            leaves, tree = flatten((args, kwargs))
+            leaves, tree = flatten(jittables.opened((args, kwargs)))
             if mixed:
                 leaves = [x if x.__class__ is A else as_argument(x) for x in leaves]
             bufs = [x._buf for x in leaves]

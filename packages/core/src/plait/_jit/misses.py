@@ -16,6 +16,7 @@ from weakref import WeakKeyDictionary
 
 from .._base.source import here, hidden, user_line, where_defined
 from ..tree import key_paths
+from .jittable import jittables
 
 __all__ = ["explain"]
 
@@ -105,7 +106,7 @@ def _differences(static: Any, key: tuple, old_static: Any, old: tuple) -> list[s
     if tree != old_tree:
         out += _structures(tree, old_tree)
     elif avals != old_avals:
-        paths = key_paths(tree.unflatten(range(len(avals))))
+        paths = key_paths(jittables.opened(tree.unflatten(range(len(avals)))))
         changes = [_change(a, b) for a, b in zip(avals, old_avals)]
         out += [f"{c} of {_name(p)}" for p, c in zip(paths, changes) if c]
     if state is not old_state:

@@ -20,6 +20,7 @@ from .._core.ir import Program
 from .._core.primitive import freeze
 from .._types.avals import OPAQUE, Aval, Placement
 from ..tree import flatten, spread
+from .jittable import jittables
 from .tracing import Shape
 
 
@@ -172,7 +173,7 @@ def donated_leaves(
         *((i in donate.nums, a) for i, a in enumerate(args) if i not in static.nums),
         *((k in donate.names, kwargs[k]) for k in sorted(kwargs) if k not in static.names),
     ]:
-        n = len(flatten(x)[0])
+        n = len(flatten(jittables.opened(x))[0])
         out += range(at, at + n) if donated else ()
         at += n
     return tuple(out)
@@ -237,7 +238,7 @@ def placed(f: Callable[..., Any], placements: object) -> Callable[..., Any]:
 
     @wraps(f)
     def constrained(*args: Any, **kwargs: Any) -> Any:
-        out = f(*args, **kwargs)
+        out = jittables.opened(f(*args, **kwargs))
         leaves, tree = flatten(out)
         wanted: list[Destination | None] = spread(
             placements, out, "out_shardings", _is_placement, _ENTRY

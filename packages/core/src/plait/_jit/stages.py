@@ -27,6 +27,7 @@ from .._xla.module import Module, module_of
 from .._xla.operands import as_argument, as_donated
 from .._xla.tiers import USUAL, Options, expect_tier
 from ..tree import TreeDef, difference, flatten
+from .jittable import jittables
 from .tracing import Traced
 
 
@@ -272,6 +273,7 @@ class Compiled(_Stage):
         Raises TreeMismatch for arguments of another structure, and ArgumentError for one of another
         shape, dtype or placement than what it was compiled for, and for one that is being traced.
         """
+        args, kwargs = jittables.opened((args, kwargs))
         leaves, tree = flatten((args, kwargs))
         if tree != self.in_tree:
             like = self.in_tree.unflatten(range(len(self._wanted)))

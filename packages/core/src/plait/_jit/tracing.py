@@ -24,6 +24,7 @@ from .._core.ir import Program
 from .._core.staging import Stage, stage
 from .._types.avals import Aval, Placed, Placement
 from ..tree import TreeDef, flatten, key_paths
+from .jittable import jittables
 from .misses import explain
 
 
@@ -71,6 +72,8 @@ def trace(
     """
     if not callable(f):
         raise ArgumentError(f"{does}: {f!r} is no function", fix="pass what can be called")
+    if does in _OPENING:
+        args, kwargs = jittables.opened((args, kwargs))
     values, tree = arguments(args, kwargs, does)
     if avals is None:
         avals = tuple([v.aval for v in values])
@@ -88,6 +91,8 @@ def trace(
         nonlocal out_tree
         a, k = tree.unflatten(xs)
         out = f(*a, **k)
+        if does in _OPENING:
+            out = jittables.opened(out)
         outs, out_tree = flatten(out)
         return [result(o, i, out, f) for i, o in enumerate(outs)]
 
@@ -104,6 +109,10 @@ def trace(
     if keep is not None and whole and not any(map(is_tracer, captured)):
         keep[key] = hit
     return Traced(*hit, values)
+
+
+_OPENING = ("jit", "eval_shape", "make_program")
+"""What takes values of jittable classes apart."""
 
 
 def arguments(
@@ -312,7 +321,7 @@ class Shape(Tracer):
 def shapes_only(tree_: Any) -> Any:
     """Return a tree of arguments with a Shape, which can be staged, for each ShapeDtypeStruct and
     each other object that has a shape and a dtype and is no array."""
-    leaves, tree = flatten(tree_)
+    leaves, tree = flatten(jittables.opened(tree_))
     return tree.unflatten([_shape_of(x) for x in leaves])
 
 

@@ -30,6 +30,7 @@ from .._xla.operands import as_argument, as_donated
 from .._xla.tiers import USUAL, Options, Swap
 from ..tree import LEAF, TreeDef, flatten
 from .call_forms import HOSTED_BYTES, Args, CallForm, Kwargs, builder
+from .jittable import jittables
 from .roles import warn_of_unusable
 from .tracing import Traced, Traces, checked_argument, kept, trace
 
@@ -254,6 +255,7 @@ def done(version: Version, args: Args, kwargs: Kwargs) -> tuple[Any, Done | None
 
     This is the one place where arguments are checked, and where a miss is compiled.
     """
+    args, kwargs = jittables.opened((args, kwargs))
     leaves, tree = flatten((args, kwargs))
     if not config.jit or any(map(is_tracer, leaves)):
         return version.staged(args, kwargs), None

@@ -97,12 +97,19 @@ def all_to_all_(
 
 
 def _names(axis_name: Any) -> tuple[Any, ...]:
-    """The names as a tuple, every one bound."""
+    """The names as a tuple, every one bound, and none twice."""
     names = tuple(axis_name) if isinstance(axis_name, tuple | list) else (axis_name,)
     if not names:
         raise AxisError("no axis is named", fix="name the axes that are bound outside")
     for n in names:
         axis_size(n)
+    twice = [n for i, n in enumerate(names) if n in names[:i]]
+    if twice:
+        raise AxisError(
+            f"axis {twice[0]!r} is named twice in {names}: after the first time nothing varies "
+            "along it",
+            fix="name each axis once",
+        )
     return names
 
 

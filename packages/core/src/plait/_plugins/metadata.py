@@ -28,9 +28,13 @@ DISTRIBUTION_OF = {
         "custom_jvp custom_vjp checkpoint check_grads checkpoint_name checkpoint_policies "
         "checkpoint_scan saved_residuals print_saved_residuals jet hvp vhp fwd_laplacian "
         "implicit_diff custom_root custom_linear_solve custom_ivjp invertible SymbolicZero "
-        "CustomPrimal jacobian remat closure_convert custom_gradient fwd_and_bwd"
+        "CustomPrimal jacobian remat closure_convert custom_gradient fwd_and_bwd "
+        "is_adable register_adable unregister_adable"
     ),
-    "plait-batching": "vmap custom_vmap",
+    "plait-batching": (
+        "vmap custom_vmap sequential_vmap is_vmappable register_vmappable unregister_vmappable "
+        "vtile"
+    ),
     "plait-sharding": (
         "Mesh PartitionSpec P NamedSharding SingleDeviceSharding device_put make_mesh set_mesh "
         "with_sharding_constraint shard_map pmap sharding make_array_from_callback "
@@ -55,6 +59,7 @@ MODULES = {
     "experimental.jet": "plait-autodiff",
     "test_util": "plait-autodiff",
     "custom_batching": "plait-batching",
+    "interpreters.batching": "plait-batching",
     "experimental.mesh_utils": "plait-sharding",
     "experimental.shard_map": "plait-sharding",
 }

@@ -3,6 +3,9 @@
 Invariant: nothing is defined here.
 """
 
+from .._core.openable import (
+    Openable,
+)
 from ..tree import (
     LEAF,
     TreeDef,
@@ -22,6 +25,7 @@ from ..tree_util import (
 
 __all__ = [
     "LEAF",
+    "Openable",
     "Partial",
     "TreeDef",
     "children",

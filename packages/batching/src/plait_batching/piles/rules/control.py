@@ -29,11 +29,15 @@ from plait.ext.ops.elementwise import (
 from plait.ext.sizes import (
     Dim,
 )
+from plait.ext.trace import (
+    rebuilt,
+    solve,
+)
 from plait.ext.values import (
     Literal,
 )
 
-from ...interpreter import Batch, batching_rules
+from ...interpreter import Batch
 from ..carrier import Ragged, pile_rules
 from ..layouts import along
 from ..operation import FLAT, PADDED, TILES
@@ -65,11 +69,6 @@ def _kept(r: Ragged, flags: Any, new: Any, old: Any, avals: Any) -> list:
     ]
 
 
-def _speaks(r: Ragged, args: Any, params: dict) -> bool:
-    """Whether operands or programs speak of sizes that differ between examples."""
-    return not r.dims.isdisjoint(dims_of([[a.aval for a in args], *params.values()]))
-
-
 def _no_effects(r: Ragged, prim: Any, params: dict) -> None:
     if effects_of(prim, params):
         raise MissingRule(
@@ -83,9 +82,6 @@ def _(r, args, params):
     args = [r.settled(a) for a in args]
     if r.form_of(args[0]) is None:
         return r.through(cond, args, params)
-    if not _speaks(r, args, params):
-        rule: Any = batching_rules.find(cond)
-        return rule(r, args, params)
     _no_effects(r, cond, params)
     index = r.to_form(args[0], 0)[0]
     branches, rest = params["branches"], args[1:]
@@ -111,9 +107,9 @@ def _(r, args, params):
 @pile_rules.rule(while_)
 def _(r, args, params):
     args = [r.settled(a) for a in args]
-    if not _speaks(r, args, params):
-        rule: Any = batching_rules.find(while_)
-        return rule(r, args, params)
+    forms = solve(r, while_, args, params)
+    if forms[-1] is None:
+        return rebuilt(r, while_, args, params, forms)
     _no_effects(r, while_, params)
     c, b = params["cond_consts"], params["body_consts"]
     consts, init = args[: c + b], args[c + b :]

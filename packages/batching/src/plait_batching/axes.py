@@ -1,0 +1,129 @@
+"""What entries of in_axes and out_axes may be: positions of axes, None, and specs of other kinds.
+
+`vmap` itself knows how arrays are mapped along an axis.  A kind of entries (a class, whose
+instances are entries) brings an `AxisKind`, which says how values are mapped as an entry tells.
+
+Invariant: positions and None belong to vmap; each other class of entries has one kind.
+"""
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from plait.errors import (
+    RegistrationError,
+)
+from plait.ext.errors import (
+    ArgumentError,
+    AxisError,
+)
+from plait.ext.ops.shape import (
+    materialise_at_ground,
+    normal_axis,
+)
+from plait.ext.values import (
+    as_value,
+)
+
+from .interpreter import Batch
+from .piles.axis import pile_axis
+
+__all__ = ["AxisKind", "added_kind", "is_axis", "kind_of", "lifted", "removed_kind", "taken"]
+
+
+class AxisKind(Protocol):
+    """How values are mapped as entries of some class say."""
+
+    def size(self, x: Any, spec: Any) -> Any:
+        """The size of the mapped axis of an argument; None if that is not known from it."""
+        ...
+
+    def lift(self, batch: Batch, x: Any, spec: Any) -> Any:
+        """What the mapped function gets for an argument; called under `batch`."""
+        ...
+
+    def take(self, batch: Batch, x: Any, spec: Any, told: Callable[[], str]) -> Any:
+        """The result, of what the mapped function returns; called under the parent of `batch`.
+
+        `told()` is where it is among the results, for messages."""
+        ...
+
+
+_kinds: dict[type, AxisKind] = {}
+
+
+def added_kind(spec_type: type, kind: AxisKind) -> None:
+    """Let instances of a class be entries.
+
+    Raises RegistrationError if they are entries of another kind, and ArgumentError for classes that
+    have a meaning where entries stand.
+    """
+    if spec_type in (tuple, list, dict, type(None)) or issubclass(spec_type, int):
+        raise ArgumentError(
+            f"{spec_type.__qualname__} has a meaning in in_axes and out_axes already",
+            fix="let entries be of a class of your own",
+        )
+    if _kinds.setdefault(spec_type, kind) is not kind:
+        raise RegistrationError(
+            f"entries of type {spec_type.__qualname__} are mapped in another way already",
+            fix="let entries be of a class of your own",
+        )
+
+
+def removed_kind(spec_type: type) -> None:
+    """Let instances of a class be no entries any more."""
+    del _kinds[spec_type]
+
+
+def is_axis(x: Any) -> bool:
+    """Whether this is an entry of in_axes or out_axes, and not a tree of them."""
+    if x is None or x is pile_axis or type(x) in _kinds:
+        return True
+    return isinstance(x, int) and not isinstance(x, bool)
+
+
+def kind_of(entry: Any) -> AxisKind | None:
+    """The kind of an entry; None if it is the position of an axis, or None."""
+    return _kinds.get(type(entry))
+
+
+def lifted(batch: Batch, x: Any, entry: Any) -> Any:
+    """What the mapped function gets for a value that is mapped as the entry says."""
+    if entry is None:
+        return x
+    kind = kind_of(entry)
+    if kind is not None:
+        return kind.lift(batch, x, entry)
+    value = as_value(x)
+    at = normal_axis(entry, value.aval.ndim, "in_axes")
+    size = value.aval.shape[at]
+    if size != batch.size:
+        raise AxisError(
+            f"vmap over {batch.size} elements: axis {at} of {value.aval!r} has size {size}",
+            fix=f"give axis_size={size}, or map an axis of size {batch.size}",
+        )
+    return batch.wrap(value, at)
+
+
+def taken(batch: Batch, x: Any, entry: Any, told: Callable[[], str]) -> Any:
+    """What vmap returns for a result that is mapped as the entry says."""
+    kind = kind_of(entry)
+    if kind is not None:
+        return kind.take(batch, x, entry, told)
+    value = as_value(x)
+    d, parts = batch.split(value)
+    if entry is None:
+        if d is not None:
+            name = "" if batch.axis_name is None else f" (axis_name={batch.axis_name!r})"
+            raise AxisError(
+                f"vmap: result{told()} of type {value.aval!r} varies along the mapped "
+                f"axis{name}, and its out_axes says that it does not",
+                fix="give it an axis, or reduce it over the mapped axis",
+            )
+        return materialise_at_ground(parts[0])
+    if not is_axis(entry):
+        raise ArgumentError(
+            f"vmap: {entry!r} says of no axis where it is",
+            fix="give the position of an axis, or None",
+        )
+    at = normal_axis(entry, value.aval.ndim + 1, "out_axes")
+    return materialise_at_ground(batch.move(parts[0], d, at))

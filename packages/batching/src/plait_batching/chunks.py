@@ -1,0 +1,82 @@
+"""vmap of some elements at a time: a loop over chunks, each of which is mapped at once.
+
+Invariant: elements keep their order; the memory needed besides arguments and results is that of one
+chunk.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from plait import lax
+from plait.ext.errors import (
+    ArgumentError,
+)
+from plait.ext.ops.indexing import (
+    getitem,
+)
+from plait.ext.ops.shape import (
+    concatenate,
+    materialise_at_ground,
+    moveaxis,
+    normal_axis,
+    reshape,
+    slice_in_dim,
+)
+
+from .axes import kind_of
+
+__all__ = ["in_chunks"]
+
+
+def in_chunks(run: Callable, xs: list, axes: list, size: int, chunk: int) -> tuple[list, Any]:
+    """(results, their tree) of more elements than one chunk has.
+
+    `run(xs, axes, size, chosen)` maps some elements at once; see `vmap`.
+    """
+    for a in axes:
+        _expect_position(a, "in_axes")
+    rows = [moveaxis(x, a, 0) for x, a in zip(xs, axes) if a is not None]
+    full = size - size % chunk
+    found: tuple = ()
+
+    def some(rows: list, n: int) -> list:
+        nonlocal found
+        own = iter(rows)
+        given = [x if a is None else next(own) for x, a in zip(xs, axes)]
+        front = [None if a is None else 0 for a in axes]
+        outs, *found = run(given, front, n, _front)  # type: ignore[misc]
+        return outs
+
+    blocks = [slice_in_dim(x, 0, full) for x in rows]
+    blocks = [reshape(x, (full // chunk, chunk, *x.aval.shape[1:])) for x in blocks]
+    outs = lax.scan(lambda _, b: (None, some(b, chunk)), None, blocks, length=full // chunk)[1]
+    tree, wanted = found
+    rest = [None] * len(outs)
+    if full < size:
+        rest = some([slice_in_dim(x, full, size) for x in rows], size - full)
+    return [_whole(y, r, a) for y, r, a in zip(outs, rest, wanted)], tree
+
+
+def _front(entry: Any) -> int | None:
+    """Where a chunk has the axis that out_axes speaks of."""
+    _expect_position(entry, "out_axes")
+    return None if entry is None else 0
+
+
+def _expect_position(entry: Any, what: str) -> None:
+    if kind_of(entry) is not None:
+        raise ArgumentError(
+            f"vmap: chunk divides axes of arrays, and {what} has {entry!r}",
+            fix="leave chunk out",
+        )
+
+
+def _whole(blocks: Any, rest: Any, axis: int | None) -> Any:
+    """A result, from those of full chunks and of the rest."""
+    if axis is None:  # all chunks have the same
+        return materialise_at_ground(getitem(blocks, 0))
+    number, chunk, *shape = blocks.aval.shape
+    y = reshape(blocks, (number * chunk, *shape))
+    if rest is not None:
+        y = concatenate([y, rest], 0)
+    return materialise_at_ground(moveaxis(y, 0, normal_axis(axis, y.aval.ndim, "out_axes")))

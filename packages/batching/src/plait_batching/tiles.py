@@ -1,0 +1,182 @@
+"""vtile: functions mapped over the tiles of axes of their arguments.
+
+Invariant: axes are divided on the way in and put together on the way out, so arguments and results
+have as many axes as those of the function itself.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from plait.ext.errors import (
+    ArgumentError,
+    AxisError,
+    border,
+)
+from plait.ext.ops.shape import (
+    materialise_at_ground,
+    moveaxis,
+    normal_axis,
+    reshape,
+)
+from plait.ext.trace import (
+    result,
+    wraps,
+)
+from plait.ext.tree import (
+    flatten,
+    key_paths,
+    spread,
+)
+from plait.ext.values import (
+    as_value,
+)
+
+from .api import vmap
+
+__all__ = ["vtile"]
+
+
+@border
+def vtile(
+    fun: Callable[..., Any] | None = None,
+    in_axes: Any = 0,
+    out_axes: Any = 0,
+    tile_size: int | None = None,
+    axis_name: Any = None,
+) -> Any:
+    """`fun` on every tile of its arguments, all at once.
+
+    Args:
+      fun: takes and returns trees of arrays; without it, a decorator is returned.
+      in_axes: which axis of each positional argument is divided in tiles, as of `vmap`; None for an
+        argument that every tile gets whole.  Keyword arguments are divided along axis 0.
+      out_axes: along which axis the results of the tiles are put together; None for results that
+        are the same for all.
+      tile_size: how many tiles there are: an axis of size n is divided in [tile_size,
+        n // tile_size].  By default as many as the first axis that is divided has elements.
+      axis_name: a name by which collectives inside speak of the axis of tiles.
+
+    Returns:
+      A function with `fun`'s signature.
+
+    Raises AxisError where nothing is divided, an axis can not be divided evenly, or is not there.
+
+    >>> import plait
+    >>> rows = plait.vtile(lambda v: v - plait.lax.psum(v.sum(), "t"), tile_size=2, axis_name="t")
+    >>> rows(plait.numpy.arange(6.0))
+    Array([-15., -14., -13., -12., -11., -10.], dtype=float32)
+    """
+    if fun is None:
+        return partial(
+            vtile, in_axes=in_axes, out_axes=out_axes, tile_size=tile_size, axis_name=axis_name
+        )
+    if not callable(fun):
+        raise ArgumentError(f"vtile needs a function, not {fun!r}", fix="write vtile(f)")
+    count = _count(tile_size)
+    if isinstance(in_axes, list):
+        in_axes = tuple(in_axes)
+    f = fun
+
+    @border
+    @wraps(f)
+    def tiled(*args: Any, **kwargs: Any) -> Any:
+        leaves, tree = flatten((args, kwargs))
+        axes = _positions(in_axes, args, len(leaves))
+        xs = [x if a is None else as_value(x) for x, a in zip(leaves, axes)]
+        told = lambda i: key_paths((list(args), kwargs))[i][3:]  # noqa: E731
+        at = [a if a is None else _inside(a, x, told, i) for i, (x, a) in enumerate(zip(xs, axes))]
+        sizes = [x.aval.shape[a] for x, a in zip(xs, at) if a is not None]
+        if not sizes:
+            raise AxisError(
+                "vtile: no mapped arguments: every in_axes entry is None",
+                fix="say of an argument which axis is divided",
+            )
+        k = sizes[0] if count is None else count
+        parts = [
+            x if a is None else _divided(x, a, k, told, i) for i, (x, a) in enumerate(zip(xs, at))
+        ]
+        out_tree: Any = None
+        wanted: list = []
+
+        def tile(*parts: Any) -> tuple[list, list]:
+            nonlocal out_tree, wanted
+            a, kw = tree.unflatten(parts)
+            out = f(*a, **kw)
+            outs, out_tree = flatten(out)
+            values = [result(o, i, out, f) for i, o in enumerate(outs)]
+            wanted = spread(out_axes, out, "out_axes", _is_position, _ENTRY)
+            wanted = [
+                w if w is None else _inside(w, v, lambda i: f"result{key_paths(out)[i]}", i)
+                for i, (w, v) in enumerate(zip(wanted, values))
+            ]
+            mapped = [v for v, w in zip(values, wanted) if w is not None]
+            return mapped, [v for v, w in zip(values, wanted) if w is None]
+
+        mapped, same = map(iter, vmap(tile, tuple(at), (0, None), axis_name, k)(*parts))
+        outs = [next(same) if w is None else _together(next(mapped), w) for w in wanted]
+        return out_tree.unflatten(outs)
+
+    return tiled
+
+
+_ENTRY = "an axis or None"
+
+
+def _is_position(x: Any) -> bool:
+    return x is None or (isinstance(x, int) and not isinstance(x, bool))
+
+
+def _count(given: Any) -> int | None:
+    """How many tiles there are."""
+    if given is None:
+        return None
+    try:
+        n = 0 if isinstance(given, bool) else given.__index__()
+    except AttributeError:
+        n = 0
+    if n < 1:
+        raise ArgumentError(
+            f"vtile: tile_size={given!r} is no number of tiles", fix="write tile_size=2"
+        )
+    return n
+
+
+def _positions(in_axes: Any, args: tuple, n: int) -> list[int | None]:
+    """The entry of in_axes for each of `n` leaves."""
+    if isinstance(in_axes, tuple) and len(in_axes) != len(args):
+        raise AxisError(
+            f"vtile: in_axes has {len(in_axes)} entries for {len(args)} positional arguments",
+            fix="give one entry per positional argument, or a single int",
+        )
+    found = spread(in_axes, args, "in_axes", _is_position, _ENTRY)
+    return found + [0] * (n - len(found))
+
+
+def _inside(axis: int, x: Any, told: Callable[[int], str], i: int) -> int:
+    """The axis, counted from the front; AxisError if the array does not have it."""
+    if not -x.aval.ndim <= axis < x.aval.ndim:
+        raise AxisError(
+            f"vtile: axis {axis} of {told(i)} of type {x.aval!r} is out of range",
+            fix="divide an axis it has, or None if it is the same for all tiles",
+        )
+    return normal_axis(axis, x.aval.ndim)
+
+
+def _divided(x: Any, axis: int, k: int, told: Callable[[int], str], i: int) -> Any:
+    """The axis made two: which tile, and where in it."""
+    s = x.aval.shape
+    if s[axis] % k != 0:
+        raise AxisError(
+            f"vtile: axis {axis} of {told(i)} of type {x.aval!r} can not be divided in {k} equal "
+            "tiles",
+            fix=f"give it a size that is a multiple of {k}, or another tile_size",
+        )
+    return reshape(x, (*s[:axis], k, s[axis] // k, *s[axis + 1 :]))
+
+
+def _together(x: Any, axis: int) -> Any:
+    """The leading axis, of tiles, made one with the axis that they are parts of."""
+    x = moveaxis(x, 0, axis)
+    s = x.aval.shape
+    return materialise_at_ground(reshape(x, (*s[:axis], s[axis] * s[axis + 1], *s[axis + 2 :])))

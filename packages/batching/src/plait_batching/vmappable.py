@@ -1,0 +1,229 @@
+"""Classes whose values are mapped in ways of their own: `register_vmappable`.
+
+Invariant: a class is registered once; how it is mapped is known to vmap alone, and no tree function
+takes its values apart.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+from plait.errors import (
+    RegistrationError,
+)
+from plait.ext.errors import (
+    ArgumentError,
+)
+from plait.ext.ops.shape import (
+    iota_,
+)
+from plait.ext.trace import (
+    Value,
+    enter,
+    leave,
+)
+from plait.ext.types import (
+    INT32,
+)
+from plait.ext.values import (
+    as_value,
+)
+
+from .axes import added_kind, lifted, removed_kind, taken
+from .interpreter import Batch
+
+__all__ = ["data_leaf", "is_vmappable", "register_vmappable", "unregister_vmappable"]
+
+
+class Vmappable(NamedTuple):
+    """How values of a class are mapped."""
+
+    spec_type: type
+    axis_size_type: type
+    to_elt: Callable[..., Any]
+    from_elt: Callable[..., Any]
+    make_iota: Callable[[Any], Any] | None
+
+
+_known: dict[type, Vmappable] = {}
+
+
+def data_leaf() -> Callable[[Any], bool] | None:
+    """What trees are flattened with: a function that stops at values of registered classes."""
+    return is_vmappable if _known else None
+
+
+def is_vmappable(x: Any) -> bool:
+    """Whether the class of `x` is registered by `register_vmappable`.
+
+    >>> import plait
+    >>> plait.is_vmappable(plait.numpy.ones(3))
+    False
+    """
+    return type(x) in _known
+
+
+def register_vmappable(
+    data_type: type,
+    spec_type: type,
+    axis_size_type: type = int,
+    to_elt: Callable[..., Any] | None = None,
+    from_elt: Callable[..., Any] | None = None,
+    make_iota: Callable[[Any], Any] | None = None,
+) -> None:
+    """Let `vmap` map values of a class as entries of a class of your own say.
+
+    The class need not be a tree, and is not one for it: its values are taken apart by vmap only,
+    where in_axes has an entry of type `spec_type`, and put together where out_axes has one.
+
+    Args:
+      data_type: the class.
+      spec_type: the class of entries of in_axes and out_axes; several data types may share one.
+      axis_size_type: the type of the sizes that it is mapped over.
+      to_elt: `to_elt(cont, get_idx, x, spec)` returns one element of `x`, what the mapped function
+        is given.  `cont(y, axis)` is an element of a part `y` of it, mapped along an axis, or as
+        another spec says; `get_idx()` is the index of the element.  None: `x.to_elt(cont, get_idx,
+        spec)`.
+      from_elt: `from_elt(cont, axis_size, elt, spec)` returns the whole of which `elt`, a value of
+        `data_type` that the mapped function returned, is an element; `cont(axis_size, y, axis)` is
+        the whole of a part `y` of it.  None: `elt.from_elt(cont, axis_size, spec)`.
+      make_iota: `make_iota(axis_size)` returns the array of all indices, for `get_idx`; by default
+        0, 1, 2, ..., of int32.
+
+    The size of the mapped axis has to be known from another argument, or be told by vmap's
+    `axis_size`; unless the class has a method `axis_size(spec)`.
+
+    Raises RegistrationError if the class is registered already, and ArgumentError for classes that
+    can not be entries or have neither function nor method.
+
+    >>> import plait
+    >>> class Named:
+    ...     def __init__(self, names, data):
+    ...         self.names, self.data = names, data
+    ...     def to_elt(self, cont, get_idx, spec):
+    ...         return Named([n for n in self.names if n != spec.name], cont(self.data, spec.axis))
+    ...     def from_elt(self, cont, axis_size, spec):
+    ...         names = [*self.names[: spec.axis], spec.name, *self.names[spec.axis :]]
+    ...         return Named(names, cont(axis_size, self.data, spec.axis))
+    >>> class Along:
+    ...     def __init__(self, name, axis):
+    ...         self.name, self.axis = name, axis
+    >>> plait.register_vmappable(Named, Along)
+    >>> x = Named(["i", "j"], plait.numpy.ones((3, 2)))
+    >>> y = plait.vmap(lambda v: v, Along("i", 0), Along("i", 1), axis_size=3)(x)
+    >>> y.names, y.data.shape
+    (['j', 'i'], (2, 3))
+    >>> plait.unregister_vmappable(Named)
+    """
+    for what, given in (("data_type", data_type), ("spec_type", spec_type)):
+        if not isinstance(given, type):
+            raise ArgumentError(
+                f"register_vmappable: {what} is {given!r}, which is no class", fix="pass a class"
+            )
+    if data_type in _known:
+        raise RegistrationError(
+            f"{data_type.__qualname__} is registered already, as mapped by "
+            f"{_known[data_type].spec_type.__qualname__}",
+            fix="register it once, or unregister_vmappable it first",
+        )
+    if issubclass(data_type, Value | bool | int | float | complex):
+        raise ArgumentError(
+            f"values of {data_type.__qualname__} are arrays, which are mapped along axes",
+            fix="register a class of your own",
+        )
+    ways = [("to_elt", to_elt), ("from_elt", from_elt)]
+    for name, given in ways:
+        if not callable(given) and not (given is None and hasattr(data_type, name)):
+            raise ArgumentError(
+                f"register_vmappable: {data_type.__qualname__} has no method {name!r}, and "
+                f"{name}={given!r} was given",
+                fix=f"pass {name}=, or give the class such a method",
+            )
+    added_kind(spec_type, KIND)
+    _known[data_type] = Vmappable(
+        spec_type,
+        axis_size_type,
+        to_elt or (lambda cont, get_idx, x, spec: x.to_elt(cont, get_idx, spec)),
+        from_elt or (lambda cont, axis_size, elt, spec: elt.from_elt(cont, axis_size, spec)),
+        make_iota,
+    )
+
+
+def unregister_vmappable(data_type: type) -> None:
+    """Take back `register_vmappable`; other classes that share its spec_type stay as they are.
+
+    Raises RegistrationError if the class is not registered.
+    """
+    gone = _known.pop(data_type, None)
+    if gone is None:
+        raise RegistrationError(
+            f"{getattr(data_type, '__qualname__', data_type)} is not registered",
+            fix="unregister what register_vmappable was told, once",
+        )
+    if all(v.spec_type is not gone.spec_type for v in _known.values()):
+        removed_kind(gone.spec_type)
+
+
+# ---- how vmap uses it ----------------------------------------------------------------------
+
+
+def _index(batch: Batch, make: Callable[[Any], Any] | None) -> Any:
+    """The index of an element: made when it is first asked for, once for a map."""
+    made = batch.indices = batch.indices or {}
+    if make not in made:
+        token = enter(batch.parent)  # type: ignore[arg-type]
+        try:
+            if make is None:
+                every = iota_.bind(shape=(batch.size,), axis=0, dtype=INT32)
+            else:
+                every = as_value(make(batch.size))
+        finally:
+            leave(token)
+        made[make] = lifted(batch, every, 0)
+    return made[make]
+
+
+class _Registered:
+    """The kind of entries that say how values of registered classes are mapped."""
+
+    def of(self, x: Any, spec: Any, told: str) -> Vmappable:
+        found = _known.get(type(x))
+        if found is None or found.spec_type is not type(spec):
+            fit = [c.__qualname__ for c, v in _known.items() if v.spec_type is type(spec)]
+            raise ArgumentError(
+                f"vmap: {told} is said to be mapped by {spec!r}, which is for values of "
+                f"{', '.join(fit)}, and it is {_named(x)}",
+                fix="give the position of an axis for arrays, and None for what does not vary"
+                if found is None
+                else f"give it an entry of type {found.spec_type.__qualname__}",
+            )
+        return found
+
+    def size(self, x: Any, spec: Any) -> Any:
+        self.of(x, spec, "an argument")
+        ask = getattr(x, "axis_size", None)
+        return ask(spec) if callable(ask) else None
+
+    def lift(self, batch: Batch, x: Any, spec: Any) -> Any:
+        found = self.of(x, spec, "a value")
+        if found.axis_size_type is not int and not isinstance(batch.size, found.axis_size_type):
+            raise ArgumentError(
+                f"vmap over {batch.size!r} elements: values of {type(x).__qualname__} are mapped "
+                f"over sizes of type {found.axis_size_type.__qualname__}",
+                fix="pass such an axis_size",
+            )
+        return found.to_elt(
+            partial(lifted, batch), partial(_index, batch, found.make_iota), x, spec
+        )
+
+    def take(self, batch: Batch, x: Any, spec: Any, told: Callable[[], str]) -> Any:
+        found = self.of(x, spec, f"result{told()}")
+        cont = lambda axis_size, elt, axis: taken(batch, elt, axis, told)  # noqa: E731
+        return found.from_elt(cont, batch.size, x, spec)
+
+
+def _named(x: Any) -> str:
+    return repr(x.aval) if isinstance(x, Value) else f"a {type(x).__qualname__}"
+
+
+KIND = _Registered()

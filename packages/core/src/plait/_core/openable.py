@@ -1,0 +1,138 @@
+"""Classes that one transformation takes apart, although they are no trees.
+
+A tree is one for every function of trees.  A class that shall pass through a transformation, and be
+a leaf for everything else, is told to that transformation: it opens the values of the class that it
+finds among arguments and results.
+
+Invariant: an opened value is a node of a tree that is put together as the value itself; the class
+is in no registry of trees.
+"""
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Any
+
+from .._base.errors import ArgumentError, RegistrationError
+from ..tree import flatten, register
+
+__all__ = ["Openable"]
+
+
+class _Way:
+    """How values of a class are taken apart and put together."""
+
+    __slots__ = ("cls", "put_together", "take_apart")
+
+    def __init__(self, cls: type, take_apart: Callable[..., Any], put_together: Callable[..., Any]):
+        self.cls, self.take_apart, self.put_together = cls, take_apart, put_together
+
+    def __repr__(self) -> str:
+        return self.cls.__name__
+
+
+class _Opened:
+    """A value that was taken apart: a node whose children are its parts."""
+
+    __slots__ = ("parts", "static", "way")
+
+    def __init__(self, way: _Way, parts: list[Any], static: Hashable):
+        self.way, self.parts, self.static = way, parts, static
+
+
+def _closed(about: tuple[_Way, Hashable], parts: Sequence[Any]) -> Any:
+    """Return the value of which these are the parts."""
+    way, static = about
+    return way.put_together(static, tuple(parts))
+
+
+register(_Opened, lambda o: (o.parts, (o.way, o.static)), _closed)
+
+
+class Openable:
+    """The classes that a transformation takes apart.
+
+    Args:
+      told: what registers a class, for messages: "register_jittable".
+    """
+
+    __slots__ = ("_ways", "told")
+
+    def __init__(self, told: str):
+        self.told = told
+        self._ways: dict[type, _Way] = {}
+
+    def __contains__(self, cls: object) -> bool:
+        return cls in self._ways
+
+    def register(
+        self,
+        cls: type,
+        to_parts: Callable[[Any], tuple[Iterable[Any], Hashable]] | None,
+        from_parts: Callable[[Any, tuple[Any, ...]], Any] | None,
+    ) -> None:
+        """Take values of a class apart from now on.
+
+        Args:
+          to_parts: returns (parts, static) of a value; None for its method `to_parts`.
+          from_parts: `from_parts(static, parts)` is its inverse; None for the class's method.
+
+        Raises RegistrationError if the class is registered already, ArgumentError for what is no
+        class, is taken apart as a tree, or has no way to be taken apart.
+        """
+        if not isinstance(cls, type):
+            raise ArgumentError(f"{self.told}: {cls!r} is no class", fix="pass a class")
+        if cls in self._ways:
+            raise RegistrationError(
+                f"{self.told} was told of {cls.__qualname__} already",
+                fix=f"register it once, or un{self.told} it first",
+            )
+        for name, given in (("to_parts", to_parts), ("from_parts", from_parts)):
+            if not callable(given) and not (given is None and hasattr(cls, name)):
+                raise ArgumentError(
+                    f"{self.told}: {cls.__qualname__} has no method {name!r}, and "
+                    f"{name}={given!r} was given",
+                    fix=f"pass {name}=, or give the class such a method",
+                )
+        taken = to_parts if to_parts is not None else (lambda x: x.to_parts())
+        made = from_parts if from_parts is not None else cls.from_parts  # type: ignore[attr-defined]
+        self._ways[cls] = _Way(cls, taken, made)
+
+    def unregister(self, cls: type) -> None:
+        """Take back `register`; raise RegistrationError if the class is not registered."""
+        if self._ways.pop(cls, None) is None:
+            raise RegistrationError(
+                f"{self.told} was not told of {getattr(cls, '__qualname__', cls)}",
+                fix="take back what was registered, once",
+            )
+
+    def opened(self, tree: Any) -> Any:
+        """Return the tree with its values of registered classes taken apart; itself if it has none.
+
+        The new nodes are put together as the values they stand for: the structure of what is
+        returned unflattens to a tree of values.
+        """
+        if not self._ways:
+            return tree
+        leaves, kind = flatten(tree)
+        if not any(x.__class__ in self._ways for x in leaves):
+            return tree
+        return kind.unflatten([self._open(x) if x.__class__ in self._ways else x for x in leaves])
+
+    def _open(self, x: Any) -> _Opened:
+        way = self._ways[x.__class__]
+        found = way.take_apart(x)
+        if not isinstance(found, tuple) or len(found) != 2:
+            raise ArgumentError(
+                f"{self.told}: to_parts of {way.cls.__qualname__} must return a pair (parts, "
+                f"static), and returned {found!r}",
+                fix="return (parts, static), with None for static if there is nothing more",
+            )
+        parts, static = found
+        try:
+            hash(static)
+        except TypeError:
+            raise ArgumentError(
+                f"{self.told}: what is static of {way.cls.__qualname__} can not be hashed: "
+                f"{static!r}",
+                fix="let arrays be parts, and lists be tuples",
+            ) from None
+        return _Opened(way, [self.opened(p) for p in parts], static)
