@@ -22,6 +22,11 @@ def fixed(what: str, name: str, given: Any) -> int:
         ) from None
 
 
+def fixed_size(what: str, name: str, given: Any) -> Any:
+    """A size: a number that is no array, or one that is known by name."""
+    return given if given.__class__ is Dim else fixed(what, name, given)
+
+
 def fixed_each(what: str, name: str, given: Any) -> tuple[int, ...]:
     """Several of them."""
     try:
