@@ -274,7 +274,7 @@ class _Reading:
         axis = len(self.entries) - len(self.grown)
         raise SubscriptError(
             f"index {i} is out of range for axis {axis} of size {n}",
-            fix=(f"use an index in [-{n}, {n}); " if n else "the axis is empty; ")
+            fix=("the axis is empty; " if n == 0 else f"use an index in [-{n}, {n}); ")
             + f'x.at[{i}].get(mode="fill") reads outside, set(v, mode="drop") writes nothing',
         )
 

@@ -22,9 +22,9 @@ def fixed(what: str, name: str, given: Any) -> int:
         ) from None
 
 
-def fixed_size(what: str, name: str, given: Any) -> Any:
-    """A size: a number that is no array, or one that is known by name."""
-    return given if given.__class__ is Dim else fixed(what, name, given)
+def size_given(given: Any) -> Any:
+    """A size: an integer that is no array, or a size that is known by name."""
+    return given if given.__class__ is Dim else given.__index__()
 
 
 def fixed_each(what: str, name: str, given: Any) -> tuple[int, ...]:

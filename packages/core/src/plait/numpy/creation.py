@@ -37,7 +37,7 @@ from .._ops.shape import (
 )
 from .._ops.shape import stack as stacked
 from .._ops.sizes import size_value
-from .._ops.static_arguments import fixed_size
+from .._ops.static_arguments import size_given
 from .._types.avals import (
     FLOATING,
     INTEGER,
@@ -503,7 +503,7 @@ def linspace(
     >>> plait.numpy.linspace(0, 1, 5).tolist()
     [0.0, 0.25, 0.5, 0.75, 1.0]
     """
-    num = fixed_size("linspace", "num", num)
+    num = size_given(num)
     if decide_ge(num, 0) is False:
         raise OperandTypeError(
             f"linspace of {num} numbers", fix="give a number that is not negative"
@@ -573,7 +573,8 @@ def geomspace(
         host = np.geomspace(start, stop, num.__index__(), endpoint)
         return from_numpy(host.astype(asked_dtype(dtype)))
     a, b = el.floating((start, stop))
-    if any(not isinstance(v, Tracer) and not np.asarray(v).all() for v in (a, b)):
+    known = [v.value if v.__class__ is Literal else v for v in (a, b)]
+    if any(not isinstance(v, Tracer) and not np.asarray(v).all() for v in known):
         raise ArgumentError("geomspace from or to zero", fix="give ends that are not zero")
     sign = el.sign(a)  # of complex numbers a direction, from which the other end's is counted
     logs = linspace(el.log(el.div(a, sign)), el.log(el.div(b, sign)), num, endpoint)

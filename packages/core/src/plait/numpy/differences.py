@@ -100,7 +100,8 @@ def _trapezoid(y: Any, x: Any, dx: Any, *, axis: int) -> Any:
         x = value(x)
         dx = diff(x, axis=-1 if x.aval.ndim == 1 else at)
         if dx.aval.ndim == 1 and y.aval.ndim > 1:
-            dx = reshape(dx, [n - 1 if i == at else 1 for i in range(y.aval.ndim)])
+            size = n - 1 if n.__class__ is int else max_dim(n - 1, 0)
+            dx = reshape(dx, [size if i == at else 1 for i in range(y.aval.ndim)])
     dx = value(dx)
     if 0 < dx.aval.ndim < y.aval.ndim:
         dx = reshape(dx, (*[1] * (y.aval.ndim - dx.aval.ndim), *dx.aval.shape))
@@ -231,6 +232,6 @@ def _gradient(x: Any, h: Any, *, axis: int) -> Any:
 def _one(x: Any, i: Any, axis: int) -> Any:
     """Element `i` along an axis, which is kept; any one where the axis is too short for it."""
     n = x.aval.shape[axis]
-    if decide_ge(n - 1, i):
+    if n.__class__ is int or (decide_ge(n - 1, i) and decide_ge(i, 0)):
         return slice_in_dim(x, i, i + 1, axis=axis)
     return dynamic_slice_in_dim(x, size_value(max_dim(i, 0), np.dtype(np.int32)), 1, axis)

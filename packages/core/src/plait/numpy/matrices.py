@@ -32,7 +32,7 @@ from .._ops.shape import (
     slice_in_dim,
 )
 from .._ops.sizes import size_value
-from .._ops.static_arguments import fixed_size
+from .._ops.static_arguments import size_given
 from .._ops.taking import take
 from .._types.avals import BOOLEAN, asked_dtype
 from .._types.dims import Dim, is_symbolic, max_dim, min_dim
@@ -444,7 +444,7 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
     x = value(x)
     if x.aval.ndim != 1:
         raise ShapeError(f"vander takes a vector, not {x.aval!r}", fix="use .ravel()")
-    n = fixed_size("vander", "N", x.aval.shape[0] if N is None else N)
+    n = size_given(x.aval.shape[0] if N is None else N)
     if n.__class__ is Dim:
         count = iota(np.int32, (n,))
         powers = count if increasing else rev.bind(count, axes=(0,))

@@ -33,7 +33,7 @@ from .._ops.shape import (
     stack,
 )
 from .._ops.sizes import integers
-from .._ops.static_arguments import fixed_size
+from .._ops.static_arguments import size_given
 from .._types.avals import (
     BOOL,
     COMPLEX,
@@ -347,7 +347,7 @@ def _not_in_place(inplace: bool) -> None:
 
 def _count(name: str, mask: Any, size: int | None) -> int:
     if size is not None:
-        return fixed_size(name, "size", size)
+        return size_given(size)
     if isinstance(mask, Tracer):
         raise ConcretizationError(
             f"the shape of {name}({mask!r}) depends on values that are not known while it is "

@@ -35,7 +35,7 @@ from .._ops.shape import (
 )
 from .._ops.sizes import size_value
 from .._ops.sorting import sort
-from .._ops.static_arguments import fixed_size
+from .._ops.static_arguments import size_given
 from .._ops.taking import take_along_axis
 from .._types.avals import (
     BOOLEAN,
@@ -393,7 +393,7 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | N
             )
         host = np.asarray(v)
         length = builtins.max(int(host.max()) + 1 if host.size else 0, minlength)
-    return _counts(v, weights, length=fixed_size("bincount", "length", length))
+    return _counts(v, weights, length=size_given(length))
 
 
 @fused
@@ -485,7 +485,8 @@ def histogram(
 def _histogram(a: Any, edges: Any, weights: Any, *, density: bool) -> Any:
     (x,) = el.floating((value(a),))
     x = reshape(x, (x.aval.size,))
-    n = max_dim(edges.aval.shape[0] - 1, 0)
+    n = edges.aval.shape[0] - 1
+    n = max_dim(n, 0) if n.__class__ is not int else n
     position = el.sub(searchsorted(edges, x, side="right"), 1)
     last = el.eq(x, edges[n])
     position = el.select(last, n - 1, position)
@@ -542,7 +543,8 @@ def histogramdd(
 @fused
 def _boxes(x: Any, edges: list, weights: Any, *, density: bool) -> Any:
     (x,) = el.floating((x,))
-    shape = [max_dim(e.aval.shape[0] - 1, 0) for e in edges]
+    shape = [e.aval.shape[0] - 1 for e in edges]
+    shape = [max_dim(n, 0) if n.__class__ is not int else n for n in shape]
     position: Any = np.int32(0)
     inside: Any = True
     for i, (e, n) in enumerate(zip(edges, shape)):

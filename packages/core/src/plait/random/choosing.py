@@ -33,7 +33,7 @@ from .._ops.shape import (
 )
 from .._ops.sizes import size_value
 from .._ops.sorting import sort_, top_k
-from .._ops.static_arguments import fixed_size
+from .._ops.static_arguments import size_given
 from .._ops.subscript import getitem
 from .._ops.taking import take
 from .._types.avals import FLOATING, INTEGER, Aval, default_dtype
@@ -135,7 +135,7 @@ def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False) -> A
     data = one_key(key, "permutation")
     if hasattr(x, "__index__") and not getattr(x, "ndim", 0):
         at = normal_axis(axis, 1)
-        size = fixed_size("permutation", "x", x)
+        size = size_given(x)
         return _shuffled_range(data, size=size, dtype=default_dtype(INTEGER))
     v = as_value(x)
     if not v.aval.ndim:
@@ -217,7 +217,7 @@ def choice(
     number = hasattr(a, "__index__") and not getattr(a, "ndim", 0)
     x = None if number else as_value(a)
     at = normal_axis(axis, 1 if x is None else x.aval.ndim)
-    n = fixed_size("choice", "a", a) if x is None else x.aval.shape[at]
+    n = size_given(a) if x is None else x.aval.shape[at]
     draws = math.prod(shape)
     none = n <= 0 if n.__class__ is int else decide_ge(0, n)
     if draws != 0 and none or not replace and draws > n:
