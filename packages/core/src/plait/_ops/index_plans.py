@@ -372,14 +372,14 @@ def is_inside(i: Any, n: Any) -> bool | None:
 def unknown_position(i: Any, n: Any) -> UndecidedDim:
     """The error for a fixed position that an axis may have or not have."""
     try:
-        -n <= i < n  # noqa: B015
+        known = -n <= i < n
     except UndecidedDim as e:
         return UndecidedDim(
             f"index {i} of an axis of size {n}: {e.what}",
             fix=f'x.at[{i}].get(mode="fill") reads outside, set(v, mode="drop") writes nothing '
             f"there; {e.fix}",
         )
-    raise AssertionError(f"{i} is a position of {n} or it is not")
+    raise AssertionError(f"whether {i} is a position of {n} is known: {known}")
 
 
 # ---- slices --------------------------------------------------------------------------------

@@ -524,7 +524,7 @@ def linspace(
     return (out, array(gap, a.aval.dtype)) if retstep else out
 
 
-def _between(a: Any, b: Any, num: int, divisor: int, endpoint: bool) -> Any:
+def _between(a: Any, b: Any, num: Any, divisor: Any, endpoint: bool) -> Any:
     """Along a new first axis; the last is exactly `b`."""
     part = a.aval.dtype if a.aval.dtype.kind != "c" else np.zeros(0, a.aval.dtype).real.dtype
     position = reshape(iota(part, (num,)), (num,) + (1,) * a.aval.ndim)

@@ -129,7 +129,7 @@ def _empty(x: Any, s: Any, at: tuple) -> bool:
     )
 
 
-def _length(x: Any, kind: str, i: int, s: Any, at: tuple) -> int:
+def _length(x: Any, kind: str, i: int, s: Any, at: tuple) -> Any:
     """How many elements axis number `i` of the transform has outside of half a spectrum."""
     n = None if s is None else s[i]
     have = x.aval.shape[at[i]]

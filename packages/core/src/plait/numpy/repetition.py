@@ -71,13 +71,7 @@ def repeat(
     if axis is None:
         x, axis = ravel(x), 0
     at = normal_axis(axis, x.aval.ndim)
-    if isinstance(repeats, list | tuple) and is_symbolic(repeats):
-        if len(repeats) > 1:
-            raise ShapeError(
-                f"repeat by {tuple(repeats)}: sizes that are known by name can not be counted out",
-                fix="give one number for all elements, or numbers that are known",
-            )
-        (repeats,) = repeats
+    repeats = _counted_out(repeats)
     if repeats.__class__ is Dim or (hasattr(repeats, "__index__") and not _has_axes(repeats)
                                     and not isinstance(repeats, Tracer)):  # fmt: skip
         out = _repeated(x, repeats if repeats.__class__ is Dim else repeats.__index__(), at)
@@ -98,6 +92,18 @@ def repeat(
         missing = builtins.max(total_repeat_length - len(positions), 0)
         positions = np.concatenate([positions, np.full(missing, n - 1)])[:total_repeat_length]
     return take(x, positions.astype(np.int32), at, mode="clip")
+
+
+def _counted_out(repeats: Any) -> Any:
+    """How often, where no size of several is known by name."""
+    if not isinstance(repeats, list | tuple) or not is_symbolic(repeats):
+        return repeats
+    if len(repeats) > 1:
+        raise ShapeError(
+            f"repeat by {tuple(repeats)}: sizes that are known by name can not be counted out",
+            fix="give one number for all elements, or numbers that are known",
+        )
+    return next(iter(repeats))
 
 
 def _has_axes(x: Any) -> bool:

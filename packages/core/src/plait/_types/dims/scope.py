@@ -118,10 +118,6 @@ class Scope:
         """Whether p = 0: always, never, or None."""
         return self._prover.is_zero(p)
 
-    def is_positive(self, p: Terms) -> bool:
-        """Whether p >= 1 at all sizes."""
-        return self._prover.at_least_zero(poly.subtract(p, ONE)) is True
-
     def facts_of(self, names: frozenset[str]) -> list[Fact]:
         """The lower bounds of these names, and the constraints about them only."""
         bounds = [(s, self._prover.lower_bound(s)) for s in sorted(names)]
