@@ -48,7 +48,7 @@ from .._types.avals import (
     default_dtype,
     promote,
 )
-from .._types.dims import Dim, decide_ge, max_dim
+from .._types.dims import Dim, decide_ge, is_symbolic, max_dim
 from .interchange import from_dlpack, placeable
 
 # ---- of what there is ----------------------------------------------------------------------
@@ -573,7 +573,7 @@ def geomspace(
         host = np.geomspace(start, stop, num.__index__(), endpoint)
         return from_numpy(host.astype(asked_dtype(dtype)))
     a, b = el.floating((start, stop))
-    known = [v.value if v.__class__ is Literal else v for v in (a, b)]
+    known = [v.value if v.__class__ is Literal and is_symbolic(v.aval.shape) else v for v in (a, b)]
     if any(not isinstance(v, Tracer) and not np.asarray(v).all() for v in known):
         raise ArgumentError("geomspace from or to zero", fix="give ends that are not zero")
     sign = el.sign(a)  # of complex numbers a direction, from which the other end's is counted

@@ -158,7 +158,8 @@ def correlate(
 
 @fused
 def _by_spectra(x: Any, y: Any, *, mode: str, axes: tuple) -> Any:
-    lengths = [max_dim(x.aval.shape[i] + y.aval.shape[i] - 1, 0) for i in axes]
+    lengths = [x.aval.shape[i] + y.aval.shape[i] - 1 for i in axes]
+    lengths = [n if n.__class__ is int else max_dim(n, 0) for n in lengths]
     fast = tuple([_fast(n) for n in lengths])
     whole = COMPLEX in (x.aval.category, y.aval.category)
     forth, back = (fftn, ifftn) if whole else (rfftn, irfftn)
