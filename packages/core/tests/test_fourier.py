@@ -113,7 +113,7 @@ def test_errors():
     with pytest.raises(AxisError, match="one to three axes"):
         lax.fft(Z, "fft", (1, 2, 3, 4))
     (b,) = symbolic_dims("b")
-    with pytest.raises(TypeRule, match="no known size"):
-        plait.eval_shape(pnp.fft.fft, plait.ShapeDtypeStruct((3, b), np.complex64))
+    whole = plait.ShapeDtypeStruct((3, b), np.complex64)
+    assert plait.eval_shape(pnp.fft.fft, whole).shape == (3, b)
     half = plait.ShapeDtypeStruct((b, 4, 6), np.float32)
     assert plait.eval_shape(lambda x: pnp.fft.rfft2(x), half).shape == (b, 4, 4)

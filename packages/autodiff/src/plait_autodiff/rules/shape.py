@@ -118,13 +118,16 @@ def _(ct, x, *, shape, dims):
 @transpose_rules.rule(slice_)
 def _(ct, x, *, starts, limits, strides):
     zero = Literal(0, Aval((), ct.aval.dtype))
-    reach = [
-        n if s == 1 else ((n - 1) * s + 1 if n.__class__ is not int or n else 0)
-        for n, s in zip(ct.aval.shape, strides)
-    ]
-    high = tuple([d - a - n for d, a, n in zip(x.aval.shape, starts, reach)])
     inner = tuple([s - 1 for s in strides])
+    reach = _spread(ct.aval, inner)
+    high = tuple([d - a - n for d, a, n in zip(x.aval.shape, starts, reach)])
     return (pad_.bind(ct, zero, low=tuple(starts), high=high, interior=inner),)
+
+
+def _spread(aval: Aval, interior: tuple) -> tuple:
+    """The sizes with so much room between elements, as the primitive works them out."""
+    none, cell = (0,) * aval.ndim, Aval((), aval.dtype)
+    return pad_.infer((aval, cell), dict(low=none, high=none, interior=interior)).shape
 
 
 @transpose_rules.rule(pad_)
@@ -132,12 +135,7 @@ def _(ct, x, value, *, low, high, interior):
     if any(lo.__class__ is int and lo < 0 for lo in (*low, *high)):
         return _cut_back(ct, x, value, low, high, interior)
     steps = tuple([i + 1 for i in interior])
-    limits = tuple(
-        [
-            lo + (n if i == 0 else ((n - 1) * (i + 1) + 1 if n != 0 else 0))
-            for lo, n, i in zip(low, x.aval.shape, interior)
-        ]
-    )
+    limits = tuple([lo + n for lo, n in zip(low, _spread(x.aval, interior))])
     dx = slice_.bind(ct, starts=tuple(low), limits=limits, strides=steps)
     if not is_linear(value):
         return dx, None

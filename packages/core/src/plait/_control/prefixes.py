@@ -15,13 +15,17 @@ from .._base.tracebacks import border
 from .._core.array import as_value
 from .._ops.shape import (
     concatenate,
+    expand_dims,
     materialise_at_ground,
     moveaxis,
     normal_axis,
     slice_in_dim,
+    squeeze,
     stack,
 )
+from .._types.dims import Dim
 from ..tree import flatten
+from .loops import scan
 
 
 @border
@@ -29,7 +33,8 @@ def associative_scan(fn: Callable, elems: Any, reverse: bool = False, axis: int 
     """Prefix "sums" by an associative `fn`, in logarithmic depth and linear work.
 
     Neighbours are combined in pairs, the sequence of pairs is scanned, and the elements between
-    are filled in (Blelloch, "Prefix sums and their applications", 1990).
+    are filled in (Blelloch, "Prefix sums and their applications", 1990).  A sequence whose length
+    is known by name only is scanned one element after the other.
 
     Args:
       fn: (a, b) -> a combined with b, for trees of arrays; associative, applied along stacks.
@@ -72,7 +77,9 @@ def associative_scan(fn: Callable, elems: Any, reverse: bool = False, axis: int 
     return tree.unflatten(ys)
 
 
-def _prefixes(combine: Callable, xs: list, n: int) -> list:
+def _prefixes(combine: Callable, xs: list, n: Any) -> list:
+    if n.__class__ is Dim:
+        return _one_by_one(combine, xs)
     if n < 2:
         return xs
     every = lambda vs, start, stop: [slice_in_dim(v, start, stop, 2) for v in vs]  # noqa: E731
@@ -86,6 +93,18 @@ def _prefixes(combine: Callable, xs: list, n: int) -> list:
     first = [slice_in_dim(x, 0, 1) for x in xs]
     even = [concatenate([f, e]) for f, e in zip(first, even)] if even else first
     return [_interleave(e, o, n) for e, o in zip(even, odd)]
+
+
+def _one_by_one(combine: Callable, xs: list) -> list:
+    """Of a length that is known by name only, which does not say how often to combine pairs."""
+
+    def step(before: list, x: list) -> tuple[list, list]:
+        stacks = combine(*([expand_dims(v, 0) for v in vs] for vs in (before, x)))
+        now = [squeeze(v, 0) for v in stacks]
+        return now, now
+
+    _, later = scan(step, [x[0] for x in xs], [x[1:] for x in xs])
+    return [concatenate([x[:1], y]) for x, y in zip(xs, later)]
 
 
 def _interleave(even: Any, odd: Any, n: int) -> Any:

@@ -20,6 +20,7 @@ from .._types.avals import BOOL, INT32, Aval
 from .._types.dims import Dim, is_symbolic
 from .._xla.lower import Emitter, lower_rules
 from .._xla.mlir import constant_of, i64, i64s
+from .empty_axes import make_room, take_back, with_room
 from .platforms import answers
 
 _I, _B = Aval((), INT32), Aval((), BOOL)
@@ -266,6 +267,11 @@ def _scan(
 scan = Primitive("core.scan", _scan, many=True, higher=Steps())
 
 
+def _with_row_at_least(aval: Aval) -> Aval:
+    """The type of what is read or written row by row, with room for one row."""
+    return with_room(aval, (1, *aval.shape[1:]))
+
+
 def _at(e: Emitter, i: Any, n: int) -> list:
     return [i, *(e.constant(0, _I) for _ in range(n - 1))]
 
@@ -302,7 +308,9 @@ def _with_row(e: Emitter, ys: Any, i: Any, y: Any, aval: Aval) -> Any:
 def _(e: Emitter, xs, ins, outs, body, consts, carry, length, reverse, unroll):
     k = consts + carry
     ks, init, rows = xs[:consts], xs[consts:k], xs[k:]
-    row_avals, y_avals = ins[k:], outs[carry:]
+    row_avals = [_with_row_at_least(a) for a in ins[k:]]
+    y_avals = [_with_row_at_least(a) for a in outs[carry:]]
+    rows = [make_room(e, x, a, b) for x, a, b in zip(rows, ins[k:], row_avals)]
     ys = [e.constant(np.zeros((), a.dtype), a) for a in y_avals]
     symbolic = length.__class__ is Dim
     if not symbolic and length == 0:
@@ -331,7 +339,7 @@ def _(e: Emitter, xs, ins, outs, body, consts, carry, length, reverse, unroll):
 
     state = list(init)
     if symbolic or turns > unroll:
-        types = (_I, *outs)
+        types = (_I, *outs[:carry], *y_avals)
         init = [e.constant(0, _I), *state, *ys]
         regions = [(types, going), (types, turn)]
         r = e.op("stablehlo.while", init, *types, order=ordered([body]), regions=regions)
@@ -342,4 +350,4 @@ def _(e: Emitter, xs, ins, outs, body, consts, carry, length, reverse, unroll):
         done = 0
     for i in range(0) if symbolic else range(done, length):
         state, ys = step(e, e.constant(i, _I), state, ys)
-    return [*state, *ys]
+    return [*state, *(take_back(e, y, b, a) for y, a, b in zip(ys, outs[carry:], y_avals))]

@@ -20,9 +20,11 @@ from .._core.interpreter import Value
 from .._core.primitive import Sizes, primitive
 from .._plugins.traits import Indexing
 from .._types.avals import INT32, INTEGER, Aval
-from .._types.dims import is_symbolic
+from .._types.dims import Dim, decide_ge, is_symbolic, max_dim
 from .._xla.lower import lower_rules
 from .._xla.mlir import attr, i64s
+from .empty_axes import make_room, take_back, with_room
+from .index_plans import is_inside, unknown_position
 from .shape import (
     convert,
     fitting,
@@ -32,7 +34,7 @@ from .shape import (
     reshape,
     slice_,
 )
-from .sizes import from_front, integers
+from .sizes import from_front, integers, size_value
 
 # ---- primitives ----------------------------------------------------------------------------
 
@@ -66,12 +68,14 @@ def dynamic_slice_(x: Aval, *starts: Aval, sizes: Sizes) -> Aval:
 
 @lower_rules.rule(dynamic_slice_)
 def _(e, xs, ins, outs, sizes):
+    wide = with_room(ins[0], sizes)
+    xs = [make_room(e, xs[0], ins[0], wide), *xs[1:]]
     if not is_symbolic(sizes):
         return e.op("stablehlo.dynamic_slice", xs, outs[0], slice_sizes=i64s(*sizes))
     n = len(sizes)
     vector = Aval((n,), INT32)
     starts = _stacked(e, [_narrow(e, v, a) for v, a in zip(xs[1:], ins[1:])])
-    room = [a - b for a, b in zip(ins[0].shape, sizes)]
+    room = [a - b for a, b in zip(wide.shape, sizes)]
     zero = e.constant(0, vector)
     starts = e.op("stablehlo.clamp", [zero, starts, e.shape(room)], vector)
     limits = e.op("stablehlo.add", [starts, e.shape(sizes)], vector)
@@ -110,7 +114,10 @@ def dynamic_update_slice_(x: Aval, box: Aval, *starts: Aval) -> Aval:
 
 @lower_rules.rule(dynamic_update_slice_)
 def _(e, xs, ins, outs):
-    return e.op("stablehlo.dynamic_update_slice", xs, outs[0])
+    wide = with_room(ins[0], ins[1].shape)
+    x = make_room(e, xs[0], ins[0], wide)
+    out = e.op("stablehlo.dynamic_update_slice", [x, *xs[1:]], wide)
+    return take_back(e, out, wide, outs[0])
 
 
 # ---- as users say it -----------------------------------------------------------------------
@@ -272,18 +279,25 @@ def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True)
     x = as_value(operand)
     at = normal_axis(axis, x.aval.ndim)
     try:
-        n, i = x.aval.shape[at], index.__index__()
+        n = x.aval.shape[at]
+        i: Any = index if index.__class__ is Dim else index.__index__()
     except (AttributeError, TypeError):
         raise OperandTypeError(
             f"index_in_dim: the index must be an integer, not {index!r}",
             fix="use dynamic_index_in_dim for one that is computed",
         ) from None
-    if not -n <= i < n:
+    inside = is_inside(i, n)
+    if inside is None:
+        if not is_inside(i, max_dim(n, 1)):
+            raise unknown_position(i, n)
+        i = n + i if decide_ge(i, 0) is False else i
+        return dynamic_index_in_dim(x, size_value(i, INT32), at, keepdims)
+    if not inside:
         raise SubscriptError(
             f"index {i} is out of range for axis {at} of {x.aval!r}",
             fix=f"use an index in [-{n}, {n})",
         )
-    i = i + n if i < 0 else i
+    i = i + n if decide_ge(i, 0) is False else i
     box = lambda new, old: tuple([new if k == at else d for k, d in enumerate(old)])  # noqa: E731
     none, ones = (0,) * x.aval.ndim, (1,) * x.aval.ndim
     out = slice_.bind(x, starts=box(i, none), limits=box(i + 1, x.aval.shape), strides=ones)

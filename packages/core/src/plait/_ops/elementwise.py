@@ -44,7 +44,7 @@ from .._types.avals import (
     met,
     nothing_to_do,
 )
-from .._xla.lower import lower_rules, simple
+from .._xla.lower import Emitter, lower_rules, simple
 from .._xla.mlir import attr
 from .complex_elementary import corrected, direction, modulus
 from .complex_elementary import power as complex_power
@@ -246,10 +246,36 @@ is_finite = _define("is_finite", "is_finite", "Neither infinite nor nan.", FLOAT
 add = _define("add", "add", "x + y; `or` of booleans.", ANY, (Linear, Increasing))
 sub = _define("sub", "subtract", "x - y.", traits=(Linear,))
 mul = _define("mul", "multiply", "x * y; `and` of booleans.", ANY, (ZeroPreserving,))
-div = _define("div", "divide", "x / y; integers are divided towards zero.",
+div = _define("div", None, "x / y; integers are divided towards zero.",
               traits=(ZeroPreserving,))  # fmt: skip
-rem = _define("rem", "remainder", "Remainder of division towards zero: the sign is that of x.",
+rem = _define("rem", None, "Remainder of division towards zero: the sign is that of x.",
               REAL, (ZeroPreserving,))  # fmt: skip
+
+
+def _division(hlo: str, of_nothing: Callable[[Emitter, Any, Aval], Any]) -> Callable:
+    """The lowering of a division; `of_nothing(e, x, aval)` is what integers by 0 give.
+
+    What computes with symbolic sizes may divide by one that is 0.  Once sizes are put in, such a
+    division is folded in the process that compiles, and ends it; so it gets another divisor.
+    """
+
+    def lowering(e: Emitter, xs: Any, ins: Any, outs: Any) -> Any:
+        aval = outs[0]
+        if not e.dims or aval.category != INTEGER:
+            return e.op("stablehlo." + hlo, xs, aval)
+        zero = e.compare(xs[1], e.constant(0, aval), "EQ", Aval(aval.shape, BOOL))
+        y = e.op("stablehlo.select", [zero, e.constant(1, aval), xs[1]], aval)
+        out = e.op("stablehlo." + hlo, [xs[0], y], aval)
+        return e.op("stablehlo.select", [zero, of_nothing(e, xs[0], aval), out], aval)
+
+    return lowering
+
+
+for _p, _hlo, _of_nothing in (
+    (div, "divide", lambda e, x, aval: e.constant(-1, aval)),
+    (rem, "remainder", lambda e, x, aval: x),
+):
+    lower_rules.rule(_p)(_division(_hlo, _of_nothing))
 pow_ = _define("pow", None, "x ** y.", INEXACT, prepare=floating)
 _LEXICAL = "of complex numbers by real part, then by imaginary part; nan if either is."
 maximum = _define("maximum", None, "The greater, " + _LEXICAL, ANY, (Increasing,))

@@ -19,10 +19,10 @@ from .._base.errors import (
     ShapeError,
 )
 from .._core.array import as_value
-from .._core.primitive import Ints, primitive
+from .._core.primitive import Sizes, primitive
 from .._plugins.traits import Linear
 from .._types.avals import COMPLEX, FLOATING, Aval, default_dtype
-from .._types.dims import is_symbolic
+from .._types.dims import Dim, decide_ge, is_symbolic
 from .._xla.lower import lower_rules
 from .._xla.mlir import attr, i64s
 from .shape import convert, normal_shape
@@ -42,7 +42,7 @@ class FftType(enum.IntEnum):
 
 
 @primitive("core.fft", traits=(Linear,))
-def fft_(x: Aval, *, kind: str, lengths: Ints) -> Aval:
+def fft_(x: Aval, *, kind: str, lengths: Sizes) -> Aval:
     """The Fourier transform over the last `len(lengths)` axes: "fft" and "ifft" of complex arrays,
     "rfft" of real ones to the first half of the last axis of the spectrum, "irfft" back."""
     if kind not in KINDS:
@@ -59,10 +59,10 @@ def fft_(x: Aval, *, kind: str, lengths: Ints) -> Aval:
             fix="transform one to three axes at once, and no more than the array has",
         )
     for n in lengths:
-        if n.__class__ is not int or n < 1:
+        if n.__class__ not in (int, Dim) or decide_ge(n, 1) is False:
             raise ShapeError(
                 f"{kind}: the length {n!r} is not one that a transform can have",
-                fix="transform axes of known sizes, 1 at least; other axes may be symbolic",
+                fix="transform axes of size 1 at least",
             )
     half = (*lengths[:-1], lengths[-1] // 2 + 1)
     taken, given = (half if kind == "irfft" else lengths), (half if kind == "rfft" else lengths)
@@ -80,6 +80,14 @@ def fft_(x: Aval, *, kind: str, lengths: Ints) -> Aval:
 def _(e, xs, ins, outs, kind, lengths):
     if not is_symbolic(outs[0].shape) and outs[0].size == 0:
         return e.constant(0, outs[0])
+    for n in lengths:
+        if n.__class__ is Dim:
+            raise ShapeError(
+                f"{kind} over {n} elements can not be compiled for all sizes at once: the "
+                f"compiler's transform takes a length that is a number",
+                fix="give the length as a number, n=...; axes that are not transformed may be of "
+                "sizes known by name",
+            )
     how = attr(f"#stablehlo<fft_type {kind.upper()}>")
     return e.op("stablehlo.fft", xs, outs[0], fft_type=how, fft_length=i64s(*lengths))
 

@@ -18,14 +18,15 @@ from .._base.errors import (
     NotAnIndexError,
     SubscriptError,
     TypeRule,
+    UndecidedDim,
     UnknownMask,
     UnknownSlice,
 )
 from .._core.array import Literal, as_value, unmasked
 from .._core.interpreter import Value
 from .._types.avals import BOOL, INTEGER, Aval, default_dtype
-from .._types.dims import Dim, decide_ge, max_dim, min_dim
-from .shape import stack
+from .._types.dims import Dim, decide_eq, decide_ge, is_symbolic, max_dim, min_dim
+from .shape import broadcast_in_dim, stack
 from .sizes import integers, size_value
 
 ALL, POINT, SCALAR, ROWS, LOOSE = range(5)
@@ -65,6 +66,8 @@ def extent(entry: Any) -> Any:
     size, step = entry
     if step in (1, -1) or (size.__class__ is int and size == 0):
         return size
+    if size.__class__ is Dim:
+        return size + max_dim(size - 1, 0) * (abs(step) - 1)
     return (size - 1) * abs(step) + 1
 
 
@@ -83,7 +86,10 @@ def _item(i: Any) -> Any:
     kind = i.__class__
     if kind is int or kind is slice or i is None or i is Ellipsis or kind is bool or kind is Dim:
         return i
-    if kind is Literal:
+    if kind is Literal and is_symbolic(i.aval.shape):
+        cell = Literal(i.value, i.aval.with_shape(()))
+        i = broadcast_in_dim.bind(cell, shape=i.aval.shape, dims=())
+    elif kind is Literal:
         i = i.numpy()
     if isinstance(i, np.ndarray | np.generic):
         if i.dtype == BOOL:
@@ -230,7 +236,9 @@ class _Reading:
     def point(self, k: int, i: Any) -> None:
         axis = len(self.entries)
         n = self.sizes[axis]
-        inside = -n <= i < n  # of symbolic sizes this may raise UndecidedDim, which says enough
+        if n.__class__ is Dim or i.__class__ is Dim:
+            return self.symbolic_point(k, i, n)
+        inside = -n <= i < n
         if not inside and self.strict:
             self.outside(i, n)
         if inside:
@@ -239,13 +247,34 @@ class _Reading:
             self.values.append(i + n if i < 0 else i)
         else:
             self.pick(k, SCALAR, Literal(min(max(i, -n - 1), n), Aval((), np.int32)))
+        return None
+
+    def symbolic_point(self, k: int, i: Any, n: Any) -> None:
+        """A fixed position where sizes are known by name.
+
+        One that is inside for all sizes at which the axis is not empty is taken as a computed one
+        is (`empty_axes` says what is read then), as any is that a mode is given for.
+        """
+        front = decide_ge(i, 0)
+        inside = is_inside(i, n)
+        if inside is False and self.strict:
+            self.outside(i, n)
+        if inside and front is not None:
+            self.picks.append((k, len(self.layout)))
+            self.entries.append(POINT)
+            self.values.append(i if front else i + n)
+            return
+        if self.strict and not inside and not is_inside(i, max_dim(n, 1)):
+            raise unknown_position(i, n)
+        i = i + n if front is False else i
+        self.pick(k, SCALAR, size_value(i, np.dtype(np.int32)))
 
     def outside(self, i: Any, n: Any) -> NoReturn:
         """Refuse a fixed index."""
         axis = len(self.entries) - len(self.grown)
         raise SubscriptError(
             f"index {i} is out of range for axis {axis} of size {n}",
-            fix=(f"use an index in [-{n}, {n}); " if n else "the axis is empty; ")
+            fix=("the axis is empty; " if n == 0 else f"use an index in [-{n}, {n}); ")
             + f'x.at[{i}].get(mode="fill") reads outside, set(v, mode="drop") writes nothing',
         )
 
@@ -332,6 +361,27 @@ def _axes(item: Any) -> int:
     return item.ndim if item.dtype == BOOL else 1
 
 
+def is_inside(i: Any, n: Any) -> bool | None:
+    """Whether an axis of size `n` has position `i`: always, never, or not known."""
+    low, high = decide_ge(i, -n), decide_ge(n - 1, i)
+    if low is False or high is False:
+        return False
+    return True if low and high else None
+
+
+def unknown_position(i: Any, n: Any) -> UndecidedDim:
+    """The error for a fixed position that an axis may have or not have."""
+    try:
+        known = -n <= i < n
+    except UndecidedDim as e:
+        return UndecidedDim(
+            f"index {i} of an axis of size {n}: {e.what}",
+            fix=f'x.at[{i}].get(mode="fill") reads outside, set(v, mode="drop") writes nothing '
+            f"there; {e.fix}",
+        )
+    raise AssertionError(f"whether {i} is a position of {n} is known: {known}")
+
+
 # ---- slices --------------------------------------------------------------------------------
 
 
@@ -378,6 +428,8 @@ def _clipped(v: Any, n: Any, default: Any, least: int = 0) -> Any:
     if v is None:
         return default
     sign = v >= 0 if v.__class__ is int else decide_ge(v, 0)
+    if sign is None and least == 0 and decide_eq(min_dim(max_dim(n + v, 0), max_dim(-v, 0)), 0):
+        return max_dim(min_dim(v, n), 0)  # counted from either end, it is 0 where it is negative
     if sign is None:
         sign = v >= 0  # undecided: the error shows the question
     return min_dim(v, n) if sign else max_dim(n + v, least)

@@ -25,6 +25,7 @@ from .._types.avals import BOOL, INT32, INTEGER, Aval, category
 from .._types.dims import is_symbolic
 from .._xla.lower import lower_rules
 from .._xla.mlir import attr, boolean, i64s
+from .empty_axes import make_room, take_back, together, with_room
 from .shape import materialise_at_ground, normal_shape, reshape
 from .sizes import integers
 from .static_arguments import flag, record
@@ -167,14 +168,23 @@ def _(e, xs, ins, outs, dimension_numbers, slice_sizes, mode, fill_value, indice
         f"start_indices_batching_dims = {list(n.start_indices_batching_dims)}, "
         f"start_index_map = {list(n.start_index_map)}, index_vector_dim = {ins[1].ndim - 1}>"
     )
+    wide, places, rows = ins[0], ins[1], outs[0]
+    if is_symbolic(ins[0].shape) or is_symbolic(slice_sizes):
+        wide = with_room(ins[0], slice_sizes)
+        many, one = n.operand_batching_dims, n.start_indices_batching_dims
+        others = [i for i in range(outs[0].ndim) if i not in n.offset_dims]
+        places = together(ins[1], ins[0], wide, one, many)
+        rows = together(outs[0], ins[0], wide, [others[i] for i in one], many)
+    operands = [make_room(e, xs[0], ins[0], wide), make_room(e, xs[1], ins[1], places)]
     how = dict(dimension_numbers=attr(text), indices_are_sorted=boolean(indices_are_sorted))
     if is_symbolic(slice_sizes):
         sizes = e.shape(slice_sizes)
         if ins[1].dtype != INT32:
             sizes = e.op("stablehlo.convert", [sizes], Aval((len(slice_sizes),), ins[1].dtype))
-        out = e.op("stablehlo.dynamic_gather", [*xs, sizes], outs[0], **how)
+        out = e.op("stablehlo.dynamic_gather", [*operands, sizes], rows, **how)
     else:
-        out = e.op("stablehlo.gather", xs, outs[0], slice_sizes=i64s(*slice_sizes), **how)
+        out = e.op("stablehlo.gather", operands, rows, slice_sizes=i64s(*slice_sizes), **how)
+    out = take_back(e, out, rows, outs[0])
     if mode != FILL:
         return out
     inside = _inside(e, xs[1], ins, n.start_index_map, slice_sizes)

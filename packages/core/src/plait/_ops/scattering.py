@@ -13,10 +13,12 @@ from .._base.errors import (
 from .._core.array import as_value
 from .._core.primitive import Ints, Primitive
 from .._plugins.traits import Indexing
-from .._types.avals import OPAQUE, Aval, no_number
+from .._types.avals import BOOL, OPAQUE, Aval, no_number
+from .._types.dims import is_symbolic
 from .._xla.lower import lower_rules
 from .._xla.mlir import attr, boolean
 from .elementwise import neg
+from .empty_axes import make_room, take_back, together, with_room
 from .indexing import (
     CLIP,
     GatherDimensionNumbers,
@@ -112,8 +114,12 @@ def _scatter(verb: str, hlo: str | None, doc: str) -> Primitive:
         n, (x, indices, updates) = dimension_numbers, xs
         if no_index(ins[1]):
             return x
+        sizes, wide = window_sizes(ins[0], ins[2], n), ins[0]
+        if is_symbolic(ins[0].shape) or is_symbolic(sizes):
+            wide = with_room(ins[0], sizes)
+        if wide is not ins[0] and mode != CLIP:
+            indices = _fitting_only(e, indices, ins, n.scatter_dims_to_operand_dims, sizes)
         if mode == CLIP and n.scatter_dims_to_operand_dims:
-            sizes = window_sizes(ins[0], ins[2], n)
             high = greatest_places(e, ins, n.scatter_dims_to_operand_dims, sizes)
             high = e.broadcast(high, [ins[1].ndim - 1], ins[1])
             low = e.constant(0, ins[1])
@@ -128,13 +134,29 @@ def _scatter(verb: str, hlo: str | None, doc: str) -> Primitive:
             f"scatter_dims_to_operand_dims = {list(n.scatter_dims_to_operand_dims)}, "
             f"index_vector_dim = {ins[1].ndim - 1}>"
         )
-        return e.op(
-            "stablehlo.scatter", [x, indices, updates], outs[0],
+        many, one = n.operand_batching_dims, n.scatter_indices_batching_dims
+        others = [i for i in range(ins[2].ndim) if i not in n.update_window_dims]
+        places = together(ins[1], ins[0], wide, one, many)
+        rows = together(ins[2], ins[0], wide, [others[i] for i in one], many)
+        x, indices = make_room(e, x, ins[0], wide), make_room(e, indices, ins[1], places)
+        updates = make_room(e, updates, ins[2], rows)
+        out = e.op(
+            "stablehlo.scatter", [x, indices, updates], wide,
             regions=[((cell, cell), body)], scatter_dimension_numbers=attr(text),
             indices_are_sorted=boolean(indices_are_sorted), unique_indices=boolean(unique_indices),
         )  # fmt: skip
+        return take_back(e, out, wide, outs[0])
 
     return p
+
+
+def _fitting_only(e: Any, indices: Any, ins: Any, axes: Ints, sizes: Any) -> Any:
+    """The indices, outside where the axis is too short for the window: nothing is written then."""
+    if all(sizes[a].__class__ is int and sizes[a] == 1 for a in axes):
+        return indices  # what is written beyond an empty axis is cut off again
+    high = e.broadcast(greatest_places(e, ins, axes, sizes), [ins[1].ndim - 1], ins[1])
+    none = e.compare(high, e.constant(0, ins[1]), "LT", Aval(ins[1].shape, BOOL))
+    return e.op("stablehlo.select", [none, e.constant(-1, ins[1]), indices], ins[1])
 
 
 scatter_ = _scatter("", None, "`x` with the window at each index replaced by the update for it.")

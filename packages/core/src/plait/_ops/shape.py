@@ -32,9 +32,10 @@ from .._types.avals import (
     nothing_to_do,
     promote,
 )
-from .._types.dims import Dim, divide_exact, is_symbolic, product
+from .._types.dims import Dim, divide_exact, is_symbolic, max_dim, product
 from .._xla.lower import lower_rules
 from .._xla.mlir import i64, i64s
+from .empty_axes import make_room, with_room
 
 STRUCTURE = (Linear, Structural, Increasing)
 
@@ -188,16 +189,19 @@ def _within(e, starts, limits, shape):
 
 
 def _steps(n, s):
-    if s == 1:
-        return n if n.__class__ is Dim else max(n, 0)
-    return -(-n // s) if n.__class__ is Dim else max(0, -(-n // s))
+    n = max_dim(n, 0) if n.__class__ is Dim else max(n, 0)
+    return n if s == 1 else -(-n // s)
 
 
 @lower_rules.rule(slice_)
 def _(e, xs, ins, outs, starts, limits, strides):
-    if is_symbolic(starts) or is_symbolic(limits):
-        first, last = _within(e, starts, limits, ins[0].shape)
-        return e.op("stablehlo.real_dynamic_slice", [xs[0], first, last, e.shape(strides)], outs[0])
+    if is_symbolic(ins[0].shape):
+        wide = with_room(ins[0], limits)
+        xs = [make_room(e, xs[0], ins[0], wide)]
+        if is_symbolic(starts) or is_symbolic(limits):
+            first, last = _within(e, starts, limits, wide.shape)
+            box = [xs[0], first, last, e.shape(strides)]
+            return e.op("stablehlo.real_dynamic_slice", box, outs[0])
     at = dict(start_indices=i64s(*starts), limit_indices=i64s(*limits), strides=i64s(*strides))
     return e.op("stablehlo.slice", xs, outs[0], **at)
 
@@ -223,8 +227,10 @@ def pad_(x: Aval, value: Aval, *, low: Sizes, high: Sizes, interior: Ints) -> Av
         )
     shape = []
     for n, a, b, i in zip(x.shape, low, high, interior, strict=True):
-        inner = n if i == 0 else (n + (n - 1) * i if n.__class__ is Dim else n + max(n - 1, 0) * i)
+        inner = n + _gaps(n) * i if i else n
         shape.append(a + b + inner)
+        if shape[-1].__class__ is Dim:
+            shape[-1] = max_dim(shape[-1], 0)
         if shape[-1].__class__ is int and shape[-1] < 0:
             raise ShapeError(
                 f"padding of {a} and {b} leaves nothing of an axis of size {n}",
@@ -233,8 +239,17 @@ def pad_(x: Aval, value: Aval, *, low: Sizes, high: Sizes, interior: Ints) -> Av
     return x.with_shape(shape)
 
 
+def _gaps(n):
+    """How many places between elements there are."""
+    return max_dim(n - 1, 0) if n.__class__ is Dim else max(n - 1, 0)
+
+
 @lower_rules.rule(pad_)
 def _(e, xs, ins, outs, low, high, interior):
+    if is_symbolic(ins[0].shape):
+        # more may be cut off than there is
+        cut = [0 if i else max_dim(-a - b, 0) for a, b, i in zip(low, high, interior)]
+        xs = [make_room(e, xs[0], ins[0], with_room(ins[0], cut)), xs[1]]
     if is_symbolic(low) or is_symbolic(high):
         vectors = [e.shape(low), e.shape(high), e.shape(interior)]
         return e.op("stablehlo.dynamic_pad", [*xs, *vectors], outs[0])

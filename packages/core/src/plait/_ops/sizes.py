@@ -79,8 +79,12 @@ def integers(x: Any, what: str) -> Any:
 
 def from_front(i: Any, n: Any) -> Any:
     """Positions, of which negative ones are counted from the end of an axis of size `n`."""
+    if i.__class__ is Literal and i.value >= 0:
+        return i
     if i.__class__ is Literal and n.__class__ is int:
-        return Literal(i.value + n, i.aval) if i.value < 0 else i
+        return Literal(i.value + n, i.aval)
+    if i.__class__ is Literal:
+        return broadcast_to(size_value(n + i.value, i.aval.dtype), i.aval.shape)
     zero = Literal(0, i.aval)
     size = broadcast_to(size_value(n, i.aval.dtype), i.aval.shape)
     return select.bind(lt.bind(i, zero), add.bind(i, size), i)

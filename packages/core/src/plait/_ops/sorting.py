@@ -24,12 +24,13 @@ from .._core.array import as_value
 from .._core.carrier import expand_rules
 from .._core.primitive import primitive
 from .._plugins.traits import Discrete
-from .._types.avals import BOOL, COMPLEX, FLOAT32, FLOATING, INT32, Aval
+from .._types.avals import BOOL, COMPLEX, FLOAT32, FLOATING, INT32, Aval, category
 from .._types.dims import is_symbolic
 from .._xla.lower import Emitter, lower_rules
 from .._xla.mlir import attr, boolean, i64, i64s
 from .argreduction import dtype_for_indices, positions
 from .elementwise import ORDERED, agreed
+from .empty_axes import make_room, take_back, with_room
 from .shape import iota, moveaxis, normal_axis, reshape, rev
 
 INT64 = np.dtype(np.int64)
@@ -181,7 +182,7 @@ def _packed(e: Emitter, xs, ins: Sequence[Aval], axis: int) -> list:
     lower = e.op("stablehlo.and", [packed, e.constant(2**32 - 1, wide)], wide)
     order = Aval(key.shape, INT32)
     at = e.op("stablehlo.convert", [lower], order)
-    return [_gathered(e, x, a, at, axis) for x, a in zip(xs, ins)]
+    return [_gathered(e, x, a, at, order, axis) for x, a in zip(xs, ins)]
 
 
 def _small_key(e: Emitter, x: Any, aval: Aval, wide: Aval) -> Any:
@@ -197,19 +198,29 @@ def _small_key(e: Emitter, x: Any, aval: Aval, wide: Aval) -> Any:
     return x
 
 
-def _gathered(e: Emitter, x: Any, aval: Aval, at: Any, axis: int) -> Any:
+def _gathered(e: Emitter, x: Any, aval: Aval, at: Any, places: Aval, axis: int) -> Any:
     """Elements of `x` at positions along `axis`, given for each position of the result.  The result
-    has the shape of the positions."""
+    has the shape of the positions, whose type is `places`."""
     n = aval.ndim
+    one = (1,) * n
+    wide, wide_places = with_room(aval, one), with_room(places, one)
+    x, at = make_room(e, x, aval, wide), make_room(e, at, places, wide_places)
+    out = wide_places.with_dtype(aval.dtype)
     rest = [i for i in range(n) if i != axis]
     numbers = (
         f"collapsed_slice_dims = [{axis}], operand_batching_dims = {rest}, "
         f"start_indices_batching_dims = {rest}, start_index_map = [{axis}], index_vector_dim = {n}"
     )
-    return e.op(
-        "stablehlo.gather", [x, at], aval, dimension_numbers=attr(f"#stablehlo.gather<{numbers}>"),
-        slice_sizes=i64s(*(1,) * n), indices_are_sorted=boolean(False),
+    found = e.op(
+        "stablehlo.gather", [x, at], out, dimension_numbers=attr(f"#stablehlo.gather<{numbers}>"),
+        slice_sizes=i64s(*one), indices_are_sorted=boolean(False),
     )  # fmt: skip
+    return take_back(e, found, out, places.with_dtype(aval.dtype))
+
+
+def _least(dtype: np.dtype) -> Any:
+    """What no element is less than."""
+    return -np.inf if category(dtype) == FLOATING else int(limits(dtype)[0])
 
 
 @primitive("core.argsort", traits=(Discrete,))
@@ -262,8 +273,10 @@ def _(e, xs, ins, outs, k):
     if key.category == FLOATING:
         y = _with_one(e, y, key, nan=True, zero=True)
     best = [Aval(outs[0].shape, key.dtype), outs[1]]
+    wide = with_room(key, (*key.shape[:-1], k))
+    y = make_room(e, y, key, wide, _least(key.dtype))
     _, at = e.op("chlo.top_k", [y], *best, k=i64(k), largest=boolean(True))
-    values = _gathered(e, x, outs[0].with_dtype(aval.dtype), at, aval.ndim - 1)
+    values = _gathered(e, x, aval, at, outs[1], aval.ndim - 1)
     return [values, at]
 
 

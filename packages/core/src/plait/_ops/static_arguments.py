@@ -22,6 +22,11 @@ def fixed(what: str, name: str, given: Any) -> int:
         ) from None
 
 
+def size_given(given: Any) -> Any:
+    """A size: an integer that is no array, or a size that is known by name."""
+    return given if given.__class__ is Dim else given.__index__()
+
+
 def fixed_each(what: str, name: str, given: Any) -> tuple[int, ...]:
     """Several of them."""
     try:

@@ -21,7 +21,7 @@ from .._core.staging import staged
 from .._plugins.rules import RuleTable
 from .._types.avals import INT32, Aval
 from .._types.dims import Dim, is_symbolic
-from .._types.dims.polynomial import Algebra, fold
+from .._types.dims.polynomial import ONE, Algebra, divisors, fold, subtract
 from . import mlir
 from .mlir import attr, i64s, type_of
 
@@ -269,7 +269,15 @@ class Emitter:
         """Return a size as an i32 value."""
         if d.__class__ is not Dim:
             return self.constant(int(d), I32)
-        return fold(d.terms, self.arithmetic())
+        algebra = self.arithmetic()
+        if not all(d.scope.at_least_zero(subtract(b, ONE)) for b in divisors(d.terms)):
+            # there may be sizes that this one is not defined for, and that are not asked for it
+            least = lambda b: self.op("stablehlo.maximum", [b, self.constant(1, I32)], I32)  # noqa: E731
+            algebra = algebra._replace(
+                floordiv=lambda a, b: self._floordiv(a, least(b)),
+                mod=lambda a, b: self._mod(a, least(b)),
+            )
+        return fold(d.terms, algebra)
 
     def arithmetic(self) -> Algebra:
         """Return the algebra that computes sizes as i32 values."""

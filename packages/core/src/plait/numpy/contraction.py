@@ -5,6 +5,8 @@ Invariant: all of them are one contraction, possibly with transpositions around 
 
 from typing import Any
 
+import numpy as np
+
 from .._api.surfaces import fused, value
 from .._base.errors import (
     ArgumentError,
@@ -18,6 +20,7 @@ from .._ops.shape import (
     broadcast_to,
     convert_together,
     expand_dims,
+    iota,
     moveaxis,
     normal_axis,
     pad,
@@ -27,7 +30,9 @@ from .._ops.shape import (
     squeeze,
     stack,
 )
+from .._ops.taking import take
 from .._types.avals import COMPLEX, broadcast_shapes
+from .._types.dims import is_symbolic, max_dim, min_dim
 from .masking import unwritten
 
 
@@ -237,7 +242,7 @@ def _convolved(
 ) -> Any:
     x, y = convert_together([value(a), value(v)])
     for u in (x, y):
-        if u.aval.ndim != 1 or not u.aval.size:
+        if u.aval.ndim != 1 or u.aval.size == 0:
             raise ShapeError(
                 f"{name} takes vectors with elements, not {u.aval!r}", fix="use .ravel()"
             )
@@ -249,6 +254,8 @@ def _convolved(
 @fused
 def _conv(x: Any, y: Any, *, mode: str, flipped: bool, precision: Any, dtype: Any) -> Any:
     n, m = x.aval.size, y.aval.size
+    if is_symbolic((n, m)):
+        return _symbolic_conv(x, y, mode, flipped, precision, dtype)
     if flipped:  # the order of operands does not matter
         x, y = (x, y) if n >= m else (y, x)
     elif y.aval.category == COMPLEX:
@@ -270,6 +277,49 @@ def _conv(x: Any, y: Any, *, mode: str, flipped: bool, precision: Any, dtype: An
     )  # fmt: skip
     out = reshape(out, (out.aval.size,))
     return rev.bind(out, axes=(0,)) if turned else out
+
+
+def _symbolic_conv(x: Any, y: Any, mode: str, flipped: bool, precision: Any, dtype: Any) -> Any:
+    """Of symbolic sizes, of which it need not be known which is larger: all overlaps are made, and
+    of these the ones that the mode asks for."""
+    n, m = x.aval.size, y.aval.size
+    short, long = max_dim(min_dim(n, m), 1), max_dim(n, m)
+    if not flipped:
+        # of an even number the middle is not in the middle, but on the side of the longer one
+        swapped = min_dim(max_dim(m - n, 0), 1)
+        before = short - 1 - short // 2 + swapped * (1 - short % 2)
+        y = el.conj(y) if y.aval.category == COMPLEX else y
+    else:
+        before = short - 1 - short // 2
+        x, y = (y, x) if m.__class__ is not int else (x, y)
+        n, m = x.aval.size, y.aval.size
+        y = rev.bind(y, axes=(0,))
+    window = max_dim(m, 1)
+    y = pad(y, 0, [(0, window - m, 0)])
+    begin, size = {"full": (0, max_dim(n + m - 1, 0)), "same": (before, long),
+                   "valid": (short - 1, long - short + 1)}[mode]  # fmt: skip
+    margin = window - 1, window - 1 + max_dim(1 - n, 0)  # of no elements as of one that is 0
+    if x.aval.inexact:
+        out = conv_general_dilated(
+            reshape(x, (1, 1, n)), reshape(y, (1, 1, window)), (1,), [margin],
+            precision=precision, preferred_element_type=dtype,
+        )  # fmt: skip
+        out = reshape(out, (out.aval.size,))
+    else:
+        out = _integer_overlaps(pad(x, 0, [(*margin, 0)]), y, dtype)
+    return slice_in_dim(out, begin, begin + size)
+
+
+def _integer_overlaps(x: Any, y: Any, dtype: Any) -> Any:
+    """The sum of products of `y` with as many elements of `x` from each position on."""
+    window = y.aval.size
+    count = x.aval.size - window + 1
+    if window.__class__ is int:
+        rows = stack([slice_in_dim(x, i, i + count) for i in range(window)], 0)
+    else:
+        place = [iota(np.int32, (window, count), a) for a in (0, 1)]
+        rows = take(x, el.add(*place), mode="promise_in_bounds")
+    return contraction.matmul(y, rows, preferred_element_type=dtype)
 
 
 def _by_places(

@@ -37,6 +37,7 @@ from .._ops.shape import (
 )
 from .._ops.shape import stack as stacked
 from .._ops.sizes import size_value
+from .._ops.static_arguments import size_given
 from .._types.avals import (
     FLOATING,
     INTEGER,
@@ -47,7 +48,7 @@ from .._types.avals import (
     default_dtype,
     promote,
 )
-from .._types.dims import Dim
+from .._types.dims import Dim, decide_ge, is_symbolic, max_dim
 from .interchange import from_dlpack, placeable
 
 # ---- of what there is ----------------------------------------------------------------------
@@ -472,7 +473,7 @@ def _symbolic_range(first: Any, last: Any, step: Any, dtype: Any) -> Any:
     if step not in (None, 1):
         raise ShapeError("arange to a symbolic size takes steps of 1", fix="multiply the result")
     kind = asked_dtype(dtype, INTEGER)
-    out = iota(kind, (last - first,))
+    out = iota(kind, (max_dim(last - first, 0),))
     return out if first.__class__ is int and first == 0 else el.add(out, size_value(first, kind))
 
 
@@ -502,15 +503,16 @@ def linspace(
     >>> plait.numpy.linspace(0, 1, 5).tolist()
     [0.0, 0.25, 0.5, 0.75, 1.0]
     """
-    num = num.__index__()
-    if num < 0:
+    num = size_given(num)
+    if decide_ge(num, 0) is False:
         raise OperandTypeError(
             f"linspace of {num} numbers", fix="give a number that is not negative"
         )
     a, b = el.floating((start, stop))
     kind = a.aval.dtype if dtype is None else asked_dtype(dtype)
-    divisor = max(num - 1 if endpoint else num, 1)
-    if a.__class__ is b.__class__ is Literal and not a.aval.ndim:
+    divisor = max_dim(num - 1 if endpoint else num, 1)
+    known = num.__class__ is int and not a.aval.ndim
+    if known and a.__class__ is b.__class__ is Literal:
         host, gap = np.linspace(a.value, b.value, num, endpoint, retstep=True)
         host = np.floor(host) if kind.kind in "iu" else host
         out = from_numpy(host.astype(kind))
@@ -522,13 +524,15 @@ def linspace(
     return (out, array(gap, a.aval.dtype)) if retstep else out
 
 
-def _between(a: Any, b: Any, num: int, divisor: int, endpoint: bool) -> Any:
+def _between(a: Any, b: Any, num: Any, divisor: Any, endpoint: bool) -> Any:
     """Along a new first axis; the last is exactly `b`."""
     part = a.aval.dtype if a.aval.dtype.kind != "c" else np.zeros(0, a.aval.dtype).real.dtype
     position = reshape(iota(part, (num,)), (num,) + (1,) * a.aval.ndim)
+    divisor = size_value(divisor, part) if divisor.__class__ is Dim else divisor
     t = el.div(position, divisor)
     out = el.add(el.mul(a, el.sub(1, t)), el.mul(b, t))
-    return el.select(el.eq(position, divisor), b, out) if endpoint and num > 1 else out
+    reached = endpoint and not decide_ge(1, num)
+    return el.select(el.eq(position, divisor), b, out) if reached else out
 
 
 def logspace(
@@ -546,7 +550,7 @@ def logspace(
     >>> plait.numpy.logspace(0, 3, 4, base=2.0).tolist()
     [1.0, 2.0, 4.0, 8.0]
     """
-    if all(v.__class__ in (int, float) for v in (start, stop, base)):
+    if all(v.__class__ in (int, float) for v in (start, stop, base)) and num.__class__ is not Dim:
         host = np.logspace(start, stop, num.__index__(), endpoint, base)
         return from_numpy(host.astype(asked_dtype(dtype)))
     out = el.power(base, linspace(start, stop, num, endpoint, axis=axis))
@@ -565,18 +569,20 @@ def geomspace(
     >>> plait.numpy.geomspace(1, 8, 4).tolist()
     [1.0, 2.0, 4.0, 8.0]
     """
-    if all(v.__class__ in (int, float) for v in (start, stop)):
+    if all(v.__class__ in (int, float) for v in (start, stop)) and num.__class__ is not Dim:
         host = np.geomspace(start, stop, num.__index__(), endpoint)
         return from_numpy(host.astype(asked_dtype(dtype)))
     a, b = el.floating((start, stop))
-    if any(not isinstance(v, Tracer) and not np.asarray(v).all() for v in (a, b)):
+    known = [v.value if v.__class__ is Literal and is_symbolic(v.aval.shape) else v for v in (a, b)]
+    if any(not isinstance(v, Tracer) and not np.asarray(v).all() for v in known):
         raise ArgumentError("geomspace from or to zero", fix="give ends that are not zero")
     sign = el.sign(a)  # of complex numbers a direction, from which the other end's is counted
     logs = linspace(el.log(el.div(a, sign)), el.log(el.div(b, sign)), num, endpoint)
     out = el.mul(sign, el.exp(logs))
     position = reshape(iota(np.int32, (num,)), (num,) + (1,) * a.aval.ndim)
     out = el.select(el.eq(position, 0), a, out)
-    out = el.select(el.eq(position, num - 1), b, out) if endpoint and num > 1 else out
+    reached = endpoint and not decide_ge(1, num)
+    out = el.select(el.eq(position, max_dim(num - 1, 1)), b, out) if reached else out
     out = moveaxis(out, 0, normal_axis(axis, out.aval.ndim))
     return out if dtype is None else convert(out, asked_dtype(dtype))
 

@@ -15,6 +15,7 @@ from .._base.errors import (
 from .._ops import elementwise as el
 from .._ops import reduction
 from .._ops.cumulative import cumsum
+from .._ops.dynamic_slicing import dynamic_slice_in_dim
 from .._ops.shape import (
     broadcast_to,
     concatenate,
@@ -25,7 +26,9 @@ from .._ops.shape import (
     reshape,
     slice_in_dim,
 )
+from .._ops.sizes import size_value
 from .._types.avals import BOOL, FLOATING, default_dtype
+from .._types.dims import decide_ge, max_dim, min_dim
 
 
 def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
@@ -97,7 +100,8 @@ def _trapezoid(y: Any, x: Any, dx: Any, *, axis: int) -> Any:
         x = value(x)
         dx = diff(x, axis=-1 if x.aval.ndim == 1 else at)
         if dx.aval.ndim == 1 and y.aval.ndim > 1:
-            dx = reshape(dx, [n - 1 if i == at else 1 for i in range(y.aval.ndim)])
+            size = n - 1 if n.__class__ is int else max_dim(n - 1, 0)
+            dx = reshape(dx, [size if i == at else 1 for i in range(y.aval.ndim)])
     dx = value(dx)
     if 0 < dx.aval.ndim < y.aval.ndim:
         dx = reshape(dx, (*[1] * (y.aval.ndim - dx.aval.ndim), *dx.aval.shape))
@@ -134,7 +138,7 @@ def _unwrap(p: Any, discont: Any, period: Any, *, axis: int) -> Any:
     wrapped = el.select(edge, half, wrapped)
     correction = el.select(el.lt(el.abs_(steps), discont), 0, el.sub(wrapped, steps))
     at = normal_axis(axis, x.aval.ndim)
-    first = slice_in_dim(x, 0, 1, axis=at)
+    first = slice_in_dim(x, 0, min_dim(x.aval.shape[at], 1), axis=at)
     later = el.add(slice_in_dim(x, 1, x.aval.shape[at], axis=at), cumsum(correction, at))
     return concatenate([first, later], at)
 
@@ -200,24 +204,34 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int | None = N
 def _gradient(x: Any, h: Any, *, axis: int) -> Any:
     (x,), h = el.floating((x,)), value(h)
     n = x.aval.shape[axis]
-    if n < 2:
+    if decide_ge(n, 2) is False:
         raise ShapeError(
             f"gradient along axis {axis} of {x.aval!r}", fix="give two values at least"
         )
     cut = lambda a, b: slice_in_dim(x, a, b, axis=axis)  # noqa: E731
+    one = lambda i: _one(x, i, axis)  # noqa: E731
     if h.aval.ndim == 0:
         inner = el.div(el.sub(cut(2, n), cut(0, n - 2)), el.mul(h, 2))
         first, last = h, h
     else:
         gaps = diff(h)
-        shape = [1] * axis + [n - 2] + [1] * (x.aval.ndim - axis - 1)
+        shape = [1] * axis + [max_dim(n - 2, 0)] + [1] * (x.aval.ndim - axis - 1)
         left, right = (reshape(slice_in_dim(gaps, a, a + n - 2), shape) for a in (0, 1))
         a = el.neg(el.true_divide(right, el.mul(left, el.add(left, right))))
         b = el.true_divide(el.sub(right, left), el.mul(left, right))
         c = el.true_divide(left, el.mul(right, el.add(left, right)))
         inner = el.add(el.add(el.mul(a, cut(0, n - 2)), el.mul(b, cut(1, n - 1))),
                        el.mul(c, cut(2, n)))  # fmt: skip
-        first, last = (reshape(slice_in_dim(gaps, a, a + 1), ()) for a in (0, n - 2))
-    ends = [el.div(el.sub(cut(1, 2), cut(0, 1)), first),
-            el.div(el.sub(cut(n - 1, n), cut(n - 2, n - 1)), last)]  # fmt: skip
-    return concatenate([ends[0], inner, ends[1]], axis)
+        first, last = (reshape(_one(gaps, i, 0), ()) for i in (0, n - 2))
+    ends = [el.div(el.sub(one(1), one(0)), first),
+            el.div(el.sub(one(n - 1), one(n - 2)), last)]  # fmt: skip
+    out = concatenate([ends[0], inner, ends[1]], axis)
+    return out if n.__class__ is int else slice_in_dim(out, 0, n, axis=axis)
+
+
+def _one(x: Any, i: Any, axis: int) -> Any:
+    """Element `i` along an axis, which is kept; any one where the axis is too short for it."""
+    n = x.aval.shape[axis]
+    if n.__class__ is int or (decide_ge(n - 1, i) and decide_ge(i, 0)):
+        return slice_in_dim(x, i, i + 1, axis=axis)
+    return dynamic_slice_in_dim(x, size_value(max_dim(i, 0), np.dtype(np.int32)), 1, axis)

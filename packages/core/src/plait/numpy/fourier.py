@@ -18,9 +18,10 @@ from .._base.errors import (
 from .._core.array import Literal, from_numpy
 from .._ops import elementwise as el
 from .._ops.fourier import fft_, spectral
-from .._ops.shape import fill, moveaxis, normal_axis, pad, slice_in_dim
+from .._ops.shape import convert, fill, moveaxis, normal_axis, pad, slice_in_dim
+from .._ops.sizes import size_value
 from .._types.avals import asked_dtype
-from .._types.dims import Dim
+from .._types.dims import Dim, decide_ge, is_symbolic, max_dim, min_dim, product
 from .manipulation import roll
 
 _NORMS = (None, "backward", "ortho", "forward")
@@ -29,10 +30,13 @@ _NORMS = (None, "backward", "ortho", "forward")
 def _resized(x: Any, axis: int, n: int) -> Any:
     """Cut at the end, or padded with zeros there."""
     have = x.aval.shape[axis]
-    if have.__class__ is int and have > n:
-        return slice_in_dim(x, 0, n, axis=axis)
     if have == n:
         return x
+    if decide_ge(have, n):
+        return slice_in_dim(x, 0, n, axis=axis)
+    if not decide_ge(n, have):
+        x = slice_in_dim(x, 0, min_dim(n, have), axis=axis)
+        have = x.aval.shape[axis]
     return pad(x, 0, [(0, n - have if i == axis else 0, 0) for i in range(x.aval.ndim)])
 
 
@@ -65,14 +69,31 @@ def _transform(x: Any, *, kind: str, lengths: tuple, axes: tuple, norm: str | No
     steps = [(kind, real), *[(kind.replace("r", ""), g) for g in rest]]
     for how, group in reversed(steps) if kind == "irfft" else steps:
         x = _at(x, how, [lengths[i] for i in group], [axes[i] for i in group])
+    if is_symbolic(lengths):
+        return _scaled(x, lengths, kind, norm)
     scale = _scale(float(np.prod(lengths)), kind, norm)
     return x if scale == 1.0 else el.mul.bind(x, Literal(scale, x.aval))
 
 
+def _scaled(x: Any, lengths: tuple, kind: str, norm: str | None) -> Any:
+    """The same where a length is known by name."""
+    power = _power(kind, norm)
+    if not power:
+        return x
+    total = size_value(product(lengths), np.dtype(np.float32))
+    scale = el.power(el.maximum(total, 1.0), power)
+    return el.mul(x, convert(scale, x.aval.dtype))
+
+
 def _scale(total: float, kind: str, norm: str | None) -> float:
     """What the primitive's result is times, where by itself only going back divides."""
+    return total ** _power(kind, norm)
+
+
+def _power(kind: str, norm: str | None) -> float:
+    """Of the number of elements, to be multiplied with."""
     power = {"ortho": 0.5, "forward": 1.0}.get(norm or "", 0.0)
-    return total ** (power if kind.startswith("i") else -power)
+    return power if kind.startswith("i") else -power
 
 
 def _checked(a: Any, kind: str, s: Any, axes: Any, norm: Any, many: bool) -> Any:
@@ -108,7 +129,7 @@ def _empty(x: Any, s: Any, at: tuple) -> bool:
     )
 
 
-def _length(x: Any, kind: str, i: int, s: Any, at: tuple) -> int:
+def _length(x: Any, kind: str, i: int, s: Any, at: tuple) -> Any:
     """How many elements axis number `i` of the transform has outside of half a spectrum."""
     n = None if s is None else s[i]
     have = x.aval.shape[at[i]]
@@ -116,10 +137,7 @@ def _length(x: Any, kind: str, i: int, s: Any, at: tuple) -> int:
         half = kind == "irfft" and i == len(at) - 1
         n = 2 * (have - 1) if half else have
     if isinstance(n, Dim):
-        raise ShapeError(
-            f"a transform over {n} elements, which is no known size",
-            fix="give the length as an int; axes that are not transformed may be symbolic",
-        )
+        return max_dim(n, 0)
     n = n.__index__()
     if n < 1:
         raise ShapeError(f"a transform over {n} elements", fix="there must be one at least")

@@ -13,10 +13,11 @@ from .._base.errors import (
     ArgumentError,
     AxisError,
     ShapeError,
+    UndecidedDim,
 )
 from .._core.array import from_numpy
 from .._ops import elementwise as el
-from .._ops.reduction import sum_
+from .._ops.reduction import any_, sum_
 from .._ops.shape import (
     concatenate,
     convert,
@@ -27,10 +28,14 @@ from .._ops.shape import (
     normal_shape,
     pad,
     reshape,
+    rev,
     slice_in_dim,
 )
-from .._types.avals import asked_dtype
-from .._types.dims import is_symbolic
+from .._ops.sizes import size_value
+from .._ops.static_arguments import size_given
+from .._ops.taking import take
+from .._types.avals import BOOLEAN, asked_dtype
+from .._types.dims import Dim, is_symbolic, max_dim, min_dim
 from .interchange import placeable
 from .masking import unwritten
 from .selection import nonzero
@@ -177,10 +182,10 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
 def _diagonal(x: Any, *, offset: int, i: int, j: int) -> Any:
     x = moveaxis(x, (i, j), (-2, -1))
     *front, n, m = x.aval.shape
-    if is_symbolic((n, m)):
-        return _masked_diagonal(x, offset, n, m)
     row, column = max(-offset, 0), max(offset, 0)
-    count = max(min(n - row, m - column), 0)
+    count = max_dim(min_dim(n - row, m - column), 0)
+    if is_symbolic((n, m)):
+        return slice_in_dim(_masked_diagonal(x, offset, n, m), row, row + count, axis=-1)
     flat = reshape(x, (*front, n * m))
     start = row * m + column if count else 0
     limit = start + (count - 1) * (m + 1) + 1 if count else 0
@@ -188,13 +193,11 @@ def _diagonal(x: Any, *, offset: int, i: int, j: int) -> Any:
 
 
 def _masked_diagonal(x: Any, offset: int, n: Any, m: Any) -> Any:
-    """Of symbolic size: everything else is zero, and rows are summed."""
-    if n != m or offset:
-        raise ShapeError(
-            f"diagonal {offset} of {x.aval!r}: its length is not known",
-            fix="symbolic matrices must be square, and offset 0",
-        )
-    on = el.eq(iota(np.int32, (n, m), 0), iota(np.int32, (n, m), 1))
+    """The element of each row that is on the diagonal, or zero: everything else is made zero, and
+    rows are summed."""
+    on = _pattern(n, m, offset, el.eq)
+    if x.aval.category == BOOLEAN:
+        return any_(el.and_(on, x), -1)
     return sum_(el.select(on, x, convert(0, x.aval.dtype)), -1, x.aval.dtype)
 
 
@@ -219,9 +222,10 @@ def diag(v: Any, k: int = 0) -> Any:
 def _diag(x: Any, *, k: int) -> Any:
     n = x.aval.shape[0]
     if is_symbolic((n,)):
-        if k:
-            raise ShapeError("diag of a symbolic size has the main diagonal only", fix="k=0")
-        on = el.eq(iota(np.int32, (n, n), 0), iota(np.int32, (n, n), 1))
+        x = pad(x, 0, [(max(k, 0), max(-k, 0), 0)]) if k else x
+        n = n + abs(k)
+        row, column = iota(np.int32, (n, n), 0), iota(np.int32, (n, n), 1)
+        on = el.eq(el.add(row, k) if k else row, column)
         return el.select(on, x, convert(0, x.aval.dtype))
     size = n + abs(k)
     if not n:
@@ -278,6 +282,8 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = False
         raise ArgumentError(
             f"fill_diagonal of {x.aval!r}", fix="give a matrix, or axes of one size"
         )
+    if is_symbolic(shape):
+        return _filled(x, value(val), wrap)
     host = np.zeros(shape, np.int32)
     mask = np.zeros(shape, bool)
     np.fill_diagonal(mask, True, wrap)
@@ -290,12 +296,43 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = False
     return el.select(from_numpy(mask), reshape(new, ()) if values.aval.size == 1 else new, x)
 
 
+def _filled(x: Any, values: Any, wrap: bool) -> Any:
+    """With `values` on the diagonal, where sizes are known by name."""
+    shape = x.aval.shape
+    if wrap and shape[0] != shape[1]:
+        raise ShapeError(
+            f"fill_diagonal of {x.aval!r} with wrap: whether it is tall is not known",
+            fix="leave wrap out, or say where the sizes are named that they are equal",
+        )
+    row, *others = (iota(np.int32, shape, a) for a in range(len(shape)))
+    on = el.eq(row, others[0])
+    for other in others[1:]:
+        on = el.and_(on, el.eq(row, other))
+    new = convert(reshape(values, (values.aval.size,)), x.aval.dtype)
+    if values.aval.size == 1:
+        return el.select(on, reshape(new, ()), x)
+    count = size_value(values.aval.size, np.dtype(np.int32))
+    return el.select(on, take(new, el.modulo(row, count), mode="clip"), x)
+
+
 # ---- positions of patterns -----------------------------------------------------------------
 
 
 def _places(host: tuple) -> tuple:
     kind = asked_dtype(None, 1)
     return tuple([from_numpy(i.astype(kind)) for i in host])
+
+
+def _known_sizes(name: str, n: Any, k: Any, m: Any) -> tuple:
+    """The arguments, none of which is a size known by name."""
+    for v in (n, k, m):
+        if v.__class__ is Dim:
+            raise UndecidedDim(
+                f"{name}({n}, {k}, {m}): how many places there are is not known, for the size {v} "
+                "is known by name only",
+                fix="use a mask of the matrix: plait.numpy.tri(n, m, k), tril or triu",
+            )
+    return n, k, m
 
 
 def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple:
@@ -305,7 +342,7 @@ def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple:
     >>> [i.tolist() for i in plait.numpy.tril_indices(2)]
     [[0, 1, 1], [0, 0, 1]]
     """
-    return _places(np.tril_indices(n, k, m))
+    return _places(np.tril_indices(*_known_sizes("tril_indices", n, k, m)))
 
 
 def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple:
@@ -315,7 +352,7 @@ def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple:
     >>> [i.tolist() for i in plait.numpy.triu_indices(2)]
     [[0, 0, 1], [0, 1, 1]]
     """
-    return _places(np.triu_indices(n, k, m))
+    return _places(np.triu_indices(*_known_sizes("triu_indices", n, k, m)))
 
 
 def tril_indices_from(arr: Any, k: int = 0) -> tuple:
@@ -373,6 +410,8 @@ def diag_indices(n: int, ndim: int = 2) -> tuple:
     >>> [i.tolist() for i in plait.numpy.diag_indices(2)]
     [[0, 1], [0, 1]]
     """
+    if n.__class__ is Dim:
+        return (iota(asked_dtype(None, 1), (n,)),) * ndim
     return _places(np.diag_indices(n, ndim))
 
 
@@ -405,7 +444,11 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
     x = value(x)
     if x.aval.ndim != 1:
         raise ShapeError(f"vander takes a vector, not {x.aval!r}", fix="use .ravel()")
-    n = x.aval.shape[0] if N is None else N.__index__()
+    n = size_given(x.aval.shape[0] if N is None else N)
+    if n.__class__ is Dim:
+        count = iota(np.int32, (n,))
+        powers = count if increasing else rev.bind(count, axes=(0,))
+        return el.power(reshape(x, (*x.aval.shape, 1)), powers)
     powers = np.arange(n) if increasing else np.arange(n)[::-1]
     columns = [reshape(el.integer_pow(x, exponent=int(p)), (-1, 1)) for p in powers]
     return materialise_at_ground(_side_by_side(columns, x))

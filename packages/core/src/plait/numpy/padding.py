@@ -18,10 +18,13 @@ from .._base.errors import (
 )
 from .._ops import elementwise as el
 from .._ops import shape as sh
+from .._ops.dynamic_slicing import index_in_dim
 from .._ops.reduction import max_, mean, min_
 from .._ops.shape import convert
+from .._ops.sizes import size_value
+from .._ops.taking import take
 from .._types.avals import INTEGER
-from .._types.dims import Dim
+from .._types.dims import Dim, decide_ge, max_dim, min_dim
 from .creation import linspace
 
 _COPIES = ("edge", "reflect", "symmetric", "wrap")
@@ -153,10 +156,35 @@ def _copied(x: Any, axis: int, low: int, high: int, mode: str, option: Any) -> A
         )
     if option not in (None, "even", "odd"):
         raise ArgumentError(f"reflect_type {option!r} is unknown", fix='use "even" or "odd"')
+    if n.__class__ is Dim or low.__class__ is Dim or high.__class__ is Dim:
+        return _copied_by_position(x, axis, low, high, mode, option)
     if option == "odd":
         return _odd(x, axis, low, high, mode)
     positions = np.pad(np.arange(n), (low, high), mode)  # type: ignore[call-overload]
     return sh.concatenate([_run(x, axis, *r) for r in _runs(positions)], axis)
+
+
+def _copied_by_position(x: Any, axis: int, low: Any, high: Any, mode: str, option: Any) -> Any:
+    """Of sizes that are known by name: where each element comes from is computed."""
+    n = x.aval.shape[axis]
+    if option == "odd":
+        raise ShapeError(
+            f'pad with reflect_type="odd" of axis {axis} of {x.aval!r}: how often it is mirrored '
+            "is not known",
+            fix='use reflect_type="even", or another mode',
+        )
+    total = low + n + high
+    last = size_value(n - 1, np.dtype(np.int32))
+    k = el.sub(sh.iota(np.int32, (total,)), size_value(low, np.dtype(np.int32)))
+    if mode == "edge":
+        at = el.clamp(0, k, last)
+    else:
+        period = {"wrap": n, "symmetric": 2 * n, "reflect": 2 * (n - 1)}[mode]
+        at = el.modulo(k, size_value(max_dim(period, 1), np.dtype(np.int32)))
+        if mode != "wrap":
+            mirrored = el.sub(size_value(period - (mode == "symmetric"), at.aval.dtype), at)
+            at = el.select(el.gt(at, last), mirrored, at)
+    return take(x, at, axis, mode="clip")
 
 
 def _odd(x: Any, axis: int, low: int, high: int, mode: str) -> Any:
@@ -214,8 +242,8 @@ def _statistic(x: Any, axis: int, low: int, high: int, mode: str, lengths: tuple
     n = x.aval.shape[axis]
     sides = []
     for k, length in enumerate(lengths):
-        count = n if length is None else builtins.min(length, n)
-        if count < 1:
+        count = n if length is None else min_dim(length, n)
+        if decide_ge(0, count):
             raise ShapeError(f"pad: stat_length {length} over an axis of size {n}", fix="give more")
         part = (0, count) if k == 0 else (n - count, n)
         v = _STATISTICS[mode](sh.slice_in_dim(x, *part, axis=axis), axis, keepdims=True)
@@ -232,7 +260,7 @@ def _ramp(x: Any, axis: int, low: int, high: int, ends: tuple) -> Any:
         raise ShapeError(f"axis {axis} of {x.aval!r} is empty", fix='use mode="constant"')
     sides = []
     for end, edge, width in ((ends[0], 0, low), (ends[1], n - 1, high)):
-        start = sh.squeeze(sh.slice_in_dim(x, edge, edge + 1, axis=axis), axis)
+        start = sh.squeeze(index_in_dim(x, edge, axis), axis)
         ramp = linspace(end, start, width, endpoint=False, axis=axis)
         whole = x.aval.category == INTEGER
         sides.append(convert(el.floor(ramp) if whole else ramp, x.aval.dtype))

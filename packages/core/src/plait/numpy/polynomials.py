@@ -25,10 +25,13 @@ from .._ops.shape import (
     convert,
     convert_together,
     fill,
+    iota,
     pad,
     reshape,
 )
+from .._ops.sizes import size_value
 from .._types.avals import COMPLEX, FLOATING, Aval, broadcast_shapes, default_dtype
+from .._types.dims import Dim, decide_ge, max_dim
 from .contraction import convolve
 from .linalg import eigvals, inv, lstsq
 from .matrices import vander
@@ -72,7 +75,7 @@ def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
 
 def _aligned(a1: Any, a2: Any) -> tuple[Any, Any]:
     x, y = convert_together([_coefficients(a1), _coefficients(a2)])
-    n = max(x.aval.size, y.aval.size)
+    n = max_dim(x.aval.size, y.aval.size)
     return tuple([pad(v, 0, [(n - v.aval.size, 0, 0)]) for v in (x, y)])  # type: ignore[return-value]
 
 
@@ -118,7 +121,10 @@ def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Any:
 
 def _or_zero(p: Any) -> Any:
     """No coefficients are those of the polynomial 0."""
-    return p if p.aval.size else fill(0, Aval((1,), p.aval.dtype))
+    n = p.aval.size
+    if n == 0:
+        return fill(0, Aval((1,), p.aval.dtype))
+    return p if decide_ge(n, 1) else pad(p, 0, [(max_dim(1 - n, 0), 0, 0)])
 
 
 def _trimmed(name: str, p: Any) -> Any:
@@ -169,11 +175,13 @@ def _divided(x: Any, y: Any, *, count: int) -> tuple:
     return concatenate(found, 0), x
 
 
-def _counted(n: int, x: Any) -> Any:
+def _counted(n: Any, x: Any) -> Any:
     """n, n - 1, ... 1 in the precision of `x`."""
     real = (
         np.dtype(f"float{4 * x.aval.dtype.itemsize}") if x.aval.dtype.kind == "c" else x.aval.dtype
     )
+    if n.__class__ is Dim:
+        return el.sub(size_value(n, real), iota(real, (max_dim(n, 0),)))
     return from_numpy(np.arange(n, 0, -1).astype(real))
 
 

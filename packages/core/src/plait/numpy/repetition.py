@@ -20,7 +20,7 @@ from .._ops import shape as sh
 from .._ops.shape import convert, materialise_at_ground, normal_axis, normal_shape
 from .._ops.taking import take
 from .._types.avals import BOOL, INTEGER, Aval
-from .._types.dims import Dim, product
+from .._types.dims import Dim, is_symbolic, max_dim, product
 from .manipulation import fixed_size, ravel, reshape
 
 # ---- repeating -----------------------------------------------------------------------------
@@ -71,6 +71,7 @@ def repeat(
     if axis is None:
         x, axis = ravel(x), 0
     at = normal_axis(axis, x.aval.ndim)
+    repeats = _counted_out(repeats)
     if repeats.__class__ is Dim or (hasattr(repeats, "__index__") and not _has_axes(repeats)
                                     and not isinstance(repeats, Tracer)):  # fmt: skip
         out = _repeated(x, repeats if repeats.__class__ is Dim else repeats.__index__(), at)
@@ -91,6 +92,18 @@ def repeat(
         missing = builtins.max(total_repeat_length - len(positions), 0)
         positions = np.concatenate([positions, np.full(missing, n - 1)])[:total_repeat_length]
     return take(x, positions.astype(np.int32), at, mode="clip")
+
+
+def _counted_out(repeats: Any) -> Any:
+    """How often, where no size of several is known by name."""
+    if not isinstance(repeats, list | tuple) or not is_symbolic(repeats):
+        return repeats
+    if len(repeats) > 1:
+        raise ShapeError(
+            f"repeat by {tuple(repeats)}: sizes that are known by name can not be counted out",
+            fix="give one number for all elements, or numbers that are known",
+        )
+    return next(iter(repeats))
 
 
 def _has_axes(x: Any) -> bool:
@@ -125,7 +138,7 @@ def resize(a: Any, new_shape: Any) -> Any:
     n, want = x.aval.size, product(shape)
     if n == 0 or want == 0:
         return sh.fill(0, Aval(shape, x.aval.dtype))
-    times = -(-want // n)
+    times = -(-want // (n if n.__class__ is int else max_dim(n, 1)))
     return reshape(sh.slice_in_dim(tile(x, times), 0, want), shape)
 
 

@@ -33,6 +33,7 @@ from .._ops.shape import (
 from .._ops.sorting import argsort, sort
 from .._ops.taking import take
 from .._types.avals import Aval
+from .._types.dims import max_dim
 from .logic import isnan
 
 _FEW = 32
@@ -154,7 +155,7 @@ def _interpolated(x: Any, xp: Any, fp: Any, left: Any, right: Any, period: Any) 
     if period is not None:
         x, xp, fp = _periodic(x, xp, fp, convert(el.abs_(period), kind))
     n = xp.aval.shape[0]
-    i = el.clamp(1, searchsorted(xp, x, "right"), max(n - 1, 1))
+    i = el.clamp(1, searchsorted(xp, x, "right"), max_dim(n - 1, 1))
     x0, x1, f0, f1 = (take(v, k, mode="clip") for v in (xp, fp) for k in (el.sub(i, 1), i))
     width = el.sub(x1, x0)
     flat = el.eq(width, 0)

@@ -21,6 +21,7 @@ from .._core.array import Literal, from_numpy
 from .._core.interpreter import Tracer
 from .._ops import elementwise as el
 from .._ops import taking
+from .._ops.reduction import sum_
 from .._ops.shape import (
     broadcast_to,
     convert,
@@ -32,6 +33,7 @@ from .._ops.shape import (
     stack,
 )
 from .._ops.sizes import integers
+from .._ops.static_arguments import size_given
 from .._types.avals import (
     BOOL,
     COMPLEX,
@@ -41,7 +43,7 @@ from .._types.avals import (
     broadcast_shapes,
     default_dtype,
 )
-from .._types.dims import product
+from .._types.dims import decide_ge, product
 from .logic import truth
 from .masking import unwritten
 
@@ -298,10 +300,10 @@ def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = Fa
         i, mode = el.modulo(i, x.aval.size), None
     elif mode == "clip":
         i = el.clamp(0, i, x.aval.size - 1)
-    if not i.aval.size or not values.aval.size:
+    if i.aval.size == 0 or values.aval.size == 0:
         return x
     values = reshape(values, (values.aval.size,))
-    if values.aval.size > 1:
+    if not decide_ge(1, values.aval.size):
         values = taking.take(values, el.modulo(iota(np.int32, i.aval.shape), values.aval.size))
     flat = reshape(x, (x.aval.size,)).at[i].set(broadcast_to(values, i.aval.shape), mode=mode)
     return reshape(flat, x.aval.shape)
@@ -345,7 +347,7 @@ def _not_in_place(inplace: bool) -> None:
 
 def _count(name: str, mask: Any, size: int | None) -> int:
     if size is not None:
-        return size.__index__()
+        return size_given(size)
     if isinstance(mask, Tracer):
         raise ConcretizationError(
             f"the shape of {name}({mask!r}) depends on values that are not known while it is "
@@ -403,7 +405,10 @@ def _nonzero(mask: Any, fills: tuple, *, size: int) -> tuple:
     target = el.select(flat, order, size)
     start = broadcast_to(Literal(0, Aval((), kind)), (size,))
     positions = start.at[target].set(iota(kind, (total,)), mode="drop")
-    found = el.lt(iota(np.int32, (size,)), order[-1:] + 1)
+    if total.__class__ is int:
+        found = el.lt(iota(np.int32, (size,)), order[-1:] + 1)
+    else:
+        found = el.lt(iota(np.int32, (size,)), sum_(convert(flat, np.int32)))
     out = []
     for i, (n, f) in enumerate(zip(shape, fills)):
         index = el.modulo(el.floor_divide(positions, product(shape[i + 1 :])), n)

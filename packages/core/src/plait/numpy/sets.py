@@ -17,7 +17,7 @@ from .._base.errors import (
 from .._core.interpreter import Tracer
 from .._ops import elementwise as el
 from .._ops.argreduction import dtype_for_indices
-from .._ops.reduction import any_
+from .._ops.reduction import any_, sum_
 from .._ops.shape import (
     broadcast_to,
     concatenate,
@@ -32,6 +32,7 @@ from .._ops.shape import (
 from .._ops.sorting import argsort, sort, sort_together
 from .._ops.taking import take
 from .._types.avals import BOOL, Aval
+from .._types.dims import decide_ge, max_dim, min_dim
 from .logic import isnan
 from .search import searchsorted
 
@@ -69,13 +70,13 @@ def _sorted_rows(x: Any, *, equal_nan: bool) -> tuple:
     columns = [x[:, i] for i in range(x.aval.shape[1])]
     positions = iota(dtype_for_indices(n), (n,))
     *rows, order = sort_together([*columns, positions], 0, num_keys=max(len(columns), 1))
-    new: Any = fill(False, Aval((max(n - 1, 0),), BOOL))
+    new: Any = fill(False, Aval((max_dim(n - 1, 0),), BOOL))
     for c in rows:
         differs = el.ne(c[1:], c[:-1])
         if equal_nan and c.aval.inexact:
             differs = el.and_(differs, el.not_(el.and_(isnan(c[1:]), isnan(c[:-1]))))
         new = el.or_(new, differs)
-    first = fill(True, Aval((min(n, 1),), BOOL))
+    first = fill(True, Aval((min_dim(n, 1),), BOOL))
     return order, concatenate([first, new], 0)
 
 
@@ -88,11 +89,14 @@ def _distinct(x: Any, order: Any, new: Any, fill_value: Any, *, size: int) -> tu
     first = zero.at[el.select(new, number, size)].set(order, mode="drop")
     inverse = fill(0, Aval((n,), kind)).at[order].set(number)
     counts = zero.at[number].add(fill(1, Aval((n,), kind)), mode="drop")
-    if not n:
+    if n == 0:
         return broadcast_to(convert(fill_value, x.aval.dtype), (size, *x.aval.shape[1:])), *(
             zero, inverse, counts
         )  # fmt: skip
-    there = el.lt(iota(kind, (size,)), number[-1:] + 1)
+    if n.__class__ is int:
+        there = el.lt(iota(kind, (size,)), number[-1:] + 1)
+    else:
+        there = el.lt(iota(kind, (size,)), sum_(convert(new, kind)))
     first = el.select(there, first, order[0])
     rows = take(x, first, 0, mode="clip")
     if fill_value is not None:
@@ -141,7 +145,7 @@ def unique(
                 fix="give size, and perhaps fill_value",
             )
         size = int(np.count_nonzero(np.asarray(new)))
-    fill_value = 0 if fill_value is None and not x.aval.size else fill_value
+    fill_value = 0 if fill_value is None and x.aval.size == 0 else fill_value
     rows, first, inverse, counts = _distinct(flat, order, new, fill_value, size=size.__index__())
     out = reshape(rows, (size,)) if at is None else moveaxis(reshape(rows, (size, *rest)), 0, at)
     inverse = reshape(inverse, shape) if at is None else inverse
@@ -201,14 +205,16 @@ def _is_in(x: Any, among: Any, *, invert: bool) -> Any:
     x, among = convert_together([value(x), value(among)])
     n = among.aval.size
     among = reshape(among, (n,))
-    if not n:
+    if n == 0:
         found = fill(False, Aval(x.aval.shape, BOOL))
-    elif n <= 32 or x.aval.dtype.kind == "c":
+    elif decide_ge(32, n) or x.aval.dtype.kind == "c":
         column = broadcast_to(reshape(x, (*x.aval.shape, 1)), (*x.aval.shape, n))
         found = any_(el.eq(column, broadcast_to(among, column.aval.shape)), -1)
     else:
         among = sort(among)
         found = el.eq(take(among, searchsorted(among, x), mode="clip"), x)
+        if not decide_ge(n, 1):
+            found = el.and_(found, el.gt(n, 0))
     return el.not_(found) if invert else found
 
 
@@ -255,7 +261,7 @@ def _packed(x: Any, keep: Any, fill_value: Any, *, size: int) -> Any:
     dropped, rows = sort_together([el.not_(keep), x], 0, num_keys=2)
     n = rows.aval.shape[0]
     same = el.eq(rows[1:], rows[:-1])
-    again = concatenate([fill(False, Aval((min(n, 1),), BOOL)), same], 0)
+    again = concatenate([fill(False, Aval((min_dim(n, 1),), BOOL)), same], 0)
     here = el.not_(el.or_(dropped, again))
     target = el.select(here, el.sub(convert(here, np.int32).cumsum(), 1), size)
     start = broadcast_to(convert(fill_value, x.aval.dtype), (size,))

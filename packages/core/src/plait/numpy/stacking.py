@@ -21,7 +21,7 @@ from .._core.interpreter import Tracer, Value
 from .._ops import shape as sh
 from .._ops.shape import convert, materialise_at_ground, normal_axis
 from .._types.avals import asked_dtype
-from .._types.dims import Dim, divide_exact
+from .._types.dims import Dim, divide_exact, max_dim, min_dim
 from .manipulation import atleast_1d, atleast_3d, ravel, two_axes
 from .masking import unwritten
 
@@ -206,10 +206,10 @@ def _split(what: str, ary: Any, sections: Any, axis: int, even: bool) -> list:
                 f"{what} at {sections!r}", fix="give a number of parts, or integers"
             )
         inner = [int(i) for i in given]
-        inner = [builtins.max(i + n, 0) if i < 0 else builtins.min(i, n) for i in inner]
+        inner = [max_dim(i + n, 0) if i < 0 else min_dim(i, n) for i in inner]
         positions = [0, *inner, n]
     ends = zip(positions, positions[1:])
-    return [sh.slice_in_dim(x, a, b if b >= a else a, axis=at) for a, b in ends]
+    return [sh.slice_in_dim(x, a, max_dim(a, b), axis=at) for a, b in ends]
 
 
 def _even(what: str, n: Any, count: int, even: bool) -> list:
@@ -217,7 +217,7 @@ def _even(what: str, n: Any, count: int, even: bool) -> list:
         raise ArgumentError(f"{what} into {count} parts", fix="give at least one")
     if count > _MOST_PARTS:
         raise OutOfBounds(f"{what} into {count} parts", fix=f"give at most {_MOST_PARTS}")
-    if n.__class__ is Dim:
+    if n.__class__ is Dim and even:
         step = divide_exact(n, count)
         return [step * i for i in range(count)] + [n]
     if even and n % count:
@@ -226,7 +226,7 @@ def _even(what: str, n: Any, count: int, even: bool) -> list:
             fix="use array_split, or another number",
         )
     step, more = divmod(n, count)
-    return [i * step + builtins.min(i, more) for i in range(count + 1)]
+    return [i * step + min_dim(i, more) for i in range(count + 1)]
 
 
 def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list:

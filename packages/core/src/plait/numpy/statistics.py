@@ -35,6 +35,7 @@ from .._ops.shape import (
 )
 from .._ops.sizes import size_value
 from .._ops.sorting import sort
+from .._ops.static_arguments import size_given
 from .._ops.taking import take_along_axis
 from .._types.avals import (
     BOOLEAN,
@@ -46,9 +47,11 @@ from .._types.avals import (
     default_dtype,
     promote,
 )
+from .._types.dims import decide_ge, max_dim, product
 from .creation import linspace
 from .logic import isnan
 from .masking import unwritten
+from .matrices import diagonal
 from .reductions import average
 from .search import searchsorted
 from .weighing import weighted_quantile
@@ -346,7 +349,11 @@ def _normalised(c: Any) -> Any:
     if not c.aval.ndim:
         return el.div(c, c)
     n = c.aval.shape[0]
-    deviations = el.sqrt(_real(reshape(c, (n * n,))[:: n + 1]))
+    if n.__class__ is int:
+        variances = reshape(c, (n * n,))[:: n + 1]
+    else:
+        variances = diagonal(c)
+    deviations = el.sqrt(_real(variances))
     out = el.div(el.div(c, reshape(deviations, (n, 1))), reshape(deviations, (1, n)))
     if c.aval.dtype.kind == "c":
         parts = [el.clamp(-1.0, f(out), 1.0) for f in (el.real, el.imag)]
@@ -386,7 +393,7 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | N
             )
         host = np.asarray(v)
         length = builtins.max(int(host.max()) + 1 if host.size else 0, minlength)
-    return _counts(v, weights, length=length.__index__())
+    return _counts(v, weights, length=size_given(length))
 
 
 @fused
@@ -437,13 +444,16 @@ def _known_edges(edges: Any) -> Any:
 @fused
 def _edges(a: Any, limits: Any, *, bins: int) -> Any:
     (x,) = el.floating((value(a),))
-    if limits is None and not x.aval.size:
+    if limits is None and x.aval.size == 0:
         limits = (0.0, 1.0)
     low, high = (
         (reduction.min_(x), reduction.max_(x))
         if limits is None
         else [convert(v, x.aval.dtype) for v in limits]
     )
+    if limits is None and not decide_ge(x.aval.size, 1):
+        none = el.gt(low, high)  # the least of no elements is infinite
+        low, high = el.select(none, 0.0, low), el.select(none, 1.0, high)
     flat = el.eq(low, high)
     low, high = el.select(flat, el.sub(low, 0.5), low), el.select(flat, el.add(high, 0.5), high)
     return linspace(low, high, bins + 1)
@@ -476,6 +486,7 @@ def _histogram(a: Any, edges: Any, weights: Any, *, density: bool) -> Any:
     (x,) = el.floating((value(a),))
     x = reshape(x, (x.aval.size,))
     n = edges.aval.shape[0] - 1
+    n = max_dim(n, 0) if n.__class__ is not int else n
     position = el.sub(searchsorted(edges, x, side="right"), 1)
     last = el.eq(x, edges[n])
     position = el.select(last, n - 1, position)
@@ -533,6 +544,7 @@ def histogramdd(
 def _boxes(x: Any, edges: list, weights: Any, *, density: bool) -> Any:
     (x,) = el.floating((x,))
     shape = [e.aval.shape[0] - 1 for e in edges]
+    shape = [max_dim(n, 0) if n.__class__ is not int else n for n in shape]
     position: Any = np.int32(0)
     inside: Any = True
     for i, (e, n) in enumerate(zip(edges, shape)):
@@ -541,7 +553,7 @@ def _boxes(x: Any, edges: list, weights: Any, *, density: bool) -> Any:
         k = el.select(el.eq(column, e[n]), n - 1, k)
         inside = el.and_(inside, el.and_(el.ge(k, 0), el.lt(k, n)))
         position = el.add(el.mul(position, n), k)
-    total = int(np.prod(shape))
+    total = product(shape)
     ones = fill(1, Aval(x.aval.shape[:1], default_dtype(FLOATING)))
     w = el.select(inside, ones if weights is None else value(weights), 0)
     counts = reshape(_counts(el.select(inside, position, 0), w, length=total), shape)

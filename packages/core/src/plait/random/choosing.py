@@ -3,6 +3,7 @@
 Invariant: what is chosen is worked out as numbers of elements first, and then taken.
 """
 
+import bisect
 import math
 from typing import Any
 
@@ -30,10 +31,13 @@ from .._ops.shape import (
     reshape,
     transpose,
 )
+from .._ops.sizes import size_value
 from .._ops.sorting import sort_, top_k
+from .._ops.static_arguments import size_given
 from .._ops.subscript import getitem
 from .._ops.taking import take
 from .._types.avals import FLOATING, INTEGER, Aval, default_dtype
+from .._types.dims import Dim, decide_ge
 from .distributions import gumbel_noise, is_high
 from .keys import one_key
 from .numbers import between, halves, randint, raw_bits, row
@@ -131,7 +135,8 @@ def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False) -> A
     data = one_key(key, "permutation")
     if hasattr(x, "__index__") and not getattr(x, "ndim", 0):
         at = normal_axis(axis, 1)
-        return _shuffled_range(data, size=x.__index__(), dtype=default_dtype(INTEGER))
+        size = size_given(x)
+        return _shuffled_range(data, size=size, dtype=default_dtype(INTEGER))
     v = as_value(x)
     if not v.aval.ndim:
         raise OperandTypeError(
@@ -155,16 +160,30 @@ def _permutation(data: Any, x: Any, *, axis: int, independent: bool) -> Any:
     return take(x, order, axis, mode="promise_in_bounds", unique_indices=True)
 
 
+_MOST_SHUFFLED = 2**31 - 1
+"""For at most so many elements an axis whose size is known by name is shuffled."""
+
+
 def _shuffled(data: Any, x: Any, axis: int) -> Any:
     """Sorted by fresh random keys, in so many rounds that equal keys in all of them are as rare
     as one in the cube of the number of elements."""
     size = x.aval.size
-    rounds = math.ceil(3 * math.log(max(1, size)) / math.log(2**32 - 1))
-    for _ in range(rounds):
+    known = size if size.__class__ is int else _MOST_SHUFFLED
+    for i in range(math.ceil(_rounds(known))):
         data, used = halves(data)
         order = raw_bits(used, x.aval.shape, UINT32)
-        _, x = sort_.bind(order, x, axis=axis, num_keys=1, stable=True)
+        _, new = sort_.bind(order, x, axis=axis, num_keys=1, stable=True)
+        if size.__class__ is Dim and i:
+            # only sizes that need it have another round, so that all have what they have as numbers
+            last = bisect.bisect_right(range(_MOST_SHUFFLED), i, key=_rounds) - 1
+            new = el.select(el.gt(size_value(size, np.dtype(np.int32)), last), new, x)
+        x = new
     return x
+
+
+def _rounds(size: int) -> float:
+    """How often so many elements must be sorted, before rounding up."""
+    return 3 * math.log(max(1, size)) / math.log(2**32 - 1)
 
 
 def choice(
@@ -198,13 +217,14 @@ def choice(
     number = hasattr(a, "__index__") and not getattr(a, "ndim", 0)
     x = None if number else as_value(a)
     at = normal_axis(axis, 1 if x is None else x.aval.ndim)
-    n = a.__index__() if x is None else x.aval.shape[at]
+    n = size_given(a) if x is None else x.aval.shape[at]
     draws = math.prod(shape)
-    if draws and n <= 0 or not replace and draws > n:
+    none = n <= 0 if n.__class__ is int else decide_ge(0, n)
+    if draws != 0 and none or not replace and draws > n:
         raise ArgumentError(
             f"choice of {draws} out of {n}", fix="choose fewer, or with replace=True"
         )
-    if x is not None and not draws:
+    if x is not None and draws == 0:
         return fill(0, Aval((*x.aval.shape[:at], *shape, *x.aval.shape[at + 1 :]), x.aval.dtype))
     if p is not None:
         index = _chosen(key, n, draws, shape, replace, as_value(p), mode)
@@ -245,7 +265,7 @@ def _first_not_less(ends: Any, r: Any) -> Any:
     """For each of `r` the number of elements of the increasing `ends` below it: by bisection."""
     low = Literal(0, Aval(r.aval.shape, np.int32))
     n = ends.aval.shape[0]
-    step = 1 << max(0, n.bit_length() - 1)
+    step = 1 << (max(0, n.bit_length() - 1) if n.__class__ is int else 30)
     while step:
         probe = el.add(low, step)
         value = take(ends, el.minimum(el.sub(probe, 1), n - 1), 0, mode="promise_in_bounds")

@@ -26,6 +26,7 @@ from .._ops.shape import (
     slice_in_dim,
 )
 from .._types.avals import COMPLEX
+from .._types.dims import max_dim
 from ..numpy.fourier import fftn, ifftn, irfftn, rfftn
 from ..numpy.padding import pad as padded
 from .spectra import csd, istft, stft, welch, without_line
@@ -158,6 +159,7 @@ def correlate(
 @fused
 def _by_spectra(x: Any, y: Any, *, mode: str, axes: tuple) -> Any:
     lengths = [x.aval.shape[i] + y.aval.shape[i] - 1 for i in axes]
+    lengths = [n if n.__class__ is int else max_dim(n, 0) for n in lengths]
     fast = tuple([_fast(n) for n in lengths])
     whole = COMPLEX in (x.aval.category, y.aval.category)
     forth, back = (fftn, ifftn) if whole else (rfftn, irfftn)
@@ -173,8 +175,10 @@ def _by_spectra(x: Any, y: Any, *, mode: str, axes: tuple) -> Any:
     return _centered(out, sizes)
 
 
-def _fast(n: int) -> int:
-    """The least length not below `n` without prime factors above 5."""
+def _fast(n: Any) -> Any:
+    """The least length not below `n` without prime factors above 5; `n` if it is known by name."""
+    if n.__class__ is not int:
+        return n
     best = 1 << max(n - 1, 0).bit_length()
     five = 1
     while five < best:

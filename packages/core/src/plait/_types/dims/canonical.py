@@ -3,7 +3,9 @@
 Everything that a polynomial can say is taken out of an atom: floordiv(2*b + 9, 4) is
 floordiv(b, 2) + 2, and max(a + 1, b + 1) is max(a, b) + 1.  `mod(e, d)` is e - d*floordiv(e, d)
 and `min` is a negated maximum of negated things, so that d*floordiv(e, d) + mod(e, d) is e, and
-max(a, b) + min(a, b) is a + b, by arithmetic alone.
+max(a, b) + min(a, b) is a + b, by arithmetic alone.  What is rounded up by a number is what is
+rounded down the other way: floordiv(b + 1, 2) is b - floordiv(b, 2).  A division of a maximum is
+the maximum of divisions.
 
 Invariant: each result equals what it stands for at all sizes that the judge admits and at which
 that is defined; reading the text of a result gives the same result.
@@ -134,12 +136,39 @@ class Canonical:
         quotient, rest = poly.divide(e, d)
         if not rest or (poly.as_constant(d) and poly.as_constant(rest) is not None):
             return quotient
+        if distributed := self._distributed(e, d):
+            return distributed
+        if simpler := self._flattened(e, d):
+            return self._floordiv(*map(self._expanded, simpler))
         if simpler := self._cancelled(rest, d) or self._flattened(rest, d):
             return poly.add(quotient, self._floordiv(*map(self._expanded, simpler)))
         known = self._known_quotient(rest, d)
         if known is not None:
             return poly.add(quotient, poly.constant(known))
+        if (k := poly.as_constant(d)) is not None:
+            # floor(e/k) is -floor((k - 1 - e)/k): of the two remainders the lesser is written
+            back, other = poly.divide(poly.subtract(poly.constant(k - 1), rest), d)
+            if _remainders(other) < _remainders(rest):
+                known = self._known_quotient(other, d)
+                atom = poly.symbol(self._atom("floordiv", [other, d]))
+                other = atom if known is None else poly.constant(known)
+                return poly.subtract(quotient, poly.add(back, other))
         return poly.add(quotient, poly.symbol(self._atom("floordiv", [rest, d])))
+
+    def _distributed(self, e: Terms, d: Terms) -> Terms | None:
+        """A maximum or minimum of divisions, if e is one and d a number above 0."""
+        k = poly.as_constant(d)
+        inner = [
+            c for m, c in e.items() for s in m if isinstance(s, Atom) and s.op == "max"
+        ]  # fmt: skip
+        if k is None or k < 1 or len(inner) != 1:
+            return None
+        sign = 1 if inner[0] > 0 else -1
+        whole = self._alternatives(poly.scale(e, sign))
+        if len(whole) == 1:
+            return None
+        each = [self.floordiv(poly.scale(x, sign), d) for x in whole]
+        return self._expanded(self.maximum(each) if sign > 0 else self.minimum(each))
 
     def _cancelled(self, e: Terms, d: Terms) -> tuple[Terms, Terms] | None:
         """e / d without their common factors, if they have one."""
@@ -153,17 +182,23 @@ class Canonical:
         return _over(e, shared, g), _over(d, shared, g)
 
     def _flattened(self, e: Terms, d: Terms) -> tuple[Terms, Terms] | None:
-        """floordiv(x, n) + s over d as (x + n*s) over n*d, if e is such a sum and d > 0."""
+        """floordiv(x, n) + s over d as (x + n*s) over n*d, if e is such a sum and d > 0.
+
+        Of s - floordiv(x, n) it is (n*s - x + n - 1) over n*d, for numbers n.
+        """
         facts = {fact.quotient for fact in self._multiples}
         inner = sorted(
-            s for m, c in e.items() if c == 1 and len(m) == 1
+            (s, c) for m, c in e.items() if c in (1, -1) and len(m) == 1
             for s in m if isinstance(s, Atom) and s.op == "floordiv" and s not in facts
         )  # fmt: skip
-        for q in inner:
+        for q, c in inner:
             x, n = map(self._expanded, q.args)
-            s = poly.subtract(e, poly.symbol(q))
-            simple = not s or poly.as_constant(n) is not None
+            s = poly.subtract(e, {(q,): c})
+            k = poly.as_constant(n)
+            simple = k is not None or (not s and c == 1)
             if simple and self._is_positive(d):
+                up = poly.constant(k - 1) if c < 0 and k is not None else {}
+                x = poly.add(poly.scale(x, c), up)
                 return poly.add(x, poly.multiply(n, s)), poly.multiply(n, d)
         return None
 
@@ -227,6 +262,11 @@ class Canonical:
             if any(self._judge.at_least_zero(poly.subtract(y, x)) for y in others):
                 left = others
         return left
+
+
+def _remainders(p: Terms) -> list[int]:
+    """The coefficients, the constant term's last: by them two forms of a division are compared."""
+    return [p[m] for m in sorted(p, key=poly.order, reverse=True) if m] + [p.get((), 0)]
 
 
 def _over(p: Terms, m: Monomial, g: int) -> Terms:

@@ -172,8 +172,10 @@ class Dim:
         elif other.__class__ is not int and not isinstance(other, Integral):
             return NotImplemented  # arrays say for themselves what == means
         if asked_by_us(_getframe(1)):
+            if _equal(self, other) is True:
+                return True
             self._scope.doubted = self, other
-            return self._scope.equates and _equal(self, other) is True
+            return False
         answer = _equal(self, other)
         if answer is None:
             difference = poly.subtract(self._terms, terms_beside(self, other))

@@ -202,6 +202,11 @@ def symbols(p: Terms, into: dict[str, None] | None = None) -> dict[str, None]:
     return found
 
 
+def divisors(p: Terms) -> list[Terms]:
+    """What is divided by in p and in the arguments of its atoms."""
+    return [s.args[1] for s in symbols(p) if isinstance(s, Atom) and s.op == "floordiv"]
+
+
 def names(p: Terms) -> frozenset[str]:
     """The names of the sizes that p speaks of."""
     return frozenset(s for s in symbols(p) if not isinstance(s, Atom))

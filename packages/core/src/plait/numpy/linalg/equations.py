@@ -25,7 +25,9 @@ from ..._ops.shape import (
     reshape,
     squeeze,
 )
+from ..._ops.sizes import size_value
 from ..._types.avals import Aval, broadcast_shapes
+from ..._types.dims import max_dim
 from ..contraction import matmul
 from .factors import SlogdetResult, matrices, svdvals
 
@@ -94,7 +96,8 @@ def _tolerance(rtol: Any, x: Aval) -> Any:
     floats at one."""
     dtype, (*lead, m, n) = real_dtype(x.dtype), x.shape
     if rtol is None:
-        rtol = float(np.finfo(dtype).eps) * max(m, n)
+        eps, most = float(np.finfo(dtype).eps), max_dim(m, n)
+        rtol = eps * most if most.__class__ is int else el.mul(size_value(most, dtype), eps)
     return broadcast_to(convert(value(rtol), dtype), lead)
 
 
