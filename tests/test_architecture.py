@@ -33,6 +33,7 @@ GLUE = {
     "plait_export.derivatives": "plait_autodiff",
     "plait_export.mapping": "plait_batching",
     "plait_batching.derivatives": "plait_autodiff",
+    "plait_batching.piles.derivatives": "plait_autodiff",
     "plait_jax.derivatives": "plait_autodiff",
     "plait_jax.mapping": "plait_batching",
     "plait_jax.partial_values": "plait_autodiff",

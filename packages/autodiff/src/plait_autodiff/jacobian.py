@@ -16,18 +16,32 @@ from plait.ext.errors import (
     OperandTypeError,
     border,
 )
+from plait.ext.ops import (
+    elementwise as el,
+)
 from plait.ext.ops.shape import (
+    broadcast_in_dim,
+    convert,
+    iota,
     materialise_at_ground,
     moveaxis,
+    size_value,
 )
 from plait.ext.ops.shape import (
     reshape as reshape_,
+)
+from plait.ext.sizes import (
+    is_symbolic,
 )
 from plait.ext.trace import (
     wraps,
 )
 from plait.ext.tree import (
     flatten,
+)
+from plait.ext.types import (
+    INT32,
+    Aval,
 )
 from plait.ext.values import (
     as_value,
@@ -65,12 +79,31 @@ def of_differentiable(
 def basis(xs: Sequence[Any]) -> list:
     """Unit vectors of a flat list of values: for each value, (total, *shape)."""
     sizes = [x.aval.size for x in xs]
+    if is_symbolic(sizes):
+        return _symbolic_basis(xs, sizes)
     total, at, out = sum(sizes), 0, []
     for x, n in zip(xs, sizes):
         e = np.zeros((total, n), x.aval.dtype)
         e[at : at + n] = np.eye(n, dtype=x.aval.dtype)
         out.append(e.reshape(total, *x.aval.shape))
         at += n
+    return out
+
+
+def _symbolic_basis(xs: Sequence[Any], sizes: Sequence[Any]) -> list:
+    """The same, where sizes are known by name."""
+    total: Any = 0
+    for n in sizes:
+        total = total + n
+    at: Any = 0
+    out = []
+    for x, n in zip(xs, sizes):
+        cell = Aval((total, n), INT32)
+        start = broadcast_in_dim.bind(size_value(at, INT32), shape=cell.shape, dims=())
+        column = el.add.bind(iota(INT32, cell.shape, 1), start)
+        units = convert(el.eq.bind(iota(INT32, cell.shape, 0), column), x.aval.dtype)
+        out.append(reshape_(units, (total, *x.aval.shape)))
+        at = at + n
     return out
 
 

@@ -16,15 +16,6 @@ from .overrides import (
     custom_vmap,
     sequential_vmap,
 )
-from .piles.axis import (
-    pile_axis,
-)
-from .piles.masks import (
-    mask,
-)
-from .piles.pile import (
-    Pile,
-)
 from .tiles import vtile
 from .vmappable import (
     is_vmappable,
@@ -33,11 +24,8 @@ from .vmappable import (
 )
 
 __all__ = [
-    "Pile",
     "custom_vmap",
     "is_vmappable",
-    "mask",
-    "pile_axis",
     "register_vmappable",
     "sequential_vmap",
     "unregister_vmappable",

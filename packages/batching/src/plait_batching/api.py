@@ -9,6 +9,7 @@ from functools import partial
 from itertools import repeat
 from typing import Any, ParamSpec, overload
 
+import plait
 from plait.ext.errors import (
     ArgumentError,
     AxisError,
@@ -38,15 +39,17 @@ from plait.ext.tree import (
     key_paths,
     spread,
 )
+from plait.ext.types import (
+    INTEGER,
+)
 from plait.ext.values import (
+    Array,
     as_value,
 )
 
-from .axes import is_axis, kind_of, lifted, taken
+from .axes import is_axis, kind_of, lifted, taken, whole_of
 from .chunks import in_chunks
 from .interpreter import Batch
-from .piles.call import has_piles, over_piles, sizes_among, speaks_of_piles
-from .piles.pile import Pile
 from .vmappable import data_leaf, is_vmappable
 
 P = ParamSpec("P")
@@ -141,21 +144,22 @@ def vmap(
             fix="write in_axes=0 or in_axes=(0, None)",
         )
 
-    of_piles = speaks_of_piles(in_axes) or speaks_of_piles(out_axes)
+    whole = whole_of((in_axes, out_axes))
 
-    def ragged(args: tuple, kwargs: dict, as_sizes: bool = False) -> Any:
+    def mapped_whole(call: Callable, args: tuple, kwargs: dict, **more: Any) -> Any:
         if over is not None or step is not None:
             raise ArgumentError(
                 "vmap over piles takes no spmd_axis_name and no chunk", fix="leave them out"
             )
-        return over_piles(f, in_axes, out_axes, axis_name, axis_size, args, kwargs, as_sizes)
+        with naming(name):
+            return call(f, in_axes, out_axes, axis_name, axis_size, args, kwargs, **more)
 
     @border
     @wraps(f)
     def mapped(*args: Any, **kwargs: Any) -> Any:
-        if of_piles or (Pile.exist and has_piles(args, kwargs)):
-            with naming(name):
-                return ragged(args, kwargs)
+        call = whole or whole_of((args, kwargs))
+        if call is not None:
+            return mapped_whole(call, args, kwargs)
         leaves, tree = flatten((args, kwargs), data_leaf())
         axes = _entries(in_axes, args, leaves, tree)
         xs = [_value(x, a, i, args, kwargs) for i, (x, a) in enumerate(zip(leaves, axes))]
@@ -189,12 +193,23 @@ def vmap(
                     outs, out_tree = in_chunks(run, xs, axes, size, step)
                 return out_tree.unflatten(outs)
             except ConcretizationError:
-                # integers of which arrays are made are sizes, which differ between examples
-                if not sizes_among(xs, axes):
+                if not any(a is not None and _counts(x) for x, a in zip(xs, axes)):
                     raise
-            return ragged(args, kwargs, as_sizes=True)
+        # integers of which arrays are made are sizes, which differ between examples
+        return mapped_whole(_wholes_of_sizes(), args, kwargs, as_sizes=True)
 
     return mapped
+
+
+def _counts(x: Any) -> bool:
+    """Whether an argument may be sizes: known integers, one for each element."""
+    return isinstance(x, Array) and x.ndim == 1 and x.aval.category == INTEGER
+
+
+def _wholes_of_sizes() -> Callable:
+    call = whole_of(plait.pile_axis)  # asking for it by name loads what is known of piles
+    assert call is not None
+    return call
 
 
 _ENTRY = "an axis or None"

@@ -20,14 +20,26 @@ from plait.ext.ops.shape import (
     materialise_at_ground,
     normal_axis,
 )
+from plait.ext.tree import (
+    flatten,
+)
 from plait.ext.values import (
     as_value,
 )
 
 from .interpreter import Batch
-from .piles.axis import pile_axis
 
-__all__ = ["AxisKind", "added_kind", "is_axis", "kind_of", "lifted", "removed_kind", "taken"]
+__all__ = [
+    "AxisKind",
+    "added_kind",
+    "added_whole",
+    "is_axis",
+    "kind_of",
+    "lifted",
+    "removed_kind",
+    "taken",
+    "whole_of",
+]
 
 
 class AxisKind(Protocol):
@@ -74,9 +86,28 @@ def removed_kind(spec_type: type) -> None:
     del _kinds[spec_type]
 
 
+# ---- calls that are mapped as a whole --------------------------------------------------------
+
+_wholes: dict[type, Callable[..., Any]] = {}
+
+
+def added_whole(call: Callable[..., Any], *classes: type) -> None:
+    """Let calls of mapped functions be done by `call`, if an entry or an argument is of one of the
+    classes."""
+    _wholes.update(dict.fromkeys(classes, call))
+
+
+def whole_of(tree: Any) -> Callable[..., Any] | None:
+    """How calls are mapped as a whole, if something among entries or arguments asks for it."""
+    if not _wholes:
+        return None
+    leaves = flatten(tree, lambda x: type(x) in _wholes)[0]
+    return next((_wholes[type(x)] for x in leaves if type(x) in _wholes), None)
+
+
 def is_axis(x: Any) -> bool:
     """Whether this is an entry of in_axes or out_axes, and not a tree of them."""
-    if x is None or x is pile_axis or type(x) in _kinds:
+    if x is None or type(x) in _kinds or type(x) in _wholes:
         return True
     return isinstance(x, int) and not isinstance(x, bool)
 

@@ -48,6 +48,9 @@ from plait_batching import sequential_vmap as sequential_vmap
 from plait_batching import unregister_vmappable as unregister_vmappable
 from plait_batching import vmap as vmap
 from plait_batching import vtile as vtile
+from plait_batching.piles import Pile as Pile
+from plait_batching.piles import mask as mask
+from plait_batching.piles import pile_axis as pile_axis
 from plait_sharding import Mesh as Mesh
 from plait_sharding import NamedSharding as NamedSharding
 from plait_sharding import P as P

@@ -21,7 +21,12 @@ from plait.ext.ops.fourier import (
 )
 from plait.ext.ops.shape import (
     broadcast_in_dim,
+    convert,
     iota,
+    size_value,
+)
+from plait.ext.sizes import (
+    is_symbolic,
 )
 from plait.ext.types import (
     INT32,
@@ -34,18 +39,32 @@ from plait.ext.values import (
 from ..transpose import transpose_rules
 
 
-def _weighed(x: Any, n: int, other: float, scale: float) -> Any:
-    """Rows of half a spectrum (the last axis) times `scale`; those standing for two: `other`."""
+def _weighed(x: Any, n: Any, other: float, total: Any, down: bool) -> Any:
+    """Rows of half a spectrum (the last axis) times `total`, or over it if `down`; those standing
+    for two rows also times `other`."""
     rows = x.aval.shape[-1]
     k = iota(INT32, (rows,))
     cell = Aval((rows,), INT32)
     alone = el.eq.bind(k, Literal(0, cell))
-    if n % 2 == 0:
+    if is_symbolic((n,)):  # in the middle of an even number
+        twice = el.mul.bind(k, Literal(2, cell))
+        alone = el.or_.bind(alone, el.eq.bind(twice, _spread(size_value(n, INT32), cell)))
+    elif n % 2 == 0:
         alone = el.or_.bind(alone, el.eq.bind(k, Literal(n // 2, cell)))
     flat = Aval((rows,), x.aval.dtype)
-    weight = el.select.bind(alone, Literal(scale, flat), Literal(other * scale, flat))
+    if is_symbolic((total,)):
+        weight = el.select.bind(alone, Literal(1.0, flat), Literal(other, flat))
+        scale = _spread(convert(size_value(total, INT32), flat.dtype), flat)
+        weight = (el.div if down else el.mul).bind(weight, scale)
+    else:
+        scale = 1.0 / total if down else float(total)
+        weight = el.select.bind(alone, Literal(scale, flat), Literal(other * scale, flat))
     dims = (x.aval.ndim - 1,)
     return el.mul.bind(x, broadcast_in_dim.bind(weight, shape=x.aval.shape, dims=dims))
+
+
+def _spread(x: Any, aval: Aval) -> Any:
+    return broadcast_in_dim.bind(x, shape=aval.shape, dims=())
 
 
 @transpose_rules.rule(fft_)
@@ -54,9 +73,9 @@ def _(ct, x, *, kind, lengths):
     for n in lengths:
         total *= n
     if kind == "rfft":
-        rows = _weighed(el.conj.bind(ct), lengths[-1], 0.5, float(total))
+        rows = _weighed(el.conj.bind(ct), lengths[-1], 0.5, total, down=False)
         return (fft_.bind(rows, kind="irfft", lengths=lengths),)
     if kind == "irfft":
         rows = el.conj.bind(fft_.bind(ct, kind="rfft", lengths=lengths))
-        return (_weighed(rows, lengths[-1], 2.0, 1.0 / total),)
+        return (_weighed(rows, lengths[-1], 2.0, total, down=True),)
     return (fft_.bind(ct, kind=kind, lengths=lengths),)

@@ -8,3 +8,10 @@ computed from the lengths (`tables`).
 Invariant: `vmap(f)(pile)[b]` is `f(pile[b])`; nothing else, neither padding nor capacity nor the
 other examples, can be seen.
 """
+
+from .axis import pile_axis
+from .call import over_piles
+from .masks import mask
+from .pile import Pile
+
+__all__ = ["Pile", "mask", "over_piles", "pile_axis"]

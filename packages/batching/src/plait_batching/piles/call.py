@@ -54,26 +54,15 @@ from plait.ext.values import (
     as_value,
 )
 
-from ..axes import is_axis
+from ..axes import added_whole, is_axis
 from .axis import PileAxis, pile_axis
 from .capacities import Capacities, Size, size_of_lengths
 from .operation import RAGGED, SHARED, STACKED, pile_map, ragged_axes
 from .pile import SCOPE, Pile, is_pile, named, refitted
 
 __all__ = [
-    "depth_of_piles", "has_piles", "over_piles", "pile_stage", "sizes_among",
-    "speaks_of_piles",
+    "depth_of_piles", "over_piles", "pile_stage",
 ]  # fmt: skip
-
-
-def speaks_of_piles(axes: Any) -> bool:
-    """Whether in_axes or out_axes say of anything that it is a pile."""
-    return any(a is pile_axis for a in flatten(axes)[0])
-
-
-def has_piles(args: tuple, kwargs: dict) -> bool:
-    """Whether a pile is among the arguments."""
-    return any(is_pile(x) for x in flatten((args, kwargs), is_pile)[0])
 
 
 class Sizes:
@@ -327,12 +316,6 @@ def _doubted() -> tuple[str, str] | None:
     return (a, b) if a != b else None
 
 
-def sizes_among(xs: Sequence[Any], axes: Sequence[Any]) -> bool:
-    """Whether integers are mapped that may be sizes."""
-    pairs = zip(xs, axes, strict=True)
-    return any(a is not None and _counts(x) for x, a in pairs)
-
-
 def _counts(x: Any) -> bool:
     return isinstance(x, Array) and x.ndim == 1 and x.aval.dtype.kind in "iu"
 
@@ -443,3 +426,6 @@ def _taken(y: Any, t: Aval, wanted: Any, sizes: Sizes, count: int) -> Any:
     aval = t.with_shape([d.substitute(renamed) if d.__class__ is Dim else d for d in t.shape])
     table = [s._replace(name=f"n{k}") for k, s in enumerate(used)]
     return Pile._of((y,), [sizes.vectors[s.name] for s in used], (aval,), table, LEAF, count)
+
+
+added_whole(over_piles, PileAxis, Pile)

@@ -5,7 +5,7 @@ capacities; what is beyond the last row is garbage that no method shows.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -106,8 +106,6 @@ class Pile:
     _sizes: tuple[Size, ...]
     _tree: TreeDef
     _count: int
-    exist: ClassVar[bool] = False
-    """Whether any was ever made: until then vmap need not look for them."""
 
     @border
     def __init__(self, data: Any, lengths: Any, axis: int = 0):
@@ -141,7 +139,6 @@ class Pile:
         self._leaves, self._lengths = tuple(leaves), tuple(lengths)
         self._types, self._sizes = tuple(types), tuple(sizes)
         self._tree, self._count = tree, count
-        Pile.exist = True
 
     @classmethod
     def _of(

@@ -33,7 +33,7 @@ DISTRIBUTION_OF = {
     ),
     "plait-batching": (
         "vmap custom_vmap sequential_vmap is_vmappable register_vmappable unregister_vmappable "
-        "vtile"
+        "vtile Pile mask pile_axis"
     ),
     "plait-sharding": (
         "Mesh PartitionSpec P NamedSharding SingleDeviceSharding device_put make_mesh set_mesh "
@@ -52,6 +52,8 @@ TABLES = {
     "laplacian": "plait-autodiff",
     "inverse": "plait-autodiff",
     "batching": "plait-batching",
+    "piles": "plait-batching",
+    "padding": "plait-batching",
 }
 MODULES = {
     "ad_checkpoint": "plait-autodiff",

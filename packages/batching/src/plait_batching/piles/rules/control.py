@@ -20,18 +20,24 @@ from plait.ext.ir import (
 )
 from plait.ext.ops.control_flow import (
     cond,
+    map_axes,
     scan,
     while_,
 )
 from plait.ext.ops.elementwise import (
     stop,
 )
+from plait.ext.rules import (
+    expand_rules,
+)
 from plait.ext.sizes import (
     Dim,
 )
 from plait.ext.trace import (
+    as_list,
     rebuilt,
     solve,
+    use,
 )
 from plait.ext.values import (
     Literal,
@@ -133,6 +139,16 @@ def _(r, args, params):
     first = pnp.zeros((), I32), [_usual(r, x) for x in init]
     _, ends = lax.while_loop(lambda s: going(s).any(), turn, first)
     return [r.lift(a, f, (x,)) for a, f, x in zip(avals, moving, ends)]
+
+
+@pile_rules.rule(map_axes)
+def _(r, args, params):
+    args = [r.settled(a) for a in args]
+    if not r.caps.mine(params["size"]):
+        return r.through(map_axes, args, params)
+    say: Any = expand_rules.find(map_axes)
+    with use(r):  # all rows at once, or one after the other: on ragged types
+        return as_list(say(*args, **params))
 
 
 # ---- scan --------------------------------------------------------------------------------------

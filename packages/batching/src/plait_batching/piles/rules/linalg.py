@@ -1,0 +1,180 @@
+"""Matrices of which a size differs: embedded into greater ones of which they are a block.
+
+What stands beside the block is chosen such that the factors of the whole have the factors of the
+block where the block is: the identity, zero, or a number greater than all eigenvalues.
+
+Invariant: both axes of a square matrix have one size.
+"""
+
+from typing import Any
+
+import plait.numpy as pnp
+from plait.ext.errors import (
+    MissingRule,
+)
+from plait.ext.ops.linalg import (
+    cholesky_,
+    eigh_,
+    geqp3,
+    geqrf,
+    householder_product_,
+    lu_,
+    ormqr_,
+    pivots_to_permutation,
+    svd_,
+    triangular_solve_,
+)
+
+from ...interpreter import batching_rules
+from ..carrier import Ragged, pile_rules
+from ..layouts import fit
+from ..operation import PADDED
+
+
+def _along(r: Ragged, x: Any) -> tuple[int, ...]:
+    """The ragged ones of the axes of matrices."""
+    return tuple([a for a in r.axes(x.aval) if a >= x.aval.ndim - 2])
+
+
+def _filled(r: Ragged, x: Any, value: Any = 0) -> Any:
+    """Padded matrices with zero beyond the block."""
+    return r.masked(r.data(x, PADDED), x.aval, _along(r, x), value)
+
+
+def _beside_block(r: Ragged, x: Any, y: Any) -> Any:
+    """Where the diagonal of padded square matrices is beyond the block."""
+    n = x.aval.shape[-1]
+    size = y.shape[-1]
+    outside = pnp.arange(size)[None] >= r.lengths(n)[:, None]
+    return (pnp.eye(size, dtype=bool) & outside[:, None]).reshape(
+        (r.size, *(1,) * (y.ndim - 3), size, size)
+    )
+
+
+def _embedded(r: Ragged, x: Any, value: Any) -> Any:
+    """Blocks with `value` on the diagonal beyond them."""
+    y = _filled(r, x)
+    if not _along(r, x):
+        return y
+    return pnp.where(_beside_block(r, x, y), pnp.asarray(value, y.dtype), y)
+
+
+def _bound(r: Ragged, x: Any) -> Any:
+    """More than all eigenvalues and singular values, of each example: twice a norm, and one."""
+    y = pnp.abs(_filled(r, x))
+    axes = tuple(range(1, y.ndim))
+    n = pnp.sqrt((y * y).sum(axes, keepdims=True))
+    return 2 * n + 1
+
+
+def _done(r: Ragged, prim: Any, xs: list, out: Any, params: dict) -> Any:
+    """The operation on padded operands."""
+    rule: Any = batching_rules.find(prim)
+    got, at = rule(r, xs, [0] * len(xs), **params)
+    if not prim.many:
+        return _result(r, out, got, at)
+    return [_result(r, a, y, d) for a, y, d in zip(out, got, at, strict=True)]
+
+
+def _result(r: Ragged, aval: Any, y: Any, at: Any) -> Any:
+    y = r.move(y, at, 0)
+    for a in r.axes(aval):
+        y = fit(y, a + 1, r.caps.longest(aval.shape[a]))
+    return r.result(aval, y, PADDED)
+
+
+def _by_identity(prim: Any) -> None:
+    @pile_rules.rule(prim)
+    def _(r, args, out, **params):
+        return _done(r, prim, [_embedded(r, args[0], 1)], out, params)
+
+
+for _prim in (cholesky_, lu_):
+    _by_identity(_prim)
+
+
+def _by_zero(prim: Any) -> None:
+    @pile_rules.rule(prim)
+    def _(r, args, out):
+        return _done(r, prim, [_filled(r, args[0])], out, {})
+
+
+for _prim in (geqp3, geqrf):  # pivoting takes columns of zeros last
+    _by_zero(_prim)
+
+
+def _of_reflectors(prim: Any) -> None:
+    @pile_rules.rule(prim)
+    def _(r, args, out, **params):
+        x, taus, *others = args
+        # a reflector that is none has tau = 0
+        ts = r.masked(r.data(taus, PADDED), taus.aval, (taus.aval.ndim - 1,), 0)
+        xs = [_filled(r, x), ts, *[_filled(r, c) for c in others]]
+        return _done(r, prim, xs, out, params)
+
+
+for _prim in (householder_product_, ormqr_):
+    _of_reflectors(_prim)
+
+
+@pile_rules.rule(pivots_to_permutation)
+def _(r, args, out, *, size):
+    (x,) = args
+    last = x.aval.ndim - 1
+    y = r.data(x, PADDED)
+    count = y.shape[-1]
+    own = pnp.broadcast_to(pnp.arange(count, dtype=y.dtype), y.shape)
+    d = x.aval.shape[last]
+    if r.caps.mine(d):  # rows that are none stay where they are
+        inside = r.rows(d).inside.reshape((r.size, *(1,) * (y.ndim - 2), count))
+        y = pnp.where(inside, y, own)
+    n = r.caps.longest(size) if r.caps.mine(size) else size
+    return _done(r, pivots_to_permutation, [y], out, {"size": max(n, count)})
+
+
+@pile_rules.rule(triangular_solve_)
+def _(r, args, out, **params):
+    a, b = args
+    return _done(r, triangular_solve_, [_embedded(r, a, 1), _filled(r, b)], out, params)
+
+
+@pile_rules.rule(eigh_)
+def _(r, args, out, **params):
+    (x,) = args
+    y = _filled(r, x)
+    if _along(r, x):  # eigenvalues ascend: those beside the block come last
+        y = pnp.where(_beside_block(r, x, y), _bound(r, x).astype(y.dtype), y)
+    return _done(r, eigh_, [y], out, params)
+
+
+@pile_rules.rule(svd_)
+def _(r, args, out, *, full_matrices, compute_uv):
+    (x,) = args
+    params = {"full_matrices": full_matrices, "compute_uv": compute_uv}
+    m, n = x.aval.shape[-2:]
+    if not compute_uv or not _along(r, x):
+        return _done(r, svd_, [_filled(r, x)], out, params)
+    if m != n and full_matrices:
+        raise MissingRule(
+            f"{r.does}: all singular vectors of {x.aval!r}, whose sizes differ between examples "
+            "and from each other",
+            fix="take as many as there are singular values: full_matrices=False",
+        )
+    if m != n:  # those of singular values that are not zero are zero beyond the block
+        return _done(r, svd_, [_filled(r, x)], out, params)
+    y = _filled(r, x)
+    y = pnp.where(_beside_block(r, x, y), _bound(r, x).astype(y.dtype), y)
+    rule: Any = batching_rules.find(svd_)
+    (values, left, right), _ = rule(r, [y], [0], **params)
+    # singular values descend: those beside the block come first
+    size = y.shape[-1]
+    at = pnp.minimum(pnp.arange(size)[None] + (size - r.lengths(n))[:, None], size - 1)
+    moved = [_taken(values, at, -1), _taken(left, at, -1), _taken(right, at, -2)]
+    return [_result(r, a, z, 0) for a, z in zip(out, moved, strict=True)]
+
+
+def _taken(x: Any, at: Any, axis: int) -> Any:
+    """Positions of each example along an axis."""
+    shape = [1] * x.ndim
+    shape[0], shape[axis] = at.shape
+    return pnp.take_along_axis(x, at.reshape(shape), axis=axis)
