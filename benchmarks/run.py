@@ -84,6 +84,19 @@ TABLE = [  # label, workloads (their times are added), goal as jax's time over o
     ("run a chain of matmuls", ["run_heavy_matmul_chain"], 0.97),
     ("run a convnet gradient", ["run_heavy_convnet_grad"], 0.97),
     ("run a transformer step, small", ["run_tf12_step_unrolled_small"], 0.97),
+    ("sums of sizes that differ, 13 % full", ["ragged_sum"], 8.0),
+    ("MLP and sum of them", ["ragged_mlp"], 9.0),
+    ("gradient of that", ["ragged_mlp_grad"], 7.0),
+    ("RNN of them", ["ragged_rnn"], 6.0),
+    ("gradient of that", ["ragged_rnn_grad"], 7.0),
+    ("attention of them", ["ragged_attention"], 12.0),
+    ("gradient of that", ["ragged_attention_grad"], 10.0),
+    ("MLP and sum, all full", ["ragged_mlp_full"], 0.95),
+    ("gradient of that", ["ragged_mlp_grad_full"], 0.95),
+    ("RNN, all full", ["ragged_rnn_full"], 0.95),
+    ("gradient of that", ["ragged_rnn_grad_full"], 0.95),
+    ("attention, all full", ["ragged_attention_full"], 0.95),
+    ("gradient of that", ["ragged_attention_grad_full"], 0.95),
     ("numpy -> device, small", ["device_put_numpy_1"], 4.0),
 ]
 
@@ -113,6 +126,7 @@ def namespace(name: str) -> types.SimpleNamespace:
         "clear_caches",
     ]:
         setattr(lib, k, getattr(m, k))
+    lib.Pile, lib.pile_axis = getattr(m, "Pile", None), getattr(m, "pile_axis", None)
     lib.device_put = m.device_put
     lib.stage_trace = lambda j, *a: j.trace(*a)
     # Plait lowers when somebody asks for the module: make it do so here

@@ -1028,6 +1028,100 @@ def _(lib):
     return lambda: lib.block_until_ready(j(p, x, y))
 
 
+# ------------------------------------------------------------------ batches of sizes that differ
+def _lengths(batch, longest, full):
+    """Lengths of which a padded batch is filled to an eighth, or wholly."""
+    if full:
+        return onp.full(batch, longest, onp.int32)
+    rng = onp.random.default_rng(0)
+    n = onp.exp(rng.normal(onp.log(40), 1.0, batch)).astype(int)
+    n = onp.clip(n, 1, longest)
+    n[0] = longest
+    return n.astype(onp.int32)
+
+
+def _batch(lib, n, *shape):
+    """A pile, where a library has piles, else a padded array."""
+    xs = [R(int(m), *shape, seed=i) for i, m in enumerate(n)]
+    if lib.Pile is not None:
+        return lib.Pile.from_list(xs)
+    out = onp.zeros((len(n), int(n.max()), *shape), onp.float32)
+    for b, x in enumerate(xs):
+        out[b, : len(x)] = x
+    return lib.device_put(out)
+
+
+def _over(lib, f, count):
+    """`f(*shared, x, there)` on each element of a batch."""
+    if lib.Pile is not None:
+        axes = (None,) * count + (lib.pile_axis,)
+        return lambda *a: lib.vmap(lambda *v: f(*v, True), in_axes=axes)(*a[:-1])
+    return lib.vmap(f, in_axes=(None,) * count + (0, 0))
+
+
+def _ragged_sum(lib, x, there):
+    return lib.np.where(_column(there, x), x, 0).sum(0)
+
+
+def _column(there, x):
+    return there if there is True else there[:, None]
+
+
+def _ragged_mlp(lib, w, u, x, there):
+    y = lib.np.maximum(x @ w, 0) @ u
+    return lib.np.where(_column(there, y), y, 0).sum(0)
+
+
+def _ragged_rnn(lib, w, x, there):
+    n = lib.np
+
+    def step(h, row):
+        if there is True:
+            return n.tanh(h @ w + row), None
+        r, on = row
+        return n.where(on, n.tanh(h @ w + r), h), None
+
+    return lib.lax.scan(step, n.zeros(x.shape[1]), x if there is True else (x, there))[0]
+
+
+def _ragged_attention(lib, w, x, there):
+    n = lib.np
+    a = (x @ w) @ x.T
+    a = a if there is True else n.where(there[None, :], a, -1e30)
+    a = n.exp(a - n.max(a, axis=-1, keepdims=True, initial=-1e30))
+    a = a / n.sum(a, axis=-1, keepdims=True)
+    return n.where(_column(there, x), a @ x, 0).sum(0)
+
+
+def _ragged(name, f, shapes, batch, longest, width):
+    def build(lib, full, gradient):
+        n = _lengths(batch, longest, full)
+        x = _batch(lib, n, width)
+        shared = [lib.device_put(R(*s, seed=9) / 16) for s in shapes]
+        there = lib.device_put(onp.arange(longest) < n[:, None])
+        mapped = _over(lib, lambda *a: f(lib, *a), len(shared))
+        g = mapped
+        if gradient:
+            which = tuple(range(len(shared)))
+            g = lib.grad(lambda *a: (mapped(*a) ** 2).sum(), which)
+        j = lib.jit(g)
+        lib.block_until_ready(j(*shared, x, there))
+        return lambda: lib.block_until_ready(j(*shared, x, there))
+
+    for full in (False, True):
+        for gradient in (False, True) if shapes else (False,):
+            tail = ("_grad" if gradient else "") + ("_full" if full else "")
+            wl(f"ragged_{name}{tail}", "ragged", budget=2.0)(
+                lambda lib, full=full, gradient=gradient: build(lib, full, gradient)
+            )
+
+
+_ragged("sum", _ragged_sum, [], 256, 512, 64)
+_ragged("mlp", _ragged_mlp, [(64, 256), (256, 64)], 256, 512, 64)
+_ragged("rnn", _ragged_rnn, [(64, 64)], 256, 512, 64)
+_ragged("attention", _ragged_attention, [(64, 64)], 64, 512, 64)
+
+
 # ragged: 48 sequences, lengths 1..96, single-head self-attention-like reduction
 def _ragged_data():
     rs = onp.random.RandomState(0)

@@ -25,6 +25,7 @@ from plait.ext.errors import (
 from plait.ext.ir import (
     Program,
     dims_of,
+    programs_in,
 )
 from plait.ext.ops.shape import (
     moveaxis,
@@ -32,6 +33,7 @@ from plait.ext.ops.shape import (
 )
 from plait.ext.sizes import (
     Dim,
+    is_symbolic,
 )
 from plait.ext.trace import (
     Stage,
@@ -57,7 +59,8 @@ from plait.ext.values import (
 from ..axes import added_whole, is_axis
 from .axis import PileAxis, pile_axis
 from .capacities import Capacities, Size, size_of_lengths
-from .operation import RAGGED, SHARED, STACKED, pile_map, ragged_axes
+from .carrier import Ragged
+from .operation import PADDED, RAGGED, SHARED, STACKED, pile_map, ragged_axes
 from .pile import SCOPE, Pile, is_pile, named, refitted
 
 __all__ = [
@@ -262,8 +265,10 @@ def over_piles(
     table = sizes.table
     names = [s.name for s in table]
     caps = Capacities(table, count)
+    r = Ragged(current(), count, None, table, False, ambient=tuple(sizes.operands))
+    padded = _mostly_full(caps) and _doubly_ragged(program, names)
     values = [
-        refitted(v, t, caps) if g.kind == RAGGED else v
+        _laid(r, refitted(v, t, caps), t, padded) if g.kind == RAGGED else v
         for g in given
         for v, t in zip(g.values, g.types, strict=True)
     ]
@@ -281,10 +286,48 @@ def over_piles(
         sizes=table,
         size=count,
         axis_name=axis_name,
-        padded=False,
+        padded=padded,
     )
+    if padded:
+        got = [_unpadded(r, y, t) for y, t in zip(got, program.out_avals, strict=True)]
     triples = zip(got, program.out_avals, wanted, strict=True)
     return out_tree.unflatten([_taken(y, t, w, sizes, count) for y, t, w in triples])
+
+
+FULL = 0.8
+"""Where more of padded arrays than this is there, tiles of pairs cost more than they save: their
+rows are gathered and scattered, and there are as many."""
+
+
+def _mostly_full(caps: Capacities) -> bool:
+    """Whether hardly anything of padded arrays would be padding, by what is known of sizes."""
+    known = [s for s in caps.table if not is_symbolic(s[1:])]
+    full = [s.rows >= FULL * caps.size * s.longest for s in known]
+    return len(known) == len(caps.table) and bool(full) and all(full)
+
+
+def _doubly_ragged(program: Program, names: Sequence[str]) -> bool:
+    """Whether a value in a program has two ragged axes."""
+    for e in program.eqns:
+        if any(len(ragged_axes(v.aval.shape, names)) > 1 for v in e.outputs):
+            return True
+        if any(_doubly_ragged(p, names) for p in programs_in(e.params)):
+            return True
+    return False
+
+
+def _laid(r: Ragged, x: Any, t: Aval, padded: bool) -> Any:
+    """The rows of a pile as the operation takes them."""
+    if not padded or not r.axes(t):
+        return x
+    y = r.coerce(t, (x,), r.usual(t), (PADDED, 0))[0]
+    return r.masked(y, t, r.axes(t), 0)
+
+
+def _unpadded(r: Ragged, y: Any, t: Aval) -> Any:
+    if not r.axes(t):
+        return y
+    return r.cleaned(r.coerce(t, (y,), (PADDED, 0), r.usual(t))[0], t)
 
 
 def _staged(

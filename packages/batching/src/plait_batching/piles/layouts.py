@@ -8,6 +8,7 @@ from typing import Any
 import plait.numpy as pnp
 from plait.ext.types import (
     Aval,
+    Opaque,
 )
 
 from .capacities import TILE
@@ -30,6 +31,8 @@ def fit(x: Any, axis: int, n: int) -> Any:
         return x
     if have > n:
         return x[(slice(None),) * axis + (slice(0, n),)]
+    if x.aval.dtype.__class__ is Opaque and have:  # there is no zero
+        return pnp.take(x, pnp.minimum(pnp.arange(n), have - 1), axis=axis)
     return pnp.pad(x, [(0, n - have) if i == axis else (0, 0) for i in range(x.ndim)])
 
 

@@ -32,6 +32,7 @@ from plait.ext.tree import (
 )
 from plait.ext.types import (
     Aval,
+    Opaque,
 )
 from plait.ext.values import (
     as_value,
@@ -130,7 +131,7 @@ class Pile:
         for i, x in enumerate(xs):
             a = axis % x.ndim
             types.append(x.aval.with_shape((*x.shape[:a], d, *x.shape[a + 1 :])))
-            xs[i] = fit(x, a, size.rows)
+            xs[i] = _with_rows(x, a, size.rows)
         self._set(xs, (n,), types, (size,), tree, n.shape[0])
 
     def _set(
@@ -393,6 +394,21 @@ register(Pile, _children, _again)
 
 def is_pile(x: Any) -> bool:
     return x.__class__ is Pile
+
+
+def _with_rows(x: Any, axis: int, n: Any) -> Any:
+    """With as many rows; of what is known in numpy, for any number of rows would be a program of
+    its own."""
+    if isinstance(x, Tracer) or x.aval.dtype.__class__ is Opaque:
+        return fit(x, axis, n)
+    host = np.asarray(x)
+    if host.shape[axis] == n:
+        return x
+    out = np.zeros((*host.shape[:axis], n, *host.shape[axis + 1 :]), host.dtype)
+    rows = (slice(None),) * axis
+    most = min(n, host.shape[axis])
+    out[(*rows, slice(0, most))] = host[(*rows, slice(0, most))]
+    return as_value(out)
 
 
 # ---- making piles ------------------------------------------------------------------------------
