@@ -41,8 +41,11 @@ from plait_autodiff import value_and_grad as value_and_grad
 from plait_autodiff import vhp as vhp
 from plait_autodiff import vjp as vjp
 from plait_autodiff.rematerialisation import policies as _policies
+from plait_batching import Pile as Pile
 from plait_batching import custom_vmap as custom_vmap
 from plait_batching import is_vmappable as is_vmappable
+from plait_batching import mask as mask
+from plait_batching import pile_axis as pile_axis
 from plait_batching import register_vmappable as register_vmappable
 from plait_batching import sequential_vmap as sequential_vmap
 from plait_batching import unregister_vmappable as unregister_vmappable

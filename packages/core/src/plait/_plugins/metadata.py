@@ -33,7 +33,7 @@ DISTRIBUTION_OF = {
     ),
     "plait-batching": (
         "vmap custom_vmap sequential_vmap is_vmappable register_vmappable unregister_vmappable "
-        "vtile"
+        "vtile Pile pile_axis mask"
     ),
     "plait-sharding": (
         "Mesh PartitionSpec P NamedSharding SingleDeviceSharding device_put make_mesh set_mesh "
