@@ -79,7 +79,6 @@ WITH_DERIVATIVE = (
     "scan around", "loop", "cond", "rnn end", "scan reversed", "scan of n", "vmap of columns",
     "conv",
 )  # fmt: skip
-", " ").split(", ")]
 
 
 @pytest.mark.parametrize("name", ALL)

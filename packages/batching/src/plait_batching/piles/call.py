@@ -303,7 +303,7 @@ def _mostly_full(caps: Capacities) -> bool:
     """Whether hardly anything of padded arrays would be padding, by what is known of sizes."""
     known = [s for s in caps.table if not is_symbolic(s[1:])]
     full = [s.rows >= FULL * caps.size * s.longest for s in known]
-    return len(known) == len(caps.table) and bool(full) and all(full)
+    return caps.size != 0 and len(known) == len(caps.table) and bool(full) and all(full)
 
 
 def _doubly_ragged(program: Program, names: Sequence[str]) -> bool:
