@@ -5,6 +5,7 @@ Invariant: what a window reads beyond an example's end is zero.
 
 from plait.ext.ops.convolution import (
     conv_general,
+    dilated,
 )
 from plait.ext.ops.shape import (
     pad_,
@@ -28,15 +29,29 @@ from ..carrier import pile_rules
 @pile_rules.rule(conv_general)
 def _(r, args, out, *, padding, lhs_dilation, dims, **how):
     x, y = args
-    params = {"padding": padding, "lhs_dilation": lhs_dilation, "dims": dims, **how}
-    if not any(p.__class__ is Dim for pair in padding for p in pair):
-        return r.by_padding(conv_general, args, out, params)
-    low, high, interior = [0] * x.aval.ndim, [0] * x.aval.ndim, [0] * x.aval.ndim
-    for a, (lo, hi), step in zip(dims.lhs_spec[2:], padding, lhs_dilation, strict=True):
-        low[a], high[a], interior[a] = lo, hi, step - 1
-    none = ((0, 0),) * len(padding)
-    with use(r):  # padding that depends on sizes is an operation of its own
-        zero = Literal(0, Aval((), x.aval.dtype))
-        padded = pad_.bind(x, zero, low=tuple(low), high=tuple(high), interior=tuple(interior))
-        params |= {"padding": none, "lhs_dilation": (1,) * len(padding)}
-        return conv_general.bind(padded, y, **params)
+    space = len(padding)
+    lows = [lo for lo, _ in padding]
+    if any(lo.__class__ is Dim for lo in lows):
+        # where windows begin differs between examples: rows are put there beforehand
+        low, interior = [0] * x.aval.ndim, [0] * x.aval.ndim
+        for a, lo, step in zip(dims.lhs_spec[2:], lows, lhs_dilation, strict=True):
+            low[a], interior[a] = lo, step - 1
+        none = (0,) * x.aval.ndim
+        with use(r):
+            zero = Literal(0, Aval((), x.aval.dtype))
+            x = pad_.bind(x, zero, low=tuple(low), high=none, interior=tuple(interior))
+        lows, lhs_dilation = [0] * space, (1,) * space
+    # As many windows as the longest example has, each where it is in any example: what is beyond
+    # the last one's end, which is what padding at the high end is about, no window reads.
+    pairs = []
+    steps = zip(*[axes[2:] for axes in dims], lows, lhs_dilation,
+                how["window_strides"], how["rhs_dilation"], strict=True)  # fmt: skip
+    for a, b, c, lo, dl, stride, dr in steps:
+        size, window, count = [
+            r.caps.longest(d) if r.caps.mine(d) else d
+            for d in (x.aval.shape[a], y.aval.shape[b], out.shape[c])
+        ]
+        reach = (count - 1) * stride + dilated(window, dr)
+        pairs.append((lo, reach - lo - dilated(size, dl)))
+    params = {"padding": tuple(pairs), "lhs_dilation": lhs_dilation, "dims": dims, **how}
+    return r.by_padding(conv_general, (x, y), out, params)
