@@ -87,6 +87,8 @@ class Ragged(Batch):
     ):
         Carrier.__init__(self, parent, size, axis_name, table, padded, ambient=ambient, of=of)
         self.spmd_axis_name = None
+        if padded:
+            self.does = "mask"
         self.sizes = {} if axis_name is None else {axis_name: size}  # type: ignore[misc]
         self.caps = Capacities(table, size)
         self.dims = frozenset(self.caps.named)
@@ -366,6 +368,13 @@ class Ragged(Batch):
             if d.__class__ is Dim and self.caps.mine(d)
         )
         short = prim.name.rpartition(".")[2]
+        if self.padded:
+            return MissingRule(
+                f"Masking rule for {prim} not implemented yet: padding may change what it gives"
+                + (f" ({of})" if of else ""),
+                fix="do it on arrays without padding, or add a rule: "
+                f"@pile_rules.rule({short}), or @padding_rules.rule({short})",
+            )
         return MissingRule(
             f"{self.does}: {prim} has no rule for sizes that differ between examples"
             + (f" ({of})" if of else ""),

@@ -7,13 +7,17 @@ is garbage.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+
+import numpy as np
 
 from plait.ext.errors import (
     ArgumentError,
     AxisError,
+    DimMismatch,
     ShapeError,
+    UndecidedDim,
     border,
 )
 from plait.ext.sizes import (
@@ -23,6 +27,7 @@ from plait.ext.sizes import (
     symbolic_dims,
 )
 from plait.ext.trace import (
+    Tracer,
     current,
     result,
     stage,
@@ -44,10 +49,13 @@ from .capacities import Capacities, Size
 from .carrier import Ragged
 from .layouts import fit
 from .operation import PADDED, RAGGED, SHARED, layout, pile_map, ragged_axes
-from .pile import SCOPE
+from .pile import SCOPE, named
 from .tables import I32
 
 __all__ = ["mask"]
+
+_BETWEEN = re.compile(r",(?![^(]*\))")
+"""Commas between sizes, not those of floordiv(n, 2)."""
 
 
 @border
@@ -59,7 +67,8 @@ def mask(
     Args:
       fun: takes positional arguments, and returns a tree of arrays.
       in_shapes: the shape of each argument (for a tree, a tree of shapes), as a text of named
-        sizes: "n", "(n, m)", "n, 3", "2*n"; "_" is a size that is as it comes.
+        sizes: "n", "(n, m)", "n, 3", "2*n"; "_" is a size that is as it comes.  A text alone is
+        the shape of the only argument.
       out_shape: the same for the result: it must be what `fun` gives, or is refused.  Without
         it nothing is compared.
 
@@ -69,8 +78,10 @@ def mask(
       would give; what is beyond the sizes of the unpadded result is garbage.
 
     Raises:
-      ShapeError: a result of another shape, or of another structure, than out_shape.
-      ArgumentError: a size without a name, or a name without a size.
+      ShapeError: a result of another shape, or of another structure, than out_shape; arguments that
+        are not padded as their shapes say; a known size that is negative, or more than there is.
+      ArgumentError: a name without a size, a size that is no integer, shapes that are no texts.
+      MissingRule: an operation that is not known on padded arrays.
 
     >>> import plait
     >>> total = plait.mask(lambda x: x.sum(), ["n"], "")
@@ -79,32 +90,52 @@ def mask(
     """
     if not callable(fun):
         raise ArgumentError(f"mask needs a function, not {fun!r}", fix="write mask(f, ['n'], 'n')")
-    f = fun
+    f, given = fun, (in_shapes,) if isinstance(in_shapes, str) else in_shapes
+    _expect_texts(given, out_shape)
 
     @border
     @wraps(f)
-    def masked(args: Sequence[Any], sizes: dict[str, Any]) -> Any:
-        return _Masked(f, in_shapes, out_shape, sizes).apply(tuple(args))
+    def masked(args: Sequence[Any], sizes: Mapping[str, Any]) -> Any:
+        if not isinstance(args, tuple | list) or not isinstance(sizes, Mapping):
+            raise ArgumentError(
+                f"a masked function was called with {type(args).__name__} and "
+                f"{type(sizes).__name__}",
+                fix="pass a list of padded arguments and the sizes: masked([x], {'n': 3})",
+            )
+        return _Masked(f, given, out_shape, sizes).apply(tuple(args))
 
     return masked
+
+
+def _expect_texts(in_shapes: Any, out_shape: Any) -> None:
+    """Raise ArgumentError for shapes that are no texts."""
+    if not isinstance(in_shapes, tuple | list):
+        raise ArgumentError(
+            f"mask: in_shapes is {in_shapes!r}", fix="give the shape of each argument: ['(n, m)']"
+        )
+    for what, shapes in (("in_shapes", in_shapes), ("out_shape", out_shape)):
+        for s in flatten(shapes)[0]:
+            if not isinstance(s, str):
+                raise ArgumentError(
+                    f"mask: {what} has {s!r} where a text is expected",
+                    fix="write a shape as one text, like '(n, 3)'",
+                )
 
 
 class _Masked:
     """One call: names, which are those of this level, and the shapes in terms of them."""
 
-    def __init__(self, f: Callable, in_shapes: Any, out_shape: Any, sizes: dict[str, Any]):
+    def __init__(self, f: Callable, in_shapes: Any, out_shape: Any, sizes: Mapping[str, Any]):
         self.f, self.in_shapes, self.out_shape, self.sizes = f, in_shapes, out_shape, sizes
         self.depth = depth_of_piles()
 
-    def read(self, text: Any, shape: tuple | None) -> tuple:
+    def read(self, text: str, shape: tuple | None) -> tuple:
         """A shape in terms of names; "_" is the size that `shape` has there."""
-        if not isinstance(text, str):
-            text = f"({', '.join(map(str, text))},)" if len(text) else ""
         text = text.strip()
         if text in ("", "()"):
             return ()
         inside = text[1:-1] if text.startswith("(") and text.endswith(")") else text
-        parts = [p.strip() for p in inside.split(",") if p.strip()]
+        parts = [p.strip() for p in _BETWEEN.split(inside) if p.strip()]
         if shape is not None and len(parts) != len(shape):
             raise AxisError(
                 f"mask: an argument of shape {shape} has no shape {text!r}",
@@ -174,18 +205,18 @@ class _Masked:
     def _table(self, xs: Sequence[Any], shapes: Sequence[tuple]) -> tuple[Size, ...]:
         """The capacities of the names: what they are where arguments are padded."""
         pairs = [
-            (d, n)
-            for x, s in zip(xs, shapes)
-            for d, n in zip(s, x.shape, strict=True)
-            if d.__class__ is Dim
+            (d, n) for x, s in zip(xs, shapes) for d, n in zip(s, x.shape, strict=True)
         ]
-        found = solve_dims(pairs)
-        for d, n in pairs:
-            if d.__class__ is Dim and d.substitute(found) != n:
-                raise ShapeError(
-                    f"mask: a size is {n} where {d} is padded to {d.substitute(found)}"
-                )
-        return tuple([Size(k, n, n, 1) for k, n in sorted(found.items())])  # nothing is tiled
+        told = {v: named(v.rpartition("_m")[0]) for d, _ in pairs for v in _variables(d)}
+        said = [(d.substitute(told) if d.__class__ is Dim else d, n) for d, n in pairs]
+        try:
+            solve_dims(said)
+        except (DimMismatch, UndecidedDim) as e:
+            raise ShapeError(
+                f"mask: {e.what}",
+                fix="pad every axis of a name to the same size, and give others as they are",
+            ) from None
+        return tuple([Size(k, n, n, 1) for k, n in sorted(solve_dims(pairs).items())])  # nothing is tiled
 
     def _compare(self, avals: Sequence[Aval], out: Any) -> None:
         """Raise ShapeError unless the shapes are those of out_shape, in its structure."""
@@ -264,12 +295,17 @@ def _padded(x: Any, aval: Aval, r: Ragged) -> Any:
     return r.cleaned(x[None], aval)
 
 
+def _variables(d: Any) -> Any:
+    return d.variables if d.__class__ is Dim else ()
+
+
 def _length(n: Any, size: Size) -> Any:
     v = as_value(n)
+    name = size.name.rpartition("_m")[0]
     if v.ndim or v.aval.dtype.kind not in "iu":
-        raise ArgumentError(f"mask: a size is {v.aval!r}", fix="give an integer")
-    if isinstance(n, int) and not 0 <= n <= size.longest:
-        name = size.name.rpartition("_m")[0]
+        raise ArgumentError(f"mask: the size {name} is {v.aval!r}", fix="give an integer")
+    known = size.longest.__class__ is int and not isinstance(v, Tracer)
+    if known and not 0 <= int(np.asarray(v)) <= size.longest:
         raise ShapeError(
             f"mask: {name} is {n}, and the padded arguments have {size.longest}",
             fix=f"give 0 <= {name} <= {size.longest}",
