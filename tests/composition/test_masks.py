@@ -57,9 +57,7 @@ class Padded:
         self.sizes = {k: n for k, (n, _) in case.sizes.items()}
         wide = {k: w for k, (_, w) in case.sizes.items()}
         self.xs = [rng.standard_normal(shape_of(s, self.sizes)) for s in case.shapes]
-        self.padded = [
-            widened(x, shape_of(s, wide), poison) for x, s in zip(self.xs, case.shapes)
-        ]
+        self.padded = [widened(x, shape_of(s, wide), poison) for x, s in zip(self.xs, case.shapes)]
 
     def want(self):
         return case_leaves(self.case.f(*map(pnp.asarray, self.xs)))

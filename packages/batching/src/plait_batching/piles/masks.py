@@ -204,9 +204,7 @@ class _Masked:
 
     def _table(self, xs: Sequence[Any], shapes: Sequence[tuple]) -> tuple[Size, ...]:
         """The capacities of the names: what they are where arguments are padded."""
-        pairs = [
-            (d, n) for x, s in zip(xs, shapes) for d, n in zip(s, x.shape, strict=True)
-        ]
+        pairs = [(d, n) for x, s in zip(xs, shapes) for d, n in zip(s, x.shape, strict=True)]
         told = {v: named(v.rpartition("_m")[0]) for d, _ in pairs for v in _variables(d)}
         said = [(d.substitute(told) if d.__class__ is Dim else d, n) for d, n in pairs]
         try:
@@ -216,7 +214,9 @@ class _Masked:
                 f"mask: {e.what}",
                 fix="pad every axis of a name to the same size, and give others as they are",
             ) from None
-        return tuple([Size(k, n, n, 1) for k, n in sorted(solve_dims(pairs).items())])  # nothing is tiled
+        return tuple(
+            [Size(k, n, n, 1) for k, n in sorted(solve_dims(pairs).items())]
+        )  # nothing is tiled
 
     def _compare(self, avals: Sequence[Aval], out: Any) -> None:
         """Raise ShapeError unless the shapes are those of out_shape, in its structure."""

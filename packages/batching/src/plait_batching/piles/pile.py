@@ -4,15 +4,21 @@ Invariant: the rows lie in the layout that the element's type has (`operation.la
 capacities; what is beyond the last row is garbage that no method shows.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from operator import index
 from typing import Any
 
 import numpy as np
 
 import plait.numpy as pnp
+from plait.errors import (
+    SubscriptError,
+)
 from plait.ext.errors import (
     ArgumentError,
     ConcretizationError,
+    NotAnArrayError,
+    OperandTypeError,
     ShapeError,
     border,
 )
@@ -23,6 +29,7 @@ from plait.ext.sizes import (
 )
 from plait.ext.trace import (
     Tracer,
+    Value,
     current,
 )
 from plait.ext.tree import (
@@ -35,6 +42,7 @@ from plait.ext.types import (
     Opaque,
 )
 from plait.ext.values import (
+    Array,
     as_value,
 )
 
@@ -86,9 +94,12 @@ class Pile:
     functions of `plait.tree` it is a tree, whose leaves are its rows and its lengths.
 
     Args:
-      data: the rows of all elements, one after the other along `axis`.
-      lengths: int[number of elements], how many of them each has.
+      data: the rows of all elements, one after the other along `axis`: an array, a list of numbers,
+        or a tree of arrays.
+      lengths: int[number of elements], how many of them each has; they may be traced.
       axis: along which the sizes of elements differ.
+
+    A pile is equal to itself only: `p == q` says whether they are one object.
 
     Raises:
       ArgumentError: lengths that are no vector of integers, or negative.
@@ -110,13 +121,14 @@ class Pile:
 
     @border
     def __init__(self, data: Any, lengths: Any, axis: int = 0):
-        leaves, tree = flatten(data)
-        xs = [as_value(x) for x in leaves]
+        xs, tree = _arrays(data)
         n = _checked(lengths)
+        axis = _axis(axis)
         rows = {x.aval.shape[axis] if -x.ndim <= axis < x.ndim else None for x in xs}
         if len(rows) != 1 or None in rows:
             raise ShapeError(
-                f"a pile of rows along axis {axis} of {', '.join(repr(x.aval) for x in xs)}",
+                f"a pile of rows along axis {axis} of "
+                f"{', '.join(repr(x.aval) for x in xs) or 'no arrays'}",
                 fix="give arrays that have the same number of rows along that axis",
             )
         have: Any = rows.pop()
@@ -157,16 +169,24 @@ class Pile:
         """The pile of these arrays, or trees of arrays.
 
         Args:
-          elements: one or more; their leaves agree in dtype, and in all sizes but along `axis`.
+          elements: one or more, whose values are known; their leaves agree in all sizes but along
+            `axis`.  Lists of numbers are arrays, other lists trees.  Of several dtypes it is that
+            which holds all.
           axis: the axis, or axes, along which sizes may differ.
 
-        Raises ShapeError for elements that differ elsewhere.
+        Raises ShapeError for elements that differ elsewhere, ArgumentError for no elements, and
+        ConcretizationError for traced ones.
 
         >>> import plait
         >>> plait.Pile.from_list([[1.0, 2.0], [3.0]])
         Pile([[1. 2.], [3.]])
         """
-        return _from_list(list(elements), axis if isinstance(axis, tuple) else (axis,))
+        if not isinstance(elements, Iterable) or isinstance(elements, str | bytes | dict):
+            raise ArgumentError(
+                f"the elements of a pile are {_named(elements)}", fix="give a list of arrays"
+            )
+        axes = tuple(axis) if isinstance(axis, tuple | list) else (axis,)
+        return _from_list(list(elements), tuple([_axis(a) for a in axes]))
 
     @classmethod
     @border
@@ -176,43 +196,49 @@ class Pile:
         Args:
           x: an array, or a tree of arrays, with the elements along axis 0.
           lengths: int[x.shape[0]], which may be traced.
-          axis: of the elements: axis `axis + 1` of `x`.
+          axis: of the elements: axis `axis + 1` of `x`, if it does not count from the end.
+
+        Raises ShapeError for arrays that do not have these axes, or too few rows.
 
         >>> import plait
         >>> plait.Pile.from_padded(plait.numpy.ones((2, 3)), plait.numpy.array([1, 2]))
         Pile([[1.], [1. 1.]])
         """
-        leaves, tree = flatten(x)
-        xs = [as_value(v) for v in leaves]
+        xs, tree = _arrays(x)
         n = _checked(lengths)
-        made = []
+        count, axis = n.shape[0], _axis(axis)
         for v in xs:
-            if v.ndim < axis + 2 or v.shape[0] != n.shape[0]:
+            if not -v.ndim < axis + (axis >= 0) < v.ndim or v.shape[0] != count:
                 raise ShapeError(
-                    f"{v.aval!r} is no padded array of {n.shape[0]} elements with an axis {axis}",
+                    f"{v.aval!r} is no padded array of {count} elements with an axis {axis}",
                     fix="put the elements along axis 0",
                 )
-        widths = {v.shape[axis + 1] for v in xs}
+        at = [axis % (v.ndim - 1) for v in xs]
+        widths = {v.shape[a + 1] for v, a in zip(xs, at)}
         if len(widths) != 1:
             raise ShapeError(
-                f"padded arrays of {sorted(widths)} rows each", fix="pad them to one number of rows"
+                f"padded arrays of {', '.join(map(str, widths)) or 'no'} rows each",
+                fix="pad them to one number of rows",
             )
-        (width,) = widths
-        if not isinstance(n, Tracer) and int(np.asarray(n).max(initial=0)) > width:
+        width: Any = widths.pop()
+        known = not isinstance(n, Tracer) and width.__class__ is int
+        if known and int(np.asarray(n).max(initial=0)) > width:
             raise ShapeError(
                 f"a length of {int(np.asarray(n).max())}, and there are {width} rows",
                 fix="give lengths that fit",
             )
-        size = _size("n0", n, width * n.shape[0], width)
-        r = Ragged(current(), n.shape[0], None, (size,), False, ambient=(n,))
-        d = named("n0")
-        types = []
-        for v in xs:
-            t = v.aval.with_shape((*v.shape[1 : axis + 1], d, *v.shape[axis + 2 :]))
+        size = _size("n0", n, width * count, width)
+        r = Ragged(current(), count, None, (size,), False, ambient=(n,))
+        types, made = [], []
+        for v, a in zip(xs, at):
+            t = v.aval.with_shape((*v.shape[: a + 1], named("n0"), *v.shape[a + 2 :])[1:])
             types.append(t)
-            wide = fit(v, axis + 1, size.longest)
+            if count == 0:
+                made.append(pnp.zeros(layout(t, r.caps, FLAT).shape, t.dtype))
+                continue
+            wide = fit(v, a + 1, size.longest)
             made.append(r.cleaned(r.coerce(t, (wide,), (PADDED, 0), FLAT)[0], t))
-        return cls._of(made, (n,), types, (size,), tree, n.shape[0])
+        return cls._of(made, (n,), types, (size,), tree, count)
 
     # ---- what it is
 
@@ -286,13 +312,22 @@ class Pile:
           capacity: the padded size; by default the greatest length, or, while lengths are
             traced, the greatest that there may be.
 
-        Raises ShapeError if an element does not fit.
+        Raises ShapeError if an element does not fit, ArgumentError for a capacity that is no size
+        or a fill that is no number.
 
         >>> import plait
         >>> plait.Pile.from_list([[1.0, 2.0], [3.0]]).to_padded(fill=-1)
         Array([[ 1.,  2.],
                [ 3., -1.]], dtype=float32)
         """
+        if np.ndim(fill):
+            raise ArgumentError(
+                f"what stands where there are no rows is {_named(fill)}", fix="give a number"
+            )
+        if capacity is not None:
+            capacity = _whole(capacity)
+            if capacity is None or capacity < 0:
+                raise ArgumentError("a capacity is a number of rows", fix="give an int, as 128")
         return self._tree.unflatten(
             [self._padded(x, t, fill, capacity) for x, t in zip(self._leaves, self._types)]
         )
@@ -301,6 +336,9 @@ class Pile:
         axes = self._axes(t)
         if not axes:
             return x
+        if self._count == 0:
+            shape = [capacity or 0 if i in axes else n for i, n in enumerate(t.shape)]
+            return pnp.zeros((0, *shape), t.dtype)
         r = self._ragged()
         how = place(t, r.caps, False)
         form = FLAT if how == FLAT else (how, 0)
@@ -353,15 +391,42 @@ class Pile:
     def __len__(self) -> int:
         return self._count
 
+    @border
     def __getitem__(self, b: Any) -> Any:
-        """Element number `b`, an int."""
-        elements = self.to_list()
+        """Element number `b`, an int; negative ones count from the end.
+
+        Raises SubscriptError, an IndexError, for any other."""
         if isinstance(b, slice):
-            raise ArgumentError(
+            raise SubscriptError(
                 "a pile has no slices",
                 fix="make one of some elements: Pile.from_list(p.to_list()[a:b])",
             )
-        return elements[b]
+        i = _whole(b)
+        if i is None:
+            raise SubscriptError(
+                f"an element of a pile is asked for by {_named(b)}",
+                fix="give its number, an int: p[0]",
+            )
+        if not -self._count <= i < self._count:
+            raise SubscriptError(
+                f"element {i} of a pile of {self._count} elements",
+                fix=f"give {-self._count} <= number < {self._count}"
+                if self._count
+                else "there are none",
+            )
+        return self.to_list()[i]
+
+    @border
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        """Raises NotAnArrayError: sizes differ."""
+        raise NotAnArrayError(
+            f"{_named(self)} is no array: sizes of its elements differ",
+            fix="map over it: vmap(f, in_axes=plait.pile_axis), or use p.data or p.to_padded()",
+        )
+
+    def __reduce__(self) -> tuple:
+        children, static = _children(self)
+        return _again, (static, children)
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self.to_list())
@@ -414,9 +479,58 @@ def _with_rows(x: Any, axis: int, n: Any) -> Any:
 # ---- making piles ------------------------------------------------------------------------------
 
 
+def _named(x: Any) -> str:
+    if is_pile(x):
+        return repr(x)
+    return repr(x.aval) if isinstance(x, Value) else f"a value of type {type(x).__name__}"
+
+
+def _whole(n: Any) -> int | None:
+    """A number that indexes; None of what is none."""
+    try:
+        return None if isinstance(n, bool) else index(n)
+    except TypeError:
+        return None
+
+
+def _axis(axis: Any) -> int:
+    a = _whole(axis)
+    if a is None:
+        raise ArgumentError(f"an axis of a pile is {axis!r}", fix="give the number of an axis: 0")
+    return a
+
+
+def _arrays(data: Any) -> tuple[list, TreeDef]:
+    """The leaves of a tree of arrays, in which a list of numbers is one; its structure."""
+    leaves, tree = flatten(data, _is_numbers)
+    return [as_value(_array(x) if isinstance(x, list) else x) for x in leaves], tree
+
+
+def _array(x: Any) -> np.ndarray:
+    """Raises ShapeError for a list of lists whose sizes differ among themselves."""
+    if isinstance(x, Tracer):
+        raise ConcretizationError(
+            f"a pile of {x!r}, whose sizes are those of every element",
+            fix="make it of padded arrays and traced lengths: Pile.from_padded(x, lengths)",
+        )
+    if isinstance(x, Array) and not isinstance(x.dtype, np.dtype):
+        raise OperandTypeError(
+            f"a pile of {x.aval!r}", fix="pile up numbers; keys are mapped along an axis"
+        )
+    try:
+        return np.asarray(x)
+    except ValueError:
+        raise ShapeError(
+            "an element is a list of lists whose sizes differ",
+            fix="make it an array: sizes differ from element to element, not inside of one",
+        ) from None
+
+
 def _checked(lengths: Any) -> Any:
     """A vector of int32; raises ArgumentError for anything else, and for negative ones."""
-    n = as_value(lengths if not isinstance(lengths, (list, tuple)) else np.asarray(lengths))
+    if isinstance(lengths, list | tuple):
+        lengths = np.asarray(lengths) if lengths else np.zeros(0, np.int32)
+    n = as_value(lengths)
     if n.ndim != 1 or n.aval.dtype.kind not in "iu":
         raise ArgumentError(
             f"lengths are {n.aval!r}", fix="give a vector of integers, one for each element"
@@ -428,7 +542,7 @@ def _checked(lengths: Any) -> Any:
 
 def _size(name: str, n: Any, rows: Any, longest: Any) -> Size:
     """The capacities for lengths; if they are traced, for the greatest that there may be."""
-    if not isinstance(n, Tracer):
+    if not isinstance(n, Tracer) and longest.__class__ is int:
         return size_of_lengths(name, np.asarray(n))
     tiles = -(-longest // TILE)
     count = n.shape[0]
@@ -443,11 +557,17 @@ def _from_list(elements: list, axes: tuple[int, ...]) -> Pile:
         )
     trees = [flatten(e, _is_numbers) for e in elements]
     tree = trees[0][1]
-    if any(t != tree for _, t in trees):
-        raise ShapeError("elements of a pile are trees of one structure", fix="give them one")
+    for b, (_, t) in enumerate(trees):
+        if t != tree:
+            raise ShapeError(
+                f"elements of a pile are trees of one structure, and element {b} is {t}, where "
+                f"the first is {tree}",
+                fix="give them one structure",
+            )
+    if not tree.num_leaves:
+        raise ShapeError("the elements of a pile have no arrays", fix="give arrays")
     columns = [
-        [np.asarray(as_value(np.asarray(x))) for x in leaf]
-        for leaf in zip(*[ls for ls, _ in trees])
+        [np.asarray(as_value(_array(x))) for x in leaf] for leaf in zip(*[ls for ls, _ in trees])
     ]
     vectors: list[np.ndarray] = []  # the lengths of each name
     types, leaves = [], []
@@ -462,8 +582,10 @@ def _from_list(elements: list, axes: tuple[int, ...]) -> Pile:
 
 
 def _is_numbers(x: Any) -> bool:
-    """A list of numbers is an array, not a tree."""
-    return isinstance(x, list) and not any(isinstance(v, (dict, tuple)) for v in x)
+    """A list of numbers, or of such lists, is an array, not a tree."""
+    return isinstance(x, list) and all(
+        isinstance(v, int | float | complex | np.generic) or _is_numbers(v) for v in x
+    )
 
 
 def _element_type(column: list, axes: tuple[int, ...], vectors: list) -> Aval:

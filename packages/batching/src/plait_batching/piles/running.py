@@ -5,6 +5,7 @@ Invariant: results leave in the usual forms of their types, or summed over all e
 
 from typing import Any
 
+import plait.numpy as pnp
 from plait.ext.ir import (
     evaluate,
 )
@@ -26,6 +27,11 @@ from .operation import SHARED, SUMMED, pile_map
 
 @expand_rules.rule(pile_map)
 def _(*xs, program, kinds, outs, sizes, size, axis_name, padded):
+    if size.__class__ is int and size == 0:  # tables tell whose rows are, and there is nobody
+        params = {"program": program, "kinds": kinds, "outs": outs, "sizes": sizes, "size": size,
+                  "axis_name": axis_name, "padded": padded}  # fmt: skip
+        made = pile_map.infer(tuple([as_value(x).aval for x in xs]), params)
+        return [pnp.zeros(a.shape, a.dtype) for a in made]
     k = len(sizes)
     ambient = tuple([as_value(x) for x in xs[:k]])
     r = Ragged(current(), size, axis_name, sizes, padded, ambient=ambient)
