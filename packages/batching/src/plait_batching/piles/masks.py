@@ -73,9 +73,9 @@ def mask(
         it nothing is compared.
 
     Returns:
-      A function `masked(args, sizes)` of a sequence of padded arguments and of {name: size}, a
-      number or a traced integer.  Results are padded, too: to the sizes that the padded arguments
-      would give; what is beyond the sizes of the unpadded result is garbage.
+      A function `masked(args, sizes)` of a list of padded arguments and a dict of sizes, by their
+      names; they are numbers or traced integers.  Results are padded, too, to the sizes that the
+      padded arguments would give.  What is beyond the sizes of the unpadded result is garbage.
 
     Raises:
       ShapeError: a result of another shape, or of another structure, than out_shape; arguments that
