@@ -98,9 +98,11 @@ def entry(name: str, x: Any) -> Iterator[str]:
 def methods(kind: type) -> Iterator[str]:
     """The public methods and properties of a class, a line each."""
     for name, x in sorted(vars(kind).items()):
-        text = text_of(getattr(x, "__func__", x))
+        static = isinstance(x, staticmethod)
+        x = getattr(x, "__func__", x)  # of class methods and static ones
+        text = text_of(x)
         if not name.startswith("_") and text and (callable(x) or hasattr(x, "fget")):
-            shown = name if hasattr(x, "fget") else f"{name}{signature(x, bound=True)}"
+            shown = name if hasattr(x, "fget") else f"{name}{signature(x, bound=not static)}"
             yield f"* `{shown}`: {first(text)}"
     yield ""
 
