@@ -368,7 +368,7 @@ class Ragged(Batch):
             if d.__class__ is Dim and self.caps.mine(d)
         )
         short = prim.name.rpartition(".")[2]
-        if self.padded:
+        if self.caps.of_masks:
             return MissingRule(
                 f"Masking rule for {prim} not implemented yet: padding may change what it gives"
                 + (f" ({of})" if of else ""),
