@@ -46,7 +46,7 @@ from plait.ext.values import (
 
 from .call import depth_of_piles, pile_stage
 from .capacities import Capacities, Size
-from .carrier import Ragged
+from .carrier import MASKED, Ragged
 from .layouts import fit
 from .operation import PADDED, RAGGED, SHARED, layout, pile_map, ragged_axes
 from .pile import SCOPE, named
@@ -157,7 +157,7 @@ class _Masked:
                 f"{', '.join(sorted(self.sizes)) or 'none'}",
                 fix=f"pass its size: masked(args, {{{name!r}: ...}})",
             )
-        (d,) = symbolic_dims(f"{name}_m{self.depth}", SCOPE)
+        (d,) = symbolic_dims(f"{name}{MASKED}{self.depth}", SCOPE)
         return d
 
     def apply(self, args: tuple) -> Any:
@@ -184,7 +184,7 @@ class _Masked:
             self._compare(program.out_avals, out)
         names = caps.named
         ragged = [RAGGED if ragged_axes(a.shape, names) else SHARED for a in avals]
-        lengths = [_length(self.sizes[s.name.rpartition("_m")[0]], s) for s in table]
+        lengths = [_length(self.sizes[s.name.rpartition(MASKED)[0]], s) for s in table]
         r = Ragged(current(), 1, None, table, True, ambient=tuple(lengths))
         values = [_padded(x, a, r) if k == RAGGED else x for x, a, k in zip(xs, avals, ragged)]
         got = pile_map.bind(
@@ -205,7 +205,7 @@ class _Masked:
     def _table(self, xs: Sequence[Any], shapes: Sequence[tuple]) -> tuple[Size, ...]:
         """The capacities of the names: what they are where arguments are padded."""
         pairs = [(d, n) for x, s in zip(xs, shapes) for d, n in zip(s, x.shape, strict=True)]
-        told = {v: named(v.rpartition("_m")[0]) for d, _ in pairs for v in _variables(d)}
+        told = {v: named(v.rpartition(MASKED)[0]) for d, _ in pairs for v in _variables(d)}
         said = [(d.substitute(told) if d.__class__ is Dim else d, n) for d, n in pairs]
         try:
             solve_dims(said)
@@ -262,7 +262,7 @@ def _size_said(d: Any) -> str:
         return "_" if d is None else str(d)
     said = []
     for monomial, c in d.terms.items():
-        names = [re.sub(r"_m\d+", "", str(s)) for s in monomial]
+        names = [re.sub(rf"{MASKED}\d+", "", str(s)) for s in monomial]
         said.append(" ".join(([] if c == 1 and names else [str(c)]) + names))
     return " + ".join(sorted(said, key=lambda t: t.lstrip("-").isdigit()))
 
@@ -301,7 +301,7 @@ def _variables(d: Any) -> Any:
 
 def _length(n: Any, size: Size) -> Any:
     v = as_value(n)
-    name = size.name.rpartition("_m")[0]
+    name = size.name.rpartition(MASKED)[0]
     if v.ndim or v.aval.dtype.kind not in "iu":
         raise ArgumentError(f"mask: the size {name} is {v.aval!r}", fix="give an integer")
     known = size.longest.__class__ is int and not isinstance(v, Tracer)
