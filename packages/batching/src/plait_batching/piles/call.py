@@ -266,7 +266,7 @@ def over_piles(
     names = [s.name for s in table]
     caps = Capacities(table, count)
     r = Ragged(current(), count, None, table, False, ambient=tuple(sizes.operands))
-    padded = _mostly_full(caps) and _doubly_ragged(program, names)
+    padded = bool(count) and _mostly_full(caps) and _doubly_ragged(program, names)
     values = [
         _laid(r, refitted(v, t, caps), t, padded) if g.kind == RAGGED else v
         for g in given

@@ -19,14 +19,10 @@ from plait.ext.sizes import (
     min_dim,
 )
 
-__all__ = ["MASKED", "TILE", "Capacities", "Size", "rounded", "size_of_lengths"]
+__all__ = ["TILE", "Capacities", "Size", "rounded", "size_of_lengths"]
 
 TILE = 32
 """Rows of a tile: values with two ragged axes are kept in tiles of TILE x TILE."""
-
-
-MASKED = "_m"
-"""What comes between a name that a user of `mask` gave, and the number of masks around."""
 
 
 class Size(NamedTuple):
@@ -88,11 +84,6 @@ class Capacities:
         self.table, self.size = table, size
         self.named = {s.name: s for s in table}
         self._found: dict[str, _Bound] = {}
-
-    @property
-    def of_masks(self) -> bool:
-        """Whether the sizes were named by users of `mask`, and not by vmap over piles."""
-        return any(MASKED in s.name for s in self.table)
 
     def mine(self, d: Any) -> bool:
         """Whether a size speaks of a named one."""

@@ -45,8 +45,8 @@ from plait.ext.values import (
 )
 
 from .call import depth_of_piles, pile_stage
-from .capacities import MASKED, Capacities, Size
-from .carrier import Ragged
+from .capacities import Capacities, Size
+from .carrier import MASKED, Ragged
 from .layouts import fit
 from .operation import PADDED, RAGGED, SHARED, layout, pile_map, ragged_axes
 from .pile import SCOPE, named
