@@ -6,8 +6,8 @@ all, jitted, with garbage beyond the last row; so are its gradients.  Loops, bra
 have small programs of their own.
 
 Run as a script it goes on for `--minutes`, from a seed that it prints, and says what differs;
-`--seed S --count 1` runs one again, and `--families` all of `tests/composition/pile_families.py`, at
-all vectors of lengths, with gradients.
+`--seed S --count 1` runs one again, and `--families` all of `tests/composition/pile_families.py`,
+at all vectors of lengths, with gradients.
 
 Invariant: a program follows from its seed alone; the other side knows of no piles.
 """
