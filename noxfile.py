@@ -357,6 +357,8 @@ def fuzz(session: nox.Session) -> None:
     `-- --minutes N`, `-- --seed S --count 1` for one again."""
     session.install(*wheels(session, *PACKAGES), JAXLIB, "pytest>=8")
     session.run("python", "tests/fuzz/test_random_programs.py", *session.posargs)
+    session.run("python", "tests/fuzz/random_piles.py", *session.posargs)
+    session.run("python", "tests/fuzz/random_piles.py", "--families")
 
 
 # Sessions for those who change Plait

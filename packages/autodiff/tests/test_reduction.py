@@ -47,6 +47,12 @@ def test_products_with_zeros(zeros):
     close(plait.jit(plait.hessian(prod))(x), second)
 
 
+@pytest.mark.parametrize("shape", [(0, 4), (4, 0), (3, 0, 2)])
+def test_products_of_no_elements(shape):
+    for axis in range(len(shape)):
+        assert grad(lambda v: prod(v, axis).sum())(np.zeros(shape)).shape == shape
+
+
 @pytest.mark.parametrize("f", [max, min])
 def test_ties_share_equally(f):
     x = np.array([[1.0, 2, 1], [3, 3, 3], [5, 4, 5]])

@@ -60,6 +60,14 @@ def test_what_a_fold_starts_with():
     same(pnp.negative.at(F[0], np.array([1, 1, 2])), F[0] * [1, 1, -1, 1, 1])
 
 
+@pytest.mark.parametrize("shape", [(0, 4), (4, 0), (3, 0, 2), (0, 0)])
+@pytest.mark.parametrize("name", ["bitwise_and", "bitwise_xor", "hypot", "add"])
+def test_folds_of_no_elements(shape, name):
+    x = np.zeros(shape, "float64" if name == "hypot" else "int32")
+    for axis in range(len(shape)):
+        same(getattr(pnp, name).reduce(x, axis), getattr(np, name).reduce(x, axis))
+
+
 def test_functions_of_users():
     f = pnp.frompyfunc(lambda x, y: 2 * x + y, 2, 1, identity=0)
     g = np.frompyfunc(lambda x, y: 2 * x + y, 2, 1)

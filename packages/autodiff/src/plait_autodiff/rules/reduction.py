@@ -5,6 +5,7 @@ uses no division, so zeros are right to every order.  Sums are linear (trait), l
 of extremes constant (trait).
 """
 
+from math import prod
 from typing import Any
 
 from plait.ext.ops.cumulative import (
@@ -68,7 +69,7 @@ def _(xs, ts, *, axes):
     if empty(x, *axes):
         return out, ZERO
     kept = tuple([i for i in range(x.aval.ndim) if i not in axes])
-    flat = (*out.aval.shape, -1)
+    flat = (*out.aval.shape, prod([x.aval.shape[i] for i in axes]))
     x, t = (reshape(transpose(v, (*kept, *axes)), flat) for v in (x, t))
     last = x.aval.ndim - 1
     rest = mul.bind(_others(x, last, False), _others(x, last, True))

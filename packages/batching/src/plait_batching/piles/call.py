@@ -19,6 +19,7 @@ from plait.ext.errors import (
     AxisError,
     ConcretizationError,
     NotAnArrayError,
+    PlaitError,
     ShapeError,
     UndecidedDim,
 )
@@ -66,6 +67,14 @@ from .pile import SCOPE, Pile, is_pile, named, refitted
 __all__ = [
     "depth_of_piles", "over_piles", "pile_stage",
 ]  # fmt: skip
+
+
+# What can be written where sizes differ between examples: nobody names them who could say more.
+_AS_NUMBERS = (
+    "the sizes of an example are known by name only: compute with them as numbers, "
+    "pnp.asarray(x.shape[0]), and choose by pnp.where or lax.cond; or map over the examples one "
+    "after the other"
+)
 
 
 class Sizes:
@@ -247,16 +256,22 @@ def over_piles(
         sizes = Sizes(depth, alike)
         given = [_Argument(*x, sizes, as_sizes) for x in zip(leaves, entries, paths, strict=True)]
         count = _count(given, axis_size)
+        SCOPE.doubted = 0, 0
         try:
             staged = _staged(f, tree, given, axis_name, count)
-        except (UndecidedDim, ShapeError) as e:
-            if not sizes.unify(e.names if isinstance(e, UndecidedDim) else _doubted()):
-                raise
         except ConcretizationError:
             # integers of which arrays are made are sizes, not numbers
             if as_sizes or not any(g.may_be_size for g in given):
                 raise
             as_sizes = True
+        except UndecidedDim as e:
+            if not sizes.unify(e.names or _doubted(e)):
+                if any(name in e.what for name in sizes.sizes):
+                    e.fix = _AS_NUMBERS
+                raise
+        except PlaitError as e:
+            if not sizes.unify(_doubted(e)):
+                raise
         else:
             break
     sizes.check()
@@ -266,7 +281,7 @@ def over_piles(
     names = [s.name for s in table]
     caps = Capacities(table, count)
     r = Ragged(current(), count, None, table, False, ambient=tuple(sizes.operands))
-    padded = bool(count) and _mostly_full(caps) and _doubly_ragged(program, names)
+    padded = _mostly_full(caps) and _doubly_ragged(program, names)
     values = [
         _laid(r, refitted(v, t, caps), t, padded) if g.kind == RAGGED else v
         for g in given
@@ -353,10 +368,18 @@ def _staged(
     return program, captured, *outs
 
 
-def _doubted() -> tuple[str, str] | None:
-    """The names of the two sizes that did not fit, if they have names."""
-    a, b = map(str, SCOPE.doubted)
-    return (a, b) if a != b else None
+def _doubted(e: PlaitError) -> tuple[str, str] | None:
+    """The names of the two sizes that did not fit, if that was the trouble: they have names, and
+    are equal if those are."""
+    a, b = SCOPE.doubted
+    told = isinstance(e, ShapeError) or all(str(d) in e.what for d in (a, b))
+    if not told or a.__class__ is not Dim or b.__class__ is not Dim:
+        return None
+    mine, theirs = a.variables - b.variables, b.variables - a.variables
+    if len(mine) != 1 or len(theirs) != 1:
+        return None
+    (p,), (q,) = mine, theirs
+    return (p, q) if str(a.substitute({p: named(q)})) == str(b) else None
 
 
 def _counts(x: Any) -> bool:

@@ -325,16 +325,31 @@ class Ragged(Batch):
                     return got
             return super().run(prim, own, [self.settled(a) for a in args], params)
         if rule is not batching_rules.find(prim):
-            return rule(self, args, out, **params)
-        got = self.by_padding(prim, args, out, params)
-        if got is not None:
-            return got
-        say = expand_rules.find(prim)
-        if say is None:
-            raise self._missing(prim, args)
-        with use(self):
-            made = say(*args, **params)
-        return as_list(made) if prim.many else made
+            made = rule(self, args, out, **params)
+        else:
+            made = self.by_padding(prim, args, out, params)
+        if made is None:
+            say = expand_rules.find(prim)
+            if say is None:
+                raise self._missing(prim, args)
+            with use(self):
+                made = say(*args, **params)
+        if prim.many:
+            return [self._typed(a, y) for a, y in zip(out, as_list(made), strict=True)]
+        return self._typed(out, made)
+
+    def _typed(self, aval: Aval, x: Any) -> Any:
+        """A result, of the type that it has: sizes that are equal may be written in two ways, of
+        which bounds, and so capacities, differ."""
+        if x.__class__ is not Lifted or x.by is not self or x.aval is aval or undone(self, x):
+            return x
+        if not self.axes(aval) or list(map(str, x.aval.shape)) == list(map(str, aval.shape)):
+            return x
+        how, at = (FLAT, None) if x.form == FLAT else x.form
+        y = x.parts[0] if at is None else self.move(x.parts[0], at, 0)
+        for a, n in enumerate(layout(aval, self.caps, how).shape):
+            y = fit(y, a, n)
+        return self.result(aval, y, how)
 
     def by_padding(self, prim: Any, args: Any, out: Any, params: dict) -> Any:
         """The operation on padded values, with the neutral element where it reads across padding;

@@ -36,6 +36,11 @@ def fit(x: Any, axis: int, n: int) -> Any:
     return pnp.pad(x, [(0, n - have) if i == axis else (0, 0) for i in range(x.ndim)])
 
 
+def _merged(y: Any, a: int) -> Any:
+    """With the axes `a` and `a + 1` as one."""
+    return y.reshape((*y.shape[:a], y.shape[a] * y.shape[a + 1], *y.shape[a + 2 :]))
+
+
 def to_tiles(r: Any, x: Any, a: int, d: Any, fill: Any = 0) -> Any:
     """Flat along axis `a`, of size `d`, as [tiles, ..TILE..]."""
     y = pnp.take(x, r.rows(d).tile_rows, axis=a, mode="fill", fill_value=fill)
@@ -45,7 +50,7 @@ def to_tiles(r: Any, x: Any, a: int, d: Any, fill: Any = 0) -> Any:
 def from_tiles(r: Any, y: Any, a: int, d: Any) -> Any:
     """[tiles, ..TILE..] as flat along axis `a`, of size `d`."""
     y = pnp.moveaxis(y, 0, a)
-    y = y.reshape((*y.shape[:a], -1, *y.shape[a + 2 :]))
+    y = _merged(y, a)
     return pnp.take(y, r.rows(d).row_tiles, axis=a, mode="clip")
 
 
@@ -57,7 +62,7 @@ def to_padded(r: Any, x: Any, a: int, d: Any) -> Any:
 def from_padded(r: Any, y: Any, a: int, d: Any) -> Any:
     """[size, ..longest..] as flat along axis `a`, of size `d`."""
     y = pnp.moveaxis(y, 0, a)
-    y = y.reshape((*y.shape[:a], -1, *y.shape[a + 2 :]))
+    y = _merged(y, a)
     return pnp.take(y, r.rows(d).row_places, axis=a, mode="clip")
 
 
@@ -87,7 +92,7 @@ def _padded_to_tiles(r: Any, y: Any, aval: Aval, axes: tuple[int, ...]) -> Any:
     shape[b + 1 : b + 2] = [n, TILE]
     shape[a + 1 : a + 2] = [m, TILE]
     y = pnp.moveaxis(y.reshape(shape), (a + 1, b + 2), (1, 2))  # [size, m, n, ...]
-    y = y.reshape((-1, *y.shape[3:]))
+    y = _merged(_merged(y, 0), 0)
     i, j = (pnp.clip(k, 0, c - 1) for k, c in zip(p.place, (m, n)))
     return pnp.take(y, (p.owner * m + i) * n + j, axis=0, mode="clip")
 

@@ -17,6 +17,9 @@ from plait.ext.trace import (
     opened,
     use,
 )
+from plait.ext.types import (
+    Opaque,
+)
 from plait.ext.values import (
     as_value,
 )
@@ -27,11 +30,15 @@ from .operation import SHARED, SUMMED, pile_map
 
 @expand_rules.rule(pile_map)
 def _(*xs, program, kinds, outs, sizes, size, axis_name, padded):
-    if size.__class__ is int and size == 0:  # tables tell whose rows are, and there is nobody
-        params = {"program": program, "kinds": kinds, "outs": outs, "sizes": sizes, "size": size,
-                  "axis_name": axis_name, "padded": padded}  # fmt: skip
-        made = pile_map.infer(tuple([as_value(x).aval for x in xs]), params)
-        return [pnp.zeros(a.shape, a.dtype) for a in made]
+    if size.__class__ is int and size == 0:
+        # no row could be taken from anywhere, and every result is known
+        params = {"program": program, "kinds": kinds, "outs": outs, "sizes": sizes, "size": size}
+        types = pile_map.infer(
+            tuple([as_value(x).aval for x in xs]),
+            {**params, "axis_name": axis_name, "padded": padded},
+        )
+        if not any(isinstance(t.dtype, Opaque) for t in types):
+            return [pnp.zeros(t.shape, t.dtype) for t in types]
     k = len(sizes)
     ambient = tuple([as_value(x) for x in xs[:k]])
     r = Ragged(current(), size, axis_name, sizes, padded, ambient=ambient)

@@ -7,6 +7,7 @@ function has a reduction of its own.
 """
 
 import functools
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -252,7 +253,8 @@ class ufunc(metaclass=_Functions):  # noqa: N801
 def _rows(x: Any, axes: tuple) -> Any:
     """The axes that are folded, as one in front."""
     rest = [d for i, d in enumerate(x.aval.shape) if i not in axes]
-    return reshape(moveaxis(x, axes, tuple(range(len(axes)))), (-1, *rest))
+    count = math.prod([x.aval.shape[i] for i in axes])
+    return reshape(moveaxis(x, axes, tuple(range(len(axes)))), (count, *rest))
 
 
 def _with_axes(x: Any, axes: tuple) -> Any:

@@ -190,7 +190,9 @@ def _moved(r: Ragged, y: Any, shape: tuple, capacity: tuple, goal: tuple) -> Any
         scale *= y.shape[a + 1]
     where = pnp.clip(pnp.broadcast_to(where, capacity), 0, max(scale - 1, 0))
     flat = y.reshape((r.size, scale))
-    got = pnp.take_along_axis(flat, where.reshape((r.size, -1)), axis=1, mode="clip")
+    got = pnp.take_along_axis(
+        flat, where.reshape((r.size, prod(capacity[1:]))), axis=1, mode="clip"
+    )
     return got.reshape(capacity)
 
 

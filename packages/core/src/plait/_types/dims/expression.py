@@ -178,6 +178,7 @@ class Dim:
             return False
         answer = _equal(self, other)
         if answer is None:
+            self._scope.doubted = self, other
             difference = poly.subtract(self._terms, terms_beside(self, other))
             raise self._scope.undecided(f"{self} == {other}", difference, "==")
         return answer

@@ -58,6 +58,7 @@ def undecided_eq(a: "Dim | int", b: "Dim | int", about: str = "") -> UndecidedDi
     dim = a if isinstance(a, Dim) else b
     assert isinstance(dim, Dim)
     difference = poly.subtract(terms_beside(dim, a), terms_beside(dim, b))
+    dim.scope.doubted = a, b
     return dim.scope.undecided(f"{a} == {b}", difference, "==", about)
 
 

@@ -154,7 +154,7 @@ class Scope:
         )
         if relation == "==" and len(p) == 2 and sorted(p.values()) == [-1, 1]:
             first, second = p
-            if len(first) == len(second) == 1:
+            if len(first) == len(second) == 1 and first[0].__class__ is second[0].__class__ is str:
                 error.names = first[0], second[0]
         return error
 
