@@ -373,7 +373,7 @@ def _doubted(e: PlaitError) -> tuple[str, str] | None:
     are equal if those are."""
     a, b = SCOPE.doubted
     told = isinstance(e, ShapeError) or all(str(d) in e.what for d in (a, b))
-    if not told or a.__class__ is not Dim or b.__class__ is not Dim:
+    if not told or not isinstance(a, Dim) or not isinstance(b, Dim):
         return None
     mine, theirs = a.variables - b.variables, b.variables - a.variables
     if len(mine) != 1 or len(theirs) != 1:
