@@ -39,15 +39,11 @@ from plait.ext.tree import (
     key_paths,
     spread,
 )
-from plait.ext.types import (
-    INTEGER,
-)
 from plait.ext.values import (
-    Array,
     as_value,
 )
 
-from .axes import is_axis, kind_of, lifted, taken, whole_of
+from .axes import is_axis, kind_of, lifted, may_be_sizes, taken, whole_of
 from .chunks import in_chunks
 from .interpreter import Batch
 from .vmappable import data_leaf, is_vmappable
@@ -193,7 +189,7 @@ def vmap(
                     outs, out_tree = in_chunks(run, xs, axes, size, step)
                 return out_tree.unflatten(outs)
             except ConcretizationError:
-                if not any(a is not None and _counts(x) for x, a in zip(xs, axes)):
+                if not any(a is not None and may_be_sizes(x) for x, a in zip(xs, axes)):
                     raise
         # integers of which arrays are made are sizes, which differ between examples
         return mapped_whole(_wholes_of_sizes(), args, kwargs, as_sizes=True)
@@ -201,13 +197,9 @@ def vmap(
     return mapped
 
 
-def _counts(x: Any) -> bool:
-    """Whether an argument may be sizes: known integers, one for each element."""
-    return isinstance(x, Array) and x.ndim == 1 and x.aval.category == INTEGER
-
-
 def _wholes_of_sizes() -> Callable:
-    call = whole_of(plait.pile_axis)  # asking for it by name loads what is known of piles
+    """How calls are mapped of which integers are sizes: as those over piles."""
+    call = whole_of(getattr(plait, "pile_axis"))  # noqa: B009  # its name loads what is known of it
     assert call is not None
     return call
 

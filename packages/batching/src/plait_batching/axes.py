@@ -23,7 +23,11 @@ from plait.ext.ops.shape import (
 from plait.ext.tree import (
     flatten,
 )
+from plait.ext.types import (
+    INTEGER,
+)
 from plait.ext.values import (
+    Array,
     as_value,
 )
 
@@ -36,6 +40,7 @@ __all__ = [
     "is_axis",
     "kind_of",
     "lifted",
+    "may_be_sizes",
     "removed_kind",
     "taken",
     "whole_of",
@@ -103,6 +108,11 @@ def whole_of(tree: Any) -> Callable[..., Any] | None:
         return None
     leaves = flatten(tree, lambda x: type(x) in _wholes)[0]
     return next((_wholes[type(x)] for x in leaves if type(x) in _wholes), None)
+
+
+def may_be_sizes(x: Any) -> bool:
+    """Whether a mapped argument may be sizes: known integers, one for each element."""
+    return isinstance(x, Array) and x.ndim == 1 and x.aval.category == INTEGER
 
 
 def is_axis(x: Any) -> bool:

@@ -57,7 +57,7 @@ from plait.ext.values import (
     as_value,
 )
 
-from ..axes import added_whole, is_axis
+from ..axes import added_whole, is_axis, may_be_sizes
 from .axis import PileAxis, pile_axis
 from .capacities import Capacities, Size, size_of_lengths
 from .carrier import Ragged
@@ -216,7 +216,7 @@ class _Argument:
             )
         v = moveaxis(v, normal_axis(axis, v.ndim), 0)
         self.count = v.shape[0]
-        self.may_be_size = _counts(v)
+        self.may_be_size = may_be_sizes(v)
         if as_size and self.may_be_size:
             n = np.asarray(v)
             if n.min(initial=0) >= 0:
@@ -380,10 +380,6 @@ def _doubted(e: PlaitError) -> tuple[str, str] | None:
         return None
     (p,), (q,) = mine, theirs
     return (p, q) if str(a.substitute({p: named(q)})) == str(b) else None
-
-
-def _counts(x: Any) -> bool:
-    return isinstance(x, Array) and x.ndim == 1 and x.aval.dtype.kind in "iu"
 
 
 class _PileStage(Stage):

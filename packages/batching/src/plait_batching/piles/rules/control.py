@@ -185,7 +185,6 @@ def _to_the_longest(r: Ragged, args: Any, params: dict) -> list:
     ys = body.out_avals[c:]
     made = tuple([(PADDED, 0) if r.axes(a) else 0 for a in ys])
     step = r.lift_program(body, (*fixed, *moving, *shapes), (*moving, *made))[0]
-    last = t.lengths.max(initial=0)
 
     def turn(s: Any, x: Any) -> Any:
         i, old = s
@@ -195,7 +194,6 @@ def _to_the_longest(r: Ragged, args: Any, params: dict) -> list:
 
     start = pnp.asarray(t.longest - 1 if reverse else 0, I32)
     (_, ends), stacks = lax.scan(turn, (start, carry), xs, length=t.longest, reverse=reverse)
-    del last
     outs = [a.with_shape((n, *a.shape)) for a in ys]
     results = [r.lift(a, f, (x,)) for a, f, x in zip(avals, moving, ends)]
     return results + [
