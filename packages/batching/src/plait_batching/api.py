@@ -16,6 +16,7 @@ from plait.ext.errors import (
     ConcretizationError,
     NotAnArrayError,
     ShapeError,
+    UndecidedDim,
     border,
 )
 from plait.ext.ops.shape import (
@@ -188,11 +189,16 @@ def vmap(
                 else:
                     outs, out_tree = in_chunks(run, xs, axes, size, step)
                 return out_tree.unflatten(outs)
-            except ConcretizationError:
-                if not any(a is not None and may_be_sizes(x) for x, a in zip(xs, axes)):
+            except ConcretizationError as e:
+                sizes = any(a is not None and may_be_sizes(x) for x, a in zip(xs, axes))
+                if not sizes or over is not None or step is not None:
                     raise
+                asked = e
         # integers of which arrays are made are sizes, which differ between examples
-        return mapped_whole(_wholes_of_sizes(), args, kwargs, as_sizes=True)
+        try:
+            return mapped_whole(_wholes_of_sizes(), args, kwargs, as_sizes=True)
+        except (ConcretizationError, UndecidedDim):
+            raise asked from None  # a number was asked for, and no size
 
     return mapped
 
