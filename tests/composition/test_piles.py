@@ -11,8 +11,8 @@ import plait.numpy as pnp
 
 from .pile_programs import LOOPS, PROGRAMS
 
-LENGTHS = (3, 0, 40, 1)
-OTHERS = (2, 5, 35, 0)
+LENGTHS = (3, 0, 40)
+OTHERS = (0, 5, 35)
 
 
 def arguments(kinds, lengths=LENGTHS, others=OTHERS, seed=0):

@@ -16,7 +16,7 @@ from plait.ext.sizes import Scope, symbolic_dims
 from plait_export import deserialize, export
 
 F32, I32 = np.float32, np.int32
-SIZES = (0, 1, 2, 3, 7)
+SIZES = (0, 1, 3)
 MAY_BE_EMPTY = Scope([], lower=0)
 V, M, Q = "n", "n, 4", "n, n"
 

@@ -1,8 +1,11 @@
-"""The conformance law of the batching table, for `plait.testing`.
+"""The conformance laws of the tables of mapping, for `plait.testing`.
 
     mapped over an axis, a primitive gives the stack of what it gives for each element
+    where padding is what the table says, a primitive gives for what is there what it gives for
+    that alone, at the same positions
 
-Invariant: the other side applies the primitive to one element after the other, in a Python loop.
+Invariant: the other side applies the primitive to one element after the other, in a Python loop, or
+to what is not padded.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,6 +15,9 @@ import numpy as np
 
 from plait import (
     jit,
+)
+from plait.ext.errors import (
+    PlaitError,
 )
 from plait.ext.ir import (
     Primitive,
@@ -33,8 +39,9 @@ from plait.ext.values import (
 )
 
 from .api import vmap
+from .piles.padding import padding_rules
 
-__all__ = ["batching_law"]
+__all__ = ["batching_law", "padding_law"]
 
 Axes = tuple[int | None, ...]
 
@@ -112,3 +119,55 @@ def _empty(prim: Primitive, args: Sequence[np.ndarray], axes: Axes, params: dict
         want = s.aval.with_shape((0, *s.aval.shape))
         assert y.aval.same_type(want), f"vmap over no elements gives {y.aval!r}, not {want!r}"
     return len(got)
+
+
+# ---- padding -------------------------------------------------------------------------------
+
+
+def padding_law(prim: Primitive, args: Sequence[np.ndarray], params: dict[str, Any]) -> int:
+    """With two places more along the axes that it crosses, which hold what the table says, a
+    primitive gives the same where there was something.
+
+    Returns the number of comparisons; raises Inapplicable if no axis is crossed, or none can be
+    longer without other operands being so.
+    """
+    rule: Any = padding_rules.find(prim)
+    fills = rule([from_numpy(x).aval for x in args], **params)
+    if not any(fills):
+        raise Inapplicable("no axis is crossed")
+    if any(category(x.dtype) == COMPLEX and not np.isfinite(x).all() for x in args):
+        raise Inapplicable("a complex infinity times one is no number: nothing is neutral to it")
+    want = _of(prim, params)(*map(from_numpy, args))
+    count = 0
+    for which in [range(len(args)), *[(i,) for i in range(len(args))]]:
+        longer = [
+            _longer(x, fills[i]) if i in which else x for i, x in enumerate(map(np.asarray, args))
+        ]
+        try:
+            got = _of(prim, params)(*map(from_numpy, longer))
+        except PlaitError:
+            continue  # sizes of operands that meet must be equal
+        if any(m < n for y, w in zip(got, want) for m, n in zip(y.aval.shape, w.aval.shape)):
+            continue  # a longer kernel has fewer windows
+        cut = [np.asarray(y)[tuple([slice(0, n) for n in w.shape])] for y, w in zip(got, want)]
+        count += agree(
+            [from_numpy(c) for c in cut], [np.asarray(w) for w in want], None, "with padding"
+        )
+    if not count:
+        raise Inapplicable("no operand can be padded")
+    return count
+
+
+def _longer(x: np.ndarray, fills: dict[int, Any]) -> np.ndarray:
+    for axis, value in fills.items():
+        more = np.full((*x.shape[:axis], 2, *x.shape[axis + 1 :]), value, x.dtype)
+        x = np.concatenate([x, more], axis)
+    return x
+
+
+def _has_padding(prim: Primitive) -> bool:
+    """Whether anything is asked of the table: others read across no padding, or have rules."""
+    return padding_rules.find(prim) is not None
+
+
+padding_law.applies = _has_padding  # type: ignore[attr-defined]
