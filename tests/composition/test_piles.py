@@ -3,6 +3,8 @@
 Invariant: the other side is the program itself, applied to one example after the other.
 """
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -11,6 +13,7 @@ import plait.numpy as pnp
 
 from .pile_programs import LOOPS, PROGRAMS
 
+jit = partial(plait.jit, tier="fast")  # most of the time is compilation
 LENGTHS = (3, 0, 40)
 OTHERS = (0, 5, 35)
 
@@ -87,7 +90,7 @@ def test_values(name):
     f, *kinds = ALL[name]
     args = arguments(kinds)
     want = [f(*xs) for xs in examples(args)]
-    mapped = plait.jit(plait.vmap(f, axes_of(args), plait.pile_axis))
+    mapped = jit(plait.vmap(f, axes_of(args), plait.pile_axis))
     for poison in (None, np.nan, 1e30):
         agree(mapped(*given(args, poison)), want)
 
@@ -110,10 +113,10 @@ def test_gradients(name):
         return (pnp.sin(f(*xs)) * 1.5).sum()
 
     which = tuple(range(len(args)))
-    of_one = plait.jit(plait.grad(loss, which))
+    of_one = jit(plait.grad(loss, which))
     columns = list(zip(*[of_one(*xs) for xs in examples(args)]))
     xs = given(args, np.nan)
-    inside = plait.jit(plait.vmap(plait.grad(loss, which), axes_of(args), plait.pile_axis))
+    inside = jit(plait.vmap(plait.grad(loss, which), axes_of(args), plait.pile_axis))
     for got, column in zip(inside(*xs), columns):
         agree(got, column)
     for (_, axis), got, column in zip(args, outside(loss, args, xs), columns):
@@ -131,7 +134,7 @@ def outside(loss, args, xs):
         return plait.vmap(loss, axes_of(args))(*ys).sum()
 
     rows = [plait.tree.leaves(x)[0] for x in xs]
-    got = plait.jit(plait.grad(total))(rows)
+    got = jit(plait.grad(total))(rows)
     return [with_rows(x, g) if isinstance(x, plait.Pile) else g for x, g in zip(xs, got)]
 
 
