@@ -146,6 +146,7 @@ AROUND = {
         lambda: plait.grad(lambda w: sum(f(x, w).sum() for x in X))(W),
     ),
     "jit of a pile": (lambda: plait.jit(lambda p: p)(P), lambda: X),
+    "a pile put on a device": (lambda: plait.device_put(P), lambda: X),
     "custom_jvp": (
         lambda: vmap(plait.grad(lambda x: doubled(x).sum()), ragged, ragged)(P),
         lambda: [2 * pnp.cos(x) for x in X],

@@ -218,10 +218,9 @@ TREES = {
         lambda p: plait.tree.map(lambda x: x, p),
         lambda p: plait.tree.unflatten(plait.tree.structure(p), plait.tree.leaves(p)),
         plait.jit(lambda p: p),
-        lambda p: plait.device_put(p, plait.devices()[0]),
         plait.block_until_ready,
     ],
-    ids=["copy", "deepcopy", "pickle", "map", "leaves", "jit", "device_put", "block"],
+    ids=["copy", "deepcopy", "pickle", "map", "leaves", "jit", "block"],
 )
 def test_the_same_again(name, again):
     """With the structure that it had, and mapped as it was."""
