@@ -19,9 +19,6 @@ from plait.ext.errors import (
     UndecidedDim,
     border,
 )
-from plait.ext.ops.shape import (
-    normal_axis,
-)
 from plait.ext.sizes import (
     is_symbolic,
 )
@@ -44,7 +41,19 @@ from plait.ext.values import (
     as_value,
 )
 
-from .axes import is_axis, kind_of, lifted, may_be_sizes, taken, whole_of
+from .axes import (
+    ENTRY,
+    counted,
+    entries,
+    inside,
+    is_axis,
+    kind_of,
+    lifted,
+    may_be_sizes,
+    one_size,
+    taken,
+    whole_of,
+)
 from .chunks import in_chunks
 from .interpreter import Batch
 from .vmappable import data_leaf, is_vmappable
@@ -158,7 +167,8 @@ def vmap(
         if call is not None:
             return mapped_whole(call, args, kwargs)
         leaves, tree = flatten((args, kwargs), data_leaf())
-        axes = _entries(in_axes, args, leaves, tree)
+        like, _ = _without_data((args, {}), leaves, tree)
+        axes = entries("vmap", in_axes, args, like, len(leaves), is_axis)
         xs = [_value(x, a, i, args, kwargs) for i, (x, a) in enumerate(zip(leaves, axes))]
         axes = _axes(axes, args, kwargs, xs)
         size = _size(args, kwargs, xs, axes, axis_size)
@@ -173,7 +183,7 @@ def vmap(
                 outs, out_tree = flatten(out, data_leaf())
                 outs = [o if is_vmappable(o) else result(o, i, out, f) for i, o in enumerate(outs)]
                 like = _without_data(out, outs, out_tree)
-                wanted = spread(out_axes, like, "out_axes", is_axis, _ENTRY)
+                wanted = spread(out_axes, like, "out_axes", is_axis, ENTRY)
             at = wanted if chosen is None else map(chosen, wanted)
             token = enter(b.parent)  # type: ignore[arg-type]
             try:
@@ -210,9 +220,6 @@ def _wholes_of_sizes() -> Callable:
     return call
 
 
-_ENTRY = "an axis or None"
-
-
 def _path(tree: Any, i: int) -> str:
     return key_paths(tree)[i]
 
@@ -224,17 +231,8 @@ def _without_data(tree: Any, leaves: Sequence[Any], treedef: TreeDef) -> Any:
 
 def _chunk(chunk: Any, axis_name: Any) -> int | None:
     """How many elements are done at a time."""
-    if chunk is None:
-        return None
-    try:
-        n = 0 if isinstance(chunk, bool) else chunk.__index__()
-    except AttributeError:
-        n = 0
-    if n < 1:
-        raise ArgumentError(
-            f"vmap: chunk={chunk!r} is no number of elements", fix="write chunk=64, or leave it out"
-        )
-    if axis_name is not None:
+    n = counted("vmap", "chunk", chunk, "elements", "write chunk=64, or leave it out")
+    if n is not None and axis_name is not None:
         raise ArgumentError(
             f"vmap: chunk={n} does so many elements at a time, and collectives along "
             f"axis_name={axis_name!r} speak of all of them",
@@ -271,18 +269,6 @@ def _mesh_axes(given: Any) -> tuple[str, ...] | None:
     return names
 
 
-def _entries(in_axes: Any, args: tuple, leaves: Sequence[Any], tree: TreeDef) -> list[Any]:
-    """The entry of in_axes for each leaf of the arguments."""
-    if isinstance(in_axes, tuple) and len(in_axes) != len(args):
-        raise AxisError(
-            f"vmap: in_axes has {len(in_axes)} entries for {len(args)} positional arguments",
-            fix="give one entry per positional argument, or a single int",
-        )
-    like, _ = _without_data((args, {}), leaves, tree)
-    found = spread(in_axes, like, "in_axes", is_axis, _ENTRY)
-    return found + [0] * (len(leaves) - len(found))
-
-
 def _value(x: Any, axis: Any, i: int, args: tuple, kwargs: dict) -> Any:
     """Leaf `i` of the arguments as a value; what is no array passes as it is, if it is not mapped
     along an axis.
@@ -302,48 +288,32 @@ def _value(x: Any, axis: Any, i: int, args: tuple, kwargs: dict) -> Any:
 
 def _axes(found: Sequence[Any], args: tuple, kwargs: dict, xs: Sequence[Any]) -> list[Any]:
     """The mapped axis of each leaf, counted from the front; AxisError if it is out of range."""
-    paths: list[str] | None = None
-    axes: list[Any] = []
-    for i, (a, x) in enumerate(zip(found, xs)):
-        if a is None or kind_of(a) is not None:
-            axes.append(a)
-            continue
-        if not -x.ndim <= a < x.ndim:
-            paths = paths or key_paths((list(args), kwargs))
-            raise AxisError(
-                f"vmap: axis {a} of argument {paths[i][3:]} of type {x.aval!r} is out of range",
-                fix="map an axis it has, or None if it does not vary",
-            )
-        axes.append(normal_axis(a, x.ndim))
-    return axes
+
+    def told(i: int) -> str:
+        return f"argument {key_paths((list(args), kwargs))[i][3:]}"
+
+    return [
+        a if a is None or kind_of(a) is not None else inside("vmap", a, x, partial(told, i))
+        for i, (a, x) in enumerate(zip(found, xs, strict=True))
+    ]
 
 
 def _size(args: Any, kwargs: Any, xs: Any, axes: Any, axis_size: Any) -> Any:
-    sizes = [_along(x, a) for x, a in zip(xs, axes) if a is not None]
-    sizes = [s for s in sizes if s is not None]
-    if axis_size is not None:
-        sizes.append(axis_size)
-    if not sizes:
-        raise AxisError(
-            "vmap: nothing is mapped: every in_axes entry is None (or there are no arguments)"
-            if all(a is None for a in axes)
-            else "vmap: the size of the mapped axis is not known: no argument is mapped along an "
-            "axis of its own",
-            fix="map an argument, or pass axis_size",
-        )
-    if any(s != sizes[0] for s in sizes):
-        paths = key_paths((list(args), kwargs))
-        told = ", ".join(
-            f"{p[3:]} has {_along(x, a)} at {f'axis {a}' if kind_of(a) is None else repr(a)}"
-            for p, x, a in zip(paths, xs, axes)
-            if a is not None
-        )
-        extra = f"; axis_size={axis_size}" if axis_size is not None else ""
-        raise AxisError(
-            f"vmap: the mapped axes differ in size: {told}{extra}",
-            fix="mapped axes must have one size; use None for what does not vary",
-        )
-    return sizes[0]
+    """The size of the mapped axes."""
+    sizes = [(i, _along(x, a)) for i, (x, a) in enumerate(zip(xs, axes)) if a is not None]
+    sizes = [(i, s) for i, s in sizes if s is not None]
+    if sizes and axis_size is None and all(s == sizes[0][1] for _, s in sizes):
+        return sizes[0][1]
+    paths = key_paths((list(args), kwargs))
+    where = lambda a: f"axis {a}" if kind_of(a) is None else repr(a)  # noqa: E731
+    told = [(f"{paths[i][3:]} has {s} at {where(axes[i])}", s) for i, s in sizes]
+    nothing = (
+        "vmap: nothing is mapped: every in_axes entry is None (or there are no arguments)"
+        if all(a is None for a in axes)
+        else "vmap: the size of the mapped axis is not known: no argument is mapped along an "
+        "axis of its own"
+    )
+    return one_size(told, axis_size, nothing)
 
 
 def _along(x: Any, axis: Any) -> Any:

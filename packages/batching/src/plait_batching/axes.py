@@ -6,7 +6,7 @@ instances are entries) brings an `AxisKind`, which says how values are mapped as
 Invariant: positions and None belong to vmap; each other class of entries has one kind.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from plait.errors import (
@@ -22,6 +22,7 @@ from plait.ext.ops.shape import (
 )
 from plait.ext.tree import (
     flatten,
+    spread,
 )
 from plait.ext.types import (
     INTEGER,
@@ -36,11 +37,16 @@ from .interpreter import Batch
 __all__ = [
     "AxisKind",
     "added_kind",
+    "ENTRY",
     "added_whole",
+    "counted",
+    "entries",
+    "inside",
     "is_axis",
     "kind_of",
     "lifted",
     "may_be_sizes",
+    "one_size",
     "removed_kind",
     "taken",
     "whole_of",
@@ -89,6 +95,73 @@ def added_kind(spec_type: type, kind: AxisKind) -> None:
 def removed_kind(spec_type: type) -> None:
     """Let instances of a class be no entries any more."""
     del _kinds[spec_type]
+
+
+# ---- what is said of arguments ---------------------------------------------------------------
+
+ENTRY = "an axis or None"
+
+
+def entries(
+    does: str,
+    in_axes: Any,
+    args: tuple,
+    like: Any,
+    count: int,
+    is_entry: Callable[[Any], bool],
+    entry: str = ENTRY,
+) -> list[Any]:
+    """The entry of in_axes for each of `count` leaves; those of keyword arguments are 0.
+
+    `like` has the structure of the positional arguments.  Raises AxisError if in_axes has entries
+    for another number of them.
+    """
+    if isinstance(in_axes, tuple) and len(in_axes) != len(args):
+        raise AxisError(
+            f"{does}: in_axes has {len(in_axes)} entries for {len(args)} positional arguments",
+            fix="give one entry per positional argument, or a single one for all",
+        )
+    found = spread(in_axes, like, "in_axes", is_entry, entry)
+    return found + [0] * (count - len(found))
+
+
+def inside(does: str, axis: int, x: Any, told: Callable[[], str]) -> int:
+    """An axis counted from the front; raises AxisError if the array does not have it."""
+    if not -x.ndim <= axis < x.ndim:
+        raise AxisError(
+            f"{does}: axis {axis} of {told()} of type {x.aval!r} is out of range",
+            fix="give an axis it has, or None if it does not vary",
+        )
+    return normal_axis(axis, x.ndim)
+
+
+def one_size(told: Sequence[tuple[str, Any]], axis_size: Any, nothing: str) -> Any:
+    """The size of the mapped axes, of which (what to tell of it, size) are known, and what the
+    caller says; raises AxisError if they differ, or `nothing` is known."""
+    sizes = [s for _, s in told] + ([] if axis_size is None else [axis_size])
+    if not sizes:
+        raise AxisError(nothing, fix="map an argument, or pass axis_size")
+    if any(s != sizes[0] for s in sizes):
+        extra = "" if axis_size is None else f"; axis_size={axis_size}"
+        said = ", ".join([where for where, _ in told])
+        raise AxisError(
+            f"vmap: the mapped axes differ in size: {said}{extra}",
+            fix="mapped axes must have one size; use None for what does not vary",
+        )
+    return sizes[0]
+
+
+def counted(does: str, name: str, given: Any, what: str, fix: str) -> int | None:
+    """A number of things, None if it is not given; raises ArgumentError for what is none."""
+    if given is None:
+        return None
+    try:
+        n = 0 if isinstance(given, bool) else given.__index__()
+    except AttributeError:
+        n = 0
+    if n < 1:
+        raise ArgumentError(f"{does}: {name}={given!r} is no number of {what}", fix=fix)
+    return n
 
 
 # ---- calls that are mapped as a whole --------------------------------------------------------

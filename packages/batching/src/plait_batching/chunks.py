@@ -7,7 +7,7 @@ chunk.
 from collections.abc import Callable
 from typing import Any
 
-from plait import lax
+import plait
 from plait.ext.errors import (
     ArgumentError,
 )
@@ -49,7 +49,8 @@ def in_chunks(run: Callable, xs: list, axes: list, size: int, chunk: int) -> tup
 
     blocks = [slice_in_dim(x, 0, full) for x in rows]
     blocks = [reshape(x, (full // chunk, chunk, *x.aval.shape[1:])) for x in blocks]
-    outs = lax.scan(lambda _, b: (None, some(b, chunk)), None, blocks, length=full // chunk)[1]
+    step = lambda _, block: (None, some(block, chunk))  # noqa: E731
+    outs = plait.lax.scan(step, None, blocks, length=full // chunk)[1]
     tree, wanted = found
     rest = [None] * len(outs)
     if full < size:

@@ -10,7 +10,8 @@ values have the mapped axis in front.
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from plait import config, lax
+import plait
+from plait import config
 from plait.ext.errors import (
     ArgumentError,
     MissingRule,
@@ -308,6 +309,6 @@ def sequential_vmap(fun: Callable) -> custom_vmap:
             own = iter(row)
             return None, fun(*tree.unflatten([next(own) if f else x for x, f in zip(xs, flags)]))
 
-        return lax.scan(one, None, rows, length=axis_size)[1], True
+        return plait.lax.scan(one, None, rows, length=axis_size)[1], True
 
     return sequential

@@ -16,7 +16,6 @@ from plait.ext.errors import (
 from plait.ext.ops.shape import (
     materialise_at_ground,
     moveaxis,
-    normal_axis,
     reshape,
 )
 from plait.ext.trace import (
@@ -33,6 +32,7 @@ from plait.ext.values import (
 )
 
 from .api import vmap
+from .axes import ENTRY, counted, entries, inside
 
 __all__ = ["vtile"]
 
@@ -73,7 +73,7 @@ def vtile(
         )
     if not callable(fun):
         raise ArgumentError(f"vtile needs a function, not {fun!r}", fix="write vtile(f)")
-    count = _count(tile_size)
+    count = counted("vtile", "tile_size", tile_size, "tiles", "write tile_size=2")
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
     f = fun
@@ -82,10 +82,13 @@ def vtile(
     @wraps(f)
     def tiled(*args: Any, **kwargs: Any) -> Any:
         leaves, tree = flatten((args, kwargs))
-        axes = _positions(in_axes, args, len(leaves))
+        axes = entries("vtile", in_axes, args, args, len(leaves), _is_position)
         xs = [x if a is None else as_value(x) for x, a in zip(leaves, axes)]
         told = lambda i: key_paths((list(args), kwargs))[i][3:]  # noqa: E731
-        at = [a if a is None else _inside(a, x, told, i) for i, (x, a) in enumerate(zip(xs, axes))]
+        at = [
+            a if a is None else inside("vtile", a, x, partial(told, i))
+            for i, (x, a) in enumerate(zip(xs, axes))
+        ]
         sizes = [x.aval.shape[a] for x, a in zip(xs, at) if a is not None]
         if not sizes:
             raise AxisError(
@@ -105,9 +108,9 @@ def vtile(
             out = f(*a, **kw)
             outs, out_tree = flatten(out)
             values = [result(o, i, out, f) for i, o in enumerate(outs)]
-            wanted = spread(out_axes, out, "out_axes", _is_position, _ENTRY)
+            wanted = spread(out_axes, out, "out_axes", _is_position, ENTRY)
             wanted = [
-                w if w is None else _inside(w, v, lambda i: f"result{key_paths(out)[i]}", i)
+                w if w is None else inside("vtile", w, v, lambda i=i: f"result{key_paths(out)[i]}")
                 for i, (w, v) in enumerate(zip(wanted, values))
             ]
             mapped = [v for v, w in zip(values, wanted) if w is not None]
@@ -120,47 +123,8 @@ def vtile(
     return tiled
 
 
-_ENTRY = "an axis or None"
-
-
 def _is_position(x: Any) -> bool:
     return x is None or (isinstance(x, int) and not isinstance(x, bool))
-
-
-def _count(given: Any) -> int | None:
-    """How many tiles there are."""
-    if given is None:
-        return None
-    try:
-        n = 0 if isinstance(given, bool) else given.__index__()
-    except AttributeError:
-        n = 0
-    if n < 1:
-        raise ArgumentError(
-            f"vtile: tile_size={given!r} is no number of tiles", fix="write tile_size=2"
-        )
-    return n
-
-
-def _positions(in_axes: Any, args: tuple, n: int) -> list[int | None]:
-    """The entry of in_axes for each of `n` leaves."""
-    if isinstance(in_axes, tuple) and len(in_axes) != len(args):
-        raise AxisError(
-            f"vtile: in_axes has {len(in_axes)} entries for {len(args)} positional arguments",
-            fix="give one entry per positional argument, or a single int",
-        )
-    found = spread(in_axes, args, "in_axes", _is_position, _ENTRY)
-    return found + [0] * (n - len(found))
-
-
-def _inside(axis: int, x: Any, told: Callable[[int], str], i: int) -> int:
-    """The axis, counted from the front; AxisError if the array does not have it."""
-    if not -x.aval.ndim <= axis < x.aval.ndim:
-        raise AxisError(
-            f"vtile: axis {axis} of {told(i)} of type {x.aval!r} is out of range",
-            fix="divide an axis it has, or None if it is the same for all tiles",
-        )
-    return normal_axis(axis, x.aval.ndim)
 
 
 def _divided(x: Any, axis: int, k: int, told: Callable[[int], str], i: int) -> Any:

@@ -57,7 +57,7 @@ from plait.ext.values import (
     as_value,
 )
 
-from ..axes import added_whole, is_axis, may_be_sizes
+from ..axes import added_whole, entries, inside, is_axis, may_be_sizes, one_size
 from .axis import PileAxis, pile_axis
 from .capacities import Capacities, Size, size_of_lengths
 from .carrier import Ragged
@@ -69,6 +69,8 @@ __all__ = [
 ]  # fmt: skip
 
 
+_ENTRY = "an axis, None or plait.pile_axis"
+_NOTHING = "vmap: nothing is mapped: every in_axes entry is None (or there are no arguments)"
 # What can be written where sizes differ between examples: nobody names them who could say more.
 _AS_NUMBERS = (
     "the sizes of an example are known by name only: compute with them as numbers, "
@@ -209,12 +211,7 @@ class _Argument:
                 f"vmap: in_axes says that argument {self.path} is a pile, and it is {v.aval!r}",
                 fix="make it one: plait.Pile.from_list, or plait.Pile.from_padded",
             )
-        if not -v.ndim <= axis < v.ndim:
-            raise AxisError(
-                f"vmap: axis {axis} of argument {self.path} of type {v.aval!r} is out of range",
-                fix="map an axis it has, or None if it does not vary",
-            )
-        v = moveaxis(v, normal_axis(axis, v.ndim), 0)
+        v = moveaxis(v, inside("vmap", axis, v, lambda: f"argument {self.path}"), 0)
         self.count = v.shape[0]
         self.may_be_size = may_be_sizes(v)
         if as_size and self.may_be_size:
@@ -248,14 +245,17 @@ def over_piles(
     """The mapped call; `as_sizes`: whether mapped integers that are known are sizes."""
     args = tuple([np.asarray(a) if _is_integers(a) else a for a in args])
     leaves, tree = flatten((args, kwargs), is_pile)
-    entries = _entries(in_axes, args, len(leaves))
+    whole = flatten(args, is_pile)[1]
+    like = whole.unflatten(range(whole.num_leaves))
+    axes = entries("vmap", in_axes, args, like, len(leaves), is_axis, _ENTRY)
     paths = _paths(args, kwargs, leaves)
     depth = depth_of_piles()
     alike: dict[str, str] = {}
     while True:
         sizes = Sizes(depth, alike)
-        given = [_Argument(*x, sizes, as_sizes) for x in zip(leaves, entries, paths, strict=True)]
-        count = _count(given, axis_size)
+        given = [_Argument(*x, sizes, as_sizes) for x in zip(leaves, axes, paths, strict=True)]
+        counts = [(f"{g.path} has {g.count} elements", g.count) for g in given]
+        count = one_size([c for c in counts if c[1] is not None], axis_size, _NOTHING)
         SCOPE.doubted = 0, 0
         try:
             staged = _staged(f, tree, given, axis_name, count)
@@ -265,7 +265,7 @@ def over_piles(
                 raise
             as_sizes = True
         except UndecidedDim as e:
-            if not sizes.unify(e.names or _doubted(e)):
+            if not sizes.unify(_doubted(e)):
                 if any(name in e.what for name in sizes.sizes):
                     e.fix = _AS_NUMBERS
                 raise
@@ -276,7 +276,7 @@ def over_piles(
             break
     sizes.check()
     program, captured, out, out_tree = staged
-    wanted = spread(out_axes, out, "out_axes", is_axis, "an axis, None or plait.pile_axis")
+    wanted = spread(out_axes, out, "out_axes", is_axis, _ENTRY)
     table = sizes.table
     names = [s.name for s in table]
     caps = Capacities(table, count)
@@ -405,41 +405,11 @@ def _is_integers(x: Any) -> bool:
     return isinstance(x, (list, tuple)) and bool(x) and all(v.__class__ is int for v in x)
 
 
-def _entries(in_axes: Any, args: tuple, n: int) -> list:
-    if isinstance(in_axes, tuple) and len(in_axes) != len(args):
-        raise AxisError(
-            f"vmap: in_axes has {len(in_axes)} entries for {len(args)} positional arguments",
-            fix="give one entry per positional argument, or a single one",
-        )
-    whole = flatten(args, is_pile)[1]
-    like = whole.unflatten(range(whole.num_leaves))
-    found = spread(in_axes, like, "in_axes", is_axis, "an axis, None or plait.pile_axis")
-    return found + [0] * (n - len(found))
-
-
 def _paths(args: tuple, kwargs: dict, leaves: list) -> list[str]:
     """The path of each leaf, piles being leaves, as users write them."""
     whole = flatten((list(args), kwargs), is_pile)[1]
     paths = key_paths(whole.unflatten(range(len(leaves))))
     return [p.replace("[0]", "args", 1) if p.startswith("[0]") else p[3:] for p in paths]
-
-
-def _count(given: list[_Argument], axis_size: Any) -> int:
-    counts = [(g.path, g.count) for g in given if g.count is not None]
-    found = [c for _, c in counts] + ([axis_size] if axis_size is not None else [])
-    if not found:
-        raise AxisError(
-            "vmap: nothing is mapped: every in_axes entry is None (or there are no arguments)",
-            fix="map an argument, or pass axis_size",
-        )
-    if any(c != found[0] for c in found):
-        told = ", ".join(f"{p} has {c} elements" for p, c in counts)
-        extra = f"; axis_size={axis_size}" if axis_size is not None else ""
-        raise AxisError(
-            f"vmap: the mapped axes differ in size: {told}{extra}",
-            fix="map over as many elements of each argument; use None for what does not vary",
-        )
-    return found[0]
 
 
 def _varying(program: Program, kinds: Sequence[str], names: Sequence[str]) -> list[bool]:

@@ -76,6 +76,7 @@ class Ragged(Batch):
     fields = ("size", "axis_name", "table", "padded")
     table: tuple[Size, ...]
     padded: bool
+    spmd_axis_name = None
 
     def __init__(
         self,
@@ -88,7 +89,6 @@ class Ragged(Batch):
         of: Callable | None = None,
     ):
         Carrier.__init__(self, parent, size, axis_name, table, padded, ambient=ambient, of=of)
-        self.spmd_axis_name = None
         if any(MASKED in s.name for s in table):
             self.does = "mask"
         self.sizes = {} if axis_name is None else {axis_name: size}  # type: ignore[misc]

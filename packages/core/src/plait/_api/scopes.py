@@ -10,14 +10,12 @@ block nothing is asked for names.
 import functools
 from collections.abc import Callable
 from contextlib import ContextDecorator, ExitStack
-from typing import Any, cast
+from typing import Any
 
 from .._base.errors import (
     ArgumentError,
 )
-from .._base.source import Named
-from .._core.interpreter import GROUND, Interpreter, current, open_under, opened
-from .._core.staging import Stage
+from .._core.interpreter import GROUND, current, naming
 
 __all__ = ["named_call", "named_scope"]
 
@@ -51,7 +49,7 @@ class named_scope(ContextDecorator):  # noqa: N801 - used as a function is
     def __enter__(self) -> None:
         stack = ExitStack()
         if current() is not GROUND:  # where nothing is recorded nothing is named
-            stack.enter_context(opened(_Scope(self._name, current())))
+            stack.enter_context(naming(self._name))
         self._open.append(stack)
 
     def __exit__(self, *error: Any) -> None:
@@ -71,28 +69,3 @@ def named_call(fun: Callable | None = None, *, name: str | None = None) -> Any:
     if not callable(fun):
         raise ArgumentError(f"named_call needs a function, not {fun!r}", fix="write named_call(f)")
     return named_scope(name or getattr(fun, "__name__", "f"))(fun)
-
-
-class _Scope(Interpreter):
-    """Applies everything under its parent, and puts the name before what that records."""
-
-    does = "named_scope"
-
-    def __init__(self, name: str, parent: Interpreter):
-        open_under(self, parent)
-        stages = [s for s in parent.recorders if hasattr(s, "eqns")]
-        self.scope, self.stages = name, cast(list[Stage], stages)
-
-    def apply(self, prim: Any, args: Any, params: dict[str, Any]) -> Any:
-        assert self.parent is not None
-        before = [len(s.eqns) for s in self.stages]
-        out = self.parent.apply(prim, args, params)
-        for stage, n in zip(self.stages, before):
-            for e in stage.eqns[n:]:
-                e.where = self._named(e.where)
-        return out
-
-    def _named(self, where: Any) -> Named:
-        if where.__class__ is Named:
-            return Named(f"{where.name}/{self.scope}", where.at)
-        return Named(self.scope, where)

@@ -216,9 +216,6 @@ class KeyReuseError(PlaitError, RuntimeError):
 class UndecidedDim(PlaitError, TypeError):
     """A question about symbolic dimensions that has no answer for all their sizes."""
 
-    names: tuple[str, str] | None = None
-    """If the question is whether two named sizes are equal, their names."""
-
 
 class DimMismatch(PlaitError, ValueError, TypeError):
     """Sizes that do not fit together, or that the symbolic dimensions can not have."""

@@ -127,8 +127,6 @@ class Interpreter:
     inside of them is no business of users."""
     sizes: ClassVar[dict[Any, Any]] = {}
     """The sizes of the named axes that it binds."""
-    scope: str = ""
-    """The name of a part of programs that it records, if the user gave it one."""
     does: str = "evaluate"
     """The name of the transformation, as users know it."""
     of: Callable[..., Any] | None = None
@@ -388,27 +386,13 @@ def naming(name: str) -> Generator[None, None, None]:
     between them.  They are given at the end of the block, all at once: nothing stands between an
     operation and its interpreter.
     """
-    by: Interpreter | None = current()
     stages = [s for s in current().recorders if hasattr(s, "eqns")]
     before = [len(s.eqns) for s in stages]
     yield
-    outer: list[str] = []
-    while stages and by is not None:
-        outer.insert(0, by.scope) if by.scope else None
-        by = by.parent
     for s, n in zip(stages, before):
         for e in s.eqns[n:]:
-            e.where = _within("/".join(outer), name, e.where)
-
-
-def _within(outer: str, name: str, where: Location) -> Named:
-    """Return a location with one more name, behind those of the parts `outer` that it is in."""
-    if where.__class__ is not Named:
-        return Named(name, where)
-    known = where.name
-    if outer and (known == outer or known.startswith(outer + "/")):
-        return Named(f"{outer}/{name}{known[len(outer) :]}", where.at)
-    return Named(f"{name}/{known}", where.at)
+            inner = e.where.__class__ is Named
+            e.where = Named(f"{name}/{e.where.name}", e.where.at) if inner else Named(name, e.where)
 
 
 # ---- tracers where they do not belong ------------------------------------------------------

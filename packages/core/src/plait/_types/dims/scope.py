@@ -71,7 +71,7 @@ class Scope:
     equates: bool
     """Whether sizes that are written in different ways may be equal, by a constraint."""
     doubted: tuple[object, object]
-    """The last two sizes that a table of ours was told are not equal, which they may be."""
+    """The last two sizes of which it was asked whether they are equal, and it could not be said."""
 
     def __new__(cls, constraints: Sequence[str] = (), *, lower: int = 1) -> "Scope":
         if isinstance(constraints, str):
@@ -147,16 +147,11 @@ class Scope:
         texts = ", ".join(f'"{t}"' for t in (*self.constraints, question))
         lower = ", lower=0" if self.least == 0 else ""
         never = "; if it never does, say what excludes it" if relation == "==" else ""
-        error = UndecidedDim(
+        return UndecidedDim(
             what,
             fix=f"if it always holds, say so where the sizes are named{never}:\n"
             f'symbolic_dims("...", Scope(constraints=[{texts}]{lower}))',
         )
-        if relation == "==" and len(p) == 2 and sorted(p.values()) == [-1, 1]:
-            first, second = p
-            if len(first) == len(second) == 1 and first[0].__class__ is second[0].__class__ is str:
-                error.names = first[0], second[0]
-        return error
 
     def _examples(self, p: Terms, relation: str) -> str:
         """For which sizes the answer is yes and for which no, where samples show it."""
