@@ -65,7 +65,7 @@ from .operation import PADDED, RAGGED, SHARED, STACKED, pile_map, ragged_axes
 from .pile import SCOPE, Pile, is_pile, named, refitted
 
 __all__ = [
-    "depth_of_piles", "over_piles", "pile_stage",
+    "depth_of_piles", "over_piles", "staged_example",
 ]  # fmt: skip
 
 
@@ -104,7 +104,9 @@ class Sizes:
             self.vectors[name], self.paths[name] = lengths, path
         name = self.alike.get(name, name)
         old = self.sizes.get(name, size)
-        self.sizes[name] = Size(name, *[max(p, q) for p, q in zip(old[1:], size[1:], strict=True)])
+        self.sizes[name] = Size(
+            name, *[max(p, q) for p, q in zip(old.counts, size.counts, strict=True)]
+        )
         return name
 
     @property
@@ -258,7 +260,10 @@ def over_piles(
         count = one_size([c for c in counts if c[1] is not None], axis_size, _NOTHING)
         SCOPE.doubted = 0, 0
         try:
-            staged = _staged(f, tree, given, axis_name, count)
+            avals = [t for g in given for t in g.types]
+            bound = {} if axis_name is None else {axis_name: count}
+            parts = partial(_arguments, tree, given)
+            staged = staged_example(f, parts, avals, "vmap over a pile", bound)
         except ConcretizationError:
             # integers of which arrays are made are sizes, not numbers
             if as_sizes or not any(g.may_be_size for g in given):
@@ -316,7 +321,7 @@ rows are gathered and scattered, and there are as many."""
 
 def _mostly_full(caps: Capacities) -> bool:
     """Whether hardly anything of padded arrays would be padding, by what is known of sizes."""
-    known = [s for s in caps.table if not is_symbolic(s[1:])]
+    known = [s for s in caps.table if not is_symbolic(s.counts)]
     full = [s.rows >= FULL * caps.size * s.longest for s in known]
     return caps.size != 0 and len(known) == len(caps.table) and bool(full) and all(full)
 
@@ -345,25 +350,33 @@ def _unpadded(r: Ragged, y: Any, t: Aval) -> Any:
     return r.cleaned(r.coerce(t, (y,), (PADDED, 0), r.usual(t))[0], t)
 
 
-def _staged(
-    f: Callable, tree: Any, given: list["_Argument"], axis_name: Any, count: int
+def _arguments(tree: Any, given: list["_Argument"], *variables: Any) -> tuple[Any, Any]:
+    it = iter(variables)
+    return tree.unflatten([g.given(it) for g in given])
+
+
+def staged_example(
+    f: Callable,
+    given: Callable[..., tuple[Any, Any]],
+    avals: Sequence[Aval],
+    does: str,
+    axes: dict[Any, Any],
 ) -> tuple[Program, list, Any, Any]:
-    """(the program of one example, what it captures, what `f` gave, the structure of that)."""
+    """(the program of one example, what it captures, what `f` gave, the structure of that).
+
+    `given(*variables)` returns the arguments of `f`; `axes` are sizes of named axes."""
     outs: Any = None
 
     def flat(*variables: Any) -> list:
         nonlocal outs
-        it = iter(variables)
-        a, k = tree.unflatten([g.given(it) for g in given])
+        a, k = given(*variables)
         out = f(*a, **k)
         values, out_tree = flatten(out)
         outs = out, out_tree
         return [result(o, i, out, f) for i, o in enumerate(values)]
 
-    on = pile_stage("vmap over a pile", f)
-    if axis_name is not None:
-        on.sizes = {axis_name: count}  # type: ignore[misc]
-    avals = [t for g in given for t in g.types]
+    on = _PileStage(current(), does, f)
+    on.sizes = axes  # type: ignore[misc]
     program, captured = stage(flat, avals, getattr(f, "__name__", "f"), on=on)
     return program, captured, *outs
 
@@ -384,11 +397,6 @@ def _doubted(e: PlaitError) -> tuple[str, str] | None:
 
 class _PileStage(Stage):
     """Stages one example's program; how many of them are open gives sizes their names."""
-
-
-def pile_stage(does: str, of: Callable) -> Stage:
-    """A stage for the program of one example."""
-    return _PileStage(current(), does, of)
 
 
 def depth_of_piles() -> int:

@@ -19,10 +19,14 @@ from plait.ext.sizes import (
     min_dim,
 )
 
-__all__ = ["TILE", "Capacities", "Size", "rounded", "size_of_lengths"]
+__all__ = ["COUNTS", "TILE", "Capacities", "Size", "rounded", "size_of_lengths"]
 
 TILE = 32
 """Rows of a tile: values with two ragged axes are kept in tiles of TILE x TILE."""
+
+
+COUNTS = ("rows", "longest", "squares")
+"""What is known of a size, by attributes of `Size`."""
 
 
 class Size(NamedTuple):
@@ -35,6 +39,13 @@ class Size(NamedTuple):
     """At most so many has one."""
     squares: int
     """At most so large is the sum of the squares of the numbers of tiles."""
+    label: str = ""
+    """What the user of `mask` calls it; nobody else names sizes."""
+
+    @property
+    def counts(self) -> tuple[Any, ...]:
+        """What is known of it, without its names."""
+        return tuple([getattr(self, k) for k in COUNTS])
 
 
 def rounded(n: Any, per_octave: int, least: int) -> Any:

@@ -48,7 +48,7 @@ from .operation import FLAT, PADDED, layout, place, ragged_axes
 from .padding import padding_rules
 from .tables import I32, Pairs, Rows
 
-__all__ = ["MASKED", "PARTIAL", "Ragged", "lazily", "partial_rules", "pile_rules", "undone"]
+__all__ = ["PARTIAL", "Ragged", "lazily", "partial_rules", "pile_rules", "undone"]
 
 pile_rules = RuleTable(
     "piles",
@@ -59,8 +59,6 @@ pile_rules = RuleTable(
     "primitive has many.",
 )
 
-MASKED = "_m"
-"""In the names of sizes that a mask gives: n_m0."""
 PARTIAL = "partial"
 partial_rules: dict[str, Callable] = {}
 """How undone contractions are done: "each" gives one result per example, "all" their sum."""
@@ -89,7 +87,7 @@ class Ragged(Batch):
         of: Callable | None = None,
     ):
         Carrier.__init__(self, parent, size, axis_name, table, padded, ambient=ambient, of=of)
-        if any(MASKED in s.name for s in table):
+        if any(s.label for s in table):
             self.does = "mask"
         self.sizes = {} if axis_name is None else {axis_name: size}  # type: ignore[misc]
         self.caps = Capacities(table, size)

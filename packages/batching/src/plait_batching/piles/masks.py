@@ -29,13 +29,10 @@ from plait.ext.sizes import (
 from plait.ext.trace import (
     Tracer,
     current,
-    result,
-    stage,
     wraps,
 )
 from plait.ext.tree import (
     flatten,
-    map_tree,
 )
 from plait.ext.types import (
     Aval,
@@ -44,9 +41,9 @@ from plait.ext.values import (
     as_value,
 )
 
-from .call import depth_of_piles, pile_stage
+from .call import depth_of_piles, staged_example
 from .capacities import Capacities, Size
-from .carrier import MASKED, Ragged
+from .carrier import Ragged
 from .layouts import fit
 from .operation import PADDED, RAGGED, SHARED, layout, pile_map, ragged_axes
 from .pile import SCOPE, named
@@ -128,6 +125,7 @@ class _Masked:
     def __init__(self, f: Callable, in_shapes: Any, out_shape: Any, sizes: Mapping[str, Any]):
         self.f, self.in_shapes, self.out_shape, self.sizes = f, in_shapes, out_shape, sizes
         self.depth = depth_of_piles()
+        self.labels: dict[str, str] = {}
 
     def read(self, text: str, shape: tuple | None) -> tuple:
         """A shape in terms of names; "_" is the size that `shape` has there."""
@@ -157,8 +155,16 @@ class _Masked:
                 f"{', '.join(sorted(self.sizes)) or 'none'}",
                 fix=f"pass its size: masked(args, {{{name!r}: ...}})",
             )
-        (d,) = symbolic_dims(f"{name}{MASKED}{self.depth}", SCOPE)
+        own = f"{name}_m{self.depth}"  # of masks in masks, each has sizes of its own
+        self.labels[own] = name
+        (d,) = symbolic_dims(own, SCOPE)
         return d
+
+    def told(self, d: Any) -> Any:
+        """A size in the user's names."""
+        if d.__class__ is not Dim:
+            return d
+        return d.substitute({v: named(self.labels[v]) for v in d.variables if v in self.labels})
 
     def apply(self, args: tuple) -> Any:
         leaves, tree = flatten(args)
@@ -167,24 +173,14 @@ class _Masked:
         shapes = [self.read(s, x.shape) for s, x in zip(specs, xs, strict=True)]
         table = self._table(xs, shapes)
         caps = Capacities(table, 1)
-        outs: Any = None
-
-        def flat(*variables: Any) -> list:
-            nonlocal outs
-            out = self.f(*tree.unflatten(variables))
-            values, out_tree = flatten(out)
-            outs = out, out_tree
-            return [result(o, i, out, self.f) for i, o in enumerate(values)]
-
         avals = [x.aval.with_shape(s) for x, s in zip(xs, shapes)]
-        on = pile_stage("mask", self.f)
-        program, captured = stage(flat, avals, getattr(self.f, "__name__", "f"), on=on)
-        out, out_tree = outs
+        given = lambda *vs: (tree.unflatten(vs), {})  # noqa: E731
+        program, captured, out, out_tree = staged_example(self.f, given, avals, "mask", {})
         if self.out_shape is not None:
             self._compare(program.out_avals, out)
         names = caps.named
         ragged = [RAGGED if ragged_axes(a.shape, names) else SHARED for a in avals]
-        lengths = [_length(self.sizes[s.name.rpartition(MASKED)[0]], s) for s in table]
+        lengths = [_length(self.sizes[s.label], s) for s in table]
         r = Ragged(current(), 1, None, table, True, ambient=tuple(lengths))
         values = [_padded(x, a, r) if k == RAGGED else x for x, a, k in zip(xs, avals, ragged)]
         got = pile_map.bind(
@@ -205,18 +201,15 @@ class _Masked:
     def _table(self, xs: Sequence[Any], shapes: Sequence[tuple]) -> tuple[Size, ...]:
         """The capacities of the names: what they are where arguments are padded."""
         pairs = [(d, n) for x, s in zip(xs, shapes) for d, n in zip(s, x.shape, strict=True)]
-        told = {v: named(v.rpartition(MASKED)[0]) for d, _ in pairs for v in _variables(d)}
-        said = [(d.substitute(told) if d.__class__ is Dim else d, n) for d, n in pairs]
         try:
-            solve_dims(said)
+            solve_dims([(self.told(d), n) for d, n in pairs])
         except (DimMismatch, UndecidedDim) as e:
             raise ShapeError(
                 f"mask: {e.what}",
                 fix="pad every axis of a name to the same size, and give others as they are",
             ) from None
-        return tuple(
-            [Size(k, n, n, 1) for k, n in sorted(solve_dims(pairs).items())]
-        )  # nothing is tiled
+        found = sorted(solve_dims(pairs).items())  # nothing is tiled
+        return tuple([Size(k, n, n, 1, self.labels[k]) for k, n in found])
 
     def _compare(self, avals: Sequence[Aval], out: Any) -> None:
         """Raise ShapeError unless the shapes are those of out_shape, in its structure."""
@@ -230,9 +223,13 @@ class _Masked:
         )
         if not same:
             raise ShapeError(
-                f"Output shapes should be {_said(want)} but are {_said(got)}.",
+                f"Output shapes should be {self._said(want)} but are {self._said(got)}.",
                 fix="correct out_shape, or the function",
             )
+
+    def _said(self, tree: Any) -> str:
+        told = [_Shape(tuple(map(self.told, s.sizes))) for s in flatten(tree)[0]]
+        return repr(flatten(tree)[1].unflatten(told))
 
 
 def _specs(in_shapes: Any, args: tuple, n: int) -> list:
@@ -262,13 +259,9 @@ def _size_said(d: Any) -> str:
         return "_" if d is None else str(d)
     said = []
     for monomial, c in d.terms.items():
-        names = [re.sub(rf"{MASKED}\d+", "", str(s)) for s in monomial]
-        said.append(" ".join(([] if c == 1 and names else [str(c)]) + names))
+        names = [str(s) for s in monomial]
+        said.append(" ".join([*([] if c == 1 and names else [str(c)]), *names]))
     return " + ".join(sorted(said, key=lambda t: t.lstrip("-").isdigit()))
-
-
-def _said(tree: Any) -> str:
-    return repr(map_tree(lambda s: s, tree))
 
 
 def _equal(want: tuple, got: tuple) -> bool:
@@ -295,13 +288,9 @@ def _padded(x: Any, aval: Aval, r: Ragged) -> Any:
     return r.cleaned(x[None], aval)
 
 
-def _variables(d: Any) -> Any:
-    return d.variables if d.__class__ is Dim else ()
-
-
 def _length(n: Any, size: Size) -> Any:
     v = as_value(n)
-    name = size.name.rpartition(MASKED)[0]
+    name = size.label
     if v.ndim or v.aval.dtype.kind not in "iu":
         raise ArgumentError(f"mask: the size {name} is {v.aval!r}", fix="give an integer")
     known = size.longest.__class__ is int and not isinstance(v, Tracer)

@@ -73,21 +73,30 @@ def pick(r: Ragged, x: Any, aval: Any, axis: int, d: Any, source: Source, how: s
         rows = pnp.take(t.first, places.rows.owner, mode="clip") + at  # type: ignore[union-attr]
         return pnp.take(x, pnp.clip(rows, 0, t.rows - 1), axis=axis, mode="clip")
     width = x.shape[axis + 1]
-    at = pnp.broadcast_to(at, (r.size, at.shape[1]))
     if width == 0:
-        shape = (*x.shape[: axis + 1], at.shape[1], *x.shape[axis + 2 :])
-        return pnp.zeros(shape, x.dtype)
+        return _taken(x, at[0], axis + 1)
+    at = pnp.broadcast_to(at, (r.size, at.shape[1]))
     spread = [1] * x.ndim
     spread[0], spread[axis + 1] = at.shape
     index = pnp.clip(at, 0, width - 1).reshape(spread)
     return pnp.take_along_axis(x, index, axis=axis + 1, mode="clip")
 
 
+def _taken(x: Any, at: Any, axis: int) -> Any:
+    """Rows at positions along an axis; garbage where there are none."""
+    n = x.shape[axis]
+    if n == 0:
+        return pnp.zeros((*x.shape[:axis], at.shape[0], *x.shape[axis + 1 :]), x.dtype)
+    return pnp.take(x, pnp.clip(at, 0, n - 1), axis=axis, mode="clip")
+
+
 def where(r: Ragged, d: Any, how: str, axis: int, ndim: int, test: Source) -> Any:
     """What `test` says of the places along `axis`, for each element of the result."""
-    flags = test(Places(r, d, how))
     if how == FLAT:
-        return along(flags, axis, ndim)
+        ragged = r.caps.mine(d)
+        flags = test(Places(r, d, FLAT if ragged else PADDED))
+        return along(flags if ragged else flags[0], axis, ndim)
+    flags = test(Places(r, d, how))
     flags = pnp.broadcast_to(flags, (r.size, flags.shape[1]))
     spread = [1] * (ndim + 1)
     spread[0], spread[axis + 1] = flags.shape
@@ -105,8 +114,8 @@ def moved(r: Ragged, x: Any, out: Any, sources: dict[int, Source]) -> Any:
     for axis, source in sources.items():
         plain = axis not in have and axis not in want
         if plain and how == FLAT:
-            at = source(Places(r, out.shape[axis], PADDED))  # the same for all examples
-            y = pnp.take(y, pnp.clip(at[0], 0, shape[axis] - 1), axis=axis, mode="clip")
+            at = source(Places(r, out.shape[axis], PADDED))[0]  # the same for all examples
+            y = _taken(y, at, axis)
         else:
             y = pick(r, y, aval, axis, out.shape[axis], source, how)
         shape[axis] = out.shape[axis]
@@ -145,33 +154,22 @@ def _from(start: Any, stride: int) -> Source:
 @pile_rules.rule(pad_)
 def _(r, args, out, *, low, high, interior):
     x, value = args
-    how = FLAT if len(r.axes(x.aval)) == 1 and r.axes(x.aval) == r.axes(out) else PADDED
-    how = PADDED if r.padded or r.how(x) == PADDED else how
-    y, aval, there = r.data(x, how), x.aval, None
-    shape = list(aval.shape)
-    for a, (lo, step) in enumerate(zip(low, interior)):
-        n, m = aval.shape[a], out.shape[a]
-        if lo.__class__ is int and lo == 0 and step == 0 and n == m:
-            continue
-        place = how if how == PADDED or a in r.axes(out) else None
-        source, test = _unpadded(lo, step), _was(lo, step, n)
-        if place is None:  # the same for all examples
-            at = source(Places(r, m, PADDED))[0]
-            y = (
-                pnp.take(y, pnp.clip(at, 0, max(n - 1, 0)), axis=a, mode="clip")
-                if n
-                else (pnp.zeros((*y.shape[:a], m, *y.shape[a + 1 :]), y.dtype))
-            )
-            flags = along(test(Places(r, m, PADDED))[0], a, len(shape))
-        else:
-            y = pick(r, y, aval, a, m, source, how)
-            flags = where(r, m, how, a, len(shape), test)
+    shapes = zip(low, interior, x.aval.shape, out.shape, strict=True)
+    padded = {a: s for a, s in enumerate(shapes) if _pads(*s)}
+    y = moved(r, x, out, {a: _unpadded(lo, step) for a, (lo, step, _, _) in padded.items()})
+    if not padded:
+        return y
+    how, there = r.how(y) or PADDED, None
+    for a, (lo, step, n, m) in padded.items():
+        flags = where(r, m, how, a, out.ndim, _was(lo, step, n))
         there = flags if there is None else pnp.logical_and(there, flags)
-        shape[a] = m
-        aval = aval.with_shape(shape)
-    if there is None:
-        return r.result(out, y, how)
-    return r.result(out, pnp.where(there, y, _beside(r, value, out, how)), how)
+    filled = pnp.where(there, r.data(y, how), _beside(r, value, out, how))
+    return r.result(out, filled, how)
+
+
+def _pads(low: Any, step: int, n: Any, m: Any) -> bool:
+    """Whether anything comes before, between or behind the rows of an axis."""
+    return low.__class__ is not int or low != 0 or step > 0 or n != m
 
 
 def _unpadded(low: Any, step: int) -> Source:

@@ -19,7 +19,7 @@ from plait.ext.sizes import (
 )
 
 from ..batching import Merged
-from ..capacities import Size
+from ..capacities import COUNTS, Size
 from ..carrier import Ragged, pile_rules
 from ..operation import PADDED, pile_map
 
@@ -36,7 +36,9 @@ def _(r, args, params):
             fix="pass what depends on them to it as an argument",
         )
     k = len(params["sizes"])
-    sizes = tuple([Size(s.name, *[_static(r, n) for n in s[1:]]) for s in params["sizes"]])
+    sizes = tuple(
+        [s._replace(**{k: _static(r, getattr(s, k)) for k in COUNTS}) for s in params["sizes"]]
+    )
     fixed = {**params, "sizes": sizes, "size": _static(r, count)}
     outs = pile_map.infer(tuple([a.aval for a in args]), params)
     lengths = [_lengths(r, a) for a in args[:k]]
@@ -44,6 +46,10 @@ def _(r, args, params):
     there = r.rows(count).inside if count.__class__ is Dim and r.caps.mine(count) else None
     got = Merged(r, lengths, fixed, there).apply(values)
     return [_taken(r, y, a) for y, a in zip(got, outs, strict=True)]
+
+
+def _static_size(r: Ragged, s: Size) -> Size:
+    return s._replace(**{name: _static(r, getattr(s, name)) for name in COUNTS})
 
 
 def _static(r: Ragged, n: Any) -> int:
