@@ -20,16 +20,21 @@ VECTORS = {  # of n, m and l, for each example
 }
 
 
-def argument(kind, vector, rng):
-    """(examples and their ragged axes, or an array; the entry of in_axes)."""
+SPECIAL = (np.nan, np.inf, -np.inf)
+
+
+def argument(kind, vector, rng, special=False):
+    """(examples and their ragged axes, or an array; the entry of in_axes); `special`: with some
+    infinities and nans among the rows of examples."""
     shape, _, dtype = kind.partition(":")
     first, *rest = shape.split()
     count, names = len(vector[0]), dict(zip("nml", vector))
 
-    def drawn(shape):
+    def drawn(shape, special=False):
         if "int" in dtype:
             return rng.integers(-9, 9, shape).astype(dtype)
-        return rng.standard_normal(shape)
+        x = rng.standard_normal(shape)
+        return np.where(rng.random(shape) < 0.07, rng.choice(SPECIAL, shape), x) if special else x
 
     if first == "key":
         return plait.random.split(plait.random.key(3), count), 0
@@ -40,7 +45,7 @@ def argument(kind, vector, rng):
     sizes = [first, *rest]
     axes = tuple([i for i, d in enumerate(sizes) if d in names])
     shapes = [[names[d][b] if d in names else int(d) for d in sizes] for b in range(count)]
-    return ([drawn(tuple(s)) for s in shapes], axes), plait.pile_axis
+    return ([drawn(tuple(s), special) for s in shapes], axes), plait.pile_axis
 
 
 def poisoned(elements, axes):
@@ -59,10 +64,10 @@ def poisoned(elements, axes):
     return plait.tree.unflatten(plait.tree.structure(pile), [pnp.asarray(bad), *lengths])
 
 
-def check(f, kinds, vector, gradient=False, tier=None):
+def check(f, kinds, vector, gradient=False, tier=None, special=False):
     """Raise AssertionError if the values differ, or the gradients."""
     rng = np.random.default_rng(0)
-    given = [argument(k, vector, rng) for k in kinds]
+    given = [argument(k, vector, rng, special) for k in kinds]
     axes = tuple([a for _, a in given])
     examples = [[_example(x, a, b) for x, a in given] for b in range(len(vector[0]))]
     xs = [poisoned(*x) if a is plait.pile_axis else x for x, a in given]

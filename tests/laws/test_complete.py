@@ -43,7 +43,7 @@ OTHER_TESTS = {
     **dict.fromkeys(["autodiff.invertible_call", "autodiff.invertible_jvp",
                      "autodiff.forward_call"], "made by reverse mode; tested with it"),
     "export.call": "tested with what was exported",
-    "piles.map": "tested with piles",
+    **dict.fromkeys(["piles.map", "piles.segmented"], "tested with piles"),
     **dict.fromkeys(["sharding.shard_map", "sharding.constraint"], "tested on several devices"),
     **dict.fromkeys([f"core.random_{n}" for n in ("bits", "clone", "fold_in", "seed", "split")],
                     KEYS),

@@ -388,10 +388,11 @@ MAPPED = {
         lambda: vmap(total)(pile()),
     ),
     "said otherwise": (
-        ArgumentError, r"in_axes is None", lambda: vmap(both, (None, 0))(pile(), ONE(3))
+        ArgumentError, r"in_axes is 0", lambda: vmap(both, (0, 0))(pile(), ONE(3))
     ),
-    "a keyword": (
-        ArgumentError, r"\['y'\] is a pile", lambda: vmap(both, pile_axis)(pile(), y=pile())
+    "axes before its leaves": (
+        ShapeError, r"axes were added to the leaves",
+        lambda: vmap(total, pile_axis)(vmap(lambda s: pile())(ONE(2))),
     ),
     "no pile": (
         ArgumentError, r"args\[0\] is a pile, and it is f64\[3\]",
@@ -436,7 +437,9 @@ MAPPED = {
     ),
     "no rule": (
         MissingRule, "core.eig has no rule for sizes that differ",
-        lambda: vmap(lambda x: abs(pnp.linalg.eigvals(x[:, None] * x)).sum(), pile_axis)(pile()),
+        lambda: plait.jit(vmap(lambda x: abs(pnp.linalg.eigvals(x[:, None] * x)).sum(), pile_axis))(
+            pile()
+        ),
     ),
     "a size asked for": (
         TypeError, "n0_0 is not known", lambda: vmap(lambda x: x * int(len(x)), pile_axis)(pile())
@@ -463,3 +466,18 @@ def test_equal_lengths_are_one_size(wrap):
 def test_names_are_classes_of_their_own():
     assert repr(pile_axis) == "plait.pile_axis"
     assert copy.deepcopy(pile_axis) is pile_axis is pickle.loads(pickle.dumps(pile_axis))
+
+
+def test_a_keyword_is_mapped_as_what_it_is():
+    p, scale = pile(), np.array([1.0, 2.0, 3.0])
+    got = vmap(lambda x, *, y, s: (x * y).sum() * s, pile_axis)(p, y=p, s=scale)
+    want = [(x * x).sum() * s for x, s in zip(p.to_list(), scale)]
+    np.testing.assert_allclose(got, want, rtol=1e-6)
+
+
+def test_a_pile_that_all_examples_are_given():
+    p, q = pile(), Pile(ONE(4), [1, 3])
+    got = vmap(lambda x, whole: x.sum() + whole.to_padded().sum(), (pile_axis, None))(p, q)
+    np.testing.assert_allclose(got, [x.sum() + 4 for x in p.to_list()], rtol=1e-6)
+    got = vmap(lambda s, whole: s * whole.data.sum(), (0, None))(ONE(2) * 3, q)
+    np.testing.assert_allclose(got, [12, 12])

@@ -95,6 +95,36 @@ def test_several_keys():
         np.testing.assert_array_equal(np.asarray(got[-1]), np.lexsort(keys[::-1]))
 
 
+@pytest.mark.parametrize("along", [0, 1], ids=["alone", "with values"])
+@pytest.mark.parametrize("second", ["bool", "int8", "uint32", "int32", "float16", "float32"])
+@pytest.mark.parametrize("first", ["bool", "uint8", "uint32", "int32", "float32"])
+def test_pairs_of_small_keys(first, second, along):
+    """Extremes, infinities, nans; of zeros that are equal it is the second key that decides."""
+    rng = np.random.default_rng(0)
+    a, b = few_of(first, (3, 40), rng), few_of(second, (3, 40), rng)
+    got = sort_together([a, b, *[np.arange(120).reshape(3, 40)] * along], axis=1, num_keys=2)
+    order = np.lexsort((b, a), axis=1)
+    for g, x in zip(got, (a, b)):
+        want = np.take_along_axis(x, order, 1)
+        assert g.dtype == want.dtype
+        np.testing.assert_array_equal(np.asarray(g), want)
+    if along:
+        want = order + 40 * np.arange(3)[:, None]
+        np.testing.assert_array_equal(np.asarray(got[2]), want)
+
+
+def few_of(name, shape, rng):
+    dtype = np.dtype(name)
+    if dtype.kind == "f":
+        values = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -2.0]
+    elif dtype.kind == "b":
+        values = [False, True]
+    else:
+        lo, hi = np.iinfo(dtype).min, np.iinfo(dtype).max
+        values = [lo, lo + 1, 0, 1, hi // 2, hi - 1, hi]
+    return rng.choice(np.array(values, dtype), shape)
+
+
 @pytest.mark.parametrize("n", [0, 1, 2])
 def test_few_elements(n):
     x = np.arange(n, dtype=np.float32)[::-1].copy()

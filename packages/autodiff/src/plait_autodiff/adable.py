@@ -7,12 +7,12 @@ from collections.abc import Callable, Hashable, Iterable
 from typing import Any
 
 from plait.ext.tree import (
-    Openable,
+    registered_by,
 )
 
 __all__ = ["adables", "is_adable", "register_adable", "unregister_adable"]
 
-adables = Openable("register_adable")
+adables = registered_by("register_adable")
 
 
 def register_adable(

@@ -113,7 +113,8 @@ def whole(t: Any, of: Aval, what: str) -> Any:
 
 def matching(want: Any, got: Any, kind: Any, what: str) -> list:
     """Leaves of `got`, which must have the structure `kind` of `want`."""
-    leaves, tree = flatten(adables.opened(got))
+    got = adables.opened(got)
+    leaves, tree = flatten(got)
     if tree != kind:
         raise TreeMismatch(
             f"{what} must have one structure: {difference(want, got)}",

@@ -331,7 +331,8 @@ def difference(want, got, path: str = "") -> str:
         found = difference(x, y, path + key)
         if found:
             return found
-    return ""
+    one, other = (flatten(node, lambda n, top=node: n is not top)[1] for node in (want, got))
+    return "" if one == other else f"at {at}: {one} against {other}"
 
 
 def flatten_with_path(tree, is_leaf=None, is_leaf_takes_path: bool = False):

@@ -61,6 +61,7 @@ from ..axes import added_whole, entries, inside, is_axis, may_be_sizes, one_size
 from .axis import PileAxis, pile_axis
 from .capacities import Capacities, Size, size_of_lengths
 from .carrier import Ragged
+from .groups import grouped, mapped_by_groups
 from .operation import PADDED, RAGGED, SHARED, STACKED, pile_map, ragged_axes
 from .pile import SCOPE, Pile, is_pile, named, refitted
 
@@ -177,8 +178,10 @@ class _Argument:
         self.values: list[Any] = []
         self.types: list[Aval] = []
         self.kind = SHARED
-        if is_pile(x):
+        if is_pile(x) and axis is not None:
             self._pile(x, sizes)
+        elif is_pile(x):
+            return  # every example is given the whole pile
         elif axis is None:
             try:
                 self.values = [as_value(x)]
@@ -204,7 +207,7 @@ class _Argument:
             t.with_shape([d.substitute(renamed) if d.__class__ is Dim else d for d in t.shape])
             for t in p._types
         ]
-        self.values = list(p._leaves)
+        self.values = [x for x, _ in p._columns()]
 
     def _stacked(self, x: Any, axis: Any, sizes: Sizes, as_size: bool) -> None:
         v = as_value(x)
@@ -225,11 +228,11 @@ class _Argument:
         self.kind, self.values = STACKED, [v]
         self.types = [v.aval.with_shape(v.shape[1:])]
 
-    def given(self, variables: Any) -> Any:
-        """What f gets, from the variables of its program."""
+    def given(self, variables: Any, sizes: dict[str, int] | None = None) -> Any:
+        """What f gets, from the variables of its program; `sizes` are numbers of named ones."""
         if self.size is not None:
-            return self.size
-        if is_pile(self.x):
+            return self.size if sizes is None else self.size.substitute(sizes)
+        if is_pile(self.x) and self.values:
             return self.x._tree.unflatten([next(variables) for _ in self.values])
         return next(variables) if self.values else self.x
 
@@ -250,6 +253,9 @@ def over_piles(
     whole = flatten(args, is_pile)[1]
     like = whole.unflatten(range(whole.num_leaves))
     axes = entries("vmap", in_axes, args, like, len(leaves), is_axis, _ENTRY)
+    for i in range(whole.num_leaves, len(leaves)):  # of keyword arguments nothing can be said
+        if is_pile(leaves[i]):
+            axes[i] = pile_axis
     paths = _paths(args, kwargs, leaves)
     depth = depth_of_piles()
     alike: dict[str, str] = {}
@@ -286,16 +292,28 @@ def over_piles(
     names = [s.name for s in table]
     caps = Capacities(table, count)
     r = Ragged(current(), count, None, table, False, ambient=tuple(sizes.operands))
-    padded = _mostly_full(caps) and _doubly_ragged(program, names)
-    values = [
-        _laid(r, refitted(v, t, caps), t, padded) if g.kind == RAGGED else v
-        for g in given
-        for v, t in zip(g.values, g.types, strict=True)
-    ]
     kinds = [g.kind for g in given for _ in g.values]
     results = [RAGGED if ragged_axes(a.shape, names) else STACKED for a in program.out_avals]
     varies = _varying(program, [SHARED] * len(captured) + kinds, names)
     _refuse(program, wanted, results, varies, out, names)
+    fitted = [
+        (refitted(v, t, caps) if g.kind == RAGGED else v, t, g.kind)
+        for g in given
+        for v, t in zip(g.values, g.types, strict=True)
+    ]
+    vectors = {name: sizes.vectors[name] for name in names}
+    if axis_name is None and grouped("vmap over a pile", program, vectors, count):
+
+        def of_group(numbers: dict[str, int], *variables: Any) -> list:
+            a, k = _arguments(tree, given, *variables, sizes=numbers)
+            return flatten(f(*a, **k))[0]
+
+        each = [(v, t, kind != SHARED) for v, t, kind in fitted]
+        got = mapped_by_groups(of_group, r, each, vectors, program.out_avals)
+        triples = zip(got, program.out_avals, wanted, strict=True)
+        return out_tree.unflatten([_taken(y, t, w, sizes, count) for y, t, w in triples])
+    padded = _mostly_full(caps) and _doubly_ragged(program, names)
+    values = [_laid(r, v, t, padded) if kind == RAGGED else v for v, t, kind in fitted]
     got = pile_map.bind(
         *sizes.operands,
         *captured,
@@ -350,9 +368,11 @@ def _unpadded(r: Ragged, y: Any, t: Aval) -> Any:
     return r.cleaned(r.coerce(t, (y,), (PADDED, 0), r.usual(t))[0], t)
 
 
-def _arguments(tree: Any, given: list["_Argument"], *variables: Any) -> tuple[Any, Any]:
+def _arguments(
+    tree: Any, given: list["_Argument"], *variables: Any, sizes: dict[str, int] | None = None
+) -> tuple[Any, Any]:
     it = iter(variables)
-    return tree.unflatten([g.given(it) for g in given])
+    return tree.unflatten([g.given(it, sizes) for g in given])
 
 
 def staged_example(

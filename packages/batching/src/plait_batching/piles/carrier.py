@@ -393,8 +393,8 @@ class Ragged(Batch):
         return MissingRule(
             f"{self.does}: {prim} has no rule for sizes that differ between examples"
             + (f" ({of})" if of else ""),
-            fix="do it outside, on padded arrays (Pile.to_padded), or add a rule: "
-            f"@pile_rules.rule({short})",
+            fix="map where lengths are known, outside of jit; or do it on padded arrays "
+            f"(Pile.to_padded); or add a rule: @pile_rules.rule({short})",
         )
 
     def plainly(self, prim: Any, args: Any, params: dict) -> list:

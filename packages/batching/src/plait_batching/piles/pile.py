@@ -36,6 +36,7 @@ from plait.ext.tree import (
     TreeDef,
     flatten,
     register,
+    registered_by,
 )
 from plait.ext.types import (
     Aval,
@@ -277,7 +278,7 @@ class Pile:
         being zero.  Elements of which no size, or more than one, differs: padded, [number of
         elements, ...], zero beyond the end.
         """
-        return self._tree.unflatten([self._rows(x, t) for x, t in zip(self._leaves, self._types)])
+        return self._tree.unflatten([self._rows(x, t) for x, t in self._columns()])
 
     def _rows(self, x: Any, t: Aval) -> Any:
         axes = self._axes(t)
@@ -290,6 +291,22 @@ class Pile:
             return pnp.where(there, x, pnp.zeros((), x.dtype))
         total = int(np.asarray(rows.lengths).sum())
         return x[(slice(None),) * a + (slice(0, total),)]
+
+    def _columns(self) -> list[tuple[Any, Aval]]:
+        """(rows of all elements, type of an element) for each leaf of the elements.
+
+        Raises ShapeError if rows have axes that the type knows nothing of: to functions that put
+        axes before every leaf of a tree, as vmap's out_axes=0 does, a pile is a tree."""
+        caps = self._caps()
+        for x, t in zip(self._leaves, self._types, strict=True):
+            if getattr(x, "shape", None) != layout(t, caps, place(t, caps, False)).shape:
+                raise ShapeError(
+                    f"the rows of a pile of elements {t!r} are {_named(x)}: axes were added to the "
+                    "leaves of this tree",
+                    fix="take the leaves, plait.tree.leaves(p); or map over piles by "
+                    "out_axes=plait.pile_axis",
+                )
+        return list(zip(self._leaves, self._types, strict=True))
 
     def _caps(self) -> Capacities:
         return Capacities(self._sizes, self._count)
@@ -329,7 +346,7 @@ class Pile:
             if capacity is None or capacity < 0:
                 raise ArgumentError("a capacity is a number of rows", fix="give an int, as 128")
         return self._tree.unflatten(
-            [self._padded(x, t, fill, capacity) for x, t in zip(self._leaves, self._types)]
+            [self._padded(x, t, fill, capacity) for x, t in self._columns()]
         )
 
     def _padded(self, x: Any, t: Aval, fill: Any, capacity: int | None) -> Any:
@@ -367,7 +384,7 @@ class Pile:
         """The elements, as numpy arrays or trees of them.
 
         Raises ConcretizationError if the pile is traced."""
-        columns = [self._elements(x, t) for x, t in zip(self._leaves, self._types)]
+        columns = [self._elements(x, t) for x, t in self._columns()]
         return [self._tree.unflatten(leaves) for leaves in zip(*columns, strict=True)]
 
     def _elements(self, x: Any, t: Aval) -> list[np.ndarray]:
@@ -455,6 +472,50 @@ def _again(static: Any, children: Any) -> Pile:
 
 
 register(Pile, _children, _again)
+
+
+class _Frame:
+    """What a pile is but for its rows; two are one if they have the same lengths."""
+
+    __slots__ = ("about", "lengths")
+
+    def __init__(self, lengths: tuple, about: tuple):
+        self.lengths, self.about = lengths, about
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, _Frame) or self.about != other.about:
+            return False
+        return all(a is b or _same(a, b) for a, b in zip(self.lengths, other.lengths, strict=True))
+
+    def __hash__(self) -> int:
+        return hash(self.about)
+
+    def __repr__(self) -> str:
+        return f"a pile of lengths {', '.join(map(_told, self.lengths))}"
+
+
+def _same(a: Any, b: Any) -> bool:
+    known = isinstance(a, Array) and isinstance(b, Array)
+    return known and np.array_equal(np.asarray(a), np.asarray(b))
+
+
+def _told(lengths: Any) -> str:
+    if isinstance(lengths, Tracer):
+        return f"that are traced, {lengths!r}"
+    with np.printoptions(threshold=8):
+        return str(np.asarray(lengths))
+
+
+def _framed(p: Pile) -> tuple:
+    return p._leaves, _Frame(p._lengths, _children(p)[1])
+
+
+def _unframed(frame: _Frame, rows: tuple) -> Pile:
+    return _again(frame.about, (*rows, *frame.lengths))
+
+
+# with respect to rows there are derivatives, with respect to lengths there are none
+registered_by("register_adable").register(Pile, _framed, _unframed)
 
 
 def is_pile(x: Any) -> bool:

@@ -156,6 +156,12 @@ _SETTINGS: dict[str, tuple[Any, Any, str]] = {
         _one_of("full", "fast", "both"),
         "how long the compiler may take; both: fast first, and full as soon as a thread has it",
     ),
+    "ragged_fallback": (
+        "auto",
+        _one_of("auto", "warn", "error"),
+        "what has no rule for sizes that differ is done for examples of equal sizes together, if "
+        "they are known; warn: and said; error: it is refused",
+    ),
     "plugins": ("all", str, "which installed plugins may be used: all, off, or names, by commas"),
 }
 

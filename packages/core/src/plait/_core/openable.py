@@ -1,11 +1,11 @@
-"""Classes that one transformation takes apart, although they are no trees.
+"""Classes that one transformation takes apart in a way of its own.
 
 A tree is one for every function of trees.  A class that shall pass through a transformation, and be
-a leaf for everything else, is told to that transformation: it opens the values of the class that it
-finds among arguments and results.
+a leaf for everything else, or have other parts than the tree that it is, is told to that
+transformation: it opens the values of the class that it finds among arguments and results.
 
-Invariant: an opened value is a node of a tree that is put together as the value itself; the class
-is in no registry of trees.
+Invariant: an opened value is a node of a tree that is put together as the value itself; nothing
+changes in what the class is as a tree.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
@@ -14,7 +14,7 @@ from typing import Any
 from .._base.errors import ArgumentError, RegistrationError
 from ..tree import flatten, register
 
-__all__ = ["Openable"]
+__all__ = ["Openable", "registered_by"]
 
 
 class _Way:
@@ -51,7 +51,7 @@ class Openable:
     """The classes that a transformation takes apart.
 
     Args:
-      told: what registers a class, for messages: "register_jittable".
+      told: what registers a class, for messages: "register_jittable"; see `registered_by`.
     """
 
     __slots__ = ("_ways", "told")
@@ -76,7 +76,7 @@ class Openable:
           from_parts: `from_parts(static, parts)` is its inverse; None for the class's method.
 
         Raises RegistrationError if the class is registered already, ArgumentError for what is no
-        class, is taken apart as a tree, or has no way to be taken apart.
+        class or has no way to be taken apart.
         """
         if not isinstance(cls, type):
             raise ArgumentError(f"{self.told}: {cls!r} is no class", fix="pass a class")
@@ -112,7 +112,7 @@ class Openable:
         """
         if not self._ways:
             return tree
-        leaves, kind = flatten(tree)
+        leaves, kind = flatten(tree, lambda x: x.__class__ in self._ways)
         if not any(x.__class__ in self._ways for x in leaves):
             return tree
         return kind.unflatten([self._open(x) if x.__class__ in self._ways else x for x in leaves])
@@ -136,3 +136,19 @@ class Openable:
                 fix="let arrays be parts, and lists be tuples",
             ) from None
         return _Opened(way, [self.opened(p) for p in parts], static)
+
+
+_openables: dict[str, Openable] = {}
+
+
+def registered_by(told: str) -> Openable:
+    """The classes that users register by the function of this name.
+
+    A transformation asks for its own by the name of its function; a class can be told to it by
+    whoever knows that name, whether or not the transformation is installed.
+
+    >>> from plait.ext.tree import registered_by
+    >>> registered_by("register_adable") is registered_by("register_adable")
+    True
+    """
+    return _openables.setdefault(told, Openable(told))

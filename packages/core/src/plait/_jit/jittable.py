@@ -6,11 +6,11 @@ Invariant: only `jit`, and what stages as it does, takes them apart; functions o
 from collections.abc import Callable, Hashable, Iterable
 from typing import Any
 
-from .._core.openable import Openable
+from .._core.openable import registered_by
 
 __all__ = ["is_jittable", "jittables", "register_jittable", "unregister_jittable"]
 
-jittables = Openable("register_jittable")
+jittables = registered_by("register_jittable")
 
 
 def register_jittable(

@@ -73,6 +73,17 @@ class Law(NamedTuple):
 _laws: dict[Primitive, Law] = {}
 
 
+def law_of(prim: Primitive) -> Law:
+    """How a primitive of this family goes on.
+
+    >>> import plait.ext as ext
+    >>> from plait.ext.ops.cumulative import cummax_, law_of
+    >>> law_of(cummax_).start(ext.FLOAT32)
+    -inf
+    """
+    return _laws[prim]
+
+
 def _checked(name: str, accepts: Sequence[int], xs: Sequence[Aval], axis: int) -> Aval:
     out = agreed(name, accepts, *xs)
     if not 0 <= axis < out.ndim:
@@ -132,8 +143,8 @@ _laws[recurrence] = Law(
 # ---- row after row -------------------------------------------------------------------------
 
 
-def _wide(aval: Aval) -> Aval:
-    """The type it is accumulated in."""
+def accumulated(aval: Aval) -> Aval:
+    """The type that running results of this type are computed in."""
     narrow = aval.category == FLOATING and aval.dtype.itemsize < 4
     return Aval(aval.shape, FLOAT32 if narrow else aval.dtype)
 
@@ -141,7 +152,7 @@ def _wide(aval: Aval) -> Aval:
 @cache
 def _turn(prim: Primitive, row: Aval, count: int) -> Program:
     """(carry, rows) -> (carry, row of the result)."""
-    law, wide = _laws[prim], _wide(row)
+    law, wide = _laws[prim], accumulated(row)
 
     def turn(carry: Any, *rows: Any) -> list[Any]:
         carry = law.step(carry, *(convert(x, wide.dtype) for x in rows))
@@ -154,7 +165,7 @@ def _rows(e: Emitter, xs: Sequence[Any], aval: Aval, prim: Primitive, axis: int,
     """A loop over rows; all sizes are known."""
     n = aval.shape[axis]
     row = Aval([1 if i == axis else d for i, d in enumerate(aval.shape)], aval.dtype)
-    wide, index, flag = _wide(row), Aval((), INT32 if n < 2**31 else np.int64), Aval((), BOOL)
+    wide, index, flag = accumulated(row), Aval((), INT32 if n < 2**31 else np.int64), Aval((), BOOL)
     program, sizes = _turn(prim, row, len(xs)), i64s(*row.shape)
 
     def going(r: Emitter, state):
@@ -184,7 +195,7 @@ def _rows(e: Emitter, xs: Sequence[Any], aval: Aval, prim: Primitive, axis: int,
 def tree(prim: Primitive, xs: Sequence[Any], axis: int, reverse: bool) -> Any:
     """The same in 2 log n steps: for machines that do a whole step at once."""
     aval = xs[0].aval
-    vs = [convert(x, _wide(aval).dtype) for x in xs]
+    vs = [convert(x, accumulated(aval).dtype) for x in xs]
     vs = [rev.bind(v, axes=(axis,)) for v in vs] if reverse else vs
     out = _climb(_laws[prim].join, vs, axis)[-1]
     out = rev.bind(out, axes=(axis,)) if reverse else out
@@ -224,7 +235,7 @@ def _as_scan(prim: Primitive, xs: Sequence[Any], axis: int, reverse: bool) -> An
     aval = xs[0].aval
     row = Aval(aval.shape[:axis] + aval.shape[axis + 1 :], aval.dtype)
     rows = [moveaxis(convert(x, aval.dtype), axis, 0) for x in xs]
-    wide = _wide(row)
+    wide = accumulated(row)
     start = Literal(_laws[prim].start(wide.dtype), wide)
     body = _turn(prim, row, len(xs))
     out = scan.bind(

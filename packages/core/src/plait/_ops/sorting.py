@@ -6,7 +6,9 @@ real part, then by imaginary part.
 Invariant: a sort without ties to break costs what a sort of integers does.  XLA's CPU backend
 sorts a single operand by plain `<` four times as fast as by any other comparison, so floats alone
 are sorted as integers in the same order, and a key of up to 32 bits with what goes along is sorted
-as one 64-bit integer, key and position, by whose result everything is then gathered.
+as one 64-bit integer, key and position, by whose result everything is then gathered.  Two such keys
+alone, the first no float, are one 64-bit integer; of several with what goes along the last is
+sorted by first, as radix sort does (Knuth, "The Art of Computer Programming", vol. 3, 5.2.5).
 """
 
 from collections.abc import Sequence
@@ -67,11 +69,13 @@ def _(e, xs, ins, outs, axis, num_keys, stable):
         return xs
     if len(xs) == 1 and key.category != COMPLEX:
         return [_alone(e, xs[0], key, axis)]
-    n = key.shape[axis]
+    n, keys = key.shape[axis], ins[:num_keys]
     few = n.__class__ is not int or n < 2**31
-    small = key.category != COMPLEX and key.dtype.itemsize <= 4
-    if num_keys == 1 and small and few and e.unit.platforms == ("cpu",):
-        return _packed(e, xs, ins, axis)
+    small = all(k.category != COMPLEX and k.dtype.itemsize <= 4 for k in keys)
+    if small and few and e.unit.platforms == ("cpu",):
+        if len(xs) == num_keys == 2 and key.category != FLOATING:
+            return _pair(e, xs, ins, axis)
+        return _packed(e, xs, ins, axis, num_keys)
     return _sort(e, xs, ins, axis, stable, lambda r, pairs: _before(r, pairs, ins[:num_keys]))
 
 
@@ -127,12 +131,11 @@ def _alone(e: Emitter, x: Any, aval: Aval, axis: int) -> Any:
     widened = _widened(aval)
     if widened is not aval:
         x = e.op("stablehlo.convert", [x], widened)
-    before = lambda r, pairs: r.compare(*pairs[0], "LT", _FLAG)  # noqa: E731
     if widened.category != FLOATING:
-        (x,) = _sort(e, [x], [widened], axis, False, before)
+        (x,) = _sort(e, [x], [widened], axis, False, _by_less)
     else:
         bits, whole = _ordered_bits(e, _with_one(e, x, widened, nan=True), widened)
-        (bits,) = _sort(e, [bits], [whole], axis, False, before)
+        (bits,) = _sort(e, [bits], [whole], axis, False, _by_less)
         x = e.op("stablehlo.bitcast_convert", [_flipped(e, bits, whole)], widened)
     return x if widened is aval else e.op("stablehlo.convert", [x], aval)
 
@@ -172,30 +175,77 @@ def _flipped(e: Emitter, bits: Any, whole: Aval) -> Any:
     return e.op("stablehlo.xor", [bits, mask], whole)
 
 
-def _packed(e: Emitter, xs, ins: Sequence[Aval], axis: int) -> list:
-    """By the key in the upper half of a 64-bit integer and the position in the lower: stable."""
-    key, x = ins[0], xs[0]
-    wide, flag = Aval(key.shape, INT64), lambda r, pairs: r.compare(*pairs[0], "LT", _FLAG)
-    upper = e.op("stablehlo.shift_left", [_small_key(e, x, key, wide), e.constant(32, wide)], wide)
-    packed = e.op("stablehlo.or", [upper, positions(e, wide, axis)], wide)
-    (packed,) = _sort(e, [packed], [wide], axis, False, flag)
-    lower = e.op("stablehlo.and", [packed, e.constant(2**32 - 1, wide)], wide)
-    order = Aval(key.shape, INT32)
-    at = e.op("stablehlo.convert", [lower], order)
+def _packed(e: Emitter, xs, ins: Sequence[Aval], axis: int, num_keys: int) -> list:
+    """By each key, the last one first; where one is equal, by the order that there was."""
+    order = Aval(ins[0].shape, INT32)
+    at: Any = None
+    for x, key in reversed(list(zip(xs[:num_keys], ins))):
+        x = x if at is None else _gathered(e, x, key, at, order, axis)
+        here = _order(e, x, key, axis)
+        at = here if at is None else _gathered(e, at, order, here, order, axis)
     return [_gathered(e, x, a, at, order, axis) for x, a in zip(xs, ins)]
 
 
-def _small_key(e: Emitter, x: Any, aval: Aval, wide: Aval) -> Any:
-    """A key of at most 32 bits as a signed 64-bit integer of that size, in the same order."""
+def _by_less(r: Emitter, pairs) -> Any:
+    return r.compare(*pairs[0], "LT", _FLAG)
+
+
+def _together(e: Emitter, upper: Any, lower: Any, wide: Aval) -> Any:
+    """A small number, and one of 0 to 2**32 - 1 by which equal ones are told apart."""
+    upper = e.op("stablehlo.shift_left", [upper, e.constant(32, wide)], wide)
+    return e.op("stablehlo.or", [upper, lower], wide)
+
+
+def _lower_half(e: Emitter, packed: Any, wide: Aval) -> Any:
+    return e.op("stablehlo.and", [packed, e.constant(2**32 - 1, wide)], wide)
+
+
+def _order(e: Emitter, x: Any, key: Aval, axis: int) -> Any:
+    """Where what comes first, next, ... by one key was: by the key in the upper half of a 64-bit
+    integer and the position in the lower."""
+    wide = Aval(key.shape, INT64)
+    packed = _together(e, _small_key(e, x, key, wide, zero=True), positions(e, wide, axis), wide)
+    (packed,) = _sort(e, [packed], [wide], axis, False, _by_less)
+    return e.op("stablehlo.convert", [_lower_half(e, packed, wide)], Aval(key.shape, INT32))
+
+
+def _pair(e: Emitter, xs, ins: Sequence[Aval], axis: int) -> list:
+    """Two keys and nothing else, as one integer.  Of zeros the negative come first; in the first
+    key, of which there may be none, they would have to be one, and then be told apart again."""
+    wide = Aval(ins[0].shape, INT64)
+    lower, base = _small_key(e, xs[1], ins[1], wide, zero=False), e.constant(2**31, wide)
+    lower = e.op("stablehlo.add", [lower, base], wide)  # from 0
+    packed = _together(e, _small_key(e, xs[0], ins[0], wide, zero=False), lower, wide)
+    (packed,) = _sort(e, [packed], [wide], axis, False, _by_less)
+    upper = e.op("stablehlo.shift_right_arithmetic", [packed, e.constant(32, wide)], wide)
+    lower = e.op("stablehlo.subtract", [_lower_half(e, packed, wide), base], wide)
+    return [_of_small_key(e, k, a, wide) for k, a in zip((upper, lower), ins)]
+
+
+def _small_key(e: Emitter, x: Any, aval: Aval, wide: Aval, zero: bool) -> Any:
+    """A key of at most 32 bits as a signed 64-bit integer of that size, in the same order; `zero`:
+    whether all zeros are one."""
     if aval.category == FLOATING:
         single = Aval(aval.shape, FLOAT32)
         if aval is not single:
             x = e.op("stablehlo.convert", [x], single)
-        x, aval = _ordered_bits(e, _with_one(e, x, single, nan=True, zero=True), single)
+        x, aval = _ordered_bits(e, _with_one(e, x, single, nan=True, zero=zero), single)
     x = e.op("stablehlo.convert", [x], wide)
     if aval.dtype == np.uint32:
         x = e.op("stablehlo.subtract", [x, e.constant(2**31, wide)], wide)
     return x
+
+
+def _of_small_key(e: Emitter, x: Any, aval: Aval, wide: Aval) -> Any:
+    """The key that `_small_key` made an integer of."""
+    if aval.dtype == np.uint32:
+        x = e.op("stablehlo.add", [x, e.constant(2**31, wide)], wide)
+    if aval.category != FLOATING:
+        return e.op("stablehlo.convert", [x], aval)
+    whole, single = Aval(aval.shape, INT32), Aval(aval.shape, FLOAT32)
+    bits = _flipped(e, e.op("stablehlo.convert", [x], whole), whole)
+    x = e.op("stablehlo.bitcast_convert", [bits], single)
+    return x if aval is single else e.op("stablehlo.convert", [x], aval)
 
 
 def _gathered(e: Emitter, x: Any, aval: Aval, at: Any, places: Aval, axis: int) -> Any:

@@ -24,6 +24,7 @@ from .._base.source import (
     hide,
     user_frames,
     user_line,
+    warn,
     where_defined,
 )
 from .._base.tracebacks import (
@@ -50,5 +51,6 @@ __all__ = [
     "hide",
     "user_frames",
     "user_line",
+    "warn",
     "where_defined",
 ]

@@ -4,7 +4,7 @@ Invariant: nothing is defined here.
 """
 
 from .._core.openable import (
-    Openable,
+    registered_by,
 )
 from ..tree import (
     LEAF,
@@ -25,7 +25,7 @@ from ..tree_util import (
 
 __all__ = [
     "LEAF",
-    "Openable",
+    "registered_by",
     "Partial",
     "TreeDef",
     "children",

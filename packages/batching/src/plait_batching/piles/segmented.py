@@ -1,0 +1,99 @@
+"""Running sums and their like along rows of which some begin anew.
+
+Invariant: nothing comes from the rows of one example into those of the next, neither a number nor a
+nan; sums are never differences of sums over all rows, which would lose digits.
+"""
+
+from functools import partial
+from typing import Any
+
+import plait.numpy as pnp
+from plait import (
+    lax,
+)
+from plait.ext.ir import (
+    Primitive,
+)
+from plait.ext.ops.cumulative import (
+    accumulated,
+    cumprod_,
+    law_of,
+    recurrence,
+)
+from plait.ext.ops.shape import (
+    convert,
+)
+from plait.ext.rules import (
+    expand_rules,
+    lower_rules,
+)
+from plait.ext.trace import (
+    staged,
+)
+from plait.ext.types import (
+    COMPLEX,
+    Aval,
+)
+
+from .layouts import along
+
+__all__ = ["segmented"]
+
+
+def _segmented(new: Aval, *xs: Aval, of: Primitive, axis: int, reverse: bool) -> Aval:
+    """The running operation `of` along `axis`, begun anew at each row where `new`, bool[rows], is
+    true."""
+    return of.infer(xs, {"axis": axis, "reverse": reverse})
+
+
+segmented = Primitive("piles.segmented", _segmented)
+
+
+@lower_rules.rule(segmented)
+def _(e, xs, ins, outs, of, axis, reverse):
+    # as core does: row after row on CPUs, elsewhere as a tree
+    say = _row_after_row if e.unit.platforms == ("cpu",) else _tree
+    told = partial(say, of=of, axis=axis, reverse=reverse)
+    return e.program(staged(lambda *vs: [told(*vs)], ins), xs)[0]
+
+
+@expand_rules.rule(segmented)
+def _(new, *xs, of, axis, reverse):
+    return _row_after_row(new, *xs, of=of, axis=axis, reverse=reverse)
+
+
+def _row_after_row(new: Any, *xs: Any, of: Primitive, axis: int, reverse: bool) -> Any:
+    law, aval = law_of(of), xs[0].aval
+    wide = accumulated(aval).dtype
+    rows = [pnp.moveaxis(x, axis, 0) for x in xs]
+    start = pnp.full(rows[0].shape[1:], law.start(wide), wide)
+
+    def turn(carry: Any, row: Any) -> tuple:
+        begins, *elements = row
+        elements = [convert(x, wide) for x in elements]
+        y = law.step(pnp.where(begins, start, carry), *elements)
+        if of is cumprod_ and aval.category == COMPLEX:  # 1 times an infinite one has nan parts
+            y = pnp.where(begins, elements[0], y)
+        return y, convert(y, aval.dtype)
+
+    _, out = lax.scan(turn, start, (new, *rows), reverse=reverse)
+    return pnp.moveaxis(out, 0, axis)
+
+
+def _tree(new: Any, *xs: Any, of: Primitive, axis: int, reverse: bool) -> Any:
+    law, aval = law_of(of), xs[0].aval
+    wide = accumulated(aval).dtype
+    turned = (lambda v: pnp.flip(v, axis)) if reverse else (lambda v: v)
+    flags = pnp.broadcast_to(along(new, axis, aval.ndim), aval.shape)
+    vs = [convert(x, wide) for x in xs]
+    if of is recurrence:  # from zero, also where the factor is infinite
+        first = pnp.where(flags, vs[0] * 0 + vs[1], vs[1])
+        vs = [vs[0], first]
+
+    def join(p: Any, q: Any) -> tuple:
+        (f, *us), (g, *ws) = p, q
+        joined = law.join(us, ws)
+        return f | g, *[pnp.where(g, w, j) for w, j in zip(ws, joined, strict=True)]
+
+    out = lax.associative_scan(join, tuple(map(turned, (flags, *vs))), axis=axis)[-1]
+    return convert(turned(out), aval.dtype)
