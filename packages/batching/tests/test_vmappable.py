@@ -8,6 +8,7 @@ import pytest
 
 import plait
 from plait.errors import ArgumentError, AxisError, NotAnArrayError, RegistrationError
+from plait.ext.sizes import symbolic_dims
 
 pytestmark = pytest.mark.feature("B20")
 pnp = plait.numpy
@@ -157,6 +158,40 @@ def test_the_index_is_made_when_it_is_asked_for_and_once(by_methods):
     plait.unregister_vmappable(Slots)
     plait.register_vmappable(Slots, Slot, make_iota=lambda n: 10 * pnp.arange(n))
     np.testing.assert_array_equal(np.asarray(of(True, A)), A.sum(1) + 10 * np.arange(3))
+
+
+class Lanes(int):
+    """A number of lanes."""
+
+
+class InLanes(Slots):
+    def axis_size(self, spec):
+        return Lanes(super().axis_size(spec))
+
+
+@pytest.mark.feature("B19")
+def test_the_index_of_sizes_that_are_no_ints():
+    """Of a class of one's own, which says how its indices are made; and known by name only."""
+    asked = []
+
+    def lanes(n):
+        asked.append(type(n))
+        return 10 * pnp.arange(int(n))
+
+    plait.register_vmappable(InLanes, Slot, Lanes, make_iota=lanes)
+    f = lambda s: type(s)(s.parts[0].sum() + s.parts[1])  # noqa: E731
+    plait.register_vmappable(Slots, Slot)
+    y = plait.vmap(lambda s: InLanes(*f(s).parts), Slot(True), Slot())(InLanes(A))
+    np.testing.assert_array_equal(np.asarray(y.parts[0]), A.sum(1) + 10 * np.arange(3))
+    assert asked == [Lanes]
+    plait.unregister_vmappable(InLanes)
+    g = lambda x: plait.vmap(f, Slot(True), Slot())(Slots(x)).parts[0]  # noqa: E731
+    (n,) = symbolic_dims("n")
+    program = plait.make_program(g)(plait.ShapeDtypeStruct((n, 2), "float32"))
+    assert program.out_avals[0].shape == (n,)
+    for x in (A, A[:2]):
+        np.testing.assert_array_equal(np.asarray(g(x)), x.sum(1) + np.arange(len(x)))
+    plait.unregister_vmappable(Slots)
 
 
 def test_a_spec_type_may_be_shared(registered):
