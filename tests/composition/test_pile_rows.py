@@ -80,20 +80,18 @@ def test_a_pile_is_a_tree():
 @pytest.mark.feature("B23")
 def test_a_pile_is_differentiated():
     p = floats([3, 0, 4])
-    got = plait.grad(lambda q: (q.data**2).sum(), allow_int=True)(p)
-    rows, lengths = plait.tree.leaves(got)
-    np.testing.assert_allclose(rows[:7], 2 * np.concatenate(p.to_list()))
-    assert lengths.dtype.kind == "V"
+    for allow_int in (False, True):
+        got = plait.grad(lambda q: (q.data**2).sum(), allow_int=allow_int)(p)
+        for g, x in zip(got.to_list(), p.to_list(), strict=True):
+            np.testing.assert_allclose(g, 2 * x)
 
 
 @pytest.mark.feature("B24")
-@pytest.mark.parametrize("axes", [0, 1, None, ({"a": 0},)])
+@pytest.mark.parametrize("axes", [0, 1, ({"a": 0},)])
 def test_a_pile_is_mapped_by_its_own_axis_only(axes):
     p = {"a": ranges()} if isinstance(axes, tuple) else ranges()
     with pytest.raises(TypeError, match="pile input without using pile_axis in_axes spec") as e:
-        vmap(lambda x: 0.0, axes)(p) if axes is not None else vmap(
-            lambda x, y: 0.0, (None, 0)
-        )(p, pnp.ones(3))  # fmt: skip
+        vmap(lambda x: 0.0, axes)(p)
     assert "in_axes=plait.pile_axis" in e.value.fix
 
 

@@ -62,7 +62,7 @@ def _without_rule(program: Program, names: frozenset[str]) -> Iterator[Any]:
 def grouped(does: str, program: Program, vectors: dict[str, Any], count: Any) -> bool:
     """Whether a program is to be applied to groups of equal sizes: if something in it has no rule,
     the lengths are known, and the setting `ragged_fallback` does not refuse it."""
-    if config.ragged_fallback == "error" or not count:
+    if config.ragged_fallback == "error" or count.__class__ is not int or count == 0:
         return False
     if not all(isinstance(v, Array) for v in vectors.values()):
         return False

@@ -13,6 +13,7 @@ from plait.ext.types import (
 
 from .capacities import TILE
 from .operation import FLAT, PADDED, TILES
+from .row_access import rows_at, rows_or
 
 __all__ = [
     "along", "converted", "fit", "from_padded", "from_tiles", "to_padded", "to_tiles",
@@ -32,7 +33,7 @@ def fit(x: Any, axis: int, n: int) -> Any:
     if have > n:
         return x[(slice(None),) * axis + (slice(0, n),)]
     if x.aval.dtype.__class__ is Opaque and have:  # there is no zero
-        return pnp.take(x, pnp.minimum(pnp.arange(n), have - 1), axis=axis)
+        return rows_at(x, pnp.arange(n, dtype="int32"), axis)
     return pnp.pad(x, [(0, n - have) if i == axis else (0, 0) for i in range(x.ndim)])
 
 
@@ -43,7 +44,7 @@ def _merged(y: Any, a: int) -> Any:
 
 def to_tiles(r: Any, x: Any, a: int, d: Any, fill: Any = 0) -> Any:
     """Flat along axis `a`, of size `d`, as [tiles, ..TILE..]."""
-    y = pnp.take(x, r.rows(d).tile_rows, axis=a, mode="fill", fill_value=fill)
+    y = rows_or(fill, x, r.rows(d).tile_rows, a)
     return pnp.moveaxis(y, a, 0)
 
 
@@ -51,19 +52,19 @@ def from_tiles(r: Any, y: Any, a: int, d: Any) -> Any:
     """[tiles, ..TILE..] as flat along axis `a`, of size `d`."""
     y = pnp.moveaxis(y, 0, a)
     y = _merged(y, a)
-    return pnp.take(y, r.rows(d).row_tiles, axis=a, mode="clip")
+    return rows_at(y, r.rows(d).row_tiles, a)
 
 
 def to_padded(r: Any, x: Any, a: int, d: Any) -> Any:
     """Flat along axis `a`, of size `d`, as [size, ..longest..]."""
-    return pnp.moveaxis(pnp.take(x, r.rows(d).padded_rows, axis=a, mode="clip"), a, 0)
+    return pnp.moveaxis(rows_at(x, r.rows(d).padded_rows, a), a, 0)
 
 
 def from_padded(r: Any, y: Any, a: int, d: Any) -> Any:
     """[size, ..longest..] as flat along axis `a`, of size `d`."""
     y = pnp.moveaxis(y, 0, a)
     y = _merged(y, a)
-    return pnp.take(y, r.rows(d).row_places, axis=a, mode="clip")
+    return rows_at(y, r.rows(d).row_places, a)
 
 
 def _tiles_to_padded(r: Any, y: Any, aval: Aval, axes: tuple[int, ...]) -> Any:
@@ -73,7 +74,7 @@ def _tiles_to_padded(r: Any, y: Any, aval: Aval, axes: tuple[int, ...]) -> Any:
     m, n = (-(-t.longest // TILE) for t in (p.a, p.b))
     left, right = pnp.arange(m)[:, None], pnp.arange(n)
     at = p.first[:-1, None, None] + left * pnp.maximum(p.b.counts, 1)[:, None, None] + right
-    y = pnp.take(y, pnp.clip(at, 0, p.capacity - 1), axis=0, mode="clip")  # [size, m, n, ...]
+    y = rows_at(y, at)  # [size, m, n, ...]
     y = pnp.moveaxis(y, (1, 2), (a + 1, b + 2))  # each number of a tile in front of its rows
     shape = list(y.shape)
     shape[a + 1 : a + 3] = [m * TILE]
@@ -94,7 +95,7 @@ def _padded_to_tiles(r: Any, y: Any, aval: Aval, axes: tuple[int, ...]) -> Any:
     y = pnp.moveaxis(y.reshape(shape), (a + 1, b + 2), (1, 2))  # [size, m, n, ...]
     y = _merged(_merged(y, 0), 0)
     i, j = (pnp.clip(k, 0, c - 1) for k, c in zip(p.place, (m, n)))
-    return pnp.take(y, (p.owner * m + i) * n + j, axis=0, mode="clip")
+    return rows_at(y, (p.owner * m + i) * n + j)
 
 
 def converted(r: Any, aval: Aval, x: Any, how: str, to: str) -> Any:

@@ -17,6 +17,7 @@ from plait.ext.trace import (
 )
 
 from .capacities import TILE
+from .row_access import put, rows_at, rows_or
 
 __all__ = ["I32", "Pairs", "Rows"]
 
@@ -43,8 +44,8 @@ def owners(counts: Any, capacity: int) -> tuple[Any, Any]:
     `capacity` items)."""
     zero = pnp.zeros(1, I32)
     first = pnp.concatenate([zero, pnp.cumsum(counts, dtype=I32)])
-    marks = pnp.zeros(capacity + 1, I32).at[first[1:]].add(1, mode="drop")
-    return first, pnp.cumsum(marks, dtype=I32)[:capacity]
+    marks = put(pnp.zeros(capacity, I32), first[1:], pnp.ones_like(counts, I32), "add")
+    return first, pnp.cumsum(marks, dtype=I32)
 
 
 def _and_none(lengths: Any, value: int = 0) -> Any:
@@ -85,7 +86,7 @@ class Rows:
     @table
     def position(self) -> Any:
         """The position of each row in its example: [rows]."""
-        return pnp.arange(self.rows, dtype=I32) - self.first[self.example]
+        return pnp.arange(self.rows, dtype=I32) - rows_at(self.first, self.example)
 
     @table
     def there(self) -> Any:
@@ -140,25 +141,25 @@ class Rows:
     @table
     def tile_position(self) -> Any:
         """The positions of a tile's rows in their example: [tiles, TILE]."""
-        k = pnp.arange(self.tiles, dtype=I32) - self.tile_first[self.tile_example]
+        k = pnp.arange(self.tiles, dtype=I32) - rows_at(self.tile_first, self.tile_example)
         return k[:, None] * TILE + pnp.arange(TILE, dtype=I32)
 
     @table
     def tile_there(self) -> Any:
         """Which of a tile's rows there are: [tiles, TILE]."""
-        return self.tile_position < _and_none(self.lengths)[self.tile_example][:, None]
+        return self.tile_position < rows_at(_and_none(self.lengths), self.tile_example)[:, None]
 
     @table
     def tile_rows(self) -> Any:
         """The row of each place of a tile; `rows`, which is outside, where there is none."""
-        at = self.first[self.tile_example][:, None] + self.tile_position
+        at = rows_at(self.first, self.tile_example)[:, None] + self.tile_position
         return pnp.where(self.tile_there, at, self.rows)
 
     @table
     def row_tiles(self) -> Any:
         """The place among the tiles of each row: [rows]."""
         p = self.position
-        at = (self.tile_first[self.example] + p // TILE) * TILE + p % TILE
+        at = (rows_at(self.tile_first, self.example) + p // TILE) * TILE + p % TILE
         return pnp.clip(at, 0, self.tiles * TILE - 1)
 
 
@@ -171,18 +172,18 @@ class Pairs:
         self.first, self.example = owners(a.counts * b.counts, capacity)
         inside = self.example < a.size
         self.owner = pnp.minimum(self.example, max(a.size - 1, 0))
-        k = pnp.arange(capacity, dtype=I32) - self.first[self.example]
-        across = pnp.maximum(_and_none(b.counts, 1)[self.example], 1)
+        k = pnp.arange(capacity, dtype=I32) - rows_at(self.first, self.example)
+        across = pnp.maximum(rows_at(_and_none(b.counts, 1), self.example), 1)
         self.place = k // across, k % across
-        self.left = pnp.where(inside, a.tile_first[self.example] + self.place[0], a.tiles)
-        self.right = pnp.where(inside, b.tile_first[self.example] + self.place[1], b.tiles)
+        self.left = pnp.where(inside, rows_at(a.tile_first, self.example) + self.place[0], a.tiles)
+        self.right = pnp.where(inside, rows_at(b.tile_first, self.example) + self.place[1], b.tiles)
 
     @table
     def left_there(self) -> Any:
         """Which rows of the pair's left tile there are: [capacity, TILE]."""
-        return self.a.tile_there.at[self.left].get(mode="fill", fill_value=False)
+        return rows_or(False, self.a.tile_there, self.left)
 
     @table
     def right_there(self) -> Any:
         """The same of its right tile."""
-        return self.b.tile_there.at[self.right].get(mode="fill", fill_value=False)
+        return rows_or(False, self.b.tile_there, self.right)

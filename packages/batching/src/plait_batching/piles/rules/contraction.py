@@ -20,6 +20,7 @@ from ...interpreter import batching_rules
 from ..carrier import PARTIAL, Ragged, lazily, partial_rules, pile_rules, undone
 from ..layouts import along, from_tiles, to_tiles
 from ..operation import FLAT, PADDED, TILES
+from ..row_access import rows_at
 from .reduction import combined, tile_mask
 from .shape import to_pairs
 
@@ -61,7 +62,7 @@ def _with_dense(r: Ragged, x: Any, y: Any, out: Any, params: dict) -> Any:
     (a,) = r.axes(ragged.aval)
     n = ragged.aval.shape[a]
     tiles = to_tiles(r, r.data(ragged, FLAT), a, n)
-    each = pnp.take(r.front(value, d), r.rows(n).tile_owner, axis=0, mode="clip")
+    each = rows_at(r.front(value, d), r.rows(n).tile_owner)
     pair = (tiles, each) if ragged is x else (each, tiles)
     got = _stacked(r, *pair, 0, 0, params)
     (k,) = r.axes(out)

@@ -47,6 +47,7 @@ from ...interpreter import Batch
 from ..carrier import Ragged, pile_rules
 from ..layouts import along
 from ..operation import FLAT, PADDED, TILES
+from ..row_access import put, rows_at
 from ..tables import I32
 
 
@@ -55,10 +56,10 @@ def _of_examples(r: Ragged, flags: Any, aval: Any, form: Any) -> Any:
     if form == FLAT:
         (a,) = r.axes(aval)
         t = r.rows(aval.shape[a])
-        return along(pnp.take(flags, t.owner, mode="clip"), a, aval.ndim)
+        return along(rows_at(flags, t.owner), a, aval.ndim)
     if form.__class__ is tuple and form[0] == TILES:
         p = r.pairs(*[aval.shape[a] for a in r.axes(aval)])
-        flags = pnp.take(flags, p.owner, mode="clip")
+        flags = rows_at(flags, p.owner)
     return along(flags, 0, aval.ndim + 1)
 
 
@@ -214,10 +215,10 @@ def _in_phases(r: Ragged, args: Any, params: dict) -> list:
     consts = [r.split(a)[1][0] for a in args[:k]]
     carry = [r.to_form(a, 0)[0] for a in args[k : k + c]]
     rows = [r.data(a, FLAT) for a in args[k + c :]]
-    order = pnp.argsort(-t.lengths)
-    lengths, first = t.lengths[order], t.first[:-1][order]
-    carry = [x[order] for x in carry]
-    consts = [x if f is None else r.front(x, f)[order] for x, f in zip(consts, forms)]
+    order = pnp.argsort(-t.lengths).astype(I32)
+    lengths, first = rows_at(t.lengths, order), rows_at(t.first, order)
+    carry = [rows_at(x, order) for x in carry]
+    consts = [x if f is None else rows_at(r.front(x, f), order) for x, f in zip(consts, forms)]
     given = (*[None if f is None else 0 for f in forms], *(0,) * (c + len(rows)))
     ys = [pnp.zeros(r.part_avals(a, FLAT)[0].shape, a.dtype) for a in outs[c:]]
     i, width = pnp.zeros((), I32), r.size
@@ -233,8 +234,8 @@ def _in_phases(r: Ragged, args: Any, params: dict) -> list:
         if last:
             break
         width = half
-    back = pnp.zeros(r.size, I32).at[order].set(pnp.arange(r.size, dtype=I32))
-    ends = [r.lift(a, 0, (x[back],)) for a, x in zip(outs, carry)]
+    back = put(pnp.zeros(r.size, I32), order, pnp.arange(r.size, dtype=I32))
+    ends = [r.lift(a, 0, (rows_at(x, back),)) for a, x in zip(outs, carry)]
     return ends + [r.lift(a, FLAT, (y,)) for a, y in zip(outs[c:], ys)]
 
 
@@ -256,12 +257,12 @@ class _Phase:
             i, old, ys = s
             on = i < n
             at = first + (n - 1 - i if self.reverse else i)
-            here = [x.at[pnp.clip(at, 0, self.rows - 1)].get(mode="clip") for x in xs]
+            here = [rows_at(x, pnp.maximum(at, 0)) for x in xs]
             got = evaluate(self.step, [*ks, *old, *here])
             c = len(old)
             new = [pnp.where(along(on, 0, o.ndim), g, o) for g, o in zip(got[:c], old)]
             to = pnp.where(on, at, self.rows)
-            ys = [y.at[to].set(g, mode="drop") for y, g in zip(ys, got[c:])]
+            ys = [put(y, to, g) for y, g in zip(ys, got[c:])]
             return i + 1, new, ys
 
         return lax.while_loop(lambda s: s[0] < until, turn, (i, carry, ys))

@@ -11,6 +11,7 @@ from plait.ext.rules import (
 
 from ..carrier import Ragged, pile_rules
 from ..operation import FLAT
+from ..row_access import rows_at
 from ..segmented import segmented
 
 __all__: list[str] = []
@@ -32,4 +33,4 @@ def _(prim, r, args, out, *, axis, reverse):
 def _first_rows(r: Ragged, d: Any, reverse: bool) -> Any:
     """Which rows are the first ones, in the order that they are taken."""
     t = r.rows(d)
-    return t.position == (t.lengths[t.owner] - 1 if reverse else 0)
+    return t.position == (rows_at(t.lengths, t.owner) - 1 if reverse else 0)

@@ -25,6 +25,7 @@ from plait.ext.ops.shape import (
 from ..carrier import Ragged, pile_rules
 from ..layouts import along
 from ..operation import FLAT, PADDED
+from ..row_access import rows_at
 from ..tables import I32, Rows
 
 Source = Callable[["Places"], Any]
@@ -57,7 +58,7 @@ class Places:
         """Values of each example, [size], for each place."""
         if self.how == FLAT:
             assert self.rows is not None
-            return pnp.take(values, self.rows.owner, mode="clip")
+            return rows_at(values, self.rows.owner)
         return values[:, None]
 
 
@@ -70,8 +71,8 @@ def pick(r: Ragged, x: Any, aval: Any, axis: int, d: Any, source: Source, how: s
     n = aval.shape[axis]
     if how == FLAT:
         t = r.rows(n)
-        rows = pnp.take(t.first, places.rows.owner, mode="clip") + at  # type: ignore[union-attr]
-        return pnp.take(x, pnp.clip(rows, 0, t.rows - 1), axis=axis, mode="clip")
+        rows = rows_at(t.first, places.rows.owner) + at  # type: ignore[union-attr]
+        return rows_at(x, rows, axis)
     width = x.shape[axis + 1]
     if width == 0:
         return _taken(x, at[0], axis + 1)
@@ -87,7 +88,7 @@ def _taken(x: Any, at: Any, axis: int) -> Any:
     n = x.shape[axis]
     if n == 0:
         return pnp.zeros((*x.shape[:axis], at.shape[0], *x.shape[axis + 1 :]), x.dtype)
-    return pnp.take(x, pnp.clip(at, 0, n - 1), axis=axis, mode="clip")
+    return rows_at(x, at, axis)
 
 
 def where(r: Ragged, d: Any, how: str, axis: int, ndim: int, test: Source) -> Any:
@@ -192,7 +193,7 @@ def _beside(r: Ragged, value: Any, out: Any, how: str) -> Any:
         return v
     if how == FLAT:
         (a,) = r.axes(out)
-        return along(pnp.take(v, r.rows(out.shape[a]).owner, mode="clip"), a, out.ndim)
+        return along(rows_at(v, r.rows(out.shape[a]).owner), a, out.ndim)
     return v.reshape((r.size, *(1,) * out.ndim))
 
 

@@ -26,6 +26,7 @@ from ..carrier import Ragged, pile_rules
 from ..layouts import from_tiles
 from ..operation import FLAT, PADDED, TILES
 from ..padding import padding_rules
+from ..row_access import put
 
 __all__ = ["combined", "tile_mask"]
 
@@ -33,7 +34,7 @@ __all__ = ["combined", "tile_mask"]
 def combined(fill: Any, count: int, at: Any, y: Any, how: str) -> Any:
     """The rows of `y`, combined where `at` says: [count, ...]."""
     start = pnp.full((count, *y.shape[1:]), fill, y.dtype)
-    return getattr(start.at[at], how)(y, mode="drop")
+    return put(start, at, y, how)
 
 
 def tile_mask(y: Any, there: Any, axis: int, fill: Any) -> Any:

@@ -21,6 +21,7 @@ from plait.ext.values import (
 from ..carrier import Ragged, pile_rules
 from ..layouts import along, fit, to_tiles
 from ..operation import FLAT, PADDED, TILES, layout, place
+from ..row_access import rows_at, rows_or
 from ..tables import I32
 
 __all__ = ["to_pairs"]
@@ -39,7 +40,7 @@ def _(r, args, out, *, shape, axis, dtype):
     if how == TILES and axis in axes:
         p = r.pairs(shape[axes[0]], shape[axes[1]])
         t, which = (p.a, p.left) if axis == axes[0] else (p.b, p.right)
-        at = pnp.take(t.tile_position, which, axis=0, mode="clip").astype(dtype)
+        at = rows_at(t.tile_position, which).astype(dtype)
         spread = [1] * len(want)
         spread[0], spread[axis + 1] = at.shape
         return r.result(out, pnp.broadcast_to(at.reshape(spread), want), how)
@@ -70,7 +71,7 @@ def _to_flat(r: Ragged, x: Any, out: Any, dims: tuple) -> tuple[Any, list[int]]:
     at = list(dims)
     lost = tuple([i for i, k in enumerate(dims) if k == a])  # of size 1
     if d is not None:
-        y = pnp.take(r.front(y, d), r.rows(out.shape[a]).owner, axis=0, mode="clip")
+        y = rows_at(r.front(y, d), r.rows(out.shape[a]).owner)
         y = pnp.squeeze(y, tuple([i + 1 for i in lost]))
         return y, [a, *[k for k in at if k != a]]
     return pnp.squeeze(y, lost), [k for k in at if k != a]
@@ -93,12 +94,12 @@ def to_pairs(r: Ragged, x: Any, p: Any, left: list[bool]) -> tuple[Any, int | No
     axes = r.axes(x.aval)
     if not axes:
         y, d = r.dense(x)
-        return (y, None) if d is None else (pnp.take(r.front(y, d), p.owner, axis=0), 0)
+        return (y, None) if d is None else (rows_at(r.front(y, d), p.owner), 0)
     if len(axes) == 2:
         return r.data(x, TILES), 0
     tiles = to_tiles(r, r.data(x, FLAT), axes[0], x.aval.shape[axes[0]])
     at = p.left if left[0] else p.right
-    return pnp.take(tiles, at, axis=0, mode="fill", fill_value=0), 0
+    return rows_or(0, tiles, at), 0
 
 
 def _to_padded(r: Ragged, x: Any, out: Any, dims: tuple) -> tuple[Any, list[int]]:
@@ -128,8 +129,8 @@ def _swapped(r: Ragged, x: Any, y: Any) -> Any:
     a, b = [x.aval.shape[i] for i in r.axes(x.aval)]
     p, q = r.pairs(a, b), r.pairs(b, a)
     m, n = q.place
-    at = p.first[q.example] + n * pnp.maximum(p.b.counts, 1)[q.owner] + m
-    return pnp.take(y, pnp.clip(at, 0, p.capacity - 1), axis=0, mode="clip")
+    at = rows_at(p.first, q.example) + n * rows_at(pnp.maximum(p.b.counts, 1), q.owner) + m
+    return rows_at(y, at)
 
 
 @pile_rules.rule(squeeze_)
