@@ -77,6 +77,37 @@ def check(f, kinds, vector, gradient=False, tier=None, special=False):
         _agree(plait.grad(_loss(f), which), axes, xs, examples, 1e-6, tier)
 
 
+def check_room(f, kinds, vector):
+    """Raise AssertionError if results have other bits where there is room for half as many rows
+    again, or for four times as many; lengths are traced, so rows are all that is known."""
+    rng = np.random.default_rng(0)
+    given = [argument(k, vector, rng) for k in kinds]
+    axes = tuple([a for _, a in given])
+    at = [x[1][0] if a is plait.pile_axis else None for x, a in given]
+
+    def run(xs, lengths):
+        piles = [x if n is None else plait.Pile(x, n, k) for x, n, k in zip(xs, lengths, at)]
+        return plait.vmap(f, axes, plait.pile_axis)(*piles)
+
+    def elements(more):
+        xs, lengths = [], []
+        for (x, _), k in zip(given, at):
+            rows = x if k is None else np.concatenate(x[0], k)
+            if k is not None:
+                room = [(0, int(rows.shape[k] * more) * (a == k)) for a in range(rows.ndim)]
+                rows = pnp.asarray(np.pad(rows, room, constant_values=7))
+            xs.append(rows)
+            lengths.append(None if k is None else pnp.asarray([e.shape[k] for e in x[0]]))
+        got = plait.jit(run)(xs, lengths)
+        piles = plait.tree.leaves(got, is_leaf=lambda p: isinstance(p, plait.Pile))
+        return [np.asarray(e) for p in piles for e in p.to_list()]
+
+    plain = elements(0)
+    for more in (0.5, 3):
+        for a, b in zip(plain, elements(more), strict=True):
+            assert a.tobytes() == b.tobytes(), (a, b)
+
+
 def _example(x, axis, b):
     if axis is None:
         return x

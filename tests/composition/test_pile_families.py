@@ -8,7 +8,7 @@ import pytest
 import plait
 import plait.numpy as pnp
 
-from .pile_checks import VECTORS, check
+from .pile_checks import VECTORS, check, check_room
 from .pile_families import FAMILIES, WITHOUT_DERIVATIVE
 
 VALUES = [
@@ -25,6 +25,10 @@ VALUES = [
 GRADIENTS = [
     "conv stride", "sum window", "custom vjp", "two indices", "einsum contracted", "pad edge",
     "joined three",
+]  # fmt: skip
+AT_ANY_CAPACITY = [
+    "argsort of ties", "cumsum int reversed", "sort pairs", "sum window", "take wrap", "conv stride",
+    "joined three", "scan, two piles", "random normal", "recurrence reversed",
 ]  # fmt: skip
 OF_OTHER_LENGTHS = [(v, n) for v in VECTORS if v != "mixed" for n in ("argsort of ties", "rolled")]
 
@@ -46,6 +50,12 @@ def test_gradients(name):
 def test_other_lengths(vector, name):
     f, *kinds = FAMILIES[name]
     check(f, kinds, VECTORS[vector], tier="fast")
+
+
+@pytest.mark.parametrize("name", AT_ANY_CAPACITY)
+def test_more_room_changes_no_bit(name):
+    f, *kinds = FAMILIES[name]
+    check_room(f, kinds, ((3, 0, 9, 1), (2, 5, 7, 0), (1, 2, 3, 4)))
 
 
 def test_no_examples():

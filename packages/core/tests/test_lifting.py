@@ -270,10 +270,25 @@ def _(prim, stack, axis, xs, **params):
     return 0, lax.broadcast_in_dim(x, (stack.size, *params["shape"]), [0])
 
 
+class Front(Stack):
+    """The same, always in front: the axis of the rows of a loop is not the first one then."""
+
+    def grow(self, form, axis):
+        return form
+
+    drop = grow
+
+
+STACKS = [
+    *[(Stack, axes) for axes in ((0, 0), (1, 2), (0, 1), (1, None), (None, 2))],
+    *[(Front, axes) for axes in ((0, 0), (0, None), (None, 0))],
+]
+
+
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("axes", [(0, 0), (1, 2), (0, 1), (1, None), (None, 2)])
+@pytest.mark.parametrize(("kind", "axes"), STACKS)
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_stacks(name, axes, way):
+def test_stacks(name, kind, axes, way):
     """A stack along any axis: the results are those of each value, stacked."""
     f, reference = PROGRAMS[name]
     xs = np.stack([X, X + 1, X * 0.5, X - 0.25])
@@ -282,7 +297,7 @@ def test_stacks(name, axes, way):
     for values, axis in zip((xs, ys), axes):
         whole = values[0] if axis is None else np.moveaxis(values, 0, axis)
         lifted.append((axis, (f64(whole),), f64(values[0]).aval))
-    got = through(Stack(ext.current(), 4), f, lifted, way)
+    got = through(kind(ext.current(), 4), f, lifted, way)
     each = [
         reference(xs[0 if axes[0] is None else i], ys[0 if axes[1] is None else i])
         for i in range(4)

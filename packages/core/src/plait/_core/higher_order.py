@@ -129,6 +129,13 @@ class Wiring:
         """
         return [*extra, *operands], {**params, "program": programs[0]}
 
+    def returned(
+        self, params: dict[str, Any], parts: list[tuple[Part, ...]], values: Sequence[Any]
+    ) -> Sequence[Any]:
+        """Return the components of all results, as `parts` describes them, of what the operation
+        of `rebuild` gave; `params` are those before."""
+        return values
+
     def binds(self, params: dict[str, Any]) -> frozenset[Any]:
         """Return the axis names that the operation binds for its programs."""
         return frozenset()

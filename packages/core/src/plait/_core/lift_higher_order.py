@@ -292,9 +292,10 @@ def rebuilt(
     # (`lift_program`).  If they were captured instead, they would belong to one call only, and the
     # lifted program, which is kept, would be wrong in the next.
     ambient = list(carrier.ambient)
+    old = params
     operands, params = higher.rebuild(params, programs, parts, operands, ambient)
     assert carrier.parent is not None
-    values = carrier.parent.apply(prim, operands, params)
+    values = higher.returned(old, parts, carrier.parent.apply(prim, operands, params))
     lifted: list[Value] = []
     k = 0
     for s, t in zip(w.outputs, results, strict=True):

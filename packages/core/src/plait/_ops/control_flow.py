@@ -11,6 +11,7 @@ import numpy as np
 
 from .._base.errors import (
     ArgumentError,
+    MissingRule,
     ShapeError,
 )
 from .._core.higher_order import Slots, Wiring, width
@@ -22,6 +23,7 @@ from .._xla.lower import Emitter, lower_rules
 from .._xla.mlir import constant_of, i64, i64s
 from .empty_axes import make_room, take_back, with_room
 from .platforms import answers
+from .shape import broadcast_in_dim, moveaxis
 
 _I, _B = Aval((), INT32), Aval((), BOOL)
 
@@ -225,7 +227,11 @@ def _while_bounded(e: Emitter, cc, bc, init, outs, cond, body, order, max_steps)
 
 
 class Steps(Wiring):
-    """Constants, carry, rows of xs; the carry, rows of ys."""
+    """Constants, carry, rows of xs; the carry, rows of ys.
+
+    Rows are along leading axes, so components that have the axis of rows elsewhere are moved, and
+    what has no such axis is the same in every row.
+    """
 
     def slots(self, params: dict[str, Any]) -> Slots:
         k, c, p = params["consts"], params["carry"], params["body"]
@@ -236,13 +242,41 @@ class Steps(Wiring):
         return Slots(range(n), outs, [(p, range(n), outs)], n + m - c, mapped)
 
     def rebuild(self, params, programs, parts, operands, extra):
-        k, c = params["consts"], params["carry"]
-        return [*extra, *operands], {
+        k, c, n = params["consts"], params["carry"], len(params["body"].inputs)
+        fixed = width(parts[: k + c])
+        rows = [p.at[0] for ps in parts[k + c : n] for p in ps]
+        xs = [
+            _in_front(x, a, params["length"]) for x, a in zip(operands[fixed:], rows, strict=True)
+        ]
+        return [*extra, *operands[:fixed], *xs], {
             **params,
             "body": programs[0],
             "consts": width(parts[:k]) + len(extra),
             "carry": width(parts[k : k + c]),
         }
+
+    def returned(self, params, parts, values):
+        k, c, n = params["consts"], params["carry"], len(params["body"].inputs)
+        ends = width(parts[k : k + c])
+        rows = [p.at[0] for ps in parts[n:] for p in ps]
+        return [*values[:ends], *map(_put_back, values[ends:], rows)]
+
+
+def _in_front(x: Any, axis: int | None, length: Any) -> Any:
+    """Rows along `axis`, or the one that all are, along a leading axis."""
+    if axis is None:
+        return broadcast_in_dim(x, (length, *x.aval.shape), tuple(range(1, x.aval.ndim + 1)))
+    return moveaxis(x, axis, 0) if axis else x
+
+
+def _put_back(y: Any, axis: int | None) -> Any:
+    if axis is None:
+        raise MissingRule(
+            f"rows of a scan, stacked as {y.aval!r}, are of a component that has no axis for them",
+            fix="let part_axes() name the axis of the component for every axis of the value, or "
+            "give the transformation a rule for scan",
+        )
+    return moveaxis(y, 0, axis) if axis else y
 
 
 def _scan(
