@@ -27,8 +27,8 @@ GRADIENTS = [
     "joined three",
 ]  # fmt: skip
 AT_ANY_CAPACITY = [
-    "argsort of ties", "cumsum int reversed", "sort pairs", "sum window", "take wrap", "conv stride",
-    "joined three", "scan, two piles", "random normal", "recurrence reversed",
+    "argsort of ties", "cumsum int reversed", "sort pairs", "sum window", "take wrap",
+    "joined three", "scan, two piles", "random normal", "recurrence reversed", "conv stride",
 ]  # fmt: skip
 OF_OTHER_LENGTHS = [(v, n) for v in VECTORS if v != "mixed" for n in ("argsort of ties", "rolled")]
 

@@ -8,6 +8,7 @@ from ..inversion import functions
 from ..rematerialisation import checkpointing
 from . import (
     accuracy,
+    attention,
     callbacks,
     collective,
     contraction,

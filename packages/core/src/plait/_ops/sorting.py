@@ -179,15 +179,16 @@ def _packed(e: Emitter, xs, ins: Sequence[Aval], axis: int, num_keys: int) -> li
     """By each key, the last one first; where one is equal, by the order that there was."""
     order = Aval(ins[0].shape, INT32)
     at: Any = None
-    for x, key in reversed(list(zip(xs[:num_keys], ins))):
-        x = x if at is None else _gathered(e, x, key, at, order, axis)
-        here = _order(e, x, key, axis)
+    for i in reversed(range(num_keys)):
+        x = xs[i] if at is None else _gathered(e, xs[i], ins[i], at, order, axis)
+        here = _order(e, x, ins[i], axis)
         at = here if at is None else _gathered(e, at, order, here, order, axis)
     return [_gathered(e, x, a, at, order, axis) for x, a in zip(xs, ins)]
 
 
 def _by_less(r: Emitter, pairs) -> Any:
-    return r.compare(*pairs[0], "LT", _FLAG)
+    ((a, b),) = pairs
+    return r.compare(a, b, "LT", _FLAG)
 
 
 def _together(e: Emitter, upper: Any, lower: Any, wide: Aval) -> Any:

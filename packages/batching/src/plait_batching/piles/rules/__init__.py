@@ -4,6 +4,7 @@ Invariant: importing this package registers all of them.
 """
 
 from . import (
+    attention,
     contraction,
     control,
     convolution,
@@ -20,6 +21,7 @@ from . import (
 )
 
 __all__ = [
+    "attention",
     "contraction",
     "control",
     "convolution",

@@ -14,6 +14,7 @@ from types import ModuleType
 from ..._base.lazy import later
 
 FAMILIES = (
+    "attention",
     "callbacks",
     "collective",
     "contraction",

@@ -1,0 +1,33 @@
+"""Derivatives of attention, where it is one operation.
+
+What is kept for the way back are the operands: weights are computed again, for they are as many as
+there are pairs of queries and keys.
+
+Invariant: the tangent is linear in the tangents of queries, keys and values; its transpose is the
+cotangent.
+"""
+
+from plait.ext.ops.attention import (
+    attention_,
+    attention_cotangent,
+    attention_tangent,
+)
+from plait.ext.ops.shape import (
+    fill,
+)
+
+from ..forward import ZERO, jvp_rules
+from ..transpose import is_linear, transpose_rules
+
+
+@jvp_rules.rule(attention_)
+def _(xs, ts, **how):
+    out = attention_.bind(*xs, **how)
+    ts = [fill(0, x.aval.tangent_type) if t is ZERO else t for x, t in zip(xs, ts, strict=True)]
+    return out, attention_tangent.bind(*xs, *ts, **how)
+
+
+@transpose_rules.rule(attention_tangent)
+def _(ct, q, k, v, *ts, **how):
+    cts = attention_cotangent.bind(q, k, v, ct, **how)
+    return [None] * 3 + [c if is_linear(t) else None for c, t in zip(cts, ts, strict=True)]

@@ -1,0 +1,16 @@
+"""Attention.
+
+Invariant: nothing is defined here.
+"""
+
+from ..._ops.attention import (
+    attention_,
+    attention_cotangent,
+    attention_tangent,
+)
+
+__all__ = [
+    "attention_",
+    "attention_cotangent",
+    "attention_tangent",
+]
