@@ -78,7 +78,7 @@ LEFT_OUT = {
     "jax.lax.psend jax.lax.precv jax.lax.ragged_all_to_all": "collectives of several processes",
     "jax.lax.rng_uniform": "`plait.random`, and `lax.rng_bit_generator`",
     "jax.Ref jax.new_ref jax.free_ref jax.empty_ref jax.freeze jax.ref": "arrays never change",
-    "jax.reshard jax.set_mesh jax.smap jax.auto_pcast jax.remove_size_one_mesh_axis_from_type": (
+    "jax.reshard jax.smap jax.auto_pcast jax.remove_size_one_mesh_axis_from_type": (
         "axes of meshes are `Auto`: `with_sharding_constraint` and `shard_map`"
     ),
     "jax.transfer_guard*": "transfers are counted: `plait.events.counting`",

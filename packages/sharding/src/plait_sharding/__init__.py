@@ -17,6 +17,7 @@ from .assembly import (
     make_array_from_process_local_data,
     make_array_from_single_device_arrays,
 )
+from .contexts import MeshChange, MissingMesh
 from .manual import (
     shard_map,
 )
@@ -26,10 +27,12 @@ from .movement import (
     create_device_mesh,
     device_put,
     get_abstract_mesh,
+    get_mesh,
     make_mesh,
     set_mesh,
     sharding_of,
     shards_of,
+    use_mesh,
     with_sharding_constraint,
 )
 from .parallel import pmap
@@ -43,6 +46,8 @@ __all__ = [
     "AbstractMesh",
     "AxisType",
     "Mesh",
+    "MeshChange",
+    "MissingMesh",
     "NamedSharding",
     "P",
     "PartitionSpec",
@@ -55,12 +60,14 @@ __all__ = [
     "make_array_from_process_local_data",
     "make_array_from_single_device_arrays",
     "get_abstract_mesh",
+    "get_mesh",
     "make_mesh",
     "pmap",
     "set_mesh",
     "shard_map",
     "sharding_of",
     "shards_of",
+    "use_mesh",
     "with_sharding_constraint",
 ]
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from plait import config, events
+from plait import events
 from plait.errors import PlacementError
 from plait.ext.devices import (
     Device,
@@ -57,6 +57,7 @@ from plait.ext.values import (
     wrap,
 )
 
+from .contexts import MissingMesh, mesh_here
 from .mesh import Mesh, PartitionSpec
 
 __all__ = ["Grid", "NamedSharding", "Sharding", "SingleDeviceSharding", "constraint"]
@@ -374,6 +375,17 @@ class NamedSharding(Sharding):
     def __reduce__(self):
         return NamedSharding, (self.mesh, self.spec)
 
+    def with_spec(self, spec: Any) -> "NamedSharding":
+        """The sharding over the same mesh with another PartitionSpec, or its entries in a tuple.
+
+        >>> import plait
+        >>> plait.NamedSharding(plait.make_mesh((1,), ("x",)), plait.P("x")).with_spec(plait.P())
+        NamedSharding(mesh=Mesh('x': 1), spec=PartitionSpec())
+        """
+        return NamedSharding(
+            self.mesh, spec if isinstance(spec, PartitionSpec) else PartitionSpec(*spec)
+        )
+
     def closed(self) -> "NamedSharding":
         if None not in self.spec.parts:
             return self
@@ -435,16 +447,18 @@ class NamedSharding(Sharding):
 
 
 def _over_the_mesh(spec: PartitionSpec) -> NamedSharding:
-    if config.mesh is None:
-        raise AxisError(
-            f"{spec!r} was given alone, and no mesh is set whose axes it could mean",
-            fix="write NamedSharding(mesh, spec), or set the mesh: with mesh: ...",
+    mesh = mesh_here()
+    if mesh is None:
+        raise MissingMesh(
+            f"pjit requires a non-empty mesh! {spec!r} was given alone, and no mesh is set whose "
+            "axes it could mean. Alternatively, provide a Sharding to pjit and then the mesh "
+            "context manager is not required.",
+            fix="write NamedSharding(mesh, spec), or put the mesh in context: with mesh: ...",
         )
-    return NamedSharding(config.mesh, spec)
+    return NamedSharding(mesh, spec)
 
 
 PartitionSpec.place_by(_over_the_mesh)
-Mesh.enter_by(lambda mesh: config(mesh=mesh))
 
 
 def _inside(sharding: Sharding) -> PlaitError:
