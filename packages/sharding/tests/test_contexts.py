@@ -56,7 +56,7 @@ def everywhere():
         "static": plait.jit(
             lambda k, v: plait.with_sharding_constraint(v * k, spec), static_argnums=0
         ),
-    }  # fmt: skip
+    }
 
 
 def call(name, f):

@@ -18,6 +18,7 @@ from .assembly import (
     make_array_from_single_device_arrays,
 )
 from .contexts import MeshChange, MissingMesh
+from .logical_axes import SerialLoop
 from .manual import (
     shard_map,
 )
@@ -35,6 +36,7 @@ from .movement import (
     use_mesh,
     with_sharding_constraint,
 )
+from .named_maps import xmap
 from .parallel import pmap
 from .placement import (
     NamedSharding,
@@ -51,6 +53,7 @@ __all__ = [
     "NamedSharding",
     "P",
     "PartitionSpec",
+    "SerialLoop",
     "Shard",
     "Sharding",
     "SingleDeviceSharding",
@@ -69,6 +72,7 @@ __all__ = [
     "shards_of",
     "use_mesh",
     "with_sharding_constraint",
+    "xmap",
 ]
 
 _hide(_os.path.dirname(__file__))

@@ -63,10 +63,11 @@ def push(owner: Any, mesh: Mesh | None) -> None:
 
     Raises MeshChange inside `xmap`, whose logical axes are laid out on the mesh around it.
     """
-    if surrounding("xmap") is not None and mesh != mesh_here():
+    before = mesh_here()
+    if surrounding("xmap") is not None and mesh != before:
         raise MeshChange(
             "Changing the physical mesh is not allowed from inside xmap: its named axes lie on "
-            f"{mesh_here()!r}, and {mesh!r} is to take its place",
+            f"{before or 'no mesh'}, and {mesh!r} is to take its place",
             fix="enter the mesh around the outermost xmap: with mesh: xmap(...)(...)",
         )
     _adopt((*_blocks.get(), _Block(owner, mesh)))

@@ -233,15 +233,13 @@ def shard_map(
     if not callable(f):
         raise ArgumentError(f"shard_map needs a function, not {f!r}", fix="write shard_map(f, ...)")
     if mesh is not None:
-        _expect_mesh(mesh)
-        _chosen(mesh, axis_names)
+        _chosen(_a_mesh(mesh), axis_names)
     kept: dict = {}
 
     @border
     @wraps(f)
     def mapped(*args: Any) -> Any:
-        over = mesh_here() if mesh is None else mesh
-        _expect_mesh(over)
+        over = _a_mesh(mesh_here() if mesh is None else mesh)
         return on_pieces(over, _chosen(over, axis_names), args)
 
     def on_pieces(mesh: Mesh, axes: tuple[str, ...], args: tuple) -> Any:
@@ -276,7 +274,7 @@ def shard_map(
     return mapped
 
 
-def _expect_mesh(mesh: Any) -> None:
+def _a_mesh(mesh: Any) -> Mesh:
     if mesh is None:
         raise MissingMesh(
             "shard_map needs a mesh, and none is in context",
@@ -287,6 +285,7 @@ def _expect_mesh(mesh: Any) -> None:
             f"shard_map needs a mesh, not {mesh!r}",
             fix="pass mesh=make_mesh(sizes, names), or put one in context: with mesh: ...",
         )
+    return mesh
 
 
 def _chosen(mesh: Mesh, axis_names: Any) -> tuple[str, ...]:

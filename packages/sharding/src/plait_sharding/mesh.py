@@ -316,11 +316,11 @@ class Mesh(_Axes):
 
     def __enter__(self) -> "Mesh":
         """Let PartitionSpecs alone, in the block, speak of the axes of this mesh."""
-        self._push(self, self)
+        Mesh._push(self, self)
         return self
 
     def __exit__(self, *error: Any) -> None:
-        self._remove(self)
+        Mesh._remove(self)
 
     # -- what specs ask --------------------------------------------------------------------
 
