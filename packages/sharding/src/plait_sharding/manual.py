@@ -168,6 +168,9 @@ class Piece(Stage):
         self.mesh = mesh
         self.sizes = {n: mesh.shape[n] for n in axes}  # type: ignore[misc]
 
+    def joins(self, name: Any) -> Mesh:
+        return self.mesh
+
 
 @border
 def shard_map(
@@ -191,7 +194,7 @@ def shard_map(
       mesh: the devices; by default those of the mesh in context (`with mesh:`) where the function
         is called.
       in_specs: a PartitionSpec for each argument, a tree prefix of the tuple of arguments; an
-        axis that is not divided is there whole on every device.
+        axis that is not divided is there whole on every device.  None is `P()`.
       out_specs: how the results are put together from their pieces, a tree prefix of the results.
       axis_names: the axes of the mesh that are divided by hand, a set of names; all by default.
         Over the others the compiler divides arrays inside, as it does outside.
@@ -322,7 +325,17 @@ def _entries(
     """For each leaf of the tree, the names that each of its axes is divided over."""
     if isinstance(specs, list):
         specs = tuple(specs)
-    found = spread(specs, tree, what, lambda s: isinstance(s, PartitionSpec), "a PartitionSpec")
+    whole = what == "in_specs"  # None, for an argument, is that it is not divided
+    found = [
+        PartitionSpec() if s is None else s
+        for s in spread(
+            specs,
+            tree,
+            what,
+            lambda s: isinstance(s, PartitionSpec) or (whole and s is None),
+            "a PartitionSpec" + (" or None" if whole else ""),
+        )
+    ]
     for spec in dict.fromkeys(found):
         mesh.check(spec)
         if None in spec.parts:

@@ -35,6 +35,8 @@ from plait.ext.trace import (
     use,
 )
 
+from .logical_axes import Lane
+
 __all__ = ["Named", "naming_rules"]
 
 naming_rules = RuleTable(
@@ -117,6 +119,9 @@ class _Bound(Interpreter):
     def __init__(self, named: Named, parent: Interpreter):
         open_under(self, parent)
         self.sizes = {n: k for parts in named.parts.values() for n, k in parts}  # type: ignore[misc]
+
+    def joins(self, name: Any) -> str | None:
+        return None if isinstance(name, Lane) else "mesh"
 
     def apply(self, prim: Any, args: Any, params: dict[str, Any]) -> Any:
         assert self.parent is not None
