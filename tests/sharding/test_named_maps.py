@@ -294,6 +294,22 @@ def test_loops(close, resources):
         close(g(w), 2 * w * (np.sin(x) ** 2).sum((0, 1)))
 
 
+@pytest.mark.parametrize("resources", [SerialLoop(4), ("x", SerialLoop(2))])
+def test_a_loop_over_an_axis_that_no_argument_has(close, resources):
+    f = xmap(
+        lambda v: (v * 2, v.sum()),
+        ["b", ...],
+        ({0: "a", 1: "b"}, ["b", "a"]),
+        axis_sizes={"a": 8},
+        axis_resources={"a": resources},
+    )
+    x = A(3, 4)
+    with WIDE:
+        one, two = f(x)
+    close(one, np.broadcast_to(x * 2, (8, 3, 4)))
+    close(two, np.broadcast_to(x.sum(1)[:, None], (3, 8)))
+
+
 def test_a_loop_does_one_part_at_a_time():
     """The largest array of the program is no larger than what one turn needs."""
     f = xmap(

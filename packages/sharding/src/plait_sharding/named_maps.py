@@ -317,7 +317,8 @@ def _along(f: Callable, layout: Layout, at: list[At], results: list[At]) -> Call
             mine = iter(some)
             return in_lanes(*[x if a is None else next(mine) for x, a in zip(xs, ins)])
 
-        got = lax.map(turn, cut) if cut else [y[None] for y in turn([])]
+        # without an operand that has the axis all turns do the same
+        got = lax.map(turn, cut) if cut else [lax.broadcast(y, (turns,)) for y in turn([])]
         return [
             y[0] if a is None else y.reshape(turns * lanes, *y.shape[2:]) for y, a in zip(got, outs)
         ]

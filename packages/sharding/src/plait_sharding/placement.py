@@ -103,10 +103,26 @@ class Sharding:
     # -- as jit uses it --------------------------------------------------------------------
 
     def accept(self, x: Any) -> Any:
-        """`x` here; the same array if it is here already."""
+        """`x` here; the same array if it is here already.
+
+        Raises PlacementError for an array that was placed elsewhere on purpose.
+        """
         if current() is GROUND and isinstance(x, np.ndarray):
             return from_host(x, self)
-        return constraint.bind(as_value(x), sharding=self)
+        value = as_value(x)
+        have = value.key.placement if value.__class__ is Array else None
+        if have is not None and not self.admits(have, value.ndim):
+            raise PlacementError(
+                f"an argument of type {value.aval!r} was placed by {have!r}, and in_shardings say "
+                f"{self!r}",
+                fix="bring it there first, by plait.device_put, or leave the choice open: "
+                "in_shardings=None",
+            )
+        return constraint.bind(value, sharding=self)
+
+    def admits(self, other: "Sharding", ndim: int) -> bool:
+        """Whether an array of `ndim` axes that lies as `other` says lies so."""
+        return self == other or self.is_equivalent_to(other, ndim)
 
     def constrain(self, x: Any) -> Any:
         """`x`, a value of a function that is traced, to lie so."""
@@ -390,6 +406,11 @@ class NamedSharding(Sharding):
         if None not in self.spec.parts:
             return self
         return NamedSharding(self.mesh, PartitionSpec(*[p or () for p in self.spec.parts]))
+
+    def admits(self, other: Sharding, ndim: int) -> bool:
+        if None not in self.spec.parts:
+            return super().admits(other, ndim)
+        return self.place.devices == other.place.devices  # an open axis may be divided anyhow
 
     def open_at(self, axis: int, ndim: int) -> "NamedSharding":
         open_ = PartitionSpec.UNCONSTRAINED

@@ -96,7 +96,8 @@ def jit(
         which `fun` is compiled anew.  One is derived from the other by the signature.
       donate_argnums, donate_argnames: arguments whose memory results may take; they are deleted.
       in_shardings, out_shardings: where arguments are brought, and how results lie: a placement
-        or a tree prefix of them; None leaves the choice open.
+        or a tree prefix of them; None leaves the choice open.  An argument that was placed on
+        purpose must lie so already.
       keep_unused: changes nothing: arguments that `fun` does not use are always kept.
       device: where arguments are brought; the same as `in_shardings`.
       backend: the platform; this process has one.
@@ -114,7 +115,7 @@ def jit(
     Raises:
       TypeRule: an argument is no array and not static, or a static one is not hashable.
       ArgumentError: arguments have two roles, or the compiler does not know one of its options.
-      PlacementError: there is no such backend.
+      PlacementError: there is no such backend, or an argument was placed elsewhere.
       UnexpectedTracerError, ConcretizationError: see there.
 
     >>> import plait
