@@ -431,6 +431,31 @@ def test_shard_map_inside_and_around(close):
         close(h(x), (halves * halves.sum((0, 2), keepdims=True)).reshape(8, 4))
 
 
+def test_pmap_inside_and_around(close):
+    """Inside, one device has all elements of the pmap; around, all lanes of the xmap."""
+    x = A(8, 4)
+    for layout in ({}, {"a": "x"}):
+        f = xmap(
+            plait.pmap(lambda u: u - lax.pmean(u, "i") + lax.psum(u, "a"), axis_name="i"),
+            ["a", ...],
+            ["a", ...],
+            axis_resources=layout,
+        )
+        with WIDE:
+            close(f(x), x - x.mean(1, keepdims=True) + x.sum(0))
+    g = plait.pmap(xmap(lambda v: v - lax.pmean(v, "a"), ["a", ...], ["a", ...]))
+    close(g(x), x - x.mean(1, keepdims=True))
+
+
+def test_without_jit(close):
+    f = xmap(
+        lambda v: v - lax.pmean(v, "a"), ["a", ...], ["a", ...], axis_resources={"a": ("x", "y")}
+    )
+    x = A(16, 4)
+    with WIDE, plait.disable_jit():
+        close(f(x), x - x.mean(0))
+
+
 def test_nothing_at_all(close):
     """Axes of size 0, on a mesh, in turns and in lanes."""
     for layout in ({}, {"a": "x"}, {"a": SerialLoop(2)}):

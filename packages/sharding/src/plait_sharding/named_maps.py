@@ -61,18 +61,21 @@ from .mesh import Mesh, P
 from .naming import Named
 from .variance import varying
 
-__all__ = ["xmap"]
+__all__ = ["Elements", "xmap"]
 
 At = dict[str, int]
 """The axis of an array that each name is the name of."""
 
 
 class Elements(Stage):
-    """Stages a function of elements; logical axes have sizes, and nothing else."""
+    """Stages a function of elements; logical axes have sizes, and nothing else.
 
-    def __init__(self, parent: Interpreter, sizes: dict[str, int], of: Callable):
+    `on_devices` says whether the elements will be on devices of a mesh.
+    """
+
+    def __init__(self, parent: Interpreter, sizes: dict[str, int], on_devices: bool, of: Callable):
         super().__init__(parent, "xmap", of)
-        self.sizes = sizes  # type: ignore[misc]
+        self.sizes, self.on_devices = sizes, on_devices  # type: ignore[misc]
 
 
 @border
@@ -168,7 +171,7 @@ def xmap(
         elements, _ = tree.unflatten(values)
         surround("xmap", tuple({**around, **used}.items()))
         try:
-            stage = Elements(current(), sizes, fun)
+            stage = Elements(current(), sizes, bool(used), fun)
             traced = trace(fun, elements, {}, "xmap", None, stage, avals)
         finally:
             surround("xmap", outer)
