@@ -55,6 +55,31 @@ def test_on_a_mesh_of_real_devices(close):
 
 
 @pytest.mark.feature("S12")
+def test_axes_on_one_resource_that_do_not_meet(close):
+    """Side by side in operations with programs, too."""
+
+    def body(a, b):
+        two = plait.jit(lambda a, b: (a * 2, b * 4))(a, b)
+        (c, d), _ = lax.scan(
+            lambda s, _: ((s[0] + 1, s[1] - lax.psum(s[1], "c")), None), two, None, 2
+        )
+        return lax.cond(lax.axis_size("a") == 16, lambda: (c, d), lambda: (c * 0, d * 0))
+
+    f = xmap(
+        body,
+        (["a", ...], ["c", ...]),
+        (["a", ...], ["c", ...]),
+        axis_resources={"a": ("x", "y"), "c": "x"},
+    )
+    a, b = A(16, 3), A(8, 2)
+    with SQUARE:
+        c, d = f(a, b)
+    close(c, a * 2 + 2)
+    once = b * 4 - (b * 4).sum(0)
+    close(d, once - once.sum(0))
+
+
+@pytest.mark.feature("S12")
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_places_of_named_axes(close, layout):
     """Names at any axis of arguments and results, as lists and dicts, in trees."""
@@ -360,6 +385,26 @@ def test_of_one_name_the_inner_axis_is_meant(close):
     k = xmap(lambda a: h(a) + lax.psum(a, "i"), ["i", ...], ["i", ...], axis_resources={"i": "x"})
     with WIDE:
         close(k(x), x.sum(1, keepdims=True) + x.sum(0))
+
+
+@pytest.mark.feature("S15")
+def test_logical_axes_named_as_axes_of_the_mesh(close):
+    x = A(8, 8)
+    both = {"y": "x", "x": "y"}
+    f = xmap(
+        lambda v: v - lax.pmean(v, "x") + lax.psum(v, ("x", "y")) * lax.axis_index("y"),
+        ["x", "y"],
+        ["x", "y"],
+        axis_resources=both,
+    )
+    g = xmap(lambda v: lax.psum(v, "j") + lax.psum(v, "i"), ["j"], ["j"], axis_resources={"j": "x"})
+    outer = xmap(g, ["i", ...], ["i", ...], axis_resources={"i": "y"})
+    inner = xmap(lambda v: lax.psum(v, "x"), ["j"], ["j"], axis_resources={"j": "x"})
+    with WIDE:
+        close(f(x), x - x.mean(0) + x.sum() * np.arange(8))
+        close(outer(x), x.sum(1, keepdims=True) + x.sum(0))
+        with pytest.raises(plait.errors.AxisError, match="axis 'x', which is bound outside, and"):
+            xmap(inner, ["x", ...], ["x", ...], axis_resources={"x": "y"})(x)
 
 
 @pytest.mark.feature("S15")

@@ -143,7 +143,7 @@ REFUSED = {
             axis_resources={"a": "x", "b": "x"},
         ),
         AxisError,
-        "axes 'a' and 'b' are both laid out on 'x', and coincide in what core.mul returns",
+        "axes 'a' and 'b' are both laid out on 'x', and coincide in the operation core.mul",
     ),
     "both in a loop": (
         called(
@@ -156,7 +156,31 @@ REFUSED = {
         ),
         AxisError,
         "'a' and 'b'",
-        "coincide in what core.add returns",
+        "coincide in the operation core.add",
+    ),
+    "a collective along one of what varies along the other": (
+        called(
+            A,
+            A[:2],
+            f=lambda x, y: lax.psum(y, "a"),
+            ins=(["a", ...], ["b", ...]),
+            outs=["b", ...],
+            axis_resources={"a": "x", "b": "x"},
+        ),
+        AxisError,
+        "axes 'a' and 'b' are both laid out on 'x', and coincide in the operation core.psum",
+    ),
+    "a collective that the other decides on": (
+        called(
+            A,
+            A[:2],
+            f=lambda x, y: lax.cond(y[0] > 0, lambda: lax.psum(x[0] * 0, "a"), lambda: 0.0) * 0,
+            ins=(["a", ...], ["b", ...]),
+            outs=["b"],
+            axis_resources={"a": "x", "b": "x"},
+        ),
+        AxisError,
+        "axes 'a' and 'b' are both laid out on 'x', and coincide in the operation core.cond",
     ),
     "both in a result": (
         called(

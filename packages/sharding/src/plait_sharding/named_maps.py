@@ -179,6 +179,7 @@ def xmap(
         like = traced.tree.unflatten(program.out_avals)
         results = _result_axes(outs, like, program)
         _expect_no_loop(program, layouts)
+        _expect_other_names(program, layouts, used)
         _expect_apart(program, [{}] * len(captured) + at, results, layouts, like)
         body = _run(program, captured, layouts, fun)
         for n in reversed(order):
@@ -241,6 +242,18 @@ def _expect_no_loop(program: Program, layouts: dict[str, Layout]) -> None:
         )
 
 
+def _expect_other_names(program: Program, layouts: dict[str, Layout], used: dict[str, str]) -> None:
+    """Raise AxisError where a name means an axis that is bound outside, and the axis of the mesh
+    that is bound here has it, too."""
+    clash = sorted(program.axes & used.keys() - layouts.keys())
+    if clash:
+        raise AxisError(
+            f"xmap: a collective speaks of axis {clash[0]!r}, which is bound outside, and axis "
+            f"{used[clash[0]]!r} is laid out on the axis of the mesh that has this name",
+            fix="give the axis that is bound outside another name than axes of the mesh",
+        )
+
+
 def _expect_apart(
     program: Program, ins: list[At], outs: list[At], layouts: dict[str, Layout], like: Any
 ) -> None:
@@ -266,7 +279,7 @@ def _expect_apart(
 
     for i, pos in enumerate(ins):
         check(pos, f"an argument ({program.in_avals[i]!r} for each place along them)")
-    meet = lambda e, axes: check(axes, f"what {e.prim.name} returns", e.where)  # noqa: E731
+    meet = lambda e, axes: check(axes, f"the operation {e.prim.name}", e.where)  # noqa: E731
     found = varying(program, [frozenset(pos) for pos in ins], meet if shared else None)
     paths = key_paths(like)
     for axes, pos, aval, p in zip(found, outs, program.out_avals, paths, strict=True):

@@ -38,7 +38,8 @@ def varying(
 ) -> list[Axes]:
     """For each output, the axes along which it may differ, from those of the inputs.
 
-    `seen(equation, axes)` is called for each result of an operation, in inner programs too.
+    `seen(equation, axes)` is called for each operation, in inner programs too, with all axes that
+    meet there: those along which operands or results may differ, and those it speaks of.
     """
     known: dict[Any, Axes] = dict(zip(program.inputs, inputs, strict=True))
 
@@ -48,13 +49,11 @@ def varying(
     for e in program.eqns:
         ins = [read(a) for a in e.inputs]
         if e.prim.higher is not None:
-            wires = e.prim.higher.slots(e.params)
-            outs = _through(wires, ins, e.prim.higher.binds(e.params), seen)
+            outs = _through(e, e.prim.higher.slots(e.params), ins, seen)
         else:
             outs = [_after(e, NONE.union(*ins))] * len(e.outputs)
-        if seen is not None:
-            for axes in outs:
-                seen(e, axes)
+            if seen is not None:
+                seen(e, NONE.union(*ins, ambient_of(e.prim, e.params)))
         known.update(zip(e.outputs, outs, strict=True))
     return [read(a) for a in program.outputs]
 
@@ -65,10 +64,9 @@ def _after(e: Any, ins: Axes) -> Axes:
     return ins - named if levels else ins | named
 
 
-def _through(
-    w: Slots, ins: Sequence[Axes], hidden: Axes, seen: Callable[[Any, Axes], None] | None
-) -> list[Axes]:
+def _through(e: Any, w: Slots, ins: Sequence[Axes], seen: Callable | None) -> list[Axes]:
     """Slots grow until nothing changes; what decides (a predicate) reaches every result."""
+    hidden = e.prim.higher.binds(e.params)
     slots: list[Axes] = [NONE] * w.count
     for s, axes in zip(w.operands, ins, strict=True):
         slots[s] |= axes
@@ -81,4 +79,9 @@ def _through(
         decides = NONE.union(*(slots[s] for s in w.plain))
         for s in w.outputs:
             slots[s] |= decides
+    if seen is not None:
+        for s in w.outputs:
+            seen(e, slots[s])
+        # what decides whether something is done meets what that speaks of
+        seen(e, NONE.union(*(slots[s] for s in w.plain), ambient_of(e.prim, e.params)))
     return [slots[s] for s in w.outputs]
