@@ -36,7 +36,7 @@ SOME = {"ops": "segment_max segment_min segment_prod segment_sum"}
 OURS = """
 plait.Dim plait.Scope plait.PlaitError plait.checkpoint_scan plait.custom_ivjp plait.fwd_laplacian
 plait.hvp plait.vhp plait.vtile plait.Pile plait.mask plait.implicit_diff plait.invertible
-plait.is_vmappable
+plait.is_vmappable plait.xmap
 plait.map_axes plait.is_jittable plait.register_jittable plait.unregister_jittable plait.is_adable
 plait.register_adable plait.unregister_adable plait.saved_residuals
 plait.lax.regularized_incomplete_beta plait.lax.select_and_scatter_add plait.numpy.UniqueAll
@@ -78,7 +78,7 @@ LEFT_OUT = {
     "jax.lax.psend jax.lax.precv jax.lax.ragged_all_to_all": "collectives of several processes",
     "jax.lax.rng_uniform": "`plait.random`, and `lax.rng_bit_generator`",
     "jax.Ref jax.new_ref jax.free_ref jax.empty_ref jax.freeze jax.ref": "arrays never change",
-    "jax.reshard jax.set_mesh jax.smap jax.auto_pcast jax.remove_size_one_mesh_axis_from_type": (
+    "jax.reshard jax.smap jax.auto_pcast jax.remove_size_one_mesh_axis_from_type": (
         "axes of meshes are `Auto`: `with_sharding_constraint` and `shard_map`"
     ),
     "jax.transfer_guard*": "transfers are counted: `plait.events.counting`",

@@ -101,3 +101,21 @@ def test_arrays_that_are_made_like_others_lie_where_they_do(lies):
             assert plait.jit(make)(x).shape == x.shape
         np.testing.assert_array_equal(got, np.full_like(WHOLE, 7))
         assert plait.lax.full_like(x, 1, shape=(2,)).devices() == {plait.devices()[0]}
+
+
+def test_pieces_of_two_dtypes_or_on_one_device(told):
+    d = plait.devices()
+    where = plait.NamedSharding(plait.make_mesh((2,), ("x",)), plait.P("x"))
+    put = lambda x, i: plait.device_put(np.asarray(x, np.float32), d[i])  # noqa: E731
+    join = plait.make_array_from_single_device_arrays
+    told(
+        lambda: join((4,), where, [put([1, 2], 0), plait.device_put(np.arange(2), d[1])]),
+        "one dtype, not float32 and int",
+        kind=TypeError,
+    )
+    told(
+        lambda: join((4,), where, [put([1, 2], 0), put([5, 6], 0), put([3, 4], 1)]),
+        f"two pieces are on {d[0]!r}",
+        kind=ValueError,
+    )
+    np.testing.assert_array_equal(join((4,), where, [put([3, 4], 1), put([1, 2], 0)]), [1, 2, 3, 4])

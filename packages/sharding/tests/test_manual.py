@@ -423,9 +423,8 @@ def test_errors(mesh, lies, told):
     told(lambda: on(mesh, P("x", "y", None))(same)(A), "3 entries", "args[0]", kind=AxisError)
     told(lambda: on(mesh, (P("x"), P()))(same)(A), "in_specs does not fit", kind=TreeMismatch)
     told(lambda: on(mesh, P("x"), (P("x"), P()))(same)(A), "out_specs does", kind=TreeMismatch)
-    told(
-        lambda: on(mesh, None)(same)(A), "in_specs does not fit", "PartitionSpec", kind=TreeMismatch
-    )
+    told(lambda: on(mesh, P(), None)(same)(A), "out_specs does not", kind=TreeMismatch)
+    told(lambda: on(mesh, 3)(same)(A), "in_specs is 3", "PartitionSpec or None", kind=TreeMismatch)
     told(lambda: on(mesh, P(P.UNCONSTRAINED))(same)(A), "to the compiler", kind=AxisError)
     told(lambda: on(mesh)(same)(A[:7]), "axis 0 of args[0]", "f32[7,16]", kind=AxisError)
     told(lambda: on(mesh)(same)({"a": "s"}), "'s' of type str", "args[0]['a']", kind=TypeRule)
@@ -433,7 +432,8 @@ def test_errors(mesh, lies, told):
     told(lambda: on(mesh)(lambda v: "s")(A), "the result", "'s'", kind=TypeRule)
     told(lambda: on(mesh, P("x", "y"), axis_names={"y"})(same)(A), "not in axis_names")
     told(lambda: on(mesh, axis_names={"q"})(same), "axis_names has 'q'", kind=AxisError)
-    told(lambda: on(None)(same), "needs a mesh", "make_mesh", kind=TypeRule)
+    told(lambda: on(None)(same)(A), "needs a mesh", "make_mesh", kind=RuntimeError)
+    told(lambda: on("x")(same), "needs a mesh, not 'x'", "make_mesh", kind=TypeRule)
     told(lambda: shard_map(3, mesh, P(), P()), "needs a function", kind=TypeRule)
     told(lambda: psum(A, "x"), "no axis named 'x'", kind=AxisError)
     inside = on(mesh)(lambda v: with_sharding_constraint(v, lies("x")))

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import plait
+from plait.errors import PlacementError
 from plait.events import counting
 from plait.ext.devices import (
     Placed,
@@ -276,11 +277,23 @@ def test_in_and_out_shardings(lies, close, told):
 
     outs = {"p": lies(None, "y"), "q": lies()}
     g = plait.jit(f, in_shardings=(lies("x"), lies()), out_shardings=outs)
-    for r in (g(A, B), g(device_put(A, lies("y")), device_put(B)), plait.jit(g)(A, B)):
+    placed = device_put(A, lies("x", None)), device_put(B)
+    for r in (g(A, B), g(*placed), plait.jit(g)(A, B)):
         close(r["p"], A @ B)
         close(r["q"], A.sum())
         assert r["p"].sharding == outs["p"] and r["q"].sharding == outs["q"]
     shapes = [plait.ShapeDtypeStruct(x.shape, x.dtype) for x in (A, B)]
+    for other in (lies("y"), plait.devices()[3], lies("x", "y")):  # placed so on purpose
+        for _ in range(2):
+            told(
+                lambda: g(device_put(A, other), B),
+                "argument of type f32[8,16] was placed by",
+                "and in_shardings say NamedSharding",
+                "device_put",
+                kind=PlacementError,
+            )
+            g(A, B)
+    close(plait.jit(g)(device_put(A, lies("y")), B)["q"], A.sum())  # traced, it is a constraint
     low = g.lower(*shapes)
     assert 'tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}' in low.as_text()
     done = low.compile()

@@ -68,6 +68,7 @@ from plait_sharding import pmap as pmap
 from plait_sharding import set_mesh as set_mesh
 from plait_sharding import shard_map as shard_map
 from plait_sharding import with_sharding_constraint as with_sharding_constraint
+from plait_sharding import xmap as xmap
 
 from . import debug as debug
 from . import dtypes as dtypes

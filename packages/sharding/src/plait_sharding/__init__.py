@@ -17,6 +17,8 @@ from .assembly import (
     make_array_from_process_local_data,
     make_array_from_single_device_arrays,
 )
+from .contexts import MeshChange, MissingMesh
+from .logical_axes import SerialLoop
 from .manual import (
     shard_map,
 )
@@ -26,12 +28,15 @@ from .movement import (
     create_device_mesh,
     device_put,
     get_abstract_mesh,
+    get_mesh,
     make_mesh,
     set_mesh,
     sharding_of,
     shards_of,
+    use_mesh,
     with_sharding_constraint,
 )
+from .named_maps import xmap
 from .parallel import pmap
 from .placement import (
     NamedSharding,
@@ -43,9 +48,12 @@ __all__ = [
     "AbstractMesh",
     "AxisType",
     "Mesh",
+    "MeshChange",
+    "MissingMesh",
     "NamedSharding",
     "P",
     "PartitionSpec",
+    "SerialLoop",
     "Shard",
     "Sharding",
     "SingleDeviceSharding",
@@ -55,13 +63,16 @@ __all__ = [
     "make_array_from_process_local_data",
     "make_array_from_single_device_arrays",
     "get_abstract_mesh",
+    "get_mesh",
     "make_mesh",
     "pmap",
     "set_mesh",
     "shard_map",
     "sharding_of",
     "shards_of",
+    "use_mesh",
     "with_sharding_constraint",
+    "xmap",
 ]
 
 _hide(_os.path.dirname(__file__))

@@ -93,7 +93,8 @@ def make_array_from_single_device_arrays(
       arrays: one for each device, in any order.
       dtype: of all of them; needed where there are none.
 
-    Raises TypeRule if a device has no array, AxisError for pieces of wrong shape.
+    Raises TypeRule if a device has no array or two, or dtypes differ, AxisError for pieces of wrong
+    shape.
 
     >>> import plait
     >>> d = plait.devices()[0]
@@ -109,7 +110,21 @@ def make_array_from_single_device_arrays(
                 fix="give arrays that plait.device_put made; of a value that is traced use "
                 "plait.lax.with_sharding_constraint",
             )
+    kinds = {x.dtype: x for x in arrays}
+    if len(kinds) > 1:
+        raise OperandTypeError(
+            "make_array_from_single_device_arrays: the pieces of one array have one dtype, not "
+            f"{' and '.join(map(str, kinds))}",
+            fix="convert them first, with .astype",
+        )
     held = {tuple(x.devices()): x for x in arrays}
+    if len(held) < len(arrays):
+        each = [tuple(x.devices()) for x in arrays]
+        twice = next(d for i, d in enumerate(each) if d in each[:i])
+        raise ArgumentError(
+            f"make_array_from_single_device_arrays: two pieces are on {twice[0]!r}",
+            fix="give one array for each device: plait.device_put(piece, device)",
+        )
     boxes = sharding.devices_indices_map(tuple(shape))
     missing = [d for d in boxes if (d,) not in held]
     if missing or len(held) != len(boxes):

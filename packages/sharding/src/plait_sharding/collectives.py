@@ -109,6 +109,11 @@ _reduction(pmax_, "maximum")
 _reduction(pmin_, "minimum")
 
 
+def _tuple(name: Any) -> tuple[str, ...]:
+    """The names of axes of the mesh that an operation is along together."""
+    return name if name.__class__ is tuple else (name,)
+
+
 def _device(e: Emitter, mesh: Mesh) -> Any:
     """The number of the device; it is defined only where no axis is left to the compiler."""
     u32 = Aval((), UINT32)
@@ -141,13 +146,13 @@ def _(e: Emitter, mesh, xs, ins, outs, *, name):
 
 @manual_rules.rule(all_gather_)
 def _(e: Emitter, mesh, xs, ins, outs, *, name, axis, size, groups=()):
-    along = _along(mesh, (name,), groups)
+    along = _along(mesh, _tuple(name), groups)
     return e.op("stablehlo.all_gather", xs, *outs, all_gather_dim=i64(axis), **along)
 
 
 @manual_rules.rule(psum_scatter_)
 def _(e: Emitter, mesh, xs, ins, outs, *, name, axis, size, groups=()):
-    regions, along = _combining("add", ins[0]), _along(mesh, (name,), groups)
+    regions, along = _combining("add", ins[0]), _along(mesh, _tuple(name), groups)
     at = i64(axis)
     return e.op(
         "stablehlo.reduce_scatter", xs, *outs, regions=regions, scatter_dimension=at, **along
@@ -156,7 +161,7 @@ def _(e: Emitter, mesh, xs, ins, outs, *, name, axis, size, groups=()):
 
 @manual_rules.rule(ppermute_)
 def _(e: Emitter, mesh, xs, ins, outs, *, name, perm, size):
-    pairs = tuple([(g[i], g[j]) for g in mesh.groups((name,)) for i, j in perm])
+    pairs = tuple([(g[i], g[j]) for g in mesh.groups(_tuple(name)) for i, j in perm])
     if not pairs:  # nobody sends
         return e.constant(0, outs[0])
     moves = {"source_target_pairs": matrix(pairs), "channel_handle": _channel()}
@@ -166,7 +171,7 @@ def _(e: Emitter, mesh, xs, ins, outs, *, name, perm, size):
 @manual_rules.rule(all_to_all_)
 def _(e: Emitter, mesh, xs, ins, outs, *, name, split, concat, size, groups=()):
     how = {"split_dimension": i64(split), "concat_dimension": i64(concat), "split_count": i64(size)}
-    among, channel = _groups(mesh, (name,), groups), _channel()
+    among, channel = _groups(mesh, _tuple(name), groups), _channel()
     return e.op(
         "stablehlo.all_to_all", xs, *outs, **how, replica_groups=among, channel_handle=channel
     )

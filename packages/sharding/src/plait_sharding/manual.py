@@ -9,7 +9,6 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from plait import config
 from plait.ext.errors import (
     ArgumentError,
     AxisError,
@@ -51,6 +50,7 @@ from plait.ext.types import (
 )
 
 from .collectives import Binder
+from .contexts import MissingMesh, mesh_here
 from .mesh import Mesh, PartitionSpec
 from .placement import Grid, NamedSharding, piece_shape, quoted, spec_text
 from .variance import varying
@@ -168,6 +168,9 @@ class Piece(Stage):
         self.mesh = mesh
         self.sizes = {n: mesh.shape[n] for n in axes}  # type: ignore[misc]
 
+    def joins(self, name: Any) -> Mesh:
+        return self.mesh
+
 
 @border
 def shard_map(
@@ -188,9 +191,10 @@ def shard_map(
 
     Args:
       f: takes and returns trees of arrays; without it, a decorator is returned.
-      mesh: the devices; by default those of the mesh that is set (`with mesh:`).
+      mesh: the devices; by default those of the mesh in context (`with mesh:`) where the function
+        is called.
       in_specs: a PartitionSpec for each argument, a tree prefix of the tuple of arguments; an
-        axis that is not divided is there whole on every device.
+        axis that is not divided is there whole on every device.  None is `P()`.
       out_specs: how the results are put together from their pieces, a tree prefix of the results.
       axis_names: the axes of the mesh that are divided by hand, a set of names; all by default.
         Over the others the compiler divides arrays inside, as it does outside.
@@ -207,6 +211,7 @@ def shard_map(
         entries; a size can not be divided evenly; a result may differ.
       TreeMismatch: in_specs or out_specs is no prefix of the arguments or results.
       PlaitError: `f` does something in order, or contains a shard_map over the same axes.
+      MissingMesh: no mesh is given, and none is in context.
 
     >>> import plait
     >>> mesh = plait.make_mesh((1,), ("x",))
@@ -230,18 +235,18 @@ def shard_map(
         )
     if not callable(f):
         raise ArgumentError(f"shard_map needs a function, not {f!r}", fix="write shard_map(f, ...)")
-    mesh = config.mesh if mesh is None else mesh
-    if not isinstance(mesh, Mesh):
-        raise ArgumentError(
-            f"shard_map needs a mesh, not {mesh!r}",
-            fix="pass mesh=make_mesh(sizes, names), or set one: with mesh: ...",
-        )
-    axes = _chosen(mesh, axis_names)
-    keep: dict = {}
+    if mesh is not None:
+        _chosen(_a_mesh(mesh), axis_names)
+    kept: dict = {}
 
     @border
     @wraps(f)
     def mapped(*args: Any) -> Any:
+        over = _a_mesh(mesh_here() if mesh is None else mesh)
+        return on_pieces(over, _chosen(over, axis_names), args)
+
+    def on_pieces(mesh: Mesh, axes: tuple[str, ...], args: tuple) -> Any:
+        keep = kept.setdefault((mesh, axes), {})
         _not_inside(mesh, axes)
         values, tree = arguments(args, {}, "shard_map")
         ins = _entries(mesh, axes, in_specs, args, values, "in_specs")
@@ -270,6 +275,20 @@ def shard_map(
         return traced.tree.unflatten(results)
 
     return mapped
+
+
+def _a_mesh(mesh: Any) -> Mesh:
+    if mesh is None:
+        raise MissingMesh(
+            "shard_map needs a mesh, and none is in context",
+            fix="pass mesh=make_mesh(sizes, names), or put one in context: with mesh: ...",
+        )
+    if not isinstance(mesh, Mesh):
+        raise ArgumentError(
+            f"shard_map needs a mesh, not {mesh!r}",
+            fix="pass mesh=make_mesh(sizes, names), or put one in context: with mesh: ...",
+        )
+    return mesh
 
 
 def _chosen(mesh: Mesh, axis_names: Any) -> tuple[str, ...]:
@@ -306,7 +325,17 @@ def _entries(
     """For each leaf of the tree, the names that each of its axes is divided over."""
     if isinstance(specs, list):
         specs = tuple(specs)
-    found = spread(specs, tree, what, lambda s: isinstance(s, PartitionSpec), "a PartitionSpec")
+    whole = what == "in_specs"  # None, for an argument, is that it is not divided
+    found = [
+        PartitionSpec() if s is None else s
+        for s in spread(
+            specs,
+            tree,
+            what,
+            lambda s: isinstance(s, PartitionSpec) or (whole and s is None),
+            "a PartitionSpec" + (" or None" if whole else ""),
+        )
+    ]
     for spec in dict.fromkeys(found):
         mesh.check(spec)
         if None in spec.parts:

@@ -10,7 +10,6 @@ only, and know neither types of arrays nor the compiler.
 import math
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
 from enum import Enum
 from functools import cache
 from typing import Any, ClassVar
@@ -88,7 +87,7 @@ class PartitionSpec:
     def __reduce__(self):
         return PartitionSpec, tuple(self)
 
-    # -- alone, in `with mesh:` ------------------------------------------------------------
+    # -- alone, with a mesh in context ------------------------------------------------------
 
     @classmethod
     def place_by(cls, placed: Callable[["PartitionSpec"], Any]) -> None:
@@ -96,15 +95,15 @@ class PartitionSpec:
         cls._placed = placed
 
     def here(self) -> Any:
-        """The sharding over the mesh that is set (`with mesh:`); AxisError if none is."""
+        """The sharding over the mesh in context (`with mesh:`); MissingMesh if there is none."""
         return PartitionSpec._placed(self)
 
     def accept(self, x: Any) -> Any:
-        """`x` where this says, over the mesh that is set."""
+        """`x` where this says, over the mesh in context."""
         return self.here().accept(x)
 
     def constrain(self, x: Any) -> Any:
-        """`x`, a value of a function that is traced, to lie so over the mesh that is set."""
+        """`x`, a value of a function that is traced, to lie so over the mesh in context."""
         return self.here().constrain(x)
 
     @property
@@ -214,14 +213,12 @@ class Mesh(_Axes):
     >>> mesh, mesh.size, mesh.shape["y"]
     (Mesh('x': 1, 'y': 1), 1, 1)
 
-    As a block, `with mesh:`, it is what PartitionSpecs alone speak of; see `set_mesh`.
+    As a block, `with mesh:`, it is in context: PartitionSpecs alone speak of it; see `set_mesh`.
     """
 
     __slots__ = ("devices", "axis_names", "axis_sizes", "ids", "_key", "_hash")
-    _entered: ClassVar[Callable[["Mesh"], AbstractContextManager[Any]]]
-    _blocks: ClassVar[dict["Mesh", list[AbstractContextManager[Any]]]] = {}
-    """The open blocks of each mesh: threads may have entered it side by side, and it does not
-    matter which of its blocks ends first."""
+    _push: ClassVar[Callable[[Any, "Mesh"], None]]
+    _remove: ClassVar[Callable[[Any], None]]
     devices: np.ndarray
     ids: tuple[int, ...]
 
@@ -313,23 +310,17 @@ class Mesh(_Axes):
         return Mesh, (self.device_ids, self.axis_names)
 
     @classmethod
-    def enter_by(cls, entered: Callable[["Mesh"], AbstractContextManager[Any]]) -> None:
-        """Do `with mesh:` by the block that `entered(mesh)` returns."""
-        cls._entered = entered
+    def enter_by(cls, push: Callable[[Any, "Mesh"], None], remove: Callable[[Any], None]) -> None:
+        """Begin `with mesh:` by `push(mesh, mesh)`, and end it by `remove(mesh)`."""
+        cls._push, cls._remove = staticmethod(push), staticmethod(remove)
 
     def __enter__(self) -> "Mesh":
         """Let PartitionSpecs alone, in the block, speak of the axes of this mesh."""
-        block = Mesh._entered(self)
-        block.__enter__()
-        Mesh._blocks.setdefault(self, []).append(block)
+        Mesh._push(self, self)
         return self
 
     def __exit__(self, *error: Any) -> None:
-        blocks = Mesh._blocks[self]
-        block = blocks.pop()
-        if not blocks:
-            del Mesh._blocks[self]
-        block.__exit__(*error)
+        Mesh._remove(self)
 
     # -- what specs ask --------------------------------------------------------------------
 

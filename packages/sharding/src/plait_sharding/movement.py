@@ -39,6 +39,7 @@ from plait.ext.values import (
     wrap,
 )
 
+from .contexts import mesh_here, push, remove, replace_top
 from .mesh import AbstractMesh, Mesh, PartitionSpec
 from .placement import Sharding, SingleDeviceSharding, constraint, from_host
 
@@ -47,10 +48,12 @@ __all__ = [
     "create_device_mesh",
     "device_put",
     "get_abstract_mesh",
+    "get_mesh",
     "make_mesh",
     "set_mesh",
     "sharding_of",
     "shards_of",
+    "use_mesh",
     "with_sharding_constraint",
 ]
 
@@ -86,16 +89,49 @@ def make_mesh(
     return Mesh(grid.reshape(sizes), axis_names, axis_types)
 
 
-class set_mesh:
-    """Set the mesh that PartitionSpecs alone speak of, for good or, as a `with` block, for a while.
+class use_mesh:
+    """Put a mesh in context for a `with` block, and there only; else the same as `set_mesh`.
 
-    Where it is set, jit's `in_shardings` and `out_shardings`, `with_sharding_constraint` and
-    `device_put` take specs for shardings, and `shard_map` needs no mesh.  `with mesh:` is the same
-    for a block.  As all settings it belongs to the process, not to a thread, and functions are
-    traced anew under another mesh.
+    Raises TypeRule for what is no mesh.
+
+    >>> import plait
+    >>> with plait.sharding.use_mesh(plait.make_mesh((1,), ("x",))):
+    ...     plait.sharding.get_abstract_mesh()
+    AbstractMesh('x': 1)
+    """
+
+    def __init__(self, mesh: Mesh):
+        if not isinstance(mesh, Mesh):
+            said = type(self).__name__
+            raise ArgumentError(
+                f"{said} needs a mesh, not {mesh!r}",
+                fix=f'write {said}(plait.make_mesh(sizes, names)), and P("x") for shardings',
+            )
+        self._mesh: Mesh | None = mesh
+
+    def __enter__(self) -> Mesh | None:
+        push(self, self._mesh)
+        return self._mesh
+
+    def __exit__(self, *error: Any) -> None:
+        remove(self)
+
+
+class set_mesh(use_mesh):
+    """Put a mesh in context, for good or, as a `with` block, for a while.
+
+    Where a mesh is in context, jit's `in_shardings` and `out_shardings`,
+    `with_sharding_constraint` and `device_put` take PartitionSpecs for shardings, and `shard_map`
+    needs no mesh.  Functions that ask for it are traced for each mesh, others once.  `with mesh:`
+    is the same for a block.
+
+    The context is that of this thread or asyncio task: others do not see it.  Below it is the
+    setting `plait.config.mesh`, which is for all of them.
 
     Args:
-      mesh: the mesh, or None.
+      mesh: the mesh; None takes it away.
+
+    Raises TypeRule for what is no mesh.
 
     >>> import plait
     >>> with plait.set_mesh(plait.make_mesh((1,), ("x",))):
@@ -104,27 +140,36 @@ class set_mesh:
     """
 
     def __init__(self, mesh: Mesh | None):
-        self._mesh, self._before = mesh, config.mesh
-        config.mesh = mesh
+        if mesh is not None:
+            super().__init__(mesh)
+        self._mesh, self._before = mesh, replace_top(mesh)
 
     def __enter__(self) -> Mesh | None:
-        config.mesh = self._before  # it was not meant for good: from here on it is a block's
-        self._block = config(mesh=self._mesh)
-        self._block.__enter__()
-        return self._mesh
+        replace_top(self._before)  # it was not meant for good: from here on it is a block's
+        return super().__enter__()
 
-    def __exit__(self, *error: Any) -> None:
-        self._block.__exit__(*error)
+
+def get_mesh() -> Mesh | AbstractMesh:
+    """The mesh in context; without one, an AbstractMesh that is `empty`.  See `set_mesh`.
+
+    >>> import plait
+    >>> with plait.make_mesh((1,), ("x",)):
+    ...     plait.sharding.get_mesh()
+    Mesh('x': 1)
+    """
+    mesh = mesh_here()
+    return AbstractMesh((), ()) if mesh is None else mesh
 
 
 def get_abstract_mesh() -> AbstractMesh:
-    """The axes of the mesh that is set, or of none if none is; see `set_mesh`.
+    """The axes of the mesh in context, or of none if there is none; see `set_mesh`.
 
     >>> import plait
     >>> plait.sharding.get_abstract_mesh().empty
     True
     """
-    return AbstractMesh((), ()) if config.mesh is None else config.mesh.abstract_mesh
+    mesh = get_mesh()
+    return mesh.abstract_mesh if isinstance(mesh, Mesh) else mesh
 
 
 def create_device_mesh(mesh_shape: Any, devices: Any = None) -> np.ndarray:

@@ -46,6 +46,7 @@ from plait.ext.values import (
 
 from .manual import Piece, shard_map
 from .mesh import Mesh, P
+from .named_maps import Elements
 
 __all__ = ["pmap"]
 
@@ -149,7 +150,7 @@ def _on_one_device() -> bool:
     """Whether we are inside of a program for one device."""
     by: Interpreter | None = current()
     while by is not None:
-        if isinstance(by, Piece):
+        if isinstance(by, Piece) or (isinstance(by, Elements) and by.on_devices):
             return True
         by = by.parent
     return False

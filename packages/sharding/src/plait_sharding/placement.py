@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from plait import config, events
+from plait import events
 from plait.errors import PlacementError
 from plait.ext.devices import (
     Device,
@@ -57,6 +57,7 @@ from plait.ext.values import (
     wrap,
 )
 
+from .contexts import MissingMesh, mesh_here
 from .mesh import Mesh, PartitionSpec
 
 __all__ = ["Grid", "NamedSharding", "Sharding", "SingleDeviceSharding", "constraint"]
@@ -102,10 +103,26 @@ class Sharding:
     # -- as jit uses it --------------------------------------------------------------------
 
     def accept(self, x: Any) -> Any:
-        """`x` here; the same array if it is here already."""
+        """`x` here; the same array if it is here already.
+
+        Raises PlacementError for an array that was placed elsewhere on purpose.
+        """
         if current() is GROUND and isinstance(x, np.ndarray):
             return from_host(x, self)
-        return constraint.bind(as_value(x), sharding=self)
+        value = as_value(x)
+        have = value.key.placement if value.__class__ is Array else None
+        if have is not None and not self.admits(have, value.ndim):
+            raise PlacementError(
+                f"an argument of type {value.aval!r} was placed by {have!r}, and in_shardings say "
+                f"{self!r}",
+                fix="bring it there first, by plait.device_put, or leave the choice open: "
+                "in_shardings=None",
+            )
+        return constraint.bind(value, sharding=self)
+
+    def admits(self, other: "Sharding", ndim: int) -> bool:
+        """Whether an array of `ndim` axes that lies as `other` says lies so."""
+        return self == other or self.is_equivalent_to(other, ndim)
 
     def constrain(self, x: Any) -> Any:
         """`x`, a value of a function that is traced, to lie so."""
@@ -374,10 +391,26 @@ class NamedSharding(Sharding):
     def __reduce__(self):
         return NamedSharding, (self.mesh, self.spec)
 
+    def with_spec(self, spec: Any) -> "NamedSharding":
+        """The sharding over the same mesh with another PartitionSpec, or its entries in a tuple.
+
+        >>> import plait
+        >>> plait.NamedSharding(plait.make_mesh((1,), ("x",)), plait.P("x")).with_spec(plait.P())
+        NamedSharding(mesh=Mesh('x': 1), spec=PartitionSpec())
+        """
+        return NamedSharding(
+            self.mesh, spec if isinstance(spec, PartitionSpec) else PartitionSpec(*spec)
+        )
+
     def closed(self) -> "NamedSharding":
         if None not in self.spec.parts:
             return self
         return NamedSharding(self.mesh, PartitionSpec(*[p or () for p in self.spec.parts]))
+
+    def admits(self, other: Sharding, ndim: int) -> bool:
+        if None not in self.spec.parts:
+            return super().admits(other, ndim)
+        return self.place.devices == other.place.devices  # an open axis may be divided anyhow
 
     def open_at(self, axis: int, ndim: int) -> "NamedSharding":
         open_ = PartitionSpec.UNCONSTRAINED
@@ -435,16 +468,18 @@ class NamedSharding(Sharding):
 
 
 def _over_the_mesh(spec: PartitionSpec) -> NamedSharding:
-    if config.mesh is None:
-        raise AxisError(
-            f"{spec!r} was given alone, and no mesh is set whose axes it could mean",
-            fix="write NamedSharding(mesh, spec), or set the mesh: with mesh: ...",
+    mesh = mesh_here()
+    if mesh is None:
+        raise MissingMesh(
+            f"pjit requires a non-empty mesh! {spec!r} was given alone, and no mesh is set whose "
+            "axes it could mean. Alternatively, provide a Sharding to pjit and then the mesh "
+            "context manager is not required.",
+            fix="write NamedSharding(mesh, spec), or put the mesh in context: with mesh: ...",
         )
-    return NamedSharding(config.mesh, spec)
+    return NamedSharding(mesh, spec)
 
 
 PartitionSpec.place_by(_over_the_mesh)
-Mesh.enter_by(lambda mesh: config(mesh=mesh))
 
 
 def _inside(sharding: Sharding) -> PlaitError:

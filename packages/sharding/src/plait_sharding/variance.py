@@ -7,7 +7,7 @@ Invariant: the answer is an upper bound.  It follows the wiring of operations wi
 needs to know none of them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from plait.ext.ir import (
@@ -33,8 +33,14 @@ LEVELLING = frozenset((psum_, pmax_, pmin_, all_gather_))
 """Collectives after which all have the same."""
 
 
-def varying(program: Program, inputs: Sequence[Axes]) -> list[Axes]:
-    """For each output, the axes along which it may differ, from those of the inputs."""
+def varying(
+    program: Program, inputs: Sequence[Axes], seen: Callable[[Any, Axes], None] | None = None
+) -> list[Axes]:
+    """For each output, the axes along which it may differ, from those of the inputs.
+
+    `seen(equation, axes)` is called for each operation, in inner programs too, with all axes that
+    meet there: those along which operands or results may differ, and those it speaks of.
+    """
     known: dict[Any, Axes] = dict(zip(program.inputs, inputs, strict=True))
 
     def read(a: Any) -> Axes:
@@ -43,9 +49,11 @@ def varying(program: Program, inputs: Sequence[Axes]) -> list[Axes]:
     for e in program.eqns:
         ins = [read(a) for a in e.inputs]
         if e.prim.higher is not None:
-            outs = _through(e.prim.higher.slots(e.params), ins, e.prim.higher.binds(e.params))
+            outs = _through(e, e.prim.higher.slots(e.params), ins, seen)
         else:
             outs = [_after(e, NONE.union(*ins))] * len(e.outputs)
+            if seen is not None:
+                seen(e, NONE.union(*ins, ambient_of(e.prim, e.params)))
         known.update(zip(e.outputs, outs, strict=True))
     return [read(a) for a in program.outputs]
 
@@ -56,8 +64,9 @@ def _after(e: Any, ins: Axes) -> Axes:
     return ins - named if levels else ins | named
 
 
-def _through(w: Slots, ins: Sequence[Axes], hidden: Axes) -> list[Axes]:
+def _through(e: Any, w: Slots, ins: Sequence[Axes], seen: Callable | None) -> list[Axes]:
     """Slots grow until nothing changes; what decides (a predicate) reaches every result."""
+    hidden = e.prim.higher.binds(e.params)
     slots: list[Axes] = [NONE] * w.count
     for s, axes in zip(w.operands, ins, strict=True):
         slots[s] |= axes
@@ -65,9 +74,14 @@ def _through(w: Slots, ins: Sequence[Axes], hidden: Axes) -> list[Axes]:
     while before != slots:
         before = list(slots)
         for p, inner, outer in w.bodies:
-            for s, axes in zip(outer, varying(p, [slots[s] for s in inner]), strict=True):
+            for s, axes in zip(outer, varying(p, [slots[s] for s in inner], seen), strict=True):
                 slots[s] |= axes - hidden
         decides = NONE.union(*(slots[s] for s in w.plain))
         for s in w.outputs:
             slots[s] |= decides
+    if seen is not None:
+        for s in w.outputs:
+            seen(e, slots[s])
+        # what decides whether something is done meets what that speaks of
+        seen(e, NONE.union(*(slots[s] for s in w.plain), ambient_of(e.prim, e.params)))
     return [slots[s] for s in w.outputs]

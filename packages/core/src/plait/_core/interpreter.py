@@ -10,7 +10,7 @@ an error that names the line which made it.
 """
 
 import copyreg
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from math import prod
@@ -138,6 +138,11 @@ class Interpreter:
             f"{type(self).__name__} does not say what applying {prim} means",
             fix="give it a method apply(self, prim, args, params)",
         )
+
+    def joins(self, name: Any) -> Hashable:
+        """Return what a named axis that it binds is an axis of, if one collective can be along
+        several axes of that; None if each is bound alone."""
+        return None
 
     @property
     def recorders(self) -> tuple[Any, ...]:
@@ -465,6 +470,26 @@ def axis_size(axis_name: Any) -> Any:
     except TypeError:  # not hashable, so no name
         pass
     raise unbound(axis_name)
+
+
+def joined(names: Sequence[Any]) -> tuple[Any, ...]:
+    """Return the names of axes, a tuple for those in a row that are bound together.
+
+    Raises AxisError if none is bound of a name.
+    """
+    rows: list[tuple[Hashable, list[Any]]] = []
+    for name in names:
+        by: Interpreter | None = current()
+        while by is not None and name not in by.sizes:
+            by = by.parent
+        if by is None:
+            raise unbound(name)
+        kind = by.joins(name)
+        if rows and kind is not None and rows[-1][0] == kind:
+            rows[-1][1].append(name)
+        else:
+            rows.append((kind, [name]))
+    return tuple([tuple(row) if len(row) > 1 else row[0] for _, row in rows])
 
 
 def named_axes() -> dict[Any, Any]:

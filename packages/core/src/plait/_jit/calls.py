@@ -21,6 +21,7 @@ from .._base.config import config
 from .._base.errors import ArgumentError
 from .._base.jaxlib_api import RuntimeFailure
 from .._base.source import where_defined
+from .._base.surroundings import Surroundings, around, last_asked
 from .._base.tracebacks import border, leaving
 from .._base.wrapping import OFFERED, wraps
 from .._core.array import Array, failure, run_on, wrap
@@ -95,7 +96,8 @@ def jit(
         which `fun` is compiled anew.  One is derived from the other by the signature.
       donate_argnums, donate_argnames: arguments whose memory results may take; they are deleted.
       in_shardings, out_shardings: where arguments are brought, and how results lie: a placement
-        or a tree prefix of them; None leaves the choice open.
+        or a tree prefix of them; None leaves the choice open.  An argument that was placed on
+        purpose must lie so already.
       keep_unused: changes nothing: arguments that `fun` does not use are always kept.
       device: where arguments are brought; the same as `in_shardings`.
       backend: the platform; this process has one.
@@ -113,7 +115,7 @@ def jit(
     Raises:
       TypeRule: an argument is no array and not static, or a static one is not hashable.
       ArgumentError: arguments have two roles, or the compiler does not know one of its options.
-      PlacementError: there is no such backend.
+      PlacementError: there is no such backend, or an argument was placed elsewhere.
       UnexpectedTracerError, ConcretizationError: see there.
 
     >>> import plait
@@ -195,16 +197,19 @@ class _State(ABC):
     held here may hold the state: fast paths call `again`, which finds it by a weak reference.
     """
 
-    __slots__ = ("f", "inline", "options", "way", "ways", "again", "__weakref__")
+    __slots__ = ("f", "inline", "options", "way", "ways", "apart", "again", "__weakref__")
 
     way: Way | None
     """The fast path of the last call's form: where it does not fit, it calls `slow`, which puts
     another in its place."""
+    apart: "dict[Surroundings, _Apart]"
+    """Calls of a function that asks what surrounds it, by that."""
 
     def __init__(self, f: Function, inline: bool, options: Options):
         self.f, self.inline, self.options = f, inline, options
         self.way = None
         self.ways: dict[CallForm, Way | None] = {}
+        self.apart = {}
         found = weakref.ref(self)
 
         def again(args: Args, kwargs: Kwargs) -> Any:
@@ -250,6 +255,32 @@ class _State(ABC):
         return eval_shape(version.f, *dynamic, **rest)
 
 
+class _Apart:
+    """The fast paths of a function's calls in one and the same surroundings.
+
+    `way` is that of the last call's form.  The tables are used where a state has one for all of its
+    versions.
+    """
+
+    __slots__ = ("way", "ways", "tables")
+
+    def __init__(self) -> None:
+        self.way: Way | None = None
+        self.ways: dict[CallForm, Way | None] = {}
+        self.tables: dict[CallForm, Table] = {}
+
+
+def _by_surroundings(apart: "dict[Surroundings, _Apart]", slow: Way) -> Way:
+    """Return the path of a function that asks what surrounds it: the one for what does now."""
+
+    def call(args: Args, kwargs: Kwargs) -> Any:
+        here = apart.get(around())
+        way = slow if here is None or here.way is None else here.way
+        return way(args, kwargs)
+
+    return call
+
+
 _OFFERED = ("trace", "lower", "eval_shape", "clear_cache")
 
 
@@ -268,7 +299,7 @@ def _dressed(jitted: Any, state: _State) -> Function:
 class _PlainState(_State):
     """The state of a jitted function none of whose arguments is static, donated or placed."""
 
-    __slots__ = ("version", "one", "flat", "staged")
+    __slots__ = ("version", "versions", "one", "flat", "staged")
 
     def __init__(self, f: Function, inline: bool, options: Options):
         super().__init__(f, inline, options)
@@ -279,6 +310,7 @@ class _PlainState(_State):
             version = Version(f, (), inline, options, is_shared=f.__class__ is FunctionType)
             known[inline, options] = version
         self.version: Version = version
+        self.versions: dict[Surroundings, Version] = {}
         self.one, self.flat, self.staged = version.one, version.flat, version.staged
 
     def __reduce__(self) -> Any:
@@ -286,8 +318,10 @@ class _PlainState(_State):
 
     def slow(self, args: Args, kwargs: Kwargs) -> Any:
         version = self.version
+        if version.asks:
+            return self.slow_apart(args, kwargs)
         results, call = done(version, args, kwargs)
-        if call is not None:
+        if call is not None and not version.asks:  # else the next call finds that it does
             if not kwargs and call.form.leaves == "a" * len(args) and _all_arrays(args):
                 self.flat[call.keys] = call.entry[:4]
                 if len(args) == 1:
@@ -301,12 +335,32 @@ class _PlainState(_State):
             version.forget_with(call.entry)
         return results
 
+    def slow_apart(self, args: Args, kwargs: Kwargs) -> Any:
+        """Do a call of a function that asks what surrounds it: what is kept of it is kept for
+        these surroundings."""
+        here = around()
+        version = self.versions.get(here)
+        if version is None:
+            version = Version(self.f, (), self.inline, self.options, is_apart=True)
+            self.versions[here] = version
+        results, call = done(version, args, kwargs)
+        if call is not None:
+            own = self.apart.setdefault(here, _Apart())
+            own.way = _way(
+                own.ways, version.tables, call.form, call.keys, version, call, self.again
+            )
+            self.way = _by_surroundings(self.apart, self.again)
+            version.forget_with(call.entry)
+        return results
+
     def parted(self, args: Args, kwargs: Kwargs) -> Parted:
         return self.version, *jittables.opened((args, kwargs))
 
     def clear_cache(self) -> None:
         """Forget everything that was traced and compiled of this function."""
         self.version.clear()
+        for version in self.versions.values():
+            version.clear()
 
 
 def _without(f: Function, inline: bool, options: Options) -> Function:
@@ -380,7 +434,7 @@ class _RoleState(_State):
     """The state of a jitted function with static, donated or placed arguments: a version of it for
     each set of static values."""
 
-    __slots__ = ("static", "donate", "in_shardings", "versions", "tables", "forget")
+    __slots__ = ("static", "donate", "in_shardings", "versions", "tables", "asks", "forget")
 
     def __init__(
         self,
@@ -395,6 +449,7 @@ class _RoleState(_State):
         self.static, self.donate, self.in_shardings = static, donate, in_shardings
         self.versions: dict[Hashable, Version] = {}
         self.tables: dict[CallForm, Table] = {}
+        self.asks = False
         found = weakref.ref(self)
 
         def forget() -> None:
@@ -403,6 +458,7 @@ class _RoleState(_State):
                 state.way = None
                 state.tables.clear()
                 state.ways.clear()
+                state.apart.clear()
 
         # The settings hold `forget` weakly, and this state holds it: it dies with the state.
         self.forget = forget
@@ -419,19 +475,23 @@ class _RoleState(_State):
         check_count(name, len(args), static, donate)
         call = without_static(args, kwargs, static)
         donated = donated_leaves(args, kwargs, static, donate) if donate else ()
-        key = *call.key(len(args), name), donated
+        key = *call.key(len(args), name), donated, around() if self.asks else None
         version = self.versions.get(key)
         if version is None:
             f = call.bind(self.f, len(args))
-            version = self.versions[key] = Version(f, donated, self.inline, self.options)
+            version = self.versions[key] = Version(
+                f, donated, self.inline, self.options, is_apart=self.asks
+            )
         return version, *jittables.opened((call.args, call.kwargs))
 
     def slow(self, args: Args, kwargs: Kwargs) -> Any:
+        before, apart = last_asked(), self.asks
         version, dynamic, rest = self.version_for(args, kwargs)
         there = dynamic if self.in_shardings is None else bring(dynamic, self.in_shardings)
         if current() is not GROUND:
             return version.staged(there, rest)
         results, call = done(version, there, rest)
+        self.asks = self.asks or last_asked() is not before
         if call is None:
             return results
         if not _same(dynamic, there):  # copies were donated: the arrays that were given go too
@@ -440,8 +500,11 @@ class _RoleState(_State):
             # Nothing had to be brought.  Keys of arrays tell where they lie, so a call with the
             # same keys need not ask again, and the fast path may skip `bring`.
             form, keys = _whole(args, kwargs, self.static, call)
-            if form is not None:
-                self.way = _way(self.ways, self.tables, form, keys, version, call, self.again)
+            if form is not None and self.asks == apart:  # else the next call finds that it asks
+                own: Any = self.apart.setdefault(around(), _Apart()) if apart else self
+                own.way = _way(own.ways, own.tables, form, keys, version, call, self.again)
+                if apart:
+                    self.way = _by_surroundings(self.apart, self.again)
                 if call.entry.swap is not None:
                     call.entry.swap.tell(self.forget)
         return results

@@ -1,8 +1,8 @@
 """Tracing: a function of trees of arrays becomes a Program, for types of its arguments.
 
-Invariant: a trace is remembered by the types and trees of the arguments, the settings and the
-named axes around it, and nothing else; one that captured values of other interpreters is not
-kept.
+Invariant: a trace is remembered by the types and trees of the arguments, the settings, the named
+axes around it and, if it asked for them, its surroundings, and nothing else; one that captured
+values of other interpreters is not kept.
 """
 
 import weakref
@@ -17,6 +17,7 @@ from .._base.errors import (
     NotAnArrayError,
     TypeRule,
 )
+from .._base.surroundings import around, ask, last_asked
 from .._base.tracebacks import border
 from .._core.array import Array, as_value, is_tracer, not_an_array
 from .._core.interpreter import GROUND, Interpreter, Tracer, Value, current, named_axes
@@ -36,12 +37,14 @@ class Traced(NamedTuple):
       captured: values of other interpreters that the function closed over.
       tree: the structure of its results.
       values: the flat arguments.
+      asked: whether the function asked what surrounds it (`plait._base.surroundings`).
     """
 
     program: Program
     captured: list[Any]
     tree: TreeDef
     values: list[Any]
+    asked: bool = False
 
     def shapes(self) -> Any:
         """Return the results as a tree of ShapeDtypeStructs."""
@@ -78,13 +81,17 @@ def trace(
     if avals is None:
         avals = tuple([v.aval for v in values])
     axes = named_axes()
-    key = tree, avals, config.state, tuple(axes.items()) if axes else None
+    key = tree, avals, config.state, tuple(axes.items()) if axes else None, None
     if keep is not None:
         found: Any = keep.get(key)
         if found is not None:
             return Traced(found[0], found[1], found[2], values)
+        found = keep.get((*key[:-1], around()))
+        if found is not None:
+            ask()  # whoever keeps what is made of this trace must know that it depends
+            return Traced(found[0], found[1], found[2], values, True)
         if config.explain_cache_misses:
-            explain(does, f, key, keep)
+            explain(does, f, (*key[:-1], around() or None), keep)
     out_tree: TreeDef | None = None
 
     def flat(*xs: Any) -> list[Any]:
@@ -99,7 +106,9 @@ def trace(
     events.happened("trace", f)
     s = on or Stage(current(), does, f)
     name = getattr(f, "__name__", "f")
+    before = last_asked()
     program, captured = stage(flat, avals, name, on=s)
+    asked = last_asked() is not before
     assert out_tree is not None  # `flat` was run
     hit = program, captured, out_tree
     # Captured values belong to the interpreters around this very call: another call with equal
@@ -107,8 +116,8 @@ def trace(
     # shapes for values has more inputs than arguments, and is good for its types only.
     whole = len(program.inputs) == len(captured) + len(avals)
     if keep is not None and whole and not any(map(is_tracer, captured)):
-        keep[key] = hit
-    return Traced(*hit, values)
+        keep[(*key[:-1], around()) if asked else key] = hit
+    return Traced(*hit, values, asked)
 
 
 _OPENING = ("jit", "eval_shape", "make_program")

@@ -2,7 +2,7 @@
 
 Invariant: an executable is found by the structure of the arguments and the dispatch keys of their
 leaves, i.e. interned types and placements, and nothing else; all that is found is forgotten when
-a setting changes.
+a setting changes.  What depends on surroundings is found in versions for these alone.
 """
 
 # pyright: reportPrivateUsage=false
@@ -68,11 +68,15 @@ class Version:
       options: flags and tier of the compiler.
       is_shared: whether `f` itself holds this version, for all its jits: it is then not held here,
         so that it is freed without the collector.
+      is_apart: whether it is asked in one and the same surroundings only.
+
+    `asks` says whether a trace of it has asked what surrounds it: what such traces are compiled to
+    is kept by versions that are apart.
     """
 
     __slots__ = (
         "_f", "donated", "inline", "options", "_traces", "entries", "one", "flat", "tables",
-        "calls", "forget", "__weakref__",
+        "calls", "forget", "is_apart", "asks", "__weakref__",
     )  # fmt: skip
 
     def __init__(
@@ -82,8 +86,10 @@ class Version:
         inline: bool = False,
         options: Options = USUAL,
         is_shared: bool = False,
+        is_apart: bool = False,
     ):
         self.donated, self.inline, self.options = donated, inline, options
+        self.is_apart, self.asks = is_apart, False
         self._f = weakref.ref(f) if is_shared else f
         self._traces = None if is_shared else kept(f)
         self.entries: dict[tuple[TreeDef, tuple[Key, ...]], Entry] = {}
@@ -125,7 +131,9 @@ class Version:
 
     def trace(self, args: Sequence[Any], kwargs: Kwargs) -> Traced:
         """Return the function staged for these arguments."""
-        return trace(self.f, args, kwargs, "jit", self.traces)
+        traced = trace(self.f, args, kwargs, "jit", self.traces)
+        self.asks = self.asks or traced.asked
+        return traced
 
     # ---- under a transformation ----
 
@@ -155,7 +163,8 @@ class Version:
             outs = evaluate(traced.program, operands)
         else:
             outs = current().apply(call, operands, {"program": traced.program})
-            if alone and len(operands) == len(args) and all(x.__class__ in _VALUES for x in args):
+            alone = alone and not traced.asked and len(operands) == len(args)
+            if alone and all(x.__class__ in _VALUES for x in args):
                 tree = None if traced.tree == LEAF else traced.tree
                 self.calls[tuple([x.aval for x in args])] = {"program": traced.program}, tree
         return traced.tree.unflatten([materialise_at_ground(o) for o in outs])
@@ -172,8 +181,10 @@ class Version:
             traced = self.trace(args, kwargs)
             if any(map(is_tracer, traced.captured)):
                 return None
-            found = self.entries[tree, keys] = _compiled(traced, keys, self.donated, self.options)
-            self.forget_with(found)
+            found = _compiled(traced, keys, self.donated, self.options)
+            if self.is_apart or not traced.asked:
+                self.entries[tree, keys] = found
+                self.forget_with(found)
         return found
 
     def forget_with(self, entry: Entry) -> None:

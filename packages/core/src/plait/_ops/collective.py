@@ -1,5 +1,9 @@
 """Collectives: operations along named axes.
 
+Along several axes a collective is one operation for those that are bound together
+(`Interpreter.joins`), as axes of a mesh are; its `name` is then the tuple of their names, the first
+of which varies slowest.
+
 Invariant: the name is a parameter.  Whoever binds the name gives the operation meaning: a
 transformation by its rules, an operation with programs by the lowering of what it binds
 (`Emitter.bound`).  A name that nobody binds is an error, at the latest when the program is
@@ -16,7 +20,7 @@ from .._base.errors import (
     ShapeError,
 )
 from .._core.array import as_value
-from .._core.interpreter import axis_size
+from .._core.interpreter import axis_size, joined
 from .._core.primitive import primitive
 from .._plugins.traits import AnyElement, Collective, Linear
 from .._types.avals import INT32, Aval
@@ -24,11 +28,11 @@ from .._types.dims import product
 from ..tree import map_tree
 from .dynamic_slicing import dynamic_index_in_dim
 from .elementwise import eq, select, true_divide
-from .shape import expand_dims, fill, moveaxis, normal_axis, reshape
+from .shape import convert, expand_dims, fill, moveaxis, normal_axis, reshape
 from .static_arguments import fixed_each
 
 _many = dict(ambient=lambda p: p["axes"])
-_one = dict(ambient=lambda p: (p["name"],))
+_one = dict(ambient=lambda p: p["name"] if p["name"].__class__ is tuple else (p["name"],))
 
 
 def _resized(x: Aval, axis: int, times: Any, over: Any, what: str) -> Aval:
@@ -144,19 +148,18 @@ def _groups(what: str, axis_name: Any, given: Any, even: bool = False) -> dict[s
     return {} if groups in ((), (tuple(range(size)),)) else {"groups": groups}
 
 
-def _member_counts(what: str, names: tuple, groups: Any) -> tuple[list, dict[str, Any]]:
-    """How many exchange something along each axis, and the groups as parameters."""
+def _steps(what: str, names: tuple, groups: Any) -> tuple[list[tuple], dict[str, Any]]:
+    """What is done one after the other, the first slowest: along an axis, or several that are bound
+    together, and how many exchange something; and the groups as parameters."""
     how = _groups(what, names, groups, even=True)
-    return ([len(how["groups"][0])] if how else [axis_size(n) for n in names]), how
+    if how:
+        return [(names[0], len(how["groups"][0]))], how
+    return [(name, axis_size(name)) for name in joined(names)], how
 
 
-def _single(what: str, axis_name: Any) -> Any:
-    """The one name that is given, perhaps in a tuple."""
-    if not isinstance(axis_name, tuple | list):
-        return axis_name
-    if len(axis_name) != 1:
-        raise AxisError(f"{what} is along one axis, not {tuple(axis_name)}", fix="name one axis")
-    return axis_name[0]
+def _counted(x: Any) -> Any:
+    """`x`, booleans as 0 and 1: a sum counts them."""
+    return convert(x, INT32) if x.aval.dtype == np.bool_ else x
 
 
 _TREE = """  x: a tree of arrays.
@@ -179,7 +182,7 @@ def _reduction(prim: Any):
         def one(v: Any) -> Any:
             if scale and v.__class__ in (int, float, bool):
                 return v * next(iter(sizes))
-            return prim(v, axes=names, **how)
+            return prim(_counted(as_value(v)) if prim is psum_ else v, axes=names, **how)
 
         return map_tree(one, x)
 
@@ -230,7 +233,7 @@ def all_gather(
     Raises AxisError for names that nobody binds and axes that are not there.
     """
     names = _names(axis_name)
-    sizes, how = _member_counts("all_gather", names, axis_index_groups)
+    steps, how = _steps("all_gather", names, axis_index_groups)
     if to not in ("varying", "reduced"):
         raise ArgumentError(f"all_gather to {to!r}", fix='leave it out, or write to="varying"')
 
@@ -238,7 +241,7 @@ def all_gather(
         v = as_value(v)
         at = normal_axis(axis, v.aval.ndim + (not tiled))
         y = v if tiled else expand_dims(v, at)
-        for name, size in zip(reversed(names), reversed(sizes)):  # the first varies slowest
+        for name, size in reversed(steps):  # the first varies slowest
             y = all_gather_(y, name=name, axis=at, size=size, **how)
         return y
 
@@ -262,11 +265,11 @@ def psum_scatter(
     Raises AxisError for names that nobody binds, axes that are not there and other sizes.
     """
     names = _names(axis_name)
-    sizes, how = _member_counts("psum_scatter", names, axis_index_groups)
-    total = product(tuple(sizes))
+    steps, how = _steps("psum_scatter", names, axis_index_groups)
+    total = product(tuple([size for _, size in steps]))
 
     def one(v: Any) -> Any:
-        v = as_value(v)
+        v = _counted(as_value(v))
         at = normal_axis(scatter_dimension, v.aval.ndim, "scatter_dimension")
         if not tiled and v.aval.shape[at] != total:
             raise AxisError(
@@ -274,7 +277,7 @@ def psum_scatter(
                 fix="pass tiled=True to divide a larger axis",
             )
         y = v
-        for name, size in zip(names, sizes):
+        for name, size in steps:
             y = psum_scatter_(y, name=name, axis=at, size=size, **how)
         if tiled:
             return y
@@ -312,12 +315,14 @@ def ppermute(x: Any, axis_name: Any, perm: Any) -> Any:
             f"ppermute: perm {pairs} leaves the axis of size {size}",
             fix=f"positions are 0 to {size - 1}",
         )
-    return map_tree(lambda v: _sent(v, names, pairs), x)
+    return map_tree(lambda v: _sent(v, joined(names), pairs), x)
 
 
 def _sent(x: Any, names: tuple, pairs: tuple) -> Any:
-    """Along the last axis is sent in turns: in one, everybody who is sent from one place of that
-    axis to another makes the same moves along the axes before it."""
+    """`x`, sent along axes, some of which are tuples of axes that are bound together.
+
+    Along the last one is sent in turns: in one, everybody who is sent from one place of that axis
+    to another makes the same moves along the axes before it."""
     *before, last = names
     n = axis_size(last)
     if not before:
@@ -370,7 +375,8 @@ def pbroadcast(x: Any, axis_name: Any, source: int) -> Any:
     def one(v: Any) -> Any:
         v = as_value(v)
         here = eq(axis_index(axis_name), at)
-        return psum(select(here, v, fill(0, v.aval)), axis_name)
+        sent = psum(select(here, v, fill(0, v.aval)), axis_name)
+        return sent if sent.aval.dtype == v.aval.dtype else convert(sent, v.aval.dtype)
 
     return map_tree(one, x)
 
@@ -406,11 +412,10 @@ def all_to_all(
     axis_index_groups: as of `psum`, of one size.  Raises AxisError for names that nobody binds,
     axes that are not there and other sizes.
     """
-    names = _names(axis_name)
-    if len(names) > 1 and axis_index_groups is None:
-        return map_tree(lambda v: _to_all(v, names, split_axis, concat_axis, tiled), x)
-    sizes, how = _member_counts("all_to_all", names, axis_index_groups)
-    axis_name, size = _single("all_to_all", axis_name), sizes[0]
+    steps, how = _steps("all_to_all", _names(axis_name), axis_index_groups)
+    if len(steps) > 1:
+        return map_tree(lambda v: _to_all(v, steps, split_axis, concat_axis, tiled), x)
+    ((axis_name, size),) = steps
 
     def one(v: Any) -> Any:
         v = as_value(v)
@@ -441,13 +446,13 @@ def pswapaxes(x: Any, axis_name: Any, axis: int, *, axis_index_groups: Any = Non
     return all_to_all(x, axis_name, axis, axis, axis_index_groups=axis_index_groups)
 
 
-def _to_all(x: Any, names: tuple, split_axis: int, concat_axis: int, tiled: bool) -> Any:
+def _to_all(x: Any, steps: list, split_axis: int, concat_axis: int, tiled: bool) -> Any:
     """all_to_all over several axes: over one after the other, each along an axis of its own that
     the split axis has been cut into; what they bring lies where these axes are."""
     x = as_value(x)
     split = normal_axis(split_axis, x.aval.ndim, "split_axis")
     concat = normal_axis(concat_axis, x.aval.ndim, "concat_axis")
-    sizes = [axis_size(n) for n in names]
+    sizes = [size for _, size in steps]
     total, shape = product(tuple(sizes)), x.aval.shape
     n = shape[split]
     if n % total != 0 or not (tiled or n == total):
@@ -457,8 +462,8 @@ def _to_all(x: Any, names: tuple, split_axis: int, concat_axis: int, tiled: bool
         )
     rest = (n // total,) if tiled else ()
     y = reshape(x, (*shape[:split], *sizes, *rest, *shape[split + 1 :]))
-    for k, name in enumerate(names):
-        y = all_to_all_(y, name=name, split=split + k, concat=split + k, size=sizes[k])
+    for k, (name, size) in enumerate(steps):
+        y = all_to_all_(y, name=name, split=split + k, concat=split + k, size=size)
     y = moveaxis(reshape(y, (*shape[:split], total, *rest, *shape[split + 1 :])), split, concat)
     if not tiled:
         return y

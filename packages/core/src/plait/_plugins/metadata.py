@@ -38,7 +38,7 @@ DISTRIBUTION_OF = {
     "plait-sharding": (
         "Mesh PartitionSpec P NamedSharding SingleDeviceSharding device_put make_mesh set_mesh "
         "with_sharding_constraint shard_map pmap sharding make_array_from_callback "
-        "make_array_from_process_local_data make_array_from_single_device_arrays Shard"
+        "make_array_from_process_local_data make_array_from_single_device_arrays Shard xmap"
     ),
     "plait-export": "export",
 }
@@ -62,6 +62,7 @@ MODULES = {
     "test_util": "plait-autodiff",
     "custom_batching": "plait-batching",
     "interpreters.batching": "plait-batching",
+    "experimental.maps": "plait-sharding",
     "experimental.mesh_utils": "plait-sharding",
     "experimental.shard_map": "plait-sharding",
 }

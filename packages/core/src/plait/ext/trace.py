@@ -3,6 +3,10 @@
 Invariant: nothing is defined here.
 """
 
+from .._base.surroundings import (
+    surround,
+    surrounding,
+)
 from .._base.wrapping import (
     wraps,
 )
@@ -104,6 +108,8 @@ __all__ = [
     "solve",
     "stage",
     "staged",
+    "surround",
+    "surrounding",
     "trace",
     "tracers_of",
     "use",

@@ -1,0 +1,96 @@
+"""The mesh in context: what PartitionSpecs alone speak of, in one thread or task.
+
+`with mesh:`, `use_mesh(mesh)` and `set_mesh(mesh)` put a mesh there; below them is the setting
+`plait.config.mesh`, which is for the whole process.
+
+Invariant: a block takes away what it put there and nothing else, in whatever order blocks end;
+what functions see is the mesh of the block that began last, of those that are open.
+"""
+
+from contextvars import ContextVar
+from typing import Any, NamedTuple
+
+from plait import config
+from plait.ext.errors import (
+    AxisError,
+    PlaitError,
+)
+from plait.ext.trace import (
+    surround,
+    surrounding,
+)
+
+from .mesh import Mesh
+
+__all__ = [
+    "MeshChange",
+    "MissingMesh",
+    "mesh_here",
+    "push",
+    "remove",
+    "replace_top",
+]
+
+
+class MissingMesh(AxisError, RuntimeError):
+    """Names of axes were given alone, and no mesh is in context."""
+
+
+class MeshChange(PlaitError, RuntimeError):
+    """Another mesh was put in context where there can be but one."""
+
+
+class _Block(NamedTuple):
+    owner: Any
+    mesh: Mesh | None
+
+
+_blocks: ContextVar[tuple[_Block, ...]] = ContextVar(
+    "plait_sharding.blocks", default=(_Block(None, None),)
+)
+"""The open blocks of this thread or task, the last one on top.  At the bottom is what was set for
+good."""
+
+
+def mesh_here() -> Mesh | None:
+    """Return the mesh in context; None if there is none."""
+    mesh: Any = surrounding("mesh")
+    return config.mesh if mesh is None else mesh
+
+
+def push(owner: Any, mesh: Mesh | None) -> None:
+    """Put a mesh on top, for the block of `owner`.
+
+    Raises MeshChange inside `xmap`, whose logical axes are laid out on the mesh around it.
+    """
+    before = mesh_here()
+    if surrounding("xmap") is not None and mesh != before:
+        raise MeshChange(
+            "Changing the physical mesh is not allowed from inside xmap: its named axes lie on "
+            f"{before or 'no mesh'}, and {mesh!r} is to take its place",
+            fix="enter the mesh around the outermost xmap: with mesh: xmap(...)(...)",
+        )
+    _adopt((*_blocks.get(), _Block(owner, mesh)))
+
+
+def remove(owner: Any) -> None:
+    """End the last block of `owner`, wherever it is now."""
+    blocks = _blocks.get()
+    mine = [i for i, block in enumerate(blocks) if block.owner is owner]
+    if mine:  # else it was entered in another thread or task, and is open there
+        _adopt((*blocks[: mine[-1]], *blocks[mine[-1] + 1 :]))
+
+
+def replace_top(mesh: Mesh | None) -> Mesh | None:
+    """Put another mesh in the place of the one on top, and return that."""
+    *rest, (owner, before) = _blocks.get()
+    _adopt((*rest, _Block(owner, mesh)))
+    return before
+
+
+def _adopt(blocks: tuple[_Block, ...]) -> None:
+    _blocks.set(blocks)
+    surround("mesh", blocks[-1].mesh)
+
+
+Mesh.enter_by(push, remove)

@@ -1,0 +1,375 @@
+"""xmap: a function of arrays whose axes have names, bound to a mesh, to loops or to lanes late.
+
+The function is staged once, for elements, with the logical axes bound by nobody but their names.
+Its program then runs under jit(shard_map(loops(vmap(...)))): what a logical axis is made of is put
+together of transformations that there are, and the carrier `Named` says what collectives along it
+are along its parts.  So there is no primitive here, and transformations need no rules for it.
+
+Invariant: between the steps the named axes of arguments and results are in front, in the order in
+which xmap was told of them.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from plait import (
+    jit,
+    lax,
+)
+from plait.ext.errors import (
+    ArgumentError,
+    AxisError,
+    border,
+)
+from plait.ext.ir import (
+    Program,
+    evaluate,
+)
+from plait.ext.rules import (
+    resolve,
+)
+from plait.ext.trace import (
+    Interpreter,
+    Stage,
+    arguments,
+    current,
+    opened,
+    surround,
+    surrounding,
+    trace,
+    wraps,
+)
+from plait.ext.tree import (
+    key_paths,
+    spread,
+)
+
+from .contexts import mesh_here
+from .logical_axes import (
+    Lane,
+    Layout,
+    Naming,
+    check_sizes,
+    laid_out,
+    named_in,
+    naming_tree,
+    resources_of,
+    size_of,
+)
+from .manual import shard_map
+from .mesh import Mesh, P
+from .naming import Named
+from .variance import varying
+
+__all__ = ["Elements", "xmap"]
+
+At = dict[str, int]
+"""The axis of an array that each name is the name of."""
+
+
+class Elements(Stage):
+    """Stages a function of elements; logical axes have sizes, and nothing else.
+
+    `on_devices` says whether the elements will be on devices of a mesh.
+    """
+
+    def __init__(self, parent: Interpreter, sizes: dict[str, int], on_devices: bool, of: Callable):
+        super().__init__(parent, "xmap", of)
+        self.sizes, self.on_devices = sizes, on_devices  # type: ignore[misc]
+
+
+@border
+def xmap(
+    fun: Callable[..., Any],
+    in_axes: Any,
+    out_axes: Any,
+    *,
+    axis_sizes: Mapping[str, int] = {},  # noqa: B006
+    axis_resources: Mapping[str, Any] = {},  # noqa: B006
+    donate_argnums: int | Sequence[int] = (),
+    backend: str | None = None,
+) -> Callable[..., Any]:
+    """`fun` of arrays without their named axes, for every place along these.
+
+    Which axes have names is said where the function is mapped, and what they are laid out on may
+    be said later: without resources, all are mapped as by vmap; with them, they are divided over
+    axes of the mesh in context (`with mesh:`) or done in turns.  Collectives inside (`lax.psum`,
+    ...) speak of names, whatever they are laid out on.
+
+    Args:
+      fun: takes and returns trees of arrays; it sees them without their named axes.
+      in_axes: which axes of each argument have names: a list of names, one for each axis, None for
+        one that has none, and `...` for all that follow; or a dict from axes, of which negative
+        ones count from the end, to names; `{}` for an argument that is there whole everywhere; or
+        a tree prefix of these of the tuple of arguments.
+      out_axes: where results have named axes, a tree prefix of the results.
+      axis_sizes: sizes of axes that no argument has.
+      axis_resources: what axes are laid out on: the name of an axis of the mesh, a `SerialLoop`,
+        or a tuple of these, in which the first name varies slowest.  What is left of an axis is
+        mapped on each device.
+      donate_argnums: arguments whose memory results may take; they are deleted.
+      backend: the platform; this process has one.
+
+    Returns:
+      A compiled function with `fun`'s positional arguments, and the methods of `jit`'s functions.
+      Where other axes of the same names are around it, its own hide them.
+
+    Raises:
+      AxisError: names, sizes or axes that do not fit the arrays or each other; a result that
+        varies along an axis which its `out_axes` lacks; two axes on one resource where they meet.
+      MissingMesh: a resource that is no axis of a mesh in context.
+      TypeRule, TreeMismatch: in_axes or out_axes that say nothing of arrays.
+
+    >>> import plait
+    >>> f = plait.xmap(
+    ...     lambda x, w: plait.lax.psum(x * w, "batch"),
+    ...     in_axes=(["batch", ...], {}),
+    ...     out_axes={},
+    ...     axis_resources={"batch": "x"},
+    ... )
+    >>> with plait.make_mesh((1,), ("x",)):
+    ...     f(plait.numpy.ones((4, 2)), plait.numpy.arange(2.0))
+    Array([0., 4.], dtype=float32)
+    """
+    if not callable(fun):
+        raise ArgumentError(f"xmap needs a function, not {fun!r}", fix="write xmap(f, ...)")
+    ins, outs = naming_tree(in_axes, "in_axes"), naming_tree(out_axes, "out_axes")
+    given, resources = check_sizes(axis_sizes), resources_of(axis_resources)
+    order = tuple(dict.fromkeys([*named_in(ins), *given]))
+    _expect_known(order, named_in(outs), "axis names appearing in out_axes must also appear")
+    _expect_known(order, resources, "axes that were assigned resources have to appear")
+    lanes = {n: Lane(n) for n in order}
+
+    @border
+    @wraps(fun)
+    def mapped(*args: Any, **kwargs: Any) -> Any:
+        if kwargs:
+            raise ArgumentError(
+                f"xmap: arguments are positional, and {min(kwargs)!r} was given by name",
+                fix="give all arguments in order; in_axes speaks of positions",
+            )
+        values, tree = arguments(args, {}, "xmap")
+        said = key_paths((args, {}))
+        names = spread(ins, args, "in_axes", _is_naming, "a list or dict of names")
+        at = [
+            spec.positions(x.aval.ndim, lambda i=i: _words("args", said[i][3:], values[i]))
+            for i, (spec, x) in enumerate(zip(names, values, strict=True))
+        ]
+        where = [(_words("args", p[3:], x), x.shape, pos) for p, x, pos in zip(said, values, at)]
+        sizes = {
+            n: size_of(n, [(s, shape, pos[n]) for s, shape, pos in where if n in pos], given.get(n))
+            for n in order
+        }
+        mesh, outer = mesh_here(), surrounding("xmap")
+        # axis of the mesh: the logical axis that is laid out on it
+        around: dict[str, str] = {} if outer is None else dict(outer)  # type: ignore[call-overload]
+        layouts = {
+            n: laid_out(n, sizes[n], resources.get(n, ()), lanes[n], mesh, around) for n in order
+        }
+        used = {r: n for n, layout in layouts.items() for r in layout.over}
+        avals = tuple([x.aval.with_shape(_without(x.shape, pos)) for x, pos in zip(values, at)])
+        elements, _ = tree.unflatten(values)
+        surround("xmap", tuple({**around, **used}.items()))
+        try:
+            stage = Elements(current(), sizes, bool(used), fun)
+            traced = trace(fun, elements, {}, "xmap", None, stage, avals)
+        finally:
+            surround("xmap", outer)
+        program, captured = traced.program, traced.captured
+        like = traced.tree.unflatten(program.out_avals)
+        results = _result_axes(outs, like, program)
+        _expect_no_loop(program, layouts)
+        _expect_other_names(program, layouts, used)
+        _expect_apart(program, [{}] * len(captured) + at, results, layouts, like)
+        body = _run(program, captured, layouts, fun)
+        for n in reversed(order):
+            body = _along(body, layouts[n], at, results)
+        if used and mesh is not None:
+            body = _over_mesh(body, mesh, layouts, at, results)
+        got = body(*[_to_front(x, pos, order) for x, pos in zip(values, at)])
+        return traced.tree.unflatten([_put(y, pos, order) for y, pos in zip(got, results)])
+
+    return jit(mapped, donate_argnums=donate_argnums, backend=backend)
+
+
+def _expect_known(order: tuple[str, ...], names: Any, what: str) -> None:
+    missing = sorted({n for n in names if n not in order}, key=repr)
+    if missing:
+        raise AxisError(
+            f"xmap: All {what} in in_axes or axis_sizes, but the following are missing: "
+            f"{{{', '.join(map(repr, missing))}}}",
+            fix=f"name an axis of an argument so, or write axis_sizes={{{missing[0]!r}: size}}",
+        )
+
+
+def _is_naming(x: Any) -> bool:
+    return isinstance(x, Naming)
+
+
+def _words(what: str, path: str, x: Any) -> str:
+    return f"{what}{path} of type {getattr(x, 'aval', x)!r}"
+
+
+def _without(shape: tuple, pos: At) -> tuple:
+    return tuple([n for i, n in enumerate(shape) if i not in pos.values()])
+
+
+# ---- what the staged function says -----------------------------------------------------------
+
+
+def _result_axes(outs: Any, like: Any, program: Program) -> list[At]:
+    """Where each result has which named axes."""
+    names = spread(outs, like, "out_axes", _is_naming, "a list or dict of names")
+    paths = key_paths(like)
+    return [
+        spec.positions(
+            aval.ndim + len(spec.names),
+            lambda p=p, aval=aval, spec=spec: (
+                f"the result{p}, of type {aval!r} and with {len(spec.names)} named axes more,"
+            ),
+        )
+        for spec, aval, p in zip(names, program.out_avals, paths, strict=True)
+    ]
+
+
+def _expect_no_loop(program: Program, layouts: dict[str, Layout]) -> None:
+    looped = [n for n, layout in layouts.items() if layout.turns > 1 and n in program.axes]
+    if looped:
+        raise AxisError(
+            f"xmap: a collective speaks of axis {looped[0]!r}, which is done in turns (SerialLoop):"
+            " what comes in later turns is not there yet",
+            fix=f"lay {looped[0]!r} out on axes of the mesh, or on nothing (lanes)",
+        )
+
+
+def _expect_other_names(program: Program, layouts: dict[str, Layout], used: dict[str, str]) -> None:
+    """Raise AxisError where a name means an axis that is bound outside, and the axis of the mesh
+    that is bound here has it, too."""
+    clash = sorted(program.axes & used.keys() - layouts.keys())
+    if clash:
+        raise AxisError(
+            f"xmap: a collective speaks of axis {clash[0]!r}, which is bound outside, and axis "
+            f"{used[clash[0]]!r} is laid out on the axis of the mesh that has this name",
+            fix="give the axis that is bound outside another name than axes of the mesh",
+        )
+
+
+def _expect_apart(
+    program: Program, ins: list[At], outs: list[At], layouts: dict[str, Layout], like: Any
+) -> None:
+    """Raise AxisError for a result that varies along an axis which it does not have, and where two
+    axes that are laid out on one axis of the mesh meet in one value."""
+    users: dict[str, list[str]] = {}
+    for n, layout in layouts.items():
+        for r in layout.over:
+            users.setdefault(r, []).append(n)
+    shared = {r: frozenset(names) for r, names in users.items() if len(names) > 1}
+
+    def check(axes: Any, said: str, where: Any = None) -> None:
+        for r, names in shared.items():
+            both = sorted(names & frozenset(axes))
+            if len(both) > 1:
+                raise AxisError(
+                    f"xmap: axes {' and '.join(map(repr, both))} are both laid out on {r!r}, and "
+                    f"coincide in {said}",
+                    where=where,
+                    fix="give one of them another axis of the mesh: a value has one device for "
+                    "each place along its axes",
+                )
+
+    for i, pos in enumerate(ins):
+        check(pos, f"an argument ({program.in_avals[i]!r} for each place along them)")
+    meet = lambda e, axes: check(axes, f"the operation {e.prim.name}", e.where)  # noqa: E731
+    found = varying(program, [frozenset(pos) for pos in ins], meet if shared else None)
+    paths = key_paths(like)
+    for axes, pos, aval, p in zip(found, outs, program.out_avals, paths, strict=True):
+        left = [n for n in layouts if n in axes and n not in pos]
+        if left:
+            names = " and ".join(map(repr, left))
+            raise AxisError(
+                f"xmap: the result{p} of type {aval!r} is mapped along {names}, and its out_axes "
+                f"has only {list(pos)}",
+                fix=f"name an axis of the result {left[0]!r} in out_axes, or reduce over it: "
+                f"lax.psum(..., {left[0]!r})",
+            )
+        check(pos, f"the result{p}")
+
+
+# ---- maps that bind the parts ----------------------------------------------------------------
+
+
+def _run(program: Program, captured: list, layouts: dict[str, Layout], fun: Callable) -> Callable:
+    """The program as a function of elements, under whoever binds the parts of its axes."""
+    parts = tuple([(n, layout.parts) for n, layout in layouts.items() if layout.turns == 1])
+
+    @wraps(fun)
+    def run(*elements: Any) -> list:
+        with opened(Named(current(), parts, of=fun)):
+            return evaluate(program, [*captured, *elements])
+
+    return run
+
+
+def _along(f: Callable, layout: Layout, at: list[At], results: list[At]) -> Callable:
+    """`f` for each place along one axis on one device: in lanes, and these in turns."""
+    n, lanes, turns = layout.name, layout.lanes, layout.turns
+    ins = tuple([0 if n in pos else None for pos in at])
+    outs = [0 if n in pos else None for pos in results]
+    if (layout.lane, lanes) in layout.parts:
+        in_lanes = resolve("vmap")(f, ins, outs, axis_name=layout.lane, axis_size=lanes)
+    else:  # one element, of which nobody speaks
+
+        def in_lanes(*xs: Any) -> list:
+            got = f(*[x if a is None else x.reshape(x.shape[1:]) for x, a in zip(xs, ins)])
+            return [y if a is None else y.reshape(1, *y.shape) for y, a in zip(got, outs)]
+
+    if turns == 1:
+        return in_lanes
+
+    def in_turns(*xs: Any) -> list:
+        cut = [x.reshape(turns, lanes, *x.shape[1:]) for x, a in zip(xs, ins) if a == 0]
+
+        def turn(some: list) -> list:
+            mine = iter(some)
+            return in_lanes(*[x if a is None else next(mine) for x, a in zip(xs, ins)])
+
+        # without an operand that has the axis all turns do the same
+        got = lax.map(turn, cut) if cut else [lax.broadcast(y, (turns,)) for y in turn([])]
+        return [
+            y[0] if a is None else y.reshape(turns * lanes, *y.shape[2:]) for y, a in zip(got, outs)
+        ]
+
+    return in_turns
+
+
+def _over_mesh(
+    f: Callable, mesh: Mesh, layouts: dict[str, Layout], at: list[At], results: list[At]
+) -> Callable:
+    """`f` on the pieces that devices have; over axes of the mesh that are no resources the
+    compiler divides, or an xmap around or inside."""
+
+    def spec(pos: At) -> P:
+        return P(*[layout.over for n, layout in layouts.items() if n in pos])
+
+    used = {r for layout in layouts.values() for r in layout.over}
+    return shard_map(
+        f,
+        mesh=mesh,
+        in_specs=tuple(map(spec, at)),
+        out_specs=list(map(spec, results)),
+        axis_names=used,
+    )
+
+
+# ---- named axes in front, and back -------------------------------------------------------------
+
+
+def _to_front(x: Any, pos: At, order: tuple[str, ...]) -> Any:
+    rest = [i for i in range(x.ndim) if i not in pos.values()]
+    return lax.transpose(x, (*[pos[n] for n in order if n in pos], *rest))
+
+
+def _put(y: Any, pos: At, order: tuple[str, ...]) -> Any:
+    front = {pos[n]: k for k, n in enumerate([n for n in order if n in pos])}
+    rest = iter(range(len(pos), y.ndim))
+    return lax.transpose(y, tuple([front[i] if i in front else next(rest) for i in range(y.ndim)]))

@@ -1,0 +1,179 @@
+"""Named: the carrier that says what operations along a logical axis are along its parts.
+
+It lifts nothing: all forms are None.  It is seen by operations that speak of one of its axes, with
+whatever operands, and says the same along axes of the mesh and lanes, which shard_map and vmap
+around it bind.  Core takes it through operations with programs, as every carrier.
+
+Invariant: the first part of an axis varies slowest; no rule leaves a name of ours in what it says.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from plait import lax
+from plait.ext.errors import (
+    AxisError,
+)
+from plait.ext.ops.collective import (
+    all_gather_,
+    all_to_all_,
+    axis_index_,
+    pmax_,
+    pmin_,
+    ppermute_,
+    psum_,
+    psum_scatter_,
+)
+from plait.ext.rules import (
+    RuleTable,
+)
+from plait.ext.trace import (
+    Carrier,
+    Interpreter,
+    current,
+    open_under,
+    use,
+)
+
+from .logical_axes import Lane
+
+__all__ = ["Named", "naming_rules"]
+
+naming_rules = RuleTable(
+    "naming",
+    signature="(named, *args, **params)",
+    doc="results, of the parent: what an operation along a logical axis of `named`, a `Named`, is "
+    "along the parts of the axis.",
+)
+
+Parts = tuple[tuple[Any, int], ...]
+"""Name and size of each part of an axis, the first slowest."""
+
+
+class Named(Carrier):
+    """Gives meaning to logical axes.
+
+    Args:
+      parent: the interpreter around it, under the maps that bind the parts.
+      axes: of each logical axis its name and its parts.
+    """
+
+    rules, does, fields = naming_rules, "xmap", ("axes",)
+    commutes = frozenset(("derivative",))
+    axes: tuple[tuple[str, Parts], ...]
+
+    def __init__(
+        self,
+        parent: Interpreter | None,
+        axes: tuple[tuple[str, Parts], ...],
+        ambient: Any = (),
+        of: Callable[..., Any] | None = None,
+    ):
+        super().__init__(parent, axes, ambient=ambient, of=of)
+        self.parts = dict(axes)
+
+    def concerns(self, axes):
+        return not axes.isdisjoint(self.parts)
+
+    def hidden_by(self, axes):
+        rest = tuple([(n, parts) for n, parts in self.axes if n not in axes])
+        return self if len(rest) == len(self.axes) else Named(self.parent, rest, of=self.of)
+
+    def whole(self, aval):
+        return None
+
+    def part_avals(self, aval, form):
+        return (aval,)
+
+    def coerce(self, aval, parts, f, g):
+        return parts
+
+    def run(self, prim, rule, args, params):
+        with use(_Bound(self, current())):
+            return rule(self, *args, **params)
+
+    def names(self, name: Any) -> tuple[Any, ...]:
+        """The names of the parts of an axis; of an axis that is not ours, its own."""
+        return tuple([part for part, _ in self.parts[name]]) if name in self.parts else (name,)
+
+    def one(self, name: Any, groups: tuple) -> Any:
+        """The only part of an axis along which groups of positions are formed."""
+        only, *more = self.names(name)
+        if more:
+            raise AxisError(
+                f"xmap: axis_index_groups {groups} are of positions along {name!r}, which is laid "
+                "out on several axes of the mesh, or on devices and lanes",
+                fix=f"lay {name!r} out on one axis of the mesh of its own size, or on none",
+            )
+        return only
+
+
+class _Bound(Interpreter):
+    """Tells the sizes of parts; all is done by its parent.
+
+    The carrier may be applied to a program apart, where nobody around it binds them.
+    """
+
+    does = "xmap"
+
+    def __init__(self, named: Named, parent: Interpreter):
+        open_under(self, parent)
+        self.sizes = {n: k for parts in named.parts.values() for n, k in parts}  # type: ignore[misc]
+
+    def joins(self, name: Any) -> str | None:
+        return None if isinstance(name, Lane) else "mesh"
+
+    def apply(self, prim: Any, args: Any, params: dict[str, Any]) -> Any:
+        assert self.parent is not None
+        return self.parent.apply(prim, args, params)
+
+
+# ---- collectives ---------------------------------------------------------------------------------
+
+
+def _reduction(prim: Any) -> None:
+    @naming_rules.rule(prim)
+    def _(named: Named, x: Any, *, axes: Any, groups: tuple = ()) -> Any:
+        if groups:
+            return prim.bind(x, axes=(named.one(axes[0], groups),), groups=groups)
+        return prim.bind(x, axes=tuple([part for n in axes for part in named.names(n)]))
+
+
+for _prim in (psum_, pmax_, pmin_):
+    _reduction(_prim)
+
+
+@naming_rules.rule(axis_index_)
+def _(named, *, name):
+    return lax.axis_index(named.names(name))
+
+
+@naming_rules.rule(all_gather_)
+def _(named, x, *, name, axis, size, groups=()):
+    if groups:
+        return all_gather_.bind(
+            x, name=named.one(name, groups), axis=axis, size=size, groups=groups
+        )
+    return lax.all_gather(x, named.names(name), axis=axis, tiled=True)
+
+
+@naming_rules.rule(psum_scatter_)
+def _(named, x, *, name, axis, size, groups=()):
+    if groups:
+        return psum_scatter_.bind(
+            x, name=named.one(name, groups), axis=axis, size=size, groups=groups
+        )
+    return lax.psum_scatter(x, named.names(name), scatter_dimension=axis, tiled=True)
+
+
+@naming_rules.rule(all_to_all_)
+def _(named, x, *, name, split, concat, size, groups=()):
+    if groups:
+        one = named.one(name, groups)
+        return all_to_all_.bind(x, name=one, split=split, concat=concat, size=size, groups=groups)
+    return lax.all_to_all(x, named.names(name), split, concat, tiled=True)
+
+
+@naming_rules.rule(ppermute_)
+def _(named, x, *, name, perm, size):
+    return lax.ppermute(x, named.names(name), perm)
