@@ -248,9 +248,9 @@ def test_a_member_that_is_no_stablehlo():
 
 
 def test_newer_formats_are_refused():
-    data = changed(format=3, min_reader=2, producer="plait-core 9.9")
-    refused(data, "written by plait-core 9.9, needs a reader of format 2, and this one reads up to "
-                  "format 1", "--upgrade plait-export")  # fmt: skip
+    data = changed(format=4, min_reader=3, producer="plait-core 9.9")
+    refused(data, "written by plait-core 9.9, needs a reader of format 3, and this one reads up to "
+                  "format 2", "--upgrade plait-export")  # fmt: skip
 
 
 def test_unknown_features_are_refused():

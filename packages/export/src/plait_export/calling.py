@@ -52,6 +52,7 @@ class FlatFunction:
       in_avals, out_avals: types of arguments and results; sizes may be symbolic.
       platforms: what it was lowered for.
       mlir_module_serialized: the portable StableHLO artifact.
+      by_argument: whether the module takes the number of the platform it runs on.
       symbolic: whether some sizes are.
       paths: how the arguments are written, for messages.
       compiled: types of arguments -> (run, handlers, types of results).
@@ -59,7 +60,7 @@ class FlatFunction:
 
     __slots__ = (
         "fun_name", "in_avals", "out_avals", "platforms", "mlir_module_serialized", "symbolic",
-        "paths", "compiled", "_code", "_laid_out", "__weakref__",
+        "by_argument", "paths", "compiled", "_code", "_laid_out", "__weakref__",
     )  # fmt: skip
 
     def __init__(
@@ -70,10 +71,12 @@ class FlatFunction:
         platforms: Iterable[str],
         mlir_module_serialized: bytes,
         paths: Sequence[str],
+        by_argument: bool,
     ):
         self.fun_name, self.platforms = fun_name, tuple(platforms)
         self.in_avals, self.out_avals = tuple(in_avals), tuple(out_avals)
         self.mlir_module_serialized, self.paths = mlir_module_serialized, paths
+        self.by_argument = by_argument
         self.symbolic = any(is_symbolic(a.shape) for a in self.in_avals)
         self.compiled: dict[tuple[Aval, ...], tuple] = {}
         self._code: bytes | None = None
@@ -100,7 +103,9 @@ class FlatFunction:
         if self._laid_out is None:
             ins, outs = ([a.physical for a in avals] for avals in (self.in_avals, self.out_avals))
             code, paths = self.mlir_module_serialized, self.paths
-            self._laid_out = FlatFunction(self.fun_name, ins, outs, self.platforms, code, paths)
+            self._laid_out = FlatFunction(
+                self.fun_name, ins, outs, self.platforms, code, paths, self.by_argument
+            )
         return self._laid_out
 
     def check_platforms(self, wanted: Sequence[str]) -> None:
@@ -113,6 +118,13 @@ class FlatFunction:
                 f"{', '.join(missing)}",
                 fix=f"export it for all: plait.export.export(f, platforms={every})",
             )
+
+    def code_for(self, ins: Sequence[Aval], platforms: Sequence[str]) -> bytes:
+        """The module for arguments of these types; for several platforms it still asks which."""
+        by_argument, artifact = self.by_argument, self.mlir_module_serialized
+        one = by_argument and len(platforms) == 1
+        number = self.platforms.index(platforms[0]) if one else None
+        return code_for(artifact, ins, self.symbolic, platforms, by_argument, number)
 
     def run(self, args: Sequence[Array]) -> list[Array]:
         """The results for arrays."""
@@ -132,7 +144,7 @@ class FlatFunction:
         outs = self.result_types(ins)
         here = platform()
         self.check_platforms((here,))
-        code = code_for(self.mlir_module_serialized, ins, self.symbolic, (here,))
+        code = self.code_for(ins, (here,))
         with lock:
             module = Module(code, Unit((here,), embed=True), [None] * len(outs))
         return load(module).executable.execute_sharded, [handler(a) for a in outs], outs
@@ -160,10 +172,13 @@ def _(args: Sequence[Any], params: dict[str, Any]) -> list[Array]:
 
 @lower_rules.rule(call_exported)
 def _(e, xs, ins, outs, artifact):
-    artifact.check_platforms(e.unit.platforms)
-    if artifact.symbolic and not any(is_symbolic(a.shape) for a in ins):
-        key = "exported", artifact, tuple(ins)
-        code = code_for(artifact.mlir_module_serialized, ins, True)
+    here = e.unit.platforms
+    artifact.check_platforms(here)
+    one = artifact.by_argument and len(here) == 1
+    asked = artifact.platforms if artifact.by_argument else ()
+    if (one or artifact.symbolic) and not any(is_symbolic(a.shape) for a in ins):
+        key, code = ("exported", artifact, tuple(ins), here), artifact.code_for(ins, here)
+        asked = () if one else asked
     else:
-        key, code = ("exported", artifact), artifact.bytecode()
-    return call_inside(e, key, artifact.fun_name, code, xs, outs)
+        key, code = ("exported", artifact, here), artifact.bytecode()
+    return call_inside(e, key, artifact.fun_name, code, xs, outs, asked)

@@ -25,10 +25,12 @@ from typing import Any
 
 from .errors import ArtifactError
 
-FORMAT = 1
-"""The version of the format that is written, and the newest that is read."""
+FORMAT = 2
+"""The newest version of the format that is written and read.  In version 2 what is for several
+platforms takes the number of one as an argument, and requires "platform-argument"; other artifacts
+are written as version 1, which older readers know."""
 
-FEATURES = frozenset({"symbolic-sizes", "registered-nodes"})
+FEATURES = frozenset({"symbolic-sizes", "registered-nodes", "platform-argument"})
 """What an artifact may require of its reader."""
 
 MANIFEST = "manifest.json"

@@ -40,7 +40,7 @@ from plait.ext.values import (
 
 from .artifact import STABLE_CALLS, Exported
 from .errors import NotExportable
-from .portable import artifact_of, guarded
+from .portable import artifact_of, with_entry
 from .portable import custom_calls as calls_of
 from .signature import scope_of
 
@@ -128,8 +128,9 @@ def _made(staged: Any, platforms: tuple[str, ...], allowed: set[str]) -> Exporte
             "its arguments where it is called",
         )
     code = module.code
-    if scope is not None:
-        code = guarded(code, name, program.in_avals, scope)
+    several = len(platforms) > 1
+    if scope is not None or several:
+        code = with_entry(code, name, program.in_avals, scope, platforms)
     artifact = artifact_of(code, scope is not None)
     with lock:
         calls = calls_of(mlir.parse(code))
@@ -142,7 +143,7 @@ def _made(staged: Any, platforms: tuple[str, ...], allowed: set[str]) -> Exporte
         )
     return Exported(
         name, program.in_avals, staged.in_tree, program.out_avals, staged.out_tree, platforms,
-        scope, artifact, calls,
+        scope, artifact, calls, several,
     )  # fmt: skip
 
 
