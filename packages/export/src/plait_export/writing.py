@@ -86,7 +86,7 @@ def export(
         raise ArgumentError(
             f"export needs a function, not {fun_jit!r}", fix="write export(f)(*args)"
         )
-    wanted = None if platforms is None else _known(platforms)
+    wanted = None if platforms is None else known_platforms(platforms)
     allowed = {*STABLE_CALLS, *custom_calls}
     traceable = fun_jit if hasattr(fun_jit, "clear_cache") else jit(fun_jit)
 
@@ -98,8 +98,8 @@ def export(
     return exported
 
 
-def _known(platforms: Sequence[str]) -> tuple[str, ...]:
-    """Platforms, each once, in the order given."""
+def known_platforms(platforms: Sequence[str]) -> tuple[str, ...]:
+    """Platforms, each once, in the order given.  Raises ArgumentError for unknown ones."""
     names = (platforms,) if isinstance(platforms, str) else tuple(platforms)
     for name in names:
         if name not in PLATFORMS:
