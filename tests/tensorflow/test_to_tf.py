@@ -133,6 +133,27 @@ def test_sizes_that_only_the_call_knows():
             np.testing.assert_allclose(mean, x.mean(0), rtol=1e-5, atol=1e-6)
 
 
+def test_linear_algebra():
+    """TensorFlow has none of the libraries that artifacts of ours call."""
+    la = pnp.linalg
+
+    def f(x):
+        p = x @ pnp.swapaxes(x, -1, -2) + pnp.eye(3)
+        return la.inv(p), la.cholesky(p), la.eigvalsh(p), la.svd(x, compute_uv=False), la.qr(x).R
+
+    x = np.random.default_rng(0).normal(size=(2, 3, 3))
+    p = x @ np.swapaxes(x, 1, 2) + np.eye(3)
+    converted = tf.function(to_tf(f, polymorphic_shapes="b, _, _"))
+    inverse, low, values, singular, r = converted(x)
+    np.testing.assert_allclose(inverse, np.linalg.inv(p), rtol=1e-10)
+    np.testing.assert_allclose(low, np.linalg.cholesky(p), rtol=1e-10, atol=1e-14)
+    np.testing.assert_allclose(values, np.linalg.eigvalsh(p), rtol=1e-10)
+    np.testing.assert_allclose(singular, np.linalg.svd(x, compute_uv=False), rtol=1e-10)
+    np.testing.assert_allclose(np.abs(r), np.abs(np.linalg.qr(x)[1]), rtol=1e-10, atol=1e-14)
+    _, (gradient,) = taped(to_tf(lambda p: la.slogdet(p)[1]), p)
+    np.testing.assert_allclose(gradient, np.swapaxes(np.linalg.inv(p), 1, 2), rtol=1e-10)
+
+
 def test_sizes_that_do_not_fit_are_refused_by_the_module():
     f = to_tf(lambda x: x[3:], polymorphic_shapes="b, 3", polymorphic_constraints=["b >= 4"])
     graph = tf.function(f, input_signature=UNKNOWN)
@@ -419,6 +440,10 @@ MISTAKES = {
     "a callback": (
         lambda: to_tf(lambda x: plait.pure_callback(np.sin, x, x))(X),
         "calls Python or acts on the world",
+    ),
+    "a function of a library": (
+        lambda: to_tf(lambda x: pnp.linalg.eigvals(x))(X[:3]),
+        "calls functions outside StableHLO: lapack_sgeev_ffi",
     ),
     "no function": (lambda: to_tf(3), "to_tf needs a function, not 3"),
     "no platform": (lambda: to_tf(IDENTITY, platforms=["gpu"]), "there is no platform 'gpu'"),

@@ -51,7 +51,6 @@ from plait.ext.values import (
 
 from .artifact import Exported
 from .errors import NotExportable
-from .portable import ASSERTION
 from .symbols import filled
 from .writing import export, known_platforms
 
@@ -141,17 +140,13 @@ def to_tf(
         key = tree, tuple([(str(t.shape), t.dtype, t.weak_type) for t in types])
         if key not in made:
             told_args, told_kwargs = tree.unflatten(types)
-            exporting = export(traceable, platforms=wanted, custom_calls=_KNOWN)
+            exporting = export(traceable, platforms=wanted, libraries=False)
             made[key] = _Operation(traceable, exporting(*told_args, **told_kwargs), with_gradient)
         operation = made[key]
         return operation.exported.out_tree.unflatten(operation(operands))
 
     called.__name__ = called.__qualname__ = name
     return tf.autograph.experimental.do_not_convert(called)
-
-
-_KNOWN = (ASSERTION,)
-"""Functions outside StableHLO that TensorFlow has."""
 
 
 # ---- one operation -------------------------------------------------------------------------
@@ -173,7 +168,6 @@ class _Operation:
         for avals, paths in ((exported.in_avals, exported.paths), (exported.out_avals, None)):
             for i, a in enumerate(avals):
                 _dtype(a, "the result" if paths is None else paths[i])
-        _expect_known(exported)
         self.fun, self.exported, self.with_gradient = fun, exported, with_gradient
         self._ins = [i for i, a in enumerate(exported.in_avals) if a.inexact]
         self._outs = [i for i, a in enumerate(exported.out_avals) if a.inexact]
@@ -231,7 +225,7 @@ class _Operation:
         pullback.__name__ = f"pullback_of_{exported.fun_name}"
         types = [_said(a) for a in exported.in_avals]
         cotangents = [_said(exported.out_avals[i].strong()) for i in outs]
-        made = export(pullback, platforms=exported.platforms, custom_calls=_KNOWN)
+        made = export(pullback, platforms=exported.platforms, libraries=False)
         return _Operation(plait.jit(pullback), made(types, cotangents), True)
 
 
@@ -241,16 +235,6 @@ def _said(aval: Aval) -> ShapeDtypeStruct:
 
 def _conjugate(x: Any) -> Any:
     return _tensorflow().math.conj(x) if x.dtype.is_complex else x
-
-
-def _expect_known(exported: Exported) -> None:
-    unknown = [c for c in exported.custom_calls if c not in _KNOWN]
-    if unknown:
-        raise NotExportable(
-            f"{exported.fun_name} calls functions that TensorFlow does not have: "
-            f"{', '.join(unknown)}",
-            fix="leave the call out, or do it around what is converted",
-        )
 
 
 def _run(exported: Exported, args: Sequence[Any]) -> list[Any]:

@@ -39,8 +39,9 @@ from plait.ext.values import (
 )
 
 from .artifact import STABLE_CALLS, Exported
+from .elementary import where_libraries_lack, without_libraries
 from .errors import NotExportable
-from .portable import artifact_of, with_entry
+from .portable import ASSERTION, artifact_of, with_entry
 from .portable import custom_calls as calls_of
 from .signature import scope_of
 
@@ -59,6 +60,7 @@ def export(
     *,
     platforms: Sequence[str] | None = None,
     custom_calls: Iterable[str] = (),
+    libraries: bool = True,
 ) -> Callable[..., Exported]:
     """A function that exports `fun_jit` for the types of its arguments.
 
@@ -68,6 +70,9 @@ def export(
         several; they need not be here.  By default that of this process.
       custom_calls: functions outside StableHLO that it may call, besides those that every reader
         knows.
+      libraries: whether linear algebra calls the libraries of the platforms, LAPACK and others.  If
+        not, it is written out in elementary operations, in loops over rows and columns, for other
+        readers of StableHLO: slower, and as exact.
 
     Returns a function of arrays and ShapeDtypeStructs, whose sizes may be symbolic
     (`symbolic_args_specs`), that returns an `Exported`.
@@ -87,13 +92,13 @@ def export(
             f"export needs a function, not {fun_jit!r}", fix="write export(f)(*args)"
         )
     wanted = None if platforms is None else known_platforms(platforms)
-    allowed = {*STABLE_CALLS, *custom_calls}
+    allowed = {*(STABLE_CALLS if libraries else (ASSERTION,)), *custom_calls}
     traceable = fun_jit if hasattr(fun_jit, "clear_cache") else jit(fun_jit)
 
     @border
     def exported(*args: Any, **kwargs: Any) -> Exported:
         staged = traceable.trace(*args, **kwargs)  # type: ignore[attr-defined]
-        return _made(staged, wanted or (default_export_platform(),), allowed)
+        return _made(staged, wanted or (default_export_platform(),), allowed, libraries)
 
     return exported
 
@@ -113,13 +118,14 @@ def known_platforms(platforms: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def _made(staged: Any, platforms: tuple[str, ...], allowed: set[str]) -> Exported:
+def _made(staged: Any, platforms: tuple[str, ...], allowed: set[str], libraries: bool) -> Exported:
     program = staged.program
     name = "lambda" if program.name == "<lambda>" else program.name
     _check_closed(staged, name)
     _check_pure(program, name)
     scope = scope_of(program.in_avals)
-    module = module_of(program, platforms=platforms, embed=True)
+    instead = where_libraries_lack if libraries else without_libraries
+    module = module_of(program, platforms=platforms, embed=True, instead=instead)
     # A mesh, also one of a single device, is written into the module; a device is not.
     if module.place is not None and hasattr(module.place, "mesh"):
         raise NotExportable(
@@ -135,6 +141,12 @@ def _made(staged: Any, platforms: tuple[str, ...], allowed: set[str]) -> Exporte
     with lock:
         calls = calls_of(mlir.parse(code))
     unknown = [c for c in calls if c not in allowed]
+    if unknown and not libraries:
+        raise NotExportable(
+            f"{name} calls functions outside StableHLO: {', '.join(unknown)}",
+            fix="they have no form without libraries: leave them out, or export with "
+            "libraries=True",
+        )
     if unknown:
         raise NotExportable(
             f"{name} calls functions outside StableHLO, of which nothing is promised: "
