@@ -51,7 +51,7 @@ from plait.ext.values import (
 from . import container, portable, signature, structure
 from .calling import FlatFunction, call_exported
 from .container import field, texts
-from .errors import ArtifactError
+from .errors import ArtifactError, expecting
 
 STABLE_CALLS = frozenset({portable.ASSERTION, portable.ASKED}) | LAPACK
 """Functions outside StableHLO that every reader knows."""
@@ -229,7 +229,12 @@ def deserialize(
             f"an artifact is bytes, not {type(blob).__name__}",
             fix='read the file with open(path, "rb").read()',
         )
-    manifest, members = container.unpack(bytes(blob), portable.newest_version())
+    with expecting("the artifact is damaged"):
+        return _read(bytes(blob), {*STABLE_CALLS, *custom_calls})
+
+
+def _read(blob: bytes, allowed: set[str]) -> Exported:
+    manifest, members = container.unpack(blob, portable.newest_version())
     if _MAIN not in members:
         raise ArtifactError(f"the artifact is damaged: it has no {_MAIN}")
     scope = _scope(manifest)
@@ -240,7 +245,7 @@ def deserialize(
         texts(manifest, "platforms"), scope, members[_MAIN], texts(manifest, "custom_calls"),
         "platform-argument" in manifest["requires"],
     )  # fmt: skip
-    _verify(exported, {*STABLE_CALLS, *custom_calls})
+    _verify(exported, allowed)
     return exported
 
 
@@ -273,6 +278,7 @@ def _verify(exported: Exported, allowed: set[str]) -> None:
         calls = portable.custom_calls(module)
         ins, outs = exported.in_avals, exported.out_avals
         fits = portable.is_for(module, ins, outs, exported.by_argument)
+        fits = fits and not portable.calls_itself(module)
     if not fits or calls != sorted(exported.custom_calls):
         raise ArtifactError(
             f"the artifact is damaged: its module is not the {exported.fun_name} it describes"

@@ -7,16 +7,21 @@ the executables live as long as the artifact.  A call in a traced function is on
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import plait
 from plait.ext.devices import (
     handler,
     move,
     platform,
+)
+from plait.ext.errors import (
+    PlaitError,
 )
 from plait.ext.ir import (
     Primitive,
 )
 from plait.ext.lower import (
     Module,
+    RuntimeFailure,
     Unit,
     load,
     lock,
@@ -39,7 +44,7 @@ from plait.ext.values import (
     wrap,
 )
 
-from .errors import NotExportable
+from .errors import NotExportable, expecting
 from .portable import call_inside, code_for, parsed
 from .signature import check_types, solved, with_sizes
 
@@ -137,17 +142,29 @@ class FlatFunction:
         if found is None:
             found = self.compiled[ins] = self._compile(ins)
         execute, handlers, outs = found
-        results = execute(bufs).consume_with_handlers(handlers)
+        try:
+            results = execute(bufs).consume_with_handlers(handlers)
+        except RuntimeFailure as e:
+            raise self._failed(e) from None
         return [wrap(b, a) for b, a in zip(results, outs, strict=True)]
+
+    def _failed(self, e: Exception) -> PlaitError:
+        said = str(e).strip().splitlines()
+        return plait.errors.RuntimeFailure(
+            f"the computation of {self.fun_name} failed: {said[0] if said else ''}",
+            fix="Exported.mlir_module() shows what it does",
+        )
 
     def _compile(self, ins: tuple[Aval, ...]) -> tuple:
         outs = self.result_types(ins)
         here = platform()
         self.check_platforms((here,))
-        code = self.code_for(ins, (here,))
-        with lock:
-            module = Module(code, Unit((here,), embed=True), [None] * len(outs))
-        return load(module).executable.execute_sharded, [handler(a) for a in outs], outs
+        with expecting(f"{self.fun_name} can not be compiled here"):
+            code = self.code_for(ins, (here,))
+            with lock:
+                module = Module(code, Unit((here,), embed=True), [None] * len(outs))
+            run = load(module).executable.execute_sharded
+        return run, [handler(a) for a in outs], outs
 
 
 def _call(*xs: Aval, artifact: FlatFunction) -> list[Aval]:
@@ -176,9 +193,10 @@ def _(e, xs, ins, outs, artifact):
     artifact.check_platforms(here)
     one = artifact.by_argument and len(here) == 1
     asked = artifact.platforms if artifact.by_argument else ()
-    if (one or artifact.symbolic) and not any(is_symbolic(a.shape) for a in ins):
-        key, code = ("exported", artifact, tuple(ins), here), artifact.code_for(ins, here)
-        asked = () if one else asked
-    else:
-        key, code = ("exported", artifact, here), artifact.bytecode()
-    return call_inside(e, key, artifact.fun_name, code, xs, outs, asked)
+    with expecting(f"{artifact.fun_name} can not be put into another function"):
+        if (one or artifact.symbolic) and not any(is_symbolic(a.shape) for a in ins):
+            key, code = ("exported", artifact, tuple(ins), here), artifact.code_for(ins, here)
+            asked = () if one else asked
+        else:
+            key, code = ("exported", artifact, here), artifact.bytecode()
+        return call_inside(e, key, artifact.fun_name, code, xs, outs, asked)

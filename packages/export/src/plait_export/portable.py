@@ -309,6 +309,19 @@ def custom_calls(module: Any) -> list[str]:
     return sorted({op.attributes["call_target_name"].value for op in calls})
 
 
+def calls_itself(module: Any) -> bool:
+    """Whether a function calls itself, also by others: there are no such programs, and compilers
+    do not come to an end with them."""
+    calls = {_name(f): {_callee(op) for op in _operations(f, _is_call)}
+             for f in module.body.operations if f.operation.name == "func.func"}  # fmt: skip
+    while calls:
+        done = {name for name, callees in calls.items() if not callees & calls.keys()}
+        if not done:
+            return True
+        calls = {name: callees for name, callees in calls.items() if name not in done}
+    return False
+
+
 def main_of(module: Any) -> Any:
     """The function `main`; raises ArtifactError if there is none."""
     for op in module.body.operations:

@@ -210,10 +210,20 @@ def _read(node: Any, depth: int) -> TreeDef:
         return _made((tuple if kind == "tuple" else list, None), children)
     if kind in ("dict", "ordered") and all(isinstance(p, list) and len(p) == 2 for p in inside):
         keys = [_unplain(k) for k, _ in inside]
+        if not _are_keys(keys):
+            raise _unreadable(node)
         children = [_read(c, depth + 1) for _, c in inside]
         data = (dict, keys) if kind == "dict" else (OrderedDict, tuple(keys))
         return _made(data, children)
     raise _unreadable(node)
+
+
+def _are_keys(keys: list[Any]) -> bool:
+    """Whether a dictionary can have these, and trees can tell their order."""
+    try:
+        return len(set(keys)) == len(keys) and bool(sorted(keys) or True)
+    except TypeError:
+        return False
 
 
 def _registered_node(node: dict[str, Any], depth: int) -> TreeDef:
