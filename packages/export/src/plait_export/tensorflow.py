@@ -25,6 +25,9 @@ from plait.ext.errors import (
     border,
     hide,
 )
+from plait.ext.lower import (
+    known_platforms,
+)
 from plait.ext.sizes import (
     Dim,
     Scope,
@@ -52,7 +55,7 @@ from plait.ext.values import (
 from .artifact import Exported
 from .errors import NotExportable
 from .symbols import filled
-from .writing import export, known_platforms
+from .writing import export
 
 _NEWEST = 10
 """The version of the operation that is asked for; older releases of TensorFlow have older ones."""

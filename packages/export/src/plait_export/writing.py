@@ -27,6 +27,7 @@ from plait.ext.ir import (
     programs_in,
 )
 from plait.ext.lower import (
+    known_platforms,
     lock,
     mlir,
     module_of,
@@ -44,9 +45,6 @@ from .errors import NotExportable
 from .portable import ASSERTION, artifact_of, with_entry
 from .portable import custom_calls as calls_of
 from .signature import scope_of
-
-PLATFORMS = ("cpu", "cuda", "rocm", "tpu")
-_OTHER_NAMES = {"gpu": "cuda", "amd": "rocm", "nvidia": "cuda"}
 
 
 def default_export_platform() -> str:
@@ -101,21 +99,6 @@ def export(
         return _made(staged, wanted or (default_export_platform(),), allowed, libraries)
 
     return exported
-
-
-def known_platforms(platforms: Sequence[str]) -> tuple[str, ...]:
-    """Platforms, each once, in the order given.  Raises ArgumentError for unknown ones."""
-    names = (platforms,) if isinstance(platforms, str) else tuple(platforms)
-    for name in names:
-        if name not in PLATFORMS:
-            other = _OTHER_NAMES.get(str(name).lower())
-            hint = f"write {other!r}, or " if other else ""
-            raise ArgumentError(
-                f"there is no platform {name!r}", fix=f"{hint}use some of {', '.join(PLATFORMS)}"
-            )
-    if not names:
-        raise ArgumentError("no platforms are named", fix=f"use some of {', '.join(PLATFORMS)}")
-    return tuple(dict.fromkeys(names))
 
 
 def _made(staged: Any, platforms: tuple[str, ...], allowed: set[str], libraries: bool) -> Exported:
