@@ -33,6 +33,7 @@ PACKAGES = ("core", *PLUGINS, "jax")
 SAMPLES = sorted(p.parent for p in ROOT.glob("examples/*/pyproject.toml"))
 
 JAXLIB = "jaxlib==0.10.2"  # what results are compared on; `tests-latest` takes the newest
+TENSORFLOW = "tensorflow-cpu==2.21.0"  # what reads artifacts besides us
 PEER = "jax==0.10.2"  # only to compare with, and only in environments of its own
 LATEST = ("3.13", "3.12")
 # The conformance suite of the array API standard, whose newest commits ask for a later version.
@@ -248,6 +249,7 @@ def run_together(session: nox.Session, report: str) -> None:
         "--ignore=tests/releases",
         "--ignore=tests/coexistence",
         "--ignore=tests/libraries",
+        "--ignore=tests/tensorflow",
         "--ignore=tests/typing",
         *(str(f.relative_to(ROOT)) for f in folders if has_tests(f)),
     )
@@ -303,6 +305,14 @@ def coexistence(session: nox.Session) -> None:
         session.skip("tests/coexistence holds no tests")
     session.install(*wheels(session, *PACKAGES), JAXLIB, PEER, *TEST_TOOLS)
     pytest(session, "coexistence", "-n2", "tests/coexistence")
+
+
+@nox.session
+def tensorflow(session: nox.Session) -> None:
+    """Functions exported to TensorFlow: run, differentiated, saved and loaded there."""
+    session.install(*wheels(session, "core", "autodiff", "export"), JAXLIB, TENSORFLOW)
+    session.install("pytest>=8", "pytest-timeout", "pytest-xdist")
+    pytest(session, "tensorflow", "-n2", "tests/tensorflow")
 
 
 @nox.session(name="array-api")

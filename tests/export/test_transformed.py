@@ -136,3 +136,32 @@ def test_of_what_is_placed_on_one_device():
     again = plait.export.deserialize(exported.serialize())
     for e in (exported, again):
         np.testing.assert_array_equal(e.call(np.arange(3.0, dtype=np.float32)), [1.0, 3.0, 5.0])
+
+
+def test_derivatives_and_maps_of_linear_algebra_without_libraries():
+    """The pullback of each, mapped, is made of loops, too."""
+    la = plait.numpy.linalg
+    x = np.random.default_rng(0).normal(size=(3, 4, 4))
+    x = x @ np.swapaxes(x, 1, 2) + np.eye(4)
+    cases = {
+        "slogdet": (lambda x: la.slogdet(x)[1], lambda x: np.linalg.inv(x).T),
+        "trace of the inverse": (
+            lambda x: plait.numpy.trace(la.inv(x)),
+            lambda x: -(np.linalg.inv(x) @ np.linalg.inv(x)).T,
+        ),
+        "sum of eigenvalues": (lambda x: la.eigvalsh(x).sum(), lambda x: np.eye(4)),
+        "squares of singular values": (
+            lambda x: (la.svd(x, compute_uv=False) ** 2).sum(),
+            lambda x: 2 * x,
+        ),
+        "of the factor": (
+            lambda x: 2 * plait.numpy.log(plait.numpy.diagonal(la.cholesky(x))).sum(),
+            np.linalg.inv,
+        ),
+    }
+    for f, want in cases.values():
+        made = export(plait.vmap(plait.grad(f)), libraries=False)(x)
+        assert not made.custom_calls
+        with plait.config(tier="fast"):
+            got = made.call(x)
+        np.testing.assert_allclose(got, [want(a) for a in x], rtol=1e-8, atol=1e-8)

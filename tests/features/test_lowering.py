@@ -37,6 +37,32 @@ def test_any_platform_ahead_of_time(platform):
     assert "stablehlo.add" in grad.lower(lowering_platforms=(platform,)).as_text()
 
 
+@pytest.mark.feature("E11")
+def test_what_is_lowered_for_elsewhere_is_not_compiled_here():
+    f = plait.jit(lambda x: x * 2)
+    for platforms in (["tpu"], "tpu", ("cuda", "rocm")):
+        low = f.lower(X, lowering_platforms=platforms)
+        assert "stablehlo.multiply" in low.as_text()
+        with pytest.raises(TypeRule, match="was lowered for .*, and this process compiles") as e:
+            low.compile()
+        assert "export it for that platform" in e.value.fix
+    for platforms in (["cpu"], ("tpu", "cpu"), None):
+        np.testing.assert_array_equal(f.lower(X, lowering_platforms=platforms).compile()(X), 2 * X)
+
+
+@pytest.mark.feature("E11")
+@pytest.mark.parametrize(("name", "hint"), [("gpu", "write 'cuda'"), ("abacus", "some of cpu")])
+def test_platforms_that_are_none(name, hint):
+    for run in (
+        lambda: plait.jit(lambda x: x).lower(X, lowering_platforms=[name]),
+        lambda: plait.jit(lambda x: x).trace(X).lower(lowering_platforms=name),
+        lambda: export(lambda x: x, platforms=["cpu", name]),
+    ):
+        with pytest.raises(TypeRule, match=f"there is no platform '{name}'") as e:
+            run()
+        assert hint in e.value.fix and "test_lowering.py" in str(e.value)
+
+
 @pytest.mark.feature("E13")
 def test_all_that_can_be_asked_of_a_lowered_function():
     """The HLO, named axes, donation, trees and what compiling gives, without a call."""

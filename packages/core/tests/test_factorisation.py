@@ -211,10 +211,39 @@ def test_other_platforms():
     assert "lapack" not in said and "stablehlo.triangular_solve" in said
     both = lowered(lambda x: [cholesky_.bind(x), triangular(x, x)], ("cpu", "cuda"))
     assert "stablehlo.cholesky" in both and "custom_call" not in both
+    several = lambda x: [*lu_.bind(x), *qr_.bind(x, full_matrices=False, pivoting=False),  # noqa: E731
+                         *eigh_.bind(x, lower=True, vectors=True), cholesky_.bind(x)]  # fmt: skip
+    said = lowered(several, ("rocm",))
+    for name in ("getrf", "geqrf", "orgqr", "syevd", "potrf"):
+        assert f"@hipsolver_{name}_ffi" in said
+    said = lowered(several, ("tpu",))
+    for name in ("LuDecomposition", "Qr", "ProductOfElementaryHouseholderReflectors", "Eigh"):
+        assert f"@{name}(" in said
+    assert "stablehlo.cholesky" in said and "_ffi" not in said
+    with pytest.raises(PlaitError, match="svd .* none is known for tpu"):
+        lowered(lambda x: svd_.bind(x, full_matrices=False, compute_uv=True), ("tpu",))
     with pytest.raises(PlaitError, match="eigh .* none is known for cpu and cuda"):
         lowered(lambda x: eigh_.bind(x, lower=True, vectors=True), ("cpu", "cuda"))
     with pytest.raises(PlaitError, match="schur .* none is known for cuda"):
         lowered(lambda x: schur_.bind(x, vectors=True), ("cuda",))
+
+
+def test_something_else_can_be_lowered_instead():
+    """What is given for an equation is lowered, also inside of functions, but for others not."""
+    inner = plait.jit(lambda x: lu_.bind(x)[0])
+    asked = []
+
+    def instead(e, platforms):
+        asked.append((e.prim, platforms))
+        return (lambda x: [-x, pivots(x)]) if e.prim is lu_ else None
+
+    pivots = lambda x: plait.numpy.zeros((2, 4), "int32")  # noqa: E731
+    body = lambda x: [cholesky_.bind(inner(x)), plait.lax.fori_loop(0, 2, lambda i, c: inner(c), x)]  # noqa: E731
+    program = staged(body, [Aval((2, 4, 4), "float64")])
+    said = text(module_of(program, instead=instead).code)
+    assert "getrf" not in said and "lapack_dpotrf" in said and said.count("stablehlo.negate") == 1
+    assert (lu_, ("cpu",)) in asked and (cholesky_, ("cpu",)) in asked
+    assert "getrf" in text(module_of(program).code)
 
 
 def test_scipy_is_loaded_by_the_first_program_that_needs_it():

@@ -8,8 +8,14 @@ import zipfile
 import numpy as np
 import pytest
 
+import plait
+from plait.events import counting
 from plait.ext.errors import (
     PlaitError,
+)
+from plait.ext.lower import (
+    lock,
+    mlir,
 )
 from plait_export import (
     ArtifactError,
@@ -19,6 +25,7 @@ from plait_export import (
     export,
     symbolic_args_specs,
 )
+from plait_export.portable import artifact_of
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 TYPES = symbolic_args_specs(X, "b, 3", ["b >= 2"])
@@ -248,9 +255,9 @@ def test_a_member_that_is_no_stablehlo():
 
 
 def test_newer_formats_are_refused():
-    data = changed(format=3, min_reader=2, producer="plait-core 9.9")
-    refused(data, "written by plait-core 9.9, needs a reader of format 2, and this one reads up to "
-                  "format 1", "--upgrade plait-export")  # fmt: skip
+    data = changed(format=4, min_reader=3, producer="plait-core 9.9")
+    refused(data, "written by plait-core 9.9, needs a reader of format 3, and this one reads up to "
+                  "format 2", "--upgrade plait-export")  # fmt: skip
 
 
 def test_unknown_features_are_refused():
@@ -275,3 +282,151 @@ def test_custom_calls_must_be_known():
         "lambda calls functions outside StableHLO: shape_asserti0n",
         "if you trust it",
     )
+
+
+# ---- what strangers write ------------------------------------------------------------------
+
+DEEP = 20_000
+JUNK = [
+    "", None, 0, -1, 1e308, 2**63, 10**400, True, [], {}, "*", "f32[b]", "f32[99999999999999]",
+    "f32[b**16**16]", "f32[" + "(" * 500 + "b" + ")" * 500 + "]", "b*" * 300 + "b", "mod(b,0)==0",
+    "x" * 10_000, {"tuple": ["*"]}, {"node": "os.system"}, [[[[[]]]]], "../../etc", "\x00",
+    "f32[-1]", "f32[0]", "key<fry>[]", "b >= 99999999999999999999999", ["b >= 1"] * 3,
+]  # fmt: skip
+
+
+def places(x, path=()):
+    """Every place in what JSON holds."""
+    yield path
+    for k, v in x.items() if isinstance(x, dict) else enumerate(x) if isinstance(x, list) else ():
+        yield from places(v, (*path, k))
+
+
+def with_at(x, path, value):
+    """A copy with another value at a place."""
+    if not path:
+        return value
+    copy = dict(x) if isinstance(x, dict) else list(x)
+    copy[path[0]] = with_at(copy[path[0]], path[1:], value)
+    return copy
+
+
+def outcome(data: bytes):
+    """Read, called, inspected and traced: our error, or None; anything else is not caught."""
+    try:
+        exported = deserialize(data)
+        exported.call(X)
+        exported.mlir_module()
+        plait.jit(exported.call).lower(X).as_text()
+    except PlaitError as e:
+        return e
+
+
+def test_whatever_the_manifest_says_the_answer_is_in_our_words():
+    manifest, members = parts()
+    every = [p for p in places(manifest) if p and p[0] != "members"]
+    for place in every:
+        for junk in JUNK:
+            error = outcome(container.pack(with_at(manifest, place, junk), members))
+            assert error is None or error.fix, (place, junk, error)
+            assert error is None or "test_container.py" in str(error), (place, junk)
+
+
+DEPTHS = {
+    "a type": dict(inputs={"types": ["f32[" + "(" * DEEP + "b" + ")" * DEEP + ",3]"], "tree": "*"}),
+    "a constraint": dict(sizes={"constraints": ["(" * DEEP + "b" + ")" * DEEP + " >= 1"],
+                                "least": 1}),
+    "a sum": dict(sizes={"constraints": ["+".join(["b"] * DEEP) + " >= 1"], "least": 1}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DEPTHS)
+def test_nothing_is_too_deep_to_be_refused(name):
+    error = outcome(changed(**DEPTHS[name]))
+    assert error is None or isinstance(error, ArtifactError) and error.fix
+
+
+@pytest.mark.parametrize("keys", [["a", 1], ["a", "a"], ["a", None], [{"list": []}, {"list": [1]}]])
+def test_keys_that_no_dictionary_has(keys):
+    tree = {"dict": [[keys[0], "*"], [keys[1], "*"]]}
+    refused(changed(outputs={"types": ["f32[3]", "f32[b,3]"], "tree": tree}), "describes no tree")
+
+
+def hostile(text: str, calls: list[str]) -> bytes:
+    """An artifact of a module that somebody else wrote: f32[3] to f32[3]."""
+    with lock:
+        code = mlir.bytecode(mlir.parse(text.encode()))
+    side = {"types": ["f32[3]"], "tree": {"tuple": [{"tuple": ["*"]}, {"dict": []}]}}
+    manifest = {"format": 1, "min_reader": 1, "producer": "nobody", "requires": [], "name": "f",
+                "platforms": ["cpu"], "custom_calls": calls, "sizes": None, "inputs": side,
+                "outputs": {"types": ["f32[3]"], "tree": "*"}}  # fmt: skip
+    return container.pack(manifest, {"main.mlirbc": artifact_of(code, False)})
+
+
+MODULES = {
+    "a library called with what it does not take": (
+        """%0 = stablehlo.custom_call @lapack_spotrf_ffi(%x) {api_version = 4 : i32,
+           backend_config = {}} : (tensor<3xf32>) -> tensor<3xf32>""",
+        ["lapack_spotrf_ffi"],
+    ),
+    "a library of another platform": (
+        """%0 = stablehlo.custom_call @cusolver_potrf_ffi(%x) {api_version = 4 : i32,
+           backend_config = {}} : (tensor<3xf32>) -> tensor<3xf32>""",
+        ["cusolver_potrf_ffi"],
+    ),
+    "a question about platforms that can not be read": (
+        """%1 = stablehlo.custom_call @plait.platform_index() {api_version = 4 : i32,
+           backend_config = {}} : () -> tensor<i32>
+           %2 = stablehlo.convert %1 : (tensor<i32>) -> tensor<f32>
+           %3 = stablehlo.broadcast_in_dim %2, dims = [] : (tensor<f32>) -> tensor<3xf32>
+           %0 = stablehlo.add %x, %3 : tensor<3xf32>""",
+        ["plait.platform_index"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_modules_that_can_not_be_run(name):
+    body, calls = MODULES[name]
+    data = hostile(
+        f"""module {{ func.func public @main(%x: tensor<3xf32>) -> tensor<3xf32> {{
+        {body}
+        return %0 : tensor<3xf32> }} }}""",
+        calls,
+    )
+    exported = deserialize(data)
+    x = np.ones(3, np.float32)
+    with pytest.raises(PlaitError) as e:
+        exported.call(x)
+    assert e.value.fix and "test_container.py" in str(e.value)
+    with pytest.raises(PlaitError):
+        plait.jit(exported.call)(x)
+
+
+def test_functions_that_call_themselves_are_refused():
+    text = """module { func.func public @main(%x: tensor<3xf32>) -> tensor<3xf32> {
+        %0 = func.call @g(%x) : (tensor<3xf32>) -> tensor<3xf32>
+        return %0 : tensor<3xf32> }
+      func.func private @g(%x: tensor<3xf32>) -> tensor<3xf32> {
+        %0 = func.call @CALLED(%x) : (tensor<3xf32>) -> tensor<3xf32>
+        return %0 : tensor<3xf32> }
+      func.func private @h(%x: tensor<3xf32>) -> tensor<3xf32> { return %x : tensor<3xf32> } }"""
+    for called in ("main", "g"):
+        refused(hostile(text.replace("CALLED", called), []), "its module is not the f it describes")
+    x = np.ones(3, np.float32)
+    np.testing.assert_array_equal(deserialize(hostile(text.replace("CALLED", "h"), [])).call(x), x)
+
+
+# ---- read twice ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("platforms", [["cpu"], ["cuda", "cpu"]])
+@pytest.mark.parametrize("types", [X, TYPES])
+def test_what_is_read_twice_is_compiled_once(types, platforms):
+    f = lambda x: x * 3.0 - len(platforms) - x.ndim  # noqa: E731
+    saved = export(f, platforms=platforms)(types).serialize()
+    x = np.ones((2, 3), np.float32)
+    with counting() as n:
+        for _ in range(3):
+            np.testing.assert_array_equal(deserialize(saved).call(x), f(x))
+    assert n["compile"] + n["load"] <= 1

@@ -1,15 +1,17 @@
 """Artifacts written by earlier releases: each is read, verified and called for as long as this
 package reads its format.
 
-`golden/format1_*.plait` were written by release 0.1.0 of the functions below, and are never written
-again: what they hold is what there is in the world.
+`golden/format1_*.plait` were written by releases 0.1.0 and 0.2.1 of the functions below, and are
+never written again: what they hold is what there is in the world.
 """
 
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import plait
 from plait import lax
 from plait import numpy as pnp
 from plait.ext.ops import (
@@ -33,12 +35,27 @@ def symbolic(x, y):
     return [total, steps, pnp.sort(x, 0), x.reshape(-1), x.mean(0)]
 
 
+def by_platform(x):
+    """Questions about the platform: in a loop, in an inner function, at the outside."""
+    inner = plait.jit(
+        lambda v: lax.platform_dependent(
+            v, cpu=lambda a: a * a, tpu=lambda a: a - 7.0, default=lambda a: a + 3.0
+        )
+    )
+    total, _ = lax.scan(lambda c, r: (c + inner(r), None), x[0] * 0.0, x)
+    y = lax.platform_dependent(x, tpu=lambda v: v * 0.0, cpu=pnp.sin, cuda=pnp.cos)
+    return inner(x), total, y
+
+
 PARAMS = {"w": np.ones((3, 4), F32), "b": [np.zeros(4, F32)]}
 X = np.linspace(-1, 1, 6, dtype=F32).reshape(2, 3)
 MADE = {
     "static": lambda: export(static, platforms=["cpu", "cuda"])(PARAMS, X, flip=None),
     "symbolic": lambda: export(symbolic)(
         *symbolic_args_specs((X, X[0]), ("2*b, c + 1", "c + 1"), ["b <= 64", "c >= 2"])
+    ),
+    "platforms": lambda: export(by_platform, platforms=["cuda", "cpu", "tpu"])(
+        *symbolic_args_specs((X,), "b, 3")
     ),
 }
 
@@ -75,6 +92,28 @@ def test_a_symbolic_function(sizes):
     np.testing.assert_array_equal(ordered, np.sort(x, 0))
     np.testing.assert_array_equal(flat, x.reshape(-1))
     np.testing.assert_allclose(mean, x.mean(0), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.feature("E12")
+@pytest.mark.parametrize("size", [1, 4])
+@pytest.mark.parametrize("made", ["then", "now"])
+def test_a_function_for_several_platforms(made, size):
+    """In format 1 its module calls a function of ours to learn where it is; now it is told."""
+    exported = read("platforms") if made == "then" else MADE["platforms"]()
+    assert ("plait.platform_index" in exported.mlir_module()) == (made == "then")
+    x = np.random.default_rng(0).normal(size=(size, 3)).astype(F32)
+    inside = export(lambda x: exported.call(x), platforms=["tpu", "cpu"])
+    several = inside(*symbolic_args_specs((X,), "b, 3"))
+    sized = inside(x)
+    for call in (exported.call, plait.jit(exported.call), several.call, sized.call):
+        squares, total, sines = call(x)
+        np.testing.assert_allclose(squares, x * x, rtol=1e-6)
+        np.testing.assert_allclose(total, (x * x).sum(0), rtol=1e-5)
+        np.testing.assert_allclose(sines, np.sin(x), rtol=1e-6)
+    assert several.by_argument and "plait.platform_index" not in several.mlir_module()
+    text = plait.jit(exported.call).lower(x, lowering_platforms=["tpu"]).as_text()
+    chosen = re.findall(r'"stablehlo.case"\((%[a-z]+)', text)
+    assert {*chosen} <= {"%c"}, "where it runs is known, so every choice is a constant"
 
 
 @pytest.mark.parametrize("name", MADE)

@@ -18,6 +18,7 @@ from plait.ext.sizes import (
     Scope,
 )
 
+from . import tensorflow
 from .artifact import Exported, deserialize
 from .calling import call_exported
 from .errors import ArtifactError, NotExportable
@@ -43,6 +44,7 @@ __all__ = [
     "register_pytree_serialization",
     "symbolic_args_specs",
     "symbolic_shape",
+    "tensorflow",
 ]
 
 _hide(_os.path.dirname(__file__))

@@ -51,7 +51,7 @@ from plait.ext.values import (
 from . import container, portable, signature, structure
 from .calling import FlatFunction, call_exported
 from .container import field, texts
-from .errors import ArtifactError
+from .errors import ArtifactError, expecting
 
 STABLE_CALLS = frozenset({portable.ASSERTION, portable.ASKED}) | LAPACK
 """Functions outside StableHLO that every reader knows."""
@@ -71,6 +71,8 @@ class Exported(FlatFunction):
       custom_calls: functions outside StableHLO that it calls.
       scope: what is known of symbolic sizes; None if there are none.
       mlir_module_serialized: the portable StableHLO artifact, for other tools.
+      by_argument: whether its `main` first takes the number, among `platforms`, of that which it
+        runs on: so it is if there are several, but for what format 1 said.
     """
 
     __slots__ = ("in_tree", "out_tree", "custom_calls", "scope")
@@ -86,9 +88,12 @@ class Exported(FlatFunction):
         scope: Scope | None,
         mlir_module_serialized: bytes,
         custom_calls: Iterable[str],
+        by_argument: bool,
     ):
         paths = paths_of(in_tree)
-        super().__init__(fun_name, in_avals, out_avals, platforms, mlir_module_serialized, paths)
+        super().__init__(
+            fun_name, in_avals, out_avals, platforms, mlir_module_serialized, paths, by_argument
+        )
         self.in_tree, self.out_tree = in_tree, out_tree
         self.scope, self.custom_calls = scope, tuple(custom_calls)
 
@@ -163,8 +168,8 @@ class Exported(FlatFunction):
     def serialize(self) -> bytes:
         """The artifact as bytes: write them to a file; `deserialize` reads them.
 
-        Equal functions give equal bytes.  Raises NotExportable for trees of classes that are not
-        registered under a name.
+        Equal functions give equal bytes, in the oldest format that can say it.  Raises
+        NotExportable for trees of classes that are not registered under a name.
         """
         names: set[str] = set()
         described = {
@@ -173,10 +178,12 @@ class Exported(FlatFunction):
         }
         requires = ["symbolic-sizes"] if self.symbolic else []
         requires += ["registered-nodes"] if names else []
+        requires += ["platform-argument"] if self.by_argument else []
+        version = container.FORMAT if self.by_argument else 1
         scope = self.scope
         manifest = {
-            "format": container.FORMAT,
-            "min_reader": 1,
+            "format": version,
+            "min_reader": version,
             "producer": f"plait-core {core_version()}, jaxlib {JAXLIB_VERSION}",
             "requires": requires,
             "name": self.fun_name,
@@ -222,7 +229,12 @@ def deserialize(
             f"an artifact is bytes, not {type(blob).__name__}",
             fix='read the file with open(path, "rb").read()',
         )
-    manifest, members = container.unpack(bytes(blob), portable.newest_version())
+    with expecting("the artifact is damaged"):
+        return _read(bytes(blob), {*STABLE_CALLS, *custom_calls})
+
+
+def _read(blob: bytes, allowed: set[str]) -> Exported:
+    manifest, members = container.unpack(blob, portable.newest_version())
     if _MAIN not in members:
         raise ArtifactError(f"the artifact is damaged: it has no {_MAIN}")
     scope = _scope(manifest)
@@ -231,8 +243,9 @@ def deserialize(
     exported = Exported(
         field(manifest, "name", str), ins, in_tree, outs, out_tree,
         texts(manifest, "platforms"), scope, members[_MAIN], texts(manifest, "custom_calls"),
+        "platform-argument" in manifest["requires"],
     )  # fmt: skip
-    _verify(exported, {*STABLE_CALLS, *custom_calls})
+    _verify(exported, allowed)
     return exported
 
 
@@ -263,7 +276,9 @@ def _verify(exported: Exported, allowed: set[str]) -> None:
     with lock:
         module = portable.parsed(exported.mlir_module_serialized)
         calls = portable.custom_calls(module)
-        fits = portable.is_for(module, exported.in_avals, exported.out_avals)
+        ins, outs = exported.in_avals, exported.out_avals
+        fits = portable.is_for(module, ins, outs, exported.by_argument)
+        fits = fits and not portable.calls_itself(module)
     if not fits or calls != sorted(exported.custom_calls):
         raise ArtifactError(
             f"the artifact is damaged: its module is not the {exported.fun_name} it describes"

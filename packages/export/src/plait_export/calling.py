@@ -7,16 +7,21 @@ the executables live as long as the artifact.  A call in a traced function is on
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import plait
 from plait.ext.devices import (
     handler,
     move,
     platform,
+)
+from plait.ext.errors import (
+    PlaitError,
 )
 from plait.ext.ir import (
     Primitive,
 )
 from plait.ext.lower import (
     Module,
+    RuntimeFailure,
     Unit,
     load,
     lock,
@@ -39,7 +44,7 @@ from plait.ext.values import (
     wrap,
 )
 
-from .errors import NotExportable
+from .errors import NotExportable, expecting
 from .portable import call_inside, code_for, parsed
 from .signature import check_types, solved, with_sizes
 
@@ -52,6 +57,7 @@ class FlatFunction:
       in_avals, out_avals: types of arguments and results; sizes may be symbolic.
       platforms: what it was lowered for.
       mlir_module_serialized: the portable StableHLO artifact.
+      by_argument: whether the module takes the number of the platform it runs on.
       symbolic: whether some sizes are.
       paths: how the arguments are written, for messages.
       compiled: types of arguments -> (run, handlers, types of results).
@@ -59,7 +65,7 @@ class FlatFunction:
 
     __slots__ = (
         "fun_name", "in_avals", "out_avals", "platforms", "mlir_module_serialized", "symbolic",
-        "paths", "compiled", "_code", "_laid_out", "__weakref__",
+        "by_argument", "paths", "compiled", "_code", "_laid_out", "__weakref__",
     )  # fmt: skip
 
     def __init__(
@@ -70,10 +76,12 @@ class FlatFunction:
         platforms: Iterable[str],
         mlir_module_serialized: bytes,
         paths: Sequence[str],
+        by_argument: bool,
     ):
         self.fun_name, self.platforms = fun_name, tuple(platforms)
         self.in_avals, self.out_avals = tuple(in_avals), tuple(out_avals)
         self.mlir_module_serialized, self.paths = mlir_module_serialized, paths
+        self.by_argument = by_argument
         self.symbolic = any(is_symbolic(a.shape) for a in self.in_avals)
         self.compiled: dict[tuple[Aval, ...], tuple] = {}
         self._code: bytes | None = None
@@ -100,7 +108,9 @@ class FlatFunction:
         if self._laid_out is None:
             ins, outs = ([a.physical for a in avals] for avals in (self.in_avals, self.out_avals))
             code, paths = self.mlir_module_serialized, self.paths
-            self._laid_out = FlatFunction(self.fun_name, ins, outs, self.platforms, code, paths)
+            self._laid_out = FlatFunction(
+                self.fun_name, ins, outs, self.platforms, code, paths, self.by_argument
+            )
         return self._laid_out
 
     def check_platforms(self, wanted: Sequence[str]) -> None:
@@ -114,6 +124,13 @@ class FlatFunction:
                 fix=f"export it for all: plait.export.export(f, platforms={every})",
             )
 
+    def code_for(self, ins: Sequence[Aval], platforms: Sequence[str]) -> bytes:
+        """The module for arguments of these types; for several platforms it still asks which."""
+        by_argument, artifact = self.by_argument, self.mlir_module_serialized
+        one = by_argument and len(platforms) == 1
+        number = self.platforms.index(platforms[0]) if one else None
+        return code_for(artifact, ins, self.symbolic, platforms, by_argument, number)
+
     def run(self, args: Sequence[Array]) -> list[Array]:
         """The results for arrays."""
         bufs = [x.buffer() for x in args]
@@ -125,17 +142,29 @@ class FlatFunction:
         if found is None:
             found = self.compiled[ins] = self._compile(ins)
         execute, handlers, outs = found
-        results = execute(bufs).consume_with_handlers(handlers)
+        try:
+            results = execute(bufs).consume_with_handlers(handlers)
+        except RuntimeFailure as e:
+            raise self._failed(e) from None
         return [wrap(b, a) for b, a in zip(results, outs, strict=True)]
+
+    def _failed(self, e: Exception) -> PlaitError:
+        said = str(e).strip().splitlines()
+        return plait.errors.RuntimeFailure(
+            f"the computation of {self.fun_name} failed: {said[0] if said else ''}",
+            fix="Exported.mlir_module() shows what it does",
+        )
 
     def _compile(self, ins: tuple[Aval, ...]) -> tuple:
         outs = self.result_types(ins)
         here = platform()
         self.check_platforms((here,))
-        code = code_for(self.mlir_module_serialized, ins, self.symbolic, (here,))
-        with lock:
-            module = Module(code, Unit((here,), embed=True), [None] * len(outs))
-        return load(module).executable.execute_sharded, [handler(a) for a in outs], outs
+        with expecting(f"{self.fun_name} can not be compiled here"):
+            code = self.code_for(ins, (here,))
+            with lock:
+                module = Module(code, Unit((here,), embed=True), [None] * len(outs))
+            run = load(module).executable.execute_sharded
+        return run, [handler(a) for a in outs], outs
 
 
 def _call(*xs: Aval, artifact: FlatFunction) -> list[Aval]:
@@ -160,10 +189,14 @@ def _(args: Sequence[Any], params: dict[str, Any]) -> list[Array]:
 
 @lower_rules.rule(call_exported)
 def _(e, xs, ins, outs, artifact):
-    artifact.check_platforms(e.unit.platforms)
-    if artifact.symbolic and not any(is_symbolic(a.shape) for a in ins):
-        key = "exported", artifact, tuple(ins)
-        code = code_for(artifact.mlir_module_serialized, ins, True)
-    else:
-        key, code = ("exported", artifact), artifact.bytecode()
-    return call_inside(e, key, artifact.fun_name, code, xs, outs)
+    here = e.unit.platforms
+    artifact.check_platforms(here)
+    one = artifact.by_argument and len(here) == 1
+    asked = artifact.platforms if artifact.by_argument else ()
+    with expecting(f"{artifact.fun_name} can not be put into another function"):
+        if (one or artifact.symbolic) and not any(is_symbolic(a.shape) for a in ins):
+            key, code = ("exported", artifact, tuple(ins), here), artifact.code_for(ins, here)
+            asked = () if one else asked
+        else:
+            key, code = ("exported", artifact, here), artifact.bytecode()
+        return call_inside(e, key, artifact.fun_name, code, xs, outs, asked)

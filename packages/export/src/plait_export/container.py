@@ -25,10 +25,12 @@ from typing import Any
 
 from .errors import ArtifactError
 
-FORMAT = 1
-"""The version of the format that is written, and the newest that is read."""
+FORMAT = 2
+"""The newest version of the format that is written and read.  In version 2 what is for several
+platforms takes the number of one as an argument, and requires "platform-argument"; other artifacts
+are written as version 1, which older readers know."""
 
-FEATURES = frozenset({"symbolic-sizes", "registered-nodes"})
+FEATURES = frozenset({"symbolic-sizes", "registered-nodes", "platform-argument"})
 """What an artifact may require of its reader."""
 
 MANIFEST = "manifest.json"
@@ -47,7 +49,6 @@ _DAMAGE = (
     OverflowError,
 )
 """What Python's zip reader raises for damaged archives."""
-_AGAIN = "save it again with Exported.serialize(), and copy the file as bytes, unchanged"
 
 
 def pack(manifest: Mapping[str, Any], members: Mapping[str, bytes]) -> bytes:
@@ -89,7 +90,6 @@ def unpack(data: bytes, newest: tuple[int, ...]) -> tuple[dict[str, Any], dict[s
         raise ArtifactError(
             f"the artifact is damaged: it holds {sorted(members)} and its manifest names "
             f"{sorted(described)}",
-            fix=_AGAIN,
         )
     for name, member in members.items():
         _check_member(name, member, described[name], newest)
@@ -117,7 +117,7 @@ def _members(data: bytes) -> dict[str, bytes]:
 
 
 def _damaged(e: Exception) -> ArtifactError:
-    return ArtifactError(f"the artifact is damaged: {str(e) or type(e).__name__}", fix=_AGAIN)
+    return ArtifactError(f"the artifact is damaged: {str(e) or type(e).__name__}")
 
 
 def _manifest(text: bytes | None) -> dict[str, Any]:
@@ -129,9 +129,9 @@ def _manifest(text: bytes | None) -> dict[str, Any]:
     try:
         manifest = json.loads(text)
     except (ValueError, RecursionError) as e:
-        raise ArtifactError(f"the artifact is damaged: {MANIFEST}: {e}", fix=_AGAIN) from None
+        raise ArtifactError(f"the artifact is damaged: {MANIFEST}: {e}") from None
     if not isinstance(manifest, dict):
-        raise ArtifactError(f"the artifact is damaged: {MANIFEST} is no object", fix=_AGAIN)
+        raise ArtifactError(f"the artifact is damaged: {MANIFEST} is no object")
     producer = manifest.get("producer", "an unknown producer")
     least = field(manifest, "min_reader", int)
     field(manifest, "format", int)
@@ -156,7 +156,7 @@ def field(of: Any, name: str, kind: type | tuple[type, ...]) -> Any:
     value = of.get(name) if isinstance(of, dict) else None
     if not isinstance(value, kind) or isinstance(value, bool) and kind is int:
         raise ArtifactError(
-            f"the artifact is damaged: {MANIFEST} has no proper field {name!r}", fix=_AGAIN
+            f"the artifact is damaged: {MANIFEST} has no proper field {name!r}",
         )
     return value
 
@@ -166,7 +166,7 @@ def texts(of: Any, name: str) -> list[str]:
     found = field(of, name, list)
     if not all(isinstance(t, str) for t in found):
         raise ArtifactError(
-            f"the artifact is damaged: {MANIFEST}: {name!r} are no texts", fix=_AGAIN
+            f"the artifact is damaged: {MANIFEST}: {name!r} are no texts",
         )
     return found
 
@@ -175,11 +175,11 @@ def _check_member(name: str, data: bytes, described: Any, newest: tuple[int, ...
     same = len(data) == field(described, "bytes", int)
     if not same or sha256(data).hexdigest() != field(described, "sha256", str):
         raise ArtifactError(
-            f"the artifact is damaged: {name} is not what its checksum says", fix=_AGAIN
+            f"the artifact is damaged: {name} is not what its checksum says",
         )
     version = stablehlo_version(data)
     if ".".join(map(str, version)) != field(described, "stablehlo", str):
-        raise ArtifactError(f"the artifact is damaged: the version of {name}", fix=_AGAIN)
+        raise ArtifactError(f"the artifact is damaged: the version of {name}")
     if version > newest:
         raise ArtifactError(
             f"{name} is StableHLO {'.'.join(map(str, version))}, newer than the "
@@ -195,5 +195,5 @@ def stablehlo_version(data: bytes) -> tuple[int, ...]:
     """
     found = _HEADER.match(data)
     if found is None:
-        raise ArtifactError("the artifact is damaged: it holds no portable StableHLO", fix=_AGAIN)
+        raise ArtifactError("the artifact is damaged: it holds no portable StableHLO")
     return tuple(map(int, found.groups()))

@@ -4,13 +4,41 @@ Invariant: whatever bytes are read, and whatever function is exported, the outco
 one of these (or another PlaitError, for wrong arguments): never a crash of the runtime.
 """
 
+from typing import Any
+
 from plait.ext.errors import (
     PlaitError,
 )
 
+AGAIN = "save it again with Exported.serialize(), and copy the file as bytes, unchanged"
+
 
 class ArtifactError(PlaitError, ValueError):
     """Bytes that are no artifact, are damaged, or are not for this reader."""
+
+    def __init__(self, what: str, *, where: Any = None, fix: str | None = AGAIN):
+        super().__init__(what, where=where, fix=fix)
+
+
+class expecting:
+    """A block in which what strangers wrote is read: what is raised there, by the runtime, by
+    Python where it is too deep, or by our own readers, is told in our words.
+
+    Args:
+      what: what is said to have happened.
+    """
+
+    def __init__(self, what: str):
+        self.what = what
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: Any, e: BaseException | None, trace: Any) -> None:
+        if isinstance(e, Exception) and not isinstance(e, PlaitError):
+            said = str(e).strip().splitlines()
+            said = f"{type(e).__name__}: {said[0]}" if said else type(e).__name__
+            raise ArtifactError(f"{self.what}: {said}") from e
 
 
 class NotExportable(PlaitError, ValueError):

@@ -1,18 +1,23 @@
 """Portable StableHLO modules: made, inspected, and refined for sizes that are known.
 
-An artifact's `main` takes the arguments and nothing else; sizes that are not known when it is
-made are read off the arguments inside.
+An artifact's `main` takes the arguments; sizes that are not known when it is made are read off them
+inside.  If it is for several platforms it first takes an i32: the number, in the order in which the
+artifact names them, of that which it runs on.  The argument has the attribute by which others who
+run StableHLO know what to pass (`PLATFORM`).  In format 1 it called a function of our own instead.
 
 Invariant: one MLIR context serves the process and is touched only while `door.lock` is held;
 what leaves here is bytes and text, or operations put into a module that is being built.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
 from plait.ext import (
     lower as jaxlib_api,
+)
+from plait.ext.errors import (
+    PlaitError,
 )
 from plait.ext.lower import (
     ASKED,
@@ -24,6 +29,12 @@ from plait.ext.lower import (
     mlir,
     read,
     type_of,
+)
+from plait.ext.ops.platforms import (
+    platform_index,
+)
+from plait.ext.rules import (
+    lower_rules,
 )
 from plait.ext.sizes import (
     Dim,
@@ -40,6 +51,9 @@ from .errors import ArtifactError, NotExportable
 
 ASSERTION = "shape_assertion"
 """What compilers of StableHLO call the check of a size; it is gone when sizes are known."""
+
+PLATFORM = "_platform_index"
+"""What the attribute `jax.global_constant` calls the number of the platform."""
 
 _OLDEST = 9
 """The minor version of StableHLO 1 that is written where it suffices: older readers than those of
@@ -87,30 +101,145 @@ def _written(module: Any, version: str) -> bytes | None:
         return None
 
 
-# ---- sizes that an artifact may be called with ---------------------------------------------
+# ---- the way in ----------------------------------------------------------------------------
 
 
-def guarded(code: bytes, name: str, ins: Sequence[Aval], scope: Scope) -> bytes:
-    """The module with a `main` that first asks whether the sizes of its arguments fit together.
+def with_entry(
+    code: bytes, name: str, ins: Sequence[Aval], scope: Scope | None, platforms: Sequence[str]
+) -> bytes:
+    """The module with a `main` that asks nobody, and lets in only what fits together.
 
-    It does so in a way that compilers of StableHLO know (`shape_assertion`), for those who run
-    artifacts without Plait.
+    If there are several platforms, it takes the number of one first.  If there are sizes known by
+    name, it asks whether those of its arguments fit, in a way that compilers of StableHLO know
+    (`shape_assertion`), for those who run artifacts without Plait.
     """
     with jaxlib_api.lock:
         module = mlir.parse(code)
+        asking = _asked_by_argument(module, platforms)
         taken, returned = types_of(main_of(module))
+        taken = taken[: len(ins)]
+        asks = "main" in asking
         name = _renamed_main(module, name)
         unit = Unit(())
         unit.module = module
-        block, _ = mlir.function(module, "main", taken, returned, public=True)
-        m, xs, ip = mlir.bindings(), list(block.arguments), mlir.insertion_point(block)
-        e = Emitter(unit, ip, {}, {}, {}, {}, m.unknown)
-        e.dims = measured(e, ins, xs)
-        _check_axes(e, ins, xs)
-        _check_constraints(e, scope)
+        front = [type_of(I32)] if len(platforms) > 1 else []
+        block, f = mlir.function(module, "main", front + taken, returned, public=True)
+        if front:
+            kind = {"jax.global_constant": mlir.string(PLATFORM)}
+            mlir.annotate(f, [kind, *[{} for _ in taken]])
+        m, arguments, ip = mlir.bindings(), list(block.arguments), mlir.insertion_point(block)
+        xs = arguments[len(front) :]
+        if scope is not None:
+            e = Emitter(unit, ip, {}, {}, {}, {}, m.unknown)
+            e.dims = measured(e, ins, xs)
+            _check_axes(e, ins, xs)
+            _check_constraints(e, scope)
+        if asks:
+            xs, taken = [*xs, arguments[0]], taken + front
         results = _called(m, ip, m.unknown, name, taken, returned, xs)
         m.create("func.return", [], results, None, None, 0, m.unknown, ip)
         return mlir.bytecode(module)
+
+
+def _asked_by_argument(module: Any, platforms: Sequence[str]) -> set[str]:
+    """Give the functions that ask on which platform they run, and those that call them, the answer
+    as their last argument; return their names."""
+    m, functions = mlir.bindings(), {_name(f): f for f in module.body.operations}
+    asks = {name: _operations(f, _is_question) for name, f in functions.items()}
+    calls = {name: _operations(f, _is_call) for name, f in functions.items()}
+    asking = {name for name, found in asks.items() if found}
+    while more := {
+        name
+        for name, found in calls.items()
+        if name not in asking and any(_callee(op) in asking for op in found)
+    }:
+        asking |= more
+    for name in asking:
+        f = functions[name]
+        taken, returned = types_of(f)
+        with m.context, m.unknown:
+            kind = m.ir.FunctionType.get([*taken, type_of(I32)], returned)
+            f.operation.attributes["function_type"] = m.ir.TypeAttr.get(kind)
+        number = f.regions[0].blocks[0].add_argument(type_of(I32), m.unknown)
+        if "arg_attrs" in f.operation.attributes:
+            held = list(f.operation.attributes["arg_attrs"])
+            held.append(m.ir.DictAttr.get({}, m.context))
+            f.operation.attributes["arg_attrs"] = m.ir.ArrayAttr.get(held, m.context)
+        for op in asks[name]:
+            groups = _groups(op)
+            e = Emitter(Unit(()), m.ir.InsertionPoint(op), {}, {}, {}, {}, m.unknown)
+            _replace(op, [_chosen(e, number, [_answer(groups, p) for p in platforms])])
+        for op in calls[name]:
+            if _callee(op) in asking:
+                types = [r.type for r in op.results]
+                callee = {"callee": mlir.symbol(_callee(op))}
+                ip = m.ir.InsertionPoint(op)
+                operands = [*op.operands, number]
+                made = m.create("func.call", types, operands, callee, None, 0, op.location, ip)
+                _replace(op, list(made.results))
+    return asking
+
+
+def _operations(f: Any, wanted: Callable[[Any], bool]) -> list[Any]:
+    """The operations in a function of which a question is true."""
+    found: list[Any] = []
+    walk_on = mlir.bindings().ir.WalkResult.ADVANCE
+
+    def look(op: Any) -> Any:
+        if wanted(op):
+            found.append(op)
+        return walk_on
+
+    f.operation.walk(look)
+    return found
+
+
+def _is_question(op: Any) -> bool:
+    return op.name == "stablehlo.custom_call" and op.attributes["call_target_name"].value == ASKED
+
+
+def _is_call(op: Any) -> bool:
+    return op.name == "func.call"
+
+
+def _callee(op: Any) -> str:
+    return op.attributes["callee"].value
+
+
+def _replace(op: Any, values: list) -> None:
+    for old, new in zip(op.results, values, strict=True):
+        old.replace_all_uses_with(new)
+    op.erase()
+
+
+def _groups(question: Any) -> tuple[tuple[str, ...], ...]:
+    """The platforms that it asks about.  Raises ArtifactError if they can not be read."""
+    try:
+        return read(question.attributes["backend_config"]["platforms"].value)
+    except (KeyError, TypeError, AttributeError):
+        raise ArtifactError("the artifact is damaged: its choice of a platform") from None
+
+
+def _answer(groups: Sequence[Sequence[str]], platform: str) -> int:
+    """The number of the group; any one for a platform that none is for: a branch of other
+    platforms asks, and is not run there."""
+    try:
+        return index_of(groups, platform)
+    except PlaitError:
+        return 0
+
+
+def _chosen(e: Emitter, number: Any, answers: Sequence[int]) -> Any:
+    """The answer with the number that a value is."""
+    found = e.constant(answers[-1], I32)
+    if len(set(answers)) == 1:
+        return found
+    if list(answers) == list(range(len(answers))):
+        return number
+    for i, answer in reversed(list(enumerate(answers[:-1]))):
+        here = e.compare(number, e.constant(i, I32), "EQ", Aval((), BOOL))
+        found = e.op("stablehlo.select", [here, e.constant(answer, I32), found], I32)
+    return found
 
 
 def _check_axes(e: Emitter, ins: Sequence[Aval], xs: Sequence[Any]) -> None:
@@ -176,16 +305,21 @@ def _unreadable(artifact: bytes, why: str) -> ArtifactError:
 
 def custom_calls(module: Any) -> list[str]:
     """Names of the functions outside StableHLO that a module calls, sorted."""
-    found: set[str] = set()
-    walk_on = mlir.bindings().ir.WalkResult.ADVANCE
+    calls = _operations(module, lambda op: op.name == "stablehlo.custom_call")
+    return sorted({op.attributes["call_target_name"].value for op in calls})
 
-    def look(op: Any) -> Any:
-        if op.name == "stablehlo.custom_call":
-            found.add(op.attributes["call_target_name"].value)
-        return walk_on
 
-    module.operation.walk(look)
-    return sorted(found)
+def calls_itself(module: Any) -> bool:
+    """Whether a function calls itself, also by others: there are no such programs, and compilers
+    do not come to an end with them."""
+    calls = {_name(f): {_callee(op) for op in _operations(f, _is_call)}
+             for f in module.body.operations if f.operation.name == "func.func"}  # fmt: skip
+    while calls:
+        done = {name for name, callees in calls.items() if not callees & calls.keys()}
+        if not done:
+            return True
+        calls = {name: callees for name, callees in calls.items() if name not in done}
+    return False
 
 
 def main_of(module: Any) -> Any:
@@ -206,11 +340,13 @@ def types_of(f: Any) -> tuple[list[Any], list[Any]]:
     return list(kind.inputs), list(kind.results)
 
 
-def is_for(module: Any, ins: Sequence[Aval], outs: Sequence[Aval]) -> bool:
-    """Whether `main` takes and returns these types, or what stands for them."""
+def is_for(module: Any, ins: Sequence[Aval], outs: Sequence[Aval], by_argument: bool) -> bool:
+    """Whether `main` takes and returns these types, or what stands for them; before them the
+    number of the platform if it is asked for `by_argument`."""
     taken, returned = types_of(main_of(module))
     said = lambda avals: [type_of(a.physical) for a in avals]  # noqa: E731
-    return taken == said(ins) and returned == said(outs)
+    front = [type_of(I32)] if by_argument else []
+    return taken == front + said(ins) and returned == said(outs)
 
 
 def text_of(artifact: bytes) -> str:
@@ -223,25 +359,14 @@ def text_of(artifact: bytes) -> str:
 
 
 def answered(module: Any, platforms: Sequence[str]) -> Any:
-    """The module, which no longer asks on which platform it is if there is one only."""
+    """The module, which no longer calls the function that says on which platform it is, as those
+    of format 1 do, if there is one only."""
     if len(platforms) != 1:
         return module
-    m, asking = mlir.bindings(), []
-    walk_on = m.ir.WalkResult.ADVANCE
-
-    def look(op: Any) -> Any:
-        if op.name == "stablehlo.custom_call" and op.attributes["call_target_name"].value == ASKED:
-            asking.append(op)
-        return walk_on
-
-    module.operation.walk(look)
-    for op in asking:
-        config = op.attributes["backend_config"]
-        groups = read(config["platforms"].value)
+    m = mlir.bindings()
+    for op in _operations(module, _is_question):
         e = Emitter(Unit(()), m.ir.InsertionPoint(op), {}, {}, {}, {}, m.unknown)
-        number = e.constant(index_of(groups, platforms[0]), I32)
-        op.results[0].replace_all_uses_with(number)
-        op.erase()
+        _replace(op, [e.constant(_answer(_groups(op), platforms[0]), I32)])
     return module
 
 
@@ -249,23 +374,38 @@ def answered(module: Any, platforms: Sequence[str]) -> Any:
 
 
 def code_for(
-    artifact: bytes, ins: Sequence[Aval], symbolic: bool, platforms: Sequence[str] = ()
+    artifact: bytes,
+    ins: Sequence[Aval],
+    symbolic: bool,
+    platforms: Sequence[str] = (),
+    by_argument: bool = False,
+    number: int | None = None,
 ) -> bytes:
     """Bytecode of the module for arguments of these types, whose sizes are numbers.
+
+    Args:
+      artifact: portable StableHLO.
+      ins: types of the arguments.
+      symbolic: whether sizes in it are known by name only.
+      platforms: for which it is wanted; of one that asks nothing is left but its branches.
+      by_argument: whether `main` takes the number of the platform first.
+      number: that of the platform, if it is known: `main` does not take it then.
 
     Raises ArtifactError if it does not say what all sizes are, or refuses these; ShapeError if a
     value would have more bytes than can be counted.
     """
+    known = symbolic or number is not None
     with jaxlib_api.lock:
         module = answered(parsed(artifact), platforms)
-        if symbolic:
-            _enter_with(module, [a.physical for a in ins])
+        if known:
+            asked = [type_of(I32)] if by_argument and number is None else []
+            _enter_with(module, asked + [type_of(a.physical) for a in ins], number)
         else:
             mlir.expect_countable(module)
         code = mlir.bytecode(module)
-    if not symbolic:
+    if not known:
         return code
-    try:
+    try:  # constants are passed into functions: the compiler then drops other platforms' branches
         refined = jaxlib_api.refine_shapes(code)
     except (jaxlib_api.RuntimeFailure, ValueError) as e:
         raise ArtifactError(
@@ -277,14 +417,19 @@ def code_for(
     return refined
 
 
-def _enter_with(module: Any, ins: Sequence[Aval]) -> None:
-    """Give the module a `main` of known types, which calls the one it had."""
+def _enter_with(module: Any, ins: list, number: int | None) -> None:
+    """Give the module a `main` of known types, which calls the one it had, of this number of the
+    platform if one is given."""
     m = mlir.bindings()
     taken, returned = types_of(main_of(module))
     name = _renamed_main(module, "of_any_size")
-    block, _ = mlir.function(module, "main", [type_of(a) for a in ins], returned, public=True)
+    block, _ = mlir.function(module, "main", ins, returned, public=True)
     ip = mlir.insertion_point(block)
-    results = _called(m, ip, m.unknown, name, taken, returned, list(block.arguments))
+    xs = list(block.arguments)
+    if number is not None:
+        e = Emitter(Unit(()), ip, {}, {}, {}, {}, m.unknown)
+        xs = [e.constant(number, I32), *xs]
+    results = _called(m, ip, m.unknown, name, taken, returned, xs)
     m.create("func.return", [], results, None, None, 0, m.unknown, ip)
 
 
@@ -318,7 +463,13 @@ def _as(m: Any, ip: Any, where: Any, x: Any, kind: Any) -> Any:
 
 
 def call_inside(
-    e: Emitter, key: Any, name: str, code: bytes, xs: Sequence[Any], outs: Sequence[Aval]
+    e: Emitter,
+    key: Any,
+    name: str,
+    code: bytes,
+    xs: Sequence[Any],
+    outs: Sequence[Aval],
+    platforms: Sequence[str] = (),
 ) -> list:
     """The results of a module's `main`, called where another module is being built.
 
@@ -329,6 +480,7 @@ def call_inside(
       code: bytecode of the module.
       xs: values.
       outs: types of the results.
+      platforms: those of which `main` takes the number of one first, if it does.
     """
     symbols, m = e.unit.symbols, mlir.bindings()
     if key not in symbols:
@@ -336,6 +488,9 @@ def call_inside(
     held = symbols[key]
     inner = next(f for f in e.unit.module.body.operations if _name(f) == held)
     taken, returned = types_of(inner)
+    if platforms:
+        groups = tuple([(p,) for p in platforms])
+        xs = [lower_rules[platform_index](e, [], [], [I32], platforms=groups), *xs]
     results = _called(m, e.ip, e.where, held, taken, returned, xs)
     return [_as(m, e.ip, e.where, y, type_of(o)) for y, o in zip(results, outs, strict=True)]
 

@@ -137,7 +137,10 @@ def solved(want: Sequence[Aval], given: Sequence[Aval], paths: Sequence[str], na
         more = ["..."] if len(lines) > _MOST_SHOWN else []
         shown = "\n  ".join([*lines[:_MOST_SHOWN], *more])
         raise type(e)(f"{name} can not be called with these sizes: {e.what}\n  {shown}",
-                      fix=e.fix) from None  # fmt: skip
+                      fix=e.fix or _SIZES) from None  # fmt: skip
+
+
+_SIZES = "give arrays whose sizes fit together as Exported.constraints and these types say"
 
 
 def with_sizes(aval: Aval, sizes: Sizes) -> Aval:

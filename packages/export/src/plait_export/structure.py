@@ -15,6 +15,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import plait
 from plait.ext.errors import (
     ArgumentError,
     DuplicateRule,
@@ -42,6 +43,27 @@ class Registered(NamedTuple):
 
 _by_class: dict[type, Registered] = {}
 _by_name: dict[str, Registered] = {}
+
+
+_RESULTS = ("EigResult", "EighResult", "QRResult", "SVDResult", "SlogdetResult")
+_HOME = "plait.numpy.linalg."
+"""Where the named tuples are that numpy's functions return; they need not be registered."""
+
+
+def _named(cls: type) -> Registered | None:
+    """How artifacts know a class."""
+    held = _by_class.get(cls)
+    if held is None and cls.__name__ in _RESULTS and cls.__module__.startswith(_HOME):
+        held = Registered(cls, _HOME + cls.__name__, None, None)
+    return held
+
+
+def _called(name: str) -> Registered | None:
+    """The class that artifacts know by a name."""
+    held, (home, _, last) = _by_name.get(name), name.rpartition(".")
+    if held is None and home + "." == _HOME and last in _RESULTS:
+        held = Registered(getattr(plait.numpy.linalg, last), name, None, None)
+    return held
 
 
 def register_pytree_serialization(
@@ -122,7 +144,7 @@ def written(tree: TreeDef, what: str, names: set[str]) -> Any:
     if cls in (dict, OrderedDict):
         keys = [_plain(k, f"a key of {what}") for k in static]
         return {"dict" if cls is dict else "ordered": [*map(list, zip(keys, children))]}
-    held = _by_class.get(cls)
+    held = _named(cls)
     if held is None:
         raise NotExportable(
             f"artifacts have no name for nodes of class {cls.__name__}, and there is one in {what}",
@@ -188,17 +210,27 @@ def _read(node: Any, depth: int) -> TreeDef:
         return _made((tuple if kind == "tuple" else list, None), children)
     if kind in ("dict", "ordered") and all(isinstance(p, list) and len(p) == 2 for p in inside):
         keys = [_unplain(k) for k, _ in inside]
+        if not _are_keys(keys):
+            raise _unreadable(node)
         children = [_read(c, depth + 1) for _, c in inside]
         data = (dict, keys) if kind == "dict" else (OrderedDict, tuple(keys))
         return _made(data, children)
     raise _unreadable(node)
 
 
+def _are_keys(keys: list[Any]) -> bool:
+    """Whether a dictionary can have these, and trees can tell their order."""
+    try:
+        return len(set(keys)) == len(keys) and bool(sorted(keys) or True)
+    except TypeError:
+        return False
+
+
 def _registered_node(node: dict[str, Any], depth: int) -> TreeDef:
     name, children = node["node"], node.get("children")
     if not isinstance(name, str) or not isinstance(children, list):
         raise _unreadable(node)
-    held = _by_name.get(name)
+    held = _called(name)
     if held is None:
         raise ArtifactError(
             f"the artifact has a node of a class it calls {name!r}, which is not registered here",

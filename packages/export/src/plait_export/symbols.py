@@ -65,11 +65,14 @@ def symbolic_shape(
         )
     if shape_spec is None:
         shape_spec = "..."
-    return symbolic_dims(", ".join(_filled(shape_spec, like)), scope)
+    return symbolic_dims(", ".join(filled(shape_spec, like)), scope)
 
 
-def _filled(text: str, like: Sequence[Any] | None) -> list[str]:
-    """The sizes of a text, with those of `like` instead of placeholders."""
+def filled(text: str, like: Sequence[Any] | None) -> list[str]:
+    """The sizes of a text, with those of `like` instead of placeholders.
+
+    Raises ShapeError for placeholders that `like` does not fill.
+    """
     sizes = _split(text)
     if not {"_", "..."} & set(sizes):
         return sizes

@@ -27,6 +27,7 @@ from plait.ext.ir import (
     programs_in,
 )
 from plait.ext.lower import (
+    known_platforms,
     lock,
     mlir,
     module_of,
@@ -39,13 +40,11 @@ from plait.ext.values import (
 )
 
 from .artifact import STABLE_CALLS, Exported
+from .elementary import where_libraries_lack, without_libraries
 from .errors import NotExportable
-from .portable import artifact_of, guarded
+from .portable import ASSERTION, artifact_of, with_entry
 from .portable import custom_calls as calls_of
 from .signature import scope_of
-
-PLATFORMS = ("cpu", "cuda", "rocm", "tpu")
-_OTHER_NAMES = {"gpu": "cuda", "amd": "rocm", "nvidia": "cuda"}
 
 
 def default_export_platform() -> str:
@@ -59,6 +58,7 @@ def export(
     *,
     platforms: Sequence[str] | None = None,
     custom_calls: Iterable[str] = (),
+    libraries: bool = True,
 ) -> Callable[..., Exported]:
     """A function that exports `fun_jit` for the types of its arguments.
 
@@ -68,6 +68,9 @@ def export(
         several; they need not be here.  By default that of this process.
       custom_calls: functions outside StableHLO that it may call, besides those that every reader
         knows.
+      libraries: whether linear algebra calls the libraries of the platforms, LAPACK and others.  If
+        not, it is written out in elementary operations, in loops over rows and columns, for other
+        readers of StableHLO: slower, and as exact.
 
     Returns a function of arrays and ShapeDtypeStructs, whose sizes may be symbolic
     (`symbolic_args_specs`), that returns an `Exported`.
@@ -86,40 +89,26 @@ def export(
         raise ArgumentError(
             f"export needs a function, not {fun_jit!r}", fix="write export(f)(*args)"
         )
-    wanted = None if platforms is None else _known(platforms)
-    allowed = {*STABLE_CALLS, *custom_calls}
+    wanted = None if platforms is None else known_platforms(platforms)
+    allowed = {*(STABLE_CALLS if libraries else (ASSERTION,)), *custom_calls}
     traceable = fun_jit if hasattr(fun_jit, "clear_cache") else jit(fun_jit)
 
     @border
     def exported(*args: Any, **kwargs: Any) -> Exported:
         staged = traceable.trace(*args, **kwargs)  # type: ignore[attr-defined]
-        return _made(staged, wanted or (default_export_platform(),), allowed)
+        return _made(staged, wanted or (default_export_platform(),), allowed, libraries)
 
     return exported
 
 
-def _known(platforms: Sequence[str]) -> tuple[str, ...]:
-    """Platforms, each once, in the order given."""
-    names = (platforms,) if isinstance(platforms, str) else tuple(platforms)
-    for name in names:
-        if name not in PLATFORMS:
-            other = _OTHER_NAMES.get(str(name).lower())
-            hint = f"write {other!r}, or " if other else ""
-            raise ArgumentError(
-                f"there is no platform {name!r}", fix=f"{hint}use some of {', '.join(PLATFORMS)}"
-            )
-    if not names:
-        raise ArgumentError("no platforms are named", fix=f"use some of {', '.join(PLATFORMS)}")
-    return tuple(dict.fromkeys(names))
-
-
-def _made(staged: Any, platforms: tuple[str, ...], allowed: set[str]) -> Exported:
+def _made(staged: Any, platforms: tuple[str, ...], allowed: set[str], libraries: bool) -> Exported:
     program = staged.program
     name = "lambda" if program.name == "<lambda>" else program.name
     _check_closed(staged, name)
     _check_pure(program, name)
     scope = scope_of(program.in_avals)
-    module = module_of(program, platforms=platforms, embed=True)
+    instead = where_libraries_lack if libraries else without_libraries
+    module = module_of(program, platforms=platforms, embed=True, instead=instead)
     # A mesh, also one of a single device, is written into the module; a device is not.
     if module.place is not None and hasattr(module.place, "mesh"):
         raise NotExportable(
@@ -128,12 +117,19 @@ def _made(staged: Any, platforms: tuple[str, ...], allowed: set[str]) -> Exporte
             "its arguments where it is called",
         )
     code = module.code
-    if scope is not None:
-        code = guarded(code, name, program.in_avals, scope)
+    several = len(platforms) > 1
+    if scope is not None or several:
+        code = with_entry(code, name, program.in_avals, scope, platforms)
     artifact = artifact_of(code, scope is not None)
     with lock:
         calls = calls_of(mlir.parse(code))
     unknown = [c for c in calls if c not in allowed]
+    if unknown and not libraries:
+        raise NotExportable(
+            f"{name} calls functions outside StableHLO: {', '.join(unknown)}",
+            fix="they have no form without libraries: leave them out, or export with "
+            "libraries=True",
+        )
     if unknown:
         raise NotExportable(
             f"{name} calls functions outside StableHLO, of which nothing is promised: "
@@ -142,7 +138,7 @@ def _made(staged: Any, platforms: tuple[str, ...], allowed: set[str]) -> Exporte
         )
     return Exported(
         name, program.in_avals, staged.in_tree, program.out_avals, staged.out_tree, platforms,
-        scope, artifact, calls,
+        scope, artifact, calls, several,
     )  # fmt: skip
 
 

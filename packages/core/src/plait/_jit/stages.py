@@ -19,6 +19,7 @@ from .._base.tracebacks import border
 from .._core.array import is_tracer, run_on, wrap
 from .._core.buffers import client, platform
 from .._core.ir import Program
+from .._ops.platforms import known_platforms
 from .._plugins.metadata import resolve
 from .._types.avals import Aval
 from .._xla import mlir
@@ -222,8 +223,15 @@ class Lowered(_Stage):
 
           tier: how long the compiler may take, as for `jit`; None: the tier that `jit` was given.
 
-        Raises ArgumentError if the compiler does not know one of the flags, and for other tiers.
+        Raises ArgumentError if the compiler does not know one of the flags, for other tiers, and
+        for what was lowered for other platforms only.
         """
+        if self._platforms is not None and platform() not in self._platforms:
+            raise ArgumentError(
+                f"{self._traced.program.name} was lowered for {', '.join(self._platforms)}, and "
+                f"this process compiles for {platform()}",
+                fix="lower it without lowering_platforms, or export it for that platform",
+            )
         traced, keys = self._traced, self._keys()
         events.happened("lower", traced.program)
         module = module_of(traced.program, self._donated, keys)
@@ -403,8 +411,10 @@ class Staged(_Stage):
         Args:
           lowering_platforms: names of platforms ("cpu", "cuda", ...), which need not be here; by
             default that of this process.
+
+        Raises ArgumentError for unknown platforms.
         """
-        platforms = tuple(lowering_platforms) if lowering_platforms else None
+        platforms = known_platforms(lowering_platforms) if lowering_platforms else None
         return Lowered(self._traced, self._donated, self.in_tree, platforms, self._options)
 
 

@@ -22,7 +22,7 @@ from .._xla.mlir import boolean
 from .batched_matrices import beside, fewer, identity, nothing, stack_of, triangle
 from .control_flow import scan
 from .elementwise import eq, select
-from .linalg_kernels import infos, kernel, lapack, platform, told
+from .linalg_kernels import infos, kernel, lapack, platform, solver, told, tpu_kernel
 from .reduction import reduce_sum
 from .shape import broadcast_in_dim, iota, moveaxis, pad, slice_in_dim
 
@@ -43,13 +43,14 @@ def _(e, xs, ins, outs):
     if nothing(aval):
         return xs[0]
     clear = staged(lambda x: [triangle(x)], [aval])
-    if e.unit.platforms not in (("cpu",), ("cuda",)):
+    if e.unit.platforms == ("tpu",) or len(e.unit.platforms) > 1:
         return e.program(clear, [e.op("stablehlo.cholesky", xs, aval, lower=boolean(True))])[0]
     info = infos(aval)
-    if platform(e, "cholesky") == "cpu":
+    here = platform(e, "cholesky", "rocm")
+    if here == "cpu":
         name, config = lapack("potrf", aval), {"uplo": "L"}
     else:
-        name, config = "cusolver_potrf_ffi", {"lower": True}
+        name, config = solver(here, "potrf"), {"lower": True}
     stacked = aval.ndim - 2
     x, code = kernel(e, name, xs, ins, [aval, info], stacked, {0: 0}, **config)
     return told(e, code, info, "EQ", e.program(clear, [x]), outs)[0]
@@ -71,8 +72,11 @@ def _(e, xs, ins, outs):
     (aval,), pivots = ins, outs[1]
     if nothing(aval):
         return [xs[0], e.constant(0, pivots)]
-    here = platform(e, "lu")
-    name = lapack("getrf", aval) if here == "cpu" else "cusolver_getrf_ffi"
+    here = platform(e, "lu", "rocm", "tpu")
+    if here == "tpu":  # what comes third is the permutation that the pivots make
+        order = pivots.with_shape((*aval.shape[:-1],))
+        return tpu_kernel(e, "LuDecomposition", xs, [aval, pivots, order], 2)[:2]
+    name = lapack("getrf", aval) if here == "cpu" else solver(here, "getrf")
     types = [aval, pivots, infos(aval)]
     x, at, code = kernel(e, name, xs, ins, types, aval.ndim - 2, {0: 0})
     at = e.op("stablehlo.subtract", [at, e.constant(1, pivots)], pivots)
@@ -140,7 +144,10 @@ def _(e, xs, ins, outs):
     (aval,) = ins
     if nothing(aval):
         return [xs[0], e.constant(0, outs[1])]
-    name = lapack("geqrf", aval) if platform(e, "qr") == "cpu" else "cusolver_geqrf_ffi"
+    here = platform(e, "qr", "rocm", "tpu")
+    if here == "tpu":
+        return tpu_kernel(e, "Qr", xs, outs, 1)
+    name = lapack("geqrf", aval) if here == "cpu" else solver(here, "geqrf")
     return kernel(e, name, xs, ins, outs, aval.ndim - 2, {0: 0})
 
 
@@ -204,8 +211,10 @@ def _(e, xs, ins, outs):
     if nothing(taus):
         return e.program(staged(lambda: [identity(aval)], []), [])[0]
     routine = "ungqr" if aval.category == COMPLEX else "orgqr"
-    here = platform(e, "householder_product")
-    name = lapack(routine, aval) if here == "cpu" else "cusolver_orgqr_ffi"
+    here = platform(e, "householder_product", "rocm", "tpu")
+    if here == "tpu":
+        return tpu_kernel(e, "ProductOfElementaryHouseholderReflectors", xs, outs, 1)[0]
+    name = lapack(routine, aval) if here == "cpu" else solver(here, "orgqr")
     return kernel(e, name, xs, ins, outs, aval.ndim - 2, {0: 0})[0]
 
 
@@ -224,8 +233,8 @@ def _(e, xs, ins, outs, left, adjoint):
     if nothing(c) or nothing(taus):
         return xs[2]
     routine = "unmqr" if aval.category == COMPLEX else "ormqr"
-    here = platform(e, "ormqr")
-    name = lapack(routine, aval) if here == "cpu" else "cusolver_ormqr_ffi"
+    here = platform(e, "ormqr", "rocm")
+    name = lapack(routine, aval) if here == "cpu" else solver(here, "ormqr")
     config = {"left": left, "transpose": adjoint}
     return kernel(e, name, xs, ins, outs, c.ndim - 2, {2: 0}, **config)[0]
 

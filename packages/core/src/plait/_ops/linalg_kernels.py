@@ -1,4 +1,5 @@
-"""Linear algebra kernels: calls of LAPACK on the CPU and of cuSOLVER on CUDA.
+"""Linear algebra kernels: calls of LAPACK on the CPU, of cuSOLVER on CUDA, of hipSOLVER on ROCm,
+and of what the compiler for TPUs has.
 
 A kernel works on stacks of matrices: all axes but the last two (the last one, of vectors) count
 the matrices of a stack.
@@ -22,18 +23,37 @@ LETTERS = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
 _REAL = "orgqr sytrd syevd"
 _COMPLEX = "ungqr hetrd heevd"
 _EVERY = "potrf getrf geqrf gesdd geev gees gehrd trsm gtsv"
-STABLE = frozenset(
+_LAPACK = (
     f"lapack_{letter}{routine}_ffi"
     for letter in LETTERS.values()
     for routine in (*_EVERY.split(), *(_REAL if letter in "sd" else _COMPLEX).split())
 )
-"""Kernels that every release of jaxlib we work with has, under the same name and arguments."""
+_SOLVERS = {"cuda": "cusolver", "rocm": "hipsolver"}
+_SOLVER = "potrf getrf geqrf orgqr syevd gesvdj sytrd"
+_TPU = "Eigh LuDecomposition ProductOfElementaryHouseholderReflectors Qr"
+STABLE = frozenset(
+    [
+        *_LAPACK,
+        *(
+            f"{library}_{routine}_ffi"
+            for library in _SOLVERS.values()
+            for routine in _SOLVER.split()
+        ),
+        "cusparse_gtsv2_ffi",
+        *_TPU.split(),
+    ]
+)
+"""Kernels of which those who make the libraries promise that they stay, under the same name and
+with the same arguments."""
 
 
-def platform(e: Emitter, what: str) -> str:
-    """ "cpu" or "cuda".  Raises PlaitError if a module is for another platform, or for several."""
+def platform(e: Emitter, what: str, *others: str) -> str:
+    """ "cpu" or "cuda", or one of the others that are named.
+
+    Raises PlaitError if a module is for another platform, or for several.
+    """
     names = e.unit.platforms
-    if names in (("cpu",), ("cuda",)):
+    if len(names) == 1 and names[0] in ("cpu", "cuda", *others):
         return names[0]
     raise _no_library(what, names)
 
@@ -42,6 +62,11 @@ def on_cpu(e: Emitter, what: str) -> None:
     """Raises PlaitError if a module is not for the CPU alone."""
     if e.unit.platforms != ("cpu",):
         raise _no_library(what, e.unit.platforms)
+
+
+def solver(here: str, routine: str) -> str:
+    """The name of a kernel of the library of "cuda" or "rocm"."""
+    return f"{_SOLVERS[here]}_{routine}_ffi"
 
 
 def _no_library(what: str, names: Sequence[str]) -> PlaitError:
@@ -93,12 +118,29 @@ def kernel(
     if stacked and not any(is_symbolic(a.shape) for a in (*ins, *outs)):
         attributes["sdy.sharding_rule"] = attr(_division(ins, outs, stacked))
     if symbolic:
-        positions = list(range(len(xs), len(xs) + len(sizes)))
-        attributes["indices_of_shape_operands"] = attr(
-            f"dense<{positions}> : tensor<{len(positions)}xi64>"
-        )
+        attributes["indices_of_shape_operands"] = _positions(len(xs), len(sizes))
     out = e.op("stablehlo.custom_call", [*xs, *sizes], *outs, **attributes)
     return [out] if len(outs) == 1 else out
+
+
+def tpu_kernel(
+    e: Emitter, target: str, xs: Sequence[Any], outs: Sequence[Aval], version: int, config: str = ""
+) -> list:
+    """Results of a function of the compiler for TPUs, which chooses layouts itself."""
+    symbolic = any(is_symbolic(o.shape) for o in outs)
+    sizes = [e.shape(o.shape) for o in outs] if symbolic else []
+    attributes = {"call_target_name": string(target), "api_version": attr(f"{version} : i32")}
+    if config:
+        attributes["backend_config"] = string(config)
+    if symbolic:
+        attributes["indices_of_shape_operands"] = _positions(len(xs), len(sizes))
+    out = e.op("stablehlo.custom_call", [*xs, *sizes], *outs, **attributes)
+    return [out] if len(outs) == 1 else out
+
+
+def _positions(start: int, count: int) -> Any:
+    """Which operands say what the shapes of results are."""
+    return attr(f"dense<{list(range(start, start + count))}> : tensor<{count}xi64>")
 
 
 def _layout(ndim: int, stacked: int) -> Any:

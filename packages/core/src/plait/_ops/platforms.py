@@ -7,7 +7,8 @@ only one is lowered; a module for several asks whoever loads it (`ASKED`).
 from collections.abc import Sequence
 from typing import Any
 
-from .._base.errors import PlaitError
+from .._base.errors import ArgumentError, PlaitError
+from .._core.buffers import platform
 from .._core.primitive import primitive
 from .._plugins.traits import Discrete
 from .._types.avals import INT32, Aval
@@ -16,6 +17,29 @@ from .._xla.mlir import attr, string
 
 ASKED = "plait.platform_index"
 """The function that a module for several platforms calls; `backend_config` says what to return."""
+
+
+PLATFORMS = ("cpu", "cuda", "rocm", "tpu")
+_OTHER_NAMES = {"gpu": "cuda", "nvidia": "cuda", "amd": "rocm"}
+
+
+def known_platforms(platforms: Sequence[str]) -> tuple[str, ...]:
+    """Platforms to lower for, each once, in the order given: some of `PLATFORMS`, or that of this
+    process.
+
+    Raises ArgumentError for others, and if there are none.
+    """
+    names = (platforms,) if isinstance(platforms, str) else tuple(platforms)
+    for name in names:
+        if name not in PLATFORMS and name != platform():
+            other = _OTHER_NAMES.get(str(name).lower())
+            hint = f"write {other!r}, or " if other else ""
+            raise ArgumentError(
+                f"there is no platform {name!r}", fix=f"{hint}use some of {', '.join(PLATFORMS)}"
+            )
+    if not names:
+        raise ArgumentError("no platforms are named", fix=f"use some of {', '.join(PLATFORMS)}")
+    return tuple(dict.fromkeys(names))
 
 
 @primitive("core.platform_index", traits=(Discrete,))

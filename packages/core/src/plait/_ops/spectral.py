@@ -24,7 +24,7 @@ from .batched_matrices import (
     stack_of,
 )
 from .elementwise import complex_
-from .linalg_kernels import infos, kernel, lapack, on_cpu, platform, told
+from .linalg_kernels import infos, kernel, lapack, on_cpu, platform, solver, told, tpu_kernel
 from .shape import slice_in_dim
 
 # ---- symmetric -----------------------------------------------------------------------------
@@ -44,11 +44,16 @@ def _(e, xs, ins, outs, lower, vectors):
     (aval,) = ins
     if nothing(aval):
         return [e.constant(0, o) for o in outs]
-    if platform(e, "eigh") == "cpu":
+    here = platform(e, "eigh", "rocm", "tpu")
+    if here == "tpu":  # it sorts, turns so often at most, and until what is left is so small
+        config = f"{int(lower)},1,100,1e-6"
+        v, w = tpu_kernel(e, "Eigh", xs, [aval, outs[0]], 1, config)
+        return [w, v][: len(outs)]
+    if here == "cpu":
         name = lapack("heevd" if aval.category == COMPLEX else "syevd", aval)
-        config: dict = {"mode": "V" if vectors else "N", "uplo": "L" if lower else "U"}
+        config = {"mode": "V" if vectors else "N", "uplo": "L" if lower else "U"}
     else:
-        name, config = "cusolver_syevd_ffi", {"algorithm": "\0", "lower": lower}
+        name, config = solver(here, "syevd"), {"algorithm": "\0", "lower": lower}
     info = infos(aval)
     found = kernel(e, name, xs, ins, [aval, outs[0], info], aval.ndim - 2, {0: 0}, **config)
     v, w, code = found
@@ -77,9 +82,10 @@ def _(e, xs, ins, outs, full_matrices, compute_uv):
     if nothing(aval):
         make = lambda: [Literal(0, outs[0]), *map(identity, outs[1:])]  # noqa: E731
         return e.program(staged(make, []), [])
-    if platform(e, "svd") == "cpu":
+    here = platform(e, "svd", "rocm")
+    if here == "cpu":
         return _gesdd(e, xs, aval, outs, full_matrices, compute_uv)
-    return _gesvdj(e, xs, aval, outs, compute_uv)
+    return _gesvdj(e, solver(here, "gesvdj"), xs, aval, outs, compute_uv)
 
 
 def _square(aval: Aval) -> list[Aval]:
@@ -97,12 +103,12 @@ def _gesdd(e: Emitter, xs: Any, aval: Aval, outs: Any, full: bool, both: bool) -
     return told(e, found[4], info, "EQ", found[1 : 1 + len(outs)], outs)
 
 
-def _gesvdj(e: Emitter, xs: Any, aval: Aval, outs: Any, both: bool) -> list:
+def _gesvdj(e: Emitter, name: str, xs: Any, aval: Aval, outs: Any, both: bool) -> list:
     """By Jacobi's rotations, which give all of U and V."""
     info, square = infos(aval), _square(aval)
     types = [aval, outs[0], *square, info]
     _, s, u, v, code = kernel(
-        e, "cusolver_gesvdj_ffi", xs, [aval], types, aval.ndim - 2, {0: 0},
+        e, name, xs, [aval], types, aval.ndim - 2, {0: 0},
         full_matrices=True, compute_uv=both,
     )  # fmt: skip
     if not both:
@@ -217,11 +223,12 @@ def _(e, xs, ins, outs, lower):
     (aval,) = ins
     if nothing(aval):
         return [xs[0], *(e.constant(0, o) for o in outs[1:])]
-    if platform(e, "tridiagonal") == "cpu":
+    here = platform(e, "tridiagonal", "rocm")
+    if here == "cpu":
         name = lapack("hetrd" if aval.category == COMPLEX else "sytrd", aval)
         config: dict = {"uplo": "L" if lower else "U"}
     else:
-        name, config = "cusolver_sytrd_ffi", {"lower": lower}
+        name, config = solver(here, "sytrd"), {"lower": lower}
     info = infos(aval)
     *found, code = kernel(e, name, xs, ins, [*outs, info], aval.ndim - 2, {0: 0}, **config)
     return told(e, code, info, "EQ", found, outs)

@@ -51,15 +51,24 @@ class Unit:
     calls, `constants` the arrays that `main` takes first, `places` where it must run (several, if
     they have the same devices; none: on the default device), `placements` how values lie that are
     known to (by MLIR value), `acting` the operations that act on the world once, `platforms` what
-    it is lowered for, `said` the expansions of equations with programs.
+    it is lowered for, `said` the expansions of equations with programs; `instead(equation,
+    platforms)`, if there is one, may give a function of values that is to be lowered rather than
+    the equation.
     """
 
     __slots__ = (
         "module", "functions", "names", "symbols", "callbacks", "constants", "places",
-        "placements", "acting", "platforms", "locations", "embed", "said", "_needed", "_ruled",
+        "placements", "acting", "platforms", "locations", "embed", "said", "instead", "_needed",
+        "_ruled",
     )  # fmt: skip
 
-    def __init__(self, platforms: tuple[str, ...], locations: bool = False, embed: bool = False):
+    def __init__(
+        self,
+        platforms: tuple[str, ...],
+        locations: bool = False,
+        embed: bool = False,
+        instead: Callable | None = None,
+    ):
         self.module = mlir.new_module()
         self.functions: dict[Any, str] = {}
         self.names: dict[str, int] = {"main": 0}
@@ -71,6 +80,7 @@ class Unit:
         self.acting: list[Any] = []
         self.platforms, self.locations, self.embed = platforms, locations, embed
         self.said: dict[Any, Program] = {}
+        self.instead = instead
         self._needed: dict[Program, dict[int, Any]] = {}
         self._ruled: set[Any] = set()
 
@@ -114,16 +124,19 @@ class Unit:
                 found.update(self.needs(self.expanded(e)))
         return found
 
-    def expanded(self, e: Any) -> Program:
-        """Return the program that the `expand` rule of an equation without lowering makes of it."""
+    def expanded(self, e: Any, instead: Callable | None = None) -> Program:
+        """Return the program that the `expand` rule of an equation without lowering makes of it,
+        or that another function makes `instead`."""
         prim, params = e.prim, e.params
-        say = expand_rules.find(prim)
+        say = expand_rules.find(prim) if instead is None else instead
         if say is None:
             raise lower_rules.missing(prim, e.where)
         avals = tuple([a.aval for a in e.inputs])
         key: Any = ("expand", prim, avals, prim.frozen(params)) if prim.higher is None else e
         # programs among the parameters must not live for ever
         store = prim.compiled if prim.higher is None else self.said
+        if instead is not None:
+            key, store = (instead, *key), self.said
         q = store.get(key)
         if q is None:
             name = prim.name.rpartition(".")[2]
@@ -352,10 +365,13 @@ class Emitter:
             prim = e.prim
             if locations:
                 self.where = mlir.location(e.where)
-            rule = find(prim) if prim.ambient is None else self.binder(e)
+            instead = None if self.unit.instead is None else self._instead(e)
+            rule = None
+            if instead is None:
+                rule = find(prim) if prim.ambient is None else self.binder(e)
             xs = [env[a] if a.__class__ is Var else read(a) for a in e.inputs]
             if rule is None:
-                out = self.said_otherwise(e, xs)
+                out = self.said_otherwise(e, xs, instead)
             else:
                 ins, outs = [a.aval for a in e.inputs], [o.aval for o in e.outputs]
                 try:
@@ -371,9 +387,15 @@ class Emitter:
                 env[e.outputs[0]] = out
         return [read(a) for a in p.outputs]
 
-    def said_otherwise(self, e: Any, xs: Sequence[Any]) -> Any:
+    def _instead(self, e: Any) -> Callable | None:
+        """Return what is lowered rather than an equation without programs and named axes."""
+        if e.prim.higher is not None or e.prim.ambient is not None:
+            return None
+        return self.unit.instead(e, self.unit.platforms)  # type: ignore[misc]
+
+    def said_otherwise(self, e: Any, xs: Sequence[Any], instead: Callable | None = None) -> Any:
         """Lower an operation without a rule: by its expansion, inline if that is short."""
-        q = self.unit.expanded(e)
+        q = self.unit.expanded(e, instead)
         inline = self.program(q, xs) if len(q.eqns) < 8 else self.call(q, xs)
         return inline if e.prim.many else inline[0]
 

@@ -5,7 +5,7 @@ equal bytes whatever it closes over; and it holds source locations only if asked
 function defined on another line is the same code.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from .._base import jaxlib_api
@@ -44,17 +44,19 @@ def module_of(
     platforms: tuple[str, ...] = ("cpu",),
     locations: bool = False,
     embed: bool = False,
+    instead: Callable | None = None,
 ) -> Module:
     """The module whose `main` is `p`, on operands with these dispatch keys.
 
     `donated` are numbers of inputs whose memory results may take; `embed` writes constant arrays
-    into the module, which then stands alone.
+    into the module, which then stands alone; `instead(equation, platforms)` may give a function of
+    values to be lowered rather than an equation.
     """
     for name in p.axes:
         raise unbound(name)
     p, keys = laid_out(p), [physical_key(k) for k in keys]
     with jaxlib_api.lock, collector_paused():
-        unit = Unit(platforms, locations, embed)
+        unit = Unit(platforms, locations, embed, instead)
         keys = keys or list(p.in_avals)
         for k in (*keys, *(x.key for x in unit.needs(p).values())):
             if k.placement is not None:

@@ -18,6 +18,7 @@ from .._ops.linalg_kernels import (
 from .._ops.platforms import (
     ASKED,
     index_of,
+    known_platforms,
     read,
 )
 from .._xla import (
@@ -59,6 +60,7 @@ __all__ = [
     "i64",
     "i64s",
     "index_of",
+    "known_platforms",
     "load",
     "load_portable_artifact",
     "lock",
