@@ -310,6 +310,10 @@ MADE = {
         ShapeError, "element 1",
         lambda: Pile.from_list([{"a": ONE(1)}, {"b": ONE(1)}]),
     ),
+    "the number of each is one for all": (
+        AxisError, "varies along the mapped axis",
+        lambda: vmap(lambda x: plait.lax.axis_index("i"), pile_axis, None, axis_name="i")(pile()),
+    ),
     "an axis too far": (ShapeError, "no axes", lambda: Pile.from_list([ONE(2)], axis=1)),
     "an axis twice": (ShapeError, "no axes", lambda: Pile.from_list([ONE(2)], axis=(0, -1))),
     "no axis": (
@@ -481,3 +485,10 @@ def test_a_pile_that_all_examples_are_given():
     np.testing.assert_allclose(got, [x.sum() + 4 for x in p.to_list()], rtol=1e-6)
     got = vmap(lambda s, whole: s * whole.data.sum(), (0, None))(ONE(2) * 3, q)
     np.testing.assert_allclose(got, [12, 12])
+
+
+def test_what_collectives_give_all_examples_is_one():
+    f = lambda x: (plait.lax.psum(x.sum(), "i"), plait.lax.pmax(x.shape[0] * 1.0, "i"))  # noqa: E731
+    total, most = vmap(f, pile_axis, None, axis_name="i")(pile())
+    np.testing.assert_allclose(total, sum(x.sum() for x in pile().to_list()), rtol=1e-6)
+    assert most == 3

@@ -44,6 +44,10 @@ from .rematerialisation.residuals import (
     economise,
     recompute_rules,
 )
+from .rowwise import (
+    Rowwise,
+    rowwise,
+)
 from .split import (
     Halves,
     Split,
@@ -81,6 +85,7 @@ __all__ = [
     "PartialProgram",
     "PartialVal",
     "Reverse",
+    "Rowwise",
     "Split",
     "Unknown",
     "ZERO",
@@ -107,6 +112,7 @@ __all__ = [
     "partial_trace",
     "recompute_rules",
     "reverse",
+    "rowwise",
     "split_program",
     "split_rules",
     "transpose_divided",

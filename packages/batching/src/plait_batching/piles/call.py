@@ -25,8 +25,15 @@ from plait.ext.errors import (
 )
 from plait.ext.ir import (
     Program,
+    ambient_of,
     dims_of,
     programs_in,
+)
+from plait.ext.ops.collective import (
+    all_gather_,
+    pmax_,
+    pmin_,
+    psum_,
 )
 from plait.ext.ops.shape import (
     moveaxis,
@@ -294,7 +301,7 @@ def over_piles(
     r = Ragged(current(), count, None, table, False, ambient=tuple(sizes.operands))
     kinds = [g.kind for g in given for _ in g.values]
     results = [RAGGED if ragged_axes(a.shape, names) else STACKED for a in program.out_avals]
-    varies = _varying(program, [SHARED] * len(captured) + kinds, names)
+    varies = _varying(program, [SHARED] * len(captured) + kinds, names, axis_name)
     _refuse(program, wanted, results, varies, out, names)
     fitted = [
         (refitted(v, t, caps) if g.kind == RAGGED else v, t, g.kind)
@@ -440,10 +447,20 @@ def _paths(args: tuple, kwargs: dict, leaves: list) -> list[str]:
     return [p.replace("[0]", "args", 1) if p.startswith("[0]") else p[3:] for p in paths]
 
 
-def _varying(program: Program, kinds: Sequence[str], names: Sequence[str]) -> list[bool]:
+_ALIKE = (psum_, pmax_, pmin_, all_gather_)
+"""What they give is the same for all examples."""
+
+
+def _varying(
+    program: Program, kinds: Sequence[str], names: Sequence[str], axis_name: Any
+) -> list[bool]:
     """Which results may differ between examples."""
     moving = {v for v, k in zip(program.inputs, kinds, strict=True) if k != SHARED}
     for e in program.eqns:
+        if axis_name is not None and axis_name in ambient_of(e.prim, e.params):
+            if e.prim not in _ALIKE or e.params.get("groups"):
+                moving.update(e.outputs)
+            continue
         speaks = not set(names).isdisjoint(
             dims_of([[v.aval for v in (*e.inputs, *e.outputs)], *e.params.values()])
         )
