@@ -263,12 +263,56 @@ def over_piles(
     for i in range(whole.num_leaves, len(leaves)):  # of keyword arguments nothing can be said
         if is_pile(leaves[i]):
             axes[i] = pile_axis
-    paths = _paths(args, kwargs, leaves)
+    told = list(zip(leaves, axes, _paths(args, kwargs, leaves), strict=True))
+    given, sizes, count, staged = _with_sizes(f, tree, told, axis_name, axis_size, as_sizes)
+    sizes.check()
+    program, captured, out, out_tree = staged
+    wanted = spread(out_axes, out, "out_axes", is_axis, _ENTRY)
+    names = [s.name for s in sizes.table]
+    caps = Capacities(sizes.table, count)
+    r = Ragged(current(), count, None, sizes.table, False, ambient=tuple(sizes.operands))
+    kinds = [SHARED] * len(captured) + [g.kind for g in given for _ in g.values]
+    results = [RAGGED if ragged_axes(a.shape, names) else STACKED for a in program.out_avals]
+    varies = _varying(program, kinds, names, axis_name)
+    _refuse(program, wanted, results, varies, out, names)
+    values = [
+        (refitted(v, t, caps) if g.kind == RAGGED else v, t, g.kind)
+        for g in given
+        for v, t in zip(g.values, g.types, strict=True)
+    ]
+    vectors = {name: sizes.vectors[name] for name in names}
+    if axis_name is None and grouped("vmap over a pile", program, vectors, count):
+
+        def of_group(numbers: dict[str, int], *variables: Any) -> list:
+            a, k = _arguments(tree, given, *variables, sizes=numbers)
+            return flatten(f(*a, **k))[0]
+
+        each = [(v, t, kind != SHARED) for v, t, kind in values]
+        got = mapped_by_groups(of_group, r, each, vectors, program.out_avals)
+    else:
+        how = {"kinds": tuple(kinds), "outs": tuple(results), "axis_name": axis_name}
+        got = _at_once(r, program, captured, values, **how)
+    triples = zip(got, program.out_avals, wanted, strict=True)
+    return out_tree.unflatten([_taken(y, t, w, sizes, count) for y, t, w in triples])
+
+
+def _with_sizes(
+    f: Callable,
+    tree: Any,
+    told: Sequence[tuple[Any, Any, str]],
+    axis_name: Any,
+    axis_size: Any,
+    as_sizes: bool,
+) -> tuple[list["_Argument"], Sizes, Any, tuple]:
+    """(the arguments, their sizes, how many examples there are, the staged example).
+
+    It is staged again where integers turn out to be sizes, or two sizes to be one; `told` is
+    (argument, entry of in_axes, path) of each leaf."""
     depth = depth_of_piles()
     alike: dict[str, str] = {}
     while True:
         sizes = Sizes(depth, alike)
-        given = [_Argument(*x, sizes, as_sizes) for x in zip(leaves, axes, paths, strict=True)]
+        given = [_Argument(*x, sizes, as_sizes) for x in told]
         counts = [(f"{g.path} has {g.count} elements", g.count) for g in given]
         count = one_size([c for c in counts if c[1] is not None], axis_size, _NOTHING)
         SCOPE.doubted = 0, 0
@@ -291,52 +335,22 @@ def over_piles(
             if not sizes.unify(_doubted(e)):
                 raise
         else:
-            break
-    sizes.check()
-    program, captured, out, out_tree = staged
-    wanted = spread(out_axes, out, "out_axes", is_axis, _ENTRY)
-    table = sizes.table
-    names = [s.name for s in table]
-    caps = Capacities(table, count)
-    r = Ragged(current(), count, None, table, False, ambient=tuple(sizes.operands))
-    kinds = [g.kind for g in given for _ in g.values]
-    results = [RAGGED if ragged_axes(a.shape, names) else STACKED for a in program.out_avals]
-    varies = _varying(program, [SHARED] * len(captured) + kinds, names, axis_name)
-    _refuse(program, wanted, results, varies, out, names)
-    fitted = [
-        (refitted(v, t, caps) if g.kind == RAGGED else v, t, g.kind)
-        for g in given
-        for v, t in zip(g.values, g.types, strict=True)
-    ]
-    vectors = {name: sizes.vectors[name] for name in names}
-    if axis_name is None and grouped("vmap over a pile", program, vectors, count):
+            return given, sizes, count, staged
 
-        def of_group(numbers: dict[str, int], *variables: Any) -> list:
-            a, k = _arguments(tree, given, *variables, sizes=numbers)
-            return flatten(f(*a, **k))[0]
 
-        each = [(v, t, kind != SHARED) for v, t, kind in fitted]
-        got = mapped_by_groups(of_group, r, each, vectors, program.out_avals)
-        triples = zip(got, program.out_avals, wanted, strict=True)
-        return out_tree.unflatten([_taken(y, t, w, sizes, count) for y, t, w in triples])
-    padded = _mostly_full(caps) and _doubly_ragged(program, names)
-    values = [_laid(r, v, t, padded) if kind == RAGGED else v for v, t, kind in fitted]
+def _at_once(
+    r: Ragged, program: Program, captured: Sequence[Any], values: Sequence[tuple], **how: Any
+) -> Sequence[Any]:
+    """The results for all examples, by one operation; `values` are (value, type, kind)."""
+    padded = _mostly_full(r.caps) and _doubly_ragged(program, [s.name for s in r.table])
+    laid = [_laid(r, v, t, padded) if kind == RAGGED else v for v, t, kind in values]
+    operands = (*r.ambient, *captured, *laid)
     got = pile_map.bind(
-        *sizes.operands,
-        *captured,
-        *values,
-        program=program,
-        kinds=(*(SHARED,) * len(captured), *kinds),
-        outs=tuple(results),
-        sizes=table,
-        size=count,
-        axis_name=axis_name,
-        padded=padded,
+        *operands, program=program, sizes=r.table, size=r.size, padded=padded, **how
     )
-    if padded:
-        got = [_unpadded(r, y, t) for y, t in zip(got, program.out_avals, strict=True)]
-    triples = zip(got, program.out_avals, wanted, strict=True)
-    return out_tree.unflatten([_taken(y, t, w, sizes, count) for y, t, w in triples])
+    if not padded:
+        return got
+    return [_unpadded(r, y, t) for y, t in zip(got, program.out_avals, strict=True)]
 
 
 FULL = 0.8
