@@ -44,7 +44,7 @@ from .rematerialisation.residuals import (
     economise,
     recompute_rules,
 )
-from .rowwise import (
+from .row_operations import (
     Rowwise,
     rowwise,
 )
