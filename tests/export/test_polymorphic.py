@@ -24,6 +24,11 @@ from plait.ext.ir import (
     programs_in,
 )
 from plait.ext.ops import control_flow
+from plait.ext.ops.attention import (
+    attention_,
+    attention_cotangent,
+    attention_tangent,
+)
 from plait.ext.ops.elementwise import (
     bitcast_,
 )
@@ -191,6 +196,45 @@ CASES: dict[str, Case] = {
 # ---- shapes --------------------------------------------------------------------------------
 
 
+LOOKS = {"scale": 0.5, "causal": True, "window": None}
+
+
+def attention(q, k, v, dq, dk, dv, ct):
+    """And its derivatives, forwards and backwards."""
+    return [
+        attention_.bind(q, k, v, **LOOKS),
+        attention_tangent.bind(q, k, v, dq, dk, dv, **LOOKS),
+        *attention_cotangent.bind(q, k, v, ct, **LOOKS),
+    ]
+
+
+def attention_by_hand(*xs):
+    """One query after the other, in double precision; differences instead of derivatives."""
+    q, k, v, dq, dk, dv, ct = (x.astype(np.float64) for x in xs)
+
+    def of(q, k, v):
+        out = np.zeros((*q.shape[:2], v.shape[2]))
+        for i, h in np.ndindex(q.shape[:2]):
+            seen = np.arange(len(k)) <= i
+            e = np.exp(0.5 * k[seen, 0] @ q[i, h])
+            out[i, h] = e @ v[seen, 0] / e.sum()
+        return out
+
+    def slope(*steps):
+        ahead, behind = (of(*[x + s * t for x, t in zip((q, k, v), steps)]) for s in (1e-5, -1e-5))
+        return (ahead - behind) / 2e-5
+
+    results = [of(q, k, v), slope(dq, dk, dv)]
+    for n, x in enumerate((q, k, v)):
+        found = np.zeros_like(x)
+        for at in np.ndindex(x.shape):
+            steps = [np.zeros_like(y) for y in (q, k, v)]
+            steps[n][at] = 1
+            found[at] = (ct * slope(*steps)).sum()
+        results.append(found)
+    return [r.astype(F32) for r in results]
+
+
 def sizes_as_numbers(x):
     b, c = x.shape
     return [x / b, x * c + b, sh.iota(F32, (b, c), 1), x.sum() / (b * c), (x > 0) * b,
@@ -317,6 +361,10 @@ CASES |= {
                    np.minimum.accumulate(x[:, ::-1], 1)[:, ::-1], np.logaddexp.accumulate(x, 0),
                    np.cumsum(x), recurrence(x)],
         ("b, c",), "n",
+    ),
+    "attention": Case(
+        attention, attention_by_hand,
+        ("b, 2, 3", "c, 1, 3", "c, 1, 2", "b, 2, 3", "c, 1, 3", "c, 1, 2", "b, 2, 2"), "nnnnnnn",
     ),
     "contractions": Case(
         lambda x, y, z: [x @ y, x.T @ x, contraction.matmul(z, y), contraction.vdot(x, x),
