@@ -13,7 +13,7 @@ from plait import nn
 from .pile_checks import poisoned
 
 axis = plait.pile_axis
-QUERIES, KEYS = (3, 0, 70, 1, 33, 5), (5, 2, 40, 0, 64, 9)
+QUERIES, KEYS = (3, 0, 70, 33), (5, 2, 0, 40)
 HEADS = {"one each": (2, 2), "grouped": (4, 2), "shared": (3, 1)}
 LOOKS = {
     "all": {},
@@ -35,20 +35,23 @@ def agree(pile, want, rtol=1e-8):
         np.testing.assert_allclose(got, w, rtol=rtol, atol=1e-9)
 
 
-@pytest.mark.parametrize("look", LOOKS)
-@pytest.mark.parametrize("heads", HEADS)
+@pytest.mark.parametrize(
+    ("heads", "look"),
+    [("one each", "all"), ("grouped", "causal"), ("shared", "window"), ("grouped", "both, scaled")],
+)
 def test_values_and_derivatives(heads, look):
     columns = drawn(*HEADS[heads])
     piles = [poisoned(c, (0,)) for c in columns]
     examples = [tuple(map(pnp.asarray, e)) for e in zip(*columns)]
     f = lambda q, k, v: nn.dot_product_attention(q, k, v, **LOOKS[look])
-    agree(plait.jit(plait.vmap(f, axis, axis))(*piles), [f(*e) for e in examples])
+    fast = lambda g: plait.jit(g, tier="fast")
+    agree(fast(plait.vmap(f, axis, axis))(*piles), [fast(f)(*e) for e in examples])
     loss = lambda *x: pnp.sin(f(*x)).sum()
     inside = plait.vmap(plait.grad(loss, (0, 1, 2)), axis, axis)
     outside = plait.grad(lambda *x: plait.vmap(loss, axis)(*x).sum(), (0, 1, 2))
-    want = list(zip(*[plait.grad(loss, (0, 1, 2))(*e) for e in examples]))
+    want = list(zip(*[fast(plait.grad(loss, (0, 1, 2)))(*e) for e in examples]))
     for g in (inside, outside):
-        for pile, column in zip(plait.jit(g)(*piles), want, strict=True):
+        for pile, column in zip(fast(g)(*piles), want, strict=True):
             agree(pile, column)
 
 
@@ -95,16 +98,16 @@ def test_narrow_floats(dtype):
 def test_what_nobody_sees_and_numbers_that_are_none():
     """Infinite keys of one example reach no other one."""
     q, k, v = drawn(1, 1)
-    k[2][7], v[4][3, 0, 1] = np.inf, np.nan
+    k[3][7], v[0][3, 0, 1] = np.inf, np.nan
     f = lambda q, k, v: nn.dot_product_attention(q, k, v, local_window_size=(2, 0))
     got = plait.vmap(f, axis, axis)(*[plait.Pile.from_list(c) for c in (q, k, v)]).to_list()
     for b, e in enumerate(zip(q, k, v)):
         want = np.asarray(f(*map(pnp.asarray, e)))
         seen = np.isfinite(want).all((1, 2))
-        if b == 4:  # no weight keeps a value that is no number out of products with all of them
+        if b == 0:  # no weight keeps a value that is no number out of products with all of them
             assert not np.isfinite(got[b]).all()
             continue
-        assert seen.all() == (b != 2)
+        assert seen.all() == (b != 3)
         np.testing.assert_allclose(got[b][seen], want[seen], rtol=1e-8, atol=1e-9)
         assert not np.isfinite(got[b][~seen]).all((1, 2)).any()
 
