@@ -88,9 +88,9 @@ def test_another_process_needs_none_of_them(tmp_path):
     assert done.returncode == 0, done.stderr.decode()
 
 
-def test_what_was_exported_has_no_derivative_and_says_so():
-    exported = export(lambda x: el.sin(x))(batch(2))
-    with pytest.raises(MissingRule, match="was exported without its derivative"):
+def test_what_was_saved_without_a_derivative_says_so():
+    exported = saved(lambda x: el.sin(x), batch(2))
+    with pytest.raises(MissingRule, match="was saved without its derivative"):
         plait.grad(lambda x: exported.call(x).sum())(batch(2))
 
 

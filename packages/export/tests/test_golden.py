@@ -2,7 +2,8 @@
 package reads its format.
 
 `golden/format1_*.plait` were written by releases 0.1.0 and 0.2.1 of the functions below, and are
-never written again: what they hold is what there is in the world.
+never written again: what they hold is what there is in the world.  `derivatives.plait` is of the
+first release that saves derivatives.
 """
 
 import re
@@ -133,3 +134,39 @@ def test_the_functions_are_still_exported_alike(name):
     old, new = read(name), MADE[name]()
     assert repr(old) == repr(new)
     assert (old.in_tree, old.out_tree) == (new.in_tree, new.out_tree)
+
+
+def weighted(n, x):
+    """A large constant, an argument without a derivative, a size."""
+    w = pnp.asarray(np.linspace(-1, 1, 900, dtype=F32).reshape(3, 300) ** 3)
+    return pnp.tanh(x @ w) * n
+
+
+@pytest.mark.feature("E14")
+@pytest.mark.parametrize("size", [1, 4])
+def test_a_function_with_two_derivatives(size):
+    """Read and called without the plugin that made them."""
+    saved = (GOLDEN / "derivatives.plait").read_bytes()
+    assert len(saved) < 16_000, "three modules, and 3,600 bytes of one constant"
+    exported = deserialize(saved)
+    old, new = (container.unpack(d, (99,)) for d in (saved, exported.serialize(vjp_order=2)))
+    assert old[1] == new[1] and old[0]["vjp"] == new[0]["vjp"]
+    w = np.linspace(-1, 1, 900, dtype=F32).reshape(3, 300) ** 3
+    x = np.random.default_rng(0).normal(size=(size, 3)).astype(F32)
+    ct, moved = np.cos(np.arange(size * 300, dtype=F32)).reshape(size, 300), x[::-1]
+    y, none = np.tanh(x @ w), np.zeros((), plait.float0)
+    np.testing.assert_allclose(exported.call(2, x), 2 * y, rtol=1e-4, atol=1e-4)
+    first = exported.vjp()
+    assert repr(first) == (
+        "<Exported vjp_of_weighted(i32[], f32[b,3], f32[b,300]) -> (float0[], f32[b,3]) for cpu>"
+    )
+    zero, back = first.call(2, x, ct)
+    assert zero.dtype == plait.float0
+    np.testing.assert_allclose(back, 2 * (ct * (1 - y * y)) @ w.T, rtol=1e-3, atol=1e-3)
+    second = first.vjp()
+    assert first.has_vjp() and not second.has_vjp()
+    _, over_x, over_ct = second.call(2, x, ct, none, moved)
+    along = moved @ w
+    want = (-4 * ct * y * (1 - y * y) * along) @ w.T
+    np.testing.assert_allclose(over_x, want, rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(over_ct, 2 * (1 - y * y) * along, rtol=1e-3, atol=1e-3)

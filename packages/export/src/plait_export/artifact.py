@@ -1,14 +1,17 @@
 """Exported: a function as data, that can be saved, read, inspected and called.
 
-Invariant: an `Exported` holds no Python of the function it was made of.  What is read from bytes
-has been verified: checksums, versions, the calls it makes, and that its module takes and returns
-what it says.
+Invariant: what an `Exported` computes, saves and shows is in its modules; of the function it was
+made of it holds the program, to make derivatives that are asked for.  What is read from bytes has
+been verified: checksums, versions, the calls it makes, and that its modules take and return what
+it says.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from operator import index
 from typing import Any
 
 from plait.ext.errors import (
+    ArgumentError,
     PlaitError,
     TreeMismatch,
     border,
@@ -50,8 +53,9 @@ from plait.ext.values import (
 
 from . import container, portable, signature, structure
 from .calling import FlatFunction, call_exported
+from .constants import Constants
 from .container import field, texts
-from .errors import ArtifactError, expecting
+from .errors import ArtifactError, NotExportable, expecting
 
 STABLE_CALLS = frozenset({portable.ASSERTION, portable.ASKED}) | LAPACK
 """Functions outside StableHLO that every reader knows."""
@@ -73,9 +77,11 @@ class Exported(FlatFunction):
       mlir_module_serialized: the portable StableHLO artifact, for other tools.
       by_argument: whether its `main` first takes the number, among `platforms`, of that which it
         runs on: so it is if there are several, but for what format 1 said.
+      linear_from: it is linear in its arguments from this number on, together; None if nothing is
+        said of that.  A derivative is linear in the cotangents.
     """
 
-    __slots__ = ("in_tree", "out_tree", "custom_calls", "scope")
+    __slots__ = ("in_tree", "out_tree", "custom_calls", "scope", "linear_from", "_derive", "_vjp")
 
     def __init__(
         self,
@@ -89,6 +95,8 @@ class Exported(FlatFunction):
         mlir_module_serialized: bytes,
         custom_calls: Iterable[str],
         by_argument: bool,
+        derive: "Callable[[], Exported] | None" = None,
+        linear_from: int | None = None,
     ):
         paths = paths_of(in_tree)
         super().__init__(
@@ -96,6 +104,8 @@ class Exported(FlatFunction):
         )
         self.in_tree, self.out_tree = in_tree, out_tree
         self.scope, self.custom_calls = scope, tuple(custom_calls)
+        self.linear_from, self._derive = linear_from, derive
+        self._vjp: Exported | None = None
 
     def __repr__(self) -> str:
         ins, outs = (", ".join(map(repr, avals)) for avals in (self.in_avals, self.out_avals))
@@ -162,15 +172,61 @@ class Exported(FlatFunction):
             fix=f"call it with (args, kwargs) of the structure {self.in_tree}",
         )
 
+    # -- derivatives -----------------------------------------------------------------------
+
+    def has_vjp(self) -> bool:
+        """Whether it has a derivative in reverse mode: what was exported in this process has, and
+        what was read has if it was saved with it."""
+        return self._derive is not None
+
+    @border
+    def vjp(self) -> "Exported":
+        """Its derivative in reverse mode.
+
+        Returns an Exported of the flat arguments, and after them the flat cotangents of the
+        results; it returns the tuple of cotangents of the flat arguments.  Cotangents have the
+        types of tangents: of what has none, as integers, they are `float0`, taken and returned.
+        Sizes, platforms and custom rules are those of this function.
+
+        Raises NotExportable if it was read from bytes that hold none, and for a derivative that
+        has no portable form; MissingRule if an operation has none.
+
+        >>> import numpy as np, plait
+        >>> exported = plait.export.export(lambda x: x * x)(np.float32(1))
+        >>> exported.vjp().call(np.float32(3), np.float32(1))
+        (Array(6., dtype=float32),)
+        """
+        if self._vjp is None:
+            if self._derive is None:
+                raise self._underived()
+            self._vjp = self._derive()
+        return self._vjp
+
+    def _underived(self) -> PlaitError:
+        return NotExportable(
+            f"{self.fun_name} was saved without its derivative",
+            fix="where it is exported, save it with Exported.serialize(vjp_order=1), or a greater "
+            "order for further derivatives",
+        )
+
     # -- saving ----------------------------------------------------------------------------
 
     @border
-    def serialize(self) -> bytes:
+    def serialize(self, vjp_order: int = 0) -> bytes:
         """The artifact as bytes: write them to a file; `deserialize` reads them.
 
+        Args:
+          vjp_order: how many derivatives in reverse mode are saved with it, each of that before:
+            what is read can be differentiated so often.  Constants are held once.
+
         Equal functions give equal bytes, in the oldest format that can say it.  Raises
-        NotExportable for trees of classes that are not registered under a name.
+        NotExportable for trees of classes that are not registered under a name; and what `vjp`
+        raises.
         """
+        order = _order(vjp_order)
+        chain: list[Exported] = [self]
+        for _ in range(order):
+            chain.append(chain[-1].vjp())
         names: set[str] = set()
         described = {
             "inputs": _side(self.in_avals, self.in_tree, "the arguments", names),
@@ -194,7 +250,42 @@ class Exported(FlatFunction):
             else {"constraints": list(scope.constraints), "least": scope.least},
             **described,
         }
-        return container.pack(manifest, {_MAIN: self.mlir_module_serialized})
+        members = {_MAIN: self.mlir_module_serialized}
+        if order:
+            constants = Constants()
+            for k, each in enumerate(chain):
+                members[_member(k)] = constants.hollowed(each.mlir_module_serialized)
+            manifest["vjp"] = [{"custom_calls": list(e.custom_calls)} for e in chain[1:]]
+        return container.pack(manifest, members)
+
+
+def _order(vjp_order: Any) -> int:
+    try:
+        order = index(vjp_order)
+    except TypeError:
+        order = -1
+    if order < 0:
+        raise ArgumentError(
+            f"vjp_order is {vjp_order!r}, and is a number of derivatives",
+            fix="give 0, 1 or more",
+        )
+    return order
+
+
+def _member(order: int) -> str:
+    """The file in the archive that holds the function, or its derivative of some order."""
+    return f"vjp{order}.mlirbc" if order else _MAIN
+
+
+def pullback_name(name: str) -> str:
+    """What the derivative of a function is called."""
+    return f"vjp_of_{name}"
+
+
+def pullback_types(ins: Iterable[Aval], outs: Iterable[Aval]) -> tuple[list[Aval], list[Aval]]:
+    """Types of the arguments and of the results of the derivative of a function with these."""
+    ins, outs = list(ins), list(outs)
+    return [*ins, *[a.strong().tangent_type for a in outs]], [a.strong().tangent_type for a in ins]
 
 
 def _side(avals: Iterable[Aval], tree: TreeDef, what: str, names: set[str]) -> dict[str, Any]:
@@ -246,7 +337,32 @@ def _read(blob: bytes, allowed: set[str]) -> Exported:
         "platform-argument" in manifest["requires"],
     )  # fmt: skip
     _verify(exported, allowed)
+    _derivatives(exported, manifest, members, allowed)
     return exported
+
+
+def _derivatives(
+    exported: Exported, manifest: dict[str, Any], members: dict[str, bytes], allowed: set[str]
+) -> None:
+    """Give it the derivatives that were saved with it, verified as it is."""
+    saved = field(manifest, "vjp", list) if "vjp" in manifest else []
+    constants = Constants()
+    if saved:
+        constants.filled(exported.mlir_module_serialized)
+    for k, described in enumerate(saved, 1):
+        if _member(k) not in members:
+            raise ArtifactError(f"the artifact is damaged: it has no {_member(k)}")
+        ins, outs = pullback_types(exported.in_avals, exported.out_avals)
+        args, results = (0,) * len(ins), (0,) * len(outs)
+        derivative = Exported(
+            pullback_name(exported.fun_name), ins, flatten((args, {}))[1], outs,
+            flatten(results)[1], exported.platforms, exported.scope,
+            constants.filled(members[_member(k)]), texts(described, "custom_calls"),
+            exported.by_argument, linear_from=len(exported.in_avals),
+        )  # fmt: skip
+        _verify(derivative, allowed)
+        exported._derive = lambda held=derivative: held
+        exported = derivative
 
 
 def _scope(manifest: dict[str, Any]) -> Scope | None:

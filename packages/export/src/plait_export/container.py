@@ -9,6 +9,11 @@ must know:
     requires    names of features that a reader must know; it refuses others
     members     for each other member its size, SHA-256, and version of StableHLO
 
+`main.mlirbc` is the function.  A reader may do without its derivatives: `vjp` says of each, to
+what order there are any, which functions outside StableHLO it calls; `vjp1.mlirbc` is that of
+`main`, `vjp2.mlirbc` that of the former.  Their types follow from those of the function.  They call
+`plait.constant` with the number of a constant that an earlier module has.
+
 Invariant: what `unpack` returns is what `pack` was given, bit for bit, or an ArtifactError is
 raised that says what is wrong.  Fields and features unknown to this reader do no harm.
 """

@@ -145,8 +145,8 @@ def _asked_by_argument(module: Any, platforms: Sequence[str]) -> set[str]:
     """Give the functions that ask on which platform they run, and those that call them, the answer
     as their last argument; return their names."""
     m, functions = mlir.bindings(), {_name(f): f for f in module.body.operations}
-    asks = {name: _operations(f, _is_question) for name, f in functions.items()}
-    calls = {name: _operations(f, _is_call) for name, f in functions.items()}
+    asks = {name: operations(f, _is_question) for name, f in functions.items()}
+    calls = {name: operations(f, _is_call) for name, f in functions.items()}
     asking = {name for name, found in asks.items() if found}
     while more := {
         name
@@ -168,7 +168,7 @@ def _asked_by_argument(module: Any, platforms: Sequence[str]) -> set[str]:
         for op in asks[name]:
             groups = _groups(op)
             e = Emitter(Unit(()), m.ir.InsertionPoint(op), {}, {}, {}, {}, m.unknown)
-            _replace(op, [_chosen(e, number, [_answer(groups, p) for p in platforms])])
+            replace(op, [_chosen(e, number, [_answer(groups, p) for p in platforms])])
         for op in calls[name]:
             if _callee(op) in asking:
                 types = [r.type for r in op.results]
@@ -176,11 +176,11 @@ def _asked_by_argument(module: Any, platforms: Sequence[str]) -> set[str]:
                 ip = m.ir.InsertionPoint(op)
                 operands = [*op.operands, number]
                 made = m.create("func.call", types, operands, callee, None, 0, op.location, ip)
-                _replace(op, list(made.results))
+                replace(op, list(made.results))
     return asking
 
 
-def _operations(f: Any, wanted: Callable[[Any], bool]) -> list[Any]:
+def operations(f: Any, wanted: Callable[[Any], bool]) -> list[Any]:
     """The operations in a function of which a question is true."""
     found: list[Any] = []
     walk_on = mlir.bindings().ir.WalkResult.ADVANCE
@@ -206,7 +206,7 @@ def _callee(op: Any) -> str:
     return op.attributes["callee"].value
 
 
-def _replace(op: Any, values: list) -> None:
+def replace(op: Any, values: list) -> None:
     for old, new in zip(op.results, values, strict=True):
         old.replace_all_uses_with(new)
     op.erase()
@@ -305,14 +305,14 @@ def _unreadable(artifact: bytes, why: str) -> ArtifactError:
 
 def custom_calls(module: Any) -> list[str]:
     """Names of the functions outside StableHLO that a module calls, sorted."""
-    calls = _operations(module, lambda op: op.name == "stablehlo.custom_call")
+    calls = operations(module, lambda op: op.name == "stablehlo.custom_call")
     return sorted({op.attributes["call_target_name"].value for op in calls})
 
 
 def calls_itself(module: Any) -> bool:
     """Whether a function calls itself, also by others: there are no such programs, and compilers
     do not come to an end with them."""
-    calls = {_name(f): {_callee(op) for op in _operations(f, _is_call)}
+    calls = {_name(f): {_callee(op) for op in operations(f, _is_call)}
              for f in module.body.operations if f.operation.name == "func.func"}  # fmt: skip
     while calls:
         done = {name for name, callees in calls.items() if not callees & calls.keys()}
@@ -364,9 +364,9 @@ def answered(module: Any, platforms: Sequence[str]) -> Any:
     if len(platforms) != 1:
         return module
     m = mlir.bindings()
-    for op in _operations(module, _is_question):
+    for op in operations(module, _is_question):
         e = Emitter(Unit(()), m.ir.InsertionPoint(op), {}, {}, {}, {}, m.unknown)
-        _replace(op, [e.constant(_answer(_groups(op), platforms[0]), I32)])
+        replace(op, [e.constant(_answer(_groups(op), platforms[0]), I32)])
     return module
 
 

@@ -6,8 +6,9 @@ with a list of what stands in the way.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
+import plait
 from plait import (
     jit,
 )
@@ -23,6 +24,7 @@ from plait.ext.ir import (
     Eqn,
     Program,
     effects_of,
+    evaluate,
     live_equations,
     programs_in,
 )
@@ -35,11 +37,14 @@ from plait.ext.lower import (
 from plait.ext.ops.callbacks import (
     host,
 )
+from plait.ext.types import (
+    ShapeDtypeStruct,
+)
 from plait.ext.values import (
     is_tracer,
 )
 
-from .artifact import STABLE_CALLS, Exported
+from .artifact import STABLE_CALLS, Exported, pullback_name, pullback_types
 from .elementary import where_libraries_lack, without_libraries
 from .errors import NotExportable
 from .portable import ASSERTION, artifact_of, with_entry
@@ -96,12 +101,21 @@ def export(
     @border
     def exported(*args: Any, **kwargs: Any) -> Exported:
         staged = traceable.trace(*args, **kwargs)  # type: ignore[attr-defined]
-        return _made(staged, wanted or (default_export_platform(),), allowed, libraries)
+        return _made(staged, _How(wanted or (default_export_platform(),), allowed, libraries))
 
     return exported
 
 
-def _made(staged: Any, platforms: tuple[str, ...], allowed: set[str], libraries: bool) -> Exported:
+class _How(NamedTuple):
+    """What was said of exporting: for which platforms, what may be called, whether libraries."""
+
+    platforms: tuple[str, ...]
+    allowed: set[str]
+    libraries: bool
+
+
+def _made(staged: Any, how: _How, linear_from: int | None = None) -> Exported:
+    platforms, allowed, libraries = how
     program = staged.program
     name = "lambda" if program.name == "<lambda>" else program.name
     _check_closed(staged, name)
@@ -138,8 +152,25 @@ def _made(staged: Any, platforms: tuple[str, ...], allowed: set[str], libraries:
         )
     return Exported(
         name, program.in_avals, staged.in_tree, program.out_avals, staged.out_tree, platforms,
-        scope, artifact, calls, several,
+        scope, artifact, calls, several, lambda: _pullback(program, name, how), linear_from,
     )  # fmt: skip
+
+
+def _pullback(program: Program, name: str, how: _How) -> Exported:
+    """The derivative of a program: (arguments, cotangents of results) -> cotangents of arguments,
+    flat, with float0 for what has none."""
+    count = len(program.inputs)
+
+    def pullback(*values: Any) -> tuple:
+        of = lambda *xs: evaluate(program, xs)  # noqa: E731
+        return plait.vjp(of, *values[:count])[1]([*values[count:]])
+
+    pullback.__name__ = pullback_name(name)
+    types = pullback_types(program.in_avals, program.out_avals)[0]
+    staged = jit(pullback).trace(  # type: ignore[attr-defined]
+        *[ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in types]
+    )
+    return _made(staged, how, linear_from=count)
 
 
 def _check_closed(staged: Any, name: str) -> None:

@@ -1,0 +1,60 @@
+"""Files that this tree writes, read by every earlier release of plait-export.
+
+Invariant: an earlier release reads what it knows, and what it does not know is refused by name or
+is no part of what it computes.
+"""
+
+import os
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+ROWS = tomllib.loads((ROOT / "releases.toml").read_text(encoding="utf-8"))["release"]
+RELEASES = [r["version"] for r in ROWS if r["package"] == "plait-export"]
+
+pytestmark = pytest.mark.skipif(
+    "PLAIT_TEST_SITE" not in os.environ, reason="run by `nox -s subsets`"
+)
+
+WRITE = """
+import sys, numpy as np, plait
+w = plait.numpy.asarray(np.arange(600, dtype=np.float32).reshape(3, 200))
+types = plait.export.symbolic_args_specs(np.ones((2, 3), np.float32), "b, 3")
+exported = plait.export.export(lambda x: x @ w)(types)
+for order in (0, 1, 2):
+    open(f"{sys.argv[1]}{order}", "wb").write(exported.serialize(vjp_order=order))
+"""
+
+READ = """
+import sys, numpy as np, plait
+w = np.arange(600, dtype=np.float32).reshape(3, 200)
+for order in (0, 1, 2):
+    again = plait.export.deserialize(open(f"{sys.argv[1]}{order}", "rb").read())
+    np.testing.assert_allclose(again.call(np.ones((4, 3), np.float32)), np.ones((4, 3)) @ w)
+    try:
+        plait.grad(lambda x: again.call(x).sum())(np.ones((4, 3), np.float32))
+    except plait.errors.MissingRule as e:
+        assert "without its derivative" in str(e), e
+    else:
+        raise AssertionError("it has no derivative")
+"""
+
+
+@pytest.fixture(scope="module")
+def written(python, tmp_path_factory):
+    """The beginning of the names of files that this tree wrote, with derivatives to order 2."""
+    path = str(tmp_path_factory.mktemp("artifacts") / "order")
+    tree = dict.fromkeys(("core", "autodiff", "export"), "tree")
+    done = python(tree, "-c", WRITE, path)
+    assert done.returncode == 0, done.stderr
+    return path
+
+
+@pytest.mark.parametrize("version", RELEASES)
+def test_a_file_with_derivatives_is_read_without_them(version, python, written):
+    """They are no part of what the function computes, so older readers need not know them."""
+    versions = dict.fromkeys(("core", "autodiff", "export"), version)
+    done = python(versions, "-c", READ, written)
+    assert done.returncode == 0, done.stderr
