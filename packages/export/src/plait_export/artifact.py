@@ -6,7 +6,7 @@ been verified: checksums, versions, the calls it makes, and that its modules tak
 it says.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from operator import index
 from typing import Any
 
@@ -27,6 +27,7 @@ from plait.ext.rules import (
     core_version,
 )
 from plait.ext.sizes import (
+    Dim,
     Scope,
 )
 from plait.ext.trace import (
@@ -208,6 +209,78 @@ class Exported(FlatFunction):
             fix="where it is exported, save it with Exported.serialize(vjp_order=1), or a greater "
             "order for further derivatives",
         )
+
+    # -- for sizes and a platform that are known -------------------------------------------
+
+    @border
+    def specialize(
+        self, sizes: Mapping[str, int] | None = None, platform: str | None = None
+    ) -> "Exported":
+        """The same function for sizes that are numbers, and for one platform.
+
+        Nothing is left of what depends on either: no symbolic size, no check of one, no branch of
+        another platform.  Other readers of StableHLO want it so.  Derivatives are specialised, too.
+
+        Args:
+          sizes: the size for each symbolic name; all of them, if there are any.
+          platform: one of `platforms`; by default all of them.
+
+        Raises ArgumentError for names that it has not, or that are left out; DimMismatch for sizes
+        that break a constraint, NotExportable if it was not exported for the platform, and
+        ArtifactError if the module refuses the sizes.
+
+        >>> import numpy as np, plait
+        >>> types = plait.export.symbolic_args_specs(np.ones((2, 3), np.float32), "b, 3")
+        >>> plait.export.export(lambda x: x.T)(types).specialize({"b": 4})
+        <Exported lambda(f32[4,3]) -> (f32[3,4]) for cpu>
+        """
+        return self._specialized(self._sizes(sizes), self._platforms_of(platform))
+
+    def _specialized(self, sizes: signature.Sizes, platforms: tuple[str, ...]) -> "Exported":
+        ins, outs = ([signature.with_sizes(a, sizes) for a in avals]
+                     for avals in (self.in_avals, self.out_avals))  # fmt: skip
+        asks = self.by_argument and len(platforms) > 1
+        with expecting(f"{self.fun_name} can not be specialised"):
+            artifact = portable.specialised(self.code_for(ins, platforms), asks)
+            with lock:
+                calls = portable.custom_calls(portable.parsed(artifact))
+        derive = None
+        if self.has_vjp():
+            derive = lambda: self.vjp()._specialized(sizes, platforms)  # noqa: E731
+        return Exported(
+            self.fun_name, ins, self.in_tree, outs, self.out_tree, platforms, None, artifact,
+            calls, asks, derive, self.linear_from,
+        )  # fmt: skip
+
+    def _sizes(self, sizes: Any) -> signature.Sizes:
+        """The sizes that are given for the symbolic names, checked."""
+        given = {} if sizes is None else sizes
+        dims = [d for a in self.in_avals for d in a.shape if d.__class__ is Dim]
+        wanted = sorted({name for d in dims for name in d.variables})
+        if not isinstance(given, Mapping):
+            raise ArgumentError(
+                f"sizes is {given!r}, and is a dictionary of numbers",
+                fix=f"write specialize({dict.fromkeys(wanted, 4)})",
+            )
+        if sorted(map(str, given)) != wanted:
+            raise ArgumentError(
+                f"{self.fun_name} has the symbolic sizes {', '.join(wanted) or '(none)'}, and "
+                f"numbers are given for {', '.join(map(str, given)) or 'none'}",
+                fix=f"write specialize({dict.fromkeys(wanted, 4)})",
+            )
+        return signature.given_sizes(dims, given, self.fun_name)
+
+    def _platforms_of(self, platform: Any) -> tuple[str, ...]:
+        if platform is None:
+            return self.platforms
+        if platform not in self.platforms:
+            raise NotExportable(
+                f"{self.fun_name} was exported for {', '.join(self.platforms)}, and not for "
+                f"{platform!r}",
+                fix=f"name one of these, or export it for all: platforms="
+                f"{[*self.platforms, platform]}",
+            )
+        return (platform,)
 
     # -- saving ----------------------------------------------------------------------------
 

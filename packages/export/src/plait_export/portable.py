@@ -55,6 +55,9 @@ ASSERTION = "shape_assertion"
 PLATFORM = "_platform_index"
 """What the attribute `jax.global_constant` calls the number of the platform."""
 
+_POLYMORPHIC = "jax.uses_shape_polymorphism"
+"""The attribute of modules in which some sizes are not known."""
+
 _OLDEST = 9
 """The minor version of StableHLO 1 that is written where it suffices: older readers than those of
 today know it (TensorFlow 2.18 does), and yet little has to be said in a roundabout way."""
@@ -82,7 +85,7 @@ def artifact_of(code: bytes, symbolic: bool) -> bytes:
     with jaxlib_api.lock:
         module = mlir.parse(code)
         if symbolic:
-            module.operation.attributes["jax.uses_shape_polymorphism"] = mlir.boolean(True)
+            module.operation.attributes[_POLYMORPHIC] = mlir.boolean(True)
         for version in versions:  # the first one suffices, nearly always
             found = _written(module, version)
             if found is not None:
@@ -125,8 +128,7 @@ def with_entry(
         front = [type_of(I32)] if len(platforms) > 1 else []
         block, f = mlir.function(module, "main", front + taken, returned, public=True)
         if front:
-            kind = {"jax.global_constant": mlir.string(PLATFORM)}
-            mlir.annotate(f, [kind, *[{} for _ in taken]])
+            _mark_platform(f)
         m, arguments, ip = mlir.bindings(), list(block.arguments), mlir.insertion_point(block)
         xs = arguments[len(front) :]
         if scope is not None:
@@ -415,6 +417,30 @@ def code_for(
     with jaxlib_api.lock:
         mlir.expect_countable(mlir.parse(refined))
     return refined
+
+
+def specialised(code: bytes, by_argument: bool) -> bytes:
+    """The portable artifact of what `code_for` returned.
+
+    Args:
+      code: bytecode of a module in which all sizes are numbers.
+      by_argument: whether `main` takes the number of the platform first.
+    """
+    with jaxlib_api.lock:
+        module = mlir.parse(code)
+        if _POLYMORPHIC in module.operation.attributes:
+            del module.operation.attributes[_POLYMORPHIC]
+        if by_argument:
+            _mark_platform(main_of(module))
+        code = mlir.bytecode(module)
+    return artifact_of(code, False)
+
+
+def _mark_platform(main: Any) -> None:
+    """Say to other readers that the first argument is the number of the platform."""
+    taken, _ = types_of(main)
+    kind = {"jax.global_constant": mlir.string(PLATFORM)}
+    mlir.annotate(main, [kind, *[{} for _ in taken[1:]]])
 
 
 def _enter_with(module: Any, ins: list, number: int | None) -> None:

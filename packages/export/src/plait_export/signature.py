@@ -5,12 +5,14 @@ that is let through has sizes that satisfy every constraint.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from operator import index
 from typing import Any
 
 import numpy as np
 
 from plait.ext.errors import (
+    ArgumentError,
     DimMismatch,
     OperandTypeError,
     PlaitError,
@@ -138,6 +140,38 @@ def solved(want: Sequence[Aval], given: Sequence[Aval], paths: Sequence[str], na
         shown = "\n  ".join([*lines[:_MOST_SHOWN], *more])
         raise type(e)(f"{name} can not be called with these sizes: {e.what}\n  {shown}",
                       fix=e.fix or _SIZES) from None  # fmt: skip
+
+
+def given_sizes(dims: Sequence[Dim], given: Mapping[str, Any], name: str) -> Sizes:
+    """The sizes that are given for the names in `dims`, as ints.
+
+    Raises ArgumentError for what is no number, and DimMismatch for those that no arrays have, or
+    that break a constraint.
+    """
+    sizes: Sizes = {}
+    for symbol, size in given.items():
+        try:
+            sizes[symbol] = index(size)
+        except TypeError:
+            raise ArgumentError(
+                f"the size {symbol} of {name} is {size!r}, and is a number",
+                fix=f"write {{{symbol!r}: 4}}",
+            ) from None
+    if not dims:
+        return sizes
+    names = symbolic_dims(", ".join(sizes), dims[0].scope)
+    try:
+        solve_dims([*zip(names, sizes.values())])
+        below = [f"{d} is {n}" for d in dims if (n := d.substitute(sizes)) < 0]
+        if below:
+            raise DimMismatch(", ".join(dict.fromkeys(below)))
+    except (DimMismatch, ZeroDivisionError) as e:
+        why = e.what if isinstance(e, DimMismatch) else "a size is divided by 0"
+        raise DimMismatch(
+            f"{name} can not be specialised to {sizes}: {why}",
+            fix="give sizes that satisfy Exported.constraints and its types",
+        ) from None
+    return sizes
 
 
 _SIZES = "give arrays whose sizes fit together as Exported.constraints and these types say"
