@@ -22,6 +22,7 @@ from . import tensorflow
 from .artifact import Exported, deserialize
 from .calling import call_exported
 from .errors import ArtifactError, NotExportable
+from .jax_artifacts import import_jax
 from .structure import register_namedtuple_serialization, register_pytree_serialization
 from .symbols import is_symbolic_dim, symbolic_args_specs, symbolic_shape
 from .writing import default_export_platform, export
@@ -38,6 +39,7 @@ __all__ = [
     "default_export_platform",
     "deserialize",
     "export",
+    "import_jax",
     "is_symbolic_dim",
     "register_namedtuple_serialization",
     "register_pytree_node_serialization",

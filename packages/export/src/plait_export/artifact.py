@@ -409,7 +409,7 @@ def _read(blob: bytes, allowed: set[str]) -> Exported:
         texts(manifest, "platforms"), scope, members[_MAIN], texts(manifest, "custom_calls"),
         "platform-argument" in manifest["requires"],
     )  # fmt: skip
-    _verify(exported, allowed)
+    verify(exported, allowed)
     _derivatives(exported, manifest, members, allowed)
     return exported
 
@@ -433,7 +433,7 @@ def _derivatives(
             constants.filled(members[_member(k)]), texts(described, "custom_calls"),
             exported.by_argument, linear_from=len(exported.in_avals),
         )  # fmt: skip
-        _verify(derivative, allowed)
+        verify(derivative, allowed)
         exported._derive = lambda held=derivative: held
         exported = derivative
 
@@ -460,8 +460,9 @@ def _read_side(manifest: dict[str, Any], side: str, scope: Scope) -> tuple[list[
     return avals, tree
 
 
-def _verify(exported: Exported, allowed: set[str]) -> None:
-    """Raise ArtifactError if the module is not what the manifest says, or not allowed."""
+def verify(exported: Exported, allowed: set[str], reader: str = "deserialize") -> None:
+    """Raise ArtifactError if the module is not what is said of it, or calls what is not allowed;
+    `reader` is the function by which more can be allowed."""
     with lock:
         module = portable.parsed(exported.mlir_module_serialized)
         calls = portable.custom_calls(module)
@@ -476,5 +477,5 @@ def _verify(exported: Exported, allowed: set[str]) -> None:
     if unknown:
         raise ArtifactError(
             f"{exported.fun_name} calls functions outside StableHLO: {', '.join(unknown)}",
-            fix=f"if you trust it: plait.export.deserialize(blob, custom_calls={unknown})",
+            fix=f"if you trust it: plait.export.{reader}(blob, custom_calls={unknown})",
         )

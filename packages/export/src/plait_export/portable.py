@@ -436,6 +436,39 @@ def specialised(code: bytes, by_argument: bool) -> bytes:
     return artifact_of(code, False)
 
 
+def with_arguments(
+    artifact: bytes, ins: Sequence[Aval], kept: Sequence[int], by_argument: bool
+) -> bytes:
+    """The portable artifact whose `main` takes all arguments, of one whose `main` takes some.
+
+    Args:
+      artifact: portable StableHLO.
+      ins: types of all arguments.
+      kept: numbers of those that it takes.
+      by_argument: whether it takes the number of the platform first.
+
+    Raises ArtifactError if it takes others.
+    """
+    with jaxlib_api.lock:
+        module = parsed(artifact)
+        m, front = mlir.bindings(), [type_of(I32)] if by_argument else []
+        taken, returned = types_of(main_of(module))
+        every = [type_of(a.physical) for a in ins]
+        if any(k >= len(every) for k in kept) or taken != front + [every[k] for k in kept]:
+            raise ArtifactError("the artifact is damaged: its module takes other arguments")
+        name = _renamed_main(module, "of_some")
+        block, f = mlir.function(module, "main", front + every, returned, public=True)
+        if by_argument:
+            _mark_platform(f)
+        xs = list(block.arguments)
+        given = [*xs[: len(front)], *[xs[len(front) + k] for k in kept]]
+        ip = mlir.insertion_point(block)
+        results = _called(m, ip, m.unknown, name, taken, returned, given)
+        m.create("func.return", [], results, None, None, 0, m.unknown, ip)
+        code = mlir.bytecode(module)
+    return artifact_of(code, False)
+
+
 def _mark_platform(main: Any) -> None:
     """Say to other readers that the first argument is the number of the platform."""
     taken, _ = types_of(main)

@@ -66,6 +66,19 @@ def _called(name: str) -> Registered | None:
     return held
 
 
+def reads_bytes(name: str) -> bool:
+    """Whether a class of this name is registered with a function that reads its static part."""
+    held = _called(name)
+    return held is not None and held.read is not None
+
+
+def fields_of(name: str) -> tuple[str, ...] | None:
+    """The fields of the named tuple that is registered under a name, if one is."""
+    held = _called(name)
+    is_plain = held is not None and held.read is None and issubclass(held.cls, tuple)
+    return getattr(held.cls, "_fields", None) if is_plain and held is not None else None
+
+
 def register_pytree_serialization(
     nodetype: type,
     *,
