@@ -546,8 +546,9 @@ def _(args: Any, params: dict[str, Any]) -> Array | None:
     return wrap(move(x.buffer(), key), key)
 
 
-def from_host(x: np.ndarray, sharding: Sharding) -> Array:
-    """A copy of a numpy array, piece by piece, without a detour over the default device."""
+def from_host(x: Any, sharding: Sharding) -> Array:
+    """A copy of a numpy array, or of what gives its slices, piece by piece, without a detour over
+    the default device."""
     aval = Aval(x.shape, canonical(x.dtype))
     sharding.check(aval)
     key = Placed(aval, sharding.closed())
