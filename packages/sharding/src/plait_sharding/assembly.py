@@ -26,10 +26,12 @@ from plait.ext.types import (
 )
 from plait.ext.values import (
     Array,
+    as_value,
     asarray,
     canonical,
     wrap,
 )
+from plait.lax import convert_element_type
 
 from .placement import Sharding, from_host
 
@@ -165,7 +167,7 @@ def make_array_from_single_device_arrays(
                 f"{x.shape}, and {want} is needed",
                 fix="give each device the slice that sharding.devices_indices_map(shape) names",
             )
-        pieces.append((x if x.dtype == kind else x.astype(kind)).buffer())
+        pieces.append(as_value(convert_element_type(x, kind)).buffer())
     if not key.aval.size:  # the runtime takes pieces of nothing for one and the same
         return from_host(np.empty(key.aval.shape, kind), sharding)
     return wrap(assemble(pieces, key), key)
