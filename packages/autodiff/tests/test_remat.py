@@ -137,7 +137,7 @@ def test_forward_mode_and_plain_evaluation_cost_nothing():
 def test_other_platforms_have_barriers():
     g = plait.jit(plait.grad(plait.checkpoint(lambda x: lax.sin(lax.sin(x)))))
     text = g.trace(np.float32(1)).lower(lowering_platforms=("cuda",)).as_text()
-    assert "optimization_barrier" in text and "stablehlo.if" not in text
+    assert "optimization_barrier" in text and "stablehlo.case" not in text
 
 
 # ---- Python's control flow ---------------------------------------------------------------------

@@ -407,7 +407,10 @@ def test_constants(lies, close):
 
 def test_the_type_rule_of_constraint(lies, told):
     told(
-        lambda: plait.make_program(lambda a: with_sharding_constraint(a, lies("x")))(A[:7]), "f32[7"
+        lambda: plait.make_program(lambda a: with_sharding_constraint(a, lies(None, None, "x")))(
+            A[:7]
+        ),
+        "f32[7",
     )
     p = plait.make_program(lambda a: with_sharding_constraint(a, lies("x")))(A)
     assert p.eqns[0].prim is constraint and p.out_avals[0].shape == (8, 16)

@@ -8,6 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from plait.ext.devices import (
+    Placed,
+    assemble,
+)
 from plait.ext.errors import (
     ArgumentError,
     AxisError,
@@ -22,8 +26,12 @@ from plait.ext.types import (
 )
 from plait.ext.values import (
     Array,
+    as_value,
     asarray,
+    canonical,
+    wrap,
 )
+from plait.lax import convert_element_type
 
 from .placement import Sharding, from_host
 
@@ -57,35 +65,50 @@ def make_array_from_callback(
     Array([1., 1.], dtype=float32)
     """
     _expect(sharding)
-    shape = tuple([int(n) for n in shape])
-    if dtype is None:
-        sharding.check(Aval(shape, np.float32))
-    out: np.ndarray | None = None if dtype is None else np.empty(shape, dtype)
-    seen: set[Any] = set()
-    for index in sharding.devices_indices_map(shape).values():
-        box = tuple([slice(*s.indices(n)) for s, n in zip(index, shape, strict=True)])
-        key = tuple([(s.start, s.stop) for s in box])
-        if key in seen:
-            continue
-        seen.add(key)
-        piece = asarray(data_callback(index)).numpy()
-        want = tuple([s.stop - s.start for s in box])
-        if piece.shape != want:
-            raise AxisError(
-                f"make_array_from_callback: the piece at {index} has shape {piece.shape}, and "
-                f"{want} is needed",
-                fix="return the slice of the whole that the index names",
-            )
-        out = np.empty(shape, piece.dtype) if out is None else out
-        out[box] = piece
-    assert out is not None
-    return from_host(out, sharding)
+    pieces = _Pieces(shape, data_callback, dtype)
+    if dtype is None:  # that of the first piece
+        sharding.check(Aval(pieces.shape, np.float32))
+        first = next(iter(sharding.devices_indices_map(pieces.shape).values()))
+        pieces.dtype = pieces[first].dtype
+    return from_host(pieces, sharding)
+
+
+class _Pieces:
+    """What a callback gives for slices of an array that there is not: each is asked for once."""
+
+    def __init__(self, shape: Sequence[int], give: Callable[[tuple[slice, ...]], Any], dtype: Any):
+        self.shape = tuple([int(n) for n in shape])
+        self.dtype = None if dtype is None else np.dtype(dtype)
+        self._give, self._given = give, dict[tuple, np.ndarray]()
+
+    def astype(self, dtype: np.dtype, copy: bool = False) -> "_Pieces":
+        """The same, of pieces of this dtype."""
+        self.dtype = dtype
+        return self
+
+    def __getitem__(self, index: tuple[slice, ...]) -> np.ndarray:
+        key = _key(index)
+        piece = self._given.get(key)
+        if piece is None:
+            piece = asarray(self._give(index)).numpy()
+            want = tuple([s.stop - s.start for s in index])
+            if piece.shape != want:
+                raise AxisError(
+                    f"make_array_from_callback: the piece at {index} has shape {piece.shape}, and "
+                    f"{want} is needed",
+                    fix="return the slice of the whole that the index names",
+                )
+            self._given[key] = piece
+        return piece if self.dtype is None else piece.astype(self.dtype, copy=False)
 
 
 def make_array_from_single_device_arrays(
     shape: Sequence[int], sharding: Sharding, arrays: Sequence[Array], *, dtype: Any = None
 ) -> Array:
     """An array whose pieces are these arrays, each of which is on a device of the sharding.
+
+    Nothing is copied: the whole and its pieces share their memory, and if one of them is deleted or
+    donated, so are the others.
 
     Args:
       shape: of the whole.
@@ -133,9 +156,21 @@ def make_array_from_single_device_arrays(
             f"devices of {sharding!r}; {missing or 'others'} have none",
             fix="give one array for each device: plait.device_put(piece, device)",
         )
-    at = {_key(index): held[(device,)] for device, index in boxes.items()}
-    kind = arrays[0].dtype if dtype is None else dtype
-    return make_array_from_callback(shape, sharding, lambda index: at[_key(index)], kind)
+    kind = np.dtype(arrays[0].dtype if dtype is None else dtype)
+    key = Placed(Aval(tuple(shape), canonical(kind)), sharding.closed())
+    pieces = []
+    for device, index in boxes.items():
+        x, want = held[(device,)], tuple([s.stop - s.start for s in index])
+        if x.shape != want:
+            raise AxisError(
+                f"make_array_from_single_device_arrays: the piece on {device!r} has shape "
+                f"{x.shape}, and {want} is needed",
+                fix="give each device the slice that sharding.devices_indices_map(shape) names",
+            )
+        pieces.append(as_value(convert_element_type(x, kind)).buffer())
+    if not key.aval.size:  # the runtime takes pieces of nothing for one and the same
+        return from_host(np.empty(key.aval.shape, kind), sharding)
+    return wrap(assemble(pieces, key), key)
 
 
 def make_array_from_process_local_data(

@@ -245,6 +245,9 @@ def device_put(
     if current() is not GROUND or not all(isinstance(v, Array | np.ndarray) for v in leaves):
         values = arguments((x,), {}, "device_put")[0]  # says which leaf is no array
         if current() is not GROUND:
+            for v, w in zip(values, wheres, strict=True):
+                if w is not None:
+                    w.check(v.aval)
             return tree.unflatten([_constrained(v, w) for v, w in zip(values, wheres, strict=True)])
     return tree.unflatten(
         [_put(v, w, g, s) for v, w, g, s in zip(leaves, wheres, gone, same, strict=True)]
@@ -287,10 +290,11 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
       shardings: a sharding, or a tree prefix of them; None leaves an array to the compiler, and
         `P.UNCONSTRAINED` an axis.  In `with mesh:` PartitionSpecs suffice.
 
-    Outside of traced functions arrays are moved, if they do not lie so already.
+    Outside of traced functions arrays are moved, if they do not lie so already.  Inside, axes need
+    not divide evenly; a result of `jit` that would be divided so lies as the compiler chooses.
 
-    Raises AxisError if an array can not be divided evenly, TreeMismatch if `shardings` is no
-    prefix of `x`.
+    Raises AxisError if an array outside can not be divided evenly, TreeMismatch if `shardings` is
+    no prefix of `x`.
 
     >>> import plait
     >>> s = plait.NamedSharding(plait.make_mesh((1,), ("x",)), plait.P("x"))

@@ -96,6 +96,9 @@ class Sharding:
     def check(self, aval: Aval) -> None:
         """AxisError if arrays of this type can not lie so."""
 
+    def check_axes(self, aval: Aval) -> None:
+        """AxisError if it speaks of axes that arrays of this type do not have."""
+
     def lowered(self, e: Any, x: Any, aval: Aval) -> Any:
         """`x`, in a module, brought here."""
         raise PlaitError(f"{type(self).__name__} has no method `lowered`", fix="define it")
@@ -118,6 +121,7 @@ class Sharding:
                 fix="bring it there first, by plait.device_put, or leave the choice open: "
                 "in_shardings=None",
             )
+        self.check(value.aval)
         return constraint.bind(value, sharding=self)
 
     def admits(self, other: "Sharding", ndim: int) -> bool:
@@ -126,7 +130,9 @@ class Sharding:
 
     def constrain(self, x: Any) -> Any:
         """`x`, a value of a function that is traced, to lie so."""
-        return constraint.bind(as_value(x), sharding=self)
+        value = as_value(x)
+        self.check(value.aval)
+        return constraint.bind(value, sharding=self)
 
     # -- questions -------------------------------------------------------------------------
 
@@ -434,6 +440,15 @@ class NamedSharding(Sharding):
     def check(self, aval: Aval) -> None:
         piece_shape(self.mesh, aval, self.spec.full(aval.ndim, lambda: repr(aval)))
 
+    def check_axes(self, aval: Aval) -> None:
+        self.spec.full(aval.ndim, lambda: repr(aval))
+
+    def _divides(self, aval: Aval) -> bool:
+        """Whether all pieces have one shape, as those of arrays have."""
+        parts = self.spec.full(aval.ndim)
+        counts = [self.mesh.product(p or ()) for p in parts]
+        return all(k == 1 or n % k == 0 for n, k in zip(aval.shape, counts))
+
     def tiling(self, ndim: int) -> str:
         names = [n for n in self.spec.names if self.mesh.shape[n] > 1]
         if not names:
@@ -462,7 +477,7 @@ class NamedSharding(Sharding):
         e.unit.run_at(self.place)
         how = attr("#sdy.sharding" + self._text(e.unit, aval.ndim))
         y = e.op("sdy.sharding_constraint", [x], aval, sharding=how)
-        if None not in self.spec.parts and not e.bound:
+        if None not in self.spec.parts and not e.bound and self._divides(aval):
             e.unit.placements[y] = self
         return y
 
@@ -512,8 +527,8 @@ def piece_shape(mesh: Mesh, aval: Aval, parts: tuple, said: Callable | None = No
 
 @primitive("sharding.constraint", traits=(Linear, Structural))
 def constraint(x: Aval, *, sharding: Sharding) -> Aval:
-    """`x`, to lie as the sharding says."""
-    sharding.check(x)
+    """`x`, to lie as the sharding says; the compiler also divides what does not divide evenly."""
+    sharding.check_axes(x)
     return x
 
 
@@ -546,8 +561,9 @@ def _(args: Any, params: dict[str, Any]) -> Array | None:
     return wrap(move(x.buffer(), key), key)
 
 
-def from_host(x: np.ndarray, sharding: Sharding) -> Array:
-    """A copy of a numpy array, piece by piece, without a detour over the default device."""
+def from_host(x: Any, sharding: Sharding) -> Array:
+    """A copy of a numpy array, or of what gives its slices, piece by piece, without a detour over
+    the default device."""
     aval = Aval(x.shape, canonical(x.dtype))
     sharding.check(aval)
     key = Placed(aval, sharding.closed())

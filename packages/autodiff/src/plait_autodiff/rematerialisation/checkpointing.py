@@ -43,7 +43,7 @@ from plait.ext.trace import (
     wraps,
 )
 from plait.ext.types import (
-    BOOL,
+    INT32,
     Aval,
 )
 
@@ -56,7 +56,7 @@ from .residuals import divide_call, recompute_rules
 
 P = ParamSpec("P")
 R = TypeVar("R")
-_BOOL = Aval((), BOOL)
+_INDEX = Aval((), INT32)
 
 # ---- the operation -------------------------------------------------------------------------
 
@@ -95,14 +95,21 @@ def _apart(e: Emitter, xs: Sequence[Any], outs: Sequence[Aval], program: Program
 
     It drops barriers, merges what they kept apart, and so keeps all values after all.  Nothing is
     merged into a branch, and that the branch is always taken is known only when barriers are gone.
+    On one device the branch has the whole call.  On several it only hands over the operands: what
+    is summed over devices at its end could not be summed once for several calls, were it inside.
+    It is a `case`, for the compiler divides nothing through an `if`: each device would have all.
     """
-    yes = e.op("stablehlo.optimization_barrier", [e.constant(True, _BOOL)], _BOOL)
+    first = e.op("stablehlo.optimization_barrier", [e.constant(0, _INDEX)], _INDEX)
+    place = e.unit.place
+    many = place is not None and len(place.devices) > 1
+    taken = [x.aval for x in program.inputs] if many else outs
     regions = [
-        ((), lambda b, _: b.call(program, xs)),
-        ((), lambda b, _: [b.constant(0, a) for a in outs]),
+        ((), (lambda b, _: xs) if many else (lambda b, _: b.call(program, xs))),
+        ((), lambda b, _: [b.constant(0, a) for a in taken]),
     ]
-    r = e.op("stablehlo.if", [yes], *outs, regions=regions)
-    return r if len(outs) != 1 else [r]
+    r = e.op("stablehlo.case", [first], *taken, regions=regions)
+    r = r if len(taken) != 1 else [r]
+    return e.call(program, r) if many else r
 
 
 # ---- as users say it -----------------------------------------------------------------------

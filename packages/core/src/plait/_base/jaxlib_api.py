@@ -221,8 +221,9 @@ def tiles(sharding) -> tuple | None:
 
 
 def hlo_sharding(layout_):
-    """Return the HloSharding inside a layout."""
-    return layout_._hlo_sharding
+    """Return the HloSharding inside a layout; None for the runtime's own layout of what is on one
+    device, as the pieces of an array have it."""
+    return getattr(layout_, "_hlo_sharding", None)
 
 
 def put_pieces(aval, layout_, pieces, devices):
@@ -239,6 +240,11 @@ def share_piece(aval, layout_, pieces, devices):
     It is a copy if that memory is not contiguous, or not aligned as the device wants it.
     """
     return _put(aval, layout_, pieces, devices, True, False, ALIAS, True)
+
+
+def assembled(aval, layout_, pieces):
+    """Return the buffer that consists of buffers on one device each, without copying them."""
+    return _jax.ArrayImpl(aval, layout_, pieces, True, True)
 
 
 def result_handler(aval, layout_):

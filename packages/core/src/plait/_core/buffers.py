@@ -11,7 +11,7 @@ import numpy as np
 
 from .._base import jaxlib_api
 from .._base.config import config
-from .._base.errors import MissingPlatform, PlaitError
+from .._base.errors import DeletedArrayError, MissingPlatform, PlaitError
 from .._base.pjrt_plugins import GPUS, WHEELS, Plugin, plugins
 from .._base.source import warn
 from .._types.avals import Aval, Placed
@@ -149,9 +149,11 @@ def default_place() -> tuple[Any, list[Any]]:
     return _layout(None, "{replicated}"), [devices()[0]]
 
 
-def put(x: np.ndarray, key: Aval | Placed, share: bool = False):
+def put(x: Any, key: Aval | Placed, share: bool = False):
     """Return a device buffer with a copy of `x`, placed as the dispatch key says.
 
+    `x` is a numpy array; if the key has a placement, anything will do that has a `shape` and gives
+    numpy arrays for slices of it.
     For an opaque type `x` has the physical dtype.  With `share` an array of the default place uses
     the memory of `x` itself, where the runtime can.
     """
@@ -163,6 +165,14 @@ def put(x: np.ndarray, key: Aval | Placed, share: bool = False):
     where = list(device_list(key.placement.place.devices))
     pieces = [np.array(x[b]) for b in boxes(layout, x.shape)]  # forced copies of views fail
     return jaxlib_api.put_pieces(key.aval.physical, layout, pieces, where)
+
+
+def assemble(pieces: list[Any], key: Aval | Placed):
+    """Return the array that consists of these buffers, one on each device in the order of the
+    placement, without copying them: they share its memory."""
+    for piece in pieces:
+        _expect_alive(piece)
+    return jaxlib_api.assembled(key.aval.physical, layout_of(key), pieces)
 
 
 def get(buf) -> np.ndarray:
@@ -205,6 +215,7 @@ def move(buf, key: Aval | Placed):
 
     The copy goes from device to device if it is divided there as it is here, else through the host.
     """
+    _expect_alive(buf)
     placement = key.placement
     where = device_list(None if placement is None else placement.place.devices)
     here, there = buf._sharding, layout_of(key)
@@ -212,3 +223,11 @@ def move(buf, key: Aval | Placed):
     if len(here._internal_device_list) == len(where) and tiles[0] == tiles[1]:
         return jaxlib_api.copy_to(buf, where, there)
     return put(np.asarray(get(buf)), key)
+
+
+def _expect_alive(buf) -> None:
+    if buf.is_deleted():
+        raise DeletedArrayError(
+            "an array whose memory was donated or deleted was used",
+            fix="use it before, or keep a copy: x.copy()",
+        )

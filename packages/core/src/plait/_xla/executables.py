@@ -244,8 +244,12 @@ def bound(
         run = _watched(run, failures)
     place = module.place
     outs: list[Key] = [*program.out_avals]
-    if place is not None and len(place.devices) > 1 and platform() == "cpu":
-        run = _in_turn(run, acts)
+    if place is not None and len(place.devices) > 1:
+        if platform() == "cpu":
+            run = _in_turn(run, acts)
+        if donated:
+            n = len(module.constants)
+            run = _each_once(run, [n + i for i in donated], n)
     front = [x.buffer() for x in module.constants]
     stay: list = []
     if place is not None:
@@ -302,6 +306,55 @@ def _in_turn(run: Callable, done: bool) -> Callable:
     return taken
 
 
+def _each_once(run: Callable, donated: Sequence[int], constants: int) -> Callable:
+    """Return `run` for several devices, of operands none of which may use donated memory again.
+
+    On several devices the runtime ends the process where this happens.  Arrays that were assembled
+    of others' pieces share memory too, so memory is compared, not arrays.
+    """
+
+    def checked(bufs: list[Any]) -> Any:
+        taken: dict[Any, int] = {}
+        for i in donated:
+            for place in _places(bufs[i]):
+                if taken.setdefault(place, i) != i:
+                    raise used_twice(taken[place], i)
+        for i, b in enumerate(bufs):
+            if i not in given:
+                for place in _places(b):
+                    if place in taken:
+                        raise used_twice(taken[place], i)
+        return run(bufs)
+
+    def used_twice(*numbers: int) -> ArgumentError:
+        first, other = [
+            f"array {i}, which the function closes over,"
+            if i < constants
+            else f"argument {i - constants}"
+            for i in numbers
+        ]
+        return ArgumentError(
+            f"the memory of {first} is donated, and {other} uses it too (arguments are counted "
+            "from 0, one for each array in trees, without static ones)",
+            fix="give the array once, or a copy of it: x.copy()",
+        )
+
+    given = frozenset(donated)
+    return checked
+
+
+def _places(buf: Any) -> list[tuple[int, int]]:
+    """Where the pieces of an array begin, each on its device.
+
+    Without elements it has no memory, and yet the runtime wants it only once: it is its own place.
+    """
+    if buf.is_deleted():
+        return []
+    if not buf.aval.size:
+        return [(-1, id(buf))]
+    return [(k, piece.unsafe_buffer_pointer()) for k, piece in enumerate(buf._arrays)]
+
+
 def _fronted(run: Callable, front: list) -> Callable:
     def fronted(bufs):
         try:
@@ -328,15 +381,22 @@ def _where(module: Module, told: Any, tiles: Any, aval: Aval) -> Any:
 
 
 _copies: dict[int, tuple[Any, dict]] = {}
-"""Copies of arrays of the default place by number, for as long as the originals live."""
+"""Copies of small arrays of the default place by number, for as long as the originals live."""
+_SMALL = 1 << 14
+"""The most bytes of an array whose copies are kept: each device has one."""
 
 
 def _brought(buf: Any, key: Placed) -> Any:
     """Return a copy of an array of the default place, made when it is first needed there.
 
     The same small arrays (a constant, a learning rate) go to the same devices at each call: kept,
-    they travel once.  The original is held weakly, and a number that was reused is no hit.
+    they travel once.  Larger ones would take their memory once per device for as long as the
+    original lives, so they travel at each call.  The original is held weakly, and a number that was
+    reused is no hit.
     """
+    laid = key.aval.physical
+    if laid.size * laid.dtype.itemsize > _SMALL:
+        return _carried(buf, key)
     n = id(buf)
     held = _copies.get(n)
     if held is None or held[0]() is not buf:

@@ -8,6 +8,7 @@ from .._api.hardware import (
     devices,
 )
 from .._core.buffers import (
+    assemble,
     boxes,
     handler,
     layout_of,
@@ -22,6 +23,7 @@ from .._types.avals import (
 __all__ = [
     "Device",
     "Placed",
+    "assemble",
     "boxes",
     "devices",
     "handler",
