@@ -8,13 +8,23 @@ Invariant: it is a function of its operands row by row: a query's result depends
 on all keys and values that it sees.
 """
 
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
 from .._base.errors import ShapeError
+from .._core.carrier import expand_rules
 from .._core.primitive import primitive
 from .._types.avals import Aval
+from . import elementwise as el
+from .contraction import contracted
 from .control_flow import expect
 from .elementwise import FLOAT, agreed
+from .reduction import max_, reduce_sum, sum_
+from .shape import broadcast_to, convert, expand_dims, iota, reshape, transpose
 
-__all__ = ["attention_", "attention_cotangent", "attention_tangent"]
+__all__ = ["attention_", "attention_cotangent", "attention_tangent", "places"]
 
 
 @primitive("core.attention")
@@ -85,3 +95,91 @@ def _fitting(q: Aval, k: Aval, v: Aval) -> Aval:
             "groups, columns), where groups divides heads",
         )
     return Aval((q.shape[0], q.shape[1], v.shape[2]), v.dtype)
+
+
+# ---- as products and a softmax ---------------------------------------------------------------
+
+
+def places(t: Any, s: Any, causal: bool, window: tuple[int, int] | None) -> list:
+    """Which query sees which key, by their places."""
+    i, j = iota(np.int32, (t, s), 0), iota(np.int32, (t, s), 1)
+    seen = [el.ge(i, j)] if causal else []
+    if window is not None:
+        left, right = window
+        seen += [el.ge(j, el.sub(i, left)), el.le(j, el.add(i, right))]
+    return seen
+
+
+@expand_rules.rule(attention_)
+def _(q, k, v, *, scale, causal, window):
+    w = _Weights(q, k, scale, causal, window)
+    return w.result(w.applied(w.values, v), v.aval.dtype)
+
+
+@expand_rules.rule(attention_tangent)
+def _(q, k, v, dq, dk, dv, *, scale, causal, window):
+    w = _Weights(q, k, scale, causal, window)
+    step = el.add(w.products(dq, k), w.products(q, dk))
+    step = el.mul(w.values, el.sub(step, w.mean(step)))
+    return w.result(el.add(w.applied(step, v), w.applied(w.values, dv)), v.aval.dtype)
+
+
+@expand_rules.rule(attention_cotangent)
+def _(q, k, v, ct, *, scale, causal, window):
+    w = _Weights(q, k, scale, causal, window)
+    ct = w.grouped(ct)
+    back = contracted(ct, w.wide(v), ((3,), (2,)), ((1,), (1,)))  # (groups, queries, heads, keys)
+    step = el.mul(el.mul(w.values, el.sub(back, w.mean(back))), scale)
+    to_keys = lambda x, y: transpose(contracted(x, y, ((1, 2), (0, 2)), ((0,), (1,))), (1, 0, 2))  # noqa: E731
+    return [
+        w.result(w.applied(step, k), q.aval.dtype),
+        convert(to_keys(step, w.grouped(q)), k.aval.dtype),
+        convert(to_keys(w.values, ct), v.aval.dtype),
+    ]
+
+
+class _Weights:
+    """The softmax of the products of queries and keys: (groups, queries, heads of a group, keys),
+    in single precision at least."""
+
+    def __init__(
+        self, q: Any, k: Any, scale: float, causal: bool, window: tuple[int, int] | None
+    ) -> None:
+        self.heads, self.groups, self.scale = q.aval.shape[1], k.aval.shape[1], scale
+        self.dtype = np.dtype(np.float32) if q.aval.dtype.itemsize < 4 else q.aval.dtype
+        products = self.products(q, k)
+        t, s = q.aval.shape[0], k.aval.shape[0]
+        seen = places(t, s, causal, window)
+        mask = reshape(reduce(el.and_, seen), (1, t, 1, s)) if seen else None
+        top = max_(products, (3,), keepdims=True, initial=-np.inf, where=mask)
+        # of the greatest nothing but the value counts, so that derivatives are the formula's
+        terms = el.exp(el.sub(products, el.stop(el.select(el.is_finite(top), top, 0))))
+        terms = terms if mask is None else el.select(mask, terms, 0)
+        total = sum_(terms, (3,), keepdims=True)
+        self.values = el.true_divide(terms, el.select(el.eq(total, 0), 1, total))
+
+    def wide(self, x: Any) -> Any:
+        return convert(x, self.dtype)
+
+    def grouped(self, x: Any) -> Any:
+        """(rows, groups, heads of a group, columns) of (rows, heads, columns)."""
+        n, _, columns = x.aval.shape
+        return self.wide(reshape(x, (n, self.groups, self.heads // self.groups, columns)))
+
+    def products(self, q: Any, k: Any) -> Any:
+        pairs = contracted(self.grouped(q), self.wide(k), ((3,), (2,)), ((1,), (1,)))
+        return el.mul(pairs, self.scale)
+
+    def mean(self, x: Any) -> Any:
+        """The mean over keys, by these weights."""
+        total = reduce_sum.bind(el.mul(self.values, x), axes=(3,))
+        return broadcast_to(expand_dims(total, 3), x.aval.shape)
+
+    def applied(self, weights: Any, v: Any) -> Any:
+        """(groups, queries, heads of a group, columns): values weighted and summed."""
+        return contracted(weights, self.wide(v), ((3,), (0,)), ((0,), (1,)))
+
+    def result(self, x: Any, dtype: Any) -> Any:
+        """(queries, heads, columns)."""
+        x = transpose(x, (1, 0, 2, 3))
+        return convert(reshape(x, (x.aval.shape[0], self.heads, x.aval.shape[3])), dtype)

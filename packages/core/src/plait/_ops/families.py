@@ -9,6 +9,7 @@ Invariant: importing this defines every primitive of core.
 from . import (
     accuracy,
     argreduction,
+    attention,
     bessel,
     callbacks,
     collective,
@@ -58,6 +59,7 @@ from . import (
 __all__ = [
     "accuracy",
     "argreduction",
+    "attention",
     "bessel",
     "callbacks",
     "collective",

@@ -14,11 +14,9 @@ from .._api.surfaces import value as value_of
 from .._base.errors import (
     ArgumentError,
 )
-from .._core.carrier import expand_rules
 from .._ops import elementwise as el
-from .._ops.attention import attention_, attention_cotangent, attention_tangent
+from .._ops.attention import attention_, places
 from .._ops.contraction import contracted
-from .._ops.reduction import reduce_sum
 from .._ops.shape import (
     broadcast_to,
     convert,
@@ -99,79 +97,6 @@ def _as_one(
     return attention_.bind(q, k, v, scale=scale, causal=causal, window=window)
 
 
-@expand_rules.rule(attention_)
-def _(q, k, v, *, scale, causal, window):
-    how = {"scale": scale, "causal": causal, "window": window, "residual": False}
-    return _attention(q, k, v, None, None, None, None, **how)
-
-
-@expand_rules.rule(attention_tangent)
-def _(q, k, v, dq, dk, dv, *, scale, causal, window):
-    w = _Weights(q, k, scale, causal, window)
-    step = el.add(w.products(dq, k), w.products(q, dk))
-    step = el.mul(w.values, el.sub(step, w.mean(step)))
-    return w.result(el.add(w.applied(step, v), w.applied(w.values, dv)), v.aval.dtype)
-
-
-@expand_rules.rule(attention_cotangent)
-def _(q, k, v, ct, *, scale, causal, window):
-    w = _Weights(q, k, scale, causal, window)
-    ct = w.grouped(ct)
-    back = contracted(ct, w.wide(v), ((3,), (2,)), ((1,), (1,)))  # (groups, queries, heads, keys)
-    step = el.mul(el.mul(w.values, el.sub(back, w.mean(back))), scale)
-    to_keys = lambda x, y: transpose(contracted(x, y, ((1, 2), (0, 2)), ((0,), (1,))), (1, 0, 2))  # noqa: E731
-    return [
-        w.result(w.applied(step, k), q.aval.dtype),
-        convert(to_keys(step, w.grouped(q)), k.aval.dtype),
-        convert(to_keys(w.values, ct), v.aval.dtype),
-    ]
-
-
-class _Weights:
-    """The softmax of the products of queries and keys: (groups, queries, heads of a group, keys),
-    in single precision at least."""
-
-    def __init__(
-        self, q: Any, k: Any, scale: float, causal: bool, window: tuple[int, int] | None
-    ) -> None:
-        self.heads, self.groups, self.scale = q.aval.shape[1], k.aval.shape[1], scale
-        self.dtype = np.dtype(np.float32) if q.aval.dtype.itemsize < 4 else q.aval.dtype
-        products = self.products(q, k)
-        seen = _places(q.aval.shape[0], k.aval.shape[0], causal, window)
-        mask = None
-        if seen:
-            t, s = q.aval.shape[0], k.aval.shape[0]
-            mask = reshape(functools.reduce(el.and_, seen), (1, t, 1, s))
-            mask = broadcast_to(mask, products.aval.shape)
-        self.values = softmax(products, where=mask)
-
-    def wide(self, x: Any) -> Any:
-        return convert(x, self.dtype)
-
-    def grouped(self, x: Any) -> Any:
-        """(rows, groups, heads of a group, columns) of (rows, heads, columns)."""
-        n, _, columns = x.aval.shape
-        return self.wide(reshape(x, (n, self.groups, self.heads // self.groups, columns)))
-
-    def products(self, q: Any, k: Any) -> Any:
-        pairs = contracted(self.grouped(q), self.wide(k), ((3,), (2,)), ((1,), (1,)))
-        return el.mul(pairs, self.scale)
-
-    def mean(self, x: Any) -> Any:
-        """The mean over keys, by these weights."""
-        total = reduce_sum.bind(el.mul(self.values, x), axes=(3,))
-        return broadcast_to(expand_dims(total, 3), x.aval.shape)
-
-    def applied(self, weights: Any, v: Any) -> Any:
-        """(groups, queries, heads of a group, columns): values weighted and summed."""
-        return contracted(weights, self.wide(v), ((3,), (0,)), ((0,), (1,)))
-
-    def result(self, x: Any, dtype: Any) -> Any:
-        """(queries, heads, columns)."""
-        x = transpose(x, (1, 0, 2, 3))
-        return convert(reshape(x, (x.aval.shape[0], self.heads, x.aval.shape[3])), dtype)
-
-
 def _window(size: Any) -> tuple[int, int] | None:
     if size is None:
         return None
@@ -203,7 +128,7 @@ def _attention(
     logits = reshape(transpose(el.mul(logits, scale), (0, 1, 3, 2, 4)), (b, h, t, s))
     logits = logits if bias is None else el.add(logits, convert(bias, wide))
     seen = [] if mask is None else [_mask(mask)]
-    seen += _places(t, s, causal, window)
+    seen += places(t, s, causal, window)
     seen += _there(queries, "query_seq_lengths", b, t, (b, 1, t, 1))
     seen += _there(keys, "key_value_seq_lengths", b, s, (b, 1, 1, s))
     mask = broadcast_to(functools.reduce(el.and_, seen), logits.aval.shape) if seen else None
@@ -224,16 +149,6 @@ def _mask(mask: Any) -> Any:
     if m.aval.dtype != BOOL:
         raise ArgumentError(f"the mask is {m.aval!r}", fix="give booleans; numbers are a bias")
     return m
-
-
-def _places(t: Any, s: Any, causal: bool, window: tuple[int, int] | None) -> list:
-    """Which query sees which key, by their places."""
-    i, j = iota(np.int32, (t, s), 0), iota(np.int32, (t, s), 1)
-    seen = [el.ge(i, j)] if causal else []
-    if window is not None:
-        left, right = window
-        seen += [el.ge(j, el.sub(i, left)), el.le(j, el.add(i, right))]
-    return seen
 
 
 def _there(lengths: Any, name: str, batch: Any, size: Any, shape: tuple) -> list:

@@ -11,6 +11,7 @@ from ..._core.primitive import Primitive
 from ..samples import Reference
 from . import (
     accuracy,
+    attention,
     bessel,
     boxes,
     collective,
@@ -53,7 +54,7 @@ from . import (
 __all__ = ["FAMILIES", "all_references", "reference"]
 
 FAMILIES: tuple[ModuleType, ...] = (
-    accuracy, bessel, boxes, collective, composite, contraction, conversion, convolution,
+    accuracy, attention, bessel, boxes, collective, composite, contraction, conversion, convolution,
     cumulative, elementwise, factorisation, foreign, fourier, gaussian, higher, host,
     hypergeometric, incomplete, indexing, integrals, inverses, keys, mapping, opaque,
     platforms, reduction, rng, roots, sampling, scattering, shape, sizes, solving, sorting,
