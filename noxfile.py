@@ -231,15 +231,17 @@ def tests(session: nox.Session) -> None:
         session.notify("lint")
         session.notify("types")
     session.install(*wheels(session, *PACKAGES), JAXLIB, *TEST_TOOLS)
-    run_together(session, "together")
+    run_together(session, "together", own=bool(session.posargs))
 
 
-def run_together(session: nox.Session, report: str) -> None:
-    """The tests of the repository and of every plugin, where all packages are installed."""
+def run_together(session: nox.Session, report: str, own: bool = False) -> None:
+    """The tests of the repository, where all packages are installed; with `own` those of every
+    plugin, too, which otherwise run where it alone is installed."""
     for sample in SAMPLES:
         session.install("--no-deps", str(wheel(session, sample)))
     # the core's own tests run where nothing else is installed: plugins change nothing in them
-    folders = [ROOT / "tests", *(ROOT / "packages" / p / "tests" for p in PACKAGES if p != "core")]
+    plugins = (*PLUGINS, "jax") if own else ()
+    folders = [ROOT / "tests", *(ROOT / "packages" / p / "tests" for p in plugins)]
     folders += [sample / "tests" for sample in SAMPLES]
     pytest(
         session,
@@ -262,7 +264,7 @@ def tests_latest(session: nox.Session) -> None:
         session.skip(f"no newer Python ({' or '.join(LATEST)}) than the one that runs nox is here")
     session.install(*wheels(session, *PACKAGES), *TEST_TOOLS)
     session.run("python", "-c", "import sys, jaxlib; print(sys.version, jaxlib.__version__)")
-    run_together(session, "latest")
+    run_together(session, "latest", own=True)
 
 
 # The parts of `tests`
