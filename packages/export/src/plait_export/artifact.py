@@ -187,14 +187,15 @@ class Exported(FlatFunction):
         Returns an Exported of the flat arguments, and after them the flat cotangents of the
         results; it returns the tuple of cotangents of the flat arguments.  Cotangents have the
         types of tangents: of what has none, as integers, they are `float0`, taken and returned.
-        Sizes, platforms and custom rules are those of this function.
+        Sizes, platforms and custom rules are those of this function.  Where it is exported, this
+        needs plait-autodiff.
 
         Raises NotExportable if it was read from bytes that hold none, and for a derivative that
         has no portable form; MissingRule if an operation has none.
 
         >>> import numpy as np, plait
         >>> exported = plait.export.export(lambda x: x * x)(np.float32(1))
-        >>> exported.vjp().call(np.float32(3), np.float32(1))
+        >>> exported.vjp().call(np.float32(3), np.float32(1))  # doctest: +SKIP
         (Array(6., dtype=float32),)
         """
         if self._vjp is None:
