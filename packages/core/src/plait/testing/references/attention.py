@@ -16,7 +16,8 @@ __all__ = ["REFERENCES"]
 _STEP = 1e-30
 
 
-def _of(q: Any, k: Any, v: Any, scale: float, causal: bool, window: Any) -> np.ndarray:
+def _of(xs: Sequence[Any], scale: float, causal: bool, window: Any) -> Any:
+    q, k, v = xs
     out = np.zeros((*q.shape[:2], v.shape[2]), np.complex128)
     shared = q.shape[1] // k.shape[1]
     places = np.arange(len(k))
@@ -33,7 +34,7 @@ def _of(q: Any, k: Any, v: Any, scale: float, causal: bool, window: Any) -> np.n
 
 
 def _along(xs: Sequence[Any], ts: Sequence[Any], how: dict) -> np.ndarray:
-    return _of(*[x + _STEP * 1j * t for x, t in zip(xs, ts)], **how).imag / _STEP
+    return _of([x + _STEP * 1j * t for x, t in zip(xs, ts)], **how).imag / _STEP
 
 
 def _wide(xs: Sequence[Any]) -> list[np.ndarray]:
@@ -41,7 +42,7 @@ def _wide(xs: Sequence[Any]) -> list[np.ndarray]:
 
 
 def _value(q: Any, k: Any, v: Any, **how: Any) -> np.ndarray:
-    return _of(*_wide((q, k, v)), **how).real.astype(v.dtype)
+    return _of(_wide((q, k, v)), **how).real.astype(v.dtype)
 
 
 def _tangent(q: Any, k: Any, v: Any, dq: Any, dk: Any, dv: Any, **how: Any) -> np.ndarray:
