@@ -67,12 +67,10 @@ def dot_product_attention(
             f"dot_product_attention has no implementation {implementation!r}",
             fix='use "xla", or leave it out',
         )
-    window, more = _window(local_window_size), (bias, mask, query_seq_lengths)
-    if return_residual or any(x is not None for x in (*more, key_value_seq_lengths)):
-        known = True
-    else:
-        known = not _of_unknown_sizes(query, key)
-    if not known:
+    window = _window(local_window_size)
+    extra = (bias, mask, query_seq_lengths, key_value_seq_lengths)
+    plain = not return_residual and all(x is None for x in extra)
+    if plain and _of_unknown_sizes(query, key):
         return _as_one(query, key, value, scale, bool(is_causal), window)
     return _attention(
         query, key, value, bias, mask, query_seq_lengths, key_value_seq_lengths,
