@@ -101,7 +101,7 @@ LEFT_OUT = {
 
 ABSENT = {
     "out_sharding": "constrain the result: `with_sharding_constraint`",
-    "reduce_axes": "derivatives inside `shard_map` are of one device's program",
+    "reduce_axes": "derivatives inside `shard_map` are summed by the types of values",
     "spmd_axis_name": "sharding follows the mapped axis by itself",
     "sum_match": "of JAX's own making",
     "concrete": "`checkpoint` lets Python branch wherever it could without",

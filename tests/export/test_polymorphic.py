@@ -759,7 +759,7 @@ NO_MEANING = {
     "core.rng_bit_generator": "StableHLO has none whose shape is found later",
     **dict.fromkeys(
         ("core.axis_index", "core.psum", "core.pmax", "core.pmin", "core.ppermute",
-         "core.all_gather", "core.all_to_all", "core.psum_scatter"),
+         "core.all_gather", "core.all_to_all", "core.psum_scatter", "core.pvary"),
         "speaks of an axis that a mesh binds",
     ),
 }  # fmt: skip

@@ -15,6 +15,9 @@ from plait.ext.errors import (
 from plait.ext.ir import (
     Var,
 )
+from plait.ext.ops.collective import (
+    varied,
+)
 from plait.ext.rules import (
     RuleTable,
 )
@@ -83,6 +86,10 @@ class JVP(Carrier):
                 f"a tangent of type {t.aval!r} was given for a value of type {x.aval!r}",
                 fix="a tangent has the shape and dtype of the value it belongs to",
             )
+        if t.aval.vma is not x.aval.vma:
+            # Reverse mode goes by the types of tangents: one that is the same on all devices, of a
+            # value that is not, has a cotangent on each of them.
+            t = varied(t, x.aval.vma)
         d = Lifted()
         d.by = self
         d.aval = x.aval

@@ -1,11 +1,16 @@
 """Transposition: a linear program reversed, from cotangents of outputs to those of inputs.
 
+In a program that several devices run, types say along which axes of the mesh a value may differ
+(`Aval.vma`).  What is the same on all devices, and is used by an operation whose result differs,
+has a cotangent on each of them, and its own is their sum: this module makes it, and no rule need
+know of it.  Conversely a cotangent that is the same everywhere is made to vary as its value does.
+
 Invariant: every equation of a linear program is linear in its linear operands together.  None is
 the zero cotangent, and a cotangent has the type of what it belongs to: that is checked where it
 is given.  Equations without linear operands are evaluated on the way.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import Any
 
@@ -20,6 +25,10 @@ from plait.ext.ir import (
     Var,
     derived,
     evaluate,
+)
+from plait.ext.ops.collective import (
+    psum_,
+    varied,
 )
 from plait.ext.ops.elementwise import (
     add,
@@ -77,7 +86,12 @@ Step = tuple[Eqn, Sequence[Any], Callable[..., Sequence[Any]]]
 """An equation, its operands (`Linear` where a cotangent is wanted), and its transpose rule."""
 
 
-def pull_back(outputs: Sequence[Any], cts: Sequence[Any], steps: Sequence[Step]) -> dict[Var, Any]:
+def pull_back(
+    outputs: Sequence[Any],
+    cts: Sequence[Any],
+    steps: Sequence[Step],
+    later: Collection[Any] = (),
+) -> dict[Var, Any]:
     """Go through equations from the last to the first; the cotangents of what they begin with.
 
     A rule is called if a result of its equation has a cotangent.  Every reverse pass is this one:
@@ -87,8 +101,12 @@ def pull_back(outputs: Sequence[Any], cts: Sequence[Any], steps: Sequence[Step])
     Args:
       outputs, cts: where cotangents begin; None is zero.
       steps: in the order of evaluation.
+      later: values whose cotangents may be left to be summed over devices by the caller.
     """
     total: dict[Any, Any] = {}
+    shares: dict[Any, dict[frozenset, Any]] = {}
+    """By the axes along which a value itself does not vary: sums of what its cotangent is the sum
+    of over the devices along them."""
 
     def give(a: Any, ct: Any, by: Any) -> None:
         # integers have cotangents in `linear_transpose` alone, and these are integers
@@ -98,8 +116,20 @@ def pull_back(outputs: Sequence[Any], cts: Sequence[Any], steps: Sequence[Step])
                 f"{by}",
                 fix="a cotangent has the shape and dtype of the value it belongs to",
             )
-        have = total.get(a)
-        total[a] = ct if have is None else add.bind(have, ct)
+        kept, key = total, a
+        if ct.aval.vma is not a.aval.vma and (over := ct.aval.vma - a.aval.vma):
+            kept, key = shares.setdefault(a, {}), over
+        have = kept.get(key)
+        kept[key] = ct if have is None else add.bind(have, ct)
+
+    def taken(a: Any) -> Any:
+        """The cotangent of `a`, which varies as `a` does."""
+        ct = total.pop(a, None)
+        if shares:
+            for over, share in shares.pop(a, {}).items():
+                whole = psum_.bind(share, axes=tuple(sorted(over)))
+                ct = whole if ct is None else add.bind(ct, whole)
+        return ct if ct is None or ct.aval.vma is a.aval.vma else varied(ct, a.aval.vma)
 
     for a, ct in zip(outputs, cts, strict=True):
         if ct is not None and a.__class__ is Var:
@@ -108,14 +138,15 @@ def pull_back(outputs: Sequence[Any], cts: Sequence[Any], steps: Sequence[Step])
         for e, ins, rule in reversed(steps):
             ct: Any
             if e.prim.many:
-                ct = [total.pop(o, None) for o in e.outputs]
+                ct = [taken(o) if shares or o.aval.vma else total.pop(o, None) for o in e.outputs]
                 for c in ct:
                     if c is not None:
                         break
                 else:
                     continue
             else:
-                ct = total.pop(e.outputs[0], None)
+                o = e.outputs[0]
+                ct = taken(o) if shares or o.aval.vma else total.pop(o, None)
                 if ct is None:
                     continue
             for p in recorders:
@@ -127,15 +158,26 @@ def pull_back(outputs: Sequence[Any], cts: Sequence[Any], steps: Sequence[Step])
                         give(a, c, e.prim)
             except (MissingRule, TypeRule) as error:
                 raise error.about(e.where) from None
-    return total
+    for a, by_axes in [*shares.items()]:
+        if a in later and len(by_axes) == 1 and a not in total:
+            (total[a],) = shares.pop(a).values()
+    return total | {a: taken(a) for a in [*shares]}
 
 
-def backward(program: Program, args: Sequence[Any], cts: Sequence[Any]) -> list:
+def backward(
+    program: Program, args: Sequence[Any], cts: Sequence[Any], later: Sequence[int] = ()
+) -> list:
     """Cotangents of the inputs, or None, from those of the outputs.
 
-    `args` are known values, or Linear.
+    Args:
+      program: linear in some inputs together.
+      args: known values, or Linear.
+      cts: of the outputs; None is zero.
+      later: the inputs whose cotangents may be left to be summed over devices by whoever uses them;
+        their types say so.
     """
-    total = pull_back(program.outputs, cts, _linear_equations(program, args))
+    waiting = {program.inputs[i] for i in later}
+    total = pull_back(program.outputs, cts, _linear_equations(program, args), waiting)
     return [total.get(v) if a.__class__ is Linear else None for v, a in zip(program.inputs, args)]
 
 
@@ -182,7 +224,8 @@ def transpose_program(
 ) -> tuple[Program, tuple[bool, ...]]:
     """(known inputs, given cotangents) -> cotangents of the linear inputs.
 
-    Also which of these there are: all, if `full`; else those that are not zero.
+    Also which of these there are: all, if `full`, for programs of which one is chosen; else those
+    that are not zero, and sums of them over devices are left to the caller.
     """
 
     def make() -> tuple[Program, tuple[bool, ...]]:
@@ -195,7 +238,8 @@ def transpose_program(
                 Linear(v.aval) if flag else next(it)
                 for v, flag in zip(program.inputs, linear, strict=True)
             ]
-            cts = backward(program, args, [next(it) if g else None for g in given])
+            later = () if full else range(len(args))
+            cts = backward(program, args, [next(it) if g else None for g in given], later)
             pairs = zip(cts, program.inputs, linear)
             cts = [solid_ct(c, v.aval) if full else c for c, v, flag in pairs if flag]
             present = tuple([c is not None for c in cts])

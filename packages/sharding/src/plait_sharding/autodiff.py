@@ -1,13 +1,15 @@
 """Derivatives of shard_map, and of bringing arrays to devices.
 
-An operand that is not divided over an axis of the mesh is copied along it, and the transpose of
-copying is a sum; a result that is not divided is the mean of its equal copies.  With that, the
-transpose of psum is psum, and no types of replication are needed.
+Where types say along which axes values vary, reverse mode sums cotangents by them.  Where they do
+not, an operand that is not divided over an axis of the mesh is copied along it, and the transpose
+of copying is a sum; a result that is not divided is the mean of its equal copies; with that, the
+transpose of psum is psum.
 
 Invariant: only the tables of plait_autodiff load this.  Residuals pass from device to the same
 device: each is one piece per device, along a new leading axis that is divided over the mesh.
 """
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from plait.ext.ir import (
@@ -27,6 +29,9 @@ from plait.ext.ops.shape import (
 )
 from plait.ext.trace import (
     staged,
+)
+from plait.ext.types import (
+    Aval,
 )
 from plait.ext.values import (
     Literal,
@@ -48,7 +53,7 @@ from plait_autodiff.ext import (
     transpose_rules,
 )
 
-from .manual import shard_map_p
+from .manual import divided, shard_map_p
 from .mesh import Mesh
 from .placement import constraint
 
@@ -59,11 +64,13 @@ class Division(NamedTuple):
     """The two programs of a divided shard_map.
 
     at: for each residual, the known operand that it is, or None if it passes in pieces.
+    pieces: the specs of those that do.
     """
 
     known: Program
     unknown: Program
     at: list[int | None]
+    pieces: list[tuple]
 
 
 @split_rules.rule(shard_map_p)
@@ -71,11 +78,11 @@ def _(split, args, params):
     ins, outs = params["in_specs"], params["out_specs"]
     unknown = divide(split, args)
     h = split_program(params["program"], unknown)
-    d = derived(h.known, ("shard_map", h.residuals), lambda: _divided(h), [h.unknown])
-    known, known_specs = part(args, unknown, False), part(ins, unknown, False)
-    types = h.unknown.in_avals[: h.residuals]
     own = varies_over(params)
-    pieces = [(own, *[()] * t.ndim) for t, i in zip(types, d.at) if i is None]
+    key = "shard_map", h.residuals, own, params["typed"]
+    d = derived(h.known, key, lambda: _divided(h, own, params["typed"]), [h.unknown])
+    known, known_specs = part(args, unknown, False), part(ins, unknown, False)
+    pieces = d.pieces
     made = part(outs, h.out_unknown, False)
     now = {**params, "program": d.known, "in_specs": tuple(known_specs)}
     now["out_specs"] = (*made, *pieces)
@@ -91,6 +98,13 @@ def _(split, args, params):
     return merge(h.out_unknown, rest, got[: len(made)])
 
 
+def in_pieces(avals: Sequence[Aval], axes: tuple[str, ...], typed: bool) -> list[tuple]:
+    """The specs of values that pass from device to the same device, along a new leading axis: where
+    types say along which axes they vary, what does not vary is there only once."""
+    lead = [tuple([n for n in axes if n in a.vma]) if typed else axes for a in avals]
+    return [(names, *[()] * a.ndim) for names, a in zip(lead, avals)]
+
+
 def varies_over(params: dict[str, Any]) -> tuple[str, ...]:
     """The axes along which anything inside may differ from device to device.
 
@@ -101,7 +115,7 @@ def varies_over(params: dict[str, Any]) -> tuple[str, ...]:
     return tuple([n for n in params["axes"] if n in used or n in params["program"].axes])
 
 
-def _divided(h: Halves) -> Division:
+def _divided(h: Halves, own: tuple[str, ...], typed: bool) -> Division:
     """The halves, residuals that are no operands with a leading axis of size 1."""
     n = len(h.known.outputs) - h.residuals
     place = {v: i for i, v in enumerate(h.known.inputs)}
@@ -116,14 +130,14 @@ def _divided(h: Halves) -> Division:
         own = [reshape(x, x.aval.shape[1:]) if i is None else x for x, i in zip(xs, at)]
         return evaluate(h.unknown, [*own, *xs[len(at) :]])
 
-    types = [
-        a.with_shape((1, *a.shape)) if i is None else a for a, i in zip(h.unknown.in_avals, at)
-    ]
+    residuals = h.unknown.in_avals[: h.residuals]
+    types = [a.with_shape((1, *a.shape)) if i is None else a for a, i in zip(residuals, at)]
     types += h.unknown.in_avals[h.residuals :]
     return Division(
         staged(known, h.known.in_avals, h.known.name),
         staged(unknown, types, h.unknown.name),
         at,
+        in_pieces([a for a, i in zip(residuals, at) if i is None], own, typed),
     )
 
 
@@ -135,7 +149,7 @@ def _(twice, prim, args, params):
     k = economise(params["program"], twice.policy)
     first, again = derived(k.first, "shard_map again", lambda: _in_pieces(k), [k.again])
     n, types = len(k.redone), k.again.in_avals[: k.kept]
-    pieces = [(varies_over(params), *[()] * t.ndim) for t in types]
+    pieces = in_pieces(types, varies_over(params), params["typed"])
     now = {**params, "program": first, "out_specs": (*params["out_specs"], *pieces)}
     outs = twice.parent.apply(prim, args, now)
     if any(k.redone):
@@ -170,13 +184,23 @@ def _in_pieces(k: Kept) -> tuple[Program, Program]:
 
 
 @transpose_rules.rule(shard_map_p)
-def _(cts, *args, program, mesh, axes, in_specs, out_specs):
+def _(cts, *args, program, mesh, axes, typed, in_specs, out_specs):
     linear, given = tuple(map(is_linear, args)), tuple([c is not None for c in cts])
-    params = {"program": program, "in_specs": (*in_specs, *part(out_specs, given)), "axes": axes}
-    own = varies_over(params)  # along others, copies of cotangents are as equal as those of values
-    copies = Copies(mesh, own, tuple(part(in_specs, linear)), tuple(part(out_specs, given)))
+    ins, outs = tuple(part(in_specs, linear)), tuple(part(out_specs, given))
+    if typed:  # sums over devices are made where types say so
+        sums: tuple = ((),) * len(ins)
+        varies = [tuple([n for n in axes if n in o.aval.vma]) for o in part(program.outputs, given)]
+    else:  # along other axes, copies of cotangents are as equal as those of values
+        own = varies_over({"program": program, "in_specs": (*in_specs, *outs), "axes": axes})
+        sums, varies = tuple([_copies(mesh, own, s) for s in ins]), [own] * len(outs)
+    shares = tuple([_copies(mesh, own, s) for own, s in zip(varies, outs, strict=True)])
+    copies = Copies(mesh, sums, shares)
     key = ("transpose shard_map", copies, linear, given)
-    q, present = derived(program, key, lambda: _reversed(program, copies, linear, given))
+    avals = part(program.out_avals, given)
+    if typed:  # what is put together of equal pieces has a cotangent for each
+        avals = [divided(a, spec) for a, spec in zip(avals, outs, strict=True)]
+    make = lambda: _reversed(program, copies, linear, given, avals)  # noqa: E731
+    q, present = derived(program, (*key, tuple(avals)), make)
     if not q.outputs:
         return [None] * len(args)
     got = shard_map_p.bind(
@@ -185,39 +209,40 @@ def _(cts, *args, program, mesh, axes, in_specs, out_specs):
         program=q,
         mesh=mesh,
         axes=axes,
-        in_specs=(*part(in_specs, linear, False), *copies.outs),
-        out_specs=tuple(part(copies.ins, present)),
+        typed=typed,
+        in_specs=(*part(in_specs, linear, False), *outs),
+        out_specs=tuple(part(ins, present)),
     )
     found, there = iter(got), iter(present)
     return [(next(found) if next(there) else None) if flag else None for flag in linear]
 
 
+def _copies(mesh: Mesh, axes: tuple[str, ...], spec: tuple) -> tuple[str, ...]:
+    """The axes, of these, that a spec does not divide over."""
+    divided = {n for names in spec for n in names}
+    return tuple([n for n in axes if n not in divided and mesh.shape[n] > 1])
+
+
 class Copies(NamedTuple):
-    """Along which axes there are copies of linear operands and of results with a cotangent."""
+    """The axes along which cotangents of each linear operand are summed, and along which each
+    result with a cotangent is one of several copies, whose mean it is taken for."""
 
     mesh: Mesh
-    axes: tuple[str, ...]
-    ins: tuple
-    outs: tuple
+    sums: tuple[tuple[str, ...], ...]
+    shares: tuple[tuple[str, ...], ...]
 
-    def along(self, spec: tuple) -> tuple[str, ...]:
-        """The axes that a spec does not divide over."""
-        divided = {n for names in spec for n in names}
-        return tuple([n for n in self.axes if n not in divided and self.mesh.shape[n] > 1])
-
-    def share(self, ct: Any, spec: tuple) -> Any:
+    def share(self, ct: Any, i: int) -> Any:
         """One copy's share of the cotangent of their mean."""
-        n = self.mesh.product(self.along(spec))
+        n = self.mesh.product(self.shares[i])
         return ct if n == 1 else mul.bind(ct, Literal(1 / n, ct.aval))
 
-    def total(self, ct: Any, spec: tuple) -> Any:
+    def total(self, ct: Any, i: int) -> Any:
         """The sum of the cotangents of copies."""
-        names = self.along(spec)
-        return psum_.bind(ct, axes=names) if names else ct
+        return psum_.bind(ct, axes=self.sums[i]) if self.sums[i] else ct
 
 
 def _reversed(
-    program: Program, copies: Copies, linear: tuple, given: tuple
+    program: Program, copies: Copies, linear: tuple, given: tuple, cotangents: list[Aval]
 ) -> tuple[Program, tuple[bool, ...]]:
     """(known pieces, pieces of given cotangents) -> pieces of cotangents of linear operands; and
     which of these there are."""
@@ -231,14 +256,13 @@ def _reversed(
             Linear(v.aval) if flag else next(known)
             for v, flag in zip(program.inputs, linear, strict=True)
         ]
-        shares = iter([copies.share(c, s) for c, s in zip(xs[k:], copies.outs, strict=True)])
+        shares = iter([copies.share(c, i) for i, c in enumerate(xs[k:])])
         cts = backward(program, args, [next(shares) if g else None for g in given])
         mine = part(cts, linear)
         present = tuple([c is not None for c in mine])
-        return [copies.total(c, s) for c, s in zip(mine, copies.ins) if c is not None]
+        return [copies.total(c, i) for i, c in enumerate(mine) if c is not None]
 
-    avals = [v.aval for v, flag in zip(program.inputs, linear) if not flag]
-    avals += [o.aval for o, g in zip(program.outputs, given) if g]
+    avals = [*part(program.in_avals, linear, False), *cotangents]
     return staged(body, avals, program.name + "_t", prune=True), present
 
 

@@ -13,6 +13,7 @@ from plait.ext.errors import (
     AxisError,
 )
 from plait.ext.trace import (
+    entering,
     rebuilt,
     solve,
 )
@@ -103,6 +104,8 @@ def _in_parts(batch: Batch, args: list, params: dict, names: tuple[str, ...]) ->
     here = Batch(batch.parent, batch.size // pieces, None, names, of=batch.of)
     forms, values = zip(*[(f, x) for f, (x,) in map(batch.split, args)])
     lifted, out_forms = here.lift_program(program, forms)
+    if params["typed"]:  # the parts differ along the axes that the elements are divided over
+        lifted = entering(lifted, frozenset(names), [d is not None for d in forms])
     specs = lambda given, at: tuple([  # noqa: E731
         s if d is None else insert(s, d, names) for s, d in zip(given, at, strict=True)
     ])  # fmt: skip

@@ -1,5 +1,10 @@
 """shard_map: a program for one device, run on every device of a mesh.
 
+Where it is `typed`, types inside say along which axes of the mesh values may differ (`Aval.vma`),
+and derivatives count with it: what is not divided is one value, whose cotangent is the sum of all
+devices'.  Otherwise every device has values of its own, and derivatives taken inside are those of
+one device's program, as under vmap with an axis_name.
+
 Invariant: `in_specs` and `out_specs` say, for each operand and result, which mesh axes each of its
 axes is divided over.  They are the only parameters that speak of axes of arrays, and are rebuilt
 from the axis maps of components: an axis that a transformation adds is not divided.
@@ -72,6 +77,7 @@ class Manual(Wiring):
             "program": programs[0],
             "mesh": params["mesh"],
             "axes": params["axes"],
+            "typed": params["typed"],
             "in_specs": (*whole, *sum(moved[:n], ())),
             "out_specs": sum(moved[n:], ()),
         }
@@ -81,7 +87,13 @@ class Manual(Wiring):
 
 
 def _rule(
-    *xs: Aval, program: Program, mesh: Mesh, axes: tuple, in_specs: tuple, out_specs: tuple
+    *xs: Aval,
+    program: Program,
+    mesh: Mesh,
+    axes: tuple,
+    typed: bool,
+    in_specs: tuple,
+    out_specs: tuple,
 ) -> list[Aval]:
     """Apply `program` to the pieces of the operands, at each place along some axes of a mesh; the
     pieces of its results make ours."""
@@ -106,7 +118,7 @@ shard_map_p = Primitive("sharding.shard_map", _rule, many=True, higher=Manual())
 
 
 @lower_rules.rule(shard_map_p)
-def _(e: Emitter, xs, ins, outs, program, mesh, axes, in_specs, out_specs):
+def _(e: Emitter, xs, ins, outs, program, mesh, axes, typed, in_specs, out_specs):
     for name, by in e.bound.items():
         if isinstance(by, Binder) and (by.mesh != mesh or name in axes):
             raise _nested(mesh, axes)
@@ -163,10 +175,13 @@ def _nested(mesh: Mesh, axes: Sequence[str]) -> PlaitError:
 class Piece(Stage):
     """Stages the program of one place along some axes of a mesh."""
 
-    def __init__(self, parent: Interpreter, mesh: Mesh, axes: Sequence[str], of: Callable):
+    def __init__(
+        self, parent: Interpreter, mesh: Mesh, axes: Sequence[str], typed: bool, of: Callable
+    ):
         super().__init__(parent, "shard_map", of)
         self.mesh = mesh
         self.sizes = {n: mesh.shape[n] for n in axes}  # type: ignore[misc]
+        self.typed = frozenset(axes if typed else ())
 
     def joins(self, name: Any) -> Mesh:
         return self.mesh
@@ -186,8 +201,9 @@ def shard_map(
     """`f` on the pieces of its arguments: one program, run on every device of the mesh.
 
     Inside, arrays are one device's, and collectives (`lax.psum`, ...) speak of the axes of the
-    mesh by name.  Derivatives that are taken inside are those of one device's program, as under
-    vmap with an axis_name; derivatives of the whole are taken outside.
+    mesh by name.  The type of an array says along which of these it may differ from device to
+    device (`typeof(x).vma`), and derivatives count with that: an argument that is not divided is
+    one value, and its gradient, also one that is taken inside, is the sum of all devices'.
 
     Args:
       f: takes and returns trees of arrays; without it, a decorator is returned.
@@ -198,9 +214,10 @@ def shard_map(
       out_specs: how the results are put together from their pieces, a tree prefix of the results.
       axis_names: the axes of the mesh that are divided by hand, a set of names; all by default.
         Over the others the compiler divides arrays inside, as it does outside.
-      check_vma: whether to refuse a result that may differ along an axis of the mesh which its
-        PartitionSpec does not name.  Without the check, the result is one of the values, and
-        its derivative that of their mean.
+      check_vma: whether types say along which axes of the mesh values vary, and a result is refused
+        that may differ along one which its PartitionSpec does not name.  Without, the result is
+        one of the values, and its derivative that of their mean; and derivatives that are taken
+        inside are those of one device's program, as under vmap with an axis_name.
 
     Returns:
       A function with `f`'s signature.  As with jit, the Python of `f` runs once per types of its
@@ -233,6 +250,20 @@ def shard_map(
             axis_names=axis_names,
             check_vma=check_vma,
         )
+    return over_pieces(f, mesh, in_specs, out_specs, axis_names, check_vma, check_vma)
+
+
+def over_pieces(
+    f: Callable[..., Any],
+    mesh: Any,
+    in_specs: Any,
+    out_specs: Any,
+    axis_names: Any = None,
+    check: bool = True,
+    typed: bool = False,
+) -> Callable[..., Any]:
+    """`shard_map`, whose results are checked, and whose types say along which axes values vary, or
+    not."""
     if not callable(f):
         raise ArgumentError(f"shard_map needs a function, not {f!r}", fix="write shard_map(f, ...)")
     if mesh is not None:
@@ -255,13 +286,16 @@ def shard_map(
             for i, (v, spec) in enumerate(zip(values, ins))
         ]
         pieces = tuple([v.aval.with_shape(shape) for v, shape in zip(values, shapes)])
+        if typed:
+            pieces = tuple([divided(a, spec) for a, spec in zip(pieces, ins)])
         given, _ = tree.unflatten(values)
-        traced = trace(f, given, {}, "shard_map", keep, Piece(current(), mesh, axes, f), pieces)
+        by = Piece(current(), mesh, axes, typed, f)
+        traced = trace(f, given, {}, "shard_map", keep, by, pieces)
         outputs = traced.program.outputs
         like = traced.tree.unflatten(traced.program.out_avals)
         outs = _entries(mesh, axes, out_specs, like, outputs, "out_specs")
         ins = (*[((),) * v.aval.ndim for v in traced.captured], *ins)
-        if check_vma:
+        if check:
             _check_level(axes, traced.program, ins, outs, like)
         results = shard_map_p.bind(
             *traced.captured,
@@ -269,12 +303,18 @@ def shard_map(
             program=traced.program,
             mesh=mesh,
             axes=axes,
+            typed=typed,
             in_specs=ins,
             out_specs=outs,
         )
         return traced.tree.unflatten(results)
 
     return mapped
+
+
+def divided(aval: Aval, spec: tuple[tuple[str, ...], ...]) -> Aval:
+    """The type of a piece, which varies along the axes that its spec divides over."""
+    return aval.with_vma(aval.vma.union(*spec))
 
 
 def _a_mesh(mesh: Any) -> Mesh:

@@ -56,7 +56,7 @@ from .logical_axes import (
     resources_of,
     size_of,
 )
-from .manual import shard_map
+from .manual import over_pieces
 from .mesh import Mesh, P
 from .naming import Named
 from .variance import varying
@@ -352,13 +352,7 @@ def _over_mesh(
         return P(*[layout.over for n, layout in layouts.items() if n in pos])
 
     used = {r for layout in layouts.values() for r in layout.over}
-    return shard_map(
-        f,
-        mesh=mesh,
-        in_specs=tuple(map(spec, at)),
-        out_specs=list(map(spec, results)),
-        axis_names=used,
-    )
+    return over_pieces(f, mesh, tuple(map(spec, at)), list(map(spec, results)), used)
 
 
 # ---- named axes in front, and back -------------------------------------------------------------

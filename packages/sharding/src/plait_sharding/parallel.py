@@ -44,7 +44,7 @@ from plait.ext.values import (
     as_value,
 )
 
-from .manual import Piece, shard_map
+from .manual import Piece, over_pieces
 from .mesh import Mesh, P
 from .named_maps import Elements
 
@@ -176,7 +176,7 @@ def _run(f: Callable, tree: Any, xs: list, at: list, out_axes: Any, mesh: Mesh) 
 
     specs = tuple([P() if a is None else P(name) for a in at])
     front = [x if a is None else moveaxis(x, a, 0) for x, a in zip(xs, at)]
-    over = shard_map(element, mesh=mesh, in_specs=specs, out_specs=(P(name), P()))
+    over = over_pieces(element, mesh, specs, (P(name), P()))
     mapped, same = map(iter, over(*front))
     outs = [next(same) if a is None else _placed(next(mapped), a) for a in wanted]
     return out_tree.unflatten(outs)

@@ -1,7 +1,8 @@
 """Derivatives of collectives.
 
 Invariant: an operand differs from position to position, and so does its cotangent: the transpose of
-summing for all is summing for all.
+summing for all is summing for all.  Where types say along which axes values vary, the sum does not
+vary, and its cotangent is that of every operand as it is.
 """
 
 from plait.ext.ops.collective import (
@@ -13,6 +14,7 @@ from plait.ext.ops.collective import (
     ppermute_,
     psum_,
     psum_scatter_,
+    pvary_,
 )
 from plait.ext.ops.elementwise import (
     div,
@@ -49,8 +51,15 @@ _extreme(pmin_)
 
 
 @transpose_rules.rule(psum_)
-def _(ct, x, **who):
-    return (psum_.bind(ct, **who),)
+def _(ct, x, *, axes, **who):
+    if not who.get("groups"):
+        axes = tuple([n for n in axes if n not in x.aval.vma])
+    return (psum_.bind(ct, axes=axes, **who) if axes else ct,)
+
+
+@transpose_rules.rule(pvary_)
+def _(ct, x, *, axes):
+    return (ct,)
 
 
 @transpose_rules.rule(all_gather_)

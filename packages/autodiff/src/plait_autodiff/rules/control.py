@@ -27,6 +27,7 @@ from plait.ext.ops.elementwise import (
     add,
 )
 from plait.ext.trace import (
+    entering,
     staged,
 )
 from plait.ext.values import (
@@ -213,6 +214,8 @@ def _(cts, index, *args, branches):
         )
     linear = tuple(map(is_linear, args))
     given = tuple([c is not None for c in cts])
+    # Not all devices take one branch where the index varies: sums over them are made outside.
+    branches = [entering(b, index.aval.vma) for b in branches]
     programs = tuple([transpose_program(b, linear, given, full=True)[0] for b in branches])
     operands = [index, *part(args, linear, False), *part(cts, given)]
     outs = iter(cond.bind(*operands, branches=programs))
@@ -278,7 +281,9 @@ def _scan_back(body: Program, inner: tuple[bool, ...], consts: int, carry: int) 
         rows = [None if flag else next(it) for flag in xl]
         values = [*known, *[None] * carry, *rows]
         args = [Linear(a) if flag else v for flag, a, v in zip(inner, avals, values)]
-        got = backward(body, args, [*ct_carry, *ct_ys])
+        # What is no carry is summed over devices once, after all turns.
+        later = [i for i in range(len(args)) if not consts <= i < n]
+        got = backward(body, args, [*ct_carry, *ct_ys], later)
         totals = [s if g is None else add.bind(s, g) for s, g in zip(sums, part(got[:consts], cl))]
         cts = [solid_ct(g, a) for g, a in zip(got, avals)]
         return [*cts[consts:n], *totals, *part(cts[n:], xl)]

@@ -16,6 +16,8 @@ from .._base.errors import (
 from .._core.interpreter import GROUND
 from .._core.ir import Program, Var, derived, evaluate
 from .._core.staging import staged
+from .._core.varying import union
+from .._ops.collective import varied
 from .._ops.shape import fit
 from .._types.avals import Aval, promote
 from ..tree import TreeDef, difference, key_paths
@@ -38,7 +40,8 @@ def agreed_type(does: str, avals: Sequence[Aval]) -> Aval:
             fix="convert in the branches, with .astype, so that all return one dtype; a Python "
             "number takes that of an array whose kind is no narrower",
         )
-    return Aval(avals[0].shape, dtype, weak and all(a.weak_type for a in avals))
+    agreed = Aval(avals[0].shape, dtype, weak and all(a.weak_type for a in avals))
+    return agreed.with_vma(union(avals))
 
 
 def recast(program: Program, want: Sequence[Aval]) -> Program:
@@ -46,7 +49,7 @@ def recast(program: Program, want: Sequence[Aval]) -> Program:
     if all(o is w for o, w in zip(program.out_avals, want)):
         return program
     return staged(
-        lambda *xs: [fit(o, w) for o, w in zip(evaluate(program, xs), want)],
+        lambda *xs: [varied(fit(o, w), w.vma) for o, w in zip(evaluate(program, xs), want)],
         program.in_avals,
         program.name,
     )
@@ -122,14 +125,17 @@ def steady(
 
     A weak carry (a Python number) takes the dtype that the step gives it; that needs another
     trace only if the dtype, not mere weakness, differs.  Other results are brought to the type
-    of the carry if that loses nothing.
+    of the carry if that loses nothing.  A carry that the step makes vary along axes of a mesh
+    varies along them from the start.
     """
     rounds = 0
     while True:
         program, outs = step(carry)
         new = [_settled(x, o) for x, o in zip(carry, outs, strict=True)]
         rounds += 1
-        if rounds == 4 or all(n.aval.dtype == x.aval.dtype for n, x in zip(new, carry)):
+        grown = any(n.aval.vma is not x.aval.vma for n, x in zip(new, carry))
+        same = rounds >= 4 or all(n.aval.dtype == x.aval.dtype for n, x in zip(new, carry))
+        if same and not grown:
             break
         carry = new
     want = [x.aval if o.same_type(x.aval) else x.aval.strong() for x, o in zip(new, outs)]
@@ -147,6 +153,7 @@ def steady(
 
 
 def _settled(x: Any, out: Aval) -> Any:
+    x = varied(x, out.vma)
     a = x.aval
     if a.weak_type and a.shape == out.shape and a.dtype != out.dtype:
         if out.category >= a.category and not (out.weak_type and out.category == a.category):

@@ -24,6 +24,7 @@ from .._core.interpreter import Tracer, Value
 from .._core.ir import Program
 from .._jit.tracing import kept as traces_of
 from .._jit.tracing import trace
+from .._ops.collective import varied
 from .._ops.control_flow import scan as scan_p
 from .._ops.control_flow import while_ as while_p
 from .._ops.mapping import map_axes as map_p
@@ -81,6 +82,10 @@ def while_loop(
     carry, program = steady("while_loop", carry, step, init_val)
     test = trace(cond_fun, (tree.unflatten(carry),), {}, "while_loop", traces_of(cond_fun))
     outs = test.program.out_avals
+    apart = outs[0].vma if outs else frozenset()
+    if any(not apart <= x.aval.vma for x in carry):  # not all devices make as many turns
+        init = tree.unflatten([varied(x, apart) for x in carry])
+        return while_loop(cond_fun, body_fun, init, max_steps=max_steps)
     if len(outs) != 1 or outs[0].shape or outs[0].dtype != BOOL:
         raise ShapeError(
             f"cond_fun of while_loop must return one boolean without axes, not {outs}",

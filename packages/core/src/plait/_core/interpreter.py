@@ -127,6 +127,8 @@ class Interpreter:
     inside of them is no business of users."""
     sizes: ClassVar[dict[Any, Any]] = {}
     """The sizes of the named axes that it binds."""
+    typed: frozenset[Any] = frozenset()
+    """Those of these axes of which types say along which a value varies (`Aval.vma`)."""
     does: str = "evaluate"
     """The name of the transformation, as users know it."""
     of: Callable[..., Any] | None = None
@@ -461,11 +463,19 @@ def axis_size(axis_name: Any) -> Any:
     """
     if axis_name.__class__ in (tuple, list):
         return prod([axis_size(name) for name in axis_name])
+    return binder(axis_name).sizes[axis_name]
+
+
+def binder(axis_name: Any) -> Interpreter:
+    """Return the interpreter that binds the innermost axis of that name.
+
+    Raises AxisError if none does.
+    """
     by: Interpreter | None = current()
     try:
         while by is not None:
             if axis_name in by.sizes:
-                return by.sizes[axis_name]
+                return by
             by = by.parent
     except TypeError:  # not hashable, so no name
         pass
@@ -479,12 +489,7 @@ def joined(names: Sequence[Any]) -> tuple[Any, ...]:
     """
     rows: list[tuple[Hashable, list[Any]]] = []
     for name in names:
-        by: Interpreter | None = current()
-        while by is not None and name not in by.sizes:
-            by = by.parent
-        if by is None:
-            raise unbound(name)
-        kind = by.joins(name)
+        kind = binder(name).joins(name)
         if rows and kind is not None and rows[-1][0] == kind:
             rows[-1][1].append(name)
         else:

@@ -23,6 +23,7 @@ from .._plugins.rules import described
 from .._plugins.traits import AnyElement, Indexing, Structural, Trait
 from .._types.avals import OPAQUE, Aval, no_number
 from .._types.dims import Dim
+from . import varying
 from .array import as_value
 from .higher_order import Wiring
 from .interpreter import Value, current
@@ -58,6 +59,8 @@ class Primitive:
       prepare: operands as users give them -> as the type rule wants them.
       higher: its wiring, if it carries programs.
       ambient: params -> names of the axes it uses, which something around it must bind.
+      vma: (axes of a mesh along which operands vary, params) -> those along which results do, if
+        these are others.
       effect: params -> its side effect (an Effect), or None.
 
     Raises RegistrationError for a name without a namespace, for a rule that can not be called and
@@ -66,7 +69,7 @@ class Primitive:
 
     __slots__ = (
         "name", "namespace", "rule", "traits", "many", "prepare", "higher", "ambient", "effect",
-        "memo", "compiled", "loose", "doc", "opaque", "__weakref__",
+        "vma", "memo", "compiled", "loose", "doc", "opaque", "__weakref__",
     )  # fmt: skip
 
     def __init__(
@@ -79,6 +82,7 @@ class Primitive:
         higher: Wiring | None = None,
         ambient: Callable[[dict[str, Any]], Any] | None = None,
         effect: Callable[[dict[str, Any]], Effect | None] | None = None,
+        vma: Callable[[varying.Vma, dict[str, Any]], varying.Vma] | None = None,
     ):
         _claim(name, rule)
         self.name, self.namespace = name, name.rpartition(".")[0]
@@ -89,7 +93,7 @@ class Primitive:
                     f"{trait!r} is no trait of {name}", fix="the traits are in plait.ext.rules"
                 )
         self.prepare, self.higher = prepare, higher
-        self.ambient, self.effect = ambient, effect
+        self.ambient, self.effect, self.vma = ambient, effect, vma
         self.memo: dict[Any, Any] = {}
         self.compiled: dict[Any, Any] = {}  # of the execution layer
         self.loose = _loose_parameters(rule)
@@ -119,14 +123,15 @@ class Primitive:
         # Not memoised: the memo lives as long as the primitive, and would keep the programs, or the
         # functions of callbacks, in its keys alive.
         if self.higher is not None or self.effect is not None:
-            return self.rule(*avals, **params)
+            outs = self.rule(*avals, **params)
+            return varying.of_programs(self.higher, avals, params, outs)
         key = (avals, self.frozen(params)) if params else avals
         try:
             return self.memo[key]
         except KeyError:
             if not self.opaque:
                 _only_numbers(self, avals)
-            out = self.memo[key] = self.rule(*avals, **params)
+            out = self.memo[key] = varying.of_result(self.rule, self.vma, avals, params)
             return out
 
     def frozen(self, params: dict[str, Any]) -> tuple[Any, ...]:

@@ -30,7 +30,7 @@ from .interpreter import (
     leave,
     open_under,
 )
-from .ir import Eqn, Program, Var, swept
+from .ir import Eqn, Program, Var, derived, evaluate, swept
 
 
 class Stage(Interpreter):
@@ -259,3 +259,21 @@ def staged(
     program, captured = stage(f, avals, name, prune, Stage(None, name))
     assert not captured, captured  # a Stage without parent captures nothing
     return program
+
+
+def entering(
+    program: Program, axes: frozenset[str], which: Sequence[bool] | None = None
+) -> Program:
+    """Return the program for operands that vary along these axes of a mesh, too; of those in
+    `which`, or all."""
+    flags = [True] * len(program.inputs) if which is None else which
+    old = program.in_avals
+    avals = [a.with_vma(a.vma | axes) if w else a for a, w in zip(old, flags, strict=True)]
+    if all(a is o for a, o in zip(avals, old)):
+        return program
+    key = "entering", axes, tuple(flags)
+
+    def run(*xs: Any) -> list[Any]:
+        return evaluate(program, xs)
+
+    return derived(program, key, lambda: staged(run, avals, program.name))

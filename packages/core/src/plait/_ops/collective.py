@@ -19,12 +19,13 @@ from .._base.errors import (
     AxisError,
     ShapeError,
 )
-from .._core.array import as_value
-from .._core.interpreter import axis_size, joined
+from .._core.array import Literal, as_value
+from .._core.interpreter import axis_size, binder, joined
 from .._core.primitive import primitive
-from .._plugins.traits import AnyElement, Collective, Linear
+from .._plugins.traits import AnyElement, Collective, Elementwise, Linear
 from .._types.avals import INT32, Aval
 from .._types.dims import product
+from .._xla.lower import lower_rules
 from ..tree import map_tree
 from .dynamic_slicing import dynamic_index_in_dim
 from .elementwise import eq, select, true_divide
@@ -46,22 +47,42 @@ def _resized(x: Aval, axis: int, times: Any, over: Any, what: str) -> Aval:
     return x.with_shape(shape)
 
 
-@primitive("core.psum", traits=(Linear, Collective), **_many)
+def _alike(axes: frozenset, params: dict[str, Any]) -> frozenset:
+    """What is reduced over all positions of an axis is the same at each."""
+    return axes if params.get("groups") else axes.difference(params["axes"])
+
+
+@primitive("core.psum", traits=(Linear, Collective), vma=_alike, **_many)
 def psum_(x: Aval, *, axes: tuple, groups: tuple = ()) -> Aval:
     """Sum over the named axes, for all; or, of one axis, for all of a group."""
     return x
 
 
-@primitive("core.pmax", traits=(Collective,), **_many)
+@primitive("core.pmax", traits=(Collective,), vma=_alike, **_many)
 def pmax_(x: Aval, *, axes: tuple, groups: tuple = ()) -> Aval:
     """Maximum over the named axes, for all; or, of one axis, for all of a group."""
     return x
 
 
-@primitive("core.pmin", traits=(Collective,), **_many)
+@primitive("core.pmin", traits=(Collective,), vma=_alike, **_many)
 def pmin_(x: Aval, *, axes: tuple, groups: tuple = ()) -> Aval:
     """Minimum over the named axes, for all; or, of one axis, for all of a group."""
     return x
+
+
+def _apart_along(axes: frozenset, params: dict[str, Any]) -> frozenset:
+    return axes.union(params["axes"])
+
+
+@primitive("core.pvary", traits=(Linear, Elementwise, AnyElement), vma=_apart_along)
+def pvary_(x: Aval, *, axes: tuple) -> Aval:
+    """The operand, with a type that says that it may differ along these axes of a mesh."""
+    return x
+
+
+@lower_rules.rule(pvary_)
+def _(e, xs, ins, outs, *, axes):
+    return xs[0]
 
 
 @primitive("core.axis_index", traits=(Collective,), **_one)
@@ -98,6 +119,21 @@ def all_to_all_(
 
 
 # ---- as users say it -----------------------------------------------------------------------
+
+
+def varied(x: Any, axes: Any) -> Any:
+    """`x` in the type that varies along these axes, too."""
+    missing = frozenset(axes) - x.aval.vma
+    if not missing:
+        return x
+    if x.__class__ is Literal:
+        return Literal(x.value, x.aval.with_vma(x.aval.vma | missing))
+    return pvary_.bind(x, axes=tuple(sorted(missing)))
+
+
+def _apart(x: Any, names: tuple) -> Any:
+    """`x` in the type of what differs along those of the names that types speak of."""
+    return varied(x, [n for n in names if n in binder(n).typed])
 
 
 def _names(axis_name: Any) -> tuple[Any, ...]:
@@ -182,7 +218,8 @@ def _reduction(prim: Any):
         def one(v: Any) -> Any:
             if scale and v.__class__ in (int, float, bool):
                 return v * next(iter(sizes))
-            return prim(_counted(as_value(v)) if prim is psum_ else v, axes=names, **how)
+            v = _apart(as_value(v), names)
+            return prim(_counted(v) if prim is psum_ else v, axes=names, **how)
 
         return map_tree(one, x)
 
@@ -209,7 +246,7 @@ def axis_index(axis_name: Any) -> Any:
     """
     if not isinstance(axis_name, tuple | list):
         axis_size(axis_name)
-        return axis_index_(name=axis_name)
+        return _apart(axis_index_(name=axis_name), (axis_name,))
     at: Any = as_value(np.int32(0))
     for n in axis_name:
         at = at * axis_size(n) + axis_index(n)
@@ -238,7 +275,7 @@ def all_gather(
         raise ArgumentError(f"all_gather to {to!r}", fix='leave it out, or write to="varying"')
 
     def one(v: Any) -> Any:
-        v = as_value(v)
+        v = _apart(as_value(v), names)
         at = normal_axis(axis, v.aval.ndim + (not tiled))
         y = v if tiled else expand_dims(v, at)
         for name, size in reversed(steps):  # the first varies slowest
@@ -269,7 +306,7 @@ def psum_scatter(
     total = product(tuple([size for _, size in steps]))
 
     def one(v: Any) -> Any:
-        v = _counted(as_value(v))
+        v = _counted(_apart(as_value(v), names))
         at = normal_axis(scatter_dimension, v.aval.ndim, "scatter_dimension")
         if not tiled and v.aval.shape[at] != total:
             raise AxisError(
@@ -315,7 +352,7 @@ def ppermute(x: Any, axis_name: Any, perm: Any) -> Any:
             f"ppermute: perm {pairs} leaves the axis of size {size}",
             fix=f"positions are 0 to {size - 1}",
         )
-    return map_tree(lambda v: _sent(v, joined(names), pairs), x)
+    return map_tree(lambda v: _sent(_apart(as_value(v), names), joined(names), pairs), x)
 
 
 def _sent(x: Any, names: tuple, pairs: tuple) -> Any:
@@ -381,8 +418,25 @@ def pbroadcast(x: Any, axis_name: Any, source: int) -> Any:
     return map_tree(one, x)
 
 
+def pvary(x: Any, axis_name: Any) -> Any:
+    """The tree itself, as what may differ along named axes: in reverse mode, each device has a
+    cotangent of its own of it, and what it was before has their sum.
+
+    Nobody needs to say it: an operation whose operands vary along different axes takes each as if
+    it varied along all of them.  Said early, the sum is of what is small, or is made once.
+
+    Args:
+      x: a tree of arrays.
+      axis_name: a name, or a tuple of names, that is bound outside.
+
+    Raises AxisError for a name that nobody binds.
+    """
+    names = _names(axis_name)
+    return map_tree(lambda v: _apart(as_value(v), names), x)
+
+
 def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
-    """The tree itself: along which axes a value differs is found out, and need not be said.
+    """`pvary`, by the name that says what the tree becomes.
 
     Args:
       x: a tree of arrays.
@@ -391,13 +445,12 @@ def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
 
     Raises AxisError for a name that nobody binds, TypeRule for another `to`.
     """
-    _names(axis_name)
     if to != "varying":
         raise ArgumentError(
             f"pcast to {to!r}",
             fix='write to="varying"; reduce with psum or pmean what shall be the same',
         )
-    return map_tree(as_value, x)
+    return pvary(x, axis_name)
 
 
 def all_to_all(

@@ -3,6 +3,11 @@
 Elements may be no numbers: an `Opaque` dtype says how one of them is stored in memory, and which
 dtype its tangents have.
 
+In a program that several devices run, each on its pieces, a type also says along which axes of the
+mesh the value may differ (`vma`, varying manual axes): reverse mode adds up the cotangents that
+devices have of a value that is the same for all of them.  A value may always be used where one that
+varies more is asked for; type rules never see these axes (`plait._core.varying`).
+
 Invariant: `Aval(s, d, w) is Aval(s, d, w)`.  Avals are interned, so equality is identity and every
 cache of Plait may key on them at C speed.  Python scalars are weak: they take the other operand's
 dtype.
@@ -57,6 +62,9 @@ _categories: dict[Any, int] = {
 }
 _categories[float0] = NOTHING
 _SHORT = {"bool": "bool", "bfloat16": "bf16"}
+NOWHERE: frozenset[str] = frozenset()
+"""No axes: what is alike on all devices, as everything is outside of programs for pieces."""
+_sets: dict[frozenset[str], frozenset[str]] = {NOWHERE: NOWHERE}
 
 
 def category(dtype: Any) -> int:
@@ -83,7 +91,7 @@ class Aval:
 
     __slots__ = (
         "shape", "dtype", "weak_type", "ndim", "inexact", "varies", "category", "physical",
-        "handler", "mlir",
+        "handler", "mlir", "vma",
     )  # fmt: skip
     shape: "tuple[Any, ...]"
     dtype: Any  # a numpy dtype, or an Opaque
@@ -95,6 +103,7 @@ class Aval:
     physical: "Aval"  # the type in memory: itself, unless it is opaque or float0
     handler: Any  # result handler of the runtime, in the default place
     mlir: Any  # the MLIR type, made at first lowering
+    vma: frozenset[str]  # the axes of a mesh along which it varies; equal sets are one object
     _all: "dict[tuple[Any, ...], Aval]" = {}
 
     placement = None
@@ -117,20 +126,32 @@ class Aval:
         dtype = dtype if dtype.__class__ is Opaque else np.dtype(dtype)
         key = shape, dtype, bool(weak_type)
         self = cls._all.get(key)
-        if self is None:
-            self = object.__new__(cls)
-            self.shape, self.dtype, self.weak_type = key
-            self.ndim, self.category = len(shape), category(dtype)
-            self.inexact = self.varies = self.category in (FLOATING, COMPLEX)
-            self.physical = self if self.category != NOTHING else Aval(shape, BOOL)
-            if self.category == OPAQUE:
-                self.physical = Aval((*shape, *dtype.shape), dtype.words)
-                self.varies = dtype.tangent_dtype is not None
-            self.handler = self.mlir = None
-            # Two threads may come here with one type: `setdefault` is atomic, and both get the same
-            # object.  It is complete by then: a half-made type is never found by others.
-            self = cls._all.setdefault(key, self)
-        return self
+        return cls._made(key, NOWHERE) if self is None else self
+
+    @classmethod
+    def _made(cls, key: "tuple[Any, ...]", vma: frozenset[str]) -> "Aval":
+        self = object.__new__(cls)
+        self.shape, self.dtype, self.weak_type = shape, dtype, _ = key
+        self.ndim, self.category = len(shape), category(dtype)
+        self.inexact = self.varies = self.category in (FLOATING, COMPLEX)
+        self.vma = vma
+        self.physical = self if self.category != NOTHING else Aval(shape, BOOL).with_vma(vma)
+        if self.category == OPAQUE:
+            self.physical = Aval((*shape, *dtype.shape), dtype.words).with_vma(vma)
+            self.varies = dtype.tangent_dtype is not None
+        self.handler = self.mlir = None
+        # Two threads may come here with one type: `setdefault` is atomic, and both get the same
+        # object.  It is complete by then: a half-made type is never found by others.
+        return cls._all.setdefault((*key, vma) if vma else key, self)
+
+    def with_vma(self, axes: frozenset[str]) -> "Aval":
+        """The type of a value that varies along these axes of a mesh."""
+        if axes == self.vma:
+            return self
+        key = self.shape, self.dtype, self.weak_type
+        if not axes:
+            return Aval(*key)
+        return self._all.get((*key, axes)) or self._made(key, _sets.setdefault(axes, axes))
 
     @property
     def aval(self) -> "Aval":
@@ -142,7 +163,8 @@ class Aval:
         return product(self.shape)
 
     def with_shape(self, shape: "Iterable[Any]") -> "Aval":
-        return Aval(tuple(shape), self.dtype, self.weak_type)
+        new = Aval(tuple(shape), self.dtype, self.weak_type)
+        return new.with_vma(self.vma) if self.vma else new
 
     @property
     def tangent_type(self) -> "Aval":
@@ -150,8 +172,8 @@ class Aval:
         if self.inexact:
             return self
         if self.category == OPAQUE and self.dtype.tangent_dtype is not None:
-            return Aval(self.shape, self.dtype.tangent_dtype)
-        return Aval(self.shape, float0)
+            return self.with_dtype(self.dtype.tangent_dtype)
+        return self.with_dtype(float0)
 
     sharding = None
     """None: a type says nothing of where values are; `plait.Array.sharding` does."""
@@ -165,11 +187,11 @@ class Aval:
         return self.strong()
 
     def update(self, **changes: Any) -> "Aval":
-        """The type with another shape, dtype or weak_type.
+        """The type with another shape, dtype, weak_type or vma.
 
         Raises TypeRule for what else a type is asked to say.
         """
-        unknown = changes.keys() - {"shape", "dtype", "weak_type"}
+        unknown = changes.keys() - {"shape", "dtype", "weak_type", "vma"}
         if any(changes[name] is not None for name in unknown):
             raise ArgumentError(
                 f"the type {self!r} says nothing of {sorted(unknown)}",
@@ -177,13 +199,15 @@ class Aval:
             )
         same = {"shape": self.shape, "dtype": self.dtype, "weak_type": self.weak_type}
         kept = {name: changes.get(name, had) for name, had in same.items()}
-        return Aval(tuple(kept["shape"]), dtype_of(kept["dtype"]), bool(kept["weak_type"]))
+        new = Aval(tuple(kept["shape"]), dtype_of(kept["dtype"]), bool(kept["weak_type"]))
+        return new.with_vma(changes.get("vma", self.vma))
 
     def with_dtype(self, dtype: Any) -> "Aval":
-        return Aval(self.shape, dtype, False)
+        new = Aval(self.shape, dtype, False)
+        return new.with_vma(self.vma) if self.vma else new
 
     def strong(self) -> "Aval":
-        return Aval(self.shape, self.dtype, False) if self.weak_type else self
+        return self.with_dtype(self.dtype) if self.weak_type else self
 
     def same_type(self, other: "Aval") -> bool:
         """Return whether shape and dtype are the same, whatever the weakness."""
@@ -191,16 +215,23 @@ class Aval:
 
     def __repr__(self) -> str:
         shape = ",".join(map(str, self.shape))
-        return f"{short_name(self.dtype)}[{shape}]{'*' if self.weak_type else ''}"
+        along = f"{{{','.join(sorted(self.vma))}}}" if self.vma else ""
+        return f"{short_name(self.dtype)}[{shape}]{'*' if self.weak_type else ''}{along}"
 
     def __reduce__(self):
-        return Aval, (self.shape, self.dtype, self.weak_type)
+        plain = self.shape, self.dtype, self.weak_type
+        return (_again, (*plain, self.vma)) if self.vma else (Aval, plain)
 
     def __copy__(self) -> "Aval":
         return self
 
     def __deepcopy__(self, memo: Any) -> "Aval":
         return self
+
+
+def _again(shape: Any, dtype: Any, weak_type: bool, vma: frozenset[str]) -> Aval:
+    """Make the type that was pickled."""
+    return Aval(shape, dtype, weak_type).with_vma(vma)
 
 
 def _size(d: Any) -> int:

@@ -55,6 +55,7 @@ from .._core.lift_higher_order import (
 from .._core.staging import (
     Stage,
     collector_paused,
+    entering,
     stage,
     staged,
 )
@@ -91,6 +92,7 @@ __all__ = [
     "collector_paused",
     "current",
     "enter",
+    "entering",
     "kept",
     "leave",
     "lift_rule",

@@ -24,6 +24,7 @@ from .._ops.collective import (
     psum,
     psum_scatter,
     pswapaxes,
+    pvary,
 )
 from .._ops.convolution import ConvDims as ConvDimensionNumbers
 from .._ops.convolution import (
@@ -355,6 +356,7 @@ __all__ = [
     "pshuffle",
     "psum",
     "psum_scatter",
+    "pvary",
     "pswapaxes",
     "ragged_dot",
     "ragged_dot_general",

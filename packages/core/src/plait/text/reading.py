@@ -50,7 +50,7 @@ _NAME = Pattern(r"[A-Za-z_]\w*")
 _DOTTED = Pattern(r"[A-Za-z_][\w-]*(?:\.[\w-]+)*")
 _VAR = Pattern(r"%\w+")
 _LABEL = Pattern(r"@\d+")
-_TYPE = Pattern(r"([A-Za-z]\w*(?:<\w+>)?)\[([^\]\n]*)\](\*?)")
+_TYPE = Pattern(r"([A-Za-z]\w*(?:<\w+>)?)\[([^\]\n]*)\](\*?)(?:\{([\w,]+)\})?")
 _OPAQUE = Pattern(r"[A-Za-z]\w*<\w+>")
 _DIM = Pattern(r"\{([^{}\n]*)\}")
 _STRING = Pattern(r"b?(?:'(?:\\.|[^'\\\n])*'|\"(?:\\.|[^\"\\\n])*\")")
@@ -234,8 +234,9 @@ class _Reader(Scanner):
 
     def type(self) -> Aval:
         at = self.skip()
-        name, shape, weak = self.take(_TYPE, "a type, such as f32[3],").groups()
-        return Aval(self.shape(shape, at), self.dtype(name, at), bool(weak))
+        name, shape, weak, axes = self.take(_TYPE, "a type, such as f32[3],").groups()
+        found = Aval(self.shape(shape, at), self.dtype(name, at), bool(weak))
+        return found.with_vma(frozenset(axes.split(","))) if axes else found
 
     def shape(self, text: str, at: int) -> tuple[Any, ...]:
         if re.fullmatch(r"[\d, ]*", text):

@@ -12,6 +12,8 @@ from ..._ops.collective import (
     ppermute_,
     psum_,
     psum_scatter_,
+    pvary_,
+    varied,
 )
 
 __all__ = [
@@ -23,4 +25,6 @@ __all__ = [
     "ppermute_",
     "psum_",
     "psum_scatter_",
+    "pvary_",
+    "varied",
 ]

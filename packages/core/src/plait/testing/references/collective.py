@@ -56,6 +56,7 @@ def _places(prim: Any) -> Iterator[Sample]:
 _ONE = {"name": NAME, "size": SIZE}
 REFERENCES = {
     "core.psum": Reference(_for_all(lambda x: x.sum(0, x.dtype)), _rows(2, axes=(NAME,)), 2),
+    "core.pvary": Reference(lambda x, axes: x, _rows(2, axes=()), 2),
     "core.pmax": Reference(_for_all(lambda x: x.max(0)), _rows(2, axes=(NAME,))),
     "core.pmin": Reference(_for_all(lambda x: x.min(0)), _rows(2, axes=(NAME,))),
     "core.axis_index": Reference(lambda name: np.arange(SIZE, dtype=np.int32), _places),

@@ -1,0 +1,262 @@
+"""Types that say along which axes of a mesh values vary, and the derivatives that go by them.
+
+The judge is the same function of all pieces at once, on one device: its axis bound by vmap, its
+results added where each device has one of its own, and its derivatives by finite differences.
+"""
+
+import numpy as np
+import pytest
+
+import plait
+import plait.numpy as pnp
+from plait import lax
+from plait.numpy import sin
+from plait_sharding import P, make_mesh, shard_map
+
+R = np.random.default_rng(3)
+V = R.uniform(0.5, 1.5, size=(8, 3)).astype(np.float32)
+W = np.float32(0.7)
+
+
+def mesh_of_two():
+    return make_mesh((2, 4), ("x", "y"))
+
+
+def psum(v):
+    return lax.psum(v, "i")
+
+
+@plait.custom_vjp
+def doubled(x):
+    return 2 * x
+
+
+doubled.defvjp(lambda x: (2 * x, None), lambda _, ct: (2 * ct,))
+
+
+@plait.custom_jvp
+def cubed(x):
+    return x**3
+
+
+cubed.defjvp(lambda p, t: (p[0] ** 3, 3 * p[0] ** 2 * t[0]))
+
+
+def times(w, v):
+    """A custom rule whose operands vary along different axes."""
+    f = plait.custom_vjp(lambda w, v: w * v)
+    f.defvjp(lambda w, v: (w * v, (w, v)), lambda r, ct: ((ct * r[1]).sum(), ct * r[0]))
+    return f(w, v)
+
+
+def scanned(w, v):
+    return lax.scan(lambda c, x: (c * w + x, c * x), 0.5, v)[1].sum()
+
+
+def carried(w, v):
+    """The carry is the same on all devices at first, and differs after a turn."""
+    return lax.fori_loop(0, 3, lambda i, c: c * w + v.sum() * i, 1.0)
+
+
+def shifted(w, v):
+    """What one carry is, the next is a turn later."""
+    turn = lambda c, x: ((v.sum() * w, c[0], c[1], c[2], c[3] * w), c[4])  # noqa: E731
+    return lax.scan(turn, (1.0, 1.0, 1.0, 1.0, w), None, 7)[1].sum()
+
+
+VARIES = {
+    "product": lambda w, v: (w * v).sum(),
+    "own": lambda w, v: sin(w * v).sum() * w,
+    "psum inside": lambda w, v: (psum(v * w) * v).sum(),
+    "psum twice": lambda w, v: (psum(v * psum(v * w)) * v).sum(),
+    "of what does not vary": lambda w, v: (psum(w) * v).sum(),
+    "pmean": lambda w, v: (lax.pmean(w * v, "i") ** 2 * v).sum(),
+    "all_gather": lambda w, v: (lax.all_gather(v * w, "i") ** 2).sum() * v[0],
+    "psum_scatter": lambda w, v: (lax.psum_scatter(pnp.outer(pnp.arange(8.0), v * w), "i")
+                                  ** 2).sum(),
+    "ppermute": lambda w, v: (lax.ppermute(w * w, "i", [(0, 1), (1, 5)]) * v).sum(),
+    "all_to_all": lambda w, v: (lax.all_to_all(pnp.outer(pnp.arange(8.0), v * w), "i", 0, 0)
+                                ** 2).sum(),
+    "axis_index": lambda w, v: w * w * lax.axis_index("i"),
+    "groups": lambda w, v: (lax.psum(w * v, "i", axis_index_groups=[[0, 1, 2, 7], [3, 4, 5, 6]])
+                            * v).sum(),
+    "custom_vjp": lambda w, v: (doubled(w) * doubled(v * w)).sum(),
+    "custom_vjp of psum": lambda w, v: (doubled(psum(w * v)) * v).sum(),
+    "custom_vjp of both": lambda w, v: times(w, v).sum(),
+    "custom_jvp": lambda w, v: (cubed(w) * cubed(v * w)).sum(),
+    "checkpoint": lambda w, v: plait.checkpoint(lambda w: sin(w * v) * psum(w))(w).sum(),
+    "jit": lambda w, v: plait.jit(lambda w: sin(w * v) * w)(w).sum(),
+    "scan": scanned,
+    "carried": carried,
+    "shifted": shifted,
+    "while": lambda w, v: lax.while_loop(lambda c: c.sum() < 9, lambda c: c * w * 3, v,
+                                         max_steps=9).sum(),
+    "cond": lambda w, v: lax.cond(v[0] > 1, lambda w: (w * w * v).sum(), lambda w: w * 2, w),
+    "cond of all": lambda w, v: lax.cond(w > 0, lambda w: (w * w * v).sum(), lambda w: w * 2, w),
+    "cond within": lambda w, v: lax.cond(v[0] > 1, lambda w: sin(w * 3) * w, lambda w: w, w),
+    "vmap": lambda w, v: plait.vmap(lambda u: sin(u * w) * psum(w * v).sum())(v).sum(),
+    "indexing": lambda w, v: (w * pnp.arange(8.0))[lax.axis_index("i")] * v.sum(),
+    "sorting": lambda w, v: (pnp.sort(v * w) * pnp.arange(3.0)).sum(),
+    "matmul": lambda w, v: (pnp.outer(v, v) @ (w * pnp.ones(3))).sum() * w,
+    "inner gradient": lambda w, v: plait.grad(lambda u: (u**3 * w * v).sum())(v[1]) * w,
+}  # fmt: skip
+ALIKE = {
+    "sum": lambda w, v: psum((w * v).sum()),
+    "nonlinear": lambda w, v: sin(psum((w * v).sum())) * w,
+    "mean": lambda w, v: lax.pmean(cubed(w * v).sum(), "i") * w,
+    "scan": lambda w, v: psum(scanned(w, v)),
+    "sum in scan": lambda w, v: lax.scan(lambda c, x: (sin(psum(w * x)) * c, None), w, v)[0],
+    "custom_vjp": lambda w, v: doubled(psum((w * v).sum())) * doubled(w),
+    "checkpoint": lambda w, v: plait.checkpoint(lambda w: psum((sin(w * v)).sum()) * w)(w),
+    "pmax": lambda w, v: lax.pmax((w * v).max(), "i"),
+    "nothing": lambda w, v: w * w,
+}
+
+
+def whole(f, varies):
+    """The function of all pieces."""
+    lanes = plait.vmap(f, (None, 0), axis_name="i")
+    return plait.jit(lambda w, v: lanes(w, v).sum() if varies else lanes(w, v)[0])
+
+
+def slopes(f, *xs):
+    """Finite differences with respect to w, and to v in a direction."""
+    h, d = 1e-2, np.cos(np.arange(V.size)).reshape(V.shape).astype(np.float32)
+    at = lambda a, b: float(f(W + a * h, V + b * h * d))  # noqa: E731
+    five = lambda g: (8 * (g(1) - g(-1)) - (g(2) - g(-2))) / (12 * h)  # noqa: E731
+    return five(lambda k: at(k, 0)), five(lambda k: at(0, k)), d
+
+
+@pytest.mark.parametrize("varies, name", [(True, n) for n in VARIES] + [(False, n) for n in ALIKE])
+def test_gradients(varies, name):
+    f = (VARIES if varies else ALIKE)[name]
+    mesh = make_mesh((8,), "i")
+    one = lambda w, v: f(w, v[0])  # noqa: E731
+    over = lambda g, outs: shard_map(g, mesh=mesh, in_specs=(P(), P("i")), out_specs=outs)  # noqa: E731
+    dw, dv, d = slopes(whole(f, varies))
+    near = lambda got, want: np.testing.assert_allclose(got, want, rtol=3e-3, atol=3e-3)  # noqa: E731
+    # inside: of a value that all devices use, and of one that each has of its own
+    near(plait.jit(over(plait.grad(one), P()))(W, V), dw)
+    near((plait.jit(over(plait.grad(one, 1), P("i")))(W, V) * d).sum(), dv)
+    # of the whole
+    outs = P("i") if varies else P()
+    total = over((lambda w, v: one(w, v)[None]) if varies else one, outs)
+    near(plait.jit(plait.grad(lambda w, v: total(w, v).sum()))(W, V), dw)
+    near((plait.jit(plait.grad(lambda w, v: total(w, v).sum(), 1))(W, V) * d).sum(), dv)
+    if name != "while":
+        again = plait.grad(lambda w: plait.checkpoint(total)(w, V).sum())
+        near(plait.jit(again)(W), dw)
+    tangent = plait.jvp(lambda w: total(w, V).sum(), (W,), (np.float32(1),))[1]
+    near(tangent, dw)
+    # mapped, and the derivative of the derivative against that of the plain program
+    many = np.float32([W, W])
+    near(plait.jit(plait.vmap(over(plait.grad(one), P()), (0, None)))(many, V), [dw, dw])
+    curve = lambda g: plait.jvp(lambda w: g(w, V), (W,), (np.float32(1),))[1]  # noqa: E731
+    near(curve(over(plait.grad(one), P())), curve(plait.grad(whole(f, varies))))
+
+
+def test_types():
+    mesh, seen = mesh_of_two(), {}
+
+    def f(w, v):
+        seen.update(
+            w=w, v=v, product=w * v, sum=lax.psum(v, "x"), all=lax.psum(v, ("x", "y")),
+            gathered=lax.all_gather(v, "x"), place=lax.axis_index("y"), const=pnp.ones(3),
+            carry=lax.scan(lambda c, _: (c + v.sum(), None), w, None, 2)[0],
+            pvary=lax.pvary(w, "y"),
+            pcast=lax.pcast(w, ("x", "y"), to="varying"), sent=lax.ppermute(w, "y", [(0, 1)]),
+        )  # fmt: skip
+        return w
+
+    shard_map(f, mesh=mesh, in_specs=(P(), P("x")), out_specs=P())(W, V)
+    found = {k: "".join(sorted(plait.typeof(x).vma)) for k, x in seen.items()}
+    assert found == {
+        "w": "", "v": "x", "product": "x", "sum": "", "all": "", "gathered": "x", "place": "y",
+        "const": "", "carry": "x", "pvary": "y", "pcast": "xy", "sent": "y",
+    }  # fmt: skip
+    shard_map(f, mesh=mesh, in_specs=(P(), P("x")), out_specs=P(), check_vma=False)(W, V)
+    assert not any(plait.typeof(x).vma for x in seen.values())
+    plait.vmap(lambda v: seen.update(v=lax.pvary(v, "i") * lax.axis_index("i")), axis_name="i")(V)
+    assert not plait.typeof(seen["v"]).vma
+
+
+def collectives(f, *xs):
+    text = plait.jit(f).lower(*xs).compile().as_text()
+    return text.count(" all-reduce("), text.count(" all-gather("), text.count(" reduce-scatter(")
+
+
+def test_gradients_communicate_no_more_than_they_must():
+    mesh = make_mesh((8,), "i")
+    over = lambda g, i, o: shard_map(g, mesh=mesh, in_specs=i, out_specs=o)  # noqa: E731
+    sharded = plait.device_put(V, plait.NamedSharding(mesh, P("i")))
+    loss = over(lambda v: lax.psum((v**2).sum(), "i"), P("i"), P())
+    assert collectives(plait.grad(loss), sharded) == (0, 0, 0)  # each has its own
+    own = over(lambda w, v: plait.grad(lambda w: (w * v).sum())(w), (P(), P("i")), P())
+    assert collectives(own, W, sharded) == (1, 0, 0)
+    # a weight that every step uses: its gradient is summed once, not in every step
+    steps = over(lambda w, v: lax.psum(scanned(w, v[0]), "i"), (P(), P("i")), P())
+    assert collectives(plait.grad(steps), W, sharded) == (1, 0, 0)
+    cell = plait.jit(lambda c, w: sin(c * w))
+    turn = lambda w: lambda c, x: (cell(c, w) + x, None)  # noqa: E731
+    deep = over(lambda w, v: lax.psum(lax.scan(turn(w), v[0, 0], v[0])[0], "i"), (P(), P("i")), P())
+    assert collectives(plait.grad(deep), W, sharded) == (1, 0, 0)
+    gather = over(lambda v: (lax.all_gather(v, "i") ** 2).sum()[None], P("i"), P("i"))
+    got = collectives(plait.grad(lambda v: gather(v).sum()), sharded)
+    assert got[0] + got[2] == 1 and got[1] == 1
+
+
+def test_a_weight_is_divided_along_one_axis_and_data_along_another():
+    """Sums are along those axes only along which a weight is whole."""
+    mesh = mesh_of_two()
+    w = R.normal(size=(3, 8)).astype(np.float32)
+    data = R.normal(size=(4, 3)).astype(np.float32)
+    local = lambda w, v: (sin(v @ w) ** 2).sum()  # noqa: E731
+    specs = {"mesh": mesh, "in_specs": (P(None, "y"), P("x")), "out_specs": P(None, "y")}
+    got = plait.jit(shard_map(plait.grad(local), **specs))(w, data)
+    z = data @ w
+    np.testing.assert_allclose(got, data.T @ np.sin(2 * z), rtol=1e-4, atol=1e-4)
+
+
+def test_spmd_axis_name_varies_too():
+    """The elements of a batch that a vmap divides over an axis: what they share is summed."""
+    mesh = mesh_of_two()
+    inner = shard_map(lambda w, v: w * v, mesh=mesh, in_specs=(P(), P("y")), out_specs=P("y"))
+    batch = R.normal(size=(4, 8)).astype(np.float32)
+    f = plait.vmap(inner, (None, 0), spmd_axis_name="x")
+    got = plait.jit(plait.grad(lambda w: f(w, batch).sum()))(W)
+    np.testing.assert_allclose(got, batch.sum(), rtol=1e-4)
+
+
+def test_nested():
+    """A shard_map over other axes of the mesh: types inside say of both."""
+    mesh, seen = mesh_of_two(), []
+
+    def inner(w, v):
+        seen.append(plait.typeof(w * v).vma)
+        return plait.grad(lambda w: (w * w * v).sum())(w)
+
+    def outer(w, v):
+        f = shard_map(inner, mesh=mesh, in_specs=(P(), P("y")), out_specs=P(), axis_names={"y"})
+        g = f(w, v[0])  # of one weight that all devices of both axes use
+        seen.append(plait.typeof(g).vma)
+        return g
+
+    f = shard_map(outer, mesh=mesh, in_specs=(P(), P("x")), out_specs=P(), axis_names={"x"})
+    v = R.normal(size=(2, 8)).astype(np.float32)
+    np.testing.assert_allclose(plait.jit(f)(W, v), 2 * W * v.sum(), rtol=1e-4)
+    assert [set(s) for s in seen] == [{"x", "y"}, set()]
+
+
+def test_printed_and_read_again():
+    mesh, kept = make_mesh((8,), "i"), []
+
+    def f(v):
+        p = plait.make_program(lambda w: sin(w) * 2)(v)
+        kept.append((p, v.aval))
+        return v
+
+    shard_map(f, mesh=mesh, in_specs=P("i"), out_specs=P("i"))(V)
+    ((p, aval),) = kept
+    assert repr(aval) == "f32[1,3]{i}" and "f32[1,3]{i}" in str(p)
+    again = plait.text.parse(plait.text.show(p))
+    assert again.out_avals == p.out_avals and aval in again.in_avals
