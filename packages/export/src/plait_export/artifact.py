@@ -57,6 +57,7 @@ from .calling import FlatFunction, call_exported
 from .constants import Constants
 from .container import field, texts
 from .errors import ArtifactError, NotExportable, expecting
+from .library_calls import check_library_calls
 
 STABLE_CALLS = frozenset({portable.ASSERTION, portable.ASKED}) | LAPACK
 """Functions outside StableHLO that every reader knows."""
@@ -467,6 +468,7 @@ def verify(exported: Exported, allowed: set[str], reader: str = "deserialize") -
     with lock:
         module = portable.parsed(exported.mlir_module_serialized)
         calls = portable.custom_calls(module)
+        check_library_calls(portable.outside_calls(module))
         ins, outs = exported.in_avals, exported.out_avals
         fits = portable.is_for(module, ins, outs, exported.by_argument)
         fits = fits and not portable.calls_itself(module)

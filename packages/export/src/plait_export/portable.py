@@ -48,6 +48,7 @@ from plait.ext.types import (
 
 from .container import stablehlo_version
 from .errors import ArtifactError, NotExportable
+from .library_calls import check_library_calls
 
 ASSERTION = "shape_assertion"
 """What compilers of StableHLO call the check of a size; it is gone when sizes are known."""
@@ -307,8 +308,12 @@ def _unreadable(artifact: bytes, why: str) -> ArtifactError:
 
 def custom_calls(module: Any) -> list[str]:
     """Names of the functions outside StableHLO that a module calls, sorted."""
-    calls = operations(module, lambda op: op.name == "stablehlo.custom_call")
-    return sorted({op.attributes["call_target_name"].value for op in calls})
+    return sorted({op.attributes["call_target_name"].value for op in outside_calls(module)})
+
+
+def outside_calls(module: Any) -> list[Any]:
+    """The calls of functions outside StableHLO."""
+    return operations(module, lambda op: op.name == "stablehlo.custom_call")
 
 
 def calls_itself(module: Any) -> bool:
@@ -393,8 +398,8 @@ def code_for(
       by_argument: whether `main` takes the number of the platform first.
       number: that of the platform, if it is known: `main` does not take it then.
 
-    Raises ArtifactError if it does not say what all sizes are, or refuses these; ShapeError if a
-    value would have more bytes than can be counted.
+    Raises ArtifactError if it does not say what all sizes are, refuses these, or calls a library
+    with what that does not take; ShapeError if a value would have more bytes than can be counted.
     """
     known = symbolic or number is not None
     with jaxlib_api.lock:
@@ -415,7 +420,9 @@ def code_for(
             fix="call it with sizes that satisfy its constraints; Exported.mlir_module() shows it",
         ) from None
     with jaxlib_api.lock:
-        mlir.expect_countable(mlir.parse(refined))
+        module = mlir.parse(refined)
+        mlir.expect_countable(module)
+        check_library_calls(outside_calls(module))
     return refined
 
 
