@@ -362,6 +362,45 @@ def text_of(artifact: bytes) -> str:
         return parsed(artifact).operation.get_asm()
 
 
+# ---- written anew --------------------------------------------------------------------------
+
+
+def rewritten(artifact: bytes) -> tuple[bytes, list[str]]:
+    """(the artifact as it is written here, the functions outside StableHLO that it calls).
+
+    What is said of dividing the module over devices is left out: it is run on one.
+    """
+    with jaxlib_api.lock:
+        module = parsed(artifact)
+        _undivided(module)
+        code = mlir.bytecode(module)
+    written = artifact_of(code, False)
+    with jaxlib_api.lock:
+        return written, custom_calls(parsed(written))
+
+
+_OF_DIVISIONS = ("sdy.", "mhlo.sharding")
+
+
+def _undivided(module: Any) -> None:
+    """Remove constraints of sharding, the meshes they name, and attributes of both."""
+    m = mlir.bindings()
+    for op in operations(module, lambda op: op.name == "sdy.sharding_constraint"):
+        replace(op, [op.operands[0]])
+    for op in operations(module, lambda op: op.name == "sdy.mesh"):
+        op.erase()
+    for op in operations(module, lambda op: True):
+        for name in [name for name in op.attributes if name.startswith(_OF_DIVISIONS)]:
+            del op.attributes[name]
+        for name in [name for name in ("arg_attrs", "res_attrs") if name in op.attributes]:
+            kept = [
+                {each.name: each.attr for each in held if not each.name.startswith(_OF_DIVISIONS)}
+                for held in op.attributes[name]
+            ]
+            dictionaries = [m.ir.DictAttr.get(held, m.context) for held in kept]
+            op.attributes[name] = m.ir.ArrayAttr.get(dictionaries, m.context)
+
+
 # ---- for a platform that is known ----------------------------------------------------------
 
 
