@@ -84,7 +84,7 @@ def check(
     held = Limits() if limits is None else limits_of(limits)
     assert held is not None
     read_apart(archive, "deserialize", {*STABLE_CALLS, *custom_calls}, held)
-    return _facts(archive, len(blob), key is not None)
+    return facts_of(archive, len(blob), key is not None)
 
 
 def bytes_of(source: Any) -> bytes:
@@ -106,7 +106,8 @@ def bytes_of(source: Any) -> bytes:
         ) from None
 
 
-def _facts(archive: bytes, size: int, sealed: bool) -> Facts:
+def facts_of(archive: bytes, size: int, sealed: bool) -> Facts:
+    """What the manifest of an archive says, that was verified.  Raises ArtifactError."""
     with expecting("the artifact is damaged"):
         manifest, _ = container.unpack(archive, portable.newest_version())
         sides = [field(manifest, side, dict) for side in ("inputs", "outputs")]
