@@ -365,11 +365,12 @@ def libraries(session: nox.Session) -> None:
 
 @nox.session
 def fuzz(session: nox.Session) -> None:
-    """Random programs under random stacks of transformations, against numpy, other ones each time:
-    `-- --minutes N`, `-- --seed S --count 1` for one again."""
+    """Random programs under random stacks of transformations, against numpy, and artifacts with
+    changed bytes; others each time: `-- --minutes N`, `-- --seed S --count 1` for one again."""
     session.install(*wheels(session, *PACKAGES), JAXLIB, "pytest>=8")
     session.run("python", "tests/fuzz/test_random_programs.py", *session.posargs)
     session.run("python", "tests/fuzz/random_piles.py", *session.posargs)
+    session.run("python", "tests/fuzz/test_changed_artifacts.py", *session.posargs)
     session.run("python", "tests/fuzz/random_piles.py", "--families")
 
 

@@ -392,6 +392,42 @@ def test_saved_and_loaded_without_plait(tmp_path, platforms):
     assert done.stdout == "done\n", done.stderr[-3000:]
 
 
+def test_an_artifact_as_a_saved_model(tmp_path):
+    """Written by the command, and differentiated by the derivative that it holds."""
+    file, saved = tmp_path / "f.plait", str(tmp_path / "saved")
+    types = plait.export.symbolic_args_specs((PARAMS, np.ones((2, 3), F32)), (None, "b, 3"))
+    artifact = plait.export.export(layer)(*types)
+    file.write_bytes(artifact.serialize(vjp_order=1))
+    command = [sys.executable, "-m", "plait_export", "to-tf", str(file), saved]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-3000:]
+    module = tf.saved_model.load(saved)
+    leaves, names = (
+        plait.tree.leaves((PARAMS, None)),
+        sorted(module.signatures["serve"].structured_input_signature[1]),
+    )
+    assert len(names) == len(leaves) + 1 and all(n.isidentifier() for n in names)
+    for n in (1, 4):
+        x = np.full((n, 3), 0.25, F32)
+        variables = [tf.Variable(leaf) for leaf in leaves]
+        with tf.GradientTape() as tape:
+            (y,) = module.serve(*variables, x).values()
+            total = tf.reduce_sum(y)
+        np.testing.assert_allclose(y, expected(x), rtol=1e-5)
+        for got, want in zip(tape.gradient(total, variables), slope(x), strict=True):
+            np.testing.assert_allclose(got, want, rtol=1e-5)
+
+
+def test_an_artifact_that_calls_libraries_is_no_saved_model(tmp_path):
+    file = tmp_path / "f.plait"
+    artifact = plait.export.export(plait.numpy.linalg.cholesky)(np.eye(3, dtype=F32))
+    file.write_bytes(artifact.serialize())
+    command = [sys.executable, "-m", "plait_export", "to-tf", str(file), str(tmp_path / "saved")]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 2 and "lapack_spotrf_ffi" in done.stderr
+    assert "libraries=False" in done.stderr and "Traceback" not in done.stderr
+
+
 # ---- what is refused -----------------------------------------------------------------------
 
 IDENTITY = lambda x: x  # noqa: E731

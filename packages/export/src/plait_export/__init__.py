@@ -22,6 +22,8 @@ from . import tensorflow
 from .artifact import Exported, deserialize
 from .calling import call_exported
 from .errors import ArtifactError, NotExportable
+from .facts import Facts, check
+from .isolation import Limits
 from .jax_artifacts import import_jax
 from .structure import register_namedtuple_serialization, register_pytree_serialization
 from .symbols import is_symbolic_dim, symbolic_args_specs, symbolic_shape
@@ -33,9 +35,12 @@ register_pytree_node_serialization = register_pytree_serialization
 __all__ = [
     "ArtifactError",
     "Exported",
+    "Facts",
+    "Limits",
     "NotExportable",
     "SymbolicScope",
     "call_exported",
+    "check",
     "default_export_platform",
     "deserialize",
     "export",

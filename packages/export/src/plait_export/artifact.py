@@ -52,11 +52,13 @@ from plait.ext.values import (
     is_tracer,
 )
 
-from . import container, portable, signature, structure
+from . import container, portable, sealing, signature, structure
 from .calling import FlatFunction, call_exported
 from .constants import Constants
 from .container import field, texts
 from .errors import ArtifactError, NotExportable, expecting
+from .isolation import Limits, limits_of, read_apart
+from .library_calls import check_library_calls
 
 STABLE_CALLS = frozenset({portable.ASSERTION, portable.ASKED}) | LAPACK
 """Functions outside StableHLO that every reader knows."""
@@ -286,16 +288,19 @@ class Exported(FlatFunction):
     # -- saving ----------------------------------------------------------------------------
 
     @border
-    def serialize(self, vjp_order: int = 0) -> bytes:
+    def serialize(self, vjp_order: int = 0, *, key: bytes | None = None) -> bytes:
         """The artifact as bytes: write them to a file; `deserialize` reads them.
 
         Args:
           vjp_order: how many derivatives in reverse mode are saved with it, each of that before:
             what is read can be differentiated so often.  Constants are held once.
+          key: a secret of 16 bytes or more, by which the artifact is sealed (HMAC-SHA256): who
+            reads it with the same key knows that somebody who has it wrote it.  It is no secret
+            what is in it.
 
         Equal functions give equal bytes, in the oldest format that can say it.  Raises
-        NotExportable for trees of classes that are not registered under a name; and what `vjp`
-        raises.
+        NotExportable for trees of classes that are not registered under a name; ArgumentError for
+        what is no key; and what `vjp` raises.
         """
         order = _order(vjp_order)
         chain: list[Exported] = [self]
@@ -330,7 +335,8 @@ class Exported(FlatFunction):
             for k, each in enumerate(chain):
                 members[_member(k)] = constants.hollowed(each.mlir_module_serialized)
             manifest["vjp"] = [{"custom_calls": list(e.custom_calls)} for e in chain[1:]]
-        return container.pack(manifest, members)
+        packed = container.pack(manifest, members)
+        return packed if key is None else sealing.seal(packed, key)
 
 
 def _order(vjp_order: Any) -> int:
@@ -377,7 +383,11 @@ def paths_of(in_tree: TreeDef) -> list[str]:
 
 @border
 def deserialize(
-    blob: bytes | bytearray | memoryview, *, custom_calls: Iterable[str] = ()
+    blob: bytes | bytearray | memoryview,
+    *,
+    custom_calls: Iterable[str] = (),
+    key: bytes | None = None,
+    isolated: bool | Limits = False,
 ) -> Exported:
     """What `Exported.serialize` saved.
 
@@ -385,30 +395,64 @@ def deserialize(
       blob: the bytes.
       custom_calls: functions outside StableHLO that it may call, besides those that every reader
         knows.  They are found by name in this process: allow those of whom you know.
+      key: that which it was sealed by; the seal is verified before anything else is looked at.
+      isolated: whether another process reads and verifies it first, and writes it anew for this
+        one, so that a file which is made to crash its reader, or to keep it busy, costs that
+        process only; `Limits` says how long, and how much memory, it may take.
 
-    Raises ArtifactError, which says what is wrong: damage, a newer format or StableHLO, features
-    or types that this reader does not know, custom calls, classes that are not registered here.
+    Nothing in the bytes is run, or unpickled.  Raises ArtifactError, which says what is wrong:
+    damage, a newer format or StableHLO, features or types that this reader does not know, custom
+    calls, classes that are not registered here, a wrong or missing seal.
+
+    >>> import numpy as np, plait
+    >>> key = b"of sixteen bytes"
+    >>> saved = plait.export.export(lambda x: x + 1)(np.float32(0)).serialize(key=key)
+    >>> plait.export.deserialize(saved, key=key).call(np.float32(2)).item()
+    3.0
     """
     if not isinstance(blob, bytes | bytearray | memoryview):
         raise ArtifactError(
             f"an artifact is bytes, not {type(blob).__name__}",
             fix='read the file with open(path, "rb").read()',
         )
+    allowed, limits = {*STABLE_CALLS, *custom_calls}, limits_of(isolated)
+    archive = sealing.unsealed(bytes(blob), key)
+    if limits is None:
+        return read(archive, allowed)
+    exported = read(read_apart(archive, "deserialize", allowed, limits), allowed)
     with expecting("the artifact is damaged"):
-        return _read(bytes(blob), {*STABLE_CALLS, *custom_calls})
+        manifest, _ = container.unpack(archive, portable.newest_version())
+        trees = [_tree(manifest, side, avals) for side, avals in
+                 (("inputs", exported.in_avals), ("outputs", exported.out_avals))]  # fmt: skip
+    return with_trees(exported, *trees)
 
 
-def _read(blob: bytes, allowed: set[str]) -> Exported:
-    manifest, members = container.unpack(blob, portable.newest_version())
+def with_trees(exported: Exported, in_tree: TreeDef, out_tree: TreeDef) -> Exported:
+    """What another process read, which knows no classes, with the trees of this one."""
+    exported.in_tree, exported.out_tree = in_tree, out_tree
+    exported.paths = paths_of(in_tree)
+    return exported
+
+
+def read(archive: bytes, allowed: set[str]) -> Exported:
+    """What an archive holds, verified.
+
+    Raises ArtifactError, whatever is in it.
+    """
+    with expecting("the artifact is damaged"):
+        return _read(archive, allowed)
+
+
+def _read(archive: bytes, allowed: set[str]) -> Exported:
+    manifest, members = container.unpack(archive, portable.newest_version())
     if _MAIN not in members:
         raise ArtifactError(f"the artifact is damaged: it has no {_MAIN}")
     scope = _scope(manifest)
-    sides = [_read_side(manifest, side, scope or _NO_SCOPE) for side in ("inputs", "outputs")]
-    (ins, in_tree), (outs, out_tree) = sides
+    ins, outs = (_types(manifest, side, scope or _NO_SCOPE) for side in ("inputs", "outputs"))
     exported = Exported(
-        field(manifest, "name", str), ins, in_tree, outs, out_tree,
-        texts(manifest, "platforms"), scope, members[_MAIN], texts(manifest, "custom_calls"),
-        "platform-argument" in manifest["requires"],
+        field(manifest, "name", str), ins, _tree(manifest, "inputs", ins), outs,
+        _tree(manifest, "outputs", outs), texts(manifest, "platforms"), scope, members[_MAIN],
+        texts(manifest, "custom_calls"), "platform-argument" in manifest["requires"],
     )  # fmt: skip
     verify(exported, allowed)
     _derivatives(exported, manifest, members, allowed)
@@ -450,15 +494,17 @@ def _scope(manifest: dict[str, Any]) -> Scope | None:
         raise ArtifactError(f"the artifact is damaged: its constraints: {e.what}") from None
 
 
-def _read_side(manifest: dict[str, Any], side: str, scope: Scope) -> tuple[list[Aval], TreeDef]:
-    given = field(manifest, side, dict)
-    avals = [signature.read(t, scope) for t in field(given, "types", list)]
-    tree = structure.read(given.get("tree"))
-    if tree.num_leaves != len(avals):
+def _types(manifest: dict[str, Any], side: str, scope: Scope) -> list[Aval]:
+    return [signature.read(t, scope) for t in field(field(manifest, side, dict), "types", list)]
+
+
+def _tree(manifest: dict[str, Any], side: str, avals: Iterable[Aval]) -> TreeDef:
+    tree, count = structure.read(field(manifest, side, dict).get("tree")), len([*avals])
+    if tree.num_leaves != count:
         raise ArtifactError(
-            f"the artifact is damaged: {len(avals)} {side} in a tree of {tree.num_leaves} leaves"
+            f"the artifact is damaged: {count} {side} in a tree of {tree.num_leaves} leaves"
         )
-    return avals, tree
+    return tree
 
 
 def verify(exported: Exported, allowed: set[str], reader: str = "deserialize") -> None:
@@ -467,6 +513,7 @@ def verify(exported: Exported, allowed: set[str], reader: str = "deserialize") -
     with lock:
         module = portable.parsed(exported.mlir_module_serialized)
         calls = portable.custom_calls(module)
+        check_library_calls(portable.outside_calls(module))
         ins, outs = exported.in_avals, exported.out_avals
         fits = portable.is_for(module, ins, outs, exported.by_argument)
         fits = fits and not portable.calls_itself(module)

@@ -11,7 +11,7 @@ is promised, but that it takes and returns what is said, and calls only what is 
 import base64
 import json
 import struct
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from plait.ext.errors import (
@@ -30,8 +30,10 @@ from plait.ext.types import (
 )
 
 from . import container, portable, signature, structure
-from .artifact import STABLE_CALLS, Exported, pullback_types, verify
+from .artifact import STABLE_CALLS, Exported, pullback_types, verify, with_trees
+from .artifact import read as read_archive
 from .errors import ArtifactError, expecting
+from .isolation import Limits, limits_of, read_apart
 
 _SAVE_ALONE = "export the function there without it, and save that"
 _AGAIN = "give what jax.export's Exported.serialize() returned, unchanged"
@@ -52,17 +54,20 @@ _CONVENTIONS = range(9, 11)
 
 @border
 def import_jax(
-    blob: bytes | bytearray | memoryview, *, custom_calls: Iterable[str] = ()
+    blob: bytes | bytearray | memoryview,
+    *,
+    custom_calls: Iterable[str] = (),
+    isolated: bool | Limits = False,
 ) -> Exported:
     """A function that `jax.export` saved.
 
     Args:
       blob: the bytes.
-      custom_calls: as for `deserialize`.
+      custom_calls, isolated: as for `deserialize`.
 
     Returns an Exported, with the derivatives that were saved; jax is not needed.  The files hold no
     constraints of symbolic sizes: those that the module checks are checked when it is made for
-    given sizes.  They hold no checksums either: read those that you know to be whole.
+    given sizes.  They hold no checksums either: read those that you know to be whole, or isolated.
 
     Raises ArtifactError for what is no such file, is damaged, or holds what can not be read here:
     effects, several devices, memory of the host, unknown types, platforms or calling conventions,
@@ -81,9 +86,31 @@ def import_jax(
             "this is an artifact of Plait's, and no file of jax.export",
             fix="plait.export.deserialize(blob)",
         )
-    with expecting("this is no file of jax.export, or it is damaged"):
-        root = _Table(data, _number(data, 0, "<I"))
-        return _function(root, {*STABLE_CALLS, *custom_calls})
+    allowed, limits = {*STABLE_CALLS, *custom_calls}, limits_of(isolated)
+    if limits is None:
+        return read(data, allowed)
+    exported = read_archive(read_apart(data, "import_jax", allowed, limits), allowed)
+    with _expecting():
+        root = _root(data)
+        trees = [_structure(root, 2, exported.in_avals), _structure(root, 4, exported.out_avals)]
+    return with_trees(exported, *trees)
+
+
+def read(data: bytes, allowed: set[str]) -> Exported:
+    """What a file holds, verified.
+
+    Raises ArtifactError, whatever is in it.
+    """
+    with _expecting():
+        return _function(_root(data), allowed)
+
+
+def _expecting() -> expecting:
+    return expecting("this is no file of jax.export, or it is damaged")
+
+
+def _root(data: bytes) -> "_Table":
+    return _Table(data, _number(data, 0, "<I"))
 
 
 # ---- tables --------------------------------------------------------------------------------
@@ -265,7 +292,7 @@ def _type(t: _Table, scope: Scope, name: str) -> Aval:
 # ---- trees ---------------------------------------------------------------------------------
 
 
-def _structure(t: _Table, number: int, avals: list[Aval]) -> Any:
+def _structure(t: _Table, number: int, avals: Sequence[Aval]) -> Any:
     root = t.table(number)
     if root is None:
         raise _damaged("a tree is missing")

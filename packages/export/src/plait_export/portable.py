@@ -48,6 +48,7 @@ from plait.ext.types import (
 
 from .container import stablehlo_version
 from .errors import ArtifactError, NotExportable
+from .library_calls import check_library_calls
 
 ASSERTION = "shape_assertion"
 """What compilers of StableHLO call the check of a size; it is gone when sizes are known."""
@@ -307,8 +308,12 @@ def _unreadable(artifact: bytes, why: str) -> ArtifactError:
 
 def custom_calls(module: Any) -> list[str]:
     """Names of the functions outside StableHLO that a module calls, sorted."""
-    calls = operations(module, lambda op: op.name == "stablehlo.custom_call")
-    return sorted({op.attributes["call_target_name"].value for op in calls})
+    return sorted({op.attributes["call_target_name"].value for op in outside_calls(module)})
+
+
+def outside_calls(module: Any) -> list[Any]:
+    """The calls of functions outside StableHLO."""
+    return operations(module, lambda op: op.name == "stablehlo.custom_call")
 
 
 def calls_itself(module: Any) -> bool:
@@ -357,6 +362,45 @@ def text_of(artifact: bytes) -> str:
         return parsed(artifact).operation.get_asm()
 
 
+# ---- written anew --------------------------------------------------------------------------
+
+
+def rewritten(artifact: bytes) -> tuple[bytes, list[str]]:
+    """(the artifact as it is written here, the functions outside StableHLO that it calls).
+
+    What is said of dividing the module over devices is left out: it is run on one.
+    """
+    with jaxlib_api.lock:
+        module = parsed(artifact)
+        _undivided(module)
+        code = mlir.bytecode(module)
+    written = artifact_of(code, False)
+    with jaxlib_api.lock:
+        return written, custom_calls(parsed(written))
+
+
+_OF_DIVISIONS = ("sdy.", "mhlo.sharding")
+
+
+def _undivided(module: Any) -> None:
+    """Remove constraints of sharding, the meshes they name, and attributes of both."""
+    m = mlir.bindings()
+    for op in operations(module, lambda op: op.name == "sdy.sharding_constraint"):
+        replace(op, [op.operands[0]])
+    for op in operations(module, lambda op: op.name == "sdy.mesh"):
+        op.erase()
+    for op in operations(module, lambda op: True):
+        for name in [name for name in op.attributes if name.startswith(_OF_DIVISIONS)]:
+            del op.attributes[name]
+        for name in [name for name in ("arg_attrs", "res_attrs") if name in op.attributes]:
+            kept = [
+                {each.name: each.attr for each in held if not each.name.startswith(_OF_DIVISIONS)}
+                for held in op.attributes[name]
+            ]
+            dictionaries = [m.ir.DictAttr.get(held, m.context) for held in kept]
+            op.attributes[name] = m.ir.ArrayAttr.get(dictionaries, m.context)
+
+
 # ---- for a platform that is known ----------------------------------------------------------
 
 
@@ -393,8 +437,8 @@ def code_for(
       by_argument: whether `main` takes the number of the platform first.
       number: that of the platform, if it is known: `main` does not take it then.
 
-    Raises ArtifactError if it does not say what all sizes are, or refuses these; ShapeError if a
-    value would have more bytes than can be counted.
+    Raises ArtifactError if it does not say what all sizes are, refuses these, or calls a library
+    with what that does not take; ShapeError if a value would have more bytes than can be counted.
     """
     known = symbolic or number is not None
     with jaxlib_api.lock:
@@ -415,7 +459,9 @@ def code_for(
             fix="call it with sizes that satisfy its constraints; Exported.mlir_module() shows it",
         ) from None
     with jaxlib_api.lock:
-        mlir.expect_countable(mlir.parse(refined))
+        module = mlir.parse(refined)
+        mlir.expect_countable(module)
+        check_library_calls(outside_calls(module))
     return refined
 
 

@@ -63,7 +63,27 @@ def _called(name: str) -> Registered | None:
     held, (home, _, last) = _by_name.get(name), name.rpartition(".")
     if held is None and home + "." == _HOME and last in _RESULTS:
         held = Registered(getattr(plait.numpy.linalg, last), name, None, None)
+    if held is None and _stands_for_all:
+        held = Registered(_stands_for_all[0], name, None, bytes)
     return held
+
+
+class _Stranger:
+    """What stands for every registered class where no classes of users are known."""
+
+    __slots__ = ("children",)
+
+    def __init__(self, children: Any):
+        self.children = children
+
+
+def take_any_class() -> None:
+    """From now on read nodes of all names, in a process that makes nothing of trees."""
+    plait.tree.register(_Stranger, lambda s: (s.children, None), lambda _, c: _Stranger(c))
+    _stands_for_all.append(_Stranger)
+
+
+_stands_for_all: list[type] = []
 
 
 def reads_bytes(name: str) -> bool:

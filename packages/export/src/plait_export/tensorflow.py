@@ -12,6 +12,7 @@ name.
 """
 
 import os
+import re
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
@@ -54,6 +55,7 @@ from plait.ext.values import (
 
 from .artifact import Exported
 from .errors import NotExportable
+from .portable import ASSERTION
 from .symbols import filled
 from .writing import export
 
@@ -150,6 +152,81 @@ def to_tf(
 
     called.__name__ = called.__qualname__ = name
     return tf.autograph.experimental.do_not_convert(called)
+
+
+def save(exported: Exported, folder: str, arguments: Sequence[str], results: Sequence[str]) -> None:
+    """Write a function of flat arguments as a SavedModel, whose signature `serve` takes tensors by
+    name and returns a dictionary of tensors.
+
+    Args:
+      exported: the function; with the derivative that it holds TensorFlow differentiates it once.
+      folder: where it is written.
+      arguments, results: names of the arguments and results; what no name in Python has becomes _.
+
+    Raises PlaitError if TensorFlow is not installed, NotExportable for a function that calls the
+    libraries of a platform, and OperandTypeError for types that TensorFlow has not.
+    """
+    tf = _tensorflow()
+    foreign = [name for name in exported.custom_calls if name != ASSERTION]
+    if foreign:
+        raise NotExportable(
+            f"{exported.fun_name} calls functions that TensorFlow has not: {', '.join(foreign)}",
+            fix="export it without: plait.export.export(f, libraries=False)",
+        )
+    ins, outs = _identifiers(arguments), _identifiers(results)
+    taken = [
+        tf.TensorSpec([n if n.__class__ is int else None for n in a.shape], _dtype(a, p), name)
+        for a, p, name in zip(exported.in_avals, arguments, ins, strict=True)
+    ]
+
+    def serve(*args):
+        found = _with_derivative(exported, args)
+        return dict(zip(outs, found, strict=True))
+
+    serve.__name__ = exported.fun_name
+    module = tf.Module()
+    module.serve = tf.function(serve, input_signature=taken, autograph=False)
+    options = tf.saved_model.SaveOptions(experimental_custom_gradients=True)
+    tf.saved_model.save(module, folder, signatures={"serve": module.serve}, options=options)
+
+
+def _identifiers(names: Sequence[str]) -> list[str]:
+    """Names that TensorFlow takes, each once."""
+    found: list[str] = []
+    for name in names:
+        name = re.sub(r"\W+", "_", name).strip("_") or "_"
+        while name in found:
+            name += "_"
+        found.append(name)
+    return found
+
+
+def _with_derivative(exported: Exported, args: Sequence[Any]) -> list[Any]:
+    """The results, which can be differentiated if the function holds a derivative."""
+    tf = _tensorflow()
+    if not exported.has_vjp():
+        said = f"{exported.fun_name} was saved without its derivative"
+        outs = _run(exported, args)
+        return [tf.raw_ops.PreventGradient(input=o, message=said) for o in outs]
+
+    @tf.custom_gradient
+    def differentiable(*args):
+        outs = [tf.identity(o) for o in _run(exported, args)]
+
+        def gradient(*cts, variables=None):
+            given = [
+                _conjugate(tf.zeros_like(o) if ct is None else ct)
+                if a.inexact
+                else tf.zeros_like(o, tf.bool)
+                for o, ct, a in zip(outs, cts, exported.out_avals, strict=True)
+            ]
+            found = _run(exported.vjp(), [*args, *given])
+            return [_conjugate(ct) if a.inexact else None
+                    for ct, a in zip(found, exported.in_avals, strict=True)]  # fmt: skip
+
+        return tuple(outs), gradient
+
+    return list(differentiable(*args))
 
 
 # ---- one operation -------------------------------------------------------------------------

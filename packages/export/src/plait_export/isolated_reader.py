@@ -1,0 +1,107 @@
+"""What runs in the process that reads for another one (`isolation`): one file, and it ends.
+
+Invariant: what is answered is an artifact that this process verified and wrote itself, operation by
+operation, or an error in words.  It knows no classes of users, and runs nothing of theirs: of trees
+it answers only that they have as many leaves as there are types.
+"""
+
+import json
+import math
+import os
+import sys
+from typing import Any
+
+from plait.ext.errors import (
+    PlaitError,
+)
+from plait.ext.tree import (
+    flatten,
+)
+
+from . import artifact, jax_artifacts, portable, structure
+from .artifact import Exported
+from .errors import AGAIN, expecting
+from .isolation import READY
+
+try:
+    import resource
+except ImportError:  # on Windows the parent's clock is the only limit
+    resource = None
+
+_READERS = {"deserialize": artifact.read, "import_jax": jax_artifacts.read}
+_PAGES = "/proc/self/statm"
+
+
+def serve() -> None:
+    """Answer one request: read from standard input, and written to standard output."""
+    out = os.dup(1)
+    os.dup2(2, 1)  # what libraries print is no answer
+    _write(out, READY)
+    request, _, blob = sys.stdin.buffer.read().partition(b"\n")
+    asked = json.loads(request)
+    _hold_to(asked["seconds"], asked["memory"])
+    structure.take_any_class()
+    try:
+        made = _answer(blob, asked["reader"], {*asked["allowed"]})
+        head = {"bytes": len(made)}
+    except PlaitError as e:
+        full = isinstance(e.__cause__, MemoryError)
+        what, fix = (_FULL, _MORE) if full else (e.what, e.fix or AGAIN)
+        made, head = b"", {"what": what, "fix": fix}
+    _write(out, json.dumps(head).encode() + b"\n" + made)
+    os._exit(0)  # nothing is worth taking down
+
+
+_FULL = "reading the artifact takes more memory than is allowed"
+_MORE = "do not use it, or allow more: isolated=plait.export.Limits(memory=...)"
+
+
+def _answer(blob: bytes, reader: str, allowed: set[str]) -> bytes:
+    with expecting("the artifact is damaged"):
+        found = _READERS[reader](blob, allowed)
+        chain = [found]
+        while chain[-1].has_vjp():
+            chain.append(chain[-1].vjp())
+        order = len(chain) - 1
+        again = None
+        for each in reversed(chain):
+            again = _written(each, again)
+        assert again is not None
+        return again.serialize(order)
+
+
+def _written(of: Exported, derivative: Exported | None) -> Exported:
+    """The same function, of its module as this process writes it, of flat trees."""
+    written, calls = portable.rewritten(of.mlir_module_serialized)
+    args, results = (0,) * len(of.in_avals), (0,) * len(of.out_avals)
+    return Exported(
+        of.fun_name, of.in_avals, flatten((args, {}))[1], of.out_avals, flatten(results)[1],
+        of.platforms, of.scope, written, calls, of.by_argument,
+        None if derivative is None else lambda: derivative, of.linear_from,
+    )  # fmt: skip
+
+
+def _write(out: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(out, view) :]
+
+
+def _hold_to(seconds: float, memory: int) -> None:
+    """Ask the system to end this process when it has taken more."""
+    if resource is None:
+        return
+    _lower(resource.RLIMIT_CORE, 0)
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    _lower(resource.RLIMIT_CPU, math.ceil(used.ru_utime + used.ru_stime + seconds) + 1)
+    if os.path.exists(_PAGES):  # elsewhere what is mapped can not be told
+        with open(_PAGES) as pages:
+            mapped = int(pages.read().split()[0]) * resource.getpagesize()
+        _lower(resource.RLIMIT_AS, mapped + memory)
+
+
+def _lower(what: int, most: int) -> None:
+    held: Any = resource
+    _, hard = held.getrlimit(what)
+    most = most if hard == held.RLIM_INFINITY else min(most, hard)
+    held.setrlimit(what, (most, most))

@@ -1,0 +1,189 @@
+"""Artifacts for those who have no classes of users: flat arguments, with names.
+
+Invariant: an artifact that is opened was read by another process first; arrays are read from files
+without running anything in them.
+"""
+
+import io
+import json
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from plait.ext.errors import (
+    ArgumentError,
+)
+from plait.ext.types import (
+    Aval,
+)
+
+from . import container, portable, sealing
+from .artifact import STABLE_CALLS, Exported, read
+from .container import field
+from .errors import expecting
+from .facts import Facts, facts_of
+from .isolation import Limits, read_apart
+
+
+class Opened(NamedTuple):
+    """An artifact, and how its arguments and results are written.
+
+    Attributes:
+      flat: the function of its flat arguments.
+      facts: what it is.
+      manifest: what its file says.
+      arguments, results: names of the flat arguments and results: args[0]['w'], scale, result[1].
+    """
+
+    flat: Exported
+    facts: Facts
+    manifest: dict[str, Any]
+    arguments: tuple[str, ...]
+    results: tuple[str, ...]
+
+    def call(self, arrays: Mapping[str, Any]) -> dict[str, np.ndarray]:
+        """The results, by name, for arguments by name, or by number as `arr_0`.
+
+        Raises ArgumentError for names that are missing, or too many; and what a call raises.
+        """
+        numbered = [f"arr_{i}" for i in range(len(self.arguments))]
+        names = numbered if arrays.keys() == {*numbered} and numbered else self.arguments
+        if arrays.keys() != {*names}:
+            raise ArgumentError(
+                f"{self.flat.fun_name} takes {_listed(self.arguments)}, and is given "
+                f"{_listed(sorted(arrays))}",
+                fix="give each argument under its name, or all by number: arr_0, arr_1, ...",
+            )
+        given = [_as_wanted(arrays[n], a) for n, a in zip(names, self.flat.in_avals, strict=True)]
+        found = self.flat.call(*given)
+        return {n: np.asarray(y) for n, y in zip(self.results, found, strict=True)}
+
+    def with_trees(self, made: Exported) -> bytes:
+        """The file of a function that was made of this one, with the trees that this one has."""
+        saved = made.serialize(self.facts.vjp_order)
+        manifest, members = container.unpack(saved, portable.newest_version())
+        for side in ("inputs", "outputs"):
+            manifest[side] = {**manifest[side], "tree": self.manifest[side]["tree"]}
+        if "registered-nodes" in self.manifest["requires"]:
+            manifest["requires"] = [*manifest["requires"], "registered-nodes"]
+        manifest.pop("members")
+        return container.pack(manifest, members)
+
+
+def open_artifact(
+    blob: bytes, custom_calls: Iterable[str], key: bytes | None, limits: Limits
+) -> Opened:
+    """The artifact that some bytes are; raises ArtifactError if they are none."""
+    archive = sealing.unsealed(blob, key)
+    allowed = {*STABLE_CALLS, *custom_calls}
+    flat = read(read_apart(archive, "deserialize", allowed, limits), allowed)
+    facts = facts_of(archive, len(blob), key is not None)
+    with expecting("the artifact is damaged"):
+        manifest, _ = container.unpack(archive, portable.newest_version())
+        taken, returned = (field(manifest, side, dict)["tree"] for side in ("inputs", "outputs"))
+        arguments, results = tuple(_arguments(taken)), tuple(_leaves(returned, "result"))
+    return Opened(flat, facts, manifest, arguments, results)
+
+
+def _arguments(tree: Any) -> Iterator[str]:
+    """Of (args, kwargs)."""
+    args, kwargs = tree["tuple"]
+    yield from _leaves(args, "args")
+    for name, each in kwargs["dict"]:
+        yield from _leaves(each, str(name))
+
+
+def _leaves(tree: Any, path: str) -> Iterator[str]:
+    """How each leaf is written, in order."""
+    if tree == "*":
+        yield path
+    elif tree is not None and "node" in tree:
+        for i, each in enumerate(tree["children"]):
+            yield from _leaves(each, f"{path}.{i}")
+    elif tree is not None:
+        ((kind, inside),) = tree.items()
+        named = kind in ("dict", "ordered")
+        for key, each in inside if named else enumerate(inside):
+            yield from _leaves(each, f"{path}[{key!r}]")
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names) or "nothing"
+
+
+# ---- arrays in files -----------------------------------------------------------------------
+
+
+def _as_wanted(x: Any, aval: Aval) -> Any:
+    """An array of a type that numpy's files have no name for, as that type; lists as arrays."""
+    if isinstance(x, np.ndarray) and x.dtype.kind != "V":
+        return x
+    try:
+        if isinstance(x, np.ndarray):
+            return x.view(aval.dtype)
+        return np.asarray(x, aval.dtype)
+    except (TypeError, ValueError, OverflowError) as e:
+        raise ArgumentError(
+            f"of what is given no {aval!r} can be made: {e}",
+            fix="give arrays of the types that `inspect` shows",
+        ) from None
+
+
+def arrays_of(data: bytes, most: int | None = None) -> dict[str, Any]:
+    """The arrays of a file that `numpy.savez` wrote.
+
+    Args:
+      data: the file.
+      most: bytes that they may have.
+
+    Raises ArgumentError for what is no such file, holds objects, or more bytes.
+    """
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            size = sum(info.file_size for info in archive.infolist())
+        if most is not None and size > most:
+            raise ArgumentError(f"arrays of {size} bytes, and {most} are allowed", fix=_SMALLER)
+        with np.load(io.BytesIO(data), allow_pickle=False) as found:
+            return {name: found[name] for name in found.files}
+    except (zipfile.BadZipFile, ValueError, OSError, EOFError, KeyError, NotImplementedError) as e:
+        raise ArgumentError(
+            f"these {len(data)} bytes are no arrays in numpy's npz format: {e}",
+            fix="write them with numpy.savez, without objects",
+        ) from None
+
+
+_SMALLER = "give less at a time, or allow more with --largest"
+
+
+def file_of(arrays: Mapping[str, np.ndarray]) -> bytes:
+    """A file in numpy's npz format."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as archive:
+        for name, array in arrays.items():
+            held = io.BytesIO()
+            np.lib.format.write_array(held, np.asarray(array), allow_pickle=False)
+            archive.writestr(f"{name}.npy", held.getvalue())
+    return out.getvalue()
+
+
+def values_of(text: bytes) -> dict[str, Any]:
+    """What a JSON object holds, by name.  Raises ArgumentError for what is none."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError) as e:
+        raise ArgumentError(f"this is no JSON: {e}", fix=_OBJECT) from None
+    if not isinstance(found, dict):
+        raise ArgumentError("this JSON is no object", fix=_OBJECT)
+    return found
+
+
+_OBJECT = 'give an object of numbers and lists: {"args[0]": [[1, 2], [3, 4]]}'
+
+
+def text_of(arrays: Mapping[str, np.ndarray]) -> bytes:
+    """A JSON object of numbers and lists.  Raises ArgumentError for complex numbers."""
+    if any(a.dtype.kind == "c" for a in arrays.values()):
+        raise ArgumentError("JSON has no complex numbers", fix="ask for arrays in numpy's npz")
+    return json.dumps({name: a.tolist() for name, a in arrays.items()}).encode()

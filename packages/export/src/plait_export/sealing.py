@@ -1,0 +1,75 @@
+"""Seals: whether an artifact is as one who knows a key wrote it.
+
+    line of 17 bytes    what it is, and how it is sealed
+    32 bytes            HMAC-SHA256 (RFC 2104) of the line and what follows
+    the archive         as `container` has it
+
+A reader compares the seal before anything of the archive is looked at.  What is sealed can be read
+by everybody; only who has the key can write it.
+
+Invariant: with a key, only bytes that were sealed by it leave `unsealed`.
+"""
+
+import hmac
+from hashlib import sha256
+from typing import Any
+
+from plait.ext.errors import (
+    ArgumentError,
+)
+
+from .errors import AGAIN, ArtifactError
+
+LINE = b"plait sealed 1 \r\n"
+"""With a carriage return: who changes the ends of lines breaks it at once."""
+
+_SHORTEST = 16
+_LENGTH = sha256().digest_size
+
+
+def seal(data: bytes, key: Any) -> bytes:
+    """The bytes of an artifact, sealed.  Raises ArgumentError for what is no key."""
+    return LINE + hmac.digest(_checked(key), LINE + data, "sha256") + data
+
+
+def is_sealed(blob: bytes) -> bool:
+    """Whether bytes say that they are sealed."""
+    return blob.startswith(LINE)
+
+
+def unsealed(blob: bytes, key: Any) -> bytes:
+    """The bytes of the artifact that was sealed by the key; of one that is not, without a key.
+
+    Raises ArtifactError for a seal of another key, for none, and for one without a key.
+    """
+    if key is None:
+        if is_sealed(blob):
+            raise ArtifactError(
+                "the artifact is sealed, and no key is given by which its seal is verified",
+                fix="give the key that it was saved with: plait.export.deserialize(blob, key=key)",
+            )
+        return blob
+    key = _checked(key)
+    if not is_sealed(blob):
+        raise ArtifactError(
+            "a key is given, and the artifact has no seal: anybody may have written it",
+            fix="save it with Exported.serialize(key=key), or read it without a key",
+        )
+    start = len(LINE) + _LENGTH
+    given, data = blob[len(LINE) : start], blob[start:]
+    if not hmac.compare_digest(given, hmac.digest(key, LINE + data, "sha256")):
+        raise ArtifactError(
+            "the seal of the artifact is not by this key: it was changed, or sealed by another",
+            fix=f"give the key that it was saved with; if this is it: {AGAIN}",
+        )
+    return data
+
+
+def _checked(key: Any) -> bytes:
+    if not isinstance(key, bytes | bytearray | memoryview) or len(bytes(key)) < _SHORTEST:
+        raise ArgumentError(
+            f"a key is at least {_SHORTEST} bytes that nobody can guess, not a "
+            f"{type(key).__name__}{f' of {len(key)}' if hasattr(key, '__len__') else ''}",
+            fix="make one with secrets.token_bytes(32), and keep it where files are not",
+        )
+    return bytes(key)
