@@ -70,6 +70,7 @@ from .transpose import (
     Linear,
     backward,
     is_linear,
+    summed,
     transpose_divided,
     transpose_program,
     transpose_rules,
@@ -117,5 +118,6 @@ __all__ = [
     "split_rules",
     "transpose_divided",
     "transpose_program",
+    "summed",
     "transpose_rules",
 ]

@@ -82,6 +82,11 @@ def solid_ct(ct: Any, aval: Aval) -> Any:
     return Literal(0, aval) if ct is None else ct
 
 
+def summed(ct: Any, axes: Collection[str]) -> Any:
+    """The sum of a cotangent over the devices along these axes of a mesh."""
+    return psum_.bind(ct, axes=tuple(sorted(axes))) if axes else ct
+
+
 Step = tuple[Eqn, Sequence[Any], Callable[..., Sequence[Any]]]
 """An equation, its operands (`Linear` where a cotangent is wanted), and its transpose rule."""
 
@@ -127,7 +132,7 @@ def pull_back(
         ct = total.pop(a, None)
         if shares:
             for over, share in shares.pop(a, {}).items():
-                whole = psum_.bind(share, axes=tuple(sorted(over)))
+                whole = summed(share, over)
                 ct = whole if ct is None else add.bind(ct, whole)
         return ct if ct is None or ct.aval.vma is a.aval.vma else varied(ct, a.aval.vma)
 

@@ -18,9 +18,6 @@ from plait.ext.ir import (
     derived,
     evaluate,
 )
-from plait.ext.ops.collective import (
-    psum_,
-)
 from plait.ext.ops.elementwise import (
     mul,
 )
@@ -50,6 +47,7 @@ from plait_autodiff.ext import (
     recompute_rules,
     split_program,
     split_rules,
+    summed,
     transpose_rules,
 )
 
@@ -238,7 +236,7 @@ class Copies(NamedTuple):
 
     def total(self, ct: Any, i: int) -> Any:
         """The sum of the cotangents of copies."""
-        return psum_.bind(ct, axes=self.sums[i]) if self.sums[i] else ct
+        return summed(ct, self.sums[i])
 
 
 def _reversed(
