@@ -34,6 +34,7 @@ SAMPLES = sorted(p.parent for p in ROOT.glob("examples/*/pyproject.toml"))
 
 JAXLIB = "jaxlib==0.10.2"  # what results are compared on; `tests-latest` takes the newest
 TENSORFLOW = "tensorflow-cpu==2.21.0"  # what reads artifacts besides us
+IREE = ("iree-base-compiler==3.13.0", "iree-base-runtime==3.13.0")  # likewise
 PEER = "jax==0.10.2"  # only to compare with, and only in environments of its own
 LATEST = ("3.13", "3.12")
 # The conformance suite of the array API standard, whose newest commits ask for a later version.
@@ -252,6 +253,7 @@ def run_together(session: nox.Session, report: str, own: bool = False) -> None:
         "--ignore=tests/coexistence",
         "--ignore=tests/libraries",
         "--ignore=tests/tensorflow",
+        "--ignore=tests/iree",
         "--ignore=tests/typing",
         *(str(f.relative_to(ROOT)) for f in folders if has_tests(f)),
     )
@@ -315,6 +317,14 @@ def tensorflow(session: nox.Session) -> None:
     session.install(*wheels(session, "core", "autodiff", "export"), JAXLIB, TENSORFLOW)
     session.install("pytest>=8", "pytest-timeout", "pytest-xdist")
     pytest(session, "tensorflow", "-n2", "tests/tensorflow")
+
+
+@nox.session
+def iree(session: nox.Session) -> None:
+    """Artifacts compiled and run by IREE, a compiler of others, and its virtual machine."""
+    session.install(*wheels(session, "core", *PLUGINS), JAXLIB, *IREE)
+    session.install("pytest>=8", "pytest-timeout", "pytest-xdist")
+    pytest(session, "iree", "-n2", "tests/iree")
 
 
 @nox.session(name="array-api")
