@@ -240,9 +240,11 @@ def per_example(params, images, labels) -> None:
 def parallel(mesh, state, images, labels) -> None:
     """The same training step, with a share of the minibatch on each device."""
 
+    def shared_loss(params, images, labels):
+        return plait.lax.pmean(loss(params, images, labels), "data")
+
     def shared_step(state, images, labels):
-        value, grads = plait.value_and_grad(loss)(state[0], images, labels)
-        value, grads = plait.tree.map(lambda v: plait.lax.pmean(v, "data"), (value, grads))
+        value, grads = plait.value_and_grad(shared_loss)(state[0], images, labels)
         return update(state, grads), value
 
     rows = plait.P("data")
