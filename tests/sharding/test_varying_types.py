@@ -205,6 +205,32 @@ def test_gradients_communicate_no_more_than_they_must():
     assert got[0] + got[2] == 1 and got[1] == 1
 
 
+def test_cotangents_are_summed_where_they_are_small():
+    """What is broadcast on each device is summed over all when it is small again."""
+    mesh = make_mesh((8,), "i")
+    f = shard_map(lambda w, v: plait.grad(lambda w: (sin(v) * w * 2).sum())(w),
+                  mesh=mesh, in_specs=(P(), P("i")), out_specs=P())  # fmt: skip
+    text = plait.jit(f).lower(W, V).compile().as_text()
+    (line,) = [x for x in text.splitlines() if " all-reduce(" in x]
+    assert "f32[] all-reduce(" in line
+
+
+def test_piles_on_each_device():
+    """What rows of different lengths share is summed over them, and over devices."""
+    mesh, lengths = make_mesh((8,), "i"), np.array([2, 0, 1], np.int32)
+
+    def local(w, v):
+        each = plait.vmap(lambda x: (sin(x * w) * w).sum(), in_axes=plait.pile_axis)
+        return each(plait.Pile(v[0], lengths)).sum()
+
+    over = lambda g: shard_map(g, mesh=mesh, in_specs=(P(), P("i")), out_specs=P())  # noqa: E731
+    at = V.astype(float)
+    want = (np.sin(at * W) + at * W * np.cos(at * W)).sum()
+    np.testing.assert_allclose(plait.jit(over(plait.grad(local)))(W, V), want, rtol=1e-4)
+    total = over(lambda w, v: lax.psum(local(w, v), "i"))
+    np.testing.assert_allclose(plait.jit(plait.grad(total))(W, V), want, rtol=1e-4)
+
+
 def test_a_weight_is_divided_along_one_axis_and_data_along_another():
     """Sums are along those axes only along which a weight is whole."""
     mesh = mesh_of_two()

@@ -70,7 +70,7 @@ from .transpose import (
     Linear,
     backward,
     is_linear,
-    summed,
+    sum_over_devices,
     transpose_divided,
     transpose_program,
     transpose_rules,
@@ -116,8 +116,8 @@ __all__ = [
     "rowwise",
     "split_program",
     "split_rules",
+    "sum_over_devices",
     "transpose_divided",
     "transpose_program",
-    "summed",
     "transpose_rules",
 ]

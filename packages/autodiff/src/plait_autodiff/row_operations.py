@@ -9,6 +9,7 @@ Invariant: a residual that is an operand is handed on, and what follows from sha
 is made once, not for each row; cotangents of what all rows share are summed.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
@@ -26,7 +27,7 @@ from .transpose import is_linear, transpose_program, transpose_rules
 __all__ = ["Rowwise", "rowwise"]
 
 
-class Rowwise:
+class Rowwise(ABC):
     """How an operation with a program on rows is written.
 
     Attributes:
@@ -42,19 +43,19 @@ class Rowwise:
         are handed to every operation that is made of this one, and have no derivatives."""
         return 0
 
+    @abstractmethod
     def kinds(self, params: dict[str, Any]) -> tuple[Sequence[Any], Sequence[Any]]:
         """The kinds of the operands that the program sees, and of the results."""
-        raise NotImplementedError
 
+    @abstractmethod
     def made(
         self, params: dict[str, Any], program: Program, kinds: tuple, outs: tuple
     ) -> dict[str, Any]:
         """The parameters of the same operation of another program, with these kinds."""
-        raise NotImplementedError
 
+    @abstractmethod
     def each(self, aval: Any, params: dict[str, Any]) -> Any:
         """The kind of an operand or result that has a value of this type for each row."""
-        raise NotImplementedError
 
     def apart(self, equation: Any, params: dict[str, Any]) -> bool:
         """Whether an equation of the program, of shared operands, means the same outside of it."""

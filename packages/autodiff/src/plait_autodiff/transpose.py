@@ -82,9 +82,24 @@ def solid_ct(ct: Any, aval: Aval) -> Any:
     return Literal(0, aval) if ct is None else ct
 
 
-def summed(ct: Any, axes: Collection[str]) -> Any:
+def sum_over_devices(ct: Any, axes: Collection[str]) -> Any:
     """The sum of a cotangent over the devices along these axes of a mesh."""
     return psum_.bind(ct, axes=tuple(sorted(axes))) if axes else ct
+
+
+def _is_summed_after(e: Eqn, ins: Sequence[Any]) -> bool:
+    """Whether cotangents are summed over devices after the transpose of an operation, not before.
+
+    They can be, where that is one linear map on all devices; and are, where it makes them no
+    larger: what was broadcast is summed over devices when it is small again.
+    """
+    given = [x.aval for x in ins if x.__class__ is Linear]
+    if e.prim.higher is not None or e.prim.ambient is not None or len(given) != 1:
+        return False
+    (a,), b = given, e.outputs[0].aval
+    if all(n.__class__ is int for n in (*a.shape, *b.shape)):
+        return a.size <= b.size
+    return a.ndim < b.ndim
 
 
 Step = tuple[Eqn, Sequence[Any], Callable[..., Sequence[Any]]]
@@ -132,7 +147,7 @@ def pull_back(
         ct = total.pop(a, None)
         if shares:
             for over, share in shares.pop(a, {}).items():
-                whole = summed(share, over)
+                whole = sum_over_devices(share, over)
                 ct = whole if ct is None else add.bind(ct, whole)
         return ct if ct is None or ct.aval.vma is a.aval.vma else varied(ct, a.aval.vma)
 
@@ -151,7 +166,15 @@ def pull_back(
                     continue
             else:
                 o = e.outputs[0]
-                ct = taken(o) if shares or o.aval.vma else total.pop(o, None)
+                if (
+                    o in shares
+                    and o not in total
+                    and len(shares[o]) == 1
+                    and _is_summed_after(e, ins)
+                ):
+                    (ct,) = shares.pop(o).values()
+                else:
+                    ct = taken(o) if shares or o.aval.vma else total.pop(o, None)
                 if ct is None:
                     continue
             for p in recorders:
@@ -166,7 +189,9 @@ def pull_back(
     for a, by_axes in [*shares.items()]:
         if a in later and len(by_axes) == 1 and a not in total:
             (total[a],) = shares.pop(a).values()
-    return total | {a: taken(a) for a in [*shares]}
+        else:
+            total[a] = taken(a)
+    return total
 
 
 def backward(

@@ -160,11 +160,8 @@ _SMALLER = "give less at a time, or allow more with --largest"
 def file_of(arrays: Mapping[str, np.ndarray]) -> bytes:
     """A file in numpy's npz format."""
     out = io.BytesIO()
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as archive:
-        for name, array in arrays.items():
-            held = io.BytesIO()
-            np.lib.format.write_array(held, np.asarray(array), allow_pickle=False)
-            archive.writestr(f"{name}.npy", held.getvalue())
+    named: dict[str, Any] = dict(arrays)
+    np.savez(out, **named)
     return out.getvalue()
 
 

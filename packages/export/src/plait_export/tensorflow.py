@@ -203,11 +203,46 @@ def _identifiers(names: Sequence[str]) -> list[str]:
 
 def _with_derivative(exported: Exported, args: Sequence[Any]) -> list[Any]:
     """The results, which can be differentiated if the function holds a derivative."""
-    tf = _tensorflow()
     if not exported.has_vjp():
-        said = f"{exported.fun_name} was saved without its derivative"
-        outs = _run(exported, args)
-        return [tf.raw_ops.PreventGradient(input=o, message=said) for o in outs]
+        return _refusing(exported, args, f"{exported.fun_name} was saved without its derivative")
+
+    def reverse(args: Sequence[Any], outs: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
+        inexact, nothing = iter(cts), _tensorflow().bool
+        given = [
+            next(inexact) if a.inexact else _tensorflow().zeros_like(o, nothing)
+            for o, a in zip(outs, exported.out_avals, strict=True)
+        ]
+        found = _run(exported.vjp(), [*args, *given])
+        return [ct for ct, a in zip(found, exported.in_avals, strict=True) if a.inexact]
+
+    return _differentiable(exported, args, reverse)
+
+
+# ---- one operation -------------------------------------------------------------------------
+
+
+def _refusing(exported: Exported, args: Sequence[Any], said: str) -> list[Any]:
+    """The results, which TensorFlow refuses to differentiate, and says why."""
+    prevent = _tensorflow().raw_ops.PreventGradient
+    return [prevent(input=o, message=said) for o in _run(exported, args)]
+
+
+def _differentiable(
+    exported: Exported, args: Sequence[Any], reverse: Callable[..., Sequence[Any]]
+) -> list[Any]:
+    """The results, which TensorFlow can differentiate.
+
+    TensorFlow's cotangents are the complex conjugates of ours: it multiplies by the conjugate of a
+    holomorphic derivative.
+
+    Args:
+      exported: the function.
+      args: its arguments.
+      reverse: (arguments, results, cotangents of the inexact results) -> cotangents of the inexact
+        arguments, all as ours are.
+    """
+    tf = _tensorflow()
+    ins = [i for i, a in enumerate(exported.in_avals) if a.inexact]
 
     @tf.custom_gradient
     def differentiable(*args):
@@ -216,20 +251,15 @@ def _with_derivative(exported: Exported, args: Sequence[Any]) -> list[Any]:
         def gradient(*cts, variables=None):
             given = [
                 _conjugate(tf.zeros_like(o) if ct is None else ct)
-                if a.inexact
-                else tf.zeros_like(o, tf.bool)
                 for o, ct, a in zip(outs, cts, exported.out_avals, strict=True)
+                if a.inexact
             ]
-            found = _run(exported.vjp(), [*args, *given])
-            return [_conjugate(ct) if a.inexact else None
-                    for ct, a in zip(found, exported.in_avals, strict=True)]  # fmt: skip
+            found = map(_conjugate, reverse(args, outs, given))
+            return [*map(dict(zip(ins, found)).get, range(len(args)))]
 
         return tuple(outs), gradient
 
     return list(differentiable(*args))
-
-
-# ---- one operation -------------------------------------------------------------------------
 
 
 class _Operation:
@@ -255,36 +285,19 @@ class _Operation:
 
     def __call__(self, args: Sequence[Any]) -> list[Any]:
         """The results, flat."""
-        tf, exported = _tensorflow(), self.exported
+        exported = self.exported
         if not self.with_gradient:
             said = f"{exported.fun_name} was converted with to_tf(..., with_gradient=False)"
-            outs = _run(exported, args)
-            return [tf.raw_ops.PreventGradient(input=o, message=said) for o in outs]
+            return _refusing(exported, args, said)
         if not self._ins or not self._outs:
             return _run(exported, args)
+        return _differentiable(exported, args, self._cotangents)
 
-        @tf.custom_gradient
-        def differentiable(*args):
-            outs = [tf.identity(o) for o in _run(exported, args)]
-
-            def gradient(*cts, variables=None):
-                given = [tf.zeros_like(outs[i]) if cts[i] is None else cts[i] for i in self._outs]
-                return self._gradient(args, given)
-
-            return tuple(outs), gradient
-
-        return list(differentiable(*args))
-
-    def _gradient(self, args: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
-        """Cotangents of the arguments, None for those that have none.
-
-        TensorFlow's are the complex conjugates of ours: it multiplies cotangents by the conjugate
-        of a holomorphic derivative.
-        """
+    def _cotangents(self, args: Sequence[Any], outs: Sequence[Any], cts: Sequence[Any]) -> Any:
+        """Cotangents of the inexact arguments."""
         if self._pullback is None:
             self._pullback = self._reversed()
-        found = self._pullback([*args, *map(_conjugate, cts)])
-        return [*map(dict(zip(self._ins, map(_conjugate, found))).get, range(len(args)))]
+        return self._pullback([*args, *cts])
 
     def _reversed(self) -> "_Operation":
         """The operation of (arguments, cotangents of the inexact results), which returns cotangents

@@ -47,7 +47,7 @@ from plait_autodiff.ext import (
     recompute_rules,
     split_program,
     split_rules,
-    summed,
+    sum_over_devices,
     transpose_rules,
 )
 
@@ -96,7 +96,7 @@ def _(split, args, params):
     return merge(h.out_unknown, rest, got[: len(made)])
 
 
-def in_pieces(avals: Sequence[Aval], axes: tuple[str, ...], typed: bool) -> list[tuple]:
+def piece_specs(avals: Sequence[Aval], axes: tuple[str, ...], typed: bool) -> list[tuple]:
     """The specs of values that pass from device to the same device, along a new leading axis: where
     types say along which axes they vary, what does not vary is there only once."""
     lead = [tuple([n for n in axes if n in a.vma]) if typed else axes for a in avals]
@@ -135,7 +135,7 @@ def _divided(h: Halves, own: tuple[str, ...], typed: bool) -> Division:
         staged(known, h.known.in_avals, h.known.name),
         staged(unknown, types, h.unknown.name),
         at,
-        in_pieces([a for a, i in zip(residuals, at) if i is None], own, typed),
+        piece_specs([a for a, i in zip(residuals, at) if i is None], own, typed),
     )
 
 
@@ -147,7 +147,7 @@ def _(twice, prim, args, params):
     k = economise(params["program"], twice.policy)
     first, again = derived(k.first, "shard_map again", lambda: _in_pieces(k), [k.again])
     n, types = len(k.redone), k.again.in_avals[: k.kept]
-    pieces = in_pieces(types, varies_over(params), params["typed"])
+    pieces = piece_specs(types, varies_over(params), params["typed"])
     now = {**params, "program": first, "out_specs": (*params["out_specs"], *pieces)}
     outs = twice.parent.apply(prim, args, now)
     if any(k.redone):
@@ -185,20 +185,20 @@ def _in_pieces(k: Kept) -> tuple[Program, Program]:
 def _(cts, *args, program, mesh, axes, typed, in_specs, out_specs):
     linear, given = tuple(map(is_linear, args)), tuple([c is not None for c in cts])
     ins, outs = tuple(part(in_specs, linear)), tuple(part(out_specs, given))
+    types = tuple(part(program.out_avals, given))
     if typed:  # sums over devices are made where types say so
         sums: tuple = ((),) * len(ins)
-        varies = [tuple([n for n in axes if n in o.aval.vma]) for o in part(program.outputs, given)]
+        varying = [tuple([n for n in axes if n in a.vma]) for a in types]
+        # what is put together of equal pieces has a cotangent for each
+        types = tuple([divided(a, spec) for a, spec in zip(types, outs, strict=True)])
     else:  # along other axes, copies of cotangents are as equal as those of values
         own = varies_over({"program": program, "in_specs": (*in_specs, *outs), "axes": axes})
-        sums, varies = tuple([_copies(mesh, own, s) for s in ins]), [own] * len(outs)
-    shares = tuple([_copies(mesh, own, s) for own, s in zip(varies, outs, strict=True)])
+        sums, varying = tuple([_undivided(mesh, own, s) for s in ins]), [own] * len(outs)
+    shares = tuple([_undivided(mesh, v, s) for v, s in zip(varying, outs, strict=True)])
     copies = Copies(mesh, sums, shares)
-    key = ("transpose shard_map", copies, linear, given)
-    avals = part(program.out_avals, given)
-    if typed:  # what is put together of equal pieces has a cotangent for each
-        avals = [divided(a, spec) for a, spec in zip(avals, outs, strict=True)]
-    make = lambda: _reversed(program, copies, linear, given, avals)  # noqa: E731
-    q, present = derived(program, (*key, tuple(avals)), make)
+    key = "transpose shard_map", copies, linear, given, types
+    make = lambda: _reversed(program, copies, linear, given, types)  # noqa: E731
+    q, present = derived(program, key, make)
     if not q.outputs:
         return [None] * len(args)
     got = shard_map_p.bind(
@@ -215,10 +215,10 @@ def _(cts, *args, program, mesh, axes, typed, in_specs, out_specs):
     return [(next(found) if next(there) else None) if flag else None for flag in linear]
 
 
-def _copies(mesh: Mesh, axes: tuple[str, ...], spec: tuple) -> tuple[str, ...]:
+def _undivided(mesh: Mesh, axes: tuple[str, ...], spec: tuple) -> tuple[str, ...]:
     """The axes, of these, that a spec does not divide over."""
-    divided = {n for names in spec for n in names}
-    return tuple([n for n in axes if n not in divided and mesh.shape[n] > 1])
+    over = {n for names in spec for n in names}
+    return tuple([n for n in axes if n not in over and mesh.shape[n] > 1])
 
 
 class Copies(NamedTuple):
@@ -236,11 +236,11 @@ class Copies(NamedTuple):
 
     def total(self, ct: Any, i: int) -> Any:
         """The sum of the cotangents of copies."""
-        return summed(ct, self.sums[i])
+        return sum_over_devices(ct, self.sums[i])
 
 
 def _reversed(
-    program: Program, copies: Copies, linear: tuple, given: tuple, cotangents: list[Aval]
+    program: Program, copies: Copies, linear: tuple, given: tuple, cotangents: tuple[Aval, ...]
 ) -> tuple[Program, tuple[bool, ...]]:
     """(known pieces, pieces of given cotangents) -> pieces of cotangents of linear operands; and
     which of these there are."""

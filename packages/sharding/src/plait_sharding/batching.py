@@ -13,9 +13,9 @@ from plait.ext.errors import (
     AxisError,
 )
 from plait.ext.trace import (
-    entering,
     rebuilt,
     solve,
+    varying_inputs,
 )
 from plait_batching.ext import (
     Batch,
@@ -105,7 +105,7 @@ def _in_parts(batch: Batch, args: list, params: dict, names: tuple[str, ...]) ->
     forms, values = zip(*[(f, x) for f, (x,) in map(batch.split, args)])
     lifted, out_forms = here.lift_program(program, forms)
     if params["typed"]:  # the parts differ along the axes that the elements are divided over
-        lifted = entering(lifted, frozenset(names), [d is not None for d in forms])
+        lifted = varying_inputs(lifted, frozenset(names), [d is not None for d in forms])
     specs = lambda given, at: tuple([  # noqa: E731
         s if d is None else insert(s, d, names) for s, d in zip(given, at, strict=True)
     ])  # fmt: skip

@@ -181,7 +181,7 @@ class Piece(Stage):
         super().__init__(parent, "shard_map", of)
         self.mesh = mesh
         self.sizes = {n: mesh.shape[n] for n in axes}  # type: ignore[misc]
-        self.typed = frozenset(axes if typed else ())
+        self.typed_axes = frozenset(axes if typed else ())
 
     def joins(self, name: Any) -> Mesh:
         return self.mesh

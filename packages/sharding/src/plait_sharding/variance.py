@@ -3,6 +3,10 @@
 A value that does not depend on anything divided, or was reduced over what it was divided by, is
 the same on all devices; only such a value can be a result that is not divided.
 
+Types say much the same where shard_map is typed, for derivatives: there what is gathered varies,
+since its cotangents do.  Here it is known to be equal, and pmap and xmap, which have no types of
+that kind, ask too.
+
 Invariant: the answer is an upper bound.  It follows the wiring of operations with programs, so it
 needs to know none of them.
 """

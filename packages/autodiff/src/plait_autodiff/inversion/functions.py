@@ -7,7 +7,6 @@ Invariant: a reversal is a property of the function's program, so no transformat
 but by asking for a derivative of the derivative.
 """
 
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,6 +14,7 @@ from plait.ext.errors import (
     ArgumentError,
     TreeMismatch,
     border,
+    warn,
 )
 from plait.ext.ir import (
     Primitive,
@@ -369,11 +369,10 @@ def invertible(fun: Callable) -> Callable:
         params: dict[str, Any] = {"program": f, "consts": 0}
         operands: Sequence[Any] = c.leaves
         if tracers_of(fun):
-            warnings.warn(
+            warn(
                 f"Values that an @invertible function closes over are kept for its derivative, "
                 f"and {function.name()} closes over some: pass them as arguments to have them "
-                "recovered where that is possible",
-                stacklevel=2,
+                "recovered where that is possible"
             )
             operands, params = _Invertible().settle(params, operands)
         outs = invertible_call.bind(*operands, **params)

@@ -15,7 +15,7 @@ from .._base.errors import (
 )
 from .._base.tracebacks import border
 from .._core.array import Literal, as_value
-from .._core.staging import entering
+from .._core.staging import varying_inputs
 from .._jit.tracing import kept as traces_of
 from .._jit.tracing import trace
 from .._ops.collective import varied
@@ -154,7 +154,7 @@ def branched(
     if index.aval.vma:
         # Not all devices take one branch, so in a branch they can not communicate: whatever enters
         # varies as the choice does, and reverse mode sums its cotangents outside.
-        programs = [entering(p, index.aval.vma) for p in programs]
+        programs = [varying_inputs(p, index.aval.vma) for p in programs]
         given = [varied(x, index.aval.vma) for x in given]
     want = [agreed_type(does, outs) for outs in zip(*[p.out_avals for p in programs])]
     programs = [recast(p, want) for p in programs]

@@ -127,8 +127,9 @@ class Interpreter:
     inside of them is no business of users."""
     sizes: ClassVar[dict[Any, Any]] = {}
     """The sizes of the named axes that it binds."""
-    typed: frozenset[Any] = frozenset()
-    """Those of these axes of which types say along which a value varies (`Aval.vma`)."""
+    typed_axes: frozenset[Any] = frozenset()
+    """The named axes that it binds of which types say whether a value varies along them
+    (`Aval.vma`)."""
     does: str = "evaluate"
     """The name of the transformation, as users know it."""
     of: Callable[..., Any] | None = None

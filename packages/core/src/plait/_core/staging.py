@@ -261,17 +261,17 @@ def staged(
     return program
 
 
-def entering(
+def varying_inputs(
     program: Program, axes: frozenset[str], which: Sequence[bool] | None = None
 ) -> Program:
-    """Return the program for operands that vary along these axes of a mesh, too; of those in
-    `which`, or all."""
+    """Return the program whose inputs, all or those in `which`, vary along these axes of a mesh,
+    too; types inside follow."""
     flags = [True] * len(program.inputs) if which is None else which
     old = program.in_avals
     avals = [a.with_vma(a.vma | axes) if w else a for a, w in zip(old, flags, strict=True)]
     if all(a is o for a, o in zip(avals, old)):
         return program
-    key = "entering", axes, tuple(flags)
+    key = "varying inputs", axes, tuple(flags)
 
     def run(*xs: Any) -> list[Any]:
         return evaluate(program, xs)

@@ -47,34 +47,35 @@ def _resized(x: Aval, axis: int, times: Any, over: Any, what: str) -> Aval:
     return x.with_shape(shape)
 
 
-def _alike(axes: frozenset, params: dict[str, Any]) -> frozenset:
+def _less(axes: frozenset, params: dict[str, Any]) -> frozenset:
     """What is reduced over all positions of an axis is the same at each."""
     return axes if params.get("groups") else axes.difference(params["axes"])
 
 
-@primitive("core.psum", traits=(Linear, Collective), vma=_alike, **_many)
+@primitive("core.psum", traits=(Linear, Collective), vma=_less, **_many)
 def psum_(x: Aval, *, axes: tuple, groups: tuple = ()) -> Aval:
     """Sum over the named axes, for all; or, of one axis, for all of a group."""
     return x
 
 
-@primitive("core.pmax", traits=(Collective,), vma=_alike, **_many)
+@primitive("core.pmax", traits=(Collective,), vma=_less, **_many)
 def pmax_(x: Aval, *, axes: tuple, groups: tuple = ()) -> Aval:
     """Maximum over the named axes, for all; or, of one axis, for all of a group."""
     return x
 
 
-@primitive("core.pmin", traits=(Collective,), vma=_alike, **_many)
+@primitive("core.pmin", traits=(Collective,), vma=_less, **_many)
 def pmin_(x: Aval, *, axes: tuple, groups: tuple = ()) -> Aval:
     """Minimum over the named axes, for all; or, of one axis, for all of a group."""
     return x
 
 
-def _apart_along(axes: frozenset, params: dict[str, Any]) -> frozenset:
+def _more(axes: frozenset, params: dict[str, Any]) -> frozenset:
+    """What is said to vary does."""
     return axes.union(params["axes"])
 
 
-@primitive("core.pvary", traits=(Linear, Elementwise, AnyElement), vma=_apart_along)
+@primitive("core.pvary", traits=(Linear, Elementwise, AnyElement), vma=_more)
 def pvary_(x: Aval, *, axes: tuple) -> Aval:
     """The operand, with a type that says that it may differ along these axes of a mesh."""
     return x
@@ -131,9 +132,9 @@ def varied(x: Any, axes: Any) -> Any:
     return pvary_.bind(x, axes=tuple(sorted(missing)))
 
 
-def _apart(x: Any, names: tuple) -> Any:
-    """`x` in the type of what differs along those of the names that types speak of."""
-    return varied(x, [n for n in names if n in binder(n).typed])
+def _own(x: Any, names: tuple) -> Any:
+    """`x` as each position's own: it varies along those of these axes that types speak of."""
+    return varied(x, [n for n in names if n in binder(n).typed_axes])
 
 
 def _names(axis_name: Any) -> tuple[Any, ...]:
@@ -218,7 +219,7 @@ def _reduction(prim: Any):
         def one(v: Any) -> Any:
             if scale and v.__class__ in (int, float, bool):
                 return v * next(iter(sizes))
-            v = _apart(as_value(v), names)
+            v = _own(as_value(v), names)
             return prim(_counted(v) if prim is psum_ else v, axes=names, **how)
 
         return map_tree(one, x)
@@ -246,7 +247,7 @@ def axis_index(axis_name: Any) -> Any:
     """
     if not isinstance(axis_name, tuple | list):
         axis_size(axis_name)
-        return _apart(axis_index_(name=axis_name), (axis_name,))
+        return _own(axis_index_(name=axis_name), (axis_name,))
     at: Any = as_value(np.int32(0))
     for n in axis_name:
         at = at * axis_size(n) + axis_index(n)
@@ -275,7 +276,7 @@ def all_gather(
         raise ArgumentError(f"all_gather to {to!r}", fix='leave it out, or write to="varying"')
 
     def one(v: Any) -> Any:
-        v = _apart(as_value(v), names)
+        v = _own(as_value(v), names)
         at = normal_axis(axis, v.aval.ndim + (not tiled))
         y = v if tiled else expand_dims(v, at)
         for name, size in reversed(steps):  # the first varies slowest
@@ -306,7 +307,7 @@ def psum_scatter(
     total = product(tuple([size for _, size in steps]))
 
     def one(v: Any) -> Any:
-        v = _counted(_apart(as_value(v), names))
+        v = _counted(_own(as_value(v), names))
         at = normal_axis(scatter_dimension, v.aval.ndim, "scatter_dimension")
         if not tiled and v.aval.shape[at] != total:
             raise AxisError(
@@ -352,7 +353,7 @@ def ppermute(x: Any, axis_name: Any, perm: Any) -> Any:
             f"ppermute: perm {pairs} leaves the axis of size {size}",
             fix=f"positions are 0 to {size - 1}",
         )
-    return map_tree(lambda v: _sent(_apart(as_value(v), names), joined(names), pairs), x)
+    return map_tree(lambda v: _sent(_own(as_value(v), names), joined(names), pairs), x)
 
 
 def _sent(x: Any, names: tuple, pairs: tuple) -> Any:
@@ -432,7 +433,7 @@ def pvary(x: Any, axis_name: Any) -> Any:
     Raises AxisError for a name that nobody binds.
     """
     names = _names(axis_name)
-    return map_tree(lambda v: _apart(as_value(v), names), x)
+    return map_tree(lambda v: _own(as_value(v), names), x)
 
 
 def pcast(x: Any, axis_name: Any, *, to: str) -> Any:

@@ -55,9 +55,9 @@ from .._core.lift_higher_order import (
 from .._core.staging import (
     Stage,
     collector_paused,
-    entering,
     stage,
     staged,
+    varying_inputs,
 )
 from .._jit.roles import (
     Role,
@@ -92,7 +92,6 @@ __all__ = [
     "collector_paused",
     "current",
     "enter",
-    "entering",
     "kept",
     "leave",
     "lift_rule",
@@ -115,6 +114,7 @@ __all__ = [
     "trace",
     "tracers_of",
     "use",
+    "varying_inputs",
     "width",
     "wraps",
 ]
