@@ -10,6 +10,7 @@ import pytest
 import plait
 import plait.numpy as pnp
 from plait import lax
+from plait.errors import AxisError, TypeRule
 from plait.numpy import sin
 from plait_sharding import P, make_mesh, shard_map
 
@@ -178,6 +179,18 @@ def test_types():
     assert not any(plait.typeof(x).vma for x in seen.values())
     plait.vmap(lambda v: seen.update(v=lax.pvary(v, "i") * lax.axis_index("i")), axis_name="i")(V)
     assert not plait.typeof(seen["v"]).vma
+
+
+def test_refusals():
+    over = lambda f: shard_map(f, mesh=make_mesh((8,), "i"), in_specs=P("i"), out_specs=P("i"))  # noqa: E731
+    with pytest.raises(AxisError, match="no axis named 'z' is bound here"):
+        over(lambda v: lax.pvary(v, "z"))(V)
+    with pytest.raises(AxisError, match="no axis named 'i' is bound here"):
+        lax.pvary(V, "i")
+    with pytest.raises(TypeRule, match="pcast to 'alike'"):
+        over(lambda v: lax.pcast(v, "i", to="alike"))(V)
+    with pytest.raises(AxisError, match=r"do not divide the result of type f32\[\]\{i\} over 'i'"):
+        shard_map(lambda v: v.sum(), mesh=make_mesh((8,), "i"), in_specs=P("i"), out_specs=P())(V)
 
 
 def collectives(f, *xs):

@@ -1,7 +1,9 @@
 """Errors of exporting and of reading artifacts.
 
-Invariant: whatever bytes are read, and whatever function is exported, the outcome is a result or
-one of these (or another PlaitError, for wrong arguments): never a crash of the runtime.
+Invariant: whatever function is exported, and whatever bytes are read in a process of their own
+(`isolation`), the outcome is a result or one of these (or another PlaitError, for wrong arguments).
+Bytes that are read in this process are held against checksums, sizes and signatures, and what is
+made to break jaxlib's reader of StableHLO may still do so.
 """
 
 from typing import Any
