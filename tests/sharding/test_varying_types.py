@@ -164,7 +164,7 @@ def test_types():
             w=w, v=v, product=w * v, sum=lax.psum(v, "x"), all=lax.psum(v, ("x", "y")),
             gathered=lax.all_gather(v, "x"), place=lax.axis_index("y"), const=pnp.ones(3),
             carry=lax.scan(lambda c, _: (c + v.sum(), None), w, None, 2)[0],
-            pvary=lax.pvary(w, "y"),
+            cast=lax.pcast(w, "y", to="varying"),
             pcast=lax.pcast(w, ("x", "y"), to="varying"), sent=lax.ppermute(w, "y", [(0, 1)]),
         )  # fmt: skip
         return w
@@ -173,20 +173,23 @@ def test_types():
     found = {k: "".join(sorted(plait.typeof(x).vma)) for k, x in seen.items()}
     assert found == {
         "w": "", "v": "x", "product": "x", "sum": "", "all": "", "gathered": "x", "place": "y",
-        "const": "", "carry": "x", "pvary": "y", "pcast": "xy", "sent": "y",
+        "const": "", "carry": "x", "cast": "y", "pcast": "xy", "sent": "y",
     }  # fmt: skip
     shard_map(f, mesh=mesh, in_specs=(P(), P("x")), out_specs=P(), check_vma=False)(W, V)
     assert not any(plait.typeof(x).vma for x in seen.values())
-    plait.vmap(lambda v: seen.update(v=lax.pvary(v, "i") * lax.axis_index("i")), axis_name="i")(V)
+    plait.vmap(
+        lambda v: seen.update(v=lax.pcast(v, "i", to="varying") * lax.axis_index("i")),
+        axis_name="i",
+    )(V)
     assert not plait.typeof(seen["v"]).vma
 
 
 def test_refusals():
     over = lambda f: shard_map(f, mesh=make_mesh((8,), "i"), in_specs=P("i"), out_specs=P("i"))  # noqa: E731
     with pytest.raises(AxisError, match="no axis named 'z' is bound here"):
-        over(lambda v: lax.pvary(v, "z"))(V)
+        over(lambda v: lax.pcast(v, "z", to="varying"))(V)
     with pytest.raises(AxisError, match="no axis named 'i' is bound here"):
-        lax.pvary(V, "i")
+        lax.pcast(V, "i", to="varying")
     with pytest.raises(TypeRule, match="pcast to 'alike'"):
         over(lambda v: lax.pcast(v, "i", to="alike"))(V)
     with pytest.raises(AxisError, match=r"do not divide the result of type f32\[\]\{i\} over 'i'"):

@@ -419,25 +419,12 @@ def pbroadcast(x: Any, axis_name: Any, source: int) -> Any:
     return map_tree(one, x)
 
 
-def pvary(x: Any, axis_name: Any) -> Any:
+def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
     """The tree itself, as what may differ along named axes: in reverse mode, each device has a
     cotangent of its own of it, and what it was before has their sum.
 
     Nobody needs to say it: an operation whose operands vary along different axes takes each as if
-    it varied along all of them.  Said early, the sum is of what is small, or is made once.
-
-    Args:
-      x: a tree of arrays.
-      axis_name: a name, or a tuple of names, that is bound outside.
-
-    Raises AxisError for a name that nobody binds.
-    """
-    names = _names(axis_name)
-    return map_tree(lambda v: _own(as_value(v), names), x)
-
-
-def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
-    """`pvary`, by the name that says what the tree becomes.
+    it varied along all of them.
 
     Args:
       x: a tree of arrays.
@@ -446,12 +433,13 @@ def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
 
     Raises AxisError for a name that nobody binds, TypeRule for another `to`.
     """
+    names = _names(axis_name)
     if to != "varying":
         raise ArgumentError(
             f"pcast to {to!r}",
             fix='write to="varying"; reduce with psum or pmean what shall be the same',
         )
-    return pvary(x, axis_name)
+    return map_tree(lambda v: _own(as_value(v), names), x)
 
 
 def all_to_all(

@@ -24,7 +24,6 @@ from .._ops.collective import (
     psum,
     psum_scatter,
     pswapaxes,
-    pvary,
 )
 from .._ops.convolution import ConvDims as ConvDimensionNumbers
 from .._ops.convolution import (
@@ -356,7 +355,6 @@ __all__ = [
     "pshuffle",
     "psum",
     "psum_scatter",
-    "pvary",
     "pswapaxes",
     "ragged_dot",
     "ragged_dot_general",
