@@ -480,3 +480,30 @@ def test_names_and_arguments():
     }.items():  # fmt: skip
         want = args.split()
         assert list(inspect.signature(getattr(lax, name)).parameters)[: len(want)] == want
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "int64", "uint64"])
+@pytest.mark.parametrize("shape", [(), (3,), (2, 2)])
+def test_integers_that_the_compiler_knows_may_be_divided_by_zero(dtype, shape):
+    """The compiler folds them in this process, where the machine's division would end it."""
+    x, zero = np.full(shape, 7, dtype), np.zeros(shape, dtype)
+    nothing = np.full(shape, -1).astype(dtype)  # what lax.div gives where it divides by zero
+
+    def known(f):
+        return lambda: f(plait.numpy.full(shape, 7, dtype), plait.numpy.zeros(shape, dtype))
+
+    def inlined(f):
+        inner = plait.jit(lambda y: f(plait.numpy.full(shape, 7, dtype), y))
+        return lambda: inner(plait.numpy.zeros(shape, dtype))
+
+    def computed(f):
+        seven = plait.numpy.full(shape, 7, dtype)
+        return lambda: f(lax.add(seven, seven), lax.sub(seven, seven))
+
+    with plait.enable_x64():
+        for given in (known, inlined, computed):
+            np.testing.assert_array_equal(plait.jit(given(lax.div))(), nothing)
+            expected = x + x if given is computed else x
+            np.testing.assert_array_equal(plait.jit(given(lax.rem))(), expected)
+            np.testing.assert_array_equal(plait.jit(given(plait.numpy.floor_divide))(), zero)
+            np.testing.assert_array_equal(plait.jit(given(plait.numpy.remainder))(), zero)

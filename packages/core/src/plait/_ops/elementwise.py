@@ -45,7 +45,7 @@ from .._types.avals import (
     nothing_to_do,
 )
 from .._xla.lower import Emitter, lower_rules, simple
-from .._xla.mlir import attr
+from .._xla.mlir import attr, without_zeros
 from .complex_elementary import corrected, direction, modulus
 from .complex_elementary import power as complex_power
 from .shape import convert, fit
@@ -255,13 +255,14 @@ rem = _define("rem", None, "Remainder of division towards zero: the sign is that
 def _division(hlo: str, of_nothing: Callable[[Emitter, Any, Aval], Any]) -> Callable:
     """The lowering of a division; `of_nothing(e, x, aval)` is what integers by 0 give.
 
-    What computes with symbolic sizes may divide by one that is 0.  Once sizes are put in, such a
-    division is folded in the process that compiles, and ends it; so it gets another divisor.
+    The compiler folds a division of what it knows (constants, sizes that were put in, arguments of
+    functions that are inlined) in the process that compiles, and a 0 among the divisors ends that
+    process; so, unless divisors are written down and none is 0, 0 is replaced before.
     """
 
     def lowering(e: Emitter, xs: Any, ins: Any, outs: Any) -> Any:
         aval = outs[0]
-        if not e.dims or aval.category != INTEGER:
+        if aval.category != INTEGER or without_zeros(xs[1]):
             return e.op("stablehlo." + hlo, xs, aval)
         zero = e.compare(xs[1], e.constant(0, aval), "EQ", Aval(aval.shape, BOOL))
         y = e.op("stablehlo.select", [zero, e.constant(1, aval), xs[1]], aval)

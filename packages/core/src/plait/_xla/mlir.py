@@ -174,6 +174,17 @@ def constant_of(value: Any) -> int | None:
     return int(number)
 
 
+def without_zeros(value: Any) -> bool:
+    """Is `value` one integer, not 0, that is written down (and broadcast)?"""
+    op = value.owner
+    while "broadcast_in_dim" in getattr(op, "name", ""):
+        op = op.operands[0].owner
+    if getattr(op, "name", "") != "stablehlo.constant":
+        return False
+    numbers = op.attributes["value"]
+    return numbers.is_splat and bool(numbers.get_splat_value().value)
+
+
 def symbol(name: str):
     """`@name`."""
     return bindings().ir.FlatSymbolRefAttr.get(name, bindings().context)
