@@ -45,6 +45,7 @@ from ._base.tracebacks import border as _border
 from ._control import map_axes
 from ._control.stepping import disable_jit
 from ._jit import eager as _eager
+from ._jit import plans as _plans
 from ._jit.calls import jit
 from ._jit.jittable import is_jittable, register_jittable, unregister_jittable
 from ._jit.programs import make_program

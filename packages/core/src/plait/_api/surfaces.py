@@ -12,6 +12,7 @@ from typing import Any
 from .._base.jaxlib_api import RuntimeFailure
 from .._base.tracebacks import leaving
 from .._core.array import Array, Literal, as_value, failure
+from .._core.dispatch import dispatched
 from .._core.interpreter import GROUND, Value, current
 from .._core.primitive import Primitive, freeze, freeze_params
 from .._jit.calls import jit
@@ -164,7 +165,7 @@ def fused(f: Callable | None = None, *, numbers: tuple[str, ...] = ()) -> Callab
             version = versions[key] = jit(_fixed(f, static, held))
         return version(*[x for i, x in enumerate(xs) if i not in held] if held else xs)
 
-    return function
+    return dispatched(function, body=f, numbers="asked")
 
 
 _SCALARS = (bool, int, float, complex, Literal)

@@ -274,8 +274,16 @@ _OF_ARRAYS = {
 class Evaluate(Interpreter):
     """The ground, current where no transformation is under way: it does primitives at once.
 
-    How to execute one is known to a higher layer, which calls `GROUND.execute_with`.
+    How to execute one is known to a higher layer, which calls `GROUND.execute_with`; likewise how
+    calls of functions of arrays are planned (`plait._core.dispatch`).
+
+    Attributes:
+      number: returns the buffer of a Python number; OverflowError if it is too large.
+      plan: returns how calls of a function with such arguments are done.
     """
+
+    number: Callable[[Any], Any]
+    plan: Callable[..., Any]
 
     def apply(self, prim: Any, args: Sequence[Any], params: Params) -> Any:
         return GROUND.apply(prim, args, params)
@@ -283,6 +291,10 @@ class Evaluate(Interpreter):
     def execute_with(self, executor: Callable[[Any, Any, Params], Any]) -> None:
         """Apply primitives by calling `executor(prim, args, params)`."""
         self.apply = executor  # type: ignore[method-assign]  # on the instance: nothing is bound per call
+
+    def plan_with(self, number: Callable[[Any], Any], plan: Callable[..., Any]) -> None:
+        """Plan calls of functions of arrays by these; see the attributes."""
+        self.number, self.plan = number, plan
 
     def __reduce__(self) -> str:
         return "GROUND"

@@ -14,6 +14,7 @@ from .._base.errors import (
 )
 from .._base.jaxlib_api import ml_dtypes
 from .._control import while_loop
+from .._core.dispatch import dispatched
 from .._ops import elementwise as el
 from .._ops.conversion import bitcast
 from .._ops.reduction import any_
@@ -293,6 +294,7 @@ def _but_nan(extreme: Any, x1: Any, x2: Any) -> Any:
     return el.select(el.ne(a, a), b, el.select(el.ne(b, b), a, extreme(a, b)))
 
 
+@dispatched(numbers="operands")
 def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:  # noqa: A002
     """x brought into [min, max]; max where they cross.
 

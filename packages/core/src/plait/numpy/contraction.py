@@ -13,6 +13,7 @@ from .._base.errors import (
     AxisError,
     ShapeError,
 )
+from .._core.dispatch import dispatched
 from .._ops import contraction
 from .._ops import elementwise as el
 from .._ops.convolution import conv_general_dilated
@@ -36,6 +37,7 @@ from .._types.dims import is_symbolic, max_dim, min_dim
 from .masking import unwritten
 
 
+@dispatched
 def dot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
     """The last axis of `a` meets the last but one of `b` (or its only one).
 
@@ -53,6 +55,7 @@ def dot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = 
     return contraction.dot(a, b, precision=precision, preferred_element_type=preferred_element_type)
 
 
+@dispatched
 def matmul(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
     """Matrix product, of vectors, matrices and stacks of matrices.
 
@@ -72,6 +75,7 @@ def matmul(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any
     )
 
 
+@dispatched
 def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
     """The inner product of the flattened arrays, `a` conjugated.  As numpy.vdot.
 
@@ -84,6 +88,7 @@ def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any =
     )
 
 
+@dispatched
 def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
     """The last axes meet; arrays without axes multiply.  As numpy.inner.
 
@@ -96,6 +101,7 @@ def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any 
     )
 
 
+@dispatched
 def outer(a: Any, b: Any, out: None = None) -> Any:
     """Products of all elements of `a` with all of `b`, as a matrix.  As numpy.outer.
 
@@ -107,6 +113,7 @@ def outer(a: Any, b: Any, out: None = None) -> Any:
     return contraction.outer(a, b)
 
 
+@dispatched
 def tensordot(
     a: Any, b: Any, axes: Any = 2, *, precision: Any = None, preferred_element_type: Any = None
 ) -> Any:

@@ -16,6 +16,7 @@ from .._base.errors import (
     AxisError,
     ShapeError,
 )
+from .._core.dispatch import dispatched
 from .._core.interpreter import Tracer, Value
 from .._ops import elementwise as el
 from .._ops import shape as sh
@@ -38,6 +39,7 @@ def _order(order: str, what: str) -> None:
         raise ArgumentError(f'{what}: order must be "C" or "F", not {order!r}', fix='use order="C"')
 
 
+@dispatched
 def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None) -> Any:
     """The same elements in another shape.
 
@@ -72,6 +74,7 @@ def ravel(a: Any, order: str = "C") -> Any:
     return reshape(a, (-1,) if value(a).aval.size != 0 else (0,), order)
 
 
+@dispatched
 def transpose(a: Any, axes: Any = None) -> Any:
     """Axes in another order, reversed by default.  As numpy.transpose.
 
@@ -102,6 +105,7 @@ def matrix_transpose(x: Any, /) -> Any:
     return swapaxes(x, -1, -2)
 
 
+@dispatched
 def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
     """Two axes swapped.  As numpy.swapaxes.
 
@@ -117,6 +121,7 @@ def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
     return transpose(x, tuple(perm))
 
 
+@dispatched
 def moveaxis(a: Any, source: Any, destination: Any) -> Any:
     """Some axes elsewhere, the others in their order.
 
@@ -150,6 +155,7 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
     return moveaxis(x, at, start - 1 if at < start else start)
 
 
+@dispatched
 def squeeze(a: Any, axis: Any = None) -> Any:
     """Without axes of size 1: all of them, or those named.
 
@@ -162,6 +168,7 @@ def squeeze(a: Any, axis: Any = None) -> Any:
     return materialise_at_ground(sh.squeeze(a, axis))
 
 
+@dispatched
 def expand_dims(a: Any, axis: Any) -> Any:
     """With new axes of size 1, at positions of the result.  As numpy.expand_dims.
 
@@ -172,6 +179,7 @@ def expand_dims(a: Any, axis: Any) -> Any:
     return sh.expand_dims(a, axis)
 
 
+@dispatched
 def broadcast_to(array: Any, shape: Any) -> Any:
     """Repeated along new axes and those of size 1.
 
@@ -262,6 +270,7 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple:
 # ---- turning -------------------------------------------------------------------------------
 
 
+@dispatched
 def flip(m: Any, axis: Any = None) -> Any:
     """Reversed along axes, all of them by default.  As numpy.flip.
 

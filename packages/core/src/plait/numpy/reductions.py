@@ -14,6 +14,7 @@ from .._base.errors import (
     ShapeError,
 )
 from .._core.array import Literal
+from .._core.dispatch import dispatched
 from .._ops import argreduction, cumulative, reduction
 from .._ops import elementwise as el
 from .._ops.reduction import highest, lowest
@@ -32,6 +33,7 @@ from .logic import isnan, truth
 from .masking import unwritten
 
 
+@dispatched
 def sum(
     a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False,
     initial: Any = None, where: Any = None, promote_integers: bool = True,
@@ -78,6 +80,7 @@ def _logic(
     return out if initial is None else join(out, truth(initial))
 
 
+@dispatched
 def prod(
     a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False,
     initial: Any = None, where: Any = None, promote_integers: bool = True,
@@ -95,6 +98,7 @@ def prod(
     return reduction.prod(a, axis, dtype, keepdims=keepdims, initial=initial, where=where)
 
 
+@dispatched
 def max(
     a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None,
     where: Any = None,
@@ -119,6 +123,7 @@ def max(
     return reduction.max_(a, axis, keepdims=keepdims, initial=initial, where=where)
 
 
+@dispatched
 def min(
     a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None,
     where: Any = None,
@@ -136,6 +141,7 @@ def min(
 amax, amin = max, min
 
 
+@dispatched
 def any(
     a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = None
 ) -> Any:
@@ -149,6 +155,7 @@ def any(
     return reduction.any_(a, axis, keepdims=keepdims, where=where)
 
 
+@dispatched
 def all(
     a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = None
 ) -> Any:
@@ -162,6 +169,7 @@ def all(
     return reduction.all_(a, axis, keepdims=keepdims, where=where)
 
 
+@dispatched
 def count_nonzero(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
     """How many elements over axes are not zero, as the default integer.
 
@@ -176,6 +184,7 @@ def count_nonzero(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
     return reduction.sum_(there, axis, keepdims=keepdims)
 
 
+@dispatched
 def argmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool = False) -> Any:
     """Where the greatest element is: the first if there are several; nan counts as greatest.
 
@@ -195,6 +204,7 @@ def argmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool = F
     return argreduction.argmax(a, axis, keepdims=bool(keepdims))
 
 
+@dispatched
 def argmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool = False) -> Any:
     """Where the least element is; arguments are those of `argmax`.  As numpy.argmin.
 
@@ -206,6 +216,7 @@ def argmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool = F
     return argreduction.argmin(a, axis, keepdims=bool(keepdims))
 
 
+@dispatched
 def ptp(a: Any, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:
     """The greatest less the least element over axes.  As numpy.ptp.
 
@@ -233,6 +244,7 @@ def _static_axis(axis: Any) -> Any:
     return axis
 
 
+@dispatched
 def mean(
     a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False, *,
     where: Any = None,
@@ -300,6 +312,7 @@ def _var(
     return convert(out, real)
 
 
+@dispatched
 def var(
     a: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: Any = 0,
     keepdims: bool = False, *, where: Any = None, mean: Any = None, correction: Any = None,
@@ -329,6 +342,7 @@ def var(
     return _var(a, where, mean, correction, axis=axis, dtype=dtype, keepdims=bool(keepdims))
 
 
+@dispatched
 def std(
     a: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: Any = 0,
     keepdims: bool = False, *, where: Any = None, mean: Any = None, correction: Any = None,
@@ -413,6 +427,7 @@ def _numbers(x: Any) -> Any:
     return el.not_(isnan(x))
 
 
+@dispatched
 def nansum(
     a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False,
     initial: Any = None, where: Any = None,
@@ -448,6 +463,7 @@ def _nan_extreme(a: Any, f: Any, neutral: Any, how: dict[str, Any]) -> Any:
     return el.select(nothing, np.nan, out)
 
 
+@dispatched
 def nanmax(
     a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None,
     where: Any = None,
@@ -463,6 +479,7 @@ def nanmax(
     return _nan_extreme(a, reduction.max_, lowest, how)
 
 
+@dispatched
 def nanmin(
     a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None,
     where: Any = None,
@@ -526,6 +543,7 @@ def _also(where: Any, x: Any) -> Any:
     return there if where is None else el.and_(there, where)
 
 
+@dispatched
 def nanmean(
     a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False,
     where: Any = None,
@@ -578,6 +596,7 @@ def nanstd(
 # ---- running -------------------------------------------------------------------------------
 
 
+@dispatched
 def cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
     """Running sum along an axis; of the flattened array if it is None.
 
@@ -597,6 +616,7 @@ def cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None)
     return _running(cumulative.cumsum, a, axis, dtype)
 
 
+@dispatched
 def cumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
     """Running product; arguments are those of `cumsum`.  As numpy.cumprod.
 

@@ -18,6 +18,7 @@ from .._base.errors import (
     SubscriptError,
 )
 from .._core.array import Literal, from_numpy
+from .._core.dispatch import dispatched
 from .._core.interpreter import Tracer
 from .._ops import elementwise as el
 from .._ops import taking
@@ -50,6 +51,7 @@ from .masking import unwritten
 # ---- by conditions -------------------------------------------------------------------------
 
 
+@dispatched(numbers="operands")
 def where(
     condition: Any, x: Any = None, y: Any = None, /, *, size: int | None = None,
     fill_value: Any = None,

@@ -17,6 +17,7 @@ from .._base.errors import (
     OutOfBounds,
     ShapeError,
 )
+from .._core.dispatch import dispatched
 from .._core.interpreter import Tracer, Value
 from .._ops import shape as sh
 from .._ops.shape import convert, materialise_at_ground, normal_axis
@@ -44,6 +45,7 @@ def _recast(xs: list, dtype: Any) -> list:
     return xs if dtype is None else [convert(x, asked_dtype(dtype)) for x in xs]
 
 
+@dispatched
 def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:
     """One after the other along an axis; flattened first if it is None.
 
@@ -74,6 +76,7 @@ def concat(arrays: Any, /, *, axis: int | None = 0) -> Any:
     return concatenate(arrays, axis)
 
 
+@dispatched
 def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> Any:
     """Along a new axis, at a position of the result.
 
@@ -94,6 +97,7 @@ def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> An
     return sh.stack(xs, axis)
 
 
+@dispatched
 def vstack(tup: Any, dtype: Any = None) -> Any:
     """Rows one below the other; vectors are rows.  As numpy.vstack.
 
@@ -104,6 +108,7 @@ def vstack(tup: Any, dtype: Any = None) -> Any:
     return sh.concatenate([two_axes(x) for x in _recast(_rows(tup, "vstack"), dtype)], 0)
 
 
+@dispatched
 def hstack(tup: Any, dtype: Any = None) -> Any:
     """Side by side: along the second axis, or the only one.  As numpy.hstack.
 
