@@ -37,13 +37,13 @@ class Plan(NamedTuple):
     Attributes:
       run: the executable, a function of buffers; None if the body is to be asked each time.
       handlers: receive its results.
-      key: the dispatch key of the result, where that is one array.
+      aval: the type of the result, where that is one array.
       build: makes the results from their buffers, where it is not.
     """
 
     run: Callable[[list[Any]], Any] | None = None
     handlers: Any = None
-    key: Any = None
+    aval: Any = None
     build: Callable[[list[Any]], Any] | None = None
 
 
@@ -156,8 +156,7 @@ def dispatched(
             return build(outs)
         r = Array()
         r._buf = outs[0]
-        r.aval = out.aval
-        r.key = out
+        r.aval = r.key = out
         return r
 
     function.forget = table.clear  # type: ignore[attr-defined]  # the settings hold it weakly

@@ -28,19 +28,32 @@ _MOST = 4096
 
 def apply(prim: Any, args: Any, params: dict[str, Any]) -> Any:
     """Apply a primitive to arrays now: the ground interpreter executes by this function."""
-    if not params and len(args) == 1:  # the commonest case, without a key to build
+    if (
+        not params and 0 < len(args) < 3 and not prim.many
+    ):  # the commonest cases: no loop builds their keys
         x = args[0]
         try:
-            run, handlers, key = prim.compiled[x.key]
-            buf = x._buf
-        except (AttributeError, KeyError):
+            if len(args) == 1:
+                run, handlers, key = prim.compiled[x.key]
+                bufs = [x._buf]
+            else:
+                x, y = args
+                if y.__class__ is Array:
+                    run, handlers, (key,) = prim.compiled[x.key, y.key]
+                    bufs = [x._buf, y._buf]
+                elif y.__class__ is Literal:
+                    run, handlers, (key,) = prim.compiled[x.key, y.aval, None]
+                    bufs = [x._buf, scalar_buffer(y)]
+                else:
+                    raise KeyError
+        except (AttributeError, KeyError, ValueError):
             pass
         else:
             r = Array()
             try:
-                r._buf = run([buf]).consume_with_handlers(handlers)[0]
+                r._buf = run(bufs).consume_with_handlers(handlers)[0]
             except jaxlib_api.RuntimeFailure as e:
-                raise failure(e, [buf]) from None
+                raise failure(e, bufs) from None
             r.aval = key.aval
             r.key = key
             return r

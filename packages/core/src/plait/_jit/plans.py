@@ -115,6 +115,8 @@ def plan(
     if any(o.__class__ is not Var or o in inputs for o in program.outputs):
         return _ASKED
     made = executable(program, (), [x.key for x in values], of_operation(program))
+    if any(key is not key.aval for key in made.keys):
+        return _ASKED
     if traced.tree == LEAF:
         return Plan(made.run, made.handlers, made.keys[0])
     return Plan(made.run, made.handlers, None, builder(traced.tree, made.keys))

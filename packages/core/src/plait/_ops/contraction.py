@@ -18,6 +18,7 @@ from .._base.errors import (
     ShapeError,
 )
 from .._core.array import as_value
+from .._core.dispatch import dispatched
 from .._core.primitive import Ints, primitive
 from .._types.avals import Aval, asked_dtype, broadcast_shapes, dtype_of
 from .._types.dims import product
@@ -208,6 +209,7 @@ def contracted(
     )  # fmt: skip
 
 
+@dispatched
 def matmul(x: Any, y: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
     """Matrix product, as numpy's: of vectors, of matrices, of stacks of matrices.
 

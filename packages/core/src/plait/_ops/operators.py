@@ -17,6 +17,7 @@ from .._base.errors import (
 from .._base.lazy import later
 from .._base.tracebacks import border, leaving
 from .._core.array import Array, Literal
+from .._core.dispatch import dispatched
 from .._core.interpreter import Value, current
 from .._plugins.metadata import resolve
 from .._types.avals import (
@@ -182,7 +183,7 @@ def _iterate(self: Any) -> Iterator[Any]:
     return (subscript.getitem(self, i) for i in range(len(self)))
 
 
-@border
+@dispatched
 def _astype(self: Any, dtype: Any, copy: bool = False) -> Any:
     """Convert the elements to another dtype, and return them as an array of the same shape.
 
@@ -196,7 +197,7 @@ def _astype(self: Any, dtype: Any, copy: bool = False) -> Any:
     return shape.convert(self, asked_dtype(dtype))
 
 
-@border
+@dispatched
 def _reshape(self: Any, *sizes: Any, order: str = "C", out_sharding: Any = None) -> Any:
     """Arrange the same elements in another shape, and return that array.
 
@@ -221,7 +222,7 @@ def _raveled(self: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
     return _reshape(self, -1, order=order, out_sharding=out_sharding)
 
 
-@border
+@dispatched
 def _transpose(self: Any, *axes: Any) -> Any:
     """Put the axes in another order, by default the reversed one, and return that array.
 
@@ -236,6 +237,7 @@ def _transpose(self: Any, *axes: Any) -> Any:
     return shape.transpose(self, axes[0] if len(axes) == 1 else axes)
 
 
+@dispatched
 def _swapped(self: Any) -> Any:
     """The matrices in the last two axes, each transposed; AxisError if there are fewer axes."""
     n = self.aval.ndim
@@ -384,6 +386,7 @@ def _at(self: Any) -> Any:
     return subscript.At(self)
 
 
+@dispatched
 def _reversed_axes(self: Any) -> Any:
     """The array with its axes in reversed order."""
     return shape.transpose(self)
