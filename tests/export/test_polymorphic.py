@@ -42,8 +42,10 @@ from plait.ext.ops.random import (
     random_fold_in,
     random_seed,
     random_split,
+    rng_bit_generator,
     threefry2x32,
 )
+from plait.testing.references.rng import _generator
 from plait_export import deserialize, export, symbolic_args_specs
 
 SIZES = ({"b": 1, "c": 5}, {"b": 2, "c": 1}, {"b": 5, "c": 2})
@@ -179,6 +181,8 @@ def elementwise(shapes: tuple[str, ...], kinds: str, pairs: list) -> Case:
     return Case(each(*fs), each(*references), shapes, kinds)
 
 
+GENERATED = {"dtype": np.dtype(np.uint32), "algorithm": "three_fry"}
+
 CASES: dict[str, Case] = {
     **{f"unary {k}": elementwise(("b, 3",), k, pairs) for k, pairs in UNARY.items()},
     **{f"binary {k}": elementwise(("b, 3", "b, 3"), k, p) for k, p in BINARY.items()},
@@ -191,6 +195,11 @@ CASES: dict[str, Case] = {
         lambda k, x: threefry(k, k[::-1], x, x.T.reshape(x.shape)), ("b, 3", "b, 3"), "ww",
     ),
     "keys": Case(of_keys, of_keys_by_hand, ("b, 2",), "w"),
+    "the device's generator": Case(
+        lambda w: rng_bit_generator.bind(w[0], shape=(w.shape[0],), **GENERATED),
+        lambda w: _generator(w[0], (len(w),), **GENERATED),
+        ("b, 4",), "w",
+    ),
 }  # fmt: skip
 
 # ---- shapes --------------------------------------------------------------------------------
@@ -756,7 +765,6 @@ NO_MEANING = {
     ),
     "core.select_and_scatter_add": "its windows need known sizes",
     "core.foreign": "is told the sizes of its results",
-    "core.rng_bit_generator": "StableHLO has none whose shape is found later",
     **dict.fromkeys(
         ("core.axis_index", "core.psum", "core.pmax", "core.pmin", "core.ppermute",
          "core.all_gather", "core.all_to_all", "core.psum_scatter", "core.pvary"),

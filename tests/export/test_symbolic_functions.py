@@ -104,6 +104,11 @@ SAME = {
                                        for k in ("full", "same", "valid")], V, "n + 1"),
     "linspace to n": (lambda m, x: m.linspace(0, 1, x.shape[0]) + x, V),
     "linspace open": (lambda m, x: m.linspace(x[:1], 1, x.shape[0], endpoint=False), "n + 1"),
+    "arange by steps": (
+        lambda m, x: [m.arange(0, x.shape[0], 2), m.arange(x.shape[0], 0, -1),
+                      m.arange(5, x.shape[0], -3), m.arange(1, x.shape[0], 5)], V),
+    "fftfreq": (lambda m, x: [m.fft.fftfreq(x.shape[0]), m.fft.fftfreq(x.shape[0], 0.3),
+                              m.fft.rfftfreq(x.shape[0], 2.0)], "n + 1"),
     "logspace": (lambda m, x: m.logspace(0, 1, x.shape[0]), V),
     "geomspace": (lambda m, x: m.geomspace(1, 16, x.shape[0]), V),
     "interp": (lambda m, x, y: m.interp(m.asarray([-9, -1, 0.5, 9], F32), m.sort(x), y), V, V),
@@ -202,6 +207,12 @@ def filled(x, at, value):
 
 
 OTHERS = {
+    "map by blocks": (lambda x: [lax.map(lambda r: r * 2 + r[0], x, batch_size=k)
+                                 for k in (1, 2, 9)],
+                      lambda x: [x * 2 + x[:, :1]] * 3, M),
+    "unique of n": (lambda x: pnp.unique(pnp.round(x), size=x.shape[0], fill_value=99),
+                    lambda x: np.append(u := np.unique(np.round(x)),
+                                        np.full(len(x) - len(u), 99)).astype(F32), V),
     "set": (lambda x: x.at[0].set(5.0), lambda x: changed(x, slice(0, 1), 5), M),
     "add": (lambda x: x.at[-1].add(5.0), lambda x: changed(x, [-1], 5, "add") if len(x) else x, M),
     "set half": (lambda x: x.at[half(x)].set(1.0),

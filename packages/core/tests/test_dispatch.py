@@ -91,11 +91,11 @@ NUMBERS = [0, 1, -1, 2**31 - 1, 2**31, -(2**31) - 1, 2**40, 300, 16777217, True,
 @pytest.mark.parametrize("wide", [False, True])
 @pytest.mark.parametrize("name", ["where", "clip"])
 def test_python_numbers_count_as_they_do_in_the_body(name, wide):
-    """Exact values, weakness, zeros with their sign, what is refused: beside arrays of any dtype."""
+    """Exact values, weakness, zeros with their sign, and what is refused, beside any dtype."""
     f = getattr(pnp, name)
     mask = pnp.asarray(RNG.integers(0, 2, (3, 3)).astype(bool))
     with plait.enable_x64(wide):
-        for x in [*arrays(), *(list(plait.numpy.zeros(3, d) for d in ("float64", "int64")) * wide)]:
+        for x in [*arrays(), *([plait.numpy.zeros(3, d) for d in ("float64", "int64")] * wide)]:
             mask = pnp.zeros(x.shape, bool)
             for n in NUMBERS:
                 calls = [(mask, x, n), (mask, n, x)] if name == "where" else [(x, n), (x, 0, n)]

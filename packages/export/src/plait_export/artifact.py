@@ -60,7 +60,7 @@ from .errors import ArtifactError, NotExportable, expecting
 from .isolation import Limits, limits_of, read_apart
 from .library_calls import check_library_calls
 
-STABLE_CALLS = frozenset({portable.ASSERTION, portable.ASKED}) | LAPACK
+STABLE_CALLS = portable.UNTIL_SIZES_ARE_KNOWN | {portable.ASKED} | LAPACK
 """Functions outside StableHLO that every reader knows."""
 
 _MAIN = "main.mlirbc"

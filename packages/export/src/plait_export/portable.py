@@ -33,6 +33,7 @@ from plait.ext.lower import (
 from plait.ext.ops.platforms import (
     platform_index,
 )
+from plait.ext.ops.random import DYNAMIC_GENERATOR
 from plait.ext.rules import (
     lower_rules,
 )
@@ -52,6 +53,9 @@ from .library_calls import check_library_calls
 
 ASSERTION = "shape_assertion"
 """What compilers of StableHLO call the check of a size; it is gone when sizes are known."""
+
+UNTIL_SIZES_ARE_KNOWN = frozenset({ASSERTION, DYNAMIC_GENERATOR})
+"""Calls that every compiler of StableHLO replaces where it puts in sizes."""
 
 PLATFORM = "_platform_index"
 """What the attribute `jax.global_constant` calls the number of the platform."""

@@ -47,7 +47,7 @@ from plait.ext.values import (
 from .artifact import STABLE_CALLS, Exported, pullback_name, pullback_types
 from .elementary import where_libraries_lack, without_libraries
 from .errors import NotExportable
-from .portable import ASSERTION, artifact_of, with_entry
+from .portable import UNTIL_SIZES_ARE_KNOWN, artifact_of, with_entry
 from .portable import custom_calls as calls_of
 from .signature import scope_of
 
@@ -95,7 +95,7 @@ def export(
             f"export needs a function, not {fun_jit!r}", fix="write export(f)(*args)"
         )
     wanted = None if platforms is None else known_platforms(platforms)
-    allowed = {*(STABLE_CALLS if libraries else (ASSERTION,)), *custom_calls}
+    allowed = {*(STABLE_CALLS if libraries else UNTIL_SIZES_ARE_KNOWN), *custom_calls}
     traceable = fun_jit if hasattr(fun_jit, "clear_cache") else jit(fun_jit)
 
     @border

@@ -38,7 +38,7 @@ from .._ops.shape import (
 )
 from .._ops.static_arguments import fixed
 from .._types.avals import BOOL, FLOATING, INTEGER, Aval, promote
-from .._types.dims import Dim, max_dim, min_dim
+from .._types.dims import Dim, decide_ge, is_symbolic, max_dim, min_dim
 from ..tree import TreeDef, flatten, spread
 from . import stepping
 from .agreement import fixed_first, passed_on, same_carry, steady
@@ -339,16 +339,17 @@ def map_(f: Callable[..., Any], xs: Any, *, batch_size: int | None = None) -> An
     leaves, tree = flatten(xs)
     rows = [as_value(x) for x in leaves]
     n = _length(rows, None)
-    if not 0 < count < n:
+    if not count or decide_ge(count, n):
         return map_axes(f, parallel=True)(xs)
-    full = n - n % count
+    number = n // count
+    full = number * count
     blocks = [slice_in_dim(x, 0, full) for x in rows]
-    blocks = [x.reshape((full // count, count, *x.aval.shape[1:])) for x in blocks]
+    blocks = [x.reshape((number, count, *x.aval.shape[1:])) for x in blocks]
     together = map_axes(f, parallel=True)
     out = scan(lambda _, x: (None, together(x)), None, tree.unflatten(blocks))[1]
     done, outs = flatten(out)
     done = [y.reshape((full, *y.shape[2:])) for y in map(as_value, done)]
-    if full != n:
+    if is_symbolic((n,)) or full != n:
         rest = flatten(together(tree.unflatten([slice_in_dim(x, full, n) for x in rows])))[0]
         done = [concatenate([y, r], 0) for y, r in zip(done, rest)]
     return outs.unflatten(done)

@@ -20,7 +20,7 @@ from .._plugins.traits import Discrete, Elementwise
 from .._types.avals import Aval
 from .._types.dims import Dim, is_symbolic, product
 from .._xla.lower import lower_rules
-from .._xla.mlir import attr
+from .._xla.mlir import attr, string
 from .elementwise import add, or_, shift_left, shift_right_logical, xor
 from .shape import convert
 from .sizes import numbered
@@ -82,17 +82,16 @@ def counters(shape: tuple) -> tuple[Any, Any]:
 
 ALGORITHMS = ("default", "three_fry", "philox")
 
+DYNAMIC_GENERATOR = "stablehlo.dynamic_rng_bit_generator"
+"""The call that stands for the generator where sizes are known by name: compilers of StableHLO put
+the operation itself in its place, once they know them."""
+
 
 def _rng_bit_generator(state: Aval, *, shape: Sizes, dtype: np.dtype, algorithm: str) -> list[Aval]:
     """The next state, and random unsigned integers, of a generator of the compiler's choosing.
 
     The state is uint64, or uint32 in pairs: two words of 64 bits, of Philox maybe three.
     """
-    if is_symbolic(shape):
-        raise ShapeError(
-            f"rng_bit_generator draws no array of shape {shape}, whose sizes are symbols",
-            fix="use keys of threefry2x32, the default",
-        )
     good = state.ndim == 1 and state.dtype in (UINT32, UINT64)
     size = state.shape[0] * state.dtype.itemsize if good else 0
     if size != 16 and (size != 24 or algorithm == "three_fry"):
@@ -119,7 +118,13 @@ def _(e, xs, ins, outs, shape, dtype, algorithm):
         x = e.op("stablehlo.reshape", [x], pairs)
         x = e.op("stablehlo.bitcast_convert", [x], wide)
     how = attr(f"#stablehlo<rng_algorithm {algorithm.upper()}>")
-    new, out = e.op("stablehlo.rng_bit_generator", [x], wide, bits, rng_algorithm=how)
+    if is_symbolic(shape):  # made static by the compiler, once sizes are put in
+        new, out = e.op(
+            "stablehlo.custom_call", [x, e.shape(shape)], wide, bits, rng_algorithm=how,
+            call_target_name=string(DYNAMIC_GENERATOR), api_version=attr("2 : i32"),
+        )  # fmt: skip
+    else:
+        new, out = e.op("stablehlo.rng_bit_generator", [x], wide, bits, rng_algorithm=how)
     if state.dtype == UINT32:
         new = e.op("stablehlo.bitcast_convert", [new], pairs)
         new = e.op("stablehlo.reshape", [new], state)

@@ -470,10 +470,16 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None) ->
 
 
 def _symbolic_range(first: Any, last: Any, step: Any, dtype: Any) -> Any:
-    if step not in (None, 1):
-        raise ShapeError("arange to a symbolic size takes steps of 1", fix="multiply the result")
+    step = 1 if step is None else step
+    if step.__class__ is not int or not step:
+        raise ShapeError(
+            f"arange to a symbolic size can not take steps of {step!r}",
+            fix="give an integer that is not zero, or multiply the result",
+        )
     kind = asked_dtype(dtype, INTEGER)
-    out = iota(kind, (max_dim(last - first, 0),))
+    way = last - first if step > 0 else first - last
+    out = iota(kind, (max_dim((way + abs(step) - 1) // abs(step), 0),))
+    out = out if step == 1 else el.mul(out, step)
     return out if first.__class__ is int and first == 0 else el.add(out, size_value(first, kind))
 
 

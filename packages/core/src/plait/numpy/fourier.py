@@ -18,9 +18,10 @@ from .._base.errors import (
 from .._core.array import Literal, from_numpy
 from .._ops import elementwise as el
 from .._ops.fourier import fft_, spectral
-from .._ops.shape import convert, fill, moveaxis, normal_axis, pad, slice_in_dim
+from .._ops.shape import convert, fill, iota, moveaxis, normal_axis, pad, slice_in_dim
 from .._ops.sizes import size_value
-from .._types.avals import asked_dtype
+from .._ops.static_arguments import size_given
+from .._types.avals import INT32, asked_dtype
 from .._types.dims import Dim, decide_ge, is_symbolic, max_dim, min_dim, product
 from .manipulation import roll
 
@@ -139,7 +140,7 @@ def _length(x: Any, kind: str, i: int, s: Any, at: tuple) -> Any:
     if isinstance(n, Dim):
         return max_dim(n, 0)
     n = n.__index__()
-    if n < 1:
+    if not decide_ge(n, 1):
         raise ShapeError(f"a transform over {n} elements", fix="there must be one at least")
     return n
 
@@ -329,8 +330,10 @@ def irfft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None)
 # ---- the axes of spectra -------------------------------------------------------------------
 
 
-def _frequencies(positions: np.ndarray, n: Any, d: Any, dtype: Any) -> Any:
+def _frequencies(positions: Any, n: Any, d: Any, dtype: Any) -> Any:
     dtype = asked_dtype(dtype)
+    if is_symbolic((n,)):
+        return el.div(convert(positions, dtype), el.mul(d, size_value(n, dtype)))
     if isinstance(d, int | float):
         return from_numpy((positions * (1.0 / (n * d))).astype(dtype))
     return el.div(from_numpy(positions.astype(dtype)), el.mul(d, float(n)))
@@ -352,9 +355,14 @@ def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> A
     >>> plait.numpy.fft.fftfreq(4).tolist()
     [0.0, 0.25, -0.5, -0.25]
     """
-    n = n.__index__()
+    n = size_given(n)
     _positive(n)
     half = (n + 1) // 2
+    if is_symbolic((n,)):
+        i = iota(INT32, (n,))
+        count = size_value(n, INT32)
+        i = el.select(el.lt(i, size_value(half, INT32)), i, el.sub(i, count))
+        return _frequencies(i, n, d, dtype)
     return _frequencies(np.concatenate([np.arange(half), np.arange(half - n, 0)]), n, d, dtype)
 
 
@@ -367,9 +375,10 @@ def rfftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> 
     >>> plait.numpy.fft.rfftfreq(4).tolist()
     [0.0, 0.25, 0.5]
     """
-    n = n.__index__()
+    n = size_given(n)
     _positive(n)
-    return _frequencies(np.arange(n // 2 + 1), n, d, dtype)
+    last = n // 2 + 1
+    return _frequencies(iota(INT32, (last,)) if is_symbolic((n,)) else np.arange(last), n, d, dtype)
 
 
 def _positive(n: int) -> None:

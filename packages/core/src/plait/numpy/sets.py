@@ -29,7 +29,9 @@ from .._ops.shape import (
     normal_axis,
     reshape,
 )
+from .._ops.sizes import size_value
 from .._ops.sorting import argsort, sort, sort_together
+from .._ops.static_arguments import size_given
 from .._ops.taking import take
 from .._types.avals import BOOL, Aval
 from .._types.dims import decide_ge, max_dim, min_dim
@@ -86,7 +88,7 @@ def _distinct(x: Any, order: Any, new: Any, fill_value: Any, *, size: int) -> tu
     n, kind = x.aval.shape[0], order.aval.dtype
     number = el.sub(convert(new, kind).cumsum(), 1)
     zero = fill(0, Aval((size,), kind))
-    first = zero.at[el.select(new, number, size)].set(order, mode="drop")
+    first = zero.at[el.select(new, number, size_value(size, kind))].set(order, mode="drop")
     inverse = fill(0, Aval((n,), kind)).at[order].set(number)
     counts = zero.at[number].add(fill(1, Aval((n,), kind)), mode="drop")
     if n == 0:
@@ -146,7 +148,7 @@ def unique(
             )
         size = int(np.count_nonzero(np.asarray(new)))
     fill_value = 0 if fill_value is None and x.aval.size == 0 else fill_value
-    rows, first, inverse, counts = _distinct(flat, order, new, fill_value, size=size.__index__())
+    rows, first, inverse, counts = _distinct(flat, order, new, fill_value, size=size_given(size))
     out = reshape(rows, (size,)) if at is None else moveaxis(reshape(rows, (size, *rest)), 0, at)
     inverse = reshape(inverse, shape) if at is None else inverse
     extra = [v for v, asked in ((first, return_index), (inverse, return_inverse),

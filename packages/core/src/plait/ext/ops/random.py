@@ -11,6 +11,7 @@ from ..._ops.keys import (
     random_split,
 )
 from ..._ops.rng import (
+    DYNAMIC_GENERATOR,
     rng_bit_generator,
     threefry2x32,
 )
@@ -19,6 +20,7 @@ from ..._ops.sampling import (
 )
 
 __all__ = [
+    "DYNAMIC_GENERATOR",
     "random_bits",
     "random_clone",
     "random_fold_in",
