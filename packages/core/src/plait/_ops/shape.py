@@ -5,6 +5,7 @@ Functions that users call normalise; primitives take what is normalised.
 """
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,8 @@ from .._base.errors import (
     OperandTypeError,
     ShapeError,
 )
-from .._core.array import Literal, as_value, asarray, fits, solid
+from .._core.array import Literal, as_value, asarray, fits, solid, wrap
+from .._core.buffers import put
 from .._core.interpreter import GROUND, Value, current
 from .._core.primitive import Ints, Sizes, primitive
 from .._plugins.traits import AnyElement, Increasing, Linear, Structural
@@ -33,7 +35,7 @@ from .._types.avals import (
     promote,
 )
 from .._types.dims import Dim, divide_exact, is_symbolic, max_dim, product
-from .._xla.lower import lower_rules
+from .._xla.lower import eager_rules, lower_rules
 from .._xla.mlir import i64, i64s
 from .empty_axes import make_room, with_room
 
@@ -105,6 +107,23 @@ def broadcast_in_dim(x: Aval, *, shape: Sizes, dims: Ints) -> Aval:
 @lower_rules.rule(broadcast_in_dim)
 def _(e, xs, ins, outs, shape, dims):
     return e.broadcast(xs[0], dims, outs[0])
+
+
+FROM_HOST = 4096
+"""The most elements of constants that are made by the host outside of transformations: compiling a
+program for each of their shapes takes a thousand times as long as sending them."""
+
+
+@eager_rules.rule(broadcast_in_dim)
+def _(args: Any, params: dict[str, Any]) -> Any:
+    """Repeat a number; None for what is not small, or no number."""
+    x, shape = args[0], params["shape"]
+    if x.__class__ is not Literal or x.aval.category in (OPAQUE, NOTHING):
+        return None
+    if prod(shape) > FROM_HOST:
+        return None
+    aval = x.aval.with_shape(shape)
+    return wrap(put(np.full(shape, x.numpy(), aval.dtype), aval), aval)
 
 
 @primitive("core.reshape", traits=STRUCTURE)
@@ -302,6 +321,20 @@ def _(e, xs, ins, outs, shape, axis, dtype):
         size = [e.shape(shape)]
         return e.op("stablehlo.dynamic_iota", size, outs[0], iota_dimension=i64(axis))
     return e.op("stablehlo.iota", [], outs[0], iota_dimension=i64(axis))
+
+
+@eager_rules.rule(iota_)
+def _(args: Any, params: dict[str, Any]) -> Any:
+    """Count along an axis; None where that takes many elements."""
+    shape, axis, dtype = params["shape"], params["axis"], params["dtype"]
+    if prod(shape) > FROM_HOST or dtype.kind not in "iufc":
+        return None
+    counted = np.arange(shape[axis]).astype(dtype)
+    if len(shape) > 1:
+        column = counted.reshape([-1 if i == axis else 1 for i in range(len(shape))])
+        counted = np.ascontiguousarray(np.broadcast_to(column, shape))
+    aval = Aval(shape, dtype)
+    return wrap(put(counted, aval), aval)
 
 
 @primitive("core.barrier", traits=(Structural,), many=True)
