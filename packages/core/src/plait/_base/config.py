@@ -115,6 +115,11 @@ _SETTINGS: dict[str, tuple[Any, Any, str]] = {
         "what is computed on; by default an accelerator whose plugin finds one, else the CPU",
     ),
     "cpu_devices": (1, int, "virtual CPU devices; before the first array is made"),
+    "keep_memory": (
+        False,
+        _flag,
+        "keep what is freed, by the GNU C library, for large results; before the first array is made",
+    ),
     "checks": (False, _flag, "verify every value that a rule returns, and every new Program"),
     "explain_cache_misses": (False, _flag, "log why a function is traced, each time one is"),
     "default_copy": (True, _flag, "False: device_put returns what is there already as it is"),
@@ -195,7 +200,15 @@ _FLAGS = {
 """Settings by the names that JAX has for them, for `config.update`."""
 
 _BYSTANDERS = frozenset(
-    ("explain_cache_misses", "default_copy", "traceback", "platform", "cache_dir", "cache_size")
+    (
+        "explain_cache_misses",
+        "default_copy",
+        "traceback",
+        "platform",
+        "cache_dir",
+        "cache_size",
+        "keep_memory",
+    )  # fmt: skip
 )
 """Settings that no cache is keyed on: changing them changes no program."""
 

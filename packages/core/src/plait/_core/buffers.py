@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from .._base import jaxlib_api
+from .._base.allocator import keep_freed_memory
 from .._base.config import config
 from .._base.errors import DeletedArrayError, MissingPlatform, PlaitError
 from .._base.pjrt_plugins import GPUS, WHEELS, Plugin, plugins
@@ -40,10 +41,13 @@ def client():
 @once
 def _started() -> tuple[Any, str]:
     """Make the client; settings that say which one can not change any more."""
+    if config.keep_memory:  # before the client's threads have memory of their own
+        keep_freed_memory()
     made, name = _made()
     same = (None, name, "gpu") if name in GPUS else (None, name)
     config.freeze("platform", "the devices exist already", same)
     config.freeze("cpu_devices", "the devices exist already")
+    config.freeze("keep_memory", "memory has been taken already")
     return made, name
 
 
