@@ -26,7 +26,7 @@ def keep_freed_memory() -> None:
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
     options = (_MMAP_THRESHOLD, _LARGE), (_TRIM_THRESHOLD, _LARGE), (_ARENA_MAX, 1)
-    if mallopt is None or not all([mallopt(option, value) for option, value in options]):
+    if mallopt is None or not all(mallopt(*option) for option in options):
         raise PlaitError(
             "freed memory can be kept by the GNU C library alone, and this process has another",
             fix="leave the setting keep_memory as it is, which is False",
