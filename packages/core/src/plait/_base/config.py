@@ -118,7 +118,7 @@ _SETTINGS: dict[str, tuple[Any, Any, str]] = {
     "keep_memory": (
         False,
         _flag,
-        "keep freed memory, by the GNU C library, for large results; before the first array is made",
+        "keep freed memory (GNU C library), for large results; before the first array is made",
     ),
     "checks": (False, _flag, "verify every value that a rule returns, and every new Program"),
     "explain_cache_misses": (False, _flag, "log why a function is traced, each time one is"),
