@@ -6,9 +6,9 @@ perturbations.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
-from plait import ShapeDtypeStruct
+from plait import ShapeDtypeStruct, config
 from plait.ext.errors import (
     ArgumentError,
     OperandTypeError,
@@ -23,6 +23,7 @@ from plait.ext.ops.shape import (
     materialise_at_ground,
 )
 from plait.ext.trace import (
+    GROUND,
     Stage,
     Value,
     current,
@@ -46,6 +47,7 @@ from plait.ext.values import (
 from .adable import adables
 from .forward import JVP
 from .linearized_functions import Derivative, Pullback, Pushforward, Transposed
+from .recording import Recording
 from .split import Split
 from .tangents import (
     expect_differentiable,
@@ -152,12 +154,8 @@ def _linearize(
     leaves, r.in_tree = flatten(adables.opened(primals))
     xs = [as_value(x) for x in leaves]
     r.avals, r.name, r.aux = [x.aval for x in xs], name_of(of), None
-    parent = current()
-    t = Stage(parent, does, of)
-    t.settles = False
-    s = Split(parent, t, of)
-    j = JVP(s, of=of)
-    j.does = does
+    levels = _opened(current(), does, of)
+    j, t = levels.jvp, levels.tangents
     try:
         with opened(j):
             duals = [j.dual(x, t.input(x.aval.tangent_type)) if x.aval.varies else x for x in xs]
@@ -166,24 +164,48 @@ def _linearize(
                 out, r.aux = pair_of(out, does)
             outs, r.tree = flatten(adables.opened(out))
             outs = [as_value(o) for o in outs]
-        s.closed = True
-        halves = [j.split(o) for o in outs]
-        if has_aux:
-            r.aux = _stripped(j, r.aux)
-        for _, p in halves:
-            if s.unknown(p[0]):
-                raise ArgumentError(
-                    f"{does}: a result of {r.name} is linear in what is differentiated, and has "
-                    "no value here",
-                    fix="return a value computed from the arguments",
-                )
-        r.outs = [_out(p[0]) for _, p in halves]
-        r.out_active = [form is not None for form, _ in halves]
-        dots = [p[1] for form, p in halves if form is not None]
-        r.program, r.residuals = t.close(dots, r.name, prune=True)
-        return r
+        return _closed(r, levels, outs, has_aux)
     finally:
         t.abandon()
+
+
+class _Levels(NamedTuple):
+    """The interpreters of a linearization: values and tangents, which of them are known, and the
+    stage that records tangents."""
+
+    jvp: JVP
+    split: Split
+    tangents: Stage
+
+
+def _opened(parent: Any, does: str, of: Callable) -> _Levels:
+    t = Stage(parent, does, of)
+    t.settles = False
+    s = Split(parent, t, of)
+    j = JVP(s, of=of)
+    j.does = does
+    return _Levels(j, s, t)
+
+
+def _closed(r: _Linearized, levels: _Levels, outs: list, has_aux: bool) -> _Linearized:
+    """Fill in what is known once the function has returned `outs`."""
+    j, s, t = levels
+    s.closed = True
+    halves = [j.split(o) for o in outs]
+    if has_aux:
+        r.aux = _stripped(j, r.aux)
+    for _, p in halves:
+        if s.unknown(p[0]):
+            raise ArgumentError(
+                f"{j.does}: a result of {r.name} is linear in what is differentiated, and has "
+                "no value here",
+                fix="return a value computed from the arguments",
+            )
+    r.outs = [_out(p[0]) for _, p in halves]
+    r.out_active = [form is not None for form, _ in halves]
+    dots = [p[1] for form, p in halves if form is not None]
+    r.program, r.residuals = t.close(dots, r.name, prune=True)
+    return r
 
 
 @border
@@ -312,7 +334,13 @@ def value_and_grad(
     def gradient(*args: Any, **kwargs: Any) -> Any:
         of, chosen = of_chosen(fun, nums, args, kwargs)
         expect_differentiable(chosen, holomorphic, allow_int, "grad")
-        r = _linearize(of, chosen, has_aux, "grad", fun)
+        if current() is GROUND and config.eager_programs and config.jit and not config.checks:
+            r = _recorded(of, chosen, has_aux, holomorphic, fun)
+            if r.__class__ is tuple:
+                value, aux, g = r
+                return (value, aux) if has_aux else value, g[0] if single else g
+        else:
+            r = _linearize(of, chosen, has_aux, "grad", fun)
         _scalar(r, holomorphic)
         ones = [Literal(1, r.outs[0].aval)]
         g = r.in_tree.unflatten(r.derivative().pull(r.residuals, ones))
@@ -320,6 +348,56 @@ def value_and_grad(
         return (value, r.aux) if has_aux else value, g[0] if single else g
 
     return gradient
+
+
+def _recorded(
+    f: Callable[..., Any], primals: tuple, has_aux: bool, holomorphic: bool, of: Callable
+) -> Any:
+    """(value, auxiliary value, gradients) from one compiled program, or what `_linearize` gives."""
+    r = _Linearized()
+    leaves, r.in_tree = flatten(adables.opened(primals))
+    xs = [as_value(x) for x in leaves]
+    r.avals, r.name, r.aux = [x.aval for x in xs], name_of(of), None
+    levels: _Levels | None = None
+
+    def differentiating() -> tuple[JVP, list]:
+        nonlocal levels
+        levels = _opened(GROUND, "grad", of)
+        j, _, t = levels
+        return j, [j.dual(x, t.input(x.aval.tangent_type)) for x in xs if x.aval.varies]
+
+    recording = Recording(of, differentiating)
+    try:
+        with opened(recording):
+            given = [recording.input(x.aval) if x.aval.varies else x for x in xs]
+            out = f(*r.in_tree.unflatten(given))
+            if has_aux:
+                out, r.aux = pair_of(out, "grad")
+            outs, r.tree = flatten(adables.opened(out))
+            outs = [as_value(o) for o in outs]
+        r.outs = outs
+        aux, aux_tree = flatten(adables.opened(r.aux))
+        if recording.jvp is None and len(outs) == 1 and recording.owns(outs[0]):
+            _scalar(r, holomorphic)
+            own = [x for x in aux if recording.owns(x)]
+            moving = [x for x in xs if x.aval.varies]
+            done = recording.run([outs[0], *own], moving, value_and_grad, holomorphic)
+            if done is not None:
+                (value, own), gs = done
+                it, of_moving = iter(own), iter(gs)
+                aux = [next(it) if recording.owns(x) else x for x in aux]
+                g = [next(of_moving) if a.varies else no_tangent(a) for a in r.avals]
+                return r.tree.unflatten([value]), aux_tree.unflatten(aux), r.in_tree.unflatten(g)
+        recording.resume()
+        assert levels is not None
+        r.aux = aux_tree.unflatten([recording.dual(x) for x in aux])
+        levels.jvp.closed = True
+        return _closed(r, levels, [recording.dual(o) for o in outs], has_aux)
+    finally:
+        recording.abandon()
+        if levels is not None:
+            levels.jvp.closed = True
+            levels.tangents.abandon()
 
 
 def _scalar(r: _Linearized, holomorphic: bool) -> None:

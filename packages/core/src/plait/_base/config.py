@@ -161,6 +161,11 @@ _SETTINGS: dict[str, tuple[Any, Any, str]] = {
         _one_of("full", "fast", "both"),
         "how long the compiler may take; both: fast first, and full as soon as a thread has it",
     ),
+    "eager_programs": (
+        True,
+        _flag,
+        "run as one program what a transformation does outside of jit, once it does it again",
+    ),
     "ragged_fallback": (
         "auto",
         _one_of("auto", "warn", "error"),
