@@ -18,6 +18,7 @@ from .assembly import (
     make_array_from_single_device_arrays,
 )
 from .contexts import MeshChange, MissingMesh
+from .hybrid_meshes import create_device_mesh, create_hybrid_device_mesh
 from .logical_axes import SerialLoop
 from .manual import (
     shard_map,
@@ -25,7 +26,6 @@ from .manual import (
 from .mesh import AbstractMesh, AxisType, Mesh, P, PartitionSpec
 from .movement import (
     Shard,
-    create_device_mesh,
     device_put,
     get_abstract_mesh,
     get_mesh,
@@ -37,16 +37,20 @@ from .movement import (
     with_sharding_constraint,
 )
 from .named_maps import xmap
+from .named_shardings import NamedSharding
 from .parallel import pmap
 from .placement import (
-    NamedSharding,
     Sharding,
     SingleDeviceSharding,
 )
+from .propagation import AUTO
+from .tilings import GSPMDSharding
 
 __all__ = [
+    "AUTO",
     "AbstractMesh",
     "AxisType",
+    "GSPMDSharding",
     "Mesh",
     "MeshChange",
     "MissingMesh",
@@ -58,6 +62,7 @@ __all__ = [
     "Sharding",
     "SingleDeviceSharding",
     "create_device_mesh",
+    "create_hybrid_device_mesh",
     "device_put",
     "make_array_from_callback",
     "make_array_from_process_local_data",

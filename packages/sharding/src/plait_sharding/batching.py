@@ -25,7 +25,8 @@ from plait_batching.ext import (
 
 from .manual import shard_map_p
 from .mesh import Mesh, PartitionSpec
-from .placement import NamedSharding, constraint
+from .named_shardings import NamedSharding
+from .placement import constraint
 
 
 def _names(batch: Batch) -> tuple[str, ...] | None:

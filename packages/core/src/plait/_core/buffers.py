@@ -11,7 +11,7 @@ import numpy as np
 
 from .._base import jaxlib_api
 from .._base.config import config
-from .._base.errors import DeletedArrayError, MissingPlatform, PlaitError
+from .._base.errors import ArgumentError, DeletedArrayError, MissingPlatform, PlaitError
 from .._base.pjrt_plugins import GPUS, WHEELS, Plugin, plugins
 from .._base.source import warn
 from .._types.avals import Aval, Placed
@@ -127,6 +127,29 @@ def layout_of(key: Aval | Placed):
     if p is None:
         return _layout(None, "{replicated}")
     return _layout(p.place.devices, p.tiling(key.aval.physical.ndim))
+
+
+def parse_tiling(x: Any) -> tuple[tuple[int, ...] | None, tuple[int, ...]]:
+    """Return (how many tiles each axis has, the numbers of the devices in the order of the tiles);
+    (None, ()) if every device has the whole array.
+
+    `x` is the text of an HloSharding, or one of jaxlib's objects.  Raises ArgumentError for what is
+    neither, and where a device has no tile of its own or something else than a copy.
+    """
+    try:
+        sharding = jaxlib_api.parsed_tiling(x)
+    except (jaxlib_api.RuntimeFailure, ValueError):
+        sharding = None
+    if sharding is not None and sharding.is_replicated():
+        return None, ()
+    if sharding is None or not sharding.is_tiled() or sharding.subgroup_types():
+        raise ArgumentError(
+            f"{x!r} does not say which tiles devices have",
+            fix='write an HloSharding, for instance "{devices=[2,4]<=[8]}" or "{replicated}"',
+        )
+    found = jaxlib_api.tiles(sharding)
+    assert found is not None  # or it were replicated
+    return tuple(found[0][: -1 if sharding.replicate_on_last_tile_dim() else None]), found[1]
 
 
 def boxes(layout, shape) -> list[tuple[slice, ...]]:

@@ -23,7 +23,7 @@ from .._ops.platforms import known_platforms
 from .._plugins.metadata import resolve
 from .._types.avals import Aval
 from .._xla import mlir
-from .._xla.executables import Executable, Loaded, bound, load_in_tiers
+from .._xla.executables import Executable, Loaded, bound, load_in_tiers, settled
 from .._xla.module import Module, module_of
 from .._xla.operands import as_argument, as_donated
 from .._xla.tiers import USUAL, Options, expect_tier
@@ -254,6 +254,7 @@ class Compiled(_Stage):
 
     _run: Executable
     _loaded: Any
+    _wanted: list[Any]
 
     def __init__(
         self,
@@ -267,12 +268,13 @@ class Compiled(_Stage):
         super().__init__(traced, donated, in_tree, options)
 
         def take(loaded: Loaded, last: bool) -> None:
-            self._run = bound(traced.program, module, loaded, keys, [], donated)
+            there = settled(module, loaded, keys)
+            self._wanted = there[len(traced.captured) :]
+            self._run = bound(traced.program, module, loaded, there, [], donated)
             self._loaded = loaded.executable
 
         load_in_tiers(module, options, take)
         self._front = [c.buffer() for c in traced.captured]
-        self._wanted = keys[len(traced.captured) :]
 
     @border
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -334,6 +336,11 @@ class Compiled(_Stage):
     def input_shardings(self) -> Any:
         """Where arguments lie: a tree of shardings (of plait-sharding) like (args, kwargs)."""
         return self.in_tree.unflatten([_sharding(k) for k in self._wanted])
+
+    @property
+    def placements(self) -> list[Any]:
+        """Of each leaf of (args, kwargs) where it must lie; None where nobody said."""
+        return [k.placement for k in self._wanted]
 
     @property
     def output_shardings(self) -> Any:

@@ -22,14 +22,16 @@ from .physical import laid_out, physical_key
 
 class Module:
     """A lowered program: `code` (bytecode), `constants` that `main` takes first, `callbacks`,
-    the `places` where it must run, and of each result the placement, if it was told."""
+    the `places` where it must run, of each result the placement, if it was told, and which
+    arguments of `main` are `chosen`, placed by the compiler (none of them if it is empty)."""
 
-    __slots__ = ("code", "constants", "callbacks", "places", "results")
+    __slots__ = ("code", "constants", "callbacks", "places", "results", "chosen")
 
-    def __init__(self, code: bytes, unit: Unit, results: list):
+    def __init__(self, code: bytes, unit: Unit, results: list, chosen: tuple[bool, ...] = ()):
         self.code, self.callbacks, self.places = code, unit.callbacks, unit.places
         self.constants = [] if unit.embed else list(unit.constants.values())
         self.results = results
+        self.chosen = (False,) * len(self.constants) + chosen if any(chosen) else ()
 
     @property
     def place(self) -> Any:
@@ -62,7 +64,13 @@ def module_of(
             if k.placement is not None:
                 unit.run_at(k.placement.place)
         results = _main(unit, p, donated, keys)
-        return Module(mlir.bytecode(unit.module), unit, results)
+        chosen = tuple([is_chosen(k) for k in keys])
+        return Module(mlir.bytecode(unit.module), unit, results, chosen)
+
+
+def is_chosen(key: Any) -> bool:
+    """Whether it is the compiler that says where an argument with this dispatch key lies."""
+    return getattr(key.placement, "is_chosen", False)
 
 
 def _main(unit: Unit, p: Program, donated: Sequence[int], keys: Sequence[Any]) -> list:
