@@ -17,8 +17,6 @@ from plait.ext.devices import (
     boxes,
     devices,
     layout_of,
-    move,
-    platform,
     put,
 )
 from plait.ext.errors import (
@@ -30,7 +28,6 @@ from plait.ext.ir import (
 from plait.ext.rules import (
     Linear,
     Structural,
-    eager_rules,
     lower_rules,
     physical_rules,
 )
@@ -45,7 +42,6 @@ from plait.ext.values import (
     Array,
     as_value,
     canonical,
-    solid,
     wrap,
 )
 
@@ -277,25 +273,6 @@ def _(e: Any, xs: Any, ins: Any, outs: Any, sharding: Sharding) -> Any:
 @physical_rules.rule(constraint)
 def _(tail: tuple, xs: Any, sharding: Sharding) -> Any:
     return constraint.bind(*xs, sharding=sharding)  # which says nothing of the axes of an element
-
-
-@eager_rules.rule(constraint)
-def _(args: Any, params: dict[str, Any]) -> Array | None:
-    """Between places, or on the host, where that is all one memory; else the compiler does it."""
-    x, sharding = solid(args[0]), params["sharding"]
-    have = x.key.placement
-    if have == sharding:
-        return x
-    sharding.check(x.aval)
-    key = Placed(x.aval, sharding.closed())
-    here = (0,) if have is None else have.place.devices
-    if here == sharding.place.devices:
-        if len(here) == 1:
-            return wrap(x.buffer(), key)
-        if platform() != "cpu":
-            return None
-    events.happened("transfer", key)
-    return wrap(move(x.buffer(), key), key)
 
 
 def from_host(x: Any, sharding: Sharding) -> Array:
