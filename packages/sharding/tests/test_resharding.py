@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import plait
-from plait._core import buffers
 from plait_sharding import (
     GSPMDSharding,
     Mesh,
@@ -33,8 +32,8 @@ def no_host(monkeypatch):
             raise AssertionError("by way of the host")
 
         with monkeypatch.context() as m:
-            m.setattr(buffers, "get", refused)
-            m.setattr(buffers, "put", refused)
+            m.setattr("plait._core.buffers.get", refused)
+            m.setattr("plait._core.buffers.put", refused)
             return f()
 
     return run
