@@ -39,6 +39,7 @@ from .movement import (
 from .named_maps import xmap
 from .named_shardings import NamedSharding
 from .parallel import pmap
+from .pictures import picture, visualize_array_sharding, visualize_sharding
 from .placement import (
     Sharding,
     SingleDeviceSharding,
@@ -70,12 +71,15 @@ __all__ = [
     "get_abstract_mesh",
     "get_mesh",
     "make_mesh",
+    "picture",
     "pmap",
     "set_mesh",
     "shard_map",
     "sharding_of",
     "shards_of",
     "use_mesh",
+    "visualize_array_sharding",
+    "visualize_sharding",
     "with_sharding_constraint",
     "xmap",
 ]

@@ -219,6 +219,7 @@ class Mesh(_Axes):
     __slots__ = ("devices", "axis_names", "axis_sizes", "ids", "_key", "_hash")
     _push: ClassVar[Callable[[Any, "Mesh"], None]]
     _remove: ClassVar[Callable[[Any], None]]
+    _html: ClassVar[Callable[["Mesh"], str | None]]
     devices: np.ndarray
     ids: tuple[int, ...]
 
@@ -321,6 +322,14 @@ class Mesh(_Axes):
 
     def __exit__(self, *error: Any) -> None:
         Mesh._remove(self)
+
+    @classmethod
+    def draw_by(cls, html: Callable[["Mesh"], str | None]) -> None:
+        """Show meshes in notebooks as `html(mesh)`."""
+        cls._html = staticmethod(html)
+
+    def _repr_html_(self) -> str | None:
+        return Mesh._html(self)
 
     # -- what specs ask --------------------------------------------------------------------
 

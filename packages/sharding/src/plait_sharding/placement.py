@@ -5,7 +5,8 @@ arrays that lie so.  A Program says nothing of where its operands are; it may sa
 shall be (`constraint`), which moves data and changes none.
 """
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -55,7 +56,16 @@ class Sharding:
     """
 
     __slots__ = ()
+    _html: ClassVar[Callable[["Sharding"], str | None]]
     place: Any
+
+    @classmethod
+    def draw_by(cls, html: Callable[["Sharding"], str | None]) -> None:
+        """Show shardings in notebooks as `html(sharding)`."""
+        cls._html = staticmethod(html)
+
+    def _repr_html_(self) -> str | None:
+        return Sharding._html(self)
 
     def tiling(self, ndim: int) -> str:
         """As the runtime spells it (HloSharding)."""
