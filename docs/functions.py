@@ -75,7 +75,7 @@ ELSEWHERE = {
 LEFT_OUT = {
     "*_p": "primitives are `plait.ext.Primitive`s, by their names in programs",
     "jax.lax.after_all jax.lax.create_token": "effects are ordered by `ordered=True`, not by hand",
-    "jax.lax.psend jax.lax.precv jax.lax.ragged_all_to_all": "collectives of several processes",
+    "jax.lax.psend jax.lax.precv": "collectives of several processes",
     "jax.lax.rng_uniform": "`plait.random`, and `lax.rng_bit_generator`",
     "jax.Ref jax.new_ref jax.free_ref jax.empty_ref jax.freeze jax.ref": "arrays never change",
     "jax.reshard jax.smap jax.auto_pcast jax.remove_size_one_mesh_axis_from_type": (
