@@ -19,6 +19,7 @@ from .assembly import (
 )
 from .contexts import MeshChange, MissingMesh
 from .hybrid_meshes import create_device_mesh, create_hybrid_device_mesh
+from .inspection import inspect_array_sharding
 from .logical_axes import SerialLoop
 from .manual import (
     shard_map,
@@ -65,6 +66,7 @@ __all__ = [
     "create_device_mesh",
     "create_hybrid_device_mesh",
     "device_put",
+    "inspect_array_sharding",
     "make_array_from_callback",
     "make_array_from_process_local_data",
     "make_array_from_single_device_arrays",

@@ -10,6 +10,7 @@ tracebacks be taken, and those that `hosted` names, which jax sets anew when it 
 
 import ctypes
 import importlib.util
+import io
 import operator
 import os
 import sys
@@ -406,6 +407,29 @@ def capsule(symbol):
 def headers() -> str:
     """Return the path of the folder with XLA's C++ headers for foreign functions."""
     return os.path.join(os.path.dirname(_jax.__file__), "include")
+
+
+@cache
+def register_inspector(name: str, answer: Callable[[bytes, Any], str]) -> None:
+    """Register what the compiler asks when it divides a program that calls `name`, once.
+
+    `answer(config, sharding)` is given the text of the call and the HloSharding of its only
+    operand, and returns the text of a module that is put there instead.
+    """
+
+    def divide(shapes, shardings, result, result_sharding, config):
+        module = mlir().ir.Module.parse(answer(config, shardings[0]), new_context())
+        code = io.BytesIO()
+        module.operation.write_bytecode(code)
+        return code.getvalue(), shardings, result_sharding
+
+    def first(shapes, shardings, result, config):
+        return shardings[0]
+
+    def same(sharding, shape, config):
+        return sharding
+
+    _jax.register_custom_call_partitioner(name, same, divide, first, True)
 
 
 def executable_of(run: Any) -> Any:

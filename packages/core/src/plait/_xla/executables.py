@@ -23,6 +23,7 @@ from .._core.buffers import client, device_list, devices, handler, move, platfor
 from .._core.ir import Program
 from .._types.avals import Aval, Key, Placed
 from . import disk_cache
+from .inspection import placement_of
 from .key_reuse import guarded
 from .module import Module, is_chosen, module_of
 from .tiers import USUAL, Options, later
@@ -59,7 +60,8 @@ def load(module: Module, options: Options = USUAL) -> Loaded:
     options = options.single()
     ids = _ids(module)
     # Callbacks are given to the compiler beside the code: equal code may call other functions.
-    if module.callbacks:
+    # What is asked of the compiler is asked each time.
+    if module.callbacks or module.questions:
         return _compiled(module, ids, options)
     key = module.code, ids, options, module.chosen
     with jaxlib_api.lock:
@@ -97,7 +99,8 @@ def load_in_tiers(module: Module, options: Options, take: Callable[[Loaded, bool
         take(load(module, options), True)
         return
     full = options.at("full")
-    found = load(module, full) if module.callbacks else _at_hand(module, full)
+    once = module.callbacks or module.questions
+    found = load(module, full) if once else _at_hand(module, full)
     if found is not None:
         take(found, True)
         return
@@ -164,7 +167,7 @@ def _compiled(module: Module, ids: tuple[int, ...], asked: Options) -> Loaded:
     fast = _fast_flags(asked)
     options = _compile_options(ids, asked, module.chosen)
     path = made = None
-    if not module.callbacks:
+    if not module.callbacks and not module.questions:
         path = disk_cache.path_of(module.code, ids, options, asked.flags)
     if path is not None:
         made = disk_cache.loaded(
@@ -179,6 +182,9 @@ def _compiled(module: Module, ids: tuple[int, ...], asked: Options) -> Loaded:
                 return _compiled(module, ids, asked)
             raise _refused(e, module, ids, where, asked) from e
         events.happened("compile", module)
+        for question in module.questions:
+            if question.failure is not None:
+                raise question.failure
         if path is not None:
             disk_cache.keep(path, made.serialize)
     else:
@@ -274,7 +280,8 @@ def bound(
             _brought(x.buffer(), Placed(x.aval, everywhere)) if x.key.placement is None else b
             for x, b in zip(module.constants, front)
         ]
-        tiles = loaded.tiles if loaded.tiles is not None else [None] * len(outs)
+        # of a program without results the compiler tells how its empty tuple is divided
+        tiles = loaded.tiles if outs and loaded.tiles is not None else [None] * len(outs)
         outs = [
             Placed(a, _where(module, told, t, a))
             for a, told, t in zip(program.out_avals, module.results, tiles, strict=True)
@@ -385,11 +392,7 @@ def _where(module: Module, told: Any, tiles: Any, aval: Aval) -> Any:
     """Return the placement of a result: as the program asks, or as the compiler chose."""
     if told is not None:
         return told
-    for place in module.places:
-        placement = place.placement(tiles, aval.physical.ndim)
-        if placement is not None:
-            return placement
-    return module.place.tiled(tiles, aval.physical.ndim)
+    return placement_of(module.places, tiles, aval.physical.ndim)
 
 
 _copies: dict[int, tuple[Any, dict]] = {}
