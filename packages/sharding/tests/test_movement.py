@@ -147,6 +147,23 @@ def test_results_of_functions_that_compute_nothing():
     assert [o.sharding for o in there] == [SingleDeviceSharding(1)] * 2 and there[0].committed
 
 
+@pytest.mark.feature("S43")
+def test_functions_that_do_nothing_say_nothing_of_places():
+    """Results lie on the default device, because nobody said where; each has memory of its own, so
+    that what came out twice can be donated twice."""
+    x, y = fresh(), plait.numpy.arange(5.0)
+    outs = plait.jit(lambda x, y: (y, 1, x, y))(x, y)
+    assert [o.committed for o in outs] == [False] * 4
+    assert {o.sharding for o in outs} == {SingleDeviceSharding(0)}
+    first, _, same, again = outs
+    step = plait.jit(lambda a, b: (a + 1, b + 2), donate_argnums=(0, 1))
+    np.testing.assert_array_equal(step(first, again)[1], np.arange(5.0) + 2)
+    assert first.is_deleted() and again.is_deleted() and not y.is_deleted()
+    there = device_put(x, plait.devices()[2])
+    assert plait.jit(lambda v: v)(there).sharding == there.sharding
+    np.testing.assert_array_equal(same, A)
+
+
 @pytest.mark.feature("S44")
 def test_a_device_commits():
     x = fresh()

@@ -171,7 +171,8 @@ down: 'x' of 2; across: 'y' of 4
 
 def test_what_notebooks_are_given(lies, monkeypatch, capsys):
     assert cells(lies("x")._repr_html_()) == [["cpu 0-3", "4 copies"], ["cpu 4-7", "4 copies"]]
-    assert cells(plait.SingleDeviceSharding(3)._repr_html_()) == [["cpu 3"]]
+    one = plait.SingleDeviceSharding(3)
+    assert cells(one._repr_html_()) == [["cpu 3"]]
     four = NamedSharding(make_mesh((2, 2, 2, 1), tuple("abcd")), P("a", "b", "c", "d"))
     assert len(cells(four._repr_html_())) == 8  # the fourth axis is not divided
     shown = []
