@@ -21,7 +21,7 @@ import numpy
 import scipy
 
 import plait
-from plait._plugins.metadata import HINTS
+from plait._plugins.metadata import HINTS, public_names
 
 PAGE = Path(__file__).parent / "functions.md"
 
@@ -83,7 +83,6 @@ LEFT_OUT = {
     ),
     "jax.transfer_guard*": "transfers are counted: `plait.events.counting`",
     "jax.debug.breakpoint": "`disable_jit`, and Python's own",
-    "jax.debug.inspect_array_sharding jax.debug.visualize_*": "`Array.sharding`",
     "jax.debug.*Effect": "effects are of operations: `plait.ext`",
     "jax.dtypes.TypePromotionError": "`plait.errors.TypeRule`",
     "jax.dtypes.extended": "`plait.dtypes.opaque`",
@@ -143,6 +142,7 @@ def names(short: str) -> list[str]:
     given = set(getattr(owner, "__all__", None) or _defined(owner))
     if short == ".":
         given |= {n for n in HINTS if hasattr(plait, n)}
+    given |= set(public_names(f"plait.{short}"))
     found = {n: getattr(owner, n) for n in given}
     return sorted([n for n, x in found.items() if callable(x) and _public(x)], key=str.lower)
 
