@@ -19,6 +19,7 @@ from plait_sharding import (
     make_mesh,
     with_sharding_constraint,
 )
+from plait_sharding.resharding import stations
 
 A = np.arange(8 * 12, dtype=np.float32).reshape(8, 12)
 
@@ -87,6 +88,50 @@ def test_between_the_same_devices_a_program_does_it(lies, no_host):
     np.testing.assert_array_equal(again, A[:, :4])
     f = plait.jit(lambda v: v, in_shardings=lies("x", "y"), out_shardings=lies("y", "x"))
     assert "collective-permute" in f.lower(A[:, :4]).compile().as_text()
+
+
+SPECS = [P("x", "y"), P("y", "x"), P("x"), P(None, "y"), P(("x", "y")), P(None, ("y", "x"))]
+
+
+@pytest.mark.parametrize("i", range(len(SPECS)))
+def test_no_device_has_more_than_a_piece(i, lies, no_host):
+    """What a device is sent, and all memory of the program, is no larger than pieces are."""
+    B = np.arange(64 * 64, dtype=np.float32).reshape(64, 64)
+    x = device_put(B, lies(*SPECS[i]))
+    for spec in SPECS:
+        want, seen = lies(*spec), []
+        with plait.events.listening(lambda name, what: seen.append((name, what))):  # noqa: B023
+            y = no_host(lambda: device_put(x, want))  # noqa: B023
+        assert y.sharding == want and "transfer" not in dict(seen) or want == x.sharding
+        np.testing.assert_array_equal(y, B)
+        way = (*stations(x.sharding, want, plait.typeof(x)), want)
+        compiled = plait.jit(lambda v: go(v, way)).lower(x).compile()  # noqa: B023
+        piece = max(np.prod(s.shard_shape(B.shape)) * 4 for s in (x.sharding, want))
+        for c in compiled.collectives():
+            assert c.bytes <= piece, (spec, c)
+            assert all(size(r) <= piece for r in c.results), (spec, c)
+
+
+def go(x, way):
+    for sharding in way:
+        x = with_sharding_constraint(x, sharding)
+    return x
+
+
+def size(text):
+    """The bytes of "f32[4,8]"."""
+    return 4 * int(np.prod([int(n) for n in text[4:-1].split(",")]))
+
+
+def test_what_can_not_be_divided_further(lies, no_host):
+    """Then it goes another way."""
+    C = np.arange(2 * 4, dtype=np.float32).reshape(2, 4)
+    x = device_put(C, lies("x"))
+    y = no_host(lambda: device_put(x, lies(None, "y")))
+    np.testing.assert_array_equal(y, C)
+    odd = np.arange(4.0 * 2).reshape(4, 2)
+    z = no_host(lambda v=device_put(odd, lies("y")): device_put(v, lies(None, "x")))
+    np.testing.assert_array_equal(z, odd)
 
 
 @pytest.mark.parametrize("dtype", ["bool", "int8", "complex64", "bfloat16"])

@@ -192,7 +192,7 @@ class NamedSharding(Sharding):
     def check_axes(self, aval: Aval) -> None:
         self.spec.full(aval.ndim, lambda: repr(aval))
 
-    def _divides(self, aval: Aval) -> bool:
+    def divides(self, aval: Aval) -> bool:
         """Whether all pieces have one shape, as those of arrays have."""
         parts = self.spec.full(aval.ndim)
         counts = [self.mesh.product(p or ()) for p in parts]
@@ -226,7 +226,7 @@ class NamedSharding(Sharding):
         e.unit.run_at(self.place)
         how = attr("#sdy.sharding" + self._text(e.unit, aval.ndim))
         y = e.op("sdy.sharding_constraint", [x], aval, sharding=how)
-        if None not in self.spec.parts and not e.bound and self._divides(aval):
+        if None not in self.spec.parts and not e.bound and self.divides(aval):
             e.unit.placements[y] = self
         return y
 

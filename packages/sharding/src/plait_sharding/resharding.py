@@ -3,14 +3,15 @@
 Between the same devices a program does it, which the compiler makes of the constraint; between
 others each device is sent the parts of its piece by those who have them.
 
-Invariant: an array in pieces is never put together on the host, nor, unless the compiler finds no
-other way, on a device that shall have a piece of it; the result has memory of its own.
+Invariant: an array in pieces is never put together on the host, nor, between specs of one mesh, on
+a device that shall have a piece of it; the result has memory of its own.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from typing import Any
 
-from plait import events, lax
+from plait import events, jit, lax
 from plait.ext.devices import (
     Placed,
     assemble,
@@ -22,16 +23,21 @@ from plait.ext.devices import (
 from plait.ext.rules import (
     eager_rules,
 )
+from plait.ext.types import (
+    Aval,
+)
 from plait.ext.values import (
     Array,
     solid,
     wrap,
 )
 
+from .mesh import Names
+from .named_shardings import NamedSharding
 from .placement import Sharding, SingleDeviceSharding, constraint
 from .tilings import in_tiles
 
-__all__: list[str] = []
+__all__ = ["stations"]
 
 Box = tuple[slice, ...]
 
@@ -72,7 +78,49 @@ def _among_the_same(x: Array, have: Sharding, key: Placed) -> Array | None:
     if _boxes(x.key) == _boxes(key):
         events.happened("transfer", key)
         return wrap(move(x.buffer(), key), key)
+    way = stations(have, sharding, x.aval)
+    if way:
+        return _program((*way, sharding))(x)
     return None if x.key.placement is have else constraint.bind(x, sharding=sharding)
+
+
+def stations(have: Sharding, want: Sharding, aval: Aval) -> list[NamedSharding]:
+    """Where an array lies on the way between two specs of one mesh.
+
+    Left alone, the compiler replicates an array on every device where two divisions have nothing
+    in common.  So first every axis of the array is divided further, which moves nothing; then the
+    pieces change places, among divisions over the same axes of the mesh; and then they are put
+    together over the axes that are no longer divided over.
+    """
+    if not (isinstance(have, NamedSharding) and isinstance(want, NamedSharding)):
+        return []
+    if have.mesh != want.mesh:
+        return []
+    old, new = have.spec.full(aval.ndim), want.spec.full(aval.ndim)
+    finer = _further(old, new, have.spec.names)
+    turned = _further(new, old, want.spec.names)
+    way = [s for s in map(have.with_spec, (finer, turned)) if s not in (have, want)]
+    return list(dict.fromkeys(way)) if all(s.divides(aval) for s in way) else []
+
+
+def _further(parts: Any, others: Any, used: Names) -> list[Names]:
+    """Each axis divided as it is, and over those names of the others that are not used yet."""
+    return [
+        (*(p or ()), *[n for n in q or () if n not in used])
+        for p, q in zip(parts, others, strict=True)
+    ]
+
+
+@lru_cache(maxsize=1024)
+def _program(way: tuple[Sharding, ...]) -> Callable[[Array], Array]:
+    """Brings an array to the last of some shardings, by way of the others."""
+
+    def reshard(x: Any) -> Any:
+        for sharding in way:
+            x = constraint.bind(x, sharding=sharding)
+        return x
+
+    return jit(reshard)
 
 
 def _boxes(key: Any) -> list[Box]:
