@@ -75,6 +75,23 @@ class PartitionSpec:
     def __getitem__(self, index: Any) -> Any:
         return tuple(self)[index]
 
+    def __add__(self, other: Any) -> "PartitionSpec":
+        """The spec with further entries: those of another spec, or of a tuple."""
+        if not isinstance(other, PartitionSpec | tuple):
+            return NotImplemented
+        return PartitionSpec(*self, *other)
+
+    def __radd__(self, other: Any) -> "PartitionSpec":
+        return PartitionSpec(*other, *self) if isinstance(other, tuple) else NotImplemented
+
+    def index(self, entry: Any) -> int:
+        """The first axis with this entry; ValueError if there is none."""
+        return tuple(self).index(entry)
+
+    def count(self, entry: Any) -> int:
+        """How many axes have this entry."""
+        return tuple(self).count(entry)
+
     def __hash__(self) -> int:
         return hash(self.parts)
 

@@ -157,6 +157,16 @@ class NamedSharding(Sharding):
             self.mesh, spec if isinstance(spec, PartitionSpec) else PartitionSpec(*spec)
         )
 
+    def update(self, *, mesh: Any = None, spec: Any = None) -> "NamedSharding":
+        """The sharding that differs in what is given.
+
+        >>> import plait
+        >>> plait.NamedSharding(plait.make_mesh((1,), ("x",)), plait.P("x")).update(spec=plait.P())
+        NamedSharding(mesh=Mesh('x': 1), spec=PartitionSpec())
+        """
+        there = self if mesh is None else NamedSharding(mesh, PartitionSpec())
+        return there.with_spec(self.spec if spec is None else spec)
+
     def closed(self) -> "NamedSharding":
         if None not in self.spec.parts:
             return self

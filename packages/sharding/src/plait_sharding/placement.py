@@ -143,6 +143,11 @@ class Sharding:
         return self.device_set
 
     @property
+    def has_addressable_devices(self) -> bool:
+        """Whether some of them belong to this process."""
+        return bool(self.addressable_devices)
+
+    @property
     def num_devices(self) -> int:
         """How many devices have a piece."""
         return len(self.place.devices)
@@ -175,6 +180,10 @@ class Sharding:
     def is_fully_replicated(self) -> bool:
         """Whether every device has the whole array."""
         return self.tiling(0) == "{replicated}"
+
+    def check_compatible_aval(self, aval_shape: tuple[int, ...]) -> None:
+        """AxisError if an array of this shape can not lie so."""
+        self.check(Aval(tuple(aval_shape), np.int8))
 
     def devices_indices_map(self, global_shape: tuple[int, ...]) -> dict[Device, tuple]:
         """The slice of an array of this shape that each device has."""

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .._base import jaxlib_api
+from .._base.errors import PlaitError
 from .._types.avals import Aval
 from . import mlir
 from .mlir import type_of
@@ -58,6 +59,11 @@ def placement_of(places: list[Any], tiles: Any, ndim: int) -> Any:
         placement = place.placement(tiles, ndim)
         if placement is not None:
             return placement
+    if not hasattr(places[0], "tiled"):  # those of releases that came before it
+        raise PlaitError(
+            f"the compiler divided an array as {tiles}, for which {places[0]} has no words",
+            fix="say how it shall lie, with plait.with_sharding_constraint or jit's out_shardings",
+        )
     return places[0].tiled(tiles, ndim)
 
 
