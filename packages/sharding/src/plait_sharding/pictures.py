@@ -256,7 +256,7 @@ def visualize_sharding(
     down: axis 0 of 4, over 'x'; across: axis 1 of 6, over 'y'
     ┌─────────┐
     │  cpu 0  │
-    │ [:, :]  │
+    │  [:, :] │
     └─────────┘
     """
     drawn = picture(sharding, shape)

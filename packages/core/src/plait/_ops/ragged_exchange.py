@@ -63,7 +63,7 @@ def ragged_all_to_all(
     >>> send, get = np.array([[1, 2], [1, 1]]), np.array([[1, 1], [2, 1]])
     >>> plait.vmap(
     ...     lambda x, sizes, at, got: plait.lax.ragged_all_to_all(
-    ...         x, np.zeros(4, np.int32), np.array([0, 1]), sizes, at, got, axis_name="i"
+    ...         x, np.zeros(4, int), np.array([0, 1]), sizes, at, got, axis_name="i"
     ...     ),
     ...     axis_name="i",
     ... )(np.array([[1, 2, 2], [3, 4, 0]]), send, np.array([[0, 0], [1, 2]]), get).tolist()
