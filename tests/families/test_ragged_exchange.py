@@ -137,6 +137,7 @@ def test_what_contradicts_moves_nothing():
     for tables in (
         (zero, zero, zero, big), (zero, big, zero, zero), (zero + 3, zero + 1, zero, zero + 1),
         (zero - 1, zero + 1, zero, zero + 1), (zero, zero + 2, zero - 2, zero + 2),
+        (zero + 2**32, zero + 1, zero, zero + 1), (zero, zero + 1, zero - 2**32, zero + 1),
     ):  # fmt: skip
         assert np.asarray(f(x, out, *tables)).tolist() == out.tolist(), tables
     over = f(x, out, zero, big, zero + 2, big)  # the last of the slices that overlap
@@ -170,5 +171,7 @@ def test_mistakes():
             f(*args)
     with pytest.raises(AxisError, match="'i'"):
         call(*[a[0] for a in (x, out, t, t, t, t)])
+    with pytest.raises(AxisError, match="axis_index_groups"):
+        plait.vmap(lambda *a: call(*a, groups=[0]), axis_name="i")(x, out, t, t, t, t)
     with pytest.raises(AxisError, match="axis_index_groups"):
         plait.vmap(lambda *a: call(*a, groups=[[0]]), axis_name="i")(x, out, t, t, t, t)

@@ -91,6 +91,20 @@ def test_what_no_spec_says(mesh, lies):
             np.testing.assert_array_equal(shard.data, pieces(TEXTS[text])[shard.device.id] * 2)
 
 
+def test_what_happens_once(capfd):
+    """One device prints for all, and calls Python."""
+    x = device_put(A, GSPMDSharding(plait.devices(), "{devices=[2,4]<=[4,2]T(1,0)}"))
+
+    @plait.jit
+    def f(x):
+        plait.debug.print("sum {}", x.sum(), ordered=True)
+        like = plait.ShapeDtypeStruct((8, 8), "float32")
+        return plait.pure_callback(lambda v: v + 1, like, x) * 2
+
+    np.testing.assert_array_equal(f(x), (A + 1) * 2)
+    assert capfd.readouterr().out == f"sum {float(A.sum())}\n"
+
+
 @pytest.mark.feature("S30")
 def test_copies_of_one_tile_are_whole():
     two = plait.devices()[:2]
@@ -101,9 +115,15 @@ def test_copies_of_one_tile_are_whole():
 
 def test_mistakes(told):
     d = plait.devices()
-    for bad in ("rows", "{maximal device=2}", "{manual}", 3, None):
+    texts = (
+        "rows", "{maximal device=2}", "{manual}", "{devices=[3]<=[8]}", "{devices=[2,-1]<=[8]}",
+        "{devices=[2,4]<=[2,4]T(0)}", "{devices=[8]<=[2,4]T(1,1)}", "{devices=[0]<=[0]}",
+        "{devices=[]}", "{devices=[2,4]0,1}", "{{replicated},{replicated}}", "{devices=[8]<=[8]",
+    )  # fmt: skip
+    for bad in (*texts, 3, None):
         told(lambda: GSPMDSharding(d, bad), "does not say", kind=TypeRule)  # noqa: B023
-    told(lambda: GSPMDSharding(d, "{devices=[2,2]<=[4]}"), "4 devices", "8", kind=AxisError)
+    for text in ("{devices=[2,2]<=[4]}", "{devices=[2,2]0,1,2,9}"):
+        told(lambda: GSPMDSharding(d, text), "4 devices", "8 are", kind=AxisError)  # noqa: B023
     told(lambda: GSPMDSharding([d[0], d[0]], "{replicated}"), "[0, 0]", kind=AxisError)
     rows = GSPMDSharding(d, "{devices=[8]<=[8]}")
     told(lambda: device_put(A, rows), "1 axes", "f32[8,8]", kind=AxisError)

@@ -18,7 +18,7 @@ from .assembly import (
     make_array_from_single_device_arrays,
 )
 from .contexts import MeshChange, MissingMesh
-from .hybrid_meshes import create_device_mesh, create_hybrid_device_mesh
+from .device_meshes import create_device_mesh, create_hybrid_device_mesh
 from .inspection import inspect_array_sharding
 from .logical_axes import SerialLoop
 from .manual import (

@@ -11,6 +11,9 @@ from typing import Any
 from plait.ext.errors import (
     ArgumentError,
 )
+from plait.ext.values import (
+    as_value,
+)
 
 from .contexts import MissingMesh, mesh_here
 from .mesh import Mesh, PartitionSpec
@@ -98,8 +101,9 @@ class AutoSharding:
 
     def constrain(self, x: Any) -> Any:
         """`x`, a result of a function that is traced, left to the compiler on these devices."""
-        open_ = [PartitionSpec.UNCONSTRAINED] * x.aval.ndim if hasattr(x, "aval") else []
-        return NamedSharding(self.place.mesh, PartitionSpec(*open_)).constrain(x)
+        value = as_value(x)
+        open_ = [PartitionSpec.UNCONSTRAINED] * value.aval.ndim
+        return NamedSharding(self.place.mesh, PartitionSpec(*open_)).constrain(value)
 
 
 AUTO = AutoSharding(None)

@@ -13,10 +13,9 @@ from .._base.errors import (
     ShapeError,
 )
 from .._core.array import as_value
-from .._core.interpreter import axis_size
 from .._types.avals import INT32
 from . import elementwise as el
-from .collective import all_gather, axis_index
+from .collective import all_gather, axis_index, members
 from .dynamic_slicing import dynamic_index_in_dim
 from .reduction import max_
 from .shape import broadcast_to, convert, expand_dims, fill, iota, reshape, stack
@@ -70,7 +69,7 @@ def ragged_all_to_all(
     [[1, 3, 0, 0], [2, 2, 4, 0]]
     """
     x, out = as_value(operand), as_value(output)
-    n = len(axis_index_groups[0]) if axis_index_groups else axis_size(axis_name)
+    n = members("ragged_all_to_all", axis_name, axis_index_groups)
     _expect_alike(x, out)
     tables = _tables((input_offsets, send_sizes, output_offsets, recv_sizes), n)
     gathered = lambda v, tiled: all_gather(  # noqa: E731
@@ -128,10 +127,18 @@ def _expect_alike(x: Any, out: Any) -> None:
         )
 
 
+def _narrow(v: Any) -> Any:
+    """`v` as int32; what is beyond is as far away as it can be, and no row is there."""
+    if v.aval.dtype == INT32:
+        return v
+    least, most = -(2**31), 2**31 - 1
+    return convert(el.maximum(el.minimum(v, most), least), INT32)
+
+
 def _tables(given: tuple[Any, ...], n: int) -> list[Any]:
     """The vectors of offsets and sizes, as int32."""
     names = ("input_offsets", "send_sizes", "output_offsets", "recv_sizes")
-    found = [convert(integers(v, name), INT32) for v, name in zip(given, names, strict=True)]
+    found = [_narrow(integers(v, name)) for v, name in zip(given, names, strict=True)]
     shapes = {v.aval.shape for v in found}
     (k, *rest) = found[0].aval.shape or (0, 0)
     if len(shapes) > 1 or rest or not k or k % n:
