@@ -122,8 +122,8 @@ class GSPMDSharding(Sharding):
         self._set(ids, dims, order)
         if dims is not None and sorted(order) != list(range(len(ids))):
             raise AxisError(
-                f"{op_sharding} speaks of {len(order)} devices with numbers up to {max(order)}, and "
-                f"{len(ids)} are given, whose places are 0 to {len(ids) - 1}",
+                f"{op_sharding} speaks of {len(order)} devices with numbers up to {max(order)}, "
+                f"and {len(ids)} are given, whose places are 0 to {len(ids) - 1}",
                 fix="give as many devices as there are tiles and copies together",
             )
 
