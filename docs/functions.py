@@ -21,7 +21,7 @@ import numpy
 import scipy
 
 import plait
-from plait._plugins.metadata import HINTS
+from plait._plugins.metadata import HINTS, public_names
 
 PAGE = Path(__file__).parent / "functions.md"
 
@@ -75,7 +75,7 @@ ELSEWHERE = {
 LEFT_OUT = {
     "*_p": "primitives are `plait.ext.Primitive`s, by their names in programs",
     "jax.lax.after_all jax.lax.create_token": "effects are ordered by `ordered=True`, not by hand",
-    "jax.lax.psend jax.lax.precv jax.lax.ragged_all_to_all": "collectives of several processes",
+    "jax.lax.psend jax.lax.precv": "collectives of several processes",
     "jax.lax.rng_uniform": "`plait.random`, and `lax.rng_bit_generator`",
     "jax.Ref jax.new_ref jax.free_ref jax.empty_ref jax.freeze jax.ref": "arrays never change",
     "jax.reshard jax.smap jax.auto_pcast jax.remove_size_one_mesh_axis_from_type": (
@@ -83,7 +83,6 @@ LEFT_OUT = {
     ),
     "jax.transfer_guard*": "transfers are counted: `plait.events.counting`",
     "jax.debug.breakpoint": "`disable_jit`, and Python's own",
-    "jax.debug.inspect_array_sharding jax.debug.visualize_*": "`Array.sharding`",
     "jax.debug.*Effect": "effects are of operations: `plait.ext`",
     "jax.dtypes.TypePromotionError": "`plait.errors.TypeRule`",
     "jax.dtypes.extended": "`plait.dtypes.opaque`",
@@ -143,6 +142,7 @@ def names(short: str) -> list[str]:
     given = set(getattr(owner, "__all__", None) or _defined(owner))
     if short == ".":
         given |= {n for n in HINTS if hasattr(plait, n)}
+    given |= set(public_names(f"plait.{short}"))
     found = {n: getattr(owner, n) for n in given}
     return sorted([n for n, x in found.items() if callable(x) and _public(x)], key=str.lower)
 

@@ -45,6 +45,32 @@ def test_shardings():
             assert hash(back) == hash(s)
 
 
+def test_specs_are_sequences():
+    spec = P("x", None, ("y", "z")) + ("w",)
+    assert tuple(spec) == ("x", None, ("y", "z"), "w") and len(spec) == 4
+    assert (None,) + P("x") == P(None, "x") and P("x") + P("y") == P("x", "y")
+    assert spec.index(("y", "z")) == 2 and spec.count(None) == 1 and spec[-1] == "w"
+    with pytest.raises(plait.errors.AxisError):
+        P("x") + P("x")
+    with pytest.raises(TypeError):
+        P("x") + 3
+
+
+def test_what_fits():
+    for s, _ in shardings():
+        assert s.has_addressable_devices
+        s.check_compatible_aval((16, 16))
+    s = plait.NamedSharding(mesh(), P("x"))
+    assert s.update(spec=P(None, "y")) == plait.NamedSharding(mesh(), P(None, "y"))
+    other = plait.make_mesh((1,), ("x",))
+    assert s.update(mesh=other) == plait.NamedSharding(other, P("x"))
+    if mesh().shape["x"] > 1:
+        with pytest.raises(plait.errors.AxisError):
+            s.check_compatible_aval((3,))
+    with pytest.raises(plait.errors.AxisError):
+        s.check_compatible_aval(())
+
+
 def test_meshes():
     m = mesh()
     assert m.shape_tuple == (("x", m.shape["x"]), ("y", m.shape["y"]))

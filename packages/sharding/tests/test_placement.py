@@ -323,14 +323,14 @@ def test_constraints(lies, close):
     close(moved, A + 1)
 
 
-def test_the_compiled_move_is_the_same(lies, close, monkeypatch):
-    """Where memory is not the host's the compiler moves pieces."""
-    monkeypatch.setattr("plait_sharding.placement.platform", lambda: "other")
-    a = device_put(A, lies("x", "y"))
-    for entries in SPECS:
-        b = device_put(a, lies(*entries))
-        assert b.sharding == lies(*entries)
-        np.testing.assert_array_equal(b, A)
+def test_where_memory_is_not_the_hosts(lies, close, monkeypatch):
+    """Pieces of an array on one device are cut there."""
+    monkeypatch.setattr("plait_sharding.resharding.platform", lambda: "other")
+    for a in (device_put(A), device_put(A, plait.devices()[3]), device_put(A, lies("x", "y"))):
+        for entries in SPECS:
+            b = device_put(a, lies(*entries))
+            assert b.sharding == lies(*entries)
+            np.testing.assert_array_equal(b, A)
 
 
 def test_donation(lies, close):

@@ -25,6 +25,7 @@ from ._jit.leaks import checking_leaks
 from ._ops.callbacks import callback as _callback
 from ._ops.callbacks import debug_print as _print
 from ._ops.control_flow import cond, scan, while_
+from ._plugins.metadata import additions as _additions
 
 __all__ = ["callback", "checking_leaks", "infs", "log", "nans", "print"]
 
@@ -265,3 +266,6 @@ def _again_scan(
     state, rows = list(args[consts:k]), args[k:]
     for i in range(length)[:: -1 if reverse else 1]:
         state = evaluate(body, [*args[:consts], *state, *(r[i] for r in rows)])[:carry]
+
+
+__getattr__, __dir__ = _additions(globals(), "plait.debug")

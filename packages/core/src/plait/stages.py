@@ -3,6 +3,7 @@
 Invariant: nothing is defined here.
 """
 
+from ._jit.communication import Collective
 from ._jit.stages import ArgInfo, Compiled, Format, Jitted, Lowered, Staged
 
-__all__ = ["ArgInfo", "Compiled", "Format", "Jitted", "Lowered", "Staged"]
+__all__ = ["ArgInfo", "Collective", "Compiled", "Format", "Jitted", "Lowered", "Staged"]

@@ -18,6 +18,8 @@ from .assembly import (
     make_array_from_single_device_arrays,
 )
 from .contexts import MeshChange, MissingMesh
+from .device_meshes import create_device_mesh, create_hybrid_device_mesh
+from .inspection import inspect_array_sharding
 from .logical_axes import SerialLoop
 from .manual import (
     shard_map,
@@ -25,7 +27,6 @@ from .manual import (
 from .mesh import AbstractMesh, AxisType, Mesh, P, PartitionSpec
 from .movement import (
     Shard,
-    create_device_mesh,
     device_put,
     get_abstract_mesh,
     get_mesh,
@@ -37,16 +38,21 @@ from .movement import (
     with_sharding_constraint,
 )
 from .named_maps import xmap
+from .named_shardings import NamedSharding
 from .parallel import pmap
+from .pictures import picture, visualize_array_sharding, visualize_sharding
 from .placement import (
-    NamedSharding,
     Sharding,
     SingleDeviceSharding,
 )
+from .propagation import AUTO
+from .tilings import GSPMDSharding
 
 __all__ = [
+    "AUTO",
     "AbstractMesh",
     "AxisType",
+    "GSPMDSharding",
     "Mesh",
     "MeshChange",
     "MissingMesh",
@@ -58,19 +64,24 @@ __all__ = [
     "Sharding",
     "SingleDeviceSharding",
     "create_device_mesh",
+    "create_hybrid_device_mesh",
     "device_put",
+    "inspect_array_sharding",
     "make_array_from_callback",
     "make_array_from_process_local_data",
     "make_array_from_single_device_arrays",
     "get_abstract_mesh",
     "get_mesh",
     "make_mesh",
+    "picture",
     "pmap",
     "set_mesh",
     "shard_map",
     "sharding_of",
     "shards_of",
     "use_mesh",
+    "visualize_array_sharding",
+    "visualize_sharding",
     "with_sharding_constraint",
     "xmap",
 ]

@@ -42,6 +42,7 @@ from plait_autodiff.ext import (
     divide,
     economise,
     is_linear,
+    jvp_rules,
     merge,
     part,
     recompute_rules,
@@ -51,6 +52,7 @@ from plait_autodiff.ext import (
     transpose_rules,
 )
 
+from .inspection import inspect_p
 from .manual import divided, shard_map_p
 from .mesh import Mesh
 from .placement import constraint
@@ -262,6 +264,11 @@ def _reversed(
 
     avals = [*part(program.in_avals, linear, False), *cotangents]
     return staged(body, avals, program.name + "_t", prune=True), present
+
+
+@jvp_rules.rule(inspect_p)
+def _(xs, ts, *, callback):
+    return inspect_p.bind(*xs, callback=callback), []
 
 
 @transpose_rules.rule(constraint)

@@ -1,4 +1,4 @@
-"""Batching of with_sharding_constraint and of shard_map.
+"""Batching of with_sharding_constraint, inspect_array_sharding and shard_map.
 
 How the mapped axis lies is left to the compiler, unless vmap's `spmd_axis_name` says over which
 axes of the mesh it is divided.  Then each device of a shard_map has its part of the elements, and
@@ -23,9 +23,11 @@ from plait_batching.ext import (
     insert,
 )
 
+from .inspection import inspect_p
 from .manual import shard_map_p
 from .mesh import Mesh, PartitionSpec
-from .placement import NamedSharding, constraint
+from .named_shardings import NamedSharding
+from .placement import constraint
 
 
 def _names(batch: Batch) -> tuple[str, ...] | None:
@@ -45,6 +47,12 @@ def _(batch, xs, dims, *, sharding):
     if names is None:
         return constraint.bind(x, sharding=sharding.open_at(d, ndim)), d
     return constraint.bind(x, sharding=sharding.divided_at(d, ndim, names)), d
+
+
+@batching_rules.rule(inspect_p)
+def _(batch, xs, dims, *, callback):
+    """Where the array of all elements lies."""
+    return inspect_p.bind(*xs, callback=callback), []
 
 
 @batching_rules.rule(shard_map_p)

@@ -36,7 +36,8 @@ from plait.ext.types import (
 )
 
 from .mesh import Mesh
-from .placement import Grid, quoted, spec_text
+from .named_shardings import Grid
+from .tilings import quoted, spec_text
 
 __all__ = ["Binder", "manual_rules"]
 

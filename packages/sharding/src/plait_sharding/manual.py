@@ -57,7 +57,8 @@ from plait.ext.types import (
 from .collectives import Binder
 from .contexts import MissingMesh, mesh_here
 from .mesh import Mesh, PartitionSpec
-from .placement import Grid, NamedSharding, piece_shape, quoted, spec_text
+from .named_shardings import Grid, NamedSharding, piece_shape
+from .tilings import quoted, spec_text
 from .variance import varying
 
 __all__ = ["shard_map", "shard_map_p"]

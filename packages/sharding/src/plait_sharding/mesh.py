@@ -75,6 +75,23 @@ class PartitionSpec:
     def __getitem__(self, index: Any) -> Any:
         return tuple(self)[index]
 
+    def __add__(self, other: Any) -> "PartitionSpec":
+        """The spec with further entries: those of another spec, or of a tuple."""
+        if not isinstance(other, PartitionSpec | tuple):
+            return NotImplemented
+        return PartitionSpec(*self, *other)
+
+    def __radd__(self, other: Any) -> "PartitionSpec":
+        return PartitionSpec(*other, *self) if isinstance(other, tuple) else NotImplemented
+
+    def index(self, entry: Any) -> int:
+        """The first axis with this entry; ValueError if there is none."""
+        return tuple(self).index(entry)
+
+    def count(self, entry: Any) -> int:
+        """How many axes have this entry."""
+        return tuple(self).count(entry)
+
     def __hash__(self) -> int:
         return hash(self.parts)
 
@@ -219,6 +236,7 @@ class Mesh(_Axes):
     __slots__ = ("devices", "axis_names", "axis_sizes", "ids", "_key", "_hash")
     _push: ClassVar[Callable[[Any, "Mesh"], None]]
     _remove: ClassVar[Callable[[Any], None]]
+    _html: ClassVar[Callable[["Mesh"], str | None]]
     devices: np.ndarray
     ids: tuple[int, ...]
 
@@ -321,6 +339,14 @@ class Mesh(_Axes):
 
     def __exit__(self, *error: Any) -> None:
         Mesh._remove(self)
+
+    @classmethod
+    def draw_by(cls, html: Callable[["Mesh"], str | None]) -> None:
+        """Show meshes in notebooks as `html(mesh)`."""
+        cls._html = staticmethod(html)
+
+    def _repr_html_(self) -> str | None:
+        return Mesh._html(self)
 
     # -- what specs ask --------------------------------------------------------------------
 

@@ -45,7 +45,6 @@ from .placement import Sharding, SingleDeviceSharding, constraint, from_host
 
 __all__ = [
     "Shard",
-    "create_device_mesh",
     "device_put",
     "get_abstract_mesh",
     "get_mesh",
@@ -170,26 +169,6 @@ def get_abstract_mesh() -> AbstractMesh:
     """
     mesh = get_mesh()
     return mesh.abstract_mesh if isinstance(mesh, Mesh) else mesh
-
-
-def create_device_mesh(mesh_shape: Any, devices: Any = None) -> np.ndarray:
-    """The first devices, or these, as an array of this shape: for `Mesh`.
-
-    Raises AxisError if there are more or fewer than the shape needs.
-
-    >>> import plait
-    >>> plait.sharding.create_device_mesh((1, 1), plait.devices()[:1]).shape
-    (1, 1)
-    """
-    names = [str(i) for i in range(len(mesh_shape))]
-    grid = make_mesh(mesh_shape, names, devices=devices).devices
-    if devices is not None and grid.size != len(devices):
-        raise AxisError(
-            f"a mesh of shape {tuple(mesh_shape)} has {grid.size} devices, and {len(devices)} "
-            "are given",
-            fix="give as many devices as it has places",
-        )
-    return grid
 
 
 _devices = devices  # `make_mesh` has a parameter of that name

@@ -5,10 +5,8 @@ arrays that lie so.  A Program says nothing of where its operands are; it may sa
 shall be (`constraint`), which moves data and changes none.
 """
 
-import itertools
 from collections.abc import Callable
-from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -20,25 +18,17 @@ from plait.ext.devices import (
     boxes,
     devices,
     layout_of,
-    move,
-    platform,
     put,
 )
 from plait.ext.errors import (
-    AxisError,
     PlaitError,
 )
 from plait.ext.ir import (
     primitive,
 )
-from plait.ext.lower import (
-    attr,
-    bindings,
-)
 from plait.ext.rules import (
     Linear,
     Structural,
-    eager_rules,
     lower_rules,
     physical_rules,
 )
@@ -53,14 +43,10 @@ from plait.ext.values import (
     Array,
     as_value,
     canonical,
-    solid,
     wrap,
 )
 
-from .contexts import MissingMesh, mesh_here
-from .mesh import Mesh, PartitionSpec
-
-__all__ = ["Grid", "NamedSharding", "Sharding", "SingleDeviceSharding", "constraint"]
+__all__ = ["Sharding", "SingleDeviceSharding", "constraint"]
 
 
 class Sharding:
@@ -70,7 +56,16 @@ class Sharding:
     """
 
     __slots__ = ()
+    _html: ClassVar[Callable[["Sharding"], str | None]]
     place: Any
+
+    @classmethod
+    def draw_by(cls, html: Callable[["Sharding"], str | None]) -> None:
+        """Show shardings in notebooks as `html(sharding)`."""
+        cls._html = staticmethod(html)
+
+    def _repr_html_(self) -> str | None:
+        return Sharding._html(self)
 
     def tiling(self, ndim: int) -> str:
         """As the runtime spells it (HloSharding)."""
@@ -148,6 +143,11 @@ class Sharding:
         return self.device_set
 
     @property
+    def has_addressable_devices(self) -> bool:
+        """Whether some of them belong to this process."""
+        return bool(self.addressable_devices)
+
+    @property
     def num_devices(self) -> int:
         """How many devices have a piece."""
         return len(self.place.devices)
@@ -180,6 +180,10 @@ class Sharding:
     def is_fully_replicated(self) -> bool:
         """Whether every device has the whole array."""
         return self.tiling(0) == "{replicated}"
+
+    def check_compatible_aval(self, aval_shape: tuple[int, ...]) -> None:
+        """AxisError if an array of this shape can not lie so."""
+        self.check(Aval(tuple(aval_shape), np.int8))
 
     def devices_indices_map(self, global_shape: tuple[int, ...]) -> dict[Device, tuple]:
         """The slice of an array of this shape that each device has."""
@@ -240,7 +244,7 @@ class SingleDeviceSharding(Sharding):
 
     def lowered(self, e: Any, x: Any, aval: Aval) -> Any:
         if e.bound:
-            raise _inside(self)
+            raise inside_shard_map(self)
         e.unit.run_at(self)
         return x
 
@@ -254,272 +258,20 @@ class SingleDeviceSharding(Sharding):
         """Where results are."""
         return self
 
+    def tiled(self, tiles: Any, ndim: int) -> "SingleDeviceSharding":
+        """Where results are."""
+        return self
+
     def once(self, unit: Any, operation: Any) -> None:
         """One device does everything."""
 
 
-# ---- on a mesh -----------------------------------------------------------------------------
-
-
-class Grid(NamedTuple):
-    """A mesh, as the place where a computation runs."""
-
-    mesh: Mesh
-
-    def __str__(self) -> str:
-        return f"{self.mesh!r} of the devices {list(self.mesh.ids)}"
-
-    @property
-    def devices(self) -> tuple[int, ...]:
-        """Their numbers."""
-        return self.mesh.ids
-
-    def everywhere(self) -> "NamedSharding":
-        """A whole copy on each device."""
-        return NamedSharding(self.mesh, PartitionSpec())
-
-    def placement(self, tiles: Any, ndim: int) -> "NamedSharding | None":
-        """The sharding of a result that is tiled so; None if no PartitionSpec says it."""
-        return _decoded(self.mesh, tiles, ndim)
-
-    def once(self, unit: Any, operation: Any) -> None:
-        """The first device does it, and tells the others the results."""
-        one = unit.declare("one", "one", "sdy.mesh @{} = <[], device_ids=[0]>")
-        results = list(operation.results)
-        each = ", ".join([f"<@{one}, []>"] * max(1, len(results)))  # also if there are none
-        operation.attributes["sdy.sharding"] = attr(f"#sdy.sharding_per_value<[{each}]>")
-        m, symbol = bindings(), self.symbol(unit)
-        for r in results:
-            if r.type == m.token:
-                continue
-            how = {"sharding": attr("#sdy.sharding" + spec_text(symbol, ((),) * r.type.rank))}
-            at = {"loc": m.unknown, "ip": m.ir.InsertionPoint(operation)}
-            told = m.create("sdy.sharding_constraint", [r.type], [r], how, **at)
-            told.move_after(operation)
-            r.replace_all_uses_except(told.result, told)
-
-    def symbol(self, unit: Any) -> str:
-        """Its name in a module."""
-        axes = [f"{quoted(n)}={k}" for n, k in self.mesh.shape.items()]
-        text = ", ".join(axes).replace("{", "{{").replace("}", "}}")
-        return unit.declare(self, "mesh", f"sdy.mesh @{{}} = <[{text}]>")
-
-
-def quoted(name: str) -> str:
-    """A name of an axis as MLIR spells it."""
-    return '"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"'
-
-
-def spec_text(symbol: str, parts: tuple, open_: bool = False) -> str:
-    """The entries of a full spec as Shardy spells them; `open_` to further axes, all or those
-    that are None."""
-    each = [[*map(quoted, p or ()), *(["?"] if open_ or p is None else [])] for p in parts]
-    return f"<@{symbol}, [{', '.join(['{' + ', '.join(names) + '}' for names in each])}]>"
-
-
-@cache
-def _decoded(mesh: Mesh, tiles: Any, ndim: int) -> "NamedSharding | None":
-    if tiles is None:
-        return NamedSharding(mesh, PartitionSpec())
-    counts, order = tiles
-    at = np.empty((len(counts), len(order)), np.int64)  # each device's place along each axis
-    at[:, list(order)] = np.indices(counts).reshape(len(counts), -1)
-    entries = []
-    for k in range(ndim):
-        fit = [n for n in _divisions(mesh, counts[k]) if (mesh.coordinates(n) == at[k]).all()]
-        if not fit:
-            return None
-        entries.append(fit[0])
-    return NamedSharding(mesh, PartitionSpec(*entries))
-
-
-@cache
-def _divisions(mesh: Mesh, pieces: int) -> list[tuple[str, ...]]:
-    """The ways to divide an axis in so many pieces, those of few mesh axes first."""
-    names = [n for n, k in mesh.shape.items() if k > 1]
-    return [
-        some
-        for n in range(len(names) + 1)
-        for some in itertools.permutations(names, n)
-        if mesh.product(some) == pieces
-    ]
-
-
-class NamedSharding(Sharding):
-    """Divided over the named axes of a mesh.
-
-    Args:
-      mesh: the devices.
-      spec: which mesh axes each axis of an array is divided over.
-
-    Raises AxisError if the spec names an axis that the mesh does not have.
-
-    >>> import plait
-    >>> plait.NamedSharding(plait.make_mesh((1,), ("x",)), plait.P(None, "x"))
-    NamedSharding(mesh=Mesh('x': 1), spec=PartitionSpec(None, 'x'))
-    """
-
-    __slots__ = ("mesh", "spec", "_hash")
-    mesh: Mesh
-    spec: PartitionSpec
-
-    def __init__(self, mesh: Mesh, spec: PartitionSpec):
-        if not isinstance(mesh, Mesh) or not isinstance(spec, PartitionSpec):
-            raise PlaitError(
-                f"NamedSharding takes a mesh and a PartitionSpec, not {mesh!r} and {spec!r}",
-                fix='write NamedSharding(mesh, P("x"))',
-            )
-        mesh.check(spec)
-        entries = list(spec)
-        while entries and entries[-1] is None:  # says nothing, and must not tell layouts apart
-            entries.pop()
-        self.mesh = mesh
-        self.spec = spec if len(entries) == len(spec) else PartitionSpec(*entries)
-        self._hash = hash((mesh, self.spec))
-
-    @property
-    def place(self) -> Grid:
-        return Grid(self.mesh)
-
-    def __hash__(self) -> int:
-        return self._hash
-
-    def __eq__(self, other: object) -> bool:
-        if self is other:
-            return True
-        if not isinstance(other, NamedSharding) or self._hash != other._hash:
-            return False
-        return self.spec == other.spec and self.mesh == other.mesh
-
-    def __repr__(self) -> str:
-        return f"NamedSharding(mesh={self.mesh!r}, spec={self.spec!r})"
-
-    def __reduce__(self):
-        return NamedSharding, (self.mesh, self.spec)
-
-    def with_spec(self, spec: Any) -> "NamedSharding":
-        """The sharding over the same mesh with another PartitionSpec, or its entries in a tuple.
-
-        >>> import plait
-        >>> plait.NamedSharding(plait.make_mesh((1,), ("x",)), plait.P("x")).with_spec(plait.P())
-        NamedSharding(mesh=Mesh('x': 1), spec=PartitionSpec())
-        """
-        return NamedSharding(
-            self.mesh, spec if isinstance(spec, PartitionSpec) else PartitionSpec(*spec)
-        )
-
-    def closed(self) -> "NamedSharding":
-        if None not in self.spec.parts:
-            return self
-        return NamedSharding(self.mesh, PartitionSpec(*[p or () for p in self.spec.parts]))
-
-    def admits(self, other: Sharding, ndim: int) -> bool:
-        if None not in self.spec.parts:
-            return super().admits(other, ndim)
-        return self.place.devices == other.place.devices  # an open axis may be divided anyhow
-
-    def open_at(self, axis: int, ndim: int) -> "NamedSharding":
-        open_ = PartitionSpec.UNCONSTRAINED
-        entries = [open_ if p is None else p for p in self.spec.full(ndim)]
-        entries.insert(axis, open_)
-        return NamedSharding(self.mesh, PartitionSpec(*entries))
-
-    def divided_at(self, axis: int, ndim: int, names: tuple[str, ...]) -> "NamedSharding":
-        taken = [n for n in names if n in self.spec.names]
-        if taken:
-            raise AxisError(
-                f"the mapped axis is divided over {taken[0]!r} (spmd_axis_name), and so is an axis "
-                f"of its elements, by {self.spec!r}",
-                fix="leave that name out of one of them",
-            )
-        open_ = PartitionSpec.UNCONSTRAINED
-        entries = [open_ if p is None else p for p in self.spec.full(ndim)]
-        entries.insert(axis, names)
-        return NamedSharding(self.mesh, PartitionSpec(*entries))
-
-    def check(self, aval: Aval) -> None:
-        piece_shape(self.mesh, aval, self.spec.full(aval.ndim, lambda: repr(aval)))
-
-    def check_axes(self, aval: Aval) -> None:
-        self.spec.full(aval.ndim, lambda: repr(aval))
-
-    def _divides(self, aval: Aval) -> bool:
-        """Whether all pieces have one shape, as those of arrays have."""
-        parts = self.spec.full(aval.ndim)
-        counts = [self.mesh.product(p or ()) for p in parts]
-        return all(k == 1 or n % k == 0 for n, k in zip(aval.shape, counts))
-
-    def tiling(self, ndim: int) -> str:
-        names = [n for n in self.spec.names if self.mesh.shape[n] > 1]
-        if not names:
-            return "{replicated}"
-        parts = self.spec.full(max(ndim, len(self.spec)))
-        rest = [n for n in self.mesh.axis_names if n not in names]
-        counts = [self.mesh.product(p or ()) for p in parts]
-        copies = self.mesh.product(rest)
-        order = ",".join([str(self.mesh.axis_names.index(n)) for n in (*names, *rest)])
-        grid = f"<=[{','.join(map(str, self.mesh.axis_sizes))}]"
-        turned = f"T({order})" if len(self.mesh.axis_names) > 1 else ""
-        dims = ",".join(map(str, [*counts, *([copies] if copies > 1 else [])]))
-        last = " last_tile_dim_replicate" if copies > 1 else ""
-        return f"{{devices=[{dims}]{grid}{turned}{last}}}"
-
-    def attributes(self, unit: Any, ndim: int) -> dict:
-        return {"sdy.sharding": attr("#sdy.sharding" + self._text(unit, ndim))}
-
-    def _text(self, unit: Any, ndim: int) -> str:
-        return spec_text(self.place.symbol(unit), self.spec.full(ndim))
-
-    def lowered(self, e: Any, x: Any, aval: Aval) -> Any:
-        left = set(self.mesh.axis_names) - e.bound.keys()
-        if e.bound and not (left and left.issuperset(self.spec.names)):
-            raise _inside(self)
-        e.unit.run_at(self.place)
-        how = attr("#sdy.sharding" + self._text(e.unit, aval.ndim))
-        y = e.op("sdy.sharding_constraint", [x], aval, sharding=how)
-        if None not in self.spec.parts and not e.bound and self._divides(aval):
-            e.unit.placements[y] = self
-        return y
-
-
-def _over_the_mesh(spec: PartitionSpec) -> NamedSharding:
-    mesh = mesh_here()
-    if mesh is None:
-        raise MissingMesh(
-            f"pjit requires a non-empty mesh! {spec!r} was given alone, and no mesh is set whose "
-            "axes it could mean. Alternatively, provide a Sharding to pjit and then the mesh "
-            "context manager is not required.",
-            fix="write NamedSharding(mesh, spec), or put the mesh in context: with mesh: ...",
-        )
-    return NamedSharding(mesh, spec)
-
-
-PartitionSpec.place_by(_over_the_mesh)
-
-
-def _inside(sharding: Sharding) -> PlaitError:
+def inside_shard_map(sharding: Sharding) -> PlaitError:
+    """The error for a sharding that is asked for where each device has its own piece."""
     return PlaitError(
         f"{sharding!r} is asked for inside shard_map, where each device has its own piece",
         fix="constrain the operands or results of shard_map instead",
     )
-
-
-def piece_shape(mesh: Mesh, aval: Aval, parts: tuple, said: Callable | None = None) -> tuple:
-    """The shape of the pieces of an array divided so; AxisError if they would differ.
-
-    `said()` is the array in words.
-    """
-    out = []
-    for i, (n, names) in enumerate(zip(aval.shape, parts, strict=True)):
-        k = mesh.product(names or ())
-        if k != 1 and n % k != 0:
-            raise AxisError(
-                f"axis {i} of {repr(aval) if said is None else said()} can not be divided in {k} "
-                f"equal pieces, over {' and '.join(map(repr, names))} of {mesh!r}",
-                fix=f"give it a size that is a multiple of {k}, or divide another axis",
-            )
-        out.append(n // k if k != 1 else n)
-    return tuple(out)
 
 
 # ---- bringing arrays there -----------------------------------------------------------------
@@ -540,25 +292,6 @@ def _(e: Any, xs: Any, ins: Any, outs: Any, sharding: Sharding) -> Any:
 @physical_rules.rule(constraint)
 def _(tail: tuple, xs: Any, sharding: Sharding) -> Any:
     return constraint.bind(*xs, sharding=sharding)  # which says nothing of the axes of an element
-
-
-@eager_rules.rule(constraint)
-def _(args: Any, params: dict[str, Any]) -> Array | None:
-    """Between places, or on the host, where that is all one memory; else the compiler does it."""
-    x, sharding = solid(args[0]), params["sharding"]
-    have = x.key.placement
-    if have == sharding:
-        return x
-    sharding.check(x.aval)
-    key = Placed(x.aval, sharding.closed())
-    here = (0,) if have is None else have.place.devices
-    if here == sharding.place.devices:
-        if len(here) == 1:
-            return wrap(x.buffer(), key)
-        if platform() != "cpu":
-            return None
-    events.happened("transfer", key)
-    return wrap(move(x.buffer(), key), key)
 
 
 def from_host(x: Any, sharding: Sharding) -> Array:

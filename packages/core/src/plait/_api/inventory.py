@@ -37,7 +37,7 @@ __all__ = [
     "version_text",
 ]
 
-MODULES = {"plait.api": "plait", "plait.lax": "plait.lax"}
+MODULES = {"plait.api": "plait", "plait.lax": "plait.lax", "plait.debug": "plait.debug"}
 """The groups that declare public names, and the modules that have these names."""
 RULES = "plait.rules."
 """How groups of rules begin; the name of the table follows."""

@@ -10,6 +10,7 @@ tracebacks be taken, and those that `hosted` names, which jax sets anew when it 
 
 import ctypes
 import importlib.util
+import io
 import operator
 import os
 import sys
@@ -220,6 +221,18 @@ def tiles(sharding) -> tuple | None:
     return dims, tuple(sharding.tile_assignment_devices())
 
 
+def parsed_tiling(x) -> Any:
+    """Return the HloSharding that a text, an OpSharding or an HloSharding is; None for others.
+
+    Raises what the runtime raises for text that it does not understand.
+    """
+    if isinstance(x, str):
+        return _hlo.HloSharding.from_string(x)
+    if isinstance(x, _hlo.OpSharding):
+        return _hlo.HloSharding.from_proto(x)
+    return x if isinstance(x, _hlo.HloSharding) else None
+
+
 def hlo_sharding(layout_):
     """Return the HloSharding inside a layout; None for the runtime's own layout of what is on one
     device, as the pieces of an array have it."""
@@ -262,13 +275,14 @@ def copy_to(buf, devices, layout_):
     )[0]
 
 
-def compile_options(device_ids, partitioned: bool, overrides=()):
+def compile_options(device_ids, partitioned: bool, overrides=(), chosen=()):
     """Return the options for compiling one program.
 
     Args:
       device_ids: numbers of the devices that run it.
       partitioned: whether the compiler divides it over these devices (by Shardy).
       overrides: pairs of a name and a value of XLA's own flags.
+      chosen: of each argument whether the compiler may divide it as it likes; none if empty.
     """
     options = xla_client.CompileOptions()
     options.env_option_overrides = list(overrides)
@@ -278,6 +292,8 @@ def compile_options(device_ids, partitioned: bool, overrides=()):
     if partitioned:
         build.use_spmd_partitioning = build.use_shardy_partitioner = True
         build.allow_spmd_sharding_propagation_to_output = [True]
+        if chosen:
+            build.allow_spmd_sharding_propagation_to_parameters = list(chosen)
     ids = np.array([list(device_ids)], np.int32)
     options.device_assignment = xla_client.DeviceAssignment.create(ids)
     return options
@@ -393,6 +409,29 @@ def headers() -> str:
     return os.path.join(os.path.dirname(_jax.__file__), "include")
 
 
+@cache
+def register_inspector(name: str, answer: Callable[[bytes, Any], str]) -> None:
+    """Register what the compiler asks when it divides a program that calls `name`, once.
+
+    `answer(config, sharding)` is given the text of the call and the HloSharding of its only
+    operand, and returns the text of a module that is put there instead.
+    """
+
+    def divide(shapes, shardings, result, result_sharding, config):
+        module = mlir().ir.Module.parse(answer(config, shardings[0]), new_context())
+        code = io.BytesIO()
+        module.operation.write_bytecode(code)
+        return code.getvalue(), shardings, result_sharding
+
+    def first(shapes, shardings, result, config):
+        return shardings[0]
+
+    def same(sharding, shape, config):
+        return sharding
+
+    _jax.register_custom_call_partitioner(name, same, divide, first, True)
+
+
 def executable_of(run: Any) -> Any:
     """Return the executable whose bound method `run` is; None if `run` is something else."""
     itself = getattr(run, "__self__", None)
@@ -403,6 +442,11 @@ def output_shardings(executable) -> list:
     """Return the HloShardings that the compiler chose for the results, in order; an empty list if
     it divided nothing."""
     return [_hlo.HloSharding.from_proto(p) for p in executable.get_output_shardings() or []]
+
+
+def parameter_shardings(executable) -> list:
+    """Return the HloShardings of the arguments, in order, as `output_shardings` does."""
+    return [_hlo.HloSharding.from_proto(p) for p in executable.get_parameter_shardings() or []]
 
 
 def dlpack_capsule(buf, **kw):

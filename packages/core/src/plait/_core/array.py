@@ -231,9 +231,8 @@ class Array(Value):
         pieces = self.device_buffers
         if len(pieces) > 1:
             raise ShapeError(
-                f"{self.aval!r} lies in {len(pieces)} pieces: the length of its buffers is greater "
-                "than 1",
-                fix="use .device_buffers instead",
+                f"Length of buffers is greater than 1: {self.aval!r} lies in {len(pieces)} pieces",
+                fix="Please use `.device_buffers` instead.",
             )
         return pieces[0]
 

@@ -33,7 +33,18 @@ from .._xla.tiers import Options, expect_tier
 from ..tree import flatten
 from .call_forms import Args, CallForm, Kwargs, Way, looked_up, taker
 from .jittable import jittables
-from .roles import Role, bring, check_count, donated_leaves, placed, role, without_static
+from .roles import (
+    Role,
+    bring,
+    check_count,
+    destinations,
+    donated_leaves,
+    is_chosen_by_compiler,
+    placed,
+    role,
+    without_chosen,
+    without_static,
+)
 from .stages import Jitted, Lowered, Staged
 from .tracing import eval_shape, shapes_only, shared
 from .versions import Done, Version, done, forget_donated, hosted
@@ -434,7 +445,16 @@ class _RoleState(_State):
     """The state of a jitted function with static, donated or placed arguments: a version of it for
     each set of static values."""
 
-    __slots__ = ("static", "donate", "in_shardings", "versions", "tables", "asks", "forget")
+    __slots__ = (
+        "static",
+        "donate",
+        "in_shardings",
+        "versions",
+        "tables",
+        "asks",
+        "forget",
+        "choices",
+    )
 
     def __init__(
         self,
@@ -450,6 +470,7 @@ class _RoleState(_State):
         self.versions: dict[Hashable, Version] = {}
         self.tables: dict[CallForm, Table] = {}
         self.asks = False
+        self.choices: dict[Hashable, list[Any]] = {}
         found = weakref.ref(self)
 
         def forget() -> None:
@@ -459,6 +480,7 @@ class _RoleState(_State):
                 state.tables.clear()
                 state.ways.clear()
                 state.apart.clear()
+                state.choices.clear()
 
         # The settings hold `forget` weakly, and this state holds it: it dies with the state.
         self.forget = forget
@@ -487,7 +509,9 @@ class _RoleState(_State):
     def slow(self, args: Args, kwargs: Kwargs) -> Any:
         before, apart = last_asked(), self.asks
         version, dynamic, rest = self.version_for(args, kwargs)
-        there = dynamic if self.in_shardings is None else bring(dynamic, self.in_shardings)
+        there = dynamic
+        if self.in_shardings is not None:
+            there = bring(dynamic, self.destinations(dynamic, args, kwargs))
         if current() is not GROUND:
             return version.staged(there, rest)
         results, call = done(version, there, rest)
@@ -512,8 +536,22 @@ class _RoleState(_State):
     def parted(self, args: Args, kwargs: Kwargs) -> Parted:
         version, dynamic, rest = self.version_for(args, kwargs)
         if self.in_shardings is not None:
-            dynamic = bring(shapes_only(dynamic), self.in_shardings)
+            shapes = shapes_only(dynamic)
+            dynamic = bring(*without_chosen(shapes, destinations(shapes, self.in_shardings)))
         return version, dynamic, rest
+
+    def destinations(self, dynamic: Args, args: Args, kwargs: Kwargs) -> list[Any]:
+        """Return where the leaves of a call's arguments that are not static are brought; where it
+        is the compiler that chooses, it is asked once for each set of types."""
+        found = destinations(dynamic, self.in_shardings)
+        if current() is not GROUND or not any(map(is_chosen_by_compiler, found)):
+            return found
+        staged = self.trace(*args, **kwargs)
+        key = staged.program, tuple(found)
+        chosen = self.choices.get(key)
+        if chosen is None:
+            chosen = self.choices[key] = staged.lower().compile().placements
+        return [c if is_chosen_by_compiler(p) else p for p, c in zip(found, chosen)]
 
     def clear_cache(self) -> None:
         """Forget everything that was traced and compiled of this function."""

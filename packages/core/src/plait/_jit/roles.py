@@ -12,10 +12,11 @@ from typing import Any, NamedTuple, Protocol
 from .._base.errors import (
     ArgumentError,
     OperandTypeError,
+    TreeMismatch,
 )
 from .._base.source import warn
 from .._base.wrapping import wraps
-from .._core.array import Array
+from .._core.array import Array, as_value, is_tracer
 from .._core.ir import Program
 from .._core.primitive import freeze
 from .._types.avals import OPAQUE, Aval, Placement
@@ -214,14 +215,50 @@ class Destination(Placement, Protocol):
         ...
 
 
-def bring(args: tuple[Any, ...], placements: object) -> tuple[Any, ...]:
-    """Return the arguments, brought where the placements (a tree prefix of them) say."""
+def destinations(args: tuple[Any, ...], placements: object) -> list[Destination | None]:
+    """Return where each leaf of the arguments is to lie, of placements that are a tree prefix of
+    them; None leaves the choice open."""
+    return _each(placements, args, "in_shardings")
+
+
+def _each(placements: object, tree: Any, what: str) -> list[Destination | None]:
+    """Return the destination of each leaf of a tree, of placements that are a prefix of it."""
+    for p in flatten(placements, _is_placement)[0]:
+        if not _is_placement(p):
+            raise TreeMismatch(
+                f"{what} leaf specifications are expected to be PartitionSpec instances or None, "
+                f"but got {p}",
+                fix=f"give {_ENTRY}, or a tree prefix of them",
+            )
+    return [_settled(p) for p in spread(placements, tree, what, _is_placement, _ENTRY)]
+
+
+def bring(args: tuple[Any, ...], there: Sequence[Destination | None]) -> tuple[Any, ...]:
+    """Return the arguments, brought to the destinations of their leaves."""
     leaves, tree = flatten(args)
-    wanted: list[Destination | None] = spread(
-        placements, args, "in_shardings", _is_placement, _ENTRY
-    )
-    there = [_settled(p) for p in wanted]
     return tree.unflatten([x if p is None else _brought(x, p) for x, p in zip(leaves, there)])
+
+
+def without_chosen(
+    args: tuple[Any, ...], there: Sequence[Destination | None]
+) -> tuple[tuple[Any, ...], list[Destination | None]]:
+    """Return the arguments with shapes for leaves whose places the compiler chooses, and the
+    destinations of the others."""
+    leaves, tree = flatten(args)
+    rest = [None if is_chosen_by_compiler(p) else p for p in there]
+    return tree.unflatten([_to_be_placed(x, p) for x, p in zip(leaves, there)]), rest
+
+
+def _to_be_placed(x: Any, placement: Any) -> Any:
+    traced = is_tracer(x) and x.__class__ is not Shape  # the compiler divides it anyhow
+    if traced or not is_chosen_by_compiler(placement):
+        return x
+    return Shape(as_value(x).aval, placement)
+
+
+def is_chosen_by_compiler(placement: Any) -> bool:
+    """Whether a destination is none yet, until the compiler has chosen."""
+    return getattr(placement, "is_chosen", False)
 
 
 def _settled(placement: Any) -> Any:
@@ -240,16 +277,13 @@ def placed(f: Callable[..., Any], placements: object) -> Callable[..., Any]:
     def constrained(*args: Any, **kwargs: Any) -> Any:
         out = jittables.opened(f(*args, **kwargs))
         leaves, tree = flatten(out)
-        wanted: list[Destination | None] = spread(
-            placements, out, "out_shardings", _is_placement, _ENTRY
-        )
-        there = [_settled(p) for p in wanted]
+        there = _each(placements, out, "out_shardings")
         return tree.unflatten([x if p is None else p.constrain(x) for x, p in zip(leaves, there)])
 
     return constrained
 
 
-_ENTRY = "a placement (plait.NamedSharding, for instance) or None"
+_ENTRY = "a sharding (plait.NamedSharding, for instance), a PartitionSpec or None"
 
 
 def _is_placement(x: object) -> bool:

@@ -23,11 +23,12 @@ from .._ops.platforms import known_platforms
 from .._plugins.metadata import resolve
 from .._types.avals import Aval
 from .._xla import mlir
-from .._xla.executables import Executable, Loaded, bound, load_in_tiers
+from .._xla.executables import Executable, Loaded, bound, load, load_in_tiers, settled
 from .._xla.module import Module, module_of
 from .._xla.operands import as_argument, as_donated
 from .._xla.tiers import USUAL, Options, expect_tier
 from ..tree import TreeDef, difference, flatten
+from .communication import Collective, collectives_in
 from .jittable import jittables
 from .tracing import Traced
 
@@ -254,6 +255,7 @@ class Compiled(_Stage):
 
     _run: Executable
     _loaded: Any
+    _wanted: list[Any]
 
     def __init__(
         self,
@@ -267,12 +269,14 @@ class Compiled(_Stage):
         super().__init__(traced, donated, in_tree, options)
 
         def take(loaded: Loaded, last: bool) -> None:
-            self._run = bound(traced.program, module, loaded, keys, [], donated)
+            there = settled(module, loaded, keys)
+            self._wanted = there[len(traced.captured) :]
+            self._run = bound(traced.program, module, loaded, there, [], donated)
             self._loaded = loaded.executable
 
         load_in_tiers(module, options, take)
         self._front = [c.buffer() for c in traced.captured]
-        self._wanted = keys[len(traced.captured) :]
+        self._asked = keys
 
     @border
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -313,6 +317,22 @@ class Compiled(_Stage):
         """Return the program as the compiler has optimised it: the text of its HLO."""
         return jaxlib_api.hlo_text(self._loaded)
 
+    def collectives(self) -> list[Collective]:
+        """Return what devices send each other in a call, in the order of the program: a list of
+        `plait.stages.Collective`, with the bytes and the lines they come from.
+
+        Lines are not in what is run, so this compiles the program once more, with them.  What a
+        loop does at each turn is there once.
+
+        >>> import plait
+        >>> plait.jit(lambda x: x * 2).lower(1.0).compile().collectives()
+        []
+        """
+        module = module_of(self._traced.program, self._donated, self._asked, locations=True)
+        loaded = load(module, self._options)
+        devices = (0,) if module.place is None else tuple(module.place.devices)
+        return collectives_in(jaxlib_api.hlo_text(loaded.executable), devices)
+
     def memory_analysis(self) -> Any:
         """Return how much memory a call takes, as the compiler counts it.
 
@@ -334,6 +354,11 @@ class Compiled(_Stage):
     def input_shardings(self) -> Any:
         """Where arguments lie: a tree of shardings (of plait-sharding) like (args, kwargs)."""
         return self.in_tree.unflatten([_sharding(k) for k in self._wanted])
+
+    @property
+    def placements(self) -> list[Any]:
+        """Of each leaf of (args, kwargs) where it must lie; None where nobody said."""
+        return [k.placement for k in self._wanted]
 
     @property
     def output_shardings(self) -> Any:

@@ -194,6 +194,15 @@ def _steps(what: str, names: tuple, groups: Any) -> tuple[list[tuple], dict[str,
     return [(name, axis_size(name)) for name in joined(names)], how
 
 
+def members(what: str, axis_name: Any, groups: Any) -> int:
+    """How many exchange something: along the axes of these names together, or in a group.
+
+    Raises AxisError for a name that nobody binds, and groups that do not divide the axis.
+    """
+    steps, _ = _steps(what, _names(axis_name), groups)
+    return product(tuple([size for _, size in steps]))
+
+
 def _counted(x: Any) -> Any:
     """`x`, booleans as 0 and 1: a sum counts them."""
     return convert(x, INT32) if x.aval.dtype == np.bool_ else x

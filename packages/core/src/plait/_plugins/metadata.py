@@ -38,7 +38,8 @@ DISTRIBUTION_OF = {
     "plait-sharding": (
         "Mesh PartitionSpec P NamedSharding SingleDeviceSharding device_put make_mesh set_mesh "
         "with_sharding_constraint shard_map pmap sharding make_array_from_callback "
-        "make_array_from_process_local_data make_array_from_single_device_arrays Shard xmap"
+        "make_array_from_process_local_data make_array_from_single_device_arrays Shard xmap "
+        "inspect_array_sharding visualize_array_sharding visualize_sharding"
     ),
     "plait-export": "export",
 }
@@ -70,6 +71,8 @@ MODULES = {
 HINTS = {name: dist for dist, names in DISTRIBUTION_OF.items() for name in names.split()}
 
 
+SURFACES = ("plait.api", "plait.lax", "plait.debug")
+"""Groups of names that plugins add to `plait`, and to some of its modules."""
 API_GROUP = "plait.plugin_api"
 """Entry points by which a distribution says which PLUGIN_API it was built for: "1.0" is their name,
 its import package their value."""
@@ -233,8 +236,8 @@ def load(d: Declared):
 
 
 def resolve(name: str, group: str = "plait.api"):
-    """Return the object behind a public name `plait.<name>` that core does not own; of the group
-    `plait.lax`, behind `plait.lax.<name>`."""
+    """Return the object behind a public name `plait.<name>` that core does not own; of another
+    group of SURFACES, such as `plait.lax`, behind `plait.lax.<name>`."""
     found, module = declared(group, name), group.removesuffix(".api")
     if len(found) > 1:
         raise PluginError(
@@ -244,7 +247,7 @@ def resolve(name: str, group: str = "plait.api"):
     if found:
         return load(found[0])
     dist = HINTS.get(name) or MODULES.get(name)
-    if dist is None or any(declared(g, name) for g in ("plait.api", "plait.lax")):
+    if dist is None or any(declared(g, name) for g in SURFACES):
         raise MissingPlugin(f"{module} has no {name!r}", fix=f"dir({module}) lists what there is")
     hidden = "" if admitted(dist) else f", or admit it: PLAIT_PLUGINS={config.plugins},..."
     raise MissingPlugin(

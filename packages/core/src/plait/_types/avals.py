@@ -353,6 +353,10 @@ class Place(Protocol):
         can not express it."""
         ...
 
+    def tiled(self, tiles: Any, ndim: int) -> "Placement":
+        """Return the placement of a result that no place of the module can express, as tiles."""
+        ...
+
     def once(self, unit: Any, operation: Any) -> None:
         """Mark an operation with a side effect as one that one device does for all."""
         ...

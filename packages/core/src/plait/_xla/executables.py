@@ -23,8 +23,9 @@ from .._core.buffers import client, device_list, devices, handler, move, platfor
 from .._core.ir import Program
 from .._types.avals import Aval, Key, Placed
 from . import disk_cache
+from .inspection import placement_of
 from .key_reuse import guarded
-from .module import Module, module_of
+from .module import Module, is_chosen, module_of
 from .tiers import USUAL, Options, later
 
 
@@ -37,10 +38,12 @@ class Executable(NamedTuple):
 
 
 class Loaded(NamedTuple):
-    """A compiled module: jaxlib's object, and how results are tiled (None: it has one device)."""
+    """A compiled module: jaxlib's object, how results are tiled (None: it has one device), and, if
+    the compiler chose some of them, how arguments are."""
 
     executable: Any
     tiles: list[Any] | None
+    chosen: list[Any] | None = None
 
 
 _loaded: "OrderedDict[Any, Loaded]" = OrderedDict()
@@ -57,9 +60,10 @@ def load(module: Module, options: Options = USUAL) -> Loaded:
     options = options.single()
     ids = _ids(module)
     # Callbacks are given to the compiler beside the code: equal code may call other functions.
-    if module.callbacks:
+    # What is asked of the compiler is asked each time.
+    if module.callbacks or module.questions:
         return _compiled(module, ids, options)
-    key = module.code, ids, options
+    key = module.code, ids, options, module.chosen
     with jaxlib_api.lock:
         if key in _loaded:
             _loaded.move_to_end(key)
@@ -95,7 +99,8 @@ def load_in_tiers(module: Module, options: Options, take: Callable[[Loaded, bool
         take(load(module, options), True)
         return
     full = options.at("full")
-    found = load(module, full) if module.callbacks else _at_hand(module, full)
+    once = module.callbacks or module.questions
+    found = load(module, full) if once else _at_hand(module, full)
     if found is not None:
         take(found, True)
         return
@@ -107,10 +112,11 @@ def _at_hand(module: Module, options: Options) -> Loaded | None:
     """Return the module loaded, if it need not be compiled for that."""
     ids = _ids(module)
     with jaxlib_api.lock:
-        found = _loaded.get((module.code, ids, options))
+        found = _loaded.get((module.code, ids, options, module.chosen))
     if found is not None:
         return found
-    path = disk_cache.path_of(module.code, ids, _compile_options(ids, options), options.flags)
+    made = _compile_options(ids, options, module.chosen)
+    path = disk_cache.path_of(module.code, ids, made, options.flags)
     return load(module, options) if path is not None and os.path.exists(path) else None
 
 
@@ -122,11 +128,11 @@ def _fast_flags(options: Options) -> dict[str, Any]:
     return jaxlib_api.fast_flags(platform()) if options.tier == "fast" else {}
 
 
-def _compile_options(ids: tuple[int, ...], options: Options) -> Any:
+def _compile_options(ids: tuple[int, ...], options: Options, chosen: tuple[bool, ...] = ()) -> Any:
     """Return the options as jaxlib's object; flags that were asked for are so in every tier."""
     flags = _fast_flags(options) | dict(options.flags)
     numbers = [devices()[i].id for i in ids]
-    return jaxlib_api.compile_options(numbers, len(ids) > 1, sorted(flags.items()))
+    return jaxlib_api.compile_options(numbers, len(ids) > 1, sorted(flags.items()), chosen)
 
 
 def _refused(
@@ -139,7 +145,7 @@ def _refused(
     """
     said = str(e).splitlines()[0]
     if asked.flags:
-        options = _compile_options(ids, USUAL)
+        options = _compile_options(ids, USUAL, module.chosen)
         try:
             jaxlib_api.load(client(), module.code, where, options, module.callbacks)
         except jaxlib_api.RuntimeFailure:
@@ -159,9 +165,9 @@ def _compiled(module: Module, ids: tuple[int, ...], asked: Options) -> Loaded:
     """Return a module compiled, or loaded from disk if any process has compiled it before."""
     where = device_list(ids)
     fast = _fast_flags(asked)
-    options = _compile_options(ids, asked)
+    options = _compile_options(ids, asked, module.chosen)
     path = made = None
-    if not module.callbacks:
+    if not module.callbacks and not module.questions:
         path = disk_cache.path_of(module.code, ids, options, asked.flags)
     if path is not None:
         made = disk_cache.loaded(
@@ -176,13 +182,29 @@ def _compiled(module: Module, ids: tuple[int, ...], asked: Options) -> Loaded:
                 return _compiled(module, ids, asked)
             raise _refused(e, module, ids, where, asked) from e
         events.happened("compile", module)
+        for question in module.questions:
+            if question.failure is not None:
+                raise question.failure
         if path is not None:
             disk_cache.keep(path, made.serialize)
     else:
         events.happened("load", module)
     shardings = jaxlib_api.output_shardings(made) if len(ids) > 1 else None
     tiles = None if shardings is None else [jaxlib_api.tiles(s) for s in shardings]
-    return Loaded(made, tiles)
+    if not module.chosen:
+        return Loaded(made, tiles)
+    given = jaxlib_api.parameter_shardings(made) if len(ids) > 1 else []
+    return Loaded(made, tiles, [jaxlib_api.tiles(s) for s in given])
+
+
+def settled(module: Module, loaded: Loaded, keys: Sequence[Any]) -> list[Any]:
+    """Return dispatch keys of arguments, with the compiler's choice where it was to choose."""
+    first = len(module.constants)
+    tiles = loaded.chosen or [None] * (first + len(keys))
+    return [
+        Placed(k.aval, _where(module, None, t, k.aval)) if is_chosen(k) else k
+        for k, t in zip(keys, tiles[first:], strict=True)
+    ]
 
 
 def forget_executables() -> None:
@@ -258,7 +280,8 @@ def bound(
             _brought(x.buffer(), Placed(x.aval, everywhere)) if x.key.placement is None else b
             for x, b in zip(module.constants, front)
         ]
-        tiles = loaded.tiles if loaded.tiles is not None else [None] * len(outs)
+        # of a program without results the compiler tells how its empty tuple is divided
+        tiles = loaded.tiles if outs and loaded.tiles is not None else [None] * len(outs)
         outs = [
             Placed(a, _where(module, told, t, a))
             for a, told, t in zip(program.out_avals, module.results, tiles, strict=True)
@@ -369,15 +392,7 @@ def _where(module: Module, told: Any, tiles: Any, aval: Aval) -> Any:
     """Return the placement of a result: as the program asks, or as the compiler chose."""
     if told is not None:
         return told
-    for place in module.places:
-        placement = place.placement(tiles, aval.physical.ndim)
-        if placement is not None:
-            return placement
-    raise PlaitError(
-        f"the compiler divided the result {aval!r} as {tiles}, for which {module.place} has no "
-        "words",
-        fix="say how it shall lie, with plait.with_sharding_constraint or jit's out_shardings",
-    )
+    return placement_of(module.places, tiles, aval.physical.ndim)
 
 
 _copies: dict[int, tuple[Any, dict]] = {}

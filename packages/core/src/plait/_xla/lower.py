@@ -50,7 +50,8 @@ class Unit:
     `symbols` are module-level declarations of lowering rules, `callbacks` the Python functions it
     calls, `constants` the arrays that `main` takes first, `places` where it must run (several, if
     they have the same devices; none: on the default device), `placements` how values lie that are
-    known to (by MLIR value), `acting` the operations that act on the world once, `platforms` what
+    known to (by MLIR value), `questions` (where values come to lie) with the operations that ask
+    them, `acting` the operations that act on the world once, `platforms` what
     it is lowered for, `said` the expansions of equations with programs; `instead(equation,
     platforms)`, if there is one, may give a function of values that is to be lowered rather than
     the equation.
@@ -58,8 +59,8 @@ class Unit:
 
     __slots__ = (
         "module", "functions", "names", "symbols", "callbacks", "constants", "places",
-        "placements", "acting", "platforms", "locations", "embed", "said", "instead", "_needed",
-        "_ruled",
+        "placements", "questions", "acting", "platforms", "locations", "embed", "said", "instead",
+        "_needed", "_ruled",
     )  # fmt: skip
 
     def __init__(
@@ -77,6 +78,7 @@ class Unit:
         self.constants: dict[int, Any] = {}
         self.places: list[Any] = []
         self.placements: dict[Any, Any] = {}
+        self.questions: list[tuple[Any, Any]] = []
         self.acting: list[Any] = []
         self.platforms, self.locations, self.embed = platforms, locations, embed
         self.said: dict[Any, Program] = {}

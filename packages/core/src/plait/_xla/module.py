@@ -15,6 +15,7 @@ from .._core.staging import collector_paused
 from .._types.avals import Aval
 from .._types.dims import Dim, measure_dims
 from . import mlir
+from .inspection import Question, settle
 from .lower import I32, Emitter, Unit
 from .mlir import type_of
 from .physical import laid_out, physical_key
@@ -22,14 +23,25 @@ from .physical import laid_out, physical_key
 
 class Module:
     """A lowered program: `code` (bytecode), `constants` that `main` takes first, `callbacks`,
-    the `places` where it must run, and of each result the placement, if it was told."""
+    the `places` where it must run, of each result the placement, if it was told, and which
+    arguments of `main` are `chosen`, placed by the compiler (none of them if it is empty), and the
+    `questions` that it answers when it compiles."""
 
-    __slots__ = ("code", "constants", "callbacks", "places", "results")
+    __slots__ = ("code", "constants", "callbacks", "places", "results", "chosen", "questions")
 
-    def __init__(self, code: bytes, unit: Unit, results: list):
+    def __init__(
+        self,
+        code: bytes,
+        unit: Unit,
+        results: list,
+        chosen: tuple[bool, ...] = (),
+        questions: Sequence[Question] = (),
+    ):
         self.code, self.callbacks, self.places = code, unit.callbacks, unit.places
+        self.questions = questions
         self.constants = [] if unit.embed else list(unit.constants.values())
         self.results = results
+        self.chosen = (False,) * len(self.constants) + chosen if any(chosen) else ()
 
     @property
     def place(self) -> Any:
@@ -62,7 +74,14 @@ def module_of(
             if k.placement is not None:
                 unit.run_at(k.placement.place)
         results = _main(unit, p, donated, keys)
-        return Module(mlir.bytecode(unit.module), unit, results)
+        chosen = tuple([is_chosen(k) for k in keys])
+        questions = settle(unit)
+        return Module(mlir.bytecode(unit.module), unit, results, chosen, questions)
+
+
+def is_chosen(key: Any) -> bool:
+    """Whether it is the compiler that says where an argument with this dispatch key lies."""
+    return getattr(key.placement, "is_chosen", False)
 
 
 def _main(unit: Unit, p: Program, donated: Sequence[int], keys: Sequence[Any]) -> list:

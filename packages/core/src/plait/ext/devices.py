@@ -13,6 +13,7 @@ from .._core.buffers import (
     handler,
     layout_of,
     move,
+    parse_tiling,
     platform,
     put,
 )
@@ -29,6 +30,7 @@ __all__ = [
     "handler",
     "layout_of",
     "move",
+    "parse_tiling",
     "platform",
     "put",
 ]

@@ -27,6 +27,9 @@ from .._xla import (
 from .._xla.executables import (
     load,
 )
+from .._xla.inspection import (
+    ask,
+)
 from .._xla.lower import (
     I32,
     Emitter,
@@ -55,6 +58,7 @@ __all__ = [
     "RuntimeFailure",
     "STABLE",
     "Unit",
+    "ask",
     "attr",
     "bindings",
     "i64",

@@ -44,6 +44,7 @@ from .._ops.dynamic_slicing import (
 )
 from .._ops.fourier import FftType, fft
 from .._ops.indexing import GatherDimensionNumbers, GatherScatterMode, gather
+from .._ops.ragged_exchange import ragged_all_to_all
 from .._ops.scattering import (
     ScatterDimensionNumbers,
     scatter,
@@ -356,6 +357,7 @@ __all__ = [
     "psum",
     "psum_scatter",
     "pswapaxes",
+    "ragged_all_to_all",
     "ragged_dot",
     "ragged_dot_general",
     "random_gamma_grad",

@@ -1,0 +1,201 @@
+"""What a compiled program sends from device to device, read off the text of its HLO.
+
+Invariant: what is not understood of that text is left out (None), and never guessed.
+"""
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+__all__ = ["Collective", "collectives_in"]
+
+
+@dataclass(frozen=True, slots=True)
+class Collective:
+    """An operation of a compiled program in which devices exchange something.
+
+    Attributes:
+      op: its name, as XLA has it: "all-reduce", "all-gather", "reduce-scatter", "all-to-all",
+        "collective-permute", ...
+      operands: what each device gives, as texts: "f32[4,8]".
+      results: what each device gets.
+      bytes: how many bytes the operands are that each device gives, in one execution.
+      groups: the numbers of the devices that exchange something among themselves, a tuple for each
+        group; of "collective-permute" pairs (from, to).  None where the text has another form.
+      name: the names of the functions around it, outermost first.
+      where: the line that it comes from, "file.py:12"; None if the compiler made it of nothing.
+    """
+
+    op: str
+    operands: tuple[str, ...]
+    results: tuple[str, ...]
+    bytes: int
+    groups: tuple[tuple[int, ...], ...] | None
+    name: str
+    where: str | None
+
+    def __str__(self) -> str:
+        line = f" at {self.where}" if self.where else ""
+        return f"{self.op}({', '.join(self.operands)}): {self.bytes} bytes{line}"
+
+
+_OPS = (
+    "all-reduce|all-gather|reduce-scatter|all-to-all|collective-permute|collective-broadcast|"
+    "ragged-all-to-all"
+)
+_DEFINED = re.compile(r"^\s*(?:ROOT )?%(?P<name>\S+) = (?P<type>\(.*?\)|\S+) (?P<op>[\w-]+)\(")
+_COLLECTIVE = re.compile(rf"(?P<op>{_OPS})(?:-start)?$")
+_SHAPE = re.compile(r"\b([a-z][a-z0-9]*\[[\d,]*\])")
+_PERMUTED = re.compile(r"\[([\d,]+)\](?:T\(([\d,]+)\))?")
+_META = re.compile(r"metadata=\{(.*)\}")
+
+
+def collectives_in(hlo: str, devices: Sequence[int]) -> list[Collective]:
+    """Return the collectives of a program that is given as text and runs on these devices."""
+    lines = hlo.splitlines()
+    types: dict[str, str] = {}
+    found = []
+    for line in lines:
+        made = _DEFINED.match(line)
+        if made is None:
+            continue
+        types[made["name"]] = made["type"]
+        exchange = _COLLECTIVE.match(made["op"])
+        if exchange is not None:
+            found.append((line, made, exchange["op"]))
+    places = _Places(lines)
+    return [_read(line, made, op, types, devices, places) for line, made, op in found]
+
+
+def _read(
+    line: str,
+    made: re.Match[str],
+    op: str,
+    types: dict[str, str],
+    devices: Sequence[int],
+    places: "_Places",
+) -> Collective:
+    rest = line[made.end() :]
+    given = re.findall(r"%([^\s,()]+)", rest.partition(")")[0])
+    operands = tuple([s for g in given for s in _SHAPE.findall(types.get(g, ""))])
+    results = tuple(_SHAPE.findall(made["type"]))
+    if made["op"].endswith("-start"):  # its type has the operands before the results
+        results = results[len(operands) :] or results
+    meta = _META.search(rest)
+    said = meta[1] if meta else ""
+    name = re.search(r'op_name="([^"]*)"', said)
+    return Collective(
+        op,
+        operands,
+        results,
+        sum(map(_bytes, operands)),
+        _numbered(_groups(rest), devices),
+        name[1] if name else "",
+        places.of(said),
+    )
+
+
+def _bytes(shape: str) -> int:
+    """The bytes of an array, of "f32[4,8]"; those smaller than one byte are packed."""
+    kind, _, sizes = shape.rstrip("]").partition("[")
+    digits = re.search(r"\d+", kind)
+    bits = 8 if kind == "pred" else int(digits[0]) if digits else 0
+    count = math.prod([int(n) for n in sizes.split(",") if n])
+    return -(-bits * count // 8)
+
+
+# ---- who with whom -----------------------------------------------------------------------------
+
+
+def _groups(text: str) -> list[tuple[int, ...]] | None:
+    """The groups of an operation, by the places of devices in the order of the program."""
+    pairs = re.search(r"(?:replica_groups|source_target_pairs)=\{(\{[\d,{}]*\})?\}", text)
+    if pairs is not None:
+        each = re.findall(r"\{([\d,]*)\}", pairs[1] or "")
+        return [tuple(map(int, e.split(","))) for e in each]
+    rows = re.search(r"replica_groups=\[([\d,]+)\]<=(\[[\d,]+\](?:T\([\d,]+\))?)", text)
+    if rows is not None:
+        return list(map(tuple, _permuted(rows[2]).reshape(_ints(rows[1])).tolist()))
+    return _along_axes(text)
+
+
+def _along_axes(text: str) -> list[tuple[int, ...]] | None:
+    """Groups that are said by a mesh: its axes with their sizes, and those they are along."""
+    said = re.search(
+        r"replica_groups=mesh\[([^\]]*)\](?:, device_ids=\(([^()]*(?:\([\d,]*\))?)\))? \{([^}]*)\}",
+        text,
+    )
+    if said is None or ":" in said[3]:  # parts of axes
+        return None
+    axes = [part.split("=") for part in said[1].split(",")]
+    names, sizes = [a[0] for a in axes], [int(a[1]) for a in axes]
+    order = np.arange(math.prod(sizes)) if said[2] is None else _permuted(said[2])
+    along = [names.index(n) for n in said[3].split(",")]
+    others = [i for i in range(len(names)) if i not in along]
+    grid = order.reshape(sizes).transpose(*others, *along)
+    return list(map(tuple, grid.reshape(-1, math.prod([sizes[i] for i in along])).tolist()))
+
+
+def _permuted(text: str) -> np.ndarray:
+    """The numbers of `[2,4]T(1,0)`: 0 to 7 in that shape, transposed, one after the other."""
+    found = _PERMUTED.fullmatch(text)
+    if found is None:
+        return np.array(_ints(text))
+    grid = np.arange(math.prod(_ints(found[1]))).reshape(_ints(found[1]))
+    return (grid.transpose(_ints(found[2])) if found[2] else grid).ravel()
+
+
+def _ints(text: str) -> list[int]:
+    return [int(n) for n in text.split(",")]
+
+
+def _numbered(
+    groups: list[tuple[int, ...]] | None, devices: Sequence[int]
+) -> tuple[tuple[int, ...], ...] | None:
+    if groups is None:
+        return None
+    every = groups or [tuple(range(len(devices)))]  # none are told if there is one of all
+    return tuple([tuple([devices[i] for i in g]) for g in every])
+
+
+# ---- lines -------------------------------------------------------------------------------------
+
+
+class _Places:
+    """The lines that operations come from: tables at the head of the text, by number."""
+
+    def __init__(self, lines: Sequence[str]):
+        self._tables: dict[str, dict[int, str]] = {}
+        table: dict[int, str] | None = None
+        for line in lines:
+            if line in ("FileNames", "FileLocations", "StackFrames", "FunctionNames"):
+                table = self._tables[line] = {}
+            elif table is not None:
+                number, _, rest = line.partition(" ")
+                if number.isdecimal():
+                    table[int(number)] = rest
+                elif line:
+                    break
+
+    def of(self, metadata: str) -> str | None:
+        """The line of an operation with such metadata, as "file.py:12"."""
+        for frame in _numbers(metadata, "stack_frame_id"):
+            for location in _numbers(self._row("StackFrames", frame), "file_location_id"):
+                row = self._row("FileLocations", location)
+                for file, line in zip(_numbers(row, "file_name_id"), _numbers(row, " line")):
+                    name = self._row("FileNames", file).strip('"')
+                    return f"{name}:{line}"
+        told = re.search(r'source_file="([^"]*)" source_line=(\d+)', metadata)
+        return f"{told[1]}:{told[2]}" if told else None
+
+    def _row(self, table: str, number: int) -> str:
+        return self._tables.get(table, {}).get(number, "")
+
+
+def _numbers(text: str, key: str) -> Iterator[int]:
+    found = re.search(rf"{key}=(\d+)", text)
+    if found is not None:
+        yield int(found[1])

@@ -1,0 +1,103 @@
+"""Where a value lies, also in a function that is traced: told to Python.
+
+Invariant: asking changes nothing; a callback is told once for each time that the program is
+compiled, and at once where nothing is traced.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from plait.ext.errors import (
+    ArgumentError,
+    PlaitError,
+)
+from plait.ext.ir import (
+    Effect,
+    Primitive,
+)
+from plait.ext.lower import (
+    ask,
+)
+from plait.ext.rules import (
+    eager_rules,
+    lower_rules,
+    physical_rules,
+)
+from plait.ext.trace import (
+    arguments,
+)
+from plait.ext.types import (
+    Aval,
+)
+from plait.ext.values import (
+    solid,
+)
+
+from .movement import sharding_of
+from .placement import Sharding, SingleDeviceSharding
+
+__all__ = ["inspect_array_sharding", "inspect_p"]
+
+_LOOKED_AT = Effect("inspection", repeatable=True)
+
+
+def _inspect(x: Aval, *, callback: Callable[[Sharding], Any]) -> list[Aval]:
+    """Tell `callback` where `x` lies."""
+    return []
+
+
+inspect_p = Primitive("sharding.inspect", _inspect, many=True, effect=lambda p: _LOOKED_AT)
+
+
+@lower_rules.rule(inspect_p)
+def _(e: Any, xs: Any, ins: Any, outs: Any, callback: Callable[[Sharding], Any]) -> list:
+    if e.bound:
+        raise PlaitError(
+            "inspect_array_sharding is called inside shard_map, where each device has a piece of "
+            "its own",
+            fix="ask of the operands or results of shard_map",
+        )
+    ask(e, xs[0], ins[0], lambda s: callback(SingleDeviceSharding(0) if s is None else s))
+    return []
+
+
+@physical_rules.rule(inspect_p)
+def _(tail: tuple, xs: Any, callback: Callable[[Sharding], Any]) -> list:
+    return inspect_p.bind(*xs, callback=callback)
+
+
+@eager_rules.rule(inspect_p)
+def _(args: Any, params: dict[str, Any]) -> list:
+    params["callback"](sharding_of(solid(args[0])))
+    return []
+
+
+def inspect_array_sharding(value: Any, *, callback: Callable[[Sharding], None]) -> None:
+    """Call `callback(sharding)` with where an array lies.
+
+    In a function that is traced it is called when the compiler has decided where the value lies,
+    once for each compilation; what it raises, the compilation raises.
+
+    Args:
+      value: a tree of arrays; it is called for each of them.
+      callback: takes a sharding.
+
+    Raises OperandTypeError for what is no array, ArgumentError for a callback that can not be
+    called, and PlaitError inside `shard_map`, where each device has a piece of its own.
+
+    >>> import plait
+    >>> @plait.jit
+    ... def f(x):
+    ...     y = x * 2
+    ...     plait.debug.inspect_array_sharding(y, callback=print)
+    ...     return y
+    >>> _ = f(1.0)
+    SingleDeviceSharding(device=0)
+    """
+    if not callable(callback):
+        raise ArgumentError(
+            f"inspect_array_sharding needs a function to call, not {callback!r}",
+            fix="write inspect_array_sharding(x, callback=print)",
+        )
+    for v in arguments((value,), {}, "inspect_array_sharding")[0]:
+        inspect_p.bind(v, callback=callback)

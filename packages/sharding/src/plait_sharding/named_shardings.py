@@ -1,0 +1,274 @@
+"""Shardings by the names of the axes of a mesh, and meshes as the places where programs run.
+
+Invariant: a PartitionSpec and what the runtime and the compiler are told of it divide arrays
+alike; what they tell is decoded to the spec with the fewest axes.
+"""
+
+import itertools
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from plait.ext.errors import (
+    AxisError,
+    PlaitError,
+)
+from plait.ext.lower import (
+    attr,
+)
+from plait.ext.types import (
+    Aval,
+)
+
+from .contexts import MissingMesh, mesh_here
+from .mesh import Mesh, PartitionSpec
+from .placement import Sharding, inside_shard_map
+from .tilings import DeviceOrder, GSPMDSharding, quoted, spec_text, told_by_one
+
+__all__ = ["Grid", "NamedSharding"]
+
+
+class Grid(NamedTuple):
+    """A mesh, as the place where a computation runs."""
+
+    mesh: Mesh
+
+    def __str__(self) -> str:
+        return f"{self.mesh!r} of the devices {list(self.mesh.ids)}"
+
+    @property
+    def devices(self) -> tuple[int, ...]:
+        """Their numbers."""
+        return self.mesh.ids
+
+    def everywhere(self) -> "NamedSharding":
+        """A whole copy on each device."""
+        return NamedSharding(self.mesh, PartitionSpec())
+
+    def placement(self, tiles: Any, ndim: int) -> "NamedSharding | None":
+        """The sharding of a result that is tiled so; None if no PartitionSpec says it."""
+        return _decoded(self.mesh, tiles, ndim)
+
+    def tiled(self, tiles: Any, ndim: int) -> GSPMDSharding:
+        """The sharding of such a result, without names of axes."""
+        return DeviceOrder(self.devices).tiled(tiles, ndim)
+
+    def once(self, unit: Any, operation: Any) -> None:
+        """The first device does it, and tells the others the results."""
+        told_by_one(unit, operation, self.symbol(unit))
+
+    def symbol(self, unit: Any) -> str:
+        """Its name in a module."""
+        axes = [f"{quoted(n)}={k}" for n, k in self.mesh.shape.items()]
+        text = ", ".join(axes).replace("{", "{{").replace("}", "}}")
+        return unit.declare(self, "mesh", f"sdy.mesh @{{}} = <[{text}]>")
+
+
+@cache
+def _decoded(mesh: Mesh, tiles: Any, ndim: int) -> "NamedSharding | None":
+    if tiles is None:
+        return NamedSharding(mesh, PartitionSpec())
+    counts, order = tiles
+    at = np.empty((len(counts), len(order)), np.int64)  # each device's place along each axis
+    at[:, list(order)] = np.indices(counts).reshape(len(counts), -1)
+    entries = []
+    for k in range(ndim):
+        fit = [n for n in _divisions(mesh, counts[k]) if (mesh.coordinates(n) == at[k]).all()]
+        if not fit:
+            return None
+        entries.append(fit[0])
+    return NamedSharding(mesh, PartitionSpec(*entries))
+
+
+@cache
+def _divisions(mesh: Mesh, pieces: int) -> list[tuple[str, ...]]:
+    """The ways to divide an axis in so many pieces, those of few mesh axes first."""
+    names = [n for n, k in mesh.shape.items() if k > 1]
+    return [
+        some
+        for n in range(len(names) + 1)
+        for some in itertools.permutations(names, n)
+        if mesh.product(some) == pieces
+    ]
+
+
+class NamedSharding(Sharding):
+    """Divided over the named axes of a mesh.
+
+    Args:
+      mesh: the devices.
+      spec: which mesh axes each axis of an array is divided over.
+
+    Raises AxisError if the spec names an axis that the mesh does not have.
+
+    >>> import plait
+    >>> plait.NamedSharding(plait.make_mesh((1,), ("x",)), plait.P(None, "x"))
+    NamedSharding(mesh=Mesh('x': 1), spec=PartitionSpec(None, 'x'))
+    """
+
+    __slots__ = ("mesh", "spec", "_hash")
+    mesh: Mesh
+    spec: PartitionSpec
+
+    def __init__(self, mesh: Mesh, spec: PartitionSpec):
+        if not isinstance(mesh, Mesh) or not isinstance(spec, PartitionSpec):
+            raise PlaitError(
+                f"NamedSharding takes a mesh and a PartitionSpec, not {mesh!r} and {spec!r}",
+                fix='write NamedSharding(mesh, P("x"))',
+            )
+        mesh.check(spec)
+        entries = list(spec)
+        while entries and entries[-1] is None:  # says nothing, and must not tell layouts apart
+            entries.pop()
+        self.mesh = mesh
+        self.spec = spec if len(entries) == len(spec) else PartitionSpec(*entries)
+        self._hash = hash((mesh, self.spec))
+
+    @property
+    def place(self) -> Grid:
+        return Grid(self.mesh)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if not isinstance(other, NamedSharding) or self._hash != other._hash:
+            return False
+        return self.spec == other.spec and self.mesh == other.mesh
+
+    def __repr__(self) -> str:
+        return f"NamedSharding(mesh={self.mesh!r}, spec={self.spec!r})"
+
+    def __reduce__(self):
+        return NamedSharding, (self.mesh, self.spec)
+
+    def with_spec(self, spec: Any) -> "NamedSharding":
+        """The sharding over the same mesh with another PartitionSpec, or its entries in a tuple.
+
+        >>> import plait
+        >>> plait.NamedSharding(plait.make_mesh((1,), ("x",)), plait.P("x")).with_spec(plait.P())
+        NamedSharding(mesh=Mesh('x': 1), spec=PartitionSpec())
+        """
+        return NamedSharding(
+            self.mesh, spec if isinstance(spec, PartitionSpec) else PartitionSpec(*spec)
+        )
+
+    def update(self, *, mesh: Any = None, spec: Any = None) -> "NamedSharding":
+        """The sharding that differs in what is given.
+
+        >>> import plait
+        >>> plait.NamedSharding(plait.make_mesh((1,), ("x",)), plait.P("x")).update(spec=plait.P())
+        NamedSharding(mesh=Mesh('x': 1), spec=PartitionSpec())
+        """
+        there = self if mesh is None else NamedSharding(mesh, PartitionSpec())
+        return there.with_spec(self.spec if spec is None else spec)
+
+    def closed(self) -> "NamedSharding":
+        if None not in self.spec.parts:
+            return self
+        return NamedSharding(self.mesh, PartitionSpec(*[p or () for p in self.spec.parts]))
+
+    def admits(self, other: Sharding, ndim: int) -> bool:
+        if None not in self.spec.parts:
+            return super().admits(other, ndim)
+        return self.place.devices == other.place.devices  # an open axis may be divided anyhow
+
+    def open_at(self, axis: int, ndim: int) -> "NamedSharding":
+        open_ = PartitionSpec.UNCONSTRAINED
+        entries = [open_ if p is None else p for p in self.spec.full(ndim)]
+        entries.insert(axis, open_)
+        return NamedSharding(self.mesh, PartitionSpec(*entries))
+
+    def divided_at(self, axis: int, ndim: int, names: tuple[str, ...]) -> "NamedSharding":
+        taken = [n for n in names if n in self.spec.names]
+        if taken:
+            raise AxisError(
+                f"the mapped axis is divided over {taken[0]!r} (spmd_axis_name), and so is an axis "
+                f"of its elements, by {self.spec!r}",
+                fix="leave that name out of one of them",
+            )
+        open_ = PartitionSpec.UNCONSTRAINED
+        entries = [open_ if p is None else p for p in self.spec.full(ndim)]
+        entries.insert(axis, names)
+        return NamedSharding(self.mesh, PartitionSpec(*entries))
+
+    def check(self, aval: Aval) -> None:
+        piece_shape(self.mesh, aval, self.spec.full(aval.ndim, lambda: repr(aval)))
+
+    def check_axes(self, aval: Aval) -> None:
+        self.spec.full(aval.ndim, lambda: repr(aval))
+
+    def divides(self, aval: Aval) -> bool:
+        """Whether all pieces have one shape, as those of arrays have."""
+        parts = self.spec.full(aval.ndim)
+        counts = [self.mesh.product(p or ()) for p in parts]
+        return all(k == 1 or n % k == 0 for n, k in zip(aval.shape, counts))
+
+    def tiling(self, ndim: int) -> str:
+        names = [n for n in self.spec.names if self.mesh.shape[n] > 1]
+        if not names:
+            return "{replicated}"
+        parts = self.spec.full(max(ndim, len(self.spec)))
+        rest = [n for n in self.mesh.axis_names if n not in names]
+        counts = [self.mesh.product(p or ()) for p in parts]
+        copies = self.mesh.product(rest)
+        order = ",".join([str(self.mesh.axis_names.index(n)) for n in (*names, *rest)])
+        grid = f"<=[{','.join(map(str, self.mesh.axis_sizes))}]"
+        turned = f"T({order})" if len(self.mesh.axis_names) > 1 else ""
+        dims = ",".join(map(str, [*counts, *([copies] if copies > 1 else [])]))
+        last = " last_tile_dim_replicate" if copies > 1 else ""
+        return f"{{devices=[{dims}]{grid}{turned}{last}}}"
+
+    def attributes(self, unit: Any, ndim: int) -> dict:
+        return {"sdy.sharding": attr("#sdy.sharding" + self._text(unit, ndim))}
+
+    def _text(self, unit: Any, ndim: int) -> str:
+        return spec_text(self.place.symbol(unit), self.spec.full(ndim))
+
+    def lowered(self, e: Any, x: Any, aval: Aval) -> Any:
+        left = set(self.mesh.axis_names) - e.bound.keys()
+        if e.bound and not (left and left.issuperset(self.spec.names)):
+            raise inside_shard_map(self)
+        e.unit.run_at(self.place)
+        how = attr("#sdy.sharding" + self._text(e.unit, aval.ndim))
+        y = e.op("sdy.sharding_constraint", [x], aval, sharding=how)
+        if None not in self.spec.parts and not e.bound and self.divides(aval):
+            e.unit.placements[y] = self
+        return y
+
+
+def _over_the_mesh(spec: PartitionSpec) -> NamedSharding:
+    mesh = mesh_here()
+    if mesh is None:
+        raise MissingMesh(
+            f"pjit requires a non-empty mesh! {spec!r} was given alone, and no mesh is set whose "
+            "axes it could mean. Alternatively, provide a Sharding to pjit and then the mesh "
+            "context manager is not required.",
+            fix="write NamedSharding(mesh, spec), or put the mesh in context: with mesh: ...",
+        )
+    return NamedSharding(mesh, spec)
+
+
+PartitionSpec.place_by(_over_the_mesh)
+
+
+def piece_shape(mesh: Mesh, aval: Aval, parts: tuple, said: Callable | None = None) -> tuple:
+    """The shape of the pieces of an array divided so; AxisError if they would differ.
+
+    `said()` is the array in words.
+    """
+    out = []
+    for i, (n, names) in enumerate(zip(aval.shape, parts, strict=True)):
+        k = mesh.product(names or ())
+        if k != 1 and n % k != 0:
+            raise AxisError(
+                f"axis {i} of {repr(aval) if said is None else said()} can not be divided in {k} "
+                f"equal pieces, over {' and '.join(map(repr, names))} of {mesh!r}",
+                fix=f"give it a size that is a multiple of {k}, or divide another axis",
+            )
+        out.append(n // k if k != 1 else n)
+    return tuple(out)

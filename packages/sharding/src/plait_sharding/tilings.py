@@ -1,0 +1,272 @@
+"""Shardings without names: tiles, and which device has which, as the runtime itself speaks of them.
+
+What no PartitionSpec says of results that the compiler divided is said by a `GSPMDSharding`.
+
+Invariant: two of them are equal if each device has the same piece of every array, in whatever words
+they were given; the compiler is told of them as of any sharding, over a mesh without meaning.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from plait.ext.devices import (
+    Device,
+    parse_tiling,
+)
+from plait.ext.errors import (
+    AxisError,
+)
+from plait.ext.lower import (
+    attr,
+    bindings,
+)
+from plait.ext.types import (
+    Aval,
+)
+
+from .placement import Sharding, inside_shard_map
+
+__all__ = ["DeviceOrder", "GSPMDSharding", "quoted", "spec_text", "told_by_one"]
+
+
+def quoted(name: str) -> str:
+    """A name of an axis as MLIR spells it."""
+    return '"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def spec_text(symbol: str, parts: tuple, open_: bool = False) -> str:
+    """The entries of a full spec as Shardy spells them; `open_` to further axes, all or those
+    that are None."""
+    each = [[*map(quoted, p or ()), *(["?"] if open_ or p is None else [])] for p in parts]
+    return f"<@{symbol}, [{', '.join(['{' + ', '.join(names) + '}' for names in each])}]>"
+
+
+def told_by_one(unit: Any, operation: Any, symbol: str) -> None:
+    """Let the first device do an operation of a module, and tell the others the results; `symbol`
+    is a mesh of all of them."""
+    one = unit.declare("one", "one", "sdy.mesh @{} = <[], device_ids=[0]>")
+    results = list(operation.results)
+    each = ", ".join([f"<@{one}, []>"] * max(1, len(results)))  # also if there are none
+    operation.attributes["sdy.sharding"] = attr(f"#sdy.sharding_per_value<[{each}]>")
+    m = bindings()
+    for r in results:
+        if r.type == m.token:
+            continue
+        how = {"sharding": attr("#sdy.sharding" + spec_text(symbol, ((),) * r.type.rank))}
+        at = {"loc": m.unknown, "ip": m.ir.InsertionPoint(operation)}
+        told = m.create("sdy.sharding_constraint", [r.type], [r], how, **at)
+        told.move_after(operation)
+        r.replace_all_uses_except(told.result, told)
+
+
+class DeviceOrder(NamedTuple):
+    """Devices in an order, as the place where a computation runs."""
+
+    devices: tuple[int, ...]
+
+    def __str__(self) -> str:
+        return f"the devices {list(self.devices)}"
+
+    def everywhere(self) -> "GSPMDSharding":
+        """A whole copy on each device."""
+        return GSPMDSharding.get_replicated(self.devices)
+
+    def placement(self, tiles: Any, ndim: int) -> None:
+        """Another place of the module may have names for a sharding."""
+
+    def tiled(self, tiles: Any, ndim: int) -> "GSPMDSharding":
+        """The sharding of a result that is tiled so."""
+        return GSPMDSharding._of(self.devices, tiles, ndim)
+
+    def once(self, unit: Any, operation: Any) -> None:
+        """The first device does it, and tells the others the results."""
+        told_by_one(unit, operation, self.everywhere().symbol(unit))
+
+
+class GSPMDSharding(Sharding):
+    """Divided into tiles, without names of axes: as the runtime says it.
+
+    Args:
+      devices: devices, or their numbers, in order.
+      op_sharding: the text of an HloSharding, "{devices=[2,4]<=[8]}" for two by four tiles on eight
+        devices one after the other, or such an object of jaxlib's.  After the tiles along each axis
+        there may be copies: "{devices=[2,4]<=[8] last_tile_dim_replicate}" is two tiles of a vector
+        and four copies of each.  Numbers are places in the order of `devices`.
+
+    Raises AxisError for a device that is there twice, and another number of tiles than devices,
+    ArgumentError for what is no tiling.
+
+    >>> import plait
+    >>> plait.sharding.GSPMDSharding(plait.devices()[:1], "{replicated}").is_fully_replicated
+    True
+    """
+
+    __slots__ = ("devices", "dims", "order", "opened", "_hash")
+    devices: tuple[int, ...]
+    dims: tuple[int, ...] | None
+    """How many tiles each axis has; None if every device has the whole array, of any axes."""
+    order: tuple[int, ...]
+    """Of each tile the places of the devices that have it, the copies of the first tile first."""
+    opened: tuple[int, ...]
+    """The axes that are left to the compiler."""
+
+    def __init__(self, devices: Sequence[Any], op_sharding: Any):
+        ids = tuple([d.id if isinstance(d, Device) else int(d) for d in devices])
+        if len(set(ids)) < len(ids) or not ids:
+            raise AxisError(
+                f"a sharding needs each of its devices once, and has {list(ids)}",
+                fix="give plait.devices(), or some of them",
+            )
+        dims, order = parse_tiling(op_sharding)
+        self._set(ids, dims, order)
+        if dims is not None and sorted(order) != list(range(len(ids))):
+            raise AxisError(
+                f"{op_sharding} speaks of {len(order)} devices with numbers up to {max(order)}, "
+                f"and {len(ids)} are given, whose places are 0 to {len(ids) - 1}",
+                fix="give as many devices as there are tiles and copies together",
+            )
+
+    def _set(self, devices: Any, dims: Any, order: Any, opened: tuple[int, ...] = ()) -> None:
+        self.devices, self.dims, self.order, self.opened = devices, dims, tuple(order), opened
+        self._hash = hash(self._key)
+
+    @classmethod
+    def _of(cls, devices: tuple[int, ...], tiles: Any, ndim: int) -> "GSPMDSharding":
+        """Of what `plait.ext.devices` knows of the tiles of an array of `ndim` axes."""
+        made = object.__new__(cls)
+        if tiles is None or math.prod(tiles[0][:ndim]) == 1:
+            made._set(devices, None, ())
+        else:
+            made._set(devices, tuple(tiles[0][:ndim]), tiles[1])
+        return made
+
+    @classmethod
+    def get_replicated(cls, device_assignment: Sequence[Any]) -> "GSPMDSharding":
+        """A whole copy on each of these devices.
+
+        >>> import plait
+        >>> plait.sharding.GSPMDSharding.get_replicated(plait.devices()[:1]).num_devices
+        1
+        """
+        return cls(device_assignment, "{replicated}")
+
+    @property
+    def _key(self) -> tuple:
+        return self.devices, self.dims, self.order, self.opened
+
+    @property
+    def place(self) -> DeviceOrder:
+        return DeviceOrder(self.devices)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, GSPMDSharding) and self._key == other._key
+
+    def __repr__(self) -> str:
+        left = f", open axes {list(self.opened)}" if self.opened else ""
+        rank = len(self.dims or ())
+        return f"GSPMDSharding({self.tiling(rank)} on {list(self.devices)}{left})"
+
+    def __reduce__(self):
+        return _rebuilt, self._key
+
+    # -- as jit uses it --------------------------------------------------------------------
+
+    def check(self, aval: Aval) -> None:
+        self.check_axes(aval)
+        for i, (n, k) in enumerate(zip(aval.shape, self.dims or ())):
+            if k != 1 and n % k != 0:
+                raise AxisError(
+                    f"axis {i} of {aval!r} can not be divided in {k} equal pieces",
+                    fix=f"give it a size that is a multiple of {k}, or divide another axis",
+                )
+
+    def check_axes(self, aval: Aval) -> None:
+        if self.dims is not None and len(self.dims) != aval.ndim:
+            raise AxisError(
+                f"{self!r} is of arrays with {len(self.dims)} axes, and {aval!r} has {aval.ndim}",
+                fix="give the tiles along each axis, 1 for those that are not divided",
+            )
+
+    def tiling(self, ndim: int) -> str:
+        if self.dims is None:
+            return "{replicated}"
+        copies = len(self.order) // math.prod(self.dims)
+        dims = [*self.dims, *[1] * (ndim - len(self.dims)), *([copies] if copies > 1 else [])]
+        last = " last_tile_dim_replicate" if copies > 1 else ""
+        tiles, order = ",".join(map(str, dims)), ",".join(map(str, self.order))
+        return f"{{devices=[{tiles}]{order}{last}}}"
+
+    def closed(self) -> "GSPMDSharding":
+        return _rebuilt(self.devices, self.dims, self.order, ()) if self.opened else self
+
+    def admits(self, other: Sharding, ndim: int) -> bool:
+        if not self.opened:
+            return super().admits(other, ndim)
+        return self.devices == other.place.devices  # an open axis may be divided anyhow
+
+    def open_at(self, axis: int, ndim: int) -> "GSPMDSharding":
+        dims = list(self.dims or (1,) * ndim)
+        dims.insert(axis, 1)
+        opened = sorted([axis, *[i + (i >= axis) for i in self.opened]])
+        return _rebuilt(
+            self.devices, tuple(dims), self.order or tuple(range(len(self.devices))), tuple(opened)
+        )
+
+    def divided_at(self, axis: int, ndim: int, names: tuple[str, ...]) -> "GSPMDSharding":
+        raise AxisError(
+            f"the mapped axis is to be divided over {names} (spmd_axis_name), and {self!r} has no "
+            "axes with names",
+            fix="constrain by NamedSharding(mesh, P(...)), or leave spmd_axis_name out",
+        )
+
+    def symbol(self, unit: Any) -> str:
+        """The name in a module of the mesh that it is over: an axis for each of the array's, and
+        one for the copies."""
+        n = len(self.devices)
+        sizes = (1,) if self.dims is None else (*self.dims, n // math.prod(self.dims))
+        axes = ", ".join([f'"a{i}"={k}' for i, k in enumerate(sizes) if k > 1])
+        order = self.order if self.dims is not None else tuple(range(n))
+        axes = axes or f'"a"={n}'
+        ids = "" if order == tuple(range(n)) else f", device_ids={list(order)}"
+        return unit.declare((axes, ids), "tiles", f"sdy.mesh @{{}} = <[{axes}]{ids}>")
+
+    def _text(self, unit: Any, ndim: int) -> str:
+        dims = self.dims or ()
+        parts = [
+            None if i in self.opened else (f"a{i}",) if k > 1 else () for i, k in enumerate(dims)
+        ]
+        return spec_text(self.symbol(unit), (*parts, *((),) * (ndim - len(dims))))
+
+    def attributes(self, unit: Any, ndim: int) -> dict:
+        return {"sdy.sharding": attr("#sdy.sharding" + self._text(unit, ndim))}
+
+    def lowered(self, e: Any, x: Any, aval: Aval) -> Any:
+        if e.bound:
+            raise inside_shard_map(self)
+        e.unit.run_at(self.place)
+        how = attr("#sdy.sharding" + self._text(e.unit, aval.ndim))
+        y = e.op("sdy.sharding_constraint", [x], aval, sharding=how)
+        if not self.opened:
+            e.unit.placements[y] = self
+        return y
+
+
+def _rebuilt(devices: Any, dims: Any, order: Any, opened: Any) -> GSPMDSharding:
+    made = object.__new__(GSPMDSharding)
+    made._set(devices, dims, order, opened)
+    return made
+
+
+def in_tiles(sharding: Sharding, ndim: int, devices: tuple[int, ...]) -> GSPMDSharding:
+    """A sharding of arrays of `ndim` axes in the words of tiles, of the same devices in another
+    order."""
+    dims, order = parse_tiling(sharding.tiling(ndim))
+    if dims is None:
+        return GSPMDSharding.get_replicated(devices)
+    at = {d: i for i, d in enumerate(devices)}
+    places = [at[sharding.place.devices[k]] for k in order]
+    return _rebuilt(devices, dims, tuple(places), ())
