@@ -4,6 +4,7 @@ Invariant: an executable is called with arguments of exactly the types it was co
 refuses them.
 """
 
+import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Concatenate, Literal, ParamSpec, Protocol, TypeVar, overload
@@ -15,7 +16,7 @@ from .._base.errors import (
     PlaitError,
     TreeMismatch,
 )
-from .._base.tracebacks import border
+from .._base.tracebacks import leaving
 from .._core.array import is_tracer, run_on, wrap
 from .._core.buffers import client, platform
 from .._core.ir import Program
@@ -27,7 +28,8 @@ from .._xla.executables import Executable, Loaded, bound, load, load_in_tiers, s
 from .._xla.module import Module, module_of
 from .._xla.operands import as_argument, as_donated
 from .._xla.tiers import USUAL, Options, expect_tier
-from ..tree import TreeDef, difference, flatten
+from ..tree import LEAF, TreeDef, difference, flatten
+from .call_forms import CallForm, Way, builder, looked_up, taker
 from .communication import Collective, collectives_in
 from .jittable import jittables
 from .tracing import Traced
@@ -256,6 +258,8 @@ class Compiled(_Stage):
     _run: Executable
     _loaded: Any
     _wanted: list[Any]
+    _way: Way
+    """Does a call with arrays of just these types, and gives others to `_general`."""
 
     def __init__(
         self,
@@ -273,18 +277,44 @@ class Compiled(_Stage):
             self._wanted = there[len(traced.captured) :]
             self._run = bound(traced.program, module, loaded, there, [], donated)
             self._loaded = loaded.executable
+            self._way = self._direct()
 
         load_in_tiers(module, options, take)
         self._front = [c.buffer() for c in traced.captured]
         self._asked = keys
 
-    @border
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run it on the arguments that are not static; return the tree of results.
 
         Raises TreeMismatch for arguments of another structure, and ArgumentError for one of another
         shape, dtype or placement than what it was compiled for, and for one that is being traced.
         """
+        try:
+            return self._way(args, kwargs)
+        except BaseException as e:
+            leaving(e)
+            raise
+
+    def _direct(self) -> Way:
+        """Return the function that does calls of the form that it was compiled for."""
+        found = weakref.ref(self)
+
+        def general(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+            compiled = found()
+            assert compiled is not None  # who calls it holds it
+            return compiled._general(args, kwargs)
+
+        if self._traced.captured:
+            return general
+        kinds = ["d" if i in self._donated else "a" for i in range(len(self._wanted))]
+        form = CallForm(self.in_tree, "".join(kinds))
+        run, handlers, keys = self._run
+        tree = self._traced.tree
+        one = tree == LEAF
+        done = run, handlers, keys[0] if one else None, None if one else builder(tree, keys)
+        return taker(form, {looked_up(form, self._wanted): done}, general) or general
+
+    def _general(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         args, kwargs = jittables.opened((args, kwargs))
         leaves, tree = flatten((args, kwargs))
         if tree != self.in_tree:
