@@ -3,6 +3,9 @@
 Invariant: what is expected is written out, counted by hand, or what the arrays themselves have.
 """
 
+import sys
+import weakref
+
 import numpy as np
 import pytest
 
@@ -94,3 +97,31 @@ def test_every_stage_knows_the_types_of_its_arguments():
     want = ((plait.typeof(plait.numpy.asarray(1.0)),), {"y": {"a": plait.typeof(np.ones(2))}})
     lowered = staged.lower()
     assert staged.in_avals == lowered.in_avals == lowered.compile().in_avals == want
+
+
+@pytest.mark.parametrize("count", [1, 10, 50])
+def test_python_calls_of_a_compiled_function(count):
+    """The call, the function made for its form, and the type of the result: for any arguments."""
+    compiled = plait.jit(lambda *xs: xs[0] + xs[-1]).lower(*[1.0] * count).compile()
+    xs = [plait.numpy.asarray(1.0) for _ in range(count)]
+    compiled(*xs)
+    called = []
+
+    def watch(frame, event, arg):
+        if event == "call":
+            called.append(frame.f_code.co_name)
+
+    sys.setprofile(watch)
+    try:
+        compiled(*xs)
+    finally:
+        sys.setprofile(None)
+    assert len(called) == 3, called
+
+
+def test_a_compiled_function_is_freed_with_its_last_name():
+    compiled = plait.jit(lambda x: x + 1).lower(1.0).compile()
+    compiled(1.0)
+    gone = weakref.ref(compiled)
+    del compiled
+    assert gone() is None
