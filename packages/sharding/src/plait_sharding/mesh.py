@@ -16,6 +16,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from plait.ext.devices import (
+    devices,
+    local,
+)
 from plait.ext.errors import (
     AxisError,
 )
@@ -255,19 +259,38 @@ class Mesh(_Axes):
 
     @property
     def is_multi_process(self) -> bool:
-        """Whether its devices belong to several processes: there is one."""
-        return False
+        """Whether its devices belong to several processes."""
+        return len({d.process_index for d in self._devices()}) > 1
 
     @property
     def local_devices(self) -> list[Any]:
-        """Its devices that belong to this process: all of them, in order, as the mesh was given
-        them (by their numbers, perhaps)."""
-        return list(self.devices.flat)
+        """Its devices that belong to this process, in order, as the mesh was given them (by their
+        numbers, perhaps)."""
+        mine = set(local())
+        return [d for d in self.devices.flat if _number(d) in mine]
 
     @property
     def local_mesh(self) -> "Mesh":
-        """The mesh of the devices of this process: itself."""
-        return self
+        """The mesh of the devices of this process; itself, if they are all.
+
+        Raises AxisError if they are not all those between some places along each axis.
+        """
+        mine = set(local())
+        here = np.array([n in mine for n in self.ids]).reshape(self.axis_sizes)
+        if here.all():
+            return self
+        where = np.nonzero(here)
+        box = tuple([slice(k.min(), k.max() + 1) if k.size else slice(0) for k in where])
+        if not here.any() or not here[box].all():
+            raise AxisError(
+                f"the devices of this process are no block of {self!r}, but lie at {where}",
+                fix="make the mesh of plait.devices() in their order, or ask for `local_devices`",
+            )
+        return Mesh(self.devices[box], self.axis_names)
+
+    def _devices(self) -> list[Any]:
+        every = devices()
+        return [every[i] for i in self.ids]
 
     @property
     def abstract_mesh(self) -> "AbstractMesh":

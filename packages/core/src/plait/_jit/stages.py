@@ -23,7 +23,7 @@ from .._ops.platforms import known_platforms
 from .._plugins.metadata import resolve
 from .._types.avals import Aval
 from .._xla import mlir
-from .._xla.executables import Executable, Loaded, bound, load_in_tiers
+from .._xla.executables import Executable, Loaded, agreed, bound, load_in_tiers
 from .._xla.module import Module, module_of
 from .._xla.operands import as_argument, as_donated
 from .._xla.tiers import USUAL, Options, expect_tier
@@ -270,6 +270,7 @@ class Compiled(_Stage):
             self._run = bound(traced.program, module, loaded, keys, [], donated)
             self._loaded = loaded.executable
 
+        agreed(module, traced.program.name)
         load_in_tiers(module, options, take)
         self._front = [c.buffer() for c in traced.captured]
         self._wanted = keys[len(traced.captured) :]

@@ -1,0 +1,34 @@
+"""Several processes that compute together: what a plugin brings that connects them.
+
+Invariant: nothing is defined here.
+"""
+
+from .._base.jaxlib_api import (
+    JAXLIB_VERSION,
+    RuntimeFailure,
+    distributed_client,
+    distributed_service,
+    gloo,
+)
+from .._core.buffers import (
+    started,
+)
+from .._core.processes import (
+    Membership,
+    finish_flights,
+    join,
+    member,
+)
+
+__all__ = [
+    "JAXLIB_VERSION",
+    "Membership",
+    "RuntimeFailure",
+    "distributed_client",
+    "distributed_service",
+    "finish_flights",
+    "gloo",
+    "join",
+    "member",
+    "started",
+]
