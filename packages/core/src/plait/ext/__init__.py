@@ -88,8 +88,8 @@ from .types import Aval, Opaque
 from .values import Array, Literal, as_value
 
 MODULES = (
-    "devices", "errors", "ir", "lower", "ops", "processes", "rules", "sizes", "testing", "trace", "tree",
-    "types", "values",
+    "devices", "errors", "ir", "lower", "ops", "processes", "rules", "sizes", "testing", "trace",
+    "tree", "types", "values",
 )  # fmt: skip
 
 __all__ = [

@@ -6,7 +6,6 @@ ends within a limit, by an error that names who is missing.
 
 import atexit
 import hashlib
-import ipaddress
 import os
 import platform as machine
 import socket
@@ -19,7 +18,7 @@ from typing import Any, NoReturn
 
 import plait
 from plait.errors import PlaitError
-from plait.ext.errors import ArgumentError
+from plait.ext.errors import ArgumentError, border, watch_display
 from plait.ext.processes import (
     JAXLIB_VERSION,
     Membership,
@@ -67,6 +66,7 @@ class World(Membership):
         self.local_device_ids = local_device_ids
         self.pid, self.uncaught, self.open = os.getpid(), "", True
         self.broken: str | None = None
+        self.stuck = False
         self.client: Any = None
         self.coordinator: subprocess.Popen | None = None
         self.patience, self.farewell = 600.0, 300.0
@@ -152,6 +152,7 @@ class World(Membership):
         return None
 
     def _lost(self, gone: list[int]) -> PeerLost:
+        self.stuck = True
         told = [self.line.lost[i] for i in sorted(gone)]
         return PeerLost(
             f"{'; '.join(told)}. What this process computes with it can not be finished",
@@ -162,6 +163,7 @@ class World(Membership):
         )
 
     def _left(self, left: list[int]) -> PeerLost:
+        self.stuck = True
         told = [f"{self.line.names.get(i, f'process {i}')}: it has ended" for i in sorted(left)]
         return PeerLost(
             f"{'; '.join(told)}, and this process still computes with it",
@@ -262,14 +264,14 @@ class World(Membership):
         """Say goodbye when everything that runs on several processes is through."""
         if not self.open:
             return
-        if not self.uncaught and not self.lost:
+        if not self.uncaught and not self.lost and not self.stuck:
             try:
                 finish_flights()
             except PlaitError:  # it is told already
                 pass
         self.open = False
         self.line.close(self.uncaught)
-        if self.lost or self.uncaught:
+        if self.lost or self.uncaught or self.stuck:
             return
         if self.coordinator is not None:
             self._see_others_off()
@@ -315,6 +317,7 @@ def is_initialized() -> bool:
     return bool(_worlds) and _worlds[0].open
 
 
+@border
 def initialize(
     coordinator_address: str | None = None,
     num_processes: int | None = None,
@@ -512,8 +515,8 @@ def _listening(bind: str | None, host: str, port: int) -> socket.socket:
             ) from None
         raise DistributedError(
             f"process 0 can not listen at {where}:{at}: {e}",
-            fix="coordinator_address is an address of the machine that process 0 runs on; if others "
-            "know it by another one, say where to listen: coordinator_bind_address",
+            fix="coordinator_address is an address of the machine of process 0; if others know it "
+            "by another one, say where to listen: coordinator_bind_address",
         ) from None
 
 
@@ -627,6 +630,7 @@ def _enter(made: World, service: str, seconds: int) -> None:
 # ---- leaving ---------------------------------------------------------------------------------
 
 
+@border
 def shutdown() -> None:
     """Leave the computation; the last thing that is done together.
 
@@ -638,6 +642,7 @@ def shutdown() -> None:
 
 def _install(made: World) -> None:
     """Have the end of this process told: in order, or by an exception, which is named."""
+    watch_display()
     shown = sys.excepthook
 
     def noted(kind: type[BaseException], error: BaseException, traceback: Any) -> None:
@@ -657,10 +662,10 @@ def _at_exit(made: World) -> None:
     if os.getpid() != made.pid:
         return
     made.leave()
-    if made.uncaught or made.lost:
+    if made.uncaught or made.lost or made.stuck:
         atexit.unregister(_at_exit)
         atexit._run_exitfuncs()  # those of others, which would not be run any more
-        _end(LOST_CODE if made.lost else 1)
+        _end(1 if made.uncaught else LOST_CODE)
     made.line.end()
 
 

@@ -2,8 +2,8 @@
 
     python -I pulse.py HOST PORT NUMBER SECONDS
 
-It needs nothing but Python, and is run as a script.  It ends with the process that started it, which
-it knows by its standard input.
+It needs nothing but Python, and is run as a script.  It ends with the process that started it,
+which it knows by its standard input.
 
 Invariant: it says nothing while that process is stopped, and nothing after its end.
 """
