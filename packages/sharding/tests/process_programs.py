@@ -75,10 +75,12 @@ def arrays():
     called = plait.make_array_from_callback(whole.shape, rows, lambda index: whole[index])
     put = plait.device_put(whole, rows)
     copies = plait.device_put(whole, plait.NamedSharding(mesh, plait.P()))
-    shards = lambda a: [  # noqa: E731
-        [s.device.id, *s.index[0].indices(a.shape[0])[:2], s.replica_id, s.data]
-        for s in a.addressable_shards
-    ]
+    shards = (
+        lambda a: [  # noqa: E731
+            [s.device.id, *s.index[0].indices(a.shape[0])[:2], s.replica_id, s.data]
+            for s in a.addressable_shards
+        ]
+    )
     pieces = [s.data for s in x.addressable_shards]
     again = plait.make_array_from_single_device_arrays(whole.shape, rows, pieces)
     middle = plait.NamedSharding(mesh, plait.P(None, None))
@@ -88,7 +90,11 @@ def arrays():
         shards=[shards(a) for a in (x, given, called, put, again)],
         copies=[s.replica_id for s in copies.global_shards],
         elsewhere=[s.data is None for s in x.global_shards],
-        addressable=[x.is_fully_addressable, copies.is_fully_addressable, pn.ones(2).is_fully_addressable],
+        addressable=[
+            x.is_fully_addressable,
+            copies.is_fully_addressable,
+            pn.ones(2).is_fully_addressable,
+        ],
         replicated=[x.is_fully_replicated, copies.is_fully_replicated],
         multi=mesh.is_multi_process,
         mine=[d.id for d in mesh.local_devices],
@@ -132,7 +138,9 @@ def collectives():
         index=mapped(lambda v: v[:, :1] * 0 + lax.axis_index("x")),
     )
     grid = plait.make_mesh((plait.process_count(), d // plait.process_count()), ("p", "l"))
-    z = plait.device_put(np.arange(16.0, dtype=np.float32), plait.NamedSharding(grid, P(("p", "l"))))
+    z = plait.device_put(
+        np.arange(16.0, dtype=np.float32), plait.NamedSharding(grid, P(("p", "l")))
+    )
     over = lambda a: plait.jit(  # noqa: E731
         plait.shard_map(lambda v: lax.psum(v, a), mesh=grid, in_specs=P(("p", "l")),
                         out_specs=P("l" if a == "p" else "p"))
@@ -326,7 +334,9 @@ def training(how, victim, on_loss="raise"):
     )
     rng = np.random.default_rng(0)
     x = plait.device_put(rng.normal(size=(8 * mesh.size, 16)).astype(np.float32), rows)
-    w = plait.device_put(rng.normal(size=(16, 4)).astype(np.float32), plait.NamedSharding(mesh, P()))
+    w = plait.device_put(
+        rng.normal(size=(16, 4)).astype(np.float32), plait.NamedSharding(mesh, P())
+    )
     kept = None
     try:
         for k in range(10**6):
@@ -337,7 +347,13 @@ def training(how, victim, on_loss="raise"):
                 ended(how)
                 break
     except distributed.PeerLost as e:
-        tell(peers=e.peers, names=e.names, text=str(e), where=e.where, kept=bool(np.isfinite(kept).all()))
+        tell(
+            peers=e.peers,
+            names=e.names,
+            text=str(e),
+            where=e.where,
+            kept=bool(np.isfinite(kept).all()),
+        )
         again = error_of(lambda: step(w, x))
         tell(again=again[0])
         if how == "uncaught":
@@ -377,7 +393,9 @@ def forking():
     distributed.initialize()
     if plait.process_index() == 1:
         if os.fork() == 0:
-            time.sleep(20)
+            os.close(1)  # whoever reads what we print must not wait for this process
+            os.close(2)
+            time.sleep(15)
             os._exit(0)
         os.kill(os.getpid(), signal.SIGKILL)
     error = error_of(lambda: multihost_utils.sync_global_devices("never"))
@@ -390,6 +408,17 @@ def first_ends():
     if plait.process_index() != 0:
         time.sleep(2)
         tell(total=float(pn.arange(5).sum()))
+
+
+def without_coordinator():
+    """The coordinator, a child of process 0, is killed."""
+    distributed.initialize()
+    multihost_utils.sync_global_devices("begun")
+    if plait.process_index() == 0:
+        from plait_sharding.distributed.membership import world
+
+        world().coordinator.kill()
+    tell(error=error_of(lambda: [multihost_utils.sync_global_devices("never") for _ in range(9)]))
 
 
 if __name__ == "__main__":

@@ -314,12 +314,20 @@ def move(buf, key: Aval | Placed):
     placement = key.placement
     where = device_list(None if placement is None else placement.place.devices)
     here, there = buf._sharding, layout_of(key)
-    if member() is not None and not (is_here(buf) and where.is_fully_addressable):
-        return put(np.asarray(get(buf)), key)
     tiles = [jaxlib_api.tiles(jaxlib_api.hlo_sharding(s)) for s in (here, there)]
-    if len(here._internal_device_list) == len(where) and tiles[0] == tiles[1]:
-        return jaxlib_api.copy_to(buf, where, there)
+    alike = len(here._internal_device_list) == len(where) and tiles[0] == tiles[1]
+    if is_here(buf) and where.is_fully_addressable:
+        if alike:
+            return jaxlib_api.copy_to(buf, where, there)
+    elif alike and list(here._internal_device_list) == list(where):
+        return jaxlib_api.assembled(key.aval.physical, there, [_copied(p) for p in buf._arrays])
     return put(np.asarray(get(buf)), key)
+
+
+def _copied(piece):
+    """Return a copy of an array on one device, on the same."""
+    layout = piece._sharding
+    return jaxlib_api.copy_to(piece, layout._internal_device_list, layout)
 
 
 def _expect_alive(buf) -> None:
