@@ -46,7 +46,6 @@ def line_of_devices():
 
 
 def devices():
-    distributed.initialize()
     tell(
         index=plait.process_index(),
         count=plait.process_count(),
@@ -60,13 +59,10 @@ def devices():
         initialized=distributed.is_initialized(),
         again=error_of(distributed.initialize),
     )
-    distributed.shutdown()
-    tell(initialized=distributed.is_initialized())
 
 
 def arrays():
     """Arrays over all processes: made, asked, read, moved."""
-    distributed.initialize()
     mesh, rows = line_of_devices()
     n, i = plait.process_count(), plait.process_index()
     whole = np.arange(4 * n * 3, dtype=np.float32).reshape(4 * n, 3)
@@ -116,7 +112,6 @@ def arrays():
 
 def collectives():
     """The collectives of shard_map, over all devices and over an axis of a mesh of two."""
-    distributed.initialize()
     d = plait.device_count()
     mesh, rows = line_of_devices()
     x = plait.device_put(np.arange(d * d, dtype=np.float32).reshape(d, d) ** 2, rows)
@@ -135,7 +130,7 @@ def collectives():
         psum_scatter=mapped(lambda v: lax.psum_scatter(v[0], "x", tiled=True)),
         all_to_all=mapped(lambda v: lax.all_to_all(v, "x", 1, 0, tiled=True)),
         ppermute=mapped(lambda v: lax.ppermute(v, "x", ring)),
-        index=mapped(lambda v: v[:, :1] * 0 + lax.axis_index("x")),
+        axis_index=mapped(lambda v: v[:, :1] * 0 + lax.axis_index("x")),
     )
     grid = plait.make_mesh((plait.process_count(), d // plait.process_count()), ("p", "l"))
     z = plait.device_put(
@@ -160,7 +155,6 @@ def collectives():
 
 def programs():
     """jit of arrays that the compiler divides; donation; constants; both tiers; ahead of time."""
-    distributed.initialize()
     mesh, rows = line_of_devices()
     d, P = plait.device_count(), plait.P
     a = np.random.default_rng(0).normal(size=(2 * d, 4)).astype(np.float32)
@@ -199,7 +193,6 @@ def programs():
 
 def printing():
     """Callbacks in a program over several processes are refused or run, and end."""
-    distributed.initialize()
     mesh, rows = line_of_devices()
     x = plait.device_put(np.ones(plait.device_count(), np.float32), rows)
     seen = []
@@ -213,12 +206,11 @@ def printing():
 
     f = plait.shard_map(local, mesh=mesh, in_specs=plait.P("x"), out_specs=plait.P())
     total = plait.jit(f)(x)
-    tell(total=total, seen=seen)
+    tell(callbacks=total, seen=seen)
 
 
 def values():
     """Everything of multihost_utils, the store and the barriers."""
-    distributed.initialize()
     i, n = plait.process_index(), plait.process_count()
     _, rows = line_of_devices()
     u = multihost_utils
@@ -256,6 +248,15 @@ def values():
     tell(stranger=stranger)
 
 
+def everything():
+    """All of these, in processes that are started once."""
+    distributed.initialize()
+    for part in (devices, arrays, collectives, programs, printing, values):
+        part()
+    distributed.shutdown()
+    tell(afterwards=distributed.is_initialized())
+
+
 # ---- what does not fit -------------------------------------------------------------------------
 
 
@@ -275,44 +276,56 @@ def too_late():
     tell(error=error_of(lambda: distributed.initialize("127.0.0.1:1", 2, 0)))
 
 
-def diverging(how):
-    """Processes that do different things."""
-    distributed.initialize(meeting_timeout_seconds=SECONDS)
+def diverging():
+    """Processes that do different things, one after the other: each time all are told."""
+    distributed.initialize()
     _, rows = line_of_devices()
-    i = plait.process_index()
-    x = plait.device_put(np.ones(plait.device_count(), np.float32), rows)
+    i, d = plait.process_index(), plait.device_count()
+    x = plait.device_put(np.ones(d, np.float32), rows)
+    z = plait.device_put(np.ones((d, 2), np.float32), rows)
 
-    def train_step(x):
-        return x * (2.0 if how == "constant" and i == 1 else 3.0)
+    def scaled(by):
+        def train_step(x):
+            return x * by
+
+        return plait.jit(train_step)
 
     def evaluate(x):
         return x.sum()
 
-    def go():
-        if how == "constant":
-            plait.jit(train_step)(x)
-        if how == "function":
-            plait.jit(evaluate if i == 1 else train_step)(x)
-        if how == "shape":
-            y = x if i else plait.device_put(np.ones((plait.device_count(), 2), np.float32), rows)
-            plait.jit(train_step)(y)
-        if how == "sync":
-            multihost_utils.sync_global_devices("here" if i else "there")
-        if how == "kind":
-            plait.jit(train_step)(x) if i else multihost_utils.sync_global_devices("saved")
-        if how == "values":
-            plait.device_put(np.full(plait.device_count(), i, np.float32), rows)
-        if how == "absent" and i == 0:
-            plait.jit(train_step)(x)
-        if how == "late":
-            if i == 0:
-                plait.jit(train_step)(x)
-            else:
-                time.sleep(4 * SECONDS)
-        if how == "left" and i == 0:
-            multihost_utils.sync_global_devices("alone")
+    sync = multihost_utils.sync_global_devices
+    both = [scaled(3.0), plait.jit(evaluate)]
+    tell(
+        constant=error_of(lambda: scaled(2.0 + i)(x)),
+        function=error_of(lambda: both[i](x)),
+        shape=error_of(lambda: scaled(5.0)(z if i else x)),
+        sync=error_of(lambda: sync("here" if i else "there")),
+        kind=error_of(lambda: scaled(7.0)(x) if i else sync("saved")),
+        values=error_of(lambda: plait.device_put(np.full(d, i, np.float32), rows)),
+        gather=error_of(lambda: multihost_utils.process_allgather(np.ones(1 + i))),
+        good=float(plait.jit(evaluate)(x + 1)),
+    )
 
-    tell(error=error_of(go))
+
+def late():
+    """One process comes to a program long after the other, and to another never."""
+    distributed.initialize(meeting_timeout_seconds=SECONDS)
+    if plait.process_index() == 0:
+        tell(late=error_of(lambda: multihost_utils.sync_global_devices("checkpoint")))
+    else:
+        time.sleep(3 * SECONDS)
+
+
+def absent():
+    """Process 1 ends, and process 0 wants to meet it, and to run a program with it."""
+    distributed.initialize()
+    _, rows = line_of_devices()
+    x = plait.device_put(np.ones(plait.device_count(), np.float32), rows)
+    if plait.process_index() == 0:
+        tell(
+            met=error_of(lambda: multihost_utils.sync_global_devices("alone")),
+            run=error_of(lambda: (x + 1).sum()),
+        )
 
 
 # ---- death -------------------------------------------------------------------------------------

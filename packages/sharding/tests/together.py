@@ -63,7 +63,7 @@ def run_together(
     children, files = [], []
     try:
         for i in range(n):
-            files.append([tempfile.TemporaryFile("w+") for _ in range(2)])
+            files.append([tempfile.TemporaryFile("w+") for _ in range(2)])  # noqa: SIM115
             mine = {
                 **os.environ, "PLAIT_CPU_DEVICES": str(devices), ADDRESS: address, COUNT: str(n),
                 INDEX: str(i), **variables, **(each[i] if each else {}),

@@ -21,7 +21,7 @@ from threading import Thread
 from typing import IO, Any
 
 from .distributed.launchers import ADDRESS, COUNT, INDEX, LAUNCHED
-from .distributed.membership import start_coordinator
+from .distributed.membership import LOST_CODE, start_coordinator
 
 __all__ = ["launch", "main"]
 
@@ -96,7 +96,9 @@ def _ended(running: list[subprocess.Popen], grace: float) -> int:
                 if child.poll() is None:
                     child.send_signal(signal.SIGKILL)
         time.sleep(0.02)
-    failed = failed or next((c.returncode for c in running if c.returncode), 0)
+    codes = [failed, *(child.returncode for child in running)]
+    causes = [code for code in codes if code not in (0, LOST_CODE)]  # others follow from these
+    failed = next(iter(causes), failed or max(codes))
     return 128 - failed if failed < 0 else failed
 
 

@@ -170,10 +170,12 @@ class Coordinator:
         if self.complete:
             self._tell({"lost": peer.index, "name": peer.name, "why": why})
             return
+        missing = [str(i) for i in range(self.count) if i not in self.came]
+        without = f" (number {' and '.join(missing)} did not)" if missing else ""
         for other in list(self.members.values()):
             self._refuse(
                 other,
-                f"{peer.name} ended before all {self.count} processes had come: {why}",
+                f"{peer.name} ended before all {self.count} processes had come{without}: {why}",
                 "see what it says itself, and start all processes again",
             )
 
@@ -273,8 +275,8 @@ class Coordinator:
         else:
             self.gone[index] = ""
             self._tell({"left": index})
-        peer.closing = True
-        self._send(peer, {"beat": 1})
+        # Its connection stays until its end: the runtime's service, which ends with the last
+        # connection, would take with it a process that is about to leave.
 
     # -- where processes meet ----------------------------------------------------------------
 
@@ -291,7 +293,10 @@ class Coordinator:
         del self.meetings[key]
         for i in group:
             if i in self.members:
-                self._send(self.members[i], {"met": list(group), "number": number, "each": there})
+                self._send(
+                    self.members[i],
+                    {"met": list(group), "number": number, "each": dict(sorted(there.items()))},
+                )
 
     def _where(self, peer: Peer, message: dict) -> None:
         """Where each process was last seen."""

@@ -113,7 +113,11 @@ class Lifeline:
     def end(self) -> None:
         """Close the connection and the small process beside."""
         self.closed = True
-        self._thread.join(1.0)
+        try:
+            self.sock.shutdown(socket.SHUT_RDWR)  # which wakes the thread, too
+        except OSError:
+            pass
+        self._thread.join(5.0)
         self.sock.close()
         if self._pulse is not None:
             assert self._pulse.stdin is not None
@@ -155,7 +159,7 @@ class Lifeline:
         except OSError:
             data = b""
         if not data:
-            if self.refused is None:
+            if self.refused is None and not self.closed:
                 self._gone(COORDINATOR, "the coordinator", "its connection closed")
             return False
         try:

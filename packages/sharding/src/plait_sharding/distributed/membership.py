@@ -270,13 +270,14 @@ class World(Membership):
             except PlaitError:  # it is told already
                 pass
         self.open = False
-        self.line.close(self.uncaught)
         if self.lost or self.uncaught or self.stuck:
+            self.line.close(self.uncaught)
             return
+        self.client.shutdown()  # first: the service that it is connected to may end with us
+        self.line.close("")
+        self.line.end()
         if self.coordinator is not None:
             self._see_others_off()
-        if not self.lost:
-            self.client.shutdown()
 
     def _see_others_off(self) -> None:
         """Wait until the others have left: where this process is all of a container, the
@@ -374,14 +375,14 @@ def initialize(
     ):
         if not isinstance(seconds, int | float) or not seconds > 0:
             raise ArgumentError(f"{name} is {seconds!r}", fix="give a number of seconds")
+    assert told.address is not None and told.count is not None and told.index is not None
+    host, port = _split(told.address)
     if started():
         raise DistributedError(
             "the devices of this process exist already, and it can not share them any more",
             fix="call plait.distributed.initialize() before the first array is made and before "
             "plait.devices() is asked for",
         )
-    assert told.address is not None and told.count is not None and told.index is not None
-    host, port = _split(told.address)
     coordinator = None
     if told.index == 0 and LAUNCHED not in os.environ:
         coordinator = _start_coordinator(
@@ -569,8 +570,7 @@ def _join(line: Lifeline, told: Told, end: float, patience: float) -> None:
         raise
     if line.service is not None:
         return
-    line.closed = True
-    line.sock.shutdown(socket.SHUT_RDWR) if not line.lost else None
+    line.close(f"it waited {patience:.0f} s")
     if line.refused is not None:
         raise DistributedError(line.refused[0], fix=line.refused[1])
     if line.lost:
@@ -666,7 +666,6 @@ def _at_exit(made: World) -> None:
         atexit.unregister(_at_exit)
         atexit._run_exitfuncs()  # those of others, which would not be run any more
         _end(1 if made.uncaught else LOST_CODE)
-    made.line.end()
 
 
 def _end_at_once(text: str) -> None:
