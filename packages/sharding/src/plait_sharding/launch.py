@@ -23,12 +23,12 @@ from typing import IO, Any
 from .distributed.launchers import ADDRESS, COUNT, INDEX, LAUNCHED
 from .distributed.membership import LOST_CODE, start_coordinator
 
-__all__ = ["launch", "main"]
+__all__ = ["main", "run_processes"]
 
 _PATIENCE = 300.0
 
 
-def launch(
+def run_processes(
     command: list[str], processes: int, devices: int | None = None, tag: bool = False,
     grace: float = 30.0,
 ) -> int:  # fmt: skip
@@ -122,7 +122,7 @@ def main(arguments: list[str] | None = None) -> int:
     how = ["-m"] if told.module else []
     command = [sys.executable, *how, told.program, *told.arguments]
     try:
-        return launch(command, told.processes, told.devices, told.tag)
+        return run_processes(command, told.processes, told.devices, told.tag)
     except KeyboardInterrupt:
         return 130
 

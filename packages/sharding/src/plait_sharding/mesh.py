@@ -16,10 +16,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from plait.ext.devices import (
-    devices,
-    local,
-)
 from plait.ext.errors import (
     AxisError,
 )
@@ -223,6 +219,7 @@ class Mesh(_Axes):
     __slots__ = ("devices", "axis_names", "axis_sizes", "ids", "_key", "_hash")
     _push: ClassVar[Callable[[Any, "Mesh"], None]]
     _remove: ClassVar[Callable[[Any], None]]
+    _driver: ClassVar[Callable[[int], int | None]]
     devices: np.ndarray
     ids: tuple[int, ...]
 
@@ -260,14 +257,13 @@ class Mesh(_Axes):
     @property
     def is_multi_process(self) -> bool:
         """Whether its devices belong to several processes."""
-        return len({d.process_index for d in self._devices()}) > 1
+        return len({Mesh._driver(n) for n in self.ids}) > 1
 
     @property
     def local_devices(self) -> list[Any]:
         """Its devices that belong to this process, in order, as the mesh was given them (by their
         numbers, perhaps)."""
-        mine = set(local())
-        return [d for d in self.devices.flat if _number(d) in mine]
+        return [d for d in self.devices.flat if Mesh._driver(_number(d)) is None]
 
     @property
     def local_mesh(self) -> "Mesh":
@@ -275,8 +271,7 @@ class Mesh(_Axes):
 
         Raises AxisError if they are not all those between some places along each axis.
         """
-        mine = set(local())
-        here = np.array([n in mine for n in self.ids]).reshape(self.axis_sizes)
+        here = np.array([Mesh._driver(n) is None for n in self.ids]).reshape(self.axis_sizes)
         if here.all():
             return self
         where = np.nonzero(here)
@@ -287,10 +282,6 @@ class Mesh(_Axes):
                 fix="make the mesh of plait.devices() in their order, or ask for `local_devices`",
             )
         return Mesh(self.devices[box], self.axis_names)
-
-    def _devices(self) -> list[Any]:
-        every = devices()
-        return [every[i] for i in self.ids]
 
     @property
     def abstract_mesh(self) -> "AbstractMesh":
@@ -336,6 +327,11 @@ class Mesh(_Axes):
     def enter_by(cls, push: Callable[[Any, "Mesh"], None], remove: Callable[[Any], None]) -> None:
         """Begin `with mesh:` by `push(mesh, mesh)`, and end it by `remove(mesh)`."""
         cls._push, cls._remove = staticmethod(push), staticmethod(remove)
+
+    @classmethod
+    def drive_by(cls, driver: Callable[[int], int | None]) -> None:
+        """Ask `driver(number)` which other process drives a device; None if it is this one."""
+        cls._driver = staticmethod(driver)
 
     def __enter__(self) -> "Mesh":
         """Let PartitionSpecs alone, in the block, speak of the axes of this mesh."""

@@ -501,6 +501,13 @@ def _over_the_mesh(spec: PartitionSpec) -> NamedSharding:
 PartitionSpec.place_by(_over_the_mesh)
 
 
+def _driver(number: int) -> int | None:
+    return None if number in local() else devices()[number].process_index
+
+
+Mesh.drive_by(_driver)
+
+
 def _inside(sharding: Sharding) -> PlaitError:
     return PlaitError(
         f"{sharding!r} is asked for inside shard_map, where each device has its own piece",

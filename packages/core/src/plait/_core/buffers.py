@@ -204,7 +204,7 @@ def put(x: Any, key: Aval | Placed, share: bool = False):
     return jaxlib_api.put_pieces(key.aval.physical, layout, pieces, [d for _, d in there])
 
 
-def _expect_same(x: Any, key: Placed, there: list) -> None:
+def _expect_same(x: Any, key: Any, there: list) -> None:
     """Raise if an array can not be put here, or has other values in other processes.
 
     What only gives numpy arrays for slices of it is asked for those that are here alone, and may

@@ -10,7 +10,7 @@ changes what is wrapped around executables when they are bound, and how arrays a
 """
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from queue import SimpleQueue
 from threading import Event, Thread
 from typing import Any
@@ -42,7 +42,7 @@ class Membership:
 
     index: int
     count: int
-    lost: Mapping[int, str]
+    lost: dict[int, str]
 
     def client_options(self, platform: str) -> dict[str, Any]:
         """How the runtime's client of a platform ("cpu", "cuda", ...) takes part."""

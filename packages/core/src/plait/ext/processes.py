@@ -4,7 +4,6 @@ Invariant: nothing is defined here.
 """
 
 from .._base.jaxlib_api import (
-    JAXLIB_VERSION,
     RuntimeFailure,
     distributed_client,
     distributed_service,
@@ -17,11 +16,9 @@ from .._core.processes import (
     Membership,
     finish_flights,
     join,
-    member,
 )
 
 __all__ = [
-    "JAXLIB_VERSION",
     "Membership",
     "RuntimeFailure",
     "distributed_client",
@@ -29,6 +26,5 @@ __all__ = [
     "finish_flights",
     "gloo",
     "join",
-    "member",
     "started",
 ]

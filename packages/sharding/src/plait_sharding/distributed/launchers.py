@@ -28,8 +28,8 @@ class Told(NamedTuple):
     """What a launcher told this process; None where it did not."""
 
     address: str | None = None
-    count: int | None = None
-    index: int | None = None
+    processes: int | None = None
+    number: int | None = None
     local: int | None = None
     source: str = "nothing"
 

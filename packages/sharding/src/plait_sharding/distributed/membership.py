@@ -19,8 +19,8 @@ from typing import Any, NoReturn
 import plait
 from plait.errors import PlaitError
 from plait.ext.errors import ArgumentError, border, watch_display
+from plait.ext.lower import JAXLIB_VERSION
 from plait.ext.processes import (
-    JAXLIB_VERSION,
     Membership,
     RuntimeFailure,
     distributed_client,
@@ -43,6 +43,8 @@ _AFTER_LEAVING = 10.0
 """Seconds for which results may still come that a process had a part in which has left in order."""
 _NEWS = 3.0
 """Seconds in which the end of a process is heard of after the runtime has noticed it."""
+_NOTICE = 30.0
+"""Seconds after which it is said on standard error what is waited for."""
 _SETTINGS = (
     "default_float",
     "default_int",
@@ -63,7 +65,7 @@ class World(Membership):
         self, index: int, count: int, line: Lifeline, local_device_ids: Sequence[int] | None
     ):
         self.index, self.count, self.line = index, count, line
-        self.local_device_ids = local_device_ids
+        self.local_device_ids, self.lost = local_device_ids, line.lost
         self.pid, self.uncaught, self.open = os.getpid(), "", True
         self.broken: str | None = None
         self.stuck = False
@@ -71,10 +73,6 @@ class World(Membership):
         self.coordinator: subprocess.Popen | None = None
         self.patience, self.farewell = 600.0, 300.0
         self._meetings: dict[tuple[int, ...], int] = {}
-
-    @property
-    def lost(self) -> dict[int, str]:
-        return self.line.lost
 
     # -- as core asks ------------------------------------------------------------------------
 
@@ -210,13 +208,13 @@ class World(Membership):
     ) -> None:
         """Wait for what others of the group must do; raise if they will not, or not in time."""
         line, end, told = self.line, time.monotonic() + seconds, False
-        hear = time.monotonic() + 30.0
+        notice = time.monotonic() + _NOTICE
 
         def decided() -> bool:
             return there() or bool(self._absent(group))
 
         while True:
-            left = min(end, end if told else hear) - time.monotonic()
+            left = min(end, end if told else notice) - time.monotonic()
             line.wait(decided, max(left, 0.0))
             if there():
                 return
@@ -230,7 +228,7 @@ class World(Membership):
                     fix="let every process come to the same points in the same order, or give a "
                     "longer time",
                 )
-            if not told and time.monotonic() >= hear:
+            if not told and time.monotonic() >= notice:
                 told = True
                 said = f"plait: process {self.index} waits at {here}: {self._elsewhere()}\n"
                 os.write(2, said.encode(errors="replace"))
@@ -375,7 +373,7 @@ def initialize(
     ):
         if not isinstance(seconds, int | float) or not seconds > 0:
             raise ArgumentError(f"{name} is {seconds!r}", fix="give a number of seconds")
-    assert told.address is not None and told.count is not None and told.index is not None
+    assert told.address is not None and told.processes is not None and told.number is not None
     host, port = _split(told.address)
     if started():
         raise DistributedError(
@@ -384,9 +382,9 @@ def initialize(
             "plait.devices() is asked for",
         )
     coordinator = None
-    if told.index == 0 and LAUNCHED not in os.environ:
+    if told.number == 0 and LAUNCHED not in os.environ:
         coordinator = _start_coordinator(
-            coordinator_bind_address, host, port, told.count, initialization_timeout
+            coordinator_bind_address, host, port, told.processes, initialization_timeout
         )
     end = time.monotonic() + initialization_timeout
     line = _connect(
@@ -395,7 +393,10 @@ def initialize(
     _join(line, told, end, initialization_timeout)
     ids = [local_device_ids] if isinstance(local_device_ids, int) else local_device_ids
     made = World(
-        told.index, told.count, line, ids if ids is not None or told.local is None else [told.local]
+        told.number,
+        told.processes,
+        line,
+        ids if ids is not None or told.local is None else [told.local],
     )
     made.coordinator, made.farewell = coordinator, shutdown_timeout_seconds
     made.patience = meeting_timeout_seconds
@@ -411,8 +412,8 @@ def _told(address: str | None, count: int | None, index: int | None) -> Told:
     found = Told() if None not in (address, count, index) else detect()
     told = Told(
         found.address if address is None else address,
-        found.count if count is None else count,
-        found.index if index is None else index,
+        found.processes if count is None else count,
+        found.number if index is None else index,
         found.local,
         found.source,
     )
@@ -428,13 +429,16 @@ def _told(address: str | None, count: int | None, index: int | None) -> Told:
             fix=f"give them, or set {ADDRESS}, {COUNT} and {INDEX}; on one machine "
             "`python -m plait_sharding.launch -n 4 script.py` does it",
         )
-    for name, number, least in (("num_processes", told.count, 1), ("process_id", told.index, 0)):
+    for name, number, least in (
+        ("num_processes", told.processes, 1),
+        ("process_id", told.number, 0),
+    ):
         if isinstance(number, bool) or not isinstance(number, int) or number < least:
             raise ArgumentError(f"{name} is {number!r}", fix=f"give an integer from {least} on")
-    assert told.count is not None and told.index is not None
-    if told.index >= told.count:
+    assert told.processes is not None and told.number is not None
+    if told.number >= told.processes:
         raise ArgumentError(
-            f"process_id is {told.index}, and there are {told.count} processes",
+            f"process_id is {told.number}, and there are {told.processes} processes",
             fix="count them from 0 to num_processes - 1",
         )
     return told
@@ -545,7 +549,7 @@ def _connect(
         except OSError as e:
             if time.monotonic() > end:
                 raise DistributedError(
-                    f"process {told.index} found no coordinator at {host}:{port} in "
+                    f"process {told.number} found no coordinator at {host}:{port} in "
                     f"{patience:.0f} s: {e.strerror or e}",
                     fix="start process 0 with the same coordinator_address, on that host; it must "
                     "be reachable from here",
@@ -556,8 +560,8 @@ def _connect(
 
 def _join(line: Lifeline, told: Told, end: float, patience: float) -> None:
     """Come in, and wait until all have."""
-    name = f"process {told.index} ({socket.gethostname()}, pid {os.getpid()})"
-    greeting = {"hello": told.index, "count": told.count, "name": name, "facts": _facts()}
+    name = f"process {told.number} ({socket.gethostname()}, pid {os.getpid()})"
+    greeting = {"hello": told.number, "count": told.processes, "name": name, "facts": _facts()}
     line.say({**greeting, "silence": line.silence})
 
     def decided() -> bool:
@@ -575,13 +579,13 @@ def _join(line: Lifeline, told: Told, end: float, patience: float) -> None:
         raise DistributedError(line.refused[0], fix=line.refused[1])
     if line.lost:
         raise DistributedError(
-            f"process {told.index} lost {'; '.join(line.lost.values())}, before all had come",
+            f"process {told.number} lost {'; '.join(line.lost.values())}, before all had come",
             fix="see what process 0 says, and whether something else listens at that address",
         )
     refusals = "".join(f"; {text}" for text in line.refusals)
     missing = " and ".join(map(str, line.missing)) or "some"
     raise DistributedError(
-        f"process {told.index} waited {patience:.0f} s for {told.count} processes: number "
+        f"process {told.number} waited {patience:.0f} s for {told.processes} processes: number "
         f"{missing} did not come{refusals}",
         fix="start all of them within that time, with the same coordinator_address and "
         "num_processes, each with a process_id of its own; or give initialization_timeout",
