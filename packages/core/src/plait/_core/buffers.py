@@ -8,7 +8,7 @@ other's buffers); whatever leaves here is a buffer that only `plait._core.array.
 """
 
 import hashlib
-from functools import cache
+from functools import cache, wraps
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,7 @@ def once(f):
     """
     memo = cache(f)
 
+    @wraps(f)
     def get():
         with jaxlib_api.lock:
             return memo()
