@@ -276,9 +276,15 @@ class Mesh(_Axes):
             return self
         where = np.nonzero(here)
         box = tuple([slice(k.min(), k.max() + 1) if k.size else slice(0) for k in where])
-        if not here.any() or not here[box].all():
+        if not here.any():
             raise AxisError(
-                f"the devices of this process are no block of {self!r}, but lie at {where}",
+                f"no device of {self!r} belongs to this process",
+                fix="make the mesh of devices of all processes that ask for their part of it",
+            )
+        if not here[box].all():
+            raise AxisError(
+                f"the devices of this process are no block of {self!r}, but those at "
+                f"{np.argwhere(here).tolist()}",
                 fix="make the mesh of plait.devices() in their order, or ask for `local_devices`",
             )
         return Mesh(self.devices[box], self.axis_names)

@@ -96,7 +96,8 @@ class Flight:
 
     def __init__(self, owners: frozenset[int], wait: Callable[[], Any]):
         self.owners, self.began = owners, time.monotonic()
-        self.landed, self.error = Event(), None
+        self.landed = Event()
+        self.error: BaseException | None = None
         self._lost_since: float | None = None
         _watch(self, wait)
 
@@ -155,7 +156,7 @@ class _Watcher(Thread):
             flight, wait = self.jobs.get()
             try:
                 wait()
-            except Exception as e:
+            except BaseException as e:  # of a callback, too: who waits raises it
                 flight.error = e
             _idle.append(self.jobs)
             flight.landed.set()

@@ -102,6 +102,8 @@ def load_in_tiers(module: Module, options: Options, take: Callable[[Loaded, bool
     compilation.
     """
     options = options.resolved()
+    if _together(_ids(module)) is not None:  # what a thread does later has no order among processes
+        options = options.single()
     if options.tier != "both":
         take(load(module, options), True)
         return
@@ -288,7 +290,7 @@ def bound(
     outs: list[Key] = [*program.out_avals]
     if place is not None and len(place.devices) > 1:
         if _together(place.devices) is not None:
-            run = _as_flight(run, acts, owners(place.devices))
+            run = _as_flight(run, acts, owners(place.devices), platform() == "cpu")
         elif platform() == "cpu":
             run = _in_turn(run, acts)
         if donated:
@@ -360,18 +362,27 @@ def _wait_for_others() -> None:
             pass
 
 
-def _as_flight(run: Callable, done: bool, of: frozenset[int]) -> Callable:
-    """Return `run` for devices of these processes, which begins when the last such run is through.
+_QUEUE = 16
+"""The most flights at once on accelerators: each has a thread that waits for it."""
 
-    Collectives of two programs at once might meet in another order elsewhere, and after one has
-    failed the bytes of the next would be taken for its own.
+
+def _as_flight(run: Callable, done: bool, of: frozenset[int], one_by_one: bool) -> Callable:
+    """Return `run` for devices of these processes; `one_by_one`: it begins when the last such run
+    is through.
+
+    So it must on CPUs: collectives of two programs at once might meet in another order elsewhere,
+    and after one has failed the bytes of the next would be taken for its own.
     """
 
     def taken(bufs: list[Any]) -> Any:
         with _turn:
             expect_present(of)
-            _wait_for_others()
-            expect_present(of)
+            if one_by_one:
+                _wait_for_others()
+                expect_present(of)
+            elif len(in_flight) >= _QUEUE:
+                in_flight[0].finish()
+                in_flight[:] = [f for f in in_flight if not f.landed.is_set()]
             if done:
                 return _flown(run, bufs, of)
             results = run(bufs, with_tokens=True)

@@ -197,6 +197,8 @@ class Coordinator:
     # -- who is there ------------------------------------------------------------------------
 
     def _take(self, peer: Peer, message: dict) -> None:
+        if peer.closing:  # it does not know yet that it is refused
+            return
         if peer.index is not None:
             for order, do in self.orders.items():
                 if order in message:

@@ -194,12 +194,12 @@ class Lifeline:
             self.changed.notify_all()
 
     def _gone(self, index: int, name: str, why: str) -> None:
-        with self.changed:
-            if self.closed or index in self.lost:
-                return
-            text = f"{name}: {why}"
-            self.lost[index] = text
-            self.changed.notify_all()
+        if self.closed or index in self.lost:
+            return
+        text = f"{name}: {why}"
         if self.service is not None or index != COORDINATOR:
             os.write(2, f"plait: lost {text}\n".encode(errors="replace"))
-            self._on_loss(text)
+            self._on_loss(text)  # first: if it ends the process, nobody shall have heard before
+        with self.changed:
+            self.lost[index] = text
+            self.changed.notify_all()

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
-from threading import Thread
+from threading import Lock, Thread
 from typing import Any, NoReturn
 
 import plait
@@ -73,6 +73,7 @@ class World(Membership):
         self.coordinator: subprocess.Popen | None = None
         self.patience, self.farewell = 600.0, 300.0
         self._meetings: dict[tuple[int, ...], int] = {}
+        self._counting = Lock()
 
     # -- as core asks ------------------------------------------------------------------------
 
@@ -85,6 +86,8 @@ class World(Membership):
         if platform == "cpu":  # the others know this machine by the address we reached them from
             hostname = self.line.sock.getsockname()[0]
             return {**options, "collectives": gloo(self.client, hostname)}
+        if platform not in ("cuda", "rocm"):  # others know from their own network who they are
+            return {"distributed_client": self.client}
         if self.local_device_ids is not None:
             options["visible_devices"] = list(self.local_device_ids)
         return options
@@ -183,12 +186,15 @@ class World(Membership):
         """
         group = tuple(sorted(group))
         seconds = self.patience if seconds is None else seconds
-        number = self._meetings[group] = self._meetings.get(group, -1) + 1
-        line, key = self.line, (group, number)
-        if not self.open:
-            raise self.loss(group, 0.0) or AssertionError
-        message = {"at": number, "group": group, "kind": kind, "name": name, "value": value}
-        line.say(message)
+        line = self.line
+        found = self.loss(group, 0.0)
+        if found is not None:
+            raise found
+        with self._counting:  # numbers are sent in their order
+            number = self._meetings[group] = self._meetings.get(group, -1) + 1
+            message = {"at": number, "group": group, "kind": kind, "name": name, "value": value}
+            line.say(message)
+        key = group, number
         here = f"{_SAID[kind]} {name!r}"
         self._await(lambda: key in line.met, group, here, seconds)
         each = line.met.pop(key)
@@ -266,7 +272,7 @@ class World(Membership):
             try:
                 finish_flights()
             except PlaitError:  # it is told already
-                pass
+                self.stuck = True
         self.open = False
         if self.lost or self.uncaught or self.stuck:
             self.line.close(self.uncaught)
