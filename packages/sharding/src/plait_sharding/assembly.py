@@ -232,7 +232,8 @@ def _of_part(x: Any, sharding: Sharding, global_shape: Any) -> Array:
             raise AxisError(
                 f"make_array_from_process_local_data: axis {k} of the data has {m} elements, and "
                 f"this process has {size} of the {n} of the whole",
-                fix=f"give {size} there, which are the parts {of}, or all {n}",
+                fix=f"give all of the array, {n} there"
+                + ("" if size == n else f", or {size}, which are the parts {of}"),
             )
         starts = [start for start, _ in of]
         lengths = [0, *itertools.accumulate(stop - start for start, stop in of)]

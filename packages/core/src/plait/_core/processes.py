@@ -52,8 +52,8 @@ class Membership:
         """Raise unless all `owners` are about to run this program, each as its next one."""
         raise NotImplementedError
 
-    def agree_on_values(self, digest: str, what: str, owners: tuple[int, ...]) -> None:
-        """Raise unless all `owners` spread an array of the same values, `what` in words."""
+    def agree_on_values(self, values: Any, what: str, owners: tuple[int, ...]) -> None:
+        """Raise unless all `owners` spread this numpy array, `what` in words, with these values."""
         raise NotImplementedError
 
     def loss(self, owners: Iterable[int], waited: float) -> PlaitError | None:

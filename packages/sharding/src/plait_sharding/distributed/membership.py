@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterable, Sequence
 from threading import Lock, Thread
 from typing import Any, NoReturn
 
+import numpy as np
+
 import plait
 from plait.errors import PlaitError
 from plait.ext.errors import ArgumentError, border, watch_display
@@ -107,7 +109,8 @@ class World(Membership):
                 "shardings, in every process; constants must be the same, too",
             )
 
-    def agree_on_values(self, digest: str, what: str, owners: tuple[int, ...]) -> None:
+    def agree_on_values(self, values: Any, what: str, owners: tuple[int, ...]) -> None:
+        digest = hashlib.sha256(np.ascontiguousarray(values).tobytes()).hexdigest()
         each = self.meet("array", what, digest, owners)
         differing = [i for i, brought in each.items() if brought[2] != digest]
         if differing:
