@@ -177,6 +177,14 @@ def programs():
         ahead=plait.jit(lambda x: (x * 11).sum()).lower(x).compile()(x),
         loop=plait.jit(lambda x: lax.fori_loop(0, 5, lambda i, c: c + (x * i).sum(), 0.0))(x),
     )
+    two = plait.shard_map(
+        lambda v: (lax.psum(v, "x"), lax.psum((v * 2).sum(), "x")),
+        mesh=mesh,
+        in_specs=P("x"),
+        out_specs=P(),
+    )
+    text = plait.jit(two).lower(x).compile().as_text()
+    tell(sums=text.count(" all-reduce("))
     step = plait.jit(lambda w, g: w - 0.5 * g, donate_argnums=0)
     w = plait.device_put(a, rows)
     new = step(w, x)

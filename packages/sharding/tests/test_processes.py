@@ -138,6 +138,11 @@ def test_programs_that_the_compiler_divides(n):
             np.testing.assert_allclose(told[name], value, rtol=1e-4, atol=1e-4, err_msg=name)
 
 
+def test_sums_of_one_program_stay_apart():
+    """Combined they end a survivor of a process that died, inside of Gloo."""
+    assert [told["sums"] for told in ran("everything")] == [2, 2]
+
+
 def test_donation():
     a = np.random.default_rng(0).normal(size=(8, 4)).astype(np.float32)
     for told in ran("everything"):
@@ -437,8 +442,8 @@ def test_arguments_that_make_no_sense(given, kind, text, monkeypatch):
     "environment, address, count, index, local, source",
     [
         (
-            {"PLAIT_COORDINATOR_ADDRESS": "h:1", "PLAIT_NUM_PROCESSES": "4", "PLAIT_PROCESS_ID": "2",
-             "SLURM_PROCID": "9", "SLURM_JOB_ID": "1"},
+            {"PLAIT_COORDINATOR_ADDRESS": "h:1", "PLAIT_NUM_PROCESSES": "4",
+             "PLAIT_PROCESS_ID": "2", "SLURM_PROCID": "9", "SLURM_JOB_ID": "1"},
             "h:1", 4, 2, None, "PLAIT_COORDINATOR_ADDRESS",
         ),
         (
@@ -447,7 +452,8 @@ def test_arguments_that_make_no_sense(given, kind, text, monkeypatch):
             r"n003:\d+", 8, 3, 1, "SLURM",
         ),
         (
-            {"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "2", "PMIX_NAMESPACE": "prterun-1",
+            {"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "2",
+             "PMIX_NAMESPACE": "prterun-1",
              "OMPI_COMM_WORLD_LOCAL_RANK": "0", "OMPI_COMM_WORLD_LOCAL_SIZE": "1",
              "PMIX_SERVER_URI21": "prte.0;tcp4://10.0.0.5:4321"},
             r"10\.0\.0\.5:\d+", 2, 1, 0, "Open MPI",
@@ -462,7 +468,8 @@ def test_arguments_that_make_no_sense(given, kind, text, monkeypatch):
             r"train-0\.train-svc:\d+", 3, 2, None, "Kubernetes",
         ),
         (
-            {"RANK": "5", "WORLD_SIZE": "8", "LOCAL_RANK": "1", "MASTER_ADDR": "m", "MASTER_PORT": "29500"},
+            {"RANK": "5", "WORLD_SIZE": "8", "LOCAL_RANK": "1", "MASTER_ADDR": "m",
+             "MASTER_PORT": "29500"},
             r"m:\d+", 8, 5, 1, "torchrun",
         ),
         ({"SLURM_PROCID": "0", "SLURM_JOB_ID": "77"}, None, None, None, None, "nothing"),

@@ -31,7 +31,14 @@ from .._core.buffers import (
     platform,
 )
 from .._core.ir import Program
-from .._core.processes import Flight, Membership, expect_present, in_flight, member
+from .._core.processes import (
+    Flight,
+    Membership,
+    expect_present,
+    explained,
+    in_flight,
+    member,
+)
 from .._types.avals import Aval, Key, Placed
 from . import disk_cache
 from .key_reuse import guarded
@@ -350,16 +357,19 @@ def _in_turn(run: Callable, done: bool) -> Callable:
     return taken
 
 
-def _wait_for_others() -> None:
-    """Return when the last run on several devices is through; `_turn` is held."""
+def _wait_for_others() -> BaseException | None:
+    """Return when the last run on several devices is through, with the error of a flight that
+    failed; `_turn` is held."""
+    error = None
     while in_flight:
         in_flight[-1].finish()
-        in_flight.pop()
+        error = in_flight.pop().error
     while _running:
         try:
             _running.pop().block_until_ready()
         except jaxlib_api.RuntimeFailure:  # its results tell whoever reads them
             pass
+    return error
 
 
 _QUEUE = 16
@@ -378,7 +388,10 @@ def _as_flight(run: Callable, done: bool, of: frozenset[int], one_by_one: bool) 
         with _turn:
             expect_present(of)
             if one_by_one:
-                _wait_for_others()
+                error = _wait_for_others()
+                found = explained(error) if isinstance(error, jaxlib_api.RuntimeFailure) else None
+                if found is not None:
+                    raise found
                 expect_present(of)
             elif len(in_flight) >= _QUEUE:
                 in_flight[0].finish()

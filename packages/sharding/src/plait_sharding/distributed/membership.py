@@ -145,7 +145,7 @@ class World(Membership):
 
     def explain(self, failure: Exception) -> PlaitError | None:
         text = str(failure)
-        if not any(word in text for word in ("Gloo", "gloo", "NCCL", "Connection", "peer")):
+        if not any(word in text for word in ("Gloo", "gloo", "NCCL")):
             return None
         self.line.wait(lambda: self.line.lost or self.line.left, _NEWS)
         if self.line.lost:
@@ -603,10 +603,20 @@ def _join(line: Lifeline, told: Told, end: float, patience: float) -> None:
 
 def _enter(made: World, service: str, seconds: int) -> None:
     """Connect the runtime, and make the devices, which all do together."""
-    line = made.line
-    line.beat_beside(made.index)
+    made.line.beat_beside(made.index)
     _worlds.append(made)
     _install(made)
+    try:
+        _make_devices(made, service, seconds)
+    except BaseException as e:
+        made.stuck, made.open = True, False  # a thread of the runtime may wait for ever
+        made.line.close(f"{type(e).__name__} at its beginning")
+        raise
+
+
+def _make_devices(made: World, service: str, seconds: int) -> None:
+    """Make the devices in a thread, for as long as nobody is lost."""
+    line = made.line
     failed: list[BaseException] = []
 
     def make() -> None:
