@@ -336,7 +336,7 @@ def compile_options(device_ids, partitioned: bool, overrides=(), without: str = 
     if partitioned:
         build.use_spmd_partitioning = build.use_shardy_partitioner = True
         build.allow_spmd_sharding_propagation_to_output = [True]
-    if without:
+    if without and hasattr(build.debug_options, "xla_disable_hlo_passes"):
         kept = build.debug_options.xla_disable_hlo_passes
         build.debug_options.xla_disable_hlo_passes = ",".join(filter(None, (kept, without)))
     ids = np.array([list(device_ids)], np.int32)

@@ -122,7 +122,11 @@ class Lifeline:
         if self._pulse is not None:
             assert self._pulse.stdin is not None
             self._pulse.stdin.close()
-            self._pulse.wait()
+            try:
+                self._pulse.wait(5.0)
+            except subprocess.TimeoutExpired:
+                self._pulse.kill()
+                self._pulse.wait()
 
     # -- listening ---------------------------------------------------------------------------
 

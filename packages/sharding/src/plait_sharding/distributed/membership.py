@@ -366,6 +366,11 @@ def initialize(
     Raises DistributedError if processes do not fit together (number, versions, settings), if one
     is missing, or the port is taken; ArgumentError for arguments that make no sense.
     """
+    if os.name != "posix":
+        raise DistributedError(
+            f"several processes need a system of POSIX's kind, and this is {sys.platform}",
+            fix="compute in one process here; it drives several devices, too",
+        )
     if _worlds:
         raise DistributedError(
             "plait.distributed.initialize() was called before in this process",
@@ -486,11 +491,6 @@ def _start_coordinator(
     bind: str | None, host: str, port: int, count: int, patience: float
 ) -> subprocess.Popen:
     """Start the process that the others connect to, on a socket that listens already."""
-    if os.name != "posix":
-        raise DistributedError(
-            f"several processes need a system of POSIX's kind, and this is {sys.platform}",
-            fix="compute in one process here; it drives several devices, too",
-        )
     listener = _listening(bind, host, port)
     with listener:
         return start_coordinator(listener, count, patience)
