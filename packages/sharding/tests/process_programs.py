@@ -315,6 +315,31 @@ def diverging():
     )
 
 
+def crossed():
+    """Functions that are compiled already, called in another order."""
+    distributed.initialize()
+    _, rows = line_of_devices()
+    x = plait.device_put(np.ones(plait.device_count(), np.float32), rows)
+
+    def train_step(x):
+        return x * 2
+
+    def evaluate(x):
+        return x * 3
+
+    order = [plait.jit(train_step), plait.jit(evaluate)]
+    for f in order * 3:
+        f(x).block_until_ready()
+    multihost_utils.sync_global_devices("compiled")
+
+    def go():
+        for f in order[:: 1 - 2 * plait.process_index()] * 300:
+            f(x).block_until_ready()
+            time.sleep(0.05)
+
+    tell(error=error_of(go))
+
+
 def late():
     """One process comes to a program long after the other, and to another never."""
     distributed.initialize(meeting_timeout_seconds=SECONDS)

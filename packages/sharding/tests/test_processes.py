@@ -238,6 +238,12 @@ def test_after_a_divergence_work_goes_on():
     assert [told["good"] for told in ran("diverging", 2, 1)] == [4.0, 4.0]
 
 
+def test_what_is_compiled_and_called_in_another_order():
+    for p in run_together("crossed", devices=1):
+        assert p.code == 70, p
+        three_parts(p.told["error"], "ProgramsDiffer", "'train_step'", "'evaluate'", "process 1")
+
+
 def test_a_process_that_has_ended_is_not_waited_for():
     first, second = run_together("absent", devices=1)
     assert second.code == 0 and first.code == 70

@@ -52,6 +52,10 @@ class Membership:
         """Raise unless all `owners` are about to run this program, each as its next one."""
         raise NotImplementedError
 
+    def launches(self, code: bytes, name: str, owners: tuple[int, ...]) -> Callable[[], None]:
+        """Return what is called each time that this program begins to run; it must not wait."""
+        raise NotImplementedError
+
     def agree_on_values(self, values: Any, what: str, owners: tuple[int, ...]) -> None:
         """Raise unless all `owners` spread this numpy array, `what` in words, with these values."""
         raise NotImplementedError

@@ -296,8 +296,11 @@ def bound(
     place = module.place
     outs: list[Key] = [*program.out_avals]
     if place is not None and len(place.devices) > 1:
-        if _together(place.devices) is not None:
-            run = _as_flight(run, acts, owners(place.devices), platform() == "cpu")
+        world = _together(place.devices)
+        if world is not None:
+            of = owners(place.devices)
+            began = world.launches(module.code, program.name, tuple(sorted(of)))
+            run = _as_flight(run, acts, of, platform() == "cpu", began)
         elif platform() == "cpu":
             run = _in_turn(run, acts)
         if donated:
@@ -376,9 +379,11 @@ _QUEUE = 16
 """The most flights at once on accelerators: each has a thread that waits for it."""
 
 
-def _as_flight(run: Callable, done: bool, of: frozenset[int], one_by_one: bool) -> Callable:
-    """Return `run` for devices of these processes; `one_by_one`: it begins when the last such run
-    is through.
+def _as_flight(
+    run: Callable, done: bool, of: frozenset[int], one_by_one: bool, began: Callable[[], None]
+) -> Callable:
+    """Return `run` for devices of these processes, which calls `began()` first; `one_by_one`: it
+    begins when the last such run is through.
 
     So it must on CPUs: collectives of two programs at once might meet in another order elsewhere,
     and after one has failed the bytes of the next would be taken for its own.
@@ -396,6 +401,7 @@ def _as_flight(run: Callable, done: bool, of: frozenset[int], one_by_one: bool) 
             elif len(in_flight) >= _QUEUE:
                 in_flight[0].finish()
                 in_flight[:] = [f for f in in_flight if not f.landed.is_set()]
+            began()
             if done:
                 return _flown(run, bufs, of)
             results = run(bufs, with_tokens=True)

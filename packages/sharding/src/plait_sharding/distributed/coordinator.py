@@ -23,6 +23,8 @@ from .wire import LONGEST, Garbled, Lines, packed
 
 __all__ = ["Coordinator", "main", "service_beside"]
 
+_REMEMBERED = 1 << 16
+"""How many runs a process may be behind another, and still be compared with it."""
 _ALONE = 2.0
 """Seconds for which the coordinator stays when all have left before all had come."""
 
@@ -50,6 +52,9 @@ class Coordinator:
         self.complete = False
         self.refusals: list[str] = []
         self.meetings: dict[tuple, dict[int, list]] = {}
+        self.runs: dict[tuple, dict[int, list]] = {}
+        self.counts: dict[tuple, int] = {}
+        self.differing: set[tuple] = set()
         self.store: dict[str, Any] = {}
         self.waiting: dict[str, list[tuple[Peer, int]]] = {}
         self.listener, self.peers = listener, set[Peer]()
@@ -63,6 +68,7 @@ class Coordinator:
             "list": self._list,
             "delete": self._delete,
             "where": self._where,
+            "ran": self._ran,
             "bye": self._bye,
         }
 
@@ -299,6 +305,26 @@ class Coordinator:
                     self.members[i],
                     {"met": list(group), "number": number, "each": dict(sorted(there.items()))},
                 )
+
+    def _ran(self, peer: Peer, message: dict) -> None:
+        """Compare the programs that a process has begun to run with those of its group."""
+        group, me = tuple(message["group"]), peer.index
+        table = self.runs.setdefault(group, {})
+        number = self.counts.get((group, me), 0)
+        for mark, name in message["ran"]:
+            known = table.setdefault(number, [mark, name, me, 0])
+            known[3] += 1
+            if known[0] != mark and group not in self.differing:
+                self.differing.add(group)
+                text = f"process {known[2]} runs {known[1]!r}, and process {me} {name!r}"
+                text += " (another program of that name)" if name == known[1] else ""
+                self._tell({"differ": text})
+            if known[3] == len(group):
+                del table[number]
+            number += 1
+        self.counts[group, me] = number
+        while len(table) > _REMEMBERED:  # one is far behind: what it has not run is not compared
+            del table[next(iter(table))]
 
     def _where(self, peer: Peer, message: dict) -> None:
         """Where each process was last seen."""

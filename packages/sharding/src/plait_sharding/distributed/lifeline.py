@@ -13,6 +13,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from threading import Condition, Lock, Thread
@@ -22,6 +23,8 @@ from .wire import COORDINATOR, LONGEST, Garbled, Lines, packed
 
 __all__ = ["Lifeline"]
 
+_REPORT = 0.2
+"""Seconds between two reports of what was run."""
 _PULSE = Path(__file__).with_name("pulse.py")
 
 
@@ -36,6 +39,9 @@ class Lifeline:
       refusals: what the coordinator said to those that may not take part.
       refused: (what, fix) if this one may not.
       service: the port of the runtime's service, when all have come.
+      launched: digests and names of the programs of each group that began to run, for the
+        coordinator to compare; they are sent some times a second.
+      differs: what it found, if processes run different programs.
       met: what each process of a group brought to a meeting, by (group, number).
     """
 
@@ -50,6 +56,8 @@ class Lifeline:
         self.service: int | None = None
         self.met: dict[tuple[tuple[int, ...], int], dict[int, list]] = {}
         self.got: dict[int, dict] = {}
+        self.launched: dict[tuple[int, ...], deque[list[str]]] = {}
+        self.differs: str | None = None
         self.changed = Condition()
         self.closed = False
         self._asked = 0
@@ -133,10 +141,10 @@ class Lifeline:
     def _listen(self) -> None:
         lines, step = Lines(), max(0.05, min(self.silence / 6, 5.0))
         lines.longest = LONGEST
-        heard = said = last = time.monotonic()
+        heard = said = last = reported = time.monotonic()
         while True:
             try:
-                ready, _, _ = select.select([self.sock], [], [], step)
+                ready, _, _ = select.select([self.sock], [], [], min(step, _REPORT))
             except (OSError, ValueError):  # closed here
                 return
             now = time.monotonic()
@@ -146,6 +154,9 @@ class Lifeline:
             if now - said > step and not self.closed:
                 self.say({"beat": 1})
                 said = now
+            if now - reported > _REPORT and not self.closed:
+                self._report()
+                reported = now
             if ready:
                 heard = now
                 if not self._heard(lines):
@@ -155,6 +166,13 @@ class Lifeline:
                     COORDINATOR, "the coordinator", f"it says nothing for {now - heard:.0f} s"
                 )
                 return
+
+    def _report(self) -> None:
+        """Tell the coordinator what was run since the last time."""
+        for group, log in list(self.launched.items()):
+            some = [log.popleft() for _ in range(len(log))]
+            if some:
+                self.say({"ran": some, "group": group})
 
     def _heard(self, lines: Lines) -> bool:
         """Take what has come; whether there will be more."""
@@ -186,6 +204,10 @@ class Lifeline:
                 self.got[message["got"]] = message
             elif "left" in message:
                 self.left.add(message["left"])
+            elif "differ" in message:
+                if self.differs is None:
+                    self.differs = str(message["differ"])
+                    os.write(2, f"plait: {self.differs}\n".encode(errors="replace"))
             elif "missing" in message:
                 self.missing, self.refusals = message["missing"], message["refusals"]
             elif "refused" in message:

@@ -12,6 +12,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from threading import Lock, Thread
 from typing import Any, NoReturn
@@ -109,6 +110,11 @@ class World(Membership):
                 "shardings, in every process; constants must be the same, too",
             )
 
+    def launches(self, code: bytes, name: str, owners: tuple[int, ...]) -> Callable[[], None]:
+        log = self.line.launched.setdefault(owners, deque())
+        entry = [hashlib.sha256(code).hexdigest()[:16], name]
+        return lambda: log.append(entry)
+
     def agree_on_values(self, values: Any, what: str, owners: tuple[int, ...]) -> None:
         digest = hashlib.sha256(np.ascontiguousarray(values).tobytes()).hexdigest()
         each = self.meet("array", what, digest, owners)
@@ -132,6 +138,13 @@ class World(Membership):
         gone = [i for i in line.lost if i == COORDINATOR or i in owners or i == self.index]
         if gone:
             return self._lost(gone)
+        if line.differs is not None:
+            self.stuck = True
+            return ProgramsDiffer(
+                line.differs,
+                fix="call the same functions in the same order in every process, and start again "
+                "from a checkpoint: what was computed since is of no use",
+            )
         if self.broken is not None:
             return DistributedError(
                 f"an earlier program on several processes failed: {self.broken}",
