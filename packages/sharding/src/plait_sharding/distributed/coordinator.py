@@ -65,7 +65,6 @@ class Coordinator:
             "at": self._met,
             "set": self._set,
             "get": self._get,
-            "list": self._list,
             "delete": self._delete,
             "where": self._where,
             "ran": self._ran,
@@ -348,11 +347,6 @@ class Coordinator:
             self._send(peer, answer)
         else:
             self.waiting.setdefault(key, []).append((peer, message["id"]))
-
-    def _list(self, peer: Peer, message: dict) -> None:
-        under = str(message["list"])
-        found = {k: v for k, v in self.store.items() if k.startswith(under)}
-        self._send(peer, {"got": message["id"], "value": found})
 
     def _delete(self, peer: Peer, message: dict) -> None:
         there = self.store.pop(str(message["delete"]), None) is not None
