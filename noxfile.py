@@ -57,7 +57,9 @@ TEST_TOOLS = (
     "hypothesis",
     "mpmath",
     "pyyaml",
+    "safetensors",
     "scipy",
+    "tensorstore",
 )
 # What `quick` runs: files that take few seconds each, of every package and of most that is tested
 # of all together. What they do not find, `tests` does.

@@ -94,7 +94,7 @@ LEFT_OUT = {
     "jax.jax2tf_associative_scan_reductions jax.make_user_context jax.no_execution jax.no_tracing "
     "jax.softmax_custom_jvp jax.thread_guard": "of JAX's own making",
     "jax.api_util jax.lib jax.version jax.interpreters": "`plait.ext`",
-    "jax.distributed jax.monitoring jax.profiler": "one process; `plait.events`; XLA's own tools",
+    "jax.monitoring jax.profiler": "`plait.events`; XLA's own tools",
 }
 """Names of JAX that are not here, and why or what there is instead."""
 

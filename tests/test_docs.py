@@ -193,7 +193,7 @@ def test_the_reference_has_every_public_name():
         for module, chosen in names.ASKED.findall(text(page)):
             assert names.described(module, chosen or None), f"{page.name}: {module}"
             found |= set(chosen.split() or names.public(importlib.import_module(module)))
-    apart = ("P", "sharding", "checkpoint_policies")
+    apart = ("P", "sharding", "distributed", "checkpoint_policies")
     ours = {p.parent.name for p in ROOT.glob("packages/*/pyproject.toml")}
     said = {
         n

@@ -11,6 +11,7 @@ import tokenize
 import tomllib
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
@@ -98,3 +99,42 @@ def test_sample_packages_say_what_they_were_built_for(package):
     assert project["entry-points"]["plait.plugin_api"] == {"1.0": f"plait_{package}"}
     assert "plait-core>=0.2,<0.3" in project["dependencies"] and project["version"] == "0.1.0"
     assert (EXAMPLES / package / "README.md").is_file()
+
+
+@pytest.mark.parametrize("form", ["tensorstore", "safetensors"])
+def test_checkpoints_go_from_any_number_of_processes_to_any(form, tmp_path):
+    """4 processes, 2, 1, and 8 devices; what is read at the end is compared with numpy."""
+    pytest.importorskip(form)
+    chain = [(4, 1), (2, 2), (1, 1), (2, 4), (1, 1)]
+    for k, (n, devices) in enumerate(chain):
+        source = tmp_path / f"step{k}" if k else "-"
+        launch = ["-m", "plait_sharding.launch", "-n", n, "--devices", devices]
+        program = [EXAMPLES / "checkpoint.py", form, source, tmp_path / f"step{k + 1}"]
+        told = run(*map(str, [*launch, *program]))
+        assert told.returncode == 0, told.stderr
+        assert f"step {k + 1} by {n} processes" in told.stdout
+    rng = np.random.default_rng(0)
+    want = {
+        "rows": rng.normal(size=(8, 4)).astype(np.float32),
+        "columns": rng.normal(size=(3, 16)),
+        "copies": np.arange(5, dtype=np.int32),
+    }
+    last = tmp_path / f"step{len(chain)}"
+    for name, x in want.items():
+        for _ in chain:
+            x = x * 2 + 1
+        np.testing.assert_allclose(written(form, last, name), x, rtol=1e-6)
+    assert written(form, last, "steps") == len(chain)
+    assert not list(tmp_path.glob("*.unfinished"))
+
+
+def written(form, folder, name):
+    """An array of a checkpoint that one process with one device wrote, by the library alone."""
+    if form == "safetensors":
+        from safetensors.numpy import load_file
+
+        return load_file(folder / "00000.safetensors")[f"{name}.0"]
+    import tensorstore as ts
+
+    spec = {"driver": "zarr3", "kvstore": {"driver": "file", "path": str(folder / name)}}
+    return ts.open(spec).result().read().result()

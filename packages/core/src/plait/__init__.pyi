@@ -8,6 +8,7 @@ others; `tests/typing/test_stubs.py` compares them.
 
 import plait_export as _export
 import plait_sharding as _sharding
+import plait_sharding.distributed as _distributed
 from plait_autodiff import CustomPrimal as CustomPrimal
 from plait_autodiff import SymbolicZero as SymbolicZero
 from plait_autodiff import check_grads as check_grads
@@ -147,6 +148,7 @@ from ._types.dims import symbolic_dims as symbolic_dims
 from .typing import Array as Array
 
 checkpoint_policies = _policies
+distributed = _distributed
 export = _export
 jacobian = jacrev
 make_jaxpr = make_program

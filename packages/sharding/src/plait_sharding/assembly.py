@@ -3,6 +3,7 @@
 Invariant: the pieces of an array are those of its sharding, each with its own slice of the whole.
 """
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -20,6 +21,7 @@ from plait.ext.errors import (
 from plait.ext.tree import (
     flatten,
     map_tree,
+    spread,
 )
 from plait.ext.types import (
     Aval,
@@ -68,8 +70,8 @@ def make_array_from_callback(
     pieces = _Pieces(shape, data_callback, dtype)
     if dtype is None:  # that of the first piece
         sharding.check(Aval(pieces.shape, np.float32))
-        first = next(iter(sharding.devices_indices_map(pieces.shape).values()))
-        pieces.dtype = pieces[first].dtype
+        here = list(sharding.addressable_devices_indices_map(pieces.shape).values())
+        pieces.dtype = pieces[here[0]].dtype if here else None
     return from_host(pieces, sharding)
 
 
@@ -113,7 +115,7 @@ def make_array_from_single_device_arrays(
     Args:
       shape: of the whole.
       sharding: how it is divided.
-      arrays: one for each device, in any order.
+      arrays: one for each device of this process, in any order.
       dtype: of all of them; needed where there are none.
 
     Raises TypeRule if a device has no array or two, or dtypes differ, AxisError for pieces of wrong
@@ -148,12 +150,12 @@ def make_array_from_single_device_arrays(
             f"make_array_from_single_device_arrays: two pieces are on {twice[0]!r}",
             fix="give one array for each device: plait.device_put(piece, device)",
         )
-    boxes = sharding.devices_indices_map(tuple(shape))
+    boxes = sharding.addressable_devices_indices_map(tuple(shape))
     missing = [d for d in boxes if (d,) not in held]
     if missing or len(held) != len(boxes):
         raise ArgumentError(
             f"make_array_from_single_device_arrays: {len(held)} pieces for the {len(boxes)} "
-            f"devices of {sharding!r}; {missing or 'others'} have none",
+            f"devices of {sharding!r} that this process drives; {missing or 'others'} have none",
             fix="give one array for each device: plait.device_put(piece, device)",
         )
     kind = np.dtype(arrays[0].dtype if dtype is None else dtype)
@@ -176,14 +178,18 @@ def make_array_from_single_device_arrays(
 def make_array_from_process_local_data(
     sharding: Sharding, local_data: Any, global_shape: Any = None
 ) -> Any:
-    """Arrays of what this process has of them, which is all: there is one process.
+    """Arrays of which each process has a part; of one process, all.
 
     Args:
       sharding: how they are divided.
-      local_data: a numpy array, or a tree of them.
-      global_shape: the shape, or a tree of shapes; it is that of the data.
+      local_data: a numpy array, or a tree of them: along each axis what the devices of this process
+        have of the whole, in order and without copies; or all of it.
+      global_shape: the shape of the whole, with None for sizes that are to be found out, or a tree
+        of shapes; by default an axis that is divided over processes is as many times as long.
 
-    Raises AxisError for another shape.
+    Every process calls it.  Nothing is sent: each puts its part on its own devices.
+
+    Raises AxisError for data of a shape that does not fit.
 
     >>> import numpy as np, plait
     >>> where = plait.SingleDeviceSharding(plait.devices()[0])
@@ -191,16 +197,64 @@ def make_array_from_process_local_data(
     Array([1., 1.], dtype=float32)
     """
     _expect(sharding)
-    leaves, _ = flatten(local_data)
-    if len(leaves) == 1 and global_shape is not None:
-        want = tuple(global_shape)
-        if any(n not in (None, m) for n, m in zip(want, np.shape(leaves[0]), strict=True)):
+    if global_shape is None or _is_shape(global_shape):
+        return map_tree(lambda x: _of_part(x, sharding, global_shape), local_data)
+    leaves, tree = flatten(local_data)
+    shapes = spread(global_shape, local_data, "global_shape", _is_shape, "a shape")
+    return tree.unflatten([_of_part(x, sharding, s) for x, s in zip(leaves, shapes, strict=True)])
+
+
+def _is_shape(x: Any) -> bool:
+    return isinstance(x, tuple | list) and all(n is None or isinstance(n, int) for n in x)
+
+
+def _of_part(x: Any, sharding: Sharding, global_shape: Any) -> Array:
+    """The array of which this process has the part `x`."""
+    host = asarray(x).numpy()
+    want = (None,) * host.ndim if global_shape is None else tuple(global_shape)
+    if len(want) != host.ndim:
+        raise AxisError(
+            f"make_array_from_process_local_data: data of shape {host.shape} for an array of shape "
+            f"{want}",
+            fix="give as many sizes as the data has axes",
+        )
+    unit = (sharding.num_devices,) * host.ndim  # which every division divides
+    parts = _parts_here(sharding, unit)
+    shape = tuple([
+        n if n is not None else m * unit[k] // sum(stop - start for start, stop in parts[k])
+        for k, (n, m) in enumerate(zip(want, host.shape))
+    ])  # fmt: skip
+    sharding.check(Aval(shape, canonical(host.dtype)))
+    where: list[dict[int, int]] = []
+    for k, (n, m, of) in enumerate(zip(shape, host.shape, _parts_here(sharding, shape))):
+        size = sum(stop - start for start, stop in of)
+        if m not in (n, size):
             raise AxisError(
-                f"make_array_from_process_local_data: data of shape {np.shape(leaves[0])} for an "
-                f"array of shape {want}",
-                fix="this process is the only one: give all of the array",
+                f"make_array_from_process_local_data: axis {k} of the data has {m} elements, and "
+                f"this process has {size} of the {n} of the whole",
+                fix=f"give all of the array, {n} there"
+                + ("" if size == n else f", or {size}, which are the parts {of}"),
             )
-    return map_tree(lambda x: from_host(asarray(x).numpy(), sharding), local_data)
+        starts = [start for start, _ in of]
+        lengths = [0, *itertools.accumulate(stop - start for start, stop in of)]
+        where.append(dict(zip(starts, starts if m == n else lengths)))
+
+    def part(index: tuple[slice, ...]) -> np.ndarray:
+        at = [w[s.start] for w, s in zip(where, index)]
+        return host[tuple([slice(a, a + s.stop - s.start) for a, s in zip(at, index)])]
+
+    return make_array_from_callback(shape, sharding, part, dtype=host.dtype)
+
+
+def _parts_here(sharding: Sharding, shape: tuple[int, ...]) -> list[list[tuple[int, int]]]:
+    """Of each axis the parts (start, stop) that this process has, in order."""
+    boxes = list(sharding.addressable_devices_indices_map(shape).values())
+    if not boxes:
+        raise ArgumentError(
+            f"make_array_from_process_local_data: no device of {sharding!r} is of this process",
+            fix="call it in the processes that the sharding has devices of",
+        )
+    return [sorted({(b[k].start, b[k].stop) for b in boxes}) for k in range(len(shape))]
 
 
 def _key(index: tuple[slice, ...]) -> tuple:

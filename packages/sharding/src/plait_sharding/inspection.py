@@ -7,6 +7,9 @@ compiled, and at once where nothing is traced.
 from collections.abc import Callable
 from typing import Any
 
+from plait.ext.devices import (
+    first,
+)
 from plait.ext.errors import (
     ArgumentError,
     PlaitError,
@@ -57,7 +60,7 @@ def _(e: Any, xs: Any, ins: Any, outs: Any, callback: Callable[[Sharding], Any])
             "its own",
             fix="ask of the operands or results of shard_map",
         )
-    ask(e, xs[0], ins[0], lambda s: callback(SingleDeviceSharding(0) if s is None else s))
+    ask(e, xs[0], ins[0], lambda s: callback(SingleDeviceSharding(first()) if s is None else s))
     return []
 
 

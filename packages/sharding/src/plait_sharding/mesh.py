@@ -237,6 +237,7 @@ class Mesh(_Axes):
     _push: ClassVar[Callable[[Any, "Mesh"], None]]
     _remove: ClassVar[Callable[[Any], None]]
     _html: ClassVar[Callable[["Mesh"], str | None]]
+    _driver: ClassVar[Callable[[int], int | None]]
     devices: np.ndarray
     ids: tuple[int, ...]
 
@@ -273,19 +274,38 @@ class Mesh(_Axes):
 
     @property
     def is_multi_process(self) -> bool:
-        """Whether its devices belong to several processes: there is one."""
-        return False
+        """Whether its devices belong to several processes."""
+        return len({Mesh._driver(n) for n in self.ids}) > 1
 
     @property
     def local_devices(self) -> list[Any]:
-        """Its devices that belong to this process: all of them, in order, as the mesh was given
-        them (by their numbers, perhaps)."""
-        return list(self.devices.flat)
+        """Its devices that belong to this process, in order, as the mesh was given them (by their
+        numbers, perhaps)."""
+        return [d for d in self.devices.flat if Mesh._driver(_number(d)) is None]
 
     @property
     def local_mesh(self) -> "Mesh":
-        """The mesh of the devices of this process: itself."""
-        return self
+        """The mesh of the devices of this process; itself, if they are all.
+
+        Raises AxisError if they are not all those between some places along each axis.
+        """
+        here = np.array([Mesh._driver(n) is None for n in self.ids]).reshape(self.axis_sizes)
+        if here.all():
+            return self
+        where = np.nonzero(here)
+        box = tuple([slice(k.min(), k.max() + 1) if k.size else slice(0) for k in where])
+        if not here.any():
+            raise AxisError(
+                f"no device of {self!r} belongs to this process",
+                fix="make the mesh of devices of all processes that ask for their part of it",
+            )
+        if not here[box].all():
+            raise AxisError(
+                f"the devices of this process are no block of {self!r}, but those at "
+                f"{np.argwhere(here).tolist()}",
+                fix="make the mesh of plait.devices() in their order, or ask for `local_devices`",
+            )
+        return Mesh(self.devices[box], self.axis_names)
 
     @property
     def abstract_mesh(self) -> "AbstractMesh":
@@ -331,6 +351,11 @@ class Mesh(_Axes):
     def enter_by(cls, push: Callable[[Any, "Mesh"], None], remove: Callable[[Any], None]) -> None:
         """Begin `with mesh:` by `push(mesh, mesh)`, and end it by `remove(mesh)`."""
         cls._push, cls._remove = staticmethod(push), staticmethod(remove)
+
+    @classmethod
+    def drive_by(cls, driver: Callable[[int], int | None]) -> None:
+        """Ask `driver(number)` which other process drives a device; None if it is this one."""
+        cls._driver = staticmethod(driver)
 
     def __enter__(self) -> "Mesh":
         """Let PartitionSpecs alone, in the block, speak of the axes of this mesh."""

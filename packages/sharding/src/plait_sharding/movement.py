@@ -15,7 +15,9 @@ from plait.ext.devices import (
     Placed,
     boxes,
     devices,
+    first,
     layout_of,
+    local,
     move,
 )
 from plait.ext.errors import (
@@ -312,7 +314,7 @@ def sharding_of(x: Any) -> Sharding:
             f"{x!r} is no array, and has no placement",
             fix="ask the arrays that a function takes and returns, outside of it",
         )
-    return x.key.placement or SingleDeviceSharding(0)
+    return x.key.placement or SingleDeviceSharding(first())
 
 
 @dataclass(frozen=True, eq=False)
@@ -323,17 +325,21 @@ class Shard:
       device: where it is.
       index: which slice of the array it is; of an axis that is not divided slice(None).
       replica_id: which of the copies of this slice it is.
-      data: an array of its own on that device.
+      data: an array of its own on that device; None if another process has it.
     """
 
     device: Device
     index: tuple[slice, ...]
     replica_id: int
-    data: Array
+    data: Any
 
 
-def shards_of(x: Any) -> list[Shard]:
-    """The pieces of an array, in the order of its devices; `x.addressable_shards` says the same.
+def shards_of(x: Any, everywhere: bool = False) -> list[Shard]:
+    """The pieces of an array that this process has, in the order of its devices;
+    `x.addressable_shards` says the same.
+
+    With `everywhere` those of all processes (`x.global_shards`), which are without data where they
+    are elsewhere.
 
     Raises TypeRule for what is no array.
 
@@ -344,11 +350,18 @@ def shards_of(x: Any) -> list[Shard]:
     place = sharding_of(x).place
     every, seen, out = devices(), {}, []
     cut = boxes(layout_of(x.key), x.aval.shape)
-    for number, box, piece in zip(place.devices, cut, x.buffer()._arrays, strict=True):
+    mine, pieces = set(local()), iter(x.buffer()._arrays)
+    for number, box in zip(place.devices, cut, strict=True):
         corner = tuple([s.start for s in box])
         copies = seen[corner] = seen.get(corner, -1) + 1
         aval = x.aval.with_shape([s.stop - s.start for s in box])
-        data = wrap(piece, Placed(aval, SingleDeviceSharding(number)))
+        if number not in mine and not everywhere:
+            continue
+        data = (
+            wrap(next(pieces), Placed(aval, SingleDeviceSharding(number)))
+            if number in mine
+            else None
+        )
         index = tuple([
             slice(None) if s.stop - s.start == n else s for s, n in zip(box, x.aval.shape)
         ])  # fmt: skip

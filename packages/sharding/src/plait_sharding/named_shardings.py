@@ -11,6 +11,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from plait.ext.devices import (
+    devices,
+    local,
+)
 from plait.ext.errors import (
     AxisError,
     PlaitError,
@@ -254,6 +258,13 @@ def _over_the_mesh(spec: PartitionSpec) -> NamedSharding:
 
 
 PartitionSpec.place_by(_over_the_mesh)
+
+
+def _driver(number: int) -> int | None:
+    return None if number in local() else devices()[number].process_index
+
+
+Mesh.drive_by(_driver)
 
 
 def piece_shape(mesh: Mesh, aval: Aval, parts: tuple, said: Callable | None = None) -> tuple:

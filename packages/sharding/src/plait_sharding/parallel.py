@@ -16,6 +16,9 @@ from plait import (
 from plait.ext.devices import (
     devices as all_devices,
 )
+from plait.ext.devices import (
+    local,
+)
 from plait.ext.errors import (
     ArgumentError,
     AxisError,
@@ -79,7 +82,8 @@ def pmap(
         same on all devices, or a tree prefix of them.
       static_broadcasted_argnums: positional arguments that are hashable values, not arrays.
       donate_argnums: arguments whose memory results may take; they are deleted.
-      devices: the devices to use, in this order; by default the first of `plait.devices()`.
+      devices: the devices to use, in this order; by default the first of
+        `plait.local_devices()`.
       backend: the platform; this process has one.
       axis_size: how many elements there are, if no argument is mapped.
 
@@ -104,7 +108,9 @@ def pmap(
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
     name = _NAME if axis_name is None else axis_name
-    chosen = list(all_devices(backend) if devices is None else devices)
+    mine = local()
+    every = [d for d in all_devices(backend) if d.id in mine] if devices is None else devices
+    chosen = list(every)
     static = (
         (static_broadcasted_argnums,)
         if isinstance(static_broadcasted_argnums, int)

@@ -17,7 +17,9 @@ from plait.ext.devices import (
     Placed,
     boxes,
     devices,
+    first,
     layout_of,
+    local,
     put,
 )
 from plait.ext.errors import (
@@ -139,8 +141,9 @@ class Sharding:
 
     @property
     def addressable_devices(self) -> set[Device]:
-        """Those of them that belong to this process: all of them."""
-        return self.device_set
+        """Those of them that belong to this process."""
+        every = devices()
+        return {every[i] for i in self.place.devices if i in local()}
 
     @property
     def has_addressable_devices(self) -> bool:
@@ -154,13 +157,13 @@ class Sharding:
 
     @property
     def is_fully_addressable(self) -> bool:
-        """Whether all of its devices belong to this process, as they do: there is one process."""
-        return True
+        """Whether all of its devices belong to this process."""
+        return set(self.place.devices) <= set(local())
 
     @property
     def memory_kind(self) -> str:
         """The kind of the memory that arrays lie in: the default one of the devices."""
-        return devices()[self.place.devices[0]].default_memory().kind
+        return devices()[first()].default_memory().kind
 
     def with_memory_kind(self, kind: str | None) -> "Sharding":
         """The same, in a memory of this kind; None is the default one, which is the only one that
@@ -194,7 +197,8 @@ class Sharding:
 
     def addressable_devices_indices_map(self, global_shape: tuple[int, ...]) -> dict[Device, tuple]:
         """The same, of the devices of this process."""
-        return self.devices_indices_map(global_shape)
+        found, mine = self.devices_indices_map(global_shape), set(local())
+        return {d: box for d, box in found.items() if d.id in mine}
 
     def shard_shape(self, global_shape: tuple[int, ...]) -> tuple[int, ...]:
         """The shape of the pieces of an array of this shape."""

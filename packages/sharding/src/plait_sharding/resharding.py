@@ -16,7 +16,9 @@ from plait.ext.devices import (
     Placed,
     assemble,
     boxes,
+    first,
     layout_of,
+    local,
     move,
     platform,
 )
@@ -53,8 +55,10 @@ def _(args: Any, params: dict[str, Any]) -> Array | None:
     if sharding.closed() != sharding:
         return constraint.bind(x, sharding=sharding.closed())
     key = Placed(x.aval, sharding)
-    here = (0,) if have is None else have.place.devices
+    here = (first(),) if have is None else have.place.devices
     there = sharding.place.devices
+    if not (set(here) | set(there) <= set(local())):
+        return _over_processes(x, key, here == there)
     if len(here) == 1 == len(there) and here == there:
         return wrap(x.buffer(), key)
     if have is not None and len(here) > 1 and set(here) == set(there) and x.aval.size:
@@ -65,6 +69,15 @@ def _(args: Any, params: dict[str, Any]) -> Array | None:
     if len(here) == len(there) and _boxes(x.key) == _boxes(key):
         return wrap(move(x.buffer(), key), key)
     return _piece_by_piece(x, key)
+
+
+def _over_processes(x: Array, key: Placed, among_the_same: bool) -> Array | None:
+    """`x`, of several processes or for them: by a program, if its devices stay; else each process
+    brings what it has, which must be all that it shall have."""
+    if among_the_same:
+        return None
+    events.happened("transfer", key)
+    return wrap(move(x.buffer(), key), key)
 
 
 def _among_the_same(x: Array, have: Sharding, key: Placed) -> Array | None:
@@ -130,7 +143,7 @@ def _boxes(key: Any) -> list[Box]:
 def _piece_by_piece(x: Array, key: Placed) -> Array:
     """`x` on other devices, each of which is sent what it shall have."""
     holders: dict[Any, tuple[Box, list[tuple[int, Any]]]] = {}
-    devices = (0,) if x.key.placement is None else x.key.placement.place.devices
+    devices = (first(),) if x.key.placement is None else x.key.placement.place.devices
     pieces = x.buffer()._arrays if len(devices) > 1 else [x.buffer()]
     for device, box, piece in zip(devices, _boxes(x.key), pieces, strict=True):
         holders.setdefault(_ends(box), (box, []))[1].append((device, piece))

@@ -16,6 +16,7 @@ from .. import events
 from .._base.config import config, wide
 from .._base.errors import PlacementError
 from .._base.source import where_defined
+from .._core import buffers
 from .._core.array import is_tracer
 from .._core.interpreter import GROUND, Interpreter, current, open_under, use
 from .._ops.contraction import normal_precision
@@ -110,17 +111,18 @@ def default_prng_impl(new_val: str) -> Block:
 
 
 def default_device(new_val: Any) -> Block:
-    """Says that new arrays are made on the first device, which they always are.
+    """Says that new arrays are made on the first device of this process, which they always are.
 
     Args:
       new_val: that device, the platform of this process, or None.
 
     Raises PlacementError for others.
     """
-    first = isinstance(new_val, Device) and new_val.id == 0
-    if not first and new_val not in (None, default_backend()):
+    first = buffers.first()
+    same = isinstance(new_val, Device) and new_val.id == first
+    if not same and new_val not in (None, default_backend()):
         raise PlacementError(
-            f"arrays are made on device 0, and {new_val!r} is asked for",
+            f"arrays are made on device {first}, and {new_val!r} is asked for",
             fix="bring them there: plait.device_put(x, device), or jit(f, device=device)",
         )
     return nullcontext()

@@ -16,6 +16,7 @@ from .._base.errors import PlacementError
 from .._core import buffers
 from .._core.array import Array
 from .._core.buffers import expect_platform
+from .._core.processes import member
 from .._jit.tracing import kept_traces_cleared
 from .._plugins.metadata import core_version
 from .._types.avals import OPAQUE
@@ -25,19 +26,18 @@ from ..tree import flatten, map_tree
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Device:
-    """One device of this process; `id` is its number, which placements speak of."""
+    """One device; `id` is its number, which placements speak of, in all processes the same.
+
+    `process_index` is the number of the process that drives it.
+    """
 
     id: int
     platform: str
     device_kind: str
+    process_index: int = 0
 
     def __repr__(self) -> str:
         return f"{buffers.platform()}:{self.id}"
-
-    @property
-    def process_index(self) -> int:
-        """The number of the process that drives it: 0, the only one."""
-        return 0
 
     @property
     def local_hardware_id(self) -> int:
@@ -72,7 +72,7 @@ class Device:
         every = buffers.devices()
         if not 0 <= self.id < len(every):
             raise PlacementError(
-                f"this process has no device {self!r}", fix="take one of plait.devices()"
+                f"there is no device {self!r} here", fix="take one of plait.devices()"
             )
         return every[self.id]
 
@@ -85,7 +85,7 @@ class Memory(NamedTuple):
 
 
 def devices(backend: str | None = None) -> list[Device]:
-    """The devices of this process, in order.
+    """The devices of all processes, those of process 0 first; see `local_devices`.
 
     Args:
       backend: the platform; this process has one.
@@ -98,7 +98,7 @@ def devices(backend: str | None = None) -> list[Device]:
     """
     found = buffers.devices()
     expect_platform(backend)
-    return [Device(i, d.platform, d.device_kind) for i, d in enumerate(found)]
+    return [Device(i, d.platform, d.device_kind, d.process_index) for i, d in enumerate(found)]
 
 
 def device_count(backend: str | None = None) -> int:
@@ -114,38 +114,45 @@ def device_count(backend: str | None = None) -> int:
 def local_devices(
     process_index: int | None = None, backend: str | None = None, host_id: int | None = None
 ) -> list[Device]:
-    """The devices of this process, which is number 0 and the only one; see `devices`.
+    """The devices of this process, or of another one by its number; see `devices`.
 
-    Raises PlacementError for other processes.
+    Raises PlacementError for a number that no process has.
+
+    >>> import plait
+    >>> plait.local_devices() == plait.devices()
+    True
     """
-    for number in (process_index, host_id):
-        if number not in (None, 0):
-            raise PlacementError(
-                f"there is no process {number!r}: this is number 0, and the only one",
-                fix="leave it out",
-            )
-    return devices(backend)
+    asked = process_index if process_index is not None else host_id
+    mine = buffers.client().process_index() if asked is None else asked
+    found = [d for d in devices(backend) if d.process_index == mine]
+    if not found:
+        raise PlacementError(
+            f"there is no process {asked!r}: there are {process_count()}, counted from 0",
+            fix="leave it out, or take one of plait.process_indices()",
+        )
+    return found
 
 
 def local_device_count(backend: str | None = None) -> int:
-    """How many devices this process has; see `devices`."""
-    return device_count(backend)
+    """How many devices this process has; see `local_devices`."""
+    return len(local_devices(backend=backend))
 
 
 def process_index(backend: str | None = None) -> int:
-    """The number of this process: 0."""
+    """The number of this process: 0 if it computes alone."""
     expect_platform(backend)
-    return 0
+    return buffers.client().process_index()
 
 
 def process_count(backend: str | None = None) -> int:
-    """How many processes compute together: 1."""
+    """How many processes compute together."""
     expect_platform(backend)
-    return 1
+    world = member()
+    return 1 if world is None else world.count
 
 
 def process_indices(backend: str | None = None) -> list[int]:
-    """The numbers of all processes: [0]."""
+    """The numbers of all processes, from 0."""
     return list(range(process_count(backend)))
 
 

@@ -317,6 +317,10 @@ class Config:
         """
         self._frozen[name] = why, same
 
+    def is_frozen(self, name: str) -> bool:
+        """Return whether changes of this setting are refused."""
+        return name in self._frozen
+
     def __getattr__(self, name: str):
         try:
             return self._values[name]

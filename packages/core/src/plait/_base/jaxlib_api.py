@@ -132,18 +132,29 @@ _SKIP_CHECKS = (True,) if "_skip_checks" in (_jax.array_result_handler.__doc__ o
 _put = _jax.batched_device_put
 
 
-def make_cpu_client(num_devices: int):
-    """Return a new CPU client with `num_devices` virtual devices."""
+def make_cpu_client(num_devices: int, **world: Any):
+    """Return a new CPU client with `num_devices` virtual devices; `world` are the arguments by
+    which it takes part in several (`distributed_client`, `node_id`, `num_nodes`, `collectives`)."""
     guard_jax()
-    return xla_client.make_cpu_client(num_devices=num_devices)
+    return xla_client.make_cpu_client(num_devices=num_devices, **world)
 
 
-@cache
-def make_plugin_client(plugin: Plugin):
+_plugin_clients: dict[Plugin, Any] = {}
+
+
+def make_plugin_client(plugin: Plugin, distributed_client: Any = None, **world: Any):
     """Return the client of a platform whose library a plugin brings, once.
 
-    Raises RuntimeFailure where the library finds no device, or can not be loaded.
+    `world` are options by which it takes part in several (`node_id`, `num_nodes`,
+    `visible_devices`).  Raises RuntimeFailure where the library finds no device, or can not be
+    loaded.
     """
+    if plugin not in _plugin_clients:
+        _plugin_clients[plugin] = _plugin_client(plugin, distributed_client, world)
+    return _plugin_clients[plugin]
+
+
+def _plugin_client(plugin: Plugin, distributed_client: Any, world: dict[str, Any]):
     guard_jax()
     name = plugin.platform
     if name == "cuda":
@@ -156,7 +167,53 @@ def make_plugin_client(plugin: Plugin):
     options: dict[str, Any] = {}
     if name in GPUS:
         options = {**xla_client.generate_pjrt_gpu_plugin_options(), "platform_name": name}
-    return xla_client.make_c_api_client(name, options)
+    return xla_client.make_c_api_client(name, options | world, distributed_client)
+
+
+# ---- several processes -----------------------------------------------------------------------
+
+_NEVER = 24 * 3600
+"""Seconds of silence after which jaxlib ends a process: who is silent is found out elsewhere."""
+
+
+def distributed_service(address: str, processes: int, patience: int):
+    """Return the service by which the runtimes of several processes find each other.
+
+    It listens at `address` until its `shutdown()`.  That process is aborted whose service ends
+    before itself, so it lives in a process of its own.  Raises RuntimeFailure if it can not listen.
+    """
+    return _jax.get_distributed_runtime_service(
+        address,
+        processes,
+        heartbeat_timeout=_NEVER,
+        cluster_register_timeout=patience,
+        shutdown_timeout=5,
+        recoverable=True,
+    )
+
+
+def distributed_client(address: str, index: int, patience: int):
+    """Return this process's connection to such a service, connected.
+
+    The process is aborted if nobody listens at the address: look before.
+    """
+    made = _jax.get_distributed_runtime_client(
+        address,
+        index,
+        init_timeout=patience,
+        heartbeat_timeout=_NEVER,
+        shutdown_timeout=5,
+        shutdown_on_destruction=False,
+        use_compression=True,
+    )
+    made.connect()
+    return made
+
+
+def gloo(client: Any, hostname: str):
+    """Return the collectives between CPUs of several processes, by TCP; `hostname` is the address
+    of this machine that the others know."""
+    return _jax.make_gloo_tcp_collectives(client, hostname=hostname)
 
 
 def _preload(libraries: list[str]) -> None:
@@ -275,7 +332,7 @@ def copy_to(buf, devices, layout_):
     )[0]
 
 
-def compile_options(device_ids, partitioned: bool, overrides=(), chosen=()):
+def compile_options(device_ids, partitioned: bool, overrides=(), chosen=(), without: str = ""):
     """Return the options for compiling one program.
 
     Args:
@@ -283,6 +340,7 @@ def compile_options(device_ids, partitioned: bool, overrides=(), chosen=()):
       partitioned: whether the compiler divides it over these devices (by Shardy).
       overrides: pairs of a name and a value of XLA's own flags.
       chosen: of each argument whether the compiler may divide it as it likes; none if empty.
+      without: names of passes to leave out, by commas.
     """
     options = xla_client.CompileOptions()
     options.env_option_overrides = list(overrides)
@@ -294,6 +352,9 @@ def compile_options(device_ids, partitioned: bool, overrides=(), chosen=()):
         build.allow_spmd_sharding_propagation_to_output = [True]
         if chosen:
             build.allow_spmd_sharding_propagation_to_parameters = list(chosen)
+    if without and hasattr(build.debug_options, "xla_disable_hlo_passes"):
+        kept = build.debug_options.xla_disable_hlo_passes
+        build.debug_options.xla_disable_hlo_passes = ",".join(filter(None, (kept, without)))
     ids = np.array([list(device_ids)], np.int32)
     options.device_assignment = xla_client.DeviceAssignment.create(ids)
     return options

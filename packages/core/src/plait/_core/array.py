@@ -38,8 +38,9 @@ from .._types.avals import (
     float0,
     no_number,
 )
-from .buffers import begin_get, devices, get, platform, put
+from .buffers import begin_get, devices, first, get, is_here, local, platform, put
 from .interpreter import Tracer, Value
+from .processes import await_ready, explained, member_here
 
 __all__ = ["Array", "Literal", "as_value", "asarray", "is_tracer", "wrap"]
 
@@ -133,7 +134,10 @@ class Array(Value):
         failed.
         """
         try:
-            self.buffer().block_until_ready()
+            buf = self.buffer()
+            if member_here:
+                await_ready(buf)
+            buf.block_until_ready()
         except jaxlib_api.RuntimeFailure as e:
             raise failure(e, [self._buf]) from None
         return self
@@ -176,8 +180,8 @@ class Array(Value):
 
     @property
     def addressable_shards(self) -> list:
-        """The pieces, as a list of Shards: each with its device, its `index` in the whole array,
-        and its `data`, an array on that device."""
+        """The pieces of this process, as a list of Shards: each with its device, its `index` in the
+        whole array, and its `data`, an array on that device."""
         return resolve("sharding").shards_of(self)
 
     def devices(self) -> set:
@@ -186,8 +190,8 @@ class Array(Value):
 
     @property
     def is_fully_addressable(self) -> bool:
-        """Whether all pieces belong to this process: True, since there is one process."""
-        return True
+        """Whether all pieces belong to this process."""
+        return not member_here or is_here(self.buffer())
 
     @property
     def is_fully_replicated(self) -> bool:
@@ -196,8 +200,8 @@ class Array(Value):
 
     @property
     def global_shards(self) -> list:
-        """The same as `addressable_shards`, since there is one process."""
-        return self.addressable_shards
+        """The pieces of all processes; those of others have no data.  See `addressable_shards`."""
+        return resolve("sharding").shards_of(self, everywhere=True)
 
     def addressable_data(self, index: int) -> "Array":
         """Return the data of the piece with this number: an array on one device."""
@@ -268,7 +272,8 @@ class Array(Value):
             return 1, 0
         for kind, name in _ACCELERATORS.items():
             if name == where:
-                return kind, self.key.placement.place.devices[0] if self.key.placement else 0
+                placement = self.key.placement
+                return kind, local().index(placement.place.devices[0] if placement else first())
         raise CopyError(
             f"DLPack has no name for the memory of {where}", fix="bring it to the host first"
         )
@@ -305,7 +310,9 @@ class Array(Value):
         return format(self.item() if spec and not self.aval.ndim else str(self), spec)
 
     def __str__(self) -> str:
-        return str(self.numpy()) if self.aval.category != OPAQUE else repr(self)
+        elsewhere = not self.is_deleted() and not self.is_fully_addressable
+        whole = not elsewhere or self.is_fully_replicated
+        return str(self.numpy()) if whole and self.aval.category != OPAQUE else repr(self)
 
     def __repr__(self) -> str:
         if self.is_deleted():
@@ -313,6 +320,8 @@ class Array(Value):
         if self.aval.category == OPAQUE:
             over = "\n" if self.aval.ndim else " "
             return f"Array({self.aval.shape}, dtype={self.aval.dtype.name}) over{over}{laid(self)}"
+        if not self.is_fully_addressable and not self.is_fully_replicated:
+            return f"Array({self.aval!r} over {self.sharding!r})"
         text = np.array2string(self.numpy(), separator=", ", prefix="Array(")
         shape = "" if self.aval.size or self.aval.shape == (0,) else f"shape={self.aval.shape}, "
         weak = ", weak_type=True" if self.aval.weak_type else ""
@@ -430,10 +439,14 @@ def failure(e: Exception, bufs: Iterable[Any] = ()) -> PlaitError:
     """Return our error for a failure of the runtime on these buffers.
 
     Often one of them was deleted, which the runtime's own text does not say; a Python exception
-    of a callback keeps its text.
+    of a callback keeps its text.  Where several processes compute together, one that has ended may
+    be the cause.
     """
     if any(b.is_deleted() for b in bufs):
         return DeletedArrayError(f"an array whose memory was donated or deleted was used: {e}")
+    found = explained(e)
+    if found is not None:
+        return found
     return RuntimeFailure(f"the computation failed: {e}")
 
 
@@ -477,11 +490,11 @@ def on_accelerator(x: Any) -> Array | None:
     kind, number = (1, 0) if ask is None else ask()
     if kind not in _ACCELERATORS:
         return None
-    device = devices()[number] if number < len(devices()) else None
+    device = devices()[local()[number]] if number < len(local()) else None
     if _ACCELERATORS[kind] != platform() or device is None:
         raise CopyError(
             f"this {type(x).__name__} lies in memory of {_ACCELERATORS[kind]}:{number}, and this "
-            f"process computes on {len(devices())} of {platform()}",
+            f"process computes on {len(local())} of {platform()}",
             fix="bring it to the host first",
         )
     buf = jaxlib_api.dlpack_import(x, device)

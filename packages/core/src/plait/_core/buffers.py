@@ -1,12 +1,15 @@
 """Device memory: the client, its devices, and arrays going there and coming back.
 
+Devices are numbered alike in all processes that compute together, and a process has the pieces of
+an array that lie on its own.
+
 Invariant: there is one client per process, made when the first array is (two would refuse each
 other's buffers); whatever leaves here is a buffer that only `plait._core.array.Array` holds.
 """
 
 import math
 import re
-from functools import cache
+from functools import cache, wraps
 from typing import Any
 
 import numpy as np
@@ -14,10 +17,17 @@ import numpy as np
 from .._base import jaxlib_api
 from .._base.allocator import keep_freed_memory
 from .._base.config import config
-from .._base.errors import ArgumentError, DeletedArrayError, MissingPlatform, PlaitError
+from .._base.errors import (
+    ArgumentError,
+    DeletedArrayError,
+    MissingPlatform,
+    PlacementError,
+    PlaitError,
+)
 from .._base.pjrt_plugins import GPUS, WHEELS, Plugin, plugins
 from .._base.source import warn
 from .._types.avals import Aval, Placed
+from .processes import await_ready, member, member_here
 
 
 def once(f):
@@ -28,6 +38,7 @@ def once(f):
     """
     memo = cache(f)
 
+    @wraps(f)
     def get():
         with jaxlib_api.lock:
             return memo()
@@ -56,12 +67,15 @@ def _started() -> tuple[Any, str]:
 def _made() -> tuple[Any, str]:
     """A new client of the platform that is set, or else of the first that has devices, and its
     name: clients of all GPUs say that they are "gpu"."""
+    world = member()
+    options = (lambda name: {}) if world is None else world.client_options
     for plugin in _plugins_for(config.platform) if config.platform != "cpu" else ():
         try:
-            return jaxlib_api.make_plugin_client(plugin), plugin.platform
+            name = plugin.platform
+            return jaxlib_api.make_plugin_client(plugin, **options(name)), name
         except (jaxlib_api.RuntimeFailure, ImportError, OSError) as e:
             _without(plugin, e)
-    return jaxlib_api.make_cpu_client(config.cpu_devices), "cpu"
+    return jaxlib_api.make_cpu_client(config.cpu_devices, **options("cpu")), "cpu"
 
 
 def _plugins_for(name: str | None) -> list[Plugin]:
@@ -88,8 +102,35 @@ def _without(plugin: Plugin, failure: Exception) -> None:
 
 @once
 def devices() -> tuple:
-    """The devices that this process drives, in order."""
-    return tuple(client().local_devices())
+    """The devices of all processes, those of the first process first."""
+    if member() is None:
+        return tuple(client().local_devices())
+    return tuple(sorted(client().devices(), key=lambda d: (d.process_index, d.id)))
+
+
+@once
+def local() -> tuple[int, ...]:
+    """Numbers of the devices that this process drives."""
+    mine = client().process_index()
+    return tuple([i for i, d in enumerate(devices()) if d.process_index == mine])
+
+
+@once
+def first() -> int:
+    """The number of the default device: the first that this process drives."""
+    return local()[0]
+
+
+def started() -> bool:
+    """Whether the devices exist already, so that this process can join others no more."""
+    return config.is_frozen("platform")
+
+
+@cache
+def owners(ids: tuple[int, ...]) -> frozenset[int]:
+    """Numbers of the processes that drive these devices."""
+    every = devices()
+    return frozenset([every[i].process_index for i in ids])
 
 
 def platform() -> str:
@@ -110,13 +151,13 @@ def expect_platform(backend: str | None) -> None:
 
 @cache
 def device_list(ids: tuple[int, ...] | None = None):
-    """Some devices by number; the default place is the first alone."""
+    """Some devices by number; the default place is the first of this process alone."""
     all_ = devices()
     if ids is None:
-        return jaxlib_api.device_list((all_[0],))
+        return jaxlib_api.device_list((all_[first()],))
     if any(not 0 <= i < len(all_) for i in ids):
         raise PlaitError(
-            f"there is no device number {max(ids)}: this process has {len(all_)}",
+            f"there is no device number {max(ids)}: there are {len(all_)}",
             fix=f"set plait.config.cpu_devices = {max(ids) + 1} before the first array is made",
         )
     return jaxlib_api.device_list(tuple(all_[i] for i in ids))
@@ -198,7 +239,7 @@ def boxes(layout, shape) -> list[tuple[slice, ...]]:
 @cache
 def default_place() -> tuple[Any, list[Any]]:
     """Return (layout, devices) of arrays in the default place."""
-    return _layout(None, "{replicated}"), [devices()[0]]
+    return _layout(None, "{replicated}"), [devices()[first()]]
 
 
 def put(x: Any, key: Aval | Placed, share: bool = False):
@@ -214,9 +255,39 @@ def put(x: Any, key: Aval | Placed, share: bool = False):
         piece = jaxlib_api.share_piece if share else jaxlib_api.put_pieces
         return piece(key.aval.physical, layout, [x], device)
     layout = layout_of(key)
-    where = list(device_list(key.placement.place.devices))
-    pieces = [np.array(x[b]) for b in boxes(layout, x.shape)]  # forced copies of views fail
-    return jaxlib_api.put_pieces(key.aval.physical, layout, pieces, where)
+    there = here_of(layout, x.shape)
+    if member_here:
+        _expect_same(x, key, there)
+    pieces = [np.array(x[b]) for b, _ in there]  # forced copies of views fail
+    return jaxlib_api.put_pieces(key.aval.physical, layout, pieces, [d for _, d in there])
+
+
+def _expect_same(x: Any, key: Any, there: list) -> None:
+    """Raise if an array can not be put here, or has other values in other processes.
+
+    What only gives numpy arrays for slices of it is asked for those that are here alone, and may
+    know no others.
+    """
+    ids, world = key.placement.place.devices, member()
+    if not there:
+        raise PlacementError(
+            f"{key.aval!r} was to lie on the devices {list(ids)}, none of which this process "
+            f"drives: its own are {list(local())}",
+            fix="bring it to plait.local_devices(), or to a sharding with a device of this process",
+        )
+    if world is not None and len(owners(ids)) > 1 and isinstance(x, np.ndarray):
+        what = f"{key.aval!r} as {key.placement!r}"
+        world.agree_on_values(x, what, tuple(sorted(owners(ids))))
+
+
+def here_of(layout, shape) -> list[tuple[tuple[slice, ...], Any]]:
+    """(slice of an array of `shape`, device) of the devices that this process drives, in order."""
+    every = list(layout._internal_device_list)
+    found = list(zip(boxes(layout, shape), every, strict=True))
+    if member() is None:
+        return found
+    mine = client().process_index()
+    return [(b, d) for b, d in found if d.process_index == mine]
 
 
 def assemble(pieces: list[Any], key: Aval | Placed):
@@ -231,7 +302,12 @@ def get(buf) -> np.ndarray:
     """A read-only host view, without a copy where the memory allows.
 
     `memoryview`, unlike `numpy.asarray`, does not swallow errors of the computation.
+    Raises PlacementError if a part of the array lies in other processes alone.
     """
+    if member_here:
+        await_ready(buf)
+        if not is_here(buf):
+            return _gathered(buf)
     try:
         return np.asarray(memoryview(buf))
     except (BufferError, ValueError, TypeError, NotImplementedError):
@@ -248,9 +324,33 @@ def get(buf) -> np.ndarray:
     return out
 
 
+def is_here(buf) -> bool:
+    """Whether all pieces of an array are on devices of this process."""
+    return buf._sharding._internal_device_list.is_fully_addressable
+
+
+def _gathered(buf) -> np.ndarray:
+    """The elements of an array over several processes, if this one has all of them."""
+    layout, shape = buf._sharding, tuple(buf.aval.shape)
+    out, seen = np.empty(shape, buf.aval.dtype), np.zeros(shape, bool)
+    for (box, _), piece in zip(here_of(layout, shape), buf._arrays, strict=True):
+        if not seen[box].all():
+            out[box], seen[box] = get(piece), True
+    if not seen.all():
+        every = {d.process_index for d in layout._internal_device_list}
+        raise PlacementError(
+            f"the array lies on devices of the processes {sorted(every)}, and this one, number "
+            f"{client().process_index()}, has {int(seen.sum())} of its {seen.size} elements",
+            fix="plait.experimental.multihost_utils.process_allgather(x, tiled=True) brings all of "
+            "it to every process; x.addressable_shards are the pieces that are here",
+        )
+    out.flags.writeable = False
+    return out
+
+
 def begin_get(buf) -> None:
     """Start copying the array to the host, so that a later `get` need not wait."""
-    one = len(buf._sharding._internal_device_list) == 1
+    one = len(buf._sharding._internal_device_list) == 1 and is_here(buf)
     for piece in (buf,) if one else buf._arrays:
         piece._copy_single_device_array_to_host_async()
 
@@ -272,9 +372,19 @@ def move(buf, key: Aval | Placed):
     where = device_list(None if placement is None else placement.place.devices)
     here, there = buf._sharding, layout_of(key)
     tiles = [jaxlib_api.tiles(jaxlib_api.hlo_sharding(s)) for s in (here, there)]
-    if len(here._internal_device_list) == len(where) and tiles[0] == tiles[1]:
-        return jaxlib_api.copy_to(buf, where, there)
+    alike = len(here._internal_device_list) == len(where) and tiles[0] == tiles[1]
+    if is_here(buf) and where.is_fully_addressable:
+        if alike:
+            return jaxlib_api.copy_to(buf, where, there)
+    elif alike and list(here._internal_device_list) == list(where):
+        return jaxlib_api.assembled(key.aval.physical, there, [_copied(p) for p in buf._arrays])
     return put(np.asarray(get(buf)), key)
+
+
+def _copied(piece):
+    """Return a copy of an array on one device, on the same."""
+    layout = piece._sharding
+    return jaxlib_api.copy_to(piece, layout._internal_device_list, layout)
 
 
 def _expect_alive(buf) -> None:

@@ -18,13 +18,21 @@ from .._base.errors import (
 )
 from .._base.tracebacks import leaving
 from .._core.array import is_tracer, run_on, wrap
-from .._core.buffers import client, platform
+from .._core.buffers import client, first, platform
 from .._core.ir import Program
 from .._ops.platforms import known_platforms
 from .._plugins.metadata import resolve
 from .._types.avals import Aval
 from .._xla import mlir
-from .._xla.executables import Executable, Loaded, bound, load, load_in_tiers, settled
+from .._xla.executables import (
+    Executable,
+    Loaded,
+    agreed,
+    bound,
+    load,
+    load_in_tiers,
+    settled,
+)
 from .._xla.module import Module, module_of
 from .._xla.operands import as_argument, as_donated
 from .._xla.tiers import USUAL, Options, expect_tier
@@ -279,6 +287,7 @@ class Compiled(_Stage):
             self._loaded = loaded.executable
             self._way = self._direct()
 
+        agreed(module, traced.program.name)
         load_in_tiers(module, options, take)
         self._front = [c.buffer() for c in traced.captured]
         self._asked = keys
@@ -360,7 +369,7 @@ class Compiled(_Stage):
         """
         module = module_of(self._traced.program, self._donated, self._asked, locations=True)
         loaded = load(module, self._options)
-        devices = (0,) if module.place is None else tuple(module.place.devices)
+        devices = (first(),) if module.place is None else tuple(module.place.devices)
         return collectives_in(jaxlib_api.hlo_text(loaded.executable), devices)
 
     def memory_analysis(self) -> Any:

@@ -17,6 +17,7 @@ from .._base.errors import (
 from .._base.lazy import later
 from .._base.tracebacks import border, leaving
 from .._core.array import Array, Literal
+from .._core.buffers import first
 from .._core.dispatch import dispatched
 from .._core.interpreter import Value, current
 from .._plugins.metadata import resolve
@@ -361,7 +362,7 @@ def _device(self: Any) -> Any:
     if not isinstance(self, Array):
         return None
     placement = self.key.placement
-    there = (0,) if placement is None else placement.place.devices
+    there = (first(),) if placement is None else placement.place.devices
     return self.sharding if len(there) > 1 else later("_api.hardware").devices()[there[0]]
 
 

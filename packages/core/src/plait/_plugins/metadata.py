@@ -39,7 +39,7 @@ DISTRIBUTION_OF = {
         "Mesh PartitionSpec P NamedSharding SingleDeviceSharding device_put make_mesh set_mesh "
         "with_sharding_constraint shard_map pmap sharding make_array_from_callback "
         "make_array_from_process_local_data make_array_from_single_device_arrays Shard xmap "
-        "inspect_array_sharding visualize_array_sharding visualize_sharding"
+        "inspect_array_sharding visualize_array_sharding visualize_sharding distributed"
     ),
     "plait-export": "export",
 }
@@ -65,6 +65,7 @@ MODULES = {
     "interpreters.batching": "plait-batching",
     "experimental.maps": "plait-sharding",
     "experimental.mesh_utils": "plait-sharding",
+    "experimental.multihost_utils": "plait-sharding",
     "experimental.shard_map": "plait-sharding",
 }
 """Which distribution offers which module of names: for install hints only."""

@@ -17,10 +17,28 @@ from typing import Any, NamedTuple
 
 from .. import events
 from .._base import jaxlib_api
-from .._base.errors import ArgumentError, PlaitError, RuntimeFailure
+from .._base.errors import ArgumentError, PlacementError, PlaitError, RuntimeFailure
 from .._core.array import failure
-from .._core.buffers import client, device_list, devices, handler, move, platform
+from .._core.buffers import (
+    client,
+    device_list,
+    devices,
+    first,
+    handler,
+    local,
+    move,
+    owners,
+    platform,
+)
 from .._core.ir import Program
+from .._core.processes import (
+    Flight,
+    Membership,
+    expect_present,
+    explained,
+    in_flight,
+    member,
+)
 from .._types.avals import Aval, Key, Placed
 from . import disk_cache
 from .inspection import placement_of
@@ -95,6 +113,8 @@ def load_in_tiers(module: Module, options: Options, take: Callable[[Loaded, bool
     compilation.
     """
     options = options.resolved()
+    if _together(_ids(module)) is not None:  # what a thread does later has no order among processes
+        options = options.single()
     if options.tier != "both":
         take(load(module, options), True)
         return
@@ -115,13 +135,15 @@ def _at_hand(module: Module, options: Options) -> Loaded | None:
         found = _loaded.get((module.code, ids, options, module.chosen))
     if found is not None:
         return found
+    if _together(ids) is not None:
+        return None
     made = _compile_options(ids, options, module.chosen)
     path = disk_cache.path_of(module.code, ids, made, options.flags)
     return load(module, options) if path is not None and os.path.exists(path) else None
 
 
 def _ids(module: Module) -> tuple[int, ...]:
-    return (0,) if module.place is None else tuple(module.place.devices)
+    return (first(),) if module.place is None else tuple(module.place.devices)
 
 
 def _fast_flags(options: Options) -> dict[str, Any]:
@@ -132,7 +154,26 @@ def _compile_options(ids: tuple[int, ...], options: Options, chosen: tuple[bool,
     """Return the options as jaxlib's object; flags that were asked for are so in every tier."""
     flags = _fast_flags(options) | dict(options.flags)
     numbers = [devices()[i].id for i in ids]
-    return jaxlib_api.compile_options(numbers, len(ids) > 1, sorted(flags.items()), chosen)
+    # Combined, several sums are one operation, of which Gloo begins the second though the first
+    # has failed since a process died; it then ends the process that it runs in.
+    without = "cpu-all-reduce-combiner" if _together(ids) is not None else ""
+    return jaxlib_api.compile_options(numbers, len(ids) > 1, sorted(flags.items()), chosen, without)
+
+
+def _together(ids: tuple[int, ...]) -> Membership | None:
+    """The membership, if these devices belong to several processes; else None."""
+    world = member()
+    return world if world is not None and len(owners(ids)) > 1 else None
+
+
+def _expect_runnable(ids: tuple[int, ...]) -> None:
+    """PlacementError for devices of others alone, which nothing here can give work to."""
+    if member() is not None and not set(ids) & set(local()):
+        raise PlacementError(
+            f"a program was to run on the devices {list(ids)}, none of which this process drives: "
+            f"its own are {list(local())}",
+            fix="take plait.local_devices(), or a mesh with a device of each process that calls it",
+        )
 
 
 def _refused(
@@ -167,7 +208,8 @@ def _compiled(module: Module, ids: tuple[int, ...], asked: Options) -> Loaded:
     fast = _fast_flags(asked)
     options = _compile_options(ids, asked, module.chosen)
     path = made = None
-    if not module.callbacks and not module.questions:
+    once = module.callbacks or module.questions
+    if not once and _together(ids) is None:  # not seen: that others may load these
         path = disk_cache.path_of(module.code, ids, options, asked.flags)
     if path is not None:
         made = disk_cache.loaded(
@@ -240,11 +282,21 @@ def compile_in_tiers(
     failures: list[BaseException] = []
     module = module_of(program, donated, keys, (platform(),))
     module.callbacks = [_caught(f, failures) for f in module.callbacks]
+    agreed(module, program.name)
 
     def bind(loaded: Loaded, last: bool) -> None:
         take(bound(program, module, loaded, keys, failures, donated), last)
 
     load_in_tiers(module, options, bind)
+
+
+def agreed(module: Module, name: str) -> None:
+    """Raise unless all processes whose devices a module runs on are about to compile it, too."""
+    ids = _ids(module)
+    _expect_runnable(ids)
+    world = _together(ids)
+    if world is not None:
+        world.agree(module.code, name, tuple(sorted(owners(ids))))
 
 
 def bound(
@@ -267,11 +319,18 @@ def bound(
     place = module.place
     outs: list[Key] = [*program.out_avals]
     if place is not None and len(place.devices) > 1:
-        if platform() == "cpu":
+        world = _together(place.devices)
+        if world is not None:
+            of = owners(place.devices)
+            began = world.launches(module.code, program.name, tuple(sorted(of)))
+            run = _as_flight(run, acts, of, platform() == "cpu", began)
+        elif platform() == "cpu":
             run = _in_turn(run, acts)
         if donated:
             n = len(module.constants)
             run = _each_once(run, [n + i for i in donated], n)
+    elif member() is not None:
+        run = _behind_flights(run)
     front = [x.buffer() for x in module.constants]
     stay: list = []
     if place is not None:
@@ -315,16 +374,89 @@ def _in_turn(run: Callable, done: bool) -> Callable:
 
     def taken(bufs: list[Any]) -> Any:
         with _turn:
-            while _running:
-                try:
-                    _running.pop().block_until_ready()
-                except jaxlib_api.RuntimeFailure:  # its results tell whoever reads them
-                    pass
+            _wait_for_others()
             if done:
                 return run(bufs)
             results = run(bufs, with_tokens=True)
             _running.append(results.consume_token())
             return results
+
+    return taken
+
+
+def _wait_for_others() -> BaseException | None:
+    """Return when the last run on several devices is through, with the error of a flight that
+    failed; `_turn` is held."""
+    error = None
+    while in_flight:
+        in_flight[-1].finish()
+        error = in_flight.pop().error
+    while _running:
+        try:
+            _running.pop().block_until_ready()
+        except jaxlib_api.RuntimeFailure:  # its results tell whoever reads them
+            pass
+    return error
+
+
+_QUEUE = 16
+"""The most flights at once on accelerators: each has a thread that waits for it."""
+
+
+def _as_flight(
+    run: Callable, done: bool, of: frozenset[int], one_by_one: bool, began: Callable[[], None]
+) -> Callable:
+    """Return `run` for devices of these processes, which calls `began()` first; `one_by_one`: it
+    begins when the last such run is through.
+
+    So it must on CPUs: collectives of two programs at once might meet in another order elsewhere,
+    and after one has failed the bytes of the next would be taken for its own.
+    """
+
+    def taken(bufs: list[Any]) -> Any:
+        with _turn:
+            expect_present(of)
+            if one_by_one:
+                error = _wait_for_others()
+                found = explained(error) if isinstance(error, jaxlib_api.RuntimeFailure) else None
+                if found is not None:
+                    raise found
+                expect_present(of)
+            elif len(in_flight) >= _QUEUE:
+                in_flight[0].finish()
+                in_flight[:] = [f for f in in_flight if not f.landed.is_set()]
+            began()
+            if done:
+                return _flown(run, bufs, of)
+            results = run(bufs, with_tokens=True)
+            in_flight.append(Flight(of, results.consume_token().block_until_ready))
+            return results
+
+    return taken
+
+
+def _flown(run: Callable, bufs: list[Any], of: frozenset[int]) -> Any:
+    """Run what returns only when it is through, so that its wait can be ended."""
+    out: list[Any] = []
+    flight = Flight(of, lambda: out.append(run(bufs)))
+    in_flight.append(flight)
+    flight.finish()
+    in_flight.remove(flight)
+    if flight.error is not None:
+        raise flight.error
+    return out[0]
+
+
+def _behind_flights(run: Callable) -> Callable:
+    """Return `run` for one device of a process among several: it would wait for ever behind a run
+    that will not end, so it raises then."""
+
+    def taken(bufs: list[Any], **how: Any) -> Any:
+        for flight in in_flight:
+            found = flight.loss()
+            if found is not None:
+                raise found
+        return run(bufs, **how)
 
     return taken
 

@@ -19,6 +19,7 @@ Here are the names that an author starts with; the modules below have the rest:
     ext.sizes     sizes known by name
     ext.types     types of values and of their elements
     ext.devices   devices, placements, memory
+    ext.processes  several processes that compute together
     ext.testing   what laws are written with
 
 These modules, `plait` itself and its public surfaces are all that a plugin imports of core; ours
@@ -87,8 +88,8 @@ from .types import Aval, Opaque
 from .values import Array, Literal, as_value
 
 MODULES = (
-    "devices", "errors", "ir", "lower", "ops", "rules", "sizes", "testing", "trace", "tree",
-    "types", "values",
+    "devices", "errors", "ir", "lower", "ops", "processes", "rules", "sizes", "testing", "trace",
+    "tree", "types", "values",
 )  # fmt: skip
 
 __all__ = [

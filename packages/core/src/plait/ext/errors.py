@@ -29,6 +29,7 @@ from .._base.source import (
 )
 from .._base.tracebacks import (
     border,
+    watch_display,
 )
 
 __all__ = [
@@ -52,5 +53,6 @@ __all__ = [
     "user_frames",
     "user_line",
     "warn",
+    "watch_display",
     "where_defined",
 ]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .._api.hardware import devices
+from .._api.hardware import devices, local_devices
 from .._api.surfaces import value
 from .._core.array import canonical
 from .._ops.shape import normal_axes
@@ -28,7 +28,7 @@ class _Info:
 
     def default_device(self) -> Any:
         """The device on which arrays are made."""
-        return devices()[0]
+        return local_devices()[0]
 
     def devices(self) -> list:
         """All devices."""

@@ -1,0 +1,391 @@
+"""The coordinator: a small process of its own to which all others are connected.
+
+    python -m plait_sharding.distributed.coordinator SOCKET COUNT PATIENCE
+
+It lets processes find each other, hears when one ends, tells the others, and is where they meet: at
+programs that they are about to run, at barriers.  It also holds the service of the runtime, whose
+end would end every process that is connected to it.  It ends with the last of them.
+
+Invariant: nothing here waits for one process: reading and writing never block, and whoever says
+nothing for too long is dropped.
+"""
+
+import selectors
+import socket
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+from plait.ext.processes import RuntimeFailure, distributed_service
+
+from .wire import LONGEST, Garbled, Lines, packed
+
+__all__ = ["Coordinator", "main", "service_beside"]
+
+_REMEMBERED = 1 << 16
+"""How many runs a process may be behind another, and still be compared with it."""
+_ALONE = 2.0
+"""Seconds for which the coordinator stays when all have left before all had come."""
+
+
+class Peer:
+    """One connection: a process's own, or that of its pulse."""
+
+    def __init__(self, sock: socket.socket):
+        self.sock, self.lines, self.out = sock, Lines(), bytearray()
+        self.index: int | None = None
+        self.name, self.facts, self.at = "", {}, "nowhere yet"
+        self.pulse, self.closing = False, False
+        self.heard = time.monotonic()
+
+
+class Coordinator:
+    """Serves `count` processes on a listening socket until the last is gone."""
+
+    def __init__(self, listener: socket.socket, count: int, patience: float, service: int):
+        self.count, self.patience, self.service = count, patience, service
+        self.silence, self._told = 60.0, 0.0  # until somebody says what silence he bears
+        self.members: dict[int, Peer] = {}
+        self.came: set[int] = set()
+        self.gone: dict[int, str] = {}
+        self.complete = False
+        self.refusals: list[str] = []
+        self.meetings: dict[tuple, dict[int, list]] = {}
+        self.runs: dict[tuple, dict[int, list]] = {}
+        self.counts: dict[tuple, int] = {}
+        self.differing: set[tuple] = set()
+        self.store: dict[str, Any] = {}
+        self.waiting: dict[str, list[tuple[Peer, int]]] = {}
+        self.listener, self.peers = listener, set[Peer]()
+        self.selector = selectors.DefaultSelector()
+        listener.setblocking(False)
+        self.selector.register(listener, selectors.EVENT_READ, None)
+        self.orders: dict[str, Callable[[Peer, dict], None]] = {
+            "at": self._met,
+            "set": self._set,
+            "get": self._get,
+            "delete": self._delete,
+            "where": self._where,
+            "ran": self._ran,
+            "bye": self._bye,
+        }
+
+    def serve(self) -> None:
+        """Until the last process is gone, or none comes."""
+        begun = alone = last = time.monotonic()
+        while True:
+            step = max(0.05, min(self.silence / 6, 5.0))
+            events = self.selector.select(step)
+            now = time.monotonic()
+            if now - last > self.silence / 2:  # it was this process that slept
+                for peer in self.peers:
+                    peer.heard = now
+            last = now
+            for key, ready in events:
+                if key.data is None:
+                    self._accept()
+                    continue
+                if ready & selectors.EVENT_READ:
+                    self._read(key.data, now)
+                if ready & selectors.EVENT_WRITE:
+                    self._write(key.data)
+            self._beat(now, step)
+            if self.peers:
+                alone = now
+            elif self.complete or now - (alone if self.came else begun) > (
+                _ALONE if self.came else self.patience
+            ):
+                return
+
+    # -- connections -------------------------------------------------------------------------
+
+    def _accept(self) -> None:
+        try:
+            sock, _ = self.listener.accept()
+        except OSError:
+            return
+        sock.setblocking(False)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        peer = Peer(sock)
+        self.peers.add(peer)
+        self.selector.register(sock, selectors.EVENT_READ, peer)
+
+    def _read(self, peer: Peer, now: float) -> None:
+        try:
+            data = peer.sock.recv(1 << 16)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if not data:
+            self._drop(peer, "its connection closed")
+            return
+        peer.heard = now
+        try:
+            for message in peer.lines.messages(data):
+                self._take(peer, message)
+        except (Garbled, KeyError, TypeError, ValueError, AttributeError) as e:
+            self._drop(peer, f"it sent what is no message ({type(e).__name__}: {e})")
+
+    def _write(self, peer: Peer) -> None:
+        try:
+            sent = peer.sock.send(peer.out)
+        except BlockingIOError:
+            return
+        except OSError:
+            self._drop(peer, "its connection closed")
+            return
+        del peer.out[:sent]
+        if not peer.out:
+            if peer.closing:
+                self._close(peer)
+            else:
+                self.selector.modify(peer.sock, selectors.EVENT_READ, peer)
+
+    def _send(self, peer: Peer, message: dict) -> None:
+        if peer not in self.peers:
+            return
+        peer.out += packed(message)
+        self.selector.modify(peer.sock, selectors.EVENT_READ | selectors.EVENT_WRITE, peer)
+        if len(peer.out) > 2 * LONGEST:
+            self._drop(peer, "it reads nothing any more")
+
+    def _tell(self, message: dict) -> None:
+        for peer in list(self.members.values()):
+            self._send(peer, message)
+
+    def _close(self, peer: Peer) -> None:
+        if peer in self.peers:
+            self.peers.discard(peer)
+            self.selector.unregister(peer.sock)
+            peer.sock.close()
+
+    def _drop(self, peer: Peer, why: str) -> None:
+        """End a connection; if it is that of a process that said no goodbye, that one is lost."""
+        self._close(peer)
+        if peer.index is None or peer.pulse or self.members.get(peer.index) is not peer:
+            return
+        del self.members[peer.index]
+        self._lost(peer, why)
+
+    def _lost(self, peer: Peer, why: str) -> None:
+        assert peer.index is not None
+        self.gone[peer.index] = why
+        if self.complete:
+            self._tell({"lost": peer.index, "name": peer.name, "why": why})
+            return
+        missing = [str(i) for i in range(self.count) if i not in self.came]
+        without = f" (number {' and '.join(missing)} did not)" if missing else ""
+        for other in list(self.members.values()):
+            self._refuse(
+                other,
+                f"{peer.name} ended before all {self.count} processes had come{without}: {why}",
+                "see what it says itself, and start all processes again",
+            )
+
+    def _beat(self, now: float, step: float) -> None:
+        alive = {p.index: p.heard for p in self.peers if p.pulse}
+        for peer in list(self.peers):
+            heard = max(peer.heard, alive.get(peer.index, 0.0) if not peer.pulse else 0.0)
+            if now - heard <= self.silence:
+                continue
+            why = f"it has said nothing for {now - heard:.0f} s"
+            if peer.index is not None and not peer.pulse and self.members.get(peer.index) is peer:
+                self._send(peer, {"lost": peer.index, "name": peer.name, "why": why})
+                self._write(peer)  # it reads this if it ever wakes
+            self._drop(peer, why)
+        if now - self._told > step:
+            self._told = now
+            self._tell({"beat": 1})
+
+    # -- who is there ------------------------------------------------------------------------
+
+    def _take(self, peer: Peer, message: dict) -> None:
+        if peer.closing:  # it does not know yet that it is refused
+            return
+        if peer.index is not None:
+            for order, do in self.orders.items():
+                if order in message:
+                    do(peer, message)
+                    return
+        elif "pulse" in message:
+            peer.index, peer.pulse = int(message["pulse"]), True
+        elif "hello" in message:
+            self._hello(peer, message)
+        else:
+            raise Garbled("no greeting")
+
+    def _hello(self, peer: Peer, message: dict) -> None:
+        index, count = int(message["hello"]), int(message["count"])
+        peer.name, peer.facts = str(message["name"]), dict(message["facts"])
+        wrong = self._misfit(peer, index, count)
+        if wrong is not None:
+            self.refusals.append(wrong[0])
+            self._refuse(peer, *wrong)
+            self._say_who_is_missing()
+            return
+        peer.index, peer.lines.longest = index, LONGEST
+        self.silence = min(self.silence if self.came else 1e9, float(message["silence"]))
+        self.members[index] = peer
+        self.came.add(index)
+        if len(self.members) < self.count:
+            self._say_who_is_missing()
+            return
+        self.complete = True
+        names = {i: p.name for i, p in self.members.items()}
+        self._tell({"welcome": names, "service": self.service})
+
+    def _misfit(self, peer: Peer, index: int, count: int) -> tuple[str, str] | None:
+        """What is wrong with a process that wants to join, and how to mend it."""
+        if count != self.count:
+            return (
+                f"{peer.name} was started for {count} processes, and process 0 for {self.count}",
+                "give all of them the same num_processes",
+            )
+        if index in self.came:
+            first = self.members.get(index)
+            return (
+                f"{peer.name} came when there was already {first.name if first else 'one'} with "
+                "the same number",
+                "give each process a process_id of its own, from 0 to num_processes - 1",
+            )
+        for other in self.members.values():
+            differing = [k for k, v in peer.facts.items() if other.facts.get(k) != v]
+            if differing:
+                said = ", ".join(
+                    f"{k} ({peer.facts[k]!r} and {other.facts.get(k)!r})" for k in differing
+                )
+                return (
+                    f"{peer.name} and {other.name} differ in {said}",
+                    "install the same versions and make the same settings everywhere",
+                )
+        return None
+
+    def _refuse(self, peer: Peer, what: str, fix: str) -> None:
+        if peer.index is not None:
+            self.members.pop(peer.index, None)
+            peer.index = None
+        peer.closing = True
+        self._send(peer, {"refused": what, "fix": fix})
+
+    def _say_who_is_missing(self) -> None:
+        missing = [i for i in range(self.count) if i not in self.members]
+        self._tell({"missing": missing, "refusals": self.refusals})
+
+    def _bye(self, peer: Peer, message: dict) -> None:
+        assert peer.index is not None
+        self.members.pop(peer.index, None)
+        why, index = str(message["bye"]), peer.index
+        if why:
+            self._lost(peer, f"it ended by {why}")
+        else:
+            self.gone[index] = ""
+            self._tell({"left": index})
+        # Its connection stays until its end: the runtime's service, which ends with the last
+        # connection, would take with it a process that is about to leave.
+
+    # -- where processes meet ----------------------------------------------------------------
+
+    def _met(self, peer: Peer, message: dict) -> None:
+        """A process has come to a meeting; all are told what each brought when all are there."""
+        group, number = tuple(message["group"]), int(message["at"])
+        peer.at = f"{message['kind']} {message['name']!r}"
+        key = group, number
+        there = self.meetings.setdefault(key, {})
+        assert peer.index is not None
+        there[peer.index] = [message["kind"], message["name"], message["value"]]
+        if len(there) < len(group):
+            return
+        del self.meetings[key]
+        for i in group:
+            if i in self.members:
+                self._send(
+                    self.members[i],
+                    {"met": list(group), "number": number, "each": dict(sorted(there.items()))},
+                )
+
+    def _ran(self, peer: Peer, message: dict) -> None:
+        """Compare the programs that a process has begun to run with those of its group."""
+        group, me = tuple(message["group"]), peer.index
+        table = self.runs.setdefault(group, {})
+        number = self.counts.get((group, me), 0)
+        for mark, name in message["ran"]:
+            known = table.setdefault(number, [mark, name, me, 0])
+            known[3] += 1
+            if known[0] != mark and group not in self.differing:
+                self.differing.add(group)
+                text = f"process {known[2]} runs {known[1]!r}, and process {me} {name!r}"
+                text += " (another program of that name)" if name == known[1] else ""
+                self._tell({"differ": text})
+            if known[3] == len(group):
+                del table[number]
+            number += 1
+        self.counts[group, me] = number
+        while len(table) > _REMEMBERED:  # one is far behind: what it has not run is not compared
+            del table[next(iter(table))]
+
+    def _where(self, peer: Peer, message: dict) -> None:
+        """Where each process was last seen."""
+        said = {i: p.at for i, p in self.members.items()}
+        self._send(peer, {"got": message["id"], "value": said})
+
+    def _set(self, peer: Peer, message: dict) -> None:
+        key = str(message["set"])
+        known = key in self.store
+        if not known or message.get("again"):
+            self.store[key] = message["value"]
+            for other, number in self.waiting.pop(key, ()):
+                self._send(other, {"got": number, "value": message["value"]})
+        self._send(peer, {"got": message["id"], "value": not known or bool(message.get("again"))})
+
+    def _get(self, peer: Peer, message: dict) -> None:
+        key = str(message["get"])
+        if key in self.store or not message["wait"]:
+            there = key in self.store
+            answer = {"got": message["id"], "value": self.store.get(key), "there": there}
+            self._send(peer, answer)
+        else:
+            self.waiting.setdefault(key, []).append((peer, message["id"]))
+
+    def _delete(self, peer: Peer, message: dict) -> None:
+        there = self.store.pop(str(message["delete"]), None) is not None
+        self._send(peer, {"got": message["id"], "value": there})
+
+
+def service_beside(host: str, port: int, count: int, patience: float) -> tuple[Any, int]:
+    """Start the runtime's service on the next free port; return it and the port."""
+    host = f"[{host}]" if ":" in host else host
+    for candidate in [*range(port + 1, port + 64), *range(20000, 20064)]:
+        if candidate > 65535 or not _free(host.strip("[]"), candidate):
+            continue
+        try:
+            made = distributed_service(f"{host}:{candidate}", count, int(patience) + 60)
+        except RuntimeFailure:  # somebody was faster
+            continue
+        return made, candidate
+    raise SystemExit(f"the coordinator at port {port} found no free port for the runtime's service")
+
+
+def _free(host: str, port: int) -> bool:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as sock:
+        try:
+            sock.bind((host, port))
+        except OSError:
+            return False
+    return True
+
+
+def main(args: list[str]) -> None:
+    """Serve on a socket that was inherited, by its number."""
+    listener = socket.socket(fileno=int(args[0]))
+    count, patience = int(args[1]), float(args[2])
+    host, port = listener.getsockname()[:2]
+    service, beside = service_beside(host, port, count, patience)
+    Coordinator(listener, count, patience, beside).serve()
+    service.shutdown()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

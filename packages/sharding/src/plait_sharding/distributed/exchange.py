@@ -1,0 +1,340 @@
+"""Values between processes: gathered, sent to all, compared, and points that all come to.
+
+It is `plait.experimental.multihost_utils`.  All functions are called by every process.
+
+Invariant: what arrives is what was given, bit for bit; a process that does not come is an error in
+the others, which names it.
+"""
+
+import hashlib
+import json
+import time
+from typing import Any
+
+import numpy as np
+
+import plait
+from plait.errors import PlaitError
+from plait.ext.devices import devices
+from plait.ext.errors import ArgumentError, border
+from plait.ext.tree import flatten, map_tree, spread
+from plait.ext.values import Array
+from plait.tree_util import keystr, tree_flatten_with_path
+
+from ..assembly import make_array_from_process_local_data
+from ..mesh import Mesh, PartitionSpec
+from ..named_shardings import NamedSharding
+from .failures import DistributedError
+from .membership import is_initialized, world
+
+__all__ = [
+    "assert_equal",
+    "broadcast_one_to_all",
+    "key_value_delete",
+    "key_value_get",
+    "global_array_to_host_local_array",
+    "host_local_array_to_global_array",
+    "process_allgather",
+    "key_value_set",
+    "sync_global_devices",
+    "wait_at_barrier",
+]
+
+
+def _mesh() -> Mesh:
+    """The first device of every process: one place for what each of them has."""
+    first: dict[int, Any] = {}
+    for d in devices():
+        first.setdefault(d.process_index, d)
+    return Mesh([first[i] for i in sorted(first)], ("process",))
+
+
+def _replicated(x: Any) -> Any:
+    """`x` with all of it on every device that has a part."""
+    where = x.sharding
+    if not isinstance(where, NamedSharding):
+        raise ArgumentError(
+            f"an array that lies as {where!r} can not be gathered",
+            fix="give one that lies as a NamedSharding says",
+        )
+    whole = NamedSharding(where.mesh, PartitionSpec())
+    return plait.jit(_same, out_shardings=whole)(x)
+
+
+def _same(x: Any) -> Any:
+    return x
+
+
+def _elsewhere(x: Any) -> bool:
+    return isinstance(x, Array) and not x.is_fully_addressable
+
+
+def _host(x: Any) -> np.ndarray:
+    return x.numpy() if isinstance(x, Array) else np.asarray(plait.numpy.asarray(x))
+
+
+@border
+def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
+    """The values of all processes, as numpy arrays in each of them.
+
+    Args:
+      in_tree: a tree of arrays.  One that is spread over several processes comes back whole, if
+        `tiled`; of others each process gives its own, of the same shape and dtype everywhere.
+      tiled: whether those are joined along their first axis; else they are stacked along a new one.
+
+    Returns:
+      The tree, with an array of shape (processes, *shape), or (processes * n, *rest), for each.
+
+    Raises ProgramsDiffer if shapes differ between processes, ArgumentError for an array that is
+    spread, and not `tiled`.
+
+    >>> import plait
+    >>> from plait.experimental import multihost_utils
+    >>> multihost_utils.process_allgather({"loss": 0.5})["loss"].tolist()
+    [0.5]
+    """
+    return map_tree(lambda x: _gathered(x, tiled), in_tree)
+
+
+def _gathered(x: Any, tiled: bool) -> np.ndarray:
+    if _elsewhere(x):
+        if not tiled:
+            raise ArgumentError(
+                f"process_allgather of {x!r}, which is spread over several processes, would stack "
+                "an array that is one",
+                fix="write process_allgather(x, tiled=True) for the whole array",
+            )
+        return np.asarray(_replicated(x))
+    host = _host(x)
+    if tiled and host.ndim:
+        parts = host
+    else:
+        parts = host[None]
+    if not is_initialized():
+        return parts
+    spread_ = make_array_from_process_local_data(
+        NamedSharding(_mesh(), PartitionSpec("process")), parts
+    )
+    return np.asarray(_replicated(spread_))
+
+
+@border
+def broadcast_one_to_all(in_tree: Any, is_source: bool | None = None) -> Any:
+    """The values of one process, as numpy arrays in each of them.
+
+    Args:
+      in_tree: a tree of arrays, of the same shapes and dtypes everywhere.
+      is_source: whether this process is the one whose values are taken; by default process 0 is.
+
+    Raises DistributedError if none or several are, ProgramsDiffer if shapes differ.
+
+    >>> from plait.experimental import multihost_utils
+    >>> multihost_utils.broadcast_one_to_all(3.0).tolist()
+    3.0
+    """
+    if not is_initialized():
+        return map_tree(_host, in_tree)
+    here = world()
+    mine = here.index == 0 if is_source is None else bool(is_source)
+    each = here.meet("values", "broadcast_one_to_all", mine, range(here.count))
+    sources = [i for i, (_, _, is_it) in each.items() if is_it]
+    if len(sources) != 1:
+        raise DistributedError(
+            f"broadcast_one_to_all needs one source, and the processes {sources} say that they "
+            "are it",
+            fix="give is_source=True in one process, and False in the others",
+        )
+    return map_tree(lambda x: _gathered(_host(x), False)[sources[0]], in_tree)
+
+
+@border
+def sync_global_devices(name: str) -> None:
+    """Wait until every process has come to the point of this name.
+
+    Raises ProgramsDiffer if one comes to another point, PeerLost if one has ended, and
+    DistributedError, which says where each was last, if one does not come within
+    `initialize(meeting_timeout_seconds=)`.
+
+    >>> from plait.experimental import multihost_utils
+    >>> multihost_utils.sync_global_devices("checkpoint written")
+    """
+    if is_initialized():
+        here = world()
+        here.meet("sync", str(name), None, range(here.count))
+
+
+@border
+def assert_equal(in_tree: Any, fail_message: str = "") -> None:
+    """Raise DistributedError unless a tree has the same values in every process; it names the
+    leaves that differ, and the processes whose do.
+
+    NaNs of the same bits are equal.
+
+    >>> from plait.experimental import multihost_utils
+    >>> multihost_utils.assert_equal({"step": 3})
+    """
+    if not is_initialized():
+        return
+    here = world()
+    leaves = {keystr(path): _digest(x) for path, x in tree_flatten_with_path(in_tree)[0]}
+    each = here.meet("values", "assert_equal", leaves, range(here.count))
+    first = each[0][2]
+    wrong: dict[str, list[int]] = {}
+    for i, (_, _, theirs) in each.items():
+        for name in {**first, **theirs}:
+            if theirs.get(name) != first.get(name):
+                wrong.setdefault(name, []).append(i)
+    if wrong:
+        said = "; ".join(
+            f"{name or 'the value'} of process {' and '.join(map(str, who))} differs from that of "
+            "process 0"
+            for name, who in sorted(wrong.items())
+        )
+        raise DistributedError(
+            f"{fail_message}: {said}" if fail_message else said,
+            fix="make them of the same seed, or take those of one: "
+            "multihost_utils.broadcast_one_to_all",
+        )
+
+
+def _digest(x: Any) -> str:
+    """A text that tells values apart, with their dtypes and shapes."""
+    if _elsewhere(x):
+        return f"spread {x.aval!r} {x.sharding!r}"
+    host = np.ascontiguousarray(_host(x))
+    return f"{host.dtype}{host.shape} {hashlib.sha256(host.tobytes()).hexdigest()}"
+
+
+# ---- parts of one array ------------------------------------------------------------------------
+
+
+def _specs(pspecs: Any, x: Any) -> list[Any]:
+    return spread(
+        pspecs, x, "pspecs", lambda s: s is None or isinstance(s, PartitionSpec), "a PartitionSpec"
+    )
+
+
+@border
+def host_local_array_to_global_array(local_inputs: Any, global_mesh: Mesh, pspecs: Any) -> Any:
+    """Arrays over a mesh of all processes, of what each has on its own part of the mesh.
+
+    Args:
+      local_inputs: a tree of arrays: the part of this process, as it would be divided over
+        `global_mesh.local_mesh`.
+      global_mesh: the mesh of all.
+      pspecs: a PartitionSpec, or a tree prefix of them; None divides nothing.
+
+    Raises AxisError if a part can not be divided so.
+    """
+    leaves, tree = flatten(local_inputs)
+    out = []
+    for x, spec in zip(leaves, _specs(pspecs, local_inputs), strict=True):
+        sharding = NamedSharding(global_mesh, PartitionSpec() if spec is None else spec)
+        out.append(make_array_from_process_local_data(sharding, x if _elsewhere(x) else _host(x)))
+    return tree.unflatten(out)
+
+
+@border
+def global_array_to_host_local_array(global_inputs: Any, global_mesh: Mesh, pspecs: Any) -> Any:
+    """The part of this process of arrays over a mesh of all, as arrays over its own part of the
+    mesh: the inverse of `host_local_array_to_global_array`."""
+    leaves, tree = flatten(global_inputs)
+    local = global_mesh.local_mesh
+    out = []
+    for x, spec in zip(leaves, _specs(pspecs, global_inputs), strict=True):
+        spec = PartitionSpec() if spec is None else spec
+        x = plait.device_put(x, NamedSharding(global_mesh, spec))
+        shards = x.addressable_shards
+        low = [min(s.index[k].indices(n)[0] for s in shards) for k, n in enumerate(x.shape)]
+        high = [max(s.index[k].indices(n)[1] for s in shards) for k, n in enumerate(x.shape)]
+        part = np.empty([h - b for b, h in zip(low, high)], x.dtype)
+        for s in shards:
+            at = [slice(*i.indices(n)) for i, n in zip(s.index, x.shape)]
+            part[tuple([slice(i.start - b, i.stop - b) for i, b in zip(at, low)])] = s.data
+        out.append(plait.device_put(part, NamedSharding(local, spec)))
+    return tree.unflatten(out)
+
+
+# ---- a store of small values -------------------------------------------------------------------
+
+
+def _asked(question: dict, seconds: float, what: str) -> dict:
+    here = world()
+    answer = here.answer(question, seconds)
+    if answer is None:
+        found = here.loss((), 0.0)
+        raise found or DistributedError(
+            f"{what} had no answer in {seconds:.0f} s", fix="see what the other processes do"
+        )
+    return answer
+
+
+@border
+def key_value_set(key: str, value: Any, *, again: bool = False) -> None:
+    """Give all processes a value by a name: numbers, strings, lists, dictionaries of them.
+
+    Raises DistributedError if the name has one already, unless `again`; ArgumentError for what is
+    nothing of these.
+    """
+    try:
+        json.dumps(value)
+    except (TypeError, ValueError):
+        raise ArgumentError(
+            f"the value of {key!r} is {value!r}, which can not be sent",
+            fix="give numbers, strings, lists or dictionaries of them; process_allgather sends "
+            "arrays",
+        ) from None
+    answer = _asked(
+        {"set": str(key), "value": value, "again": again}, 30.0, f"key_value_set({key!r})"
+    )
+    if not answer["value"]:
+        raise DistributedError(
+            f"{key!r} has a value already", fix="take another name, or give again=True"
+        )
+
+
+@border
+def key_value_get(key: str, timeout: float | None = None) -> Any:
+    """The value that some process gives by a name; it is waited for.
+
+    Args:
+      key: the name.
+      timeout: seconds; by default those of `initialize(meeting_timeout_seconds=)`.
+
+    Raises DistributedError if there is none in time.
+    """
+    here = world()
+    seconds = here.patience if timeout is None else timeout
+    number, end = here.line.ask({"get": str(key), "wait": True}), time.monotonic() + seconds
+    line = here.line
+    line.wait(lambda: number in line.got or line.lost, max(0.0, end - time.monotonic()))
+    answer = line.got.pop(number, None)
+    if answer is not None:
+        return answer["value"]
+    found: PlaitError | None = here.loss(range(here.count), 0.0)
+    raise found or DistributedError(
+        f"no process gave a value for {key!r} in {seconds:.0f} s",
+        fix="let one call key_value_set(key, value), or ask for the name that it gives",
+    )
+
+
+@border
+def key_value_delete(key: str) -> bool:
+    """Take the value of a name away; whether there was one."""
+    return bool(_asked({"delete": str(key)}, 30.0, f"key_value_delete({key!r})")["value"])
+
+
+@border
+def wait_at_barrier(name: str, timeout: float | None = None, processes: Any = None) -> None:
+    """Wait until these processes, by default all, are at the barrier of this name.
+
+    Raises as `sync_global_devices` does; `timeout` is in seconds.
+    """
+    here = world()
+    group = range(here.count) if processes is None else sorted({int(i) for i in processes})
+    if here.index not in group or not all(0 <= i < here.count for i in group):
+        raise ArgumentError(
+            f"process {here.index} is at the barrier {name!r} of the processes {list(group)}",
+            fix="call it in the processes that it is of",
+        )
+    here.meet("barrier", str(name), None, group, timeout)

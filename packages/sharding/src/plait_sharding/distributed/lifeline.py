@@ -1,0 +1,231 @@
+"""The connection of a process to the coordinator, and what it hears by it.
+
+A thread reads it.  What it hears of the end of others it writes to standard error at once: the
+program may be where no exception reaches it.
+
+Invariant: the thread calls nothing that waits for another process, and knows neither arrays nor
+programs; what it learns is only added to, under one lock.
+"""
+
+import os
+import select
+import socket
+import subprocess
+import sys
+import time
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+from threading import Condition, Lock, Thread
+from typing import Any
+
+from .wire import COORDINATOR, LONGEST, Garbled, Lines, packed
+
+__all__ = ["Lifeline"]
+
+_REPORT = 0.2
+"""Seconds between two reports of what was run."""
+_PULSE = Path(__file__).with_name("pulse.py")
+
+
+class Lifeline:
+    """One socket; closed without a goodbye it tells the others that this process is dead.
+
+    Attributes:
+      names: of the processes, by number: machine and process id.
+      lost: why each of them is lost that is; -1 is the coordinator.
+      left: those that have ended in order.
+      missing: those that have not come yet.
+      refusals: what the coordinator said to those that may not take part.
+      refused: (what, fix) if this one may not.
+      service: the port of the runtime's service, when all have come.
+      launched: digests and names of the programs of each group that began to run, for the
+        coordinator to compare; they are sent some times a second.
+      differs: what it found, if processes run different programs.
+      met: what each process of a group brought to a meeting, by (group, number).
+    """
+
+    def __init__(self, sock: socket.socket, silence: float, on_loss: Callable[[str], None]):
+        self.sock, self.silence, self._on_loss = sock, silence, on_loss
+        self.names: dict[int, str] = {}
+        self.lost: dict[int, str] = {}
+        self.left: set[int] = set()
+        self.missing: list[int] = []
+        self.refusals: list[str] = []
+        self.refused: tuple[str, str] | None = None
+        self.service: int | None = None
+        self.met: dict[tuple[tuple[int, ...], int], dict[int, list]] = {}
+        self.got: dict[int, dict] = {}
+        self.launched: dict[tuple[int, ...], deque[list[str]]] = {}
+        self.differs: str | None = None
+        self.changed = Condition()
+        self.closed = False
+        self._asked = 0
+        self._saying = Lock()
+        self._pulse: subprocess.Popen | None = None
+        self.sock.settimeout(max(silence, 1.0))
+        self._thread = Thread(target=self._listen, name="plait lifeline", daemon=True)
+        self._thread.start()
+
+    # -- saying ------------------------------------------------------------------------------
+
+    def say(self, message: dict[str, Any]) -> None:
+        """Send a message; what can not be sent is of no account, since the end is heard."""
+        try:
+            with self._saying:
+                self.sock.sendall(packed(message))
+        except OSError:
+            pass
+
+    def ask(self, message: dict[str, Any]) -> int:
+        """Send a question; its answer will be in `got` under the number that is returned."""
+        with self.changed:
+            self._asked += 1
+            number = self._asked
+        self.say({**message, "id": number})
+        return number
+
+    def wait(self, enough: Callable[[], Any], seconds: float) -> bool:
+        """Wait until `enough()`, which is asked whenever something was heard; whether it was."""
+        with self.changed:
+            return bool(self.changed.wait_for(enough, seconds))
+
+    def beat_beside(self, index: int) -> None:
+        """Start the small process that says that this one lives, even where one call into native
+        code holds Python's lock for longer than the silence that others bear."""
+        host, port = self.sock.getpeername()[:2]
+        self._pulse = subprocess.Popen(
+            [sys.executable, "-I", "-S", str(_PULSE), host, str(port), str(index),
+             str(max(0.1, self.silence / 6))],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+
+    def close(self, why: str) -> None:
+        """Say goodbye: in order, or because of an error, which is named."""
+        if self.closed:
+            return
+        self.closed = True  # first: the answer may be that the connection is closed
+        self.say({"bye": why})
+        with self.changed:
+            self.changed.notify_all()
+
+    def forget(self) -> None:
+        """In a process that was forked from this one: that one's end must not wait for ours."""
+        self.closed = True
+        self.sock.close()
+        if self._pulse is not None and self._pulse.stdin is not None:
+            self._pulse.stdin.close()
+
+    def end(self) -> None:
+        """Close the connection and the small process beside."""
+        self.closed = True
+        try:
+            self.sock.shutdown(socket.SHUT_RDWR)  # which wakes the thread, too
+        except OSError:
+            pass
+        self._thread.join(5.0)
+        self.sock.close()
+        if self._pulse is not None:
+            assert self._pulse.stdin is not None
+            self._pulse.stdin.close()
+            try:
+                self._pulse.wait(5.0)
+            except subprocess.TimeoutExpired:
+                self._pulse.kill()
+                self._pulse.wait()
+
+    # -- listening ---------------------------------------------------------------------------
+
+    def _listen(self) -> None:
+        lines, step = Lines(), max(0.05, min(self.silence / 6, 5.0))
+        lines.longest = LONGEST
+        heard = said = last = reported = time.monotonic()
+        while True:
+            try:
+                ready, _, _ = select.select([self.sock], [], [], min(step, _REPORT))
+            except (OSError, ValueError):  # closed here
+                return
+            now = time.monotonic()
+            if now - last > self.silence / 2:  # it was this process that slept
+                heard = now
+            last = now
+            if now - said > step and not self.closed:
+                self.say({"beat": 1})
+                said = now
+            if now - reported > _REPORT and not self.closed:
+                self._report()
+                reported = now
+            if ready:
+                heard = now
+                if not self._heard(lines):
+                    return
+            elif now - heard > self.silence:
+                self._gone(
+                    COORDINATOR, "the coordinator", f"it says nothing for {now - heard:.0f} s"
+                )
+                return
+
+    def _report(self) -> None:
+        """Tell the coordinator what was run since the last time."""
+        for group, log in list(self.launched.items()):
+            some = [log.popleft() for _ in range(len(log))]
+            if some:
+                self.say({"ran": some, "group": group})
+
+    def _heard(self, lines: Lines) -> bool:
+        """Take what has come; whether there will be more."""
+        try:
+            data = self.sock.recv(1 << 16)
+        except OSError:
+            data = b""
+        if not data:
+            if self.refused is None and not self.closed:
+                self._gone(COORDINATOR, "the coordinator", "its connection closed")
+            return False
+        try:
+            for message in lines.messages(data):
+                self._take(message)
+        except (Garbled, KeyError, TypeError, ValueError) as e:
+            self._gone(COORDINATOR, "what answers there", f"it is no coordinator of ours ({e})")
+            return False
+        return True
+
+    def _take(self, message: dict[str, Any]) -> None:
+        if "lost" in message:
+            self._gone(int(message["lost"]), message["name"], message["why"])
+            return
+        with self.changed:
+            if "met" in message:
+                each = {int(i): brought for i, brought in message["each"].items()}
+                self.met[tuple(message["met"]), message["number"]] = each
+            elif "got" in message:
+                self.got[message["got"]] = message
+            elif "left" in message:
+                self.left.add(message["left"])
+            elif "differ" in message:
+                if self.differs is None:
+                    self.differs = str(message["differ"])
+                    os.write(2, f"plait: {self.differs}\n".encode(errors="replace"))
+            elif "missing" in message:
+                self.missing, self.refusals = message["missing"], message["refusals"]
+            elif "refused" in message:
+                self.refused = message["refused"], message["fix"]
+            elif "welcome" in message:
+                self.names = {int(i): name for i, name in message["welcome"].items()}
+                self.missing, self.service = [], message["service"]
+            else:
+                return
+            self.changed.notify_all()
+
+    def _gone(self, index: int, name: str, why: str) -> None:
+        if self.closed or index in self.lost:
+            return
+        text = f"{name}: {why}"
+        if self.service is not None or index != COORDINATOR:
+            os.write(2, f"plait: lost {text}\n".encode(errors="replace"))
+            self._on_loss(text)  # first: if it ends the process, nobody shall have heard before
+        with self.changed:
+            self.lost[index] = text
+            self.changed.notify_all()

@@ -1,0 +1,131 @@
+"""Start the processes of one computation on this machine.
+
+    python -m plait_sharding.launch -n 4 script.py arguments
+    python -m plait_sharding.launch -n 4 -m package.module arguments
+
+The script calls `plait.distributed.initialize()` without arguments.  What processes print is passed
+on, with their numbers before it if `--tag` is given.
+
+Invariant: when it returns no process that it started runs any more; its exit code is 0 if all of
+theirs are, else that of the first that failed.
+"""
+
+import argparse
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from threading import Thread
+from typing import IO, Any
+
+from .distributed.launchers import ADDRESS, COUNT, INDEX, LAUNCHED
+from .distributed.membership import LOST_CODE, start_coordinator
+
+__all__ = ["main", "run_processes"]
+
+_PATIENCE = 300.0
+
+
+def run_processes(
+    command: list[str], processes: int, devices: int | None = None, tag: bool = False,
+    grace: float = 30.0,
+) -> int:  # fmt: skip
+    """Run a command so many times as the processes of one computation; return the exit code.
+
+    Args:
+      command: what is run, for instance [sys.executable, "script.py"].
+      processes: how many.
+      devices: virtual CPU devices of each; by default as the environment says.
+      tag: whether lines of output begin with the number of their process.
+      grace: seconds that the others have to end when one has failed.
+    """
+    with socket.create_server(("127.0.0.1", 0), backlog=1024) as listener:
+        port = listener.getsockname()[1]
+        coordinator = start_coordinator(listener, processes, _PATIENCE)
+    running: list[subprocess.Popen] = []
+    try:
+        for index in range(processes):
+            running.append(_started(command, index, processes, port, devices, tag))
+        return _ended(running, grace)
+    finally:
+        for child in running:
+            if child.poll() is None:
+                child.kill()
+            child.wait()
+        coordinator.terminate()
+        coordinator.wait()
+
+
+def _started(
+    command: list[str], index: int, processes: int, port: int, devices: int | None, tag: bool
+) -> subprocess.Popen:
+    environment = {
+        **os.environ,
+        ADDRESS: f"127.0.0.1:{port}",
+        COUNT: str(processes),
+        INDEX: str(index),
+        LAUNCHED: "1",
+    }
+    if devices is not None:
+        environment["PLAIT_CPU_DEVICES"] = str(devices)
+    pipe = subprocess.PIPE if tag else None
+    child = subprocess.Popen(command, env=environment, stdout=pipe, stderr=pipe)
+    for source, target in ((child.stdout, sys.stdout), (child.stderr, sys.stderr)):
+        if source is not None:
+            Thread(target=_pass_on, args=(source, target, index), daemon=True).start()
+    return child
+
+
+def _pass_on(source: IO[bytes], target: Any, index: int) -> None:
+    for line in source:
+        target.write(f"[{index}] {line.decode(errors='replace')}")
+        target.flush()
+
+
+def _ended(running: list[subprocess.Popen], grace: float) -> int:
+    """Wait for all; the first failure gives the others a while to end by themselves."""
+    failed, end = 0, float("inf")
+    while any(child.poll() is None for child in running):
+        for child in running:
+            if not failed and child.poll():
+                failed, end = child.returncode, time.monotonic() + grace
+        if time.monotonic() > end:
+            for child in running:
+                if child.poll() is None:
+                    child.send_signal(signal.SIGKILL)
+        time.sleep(0.02)
+    codes = [failed, *(child.returncode for child in running)]
+    causes = [code for code in codes if code not in (0, LOST_CODE)]  # others follow from these
+    failed = next(iter(causes), failed or max(codes))
+    return 128 - failed if failed < 0 else failed
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """The command line; returns the exit code."""
+    parser = argparse.ArgumentParser(
+        prog="python -m plait_sharding.launch",
+        description="Start the processes of one computation on this machine.",
+    )
+    parser.add_argument("-n", "--processes", type=int, required=True, help="how many")
+    parser.add_argument("--devices", type=int, help="virtual CPU devices of each process")
+    parser.add_argument("--tag", action="store_true", help="number the lines of output")
+    parser.add_argument("-m", dest="module", action="store_true", help="run a module")
+    parser.add_argument("program", help="a script, or with -m a module")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER)
+    told = parser.parse_args(arguments)
+    if told.processes < 1:
+        parser.error(f"-n {told.processes}: give at least one process")
+    if told.devices is not None and told.devices < 1:
+        parser.error(f"--devices {told.devices}: give at least one device")
+    how = ["-m"] if told.module else []
+    command = [sys.executable, *how, told.program, *told.arguments]
+    try:
+        return run_processes(command, told.processes, told.devices, told.tag)
+    except KeyboardInterrupt:
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())
