@@ -29,6 +29,7 @@ from .._xla.executables import (
 )
 from .._xla.lower import (
     I32,
+    OPERATION,
     Emitter,
     Unit,
 )
@@ -52,6 +53,7 @@ __all__ = [
     "I32",
     "JAXLIB_VERSION",
     "Module",
+    "OPERATION",
     "RuntimeFailure",
     "STABLE",
     "Unit",

@@ -12,7 +12,9 @@ Invariant: a module that is read computes what it computes, or the reading is re
 the operation that stands in the way.
 """
 
+from .module import functions_of
 from .reading import Reading
 from .table import REFUSED, RULES
+from .walking import names_in
 
-__all__ = ["REFUSED", "RULES", "Reading"]
+__all__ = ["REFUSED", "RULES", "Reading", "functions_of", "names_in"]

@@ -11,6 +11,9 @@ from plait.ext.ir import (
     Program,
     Var,
 )
+from plait.ext.ops.shape import (
+    broadcast_in_dim,
+)
 from plait.ext.rules import (
     Elementwise,
     Structural,
@@ -48,8 +51,10 @@ def of_cells(walk: Walk, block: Block) -> Callable[[Sequence[Any]], list]:
 
 
 def _over_arrays(program: Program, xs: Sequence[Any]) -> list:
-    shape = xs[0].aval.shape
-    env: dict[Any, Any] = dict(zip(program.inputs, xs, strict=True))
+    shape = max((x.aval.shape for x in xs), key=len)
+    spread = [x if x.aval.shape == shape else broadcast_in_dim.bind(x, shape=shape, dims=())
+              for x in xs]  # fmt: skip
+    env: dict[Any, Any] = dict(zip(program.inputs, spread, strict=True))
 
     def of(a: Any) -> Any:
         return env[a] if a.__class__ is Var else Literal(a.value, a.aval.with_shape(shape))

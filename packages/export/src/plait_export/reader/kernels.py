@@ -110,10 +110,13 @@ def _lower(told: dict[str, Any]) -> bool:
 
 
 def _potrf(op: Op, xs: Any, told: dict[str, Any]) -> list:
+    """The other triangle stays as it was."""
     x = xs[0]
-    if not _lower(told):
-        return [linalg.adjoint(linalg.cholesky_.bind(linalg.adjoint(x))), _codes(x)]
-    return [linalg.cholesky_.bind(x), _codes(x)]
+    if _lower(told):
+        factor = linalg.cholesky_.bind(x)
+        return [linalg.triangle(factor) + linalg.triangle(x, False, 1), _codes(x)]
+    factor = linalg.adjoint(linalg.cholesky_.bind(linalg.adjoint(x)))
+    return [linalg.triangle(factor, False) + linalg.triangle(x, True, -1), _codes(x)]
 
 
 def _getrf(op: Op, xs: Any, told: dict[str, Any]) -> list:

@@ -5,13 +5,21 @@ is an error; a function is read once for the types and sizes that it is called w
 calls itself often is no longer than what it says.
 """
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
+import plait
 from plait.ext.errors import (
     PlaitError,
+)
+from plait.ext.lower import (
+    OPERATION,
+)
+from plait.ext.ops.callbacks import (
+    foreign,
 )
 from plait.ext.ops.control_flow import (
     call,
@@ -165,6 +173,8 @@ class Walk:
     def call(self, name: str, xs: Sequence[Any]) -> list:
         """What a function of the module returns; of what is not known, by one operation."""
         f = self._function(name)
+        if OPERATION in f.attributes:
+            return operation(f.attributes[OPERATION], [self.value(x) for x in xs])
         known = [x.key() if x.__class__ is Known else x.aval for x in xs]
         key = (name, *known)
         if key not in self._read:
@@ -213,6 +223,32 @@ def takes_known(rule: Callable) -> Callable:
     """A rule that is given what is known as it is."""
     TAKES_KNOWN.add(rule)
     return rule
+
+
+def operation(text: Any, xs: Sequence[Any]) -> list:
+    """The results of the operation that a function says it is; sizes may be given in front.
+
+    Raises NotReadable for a text of no operation, or of one that is more than numbers.
+    """
+    try:
+        (e,) = plait.text.parse(text).eqns
+    except (PlaitError, ValueError, RecursionError) as error:
+        said = getattr(error, "what", str(error))
+        raise NotReadable(
+            f"an operation has a name that says nothing here: {said}",
+            fix="install, or update, the package that it is of",
+        ) from None
+    prim, count = e.prim, len(e.inputs)
+    if prim.higher or prim.ambient or prim.effect or prim is foreign or len(xs) < count:
+        raise NotReadable(f"the operation {prim} has no place in an artifact")
+    out = prim.bind(*xs[len(xs) - count :], **e.params)
+    return list(out) if prim.many else [out]
+
+
+def names_in(functions: Iterable[Function]) -> set[str]:
+    """The names of operations that functions say they are."""
+    found = [re.search(r"= ([\w.]+)\(", str(f.attributes.get(OPERATION, ""))) for f in functions]
+    return {m[1] for m in found if m}
 
 
 def constant(x: Any) -> Any:
