@@ -229,9 +229,7 @@ class Exported(FlatFunction):
     # -- read back -------------------------------------------------------------------------
 
     @border
-    def program(
-        self, platform: str | None = None, *, lose_custom_rules: bool = False
-    ) -> Program:
+    def program(self, platform: str | None = None, *, lose_custom_rules: bool = False) -> Program:
         """The module read back: a Program of the flat arguments, with the sizes that they have.
 
         Args:

@@ -2,9 +2,10 @@
 
 StableHLO has words for some operations of Plait; others are said with several, in loops, or by
 reading bits, and have derivatives and mapping rules that do not follow from how they are said: an
-error function, a sort, a factorisation.  Where a function is exported each of these is a function of
-the module, which says in an attribute (`plait.operation`) which operation it is, as the text of a
-program of it alone.  Who runs the module need not know; who reads it back has the operation again.
+error function, a sort, a factorisation.  Where a function is exported each of these is a function
+of the module, which says in an attribute (`plait.operation`) which operation it is, as the text of
+a program of it alone.  Who runs the module need not know; who reads it back has the operation
+again.
 
 Invariant: an operation that StableHLO has one word for is that word, and read back is itself; any
 other of numbers has its name, unless sizes that are known by name only are among its parameters.

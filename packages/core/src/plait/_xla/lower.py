@@ -413,8 +413,8 @@ class Emitter:
             finally:
                 unit.named = before
             key = alone, frozenset(), unit.platforms
-            mlir.function_of(unit.module, unit.functions[key]).attributes[OPERATION] = (
-                mlir.string(text)
+            mlir.function_of(unit.module, unit.functions[key]).attributes[OPERATION] = mlir.string(
+                text
             )
             return results if len(results) != 1 or alone.eqns[0].prim.many else results[0]
 

@@ -1,7 +1,7 @@
 """Functions of elements, as regions have them, done to arrays of elements.
 
-Invariant: only elementwise operations are in them, so that an array of results is the results of the
-elements.
+Invariant: only elementwise operations are in them, so that an array of results is the results of
+the elements.
 """
 
 from collections.abc import Callable, Sequence

@@ -150,7 +150,8 @@ def order_of(block: Block) -> tuple[str, int] | None:
             if np.array_equal(said, want):
                 return name, 1
     numbers = _numbers(columns)
-    if np.array_equal(said[numbers], _ascending(columns)[numbers]) and not _orders_nan(said, columns):
+    plain = np.array_equal(said[numbers], _ascending(columns)[numbers])
+    if plain and not _orders_nan(said, columns):
         return "ascending", len(looked)
     return None
 
@@ -222,7 +223,8 @@ def body_of(block: Block) -> str | None:
     if len(block.ops) != 1 or block.ops[0].results != block.returned:
         return None
     (op,) = block.ops
-    return op.name if sorted(op.operands) == sorted(block.arguments) and len(op.operands) == 2 else None
+    both = len(op.operands) == 2 and sorted(op.operands) == sorted(block.arguments)
+    return op.name if both else None
 
 
 def is_sum(block: Block) -> bool:

@@ -1,27 +1,17 @@
 """Reading branches, loops and calls.
 
-A loop that counts, from a number known before it up to another, is a scan, as its derivative in
-reverse mode needs; any other is a `while_loop`.
+A loop that counts is a scan, as its derivative in reverse mode needs (`counting`); any other is a
+`while_loop`.
 
-Invariant: a loop is taken for one that counts only if its condition is that the counter is below a
-number which no turn changes, and each turn adds a known number to the counter.
+Invariant: a branch that is known is the only one that is read.
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import Any
 
 import plait
 from plait.ext.ops import (
     elementwise as el,
-)
-from plait.ext.ops import (
-    shape as shapes,
-)
-from plait.ext.sizes import (
-    Dim,
-    max_dim,
 )
 from plait.ext.types import (
     INT32,
@@ -32,9 +22,10 @@ from plait.ext.values import (
 )
 
 from ..errors import NotReadable
-from .module import Block, Op
+from .counting import bound_of, counted, counter_of
+from .module import Block
 from .sizes import Known
-from .table import enum, reads
+from .table import reads
 from .walking import Walk, takes_known
 
 
@@ -96,10 +87,10 @@ def _(walk, op, xs):
 def _(walk, op, xs):
     test, body = op.regions
     kept = [i for i, (n, y) in enumerate(zip(body.arguments, body.returned)) if n == y]
-    counts = _counter(walk, op, xs, kept)
+    counts = counter_of(walk, op, xs, kept)
     given = [x if i in kept else walk.value(x) for i, x in enumerate(xs)]
     if counts is not None:
-        return _counted(walk, body, given, kept, counts)
+        return counted(walk, body, given, kept, counts)
     moving = [i for i in range(len(xs)) if i not in kept]
 
     def whole(state: Sequence[Any]) -> list:
@@ -113,119 +104,10 @@ def _(walk, op, xs):
         return [new[i] for i in moving]
 
     going = lambda state: returned(walk, test, whole(state))[0]  # noqa: E731
-    found = plait.lax.while_loop(going, turn, [walk.value(given[i]) for i in moving])
+    most = bound_of(walk, op, xs)
+    state = [walk.value(given[i]) for i in moving]
+    found = plait.lax.while_loop(going, turn, state, max_steps=most)
     return whole(found)
-
-
-class Counter(NamedTuple):
-    """Of a loop: which value it is, from where, by how much each turn, how many turns."""
-
-    number: int
-    start: Any
-    step: int
-    turns: Any
-
-
-def _counter(walk: Walk, op: Op, xs: Sequence[Any], kept: Sequence[int]) -> Counter | None:
-    """The counter of a loop that counts; None of any other."""
-    test, body = op.regions
-    last = made_by(test, test.returned[0])
-    if last is None or last.name != "stablehlo.compare":
-        return None
-    if enum(last.attributes["comparison_direction"]) != "LT":
-        return None
-    left, right = last.operands
-    if left not in test.arguments:
-        return None
-    k = test.arguments.index(left)
-    start, top = xs[k], _settled(walk, test, right, xs, kept)
-    step = _step(walk, body, k)
-    if start.__class__ is not Known or top is None or step is None:
-        return None
-    first, count = start.items[0], top - start.items[0]
-    if count.__class__ is not Dim:
-        return Counter(k, first, step, max(0, -(-count // step)))
-    return Counter(k, first, step, max_dim(0, -(-count // step)))
-
-
-def made_by(block: Block, number: int) -> Op | None:
-    """The operation of a block that makes a value."""
-    return next((op for op in block.ops if number in op.results), None)
-
-
-def _settled(
-    walk: Walk, test: Block, number: int, xs: Sequence[Any], kept: Sequence[int]
-) -> Any | None:
-    """The number with which a counter is compared, if it is known before the loop."""
-    if number in test.arguments:
-        i = test.arguments.index(number)
-        found = xs[i] if i in kept else None
-    else:
-        made = made_by(test, number)
-        if made is None:
-            found = walk.of(number)
-        else:  # computed in the condition, of what is known outside
-            args = [x if i in kept else None for i, x in enumerate(xs)]
-            found = walk.known_in(test, number, args)
-    return found.items[0] if found.__class__ is Known else None
-
-
-def _step(walk: Walk, body: Block, k: int) -> int | None:
-    """How much a turn adds to its argument k; None if it does something else to it."""
-    at, total = body.returned[k], 0
-    while at != body.arguments[k]:
-        op = made_by(body, at)
-        if op is None or op.name != "stablehlo.add":
-            return None
-        pair = [(n, _written(walk, body, m)) for n, m in (op.operands, op.operands[::-1])]
-        found = next(((n, m) for n, m in pair if m is not None), None)
-        if found is None:
-            return None
-        at, total = found[0], total + found[1]
-    return total if total > 0 else None
-
-
-def _written(walk: Walk, body: Block, number: int) -> int | None:
-    """The number that a constant is, inside of a block or outside."""
-    if number in body.arguments:
-        return None
-    op = made_by(body, number)
-    if op is None:
-        found = walk.of(number)
-        plain = found.__class__ is Known and not found.shape and found.items[0].__class__ is int
-        return found.items[0] if plain else None
-    if op.name != "stablehlo.constant" or op.types[0].shape:
-        return None
-    return int(op.attributes["value"])
-
-
-def _counted(
-    walk: Walk, body: Block, given: list, kept: Sequence[int], counter: Counter
-) -> list:
-    """The results of a loop that counts; what no turn changes stays outside."""
-    k, start, step, turns = counter
-    kind = body.types[k].dtype
-    moving = [i for i in range(len(given)) if i not in kept and i != k]
-
-    def turn(state: Sequence[Any], i: Any) -> Any:
-        args = list(given)
-        for j, x in zip(moving, state, strict=True):
-            args[j] = x
-        args[k] = i
-        new = returned(walk, body, args)
-        return [new[j] for j in moving], None
-
-    number = shapes.iota(kind, (turns,))
-    if step != 1:
-        number = number * np.asarray(step, kind)
-    if start != 0:
-        number = number + Known([start], (), kind).value()
-    state, _ = plait.lax.scan(turn, [given[j] for j in moving], number)
-    found = list(given)
-    for j, x in zip(moving, state, strict=True):
-        found[j] = x
-    found[k] = Known([start + step * turns], (), kind)
-    return found
 
 
 # ---- what only compilers look at -----------------------------------------------------------

@@ -1,6 +1,7 @@
 """Reading operations on one element at a time.
 
-Invariant: operands have one shape, as StableHLO demands, but for conditions and bounds without axes.
+Invariant: operands have one shape, as StableHLO demands, but for conditions and bounds without
+axes.
 """
 
 import re

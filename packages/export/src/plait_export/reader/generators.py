@@ -6,7 +6,6 @@ that could be the same twice, and is refused.
 
 import plait
 
-
 from .table import enum, reads, refuses
 
 

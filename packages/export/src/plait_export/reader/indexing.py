@@ -1,7 +1,8 @@
 """Reading gather and scatter.
 
-Invariant: what is read outside is moved inside, and what is written outside is dropped, as StableHLO
-says; a scatter combines by replacing, a sum, a product or an extreme, and is refused otherwise.
+Invariant: what is read outside is moved inside, and what is written outside is dropped, as
+StableHLO says; a scatter combines by replacing, a sum, a product or an extreme, and is refused
+otherwise.
 """
 
 from typing import Any

@@ -12,6 +12,10 @@ from typing import Any
 import numpy as np
 
 import plait
+from plait.ext.errors import (
+    DimMismatch,
+    UndecidedDim,
+)
 from plait.ext.lower import (
     ASKED,
     STABLE,
@@ -23,15 +27,8 @@ from plait.ext.ops import (
 from plait.ext.ops import (
     linalg,
 )
-from plait.ext.ops import (
-    shape as shapes,
-)
 from plait.ext.ops.platforms import (
     platform_index,
-)
-from plait.ext.errors import (
-    DimMismatch,
-    UndecidedDim,
 )
 
 from ..errors import NotReadable
@@ -40,6 +37,7 @@ from .module import Op
 from .sizes import Known
 from .table import reads
 from .walking import takes_known
+
 
 @reads("stablehlo.custom_call")
 @takes_known

@@ -256,7 +256,8 @@ _DTYPES = {
     "f64": np.dtype(np.float64),
     "complex<f32>": np.dtype(np.complex64),
     "complex<f64>": np.dtype(np.complex128),
-    **{f"{u}i{n}": np.dtype(f"{u and 'uint' or 'int'}{n}") for u in ("", "u") for n in (8, 16, 32, 64)},
+    **{f"i{n}": np.dtype(f"int{n}") for n in (8, 16, 32, 64)},
+    **{f"ui{n}": np.dtype(f"uint{n}") for n in (8, 16, 32, 64)},
 }  # fmt: skip
 _EXTRA = {
     "bf16": "bfloat16", "f8E3M4": "float8_e3m4", "f8E4M3": "float8_e4m3",

@@ -36,9 +36,7 @@ def _(walk, op, xs):
     return Known([xs[0].aval.shape[op.attributes["dimension"]]], (), op.types[0].dtype)
 
 
-refuses(
-    "a size that is known only when it is computed has no type", "stablehlo.set_dimension_size"
-)
+refuses("a size that is known only when it is computed has no type", "stablehlo.set_dimension_size")
 
 
 @reads("stablehlo.iota")

@@ -23,6 +23,7 @@ from plait.ext.types import (
     FLOATING,
     INT32,
 )
+
 from ..errors import NotReadable
 from .cells import of_cells
 from .comparisons import order_of

@@ -55,16 +55,17 @@ class Walk:
 
     Attributes:
       functions: those of the module.
+      instead: number of a result -> what is taken for it, instead of doing the operation.
     """
 
-    __slots__ = ("functions", "_read", "_env", "_depth", "_definitions")
+    __slots__ = ("functions", "instead", "_read", "_env", "_depth")
 
     def __init__(self, functions: dict[str, Function]):
         self.functions = functions
         self._read: dict[Any, Any] = {}
         self._env: dict[int, Any] = {}
+        self.instead: dict[int, Any] = {}
         self._depth = 0
-        self._definitions: dict[int, Op] = {}
 
     # -- values ----------------------------------------------------------------------------
 
@@ -88,10 +89,6 @@ class Walk:
             )
         return x.items
 
-    def definition(self, number: int) -> Op | None:
-        """The operation that makes a value; None if it is taken."""
-        return self._definitions.get(number)
-
     # -- operations ------------------------------------------------------------------------
 
     def block(self, block: Block, args: Sequence[Any]) -> list:
@@ -104,10 +101,12 @@ class Walk:
         env, before = self._env, [(n, self._env.get(n)) for n in block.arguments]
         env.update(zip(block.arguments, args))
         for op in block.ops:
+            if op.results and op.results[0] in self.instead:
+                env[op.results[0]] = self.instead[op.results[0]]
+                continue
             xs = [self.of(n) for n in op.operands]
             for number, y in zip(op.results, self._done(op, xs), strict=True):
                 env[number] = y
-                self._definitions[number] = op
         returned = [self.of(n) for n in block.returned]
         env.update([(n, x) for n, x in before if x is not None])
         self._depth -= 1
@@ -208,11 +207,11 @@ class Walk:
 
     def _entered(self, f: Function, xs: Sequence[Any]) -> list:
         """The results of the body, which sees nothing outside."""
-        env, definitions, self._env, self._definitions = self._env, self._definitions, {}, {}
+        env, self._env = self._env, {}
         try:
             return self.block(f.body, xs)
         finally:
-            self._env, self._definitions = env, definitions
+            self._env = env
 
 
 TAKES_KNOWN: set[Callable] = set()
