@@ -238,12 +238,10 @@ class _Loop:
     def reads(self) -> Iterator[tuple[Row, Any]]:
         """Rows that turns read, and of what."""
         for op in self.body.ops:
-            if op.name != "stablehlo.dynamic_slice":
-                continue
-            x = self.outside(op.operands[0])
+            x = self.outside(op.operands[0]) if "dynamic_slice" in op.name else None
             if x is None or x.__class__ is Known:
                 continue
-            row = self.row(op, op.operands[1:], op.attributes["slice_sizes"], x.aval.shape)
+            row = self._read(op, x.aval.shape)
             if row is None:
                 continue
             low, high = row.range(self.counter.turns)
@@ -251,6 +249,35 @@ class _Loop:
                 lambda row=row, high=high, x=x: high <= x.aval.shape[row.axis]
             ):
                 yield row, x
+
+    def _read(self, op: Op, shape: Sequence[Any]) -> Row | None:
+        """The row that a slice reads of an array of this shape."""
+        if op.name == "stablehlo.dynamic_slice":
+            return self.row(op, op.operands[1:], op.attributes["slice_sizes"], shape)
+        start = made_by(self.body, op.operands[1])
+        if start is None or start.name != "stablehlo.concatenate" or len(start.operands) != 2:
+            return None  # not as rows of sizes known by name are written: (counter, 0, 0, ...)
+        first, rest = start.operands
+        counter, zeros = (
+            made_by(self.body, first),
+            self.walk.known_in(self.body, rest, self.fixed()),
+        )
+        limit = made_by(self.body, op.operands[2])
+        if counter is None or counter.name != "stablehlo.reshape" or zeros is None or limit is None:
+            return None
+        if limit.name != "stablehlo.add" or limit.operands[0] != op.operands[1]:
+            return None
+        sizes = self.walk.known_in(self.body, limit.operands[1], self.fixed())
+        at = self.line(counter.operands[0])
+        if sizes is None or at is None or not at[0] or self.counter.step != 1:
+            return None
+        if any(zeros.items) or sizes.items != (1, *shape[1:]):
+            return None
+        return Row(op, 0, at[0] * self.counter.start + at[1], at[0] < 0)
+
+    def fixed(self) -> list:
+        """The arguments that no turn changes; None for the others."""
+        return [x if i in self.kept else None for i, x in enumerate(self.given)]
 
     def writes(self, moving: Sequence[int]) -> Iterator[tuple[int, Row]]:
         """Arguments all of whose rows turns write, and nobody reads."""

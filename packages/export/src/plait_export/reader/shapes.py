@@ -122,8 +122,26 @@ def _(walk, op, xs):
 @reads("stablehlo.real_dynamic_slice")
 @takes_known
 def _(walk, op, xs):
-    bounds = [walk.sizes(x, "bounds of real_dynamic_slice") for x in xs[1:]]
-    return _sliced(walk.value(xs[0]), *bounds)
+    """Of known sizes the bounds are known, or the limits are `start + sizes`."""
+    x, start = walk.value(xs[0]), xs[1]
+    if start.__class__ is Known:
+        bounds = [walk.sizes(v, "bounds of real_dynamic_slice") for v in xs[1:]]
+        return _sliced(x, *bounds)
+    sizes = _beyond(walk, op)
+    starts = [start[i] for i in range(len(sizes))]
+    return indexing.dynamic_slice_.bind(x, *_signed(starts), sizes=tuple(sizes))
+
+
+def _beyond(walk: Any, op: Op) -> tuple[Any, ...]:
+    """What is added to the start of a slice, which is not known, to make its limit."""
+    _, start, limit, strides = op.operands
+    made = walk.made_by(limit)
+    if made is not None and made.name == "stablehlo.add" and start in made.operands:
+        (rest,) = [n for n in made.operands if n != start] or [start]
+        steps = walk.sizes(walk.of(strides), "strides of real_dynamic_slice")
+        if all(n == 1 for n in steps):
+            return walk.sizes(walk.of(rest), "sizes of real_dynamic_slice")
+    raise NotReadable(f"{op.name} of a size that is computed of values")
 
 
 def _sliced(x: Any, starts: Any, limits: Any, strides: Any) -> Any:

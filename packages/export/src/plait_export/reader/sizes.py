@@ -18,6 +18,7 @@ from plait.ext.errors import (
 from plait.ext.ops.shape import (
     concatenate,
     expand_dims,
+    reshape,
     size_value,
 )
 from plait.ext.sizes import (
@@ -58,6 +59,8 @@ class Known:
 
     def value(self) -> Any:
         """It as a value for operations."""
+        if len(self.shape) > 1:
+            return reshape(Known(self.items, (len(self.items),), self.dtype).value(), self.shape)
         if not self.shape and self.items[0].__class__ is not Dim:
             return Literal(self.items[0], Aval((), self.dtype))
         if not is_symbolic(self.items):
@@ -75,7 +78,7 @@ _MOST = 64
 
 def known_constant(x: np.ndarray) -> "Known | None":
     """What an array of a module says, if it may be of sizes."""
-    if x.ndim > 1 or x.size > _MOST or x.dtype.kind not in "iub" or x.dtype.name.endswith("4"):
+    if x.ndim > 2 or x.size > _MOST or x.dtype.kind not in "iub" or x.dtype.name.endswith("4"):
         return None
     return Known(x.reshape(-1).tolist(), x.shape, x.dtype)
 
@@ -155,7 +158,7 @@ def _selected(op: Op, xs: Sequence[Known]) -> Any:
 
 def _reshaped(op: Op, xs: Sequence[Known]) -> Any:
     shape = op.types[0].shape
-    return (xs[0].items, shape) if len(shape) < 2 and None not in shape else None
+    return (xs[0].items, shape) if len(shape) < 3 and None not in shape else None
 
 
 def _spread(op: Op, xs: Sequence[Known]) -> Any:

@@ -58,7 +58,7 @@ class Walk:
       instead: number of a result -> what is taken for it, instead of doing the operation.
     """
 
-    __slots__ = ("functions", "instead", "_read", "_env", "_depth")
+    __slots__ = ("functions", "instead", "_read", "_env", "_depth", "_made")
 
     def __init__(self, functions: dict[str, Function]):
         self.functions = functions
@@ -66,6 +66,7 @@ class Walk:
         self._env: dict[int, Any] = {}
         self.instead: dict[int, Any] = {}
         self._depth = 0
+        self._made: dict[int, Op] = {}
 
     # -- values ----------------------------------------------------------------------------
 
@@ -89,6 +90,10 @@ class Walk:
             )
         return x.items
 
+    def made_by(self, number: int) -> Op | None:
+        """The operation that made a value; None if it was given."""
+        return self._made.get(number)
+
     # -- operations ------------------------------------------------------------------------
 
     def block(self, block: Block, args: Sequence[Any]) -> list:
@@ -106,7 +111,7 @@ class Walk:
                 continue
             xs = [self.of(n) for n in op.operands]
             for number, y in zip(op.results, self._done(op, xs), strict=True):
-                env[number] = y
+                env[number], self._made[number] = y, op
         returned = [self.of(n) for n in block.returned]
         env.update([(n, x) for n, x in before if x is not None])
         self._depth -= 1
