@@ -42,12 +42,12 @@ def _(xs, ts, *, artifact):
         instantiate(t, x) if x.aval.varies else np.zeros(x.aval.shape, float0)
         for x, t in zip(xs, ts, strict=True)
     ]
-    outs, dots = plait.jvp(_function(artifact), tuple(xs), tuple(tangents))
+    outs, dots = plait.jvp(_function(artifact, [x.aval for x in xs]), tuple(xs), tuple(tangents))
     return outs, [d if o.aval.varies else ZERO for o, d in zip(outs, dots, strict=True)]
 
 
-def _function(artifact: Any) -> Any:
-    """The function of flat values that is differentiated."""
+def _function(artifact: Any, given: Sequence[Any]) -> Any:
+    """The function of flat values of these types that is differentiated."""
     if not isinstance(artifact, Exported):
         raise MissingRule(
             f"{artifact.fun_name} is differentiated where it is laid out in memory",
@@ -57,7 +57,7 @@ def _function(artifact: Any) -> Any:
         return with_pullback(artifact, lambda *xs: call_exported.bind(*xs, artifact=artifact))
     try:
         artifact.expect_rules("differentiated")
-        artifact.read_for(artifact.in_avals)
+        artifact.read_for(given)
     except NotReadable as e:
         raise MissingRule(f"{artifact.fun_name} was saved without its derivative: {e.what}",
                           fix=e.fix) from None  # fmt: skip

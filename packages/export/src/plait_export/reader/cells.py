@@ -11,6 +11,9 @@ from plait.ext.ir import (
     Program,
     Var,
 )
+from plait.ext.ops.elementwise import (
+    bitcast_,
+)
 from plait.ext.ops.shape import (
     broadcast_in_dim,
 )
@@ -45,7 +48,7 @@ def of_cells(walk: Walk, block: Block) -> Callable[[Sequence[Any]], list]:
     if captured or any(t.shape for t in block.types):
         raise NotReadable("a function of elements takes others than elements")
     for e in program.eqns:
-        if not {Elementwise, Structural} & set(e.prim.traits):
+        if not {Elementwise, Structural} & set(e.prim.traits) and e.prim is not bitcast_:
             raise NotReadable(f"a function of elements applies {e.prim}, which is not elementwise")
     return lambda xs: _over_arrays(program, xs)
 

@@ -62,11 +62,15 @@ _LOGIC: dict[str, Callable] = {
 }
 
 
-def answers(block: Block, columns: Sequence[np.ndarray]) -> np.ndarray | None:
+Outside = Callable[[int], Any]
+"""The number of a value -> the constant that it is outside of a function, or None."""
+
+
+def answers(block: Block, columns: Sequence[np.ndarray], outside: Outside) -> np.ndarray | None:
     """What a function of booleans and comparisons returns; None if it does anything else."""
     env: dict[int, Any] = dict(zip(block.arguments, columns))
     for op in block.ops:
-        xs = [env.get(n) for n in op.operands]
+        xs = [env[n] if n in env else _plain(outside(n)) for n in op.operands]
         if any(x is None for x in xs) or len(op.results) != 1:
             return None
         y = _one(op, xs)
@@ -78,9 +82,7 @@ def answers(block: Block, columns: Sequence[np.ndarray]) -> np.ndarray | None:
 
 def _one(op: Op, xs: list) -> Any:
     if op.name == "stablehlo.constant":
-        value = op.attributes["value"]
-        plain = value.dtype == np.bool_ or value.dtype.kind in "fcV" and not _marked(value)
-        return value if plain else None
+        return _plain(op.attributes["value"])
     if op.name in _LOGIC and xs[0].dtype == np.bool_:
         return _LOGIC[op.name](*xs)
     if op.name == "stablehlo.compare":
@@ -90,6 +92,17 @@ def _one(op: Op, xs: list) -> Any:
     if op.name in ("stablehlo.real", "stablehlo.imag") and xs[0].dtype.kind == "c":
         return getattr(np, op.name[10:])(xs[0]).copy()
     return None
+
+
+def _plain(value: Any) -> np.ndarray | None:
+    """A constant to which arguments compare in no other way than to each other."""
+    if value is None:
+        return None
+    return (
+        value
+        if value.dtype == np.bool_ or value.dtype.kind in "fcV" and not _marked(value)
+        else None
+    )
 
 
 def _marked(value: np.ndarray) -> bool:
@@ -121,7 +134,7 @@ def keys_of(block: Block) -> tuple[int, ...]:
                   if seen & {arguments[2 * i], arguments[2 * i + 1]}])  # fmt: skip
 
 
-def order_of(block: Block) -> tuple[str, int] | None:
+def order_of(block: Block, outside: Outside) -> tuple[str, int] | None:
     """(which order, how many keys) a comparator says: "ascending" is that of numpy, with nan last,
     "total" and "total down" that of all floats.  None for any other.
 
@@ -136,7 +149,7 @@ def order_of(block: Block) -> tuple[str, int] | None:
     if columns is None:
         return None
     rest = [c for k in kinds[len(looked) :] for c in (np.zeros(1, k), np.zeros(1, k))]
-    said = answers(block, [*columns, *rest])
+    said = answers(block, [*columns, *rest], outside)
     if said is None:
         return None
     said = np.broadcast_to(said, columns[0].shape)
@@ -201,10 +214,10 @@ def _parts(a: np.ndarray, b: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
 # ---- other functions -----------------------------------------------------------------------
 
 
-def extreme_of(block: Block) -> str | None:
+def extreme_of(block: Block, outside: Outside) -> str | None:
     """Which of two elements is chosen: "max" or "min", nan before others or not; None: neither."""
     columns = _pairs([block.types[0].dtype]) if len(block.arguments) == 2 else None
-    said = None if columns is None else answers(block, columns)
+    said = None if columns is None else answers(block, columns, outside)
     if columns is None or said is None:
         return None
     a, b = columns

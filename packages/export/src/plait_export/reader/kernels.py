@@ -53,7 +53,7 @@ def _(walk, op, xs):
     routine = _routine(name)
     if routine is None:
         raise NotReadable(f"{name} is a function outside StableHLO, of which nothing is known")
-    told = op.attributes.get("backend_config") or {}
+    told = op.attributes.get("mhlo.backend_config") or op.attributes.get("backend_config")
     values = [walk.value(x) for x in xs]
     count, rule = _KERNELS[routine]
     return rule(op, values[:count], told if isinstance(told, dict) else {})

@@ -94,7 +94,7 @@ def _(walk, op, xs):
 def _(walk, op, xs):
     """Sums at the extremes of windows; nothing else is read."""
     x, source, start = xs
-    select = extreme_of(op.regions[0])
+    select = extreme_of(op.regions[0], walk.constant_at)
     if select is None or not is_sum(op.regions[1]):
         raise NotReadable(f"{op.name} by other functions than the extreme and the sum")
     at, n = op.attributes, x.aval.ndim

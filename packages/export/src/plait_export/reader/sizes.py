@@ -78,7 +78,7 @@ _MOST = 64
 
 def known_constant(x: np.ndarray) -> "Known | None":
     """What an array of a module says, if it may be of sizes."""
-    if x.ndim > 2 or x.size > _MOST or x.dtype.kind not in "iub" or x.dtype.name.endswith("4"):
+    if x.ndim > 2 or x.size > _MOST or x.dtype.kind not in "iub":
         return None
     return Known(x.reshape(-1).tolist(), x.shape, x.dtype)
 

@@ -39,7 +39,7 @@ _MOST = 4096
 def _(walk, op, xs):
     axis, block = op.attributes["dimension"], op.regions[0]
     axis = axis + xs[0].aval.ndim if axis < 0 else axis
-    found = order_of(block)
+    found = order_of(block, walk.constant_at)
     if found is None:
         order = _by_all_pairs(walk, block, xs, axis)
     elif found[0] == "ascending":

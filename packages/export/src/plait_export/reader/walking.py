@@ -90,6 +90,15 @@ class Walk:
             )
         return x.items
 
+    def constant_at(self, number: int) -> np.ndarray | None:
+        """The constant without axes that a value is; None if it is none."""
+        x = self._env.get(number)
+        if x.__class__ is Known and not x.shape and x.items[0].__class__ is not Dim:
+            return np.asarray(x.items[0], x.dtype)
+        if x.__class__ is Literal and not x.aval.shape:
+            return np.asarray(x.value).astype(x.aval.dtype)
+        return None
+
     def made_by(self, number: int) -> Op | None:
         """The operation that made a value; None if it was given."""
         return self._made.get(number)
