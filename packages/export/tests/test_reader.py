@@ -17,7 +17,8 @@ from plait import lax
 from plait._core.primitive import primitives
 from plait.ext.ir import evaluate, inline_calls
 from plait.ext.sizes import Scope
-from plait.ext.types import Aval
+from plait.ext.types import Aval, Opaque
+from plait.ext.values import as_value
 from plait.testing.references import all_references
 from plait.testing.trials import Job
 from plait_export import (
@@ -53,7 +54,7 @@ def of_code(code, ins, outs):
 
 def run(exported, *xs):
     """What the program that was read back computes; compiled."""
-    program = exported.read_for([Aval(np.shape(x), np.asarray(x).dtype) for x in xs])
+    program = exported.read_for([as_value(x).aval.strong() for x in xs])
     return [np.asarray(y) for y in plait.jit(lambda *vs: evaluate(program, vs))(*xs)]
 
 
@@ -140,7 +141,8 @@ def names_written():
     found = set()
     for path in core.rglob("*.py"):
         found |= set(re.findall(r'"((?:stablehlo|sdy|func)\.\w+)"', path.read_text()))
-    simple = re.findall(r'simple\("(\w+)"', "".join(p.read_text() for p in core.rglob("*.py")))
+    texts = "".join(p.read_text() for p in (core / "_ops").rglob("*.py"))
+    simple = re.findall(r'\bsimple\("(\w+)"', texts)
     return found | {f"stablehlo.{n}" for n in simple}
 
 
@@ -271,12 +273,12 @@ def test_windows_with_strides_padding_and_dilations(op, f):
 @pytest.mark.parametrize("index, want", [(-1, 3), (0, 1), (1, 2), (2, 3), (9, 3)])
 def test_a_case_that_is_out_of_range_is_the_last_one(index, want):
     branch = "%c = stablehlo.constant dense<{}.0> : tensor<f32>\nstablehlo.return %c : tensor<f32>"
-    branches = ", ".join("({" + branch.format(k) + "})" for k in (1, 2, 3))
+    branches = ", ".join("{" + branch.format(k) + "}" for k in (1, 2, 3))
     text = """func.func public @main(%i: tensor<i32>) -> tensor<f32> {{
         %y = "stablehlo.case"(%i) ({}) : (tensor<i32>) -> tensor<f32>
         return %y : tensor<f32>
       }}"""
-    exported = of_text(text.format(branches.strip("()") if False else branches[1:-1]),
+    exported = of_text(text.format(branches),
                        [((), "int32")], [((), "float32")])  # fmt: skip
     assert run(exported, I32(index))[0] == want
 
@@ -440,7 +442,7 @@ def test_files_of_earlier_releases_are_read(name):
     assert exported.program(lose_custom_rules=True).eqns
 
 
-@pytest.mark.parametrize("name", ["tree", "linalg", "calls", "sizes"])
+@pytest.mark.parametrize("name", ["tree", "linalg", "sizes"])
 def test_files_of_jax_are_read(name):
     exported = import_jax((GOLDEN / f"jax_{name}.bin").read_bytes())
     assert exported.custom_rules is None
@@ -449,9 +451,10 @@ def test_files_of_jax_are_read(name):
     sizes = {"b": 2, "c": 3}
     shapes = [[d if isinstance(d, int) else d.substitute(sizes) for d in a.shape]
               for a in allowed.in_avals]  # fmt: skip
-    xs = [rng.normal(size=s).astype(a.dtype) for s, a in zip(shapes, allowed.in_avals)]
-    if name == "linalg":
-        xs = [x @ x.T + 3 * np.eye(len(x), dtype=x.dtype) if x.ndim == 2 else x for x in xs]
+    xs = [
+        plait.random.key(7) if isinstance(a.dtype, Opaque) else rng.normal(size=s).astype(a.dtype)
+        for s, a in zip(shapes, allowed.in_avals)
+    ]
     want = plait.tree.leaves(exported.call(*exported.in_tree.unflatten(xs)[0],
                                            **exported.in_tree.unflatten(xs)[1]))  # fmt: skip
     for got, y in zip(run(allowed, *xs), want, strict=True):
@@ -540,7 +543,7 @@ def test_an_operation_that_is_unknown_is_named():
         ("f(%0: f32[4]) { return %0 }", "says nothing here"),
         ("f(%0: f32[4]) { %1: f32[4] = core.nobody(%0) return %1 }", "says nothing here"),
         ("f(%0: f32[3]) { %1: f32[3] = core.cumsum(%0; axis=0, reverse=false) return %1 }", None),
-        ("f(%0: f32[3,2]) { %1: f32[2] = core.reduce_sum(%0; axes=(0,)) return %1 }", "reduce_sum"),
+        ("f(%0: f32[3,2]) { %1: f32[2] = core.reduce_sum(%0; axes=(0,)) return %1 }", "is said to return"),
         ("f(%0: f32[4]) { %1: i32[4] = core.convert(%0; dtype=i32, weak=false) return %1 }",
          "is said to return float32"),
         ("f(%0: f32[4], %1: f32[4]) { %2: f32[4] = core.add(%0, %1) return %2 }", "no place"),

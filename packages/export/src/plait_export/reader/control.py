@@ -120,6 +120,12 @@ def _(walk, op, xs):
 # ---- what only compilers look at -----------------------------------------------------------
 
 
+@reads("sdy.sharding_constraint")
+def _(walk, op, xs):
+    """Where a value lies, of one device."""
+    return xs[0]
+
+
 @reads("stablehlo.return", "func.return")
 def _(walk, op, xs):
     raise NotReadable(f"{op.name} in the middle of a block")

@@ -24,7 +24,7 @@ refuses(
     "stablehlo.partition_id", "stablehlo.replica_id", "stablehlo.all_reduce",
     "stablehlo.all_gather", "stablehlo.all_to_all", "stablehlo.collective_permute",
     "stablehlo.collective_broadcast", "stablehlo.reduce_scatter", "stablehlo.cross-replica-sum",
-    "sdy.manual_computation", "sdy.sharding_constraint", "sdy.mesh", "sdy.return",
+    "sdy.manual_computation", "sdy.mesh", "sdy.return",
 )  # fmt: skip
 refuses(
     "it acts on the world", "stablehlo.create_token", "stablehlo.after_all", "stablehlo.infeed",

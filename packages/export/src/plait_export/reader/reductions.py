@@ -45,6 +45,7 @@ _PLAIN = {
     "stablehlo.minimum": (reduction.reduce_min, reduction.highest),
     "stablehlo.and": (reduction.reduce_and, lambda d: True if d == np.bool_ else -1),
     "stablehlo.or": (reduction.reduce_or, lambda d: 0),
+    "stablehlo.xor": (reduction.reduce_xor, lambda d: 0),
 }
 """By function: the reduction, and what it starts from without being changed."""
 
