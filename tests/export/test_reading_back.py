@@ -315,7 +315,9 @@ def test_an_artifact_that_calls_another_one_says_what_that_loses():
     plain = saved(lambda x: pnp.sort(lax.erf(x), 0), X)
     twice = saved(lambda x: plain.call(x) * 2, X)
     assert twice.custom_rules == ()
-    close(plait.grad(loss(twice.call))(X), plait.grad(loss(lambda x: 2 * pnp.sort(lax.erf(x), 0)))(X))
+    close(
+        plait.grad(loss(twice.call))(X), plait.grad(loss(lambda x: 2 * pnp.sort(lax.erf(x), 0)))(X)
+    )
     named = saved(lambda x: pnp.sort(x, 0), *symbolic_args_specs((X,), "b, 3"))
     assert saved(lambda x: named.call(x), X).custom_rules == ("core.sort",)
 

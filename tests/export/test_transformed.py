@@ -10,9 +10,6 @@ import numpy as np
 import pytest
 
 import plait
-from plait.ext.errors import (
-    MissingRule,
-)
 from plait.ext.ops import (
     elementwise as el,
 )

@@ -198,7 +198,7 @@ def _ascending(columns: Sequence[np.ndarray]) -> np.ndarray:
     return before
 
 
-def _parts(a: np.ndarray, b: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+def _parts(a: Any, b: Any) -> list[tuple[np.ndarray, np.ndarray]]:
     """Plain keys: which is nan, then the number; of complex ones nans of both parts first."""
     if a.dtype.kind not in "fcV":
         return [(a, b)]

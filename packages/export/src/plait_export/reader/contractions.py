@@ -53,9 +53,8 @@ def _(walk, op, xs):
         tuple([numbers(axes, f"{side}_{kind}_dimensions") for side in ("lhs", "rhs")])
         for kind in ("contracting", "batching")
     )
-    return plait.lax.dot_general(
-        *xs, (summed, together), precision_of(op), op.types[0].dtype
-    )  # fmt: skip
+    x, y = xs
+    return plait.lax.dot_general(x, y, (summed, together), precision_of(op), op.types[0].dtype)
 
 
 # ---- convolutions --------------------------------------------------------------------------
@@ -89,7 +88,10 @@ def _convolved(op: Any, xs: Any, padding: Any) -> Any:
     return plait.lax.conv_general_dilated(
         x, kernel, at.get("window_strides", ones), padding or ((0, 0),) * n,
         at.get("lhs_dilation", ones), at.get("rhs_dilation", ones),
-        ConvDims(_axes(specs[1], "bf"), _axes(specs[2], "oi"), _axes(specs[3], "bf")),
+        ConvDims(
+            lhs_spec=_axes(specs[1], "bf"), rhs_spec=_axes(specs[2], "oi"),
+            out_spec=_axes(specs[3], "bf"),
+        ),
         at.get("feature_group_count", 1), at.get("batch_group_count", 1), precision_of(op),
         op.types[0].dtype,
     )  # fmt: skip

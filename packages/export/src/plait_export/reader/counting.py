@@ -71,6 +71,7 @@ def _settled(
     walk: Walk, test: Block, number: int, xs: Sequence[Any], kept: Sequence[int]
 ) -> Any | None:
     """The number with which a counter is compared, if it is known before the loop."""
+    found: Any
     if number in test.arguments:
         i = test.arguments.index(number)
         found = xs[i] if i in kept else None
@@ -187,7 +188,7 @@ class _Loop:
         if op is not None and op.name == "stablehlo.constant" and not op.types[0].shape:
             value = op.attributes["value"]
             return int(value) if value.dtype.kind in "iu" else None
-        found = self.outside(number) if op is None else None
+        found: Any = self.outside(number) if op is None else None
         return found.items[0] if found.__class__ is Known and not found.shape else None
 
     def line(self, number: int) -> tuple[int, Any] | None:

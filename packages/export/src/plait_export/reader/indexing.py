@@ -26,7 +26,8 @@ from .walking import takes_known
 
 @reads("stablehlo.gather")
 def _(walk, op, xs):
-    return _gathered(op, *xs, op.attributes["slice_sizes"])
+    x, at = xs
+    return _gathered(op, x, at, op.attributes["slice_sizes"])
 
 
 @reads("stablehlo.dynamic_gather")

@@ -196,7 +196,7 @@ class _Reader:
             return tuple(np.asarray(a).reshape(-1).tolist())
         of = self.type(kind)
         try:
-            return np.array(a).reshape(of.shape).astype(of.dtype, copy=False)
+            return np.array(a).reshape([d or 0 for d in of.shape]).astype(of.dtype, copy=False)
         except TypeError:  # of elements that buffers have no name for
             return self.array_in_text(str(a), of)
 

@@ -169,11 +169,15 @@ def _spread(op: Op, xs: Sequence[Known]) -> Any:
 
 
 def _joined(op: Op, xs: Sequence[Known]) -> Any:
+    if len(xs[0].shape) != 1:
+        return None
     items = [n for x in xs for n in x.items]
     return items, (len(items),)
 
 
 def _sliced(op: Op, xs: Sequence[Known]) -> Any:
+    if len(xs[0].shape) != 1:
+        return None
     at = op.attributes
     start, stop, step = (at[k][0] for k in ("start_indices", "limit_indices", "strides"))
     items = xs[0].items[start:stop:step]

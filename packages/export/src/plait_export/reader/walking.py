@@ -92,7 +92,7 @@ class Walk:
 
     def constant_at(self, number: int) -> np.ndarray | None:
         """The constant without axes that a value is; None if it is none."""
-        x = self._env.get(number)
+        x: Any = self._env.get(number)
         if x.__class__ is Known and not x.shape and x.items[0].__class__ is not Dim:
             return np.asarray(x.items[0], x.dtype)
         if x.__class__ is Literal and not x.aval.shape:
@@ -131,7 +131,7 @@ class Walk:
         are not None, and of what is outside."""
         env = dict(zip(block.arguments, args, strict=True))
         for op in block.ops:
-            xs = [env[n] if n in env else self._env.get(n) for n in op.operands]
+            xs: list[Any] = [env[n] if n in env else self._env.get(n) for n in op.operands]
             if op.name == "stablehlo.constant":
                 found: Any = constant(op.attributes["value"])
             else:
