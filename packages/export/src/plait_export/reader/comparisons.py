@@ -169,6 +169,17 @@ def order_of(block: Block, outside: Outside) -> tuple[str, int] | None:
     return None
 
 
+def contradicts_itself(block: Block, outside: Outside) -> bool:
+    """Whether a comparator says of two elements that each comes before the other, as far as it is
+    known what it says."""
+    columns = _pairs([t.dtype for t in block.types[::2]])
+    if columns is None:
+        return False
+    swapped = [columns[i ^ 1] for i in range(len(columns))]
+    said, otherwise = (answers(block, c, outside) for c in (columns, swapped))
+    return said is not None and otherwise is not None and bool(np.any(said & otherwise))
+
+
 def _orders_nan(said: np.ndarray, columns: Sequence[np.ndarray]) -> bool:
     """Whether nans have a place; where they compare with nothing, any order is one."""
     return bool(said[~_numbers(columns)].any())

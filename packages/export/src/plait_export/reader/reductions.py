@@ -101,7 +101,7 @@ def _(walk, op, xs):
     at, n = op.attributes, x.aval.ndim
     pairs = at.get("padding", np.zeros((n, 2), int))
     found = select_and_scatter_add_.bind(
-        source, x, select=select, window=at["window_dimensions"],
+        source, x, select=select, window=at.get("window_dimensions", (1,) * n),
         strides=at.get("window_strides", (1,) * n),
         padding=tuple([tuple(map(int, p)) for p in pairs]),
     )  # fmt: skip

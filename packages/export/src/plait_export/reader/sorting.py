@@ -26,7 +26,7 @@ from plait.ext.types import (
 
 from ..errors import NotReadable
 from .cells import of_cells
-from .comparisons import order_of
+from .comparisons import contradicts_itself, order_of
 from .elementwise import in_total_order
 from .table import reads
 from .walking import Walk
@@ -37,9 +37,13 @@ _MOST = 4096
 
 @reads("stablehlo.sort")
 def _(walk, op, xs):
-    axis, block = op.attributes["dimension"], op.regions[0]
+    axis, block = op.attributes.get("dimension", -1), op.regions[0]
     axis = axis + xs[0].aval.ndim if axis < 0 else axis
     found = order_of(block, walk.constant_at)
+    if found is None and contradicts_itself(block, walk.constant_at):
+        raise NotReadable(
+            f"{op.name} by a function that is no order: of two elements each is first"
+        )
     if found is None:
         order = _by_all_pairs(walk, block, xs, axis)
     elif found[0] == "ascending":
