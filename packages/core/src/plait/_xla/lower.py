@@ -56,8 +56,8 @@ class Unit:
     known to (by MLIR value), `acting` the operations that act on the world once, `platforms` what
     it is lowered for, `said` the expansions of equations with programs; `instead(equation,
     platforms)`, if there is one, may give a function of values that is to be lowered rather than
-    the equation.  `named(equation)`, if there is one, is the text by which an operation is known to
-    who reads the module again, or None: one with a text is a function of its own, which carries it.
+    the equation; `named(equation)`, if there is one, may give a program of that equation alone and
+    its text: the operation is then a function of the module, which carries the text.
     """
 
     __slots__ = (
@@ -407,15 +407,16 @@ class Emitter:
 
         def rule(e: Emitter, xs, ins, outs, **params):
             unit, before = e.unit, e.unit.named
-            unit.named = None  # in the function it is done
+            key: Any = alone, frozenset(), unit.platforms
+            known = key in unit.functions
+            unit.named = None  # in the function it is done, and not called again
             try:
                 results = e.call(alone, xs)
             finally:
                 unit.named = before
-            key = alone, frozenset(), unit.platforms
-            mlir.function_of(unit.module, unit.functions[key]).attributes[OPERATION] = mlir.string(
-                text
-            )
+            if not known:
+                f = mlir.function_of(unit.module, unit.functions[key])
+                f.attributes[OPERATION] = mlir.string(text)
             return results if len(results) != 1 or alone.eqns[0].prim.many else results[0]
 
         return rule

@@ -48,8 +48,6 @@ def _(walk, op, xs):
     if name == ASKED:
         groups = read(op.attributes["backend_config"]["platforms"])
         return platform_index.bind(platforms=groups)
-    if name in ("Sharding", "annotate_device_placement"):
-        return [walk.value(xs[0])]
     routine = _routine(name)
     if routine is None:
         raise NotReadable(f"{name} is a function outside StableHLO, of which nothing is known")
