@@ -357,7 +357,7 @@ def test_every_primitive_with_symbolic_sizes_is_read_back(name):
     again = saved(case.f, *types)
     program = again.program(lose_custom_rules=True)
     twice = export(lambda *xs: evaluate(program, xs))(*again.in_avals)
-    for sizes in case.sizes[:2]:
+    for sizes in case.sizes[-1:]:
         xs = arrays(case, sizes, rng)
         here = again.read_for([Aval(np.shape(x), np.asarray(x).dtype) for x in xs])
         want = POLYMORPHIC["flat"](case.reference(*xs))
