@@ -313,9 +313,12 @@ class Exported(FlatFunction):
         derive = None
         if self.has_vjp():
             derive = lambda: self.vjp()._specialized(sizes, platforms)  # noqa: E731
-        rules = self.custom_rules
+        rules: tuple[str, ...] | None = self.custom_rules
         if rules is not None and artifact != self.mlir_module_serialized:
-            rules = (*rules, *self._names_lost(artifact))
+            try:
+                rules = (*rules, *self._names_lost(artifact))
+            except NotReadable:  # nothing is said of what nobody can read back
+                rules = None
         made = Exported(
             self.fun_name, ins, self.in_tree, outs, self.out_tree, platforms, None, artifact,
             calls, asks, derive, self.linear_from, rules,
