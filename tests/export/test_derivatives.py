@@ -216,6 +216,7 @@ def test_sizes_stay_symbolic():
 
 
 def test_what_was_saved_without_a_derivative_says_so():
+    """It is differentiated by reading it back, but there is none that was saved."""
     exported = export(lambda x: pnp.sin(x))(X)
     assert exported.has_vjp()
     for order, again in enumerate([deserialize(exported.serialize(n)) for n in range(3)]):
@@ -227,9 +228,8 @@ def test_what_was_saved_without_a_derivative_says_so():
             again.vjp()
         assert "serialize(vjp_order=1)" in e.value.fix and "test_derivatives.py" in str(e.value)
         xs = [np.ones(a.shape, F32) for a in again.in_avals]
-        with pytest.raises(MissingRule, match=f"{again.fun_name} was saved without") as e:
-            plait.vjp(lambda *xs, f=again: f.call(*xs), *xs)[1]
-        assert "serialize(vjp_order=1)" in e.value.fix and "test_derivatives.py" in str(e.value)
+        first = plait.vjp(lambda *xs, f=again: f.call(*xs), *xs)[1](again.call(*xs))
+        assert all(np.isfinite(np.asarray(ct)).all() for ct in first)
 
 
 def test_orders_that_were_not_read_are_not_written():
@@ -246,10 +246,12 @@ def test_orders_that_are_none(order):
     assert e.value.fix
 
 
-def test_forward_mode_says_which_order_it_needs():
+def test_forward_mode_needs_one_order_that_was_saved():
+    """The derivative that was saved is read back, and transposed."""
     once = both(pnp.sin, X, order=1)[1]
-    with pytest.raises(MissingRule, match="vjp_of_sin was saved without its derivative"):
-        plait.jvp(once.call, (X,), (X,))
+    out, dot = plait.jvp(once.call, (X,), (X,))
+    np.testing.assert_allclose(out, np.sin(X), rtol=1e-6)
+    np.testing.assert_allclose(dot, np.cos(X) * X, rtol=1e-5, atol=1e-6)
     linear = both(lambda x: 2 * x, X)[1]
     with pytest.raises(MissingRule, match="nothing says that it is linear") as e:
         plait.linear_transpose(linear.call, X)(X)
@@ -346,7 +348,8 @@ def test_anybody_can_look_into_it():
     assert sorted(members) == ["main.mlirbc", "vjp1.mlirbc", "vjp2.mlirbc"]
     assert (manifest["format"], manifest["min_reader"], manifest["requires"]) == (1, 1, [])
     first, second = manifest["vjp"]
-    assert first == second == {"custom_calls": ["lapack_spotrf_ffi", "lapack_strsm_ffi"]}
+    calls = ["lapack_spotrf_ffi", "lapack_strsm_ffi"]
+    assert first == second == {"custom_calls": calls, "custom_rules": []}
 
 
 def test_another_process_reads_it_without_autodiff(tmp_path):

@@ -65,6 +65,7 @@ def test_inspect(folder):
         "platforms cpu, cuda",
         "calls shape_assertion",
         "derivatives none",
+        "own rules none",
         "module main.mlirbc: StableHLO 1.9.0",
         "seal none",
     ):

@@ -89,6 +89,7 @@ def test_anybody_can_look_into_it():
         "name": "lambda",
         "platforms": ["cpu"],
         "custom_calls": ["shape_assertion"],
+        "custom_rules": [],
         "sizes": {"constraints": ["b >= 2"], "least": 1},
         "inputs": {"types": ["f32[b,3]"], "tree": {"tuple": [{"tuple": ["*"]}, {"dict": []}]}},
         "outputs": {"types": ["f32[3]", "f32[b,3]"], "tree": {"dict": [["s", "*"], ["y", "*"]]}},

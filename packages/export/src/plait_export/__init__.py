@@ -21,7 +21,7 @@ from plait.ext.sizes import (
 from . import tensorflow
 from .artifact import Exported, deserialize
 from .calling import call_exported
-from .errors import ArtifactError, NotExportable
+from .errors import ArtifactError, NotExportable, NotReadable
 from .facts import Facts, check
 from .isolation import Limits
 from .jax_artifacts import import_jax
@@ -38,6 +38,7 @@ __all__ = [
     "Facts",
     "Limits",
     "NotExportable",
+    "NotReadable",
     "SymbolicScope",
     "call_exported",
     "check",

@@ -16,6 +16,9 @@ from plait.ext.errors import (
     TreeMismatch,
     border,
 )
+from plait.ext.ir import (
+    Program,
+)
 from plait.ext.lower import (
     JAXLIB_VERSION,
     lock,
@@ -56,9 +59,10 @@ from . import container, portable, sealing, signature, structure
 from .calling import FlatFunction, call_exported
 from .constants import Constants
 from .container import field, texts
-from .errors import ArtifactError, NotExportable, expecting
+from .errors import ArtifactError, NotExportable, NotReadable, expecting
 from .isolation import Limits, limits_of, read_apart
 from .library_calls import check_library_calls
+from .reader import functions_of, names_in
 
 STABLE_CALLS = portable.UNTIL_SIZES_ARE_KNOWN | {portable.ASKED} | LAPACK
 """Functions outside StableHLO that every reader knows."""
@@ -82,9 +86,15 @@ class Exported(FlatFunction):
         runs on: so it is if there are several, but for what format 1 said.
       linear_from: it is linear in its arguments from this number on, together; None if nothing is
         said of that.  A derivative is linear in the cotangents.
+      custom_rules: rules for derivatives and for mapping that the function has, as `custom_jvp of
+        f`, and that its module does not hold: reading it back loses them.  None if nothing is said
+        of that, as in files of others and of older releases.
     """
 
-    __slots__ = ("in_tree", "out_tree", "custom_calls", "scope", "linear_from", "_derive", "_vjp")
+    __slots__ = (
+        "in_tree", "out_tree", "custom_calls", "scope", "linear_from", "custom_rules",
+        "rules_may_go", "_derive", "_vjp",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -100,6 +110,7 @@ class Exported(FlatFunction):
         by_argument: bool,
         derive: "Callable[[], Exported] | None" = None,
         linear_from: int | None = None,
+        custom_rules: Iterable[str] | None = None,
     ):
         paths = paths_of(in_tree)
         super().__init__(
@@ -108,6 +119,8 @@ class Exported(FlatFunction):
         self.in_tree, self.out_tree = in_tree, out_tree
         self.scope, self.custom_calls = scope, tuple(custom_calls)
         self.linear_from, self._derive = linear_from, derive
+        self.custom_rules = None if custom_rules is None else tuple(custom_rules)
+        self.rules_may_go = False
         self._vjp: Exported | None = None
 
     def __repr__(self) -> str:
@@ -213,6 +226,56 @@ class Exported(FlatFunction):
             "order for further derivatives",
         )
 
+    # -- read back -------------------------------------------------------------------------
+
+    @border
+    def program(self, platform: str | None = None, *, lose_custom_rules: bool = False) -> Program:
+        """The module read back: a Program of the flat arguments, with the sizes that they have.
+
+        Args:
+          platform: one of `platforms`, to read what is done there; by default all of them, and the
+            program asks where it runs.
+          lose_custom_rules: whether it may be read although the function has rules of its own for
+            derivatives (`custom_rules`), or nothing is said of that: the program is differentiated
+            by what it computes.
+
+        What StableHLO has no word for, as a sort or an error function, has kept its name.
+
+        Raises NotReadable, with the name of the operation, for a module that can not be said with
+        operations of Plait, or loses rules; NotExportable for a platform that it is not for.
+
+        >>> import numpy as np, plait
+        >>> exported = plait.export.export(lambda x: plait.lax.sin(x) * 2)(np.float32(1))
+        >>> print(plait.export.deserialize(exported.serialize()).program())
+        'lambda'(%0: f32[]) {
+          %1: f32[] = core.sin(%0)
+          %2: f32[] = core.mul(%1, 2.0:f32[])
+          return %2
+        }
+        """
+        if platform is not None:
+            (platform,) = self._platforms_of(platform)
+        if not lose_custom_rules:
+            self.expect_rules("read back")
+        return self.read_for(self.in_avals, platform)
+
+    def expect_rules(self, does: str) -> None:
+        """Raise NotReadable if rules would be lost that are not allowed to be."""
+        if self.rules_may_go or self.custom_rules == ():
+            return
+        if self.custom_rules is None:
+            raise NotReadable(
+                f"{self.fun_name} can not be {does} from its module: nothing is said of whether it "
+                "has derivatives of its own, which a module does not hold",
+                fix="if it has none, or they may go: pass lose_custom_rules=True where it is read",
+            )
+        raise NotReadable(
+            f"{self.fun_name} can not be {does} from its module, which does not hold "
+            f"{', '.join(self.custom_rules)}",
+            fix="save it with Exported.serialize(vjp_order=1), where it is exported; or, if they "
+            "may go, pass lose_custom_rules=True where it is read",
+        )
+
     # -- for sizes and a platform that are known -------------------------------------------
 
     @border
@@ -250,10 +313,24 @@ class Exported(FlatFunction):
         derive = None
         if self.has_vjp():
             derive = lambda: self.vjp()._specialized(sizes, platforms)  # noqa: E731
-        return Exported(
+        rules: tuple[str, ...] | None = self.custom_rules
+        if rules is not None and artifact != self.mlir_module_serialized:
+            try:
+                rules = (*rules, *self._names_lost(artifact))
+            except NotReadable:  # nothing is said of what nobody can read back
+                rules = None
+        made = Exported(
             self.fun_name, ins, self.in_tree, outs, self.out_tree, platforms, None, artifact,
-            calls, asks, derive, self.linear_from,
+            calls, asks, derive, self.linear_from, rules,
         )  # fmt: skip
+        made.rules_may_go = self.rules_may_go
+        return made
+
+    def _names_lost(self, artifact: bytes) -> list[str]:
+        """Operations that have a name in this module, and none in one that was made of it."""
+        kept, left = (names_in(functions_of(a, self.platforms).values())
+                      for a in (self.mlir_module_serialized, artifact))  # fmt: skip
+        return sorted(kept - left)
 
     def _sizes(self, sizes: Any) -> signature.Sizes:
         """The sizes that are given for the symbolic names, checked."""
@@ -324,6 +401,7 @@ class Exported(FlatFunction):
             "name": self.fun_name,
             "platforms": list(self.platforms),
             "custom_calls": list(self.custom_calls),
+            **_rules_said(self),
             "sizes": None
             if scope is None
             else {"constraints": list(scope.constraints), "least": scope.least},
@@ -334,9 +412,21 @@ class Exported(FlatFunction):
             constants = Constants()
             for k, each in enumerate(chain):
                 members[_member(k)] = constants.hollowed(each.mlir_module_serialized)
-            manifest["vjp"] = [{"custom_calls": list(e.custom_calls)} for e in chain[1:]]
+            manifest["vjp"] = [
+                {"custom_calls": list(e.custom_calls), **_rules_said(e)} for e in chain[1:]
+            ]
         packed = container.pack(manifest, members)
         return packed if key is None else sealing.seal(packed, key)
+
+
+def _rules_said(exported: Exported) -> dict[str, Any]:
+    """What the manifest says of rules, if anything."""
+    rules = exported.custom_rules
+    return {} if rules is None else {"custom_rules": list(rules)}
+
+
+def _rules_of(described: dict[str, Any]) -> list[str] | None:
+    return texts(described, "custom_rules") if "custom_rules" in described else None
 
 
 def _order(vjp_order: Any) -> int:
@@ -388,6 +478,7 @@ def deserialize(
     custom_calls: Iterable[str] = (),
     key: bytes | None = None,
     isolated: bool | Limits = False,
+    lose_custom_rules: bool = False,
 ) -> Exported:
     """What `Exported.serialize` saved.
 
@@ -399,6 +490,9 @@ def deserialize(
       isolated: whether another process reads and verifies it first, and writes it anew for this
         one, so that a file which is made to crash its reader, or to keep it busy, costs that
         process only; `Limits` says how long, and how much memory, it may take.
+      lose_custom_rules: whether it may be differentiated by what it computes, although the function
+        has rules of its own for that (`Exported.custom_rules`), or nothing is said of that.  A
+        derivative that was saved with it is used first.
 
     Nothing in the bytes is run, or unpickled.  Raises ArtifactError, which says what is wrong:
     damage, a newer format or StableHLO, features or types that this reader does not know, custom
@@ -418,13 +512,22 @@ def deserialize(
     allowed, limits = {*STABLE_CALLS, *custom_calls}, limits_of(isolated)
     archive = sealing.unsealed(bytes(blob), key)
     if limits is None:
-        return read(archive, allowed)
+        return with_rules(read(archive, allowed), lose_custom_rules)
     exported = read(read_apart(archive, "deserialize", allowed, limits), allowed)
     with expecting("the artifact is damaged"):
         manifest, _ = container.unpack(archive, portable.newest_version())
         trees = [_tree(manifest, side, avals) for side, avals in
                  (("inputs", exported.in_avals), ("outputs", exported.out_avals))]  # fmt: skip
-    return with_trees(exported, *trees)
+    return with_rules(with_trees(exported, *trees), lose_custom_rules)
+
+
+def with_rules(exported: Exported, may_go: bool) -> Exported:
+    """What was read, and its derivatives, of which it is said whether rules may be lost."""
+    each: Exported | None = exported
+    while each is not None:
+        each.rules_may_go = bool(may_go)
+        each = each.vjp() if each.has_vjp() else None
+    return exported
 
 
 def with_trees(exported: Exported, in_tree: TreeDef, out_tree: TreeDef) -> Exported:
@@ -453,6 +556,7 @@ def _read(archive: bytes, allowed: set[str]) -> Exported:
         field(manifest, "name", str), ins, _tree(manifest, "inputs", ins), outs,
         _tree(manifest, "outputs", outs), texts(manifest, "platforms"), scope, members[_MAIN],
         texts(manifest, "custom_calls"), "platform-argument" in manifest["requires"],
+        custom_rules=_rules_of(manifest),
     )  # fmt: skip
     verify(exported, allowed)
     _derivatives(exported, manifest, members, allowed)
@@ -477,6 +581,7 @@ def _derivatives(
             flatten(results)[1], exported.platforms, exported.scope,
             constants.filled(members[_member(k)]), texts(described, "custom_calls"),
             exported.by_argument, linear_from=len(exported.in_avals),
+            custom_rules=_rules_of(described),
         )  # fmt: skip
         verify(derivative, allowed)
         exported._derive = lambda held=derivative: held

@@ -18,6 +18,7 @@ from plait.ext.errors import (
 )
 from plait.ext.ir import (
     Primitive,
+    Program,
 )
 from plait.ext.lower import (
     Module,
@@ -46,6 +47,7 @@ from plait.ext.values import (
 
 from .errors import NotExportable, expecting
 from .portable import call_inside, code_for, parsed
+from .reader import Reading
 from .signature import check_types, solved, with_sizes
 
 
@@ -65,7 +67,7 @@ class FlatFunction:
 
     __slots__ = (
         "fun_name", "in_avals", "out_avals", "platforms", "mlir_module_serialized", "symbolic",
-        "by_argument", "paths", "compiled", "_code", "_laid_out", "__weakref__",
+        "by_argument", "paths", "compiled", "_code", "_laid_out", "_reading", "__weakref__",
     )  # fmt: skip
 
     def __init__(
@@ -86,6 +88,23 @@ class FlatFunction:
         self.compiled: dict[tuple[Aval, ...], tuple] = {}
         self._code: bytes | None = None
         self._laid_out: FlatFunction | None = None
+        self._reading: Reading | None = None
+
+    def read_for(self, given: Sequence[Aval], platform: str | None = None) -> Program:
+        """The module read back, for arguments of these types.
+
+        Args:
+          given: types of arguments; sizes that are symbolic stay so.
+          platform: for which it is read; None: for all of them.
+
+        Raises NotReadable if it can not be read, and what `result_types` raises.
+        """
+        if self._reading is None:
+            with expecting(f"{self.fun_name} can not be read back"):
+                self._reading = Reading(
+                    self.fun_name, self.mlir_module_serialized, self.platforms, self.by_argument
+                )
+        return self._reading.program(given, self.result_types(given), platform)
 
     def bytecode(self) -> bytes:
         """The module as this release of jaxlib writes it."""

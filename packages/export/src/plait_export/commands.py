@@ -112,6 +112,7 @@ def _inspect(asked: argparse.Namespace) -> None:
         ("platforms", ", ".join(facts.platforms)),
         ("calls", ", ".join(facts.custom_calls) or "nothing outside StableHLO"),
         ("derivatives", f"of order {facts.vjp_order}" if facts.vjp_order else "none"),
+        ("own rules", _rules(facts.custom_rules)),
         *([("classes", ", ".join(facts.classes))] if facts.classes else []),
         ("format", f"{facts.format}, by {facts.producer}"),
         *[("module", f"{name}: StableHLO {v}") for name, v in facts.stablehlo.items()],
@@ -122,6 +123,10 @@ def _inspect(asked: argparse.Namespace) -> None:
         print(f"{what:<12}{said}")
     if asked.module:
         print(opened.flat.mlir_module())
+
+
+def _rules(rules: tuple[str, ...] | None) -> str:
+    return "nobody says" if rules is None else ", ".join(rules) or "none"
 
 
 def _run(asked: argparse.Namespace) -> None:

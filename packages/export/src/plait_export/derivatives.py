@@ -1,7 +1,7 @@
 """Derivatives of calls of exported functions: calls of their exported derivatives.
 
-Only pullbacks are exported.  Forward mode transposes one, by the pullback of the pullback: it
-needs one order more than reverse mode.
+What was saved with a derivative is differentiated by that: only pullbacks are saved, and forward
+mode transposes one.  Anything else is read back.
 
 Invariant: only tables of plait_autodiff load this, and no derivative is dropped silently.
 """
@@ -16,6 +16,7 @@ from plait.ext.errors import (
     MissingRule,
 )
 from plait.ext.types import (
+    ShapeDtypeStruct,
     float0,
 )
 from plait_autodiff.ext import (
@@ -28,6 +29,8 @@ from plait_autodiff.ext import (
 
 from .artifact import Exported
 from .calling import call_exported
+from .errors import NotReadable
+from .pullbacks import by_reading, with_pullback
 
 
 @jvp_rules.rule(call_exported)
@@ -35,53 +38,61 @@ def _(xs, ts, *, artifact):
     if all(t is ZERO for t in ts) or not any(a.varies for a in artifact.out_avals):
         outs = call_exported.bind(*xs, artifact=artifact)
         return outs, [ZERO] * len(outs)
-    _expect_derivative(artifact)
     tangents = [
         instantiate(t, x) if x.aval.varies else np.zeros(x.aval.shape, float0)
         for x, t in zip(xs, ts, strict=True)
     ]
-    outs, dots = plait.jvp(_with_pullback(artifact), tuple(xs), tuple(tangents))
+    outs, dots = plait.jvp(_function(artifact, [x.aval for x in xs]), tuple(xs), tuple(tangents))
     return outs, [d if o.aval.varies else ZERO for o, d in zip(outs, dots, strict=True)]
 
 
-def _with_pullback(artifact: Exported) -> Any:
-    """The function of flat values, with its exported pullback as its own."""
-
-    def apply(*xs: Any) -> list:
-        return call_exported.bind(*xs, artifact=artifact)
-
-    def pullback(xs: Sequence[Any], cts: Sequence[Any]) -> tuple:
-        return artifact.vjp().call(*xs, *cts)
-
-    apply.__name__ = artifact.fun_name
-    function = plait.custom_vjp(apply)
-    function.defvjp(lambda *xs: (apply(*xs), xs), pullback)
-    return function
-
-
-def _expect_derivative(artifact: Any) -> None:
-    if not (isinstance(artifact, Exported) and artifact.has_vjp()):
+def _function(artifact: Any, given: Sequence[Any]) -> Any:
+    """The function of flat values of these types that is differentiated."""
+    if not isinstance(artifact, Exported):
         raise MissingRule(
-            f"{artifact.fun_name} was saved without its derivative",
-            fix="where it is exported, save it with Exported.serialize(vjp_order=1), or a greater "
-            "order: forward mode needs one more than reverse mode, each further derivative too",
+            f"{artifact.fun_name} is differentiated where it is laid out in memory",
+            fix="differentiate the function that calls it",
         )
+    if artifact.has_vjp():
+        return with_pullback(artifact, lambda *xs: call_exported.bind(*xs, artifact=artifact))
+    try:
+        artifact.expect_rules("differentiated")
+        artifact.read_for(given)
+    except NotReadable as e:
+        raise MissingRule(f"{artifact.fun_name} was saved without its derivative: {e.what}",
+                          fix=e.fix) from None  # fmt: skip
+    return by_reading(artifact)
 
 
 @transpose_rules.rule(call_exported)
 def _(cts, *args, artifact):
-    start = getattr(artifact, "linear_from", None)
+    start = artifact.linear_from
     if start is None or any(map(is_linear, args[:start])):
         raise MissingRule(
             f"{artifact.fun_name} was exported, and nothing says that it is linear",
             fix="transpose the function, and export that",
         )
-    _expect_derivative(artifact)
     outs = artifact.result_types([a.aval for a in args])
-    values = [_zeros(a.aval) if is_linear(a) else a for a in args]
     given = [_zeros(o) if c is None else c for c, o in zip(cts, outs, strict=True)]
+    if not artifact.has_vjp():
+        return _read_transposed(artifact, args, given)
+    values = [_zeros(a.aval) if is_linear(a) else a for a in args]
     found = artifact.vjp().call(*values, *given)
     return [ct if is_linear(a) else None for ct, a in zip(found, args)]
+
+
+def _read_transposed(artifact: Exported, args: Sequence[Any], cts: Sequence[Any]) -> list:
+    """Cotangents by the program that was read back; that of a linear function is no matter of
+    rules."""
+    linear = [a for a in args if is_linear(a)]
+
+    def of_linear(*xs: Any) -> list:
+        rest = iter(xs)
+        return by_reading(artifact)(*[next(rest) if is_linear(a) else a for a in args])
+
+    shapes = [ShapeDtypeStruct(a.aval.shape, a.aval.dtype) for a in linear]
+    found = iter(plait.linear_transpose(of_linear, *shapes)(list(cts)))
+    return [next(found) if is_linear(a) else None for a in args]
 
 
 def _zeros(aval: Any) -> Any:

@@ -14,6 +14,11 @@ from plait.ext.errors import (
 
 AGAIN = "save it again with Exported.serialize(), and copy the file as bytes, unchanged"
 
+AS_IT_IS = (
+    "call the artifact as it is; derivatives are saved with it by Exported.serialize(vjp_order=1), "
+    "where it is exported"
+)
+
 
 class ArtifactError(PlaitError, ValueError):
     """Bytes that are no artifact, are damaged, or are not for this reader."""
@@ -45,3 +50,10 @@ class expecting:
 
 class NotExportable(PlaitError, ValueError):
     """A function, or a tree, that has no portable form."""
+
+
+class NotReadable(PlaitError, ValueError):
+    """A portable module, or an operation of it, that can not be read back as a Program."""
+
+    def __init__(self, what: str, *, where: Any = None, fix: str | None = AS_IT_IS):
+        super().__init__(what, where=where, fix=fix)

@@ -35,6 +35,8 @@ class Facts(NamedTuple):
       stablehlo: for each module in it the version of StableHLO.
       sealed: whether the seal was verified.
       size: bytes.
+      custom_rules: rules for derivatives and for mapping that its module does not hold; None if
+        nothing is said of that.
     """
 
     name: str
@@ -51,6 +53,7 @@ class Facts(NamedTuple):
     stablehlo: dict[str, str]
     sealed: bool
     size: int
+    custom_rules: tuple[str, ...] | None = None
 
 
 @border
@@ -135,6 +138,9 @@ def facts_of(archive: bytes, size: int, sealed: bool) -> Facts:
             },
             sealed=sealed,
             size=size,
+            custom_rules=tuple(texts(manifest, "custom_rules"))
+            if "custom_rules" in manifest
+            else None,
         )
 
 

@@ -77,7 +77,7 @@ def _written(of: Exported, derivative: Exported | None) -> Exported:
     return Exported(
         of.fun_name, of.in_avals, flatten((args, {}))[1], of.out_avals, flatten(results)[1],
         of.platforms, of.scope, written, calls, of.by_argument,
-        None if derivative is None else lambda: derivative, of.linear_from,
+        None if derivative is None else lambda: derivative, of.linear_from, of.custom_rules,
     )  # fmt: skip
 
 

@@ -30,7 +30,7 @@ from plait.ext.types import (
 )
 
 from . import container, portable, signature, structure
-from .artifact import STABLE_CALLS, Exported, pullback_types, verify, with_trees
+from .artifact import STABLE_CALLS, Exported, pullback_types, verify, with_rules, with_trees
 from .artifact import read as read_archive
 from .errors import ArtifactError, expecting
 from .isolation import Limits, limits_of, read_apart
@@ -58,12 +58,15 @@ def import_jax(
     *,
     custom_calls: Iterable[str] = (),
     isolated: bool | Limits = False,
+    lose_custom_rules: bool = False,
 ) -> Exported:
     """A function that `jax.export` saved.
 
     Args:
       blob: the bytes.
       custom_calls, isolated: as for `deserialize`.
+      lose_custom_rules: whether it may be differentiated by what it computes, beyond the
+        derivatives that were saved.  The files do not say whether a function has rules of its own.
 
     Returns an Exported, with the derivatives that were saved; jax is not needed.  The files hold no
     constraints of symbolic sizes: those that the module checks are checked when it is made for
@@ -88,12 +91,12 @@ def import_jax(
         )
     allowed, limits = {*STABLE_CALLS, *custom_calls}, limits_of(isolated)
     if limits is None:
-        return read(data, allowed)
+        return with_rules(read(data, allowed), lose_custom_rules)
     exported = read_archive(read_apart(data, "import_jax", allowed, limits), allowed)
     with _expecting():
         root = _root(data)
         trees = [_structure(root, 2, exported.in_avals), _structure(root, 4, exported.out_avals)]
-    return with_trees(exported, *trees)
+    return with_rules(with_trees(exported, *trees), lose_custom_rules)
 
 
 def read(data: bytes, allowed: set[str]) -> Exported:

@@ -45,10 +45,13 @@ from plait.ext.values import (
 )
 
 from .artifact import STABLE_CALLS, Exported, pullback_name, pullback_types
+from .calling import call_exported
 from .elementary import where_libraries_lack, without_libraries
 from .errors import NotExportable
+from .naming import names
 from .portable import UNTIL_SIZES_ARE_KNOWN, artifact_of, with_entry
 from .portable import custom_calls as calls_of
+from .reader import functions_of, names_in
 from .signature import scope_of
 
 
@@ -122,7 +125,7 @@ def _made(staged: Any, how: _How, linear_from: int | None = None) -> Exported:
     _check_pure(program, name)
     scope = scope_of(program.in_avals)
     instead = where_libraries_lack if libraries else without_libraries
-    module = module_of(program, platforms=platforms, embed=True, instead=instead)
+    module = module_of(program, platforms=platforms, embed=True, instead=instead, named=names())
     # A mesh, also one of a single device, is written into the module; a device is not.
     if module.place is not None and hasattr(module.place, "mesh"):
         raise NotExportable(
@@ -153,6 +156,7 @@ def _made(staged: Any, how: _How, linear_from: int | None = None) -> Exported:
     return Exported(
         name, program.in_avals, staged.in_tree, program.out_avals, staged.out_tree, platforms,
         scope, artifact, calls, several, lambda: _pullback(program, name, how), linear_from,
+        _rules_lost(program),
     )  # fmt: skip
 
 
@@ -171,6 +175,30 @@ def _pullback(program: Program, name: str, how: _How) -> Exported:
         *[ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in types]
     )
     return _made(staged, how, linear_from=count)
+
+
+_KEPT = ("core.call", "core.cond", "core.scan", "core.while", "core.map_axes", "core.composite",
+         "autodiff.checkpoint")  # fmt: skip
+"""Operations with programs that a module says."""
+
+
+def _rules_lost(program: Program) -> list[str] | None:
+    """The rules that the module does not hold, as `custom_jvp of f`; None if that is not known."""
+    found: dict[str, None] = {}
+    for e in _equations(program):
+        if e.prim is call_exported:
+            inner = e.params["artifact"]
+            if inner.custom_rules is None:
+                return None
+            found.update(dict.fromkeys(inner.custom_rules))
+            if inner.symbolic or inner.by_argument:  # it is made for sizes, and loses names
+                held = functions_of(inner.mlir_module_serialized, inner.platforms).values()
+                found.update(dict.fromkeys(sorted(names_in(held))))
+        elif e.prim.higher is not None and e.prim.name not in _KEPT:
+            kind = e.prim.name.rpartition(".")[2].removesuffix("_call")
+            of = next((p.name for p in programs_in(e.params)), "a function")
+            found[f"{kind} of {of}"] = None
+    return list(found)
 
 
 def _check_closed(staged: Any, name: str) -> None:

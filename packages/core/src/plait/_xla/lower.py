@@ -26,6 +26,9 @@ from . import mlir
 from .mlir import attr, i64s, type_of
 
 I32 = Aval((), INT32)
+OPERATION = "plait.operation"
+"""The attribute of functions that are one operation each: which one, as a program's text."""
+
 lower_rules = RuleTable(
     "lower",
     owns=("core",),
@@ -54,13 +57,14 @@ class Unit:
     them, `acting` the operations that act on the world once, `platforms` what
     it is lowered for, `said` the expansions of equations with programs; `instead(equation,
     platforms)`, if there is one, may give a function of values that is to be lowered rather than
-    the equation.
+    the equation; `named(equation)`, if there is one, may give a program of that equation alone and
+    its text: the operation is then a function of the module, which carries the text.
     """
 
     __slots__ = (
         "module", "functions", "names", "symbols", "callbacks", "constants", "places",
         "placements", "questions", "acting", "platforms", "locations", "embed", "said", "instead",
-        "_needed", "_ruled",
+        "named", "_needed", "_ruled",
     )  # fmt: skip
 
     def __init__(
@@ -69,6 +73,7 @@ class Unit:
         locations: bool = False,
         embed: bool = False,
         instead: Callable | None = None,
+        named: Callable | None = None,
     ):
         self.module = mlir.new_module()
         self.functions: dict[Any, str] = {}
@@ -82,7 +87,7 @@ class Unit:
         self.acting: list[Any] = []
         self.platforms, self.locations, self.embed = platforms, locations, embed
         self.said: dict[Any, Program] = {}
-        self.instead = instead
+        self.instead, self.named = instead, named
         self._needed: dict[Program, dict[int, Any]] = {}
         self._ruled: set[Any] = set()
 
@@ -369,7 +374,10 @@ class Emitter:
                 self.where = mlir.location(e.where)
             instead = None if self.unit.instead is None else self._instead(e)
             rule = None
-            if instead is None:
+            named = None if self.unit.named is None else self.unit.named(e)
+            if named is not None:
+                rule = self._by_name(*named)
+            elif instead is None:
                 rule = find(prim) if prim.ambient is None else self.binder(e)
             xs = [env[a] if a.__class__ is Var else read(a) for a in e.inputs]
             if rule is None:
@@ -394,6 +402,26 @@ class Emitter:
         if e.prim.higher is not None or e.prim.ambient is not None:
             return None
         return self.unit.instead(e, self.unit.platforms)  # type: ignore[misc]
+
+    def _by_name(self, alone: Program, text: str) -> Callable:
+        """Return a rule that calls a function for an operation which is a program `alone`, and that
+        says of itself, by an attribute, which operation it is."""
+
+        def rule(e: Emitter, xs, ins, outs, **params):
+            unit, before = e.unit, e.unit.named
+            key: Any = alone, frozenset(), unit.platforms
+            known = key in unit.functions
+            unit.named = None  # in the function it is done, and not called again
+            try:
+                results = e.call(alone, xs)
+            finally:
+                unit.named = before
+            if not known:
+                f = mlir.function_of(unit.module, unit.functions[key])
+                f.attributes[OPERATION] = mlir.string(text)
+            return results if len(results) != 1 or alone.eqns[0].prim.many else results[0]
+
+        return rule
 
     def said_otherwise(self, e: Any, xs: Sequence[Any], instead: Callable | None = None) -> Any:
         """Lower an operation without a rule: by its expansion, inline if that is short."""

@@ -240,6 +240,12 @@ def function(module, name: str, ins: Sequence[Any], outs: Sequence[Any], public:
         return f.add_entry_block(), f
 
 
+def function_of(module, name: str):
+    """The function of that name."""
+    symbols = bindings().ir.SymbolTable(module.operation)
+    return symbols[name]
+
+
 def annotate(f, arguments: Sequence[dict], results: Sequence[dict] = ()) -> None:
     """Give attributes to the arguments and results of a function."""
     m = bindings()

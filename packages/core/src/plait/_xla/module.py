@@ -57,18 +57,20 @@ def module_of(
     locations: bool = False,
     embed: bool = False,
     instead: Callable | None = None,
+    named: Callable | None = None,
 ) -> Module:
     """The module whose `main` is `p`, on operands with these dispatch keys.
 
     `donated` are numbers of inputs whose memory results may take; `embed` writes constant arrays
     into the module, which then stands alone; `instead(equation, platforms)` may give a function of
-    values to be lowered rather than an equation.
+    values to be lowered rather than an equation; `named(equation)` may give a program of that
+    equation alone and its text, which then is a function that carries it (`OPERATION`).
     """
     for name in p.axes:
         raise unbound(name)
     p, keys = laid_out(p), [physical_key(k) for k in keys]
     with jaxlib_api.lock, collector_paused():
-        unit = Unit(platforms, locations, embed, instead)
+        unit = Unit(platforms, locations, embed, instead, named)
         keys = keys or list(p.in_avals)
         for k in (*keys, *(x.key for x in unit.needs(p).values())):
             if k.placement is not None:

@@ -32,6 +32,7 @@ from .._xla.inspection import (
 )
 from .._xla.lower import (
     I32,
+    OPERATION,
     Emitter,
     Unit,
 )
@@ -55,6 +56,7 @@ __all__ = [
     "I32",
     "JAXLIB_VERSION",
     "Module",
+    "OPERATION",
     "RuntimeFailure",
     "STABLE",
     "Unit",

@@ -1,0 +1,187 @@
+"""Reading operations that move elements: reshape, broadcast, slice, pad and their like.
+
+Invariant: a shape that the module computes is made of known sizes, by number or by name.
+"""
+
+from math import prod
+from typing import Any
+
+from plait.ext.ops import (
+    indexing,
+)
+from plait.ext.ops import (
+    shape as shapes,
+)
+
+from ..errors import NotReadable
+from .module import Op
+from .sizes import Known
+from .table import reads, refuses
+from .walking import takes_known
+
+
+def said(op: Op) -> tuple[int, ...]:
+    """The shape of the result, which the module knows."""
+    shape = op.types[0].shape
+    if None in shape:
+        raise NotReadable(f"{op.name} does not say how large its result is")
+    return tuple([d or 0 for d in shape])
+
+
+# ---- sizes as values -----------------------------------------------------------------------
+
+
+@reads("stablehlo.get_dimension_size")
+def _(walk, op, xs):
+    return Known([xs[0].aval.shape[op.attributes["dimension"]]], (), op.types[0].dtype)
+
+
+refuses("a size that is known only when it is computed has no type", "stablehlo.set_dimension_size")
+
+
+@reads("stablehlo.iota")
+def _(walk, op, xs):
+    return _counted(op, said(op))
+
+
+@reads("stablehlo.dynamic_iota")
+@takes_known
+def _(walk, op, xs):
+    return _counted(op, walk.sizes(xs[0], "sizes of dynamic_iota"))
+
+
+def _counted(op: Op, shape: Any) -> Any:
+    kind = op.types[0].dtype
+    return shapes.iota(kind, tuple(shape), op.attributes["iota_dimension"])
+
+
+# ---- shapes --------------------------------------------------------------------------------
+
+
+@reads("stablehlo.reshape")
+def _(walk, op, xs):
+    shape = list(op.types[0].shape)
+    if shape.count(None) == 1:  # what is left is this axis
+        at = shape.index(None)
+        known = prod([d for d in shape if d is not None])
+        shape[at] = prod(xs[0].aval.shape) // known
+    return shapes.reshape(xs[0], tuple(shape) if None not in shape else said(op))
+
+
+@reads("stablehlo.dynamic_reshape")
+@takes_known
+def _(walk, op, xs):
+    return shapes.reshape(walk.value(xs[0]), walk.sizes(xs[1], "sizes of dynamic_reshape"))
+
+
+@reads("stablehlo.broadcast_in_dim")
+def _(walk, op, xs):
+    return _broadcast(op, xs[0], said(op))
+
+
+@reads("stablehlo.dynamic_broadcast_in_dim")
+@takes_known
+def _(walk, op, xs):
+    shape = walk.sizes(xs[1], "sizes of dynamic_broadcast_in_dim")
+    return _broadcast(op, walk.value(xs[0]), shape)
+
+
+def _broadcast(op: Op, x: Any, shape: Any) -> Any:
+    dims = op.attributes["broadcast_dimensions"]
+    if list(dims) != sorted(dims):  # Plait has axes in their order
+        order = sorted(range(len(dims)), key=dims.__getitem__)
+        x, dims = shapes.transpose_.bind(x, perm=tuple(order)), sorted(dims)
+    return shapes.broadcast_in_dim.bind(x, shape=tuple(shape), dims=tuple(dims))
+
+
+@reads("stablehlo.transpose")
+def _(walk, op, xs):
+    return shapes.transpose_.bind(xs[0], perm=op.attributes["permutation"])
+
+
+@reads("stablehlo.reverse")
+def _(walk, op, xs):
+    axes = op.attributes["dimensions"]
+    return shapes.rev.bind(xs[0], axes=tuple(sorted(axes))) if axes else xs[0]
+
+
+@reads("stablehlo.concatenate")
+def _(walk, op, xs):
+    return shapes.concatenate_.bind(*xs, axis=op.attributes["dimension"])
+
+
+# ---- parts ---------------------------------------------------------------------------------
+
+
+@reads("stablehlo.slice")
+def _(walk, op, xs):
+    at = op.attributes
+    return _sliced(xs[0], at["start_indices"], at["limit_indices"], at["strides"])
+
+
+@reads("stablehlo.real_dynamic_slice")
+@takes_known
+def _(walk, op, xs):
+    """Of known sizes the bounds are known, or the limits are `start + sizes`."""
+    x, start = walk.value(xs[0]), xs[1]
+    if start.__class__ is Known:
+        bounds = [walk.sizes(v, "bounds of real_dynamic_slice") for v in xs[1:]]
+        return _sliced(x, *bounds)
+    sizes = _beyond(walk, op)
+    starts = [start[i] for i in range(len(sizes))]
+    return indexing.dynamic_slice_.bind(x, *_signed(starts), sizes=tuple(sizes))
+
+
+def _beyond(walk: Any, op: Op) -> tuple[Any, ...]:
+    """What is added to the start of a slice, which is not known, to make its limit."""
+    _, start, limit, strides = op.operands
+    made = walk.made_by(limit)
+    if made is not None and made.name == "stablehlo.add" and start in made.operands:
+        (rest,) = [n for n in made.operands if n != start] or [start]
+        steps = walk.sizes(walk.of(strides), "strides of real_dynamic_slice")
+        if all(n == 1 for n in steps):
+            return walk.sizes(walk.of(rest), "sizes of real_dynamic_slice")
+    raise NotReadable(f"{op.name} of a size that is computed of values")
+
+
+def _sliced(x: Any, starts: Any, limits: Any, strides: Any) -> Any:
+    starts, limits, strides = map(tuple, (starts, limits, strides))
+    return shapes.slice_.bind(x, starts=starts, limits=limits, strides=strides)
+
+
+@reads("stablehlo.dynamic_slice")
+def _(walk, op, xs):
+    x, *starts = xs
+    sizes = op.attributes["slice_sizes"]
+    return indexing.dynamic_slice_.bind(x, *_signed(starts), sizes=tuple(sizes))
+
+
+@reads("stablehlo.dynamic_update_slice")
+def _(walk, op, xs):
+    x, box, *starts = xs
+    return indexing.dynamic_update_slice_.bind(x, box, *_signed(starts))
+
+
+def _signed(starts: Any) -> list:
+    """Positions as Plait has them: int32 or int64."""
+    wide = any(s.aval.dtype.itemsize > 4 or s.aval.dtype == "uint32" for s in starts)
+    return [shapes.convert(s, "int64" if wide else "int32") for s in starts]
+
+
+@reads("stablehlo.pad")
+def _(walk, op, xs):
+    at = op.attributes
+    keys = ("edge_padding_low", "edge_padding_high", "interior_padding")
+    return _padded(*xs, *[at[k] for k in keys])
+
+
+@reads("stablehlo.dynamic_pad")
+@takes_known
+def _(walk, op, xs):
+    x, value, *config = xs
+    config = [walk.sizes(c, "sizes of dynamic_pad") for c in config]
+    return _padded(walk.value(x), walk.value(value), *config)
+
+
+def _padded(x: Any, value: Any, low: Any, high: Any, interior: Any) -> Any:
+    return shapes.pad(x, value, list(zip(low, high, interior, strict=True)))

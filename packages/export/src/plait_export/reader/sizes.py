@@ -1,0 +1,229 @@
+"""Sizes while a module is read: integers that are known, as numbers or by name.
+
+What a module computes of the sizes of its arguments, to make shapes of, is computed here instead,
+so that `dynamic_reshape` and its like have shapes as Plait has them: of numbers and names.
+
+Invariant: what is known is exact: where a result does not fit its dtype, or a question of sizes has
+no answer, nothing is known, and the operation is done like any other.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from plait.ext.errors import (
+    PlaitError,
+)
+from plait.ext.ops.shape import (
+    concatenate,
+    expand_dims,
+    reshape,
+    size_value,
+)
+from plait.ext.sizes import (
+    Dim,
+    is_symbolic,
+    max_dim,
+    min_dim,
+)
+from plait.ext.types import (
+    Aval,
+)
+from plait.ext.values import (
+    Literal,
+    as_value,
+)
+
+from .module import Op
+from .table import enum
+
+
+class Known:
+    """Integers, or booleans, that are known: one, or a vector of them.
+
+    Attributes:
+      items: numbers or sizes, in order.
+      shape: () or (n,).
+      dtype: what they are in the module.
+    """
+
+    __slots__ = ("items", "shape", "dtype")
+
+    def __init__(self, items: Sequence[Any], shape: tuple[int, ...], dtype: np.dtype):
+        self.items, self.shape, self.dtype = tuple(items), shape, dtype
+
+    def key(self) -> Any:
+        """What tells it from others."""
+        return Known, self.items, self.shape, self.dtype
+
+    def value(self) -> Any:
+        """It as a value for operations."""
+        if len(self.shape) > 1:
+            return reshape(Known(self.items, (len(self.items),), self.dtype).value(), self.shape)
+        if not self.shape and self.items[0].__class__ is not Dim:
+            return Literal(self.items[0], Aval((), self.dtype))
+        if not is_symbolic(self.items):
+            return as_value(np.array(self.items, self.dtype).reshape(self.shape))
+        each = [
+            size_value(n, self.dtype) if n.__class__ is Dim else as_value(np.array(n, self.dtype))
+            for n in self.items
+        ]
+        return concatenate([expand_dims(v, 0) for v in each], 0) if self.shape else each[0]
+
+
+_MOST = 64
+"""Constants of so many elements may be sizes; nobody makes shapes of more."""
+
+
+def known_constant(x: np.ndarray) -> "Known | None":
+    """What an array of a module says, if it may be of sizes."""
+    if x.ndim > 2 or x.size > _MOST or x.dtype.kind not in "iub":
+        return None
+    return Known(x.reshape(-1).tolist(), x.shape, x.dtype)
+
+
+def folded(op: Op, xs: Sequence[Known]) -> "Known | None":
+    """The result of an operation on what is known; None if it is not known."""
+    rule = _FOLDS.get(op.name)
+    if rule is None or len(op.types) != 1 or op.types[0].dtype.kind not in "iub":
+        return None
+    try:
+        found = rule(op, xs)
+    except (PlaitError, ZeroDivisionError, TypeError, IndexError, KeyError, ValueError):
+        return None
+    if found is None:
+        return None
+    items, shape = found
+    dtype = op.types[0].dtype
+    if dtype.kind != "b":
+        info = np.iinfo(dtype)
+        if any(n.__class__ is not Dim and not info.min <= n <= info.max for n in items):
+            return None
+    elif not all(n.__class__ is bool for n in items):
+        return None
+    return Known(items, shape, dtype)
+
+
+def _each(f: Callable) -> Callable:
+    """A fold of element after element."""
+
+    def rule(op: Op, xs: Sequence[Known]) -> Any:
+        rows = zip(*[x.items for x in xs], strict=True)
+        return [f(*row) for row in rows], xs[0].shape
+
+    return rule
+
+
+def _quotient(a: Any, b: Any) -> Any:
+    """Rounded towards zero; of sizes it is known if it is not negative, or exact."""
+    if not is_symbolic((a, b)):
+        return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+    exact = a // b
+    if exact * b == a or (a >= 0 and b > 0):
+        return exact
+    raise TypeError
+
+
+def _remainder(a: Any, b: Any) -> Any:
+    return a - _quotient(a, b) * b
+
+
+def _compared(op: Op, xs: Sequence[Known]) -> Any:
+    relation = _RELATIONS[enum(op.attributes["comparison_direction"])]
+    return _each(lambda a, b: bool(relation(a, b)))(op, xs)
+
+
+_RELATIONS: dict[str, Callable] = {
+    "EQ": lambda a, b: a == b,
+    "NE": lambda a, b: a != b,
+    "LT": lambda a, b: a < b,
+    "LE": lambda a, b: a <= b,
+    "GT": lambda a, b: a > b,
+    "GE": lambda a, b: a >= b,
+}
+
+
+def _converted(op: Op, xs: Sequence[Known]) -> Any:
+    if op.types[0].dtype.kind == "b":
+        return [bool(n != 0) for n in xs[0].items], xs[0].shape
+    return [int(n) if n.__class__ is bool else n for n in xs[0].items], xs[0].shape
+
+
+def _selected(op: Op, xs: Sequence[Known]) -> Any:
+    p, a, b = xs
+    flags = p.items if p.shape else p.items * len(a.items)
+    return [m if f else n for f, m, n in zip(flags, a.items, b.items, strict=True)], a.shape
+
+
+def _reshaped(op: Op, xs: Sequence[Known]) -> Any:
+    shape = op.types[0].shape
+    return (xs[0].items, shape) if len(shape) < 3 and None not in shape else None
+
+
+def _spread(op: Op, xs: Sequence[Known]) -> Any:
+    shape = op.types[0].shape
+    if len(shape) > 1 or None in shape or xs[0].shape and xs[0].shape != shape:
+        return None
+    return xs[0].items * (1 if xs[0].shape or not shape else int(shape[0] or 0)), shape
+
+
+def _joined(op: Op, xs: Sequence[Known]) -> Any:
+    if len(xs[0].shape) != 1:
+        return None
+    items = [n for x in xs for n in x.items]
+    return items, (len(items),)
+
+
+def _sliced(op: Op, xs: Sequence[Known]) -> Any:
+    if len(xs[0].shape) != 1:
+        return None
+    at = op.attributes
+    start, stop, step = (at[k][0] for k in ("start_indices", "limit_indices", "strides"))
+    items = xs[0].items[start:stop:step]
+    return items, (len(items),)
+
+
+def _product(op: Op, a: Any, b: Any) -> Any:
+    return (a and b) if op.types[0].dtype.kind == "b" else a * b
+
+
+def _bits(of_flags: Callable, of_numbers: Callable) -> Callable:
+    """Of flags, or of numbers, which names have no bits of."""
+
+    def rule(op: Op, xs: Sequence[Known]) -> Any:
+        return _each(of_flags if op.types[0].dtype.kind == "b" else of_numbers)(op, xs)
+
+    return rule
+
+
+def _sum(op: Op, xs: Sequence[Known]) -> Any:
+    if op.types[0].dtype.kind == "b":
+        return None
+    return _each(lambda a, b: a + b)(op, xs)
+
+
+_FOLDS: dict[str, Callable] = {
+    "stablehlo.add": _sum,
+    "stablehlo.subtract": _each(lambda a, b: a - b),
+    "stablehlo.multiply": lambda op, xs: _each(lambda a, b: _product(op, a, b))(op, xs),
+    "stablehlo.divide": _each(_quotient),
+    "stablehlo.remainder": _each(_remainder),
+    "stablehlo.negate": _each(lambda a: -a),
+    "stablehlo.maximum": _each(max_dim),
+    "stablehlo.minimum": _each(min_dim),
+    "stablehlo.and": _bits(lambda a, b: a and b, lambda a, b: a & b),
+    "stablehlo.or": _bits(lambda a, b: a or b, lambda a, b: a | b),
+    "stablehlo.not": _bits(lambda a: not a, lambda a: None),
+    "stablehlo.sign": _each(lambda a: bool(a > 0) - bool(a < 0)),
+    "stablehlo.abs": _each(lambda a: a if a >= 0 else -a),
+    "stablehlo.clamp": _each(lambda low, x, high: min_dim(max_dim(low, x), high)),
+    "stablehlo.compare": _compared,
+    "stablehlo.convert": _converted,
+    "stablehlo.select": _selected,
+    "stablehlo.reshape": _reshaped,
+    "stablehlo.broadcast_in_dim": _spread,
+    "stablehlo.concatenate": _joined,
+    "stablehlo.slice": _sliced,
+    "stablehlo.optimization_barrier": _each(lambda a: a),
+}

@@ -1,0 +1,97 @@
+"""Reading sorts, by any comparator.
+
+The orders that Plait and others write are known again.  Any other comparator is asked for all pairs
+of elements of a row at once: the place of an element is how many come before it.
+
+Invariant: every sort is stable; elements move, and are never computed, so that derivatives flow.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import plait
+from plait.ext.ops import (
+    elementwise as el,
+)
+from plait.ext.ops import (
+    shape as shapes,
+)
+from plait.ext.ops import (
+    sorting,
+)
+from plait.ext.types import (
+    FLOATING,
+    INT32,
+)
+
+from ..errors import NotReadable
+from .cells import of_cells
+from .comparisons import contradicts_itself, order_of
+from .elementwise import in_total_order
+from .table import reads
+from .walking import Walk
+
+_MOST = 4096
+"""Elements of a row that are compared with each other; a square of them is made."""
+
+
+@reads("stablehlo.sort")
+def _(walk, op, xs):
+    axis, block = op.attributes.get("dimension", -1), op.regions[0]
+    axis = axis + xs[0].aval.ndim if axis < 0 else axis
+    found = order_of(block, walk.constant_at)
+    if found is None and contradicts_itself(block, walk.constant_at):
+        raise NotReadable(
+            f"{op.name} by a function that is no order: of two elements each is first"
+        )
+    if found is None:
+        order = _by_all_pairs(walk, block, xs, axis)
+    elif found[0] == "ascending":
+        return sorting.sort_.bind(*xs, axis=axis, num_keys=found[1], stable=True)
+    else:
+        key = in_total_order(xs[0]) if xs[0].aval.category == FLOATING else xs[0]
+        order = sorting.argsort_.bind(
+            key, axis=axis, stable=True, descending=found[0] == "total down", index_dtype=INT32
+        )
+    return [in_order(x, order, axis) for x in xs]
+
+
+def in_order(x: Any, order: Any, axis: int) -> Any:
+    """Elements at positions along an axis."""
+    return plait.numpy.take_along_axis(x, order, axis)
+
+
+def _by_all_pairs(walk: Walk, block: Any, xs: list, axis: int) -> Any:
+    """Where the elements come from, in the order that a comparator says."""
+    n = xs[0].aval.shape[axis]
+    if n.__class__ is int and n > _MOST:
+        raise NotReadable(
+            f"stablehlo.sort of {n} elements by an order of its own, and up to {_MOST} are sorted "
+            "so",
+        )
+    moved = [shapes.moveaxis(x, axis, -1) for x in xs]
+    rows = [_square(x, -1) for x in moved]
+    columns = [_square(x, -2) for x in moved]
+    # at [..., i, j]: whether element j comes before element i
+    comparator = of_cells(walk, block)
+    ahead, behind = _asked(comparator, columns, rows), _asked(comparator, rows, columns)
+    shape = ahead.aval.shape
+    i, j = (shapes.iota(INT32, shape, len(shape) - k) for k in (2, 1))
+    level = el.and_.bind(el.not_.bind(el.or_.bind(ahead, behind)), el.lt.bind(j, i))
+    place = shapes.convert(el.or_.bind(ahead, level), INT32).sum(-1)
+    order = sorting.argsort_.bind(
+        place, axis=place.aval.ndim - 1, stable=True, descending=False, index_dtype=INT32
+    )
+    return shapes.moveaxis(order, -1, axis)
+
+
+def _square(x: Any, at: int) -> Any:
+    """Rows, repeated along a new axis `at`: of -1 [.., i, j] is x[.., i], of -2 it is x[.., j]."""
+    n, k = x.aval.shape[-1], x.aval.ndim
+    dims = (*range(k - 1), k - 1 if at == -1 else k)
+    return shapes.broadcast_in_dim.bind(x, shape=(*x.aval.shape, n), dims=dims)
+
+
+def _asked(comparator: Callable, first: list, second: list) -> Any:
+    """The comparator for every pair of elements."""
+    return comparator([v for pair in zip(first, second) for v in pair])[0]

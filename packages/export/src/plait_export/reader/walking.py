@@ -1,0 +1,288 @@
+"""Walking through a module: its operations done one after the other, by the table of rules.
+
+Invariant: every result has the dtype, the rank and the sizes that the module says it has, or there
+is an error; a function is read once for the types and sizes that it is called with, so that what
+calls itself often is no longer than what it says.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+import plait
+from plait.ext.errors import (
+    PlaitError,
+)
+from plait.ext.lower import (
+    OPERATION,
+)
+from plait.ext.ops.callbacks import (
+    foreign,
+)
+from plait.ext.ops.control_flow import (
+    call,
+)
+from plait.ext.ops.shape import (
+    convert,
+)
+from plait.ext.sizes import (
+    Dim,
+)
+from plait.ext.trace import (
+    staged,
+)
+from plait.ext.types import (
+    Aval,
+)
+from plait.ext.values import (
+    Literal,
+    as_value,
+)
+
+from ..errors import NotReadable
+from .module import Block, Function, Op, Type
+from .sizes import Known, folded, known_constant
+from .table import REFUSED, RULES
+
+_MOST_DEEP = 200
+"""Regions and functions in each other: no program has more."""
+
+
+class Walk:
+    """One reading of a module.
+
+    Attributes:
+      functions: those of the module.
+      instead: number of a result -> what is taken for it, instead of doing the operation.
+    """
+
+    __slots__ = ("functions", "instead", "_read", "_env", "_depth", "_made")
+
+    def __init__(self, functions: dict[str, Function]):
+        self.functions = functions
+        self._read: dict[Any, Any] = {}
+        self._env: dict[int, Any] = {}
+        self.instead: dict[int, Any] = {}
+        self._depth = 0
+        self._made: dict[int, Op] = {}
+
+    # -- values ----------------------------------------------------------------------------
+
+    def value(self, x: Any) -> Any:
+        """A value for operations, of what may be known."""
+        return x.value() if x.__class__ is Known else x
+
+    def of(self, number: int) -> Any:
+        """What a value of the module is here."""
+        try:
+            return self._env[number]
+        except KeyError:
+            raise NotReadable("a value is used before it is made") from None
+
+    def sizes(self, x: Any, what: str) -> tuple[Any, ...]:
+        """The sizes that an operand says.  Raises NotReadable if they are not known."""
+        if x.__class__ is not Known:
+            raise NotReadable(
+                f"the {what} are computed of values, and not of the sizes of arguments",
+                fix="Exported.specialize(sizes) may make them numbers",
+            )
+        return x.items
+
+    def constant_at(self, number: int) -> np.ndarray | None:
+        """The constant without axes that a value is; None if it is none."""
+        x: Any = self._env.get(number)
+        if x.__class__ is Known and not x.shape and x.items[0].__class__ is not Dim:
+            return np.asarray(x.items[0], x.dtype)
+        if x.__class__ is Literal and not x.aval.shape:
+            return np.asarray(x.value).astype(x.aval.dtype)
+        return None
+
+    def made_by(self, number: int) -> Op | None:
+        """The operation that made a value; None if it was given."""
+        return self._made.get(number)
+
+    # -- operations ------------------------------------------------------------------------
+
+    def block(self, block: Block, args: Sequence[Any]) -> list:
+        """What a block returns for values, or for what is known."""
+        if len(args) != len(block.arguments):
+            raise NotReadable(f"{len(args)} values are given to a block of {len(block.arguments)}")
+        self._depth += 1
+        if self._depth > _MOST_DEEP:
+            raise NotReadable(f"functions and loops in each other, deeper than {_MOST_DEEP}")
+        env, before = self._env, [(n, self._env.get(n)) for n in block.arguments]
+        env.update(zip(block.arguments, args))
+        for op in block.ops:
+            if op.results and op.results[0] in self.instead:
+                env[op.results[0]] = self.instead[op.results[0]]
+                continue
+            xs = [self.of(n) for n in op.operands]
+            for number, y in zip(op.results, self._done(op, xs), strict=True):
+                env[number], self._made[number] = y, op
+        returned = [self.of(n) for n in block.returned]
+        env.update([(n, x) for n, x in before if x is not None])
+        self._depth -= 1
+        return returned
+
+    def known_in(self, block: Block, number: int, args: Sequence[Any]) -> "Known | None":
+        """A value that a block makes, if it is made of what is known: of the arguments those that
+        are not None, and of what is outside."""
+        env = dict(zip(block.arguments, args, strict=True))
+        for op in block.ops:
+            xs: list[Any] = [env[n] if n in env else self._env.get(n) for n in op.operands]
+            if op.name == "stablehlo.constant":
+                found: Any = constant(op.attributes["value"])
+            else:
+                known = bool(xs) and all(x.__class__ is Known for x in xs)
+                found = folded(op, xs) if known else None
+            env.update(dict.fromkeys(op.results, found))
+        found = env.get(number)
+        return found if found.__class__ is Known else None
+
+    def _done(self, op: Op, xs: list) -> Sequence[Any]:
+        if op.name == "stablehlo.constant":
+            return [constant(op.attributes["value"])]
+        if xs and all(x.__class__ is Known for x in xs):
+            found = folded(op, xs)
+            if found is not None:
+                return [found]
+        rule = RULES.get(op.name)
+        if rule is None:
+            raise _unknown(op)
+        try:
+            given = xs if rule in TAKES_KNOWN else [self.value(x) for x in xs]
+            out = rule(self, op, given)
+            outs = out if out.__class__ in (list, tuple) else [out]
+            return [self._fitted(op, y, t) for y, t in zip(outs, op.types, strict=True)]
+        except NotReadable:
+            raise
+        except PlaitError as e:
+            raise NotReadable(f"{op.name} can not be read back: {e.what}") from e
+        except RecursionError:
+            raise
+        except Exception as e:  # of attributes that no release of StableHLO writes
+            raise NotReadable(f"{op.name} can not be read back: {type(e).__name__}: {e}") from e
+
+    def _fitted(self, op: Op, y: Any, want: Type) -> Any:
+        """A result, of the type that the module says it has."""
+        if y.__class__ is Known:
+            return y
+        y = as_value(y)
+        a = y.aval
+        if a.weak_type:
+            y = convert(y, a.dtype)
+        fits = a.dtype == want.dtype and len(a.shape) == len(want.shape)
+        if fits and all(m is None or n.__class__ is Dim or n == m
+                        for n, m in zip(a.shape, want.shape)):  # fmt: skip
+            return y
+        raise NotReadable(
+            f"{op.name} is said to return {_shown(want)}, and returns {a!r}",
+        )
+
+    # -- functions -------------------------------------------------------------------------
+
+    def call(self, name: str, xs: Sequence[Any]) -> list:
+        """What a function of the module returns; of what is not known, by one operation."""
+        f = self._function(name)
+        if OPERATION in f.attributes:
+            return operation(f.attributes[OPERATION], [self.value(x) for x in xs])
+        known = [x.key() if x.__class__ is Known else x.aval for x in xs]
+        key = (name, *known)
+        if key not in self._read:
+            self._read[key] = self._staged(f, xs)
+        program, returned = self._read[key]
+        values = [x for x in xs if x.__class__ is not Known]
+        outs = iter(call.bind(*values, program=program))
+        return [next(outs) if y is None else y for y in returned]
+
+    def main(self, xs: Sequence[Any]) -> list:
+        """What the module returns."""
+        return self._entered(self._function("main"), xs)
+
+    def _function(self, name: str) -> Function:
+        if name not in self.functions:
+            raise NotReadable(f"the module has no function {name}")
+        return self.functions[name]
+
+    def _staged(self, f: Function, xs: Sequence[Any]) -> Any:
+        """(the program of a function for what is not known, what of its results is known)."""
+        returned: list = []
+
+        def apply(*values: Any) -> list:
+            given = iter(values)
+            found = self._entered(f, [x if x.__class__ is Known else next(given) for x in xs])
+            returned[:] = [y if y.__class__ is Known else None for y in found]
+            return [y for y in found if y.__class__ is not Known]
+
+        avals = [x.aval for x in xs if x.__class__ is not Known]
+        return staged(apply, avals, f.name, prune=True), returned
+
+    def _entered(self, f: Function, xs: Sequence[Any]) -> list:
+        """The results of the body, which sees nothing outside."""
+        env, self._env = self._env, {}
+        try:
+            return self.block(f.body, xs)
+        finally:
+            self._env = env
+
+
+TAKES_KNOWN: set[Callable] = set()
+"""Rules that are given what is known as it is."""
+
+
+def takes_known(rule: Callable) -> Callable:
+    """A rule that is given what is known as it is."""
+    TAKES_KNOWN.add(rule)
+    return rule
+
+
+def operation(text: Any, xs: Sequence[Any]) -> list:
+    """The results of the operation that a function says it is; sizes may be given in front.
+
+    Raises NotReadable for a text of no operation, or of one that is more than numbers.
+    """
+    try:
+        (e,) = plait.text.parse(text).eqns
+    except (PlaitError, ValueError, RecursionError) as error:
+        said = getattr(error, "what", str(error))
+        raise NotReadable(
+            f"an operation has a name that says nothing here: {said}",
+            fix="install, or update, the package that it is of",
+        ) from None
+    prim, count = e.prim, len(e.inputs)
+    if prim.higher or prim.ambient or prim.effect or prim is foreign or len(xs) < count:
+        raise NotReadable(f"the operation {prim} has no place in an artifact")
+    out = prim.bind(*xs[len(xs) - count :], **e.params)
+    return list(out) if prim.many else [out]
+
+
+def names_in(functions: Iterable[Function]) -> set[str]:
+    """The names of operations that functions say they are."""
+    found = [re.search(r"= ([\w.]+)\(", str(f.attributes.get(OPERATION, ""))) for f in functions]
+    return {m[1] for m in found if m}
+
+
+def constant(x: Any) -> Any:
+    """An array that the module holds."""
+    found = known_constant(x)
+    if found is not None:
+        return found
+    first = x.reshape(-1)[:1]
+    same = x.size and np.full(x.shape, first[0]).tobytes() == x.tobytes()
+    return Literal(first[0].item(), Aval(x.shape, x.dtype)) if same else as_value(x)
+
+
+def _shown(t: Type) -> str:
+    return f"{t.dtype.name}[{','.join('?' if d is None else str(d) for d in t.shape)}]"
+
+
+def _unknown(op: Op) -> NotReadable:
+    why = REFUSED.get(op.name)
+    if why is not None:
+        return NotReadable(f"{op.name} can not be read back: {why}")
+    return NotReadable(
+        f"{op.name} is an operation that this reader does not know",
+        fix="python -m pip install --upgrade plait-export; until then, call the artifact as it is",
+    )
