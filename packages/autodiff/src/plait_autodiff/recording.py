@@ -63,15 +63,16 @@ class Recording(Stage):
         """What variables are for the interpreter that differentiates, once there is one."""
 
     def apply(self, prim: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
+        own = False
         for a in args:
             if a.__class__ is Var and a.by is self:
-                break
-        else:
+                own = True
+            elif isinstance(a, Tracer):  # of another thread, or escaped: not for us to say
+                self.resume()
+        if not own:
             return GROUND.apply(prim, args, params)
         if self.jvp is None:
-            if prim.effect is None and prim.higher is None:
-                return Stage.apply(self, prim, args, params)
-            if not _acts(prim, params):
+            if (prim.effect is None and prim.higher is None) or not _acts(prim, params):
                 return Stage.apply(self, prim, args, params)
             self.resume()
         return self._forwarded(prim, args, params)

@@ -47,6 +47,10 @@ class Plan(NamedTuple):
     build: Callable[[list[Any]], Any] | None = None
 
 
+_ASKED = Plan()
+"""The body is asked each time."""
+
+
 class _StaticKinds(dict[type, bool]):
     """Whether arguments of a class are static: what class and equality tell apart.
 
@@ -97,6 +101,7 @@ def dispatched(
                 raise
         key: list[Any] = []
         bufs: list[Any] = []
+        found: Plan = _ASKED
         try:
             for a in args:
                 kind = a.__class__
@@ -132,16 +137,16 @@ def dispatched(
                     key += name, kind, a
                 else:
                     raise TypeError
-            run, handlers, out, build = table[tuple(key)]
+            found = table[tuple(key)]
         except KeyError:
-            run = handlers = out = build = None
             if bufs:
                 if len(table) >= _MOST:
                     table.clear()
-                plan = table[tuple(key)] = GROUND.plan(body or f, args, kwargs, number is not None)
-                run, handlers, out, build = plan
+                found = GROUND.plan(body or f, args, kwargs, number is not None)
+                table[tuple(key)] = found
         except (TypeError, AttributeError, OverflowError):
-            run = None  # what is neither, a deleted array, or too large a number
+            pass  # what is neither, a deleted array, or too large a number
+        run, handlers, out, build = found
         if run is None:
             try:
                 return f(*args, **kwargs)
@@ -156,7 +161,7 @@ def dispatched(
             return build(outs)
         r = Array()
         r._buf = outs[0]
-        r.aval = r.key = out
+        r.aval = r.key = out  # type: ignore[assignment]  # it is one array's
         return r
 
     function.forget = table.clear  # type: ignore[attr-defined]  # the settings hold it weakly

@@ -194,7 +194,7 @@ def _steps(what: str, names: tuple, groups: Any) -> tuple[list[tuple], dict[str,
     return [(name, axis_size(name)) for name in joined(names)], how
 
 
-def members(what: str, axis_name: Any, groups: Any) -> int:
+def members(what: str, axis_name: Any, groups: Any) -> Any:
     """How many exchange something: along the axes of these names together, or in a group.
 
     Raises AxisError for a name that nobody binds, and groups that do not divide the axis.

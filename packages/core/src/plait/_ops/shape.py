@@ -122,8 +122,9 @@ def _(args: Any, params: dict[str, Any]) -> Any:
         return None
     if prod(shape) > FROM_HOST:
         return None
+    number = Literal(x.value, x.aval.with_shape(())).numpy()
     aval = x.aval.with_shape(shape)
-    return wrap(put(np.full(shape, x.numpy(), aval.dtype), aval), aval)
+    return wrap(put(np.full(shape, number), aval), aval)
 
 
 @primitive("core.reshape", traits=STRUCTURE)
