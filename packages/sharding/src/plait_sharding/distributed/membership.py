@@ -450,9 +450,9 @@ def _told(address: str | None, count: int | None, index: int | None) -> Told:
         if value is None
     ]
     if absent:
+        read = "" if found.source == "nothing" else f", that of {found.source},"
         raise DistributedError(
-            f"{' and '.join(absent)} were not given, and the environment (of {found.source}) does "
-            "not tell them",
+            f"{', '.join(absent)} were not given, and the environment{read} does not tell them",
             fix=f"give them, or set {ADDRESS}, {COUNT} and {INDEX}; on one machine "
             "`python -m plait_sharding.launch -n 4 script.py` does it",
         )
