@@ -7,8 +7,10 @@ Invariant: every way has the layers in a scan and each of them checkpointed; val
 are those of one device to 1e-5.
 """
 
+import collections
 import functools
 import math
+import re
 
 import numpy as np
 import pytest
@@ -132,11 +134,9 @@ def specs_of(ws, **said):
     return {"words": said.get("words", P()), "layers": found}
 
 
-# a part of the last axis of every weight, and a part of the batch
-FULLY = {
-    "words": P(None, "data"),
-    "layers": {k: P(*[None] * (v.ndim - 1), "data") for k, v in DENSE["layers"].items()},
-}
+# a part of every weight, and a part of the batch
+FULLY = specs_of(DENSE, words=P(None, "data"), qkv=P(None, "data"),
+                 out=P(None, None, None, "data"), other=P(None, None, "data"))  # fmt: skip
 
 
 def fsdp_by_jit(mesh_of):
@@ -145,7 +145,11 @@ def fsdp_by_jit(mesh_of):
 
 def fsdp(mesh_of):
     """Weights are completed where they are used, also backwards; gradients are scattered."""
-    whole = lambda w: lax.all_gather(w, "data", axis=w.ndim - 1, tiled=True)  # noqa: E731
+
+    def whole(w):
+        divided = 0 if w.ndim == 4 else w.ndim - 1
+        return lax.all_gather(w, "data", axis=divided, tiled=True)
+
     f = lambda *a: lax.pmean(loss(*a, whole=whole), "data")  # noqa: E731
     return over(mesh_of((4,), ("data",)), f, FULLY, P("data"))
 
@@ -184,7 +188,7 @@ def pipeline(mesh_of):
             x = lax.ppermute(x, "stage", [(i, i + 1) for i in range(stages - 1)])
             return (x, total + pnp.where(ready, out, 0.0)), None
 
-        start = varies(pnp.zeros((1, LENGTH, WIDTH))), varies(pnp.float32(0))
+        start = varies(pnp.zeros((1, tokens.shape[1], w["words"].shape[1]))), varies(pnp.float32(0))
         (_, total), _ = lax.scan(tick, start, pnp.arange(count + stages - 1))
         return lax.pmean(lax.psum(total, "stage") / count, "data")
 
@@ -302,8 +306,84 @@ def test_one_device(w):
 WAYS = [fsdp_by_jit, fsdp, tensor_by_jit, tensor, pipeline, ring, experts]
 
 
+@functools.cache
+def compiled(way):
+    """The step on the devices that are there."""
+    step = plait.jit(way(plait.make_mesh))
+    return step.lower(MIXTURE if way is experts else DENSE, TOKENS, TARGETS).compile()
+
+
 @pytest.mark.parametrize("way", WAYS)
 def test_many_devices(way):
-    step = plait.jit(way(plait.make_mesh))
     w = MIXTURE if way is experts else DENSE
-    near(step(w, TOKENS, TARGETS), alone(way is experts))
+    near(compiled(way)(w, TOKENS, TARGETS), alone(way is experts))
+
+
+# ---- what is sent ------------------------------------------------------------------------------
+
+# of each way, as the CPU has it: how often a compiled step has which collective, and how many bytes
+# each device gives; what is in a loop counts once.  jax 0.10.2 compiled the functions above, with
+# its own names imported for ours.
+JAX = {
+    fsdp_by_jit: ({"all-gather": 6, "all-reduce": 13}, 113796),
+    fsdp: ({"all-gather": 9, "all-reduce": 1, "reduce-scatter": 5}, 14212),
+    tensor_by_jit: ({"all-reduce": 7}, 25604),
+    tensor: ({"all-reduce": 7}, 25604),
+    pipeline: ({"all-reduce": 5, "collective-permute": 2}, 14344),
+    ring: ({"all-reduce": 2, "collective-permute": 6}, 17412),
+    experts: ({"all-reduce": 2, "all-to-all": 6}, 56836),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_what_is_sent(way):
+    sent = compiled(way).collectives()
+    found = collections.Counter(c.op for c in sent)
+    most, size = dict(JAX[way][0]), JAX[way][1]
+    if way is fsdp_by_jit:  # the positions of words, for the scatter and for the gather
+        most["all-gather"] += 1
+        size += BATCH * LENGTH // 4 * TOKENS.itemsize
+    assert set(found) == set(most)
+    assert all(found[op] <= most[op] for op in most), found
+    assert 0 < sum(c.bytes for c in sent) <= size
+
+
+# ---- more devices than there are ---------------------------------------------------------------
+
+
+def numbered(shape, names):
+    """A mesh of devices that need not be there."""
+    return plait.Mesh(np.arange(math.prod(shape)).reshape(shape), names)
+
+
+def large():
+    """Types of weights and data that thousands of devices can divide."""
+    big = {BATCH: 12288, LENGTH: 12288, WIDTH: 8192, HIDDEN: 8192}
+    wide = lambda x: plait.ShapeDtypeStruct([big.get(n, n) for n in x.shape], x.dtype)  # noqa: E731
+    return plait.tree.map(wide, (DENSE, TOKENS, TARGETS))
+
+
+def apart(text):
+    """How many lists of devices a module has that differ, how many bytes the numbers in them are,
+    and its text without any number."""
+    lists = set(re.findall(r"(dense<[^<>]*>) : tensor<(\d+)x(\d+)xi64>", text))
+    size = sum(8 * int(rows) * int(columns) for _, rows, columns in lists)
+    return len(lists), size, re.sub(r"dense<[^<>]*>|\d+", "", text)
+
+
+@pytest.mark.parametrize("way", [w for w in WAYS if w is not experts])
+def test_programs_do_not_grow_with_the_devices(way):
+    """They are lowered for devices that are not there, and differ in numbers alone.  Who exchanges
+    something with whom is in the code that is compiled once, however often it is said."""
+    equations, texts, codes = set(), set(), []
+    for n in (8, 64, 512, 4096):
+        mesh_of = lambda shape, names: numbered((n // math.prod(shape[1:]), *shape[1:]), names)  # noqa: B023, E731
+        traced = plait.jit(way(mesh_of)).trace(*large())
+        equations.add(str(traced.program).count("\n"))
+        lowered = traced.lower()
+        lists, size, text = apart(lowered.as_text())
+        texts.add(text)
+        codes.append(len(lowered.module().code) - size)
+        assert lists <= (0 if way in (fsdp_by_jit, tensor_by_jit) else 5)
+    assert len(texts) == len(equations) == 1
+    assert max(codes) <= codes[0] + 500  # numbers of more digits

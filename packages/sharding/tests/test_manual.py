@@ -246,6 +246,19 @@ def test_one_function_under_meshes_of_several_sizes(mesh, close):
         mean(A)
 
 
+@pytest.mark.parametrize("sizes", [(2, 2, 2), (1, 8, 1), (4, 1, 2), (1, 1, 1)])
+def test_the_place_along_each_axis(sizes):
+    """Also where axes around it have one place only, or are left to the compiler."""
+    over = make_mesh(sizes, ("x", "y", "z"))
+    for axis, want in zip("xyz", np.indices(sizes)):
+        place = lambda v: v + axis_index(axis)  # noqa: B023, E731
+        found = on(over, P(*"xyz"), P(*"xyz"))(place)(np.zeros(sizes, np.int32))
+        np.testing.assert_array_equal(found, want)
+        alone = on(over, P(), P(axis), axis_names={axis})(lambda v: place(v)[None])
+        found = plait.jit(alone)(np.int32(0))
+        np.testing.assert_array_equal(found, np.arange(len(found)))
+
+
 def test_two_meshes_in_one_program(mesh, close):
     g = plait.jit(lambda v: psum(v, "x"))
     flat = make_mesh((8,), "x")

@@ -59,7 +59,11 @@ class Binder(NamedTuple):
 
 @cache
 def _groups(mesh: Mesh, names: tuple[str, ...], groups: tuple) -> Any:
-    """The devices that differ along these axes; of one axis, those of a group among them."""
+    """The devices that differ along these axes; of one axis, those of a group among them.
+
+    StableHLO can say whole axes by name, in a text that does not grow with the mesh; but where a
+    module has two meshes, jaxlib 0.10 looks the names up in the wrong one.
+    """
     rows = [tuple(row) for row in mesh.groups(names)]
     if groups:
         rows = [tuple([row[i] for i in g]) for row in rows for g in groups]
