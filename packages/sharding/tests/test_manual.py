@@ -13,6 +13,7 @@ from plait import (
 from plait.events import counting
 from plait.ext.errors import (
     AxisError,
+    PlaitError,
     TreeMismatch,
     TypeRule,
 )
@@ -36,7 +37,9 @@ from plait.lax import (
     while_loop,
 )
 from plait_sharding import (
+    AbstractMesh,
     Mesh,
+    MissingMesh,
     NamedSharding,
     P,
     device_put,
@@ -257,6 +260,27 @@ def test_the_place_along_each_axis(sizes):
         alone = on(over, P(), P(axis), axis_names={axis})(lambda v: place(v)[None])
         found = plait.jit(alone)(np.int32(0))
         np.testing.assert_array_equal(found, np.arange(len(found)))
+
+
+def test_a_mesh_without_devices(close):
+    """It is the one in context with these axes, or the first devices, be they there or not."""
+    sizes = AbstractMesh((2, 4), ("x", "y"))
+    turned = Mesh(np.arange(8)[::-1].reshape(2, 4), ("x", "y"))
+    total = shard_map(lambda v: psum(v, "x"), mesh=sizes, in_specs=P("x"), out_specs=P())
+    close(total(A), A.reshape(2, 4, 16).sum(0))
+    assert plait.jit(total)(A).sharding.mesh.ids == tuple(range(8))
+    with turned:
+        assert plait.jit(total)(A).sharding.mesh == turned
+    with make_mesh((8,), "x"):
+        assert total(A).sharding.mesh.shape["y"] == 4
+    far = shard_map(lambda v: psum(v, "x"), mesh=AbstractMesh((4096,), "x"), in_specs=P("x"),
+                    out_specs=P())  # fmt: skip
+    lowered = plait.jit(far).lower(plait.ShapeDtypeStruct((4096,), "float32"))
+    assert '"x"=4096' in lowered.as_text()
+    with pytest.raises(PlaitError, match="there is no device number 4095"):
+        lowered.compile()
+    with pytest.raises(MissingMesh, match="none is in context"):
+        shard_map(lambda v: v, mesh=plait.sharding.get_abstract_mesh(), in_specs=P(), out_specs=P())
 
 
 def test_two_meshes_in_one_program(mesh, close):
