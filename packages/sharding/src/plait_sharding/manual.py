@@ -327,8 +327,9 @@ def _a_mesh(mesh: Any) -> Mesh:
         )
     if isinstance(mesh, AbstractMesh):
         here = mesh_here()
-        fits = here is not None and here.shape_tuple == mesh.shape_tuple
-        return here if fits else mesh.of_first_devices()
+        if here is not None and here.shape_tuple == mesh.shape_tuple:
+            return here
+        return mesh.of_first_devices()
     if not isinstance(mesh, Mesh):
         raise ArgumentError(
             f"shard_map needs a mesh, not {mesh!r}",
