@@ -33,6 +33,12 @@ def test_the_tour_ends_well():
     assert "the loss after training, from the file:" in told.stdout
 
 
+def test_the_transformer_in_pieces_is_that_of_one_device():
+    told = run(EXAMPLES / "parallel_transformer.py")
+    assert told.returncode == 0, told.stdout + told.stderr
+    assert "weights differ from those of one device" in told.stdout
+
+
 def test_the_reader_refuses_to_run_beside_transformations(tmp_path):
     answers = tmp_path / "answers.npy"
     told = run(EXAMPLES / "reader.py", tmp_path / "program", tmp_path / "images.npy", answers)

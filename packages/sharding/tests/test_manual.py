@@ -13,6 +13,7 @@ from plait import (
 from plait.events import counting
 from plait.ext.errors import (
     AxisError,
+    PlaitError,
     TreeMismatch,
     TypeRule,
 )
@@ -36,7 +37,9 @@ from plait.lax import (
     while_loop,
 )
 from plait_sharding import (
+    AbstractMesh,
     Mesh,
+    MissingMesh,
     NamedSharding,
     P,
     device_put,
@@ -244,6 +247,40 @@ def test_one_function_under_meshes_of_several_sizes(mesh, close):
     close(on(make_mesh((4,), "x"), P("x"), P("x"))(mean)(A), A / 4)
     with pytest.raises(AxisError):
         mean(A)
+
+
+@pytest.mark.parametrize("sizes", [(2, 2, 2), (1, 8, 1), (4, 1, 2), (1, 1, 1)])
+def test_the_place_along_each_axis(sizes):
+    """Also where axes around it have one place only, or are left to the compiler."""
+    over = make_mesh(sizes, ("x", "y", "z"))
+    for axis, want in zip("xyz", np.indices(sizes)):
+        place = lambda v: v + axis_index(axis)  # noqa: B023, E731
+        found = on(over, P(*"xyz"), P(*"xyz"))(place)(np.zeros(sizes, np.int32))
+        np.testing.assert_array_equal(found, want)
+        alone = on(over, P(), P(axis), axis_names={axis})(lambda v: place(v)[None])
+        found = plait.jit(alone)(np.int32(0))
+        np.testing.assert_array_equal(found, np.arange(len(found)))
+
+
+def test_a_mesh_without_devices(close):
+    """It is the one in context with these axes, or the first devices, be they there or not."""
+    sizes = AbstractMesh((2, 4), ("x", "y"))
+    turned = Mesh(np.arange(8)[::-1].reshape(2, 4), ("x", "y"))
+    total = shard_map(lambda v: psum(v, "x"), mesh=sizes, in_specs=P("x"), out_specs=P())
+    close(total(A), A.reshape(2, 4, 16).sum(0))
+    assert plait.jit(total)(A).sharding.mesh.ids == tuple(range(8))
+    with turned:
+        assert plait.jit(total)(A).sharding.mesh == turned
+    with make_mesh((8,), "x"):
+        assert total(A).sharding.mesh.shape["y"] == 4
+    far = shard_map(lambda v: psum(v, "x"), mesh=AbstractMesh((4096,), "x"), in_specs=P("x"),
+                    out_specs=P())  # fmt: skip
+    lowered = plait.jit(far).lower(plait.ShapeDtypeStruct((4096,), "float32"))
+    assert '"x"=4096' in lowered.as_text()
+    with pytest.raises(PlaitError, match="there is no device number 4095"):
+        lowered.compile()
+    with pytest.raises(MissingMesh, match="none is in context"):
+        shard_map(lambda v: v, mesh=plait.sharding.get_abstract_mesh(), in_specs=P(), out_specs=P())
 
 
 def test_two_meshes_in_one_program(mesh, close):

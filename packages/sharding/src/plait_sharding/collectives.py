@@ -4,16 +4,14 @@ Invariant: whoever binds an axis gives meaning to what speaks of it; here the ax
 mesh, and groups of devices are given by their places in its order.
 """
 
+import math
 from functools import cache
 from typing import Any, NamedTuple
-
-import numpy as np
 
 from plait.ext.lower import (
     Emitter,
     attr,
     i64,
-    i64s,
     matrix,
 )
 from plait.ext.ops.collective import (
@@ -30,7 +28,6 @@ from plait.ext.rules import (
     RuleTable,
 )
 from plait.ext.types import (
-    INT32,
     UINT32,
     Aval,
 )
@@ -62,7 +59,11 @@ class Binder(NamedTuple):
 
 @cache
 def _groups(mesh: Mesh, names: tuple[str, ...], groups: tuple) -> Any:
-    """The devices that differ along these axes; of one axis, those of a group among them."""
+    """The devices that differ along these axes; of one axis, those of a group among them.
+
+    StableHLO can say whole axes by name, in a text that does not grow with the mesh; but where a
+    module has two meshes, jaxlib 0.10 looks the names up in the wrong one.
+    """
     rows = [tuple(row) for row in mesh.groups(names)]
     if groups:
         rows = [tuple([row[i] for i in g]) for row in rows for g in groups]
@@ -136,13 +137,16 @@ def _device(e: Emitter, mesh: Mesh) -> Any:
 
 @manual_rules.rule(axis_index_)
 def _(e: Emitter, mesh, xs, ins, outs, *, name):
-    """From the number of the device, by a table."""
-    table = Aval((mesh.size,), INT32)
-    places = e.constant(mesh.coordinates((name,)).astype(np.int32), table)
-    here = _device(e, mesh)
-    one = Aval((1,), INT32)
-    row = e.op("stablehlo.dynamic_slice", [places, here], one, slice_sizes=i64s(1))
-    return e.op("stablehlo.reshape", [row], *outs)
+    """A digit of the number of the device, which counts places with the last axis fastest."""
+    at = mesh.axis_names.index(name)
+    size, faster = mesh.axis_sizes[at], math.prod(mesh.axis_sizes[at + 1 :])
+    u32 = Aval((), UINT32)
+    place = _device(e, mesh)
+    if faster > 1:
+        place = e.op("stablehlo.divide", [place, e.constant(faster, u32)], u32)
+    if faster * size < mesh.size:
+        place = e.op("stablehlo.remainder", [place, e.constant(size, u32)], u32)
+    return e.op("stablehlo.convert", [place], *outs)
 
 
 @manual_rules.rule(all_gather_)

@@ -56,7 +56,7 @@ from plait.ext.types import (
 
 from .collectives import Binder
 from .contexts import MissingMesh, mesh_here
-from .mesh import Mesh, PartitionSpec
+from .mesh import AbstractMesh, Mesh, PartitionSpec
 from .named_shardings import Grid, NamedSharding, piece_shape
 from .tilings import quoted, spec_text
 from .variance import varying
@@ -209,7 +209,8 @@ def shard_map(
     Args:
       f: takes and returns trees of arrays; without it, a decorator is returned.
       mesh: the devices; by default those of the mesh in context (`with mesh:`) where the function
-        is called.
+        is called.  An AbstractMesh is the one in context if that has these axes, else the first
+        devices, which must be there to compile, but not to lower.
       in_specs: a PartitionSpec for each argument, a tree prefix of the tuple of arguments; an
         axis that is not divided is there whole on every device.  None is `P()`.
       out_specs: how the results are put together from their pieces, a tree prefix of the results.
@@ -319,11 +320,16 @@ def divided(aval: Aval, spec: tuple[tuple[str, ...], ...]) -> Aval:
 
 
 def _a_mesh(mesh: Any) -> Mesh:
-    if mesh is None:
+    if mesh is None or (isinstance(mesh, AbstractMesh) and mesh.empty):
         raise MissingMesh(
             "shard_map needs a mesh, and none is in context",
             fix="pass mesh=make_mesh(sizes, names), or put one in context: with mesh: ...",
         )
+    if isinstance(mesh, AbstractMesh):
+        here = mesh_here()
+        if here is not None and here.shape_tuple == mesh.shape_tuple:
+            return here
+        return mesh.of_first_devices()
     if not isinstance(mesh, Mesh):
         raise ArgumentError(
             f"shard_map needs a mesh, not {mesh!r}",

@@ -435,6 +435,15 @@ class AbstractMesh(_Axes):
         """Whether it has no axes."""
         return not self.axis_names
 
+    def of_first_devices(self) -> Mesh:
+        """The mesh with these axes of the devices 0, 1, 2, ..., whether or not they are there.
+
+        >>> import plait
+        >>> plait.sharding.AbstractMesh((1, 4096), ("x", "y")).of_first_devices()
+        Mesh('x': 1, 'y': 4096)
+        """
+        return Mesh(np.arange(self.size).reshape(self.axis_sizes), self.axis_names)
+
     def __hash__(self) -> int:
         return hash(self.shape_tuple)
 
