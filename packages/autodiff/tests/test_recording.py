@@ -17,6 +17,7 @@ from plait import lax
 from plait.errors import MissingRule, PlaitError, UnexpectedTracerError
 from plait.ext.ir import primitive
 from plait.ext.rules import lower_rules
+from plait_autodiff import api
 
 F32 = np.float32
 RNG = np.random.default_rng(0)
@@ -26,7 +27,7 @@ RNG = np.random.default_rng(0)
 def _when(request, monkeypatch):
     """A structure is compiled when it is seen first, or in the midst of the calls of a test."""
     monkeypatch.setattr(recording, "_SIGHTS", request.param)
-    for table in (recording._compiled, recording._sights, recording._done):
+    for table in (recording._compiled, recording._sights, recording._done, recording._vain):
         table.clear()
 
 
@@ -314,6 +315,26 @@ def test_nothing_is_kept_of_functions_and_arrays():
         kept = call()
         gc.collect()
         assert [r() for r in kept] == [None] * 3
+
+
+@pytest.mark.parametrize(("f", "factor"), [
+    (lambda x, i: pnp.sum(pnp.sin(x)) if pnp.sum(x) > 0 else pnp.sum(x), lambda i: 1),
+    (lambda x, i: pnp.sum(pnp.sin(x)) * (1 + i), lambda i: 1 + i),
+], ids=["branching", "changing"])  # fmt: skip
+def test_what_never_comes_again_is_recorded_no_more(f, factor, monkeypatch):
+    monkeypatch.setattr(recording, "_SIGHTS", 8)
+    x = np.linspace(0.1, 1, 5, dtype=F32)
+    recorded = []
+
+    class Counted(recording.Recording):
+        def __init__(self, *args):
+            recorded.append(args)
+            super().__init__(*args)
+
+    monkeypatch.setattr(api, "Recording", Counted)
+    for i in range(50):
+        np.testing.assert_allclose(plait.grad(f)(x, i), np.cos(x) * factor(i), rtol=1e-5)
+    assert 8 < len(recorded) < 40
 
 
 def test_threads():

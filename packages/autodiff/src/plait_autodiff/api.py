@@ -40,6 +40,7 @@ from plait.ext.types import (
     Aval,
 )
 from plait.ext.values import (
+    Array,
     Literal,
     as_value,
 )
@@ -47,7 +48,7 @@ from plait.ext.values import (
 from .adable import adables
 from .forward import JVP
 from .linearized_functions import Derivative, Pullback, Pushforward, Transposed
-from .recording import Recording
+from .recording import Recording, is_recorded, note
 from .split import Split
 from .tangents import (
     expect_differentiable,
@@ -334,7 +335,8 @@ def value_and_grad(
     def gradient(*args: Any, **kwargs: Any) -> Any:
         of, chosen = of_chosen(fun, nums, args, kwargs)
         expect_differentiable(chosen, holomorphic, allow_int, "grad")
-        if current() is GROUND and config.eager_programs and config.jit and not config.checks:
+        at_once = current() is GROUND and config.eager_programs and config.jit
+        if at_once and not config.checks and is_recorded(fun):
             r = _recorded(of, chosen, has_aux, holomorphic, fun)
             if r.__class__ is tuple:
                 value, aux, g = r
@@ -357,6 +359,8 @@ def _recorded(
     r = _Linearized()
     leaves, r.in_tree = flatten(adables.opened(primals))
     xs = [as_value(x) for x in leaves]
+    if any(x.__class__ is Array and x.key is not x.aval for x in xs):
+        return _linearize(f, primals, has_aux, "grad", of)  # placed arrays: as they lie
     r.avals, r.name, r.aux = [x.aval for x in xs], name_of(of), None
     levels: _Levels | None = None
 
@@ -382,12 +386,15 @@ def _recorded(
             own = [x for x in aux if recording.owns(x)]
             moving = [x for x in xs if x.aval.varies]
             done = recording.run([outs[0], *own], moving, value_and_grad, holomorphic)
+            note(of, done is not None)
             if done is not None:
                 (value, own), gs = done
                 it, of_moving = iter(own), iter(gs)
                 aux = [next(it) if recording.owns(x) else x for x in aux]
                 g = [next(of_moving) if a.varies else no_tangent(a) for a in r.avals]
                 return r.tree.unflatten([value]), aux_tree.unflatten(aux), r.in_tree.unflatten(g)
+        else:
+            note(of, False)
         recording.resume()
         assert levels is not None
         r.aux = aux_tree.unflatten([recording.dual(x) for x in aux])

@@ -12,8 +12,9 @@ depends on: operations, parameters, numbers, types, how they are connected, and 
 """
 
 from collections.abc import Callable, Sequence
-from itertools import chain
+from types import CodeType
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import plait
 from plait.ext.ir import (
@@ -118,9 +119,7 @@ class Recording(Stage):
         """
         consts = list(self.consts.values())
         operands = [x for _, x in consts], [_operand(x) for x in inputs]
-        if self.captured or any(
-            x.__class__ is Array and x.key is not x.aval for x in chain(operands[0], inputs)
-        ):
+        if self.captured or any(x.key is not x.aval for x in operands[0]):
             return None
         variables = [*(v for v, _ in consts), *self.inputs]
         key = structure(self.eqns, variables, outs)
@@ -288,6 +287,25 @@ def _operand(x: Any) -> Any:
     if x.__class__ is not Literal:
         return x
     return x.value if x.aval.weak_type and not x.aval.ndim else materialise_at_ground(x)
+
+
+_TRIES = 32
+"""Calls in a row of which no program came, after which a function is recorded no more: it branches,
+or is another one each time."""
+_vain: "WeakKeyDictionary[CodeType, int]" = WeakKeyDictionary()
+
+
+def is_recorded(f: Callable[..., Any]) -> bool:
+    """Whether calls of a function are worth recording."""
+    code = getattr(f, "__code__", None)
+    return code.__class__ is not CodeType or _vain.get(code, 0) < _TRIES
+
+
+def note(f: Callable[..., Any], is_run: bool) -> None:
+    """Remember whether what was recorded of a function was run as a program."""
+    code = getattr(f, "__code__", None)
+    if code.__class__ is CodeType:
+        _vain[code] = 0 if is_run else _vain.get(code, 0) + 1
 
 
 def found(
