@@ -155,6 +155,20 @@ def test_settings_are_asked():
         assert pnp.std(x).item() == 0.5
 
 
+def test_settings_that_come_back_find_what_was_there():
+    x = pnp.array([1.0, 2.0, 4.0])
+
+    def both():
+        with plait.config(default_matmul_precision="highest"):
+            pnp.std(x), x @ x
+        pnp.std(x), x @ x
+
+    both()
+    with plait.events.counting() as n:
+        both()
+    assert not n["trace"] and not n["lower"]
+
+
 def test_deleted_and_donated_arrays():
     x = pnp.ones(3)
     assert pnp.sum(x).item() == 3

@@ -6,8 +6,8 @@ program of the whole call; its body, in Python, runs when an entry is made, and 
 is being transformed.  What a program is made by is known to a higher layer (`GROUND.plan_with`).
 
 Invariant: a call gives what the body gives.  What may follow from anything but types and static
-arguments (values, what surrounds the call) has no plan, and the body is asked each time; tables are
-forgotten when a setting changes.
+arguments (values, what surrounds the call) has no plan, and the body is asked each time; there is a
+table for each set of settings.
 """
 
 # pyright: reportPrivateUsage=false
@@ -86,7 +86,9 @@ def dispatched(
     """
     if f is None:
         return functools.partial(dispatched, body=body, numbers=numbers)
-    table: dict[tuple[Any, ...], Plan] = {}
+    tables: dict[Any, dict[tuple[Any, ...], Plan]] = {}
+    """By settings, whose changes cost no plan: who goes back to others finds what he had."""
+    table = tables.setdefault(config.state, {})
     number = GROUND.number if numbers == "operands" else None
     excluded = () if numbers == "static" else (int, float)
     of_static = _static_kinds
@@ -164,6 +166,10 @@ def dispatched(
         r.aval = r.key = out  # type: ignore[assignment]  # it is one array's
         return r
 
-    function.forget = table.clear  # type: ignore[attr-defined]  # the settings hold it weakly
-    config.watch(function.forget)  # type: ignore[attr-defined]
+    def changed() -> None:
+        nonlocal table
+        table = tables.setdefault(config.state, {})
+
+    function.changed = changed  # type: ignore[attr-defined]  # the settings hold it weakly
+    config.watch(changed)
     return functools.update_wrapper(function, f)
