@@ -20,7 +20,7 @@ I = np.array([1, 2, 3], np.int32)
 
 NEED_A_NAMED_AXIS = {
     "all_gather", "all_to_all", "axis_index", "axis_size", "pbroadcast", "pcast", "pmax", "pmean",
-    "pmin", "ppermute", "pshuffle", "psum", "psum_scatter", "pswapaxes",
+    "pmin", "ppermute", "pshuffle", "psum", "psum_scatter", "pswapaxes", "ragged_all_to_all",
 }  # fmt: skip
 """Nothing in core binds a name, so they have no example there."""
 

@@ -57,16 +57,6 @@ def ragged_all_to_all(
 
     Raises ShapeError for other shapes, OperandTypeError for other dtypes, AxisError for names that
     nobody binds.
-
-    >>> import numpy as np, plait
-    >>> send, get = np.array([[1, 2], [1, 1]]), np.array([[1, 1], [2, 1]])
-    >>> plait.vmap(
-    ...     lambda x, sizes, at, got: plait.lax.ragged_all_to_all(
-    ...         x, np.zeros(4, int), np.array([0, 1]), sizes, at, got, axis_name="i"
-    ...     ),
-    ...     axis_name="i",
-    ... )(np.array([[1, 2, 2], [3, 4, 0]]), send, np.array([[0, 0], [1, 2]]), get).tolist()
-    [[1, 3, 0, 0], [2, 2, 4, 0]]
     """
     x, out = as_value(operand), as_value(output)
     n = members("ragged_all_to_all", axis_name, axis_index_groups)

@@ -114,13 +114,18 @@ FROM_HOST = 4096
 program for each of their shapes takes a thousand times as long as sending them."""
 
 
+def _is_small(shape: Sizes) -> bool:
+    """Whether the host makes it; numpy can not make all arrays that are empty along an axis."""
+    return prod([max(n, 1) for n in shape]) <= FROM_HOST
+
+
 @eager_rules.rule(broadcast_in_dim)
 def _(args: Any, params: dict[str, Any]) -> Any:
     """Repeat a number; None for what is not small, or no number."""
     x, shape = args[0], params["shape"]
     if x.__class__ is not Literal or x.aval.category in (OPAQUE, NOTHING):
         return None
-    if prod(shape) > FROM_HOST:
+    if not _is_small(shape):
         return None
     number = Literal(x.value, x.aval.with_shape(())).numpy()
     aval = x.aval.with_shape(shape)
@@ -328,7 +333,7 @@ def _(e, xs, ins, outs, shape, axis, dtype):
 def _(args: Any, params: dict[str, Any]) -> Any:
     """Count along an axis; None where that takes many elements."""
     shape, axis, dtype = params["shape"], params["axis"], params["dtype"]
-    if prod(shape) > FROM_HOST or dtype.kind not in "iufc":
+    if not _is_small(shape) or dtype.kind not in "iufc":
         return None
     counted = np.arange(shape[axis]).astype(dtype)
     if len(shape) > 1:
