@@ -419,7 +419,7 @@ def test_devices_that_exist_already():
         (
             (None, None, None),
             DistributedError,
-            "coordinator_address and num_processes and process_id",
+            "coordinator_address, num_processes, process_id were not given",
         ),
     ],
 )
