@@ -298,13 +298,13 @@ _vain: "WeakKeyDictionary[CodeType, int]" = WeakKeyDictionary()
 def is_recorded(f: Callable[..., Any]) -> bool:
     """Whether calls of a function are worth recording."""
     code = getattr(f, "__code__", None)
-    return code.__class__ is not CodeType or _vain.get(code, 0) < _TRIES
+    return not isinstance(code, CodeType) or _vain.get(code, 0) < _TRIES
 
 
 def note(f: Callable[..., Any], is_run: bool) -> None:
     """Remember whether what was recorded of a function was run as a program."""
     code = getattr(f, "__code__", None)
-    if code.__class__ is CodeType:
+    if isinstance(code, CodeType):
         _vain[code] = 0 if is_run else _vain.get(code, 0) + 1
 
 
