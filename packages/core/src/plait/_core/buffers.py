@@ -7,8 +7,6 @@ Invariant: there is one client per process, made when the first array is (two wo
 other's buffers); whatever leaves here is a buffer that only `plait._core.array.Array` holds.
 """
 
-import math
-import re
 from functools import cache, wraps
 from typing import Any
 
@@ -18,7 +16,6 @@ from .._base import jaxlib_api
 from .._base.allocator import keep_freed_memory
 from .._base.config import config
 from .._base.errors import (
-    ArgumentError,
     DeletedArrayError,
     MissingPlatform,
     PlacementError,
@@ -174,52 +171,6 @@ def layout_of(key: Aval | Placed):
     if p is None:
         return _layout(None, "{replicated}")
     return _layout(p.place.devices, p.tiling(key.aval.physical.ndim))
-
-
-def parse_tiling(x: Any) -> tuple[tuple[int, ...] | None, tuple[int, ...]]:
-    """Return (how many tiles each axis has, the numbers of the devices in the order of the tiles);
-    (None, ()) if every device has the whole array.
-
-    `x` is the text of an HloSharding, or one of jaxlib's objects.  Raises ArgumentError for what is
-    neither, and where a device has no tile of its own or something else than a copy.
-    """
-    sharding = None
-    if not isinstance(x, str) or _is_tiling(x):
-        try:
-            sharding = jaxlib_api.parsed_tiling(x)
-        except (jaxlib_api.RuntimeFailure, ValueError):
-            pass  # refused below
-    if sharding is not None and sharding.is_replicated():
-        return None, ()
-    if sharding is None or not sharding.is_tiled() or sharding.subgroup_types():
-        raise ArgumentError(
-            f"{x!r} does not say which tiles devices have",
-            fix='write an HloSharding, for instance "{devices=[2,4]<=[8]}" or "{replicated}"',
-        )
-    found = jaxlib_api.tiles(sharding)
-    assert found is not None  # or it were replicated
-    return tuple(found[0][: -1 if sharding.replicate_on_last_tile_dim() else None]), found[1]
-
-
-_INTS = r"\d+(?:,\d+)*"
-_TILING = re.compile(
-    rf"\{{devices=\[({_INTS})\](?:<=\[({_INTS})\](?:T\(({_INTS})\))?|({_INTS}))"
-    r"(?: ?last_tile_dim_replicate)?\}"
-)
-
-
-def _is_tiling(text: str) -> bool:
-    """Whether a text says which devices have which tiles: of others the runtime's own parser may
-    end the process."""
-    if text == "{replicated}":
-        return True
-    found = _TILING.fullmatch(text)
-    if found is None:
-        return False
-    dims, grid, turned, each = [[int(n) for n in (g or "").split(",") if n] for g in found.groups()]
-    count = len(each) if each else math.prod(grid)
-    axes = sorted(turned) if turned else list(range(len(grid)))
-    return 0 < math.prod(dims) == count and axes == list(range(len(grid)))
 
 
 def boxes(layout, shape) -> list[tuple[slice, ...]]:

@@ -10,6 +10,7 @@ changes what is wrapped around executables when they are bound, and how arrays a
 """
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from queue import SimpleQueue
 from threading import Event, Thread
@@ -31,7 +32,7 @@ __all__ = [
 ]
 
 
-class Membership:
+class Membership(ABC):
     """What a plugin says of the processes that compute together, and of this one among them.
 
     Attributes:
@@ -44,30 +45,30 @@ class Membership:
     count: int
     lost: dict[int, str]
 
+    @abstractmethod
     def client_options(self, platform: str) -> dict[str, Any]:
         """How the runtime's client of a platform ("cpu", "cuda", ...) takes part."""
-        raise NotImplementedError
 
+    @abstractmethod
     def agree(self, code: bytes, name: str, owners: tuple[int, ...]) -> None:
         """Raise unless all `owners` are about to run this program, each as its next one."""
-        raise NotImplementedError
 
+    @abstractmethod
     def launches(self, code: bytes, name: str, owners: tuple[int, ...]) -> Callable[[], None]:
         """Return what is called each time that this program begins to run; it must not wait."""
-        raise NotImplementedError
 
+    @abstractmethod
     def agree_on_values(self, values: Any, what: str, owners: tuple[int, ...]) -> None:
         """Raise unless all `owners` spread this numpy array, `what` in words, with these values."""
-        raise NotImplementedError
 
+    @abstractmethod
     def loss(self, owners: Iterable[int], waited: float) -> PlaitError | None:
         """Return the error for those of these processes that will not do their part; None while
         they may.  `waited`: how many seconds they were waited for."""
-        raise NotImplementedError
 
+    @abstractmethod
     def explain(self, failure: Exception) -> PlaitError | None:
         """Return the error for a failure of the runtime that the end of a process caused."""
-        raise NotImplementedError
 
 
 _member: list[Membership] = []

@@ -46,11 +46,12 @@ _OPS = (
     "all-reduce|all-gather|reduce-scatter|all-to-all|collective-permute|collective-broadcast|"
     "ragged-all-to-all"
 )
-_DEFINED = re.compile(r"^\s*(?:ROOT )?%(?P<name>\S+) = (?P<type>\(.*?\)|\S+) (?P<op>[\w-]+)\(")
-_COLLECTIVE = re.compile(rf"(?P<op>{_OPS})(?:-start)?$")
-_SHAPE = re.compile(r"\b([a-z][a-z0-9]*\[[\d,]*\])")
-_PERMUTED = re.compile(r"\[([\d,]+)\](?:T\(([\d,]+)\))?")
-_META = re.compile(r"metadata=\{(.*)\}")
+# Patterns are compiled by the first who asks, not by every import of the package.
+_DEFINED = r"^\s*(?:ROOT )?%(?P<name>\S+) = (?P<type>\(.*?\)|\S+) (?P<op>[\w-]+)\("
+_COLLECTIVE = rf"(?P<op>{_OPS})(?:-start)?$"
+_SHAPE = r"\b([a-z][a-z0-9]*\[[\d,]*\])"
+_PERMUTED = r"\[([\d,]+)\](?:T\(([\d,]+)\))?"
+_META = r"metadata=\{(.*)\}"
 
 
 def collectives_in(hlo: str, devices: Sequence[int]) -> list[Collective]:
@@ -59,11 +60,11 @@ def collectives_in(hlo: str, devices: Sequence[int]) -> list[Collective]:
     types: dict[str, str] = {}
     found = []
     for line in lines:
-        made = _DEFINED.match(line)
+        made = re.match(_DEFINED, line)
         if made is None:
             continue
         types[made["name"]] = made["type"]
-        exchange = _COLLECTIVE.match(made["op"])
+        exchange = re.match(_COLLECTIVE, made["op"])
         if exchange is not None:
             found.append((line, made, exchange["op"]))
     places = _Places(lines)
@@ -80,11 +81,11 @@ def _read(
 ) -> Collective:
     rest = line[made.end() :]
     given = re.findall(r"%([^\s,()]+)", rest.partition(")")[0])
-    operands = tuple([s for g in given for s in _SHAPE.findall(types.get(g, ""))])
-    results = tuple(_SHAPE.findall(made["type"]))
+    operands = tuple([s for g in given for s in re.findall(_SHAPE, types.get(g, ""))])
+    results = tuple(re.findall(_SHAPE, made["type"]))
     if made["op"].endswith("-start"):  # its type has the operands before the results
         results = results[len(operands) :] or results
-    meta = _META.search(rest)
+    meta = re.search(_META, rest)
     said = meta[1] if meta else ""
     name = re.search(r'op_name="([^"]*)"', said)
     return Collective(
@@ -141,7 +142,7 @@ def _along_axes(text: str) -> list[tuple[int, ...]] | None:
 
 def _permuted(text: str) -> np.ndarray:
     """The numbers of `[2,4]T(1,0)`: 0 to 7 in that shape, transposed, one after the other."""
-    found = _PERMUTED.fullmatch(text)
+    found = re.fullmatch(_PERMUTED, text)
     if found is None:
         return np.array(_ints(text))
     grid = np.arange(math.prod(_ints(found[1]))).reshape(_ints(found[1]))

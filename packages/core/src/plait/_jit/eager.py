@@ -19,7 +19,7 @@ from .._ops.shape import broadcast_in_dim
 from .._types.avals import Aval
 from .._xla.executables import Executable, executable
 from .._xla.lower import eager_rules, lower_rules
-from .._xla.operands import scalar_buffer
+from .._xla.operands import number_buffer, scalar_buffer
 from .._xla.tiers import of_operation
 
 _MOST = 4096
@@ -43,7 +43,7 @@ def apply(prim: Any, args: Any, params: dict[str, Any]) -> Any:
                     bufs = [x._buf, y._buf]
                 elif y.__class__ is Literal:
                     run, handlers, (key,) = prim.compiled[x.key, y.aval, None]
-                    bufs = [x._buf, scalar_buffer(y)]
+                    bufs = [x._buf, number_buffer(y.value, y.aval.dtype)]
                 else:
                     raise KeyError
         except (AttributeError, KeyError, ValueError):

@@ -9,13 +9,13 @@ from collections.abc import Callable
 from typing import Any
 
 from .._base.config import config
-from .._core.array import Array, Literal
+from .._core.array import Array
 from .._core.dispatch import Plan
 from .._core.interpreter import GROUND
 from .._core.ir import Var
 from .._types.avals import WEAK
 from .._xla.executables import executable
-from .._xla.operands import as_argument, scalar_buffer
+from .._xla.operands import as_argument, number_buffer
 from .._xla.tiers import of_operation
 from ..tree import LEAF
 from .call_forms import builder
@@ -26,27 +26,13 @@ _ASKED = Plan()
 
 # ---- Python numbers as operands ----------------------------------------------------------------
 
-_MOST = 4096
-_numbers: dict[tuple[Any, type], Any] = {}
-"""The buffers of numbers; of zeros by their text, which tells 0.0 and -0.0 apart."""
-config.watch(_forget := _numbers.clear)
-
 
 def number(x: Any) -> Any:
     """The buffer of a Python number that is an operand; OverflowError if it is too large."""
-    try:
-        return _numbers[x or repr(x), x.__class__]
-    except KeyError:
-        pass
-    aval = WEAK[x.__class__]
-    if x.__class__ is int and aval.dtype.itemsize < 8 and not -(2**31) <= x < 2**31:
+    dtype = WEAK[x.__class__].dtype
+    if x.__class__ is int and dtype.itemsize < 8 and not -(2**31) <= x < 2**31:
         raise OverflowError
-    buf = scalar_buffer(Literal(x, aval))
-    if x == x:  # no key finds a nan
-        if len(_numbers) >= _MOST:
-            _numbers.clear()
-        _numbers[x or repr(x), x.__class__] = buf
-    return buf
+    return number_buffer(x, dtype)
 
 
 _EXACT = {

@@ -23,8 +23,11 @@ _scalars: dict[tuple, Any] = {}
 
 def scalar_buffer(x: Literal) -> Any:
     """A 0-d buffer with the value of a literal; the common ones are kept."""
-    v = x.value
-    dtype = x.aval.dtype
+    return number_buffer(x.value, x.aval.dtype)
+
+
+def number_buffer(v: Any, dtype: Any) -> Any:
+    """A 0-d buffer with the value of a Python number; the common ones are kept."""
     if v:  # 0.0 == -0.0 and 0 == False: those are told apart by their text
         key = v, v.__class__, dtype
         try:

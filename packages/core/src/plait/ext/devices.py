@@ -15,9 +15,11 @@ from .._core.buffers import (
     layout_of,
     local,
     move,
-    parse_tiling,
     platform,
     put,
+)
+from .._core.tilings import (
+    parse_tiling,
 )
 from .._types.avals import (
     Placed,
