@@ -17,7 +17,7 @@ from plait import lax
 from plait.errors import MissingRule, PlaitError, UnexpectedTracerError
 from plait.ext.ir import primitive
 from plait.ext.rules import lower_rules
-from plait_autodiff import api
+from plait_autodiff import found_programs
 
 F32 = np.float32
 RNG = np.random.default_rng(0)
@@ -26,8 +26,13 @@ RNG = np.random.default_rng(0)
 @pytest.fixture(autouse=True, params=[1, 8], ids=["at once", "after some"])
 def _when(request, monkeypatch):
     """A structure is compiled when it is seen first, or in the midst of the calls of a test."""
-    monkeypatch.setattr(recording, "_SIGHTS", request.param)
-    for table in (recording._compiled, recording._sights, recording._done, recording._vain):
+    monkeypatch.setattr(found_programs, "_SIGHTS", request.param)
+    for table in (
+        found_programs._compiled,
+        found_programs._sights,
+        found_programs._done,
+        found_programs._vain,
+    ):
         table.clear()
 
 
@@ -76,12 +81,12 @@ def test_one_program_runs_where_the_structure_is_known():
     with plait.events.counting() as n:
         g(WEIGHTS, X)
     assert not n["lower"] and not n["compile"] and not n["trace"]
-    assert [w.used for w in recording._compiled.values()] == [True]
+    assert [w.used for w in found_programs._compiled.values()] == [True]
 
 
 def test_structures_that_change_at_every_call_are_not_compiled(monkeypatch):
     """Forty gradients, each of another program of the same operations: few of them are."""
-    monkeypatch.setattr(recording, "_SIGHTS", 8)
+    monkeypatch.setattr(found_programs, "_SIGHTS", 8)
 
     def f(x, n):
         for i in range(n):
@@ -93,7 +98,7 @@ def test_structures_that_change_at_every_call_are_not_compiled(monkeypatch):
         got = plait.grad(f)(x, n)
         with plait.config(eager_programs=False):
             np.testing.assert_allclose(got, plait.grad(f)(x, n), rtol=1e-4, atol=1e-6)
-    assert len(recording._compiled) <= 4
+    assert len(found_programs._compiled) <= 4
 
 
 def test_the_users_code_runs_once_a_call():
@@ -322,7 +327,7 @@ def test_nothing_is_kept_of_functions_and_arrays():
     (lambda x, i: pnp.sum(pnp.sin(x)) * (1 + i), lambda i: 1 + i),
 ], ids=["branching", "changing"])  # fmt: skip
 def test_what_never_comes_again_is_recorded_no_more(f, factor, monkeypatch):
-    monkeypatch.setattr(recording, "_SIGHTS", 8)
+    monkeypatch.setattr(found_programs, "_SIGHTS", 8)
     x = np.linspace(0.1, 1, 5, dtype=F32)
     recorded = []
 
@@ -331,7 +336,7 @@ def test_what_never_comes_again_is_recorded_no_more(f, factor, monkeypatch):
             recorded.append(args)
             super().__init__(*args)
 
-    monkeypatch.setattr(api, "Recording", Counted)
+    monkeypatch.setattr(recording, "Recording", Counted)
     for i in range(50):
         np.testing.assert_allclose(plait.grad(f)(x, i), np.cos(x) * factor(i), rtol=1e-5)
     assert 8 < len(recorded) < 40

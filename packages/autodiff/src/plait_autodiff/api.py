@@ -6,17 +6,13 @@ perturbations.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
-from plait import ShapeDtypeStruct, config
+from plait import ShapeDtypeStruct
 from plait.ext.errors import (
     ArgumentError,
     OperandTypeError,
-    ShapeError,
     border,
-)
-from plait.ext.ir import (
-    Program,
 )
 from plait.ext.ops.shape import (
     fill,
@@ -25,7 +21,6 @@ from plait.ext.ops.shape import (
 from plait.ext.trace import (
     GROUND,
     Stage,
-    Value,
     current,
     opened,
     wraps,
@@ -34,22 +29,18 @@ from plait.ext.tree import (
     flatten,
 )
 from plait.ext.types import (
-    COMPLEX,
-    FLOATING,
     INTEGER,
-    Aval,
 )
 from plait.ext.values import (
-    Array,
-    Literal,
     as_value,
 )
 
 from .adable import adables
 from .forward import JVP
+from .found_programs import is_recorded
+from .linearization import linearized, without_tangents
 from .linearized_functions import Derivative, Pullback, Pushforward, Transposed
-from .recording import Recording, is_recorded, note
-from .split import Split
+from .recording import recorded_gradient
 from .tangents import (
     expect_differentiable,
     expect_function,
@@ -109,7 +100,7 @@ def jvp(fun: Callable[..., Any], primals: Any, tangents: Any, has_aux: bool = Fa
     values = [_out(p[0]) for _, p in halves]
     dots = [_dot(form, p) for form, p in halves]
     result = out_tree.unflatten(values), out_tree.unflatten(dots)
-    return (*result, _stripped(j, aux)) if has_aux else result
+    return (*result, without_tangents(j, aux)) if has_aux else result
 
 
 def _dot(form: Any, parts: tuple) -> Any:
@@ -119,94 +110,7 @@ def _dot(form: Any, parts: tuple) -> Any:
     return _out(parts[1]) if form is not None else fill(0, x.aval.tangent_type)
 
 
-def _stripped(j: JVP, aux: Any) -> Any:
-    """The auxiliary result without its derivative."""
-    leaves, tree = flatten(adables.opened(aux))
-    return tree.unflatten([_out(j.split(x)[1][0]) if isinstance(x, Value) else x for x in leaves])
-
-
 # ---- linearization -------------------------------------------------------------------------
-
-
-class _Linearized:
-    """Outputs, the linear program between tangents, and its residuals."""
-
-    __slots__ = (
-        "outs", "tree", "program", "residuals", "out_active", "in_tree", "avals", "aux", "name",
-    )  # fmt: skip
-    outs: list
-    program: Program
-    residuals: list
-    out_active: list[bool]
-    avals: list[Aval]
-
-    def derivative(self) -> Derivative:
-        """What of it is static."""
-        outs = tuple([o.aval for o in self.outs])
-        active = tuple(self.out_active)
-        ins = tuple(self.avals)
-        return Derivative(self.program, self.in_tree, ins, self.tree, outs, active)
-
-
-def _linearize(
-    f: Callable[..., Any], primals: tuple, has_aux: bool, does: str, of: Callable
-) -> _Linearized:
-    r = _Linearized()
-    leaves, r.in_tree = flatten(adables.opened(primals))
-    xs = [as_value(x) for x in leaves]
-    r.avals, r.name, r.aux = [x.aval for x in xs], name_of(of), None
-    levels = _opened(current(), does, of)
-    j, t = levels.jvp, levels.tangents
-    try:
-        with opened(j):
-            duals = [j.dual(x, t.input(x.aval.tangent_type)) if x.aval.varies else x for x in xs]
-            out = f(*r.in_tree.unflatten(duals))
-            if has_aux:
-                out, r.aux = pair_of(out, does)
-            outs, r.tree = flatten(adables.opened(out))
-            outs = [as_value(o) for o in outs]
-        return _closed(r, levels, outs, has_aux)
-    finally:
-        t.abandon()
-
-
-class _Levels(NamedTuple):
-    """The interpreters of a linearization: values and tangents, which of them are known, and the
-    stage that records tangents."""
-
-    jvp: JVP
-    split: Split
-    tangents: Stage
-
-
-def _opened(parent: Any, does: str, of: Callable) -> _Levels:
-    t = Stage(parent, does, of)
-    t.settles = False
-    s = Split(parent, t, of)
-    j = JVP(s, of=of)
-    j.does = does
-    return _Levels(j, s, t)
-
-
-def _closed(r: _Linearized, levels: _Levels, outs: list, has_aux: bool) -> _Linearized:
-    """Fill in what is known once the function has returned `outs`."""
-    j, s, t = levels
-    s.closed = True
-    halves = [j.split(o) for o in outs]
-    if has_aux:
-        r.aux = _stripped(j, r.aux)
-    for _, p in halves:
-        if s.unknown(p[0]):
-            raise ArgumentError(
-                f"{j.does}: a result of {r.name} is linear in what is differentiated, and has "
-                "no value here",
-                fix="return a value computed from the arguments",
-            )
-    r.outs = [_out(p[0]) for _, p in halves]
-    r.out_active = [form is not None for form, _ in halves]
-    dots = [p[1] for form, p in halves if form is not None]
-    r.program, r.residuals = t.close(dots, r.name, prune=True)
-    return r
 
 
 @border
@@ -221,7 +125,7 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
     Array(2., dtype=float32, weak_type=True)
     """
     expect_function(fun, "linearize")
-    r = _linearize(fun, primals, has_aux, "linearize", fun)
+    r = linearized(fun, primals, has_aux, "linearize", fun)
 
     fun_lin = Pushforward(r.derivative(), r.residuals)
     out = r.tree.unflatten(r.outs)
@@ -297,7 +201,7 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple:
     (Array(3., dtype=float32, weak_type=True), Array(2., dtype=float32, weak_type=True))
     """
     expect_function(fun, "vjp")
-    r = _linearize(fun, primals, has_aux, "vjp", fun)
+    r = linearized(fun, primals, has_aux, "vjp", fun)
 
     pullback = Pullback(r.derivative(), r.residuals)
     out = r.tree.unflatten(r.outs)
@@ -335,95 +239,13 @@ def value_and_grad(
     def gradient(*args: Any, **kwargs: Any) -> Any:
         of, chosen = of_chosen(fun, nums, args, kwargs)
         expect_differentiable(chosen, holomorphic, allow_int, "grad")
-        at_once = current() is GROUND and config.eager_programs and config.jit
-        if at_once and not config.checks and is_recorded(fun):
-            r = _recorded(of, chosen, has_aux, holomorphic, fun)
-            if r.__class__ is tuple:
-                value, aux, g = r
-                return (value, aux) if has_aux else value, g[0] if single else g
+        if current() is GROUND and is_recorded(fun):
+            value, aux, g = recorded_gradient(of, chosen, has_aux, holomorphic, fun, value_and_grad)
         else:
-            r = _linearize(of, chosen, has_aux, "grad", fun)
-        _scalar(r, holomorphic)
-        ones = [Literal(1, r.outs[0].aval)]
-        g = r.in_tree.unflatten(r.derivative().pull(r.residuals, ones))
-        value = r.tree.unflatten(r.outs)
-        return (value, r.aux) if has_aux else value, g[0] if single else g
+            value, aux, g = linearized(of, chosen, has_aux, "grad", fun).gradient(holomorphic)
+        return (value, aux) if has_aux else value, g[0] if single else g
 
     return gradient
-
-
-def _recorded(
-    f: Callable[..., Any], primals: tuple, has_aux: bool, holomorphic: bool, of: Callable
-) -> Any:
-    """(value, auxiliary value, gradients) from one compiled program, or what `_linearize` gives."""
-    r = _Linearized()
-    leaves, r.in_tree = flatten(adables.opened(primals))
-    xs = [as_value(x) for x in leaves]
-    if any(x.__class__ is Array and x.key is not x.aval for x in xs):
-        return _linearize(f, primals, has_aux, "grad", of)  # placed arrays: as they lie
-    r.avals, r.name, r.aux = [x.aval for x in xs], name_of(of), None
-    levels: _Levels | None = None
-
-    def differentiating() -> tuple[JVP, list]:
-        nonlocal levels
-        levels = _opened(GROUND, "grad", of)
-        j, _, t = levels
-        return j, [j.dual(x, t.input(x.aval.tangent_type)) for x in xs if x.aval.varies]
-
-    recording = Recording(of, differentiating)
-    try:
-        with opened(recording):
-            given = [recording.input(x.aval) if x.aval.varies else x for x in xs]
-            out = f(*r.in_tree.unflatten(given))
-            if has_aux:
-                out, r.aux = pair_of(out, "grad")
-            outs, r.tree = flatten(adables.opened(out))
-            outs = [as_value(o) for o in outs]
-        r.outs = outs
-        aux, aux_tree = flatten(adables.opened(r.aux))
-        if recording.jvp is None and len(outs) == 1 and recording.owns(outs[0]):
-            _scalar(r, holomorphic)
-            own = [x for x in aux if recording.owns(x)]
-            moving = [x for x in xs if x.aval.varies]
-            done = recording.run([outs[0], *own], moving, value_and_grad, holomorphic)
-            note(of, done is not None)
-            if done is not None:
-                (value, own), gs = done
-                it, of_moving = iter(own), iter(gs)
-                aux = [next(it) if recording.owns(x) else x for x in aux]
-                g = [next(of_moving) if a.varies else no_tangent(a) for a in r.avals]
-                return r.tree.unflatten([value]), aux_tree.unflatten(aux), r.in_tree.unflatten(g)
-        else:
-            note(of, False)
-        recording.resume()
-        assert levels is not None
-        r.aux = aux_tree.unflatten([recording.dual(x) for x in aux])
-        levels.jvp.closed = True
-        return _closed(r, levels, [recording.dual(o) for o in outs], has_aux)
-    finally:
-        recording.abandon()
-        if levels is not None:
-            levels.jvp.closed = True
-            levels.tangents.abandon()
-
-
-def _scalar(r: _Linearized, holomorphic: bool) -> None:
-    if len(r.outs) != 1 or r.outs[0].aval.shape:
-        raise ShapeError(
-            f"grad is for functions with one scalar result, and {r.name} returned "
-            f"{[o.aval for o in r.outs]}",
-            fix="sum or average the result, or use jacrev or vjp",
-        )
-    a = r.outs[0].aval
-    wanted = COMPLEX if holomorphic else FLOATING
-    if a.category != wanted:
-        kind = "complex" if holomorphic else "real"
-        raise OperandTypeError(
-            f"grad is of functions with a {kind} result, and {r.name} returned {a!r}",
-            fix="pass holomorphic=True for complex functions of complex numbers"
-            if a.category == COMPLEX
-            else "compute with floating dtypes",
-        )
 
 
 @border

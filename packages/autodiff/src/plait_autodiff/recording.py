@@ -12,16 +12,12 @@ depends on: operations, parameters, numbers, types, how they are connected, and 
 """
 
 from collections.abc import Callable, Sequence
-from types import CodeType
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import plait
 from plait.ext.ir import (
-    Eqn,
     Program,
     Var,
-    derived,
     evaluate,
     programs_in,
 )
@@ -32,15 +28,25 @@ from plait.ext.trace import (
     GROUND,
     Stage,
     Tracer,
+    opened,
     staged,
     use,
+)
+from plait.ext.tree import (
+    flatten,
 )
 from plait.ext.values import (
     Array,
     Literal,
+    as_value,
 )
 
+from .adable import adables
 from .forward import JVP
+from .found_programs import found, note
+from .linearization import Levels, Linearized, expect_scalar, finished, levels_over, linearized
+from .structures import structure
+from .tangents import name_of, no_tangent, pair_of
 
 
 class Recording(Stage):
@@ -166,122 +172,6 @@ def _acts(prim: Any, params: dict[str, Any]) -> bool:
     return any(p.effects or p.axes for p in programs_in(params))
 
 
-# ---- what is compiled ----------------------------------------------------------------------------
-
-
-class _Unkeyed(Exception):
-    """Raised at what can not be told apart from something else."""
-
-
-def structure(
-    eqns: Sequence[Eqn], variables: Sequence[Any], outputs: Sequence[Any]
-) -> tuple[Any, ...] | None:
-    """Return a key that equations of the same structure have, and no others; None if there is none.
-
-    `variables` are those that the equations begin with, in order.
-    """
-    try:
-        key = _structure(eqns, {v: i for i, v in enumerate(variables)}, outputs)
-        hash(key)
-    except (_Unkeyed, TypeError, KeyError):
-        return None
-    return key
-
-
-def _structure(
-    eqns: Sequence[Eqn], number: dict[Any, Any], outputs: Sequence[Any]
-) -> tuple[Any, ...]:
-    n = len(number)
-    key: list[Any] = []
-    for e in eqns:
-        prim = e.prim
-        key.append(prim)
-        if e.params:
-            key.append(_parameters(prim, e.params))
-        for a in e.inputs:
-            key.append(number[a] if a.__class__ is Var else _literal(a))
-        for o in e.outputs:
-            number[o] = n
-            n += 1
-    for a in outputs:
-        key.append(number[a] if a.__class__ is Var else _literal(a))
-    return tuple(key)
-
-
-def _literal(x: Literal) -> tuple[Any, ...]:
-    """Zeros and nans by their text: equality does not tell the one apart, nor find the other."""
-    v = x.value
-    return v.__class__, v if v and v == v else repr(v), x.aval
-
-
-def _parameters(prim: Any, params: dict[str, Any]) -> tuple[Any, ...]:
-    if prim.higher is None:
-        return prim.frozen(params)
-    plain: dict[str, Any] = {}
-    key: list[Any] = []
-    for name, x in params.items():
-        if x.__class__ is Program:
-            key.append((name, _of_program(x)))
-        elif x.__class__ is tuple and any(p.__class__ is Program for p in x):
-            key.append((name, *[_of_program(p) if p.__class__ is Program else p for p in x]))
-        elif callable(x) and not isinstance(x, type):
-            raise _Unkeyed
-        else:
-            plain[name] = x
-    return (*key, prim.frozen(plain))
-
-
-def _of_program(program: Program) -> tuple[Any, ...]:
-    """The structure of a program; its constants are told apart as objects, and it holds them."""
-
-    def make() -> tuple[Any, ...]:
-        number: dict[Any, Any] = {v: i for i, v in enumerate(program.inputs)}
-        for v, x in program.consts:
-            number[v] = "constant", id(x)
-        held = _Held([x for _, x in program.consts])
-        types = tuple(program.in_avals)
-        return types, held, _structure(program.eqns, number, program.outputs)
-
-    return derived(program, ("structure", "autodiff"), make)
-
-
-class _Held:
-    """Objects that a key holds, since it has their numbers; it is equal to every other one."""
-
-    def __init__(self, objects: list[Any]):
-        self.objects = objects
-
-    def __eq__(self, other: object) -> bool:
-        return other.__class__ is _Held
-
-    def __hash__(self) -> int:
-        return 0
-
-
-_MOST = 512
-_SIGHTS = 8
-"""Calls of one structure after which it is compiled, which takes as long as hundreds of them."""
-_NEW = 4
-"""So many operations that were never done compile about as long as the whole; so it is compiled."""
-_UNUSED = 4
-"""Programs compiled at first sight that may wait for a second call; beyond, structures change at
-every call, and operations are what they share."""
-
-_compiled: "dict[Any, _Whole]" = {}
-_sights: dict[int, int] = {}
-_done: set[Any] = set()
-"""Operations with types that were done one by one."""
-
-
-class _Whole:
-    """A compiled function (None if it can not be), and whether it was found again."""
-
-    __slots__ = ("call", "used")
-
-    def __init__(self, call: Callable[..., Any] | None):
-        self.call, self.used = call, False
-
-
 def _operand(x: Any) -> Any:
     """What a jitted function is given for a value: Python's numbers are weak there as they are."""
     if x.__class__ is not Literal:
@@ -289,57 +179,66 @@ def _operand(x: Any) -> Any:
     return x.value if x.aval.weak_type and not x.aval.ndim else materialise_at_ground(x)
 
 
-_TRIES = 32
-"""Calls in a row of which no program came, after which a function is recorded no more: it branches,
-or is another one each time."""
-_vain: "WeakKeyDictionary[CodeType, int]" = WeakKeyDictionary()
+def recorded_gradient(
+    f: Callable[..., Any],
+    primals: tuple,
+    has_aux: bool,
+    holomorphic: bool,
+    of: Callable[..., Any],
+    differentiate: Callable[..., Any],
+) -> tuple:
+    """(value, auxiliary value, gradients in a tree like the arguments), from one compiled program
+    if there is one.
 
+    `of` is the function as its user wrote it, `differentiate` is `value_and_grad`.
+    """
+    r = Linearized()
+    leaves, r.in_tree = flatten(adables.opened(primals))
+    xs = [as_value(x) for x in leaves]
+    if any(x.__class__ is Array and x.key is not x.aval for x in xs):
+        # placed arrays: as they lie
+        return linearized(f, primals, has_aux, "grad", of).gradient(holomorphic)
+    r.avals, r.name, r.aux = [x.aval for x in xs], name_of(of), None
+    levels: Levels | None = None
 
-def is_recorded(f: Callable[..., Any]) -> bool:
-    """Whether calls of a function are worth recording."""
-    code = getattr(f, "__code__", None)
-    return not isinstance(code, CodeType) or _vain.get(code, 0) < _TRIES
+    def differentiating() -> tuple[JVP, list]:
+        nonlocal levels
+        levels = levels_over(GROUND, "grad", of)
+        j, _, t = levels
+        return j, [j.dual(x, t.input(x.aval.tangent_type)) for x in xs if x.aval.varies]
 
-
-def note(f: Callable[..., Any], is_run: bool) -> None:
-    """Remember whether what was recorded of a function was run as a program."""
-    code = getattr(f, "__code__", None)
-    if isinstance(code, CodeType):
-        _vain[code] = 0 if is_run else _vain.get(code, 0) + 1
-
-
-def found(
-    key: Any, eqns: Sequence[Eqn], make: Callable[[], Callable[..., Any]], operands: Sequence[Any]
-) -> Any:
-    """Return what the compiled function of this key gives, which `make()` makes; None if there is
-    none, since that would take longer or can not be compiled."""
-    whole = _compiled.get(key)
-    if whole is not None:
-        whole.used = True
-        return whole.call(*operands) if whole.call is not None else None
-    if not _is_worth_it(key, eqns):
-        return None
-    if len(_compiled) >= _MOST:
-        _compiled.clear()
-    call = make()
+    recording = Recording(of, differentiating)
     try:
-        out = call(*operands)
-    except Exception:
-        _compiled[key] = _Whole(None)  # done one by one, the operations say what is wrong
-        return None
-    _compiled[key] = _Whole(call)
-    return out
-
-
-def _is_worth_it(key: Any, eqns: Sequence[Eqn]) -> bool:
-    operations = [(e.prim, *[a.aval for a in e.inputs]) for e in eqns]
-    unknown = sum(o not in _done for o in operations)
-    if unknown >= _NEW and sum(not w.used for w in _compiled.values()) < _UNUSED:
-        return True
-    if len(_done) > 16 * _MOST or len(_sights) > 16 * _MOST:
-        _done.clear()
-        _sights.clear()
-    _done.update(operations)
-    number = hash(key)
-    seen = _sights[number] = _sights.get(number, 0) + 1
-    return seen >= _SIGHTS
+        with opened(recording):
+            given = [recording.input(x.aval) if x.aval.varies else x for x in xs]
+            out = f(*r.in_tree.unflatten(given))
+            if has_aux:
+                out, r.aux = pair_of(out, "grad")
+            outs, r.tree = flatten(adables.opened(out))
+            outs = [as_value(o) for o in outs]
+        aux, aux_tree = flatten(adables.opened(r.aux))
+        if recording.jvp is None and len(outs) == 1 and recording.owns(outs[0]):
+            expect_scalar(outs, r.name, holomorphic)
+            own = [x for x in aux if recording.owns(x)]
+            moving = [x for x in xs if x.aval.varies]
+            done = recording.run([outs[0], *own], moving, differentiate, holomorphic)
+            note(of, done is not None)
+            if done is not None:
+                (value, own), gs = done
+                it, of_moving = iter(own), iter(gs)
+                aux = [next(it) if recording.owns(x) else x for x in aux]
+                g = [next(of_moving) if a.varies else no_tangent(a) for a in r.avals]
+                return r.tree.unflatten([value]), aux_tree.unflatten(aux), r.in_tree.unflatten(g)
+        else:
+            note(of, False)
+        recording.resume()
+        assert levels is not None
+        r.aux = aux_tree.unflatten([recording.dual(x) for x in aux])
+        levels.jvp.closed = True
+        outs = [recording.dual(o) for o in outs]
+        return finished(r, levels, outs, has_aux).gradient(holomorphic)
+    finally:
+        recording.abandon()
+        if levels is not None:
+            levels.jvp.closed = True
+            levels.tangents.abandon()

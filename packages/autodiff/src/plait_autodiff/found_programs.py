@@ -1,0 +1,99 @@
+"""Programs that are found again by the structure of what was recorded, and when one is made.
+
+Compiling a program takes as long as hundreds of calls of what it is for, so it is made of what came
+often, or of what would have to be compiled anyway, operation by operation.
+
+Invariant: at most so many programs are compiled at first sight as wait to be used again; who does
+another thing at each call waits for none.
+"""
+
+from collections.abc import Callable, Sequence
+from types import CodeType
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from plait import config
+from plait.ext.ir import (
+    Eqn,
+)
+
+_MOST = 512
+_SIGHTS = 8
+"""Calls of one structure after which it is compiled, which takes as long as hundreds of them."""
+_NEW = 4
+"""So many operations that were never done compile about as long as the whole; so it is compiled."""
+_UNUSED = 4
+"""Programs compiled at first sight that may wait for a second call; beyond, structures change at
+every call, and operations are what they share."""
+
+_compiled: "dict[Any, _Found]" = {}
+_sights: dict[int, int] = {}
+_done: set[Any] = set()
+"""Operations with types that were done one by one."""
+
+
+class _Found:
+    """A compiled function (None if it can not be), and whether it was found again."""
+
+    __slots__ = ("call", "used")
+
+    def __init__(self, call: Callable[..., Any] | None):
+        self.call, self.used = call, False
+
+
+_TRIES = 32
+"""Calls in a row of which no program came, after which a function is recorded no more: it branches,
+or is another one each time."""
+_vain: "WeakKeyDictionary[CodeType, int]" = WeakKeyDictionary()
+
+
+def is_recorded(f: Callable[..., Any]) -> bool:
+    """Whether calls of a function are worth recording, and settings let it be."""
+    if not (config.eager_programs and config.jit) or config.checks:
+        return False
+    code = getattr(f, "__code__", None)
+    return not isinstance(code, CodeType) or _vain.get(code, 0) < _TRIES
+
+
+def note(f: Callable[..., Any], is_run: bool) -> None:
+    """Remember whether what was recorded of a function was run as a program."""
+    code = getattr(f, "__code__", None)
+    if isinstance(code, CodeType):
+        _vain[code] = 0 if is_run else _vain.get(code, 0) + 1
+
+
+def found(
+    key: Any, eqns: Sequence[Eqn], make: Callable[[], Callable[..., Any]], operands: Sequence[Any]
+) -> Any:
+    """Return what the compiled function of this key gives, which `make()` makes; None if there is
+    none, since that would take longer or can not be compiled."""
+    whole = _compiled.get(key)
+    if whole is not None:
+        whole.used = True
+        return whole.call(*operands) if whole.call is not None else None
+    if not _is_worth_it(key, eqns):
+        return None
+    if len(_compiled) >= _MOST:
+        _compiled.clear()
+    call = make()
+    try:
+        out = call(*operands)
+    except Exception:
+        _compiled[key] = _Found(None)  # done one by one, the operations say what is wrong
+        return None
+    _compiled[key] = _Found(call)
+    return out
+
+
+def _is_worth_it(key: Any, eqns: Sequence[Eqn]) -> bool:
+    operations = [(e.prim, *[a.aval for a in e.inputs]) for e in eqns]
+    unknown = sum(o not in _done for o in operations)
+    if unknown >= _NEW and sum(not w.used for w in list(_compiled.values())) < _UNUSED:
+        return True
+    if len(_done) > 16 * _MOST or len(_sights) > 16 * _MOST:
+        _done.clear()
+        _sights.clear()
+    _done.update(operations)
+    number = hash(key)
+    seen = _sights[number] = _sights.get(number, 0) + 1
+    return seen >= _SIGHTS

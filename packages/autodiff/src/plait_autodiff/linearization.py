@@ -1,0 +1,163 @@
+"""Linearization: a function done once, and recorded as a linear program between tangents.
+
+Invariant: whoever opens the levels closes them; what was kept from inside has escaped ever after.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from plait.ext.errors import (
+    ArgumentError,
+    OperandTypeError,
+    ShapeError,
+)
+from plait.ext.ir import (
+    Program,
+)
+from plait.ext.ops.shape import (
+    materialise_at_ground,
+)
+from plait.ext.trace import (
+    Stage,
+    Value,
+    current,
+    opened,
+)
+from plait.ext.tree import (
+    flatten,
+)
+from plait.ext.types import (
+    COMPLEX,
+    FLOATING,
+    Aval,
+)
+from plait.ext.values import (
+    Literal,
+    as_value,
+)
+
+from .adable import adables
+from .forward import JVP
+from .linearized_functions import Derivative
+from .split import Split
+from .tangents import name_of, pair_of
+
+_out = materialise_at_ground
+
+
+class Linearized:
+    """Outputs, the linear program between tangents, and its residuals."""
+
+    __slots__ = (
+        "outs", "tree", "program", "residuals", "out_active", "in_tree", "avals", "aux", "name",
+    )  # fmt: skip
+    outs: list
+    program: Program
+    residuals: list
+    out_active: list[bool]
+    avals: list[Aval]
+
+    def derivative(self) -> Derivative:
+        """What of it is static."""
+        outs = tuple([o.aval for o in self.outs])
+        active = tuple(self.out_active)
+        ins = tuple(self.avals)
+        return Derivative(self.program, self.in_tree, ins, self.tree, outs, active)
+
+    def gradient(self, holomorphic: bool) -> tuple:
+        """(value, auxiliary value, gradients in a tree like the arguments).
+
+        Raises ShapeError and OperandTypeError unless the result is one number, and real or, if
+        `holomorphic`, complex.
+        """
+        expect_scalar(self.outs, self.name, holomorphic)
+        ones = [Literal(1, self.outs[0].aval)]
+        g = self.in_tree.unflatten(self.derivative().pull(self.residuals, ones))
+        return self.tree.unflatten(self.outs), self.aux, g
+
+
+def linearized(
+    f: Callable[..., Any], primals: tuple, has_aux: bool, does: str, of: Callable
+) -> Linearized:
+    r = Linearized()
+    leaves, r.in_tree = flatten(adables.opened(primals))
+    xs = [as_value(x) for x in leaves]
+    r.avals, r.name, r.aux = [x.aval for x in xs], name_of(of), None
+    levels = levels_over(current(), does, of)
+    j, t = levels.jvp, levels.tangents
+    try:
+        with opened(j):
+            duals = [j.dual(x, t.input(x.aval.tangent_type)) if x.aval.varies else x for x in xs]
+            out = f(*r.in_tree.unflatten(duals))
+            if has_aux:
+                out, r.aux = pair_of(out, does)
+            outs, r.tree = flatten(adables.opened(out))
+            outs = [as_value(o) for o in outs]
+        return finished(r, levels, outs, has_aux)
+    finally:
+        t.abandon()
+
+
+class Levels(NamedTuple):
+    """The interpreters of a linearization: values and tangents, which of them are known, and the
+    stage that records tangents."""
+
+    jvp: JVP
+    split: Split
+    tangents: Stage
+
+
+def levels_over(parent: Any, does: str, of: Callable) -> Levels:
+    t = Stage(parent, does, of)
+    t.settles = False
+    s = Split(parent, t, of)
+    j = JVP(s, of=of)
+    j.does = does
+    return Levels(j, s, t)
+
+
+def finished(r: Linearized, levels: Levels, outs: list, has_aux: bool) -> Linearized:
+    """Fill in what is known once the function has returned `outs`."""
+    j, s, t = levels
+    s.closed = True
+    halves = [j.split(o) for o in outs]
+    if has_aux:
+        r.aux = without_tangents(j, r.aux)
+    for _, p in halves:
+        if s.unknown(p[0]):
+            raise ArgumentError(
+                f"{j.does}: a result of {r.name} is linear in what is differentiated, and has "
+                "no value here",
+                fix="return a value computed from the arguments",
+            )
+    r.outs = [_out(p[0]) for _, p in halves]
+    r.out_active = [form is not None for form, _ in halves]
+    dots = [p[1] for form, p in halves if form is not None]
+    r.program, r.residuals = t.close(dots, r.name, prune=True)
+    return r
+
+
+def without_tangents(j: JVP, aux: Any) -> Any:
+    """The auxiliary result without its derivative."""
+    leaves, tree = flatten(adables.opened(aux))
+    return tree.unflatten([_out(j.split(x)[1][0]) if isinstance(x, Value) else x for x in leaves])
+
+
+def expect_scalar(outs: list, name: str, holomorphic: bool) -> None:
+    """Raise unless the results of a function are one that has a gradient."""
+    if len(outs) != 1 or outs[0].aval.shape:
+        raise ShapeError(
+            f"grad is for functions with one scalar result, and {name} returned "
+            f"{[o.aval for o in outs]}",
+            fix="sum or average the result, or use jacrev or vjp",
+        )
+    a = outs[0].aval
+    wanted = COMPLEX if holomorphic else FLOATING
+    if a.category != wanted:
+        kind = "complex" if holomorphic else "real"
+        raise OperandTypeError(
+            f"grad is of functions with a {kind} result, and {name} returned {a!r}",
+            fix="pass holomorphic=True for complex functions of complex numbers"
+            if a.category == COMPLEX
+            else "compute with floating dtypes",
+        )

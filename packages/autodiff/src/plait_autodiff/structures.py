@@ -1,0 +1,107 @@
+"""The structure of equations as a key: what two recordings of the same function have in common.
+
+Invariant: equal keys are of equations that do the same with operands of the same types, in the same
+order; arrays that programs hold are told apart as objects.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from plait.ext.ir import (
+    Eqn,
+    Program,
+    Var,
+    derived,
+)
+from plait.ext.values import (
+    Literal,
+)
+
+
+class _Unkeyed(Exception):
+    """Raised at what can not be told apart from something else."""
+
+
+def structure(
+    eqns: Sequence[Eqn], variables: Sequence[Any], outputs: Sequence[Any]
+) -> tuple[Any, ...] | None:
+    """Return a key that equations of the same structure have, and no others; None if there is none.
+
+    `variables` are those that the equations begin with, in order.
+    """
+    try:
+        key = _structure(eqns, {v: i for i, v in enumerate(variables)}, outputs)
+        hash(key)
+    except (_Unkeyed, TypeError, KeyError):
+        return None
+    return key
+
+
+def _structure(
+    eqns: Sequence[Eqn], number: dict[Any, Any], outputs: Sequence[Any]
+) -> tuple[Any, ...]:
+    n = len(number)
+    key: list[Any] = []
+    for e in eqns:
+        prim = e.prim
+        key += prim, len(e.inputs)  # or the last operands might be taken for results
+        if e.params:
+            key.append(_parameters(prim, e.params))
+        for a in e.inputs:
+            key.append(number[a] if a.__class__ is Var else _literal(a))
+        for o in e.outputs:
+            number[o] = n
+            n += 1
+    for a in outputs:
+        key.append(number[a] if a.__class__ is Var else _literal(a))
+    return tuple(key)
+
+
+def _literal(x: Literal) -> tuple[Any, ...]:
+    """Zeros and nans by their text: equality does not tell the one apart, nor find the other."""
+    v = x.value
+    return v.__class__, v if v and v == v else repr(v), x.aval
+
+
+def _parameters(prim: Any, params: dict[str, Any]) -> tuple[Any, ...]:
+    if prim.higher is None:
+        return prim.frozen(params)
+    plain: dict[str, Any] = {}
+    key: list[Any] = []
+    for name, x in params.items():
+        if x.__class__ is Program:
+            key.append((name, _of_program(x)))
+        elif x.__class__ is tuple and any(p.__class__ is Program for p in x):
+            key.append((name, *[_of_program(p) if p.__class__ is Program else p for p in x]))
+        elif callable(x) and not isinstance(x, type):
+            raise _Unkeyed
+        else:
+            plain[name] = x
+    return (*key, prim.frozen(plain))
+
+
+def _of_program(program: Program) -> tuple[Any, ...]:
+    """The structure of a program; its constants are told apart as objects, and it holds them."""
+
+    def make() -> tuple[Any, ...]:
+        number: dict[Any, Any] = {v: i for i, v in enumerate(program.inputs)}
+        for v, x in program.consts:
+            number[v] = "constant", id(x)
+        held = _Held([x for _, x in program.consts])
+        types = tuple(program.in_avals)
+        return types, held, _structure(program.eqns, number, program.outputs)
+
+    return derived(program, ("structure", "autodiff"), make)
+
+
+class _Held:
+    """Objects that a key holds, since it has their numbers; it is equal to every other one."""
+
+    def __init__(self, objects: list[Any]):
+        self.objects = objects
+
+    def __eq__(self, other: object) -> bool:
+        return other.__class__ is _Held
+
+    def __hash__(self) -> int:
+        return 0
