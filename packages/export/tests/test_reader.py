@@ -55,6 +55,21 @@ def of_code(code, ins, outs):
                     False, custom_rules=())  # fmt: skip
 
 
+def claiming(text):
+    """A module whose function gives back what it is given, and says that it is this operation."""
+    return of_text(
+        f"""func.func private @g(%x: tensor<4xf32>) -> tensor<4xf32>
+              attributes {{plait.operation = "{text}"}} {{
+          return %x : tensor<4xf32>
+        }}
+        func.func public @main(%x: tensor<4xf32>) -> tensor<4xf32> {{
+          %y = call @g(%x) : (tensor<4xf32>) -> tensor<4xf32>
+          return %y : tensor<4xf32>
+        }}""",
+        [V], [V],
+    )  # fmt: skip
+
+
 def run(exported, *xs):
     """What the program that was read back computes; compiled."""
     program = exported.read_for([as_value(x).aval.strong() for x in xs])
@@ -579,17 +594,7 @@ def test_an_operation_that_is_unknown_is_named():
 )  # fmt: skip
 def test_a_name_that_lies_is_refused(text, said):
     """The text is only a name: types are those of the module."""
-    exported = of_text(
-        f"""func.func private @g(%x: tensor<4xf32>) -> tensor<4xf32>
-              attributes {{plait.operation = "{text}"}} {{
-          return %x : tensor<4xf32>
-        }}
-        func.func public @main(%x: tensor<4xf32>) -> tensor<4xf32> {{
-          %y = call @g(%x) : (tensor<4xf32>) -> tensor<4xf32>
-          return %y : tensor<4xf32>
-        }}""",
-        [V], [V],
-    )  # fmt: skip
+    exported = claiming(text)
     if said is None:
         assert run(exported, np.ones(4, F32))[0].tolist() == [1, 2, 3, 4]
         return
@@ -604,17 +609,7 @@ def test_a_name_may_not_call_a_foreign_function():
         "return %1 }"
     )
     with pytest.raises(NotReadable, match="no place in an artifact|says nothing here"):
-        of_text(
-            f"""func.func private @g(%x: tensor<4xf32>) -> tensor<4xf32>
-                  attributes {{plait.operation = "{foreign}"}} {{
-              return %x : tensor<4xf32>
-            }}
-            func.func public @main(%x: tensor<4xf32>) -> tensor<4xf32> {{
-              %y = call @g(%x) : (tensor<4xf32>) -> tensor<4xf32>
-              return %y : tensor<4xf32>
-            }}""",
-            [V], [V],
-        ).program()  # fmt: skip
+        claiming(foreign).program()
 
 
 def test_functions_that_call_each_other_often_are_read_once():

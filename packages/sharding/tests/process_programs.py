@@ -461,7 +461,7 @@ def without_coordinator():
     distributed.initialize()
     multihost_utils.sync_global_devices("begun")
     if plait.process_index() == 0:
-        from plait_sharding.distributed.membership import world
+        from plait_sharding.distributed.world import world
 
         world().coordinator.kill()
     tell(error=error_of(lambda: [multihost_utils.sync_global_devices("never") for _ in range(9)]))

@@ -13,8 +13,8 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
+from plait_sharding.distributed.joining import start_coordinator
 from plait_sharding.distributed.launchers import ADDRESS, COUNT, INDEX, LAUNCHED
-from plait_sharding.distributed.membership import start_coordinator
 
 PROGRAMS = Path(__file__).with_name("process_programs.py")
 TOLD = "told "

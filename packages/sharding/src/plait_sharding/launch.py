@@ -20,8 +20,9 @@ import time
 from threading import Thread
 from typing import IO, Any
 
+from .distributed.failures import LOST_CODE
+from .distributed.joining import start_coordinator
 from .distributed.launchers import ADDRESS, COUNT, INDEX, LAUNCHED
-from .distributed.membership import LOST_CODE, start_coordinator
 
 __all__ = ["main", "run_processes"]
 

@@ -91,10 +91,6 @@ class AutoSharding:
         """Nothing is said of such an argument of `main`."""
         return {}
 
-    def tiling(self, ndim: int) -> str:
-        """No array lies so."""
-        raise NotImplementedError("AUTO is no layout: the compiler's choice is asked for first")
-
     def accept(self, x: Any) -> Any:
         """A traced argument, which the compiler divides anyhow."""
         return x

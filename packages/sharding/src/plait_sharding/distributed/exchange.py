@@ -25,7 +25,8 @@ from ..assembly import make_array_from_process_local_data
 from ..mesh import Mesh, PartitionSpec
 from ..named_shardings import NamedSharding
 from .failures import DistributedError
-from .membership import is_initialized, world
+from .membership import is_initialized
+from .world import world
 
 __all__ = [
     "assert_equal",

@@ -8,7 +8,10 @@ from collections.abc import Iterable
 
 from plait.errors import PlaitError
 
-__all__ = ["DistributedError", "PeerLost", "ProgramsDiffer"]
+__all__ = ["LOST_CODE", "DistributedError", "PeerLost", "ProgramsDiffer"]
+
+LOST_CODE = 70
+"""The exit code of a process that has lost another one (EX_SOFTWARE of sysexits.h)."""
 
 
 class DistributedError(PlaitError, RuntimeError):
