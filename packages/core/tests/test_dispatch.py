@@ -112,6 +112,21 @@ def test_python_numbers_count_as_they_do_in_the_body(name, wide):
                             )
 
 
+def test_floats_by_name_are_told_apart_by_their_bits():
+    """Of functions that are compiled for each of them: zeros by their sign, and nans are found."""
+    f = plait.nn.leaky_relu
+    x = pnp.array([-1.0, -2.0, 3.0])
+    for slope in (0.0, -0.0, 0.1, float("nan"), float("inf"), -0.0, 0.0):
+        got = np.asarray(f(x, negative_slope=slope))
+        want = np.where(np.asarray(x) >= 0, x, np.float32(slope) * np.asarray(x))
+        np.testing.assert_array_equal(got, want)
+        np.testing.assert_array_equal(np.signbit(got[:2]), np.signbit(want[:2]))
+    with plait.events.counting() as n:
+        for slope in (0.0, -0.0, float("nan")):
+            f(x, negative_slope=slope)
+    assert not n["trace"] and not n["lower"]
+
+
 def test_lists_of_arrays():
     a, b = pnp.ones((2, 3)), pnp.zeros((2, 3), "int32")
     x, y = np.ones((2, 3), np.float32), np.zeros((2, 3), np.int32)

@@ -461,9 +461,9 @@ def without_coordinator():
     distributed.initialize()
     multihost_utils.sync_global_devices("begun")
     if plait.process_index() == 0:
-        from plait_sharding.distributed.world import world
+        from plait_sharding.distributed.world import current_world
 
-        world().coordinator.kill()
+        current_world().coordinator.kill()
     tell(error=error_of(lambda: [multihost_utils.sync_global_devices("never") for _ in range(9)]))
 
 

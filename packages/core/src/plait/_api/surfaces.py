@@ -165,7 +165,8 @@ def fused(f: Callable | None = None, *, numbers: tuple[str, ...] = ()) -> Callab
             version = versions[key] = jit(_fixed(f, static, held))
         return version(*[x for i, x in enumerate(xs) if i not in held] if held else xs)
 
-    return dispatched(function, body=f, numbers="asked")
+    values = arrays - frozenset(numbers)
+    return dispatched(function, body=f, numbers="asked", floats=True, arrays=values)
 
 
 _SCALARS = (bool, int, float, complex, Literal)

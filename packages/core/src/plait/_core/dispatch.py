@@ -17,7 +17,7 @@ import functools
 from collections.abc import Callable
 from enum import Enum
 from types import NoneType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar, overload
 
 import numpy as np
 
@@ -26,6 +26,8 @@ from .._base.jaxlib_api import RuntimeFailure
 from .._base.tracebacks import leaving
 from .array import Array, failure
 from .interpreter import GROUND, current
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 _MOST = 4096
 """The most entries of a table: shapes that change all the time start again."""
@@ -52,10 +54,7 @@ _ASKED = Plan()
 
 
 class _StaticKinds(dict[type, bool]):
-    """Whether arguments of a class are static: what class and equality tell apart.
-
-    Floats are not: 0.0 equals -0.0.
-    """
+    """Whether arguments of a class are static: what class and equality tell apart."""
 
     def __missing__(self, kind: type) -> bool:
         if issubclass(kind, type | np.dtype | Enum):
@@ -67,11 +66,31 @@ class _StaticKinds(dict[type, bool]):
 _static_kinds = _StaticKinds({int: True, bool: True, str: True, NoneType: True})
 
 
+@overload
+def dispatched(
+    f: F,
+    *,
+    body: Callable[..., Any] | None = ...,
+    numbers: str = ...,
+    floats: bool = ...,
+    arrays: frozenset[str] = ...,
+) -> F: ...
+@overload
+def dispatched(
+    f: None = None,
+    *,
+    body: Callable[..., Any] | None = ...,
+    numbers: str = ...,
+    floats: bool = ...,
+    arrays: frozenset[str] = ...,
+) -> Callable[[F], F]: ...
 def dispatched(
     f: Any = None,
     *,
     body: Callable[..., Any] | None = None,
     numbers: str = "static",
+    floats: bool = False,
+    arrays: frozenset[str] = frozenset(),
 ) -> Any:
     """Decorator: calls of `f` on arrays are found in a table, where an entry can be made.
 
@@ -83,9 +102,15 @@ def dispatched(
       numbers: what Python numbers are that are given by position: "static" arguments, as all that
         is given by name; "operands", as arrays are (their values must not matter to what is done);
         or "asked": with them `f` is called each time.
+      floats: whether floats that are given by name are static, too, by their bits: of functions
+        that are compiled for each of them; else `f` is called each time.
+      arrays: names of arguments that are arrays, also where a number is given for one: `f` is
+        called each time that one of them is given by name.
     """
     if f is None:
-        return functools.partial(dispatched, body=body, numbers=numbers)
+        return functools.partial(
+            dispatched, body=body, numbers=numbers, floats=floats, arrays=arrays
+        )
     tables: dict[Any, dict[tuple[Any, ...], Plan]] = {}
     """By settings, whose changes cost no plan: who goes back to others finds what he had."""
     table = tables.setdefault(config.state, {})
@@ -129,12 +154,16 @@ def dispatched(
                     raise TypeError
             for name, a in kwargs.items():
                 kind = a.__class__
+                if name in arrays:
+                    raise TypeError
                 if kind is tuple:
                     key += name, kind, len(a)
                     for x in a:
                         if not of_static[x.__class__]:
                             raise TypeError
                         key += x.__class__, x
+                elif floats and kind is float:
+                    key += name, kind, a.hex()  # 0.0 equals -0.0, and no nan equals one
                 elif of_static[kind]:
                     key += name, kind, a
                 else:

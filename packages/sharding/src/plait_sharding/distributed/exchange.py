@@ -26,7 +26,7 @@ from ..mesh import Mesh, PartitionSpec
 from ..named_shardings import NamedSharding
 from .failures import DistributedError
 from .membership import is_initialized
-from .world import world
+from .world import current_world
 
 __all__ = [
     "assert_equal",
@@ -135,7 +135,7 @@ def broadcast_one_to_all(in_tree: Any, is_source: bool | None = None) -> Any:
     """
     if not is_initialized():
         return map_tree(_host, in_tree)
-    here = world()
+    here = current_world()
     mine = here.index == 0 if is_source is None else bool(is_source)
     each = here.meet("values", "broadcast_one_to_all", mine, range(here.count))
     sources = [i for i, (_, _, is_it) in each.items() if is_it]
@@ -160,7 +160,7 @@ def sync_global_devices(name: str) -> None:
     >>> multihost_utils.sync_global_devices("checkpoint written")
     """
     if is_initialized():
-        here = world()
+        here = current_world()
         here.meet("sync", str(name), None, range(here.count))
 
 
@@ -176,7 +176,7 @@ def assert_equal(in_tree: Any, fail_message: str = "") -> None:
     """
     if not is_initialized():
         return
-    here = world()
+    here = current_world()
     leaves = {keystr(path): _digest(x) for path, x in tree_flatten_with_path(in_tree)[0]}
     each = here.meet("values", "assert_equal", leaves, range(here.count))
     first = each[0][2]
@@ -260,7 +260,7 @@ def global_array_to_host_local_array(global_inputs: Any, global_mesh: Mesh, pspe
 
 
 def _asked(question: dict, seconds: float, what: str) -> dict:
-    here = world()
+    here = current_world()
     answer = here.answer(question, seconds)
     if answer is None:
         found = here.loss((), 0.0)
@@ -304,7 +304,7 @@ def key_value_get(key: str, timeout: float | None = None) -> Any:
 
     Raises DistributedError if there is none in time.
     """
-    here = world()
+    here = current_world()
     seconds = here.patience if timeout is None else timeout
     number, end = here.line.ask({"get": str(key), "wait": True}), time.monotonic() + seconds
     line = here.line
@@ -331,7 +331,7 @@ def wait_at_barrier(name: str, timeout: float | None = None, processes: Any = No
 
     Raises as `sync_global_devices` does; `timeout` is in seconds.
     """
-    here = world()
+    here = current_world()
     group = range(here.count) if processes is None else sorted({int(i) for i in processes})
     if here.index not in group or not all(0 <= i < here.count for i in group):
         raise ArgumentError(

@@ -25,7 +25,7 @@ from .failures import DistributedError, PeerLost, ProgramsDiffer
 from .lifeline import Lifeline
 from .wire import COORDINATOR
 
-__all__ = ["World", "world", "worlds"]
+__all__ = ["World", "current_world", "worlds"]
 
 _AFTER_LEAVING = 10.0
 """Seconds for which results may still come that a process had a part in which has left in order."""
@@ -295,7 +295,7 @@ worlds: list[World] = []
 been left."""
 
 
-def world() -> World:
+def current_world() -> World:
     """The processes that this one computes with; DistributedError if it computes alone."""
     if not worlds or not worlds[0].open:
         raise DistributedError(
