@@ -2,7 +2,7 @@
 
 Invariant: a workload asks its library for public names only.
 
-A lib namespace must offer (see adapters at the bottom of run.py):
+A lib namespace must offer (see `measuring.namespace`):
   jit grad value_and_grad vmap jvp vjp linearize make_jaxpr jacfwd jacrev eval_shape checkpoint custom_vjp
   device_put block_until_ready clear_caches
   np (numpy-like)  lax (add neg scan cond while_loop fori_loop conv_general_dilated)  random  tree (map leaves flatten)
@@ -11,6 +11,7 @@ A lib namespace must offer (see adapters at the bottom of run.py):
 A workload is registered with @wl(name, group, ...) on a `setup(lib)` that returns either
   run            : zero-arg callable, timed (auto-repeated)
   (pre, run)     : pre() -> state is NOT timed, run(state) is timed (no inner repetition)
+or, in the group "memory", a number of bytes.
 `per` divides the time (ops per run call) so that units are per op.
 """
 
@@ -352,6 +353,17 @@ def _aot(lib):
 _disp("aot_compiled_call", _aot)
 
 
+def _aot10(lib):
+    xs = [lib.device_put(R(4)) for _ in range(10)]
+    j = lib.jit(lambda *xs: xs[0] + xs[-1], keep_unused=True)
+    f = lib.stage_compile(lib.stage_lower(lib.stage_trace(j, *xs)))
+    f(*xs)
+    return lambda: f(*xs)
+
+
+_disp("aot_compiled_call_10", _aot10)
+
+
 def _sig2(lib):
     f = lib.jit(lambda a: a + 1)
     xs = [lib.device_put(R(k)) for k in range(1, 9)]
@@ -404,6 +416,25 @@ def _(lib):
     return lambda: lib.device_put(x)
 
 
+@wl("device_put_numpy_4mb", "dispatch")
+def _(lib):
+    x = onp.ones((1024, 1024), onp.float32)
+    return lambda: lib.device_put(x)
+
+
+@wl("device_to_numpy", "dispatch")
+def _(lib):
+    x = lib.device_put(R(4, 4))
+    return lambda: (onp.asarray(x), x)[1]
+
+
+@wl("result_to_numpy", "dispatch", note="of an array that was just computed")
+def _(lib):
+    x = lib.device_put(R(4, 4))
+    f = lib.jit(lambda a: a + 1)
+    return lambda: (onp.asarray(f(x)), x)[1]
+
+
 @wl("device_put_numpy_100", "dispatch")
 def _(lib):
     x = [onp.array(1, onp.int32)] * 100
@@ -446,7 +477,7 @@ def _(lib):
 
         return f(x).block_until_ready()
 
-    return run
+    return lib.clear_caches, lambda _: run()  # or an equal program would be found in memory
 
 
 @wl("jit_add_chain_trace", "cache", note="trace part only of the above")
@@ -1028,6 +1059,62 @@ def _(lib):
     return lambda: lib.block_until_ready(j(p, x, y))
 
 
+def _while(lib):
+    lax, n = lib.lax, lib.np
+
+    def f(x):
+        turn = lambda c: (c[0] + 1, n.sin(c[1] @ c[1]))
+        return lax.while_loop(lambda c: c[0] < 1000, turn, (0, x))[1]
+
+    return f, (lib.device_put(R(8, 8)),)
+
+
+def _scan_grad(lib):
+    lax, n = lib.lax, lib.np
+
+    def f(w, xs):
+        return n.sum(lax.scan(lambda c, x: (n.tanh(c @ w + x), None), n.zeros(32), xs)[0])
+
+    return lib.grad(f), (lib.device_put(R(32, 32) / 8), lib.device_put(R(500, 32)))
+
+
+def _scan_cond_grad(lib):
+    lax, n = lib.lax, lib.np
+
+    def f(w, xs):
+        def body(c, x):
+            c = lax.cond(n.sum(c) > 0, lambda c: n.tanh(c @ w), lambda c: n.sin(c @ w) * 2, c)
+            return c + x, None
+
+        return n.sum(lax.scan(body, n.zeros((8, 32)), xs)[0])
+
+    return lib.grad(f), (lib.device_put(R(32, 32) / 8), lib.device_put(R(500, 8, 32)))
+
+
+def _convnet_grad(lib):
+    loss, p, x, y = convnet(lib, C=16, N=16, S=32, blocks=4)
+    return lib.grad(loss), (p, x, y)
+
+
+for _n, _b in [("while", _while), ("scan_grad", _scan_grad), ("scan_cond_grad", _scan_cond_grad)]:
+
+    @wl(f"run_{_n}", "run", budget=2.0)
+    def _(lib, build=_b):
+        f, a = build(lib)
+        j = lib.jit(f)
+        lib.block_until_ready(j(*a))
+        return lambda: lib.block_until_ready(j(*a))
+
+
+for _n, _b in [("scan_cond_grad", _scan_cond_grad), ("convnet_grad", _convnet_grad)]:
+
+    @wl(f"bytes_{_n}", "memory")
+    def _(lib, build=_b):
+        f, a = build(lib)
+        compiled = lib.jit(f).lower(*a).compile()
+        return float(compiled.memory_analysis().temp_size_in_bytes)
+
+
 # ------------------------------------------------------------------ batches of sizes that differ
 def _lengths(batch, longest, full):
     """Lengths of which a padded batch is filled to an eighth, or wholly."""
@@ -1185,120 +1272,3 @@ def _(lib):
     j = lib.jit(_attn1(lib))
     [j(x) for x in xs]
     return lambda: lib.block_until_ready([j(x) for x in xs])
-
-
-# ------------------------------------------------------------------ memory programs (subprocess; return nothing, peak RSS is read)
-def _rss_mb():
-    import resource
-
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-
-
-def mem_donation(lib, donate):
-    f = lib.jit(lambda x: x * 1.0001 + 1, donate_argnums=(0,) if donate else ())
-    x = lib.jit(lambda: lib.np.ones((64, 1024, 1024), lib.np.float32))()
-    for _ in range(6):
-        x = f(x)
-        x.block_until_ready()
-
-
-def _deep_mlp(lib, wrap, L=32, B=16384, D=64):
-    n = lib.np
-    ws = lib.device_put([R(D, D, seed=i) / 8 for i in range(L)])
-    x = lib.device_put(R(B, D))
-    layer = wrap(lambda w, x: n.tanh(n.sin(x @ w) * x) + x)
-
-    def loss(ws, x):
-        for w in ws:
-            x = layer(w, x)
-        return n.mean(x * x)
-
-    g = lib.jit(lib.grad(loss))
-    lib.block_until_ready(g(ws, x))
-
-
-def mem_remat(lib, on):
-    _deep_mlp(lib, lib.checkpoint if on else (lambda f: f))
-
-
-def mem_remat_scan(lib, on):
-    n = lib.np
-    L, B, D = 32, 16384, 64
-    ws = lib.device_put(onp.stack([R(D, D, seed=i) / 8 for i in range(L)]))
-    x = lib.device_put(R(B, D))
-    body = lambda x, w: (n.tanh(n.sin(x @ w) * x) + x, None)
-    if on:
-        body = lib.checkpoint(body)
-    loss = lambda ws, x: n.mean(lib.lax.scan(body, x, ws)[0] ** 2)
-    lib.block_until_ready(lib.jit(lib.grad(loss))(ws, x))
-
-
-def mem_reversible(lib, on):
-    """Additive coupling net; `on` = reversible backward by hand with custom_vjp, else plain AD."""
-    n = lib.np
-    L, B, D = 32, 16384, 32
-    ws = lib.device_put(onp.stack([R(2, D, D, seed=i) / 8 for i in range(L)]))
-    x = lib.device_put(R(2, B, D))
-    F = lambda w, x: n.tanh(n.sin(x @ w))
-
-    def fwd1(xs, w):
-        a, b = xs
-        a = a + F(w[0], b)
-        b = b + F(w[1], a)
-        return (a, b), None
-
-    def net(xs, ws):
-        return lib.lax.scan(fwd1, xs, ws)[0]
-
-    if on:
-        rnet = lib.custom_vjp(net)
-
-        def f_fwd(xs, ws):
-            ys = net(xs, ws)
-            return ys, (ys, ws)
-
-        def f_bwd(res, ct):
-            ys, ws = res
-
-            def bwd1(c, w):
-                (a, b), ct = c
-                b = b - F(w[1], a)
-                a = a - F(w[0], b)
-                _, vj = lib.vjp(lambda xs, w: fwd1(xs, w)[0], (a, b), w)
-                ct, wct = vj(ct)
-                return ((a, b), ct), wct
-
-            (_, ct), wct = lib.lax.scan(bwd1, (ys, ct), ws, reverse=True)
-            return ct, wct
-
-        rnet.defvjp(f_fwd, f_bwd)
-        use = rnet
-    else:
-        use = net
-
-    def loss(ws, x):
-        a, b = use((x[0], x[1]), ws)
-        return n.mean(a * a + b * b)
-
-    lib.block_until_ready(lib.jit(lib.grad(loss))(ws, x))
-
-
-def mem_base(lib, on):
-    lib.block_until_ready(lib.jit(lambda x: x + 1)(1.0))
-
-
-MEMORY = dict(
-    mem_base=(mem_base, (True,)),
-    mem_donation=(mem_donation, (False, True)),
-    mem_remat_mlp=(mem_remat, (False, True)),
-    mem_remat_scan=(mem_remat_scan, (False, True)),
-    mem_reversible=(mem_reversible, (False, True)),
-)
-# ------------------------------------------------------------------ cold-start programs (subprocess, wall in ms printed)
-STARTUP = dict(
-    import_only="",
-    first_eager_op="(lib.np.ones(3) + 1).block_until_ready()",
-    first_jit="lib.jit(lambda x: x * 2 + 1)(1.0).block_until_ready()",
-    first_jit_grad_mlp="import workloads as w; l, p, x, y = w.mlp(lib); lib.block_until_ready(lib.jit(lib.grad(l))(p, x, y))",
-    first_tf12_step="import workloads as w; _, s, a = w.transformer(lib); lib.block_until_ready(lib.jit(s)(*a))",
-)

@@ -38,7 +38,7 @@ def loaded(name):
 
 @pytest.fixture(scope="module")
 def benchmark():
-    return loaded("workloads").MODELS, loaded("run").namespace("plait")
+    return loaded("workloads").MODELS, loaded("measuring").namespace("plait")
 
 
 def equations(program):

@@ -212,6 +212,9 @@ def device_put(
     >>> y["a"].sharding
     SingleDeviceSharding(device=0)
     """
+    if device is None and x.__class__ is np.ndarray and donate is False and may_alias is None:
+        if current() is GROUND:
+            return as_value(x)  # nothing is asked for: what most calls are
     entry = "a device, a sharding (NamedSharding(mesh, P(...))) or None"
     targets = spread(device, x, "device", _is_target, entry)
     gone = spread(donate, x, "donate", _is_flag, "a bool")

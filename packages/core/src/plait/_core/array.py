@@ -24,7 +24,7 @@ from .._base.errors import (
     ShapeError,
     TypeRule,
 )
-from .._base.tracebacks import border
+from .._base.tracebacks import border, leaving
 from .._plugins.metadata import resolve
 from .._types.avals import (
     NOTHING,
@@ -76,7 +76,8 @@ class Array(Value):
                 fix="keep the result of the function it was donated to, or do not donate it",
             ) from None
 
-    @border
+    # `numpy` and `__array__` have the border within (`plait._base.tracebacks.border`), for arrays
+    # are asked for their elements in the innermost loops of programs.
     def numpy(self) -> np.ndarray:
         """Wait for the elements, and return them as a read-only numpy array of the same shape and
         dtype, in the same memory where the device is the host.
@@ -84,25 +85,27 @@ class Array(Value):
         Raises TypeRule for keys, which are no numbers, DeletedArrayError, and RuntimeFailure if
         the computation of the array failed.
         """
-        if self.aval.category == OPAQUE:
-            raise no_number("numpy.asarray", self.aval)
         try:
-            return _shown(get(self.buffer()), self.aval)
-        except (jaxlib_api.RuntimeFailure, BufferError) as e:
-            raise failure(e, [self._buf]) from None
+            return _elements(self)
+        except BaseException as e:
+            leaving(e)
+            raise
 
-    @border
     def __array__(self, dtype=None, copy=None) -> np.ndarray:
-        x = self.numpy()
-        if dtype is not None and x.dtype != dtype:
-            if copy is False:
-                raise CopyError(
-                    f"{self.aval!r} can not become a numpy array of {np.dtype(dtype)} without a "
-                    "copy",
-                    fix="leave out copy=False",
-                )
-            return x.astype(dtype)
-        return np.array(x) if copy else x
+        try:
+            x = _elements(self)
+            if dtype is not None and x.dtype != dtype:
+                if copy is False:
+                    raise CopyError(
+                        f"{self.aval!r} can not become a numpy array of {np.dtype(dtype)} without "
+                        "a copy",
+                        fix="leave out copy=False",
+                    )
+                return x.astype(dtype)
+            return np.array(x) if copy else x
+        except BaseException as e:
+            leaving(e)
+            raise
 
     def __buffer__(self, flags: int) -> memoryview:
         return memoryview(self.numpy())  # type: ignore[arg-type]
@@ -412,9 +415,20 @@ def wrap(buf: Any, key: Aval | Placed) -> Array:
     return r
 
 
-def _shown(host: np.ndarray, aval: Aval) -> np.ndarray:
-    """Return memory as users see it: float0, which the runtime lacks, is stored as booleans."""
-    return host if aval.category != NOTHING else np.zeros(aval.shape, float0)
+def _elements(x: Array) -> np.ndarray:
+    """Return the elements as users see them, when they are there."""
+    kind = x.aval.category
+    if kind == OPAQUE:
+        raise no_number("numpy.asarray", x.aval)
+    try:
+        host = get(x._buf)
+    except AttributeError:
+        x.buffer()  # says that it was deleted
+        raise
+    except (jaxlib_api.RuntimeFailure, BufferError) as e:
+        raise failure(e, [x._buf]) from None
+    # float0, which the runtime lacks, is stored as booleans
+    return host if kind != NOTHING else np.zeros(x.aval.shape, float0)
 
 
 def laid(x: Array) -> Array:
