@@ -41,6 +41,7 @@ def namespace(name: str) -> types.SimpleNamespace:
     for k in NAMES:
         setattr(lib, k, getattr(m, k))
     lib.Pile, lib.pile_axis = getattr(m, "Pile", None), getattr(m, "pile_axis", None)
+    lib.reroll = getattr(m, "reroll", lambda f: f)
     lib.stage_trace = lambda j, *a: j.trace(*a)
     # Plait lowers when somebody asks for the module: make it do so here
     lib.stage_lower = _forced if name == "plait" else (lambda t: t.lower())

@@ -640,7 +640,7 @@ def mlp(lib, sizes=(8, 16, 16, 16, 4), batch=4):
     return loss, params, x, y
 
 
-def transformer(lib, L=12, d=32, h=4, T=8, B=2, V=64, scanned=False):
+def transformer(lib, L=12, d=32, h=4, T=8, B=2, V=64, scanned=False, rolled=False):
     n, lax = lib.np, lib.lax
     s = lambda *sh, seed: R(*sh, seed=seed) * 0.1
 
@@ -718,6 +718,9 @@ def transformer(lib, L=12, d=32, h=4, T=8, B=2, V=64, scanned=False):
         oh = (tgts[..., None] == n.arange(V)).astype(n.float32)
         return -n.mean(n.sum(logp * oh, axis=-1))
 
+    if rolled:
+        loss = lib.reroll(loss)  # of which jax has none
+
     def step(params, mom, toks, tgts):
         l, g = lib.value_and_grad(loss)(params, toks, tgts)
         mom = lib.tree.map(lambda m, g: 0.9 * m + g, mom, g)
@@ -787,6 +790,11 @@ def m_tf_unrolled(lib):
 
 def m_tf_scanned(lib):
     _, step, a = transformer(lib, scanned=True)
+    return step, a
+
+
+def m_tf_rolled(lib):
+    _, step, a = transformer(lib, rolled=True)
     return step, a
 
 
@@ -919,6 +927,7 @@ MODELS = dict(
     tf12_fwd_unrolled=m_tf_fwd,
     tf12_step_unrolled=m_tf_unrolled,
     tf12_step_scanned=m_tf_scanned,
+    tf12_step_rolled=m_tf_rolled,
     convnet_grad=m_convnet,
     hessian_mlp=m_hessian,
     elementwise2000=m_elem2000,
@@ -942,6 +951,7 @@ COMPILE = (
     "mlp_grad",
     "vmap_grad_mlp",
     "tf12_step_unrolled",
+    "tf12_step_rolled",
     "tf12_step_scanned",
     "convnet_grad",
     "hessian_mlp",
@@ -951,6 +961,7 @@ COMPILE = (
 )
 SLOW_COMPILE = (
     "tf12_step_unrolled",
+    "tf12_step_rolled",
     "tf12_step_scanned",
     "convnet_grad",
     "elementwise2000",
@@ -1078,6 +1089,15 @@ def _scan_grad(lib):
     return lib.grad(f), (lib.device_put(R(32, 32) / 8), lib.device_put(R(500, 32)))
 
 
+def _scan_grad_batched(lib):
+    lax, n = lib.lax, lib.np
+
+    def f(w, xs):
+        return n.sum(lax.scan(lambda c, x: (n.tanh(c @ w + x), None), n.zeros((8, 32)), xs)[0])
+
+    return lib.grad(f), (lib.device_put(R(32, 32) / 8), lib.device_put(R(500, 8, 32)))
+
+
 def _scan_cond_grad(lib):
     lax, n = lib.lax, lib.np
 
@@ -1096,7 +1116,12 @@ def _convnet_grad(lib):
     return lib.grad(loss), (p, x, y)
 
 
-for _n, _b in [("while", _while), ("scan_grad", _scan_grad), ("scan_cond_grad", _scan_cond_grad)]:
+for _n, _b in [
+    ("while", _while),
+    ("scan_grad", _scan_grad),
+    ("scan_grad_batched", _scan_grad_batched),
+    ("scan_cond_grad", _scan_cond_grad),
+]:
 
     @wl(f"run_{_n}", "run", budget=2.0)
     def _(lib, build=_b):

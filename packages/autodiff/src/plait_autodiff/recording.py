@@ -20,6 +20,7 @@ from plait.ext.ir import (
     Var,
     evaluate,
     programs_in,
+    structure,
 )
 from plait.ext.ops.shape import (
     materialise_at_ground,
@@ -45,7 +46,6 @@ from .adable import adables
 from .forward import JVP
 from .found_programs import found, note
 from .linearization import Levels, Linearized, expect_scalar, finished, levels_over, linearized
-from .structures import structure
 from .tangents import name_of, no_tangent, pair_of
 
 

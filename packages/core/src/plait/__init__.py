@@ -86,6 +86,7 @@ _MODULES = frozenset(
 
 _LATER = {
     "_api.scopes": ("named_call", "named_scope"),
+    "_api.program_passes": ("reroll",),
     "_api.blocks": (
         "check_tracer_leaks",
         "checking_leaks",

@@ -125,6 +125,7 @@ from ._api.hardware import print_environment_info as print_environment_info
 from ._api.hardware import process_count as process_count
 from ._api.hardware import process_index as process_index
 from ._api.hardware import process_indices as process_indices
+from ._api.program_passes import reroll as reroll
 from ._api.scopes import named_call as named_call
 from ._api.scopes import named_scope as named_scope
 from ._base.config import config as config

@@ -4,6 +4,7 @@ Invariant: `axes` of a primitive is a sorted tuple of non-negative ints, and the
 Sums and products of floats narrower than float32 are accumulated in float32, whatever the backend.
 """
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -98,8 +99,12 @@ def reduce_by(e: Emitter, x: Any, aval: Aval, out: Aval, axes: Ints, start: Any,
     """`step(emitter, [a, b], cell) -> value` along `axes`, from `start`."""
     cell = Aval((), aval.dtype)
     regions = [((cell, cell), lambda r, ab: [step(r, ab, cell)])]
-    first = e.constant(start, cell)
-    return e.op("stablehlo.reduce", [x, first], out, regions=regions, dimensions=i64s(*axes))
+    xs = [x, e.constant(start, cell)]
+    return e.alike(
+        (step, aval, out, axes),
+        xs,
+        lambda: e.op("stablehlo.reduce", xs, out, regions=regions, dimensions=i64s(*axes)),
+    )
 
 
 def _define(
@@ -132,6 +137,7 @@ def _define(
     return p
 
 
+@functools.cache
 def plain(name: str) -> Callable:
     """A step that is one operation of StableHLO."""
     return lambda r, ab, cell: r.op("stablehlo." + name, ab, cell)

@@ -26,8 +26,8 @@ def _inlined(program: Program) -> Program:
     for e in program.eqns:
         ins = replaced(e.inputs, env) if env else e.inputs
         if e.prim is call:
-            results = _copied(inline_calls(e.params["program"]), ins, eqns, consts)
-            env.update(zip(e.outputs, map(_typed(e, eqns), results, e.outputs)))
+            results = copied(inline_calls(e.params["program"]), ins, eqns, consts)
+            env.update(zip(e.outputs, map(typed(eqns, e.where), results, e.outputs)))
             changed = True
         else:
             params = e.params
@@ -41,7 +41,7 @@ def _inlined(program: Program) -> Program:
     return Program(program.inputs, eqns, outputs, program.name, consts.values())
 
 
-def _copied(
+def copied(
     p: Program, args: Sequence[Any], eqns: list[Eqn], consts: dict[int, tuple[Var, Any]]
 ) -> list[Any]:
     """Append copies of the equations of `p`; what its outputs are."""
@@ -62,14 +62,15 @@ def _again(v: Var) -> Var:
     return new
 
 
-def _typed(e: Eqn, eqns: list[Eqn]) -> Callable[[Any, Var], Any]:
-    """Results as the call had them: a program may be called with weaker types than its own."""
+def typed(eqns: list[Eqn], where: Any) -> Callable[[Any, Var], Any]:
+    """Results with the types that variables had for them: a program may be called with weaker
+    types than its own."""
 
     def typed(a: Any, v: Var) -> Any:
         if a.aval is v.aval:
             return a
         new, params = _again(v), {"dtype": v.aval.dtype, "weak": v.aval.weak_type}
-        eqns.append(Eqn(convert_, [a], (new,), params, e.where))
+        eqns.append(Eqn(convert_, [a], (new,), params, where))
         return new
 
     return typed

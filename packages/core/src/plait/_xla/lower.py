@@ -55,7 +55,8 @@ class Unit:
     they have the same devices; none: on the default device), `placements` how values lie that are
     known to (by MLIR value), `questions` (where values come to lie) with the operations that ask
     them, `acting` the operations that act on the world once, `platforms` what
-    it is lowered for, `said` the expansions of equations with programs; `instead(equation,
+    it is lowered for, `said` the expansions of equations with programs, `made` operations to be
+    copied and `attributes` those of scalar constants, by what they are; `instead(equation,
     platforms)`, if there is one, may give a function of values that is to be lowered rather than
     the equation; `named(equation)`, if there is one, may give a program of that equation alone and
     its text: the operation is then a function of the module, which carries the text.
@@ -63,8 +64,8 @@ class Unit:
 
     __slots__ = (
         "module", "functions", "names", "symbols", "callbacks", "constants", "places",
-        "placements", "questions", "acting", "platforms", "locations", "embed", "said", "instead",
-        "named", "_needed", "_ruled",
+        "placements", "questions", "acting", "platforms", "locations", "embed", "said", "made",
+        "attributes", "instead", "named", "_needed", "_ruled",
     )  # fmt: skip
 
     def __init__(
@@ -87,6 +88,8 @@ class Unit:
         self.acting: list[Any] = []
         self.platforms, self.locations, self.embed = platforms, locations, embed
         self.said: dict[Any, Program] = {}
+        self.made: dict[Any, Any] = {}
+        self.attributes: dict[Any, Any] = {}
         self.instead, self.named = instead, named
         self._needed: dict[Program, dict[int, Any]] = {}
         self._ruled: set[Any] = set()
@@ -239,6 +242,22 @@ class Emitter:
             self.tokens.update(zip(order, results[len(outs) :]))
         return results[0] if len(outs) == 1 else results[: len(outs)]
 
+    def alike(self, key: Any, inputs: Sequence[Any], make: Callable[[], Any]) -> Any:
+        """Make an operation with one result: a copy of the one that was made for an equal `key`,
+        which has other inputs; else by `make`.
+
+        Regions take several calls of the bindings, a copy takes one.
+        """
+        first = self.unit.made.get(key)
+        if first is None or self.unit.locations:
+            made = make()
+            self.unit.made[key] = made.owner
+            return made
+        o = first.clone(self.ip)
+        for i, x in enumerate(inputs):
+            o.operands[i] = x
+        return o.results[0]
+
     def inside(self, b, bound: dict | None = None) -> "Emitter":
         """Return an emitter for a block of a region here."""
         ip = mlir.insertion_point(b)
@@ -262,11 +281,17 @@ class Emitter:
         if is_symbolic(aval.shape):
             cell = self.constant(value, Aval((), aval.dtype))
             return self.broadcast(cell, (), aval)
-        x = np.asarray(value)
-        if x.dtype != aval.dtype:
-            with np.errstate(all="ignore"):
-                x = x.astype(aval.dtype)
-        return self.op("stablehlo.constant", [], aval, value=mlir.dense(x, aval))
+        kind = value.__class__
+        if kind is not float and kind is not int and kind is not bool:
+            return self.op("stablehlo.constant", [], aval, value=_dense(value, aval))
+        key = repr(value), aval  # not the value, for 0.0 equals -0.0
+        found = self.unit.attributes.get(key)
+        if found is None:
+            found = self.unit.attributes[key] = {"value": _dense(value, aval)}
+        types = [type_of(aval)]
+        return self.create(
+            "stablehlo.constant", types, [], found, None, 0, self.where, self.ip
+        ).result
 
     def broadcast(self, x: Any, dims: Sequence[int], aval: Aval) -> Any:
         """Make a `broadcast_in_dim`, to a symbolic shape if need be."""
@@ -484,6 +509,14 @@ class Emitter:
         results = [*inner.tokens_of(order), *results]
         self.create("func.return", [], results, None, None, 0, unknown, ip)
         return name
+
+
+def _dense(value: Any, aval: Aval) -> Any:
+    x = np.asarray(value)
+    if x.dtype != aval.dtype:
+        with np.errstate(all="ignore"):
+            x = x.astype(aval.dtype)
+    return mlir.dense(x, aval)
 
 
 def simple(name: str, **texts: str) -> Callable:

@@ -23,6 +23,9 @@ from .._core.primitive import (
     freeze_params,
     primitive,
 )
+from .._core.structures import (
+    structure,
+)
 from .._simplify import (
     dce,
     inline_calls,
@@ -47,4 +50,5 @@ __all__ = [
     "ordered",
     "primitive",
     "programs_in",
+    "structure",
 ]

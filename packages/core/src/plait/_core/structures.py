@@ -7,18 +7,11 @@ order; arrays that programs hold are told apart as objects.
 from collections.abc import Sequence
 from typing import Any
 
-from plait.ext.ir import (
-    Eqn,
-    Program,
-    Var,
-    derived,
-)
-from plait.ext.values import (
-    Literal,
-)
+from .array import Literal
+from .ir import Eqn, Program, Var, derived
 
 
-class _Unkeyed(Exception):
+class Unkeyed(Exception):
     """Raised at what can not be told apart from something else."""
 
 
@@ -28,11 +21,19 @@ def structure(
     """Return a key that equations of the same structure have, and no others; None if there is none.
 
     `variables` are those that the equations begin with, in order.
+
+    >>> import plait
+    >>> from plait.ext.ir import structure
+    >>> p, q = (plait.make_program(lambda x, f=f: f(x) * x)(1.0) for f in [plait.lax.sin] * 2)
+    >>> p is not q and structure(p.eqns, p.inputs, p.outputs) == structure(
+    ...     q.eqns, q.inputs, q.outputs
+    ... )
+    True
     """
     try:
         key = _structure(eqns, {v: i for i, v in enumerate(variables)}, outputs)
         hash(key)
-    except (_Unkeyed, TypeError, KeyError):
+    except (Unkeyed, TypeError, KeyError):
         return None
     return key
 
@@ -46,7 +47,7 @@ def _structure(
         prim = e.prim
         key += prim, len(e.inputs)  # or the last operands might be taken for results
         if e.params:
-            key.append(_parameters(prim, e.params))
+            key.append(parameters(prim, e.params))
         for a in e.inputs:
             key.append(number[a] if a.__class__ is Var else _literal(a))
         for o in e.outputs:
@@ -63,7 +64,11 @@ def _literal(x: Literal) -> tuple[Any, ...]:
     return v.__class__, v if v and v == v else repr(v), x.aval
 
 
-def _parameters(prim: Any, params: dict[str, Any]) -> tuple[Any, ...]:
+def parameters(prim: Any, params: dict[str, Any]) -> tuple[Any, ...]:
+    """Return the parameters of an equation as a key, with the structure of their programs.
+
+    Raises Unkeyed where they hold Python functions, as custom rules.
+    """
     if prim.higher is None:
         return prim.frozen(params)
     plain: dict[str, Any] = {}
@@ -74,7 +79,7 @@ def _parameters(prim: Any, params: dict[str, Any]) -> tuple[Any, ...]:
         elif x.__class__ is tuple and any(p.__class__ is Program for p in x):
             key.append((name, *[_of_program(p) if p.__class__ is Program else p for p in x]))
         elif callable(x) and not isinstance(x, type):
-            raise _Unkeyed
+            raise Unkeyed
         else:
             plain[name] = x
     return (*key, prim.frozen(plain))
@@ -91,7 +96,7 @@ def _of_program(program: Program) -> tuple[Any, ...]:
         types = tuple(program.in_avals)
         return types, held, _structure(program.eqns, number, program.outputs)
 
-    return derived(program, ("structure", "autodiff"), make)
+    return derived(program, "structure", make)
 
 
 class _Held:

@@ -1,0 +1,361 @@
+"""Equal layers, one after the other, rolled into a scan: what compilers call loop rerolling.
+
+A compiler's time grows with the equations of a program, and a network of twelve layers that was
+written as a Python loop has each of them twelve times.  Equations have a kind: the operation, its
+parameters, the types of operands and results.  Where kinds repeat with a period, and every operand
+comes from the same place in each turn, one turn is the body of a scan:
+
+    from an equation of the same turn        a value of the body
+    from an equation of the turn before      the carry
+    the same from outside in all turns       a constant of the scan
+    others from outside, or literals         rows of one array, stacked in front of the scan
+
+Invariant: a program and the one it is rolled into do the same operations on the same values in the
+same order; only how values are stored differs.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .._core.array import Literal, as_value
+from .._core.ir import Eqn, Program, Var, derived, evaluate, programs_in
+from .._core.staging import staged
+from .._core.structures import Unkeyed, parameters
+from .._ops.control_flow import scan
+from .._ops.shape import broadcast_in_dim, convert_, reshape, slice_in_dim, stack
+from .inlining import copied, typed
+from .pieces import equation, literal, replaced, with_programs
+
+
+class Layers(NamedTuple):
+    """Equations `start` to `start + period * times`, the same `period` of them `times` times."""
+
+    start: int
+    period: int
+    times: int
+
+    @property
+    def stop(self) -> int:
+        return self.start + self.period * self.times
+
+
+class Source(NamedTuple):
+    """Where an operand of the body comes from.
+
+    Attributes:
+      kind: "value" (of the same turn), "carry", "constant", "rows", "numbers" (rows of one array
+        that is made of literals) or "literal".
+      atoms: from outside: the one of all turns, the one of the first turn (carry), or one by turn.
+      at: which equation of a turn and which of its results it is (value, carry).
+    """
+
+    kind: str
+    atoms: tuple[Any, ...] = ()
+    at: tuple[int, int] = (0, 0)
+
+    @property
+    def key(self) -> Any:
+        """What sources have in common that are one operand of the scan."""
+        return (
+            self.kind,
+            self.at,
+            tuple([a if a.__class__ is Var else literal(a) for a in self.atoms]),
+        )
+
+
+def rerolled(program: Program, times: int, size: int) -> Program:
+    """The program with layers that occur at least `times` times in a row, of at least `size`
+    equations each, as scans, here and in sub-programs; itself if there are none."""
+    key = "rerolled", times, size
+    return derived(program, key, lambda: _Rerolling(program, times, size).program())
+
+
+class _Rerolling:
+    """One program on its way.
+
+    Attributes:
+      eqns: the equations, with their sub-programs rolled.
+      kinds: a number for each: the same for the same operation on the same types.
+      weights: how many equations each is, with those of its programs.
+      home: variable -> (number of its equation, which result).
+      last: variable -> number of the last equation that reads it; of outputs, their count.
+    """
+
+    def __init__(self, program: Program, times: int, size: int):
+        self.old, self.times, self.size = program, times, size
+        inner = lambda p: rerolled(p, times, size)  # noqa: E731
+        self.eqns = [
+            e if e.prim.higher is None else equation(e, e.inputs, with_programs(e.params, inner))
+            for e in program.eqns
+        ]
+        numbers: dict[Any, int] = {}
+        self.kinds = np.array([numbers.setdefault(_kind(e), len(numbers)) for e in self.eqns])
+        self.weights = np.array([_weight(e) for e in self.eqns])
+        self.home = {v: (i, k) for i, e in enumerate(self.eqns) for k, v in enumerate(e.outputs)}
+        self.last: dict[Any, int] = {}
+        for i, e in enumerate(self.eqns):
+            self.last.update((a, i) for a in e.inputs if a.__class__ is Var)
+        self.last.update((a, len(self.eqns)) for a in program.outputs if a.__class__ is Var)
+
+    def program(self) -> Program:
+        """The program with what was found."""
+        old = self.old
+        env: dict[Any, Any] = {}
+        eqns: list[Eqn] = []
+        consts = {id(x): (v, x) for v, x in old.consts}
+        for turns in self.found(0, len(self.eqns)):
+            if isinstance(turns, _Turns):
+                atoms = replaced(turns.operands, env)
+                q = turns.rolled([a.aval for a in atoms])
+                # what is in the way of types is converted: rows of a stack are never weak
+                results = copied(q, atoms, eqns, consts)
+                for v, x in zip(turns.results, results, strict=True):
+                    env[v] = typed(eqns, turns.where)(x, v)
+            else:
+                eqns.append(equation(turns, _now(turns.inputs, env), turns.params))
+        if all(a is b for a, b in zip(eqns, old.eqns)) and len(eqns) == len(old.eqns):
+            return old
+        outputs = replaced(old.outputs, env)
+        return Program(old.inputs, eqns, outputs, old.name, consts.values())
+
+    def found(self, low: int, high: int) -> Iterator["Eqn | _Turns"]:
+        """The equations of a stretch in order, with layers in place of those that they roll."""
+        for layers in self.candidates(low, high):
+            turns = self.turns(layers)
+            if turns is not None:
+                yield from self.found(low, turns.layers.start)
+                yield turns
+                yield from self.found(turns.layers.stop, high)
+                return
+        yield from self.eqns[low:high]
+
+    def candidates(self, low: int, high: int) -> list[Layers]:
+        """Where kinds repeat, those that save most equations first."""
+        kinds, n = self.kinds[low:high], high - low
+        found: list[tuple[int, Layers]] = []
+        for period in range(1, n // self.times + 1):
+            same = np.concatenate([[False], kinds[:-period] == kinds[period:], [False]])
+            edges = np.flatnonzero(same[1:] != same[:-1])
+            for begin, end in zip(edges[::2], edges[1::2]):
+                times = int(end - begin) // period + 1
+                weight = int(self.weights[low + begin : low + begin + period].sum())
+                if times >= self.times and weight >= self.size:
+                    layers = Layers(low + int(begin), period, times)
+                    found.append((weight * (times - 1), layers))
+        found.sort(key=lambda f: (-f[0], f[1].period))
+        return [layers for _, layers in found[:_TRIED]]
+
+    def turns(self, layers: Layers) -> "_Turns | None":
+        """How these layers are rolled: where one begins is chosen so that little is carried."""
+        start, period, times = layers
+        run = start  # kinds go on repeating to here
+        while run + period < len(self.eqns) and self.kinds[run] == self.kinds[run + period]:
+            run += 1
+        best = None
+        for first in range(start, min(start + period, run + period - period * times + 1)):
+            made = self.turn(Layers(first, period, times))
+            if made is not None and (best is None or made.cost < best.cost):
+                best = made
+        if best is None and times > self.times:  # the first or the last may be another's
+            for less in (
+                Layers(start, period, times - 1),
+                Layers(start + period, period, times - 1),
+            ):
+                best = self.turn(less)
+                if best is not None:
+                    break
+        return best
+
+    def turn(self, layers: Layers) -> "_Turns | None":
+        """How these equations are rolled; None if an operand comes from elsewhere in some turn."""
+        start, period, times = layers
+        turns = _Turns(layers, self.eqns[start].where)
+        for j in range(period):
+            each = [self.eqns[start + r * period + j] for r in range(times)]
+            for q in range(len(each[0].inputs)):
+                source = self.source([e.inputs[q] for e in each], layers)
+                if source is None:
+                    return None
+                turns.sources.append(source)
+        turns.body = self.eqns[start : start + period]
+        for r in range(times):
+            for j in range(period):
+                for k, v in enumerate(self.eqns[start + r * period + j].outputs):
+                    if self.last.get(v, -1) >= layers.stop:
+                        turns.used[v] = r, j, k
+        return turns
+
+    def source(self, atoms: list[Any], layers: Layers) -> Source | None:
+        """Where one operand of the body comes from."""
+        start, period, _ = layers
+        places = [self.place(a, layers) for a in atoms]
+        if all(p is None for p in places):
+            return _outside(atoms)
+        if None not in places[1:]:
+            turns = [(p[0] - start) // period for p in places[1:]]
+            offsets = {((p[0] - start) % period, p[1]) for p in places[1:]}
+            if len(offsets) == 1:
+                (at,) = offsets
+                here = list(range(1, len(atoms)))
+                if turns == here and places[0] == (start + at[0], at[1]):
+                    return Source("value", at=at)
+                if turns == [r - 1 for r in here] and places[0] is None:
+                    return Source("carry", (atoms[0],), at)
+        return None
+
+    def place(self, a: Any, layers: Layers) -> tuple[int, int] | None:
+        """Which equation of the layers an atom is a result of, if it is of one."""
+        at = self.home.get(a) if a.__class__ is Var else None
+        return at if at is not None and layers.start <= at[0] < layers.stop else None
+
+
+_TRIED = 32
+"""So many candidates of a stretch are looked at more closely."""
+
+
+class _Turns:
+    """Layers, and how they are rolled.
+
+    Attributes:
+      sources: where each operand of the body comes from, in order of the equations and operands.
+      body: the equations of the first turn.
+      used: variables that are read afterwards -> (turn, equation, which result).
+    """
+
+    def __init__(self, layers: Layers, where: Any):
+        self.layers, self.where = layers, where
+        self.sources: list[Source] = []
+        self.body: list[Eqn] = []
+        self.used: dict[Any, tuple[int, int, int]] = {}
+
+    def of(self, kind: str) -> list[Source]:
+        """The sources of a kind, each once."""
+        return list({s.key: s for s in self.sources if s.kind == kind}.values())
+
+    @property
+    def cost(self) -> int:
+        """How much goes through the scan."""
+        return len(self.of("carry")) + len(self.of("rows")) + len(set(self.stacked()))
+
+    def stacked(self) -> list[tuple[int, int]]:
+        """Results of the body of which rows are kept, with repetitions."""
+        last, ends = self.layers.times - 1, {s.at for s in self.of("carry")}
+        return [(j, k) for r, j, k in self.used.values() if r != last or (j, k) not in ends]
+
+    @property
+    def operands(self) -> list[Any]:
+        """What the scan takes: variables and literals, from outside."""
+        kinds = "constant", "carry", "rows"
+        return [a for kind in kinds for s in self.of(kind) for a in s.atoms]
+
+    @property
+    def results(self) -> list[Any]:
+        """The variables that are read afterwards."""
+        return list(self.used)
+
+    def rolled(self, avals: list[Any]) -> Program:
+        """A program of the operands, with the results."""
+        times, rows = self.layers.times, self.of("rows")
+        constants, carries = self.of("constant"), self.of("carry")
+        numbers = self.of("numbers")
+        kept = list(dict.fromkeys(self.stacked()))
+        fixed = len(constants) + len(carries)
+
+        def run(*xs: Any) -> list[Any]:
+            front = list(xs[:fixed])
+            for i in range(len(rows)):
+                at = fixed + i * times
+                front.append(stack(xs[at : at + times]))
+            front += [_numbers(s.atoms) for s in numbers]
+            slim = [x.aval.with_shape(x.aval.shape[1:]) for x in front[fixed:]]
+            body = staged(step, [*[x.aval for x in front[:fixed]], *slim], "layer")
+            out = scan.bind(
+                *front, body=body, consts=len(constants), carry=len(carries), length=times,
+                reverse=False, unroll=1,
+            )  # fmt: skip
+            ends = {s.at: x for s, x in zip(carries, out)}
+            ys = dict(zip(kept, out[len(carries) :]))
+            last = times - 1
+            return [
+                ends[j, k] if r == last and (j, k) in ends else _row(ys[j, k], r)
+                for r, j, k in self.used.values()
+            ]
+
+        def step(*xs: Any) -> list[Any]:
+            sources = [*constants, *carries, *rows, *numbers]
+            values = self.turn({s.key: x for s, x in zip(sources, xs, strict=True)})
+            return [*[values[s.at] for s in carries], *[values[at] for at in kept]]
+
+        return staged(run, avals, "layers")
+
+    def turn(self, found: dict[Any, Any]) -> dict[tuple[int, int], Any]:
+        """Apply the body to operands, by their sources; return its values, by their places."""
+        values: dict[tuple[int, int], Any] = {}
+        sources = iter(self.sources)
+        for j, e in enumerate(self.body):
+            operands = []
+            for s in (next(sources) for _ in e.inputs):
+                if s.kind == "value":
+                    operands.append(values[s.at])
+                elif s.kind == "numbers":
+                    operands.append(_filled(found[s.key], s.atoms[0].aval))
+                else:
+                    operands.append(s.atoms[0] if s.kind == "literal" else found[s.key])
+            ins = [Var() for _ in operands]
+            for v, x in zip(ins, operands):
+                v.aval = x.aval
+            alone = Program(ins, [Eqn(e.prim, ins, e.outputs, e.params, e.where)], e.outputs)
+            for k, x in enumerate(evaluate(alone, operands)):
+                values[j, k] = x
+        return values
+
+
+# ---- equations and atoms -----------------------------------------------------------------------
+
+
+def _kind(e: Eqn) -> Any:
+    """What equations of the same kind have in common."""
+    types = tuple([a.aval for a in e.inputs]), tuple([v.aval for v in e.outputs])
+    try:
+        key = e.prim, parameters(e.prim, e.params), *types
+        hash(key)
+    except (Unkeyed, TypeError, KeyError):
+        return e  # like no other
+    return key
+
+
+def _weight(e: Eqn) -> int:
+    programs = programs_in(e.params) if e.prim.higher is not None else ()
+    return 1 + sum(_weight(inner) for p in programs for inner in p.eqns)
+
+
+def _outside(atoms: list[Any]) -> Source:
+    """The source of an operand that no turn makes."""
+    keys = {a if a.__class__ is Var else literal(a) for a in atoms}
+    numbers = all(a.__class__ is Literal for a in atoms)
+    if len(keys) == 1:
+        return Source("literal" if numbers else "constant", (atoms[0],))
+    return Source("numbers" if numbers else "rows", tuple(atoms))
+
+
+def _numbers(literals: Sequence[Literal]) -> Any:
+    """The values of literals as one array."""
+    return as_value(np.array([a.value for a in literals], literals[0].aval.dtype))
+
+
+def _filled(x: Any, aval: Any) -> Any:
+    """The number `x` as the literal was that it stands for."""
+    if x.aval.weak_type != aval.weak_type:
+        x = convert_.bind(x, dtype=aval.dtype, weak=aval.weak_type)
+    return broadcast_in_dim(x, shape=aval.shape, dims=()) if aval.shape else x
+
+
+def _row(ys: Any, r: int) -> Any:
+    return reshape(slice_in_dim(ys, r, r + 1), ys.aval.shape[1:])
+
+
+def _now(atoms: Sequence[Any], env: dict[Any, Any]) -> Sequence[Any]:
+    """The same list, if none of them was replaced."""
+    return replaced(atoms, env) if any(a.__class__ is Var and a in env for a in atoms) else atoms
