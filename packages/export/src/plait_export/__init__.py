@@ -19,7 +19,7 @@ from plait.ext.sizes import (
 )
 
 from . import tensorflow
-from .artifact import Exported, deserialize
+from .artifact import Exported, deserialize, load
 from .calling import call_exported
 from .errors import ArtifactError, NotExportable, NotReadable
 from .facts import Facts, check
@@ -47,6 +47,7 @@ __all__ = [
     "export",
     "import_jax",
     "is_symbolic_dim",
+    "load",
     "register_namedtuple_serialization",
     "register_pytree_node_serialization",
     "register_pytree_serialization",

@@ -6,9 +6,12 @@ been verified: checksums, versions, the calls it makes, and that its modules tak
 it says.
 """
 
+import os
 from collections.abc import Callable, Iterable, Mapping
 from operator import index
-from typing import Any
+from typing import IO, Any
+
+import numpy as np
 
 from plait.ext.errors import (
     ArgumentError,
@@ -46,6 +49,7 @@ from plait.ext.tree import (
 from plait.ext.types import (
     COMPLEX,
     Aval,
+    ShapeDtypeStruct,
 )
 from plait.ext.values import (
     Array,
@@ -55,14 +59,15 @@ from plait.ext.values import (
     is_tracer,
 )
 
-from . import container, portable, sealing, signature, structure
-from .calling import FlatFunction, call_exported
+from . import container, files, portable, safetensors, sealing, signature, structure
+from .calling import FlatFunction
 from .constants import Constants
 from .container import field, texts
 from .errors import ArtifactError, NotExportable, NotReadable, expecting
 from .isolation import Limits, limits_of, read_apart
 from .library_calls import check_library_calls
 from .reader import functions_of, names_in
+from .weights import Read, Weight, described, replacing
 
 STABLE_CALLS = portable.UNTIL_SIZES_ARE_KNOWN | {portable.ASKED} | LAPACK
 """Functions outside StableHLO that every reader knows."""
@@ -111,11 +116,13 @@ class Exported(FlatFunction):
         derive: "Callable[[], Exported] | None" = None,
         linear_from: int | None = None,
         custom_rules: Iterable[str] | None = None,
+        held: Iterable[Weight] = (),
     ):
         paths = paths_of(in_tree)
         super().__init__(
-            fun_name, in_avals, out_avals, platforms, mlir_module_serialized, paths, by_argument
-        )
+            fun_name, in_avals, out_avals, platforms, mlir_module_serialized, paths, by_argument,
+            held,
+        )  # fmt: skip
         self.in_tree, self.out_tree = in_tree, out_tree
         self.scope, self.custom_calls = scope, tuple(custom_calls)
         self.linear_from, self._derive = linear_from, derive
@@ -156,7 +163,7 @@ class Exported(FlatFunction):
             raise self._other_tree(args, kwargs, tree)
         if current() is not GROUND or any(map(is_tracer, leaves)):
             values = [self._fitted(i, as_value(x)) for i, x in enumerate(leaves)]
-            outs = call_exported.bind(*values, artifact=self)
+            outs = self.bind(values)
         else:
             arrays = [x if x.__class__ is Array else self._array(i, x)
                       for i, x in enumerate(leaves)]  # fmt: skip
@@ -321,7 +328,7 @@ class Exported(FlatFunction):
                 rules = None
         made = Exported(
             self.fun_name, ins, self.in_tree, outs, self.out_tree, platforms, None, artifact,
-            calls, asks, derive, self.linear_from, rules,
+            calls, asks, derive, self.linear_from, rules, self.held,
         )  # fmt: skip
         made.rules_may_go = self.rules_may_go
         return made
@@ -362,6 +369,78 @@ class Exported(FlatFunction):
             )
         return (platform,)
 
+    # -- weights ---------------------------------------------------------------------------
+
+    @property
+    def weights(self) -> dict[str, ShapeDtypeStruct]:
+        """The types of the arrays that are beside the module, by name.
+
+        >>> import numpy as np, plait
+        >>> params = {"w": np.ones((3, 2), np.float32)}
+        >>> f = plait.export.export(lambda x: x @ params["w"], weights=1)(np.ones(3, np.float32))
+        >>> f.weights
+        {"params['w']": ShapeDtypeStruct(shape=(3, 2), dtype=float32)}
+        """
+        return {w.name: ShapeDtypeStruct(w.aval.shape, w.aval.dtype) for w in self.held}
+
+    @border
+    def with_weights(self, weights: Mapping[str, Any]) -> "Exported":
+        """The same function, and its derivatives, with other elements in some of its weights.
+
+        Args:
+          weights: arrays by the names of weights, of the same shapes and dtypes.
+
+        Nothing is staged or compiled for that.  Raises ArgumentError for names that it does not
+        have, OperandTypeError and ShapeError for arrays of other types.
+
+        >>> import numpy as np, plait
+        >>> w = np.ones((2,), np.float32)
+        >>> f = plait.export.export(lambda x: (x * w).sum(), weights=1)(w)
+        >>> f.with_weights({"w": np.float32([3, 4])}).call(w).item()
+        7.0
+        """
+        return self._with(replacing(self.held, weights, self.fun_name))
+
+    def _with(self, new: Mapping[str, Weight]) -> "Exported":
+        """The function with these weights instead of those of the same name."""
+        derive = None
+        if self.has_vjp():
+            derive = lambda: self.vjp()._with(new)  # noqa: E731
+        made = Exported(
+            self.fun_name, self.in_avals, self.in_tree, self.out_avals, self.out_tree,
+            self.platforms, self.scope, self.mlir_module_serialized, self.custom_calls,
+            self.by_argument, derive, self.linear_from, self.custom_rules,
+            [new.get(w.name, w) for w in self.held],
+        )  # fmt: skip
+        made.rules_may_go = self.rules_may_go
+        made.compiled = self.compiled  # weights are operands: the executables are the same
+        made._code, made._reading = self._code, self._reading
+        return made
+
+    @border
+    def with_weights_inside(self) -> "Exported":
+        """The same function, and its derivatives, with its weights as constants of the module: for
+        readers of StableHLO that have no others.
+
+        Raises NotExportable for what has no form in a module.
+        """
+        if not self.held:
+            return self
+        derive = None
+        if self.has_vjp():
+            derive = lambda: self.vjp().with_weights_inside()  # noqa: E731
+        values = [(w.numpy(), w.aval) for w in self.held]
+        artifact = portable.with_constants(
+            self.mlir_module_serialized, values, self.by_argument, self.symbolic
+        )
+        made = Exported(
+            self.fun_name, self.in_avals, self.in_tree, self.out_avals, self.out_tree,
+            self.platforms, self.scope, artifact, self.custom_calls, self.by_argument, derive,
+            self.linear_from, self.custom_rules,
+        )  # fmt: skip
+        made.rules_may_go = self.rules_may_go
+        return made
+
     # -- saving ----------------------------------------------------------------------------
 
     @border
@@ -379,18 +458,46 @@ class Exported(FlatFunction):
         NotExportable for trees of classes that are not registered under a name; ArgumentError for
         what is no key; and what `vjp` raises.
         """
-        order = _order(vjp_order)
+        manifest, members = self._said(_order(vjp_order))
+        if key is None:
+            return container.pack(manifest, members)
+        return sealing.seal(container.pack(manifest, members, sealing.BEFORE), key)
+
+    @border
+    def save(
+        self, path: "str | os.PathLike[str]", vjp_order: int = 0, *, key: bytes | None = None
+    ) -> None:
+        """Write what `serialize` returns to a file, which `load` reads; weights are not copied for
+        that.  The file is there wholly or not at all.
+
+        Raises what `serialize` raises, and OSError if it can not be written.
+        """
+        manifest, members = self._said(_order(vjp_order))
+        before = 0 if key is None else sealing.BEFORE
+
+        def fill(file: IO[bytes]) -> None:
+            container.write(file, manifest, members, before)
+
+        if key is None:
+            files.write(path, fill)
+        else:
+            files.write(path, lambda file: sealing.write_sealed(file, fill, key))
+
+    def _said(self, order: int) -> tuple[dict[str, Any], dict[str, container.Member]]:
+        """The manifest and the members of its file."""
         chain: list[Exported] = [self]
         for _ in range(order):
             chain.append(chain[-1].vjp())
         names: set[str] = set()
-        described = {
+        sides = {
             "inputs": _side(self.in_avals, self.in_tree, "the arguments", names),
             "outputs": _side(self.out_avals, self.out_tree, "the result", names),
         }
+        held = {w.name: w for each in chain for w in each.held}
         requires = ["symbolic-sizes"] if self.symbolic else []
         requires += ["registered-nodes"] if names else []
         requires += ["platform-argument"] if self.by_argument else []
+        requires += ["separate-weights"] if held else []
         version = container.FORMAT if self.by_argument else 1
         scope = self.scope
         manifest = {
@@ -401,28 +508,31 @@ class Exported(FlatFunction):
             "name": self.fun_name,
             "platforms": list(self.platforms),
             "custom_calls": list(self.custom_calls),
-            **_rules_said(self),
+            **_more_said(self),
             "sizes": None
             if scope is None
             else {"constraints": list(scope.constraints), "least": scope.least},
-            **described,
+            **sides,
         }
-        members = {_MAIN: self.mlir_module_serialized}
+        members: dict[str, container.Member] = {_MAIN: self.mlir_module_serialized}
         if order:
             constants = Constants()
             for k, each in enumerate(chain):
                 members[_member(k)] = constants.hollowed(each.mlir_module_serialized)
             manifest["vjp"] = [
-                {"custom_calls": list(e.custom_calls), **_rules_said(e)} for e in chain[1:]
+                {"custom_calls": list(e.custom_calls), **_more_said(e)} for e in chain[1:]
             ]
-        packed = container.pack(manifest, members)
-        return packed if key is None else sealing.seal(packed, key)
+        if any(w.is_here for w in held.values()):
+            arrays = {name: w.numpy() for name, w in held.items()}
+            members[container.WEIGHTS] = safetensors.chunks(arrays)
+        return manifest, members
 
 
-def _rules_said(exported: Exported) -> dict[str, Any]:
-    """What the manifest says of rules, if anything."""
-    rules = exported.custom_rules
-    return {} if rules is None else {"custom_rules": list(rules)}
+def _more_said(exported: Exported) -> dict[str, Any]:
+    """What the manifest says of rules and weights, if anything."""
+    rules, held = exported.custom_rules, exported.held
+    said: dict[str, Any] = {} if rules is None else {"custom_rules": list(rules)}
+    return {**said, "weights": described(held)} if held else said
 
 
 def _rules_of(described: dict[str, Any]) -> list[str] | None:
@@ -507,18 +617,66 @@ def deserialize(
     if not isinstance(blob, bytes | bytearray | memoryview):
         raise ArtifactError(
             f"an artifact is bytes, not {type(blob).__name__}",
-            fix='read the file with open(path, "rb").read()',
+            fix='read the file with open(path, "rb").read(), or with plait.export.load(path)',
         )
+    return _deserialized(bytes(blob), custom_calls, key, isolated, lose_custom_rules)
+
+
+@border
+def load(
+    path: "str | os.PathLike[str]",
+    *,
+    custom_calls: Iterable[str] = (),
+    key: bytes | None = None,
+    isolated: bool | Limits = False,
+    lose_custom_rules: bool = False,
+) -> Exported:
+    """What is in a file that `Exported.save` wrote, or that `Exported.serialize` was written to.
+
+    Args:
+      path: of the file.
+      custom_calls, key, isolated, lose_custom_rules: as for `deserialize`.
+
+    The file is mapped into memory: weights, which are read once to verify them, are used where they
+    lie by devices that can, and are then as large in memory as the system finds useful.  Do not
+    write to the file meanwhile, but replace it by another, as `Exported.save` does.
+
+    Raises ArtifactError as `deserialize` does, and for a file that can not be read.
+
+    >>> import numpy as np, plait, tempfile, os
+    >>> path = os.path.join(tempfile.mkdtemp(), "twice.plait")
+    >>> plait.export.export(lambda x: x * 2)(np.float32(0)).save(path)
+    >>> plait.export.load(path).call(np.float32(4)).item()
+    8.0
+    """
+    return _deserialized(files.mapped(path), custom_calls, key, isolated, lose_custom_rules)
+
+
+def _deserialized(
+    blob: bytes | memoryview, custom_calls: Iterable[str], key: Any, isolated: Any, may_go: bool
+) -> Exported:
     allowed, limits = {*STABLE_CALLS, *custom_calls}, limits_of(isolated)
-    archive = sealing.unsealed(bytes(blob), key)
+    archive = sealing.unsealed(blob, key)
     if limits is None:
-        return with_rules(read(archive, allowed), lose_custom_rules)
-    exported = read(read_apart(archive, "deserialize", allowed, limits), allowed)
+        return with_rules(read(archive, allowed), may_go)
+    exported = read_isolated(archive, allowed, limits)
     with expecting("the artifact is damaged"):
         manifest, _ = container.unpack(archive, portable.newest_version())
         trees = [_tree(manifest, side, avals) for side, avals in
                  (("inputs", exported.in_avals), ("outputs", exported.out_avals))]  # fmt: skip
-    return with_rules(with_trees(exported, *trees), lose_custom_rules)
+    return with_rules(with_trees(exported, *trees), may_go)
+
+
+def read_isolated(archive: bytes | memoryview, allowed: set[str], limits: Limits) -> Exported:
+    """What an archive holds, read and verified by another process, of flat trees.
+
+    Weights are verified here: they are bytes that nobody interprets.  Raises ArtifactError.
+    """
+    with expecting("the artifact is damaged"):
+        rest, weights = container.without_weights(archive, portable.newest_version())
+        arrays = None if weights is None else safetensors.read(weights)
+    made = read_apart(rest, "deserialize", allowed, limits)
+    return read(made, allowed, {} if arrays is None else arrays)
 
 
 def with_rules(exported: Exported, may_go: bool) -> Exported:
@@ -537,17 +695,36 @@ def with_trees(exported: Exported, in_tree: TreeDef, out_tree: TreeDef) -> Expor
     return exported
 
 
-def read(archive: bytes, allowed: set[str]) -> Exported:
+def read(
+    archive: bytes | memoryview,
+    allowed: set[str],
+    arrays: Mapping[str, np.ndarray] | None = None,
+    elsewhere: bool = False,
+) -> Exported:
     """What an archive holds, verified.
+
+    Args:
+      archive: the bytes.
+      allowed: functions outside StableHLO that it may call.
+      arrays: its weights, if another process was not given them; by default it holds them itself.
+      elsewhere: whether its weights are, so that types are all that is known of them.
 
     Raises ArtifactError, whatever is in it.
     """
     with expecting("the artifact is damaged"):
-        return _read(archive, allowed)
+        return _read(archive, allowed, arrays, elsewhere)
 
 
-def _read(archive: bytes, allowed: set[str]) -> Exported:
+def _read(
+    archive: bytes | memoryview,
+    allowed: set[str],
+    arrays: Mapping[str, np.ndarray] | None,
+    elsewhere: bool,
+) -> Exported:
     manifest, members = container.unpack(archive, portable.newest_version())
+    if arrays is None and container.WEIGHTS in members:
+        arrays = safetensors.read(members.pop(container.WEIGHTS))
+    weights = Read(arrays if arrays is not None or elsewhere else {})
     if _MAIN not in members:
         raise ArtifactError(f"the artifact is damaged: it has no {_MAIN}")
     scope = _scope(manifest)
@@ -556,22 +733,27 @@ def _read(archive: bytes, allowed: set[str]) -> Exported:
         field(manifest, "name", str), ins, _tree(manifest, "inputs", ins), outs,
         _tree(manifest, "outputs", outs), texts(manifest, "platforms"), scope, members[_MAIN],
         texts(manifest, "custom_calls"), "platform-argument" in manifest["requires"],
-        custom_rules=_rules_of(manifest),
+        custom_rules=_rules_of(manifest), held=weights.of(manifest),
     )  # fmt: skip
     verify(exported, allowed)
-    _derivatives(exported, manifest, members, allowed)
+    _derivatives(exported, manifest, members, allowed, weights)
+    weights.expect_all_used()
     return exported
 
 
 def _derivatives(
-    exported: Exported, manifest: dict[str, Any], members: dict[str, bytes], allowed: set[str]
+    exported: Exported,
+    manifest: dict[str, Any],
+    members: dict[str, bytes],
+    allowed: set[str],
+    weights: Read,
 ) -> None:
     """Give it the derivatives that were saved with it, verified as it is."""
     saved = field(manifest, "vjp", list) if "vjp" in manifest else []
     constants = Constants()
     if saved:
         constants.filled(exported.mlir_module_serialized)
-    for k, described in enumerate(saved, 1):
+    for k, said in enumerate(saved, 1):
         if _member(k) not in members:
             raise ArtifactError(f"the artifact is damaged: it has no {_member(k)}")
         ins, outs = pullback_types(exported.in_avals, exported.out_avals)
@@ -579,9 +761,9 @@ def _derivatives(
         derivative = Exported(
             pullback_name(exported.fun_name), ins, flatten((args, {}))[1], outs,
             flatten(results)[1], exported.platforms, exported.scope,
-            constants.filled(members[_member(k)]), texts(described, "custom_calls"),
+            constants.filled(members[_member(k)]), texts(said, "custom_calls"),
             exported.by_argument, linear_from=len(exported.in_avals),
-            custom_rules=_rules_of(described),
+            custom_rules=_rules_of(said), held=weights.of(said),
         )  # fmt: skip
         verify(derivative, allowed)
         exported._derive = lambda held=derivative: held
@@ -619,7 +801,7 @@ def verify(exported: Exported, allowed: set[str], reader: str = "deserialize") -
         module = portable.parsed(exported.mlir_module_serialized)
         calls = portable.custom_calls(module)
         check_library_calls(portable.outside_calls(module))
-        ins, outs = exported.in_avals, exported.out_avals
+        ins, outs = exported.weighted(exported.in_avals), exported.out_avals
         fits = portable.is_for(module, ins, outs, exported.by_argument)
         fits = fits and not portable.calls_itself(module)
     if not fits or calls != sorted(exported.custom_calls):

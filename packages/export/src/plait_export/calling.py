@@ -19,6 +19,7 @@ from plait.ext.errors import (
 from plait.ext.ir import (
     Primitive,
     Program,
+    evaluate,
 )
 from plait.ext.lower import (
     Module,
@@ -36,6 +37,9 @@ from plait.ext.rules import (
 from plait.ext.sizes import (
     is_symbolic,
 )
+from plait.ext.trace import (
+    staged,
+)
 from plait.ext.types import (
     Aval,
 )
@@ -49,6 +53,7 @@ from .errors import NotExportable, expecting
 from .portable import call_inside, code_for, parsed
 from .reader import Reading
 from .signature import check_types, solved, with_sizes
+from .weights import Weight
 
 
 class FlatFunction:
@@ -60,6 +65,7 @@ class FlatFunction:
       platforms: what it was lowered for.
       mlir_module_serialized: the portable StableHLO artifact.
       by_argument: whether the module takes the number of the platform it runs on.
+      held: the weights, which the module takes before the arguments.
       symbolic: whether some sizes are.
       paths: how the arguments are written, for messages.
       compiled: types of arguments -> (run, handlers, types of results).
@@ -67,7 +73,8 @@ class FlatFunction:
 
     __slots__ = (
         "fun_name", "in_avals", "out_avals", "platforms", "mlir_module_serialized", "symbolic",
-        "by_argument", "paths", "compiled", "_code", "_laid_out", "_reading", "__weakref__",
+        "by_argument", "paths", "held", "compiled", "_code", "_laid_out", "_reading", "_read",
+        "__weakref__",
     )  # fmt: skip
 
     def __init__(
@@ -79,16 +86,26 @@ class FlatFunction:
         mlir_module_serialized: bytes,
         paths: Sequence[str],
         by_argument: bool,
+        held: Iterable[Weight] = (),
     ):
         self.fun_name, self.platforms = fun_name, tuple(platforms)
         self.in_avals, self.out_avals = tuple(in_avals), tuple(out_avals)
         self.mlir_module_serialized, self.paths = mlir_module_serialized, paths
-        self.by_argument = by_argument
+        self.by_argument, self.held = by_argument, tuple(held)
         self.symbolic = any(is_symbolic(a.shape) for a in self.in_avals)
         self.compiled: dict[tuple[Aval, ...], tuple] = {}
         self._code: bytes | None = None
         self._laid_out: FlatFunction | None = None
         self._reading: Reading | None = None
+        self._read: dict[Any, Program] = {}
+
+    def weighted(self, ins: Iterable[Aval]) -> list[Aval]:
+        """The types that the module takes, for arguments of these types."""
+        return [*[w.aval for w in self.held], *ins]
+
+    def bind(self, xs: Sequence[Any]) -> list:
+        """The call as an operation on arguments, with the weights as operands before them."""
+        return call_exported.bind(*[w.array() for w in self.held], *xs, artifact=self)
 
     def read_for(self, given: Sequence[Aval], platform: str | None = None) -> Program:
         """The module read back, for arguments of these types.
@@ -104,7 +121,16 @@ class FlatFunction:
                 self._reading = Reading(
                     self.fun_name, self.mlir_module_serialized, self.platforms, self.by_argument
                 )
-        return self._reading.program(given, self.result_types(given), platform)
+        outs = self.result_types(given)
+        program = self._reading.program(self.weighted(given), outs, platform)
+        if not self.held:
+            return program
+        key = *given, platform
+        if key not in self._read:
+            arrays = [w.array() for w in self.held]
+            of_arguments = lambda *xs: evaluate(program, [*arrays, *xs])  # noqa: E731
+            self._read[key] = staged(of_arguments, list(given), self.fun_name)
+        return self._read[key]
 
     def bytecode(self) -> bytes:
         """The module as this release of jaxlib writes it."""
@@ -128,7 +154,7 @@ class FlatFunction:
             ins, outs = ([a.physical for a in avals] for avals in (self.in_avals, self.out_avals))
             code, paths = self.mlir_module_serialized, self.paths
             self._laid_out = FlatFunction(
-                self.fun_name, ins, outs, self.platforms, code, paths, self.by_argument
+                self.fun_name, ins, outs, self.platforms, code, paths, self.by_argument, self.held
             )
         return self._laid_out
 
@@ -148,7 +174,7 @@ class FlatFunction:
         by_argument, artifact = self.by_argument, self.mlir_module_serialized
         one = by_argument and len(platforms) == 1
         number = self.platforms.index(platforms[0]) if one else None
-        return code_for(artifact, ins, self.symbolic, platforms, by_argument, number)
+        return code_for(artifact, self.weighted(ins), self.symbolic, platforms, by_argument, number)
 
     def run(self, args: Sequence[Array]) -> list[Array]:
         """The results for arrays."""
@@ -156,6 +182,8 @@ class FlatFunction:
         for i, x in enumerate(args):
             if x.key.placement is not None:  # it is for one device, the default one
                 bufs[i] = move(bufs[i], x.aval)
+        if self.held:
+            bufs = [*[w.array().buffer() for w in self.held], *bufs]
         ins = tuple([x.aval for x in args])
         found = self.compiled.get(ins)
         if found is None:
@@ -187,8 +215,8 @@ class FlatFunction:
 
 
 def _call(*xs: Aval, artifact: FlatFunction) -> list[Aval]:
-    """Apply what was exported."""
-    return artifact.result_types(xs)
+    """Apply what was exported, to its weights and to arguments."""
+    return artifact.result_types(xs[len(artifact.held) :])
 
 
 call_exported = Primitive("export.call", _call, many=True, effect=lambda params: None)
@@ -203,7 +231,8 @@ def _(tail, xs, artifact):
 
 @eager_rules.rule(call_exported)
 def _(args: Sequence[Any], params: dict[str, Any]) -> list[Array]:
-    return params["artifact"].run([solid(x) for x in args])
+    artifact = params["artifact"]
+    return artifact.run([solid(x) for x in args[len(artifact.held) :]])
 
 
 @lower_rules.rule(call_exported)
@@ -212,6 +241,7 @@ def _(e, xs, ins, outs, artifact):
     artifact.check_platforms(here)
     one = artifact.by_argument and len(here) == 1
     asked = artifact.platforms if artifact.by_argument else ()
+    ins = ins[len(artifact.held) :]
     with expecting(f"{artifact.fun_name} can not be put into another function"):
         if (one or artifact.symbolic) and not any(is_symbolic(a.shape) for a in ins):
             key, code = ("exported", artifact, tuple(ins), here), artifact.code_for(ins, here)

@@ -113,6 +113,7 @@ def _inspect(asked: argparse.Namespace) -> None:
         ("calls", ", ".join(facts.custom_calls) or "nothing outside StableHLO"),
         ("derivatives", f"of order {facts.vjp_order}" if facts.vjp_order else "none"),
         ("own rules", _rules(facts.custom_rules)),
+        *[("weight", f"{n}: {t}") for n, t in facts.weights.items()],
         *([("classes", ", ".join(facts.classes))] if facts.classes else []),
         ("format", f"{facts.format}, by {facts.producer}"),
         *[("module", f"{name}: StableHLO {v}") for name, v in facts.stablehlo.items()],
@@ -151,7 +152,9 @@ def _size(text: str) -> tuple[str, int]:
 
 def _to_tf(asked: argparse.Namespace) -> None:
     opened = _opened(asked)
-    tensorflow.save(opened.flat, asked.folder, opened.arguments, opened.results)
+    tensorflow.save(
+        opened.flat.with_weights_inside(), asked.folder, opened.arguments, opened.results
+    )
 
 
 def _serve(asked: argparse.Namespace) -> None:

@@ -20,11 +20,11 @@ from plait.ext.types import (
 )
 
 from . import container, portable, sealing
-from .artifact import STABLE_CALLS, Exported, read
+from .artifact import STABLE_CALLS, Exported, read_isolated
 from .container import field
 from .errors import expecting
 from .facts import Facts, facts_of
-from .isolation import Limits, read_apart
+from .isolation import Limits
 
 
 class Opened(NamedTuple):
@@ -78,7 +78,7 @@ def open_artifact(
     """The artifact that some bytes are; raises ArtifactError if they are none."""
     archive = sealing.unsealed(blob, key)
     allowed = {*STABLE_CALLS, *custom_calls}
-    flat = read(read_apart(archive, "deserialize", allowed, limits), allowed)
+    flat = read_isolated(archive, allowed, limits)
     facts = facts_of(archive, len(blob), key is not None)
     with expecting("the artifact is damaged"):
         manifest, _ = container.unpack(archive, portable.newest_version())

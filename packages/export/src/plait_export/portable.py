@@ -113,13 +113,19 @@ def _written(module: Any, version: str) -> bytes | None:
 
 
 def with_entry(
-    code: bytes, name: str, ins: Sequence[Aval], scope: Scope | None, platforms: Sequence[str]
+    code: bytes,
+    name: str,
+    ins: Sequence[Aval],
+    scope: Scope | None,
+    platforms: Sequence[str],
+    weights: int = 0,
 ) -> bytes:
     """The module with a `main` that asks nobody, and lets in only what fits together.
 
     If there are several platforms, it takes the number of one first.  If there are sizes known by
     name, it asks whether those of its arguments fit, in a way that compilers of StableHLO know
-    (`shape_assertion`), for those who run artifacts without Plait.
+    (`shape_assertion`), for those who run artifacts without Plait.  So many of `ins` as `weights`
+    says are no arguments of users, but come before them.
     """
     with jaxlib_api.lock:
         module = mlir.parse(code)
@@ -139,7 +145,7 @@ def with_entry(
         if scope is not None:
             e = Emitter(unit, ip, {}, {}, {}, {}, m.unknown)
             e.dims = measured(e, ins, xs)
-            _check_axes(e, ins, xs)
+            _check_axes(e, ins[weights:], xs[weights:])
             _check_constraints(e, scope)
         if asks:
             xs, taken = [*xs, arguments[0]], taken + front
@@ -517,6 +523,35 @@ def with_arguments(
         m.create("func.return", [], results, None, None, 0, m.unknown, ip)
         code = mlir.bytecode(module)
     return artifact_of(code, False)
+
+
+def with_constants(
+    artifact: bytes, values: Sequence[tuple[Any, Aval]], by_argument: bool, symbolic: bool
+) -> bytes:
+    """The portable artifact whose `main` does not take the first arguments, but has constants.
+
+    Args:
+      artifact: portable StableHLO.
+      values: for each of these arguments a numpy array, and its type.
+      by_argument: whether `main` takes the number of the platform before them.
+      symbolic: whether some sizes are not known.
+    """
+    with jaxlib_api.lock:
+        module = parsed(artifact)
+        m, front = mlir.bindings(), int(by_argument)
+        taken, returned = types_of(main_of(module))
+        name = _renamed_main(module, "of_weights")
+        rest = taken[front + len(values) :]
+        block, f = mlir.function(module, "main", taken[:front] + rest, returned, public=True)
+        if by_argument:
+            _mark_platform(f)
+        ip, xs = mlir.insertion_point(block), list(block.arguments)
+        e = Emitter(Unit(()), ip, {}, {}, {}, {}, m.unknown)
+        given = [*xs[:front], *[e.constant(x, a) for x, a in values], *xs[front:]]
+        results = _called(m, ip, m.unknown, name, taken, returned, given)
+        m.create("func.return", [], results, None, None, 0, m.unknown, ip)
+        code = mlir.bytecode(module)
+    return artifact_of(code, symbolic)
 
 
 def _mark_platform(main: Any) -> None:

@@ -53,6 +53,7 @@ from .portable import UNTIL_SIZES_ARE_KNOWN, artifact_of, with_entry
 from .portable import custom_calls as calls_of
 from .reader import functions_of, names_in
 from .signature import scope_of
+from .weights import MEBIBYTE, Weighing
 
 
 def default_export_platform() -> str:
@@ -67,6 +68,7 @@ def export(
     platforms: Sequence[str] | None = None,
     custom_calls: Iterable[str] = (),
     libraries: bool = True,
+    weights: str | int = "inside",
 ) -> Callable[..., Exported]:
     """A function that exports `fun_jit` for the types of its arguments.
 
@@ -79,6 +81,11 @@ def export(
       libraries: whether linear algebra calls the libraries of the platforms, LAPACK and others.  If
         not, it is written out in elementary operations, in loops over rows and columns, for other
         readers of StableHLO: slower, and as exact.
+      weights: where large arrays are that the function closes over: "inside" the module, or
+        "separate", if they have 2**20 bytes or more (a number says how many).  They are then in a
+        file of the format safetensors inside the artifact, which is mapped into memory and not
+        copied (`load`); they have names (`Exported.weights`), and can be replaced
+        (`Exported.with_weights`).  Earlier readers refuse such artifacts.
 
     Returns a function of arrays and ShapeDtypeStructs, whose sizes may be symbolic
     (`symbolic_args_specs`), that returns an `Exported`.
@@ -97,6 +104,7 @@ def export(
         raise ArgumentError(
             f"export needs a function, not {fun_jit!r}", fix="write export(f)(*args)"
         )
+    least = _least(weights)
     wanted = None if platforms is None else known_platforms(platforms)
     allowed = {*(STABLE_CALLS if libraries else UNTIL_SIZES_ARE_KNOWN), *custom_calls}
     traceable = fun_jit if hasattr(fun_jit, "clear_cache") else jit(fun_jit)
@@ -104,28 +112,47 @@ def export(
     @border
     def exported(*args: Any, **kwargs: Any) -> Exported:
         staged = traceable.trace(*args, **kwargs)  # type: ignore[attr-defined]
-        return _made(staged, _How(wanted or (default_export_platform(),), allowed, libraries))
+        weighing = None if least is None else Weighing(least, fun_jit)
+        here = wanted or (default_export_platform(),)
+        return _made(staged, _How(here, allowed, libraries, weighing))
 
     return exported
 
 
+def _least(weights: Any) -> int | None:
+    """The bytes from which on a constant is a weight; None if none is."""
+    if weights in ("inside", "separate"):
+        return MEBIBYTE if weights == "separate" else None
+    if not isinstance(weights, int) or isinstance(weights, bool) or weights < 1:
+        raise ArgumentError(
+            f'weights is {weights!r}, and is "inside", "separate" or a number of bytes',
+            fix='write weights="separate": constants of 2**20 bytes or more are then beside the '
+            "module",
+        )
+    return weights
+
+
 class _How(NamedTuple):
-    """What was said of exporting: for which platforms, what may be called, whether libraries."""
+    """What was said of exporting: for which platforms, what may be called, whether libraries, which
+    constants are weights."""
 
     platforms: tuple[str, ...]
     allowed: set[str]
     libraries: bool
+    weighing: Weighing | None = None
 
 
 def _made(staged: Any, how: _How, linear_from: int | None = None) -> Exported:
-    platforms, allowed, libraries = how
+    platforms, allowed, libraries, weighing = how
     program = staged.program
     name = "lambda" if program.name == "<lambda>" else program.name
     _check_closed(staged, name)
     _check_pure(program, name)
     scope = scope_of(program.in_avals)
     instead = where_libraries_lack if libraries else without_libraries
-    module = module_of(program, platforms=platforms, embed=True, instead=instead, named=names())
+    embed = True if weighing is None else weighing.is_inside
+    module = module_of(program, platforms=platforms, embed=embed, instead=instead, named=names())
+    held = [] if weighing is None else [weighing.weight(x) for x in module.constants]
     # A mesh, also one of a single device, is written into the module; a device is not.
     if module.place is not None and hasattr(module.place, "mesh"):
         raise NotExportable(
@@ -136,7 +163,8 @@ def _made(staged: Any, how: _How, linear_from: int | None = None) -> Exported:
     code = module.code
     several = len(platforms) > 1
     if scope is not None or several:
-        code = with_entry(code, name, program.in_avals, scope, platforms)
+        ins = [*[w.aval for w in held], *program.in_avals]
+        code = with_entry(code, name, ins, scope, platforms, len(held))
     artifact = artifact_of(code, scope is not None)
     with lock:
         calls = calls_of(mlir.parse(code))
@@ -156,7 +184,7 @@ def _made(staged: Any, how: _How, linear_from: int | None = None) -> Exported:
     return Exported(
         name, program.in_avals, staged.in_tree, program.out_avals, staged.out_tree, platforms,
         scope, artifact, calls, several, lambda: _pullback(program, name, how), linear_from,
-        _rules_lost(program),
+        _rules_lost(program), held,
     )  # fmt: skip
 
 

@@ -51,14 +51,15 @@ class Unit:
     """One module under construction.
 
     `symbols` are module-level declarations of lowering rules, `callbacks` the Python functions it
-    calls, `constants` the arrays that `main` takes first, `places` where it must run (several, if
-    they have the same devices; none: on the default device), `placements` how values lie that are
-    known to (by MLIR value), `questions` (where values come to lie) with the operations that ask
-    them, `acting` the operations that act on the world once, `platforms` what
-    it is lowered for, `said` the expansions of equations with programs; `instead(equation,
-    platforms)`, if there is one, may give a function of values that is to be lowered rather than
-    the equation; `named(equation)`, if there is one, may give a program of that equation alone and
-    its text: the operation is then a function of the module, which carries the text.
+    calls, `constants` the arrays that it needs, which `main` takes first, but for those that it
+    `embeds`, `places` where it must run (several, if they have the same devices; none: on the
+    default device), `placements` how values lie that are known to (by MLIR value), `questions`
+    (where values come to lie) with the operations that ask them, `acting` the operations that act
+    on the world once, `platforms` what it is lowered for, `said` the expansions of equations with
+    programs; `instead(equation, platforms)`, if there is one, may give a function of values that
+    is to be lowered rather than the equation; `named(equation)`, if there is one, may give a
+    program of that equation alone and its text: the operation is then a function of the module,
+    which carries the text.
     """
 
     __slots__ = (
@@ -71,7 +72,7 @@ class Unit:
         self,
         platforms: tuple[str, ...],
         locations: bool = False,
-        embed: bool = False,
+        embed: bool | Callable = False,
         instead: Callable | None = None,
         named: Callable | None = None,
     ):
@@ -95,6 +96,10 @@ class Unit:
     def place(self) -> Any:
         """The place where it must run; None is the default device."""
         return self.places[0] if self.places else None
+
+    def embeds(self, x: Any) -> bool:
+        """Whether a constant array is written into the module, and not passed to `main`."""
+        return bool(self.embed(x)) if callable(self.embed) else self.embed
 
     def run_at(self, place: Any) -> None:
         """Demand that the module runs at `place`; raise PlacementError if it must run elsewhere."""
