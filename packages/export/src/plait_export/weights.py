@@ -211,10 +211,10 @@ def _inside(x: Any, name: str) -> Iterable[tuple[str, Any]]:
         return [("", x.func), *given, *x.keywords.items()]
     if isinstance(x, types.MethodType):
         return [("self", x.__self__), ("", x.__func__)]
-    if isinstance(x, types.FunctionType):
-        return _of_function(x)
     if callable(x) and hasattr(x, "__wrapped__"):
         return [("", x.__wrapped__)]
+    if isinstance(x, types.FunctionType):
+        return _of_function(x)
     try:
         leaves, _ = flatten(x)
         if len(leaves) != 1 or leaves[0] is not x:
