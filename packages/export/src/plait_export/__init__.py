@@ -21,6 +21,7 @@ from plait.ext.sizes import (
 from . import tensorflow
 from .artifact import Exported, deserialize, load
 from .calling import call_exported
+from .checks import DisabledSafetyCheck
 from .errors import ArtifactError, NotExportable, NotReadable
 from .facts import Facts, check
 from .isolation import Limits
@@ -34,6 +35,7 @@ register_pytree_node_serialization = register_pytree_serialization
 
 __all__ = [
     "ArtifactError",
+    "DisabledSafetyCheck",
     "Exported",
     "Facts",
     "Limits",

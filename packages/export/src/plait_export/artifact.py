@@ -59,10 +59,12 @@ from plait.ext.values import (
     is_tracer,
 )
 
-from . import container, files, portable, safetensors, sealing, signature, structure
+from . import container, division, files, portable, safetensors, sealing, signature, structure
 from .calling import FlatFunction
+from .checks import DisabledSafetyCheck
 from .constants import Constants
 from .container import field, texts
+from .division import Division
 from .errors import ArtifactError, NotExportable, NotReadable, expecting
 from .isolation import Limits, limits_of, read_apart
 from .library_calls import check_library_calls
@@ -117,11 +119,12 @@ class Exported(FlatFunction):
         linear_from: int | None = None,
         custom_rules: Iterable[str] | None = None,
         held: Iterable[Weight] = (),
+        division: Division | None = None,
     ):
         paths = paths_of(in_tree)
         super().__init__(
             fun_name, in_avals, out_avals, platforms, mlir_module_serialized, paths, by_argument,
-            held,
+            held, division,
         )  # fmt: skip
         self.in_tree, self.out_tree = in_tree, out_tree
         self.scope, self.custom_calls = scope, tuple(custom_calls)
@@ -314,7 +317,9 @@ class Exported(FlatFunction):
                      for avals in (self.in_avals, self.out_avals))  # fmt: skip
         asks = self.by_argument and len(platforms) > 1
         with expecting(f"{self.fun_name} can not be specialised"):
-            artifact = portable.specialised(self.code_for(ins, platforms), asks)
+            artifact = portable.specialised(
+                self.code_for(ins, platforms), asks, self.division is not None
+            )
             with lock:
                 calls = portable.custom_calls(portable.parsed(artifact))
         derive = None
@@ -329,6 +334,7 @@ class Exported(FlatFunction):
         made = Exported(
             self.fun_name, ins, self.in_tree, outs, self.out_tree, platforms, None, artifact,
             calls, asks, derive, self.linear_from, rules, self.held,
+            self.division,
         )  # fmt: skip
         made.rules_may_go = self.rules_may_go
         return made
@@ -410,7 +416,7 @@ class Exported(FlatFunction):
             self.fun_name, self.in_avals, self.in_tree, self.out_avals, self.out_tree,
             self.platforms, self.scope, self.mlir_module_serialized, self.custom_calls,
             self.by_argument, derive, self.linear_from, self.custom_rules,
-            [new.get(w.name, w) for w in self.held],
+            [new.get(w.name, w) for w in self.held], self.division,
         )  # fmt: skip
         made.rules_may_go = self.rules_may_go
         made.compiled = self.compiled  # weights are operands: the executables are the same
@@ -431,15 +437,74 @@ class Exported(FlatFunction):
             derive = lambda: self.vjp().with_weights_inside()  # noqa: E731
         values = [(w.numpy(), w.aval) for w in self.held]
         artifact = portable.with_constants(
-            self.mlir_module_serialized, values, self.by_argument, self.symbolic
-        )
+            self.mlir_module_serialized, values, self.by_argument, self.symbolic,
+            self.division is not None,
+        )  # fmt: skip
         made = Exported(
             self.fun_name, self.in_avals, self.in_tree, self.out_avals, self.out_tree,
             self.platforms, self.scope, artifact, self.custom_calls, self.by_argument, derive,
-            self.linear_from, self.custom_rules,
+            self.linear_from, self.custom_rules, (), self.division,
         )  # fmt: skip
         made.rules_may_go = self.rules_may_go
         return made
+
+    # -- several devices -------------------------------------------------------------------
+
+    @property
+    def nr_devices(self) -> int:
+        """How many devices it runs on."""
+        return 1 if self.division is None else self.division.count
+
+    @border
+    def in_shardings_jax(self, mesh: Any) -> tuple:
+        """How the flat arguments lie on the devices of a mesh, in their order: a NamedSharding for
+        each, None where that is not said.
+
+        Args:
+          mesh: of as many devices as `nr_devices`; its axes may be others.
+
+        Raises PlacementError for more or fewer devices.
+        """
+        division = self.division
+        if division is None:
+            return (None,) * len(self.in_avals)
+        return division.over(mesh, division.ins, self.fun_name)
+
+    @border
+    def out_shardings_jax(self, mesh: Any) -> tuple:
+        """How the flat results lie, as `in_shardings_jax` says it of arguments."""
+        division = self.division
+        if division is None:
+            return (None,) * len(self.out_avals)
+        return division.over(mesh, division.outs, self.fun_name)
+
+    # -- as jax.export has it --------------------------------------------------------------
+
+    @property
+    def disabled_safety_checks(self) -> tuple[DisabledSafetyCheck, ...]:
+        """What was allowed of it besides what every reader knows."""
+        calls = [c for c in self.custom_calls if c not in STABLE_CALLS]
+        return tuple(map(DisabledSafetyCheck.custom_call, calls))
+
+    @property
+    def uses_global_constants(self) -> bool:
+        """Whether its module depends on sizes known by name, or on the platform."""
+        return self.symbolic or self.by_argument
+
+    @property
+    def module_kept_var_idx(self) -> tuple[int, ...]:
+        """Numbers of the arguments that the module takes, after the weights: all."""
+        return tuple(range(len(self.in_avals)))
+
+    @property
+    def ordered_effects(self) -> tuple[()]:
+        """None: what acts on the world is not exported."""
+        return ()
+
+    @property
+    def unordered_effects(self) -> tuple[()]:
+        """None: what acts on the world is not exported."""
+        return ()
 
     # -- saving ----------------------------------------------------------------------------
 
@@ -498,6 +563,7 @@ class Exported(FlatFunction):
         requires += ["registered-nodes"] if names else []
         requires += ["platform-argument"] if self.by_argument else []
         requires += ["separate-weights"] if held else []
+        requires += ["meshes"] if self.division is not None else []
         version = container.FORMAT if self.by_argument else 1
         scope = self.scope
         manifest = {
@@ -529,10 +595,13 @@ class Exported(FlatFunction):
 
 
 def _more_said(exported: Exported) -> dict[str, Any]:
-    """What the manifest says of rules and weights, if anything."""
+    """What the manifest says of rules, weights and devices, if anything."""
     rules, held = exported.custom_rules, exported.held
     said: dict[str, Any] = {} if rules is None else {"custom_rules": list(rules)}
-    return {**said, "weights": described(held)} if held else said
+    said |= {"weights": described(held)} if held else {}
+    return said if exported.division is None else {
+        **said, "devices": division.described(exported.division)
+    }  # fmt: skip
 
 
 def _rules_of(described: dict[str, Any]) -> list[str] | None:
@@ -734,6 +803,7 @@ def _read(
         _tree(manifest, "outputs", outs), texts(manifest, "platforms"), scope, members[_MAIN],
         texts(manifest, "custom_calls"), "platform-argument" in manifest["requires"],
         custom_rules=_rules_of(manifest), held=weights.of(manifest),
+        division=division.read(manifest, ins, outs),
     )  # fmt: skip
     verify(exported, allowed)
     _derivatives(exported, manifest, members, allowed, weights)
@@ -764,6 +834,7 @@ def _derivatives(
             constants.filled(members[_member(k)]), texts(said, "custom_calls"),
             exported.by_argument, linear_from=len(exported.in_avals),
             custom_rules=_rules_of(said), held=weights.of(said),
+            division=division.read(said, ins, outs),
         )  # fmt: skip
         verify(derivative, allowed)
         exported._derive = lambda held=derivative: held
@@ -804,6 +875,8 @@ def verify(exported: Exported, allowed: set[str], reader: str = "deserialize") -
         ins, outs = exported.weighted(exported.in_avals), exported.out_avals
         fits = portable.is_for(module, ins, outs, exported.by_argument)
         fits = fits and not portable.calls_itself(module)
+        if exported.division is not None:
+            fits = fits and {*division.meshes_in(module)} <= {*exported.division.meshes}
     if not fits or calls != sorted(exported.custom_calls):
         raise ArtifactError(
             f"the artifact is damaged: its module is not the {exported.fun_name} it describes"

@@ -6,6 +6,7 @@ the executables live as long as the artifact.  A call in a traced function is on
 
 from collections.abc import Iterable, Sequence
 from typing import Any
+from weakref import ref
 
 import plait
 from plait.ext.devices import (
@@ -49,6 +50,7 @@ from plait.ext.values import (
     wrap,
 )
 
+from .division import Division, constrained, enter
 from .errors import NotExportable, expecting
 from .portable import call_inside, code_for, parsed
 from .reader import Reading
@@ -66,6 +68,7 @@ class FlatFunction:
       mlir_module_serialized: the portable StableHLO artifact.
       by_argument: whether the module takes the number of the platform it runs on.
       held: the weights, which the module takes before the arguments.
+      division: how it is divided over several devices; None if it is not.
       symbolic: whether some sizes are.
       paths: how the arguments are written, for messages.
       compiled: types of arguments -> (run, handlers, types of results).
@@ -73,8 +76,8 @@ class FlatFunction:
 
     __slots__ = (
         "fun_name", "in_avals", "out_avals", "platforms", "mlir_module_serialized", "symbolic",
-        "by_argument", "paths", "held", "compiled", "_code", "_laid_out", "_reading", "_read",
-        "__weakref__",
+        "by_argument", "paths", "held", "division", "compiled", "_code", "_laid_out", "_reading",
+        "_read", "_divided", "__weakref__",
     )  # fmt: skip
 
     def __init__(
@@ -87,17 +90,19 @@ class FlatFunction:
         paths: Sequence[str],
         by_argument: bool,
         held: Iterable[Weight] = (),
+        division: Division | None = None,
     ):
         self.fun_name, self.platforms = fun_name, tuple(platforms)
         self.in_avals, self.out_avals = tuple(in_avals), tuple(out_avals)
         self.mlir_module_serialized, self.paths = mlir_module_serialized, paths
-        self.by_argument, self.held = by_argument, tuple(held)
+        self.by_argument, self.held, self.division = by_argument, tuple(held), division
         self.symbolic = any(is_symbolic(a.shape) for a in self.in_avals)
         self.compiled: dict[tuple[Aval, ...], tuple] = {}
         self._code: bytes | None = None
         self._laid_out: FlatFunction | None = None
         self._reading: Reading | None = None
         self._read: dict[Any, Program] = {}
+        self._divided: Any = None
 
     def weighted(self, ins: Iterable[Aval]) -> list[Aval]:
         """The types that the module takes, for arguments of these types."""
@@ -154,8 +159,9 @@ class FlatFunction:
             ins, outs = ([a.physical for a in avals] for avals in (self.in_avals, self.out_avals))
             code, paths = self.mlir_module_serialized, self.paths
             self._laid_out = FlatFunction(
-                self.fun_name, ins, outs, self.platforms, code, paths, self.by_argument, self.held
-            )
+                self.fun_name, ins, outs, self.platforms, code, paths, self.by_argument, self.held,
+                self.division,
+            )  # fmt: skip
         return self._laid_out
 
     def check_platforms(self, wanted: Sequence[str]) -> None:
@@ -178,6 +184,8 @@ class FlatFunction:
 
     def run(self, args: Sequence[Array]) -> list[Array]:
         """The results for arrays."""
+        if self.division is not None:
+            return self._run_divided(args, self.division)
         bufs = [x.buffer() for x in args]
         for i, x in enumerate(args):
             if x.key.placement is not None:  # it is for one device, the default one
@@ -194,6 +202,20 @@ class FlatFunction:
         except RuntimeFailure as e:
             raise self._failed(e) from None
         return [wrap(b, a) for b, a in zip(results, outs, strict=True)]
+
+    def _run_divided(self, args: Sequence[Array], division: Division) -> list[Array]:
+        """The results for arrays, on the devices that they lie on, or on the first ones."""
+        ids = division.devices_of(args, self.fun_name)
+        self.check_platforms((platform(),))
+        there = [division.sharding(lies, ids) for lies in division.ins]
+        given = [x if s is None else plait.device_put(x, s) for x, s in zip(args, there)]
+        if not any(x.key.placement is not None for x in given):
+            there = plait.NamedSharding(division.place_of(ids), plait.P())
+            given = [plait.device_put(x, there) for x in given]
+        if self._divided is None:
+            # the operation keeps the executables: what is held here holds the function weakly
+            self._divided = plait.jit(lambda *xs, of=ref(self): _alive(of).bind(xs))
+        return list(self._divided(*given))
 
     def _failed(self, e: Exception) -> PlaitError:
         said = str(e).strip().splitlines()
@@ -212,6 +234,12 @@ class FlatFunction:
                 module = Module(code, Unit((here,), embed=True), [None] * len(outs))
             run = load(module).executable.execute_sharded
         return run, [handler(a) for a in outs], outs
+
+
+def _alive(of: Any) -> FlatFunction:
+    found = of()
+    assert found is not None, "it is called by its own method"
+    return found
 
 
 def _call(*xs: Aval, artifact: FlatFunction) -> list[Aval]:
@@ -241,11 +269,18 @@ def _(e, xs, ins, outs, artifact):
     artifact.check_platforms(here)
     one = artifact.by_argument and len(here) == 1
     asked = artifact.platforms if artifact.by_argument else ()
-    ins = ins[len(artifact.held) :]
+    held, ins = len(artifact.held), ins[len(artifact.held) :]
+    division = artifact.division
+    if division is not None:
+        ids = enter(e, division, artifact.fun_name)
+        xs = [*xs[:held], *constrained(e, division, ids, xs[held:], ins, division.ins, False)]
     with expecting(f"{artifact.fun_name} can not be put into another function"):
         if (one or artifact.symbolic) and not any(is_symbolic(a.shape) for a in ins):
             key, code = ("exported", artifact, tuple(ins), here), artifact.code_for(ins, here)
             asked = () if one else asked
         else:
             key, code = ("exported", artifact, here), artifact.bytecode()
-        return call_inside(e, key, artifact.fun_name, code, xs, outs, asked)
+        results = call_inside(e, key, artifact.fun_name, code, xs, outs, asked)
+    if division is None:
+        return results
+    return constrained(e, division, ids, results, outs, division.outs, True)

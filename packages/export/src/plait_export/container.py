@@ -41,6 +41,7 @@ are written as version 1, which older readers know."""
 
 FEATURES = frozenset({
     "symbolic-sizes", "registered-nodes", "platform-argument", "separate-weights",
+    "meshes",
 })  # fmt: skip
 """What an artifact may require of its reader."""
 

@@ -38,6 +38,7 @@ class Facts(NamedTuple):
       custom_rules: rules for derivatives and for mapping that its module does not hold; None if
         nothing is said of that.
       weights: types of the arrays beside the modules, by name.
+      nr_devices: how many devices it runs on.
     """
 
     name: str
@@ -56,6 +57,7 @@ class Facts(NamedTuple):
     size: int
     custom_rules: tuple[str, ...] | None = None
     weights: dict[str, str] = {}
+    nr_devices: int = 1
 
 
 @border
@@ -140,6 +142,7 @@ def facts_of(archive: bytes | memoryview, size: int, sealed: bool) -> Facts:
                 for each in (manifest, *derivatives)
                 for w in (field(each, "weights", list) if "weights" in each else [])
             },
+            nr_devices=field(manifest["devices"], "count", int) if "devices" in manifest else 1,
         )
 
 

@@ -77,13 +77,14 @@ def newest_version() -> tuple[int, ...]:
     return tuple(map(int, jaxlib_api.stablehlo_version("NONE").split(".")))
 
 
-def artifact_of(code: bytes, symbolic: bool) -> bytes:
+def artifact_of(code: bytes, symbolic: bool, divided: bool = False) -> bytes:
     """The portable artifact of a module, in the oldest version of StableHLO, from 1.9 on, that can
     say it; so the same function is the same bytes whatever release of jaxlib wrote it.
 
     Args:
       code: bytecode of a module.
       symbolic: whether some sizes are not known.
+      divided: whether it is divided over a mesh; Shardy's words for that are kept as they are.
     """
     major, minor, patch = newest_version()
     versions = [*(f"{major}.{n}.0" for n in range(_OLDEST, minor)), f"{major}.{minor}.{patch}"]
@@ -92,7 +93,7 @@ def artifact_of(code: bytes, symbolic: bool) -> bytes:
         if symbolic:
             module.operation.attributes[_POLYMORPHIC] = mlir.boolean(True)
         for version in versions:  # the first one suffices, nearly always
-            found = _written(module, version)
+            found = _written(module, version, divided)
             if found is not None:
                 return found
     raise NotExportable(
@@ -101,10 +102,10 @@ def artifact_of(code: bytes, symbolic: bool) -> bytes:
     )
 
 
-def _written(module: Any, version: str) -> bytes | None:
+def _written(module: Any, version: str, divided: bool) -> bytes | None:
     """The artifact, or None if the version can not say it."""
     try:
-        return jaxlib_api.portable_artifact(module, version)
+        return jaxlib_api.portable_artifact(module, version, divided)
     except (ValueError, RuntimeError):
         return None
 
@@ -375,16 +376,18 @@ def text_of(artifact: bytes) -> str:
 # ---- written anew --------------------------------------------------------------------------
 
 
-def rewritten(artifact: bytes) -> tuple[bytes, list[str]]:
+def rewritten(artifact: bytes, divided: bool) -> tuple[bytes, list[str]]:
     """(the artifact as it is written here, the functions outside StableHLO that it calls).
 
-    What is said of dividing the module over devices is left out: it is run on one.
+    What is said of dividing the module over devices is left out if it is not `divided`, but run on
+    one.
     """
     with jaxlib_api.lock:
         module = parsed(artifact)
-        _undivided(module)
+        if not divided:
+            _undivided(module)
         code = mlir.bytecode(module)
-    written = artifact_of(code, False)
+    written = artifact_of(code, False, divided)
     with jaxlib_api.lock:
         return written, custom_calls(parsed(written))
 
@@ -394,7 +397,6 @@ _OF_DIVISIONS = ("sdy.", "mhlo.sharding")
 
 def _undivided(module: Any) -> None:
     """Remove constraints of sharding, the meshes they name, and attributes of both."""
-    m = mlir.bindings()
     for op in operations(module, lambda op: op.name == "sdy.sharding_constraint"):
         replace(op, [op.operands[0]])
     for op in operations(module, lambda op: op.name == "sdy.mesh"):
@@ -402,13 +404,19 @@ def _undivided(module: Any) -> None:
     for op in operations(module, lambda op: True):
         for name in [name for name in op.attributes if name.startswith(_OF_DIVISIONS)]:
             del op.attributes[name]
-        for name in [name for name in ("arg_attrs", "res_attrs") if name in op.attributes]:
-            kept = [
-                {each.name: each.attr for each in held if not each.name.startswith(_OF_DIVISIONS)}
-                for held in op.attributes[name]
-            ]
-            dictionaries = [m.ir.DictAttr.get(held, m.context) for held in kept]
-            op.attributes[name] = m.ir.ArrayAttr.get(dictionaries, m.context)
+        _without_divisions(op)
+
+
+def _without_divisions(f: Any) -> None:
+    """Remove from a function what is said of how its arguments and results are divided."""
+    m, op = mlir.bindings(), f.operation
+    for name in [name for name in ("arg_attrs", "res_attrs") if name in op.attributes]:
+        kept = [
+            {each.name: each.attr for each in held if not each.name.startswith(_OF_DIVISIONS)}
+            for held in op.attributes[name]
+        ]
+        dictionaries = [m.ir.DictAttr.get(held, m.context) for held in kept]
+        op.attributes[name] = m.ir.ArrayAttr.get(dictionaries, m.context)
 
 
 # ---- for a platform that is known ----------------------------------------------------------
@@ -475,12 +483,13 @@ def code_for(
     return refined
 
 
-def specialised(code: bytes, by_argument: bool) -> bytes:
+def specialised(code: bytes, by_argument: bool, divided: bool = False) -> bytes:
     """The portable artifact of what `code_for` returned.
 
     Args:
       code: bytecode of a module in which all sizes are numbers.
       by_argument: whether `main` takes the number of the platform first.
+      divided: whether it is divided over a mesh.
     """
     with jaxlib_api.lock:
         module = mlir.parse(code)
@@ -489,7 +498,7 @@ def specialised(code: bytes, by_argument: bool) -> bytes:
         if by_argument:
             _mark_platform(main_of(module))
         code = mlir.bytecode(module)
-    return artifact_of(code, False)
+    return artifact_of(code, False, divided)
 
 
 def with_arguments(
@@ -526,7 +535,11 @@ def with_arguments(
 
 
 def with_constants(
-    artifact: bytes, values: Sequence[tuple[Any, Aval]], by_argument: bool, symbolic: bool
+    artifact: bytes,
+    values: Sequence[tuple[Any, Aval]],
+    by_argument: bool,
+    symbolic: bool,
+    divided: bool = False,
 ) -> bytes:
     """The portable artifact whose `main` does not take the first arguments, but has constants.
 
@@ -535,6 +548,7 @@ def with_constants(
       values: for each of these arguments a numpy array, and its type.
       by_argument: whether `main` takes the number of the platform before them.
       symbolic: whether some sizes are not known.
+      divided: whether it is divided over a mesh.
     """
     with jaxlib_api.lock:
         module = parsed(artifact)
@@ -551,7 +565,7 @@ def with_constants(
         results = _called(m, ip, m.unknown, name, taken, returned, given)
         m.create("func.return", [], results, None, None, 0, m.unknown, ip)
         code = mlir.bytecode(module)
-    return artifact_of(code, symbolic)
+    return artifact_of(code, symbolic, divided)
 
 
 def _mark_platform(main: Any) -> None:
@@ -642,6 +656,7 @@ def call_inside(
 def _joined(e: Emitter, name: str, module: Any) -> str:
     """Put the functions of a module into that which is being built; the new name of its main."""
     table, target = mlir.bindings().ir.SymbolTable, e.unit.module.body
+    _share_meshes(e, table, module)
     functions = list(module.body.operations)
     main = _name(main_of(module))
     new = {}
@@ -654,9 +669,29 @@ def _joined(e: Emitter, name: str, module: Any) -> str:
         _rename(table, module, f, between, final)
     for f in functions:  # when all are renamed: they call each other
         f.operation.attributes["sym_visibility"] = mlir.string("private")
+        _without_divisions(f)
         f.operation.detach_from_parent()
         target.append(f)
     return next(final for final, is_main in new.values() if is_main)
+
+
+def _share_meshes(e: Emitter, table: Any, module: Any) -> None:
+    """Let a module speak of the meshes of that which is being built, where they are the same."""
+    here = {str(op.operation.attributes["mesh"]): op for op in _meshes(e.unit.module)}
+    for op in _meshes(module):
+        mesh, old = str(op.operation.attributes["mesh"]), _name(op)
+        if mesh not in here:
+            _rename(table, module, op, old, e.unit.unique("mesh"))
+            op.operation.clone(mlir.bindings().ir.InsertionPoint.at_block_begin(
+                e.unit.module.body))  # fmt: skip
+        else:  # by way of a name that no other one has
+            _rename(table, module, op, old, "join.mesh")
+            table.replace_all_symbol_uses("join.mesh", _name(here[mesh]), module.operation)
+        op.operation.erase()
+
+
+def _meshes(module: Any) -> list[Any]:
+    return [op for op in module.body.operations if op.operation.name == "sdy.mesh"]
 
 
 def _rename(table: Any, module: Any, f: Any, old: str, new: str) -> None:

@@ -1,8 +1,8 @@
 """export: a function staged, lowered, and made portable StableHLO.
 
 Invariant: what is exported computes, and does nothing else: a program that acts on the world,
-calls Python, needs several devices, or calls functions without a promise of stability is refused,
-with a list of what stands in the way.
+calls Python, needs devices that are no mesh, or calls functions without a promise of stability is
+refused, with a list of what stands in the way.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -13,6 +13,7 @@ from plait import (
     jit,
 )
 from plait.ext.devices import (
+    Placed,
     platform,
 )
 from plait.ext.errors import (
@@ -39,6 +40,7 @@ from plait.ext.ops.callbacks import (
 )
 from plait.ext.types import (
     ShapeDtypeStruct,
+    float0,
 )
 from plait.ext.values import (
     is_tracer,
@@ -46,6 +48,8 @@ from plait.ext.values import (
 
 from .artifact import STABLE_CALLS, Exported, pullback_name, pullback_types
 from .calling import call_exported
+from .checks import DisabledSafetyCheck, calls_allowed
+from .division import Division, division_of, is_several
 from .elementary import where_libraries_lack, without_libraries
 from .errors import NotExportable
 from .naming import names
@@ -66,6 +70,7 @@ def export(
     fun_jit: Callable[..., Any],
     *,
     platforms: Sequence[str] | None = None,
+    disabled_checks: Iterable[DisabledSafetyCheck] = (),
     custom_calls: Iterable[str] = (),
     libraries: bool = True,
     weights: str | int = "inside",
@@ -76,6 +81,7 @@ def export(
       fun_jit: a function, jitted or not, with whatever transformations in it.
       platforms: for which it is compiled when it is called: "cpu", "cuda", "rocm", "tpu", one or
         several; they need not be here.  By default that of this process.
+      disabled_checks: as jax.export has it, `DisabledSafetyCheck.custom_call(name)`.
       custom_calls: functions outside StableHLO that it may call, besides those that every reader
         knows.
       libraries: whether linear algebra calls the libraries of the platforms, LAPACK and others.  If
@@ -106,7 +112,8 @@ def export(
         )
     least = _least(weights)
     wanted = None if platforms is None else known_platforms(platforms)
-    allowed = {*(STABLE_CALLS if libraries else UNTIL_SIZES_ARE_KNOWN), *custom_calls}
+    allowed = {*(STABLE_CALLS if libraries else UNTIL_SIZES_ARE_KNOWN), *custom_calls,
+               *calls_allowed(disabled_checks)}  # fmt: skip
     traceable = fun_jit if hasattr(fun_jit, "clear_cache") else jit(fun_jit)
 
     @border
@@ -114,7 +121,7 @@ def export(
         staged = traceable.trace(*args, **kwargs)  # type: ignore[attr-defined]
         weighing = None if least is None else Weighing(least, fun_jit)
         here = wanted or (default_export_platform(),)
-        return _made(staged, _How(here, allowed, libraries, weighing))
+        return _made(staged, _How(here, allowed, libraries, weighing), staged.keys())
 
     return exported
 
@@ -142,7 +149,15 @@ class _How(NamedTuple):
     weighing: Weighing | None = None
 
 
-def _made(staged: Any, how: _How, linear_from: int | None = None) -> Exported:
+def _made(staged: Any, how: _How, keys: Sequence[Any], linear_from: int | None = None) -> Exported:
+    """The export of a function that was staged.
+
+    Args:
+      staged: the program, and the structures of its arguments and results.
+      how: what was said of exporting.
+      keys: dispatch keys of its arguments.
+      linear_from: as of `Exported`.
+    """
     platforms, allowed, libraries, weighing = how
     program = staged.program
     name = "lambda" if program.name == "<lambda>" else program.name
@@ -151,21 +166,20 @@ def _made(staged: Any, how: _How, linear_from: int | None = None) -> Exported:
     scope = scope_of(program.in_avals)
     instead = where_libraries_lack if libraries else without_libraries
     embed = True if weighing is None else weighing.is_inside
-    module = module_of(program, platforms=platforms, embed=embed, instead=instead, named=names())
+    placed = [k for k in keys if k.placement is not None and is_several(k.placement.place)]
+    module = module_of(
+        program, keys=keys if placed else (), platforms=platforms, embed=embed, instead=instead,
+        named=names(),
+    )  # fmt: skip
     held = [] if weighing is None else [weighing.weight(x) for x in module.constants]
     # A mesh, also one of a single device, is written into the module; a device is not.
-    if module.place is not None and hasattr(module.place, "mesh"):
-        raise NotExportable(
-            f"{name} runs on the devices of {module.place}, and an artifact runs on one device",
-            fix="export the function without shard_map, shardings and placed constants, and place "
-            "its arguments where it is called",
-        )
+    division = division_of(module, keys, name)
     code = module.code
     several = len(platforms) > 1
     if scope is not None or several:
         ins = [*[w.aval for w in held], *program.in_avals]
         code = with_entry(code, name, ins, scope, platforms, len(held))
-    artifact = artifact_of(code, scope is not None)
+    artifact = artifact_of(code, scope is not None, division is not None)
     with lock:
         calls = calls_of(mlir.parse(code))
     unknown = [c for c in calls if c not in allowed]
@@ -183,26 +197,44 @@ def _made(staged: Any, how: _How, linear_from: int | None = None) -> Exported:
         )
     return Exported(
         name, program.in_avals, staged.in_tree, program.out_avals, staged.out_tree, platforms,
-        scope, artifact, calls, several, lambda: _pullback(program, name, how), linear_from,
-        _rules_lost(program), held,
+        scope, artifact, calls, several, lambda: _pullback(program, name, how, division, keys),
+        linear_from, _rules_lost(program), held, division,
     )  # fmt: skip
 
 
-def _pullback(program: Program, name: str, how: _How) -> Exported:
+def _pullback(
+    program: Program, name: str, how: _How, division: Division | None, keys: Sequence[Any]
+) -> Exported:
     """The derivative of a program: (arguments, cotangents of results) -> cotangents of arguments,
-    flat, with float0 for what has none."""
+    flat, with float0 for what has none.  Cotangents lie as what they are of."""
     count = len(program.inputs)
+    there = [k.placement for k in keys]
+    back = [None] * len(program.outputs)
+    if division is not None:
+        placed = [p.place.devices for p in there if p is not None]
+        ids = placed[0] if placed else tuple(range(division.count))
+        back = [division.sharding(lies, ids) for lies in division.outs]
 
     def pullback(*values: Any) -> tuple:
         of = lambda *xs: evaluate(program, xs)  # noqa: E731
-        return plait.vjp(of, *values[:count])[1]([*values[count:]])
+        found = plait.vjp(of, *values[:count])[1]([*values[count:]])
+        return tuple([_lying(ct, p) for ct, p in zip(found, there, strict=True)])
 
     pullback.__name__ = pullback_name(name)
     types = pullback_types(program.in_avals, program.out_avals)[0]
     staged = jit(pullback).trace(  # type: ignore[attr-defined]
         *[ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in types]
     )
-    return _made(staged, how, linear_from=count)
+    places = [*there, *back]
+    given = [a if p is None else Placed(a, p) for a, p in zip(types, places, strict=True)]
+    return _made(staged, how, given, linear_from=count)
+
+
+def _lying(ct: Any, placement: Any) -> Any:
+    """A cotangent that lies as what it is of, if that lies on a mesh."""
+    if placement is None or not hasattr(placement.place, "mesh") or ct.dtype == float0:
+        return ct
+    return placement.constrain(ct)
 
 
 _KEPT = ("core.call", "core.cond", "core.scan", "core.while", "core.map_axes", "core.composite",
