@@ -20,8 +20,10 @@ from plait.ext.sizes import (
 
 from . import tensorflow
 from .artifact import Exported, deserialize, load
+from .bundles import load_compiled
 from .calling import call_exported
 from .checks import DisabledSafetyCheck
+from .compiled import CompiledArtifact
 from .errors import ArtifactError, NotExportable, NotReadable
 from .facts import Facts, check
 from .isolation import Limits
@@ -35,6 +37,7 @@ register_pytree_node_serialization = register_pytree_serialization
 
 __all__ = [
     "ArtifactError",
+    "CompiledArtifact",
     "DisabledSafetyCheck",
     "Exported",
     "Facts",
@@ -50,6 +53,7 @@ __all__ = [
     "import_jax",
     "is_symbolic_dim",
     "load",
+    "load_compiled",
     "register_namedtuple_serialization",
     "register_pytree_node_serialization",
     "register_pytree_serialization",

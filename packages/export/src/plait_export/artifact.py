@@ -9,7 +9,7 @@ it says.
 import os
 from collections.abc import Callable, Iterable, Mapping
 from operator import index
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
@@ -62,6 +62,7 @@ from plait.ext.values import (
 from . import container, division, files, portable, safetensors, sealing, signature, structure
 from .calling import FlatFunction
 from .checks import DisabledSafetyCheck
+from .compiled import CompiledArtifact, compiled
 from .constants import Constants
 from .container import field, texts
 from .division import Division
@@ -75,7 +76,8 @@ STABLE_CALLS = portable.UNTIL_SIZES_ARE_KNOWN | {portable.ASKED} | LAPACK
 """Functions outside StableHLO that every reader knows."""
 
 _MAIN = "main.mlirbc"
-_NO_SCOPE = Scope()
+NO_SCOPE = Scope()
+"""What types without names of sizes are read in."""
 
 
 class Exported(FlatFunction):
@@ -168,7 +170,7 @@ class Exported(FlatFunction):
             values = [self._fitted(i, as_value(x)) for i, x in enumerate(leaves)]
             outs = self.bind(values)
         else:
-            arrays = [x if x.__class__ is Array else self._array(i, x)
+            arrays = [x if x.__class__ is Array else self.as_array(i, x)
                       for i, x in enumerate(leaves)]  # fmt: skip
             outs = self.run(arrays)
         return self.out_tree.unflatten(outs)
@@ -180,7 +182,8 @@ class Exported(FlatFunction):
             return Literal(v.value, Aval((), want.dtype, want.weak_type))
         return v
 
-    def _array(self, i: int, x: Any) -> Array:
+    def as_array(self, i: int, x: Any) -> Array:
+        """What is given as an argument, as an array of the dtype that is wanted."""
         v = as_argument(x)
         a, want = v.aval, self.in_avals[i]
         if a.weak_type and a.dtype != want.dtype and a.category <= want.category <= COMPLEX:
@@ -286,6 +289,28 @@ class Exported(FlatFunction):
             "may go, pass lose_custom_rules=True where it is read",
         )
 
+    # -- compiled --------------------------------------------------------------------------
+
+    @border
+    def compile(self, *sizes: Mapping[str, int]) -> CompiledArtifact:
+        """The function with machine code for this machine, for some sizes.
+
+        Args:
+          sizes: for each executable the sizes of the symbolic names; none if there are no names.
+
+        Returns what has a method `call`, and `save(path)`, by which another process on this machine
+        (`load_compiled`) need not compile it.
+
+        Raises ArgumentError for sizes that are left out, what `specialize` raises for such that do
+        not fit, and NotExportable for a function of several devices.
+
+        >>> import numpy as np, plait
+        >>> types = plait.export.symbolic_args_specs(np.ones((2, 3), np.float32), "b, 3")
+        >>> plait.export.export(lambda x: x.T)(types).compile({"b": 1}, {"b": 8})
+        <CompiledArtifact lambda(f32[1,3]; f32[8,3])>
+        """
+        return compiled(self, sizes)
+
     # -- for sizes and a platform that are known -------------------------------------------
 
     @border
@@ -310,7 +335,7 @@ class Exported(FlatFunction):
         >>> plait.export.export(lambda x: x.T)(types).specialize({"b": 4})
         <Exported lambda(f32[4,3]) -> (f32[3,4]) for cpu>
         """
-        return self._specialized(self._sizes(sizes), self._platforms_of(platform))
+        return self._specialized(self.sizes_of(sizes), self._platforms_of(platform))
 
     def _specialized(self, sizes: signature.Sizes, platforms: tuple[str, ...]) -> "Exported":
         ins, outs = ([signature.with_sizes(a, sizes) for a in avals]
@@ -345,7 +370,7 @@ class Exported(FlatFunction):
                       for a in (self.mlir_module_serialized, artifact))  # fmt: skip
         return sorted(kept - left)
 
-    def _sizes(self, sizes: Any) -> signature.Sizes:
+    def sizes_of(self, sizes: Any) -> signature.Sizes:
         """The sizes that are given for the symbolic names, checked."""
         given = {} if sizes is None else sizes
         dims = [d for a in self.in_avals for d in a.shape if d.__class__ is Dim]
@@ -523,7 +548,7 @@ class Exported(FlatFunction):
         NotExportable for trees of classes that are not registered under a name; ArgumentError for
         what is no key; and what `vjp` raises.
         """
-        manifest, members = self._said(_order(vjp_order))
+        manifest, members = self.said(_order(vjp_order))
         if key is None:
             return container.pack(manifest, members)
         return sealing.seal(container.pack(manifest, members, sealing.BEFORE), key)
@@ -537,18 +562,9 @@ class Exported(FlatFunction):
 
         Raises what `serialize` raises, and OSError if it can not be written.
         """
-        manifest, members = self._said(_order(vjp_order))
-        before = 0 if key is None else sealing.BEFORE
+        sealing.write_file(path, *self.said(_order(vjp_order)), key)
 
-        def fill(file: IO[bytes]) -> None:
-            container.write(file, manifest, members, before)
-
-        if key is None:
-            files.write(path, fill)
-        else:
-            files.write(path, lambda file: sealing.write_sealed(file, fill, key))
-
-    def _said(self, order: int) -> tuple[dict[str, Any], dict[str, container.Member]]:
+    def said(self, order: int) -> tuple[dict[str, Any], dict[str, container.Member]]:
         """The manifest and the members of its file."""
         chain: list[Exported] = [self]
         for _ in range(order):
@@ -792,23 +808,34 @@ def _read(
 ) -> Exported:
     manifest, members = container.unpack(archive, portable.newest_version())
     if arrays is None and container.WEIGHTS in members:
-        arrays = safetensors.read(members.pop(container.WEIGHTS))
+        arrays = safetensors.read(members[container.WEIGHTS])
     weights = Read(arrays if arrays is not None or elsewhere else {})
+    exported = _function(manifest, members, weights)
+    verify(exported, allowed)
+    _derivatives(exported, manifest, members, allowed, weights)
+    weights.expect_all_used()
+    return exported
+
+
+def read_trusted(manifest: dict[str, Any], members: dict[str, Any]) -> Exported:
+    """The function of an archive, without its derivatives, whose module nobody has looked at."""
+    weights = Read(safetensors.read(members.get(container.WEIGHTS, safetensors.EMPTY)))
+    return _function(manifest, members, weights)
+
+
+def _function(manifest: dict[str, Any], members: dict[str, Any], weights: Read) -> Exported:
+    """The function that a manifest describes."""
     if _MAIN not in members:
         raise ArtifactError(f"the artifact is damaged: it has no {_MAIN}")
     scope = _scope(manifest)
-    ins, outs = (_types(manifest, side, scope or _NO_SCOPE) for side in ("inputs", "outputs"))
-    exported = Exported(
+    ins, outs = (_types(manifest, side, scope or NO_SCOPE) for side in ("inputs", "outputs"))
+    return Exported(
         field(manifest, "name", str), ins, _tree(manifest, "inputs", ins), outs,
         _tree(manifest, "outputs", outs), texts(manifest, "platforms"), scope, members[_MAIN],
         texts(manifest, "custom_calls"), "platform-argument" in manifest["requires"],
         custom_rules=_rules_of(manifest), held=weights.of(manifest),
         division=division.read(manifest, ins, outs),
     )  # fmt: skip
-    verify(exported, allowed)
-    _derivatives(exported, manifest, members, allowed, weights)
-    weights.expect_all_used()
-    return exported
 
 
 def _derivatives(

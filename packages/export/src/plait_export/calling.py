@@ -29,6 +29,7 @@ from plait.ext.lower import (
     load,
     lock,
     mlir,
+    serialized,
 )
 from plait.ext.rules import (
     eager_rules,
@@ -226,14 +227,24 @@ class FlatFunction:
 
     def _compile(self, ins: tuple[Aval, ...]) -> tuple:
         outs = self.result_types(ins)
+        with expecting(f"{self.fun_name} can not be compiled here"):
+            run = load(self._module(ins, outs)).executable.execute_sharded
+        return run, [handler(a) for a in outs], outs
+
+    def executable_for(self, ins: tuple[Aval, ...]) -> bytes:
+        """What the compiler makes of it for arguments of these types, for this process's platform,
+        as bytes.  Raises what a call of such arguments would raise."""
+        with expecting(f"{self.fun_name} can not be compiled here"):
+            return serialized(self._module(ins, self.result_types(ins)))
+
+    def _module(self, ins: tuple[Aval, ...], outs: Sequence[Aval]) -> Module:
+        """The module for arguments of these types, for the platform that is here."""
         here = platform()
         self.check_platforms((here,))
         with expecting(f"{self.fun_name} can not be compiled here"):
             code = self.code_for(ins, (here,))
             with lock:
-                module = Module(code, Unit((here,), embed=True), [None] * len(outs))
-            run = load(module).executable.execute_sharded
-        return run, [handler(a) for a in outs], outs
+                return Module(code, Unit((here,), embed=True), [None] * len(outs))
 
 
 def _alive(of: Any) -> FlatFunction:

@@ -14,6 +14,9 @@ what order there are any, which functions outside StableHLO it calls; `vjp1.mlir
 `main`, `vjp2.mlirbc` that of the former.  Their types follow from those of the function.  They call
 `plait.constant` with the number of a constant that an earlier module has.
 
+`executable0.xla` and others hold machine code, which the manifest describes in `executables`; only
+who trusts the file looks at them.
+
 `weights.safetensors` holds what modules take as their first arguments; the manifest names them in
 `weights`, in order, and so for each derivative.  Its data begin at a multiple of 64 bytes of the
 file, so that they can be used where they lie.
@@ -41,12 +44,15 @@ are written as version 1, which older readers know."""
 
 FEATURES = frozenset({
     "symbolic-sizes", "registered-nodes", "platform-argument", "separate-weights",
-    "meshes",
+    "meshes", "executables",
 })  # fmt: skip
 """What an artifact may require of its reader."""
 
 MANIFEST = "manifest.json"
 WEIGHTS = "weights.safetensors"
+EXECUTABLE = ".xla"
+"""How names of executables end."""
+
 Member = bytes | memoryview | Sequence[memoryview]
 """The bytes of a member; those of weights may be in pieces."""
 
@@ -139,12 +145,17 @@ def _write_aligned(
             member.write(piece)
 
 
+def is_raw(name: str) -> bool:
+    """Whether a member is no StableHLO."""
+    return name == WEIGHTS or name.endswith(EXECUTABLE)
+
+
 def _described(name: str, data: Member) -> dict[str, Any]:
     pieces, digest = _pieces(data), sha256()
     for piece in pieces:
         digest.update(piece)
     found = {"bytes": sum(p.nbytes for p in pieces), "sha256": digest.hexdigest()}
-    if name == WEIGHTS:
+    if is_raw(name):
         return found
     return {**found, "stablehlo": ".".join(map(str, stablehlo_version(pieces[0])))}
 
@@ -328,7 +339,7 @@ def _check_member(
         raise ArtifactError(
             f"the artifact is damaged: {name} is not what its checksum says",
         )
-    if name == WEIGHTS:
+    if is_raw(name):
         return
     version = stablehlo_version(data)
     if ".".join(map(str, version)) != field(described, "stablehlo", str):

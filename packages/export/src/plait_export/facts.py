@@ -39,6 +39,7 @@ class Facts(NamedTuple):
         nothing is said of that.
       weights: types of the arrays beside the modules, by name.
       nr_devices: how many devices it runs on.
+      executables: types of arguments for which it holds machine code, which nobody has verified.
     """
 
     name: str
@@ -58,6 +59,7 @@ class Facts(NamedTuple):
     custom_rules: tuple[str, ...] | None = None
     weights: dict[str, str] = {}
     nr_devices: int = 1
+    executables: tuple[str, ...] = ()
 
 
 @border
@@ -130,7 +132,7 @@ def facts_of(archive: bytes | memoryview, size: int, sealed: bool) -> Facts:
             stablehlo={
                 name: field(of, "stablehlo", str)
                 for name, of in field(manifest, "members", dict).items()
-                if name != container.WEIGHTS
+                if not container.is_raw(name)
             },
             sealed=sealed,
             size=size,
@@ -143,6 +145,12 @@ def facts_of(archive: bytes | memoryview, size: int, sealed: bool) -> Facts:
                 for w in (field(each, "weights", list) if "weights" in each else [])
             },
             nr_devices=field(manifest["devices"], "count", int) if "devices" in manifest else 1,
+            executables=tuple(
+                ", ".join(texts(each, "inputs"))
+                for each in field(manifest["executables"], "each", list)
+            )
+            if "executables" in manifest
+            else (),
         )
 
 

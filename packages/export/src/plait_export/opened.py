@@ -60,16 +60,15 @@ class Opened(NamedTuple):
         found = self.flat.call(*given)
         return {n: np.asarray(y) for n, y in zip(self.results, found, strict=True)}
 
-    def with_trees(self, made: Exported) -> bytes:
+    def with_trees(
+        self, manifest: dict[str, Any], members: dict[str, container.Member]
+    ) -> tuple[dict[str, Any], dict[str, container.Member]]:
         """The file of a function that was made of this one, with the trees that this one has."""
-        saved = made.serialize(self.facts.vjp_order)
-        manifest, members = container.unpack(saved, portable.newest_version())
-        for side in ("inputs", "outputs"):
-            manifest[side] = {**manifest[side], "tree": self.manifest[side]["tree"]}
-        if "registered-nodes" in self.manifest["requires"]:
-            manifest["requires"] = [*manifest["requires"], "registered-nodes"]
-        manifest.pop("members")
-        return container.pack(manifest, members)
+        trees = {side: {**manifest[side], "tree": self.manifest[side]["tree"]}
+                 for side in ("inputs", "outputs")}  # fmt: skip
+        named = "registered-nodes" in self.manifest["requires"]
+        requires = [*manifest["requires"], *(["registered-nodes"] if named else [])]
+        return {**manifest, **trees, "requires": requires}, members
 
 
 def open_artifact(

@@ -25,6 +25,9 @@ from plait.ext.types import (
 from .errors import ArtifactError
 
 ALIGNED = 64
+EMPTY = memoryview((2).to_bytes(8, "little") + b"{}")
+"""A file without arrays."""
+
 _LONGEST = 100_000_000
 """Bytes that a header may have, as the format says."""
 

@@ -19,6 +19,7 @@ from plait.ext.errors import (
     ArgumentError,
 )
 
+from . import container, files
 from .errors import AGAIN, ArtifactError
 
 LINE = b"plait sealed 1 \r\n"
@@ -51,6 +52,21 @@ def write_sealed(file: IO[bytes], fill: Callable[[IO[bytes]], None], key: Any) -
         written.update(piece)
     file.seek(len(LINE))
     file.write(written.digest())
+
+
+def write_file(
+    path: Any, manifest: dict[str, Any], members: dict[str, container.Member], key: Any
+) -> None:
+    """Write a file that is there wholly or not at all, sealed if there is a key."""
+    before = 0 if key is None else BEFORE
+
+    def fill(file: IO[bytes]) -> None:
+        container.write(file, manifest, members, before)
+
+    def sealed(file: IO[bytes]) -> None:
+        write_sealed(file, fill, key)
+
+    files.write(path, fill if key is None else sealed)
 
 
 def _seal_of(data: bytes | memoryview, key: bytes) -> bytes:

@@ -119,6 +119,7 @@ def export(
     @border
     def exported(*args: Any, **kwargs: Any) -> Exported:
         staged = traceable.trace(*args, **kwargs)  # type: ignore[attr-defined]
+        _check_closed(staged)
         weighing = None if least is None else Weighing(least, fun_jit)
         here = wanted or (default_export_platform(),)
         return _made(staged, _How(here, allowed, libraries, weighing), staged.keys())
@@ -160,8 +161,8 @@ def _made(staged: Any, how: _How, keys: Sequence[Any], linear_from: int | None =
     """
     platforms, allowed, libraries, weighing = how
     program = staged.program
-    name = "lambda" if program.name == "<lambda>" else program.name
-    _check_closed(staged, name)
+    name = _called(program)
+    _check_closed(staged)
     _check_pure(program, name)
     scope = scope_of(program.in_avals)
     instead = where_libraries_lack if libraries else without_libraries
@@ -200,6 +201,10 @@ def _made(staged: Any, how: _How, keys: Sequence[Any], linear_from: int | None =
         scope, artifact, calls, several, lambda: _pullback(program, name, how, division, keys),
         linear_from, _rules_lost(program), held, division,
     )  # fmt: skip
+
+
+def _called(program: Program) -> str:
+    return "lambda" if program.name == "<lambda>" else program.name
 
 
 def _pullback(
@@ -261,12 +266,13 @@ def _rules_lost(program: Program) -> list[str] | None:
     return list(found)
 
 
-def _check_closed(staged: Any, name: str) -> None:
+def _check_closed(staged: Any) -> None:
     """Raise if it captured values that are being traced."""
     held = [c for c in staged.captured if is_tracer(c)]
     if held:
         raise NotExportable(
-            f"{name} closes over {', '.join(map(repr, held))}, which is being traced",
+            f"{_called(staged.program)} closes over {', '.join(map(repr, held))}, which is being "
+            "traced",
             fix="pass it as an argument, or export outside of the transformation",
         )
 
