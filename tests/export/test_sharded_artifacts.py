@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -278,3 +279,18 @@ def test_the_names_of_jax_export(mesh):
 def test_a_mapped_file(tmp_path, mesh):
     export(by_pieces(mesh))(X, W).save(tmp_path / "f")
     close(load(tmp_path / "f").call(X, W)[0], by_numpy(X, W)[0])
+
+
+GOLDEN = Path(__file__).parents[2] / "packages" / "export" / "tests" / "golden" / "releases"
+
+
+@pytest.mark.parametrize("path", sorted(GOLDEN.glob("*/meshes.plait")), ids=lambda p: p.parent.name)
+def test_what_earlier_releases_wrote(path):
+    """With numpy's results beside it."""
+    arrays = np.load(path.with_suffix(".npz"))
+    args, ct = ([arrays[f"{side}{i}"] for i in range(2)] for side in ("args", "ct"))
+    exported = load(path)
+    for k, y in enumerate(exported.call(*args)):
+        close(y, arrays[f"results{k}"])
+    for k, y in enumerate(exported.vjp().call(*args, *ct)):
+        close(y, arrays[f"over{k}"])

@@ -7,13 +7,12 @@ import subprocess
 import sys
 
 import numpy as np
-import pytest
 
 import plait
 from plait.ext.ops import (
     elementwise as el,
 )
-from plait_export import NotExportable, deserialize, export, symbolic_args_specs
+from plait_export import deserialize, export, symbolic_args_specs
 
 F32 = np.float32
 W = np.arange(6, dtype=F32).reshape(3, 2) / 6
