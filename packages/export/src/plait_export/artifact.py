@@ -7,7 +7,9 @@ it says.
 """
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from hashlib import sha256
 from operator import index
 from typing import Any
 
@@ -892,25 +894,46 @@ def _tree(manifest: dict[str, Any], side: str, avals: Iterable[Aval]) -> TreeDef
     return tree
 
 
+_verified: "OrderedDict[Any, None]" = OrderedDict()
+"""What was found good, by digest and what was said of it: to read it again takes no time."""
+_KEPT = 256
+
+
 def verify(exported: Exported, allowed: set[str], reader: str = "deserialize") -> None:
     """Raise ArtifactError if the module is not what is said of it, or calls what is not allowed;
     `reader` is the function by which more can be allowed."""
-    with lock:
-        module = portable.parsed(exported.mlir_module_serialized)
-        calls = portable.custom_calls(module)
-        check_library_calls(portable.outside_calls(module))
-        ins, outs = exported.weighted(exported.in_avals), exported.out_avals
-        fits = portable.is_for(module, ins, outs, exported.by_argument)
-        fits = fits and not portable.calls_itself(module)
-        if exported.division is not None:
-            fits = fits and {*division.meshes_in(module)} <= {*exported.division.meshes}
-    if not fits or calls != sorted(exported.custom_calls):
-        raise ArtifactError(
-            f"the artifact is damaged: its module is not the {exported.fun_name} it describes"
-        )
-    unknown = [c for c in calls if c not in allowed]
+    ins, outs = exported.weighted(exported.in_avals), exported.out_avals
+    said = sorted(exported.custom_calls)
+    meshes = () if exported.division is None else exported.division.meshes
+    # by text: sizes are of another scope each time
+    key = (sha256(exported.mlir_module_serialized).digest(), repr(ins), repr(outs), (*said,),
+           exported.by_argument, meshes)  # fmt: skip
+    if key not in _verified:
+        _verify_module(exported, ins, said, meshes)
+        _verified[key] = None
+        while len(_verified) > _KEPT:
+            _verified.popitem(last=False)
+    unknown = [c for c in said if c not in allowed]
     if unknown:
         raise ArtifactError(
             f"{exported.fun_name} calls functions outside StableHLO: {', '.join(unknown)}",
             fix=f"if you trust it: plait.export.{reader}(blob, custom_calls={unknown})",
+        )
+
+
+def _verify_module(
+    exported: Exported, ins: Sequence[Aval], said: list[str], meshes: Sequence[division.Axes]
+) -> None:
+    """Raise ArtifactError if the module is not what is said of it."""
+    with lock:
+        module = portable.parsed(exported.mlir_module_serialized)
+        calls, endless = portable.calls_in(module)
+        check_library_calls(calls)
+        fits = portable.is_for(module, ins, exported.out_avals, exported.by_argument)
+        fits = fits and not endless and portable.targets(calls) == said
+        if exported.division is not None:
+            fits = fits and {*division.meshes_in(module)} <= {*meshes}
+    if not fits:
+        raise ArtifactError(
+            f"the artifact is damaged: its module is not the {exported.fun_name} it describes"
         )

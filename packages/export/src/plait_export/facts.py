@@ -15,7 +15,7 @@ from plait.ext.errors import (
 from . import container, files, portable, sealing
 from .artifact import STABLE_CALLS, read_isolated
 from .container import field, texts
-from .errors import expecting
+from .errors import ArtifactError, expecting
 from .isolation import Limits, limits_of
 
 
@@ -103,6 +103,11 @@ def bytes_of(source: Any) -> bytes | memoryview:
     """
     if isinstance(source, bytes | bytearray | memoryview):
         return bytes(source)
+    if not isinstance(source, str | os.PathLike):
+        raise ArtifactError(
+            f"an artifact is a path or bytes, not {type(source).__name__}",
+            fix="give what Exported.serialize() returned, or the name of the file it is in",
+        )
     return files.mapped(source)
 
 

@@ -319,7 +319,12 @@ def _unreadable(artifact: bytes, why: str) -> ArtifactError:
 
 def custom_calls(module: Any) -> list[str]:
     """Names of the functions outside StableHLO that a module calls, sorted."""
-    return sorted({op.attributes["call_target_name"].value for op in outside_calls(module)})
+    return targets(outside_calls(module))
+
+
+def targets(calls: Sequence[Any]) -> list[str]:
+    """Names of the functions that are called, sorted."""
+    return sorted({op.attributes["call_target_name"].value for op in calls})
 
 
 def outside_calls(module: Any) -> list[Any]:
@@ -327,11 +332,23 @@ def outside_calls(module: Any) -> list[Any]:
     return operations(module, lambda op: op.name == "stablehlo.custom_call")
 
 
-def calls_itself(module: Any) -> bool:
-    """Whether a function calls itself, also by others: there are no such programs, and compilers
-    do not come to an end with them."""
-    calls = {_name(f): {_callee(op) for op in operations(f, _is_call)}
-             for f in module.body.operations if f.operation.name == "func.func"}  # fmt: skip
+def calls_in(module: Any) -> tuple[list[Any], bool]:
+    """(the calls of functions outside StableHLO, whether a function calls itself).
+
+    Also by others: there are no such programs, and compilers do not come to an end with them.
+    """
+    outside, calls = [], {}
+    for f in module.body.operations:
+        found = operations(f, lambda op: op.name == "stablehlo.custom_call" or _is_call(op))
+        inside = {_callee(op) for op in found if _is_call(op)}
+        outside += [op for op in found if not _is_call(op)]
+        if f.operation.name == "func.func":
+            calls[_name(f)] = inside
+    return outside, _goes_round(calls)
+
+
+def _goes_round(calls: dict[str, set[str]]) -> bool:
+    """Whether following calls comes back to where it began."""
     while calls:
         done = {name for name, callees in calls.items() if not callees & calls.keys()}
         if not done:
