@@ -446,7 +446,7 @@ def test_files_that_can_not_be_read(tmp_path):
     with pytest.raises(ArtifactError, match="can not be read: No such file"):
         load(tmp_path / "missing")
     with pytest.raises(ArtifactError, match="is the name of none"):
-        load(SAVED)
+        load(SAVED)  # pyright: ignore[reportArgumentType]
     sealed = tmp_path / "sealed"
     EXPORTED.save(sealed, key=KEY)
     data = bytearray(sealed.read_bytes())

@@ -23,11 +23,11 @@ from .artifact import Exported, deserialize, load
 from .bundles import load_compiled
 from .calling import call_exported
 from .checks import DisabledSafetyCheck
-from .compiled import CompiledArtifact
 from .errors import ArtifactError, NotExportable, NotReadable
 from .facts import Facts, check
 from .isolation import Limits
 from .jax_artifacts import import_jax
+from .machine_code import CompiledArtifact
 from .structure import register_namedtuple_serialization, register_pytree_serialization
 from .symbols import is_symbolic_dim, symbolic_args_specs, symbolic_shape
 from .writing import default_export_platform, export

@@ -64,13 +64,13 @@ from plait.ext.values import (
 from . import container, division, files, portable, safetensors, sealing, signature, structure
 from .calling import FlatFunction
 from .checks import DisabledSafetyCheck
-from .compiled import CompiledArtifact, compiled
 from .constants import Constants
 from .container import field, texts
 from .division import Division
 from .errors import ArtifactError, NotExportable, NotReadable, expecting
 from .isolation import Limits, limits_of, read_apart
 from .library_calls import check_library_calls
+from .machine_code import CompiledArtifact, compiled
 from .reader import functions_of, names_in
 from .weights import Read, Weight, described, replacing
 
@@ -480,7 +480,7 @@ class Exported(FlatFunction):
     @property
     def nr_devices(self) -> int:
         """How many devices it runs on."""
-        return 1 if self.division is None else self.division.count
+        return 1 if self.division is None else self.division.devices
 
     @border
     def in_shardings_jax(self, mesh: Any) -> tuple:

@@ -31,9 +31,9 @@ from plait.ext.types import (
 
 from . import container, files, portable, sealing, signature
 from .artifact import NO_SCOPE, STABLE_CALLS, Exported, read_trusted, verify
-from .compiled import CompiledArtifact, machine_here
 from .container import field, texts
 from .errors import ArtifactError, expecting
+from .machine_code import CompiledArtifact, machine_here
 
 
 @border

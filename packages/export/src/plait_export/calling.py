@@ -281,7 +281,7 @@ def _(e, xs, ins, outs, artifact):
     one = artifact.by_argument and len(here) == 1
     asked = artifact.platforms if artifact.by_argument else ()
     held, ins = len(artifact.held), ins[len(artifact.held) :]
-    division = artifact.division
+    division, ids = artifact.division, ()
     if division is not None:
         ids = enter(e, division, artifact.fun_name)
         xs = [*xs[:held], *constrained(e, division, ids, xs[held:], ins, division.ins, False)]

@@ -16,7 +16,7 @@ import numpy as np
 
 import plait
 from plait.ext.devices import (
-    devices,
+    devices as devices_here,
 )
 from plait.ext.errors import (
     ArgumentError,
@@ -71,7 +71,7 @@ class Division(NamedTuple):
     outs: tuple[Lies | None, ...]
 
     @property
-    def count(self) -> int:
+    def devices(self) -> int:
         """How many devices it runs on."""
         return math.prod(size for _, size in self.meshes[0])
 
@@ -95,7 +95,7 @@ class Division(NamedTuple):
         """
         places = [x.key.placement.place for x in args
                   if x.__class__ is Array and x.key.placement is not None]  # fmt: skip
-        ids = tuple(places[0].devices) if places else tuple(range(self.count))
+        ids = tuple(places[0].devices) if places else tuple(range(self.devices))
         self.expect(len(ids), name)
         if not places:
             self.expect_here(name)
@@ -103,20 +103,21 @@ class Division(NamedTuple):
 
     def expect(self, count: int, name: str) -> None:
         """PlacementError if a call is on another number of devices."""
-        if count != self.count:
+        if count != self.devices:
             raise plait.errors.PlacementError(
-                f"{name} was exported for {self.count} devices, and is called on {count}",
-                fix=f"bring its arguments to a mesh of {self.count} devices, by plait.device_put "
+                f"{name} was exported for {self.devices} devices, and is called on {count}",
+                fix=f"bring its arguments to a mesh of {self.devices} devices, by plait.device_put "
                 "and Exported.in_shardings_jax(mesh)",
             )
 
     def expect_here(self, name: str) -> None:
         """PlacementError if this process has not so many devices."""
-        if len(devices()) < self.count:
+        if len(devices_here()) < self.devices:
             raise plait.errors.PlacementError(
-                f"{name} was exported for {self.count} devices, and here are {len(devices())}",
+                f"{name} was exported for {self.devices} devices, and here are "
+                f"{len(devices_here())}",
                 fix="call it where they are; on a CPU they can be virtual: set "
-                f"plait.config.cpu_devices = {self.count} before the first array is made",
+                f"plait.config.cpu_devices = {self.devices} before the first array is made",
             )
 
     def over(self, mesh: Any, side: Sequence[Lies | None], name: str) -> tuple:
@@ -176,7 +177,7 @@ def _lies(placement: Any, meshes: Sequence[Axes]) -> Lies | None:
 def described(division: Division) -> dict[str, Any]:
     """What a manifest says."""
     return {
-        "count": division.count,
+        "count": division.devices,
         "meshes": [[list(axis) for axis in axes] for axes in division.meshes],
         "inputs": [_said(lies) for lies in division.ins],
         "outputs": [_said(lies) for lies in division.outs],
@@ -262,13 +263,13 @@ def enter(e: Any, division: Division, name: str) -> tuple[int, ...]:
     """
     if e.bound:
         raise PlaitError(
-            f"{name} was exported for {division.count} devices, and is called inside shard_map, "
+            f"{name} was exported for {division.devices} devices, and is called inside shard_map, "
             "where each device has a program of its own",
             fix="call it outside of shard_map, or export the function without a mesh",
         )
     if e.unit.place is None:
         division.expect_here(name)
-        ids = tuple(range(division.count))
+        ids = tuple(range(division.devices))
     else:
         ids = tuple(e.unit.place.devices)
         division.expect(len(ids), name)

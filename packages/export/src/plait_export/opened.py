@@ -72,7 +72,7 @@ class Opened(NamedTuple):
 
 
 def open_artifact(
-    blob: bytes, custom_calls: Iterable[str], key: bytes | None, limits: Limits
+    blob: bytes | memoryview, custom_calls: Iterable[str], key: bytes | None, limits: Limits
 ) -> Opened:
     """The artifact that some bytes are; raises ArtifactError if they are none."""
     archive = sealing.unsealed(blob, key)

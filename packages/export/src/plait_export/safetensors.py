@@ -62,8 +62,8 @@ def chunks(arrays: Mapping[str, np.ndarray]) -> list[memoryview]:
         }  # fmt: skip
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-(8 + len(text)) % ALIGNED)
-    data = [np.ascontiguousarray(arrays[name]).reshape(-1).view(np.uint8) for name in order]
-    return [memoryview(len(text).to_bytes(8, "little") + text), *map(memoryview, data)]
+    data = [np.ascontiguousarray(arrays[name]).reshape(-1).view(np.uint8).data for name in order]
+    return [memoryview(len(text).to_bytes(8, "little") + text), *data]
 
 
 def read(data: memoryview) -> dict[str, np.ndarray]:

@@ -211,8 +211,9 @@ def _inside(x: Any, name: str) -> Iterable[tuple[str, Any]]:
         return [("", x.func), *given, *x.keywords.items()]
     if isinstance(x, types.MethodType):
         return [("self", x.__self__), ("", x.__func__)]
-    if callable(x) and hasattr(x, "__wrapped__"):
-        return [("", x.__wrapped__)]
+    wrapped = getattr(x, "__wrapped__", None) if callable(x) else None
+    if wrapped is not None:
+        return [("", wrapped)]
     if isinstance(x, types.FunctionType):
         return _of_function(x)
     try:

@@ -217,7 +217,7 @@ def _pullback(
     back = [None] * len(program.outputs)
     if division is not None:
         placed = [p.place.devices for p in there if p is not None]
-        ids = placed[0] if placed else tuple(range(division.count))
+        ids = placed[0] if placed else tuple(range(division.devices))
         back = [division.sharding(lies, ids) for lies in division.outs]
 
     def pullback(*values: Any) -> tuple:
