@@ -161,7 +161,7 @@ def _described(name: str, data: Member) -> dict[str, Any]:
 
 
 def unpack(
-    data: bytes | memoryview, newest: tuple[int, ...]
+    data: bytes | memoryview, newest: tuple[float, ...]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """(manifest, members) of an archive.  Weights are a view of the bytes that are given.
 
@@ -185,7 +185,7 @@ def unpack(
 
 
 def without_weights(
-    data: bytes | memoryview, newest: tuple[int, ...]
+    data: bytes | memoryview, newest: tuple[float, ...]
 ) -> tuple[bytes, memoryview | None]:
     """(an archive without weights, the weights, verified); as it is if there are none, and then
     not looked at."""
@@ -332,7 +332,7 @@ def texts(of: Any, name: str) -> list[str]:
 
 
 def _check_member(
-    name: str, data: bytes | memoryview, described: Any, newest: tuple[int, ...]
+    name: str, data: bytes | memoryview, described: Any, newest: tuple[float, ...]
 ) -> None:
     same = len(data) == field(described, "bytes", int)
     if not same or sha256(data).hexdigest() != field(described, "sha256", str):
