@@ -182,12 +182,13 @@ class Emitter:
       tokens: ordered effect -> its last token.
     """
 
-    __slots__ = ("unit", "ip", "where", "bound", "dims", "consts", "tokens", "create")
+    __slots__ = ("unit", "ip", "where", "bound", "dims", "consts", "tokens", "create", "_shapes")
 
     def __init__(self, unit: Unit, ip, bound, dims, consts, tokens, where):
         self.unit, self.ip, self.where = unit, ip, where
         self.bound, self.dims, self.consts, self.tokens = bound, dims, consts, tokens
         self.create = mlir.bindings().create
+        self._shapes: dict[tuple, Any] = {}
 
     # -- operations ------------------------------------------------------------------------
 
@@ -338,7 +339,13 @@ class Emitter:
         return self.op("stablehlo.remainder", [r, b], I32)
 
     def shape(self, shape: Sequence[Any]) -> Any:
-        """Return a shape as a vector of i32 values."""
+        """Return a shape as a vector of i32 values; the same one for the same shape here."""
+        key = tuple([d if d.__class__ is Dim else int(d) for d in shape])
+        if key not in self._shapes:  # operations go to the end of a block: it is seen from here on
+            self._shapes[key] = self._shape(key)
+        return self._shapes[key]
+
+    def _shape(self, shape: Sequence[Any]) -> Any:
         one = Aval((1,), INT32)
         sizes = [self.op("stablehlo.reshape", [self.size(d)], one) for d in shape]
         out = Aval((len(shape),), INT32)
