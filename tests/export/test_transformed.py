@@ -7,13 +7,12 @@ import subprocess
 import sys
 
 import numpy as np
-import pytest
 
 import plait
 from plait.ext.ops import (
     elementwise as el,
 )
-from plait_export import NotExportable, deserialize, export, symbolic_args_specs
+from plait_export import deserialize, export, symbolic_args_specs
 
 F32 = np.float32
 W = np.arange(6, dtype=F32).reshape(3, 2) / 6
@@ -109,14 +108,14 @@ def test_it_goes_into_other_transformations_unlifted():
     np.testing.assert_allclose(plait.grad(f)(np.float32(2)), np.sin(batch(2)).sum(), rtol=1e-5)
 
 
-def test_functions_on_several_devices_are_refused():
+def test_functions_on_a_mesh_of_one_device():
     mesh = plait.make_mesh((1,), ("rows",))
     f = plait.shard_map(
         lambda x: x * 2, mesh=mesh, in_specs=plait.P("rows"), out_specs=plait.P("rows")
     )
-    with pytest.raises(NotExportable, match="runs on the devices of") as e:
-        export(f)(batch(2))
-    assert "without shard_map" in e.value.fix
+    exported = plait.export.deserialize(export(f)(batch(2)).serialize())
+    assert exported.nr_devices == 1
+    np.testing.assert_array_equal(exported.call(batch(2)), batch(2) * 2)
 
 
 def test_arrays_that_lie_elsewhere_are_brought():

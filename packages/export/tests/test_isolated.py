@@ -239,7 +239,8 @@ def test_facts(tmp_path):
     assert facts == check(str(path)) == check(SAVED)
     assert facts._replace(producer="") == (
         "lambda", ("f32[b,3]",), ("f32[3]", "f32[b,3]"), ("b >= 2",), 1, ("cpu",),
-        ("shape_assertion",), 0, (), 1, "", {"main.mlirbc": "1.9.0"}, False, len(SAVED), (),
+        ("shape_assertion",), 0, (), 1, "", {"main.mlirbc": "1.9.0"}, False, len(SAVED), (), {},
+        1, (),
     )  # fmt: skip
     sealed = check(EXPORTED.serialize(key=KEY), key=KEY)
     assert sealed.sealed and sealed == facts._replace(sealed=True, size=sealed.size)

@@ -110,3 +110,17 @@ def test_every_slice_of_every_size(step):
         x = np.arange(n, dtype=np.float32)
         for s, found in zip(slices, e.call(x), strict=True):
             np.testing.assert_array_equal(np.asarray(found), x[s], err_msg=f"{s} of {n}")
+
+
+def test_a_shape_is_computed_once_in_a_block():
+    """However many operations need it."""
+    types = symbolic_args_specs((np.ones((4, 3), np.float32),), "b, 3")
+
+    def f(x):
+        for k in range(10):
+            x = x * 2 + x.sum(1, keepdims=True) + k
+        return x
+
+    text = export(f)(*types).mlir_module()
+    assert text.count("stablehlo.dynamic_broadcast_in_dim") >= 20
+    assert text.count("stablehlo.concatenate") <= 4

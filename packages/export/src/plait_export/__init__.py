@@ -19,12 +19,15 @@ from plait.ext.sizes import (
 )
 
 from . import tensorflow
-from .artifact import Exported, deserialize
+from .artifact import Exported, deserialize, load
+from .bundles import load_compiled
 from .calling import call_exported
+from .checks import DisabledSafetyCheck
 from .errors import ArtifactError, NotExportable, NotReadable
 from .facts import Facts, check
 from .isolation import Limits
 from .jax_artifacts import import_jax
+from .machine_code import CompiledArtifact
 from .structure import register_namedtuple_serialization, register_pytree_serialization
 from .symbols import is_symbolic_dim, symbolic_args_specs, symbolic_shape
 from .writing import default_export_platform, export
@@ -34,6 +37,8 @@ register_pytree_node_serialization = register_pytree_serialization
 
 __all__ = [
     "ArtifactError",
+    "CompiledArtifact",
+    "DisabledSafetyCheck",
     "Exported",
     "Facts",
     "Limits",
@@ -47,6 +52,8 @@ __all__ = [
     "export",
     "import_jax",
     "is_symbolic_dim",
+    "load",
+    "load_compiled",
     "register_namedtuple_serialization",
     "register_pytree_node_serialization",
     "register_pytree_serialization",

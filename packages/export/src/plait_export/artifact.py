@@ -6,9 +6,14 @@ been verified: checksums, versions, the calls it makes, and that its modules tak
 it says.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+import os
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from hashlib import sha256
 from operator import index
 from typing import Any
+
+import numpy as np
 
 from plait.ext.errors import (
     ArgumentError,
@@ -46,6 +51,7 @@ from plait.ext.tree import (
 from plait.ext.types import (
     COMPLEX,
     Aval,
+    ShapeDtypeStruct,
 )
 from plait.ext.values import (
     Array,
@@ -55,20 +61,25 @@ from plait.ext.values import (
     is_tracer,
 )
 
-from . import container, portable, sealing, signature, structure
-from .calling import FlatFunction, call_exported
+from . import container, division, files, portable, safetensors, sealing, signature, structure
+from .calling import FlatFunction
+from .checks import DisabledSafetyCheck
 from .constants import Constants
 from .container import field, texts
+from .division import Division
 from .errors import ArtifactError, NotExportable, NotReadable, expecting
 from .isolation import Limits, limits_of, read_apart
 from .library_calls import check_library_calls
+from .machine_code import CompiledArtifact, compiled
 from .reader import functions_of, names_in
+from .weights import Read, Weight, described, replacing
 
 STABLE_CALLS = portable.UNTIL_SIZES_ARE_KNOWN | {portable.ASKED} | LAPACK
 """Functions outside StableHLO that every reader knows."""
 
 _MAIN = "main.mlirbc"
-_NO_SCOPE = Scope()
+NO_SCOPE = Scope()
+"""What types without names of sizes are read in."""
 
 
 class Exported(FlatFunction):
@@ -111,11 +122,14 @@ class Exported(FlatFunction):
         derive: "Callable[[], Exported] | None" = None,
         linear_from: int | None = None,
         custom_rules: Iterable[str] | None = None,
+        held: Iterable[Weight] = (),
+        division: Division | None = None,
     ):
         paths = paths_of(in_tree)
         super().__init__(
-            fun_name, in_avals, out_avals, platforms, mlir_module_serialized, paths, by_argument
-        )
+            fun_name, in_avals, out_avals, platforms, mlir_module_serialized, paths, by_argument,
+            held, division,
+        )  # fmt: skip
         self.in_tree, self.out_tree = in_tree, out_tree
         self.scope, self.custom_calls = scope, tuple(custom_calls)
         self.linear_from, self._derive = linear_from, derive
@@ -156,9 +170,9 @@ class Exported(FlatFunction):
             raise self._other_tree(args, kwargs, tree)
         if current() is not GROUND or any(map(is_tracer, leaves)):
             values = [self._fitted(i, as_value(x)) for i, x in enumerate(leaves)]
-            outs = call_exported.bind(*values, artifact=self)
+            outs = self.bind(values)
         else:
-            arrays = [x if x.__class__ is Array else self._array(i, x)
+            arrays = [x if x.__class__ is Array else self.as_array(i, x)
                       for i, x in enumerate(leaves)]  # fmt: skip
             outs = self.run(arrays)
         return self.out_tree.unflatten(outs)
@@ -170,7 +184,8 @@ class Exported(FlatFunction):
             return Literal(v.value, Aval((), want.dtype, want.weak_type))
         return v
 
-    def _array(self, i: int, x: Any) -> Array:
+    def as_array(self, i: int, x: Any) -> Array:
+        """What is given as an argument, as an array of the dtype that is wanted."""
         v = as_argument(x)
         a, want = v.aval, self.in_avals[i]
         if a.weak_type and a.dtype != want.dtype and a.category <= want.category <= COMPLEX:
@@ -276,6 +291,28 @@ class Exported(FlatFunction):
             "may go, pass lose_custom_rules=True where it is read",
         )
 
+    # -- compiled --------------------------------------------------------------------------
+
+    @border
+    def compile(self, *sizes: Mapping[str, int]) -> CompiledArtifact:
+        """The function with machine code for this machine, for some sizes.
+
+        Args:
+          sizes: for each executable the sizes of the symbolic names; none if there are no names.
+
+        Returns what has a method `call`, and `save(path)`, by which another process on this machine
+        (`load_compiled`) need not compile it.
+
+        Raises ArgumentError for sizes that are left out, what `specialize` raises for such that do
+        not fit, and NotExportable for a function of several devices.
+
+        >>> import numpy as np, plait
+        >>> types = plait.export.symbolic_args_specs(np.ones((2, 3), np.float32), "b, 3")
+        >>> plait.export.export(lambda x: x.T)(types).compile({"b": 1}, {"b": 8})
+        <CompiledArtifact lambda(f32[1,3]; f32[8,3])>
+        """
+        return compiled(self, sizes)
+
     # -- for sizes and a platform that are known -------------------------------------------
 
     @border
@@ -300,14 +337,16 @@ class Exported(FlatFunction):
         >>> plait.export.export(lambda x: x.T)(types).specialize({"b": 4})
         <Exported lambda(f32[4,3]) -> (f32[3,4]) for cpu>
         """
-        return self._specialized(self._sizes(sizes), self._platforms_of(platform))
+        return self._specialized(self.sizes_of(sizes), self._platforms_of(platform))
 
     def _specialized(self, sizes: signature.Sizes, platforms: tuple[str, ...]) -> "Exported":
         ins, outs = ([signature.with_sizes(a, sizes) for a in avals]
                      for avals in (self.in_avals, self.out_avals))  # fmt: skip
         asks = self.by_argument and len(platforms) > 1
         with expecting(f"{self.fun_name} can not be specialised"):
-            artifact = portable.specialised(self.code_for(ins, platforms), asks)
+            artifact = portable.specialised(
+                self.code_for(ins, platforms), asks, self.division is not None
+            )
             with lock:
                 calls = portable.custom_calls(portable.parsed(artifact))
         derive = None
@@ -321,7 +360,8 @@ class Exported(FlatFunction):
                 rules = None
         made = Exported(
             self.fun_name, ins, self.in_tree, outs, self.out_tree, platforms, None, artifact,
-            calls, asks, derive, self.linear_from, rules,
+            calls, asks, derive, self.linear_from, rules, self.held,
+            self.division,
         )  # fmt: skip
         made.rules_may_go = self.rules_may_go
         return made
@@ -332,7 +372,7 @@ class Exported(FlatFunction):
                       for a in (self.mlir_module_serialized, artifact))  # fmt: skip
         return sorted(kept - left)
 
-    def _sizes(self, sizes: Any) -> signature.Sizes:
+    def sizes_of(self, sizes: Any) -> signature.Sizes:
         """The sizes that are given for the symbolic names, checked."""
         given = {} if sizes is None else sizes
         dims = [d for a in self.in_avals for d in a.shape if d.__class__ is Dim]
@@ -362,6 +402,137 @@ class Exported(FlatFunction):
             )
         return (platform,)
 
+    # -- weights ---------------------------------------------------------------------------
+
+    @property
+    def weights(self) -> dict[str, ShapeDtypeStruct]:
+        """The types of the arrays that are beside the module, by name.
+
+        >>> import numpy as np, plait
+        >>> params = {"w": np.ones((3, 2), np.float32)}
+        >>> f = plait.export.export(lambda x: x @ params["w"], weights=1)(np.ones(3, np.float32))
+        >>> f.weights
+        {"params['w']": ShapeDtypeStruct(shape=(3, 2), dtype=float32)}
+        """
+        return {w.name: ShapeDtypeStruct(w.aval.shape, w.aval.dtype) for w in self.held}
+
+    @border
+    def with_weights(self, weights: Mapping[str, Any]) -> "Exported":
+        """The same function, and its derivatives, with other elements in some of its weights.
+
+        Args:
+          weights: arrays by the names of weights, of the same shapes and dtypes.
+
+        Nothing is staged or compiled for that.  Raises ArgumentError for names that it does not
+        have, OperandTypeError and ShapeError for arrays of other types.
+
+        >>> import numpy as np, plait
+        >>> w = np.ones((2,), np.float32)
+        >>> f = plait.export.export(lambda x: (x * w).sum(), weights=1)(w)
+        >>> f.with_weights({"w": np.float32([3, 4])}).call(w).item()
+        7.0
+        """
+        return self._with(replacing(self.held, weights, self.fun_name))
+
+    def _with(self, new: Mapping[str, Weight]) -> "Exported":
+        """The function with these weights instead of those of the same name."""
+        derive = None
+        if self.has_vjp():
+            derive = lambda: self.vjp()._with(new)  # noqa: E731
+        made = Exported(
+            self.fun_name, self.in_avals, self.in_tree, self.out_avals, self.out_tree,
+            self.platforms, self.scope, self.mlir_module_serialized, self.custom_calls,
+            self.by_argument, derive, self.linear_from, self.custom_rules,
+            [new.get(w.name, w) for w in self.held], self.division,
+        )  # fmt: skip
+        made.rules_may_go = self.rules_may_go
+        made.compiled = self.compiled  # weights are operands: the executables are the same
+        made._code, made._reading = self._code, self._reading
+        return made
+
+    @border
+    def with_weights_inside(self) -> "Exported":
+        """The same function, and its derivatives, with its weights as constants of the module: for
+        readers of StableHLO that have no others.
+
+        Raises NotExportable for what has no form in a module.
+        """
+        if not self.held:
+            return self
+        derive = None
+        if self.has_vjp():
+            derive = lambda: self.vjp().with_weights_inside()  # noqa: E731
+        values = [(w.numpy(), w.aval) for w in self.held]
+        artifact = portable.with_constants(
+            self.mlir_module_serialized, values, self.by_argument, self.symbolic,
+            self.division is not None,
+        )  # fmt: skip
+        made = Exported(
+            self.fun_name, self.in_avals, self.in_tree, self.out_avals, self.out_tree,
+            self.platforms, self.scope, artifact, self.custom_calls, self.by_argument, derive,
+            self.linear_from, self.custom_rules, (), self.division,
+        )  # fmt: skip
+        made.rules_may_go = self.rules_may_go
+        return made
+
+    # -- several devices -------------------------------------------------------------------
+
+    @property
+    def nr_devices(self) -> int:
+        """How many devices it runs on."""
+        return 1 if self.division is None else self.division.devices
+
+    @border
+    def in_shardings_jax(self, mesh: Any) -> tuple:
+        """How the flat arguments lie on the devices of a mesh, in their order: a NamedSharding for
+        each, None where that is not said.
+
+        Args:
+          mesh: of as many devices as `nr_devices`; its axes may be others.
+
+        Raises PlacementError for more or fewer devices.
+        """
+        division = self.division
+        if division is None:
+            return (None,) * len(self.in_avals)
+        return division.over(mesh, division.ins, self.fun_name)
+
+    @border
+    def out_shardings_jax(self, mesh: Any) -> tuple:
+        """How the flat results lie, as `in_shardings_jax` says it of arguments."""
+        division = self.division
+        if division is None:
+            return (None,) * len(self.out_avals)
+        return division.over(mesh, division.outs, self.fun_name)
+
+    # -- as jax.export has it --------------------------------------------------------------
+
+    @property
+    def disabled_safety_checks(self) -> tuple[DisabledSafetyCheck, ...]:
+        """What was allowed of it besides what every reader knows."""
+        calls = [c for c in self.custom_calls if c not in STABLE_CALLS]
+        return tuple(map(DisabledSafetyCheck.custom_call, calls))
+
+    @property
+    def uses_global_constants(self) -> bool:
+        """Whether its module depends on sizes known by name, or on the platform."""
+        return self.symbolic or self.by_argument
+
+    @property
+    def module_kept_var_idx(self) -> tuple[int, ...]:
+        """Numbers of the arguments that the module takes, after the weights: all."""
+        return tuple(range(len(self.in_avals)))
+
+    @property
+    def ordered_effects(self) -> tuple[()]:
+        """None: what acts on the world is not exported."""
+        return ()
+
+    @property
+    def unordered_effects(self) -> tuple[()]:
+        """None: what acts on the world is not exported."""
+        return ()
+
     # -- saving ----------------------------------------------------------------------------
 
     @border
@@ -379,18 +550,38 @@ class Exported(FlatFunction):
         NotExportable for trees of classes that are not registered under a name; ArgumentError for
         what is no key; and what `vjp` raises.
         """
-        order = _order(vjp_order)
+        manifest, members = self.said(_order(vjp_order))
+        if key is None:
+            return container.pack(manifest, members)
+        return sealing.seal(container.pack(manifest, members, sealing.BEFORE), key)
+
+    @border
+    def save(
+        self, path: "str | os.PathLike[str]", vjp_order: int = 0, *, key: bytes | None = None
+    ) -> None:
+        """Write what `serialize` returns to a file, which `load` reads; weights are not copied for
+        that.  The file is there wholly or not at all.
+
+        Raises what `serialize` raises, and OSError if it can not be written.
+        """
+        sealing.write_file(path, *self.said(_order(vjp_order)), key)
+
+    def said(self, order: int) -> tuple[dict[str, Any], dict[str, container.Member]]:
+        """The manifest and the members of its file."""
         chain: list[Exported] = [self]
         for _ in range(order):
             chain.append(chain[-1].vjp())
         names: set[str] = set()
-        described = {
+        sides = {
             "inputs": _side(self.in_avals, self.in_tree, "the arguments", names),
             "outputs": _side(self.out_avals, self.out_tree, "the result", names),
         }
+        held = {w.name: w for each in chain for w in each.held}
         requires = ["symbolic-sizes"] if self.symbolic else []
         requires += ["registered-nodes"] if names else []
         requires += ["platform-argument"] if self.by_argument else []
+        requires += ["separate-weights"] if held else []
+        requires += ["meshes"] if self.division is not None else []
         version = container.FORMAT if self.by_argument else 1
         scope = self.scope
         manifest = {
@@ -401,28 +592,34 @@ class Exported(FlatFunction):
             "name": self.fun_name,
             "platforms": list(self.platforms),
             "custom_calls": list(self.custom_calls),
-            **_rules_said(self),
+            **_more_said(self),
             "sizes": None
             if scope is None
             else {"constraints": list(scope.constraints), "least": scope.least},
-            **described,
+            **sides,
         }
-        members = {_MAIN: self.mlir_module_serialized}
+        members: dict[str, container.Member] = {_MAIN: self.mlir_module_serialized}
         if order:
             constants = Constants()
             for k, each in enumerate(chain):
                 members[_member(k)] = constants.hollowed(each.mlir_module_serialized)
             manifest["vjp"] = [
-                {"custom_calls": list(e.custom_calls), **_rules_said(e)} for e in chain[1:]
+                {"custom_calls": list(e.custom_calls), **_more_said(e)} for e in chain[1:]
             ]
-        packed = container.pack(manifest, members)
-        return packed if key is None else sealing.seal(packed, key)
+        if any(w.is_here for w in held.values()):
+            arrays = {name: w.numpy() for name, w in held.items()}
+            members[container.WEIGHTS] = safetensors.chunks(arrays)
+        return manifest, members
 
 
-def _rules_said(exported: Exported) -> dict[str, Any]:
-    """What the manifest says of rules, if anything."""
-    rules = exported.custom_rules
-    return {} if rules is None else {"custom_rules": list(rules)}
+def _more_said(exported: Exported) -> dict[str, Any]:
+    """What the manifest says of rules, weights and devices, if anything."""
+    rules, held = exported.custom_rules, exported.held
+    said: dict[str, Any] = {} if rules is None else {"custom_rules": list(rules)}
+    said |= {"weights": described(held)} if held else {}
+    return said if exported.division is None else {
+        **said, "devices": division.described(exported.division)
+    }  # fmt: skip
 
 
 def _rules_of(described: dict[str, Any]) -> list[str] | None:
@@ -507,18 +704,66 @@ def deserialize(
     if not isinstance(blob, bytes | bytearray | memoryview):
         raise ArtifactError(
             f"an artifact is bytes, not {type(blob).__name__}",
-            fix='read the file with open(path, "rb").read()',
+            fix='read the file with open(path, "rb").read(), or with plait.export.load(path)',
         )
+    return _deserialized(bytes(blob), custom_calls, key, isolated, lose_custom_rules)
+
+
+@border
+def load(
+    path: "str | os.PathLike[str]",
+    *,
+    custom_calls: Iterable[str] = (),
+    key: bytes | None = None,
+    isolated: bool | Limits = False,
+    lose_custom_rules: bool = False,
+) -> Exported:
+    """What is in a file that `Exported.save` wrote, or that `Exported.serialize` was written to.
+
+    Args:
+      path: of the file.
+      custom_calls, key, isolated, lose_custom_rules: as for `deserialize`.
+
+    The file is mapped into memory: weights, which are read once to verify them, are used where they
+    lie by devices that can, and are then as large in memory as the system finds useful.  Do not
+    write to the file meanwhile, but replace it by another, as `Exported.save` does.
+
+    Raises ArtifactError as `deserialize` does, and for a file that can not be read.
+
+    >>> import numpy as np, plait, tempfile, os
+    >>> path = os.path.join(tempfile.mkdtemp(), "twice.plait")
+    >>> plait.export.export(lambda x: x * 2)(np.float32(0)).save(path)
+    >>> plait.export.load(path).call(np.float32(4)).item()
+    8.0
+    """
+    return _deserialized(files.mapped(path), custom_calls, key, isolated, lose_custom_rules)
+
+
+def _deserialized(
+    blob: bytes | memoryview, custom_calls: Iterable[str], key: Any, isolated: Any, may_go: bool
+) -> Exported:
     allowed, limits = {*STABLE_CALLS, *custom_calls}, limits_of(isolated)
-    archive = sealing.unsealed(bytes(blob), key)
+    archive = sealing.unsealed(blob, key)
     if limits is None:
-        return with_rules(read(archive, allowed), lose_custom_rules)
-    exported = read(read_apart(archive, "deserialize", allowed, limits), allowed)
+        return with_rules(read(archive, allowed), may_go)
+    exported = read_isolated(archive, allowed, limits)
     with expecting("the artifact is damaged"):
         manifest, _ = container.unpack(archive, portable.newest_version())
         trees = [_tree(manifest, side, avals) for side, avals in
                  (("inputs", exported.in_avals), ("outputs", exported.out_avals))]  # fmt: skip
-    return with_rules(with_trees(exported, *trees), lose_custom_rules)
+    return with_rules(with_trees(exported, *trees), may_go)
+
+
+def read_isolated(archive: bytes | memoryview, allowed: set[str], limits: Limits) -> Exported:
+    """What an archive holds, read and verified by another process, of flat trees.
+
+    Weights are verified here: they are bytes that nobody interprets.  Raises ArtifactError.
+    """
+    with expecting("the artifact is damaged"):
+        rest, weights = container.without_weights(archive, portable.newest_version())
+        arrays = None if weights is None else safetensors.read(weights)
+    made = read_apart(rest, "deserialize", allowed, limits)
+    return read(made, allowed, {} if arrays is None else arrays)
 
 
 def with_rules(exported: Exported, may_go: bool) -> Exported:
@@ -537,41 +782,77 @@ def with_trees(exported: Exported, in_tree: TreeDef, out_tree: TreeDef) -> Expor
     return exported
 
 
-def read(archive: bytes, allowed: set[str]) -> Exported:
+def read(
+    archive: bytes | memoryview,
+    allowed: set[str],
+    arrays: Mapping[str, np.ndarray] | None = None,
+    elsewhere: bool = False,
+) -> Exported:
     """What an archive holds, verified.
+
+    Args:
+      archive: the bytes.
+      allowed: functions outside StableHLO that it may call.
+      arrays: its weights, if another process was not given them; by default it holds them itself.
+      elsewhere: whether its weights are, so that types are all that is known of them.
 
     Raises ArtifactError, whatever is in it.
     """
     with expecting("the artifact is damaged"):
-        return _read(archive, allowed)
+        return _read(archive, allowed, arrays, elsewhere)
 
 
-def _read(archive: bytes, allowed: set[str]) -> Exported:
+def _read(
+    archive: bytes | memoryview,
+    allowed: set[str],
+    arrays: Mapping[str, np.ndarray] | None,
+    elsewhere: bool,
+) -> Exported:
     manifest, members = container.unpack(archive, portable.newest_version())
-    if _MAIN not in members:
-        raise ArtifactError(f"the artifact is damaged: it has no {_MAIN}")
-    scope = _scope(manifest)
-    ins, outs = (_types(manifest, side, scope or _NO_SCOPE) for side in ("inputs", "outputs"))
-    exported = Exported(
-        field(manifest, "name", str), ins, _tree(manifest, "inputs", ins), outs,
-        _tree(manifest, "outputs", outs), texts(manifest, "platforms"), scope, members[_MAIN],
-        texts(manifest, "custom_calls"), "platform-argument" in manifest["requires"],
-        custom_rules=_rules_of(manifest),
-    )  # fmt: skip
+    if arrays is None and container.WEIGHTS in members:
+        arrays = safetensors.read(members[container.WEIGHTS])
+    weights = Read(arrays if arrays is not None or elsewhere else {})
+    exported = _function(manifest, members, weights)
     verify(exported, allowed)
-    _derivatives(exported, manifest, members, allowed)
+    _derivatives(exported, manifest, members, allowed, weights)
+    weights.expect_all_used()
     return exported
 
 
+def read_trusted(manifest: dict[str, Any], members: dict[str, Any]) -> Exported:
+    """The function of an archive, without its derivatives, whose module nobody has looked at."""
+    weights = Read(safetensors.read(members.get(container.WEIGHTS, safetensors.EMPTY)))
+    return _function(manifest, members, weights)
+
+
+def _function(manifest: dict[str, Any], members: dict[str, Any], weights: Read) -> Exported:
+    """The function that a manifest describes."""
+    if _MAIN not in members:
+        raise ArtifactError(f"the artifact is damaged: it has no {_MAIN}")
+    scope = _scope(manifest)
+    ins, outs = (_types(manifest, side, scope or NO_SCOPE) for side in ("inputs", "outputs"))
+    return Exported(
+        field(manifest, "name", str), ins, _tree(manifest, "inputs", ins), outs,
+        _tree(manifest, "outputs", outs), texts(manifest, "platforms"), scope, members[_MAIN],
+        texts(manifest, "custom_calls"), "platform-argument" in manifest["requires"],
+        custom_rules=_rules_of(manifest), held=weights.of(manifest),
+        division=division.read(manifest, ins, outs),
+    )  # fmt: skip
+
+
 def _derivatives(
-    exported: Exported, manifest: dict[str, Any], members: dict[str, bytes], allowed: set[str]
+    exported: Exported,
+    manifest: dict[str, Any],
+    members: dict[str, bytes],
+    allowed: set[str],
+    weights: Read,
 ) -> None:
     """Give it the derivatives that were saved with it, verified as it is."""
     saved = field(manifest, "vjp", list) if "vjp" in manifest else []
     constants = Constants()
     if saved:
         constants.filled(exported.mlir_module_serialized)
-    for k, described in enumerate(saved, 1):
+    for k, said in enumerate(saved, 1):
         if _member(k) not in members:
             raise ArtifactError(f"the artifact is damaged: it has no {_member(k)}")
         ins, outs = pullback_types(exported.in_avals, exported.out_avals)
@@ -579,9 +860,10 @@ def _derivatives(
         derivative = Exported(
             pullback_name(exported.fun_name), ins, flatten((args, {}))[1], outs,
             flatten(results)[1], exported.platforms, exported.scope,
-            constants.filled(members[_member(k)]), texts(described, "custom_calls"),
+            constants.filled(members[_member(k)]), texts(said, "custom_calls"),
             exported.by_argument, linear_from=len(exported.in_avals),
-            custom_rules=_rules_of(described),
+            custom_rules=_rules_of(said), held=weights.of(said),
+            division=division.read(said, ins, outs),
         )  # fmt: skip
         verify(derivative, allowed)
         exported._derive = lambda held=derivative: held
@@ -612,23 +894,46 @@ def _tree(manifest: dict[str, Any], side: str, avals: Iterable[Aval]) -> TreeDef
     return tree
 
 
+_verified: "OrderedDict[Any, None]" = OrderedDict()
+"""What was found good, by digest and what was said of it: to read it again takes no time."""
+_KEPT = 256
+
+
 def verify(exported: Exported, allowed: set[str], reader: str = "deserialize") -> None:
     """Raise ArtifactError if the module is not what is said of it, or calls what is not allowed;
     `reader` is the function by which more can be allowed."""
-    with lock:
-        module = portable.parsed(exported.mlir_module_serialized)
-        calls = portable.custom_calls(module)
-        check_library_calls(portable.outside_calls(module))
-        ins, outs = exported.in_avals, exported.out_avals
-        fits = portable.is_for(module, ins, outs, exported.by_argument)
-        fits = fits and not portable.calls_itself(module)
-    if not fits or calls != sorted(exported.custom_calls):
-        raise ArtifactError(
-            f"the artifact is damaged: its module is not the {exported.fun_name} it describes"
-        )
-    unknown = [c for c in calls if c not in allowed]
+    ins, outs = exported.weighted(exported.in_avals), exported.out_avals
+    said = sorted(exported.custom_calls)
+    meshes = () if exported.division is None else exported.division.meshes
+    # by text: sizes are of another scope each time
+    key = (sha256(exported.mlir_module_serialized).digest(), repr(ins), repr(outs), (*said,),
+           exported.by_argument, meshes)  # fmt: skip
+    if key not in _verified:
+        _verify_module(exported, ins, said, meshes)
+        _verified[key] = None
+        while len(_verified) > _KEPT:
+            _verified.popitem(last=False)
+    unknown = [c for c in said if c not in allowed]
     if unknown:
         raise ArtifactError(
             f"{exported.fun_name} calls functions outside StableHLO: {', '.join(unknown)}",
             fix=f"if you trust it: plait.export.{reader}(blob, custom_calls={unknown})",
+        )
+
+
+def _verify_module(
+    exported: Exported, ins: Sequence[Aval], said: list[str], meshes: Sequence[division.Axes]
+) -> None:
+    """Raise ArtifactError if the module is not what is said of it."""
+    with lock:
+        module = portable.parsed(exported.mlir_module_serialized)
+        calls, endless = portable.calls_in(module)
+        check_library_calls(calls)
+        fits = portable.is_for(module, ins, exported.out_avals, exported.by_argument)
+        fits = fits and not endless and portable.targets(calls) == said
+        if exported.division is not None:
+            fits = fits and {*division.meshes_in(module)} <= {*meshes}
+    if not fits:
+        raise ArtifactError(
+            f"the artifact is damaged: its module is not the {exported.fun_name} it describes"
         )

@@ -6,6 +6,7 @@ the executables live as long as the artifact.  A call in a traced function is on
 
 from collections.abc import Iterable, Sequence
 from typing import Any
+from weakref import ref
 
 import plait
 from plait.ext.devices import (
@@ -19,6 +20,7 @@ from plait.ext.errors import (
 from plait.ext.ir import (
     Primitive,
     Program,
+    evaluate,
 )
 from plait.ext.lower import (
     Module,
@@ -27,6 +29,7 @@ from plait.ext.lower import (
     load,
     lock,
     mlir,
+    serialized,
 )
 from plait.ext.rules import (
     eager_rules,
@@ -35,6 +38,9 @@ from plait.ext.rules import (
 )
 from plait.ext.sizes import (
     is_symbolic,
+)
+from plait.ext.trace import (
+    staged,
 )
 from plait.ext.types import (
     Aval,
@@ -45,10 +51,12 @@ from plait.ext.values import (
     wrap,
 )
 
+from .division import Division, constrained, enter
 from .errors import NotExportable, expecting
 from .portable import call_inside, code_for, parsed
 from .reader import Reading
 from .signature import check_types, solved, with_sizes
+from .weights import Weight
 
 
 class FlatFunction:
@@ -60,6 +68,8 @@ class FlatFunction:
       platforms: what it was lowered for.
       mlir_module_serialized: the portable StableHLO artifact.
       by_argument: whether the module takes the number of the platform it runs on.
+      held: the weights, which the module takes before the arguments.
+      division: how it is divided over several devices; None if it is not.
       symbolic: whether some sizes are.
       paths: how the arguments are written, for messages.
       compiled: types of arguments -> (run, handlers, types of results).
@@ -67,7 +77,8 @@ class FlatFunction:
 
     __slots__ = (
         "fun_name", "in_avals", "out_avals", "platforms", "mlir_module_serialized", "symbolic",
-        "by_argument", "paths", "compiled", "_code", "_laid_out", "_reading", "__weakref__",
+        "by_argument", "paths", "held", "division", "compiled", "_code", "_laid_out", "_reading",
+        "_read", "_divided", "__weakref__",
     )  # fmt: skip
 
     def __init__(
@@ -79,16 +90,28 @@ class FlatFunction:
         mlir_module_serialized: bytes,
         paths: Sequence[str],
         by_argument: bool,
+        held: Iterable[Weight] = (),
+        division: Division | None = None,
     ):
         self.fun_name, self.platforms = fun_name, tuple(platforms)
         self.in_avals, self.out_avals = tuple(in_avals), tuple(out_avals)
         self.mlir_module_serialized, self.paths = mlir_module_serialized, paths
-        self.by_argument = by_argument
+        self.by_argument, self.held, self.division = by_argument, tuple(held), division
         self.symbolic = any(is_symbolic(a.shape) for a in self.in_avals)
         self.compiled: dict[tuple[Aval, ...], tuple] = {}
         self._code: bytes | None = None
         self._laid_out: FlatFunction | None = None
         self._reading: Reading | None = None
+        self._read: dict[Any, Program] = {}
+        self._divided: Any = None
+
+    def weighted(self, ins: Iterable[Aval]) -> list[Aval]:
+        """The types that the module takes, for arguments of these types."""
+        return [*[w.aval for w in self.held], *ins]
+
+    def bind(self, xs: Sequence[Any]) -> list:
+        """The call as an operation on arguments, with the weights as operands before them."""
+        return call_exported.bind(*[w.array() for w in self.held], *xs, artifact=self)
 
     def read_for(self, given: Sequence[Aval], platform: str | None = None) -> Program:
         """The module read back, for arguments of these types.
@@ -104,7 +127,16 @@ class FlatFunction:
                 self._reading = Reading(
                     self.fun_name, self.mlir_module_serialized, self.platforms, self.by_argument
                 )
-        return self._reading.program(given, self.result_types(given), platform)
+        outs = self.result_types(given)
+        program = self._reading.program(self.weighted(given), outs, platform)
+        if not self.held:
+            return program
+        key = *given, platform
+        if key not in self._read:
+            arrays = [w.array() for w in self.held]
+            of_arguments = lambda *xs: evaluate(program, [*arrays, *xs])  # noqa: E731
+            self._read[key] = staged(of_arguments, list(given), self.fun_name)
+        return self._read[key]
 
     def bytecode(self) -> bytes:
         """The module as this release of jaxlib writes it."""
@@ -128,8 +160,9 @@ class FlatFunction:
             ins, outs = ([a.physical for a in avals] for avals in (self.in_avals, self.out_avals))
             code, paths = self.mlir_module_serialized, self.paths
             self._laid_out = FlatFunction(
-                self.fun_name, ins, outs, self.platforms, code, paths, self.by_argument
-            )
+                self.fun_name, ins, outs, self.platforms, code, paths, self.by_argument, self.held,
+                self.division,
+            )  # fmt: skip
         return self._laid_out
 
     def check_platforms(self, wanted: Sequence[str]) -> None:
@@ -148,14 +181,18 @@ class FlatFunction:
         by_argument, artifact = self.by_argument, self.mlir_module_serialized
         one = by_argument and len(platforms) == 1
         number = self.platforms.index(platforms[0]) if one else None
-        return code_for(artifact, ins, self.symbolic, platforms, by_argument, number)
+        return code_for(artifact, self.weighted(ins), self.symbolic, platforms, by_argument, number)
 
     def run(self, args: Sequence[Array]) -> list[Array]:
         """The results for arrays."""
+        if self.division is not None:
+            return self._run_divided(args, self.division)
         bufs = [x.buffer() for x in args]
         for i, x in enumerate(args):
             if x.key.placement is not None:  # it is for one device, the default one
                 bufs[i] = move(bufs[i], x.aval)
+        if self.held:
+            bufs = [*[w.array().buffer() for w in self.held], *bufs]
         ins = tuple([x.aval for x in args])
         found = self.compiled.get(ins)
         if found is None:
@@ -167,6 +204,20 @@ class FlatFunction:
             raise self._failed(e) from None
         return [wrap(b, a) for b, a in zip(results, outs, strict=True)]
 
+    def _run_divided(self, args: Sequence[Array], division: Division) -> list[Array]:
+        """The results for arrays, on the devices that they lie on, or on the first ones."""
+        ids = division.devices_of(args, self.fun_name)
+        self.check_platforms((platform(),))
+        there = [division.sharding(lies, ids) for lies in division.ins]
+        given = [x if s is None else plait.device_put(x, s) for x, s in zip(args, there)]
+        if not any(x.key.placement is not None for x in given):
+            there = plait.NamedSharding(division.place_of(ids), plait.P())
+            given = [plait.device_put(x, there) for x in given]
+        if self._divided is None:
+            # the operation keeps the executables: what is held here holds the function weakly
+            self._divided = plait.jit(lambda *xs, of=ref(self): _alive(of).bind(xs))
+        return list(self._divided(*given))
+
     def _failed(self, e: Exception) -> PlaitError:
         said = str(e).strip().splitlines()
         return plait.errors.RuntimeFailure(
@@ -176,19 +227,35 @@ class FlatFunction:
 
     def _compile(self, ins: tuple[Aval, ...]) -> tuple:
         outs = self.result_types(ins)
+        with expecting(f"{self.fun_name} can not be compiled here"):
+            run = load(self._module(ins, outs)).executable.execute_sharded
+        return run, [handler(a) for a in outs], outs
+
+    def executable_for(self, ins: tuple[Aval, ...]) -> bytes:
+        """What the compiler makes of it for arguments of these types, for this process's platform,
+        as bytes.  Raises what a call of such arguments would raise."""
+        with expecting(f"{self.fun_name} can not be compiled here"):
+            return serialized(self._module(ins, self.result_types(ins)))
+
+    def _module(self, ins: tuple[Aval, ...], outs: Sequence[Aval]) -> Module:
+        """The module for arguments of these types, for the platform that is here."""
         here = platform()
         self.check_platforms((here,))
         with expecting(f"{self.fun_name} can not be compiled here"):
             code = self.code_for(ins, (here,))
             with lock:
-                module = Module(code, Unit((here,), embed=True), [None] * len(outs))
-            run = load(module).executable.execute_sharded
-        return run, [handler(a) for a in outs], outs
+                return Module(code, Unit((here,), embed=True), [None] * len(outs))
+
+
+def _alive(of: Any) -> FlatFunction:
+    found = of()
+    assert found is not None, "it is called by its own method"
+    return found
 
 
 def _call(*xs: Aval, artifact: FlatFunction) -> list[Aval]:
-    """Apply what was exported."""
-    return artifact.result_types(xs)
+    """Apply what was exported, to its weights and to arguments."""
+    return artifact.result_types(xs[len(artifact.held) :])
 
 
 call_exported = Primitive("export.call", _call, many=True, effect=lambda params: None)
@@ -203,7 +270,8 @@ def _(tail, xs, artifact):
 
 @eager_rules.rule(call_exported)
 def _(args: Sequence[Any], params: dict[str, Any]) -> list[Array]:
-    return params["artifact"].run([solid(x) for x in args])
+    artifact = params["artifact"]
+    return artifact.run([solid(x) for x in args[len(artifact.held) :]])
 
 
 @lower_rules.rule(call_exported)
@@ -212,10 +280,18 @@ def _(e, xs, ins, outs, artifact):
     artifact.check_platforms(here)
     one = artifact.by_argument and len(here) == 1
     asked = artifact.platforms if artifact.by_argument else ()
+    held, ins = len(artifact.held), ins[len(artifact.held) :]
+    division, ids = artifact.division, ()
+    if division is not None:
+        ids = enter(e, division, artifact.fun_name)
+        xs = [*xs[:held], *constrained(e, division, ids, xs[held:], ins, division.ins, False)]
     with expecting(f"{artifact.fun_name} can not be put into another function"):
         if (one or artifact.symbolic) and not any(is_symbolic(a.shape) for a in ins):
             key, code = ("exported", artifact, tuple(ins), here), artifact.code_for(ins, here)
             asked = () if one else asked
         else:
             key, code = ("exported", artifact, here), artifact.bytecode()
-        return call_inside(e, key, artifact.fun_name, code, xs, outs, asked)
+        results = call_inside(e, key, artifact.fun_name, code, xs, outs, asked)
+    if division is None:
+        return results
+    return constrained(e, division, ids, results, outs, division.outs, True)

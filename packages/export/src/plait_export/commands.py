@@ -14,7 +14,7 @@ from plait.ext.errors import (
     PlaitError,
 )
 
-from . import tensorflow
+from . import sealing, tensorflow
 from .facts import bytes_of, check
 from .isolation import Limits
 from .opened import Opened, arrays_of, file_of, open_artifact
@@ -69,6 +69,9 @@ def _parser() -> argparse.ArgumentParser:
     fixed.add_argument("outputs", metavar="OUT", help="where the new artifact is written")
     fixed.add_argument("sizes", metavar="NAME=SIZE", nargs="*", help="each symbolic size")
     fixed.add_argument("--platform", help="one of those that it is for")
+    made = word("compile", _compile, "write it with machine code for this machine")
+    made.add_argument("outputs", metavar="OUT", help="where the new file is written")
+    made.add_argument("sizes", metavar="NAME=SIZE", nargs="*", help="each symbolic size")
     saved = word("to-tf", _to_tf, "write it as a SavedModel of TensorFlow's")
     saved.add_argument("folder", metavar="FOLDER", help="where it is written")
     serve = word("serve", _serve, "answer programs on this machine: POST npz or JSON to /")
@@ -110,13 +113,16 @@ def _inspect(asked: argparse.Namespace) -> None:
         *[("result", f"{n}: {t}") for n, t in zip(opened.results, facts.outputs)],
         *([("sizes", ", ".join(known))] if opened.flat.symbolic else []),
         ("platforms", ", ".join(facts.platforms)),
+        *([("devices", str(facts.nr_devices))] if facts.nr_devices > 1 else []),
         ("calls", ", ".join(facts.custom_calls) or "nothing outside StableHLO"),
         ("derivatives", f"of order {facts.vjp_order}" if facts.vjp_order else "none"),
         ("own rules", _rules(facts.custom_rules)),
+        *[("weight", f"{n}: {t}") for n, t in facts.weights.items()],
         *([("classes", ", ".join(facts.classes))] if facts.classes else []),
         ("format", f"{facts.format}, by {facts.producer}"),
         *[("module", f"{name}: StableHLO {v}") for name, v in facts.stablehlo.items()],
         ("seal", "by this key" if facts.sealed else "none"),
+        *[("executable", f"for {types}") for types in facts.executables],
         ("size", f"{facts.size} bytes"),
     ]
     for what, said in lines:
@@ -139,7 +145,15 @@ def _specialize(asked: argparse.Namespace) -> None:
     sizes = dict(_size(text) for text in asked.sizes)
     opened = _opened(asked)
     made = opened.flat.specialize(sizes, asked.platform)
-    Path(asked.outputs).write_bytes(opened.with_trees(made))
+    saved = opened.with_trees(*made.said(opened.facts.vjp_order))
+    sealing.write_file(asked.outputs, *saved, None)
+
+
+def _compile(asked: argparse.Namespace) -> None:
+    sizes = dict(_size(text) for text in asked.sizes)
+    opened = _opened(asked)
+    made = opened.flat.compile(*([sizes] if sizes else []))
+    sealing.write_file(asked.outputs, *opened.with_trees(*made.said()), _key(asked))
 
 
 def _size(text: str) -> tuple[str, int]:
@@ -151,7 +165,14 @@ def _size(text: str) -> tuple[str, int]:
 
 def _to_tf(asked: argparse.Namespace) -> None:
     opened = _opened(asked)
-    tensorflow.save(opened.flat, asked.folder, opened.arguments, opened.results)
+    if opened.flat.nr_devices > 1:
+        raise ArgumentError(
+            f"{opened.facts.name} runs on {opened.flat.nr_devices} devices, a SavedModel on one",
+            fix="export the function without a mesh",
+        )
+    tensorflow.save(
+        opened.flat.with_weights_inside(), asked.folder, opened.arguments, opened.results
+    )
 
 
 def _serve(asked: argparse.Namespace) -> None:

@@ -14,6 +14,13 @@ what order there are any, which functions outside StableHLO it calls; `vjp1.mlir
 `main`, `vjp2.mlirbc` that of the former.  Their types follow from those of the function.  They call
 `plait.constant` with the number of a constant that an earlier module has.
 
+`executable0.xla` and others hold machine code, which the manifest describes in `executables`; only
+who trusts the file looks at them.
+
+`weights.safetensors` holds what modules take as their first arguments; the manifest names them in
+`weights`, in order, and so for each derivative.  Its data begin at a multiple of 64 bytes of the
+file, so that they can be used where they lie.
+
 Invariant: what `unpack` returns is what `pack` was given, bit for bit, or an ArtifactError is
 raised that says what is wrong.  Fields and features unknown to this reader do no harm.
 """
@@ -24,9 +31,9 @@ import re
 import struct
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
-from typing import Any
+from typing import IO, Any
 
 from .errors import ArtifactError
 
@@ -35,10 +42,20 @@ FORMAT = 2
 platforms takes the number of one as an argument, and requires "platform-argument"; other artifacts
 are written as version 1, which older readers know."""
 
-FEATURES = frozenset({"symbolic-sizes", "registered-nodes", "platform-argument"})
+FEATURES = frozenset({
+    "symbolic-sizes", "registered-nodes", "platform-argument", "separate-weights",
+    "meshes", "executables",
+})  # fmt: skip
 """What an artifact may require of its reader."""
 
 MANIFEST = "manifest.json"
+WEIGHTS = "weights.safetensors"
+EXECUTABLE = ".xla"
+"""How names of executables end."""
+
+Member = bytes | memoryview | Sequence[memoryview]
+"""The bytes of a member; those of weights may be in pieces."""
+
 _DATE = (1980, 1, 1, 0, 0, 0)
 _FLAGGED = 0x1 | 0x40 | 0x2000  # encrypted, in one way or another
 _HEADER = re.compile(rb"ML\xefR.StableHLO_v(\d+)\.(\d+)\.(\d+)\x00", re.S)
@@ -56,31 +73,97 @@ _DAMAGE = (
 """What Python's zip reader raises for damaged archives."""
 
 
-def pack(manifest: Mapping[str, Any], members: Mapping[str, bytes]) -> bytes:
+_ALIGNED = 64
+_PADDING = 0xD935
+"""The kind of extra field by which others align members of zip archives, too."""
+
+_LOCAL_HEADER = struct.Struct("<4s5H3L2H")
+_NEEDS_64_BITS = 20
+"""Bytes of the extra field of a member that is too large for 32 bits."""
+
+
+def pack(manifest: Mapping[str, Any], members: Mapping[str, Member], before: int = 0) -> bytes:
     """The archive of a manifest, completed by what is said of the members, and the members.
 
     Args:
       manifest: fields that JSON can hold.
-      members: portable StableHLO artifacts, by file name.
+      members: portable StableHLO artifacts, and weights, by file name.
+      before: how many bytes are before the archive in the file that it is written to.
     """
-    described = {name: _described(data) for name, data in members.items()}
-    text = json.dumps({**manifest, "members": described}, sort_keys=True, indent=1, allow_nan=False)
     out = io.BytesIO()
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as archive:
-        for name, data in [(MANIFEST, text.encode()), *sorted(members.items())]:
-            info = zipfile.ZipInfo(name, _DATE)
-            info.create_system, info.external_attr = 3, 0o644 << 16  # the same on every system
-            archive.writestr(info, data)
+    write(out, manifest, members, before)
     return out.getvalue()
 
 
-def _described(data: bytes) -> dict[str, Any]:
-    version = ".".join(map(str, stablehlo_version(data)))
-    return {"bytes": len(data), "sha256": sha256(data).hexdigest(), "stablehlo": version}
+def write(
+    out: IO[bytes], manifest: Mapping[str, Any], members: Mapping[str, Member], before: int = 0
+) -> None:
+    """Write what `pack` returns to a file, from where it stands."""
+    described = {name: _described(name, data) for name, data in members.items()}
+    text = json.dumps({**manifest, "members": described}, sort_keys=True, indent=1, allow_nan=False)
+    last = [(WEIGHTS, members[WEIGHTS])] if WEIGHTS in members else []
+    modules = sorted([item for item in members.items() if item[0] != WEIGHTS])
+    with zipfile.ZipFile(_From(out), "w", zipfile.ZIP_STORED) as archive:  # type: ignore[arg-type]
+        for name, data in [(MANIFEST, text.encode()), *modules, *last]:
+            info = zipfile.ZipInfo(name, _DATE)
+            info.create_system, info.external_attr = 3, 0o644 << 16  # the same on every system
+            if name == WEIGHTS:
+                _write_aligned(archive, info, _pieces(data), before)
+            else:
+                archive.writestr(info, data)  # type: ignore[arg-type]
 
 
-def unpack(data: bytes, newest: tuple[int, ...]) -> tuple[dict[str, Any], dict[str, bytes]]:
-    """(manifest, members) of an archive.
+class _From:
+    """A file from where it stands on: that is its beginning."""
+
+    def __init__(self, file: IO[bytes]):
+        self._file, self._start = file, file.tell()
+        self.write, self.flush = file.write, file.flush
+
+    def tell(self) -> int:
+        return self._file.tell() - self._start
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        return self._file.seek(offset + (0 if whence else self._start), whence) - self._start
+
+
+def _pieces(data: Member) -> Sequence[memoryview]:
+    return [memoryview(data)] if isinstance(data, bytes | memoryview) else data
+
+
+def _write_aligned(
+    archive: zipfile.ZipFile, info: zipfile.ZipInfo, pieces: Sequence[memoryview], before: int
+) -> None:
+    """Write a member whose data begin at a multiple of 64 bytes of the file."""
+    info.file_size = sum(p.nbytes for p in pieces)
+    large = info.file_size * 1.05 > zipfile.ZIP64_LIMIT
+    at = before + archive.start_dir + _LOCAL_HEADER.size + len(info.filename) + 4
+    padding = -(at + (_NEEDS_64_BITS if large else 0)) % _ALIGNED
+    info.extra = struct.pack("<HH", _PADDING, padding) + bytes(padding)
+    with archive.open(info, "w", force_zip64=large) as member:
+        for piece in pieces:
+            member.write(piece)
+
+
+def is_raw(name: str) -> bool:
+    """Whether a member is no StableHLO."""
+    return name == WEIGHTS or name.endswith(EXECUTABLE)
+
+
+def _described(name: str, data: Member) -> dict[str, Any]:
+    pieces, digest = _pieces(data), sha256()
+    for piece in pieces:
+        digest.update(piece)
+    found = {"bytes": sum(p.nbytes for p in pieces), "sha256": digest.hexdigest()}
+    if is_raw(name):
+        return found
+    return {**found, "stablehlo": ".".join(map(str, stablehlo_version(pieces[0])))}
+
+
+def unpack(
+    data: bytes | memoryview, newest: tuple[float, ...]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """(manifest, members) of an archive.  Weights are a view of the bytes that are given.
 
     Args:
       data: the archive.
@@ -101,24 +184,96 @@ def unpack(data: bytes, newest: tuple[int, ...]) -> tuple[dict[str, Any], dict[s
     return manifest, members
 
 
-def _members(data: bytes) -> dict[str, bytes]:
-    if not data.startswith(b"PK"):
-        start = data[:16]
+def without_weights(
+    data: bytes | memoryview, newest: tuple[float, ...]
+) -> tuple[bytes, memoryview | None]:
+    """(an archive without weights, the weights, verified); as it is if there are none, and then
+    not looked at."""
+    members = _members(data)
+    if WEIGHTS not in members:
+        return bytes(data), None
+    manifest = _manifest(members.pop(MANIFEST, None))
+    described, weights = field(manifest, "members", dict), members.pop(WEIGHTS)
+    _check_member(WEIGHTS, weights, described.get(WEIGHTS), newest)
+    rest = {k: v for k, v in described.items() if k != WEIGHTS}
+    return _stored({**manifest, "members": rest}, members), weights
+
+
+def _stored(manifest: Mapping[str, Any], members: Mapping[str, bytes]) -> bytes:
+    """An archive of a manifest and members that nobody has looked at."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as archive:
+        for name, member in [(MANIFEST, json.dumps(manifest).encode()), *members.items()]:
+            archive.writestr(zipfile.ZipInfo(name, _DATE), member)
+    return out.getvalue()
+
+
+def _members(data: bytes | memoryview) -> dict[str, Any]:
+    start = bytes(data[:16])
+    if not start.startswith(b"PK"):
         raise ArtifactError(
             f"these {len(data)} bytes are no artifact: they start with {start!r}",
             fix="give what Exported.serialize() returned",
         )
     try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            found: dict[str, bytes] = {}
+        with zipfile.ZipFile(_Window(data)) as archive:
+            found: dict[str, Any] = {}
             for info in archive.infolist():
                 plain = info.compress_type == zipfile.ZIP_STORED and not info.flag_bits & _FLAGGED
                 if not plain or info.filename in found:
                     raise zipfile.BadZipFile(f"{info.filename!r} is not stored as it is, once")
-                found[info.filename] = archive.read(info)
+                found[info.filename] = (
+                    _in_place(archive, info, data)
+                    if info.filename == WEIGHTS
+                    else archive.read(info)
+                )
             return found
     except _DAMAGE as e:
         raise _damaged(e) from None
+
+
+class _Window(io.RawIOBase):
+    """Bytes as a file that is read."""
+
+    def __init__(self, data: bytes | memoryview):
+        self._data, self._at = memoryview(data), 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        start = (0, self._at, len(self._data))[whence]
+        if start + offset < 0:
+            raise ValueError("before the first byte")
+        self._at = start + offset
+        return self._at
+
+    def tell(self) -> int:
+        return self._at
+
+    def readinto(self, buffer: Any) -> int:
+        found = self._data[self._at : self._at + len(buffer)]
+        buffer[: len(found)] = found
+        self._at += len(found)
+        return len(found)
+
+
+def _in_place(
+    archive: zipfile.ZipFile, info: zipfile.ZipInfo, data: bytes | memoryview
+) -> memoryview:
+    """A member as a view of the archive; its checksum is compared by who asked for it."""
+    with archive.open(info):  # the header before it says the same as the directory
+        pass
+    header = memoryview(data)[info.header_offset :][: _LOCAL_HEADER.size]
+    *_, name, extra = _LOCAL_HEADER.unpack(header)
+    start = info.header_offset + _LOCAL_HEADER.size + name + extra
+    found = memoryview(data)[start : start + info.file_size].toreadonly()
+    if len(found) != info.file_size or info.compress_size != info.file_size:
+        raise zipfile.BadZipFile(f"{info.filename!r} is longer than the archive")
+    return found
 
 
 def _damaged(e: Exception) -> ArtifactError:
@@ -176,12 +331,16 @@ def texts(of: Any, name: str) -> list[str]:
     return found
 
 
-def _check_member(name: str, data: bytes, described: Any, newest: tuple[int, ...]) -> None:
+def _check_member(
+    name: str, data: bytes | memoryview, described: Any, newest: tuple[float, ...]
+) -> None:
     same = len(data) == field(described, "bytes", int)
     if not same or sha256(data).hexdigest() != field(described, "sha256", str):
         raise ArtifactError(
             f"the artifact is damaged: {name} is not what its checksum says",
         )
+    if is_raw(name):
+        return
     version = stablehlo_version(data)
     if ".".join(map(str, version)) != field(described, "stablehlo", str):
         raise ArtifactError(f"the artifact is damaged: the version of {name}")
@@ -193,7 +352,7 @@ def _check_member(name: str, data: bytes, described: Any, newest: tuple[int, ...
         )
 
 
-def stablehlo_version(data: bytes) -> tuple[int, ...]:
+def stablehlo_version(data: bytes | memoryview) -> tuple[int, ...]:
     """The version of StableHLO that a portable artifact says it is written in.
 
     Raises ArtifactError if it says none.

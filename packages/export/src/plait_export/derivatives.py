@@ -35,8 +35,10 @@ from .pullbacks import by_reading, with_pullback
 
 @jvp_rules.rule(call_exported)
 def _(xs, ts, *, artifact):
+    front = len(artifact.held)  # weights, which are constants
+    xs, ts = xs[front:], ts[front:]
     if all(t is ZERO for t in ts) or not any(a.varies for a in artifact.out_avals):
-        outs = call_exported.bind(*xs, artifact=artifact)
+        outs = artifact.bind(xs)
         return outs, [ZERO] * len(outs)
     tangents = [
         instantiate(t, x) if x.aval.varies else np.zeros(x.aval.shape, float0)
@@ -54,7 +56,7 @@ def _function(artifact: Any, given: Sequence[Any]) -> Any:
             fix="differentiate the function that calls it",
         )
     if artifact.has_vjp():
-        return with_pullback(artifact, lambda *xs: call_exported.bind(*xs, artifact=artifact))
+        return with_pullback(artifact, lambda *xs: artifact.bind(xs))
     try:
         artifact.expect_rules("differentiated")
         artifact.read_for(given)
@@ -66,6 +68,12 @@ def _function(artifact: Any, given: Sequence[Any]) -> Any:
 
 @transpose_rules.rule(call_exported)
 def _(cts, *args, artifact):
+    front = len(artifact.held)
+    return [None] * front + _transposed(cts, args[front:], artifact)
+
+
+def _transposed(cts: Sequence[Any], args: Sequence[Any], artifact: Any) -> list:
+    """Cotangents of the arguments, without the weights."""
     start = artifact.linear_from
     if start is None or any(map(is_linear, args[:start])):
         raise MissingRule(

@@ -12,11 +12,11 @@ from plait.ext.errors import (
     border,
 )
 
-from . import container, portable, sealing
-from .artifact import STABLE_CALLS
+from . import container, files, portable, sealing
+from .artifact import STABLE_CALLS, read_isolated
 from .container import field, texts
 from .errors import ArtifactError, expecting
-from .isolation import Limits, limits_of, read_apart
+from .isolation import Limits, limits_of
 
 
 class Facts(NamedTuple):
@@ -37,6 +37,9 @@ class Facts(NamedTuple):
       size: bytes.
       custom_rules: rules for derivatives and for mapping that its module does not hold; None if
         nothing is said of that.
+      weights: types of the arrays beside the modules, by name.
+      nr_devices: how many devices it runs on.
+      executables: types of arguments for which it holds machine code, which nobody has verified.
     """
 
     name: str
@@ -54,6 +57,9 @@ class Facts(NamedTuple):
     sealed: bool
     size: int
     custom_rules: tuple[str, ...] | None = None
+    weights: dict[str, str] = {}
+    nr_devices: int = 1
+    executables: tuple[str, ...] = ()
 
 
 @border
@@ -86,12 +92,15 @@ def check(
     archive = sealing.unsealed(blob, key)
     held = Limits() if limits is None else limits_of(limits)
     assert held is not None
-    read_apart(archive, "deserialize", {*STABLE_CALLS, *custom_calls}, held)
+    read_isolated(archive, {*STABLE_CALLS, *custom_calls}, held)
     return facts_of(archive, len(blob), key is not None)
 
 
-def bytes_of(source: Any) -> bytes:
-    """The bytes of a file, or those that are given.  Raises ArtifactError if it can not be read."""
+def bytes_of(source: Any) -> bytes | memoryview:
+    """The bytes of a file, mapped, or those that are given.
+
+    Raises ArtifactError if it can not be read.
+    """
     if isinstance(source, bytes | bytearray | memoryview):
         return bytes(source)
     if not isinstance(source, str | os.PathLike):
@@ -99,17 +108,10 @@ def bytes_of(source: Any) -> bytes:
             f"an artifact is a path or bytes, not {type(source).__name__}",
             fix="give what Exported.serialize() returned, or the name of the file it is in",
         )
-    try:
-        with open(source, "rb") as file:
-            return file.read()
-    except OSError as e:
-        raise ArtifactError(
-            f"{os.fspath(source)} can not be read: {e.strerror or e}",
-            fix="name a file that Exported.serialize() was written to",
-        ) from None
+    return files.mapped(source)
 
 
-def facts_of(archive: bytes, size: int, sealed: bool) -> Facts:
+def facts_of(archive: bytes | memoryview, size: int, sealed: bool) -> Facts:
     """What the manifest of an archive says, that was verified.  Raises ArtifactError."""
     with expecting("the artifact is damaged"):
         manifest, _ = container.unpack(archive, portable.newest_version())
@@ -135,12 +137,25 @@ def facts_of(archive: bytes, size: int, sealed: bool) -> Facts:
             stablehlo={
                 name: field(of, "stablehlo", str)
                 for name, of in field(manifest, "members", dict).items()
+                if not container.is_raw(name)
             },
             sealed=sealed,
             size=size,
             custom_rules=tuple(texts(manifest, "custom_rules"))
             if "custom_rules" in manifest
             else None,
+            weights={
+                field(w, "name", str): field(w, "type", str)
+                for each in (manifest, *derivatives)
+                for w in (field(each, "weights", list) if "weights" in each else [])
+            },
+            nr_devices=field(manifest["devices"], "count", int) if "devices" in manifest else 1,
+            executables=tuple(
+                ", ".join(texts(each, "inputs"))
+                for each in field(manifest["executables"], "each", list)
+            )
+            if "executables" in manifest
+            else (),
         )
 
 

@@ -9,6 +9,7 @@ import json
 import math
 import os
 import sys
+from functools import partial
 from typing import Any
 
 from plait.ext.errors import (
@@ -28,7 +29,7 @@ try:
 except ImportError:  # on Windows the parent's clock is the only limit
     resource = None
 
-_READERS = {"deserialize": artifact.read, "import_jax": jax_artifacts.read}
+_READERS = {"deserialize": partial(artifact.read, elsewhere=True), "import_jax": jax_artifacts.read}
 _PAGES = "/proc/self/statm"
 
 
@@ -72,12 +73,13 @@ def _answer(blob: bytes, reader: str, allowed: set[str]) -> bytes:
 
 def _written(of: Exported, derivative: Exported | None) -> Exported:
     """The same function, of its module as this process writes it, of flat trees."""
-    written, calls = portable.rewritten(of.mlir_module_serialized)
+    written, calls = portable.rewritten(of.mlir_module_serialized, of.division is not None)
     args, results = (0,) * len(of.in_avals), (0,) * len(of.out_avals)
     return Exported(
         of.fun_name, of.in_avals, flatten((args, {}))[1], of.out_avals, flatten(results)[1],
         of.platforms, of.scope, written, calls, of.by_argument,
         None if derivative is None else lambda: derivative, of.linear_from, of.custom_rules,
+        of.held, of.division,
     )  # fmt: skip
 
 

@@ -24,9 +24,11 @@ from .pullbacks import by_reading, with_pullback, without_rules
 
 @batching_rules.rule(call_exported)
 def _(batch, xs, dims, *, artifact):
+    every, front = (xs, dims), len(artifact.held)
+    xs, dims = xs[front:], dims[front:]
     rows = [row(x.aval, d) for x, d in zip(xs, dims, strict=True)]
     if not _is_read(artifact, rows):
-        return batch.each(call_exported, xs, dims, {"artifact": artifact})
+        return batch.each(call_exported, *every, {"artifact": artifact})
     mapped = plait.vmap(_function(artifact), in_axes=tuple(dims), axis_size=batch.size)
     outs = mapped(*xs)
     return outs, [0] * len(outs)

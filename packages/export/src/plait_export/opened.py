@@ -20,11 +20,11 @@ from plait.ext.types import (
 )
 
 from . import container, portable, sealing
-from .artifact import STABLE_CALLS, Exported, read
+from .artifact import STABLE_CALLS, Exported, read_isolated
 from .container import field
 from .errors import expecting
 from .facts import Facts, facts_of
-from .isolation import Limits, read_apart
+from .isolation import Limits
 
 
 class Opened(NamedTuple):
@@ -60,25 +60,24 @@ class Opened(NamedTuple):
         found = self.flat.call(*given)
         return {n: np.asarray(y) for n, y in zip(self.results, found, strict=True)}
 
-    def with_trees(self, made: Exported) -> bytes:
+    def with_trees(
+        self, manifest: dict[str, Any], members: dict[str, container.Member]
+    ) -> tuple[dict[str, Any], dict[str, container.Member]]:
         """The file of a function that was made of this one, with the trees that this one has."""
-        saved = made.serialize(self.facts.vjp_order)
-        manifest, members = container.unpack(saved, portable.newest_version())
-        for side in ("inputs", "outputs"):
-            manifest[side] = {**manifest[side], "tree": self.manifest[side]["tree"]}
-        if "registered-nodes" in self.manifest["requires"]:
-            manifest["requires"] = [*manifest["requires"], "registered-nodes"]
-        manifest.pop("members")
-        return container.pack(manifest, members)
+        trees = {side: {**manifest[side], "tree": self.manifest[side]["tree"]}
+                 for side in ("inputs", "outputs")}  # fmt: skip
+        named = "registered-nodes" in self.manifest["requires"]
+        requires = [*manifest["requires"], *(["registered-nodes"] if named else [])]
+        return {**manifest, **trees, "requires": requires}, members
 
 
 def open_artifact(
-    blob: bytes, custom_calls: Iterable[str], key: bytes | None, limits: Limits
+    blob: bytes | memoryview, custom_calls: Iterable[str], key: bytes | None, limits: Limits
 ) -> Opened:
     """The artifact that some bytes are; raises ArtifactError if they are none."""
     archive = sealing.unsealed(blob, key)
     allowed = {*STABLE_CALLS, *custom_calls}
-    flat = read(read_apart(archive, "deserialize", allowed, limits), allowed)
+    flat = read_isolated(archive, allowed, limits)
     facts = facts_of(archive, len(blob), key is not None)
     with expecting("the artifact is damaged"):
         manifest, _ = container.unpack(archive, portable.newest_version())

@@ -77,13 +77,14 @@ def newest_version() -> tuple[int, ...]:
     return tuple(map(int, jaxlib_api.stablehlo_version("NONE").split(".")))
 
 
-def artifact_of(code: bytes, symbolic: bool) -> bytes:
+def artifact_of(code: bytes, symbolic: bool, divided: bool = False) -> bytes:
     """The portable artifact of a module, in the oldest version of StableHLO, from 1.9 on, that can
     say it; so the same function is the same bytes whatever release of jaxlib wrote it.
 
     Args:
       code: bytecode of a module.
       symbolic: whether some sizes are not known.
+      divided: whether it is divided over a mesh; Shardy's words for that are kept as they are.
     """
     major, minor, patch = newest_version()
     versions = [*(f"{major}.{n}.0" for n in range(_OLDEST, minor)), f"{major}.{minor}.{patch}"]
@@ -92,7 +93,7 @@ def artifact_of(code: bytes, symbolic: bool) -> bytes:
         if symbolic:
             module.operation.attributes[_POLYMORPHIC] = mlir.boolean(True)
         for version in versions:  # the first one suffices, nearly always
-            found = _written(module, version)
+            found = _written(module, version, divided)
             if found is not None:
                 return found
     raise NotExportable(
@@ -101,10 +102,10 @@ def artifact_of(code: bytes, symbolic: bool) -> bytes:
     )
 
 
-def _written(module: Any, version: str) -> bytes | None:
+def _written(module: Any, version: str, divided: bool) -> bytes | None:
     """The artifact, or None if the version can not say it."""
     try:
-        return jaxlib_api.portable_artifact(module, version)
+        return jaxlib_api.portable_artifact(module, version, divided)
     except (ValueError, RuntimeError):
         return None
 
@@ -113,13 +114,19 @@ def _written(module: Any, version: str) -> bytes | None:
 
 
 def with_entry(
-    code: bytes, name: str, ins: Sequence[Aval], scope: Scope | None, platforms: Sequence[str]
+    code: bytes,
+    name: str,
+    ins: Sequence[Aval],
+    scope: Scope | None,
+    platforms: Sequence[str],
+    weights: int = 0,
 ) -> bytes:
     """The module with a `main` that asks nobody, and lets in only what fits together.
 
     If there are several platforms, it takes the number of one first.  If there are sizes known by
     name, it asks whether those of its arguments fit, in a way that compilers of StableHLO know
-    (`shape_assertion`), for those who run artifacts without Plait.
+    (`shape_assertion`), for those who run artifacts without Plait.  So many of `ins` as `weights`
+    says are no arguments of users, but come before them.
     """
     with jaxlib_api.lock:
         module = mlir.parse(code)
@@ -139,7 +146,7 @@ def with_entry(
         if scope is not None:
             e = Emitter(unit, ip, {}, {}, {}, {}, m.unknown)
             e.dims = measured(e, ins, xs)
-            _check_axes(e, ins, xs)
+            _check_axes(e, ins[weights:], xs[weights:])
             _check_constraints(e, scope)
         if asks:
             xs, taken = [*xs, arguments[0]], taken + front
@@ -312,7 +319,12 @@ def _unreadable(artifact: bytes, why: str) -> ArtifactError:
 
 def custom_calls(module: Any) -> list[str]:
     """Names of the functions outside StableHLO that a module calls, sorted."""
-    return sorted({op.attributes["call_target_name"].value for op in outside_calls(module)})
+    return targets(outside_calls(module))
+
+
+def targets(calls: Sequence[Any]) -> list[str]:
+    """Names of the functions that are called, sorted."""
+    return sorted({op.attributes["call_target_name"].value for op in calls})
 
 
 def outside_calls(module: Any) -> list[Any]:
@@ -320,11 +332,23 @@ def outside_calls(module: Any) -> list[Any]:
     return operations(module, lambda op: op.name == "stablehlo.custom_call")
 
 
-def calls_itself(module: Any) -> bool:
-    """Whether a function calls itself, also by others: there are no such programs, and compilers
-    do not come to an end with them."""
-    calls = {_name(f): {_callee(op) for op in operations(f, _is_call)}
-             for f in module.body.operations if f.operation.name == "func.func"}  # fmt: skip
+def calls_in(module: Any) -> tuple[list[Any], bool]:
+    """(the calls of functions outside StableHLO, whether a function calls itself).
+
+    Also by others: there are no such programs, and compilers do not come to an end with them.
+    """
+    outside, calls = [], {}
+    for f in module.body.operations:
+        found = operations(f, lambda op: op.name == "stablehlo.custom_call" or _is_call(op))
+        inside = {_callee(op) for op in found if _is_call(op)}
+        outside += [op for op in found if not _is_call(op)]
+        if f.operation.name == "func.func":
+            calls[_name(f)] = inside
+    return outside, _goes_round(calls)
+
+
+def _goes_round(calls: dict[str, set[str]]) -> bool:
+    """Whether following calls comes back to where it began."""
     while calls:
         done = {name for name, callees in calls.items() if not callees & calls.keys()}
         if not done:
@@ -369,16 +393,18 @@ def text_of(artifact: bytes) -> str:
 # ---- written anew --------------------------------------------------------------------------
 
 
-def rewritten(artifact: bytes) -> tuple[bytes, list[str]]:
+def rewritten(artifact: bytes, divided: bool) -> tuple[bytes, list[str]]:
     """(the artifact as it is written here, the functions outside StableHLO that it calls).
 
-    What is said of dividing the module over devices is left out: it is run on one.
+    What is said of dividing the module over devices is left out if it is not `divided`, but run on
+    one.
     """
     with jaxlib_api.lock:
         module = parsed(artifact)
-        _undivided(module)
+        if not divided:
+            _undivided(module)
         code = mlir.bytecode(module)
-    written = artifact_of(code, False)
+    written = artifact_of(code, False, divided)
     with jaxlib_api.lock:
         return written, custom_calls(parsed(written))
 
@@ -388,7 +414,6 @@ _OF_DIVISIONS = ("sdy.", "mhlo.sharding")
 
 def _undivided(module: Any) -> None:
     """Remove constraints of sharding, the meshes they name, and attributes of both."""
-    m = mlir.bindings()
     for op in operations(module, lambda op: op.name == "sdy.sharding_constraint"):
         replace(op, [op.operands[0]])
     for op in operations(module, lambda op: op.name == "sdy.mesh"):
@@ -396,13 +421,19 @@ def _undivided(module: Any) -> None:
     for op in operations(module, lambda op: True):
         for name in [name for name in op.attributes if name.startswith(_OF_DIVISIONS)]:
             del op.attributes[name]
-        for name in [name for name in ("arg_attrs", "res_attrs") if name in op.attributes]:
-            kept = [
-                {each.name: each.attr for each in held if not each.name.startswith(_OF_DIVISIONS)}
-                for held in op.attributes[name]
-            ]
-            dictionaries = [m.ir.DictAttr.get(held, m.context) for held in kept]
-            op.attributes[name] = m.ir.ArrayAttr.get(dictionaries, m.context)
+        _without_divisions(op)
+
+
+def _without_divisions(f: Any) -> None:
+    """Remove from a function what is said of how its arguments and results are divided."""
+    m, op = mlir.bindings(), f.operation
+    for name in [name for name in ("arg_attrs", "res_attrs") if name in op.attributes]:
+        kept = [
+            {each.name: each.attr for each in held if not each.name.startswith(_OF_DIVISIONS)}
+            for held in op.attributes[name]
+        ]
+        dictionaries = [m.ir.DictAttr.get(held, m.context) for held in kept]
+        op.attributes[name] = m.ir.ArrayAttr.get(dictionaries, m.context)
 
 
 # ---- for a platform that is known ----------------------------------------------------------
@@ -469,12 +500,13 @@ def code_for(
     return refined
 
 
-def specialised(code: bytes, by_argument: bool) -> bytes:
+def specialised(code: bytes, by_argument: bool, divided: bool = False) -> bytes:
     """The portable artifact of what `code_for` returned.
 
     Args:
       code: bytecode of a module in which all sizes are numbers.
       by_argument: whether `main` takes the number of the platform first.
+      divided: whether it is divided over a mesh.
     """
     with jaxlib_api.lock:
         module = mlir.parse(code)
@@ -483,7 +515,7 @@ def specialised(code: bytes, by_argument: bool) -> bytes:
         if by_argument:
             _mark_platform(main_of(module))
         code = mlir.bytecode(module)
-    return artifact_of(code, False)
+    return artifact_of(code, False, divided)
 
 
 def with_arguments(
@@ -517,6 +549,40 @@ def with_arguments(
         m.create("func.return", [], results, None, None, 0, m.unknown, ip)
         code = mlir.bytecode(module)
     return artifact_of(code, False)
+
+
+def with_constants(
+    artifact: bytes,
+    values: Sequence[tuple[Any, Aval]],
+    by_argument: bool,
+    symbolic: bool,
+    divided: bool = False,
+) -> bytes:
+    """The portable artifact whose `main` does not take the first arguments, but has constants.
+
+    Args:
+      artifact: portable StableHLO.
+      values: for each of these arguments a numpy array, and its type.
+      by_argument: whether `main` takes the number of the platform before them.
+      symbolic: whether some sizes are not known.
+      divided: whether it is divided over a mesh.
+    """
+    with jaxlib_api.lock:
+        module = parsed(artifact)
+        m, front = mlir.bindings(), int(by_argument)
+        taken, returned = types_of(main_of(module))
+        name = _renamed_main(module, "of_weights")
+        rest = taken[front + len(values) :]
+        block, f = mlir.function(module, "main", taken[:front] + rest, returned, public=True)
+        if by_argument:
+            _mark_platform(f)
+        ip, xs = mlir.insertion_point(block), list(block.arguments)
+        e = Emitter(Unit(()), ip, {}, {}, {}, {}, m.unknown)
+        given = [*xs[:front], *[e.constant(x, a) for x, a in values], *xs[front:]]
+        results = _called(m, ip, m.unknown, name, taken, returned, given)
+        m.create("func.return", [], results, None, None, 0, m.unknown, ip)
+        code = mlir.bytecode(module)
+    return artifact_of(code, symbolic, divided)
 
 
 def _mark_platform(main: Any) -> None:
@@ -607,6 +673,7 @@ def call_inside(
 def _joined(e: Emitter, name: str, module: Any) -> str:
     """Put the functions of a module into that which is being built; the new name of its main."""
     table, target = mlir.bindings().ir.SymbolTable, e.unit.module.body
+    _share_meshes(e, table, module)
     functions = list(module.body.operations)
     main = _name(main_of(module))
     new = {}
@@ -619,9 +686,29 @@ def _joined(e: Emitter, name: str, module: Any) -> str:
         _rename(table, module, f, between, final)
     for f in functions:  # when all are renamed: they call each other
         f.operation.attributes["sym_visibility"] = mlir.string("private")
+        _without_divisions(f)
         f.operation.detach_from_parent()
         target.append(f)
     return next(final for final, is_main in new.values() if is_main)
+
+
+def _share_meshes(e: Emitter, table: Any, module: Any) -> None:
+    """Let a module speak of the meshes of that which is being built, where they are the same."""
+    here = {str(op.operation.attributes["mesh"]): op for op in _meshes(e.unit.module)}
+    for op in _meshes(module):
+        mesh, old = str(op.operation.attributes["mesh"]), _name(op)
+        if mesh not in here:
+            _rename(table, module, op, old, e.unit.unique("mesh"))
+            op.operation.clone(mlir.bindings().ir.InsertionPoint.at_block_begin(
+                e.unit.module.body))  # fmt: skip
+        else:  # by way of a name that no other one has
+            _rename(table, module, op, old, "join.mesh")
+            table.replace_all_symbol_uses("join.mesh", _name(here[mesh]), module.operation)
+        op.operation.erase()
+
+
+def _meshes(module: Any) -> list[Any]:
+    return [op for op in module.body.operations if op.operation.name == "sdy.mesh"]
 
 
 def _rename(table: Any, module: Any, f: Any, old: str, new: str) -> None:

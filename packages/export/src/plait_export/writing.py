@@ -1,8 +1,8 @@
 """export: a function staged, lowered, and made portable StableHLO.
 
 Invariant: what is exported computes, and does nothing else: a program that acts on the world,
-calls Python, needs several devices, or calls functions without a promise of stability is refused,
-with a list of what stands in the way.
+calls Python, needs devices that are no mesh, or calls functions without a promise of stability is
+refused, with a list of what stands in the way.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -13,6 +13,7 @@ from plait import (
     jit,
 )
 from plait.ext.devices import (
+    Placed,
     platform,
 )
 from plait.ext.errors import (
@@ -39,6 +40,7 @@ from plait.ext.ops.callbacks import (
 )
 from plait.ext.types import (
     ShapeDtypeStruct,
+    float0,
 )
 from plait.ext.values import (
     is_tracer,
@@ -46,6 +48,8 @@ from plait.ext.values import (
 
 from .artifact import STABLE_CALLS, Exported, pullback_name, pullback_types
 from .calling import call_exported
+from .checks import DisabledSafetyCheck, calls_allowed
+from .division import Division, division_of, is_several
 from .elementary import where_libraries_lack, without_libraries
 from .errors import NotExportable
 from .naming import names
@@ -53,6 +57,7 @@ from .portable import UNTIL_SIZES_ARE_KNOWN, artifact_of, with_entry
 from .portable import custom_calls as calls_of
 from .reader import functions_of, names_in
 from .signature import scope_of
+from .weights import MEBIBYTE, Weighing
 
 
 def default_export_platform() -> str:
@@ -65,8 +70,10 @@ def export(
     fun_jit: Callable[..., Any],
     *,
     platforms: Sequence[str] | None = None,
+    disabled_checks: Iterable[DisabledSafetyCheck] = (),
     custom_calls: Iterable[str] = (),
     libraries: bool = True,
+    weights: str | int = "inside",
 ) -> Callable[..., Exported]:
     """A function that exports `fun_jit` for the types of its arguments.
 
@@ -74,11 +81,17 @@ def export(
       fun_jit: a function, jitted or not, with whatever transformations in it.
       platforms: for which it is compiled when it is called: "cpu", "cuda", "rocm", "tpu", one or
         several; they need not be here.  By default that of this process.
+      disabled_checks: as jax.export has it, `DisabledSafetyCheck.custom_call(name)`.
       custom_calls: functions outside StableHLO that it may call, besides those that every reader
         knows.
       libraries: whether linear algebra calls the libraries of the platforms, LAPACK and others.  If
         not, it is written out in elementary operations, in loops over rows and columns, for other
         readers of StableHLO: slower, and as exact.
+      weights: where large arrays are that the function closes over: "inside" the module, or
+        "separate", if they have 2**20 bytes or more (a number says how many).  They are then in a
+        file of the format safetensors inside the artifact, which is mapped into memory and not
+        copied (`load`); they have names (`Exported.weights`), and can be replaced
+        (`Exported.with_weights`).  Earlier readers refuse such artifacts.
 
     Returns a function of arrays and ShapeDtypeStructs, whose sizes may be symbolic
     (`symbolic_args_specs`), that returns an `Exported`.
@@ -97,47 +110,77 @@ def export(
         raise ArgumentError(
             f"export needs a function, not {fun_jit!r}", fix="write export(f)(*args)"
         )
+    least = _least(weights)
     wanted = None if platforms is None else known_platforms(platforms)
-    allowed = {*(STABLE_CALLS if libraries else UNTIL_SIZES_ARE_KNOWN), *custom_calls}
+    allowed = {*(STABLE_CALLS if libraries else UNTIL_SIZES_ARE_KNOWN), *custom_calls,
+               *calls_allowed(disabled_checks)}  # fmt: skip
     traceable = fun_jit if hasattr(fun_jit, "clear_cache") else jit(fun_jit)
 
     @border
     def exported(*args: Any, **kwargs: Any) -> Exported:
         staged = traceable.trace(*args, **kwargs)  # type: ignore[attr-defined]
-        return _made(staged, _How(wanted or (default_export_platform(),), allowed, libraries))
+        _check_closed(staged)
+        weighing = None if least is None else Weighing(least, fun_jit)
+        here = wanted or (default_export_platform(),)
+        return _made(staged, _How(here, allowed, libraries, weighing), staged.keys())
 
     return exported
 
 
+def _least(weights: Any) -> int | None:
+    """The bytes from which on a constant is a weight; None if none is."""
+    if weights in ("inside", "separate"):
+        return MEBIBYTE if weights == "separate" else None
+    if not isinstance(weights, int) or isinstance(weights, bool) or weights < 1:
+        raise ArgumentError(
+            f'weights is {weights!r}, and is "inside", "separate" or a number of bytes',
+            fix='write weights="separate": constants of 2**20 bytes or more are then beside the '
+            "module",
+        )
+    return weights
+
+
 class _How(NamedTuple):
-    """What was said of exporting: for which platforms, what may be called, whether libraries."""
+    """What was said of exporting: for which platforms, what may be called, whether libraries, which
+    constants are weights."""
 
     platforms: tuple[str, ...]
     allowed: set[str]
     libraries: bool
+    weighing: Weighing | None = None
 
 
-def _made(staged: Any, how: _How, linear_from: int | None = None) -> Exported:
-    platforms, allowed, libraries = how
+def _made(staged: Any, how: _How, keys: Sequence[Any], linear_from: int | None = None) -> Exported:
+    """The export of a function that was staged.
+
+    Args:
+      staged: the program, and the structures of its arguments and results.
+      how: what was said of exporting.
+      keys: dispatch keys of its arguments.
+      linear_from: as of `Exported`.
+    """
+    platforms, allowed, libraries, weighing = how
     program = staged.program
-    name = "lambda" if program.name == "<lambda>" else program.name
-    _check_closed(staged, name)
+    name = _called(program)
+    _check_closed(staged)
     _check_pure(program, name)
     scope = scope_of(program.in_avals)
     instead = where_libraries_lack if libraries else without_libraries
-    module = module_of(program, platforms=platforms, embed=True, instead=instead, named=names())
+    embed = True if weighing is None else weighing.is_inside
+    placed = [k for k in keys if k.placement is not None and is_several(k.placement.place)]
+    module = module_of(
+        program, keys=keys if placed else (), platforms=platforms, embed=embed, instead=instead,
+        named=names(),
+    )  # fmt: skip
+    held = [] if weighing is None else [weighing.weight(x) for x in module.constants]
     # A mesh, also one of a single device, is written into the module; a device is not.
-    if module.place is not None and hasattr(module.place, "mesh"):
-        raise NotExportable(
-            f"{name} runs on the devices of {module.place}, and an artifact runs on one device",
-            fix="export the function without shard_map, shardings and placed constants, and place "
-            "its arguments where it is called",
-        )
+    division = division_of(module, keys, name)
     code = module.code
     several = len(platforms) > 1
     if scope is not None or several:
-        code = with_entry(code, name, program.in_avals, scope, platforms)
-    artifact = artifact_of(code, scope is not None)
+        ins = [*[w.aval for w in held], *program.in_avals]
+        code = with_entry(code, name, ins, scope, platforms, len(held))
+    artifact = artifact_of(code, scope is not None, division is not None)
     with lock:
         calls = calls_of(mlir.parse(code))
     unknown = [c for c in calls if c not in allowed]
@@ -155,26 +198,48 @@ def _made(staged: Any, how: _How, linear_from: int | None = None) -> Exported:
         )
     return Exported(
         name, program.in_avals, staged.in_tree, program.out_avals, staged.out_tree, platforms,
-        scope, artifact, calls, several, lambda: _pullback(program, name, how), linear_from,
-        _rules_lost(program),
+        scope, artifact, calls, several, lambda: _pullback(program, name, how, division, keys),
+        linear_from, _rules_lost(program), held, division,
     )  # fmt: skip
 
 
-def _pullback(program: Program, name: str, how: _How) -> Exported:
+def _called(program: Program) -> str:
+    return "lambda" if program.name == "<lambda>" else program.name
+
+
+def _pullback(
+    program: Program, name: str, how: _How, division: Division | None, keys: Sequence[Any]
+) -> Exported:
     """The derivative of a program: (arguments, cotangents of results) -> cotangents of arguments,
-    flat, with float0 for what has none."""
+    flat, with float0 for what has none.  Cotangents lie as what they are of."""
     count = len(program.inputs)
+    there = [k.placement for k in keys]
+    back = [None] * len(program.outputs)
+    if division is not None:
+        placed = [p.place.devices for p in there if p is not None]
+        ids = placed[0] if placed else tuple(range(division.devices))
+        back = [division.sharding(lies, ids) for lies in division.outs]
 
     def pullback(*values: Any) -> tuple:
         of = lambda *xs: evaluate(program, xs)  # noqa: E731
-        return plait.vjp(of, *values[:count])[1]([*values[count:]])
+        found = plait.vjp(of, *values[:count])[1]([*values[count:]])
+        return tuple([_lying(ct, p) for ct, p in zip(found, there, strict=True)])
 
     pullback.__name__ = pullback_name(name)
     types = pullback_types(program.in_avals, program.out_avals)[0]
     staged = jit(pullback).trace(  # type: ignore[attr-defined]
         *[ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in types]
     )
-    return _made(staged, how, linear_from=count)
+    places = [*there, *back]
+    given = [a if p is None else Placed(a, p) for a, p in zip(types, places, strict=True)]
+    return _made(staged, how, given, linear_from=count)
+
+
+def _lying(ct: Any, placement: Any) -> Any:
+    """A cotangent that lies as what it is of, if that lies on a mesh."""
+    if placement is None or not hasattr(placement.place, "mesh") or ct.dtype == float0:
+        return ct
+    return placement.constrain(ct)
 
 
 _KEPT = ("core.call", "core.cond", "core.scan", "core.while", "core.map_axes", "core.composite",
@@ -201,12 +266,13 @@ def _rules_lost(program: Program) -> list[str] | None:
     return list(found)
 
 
-def _check_closed(staged: Any, name: str) -> None:
+def _check_closed(staged: Any) -> None:
     """Raise if it captured values that are being traced."""
     held = [c for c in staged.captured if is_tracer(c)]
     if held:
         raise NotExportable(
-            f"{name} closes over {', '.join(map(repr, held))}, which is being traced",
+            f"{_called(staged.program)} closes over {', '.join(map(repr, held))}, which is being "
+            "traced",
             fix="pass it as an argument, or export outside of the transformation",
         )
 

@@ -660,12 +660,13 @@ def refine_shapes(code: bytes) -> bytes:
     )
 
 
-def portable_artifact(module, version: str) -> bytes:
+def portable_artifact(module, version: str, divided: bool = False) -> bytes:
     """Serialise a module for readers of a version of StableHLO ("1.9.3"); return the bytes.
 
-    The module is left as it is.
+    Shardy's operations stay what they are in one that is `divided`, and become calls that the
+    compiler alone understands in another.  The module is left as it is.
     """
-    return _jax.mlir.serialize_portable_artifact(module, version, False)
+    return _jax.mlir.serialize_portable_artifact(module, version, divided)
 
 
 def load_portable_artifact(artifact: bytes, context):

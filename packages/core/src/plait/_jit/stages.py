@@ -134,7 +134,7 @@ class _Stage:
         n = len(self._traced.captured)
         return self.in_tree.unflatten(self._traced.program.in_avals[n:])
 
-    def _keys(self) -> list:
+    def keys(self) -> list:
         """The types of the arguments, and where they lie, after those of captured values."""
         return [c.key for c in self._traced.captured] + [
             getattr(v, "key", v.aval) for v in self._traced.values
@@ -172,7 +172,7 @@ class Lowered(_Stage):
         """
         p = self._traced.program
         platforms = self._platforms or (platform(),)
-        return module_of(p, self._donated, self._keys(), platforms, locations)
+        return module_of(p, self._donated, self.keys(), platforms, locations)
 
     def as_text(self, dialect: str = "stablehlo", *, debug_info: bool = False) -> str:
         """Return the module as text, before the compiler has changed anything.
@@ -243,7 +243,7 @@ class Lowered(_Stage):
                 f"this process compiles for {platform()}",
                 fix="lower it without lowering_platforms, or export it for that platform",
             )
-        traced, keys = self._traced, self._keys()
+        traced, keys = self._traced, self.keys()
         events.happened("lower", traced.program)
         module = module_of(traced.program, self._donated, keys)
         flags = dict(self._options.flags) | (compiler_options or {})

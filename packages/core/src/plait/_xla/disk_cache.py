@@ -129,23 +129,27 @@ def _writes_files(asked: Any) -> bool:
 
 
 @cache
-def _process() -> bytes:
-    """What machine code depends on besides the module and the options: versions, the platform,
-    the processor, and how many threads the compiler divides loops for."""
+def circumstances() -> dict[str, Any]:
+    """What machine code depends on besides the module and the options, by name: versions, the
+    platform, the processor, and how many threads the compiler divides loops for."""
     threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    told = (
-        jaxlib_api.JAXLIB_VERSION,
-        client().platform,
-        client().platform_version,
-        len(devices()),
-        threads,
-        os.environ.get("NPROC"),
-        os.environ.get("XLA_FLAGS"),
-        sys.platform,
-        jaxlib_api.processor(devices()),
-        _features(),
-    )
-    return repr(told).encode()
+    return {
+        "jaxlib": jaxlib_api.JAXLIB_VERSION,
+        "platform": client().platform,
+        "runtime": client().platform_version,
+        "devices": len(devices()),
+        "threads": threads,
+        "NPROC": os.environ.get("NPROC"),
+        "XLA_FLAGS": os.environ.get("XLA_FLAGS"),
+        "system": sys.platform,
+        "machine": jaxlib_api.processor(devices()),
+        "processor": _features(),
+    }
+
+
+@cache
+def _process() -> bytes:
+    return repr(tuple(circumstances().values())).encode()
 
 
 def _features() -> tuple[str, ...]:

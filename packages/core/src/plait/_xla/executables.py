@@ -239,6 +239,44 @@ def _compiled(module: Module, ids: tuple[int, ...], asked: Options) -> Loaded:
     return Loaded(made, tiles, [jaxlib_api.tiles(s) for s in given])
 
 
+def serialized(module: Module) -> bytes:
+    """Return the executable of a module for one device as bytes, from which `loaded_again` makes it
+    where `circumstances` are the same.
+
+    Raises RuntimeFailure where the runtime can not write it.
+    """
+    try:
+        return load(module).executable.serialize()
+    except (jaxlib_api.RuntimeFailure, ValueError) as e:
+        raise RuntimeFailure(
+            f"the runtime can not write this executable: {(str(e).splitlines() or [''])[0]}",
+            fix="keep the program instead, as StableHLO, and compile it where it is run",
+        ) from e
+
+
+def loaded_again(data: bytes, calls: Sequence[str] = ()) -> Loaded:
+    """Return the executable for the default device that `serialized` wrote.
+
+    Args:
+      data: bytes of somebody who is trusted: the runtime runs what they say.
+      calls: foreign functions that it calls.
+
+    Raises RuntimeFailure for what the runtime refuses.
+    """
+    ids = (first(),)
+    options = _compile_options(ids, USUAL)
+    code = " ".join(calls).encode()
+    try:
+        made = jaxlib_api.load_again(client(), data, code, device_list(ids), options)
+    except (jaxlib_api.RuntimeFailure, ValueError) as e:
+        raise RuntimeFailure(
+            f"the runtime refuses this executable: {(str(e).splitlines() or [''])[0]}",
+            fix="compile the program again",
+        ) from e
+    events.happened("load", None)
+    return Loaded(made, None)
+
+
 def settled(module: Module, loaded: Loaded, keys: Sequence[Any]) -> list[Any]:
     """Return dispatch keys of arguments, with the compiler's choice where it was to choose."""
     first = len(module.constants)

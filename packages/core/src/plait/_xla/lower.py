@@ -51,15 +51,16 @@ class Unit:
     """One module under construction.
 
     `symbols` are module-level declarations of lowering rules, `callbacks` the Python functions it
-    calls, `constants` the arrays that `main` takes first, `places` where it must run (several, if
-    they have the same devices; none: on the default device), `placements` how values lie that are
-    known to (by MLIR value), `questions` (where values come to lie) with the operations that ask
-    them, `acting` the operations that act on the world once, `platforms` what
-    it is lowered for, `said` the expansions of equations with programs, `made` operations to be
-    copied and `attributes` those of scalar constants, by what they are; `instead(equation,
-    platforms)`, if there is one, may give a function of values that is to be lowered rather than
-    the equation; `named(equation)`, if there is one, may give a program of that equation alone and
-    its text: the operation is then a function of the module, which carries the text.
+    calls, `constants` the arrays that it needs, which `main` takes first, but for those that it
+    `embeds`, `places` where it must run (several, if they have the same devices; none: on the
+    default device), `placements` how values lie that are known to (by MLIR value), `questions`
+    (where values come to lie) with the operations that ask them, `acting` the operations that act
+    on the world once, `platforms` what it is lowered for, `said` the expansions of equations with
+    programs, `made` the operations that are copied and `attributes` those of constants, by what
+    they are; `instead(equation, platforms)`, if there is one, may give a function of values that
+    is to be lowered rather than the equation; `named(equation)`, if there is one, may give a
+    program of that equation alone and its text: the operation is then a function of the module,
+    which carries the text.
     """
 
     __slots__ = (
@@ -72,7 +73,7 @@ class Unit:
         self,
         platforms: tuple[str, ...],
         locations: bool = False,
-        embed: bool = False,
+        embed: bool | Callable = False,
         instead: Callable | None = None,
         named: Callable | None = None,
     ):
@@ -98,6 +99,10 @@ class Unit:
     def place(self) -> Any:
         """The place where it must run; None is the default device."""
         return self.places[0] if self.places else None
+
+    def embeds(self, x: Any) -> bool:
+        """Whether a constant array is written into the module, and not passed to `main`."""
+        return bool(self.embed(x)) if callable(self.embed) else self.embed
 
     def run_at(self, place: Any) -> None:
         """Demand that the module runs at `place`; raise PlacementError if it must run elsewhere."""
@@ -180,12 +185,13 @@ class Emitter:
       tokens: ordered effect -> its last token.
     """
 
-    __slots__ = ("unit", "ip", "where", "bound", "dims", "consts", "tokens", "create")
+    __slots__ = ("unit", "ip", "where", "bound", "dims", "consts", "tokens", "create", "_shapes")
 
     def __init__(self, unit: Unit, ip, bound, dims, consts, tokens, where):
         self.unit, self.ip, self.where = unit, ip, where
         self.bound, self.dims, self.consts, self.tokens = bound, dims, consts, tokens
         self.create = mlir.bindings().create
+        self._shapes: dict[tuple, Any] = {}
 
     # -- operations ------------------------------------------------------------------------
 
@@ -358,7 +364,13 @@ class Emitter:
         return self.op("stablehlo.remainder", [r, b], I32)
 
     def shape(self, shape: Sequence[Any]) -> Any:
-        """Return a shape as a vector of i32 values."""
+        """Return a shape as a vector of i32 values; the same one for the same shape here."""
+        key = tuple([d if d.__class__ is Dim else int(d) for d in shape])
+        if key not in self._shapes:  # operations go to the end of a block: it is seen from here on
+            self._shapes[key] = self._shape(key)
+        return self._shapes[key]
+
+    def _shape(self, shape: Sequence[Any]) -> Any:
         one = Aval((1,), INT32)
         sizes = [self.op("stablehlo.reshape", [self.size(d)], one) for d in shape]
         out = Aval((len(shape),), INT32)

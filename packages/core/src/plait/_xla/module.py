@@ -39,7 +39,7 @@ class Module:
     ):
         self.code, self.callbacks, self.places = code, unit.callbacks, unit.places
         self.questions = questions
-        self.constants = [] if unit.embed else list(unit.constants.values())
+        self.constants = [x for x in unit.constants.values() if not unit.embeds(x)]
         self.results = results
         self.chosen = (False,) * len(self.constants) + chosen if any(chosen) else ()
 
@@ -55,16 +55,17 @@ def module_of(
     keys: Sequence[Any] = (),
     platforms: tuple[str, ...] = ("cpu",),
     locations: bool = False,
-    embed: bool = False,
+    embed: bool | Callable = False,
     instead: Callable | None = None,
     named: Callable | None = None,
 ) -> Module:
     """The module whose `main` is `p`, on operands with these dispatch keys.
 
     `donated` are numbers of inputs whose memory results may take; `embed` writes constant arrays
-    into the module, which then stands alone; `instead(equation, platforms)` may give a function of
-    values to be lowered rather than an equation; `named(equation)` may give a program of that
-    equation alone and its text, which then is a function that carries it (`OPERATION`).
+    into the module, which then stands alone, or, if it is a function, those of which it is true;
+    `instead(equation, platforms)` may give a function of values to be lowered rather than an
+    equation; `named(equation)` may give a program of that equation alone and its text, which then
+    is a function that carries it (`OPERATION`).
     """
     for name in p.axes:
         raise unbound(name)
@@ -89,22 +90,21 @@ def is_chosen(key: Any) -> bool:
 def _main(unit: Unit, p: Program, donated: Sequence[int], keys: Sequence[Any]) -> list:
     """Writes `main`; the placements of its results, None where nobody told one."""
     unit.constants = unit.needs(p)
-    passed = [] if unit.embed else list(unit.constants.values())
-    ins = [type_of(x.aval) for x in passed] + [type_of(a) for a in p.in_avals]
+    held = unit.constants
+    passed = {k: x for k, x in held.items() if not unit.embeds(x)}
+    ins = [type_of(x.aval) for x in passed.values()] + [type_of(a) for a in p.in_avals]
     outs = [type_of(a) for a in p.out_avals]
     b, f = mlir.function(unit.module, "main", ins, outs, public=True)
     args = list(b.arguments)
     unknown = mlir.bindings().unknown
     e = Emitter(unit, mlir.insertion_point(b), {}, {}, {}, {}, unknown)
-    if unit.embed:
-        e.consts = {k: e.constant(x.numpy(), x.aval) for k, x in unit.constants.items()}
-    else:
-        e.consts = dict(zip(unit.constants, args))
+    e.consts = dict(zip(passed, args))
+    e.consts |= {k: e.constant(x.numpy(), x.aval) for k, x in held.items() if k not in passed}
     args = args[len(passed) :]
     e.dims = measured(e, p.in_avals, args)
     results = e.program(p, args)
     e.create("func.return", [], results, None, None, 0, unknown, e.ip)
-    attributes = [_argument(unit, x.key, False) for x in passed]
+    attributes = [_argument(unit, x.key, False) for x in passed.values()]
     attributes += [_argument(unit, k, i in donated) for i, k in enumerate(keys)]
     told = [unit.placements.get(r) for r in results] if unit.placements else [None] * len(results)
     mlir.annotate(

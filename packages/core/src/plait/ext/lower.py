@@ -24,8 +24,13 @@ from .._ops.platforms import (
 from .._xla import (
     mlir,
 )
+from .._xla.disk_cache import (
+    circumstances,
+)
 from .._xla.executables import (
     load,
+    loaded_again,
+    serialized,
 )
 from .._xla.inspection import (
     ask,
@@ -63,12 +68,14 @@ __all__ = [
     "ask",
     "attr",
     "bindings",
+    "circumstances",
     "i64",
     "i64s",
     "index_of",
     "known_platforms",
     "load",
     "load_portable_artifact",
+    "loaded_again",
     "lock",
     "matrix",
     "measured",
@@ -77,6 +84,7 @@ __all__ = [
     "portable_artifact",
     "read",
     "refine_shapes",
+    "serialized",
     "stablehlo_version",
     "type_of",
 ]

@@ -1,0 +1,301 @@
+"""Functions that run on several devices: on meshes of named axes, over which arrays are divided.
+
+Of a mesh an artifact holds names and sizes of axes, and no devices; it is called on any devices
+that are as many, in their order.  Its module says the division in words of Shardy, which jaxlib
+reads; what is divided over a mesh by names alone is said in the manifest, too.
+
+Invariant: a function is called on as many devices as it was exported for, or there is an error with
+both numbers; its arguments and results lie there as they were exported.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import plait
+from plait.ext.devices import (
+    devices as devices_here,
+)
+from plait.ext.errors import (
+    ArgumentError,
+    PlaitError,
+)
+from plait.ext.lower import (
+    attr,
+    mlir,
+)
+from plait.ext.values import (
+    Array,
+)
+
+from .container import field, texts
+from .errors import ArtifactError, NotExportable
+
+Axes = tuple[tuple[str, int], ...]
+"""(name, size) of each axis of a mesh."""
+
+_MOST = 1 << 20
+"""Devices that there may be."""
+
+
+class Lies(NamedTuple):
+    """How an array lies: which mesh, by number, and for each axis the names it is divided over."""
+
+    mesh: int
+    spec: tuple[tuple[str, ...], ...]
+
+    def text(self, symbol: str, ndim: int) -> str:
+        """As Shardy writes it."""
+        parts = [*self.spec, *[()] * (ndim - len(self.spec))]
+        each = ["{" + ", ".join(map(_quoted, names)) + "}" for names in parts]
+        return f"#sdy.sharding<@{symbol}, [{', '.join(each)}]>"
+
+
+def _quoted(name: str) -> str:
+    escaped = "".join(c if c.isprintable() and c not in '"\\' else f"\\{ord(c):02X}" for c in name)
+    return f'"{escaped}"'
+
+
+class Division(NamedTuple):
+    """How a function is divided.
+
+    Attributes:
+      meshes: the meshes that its module speaks of: axes of as many devices each.
+      ins, outs: how the flat arguments and results lie; None where the compiler says it.
+    """
+
+    meshes: tuple[Axes, ...]
+    ins: tuple[Lies | None, ...]
+    outs: tuple[Lies | None, ...]
+
+    @property
+    def devices(self) -> int:
+        """How many devices it runs on."""
+        return math.prod(size for _, size in self.meshes[0])
+
+    def place_of(self, ids: Sequence[int], mesh: int = 0) -> Any:
+        """A mesh with these devices."""
+        axes = self.meshes[mesh]
+        grid = np.array(ids).reshape([size for _, size in axes])
+        return plait.Mesh(grid, tuple([name for name, _ in axes]))
+
+    def sharding(self, lies: Lies | None, ids: Sequence[int]) -> Any:
+        """The sharding, over these devices, of what lies so; None if it is not said."""
+        if lies is None:
+            return None
+        spec = [names or None for names in lies.spec]
+        return plait.NamedSharding(self.place_of(ids, lies.mesh), plait.P(*spec))
+
+    def devices_of(self, args: Sequence[Any], name: str) -> tuple[int, ...]:
+        """The devices that these arguments lie on; the first ones, if none was placed.
+
+        Raises PlacementError if they are not as many as it was exported for.
+        """
+        places = [x.key.placement.place for x in args
+                  if x.__class__ is Array and x.key.placement is not None]  # fmt: skip
+        ids = tuple(places[0].devices) if places else tuple(range(self.devices))
+        self.expect(len(ids), name)
+        if not places:
+            self.expect_here(name)
+        return ids
+
+    def expect(self, count: int, name: str) -> None:
+        """PlacementError if a call is on another number of devices."""
+        if count != self.devices:
+            raise plait.errors.PlacementError(
+                f"{name} was exported for {self.devices} devices, and is called on {count}",
+                fix=f"bring its arguments to a mesh of {self.devices} devices, by plait.device_put "
+                "and Exported.in_shardings_jax(mesh)",
+            )
+
+    def expect_here(self, name: str) -> None:
+        """PlacementError if this process has not so many devices."""
+        if len(devices_here()) < self.devices:
+            raise plait.errors.PlacementError(
+                f"{name} was exported for {self.devices} devices, and here are "
+                f"{len(devices_here())}",
+                fix="call it where they are; on a CPU they can be virtual: set "
+                f"plait.config.cpu_devices = {self.devices} before the first array is made",
+            )
+
+    def over(self, mesh: Any, side: Sequence[Lies | None], name: str) -> tuple:
+        """The shardings of arguments or results, on the devices of a mesh.
+
+        Raises ArgumentError for what is no mesh, and PlacementError for one of more or fewer.
+        """
+        if not hasattr(mesh, "axis_sizes"):
+            raise ArgumentError(
+                f"{mesh!r} is no mesh", fix='write plait.make_mesh((4, 2), ("x", "y"))'
+            )
+        mesh = mesh if hasattr(mesh, "ids") else mesh.of_first_devices()
+        self.expect(mesh.size, name)
+        return tuple([self.sharding(lies, mesh.ids) for lies in side])
+
+
+# ---- exported ------------------------------------------------------------------------------
+
+
+def is_several(place: Any) -> bool:
+    """Whether a place is a mesh, also of one device, or several devices in another way."""
+    return hasattr(place, "mesh") or len(place.devices) > 1
+
+
+def division_of(module: Any, keys: Sequence[Any], name: str) -> Division | None:
+    """How a module that was lowered for arguments with these dispatch keys is divided; None for one
+    device that nobody speaks of.
+
+    Raises NotExportable for devices that have no names by axes.
+    """
+    if not any(map(is_several, module.places)):
+        return None
+    without = [p for p in module.places if not hasattr(p, "mesh")]
+    if without:
+        raise NotExportable(
+            f"{name} runs on {without[0]}, and an artifact says only how arrays are divided over "
+            "named axes of a mesh",
+            fix="place its arguments and results by NamedSharding(mesh, P(...)), or export it "
+            "without placements, and place its arguments where it is called",
+        )
+    meshes = list(dict.fromkeys([tuple(p.mesh.shape_tuple) for p in module.places]))
+    ins = [_lies(k.placement, meshes) for k in keys]
+    return Division(tuple(meshes), tuple(ins), tuple([_lies(p, meshes) for p in module.results]))
+
+
+def _lies(placement: Any, meshes: Sequence[Axes]) -> Lies | None:
+    """How an array with this placement lies, if names say it."""
+    parts = getattr(getattr(placement, "spec", None), "parts", None)
+    if parts is None or None in parts:
+        return None
+    return Lies(meshes.index(tuple(placement.mesh.shape_tuple)), parts)
+
+
+# ---- in the manifest -----------------------------------------------------------------------
+
+
+def described(division: Division) -> dict[str, Any]:
+    """What a manifest says."""
+    return {
+        "count": division.devices,
+        "meshes": [[list(axis) for axis in axes] for axes in division.meshes],
+        "inputs": [_said(lies) for lies in division.ins],
+        "outputs": [_said(lies) for lies in division.outs],
+    }
+
+
+def _said(lies: Lies | None) -> dict[str, Any] | None:
+    return None if lies is None else {"mesh": lies.mesh, "spec": [list(p) for p in lies.spec]}
+
+
+def read(said: dict[str, Any], ins: Sequence[Any], outs: Sequence[Any]) -> Division | None:
+    """What a manifest says of a function with arguments and results of these types.
+
+    Raises ArtifactError if that can not be.
+    """
+    if "devices" not in said:
+        return None
+    of = field(said, "devices", dict)
+    meshes = tuple([_axes(each) for each in field(of, "meshes", list)])
+    count = field(of, "count", int)
+    if not meshes or any(math.prod(n for _, n in axes) != count for axes in meshes):
+        raise _damaged(f"its meshes are not of {count} devices")
+    sides = [_side(field(of, side, list), avals, meshes)
+             for side, avals in (("inputs", ins), ("outputs", outs))]  # fmt: skip
+    return Division(meshes, *sides)
+
+
+def _axes(said: Any) -> Axes:
+    """The axes of a mesh."""
+    good = isinstance(said, list) and all(
+        isinstance(axis, list) and len(axis) == 2 and isinstance(axis[0], str)
+        and axis[1].__class__ is int and 0 < axis[1] <= _MOST for axis in said
+    )  # fmt: skip
+    if not good or len({axis[0] for axis in said}) != len(said):
+        raise _damaged("the axes of a mesh")
+    return tuple([(name, size) for name, size in said])
+
+
+def _side(said: list, avals: Sequence[Any], meshes: Sequence[Axes]) -> tuple[Lies | None, ...]:
+    if len(said) != len(avals):
+        raise _damaged(f"it says how {len(said)} arrays lie, of {len(avals)}")
+    return tuple([None if s is None else _read(s, a, meshes) for s, a in zip(said, avals)])
+
+
+def _read(said: Any, aval: Any, meshes: Sequence[Axes]) -> Lies:
+    """How an array of a type lies."""
+    mesh, spec = field(said, "mesh", int), field(said, "spec", list)
+    if not 0 <= mesh < len(meshes):
+        raise _damaged(f"an array lies on its mesh number {mesh}")
+    parts = [texts({"spec": names}, "spec") for names in spec]
+    used, known = [name for names in parts for name in names], dict(meshes[mesh])
+    if len(spec) > aval.ndim or len({*used}) != len(used) or not {*used} <= known.keys():
+        raise _damaged(f"an array of type {aval!r} is divided over {spec}")
+    for size, names in zip(aval.shape, parts):
+        pieces = math.prod(known[name] for name in names)
+        if size.__class__ is int and size % pieces:
+            raise _damaged(f"an array of type {aval!r} is divided in {pieces} pieces")
+    return Lies(mesh, tuple(map(tuple, parts)))
+
+
+def _damaged(what: str) -> ArtifactError:
+    return ArtifactError(f"the artifact is damaged: its devices: {what}")
+
+
+# ---- in modules ----------------------------------------------------------------------------
+
+
+def meshes_in(module: Any) -> list[Axes]:
+    """The meshes that a module speaks of, without repetition; for a holder of the lock."""
+    found: dict[Axes, None] = {}
+    for op in module.body.operations:
+        if op.operation.name == "sdy.mesh":
+            axes = mlir.bindings().sdy.MeshAttr(op.operation.attributes["mesh"]).axes
+            each = [mlir.bindings().sdy.MeshAxisAttr(a) for a in axes]
+            found[tuple([(a.name, int(a.size)) for a in each])] = None
+    return list(found)
+
+
+def enter(e: Any, division: Division, name: str) -> tuple[int, ...]:
+    """Let a module that is built run on the devices of a divided function; their numbers.
+
+    Raises PlacementError for other numbers of them, and PlaitError inside shard_map.
+    """
+    if e.bound:
+        raise PlaitError(
+            f"{name} was exported for {division.devices} devices, and is called inside shard_map, "
+            "where each device has a program of its own",
+            fix="call it outside of shard_map, or export the function without a mesh",
+        )
+    if e.unit.place is None:
+        division.expect_here(name)
+        ids = tuple(range(division.devices))
+    else:
+        ids = tuple(e.unit.place.devices)
+        division.expect(len(ids), name)
+    for mesh in range(len(division.meshes)):
+        place = _place(division, ids, mesh)
+        e.unit.run_at(place)
+        place.symbol(e.unit)  # declared first, so that what is called speaks of this one
+    return ids
+
+
+def _place(division: Division, ids: Sequence[int], mesh: int) -> Any:
+    return plait.NamedSharding(division.place_of(ids, mesh), plait.P()).place
+
+
+def constrained(
+    e: Any, division: Division, ids: Sequence[int], xs: Sequence[Any], avals: Sequence[Any],
+    side: Sequence[Lies | None], told: bool,
+) -> list:  # fmt: skip
+    """Values that lie as is said; `told`: whoever builds the module is told of it."""
+    out = []
+    for x, a, lies in zip(xs, avals, side, strict=True):
+        if lies is not None:
+            symbol = _place(division, ids, lies.mesh).symbol(e.unit)
+            how = attr(lies.text(symbol, a.physical.ndim))
+            x = e.op("sdy.sharding_constraint", [x], a.physical, sharding=how)
+            if told:
+                e.unit.placements[x] = division.sharding(lies, ids)
+        out.append(x)
+    return out
