@@ -19,6 +19,8 @@ from .assembly import (
 )
 from .contexts import MeshChange, MissingMesh
 from .device_meshes import create_device_mesh, create_hybrid_device_mesh
+from .explicit_axes import auto_axes, explicit_axes, reshard
+from .explicit_types import ShardingTypeError
 from .inspection import inspect_array_sharding
 from .logical_axes import SerialLoop
 from .manual import (
@@ -62,10 +64,13 @@ __all__ = [
     "SerialLoop",
     "Shard",
     "Sharding",
+    "ShardingTypeError",
     "SingleDeviceSharding",
+    "auto_axes",
     "create_device_mesh",
     "create_hybrid_device_mesh",
     "device_put",
+    "explicit_axes",
     "inspect_array_sharding",
     "make_array_from_callback",
     "make_array_from_process_local_data",
@@ -75,6 +80,7 @@ __all__ = [
     "make_mesh",
     "picture",
     "pmap",
+    "reshard",
     "set_mesh",
     "shard_map",
     "sharding_of",

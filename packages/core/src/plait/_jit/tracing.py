@@ -50,7 +50,7 @@ class Traced(NamedTuple):
         """Return the results as a tree of ShapeDtypeStructs."""
         return self.tree.unflatten(
             [
-                ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type)
+                ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type, sharding=a.sharding)
                 for a in self.program.out_avals
             ]
         )
@@ -261,6 +261,7 @@ class ShapeDtypeStruct:
       shape: ints or symbolic sizes.
       dtype: anything numpy takes for a dtype.
       weak_type: whether the dtype gives way to others.
+      sharding: where it is, or how a type says that it is divided; None leaves that open.
     """
 
     __slots__ = ("shape", "dtype", "weak_type", "sharding")
@@ -323,8 +324,8 @@ class Shape(Tracer):
     __slots__ = ("key",)
 
     def __init__(self, aval: Aval, placement: Placement | None = None):
-        self.by, self.aval, self.where = GROUND, aval, None
         self.key = aval if placement is None else Placed(aval, placement)
+        self.by, self.aval, self.where = GROUND, self.key.aval, None
 
 
 def shapes_only(tree_: Any) -> Any:

@@ -12,6 +12,7 @@ from .._base.errors import (
     ShapeError,
 )
 from .._core.carrier import expand_rules
+from .._core.divided import without_axis
 from .._core.higher_order import Slots, Wiring
 from .._core.ir import Program, derived
 from .._core.primitive import Primitive
@@ -48,7 +49,7 @@ def row(aval: Aval, axis: int | None) -> Aval:
     """The type of a row along `axis`."""
     if axis is None:
         return aval
-    return aval.with_shape((*aval.shape[:axis], *aval.shape[axis + 1 :]))
+    return without_axis(aval, axis)
 
 
 def _map(
