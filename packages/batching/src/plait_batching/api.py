@@ -176,7 +176,7 @@ def vmap(
         def run(xs: list, axes: list, size: Any, chosen: Callable | None = None) -> tuple:
             """(results, their tree, what out_axes says of them), the mapped axis where that says,
             or where `chosen` does of it."""
-            b = Batch(current(), size, axis_name, over, of=f)
+            b = Batch(current(), size, axis_name, divided_over(over, xs, axes, args), of=f)
             with opened(b):
                 a, k = tree.unflatten([lifted(b, x, d) for x, d in zip(xs, axes)])
                 out = f(*a, **k)
@@ -218,6 +218,37 @@ def _wholes_of_sizes() -> Callable:
     call = whole_of(getattr(plait, "pile_axis"))  # noqa: B009  # its name loads what is known of it
     assert call is not None
     return call
+
+
+def divided_over(
+    given: tuple[str, ...] | None, xs: Sequence[Any], axes: Sequence[Any], args: Any
+) -> tuple[str, ...] | None:
+    """The axes of a mesh that the mapped axis is divided over: as `spmd_axis_name` says, or as the
+    types of what is mapped do of explicit axes.
+
+    Raises AxisError if these differ, or something that is not mapped is divided over them.
+    """
+    found = given
+    for i, (x, axis) in enumerate(zip(xs, axes)):
+        said = getattr(x.aval, "sharding", None) if axis is not None else None
+        names = () if said is None else said.entries(x.aval.ndim)[axis]
+        if names and found and names != found:
+            raise AxisError(
+                f"vmap: the mapped axis is divided over {found}, and that of args"
+                f"{key_paths(args)[i]}, of type {x.aval!r}, over {names}",
+                fix="bring them to one sharding, by plait.sharding.reshard(x, P(...))",
+            )
+        found = names or found
+    for i, (x, axis) in enumerate(zip(xs, axes)):
+        said = x.aval.sharding if axis is None and found else None
+        both = set() if said is None else {n for names in said.entries(x.aval.ndim) for n in names}
+        if both & set(found or ()):
+            raise AxisError(
+                f"vmap: args{key_paths(args)[i]}, of type {x.aval!r}, is not mapped, and is divided "
+                f"over {min(both & set(found or ()))!r}, as the mapped axis is",
+                fix="bring it together, by plait.sharding.reshard(x, P()), or map it, too",
+            )
+    return found
 
 
 def _path(tree: Any, i: int) -> str:

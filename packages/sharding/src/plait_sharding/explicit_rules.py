@@ -110,7 +110,7 @@ from plait.ext.types import (
     Aval,
 )
 
-from .explicit_types import Entries, entries_of, explicit_rules, joined, unclear, whole_along
+from .explicit_types import Entries, entries_of, explicit_rules, joined, said_over, unclear, whole_along
 from .mesh import Names
 from .placement import constraint, release
 
@@ -313,7 +313,7 @@ def _(avals, outs, *, dimension_numbers, slice_sizes, **params):
     for i, (names, n, k) in enumerate(zip(entries, x.shape, slice_sizes, strict=True)):
         if names and n != k and i not in d.operand_batching_dims:
             raise unclear(
-                "gather", avals, f"positions are read on axis {i}, which is divided over {names}"
+                "gather", avals, f"positions are read on axis {i}, which is divided over {said_over(names)}"
             )
     for i, k in zip(d.operand_batching_dims, d.start_indices_batching_dims, strict=True):
         (batch[k],) = joined("gather", avals, [(entries[i],), (batch[k],)])
@@ -323,22 +323,9 @@ def _(avals, outs, *, dimension_numbers, slice_sizes, **params):
 
 
 @explicit_rules.rule(scatter_, scatter_add_, scatter_max_, scatter_min_, scatter_mul_)
-def _(avals, outs, *, dimension_numbers, **params):
-    """The result is divided as what is updated, which is written at no positions of axes that are
-    divided, unless the window is all of them."""
-    x, _, updates = avals
-    d, entries = dimension_numbers, entries_of(x)
-    dropped = (*d.inserted_window_dims, *d.operand_batching_dims)
-    sizes = iter([updates.shape[i] for i in d.update_window_dims])
-    for i, names in enumerate(entries):
-        n = 1 if i in dropped else next(sizes)
-        if names and n != x.shape[i] and i not in d.operand_batching_dims:
-            raise unclear(
-                "scatter",
-                avals,
-                f"positions are written on axis {i}, which is divided over {names}",
-            )
-    return entries
+def _(avals, outs, **params):
+    """What is written goes to where the array is."""
+    return entries_of(avals[0])
 
 
 # ---- contractions --------------------------------------------------------------------------
@@ -360,7 +347,8 @@ def _contracted(what: str, avals: Sequence[Aval], a: Names, b: Names) -> None:
     """Axes that are summed along must not both be divided: it is the user's to say where sums go,
     to all devices or in pieces."""
     if a and b:
-        same = f"over {a}" if a == b else f"over {a} in one and over {b} in the other"
+        one, other = said_over(a), said_over(b)
+        same = f"over {one}" if a == b else f"over {one} in one and over {other} in the other"
         raise unclear(
             what, avals, f"both are divided along the axis that is summed over, {same}, and how "
             "the sums shall lie is not clear",
@@ -369,16 +357,21 @@ def _contracted(what: str, avals: Sequence[Aval], a: Names, b: Names) -> None:
 
 @explicit_rules.rule(conv_general)
 def _(avals, outs, *, dims, feature_group_count, batch_group_count, **params):
-    """Examples and features that come out may be divided, and nothing else."""
+    """Examples, features that come out and places of the input may be divided."""
     x, y = (entries_of(a) for a in avals)
+    (batch, feature, *space), (to, summed, *kernel) = dims.lhs_spec, dims.rhs_spec
     grouped = feature_group_count != 1 or batch_group_count != 1
-    admitted = [(dims.lhs_spec[0],), (dims.rhs_spec[0],)] if not grouped else [(), ()]
-    for entries, fine in zip((x, y), admitted):
-        for i, names in enumerate(entries):
-            if names and i not in fine:
-                raise unclear("conv_general_dilated", avals, f"it sums along axis {i} of one")
+    across = [x[feature], y[summed], *[y[i] for i in kernel], *([x[batch], y[to]] if grouped else [])]
+    for names in across:
+        if names:
+            raise unclear(
+                "conv_general_dilated",
+                avals,
+                f"it sums along an axis, or goes by groups of one, divided over {said_over(names)}",
+            )
     out: list[Names] = [()] * outs.ndim
-    out[dims.out_spec[0]], out[dims.out_spec[1]] = x[dims.lhs_spec[0]], y[dims.rhs_spec[0]]
+    for i, names in zip(dims.out_spec, (x[batch], y[to], *[x[i] for i in space]), strict=True):
+        out[i] = names
     return tuple(out)
 
 

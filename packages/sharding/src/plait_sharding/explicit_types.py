@@ -80,7 +80,7 @@ def joined(prim: Any, avals: Sequence[Aval], given: Sequence[Entries] | None = N
     for axis, names in enumerate(zip(*every, strict=True)):
         divided = list(dict.fromkeys([n for n in names if n]))
         if len(divided) > 1:
-            first, second = map(_over, divided[:2])
+            first, second = map(said_over, divided[:2])
             raise unclear(
                 name_of(prim), avals, f"axis {axis} is divided over {first} and over {second}"
             )
@@ -99,7 +99,7 @@ def whole_along(prim: Any, avals: Sequence[Aval], axes: Iterable[int]) -> Entrie
             raise unclear(
                 name_of(prim),
                 avals,
-                f"it goes along axis {axis}, which is divided over {_over(entries[axis])}",
+                f"it goes along axis {axis}, which is divided over {said_over(entries[axis])}",
             )
     return entries
 
@@ -109,7 +109,8 @@ def name_of(prim: Any) -> str:
     return prim if prim.__class__ is str else prim.name.rpartition(".")[2]
 
 
-def _over(names: Names) -> str:
+def said_over(names: Names) -> str:
+    """Names of axes in words."""
     return " and ".join(map(repr, names))
 
 
@@ -193,6 +194,6 @@ def _checked(prim: Any, avals: Sequence[Aval], sharding: Any, out: Aval, entries
                 name_of(prim),
                 avals,
                 f"axis {axis} of the result, of shape {out.shape}, can not be divided in {k} "
-                f"equal pieces, over {_over(names)} of {mesh!r}",
+                f"equal pieces, over {said_over(names)} of {mesh!r}",
             )
     return out.with_sharding(sharding.update(mesh=mesh, spec=PartitionSpec(*entries)))

@@ -56,7 +56,7 @@ from plait.ext.types import (
 
 from .collectives import Binder
 from .contexts import MissingMesh, mesh_here
-from .mesh import AbstractMesh, Mesh, PartitionSpec
+from .mesh import AbstractMesh, AxisType, Mesh, PartitionSpec
 from .named_shardings import Grid, NamedSharding, piece_shape
 from .tilings import quoted, spec_text
 from .variance import varying
@@ -110,9 +110,19 @@ def _rule(
     ]
     expect("shard_map", program.in_avals, pieces)
     return [
-        y.with_shape([n * mesh.product(names) for n, names in zip(y.shape, spec, strict=True)])
+        _whole(mesh, y.with_shape([n * mesh.product(k) for n, k in zip(y.shape, spec)]), y, spec)
         for y, spec in zip(program.out_avals, out_specs, strict=True)
     ]
+
+
+def _whole(mesh: Mesh, whole: Aval, piece: Aval, spec: tuple) -> Aval:
+    """The type of a result of several pieces: divided over the explicit axes of the mesh as
+    `out_specs` say, and as the piece itself is over the others."""
+    if not mesh.explicit_axes:
+        return whole
+    inner = ((),) * piece.ndim if piece.sharding is None else piece.sharding.entries(piece.ndim)
+    entries = [(*names, *more) for names, more in zip(spec, inner, strict=True)]
+    return whole.with_sharding(NamedSharding(mesh, PartitionSpec(*entries)).explicit)
 
 
 shard_map_p = Primitive("sharding.shard_map", _rule, many=True, higher=Manual())
@@ -287,7 +297,7 @@ def over_pieces(
             piece_shape(mesh, v.aval, spec, lambda i=i: _said("in_specs", args, i, values[i]))
             for i, (v, spec) in enumerate(zip(values, ins))
         ]
-        pieces = tuple([v.aval.with_shape(shape) for v, shape in zip(values, shapes)])
+        pieces = tuple([_piece(mesh, axes, v.aval, s) for v, s in zip(values, shapes)])
         if typed:
             pieces = tuple([divided(a, spec) for a, spec in zip(pieces, ins)])
         given, _ = tree.unflatten(values)
@@ -312,6 +322,15 @@ def over_pieces(
         return traced.tree.unflatten(results)
 
     return mapped
+
+
+def _piece(mesh: Mesh, axes: tuple[str, ...], aval: Aval, shape: tuple[int, ...]) -> Aval:
+    """The type of a piece: over other axes of the mesh it is divided as the whole is."""
+    piece, said = aval.with_shape(shape), aval.sharding
+    inner = mesh.typed(axes, AxisType.Manual)
+    if said is None or not inner.explicit_axes:
+        return piece
+    return piece.with_sharding(NamedSharding(inner, said.spec).explicit)
 
 
 def divided(aval: Aval, spec: tuple[tuple[str, ...], ...]) -> Aval:
