@@ -107,13 +107,8 @@ def _is_summed_after(e: Eqn, ins: Sequence[Any]) -> bool:
 
 
 def _freed(prim: Any, ct: Any, ins: Sequence[Any]) -> tuple[Any, Sequence[Any]]:
-    """Return cotangents and operands for a rule, which does as it sees fit with what is divided
-    over explicit axes; operations with programs go by the types of these."""
-    if prim.higher is not None:
-        return ct, ins
-    given = [v for v in (*as_list(ct), *ins) if v is not None]
-    if all(v.aval.sharding is None for v in given):
-        return ct, ins
+    """Cotangents and operands for a rule, which does as it sees fit with what is divided over
+    explicit axes."""
     cts = [c if c is None else lie_as(c, None) for c in as_list(ct)]
     free = [Linear(x.aval.with_sharding(None)) if is_linear(x) else lie_as(x, None) for x in ins]
     return cts if prim.many else cts[0], free
@@ -199,7 +194,11 @@ def pull_back(
             for p in recorders:
                 p.where = e.where
             try:
-                ct, ins = _freed(e.prim, ct, ins)
+                if e.prim.higher is None:  # what has programs goes by the types of these
+                    for v in (*e.outputs, *ins):
+                        if v.aval.sharding is not None:
+                            ct, ins = _freed(e.prim, ct, ins)
+                            break
                 got = rule(ct, *ins, **e.params)
                 for a, x, c in zip(e.inputs, ins, got, strict=True):
                     if c is not None and x.__class__ is Linear:

@@ -228,27 +228,34 @@ def divided_over(
 
     Raises AxisError if these differ, or something that is not mapped is divided over them.
     """
+    types = [getattr(x, "aval", None) for x in xs]  # a user's class of values may have none
+    every = [getattr(a, "sharding", None) for a in types]
+    if not any(every):
+        return given
     found = given
-    for i, (x, axis) in enumerate(zip(xs, axes)):
-        said = getattr(x.aval, "sharding", None) if axis is not None else None
-        names = () if said is None else said.entries(x.aval.ndim)[axis]
+    entries = [() if s is None else s.entries(a.ndim) for a, s in zip(types, every)]
+    for i, (over, axis) in enumerate(zip(entries, axes)):
+        names = over[axis] if over and axis is not None else ()
         if names and found and names != found:
             raise AxisError(
-                f"vmap: the mapped axis is divided over {found}, and that of args"
-                f"{key_paths(args)[i]}, of type {x.aval!r}, over {names}",
+                f"vmap: the mapped axis is divided over {_said(found)}, and that of args"
+                f"{key_paths(args)[i]}, of type {types[i]!r}, over {_said(names)}",
                 fix="bring them to one sharding, by plait.sharding.reshard(x, P(...))",
             )
         found = names or found
-    for i, (x, axis) in enumerate(zip(xs, axes)):
-        said = x.aval.sharding if axis is None and found else None
-        both = set() if said is None else {n for names in said.entries(x.aval.ndim) for n in names}
-        if both & set(found or ()):
+    for i, (over, axis) in enumerate(zip(entries, axes)):
+        both = [n for names in over for n in names if axis is None and n in (found or ())]
+        if both:
             raise AxisError(
-                f"vmap: args{key_paths(args)[i]}, of type {x.aval!r}, is not mapped, and is divided "
-                f"over {min(both & set(found or ()))!r}, as the mapped axis is",
+                f"vmap: args{key_paths(args)[i]}, of type {types[i]!r}, is not mapped, and is "
+                f"divided over {both[0]!r}, as the mapped axis is",
                 fix="bring it together, by plait.sharding.reshard(x, P()), or map it, too",
             )
     return found
+
+
+def _said(names: tuple[str, ...]) -> str:
+    return " and ".join(map(repr, names))
 
 
 def _path(tree: Any, i: int) -> str:

@@ -173,6 +173,10 @@ class NamedSharding(Sharding):
     def __reduce__(self):
         return NamedSharding, (self.mesh, self.spec)
 
+    def untyped(self) -> "NamedSharding":
+        """The same over a mesh without explicit axes, of which types say nothing."""
+        return NamedSharding(self.mesh.untyped, self.spec)
+
     def with_spec(self, spec: Any) -> "NamedSharding":
         """The sharding over the same mesh with another PartitionSpec, or its entries in a tuple.
 
@@ -270,6 +274,9 @@ class NamedSharding(Sharding):
     def obeyed(self, e: Any, x: Any, aval: Aval) -> Any:
         """`x`, in a module, divided as its type says.  Where the mesh has other axes, too, the
         compiler may divide it further over these."""
+        told = e.unit.placements.get(x)
+        if told is not None and told.explicit == self:
+            return x
         alone = self.mesh.are_all_axes_explicit
         e.unit.run_at(self.place)
         parts = self.spec.full(aval.physical.ndim)

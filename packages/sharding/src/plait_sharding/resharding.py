@@ -86,7 +86,7 @@ def _(args: Any, params: dict[str, Any]) -> Array:
     have: Any = x.key.placement
     if getattr(have, "explicit", None) is None:
         return x
-    return wrap(x.buffer(), Placed(x.aval, NamedSharding(have.mesh.untyped, have.spec)))
+    return wrap(x.buffer(), Placed(x.aval, have.untyped()))
 
 
 def _over_processes(x: Array, key: Placed, among_the_same: bool) -> Array | None:

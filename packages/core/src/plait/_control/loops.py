@@ -172,11 +172,12 @@ def scan(
             return out
     carry = [as_value(x) for x in leaves]
     n = len(carry)
-    for r, path in zip(rows, key_paths(xs) if rows else ()):
+    for i, r in enumerate(rows):
         said = r.aval.sharding
         if said is not None and said.entries(r.aval.ndim)[0]:
             raise AxisError(
-                f"scan goes along the leading axis of xs{path}, of type {r.aval!r}, which is divided",
+                f"scan goes along the leading axis of xs{key_paths(xs)[i]}, of type {r.aval!r}, "
+                "which is divided",
                 fix="bring its rows together first, by plait.sharding.reshard(xs, P(None, ...)); "
                 "vmap goes along an axis that is divided",
             )

@@ -125,7 +125,10 @@ class Primitive:
         if self.higher is not None or self.effect is not None:
             outs = self.rule(*avals, **params)
             outs = varying.of_programs(self.higher, avals, params, outs)
-            return divided.of_programs(self.higher, params, outs)
+            for a in avals:
+                if a.sharding is not None:
+                    return divided.of_programs(self.higher, params, outs)
+            return outs
         key = (avals, self.frozen(params)) if params else avals
         try:
             return self.memo[key]

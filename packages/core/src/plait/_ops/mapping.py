@@ -12,7 +12,7 @@ from .._base.errors import (
     ShapeError,
 )
 from .._core.carrier import expand_rules
-from .._core.divided import without_axis
+from .._core.divided import with_axis, without_axis
 from .._core.higher_order import Slots, Wiring
 from .._core.ir import Program, derived
 from .._core.primitive import Primitive
@@ -62,7 +62,7 @@ def _map(
             raise ShapeError(f"map: axis {a} of {x!r} does not have size {size}")
     expect("map", program.in_avals, [row(x, a) for x, a in zip(xs, in_axes)])
     return [
-        y.with_shape((*y.shape[:a], size, *y.shape[a:]))
+        with_axis(y, a, size)
         for y, a in zip(program.out_avals, out_axes, strict=True)
     ]
 
