@@ -176,7 +176,7 @@ def vmap(
         def run(xs: list, axes: list, size: Any, chosen: Callable | None = None) -> tuple:
             """(results, their tree, what out_axes says of them), the mapped axis where that says,
             or where `chosen` does of it."""
-            b = Batch(current(), size, axis_name, divided_over(over, xs, axes, args), of=f)
+            b = Batch(current(), size, axis_name, divided_over(over, xs, axes, (args, kwargs)), of=f)
             with opened(b):
                 a, k = tree.unflatten([lifted(b, x, d) for x, d in zip(xs, axes)])
                 out = f(*a, **k)
@@ -221,7 +221,7 @@ def _wholes_of_sizes() -> Callable:
 
 
 def divided_over(
-    given: tuple[str, ...] | None, xs: Sequence[Any], axes: Sequence[Any], args: Any
+    given: tuple[str, ...] | None, xs: Sequence[Any], axes: Sequence[Any], tree: Any
 ) -> tuple[str, ...] | None:
     """The axes of a mesh that the mapped axis is divided over: as `spmd_axis_name` says, or as the
     types of what is mapped do of explicit axes.
@@ -238,8 +238,8 @@ def divided_over(
         names = over[axis] if over and axis is not None else ()
         if names and found and names != found:
             raise AxisError(
-                f"vmap: the mapped axis is divided over {_said(found)}, and that of args"
-                f"{key_paths(args)[i]}, of type {types[i]!r}, over {_said(names)}",
+                f"vmap: the mapped axis is divided over {_said(found)}, and that of "
+                f"{_argument(tree, i)}, of type {types[i]!r}, over {_said(names)}",
                 fix="bring them to one sharding, by plait.sharding.reshard(x, P(...))",
             )
         found = names or found
@@ -247,11 +247,17 @@ def divided_over(
         both = [n for names in over for n in names if axis is None and n in (found or ())]
         if both:
             raise AxisError(
-                f"vmap: args{key_paths(args)[i]}, of type {types[i]!r}, is not mapped, and is "
+                f"vmap: {_argument(tree, i)}, of type {types[i]!r}, is not mapped, and is "
                 f"divided over {both[0]!r}, as the mapped axis is",
                 fix="bring it together, by plait.sharding.reshard(x, P()), or map it, too",
             )
     return found
+
+
+def _argument(tree: tuple[Any, Any], i: int) -> str:
+    """Leaf `i` of (args, kwargs) in words."""
+    where = key_paths((list(tree[0]), tree[1]))[i]
+    return where.replace("[0]", "args", 1) if where[1] == "0" else where[3:]
 
 
 def _said(names: tuple[str, ...]) -> str:
@@ -317,9 +323,8 @@ def _value(x: Any, axis: Any, i: int, args: tuple, kwargs: dict) -> Any:
     except NotAnArrayError as e:
         if axis is None:
             return x
-        where = key_paths((list(args), kwargs))[i]
         raise NotAnArrayError(
-            f"{e.what} (vmap: {where.replace('[0]', 'args', 1) if where[1] == '0' else where[3:]})",
+            f"{e.what} (vmap: {_argument((args, kwargs), i)})",
             fix=f"{e.fix}, or say by in_axes=None that it does not vary",
         ) from None
 
