@@ -176,7 +176,9 @@ def vmap(
         def run(xs: list, axes: list, size: Any, chosen: Callable | None = None) -> tuple:
             """(results, their tree, what out_axes says of them), the mapped axis where that says,
             or where `chosen` does of it."""
-            b = Batch(current(), size, axis_name, divided_over(over, xs, axes, (args, kwargs)), of=f)
+            b = Batch(
+                current(), size, axis_name, divided_over(over, xs, axes, (args, kwargs)), of=f
+            )
             with opened(b):
                 a, k = tree.unflatten([lifted(b, x, d) for x, d in zip(xs, axes)])
                 out = f(*a, **k)

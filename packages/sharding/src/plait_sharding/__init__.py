@@ -19,7 +19,6 @@ from .assembly import (
 )
 from .contexts import MeshChange, MissingMesh
 from .device_meshes import create_device_mesh, create_hybrid_device_mesh
-from .explicit_axes import auto_axes, explicit_axes, reshard
 from .explicit_types import ShardingTypeError
 from .inspection import inspect_array_sharding
 from .logical_axes import SerialLoop
@@ -49,6 +48,7 @@ from .placement import (
 )
 from .propagation import AUTO
 from .tilings import GSPMDSharding
+from .typed_axes import auto_axes, explicit_axes, reshard
 
 __all__ = [
     "AUTO",

@@ -110,7 +110,15 @@ from plait.ext.types import (
     Aval,
 )
 
-from .explicit_types import Entries, entries_of, explicit_rules, joined, said_over, unclear, whole_along
+from .explicit_types import (
+    Entries,
+    entries_of,
+    explicit_rules,
+    joined,
+    said_over,
+    unclear,
+    whole_along,
+)
 from .mesh import Names
 from .placement import constraint, release
 
@@ -313,7 +321,9 @@ def _(avals, outs, *, dimension_numbers, slice_sizes, **params):
     for i, (names, n, k) in enumerate(zip(entries, x.shape, slice_sizes, strict=True)):
         if names and n != k and i not in d.operand_batching_dims:
             raise unclear(
-                "gather", avals, f"positions are read on axis {i}, which is divided over {said_over(names)}"
+                "gather",
+                avals,
+                f"positions are read on axis {i}, which is divided over {said_over(names)}",
             )
     for i, k in zip(d.operand_batching_dims, d.start_indices_batching_dims, strict=True):
         (batch[k],) = joined("gather", avals, [(entries[i],), (batch[k],)])
@@ -361,7 +371,12 @@ def _(avals, outs, *, dims, feature_group_count, batch_group_count, **params):
     x, y = (entries_of(a) for a in avals)
     (batch, feature, *space), (to, summed, *kernel) = dims.lhs_spec, dims.rhs_spec
     grouped = feature_group_count != 1 or batch_group_count != 1
-    across = [x[feature], y[summed], *[y[i] for i in kernel], *([x[batch], y[to]] if grouped else [])]
+    across = [
+        x[feature],
+        y[summed],
+        *[y[i] for i in kernel],
+        *([x[batch], y[to]] if grouped else []),
+    ]
     for names in across:
         if names:
             raise unclear(
@@ -403,7 +418,19 @@ def _matrices(prim: Any, *counts: int) -> None:
         return _of_last(prim, avals, outs, counts)
 
 
-for _prim in (cholesky_, eig_, eigh_, geqp3, geqrf, hessenberg_, lu_, qr_, schur_, svd_, tridiagonal_):
+for _prim in (
+    cholesky_,
+    eig_,
+    eigh_,
+    geqp3,
+    geqrf,
+    hessenberg_,
+    lu_,
+    qr_,
+    schur_,
+    svd_,
+    tridiagonal_,
+):
     _matrices(_prim, 2)
 _matrices(pivots_to_permutation, 1)
 _matrices(householder_product_, 2, 1)
@@ -470,7 +497,9 @@ def _(avals, outs, **params):
     pieces are put together, or cut, along axes that are whole otherwise."""
     entries = entries_of(avals[0])
     if outs.ndim != avals[0].ndim:
-        return None if not any(entries) else whole_along("this collective", avals, range(len(entries)))
+        return (
+            None if not any(entries) else whole_along("this collective", avals, range(len(entries)))
+        )
     return tuple([e if n == m else () for e, n, m in zip(entries, avals[0].shape, outs.shape)])
 
 

@@ -30,7 +30,14 @@ from plait.ext.types import (
 
 from .mesh import Mesh, Names, PartitionSpec
 
-__all__ = ["Entries", "ShardingTypeError", "divided_results", "entries_of", "explicit_rules", "joined"]
+__all__ = [
+    "Entries",
+    "ShardingTypeError",
+    "divided_results",
+    "entries_of",
+    "explicit_rules",
+    "joined",
+]
 
 Entries = tuple[Names, ...]
 """Of each axis of an array the explicit axes of a mesh that it is divided over."""
@@ -55,7 +62,9 @@ def entries_of(aval: Aval) -> Entries:
 
 def spec_said(entries: Iterable[Names]) -> str:
     """Entries as the PartitionSpec that a user writes."""
-    said = [repr(names) if len(names) > 1 else repr(names[0]) if names else "None" for names in entries]
+    said = [
+        repr(names) if len(names) > 1 else repr(names[0]) if names else "None" for names in entries
+    ]
     return f"P({', '.join(said)})"
 
 

@@ -369,7 +369,9 @@ class Mesh(_Axes):
     def typed(self, axes: Iterable[str], kind: AxisType) -> "Mesh":
         """The mesh whose axes of these names are of this type."""
         types = [kind if n in axes else t for n, t in zip(self.axis_names, self.axis_types)]
-        return self if tuple(types) == self.axis_types else Mesh(self.devices, self.axis_names, types)
+        return (
+            self if tuple(types) == self.axis_types else Mesh(self.devices, self.axis_names, types)
+        )
 
     def update(self, devices: Any = None, axis_names: Any = None, axis_types: Any = None) -> "Mesh":
         """A mesh that differs in what is given.

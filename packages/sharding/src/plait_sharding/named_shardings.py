@@ -36,7 +36,7 @@ __all__ = ["Grid", "NamedSharding"]
 
 
 class Grid(NamedTuple):
-    """A mesh, as the place where a computation runs; of which type its axes are, is nothing to it."""
+    """A mesh, as the place where a computation runs, whatever the types of its axes."""
 
     mesh: Mesh
 

@@ -58,7 +58,8 @@ def recast(program: Program, want: Sequence[Aval]) -> Program:
         return program
     return staged(
         lambda *xs: [
-            lie_as(varied(fit(o, w), w.vma), w.sharding) for o, w in zip(evaluate(program, xs), want)
+            lie_as(varied(fit(o, w), w.vma), w.sharding)
+            for o, w in zip(evaluate(program, xs), want)
         ],
         program.in_avals,
         program.name,
@@ -168,9 +169,7 @@ def steady(
                 "plait.sharding.reshard(x, P(...))",
             )
     rest = program.out_avals[len(want) :]
-    keep = [
-        o.with_sharding(w.sharding) if o.same_type(w) else w for o, w in zip(outs, want)
-    ]
+    keep = [o.with_sharding(w.sharding) if o.same_type(w) else w for o, w in zip(outs, want)]
     return carry, recast(program, [*keep, *rest])
 
 

@@ -52,7 +52,9 @@ def of_programs(higher: Wiring | None, params: dict[str, Any], outs: Any) -> Any
     inside: dict[int, Aval] = {}
     for program, _, ends in w.bodies:
         inside.update(zip(ends, program.out_avals, strict=True))
-    return [_around(o, inside.get(s), w.mapped.get(s)) for s, o in zip(w.outputs, outs, strict=True)]
+    return [
+        _around(o, inside.get(s), w.mapped.get(s)) for s, o in zip(w.outputs, outs, strict=True)
+    ]
 
 
 def _around(out: Aval, inner: Aval | None, axes: tuple[int, ...] | None) -> Aval:

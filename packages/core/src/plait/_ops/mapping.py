@@ -61,10 +61,7 @@ def _map(
         if a is not None and x.shape[a] != size:
             raise ShapeError(f"map: axis {a} of {x!r} does not have size {size}")
     expect("map", program.in_avals, [row(x, a) for x, a in zip(xs, in_axes)])
-    return [
-        with_axis(y, a, size)
-        for y, a in zip(program.out_avals, out_axes, strict=True)
-    ]
+    return [with_axis(y, a, size) for y, a in zip(program.out_avals, out_axes, strict=True)]
 
 
 map_axes = Primitive("core.map_axes", _map, many=True, higher=Along())

@@ -18,8 +18,7 @@ from .._base.errors import (
 from .._core.array import Array, from_numpy, on_accelerator, shared, unmasked
 from .._core.interpreter import Value
 from .._ops import elementwise as el
-from .._ops.layout import offering
-from .._ops.layout import all_free
+from .._ops.layout import all_free, offering
 from .._ops.layout import placed as laid
 from .._plugins.metadata import resolve
 from .._types.avals import asked_dtype
