@@ -45,7 +45,7 @@ OTHER_TESTS = {
     "export.call": "tested with what was exported",
     **dict.fromkeys(["piles.map", "piles.segmented", "core.attention",
                      "core.attention_tangent", "core.attention_cotangent"], "tested with piles"),
-    **dict.fromkeys(["sharding.shard_map", "sharding.constraint", "sharding.inspect", "core.pvary"],
+    **dict.fromkeys(["sharding.shard_map", "sharding.constraint", "sharding.release", "sharding.inspect", "core.pvary"],
                     "tested on several devices"),
     **dict.fromkeys([f"core.random_{n}" for n in ("bits", "clone", "fold_in", "seed", "split")],
                     KEYS),
