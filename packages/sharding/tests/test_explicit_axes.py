@@ -600,6 +600,50 @@ def test_types_are_values(mesh):
     assert mesh != make_mesh((2, 4), ("x", "y")) == mesh.untyped
 
 
+def test_types_are_made_by_hand(mesh, told):
+    rows = NamedSharding(mesh, P("x"))
+    assert repr(plait.typeof(pnp.ones((8, 4))).update(sharding=rows)) == "f32[8@x,4]"
+    assert repr(ext.types.Aval((8, 4), "float32", sharding=rows)) == "f32[8@x,4]"
+    told(lambda: ext.types.Aval((7, 4), "float32", sharding=rows), "2 equal pieces")
+    auto = NamedSharding(make_mesh((8,), "x"), P("x"))
+    told(lambda: ext.types.Aval((8,), "float32", sharding=auto), "explicit axes")
+
+
+def test_texts_of_programs(mesh, told):
+    with use_mesh(mesh):
+        a = plait.device_put(host((8, 4), "float32"), P("x", "y"))
+        text = str(plait.make_program(lambda v: v.sum(0))(a))
+    assert "f32[8@x,4@y]" in text and "f32[4@y]" in text
+    told(lambda: plait.text.parse(text), "f32[8@x,4@y]", "which a text does not have")
+
+
+MORE = {
+    "det": (lambda a: pnp.linalg.det(a), np.linalg.det, (8, 4, 4), ("x",)),
+    "inv": (lambda a: pnp.linalg.inv(a), np.linalg.inv, (8, 4, 4), ("x", None, None)),
+    "svd": (lambda a: pnp.linalg.svd(a)[1], lambda a: np.linalg.svd(a)[1], (8, 4, 4), ("x", None)),
+    "median": (lambda a: pnp.median(a, 1), lambda a: np.median(a, 1), (8, 5), ("x",)),
+    "norm": (lambda a: pnp.linalg.norm(a, axis=1), lambda a: np.linalg.norm(a, axis=1), (8, 5),
+             ("x",)),
+    "tile": (lambda a: pnp.tile(a, (1, 2)), lambda a: np.tile(a, (1, 2)), (8, 5), ("x", None)),
+    "roll": (lambda a: pnp.roll(a, 1, 1), lambda a: np.roll(a, 1, 1), (8, 5), ("x", None)),
+    "bits": (lambda a: lax.bitcast_convert_type(a, "int32"), lambda a: a.view("int32"), (8, 5),
+             ("x", None)),
+    "pool": (lambda a: lax.reduce_window(a, 0.0, lax.add, (1, 2), (1, 2), "VALID"),
+             lambda a: a.reshape(8, 3, 2).sum(2), (8, 6), ("x", None)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MORE)
+def test_more_functions_by_what_they_are_made_of(name, mesh, close):
+    f, of_numpy, shape, spec = MORE[name]
+    x = np.random.default_rng(1).normal(size=shape).astype(np.float32)
+    with use_mesh(mesh):
+        out = plait.jit(f)(plait.device_put(x, P("x")))
+        assert entries(plait.typeof(out).sharding, out.ndim) == spec
+        assert entries(out.sharding, out.ndim) == spec
+    close(out, of_numpy(x))
+
+
 def test_set_mesh_for_good(mesh):
     set_mesh(mesh)
     try:

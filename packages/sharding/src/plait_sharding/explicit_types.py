@@ -10,6 +10,7 @@ guess.
 """
 
 from collections.abc import Iterable, Sequence
+from contextvars import ContextVar
 from typing import Any
 
 from plait.ext.errors import (
@@ -123,12 +124,20 @@ def said_over(names: Names) -> str:
     return " and ".join(map(repr, names))
 
 
+_being_said: ContextVar[tuple[Any, ...]] = ContextVar("plait_sharding.being_said", default=())
+"""Operations, and the types of their operands, that are being said by what they expand to.  That
+may ask for the type of the result itself; then nothing is said yet of how it is divided."""
+
+
 # ---- of one operation ----------------------------------------------------------------------
 
 
 def divided_results(prim: Any, avals: Sequence[Aval], params: dict[str, Any], outs: Any) -> Any:
     """The types `outs` of results with what they say of explicit axes; see `Division.results`."""
     types = as_list(outs)
+    call = prim, tuple(avals)
+    if call in _being_said.get():
+        return outs
     mesh = _one_mesh(prim, avals)
     rule = explicit_rules.find(prim)
     if rule is not None:
@@ -179,7 +188,11 @@ def _said_otherwise(
             "result shall lie: plait.sharding.auto_axes(f, out_sharding=P(...)); or register a "
             f"rule: @explicit_rules.rule({name_of(prim)})",
         )
-    program = staged(lambda *xs: as_list(say(*xs, **params)), avals, name_of(prim))
+    token = _being_said.set((*_being_said.get(), (prim, tuple(avals))))
+    try:
+        program = staged(lambda *xs: as_list(say(*xs, **params)), avals, name_of(prim))
+    finally:
+        _being_said.reset(token)
     return [entries_of(a) for a in program.out_avals]
 
 

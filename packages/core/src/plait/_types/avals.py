@@ -116,18 +116,15 @@ class Aval:
     """None: an Aval is also the dispatch key of arrays in the default place."""
 
     def __new__(
-        cls, shape: Any, dtype: Any, weak_type: bool = False, *, sharding: None = None
+        cls, shape: Any, dtype: Any, weak_type: bool = False, *, sharding: Any = None
     ) -> "Aval":
+        if sharding is not None:
+            return _divided(cls(shape, dtype, weak_type), sharding)
         try:
             # Arguments as they come: a hit needs no checks, for only checked types are in there.
             return cls._all[shape, dtype, weak_type]
         except (KeyError, TypeError):
             pass
-        if sharding is not None:
-            raise ArgumentError(
-                f"a type says nothing of where values are, and was given {sharding!r}",
-                fix="leave sharding out; a ShapeDtypeStruct has one",
-            )
         shape = tuple([d if d.__class__ is Dim else _size(d) for d in shape])
         dtype = dtype if dtype.__class__ is Opaque else np.dtype(dtype)
         key = shape, dtype, bool(weak_type)
@@ -216,7 +213,8 @@ class Aval:
         new = Aval(tuple(kept["shape"]), dtype_of(kept["dtype"]), bool(kept["weak_type"]))
         same_shape = new.shape == self.shape
         sharding = changes.get("sharding", self.sharding if same_shape else None)
-        return new.with_vma(changes.get("vma", self.vma)).with_sharding(sharding)
+        new = new.with_vma(changes.get("vma", self.vma))
+        return new if sharding is None else _divided(new, sharding)
 
     def with_dtype(self, dtype: Any) -> "Aval":
         new = Aval(self.shape, dtype, False)
@@ -250,6 +248,19 @@ class Aval:
 
     def __deepcopy__(self, memo: Any) -> "Aval":
         return self
+
+
+def _divided(aval: Aval, sharding: Any) -> Aval:
+    """Return the type of a value that is divided as a user's sharding says of explicit axes."""
+    said = getattr(sharding, "explicit", None)
+    if said is None:
+        raise ArgumentError(
+            "a type says nothing of where values are but over explicit axes of a mesh, and "
+            f"{sharding!r} was given, which names none",
+            fix="leave sharding out; a ShapeDtypeStruct has one",
+        )
+    sharding.check(aval)
+    return aval.with_sharding(said)
 
 
 def _full_key(
@@ -391,7 +402,7 @@ class Division(Protocol):
         """Return the types `outs` of the result or results of an operation on operands of these
         types, one of which is divided so, with their divisions.
 
-        Raises ShardingTypeError where that is not clear."""
+        Raises TypeRule where that is not clear."""
         ...
 
     def constrain(self, x: Any) -> Any:
