@@ -440,6 +440,31 @@ def test_shard_map_over_one_axis_with_another_explicit(mesh, close):
     close(whole, 2 * x)
 
 
+def test_shard_map_and_other_divisions(mesh, close, told):
+    x = host((8, 8), "float32")
+    over = lambda f, *spec: shard_map(  # noqa: E731
+        f, in_specs=P(*spec), out_specs=P(*spec), axis_names={"x"}
+    )
+    with use_mesh(mesh):
+        rows = plait.device_put(x, P("x", None))
+        other = over(lambda v: v * 2, None, "x")(rows)  # brought where in_specs say
+        assert entries(plait.typeof(other).sharding, 2) == (None, "x")
+        inner = over(lambda v: reshard(v, P("y")) * 2, "x")(rows)
+        assert entries(plait.typeof(inner).sharding, 2) == (("x", "y"), None)
+        nested = shard_map(
+            lambda v: shard_map(
+                lambda w: w * 2, in_specs=P(None, "y"), out_specs=P(None, "y"), axis_names={"y"}
+            )(v),
+            in_specs=P("x"), out_specs=P("x"), axis_names={"x"},
+        )(plait.device_put(x, P("x", "y")))  # fmt: skip
+        assert entries(plait.typeof(nested).sharding, 2) == ("x", "y")
+        told(lambda: over(lambda v: reshard(v, P("x")), "x")(rows), "'x'", "is Manual", "out_specs")
+        columns = plait.device_put(x[:, :4], P(None, "y"))
+        told(lambda: over(lambda v: v, None, "x")(columns), "args[0] of type f32[8,4@y]", "pieces")
+    for got in (other, inner, nested):
+        close(got, 2 * x)
+
+
 def test_auto_axes(mesh, close, told):
     x = host((8, 8), "float32")
     with use_mesh(mesh):

@@ -230,7 +230,9 @@ def divided_over(
 
     Raises AxisError if these differ, or something that is not mapped is divided over them.
     """
-    types = [getattr(x, "aval", None) for x in xs]  # a user's class of values may have none
+    types: list[Any] = [
+        getattr(x, "aval", None) for x in xs
+    ]  # a user's class of values may have none
     every = [getattr(a, "sharding", None) for a in types]
     if not any(every):
         return given

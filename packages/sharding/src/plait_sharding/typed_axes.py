@@ -32,6 +32,7 @@ from plait.ext.values import (
 )
 
 from .contexts import MissingMesh, mesh_here, push, remove
+from .manual import manual_here
 from .mesh import AxisType, Mesh, PartitionSpec
 from .named_shardings import NamedSharding
 from .placement import Sharding, constraint
@@ -85,13 +86,19 @@ def _sharding_over(x: Any, wanted: Any) -> NamedSharding:
     """A PartitionSpec over the mesh in context, else over that of a value."""
     if not isinstance(wanted, PartitionSpec):
         return wanted
-    mesh = mesh_here() or getattr(x.aval.sharding, "mesh", None)
+    mesh = _mesh_around(getattr(x.aval.sharding, "mesh", None))
     if mesh is None:
         raise MissingMesh(
             f"{wanted!r} was given alone, and no mesh is in context whose axes it could mean",
             fix="write NamedSharding(mesh, spec), or put a mesh in context: plait.set_mesh(mesh)",
         )
     return NamedSharding(mesh, wanted)
+
+
+def _mesh_around(other: Mesh | None) -> Mesh | None:
+    """The mesh in context, else another one; with the axes Manual that a shard_map has divided."""
+    mesh = mesh_here() or other
+    return None if mesh is None else mesh.typed(manual_here(), AxisType.Manual)
 
 
 def _expect_explicit(sharding: Any) -> None:
@@ -113,7 +120,9 @@ def _expect_explicit(sharding: Any) -> None:
         name = f"the axis {others[0]!r}" if others else "every axis"
         raise AxisError(
             f"{name} of {mesh!r} is {kind}, and {sharding.spec!r} is to be said by a type",
-            fix="make the mesh with axis_types=AxisType.Explicit; or constrain the compiler, by "
+            fix="name it in the in_specs and out_specs of the shard_map around, and not inside"
+            if kind == "Manual"
+            else "make the mesh with axis_types=AxisType.Explicit; or constrain the compiler, by "
             "plait.with_sharding_constraint",
         )
 
@@ -138,10 +147,8 @@ class _Context:
 
 def _mesh_of(values: list[Any], does: str) -> Mesh:
     """The mesh in context, else that of an argument."""
-    mesh = mesh_here()
-    found = [v.aval.sharding for v in values if v.aval.sharding is not None]
-    if mesh is None and found:
-        mesh = found[0].mesh
+    found: list[Any] = [v.aval.sharding for v in values if v.aval.sharding is not None]
+    mesh = _mesh_around(found[0].mesh if found else None)
     if mesh is None:
         raise MissingMesh(
             f"{does} needs a mesh, and none is in context",

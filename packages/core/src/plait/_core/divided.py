@@ -33,12 +33,10 @@ def of_result(prim: Any, avals: tuple[Aval, ...], params: dict[str, Any]) -> Any
     """Return the type of the result, or the types of the results, of an operation."""
     for a in avals:
         if a.sharding is not None:
-            break
-    else:
-        return varying.of_result(prim.rule, prim.vma, avals, params)
-    bare = tuple([a.with_sharding(None) for a in avals])
-    outs = varying.of_result(prim.rule, prim.vma, bare, params)
-    return a.sharding.results(prim, avals, params, outs)
+            bare = tuple([b.with_sharding(None) for b in avals])
+            outs = varying.of_result(prim.rule, prim.vma, bare, params)
+            return a.sharding.results(prim, avals, params, outs)
+    return varying.of_result(prim.rule, prim.vma, avals, params)
 
 
 def of_programs(higher: Wiring | None, params: dict[str, Any], outs: Any) -> Any:

@@ -83,11 +83,12 @@ def laid_out(f: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def beside(out: Any, like: Any) -> Any:
-    """`out` where the array `like` is, if it has its shape and nothing is traced."""
-    if isinstance(like, Value) and like.aval.sharding is not None and like.__class__ is not Array:
-        same = isinstance(out, Value) and like.aval.shape == out.aval.shape
-        return lie_as(out, like.aval.sharding) if same else out
-    there = like.__class__ is Array and like.key.placement is not None and out.__class__ is Array
-    if there and like.aval.shape == out.aval.shape:
-        return resolve("device_put")(out, like.sharding)
+    """`out` where `like` is, if it has its shape: where the array is, or as its type says."""
+    if not isinstance(like, Value) or like.aval.shape != out.aval.shape:
+        return out
+    if like.__class__ is not Array:
+        return out if like.aval.sharding is None else lie_as(out, like.aval.sharding)
+    there: Any = like
+    if there.key.placement is not None and out.__class__ is Array:
+        return resolve("device_put")(out, there.sharding)
     return out
