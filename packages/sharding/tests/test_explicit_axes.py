@@ -29,6 +29,7 @@ from plait_sharding import (
     shard_map,
     use_mesh,
 )
+from plait_sharding.ext import entries_of, explicit_rules
 
 PROGRAMS = [
     ('A((8, 4), "x", "y")*2+1', ("x", "y")),
@@ -575,9 +576,9 @@ def test_a_primitive_without_a_rule(mesh, told):
         out = auto_axes(twice, out_sharding=P("x", "y"))(a)
         np.testing.assert_allclose(out, 2 * host((8, 4), "float32"))
 
-        @sharding.explicit_types.explicit_rules.rule(twice)
+        @explicit_rules.rule(twice)
         def _(avals, outs):
-            return sharding.explicit_types.entries_of(avals[0])
+            return entries_of(avals[0])
 
         assert entries(plait.typeof(twice(a * 1)).sharding, 2) == ("x", "y")
 

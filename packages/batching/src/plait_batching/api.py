@@ -230,9 +230,7 @@ def divided_over(
 
     Raises AxisError if these differ, or something that is not mapped is divided over them.
     """
-    types: list[Any] = [
-        getattr(x, "aval", None) for x in xs
-    ]  # a user's class of values may have none
+    types: list[Any] = [getattr(x, "aval", None) for x in xs]  # a user's class may have none
     every = [getattr(a, "sharding", None) for a in types]
     if not any(every):
         return given

@@ -145,7 +145,7 @@ def steady(
         new = [_settled(x, o) for x, o in zip(carry, outs, strict=True)]
         rounds += 1
         grown = any(
-            n.aval.vma is not x.aval.vma or n.aval.sharding is not x.aval.sharding
+            n.aval.vma is not x.aval.vma or n.aval.sharding != x.aval.sharding
             for n, x in zip(new, carry)
         )
         same = rounds >= 4 or all(n.aval.dtype == x.aval.dtype for n, x in zip(new, carry))
