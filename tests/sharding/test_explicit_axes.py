@@ -11,8 +11,11 @@ import plait
 import plait.numpy as pnp
 import plait_sharding as sharding
 from plait import lax
+from plait._core.primitive import registered
 from plait.errors import AxisError, TypeRule
+from plait.ext.rules import expand_rules
 from plait_sharding import AxisType, P, auto_axes, make_mesh, reshard, shard_map, use_mesh
+from plait_sharding.ext import explicit_rules
 
 PROGRAMS = [
     ('J.grad(lambda a: xp.sin(a).sum())(A((8, 4), "x", "y"))', ("x", "y")),
@@ -325,3 +328,14 @@ def test_linear_programs(mesh, close):
         close(f(x), 2 * host((8, 4)) @ host((8, 4)).T)
     f = plait.linear_transpose(lambda v: v.sum(0), plait.ShapeDtypeStruct((8, 4), "float32"))
     close(f(host((4,)))[0], np.broadcast_to(host((4,)), (8, 4)))
+
+
+def test_every_operation_is_answered():
+    """Each first-order operation with operands has a rule, or is said by what it expands to."""
+    asked = [p for p in map(registered, plait.testing.coverage("lower")) if p.higher is None]
+    left = {
+        p.name
+        for p in asked
+        if explicit_rules.find(p) is None and expand_rules.find(p) is None and p.effect is None
+    }
+    assert left == {"core.axis_index", "core.dim", "core.iota", "core.platform_index"}
