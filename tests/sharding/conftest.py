@@ -39,3 +39,17 @@ def close():
         np.testing.assert_allclose(got, want, rtol=1e-3, atol=1e-4 * (1 + abs(want).max()))
 
     return check
+
+
+@pytest.fixture
+def told():
+    """told(f, *texts): f() raises an error with the three parts, in which these texts are."""
+
+    def check(f, *texts, kind=plait.PlaitError):
+        with pytest.raises(kind) as e:
+            f()
+        said = str(e.value)
+        assert all(t in said for t in texts), said
+        assert e.value.fix and __file__.rpartition("/")[0] in e.value.where, said
+
+    return check

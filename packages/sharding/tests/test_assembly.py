@@ -68,11 +68,18 @@ def test_mistakes(lies):
         plait.make_array_from_callback((4, 8), None, lambda index: WHOLE[index])
 
 
-def test_axes_are_of_one_type():
+def test_types_of_axes():
     auto = make_mesh((2,), ("x",), axis_types=(AxisType.Auto,))
     assert auto == make_mesh((2,), ("x",)) == Mesh(plait.devices()[:2], "x", AxisType.Auto)
-    with pytest.raises(AxisError, match="shard_map"):
-        make_mesh((2,), ("x",), axis_types=(AxisType.Explicit,))
+    explicit = make_mesh((2, 4), ("x", "y"), axis_types=(AxisType.Explicit, AxisType.Auto))
+    assert explicit != make_mesh((2, 4), ("x", "y"))
+    assert explicit.explicit_axes == ("x",) and explicit.auto_axes == ("y",)
+    assert explicit.abstract_mesh.axis_types == explicit.axis_types
+    assert "axis_types=(Explicit, Auto)" in repr(explicit)
+    with pytest.raises(AxisError, match="2 entries .Explicit, Auto., and the mesh has the 1 axes"):
+        make_mesh((2,), ("x",), axis_types=(AxisType.Explicit, AxisType.Auto))
+    with pytest.raises(AxisError, match="'automatic' is no type of an axis"):
+        make_mesh((2,), ("x",), axis_types=("automatic",))
 
 
 def test_devices_for_a_mesh():

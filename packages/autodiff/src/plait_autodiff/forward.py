@@ -25,6 +25,7 @@ from plait.ext.trace import (
     Carrier,
     Lifted,
     Tracer,
+    lie_as,
 )
 from plait.ext.types import (
     Aval,
@@ -90,6 +91,8 @@ class JVP(Carrier):
             # Reverse mode goes by the types of tangents: one that is the same on all devices, of a
             # value that is not, has a cotangent on each of them.
             t = varied(t, x.aval.vma)
+        if t.aval.sharding is not x.aval.sharding:
+            t = lie_as(t, x.aval.sharding)
         d = Lifted()
         d.by = self
         d.aval = x.aval

@@ -5,6 +5,9 @@ In a program that several devices run, types say along which axes of the mesh a 
 has a cotangent on each of them, and its own is their sum: this module makes it, and no rule need
 know of it.  Conversely a cotangent that is the same everywhere is made to vary as its value does.
 
+The same holds of how values are divided over explicit axes of a mesh (`Aval.sharding`): rules work
+on values whose types do not say it, and what they give is brought to where its own value is.
+
 Invariant: every equation of a linear program is linear in its linear operands together.  None is
 the zero cotangent, and a cotangent has the type of what it belongs to: that is checked where it
 is given.  Equations without linear operands are evaluated on the way.
@@ -40,6 +43,7 @@ from plait.ext.rules import (
 from plait.ext.trace import (
     as_list,
     current,
+    lie_as,
     staged,
     with_lines,
 )
@@ -102,6 +106,14 @@ def _is_summed_after(e: Eqn, ins: Sequence[Any]) -> bool:
     return a.ndim < b.ndim
 
 
+def _freed(prim: Any, ct: Any, ins: Sequence[Any]) -> tuple[Any, Sequence[Any]]:
+    """Cotangents and operands for a rule, which does as it sees fit with what is divided over
+    explicit axes."""
+    cts = [c if c is None else lie_as(c, None) for c in as_list(ct)]
+    free = [Linear(x.aval.with_sharding(None)) if is_linear(x) else lie_as(x, None) for x in ins]
+    return cts if prim.many else cts[0], free
+
+
 Step = tuple[Eqn, Sequence[Any], Callable[..., Sequence[Any]]]
 """An equation, its operands (`Linear` where a cotangent is wanted), and its transpose rule."""
 
@@ -136,6 +148,8 @@ def pull_back(
                 f"{by}",
                 fix="a cotangent has the shape and dtype of the value it belongs to",
             )
+        if ct.aval.sharding is not a.aval.sharding:
+            ct = lie_as(ct, a.aval.sharding)
         kept, key = total, a
         if ct.aval.vma is not a.aval.vma and (over := ct.aval.vma - a.aval.vma):
             kept, key = shares.setdefault(a, {}), over
@@ -180,6 +194,11 @@ def pull_back(
             for p in recorders:
                 p.where = e.where
             try:
+                if e.prim.higher is None:  # what has programs goes by the types of these
+                    for v in (*e.outputs, *ins):
+                        if v.aval.sharding is not None:
+                            ct, ins = _freed(e.prim, ct, ins)
+                            break
                 got = rule(ct, *ins, **e.params)
                 for a, x, c in zip(e.inputs, ins, got, strict=True):
                     if c is not None and x.__class__ is Linear:

@@ -176,7 +176,9 @@ def vmap(
         def run(xs: list, axes: list, size: Any, chosen: Callable | None = None) -> tuple:
             """(results, their tree, what out_axes says of them), the mapped axis where that says,
             or where `chosen` does of it."""
-            b = Batch(current(), size, axis_name, over, of=f)
+            b = Batch(
+                current(), size, axis_name, divided_over(over, xs, axes, (args, kwargs)), of=f
+            )
             with opened(b):
                 a, k = tree.unflatten([lifted(b, x, d) for x, d in zip(xs, axes)])
                 out = f(*a, **k)
@@ -218,6 +220,50 @@ def _wholes_of_sizes() -> Callable:
     call = whole_of(getattr(plait, "pile_axis"))  # noqa: B009  # its name loads what is known of it
     assert call is not None
     return call
+
+
+def divided_over(
+    given: tuple[str, ...] | None, xs: Sequence[Any], axes: Sequence[Any], tree: Any
+) -> tuple[str, ...] | None:
+    """The axes of a mesh that the mapped axis is divided over: as `spmd_axis_name` says, or as the
+    types of what is mapped do of explicit axes.
+
+    Raises AxisError if these differ, or something that is not mapped is divided over them.
+    """
+    types: list[Any] = [getattr(x, "aval", None) for x in xs]  # a user's class may have none
+    every = [getattr(a, "sharding", None) for a in types]
+    if not any(every):
+        return given
+    found = given
+    entries = [() if s is None else s.entries(a.ndim) for a, s in zip(types, every)]
+    for i, (over, axis) in enumerate(zip(entries, axes)):
+        names = over[axis] if over and axis is not None else ()
+        if names and found and names != found:
+            raise AxisError(
+                f"vmap: the mapped axis is divided over {_said(found)}, and that of "
+                f"{_argument(tree, i)}, of type {types[i]!r}, over {_said(names)}",
+                fix="bring them to one sharding, by plait.sharding.reshard(x, P(...))",
+            )
+        found = names or found
+    for i, (over, axis) in enumerate(zip(entries, axes)):
+        both = [n for names in over for n in names if axis is None and n in (found or ())]
+        if both:
+            raise AxisError(
+                f"vmap: {_argument(tree, i)}, of type {types[i]!r}, is not mapped, and is "
+                f"divided over {both[0]!r}, as the mapped axis is",
+                fix="bring it together, by plait.sharding.reshard(x, P()), or map it, too",
+            )
+    return found
+
+
+def _argument(tree: tuple[Any, Any], i: int) -> str:
+    """Leaf `i` of (args, kwargs) in words."""
+    where = key_paths((list(tree[0]), tree[1]))[i]
+    return where.replace("[0]", "args", 1) if where[1] == "0" else where[3:]
+
+
+def _said(names: tuple[str, ...]) -> str:
+    return " and ".join(map(repr, names))
 
 
 def _path(tree: Any, i: int) -> str:
@@ -279,9 +325,8 @@ def _value(x: Any, axis: Any, i: int, args: tuple, kwargs: dict) -> Any:
     except NotAnArrayError as e:
         if axis is None:
             return x
-        where = key_paths((list(args), kwargs))[i]
         raise NotAnArrayError(
-            f"{e.what} (vmap: {where.replace('[0]', 'args', 1) if where[1] == '0' else where[3:]})",
+            f"{e.what} (vmap: {_argument((args, kwargs), i)})",
             fix=f"{e.fix}, or say by in_axes=None that it does not vary",
         ) from None
 

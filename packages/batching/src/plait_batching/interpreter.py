@@ -40,6 +40,8 @@ from plait.ext.trace import (
     Interpreter,
     as_list,
     staged,
+    with_axis,
+    without_axis,
 )
 from plait.ext.types import (
     Aval,
@@ -93,7 +95,7 @@ class Batch(Carrier):
         self.sizes = {} if axis_name is None else {axis_name: size}  # type: ignore[misc]
 
     def part_avals(self, aval: Aval, form: int) -> tuple[Aval, ...]:
-        return (aval.with_shape((*aval.shape[:form], self.size, *aval.shape[form:])),)
+        return (with_axis(aval, form, self.size, self.spmd_axis_name or ()),)
 
     def join(self, aval: Aval, f: int, g: int) -> int:
         return 0
@@ -186,7 +188,7 @@ class Batch(Carrier):
                     f"size {self.size}",
                     fix="mend the rule: it returns (out, dim)",
                 )
-            aval = out.aval.with_shape((*s[:dim], *s[dim + 1 :]))
+            aval = without_axis(out.aval, dim)
             if not is_symbolic(s):
                 _inner[key] = aval
         return self.lift(aval, dim, (out,))

@@ -19,6 +19,7 @@ from .assembly import (
 )
 from .contexts import MeshChange, MissingMesh
 from .device_meshes import create_device_mesh, create_hybrid_device_mesh
+from .explicit_types import ShardingTypeError
 from .inspection import inspect_array_sharding
 from .logical_axes import SerialLoop
 from .manual import (
@@ -47,6 +48,7 @@ from .placement import (
 )
 from .propagation import AUTO
 from .tilings import GSPMDSharding
+from .typed_axes import auto_axes, explicit_axes, reshard
 
 __all__ = [
     "AUTO",
@@ -62,10 +64,13 @@ __all__ = [
     "SerialLoop",
     "Shard",
     "Sharding",
+    "ShardingTypeError",
     "SingleDeviceSharding",
+    "auto_axes",
     "create_device_mesh",
     "create_hybrid_device_mesh",
     "device_put",
+    "explicit_axes",
     "inspect_array_sharding",
     "make_array_from_callback",
     "make_array_from_process_local_data",
@@ -75,6 +80,7 @@ __all__ = [
     "make_mesh",
     "picture",
     "pmap",
+    "reshard",
     "set_mesh",
     "shard_map",
     "sharding_of",

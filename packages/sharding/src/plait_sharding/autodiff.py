@@ -55,7 +55,7 @@ from plait_autodiff.ext import (
 from .inspection import inspect_p
 from .manual import divided, shard_map_p
 from .mesh import Mesh
-from .placement import constraint
+from .placement import constraint, release
 
 # ---- division ------------------------------------------------------------------------------
 
@@ -274,3 +274,8 @@ def _(xs, ts, *, callback):
 @transpose_rules.rule(constraint)
 def _(ct, x, *, sharding):
     return (constraint.bind(ct, sharding=sharding),)
+
+
+@transpose_rules.rule(release)
+def _(ct, x):
+    return (ct,)

@@ -27,7 +27,7 @@ from .inspection import inspect_p
 from .manual import shard_map_p
 from .mesh import Mesh, PartitionSpec
 from .named_shardings import NamedSharding
-from .placement import constraint
+from .placement import constraint, release
 
 
 def _names(batch: Batch) -> tuple[str, ...] | None:
@@ -47,6 +47,11 @@ def _(batch, xs, dims, *, sharding):
     if names is None:
         return constraint.bind(x, sharding=sharding.open_at(d, ndim)), d
     return constraint.bind(x, sharding=sharding.divided_at(d, ndim, names)), d
+
+
+@batching_rules.rule(release)
+def _(batch, xs, dims):
+    return release.bind(*xs), dims[0]
 
 
 @batching_rules.rule(inspect_p)

@@ -6,6 +6,11 @@ Invariant: nothing is defined here.
 from .collectives import (
     manual_rules,
 )
+from .explicit_types import (
+    ShardingTypeError,
+    entries_of,
+    explicit_rules,
+)
 from .manual import (
     shard_map_p,
 )
@@ -14,7 +19,10 @@ from .placement import (
 )
 
 __all__ = [
+    "ShardingTypeError",
     "constraint",
+    "entries_of",
+    "explicit_rules",
     "manual_rules",
     "shard_map_p",
 ]

@@ -56,12 +56,12 @@ from plait.ext.types import (
 
 from .collectives import Binder
 from .contexts import MissingMesh, mesh_here
-from .mesh import AbstractMesh, Mesh, PartitionSpec
+from .mesh import AbstractMesh, AxisType, Mesh, PartitionSpec
 from .named_shardings import Grid, NamedSharding, piece_shape
 from .tilings import quoted, spec_text
 from .variance import varying
 
-__all__ = ["shard_map", "shard_map_p"]
+__all__ = ["manual_here", "shard_map", "shard_map_p"]
 
 # ---- the operation -------------------------------------------------------------------------
 
@@ -110,9 +110,19 @@ def _rule(
     ]
     expect("shard_map", program.in_avals, pieces)
     return [
-        y.with_shape([n * mesh.product(names) for n, names in zip(y.shape, spec, strict=True)])
+        _whole(mesh, y.with_shape([n * mesh.product(k) for n, k in zip(y.shape, spec)]), y, spec)
         for y, spec in zip(program.out_avals, out_specs, strict=True)
     ]
+
+
+def _whole(mesh: Mesh, whole: Aval, piece: Aval, spec: tuple) -> Aval:
+    """The type of a result of several pieces: divided over the explicit axes of the mesh as
+    `out_specs` say, and as the piece itself is over the others."""
+    if not mesh.explicit_axes:
+        return whole
+    inner = ((),) * piece.ndim if piece.sharding is None else piece.sharding.entries(piece.ndim)
+    entries = [(*names, *more) for names, more in zip(spec, inner, strict=True)]
+    return whole.with_sharding(NamedSharding(mesh, PartitionSpec(*entries)).explicit)
 
 
 shard_map_p = Primitive("sharding.shard_map", _rule, many=True, higher=Manual())
@@ -287,7 +297,12 @@ def over_pieces(
             piece_shape(mesh, v.aval, spec, lambda i=i: _said("in_specs", args, i, values[i]))
             for i, (v, spec) in enumerate(zip(values, ins))
         ]
-        pieces = tuple([v.aval.with_shape(shape) for v, shape in zip(values, shapes)])
+        pieces = tuple(
+            [
+                _piece(mesh, axes, v.aval, s, lambda i=i: _said("in_specs", args, i, values[i]))
+                for i, (v, s) in enumerate(zip(values, shapes))
+            ]
+        )
         if typed:
             pieces = tuple([divided(a, spec) for a, spec in zip(pieces, ins)])
         given, _ = tree.unflatten(values)
@@ -312,6 +327,22 @@ def over_pieces(
         return traced.tree.unflatten(results)
 
     return mapped
+
+
+def _piece(
+    mesh: Mesh, axes: tuple[str, ...], aval: Aval, shape: tuple[int, ...], said: Callable[[], str]
+) -> Aval:
+    """The type of a piece: over other axes of the mesh it is divided as the whole is.
+
+    Raises AxisError if it can not be, naming the whole, `said()`.
+    """
+    piece, inner = aval.with_shape(shape), mesh.typed(axes, AxisType.Manual)
+    if aval.sharding is None or not inner.explicit_axes:
+        return piece
+    over = aval.sharding.entries(aval.ndim)
+    entries = tuple([tuple([n for n in names if n not in axes]) for names in over])
+    piece_shape(inner, piece, entries, lambda: f"the pieces, {piece!r}, of {said()}")
+    return piece.with_sharding(NamedSharding(inner, PartitionSpec(*entries)).explicit)
 
 
 def divided(aval: Aval, spec: tuple[tuple[str, ...], ...]) -> Aval:
@@ -350,6 +381,17 @@ def _chosen(mesh: Mesh, axis_names: Any) -> tuple[str, ...]:
             fix=f"its axes are {', '.join(map(repr, mesh.axis_names))}",
         )
     return tuple([n for n in mesh.axis_names if n in names])
+
+
+def manual_here() -> frozenset[str]:
+    """The axes of the mesh that a `shard_map` around has divided."""
+    found: frozenset[str] = frozenset()
+    by: Interpreter | None = current()
+    while by is not None:
+        if isinstance(by, Piece):
+            found |= by.sizes.keys()
+        by = by.parent
+    return found
 
 
 def _not_inside(mesh: Mesh, axes: tuple[str, ...]) -> None:

@@ -163,27 +163,39 @@ def _entry_of(names: Names | None) -> Any:
     return names if len(names) > 1 else names[0] if names else None
 
 
-def _expect_auto(axis_types: Any) -> None:
-    types = (axis_types,) if isinstance(axis_types, AxisType) else tuple(axis_types or ())
-    others = [t for t in types if getattr(t, "name", t) != "Auto"]
-    if others:
-        raise AxisError(
-            f"a mesh whose axes are {others[0]} was asked for, and axes of meshes are Auto",
-            fix="leave axis_types out; write shard_map where each device does its own part",
-        )
-
-
 class AxisType(Enum):
     """Who divides what a program computes over an axis of a mesh.
 
-    `Auto`, which all axes are: the compiler, guided by shardings of operands and by constraints.
-    `Manual`: the program, inside `shard_map`, which makes its axes so.  `Explicit`: types; there is
-    no such axis here.
+    `Auto`, by default: the compiler, guided by shardings of operands and by constraints.
+    `Explicit`: types, which say of every value how it is divided (`plait.typeof(x).sharding`).
+    `Manual`: the program, inside `shard_map`, which makes its axes so.
     """
 
     Auto = "Auto"
     Explicit = "Explicit"
     Manual = "Manual"
+
+
+def _types_of(axis_types: Any, names: Sequence[str]) -> tuple[AxisType, ...]:
+    """The type of each axis, of what a user gives; AxisError for what is none."""
+    if axis_types is None:
+        return (AxisType.Auto,) * len(names)
+    one = not isinstance(axis_types, tuple | list)
+    given = (axis_types,) * len(names) if one else tuple(axis_types)
+    known = [getattr(t, "name", t) for t in given]
+    wrong = [t for t, name in zip(given, known) if name not in AxisType.__members__]
+    if wrong:
+        raise AxisError(
+            f"{wrong[0]!r} is no type of an axis of a mesh",
+            fix="write AxisType.Explicit, AxisType.Auto or AxisType.Manual",
+        )
+    if len(known) != len(names):
+        raise AxisError(
+            f"axis_types has {len(known)} entries ({', '.join(known)}), and the mesh has the "
+            f"{len(names)} axes {', '.join(map(repr, names)) or '()'}",
+            fix="give one type for each axis, or a single one for all",
+        )
+    return tuple([AxisType[name] for name in known])
 
 
 class _Axes:
@@ -192,6 +204,7 @@ class _Axes:
     __slots__ = ()
     axis_names: Names
     axis_sizes: tuple[int, ...]
+    axis_types: tuple[AxisType, ...]
 
     @property
     def shape(self) -> "OrderedDict[str, int]":
@@ -203,10 +216,41 @@ class _Axes:
         """(name, size) of each axis, in order."""
         return tuple(zip(self.axis_names, self.axis_sizes))
 
+    def _of_type(self, kind: AxisType) -> Names:
+        return tuple([n for n, t in zip(self.axis_names, self.axis_types) if t is kind])
+
     @property
-    def axis_types(self) -> tuple[AxisType, ...]:
-        """The type of each axis: the compiler divides what is computed over it."""
-        return (AxisType.Auto,) * len(self.axis_names)
+    def explicit_axes(self) -> Names:
+        """The names of the axes over which types say how values are divided."""
+        return self._of_type(AxisType.Explicit)
+
+    @property
+    def auto_axes(self) -> Names:
+        """The names of the axes that are left to the compiler."""
+        return self._of_type(AxisType.Auto)
+
+    @property
+    def manual_axes(self) -> Names:
+        """The names of the axes that a `shard_map` around has divided."""
+        return self._of_type(AxisType.Manual)
+
+    @property
+    def are_all_axes_explicit(self) -> bool:
+        """Whether types speak of every axis."""
+        return all(t is AxisType.Explicit for t in self.axis_types)
+
+    @property
+    def are_all_axes_auto(self) -> bool:
+        """Whether every axis is left to the compiler."""
+        return all(t is AxisType.Auto for t in self.axis_types)
+
+    def _said(self) -> str:
+        """The names and sizes, and the types if they are not all Auto."""
+        text = ", ".join([f"{n!r}: {k}" for n, k in self.shape_tuple])
+        if self.are_all_axes_auto:
+            return text
+        kinds = [t.name for t in self.axis_types]
+        return f"{text}, axis_types=({', '.join(kinds)}{',' if len(kinds) == 1 else ''})"
 
     @property
     def size(self) -> int:
@@ -220,10 +264,10 @@ class Mesh(_Axes):
     Args:
       devices: an array, or nested lists, of devices (`plait.devices()`) or of their numbers.
       axis_names: a name for each of its axes.
-      axis_types: None, or `AxisType.Auto` for each of them.
+      axis_types: an `AxisType` for each of them, or one for all; `Auto` by default.
 
-    Raises AxisError if there are more or fewer names than axes, a name or device is there twice,
-    or an axis is to be of another type.
+    Raises AxisError if there are more or fewer names or types than axes, or a name or device is
+    there twice.
 
     >>> import plait
     >>> mesh = plait.Mesh([plait.devices()[:1]], ("x", "y"))
@@ -233,16 +277,19 @@ class Mesh(_Axes):
     As a block, `with mesh:`, it is in context: PartitionSpecs alone speak of it; see `set_mesh`.
     """
 
-    __slots__ = ("devices", "axis_names", "axis_sizes", "ids", "_key", "_hash")
+    __slots__ = (
+        "devices", "axis_names", "axis_sizes", "axis_types", "ids", "untyped", "_key", "_hash",
+    )  # fmt: skip
     _push: ClassVar[Callable[[Any, "Mesh"], None]]
     _remove: ClassVar[Callable[[Any], None]]
     _html: ClassVar[Callable[["Mesh"], str | None]]
     _driver: ClassVar[Callable[[int], int | None]]
     devices: np.ndarray
     ids: tuple[int, ...]
+    untyped: "Mesh"
+    """The same mesh with all axes Auto, as the compiler knows it."""
 
     def __init__(self, devices: Any, axis_names: str | Sequence[str], axis_types: Any = None):
-        _expect_auto(axis_types)
         grid = np.array(devices, dtype=object)  # a copy: a mesh does not change
         grid.flags.writeable = False
         names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
@@ -264,8 +311,10 @@ class Mesh(_Axes):
                 fix="plait.make_mesh(sizes, names) takes the first devices",
             )
         self.devices, self.axis_names, self.axis_sizes = grid, names, grid.shape
-        self.ids, self._key = ids, (ids, grid.shape, names)
+        self.axis_types = _types_of(axis_types, names)
+        self.ids, self._key = ids, (ids, grid.shape, names, self.axis_types)
         self._hash = hash(self._key)
+        self.untyped = self if self.are_all_axes_auto else Mesh(grid, names)
 
     @property
     def empty(self) -> bool:
@@ -305,7 +354,7 @@ class Mesh(_Axes):
                 f"{np.argwhere(here).tolist()}",
                 fix="make the mesh of plait.devices() in their order, or ask for `local_devices`",
             )
-        return Mesh(self.devices[box], self.axis_names)
+        return Mesh(self.devices[box], self.axis_names, self.axis_types)
 
     @property
     def abstract_mesh(self) -> "AbstractMesh":
@@ -315,7 +364,14 @@ class Mesh(_Axes):
         >>> plait.make_mesh((1, 1), ("x", "y")).abstract_mesh
         AbstractMesh('x': 1, 'y': 1)
         """
-        return AbstractMesh(self.axis_sizes, self.axis_names)
+        return AbstractMesh(self.axis_sizes, self.axis_names, self.axis_types)
+
+    def typed(self, axes: Iterable[str], kind: AxisType) -> "Mesh":
+        """The mesh whose axes of these names are of this type."""
+        types = [kind if n in axes else t for n, t in zip(self.axis_names, self.axis_types)]
+        return (
+            self if tuple(types) == self.axis_types else Mesh(self.devices, self.axis_names, types)
+        )
 
     def update(self, devices: Any = None, axis_names: Any = None, axis_types: Any = None) -> "Mesh":
         """A mesh that differs in what is given.
@@ -327,7 +383,7 @@ class Mesh(_Axes):
         return Mesh(
             self.devices if devices is None else devices,
             self.axis_names if axis_names is None else axis_names,
-            axis_types,
+            self.axis_types if axis_types is None else axis_types,
         )
 
     @property
@@ -342,10 +398,10 @@ class Mesh(_Axes):
         return self is other or (isinstance(other, Mesh) and self._key == other._key)
 
     def __repr__(self) -> str:
-        return f"Mesh({', '.join(f'{n!r}: {k}' for n, k in self.shape.items())})"
+        return f"Mesh({self._said()})"
 
     def __reduce__(self):
-        return Mesh, (self.device_ids, self.axis_names)
+        return Mesh, (self.device_ids, self.axis_names, self.axis_types)
 
     @classmethod
     def enter_by(cls, push: Callable[[Any, "Mesh"], None], remove: Callable[[Any], None]) -> None:
@@ -407,7 +463,7 @@ class AbstractMesh(_Axes):
     Args:
       axis_sizes: the size of each axis.
       axis_names: their names.
-      axis_types: None, or `AxisType.Auto` for each of them.
+      axis_types: an `AxisType` for each of them, or one for all; `Auto` by default.
 
     Raises AxisError if there are more or fewer names than sizes, or a name is there twice.
 
@@ -416,10 +472,9 @@ class AbstractMesh(_Axes):
     4
     """
 
-    __slots__ = ("axis_names", "axis_sizes")
+    __slots__ = ("axis_names", "axis_sizes", "axis_types")
 
     def __init__(self, axis_sizes: Any, axis_names: str | Sequence[str], axis_types: Any = None):
-        _expect_auto(axis_types)
         sizes = tuple([int(n) for n in axis_sizes])
         names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
         if len(names) != len(sizes) or len(set(names)) < len(names):
@@ -429,6 +484,7 @@ class AbstractMesh(_Axes):
                 fix='write for instance AbstractMesh((2, 4), ("x", "y"))',
             )
         self.axis_names, self.axis_sizes = names, sizes
+        self.axis_types = _types_of(axis_types, names)
 
     @property
     def empty(self) -> bool:
@@ -442,19 +498,22 @@ class AbstractMesh(_Axes):
         >>> plait.sharding.AbstractMesh((1, 4096), ("x", "y")).of_first_devices()
         Mesh('x': 1, 'y': 4096)
         """
-        return Mesh(np.arange(self.size).reshape(self.axis_sizes), self.axis_names)
+        grid = np.arange(self.size).reshape(self.axis_sizes)
+        return Mesh(grid, self.axis_names, self.axis_types)
 
     def __hash__(self) -> int:
-        return hash(self.shape_tuple)
+        return hash((self.shape_tuple, self.axis_types))
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, AbstractMesh) and self.shape_tuple == other.shape_tuple
+        if not isinstance(other, AbstractMesh):
+            return False
+        return self.shape_tuple == other.shape_tuple and self.axis_types == other.axis_types
 
     def __repr__(self) -> str:
-        return f"AbstractMesh({', '.join(f'{n!r}: {k}' for n, k in self.shape_tuple)})"
+        return f"AbstractMesh({self._said()})"
 
     def __reduce__(self):
-        return AbstractMesh, (self.axis_sizes, self.axis_names)
+        return AbstractMesh, (self.axis_sizes, self.axis_names, self.axis_types)
 
 
 def _number(device: Any) -> int:

@@ -27,17 +27,27 @@ from plait.ext.types import (
 )
 
 from .contexts import MissingMesh, mesh_here
+from .explicit_types import divided_results
 from .mesh import Mesh, PartitionSpec
-from .placement import Sharding, inside_shard_map
+from .placement import Sharding, inside_shard_map, release
 from .tilings import DeviceOrder, GSPMDSharding, quoted, spec_text, told_by_one
 
 __all__ = ["Grid", "NamedSharding"]
 
 
 class Grid(NamedTuple):
-    """A mesh, as the place where a computation runs."""
+    """A mesh, as the place where a computation runs, whatever the types of its axes."""
 
     mesh: Mesh
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Grid) and self.mesh.untyped == other.mesh.untyped
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash(self.mesh.untyped)
 
     def __str__(self) -> str:
         return f"{self.mesh!r} of the devices {list(self.mesh.ids)}"
@@ -112,9 +122,12 @@ class NamedSharding(Sharding):
     NamedSharding(mesh=Mesh('x': 1), spec=PartitionSpec(None, 'x'))
     """
 
-    __slots__ = ("mesh", "spec", "_hash")
+    __slots__ = ("mesh", "spec", "explicit", "_hash")
     mesh: Mesh
     spec: PartitionSpec
+    explicit: "NamedSharding | None"
+    """What types say of arrays that lie so: the same of the explicit axes alone; None if the mesh
+    has none."""
 
     def __init__(self, mesh: Mesh, spec: PartitionSpec):
         if not isinstance(mesh, Mesh) or not isinstance(spec, PartitionSpec):
@@ -129,6 +142,16 @@ class NamedSharding(Sharding):
         self.mesh = mesh
         self.spec = spec if len(entries) == len(spec) else PartitionSpec(*entries)
         self._hash = hash((mesh, self.spec))
+        self.explicit = self._of_types()
+
+    def _of_types(self) -> "NamedSharding | None":
+        said = self.mesh.explicit_axes
+        if not said:
+            return None
+        if None not in self.spec.parts and set(self.spec.names) <= set(said):
+            return self
+        entries = [tuple([n for n in p or () if n in said]) for p in self.spec.parts]
+        return NamedSharding(self.mesh, PartitionSpec(*entries))
 
     @property
     def place(self) -> Grid:
@@ -149,6 +172,10 @@ class NamedSharding(Sharding):
 
     def __reduce__(self):
         return NamedSharding, (self.mesh, self.spec)
+
+    def untyped(self) -> "NamedSharding":
+        """The same over a mesh without explicit axes, of which types say nothing."""
+        return NamedSharding(self.mesh.untyped, self.spec)
 
     def with_spec(self, spec: Any) -> "NamedSharding":
         """The sharding over the same mesh with another PartitionSpec, or its entries in a tuple.
@@ -229,6 +256,35 @@ class NamedSharding(Sharding):
 
     def attributes(self, unit: Any, ndim: int) -> dict:
         return {"sdy.sharding": attr("#sdy.sharding" + self._text(unit, ndim))}
+
+    # -- as part of a type (`plait.typeof(x).sharding`) ---------------------------------------
+
+    def entries(self, ndim: int) -> tuple[tuple[str, ...], ...]:
+        return tuple([p or () for p in self.spec.full(ndim)])
+
+    def with_entries(self, entries: Any) -> "NamedSharding":
+        return NamedSharding(self.mesh, PartitionSpec(*entries))
+
+    def results(self, prim: Any, avals: Any, params: Any, outs: Any) -> Any:
+        return divided_results(prim, avals, params, outs)
+
+    def release(self, x: Any) -> Any:
+        return release.bind(x)
+
+    def obeyed(self, e: Any, x: Any, aval: Aval) -> Any:
+        """`x`, in a module, divided as its type says.  Where the mesh has other axes, too, the
+        compiler may divide it further over these."""
+        told = e.unit.placements.get(x)
+        if told is not None and told.explicit == self:
+            return x
+        alone = self.mesh.are_all_axes_explicit
+        e.unit.run_at(self.place)
+        parts = self.spec.full(aval.physical.ndim)
+        how = attr("#sdy.sharding" + spec_text(self.place.symbol(e.unit), parts, not alone))
+        y = e.op("sdy.sharding_constraint", [x], aval, sharding=how)
+        if alone and not e.bound and self.divides(aval):
+            e.unit.placements[y] = self
+        return y
 
     def _text(self, unit: Any, ndim: int) -> str:
         return spec_text(self.place.symbol(unit), self.spec.full(ndim))

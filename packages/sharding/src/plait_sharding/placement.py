@@ -48,7 +48,7 @@ from plait.ext.values import (
     wrap,
 )
 
-__all__ = ["Sharding", "SingleDeviceSharding", "constraint"]
+__all__ = ["Sharding", "SingleDeviceSharding", "constraint", "release"]
 
 
 class Sharding:
@@ -60,6 +60,8 @@ class Sharding:
     __slots__ = ()
     _html: ClassVar[Callable[["Sharding"], str | None]]
     place: Any
+    explicit: Any = None
+    """What types say of arrays that lie so; None is nothing."""
 
     @classmethod
     def draw_by(cls, html: Callable[["Sharding"], str | None]) -> None:
@@ -285,7 +287,7 @@ def inside_shard_map(sharding: Sharding) -> PlaitError:
 def constraint(x: Aval, *, sharding: Sharding) -> Aval:
     """`x`, to lie as the sharding says; the compiler also divides what does not divide evenly."""
     sharding.check_axes(x)
-    return x
+    return x.with_sharding(sharding.explicit)
 
 
 @lower_rules.rule(constraint)
@@ -296,6 +298,26 @@ def _(e: Any, xs: Any, ins: Any, outs: Any, sharding: Sharding) -> Any:
 @physical_rules.rule(constraint)
 def _(tail: tuple, xs: Any, sharding: Sharding) -> Any:
     return constraint.bind(*xs, sharding=sharding)  # which says nothing of the axes of an element
+
+
+@primitive("sharding.release", traits=(Linear, Structural))
+def release(x: Aval) -> Aval:
+    """`x`, where it is, in a type that says nothing of explicit axes."""
+    return x
+
+
+@lower_rules.rule(release)
+def _(e: Any, xs: Any, ins: Any, outs: Any) -> Any:
+    """A value of the module tells where it is, types of axes and all: hence another one."""
+    told = e.unit.placements.get(xs[0])
+    if told is None or told.explicit is None:
+        return xs[0]
+    return told.untyped().lowered(e, xs[0], outs[0])
+
+
+@physical_rules.rule(release)
+def _(tail: tuple, xs: Any) -> Any:
+    return release.bind(*xs)
 
 
 def from_host(x: Any, sharding: Sharding) -> Array:

@@ -36,7 +36,7 @@ from plait.ext.values import (
 
 from .mesh import Names
 from .named_shardings import NamedSharding
-from .placement import Sharding, SingleDeviceSharding, constraint
+from .placement import Sharding, SingleDeviceSharding, constraint, release
 from .tilings import in_tiles
 
 __all__ = ["stations"]
@@ -54,6 +54,8 @@ def _(args: Any, params: dict[str, Any]) -> Array | None:
     sharding.check(x.aval)
     if sharding.closed() != sharding:
         return constraint.bind(x, sharding=sharding.closed())
+    if _alike(have, sharding):
+        return wrap(x.buffer(), Placed(x.aval, sharding))
     key = Placed(x.aval, sharding)
     here = (first(),) if have is None else have.place.devices
     there = sharding.place.devices
@@ -69,6 +71,22 @@ def _(args: Any, params: dict[str, Any]) -> Array | None:
     if len(here) == len(there) and _boxes(x.key) == _boxes(key):
         return wrap(move(x.buffer(), key), key)
     return _piece_by_piece(x, key)
+
+
+def _alike(a: Any, b: Any) -> bool:
+    """Whether two shardings differ in the types of the axes of their meshes alone."""
+    if not (isinstance(a, NamedSharding) and isinstance(b, NamedSharding) and a.spec == b.spec):
+        return False
+    return a.mesh.untyped == b.mesh.untyped
+
+
+@eager_rules.rule(release)
+def _(args: Any, params: dict[str, Any]) -> Array:
+    x = solid(args[0])
+    have: Any = x.key.placement
+    if getattr(have, "explicit", None) is None:
+        return x
+    return wrap(x.buffer(), Placed(x.aval, have.untyped()))
 
 
 def _over_processes(x: Array, key: Placed, among_the_same: bool) -> Array | None:
@@ -107,7 +125,7 @@ def stations(have: Sharding, want: Sharding, aval: Aval) -> list[NamedSharding]:
     """
     if not (isinstance(have, NamedSharding) and isinstance(want, NamedSharding)):
         return []
-    if have.mesh != want.mesh:
+    if have.mesh.untyped != want.mesh.untyped:
         return []
     old, new = have.spec.full(aval.ndim), want.spec.full(aval.ndim)
     finer = _further(old, new, have.spec.names)

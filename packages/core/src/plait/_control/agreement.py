@@ -13,6 +13,7 @@ from .._base.errors import (
     ShapeError,
     TreeMismatch,
 )
+from .._core.divided import lie_as
 from .._core.interpreter import GROUND
 from .._core.ir import Program, Var, derived, evaluate
 from .._core.staging import staged
@@ -40,8 +41,15 @@ def agreed_type(does: str, avals: Sequence[Aval]) -> Aval:
             fix="convert in the branches, with .astype, so that all return one dtype; a Python "
             "number takes that of an array whose kind is no narrower",
         )
+    divided = {a.sharding for a in avals if a.sharding is not None}
+    if len(divided) > 1:
+        raise ArgumentError(
+            f"the branches of {does} return values that are divided differently over explicit "
+            f"axes: {list(avals)}",
+            fix="bring them to one sharding in the branches, by plait.sharding.reshard(x, P(...))",
+        )
     agreed = Aval(avals[0].shape, dtype, weak and all(a.weak_type for a in avals))
-    return agreed.with_vma(union(avals))
+    return agreed.with_vma(union(avals)).with_sharding(divided.pop() if divided else None)
 
 
 def recast(program: Program, want: Sequence[Aval]) -> Program:
@@ -49,7 +57,10 @@ def recast(program: Program, want: Sequence[Aval]) -> Program:
     if all(o is w for o, w in zip(program.out_avals, want)):
         return program
     return staged(
-        lambda *xs: [varied(fit(o, w), w.vma) for o, w in zip(evaluate(program, xs), want)],
+        lambda *xs: [
+            lie_as(varied(fit(o, w), w.vma), w.sharding)
+            for o, w in zip(evaluate(program, xs), want)
+        ],
         program.in_avals,
         program.name,
     )
@@ -133,7 +144,10 @@ def steady(
         program, outs = step(carry)
         new = [_settled(x, o) for x, o in zip(carry, outs, strict=True)]
         rounds += 1
-        grown = any(n.aval.vma is not x.aval.vma for n, x in zip(new, carry))
+        grown = any(
+            n.aval.vma is not x.aval.vma or n.aval.sharding != x.aval.sharding
+            for n, x in zip(new, carry)
+        )
         same = rounds >= 4 or all(n.aval.dtype == x.aval.dtype for n, x in zip(new, carry))
         if same and not grown:
             break
@@ -147,13 +161,22 @@ def steady(
                 f"{carry[i].aval!r} and goes out as {o!r}",
                 fix=f"start with that type, or convert in the step: .astype({w.dtype.name!r})",
             )
+        if o.sharding not in (None, w.sharding):
+            raise ArgumentError(
+                f"what {does} carries must stay divided as it is over explicit axes: "
+                f"carry{key_paths(init)[i]} comes in as {carry[i].aval!r} and goes out as {o!r}",
+                fix="start with that sharding, or bring it back in the step, by "
+                "plait.sharding.reshard(x, P(...))",
+            )
     rest = program.out_avals[len(want) :]
-    keep = [o if o.same_type(w) else w for o, w in zip(outs, want)]
+    keep = [o.with_sharding(w.sharding) if o.same_type(w) else w for o, w in zip(outs, want)]
     return carry, recast(program, [*keep, *rest])
 
 
 def _settled(x: Any, out: Aval) -> Any:
     x = varied(x, out.vma)
+    if x.aval.sharding is None and out.sharding is not None and x.aval.shape == out.shape:
+        x = lie_as(x, out.sharding)  # of which nothing is said: it gives way
     a = x.aval
     if a.weak_type and a.shape == out.shape and a.dtype != out.dtype:
         if out.category >= a.category and not (out.weak_type and out.category == a.category):

@@ -39,7 +39,7 @@ from .._ops.shape import (
 from .._ops.static_arguments import fixed
 from .._types.avals import BOOL, FLOATING, INTEGER, Aval, promote
 from .._types.dims import Dim, decide_ge, is_symbolic, max_dim, min_dim
-from ..tree import TreeDef, flatten, spread
+from ..tree import TreeDef, flatten, key_paths, spread
 from . import stepping
 from .agreement import fixed_first, passed_on, same_carry, steady
 
@@ -172,6 +172,15 @@ def scan(
             return out
     carry = [as_value(x) for x in leaves]
     n = len(carry)
+    for i, r in enumerate(rows):
+        said = r.aval.sharding
+        if said is not None and said.entries(r.aval.ndim)[0]:
+            raise AxisError(
+                f"scan goes along the leading axis of xs{key_paths(xs)[i]}, of type {r.aval!r}, "
+                "which is divided",
+                fix="bring its rows together first, by plait.sharding.reshard(xs, P(None, ...)); "
+                "vmap goes along an axis that is divided",
+            )
     row_avals = [row(r.aval, 0) for r in rows]
     traced: Any = None
 

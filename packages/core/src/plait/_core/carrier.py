@@ -21,9 +21,11 @@ from .._base.errors import (
 )
 from .._base.source import here
 from .._plugins.rules import RuleTable
+from .._plugins.traits import Elementwise
 from .._types.avals import Aval
 from .closures import tracers_of
 from .deferred import Deferred
+from .divided import lie_as, released
 from .higher_order import Part
 from .interpreter import Interpreter, Tracer, as_list, enter, leave, open_under, stray
 from .ir import Program, Var, ambient_of, dims_of
@@ -263,7 +265,12 @@ class Carrier(Interpreter):
             try:
                 if prim.higher is not None:
                     return rule(self, args, params)
-                out = self.run(prim, rule, args, params)
+                for a in args:
+                    if a.aval.sharding is not None:
+                        out = self._divided(prim, rule, args, params)
+                        break
+                else:
+                    out = self.run(prim, rule, args, params)
             except TypeError as e:
                 raise self.rules.misapplied(prim, rule, e) or e from None
             finally:
@@ -286,6 +293,34 @@ class Carrier(Interpreter):
         if config.checks:
             promised(expand_rules, prim, prim.infer(tuple([a.aval for a in args]), params), out)
         return as_list(out) if prim.many else out
+
+    def _divided(
+        self, prim: Primitive, rule: Any, args: Sequence[Any], params: dict[str, Any]
+    ) -> Any:
+        """Apply a rule to values whose types say how they are divided over explicit axes.
+
+        What the rule does on the way is its own affair, unless it is elementwise: its operands'
+        types say nothing, and its results are brought to what the operation's types are.
+        """
+        types = as_list(prim.infer(tuple([a.aval for a in args]), params))
+        if Elementwise not in prim.traits:
+            args = [self._released(a) for a in args]
+        out = self.run(prim, rule, args, params)
+        outs = [self._lying(o, t) for o, t in zip(as_list(out), types, strict=True)]
+        return outs if prim.many else outs[0]
+
+    def _released(self, x: Any) -> Any:
+        form, parts = self.split(x)
+        return self.lift(x.aval.with_sharding(None), form, tuple(released(parts)))
+
+    def _lying(self, x: Any, aval: Aval) -> Any:
+        """Return a result whose components are divided as its type, which this is, says."""
+        form, parts = self.split(x)
+        if form is None:
+            return lie_as(x, aval.sharding)
+        wanted = self.part_avals(aval, form)
+        laid = tuple([lie_as(p, a.sharding) for p, a in zip(parts, wanted, strict=True)])
+        return self.lift(x.aval.with_sharding(aval.sharding), form, laid)
 
     def _sees(self, prim: Primitive, args: Sequence[Any], params: dict[str, Any]) -> bool:
         axes = ambient_of(prim, params)

@@ -23,7 +23,7 @@ from .._plugins.rules import described
 from .._plugins.traits import AnyElement, Indexing, Structural, Trait
 from .._types.avals import OPAQUE, Aval, no_number
 from .._types.dims import Dim
-from . import varying
+from . import divided, varying
 from .array import as_value
 from .higher_order import Wiring
 from .interpreter import Value, current
@@ -124,14 +124,18 @@ class Primitive:
         # functions of callbacks, in its keys alive.
         if self.higher is not None or self.effect is not None:
             outs = self.rule(*avals, **params)
-            return varying.of_programs(self.higher, avals, params, outs)
+            outs = varying.of_programs(self.higher, avals, params, outs)
+            for a in avals:
+                if a.sharding is not None:
+                    return divided.of_programs(self.higher, params, outs)
+            return outs
         key = (avals, self.frozen(params)) if params else avals
         try:
             return self.memo[key]
         except KeyError:
             if not self.opaque:
                 _only_numbers(self, avals)
-            out = self.memo[key] = varying.of_result(self.rule, self.vma, avals, params)
+            out = self.memo[key] = divided.of_result(self, avals, params)
             return out
 
     def frozen(self, params: dict[str, Any]) -> tuple[Any, ...]:

@@ -14,6 +14,7 @@ from .. import events
 from .._base.config import config
 from .._base.errors import (
     ArgumentError,
+    AxisError,
     NotAnArrayError,
     TypeRule,
 )
@@ -50,7 +51,7 @@ class Traced(NamedTuple):
         """Return the results as a tree of ShapeDtypeStructs."""
         return self.tree.unflatten(
             [
-                ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type)
+                ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type, sharding=a.sharding)
                 for a in self.program.out_avals
             ]
         )
@@ -261,6 +262,7 @@ class ShapeDtypeStruct:
       shape: ints or symbolic sizes.
       dtype: anything numpy takes for a dtype.
       weak_type: whether the dtype gives way to others.
+      sharding: where it is, or how a type says that it is divided; None leaves that open.
     """
 
     __slots__ = ("shape", "dtype", "weak_type", "sharding")
@@ -307,14 +309,17 @@ class ShapeDtypeStruct:
         return self.aval.size
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, ShapeDtypeStruct) and self.aval is other.aval
+        if not isinstance(other, ShapeDtypeStruct):
+            return False
+        return self.aval is other.aval and self.sharding == other.sharding
 
     def __hash__(self) -> int:
         return hash(self.aval)
 
     def __repr__(self) -> str:
         weak = ", weak_type=True" if self.weak_type else ""
-        return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype.name}{weak})"
+        there = f", sharding={self.sharding!r}" if self.sharding is not None else ""
+        return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype.name}{weak}{there})"
 
 
 class Shape(Tracer):
@@ -323,20 +328,35 @@ class Shape(Tracer):
     __slots__ = ("key",)
 
     def __init__(self, aval: Aval, placement: Placement | None = None):
-        self.by, self.aval, self.where = GROUND, aval, None
         self.key = aval if placement is None else Placed(aval, placement)
+        self.by, self.aval, self.where = GROUND, self.key.aval, None
 
 
 def shapes_only(tree_: Any) -> Any:
     """Return a tree of arguments with a Shape, which can be staged, for each ShapeDtypeStruct and
     each other object that has a shape and a dtype and is no array."""
     leaves, tree = flatten(jittables.opened(tree_))
-    return tree.unflatten([_shape_of(x) for x in leaves])
+    shapes = [_shape_of(x) for x in leaves]
+    for i, x in enumerate(shapes):
+        placement = x.key.placement if x.__class__ is Shape else None
+        if getattr(placement, "explicit", None) is not None:
+            _expect_divisible(x, placement, key_paths(tree_)[i])
+    return tree.unflatten(shapes)
+
+
+def _expect_divisible(x: Any, placement: Any, path: str) -> None:
+    """Raise, naming the argument, unless its type can say that it is divided so."""
+    try:
+        placement.check(x.aval)
+    except AxisError as e:
+        raise AxisError(f"{e.what} (argument{path})", fix=e.fix) from None
 
 
 def _shape_of(x: Any) -> Any:
     if isinstance(x, ShapeDtypeStruct):
-        return Shape(x.aval, x.sharding)
+        # a PartitionSpec alone is over the mesh in context
+        here = getattr(x.sharding, "here", None)
+        return Shape(x.aval, x.sharding if here is None else here())
     if isinstance(x, Value) or not hasattr(x, "shape") or not hasattr(x, "dtype"):
         return x
     if any(hasattr(x, name) for name in ("__array__", "__plait_array__", "__jax_array__")):

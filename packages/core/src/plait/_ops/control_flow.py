@@ -14,6 +14,7 @@ from .._base.errors import (
     MissingRule,
     ShapeError,
 )
+from .._core.divided import with_axis
 from .._core.higher_order import Slots, Wiring, width
 from .._core.ir import Program, ordered
 from .._core.primitive import Primitive
@@ -293,7 +294,7 @@ def _scan(
     rows = [x.with_shape(x.shape[1:]) for x in xs[k:]]
     expect("the step of scan", body.in_avals, (*xs[:k], *rows))
     expect("the carry of scan", xs[consts:k], body.out_avals[:carry])
-    ys = [y.with_shape((length, *y.shape)) for y in body.out_avals[carry:]]
+    ys = [with_axis(y, 0, length) for y in body.out_avals[carry:]]
     ends = [a if o.weak_type else a.strong() for a, o in zip(xs[consts:k], body.out_avals[:carry])]
     return [*ends, *ys]
 

@@ -22,7 +22,7 @@ from .._types.dims import is_symbolic, max_dim
 from .._xla.lower import lower_rules
 from .._xla.mlir import attr, i64, i64s, matrix
 from .contraction import PRECISIONS, normal_precision, operands, precision_config
-from .layout import placed
+from .layout import free, placed
 from .shape import normal_shape, rev, transpose
 from .static_arguments import fixed, fixed_each
 
@@ -326,6 +326,7 @@ def conv_general_dilated(
     >>> conv_general_dilated(np.ones((1, 1, 5)), np.ones((2, 1, 3)), (2,), "SAME").shape
     (1, 2, 3)
     """
+    lhs, rhs = free(lhs, out_sharding), free(rhs, out_sharding)
     x, y, dtype = operands(lhs, rhs, preferred_element_type)
     dims = conv_dimension_numbers(x.aval.shape, y.aval.shape, dimension_numbers)
     count = x.aval.ndim - 2

@@ -11,12 +11,31 @@ from typing import Any
 
 from .._base.tracebacks import leaving
 from .._core.array import Array
+from .._core.divided import lie_as
+from .._core.interpreter import Value
 from .._plugins.metadata import resolve
+from ..tree import flatten
 
 
 def placed(out: Any, sharding: Any) -> Any:
     """`out`, a tree, which the compiler shall lay out as `sharding` says if one is given."""
     return out if sharding is None else resolve("with_sharding_constraint")(out, sharding)
+
+
+def free(x: Any, sharding: Any) -> Any:
+    """`x`, an operand of what shall lie as `sharding` says: if one is given, nothing has to follow
+    from how the operand is divided over explicit axes, of which its type then says nothing."""
+    if sharding is None or not isinstance(x, Value) or x.aval.sharding is None:
+        return x
+    return lie_as(x, None)
+
+
+def all_free(tree: Any, sharding: Any) -> Any:
+    """The same of the leaves of a tree."""
+    if sharding is None:
+        return tree
+    leaves, treedef = flatten(tree)
+    return treedef.unflatten([free(x, sharding) for x in leaves])
 
 
 def with_parameter(f: Callable[..., Any], name: str) -> inspect.Signature:
@@ -55,7 +74,7 @@ def laid_out(f: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(f)
     def function(*args: Any, out_sharding: Any = None, **options: Any) -> Any:
         try:
-            return placed(f(*args, **options), out_sharding)
+            return placed(f(*all_free(args, out_sharding), **options), out_sharding)
         except BaseException as e:
             leaving(e)
             raise
@@ -64,8 +83,12 @@ def laid_out(f: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def beside(out: Any, like: Any) -> Any:
-    """`out` where the array `like` is, if it has its shape and nothing is traced."""
-    there = like.__class__ is Array and like.key.placement is not None and out.__class__ is Array
-    if there and like.aval.shape == out.aval.shape:
-        return resolve("device_put")(out, like.sharding)
+    """`out` where `like` is, if it has its shape: where the array is, or as its type says."""
+    if not isinstance(like, Value) or like.aval.shape != out.aval.shape:
+        return out
+    if like.__class__ is not Array:
+        return out if like.aval.sharding is None else lie_as(out, like.aval.sharding)
+    there: Any = like
+    if there.key.placement is not None and out.__class__ is Array:
+        return resolve("device_put")(out, there.sharding)
     return out

@@ -12,6 +12,7 @@ from .._base.errors import (
     ShapeError,
 )
 from .._core.carrier import expand_rules
+from .._core.divided import with_axis, without_axis
 from .._core.higher_order import Slots, Wiring
 from .._core.ir import Program, derived
 from .._core.primitive import Primitive
@@ -48,7 +49,7 @@ def row(aval: Aval, axis: int | None) -> Aval:
     """The type of a row along `axis`."""
     if axis is None:
         return aval
-    return aval.with_shape((*aval.shape[:axis], *aval.shape[axis + 1 :]))
+    return without_axis(aval, axis)
 
 
 def _map(
@@ -60,10 +61,7 @@ def _map(
         if a is not None and x.shape[a] != size:
             raise ShapeError(f"map: axis {a} of {x!r} does not have size {size}")
     expect("map", program.in_avals, [row(x, a) for x, a in zip(xs, in_axes)])
-    return [
-        y.with_shape((*y.shape[:a], size, *y.shape[a:]))
-        for y, a in zip(program.out_avals, out_axes, strict=True)
-    ]
+    return [with_axis(y, a, size) for y, a in zip(program.out_avals, out_axes, strict=True)]
 
 
 map_axes = Primitive("core.map_axes", _map, many=True, higher=Along())

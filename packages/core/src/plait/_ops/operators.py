@@ -33,7 +33,7 @@ from .._types.avals import (
 from .._types.dims import Dim
 from . import contraction, conversion, reduction, shape, sizes, subscript
 from . import elementwise as el
-from .layout import placed
+from .layout import free, placed
 
 _NONE: dict[str, Any] = {}
 _PROTOCOLS = "__plait_array__", "__jax_array__", "__array__"
@@ -211,7 +211,8 @@ def _reshape(self: Any, *sizes: Any, order: str = "C", out_sharding: Any = None)
     (2, 3)
     """
     to = sizes[0] if len(sizes) == 1 else sizes
-    out = shape.reshape(self, to) if order == "C" else _numpy().reshape(self, to, order)
+    x = free(self, out_sharding)
+    out = shape.reshape(x, to) if order == "C" else _numpy().reshape(x, to, order)
     return placed(out, out_sharding)
 
 

@@ -30,7 +30,7 @@ from . import elementwise as el
 from .index_access import INT64, PLAIN, Spec, masked, read, shape_of_positions, write
 from .index_plans import LOOSE, NEW, POINT, ROWS, IndexPlan, concrete_mask, parse
 from .indexing import FILL, normal_fill, normal_mode
-from .layout import placed
+from .layout import all_free, free, placed
 from .reduction import max_
 from .shape import convert, fill, materialise_at_ground
 
@@ -247,10 +247,15 @@ class Positions:
     ) -> Any:
         """The elements; `fill_value` is read outside if the mode is "fill" (by default nan, or
         of integers the least or the greatest)."""
+        x = self if out_sharding is None else self._free(out_sharding)
         return placed(
-            self._get(mode, fill_value, indices_are_sorted, unique_indices, wrap_negative_indices),
+            x._get(mode, fill_value, indices_are_sorted, unique_indices, wrap_negative_indices),
             out_sharding,
         )
+
+    def _free(self, sharding: Any) -> "Positions":
+        """The same positions, of which it need not follow how what is read or written lies."""
+        return Positions(free(self.array, sharding), all_free(self.index, sharding))
 
     def _get(
         self,
@@ -368,7 +373,8 @@ class Positions:
 
     def _write(self, op: str, v: Any, **how: Any) -> Any:
         sharding = how.pop("out_sharding", None)
-        return placed(self._written(op, v, **how), sharding)
+        x = self if sharding is None else self._free(sharding)
+        return placed(x._written(op, free(v, sharding), **how), sharding)
 
     def _written(self, op: str, v: Any, **how: Any) -> Any:
         x = materialise_at_ground(as_value(self.array))

@@ -55,6 +55,7 @@ TABLES = {
     "batching": "plait-batching",
     "piles": "plait-batching",
     "padding": "plait-batching",
+    "explicit": "plait-sharding",
 }
 MODULES = {
     "ad_checkpoint": "plait-autodiff",

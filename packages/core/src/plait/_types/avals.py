@@ -8,6 +8,10 @@ mesh the value may differ (`vma`, varying manual axes): reverse mode adds up the
 devices have of a value that is the same for all of them.  A value may always be used where one that
 varies more is asked for; type rules never see these axes (`plait._core.varying`).
 
+Over the explicit axes of a mesh a type says how the value is divided (`sharding`).  That belongs to
+a shape: the type with another shape says nothing of it, and type rules never see it either
+(`plait._core.divided`).
+
 Invariant: `Aval(s, d, w) is Aval(s, d, w)`.  Avals are interned, so equality is identity and every
 cache of Plait may key on them at C speed.  Python scalars are weak: they take the other operand's
 dtype.
@@ -34,6 +38,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Aval",
+    "Division",
     "Opaque",
     "Place",
     "Placed",
@@ -91,7 +96,7 @@ class Aval:
 
     __slots__ = (
         "shape", "dtype", "weak_type", "ndim", "inexact", "varies", "category", "physical",
-        "handler", "mlir", "vma",
+        "handler", "mlir", "vma", "sharding",
     )  # fmt: skip
     shape: "tuple[Any, ...]"
     dtype: Any  # a numpy dtype, or an Opaque
@@ -104,24 +109,22 @@ class Aval:
     handler: Any  # result handler of the runtime, in the default place
     mlir: Any  # the MLIR type, made at first lowering
     vma: frozenset[str]  # the axes of a mesh along which it varies; equal sets are one object
+    sharding: "Division | None"  # how it is divided over explicit axes; None if nothing is said
     _all: "dict[tuple[Any, ...], Aval]" = {}
 
     placement = None
     """None: an Aval is also the dispatch key of arrays in the default place."""
 
     def __new__(
-        cls, shape: Any, dtype: Any, weak_type: bool = False, *, sharding: None = None
+        cls, shape: Any, dtype: Any, weak_type: bool = False, *, sharding: Any = None
     ) -> "Aval":
+        if sharding is not None:
+            return _divided(cls(shape, dtype, weak_type), sharding)
         try:
             # Arguments as they come: a hit needs no checks, for only checked types are in there.
             return cls._all[shape, dtype, weak_type]
         except (KeyError, TypeError):
             pass
-        if sharding is not None:
-            raise ArgumentError(
-                f"a type says nothing of where values are, and was given {sharding!r}",
-                fix="leave sharding out; a ShapeDtypeStruct has one",
-            )
         shape = tuple([d if d.__class__ is Dim else _size(d) for d in shape])
         dtype = dtype if dtype.__class__ is Opaque else np.dtype(dtype)
         key = shape, dtype, bool(weak_type)
@@ -129,29 +132,39 @@ class Aval:
         return cls._made(key, NOWHERE) if self is None else self
 
     @classmethod
-    def _made(cls, key: "tuple[Any, ...]", vma: frozenset[str]) -> "Aval":
+    def _made(
+        cls, key: "tuple[Any, ...]", vma: frozenset[str], sharding: "Division | None" = None
+    ) -> "Aval":
         self = object.__new__(cls)
         self.shape, self.dtype, self.weak_type = shape, dtype, _ = key
         self.ndim, self.category = len(shape), category(dtype)
         self.inexact = self.varies = self.category in (FLOATING, COMPLEX)
-        self.vma = vma
-        self.physical = self if self.category != NOTHING else Aval(shape, BOOL).with_vma(vma)
+        self.vma, self.sharding = vma, sharding
+        self.physical = self
+        if self.category == NOTHING:
+            self.physical = Aval(shape, BOOL).with_vma(vma).with_sharding(sharding)
         if self.category == OPAQUE:
-            self.physical = Aval((*shape, *dtype.shape), dtype.words).with_vma(vma)
+            words = Aval((*shape, *dtype.shape), dtype.words)
+            self.physical = words.with_vma(vma).with_sharding(sharding)
             self.varies = dtype.tangent_dtype is not None
         self.handler = self.mlir = None
         # Two threads may come here with one type: `setdefault` is atomic, and both get the same
         # object.  It is complete by then: a half-made type is never found by others.
-        return cls._all.setdefault((*key, vma) if vma else key, self)
+        return cls._all.setdefault(_full_key(key, vma, sharding), self)
 
     def with_vma(self, axes: frozenset[str]) -> "Aval":
         """The type of a value that varies along these axes of a mesh."""
-        if axes == self.vma:
-            return self
+        return self if axes == self.vma else self._like(axes, self.sharding)
+
+    def with_sharding(self, sharding: "Division | None") -> "Aval":
+        """The type of a value that is divided so over the explicit axes of a mesh; None says
+        nothing of it."""
+        return self if sharding is self.sharding else self._like(self.vma, sharding)
+
+    def _like(self, vma: frozenset[str], sharding: "Division | None") -> "Aval":
         key = self.shape, self.dtype, self.weak_type
-        if not axes:
-            return Aval(*key)
-        return self._all.get((*key, axes)) or self._made(key, _sets.setdefault(axes, axes))
+        found = self._all.get(_full_key(key, vma, sharding))
+        return found or self._made(key, _sets.setdefault(vma, vma), sharding)
 
     @property
     def aval(self) -> "Aval":
@@ -175,9 +188,6 @@ class Aval:
             return self.with_dtype(self.dtype.tangent_dtype)
         return self.with_dtype(float0)
 
-    sharding = None
-    """None: a type says nothing of where values are; `plait.Array.sharding` does."""
-
     def to_tangent_aval(self) -> "Aval":
         """`tangent_type`, by the name that JAX has for it."""
         return self.tangent_type
@@ -187,11 +197,12 @@ class Aval:
         return self.strong()
 
     def update(self, **changes: Any) -> "Aval":
-        """The type with another shape, dtype, weak_type or vma.
+        """The type with another shape, dtype, weak_type, vma or sharding.  One of another shape is
+        divided over no explicit axes, unless `sharding` says so.
 
         Raises TypeRule for what else a type is asked to say.
         """
-        unknown = changes.keys() - {"shape", "dtype", "weak_type", "vma"}
+        unknown = changes.keys() - {"shape", "dtype", "weak_type", "vma", "sharding"}
         if any(changes[name] is not None for name in unknown):
             raise ArgumentError(
                 f"the type {self!r} says nothing of {sorted(unknown)}",
@@ -200,11 +211,15 @@ class Aval:
         same = {"shape": self.shape, "dtype": self.dtype, "weak_type": self.weak_type}
         kept = {name: changes.get(name, had) for name, had in same.items()}
         new = Aval(tuple(kept["shape"]), dtype_of(kept["dtype"]), bool(kept["weak_type"]))
-        return new.with_vma(changes.get("vma", self.vma))
+        same_shape = new.shape == self.shape
+        sharding = changes.get("sharding", self.sharding if same_shape else None)
+        new = new.with_vma(changes.get("vma", self.vma))
+        return new if sharding is None else _divided(new, sharding)
 
     def with_dtype(self, dtype: Any) -> "Aval":
         new = Aval(self.shape, dtype, False)
-        return new.with_vma(self.vma) if self.vma else new
+        new = new.with_vma(self.vma) if self.vma else new
+        return new if self.sharding is None else new.with_sharding(self.sharding)
 
     def strong(self) -> "Aval":
         return self.with_dtype(self.dtype) if self.weak_type else self
@@ -214,13 +229,19 @@ class Aval:
         return self is other or (self.shape == other.shape and self.dtype == other.dtype)
 
     def __repr__(self) -> str:
-        shape = ",".join(map(str, self.shape))
+        sizes = [str(d) for d in self.shape]
+        if self.sharding is not None:
+            over = self.sharding.entries(self.ndim)
+            sizes = [f"{d}@{'+'.join(names)}" if names else d for d, names in zip(sizes, over)]
+        shape = ",".join(sizes)
         along = f"{{{','.join(sorted(self.vma))}}}" if self.vma else ""
         return f"{short_name(self.dtype)}[{shape}]{'*' if self.weak_type else ''}{along}"
 
     def __reduce__(self):
         plain = self.shape, self.dtype, self.weak_type
-        return (_again, (*plain, self.vma)) if self.vma else (Aval, plain)
+        if not self.vma and self.sharding is None:
+            return Aval, plain
+        return _again, (*plain, self.vma, self.sharding)
 
     def __copy__(self) -> "Aval":
         return self
@@ -229,9 +250,33 @@ class Aval:
         return self
 
 
-def _again(shape: Any, dtype: Any, weak_type: bool, vma: frozenset[str]) -> Aval:
+def _divided(aval: Aval, sharding: Any) -> Aval:
+    """Return the type of a value that is divided as a user's sharding says of explicit axes."""
+    said = getattr(sharding, "explicit", None)
+    if said is None:
+        raise ArgumentError(
+            "a type says nothing of where values are but over explicit axes of a mesh, and "
+            f"{sharding!r} was given, which names none",
+            fix="leave sharding out; a ShapeDtypeStruct has one",
+        )
+    sharding.check(aval)
+    return aval.with_sharding(said)
+
+
+def _full_key(
+    key: "tuple[Any, ...]", vma: frozenset[str], sharding: "Division | None"
+) -> "tuple[Any, ...]":
+    """Return what a type is found by: the shorter, the less it says."""
+    if sharding is not None:
+        return *key, vma, sharding
+    return (*key, vma) if vma else key
+
+
+def _again(
+    shape: Any, dtype: Any, weak_type: bool, vma: frozenset[str], sharding: "Division | None"
+) -> Aval:
     """Make the type that was pickled."""
-    return Aval(shape, dtype, weak_type).with_vma(vma)
+    return Aval(shape, dtype, weak_type).with_vma(vma).with_sharding(sharding)
 
 
 def _size(d: Any) -> int:
@@ -327,6 +372,10 @@ class Placed:
     def __new__(cls, aval: Aval, placement: "Placement") -> "Placed":
         self = cls._all.get((aval, placement))
         if self is None:
+            # what the type says of explicit axes follows from where the array is
+            typed = aval.with_sharding(getattr(placement, "explicit", None))
+            if typed is not aval:
+                return cls._all.setdefault((aval, placement), Placed(typed, placement))
             self = object.__new__(cls)
             self.aval, self.placement, self.handler = aval, placement, None
             self = cls._all.setdefault((aval, placement), self)
@@ -334,6 +383,39 @@ class Placed:
 
     def __repr__(self) -> str:
         return f"{self.aval!r}@{self.placement}"
+
+
+class Division(Protocol):
+    """How values are divided over the explicit axes of a mesh; hashable.  It is part of types
+    (`Aval.sharding`), and packages that have meshes say how those of results follow
+    (`plait._core.divided`)."""
+
+    def entries(self, ndim: int) -> tuple[tuple[str, ...], ...]:
+        """Return the names of the mesh axes that each axis is divided over."""
+        ...
+
+    def with_entries(self, entries: "Iterable[tuple[str, ...]]") -> "Division":
+        """Return the division over the same mesh with these names for each axis."""
+        ...
+
+    def results(self, prim: Any, avals: "Sequence[Aval]", params: Any, outs: Any) -> Any:
+        """Return the types `outs` of the result or results of an operation on operands of these
+        types, one of which is divided so, with their divisions.
+
+        Raises TypeRule where that is not clear."""
+        ...
+
+    def constrain(self, x: Any) -> Any:
+        """Return a value divided so."""
+        ...
+
+    def release(self, x: Any) -> Any:
+        """Return a value that is divided so, in a type that says nothing of it."""
+        ...
+
+    def obeyed(self, e: Any, x: Any, aval: Aval) -> Any:
+        """Return a value in a module, told to the compiler to be divided so."""
+        ...
 
 
 class Place(Protocol):

@@ -26,6 +26,11 @@ from .._core.deferred import (
     rule_thunk,
     settled,
 )
+from .._core.divided import (
+    lie_as,
+    with_axis,
+    without_axis,
+)
 from .._core.higher_order import (
     Ends,
     Slots,
@@ -94,6 +99,7 @@ __all__ = [
     "enter",
     "kept",
     "leave",
+    "lie_as",
     "lift_rule",
     "naming",
     "open_under",
@@ -116,5 +122,7 @@ __all__ = [
     "use",
     "varying_inputs",
     "width",
+    "with_axis",
+    "without_axis",
     "wraps",
 ]

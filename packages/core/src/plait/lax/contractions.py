@@ -16,7 +16,7 @@ from .._base.errors import (
 from .._base.jaxlib_api import ml_dtypes
 from .._ops.contraction import contracted
 from .._ops.elementwise import mul
-from .._ops.layout import placed
+from .._ops.layout import free, placed
 from .._ops.shape import broadcast_to, convert, convert_together, reshape
 from .._ops.static_arguments import fixed_each
 from .._types.avals import FLOAT32, FLOATING, dtype_of
@@ -108,7 +108,7 @@ def dot_general(
     (2, 4)
     """
     contract, shared = pairs("dot_general", dimension_numbers)
-    x, y = value(lhs), value(rhs)
+    x, y = free(value(lhs), out_sharding), free(value(rhs), out_sharding)
     if x.aval.dtype != y.aval.dtype:
         narrow = all(v.aval.category == FLOATING and v.aval.dtype.itemsize == 1 for v in (x, y))
         if narrow and preferred_element_type is None:

@@ -22,7 +22,7 @@ from .._ops.contraction import contracted, normal_precision, operands
 from .._ops.contraction import dot_general as dot_general_p
 from .._ops.cumulative import cumsum_
 from .._ops.dynamic_slicing import dynamic_slice_in_dim
-from .._ops.layout import placed
+from .._ops.layout import free, placed
 from .._ops.shape import (
     broadcast_to,
     convert,
@@ -67,7 +67,7 @@ def ragged_dot(
     >>> plait.lax.ragged_dot(x, w, np.array([2, 1])).tolist()
     [[2.0], [2.0], [10.0]]
     """
-    x, w, sizes = value(lhs), value(rhs), value(group_sizes)
+    x, w, sizes = (free(value(v), out_sharding) for v in (lhs, rhs, group_sizes))
     fits = x.aval.ndim == 2 and w.aval.ndim == 3 and x.aval.shape[1] == w.aval.shape[1]
     if not fits or sizes.aval.ndim != 1 or sizes.aval.category != INTEGER:
         raise OperandTypeError(

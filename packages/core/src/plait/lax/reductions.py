@@ -20,7 +20,7 @@ from .._core.primitive import Primitive
 from .._jit.tracing import trace
 from .._ops import argreduction, cumulative, reduction
 from .._ops import elementwise as el
-from .._ops.layout import placed
+from .._ops.layout import all_free, free, placed
 from .._ops.shape import (
     broadcast_to,
     concatenate,
@@ -44,7 +44,7 @@ def _over(prim: Primitive, shows: str) -> Callable[..., Any]:
     name = prim.name.rpartition(".")[2]
 
     def reduce(operand: Any, axes: Any, *, out_sharding: Any = None) -> Any:
-        x = value(operand)
+        x = free(value(operand), out_sharding)
         at = normal_axes(fixed_each(name, "axes", axes), x.aval.ndim, "axes")
         if not at:
             prim.infer((x.aval,), {"axes": ()})  # the operand has to fit
@@ -167,6 +167,7 @@ def reduce(
     >>> plait.lax.reduce(np.arange(5), 0, plait.lax.max, (0,)).item()
     4
     """
+    operands = all_free(operands, out_sharding)
     tree, xs, start = together("reduce", operands, init_values)
     given = fixed_each("reduce", "dimensions", dimensions)
     axes = tuple(sorted(normal_axes(given, xs[0].aval.ndim, "dimensions")))

@@ -18,7 +18,7 @@ from .._base.errors import (
 from .._core.array import canonical
 from .._ops import shape as sh
 from .._ops.conversion import bitcast
-from .._ops.layout import placed
+from .._ops.layout import free, placed
 from .._ops.shape import materialise_at_ground, normal_axes, normal_shape
 from .._ops.static_arguments import fixed, fixed_each
 from .._types.avals import WEAK, dtype_of
@@ -96,7 +96,8 @@ def reshape(
     >>> plait.lax.reshape(plait.numpy.arange(6), (2, 3)).tolist()
     [[0, 1, 2], [3, 4, 5]]
     """
-    x = operand if dimensions is None else transpose(operand, dimensions)
+    x = free(operand, out_sharding)
+    x = x if dimensions is None else transpose(x, dimensions)
     return placed(materialise_at_ground(sh.reshape(x, new_sizes)), out_sharding)
 
 
@@ -182,7 +183,7 @@ def broadcast(operand: Any, sizes: Any, *, out_sharding: Any = None) -> Any:
     >>> plait.lax.broadcast(plait.numpy.arange(2), (3,)).tolist()
     [[0, 1], [0, 1], [0, 1]]
     """
-    x = value(operand)
+    x = free(value(operand), out_sharding)
     out = sh.broadcast_to(x, (*normal_shape(sizes), *x.aval.shape))
     return placed(materialise_at_ground(out), out_sharding)
 
@@ -199,7 +200,7 @@ def broadcast_in_dim(
     >>> plait.lax.broadcast_in_dim(plait.numpy.arange(2), (2, 3), (0,)).tolist()
     [[0, 0, 0], [1, 1, 1]]
     """
-    x, shape = value(operand), normal_shape(shape)
+    x, shape = free(value(operand), out_sharding), normal_shape(shape)
     at = fixed_each("broadcast_in_dim", "broadcast_dimensions", broadcast_dimensions)
     if list(at) != sorted(set(at)):
         raise AxisError(f"broadcast_dimensions {at} are not in order", fix="transpose first")

@@ -18,7 +18,7 @@ from .._base.errors import (
 from .._core.array import Array, from_numpy, on_accelerator, shared, unmasked
 from .._core.interpreter import Value
 from .._ops import elementwise as el
-from .._ops.layout import offering
+from .._ops.layout import all_free, offering
 from .._ops.layout import placed as laid
 from .._plugins.metadata import resolve
 from .._types.avals import asked_dtype
@@ -50,7 +50,7 @@ def placeable(f: Callable) -> Callable[..., Any]:
                 raise ArgumentError(
                     f"{f.__name__} was given device and out_sharding", fix="give one of them"
                 )
-            return laid(f(*args, **options), out_sharding)
+            return laid(f(*all_free(args, out_sharding), **options), out_sharding)
         return placed(f(*args, **options), device)
 
     return offering(made, f, _PLACES)

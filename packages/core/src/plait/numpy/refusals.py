@@ -19,7 +19,7 @@ from .._base.errors import OutOfBounds, PlaitError, SubscriptError, TypeRule
 from .._base.jaxlib_api import ml_dtypes
 from .._base.source import hidden
 from .._base.tracebacks import leaving
-from .._ops.layout import OUT_SHARDING, offering, placed
+from .._ops.layout import OUT_SHARDING, all_free, offering, placed
 
 _SAID = (TypeError, ValueError, IndexError, OverflowError, AttributeError)
 _LIBRARIES = (*np.__path__, *ml_dtypes.__path__)
@@ -58,7 +58,7 @@ def explained(f: Callable) -> Callable:
             try:
                 if lies and "out_sharding" in options:
                     sharding = options.pop("out_sharding")
-                    return placed(f(*args, **options), sharding)
+                    return placed(f(*all_free(args, sharding), **options), sharding)
                 return f(*args, **options)
             except PlaitError:
                 raise

@@ -235,6 +235,12 @@ class _Reader(Scanner):
     def type(self) -> Aval:
         at = self.skip()
         name, shape, weak, axes = self.take(_TYPE, "a type, such as f32[3],").groups()
+        if "@" in shape:
+            raise self.error(
+                f"the type {name}[{shape}] is divided over a mesh, which a text does not have",
+                at,
+                fix="make the program of arguments that are not divided over explicit axes",
+            )
         found = Aval(self.shape(shape, at), self.dtype(name, at), bool(weak))
         return found.with_vma(frozenset(axes.split(","))) if axes else found
 

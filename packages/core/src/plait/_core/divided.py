@@ -1,0 +1,98 @@
+"""How the results of an operation are divided over the explicit axes of a mesh.
+
+Types say it (`Aval.sharding`), and a package that has meshes says how it follows from the types of
+operands (`Division.results`).  Type rules see none of it, so that none has to know; results of
+operations with programs are divided as their programs say, by their wiring.
+
+What a carrier's rule, or one for transposition, does with an operation is not what the user wrote,
+and is free of his types: its operands are `released`, and its results brought to what types say.
+
+Invariant: types without a division cost nothing here, and an operation on such operands has results
+without one, unless it says where its result is.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from .._types.avals import Aval, Division
+from . import varying
+from .array import Literal
+from .higher_order import Wiring
+
+__all__ = [
+    "lie_as",
+    "of_programs",
+    "of_result",
+    "released",
+    "with_axis",
+    "without_axis",
+]
+
+
+def of_result(prim: Any, avals: tuple[Aval, ...], params: dict[str, Any]) -> Any:
+    """Return the type of the result, or the types of the results, of an operation."""
+    for a in avals:
+        if a.sharding is not None:
+            bare = tuple([b.with_sharding(None) for b in avals])
+            outs = varying.of_result(prim.rule, prim.vma, bare, params)
+            return a.sharding.results(prim, avals, params, outs)
+    return varying.of_result(prim.rule, prim.vma, avals, params)
+
+
+def of_programs(higher: Wiring | None, params: dict[str, Any], outs: Any) -> Any:
+    """Return the types of the results of an operation with programs: what its programs say, with
+    the axes that these do not see whole."""
+    if higher is None or not isinstance(outs, tuple | list):
+        return outs
+    w = higher.slots(params)
+    if not w.mapped:
+        return outs
+    inside: dict[int, Aval] = {}
+    for program, _, ends in w.bodies:
+        inside.update(zip(ends, program.out_avals, strict=True))
+    return [
+        _around(o, inside.get(s), w.mapped.get(s)) for s, o in zip(w.outputs, outs, strict=True)
+    ]
+
+
+def _around(out: Aval, inner: Aval | None, axes: tuple[int, ...] | None) -> Aval:
+    """Return the type of a result that its program sees without these axes."""
+    if inner is None or inner.sharding is None or axes is None or out.sharding is not None:
+        return out
+    names = iter(inner.sharding.entries(inner.ndim))
+    entries = [() if i in axes else next(names) for i in range(out.ndim)]
+    return out.with_sharding(inner.sharding.with_entries(entries))
+
+
+def without_axis(aval: Aval, axis: int) -> Aval:
+    """Return the type of a row along an axis."""
+    new = aval.with_shape((*aval.shape[:axis], *aval.shape[axis + 1 :]))
+    if aval.sharding is None:
+        return new
+    entries = aval.sharding.entries(aval.ndim)
+    return new.with_sharding(aval.sharding.with_entries((*entries[:axis], *entries[axis + 1 :])))
+
+
+def with_axis(aval: Aval, axis: int, size: Any, names: tuple[str, ...] = ()) -> Aval:
+    """Return the type of a stack, along a new axis that is divided over the mesh axes `names`."""
+    new = aval.with_shape((*aval.shape[:axis], size, *aval.shape[axis:]))
+    if aval.sharding is None:
+        return new
+    entries = aval.sharding.entries(aval.ndim)
+    over = (*entries[:axis], names, *entries[axis:])
+    return new.with_sharding(aval.sharding.with_entries(over))
+
+
+def lie_as(x: Any, sharding: Division | None) -> Any:
+    """Return the value divided so; with None in a type that says nothing of it."""
+    have = x.aval.sharding
+    if have is sharding or have == sharding:
+        return x
+    if x.__class__ is Literal:
+        return Literal(x.value, x.aval.with_sharding(sharding))
+    return have.release(x) if sharding is None else sharding.constrain(x)
+
+
+def released(xs: Sequence[Any]) -> list[Any]:
+    """Return values whose types say nothing of how they are divided."""
+    return [x if x.aval.sharding is None else lie_as(x, None) for x in xs]

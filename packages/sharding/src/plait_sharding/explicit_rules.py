@@ -1,0 +1,519 @@
+"""How the results of the core's operations are divided over explicit axes, and of ours.
+
+Most follow from traits: an operation that is elementwise joins what its operands say, a reduction
+drops axes, a cumulative one must not cross an axis that is divided.  The rest is said here, by what
+each does with axes.  Where the answer of the table would need devices to communicate in a way that
+the user should choose (contracted axes that are divided, positions on an axis that is), it is an
+error.
+
+Invariant: only the table `explicit` loads this; rules see types alone.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from plait.ext.ops.collective import (
+    all_gather_,
+    all_to_all_,
+    pmax_,
+    pmin_,
+    ppermute_,
+    psum_,
+    psum_scatter_,
+)
+from plait.ext.ops.contraction import (
+    dot_general,
+)
+from plait.ext.ops.convolution import (
+    conv_general,
+)
+from plait.ext.ops.cumulative import (
+    recurrence,
+)
+from plait.ext.ops.elementwise import (
+    bitcast_,
+)
+from plait.ext.ops.fourier import (
+    fft_,
+)
+from plait.ext.ops.indexing import (
+    dynamic_slice_,
+    dynamic_update_slice_,
+    gather_,
+    scatter_,
+    scatter_add_,
+    scatter_max_,
+    scatter_min_,
+    scatter_mul_,
+)
+from plait.ext.ops.linalg import (
+    cholesky_,
+    eig_,
+    eigh_,
+    geqp3,
+    geqrf,
+    hessenberg_,
+    householder_product_,
+    lu_,
+    ormqr_,
+    pivots_to_permutation,
+    qr_,
+    schur_,
+    svd_,
+    triangular_solve_,
+    tridiagonal_,
+    tridiagonal_solve_,
+)
+from plait.ext.ops.opaque import (
+    unwrap_,
+    wrap_,
+)
+from plait.ext.ops.random import (
+    random_bits,
+    random_clone,
+    random_fold_in,
+    random_seed,
+    random_split,
+    rng_bit_generator,
+)
+from plait.ext.ops.reduction import (
+    argmax_,
+    argmin_,
+)
+from plait.ext.ops.shape import (
+    barrier,
+    broadcast_in_dim,
+    concatenate_,
+    convert_,
+    pad_,
+    reshape_,
+    rev,
+    slice_,
+    squeeze_,
+    transpose_,
+)
+from plait.ext.ops.sorting import (
+    argsort_,
+    sort_,
+    top_k_,
+)
+from plait.ext.ops.windows import (
+    select_and_scatter_add_,
+)
+from plait.ext.rules import (
+    Cumulative,
+    Elementwise,
+    Reduction,
+)
+from plait.ext.types import (
+    Aval,
+)
+
+from .explicit_types import (
+    Entries,
+    entries_of,
+    explicit_rules,
+    joined,
+    said_over,
+    unclear,
+    whole_along,
+)
+from .mesh import Names
+from .placement import constraint, release
+
+# ---- traits --------------------------------------------------------------------------------
+
+
+@explicit_rules.rule(Elementwise)
+def _(prim: Any, avals: Sequence[Aval], outs: Any, **params: Any) -> Any:
+    """What is a scalar beside arrays says nothing."""
+    first = outs[0] if prim.many else outs
+    found = joined(prim, [a for a in avals if a.ndim == first.ndim])
+    return [found] * len(outs) if prim.many else found
+
+
+@explicit_rules.rule(Reduction)
+def _(prim: Any, avals: Sequence[Aval], outs: Aval, *, axes: Any, **params: Any) -> Entries:
+    return _without(entries_of(avals[0]), axes)
+
+
+@explicit_rules.rule(Cumulative)
+def _(prim: Any, avals: Sequence[Aval], outs: Aval, *, axis: int, **params: Any) -> Entries:
+    return whole_along(prim, avals, [axis])
+
+
+@explicit_rules.rule(recurrence)
+def _(avals, outs, *, axis, reverse):
+    return whole_along(recurrence, avals, [axis])
+
+
+def _without(entries: Entries, axes: Any) -> Entries:
+    return tuple([names for i, names in enumerate(entries) if i not in axes])
+
+
+# ---- moving elements -----------------------------------------------------------------------
+
+
+@explicit_rules.rule(convert_)
+def _(avals, outs, *, dtype, weak):
+    return entries_of(avals[0])
+
+
+@explicit_rules.rule(barrier)
+def _(avals, outs):
+    return [entries_of(a) for a in avals]
+
+
+@explicit_rules.rule(rev)
+def _(avals, outs, *, axes):
+    return entries_of(avals[0])
+
+
+@explicit_rules.rule(transpose_)
+def _(avals, outs, *, perm):
+    entries = entries_of(avals[0])
+    return tuple([entries[i] for i in perm])
+
+
+@explicit_rules.rule(squeeze_)
+def _(avals, outs, *, axes):
+    return _without(entries_of(avals[0]), axes)
+
+
+@explicit_rules.rule(broadcast_in_dim)
+def _(avals, outs, *, shape, dims):
+    out: list[Names] = [()] * len(shape)
+    for i, names, n in zip(dims, entries_of(avals[0]), avals[0].shape):
+        out[i] = names if n == shape[i] else ()
+    return tuple(out)
+
+
+@explicit_rules.rule(bitcast_)
+def _(avals, outs, *, dtype):
+    """Elements that become several, or one of several, do so along the last axis."""
+    entries = entries_of(avals[0])
+    if outs.ndim < avals[0].ndim:
+        return whole_along(bitcast_, avals, [outs.ndim])[:-1]
+    return (*entries, ()) if outs.ndim > avals[0].ndim else entries
+
+
+@explicit_rules.rule(concatenate_)
+def _(avals, outs, *, axis):
+    return joined(concatenate_, avals)
+
+
+@explicit_rules.rule(pad_)
+def _(avals, outs, *, low, high, interior):
+    return entries_of(avals[0])
+
+
+@explicit_rules.rule(slice_)
+def _(avals, outs, *, starts, limits, strides):
+    return entries_of(avals[0])
+
+
+@explicit_rules.rule(dynamic_slice_)
+def _(avals, outs, *, sizes):
+    return entries_of(avals[0])
+
+
+@explicit_rules.rule(dynamic_update_slice_)
+def _(avals, outs):
+    return joined(dynamic_update_slice_, avals[:2])
+
+
+@explicit_rules.rule(reshape_)
+def _(avals, outs, *, shape):
+    """Axes of size 1 come and go.  Where one axis becomes several, its names go to the first of
+    them that they divide; where several become one, the first of them must be divided if another
+    is."""
+    (x,) = avals
+    over: list[Names] = []
+    for olds, news in _groups(x, entries_of(x), shape):
+        divided = [names for _, names in olds if names]
+        found = _within(x, outs, olds, news) if divided else [()] * len(news)
+        if found is None:
+            raise unclear(
+                "reshape",
+                avals,
+                f"in the result of shape {outs.shape} it is not clear which axis is divided",
+            )
+        over += found
+    places = iter(over)
+    return tuple([() if n == 1 else next(places) for n in shape])
+
+
+def _groups(x: Aval, entries: Entries, shape: Sequence[Any]) -> list[tuple[list, list]]:
+    """Axes, of sizes other than 1, that have as many elements together before and after; of those
+    before with the names that they are divided over."""
+    olds = [(n, names) for n, names in zip(x.shape, entries) if n != 1]
+    news = [n for n in shape if n != 1]
+    if any(n.__class__ is not int or n == 0 for n in (*x.shape, *shape)):
+        same = [n for n, _ in olds] == news
+        return [([o], [n]) for o, n in zip(olds, news)] if same else [(olds, news)]
+    groups = []
+    while olds or news:
+        before, after = [olds.pop(0)], [news.pop(0)]
+        a, b = before[0][0], after[0]
+        while a != b:
+            if a < b:
+                before.append(olds.pop(0))
+                a *= before[-1][0]
+            else:
+                after.append(news.pop(0))
+                b *= after[-1]
+        groups.append((before, after))
+    return groups
+
+
+def _within(x: Aval, out: Aval, olds: list, news: list) -> list[Names] | None:
+    """The names of some axes that are made of others; None if that is not clear."""
+    if len(news) == 1:
+        names = tuple([n for _, some in olds for n in some])
+        return [names] if len(olds) == 1 or olds[0][1] else None
+    if len(olds) > 1:
+        return None
+    mesh: Any = x.sharding
+    sizes, found = mesh.mesh.shape, []
+    left = list(olds[0][1])
+    for n in news:
+        own: list[str] = []
+        while left and n % math.prod([sizes[m] for m in (*own, left[0])]) == 0:
+            own.append(left.pop(0))
+        found.append(tuple(own))
+        if left and n != math.prod([sizes[m] for m in own]):
+            return None  # pieces of the whole would not be pieces of its rows
+    return found
+
+
+# ---- sorting, choosing ---------------------------------------------------------------------
+
+
+@explicit_rules.rule(argmax_, argmin_)
+def _(avals, outs, *, axis, index_dtype):
+    return _without(entries_of(avals[0]), (axis,))
+
+
+@explicit_rules.rule(sort_)
+def _(avals, outs, *, axis, num_keys, stable):
+    return [whole_along(sort_, avals, [axis])] * len(outs)
+
+
+@explicit_rules.rule(argsort_)
+def _(avals, outs, *, axis, stable, descending, index_dtype):
+    return whole_along(argsort_, avals, [axis])
+
+
+@explicit_rules.rule(top_k_)
+def _(avals, outs, *, k):
+    return [whole_along(top_k_, avals, [avals[0].ndim - 1])] * len(outs)
+
+
+# ---- indexing ------------------------------------------------------------------------------
+
+
+@explicit_rules.rule(gather_)
+def _(avals, outs, *, dimension_numbers, slice_sizes, **params):
+    """Rows of the result are divided as indices are, and the window as the operand."""
+    x, indices = avals
+    d, entries, batch = dimension_numbers, entries_of(x), list(entries_of(indices)[:-1])
+    for i, (names, n, k) in enumerate(zip(entries, x.shape, slice_sizes, strict=True)):
+        if names and n != k and i not in d.operand_batching_dims:
+            raise unclear(
+                "gather",
+                avals,
+                f"positions are read on axis {i}, which is divided over {said_over(names)}",
+            )
+    for i, k in zip(d.operand_batching_dims, d.start_indices_batching_dims, strict=True):
+        (batch[k],) = joined("gather", avals, [(entries[i],), (batch[k],)])
+    dropped = (*d.collapsed_slice_dims, *d.operand_batching_dims)
+    window, rows = iter(_without(entries, dropped)), iter(batch)
+    return tuple([next(window if i in d.offset_dims else rows) for i in range(outs.ndim)])
+
+
+@explicit_rules.rule(scatter_, scatter_add_, scatter_max_, scatter_min_, scatter_mul_)
+def _(avals, outs, **params):
+    """What is written goes to where the array is."""
+    return entries_of(avals[0])
+
+
+# ---- contractions --------------------------------------------------------------------------
+
+
+@explicit_rules.rule(dot_general)
+def _(avals, outs, *, contract, shared, precision, out_dtype):
+    x, y = (entries_of(a) for a in avals)
+    for i, k in zip(*contract):
+        _contracted("dot_general", avals, x[i], y[k])
+    batch = joined(
+        "dot_general", avals, [tuple([x[i] for i in shared[0]]), tuple([y[i] for i in shared[1]])]
+    )
+    used = [(*contract[n], *shared[n]) for n in (0, 1)]
+    return (*batch, *_without(x, used[0]), *_without(y, used[1]))
+
+
+def _contracted(what: str, avals: Sequence[Aval], a: Names, b: Names) -> None:
+    """Axes that are summed along must not both be divided: it is the user's to say where sums go,
+    to all devices or in pieces."""
+    if a and b:
+        one, other = said_over(a), said_over(b)
+        same = f"over {one}" if a == b else f"over {one} in one and over {other} in the other"
+        raise unclear(
+            what, avals, f"both are divided along the axis that is summed over, {same}, and how "
+            "the sums shall lie is not clear",
+        )  # fmt: skip
+
+
+@explicit_rules.rule(conv_general)
+def _(avals, outs, *, dims, feature_group_count, batch_group_count, **params):
+    """Examples, features that come out and places of the input may be divided."""
+    x, y = (entries_of(a) for a in avals)
+    (batch, feature, *space), (to, summed, *kernel) = dims.lhs_spec, dims.rhs_spec
+    grouped = feature_group_count != 1 or batch_group_count != 1
+    across = [
+        x[feature],
+        y[summed],
+        *[y[i] for i in kernel],
+        *([x[batch], y[to]] if grouped else []),
+    ]
+    for names in across:
+        if names:
+            raise unclear(
+                "conv_general_dilated",
+                avals,
+                f"it sums along an axis, or goes by groups of one, divided over {said_over(names)}",
+            )
+    out: list[Names] = [()] * outs.ndim
+    for i, names in zip(dims.out_spec, (x[batch], y[to], *[x[i] for i in space]), strict=True):
+        out[i] = names
+    return tuple(out)
+
+
+@explicit_rules.rule(select_and_scatter_add_)
+def _(avals, outs, *, select, window, strides, padding):
+    x = avals[1]
+    return whole_along(select_and_scatter_add_, [x], [i for i, n in enumerate(window) if n != 1])
+
+
+# ---- of the last axes ----------------------------------------------------------------------
+
+
+def _of_last(prim: Any, avals: Sequence[Aval], outs: Any, counts: Sequence[int]) -> Any:
+    """An operation on the last axes of each operand, `counts` of them, for each element of those
+    before; these are in front of results, too."""
+    fronts = []
+    for a, n in zip(avals, counts, strict=True):
+        entries = whole_along(prim, [a], range(a.ndim - n, a.ndim))
+        fronts.append(entries[: a.ndim - n])
+    lead = joined(prim, avals, fronts)
+    every = outs if prim.many else [outs]
+    found = [(*lead, *[()] * (o.ndim - len(lead))) for o in every]
+    return found if prim.many else found[0]
+
+
+def _matrices(prim: Any, *counts: int) -> None:
+    @explicit_rules.rule(prim)
+    def _(avals, outs, **params):
+        return _of_last(prim, avals, outs, counts)
+
+
+for _prim in (
+    cholesky_,
+    eig_,
+    eigh_,
+    geqp3,
+    geqrf,
+    hessenberg_,
+    lu_,
+    qr_,
+    schur_,
+    svd_,
+    tridiagonal_,
+):
+    _matrices(_prim, 2)
+_matrices(pivots_to_permutation, 1)
+_matrices(householder_product_, 2, 1)
+_matrices(ormqr_, 2, 1, 2)
+_matrices(tridiagonal_solve_, 1, 1, 1, 2)
+_matrices(triangular_solve_, 2, 2)
+
+
+@explicit_rules.rule(fft_)
+def _(avals, outs, *, kind, lengths):
+    return _of_last(fft_, avals, outs, [len(lengths)])
+
+
+# ---- random numbers ------------------------------------------------------------------------
+
+
+@explicit_rules.rule(random_bits)
+def _(avals, outs, *, shape, dtype):
+    return (*entries_of(avals[0]), *[()] * len(shape))
+
+
+@explicit_rules.rule(random_split)
+def _(avals, outs, *, shape):
+    return (*entries_of(avals[0]), *[()] * len(shape))
+
+
+@explicit_rules.rule(random_seed)
+def _(avals, outs, *, dtype):
+    return entries_of(avals[0])
+
+
+@explicit_rules.rule(random_clone)
+def _(avals, outs):
+    return entries_of(avals[0])
+
+
+@explicit_rules.rule(random_fold_in)
+def _(avals, outs):
+    return joined(random_fold_in, [a for a in avals if a.ndim == outs.ndim])
+
+
+@explicit_rules.rule(rng_bit_generator)
+def _(avals, outs, *, shape, dtype, algorithm):
+    whole_along(rng_bit_generator, avals, range(avals[0].ndim))
+    return [((),) * o.ndim for o in outs]
+
+
+@explicit_rules.rule(wrap_)
+def _(avals, outs, *, dtype):
+    return whole_along(wrap_, avals, range(outs.ndim, avals[0].ndim))[: outs.ndim]
+
+
+@explicit_rules.rule(unwrap_)
+def _(avals, outs):
+    return (*entries_of(avals[0]), *[()] * (outs.ndim - avals[0].ndim))
+
+
+# ---- over devices --------------------------------------------------------------------------
+
+
+@explicit_rules.rule(psum_, pmax_, pmin_, ppermute_, all_gather_, all_to_all_, psum_scatter_)
+def _(avals, outs, **params):
+    """Along axes of the mesh that are the program's own (`shard_map`), of which types say nothing;
+    pieces are put together, or cut, along axes that are whole otherwise."""
+    entries = entries_of(avals[0])
+    if outs.ndim != avals[0].ndim:
+        return (
+            None if not any(entries) else whole_along("this collective", avals, range(len(entries)))
+        )
+    return tuple([e if n == m else () for e, n, m in zip(entries, avals[0].shape, outs.shape)])
+
+
+@explicit_rules.rule(constraint)
+def _(avals, outs, *, sharding):
+    """As it is told, which is its type; what is left to the compiler stays as it is."""
+    if sharding.explicit is None or None not in sharding.spec.parts:
+        return None
+    said = sharding.spec.full(outs.ndim)
+    taken = {n for names in said for n in names or ()}
+    old = [tuple([n for n in names if n not in taken]) for names in entries_of(avals[0])]
+    return tuple([had if names is None else names for names, had in zip(said, old)])
+
+
+@explicit_rules.rule(release)
+def _(avals, outs):
+    return None
