@@ -37,6 +37,7 @@ LIBRARIES = (
     "blackjax",
     "numpyro",
     "flax",
+    "nnx",
 )
 
 

@@ -58,6 +58,16 @@ _ELSEWHERE = {
     "jax.errors": """
         JAXIndexError=plait.errors.SubscriptError JAXTypeError=plait.errors.ConcretizationError
     """,
+    "jax.experimental.hijax": """
+        AbstractValue=plait.ext.types.Aval ShapedArray=plait.ext.types.Aval
+        Zero=:primitives.Zero instantiate_zeros=:primitives.instantiate_zeros
+        is_undefined_primal=:primitives.is_undefined_primal
+        AvalMutableQDD=:hijax.AvalMutableQDD AvalQDD=:hijax.AvalQDD
+        HiPrimitive=:hijax.HiPrimitive HiType=:hijax.HiType MutableHiType=:hijax.MutableHiType
+        aval_method=:hijax.aval_method aval_property=:hijax.aval_property
+        control_flow_allowed_effects=:hijax.control_flow_allowed_effects
+        register_hitype=:hijax.register_hitype
+    """,
     "jax.extend.source_info_util": "register_exclusion=:inert.register_exclusion",
     "jax.extend.linear_util": """
         WrappedFun=:flat_functions.WrappedFun wrap_init=:flat_functions.wrap_init
@@ -101,6 +111,7 @@ _ELSEWHERE = {
     """,
     "jax._src.dispatch": "wait_for_tokens=plait.effects_barrier",
     "jax._src.literals": "TypedNdArray=:inert.TypedNdArray",
+    "jax._src.tree_util": "_registry=:trees.registered",
     "jax._src.traceback_util": """
         _exclude_paths=:inert.EXCLUDED api_boundary=:inert.unchanged
         include_frame=:inert.include_frame register_exclusion=:inert.register_exclusion
