@@ -58,6 +58,7 @@ _ELSEWHERE = {
     "jax.errors": """
         JAXIndexError=plait.errors.SubscriptError JAXTypeError=plait.errors.ConcretizationError
     """,
+    "jax.experimental.checkify": "JaxRuntimeError=plait.checks.CheckError",
     "jax.experimental.hijax": """
         AbstractValue=plait.ext.types.Aval ShapedArray=plait.ext.types.Aval
         Zero=:primitives.Zero instantiate_zeros=:primitives.instantiate_zeros
@@ -109,6 +110,9 @@ _ELSEWHERE = {
         StepTraceAnnotation=:inert.annotation TraceAnnotation=:inert.annotation
         annotate_function=:inert.unchanged
     """,
+    "jax._src.checkify": """
+        JaxException=plait.checks.CheckError OOBError=plait.checks.OutOfBoundsError
+    """,
     "jax._src.dispatch": "wait_for_tokens=plait.effects_barrier",
     "jax._src.literals": "TypedNdArray=:inert.TypedNdArray",
     "jax._src.tree_util": "_registry=:trees.registered",
@@ -126,6 +130,8 @@ _WHOLE = {
 """Modules whose names are those of a module here."""
 
 _SAME = {
+    "jax.experimental.checkify": "jax.checks",
+    "jax._src.checkify": "jax.experimental.checkify",
     "jax.extend.core": "jax.core",
     "jax._src.ad_util": "jax.interpreters.ad",
     "jax._src.core": "jax.core",
