@@ -92,8 +92,10 @@ def attention():
     x = _X.reshape(2, 2, 6)
     layer = nnx.MultiHeadAttention(2, 6, qkv_features=4, decode=False, rngs=nnx.Rngs(0))
     mask = nnx.make_causal_mask(jnp.ones((2, 2)))
-    return layer(x, mask=mask), layer(x, x * 2), nnx.dot_product_attention(
-        x[:, :, None], x[:, :, None], x[:, :, None]
+    return (
+        layer(x, mask=mask),
+        layer(x, x * 2),
+        nnx.dot_product_attention(x[:, :, None], x[:, :, None], x[:, :, None]),
     )
 
 
@@ -401,9 +403,11 @@ def saving():
     )
     back = serialization.msgpack_restore(data)
     params = nnx.state(nnx.clone(model), nnx.Param)
-    nnx.replace_by_pure_dict(params, {k: back[k] for k in nnx.to_pure_dict(params)} | {
-        "bn": {k: back["bn"][k] for k in ("scale", "bias")}
-    })
+    nnx.replace_by_pure_dict(
+        params,
+        {k: back[k] for k in nnx.to_pure_dict(params)}
+        | {"bn": {k: back["bn"][k] for k in ("scale", "bias")}},
+    )
     return _leaves(params), sorted(back)
 
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from .._base.errors import MissingRule
 from .._core.higher_order import Wiring
 from .._core.interpreter import as_list, with_lines
-from .._core.ir import Eqn, Program, Var, derived, evaluate, programs_in
+from .._core.ir import Eqn, Program, Thunk, Var, derived, evaluate, programs_in
 from .._core.staging import staged
 from .._ops.checks import CHECK, check_p
 from .._ops.control_flow import cond, scan, while_
@@ -172,6 +172,8 @@ def _without_checks(x: Any, kinds: ErrorCategory) -> Any:
     """Return a parameter whose programs, if it has any, have no checks of these kinds."""
     if x.__class__ is tuple:
         return tuple([_without_checks(v, kinds) for v in x])
+    if x.__class__ is Thunk and FailedCheckError in kinds:
+        return _rule_without_checks(x, kinds)
     if x.__class__ is not Program or CHECK not in x.effects or FailedCheckError not in kinds:
         return x
 
@@ -191,6 +193,20 @@ def _without_checks(x: Any, kinds: ErrorCategory) -> Any:
         return staged(lambda *args: evaluate(bare, args), x.in_avals, x.name)
 
     return derived(x, ("without checks", kinds), make)
+
+
+def _rule_without_checks(rule: Thunk, kinds: ErrorCategory) -> Thunk:
+    """Return a custom rule without checks; like the rule itself it is made when it is needed."""
+    key = "without checks", kinds
+    if key not in rule.lifted:
+
+        def make() -> Program:
+            program = _without_checks(rule.get(), kinds)
+            made.rest = rule.rest
+            return program
+
+        rule.lifted[key] = made = Thunk(make)
+    return rule.lifted[key]
 
 
 def _cond(found: Findings, ins: Sequence[Any], params: dict[str, Any]) -> list[Any]:
@@ -248,9 +264,10 @@ def _while(found: Findings, ins: Sequence[Any], params: dict[str, Any]) -> list[
         outs = evaluate(turn.program, [*consts, *rest[w + asks :]])
         _again(state, outs, turn, 0)
         carry = outs[turn.width :]
-        return [*state.values, *asked(state, args[b : b + a], carry), *carry]
+        front = asked(state, args[b : b + a], carry)  # adds to the state
+        return [*state.values, *front, *carry]
 
-    front = asked(start, ours, init)
+    front = asked(start, ours, init)  # adds to the start
     carried = [*start.values, *front, *init]
     types = [x.aval for x in carried]
     outs = while_.bind(
