@@ -51,6 +51,7 @@ _ELSEWHERE = {
         jaxprs_in_params=:jaxprs.jaxprs_in_params mapped_aval=:tracing.mapped_aval
         subjaxprs=:jaxprs.subjaxprs trace_state_clean=:tracing.trace_state_clean
         unmapped_aval=:tracing.unmapped_aval valid_jaxtype=:tracing.valid_jaxtype
+        pytype_aval_mappings=:inert.TYPES_OF_VALUES
         find_top_trace=:tracing.find_top_trace is_concrete=:tracing.is_concrete
     """,
     "jax.custom_derivatives": "zero_from_primal=:primitives.zero_from_primal",
@@ -96,7 +97,11 @@ _ELSEWHERE = {
         PartialVal=:partial_values.PartialVal
         trace_to_jaxpr_nounits=:partial_values.trace_to_jaxpr_nounits
     """,
-    "jax.interpreters.xla": "apply_primitive=:primitives.apply_primitive",
+    "jax.interpreters.xla": """
+        apply_primitive=:primitives.apply_primitive
+        canonicalize_dtype_handlers=:inert.TYPES_OF_VALUES
+        pytype_aval_mappings=:inert.TYPES_OF_VALUES
+    """,
     "jax.lax": "scan=:inert.scan",
     "jax.monitoring": """
         clear_event_listeners=:inert.nothing record_event=:inert.nothing
@@ -110,10 +115,12 @@ _ELSEWHERE = {
         StepTraceAnnotation=:inert.annotation TraceAnnotation=:inert.annotation
         annotate_function=:inert.unchanged
     """,
+    "jax.sharding": "make_single_device_sharding=plait.SingleDeviceSharding",
     "jax._src.checkify": """
         JaxException=plait.checks.CheckError OOBError=plait.checks.OutOfBoundsError
     """,
     "jax._src.dispatch": "wait_for_tokens=plait.effects_barrier",
+    "jax._src.distributed": "global_state=:inert.global_state",
     "jax._src.literals": "TypedNdArray=:inert.TypedNdArray",
     "jax._src.tree_util": "_registry=:trees.registered",
     "jax._src.traceback_util": """

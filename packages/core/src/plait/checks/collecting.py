@@ -221,7 +221,7 @@ def _cond(found: Findings, ins: Sequence[Any], params: dict[str, Any]) -> list[A
             outs = evaluate(branches[k].program, args)
             mine = Findings(found.kinds)
             own = branches[k].taken(mine, outs)
-            code = mine.code if mine.places else NOTHING
+            code: Any = mine.code if mine.places else NOTHING
             code = (code >= 0) * (code + first[k] + 1) - 1
             payload = [mine.payload if j == k else none_of(s[1:]) for j, s in enumerate(states)]
             return [code, *(x for xs in payload for x in xs), *own]
