@@ -38,6 +38,9 @@ LIBRARIES = (
     "numpyro",
     "flax",
     "nnx",
+    "distrax",
+    "penzai",
+    "orbax",
 )
 
 

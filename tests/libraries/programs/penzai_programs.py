@@ -23,7 +23,7 @@ def _rows():
 
 
 def _plain(x, *names):
-    return x.untag(*names).unwrap(*()) if names else x.unwrap()
+    return x.untag(*names).unwrap() if names else x.unwrap()
 
 
 def readme():
@@ -89,13 +89,9 @@ def gradients():
     return value, [jnp.linalg.norm(g) for g in jax.tree_util.tree_leaves(grads)]
 
 
-def dropout():
-    layer = pz.nn.StochasticDropout(0.4)
+def randomness():
     stream = pz.RandomStream.from_base_key(jax.random.key(3))
-    model = pz.bind_variables(layer, [])
-    return _plain(model(_rows(), random_stream=stream, rng=stream), "batch", "features") if (
-        False
-    ) else jax.random.uniform(stream.next_key(), (3,))
+    return jax.random.uniform(stream.next_key(), (3,)), jax.random.normal(stream.next_key(), (2,))
 
 
 def states():

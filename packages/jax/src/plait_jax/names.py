@@ -41,6 +41,7 @@ _ELSEWHERE = {
     "jax.api_util": """
         debug_info=:inert.debug_info flatten_fun=:flat_functions.flatten_fun
         flatten_fun_nokwargs=:flat_functions.flatten_fun_nokwargs
+        safe_map=:flat_functions.safe_map
     """,
     "jax.core": """
         Atom=:jaxprs.Var AbstractValue=plait.ext.types.Aval ClosedJaxpr=:jaxprs.ClosedJaxpr
@@ -59,6 +60,7 @@ _ELSEWHERE = {
     "jax.errors": """
         JAXIndexError=plait.errors.SubscriptError JAXTypeError=plait.errors.ConcretizationError
     """,
+    "jax.experimental.multihost_utils": "reached_preemption_sync_point=:inert.nothing",
     "jax.experimental.checkify": "JaxRuntimeError=plait.checks.CheckError",
     "jax.experimental.hijax": """
         AbstractValue=plait.ext.types.Aval ShapedArray=plait.ext.types.Aval
