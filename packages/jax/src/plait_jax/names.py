@@ -60,6 +60,7 @@ _ELSEWHERE = {
     "jax.errors": """
         JAXIndexError=plait.errors.SubscriptError JAXTypeError=plait.errors.ConcretizationError
     """,
+    "jax.experimental.layout": "Format=:layouts.Format Layout=:layouts.Layout",
     "jax.experimental.multihost_utils": "reached_preemption_sync_point=:inert.nothing",
     "jax.experimental.checkify": "JaxRuntimeError=plait.checks.CheckError",
     "jax.experimental.hijax": """
