@@ -116,6 +116,6 @@ def _room(shape: Sequence[Any], axes: Sequence[int], sizes: Sequence[Any], dtype
     """Return the greatest positions along these axes, as wide as indices are."""
     room = [shape[a] - sizes[a] for a in axes]
     if is_symbolic(room):
-    XX
+        return stack([size_value(r, dtype) for r in room])
     top = int(jaxlib_api.limits(dtype)[1])
     return asarray(np.array([min(r, top) for r in room], dtype))
