@@ -84,6 +84,14 @@ def test_the_first_example_is_told():
         plait.vmap(positive)(A([1, -1]))
 
 
+def test_of_no_examples_nothing_is_wrong():
+    none = np.zeros(0, A)
+    for f in (plait.vmap(positive), lambda xs: lax.map(positive, xs),
+              lambda xs: check_error(plait.vmap(checkify(positive))(xs)[0])):  # fmt: skip
+        assert plait.jit(checkify(f, errors=checks.all_checks))(none)[0].get() is None
+    assert plait.vmap(checkify(positive))(none)[0].get() is None
+
+
 def test_derivatives_have_errors_and_errors_do_not_change_derivatives():
     square = lambda x: positive(x) ** 2
     for x in (1.5, -1.5):

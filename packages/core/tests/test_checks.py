@@ -345,6 +345,13 @@ def test_bounded_loops_keep_their_bound():
     assert [checkify(f)(x)[0].get() for x in (0, 2, 5)] == [None, "c 3", "c 5"]
 
 
+def test_sizes_may_be_known_by_name():
+    (n,) = plait.symbolic_dims("n")
+    f = plait.jit(checkify(lambda x, i: x[i], errors=ALL))
+    text = f.lower(plait.ShapeDtypeStruct((n,), "float32"), np.int32(0)).as_text()
+    assert "compare" in text
+
+
 def test_nothing_to_check_changes_nothing():
     error, y = checkify(lambda x: {"a": x, "b": (x + 1, 2)})(1.0)
     assert error.get() is None and float(y["b"][0]) == 2.0 and not error.payload

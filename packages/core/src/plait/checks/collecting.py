@@ -25,7 +25,7 @@ from .._ops.mapping import map_axes
 from .._types.avals import Aval
 from .automatic import look_at
 from .errors import ErrorCategory, FailedCheckError, Place
-from .findings import NOTHING, Findings, Rethrown, first_of, none_of, state_of
+from .findings import NOTHING, Findings, Rethrown, first_of, none_of, rows_of, state_of
 
 __all__ = ["Checked", "checked"]
 
@@ -69,7 +69,6 @@ def _made(program: Program, kinds: ErrorCategory) -> Checked:
         return [*found.values, *outs]
 
     made = staged(run, program.in_avals, program.name)
-    # what has no places, and no check of ours that was dropped with its enabled kind
     return Checked(made if found.places else program, tuple(found.places))
 
 
@@ -111,6 +110,10 @@ def _check(ins: Sequence[Any], params: dict[str, Any], found: Findings) -> None:
 
 def _error(ins: Sequence[Any], said: Rethrown, params: dict[str, Any], found: Findings) -> None:
     """Collect an Error that is checked; what nobody looks for stays to be checked."""
+    ndim = ins[0].aval.ndim
+    if 0 in ins[0].aval.shape:  # there are no examples
+        found.meet(NOTHING, said.places, none_of(rows_of(ins[2:], ndim)))
+        return
     ours = [k for k, p in enumerate(said.places) if p.kind in found.kinds]
     code, payload = ins[1], list(ins[2:])
     if len(ours) < len(said.places):
@@ -310,12 +313,16 @@ def _scan(found: Findings, ins: Sequence[Any], params: dict[str, Any]) -> list[A
 def _again(state: Findings, outs: Sequence[Any], turn: Checked, first: int) -> None:
     """Add what a further turn found."""
     if turn.places:
-        state.meet_again(outs[0], outs[1 : turn.width], first, len(turn.places))
+        state.meet_again(outs[0], outs[1 : turn.width], first)
 
 
 def _mapped(found: Findings, ins: Sequence[Any], params: dict[str, Any]) -> list[Any]:
     """Of all rows, the first that found something counts."""
     row = checked(params["program"], found.kinds)
+    if params["size"] == 0:
+        new = {k: _without_checks(v, found.kinds) for k, v in params.items()}
+        found.meet(NOTHING, row.places, none_of(row.state[1:]))
+        return map_axes.bind(*ins, **new)
     new = {
         **params,
         "program": row.program,

@@ -14,7 +14,7 @@ from .._types.avals import INT32, Aval
 from ..numpy import argmax, argmin, asarray, reshape, take, where
 from .errors import CheckError, Error, ErrorCategory, Place, example
 
-__all__ = ["NOTHING", "Findings", "Rethrown", "first_of", "none_of", "state_of"]
+__all__ = ["NOTHING", "Findings", "Rethrown", "first_of", "none_of", "rows_of", "state_of"]
 
 NOTHING = Literal(-1, Aval((), INT32))
 """The code where nothing is found."""
@@ -62,6 +62,9 @@ class Findings:
         failed is kept.
         """
         ndim = ok.aval.ndim
+        if 0 in ok.aval.shape:  # there are no examples
+            self.meet(NOTHING, [place], none_of(rows_of(payload, ndim)))
+            return
         if ndim:
             shape = ok.aval.shape
             at = argmin(reshape(ok, (-1,)))
@@ -79,8 +82,8 @@ class Findings:
         self.places += places
         self.payload += [asarray(x, dtype=x.aval.dtype) for x in payload]
 
-    def meet_again(self, code: Any, payload: Sequence[Any], first: int, count: int) -> None:
-        """Take what was found in a further turn by `count` of the places here, from `first` on."""
+    def meet_again(self, code: Any, payload: Sequence[Any], first: int) -> None:
+        """Take what was found in a further turn by places that are here, from `first` on."""
         before = sum(p.count for p in self.places[:first])
         found = where(code >= 0, code + first, -1).astype(INT32)
         done = self.code >= 0
@@ -97,6 +100,11 @@ def _of_example(place: Place, shape: Sequence[int]) -> Place:
         return f"{place.text(payload[:-1])}, in example {at}"
 
     return Place(place.kind, text, place.count + 1, place.where)
+
+
+def rows_of(payload: Sequence[Any], ndim: int) -> list[Aval]:
+    """Return the types of what goes with one example."""
+    return [x.aval.with_shape(x.aval.shape[ndim:]) for x in payload]
 
 
 def none_of(avals: Sequence[Aval]) -> list[Any]:
