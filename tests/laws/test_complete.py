@@ -50,6 +50,7 @@ OTHER_TESTS = {
                     "tested on several devices"),
     **dict.fromkeys([f"core.random_{n}" for n in ("bits", "clone", "fold_in", "seed", "split")],
                     KEYS),
+    "core.check": "tested with plait.checks",
     **dict.fromkeys(["core.wrap", "core.unwrap"], "of opaque elements; tested with them"),
 }  # fmt: skip
 CONSTANT = {

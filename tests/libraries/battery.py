@@ -37,6 +37,10 @@ LIBRARIES = (
     "blackjax",
     "numpyro",
     "flax",
+    "nnx",
+    "distrax",
+    "penzai",
+    "orbax",
 )
 
 

@@ -4,6 +4,8 @@ Invariant: a rule that is wrong on purpose shows that it was used; values are ch
 derivatives written out, calls are counted by callbacks.
 """
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -593,3 +595,18 @@ def test_custom_functions_say_which_arguments_are_no_arrays():
     by_name = custom_vjp(lambda x, f: f(x), nondiff_argnames="f")
     assert (by_number.nondiff_argnums, by_name.nondiff_argnums) == ((0,), (1,))
     assert custom_jvp(lambda x: x).nondiff_argnums == ()
+
+
+def test_a_wrapper_of_a_rule_is_taken_by_its_own_arguments():
+    """It may give the rule more than it is given (`functools.wraps` copies the signature)."""
+
+    def rule(residual, ct, more):
+        return (residual * ct * more,)
+
+    @functools.wraps(rule)
+    def wrapper(residual, ct):
+        return rule(residual, ct, 3.0)
+
+    f = plait.custom_vjp(lambda x: x)
+    f.defvjp(lambda x: (x, x), wrapper)
+    assert float(plait.grad(f)(2.0)) == 6.0

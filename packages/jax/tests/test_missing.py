@@ -80,3 +80,64 @@ def test_the_report_of_a_library(jax, tmp_path, monkeypatch):
     with pytest.raises(PlaitError, match="no library 'somelibs'"):
         plait_jax.report("somelibs")
     assert str(type(found)(())) == "no name of JAX was missing"
+
+
+def test_asking_what_is_in_a_missing_name_is_an_error(sparse):
+    """Python would ask a class for item 0, 1, 2, ... without end."""
+    for use in (lambda: 3 in sparse.BCOO, lambda: list(sparse.BCOO),
+                lambda: sparse.BCOO.__class__.__setitem__(sparse.BCOO, 0, 1)):  # fmt: skip
+        with pytest.raises(plait_jax.MissingName):
+            use()
+
+
+def test_definitions_of_several_arrays_go_through_and_their_use_is_an_error(jax):
+    hijax = importlib.import_module("jax.experimental.hijax")
+
+    class Pair(hijax.HiPrimitive):
+        def impl(self, x):
+            return x
+
+    class Type(hijax.MutableHiType):
+        size = hijax.aval_property(fget=lambda t: 2)
+        first = hijax.aval_method(lambda t: 1)
+
+    hijax.register_hitype(int, lambda x: None)
+    hijax.control_flow_allowed_effects.add_type(KeyError)
+    assert hijax.control_flow_allowed_effects.contains(KeyError())
+    for use in (lambda: Pair("pair").bind(1.0), lambda: Type()):
+        with pytest.raises(plait_jax.MissingName, match="hijax"):
+            use()
+
+
+def test_trees_are_known_by_their_classes(jax):
+    registry = importlib.import_module("jax._src.tree_util")._registry
+    assert dict in registry and tuple in registry and type(None) in registry
+    assert int not in registry and 3 not in registry
+
+    class Mine:
+        """A tree of no children."""
+
+    assert Mine not in registry
+    importlib.import_module("jax").tree_util.register_static(Mine)
+    assert Mine in registry
+
+
+def test_checkify_has_jaxs_names(jax):
+    checkify = importlib.import_module("jax.experimental.checkify")
+
+    def f(x):
+        checkify.check(x > 0, "x is {x}", x=x)
+        return x
+
+    error, y = jax.jit(checkify.checkify(f, errors=checkify.all_checks))(-1.0)
+    assert error.get() == "x is -1.0" and float(y) == -1.0
+    with pytest.raises(checkify.JaxRuntimeError, match="x is -1.0"):
+        error.throw()
+
+
+def test_a_format_is_its_sharding(jax):
+    layout = importlib.import_module("jax.experimental.layout")
+    assert layout.Format(None, "here") == "here"
+    for use in (lambda: layout.Layout((0, 1)), lambda: layout.Format((0, 1), "here")):
+        with pytest.raises(plait_jax.MissingName):
+            use()

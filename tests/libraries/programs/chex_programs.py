@@ -119,3 +119,23 @@ def orders():
 
     leaves = jax.tree_util.tree_leaves(Pair(b=_X[0], a=_X[1]))
     return leaves, chex.Dimensions(B=3, N=4)["BN"]
+
+
+def errors_as_values():
+    from jax.experimental import checkify
+
+    @chex.chexify
+    @jax.jit
+    def logs(x):
+        chex.assert_tree_all_finite(x)
+        return jnp.log(x)
+
+    found = [logs(jnp.ones(2))]
+    try:
+        logs(jnp.array([1.0, jnp.nan]))
+        logs.wait_checks()
+    except AssertionError:
+        found.append(jnp.array(1.0))
+    chex.block_until_chexify_assertions_complete()
+    checked = checkify.checkify(lambda x: checkify.check(x > 0, "x"))
+    return found, checked(jnp.array(1.0))[0].get() is None

@@ -65,6 +65,7 @@ _MODULES = frozenset(
         "ops",
         "lax",
         "random",
+        "checks",
         "nn",
         "scipy",
         "tree",

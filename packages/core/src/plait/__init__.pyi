@@ -71,6 +71,7 @@ from plait_sharding import shard_map as shard_map
 from plait_sharding import with_sharding_constraint as with_sharding_constraint
 from plait_sharding import xmap as xmap
 
+from . import checks as checks
 from . import debug as debug
 from . import dtypes as dtypes
 from . import errors as errors

@@ -23,7 +23,7 @@ class _Arrays(type):
         return isinstance(x, Value)
 
     def __subclasscheck__(cls, kind: Any) -> bool:
-        return issubclass(kind, Value)
+        return kind is cls or issubclass(kind, Value)
 
     def __getattr__(cls, name: str) -> Any:
         """The methods of arrays, as functions of an array: `plait.Array.sum(x)`."""

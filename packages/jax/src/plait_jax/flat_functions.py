@@ -8,7 +8,7 @@ from typing import Any
 
 from plait import tree_util
 
-__all__ = ["WrappedFun", "flatten_fun", "flatten_fun_nokwargs", "wrap_init"]
+__all__ = ["WrappedFun", "flatten_fun", "flatten_fun_nokwargs", "safe_map", "wrap_init"]
 
 
 class WrappedFun:
@@ -52,3 +52,8 @@ def _flattened(fun: WrappedFun, build: Callable[[Any], Any]) -> Any:
 
     flat.__name__ = fun.__name__
     return WrappedFun(flat), lambda: trees[0]
+
+
+def safe_map(fun: Callable[..., Any], *xs: Any) -> list[Any]:
+    """Return the list of what a function gives for each, of sequences of one length."""
+    return [fun(*each) for each in zip(*xs, strict=True)]

@@ -9,7 +9,10 @@ Invariant: nothing here changes what a program computes.
 import functools
 from collections.abc import Callable
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any
+
+import numpy as np
 
 from plait import lax
 
@@ -19,8 +22,10 @@ __all__ = [
     "EXCLUDED",
     "VERSION_INFO",
     "TypedNdArray",
+    "TYPES_OF_VALUES",
     "annotation",
     "debug_info",
+    "global_state",
     "include_frame",
     "nothing",
     "register_exclusion",
@@ -32,6 +37,15 @@ VERSION_INFO = tuple(map(int, VERSION.split(".")))
 
 EXCLUDED: list[str] = []
 """Where JAX keeps the paths that its tracebacks leave out."""
+
+
+TYPES_OF_VALUES: dict[type, Any] = {np.ndarray: np.ndarray}
+"""Where libraries add classes of values to JAX: what has `__array__` is a value here anyway."""
+
+global_state = SimpleNamespace(
+    client=None, service=None, process_id=0, num_processes=1, preemption_sync_manager=None
+)
+"""JAX's own connection of processes: there is none, whoever else connects them."""
 
 
 class TypedNdArray:

@@ -41,6 +41,7 @@ _ELSEWHERE = {
     "jax.api_util": """
         debug_info=:inert.debug_info flatten_fun=:flat_functions.flatten_fun
         flatten_fun_nokwargs=:flat_functions.flatten_fun_nokwargs
+        safe_map=:flat_functions.safe_map
     """,
     "jax.core": """
         Atom=:jaxprs.Var AbstractValue=plait.ext.types.Aval ClosedJaxpr=:jaxprs.ClosedJaxpr
@@ -51,12 +52,26 @@ _ELSEWHERE = {
         jaxprs_in_params=:jaxprs.jaxprs_in_params mapped_aval=:tracing.mapped_aval
         subjaxprs=:jaxprs.subjaxprs trace_state_clean=:tracing.trace_state_clean
         unmapped_aval=:tracing.unmapped_aval valid_jaxtype=:tracing.valid_jaxtype
+        pytype_aval_mappings=:inert.TYPES_OF_VALUES
         find_top_trace=:tracing.find_top_trace is_concrete=:tracing.is_concrete
     """,
     "jax.custom_derivatives": "zero_from_primal=:primitives.zero_from_primal",
     "jax.dtypes": "extended=plait.dtypes.opaque TypePromotionError=plait.errors.TypeRule",
     "jax.errors": """
         JAXIndexError=plait.errors.SubscriptError JAXTypeError=plait.errors.ConcretizationError
+    """,
+    "jax.experimental.layout": "Format=:layouts.Format Layout=:layouts.Layout",
+    "jax.experimental.multihost_utils": "reached_preemption_sync_point=:inert.nothing",
+    "jax.experimental.checkify": "JaxRuntimeError=plait.checks.CheckError",
+    "jax.experimental.hijax": """
+        AbstractValue=plait.ext.types.Aval ShapedArray=plait.ext.types.Aval
+        Zero=:primitives.Zero instantiate_zeros=:primitives.instantiate_zeros
+        is_undefined_primal=:primitives.is_undefined_primal
+        AvalMutableQDD=:hijax.AvalMutableQDD AvalQDD=:hijax.AvalQDD
+        HiPrimitive=:hijax.HiPrimitive HiType=:hijax.HiType MutableHiType=:hijax.MutableHiType
+        aval_method=:hijax.aval_method aval_property=:hijax.aval_property
+        control_flow_allowed_effects=:hijax.control_flow_allowed_effects
+        register_hitype=:hijax.register_hitype
     """,
     "jax.extend.source_info_util": "register_exclusion=:inert.register_exclusion",
     "jax.extend.linear_util": """
@@ -85,7 +100,11 @@ _ELSEWHERE = {
         PartialVal=:partial_values.PartialVal
         trace_to_jaxpr_nounits=:partial_values.trace_to_jaxpr_nounits
     """,
-    "jax.interpreters.xla": "apply_primitive=:primitives.apply_primitive",
+    "jax.interpreters.xla": """
+        apply_primitive=:primitives.apply_primitive
+        canonicalize_dtype_handlers=:inert.TYPES_OF_VALUES
+        pytype_aval_mappings=:inert.TYPES_OF_VALUES
+    """,
     "jax.lax": "scan=:inert.scan",
     "jax.monitoring": """
         clear_event_listeners=:inert.nothing record_event=:inert.nothing
@@ -99,8 +118,14 @@ _ELSEWHERE = {
         StepTraceAnnotation=:inert.annotation TraceAnnotation=:inert.annotation
         annotate_function=:inert.unchanged
     """,
+    "jax.sharding": "make_single_device_sharding=plait.SingleDeviceSharding",
+    "jax._src.checkify": """
+        JaxException=plait.checks.CheckError OOBError=plait.checks.OutOfBoundsError
+    """,
     "jax._src.dispatch": "wait_for_tokens=plait.effects_barrier",
+    "jax._src.distributed": "global_state=:inert.global_state",
     "jax._src.literals": "TypedNdArray=:inert.TypedNdArray",
+    "jax._src.tree_util": "_registry=:trees.registered",
     "jax._src.traceback_util": """
         _exclude_paths=:inert.EXCLUDED api_boundary=:inert.unchanged
         include_frame=:inert.include_frame register_exclusion=:inert.register_exclusion
@@ -115,6 +140,8 @@ _WHOLE = {
 """Modules whose names are those of a module here."""
 
 _SAME = {
+    "jax.experimental.checkify": "jax.checks",
+    "jax._src.checkify": "jax.experimental.checkify",
     "jax.extend.core": "jax.core",
     "jax._src.ad_util": "jax.interpreters.ad",
     "jax._src.core": "jax.core",

@@ -101,6 +101,16 @@ class Placeholder(type):
     def __getitem__(cls, item: Any) -> Any:
         return cls  # in annotations
 
+    def __iter__(cls) -> Any:
+        # Python would ask for items 0, 1, 2, ... without end
+        raise missing(cls._missing, cls._why)
+
+    def __contains__(cls, item: Any) -> bool:
+        raise missing(cls._missing, cls._why)
+
+    def __setitem__(cls, item: Any, value: Any) -> None:
+        raise missing(cls._missing, cls._why)
+
     def __or__(cls, other: Any) -> Any:
         return other
 

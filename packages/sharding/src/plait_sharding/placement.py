@@ -148,6 +148,12 @@ class Sharding:
         return {every[i] for i in self.place.devices if i in local()}
 
     @property
+    def _addressable_device_assignment(self) -> tuple[Device, ...]:
+        """The same in order, by the name that libraries for checkpoints read."""
+        every = devices()
+        return tuple([every[i] for i in self.place.devices if i in local()])
+
+    @property
     def has_addressable_devices(self) -> bool:
         """Whether some of them belong to this process."""
         return bool(self.addressable_devices)
@@ -223,6 +229,9 @@ class SingleDeviceSharding(Sharding):
 
     Args:
       device: one of `plait.devices()`, or its number.
+      memory_kind: None, or the kind of the device's default memory, where arrays lie.
+
+    Raises PlacementError for another kind of memory.
 
     >>> import plait
     >>> plait.SingleDeviceSharding(plait.devices()[0])
@@ -232,8 +241,9 @@ class SingleDeviceSharding(Sharding):
     __slots__ = ("devices",)
     devices: tuple[int, ...]
 
-    def __init__(self, device: Device | int):
+    def __init__(self, device: Device | int, *, memory_kind: str | None = None):
         self.devices = (device.id if isinstance(device, Device) else int(device),)
+        self.with_memory_kind(memory_kind)
 
     @property
     def place(self) -> "SingleDeviceSharding":

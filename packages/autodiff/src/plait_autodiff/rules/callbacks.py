@@ -1,6 +1,6 @@
-"""Derivatives of callbacks.
+"""Derivatives of callbacks and of checks.
 
-Invariant: the call is made once, on primals; no derivative is dropped silently.
+Invariant: what acts does so once, on primals; no derivative is dropped silently.
 """
 
 from plait.ext.errors import (
@@ -8,6 +8,9 @@ from plait.ext.errors import (
 )
 from plait.ext.ops.callbacks import (
     host,
+)
+from plait.ext.ops.checks import (
+    check_p,
 )
 
 from ..forward import ZERO, jvp_rules
@@ -22,3 +25,8 @@ def _(xs, ts, **params):
         )
     outs = host.bind(*xs, **params)
     return outs, [ZERO] * len(outs)
+
+
+@jvp_rules.rule(check_p)
+def _(xs, ts, **params):
+    return check_p.bind(*xs, **params), []

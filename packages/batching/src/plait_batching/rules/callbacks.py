@@ -1,11 +1,14 @@
-"""Batching of callbacks: for each element in order, or once on the whole if the function
-can.
+"""Batching of callbacks, for each element in order, or once on the whole if the function can; and
+of checks, all at once.
 
 Invariant: no call is lost or doubled.
 """
 
 from plait.ext.ops.callbacks import (
     host,
+)
+from plait.ext.ops.checks import (
+    check_p,
 )
 from plait.ext.ops.shape import (
     reshape,
@@ -25,3 +28,8 @@ def _(batch, xs, dims, *, outs, whole, **params):
         for x, d in zip(xs, dims)
     ]
     return host.bind(*stacked, outs=grown, whole=whole, **params), [0] * len(outs)
+
+
+@batching_rules.rule(check_p)
+def _(batch, xs, dims, **params):
+    return check_p.bind(*map(batch.front, xs, dims), **params), []

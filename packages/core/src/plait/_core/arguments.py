@@ -153,7 +153,8 @@ class Function:
             )
         counts = [more + n for n in (self._counts() if own else [len(self.static)])]
         try:
-            signature = inspect.signature(rule) if counts else None
+            # what is called is the wrapper, which may take other arguments than what it wraps
+            signature = inspect.signature(rule, follow_wrapped=False) if counts else None
         except (TypeError, ValueError):
             return
         if signature is not None and not any(_takes(signature, n) for n in counts):

@@ -65,7 +65,7 @@ def normal_axes(axes: Any, ndim: int, what: str = "axis") -> tuple[int, ...]:
     """Axes counted from the front, in the order given; None is all of them.  No axis twice."""
     if axes is None:
         return tuple(range(ndim))
-    if not isinstance(axes, tuple | list):
+    if not isinstance(axes, tuple | list | range):
         return (normal_axis(axes, ndim, what),)
     out = tuple([normal_axis(a, ndim, what) for a in axes])
     if len(set(out)) != len(out):
@@ -518,7 +518,7 @@ def moveaxis(x: Any, source: Any, destination: Any) -> Any:
 def expand_dims(x: Any, axis: Any) -> Any:
     """With new axes of size 1, at positions of the result."""
     x = as_value(x)
-    count = len(axis) if isinstance(axis, tuple | list) else 1
+    count = len(axis) if isinstance(axis, tuple | list | range) else 1
     n = x.aval.ndim + count
     new = normal_axes(axis, n)
     sizes = iter(x.aval.shape)

@@ -16,6 +16,7 @@ from ..._base.lazy import later
 FAMILIES = (
     "attention",
     "callbacks",
+    "checks",
     "collective",
     "contraction",
     "control_flow",

@@ -1,0 +1,57 @@
+"""Errors as values: conditions that compiled functions check, and what goes wrong by itself.
+
+    def f(x):
+        check(x > 0, "x must be positive, and is {}", x)
+        return plait.numpy.log(x)
+
+    error, y = plait.jit(checkify(f))(-1.0)
+    error.throw()  # FailedCheckError, with the line of the check
+
+Invariant: nothing is defined here.
+"""
+
+from .errors import (
+    CheckError,
+    DivisionByZeroError,
+    Error,
+    ErrorCategory,
+    FailedCheckError,
+    NaNError,
+    OutOfBoundsError,
+)
+from .functions import (
+    all_checks,
+    automatic_checks,
+    check,
+    check_error,
+    checkify,
+    debug_check,
+    div_checks,
+    float_checks,
+    index_checks,
+    init_error,
+    nan_checks,
+    user_checks,
+)
+
+__all__ = [
+    "CheckError",
+    "DivisionByZeroError",
+    "Error",
+    "ErrorCategory",
+    "FailedCheckError",
+    "NaNError",
+    "OutOfBoundsError",
+    "all_checks",
+    "automatic_checks",
+    "check",
+    "check_error",
+    "checkify",
+    "debug_check",
+    "div_checks",
+    "float_checks",
+    "index_checks",
+    "init_error",
+    "nan_checks",
+    "user_checks",
+]

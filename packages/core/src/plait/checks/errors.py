@@ -1,0 +1,162 @@
+"""What is found: kinds of errors, the places that can report one, and errors as values.
+
+Invariant: an Error is a tree of arrays, whose structure says which places there are; it holds the
+first that reported, in the order of execution.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .._base.errors import PlaitError
+from .._base.tracebacks import border
+from ..tree import register
+
+__all__ = [
+    "CheckError",
+    "DivisionByZeroError",
+    "Error",
+    "ErrorCategory",
+    "FailedCheckError",
+    "NaNError",
+    "OutOfBoundsError",
+    "Place",
+]
+
+
+class CheckError(PlaitError, ValueError):
+    """A check did not hold; the classes below say of which kind."""
+
+
+class FailedCheckError(CheckError):
+    """A condition given to `check` was False."""
+
+
+class NaNError(CheckError, FloatingPointError):
+    """An operation gave a nan."""
+
+
+class OutOfBoundsError(CheckError, IndexError):
+    """An index was outside of its array."""
+
+
+class DivisionByZeroError(CheckError, ZeroDivisionError):
+    """A divisor was zero."""
+
+
+ErrorCategory = frozenset[type[CheckError]]
+"""Kinds of errors that are looked for."""
+
+
+class Place:
+    """A line that can report an error.
+
+    Attributes:
+      kind: the class of its errors.
+      text: makes the message, from what goes with it.
+      count: how many arrays go with it.
+      where: the location of the line.
+    """
+
+    __slots__ = ("kind", "text", "count", "where")
+
+    def __init__(
+        self,
+        kind: type[CheckError],
+        text: Callable[[Sequence[Any]], str],
+        count: int,
+        where: Any,
+    ):
+        self.kind, self.text, self.count, self.where = kind, text, count, where
+
+    def error(self, ok: Any, payload: Sequence[Any]) -> CheckError:
+        """Return the error of the first example that failed."""
+        if not np.ndim(ok):
+            return self.kind(self.text(payload), where=self.where)
+        at = np.unravel_index(np.argmin(ok), ok.shape)
+        text = self.text([p[at] for p in payload])
+        return self.kind(f"{text}, in example {example(at)}", where=self.where)
+
+
+def example(at: Sequence[Any]) -> str:
+    """Return the position of an example in words."""
+    return ", ".join(str(int(i)) for i in at)
+
+
+class Error:
+    """What `checkify` found: no error, or the first one; a tree, which functions take and return.
+
+    Mapped by `vmap` it holds an error or none for each example.
+
+    >>> import plait
+    >>> from plait.checks import check, checkify
+    >>> def f(x):
+    ...     check(x > 0, "x must be positive, and is {}", x)
+    ...     return plait.numpy.log(x)
+    >>> err, _ = plait.jit(checkify(f))(-1.0)
+    >>> err.get()
+    'x must be positive, and is -1.0'
+    >>> checkify(f)(1.0)[0].get() is None
+    True
+    """
+
+    __slots__ = ("code", "payload", "places")
+
+    def __init__(self, code: Any, payload: Sequence[Any], places: Sequence[Place]):
+        self.code, self.payload, self.places = code, tuple(payload), tuple(places)
+
+    @border
+    def get(self) -> str | None:
+        """Return the message; None if there is no error.  Mapped, there is a line per example."""
+        found = self._found()
+        if not np.ndim(self.code):
+            return found[0][1].what if found else None
+        lines = [f"at mapped index {example(at)}: {error.what}" for at, error in found]
+        return "\n".join(lines) or None
+
+    @border
+    def get_exception(self) -> CheckError | None:
+        """Return the error as an exception, for the first example if it is mapped; or None."""
+        found = self._found()
+        if not found:
+            return None
+        at, error = found[0]
+        if not at:
+            return error
+        more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+        return type(error)(
+            f"{error.what}, at mapped index {example(at)}{more}", where=self._place(at).where
+        )
+
+    @border
+    def throw(self) -> None:
+        """Raise the error, if there is one."""
+        error = self.get_exception()
+        if error is not None:
+            raise error
+
+    def _place(self, at: Any) -> Place:
+        return self.places[int(np.asarray(self.code)[at])]
+
+    def _found(self) -> list[tuple[Any, CheckError]]:
+        """Return the errors, with the positions of their examples."""
+        codes = np.asarray(self.code)
+        out = []
+        for at in zip(*np.nonzero(codes >= 0)) if codes.ndim else [()] * bool(codes >= 0):
+            k = int(codes[at])
+            start = sum(p.count for p in self.places[:k])
+            own = self.payload[start : start + self.places[k].count]
+            error = self.places[k].error(np.False_, [np.asarray(x)[at] for x in own])
+            out.append((at, error))
+        return out
+
+    def __repr__(self) -> str:
+        return f"<Error at {len(self.places)} places: {self.code!r}>"
+
+
+register(
+    Error,
+    lambda e: ((e.code, *e.payload), e.places),
+    lambda places, kids: Error(kids[0], tuple(kids[1:]), places),
+)

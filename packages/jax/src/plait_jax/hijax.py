@@ -1,0 +1,96 @@
+"""Values that are several arrays to the tracer (`jax.experimental.hijax`): what their definitions
+need.
+
+Libraries define such types and operations when they are imported, for a mode that few programs
+choose.  A definition goes through; applying such an operation is an error.
+
+Invariant: no operation defined here is ever applied.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from plait.ext import Aval
+
+from .requests import missing
+
+__all__ = [
+    "AvalMutableQDD",
+    "AvalQDD",
+    "EffectTypes",
+    "HiPrimitive",
+    "HiType",
+    "MutableHiType",
+    "aval_method",
+    "aval_property",
+    "control_flow_allowed_effects",
+    "register_hitype",
+]
+
+
+class HiType(Aval):
+    """The base of types that libraries define; without instances."""
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        raise missing(f"jax.experimental.hijax.{HiType.__name__}")
+
+
+class MutableHiType(HiType):
+    """Likewise, of values that change."""
+
+
+class AvalQDD:
+    """For annotations and `isinstance`: a type, and what changes of it."""
+
+
+class AvalMutableQDD(AvalQDD):
+    """Likewise."""
+
+
+class HiPrimitive:
+    """The base of operations that libraries define; applying one is an error."""
+
+    multiple_results = False
+
+    def __init__(self, name: str):
+        self.name = name
+
+    def bind(self, *args: Any, **params: Any) -> Any:
+        """Raise MissingName."""
+        raise missing("jax.experimental.hijax.HiPrimitive", f"{self.name} can not be applied")
+
+
+class EffectTypes:
+    """A set of classes of effects."""
+
+    def __init__(self) -> None:
+        self.types: set[type] = set()
+
+    def add_type(self, effect: type) -> None:
+        """Add a class."""
+        self.types.add(effect)
+
+    def contains(self, effect: Any) -> bool:
+        """Return whether an effect is of one of the classes."""
+        return isinstance(effect, tuple(self.types))
+
+
+control_flow_allowed_effects = EffectTypes()
+
+
+class aval_method:
+    """Decorator: a method that values of a type have, too."""
+
+    def __init__(self, fun: Callable[..., Any]):
+        self.fun = fun
+
+
+class aval_property:
+    """A property that values of a type have, too."""
+
+    def __init__(self, fget: Callable[..., Any]):
+        self.fget = fget
+
+
+def register_hitype(cls: type, typeof: Callable[[Any], Any]) -> None:
+    """Say which type values of a class have: nothing asks, as there is none."""
