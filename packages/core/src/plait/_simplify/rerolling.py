@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._core.array import Literal, as_value
+from .._core.divided import without_axis
 from .._core.ir import Eqn, Program, Var, derived, evaluate, programs_in
 from .._core.staging import staged
 from .._core.structures import Unkeyed, parameters
@@ -193,16 +194,16 @@ class _Rerolling:
         places = [self.place(a, layers) for a in atoms]
         if all(p is None for p in places):
             return _outside(atoms)
-        if None not in places[1:]:
-            turns = [(p[0] - start) // period for p in places[1:]]
-            offsets = {((p[0] - start) % period, p[1]) for p in places[1:]}
-            if len(offsets) == 1:
-                (at,) = offsets
-                here = list(range(1, len(atoms)))
-                if turns == here and places[0] == (start + at[0], at[1]):
-                    return Source("value", at=at)
-                if turns == [r - 1 for r in here] and places[0] is None:
-                    return Source("carry", (atoms[0],), at)
+        inside = [p for p in places[1:] if p is not None]
+        offsets = {((i - start) % period, k) for i, k in inside}
+        if len(inside) == len(atoms) - 1 and len(offsets) == 1:
+            (at,) = offsets
+            turns = [(i - start) // period for i, _ in inside]
+            here = list(range(1, len(atoms)))
+            if turns == here and places[0] == (start + at[0], at[1]):
+                return Source("value", at=at)
+            if turns == [r - 1 for r in here] and places[0] is None:
+                return Source("carry", (atoms[0],), at)
         return None
 
     def place(self, a: Any, layers: Layers) -> tuple[int, int] | None:
@@ -269,7 +270,7 @@ class _Turns:
                 at = fixed + i * times
                 front.append(stack(xs[at : at + times]))
             front += [_numbers(s.atoms) for s in numbers]
-            slim = [x.aval.with_shape(x.aval.shape[1:]) for x in front[fixed:]]
+            slim = [without_axis(x.aval, 0) for x in front[fixed:]]
             body = staged(step, [*[x.aval for x in front[:fixed]], *slim], "layer")
             out = scan.bind(
                 *front, body=body, consts=len(constants), carry=len(carries), length=times,
