@@ -151,7 +151,7 @@ def _size(text: str) -> tuple[str, int]:
 
 def _to_tf(asked: argparse.Namespace) -> None:
     opened = _opened(asked)
-    tensorflow.save(opened.flat, asked.folder, opened.arguments, opened.results)
+    tensorflow.save_artifact(opened.flat, asked.folder, opened.arguments, opened.results)
 
 
 def _serve(asked: argparse.Namespace) -> None:

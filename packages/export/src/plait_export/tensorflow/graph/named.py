@@ -1,0 +1,68 @@
+"""Operations of Plait that TensorFlow has, too: functions of the module that carry their name.
+
+What StableHLO says in many words, an error function or the logarithm of the gamma function, is one
+operation again, with TensorFlow's derivative.
+
+Invariant: what is taken for a function computes the same, to the accuracy of its type; what stops
+derivatives stops them here.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from plait.ext.lower import (
+    OPERATION,
+)
+
+from ...reader.module import Function
+from ..library import tf
+
+_KNOWN: dict[str, Callable] = {
+    "core.erf": lambda x: tf.math.erf(x),
+    "core.erfc": lambda x: tf.math.erfc(x),
+    "core.lgamma": lambda x: tf.math.lgamma(x),
+    "core.digamma": lambda x: tf.math.digamma(x),
+    "core.asinh": lambda x: tf.math.asinh(x),
+    "core.acosh": lambda x: tf.math.acosh(x),
+    "core.atanh": lambda x: tf.math.atanh(x),
+    "core.sinh": lambda x: tf.math.sinh(x),
+    "core.cosh": lambda x: tf.math.cosh(x),
+    "core.asin": lambda x: tf.math.asin(x),
+    "core.acos": lambda x: tf.math.acos(x),
+    "core.atan": lambda x: tf.math.atan(x),
+}
+"""Of one real number."""
+
+_PLAIN = frozenset({
+    "core.stop", "core.relu", "core.integer_pow", "core.conj", "core.argsort", "core.sort",
+    "core.top_k", "core.argmax", "core.argmin", "core.cumsum", "core.cumprod", "core.cummax",
+    "core.cummin", "core.cumlogsumexp", "core.select_and_scatter_add", "core.reduce_window_sum",
+    "core.reduce_window", "core.reduce_precision", "core.iota", "core.power", "core.pow",
+    "core.floor_divide", "core.copy", "core.add_any", "core.threefry2x32", "core.square",
+    "core.reduce", "core.cbrt", "core.atan2", "core.softplus", "core.logsumexp",
+    "core.not_", "core.nextafter", *_KNOWN,
+})  # fmt: skip
+"""Operations of which TensorFlow's derivative, of what they consist of, is the derivative."""
+
+
+def name_of(f: Function) -> str | None:
+    """The operation of Plait that a function says it is."""
+    found = re.search(r"= ([\w.]+)\(", str(f.attributes.get(OPERATION, "")))
+    return found[1] if found else None
+
+
+def known_again(f: Function, xs: Sequence[Any]) -> list | None:
+    """The result of a function that TensorFlow has itself; None for any other."""
+    name = name_of(f)
+    if name == "core.stop":
+        return [tf.stop_gradient(x) for x in xs]
+    if name not in _KNOWN or xs[0].dtype not in (tf.float32, tf.float64):
+        return None
+    return [_KNOWN[name](*xs)]
+
+
+def differentiable_there(functions: Sequence[Function]) -> bool:
+    """Whether TensorFlow differentiates what functions compute as Plait would: they name no
+    operation that has a derivative of its own."""
+    return {name_of(f) for f in functions} <= {None, *_PLAIN}

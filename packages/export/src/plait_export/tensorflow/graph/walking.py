@@ -1,0 +1,190 @@
+"""Walking through a module: its operations done one after the other, by operations of TensorFlow.
+
+Invariant: every result has the dtype and the rank that the module says it has, and its sizes are
+told to TensorFlow as far as the module knows them; else there is an error that names the operation.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from plait.ext.errors import (
+    PlaitError,
+)
+
+from ...errors import NotExportable
+from ...reader.module import Block, Function, Op
+from ..library import tf
+from .named import known_again
+from .table import GRAPHS, OF_ELEMENTS, REFUSED
+
+_MOST_DEEP = 200
+"""Regions and functions in each other: no program has more."""
+
+
+class Walk:
+    """One making of a graph.
+
+    Attributes:
+      functions: those of the module.
+      name, paths: of the function that is converted, and of its arguments, for errors.
+    """
+
+    __slots__ = (
+        "functions",
+        "name",
+        "paths",
+        "_env",
+        "_depth",
+        "_of_elements",
+        "_calls",
+        "_shared",
+    )
+
+    def __init__(self, functions: Mapping[str, Function], name: str, paths: Sequence[str]):
+        self.functions, self.name, self.paths = functions, name, paths
+        self._env: dict[int, Any] = {}
+        self._depth = 0
+        self._of_elements = False
+        self._calls = _call_counts(functions)
+        self._shared: dict[str, Callable] = {}
+
+    # -- values ----------------------------------------------------------------------------
+
+    def constant_at(self, number: int) -> np.ndarray | None:
+        """The constant without axes that a value is; None if it is none."""
+        x = self._env.get(number)
+        if x is None or x.shape.rank != 0:
+            return None
+        return tf.get_static_value(x)
+
+    # -- operations ------------------------------------------------------------------------
+
+    def block(self, block: Block, args: Sequence[Any]) -> list:
+        """What a block returns for tensors."""
+        with self._deeper():
+            env = self._env
+            env.update(zip(block.arguments, args, strict=True))
+            for op in block.ops:
+                ys = self._done(op, [env[n] for n in op.operands])
+                env.update(zip(op.results, ys, strict=True))
+            return [env[n] for n in block.returned]
+
+    def _done(self, op: Op, xs: list) -> Sequence[Any]:
+        if op.name == "stablehlo.constant":
+            return [tf.constant(op.attributes["value"])]
+        rule = GRAPHS.get(op.name)
+        if rule is None:
+            raise self.refused(op)
+        if self._of_elements and op.name not in OF_ELEMENTS:
+            raise self.unsaid(f"a function of elements applies {op.name}, which is not elementwise")
+        try:
+            out = rule(self, op, xs)
+            outs = out if out.__class__ in (list, tuple) else [out]
+            return [self._fitted(y, t) for y, t in zip(outs, op.types, strict=True)]
+        except PlaitError:
+            raise
+        except (TypeError, ValueError, tf.errors.OpError) as e:
+            said = str(e).strip().splitlines()
+            raise self.unsaid(f"{op.name} is refused there: {said[0] if said else e!r}") from e
+
+    def _fitted(self, y: Any, want: Any) -> Any:
+        """A result, with what the module says of its type."""
+        dtype = tf.as_dtype(want.dtype)
+        if y.dtype != dtype:
+            raise TypeError(f"it gives {y.dtype.name} for {dtype.name}")
+        if self._of_elements:
+            return y
+        known = y.shape.merge_with(want.shape)  # raises ValueError where they differ
+        if known.as_list() != y.shape.as_list():
+            y = tf.ensure_shape(y, known)
+        return y
+
+    def refused(self, op: Op) -> NotExportable:
+        """The error for an operation without a rule."""
+        return self.unsaid(f"{op.name}: {REFUSED.get(op.name, 'nobody has said it there')}")
+
+    def unsaid(self, why: str) -> NotExportable:
+        """The error for what no graph can say."""
+        return NotExportable(
+            f"{self.name} has no graph of TensorFlow's: {why}",
+            fix="convert it with to_tf(..., enable_graph=False), which runs StableHLO there",
+        )
+
+    # -- functions -------------------------------------------------------------------------
+
+    def main(self, xs: Sequence[Any]) -> list:
+        """What the module returns."""
+        return self._entered(self.functions["main"], xs)
+
+    def call(self, name: str, xs: Sequence[Any]) -> list:
+        """What a function of the module returns; one that is called often is one of TensorFlow's,
+        unless it is called for elements, whose shapes are not what it says."""
+        f = self.functions[name]
+        known = known_again(f, xs)
+        if known is not None:
+            return known
+        if self._calls[name] < 2 or self._of_elements or not xs:
+            return self._entered(f, xs)
+        if name not in self._shared:
+            apply = lambda *given: tuple(self._entered(f, given))  # noqa: E731
+            self._shared[name] = tf.function(apply, autograph=False)
+        return list(self._shared[name](*xs))
+
+    def elements(self, block: Block) -> Callable[[Sequence[Any]], list]:
+        """A region of elements as a function of arrays, which are broadcast."""
+        if any(t.shape for t in block.types):
+            raise self.unsaid("a function of elements takes others than elements")
+
+        def apply(xs: Sequence[Any]) -> list:
+            before, self._of_elements = self._of_elements, True
+            try:
+                ys = self.block(block, xs)
+            finally:
+                self._of_elements = before
+            widest = max(xs, key=lambda x: x.shape.rank)
+            return [_spread(y, widest) for y in ys]
+
+        return apply
+
+    def _entered(self, f: Function, xs: Sequence[Any]) -> list:
+        """The results of the body, which sees nothing outside."""
+        env, self._env = self._env, {}
+        try:
+            return self.block(f.body, xs)
+        finally:
+            self._env = env
+
+    @contextmanager
+    def _deeper(self) -> Iterator[None]:
+        self._depth += 1
+        if self._depth > _MOST_DEEP:
+            raise self.unsaid(f"functions and loops in each other, deeper than {_MOST_DEEP}")
+        try:
+            yield
+        finally:
+            self._depth -= 1
+
+
+def _spread(y: Any, like: Any) -> Any:
+    """A constant of elements, as often as there are elements."""
+    return y if y.shape.rank == like.shape.rank else tf.broadcast_to(y, tf.shape(like))
+
+
+def _call_counts(functions: Mapping[str, Function]) -> dict[str, int]:
+    """How often each function is written to be called."""
+    found = dict.fromkeys(functions, 0)
+
+    def look(block: Block) -> None:
+        for op in block.ops:
+            callee = op.attributes.get("callee", op.attributes.get("decomposition"))
+            if callee in found:
+                found[callee] += 1
+            for inner in op.regions:
+                look(inner)
+
+    for f in functions.values():
+        look(f.body)
+    return found
