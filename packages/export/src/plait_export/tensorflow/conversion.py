@@ -72,8 +72,8 @@ def to_tf(
 
     Raises PlaitError if TensorFlow is not installed.  When called, raises NotExportable inside a
     transformation of Plait's and for what has no portable form; ShapeError for an argument with
-    unknown sizes that are not named, or whose sizes do not fit together, OperandTypeError for one of a type that only one side has, and
-    what tracing raises.
+    unknown sizes that are not named, or sizes that do not fit together, OperandTypeError for one of
+    a type that only one side has, and what tracing raises.
 
     >>> import numpy as np, plait
     >>> double = plait.export.tensorflow.to_tf(lambda x: 2 * x)  # doctest: +SKIP

@@ -39,7 +39,10 @@ def _absolute(x: Any) -> Any:
 
 
 def _negated(x: Any) -> Any:
-    return tf.zeros_like(x) - x if x.dtype.is_unsigned else tf.negative(x)
+    if not x.dtype.is_unsigned:
+        return tf.negative(x)
+    # not 0 - x: TensorFlow makes that a negation again, which it has of signed numbers only
+    return tf.bitwise.invert(x) + tf.constant(1, x.dtype)
 
 
 def _sign(x: Any) -> Any:
@@ -66,10 +69,9 @@ def _power(x: Any, y: Any) -> Any:
 def _cube_root(x: Any) -> Any:
     """A power, improved by a step of Newton's method; 0, infinities and nan are their own."""
     third = tf.sign(x) * tf.pow(tf.abs(x), tf.constant(1 / 3, x.dtype))
-    square = third * third
     plain = tf.logical_and(tf.math.is_finite(x), tf.not_equal(x, 0))
-    safe = tf.where(plain, 3 * square, tf.ones_like(x))
-    return tf.where(plain, third - (third * square - x) / safe, x)
+    safe = tf.where(plain, third, tf.ones_like(x))
+    return tf.where(plain, safe - (safe - x / safe / safe) / 3, x)
 
 
 def _away(x: Any) -> Any:
@@ -124,7 +126,9 @@ _RULES: dict[str, Callable] = {
     "subtract": lambda x, y: tf.subtract(x, y),
     "tan": lambda x: tf.tan(x),
     "tanh": lambda x: tf.tanh(x),
-    "xor": _logic(lambda x, y: tf.math.logical_xor(x, y), lambda x, y: tf.bitwise.bitwise_xor(x, y)),
+    "xor": _logic(
+        lambda x, y: tf.not_equal(x, y), lambda x, y: tf.bitwise.bitwise_xor(x, y)
+    ),
 }  # fmt: skip
 
 for _name, _function in _RULES.items():
@@ -167,6 +171,8 @@ def _(walk, op, xs):
 @graphs("stablehlo.clamp", elements=True)
 def _(walk, op, xs):
     low, x, high = xs
+    if x.dtype == tf.bool:
+        return _and(_or(x, low), high)
     return tf.minimum(tf.maximum(x, low), high)
 
 

@@ -34,6 +34,9 @@ _KNOWN: dict[str, Callable] = {
 }
 """Of one real number."""
 
+_OF_FLOAT32 = frozenset({"core.erf", "core.erfc"})
+"""Those that TensorFlow 2.21 computes of float32 only: those of infinite float64 are nan there."""
+
 _PLAIN = frozenset({
     "core.stop", "core.relu", "core.integer_pow", "core.conj", "core.argsort", "core.sort",
     "core.top_k", "core.argmax", "core.argmin", "core.cumsum", "core.cumprod", "core.cummax",
@@ -53,13 +56,18 @@ def name_of(f: Function) -> str | None:
 
 
 def known_again(f: Function, xs: Sequence[Any]) -> list | None:
-    """The result of a function that TensorFlow has itself; None for any other."""
+    """The result of a function that TensorFlow has itself; None for any other.
+
+    Sizes may be given in front of its argument.
+    """
     name = name_of(f)
     if name == "core.stop":
-        return [tf.stop_gradient(x) for x in xs]
-    if name not in _KNOWN or xs[0].dtype not in (tf.float32, tf.float64):
+        return [tf.stop_gradient(xs[-1])]
+    if name not in _KNOWN or xs[-1].dtype not in (tf.float32, tf.float64):
         return None
-    return [_KNOWN[name](*xs)]
+    if xs[-1].dtype == tf.float64 and name in _OF_FLOAT32:
+        return None
+    return [_KNOWN[name](xs[-1])]
 
 
 def differentiable_there(functions: Sequence[Function]) -> bool:

@@ -3,7 +3,8 @@
 A sum, a product, an extreme or a test is an operation of TensorFlow's.  Any other function combines
 neighbours until one element is left.
 
-Invariant: functions are associative, as StableHLO demands, and elements are combined in their order.
+Invariant: functions are associative, as StableHLO demands, and elements are combined in
+their order.
 """
 
 from collections.abc import Callable, Sequence

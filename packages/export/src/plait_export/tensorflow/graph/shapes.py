@@ -102,7 +102,8 @@ def _(walk, op, xs):
 
 @graphs("stablehlo.real_dynamic_slice")
 def _(walk, op, xs):
-    return tf.strided_slice(*[xs[0], *[tf.cast(v, tf.int64) for v in xs[1:]]])
+    bounds = zip(*map(listed, xs[1:]), strict=True)
+    return xs[0][tuple([slice(*b) for b in bounds])]
 
 
 def positions(starts: Sequence[Any], room: Sequence[Any]) -> Any:

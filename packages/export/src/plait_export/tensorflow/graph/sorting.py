@@ -62,7 +62,7 @@ def positions(key: Any) -> Any:
 
 
 def _keys(x: Any) -> list[Any]:
-    """Signed integers in numpy's order, with nan last and equal zeros; the first one counts most."""
+    """Signed integers in numpy's order, with nan last and equal zeros; the first counts most."""
     if x.dtype.is_complex:
         parts = tf.math.real(x), tf.math.imag(x)
         flags = [tf.cast(tf.math.is_nan(p), tf.int32) for p in parts]
@@ -95,7 +95,7 @@ def _by_all_pairs(walk: Any, block: Any, rows: Sequence[Any]) -> Any:
     n = rows[0].shape[-1]
     if n is not None and n > _MOST:
         raise walk.unsaid(
-            f"stablehlo.sort of {n} elements by an order of its own, and up to {_MOST} are sorted so"
+            f"stablehlo.sort of {n} elements by an order of its own; up to {_MOST} are sorted so"
         )
     one, other = [x[..., None] for x in rows], [x[..., None, :] for x in rows]
     shape = tf.shape(one[0] == other[0])

@@ -1,4 +1,4 @@
-"""The table of rules: for each operation of StableHLO, how it is said with operations of TensorFlow.
+"""The table of rules: for each operation of StableHLO, how it is said with those of TensorFlow.
 
     @graphs("stablehlo.add")
     def _(walk, op, xs):        # xs: tensors

@@ -4,6 +4,7 @@ Invariant: every result has the dtype and the rank that the module says it has, 
 told to TensorFlow as far as the module knows them; else there is an error that names the operation.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -78,6 +79,7 @@ class Walk:
         rule = GRAPHS.get(op.name)
         if rule is None:
             raise self.refused(op)
+        _check_types(self, op)
         if self._of_elements and op.name not in OF_ELEMENTS:
             raise self.unsaid(f"a function of elements applies {op.name}, which is not elementwise")
         try:
@@ -166,6 +168,16 @@ class Walk:
             yield
         finally:
             self._depth -= 1
+
+
+_NARROW = re.compile("u?int[24]$|float[48]_")
+
+
+def _check_types(walk: Walk, op: Op) -> None:
+    """Of numbers of less than a byte, and floats of one, TensorFlow has conversions only."""
+    found = [t.dtype.name for t in op.types if _NARROW.match(t.dtype.name)]
+    if found and op.name not in ("stablehlo.convert", "func.call"):
+        raise walk.unsaid(f"{op.name} of {found[0]}, of which it has conversions only")
 
 
 def _spread(y: Any, like: Any) -> Any:
