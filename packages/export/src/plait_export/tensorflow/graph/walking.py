@@ -100,9 +100,8 @@ class Walk:
         if self._of_elements:
             return y
         known = y.shape.merge_with(want.shape)  # raises ValueError where they differ
-        if known.as_list() != y.shape.as_list():
-            y = tf.ensure_shape(y, known)
-        return y
+        told = y.shape.rank is not None and known.as_list() == y.shape.as_list()
+        return y if told else tf.ensure_shape(y, known)
 
     def refused(self, op: Op) -> NotExportable:
         """The error for an operation without a rule."""
