@@ -127,9 +127,9 @@ def _check(walk: Any, op: Any, xs: Sequence[Any]) -> list:
     pieces[1::2] = [xs[1 + int(i)] if sizes[int(i)] is None else str(sizes[int(i)])
                     for i in pieces[1::2]]  # fmt: skip
     if holds is None:
-        tf.debugging.Assert(
-            xs[0], [f"{walk.name}:", *[p for p in pieces if p.__class__ is not str or p]]
-        )
+        shown = [p for p in pieces if p.__class__ is not str or p]
+        check = tf.debugging.Assert(xs[0], [f"{walk.name}:", *shown])
+        walk.checks += [] if check is None else [check]
     elif not holds:
         raise ShapeError(
             f"{walk.name}: {''.join(map(str, pieces))}", fix="pass tensors whose sizes fit together"

@@ -6,7 +6,7 @@ told to TensorFlow as far as the module knows them; else there is an error that 
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,9 @@ from .table import GRAPHS, OF_ELEMENTS, REFUSED
 _MOST_DEEP = 200
 """Regions and functions in each other: no program has more."""
 
+_MOST = 10**6
+"""Operations of a graph; more are no graph that anybody can use."""
+
 
 class Walk:
     """One making of a graph.
@@ -31,6 +34,7 @@ class Walk:
     Attributes:
       functions: those of the module.
       name, paths: of the function that is converted, and of its arguments, for errors.
+      checks: operations that must have been done before the next one.
     """
 
     __slots__ = (
@@ -40,8 +44,8 @@ class Walk:
         "_env",
         "_depth",
         "_of_elements",
-        "_calls",
-        "_shared",
+        "checks",
+        "_count",
     )
 
     def __init__(self, functions: Mapping[str, Function], name: str, paths: Sequence[str]):
@@ -49,8 +53,8 @@ class Walk:
         self._env: dict[int, Any] = {}
         self._depth = 0
         self._of_elements = False
-        self._calls = _call_counts(functions)
-        self._shared: dict[str, Callable] = {}
+        self._count = 0
+        self.checks: list[Any] = []
 
     # -- values ----------------------------------------------------------------------------
 
@@ -65,15 +69,21 @@ class Walk:
 
     def block(self, block: Block, args: Sequence[Any]) -> list:
         """What a block returns for tensors."""
-        with self._deeper():
+        with self._deeper(), ExitStack() as later:
             env = self._env
             env.update(zip(block.arguments, args, strict=True))
             for op in block.ops:
                 ys = self._done(op, [env[n] for n in op.operands])
                 env.update(zip(op.results, ys, strict=True))
+                if self.checks:
+                    later.enter_context(tf.control_dependencies(self.checks))
+                    self.checks = []
             return [env[n] for n in block.returned]
 
     def _done(self, op: Op, xs: list) -> Sequence[Any]:
+        self._count += 1
+        if self._count > _MOST:
+            raise self.unsaid(f"it is more than {_MOST} operations, as functions call each other")
         if op.name == "stablehlo.constant":
             return [tf.constant(op.attributes["value"])]
         rule = GRAPHS.get(op.name)
@@ -121,18 +131,15 @@ class Walk:
         return self._entered(self.functions["main"], xs)
 
     def call(self, name: str, xs: Sequence[Any]) -> list:
-        """What a function of the module returns; one that is called often is one of TensorFlow's,
-        unless it is called for elements, whose shapes are not what it says."""
+        """What a function of the module returns.
+
+        Functions are written out where they are called.  They could be TensorFlow's functions, but
+        for derivatives: inside of a derivative of ours, under two tapes, TensorFlow 2.21 looks for
+        their arguments in a graph that is done.
+        """
         f = self.functions[name]
         known = known_again(f, xs)
-        if known is not None:
-            return known
-        if self._calls[name] < 2 or self._of_elements or not xs:
-            return self._entered(f, xs)
-        if name not in self._shared:
-            apply = lambda *given: tuple(self._entered(f, given))  # noqa: E731
-            self._shared[name] = tf.function(apply, autograph=False)
-        return list(self._shared[name](*xs))
+        return self._entered(f, xs) if known is None else known
 
     def elements(self, block: Block) -> Callable[[Sequence[Any]], list]:
         """A region of elements as a function of arrays, which are broadcast."""
@@ -182,20 +189,3 @@ def _check_types(walk: Walk, op: Op) -> None:
 def _spread(y: Any, like: Any) -> Any:
     """A constant of elements, as often as there are elements."""
     return y if y.shape.rank == like.shape.rank else tf.broadcast_to(y, tf.shape(like))
-
-
-def _call_counts(functions: Mapping[str, Function]) -> dict[str, int]:
-    """How often each function is written to be called."""
-    found = dict.fromkeys(functions, 0)
-
-    def look(block: Block) -> None:
-        for op in block.ops:
-            callee = op.attributes.get("callee", op.attributes.get("decomposition"))
-            if callee in found:
-                found[callee] += 1
-            for inner in op.regions:
-                look(inner)
-
-    for f in functions.values():
-        look(f.body)
-    return found
