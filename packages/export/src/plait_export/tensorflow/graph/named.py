@@ -23,6 +23,7 @@ _KNOWN: dict[str, Callable] = {
     "core.erfc": lambda x: tf.math.erfc(x),
     "core.lgamma": lambda x: tf.math.lgamma(x),
     "core.digamma": lambda x: tf.math.digamma(x),
+    "core.erf_inv": lambda x: tf.math.erfinv(x),
     "core.asinh": lambda x: tf.math.asinh(x),
     "core.acosh": lambda x: tf.math.acosh(x),
     "core.atanh": lambda x: tf.math.atanh(x),
@@ -37,15 +38,14 @@ _KNOWN: dict[str, Callable] = {
 _OF_FLOAT32 = frozenset({"core.erf", "core.erfc"})
 """Those that TensorFlow 2.21 computes of float32 only: those of infinite float64 are nan there."""
 
-_PLAIN = frozenset({
-    "core.stop", "core.relu", "core.integer_pow", "core.conj", "core.argsort", "core.sort",
-    "core.top_k", "core.argmax", "core.argmin", "core.cumsum", "core.cumprod", "core.cummax",
-    "core.cummin", "core.cumlogsumexp", "core.select_and_scatter_add", "core.reduce_window_sum",
-    "core.reduce_window", "core.reduce_precision", "core.iota", "core.power", "core.pow",
-    "core.floor_divide", "core.copy", "core.add_any", "core.threefry2x32", "core.square",
-    "core.reduce", "core.cbrt", "core.atan2", "core.softplus", "core.logsumexp",
-    "core.not_", "core.nextafter", *_KNOWN,
-})  # fmt: skip
+_PLAIN = frozenset(
+    [f"core.{n}" for n in (
+        "stop", "relu", "integer_pow", "conj", "argsort", "sort", "top_k", "argmax", "argmin",
+        "cumsum", "cumprod", "cummax", "cummin", "cumlogsumexp", "select_and_scatter_add",
+        "reduce_window", "reduce_window_sum", "reduce_precision", "power", "pow", "floor_divide",
+        "threefry2x32", "square", "reduce", "cbrt", "atan2", "not_", "cholesky", "triangular_solve", "gather", "broadcast_in_dim", "div", "rem",
+    )]
+) | frozenset(_KNOWN)  # fmt: skip
 """Operations of which TensorFlow's derivative, of what they consist of, is the derivative."""
 
 
