@@ -147,9 +147,7 @@ def test_each_operation_computes_what_xla_computes(name):
             close(y, want, 1e-5 if want.dtype.itemsize >= 4 else 1e-2, err_msg=repr(job))
 
 
-POLYMORPHIC = runpy.run_path(
-    str(Path(__file__).parents[1] / "export" / "test_polymorphic.py")
-)
+POLYMORPHIC = runpy.run_path(str(Path(__file__).parents[1] / "export" / "test_polymorphic.py"))
 WITHOUT = (
     "special functions", "special functions of physics", "factorisations",  # graphs that are large
     "reductions to a form", "solutions",  # of which some call libraries
@@ -220,8 +218,16 @@ def test_all_powers_of_small_integers(kind, dtype):
 def test_floats_become_the_nearest_integers(to):
     x = F32([np.nan, np.inf, -np.inf, 1e30, -1e30, 2**31, -(2**31), 2**63, 300.7, -300.7, -0.5, 0])
     info = np.iinfo(to)
-    want = [0 if np.isnan(v) else
-            info.max if v >= float(info.max) else info.min if v <= info.min else int(v) for v in x]
+    want = [
+        0
+        if np.isnan(v)
+        else info.max
+        if v >= float(info.max)
+        else info.min
+        if v <= info.min
+        else int(v)
+        for v in x
+    ]
     got = drawn(lambda x: lax.convert_element_type(x, to))(x)
     np.testing.assert_array_equal(got, np.array(want, to))
 
@@ -229,7 +235,11 @@ def test_floats_become_the_nearest_integers(to):
 def test_random_bits_are_the_same_bits():
     def draw(seed):
         a, b = plait.random.split(plait.random.key(seed))
-        return plait.random.bits(a, (5,)), plait.random.randint(b, (7,), 0, 90), plait.random.uniform(a, (3,))
+        return (
+            plait.random.bits(a, (5,)),
+            plait.random.randint(b, (7,), 0, 90),
+            plait.random.uniform(a, (3,)),
+        )
 
     for got, want in zip(drawn(draw)(I32(3)), draw(I32(3)), strict=True):
         np.testing.assert_array_equal(got, want)

@@ -10,11 +10,15 @@ graph of its ordinary operations.
     operations   an exported function there, with derivatives
     conversion   to_tf
     saving       save
+    importing    from_tf
+    calling      call_tf
 
 Invariant: TensorFlow is imported when a function is first called, and Plait's packages do without.
 """
 
+from .calling import call_tf
 from .conversion import to_tf
+from .importing import FromTensorFlow, from_tf
 from .saving import save, save_artifact
 
-__all__ = ["save", "save_artifact", "to_tf"]
+__all__ = ["FromTensorFlow", "call_tf", "from_tf", "save", "save_artifact", "to_tf"]
