@@ -22,7 +22,6 @@ from plait.ext.sizes import (
 )
 from plait.ext.tree import (
     flatten,
-    structure,
 )
 from plait.ext.types import (
     Aval,
@@ -144,7 +143,7 @@ def _exported(
             f"{name} can not be taken from TensorFlow as StableHLO: {why}",
             fix="call it as it is, with plait.export.tensorflow.call_tf",
         )
-    trees = structure(((0,) * len(ins), {})), structure([0] * len(outs))
+    trees = [flatten(t)[1] for t in (((0,) * len(ins), {}), [0] * len(outs))]
     return Exported(
         name, ins, trees[0], outs, trees[1], (default_export_platform(),), None, artifact, (),
         False, custom_rules=rules,
