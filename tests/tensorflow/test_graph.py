@@ -98,9 +98,10 @@ REFUSED = {
 }  # fmt: skip
 SLOW = frozenset(
     [f"core.{n}" for n in (
-        "igamma", "igammac", "bessel_i0e", "bessel_i1e", "hyp2f1", "hyp1f1", "igamma_grad_a", "random_gamma_grad", "regularized_incomplete_beta",
-        "random_gamma", "expn", "wofz", "bessel_j", "lbeta", "polygamma", "zeta", "lstsq", "pinv",
-        "sici", "fresnel", "owens_t", "dawsn", "erfcx", "log_ndtr", "ndtri", "expi", "svd", "eigh",
+        "igamma", "igammac", "bessel_i0e", "bessel_i1e", "hyp2f1", "hyp1f1", "igamma_grad_a",
+        "random_gamma_grad", "regularized_incomplete_beta", "random_gamma", "expn", "wofz",
+        "bessel_j", "lbeta", "polygamma", "zeta", "lstsq", "pinv", "sici", "fresnel", "owens_t",
+        "dawsn", "erfcx", "log_ndtr", "ndtri", "expi", "svd", "eigh",
     )]
 )  # fmt: skip
 """Graphs of thousands of operations, of kinds that others have too."""
@@ -369,8 +370,8 @@ PROGRAMS = {
                          normal(9), None),
     "recurrent": (recurrent, normal(5, 2, 3), "5, b, 3"),
     "recurrent, for any time": (recurrent, normal(5, 2, 3), "t, b, 3"),
-    "attention": (lambda q: nn.softmax(pnp.einsum("btd,bsd->bts", q, q), -1) @ q, normal(2, 5, 4) / 2,
-                  "b, 5, 4"),
+    "attention": (lambda q: nn.softmax(pnp.einsum("btd,bsd->bts", q, q), -1) @ q,
+                  normal(2, 5, 4) / 2, "b, 5, 4"),
     "sort": (lambda x: pnp.sort(x, 0) ** 3, normal(4, 3), "b, 3"),
     "top k": (lambda x: lax.top_k(x, 2)[0] ** 2, normal(4, 3), None),
     "running sum": (lambda x: pnp.cumsum(x, 0) ** 2, normal(4, 3), "b, 3"),

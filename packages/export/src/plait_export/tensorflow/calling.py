@@ -110,7 +110,8 @@ def _applied(flat: Callable[..., list[Any]], values: Sequence[Any], with_gradien
         return run(*values)
     differentiable = plait.custom_vjp(run)
     differentiable.defvjp(
-        lambda *xs: (run(*xs), xs), lambda xs, cts: _cotangents(flat, avals, outs, xs, cts)
+        lambda *xs: (_applied(flat, xs, True), xs),
+        lambda xs, cts: _cotangents(flat, avals, outs, xs, cts),
     )
     return differentiable(*values)
 

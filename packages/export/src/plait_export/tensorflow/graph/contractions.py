@@ -29,6 +29,15 @@ def _(walk, op, xs):
     return _multiplied(lambda a, b: tf.einsum(text, a, b), x, y)
 
 
+@graphs("stablehlo.dot")
+def _(walk, op, xs):
+    """Of matrices and vectors: over the last axis of one and the first one of the other."""
+    x, y = [tf.cast(v, tf.as_dtype(op.types[0].dtype)) for v in xs]
+    summed = [(x.shape.rank - 1,), (0,)]
+    text = equation(x.shape.rank, y.shape.rank, summed, [(), ()])
+    return _multiplied(lambda a, b: tf.einsum(text, a, b), x, y)
+
+
 def _multiplied(f: Any, x: Any, y: Any) -> Any:
     """A product, of integers too for which TensorFlow has none."""
     if x.dtype == tf.bool:

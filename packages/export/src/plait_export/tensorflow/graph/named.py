@@ -43,7 +43,8 @@ _PLAIN = frozenset(
         "stop", "relu", "integer_pow", "conj", "argsort", "sort", "top_k", "argmax", "argmin",
         "cumsum", "cumprod", "cummax", "cummin", "cumlogsumexp", "select_and_scatter_add",
         "reduce_window", "reduce_window_sum", "reduce_precision", "power", "pow", "floor_divide",
-        "threefry2x32", "square", "reduce", "cbrt", "atan2", "not_", "cholesky", "triangular_solve", "gather", "broadcast_in_dim", "div", "rem",
+        "threefry2x32", "square", "reduce", "cbrt", "atan2", "not_",
+        "cholesky", "triangular_solve", "gather", "broadcast_in_dim", "div", "rem",
     )]
 ) | frozenset(_KNOWN)  # fmt: skip
 """Operations of which TensorFlow's derivative, of what they consist of, is the derivative."""
