@@ -39,9 +39,17 @@ from .library import tensorflow, tf
 
 
 class _Read(NamedTuple):
-    """What a function is for some types: of the leaves and of its variables, in this order."""
+    """What a function is for some types: of the leaves, and of what it reads besides, in order.
+
+    Attributes:
+      exported: it.
+      captured: what it reads: variables, and tensors of which TensorFlow makes arguments.
+      variables: the variables among them.
+      out_tree: the structure of its results.
+    """
 
     exported: Exported
+    captured: tuple[Any, ...]
     variables: tuple[Any, ...]
     out_tree: Any
 
@@ -86,8 +94,10 @@ class FromTensorFlow:
         return self._called(read, list(variables), args, kwargs)
 
     def _called(self, read: _Read, values: list[Any], args: tuple, kwargs: dict) -> Any:
-        leaves = flatten((args, kwargs))[0]
-        return read.out_tree.unflatten(read.exported.call(*leaves, *values))
+        leaves, given = flatten((args, kwargs))[0], iter(values)
+        known = {id(v) for v in read.variables}
+        besides = [next(given) if id(c) in known else c.numpy() for c in read.captured]
+        return read.out_tree.unflatten(read.exported.call(*leaves, *besides))
 
     def _for(self, args: tuple, kwargs: dict) -> _Read:
         leaves, tree = flatten((args, kwargs))
@@ -118,12 +128,14 @@ class FromTensorFlow:
         concrete = function.get_concrete_function(*taken)
         text = function.experimental_get_compiler_ir(*taken)(stage="stablehlo")
         held = {id(v.handle): v for v in concrete.graph.variables}
-        read = [held[id(c)] for c in concrete.captured_inputs if id(c) in held]
-        ins = [*avals, *[Aval(tuple(v.shape), v.dtype.as_numpy_dtype) for v in read]]
+        captured = [held.get(id(c), c) for c in concrete.captured_inputs]
+        read = [c for c in captured if any(c is v for v in held.values())]
+        ins = [*avals, *[Aval(tuple(v.shape), v.dtype.as_numpy_dtype) for v in captured]]
         outs = [Aval(tuple(o.shape), o.dtype.as_numpy_dtype) for o in concrete.outputs]
         rules = () if not any(_custom(concrete.graph)) else ("tf.custom_gradient of a function",)
         exported = _exported(self.__name__, text, ins, outs, rules)
-        return _Read(with_rules(exported, self.lose_custom_rules), tuple(read), said[0])
+        exported = with_rules(exported, self.lose_custom_rules)
+        return _Read(exported, tuple(captured), tuple(read), said[0])
 
 
 def _exported(
