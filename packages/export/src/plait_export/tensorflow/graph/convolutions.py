@@ -14,7 +14,7 @@ from typing import Any
 from ..library import tf
 from . import integers
 from .shapes import padded
-from .sizes import along, as_shape, listed, size, sizes
+from .sizes import along, as_shape, listed, size, sizes_of
 from .table import graphs
 
 _MOST = 64
@@ -134,7 +134,7 @@ def _grouped(x: Any, kernel: Any, count: int, axis: int) -> Any:
     """Features by one place of the kernel [i, o], `count` groups of x along an axis, and of o."""
     if count == 1:
         return _multiplied("...i,io->...o", x, kernel)
-    have, (i, o) = sizes(x), sizes(kernel)
+    have, (i, o) = sizes_of(x), sizes_of(kernel)
     kernel = tf.reshape(kernel, as_shape([i, count, o // count]))
     if axis == -1:
         x = tf.reshape(x, as_shape([*have[:-1], count, have[-1] // count]))

@@ -13,7 +13,7 @@ from ...reader.comparisons import body_of
 from ...reader.contractions import number, numbers
 from ..library import tf
 from .shapes import position
-from .sizes import as_shape, broadcast, counted, listed, product, sizes
+from .sizes import as_shape, broadcast, counted, listed, product, sizes_of
 from .table import graphs
 
 
@@ -39,7 +39,7 @@ class _Windows(NamedTuple):
 
         With `inside` they are moved there.
         """
-        lead = sizes(self.at)[:-1]
+        lead = sizes_of(self.at)[:-1]
         found: list[Any] = [None] * len(shape)
         fits = tf.ones(as_shape(lead), tf.bool)
         for k, axis in enumerate(self.axes):
@@ -56,7 +56,7 @@ class _Windows(NamedTuple):
 
     def places(self, shape: Sequence[Any], starts: Sequence[Any]) -> tuple[Any, Any]:
         """(the place of each window in the array laid flat, those of its elements from there)."""
-        lead, window = sizes(self.at)[:-1], [self.sizes[i] for i in self.kept]
+        lead, window = sizes_of(self.at)[:-1], [self.sizes[i] for i in self.kept]
         first = tf.zeros(as_shape(lead), tf.int64)
         inner = tf.zeros(as_shape(window), tf.int64)
         step: Any = 1
@@ -106,7 +106,7 @@ def _gathered(op: Any, x: Any, at: Any, window: Sequence[Any]) -> Any:
     kept = tuple([i for i in range(x.shape.rank) if i not in gone])
     at = _positions_last(at, number(said, "index_vector_dim"))
     windows = _Windows(at, numbers(said, "start_index_map"), batch, window, kept)
-    shape = sizes(x)
+    shape = sizes_of(x)
     starts, _ = windows.starts(shape, True)
     found = _rows(x, windows, shape, starts)
     if found is None:
@@ -176,7 +176,7 @@ def _(walk, op, xs):
     kept = tuple([i for i in range(x.shape.rank) if i not in gone])
     inner = numbers(said, "update_window_dims")
     at = _positions_last(at, number(said, "index_vector_dim"))
-    given, window = sizes(updates), [1] * x.shape.rank
+    given, window = sizes_of(updates), [1] * x.shape.rank
     for axis, of in zip(kept, inner, strict=True):
         window[axis] = given[of]
     outer = [i for i in range(updates.shape.rank) if i not in inner]
@@ -188,11 +188,11 @@ def _(walk, op, xs):
 
 def _written(x: Any, updates: Any, windows: _Windows, write: Callable) -> Any:
     """The array with windows written; what lies outside goes to an element behind the last one."""
-    shape = sizes(x)
+    shape = sizes_of(x)
     starts, fits = windows.starts(shape, False)
     first, inner = windows.places(shape, starts)
     places, total = _beside(first, inner), tf.cast(product(shape), tf.int64)
-    fits = broadcast(fits, sizes(places), list(range(fits.shape.rank)))
+    fits = broadcast(fits, sizes_of(places), list(range(fits.shape.rank)))
     places = tf.where(fits, places, total)
     flat = tf.concat([tf.reshape(x, [-1]), tf.ones([1], x.dtype)], 0)
     found = write(flat, tf.reshape(places, [-1]), tf.reshape(updates, [-1]))

@@ -14,7 +14,7 @@ import numpy as np
 
 from ...reader.comparisons import body_of
 from ..library import tf
-from .sizes import as_shape, product, sizes
+from .sizes import as_shape, product, sizes_of
 from .table import graphs
 
 _PLAIN: dict[str, tuple[Callable, Callable]] = {
@@ -65,7 +65,7 @@ def is_neutral(start: Any, neutral: Any) -> bool:
 def _by_neighbours(combine: Callable, xs: list, start: list, axes: Sequence[int]) -> list:
     """Elements along axes, combined with their neighbours; the start is the first of them."""
     rest = [i for i in range(xs[0].shape.rank) if i not in axes]
-    have = sizes(xs[0])
+    have = sizes_of(xs[0])
     kept, n = [have[i] for i in rest], product([have[i] for i in axes])
     rows = [tf.reshape(tf.transpose(x, [*axes, *rest]), as_shape([n, *kept])) for x in xs]
     first = [tf.broadcast_to(s, as_shape([1, *kept])) for s in start]
@@ -85,7 +85,7 @@ def _by_neighbours(combine: Callable, xs: list, start: list, axes: Sequence[int]
 
 def _halved(combine: Callable, rows: list) -> list:
     """Each two neighbours as one; the last one may have none."""
-    n = sizes(rows[0])[0]
+    n = sizes_of(rows[0])[0]
     if n.__class__ is int and n < 2:
         return rows
     even = n // 2 * 2

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..library import tf
-from .sizes import as_shape, broadcast, counted, listed, product, size, sizes
+from .sizes import as_shape, broadcast, counted, listed, product, size, sizes_of
 from .table import graphs, refuses
 
 # ---- sizes as values -----------------------------------------------------------------------
@@ -53,7 +53,7 @@ def _(walk, op, xs):
     shape: list[Any] = list(op.types[0].shape)
     if shape.count(None) == 1:  # what is left is this axis
         known = max(1, product([d for d in shape if d is not None]))
-        shape[shape.index(None)] = product(sizes(xs[0])) // known
+        shape[shape.index(None)] = product(sizes_of(xs[0])) // known
     elif None in shape:
         shape = said(walk, op)
     return tf.reshape(xs[0], as_shape(shape))
@@ -128,7 +128,7 @@ def _(walk, op, xs):
     if not starts:
         return tf.identity(x)
     wanted = op.attributes["slice_sizes"]
-    room = [n - k for n, k in zip(sizes(x), wanted)]
+    room = [n - k for n, k in zip(sizes_of(x), wanted)]
     return tf.slice(x, positions(starts, room), tf.constant(wanted, tf.int64))
 
 
@@ -137,8 +137,8 @@ def _(walk, op, xs):
     x, box, *starts = xs
     if not starts:
         return tf.identity(box)
-    wide = sizes(box)
-    begin = positions(starts, [n - k for n, k in zip(sizes(x), wide)])
+    wide = sizes_of(box)
+    begin = positions(starts, [n - k for n, k in zip(sizes_of(x), wide)])
     end = begin + tf.cast(as_shape(wide), tf.int64)
     return tf.raw_ops.TensorStridedSliceUpdate(
         input=x, begin=begin, end=end, strides=tf.ones_like(begin), value=box
@@ -173,7 +173,7 @@ def padded(x: Any, value: Any, low: Sequence, high: Sequence, between: Sequence)
     full = tf.raw_ops.PadV2(input=x, paddings=pairs, constant_values=value)
     if all(n.__class__ is int and n >= 0 for n in (*low, *high)):
         return full
-    whole = [n + a + b for n, a, b in zip(sizes(x), low, high)]
+    whole = [n + a + b for n, a, b in zip(sizes_of(x), low, high)]
     begin = as_shape([_at_least_0(0 - a) for a in low])
     return tf.slice(full, begin, as_shape(whole))
 
@@ -184,7 +184,7 @@ def _at_least_0(n: Any) -> Any:
 
 def _spread_out(x: Any, value: Any, axis: int, k: Any) -> Any:
     """`k` times the value between the elements along an axis."""
-    have = sizes(x)
+    have = sizes_of(x)
     pairs = [[0, 0] for _ in range(len(have) + 1)]
     pairs[axis + 1][1] = k
     flat = tf.reshape(as_shape([n for pair in pairs for n in pair]), (-1, 2))

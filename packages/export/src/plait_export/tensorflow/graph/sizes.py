@@ -9,7 +9,7 @@ from typing import Any
 from ..library import tf
 
 
-def sizes(x: Any) -> list[Any]:
+def sizes_of(x: Any) -> list[Any]:
     """The sizes of a tensor, each a number or a tensor without axes of int32."""
     known = x.shape.as_list()
     if None not in known:
@@ -20,7 +20,7 @@ def sizes(x: Any) -> list[Any]:
 
 def size(x: Any, axis: int) -> Any:
     """One of them."""
-    return sizes(x)[axis]
+    return sizes_of(x)[axis]
 
 
 def as_shape(each: Sequence[Any]) -> Any:
@@ -57,7 +57,7 @@ def broadcast(x: Any, shape: Sequence[Any], dims: Sequence[int]) -> Any:
         x, dims = tf.transpose(x, order), sorted(dims)
     rank = len(shape)
     if list(dims) != list(range(rank - len(dims), rank)):  # else numpy's way is the same
-        have = dict(zip(dims, sizes(x)))
+        have = dict(zip(dims, sizes_of(x)))
         x = tf.reshape(x, as_shape([have.get(i, 1) for i in range(rank)]))
     return tf.broadcast_to(x, as_shape(shape)) if rank else x
 

@@ -14,7 +14,7 @@ import numpy as np
 from ...reader.comparisons import is_sum
 from ..library import tf
 from .shapes import padded
-from .sizes import along, as_shape, counted, product, sizes
+from .sizes import along, as_shape, counted, product, sizes_of
 from .table import graphs
 
 
@@ -78,7 +78,7 @@ def _(walk, op, xs):
     at, n = op.attributes, x.shape.rank
     pairs = at.get("padding", np.zeros((n, 2), int)).tolist()
     low, high = ([int(p[k]) for p in pairs] for k in (0, 1))
-    have = sizes(x)
+    have = sizes_of(x)
     total = product(have)
     place = tf.reshape(counted(tf.int32, [total], 0), as_shape(have))
     config = low, high, [0] * n
