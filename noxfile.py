@@ -316,8 +316,8 @@ def coexistence(session: nox.Session) -> None:
 @nox.session
 def tensorflow(session: nox.Session) -> None:
     """Functions exported to TensorFlow: run, differentiated, saved and loaded there."""
-    session.install(*wheels(session, "core", "autodiff", "export"), JAXLIB, TENSORFLOW)
-    session.install("pytest>=8", "pytest-timeout", "pytest-xdist")
+    session.install(*wheels(session, "core", "autodiff", "batching", "export"), JAXLIB, TENSORFLOW)
+    session.install("pytest>=8", "pytest-timeout", "pytest-xdist", "scipy")
     pytest(session, "tensorflow", "-n2", "tests/tensorflow")
 
 

@@ -165,14 +165,7 @@ def _size(text: str) -> tuple[str, int]:
 
 def _to_tf(asked: argparse.Namespace) -> None:
     opened = _opened(asked)
-    if opened.flat.nr_devices > 1:
-        raise ArgumentError(
-            f"{opened.facts.name} runs on {opened.flat.nr_devices} devices, a SavedModel on one",
-            fix="export the function without a mesh",
-        )
-    tensorflow.save(
-        opened.flat.with_weights_inside(), asked.folder, opened.arguments, opened.results
-    )
+    tensorflow.save_artifact(opened.flat, asked.folder, opened.arguments, opened.results)
 
 
 def _serve(asked: argparse.Namespace) -> None:

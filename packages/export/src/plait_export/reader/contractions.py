@@ -57,6 +57,14 @@ def _(walk, op, xs):
     return plait.lax.dot_general(x, y, (summed, together), precision_of(op), op.types[0].dtype)
 
 
+@reads("stablehlo.dot")
+def _(walk, op, xs):
+    """Of matrices and vectors; others write it."""
+    x, y = xs
+    summed = ((x.aval.ndim - 1,), (0,))
+    return plait.lax.dot_general(x, y, (summed, ((), ())), precision_of(op), op.types[0].dtype)
+
+
 # ---- convolutions --------------------------------------------------------------------------
 
 

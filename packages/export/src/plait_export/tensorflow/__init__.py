@@ -1,0 +1,24 @@
+"""Functions for TensorFlow: what is exported, as one operation of a graph of TensorFlow's, or as a
+graph of its ordinary operations.
+
+    f_tf = plait.export.tensorflow.to_tf(f, polymorphic_shapes="b, ...")
+    tf.function(f_tf)(tf.ones((4, 3)))            # runs, compiles, is saved, is differentiated
+
+    library      TensorFlow, imported when it is first needed
+    arguments    types of both sides
+    graph        StableHLO as ordinary operations
+    operations   an exported function there, with derivatives
+    conversion   to_tf
+    saving       save
+    importing    from_tf
+    calling      call_tf
+
+Invariant: TensorFlow is imported when a function is first called, and Plait's packages do without.
+"""
+
+from .calling import call_tf
+from .conversion import to_tf
+from .importing import FromTensorFlow, from_tf
+from .saving import save, save_artifact
+
+__all__ = ["FromTensorFlow", "call_tf", "from_tf", "save", "save_artifact", "to_tf"]

@@ -1,0 +1,162 @@
+"""Branches, loops, calls, and what is called outside of StableHLO.
+
+Invariant: what no turn of a loop changes stays outside of it; a check that fails is an error with
+the text and the sizes of it.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from plait.ext.errors import (
+    ShapeError,
+)
+from plait.ext.lower import (
+    ASKED,
+)
+from plait.ext.ops.random import (
+    DYNAMIC_GENERATOR,
+)
+
+from ...portable import ASSERTION
+from ..library import tf
+from .elementwise import in_total_order
+from .table import REFUSED, graphs, refuses
+
+# ---- calls ---------------------------------------------------------------------------------
+
+
+@graphs("func.call")
+def _(walk, op, xs):
+    return walk.call(op.attributes["callee"], xs)
+
+
+@graphs("stablehlo.composite")
+def _(walk, op, xs):
+    """The greatest elements are TensorFlow's; all else is what it consists of."""
+    said = op.attributes.get("composite_attributes", {})
+    if op.attributes.get("name") == "chlo.top_k" and set(said) <= {"k", "largest"}:
+        if said.get("largest", True) and (xs[0].dtype.is_floating or xs[0].dtype == tf.int32):
+            return _greatest(xs[0], said["k"])
+    return walk.call(op.attributes["decomposition"], xs)
+
+
+def _greatest(x: Any, k: int) -> list:
+    """(the k greatest of each row, where they are), in the total order of floats."""
+    wide = tf.cast(x, tf.float32) if x.dtype.is_floating and x.dtype.size < 4 else x
+    key = in_total_order(wide) if wide.dtype.is_floating else wide
+    order = tf.math.top_k(key, k).indices
+    return [tf.gather(x, order, batch_dims=x.shape.rank - 1), order]
+
+
+# ---- branches ------------------------------------------------------------------------------
+
+
+@graphs("stablehlo.case")
+def _(walk, op, xs):
+    """A number that no branch has is for the last one."""
+    known, last = tf.get_static_value(xs[0]), len(op.regions) - 1
+    if known is not None:
+        return walk.block(op.regions[int(known) if 0 <= known <= last else last], [])
+    branches = [lambda b=b: walk.block(b, []) for b in op.regions]
+    return _listed(tf.switch_case(xs[0], branches))  # which takes the last one, too
+
+
+@graphs("stablehlo.if")
+def _(walk, op, xs):
+    then, other = op.regions
+    known = tf.get_static_value(xs[0])
+    if known is not None:
+        return walk.block(then if known else other, [])
+    return _listed(tf.cond(xs[0], lambda: walk.block(then, []), lambda: walk.block(other, [])))
+
+
+def _listed(found: Any) -> list:
+    return list(found) if isinstance(found, list | tuple) else [found]
+
+
+# ---- loops ---------------------------------------------------------------------------------
+
+
+@graphs("stablehlo.while")
+def _(walk, op, xs):
+    test, body = op.regions
+    moving = [i for i, (n, y) in enumerate(zip(body.arguments, body.returned)) if n != y]
+
+    def whole(state: Sequence[Any]) -> list:
+        found = list(xs)
+        for i, x in zip(moving, state, strict=True):
+            found[i] = x
+        return found
+
+    def turn(*state: Any) -> list:
+        new = walk.block(body, whole(state))
+        return [new[i] for i in moving]
+
+    if not moving:
+        raise walk.unsaid(f"{op.name} changes nothing, and ends at once or never")
+    shapes = [tf.TensorShape(op.types[i].shape) for i in moving]
+    found = tf.while_loop(
+        lambda *state: walk.block(test, whole(state))[0], turn, [xs[i] for i in moving],
+        shape_invariants=shapes,
+    )  # fmt: skip
+    return whole(_listed(found))
+
+
+# ---- outside of StableHLO ------------------------------------------------------------------
+
+
+@graphs("stablehlo.custom_call")
+def _(walk, op, xs):
+    name = op.attributes["call_target_name"]
+    if name == ASSERTION:
+        return _check(walk, op, xs)
+    if name == ASKED:
+        return tf.constant(0)
+    if name == DYNAMIC_GENERATOR:
+        raise walk.unsaid(f"{name}: {REFUSED['stablehlo.rng_bit_generator']}")
+    raise walk.unsaid(f"it calls {name}, a function outside StableHLO")
+
+
+def _check(walk: Any, op: Any, xs: Sequence[Any]) -> list:
+    """A check of sizes: now, if they are known, or else when it runs."""
+    text = str(op.attributes.get("error_message", "sizes do not fit"))
+    text = re.sub(r"argument (\d+)", lambda m: walk.paths[int(m[1])], text)
+    holds, *sizes = [tf.get_static_value(x) for x in xs]
+    pieces: list[Any] = re.split(r"\{(\d+)\}", text)
+    pieces[1::2] = [xs[1 + int(i)] if sizes[int(i)] is None else str(sizes[int(i)])
+                    for i in pieces[1::2]]  # fmt: skip
+    if holds is None:
+        shown = [p for p in pieces if p.__class__ is not str or p]
+        check = tf.debugging.Assert(xs[0], [f"{walk.name}:", *shown])
+        walk.checks += [] if check is None else [check]
+    elif not holds:
+        raise ShapeError(
+            f"{walk.name}: {''.join(map(str, pieces))}", fix="pass tensors whose sizes fit together"
+        )
+    return []
+
+
+@graphs("sdy.sharding_constraint")
+def _(walk, op, xs):
+    """Where a value lies, of one device."""
+    return xs[0]
+
+
+refuses("the middle of a block is no end", "stablehlo.return", "func.return")
+refuses(
+    "its generators have no words there: draw with keys of the default implementation",
+    "stablehlo.rng_bit_generator",
+)
+refuses("it draws from a state that nobody sees", "stablehlo.rng")
+refuses(
+    "it is for several devices, and a graph is for one",
+    "stablehlo.partition_id", "stablehlo.replica_id", "stablehlo.all_reduce",
+    "stablehlo.all_gather", "stablehlo.all_to_all", "stablehlo.collective_permute",
+    "stablehlo.collective_broadcast", "stablehlo.reduce_scatter", "stablehlo.cross-replica-sum",
+    "sdy.manual_computation", "sdy.mesh", "sdy.return",
+)  # fmt: skip
+refuses(
+    "it acts on the world", "stablehlo.create_token", "stablehlo.after_all", "stablehlo.infeed",
+    "stablehlo.outfeed", "stablehlo.send", "stablehlo.recv",
+)  # fmt: skip

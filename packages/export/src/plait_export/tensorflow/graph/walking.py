@@ -1,0 +1,191 @@
+"""Walking through a module: its operations done one after the other, by operations of TensorFlow.
+
+Invariant: every result has the dtype and the rank that the module says it has, and its sizes are
+told to TensorFlow as far as the module knows them; else there is an error that names the operation.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import numpy as np
+
+from plait.ext.errors import (
+    PlaitError,
+)
+
+from ...errors import NotExportable
+from ...reader.module import Block, Function, Op
+from ..library import tf
+from .named import known_again
+from .table import GRAPHS, OF_ELEMENTS, REFUSED
+
+_MOST_DEEP = 200
+"""Regions and functions in each other: no program has more."""
+
+_MOST = 10**6
+"""Operations of a graph; more are no graph that anybody can use."""
+
+
+class Walk:
+    """One making of a graph.
+
+    Attributes:
+      functions: those of the module.
+      name, paths: of the function that is converted, and of its arguments, for errors.
+      checks: operations that must have been done before the next one.
+    """
+
+    __slots__ = (
+        "functions",
+        "name",
+        "paths",
+        "_env",
+        "_depth",
+        "_of_elements",
+        "checks",
+        "_count",
+    )
+
+    def __init__(self, functions: Mapping[str, Function], name: str, paths: Sequence[str]):
+        self.functions, self.name, self.paths = functions, name, paths
+        self._env: dict[int, Any] = {}
+        self._depth = 0
+        self._of_elements = False
+        self._count = 0
+        self.checks: list[Any] = []
+
+    # -- values ----------------------------------------------------------------------------
+
+    def constant_at(self, number: int) -> np.ndarray | None:
+        """The constant without axes that a value is; None if it is none."""
+        x = self._env.get(number)
+        if x is None or x.shape.rank != 0:
+            return None
+        return tf.get_static_value(x)
+
+    # -- operations ------------------------------------------------------------------------
+
+    def block(self, block: Block, args: Sequence[Any]) -> list:
+        """What a block returns for tensors."""
+        with self._deeper(), ExitStack() as later:
+            env = self._env
+            env.update(zip(block.arguments, args, strict=True))
+            for op in block.ops:
+                ys = self._done(op, [env[n] for n in op.operands])
+                env.update(zip(op.results, ys, strict=True))
+                if self.checks:
+                    later.enter_context(tf.control_dependencies(self.checks))
+                    self.checks = []
+            return [env[n] for n in block.returned]
+
+    def _done(self, op: Op, xs: list) -> Sequence[Any]:
+        self._count += 1
+        if self._count > _MOST:
+            raise self.unsaid(f"it is more than {_MOST} operations, as functions call each other")
+        if op.name == "stablehlo.constant":
+            return [tf.constant(op.attributes["value"])]
+        rule = GRAPHS.get(op.name)
+        if rule is None:
+            raise self.refused(op)
+        _check_types(self, op)
+        if self._of_elements and op.name not in OF_ELEMENTS:
+            raise self.unsaid(f"a function of elements applies {op.name}, which is not elementwise")
+        try:
+            out = rule(self, op, xs)
+            outs = out if out.__class__ in (list, tuple) else [out]
+            return [self._fitted(y, t) for y, t in zip(outs, op.types, strict=True)]
+        except PlaitError:
+            raise
+        except (TypeError, ValueError, tf.errors.OpError) as e:
+            said = str(e).strip().splitlines()
+            raise self.unsaid(f"{op.name} is refused there: {said[0] if said else e!r}") from e
+
+    def _fitted(self, y: Any, want: Any) -> Any:
+        """A result, with what the module says of its type."""
+        dtype = tf.as_dtype(want.dtype)
+        if y.dtype != dtype:
+            raise TypeError(f"it gives {y.dtype.name} for {dtype.name}")
+        if self._of_elements:
+            return y
+        known = y.shape.merge_with(want.shape)  # raises ValueError where they differ
+        told = y.shape.rank is not None and known.as_list() == y.shape.as_list()
+        return y if told else tf.ensure_shape(y, known)
+
+    def refused(self, op: Op) -> NotExportable:
+        """The error for an operation without a rule."""
+        return self.unsaid(f"{op.name}: {REFUSED.get(op.name, 'nobody has said it there')}")
+
+    def unsaid(self, why: str) -> NotExportable:
+        """The error for what no graph can say."""
+        return NotExportable(
+            f"{self.name} has no graph of TensorFlow's: {why}",
+            fix="convert it with to_tf(..., enable_graph=False), which runs StableHLO there",
+        )
+
+    # -- functions -------------------------------------------------------------------------
+
+    def main(self, xs: Sequence[Any]) -> list:
+        """What the module returns."""
+        return self._entered(self.functions["main"], xs)
+
+    def call(self, name: str, xs: Sequence[Any]) -> list:
+        """What a function of the module returns.
+
+        Functions are written out where they are called.  They could be TensorFlow's functions, but
+        for derivatives: inside of a derivative of ours, under two tapes, TensorFlow 2.21 looks for
+        their arguments in a graph that is done.
+        """
+        f = self.functions[name]
+        known = known_again(f, xs)
+        return self._entered(f, xs) if known is None else known
+
+    def elements(self, block: Block) -> Callable[[Sequence[Any]], list]:
+        """A region of elements as a function of arrays, which are broadcast."""
+        if any(t.shape for t in block.types):
+            raise self.unsaid("a function of elements takes others than elements")
+
+        def apply(xs: Sequence[Any]) -> list:
+            before, self._of_elements = self._of_elements, True
+            try:
+                ys = self.block(block, xs)
+            finally:
+                self._of_elements = before
+            widest = max(xs, key=lambda x: x.shape.rank)
+            return [_spread(y, widest) for y in ys]
+
+        return apply
+
+    def _entered(self, f: Function, xs: Sequence[Any]) -> list:
+        """The results of the body, which sees nothing outside."""
+        env, self._env = self._env, {}
+        try:
+            return self.block(f.body, xs)
+        finally:
+            self._env = env
+
+    @contextmanager
+    def _deeper(self) -> Iterator[None]:
+        self._depth += 1
+        if self._depth > _MOST_DEEP:
+            raise self.unsaid(f"functions and loops in each other, deeper than {_MOST_DEEP}")
+        try:
+            yield
+        finally:
+            self._depth -= 1
+
+
+_NARROW = re.compile("u?int[24]$|float[48]_")
+
+
+def _check_types(walk: Walk, op: Op) -> None:
+    """Of numbers of less than a byte, and floats of one, TensorFlow has conversions only."""
+    found = [t.dtype.name for t in op.types if _NARROW.match(t.dtype.name)]
+    if found and op.name not in ("stablehlo.convert", "func.call"):
+        raise walk.unsaid(f"{op.name} of {found[0]}, of which it has conversions only")
+
+
+def _spread(y: Any, like: Any) -> Any:
+    """A constant of elements, as often as there are elements."""
+    return y if y.shape.rank == like.shape.rank else tf.broadcast_to(y, tf.shape(like))

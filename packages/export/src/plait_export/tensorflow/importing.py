@@ -1,0 +1,198 @@
+"""`from_tf`: a function of TensorFlow's as one of Plait's, by the StableHLO that TensorFlow makes.
+
+Invariant: what TensorFlow says is held against the types that it is asked for; derivatives of the
+user's own (`tf.custom_gradient`), which StableHLO does not hold, are never dropped without leave.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import plait
+from plait.ext.errors import (
+    ArgumentError,
+    ShapeError,
+    border,
+)
+from plait.ext.lower import (
+    lock,
+    mlir,
+)
+from plait.ext.sizes import (
+    is_symbolic,
+)
+from plait.ext.tree import (
+    flatten,
+)
+from plait.ext.types import (
+    Aval,
+)
+from plait.ext.values import (
+    as_value,
+)
+
+from .. import portable
+from ..artifact import Exported, with_rules
+from ..errors import NotReadable
+from ..writing import default_export_platform
+from .arguments import dtype_of, paths_of, plain_tree
+from .library import tensorflow, tf
+
+
+class _Read(NamedTuple):
+    """What a function is for some types: of the leaves, and of what it reads besides, in order.
+
+    Attributes:
+      exported: it.
+      captured: what it reads: variables, and tensors of which TensorFlow makes arguments.
+      variables: the variables among them.
+      out_tree: the structure of its results.
+    """
+
+    exported: Exported
+    captured: tuple[Any, ...]
+    variables: tuple[Any, ...]
+    out_tree: Any
+
+
+class FromTensorFlow:
+    """A function of TensorFlow's as one of arrays.
+
+    It may be called inside of any transformation.  `f(*args)` reads the variables where it is
+    called, and so where it is traced; `f.of(values, *args)` takes their values as its first
+    argument, and `f.variables(*args)` says what they are.
+    """
+
+    __slots__ = ("fun", "lose_custom_rules", "_read", "__name__", "__weakref__")
+
+    def __init__(self, fun: Callable[..., Any], lose_custom_rules: bool):
+        self.fun, self.lose_custom_rules = fun, lose_custom_rules
+        self._read: dict[Any, _Read] = {}
+        self.__name__ = getattr(fun, "__name__", type(fun).__name__)
+
+    @border
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The result, by the values that variables have now."""
+        read = self._for(args, kwargs)
+        return self._called(read, [v.numpy() for v in read.variables], args, kwargs)
+
+    @border
+    def variables(self, *args: Any, **kwargs: Any) -> list[Any]:
+        """The values of the variables that it reads, for arguments of these types."""
+        return [plait.numpy.asarray(v.numpy()) for v in self._for(args, kwargs).variables]
+
+    @border
+    def of(self, variables: Sequence[Any], *args: Any, **kwargs: Any) -> Any:
+        """The result for other values of the variables, by which it can be differentiated."""
+        read = self._for(args, kwargs)
+        if len(variables) != len(read.variables):
+            names = ", ".join(v.name for v in read.variables)
+            raise ArgumentError(
+                f"{self.__name__} reads {len(read.variables)} variables, and {len(variables)} "
+                f"values are given: {names or 'it reads none'}",
+                fix="give a list of values, as f.variables(*args) returns",
+            )
+        return self._called(read, list(variables), args, kwargs)
+
+    def _called(self, read: _Read, values: list[Any], args: tuple, kwargs: dict) -> Any:
+        leaves, given = flatten((args, kwargs))[0], iter(values)
+        known = {id(v) for v in read.variables}
+        besides = [next(given) if id(c) in known else c.numpy() for c in read.captured]
+        return read.out_tree.unflatten(read.exported.call(*leaves, *besides))
+
+    def _for(self, args: tuple, kwargs: dict) -> _Read:
+        leaves, tree = flatten((args, kwargs))
+        avals = [as_value(x).aval.strong() for x in leaves]
+        for aval, path in zip(avals, paths_of(args, kwargs), strict=True):
+            if is_symbolic(aval.shape):
+                raise ShapeError(
+                    f"{path} is {aval!r}, and TensorFlow says StableHLO of known sizes only",
+                    fix="call it with sizes that are numbers, or by call_tf",
+                )
+        key = tree, tuple(avals)
+        if key not in self._read:
+            self._read[key] = self._asked(tree, avals, paths_of(args, kwargs))
+        return self._read[key]
+
+    def _asked(self, tree: Any, avals: Sequence[Aval], paths: Sequence[str]) -> _Read:
+        """What TensorFlow says of it."""
+        said: list[Any] = []
+
+        def flat(*leaves: Any) -> list[Any]:
+            args, kwargs = tree.unflatten(leaves)
+            outs, out_tree = flatten(plain_tree(self.fun(*args, **kwargs)))
+            said[:] = [out_tree]
+            return [tf.convert_to_tensor(o) for o in outs]
+
+        taken = [tf.TensorSpec(a.shape, dtype_of(a, p)) for a, p in zip(avals, paths, strict=True)]
+        function = tf.function(flat, jit_compile=True, autograph=False)
+        concrete = function.get_concrete_function(*taken)
+        text = function.experimental_get_compiler_ir(*taken)(stage="stablehlo")
+        held = {id(v.handle): v for v in concrete.graph.variables}
+        captured = [held.get(id(c), c) for c in concrete.captured_inputs]
+        read = [c for c in captured if any(c is v for v in held.values())]
+        ins = [*avals, *[Aval(tuple(v.shape), v.dtype.as_numpy_dtype) for v in captured]]
+        outs = [Aval(tuple(o.shape), o.dtype.as_numpy_dtype) for o in concrete.outputs]
+        rules = () if not any(_custom(concrete.graph)) else ("tf.custom_gradient of a function",)
+        exported = _exported(self.__name__, text, ins, outs, rules)
+        exported = with_rules(exported, self.lose_custom_rules)
+        return _Read(exported, tuple(captured), tuple(read), said[0])
+
+
+def _exported(
+    name: str, text: Any, ins: Sequence[Aval], outs: Sequence[Aval], rules: Sequence[str]
+) -> Exported:
+    """The module that TensorFlow wrote, if it takes and returns these types."""
+    code = text if isinstance(text, bytes) else text.encode()
+    with lock:
+        bytecode = mlir.bytecode(mlir.parse(code))
+    artifact, _ = portable.rewritten(portable.artifact_of(bytecode, False))
+    with lock:
+        module = portable.parsed(artifact)
+        fits, calls = portable.is_for(module, ins, outs, False), portable.custom_calls(module)
+    if not fits or calls:
+        why = f"it calls {', '.join(calls)}" if calls else "it takes or returns something else"
+        raise NotReadable(
+            f"{name} can not be taken from TensorFlow as StableHLO: {why}",
+            fix="call it as it is, with plait.export.tensorflow.call_tf",
+        )
+    trees = [flatten(t)[1] for t in (((0,) * len(ins), {}), [0] * len(outs))]
+    return Exported(
+        name, ins, trees[0], outs, trees[1], (default_export_platform(),), None, artifact, (),
+        False, custom_rules=rules,
+    )  # fmt: skip
+
+
+def _custom(graph: Any) -> Iterator[Any]:
+    """The operations with derivatives of users, in functions of the graph, too."""
+    inner = [f.graph for f in graph._functions.values() if hasattr(f, "graph")]
+    for g in (graph, *inner):
+        yield from (op for op in g.get_operations() if "_gradient_op_type" in op.node_def.attr)
+
+
+@border
+def from_tf(fun: Callable[..., Any], *, lose_custom_rules: bool = False) -> FromTensorFlow:
+    """A function of TensorFlow's as one of Plait's: by StableHLO, that TensorFlow makes of it.
+
+    Args:
+      fun: a function of tensors, in trees, which may read variables; it is compiled there
+        (`jit_compile=True`) for each list of types.
+      lose_custom_rules: whether it may be differentiated by what it computes although it has
+        derivatives of its own (`tf.custom_gradient`, as `tf.nn.silu` has).  `call_tf` keeps them.
+
+    Returns a function of trees of arrays, for any transformation: it is read back as a program,
+    so that it is differentiated and mapped like any other.
+
+    Raises PlaitError if TensorFlow is not installed; when called, ShapeError for sizes that are
+    known by name only, OperandTypeError for types that TensorFlow has not, NotReadable for what it
+    can not say in StableHLO, and what `fun` raises.
+
+    >>> import numpy as np, plait
+    >>> import tensorflow as tf  # doctest: +SKIP
+    >>> f = plait.export.tensorflow.from_tf(tf.math.lgamma)  # doctest: +SKIP
+    >>> plait.grad(f)(np.float32(2))  # doctest: +SKIP
+    Array(0.4227843, dtype=float32)
+    """
+    tensorflow()
+    if not callable(fun):
+        raise ArgumentError(f"from_tf needs a function, not {fun!r}", fix="write from_tf(f)(*args)")
+    return FromTensorFlow(fun, lose_custom_rules)

@@ -1,0 +1,222 @@
+"""An exported function as an operation of TensorFlow's, or as a graph of them, with derivatives.
+
+Invariant: what runs takes and returns what TensorFlow is told; a derivative is Plait's, in
+TensorFlow's convention, or refused by name.  Of a graph the second one may be TensorFlow's, of
+Plait's first one, so that it can be saved; not if the function has rules of its own.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any
+
+import plait
+from plait.ext.tree import (
+    flatten,
+)
+from plait.ext.types import (
+    Aval,
+    ShapeDtypeStruct,
+)
+
+from ..artifact import Exported
+from ..errors import NotExportable
+from ..reader import functions_of
+from ..writing import export
+from .arguments import dtype_of
+from .graph import Walk, differentiable_there
+from .library import runner, tf
+
+_NEWEST = 10
+"""The version of the operation that is asked for; older releases of TensorFlow have older ones."""
+
+
+class Module:
+    """What an exported function is in TensorFlow: one operation, which runs StableHLO."""
+
+    def __init__(self, exported: Exported):
+        if exported.nr_devices > 1:
+            raise NotExportable(
+                f"{exported.fun_name} runs on {exported.nr_devices} devices, and TensorFlow is "
+                "given functions of one",
+                fix="export the function without a mesh, of arrays on one device",
+            )
+        exported = self.exported = exported.with_weights_inside()
+        for avals, paths in ((exported.in_avals, exported.paths), (exported.out_avals, None)):
+            for i, a in enumerate(avals):
+                dtype_of(a, "the result" if paths is None else paths[i])
+
+    @property
+    def differentiable(self) -> bool:
+        """Whether TensorFlow can differentiate it as Plait would."""
+        return False
+
+    def run(self, args: Sequence[Any]) -> list[Any]:
+        """The results, flat, by XlaCallModule."""
+        exported, xla = self.exported, runner()
+        version = min(_NEWEST, xla.call_module_maximum_supported_version())
+        more = {"use_shardy_partitioner": True} if version >= 10 else {}
+        outs = exported.out_avals
+        return list(
+            xla.call_module(
+                tuple(args),
+                version=version,
+                module=exported.mlir_module_serialized,
+                Tout=[dtype_of(a, "the result") for a in outs],
+                Sout=[shape_there(a) for a in outs],
+                platforms=[p.upper() for p in exported.platforms],
+                function_list=[],
+                has_token_input_output=False,
+                disabled_checks=[],
+                **more,
+            )
+        )
+
+
+class Graph(Module):
+    """What an exported function is in TensorFlow: a graph of its ordinary operations."""
+
+    @cached_property
+    def functions(self) -> Any:
+        """Those of the module."""
+        return functions_of(self.exported.mlir_module_serialized, self.exported.platforms)
+
+    @property
+    def differentiable(self) -> bool:
+        return self.exported.custom_rules == () and differentiable_there([*self.functions.values()])
+
+    @cached_property
+    def traced(self) -> Callable[..., Any]:
+        """It as a function of TensorFlow's, which is made a graph once."""
+        taken = [
+            tf.TensorSpec(shape_there(a), dtype_of(a, p))
+            for a, p in zip(self.exported.in_avals, self.exported.paths, strict=True)
+        ]
+        made = lambda *args: tuple(self.drawn(args))  # noqa: E731
+        return tf.function(made, input_signature=taken, autograph=False)
+
+    def drawn(self, args: Sequence[Any]) -> list[Any]:
+        """The results, flat, by operations in the graph that is being made."""
+        exported = self.exported
+        return Walk(self.functions, exported.fun_name, exported.paths).main(args)
+
+    def run(self, args: Sequence[Any]) -> list[Any]:
+        """The results, flat."""
+        return list(self.traced(*args)) if tf.executing_eagerly() else self.drawn(args)
+
+
+def shape_there(aval: Aval) -> tuple[int | None, ...]:
+    """A shape as TensorFlow knows it."""
+    return tuple([n if n.__class__ is int else None for n in aval.shape])
+
+
+# ---- derivatives ---------------------------------------------------------------------------
+
+
+def refusing(module: Module, args: Sequence[Any], said: str) -> list[Any]:
+    """The results, which TensorFlow refuses to differentiate, and says why."""
+    return [tf.raw_ops.PreventGradient(input=o, message=said) for o in module.run(args)]
+
+
+def differentiable(
+    module: Module, args: Sequence[Any], reverse: Callable[..., Sequence[Any]]
+) -> list[Any]:
+    """The results, which TensorFlow can differentiate.
+
+    TensorFlow's cotangents are the complex conjugates of ours: it multiplies by the conjugate of a
+    holomorphic derivative.
+
+    Args:
+      module: the function.
+      args: its arguments.
+      reverse: (arguments, results, cotangents of the inexact results) -> cotangents of the inexact
+        arguments, all as ours are.
+    """
+    exported = module.exported
+    ins = [i for i, a in enumerate(exported.in_avals) if a.inexact]
+
+    @tf.custom_gradient
+    def with_derivative(*args):
+        outs = [tf.identity(o) for o in module.run(args)]
+
+        def gradient(*cts, variables=None):
+            given = [
+                _conjugate(tf.zeros_like(o) if ct is None else ct)
+                for o, ct, a in zip(outs, cts, exported.out_avals, strict=True)
+                if a.inexact
+            ]
+            found = map(_conjugate, reverse(args, outs, given))
+            return [*map(dict(zip(ins, found)).get, range(len(args)))]
+
+        return tuple(outs), gradient
+
+    return list(with_derivative(*args))
+
+
+class Operation:
+    """An exported function, called on tensors; its derivative is exported when it is first asked
+    for.
+
+    Attributes:
+      fun: the function that was exported.
+      module: what it is in TensorFlow.
+      with_gradient: whether it has a derivative.
+    """
+
+    __slots__ = ("fun", "module", "with_gradient", "_ins", "_outs", "_pullback")
+
+    def __init__(self, fun: Callable[..., Any], module: Module, with_gradient: bool):
+        self.fun, self.module, self.with_gradient = fun, module, with_gradient
+        self._ins = [i for i, a in enumerate(module.exported.in_avals) if a.inexact]
+        self._outs = [i for i, a in enumerate(module.exported.out_avals) if a.inexact]
+        self._pullback: Operation | None = None
+
+    def __call__(self, args: Sequence[Any]) -> list[Any]:
+        """The results, flat."""
+        if not self.with_gradient:
+            name = self.module.exported.fun_name
+            said = f"{name} was converted with to_tf(..., with_gradient=False)"
+            return refusing(self.module, args, said)
+        if not self._ins or not self._outs:
+            return self.module.run(args)
+        return differentiable(self.module, args, self._cotangents)
+
+    def _cotangents(self, args: Sequence[Any], outs: Sequence[Any], cts: Sequence[Any]) -> Any:
+        """Cotangents of the inexact arguments."""
+        if self._pullback is None:
+            self._pullback = self._reversed()
+        pullback, given = self._pullback, [*args, *cts]
+        # What TensorFlow can differentiate is left to it: it saves derivatives of one order only.
+        left = self.module.differentiable and pullback.module.differentiable
+        return pullback.module.run(given) if left else pullback(given)
+
+    def _reversed(self) -> "Operation":
+        """The operation of (arguments, cotangents of the inexact results), which returns cotangents
+        of the inexact arguments."""
+        fun, exported = self.fun, self.module.exported
+        ins, outs = self._ins, self._outs
+
+        def pullback(xs: list, cts: list) -> list:
+            def chosen(*inexact: Any) -> list:
+                every = list(xs)
+                for i, x in zip(ins, inexact, strict=True):
+                    every[i] = x
+                args, kwargs = exported.in_tree.unflatten(every)
+                results = flatten(fun(*args, **kwargs))[0]
+                return [results[i] for i in outs]
+
+            return list(plait.vjp(chosen, *[xs[i] for i in ins])[1](cts))
+
+        pullback.__name__ = f"pullback_of_{exported.fun_name}"
+        types = [said_type(a) for a in exported.in_avals]
+        cotangents = [said_type(exported.out_avals[i].strong()) for i in outs]
+        made = export(pullback, platforms=exported.platforms, libraries=False)
+        module = type(self.module)(made(types, cotangents))
+        return Operation(plait.jit(pullback), module, True)
+
+
+def said_type(aval: Aval) -> ShapeDtypeStruct:
+    return ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type)
+
+
+def _conjugate(x: Any) -> Any:
+    return tf.math.conj(x) if x.dtype.is_complex else x

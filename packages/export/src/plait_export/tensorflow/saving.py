@@ -1,0 +1,229 @@
+"""SavedModels: functions that TensorFlow alone loads, serves, trains and differentiates.
+
+Invariant: what is saved is named, and calls nothing that TensorFlow has not; parameters are
+variables, and no constants.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+import plait
+from plait.ext.errors import (
+    ArgumentError,
+    border,
+)
+from plait.ext.lower import (
+    known_platforms,
+)
+from plait.ext.tree import (
+    flatten,
+    key_paths,
+)
+from plait.ext.types import (
+    Aval,
+    ShapeDtypeStruct,
+)
+
+from ..artifact import Exported
+from ..errors import NotExportable
+from ..portable import ASSERTION
+from ..writing import export
+from .arguments import dtype_of
+from .library import tensorflow, tf
+from .operations import Graph, Module, Operation, differentiable, refusing, shape_there
+
+SIGNATURE = "serving_default"
+"""What TensorFlow calls the function that a model has if it has one."""
+
+
+@border
+def save(
+    folder: str,
+    fun: Callable[..., Any] | Mapping[str, Callable[..., Any]],
+    params: Any,
+    types: Any,
+    *,
+    names: Any = None,
+    with_gradient: bool = True,
+    enable_graph: bool = False,
+    platforms: Sequence[str] | None = None,
+) -> None:
+    """Write functions of parameters and arguments as a SavedModel: `fun(params, *args)`.
+
+    Parameters become variables of the model, `model.params`, in the tree that they are in; those of
+    inexact numbers are trainable.  Every function is one of the model, `model.NAME`, and a
+    signature, which takes tensors by name and returns a dictionary of tensors.
+
+    Args:
+      folder: where it is written.
+      fun: a function of (params, *args), or functions by name; one alone is "serving_default".
+      params: a tree of arrays.
+      types: a tuple of the arguments after `params`: trees of arrays or ShapeDtypeStructs, whose
+        sizes may be known by name (`symbolic_args_specs`); of several functions by their names.
+      names: of the leaves of these arguments; of several functions by their names.  By default
+        their names among the function's, and what leads to a leaf: `x`, `batch_image`.  Results
+        have the names that lead to them, `out` before what is none: `logits`, `out_0`.
+      with_gradient: whether who loads it may differentiate it; see `to_tf`.
+      enable_graph: whether it consists of TensorFlow's ordinary operations; see `to_tf`.
+      platforms: where it may run; by default that of this process.
+
+    Raises ArgumentError for names that are too few, too many or twice the same; what `to_tf`
+    raises, NotExportable for what has no portable form among them.
+
+    >>> import numpy as np, plait
+    >>> w = np.ones((3, 2), np.float32)
+    >>> x = plait.export.symbolic_args_specs(np.ones((4, 3), np.float32), "batch, 3")
+    >>> plait.export.tensorflow.save(  # doctest: +SKIP
+    ...     "model", lambda w, x: plait.numpy.tanh(x @ w), w, (x,))
+    """
+    tensorflow()
+    several = isinstance(fun, Mapping)
+    functions = dict(fun) if several else {SIGNATURE: fun}
+    given = types if several else {SIGNATURE: types}
+    said = (names if several else {SIGNATURE: names}) or {}
+    if several and (not isinstance(types, Mapping) or set(types) != set(functions)):
+        raise ArgumentError(
+            f"there are functions {', '.join(functions)}, and types are not given for these",
+            fix="write types={name: (type, ...)}, with the names of the functions",
+        )
+    wanted = None if platforms is None else known_platforms(platforms)
+    leaves, tree = flatten(params)
+    model = tf.Module()
+    held = [_variable(x, f"params{p}") for x, p in zip(leaves, key_paths(params), strict=True)]
+    model.params = tree.unflatten(held)
+    kind = Graph if enable_graph else Module
+    for name, f in functions.items():
+        specs = [given[name]] if not isinstance(given[name], tuple | list) else given[name]
+        traceable = f if hasattr(f, "clear_cache") else plait.jit(f)
+        known = tree.unflatten([ShapeDtypeStruct(np.shape(x), np.asarray(x).dtype) for x in leaves])
+        module = kind(export(traceable, platforms=wanted, libraries=False)(known, *specs))
+        operation = Operation(traceable, module, with_gradient)
+        ins = _argument_names(said.get(name), f, module.exported, len(held))
+        setattr(model, name, _served(operation, held, ins))
+    options = tf.saved_model.SaveOptions(experimental_custom_gradients=with_gradient)
+    signatures = {name: getattr(model, name) for name in functions}
+    tf.saved_model.save(model, str(folder), signatures=signatures, options=options)
+
+
+def _variable(x: Any, path: str) -> Any:
+    """A parameter as a variable."""
+    x = np.asarray(x)
+    dtype = dtype_of(Aval(x.shape, x.dtype), path)
+    name = _identifiers([path])[0]
+    return tf.Variable(x, dtype=dtype, name=name, trainable=Aval((), x.dtype).inexact)
+
+
+def _served(operation: Operation, held: Sequence[Any], names: Sequence[str]) -> Any:
+    """A function of TensorFlow's of the arguments after the parameters, which are variables."""
+    exported = operation.module.exported
+    outs = _result_names(exported)
+    avals = exported.in_avals[len(held) :]
+    taken = [tf.TensorSpec(shape_there(a), dtype_of(a, n), n) for a, n in zip(avals, names)]
+
+    def serve(*args: Any) -> dict[str, Any]:
+        return dict(zip(outs, operation([*[v.value() for v in held], *args]), strict=True))
+
+    serve.__name__ = exported.fun_name
+    return tf.function(serve, input_signature=taken, autograph=False)
+
+
+def _argument_names(said: Any, f: Any, exported: Exported, params: int) -> list[str]:
+    """Names of the arguments after the parameters."""
+    paths = exported.paths[params:]
+    if said is None:
+        return _identifiers([_as_named(p, f) for p in paths])
+    found = [said] if isinstance(said, str) else list(said)
+    if len(found) != len(paths) or len(set(found)) != len(found) or found != _identifiers(found):
+        raise ArgumentError(
+            f"names says {', '.join(map(str, found))}, and {exported.fun_name} takes "
+            f"{', '.join(paths) or 'nothing'} after its parameters",
+            fix="give each leaf of the arguments a name of its own, of letters, digits and _",
+        )
+    return found
+
+
+def _as_named(path: str, f: Any) -> str:
+    """`args[1]['a']` by the name that the function has for its argument."""
+    found = re.match(r"args\[(\d+)\]", path)
+    code = getattr(getattr(f, "__wrapped__", f), "__code__", None)
+    if found is None or code is None or int(found[1]) >= code.co_argcount:
+        return path
+    return code.co_varnames[int(found[1])] + path[found.end() :]
+
+
+def _result_names(exported: Exported) -> list[str]:
+    n = exported.out_tree.num_leaves
+    said = key_paths(exported.out_tree.unflatten(range(n)))
+    plain = [re.sub(r"\W+", "_", p).strip("_") for p in said]
+    return _identifiers([p if p[:1].isalpha() else f"out_{p}" for p in plain])
+
+
+def _identifiers(names: Sequence[str]) -> list[str]:
+    """Names that TensorFlow takes, each once."""
+    found: list[str] = []
+    for name in names:
+        name = re.sub(r"\W+", "_", name).strip("_") or "_"
+        while name in found:
+            name += "_"
+        found.append(name)
+    return found
+
+
+def save_artifact(
+    exported: Exported, folder: str, arguments: Sequence[str], results: Sequence[str]
+) -> None:
+    """Write a function of flat arguments as a SavedModel, whose signature `serve` takes tensors by
+    name and returns a dictionary of tensors.
+
+    Args:
+      exported: the function; with the derivative that it holds TensorFlow differentiates it once.
+      folder: where it is written.
+      arguments, results: names of the arguments and results; what no name in Python has becomes _.
+
+    Raises PlaitError if TensorFlow is not installed, NotExportable for a function that calls the
+    libraries of a platform, and OperandTypeError for types that TensorFlow has not.
+    """
+    tensorflow()
+    foreign = [name for name in exported.custom_calls if name != ASSERTION]
+    if foreign:
+        raise NotExportable(
+            f"{exported.fun_name} calls functions that TensorFlow has not: {', '.join(foreign)}",
+            fix="export it without: plait.export.export(f, libraries=False)",
+        )
+    ins, outs = _identifiers(arguments), _identifiers(results)
+    module = Module(exported)
+    taken = [
+        tf.TensorSpec(shape_there(a), dtype_of(a, p), name)
+        for a, p, name in zip(exported.in_avals, arguments, ins, strict=True)
+    ]
+
+    def serve(*args):
+        found = _with_derivative(module, args)
+        return dict(zip(outs, found, strict=True))
+
+    serve.__name__ = exported.fun_name
+    model = tf.Module()
+    model.serve = tf.function(serve, input_signature=taken, autograph=False)
+    options = tf.saved_model.SaveOptions(experimental_custom_gradients=True)
+    tf.saved_model.save(model, folder, signatures={"serve": model.serve}, options=options)
+
+
+def _with_derivative(module: Module, args: Sequence[Any]) -> list[Any]:
+    """The results, which can be differentiated if the function holds a derivative."""
+    exported = module.exported
+    if not exported.has_vjp():
+        return refusing(module, args, f"{exported.fun_name} was saved without its derivative")
+
+    def reverse(args: Sequence[Any], outs: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
+        inexact = iter(cts)
+        given = [
+            next(inexact) if a.inexact else tf.zeros_like(o, tf.bool)
+            for o, a in zip(outs, exported.out_avals, strict=True)
+        ]
+        found = Module(exported.vjp()).run([*args, *given])
+        return [ct for ct, a in zip(found, exported.in_avals, strict=True) if a.inexact]
+
+    return differentiable(module, args, reverse)
