@@ -234,10 +234,12 @@ def tests(session: nox.Session) -> None:
         session.notify("lint")
         session.notify("types")
     session.install(*wheels(session, *PACKAGES), JAXLIB, *TEST_TOOLS)
-    run_together(session, "together", own=bool(session.posargs))
+    # What is composed is of many programs that run once: the fast tier compiles them in half of the
+    # time. The tests of the packages, and `tests-latest`, compile as users do.
+    run_together(session, "together", own=bool(session.posargs), PLAIT_TIER="fast")
 
 
-def run_together(session: nox.Session, report: str, own: bool = False) -> None:
+def run_together(session: nox.Session, report: str, own: bool = False, **environment: str) -> None:
     """The tests of the repository, where all packages are installed; with `own` those of every
     plugin, too, which otherwise run where it alone is installed."""
     for sample in SAMPLES:
@@ -258,6 +260,7 @@ def run_together(session: nox.Session, report: str, own: bool = False) -> None:
         "--ignore=tests/iree",
         "--ignore=tests/typing",
         *(str(f.relative_to(ROOT)) for f in folders if has_tests(f)),
+        **environment,
     )
 
 
