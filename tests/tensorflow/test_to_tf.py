@@ -276,8 +276,21 @@ def test_gradients(way, shapes):
     np.testing.assert_allclose(dx, (1 - expected(X) ** 2) @ W.T, rtol=1e-5)
 
 
-def test_derivatives_of_every_order():
-    f, x = to_tf(lambda x: x**4), tf.constant([1.0, 2.0])
+FOURTH = {
+    "powers": lambda x: x**4,
+    "calls": lambda x: plait.jit(lambda y: y * y)(plait.jit(lambda y: y * y)(x)),
+    "scan": lambda x: lax.scan(lambda c, _: (c * x, None), x, None, length=3)[0],
+}
+
+
+@pytest.mark.parametrize("made", ["called", "in a function of TensorFlow's"])
+@pytest.mark.parametrize("graph", [False, True])
+@pytest.mark.parametrize("name", FOURTH)
+def test_derivatives_of_every_order(name, graph, made):
+    """Tapes are around the call: TensorFlow differentiates graphs that it made before."""
+    f, x = to_tf(FOURTH[name], enable_graph=graph), tf.constant([1.0, 2.0])
+    if made != "called":
+        f = tf.function(f, autograph=False)
     with tf.GradientTape() as third:
         third.watch(x)
         with tf.GradientTape() as second:

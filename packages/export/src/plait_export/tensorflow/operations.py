@@ -129,7 +129,7 @@ def differentiable(
       module: the function.
       args: its arguments.
       reverse: (arguments, results, cotangents of the inexact results) -> cotangents of the inexact
-        arguments, all as ours are.
+        arguments, all as ours are; it does not read the results, of which it may ask the shapes.
     """
     exported = module.exported
     ins = [i for i, a in enumerate(exported.in_avals) if a.inexact]
@@ -144,7 +144,10 @@ def differentiable(
                 for o, ct, a in zip(outs, cts, exported.out_avals, strict=True)
                 if a.inexact
             ]
-            found = map(_conjugate, reverse(args, outs, given))
+            # As tensors of the graph that is being made, which a derivative of this one may hold.
+            # Results are raw, and have no derivative: `reverse` asks for their shapes alone.
+            here, there = ([tf.identity(x) for x in xs] for xs in (args, given))
+            found = map(_conjugate, reverse(here, outs, there))
             return [*map(dict(zip(ins, found)).get, range(len(args)))]
 
         return tuple(outs), gradient

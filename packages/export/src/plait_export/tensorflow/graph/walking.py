@@ -133,9 +133,8 @@ class Walk:
     def call(self, name: str, xs: Sequence[Any]) -> list:
         """What a function of the module returns.
 
-        Functions are written out where they are called.  They could be TensorFlow's functions, but
-        for derivatives: inside of a derivative of ours, under two tapes, TensorFlow 2.21 looks for
-        their arguments in a graph that is done.
+        Functions are written out where they are called, as the compiler does it: who takes a graph
+        apart finds operations, and no functions.
         """
         f = self.functions[name]
         known = known_again(f, xs)
