@@ -760,6 +760,7 @@ def test_primitives_with_symbolic_sizes(name):
 
 NO_MEANING = {
     "core.host": "calls Python",
+    "core.check": "is refused unless it is collected; tested with plait.checks",
     **dict.fromkeys(
         ("core.geqp3", "core.ormqr"), "calls LAPACK by a name of which nothing is promised"
     ),

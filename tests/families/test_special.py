@@ -39,6 +39,12 @@ INF, NAN = np.inf, np.nan
 scipy = plait.scipy.special
 
 
+@pytest.fixture(autouse=True)
+def full_tier(monkeypatch):
+    """Last places are counted of what users run."""
+    monkeypatch.setattr(plait.config, "tier", "full")
+
+
 def ulps(got, want):
     """The greatest error in units of the last place; infinite where one is finite only."""
     got, want = np.asarray(got), np.asarray(want, np.float64)

@@ -332,7 +332,9 @@ def test_linear_programs(mesh, close):
 
 def test_every_operation_is_answered():
     """Each first-order operation with operands has a rule, or is said by what it expands to."""
-    asked = [p for p in map(registered, plait.testing.coverage("lower")) if p.higher is None]
+    every = map(registered, plait.testing.coverage("lower"))
+    # not of those that tests beside this one define
+    asked = [p for p in every if p.higher is None and p.name.startswith(("core.", "sharding."))]
     left = {
         p.name
         for p in asked
