@@ -40,9 +40,11 @@ scipy = plait.scipy.special
 
 
 @pytest.fixture(autouse=True)
-def full_tier(monkeypatch):
+def full_tier():
     """Last places are counted of what users run."""
-    monkeypatch.setattr(plait.config, "tier", "full")
+    before, plait.config.tier = plait.config.tier, "full"
+    yield
+    plait.config.tier = before
 
 
 def ulps(got, want):
