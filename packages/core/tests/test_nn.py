@@ -465,3 +465,8 @@ def test_complex_orthogonal_matrices(shape):
     q = q if shape[0] >= shape[1] else q.T
     np.testing.assert_allclose(q.conj().T @ q, np.eye(min(shape)), atol=1e-12)
     assert abs(q.imag).max() > 0.1
+
+
+def test_a_shape_may_be_one_size():
+    for init in (nn.initializers.zeros, nn.initializers.ones, nn.initializers.constant(2.0)):
+        assert init(None, 3).shape == (3,)

@@ -12,7 +12,7 @@ import pytest
 
 import plait
 import plait.numpy as pnp
-from plait.errors import AxisError
+from plait.errors import AxisError, PlaitError
 from plait.sharding import AbstractMesh, get_abstract_mesh, get_mesh, use_mesh
 from plait_sharding import NamedSharding, P, make_mesh, set_mesh
 
@@ -341,3 +341,21 @@ def test_what_is_asked_of_shardings(lies, mesh):
     assert s.memory_kind == plait.devices()[0].default_memory().kind
     with pytest.raises(AxisError, match="'q'"):
         s.with_spec(P("q"))
+
+
+def test_a_sharding_over_an_abstract_mesh_is_over_the_one_in_context(meshes):
+    sizes = AbstractMesh((8,), ("x",))
+    mesh = plait.make_mesh((8,), ("x",), devices=plait.devices()[::-1])
+    assert NamedSharding(sizes, P("x")).mesh == plait.make_mesh((8,), ("x",))
+    with use_mesh(mesh):
+        sharding = NamedSharding(sizes, P("x"))
+        assert sharding.mesh == mesh
+        x = plait.jit(lambda v: plait.with_sharding_constraint(v, NamedSharding(sizes, P("x"))))(
+            np.arange(8.0)
+        )
+        assert x.sharding == sharding
+    assert {s.device.id: s.data.item() for s in x.addressable_shards} == {
+        i: 7.0 - i for i in range(8)
+    }
+    with pytest.raises(PlaitError, match="takes a mesh"):
+        NamedSharding(AbstractMesh((), ()), P())

@@ -20,11 +20,12 @@ from plait.ext.trace import (
     surrounding,
 )
 
-from .mesh import Mesh
+from .mesh import AbstractMesh, Mesh
 
 __all__ = [
     "MeshChange",
     "MissingMesh",
+    "concrete",
     "mesh_here",
     "push",
     "remove",
@@ -56,6 +57,14 @@ def mesh_here() -> Mesh | None:
     """Return the mesh in context; None if there is none."""
     mesh: Any = surrounding("mesh")
     return config.mesh if mesh is None else mesh
+
+
+def concrete(mesh: AbstractMesh) -> Mesh:
+    """Return the mesh in context, if it has these axes; else that of the first devices."""
+    here = mesh_here()
+    if here is not None and here.shape_tuple == mesh.shape_tuple:
+        return here
+    return mesh.of_first_devices()
 
 
 def push(owner: Any, mesh: Mesh | None) -> None:

@@ -55,7 +55,7 @@ from plait.ext.types import (
 )
 
 from .collectives import Binder
-from .contexts import MissingMesh, mesh_here
+from .contexts import MissingMesh, concrete, mesh_here
 from .mesh import AbstractMesh, AxisType, Mesh, PartitionSpec
 from .named_shardings import Grid, NamedSharding, piece_shape
 from .tilings import quoted, spec_text
@@ -357,10 +357,7 @@ def _a_mesh(mesh: Any) -> Mesh:
             fix="pass mesh=make_mesh(sizes, names), or put one in context: with mesh: ...",
         )
     if isinstance(mesh, AbstractMesh):
-        here = mesh_here()
-        if here is not None and here.shape_tuple == mesh.shape_tuple:
-            return here
-        return mesh.of_first_devices()
+        return concrete(mesh)
     if not isinstance(mesh, Mesh):
         raise ArgumentError(
             f"shard_map needs a mesh, not {mesh!r}",

@@ -26,9 +26,9 @@ from plait.ext.types import (
     Aval,
 )
 
-from .contexts import MissingMesh, mesh_here
+from .contexts import MissingMesh, concrete, mesh_here
 from .explicit_types import divided_results
-from .mesh import Mesh, PartitionSpec
+from .mesh import AbstractMesh, Mesh, PartitionSpec
 from .placement import Sharding, inside_shard_map, release
 from .tilings import DeviceOrder, GSPMDSharding, quoted, spec_text, told_by_one
 
@@ -112,7 +112,8 @@ class NamedSharding(Sharding):
     """Divided over the named axes of a mesh.
 
     Args:
-      mesh: the devices.
+      mesh: the devices.  An AbstractMesh is the one in context if that has these axes, else the
+        first devices.
       spec: which mesh axes each axis of an array is divided over.
 
     Raises AxisError if the spec names an axis that the mesh does not have.
@@ -129,7 +130,9 @@ class NamedSharding(Sharding):
     """What types say of arrays that lie so: the same of the explicit axes alone; None if the mesh
     has none."""
 
-    def __init__(self, mesh: Mesh, spec: PartitionSpec):
+    def __init__(self, mesh: Mesh | AbstractMesh, spec: PartitionSpec):
+        if isinstance(mesh, AbstractMesh) and not mesh.empty:
+            mesh = concrete(mesh)
         if not isinstance(mesh, Mesh) or not isinstance(spec, PartitionSpec):
             raise PlaitError(
                 f"NamedSharding takes a mesh and a PartitionSpec, not {mesh!r} and {spec!r}",

@@ -26,6 +26,7 @@ from .._ops.shape import (
     materialise_at_ground,
     moveaxis,
     normal_axes,
+    normal_shape,
     reshape,
     transpose,
 )
@@ -86,7 +87,7 @@ def zeros(key: Any, shape: Any, dtype: Any = None) -> Any:
     >>> plait.nn.initializers.zeros(None, (2,)).tolist()
     [0.0, 0.0]
     """
-    return fill(0, Aval(tuple(shape), _dtype(dtype, None)))
+    return fill(0, Aval(normal_shape(shape), _dtype(dtype, None)))
 
 
 def ones(key: Any, shape: Any, dtype: Any = None) -> Any:
@@ -96,7 +97,7 @@ def ones(key: Any, shape: Any, dtype: Any = None) -> Any:
     >>> plait.nn.initializers.ones(None, (2,)).tolist()
     [1.0, 1.0]
     """
-    return fill(1, Aval(tuple(shape), _dtype(dtype, None)))
+    return fill(1, Aval(normal_shape(shape), _dtype(dtype, None)))
 
 
 def constant(value: Any, dtype: Any = None) -> Initializer:
@@ -114,7 +115,7 @@ def constant(value: Any, dtype: Any = None) -> Initializer:
 
     def init(key: Any, shape: Any, dtype: Any = None) -> Any:
         v = convert(as_value(value), _dtype(dtype, default))
-        return materialise_at_ground(broadcast_to(v, tuple(shape)))
+        return materialise_at_ground(broadcast_to(v, normal_shape(shape)))
 
     return init
 

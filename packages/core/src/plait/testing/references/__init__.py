@@ -14,6 +14,7 @@ from . import (
     attention,
     bessel,
     boxes,
+    checks,
     collective,
     composite,
     contraction,
@@ -54,8 +55,8 @@ from . import (
 __all__ = ["FAMILIES", "all_references", "reference"]
 
 FAMILIES: tuple[ModuleType, ...] = (
-    accuracy, attention, bessel, boxes, collective, composite, contraction, conversion, convolution,
-    cumulative, elementwise, factorisation, foreign, fourier, gaussian, higher, host,
+    accuracy, attention, bessel, boxes, checks, collective, composite, contraction, conversion,
+    convolution, cumulative, elementwise, factorisation, foreign, fourier, gaussian, higher, host,
     hypergeometric, incomplete, indexing, integrals, inverses, keys, mapping, opaque,
     platforms, reduction, rng, roots, sampling, scattering, shape, sizes, solving, sorting,
     special, spectral, waves, windows,
