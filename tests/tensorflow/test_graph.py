@@ -84,10 +84,11 @@ PRIMITIVES = {
 NOT_EXPORTED = frozenset(
     [f"core.{n}" for n in (
         "psum", "pmax", "pmin", "all_gather", "psum_scatter", "ppermute", "all_to_all",
-        "axis_index", "pvary", "host", "foreign", "geqp3", "ormqr",
+        "axis_index", "pvary", "host", "check", "foreign", "geqp3", "ormqr",
     )]
 )  # fmt: skip
-"""Of several devices, of Python, and of kernels without a form in elementary operations."""
+"""Of several devices, of Python, what is collected before, and kernels without a form in elementary
+operations."""
 REFUSED = {
     "core.rng_bit_generator": "its generators have no words there",
     **dict.fromkeys(

@@ -102,6 +102,7 @@ NOT_EXPORTED = {
         "it is for several devices",
     ),
     "core.host": "it calls Python",
+    "core.check": "it is refused, unless it is collected",
     "core.foreign": "it calls a function that nobody knows",
     "core.geqp3": "nobody promises that its kernel stays",
     **dict.fromkeys(

@@ -145,7 +145,7 @@ def _exported(
     code = text if isinstance(text, bytes) else text.encode()
     with lock:
         bytecode = mlir.bytecode(mlir.parse(code))
-    artifact, _ = portable.rewritten(portable.artifact_of(bytecode, False))
+    artifact, _ = portable.rewritten(portable.artifact_of(bytecode, False), False)
     with lock:
         module = portable.parsed(artifact)
         fits, calls = portable.is_for(module, ins, outs, False), portable.custom_calls(module)
