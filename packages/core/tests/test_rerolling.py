@@ -127,6 +127,23 @@ def test_two_stretches():
     check(f, WS[0], WS, rolled=[(4, 1), (5, 1)])
 
 
+def test_stretches_of_which_one_goes_on_in_the_other():
+    """By the kinds of operations, and not by where operands come from."""
+
+    def f(n, x):
+        seen = []
+        for _ in range(4):
+            x = n.sin(x)
+            seen.append(x)
+            x = n.cos(x)
+        for _ in range(9):
+            x = n.tanh(n.sin(x))
+        return x, seen
+
+    check(f, X, size=2)
+    check(lambda n, x: f(n, n.cos(x)), X, size=1)
+
+
 def test_layers_that_are_functions():
     layer = plait.jit(lambda x, w: pnp.tanh(x @ w) * 2 - x)
 

@@ -124,7 +124,7 @@ class _Rerolling:
     def found(self, low: int, high: int) -> Iterator["Eqn | _Turns"]:
         """The equations of a stretch in order, with layers in place of those that they roll."""
         for layers in self.candidates(low, high):
-            turns = self.turns(layers)
+            turns = self.turns(layers, high)
             if turns is not None:
                 yield from self.found(low, turns.layers.start)
                 yield turns
@@ -148,14 +148,15 @@ class _Rerolling:
         found.sort(key=lambda f: (-f[0], f[1].period))
         return [layers for _, layers in found[:_TRIED]]
 
-    def turns(self, layers: Layers) -> "_Turns | None":
-        """How these layers are rolled: where one begins is chosen so that little is carried."""
+    def turns(self, layers: Layers, high: int) -> "_Turns | None":
+        """How these layers are rolled, in a stretch that ends at `high`: where one begins is chosen
+        so that little is carried."""
         start, period, times = layers
-        run = start  # kinds go on repeating to here
-        while run + period < len(self.eqns) and self.kinds[run] == self.kinds[run + period]:
-            run += 1
+        end = start + period  # kinds go on repeating to here
+        while end < high and self.kinds[end] == self.kinds[end - period]:
+            end += 1
         best = None
-        for first in range(start, min(start + period, run + period - period * times + 1)):
+        for first in range(start, min(start + period, end - period * times + 1)):
             made = self.turn(Layers(first, period, times))
             if made is not None and (best is None or made.cost < best.cost):
                 best = made
