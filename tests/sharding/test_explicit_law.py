@@ -1,5 +1,5 @@
-"""The law of the table of explicit axes, of every operation of core; rules that can not be right are
-refused where they are asked."""
+"""The law of the table of explicit axes, of every operation of core; rules that can not be right
+are refused where they are asked."""
 
 import itertools
 
