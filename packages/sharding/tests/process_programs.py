@@ -463,6 +463,7 @@ def without_coordinator():
     if plait.process_index() == 0:
         from plait_sharding.distributed.world import current_world
 
+        time.sleep(1)  # until the others have heard that all have met
         current_world().coordinator.kill()
     tell(error=error_of(lambda: [multihost_utils.sync_global_devices("never") for _ in range(9)]))
 
