@@ -25,6 +25,7 @@ from plait._plugins.traits import Structural
 from plait._simplify import dce, inline_calls, simplify, simplify_rules
 from plait._types.avals import Aval
 from plait._types.dims import symbolic_dims
+from plait.ext.ir import structure
 from plait.testing import numpy_evaluate, random_arguments, random_program
 from plait.text import parse, same_program, show
 
@@ -730,3 +731,12 @@ def test_bits_tells_zeros_apart():
     odd = struct.unpack("f", struct.pack("I", 0x7FC00001))[0]
     assert bits(np.float32(odd)) == bits(np.float32(np.nan))
     assert isinstance(simplify(program(lambda: [])), Program)
+
+
+def test_literals_are_told_apart_by_their_bits():
+    """What equality takes for the same, and what it does not find."""
+    numbers = [complex(a, b) for a in (1.0, 0.0, -0.0, math.nan) for b in (0.0, -0.0)]
+    programs = [plait.make_program(lambda x, n=n: x * n)(1j) for n in numbers for _ in range(2)]
+    keys = [structure(p.eqns, p.inputs, p.outputs) for p in programs]
+    assert keys[::2] == keys[1::2] and None not in keys
+    assert len(set(keys)) == len(numbers)

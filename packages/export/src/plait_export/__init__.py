@@ -19,7 +19,7 @@ from plait.ext.sizes import (
 )
 
 from . import tensorflow
-from .artifact import Exported, deserialize, load
+from .artifact import Exported
 from .bundles import load_compiled
 from .calling import call_exported
 from .checks import DisabledSafetyCheck
@@ -27,6 +27,7 @@ from .errors import ArtifactError, NotExportable, NotReadable
 from .facts import Facts, check
 from .isolation import Limits
 from .jax_artifacts import import_jax
+from .loading import deserialize, load
 from .machine_code import CompiledArtifact
 from .structure import register_namedtuple_serialization, register_pytree_serialization
 from .symbols import is_symbolic_dim, symbolic_args_specs, symbolic_shape

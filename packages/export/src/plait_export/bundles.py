@@ -31,9 +31,10 @@ from plait.ext.types import (
 )
 
 from . import container, files, portable, sealing, signature
-from .artifact import NO_SCOPE, STABLE_CALLS, Exported, read_trusted, verify
+from .artifact import NO_SCOPE, STABLE_CALLS, Exported
 from .container import field, texts
 from .errors import ArtifactError, expecting
+from .loading import read_trusted, verify
 from .machine_code import CompiledArtifact, machine_here
 
 

@@ -13,10 +13,11 @@ from plait.ext.errors import (
 )
 
 from . import container, files, portable, sealing
-from .artifact import STABLE_CALLS, read_isolated
+from .artifact import STABLE_CALLS
 from .container import field, texts
 from .errors import ArtifactError, expecting
 from .isolation import Limits, limits_of
+from .loading import read_isolated
 
 
 class Facts(NamedTuple):

@@ -19,7 +19,7 @@ from plait.ext.tree import (
     flatten,
 )
 
-from . import artifact, jax_artifacts, portable, structure
+from . import jax_artifacts, loading, portable, structure
 from .artifact import Exported
 from .errors import AGAIN, expecting
 from .isolation import READY
@@ -29,7 +29,7 @@ try:
 except ImportError:  # on Windows the parent's clock is the only limit
     resource = None
 
-_READERS = {"deserialize": partial(artifact.read, elsewhere=True), "import_jax": jax_artifacts.read}
+_READERS = {"deserialize": partial(loading.read, elsewhere=True), "import_jax": jax_artifacts.read}
 _PAGES = "/proc/self/statm"
 
 

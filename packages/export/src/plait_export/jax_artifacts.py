@@ -30,10 +30,11 @@ from plait.ext.types import (
 )
 
 from . import container, portable, signature, structure
-from .artifact import STABLE_CALLS, Exported, pullback_types, verify, with_rules, with_trees
-from .artifact import read as read_archive
+from .artifact import STABLE_CALLS, Exported, pullback_types
 from .errors import ArtifactError, expecting
 from .isolation import Limits, limits_of, read_apart
+from .loading import read as read_archive
+from .loading import verify, with_rules, with_trees
 
 _SAVE_ALONE = "export the function there without it, and save that"
 _AGAIN = "give what jax.export's Exported.serialize() returned, unchanged"

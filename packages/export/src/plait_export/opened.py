@@ -20,11 +20,12 @@ from plait.ext.types import (
 )
 
 from . import container, portable, sealing
-from .artifact import STABLE_CALLS, Exported, read_isolated
+from .artifact import STABLE_CALLS, Exported
 from .container import field
 from .errors import expecting
 from .facts import Facts, facts_of
 from .isolation import Limits
+from .loading import read_isolated
 
 
 class Opened(NamedTuple):

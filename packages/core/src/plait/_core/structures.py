@@ -49,19 +49,20 @@ def _structure(
         if e.params:
             key.append(parameters(prim, e.params))
         for a in e.inputs:
-            key.append(number[a] if a.__class__ is Var else _literal(a))
+            key.append(number[a] if a.__class__ is Var else literal(a))
         for o in e.outputs:
             number[o] = n
             n += 1
     for a in outputs:
-        key.append(number[a] if a.__class__ is Var else _literal(a))
+        key.append(number[a] if a.__class__ is Var else literal(a))
     return tuple(key)
 
 
-def _literal(x: Literal) -> tuple[Any, ...]:
-    """Zeros and nans by their text: equality does not tell the one apart, nor find the other."""
+def literal(x: Literal) -> tuple[Any, ...]:
+    """Return a key of a literal; values that Python takes for equal may differ (0.0 and -0.0, also
+    as parts of complex numbers), and nans are not found by equality."""
     v = x.value
-    return v.__class__, v if v and v == v else repr(v), x.aval
+    return v.__class__, v if v and v == v and v.__class__ is not complex else repr(v), x.aval
 
 
 def parameters(prim: Any, params: dict[str, Any]) -> tuple[Any, ...]:

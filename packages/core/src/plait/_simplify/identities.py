@@ -13,6 +13,7 @@ from .._base.jaxlib_api import limits
 from .._core.array import Literal
 from .._core.ir import Eqn, Var
 from .._core.primitive import Primitive
+from .._core.structures import literal
 from .._ops.elementwise import (
     add,
     and_,
@@ -46,7 +47,6 @@ from .._ops.shape import (
 )
 from .._plugins.traits import Structural
 from .._types.avals import BOOLEAN, COMPLEX, FLOATING, INTEGER, Aval
-from .pieces import literal
 from .rewriting import Instead, Made, rule
 
 # ---- identities: arithmetic ----------------------------------------------------------------

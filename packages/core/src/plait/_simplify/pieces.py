@@ -6,7 +6,6 @@ Invariant: what did not change is the same object.
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from .._core.array import Literal
 from .._core.ir import Eqn, Program, Var, programs_in
 
 
@@ -25,12 +24,6 @@ def equation(e: Eqn, ins: Sequence[Any], params: dict[str, Any]) -> Eqn:
     if ins is e.inputs and params is e.params:
         return e
     return Eqn(e.prim, ins, e.outputs, params, e.where)
-
-
-def literal(a: Literal) -> Any:
-    """A key of a literal; values that Python takes for equal may differ (0.0 and -0.0)."""
-    v = a.value
-    return v.__class__, v if v and v == v and v.__class__ is not complex else repr(v), a.aval
 
 
 def with_programs(params: dict[str, Any], change: Callable[[Program], Program]) -> dict:

@@ -23,11 +23,11 @@ from .._core.array import Literal, as_value
 from .._core.divided import without_axis
 from .._core.ir import Eqn, Program, Var, derived, evaluate, programs_in
 from .._core.staging import staged
-from .._core.structures import Unkeyed, parameters
+from .._core.structures import Unkeyed, literal, parameters
 from .._ops.control_flow import scan
 from .._ops.shape import broadcast_in_dim, convert_, reshape, slice_in_dim, stack
 from .inlining import copied, typed
-from .pieces import equation, literal, replaced, with_programs
+from .pieces import equation, replaced, with_programs
 
 
 class Layers(NamedTuple):

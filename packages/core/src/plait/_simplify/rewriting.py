@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 
 from .._core.ir import Eqn, Program, Var, derived, effects_of, swept
 from .._core.primitive import Primitive
+from .._core.structures import literal
 from .._ops.shape import barrier
 from .._plugins.rules import RuleTable
 from .deadcode import narrowed
-from .pieces import equation, literal, remade, replaced, with_programs
+from .pieces import equation, remade, replaced, with_programs
 
 simplify_rules = RuleTable(
     "simplify",

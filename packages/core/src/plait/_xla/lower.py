@@ -428,9 +428,13 @@ class Emitter:
                     raise
                 except TypeError as error:
                     raise lower_rules.misapplied(e.prim, rule, error) or error from None
-            for o, y in zip(e.outputs, out if prim.many else (out,), strict=True):
-                said = o.aval.sharding
-                env[o] = y if said is None else said.obeyed(self, y, o.aval)
+            if prim.many:
+                env.update(zip(e.outputs, out, strict=True))
+            else:
+                env[e.outputs[0]] = out
+            for o in e.outputs:
+                if o.aval.sharding is not None:
+                    env[o] = o.aval.sharding.obeyed(self, env[o], o.aval)
         return [read(a) for a in p.outputs]
 
     def _instead(self, e: Any) -> Callable | None:

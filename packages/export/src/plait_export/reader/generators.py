@@ -10,7 +10,7 @@ from typing import Any
 import plait
 
 from .module import Op
-from .table import enum, reads, refuses
+from .table import ACTING, OF_SEVERAL_DEVICES, UNSEEN_STATE, enum, reads, refuses
 
 
 @reads("stablehlo.rng_bit_generator")
@@ -25,15 +25,6 @@ def drawn(op: Op, state: Any, shape: Sequence[Any]) -> list:
     return list(plait.lax.rng_bit_generator(state, tuple(shape), op.types[1].dtype, algorithm))
 
 
-refuses("it draws from a state that nobody sees", "stablehlo.rng")
-refuses(
-    "it is for several devices, and an artifact runs on one",
-    "stablehlo.partition_id", "stablehlo.replica_id", "stablehlo.all_reduce",
-    "stablehlo.all_gather", "stablehlo.all_to_all", "stablehlo.collective_permute",
-    "stablehlo.collective_broadcast", "stablehlo.reduce_scatter", "stablehlo.cross-replica-sum",
-    "sdy.manual_computation", "sdy.mesh", "sdy.return",
-)  # fmt: skip
-refuses(
-    "it acts on the world", "stablehlo.create_token", "stablehlo.after_all", "stablehlo.infeed",
-    "stablehlo.outfeed", "stablehlo.send", "stablehlo.recv",
-)  # fmt: skip
+refuses("it draws from a state that nobody sees", UNSEEN_STATE)
+refuses("it is for several devices, and an artifact runs on one", *OF_SEVERAL_DEVICES)
+refuses("it acts on the world", *ACTING)

@@ -13,6 +13,23 @@ from typing import Any
 RULES: dict[str, Callable] = {}
 """By name of the operation: rule(walk, op, xs) -> value, or list of values."""
 
+OF_SEVERAL_DEVICES = (
+    "stablehlo.partition_id", "stablehlo.replica_id", "stablehlo.all_reduce",
+    "stablehlo.all_gather", "stablehlo.all_to_all", "stablehlo.collective_permute",
+    "stablehlo.collective_broadcast", "stablehlo.reduce_scatter", "stablehlo.cross-replica-sum",
+    "sdy.manual_computation", "sdy.mesh", "sdy.return",
+)  # fmt: skip
+"""Operations that have a meaning where several devices run the module."""
+
+ACTING = (
+    "stablehlo.create_token", "stablehlo.after_all", "stablehlo.infeed", "stablehlo.outfeed",
+    "stablehlo.send", "stablehlo.recv",
+)  # fmt: skip
+"""Operations that act on the world, or say when others do."""
+
+UNSEEN_STATE = "stablehlo.rng"
+"""The operation that draws from a state which nobody sees."""
+
 REFUSED: dict[str, str] = {}
 """By name of an operation that is known and can not be read: why."""
 

@@ -31,8 +31,9 @@ from plait.ext.values import (
 )
 
 from .. import portable
-from ..artifact import Exported, with_rules
+from ..artifact import Exported
 from ..errors import NotReadable
+from ..loading import with_rules
 from ..writing import default_export_platform
 from .arguments import dtype_of, paths_of, plain_tree
 from .library import tensorflow, tf

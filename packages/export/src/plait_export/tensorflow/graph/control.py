@@ -19,6 +19,7 @@ from plait.ext.ops.random import (
 )
 
 from ...portable import ASSERTION
+from ...reader.table import ACTING, OF_SEVERAL_DEVICES, UNSEEN_STATE
 from ..library import tf
 from .elementwise import in_total_order
 from .table import REFUSED, graphs, refuses
@@ -148,15 +149,6 @@ refuses(
     "its generators have no words there: draw with keys of the default implementation",
     "stablehlo.rng_bit_generator",
 )
-refuses("it draws from a state that nobody sees", "stablehlo.rng")
-refuses(
-    "it is for several devices, and a graph is for one",
-    "stablehlo.partition_id", "stablehlo.replica_id", "stablehlo.all_reduce",
-    "stablehlo.all_gather", "stablehlo.all_to_all", "stablehlo.collective_permute",
-    "stablehlo.collective_broadcast", "stablehlo.reduce_scatter", "stablehlo.cross-replica-sum",
-    "sdy.manual_computation", "sdy.mesh", "sdy.return",
-)  # fmt: skip
-refuses(
-    "it acts on the world", "stablehlo.create_token", "stablehlo.after_all", "stablehlo.infeed",
-    "stablehlo.outfeed", "stablehlo.send", "stablehlo.recv",
-)  # fmt: skip
+refuses("it draws from a state that nobody sees", UNSEEN_STATE)
+refuses("it is for several devices, and a graph is for one", *OF_SEVERAL_DEVICES)
+refuses("it acts on the world", *ACTING)
