@@ -402,10 +402,10 @@ def construct(s, x):
         case "cond":
             return lax.cond(pnp.sum(x) > 0, f, g, x)
         case "scan":
-            out, rows = lax.scan(lambda c, k: (f(c) + k, c * k), x, pnp.array([0.1, 0.2]))
+            out, rows = lax.scan(lambda c, k: (f(c) + k, c * k), x, np.array([0.1, 0.2]))
             return out + rows[1]
         case "loop":
-            return lax.fori_loop(0, 3, lambda i, c: f(c) + 0.1 * i, x)
+            return lax.fori_loop(0, 3, lambda i, c: f(c) + np.float64(0.1) * i, x)
         case "while":  # so often that reverse mode knows it
             turn = lambda c: (c[0] + 1, f(c[1]))  # noqa: E731
             return lax.while_loop(lambda c: c[0] < 2, turn, (0, x), max_steps=3)[1]
