@@ -96,6 +96,26 @@ def test_forward_mode_is_refused(how):
     assert plait.grad(f)(f32(2)).shape == ()
 
 
+ZEROS = {
+    "scanned": lambda z: lax.scan(lambda c, _: (c * 2.0, None), z, None, length=2)[0],
+    "chosen": lambda z: pnp.where(pnp.arange(1)[0] > 0, z, -z),
+    "of a branch": lambda z: lax.cond(pnp.arange(1)[0] > 0, pnp.negative, lambda v: v * 3.0, z),
+    "repeated": lambda z: lax.while_loop(lambda c: c[0] < 2, lambda c: (c[0] + 1, -c[1]), (0, z))[1],
+    "called": lambda z: plait.jit(lambda v: v / 2.0)(z),
+}
+
+
+@pytest.mark.parametrize("how", ZEROS)
+def test_zeros_may_go_through_what_a_pullback_does(how):
+    """What is linear of a zero is zero, whatever it went through: a sum with it stays linear."""
+    f = plait.custom_vjp(pnp.sin)
+    f.defvjp(
+        lambda x: (pnp.sin(x), pnp.cos(x)), lambda c, ct: (c * ct + ZEROS[how](pnp.zeros(())),)
+    )
+    for way in FORWARD.values():
+        np.testing.assert_allclose(way(f), np.cos(2), rtol=1e-6)
+
+
 REVERSE_OVER_FORWARD = {
     "grad of jvp": lambda x: plait.grad(lambda x: plait.jvp(cube, (x,), (1.0,))[1])(x),
     "grad of jvp of a product": lambda x: plait.grad(slope)(x),

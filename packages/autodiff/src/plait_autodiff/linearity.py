@@ -82,7 +82,7 @@ def join(a: int, b: int) -> int:
 
 def _result_kinds(e: Eqn, kinds: Sequence[int]) -> Sequence[int]:
     outs = e.outputs
-    if e.prim.higher is not None and (LINEAR in kinds or OTHER in kinds):
+    if e.prim.higher is not None and any(k != KNOWN for k in kinds):
         return _through(e, kinds)
     if e.prim is barrier:
         return kinds
@@ -92,14 +92,15 @@ def _result_kinds(e: Eqn, kinds: Sequence[int]) -> Sequence[int]:
     terms = [k for k, a in zip(kinds, e.inputs) if a.aval.inexact]
     if ZERO in terms and (e.prim in (mul, dot_general) or (e.prim is div and not terms[0])):
         return (ZERO,) * len(outs)
+    adds = e.prim is select or any(t in e.prim.traits for t in _TERMS)
     if LINEAR not in terms:
-        zero = bool(terms) and not any(terms) and any(t in e.prim.traits for t in _TERMS)
+        zero = adds and bool(terms) and not any(terms)
         return (ZERO if zero else KNOWN,) * len(outs)
     if e.prim in (mul, dot_general):
         kind = LINEAR if KNOWN in terms else OTHER
     elif e.prim is div:
         kind = LINEAR if terms[1] == KNOWN else OTHER
-    elif e.prim is select or any(t in e.prim.traits for t in _TERMS):
+    elif adds:
         kind = OTHER if KNOWN in terms else LINEAR
     elif transpose_rules.find(e.prim) is None:
         return _said_otherwise(e, kinds)
@@ -120,7 +121,7 @@ def _through(e: Eqn, kinds: Sequence[int]) -> Sequence[int]:
     """Kinds go through an operation with programs by its wiring, to a fixpoint."""
     w = e.prim.higher.slots(e.params)
     if not w.bodies:
-        return (LINEAR if OTHER not in kinds else OTHER,) * len(e.outputs)
+        return (max(KNOWN, *kinds),) * len(e.outputs)
     slots = [ZERO] * w.count
     for s, k in zip(w.operands, kinds, strict=True):
         slots[s] = join(slots[s], k)
