@@ -100,7 +100,9 @@ ZEROS = {
     "scanned": lambda z: lax.scan(lambda c, _: (c * 2.0, None), z, None, length=2)[0],
     "chosen": lambda z: pnp.where(pnp.arange(1)[0] > 0, z, -z),
     "of a branch": lambda z: lax.cond(pnp.arange(1)[0] > 0, pnp.negative, lambda v: v * 3.0, z),
-    "repeated": lambda z: lax.while_loop(lambda c: c[0] < 2, lambda c: (c[0] + 1, -c[1]), (0, z))[1],
+    "repeated": lambda z: lax.while_loop(lambda c: c[0] < 2, lambda c: (c[0] + 1, -c[1]), (0, z))[
+        1
+    ],
     "called": lambda z: plait.jit(lambda v: v / 2.0)(z),
 }
 

@@ -131,6 +131,7 @@ DISCRETE = {
         reduction.reduce_and, reduction.reduce_or, reduction.reduce_xor)},
     **{p.name: (p, (X,), {"axis": 1, "index_dtype": np.dtype(np.int32)}) for p in (
         argreduction.argmax_, argreduction.argmin_)},
+    **{p.name: (p, (X,), {"axes": (1,)}) for p in (argreduction.is_max, argreduction.is_min)},
     "core.argsort": (PRIM["core.argsort"], (X,), {"axis": 1, "stable": True, "descending": False,
                                               "index_dtype": np.dtype(np.int32)}),
     "core.bitcast": (PRIM["core.bitcast"], (K,), {"dtype": np.dtype(np.int16)}),

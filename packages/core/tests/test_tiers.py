@@ -20,6 +20,27 @@ from plait.events import counting
 pnp = plait.numpy
 X = np.random.RandomState(0).rand(6, 6).astype(np.float32)
 
+AFFINE = {
+    "scaled": lambda x: x * 1.7 + 0.3,
+    "bent": lambda x: x / 3 + pnp.maximum(x, 0),
+    "turned": lambda x: (x * 1.3).swapaxes(-1, -2) + 0.7 * x[:1, :1],
+    "mean": lambda x: x.mean(-1, keepdims=True) * x + x,
+}
+
+
+@pytest.mark.parametrize("name", AFFINE)
+@pytest.mark.parametrize("shape", [(3, 40), (64, 64), (5, 17)])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_places_of_extremes_of_what_is_computed_twice(name, shape, axis):
+    """A product and a sum may be rounded once in one loop and twice in another: what is found must
+    not hang on equality of both."""
+    x = np.random.RandomState(0).randn(*shape).astype(np.float32)
+    y = np.asarray(AFFINE[name](pnp.asarray(x)))
+    for find, want in ((pnp.argmax, y.argmax(axis)), (pnp.argmin, y.argmin(axis))):
+        f = plait.jit(lambda x, find=find: find(AFFINE[name](x), axis), tier="fast")
+        np.testing.assert_array_equal(f(x), want)
+
+
 PROGRAMS = {
     "elementwise": (lambda x: pnp.sin(x) * x + 1, lambda x: np.sin(x) * x + 1),
     "matmul": (lambda x: x @ x.T, lambda x: x @ x.T),

@@ -343,14 +343,23 @@ _binary(
 )
 
 
-def _share(x: Any, y: Any, out: Any) -> Any:
-    """1 if `x` is the result, 0 if `y` is, a half at a tie."""
-    wins = select.bind(eq.bind(x, out), one(x), const(0, x))
+def _share(beats: Any, x: Any, y: Any, out: Any) -> Any:
+    """1 if `x` is the result, 0 if `y` is, a half at a tie.
+
+    Operands are compared with each other, not with the result: computed twice, one may be rounded
+    otherwise, and then it is no longer equal to it.
+    """
+    ordered = x.aval.category != COMPLEX
+    wins = select.bind(beats.bind(x, y) if ordered else eq.bind(x, out), one(x), const(0, x))
     return select.bind(eq.bind(x, y), const(0.5, x), wins)
 
 
-for _prim in (maximum, minimum):
-    _binary(_prim, lambda x, y, out: _share(x, y, out), lambda x, y, out: _share(y, x, out))
+for _prim, _beats in ((maximum, gt), (minimum, lt)):
+    _binary(
+        _prim,
+        lambda x, y, out, beats=_beats: _share(beats, x, y, out),
+        lambda x, y, out, beats=_beats: _share(beats, y, x, out),
+    )
 
 
 def _towards_zero(x: Any, y: Any) -> Any:

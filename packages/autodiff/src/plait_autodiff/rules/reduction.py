@@ -13,10 +13,11 @@ from plait.ext.ops.cumulative import (
 )
 from plait.ext.ops.elementwise import (
     div,
-    eq,
     mul,
 )
 from plait.ext.ops.reduction import (
+    is_max,
+    is_min,
     reduce_max,
     reduce_min,
     reduce_prod,
@@ -39,21 +40,21 @@ def _(ct, x, *, axes):
     return (spread_back(ct, x.aval.shape, axes),)
 
 
-def _extreme(prim: Any) -> None:
+def _extreme(prim: Any, marks: Any) -> None:
     @jvp_rules.rule(prim)
     def _(xs, ts, *, axes):
         (x,), (t,) = xs, ts
         out = prim.bind(x, axes=axes)
         if empty(x, *axes):
             return out, ZERO
-        there = eq.bind(x, spread_back(out, x.aval.shape, axes))
-        shares = convert(there, x.aval.dtype)  # none, and a derivative of nan, if there is a nan
+        there = marks.bind(x, axes=axes)  # nowhere, and a derivative of nan, if there is a nan
+        shares = convert(there, x.aval.dtype)
         count = reduce_sum.bind(shares, axes=axes)
         return out, div.bind(reduce_sum.bind(mul.bind(t, shares), axes=axes), count)
 
 
-_extreme(reduce_max)
-_extreme(reduce_min)
+_extreme(reduce_max, is_max)
+_extreme(reduce_min, is_min)
 
 
 def _others(x: Any, axis: int, reverse: bool) -> Any:

@@ -1,4 +1,4 @@
-"""Batching of argmax and argmin.
+"""Batching of what tells where extremes are.
 
 Invariant: the axis searched is moved past the mapped one, which stays where it is.
 """
@@ -6,6 +6,8 @@ Invariant: the axis searched is moved past the mapped one, which stays where it 
 from plait.ext.ops.reduction import (
     argmax_,
     argmin_,
+    is_max,
+    is_min,
 )
 
 from ..interpreter import batching_rules
@@ -21,3 +23,14 @@ def _place(prim):
 
 _place(argmax_)
 _place(argmin_)
+
+
+def _marks(prim):
+    @batching_rules.rule(prim)
+    def _(batch, xs, dims, *, axes):
+        (d,) = dims
+        return prim.bind(*xs, axes=tuple([a + (a >= d) for a in axes])), d
+
+
+_marks(is_max)
+_marks(is_min)

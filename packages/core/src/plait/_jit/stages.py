@@ -172,7 +172,8 @@ class Lowered(_Stage):
         """
         p = self._traced.program
         platforms = self._platforms or (platform(),)
-        return module_of(p, self._donated, self.keys(), platforms, locations)
+        tier = str(self._options.resolved().tier)
+        return module_of(p, self._donated, self.keys(), platforms, locations, tier=tier)
 
     def as_text(self, dialect: str = "stablehlo", *, debug_info: bool = False) -> str:
         """Return the module as text, before the compiler has changed anything.
@@ -245,9 +246,9 @@ class Lowered(_Stage):
             )
         traced, keys = self._traced, self.keys()
         events.happened("lower", traced.program)
-        module = module_of(traced.program, self._donated, keys)
         flags = dict(self._options.flags) | (compiler_options or {})
         options = Options(tuple(sorted(flags.items())), expect_tier(tier) or self._options.tier)
+        module = module_of(traced.program, self._donated, keys, tier=str(options.resolved().tier))
         return Compiled(module, options, traced, self._donated, self.in_tree, keys)
 
 
@@ -367,7 +368,10 @@ class Compiled(_Stage):
         >>> plait.jit(lambda x: x * 2).lower(1.0).compile().collectives()
         []
         """
-        module = module_of(self._traced.program, self._donated, self._asked, locations=True)
+        tier = str(self._options.resolved().tier)
+        module = module_of(
+            self._traced.program, self._donated, self._asked, locations=True, tier=tier
+        )
         loaded = load(module, self._options)
         devices = (first(),) if module.place is None else tuple(module.place.devices)
         return collectives_in(jaxlib_api.hlo_text(loaded.executable), devices)

@@ -1,7 +1,12 @@
-"""argmax and argmin: the positions of extremes.
+"""Where extremes are: argmax and argmin, which tell the position of one, and is_max and is_min,
+which tell all.
 
-Invariant: of several extremes the first is meant, and nan is one, whatever the order in which the
-backend combines elements.
+An element is found by comparing all with the extreme.  A compiler may compute the elements once
+more for that, and round them otherwise: then none of them is equal to it.  Where that can be, the
+position is carried along with the extreme, by one reduction of pairs.
+
+Invariant: of several extremes argmax means the first, and nan is one, whatever the order in which
+the backend combines elements; is_max marks one element at least, unless there is a nan.
 """
 
 from collections.abc import Callable
@@ -16,14 +21,25 @@ from .._base.errors import (
 )
 from .._base.jaxlib_api import limits
 from .._core.array import as_value
-from .._core.primitive import Primitive, primitive
+from .._core.carrier import expand_rules
+from .._core.primitive import Ints, Primitive, primitive
 from .._plugins.traits import Discrete
-from .._types.avals import BOOL, INTEGER, Aval, asked_dtype, category, default_dtype
+from .._types.avals import BOOL, COMPLEX, INTEGER, Aval, asked_dtype, category, default_dtype
+from .._types.dims import is_symbolic
 from .._xla.lower import Emitter, lower_rules
 from .._xla.mlir import i64, i64s
-from .elementwise import ORDERED, agreed
-from .reduction import highest, lowest, plain, reduce_by, without_axes
-from .shape import expand_dims, normal_axis, reshape
+from .elementwise import ANY, ORDERED, agreed, eq
+from .reduction import (
+    extreme,
+    highest,
+    lowest,
+    plain,
+    reduce_by,
+    reduce_max,
+    reduce_min,
+    without_axes,
+)
+from .shape import broadcast_in_dim, expand_dims, normal_axis, reshape
 
 # ---- primitives ----------------------------------------------------------------------------
 
@@ -61,6 +77,24 @@ def argmin_(x: Aval, *, axis: int, index_dtype: np.dtype) -> Aval:
     return _place("argmin", x, axis, index_dtype)
 
 
+@primitive("core.is_max", traits=(Discrete,))
+def is_max(x: Aval, *, axes: Ints) -> Aval:
+    """Whether an element is the greatest along `axes`, or equal to it; none is if one is nan."""
+    return _mark("is_max", x, axes)
+
+
+@primitive("core.is_min", traits=(Discrete,))
+def is_min(x: Aval, *, axes: Ints) -> Aval:
+    """Whether an element is the least along `axes`, or equal to it; none is if one is nan."""
+    return _mark("is_min", x, axes)
+
+
+def _mark(name: str, x: Aval, axes: Ints) -> Aval:
+    agreed(name, ANY, x)
+    without_axes(x, axes)
+    return Aval(x.shape, BOOL)
+
+
 _SHORT = 32
 """Along shorter axes one reduction of pairs beats two plain ones (10 times for 10 elements on
 CPUs); along longer ones the plain ones, which are vectorised, win (2 to 4 times)."""
@@ -73,8 +107,8 @@ def _placing(prim: Primitive, op: str, direction: str, start: Callable) -> None:
         counted = Aval(aval.shape, index_dtype)
         index = positions(e, counted, axis)
         n = aval.shape[axis]
-        if n.__class__ is int and n < _SHORT:
-            return _of_pairs(e, x, index, aval, out, axis, direction, start(aval.dtype))
+        if n.__class__ is int and n < _SHORT or not e.unit.rounds_alike:
+            return _of_pairs(e, x, index, aval, out, (axis,), direction, start(aval.dtype))[1]
         best = reduce_by(e, x, aval, out.with_dtype(aval.dtype), (axis,), start(aval.dtype),
                        plain(op))  # fmt: skip
         rest = [i for i in range(aval.ndim) if i != axis]
@@ -90,13 +124,13 @@ def _placing(prim: Primitive, op: str, direction: str, start: Callable) -> None:
 
 def positions(e: Emitter, aval: Aval, axis: int) -> Any:
     """0, 1, 2, ... along `axis`."""
-    if all(d.__class__ is int for d in aval.shape):
+    if not is_symbolic(aval.shape):
         return e.op("stablehlo.iota", [], aval, iota_dimension=i64(axis))
     return e.op("stablehlo.dynamic_iota", [e.shape(aval.shape)], aval, iota_dimension=i64(axis))
 
 
-def _of_pairs(e: Emitter, x, index, aval: Aval, out: Aval, axis: int, direction: str, start):
-    """The extreme and its position in one reduction."""
+def _of_pairs(e: Emitter, x, index, aval: Aval, out: Aval, axes: Ints, direction: str, start):
+    """The extreme and its position, in one reduction."""
     cell, at, pred = Aval((), aval.dtype), Aval((), out.dtype), Aval((), BOOL)
 
     def step(r: Emitter, args):
@@ -119,12 +153,56 @@ def _of_pairs(e: Emitter, x, index, aval: Aval, out: Aval, axis: int, direction:
     kinds = (cell, at)
     return e.op(
         "stablehlo.reduce", [x, index, *first], out.with_dtype(aval.dtype), out,
-        regions=[((*kinds, *kinds), step)], dimensions=i64s(axis),
-    )[1]  # fmt: skip
+        regions=[((*kinds, *kinds), step)], dimensions=i64s(*axes),
+    )  # fmt: skip
 
 
 _placing(argmax_, "maximum", "GT", lowest)
 _placing(argmin_, "minimum", "LT", highest)
+
+
+def _marking(
+    prim: Primitive, reduction: Primitive, op: str, direction: str, start: Callable
+) -> None:
+    best_of = extreme(op)
+
+    @expand_rules.rule(prim)
+    def _(x, *, axes):
+        best = reduction.bind(x, axes=axes)
+        return eq.bind(x, broadcast_in_dim.bind(best, shape=x.aval.shape, dims=_rest(x.aval, axes)))
+
+    @lower_rules.rule(prim)
+    def _(e, xs, ins, outs, axes):
+        (x,), (aval,), (flags,) = xs, ins, outs
+        reduced, rest, first = without_axes(aval, axes), _rest(aval, axes), start(aval.dtype)
+        if e.unit.rounds_alike or not aval.inexact or aval.category == COMPLEX:
+            best = reduce_by(e, x, aval, reduced, axes, first, best_of)
+            return e.compare(x, e.broadcast(best, rest, aval), "EQ", flags)
+        names = _names(e, aval)
+        where = Aval(reduced.shape, np.int64)
+        best, at = _of_pairs(e, x, names, aval, where, axes, direction, first)
+        ties = e.compare(x, e.broadcast(best, rest, aval), "EQ", flags)
+        named = Aval(aval.shape, np.int64)
+        it = e.compare(names, e.broadcast(at, rest, named), "EQ", flags)
+        of_numbers = e.compare(best, best, "EQ", Aval(reduced.shape, BOOL))
+        it = e.op("stablehlo.and", [it, e.broadcast(of_numbers, rest, flags)], flags)
+        return e.op("stablehlo.or", [ties, it], flags)
+
+
+def _rest(x: Aval, axes: Ints) -> Ints:
+    return tuple([i for i in range(x.ndim) if i not in axes])
+
+
+def _names(e: Emitter, x: Aval) -> Any:
+    """A number for each element of an array of this shape, another for each."""
+    flat, shaped = positions(e, Aval((x.size,), np.int64), 0), Aval(x.shape, np.int64)
+    if is_symbolic(x.shape):
+        return e.op("stablehlo.dynamic_reshape", [flat, e.shape(x.shape)], shaped)
+    return e.op("stablehlo.reshape", [flat], shaped)
+
+
+_marking(is_max, reduce_max, "maximum", "GT", lowest)
+_marking(is_min, reduce_min, "minimum", "LT", highest)
 
 
 # ---- as users say it -----------------------------------------------------------------------

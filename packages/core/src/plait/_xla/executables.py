@@ -318,7 +318,8 @@ def compile_in_tiers(
     events.happened("lower", program)
     keys = list(keys) or list(program.in_avals)
     failures: list[BaseException] = []
-    module = module_of(program, donated, keys, (platform(),))
+    tier = str(options.resolved().tier)
+    module = module_of(program, donated, keys, (platform(),), tier=tier)
     module.callbacks = [_caught(f, failures) for f in module.callbacks]
     agreed(module, program.name)
 

@@ -66,7 +66,7 @@ class Unit:
     __slots__ = (
         "module", "functions", "names", "symbols", "callbacks", "constants", "places",
         "placements", "questions", "acting", "platforms", "locations", "embed", "said", "made",
-        "attributes", "instead", "named", "_needed", "_ruled",
+        "attributes", "instead", "named", "tier", "_needed", "_ruled",
     )  # fmt: skip
 
     def __init__(
@@ -76,6 +76,7 @@ class Unit:
         embed: bool | Callable = False,
         instead: Callable | None = None,
         named: Callable | None = None,
+        tier: str = "full",
     ):
         self.module = mlir.new_module()
         self.functions: dict[Any, str] = {}
@@ -91,9 +92,19 @@ class Unit:
         self.said: dict[Any, Program] = {}
         self.made: dict[Any, Any] = {}
         self.attributes: dict[Any, Any] = {}
-        self.instead, self.named = instead, named
+        self.instead, self.named, self.tier = instead, named, tier
         self._needed: dict[Program, dict[int, Any]] = {}
         self._ruled: set[Any] = set()
+
+    @property
+    def rounds_alike(self) -> bool:
+        """Whether what the compiler computes in two places is rounded alike in both.
+
+        It puts cheap operands into every loop that reads them.  In one of them a product and a sum
+        may become a single operation that rounds once, and in another not, so that a value is not
+        equal to itself.  Only the full tier for CPUs has never been seen to do so.
+        """
+        return self.platforms == ("cpu",) and self.tier == "full"
 
     @property
     def place(self) -> Any:

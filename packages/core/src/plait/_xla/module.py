@@ -58,6 +58,7 @@ def module_of(
     embed: bool | Callable = False,
     instead: Callable | None = None,
     named: Callable | None = None,
+    tier: str = "full",
 ) -> Module:
     """The module whose `main` is `p`, on operands with these dispatch keys.
 
@@ -65,13 +66,13 @@ def module_of(
     into the module, which then stands alone, or, if it is a function, those of which it is true;
     `instead(equation, platforms)` may give a function of values to be lowered rather than an
     equation; `named(equation)` may give a program of that equation alone and its text, which then
-    is a function that carries it (`OPERATION`).
+    is a function that carries it (`OPERATION`).  `tier` is that in which it will be compiled.
     """
     for name in p.axes:
         raise unbound(name)
     p, keys = laid_out(p), [physical_key(k) for k in keys]
     with jaxlib_api.lock, collector_paused():
-        unit = Unit(platforms, locations, embed, instead, named)
+        unit = Unit(platforms, locations, embed, instead, named, tier)
         keys = keys or list(p.in_avals)
         for k in (*keys, *(x.key for x in unit.needs(p).values())):
             if k.placement is not None:

@@ -7,6 +7,8 @@ from ..._ops.argreduction import (
     argmax_,
     argmin_,
     dtype_for_indices,
+    is_max,
+    is_min,
 )
 from ..._ops.reduction import (
     highest,
@@ -25,6 +27,8 @@ __all__ = [
     "argmin_",
     "dtype_for_indices",
     "highest",
+    "is_max",
+    "is_min",
     "lowest",
     "reduce_and",
     "reduce_max",

@@ -110,6 +110,15 @@ def _placed(prim: Any) -> Iterator[Sample]:
     yield Sample((ordinary("float32", (0, 2)),), how)
 
 
+def _marks(reduced: Callable) -> Callable:
+    """Those that are equal to the extreme."""
+
+    def value(x: np.ndarray, axes: tuple) -> np.ndarray:
+        return x == np.expand_dims(reduced(x, axes=axes), axes)
+
+    return value
+
+
 REFERENCES = {
     "core.reduce_sum": Reference(
         _folded(np.add, lambda d: 0), _reduced, 1),
@@ -122,5 +131,7 @@ REFERENCES = {
     "core.reduce_xor": Reference(_folded(np.bitwise_xor, lambda d: 0), _reduced),
     "core.argmax": Reference(_place(True), _placed),
     "core.argmin": Reference(_place(False), _placed),
+    "core.is_max": Reference(_marks(_folded(greater, least_of)), _reduced),
+    "core.is_min": Reference(_marks(_folded(lesser, most_of)), _reduced),
 }  # fmt: skip
 """What the kit knows of each primitive of the family."""
