@@ -389,6 +389,14 @@ def fuzz(session: nox.Session) -> None:
     session.run("python", "tests/fuzz/random_piles.py", "--families")
 
 
+@nox.session
+def hostile(session: nox.Session) -> None:
+    """Artifacts with changed bytes in great number, half of them with the right checksums, read
+    apart: `-- --count N`, and `--seed S --count 1` for one again."""
+    session.install(*wheels(session, *PACKAGES), JAXLIB, "pytest>=8")
+    session.run("python", "tests/fuzz/hostile.py", *session.posargs)
+
+
 # Sessions for those who change Plait
 
 
