@@ -23,8 +23,7 @@ tf = pytest.importorskip("tensorflow", reason="run by `nox -s tensorflow`")
 from plait_export.tensorflow.graph.named import _PLAIN  # noqa: E402  as it needs TensorFlow
 from plait_export.tensorflow.operations import Graph  # noqa: E402
 
-TOLERANCE = {"float16": 3e-2, "bfloat16": 2e-1, "float32": 2e-4, "float64": 1e-6,
-             "complex64": 2e-4, "complex128": 1e-6}  # fmt: skip
+TOLERANCE = {"bfloat16": 2e-1, "float32": 2e-4, "float64": 1e-6, "complex64": 2e-4}
 """Of values near 1."""
 STEP = 1e-6
 
@@ -94,7 +93,7 @@ def test_values_and_derivatives(job, dtype):
     tolerance = TOLERANCE.get(dtype, 0)
     for got, want in zip(found, reference(*map(wide, xs)), strict=True):
         np.testing.assert_allclose(wide(got), wide(want), rtol=tolerance, atol=tolerance)
-    if not parts or dtype in ("float16", "bfloat16"):
+    if not parts or dtype == "bfloat16":
         return
     gradients = tape.gradient(parts, [tensors[i] for i in vary], unconnected_gradients="zero")
     for i, gradient in zip(vary, gradients, strict=True):
