@@ -35,6 +35,8 @@ SAMPLES = sorted(p.parent for p in ROOT.glob("examples/*/pyproject.toml"))
 JAXLIB = "jaxlib==0.10.2"  # what results are compared on; `tests-latest` takes the newest
 TENSORFLOW = "tensorflow-cpu==2.21.0"  # what reads artifacts besides us
 IREE = ("iree-base-compiler==3.13.0", "iree-base-runtime==3.13.0")  # likewise
+ONNX = ("tf2onnx==1.17.0", "onnxruntime==1.32.0")
+COREML = ("coremltools==9.0", "stablehlo-coreml-experimental==0.0.18")  # which brings a jaxlib
 PEER = "jax==0.10.2"  # only to compare with, and only in environments of its own
 LATEST = ("3.13", "3.12")
 # The conformance suite of the array API standard, whose newest commits ask for a later version.
@@ -258,6 +260,8 @@ def run_together(session: nox.Session, report: str, own: bool = False, **environ
         "--ignore=tests/libraries",
         "--ignore=tests/tensorflow",
         "--ignore=tests/iree",
+        "--ignore=tests/onnx",
+        "--ignore=tests/coreml",
         "--ignore=tests/typing",
         *(str(f.relative_to(ROOT)) for f in folders if has_tests(f)),
         **environment,
@@ -332,6 +336,23 @@ def iree(session: nox.Session) -> None:
     pytest(session, "iree", "-n2", "tests/iree")
 
 
+@nox.session
+def onnx(session: nox.Session) -> None:
+    """Functions as graphs of TensorFlow's, converted to ONNX and run by ONNX Runtime."""
+    packages = ("core", "autodiff", "batching", "export")
+    session.install(*wheels(session, *packages), JAXLIB, TENSORFLOW, *ONNX)
+    session.install("pytest>=8", "pytest-timeout", "pytest-xdist", "scipy")
+    pytest(session, "onnx", "-n2", "tests/onnx")
+
+
+@nox.session
+def coreml(session: nox.Session) -> None:
+    """Artifacts converted to Core ML, by an environment that has no Plait."""
+    session.install(*wheels(session, "core", *PLUGINS), JAXLIB, "pytest>=8", "pytest-timeout")
+    reader = environment(session, "coreml", *COREML)
+    pytest(session, "coreml", "tests/coreml", PLAIT_TEST_READER=str(reader))
+
+
 @nox.session(name="array-api")
 def array_api(session: nox.Session) -> None:
     """The conformance suite of the array API standard; `-- FOLDER` if there is a checkout of it.
@@ -387,6 +408,14 @@ def fuzz(session: nox.Session) -> None:
     session.run("python", "tests/fuzz/random_piles.py", *session.posargs)
     session.run("python", "tests/fuzz/test_changed_artifacts.py", *session.posargs)
     session.run("python", "tests/fuzz/random_piles.py", "--families")
+
+
+@nox.session
+def hostile(session: nox.Session) -> None:
+    """Artifacts with changed bytes in great number, half of them with the right checksums, read
+    apart: `-- --count N`, and `--seed S --count 1` for one again."""
+    session.install(*wheels(session, *PACKAGES), JAXLIB, "pytest>=8")
+    session.run("python", "tests/fuzz/hostile.py", *session.posargs)
 
 
 # Sessions for those who change Plait

@@ -32,6 +32,9 @@ from plait_export import ArtifactError, Limits, container, deserialize, export, 
 X = np.arange(12, dtype=np.float32).reshape(4, 3)
 SQUARE = X.T @ X + np.eye(3, dtype=np.float32)
 SECONDS = 5.0
+BESIDES = 200 << 20
+"""Bytes of memory that reading may take, besides ten times those of the file."""
+ENDINGS = ("ended the process", "not read within", "takes more memory")
 STARTING = 5.0
 """Seconds in which a process starts, on a machine that is not idle."""
 
@@ -154,11 +157,11 @@ def mutant(seed: int) -> tuple[bytes, object]:
 def outcome(data: bytes) -> tuple[str, object]:
     """What is said of a file, and what was read of it."""
     try:
-        read, said = deserialize(data, isolated=Limits(seconds=SECONDS)), "read"
+        limits = Limits(seconds=SECONDS, memory=10 * len(data) + BESIDES)
+        read, said = deserialize(data, isolated=limits), "read"
     except ArtifactError as e:
         assert e.fix and e.what
-        read, said = None, next((s for s in ("ended the process", "not read within")
-                                 if s in e.what), "refused")  # fmt: skip
+        read, said = None, next((s for s in ENDINGS if s in e.what), "refused")
     return said, read
 
 
@@ -227,7 +230,7 @@ def main() -> None:
         slowest = max(slowest, took)
         if said == "read" and asked.call:
             said = called(seed)
-        if said.startswith(("ended", "not read", "called: ")):
+        if said in ENDINGS or said.startswith("called: "):
             print(f"  {seed}: {said}", flush=True)
         counts[said] = counts.get(said, 0) + 1
         seed += 1

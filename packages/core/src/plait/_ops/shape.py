@@ -16,6 +16,7 @@ from .._base.errors import (
     ConcretizationError,
     OperandTypeError,
     ShapeError,
+    UndecidedDim,
 )
 from .._core.array import Literal, as_value, asarray, fits, solid, wrap
 from .._core.buffers import put
@@ -34,7 +35,7 @@ from .._types.avals import (
     nothing_to_do,
     promote,
 )
-from .._types.dims import Dim, divide_exact, is_symbolic, max_dim, product
+from .._types.dims import Dim, decide_eq, divide_exact, is_symbolic, max_dim, product
 from .._xla.lower import eager_rules, lower_rules
 from .._xla.mlir import i64, i64s
 from .empty_axes import make_room, with_room
@@ -530,13 +531,24 @@ def expand_dims(x: Any, axis: Any) -> Any:
 
 
 def squeeze(x: Any, axis: Any = None) -> Any:
-    """Without axes of size 1 (all of them by default)."""
+    """Without axes of size 1 (all of them by default; UndecidedDim if that depends)."""
     x = as_value(x)
     if axis is None:
-        axes = tuple([i for i, d in enumerate(x.aval.shape) if d.__class__ is int and d == 1])
+        axes = tuple([i for i, d in enumerate(x.aval.shape) if _is_1(d, i)])
     else:
         axes = tuple(sorted(normal_axes(axis, x.aval.ndim)))
     return squeeze_.bind(x, axes=axes) if axes else x
+
+
+def _is_1(d: "Dim | int", axis: int) -> bool:
+    known = decide_eq(d, 1)
+    if known is None:
+        raise UndecidedDim(
+            f"squeeze leaves out the axes of size 1, and whether axis {axis} is one depends: its "
+            f"size is {d}",
+            fix="name the axes that are to be left out: squeeze(x, axis=...)",
+        )
+    return known
 
 
 def concatenate(xs: Sequence[Any], axis: int = 0) -> Any:

@@ -159,7 +159,8 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
 def squeeze(a: Any, axis: Any = None) -> Any:
     """Without axes of size 1: all of them, or those named.
 
-    Raises TypeRule for an axis of another size.  As numpy.squeeze.
+    Raises ShapeError for an axis of another size that is named, and UndecidedDim where none is
+    named and a size that is known by name may be 1.  As numpy.squeeze.
 
     >>> import numpy as np, plait
     >>> plait.numpy.squeeze(np.ones((1, 3, 1)), axis=0).shape

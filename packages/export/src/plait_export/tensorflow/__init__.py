@@ -10,6 +10,7 @@ graph of its ordinary operations.
     operations   an exported function there, with derivatives
     conversion   to_tf
     saving       save
+    tflite       to_tflite
     importing    from_tf
     calling      call_tf
 
@@ -20,5 +21,6 @@ from .calling import call_tf
 from .conversion import to_tf
 from .importing import FromTensorFlow, from_tf
 from .saving import save, save_artifact
+from .tflite import to_tflite
 
-__all__ = ["FromTensorFlow", "call_tf", "from_tf", "save", "save_artifact", "to_tf"]
+__all__ = ["FromTensorFlow", "call_tf", "from_tf", "save", "save_artifact", "to_tf", "to_tflite"]

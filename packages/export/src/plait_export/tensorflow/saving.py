@@ -101,8 +101,8 @@ def save(
         known = tree.unflatten([ShapeDtypeStruct(np.shape(x), np.asarray(x).dtype) for x in leaves])
         module = kind(export(traceable, platforms=wanted, libraries=False)(known, *specs))
         operation = Operation(traceable, module, with_gradient)
-        ins = _argument_names(said.get(name), f, module.exported, len(held))
-        setattr(model, name, _served(operation, held, ins))
+        ins = argument_names(said.get(name), f, module.exported, len(held))
+        setattr(model, name, served(operation, held, ins))
     options = tf.saved_model.SaveOptions(experimental_custom_gradients=with_gradient)
     signatures = {name: getattr(model, name) for name in functions}
     tf.saved_model.save(model, str(folder), signatures=signatures, options=options)
@@ -116,10 +116,10 @@ def _variable(x: Any, path: str) -> Any:
     return tf.Variable(x, dtype=dtype, name=name, trainable=Aval((), x.dtype).inexact)
 
 
-def _served(operation: Operation, held: Sequence[Any], names: Sequence[str]) -> Any:
+def served(operation: Operation, held: Sequence[Any], names: Sequence[str]) -> Any:
     """A function of TensorFlow's of the arguments after the parameters, which are variables."""
     exported = operation.module.exported
-    outs = _result_names(exported)
+    outs = result_names(exported)
     avals = exported.in_avals[len(held) :]
     taken = [tf.TensorSpec(shape_there(a), dtype_of(a, n), n) for a, n in zip(avals, names)]
 
@@ -130,7 +130,7 @@ def _served(operation: Operation, held: Sequence[Any], names: Sequence[str]) -> 
     return tf.function(serve, input_signature=taken, autograph=False)
 
 
-def _argument_names(said: Any, f: Any, exported: Exported, params: int) -> list[str]:
+def argument_names(said: Any, f: Any, exported: Exported, params: int) -> list[str]:
     """Names of the arguments after the parameters."""
     paths = exported.paths[params:]
     if said is None:
@@ -154,7 +154,7 @@ def _as_named(path: str, f: Any) -> str:
     return code.co_varnames[int(found[1])] + path[found.end() :]
 
 
-def _result_names(exported: Exported) -> list[str]:
+def result_names(exported: Exported) -> list[str]:
     n = exported.out_tree.num_leaves
     said = key_paths(exported.out_tree.unflatten(range(n)))
     plain = [re.sub(r"\W+", "_", p).strip("_") for p in said]

@@ -60,6 +60,8 @@ def _(walk, op, xs):
     if known is not None:
         return walk.block(op.regions[int(known) if 0 <= known <= last else last], [])
     branches = [lambda b=b: walk.block(b, []) for b in op.regions]
+    if last == 1:  # which readers of graphs know that do not know the other
+        return _listed(tf.cond(tf.equal(xs[0], 0), *branches))
     return _listed(tf.switch_case(xs[0], branches))  # which takes the last one, too
 
 

@@ -97,14 +97,24 @@ _FLOATS = ("float16", "bfloat16", "float32", "float64")
 
 def _plain(walk: Any, x: Any, kernel: Any, strides: list[int]) -> Any:
     n = len(strides)
-    if 1 <= n <= 3 and x.dtype.name in _FLOATS and None not in (x.shape[-1], kernel.shape[-1]):
-        return tf.nn.convolution(x, kernel, strides=strides, padding="VALID")
+    if 1 <= n <= 3 and x.dtype.name in _FLOATS:
+        return _by_tensorflow(x, kernel, strides)
     window = kernel.shape.as_list()[:n]
     if None in window or _product(window) > _MOST:
         raise walk.unsaid(
             f"a convolution of {n} axes of {x.dtype.name}, by a kernel of more than {_MOST} places"
         )
     return _over_places(x, kernel, strides, 1, 0)
+
+
+def _by_tensorflow(x: Any, kernel: Any, strides: list[int]) -> Any:
+    """By the operation, which need not know how many features there are, as its wrapper must: those
+    of a gradient by the kernel are the examples."""
+    if len(strides) == 1:  # an axis of size 1 beside it
+        y = _by_tensorflow(tf.expand_dims(x, 1), tf.expand_dims(kernel, 0), [1, *strides])
+        return tf.squeeze(y, 1)
+    how = {"input": x, "filter": kernel, "strides": [1, *strides, 1], "padding": "VALID"}
+    return tf.raw_ops.Conv2D(**how) if len(strides) == 2 else tf.raw_ops.Conv3D(**how)
 
 
 def _over_places(x: Any, kernel: Any, strides: list[int], count: int, axis: int) -> Any:

@@ -59,7 +59,21 @@ def _remainder(x: Any, y: Any) -> Any:
     if x.dtype.size < 4:
         wide = _remainder(tf.cast(x, tf.float32), tf.cast(y, tf.float32))
         return tf.cast(wide, x.dtype)
-    return tf.raw_ops.TruncateMod(x=x, y=y)
+    plain = tf.stop_gradient(tf.raw_ops.TruncateMod(x=x, y=y))
+    whole = tf.stop_gradient(_finite(tf.divide(x, y)))
+    whole = tf.where(tf.less(whole, 0), tf.math.ceil(whole), tf.floor(whole))
+    # TensorFlow has no derivative of it: that is 1 by x, and by y the quotient without its fraction
+    return plain - _still(-x) - tf.abs(whole) * _still(tf.sign(whole) * y)
+
+
+def _finite(x: Any) -> Any:
+    return tf.where(tf.math.is_finite(x), x, tf.zeros_like(x))
+
+
+def _still(x: Any) -> Any:
+    """0, of which the derivative is that of x; never -0, so that taking it away changes nothing."""
+    x = _finite(x)
+    return x - tf.stop_gradient(x)
 
 
 def _power(x: Any, y: Any) -> Any:

@@ -1,7 +1,8 @@
 """Operations of Plait that TensorFlow has, too: functions of the module that carry their name.
 
 What StableHLO says in many words, an error function or the logarithm of the gamma function, is one
-operation again, with TensorFlow's derivative.
+operation again, with TensorFlow's derivative.  Floats that are sorted as integers of the same bits
+are sorted as floats, since integers have no derivative.
 
 Invariant: what is taken for a function computes the same, to the accuracy of its type; what stops
 derivatives stops them here.
@@ -17,6 +18,7 @@ from plait.ext.lower import (
 
 from ...reader.module import Function
 from ..library import tf
+from .sorting import in_order
 
 _KNOWN: dict[str, Callable] = {
     "core.erf": lambda x: tf.math.erf(x),
@@ -42,9 +44,8 @@ _PLAIN = frozenset(
     [f"core.{n}" for n in (
         "stop", "relu", "integer_pow", "conj", "argsort", "sort", "top_k", "argmax", "argmin",
         "cumsum", "cumprod", "cummax", "cummin", "cumlogsumexp", "select_and_scatter_add",
-        "reduce_window", "reduce_window_sum", "reduce_precision", "power", "pow", "floor_divide",
-        "threefry2x32", "square", "reduce", "cbrt", "atan2", "not_",
-        "cholesky", "triangular_solve", "gather", "broadcast_in_dim", "div", "rem",
+        "reduce_precision", "pow", "threefry2x32", "cbrt", "atan2", "cholesky", "triangular_solve",
+        "gather", "broadcast_in_dim", "div", "rem",
     )]
 ) | frozenset(_KNOWN)  # fmt: skip
 """Operations of which TensorFlow's derivative, of what they consist of, is the derivative."""
@@ -64,6 +65,10 @@ def known_again(f: Function, xs: Sequence[Any]) -> list | None:
     name = name_of(f)
     if name == "core.stop":
         return [tf.stop_gradient(xs[-1])]
+    if name == "core.sort" and len(f.body.returned) == 1 and xs[-1].dtype.is_floating:
+        axis = re.search(r"axis=(\d+)", str(f.attributes[OPERATION]))
+        assert axis is not None
+        return [in_order(xs[-1], int(axis[1]))]
     if name not in _KNOWN or xs[-1].dtype not in (tf.float32, tf.float64):
         return None
     if xs[-1].dtype == tf.float64 and name in _OF_FLOAT32:

@@ -138,11 +138,21 @@ def _(walk, op, xs):
     if not starts:
         return tf.identity(box)
     wide = sizes_of(box)
-    begin = positions(starts, [n - k for n, k in zip(sizes_of(x), wide)])
+    have = sizes_of(x)
+    begin = positions(starts, [n - k for n, k in zip(have, wide)])
+    if _whole_rows(have, wide):  # as loops write them: others than TensorFlow have this operation
+        rows = begin[0] + tf.range(wide[0], dtype=tf.int64)
+        return tf.tensor_scatter_nd_update(x, rows[:, None], box)
     end = begin + tf.cast(as_shape(wide), tf.int64)
     return tf.raw_ops.TensorStridedSliceUpdate(
         input=x, begin=begin, end=end, strides=tf.ones_like(begin), value=box
     )
+
+
+def _whole_rows(have: Sequence[Any], wide: Sequence[Any]) -> bool:
+    """Whether a box is known to be as large as the array along all axes but the first."""
+    known = all(n.__class__ is int for n in wide) and all(n.__class__ is int for n in have[1:])
+    return known and list(have[1:]) == list(wide[1:])
 
 
 # ---- padding -------------------------------------------------------------------------------

@@ -39,6 +39,13 @@ def _(walk, op, xs):
     return [_back(tf.gather(x, order, batch_dims=x.shape.rank - 1), axis) for x in moved]
 
 
+def in_order(x: Any, axis: int) -> Any:
+    """Elements from the least to the greatest along an axis, in numpy's order."""
+    row = _last(x, axis)
+    order = _by_keys(_keys(row))
+    return _back(tf.gather(row, order, batch_dims=row.shape.rank - 1), axis)
+
+
 def _last(x: Any, axis: int) -> Any:
     rank = x.shape.rank
     return x if axis == rank - 1 else tf.transpose(x, [*_without(rank, axis), axis])
