@@ -384,9 +384,9 @@ def fuzz(session: nox.Session) -> None:
     changed bytes; others each time: `-- --minutes N`, `-- --seed S --count 1` for one again."""
     session.install(*wheels(session, *PACKAGES), JAXLIB, "pytest>=8")
     session.run("python", "tests/fuzz/test_random_programs.py", *session.posargs)
-    session.run("python", "tests/fuzz/random_piles.py", *session.posargs)
+    session.run("python", "-m", "tests.fuzz.random_piles", *session.posargs)
     session.run("python", "tests/fuzz/test_changed_artifacts.py", *session.posargs)
-    session.run("python", "tests/fuzz/random_piles.py", "--families")
+    session.run("python", "-m", "tests.fuzz.random_piles", "--families")
 
 
 # Sessions for those who change Plait
