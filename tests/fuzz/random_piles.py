@@ -19,6 +19,7 @@ Invariant: a program follows from its seed alone; the other side knows of no pil
 import argparse
 import math
 import random
+import resource
 import time
 import traceback
 import warnings
@@ -31,11 +32,13 @@ import plait.numpy as pnp
 from plait import lax, nn
 from plait._xla.physical import laid_out
 from plait.ext.ir import evaluate, programs_in
+from plait.ext.ops.indexing import FILL
 from plait.ext.rules import expand_rules
 from plait.ext.trace import staged, use
 from plait.ext.values import Array, as_value
 from plait.testing.oracle import ArrayOracle
 from plait.testing.references import all_references
+from plait.testing.references.indexing import _nothing as OUTSIDE
 
 from ..composition import pile_checks
 from ..composition.pile_families import FAMILIES, WITHOUT_DERIVATIVE
@@ -395,13 +398,62 @@ WAYS = {
 # ---- both sides
 
 
+def gathered_at_once(x, indices, *, dimension_numbers, slice_sizes, mode, fill_value, **promises):
+    """`gather` in numpy: what the oracle does one index after the other."""
+    n = dimension_numbers
+    lead = indices.shape[:-1]
+    dropped = (*n.collapsed_slice_dims, *n.operand_batching_dims)
+    kept = [a for a in range(x.ndim) if a not in dropped]
+    inside, at = np.ones(lead, bool), []
+    for a, size in enumerate(slice_sizes):
+        start = np.zeros(lead, np.int64)
+        if a in n.start_index_map:
+            start = indices[..., n.start_index_map.index(a)].astype(np.int64)
+            room = x.shape[a] - size
+            inside &= (start >= 0) & (start <= room)
+            start = np.clip(start, 0, room)
+        elif a in n.operand_batching_dims:
+            d = n.start_indices_batching_dims[n.operand_batching_dims.index(a)]
+            start = start + np.arange(lead[d]).reshape(
+                [-1 if i == d else 1 for i in range(len(lead))]
+            )
+        window = [size if a == b else 1 for b in kept]
+        at.append(start.reshape(*lead, *[1] * len(kept)) + np.arange(size).reshape(window or ()))
+    out = x[tuple(at)]
+    if mode == FILL:
+        missing = OUTSIDE(x.dtype) if fill_value is None else fill_value
+        out = np.where(inside.reshape(*lead, *[1] * len(kept)), out, np.asarray(missing, x.dtype))
+    others = [i for i in range(out.ndim) if i not in n.offset_dims]
+    return np.moveaxis(out, range(out.ndim), [*others, *n.offset_dims])
+
+
+def remainder_at_once(x, y):
+    return np.fmod(x, y) if x.dtype.kind == "i" and np.all(y > 0) else None
+
+
+def quotient_at_once(x, y):
+    return (x - np.fmod(x, y)) // y if x.dtype.kind == "i" and np.all(y > 0) else None
+
+
+FAST = {
+    "core.gather": gathered_at_once,
+    "core.rem": remainder_at_once,
+    "core.div": quotient_at_once,
+}
+"""What the oracle does element after element; None: it is asked."""
+
+
 class Expanding(ArrayOracle):
     """numpy, which knows operations on piles by what they say with other operations."""
 
     def apply(self, prim, args, params):
-        expand = expand_rules.find(prim)
+        fast = FAST.get(prim.name)
+        out = fast and fast(*map(as_array, args), **params)
+        if out is not None:
+            return out
         if all_references().get(prim.name) is not None:
             return super().apply(prim, args, params)
+        expand = expand_rules.find(prim)
         if expand is None:  # a checkpoint is what it applies; of a custom rule that comes last
             return evaluate(programs_in(params)[-1], args)
         says = partial(expand, **params)
@@ -414,39 +466,59 @@ def as_array(x):
     return x.numpy() if isinstance(x, Array) else np.asarray(x)
 
 
+class Opened:
+    """A pile as an array with padding, and the shapes of examples."""
+
+    def __init__(self, pile):
+        shape = lambda v: pnp.stack([pnp.asarray(d, "int32") for d in (*v.shape, 0)])
+        self.padded, self.shapes = pile.to_padded(), plait.vmap(shape, plait.pile_axis)(pile)
+
+    def to_list(self):
+        pairs = zip(self.padded, self.shapes, strict=True)
+        return [x[tuple(map(slice, shape[:-1]))] for x, shape in pairs]
+
+
+def is_pile(v):
+    return isinstance(v, plait.Pile)
+
+
 def in_numpy(f, args, of=None):
-    """What f returns, computed by numpy; `of` keeps programs by the shapes of arguments."""
+    """The leaves of what f returns, computed by numpy; `of` keeps programs by the shapes of
+    arguments."""
     shapes = tuple([np.shape(a) for a in plait.tree.leaves(args)])
     if of is None or shapes not in of:
-        trees = []
+        opened = []
 
         def flat(*xs):
-            leaves, tree = plait.tree.flatten(f(*xs))
-            trees.append(tree)
-            return leaves
+            found = plait.tree.leaves(f(*xs), is_leaf=is_pile)
+            opened[:] = [Opened(v) if is_pile(v) else v for v in found]
+            return [
+                u for v in opened for u in ((v.padded, v.shapes) if isinstance(v, Opened) else (v,))
+            ]
 
-        program, tree = laid_out(plait.make_program(flat)(*args)), trees[-1]
+        made = laid_out(plait.make_program(flat)(*args)), opened
         if of is not None:
-            of[shapes] = program, tree
+            of[shapes] = made
     else:
-        program, tree = of[shapes]
+        made = of[shapes]
+    program, opened = made
     leaves = [np.asarray(v) for v in plait.tree.leaves(args)]
     with use(Expanding()), np.errstate(all="ignore"):
-        out = [as_array(v) for v in evaluate(program, leaves)]
-    return tree.unflatten([pnp.asarray(v) for v in out])
+        got = iter([as_array(v) for v in evaluate(program, leaves)])
+    out = []
+    for v in opened:
+        if isinstance(v, Opened):
+            v.padded, v.shapes = next(got), next(got)
+        out.append(v if isinstance(v, Opened) else next(got))
+    return out
 
 
 def run_as_it_is(f, args, how):
-    """On piles: by numpy, compiled, or applied operation by operation."""
+    """The leaves of a result for all examples, by numpy, compiled, or operation by operation."""
     if how == "numpy":
         return in_numpy(f, args)
-    return plait.jit(f, tier="fast")(*args) if how == "jit" else f(*args)
-
-
-def by_example(got, count):
-    """The leaves of a result, each as a list with an entry for each example."""
-    leaves = plait.tree.leaves(got, is_leaf=lambda v: isinstance(v, plait.Pile))
-    return [v.to_list() if isinstance(v, plait.Pile) else np.asarray(v) for v in leaves]
+    f = plait.jit(f, tier="fast") if how == "jit" else f
+    return plait.tree.leaves(f(*args), is_leaf=is_pile)
 
 
 def check(seed, length, how=None, way=None, vector=None):
@@ -464,8 +536,8 @@ def check(seed, length, how=None, way=None, vector=None):
     programs = {}
     want = [in_numpy(of_one, tuple(map(pnp.asarray, (x, y, a, w, b))), programs)
             for x, y, a, b in zip(xs, ys, k, words)]  # fmt: skip
-    columns = list(zip(*[plait.tree.leaves(v) for v in want]))
-    found = by_example(got, len(xs))
+    columns = list(zip(*want))
+    found = [v.to_list() if hasattr(v, "to_list") else np.asarray(v) for v in got]
     if not want:
         assert all(len(v) == 0 for v in found if np.shape(v) != (4, 4)), found
         return way, how, vector
@@ -494,6 +566,10 @@ def check_families(special):
     return failed
 
 
+ROOM = 12 << 30
+"""Of the process, so that a program of sizes of sizes is given up rather than the machine."""
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--minutes", type=float, default=1.0)
@@ -505,9 +581,10 @@ def main():
     parser.add_argument("--families", action="store_true", help="the families, nothing random")
     a = parser.parse_args()
     warnings.simplefilter("ignore")
+    resource.setrlimit(resource.RLIMIT_AS, (ROOM, ROOM))
     if a.families:
         raise SystemExit(check_families(False) + check_families(True) > 0)
-    end, run, failed = time.monotonic() + 60 * a.minutes, 0, 0
+    end, run, failed, large = time.monotonic() + 60 * a.minutes, 0, 0, 0
     for seed in range(a.seed, a.seed + a.count):
         if time.monotonic() > end:
             break
@@ -517,6 +594,8 @@ def main():
             plait.clear_caches()  # the kernel allows a process some 65,000 mappings of memory
         try:
             check(seed, length, a.how, a.way)
+        except MemoryError:  # sizes of sizes of sizes
+            large += 1
         except Exception as e:
             failed += 1
             print(
@@ -526,7 +605,7 @@ def main():
                 traceback.print_exc()
         if run % 500 == 0:
             print(f"{run} programs, {failed} failed", flush=True)
-    print(f"{run} programs from seed {a.seed}, {failed} failed")
+    print(f"{run} programs from seed {a.seed}, {failed} failed, {large} too large")
     raise SystemExit(failed > 0)
 
 
