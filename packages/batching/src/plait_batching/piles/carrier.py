@@ -26,6 +26,7 @@ from plait.ext.rules import (
 )
 from plait.ext.sizes import (
     Dim,
+    decide_ge,
 )
 from plait.ext.trace import (
     Carrier,
@@ -271,6 +272,10 @@ class Ragged(Batch):
         if not self.axes(aval):
             return self.lift(aval, 0, (x,))
         return self.lift(aval, FLAT if how == FLAT else (how, 0), (x,))
+
+    def may_lack(self, n: Any, m: Any) -> bool:
+        """Whether an axis of a size that differs, `n`, may have less than `m` in an example."""
+        return self.caps.mine(n) and decide_ge(n, m) is not True
 
     def masked(self, x: Any, aval: Aval, axes: Sequence[int], fill: Any) -> Any:
         """Padded values with `fill` beyond the end of these axes."""

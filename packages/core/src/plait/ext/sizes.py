@@ -6,6 +6,7 @@ Invariant: nothing is defined here.
 from .._types.dims import (
     Dim,
     Scope,
+    decide_ge,
     is_symbolic,
     solve_dims,
     symbolic_dims,
@@ -21,6 +22,7 @@ from .._types.dims.language import (
 __all__ = [
     "Dim",
     "Scope",
+    "decide_ge",
     "is_symbolic",
     "max_dim",
     "min_dim",
