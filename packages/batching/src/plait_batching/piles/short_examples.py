@@ -107,6 +107,9 @@ def _equations(program: Program, names: frozenset[str]) -> Iterator[Any]:
 def _fits(e: Any, sizes: dict[str, int]) -> bool:
     """Whether an equation may be, where sizes are these numbers."""
     avals = [_at(a.aval, sizes) for a in e.inputs]
+    if e.prim is slice_:  # its type follows from limits alone
+        limits = _at(e.params["limits"], sizes)
+        return all(m <= n for m, n in zip(limits, avals[0].shape, strict=True))
     try:
         e.prim.infer(tuple(avals), {k: _at(v, sizes) for k, v in e.params.items()})
     except PlaitError:
