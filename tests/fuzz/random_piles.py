@@ -20,6 +20,7 @@ import argparse
 import math
 import random
 import resource
+import signal
 import time
 import traceback
 import warnings
@@ -568,8 +569,16 @@ def check_families(special):
     return failed
 
 
-ROOM = 12 << 30
-"""Of the process, so that a program of sizes of sizes is given up rather than the machine."""
+ROOM, SECONDS = 12 << 30, 60
+"""Of memory for the process, of time for a program: what makes sizes of sizes is given up."""
+
+
+class Late(Exception):
+    pass
+
+
+def late(*_):
+    raise Late
 
 
 def main():
@@ -583,6 +592,7 @@ def main():
     parser.add_argument("--families", action="store_true", help="the families, nothing random")
     a = parser.parse_args()
     warnings.simplefilter("ignore")
+    signal.signal(signal.SIGALRM, late)
     resource.setrlimit(resource.RLIMIT_AS, (ROOM, ROOM))
     if a.families:
         raise SystemExit(check_families(False) + check_families(True) > 0)
@@ -594,9 +604,10 @@ def main():
         run += 1
         if run % 50 == 0:
             plait.clear_caches()  # the kernel allows a process some 65,000 mappings of memory
+        signal.alarm(SECONDS)
         try:
             check(seed, length, a.how, a.way)
-        except MemoryError:  # sizes of sizes of sizes
+        except (MemoryError, Late):
             large += 1
         except Exception as e:
             failed += 1
@@ -606,7 +617,8 @@ def main():
             if a.count == 1:
                 traceback.print_exc()
         if run % 500 == 0:
-            print(f"{run} programs, {failed} failed", flush=True)
+            print(f"{run} programs, {failed} failed, {large} too large", flush=True)
+    signal.alarm(0)
     print(f"{run} programs from seed {a.seed}, {failed} failed, {large} too large")
     raise SystemExit(failed > 0)
 
