@@ -26,6 +26,7 @@ from plait.ext.rules import (
 )
 from plait.ext.sizes import (
     Dim,
+    decide_eq,
     decide_ge,
 )
 from plait.ext.trace import (
@@ -95,6 +96,7 @@ class Ragged(Batch):
         self.dims = frozenset(self.caps.named)
         self._rows: dict[str, Rows] = {}
         self._pairs: dict[tuple[str, str], Pairs] = {}
+        self._same: dict[tuple[str, str], bool] = {}
 
     def hidden_by(self, axes: frozenset) -> "Ragged":
         if not self.concerns(axes):
@@ -315,6 +317,7 @@ class Ragged(Batch):
         return not self.dims.isdisjoint(dims_of(seen))
 
     def run(self, prim: Any, rule: Any, args: Any, params: dict) -> Any:
+        args = self._alike(args)
         out = prim.infer(tuple([a.aval for a in args]), params)
         outs = out if prim.many else [out]
         if not self.concerned(args, outs, params):
@@ -340,6 +343,28 @@ class Ragged(Batch):
         if prim.many:
             return [self._typed(a, y) for a, y in zip(out, as_list(made), strict=True)]
         return self._typed(out, made)
+
+    def _alike(self, args: Sequence[Any]) -> Sequence[Any]:
+        """The operands, of which sizes that are equal are written in one way, the first's."""
+        ragged = [a for a in args if self.axes(a.aval)]
+        seen: dict[str, Any] = {}
+        for a in ragged:
+            seen.update((str(d), d) for d in a.aval.shape if d.__class__ is Dim)
+        if len(ragged) < 2 or len(seen) < 2:
+            return args
+        first: dict[str, Any] = {}
+        for key, d in seen.items():
+            first[key] = next((e for e in first.values() if self._equal(e, d)), d)
+        typed = [(a.aval.with_shape(_written(a.aval.shape, first)), a) for a in args]
+        return [
+            Literal(a.value, t) if a.__class__ is Literal else self._typed(t, a) for t, a in typed
+        ]
+
+    def _equal(self, d: Any, e: Any) -> bool:
+        key = str(d), str(e)
+        if key not in self._same:
+            self._same[key] = decide_eq(d, e) is True
+        return self._same[key]
 
     def _typed(self, aval: Aval, x: Any) -> Any:
         """A result, of the type that it has: sizes that are equal may be written in two ways, of
@@ -420,3 +445,7 @@ def undone(r: Ragged, x: Any) -> bool:
     return (
         x.__class__ is Lifted and x.by is r and x.form.__class__ is tuple and x.form[0] == PARTIAL
     )
+
+
+def _written(shape: Sequence[Any], first: dict[str, Any]) -> list[Any]:
+    return [first[str(d)] if d.__class__ is Dim else d for d in shape]

@@ -6,6 +6,7 @@ Invariant: nothing is defined here.
 from .._types.dims import (
     Dim,
     Scope,
+    decide_eq,
     decide_ge,
     is_symbolic,
     solve_dims,
@@ -22,6 +23,7 @@ from .._types.dims.language import (
 __all__ = [
     "Dim",
     "Scope",
+    "decide_eq",
     "decide_ge",
     "is_symbolic",
     "max_dim",
