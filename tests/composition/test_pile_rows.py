@@ -332,6 +332,28 @@ def test_piles_of_other_lengths_are_refused():
     assert "same lengths" in e.value.fix
 
 
+def written_in_two_ways(x):
+    """max(2n, 1) - max(n, 1) is n, and has room for more by what is known of its parts."""
+    n, most = x.shape[0], plait.core.max_dim
+    ones = pnp.ones((most(2 * n, 1), 4), x.dtype)
+    tail = lax.slice(pnp.cumsum(ones, 0), (most(n, 1), 0), (most(2 * n, 1), 4))
+    return tail + x, pnp.where(x > tail, tail, 1.0), (x * tail).sum(0), tail.T @ x
+
+
+@pytest.mark.feature("B34")
+@pytest.mark.parametrize("wrap", [lambda f: f, plait.jit], ids=["eager", "jit"])
+def test_sizes_that_are_equal_and_written_in_two_ways(wrap):
+    p = floats([3, 0, 40, 1], (4,))
+    got = wrap(partial(mapped, written_in_two_ways))(p)
+    columns = [pile.to_list() for pile in got]
+    for b, x in enumerate(p.to_list()):
+        n = len(x)
+        tail = np.arange(max(n, 1) + 1, max(2 * n, 1) + 1.0)[:, None] * np.ones(4)
+        want = tail + x, np.where(x > tail, tail, 1.0), (x * tail).sum(0), tail.T @ x
+        for c, w in zip(columns, want, strict=True):
+            np.testing.assert_allclose(c[b], w, 1e-9)
+
+
 @pytest.mark.feature("B34")
 def test_a_dense_array_has_no_row_for_each_row_of_a_pile():
     with pytest.raises(TypeError, match="is n0_0 == 4") as e:

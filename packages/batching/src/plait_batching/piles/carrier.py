@@ -317,8 +317,10 @@ class Ragged(Batch):
         return not self.dims.isdisjoint(dims_of(seen))
 
     def run(self, prim: Any, rule: Any, args: Any, params: dict) -> Any:
-        args = self._alike(args)
-        out = prim.infer(tuple([a.aval for a in args]), params)
+        wanted = out = prim.infer(tuple([a.aval for a in args]), params)
+        alike = self._alike(args)
+        if alike is not args:
+            args, out = alike, prim.infer(tuple([a.aval for a in alike]), params)
         outs = out if prim.many else [out]
         if not self.concerned(args, outs, params):
             own = batching_rules.find(prim)
@@ -341,8 +343,8 @@ class Ragged(Batch):
             with use(self):
                 made = say(*args, **params)
         if prim.many:
-            return [self._typed(a, y) for a, y in zip(out, as_list(made), strict=True)]
-        return self._typed(out, made)
+            return [self._typed(a, y) for a, y in zip(wanted, as_list(made), strict=True)]
+        return self._typed(wanted, made)
 
     def _alike(self, args: Sequence[Any]) -> Sequence[Any]:
         """The operands, of which sizes that are equal are written in one way, the first's."""
