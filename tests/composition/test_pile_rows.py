@@ -413,6 +413,16 @@ def test_inside_sizes_have_names():
 
 
 @pytest.mark.feature("B36")
+def test_jit_inside_is_of_the_named_size():
+    """Around, all rows are counted; inside of the example the size has its name."""
+    (e,) = equations(lambda p: mapped(plait.jit(lambda x: x * 2), p), ranges())
+    (call,) = [q for q in e.params["program"].eqns if "program" in q.params]
+    (inner,) = call.params["program"].in_avals
+    assert str(inner.shape[0]) == e.params["sizes"][0].name
+    assert mapped(plait.jit(lambda x: x * 2), ranges()).data.shape == (8,)
+
+
+@pytest.mark.feature("B36")
 def test_other_lengths_of_the_same_capacity_are_not_traced_again():
     traced = []
 
