@@ -183,6 +183,22 @@ def test_max_argmax_all_any():
     np.testing.assert_array_equal(vmap(lambda x: (x >= 0).any(), pile_axis)(p), [False] * 3)
 
 
+@pytest.mark.feature("B30")
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int32", "int8", "uint8", "bool"])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_the_first_of_several_extremes(dtype, axis):
+    """nan before all, and 0 for an example of none."""
+    rng = np.random.default_rng(0)
+    xs = [rng.integers(-3, 4, (n, 4) if axis == 0 else (4, n)) for n in (3, 0, 40, 1, 7)]
+    xs = [x.astype(dtype) for x in xs]
+    if np.dtype(dtype).kind == "f":
+        xs = [np.where(rng.random(x.shape) < 0.2, x.dtype.type(np.nan), x / 0.5) for x in xs]
+    p = plait.Pile.from_list(xs, axis=axis)
+    both = lambda x: (pnp.argmax(x, axis), pnp.argmin(x, axis))
+    for got, f in zip(plait.jit(partial(mapped, both))(p), (np.argmax, np.argmin)):
+        same(got, [f(x, axis) if x.shape[axis] else np.zeros(4) for x in xs])
+
+
 @pytest.mark.feature("B31")
 @pytest.mark.parametrize(
     "lengths", [[3, 0, 4], [0, 3, 4], [3, 4, 0], [0, 0, 0], [0, 0, 5, 0, 0, 1], [70, 0, 33], [1]]
