@@ -1,6 +1,6 @@
 """Some hundred of the random programs over piles; `nox -s fuzz` goes on with others.
 
-Invariant: a seed that failed once is run with each way that it failed in.
+Invariant: a test that fails says by its seed and its length which program it was.
 """
 
 import pytest
@@ -14,7 +14,7 @@ BLOCK = 20
 def test_random_programs(block):
     """As numpy computes them: gradients, scans, checkpoints and maps among them."""
     for seed in range(block * BLOCK, (block + 1) * BLOCK):
-        check(seed, 2 + seed % 11, "numpy")
+        check(seed, 2 + seed % 8, "numpy")
 
 
 @pytest.mark.parametrize("way", WAYS)

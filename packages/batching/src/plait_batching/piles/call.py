@@ -393,7 +393,7 @@ def _unpadded(r: Ragged, y: Any, t: Aval) -> Any:
 
 
 def _arguments(
-    tree: Any, given: list["_Argument"], *variables: Any, sizes: dict[str, int] | None = None
+    tree: Any, given: Sequence["_Argument"], *variables: Any, sizes: dict[str, int] | None = None
 ) -> tuple[Any, Any]:
     it = iter(variables)
     return tree.unflatten([g.given(it, sizes) for g in given])
