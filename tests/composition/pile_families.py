@@ -86,6 +86,18 @@ def searched(x):
                           (0.0, (x * x).sum()))[0]  # fmt: skip
 
 
+def positive(x):
+    """A symmetric matrix with eigenvalues that are positive, and apart."""
+    n = rows(x)
+    return pnp.tanh(x @ x.T / 4) / (n + 1) + pnp.diag(pnp.arange(n, dtype=x.dtype) * 2 + 2)
+
+
+def composed(x):
+    """What a singular value decomposition and its singular vectors make."""
+    u, s, vt = pnp.linalg.svd(positive(x))
+    return (u * pnp.sin(s)) @ vt
+
+
 FAMILIES = {
     # ---- reductions
     "and": (lambda x: pnp.bitwise_and.reduce(x, 0), I),
@@ -385,6 +397,31 @@ FAMILIES = {
     "jvp inside": (lambda x: plait.jvp(lambda v: pnp.sin(v).sum(0), (x,), (x * 2,)), F),
     "hessian of n": (lambda x: plait.jvp(plait.grad(lambda v: (v**3).sum()), (x,), (x,))[1], F),
     "tree": (lambda x: {"a": x * 2, "b": (x.sum(0), x[1:])}, F),
+    # ---- matrices
+    "cholesky": (lambda x: pnp.linalg.cholesky(positive(x)), F),
+    "solve": (lambda x: pnp.linalg.solve(positive(x), x), F),
+    "solve of each": (lambda x, k: pnp.linalg.solve(positive(k) + pnp.eye(4), x.T), F, "each 4 4"),
+    "triangular solve": (
+        lambda x: plait.scipy.linalg.solve_triangular(positive(x), x, lower=True), F
+    ),
+    "inverse": (lambda x: pnp.linalg.inv(positive(x)), F),
+    "det": (lambda x: pnp.linalg.det(positive(x) / (2 + 2 * rows(x))), F),
+    "slogdet": (lambda x: pnp.linalg.slogdet(positive(x)), F),
+    "lu": (lambda x: plait.scipy.linalg.lu(positive(x)), F),
+    "qr": (lambda x: pnp.linalg.qr(positive(x)), F),
+    "qr of rows": (
+        lambda x: pnp.abs(pnp.linalg.qr(at_least(x, 4) + pnp.eye(4 + rows(x), 4))[1]), F
+    ),
+    "eigenvalues": (lambda x: pnp.linalg.eigvalsh(positive(x)), F),
+    "eigenvectors": (lambda x: pnp.abs(pnp.linalg.eigh(positive(x))[1]), F),
+    "singular values": (lambda x: pnp.linalg.svd(positive(x), compute_uv=False), F),
+    "singular vectors": (composed, F),
+    "matrix power": (lambda x: pnp.linalg.matrix_power(positive(x) / (1 + rows(x)), 3), F),
+    "fft": (lambda x: pnp.fft.fft(at_least(x), axis=0), F),
+    "fft back": (lambda x: pnp.fft.ifft(at_least(x) * 1j, axis=0), F),
+    "rfft": (lambda x: pnp.fft.rfft(at_least(x), axis=0), F),
+    "irfft": (lambda x: pnp.fft.irfft(at_least(x, 2) + 0j, axis=0), F),
+    "fft other": (lambda x: pnp.fft.fft(x, axis=1), F),
     # ---- types
     "complex": (lambda x: pnp.exp(1j * x).conj(), F),
     "bool": (lambda x: (x > 0) & (x < 1), F),
@@ -470,5 +507,8 @@ for _name, _f in RANDOM.items():
 for _name, _f in OF_KEYS.items():
     FAMILIES[f"random {_name}"] = (_f, "key", F)
 
-# What is scattered by multiplication is differentiated at sizes that are known only.
-WITHOUT_DERIVATIVE = {"scatter mul", "while each", "while ragged", "fori n"}
+# Which two of three are multiplied first is nobody's word, and tells where infinities become nan.
+WITHOUT_INFINITIES = {"einsum three"}
+
+# loops whose length the data say
+WITHOUT_DERIVATIVE = {"while each", "while ragged", "fori n"}

@@ -455,6 +455,10 @@ OUT = {
         lambda x: (pnp.concatenate([x] * 7), x)[::-1], ["n"], ["7*n", "n"],
         "Output shapes should be [(7 n,), (n,)] but are ((n,), (7 n,)).",
     ),
+    "a list of other sizes": (
+        lambda x: (x, x), ["n"], ["7*n", "n"],
+        "Output shapes should be [(7 n,), (n,)] but are ((n,), (n,)).",
+    ),
     "a tuple": (
         lambda x: [x, x], ["n"], ("n", "n"),
         "Output shapes should be ((n,), (n,)) but are [(n,), (n,)].",

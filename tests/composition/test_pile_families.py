@@ -23,8 +23,8 @@ VALUES = [
     "random permutation",
 ]  # fmt: skip
 GRADIENTS = [
-    "conv stride", "sum window", "custom vjp", "two indices", "einsum contracted", "pad edge",
-    "joined three",
+    "conv stride", "sum window", "custom vjp", "scatter mul", "singular vectors", "two indices",
+    "einsum contracted", "pad edge", "joined three",
 ]  # fmt: skip
 AT_ANY_CAPACITY = [
     "argsort of ties", "cumsum int reversed", "sort pairs", "sum window", "take wrap",

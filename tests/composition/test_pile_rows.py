@@ -183,6 +183,22 @@ def test_max_argmax_all_any():
     np.testing.assert_array_equal(vmap(lambda x: (x >= 0).any(), pile_axis)(p), [False] * 3)
 
 
+@pytest.mark.feature("B30")
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int32", "int8", "uint8", "bool"])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_the_first_of_several_extremes(dtype, axis):
+    """nan before all, and 0 for an example of none."""
+    rng = np.random.default_rng(0)
+    xs = [rng.integers(-3, 4, (n, 4) if axis == 0 else (4, n)) for n in (3, 0, 40, 1, 7)]
+    xs = [x.astype(dtype) for x in xs]
+    if np.dtype(dtype).kind == "f":
+        xs = [np.where(rng.random(x.shape) < 0.2, x.dtype.type(np.nan), x / 0.5) for x in xs]
+    p = plait.Pile.from_list(xs, axis=axis)
+    both = lambda x: (pnp.argmax(x, axis), pnp.argmin(x, axis))
+    for got, f in zip(plait.jit(partial(mapped, both))(p), (np.argmax, np.argmin)):
+        same(got, [f(x, axis) if x.shape[axis] else np.zeros(4) for x in xs])
+
+
 @pytest.mark.feature("B31")
 @pytest.mark.parametrize(
     "lengths", [[3, 0, 4], [0, 3, 4], [3, 4, 0], [0, 0, 0], [0, 0, 5, 0, 0, 1], [70, 0, 33], [1]]
@@ -332,6 +348,28 @@ def test_piles_of_other_lengths_are_refused():
     assert "same lengths" in e.value.fix
 
 
+def written_in_two_ways(x):
+    """max(2n, 1) - max(n, 1) is n, and has room for more by what is known of its parts."""
+    n, most = x.shape[0], plait.core.max_dim
+    ones = pnp.ones((most(2 * n, 1), 4), x.dtype)
+    tail = lax.slice(pnp.cumsum(ones, 0), (most(n, 1), 0), (most(2 * n, 1), 4))
+    return tail + x, pnp.where(x > tail, tail, 1.0), (x * tail).sum(0), tail.T @ x
+
+
+@pytest.mark.feature("B34")
+@pytest.mark.parametrize("wrap", [lambda f: f, plait.jit], ids=["eager", "jit"])
+def test_sizes_that_are_equal_and_written_in_two_ways(wrap):
+    p = floats([3, 0, 40, 1], (4,))
+    got = wrap(partial(mapped, written_in_two_ways))(p)
+    columns = [pile.to_list() for pile in got]
+    for b, x in enumerate(p.to_list()):
+        n = len(x)
+        tail = np.arange(max(n, 1) + 1, max(2 * n, 1) + 1.0)[:, None] * np.ones(4)
+        want = tail + x, np.where(x > tail, tail, 1.0), (x * tail).sum(0), tail.T @ x
+        for c, w in zip(columns, want, strict=True):
+            np.testing.assert_allclose(c[b], w, 1e-9)
+
+
 @pytest.mark.feature("B34")
 def test_a_dense_array_has_no_row_for_each_row_of_a_pile():
     with pytest.raises(TypeError, match="is n0_0 == 4") as e:
@@ -388,6 +426,16 @@ def test_inside_sizes_have_names():
     (size,) = program.in_avals[0].shape
     assert str(size) == e.params["sizes"][0].name
     assert program.out_avals[0].shape == (size,)
+
+
+@pytest.mark.feature("B36")
+def test_jit_inside_is_of_the_named_size():
+    """Around, all rows are counted; inside of the example the size has its name."""
+    (e,) = equations(lambda p: mapped(plait.jit(lambda x: x * 2), p), ranges())
+    (call,) = [q for q in e.params["program"].eqns if "program" in q.params]
+    (inner,) = call.params["program"].in_avals
+    assert str(inner.shape[0]) == e.params["sizes"][0].name
+    assert mapped(plait.jit(lambda x: x * 2), ranges()).data.shape == (8,)
 
 
 @pytest.mark.feature("B36")

@@ -1,13 +1,17 @@
 """Random programs over piles, against the loop over examples.
 
 A program is a few dozen operations on arrays whose sizes are n, m, and what becomes of them (n + m,
-n // 2, n * m, 2 n, n - 1, max(n, m)); it is run on one example after the other, and on the pile of
-all, jitted, with garbage beyond the last row; so are its gradients.  Loops, branches and inner maps
-have small programs of their own.
+n // 2, n * m, 2 n, n - 1, max(n, m)), among them all `pile_families`; some arguments are ragged,
+some each example has its own of, one all share.  It is applied to one example after the other, in
+numpy, equation by equation; and to the pile of all, with garbage beyond the last row, in one of the
+`WAYS`: its values, its gradients inside and outside of the map, second derivatives, in a scan, in a
+checkpoint, in another map.  Most piles are computed by numpy, too, by what the operation on all
+examples says with other operations, as this is ten times faster than to compile it; every eighth
+program is compiled, or applied as it is.
 
-Run as a script it goes on for `--minutes`, from a seed that it prints, and says what differs;
-`--seed S --count 1` runs one again, and `--families` all of `tests/composition/pile_families.py`,
-at all vectors of lengths, with gradients.
+Run as a script, `python -m tests.fuzz.random_piles`, it goes on for `--minutes`, from a seed that
+it prints, and says what differs; `--seed S --count 1` runs one again, and `--families` all of
+`pile_families`, at all vectors of lengths, with gradients, and with infinities among the rows.
 
 Invariant: a program follows from its seed alone; the other side knows of no piles.
 """
@@ -15,26 +19,44 @@ Invariant: a program follows from its seed alone; the other side knows of no pil
 import argparse
 import math
 import random
-import sys
+import resource
+import signal
 import time
 import traceback
 import warnings
-from pathlib import Path
+from functools import partial
 
 import numpy as np
 
 import plait
 import plait.numpy as pnp
 from plait import lax, nn
+from plait._xla.physical import laid_out
+from plait.ext.ir import evaluate, programs_in
+from plait.ext.ops.indexing import FILL
+from plait.ext.rules import expand_rules
+from plait.ext.trace import staged, use
+from plait.ext.values import Array, as_value
+from plait.testing.oracle import ArrayOracle
+from plait.testing.references import all_references
+from plait.testing.references.indexing import _nothing as OUTSIDE
+
+from ..composition import pile_checks
+from ..composition.pile_families import FAMILIES, WITHOUT_DERIVATIVE, WITHOUT_INFINITIES
 
 VECTORS = [
-    ((3, 0, 40, 1), (2, 5, 35, 0)),
+    ((3, 0, 4, 1), (2, 5, 3, 0)),
     ((0, 0), (3, 0)),
+    ((0, 0, 0), (0, 0, 0)),
     ((1,), (4,)),
     ((5, 5, 5), (5, 1, 9)),
+    ((0, 2, 6), (1, 0, 3)),
+    ((1, 1), (1, 1)),
+    ((), ()),
     ((70, 1, 0, 2), (33, 2, 4, 0)),
     ((2, 31, 32, 33), (64, 1, 0, 7)),
 ]
+LIKELY = [6, 3, 1, 2, 4, 4, 2, 0.4, 0.6, 0.4]  # the last ones take numpy long
 
 
 # ---- operations: (name, what the array must be, what is done to it)
@@ -181,6 +203,44 @@ def tall(x, is_tall):
     return v[:, None] * pnp.array([1.0, 0.5, -0.5, 0.25], v.dtype)
 
 
+# ---- families: operations on arrays of the types that they ask for
+
+ROUNDED = {"bfloat16", "float16", "bitcast", "sum bfloat16", "isclose", "gamma", "unwrap"}
+"""Whose results are other ones where an operand has another last bit."""
+
+
+def of_kind(kind, rows, w, numbers, key):
+    """An array of a type of `pile_families`, made of what there is; `rows` are three [?, 4]."""
+    shape, _, dtype = kind.partition(":")
+    if shape == "key":
+        return key
+    first, *rest = shape.split()
+    named = dict(zip("nml", rows))
+    if first in ("all", "each"):
+        x = pnp.resize(w if first == "all" else numbers, tuple(map(int, rest)))
+    elif first not in named:  # the ragged axis is not in front
+        x = pnp.stack([named[rest[0]] * (i + 1) for i in range(int(first))])
+    elif not rest:
+        x = named[first][:, 1]
+    elif rest[-1] in named:
+        x = named[first] @ named[rest[-1]].T
+    else:
+        widths = tuple(map(int, rest))
+        x = named[first][:, np.arange(math.prod(widths)) % 4]
+        x = x.reshape((x.shape[0], *widths))
+    return (x * 7).astype(dtype) if dtype else x
+
+
+def numbers_of(out):
+    """A real array of what a family returns."""
+    found = [v for v in plait.tree.leaves(out) if hasattr(v, "dtype")]
+    v = found[-1]
+    v = pnp.real(v) + pnp.imag(v) if v.dtype.kind == "c" else v
+    return pnp.where(pnp.isfinite(v), v, 0) if v.dtype.kind == "f" else v
+
+
+# ---- programs
+
 ALONE = {
     "scan": (scanned, 1), "cond": (branched, 1), "loop": (turned, 0), "gather": (gathered, 1),
     "permute": (permuted, 1), "scatter": (added, 1), "window": (windowed, 1), "pad": (padded, 1),
@@ -191,19 +251,30 @@ ROWS = ("scan", "cond", "loop", "gather", "permute", "window", "pad", "move")  #
 WEIGHTS = {"move": 4, "accumulate": 3, "reduce": 3, "shape": 3, "size": 2, "loop": 0.5, "scan": 1}
 
 
-def program(seed, length):
-    """A function of two arrays, [n, 4] and [m, 4], and a vector of each example."""
+def program(seed, length, backwards=True):
+    """A function of two arrays, [n, 4] and [m, 4], a vector of each example, a matrix of all, and
+    a key of each; it returns a number and some arrays."""
+    names = [q for q in FAMILIES if q not in ROUNDED and q.partition(" ")[2] not in ROUNDED]
+    names = [q for q in names if not (backwards and q in WITHOUT_DERIVATIVE)]
 
-    def f(x, y, k):
+    def f(x, y, k, w, key):
         rng = random.Random(seed)
         # each with whether it is [?, 4]: a program must not ask for sizes that differ
         made, loss = [(x, True), (y, True), (k, False), (x, True), (y, True)], []
-        for _ in range(length):
-            if rng.random() < 0.35:
-                out, is_tall = crossed(rng.choice(made), rng.choice(made), rng), False
+        for i in range(length):
+            kind, is_tall = rng.random(), False
+            if kind < 0.35:
+                g, *kinds = FAMILIES[rng.choice(names)]
+                rows = [tall(*rng.choice(made)) for _ in range(3)]
+                given = [of_kind(q, rows, w, k, plait.random.fold_in(key, i)) for q in kinds]
+                twins = [rows[0] * 0.5 - 1 if j and q == kinds[0] == "n 4" else v
+                         for j, (q, v) in enumerate(zip(kinds, given))]  # fmt: skip
+                out = numbers_of(g(*twins))
+            elif kind < 0.6:
+                out = crossed(rng.choice(made), rng.choice(made), rng)
             else:
-                names = list(ALONE)
-                name = rng.choices(names, [WEIGHTS.get(q, 1) for q in names])[0]
+                names_alone = list(ALONE)
+                name = rng.choices(names_alone, [WEIGHTS.get(q, 1) for q in names_alone])[0]
                 g, ndim = ALONE[name]
                 v, is_tall = rng.choice(made)
                 if v.ndim < ndim:
@@ -220,11 +291,19 @@ def program(seed, length):
 
 
 def given(seed, vector):
+    """(rows of x, rows of y, of each, shared, keys)"""
     rng = np.random.default_rng(seed)
     ns, ms = vector
     xs = [rng.standard_normal((n, 4)) for n in ns]
     ys = [rng.standard_normal((m, 4)) for m in ms]
-    return xs, ys, rng.standard_normal((len(ns), 4))
+    keys = rng.integers(0, 2**32, (len(ns), 2), dtype="uint32")
+    return xs, ys, rng.standard_normal((len(ns), 6)), rng.standard_normal((4, 4)) / 2, keys
+
+
+def pile_of(rows):
+    if rows:
+        return plait.Pile.from_list(rows)
+    return plait.Pile(pnp.zeros((0, 4), "float64"), pnp.zeros(0, "int32"))
 
 
 def poisoned(pile, seed):
@@ -232,47 +311,274 @@ def poisoned(pile, seed):
     rows, lengths = plait.tree.leaves(pile)
     bad = np.array(rows)
     bad[int(np.asarray(lengths).sum()) :] = np.random.default_rng(seed).choice(
-        [np.nan, 1e30, np.inf]
+        [np.nan, 1e30, np.inf, 0]
     )
     return plait.tree.unflatten(plait.tree.structure(pile), [pnp.asarray(bad), lengths])
 
 
-def check(seed, length, gradients=True):
-    """Raise AssertionError if the pile differs from the loop."""
-    f = program(seed, length)
-    xs, ys, k = given(seed, VECTORS[seed % len(VECTORS)])
-    px, py = (poisoned(plait.Pile.from_list(v), seed) for v in (xs, ys))
-    p = plait.pile_axis
-    examples = [tuple(map(pnp.asarray, e)) for e in zip(xs, ys, k)]
-    one = plait.value_and_grad(f, (0, 1, 2), has_aux=True) if gradients else f
-    want = [plait.jit(one, tier="fast")(*e) for e in examples]
-    got = plait.jit(plait.vmap(one, (p, p, 0), p), tier="fast")(px, py, pnp.asarray(k))
-    leaves = plait.tree.leaves(got, is_leaf=lambda v: isinstance(v, plait.Pile))
-    columns = zip(*[plait.tree.leaves(w) for w in want])
-    for i, (g, column) in enumerate(zip(leaves, columns, strict=True)):
-        for b, (v, w) in enumerate(zip(g.to_list(), column, strict=True)):
-            w = np.asarray(w)
-            assert v.shape == w.shape and v.dtype == w.dtype, (i, b, v.shape, w.shape)
-            np.testing.assert_allclose(
-                v, w, rtol=1e-6, atol=1e-7, err_msg=f"result {i} of example {b}"
+# ---- ways: (what is done to all examples, what to one, how they are compared)
+
+AXES = (plait.pile_axis, plait.pile_axis, 0, None, 0)
+WRT = (0, 1, 2, 3)
+
+
+def keyed(f):
+    """With a key for the words of one."""
+    return lambda x, y, k, w, words: f(x, y, k, w, plait.random.wrap_key_data(words))
+
+
+def alone(f):
+    return lambda *args: f(*args)[0]
+
+
+def each(of_one):
+    """The same function, mapped; and for one."""
+    return lambda f: (plait.vmap(of_one(f), AXES, plait.pile_axis), of_one(f))
+
+
+def gradients(f):
+    return plait.value_and_grad(f, WRT, has_aux=True)
+
+
+def second(f):
+    def along(x, *rest):
+        slope = plait.grad(lambda v: f(v, *rest)[0])
+        return plait.jvp(slope, (x,), (pnp.cos(x),))[1]
+
+    return along
+
+
+def around(f, wrap=lambda g: g):
+    """The gradient of the sum over all examples."""
+
+    def total(*args):
+        return plait.vmap(alone(f), AXES)(*args).sum()
+
+    return plait.grad(wrap(total), WRT), plait.grad(alone(f), WRT)
+
+
+def in_a_scan(f):
+    """With two matrices, one after the other, and the gradient with respect to a pile."""
+
+    def total(x, y, k, w, words):
+        g = plait.vmap(alone(f), AXES)
+        step = lambda c, m: (c + g(x, y, k, m, words).sum(), None)
+        return lax.scan(step, np.float64(0), pnp.stack([w, w.T * 0.5]))[0]
+
+    def of_one(x, y, k, w, words):
+        return f(x, y, k, w, words)[0] + f(x, y, k, w.T * 0.5, words)[0]
+
+    return plait.grad(total, WRT), plait.grad(of_one, WRT)
+
+
+def in_a_map(f):
+    """Over two matrices."""
+    two = lambda w: pnp.stack([w, w.T * 0.5])
+    g = plait.vmap(alone(f), AXES)
+    mapped = lambda x, y, k, w, words: plait.vmap(lambda m: g(x, y, k, m, words), out_axes=1)(
+        two(w)
+    )
+    of_one = lambda x, y, k, w, words: plait.vmap(lambda m: f(x, y, k, m, words)[0])(two(w))
+    return mapped, of_one
+
+
+WAYS = {
+    "values": (each(lambda f: f), 4),
+    "gradients inside": (each(gradients), 5),
+    "gradients outside": (around, 4),
+    "jit inside": (each(lambda f: gradients(plait.jit(f))), 1),
+    "checkpoint inside": (each(lambda f: gradients(plait.checkpoint(f))), 1),
+    "checkpoint": (partial(around, wrap=plait.checkpoint), 1),
+    "jit": (partial(around, wrap=plait.jit), 0.5),
+    "second derivatives": (each(second), 1.5),
+    "scan": (in_a_scan, 1),
+    "map": (in_a_map, 0.7),
+}
+
+
+# ---- both sides
+
+
+def gathered_at_once(x, indices, *, dimension_numbers, slice_sizes, mode, fill_value, **promises):
+    """`gather` in numpy: what the oracle does one index after the other."""
+    n = dimension_numbers
+    lead = indices.shape[:-1]
+    dropped = (*n.collapsed_slice_dims, *n.operand_batching_dims)
+    kept = [a for a in range(x.ndim) if a not in dropped]
+    inside, at = np.ones(lead, bool), []
+    for a, size in enumerate(slice_sizes):
+        start = np.zeros(lead, np.int64)
+        if a in n.start_index_map:
+            start = indices[..., n.start_index_map.index(a)].astype(np.int64)
+            room = x.shape[a] - size
+            inside &= (start >= 0) & (start <= room)
+            start = np.clip(start, 0, room)
+        elif a in n.operand_batching_dims:
+            d = n.start_indices_batching_dims[n.operand_batching_dims.index(a)]
+            start = start + np.arange(lead[d]).reshape(
+                [-1 if i == d else 1 for i in range(len(lead))]
             )
+        window = [size if a == b else 1 for b in kept]
+        at.append(start.reshape(*lead, *[1] * len(kept)) + np.arange(size).reshape(window or ()))
+    out = x[tuple(at)]
+    if mode == FILL:
+        missing = OUTSIDE(x.dtype) if fill_value is None else fill_value
+        out = np.where(inside.reshape(*lead, *[1] * len(kept)), out, np.asarray(missing, x.dtype))
+    others = [i for i in range(out.ndim) if i not in n.offset_dims]
+    return np.moveaxis(out, range(out.ndim), [*others, *n.offset_dims])
 
 
-def check_families():
+def remainder_at_once(x, y):
+    return np.fmod(x, y) if x.dtype.kind == "i" and np.all(y > 0) else None
+
+
+def quotient_at_once(x, y):
+    return (x - np.fmod(x, y)) // y if x.dtype.kind == "i" and np.all(y > 0) else None
+
+
+FAST = {
+    "core.gather": gathered_at_once,
+    "core.rem": remainder_at_once,
+    "core.div": quotient_at_once,
+}
+"""What the oracle does element after element; None: it is asked."""
+
+
+class Expanding(ArrayOracle):
+    """numpy, which knows operations on piles by what they say with other operations."""
+
+    def apply(self, prim, args, params):
+        fast = FAST.get(prim.name)
+        out = fast and fast(*map(as_array, args), **params)
+        if out is not None:
+            return out
+        if all_references().get(prim.name) is not None:
+            return super().apply(prim, args, params)
+        expand = expand_rules.find(prim)
+        if expand is None:  # a checkpoint is what it applies; of a custom rule that comes last
+            return evaluate(programs_in(params)[-1], args)
+        says = partial(expand, **params)
+        listed = says if prim.many else lambda *xs: [says(*xs)]
+        outs = evaluate(staged(listed, [as_value(a).aval for a in args]), args)
+        return outs if prim.many else outs[0]
+
+
+def as_array(x):
+    return x.numpy() if isinstance(x, Array) else np.asarray(x)
+
+
+class Opened:
+    """A pile as an array with padding, and the shapes of examples."""
+
+    def __init__(self, pile):
+        shape = lambda v: pnp.stack([pnp.asarray(d, "int32") for d in (*v.shape, 0)])
+        self.padded, self.shapes = pile.to_padded(), plait.vmap(shape, plait.pile_axis)(pile)
+
+    def to_list(self):
+        pairs = zip(self.padded, self.shapes, strict=True)
+        return [x[tuple(map(slice, shape[:-1]))] for x, shape in pairs]
+
+
+def is_pile(v):
+    return isinstance(v, plait.Pile)
+
+
+def in_numpy(f, args, of=None):
+    """The leaves of what f returns, computed by numpy; `of` keeps programs by the shapes of
+    arguments."""
+    shapes = tuple([np.shape(a) for a in plait.tree.leaves(args)])
+    if of is None or shapes not in of:
+        opened = []
+
+        def flat(*xs):
+            found = plait.tree.leaves(f(*xs), is_leaf=is_pile)
+            opened[:] = [Opened(v) if is_pile(v) else v for v in found]
+            return [
+                u for v in opened for u in ((v.padded, v.shapes) if isinstance(v, Opened) else (v,))
+            ]
+
+        made = laid_out(plait.make_program(flat)(*args)), opened
+        if of is not None:
+            of[shapes] = made
+    else:
+        made = of[shapes]
+    program, opened = made
+    leaves = [np.asarray(v) for v in plait.tree.leaves(args)]
+    with use(Expanding()), np.errstate(all="ignore"):
+        got = iter([as_array(v) for v in evaluate(program, leaves)])
+    out = []
+    for v in opened:
+        if isinstance(v, Opened):
+            v.padded, v.shapes = next(got), next(got)
+        out.append(v if isinstance(v, Opened) else next(got))
+    return out
+
+
+def run_as_it_is(f, args, how):
+    """The leaves of a result for all examples, by numpy, compiled, or operation by operation."""
+    if how == "numpy":
+        return in_numpy(f, args)
+    f = plait.jit(f, tier="fast") if how == "jit" else f
+    return plait.tree.leaves(f(*args), is_leaf=is_pile)
+
+
+def check(seed, length, how=None, way=None, vector=None):
+    """Raise AssertionError if the pile differs from the loop; (way, how, vector) that were taken
+    if they were not given."""
+    rng = random.Random(seed)
+    way = way or rng.choices(list(WAYS), [w for _, w in WAYS.values()])[0]
+    vector = vector or rng.choices(VECTORS, LIKELY)[0]
+    how = how or ("numpy" if seed % 8 else "jit" if length > 3 or seed % 16 else "eager")
+    f = keyed(program(seed, length, way != "values"))
+    xs, ys, k, w, words = given(seed, vector)
+    piles = (poisoned(pile_of(v), seed) for v in (xs, ys))
+    of_all, of_one = WAYS[way][0](f)
+    got = run_as_it_is(of_all, (*piles, *map(pnp.asarray, (k, w, words))), how)
+    programs = {}
+    want = [in_numpy(of_one, tuple(map(pnp.asarray, (x, y, a, w, b))), programs)
+            for x, y, a, b in zip(xs, ys, k, words)]  # fmt: skip
+    columns = list(zip(*want))
+    found = [v.to_list() if hasattr(v, "to_list") else np.asarray(v) for v in got]
+    if not want:
+        assert all(len(v) == 0 for v in found if np.shape(v) != (4, 4)), found
+        return way, how, vector
+    for i, (g, column) in enumerate(zip(found, columns, strict=True)):
+        if way in ("gradients outside", "checkpoint", "jit", "scan") and i == 3:
+            g, column = [g], [sum(np.asarray(c) for c in column)]  # of what all share
+        for b, (v, one) in enumerate(zip(g, column, strict=True)):
+            one = np.asarray(one)
+            told = f"result {i} of example {b}, {way}, {how}, {vector}"
+            assert v.shape == one.shape and v.dtype == one.dtype, (told, v.shape, one.shape)
+            np.testing.assert_allclose(v, one, rtol=1e-6, atol=1e-7, err_msg=told)
+    return way, how, vector
+
+
+def check_families(special):
     """All families at all vectors; the number of those that fail."""
-    sys.path.insert(0, str(Path(__file__).parent.parent / "composition"))
-    from pile_checks import VECTORS, check
-    from pile_families import FAMILIES, WITHOUT_DERIVATIVE
-
     failed = 0
     for name, (f, *kinds) in FAMILIES.items():
-        for of, vector in VECTORS.items():
+        if special and name in WITHOUT_INFINITIES:
+            continue
+        for of, vector in pile_checks.VECTORS.items():
+            backwards = not special and name not in WITHOUT_DERIVATIVE
             try:
-                check(f, kinds, vector, gradient=name not in WITHOUT_DERIVATIVE)
+                pile_checks.check(f, kinds, vector, gradient=backwards, special=special)
             except Exception as e:
                 failed += 1
                 print(f"{name!r} of {of!r}: {type(e).__name__}: {str(e)[:400]}", flush=True)
     return failed
+
+
+ROOM, SECONDS = 12 << 30, 60
+"""Of memory for the process, of time for a program: what makes sizes of sizes is given up."""
+
+
+class Late(Exception):
+    pass
+
+
+def late(*_):
+    raise Late
 
 
 def main():
@@ -281,22 +587,28 @@ def main():
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**6))
     parser.add_argument("--count", type=int, default=10**9)
     parser.add_argument("--length", type=int, default=0, help="of each program; by default any")
-    parser.add_argument("--values", action="store_true", help="no gradients")
+    parser.add_argument("--way", choices=WAYS, help="by default any")
+    parser.add_argument("--how", choices=["numpy", "jit", "eager"], help="by default any")
     parser.add_argument("--families", action="store_true", help="the families, nothing random")
     a = parser.parse_args()
     warnings.simplefilter("ignore")
+    signal.signal(signal.SIGALRM, late)
+    resource.setrlimit(resource.RLIMIT_AS, (ROOM, ROOM))
     if a.families:
-        raise SystemExit(check_families() > 0)
-    end, run, failed = time.monotonic() + 60 * a.minutes, 0, 0
+        raise SystemExit(check_families(False) + check_families(True) > 0)
+    end, run, failed, large = time.monotonic() + 60 * a.minutes, 0, 0, 0
     for seed in range(a.seed, a.seed + a.count):
         if time.monotonic() > end:
             break
-        length = a.length or random.Random(seed).randrange(1, 25)
+        length = a.length or random.Random(seed).randrange(1, 21)
         run += 1
         if run % 50 == 0:
             plait.clear_caches()  # the kernel allows a process some 65,000 mappings of memory
+        signal.alarm(SECONDS)
         try:
-            check(seed, length, not a.values)
+            check(seed, length, a.how, a.way)
+        except (MemoryError, Late):
+            large += 1
         except Exception as e:
             failed += 1
             print(
@@ -304,7 +616,10 @@ def main():
             )
             if a.count == 1:
                 traceback.print_exc()
-    print(f"{run} programs from seed {a.seed}, {failed} failed")
+        if run % 500 == 0:
+            print(f"{run} programs, {failed} failed, {large} too large", flush=True)
+    signal.alarm(0)
+    print(f"{run} programs from seed {a.seed}, {failed} failed, {large} too large")
     raise SystemExit(failed > 0)
 
 

@@ -11,9 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from plait.ext.errors import (
-    ShapeError,
-)
+from plait import lax
 from plait.ext.ops.elementwise import (
     add,
     div,
@@ -188,15 +186,11 @@ def _others(x: Any, indices: Any, updates: Any, **how: Any) -> Any:
 
     Updates are sorted by the element they are for; products of those before and of those after
     are made in a logarithmic number of steps (W. Hillis, G. Steele: Data parallel algorithms,
-    1986, within runs of equal elements).  Nothing is divided, so zeros do no harm.
+    1986, within runs of equal elements); one after the other where it has a name how many there
+    are.  Nothing is divided, so zeros do no harm.
     """
     size, count = x.aval.size, updates.aval.size
-    if size.__class__ is Dim or count.__class__ is Dim:
-        raise ShapeError(
-            f"the derivative of a product scattered into {x.aval!r} needs sizes that are known",
-            fix="promise unique_indices=True if no position occurs twice",
-        )
-    position = numbered(x.aval.shape, INT32 if size < 2**31 else INT64)
+    position = numbered(x.aval.shape, INT32 if size.__class__ is Dim or size < 2**31 else INT64)
     position = reshape(_read(position, indices, updates, **how, outside=-1), (count,))
     flat = reshape(updates, (count,))
     number = iota_.bind(shape=(count,), axis=0, dtype=INT32)
@@ -212,7 +206,8 @@ def _others(x: Any, indices: Any, updates: Any, **how: Any) -> Any:
         indices_are_sorted=False,
         unique_indices=True,
     )
-    product = mul.bind(_before(taken, position, 1), _before(taken, position, -1))
+    before = _in_turn if count.__class__ is Dim else _before
+    product = mul.bind(before(taken, position, 1), before(taken, position, -1))
     back = scatter_.bind(
         Literal(0, flat.aval),
         row,
@@ -237,6 +232,18 @@ def _before(v: Any, position: Any, side: int) -> Any:
         v = mul.bind(v, select.bind(same, _moved(v, step, side, 1), Literal(1, v.aval)))
         step *= 2
     return v
+
+
+def _in_turn(v: Any, position: Any, side: int) -> Any:
+    """The same, by a scan."""
+    one, nowhere = Literal(1, Aval((), v.aval.dtype)), Literal(-2, Aval((), position.aval.dtype))
+
+    def turn(carry: Any, row: Any) -> tuple:
+        (product, last), (x, p) = carry, row
+        product = select.bind(eq.bind(p, last), product, one)
+        return (mul.bind(product, x), p), product
+
+    return lax.scan(turn, (one, nowhere), (v, position), reverse=side == -1)[1]
 
 
 def _moved(v: Any, step: int, side: int, new: int) -> Any:

@@ -71,6 +71,7 @@ from .carrier import Ragged
 from .groups import grouped, mapped_by_groups
 from .operation import PADDED, RAGGED, SHARED, STACKED, pile_map, ragged_axes
 from .pile import SCOPE, Pile, is_pile, named, refitted
+from .short_examples import refuse_short
 
 __all__ = [
     "depth_of_piles", "over_piles", "staged_example",
@@ -290,6 +291,8 @@ def over_piles(
         each = [(v, t, kind != SHARED) for v, t, kind in values]
         got = mapped_by_groups(of_group, r, each, vectors, program.out_avals)
     else:
+        bound = {} if axis_name is None else {axis_name: count}
+        refuse_short(program, vectors, partial(_staged_at, f, tree, given, bound))
         how = {"kinds": tuple(kinds), "outs": tuple(results), "axis_name": axis_name}
         got = _at_once(r, program, captured, values, **how)
     triples = zip(got, program.out_avals, wanted, strict=True)
@@ -390,7 +393,7 @@ def _unpadded(r: Ragged, y: Any, t: Aval) -> Any:
 
 
 def _arguments(
-    tree: Any, given: list["_Argument"], *variables: Any, sizes: dict[str, int] | None = None
+    tree: Any, given: Sequence["_Argument"], *variables: Any, sizes: dict[str, int] | None = None
 ) -> tuple[Any, Any]:
     it = iter(variables)
     return tree.unflatten([g.given(it, sizes) for g in given])
@@ -420,6 +423,19 @@ def staged_example(
     on.sizes = axes  # type: ignore[misc]
     program, captured = stage(flat, avals, getattr(f, "__name__", "f"), on=on)
     return program, captured, *outs
+
+
+def _staged_at(
+    f: Callable, tree: Any, given: Sequence[_Argument], axes: dict, sizes: dict[str, int]
+) -> Sequence[Aval]:
+    """The types of the results of f for an example of these sizes."""
+    avals = [
+        t.with_shape([d.substitute(sizes) if d.__class__ is Dim else d for d in t.shape])
+        for g in given
+        for t in g.types
+    ]
+    parts = partial(_arguments, tree, given, sizes=sizes)
+    return staged_example(f, parts, avals, "vmap", axes)[0].out_avals
 
 
 def _doubted(e: PlaitError) -> tuple[str, str] | None:

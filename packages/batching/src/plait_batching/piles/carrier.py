@@ -26,6 +26,8 @@ from plait.ext.rules import (
 )
 from plait.ext.sizes import (
     Dim,
+    decide_eq,
+    decide_ge,
 )
 from plait.ext.trace import (
     Carrier,
@@ -94,6 +96,7 @@ class Ragged(Batch):
         self.dims = frozenset(self.caps.named)
         self._rows: dict[str, Rows] = {}
         self._pairs: dict[tuple[str, str], Pairs] = {}
+        self._same: dict[tuple[str, str], bool] = {}
 
     def hidden_by(self, axes: frozenset) -> "Ragged":
         if not self.concerns(axes):
@@ -272,6 +275,10 @@ class Ragged(Batch):
             return self.lift(aval, 0, (x,))
         return self.lift(aval, FLAT if how == FLAT else (how, 0), (x,))
 
+    def may_lack(self, n: Any, m: Any) -> bool:
+        """Whether an axis of a size that differs, `n`, may have less than `m` in an example."""
+        return self.caps.mine(n) and decide_ge(n, m) is not True
+
     def masked(self, x: Any, aval: Aval, axes: Sequence[int], fill: Any) -> Any:
         """Padded values with `fill` beyond the end of these axes."""
         for a in axes:
@@ -310,7 +317,10 @@ class Ragged(Batch):
         return not self.dims.isdisjoint(dims_of(seen))
 
     def run(self, prim: Any, rule: Any, args: Any, params: dict) -> Any:
-        out = prim.infer(tuple([a.aval for a in args]), params)
+        wanted = out = prim.infer(tuple([a.aval for a in args]), params)
+        alike = self._alike(args)
+        if alike is not args:
+            args, out = alike, prim.infer(tuple([a.aval for a in alike]), params)
         outs = out if prim.many else [out]
         if not self.concerned(args, outs, params):
             own = batching_rules.find(prim)
@@ -333,8 +343,30 @@ class Ragged(Batch):
             with use(self):
                 made = say(*args, **params)
         if prim.many:
-            return [self._typed(a, y) for a, y in zip(out, as_list(made), strict=True)]
-        return self._typed(out, made)
+            return [self._typed(a, y) for a, y in zip(wanted, as_list(made), strict=True)]
+        return self._typed(wanted, made)
+
+    def _alike(self, args: Sequence[Any]) -> Sequence[Any]:
+        """The operands, of which sizes that are equal are written in one way, the first's."""
+        ragged = [a for a in args if self.axes(a.aval)]
+        seen: dict[str, Any] = {}
+        for a in ragged:
+            seen.update((str(d), d) for d in a.aval.shape if d.__class__ is Dim)
+        if len(ragged) < 2 or len(seen) < 2:
+            return args
+        first: dict[str, Any] = {}
+        for key, d in seen.items():
+            first[key] = next((e for e in first.values() if self._equal(e, d)), d)
+        typed = [(a.aval.with_shape(_written(a.aval.shape, first)), a) for a in args]
+        return [
+            Literal(a.value, t) if a.__class__ is Literal else self._typed(t, a) for t, a in typed
+        ]
+
+    def _equal(self, d: Any, e: Any) -> bool:
+        key = str(d), str(e)
+        if key not in self._same:
+            self._same[key] = decide_eq(d, e) is True
+        return self._same[key]
 
     def _typed(self, aval: Aval, x: Any) -> Any:
         """A result, of the type that it has: sizes that are equal may be written in two ways, of
@@ -415,3 +447,7 @@ def undone(r: Ragged, x: Any) -> bool:
     return (
         x.__class__ is Lifted and x.by is r and x.form.__class__ is tuple and x.form[0] == PARTIAL
     )
+
+
+def _written(shape: Sequence[Any], first: dict[str, Any]) -> list[Any]:
+    return [first[str(d)] if d.__class__ is Dim else d for d in shape]

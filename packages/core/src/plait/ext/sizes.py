@@ -6,6 +6,8 @@ Invariant: nothing is defined here.
 from .._types.dims import (
     Dim,
     Scope,
+    decide_eq,
+    decide_ge,
     is_symbolic,
     solve_dims,
     symbolic_dims,
@@ -21,6 +23,8 @@ from .._types.dims.language import (
 __all__ = [
     "Dim",
     "Scope",
+    "decide_eq",
+    "decide_ge",
     "is_symbolic",
     "max_dim",
     "min_dim",

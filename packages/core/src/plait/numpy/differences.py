@@ -105,7 +105,8 @@ def _trapezoid(y: Any, x: Any, dx: Any, *, axis: int) -> Any:
     dx = value(dx)
     if 0 < dx.aval.ndim < y.aval.ndim:
         dx = reshape(dx, (*[1] * (y.aval.ndim - dx.aval.ndim), *dx.aval.shape))
-    both = el.add(slice_in_dim(y, 1, n, axis=at), slice_in_dim(y, 0, n - 1, axis=at))
+    later = slice_in_dim(y, min_dim(n, 1), n, axis=at)  # of no values there is no second one
+    both = el.add(later, slice_in_dim(y, 0, max_dim(n - 1, 0), axis=at))
     return reduction.sum_(el.mul(el.true_divide(both, 2), dx), at)
 
 

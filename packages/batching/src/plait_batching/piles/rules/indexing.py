@@ -72,6 +72,18 @@ def _(r, args, out, *, dimension_numbers, slice_sizes, mode, fill_value, **promi
     at, fits = _starts(r, indices, room)
     sizes = _window(r, gather_, x, slice_sizes, axes)
     y = r.data(x, PADDED)
+    # what is read where an example has too few is 0, as it is wherever sizes have names
+    some, short = None, []
+    for a in axes:
+        n, m = x.aval.shape[a], slice_sizes[a]
+        if not r.may_lack(n, m):
+            continue
+        if m == 1:
+            here = r.lengths(n) > 0
+            some = here if some is None else pnp.logical_and(some, here)
+        else:
+            short.append(a)
+    y = r.masked(y, x.aval, tuple(short), 0) if short else y
     for a, m in enumerate(sizes):
         if y.shape[a + 1] < m or (y.shape[a + 1] == 0 and m == 0 and a in axes):
             y = fit(y, a + 1, max(m, 1))
@@ -88,6 +100,8 @@ def _(r, args, out, *, dimension_numbers, slice_sizes, mode, fill_value, **promi
         unique_indices=False,
     )
     got = r.move(got, d, 0)
+    if some is not None:
+        got = pnp.where(some.reshape((r.size, *(1,) * out.ndim)), got, pnp.zeros((), got.dtype))
     if mode == FILL:
         keep = [i for i in range(out.ndim) if i not in numbers.offset_dims]
         shape = [1] * (out.ndim + 1)

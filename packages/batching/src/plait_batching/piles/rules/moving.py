@@ -7,7 +7,7 @@ Invariant: positions are those of the example; what is beyond its end is never r
 that is there.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import plait.numpy as pnp
@@ -104,8 +104,13 @@ def where(r: Ragged, d: Any, how: str, axis: int, ndim: int, test: Source) -> An
     return flags.reshape(spread)
 
 
-def moved(r: Ragged, x: Any, out: Any, sources: dict[int, Source]) -> Any:
-    """A value of which each axis in `sources` is read at other positions."""
+def moved(
+    r: Ragged, x: Any, out: Any, sources: dict[int, Source], short: Sequence[int] = ()
+) -> Any:
+    """A value of which each axis in `sources` is read at other positions.
+
+    Along axes in `short` an example may have less than what is read, which is then 0, as it is
+    wherever sizes have names."""
     shape = list(x.aval.shape)
     have, want = r.axes(x.aval), r.axes(out)
     how = FLAT if not r.padded and len(have) == 1 and have == want else PADDED
@@ -121,7 +126,14 @@ def moved(r: Ragged, x: Any, out: Any, sources: dict[int, Source]) -> Any:
             y = pick(r, y, aval, axis, out.shape[axis], source, how)
         shape[axis] = out.shape[axis]
         aval = aval.with_shape(shape)
+    for axis in short:
+        there = where(r, out.shape[axis], how, axis, out.ndim, _before(sources[axis], x, axis))
+        y = pnp.where(there, y, pnp.zeros((), y.dtype))
     return r.result(out, y, how)
+
+
+def _before(source: Source, x: Any, axis: int) -> Source:
+    return lambda places: source(places) < places.of(x.aval.shape[axis])
 
 
 # ---- static positions --------------------------------------------------------------------------
@@ -145,7 +157,7 @@ def _(r, args, out, *, starts, limits, strides):
         for s, k, n, m in zip(starts, strides, x.aval.shape, out.shape)
     ]
     sources = {a: _from(s, k) for a, (s, k, w) in enumerate(zip(starts, strides, whole)) if not w}
-    return moved(r, x, out, sources)
+    return moved(r, x, out, sources, [a for a in sources if r.may_lack(x.aval.shape[a], limits[a])])
 
 
 def _from(start: Any, stride: int) -> Source:
@@ -245,7 +257,7 @@ def _(r, args, out, *, sizes):
         sources[a] = _shifted(_start(r, s, n - m))
     if any(a not in r.axes(x.aval) for a in sources) and r.how(x) == FLAT:
         x = r.result(x.aval, r.data(x, PADDED), PADDED)  # of each example elsewhere
-    return moved(r, x, out, sources)
+    return moved(r, x, out, sources, [a for a in sources if r.may_lack(x.aval.shape[a], sizes[a])])
 
 
 def _shifted(start: Any) -> Source:

@@ -26,7 +26,7 @@ from ..carrier import Ragged, pile_rules
 from ..layouts import from_tiles
 from ..operation import FLAT, PADDED, TILES
 from ..padding import padding_rules
-from ..row_access import put
+from ..row_access import put, rows_at
 
 __all__ = ["combined", "tile_mask"]
 
@@ -104,15 +104,32 @@ for _prim, _how in _HOW:
     _reduction(_prim, _how)
 
 
-def _place(prim: Any) -> None:
+def _place(prim: Any, how: str) -> None:
     @pile_rules.rule(prim)
     def _(r, args, out, *, axis, index_dtype):
         (x,) = args
         params = {"axis": axis, "index_dtype": index_dtype}
         if r.how(x) == FLAT and axis not in r.axes(x.aval):
             return r.result(out, prim.bind(r.data(x, FLAT), **params), FLAT)
+        if r.how(x) == FLAT:
+            fill = padding_rules.find(prim)([x.aval], **params)[0][axis]  # type: ignore[misc]
+            return r.lift(out, 0, (_first(r, x, axis, fill, how).astype(index_dtype),))
         return r.by_padding(prim, args, out, params)
 
 
-for _prim in (argmax_, argmin_):
-    _place(_prim)
+_NOWHERE = (1 << 31) - 1
+
+
+def _first(r: Ragged, x: Any, axis: int, fill: Any, how: str) -> Any:
+    """The first place of the extreme of each example; 0 where there is none: [size, ...]."""
+    y = pnp.moveaxis(r.data(x, FLAT), axis, 0)
+    t = r.rows(x.aval.shape[axis])
+    best = rows_at(combined(fill, r.size, t.example, y, how), t.owner)
+    hit = pnp.logical_or(y == best, y != y)  # nan is greater than all, and less
+    at = pnp.where(hit, t.position.reshape((-1, *(1,) * (y.ndim - 1))), _NOWHERE)
+    found = combined(_NOWHERE, r.size, t.example, at.astype("int32"), "min")
+    return pnp.where(found == _NOWHERE, 0, found)
+
+
+for _prim, _how in ((argmax_, "max"), (argmin_, "min")):
+    _place(_prim, _how)

@@ -84,6 +84,8 @@ def _cholesky(x: np.ndarray) -> np.ndarray:
 
 
 def _lu(x: np.ndarray) -> tuple:
+    if not x.size:  # LAPACK has a word to say on that
+        return x.copy(), np.zeros(0, np.int32)
     out, pivots, _ = lapack("getrf", x)(x)
     return out, pivots.astype(np.int32)
 

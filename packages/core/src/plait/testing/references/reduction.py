@@ -3,6 +3,7 @@
 Invariant: sums and products of narrow floats are rounded once, at the end.
 """
 
+import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -34,7 +35,8 @@ def _folded(f: Callable, start: Callable[[np.dtype], Any]) -> Callable:
         wide = x.astype(np.float64) if narrow else x
         rest = [i for i in range(x.ndim) if i not in axes]
         shape = tuple([x.shape[i] for i in rest])
-        rows = wide.transpose(*axes, *rest).reshape(-1, *shape)
+        count = math.prod([x.shape[i] for i in axes])  # -1 has no answer beside axes of no elements
+        rows = wide.transpose(*axes, *rest).reshape(count, *shape)
         out = np.full(shape, start(x.dtype), wide.dtype)
         with np.errstate(all="ignore"):
             for row in rows:

@@ -1,0 +1,128 @@
+"""Examples that have too few rows for what is done to them: refused, where lengths are known.
+
+A program of sizes that are known by name is made for all of them, so that `x[0]`, the greatest of
+none, or a slice beyond the end can not be refused when it is made; what is read there is 0, as
+everywhere for such sizes.  Where lengths are known the shortest example says what each would.
+
+Invariant: nothing that an example admits is refused; the error is that of the example alone.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from plait.ext.errors import (
+    PlaitError,
+    ShapeError,
+)
+from plait.ext.ir import (
+    Program,
+    dims_of,
+    programs_in,
+)
+from plait.ext.ops.indexing import (
+    dynamic_slice_,
+    dynamic_update_slice_,
+    gather_,
+)
+from plait.ext.ops.shape import (
+    slice_,
+)
+from plait.ext.ops.sorting import (
+    top_k_,
+)
+from plait.ext.sizes import (
+    Dim,
+)
+from plait.ext.types import (
+    Aval,
+)
+from plait.ext.values import (
+    Array,
+)
+
+__all__ = ["refuse_short"]
+
+_WINDOWS = (dynamic_slice_, dynamic_update_slice_, gather_, slice_, top_k_)
+"""Operations that ask for so many rows; what asks for one only is asked of an example of none."""
+
+
+def refuse_short(
+    program: Program,
+    vectors: dict[str, Any],
+    of_example: Callable[[dict[str, int]], Sequence[Aval]],
+) -> None:
+    """Raise the error of the first example that is too short, if lengths are known.
+
+    Args:
+      program: what is done to each example.
+      vectors: the lengths of each named size.
+      of_example: the types of the results for one example of these sizes, staged without names.
+    """
+    if not all(isinstance(v, Array) for v in vectors.values()):
+        return
+    lengths = {name: np.asarray(v) for name, v in vectors.items()}
+    names = frozenset(lengths)
+    for b in _shortest(lengths):
+        sizes = {name: int(n[b]) for name, n in lengths.items()}
+        if min(sizes.values()) > 1 and all(_fits(e, sizes) for e in _equations(program, names)):
+            continue
+        told = ", ".join(f"{name} is {n}" for name, n in sizes.items())
+        try:
+            found = of_example(sizes)
+        except PlaitError as error:
+            error.what = f"vmap over a pile, example {b}, where {told}: {error.what}"
+            raise
+        for t, own in zip(program.out_avals, found):
+            if _at(t, sizes).shape != own.shape:
+                raise ShapeError(
+                    f"vmap over a pile, example {b}, where {told}: a result of type {own!r} is "
+                    f"{t!r} of the others",
+                    fix="write what does not depend on whether a size is 0 or 1",
+                )
+
+
+def _shortest(lengths: dict[str, np.ndarray]) -> list[int]:
+    """Of each size the first of the shortest examples, of those of no rows, and of one.
+
+    Where there are none, or one, functions go other ways."""
+    found = set()
+    for n in lengths.values():
+        if n.size:
+            found.update(int((n == k).argmax()) for k in (n.min(), 0, 1) if (n == k).any())
+    return sorted(found)
+
+
+def _equations(program: Program, names: frozenset[str]) -> Iterator[Any]:
+    """Those of a program, and of programs inside, that ask for rows of these sizes."""
+    for e in program.eqns:
+        for inner in programs_in(e.params):
+            yield from _equations(inner, names)
+        if e.prim in _WINDOWS:
+            if not names.isdisjoint(dims_of([[a.aval for a in e.inputs]])):
+                yield e
+
+
+def _fits(e: Any, sizes: dict[str, int]) -> bool:
+    """Whether an equation may be, where sizes are these numbers."""
+    avals = [_at(a.aval, sizes) for a in e.inputs]
+    if e.prim is slice_:  # its type follows from limits alone
+        limits = _at(e.params["limits"], sizes)
+        return all(m <= n for m, n in zip(limits, avals[0].shape, strict=True))
+    try:
+        e.prim.infer(tuple(avals), {k: _at(v, sizes) for k, v in e.params.items()})
+    except PlaitError:
+        return False
+    return True
+
+
+def _at(x: Any, sizes: dict[str, int]) -> Any:
+    """A type, or a parameter, where sizes are these numbers."""
+    if x.__class__ is Dim:
+        return x.substitute(sizes)
+    if x.__class__ is Aval:
+        return x.with_shape([_at(d, sizes) for d in x.shape])
+    if x.__class__ is tuple:
+        return tuple([_at(v, sizes) for v in x])
+    return x
