@@ -161,9 +161,9 @@ def resharding():
     divided("coarser", lambda x: x * 1, (P(("x", "y")),), X, out=P("x"))
     divided("three axes", lambda x: x * 1, (P("a", ("b", "c")),), X, out=P(("c", "b"), "a"),
             mesh=CUBE)  # fmt: skip
-    divided("constraint between", lambda x: constrained(jnp.sin(x), COLS) @ X.T, (ROWS,), X)
-    divided("constraint on a cotangent", squares(lambda x: constrained(jnp.sin(x), COLS) * Y),
-            (ROWS,), X)  # fmt: skip
+    divided("constraint between", lambda x, y: constrained(jnp.sin(x), COLS) @ y.T, (ROWS, S), X, Y)
+    divided("constraint on a cotangent", squares(lambda x, y: constrained(jnp.sin(x), COLS) * y),
+            (ROWS, S), X, Y)  # fmt: skip
     divided("sum to pieces", lambda x, w: constrained(x @ w, P(("x", "y"))), (COLS, P("y")), X, W)
 
 
@@ -228,7 +228,7 @@ def steps():
 
 def gradients():
     divided("gradient of softmax", squares(softmax), (TILES,), X)
-    divided("gradient of a norm", squares(lambda x: layer_norm(x) * Y), (TILES,), X)
+    divided("gradient of a norm", squares(lambda x, y: layer_norm(x) * y), (TILES, S), X, Y)
     divided("gradient of attention", squares(attention), (ROWS,), H)
     divided("gradient of attention over parts", squares(attention), (P("x", "y"),), H)
     divided("gradient of taking", squares(lambda t, i: t[i]), (COLS, ROWS), X, IDS)
