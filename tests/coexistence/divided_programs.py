@@ -337,7 +337,12 @@ def explicit():
     lies("explicit: gradient", squares(lambda w, x: jnp.tanh(x @ w)), (P(None, "y"), P("x")), W, X)
     lies("explicit: product", jnp.matmul, (P("x"), P(None, "y")), X, W)
     lies("explicit: contraction", product, (TILES, P("y")), X, W)
-    lies("explicit: resharded", lambda x: reshard(jnp.sin(x), on(EXPLICIT, P(None, "x"))), (TILES,), X)
+    lies(
+        "explicit: resharded",
+        lambda x: reshard(jnp.sin(x), on(EXPLICIT, P(None, "x"))),
+        (TILES,),
+        X,
+    )
 
 
 by_placement(), resharding(), steps(), gradients(), of_pieces(), steps_on_pieces(), explicit()
@@ -350,7 +355,7 @@ def measured(f, args):
     m = compiled.memory_analysis()
     sizes = m.argument_size_in_bytes, m.output_size_in_bytes, m.temp_size_in_bytes
     found = collections.Counter(n for n in names if n in COLLECTIVES)
-    leaves = [np.asarray(a, np.float64) for a in jax.tree.leaves(f(*args))]
+    leaves = [np.asarray(a, np.float64) for a in jax.tree.leaves(compiled(*args))]
     return found, sizes, [float(np.abs(a).sum()) for a in leaves]
 
 
