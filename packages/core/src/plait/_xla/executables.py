@@ -57,11 +57,13 @@ class Executable(NamedTuple):
 
 class Loaded(NamedTuple):
     """A compiled module: jaxlib's object, how results are tiled (None: it has one device), and, if
-    the compiler chose some of them, how arguments are."""
+    the compiler chose some of them, how arguments are.  `meets`: whether the devices of a run may
+    wait for one another."""
 
     executable: Any
     tiles: list[Any] | None
     chosen: list[Any] | None = None
+    meets: bool = True
 
 
 _loaded: "OrderedDict[Any, Loaded]" = OrderedDict()
@@ -245,10 +247,11 @@ def _compiled(module: Module, ids: tuple[int, ...], asked: Options) -> Loaded:
         events.happened("load", module)
     shardings = jaxlib_api.output_shardings(made) if len(ids) > 1 else None
     tiles = None if shardings is None else [jaxlib_api.tiles(s) for s in shardings]
+    meets = len(ids) > 1 and jaxlib_api.meets(made)
     if not module.chosen:
-        return Loaded(made, tiles)
+        return Loaded(made, tiles, None, meets)
     given = jaxlib_api.parameter_shardings(made) if len(ids) > 1 else []
-    return Loaded(made, tiles, [jaxlib_api.tiles(s) for s in given])
+    return Loaded(made, tiles, [jaxlib_api.tiles(s) for s in given], meets)
 
 
 def serialized(module: Module) -> bytes:
@@ -374,7 +377,7 @@ def bound(
             of = owners(place.devices)
             began = world.launches(module.code, program.name, tuple(sorted(of)))
             run = _as_flight(run, acts, of, platform() == "cpu", began)
-        elif platform() == "cpu":
+        elif platform() == "cpu" and (acts or loaded.meets):
             run = _in_turn(run, acts)
         if donated:
             n = len(module.constants)
@@ -418,7 +421,8 @@ def _in_turn(run: Callable, done: bool) -> Callable:
 
     These devices share a few threads.  In a collective each device of a run waits for the others
     on its thread; two runs at once could take all threads with devices that wait for those which
-    find none, for ever.  Hence one run at a time, whichever program or Python thread it is of.
+    find none, for ever.  Hence one such run at a time, whichever program or Python thread it is of;
+    runs in which no device waits for another come to an end on any number of threads.
     `done`: `run` returns only when the program is through, so nobody has to wait for it.
     """
 
