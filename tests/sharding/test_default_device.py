@@ -110,7 +110,6 @@ def test_in_what_is_traced_it_says_nothing():
     np.testing.assert_array_equal(got, HOST + 1)
     with plait.default_device(plait.devices()[2]):
         assert on(plait.jit(f)(HOST)) == {2}
-    assert on(plait.grad(lambda v: f(v).sum())(HOST)) <= {0, 5}
 
 
 @pytest.mark.parametrize("given", ["tpu", 3, plait.Device(77, "cpu", "cpu")], ids=str)

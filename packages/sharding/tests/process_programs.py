@@ -258,7 +258,7 @@ def values():
 
 def explicit():
     """Axes of which types tell, over devices of all processes."""
-    sizes = (plait.process_count(), 2)
+    sizes = (plait.process_count(), plait.local_device_count())
     mesh = plait.make_mesh(sizes, ("x", "y"), plait.sharding.AxisType.Explicit)
     lies = lambda *entries: plait.NamedSharding(mesh, plait.P(*entries))  # noqa: E731
     whole = lambda v: np.asarray(  # noqa: E731
