@@ -13,6 +13,7 @@ import pytest
 
 import plait
 import plait.numpy as pnp
+from plait import lax
 
 DEPTH = 3
 COLLECTIVES = ("all-reduce", "all-gather", "all-to-all", "collective-permute", "reduce-scatter")
@@ -86,3 +87,37 @@ def test_checkpoint_divides_what_it_computes_again(spec_x, spec_w, spec_v):
     for pair, want in zip(got, gradient(*host), strict=True):
         for g, w in zip(pair, want, strict=True):
             np.testing.assert_allclose(g, w, rtol=1e-3, atol=1e-4 * np.abs(w).max())
+
+
+@pytest.mark.parametrize("size", [8, 8 * 4096])
+def test_checkpoint_in_loops(size):
+    """A small loop would be one kernel of the CPU's, in which nothing can be kept apart."""
+    lies = plait.NamedSharding(plait.make_mesh((8,), ("x",)), plait.P("x"))
+    ws = np.linspace(0.5, 1.5, 3 * size, dtype=np.float32).reshape(3, size)
+    x = np.linspace(0.1, 1.0, size, dtype=np.float32)
+
+    @plait.checkpoint
+    def body(c, w):
+        return pnp.sin(c * w), None
+
+    def loss(ws, x):
+        return lax.scan(body, x, ws)[0].sum()
+
+    text = plait.jit(plait.grad(loss)).lower(ws, plait.device_put(x, lies)).compile().as_text()
+    assert "opt-barrier" in text
+    got = plait.jit(plait.grad(loss))(ws, plait.device_put(x, lies))
+    kept = [x.astype(np.float64)]
+    for w in ws:
+        kept.append(np.sin(kept[-1] * w))
+    ct, want = np.ones(size), []
+    for w, c in zip(ws[::-1], kept[-2::-1], strict=True):
+        ct = ct * np.cos(c * w)
+        want.append(ct * c)
+        ct = ct * w
+    np.testing.assert_allclose(got, want[::-1], rtol=1e-4, atol=1e-5)
+    slope = plait.grad(lambda v: (plait.grad(loss)(v, plait.device_put(x, lies)) ** 2).sum())
+    way = np.cos(np.arange(ws.size, dtype=np.float32)).reshape(ws.shape) / 100
+    up, down = (
+        (np.asarray(plait.grad(loss)(ws + d, x), np.float64) ** 2).sum() for d in (way, -way)
+    )
+    np.testing.assert_allclose((np.asarray(slope(ws)) * way).sum() * 2, up - down, rtol=1e-2)

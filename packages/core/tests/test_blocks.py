@@ -244,8 +244,8 @@ def test_the_first_device_is_the_default():
         plait.default_device(None),
     ):
         assert float(jnp.ones(())) == 1.0
-    with pytest.raises(errors.PlacementError, match="device_put"):
-        plait.default_device(plait.Device(7, "cpu", "cpu"))
+    with pytest.raises(errors.PlacementError, match="local_devices"):
+        plait.default_device(plait.Device(77, "cpu", "cpu"))
 
 
 def test_settings_by_the_names_of_jax():

@@ -54,6 +54,22 @@ def test_a_plugin_that_does_not_work_is_told_of(plugin, platform, said):
     assert text.startswith("cpu 0.0") and f"the plugin for '{platform}' can not be used" in text
 
 
+@pytest.mark.parametrize("module", ["of_somebody", "of_somebody.runtime"])
+def test_a_plugin_that_an_entry_point_names(module, said, tmp_path):
+    """The package is elsewhere, and is not run either."""
+    folder = tmp_path.joinpath(*module.split("."))
+    folder.mkdir(parents=True)
+    (folder / "pjrt_plugin.so").write_bytes(b"no library")
+    for place in {folder, tmp_path / "of_somebody"}:
+        (place / "__init__.py").write_text("raise ImportError('this is not to be run')")
+    about = tmp_path / "of_somebody-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: of-somebody\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text(f"[jax_plugins]\ntheirs = {module}:initialize\n")
+    text = said()
+    assert text.startswith("cpu 0.0") and "the plugin for 'theirs' can not be used" in text
+
+
 def test_a_plugin_is_let_be_where_the_cpu_is_asked_for(said):
     assert said("cpu", plugin="xla_cuda13") == "cpu 0.0\n\n"
 

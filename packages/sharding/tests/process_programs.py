@@ -256,10 +256,46 @@ def values():
     tell(stranger=stranger)
 
 
+def explicit():
+    """Axes of which types tell, over devices of all processes."""
+    sizes = (plait.process_count(), plait.local_device_count())
+    mesh = plait.make_mesh(sizes, ("x", "y"), plait.sharding.AxisType.Explicit)
+    lies = lambda *entries: plait.NamedSharding(mesh, plait.P(*entries))  # noqa: E731
+    whole = lambda v: np.asarray(  # noqa: E731
+        plait.jit(lambda u: plait.sharding.reshard(u, lies()))(v).addressable_shards[0].data
+    )
+    x = plait.device_put(np.arange(64, dtype=np.float32).reshape(16, 4), lies("x", "y"))
+    rows = plait.sharding.reshard(x, lies("x", None))
+    made = {
+        "doubled": plait.jit(lambda v: v * 2)(x),
+        "summed": plait.jit(lambda v: v.sum(0))(x),
+        "negative": -x,
+        "rows": rows,
+        "product": plait.jit(lambda a, b: a @ b)(rows, plait.device_put(np.eye(4)[:, :3], lies())),
+        "joined": plait.shard_map(
+            lambda v: lax.psum(v, "x"), mesh=mesh, in_specs=plait.P("x", "y"),
+            out_specs=plait.P(None, "y"),
+        )(x),
+    }  # fmt: skip
+    tell(
+        explicit={k: whole(v) for k, v in made.items()},
+        types={k: str(plait.typeof(v)) for k, v in made.items()},
+        conflict=error_of(lambda: x + plait.sharding.reshard(x, lies("y", "x"))),
+    )
+
+
+def default_devices():
+    last, elsewhere = plait.local_devices()[-1], plait.local_devices(1 - plait.process_index() % 2)
+    with plait.default_device(last):
+        tell(on_last=[d.id for v in (pn.ones(2), pn.ones(2) + 1) for d in v.devices()])
+    tell(remote=error_of(lambda: plait.default_device(elsewhere[0])))
+
+
 def everything():
     """All of these, in processes that are started once."""
     distributed.initialize()
-    for part in (devices, arrays, collectives, programs, printing, values):
+    parts = devices, arrays, collectives, programs, explicit, default_devices, printing, values
+    for part in parts:
         part()
     distributed.shutdown()
     tell(afterwards=distributed.is_initialized())

@@ -13,7 +13,7 @@ import pytest
 import plait
 import plait.numpy as pnp
 from plait.errors import AxisError, PlaitError
-from plait.sharding import AbstractMesh, get_abstract_mesh, get_mesh, use_mesh
+from plait.sharding import AbstractMesh, get_abstract_mesh, get_mesh, use_abstract_mesh, use_mesh
 from plait_sharding import NamedSharding, P, make_mesh, set_mesh
 
 X = np.arange(16.0, dtype=np.float32)
@@ -254,7 +254,33 @@ def test_a_setting_is_below_all_contexts():
         plait.config.mesh = "x"
 
 
+def test_axes_alone_are_those_of_the_mesh_that_is_there_or_of_the_first_devices(no_mesh):
+    axes = AbstractMesh((2, 4), ("x", "y"))
+    f = plait.jit(lambda v: plait.lax.with_sharding_constraint(v * 2, P(("y", "x"))))
+    back = plait.sharding.Mesh(np.arange(8)[::-1].reshape(2, 4), ("x", "y"))
+    for mesh in (make_mesh((2, 4), ("x", "y")), back):
+        set_mesh(mesh if mesh is back else None)
+        with use_abstract_mesh(axes):
+            assert get_abstract_mesh() == axes and get_mesh() == mesh
+            got = f(X)
+        np.testing.assert_array_equal(got, X * 2)
+        assert got.sharding == NamedSharding(mesh, P(("y", "x")))
+        assert get_abstract_mesh() == (axes if mesh is back else AbstractMesh((), ()))
+    with use_abstract_mesh(AbstractMesh((512,), ("x",))):  # which there are not
+        lowered = plait.jit(lambda v: v, in_shardings=P("x")).lower(
+            plait.ShapeDtypeStruct((1024,), np.float32)
+        )
+        assert '"x"=512' in lowered.as_text()
+
+
+def test_sums_that_are_not_done_are_refused(told):
+    for how in ("unreduced", "reduced"):
+        told(lambda how=how: P("x", **{how: {"y"}}), f"{how} along {{'y'}}", "psum")
+    assert P("x", unreduced=frozenset(), reduced=set()) == P("x")
+
+
 def test_what_is_no_mesh(told):
+    told(lambda: use_abstract_mesh(make_mesh((8,), ("x",))), "AbstractMesh", "abstract_mesh")
     for enter in (set_mesh, use_mesh):
         told(lambda: enter("x"), "needs a mesh, not 'x'", "make_mesh", kind=TypeError)
         told(lambda: enter(AbstractMesh((2,), ("x",))), "needs a mesh", kind=TypeError)

@@ -143,6 +143,31 @@ def test_sums_of_one_program_stay_apart():
     assert [told["sums"] for told in ran("everything")] == [2, 2]
 
 
+@pytest.mark.parametrize("n", [2, 4])
+def test_axes_of_which_types_tell(n):
+    x = np.arange(64, dtype=np.float32).reshape(16, 4)
+    want = {
+        "doubled": (2 * x, "f32[16@x,4@y]"),
+        "summed": (x.sum(0), "f32[4@y]"),
+        "negative": (-x, "f32[16@x,4@y]"),
+        "rows": (x, "f32[16@x,4]"),
+        "product": (x[:, :3], "f64[16@x,3]"),
+        "joined": (x.reshape(n, 16 // n, 4).sum(0), f"f32[{16 // n},4@y]"),
+    }
+    for told in ran("everything", n):
+        for name, (value, kind) in want.items():
+            np.testing.assert_array_equal(told["explicit"][name], value, name)
+            assert told["types"][name] == kind
+        three_parts(told["conflict"], "ShardingTypeError", "'x', 'y'.*'y', 'x'")
+
+
+@pytest.mark.parametrize("n", [2, 4])
+def test_the_default_device_is_any_of_a_process(n):
+    for i, told in enumerate(ran("everything", n)):
+        assert told["on_last"] == [2 * i + 1] * 2
+        three_parts(told["remote"], "PlacementError", "this process drives", "local_devices")
+
+
 def test_donation():
     a = np.random.default_rng(0).normal(size=(8, 4)).astype(np.float32)
     for told in ran("everything"):

@@ -88,13 +88,13 @@ _MODULES = frozenset(
 _LATER = {
     "_api.scopes": ("named_call", "named_scope"),
     "_api.program_passes": ("reroll",),
+    "_api.default_devices": ("default_device",),
     "_api.blocks": (
         "check_tracer_leaks",
         "checking_leaks",
         "debug_infs",
         "debug_key_reuse",
         "debug_nans",
-        "default_device",
         "default_matmul_precision",
         "default_prng_impl",
         "enable_checks",

@@ -97,7 +97,6 @@ from ._api.blocks import checking_leaks as checking_leaks
 from ._api.blocks import debug_infs as debug_infs
 from ._api.blocks import debug_key_reuse as debug_key_reuse
 from ._api.blocks import debug_nans as debug_nans
-from ._api.blocks import default_device as default_device
 from ._api.blocks import default_matmul_precision as default_matmul_precision
 from ._api.blocks import default_prng_impl as default_prng_impl
 from ._api.blocks import enable_checks as enable_checks
@@ -107,6 +106,7 @@ from ._api.blocks import explain_cache_misses as explain_cache_misses
 from ._api.blocks import log_compiles as log_compiles
 from ._api.blocks import numpy_dtype_promotion as numpy_dtype_promotion
 from ._api.blocks import numpy_rank_promotion as numpy_rank_promotion
+from ._api.default_devices import default_device as default_device
 from ._api.hardware import Device as Device
 from ._api.hardware import block_until_ready as block_until_ready
 from ._api.hardware import clear_caches as clear_caches

@@ -35,6 +35,7 @@ from .movement import (
     set_mesh,
     sharding_of,
     shards_of,
+    use_abstract_mesh,
     use_mesh,
     with_sharding_constraint,
 )
@@ -85,6 +86,7 @@ __all__ = [
     "shard_map",
     "sharding_of",
     "shards_of",
+    "use_abstract_mesh",
     "use_mesh",
     "visualize_array_sharding",
     "visualize_sharding",

@@ -18,6 +18,7 @@ import numpy as np
 
 from plait.ext.errors import (
     AxisError,
+    PlaitError,
 )
 
 __all__ = ["AbstractMesh", "AxisType", "Mesh", "P", "PartitionSpec"]
@@ -43,8 +44,11 @@ class PartitionSpec:
       entries: a name; a tuple of names, the first of which varies slowest; None for an axis that
         is not divided; `PartitionSpec.UNCONSTRAINED`, in constraints, for one that the compiler
         may divide.  Axes without an entry are not divided.
+      unreduced, reduced: empty; other libraries name here the axes along which a sum is to be done
+        yet, or was.
 
-    Raises AxisError for other entries, and for a name that is there twice.
+    Raises AxisError for other entries, and for a name that is there twice; PlaitError for sums that
+    are not done.
 
     >>> import plait
     >>> plait.P("rows", None, ("x", "y"))
@@ -56,8 +60,14 @@ class PartitionSpec:
     UNCONSTRAINED = Unconstrained()
     _placed: ClassVar[Callable[["PartitionSpec"], Any]]
 
-    def __init__(self, *entries: Any):
+    def __init__(self, *entries: Any, unreduced: Any = (), reduced: Any = ()):
         self.parts = tuple([_names_of(e) for e in entries])
+        if unreduced or reduced:
+            raise PlaitError(
+                f"{self!r} was to be {'un' if unreduced else ''}reduced along "
+                f"{unreduced or reduced!r}: no type here tells of sums that are not done",
+                fix="do the sum where its terms are: lax.psum in shard_map, or leave it to jit",
+            )
         used = [n for p in self.parts for n in p or ()]
         twice = sorted({n for n in used if used.count(n) > 1})
         if twice:

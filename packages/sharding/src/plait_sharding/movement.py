@@ -54,6 +54,7 @@ __all__ = [
     "set_mesh",
     "sharding_of",
     "shards_of",
+    "use_abstract_mesh",
     "use_mesh",
     "with_sharding_constraint",
 ]
@@ -116,6 +117,29 @@ class use_mesh:
 
     def __exit__(self, *error: Any) -> None:
         remove(self)
+
+
+class use_abstract_mesh(use_mesh):
+    """Put axes in context for a `with` block: those of the mesh that is there, if it has them; else
+    of the first devices, which need not be there to lower a function.
+
+    Raises TypeRule for what is no AbstractMesh.
+
+    >>> import plait
+    >>> with plait.sharding.use_abstract_mesh(plait.sharding.AbstractMesh((2, 4), ("x", "y"))):
+    ...     plait.sharding.get_abstract_mesh()
+    AbstractMesh('x': 2, 'y': 4)
+    """
+
+    def __init__(self, mesh: AbstractMesh):
+        if not isinstance(mesh, AbstractMesh):
+            raise ArgumentError(
+                f"use_abstract_mesh needs an AbstractMesh, not {mesh!r}",
+                fix="give mesh.abstract_mesh, or write use_mesh(mesh)",
+            )
+        here = mesh_here()
+        same = here is not None and here.abstract_mesh == mesh
+        super().__init__(here if same and here is not None else mesh.of_first_devices())
 
 
 class set_mesh(use_mesh):

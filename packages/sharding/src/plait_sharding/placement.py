@@ -6,6 +6,7 @@ shall be (`constraint`), which moves data and changes none.
 """
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -333,8 +334,15 @@ def _(tail: tuple, xs: Any) -> Any:
 def from_host(x: Any, sharding: Sharding) -> Array:
     """A copy of a numpy array, or of what gives its slices, piece by piece, without a detour over
     the default device."""
-    aval = Aval(x.shape, canonical(x.dtype))
-    sharding.check(aval)
-    key = Placed(aval, sharding.closed())
+    dtype = canonical(x.dtype)
+    key = _key(sharding, tuple(x.shape), dtype)
     events.happened("transfer", key)
-    return wrap(put(x.astype(aval.dtype, copy=False), key), key)
+    return wrap(put(x if x.dtype == dtype else x.astype(dtype), key), key)
+
+
+@lru_cache(maxsize=4096)
+def _key(sharding: Sharding, shape: tuple[int, ...], dtype: np.dtype) -> Placed:
+    """The dispatch key of such an array that lies so; an error if none can."""
+    aval = Aval(shape, dtype)
+    sharding.check(aval)
+    return Placed(aval, sharding.closed())

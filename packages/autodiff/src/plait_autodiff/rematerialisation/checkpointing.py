@@ -84,7 +84,9 @@ recompute_rules.rule(checkpoint_p)(divide_call)
 def _(e, xs, ins, outs, program, policy, prevent_cse, again):
     if not (again and prevent_cse and xs and outs):
         return e.call(program, xs)
-    if program.effects or e.unit.platforms != ("cpu",):
+    place = e.unit.place
+    many = place is not None and len(place.devices) > 1  # whose barriers the compiler keeps
+    if many or program.effects or e.unit.platforms != ("cpu",):
         r = e.op("stablehlo.optimization_barrier", xs, *ins)
         return e.call(program, r if len(ins) != 1 else [r])
     return _apart(e, xs, outs, program)
@@ -93,23 +95,17 @@ def _(e, xs, ins, outs, program, policy, prevent_cse, again):
 def _apart(e: Emitter, xs: Sequence[Any], outs: Sequence[Aval], program: Program) -> list:
     """A call that the compiler for the CPU can not merge with what it repeats.
 
-    It drops barriers, merges what they kept apart, and so keeps all values after all.  Nothing is
-    merged into a branch, and that the branch is always taken is known only when barriers are gone.
-    On one device the branch has the whole call.  On several it only hands over the operands: what
-    is summed over devices at its end could not be summed once for several calls, were it inside.
-    It is a `case`, for the compiler divides nothing through an `if`: each device would have all.
+    For one device it drops barriers, merges what they kept apart, and so keeps all values after
+    all.  Nothing is merged into a branch, and that the branch is always taken is known only when
+    barriers are gone.
     """
     first = e.op("stablehlo.optimization_barrier", [e.constant(0, _INDEX)], _INDEX)
-    place = e.unit.place
-    many = place is not None and len(place.devices) > 1
-    taken = [x.aval for x in program.inputs] if many else outs
     regions = [
-        ((), (lambda b, _: xs) if many else (lambda b, _: b.call(program, xs))),
-        ((), lambda b, _: [b.constant(0, a) for a in taken]),
+        ((), lambda b, _: b.call(program, xs)),
+        ((), lambda b, _: [b.constant(0, a) for a in outs]),
     ]
-    r = e.op("stablehlo.case", [first], *taken, regions=regions)
-    r = r if len(taken) != 1 else [r]
-    return e.call(program, r) if many else r
+    r = e.op("stablehlo.case", [first], *outs, regions=regions)
+    return r if len(outs) != 1 else [r]
 
 
 # ---- as users say it -----------------------------------------------------------------------

@@ -14,14 +14,11 @@ from typing import Any
 
 from .. import events
 from .._base.config import config, wide
-from .._base.errors import PlacementError
 from .._base.source import where_defined
-from .._core import buffers
 from .._core.array import is_tracer
 from .._core.interpreter import GROUND, Interpreter, current, open_under, use
 from .._ops.contraction import normal_precision
 from ..debug import checking_leaks, infs, nans
-from .hardware import Device, default_backend
 
 __all__ = [
     "check_tracer_leaks",
@@ -29,7 +26,6 @@ __all__ = [
     "debug_infs",
     "debug_key_reuse",
     "debug_nans",
-    "default_device",
     "default_matmul_precision",
     "default_prng_impl",
     "enable_checks",
@@ -107,25 +103,7 @@ def default_prng_impl(new_val: str) -> Block:
     return config(default_prng_impl=new_val)
 
 
-# ---- where ---------------------------------------------------------------------------------
-
-
-def default_device(new_val: Any) -> Block:
-    """Says that new arrays are made on the first device of this process, which they always are.
-
-    Args:
-      new_val: that device, the platform of this process, or None.
-
-    Raises PlacementError for others.
-    """
-    first = buffers.first()
-    same = isinstance(new_val, Device) and new_val.id == first
-    if not same and new_val not in (None, default_backend()):
-        raise PlacementError(
-            f"arrays are made on device {first}, and {new_val!r} is asked for",
-            fix="bring them there: plait.device_put(x, device), or jit(f, device=device)",
-        )
-    return nullcontext()
+# ---- what is computed when -------------------------------------------------------------------
 
 
 @contextmanager

@@ -510,6 +510,17 @@ def parameter_shardings(executable) -> list:
     return [_hlo.HloSharding.from_proto(p) for p in executable.get_parameter_shardings() or []]
 
 
+_BETWEEN_DEVICES = (b"all-", b"reduce-scatter", b"collective-", b"send", b"recv")
+"""How the names of operations begin for which devices meet."""
+
+
+def meets(executable) -> bool:
+    """Return whether devices may wait for one another within a run: an operation says so, or a name
+    that looks like one."""
+    code = [m.as_serialized_hlo_module_proto() for m in executable.hlo_modules()]
+    return any(name in c for c in code for name in _BETWEEN_DEVICES)
+
+
 def dlpack_capsule(buf, **kw):
     """Return a DLPack capsule that shares the buffer's memory; `kw` are jaxlib's options."""
     return _jax.buffer_to_dlpack_managed_tensor(buf, **kw)

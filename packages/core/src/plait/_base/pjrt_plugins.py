@@ -1,13 +1,14 @@
 """Plugins of the runtime (PJRT): shared libraries that drive accelerators, found without jax.
 
 Wheels such as `jax-cuda13-pjrt` put a folder with a library into the namespace package
-`jax_plugins`.  The Python beside it imports jax, so it is not run: what it does is done by
-`jaxlib_api.make_plugin_client`.
+`jax_plugins`, or name another one in the entry-point group of that name.  The Python beside it
+imports jax, so it is not run: what it does is done by `jaxlib_api.make_plugin_client`.
 
 Invariant: of a plugin nothing is imported here but modules of C, none of which imports jax.
 """
 
 import importlib
+import importlib.metadata
 import importlib.util
 import re
 from collections.abc import Iterator
@@ -52,6 +53,12 @@ def _folders() -> Iterator[tuple[str, Path]]:
         yield from sorted(
             ((f.name, f) for f in Path(place).iterdir() if f.is_dir()), key=_version, reverse=True
         )
+    for point in importlib.metadata.entry_points(group="jax_plugins"):
+        top, *inner = point.module.split(".")
+        spec = importlib.util.find_spec(top)  # of what is inside it would run the package
+        for place in (spec.submodule_search_locations or ()) if spec else ():
+            if top != "jax_plugins":  # whose folders are there already
+                yield point.name, Path(place).joinpath(*inner)
     spec = importlib.util.find_spec("libtpu")
     for place in (spec.submodule_search_locations or ()) if spec else ():
         yield "tpu", Path(place)

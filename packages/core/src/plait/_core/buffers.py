@@ -7,7 +7,7 @@ Invariant: there is one client per process, made when the first array is (two wo
 other's buffers); whatever leaves here is a buffer that only `plait._core.array.Array` holds.
 """
 
-from functools import cache, wraps
+from functools import cache, lru_cache, wraps
 from typing import Any
 
 import numpy as np
@@ -205,12 +205,19 @@ def put(x: Any, key: Aval | Placed, share: bool = False):
         layout, device = default_place()
         piece = jaxlib_api.share_piece if share else jaxlib_api.put_pieces
         return piece(key.aval.physical, layout, [x], device)
-    layout = layout_of(key)
-    there = here_of(layout, x.shape)
+    layout, slices, there = _pieces_here(key, tuple(x.shape))
     if member_here:
         _expect_same(x, key, there)
-    pieces = [np.array(x[b]) for b, _ in there]  # forced copies of views fail
-    return jaxlib_api.put_pieces(key.aval.physical, layout, pieces, [d for _, d in there])
+    pieces = [np.array(x[b]) for b in slices]  # forced copies of views fail
+    return jaxlib_api.put_pieces(key.aval.physical, layout, pieces, there)
+
+
+@lru_cache(maxsize=4096)
+def _pieces_here(key: Placed, shape: tuple[int, ...]) -> tuple[Any, list, list]:
+    """Return the layout of such an array, the slices that this process has, and their devices."""
+    layout = layout_of(key)
+    found = here_of(layout, shape)
+    return layout, [b for b, _ in found], [d for _, d in found]
 
 
 def _expect_same(x: Any, key: Any, there: list) -> None:

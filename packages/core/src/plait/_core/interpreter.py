@@ -122,6 +122,8 @@ class Interpreter:
     thread: int = 0
     staging: bool = False
     """Whether what is applied ends in a Program, here or in an interpreter further out."""
+    at_once: bool = False
+    """Whether what is applied is done now, and users see arrays, as on the ground."""
     keeps_fused: bool = False
     """Whether functions of ours that are `fused` into one program are applied as one: what is
     inside of them is no business of users."""
@@ -284,6 +286,8 @@ class Evaluate(Interpreter):
 
     number: Callable[[Any], Any]
     plan: Callable[..., Any]
+
+    at_once = True
 
     def apply(self, prim: Any, args: Sequence[Any], params: Params) -> Any:
         return GROUND.apply(prim, args, params)

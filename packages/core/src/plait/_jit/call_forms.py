@@ -62,7 +62,8 @@ class CallForm(NamedTuple):
 
     `tree` is the structure of (args, kwargs); `leaves` has a letter for each leaf: an `a`rray, a
     `d`onated one, a `s`tatic value, a `v`alue that is made an array first, one that is made an
-    array of its `o`wn since that is donated, a `n`umpy array that the runtime takes as it is.
+    array of its `o`wn since that is donated, a `n`umpy array that the runtime takes as it is, one
+    that is brought to its `p`lace first.
     """
 
     tree: TreeDef
@@ -76,8 +77,12 @@ class _Unwritten(Exception):
 # ---- calls ---------------------------------------------------------------------------------
 
 
-def taker(form: CallForm, table: dict[Any, Any], slow: Way) -> Way | None:
+def taker(
+    form: CallForm, table: dict[Any, Any], slow: Way, there: Sequence[Callable[[Any], Any]] = ()
+) -> Way | None:
     """Return a function that does calls of this form by `table`, and gives others to `slow`.
+
+    `there` brings the leaves that are `p`laced, each by a function of its own.
 
     `table` maps the dispatch keys of the leaves (of the only one, if there is one) to (run,
     handlers, key, build); a static value counts as two keys, its class and itself.  For a form
@@ -85,7 +90,7 @@ def taker(form: CallForm, table: dict[Any, Any], slow: Way) -> Way | None:
     structure is too large or unusual.
     """
     make = _written(form)
-    return None if make is None else make(table, slow)
+    return None if make is None else make(table, slow, there)
 
 
 def looked_up(form: CallForm, keys: Sequence[Any]) -> Any:
@@ -123,7 +128,7 @@ def _written(form: CallForm) -> Callable[..., Any] | None:
     # The run stands outside of it, or an error of the user's callback would run the call twice.
     # Buffers of donated arrays are taken away after the run only: a call that fails keeps them.
     lines = [
-        "def make(table, slow):",
+        "def make(table, slow, there):",
         *_indented(
             "def call(args, kwargs):",
             *_indented(
@@ -152,6 +157,7 @@ _KEYS: dict[str, Callable[[str], list[str]]] = {
     "d": lambda x: [f"{x}.key"],
     "v": lambda x: [f"{x}.key"],
     "o": lambda x: [f"{x}.key"],
+    "p": lambda x: [f"{x}.key"],
     "s": lambda x: [f"{x}.__class__", x],
     "n": lambda x: [],
 }
@@ -160,6 +166,7 @@ _BUFFERS: dict[str, Callable[[str], str]] = {
     "d": lambda x: f"{x}._buf",
     "v": lambda x: f"{x}._buf",
     "o": lambda x: f"{x}._buf",
+    "p": lambda x: f"{x}._buf",
     "n": lambda x: f"{x}.copy()",
 }
 _AFTER = (
@@ -194,6 +201,7 @@ class _Text:
         self.lines: list[str] = []
         self.constants: dict[str, Any] = {}
         self.names = 0
+        self.placed = 0
         self.depth = 0
 
     def name(self) -> str:
@@ -256,6 +264,13 @@ class _Text:
             self.lines.append(f"if {x}.__class__ is not A: {x} = as_argument({x})")
         elif letter == "o":
             self.lines.append(f"if {x}.__class__ is not A: {x} = as_donated({x})")
+        elif letter == "p":
+            # an array that was placed elsewhere is not in the table
+            self.lines.append(
+                f"if {x}.__class__ is not A or {x}.key.placement is None: "
+                f"{x} = there[{self.placed}]({x})"
+            )
+            self.placed += 1
         elif letter == "n":
             self.lines.append(
                 f"if {x}.__class__ is not ndarray or {x}.nbytes > {HOSTED_BYTES} "

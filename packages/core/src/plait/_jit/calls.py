@@ -12,8 +12,7 @@ import functools
 import inspect
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Sequence
-from operator import is_
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from types import FunctionType
 from typing import Any, Literal, ParamSpec, TypedDict, TypeVar, Unpack, overload
 
@@ -509,24 +508,33 @@ class _RoleState(_State):
     def slow(self, args: Args, kwargs: Kwargs) -> Any:
         before, apart = last_asked(), self.asks
         version, dynamic, rest = self.version_for(args, kwargs)
-        there = dynamic
+        there, placed = dynamic, []
         if self.in_shardings is not None:
-            there = bring(dynamic, self.destinations(dynamic, args, kwargs))
+            placed = self.destinations(dynamic, args, kwargs)
+            there = bring(dynamic, placed)
         if current() is not GROUND:
             return version.staged(there, rest)
         results, call = done(version, there, rest)
         self.asks = self.asks or last_asked() is not before
         if call is None:
             return results
-        if not _same(dynamic, there):  # copies were donated: the arrays that were given go too
+        brought = _brought(dynamic, there, placed)
+        if brought and (version.donated or self.choices):
+            # copies were donated: the arrays that were given go too
             forget_donated(flatten((dynamic, rest))[0], call.form.leaves)
         else:
-            # Nothing had to be brought.  Keys of arrays tell where they lie, so a call with the
-            # same keys need not ask again, and the fast path may skip `bring`.
+            # Keys of arrays tell where they lie, so a call with the same keys need not ask again,
+            # and the fast path brings only what was brought now.
+            leaves = [*call.form.leaves]
+            for i in brought:
+                leaves[i] = "p"
+            call = call._replace(form=CallForm(call.form.tree, "".join(leaves)))
             form, keys = _whole(args, kwargs, self.static, call)
             if form is not None and self.asks == apart:  # else the next call finds that it asks
                 own: Any = self.apart.setdefault(around(), _Apart()) if apart else self
-                own.way = _way(own.ways, own.tables, form, keys, version, call, self.again)
+                own.way = _way(
+                    own.ways, own.tables, form, keys, version, call, self.again, brought.values()
+                )
                 if apart:
                     self.way = _by_surroundings(self.apart, self.again)
                 if call.entry.swap is not None:
@@ -578,8 +586,12 @@ def _with_roles(
     return _dressed(jitted, state)
 
 
-def _same(args: Args, there: Args) -> bool:
-    return args is there or all(map(is_, flatten(args)[0], flatten(there)[0]))
+def _brought(args: Args, there: Args, placed: Sequence[Any]) -> dict[int, Callable[[Any], Any]]:
+    """Return what brings those leaves of the arguments that had to be brought, by number."""
+    if args is there:
+        return {}
+    pairs = enumerate(zip(flatten(args)[0], flatten(there)[0], placed, strict=True))
+    return {i: p.accept for i, (x, y, p) in pairs if x is not y}
 
 
 def _whole(
@@ -621,8 +633,10 @@ def _way(
     version: Version,
     call: Done,
     slow: Way,
+    there: Iterable[Callable[[Any], Any]] = (),
 ) -> Way | None:
-    """Install and return the fast path for calls of this form, with this call in its table."""
+    """Install and return the fast path for calls of this form, with this call in its table; `there`
+    brings what is to be brought."""
     table = tables.setdefault(form, {})
     key = looked_up(form, keys)
     if "n" not in form.leaves:
@@ -630,8 +644,8 @@ def _way(
     elif key not in table:
         table[key] = hosted(version, call.form, call.keys)
     if form not in ways:
-        way = taker(form, table, slow)
-        if way is None and not {*"sdo"} & {*form.leaves}:
+        way = taker(form, table, slow, [*there])
+        if way is None and not {*"sdop"} & {*form.leaves}:
             way = _flattening(version, "v" in form.leaves, slow)
         ways[form] = way
     return ways[form]

@@ -424,7 +424,7 @@ class Compiled(_Stage):
 
 
 def _sharding(key: Any) -> Any:
-    return resolve("SingleDeviceSharding")(0) if key.placement is None else key.placement
+    return resolve("SingleDeviceSharding")(first()) if key.placement is None else key.placement
 
 
 def _formats(layouts: list, keys: Sequence[Any]) -> list[Format]:

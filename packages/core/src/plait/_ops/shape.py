@@ -20,7 +20,7 @@ from .._base.errors import (
 )
 from .._core.array import Literal, as_value, asarray, fits, solid, wrap
 from .._core.buffers import put
-from .._core.interpreter import GROUND, Value, current
+from .._core.interpreter import Value, current
 from .._core.primitive import Ints, Sizes, primitive
 from .._plugins.traits import AnyElement, Increasing, Linear, Structural
 from .._types.avals import (
@@ -440,7 +440,7 @@ def fill(value: Any, aval: Aval) -> Any:
     if value and aval.category == OPAQUE:
         raise no_number("fill", aval)
     x = Literal(value, aval)
-    return materialise(x) if current() is GROUND else x
+    return materialise(x) if current().at_once else x
 
 
 def materialise(x: Any) -> Any:
@@ -564,7 +564,7 @@ def concatenate(xs: Sequence[Any], axis: int = 0) -> Any:
 
 def materialise_at_ground(x: Any) -> Any:
     """What users get: an Array when nothing is being traced."""
-    return materialise(x) if x.__class__ is Literal and current() is GROUND else x
+    return materialise(x) if x.__class__ is Literal and current().at_once else x
 
 
 def stack(xs: Sequence[Any], axis: int = 0) -> Any:

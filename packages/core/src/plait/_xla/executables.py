@@ -11,7 +11,7 @@ not check dtypes, so these keys are the only guard there is.
 import os
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from threading import Lock, RLock
 from typing import Any, NamedTuple
 
@@ -57,11 +57,13 @@ class Executable(NamedTuple):
 
 class Loaded(NamedTuple):
     """A compiled module: jaxlib's object, how results are tiled (None: it has one device), and, if
-    the compiler chose some of them, how arguments are."""
+    the compiler chose some of them, how arguments are.  `meets`: whether the devices of a run may
+    wait for one another."""
 
     executable: Any
     tiles: list[Any] | None
     chosen: list[Any] | None = None
+    meets: bool = True
 
 
 _loaded: "OrderedDict[Any, Loaded]" = OrderedDict()
@@ -137,7 +139,7 @@ def _at_hand(module: Module, options: Options) -> Loaded | None:
         return found
     if _together(ids) is not None:
         return None
-    made = _compile_options(ids, options, module.chosen)
+    made = _compile_options(ids, options, module)
     path = disk_cache.path_of(module.code, ids, made, options.flags)
     return load(module, options) if path is not None and os.path.exists(path) else None
 
@@ -150,14 +152,26 @@ def _fast_flags(options: Options) -> dict[str, Any]:
     return jaxlib_api.fast_flags(platform()) if options.tier == "fast" else {}
 
 
-def _compile_options(ids: tuple[int, ...], options: Options, chosen: tuple[bool, ...] = ()) -> Any:
+def _compile_options(ids: tuple[int, ...], options: Options, module: Module | None = None) -> Any:
     """Return the options as jaxlib's object; flags that were asked for are so in every tier."""
     flags = _fast_flags(options) | dict(options.flags)
     numbers = [devices()[i].id for i in ids]
+    chosen = () if module is None else module.chosen
+    without = ",".join(_without(ids, b"" if module is None else module.code))
+    return jaxlib_api.compile_options(numbers, len(ids) > 1, sorted(flags.items()), chosen, without)
+
+
+def _without(ids: tuple[int, ...], code: bytes) -> Iterator[str]:
+    """Yield the passes of the compiler that code for these devices can do without."""
     # Combined, several sums are one operation, of which Gloo begins the second though the first
     # has failed since a process died; it then ends the process that it runs in.
-    without = "cpu-all-reduce-combiner" if _together(ids) is not None else ""
-    return jaxlib_api.compile_options(numbers, len(ids) > 1, sorted(flags.items()), chosen, without)
+    if _together(ids) is not None:
+        yield "cpu-all-reduce-combiner"
+    # The compiler for the CPU would drop barriers, and merge what they keep apart.  Those that
+    # stay must not come into a small loop that is one kernel: its emitter knows none of them.
+    if len(ids) > 1 and platform() == "cpu" and b"optimization_barrier" in code:
+        yield "cse_barrier_expander"
+        yield "small-while-loop-hoisting"
 
 
 def _together(ids: tuple[int, ...]) -> Membership | None:
@@ -186,7 +200,7 @@ def _refused(
     """
     said = str(e).splitlines()[0]
     if asked.flags:
-        options = _compile_options(ids, USUAL, module.chosen)
+        options = _compile_options(ids, USUAL, module)
         try:
             jaxlib_api.load(client(), module.code, where, options, module.callbacks)
         except jaxlib_api.RuntimeFailure:
@@ -206,7 +220,7 @@ def _compiled(module: Module, ids: tuple[int, ...], asked: Options) -> Loaded:
     """Return a module compiled, or loaded from disk if any process has compiled it before."""
     where = device_list(ids)
     fast = _fast_flags(asked)
-    options = _compile_options(ids, asked, module.chosen)
+    options = _compile_options(ids, asked, module)
     path = made = None
     once = module.callbacks or module.questions
     if not once and _together(ids) is None:  # not seen: that others may load these
@@ -233,10 +247,11 @@ def _compiled(module: Module, ids: tuple[int, ...], asked: Options) -> Loaded:
         events.happened("load", module)
     shardings = jaxlib_api.output_shardings(made) if len(ids) > 1 else None
     tiles = None if shardings is None else [jaxlib_api.tiles(s) for s in shardings]
+    meets = len(ids) > 1 and jaxlib_api.meets(made)
     if not module.chosen:
-        return Loaded(made, tiles)
+        return Loaded(made, tiles, None, meets)
     given = jaxlib_api.parameter_shardings(made) if len(ids) > 1 else []
-    return Loaded(made, tiles, [jaxlib_api.tiles(s) for s in given])
+    return Loaded(made, tiles, [jaxlib_api.tiles(s) for s in given], meets)
 
 
 def serialized(module: Module) -> bytes:
@@ -363,7 +378,7 @@ def bound(
             of = owners(place.devices)
             began = world.launches(module.code, program.name, tuple(sorted(of)))
             run = _as_flight(run, acts, of, platform() == "cpu", began)
-        elif platform() == "cpu":
+        elif platform() == "cpu" and (acts or loaded.meets):
             run = _in_turn(run, acts)
         if donated:
             n = len(module.constants)
@@ -407,7 +422,8 @@ def _in_turn(run: Callable, done: bool) -> Callable:
 
     These devices share a few threads.  In a collective each device of a run waits for the others
     on its thread; two runs at once could take all threads with devices that wait for those which
-    find none, for ever.  Hence one run at a time, whichever program or Python thread it is of.
+    find none, for ever.  Hence one such run at a time, whichever program or Python thread it is of;
+    runs in which no device waits for another come to an end on any number of threads.
     `done`: `run` returns only when the program is through, so nobody has to wait for it.
     """
 

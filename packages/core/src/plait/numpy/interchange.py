@@ -10,12 +10,14 @@ from typing import Any
 
 import numpy as np
 
+from .._api.default_devices import placed_by_default
 from .._base.errors import (
     ArgumentError,
     CopyError,
     OperandTypeError,
 )
 from .._core.array import Array, from_numpy, on_accelerator, shared, unmasked
+from .._core.buffers import first as first_device
 from .._core.interpreter import Value
 from .._ops import elementwise as el
 from .._ops.layout import all_free, offering
@@ -30,7 +32,11 @@ def placed(x: Any, device: Any) -> Any:
         return x
     if isinstance(x, tuple):
         return tuple([placed(v, device) for v in x])
-    first = x.__class__ is Array and x.key.placement is None and getattr(device, "id", None) == 0
+    first = (
+        x.__class__ is Array
+        and x.key.placement is None
+        and getattr(device, "id", None) == first_device()
+    )
     return x if first else resolve("device_put")(x, device)
 
 
@@ -51,7 +57,10 @@ def placeable(f: Callable) -> Callable[..., Any]:
                     f"{f.__name__} was given device and out_sharding", fix="give one of them"
                 )
             return laid(f(*all_free(args, out_sharding), **options), out_sharding)
-        return placed(f(*args, **options), device)
+        x = f(*args, **options)
+        if device is None:
+            return x if args and x is args[0] else placed_by_default(x)
+        return placed(x, device)
 
     return offering(made, f, _PLACES)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from .._api.default_devices import placed_by_default
 from .._base.config import config
 from .._base.errors import (
     OperandTypeError,
@@ -122,7 +123,7 @@ def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Any:
         s = int(s.value)
     high = 0 if -(2**31) <= s < 2**32 else s >> 32
     words = np.array([high & 0xFFFFFFFF, s & 0xFFFFFFFF], np.uint32)
-    made = standing_for(asarray(np.resize(words, dtype.shape)), Aval((), dtype))
+    made = placed_by_default(standing_for(asarray(np.resize(words, dtype.shape)), Aval((), dtype)))
     seeded(made)
     return made
 
