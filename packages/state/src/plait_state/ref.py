@@ -136,7 +136,7 @@ class Ref(Handle):
 
     # -- reading and writing ------------------------------------------------------------------
 
-    def self.read() -> Any:
+    def read(self) -> Any:
         """Return the array that it holds now."""
         stage = _recorder(self)
         if stage is None:
