@@ -41,7 +41,7 @@ from plait.ext.trace import (
     use,
 )
 from plait.ext.types import COMPLEX, Aval
-from plait.ext.values import as_value
+from plait.ext.values import Array, as_value
 
 from .discharge import applied
 from .primitives import get_, set_
@@ -116,9 +116,17 @@ class Ref(Handle):
         return self.shape[0].__index__()
 
     def __repr__(self) -> str:
-        if self._variable is None and not self.by.closed and not isinstance(self._held, Tracer):
+        if isinstance(self._held, Array):
             return "Ref" + repr(self._held).removeprefix("Array")
         return f"Ref<{self.content_type!r}>"
+
+    def __getattr__(self, name: str) -> Any:
+        if hasattr(Value, name):
+            raise NoArray(
+                f"a reference, {self!r}, has no .{name}",
+                fix=f"read it first: ref[...].{name}",
+            )
+        return super().__getattr__(name)
 
     def __eq__(self, other: object) -> bool:
         return self is other
@@ -213,10 +221,7 @@ def _refusing(name: str) -> Any:
         )
 
     def member(self: Ref) -> Any:
-        raise NoArray(
-            f"a reference, {self!r}, has no .{name}",
-            fix=f"read it first: ref[...].{name}",
-        )
+        raise AttributeError(name)  # `__getattr__` says what is wrong
 
     return operator if name.startswith("__") else property(member)
 
@@ -238,8 +243,10 @@ def made(value: Any) -> Ref:
             f"a reference can not hold a reference: {value!r}",
             fix="read it first: plait.new_ref(ref[...])",
         )
-    held = materialise_at_ground(as_value(value))
-    ref = _bare(_home(), ref_type(held.aval))
+    home = _home()
+    with use(home):
+        held = materialise_at_ground(as_value(value))
+    ref = _bare(home, ref_type(held.aval))
     Handle.of_dtype.setdefault(ref.aval.dtype, _of_variable)
     ref._held = held
     return ref
@@ -333,7 +340,8 @@ def _settled(ref: Ref, value: Any, home: Interpreter) -> Any:
                 "plait.lax.stop_gradient(value)",
             )
         value = outside
-    return materialise_at_ground(value)
+    with use(home):  # a number is made an array where that is done at once
+        return materialise_at_ground(value)
 
 
 def _of_dtype(value: Any, want: Aval) -> Any:
