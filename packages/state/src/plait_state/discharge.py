@@ -12,15 +12,14 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from plait.ext.errors import ArgumentError, MissingRule, OperandTypeError, user_line
-from plait.ext.ir import Eqn, Program, Var, derived, evaluate
+from plait.ext.ir import Eqn, Program, Var, derived
 from plait.ext.rules import RuleTable
 from plait.ext.trace import Wiring, as_list, staged, with_lines
-from plait.ext.types import Aval
 
 from .primitives import get_, set_
 from .types import content_type, is_ref
 
-__all__ = ["Discharged", "applied", "discharge_rules", "discharged", "finished", "held"]
+__all__ = ["Discharged", "applied", "discharge_rules", "discharged", "expect_distinct", "finished", "held"]
 
 discharge_rules = RuleTable(
     "discharge",
@@ -103,7 +102,8 @@ def applied(prim: Any, args: Sequence[Any], params: dict[str, Any]) -> list[Any]
         return finished(args, d.written, outs)
     if higher.custom:
         raise _unknown(prim, args, "has a rule of its own, and uses a reference of outside")
-    return as_list(prim.bind(*held(args), **{k: _read_only(prim, args, v) for k, v in params.items()}))
+    plain = {k: _read_only(prim, args, v) for k, v in params.items()}
+    return as_list(prim.bind(*held(args), **plain))
 
 
 def held(args: Sequence[Any]) -> list[Any]:
@@ -149,8 +149,3 @@ def _unknown(prim: Any, args: Sequence[Any], what: str) -> MissingRule:
         fix="give it the array, ref[...], return what is to be written, and write it outside; or "
         "write a rule in the table 'discharge'",
     )
-
-
-def unchanged(avals: Sequence[Aval]) -> list[Aval]:
-    """Return types with those of contents for those of references."""
-    return [content_type(a) if is_ref(a) else a for a in avals]
