@@ -19,7 +19,15 @@ from plait.ext.trace import Wiring, as_list, staged, with_lines
 from .primitives import get_, set_
 from .types import content_type, is_ref
 
-__all__ = ["Discharged", "applied", "discharge_rules", "discharged", "expect_distinct", "finished", "held"]
+__all__ = [
+    "Discharged",
+    "applied",
+    "discharge_rules",
+    "discharged",
+    "expect_distinct",
+    "finished",
+    "held",
+]
 
 discharge_rules = RuleTable(
     "discharge",
@@ -100,7 +108,7 @@ def applied(prim: Any, args: Sequence[Any], params: dict[str, Any]) -> list[Any]
         d = discharged(params["program"])
         outs = prim.bind(*held(args), **{**params, "program": d.program})
         return finished(args, d.written, outs)
-    if higher.custom:
+    if higher.custom or higher.slots(params).rules:
         raise _unknown(prim, args, "has a rule of its own, and uses a reference of outside")
     plain = {k: _read_only(prim, args, v) for k, v in params.items()}
     return as_list(prim.bind(*held(args), **plain))

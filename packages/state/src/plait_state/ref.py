@@ -365,9 +365,7 @@ def read_part(ref: Ref, index: Any = None) -> Any:
     return held if index is None or index is Ellipsis else held[_plain(index)]
 
 
-def write_part(
-    ref: Ref, index: Any, value: Any, how: str = "set", does: str = "writing"
-) -> Any:
+def write_part(ref: Ref, index: Any, value: Any, how: str = "set", does: str = "writing") -> Any:
     """Write a value at an index, or add it there, and return what was there before."""
     before = held = ref.read()
     value = as_value(value)
