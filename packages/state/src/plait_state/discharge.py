@@ -27,6 +27,7 @@ __all__ = [
     "expect_distinct",
     "finished",
     "held",
+    "reading",
 ]
 
 discharge_rules = RuleTable(
@@ -108,10 +109,19 @@ def applied(prim: Any, args: Sequence[Any], params: dict[str, Any]) -> list[Any]
         d = discharged(params["program"])
         outs = prim.bind(*held(args), **{**params, "program": d.program})
         return finished(args, d.written, outs)
-    if higher.custom or higher.slots(params).rules:
+    operands, params = reading(prim, args, params)
+    return as_list(prim.bind(*operands, **params))
+
+
+def reading(
+    prim: Any, args: Sequence[Any], params: dict[str, Any]
+) -> tuple[list[Any], dict[str, Any]]:
+    """Return (operands, parameters) of an operation whose programs only read references.
+
+    Raises MissingRule if they write, or rules of its own would see the references."""
+    if prim.higher.custom or prim.higher.slots(params).rules:
         raise _unknown(prim, args, "has a rule of its own, and uses a reference of outside")
-    plain = {k: _read_only(prim, args, v) for k, v in params.items()}
-    return as_list(prim.bind(*held(args), **plain))
+    return held(args), {k: _read_only(prim, args, v) for k, v in params.items()}
 
 
 def held(args: Sequence[Any]) -> list[Any]:

@@ -9,6 +9,7 @@ from .discharge import (
     discharged,
     finished,
     held,
+    reading,
 )
 
 __all__ = [
@@ -17,4 +18,5 @@ __all__ = [
     "discharged",
     "finished",
     "held",
+    "reading",
 ]

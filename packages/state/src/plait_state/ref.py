@@ -26,6 +26,7 @@ from plait.ext.errors import (
     user_line,
 )
 from plait.ext.ir import Var
+from plait.ext.ops.collective import varied
 from plait.ext.ops.shape import convert, materialise_at_ground
 from plait.ext.trace import (
     GROUND,
@@ -38,6 +39,7 @@ from plait.ext.trace import (
     current,
     escaped,
     is_above,
+    lie_as,
     use,
 )
 from plait.ext.types import COMPLEX, Aval
@@ -130,6 +132,9 @@ class Ref(Handle):
 
     def __eq__(self, other: object) -> bool:
         return self is other
+
+    def __ne__(self, other: object) -> bool:
+        return self is not other
 
     __hash__ = object.__hash__
 
@@ -349,14 +354,28 @@ def _of_dtype(value: Any, want: Aval) -> Any:
     a Python number that gives way to it."""
     have = value.aval
     if have.dtype == want.dtype and have.weak_type == want.weak_type:
-        return value
+        return _lying(value, want)
     yields = have.weak_type and have.category <= want.category <= COMPLEX
     if have.dtype != want.dtype and not yields:
         raise OperandTypeError(
             f"{have!r} is written into a reference to {want!r}",
             fix=f'convert it: value.astype("{want.dtype.name}")',
         )
-    return convert(value, want.dtype, want.weak_type)
+    return _lying(convert(value, want.dtype, want.weak_type), want)
+
+
+def _lying(value: Any, want: Aval) -> Any:
+    """Return a value that varies along axes of a mesh, and is divided over them, as the contents
+    do; OperandTypeError if it varies along others."""
+    if not value.aval.vma <= want.vma:
+        raise OperandTypeError(
+            f"{value.aval!r}, which differs from device to device, is written into a reference to "
+            f"{want!r}, which does not",
+            fix="make the reference of a value that does: plait.new_ref(plait.lax.pvary(x, axes))",
+        )
+    if value.aval.vma != want.vma:
+        value = varied(value, want.vma)
+    return value if value.aval.sharding == want.sharding else lie_as(value, want.sharding)
 
 
 def read_part(ref: Ref, index: Any = None) -> Any:
