@@ -46,6 +46,7 @@ GLUE = {
     "plait_jax.partial_values": "plait_autodiff",
     "plait_sharding.autodiff": "plait_autodiff",
     "plait_sharding.batching": "plait_batching",
+    "plait_sharding.references": "plait_state",
 }
 """Modules that join two siblings, with the sibling whose tables load them."""
 
