@@ -39,7 +39,6 @@ from .._types.avals import (
     no_number,
 )
 from .buffers import begin_get, devices, first, get, is_here, local, platform, put
-from .handles import Handle
 from .interpreter import Tracer, Value
 from .processes import await_ready, explained, member_here
 
@@ -607,8 +606,6 @@ def not_an_array(x: object, what: str = "Argument") -> TypeRule:
 
 def asarray(x: Any, dtype: Any = None) -> Any:
     """Return an Array of scalars, numpy arrays or nested lists of them; values stay as they are."""
-    if isinstance(x, Handle):
-        raise x.refused("an array that is asked for")
     if isinstance(x, Value) and dtype is None and not isinstance(x, Literal):
         return x
     if isinstance(x, Value):
