@@ -27,7 +27,7 @@ nox.options.error_on_missing_interpreters = True
 os.environ["PLAIT_CACHE_DIR"] = ""  # what is tested and measured is compiled, not found on disk
 
 ROOT = Path(__file__).resolve().parent
-PLUGINS = ("autodiff", "batching", "sharding", "export")
+PLUGINS = ("autodiff", "batching", "sharding", "export", "state")
 PACKAGES = ("core", *PLUGINS, "jax")
 """All that is released; `jax` is no transformation, and `plait[all]` does not bring it."""
 SAMPLES = sorted(p.parent for p in ROOT.glob("examples/*/pyproject.toml"))
@@ -94,6 +94,7 @@ QUICK = (
     "packages/export/tests/test_calling.py",
     "packages/export/tests/test_container.py",
     "packages/export/tests/test_golden.py",
+    "packages/state/tests/test_references.py",
     "packages/jax/tests/test_finder.py",
     "packages/jax/tests/test_jaxprs.py",
     "tests/families/test_loops.py",

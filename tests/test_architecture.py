@@ -28,7 +28,14 @@ def layers() -> list[tuple[str, ...]]:
 LAYERS = layers()
 """A module imports what is above its package in this list, and what lies in its own package."""
 
-SIBLINGS = ("plait_autodiff", "plait_batching", "plait_sharding", "plait_export", "plait_jax")
+SIBLINGS = (
+    "plait_autodiff",
+    "plait_batching",
+    "plait_sharding",
+    "plait_export",
+    "plait_state",
+    "plait_jax",
+)
 GLUE = {
     "plait_export.derivatives": "plait_autodiff",
     "plait_export.mapping": "plait_batching",
@@ -39,6 +46,7 @@ GLUE = {
     "plait_jax.partial_values": "plait_autodiff",
     "plait_sharding.autodiff": "plait_autodiff",
     "plait_sharding.batching": "plait_batching",
+    "plait_sharding.references": "plait_state",
 }
 """Modules that join two siblings, with the sibling whose tables load them."""
 

@@ -18,7 +18,7 @@ from plait import ext
 from plait._plugins import metadata
 
 ROOT = Path(__file__).parents[1]
-PLUGINS = ("autodiff", "batching", "sharding", "export")
+PLUGINS = ("autodiff", "batching", "sharding", "export", "state")
 BUILT_ON_CORE = (*PLUGINS, "jax")
 PACKAGES = ("core", *BUILT_ON_CORE)
 

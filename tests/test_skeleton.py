@@ -81,7 +81,7 @@ def test_all_that_is_installed_fits(skeleton):
     assert done.returncode == 0, done.stdout + done.stderr
     lines = [line.split() for line in done.stdout.splitlines()]
     fitting = [words[0] for words in lines if words[-1:] == ["fits"]]
-    ours = {f"plait-{p}" for p in ("autodiff", "batching", "sharding", "export")}
+    ours = {f"plait-{p}" for p in ("autodiff", "batching", "sharding", "export", "state")}
     assert {"shifting", *ours} <= {*fitting}
 
 

@@ -19,7 +19,7 @@ from plait.ext.trace import (
 from plait.testing.references import collective
 from plait_autodiff.laws import inverse_law
 
-OURS = {f"plait-{name}" for name in ("core", "autodiff", "batching", "sharding", "export")}
+OURS = {f"plait-{name}" for name in ("core", "autodiff", "batching", "sharding", "export", "state")}
 
 
 def own_tables():

@@ -39,6 +39,7 @@ def main(names: list[str]) -> dict:
         "batching": outcome(lambda: list(plait.jit(plait.vmap(pnp.cos))(pnp.zeros(3)).shape)),
         "sharding": outcome(lambda: list(placed(plait, pnp).shape)),
         "export": outcome(lambda: exported(plait, pnp)),
+        "state": outcome(lambda: counted(plait)),
     }
     report["together"] = outcome(lambda: plait.vmap(plait.grad(pnp.sin))(pnp.zeros(2)).tolist())
     report["imported in the end"] = ours()
@@ -56,6 +57,13 @@ def exported(plait, pnp) -> float:
     """A program saved, loaded and called."""
     saved = plait.export.export(plait.jit(pnp.cos))(pnp.zeros(())).serialize()
     return float(plait.export.deserialize(saved).call(pnp.zeros(())))
+
+
+def counted(plait) -> float:
+    """A reference that a jitted function wrote."""
+    ref = plait.new_ref(1.0)
+    plait.jit(lambda: ref.write(ref[...] + 2))()
+    return float(ref[...])
 
 
 if __name__ == "__main__":

@@ -20,9 +20,9 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 SITE = os.environ.get("PLAIT_TEST_SITE")
-PLUGINS = ("autodiff", "batching", "sharding", "export")
+PLUGINS = ("autodiff", "batching", "sharding", "export", "state")
 SUBSETS = [c for n in range(len(PLUGINS) + 1) for c in combinations(PLUGINS, n)]
-WORK = {"autodiff": 1.0, "batching": [3], "sharding": [4], "export": 1.0}
+WORK = {"autodiff": 1.0, "batching": [3], "sharding": [4], "export": 1.0, "state": 3.0}
 
 pytestmark = pytest.mark.skipif(SITE is None, reason="run by `nox -s subsets`")
 

@@ -69,7 +69,7 @@ UNMAPPED = {
 }
 
 
-OURS = {f"plait-{name}" for name in ("core", "autodiff", "batching", "sharding", "export")}
+OURS = {f"plait-{name}" for name in ("core", "autodiff", "batching", "sharding", "export", "state")}
 
 
 def is_ours(d):

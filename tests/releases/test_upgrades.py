@@ -19,13 +19,14 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PROBE = ROOT / "tests" / "install" / "probe.py"
-PLUGINS = ("autodiff", "batching", "sharding", "export")
-WORK = {"autodiff": 1.0, "batching": [3], "sharding": [4], "export": 1.0}
+PLUGINS = ("autodiff", "batching", "sharding", "export", "state")
+WORK = {"autodiff": 1.0, "batching": [3], "sharding": [4], "export": 1.0, "state": 3.0}
 QUICK = {
     "autodiff": ("test_functions.py", "test_reduction.py", "test_custom.py"),
     "batching": ("test_reduction.py", "test_indexing.py", "test_keys.py"),
     "sharding": ("test_mesh.py", "test_placement.py"),
     "export": ("test_calling.py", "test_container.py"),
+    "state": ("test_references.py",),
 }
 """Of each plugin, tests that take seconds and need nothing but numpy."""
 

@@ -20,7 +20,7 @@ import plait
 
 ROOT = Path(__file__).parents[2]
 STUB = ROOT / "packages" / "core" / "src" / "plait" / "__init__.pyi"
-OURS = {"plait-autodiff", "plait-batching", "plait-sharding", "plait-export"}
+OURS = {"plait-autodiff", "plait-batching", "plait-sharding", "plait-export", "plait-state"}
 ASKED = {
     "plait.jit": "Overload[(fun: (**P@jit)",
     "plait.grad": "(fun:",

@@ -89,6 +89,11 @@ class Recording(Stage):
         dual = self.duals[x]
         return dual if isinstance(dual, Array) else jvp.concrete(dual)
 
+    def outside(self, x: Any) -> Any:
+        jvp = self.resume()
+        dual = self.duals[x]
+        return x if isinstance(dual, Tracer) and dual.by is jvp else dual
+
     def resume(self) -> JVP:
         """End the recording: differentiate what was recorded, and from now on as things come."""
         if self.jvp is None:

@@ -21,6 +21,7 @@ from plait.ext.rules import (
     expand_rules,
 )
 from plait.ext.trace import (
+    Handle,
     Interpreter,
     Stage,
     as_list,
@@ -66,6 +67,10 @@ class Split(Interpreter):
             if rule is not None:
                 if prim.higher.pending(params):
                     args, params = prim.higher.settle(params, args)
+                    for a in args:
+                        if isinstance(a, Handle):
+                            with use(self):
+                                return a.through(prim, args, params)
                 with use(self.parent):  # type: ignore[arg-type]
                     return rule(self, args, params)
             say = expand_rules.find(prim)

@@ -23,6 +23,7 @@ from plait.ext.sizes import (
     is_symbolic,
 )
 from plait.ext.trace import (
+    Handle,
     current,
     enter,
     leave,
@@ -320,6 +321,8 @@ def _value(x: Any, axis: Any, i: int, args: tuple, kwargs: dict) -> Any:
     along an axis.
 
     Raises NotAnArrayError, naming it, if it is."""
+    if axis is not None and isinstance(x, Handle):
+        raise x.refused(f"what is mapped ({_argument((args, kwargs), i)})")
     try:
         return x if kind_of(axis) is not None else as_value(x)
     except NotAnArrayError as e:

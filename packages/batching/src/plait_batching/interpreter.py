@@ -73,6 +73,7 @@ class Batch(Carrier):
     """
 
     rules = batching_rules
+    copies = True
     does = "vmap"
     fields = ("size", "axis_name", "spmd_axis_name")
     commutes = frozenset(("derivative",))

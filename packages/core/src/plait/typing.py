@@ -11,6 +11,7 @@ from ._base.errors import (
     ArgumentError,
 )
 from ._core.array import Array as ConcreteArray
+from ._core.handles import Handle
 from ._core.interpreter import Value
 
 __all__ = ["Array", "ArrayLike", "DTypeLike", "Shape"]
@@ -20,7 +21,7 @@ class _Arrays(type):
     """The class of a class whose instances are told by what they can do, traced or not."""
 
     def __instancecheck__(cls, x: Any) -> bool:
-        return isinstance(x, Value)
+        return isinstance(x, Value) and not isinstance(x, Handle)
 
     def __subclasscheck__(cls, kind: Any) -> bool:
         return kind is cls or issubclass(kind, Value)

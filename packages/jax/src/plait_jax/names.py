@@ -118,6 +118,7 @@ _ELSEWHERE = {
         StepTraceAnnotation=:inert.annotation TraceAnnotation=:inert.annotation
         annotate_function=:inert.unchanged
     """,
+    "jax.ref": "AbstractRef=:references.AbstractRef",
     "jax.sharding": "make_single_device_sharding=plait.SingleDeviceSharding",
     "jax._src.checkify": """
         JaxException=plait.checks.CheckError OOBError=plait.checks.OutOfBoundsError
@@ -152,6 +153,8 @@ _SAME = {
     "jax._src.dtypes": "jax.dtypes",
     "jax._src.numpy": "jax.numpy",
     "jax._src.random": "jax.random",
+    "jax._src.state": "jax.ref",
+    "jax._src.state.types": "jax.ref",
     "jax._src.lax": "jax.lax",
     "jax._src.tree_util": "jax.tree_util",
 }

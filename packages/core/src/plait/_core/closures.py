@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..tree import children
+from .handles import Handle
 from .interpreter import Tracer, current, is_above
 from .staging import entered
 
@@ -24,6 +25,8 @@ def tracers_of(*functions: Any) -> list[Tracer]:
     here = current()
     found: dict[int, Tracer] = {}
     for x in _reachable(functions):
+        if isinstance(x, Handle):  # who reads one late is told so; most are reached, and never read
+            continue
         usable = not x.by.closed and (is_above(x.by, here) or x.by.thread != here.thread)
         if usable or entered(x, here) is not None:
             found.setdefault(id(x), x)

@@ -132,6 +132,9 @@ class Interpreter:
     typed_axes: frozenset[Any] = frozenset()
     """The named axes that it binds of which types say whether a value varies along them
     (`Aval.vma`)."""
+    copies: bool = False
+    """Whether it does for many examples at once what its function does for one: what acts on
+    something outside would act once, and not once for each."""
     does: str = "evaluate"
     """The name of the transformation, as users know it."""
     of: Callable[..., Any] | None = None
@@ -148,6 +151,11 @@ class Interpreter:
         """Return what a named axis that it binds is an axis of, if one collective can be along
         several axes of that; None if each is bound alone."""
         return None
+
+    def outside(self, x: "Tracer") -> Any:
+        """Return what a value of this interpreter is outside of it; the value itself if it is
+        nothing there, since it carries what the transformation adds."""
+        return x
 
     @property
     def recorders(self) -> tuple[Any, ...]:

@@ -25,6 +25,7 @@ from .._types.avals import OPAQUE, Aval, no_number
 from .._types.dims import Dim
 from . import divided, varying
 from .array import as_value
+from .handles import Handle
 from .higher_order import Wiring
 from .interpreter import Value, current
 from .ir import Effect
@@ -112,10 +113,16 @@ class Primitive:
         if self.prepare is not None:
             return current().apply(self, self.prepare(args), params)
         values = [a if isinstance(a, Value) else as_value(a) for a in args]
+        if self.higher is not None:
+            return self.bind(*values, **params)
         return current().apply(self, values, params)
 
     def bind(self, *args: Any, **params: Any) -> Any:
         """Apply it to operands that the type rule takes as they are; return what it gives."""
+        if self.higher is not None:
+            for a in args:
+                if isinstance(a, Handle):
+                    return a.through(self, args, params)
         return current().apply(self, args, params)
 
     def infer(self, avals: tuple[Aval, ...], params: dict[str, Any]) -> Any:

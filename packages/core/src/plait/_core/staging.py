@@ -13,9 +13,10 @@ from typing import Any
 
 from .._base.config import config
 from .._base.source import here, outline
-from .._types.avals import Aval
+from .._types.avals import OPAQUE, Aval
 from .array import Array, Literal, as_value
 from .check import check
+from .handles import Handle, as_handle, handle_among, through
 from .interpreter import (
     Interpreter,
     Location,
@@ -67,11 +68,11 @@ class Stage(Interpreter):
         v.where = where
         return v
 
-    def input(self, aval: Aval) -> Var:
-        """Return a new input."""
+    def input(self, aval: Aval) -> Any:
+        """Return a new input: a variable, or the handle for one."""
         v = self.var(aval, self.where or here())
         self.inputs.append(v)
-        return v
+        return v if aval.category != OPAQUE else as_handle(v)
 
     def apply(self, prim: Operation, args: Sequence[Any], params: Params) -> Any:
         where = self.where or here()
@@ -109,6 +110,9 @@ class Stage(Interpreter):
         higher = prim.higher
         if higher is not None and (self.settles or not higher.waits) and higher.pending(params):
             args, params = higher.settle(params, inputs)
+            handle = handle_among(args)
+            if handle is not None:
+                return through(self, handle, prim, args, params)
             inputs = [self.atom(a) for a in args]
         t = prim.infer(tuple([a.aval for a in inputs]), params)
         if prim.many:
@@ -141,6 +145,10 @@ class Stage(Interpreter):
             return hit[0]
         if not isinstance(x, Tracer):
             return self.atom(as_value(x))
+        if isinstance(x, Handle):
+            own = x.atom(self)
+            if own is not None:
+                return own
         if x.by.closed or not (is_above(x.by, self.parent) or self.from_outside(x)):
             given = entered(x, self.parent)
             if given is not None:
@@ -168,6 +176,9 @@ class Stage(Interpreter):
         a caller that dropped one would make a program of another number of operands than it has.
         With `prune` those that no live equation reads are left out, of program and values alike.
         """
+        handle = handle_among(outs)
+        if handle is not None:
+            raise handle.refused(f"the results of a function under {self.does}")
         atoms = [self.atom(o) for o in outs]
         self.closed = True
         eqns = self.eqns

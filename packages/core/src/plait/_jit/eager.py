@@ -12,6 +12,7 @@ from typing import Any
 from .._base import jaxlib_api
 from .._core.array import Array, Literal, as_value, failure, run_on, solid, wrap
 from .._core.carrier import expand_rules, promised
+from .._core.handles import handle_among, through
 from .._core.interpreter import GROUND, Tracer, as_list, stray, unbound, use
 from .._core.ir import derived, programs_in
 from .._core.staging import staged
@@ -113,6 +114,9 @@ def _higher(prim: Any, args: Any, params: dict, key: list, bufs: list) -> Any:
             return out
     if prim.higher is not None and prim.higher.pending(params):
         args, params = prim.higher.settle(params, args)
+        handle = handle_among(args)
+        if handle is not None:
+            return through(GROUND, handle, prim, args, params)
         return apply(prim, [solid(a) for a in args], params)
     programs = programs_in(params)
     plain = {k: v for k, v in params.items() if not programs_in({k: v})}
@@ -165,6 +169,9 @@ def _scalar(aval: Aval) -> Aval:
 def _elsewhere(prim: Any, args: Any, params: dict) -> Any:
     """Apply a primitive to what are not all arrays: another thread's open tracer, an escaped one,
     or plain numbers."""
+    handle = handle_among(args)
+    if handle is not None:
+        raise handle.refused(prim)
     if any(isinstance(a, Tracer) for a in args):
         there = stray(prim, args, GROUND)
         return there.apply(prim, args, params)

@@ -13,12 +13,14 @@ from .. import events
 from .._base import jaxlib_api
 from .._base.errors import (
     ArgumentError,
+    OperandTypeError,
     PlaitError,
     TreeMismatch,
 )
 from .._base.tracebacks import leaving
 from .._core.array import is_tracer, run_on, wrap
 from .._core.buffers import client, first, platform
+from .._core.handles import Handle
 from .._core.ir import Program
 from .._ops.platforms import known_platforms
 from .._plugins.metadata import resolve
@@ -480,8 +482,15 @@ class Staged(_Stage):
           lowering_platforms: names of platforms ("cpu", "cuda", ...), which need not be here; by
             default that of this process.
 
-        Raises ArgumentError for unknown platforms.
+        Raises ArgumentError for unknown platforms, OperandTypeError for a program that reads or
+        writes what is no array.
         """
+        kept = [a for a in self._traced.program.in_avals if a.dtype in Handle.of_dtype]
+        if kept:
+            raise OperandTypeError(
+                f"what is lowered takes arrays only, and this program is given {kept[0]!r}",
+                fix="call the jitted function, or give it arrays and return what is written",
+            )
         platforms = known_platforms(lowering_platforms) if lowering_platforms else None
         return Lowered(self._traced, self._donated, self.in_tree, platforms, self._options)
 

@@ -20,7 +20,8 @@ from .._base.errors import (
 )
 from .._base.surroundings import around, ask, last_asked
 from .._base.tracebacks import border
-from .._core.array import Array, as_value, is_tracer, not_an_array
+from .._core.array import Array, as_value, not_an_array
+from .._core.handles import Handle, is_lasting
 from .._core.interpreter import GROUND, Interpreter, Tracer, Value, current, named_axes
 from .._core.ir import Program
 from .._core.staging import Stage, stage
@@ -116,7 +117,7 @@ def trace(
     # types may capture others, so such a trace is good for one call only.  One that was given
     # shapes for values has more inputs than arguments, and is good for its types only.
     whole = len(program.inputs) == len(captured) + len(avals)
-    if keep is not None and whole and not any(map(is_tracer, captured)):
+    if keep is not None and whole and all(map(is_lasting, captured)):
         keep[(*key[:-1], around()) if asked else key] = hit
     return Traced(*hit, values, asked)
 
@@ -161,7 +162,7 @@ def result(x: object, i: int, out: object, f: Callable[..., Any]) -> Value:
     """Return leaf `i` of the results `out` of a transformed function as a value; raise TypeRule,
     naming leaf and function, if it is no array."""
     try:
-        return as_value(x)
+        value = as_value(x)
     except TypeRule:
         shape = of_shape_only(x)
         if shape is not None:
@@ -169,6 +170,10 @@ def result(x: object, i: int, out: object, f: Callable[..., Any]) -> Value:
         name = getattr(f, "__name__", "the function")
         path = key_paths(out)[i]
         raise not_an_array(x, f"the result{path} of {name},") from None
+    if isinstance(value, Handle):
+        where = f"the result{key_paths(out)[i]} of {getattr(f, '__name__', 'the function')}"
+        raise value.refused(where)
+    return value
 
 
 def of_shape_only(x: object) -> Value | None:

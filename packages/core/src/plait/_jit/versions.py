@@ -20,6 +20,7 @@ from .._base.config import config
 from .._core.array import Array, Literal, as_value, is_tracer, run_on, wrap
 from .._core.buffers import default_place
 from .._core.carrier import Lifted
+from .._core.handles import handle_among
 from .._core.interpreter import current, named_axes
 from .._core.ir import Program, Var, derived, evaluate
 from .._ops.control_flow import call
@@ -159,10 +160,10 @@ class Version:
                 return outs[0] if tree is None else tree.unflatten(outs)
         traced = self.trace(args, kwargs)
         operands = [*traced.captured, *traced.values]
-        if self.inline:
+        if self.inline and handle_among(operands) is None:
             outs = evaluate(traced.program, operands)
         else:
-            outs = current().apply(call, operands, {"program": traced.program})
+            outs = call.bind(*operands, program=traced.program)
             alone = alone and not traced.asked and len(operands) == len(args)
             if alone and all(x.__class__ in _VALUES for x in args):
                 tree = None if traced.tree == LEAF else traced.tree
@@ -269,6 +270,9 @@ def done(version: Version, args: Args, kwargs: Kwargs) -> tuple[Any, Done | None
     args, kwargs = jittables.opened((args, kwargs))
     leaves, tree = flatten((args, kwargs))
     if not config.jit or any(map(is_tracer, leaves)):
+        handle = handle_among([leaves[i] for i in version.donated])
+        if handle is not None:
+            raise handle.refused("jit's donate_argnums")
         return version.staged(args, kwargs), None
     values = [_concrete(x, i, args, kwargs, version.donated) for i, x in enumerate(leaves)]
     for x in values:

@@ -42,6 +42,7 @@ DISTRIBUTION_OF = {
         "inspect_array_sharding visualize_array_sharding visualize_sharding distributed"
     ),
     "plait-export": "export",
+    "plait-state": "new_ref Ref freeze",
 }
 """Which distribution offers which public name: for install hints only."""
 TABLES = {
@@ -56,6 +57,7 @@ TABLES = {
     "piles": "plait-batching",
     "padding": "plait-batching",
     "explicit": "plait-sharding",
+    "discharge": "plait-state",
 }
 MODULES = {
     "ad_checkpoint": "plait-autodiff",
@@ -68,6 +70,7 @@ MODULES = {
     "experimental.mesh_utils": "plait-sharding",
     "experimental.multihost_utils": "plait-sharding",
     "experimental.shard_map": "plait-sharding",
+    "ref": "plait-state",
 }
 """Which distribution offers which module of names: for install hints only."""
 HINTS = {name: dist for dist, names in DISTRIBUTION_OF.items() for name in names.split()}

@@ -14,6 +14,7 @@ from .._base import jaxlib_api
 from .._base.config import config
 from .._core.array import Array, Literal, as_value, solid, wrap
 from .._core.buffers import default_place, put
+from .._core.handles import Handle
 from .._types.avals import OPAQUE, WEAK, Aval, category
 
 # ---- scalars -------------------------------------------------------------------------------
@@ -88,6 +89,8 @@ def as_argument(x: Any) -> Array:
         if x and x == x:  # 0.0 == -0.0 and nan != nan: those are made anew
             _arguments[key] = made
         return made
+    if isinstance(x, Handle):
+        raise x.refused("an array that is placed or given to a program")
     return solid(as_value(x))
 
 

@@ -10,6 +10,7 @@ from .._base.errors import (
     DimMismatch,
     DuplicateRule,
     MissingRule,
+    NoArray,
     NotAnArrayError,
     OperandTypeError,
     PlaitError,
@@ -34,6 +35,7 @@ from .._base.tracebacks import (
 
 __all__ = [
     "border",
+    "NoArray",
     "NotAnArrayError",
     "ShapeError",
     "OperandTypeError",

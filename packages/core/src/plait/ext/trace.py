@@ -31,6 +31,9 @@ from .._core.divided import (
     with_axis,
     without_axis,
 )
+from .._core.handles import (
+    Handle,
+)
 from .._core.higher_order import (
     Ends,
     Slots,
@@ -45,6 +48,8 @@ from .._core.interpreter import (
     as_list,
     current,
     enter,
+    escaped,
+    is_above,
     leave,
     naming,
     open_under,
@@ -84,6 +89,7 @@ __all__ = [
     "Ends",
     "Function",
     "GROUND",
+    "Handle",
     "Interpreter",
     "Lifted",
     "Role",
@@ -97,6 +103,8 @@ __all__ = [
     "collector_paused",
     "current",
     "enter",
+    "escaped",
+    "is_above",
     "kept",
     "leave",
     "lie_as",

@@ -20,6 +20,7 @@ from .._base.errors import (
     ShapeError,
 )
 from .._core.array import Array, Literal, from_numpy, integer_bounds, unmasked
+from .._core.handles import Handle
 from .._core.interpreter import Tracer, Value
 from .._ops import elementwise as el
 from .._ops.layout import beside
@@ -88,6 +89,8 @@ def array(
 def _of_one(x: Any, dtype: Any) -> Any:
     if dtype is not None and x.__class__ in (float, complex):
         x = _fitting(x, asked_dtype(dtype))
+    if isinstance(x, Handle):
+        raise x.refused("what an array is made of")
     return materialise_at_ground(_typed(x, dtype))
 
 

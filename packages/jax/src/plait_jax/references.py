@@ -1,0 +1,22 @@
+"""The type of mutable references, by JAX's name.
+
+Invariant: a type is one of references whoever provides them, and nothing is provided here.
+"""
+
+from typing import Any
+
+from plait.ext.trace import Handle
+from plait.ext.types import Aval
+
+__all__ = ["AbstractRef"]
+
+
+class _Types(type):
+    """The class of a class whose instances are types of ours."""
+
+    def __instancecheck__(cls, x: Any) -> bool:
+        return isinstance(x, Aval) and x.dtype in Handle.of_dtype
+
+
+class AbstractRef(metaclass=_Types):
+    """The type of a reference; for `isinstance` alone."""

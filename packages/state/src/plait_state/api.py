@@ -1,0 +1,126 @@
+"""What users call: references are made, read, written and frozen.
+
+Invariant: an index means what it means of arrays.
+"""
+
+from typing import Any
+
+from plait.ext.errors import ArgumentError, border
+
+from .ref import Ref, closed, made, read_part, write_part
+
+__all__ = ["addupdate", "freeze", "get", "new_ref", "set", "swap"]
+
+
+@border
+def new_ref(init_val: Any, *, memory_space: Any = None, kind: Any = None) -> Ref:
+    """A mutable reference that holds an array.
+
+    Args:
+      init_val: an array or a number; what the reference holds has its shape and dtype for ever.
+      memory_space: None.
+      kind: None, or "no_grad_no_remat", which changes nothing.
+
+    Functions under `jit`, `scan`, `while_loop`, `cond`, `checkpoint` may read and write references
+    that they close over or, but for loops, are given; so may functions that are differentiated or
+    mapped use those that they make. A value that carries a derivative or a mapped axis is not
+    written into a reference of outside.
+
+    Raises NotAnArrayError if `init_val` is no array, OperandTypeError if it is a reference,
+    ArgumentError for a memory space.
+
+    >>> import plait
+    >>> import plait.numpy as pnp
+    >>> ref = plait.new_ref(pnp.zeros(3))
+    >>> ref[1] = 5.0
+    >>> ref[...] += 1
+    >>> ref
+    Ref([1., 6., 1.], dtype=float32)
+    """
+    if memory_space is not None or kind not in (None, "no_grad_no_remat"):
+        raise ArgumentError(
+            f"new_ref knows no memory_space={memory_space!r} or kind={kind!r}",
+            fix="leave them out",
+        )
+    return made(init_val)
+
+
+@border
+def freeze(ref: Ref) -> Any:
+    """The array that a reference holds; the reference can not be used any more.
+
+    Raises ArgumentError if the reference is of outside of the function that is transformed, or was
+    frozen before.
+
+    >>> import plait
+    >>> ref = plait.new_ref(1.0)
+    >>> ref[...] += 1
+    >>> plait.freeze(ref)
+    Array(2., dtype=float32, weak_type=True)
+    """
+    return closed(_expected(ref, "freeze"))
+
+
+@border
+def get(ref: Ref, idx: Any = None) -> Any:
+    """`ref[idx]`; without an index, or with an Ellipsis, all that it holds.
+
+    >>> import plait
+    >>> plait.ref.get(plait.new_ref(plait.numpy.arange(4)), slice(1, 3))
+    Array([1, 2], dtype=int32)
+    """
+    return read_part(_expected(ref, "get"), idx)
+
+
+@border
+def set(ref: Ref, idx: Any, value: Any) -> None:
+    """`ref[idx] = value`.
+
+    Raises ShapeError or OperandTypeError unless the value has the shape and dtype of the part.
+
+    >>> import plait
+    >>> ref = plait.new_ref(plait.numpy.zeros(2))
+    >>> plait.ref.set(ref, 0, 3.0)
+    >>> ref
+    Ref([3., 0.], dtype=float32)
+    """
+    write_part(_expected(ref, "set"), idx, value)
+
+
+@border
+def swap(ref: Ref, idx: Any, value: Any) -> Any:
+    """Write `ref[idx] = value`, and return what was there before.
+
+    Raises ShapeError or OperandTypeError unless the value has the shape and dtype of the part.
+
+    >>> import plait
+    >>> ref = plait.new_ref(plait.numpy.arange(3))
+    >>> int(plait.ref.swap(ref, 2, 10)), ref
+    (2, Ref([ 0,  1, 10], dtype=int32))
+    """
+    return write_part(_expected(ref, "swap"), idx, value)
+
+
+@border
+def addupdate(ref: Ref, idx: Any, x: Any) -> None:
+    """Add to a part; elements that an index names several times are added to as often.
+
+    Raises ShapeError or OperandTypeError unless `x` has the shape and dtype of the part.
+
+    >>> import plait
+    >>> import plait.numpy as pnp
+    >>> ref = plait.new_ref(pnp.zeros(3))
+    >>> plait.ref.addupdate(ref, pnp.array([0, 0, 1]), pnp.ones(3))
+    >>> ref
+    Ref([2., 1., 0.], dtype=float32)
+    """
+    write_part(_expected(ref, "addupdate"), idx, x, "add", "adding to")
+
+
+def _expected(ref: Any, does: str) -> Ref:
+    if not isinstance(ref, Ref):
+        raise ArgumentError(
+            f"{does} needs a reference, not {type(ref).__name__} {ref!r}",
+            fix="make one with plait.new_ref",
+        )
+    return ref

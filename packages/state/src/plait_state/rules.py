@@ -1,0 +1,107 @@
+"""References in branches and loops: what is written is a result of every branch, and is carried.
+
+Invariant: what is only read stays an operand, and is not carried.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from plait.ext.errors import MissingRule, user_line
+from plait.ext.ir import Program, evaluate
+from plait.ext.ops.control_flow import cond, scan, while_
+from plait.ext.trace import staged
+
+from .discharge import Discharged, discharge_rules, discharged, expect_distinct, finished, held
+
+__all__: list[str] = []
+
+
+@discharge_rules.rule(cond)
+def _cond(args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
+    """Every branch gives what any of them writes: its own, or what was there before."""
+    branches = [discharged(b) for b in params["branches"]]
+    written = sorted({i for b in branches for i in b.written})
+    outs = cond.bind(
+        *held(args), **{**params, "branches": tuple([_giving(b, written) for b in branches])}
+    )
+    return finished(args[1:], written, outs)
+
+
+def _giving(branch: Discharged, written: Sequence[int]) -> Program:
+    """Return a branch that gives all of these."""
+    if list(branch.written) == list(written):
+        return branch.program
+    n = len(branch.written)
+
+    def run(*xs: Any) -> list[Any]:
+        outs = evaluate(branch.program, xs)
+        new = dict(zip(branch.written, outs))
+        return [*(new.get(i, xs[i]) for i in written), *outs[n:]]
+
+    return staged(run, branch.program.in_avals, branch.program.name)
+
+
+@discharge_rules.rule(scan)
+def _scan(args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
+    """What is written is carried, in front."""
+    d, k = discharged(params["body"]), params["consts"]
+    written, n = d.written, len(d.written)
+    expect_distinct(args, written)
+    kept = [i for i in range(k) if i not in written]
+
+    def step(*xs: Any) -> list[Any]:
+        own = dict(zip(kept, xs)) | dict(zip(written, xs[len(kept) :]))
+        return evaluate(d.program, [*(own[i] for i in range(k)), *xs[k:]])
+
+    types = d.program.in_avals
+    order = [*kept, *written, *range(k, len(types))]
+    body = staged(step, [types[i] for i in order], d.program.name)
+    xs = held(args)
+    new = {**params, "body": body, "consts": len(kept), "carry": params["carry"] + n}
+    return finished(args, written, scan.bind(*[xs[i] for i in order], **new))
+
+
+@discharge_rules.rule(while_)
+def _while(args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
+    """What the body writes is carried, in front; the predicate reads it there."""
+    going, turn = discharged(params["cond"]), discharged(params["body"])
+    a, b = params["cond_consts"], params["body_consts"]
+    ours, theirs, init = args[:a], args[a : a + b], args[a + b :]
+    if going.written:
+        ref = ours[going.written[0]]
+        raise MissingRule(
+            f"the predicate of a loop writes a reference, {ref!r}, made at {user_line(ref.where)}",
+            fix="write it in the body of the loop",
+        )
+    expect_distinct(theirs, turn.written)
+    refs = [theirs[i] for i in turn.written]
+    n = len(refs)
+    carried = {id(r): i for i, r in enumerate(refs)}
+    asked = [i for i, x in enumerate(ours) if id(x) not in carried]
+    kept = [i for i in range(b) if i not in turn.written]
+
+    def more(*xs: Any) -> list[Any]:
+        new, own = xs[len(asked) :], dict(zip(asked, xs))
+        front = [own[i] if i in own else new[carried[id(x)]] for i, x in enumerate(ours)]
+        return evaluate(going.program, [*front, *new[n:]])
+
+    def step(*xs: Any) -> list[Any]:
+        own = dict(zip(kept, xs)) | dict(zip(turn.written, xs[len(kept) :]))
+        return evaluate(turn.program, [*(own[i] for i in range(b)), *xs[len(kept) + n :]])
+
+    of_cond, of_body = going.program.in_avals, turn.program.in_avals
+    carry = [*(of_body[i] for i in turn.written), *of_body[b:]]
+    outs = while_.bind(
+        *held([ours[i] for i in asked]),
+        *held([theirs[i] for i in kept]),
+        *held(refs),
+        *init,
+        **{
+            **params,
+            "cond": staged(more, [*(of_cond[i] for i in asked), *carry], going.program.name),
+            "body": staged(step, [*(of_body[i] for i in kept), *carry], turn.program.name),
+            "cond_consts": len(asked),
+            "body_consts": len(kept),
+        },
+    )
+    return finished(theirs, turn.written, outs)
