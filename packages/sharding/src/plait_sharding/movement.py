@@ -123,7 +123,7 @@ class use_abstract_mesh(use_mesh):
     """Put axes in context for a `with` block: those of the mesh that is there, if it has them; else
     of the first devices, which need not be there to lower a function.
 
-    Raises TypeRule for what is no AbstractMesh.
+    Raises ArgumentError for what is no AbstractMesh.
 
     >>> import plait
     >>> with plait.sharding.use_abstract_mesh(plait.sharding.AbstractMesh((2, 4), ("x", "y"))):
