@@ -14,7 +14,15 @@ import scipy.special as sp
 import plait
 from plait import _control
 from plait._core.primitive import primitives
-from plait._ops import contraction, convolution, cumulative, dynamic_slicing, reduction, sorting
+from plait._ops import (
+    argreduction,
+    contraction,
+    convolution,
+    cumulative,
+    dynamic_slicing,
+    reduction,
+    sorting,
+)
 from plait._ops import elementwise as el
 from plait._ops import shape as sh
 from plait._ops.keys import (
@@ -353,6 +361,12 @@ CASES |= {
                    x.mean(1, keepdims=True), x.argmax(0), x.argmin(1), x.argmax()],
         lambda x: [x.sum(), x.sum(0), x.prod(1), x.max(0), x.min(), x.mean(), x.mean(0),
                    x.mean(1, keepdims=True), x.argmax(0), x.argmin(1), x.argmax()],
+        ("b, c",), "n",
+    ),
+    "extremes": Case(
+        lambda x: [argreduction.is_max.bind(x, axes=(0,)),
+                   argreduction.is_min.bind(x, axes=(0, 1))],
+        lambda x: [x == x.max(0), x == x.min()],
         ("b, c",), "n",
     ),
     "logic": Case(

@@ -77,7 +77,7 @@ def _made() -> tuple[Any, str]:
 
 def _plugins_for(name: str | None) -> list[Plugin]:
     """The plugins of a platform, or all; MissingPlatform if one is named that has none."""
-    found = plugins()
+    found = plugins(asked=name is not None)
     of = [p for p in found if name in (None, p.platform, "gpu" if p.platform in GPUS else None)]
     if name is not None and not of:
         wheel = WHEELS.get("cuda" if name == "gpu" else name)
