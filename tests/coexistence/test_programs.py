@@ -13,20 +13,9 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-import plait
-
 jax = pytest.importorskip("jax", reason="run by `nox -s coexistence`")
 
 PROGRAMS = sorted(Path(__file__).parent.glob("programs/*.py"))
-DEVICES = 4
-
-
-@pytest.fixture(scope="module", autouse=True)
-def devices():
-    """As many virtual devices for both; they can not be had later."""
-    jax.config.update("jax_num_cpu_devices", DEVICES)
-    jax.config.update("jax_disable_most_optimizations", True)  # it compiles in half the time
-    plait.config.cpu_devices = DEVICES
 
 
 class ForPlait(ast.NodeTransformer):
