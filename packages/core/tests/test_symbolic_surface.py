@@ -103,6 +103,7 @@ REFUSED = {
     "numpy.fill_diagonal": "with wrap", "numpy.unwrap": "is .* == 4",
     "numpy.array_split": "is mod", "numpy.gradient": "is n == 4",
     "lax.DotDimensionNumbers": A_LIST, "numpy.trapezoid": "is .* == 4",
+    "numpy.squeeze": "whether axis [01] is one depends",
 }  # fmt: skip
 """What can not be answered, with words of the error."""
 
