@@ -298,7 +298,7 @@ def subsets(session: nox.Session) -> None:
     """Each subset of the plugins, and each mixture of releases: what is there works, or says why
     not, and what is not there says what to install.
 
-    One environment holds what all sixteen share (numpy and jaxlib); every wheel is installed into
+    One environment holds what all of them share (numpy and jaxlib); every wheel is installed into
     a folder of its own, and a subset is a search path of such folders.
     """
     session.install("numpy>=2.0", JAXLIB, "typing-extensions>=4.12")
