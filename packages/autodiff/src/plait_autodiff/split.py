@@ -21,11 +21,12 @@ from plait.ext.rules import (
     expand_rules,
 )
 from plait.ext.trace import (
-    Handle,
     Interpreter,
     Stage,
+    apply_through,
     as_list,
     collector_paused,
+    handle_among,
     open_under,
     staged,
     use,
@@ -67,10 +68,9 @@ class Split(Interpreter):
             if rule is not None:
                 if prim.higher.pending(params):
                     args, params = prim.higher.settle(params, args)
-                    for a in args:
-                        if isinstance(a, Handle):
-                            with use(self):
-                                return a.through(prim, args, params)
+                    handle = handle_among(args)
+                    if handle is not None:
+                        return apply_through(self, handle, prim, args, params)
                 with use(self.parent):  # type: ignore[arg-type]
                     return rule(self, args, params)
             say = expand_rules.find(prim)

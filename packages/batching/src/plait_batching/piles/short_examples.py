@@ -18,6 +18,7 @@ from plait.ext.errors import (
 )
 from plait.ext.ir import (
     Program,
+    derived,
     dims_of,
     programs_in,
 )
@@ -64,9 +65,10 @@ def refuse_short(
         return
     lengths = {name: np.asarray(v) for name, v in vectors.items()}
     names = frozenset(lengths)
+    windows = derived(program, ("windows", names), lambda: list(_windows(program, names)))
     for b in _shortest(lengths):
         sizes = {name: int(n[b]) for name, n in lengths.items()}
-        if min(sizes.values()) > 1 and all(_fits(e, sizes) for e in _equations(program, names)):
+        if min(sizes.values()) > 1 and all(_fits(e, sizes) for e in windows):
             continue
         told = ", ".join(f"{name} is {n}" for name, n in sizes.items())
         try:
@@ -94,11 +96,11 @@ def _shortest(lengths: dict[str, np.ndarray]) -> list[int]:
     return sorted(found)
 
 
-def _equations(program: Program, names: frozenset[str]) -> Iterator[Any]:
+def _windows(program: Program, names: frozenset[str]) -> Iterator[Any]:
     """Those of a program, and of programs inside, that ask for rows of these sizes."""
     for e in program.eqns:
         for inner in programs_in(e.params):
-            yield from _equations(inner, names)
+            yield from _windows(inner, names)
         if e.prim in _WINDOWS:
             if not names.isdisjoint(dims_of([[a.aval for a in e.inputs]])):
                 yield e

@@ -26,7 +26,7 @@ from .._types.avals import Aval
 from .closures import tracers_of
 from .deferred import Deferred
 from .divided import lie_as, released
-from .handles import handle_among, through
+from .handles import apply_through, handle_among
 from .higher_order import Part
 from .interpreter import Interpreter, Tracer, as_list, enter, leave, open_under, stray
 from .ir import Program, Var, ambient_of, dims_of
@@ -344,7 +344,7 @@ class Carrier(Interpreter):
                 args, params = higher.settle(params, args)
                 handle = handle_among(args)
                 if handle is not None:
-                    return through(self, handle, prim, args, params)
+                    return apply_through(self, handle, prim, args, params)
                 return self.apply(prim, args, params)
         return self.parent.apply(prim, args, params)
 
@@ -367,7 +367,7 @@ class Carrier(Interpreter):
             args, params = higher.settle(params, args)
             handle = handle_among(args)
             if handle is not None:
-                return through(self, handle, prim, args, params)
+                return apply_through(self, handle, prim, args, params)
         # A rule that lifting does not commute with would be wrong on components: the operation is
         # lifted without it, by what it computes.
         if higher.custom and higher.custom not in self.commutes:

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from .._base.errors import PlaitError
 from .interpreter import GROUND, Interpreter, Params, Tracer, use
 
-__all__ = ["Handle", "handle_among", "through"]
+__all__ = ["Handle", "apply_through", "as_handle", "handle_among", "is_lasting"]
 
 
 class Handle(Tracer):
@@ -60,7 +60,7 @@ def handle_among(args: Iterable[Any]) -> Handle | None:
     return None
 
 
-def through(
+def apply_through(
     by: Interpreter, handle: Handle, prim: Any, args: Sequence[Any], params: Params
 ) -> list[Any]:
     """Apply an operation with programs to operands with a handle, under an interpreter."""

@@ -25,7 +25,7 @@ from .._types.avals import OPAQUE, Aval, no_number
 from .._types.dims import Dim
 from . import divided, varying
 from .array import as_value
-from .handles import Handle
+from .handles import handle_among
 from .higher_order import Wiring
 from .interpreter import Value, current
 from .ir import Effect
@@ -120,9 +120,9 @@ class Primitive:
     def bind(self, *args: Any, **params: Any) -> Any:
         """Apply it to operands that the type rule takes as they are; return what it gives."""
         if self.higher is not None:
-            for a in args:
-                if isinstance(a, Handle):
-                    return a.through(self, args, params)
+            handle = handle_among(args)
+            if handle is not None:
+                return handle.through(self, args, params)
         return current().apply(self, args, params)
 
     def infer(self, avals: tuple[Aval, ...], params: dict[str, Any]) -> Any:

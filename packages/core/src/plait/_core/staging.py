@@ -16,7 +16,7 @@ from .._base.source import here, outline
 from .._types.avals import OPAQUE, Aval
 from .array import Array, Literal, as_value
 from .check import check
-from .handles import Handle, as_handle, handle_among, through
+from .handles import Handle, apply_through, as_handle, handle_among
 from .interpreter import (
     Interpreter,
     Location,
@@ -112,7 +112,7 @@ class Stage(Interpreter):
             args, params = higher.settle(params, inputs)
             handle = handle_among(args)
             if handle is not None:
-                return through(self, handle, prim, args, params)
+                return apply_through(self, handle, prim, args, params)
             inputs = [self.atom(a) for a in args]
         t = prim.infer(tuple([a.aval for a in inputs]), params)
         if prim.many:

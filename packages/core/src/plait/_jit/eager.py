@@ -12,7 +12,7 @@ from typing import Any
 from .._base import jaxlib_api
 from .._core.array import Array, Literal, as_value, failure, run_on, solid, wrap
 from .._core.carrier import expand_rules, promised
-from .._core.handles import handle_among, through
+from .._core.handles import apply_through, handle_among
 from .._core.interpreter import GROUND, Tracer, as_list, stray, unbound, use
 from .._core.ir import derived, programs_in
 from .._core.staging import staged
@@ -116,7 +116,7 @@ def _higher(prim: Any, args: Any, params: dict, key: list, bufs: list) -> Any:
         args, params = prim.higher.settle(params, args)
         handle = handle_among(args)
         if handle is not None:
-            return through(GROUND, handle, prim, args, params)
+            return apply_through(GROUND, handle, prim, args, params)
         return apply(prim, [solid(a) for a in args], params)
     programs = programs_in(params)
     plain = {k: v for k, v in params.items() if not programs_in({k: v})}

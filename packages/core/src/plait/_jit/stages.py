@@ -174,7 +174,7 @@ class Lowered(_Stage):
         """
         p = self._traced.program
         platforms = self._platforms or (platform(),)
-        tier = str(self._options.resolved().tier)
+        tier = self._options.tier_now
         return module_of(p, self._donated, self.keys(), platforms, locations, tier=tier)
 
     def as_text(self, dialect: str = "stablehlo", *, debug_info: bool = False) -> str:
@@ -250,7 +250,7 @@ class Lowered(_Stage):
         events.happened("lower", traced.program)
         flags = dict(self._options.flags) | (compiler_options or {})
         options = Options(tuple(sorted(flags.items())), expect_tier(tier) or self._options.tier)
-        module = module_of(traced.program, self._donated, keys, tier=str(options.resolved().tier))
+        module = module_of(traced.program, self._donated, keys, tier=options.tier_now)
         return Compiled(module, options, traced, self._donated, self.in_tree, keys)
 
 
@@ -370,7 +370,7 @@ class Compiled(_Stage):
         >>> plait.jit(lambda x: x * 2).lower(1.0).compile().collectives()
         []
         """
-        tier = str(self._options.resolved().tier)
+        tier = self._options.tier_now
         module = module_of(
             self._traced.program, self._donated, self._asked, locations=True, tier=tier
         )

@@ -333,8 +333,7 @@ def compile_in_tiers(
     events.happened("lower", program)
     keys = list(keys) or list(program.in_avals)
     failures: list[BaseException] = []
-    tier = str(options.resolved().tier)
-    module = module_of(program, donated, keys, (platform(),), tier=tier)
+    module = module_of(program, donated, keys, (platform(),), tier=options.tier_now)
     module.callbacks = [_caught(f, failures) for f in module.callbacks]
     agreed(module, program.name)
 

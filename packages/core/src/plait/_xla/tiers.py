@@ -38,6 +38,11 @@ class Options(NamedTuple):
         """The same with a tier."""
         return self if self.tier is not None else Options(self.flags, config.tier)
 
+    @property
+    def tier_now(self) -> str:
+        """The tier; that of the setting, if none was asked for."""
+        return str(self.resolved().tier)
+
     def single(self) -> "Options":
         """The same with a tier, of which there is one: "both" is the full one."""
         asked = self.resolved()

@@ -33,6 +33,8 @@ from .._core.divided import (
 )
 from .._core.handles import (
     Handle,
+    apply_through,
+    handle_among,
 )
 from .._core.higher_order import (
     Ends,
@@ -98,12 +100,14 @@ __all__ = [
     "Tracer",
     "Value",
     "Wiring",
+    "apply_through",
     "arguments",
     "as_list",
     "collector_paused",
     "current",
     "enter",
     "escaped",
+    "handle_among",
     "is_above",
     "kept",
     "leave",
