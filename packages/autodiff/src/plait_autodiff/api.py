@@ -14,14 +14,12 @@ from plait.ext.errors import (
     OperandTypeError,
     border,
 )
-from plait.ext.ops.shape import (
-    fill,
-    materialise_at_ground,
-)
 from plait.ext.trace import (
     GROUND,
     Stage,
     current,
+    is_recorded,
+    is_unplaced,
     opened,
     wraps,
 )
@@ -37,16 +35,14 @@ from plait.ext.values import (
 
 from .adable import adables
 from .forward import JVP
-from .found_programs import is_recorded
-from .linearization import linearized, without_tangents
+from .linearization import Linearized, linearized, pushed, without_tangents
 from .linearized_functions import Derivative, Pullback, Pushforward, Transposed
-from .recording import recorded_gradient
+from .recording import recorded_gradient, recorded_jvp, recorded_linearization
 from .tangents import (
     expect_differentiable,
     expect_function,
     matching,
     name_of,
-    no_tangent,
     numbers,
     of_chosen,
     pair_of,
@@ -55,7 +51,6 @@ from .tangents import (
 
 P = ParamSpec("P")
 R = TypeVar("R")
-_out = materialise_at_ground
 
 
 # ---- forward mode --------------------------------------------------------------------------
@@ -90,24 +85,17 @@ def jvp(fun: Callable[..., Any], primals: Any, tangents: Any, has_aux: bool = Fa
     xs = [as_value(x) for x in leaves]
     ts = [tangent(t, x.aval, "jvp was given a tangent of another type")
           for t, x in zip(given, xs)]  # fmt: skip
+    if current() is GROUND and is_recorded(fun, "jvp") and all(map(is_unplaced, [*xs, *ts])):
+        return recorded_jvp(fun, xs, ts, tree, has_aux, jvp)
     j = JVP(current(), of=fun)
     with opened(j):
         out = fun(*tree.unflatten([j.dual(x, t) for x, t in zip(xs, ts)]))
         out, aux = pair_of(out, "jvp") if has_aux else (out, None)
         outs, out_tree = flatten(adables.opened(out))
         outs = [as_value(o) for o in outs]
-    halves = [j.split(o) for o in outs]
-    values = [_out(p[0]) for _, p in halves]
-    dots = [_dot(form, p) for form, p in halves]
+    values, dots = pushed(j, outs)
     result = out_tree.unflatten(values), out_tree.unflatten(dots)
     return (*result, without_tangents(j, aux)) if has_aux else result
-
-
-def _dot(form: Any, parts: tuple) -> Any:
-    x = parts[0]
-    if not x.aval.varies:
-        return no_tangent(x.aval)
-    return _out(parts[1]) if form is not None else fill(0, x.aval.tangent_type)
 
 
 # ---- linearization -------------------------------------------------------------------------
@@ -125,11 +113,17 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
     Array(2., dtype=float32, weak_type=True)
     """
     expect_function(fun, "linearize")
-    r = linearized(fun, primals, has_aux, "linearize", fun)
+    r = _linearized(fun, primals, has_aux, "linearize")
 
     fun_lin = Pushforward(r.derivative(), r.residuals)
     out = r.tree.unflatten(r.outs)
     return (out, fun_lin, r.aux) if has_aux else (out, fun_lin)
+
+
+def _linearized(fun: Callable[..., Any], primals: tuple, has_aux: bool, does: str) -> Linearized:
+    if current() is GROUND and is_recorded(fun, does):
+        return recorded_linearization(fun, primals, has_aux, does)
+    return linearized(fun, primals, has_aux, does, fun)
 
 
 @border
@@ -201,7 +195,7 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple:
     (Array(3., dtype=float32, weak_type=True), Array(2., dtype=float32, weak_type=True))
     """
     expect_function(fun, "vjp")
-    r = linearized(fun, primals, has_aux, "vjp", fun)
+    r = _linearized(fun, primals, has_aux, "vjp")
 
     pullback = Pullback(r.derivative(), r.residuals)
     out = r.tree.unflatten(r.outs)
@@ -239,7 +233,7 @@ def value_and_grad(
     def gradient(*args: Any, **kwargs: Any) -> Any:
         of, chosen = of_chosen(fun, nums, args, kwargs)
         expect_differentiable(chosen, holomorphic, allow_int, "grad")
-        if current() is GROUND and is_recorded(fun):
+        if current() is GROUND and is_recorded(fun, "grad"):
             value, aux, g = recorded_gradient(of, chosen, has_aux, holomorphic, fun, value_and_grad)
         else:
             value, aux, g = linearized(of, chosen, has_aux, "grad", fun).gradient(holomorphic)

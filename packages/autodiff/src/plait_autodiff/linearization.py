@@ -15,6 +15,7 @@ from plait.ext.ir import (
     Program,
 )
 from plait.ext.ops.shape import (
+    fill,
     materialise_at_ground,
 )
 from plait.ext.trace import (
@@ -40,7 +41,7 @@ from .adable import adables
 from .forward import JVP
 from .linearized_functions import Derivative
 from .split import Split
-from .tangents import name_of, pair_of
+from .tangents import name_of, no_tangent, pair_of
 
 _out = materialise_at_ground
 
@@ -135,6 +136,19 @@ def finished(r: Linearized, levels: Levels, outs: list, has_aux: bool) -> Linear
     dots = [p[1] for form, p in halves if form is not None]
     r.program, r.residuals = t.close(dots, r.name, prune=True)
     return r
+
+
+def pushed(j: JVP, outs: list) -> tuple[list, list]:
+    """The values and tangents of results, as users get them; float0 for what can not vary."""
+    halves = [j.split(o) for o in outs]
+    return [_out(p[0]) for _, p in halves], [_dot(form, p) for form, p in halves]
+
+
+def _dot(form: Any, parts: tuple) -> Any:
+    x = parts[0]
+    if not x.aval.varies:
+        return no_tangent(x.aval)
+    return _out(parts[1]) if form is not None else fill(0, x.aval.tangent_type)
 
 
 def without_tangents(j: JVP, aux: Any) -> Any:

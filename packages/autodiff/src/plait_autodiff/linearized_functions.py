@@ -11,6 +11,7 @@ differentiated: no argument, no result.
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+import plait
 from plait.ext.errors import (
     ArgumentError,
     border,
@@ -24,6 +25,13 @@ from plait.ext.ops.shape import (
     convert,
     fill,
     materialise_at_ground,
+)
+from plait.ext.trace import (
+    GROUND,
+    as_operand,
+    current,
+    is_recorded,
+    is_unplaced,
 )
 from plait.ext.tree import (
     TreeDef,
@@ -92,18 +100,55 @@ def cotangent(ct: Any, aval: Aval) -> Any:
     return materialise_at_ground(ct)
 
 
+_SIGHTS = 8
+"""Calls of one linear program after which it is compiled, which takes as long as hundreds of
+them."""
+
+
+class _Calls:
+    """How often a linear program was run outside of transformations, and the compiled one."""
+
+    __slots__ = ("count", "compiled")
+
+    def __init__(self):
+        self.count, self.compiled = 0, None
+
+
 class _At:
-    """A derivative with its residuals."""
+    """A derivative with its residuals.
+
+    Attributes:
+      of: what of it is static.
+      residuals: what is known at the point, a list of values.
+    """
 
     def __init__(self, of: Derivative, residuals: Sequence[Any]):
-        self._of, self._residuals = of, residuals
+        self.of, self.residuals = of, list(residuals)
+
+    def _through(self, run: Callable[..., list], given: list, avals: Sequence[Aval]) -> list:
+        """What `run(residuals, given)` gives, `push` or `pull` of the derivative, values like
+        `avals`: by one compiled program where it came often and nothing is being transformed."""
+        if current() is not GROUND or not is_recorded(run, "linear"):
+            return run(self.residuals, given)
+        if not all(a.varies for a in avals) or not all(map(is_unplaced, self.residuals)):
+            return run(self.residuals, given)
+        of = self.of
+        key = "calls", run.__name__, of.in_avals, of.out_avals, of.active
+        calls = derived(of.program, key, _Calls)
+        calls.count += 1
+        if calls.count <= _SIGHTS or not all(x is None or is_unplaced(x) for x in given):
+            return run(self.residuals, given)
+        if calls.compiled is None:
+            calls.compiled = plait.jit(run)
+        given = [x if x is None else as_operand(x) for x in given]
+        return calls.compiled([as_operand(x) for x in self.residuals], given)
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__.lower()} of {self._of.program.name}>"
+        return f"<{type(self).__name__.lower()} of {self.of.program.name}>"
 
     def _cotangents(self, ct: Any, where: str, what: str, check: Callable[..., Any]) -> list:
         """The cotangents in a tree like the result; None for those that are zero."""
-        of = self._of
+        of = self.of
         given = matching(of.out_tree.unflatten(of.out_avals), ct, of.out_tree, where)
         flat = [check(c, a, what) for c, a in zip(given, of.out_avals)]
         return [None if c is ZERO else c for c in flat]
@@ -114,18 +159,18 @@ class Pushforward(_At):
 
     @border
     def __call__(self, *tangents: Any) -> Any:
-        of = self._of
+        of = self.of
         like = of.in_tree.unflatten(of.in_avals)
         given = matching(like, tangents, of.in_tree, "the tangents of a linearized function")
         ts = [tangent(t, a, "linearized function") for t, a in zip(given, of.in_avals)]
-        return of.out_tree.unflatten(of.push(self._residuals, ts))
+        return of.out_tree.unflatten(self._through(of.push, ts, of.out_avals))
 
 
 class Pullback(_At):
     """Takes cotangents of the result to a tuple of cotangents of the arguments."""
 
     def __call__(self, *cts: Any) -> Any:
-        of = self._of
+        of = self.of
         if len(cts) != 1:
             raise ArgumentError(
                 f"the pullback of {of.program.name} takes one cotangent, a tree like the result, "
@@ -134,7 +179,7 @@ class Pullback(_At):
             )
         what = "a pullback was given a cotangent of another type"
         flat = self._cotangents(*cts, "the cotangent given to a pullback", what, given_cotangent)
-        return of.in_tree.unflatten(of.pull(self._residuals, flat))
+        return of.in_tree.unflatten(self._through(of.pull, flat, of.in_avals))
 
 
 class Transposed(_At):
@@ -142,14 +187,14 @@ class Transposed(_At):
 
     @border
     def __call__(self, ct: Any) -> tuple:
-        of, where = self._of, "the cotangent of a transposed function"
+        of, where = self.of, "the cotangent of a transposed function"
         what = "linear_transpose was given a cotangent of another type"
         if not of.in_avals or of.in_avals[0].varies:
             cts = self._cotangents(ct, where, what, tangent)
-            return of.in_tree.unflatten(of.pull(self._residuals, cts))
+            return of.in_tree.unflatten(of.pull(self.residuals, cts))
         # Of integers, which have no tangents: their cotangents are integers like them.
         cts = self._cotangents(ct, where, what, whole)
-        got = of.back(self._residuals, cts, of.in_avals)
+        got = of.back(self.residuals, cts, of.in_avals)
         return of.in_tree.unflatten(
             [materialise_at_ground(solid_ct(c, a)) for c, a in zip(got, of.in_avals)]
         )
@@ -166,13 +211,13 @@ def _opened(program: Program) -> Program:
 
 
 def _parts(f: Any) -> tuple[list, Derivative]:
-    of: Derivative = f._of
+    of: Derivative = f.of
     program = of.program
     if not program.consts:
-        return list(f._residuals), of
+        return list(f.residuals), of
     arrays = [x for _, x in program.consts]
     opened = derived(program, "opened", lambda: _opened(program))
-    return [*arrays, *f._residuals], of._replace(program=opened)
+    return [*arrays, *f.residuals], of._replace(program=opened)
 
 
 for _class in (Pushforward, Pullback, Transposed):

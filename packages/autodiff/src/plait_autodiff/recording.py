@@ -1,187 +1,133 @@
-"""Gradients outside of jit, as one program: functions are recorded first, and differentiated then.
+"""Derivatives outside of jit, as one program where it is known.
 
-Differentiating a function operation by operation takes a launch for each of them, and some twenty
-for a function of ten.  But the functions whose gradients are taken again and again do the same each
-time.  So outside of every transformation a function is recorded; if what was recorded has the
-structure of something that is compiled already, that is run.  Whatever needs a value while the
-function runs (a branch of Python), has an effect, or a rule of the user's, ends the recording: what
-was recorded is done as ever, and so is the rest (`Recording.resume`).
-
-Invariant: Python code of the user runs once a call.  A compiled gradient is found by all of what it
-depends on: operations, parameters, numbers, types, how they are connected, and the settings.
+Invariant: what is returned is what the transformation gives without recording, up to rounding.
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import contextmanager
 from typing import Any
 
-import plait
-from plait.ext.ir import (
-    Program,
-    Var,
-    evaluate,
-    programs_in,
-    structure,
-)
 from plait.ext.ops.shape import (
+    fill,
     materialise_at_ground,
 )
 from plait.ext.trace import (
     GROUND,
-    Stage,
-    Tracer,
+    Recording,
+    is_unplaced,
     opened,
-    staged,
-    use,
 )
 from plait.ext.tree import (
+    TreeDef,
     flatten,
 )
 from plait.ext.values import (
-    Array,
-    Literal,
     as_value,
 )
 
 from .adable import adables
 from .forward import JVP
-from .found_programs import found, note
-from .linearization import Levels, Linearized, expect_scalar, finished, levels_over, linearized
+from .linearization import (
+    Levels,
+    Linearized,
+    expect_scalar,
+    finished,
+    levels_over,
+    linearized,
+    pushed,
+    without_tangents,
+)
+from .linearized_functions import Pushforward
 from .tangents import name_of, no_tangent, pair_of
 
+__all__ = ["recorded_gradient", "recorded_jvp", "recorded_linearization"]
 
-class Recording(Stage):
-    """Records what touches its inputs, and does everything else at once.
+
+class _Recorded:
+    """What a function returned that was recorded.
 
     Args:
-      differentiating: opens the interpreter that differentiates, and returns it with the duals of
-        the inputs; asked when the recording ends early.
+      recording: what it is recorded by.
+      f: the function.
+      tree, xs: its arguments: their structure, and the leaves as values.
+      has_aux: whether it returns (out, aux).
+
+    Attributes:
+      outs, tree: results, and their structure.
+      aux, aux_tree: the same of what is returned beside them.
     """
 
-    settles = False
-
     def __init__(
-        self, of: Callable[..., Any], differentiating: Callable[[], tuple[JVP, Sequence[Any]]]
-    ):
-        super().__init__(GROUND, "grad", of)
-        self.staging = False  # nobody will ask for a program: it is a way of doing things at once
-        self.differentiating = differentiating
-        self.jvp: JVP | None = None
-        self.duals: dict[Any, Any] = {}
-        """What variables are for the interpreter that differentiates, once there is one."""
-
-    def apply(self, prim: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
-        own = False
-        for a in args:
-            if a.__class__ is Var and a.by is self:
-                own = True
-            elif isinstance(a, Tracer):  # of another thread, or escaped: not for us to say
-                self.resume()
-        if not own:
-            return GROUND.apply(prim, args, params)
-        if self.jvp is None:
-            if (prim.effect is None and prim.higher is None) or not _acts(prim, params):
-                return Stage.apply(self, prim, args, params)
-            self.resume()
-        return self._forwarded(prim, args, params)
-
-    def concrete(self, x: Tracer) -> Any:
-        jvp = self.resume()
-        dual = self.duals[x]
-        return dual if isinstance(dual, Array) else jvp.concrete(dual)
-
-    def outside(self, x: Any) -> Any:
-        jvp = self.resume()
-        dual = self.duals[x]
-        return x if isinstance(dual, Tracer) and dual.by is jvp else dual
-
-    def resume(self) -> JVP:
-        """End the recording: differentiate what was recorded, and from now on as things come."""
-        if self.jvp is None:
-            jvp, duals = self.differentiating()
-            eqns, self.eqns = self.eqns, []
-            consts = list(self.consts.values())
-            made = [o for e in eqns for o in e.outputs]
-            program = Program([*(v for v, _ in consts), *self.inputs], eqns, made)
-            with use(jvp):
-                outs = evaluate(program, [*(x for _, x in consts), *duals])
-            self.duals.update(zip(self.inputs, duals))
-            self.duals.update(zip(made, outs))
-            self.jvp = jvp
-        return self.jvp
-
-    def dual(self, x: Any) -> Any:
-        """What a value is for the interpreter that differentiates."""
-        return self.duals[x] if x.__class__ is Var and x.by is self else x
-
-    def owns(self, x: Any) -> bool:
-        """Whether a value was recorded here."""
-        return x.__class__ is Var and x.by is self
-
-    def run(
         self,
-        outs: Sequence[Any],
-        inputs: Sequence[Any],
-        differentiate: Callable[..., Any],
-        holomorphic: bool,
-    ) -> Any:
-        """Return ((value, auxiliary values), gradients) from a compiled program, if there is one.
+        recording: Recording,
+        f: Callable[..., Any],
+        tree: TreeDef,
+        xs: Sequence[Any],
+        has_aux: bool,
+    ):
+        self.recording = recording
+        with opened(recording):
+            given = [recording.input(x.aval) if x.aval.varies else x for x in xs]
+            out, aux = f(*tree.unflatten(given)), None
+            if has_aux:
+                out, aux = pair_of(out, recording.does)
+            outs, self.tree = flatten(adables.opened(out))
+            self.outs = [as_value(o) for o in outs]
+        self.aux, self.aux_tree = flatten(adables.opened(aux))
 
-        `outs` are the value and what is auxiliary; `differentiate` is `value_and_grad`.
-        """
-        consts = list(self.consts.values())
-        operands = [x for _, x in consts], [_operand(x) for x in inputs]
-        if self.captured or any(x.key is not x.aval for x in operands[0]):
-            return None
-        variables = [*(v for v, _ in consts), *self.inputs]
-        key = structure(self.eqns, variables, outs)
-        if key is None:
-            return None
-        key = key, tuple([v.aval for v in variables]), len(consts), holomorphic, plait.config.state
+    def run(self, operands: Sequence[list], key: Any, transformed: Callable[..., Any]) -> Any:
+        """What `Recording.run` gives for a function that returns (results, auxiliary values), as
+        many as were recorded; None if no result was."""
+        owns = self.recording.owns
+        own, own_aux = ([x for x in xs if owns(x)] for xs in (self.outs, self.aux))
+        n = len(own)
 
-        def make() -> Callable[..., Any]:
-            recorded = Program(variables, self.eqns, outs)
-            # Staged anew, for variables hold this recording, and that the function and its arrays.
-            program = staged(
-                lambda *xs: evaluate(recorded, xs), [v.aval for v in variables], "gradient"
-            )
+        def of_pairs(g: Callable[..., Any], *operands: list) -> Any:
+            def pair(*xs: Any) -> tuple:
+                out = g(*xs)
+                return tuple(out[:n]), tuple(out[n:])
 
-            def whole(consts: list, xs: list) -> Any:
-                def function(*ys: Any) -> Any:
-                    out = evaluate(program, [*consts, *ys])
-                    return out[0], tuple(out[1:])
+            return transformed(pair, *operands)
 
-                every = tuple(range(len(xs)))
-                return differentiate(function, every, has_aux=True, holomorphic=holomorphic)(*xs)
+        return self.recording.run([*own, *own_aux], operands, (n, key), of_pairs) if n else None
 
-            return plait.jit(whole)
+    def filled(self, values: Sequence[Any], of_own: Sequence[Any]) -> list:
+        """Values, with what a program gave instead of those that were recorded."""
+        given = iter(of_own)
+        return [next(given) if self.recording.owns(x) else x for x in values]
 
-        return found(key, self.eqns, make, operands)
-
-    def _forwarded(self, prim: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
-        assert self.jvp is not None
-        out = self.jvp.apply(prim, [self.dual(a) for a in args], params)
-        return [self._variable(o) for o in out] if prim.many else self._variable(out)
-
-    def _variable(self, dual: Any) -> Any:
-        if not isinstance(dual, Tracer):
-            return dual
-        v = self.var(dual.aval, dual.where)
-        self.duals[v] = dual
-        return v
+    def resumed(self, values: Sequence[Any]) -> list:
+        """Values as the interpreter of the transformation has them."""
+        return [self.recording.value(x) for x in values]
 
 
-def _acts(prim: Any, params: dict[str, Any]) -> bool:
-    """Whether an operation has effects, or rules of the user's that are not programs yet."""
-    if prim.effect is not None or (prim.higher is not None and prim.higher.pending(params)):
-        return True
-    return any(p.effects or p.axes for p in programs_in(params))
+@contextmanager
+def _linearizing(xs: Sequence[Any], does: str, of: Callable[..., Any]):
+    """Yield (the recording of a function that is linearized, what gives the levels by which that is
+    done otherwise)."""
+    levels: Levels | None = None
 
+    def opening() -> tuple[JVP, list]:
+        nonlocal levels
+        levels = levels_over(GROUND, does, of)
+        j, _, t = levels
+        return j, [j.dual(x, t.input(x.aval.tangent_type)) for x in xs if x.aval.varies]
 
-def _operand(x: Any) -> Any:
-    """What a jitted function is given for a value: Python's numbers are weak there as they are."""
-    if x.__class__ is not Literal:
-        return x
-    return x.value if x.aval.weak_type and not x.aval.ndim else materialise_at_ground(x)
+    recording = Recording(does, of, opening)
+
+    def otherwise() -> Levels:
+        recording.resume()
+        assert levels is not None
+        levels.jvp.closed = True
+        return levels
+
+    try:
+        yield recording, otherwise
+    finally:
+        recording.abandon()
+        if levels is not None:
+            levels.jvp.closed = True
+            levels.tangents.abandon()
 
 
 def recorded_gradient(
@@ -197,53 +143,125 @@ def recorded_gradient(
 
     `of` is the function as its user wrote it, `differentiate` is `value_and_grad`.
     """
+    r, xs = _begun(primals, of)
+    if not all(map(is_unplaced, xs)):  # placed arrays: as they lie
+        return linearized(f, primals, has_aux, "grad", of).gradient(holomorphic)
+
+    def transformed(pair: Callable[..., Any], xs: list) -> Any:
+        def function(*ys: Any) -> Any:
+            (value,), aux = pair(*ys)
+            return value, aux
+
+        every = tuple(range(len(xs)))
+        return differentiate(function, every, has_aux=True, holomorphic=holomorphic)(*xs)
+
+    with _linearizing(xs, "grad", of) as (recording, otherwise):
+        made = _Recorded(recording, f, r.in_tree, xs, has_aux)
+        if recording.interpreter is None and len(made.outs) == 1 and recording.owns(made.outs[0]):
+            expect_scalar(made.outs, r.name, holomorphic)
+            done = made.run([[x for x in xs if x.aval.varies]], holomorphic, transformed)
+            if done is not None:
+                (value, aux), gs = done
+                of_moving = iter(gs)
+                g = [next(of_moving) if a.varies else no_tangent(a) for a in r.avals]
+                beside = made.aux_tree.unflatten(made.filled(made.aux, aux))
+                return made.tree.unflatten([value]), beside, r.in_tree.unflatten(g)
+        return _finished(r, made, otherwise, has_aux).gradient(holomorphic)
+
+
+def recorded_linearization(
+    f: Callable[..., Any], primals: tuple, has_aux: bool, does: str
+) -> Linearized:
+    """The function linearized at these primals, by one compiled program if there is one."""
+    r, xs = _begun(primals, f)
+    if not all(map(is_unplaced, xs)):
+        return linearized(f, primals, has_aux, does, f)
+
+    def transformed(pair: Callable[..., Any], xs: list) -> Any:
+        inner = linearized(pair, tuple(xs), True, does, f)
+        # A pushforward is a tree of residuals, whose structure holds what is static.
+        return inner.outs, inner.aux, Pushforward(inner.derivative(), inner.residuals)
+
+    with _linearizing(xs, does, f) as (recording, otherwise):
+        made = _Recorded(recording, f, r.in_tree, xs, has_aux)
+        done = made.run([[x for x in xs if x.aval.varies]], None, transformed)
+        if done is None:
+            return _finished(r, made, otherwise, has_aux)
+        outs, aux, push = done
+        r.program, r.residuals = push.of.program, push.residuals
+        active = iter(push.of.active)
+        r.out_active = [recording.owns(o) and next(active) for o in made.outs]
+        r.outs = list(map(materialise_at_ground, made.filled(made.outs, outs)))
+        r.tree, r.aux = made.tree, made.aux_tree.unflatten(made.filled(made.aux, aux))
+        return r
+
+
+def _begun(primals: tuple, of: Callable[..., Any]) -> tuple[Linearized, list]:
     r = Linearized()
     leaves, r.in_tree = flatten(adables.opened(primals))
     xs = [as_value(x) for x in leaves]
-    if any(x.__class__ is Array and x.key is not x.aval for x in xs):
-        # placed arrays: as they lie
-        return linearized(f, primals, has_aux, "grad", of).gradient(holomorphic)
     r.avals, r.name, r.aux = [x.aval for x in xs], name_of(of), None
-    levels: Levels | None = None
+    return r, xs
 
-    def differentiating() -> tuple[JVP, list]:
-        nonlocal levels
-        levels = levels_over(GROUND, "grad", of)
-        j, _, t = levels
-        return j, [j.dual(x, t.input(x.aval.tangent_type)) for x in xs if x.aval.varies]
 
-    recording = Recording(of, differentiating)
+def _finished(
+    r: Linearized, made: _Recorded, otherwise: Callable[[], Levels], has_aux: bool
+) -> Linearized:
+    levels = otherwise()
+    r.tree, r.aux = made.tree, made.aux_tree.unflatten(made.resumed(made.aux))
+    return finished(r, levels, made.resumed(made.outs), has_aux)
+
+
+def recorded_jvp(
+    f: Callable[..., Any],
+    xs: Sequence[Any],
+    ts: Sequence[Any],
+    tree: TreeDef,
+    has_aux: bool,
+    differentiate: Callable[..., Any],
+) -> tuple:
+    """The results of `jvp` with these primals and tangents, from one compiled program if there is
+    one.
+
+    `tree` is that of the primals, `differentiate` is `jvp`.
+    """
+    j: JVP | None = None
+
+    def opening() -> tuple[JVP, list]:
+        nonlocal j
+        j = JVP(GROUND, of=f)
+        return j, [j.dual(x, t) for x, t in zip(xs, ts, strict=True) if x.aval.varies]
+
+    def transformed(pair: Callable[..., Any], xs: list, ts: list) -> Any:
+        values, dots, aux = differentiate(pair, xs, ts, has_aux=True)
+        return values, [d for x, d in zip(values, dots) if x.aval.varies], aux
+
+    recording = Recording("jvp", f, opening)
     try:
-        with opened(recording):
-            given = [recording.input(x.aval) if x.aval.varies else x for x in xs]
-            out = f(*r.in_tree.unflatten(given))
-            if has_aux:
-                out, r.aux = pair_of(out, "grad")
-            outs, r.tree = flatten(adables.opened(out))
-            outs = [as_value(o) for o in outs]
-        aux, aux_tree = flatten(adables.opened(r.aux))
-        if recording.jvp is None and len(outs) == 1 and recording.owns(outs[0]):
-            expect_scalar(outs, r.name, holomorphic)
-            own = [x for x in aux if recording.owns(x)]
-            moving = [x for x in xs if x.aval.varies]
-            done = recording.run([outs[0], *own], moving, differentiate, holomorphic)
-            note(of, done is not None)
-            if done is not None:
-                (value, own), gs = done
-                it, of_moving = iter(own), iter(gs)
-                aux = [next(it) if recording.owns(x) else x for x in aux]
-                g = [next(of_moving) if a.varies else no_tangent(a) for a in r.avals]
-                return r.tree.unflatten([value]), aux_tree.unflatten(aux), r.in_tree.unflatten(g)
+        made = _Recorded(recording, f, tree, xs, has_aux)
+        moving = [i for i, x in enumerate(xs) if x.aval.varies]
+        done = made.run([[xs[i] for i in moving], [ts[i] for i in moving]], None, transformed)
+        if done is None:
+            recording.resume()
+            assert j is not None
+            j.closed = True
+            values, dots = pushed(j, made.resumed(made.outs))
+            aux = without_tangents(j, made.aux_tree.unflatten(made.resumed(made.aux)))
         else:
-            note(of, False)
-        recording.resume()
-        assert levels is not None
-        r.aux = aux_tree.unflatten([recording.dual(x) for x in aux])
-        levels.jvp.closed = True
-        outs = [recording.dual(o) for o in outs]
-        return finished(r, levels, outs, has_aux).gradient(holomorphic)
+            of_dots = iter(done[1])
+            dots = [
+                no_tangent(o.aval)
+                if not o.aval.varies
+                else next(of_dots)
+                if recording.owns(o)
+                else fill(0, o.aval.tangent_type)
+                for o in made.outs
+            ]
+            values = list(map(materialise_at_ground, made.filled(made.outs, done[0])))
+            aux = made.aux_tree.unflatten(made.filled(made.aux, done[2]))
+        result = made.tree.unflatten(values), made.tree.unflatten(dots)
+        return (*result, aux) if has_aux else result
     finally:
         recording.abandon()
-        if levels is not None:
-            levels.jvp.closed = True
-            levels.tangents.abandon()
+        if j is not None:
+            j.closed = True

@@ -23,9 +23,11 @@ from plait.ext.sizes import (
     is_symbolic,
 )
 from plait.ext.trace import (
+    GROUND,
     Handle,
     current,
     enter,
+    is_recorded,
     leave,
     naming,
     opened,
@@ -57,6 +59,7 @@ from .axes import (
 )
 from .chunks import in_chunks
 from .interpreter import Batch
+from .recording import can_be_recorded, recorded_map
 from .vmappable import data_leaf, is_vmappable
 
 P = ParamSpec("P")
@@ -152,6 +155,7 @@ def vmap(
         )
 
     whole = whole_of((in_axes, out_axes))
+    is_plain = axis_name is None and over is None and step is None
 
     def mapped_whole(call: Callable, args: tuple, kwargs: dict, **more: Any) -> Any:
         if over is not None or step is not None:
@@ -197,6 +201,9 @@ def vmap(
 
         with naming(name):
             try:
+                if is_plain and current() is GROUND and is_recorded(f, "vmap"):
+                    if data_leaf() is None and can_be_recorded(xs, axes):
+                        return recorded_map(f, xs, axes, tree, size, out_axes, vmap)
                 if step is None or _at_once(size, step):
                     outs, out_tree, _ = run(xs, axes, size)
                 else:

@@ -17,6 +17,7 @@ from .._core import buffers
 from .._core.array import Array
 from .._core.buffers import expect_platform
 from .._core.processes import member
+from .._jit.found_programs import forget_found
 from .._jit.tracing import kept_traces_cleared
 from .._plugins.metadata import core_version
 from .._types.avals import OPAQUE
@@ -229,3 +230,4 @@ def clear_caches() -> None:
     """Drop kept traces and executables; jitted functions keep theirs until `.clear_cache()`."""
     kept_traces_cleared()
     forget_executables()
+    forget_found()

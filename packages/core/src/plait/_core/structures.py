@@ -21,14 +21,6 @@ def structure(
     """Return a key that equations of the same structure have, and no others; None if there is none.
 
     `variables` are those that the equations begin with, in order.
-
-    >>> import plait
-    >>> from plait.ext.ir import structure
-    >>> p, q = (plait.make_program(lambda x, f=f: f(x) * x)(1.0) for f in [plait.lax.sin] * 2)
-    >>> p is not q and structure(p.eqns, p.inputs, p.outputs) == structure(
-    ...     q.eqns, q.inputs, q.outputs
-    ... )
-    True
     """
     try:
         key = _structure(eqns, {v: i for i, v in enumerate(variables)}, outputs)

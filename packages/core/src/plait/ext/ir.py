@@ -23,9 +23,6 @@ from .._core.primitive import (
     freeze_params,
     primitive,
 )
-from .._core.structures import (
-    structure,
-)
 from .._simplify import (
     dce,
     inline_calls,
@@ -50,5 +47,4 @@ __all__ = [
     "ordered",
     "primitive",
     "programs_in",
-    "structure",
 ]

@@ -71,6 +71,14 @@ from .._core.staging import (
     staged,
     varying_inputs,
 )
+from .._jit.found_programs import (
+    is_recorded,
+)
+from .._jit.recording import (
+    Recording,
+    as_operand,
+    is_unplaced,
+)
 from .._jit.roles import (
     Role,
     role,
@@ -94,6 +102,7 @@ __all__ = [
     "Handle",
     "Interpreter",
     "Lifted",
+    "Recording",
     "Role",
     "Slots",
     "Stage",
@@ -103,12 +112,15 @@ __all__ = [
     "apply_through",
     "arguments",
     "as_list",
+    "as_operand",
     "collector_paused",
     "current",
     "enter",
     "escaped",
     "handle_among",
     "is_above",
+    "is_recorded",
+    "is_unplaced",
     "kept",
     "leave",
     "lie_as",

@@ -14,10 +14,10 @@ import plait
 import plait.numpy as pnp
 import plait_autodiff.recording as recording
 from plait import lax
+from plait._jit import found_programs
 from plait.errors import MissingRule, PlaitError, UnexpectedTracerError
 from plait.ext.ir import primitive
 from plait.ext.rules import lower_rules
-from plait_autodiff import found_programs
 
 F32 = np.float32
 RNG = np.random.default_rng(0)
@@ -27,13 +27,7 @@ RNG = np.random.default_rng(0)
 def _when(request, monkeypatch):
     """A structure is compiled when it is seen first, or in the midst of the calls of a test."""
     monkeypatch.setattr(found_programs, "_SIGHTS", request.param)
-    for table in (
-        found_programs._compiled,
-        found_programs._sights,
-        found_programs._done,
-        found_programs._vain,
-    ):
-        table.clear()
+    found_programs.forget_found()
 
 
 def each(*calls):

@@ -12,10 +12,8 @@ from types import CodeType
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from plait import config
-from plait.ext.ir import (
-    Eqn,
-)
+from .._base.config import config
+from .._core.ir import Eqn
 
 _MOST = 512
 _SIGHTS = 8
@@ -29,7 +27,7 @@ every call, and operations are what they share."""
 _compiled: "dict[Any, _Found]" = {}
 _sights: dict[int, int] = {}
 _done: set[Any] = set()
-"""Operations with types that were done one by one."""
+"""Operations with types that were done one by one, for what they were recorded."""
 
 
 class _Found:
@@ -44,34 +42,53 @@ class _Found:
 _TRIES = 32
 """Calls in a row of which no program came, after which a function is recorded no more: it branches,
 or is another one each time."""
-_vain: "WeakKeyDictionary[CodeType, int]" = WeakKeyDictionary()
+_vain: "WeakKeyDictionary[CodeType, dict[str, int]]" = WeakKeyDictionary()
 
 
-def is_recorded(f: Callable[..., Any]) -> bool:
-    """Whether calls of a function are worth recording, and settings let it be."""
+def is_recorded(f: Callable[..., Any], does: str) -> bool:
+    """Whether calls of a function are worth recording for a transformation (`does` is its name),
+    and settings let it be.
+
+    >>> import plait
+    >>> from plait.ext.trace import is_recorded
+    >>> is_recorded(plait.lax.sin, "vmap")
+    True
+    >>> with plait.disable_jit():
+    ...     is_recorded(plait.lax.sin, "vmap")
+    False
+    """
     if not (config.eager_programs and config.jit) or config.checks:
         return False
     code = getattr(f, "__code__", None)
-    return not isinstance(code, CodeType) or _vain.get(code, 0) < _TRIES
+    vain = _vain.get(code) if isinstance(code, CodeType) else None
+    return vain is None or vain.get(does, 0) < _TRIES
 
 
-def note(f: Callable[..., Any], is_run: bool) -> None:
+def note(f: Any, does: str, is_run: bool) -> None:
     """Remember whether what was recorded of a function was run as a program."""
     code = getattr(f, "__code__", None)
     if isinstance(code, CodeType):
-        _vain[code] = 0 if is_run else _vain.get(code, 0) + 1
+        vain = _vain.setdefault(code, {})
+        vain[does] = 0 if is_run else vain.get(does, 0) + 1
 
 
 def found(
-    key: Any, eqns: Sequence[Eqn], make: Callable[[], Callable[..., Any]], operands: Sequence[Any]
+    key: Any,
+    does: Any,
+    eqns: Sequence[Eqn],
+    make: Callable[[], Callable[..., Any]],
+    operands: Sequence[Any],
 ) -> Any:
     """Return what the compiled function of this key gives, which `make()` makes; None if there is
-    none, since that would take longer or can not be compiled."""
+    none, since that would take longer or can not be compiled.
+
+    `does` says what operations are done for: one that was done for something else was not.
+    """
     whole = _compiled.get(key)
     if whole is not None:
         whole.used = True
         return whole.call(*operands) if whole.call is not None else None
-    if not _is_worth_it(key, eqns):
+    if not _is_worth_it(key, does, eqns):
         return None
     if len(_compiled) >= _MOST:
         _compiled.clear()
@@ -85,8 +102,14 @@ def found(
     return out
 
 
-def _is_worth_it(key: Any, eqns: Sequence[Eqn]) -> bool:
-    operations = [(e.prim, *[a.aval for a in e.inputs]) for e in eqns]
+def forget_found() -> None:
+    """Drop the programs, and what was seen."""
+    for table in (_compiled, _sights, _done, _vain):
+        table.clear()
+
+
+def _is_worth_it(key: Any, does: Any, eqns: Sequence[Eqn]) -> bool:
+    operations = [(does, e.prim, *[a.aval for a in e.inputs]) for e in eqns]
     unknown = sum(o not in _done for o in operations)
     if unknown >= _NEW and sum(not w.used for w in list(_compiled.values())) < _UNUSED:
         return True

@@ -1,0 +1,102 @@
+"""Functions mapped outside of jit, as one program where it is known.
+
+Invariant: what is returned is what `vmap` gives without recording, up to rounding.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from plait.ext.trace import (
+    GROUND,
+    Recording,
+    is_unplaced,
+    opened,
+    result,
+    use,
+    without_axis,
+)
+from plait.ext.tree import (
+    TreeDef,
+    flatten,
+    key_paths,
+    spread,
+)
+
+from .axes import ENTRY, is_axis, lifted, taken
+from .interpreter import Batch
+
+__all__ = ["can_be_recorded", "recorded_map"]
+
+
+def can_be_recorded(xs: Sequence[Any], axes: Sequence[Any]) -> bool:
+    """Whether all that is mapped is an array along an axis, which lies where nobody said it
+    should."""
+    return all(is_unplaced(x) and (a is None or a.__class__ is int) for x, a in zip(xs, axes))
+
+
+def recorded_map(
+    f: Callable[..., Any],
+    xs: Sequence[Any],
+    axes: Sequence[Any],
+    tree: TreeDef,
+    size: int,
+    out_axes: Any,
+    mapping: Callable[..., Any],
+) -> Any:
+    """The results of `vmap`, from one compiled program if there is one.
+
+    `xs` are the leaves of the arguments and `tree` is their structure; `mapping` is `vmap`.
+    """
+    batch: Batch | None = None
+    moving = [i for i, a in enumerate(axes) if a is not None]
+
+    def opening() -> tuple[Batch, list]:
+        nonlocal batch
+        batch = Batch(GROUND, size, None, of=f)
+        return batch, [lifted(batch, xs[i], axes[i]) for i in moving]
+
+    recording = Recording("vmap", f, opening)
+    try:
+        with opened(recording):
+            given = list(xs)
+            for i in moving:
+                given[i] = recording.input(without_axis(xs[i].aval, axes[i]))
+            args, kwargs = tree.unflatten(given)
+            out = f(*args, **kwargs)
+            outs, out_tree = flatten(out)
+            outs = [result(o, i, out, f) for i, o in enumerate(outs)]
+            wanted = spread(out_axes, out, "out_axes", is_axis, ENTRY)
+        own = [i for i, o in enumerate(outs) if recording.owns(o)]
+        done = None
+        if own and all(w.__class__ is int for w in wanted):
+            where = tuple([wanted[i] for i in own])
+            at = tuple([axes[i] for i in moving])
+
+            def transformed(g: Callable[..., Any], xs: list) -> Any:
+                return mapping(g, in_axes=at, out_axes=list(where))(*xs)
+
+            operands = [[xs[i] for i in moving]]
+            done = recording.run([outs[i] for i in own], operands, (at, where, size), transformed)
+        if done is None:
+            recording.resume()
+        found = dict(zip(own, done or ()))
+        batch = batch or Batch(GROUND, size, None, of=f)
+        batch.closed = True
+        with use(GROUND):
+            return out_tree.unflatten(
+                [
+                    found[i]
+                    if i in found
+                    else taken(batch, recording.value(o), w, partial(_path, out, i))
+                    for i, (o, w) in enumerate(zip(outs, wanted))
+                ]
+            )
+    finally:
+        recording.abandon()
+        if batch is not None:
+            batch.closed = True
+
+
+def _path(tree: Any, i: int) -> str:
+    return key_paths(tree)[i]

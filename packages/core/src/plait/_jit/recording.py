@@ -1,0 +1,207 @@
+"""Transformations outside of jit, as one program: functions are recorded first, and transformed
+then.
+
+Transforming a function operation by operation takes a launch for each of them, and some twenty for
+the gradient of a function of ten.  But functions that are transformed again and again do the same
+each time.  So a transformation that has nothing around it may record the function; if what was
+recorded has the structure of something that is compiled already, that is run.  Whatever needs a
+value while the function runs (a branch of Python), has an effect, or a rule of the user's, ends the
+recording: what was recorded is done as ever, and so is the rest (`Recording.resume`).
+
+Invariant: Python code of the user runs once a call.  A compiled program is found by all of what it
+depends on: the transformation, operations, parameters, numbers, types, how they are connected, and
+the settings.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .._base.config import config
+from .._core.array import Array, Literal
+from .._core.interpreter import GROUND, Interpreter, Tracer, use
+from .._core.ir import Program, Var, evaluate, programs_in
+from .._core.staging import Stage, staged
+from .._core.structures import structure
+from .._ops.shape import materialise_at_ground
+from .calls import jit
+from .found_programs import found, note
+
+__all__ = ["Recording", "as_operand", "is_unplaced"]
+
+
+class Recording(Stage):
+    """Records what touches its inputs or numbers alone, and does everything else at once.
+
+    Args:
+      does: the name of the transformation.
+      of: the function as its user wrote it.
+      opening: opens the interpreter of the transformation, and returns it with what the inputs are
+        for it; asked when the recording ends early, and at most once.
+
+    >>> import plait
+    >>> from plait.ext.trace import GROUND, Recording, opened
+    >>> def twice(f, x):
+    ...     recording = Recording("twice", f, lambda: (GROUND, [x]))
+    ...     with opened(recording):
+    ...         out = f(recording.input(x.aval))
+    ...     done = recording.run([out], [[x]], None, lambda g, xs: g(*g(*xs)))
+    ...     recording.abandon()
+    ...     return f(f(x)) if done is None else done[0]
+    >>> [float(twice(lambda x: x * x + 1, plait.numpy.asarray(2.0))) for _ in range(9)][-1]
+    26.0
+    """
+
+    settles = False
+
+    def __init__(
+        self,
+        does: str,
+        of: Callable[..., Any],
+        opening: Callable[[], tuple[Interpreter, Sequence[Any]]],
+    ):
+        super().__init__(GROUND, does, of)
+        self.staging = False  # nobody will ask for a program: it is a way of doing things at once
+        self.opening = opening
+        self.interpreter: Any = None
+        """The interpreter of the transformation, once the recording ended early."""
+        self.values: dict[Any, Any] = {}
+        """What variables are for that interpreter, once there is one."""
+        self.is_run = False
+
+    def apply(self, prim: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
+        own = known = False
+        for a in args:
+            if a.__class__ is Var and a.by is self:
+                own = True
+            elif a.__class__ is not Literal:
+                known = True
+                if isinstance(a, Tracer):  # of another thread, or escaped: not for us to say
+                    self.resume()
+        # What is made of numbers alone would be a launch of its own at each call.
+        if not own and (known or not args or self.interpreter is not None):
+            return GROUND.apply(prim, args, params)
+        if self.interpreter is None:
+            if (prim.effect is None and prim.higher is None) or not _acts(prim, params):
+                return Stage.apply(self, prim, args, params)
+            self.resume()
+        out = self.interpreter.apply(prim, [self.value(a) for a in args], params)
+        return [self._variable(o) for o in out] if prim.many else self._variable(out)
+
+    def concrete(self, x: Tracer) -> Any:
+        interpreter = self.resume()
+        value = self.values[x]
+        return value if isinstance(value, Array) else interpreter.concrete(value)
+
+    def outside(self, x: Any) -> Any:
+        interpreter = self.resume()
+        value = self.values[x]
+        return x if isinstance(value, Tracer) and value.by is interpreter else value
+
+    def resume(self) -> Any:
+        """End the recording: do what was recorded under the interpreter of the transformation, and
+        from now on what comes as it comes; return the interpreter."""
+        if self.interpreter is None:
+            interpreter, values = self.opening()
+            eqns, self.eqns = self.eqns, []
+            consts = list(self.consts.values())
+            made = [o for e in eqns for o in e.outputs]
+            program = Program([*(v for v, _ in consts), *self.inputs], eqns, made)
+            with use(interpreter):
+                outs = evaluate(program, [*(x for _, x in consts), *values])
+            self.values.update(zip(self.inputs, values))
+            self.values.update(zip(made, outs))
+            self.interpreter = interpreter
+        return self.interpreter
+
+    def value(self, x: Any) -> Any:
+        """Return what a value is for the interpreter of the transformation, after `resume`."""
+        return self.values[x] if self.owns(x) else x
+
+    def owns(self, x: Any) -> bool:
+        """Return whether a value was recorded here."""
+        return x.__class__ is Var and x.by is self
+
+    def run(
+        self,
+        outs: Sequence[Any],
+        operands: Sequence[list[Any]],
+        key: Any,
+        transformed: Callable[..., Any],
+    ) -> Any:
+        """Return what the transformed function gives, from a compiled program; None if there is
+        none, or something needed a value while the function ran: then `resume` goes on.
+
+        Args:
+          outs: results that were recorded here.
+          operands: lists of values, which `transformed` gets besides.
+          key: what the transformed function depends on besides types and what was recorded.
+          transformed: `transformed(f, *operands)` applies the transformation to `f`, which takes
+            the inputs and returns a list like `outs`, and returns a tree of arrays.
+        """
+        if self.interpreter is not None:
+            return None
+        done = self._found(outs, operands, key, transformed)
+        self.is_run = done is not None
+        return done
+
+    def abandon(self) -> None:
+        """End: what is recorded is gone."""
+        if self.parent is not None:
+            note(self.of, self.does, self.is_run)
+        super().abandon()
+
+    def _found(
+        self, outs: Sequence[Any], operands: Sequence[list[Any]], key: Any, transformed: Any
+    ) -> Any:
+        held = list(self.consts.values())
+        consts = [x for _, x in held]
+        if self.captured or not all(map(is_unplaced, consts)):
+            return None
+        variables = [*(v for v, _ in held), *self.inputs]
+        what = structure(self.eqns, variables, outs)
+        if what is None:
+            return None
+        types = tuple([v.aval for v in variables])
+        does = self.does, key
+
+        def make() -> Callable[..., Any]:
+            recorded = Program(variables, self.eqns, outs)
+            # Staged anew, for variables hold this recording, and that the function and its arrays.
+            program = staged(lambda *xs: evaluate(recorded, xs), types, self.does)
+
+            def whole(consts: list[Any], *operands: Any) -> Any:
+                return transformed(lambda *xs: evaluate(program, [*consts, *xs]), *operands)
+
+            return jit(whole)
+
+        given = [[as_operand(x) for x in xs] for xs in operands]
+        full = does, what, types, len(consts), config.state
+        return found(full, does, self.eqns, make, [consts, *given])
+
+    def _variable(self, value: Any) -> Any:
+        if not isinstance(value, Tracer):
+            return value
+        v = self.var(value.aval, value.where)
+        self.values[v] = value
+        return v
+
+
+def is_unplaced(x: Any) -> bool:
+    """Return whether a value lies where nobody said it should: the programs of recordings take no
+    others."""
+    return x.__class__ is not Array or x.key is x.aval
+
+
+def _acts(prim: Any, params: dict[str, Any]) -> bool:
+    """Return whether an operation has effects, or rules of the user's that are not programs yet."""
+    if prim.effect is not None or (prim.higher is not None and prim.higher.pending(params)):
+        return True
+    return any(p.effects or p.axes for p in programs_in(params))
+
+
+def as_operand(x: Any) -> Any:
+    """Return what a jitted function is given for a value: Python's numbers are weak there as they
+    are."""
+    if x.__class__ is not Literal:
+        return x
+    return x.value if x.aval.weak_type and not x.aval.ndim else materialise_at_ground(x)

@@ -1,0 +1,239 @@
+"""What things cost, in counts that no machine changes: compilations, launches, calls of Python.
+
+A bound is what was counted when it was written, and some more: it fails if a hot path begins to
+call another function for each operation, or something is compiled that was not.
+
+Invariant: nothing here is timed.
+"""
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+
+import plait
+import plait.numpy as pnp
+from plait import lax
+from plait._xla import executables
+
+F32 = np.float32
+
+
+def calls(f):
+    """How many functions of Python are called."""
+    count = 0
+
+    def on_event(frame, event, arg):
+        nonlocal count
+        count += event == "call"
+
+    before = sys.getprofile()
+    sys.setprofile(on_event)
+    try:
+        f()
+    finally:
+        sys.setprofile(before)
+    return count - 1
+
+
+# ---- Python calls for an operation -------------------------------------------------------------
+
+
+def chain(n):
+    """A function of n operations."""
+
+    def f(x):
+        for _ in range(n // 2):
+            x = lax.mul(lax.sin(x), x)
+        return lax.reduce_sum(x, (0,))
+
+    return f
+
+
+X = np.linspace(0.1, 0.9, 5, dtype=F32)
+ROWS = np.ones((3, 5), F32)
+STAGES = {
+    "trace": (lambda f: plait.jit(f).trace(X), 4),
+    "trace jvp": (lambda f: plait.jit(lambda x: plait.jvp(f, (x,), (x,))).trace(X), 21),
+    "trace vmap": (lambda f: plait.jit(plait.vmap(f)).trace(ROWS), 17),
+    "trace grad": (lambda f: plait.jit(plait.grad(f)).trace(X), 58),
+    "lower": (lambda f: plait.jit(f).lower(X).compiler_ir(), 13),
+    "lower grad": (lambda f: plait.jit(plait.grad(f)).lower(X).compiler_ir(), 90),
+}
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_python_calls_for_an_operation(stage):
+    """The difference of two lengths, so that what happens once a call does not count."""
+    make, most = STAGES[stage]
+    make(chain(8))  # what is looked up the first time
+    few, many = (calls(lambda n=n: make(chain(n))) for n in (200, 600))
+    assert (many - few) / 400 <= most
+
+
+# ---- launches ----------------------------------------------------------------------------------
+
+
+def mlp(weights, x):
+    for w in weights:
+        x = pnp.tanh(x @ w)
+    return pnp.mean(x**2)
+
+
+WEIGHTS = [pnp.asarray(np.full((5, 5), 0.1 * k, F32)) for k in range(1, 4)]
+BATCH = pnp.asarray(np.ones((4, 5), F32))
+PULL = plait.vjp(mlp, WEIGHTS, BATCH)[1]
+PUSH = plait.linearize(mlp, WEIGHTS, BATCH)[1]
+ONE = pnp.asarray(F32(1))
+ALONE = pnp.asarray(np.ones((19, 3), F32))  # no other test has arrays of this shape
+OUTSIDE_OF_JIT = {
+    "an operation": lambda: pnp.sin(ALONE),
+    "a composed function": lambda: pnp.std(BATCH, axis=0),
+    "grad": lambda: plait.grad(mlp)(WEIGHTS, BATCH),
+    "value_and_grad": lambda: plait.value_and_grad(mlp)(WEIGHTS, BATCH),
+    "grad of grad": lambda: plait.grad(lambda x: plait.grad(lambda y: mlp(WEIGHTS, y))(x).sum())(
+        BATCH
+    ),
+    "jvp": lambda: plait.jvp(lambda x: mlp(WEIGHTS, x), (BATCH,), (BATCH,)),
+    "vmap": lambda: plait.vmap(lambda x: mlp(WEIGHTS, x))(BATCH),
+    "vmap of grad": lambda: plait.vmap(plait.grad(lambda x: mlp(WEIGHTS, x)))(BATCH),
+    "linearize": lambda: plait.linearize(mlp, WEIGHTS, BATCH)[0],
+    "vjp": lambda: plait.vjp(mlp, WEIGHTS, BATCH)[0],
+    "a pullback": lambda: PULL(ONE),
+    "a pushforward": lambda: PUSH(WEIGHTS, BATCH),
+}
+
+
+@pytest.fixture
+def forgotten():
+    """Nothing is compiled, and nothing was seen."""
+    plait.clear_caches()
+
+
+@pytest.fixture
+def launches(forgotten, monkeypatch):
+    """The names of the programs that ran, so far."""
+    names, bound = [], executables.bound
+
+    def counted(program, *rest):
+        made = bound(program, *rest)
+
+        def run(buffers):
+            names.append(program.name)
+            return made.run(buffers)
+
+        return made._replace(run=run)
+
+    monkeypatch.setattr(executables, "bound", counted)
+    yield names
+    plait.clear_caches()
+
+
+@pytest.mark.parametrize("what", OUTSIDE_OF_JIT)
+def test_one_launch_outside_of_jit(what, launches):
+    run = OUTSIDE_OF_JIT[what]
+    for _ in range(10):  # it is one program when it came often
+        run()
+    assert launches
+    del launches[:]
+    with plait.events.counting() as n:
+        run()
+    assert len(launches) == 1
+    assert not any(n[kind] for kind in ("trace", "lower", "compile"))
+
+
+def test_a_gradient_of_a_network_is_one_compilation(forgotten):
+    with plait.events.counting() as n:
+        for _ in range(5):
+            plait.value_and_grad(mlp)(WEIGHTS, BATCH)
+    assert n["compile"] == 1
+
+
+@pytest.mark.parametrize("transformed", [
+    plait.grad,
+    plait.vmap,
+    lambda f: lambda x: plait.jvp(f, (x,), (x,)),
+    lambda f: lambda x: plait.vjp(f, x),
+], ids=["grad", "vmap", "jvp", "vjp"])  # fmt: skip
+def test_functions_that_change_compile_their_operations_alone(forgotten, transformed):
+    """Forty functions of two operations, no two alike: few programs are compiled for them."""
+
+    def changing(x, n):
+        for i in range(n):
+            x = pnp.sin(x) if (n >> (i % 5)) % 2 else x * x
+        return pnp.sum(x)
+
+    x = pnp.asarray(np.ones((2, 3), F32))
+    for n in range(4, 8):
+        transformed(lambda x, n=n: changing(x, n))(x)
+    with plait.events.counting() as counted:
+        for n in range(8, 44):
+            transformed(lambda x, n=n: changing(x, n))(x)
+    assert counted["compile"] <= 16
+
+
+# ---- processes ---------------------------------------------------------------------------------
+
+NOTEBOOK = """
+    import numpy as np
+    import plait
+    import plait.numpy as pnp
+
+    x = pnp.asarray(np.linspace(0.0, 1.0, 12, dtype=np.float32).reshape(3, 4))
+    with plait.events.counting() as n:
+        for k in range(5):
+            plait.jit(lambda x: pnp.sin(x) * k + pnp.sum(x))(x)
+        w = x.T @ x
+        g = plait.grad(lambda w: pnp.mean(pnp.tanh(x @ w) ** 2))
+        for _ in range(5):
+            w = w - 0.1 * g(w)
+        float(pnp.std(w))
+        plait.vmap(lambda r: pnp.sort(r)[0] + 1)(x)
+    print(n["compile"], n["load"])
+"""
+
+
+def told(script, folder):
+    """The numbers that a script prints in a process of its own, which keeps executables there."""
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)],
+        env={**os.environ, "PLAIT_CACHE_DIR": str(folder)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return [int(word) for word in done.stdout.split()]
+
+
+def test_a_second_start_compiles_nothing(tmp_path):
+    compiled, loaded = told(NOTEBOOK, tmp_path)
+    assert compiled > 5
+    again, found = told(NOTEBOOK, tmp_path)
+    assert (again, found) == (0, compiled + loaded)
+
+
+def test_modules_that_are_imported(tmp_path):
+    """Of Plait, what `import plait` and the first operation load; and nothing for compiling, nor
+    any other library, before something is compiled."""
+    script = """
+        import sys
+        import plait
+
+        names = list(sys.modules)
+        heavy = ("scipy", "numpy.ma.", "jaxlib.mlir", "importlib.metadata", "concurrent.futures")
+        print(sum(n.split(".")[0] == "plait" for n in names))
+        print(sum(n.split(".")[0].startswith("plait_") for n in names))
+        print(sum(n.startswith(heavy) for n in names))
+        plait.numpy.ones(3)
+        names = list(sys.modules)
+        print(sum(n.split(".")[0] == "plait" for n in names))
+        print(sum(n.split(".")[0].startswith("plait_") for n in names))
+    """
+    core, plugins, heavy, core_then, plugins_then = told(script, tmp_path)
+    assert heavy == 0
+    assert plugins == plugins_then == 0
+    assert core <= 115
+    assert core_then <= 170
