@@ -111,7 +111,8 @@ class _Calls:
     __slots__ = ("count", "compiled")
 
     def __init__(self):
-        self.count, self.compiled = 0, None
+        self.count = 0
+        self.compiled: Callable[..., list] | None = None
 
 
 class _At:
@@ -138,10 +139,9 @@ class _At:
         calls.count += 1
         if calls.count <= _SIGHTS or not all(x is None or is_unplaced(x) for x in given):
             return run(self.residuals, given)
-        if calls.compiled is None:
-            calls.compiled = plait.jit(run)
+        whole = calls.compiled = calls.compiled or plait.jit(run)
         given = [x if x is None else as_operand(x) for x in given]
-        return calls.compiled([as_operand(x) for x in self.residuals], given)
+        return whole([as_operand(x) for x in self.residuals], given)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__.lower()} of {self.of.program.name}>"

@@ -80,11 +80,12 @@ class Recording(Stage):
         # What is made of numbers alone would be a launch of its own at each call.
         if not own and (known or not args or self.interpreter is not None):
             return GROUND.apply(prim, args, params)
-        if self.interpreter is None:
+        interpreter = self.interpreter
+        if interpreter is None:
             if (prim.effect is None and prim.higher is None) or not _acts(prim, params):
                 return Stage.apply(self, prim, args, params)
-            self.resume()
-        out = self.interpreter.apply(prim, [self.value(a) for a in args], params)
+            interpreter = self.resume()
+        out = interpreter.apply(prim, [self.value(a) for a in args], params)
         return [self._variable(o) for o in out] if prim.many else self._variable(out)
 
     def concrete(self, x: Tracer) -> Any:
