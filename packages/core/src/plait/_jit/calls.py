@@ -157,6 +157,9 @@ def jit(
     return _without(f, inline, options)
 
 
+_RETURNS_LATER = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+
+
 def _expect_function(fun: Any) -> None:
     """Raise ArgumentError for what can not be staged by calling it once."""
     if fun.__class__ in (staticmethod, classmethod):
@@ -169,6 +172,8 @@ def _expect_function(fun: Any) -> None:
         raise ArgumentError(
             f"jit needs a function, not {fun!r}", fix="write jit(f), without calling f"
         )
+    if fun.__class__ is FunctionType and not fun.__code__.co_flags & _RETURNS_LATER:
+        return
     of_itself = fun.__class__ in (FunctionType, functools.partial)
     called: Any = fun if of_itself else fun.__class__.__call__
     for is_kind, kind in (
@@ -298,8 +303,8 @@ def _dressed(jitted: Any, state: _State) -> Function:
     """Give a jitted function the name of what it jits and its methods, and return it."""
     wraps(state.f)(jitted)
     setattr(jitted, OFFERED, _OFFERED)
-    for name in _OFFERED:
-        setattr(jitted, name, getattr(state, name))
+    jitted.trace, jitted.lower = state.trace, state.lower
+    jitted.eval_shape, jitted.clear_cache = state.eval_shape, state.clear_cache
     return jitted
 
 

@@ -40,6 +40,9 @@ class Role(NamedTuple):
         return bool(self.nums or self.names)
 
 
+NO_ROLE = Role(frozenset(), frozenset())
+
+
 def role(
     f: Callable[..., Any],
     nums: int | Sequence[int] | None,
@@ -51,6 +54,8 @@ def role(
 
     Raises TypeRule for an argument that `f` does not have; `what` is what the arguments are.
     """
+    if nums is None and names is None:  # as nearly always
+        return NO_ROLE
     found, given = list(_numbers(nums)), set(_names(names))
     try:
         parameters = list(inspect.signature(f).parameters.values()) if found or given else []
