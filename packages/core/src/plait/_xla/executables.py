@@ -440,7 +440,13 @@ def _in_turn(run: Callable, done: bool) -> Callable:
 
     def taken(bufs: list[Any]) -> Any:
         with _turn:
-            _wait_for_others()
+            if in_flight:
+                _wait_for_others()
+            while _running:  # the same once more, without another call of Python for each run
+                try:
+                    _running.pop().block_until_ready()
+                except jaxlib_api.RuntimeFailure:
+                    pass
             if done:
                 return run(bufs)
             results = run(bufs, with_tokens=True)
