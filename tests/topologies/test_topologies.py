@@ -107,7 +107,7 @@ def test_tensors(topology):
     assert 4 <= len([c for c in sent if c.groups == beside]) <= 6
     assert {c.bytes for c in sent if c.groups == beside} == {activations}
     cost = step.cost_analysis()
-    assert cost["flops"] > 0 and step.memory_analysis().temp_size_in_bytes > activations
+    assert cost["flops"] > 0 and step.memory_analysis().temp_size_in_bytes >= activations
 
 
 def test_shardings(topology):
