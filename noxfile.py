@@ -37,6 +37,8 @@ TENSORFLOW = "tensorflow-cpu==2.21.0"  # what reads artifacts besides us
 IREE = ("iree-base-compiler==3.13.0", "iree-base-runtime==3.13.0")  # likewise
 ONNX = ("tf2onnx==1.17.0", "onnxruntime==1.32.0")
 COREML = ("coremltools==9.0", "stablehlo-coreml-experimental==0.0.18")  # which brings a jaxlib
+# What compiles for GPUs and TPUs.
+LIBRARIES = ("jax-cuda12-pjrt==0.10.2", "jax-cuda12-plugin==0.10.2", "libtpu==0.0.52")
 PEER = "jax==0.10.2"  # only to compare with, and only in environments of its own
 LATEST = ("3.13", "3.12")
 # The conformance suite of the array API standard, whose newest commits ask for a later version.
@@ -263,6 +265,7 @@ def run_together(session: nox.Session, report: str, own: bool = False, **environ
         "--ignore=tests/iree",
         "--ignore=tests/onnx",
         "--ignore=tests/coreml",
+        "--ignore=tests/topologies",
         "--ignore=tests/typing",
         *(str(f.relative_to(ROOT)) for f in folders if has_tests(f)),
         **environment,
@@ -352,6 +355,17 @@ def coreml(session: nox.Session) -> None:
     session.install(*wheels(session, "core", *PLUGINS), JAXLIB, "pytest>=8", "pytest-timeout")
     reader = environment(session, "coreml", *COREML)
     pytest(session, "coreml", "tests/coreml", PLAIT_TEST_READER=str(reader))
+
+
+@nox.session(name="topologies")
+def ahead(session: nox.Session) -> None:
+    """Programs compiled for H100s and TPUs, by the libraries of these platforms and no device.
+
+    It is no part of `tests`: the libraries are a gigabyte.
+    """
+    session.install(*wheels(session, "core", *PLUGINS), JAXLIB, *LIBRARIES)
+    session.install("pytest>=8", "pytest-timeout", "pytest-xdist")
+    pytest(session, "topologies", "tests/topologies", PLAIT_PLATFORM="cpu")
 
 
 @nox.session(name="array-api")

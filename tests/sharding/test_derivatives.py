@@ -69,6 +69,21 @@ def test_the_matrix_of_a_linear_collective(mesh, lies, close, name):
 
 
 @pytest.mark.parametrize("extreme", [pmax, pmin])
+@pytest.mark.parametrize("shape", [(8, 5, 17), (8, 64, 64)])
+def test_extremes_of_what_a_compiler_computes_twice(extreme, shape):
+    """The fast tier rounds a product and a sum in one loop once and in another twice: whoever has
+    the extreme is found by what was sent."""
+    x = R.normal(size=shape).astype(np.float32)
+    line = make_mesh((8,), ("d",))
+    f = shard_map(
+        lambda v: extreme(v[0] * 1.7 + 0.3, "d"), mesh=line, in_specs=P("d"), out_specs=P()
+    )
+    best = x.max(0) if extreme is pmax else x.min(0)
+    got = plait.jit(plait.grad(lambda v: f(v).sum()), tier="fast")(x)
+    np.testing.assert_allclose(got, 1.7 * (x == best), rtol=1e-6)
+
+
+@pytest.mark.parametrize("extreme", [pmax, pmin])
 def test_extremes(close, extreme):
     mesh = make_mesh((4,), "i")
     m = shard_map(lambda v: extreme(v, "i"), mesh=mesh, in_specs=P("i"), out_specs=P())

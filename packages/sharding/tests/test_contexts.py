@@ -385,3 +385,44 @@ def test_a_sharding_over_an_abstract_mesh_is_over_the_one_in_context(meshes):
     }
     with pytest.raises(PlaitError, match="takes a mesh"):
         NamedSharding(AbstractMesh((), ()), P())
+
+
+def test_axes_inside_shard_map():
+    """Those of its mesh, whichever is in context, and what it divides by hand is Manual."""
+    mesh, seen = make_mesh((2, 4), ("x", "y")), []
+
+    def note(x):
+        seen.append(get_abstract_mesh())
+        return x
+
+    jitted = plait.jit(note)
+    x = np.ones((8, 8), np.float32)
+    how = dict(mesh=mesh, in_specs=P("x"), out_specs=P("x"))
+    whole = plait.shard_map(note, **how)
+    some = plait.shard_map(note, **how, axis_names={"x"})
+    inner = dict(in_specs=P("y"), out_specs=P("y"), axis_names={"y"})
+
+    def nested(x):
+        note(x)
+        within = plait.shard_map(note, mesh=get_abstract_mesh(), **inner)(x)
+        return note(within)
+
+    for _ in range(2):  # the second time what was kept of the first must not answer
+        whole(x)
+        assert get_abstract_mesh().empty
+    with make_mesh((8,), ("other",)):
+        plait.jit(some)(x)
+        assert get_abstract_mesh().axis_names == ("other",)
+    assert seen[0].manual_axes == ("x", "y") and seen[-1].manual_axes == ("x",)
+    assert seen[-1].auto_axes == ("y",) and seen[-1].shape_tuple == (("x", 2), ("y", 4))
+    seen.clear()
+    plait.jit(plait.shard_map(nested, **how, axis_names={"x"}))(x)
+    assert [m.manual_axes for m in seen] == [("x",), ("x", "y"), ("x",)]
+    seen.clear()
+    jitted(x)
+    plait.shard_map(jitted, mesh=mesh, in_specs=P(), out_specs=P(), check_vma=False)(x)
+    jitted(x)
+    assert [m.manual_axes for m in seen] == [(), ("x", "y")]
+    with pytest.raises(ZeroDivisionError):
+        plait.shard_map(lambda x: 1 / 0, **how)(x)
+    assert get_abstract_mesh().empty

@@ -65,9 +65,10 @@ def test_arrays(line, unchecked, count):
 
 
 def test_collectives(line, unchecked):
-    """`jitted`, and two that wait for the last such run."""
+    """`jitted`, and one that waits for the last such run; and to wait for the result is one."""
     f, x = total(line), device_put(X, line)
-    assert python_calls(lambda: f(x)) == 3
+    assert python_calls(lambda: f(x)) == 2
+    assert python_calls(lambda: f(x).block_until_ready()) == 3
     np.testing.assert_array_equal(f(x), [28])
 
 

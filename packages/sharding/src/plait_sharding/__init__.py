@@ -12,6 +12,7 @@ from plait.ext.errors import (
     hide as _hide,
 )
 
+from . import topologies
 from .assembly import (
     make_array_from_callback,
     make_array_from_process_local_data,
@@ -86,6 +87,7 @@ __all__ = [
     "shard_map",
     "sharding_of",
     "shards_of",
+    "topologies",
     "use_abstract_mesh",
     "use_mesh",
     "visualize_array_sharding",

@@ -20,13 +20,15 @@ from plait.ext.trace import (
     surrounding,
 )
 
-from .mesh import AbstractMesh, Mesh
+from .mesh import AbstractMesh, AxisType, Mesh
 
 __all__ = [
     "MeshChange",
     "MissingMesh",
     "concrete",
+    "divide_by_hand",
     "mesh_here",
+    "mesh_inside",
     "push",
     "remove",
     "replace_top",
@@ -60,11 +62,29 @@ def mesh_here() -> Mesh | None:
 
 
 def concrete(mesh: AbstractMesh) -> Mesh:
-    """Return the mesh in context, if it has these axes; else that of the first devices."""
-    here = mesh_here()
-    if here is not None and here.shape_tuple == mesh.shape_tuple:
-        return here
+    """Return the mesh of the shard_map around, or else that in context, if it has these axes; else
+    that of the first devices."""
+    for here in (_divided()[0], mesh_here()):
+        if here is not None and here.shape_tuple == mesh.shape_tuple:
+            return here
     return mesh.of_first_devices()
+
+
+def _divided() -> tuple[Mesh | None, frozenset[str]]:
+    found: Any = surrounding("manual")
+    return found or (None, frozenset())
+
+
+def mesh_inside() -> Mesh | None:
+    """Return the mesh of the shard_map around, with the axes Manual that are divided by hand; None
+    outside."""
+    mesh, names = _divided()
+    return None if mesh is None else mesh.typed(names, AxisType.Manual)
+
+
+def divide_by_hand(mesh: Mesh | None, names: frozenset[str]) -> None:
+    """Say from now on that these axes of a mesh are divided by hand, or None."""
+    surround("manual", None if mesh is None else (mesh, names))
 
 
 def push(owner: Any, mesh: Mesh | None) -> None:

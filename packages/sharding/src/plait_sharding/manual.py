@@ -55,7 +55,7 @@ from plait.ext.types import (
 )
 
 from .collectives import Binder
-from .contexts import MissingMesh, concrete, mesh_here
+from .contexts import MissingMesh, concrete, divide_by_hand, mesh_here
 from .mesh import AbstractMesh, AxisType, Mesh, PartitionSpec
 from .named_shardings import Grid, NamedSharding, piece_shape
 from .tilings import quoted, spec_text
@@ -307,7 +307,11 @@ def over_pieces(
             pieces = tuple([divided(a, spec) for a, spec in zip(pieces, ins)])
         given, _ = tree.unflatten(values)
         by = Piece(current(), mesh, axes, typed, f)
-        traced = trace(f, given, {}, "shard_map", keep, by, pieces)
+        divide_by_hand(mesh, manual_here().union(axes))
+        try:
+            traced = trace(f, given, {}, "shard_map", keep, by, pieces)
+        finally:
+            divide_by_hand(_mesh_around(), manual_here())
         outputs = traced.program.outputs
         like = traced.tree.unflatten(traced.program.out_avals)
         outs = _entries(mesh, axes, out_specs, like, outputs, "out_specs")
@@ -386,9 +390,20 @@ def manual_here() -> frozenset[str]:
     by: Interpreter | None = current()
     while by is not None:
         if isinstance(by, Piece):
-            found |= by.sizes.keys()
+            found = found.union(by.sizes)
         by = by.parent
     return found
+
+
+def _mesh_around() -> Mesh | None:
+    """The mesh of the shard_map around; None outside.  Interpreters tell, for to ask what surrounds
+    us would make calls depend on it."""
+    by: Interpreter | None = current()
+    while by is not None:
+        if isinstance(by, Piece):
+            return by.mesh
+        by = by.parent
+    return None
 
 
 def _not_inside(mesh: Mesh, axes: tuple[str, ...]) -> None:

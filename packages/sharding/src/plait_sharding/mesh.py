@@ -272,12 +272,13 @@ class Mesh(_Axes):
     """An array of devices whose axes have names.
 
     Args:
-      devices: an array, or nested lists, of devices (`plait.devices()`) or of their numbers.
+      devices: an array, or nested lists, of devices (`plait.devices()`) or of their numbers; or of
+        devices of one topology (`plait.sharding.topologies`), for which programs are compiled.
       axis_names: a name for each of its axes.
       axis_types: an `AxisType` for each of them, or one for all; `Auto` by default.
 
-    Raises AxisError if there are more or fewer names or types than axes, or a name or device is
-    there twice.
+    Raises AxisError if there are more or fewer names or types than axes, a name or device is there
+    twice, or devices are of several topologies.
 
     >>> import plait
     >>> mesh = plait.Mesh([plait.devices()[:1]], ("x", "y"))
@@ -288,7 +289,8 @@ class Mesh(_Axes):
     """
 
     __slots__ = (
-        "devices", "axis_names", "axis_sizes", "axis_types", "ids", "untyped", "_key", "_hash",
+        "devices", "axis_names", "axis_sizes", "axis_types", "ids", "topology", "untyped", "_key",
+        "_hash",
     )  # fmt: skip
     _push: ClassVar[Callable[[Any, "Mesh"], None]]
     _remove: ClassVar[Callable[[Any], None]]
@@ -296,6 +298,8 @@ class Mesh(_Axes):
     _driver: ClassVar[Callable[[int], int | None]]
     devices: np.ndarray
     ids: tuple[int, ...]
+    topology: Any
+    """The topology that its devices are of; None for devices of processes."""
     untyped: "Mesh"
     """The same mesh with all axes Auto, as the compiler knows it."""
 
@@ -314,7 +318,7 @@ class Mesh(_Axes):
                 f"the names of the axes of a mesh must be different strings, not {names}",
                 fix='write for instance Mesh(devices, ("x", "y"))',
             )
-        ids = tuple([_number(d) for d in grid.flat])
+        topology, ids = _topology(grid), tuple([_number(d) for d in grid.flat])
         if len(set(ids)) < len(ids) or not ids:
             raise AxisError(
                 f"a mesh needs each of its devices once, and has {list(ids)}",
@@ -322,7 +326,8 @@ class Mesh(_Axes):
             )
         self.devices, self.axis_names, self.axis_sizes = grid, names, grid.shape
         self.axis_types = _types_of(axis_types, names)
-        self.ids, self._key = ids, (ids, grid.shape, names, self.axis_types)
+        self.ids, self.topology = ids, topology
+        self._key = ids, grid.shape, names, self.axis_types, self.topology
         self._hash = hash(self._key)
         self.untyped = self if self.are_all_axes_auto else Mesh(grid, names)
 
@@ -334,13 +339,19 @@ class Mesh(_Axes):
     @property
     def is_multi_process(self) -> bool:
         """Whether its devices belong to several processes."""
+        if self.topology is not None:
+            return len({d.process_index for d in self.devices.flat}) > 1
         return len({Mesh._driver(n) for n in self.ids}) > 1
 
     @property
     def local_devices(self) -> list[Any]:
         """Its devices that belong to this process, in order, as the mesh was given them (by their
         numbers, perhaps)."""
-        return [d for d in self.devices.flat if Mesh._driver(_number(d)) is None]
+        return [d for d in self.devices.flat if self._is_here(_number(d))]
+
+    def _is_here(self, number: int) -> bool:
+        """Whether this process drives a device."""
+        return self.topology is None and Mesh._driver(number) is None
 
     @property
     def local_mesh(self) -> "Mesh":
@@ -348,7 +359,7 @@ class Mesh(_Axes):
 
         Raises AxisError if they are not all those between some places along each axis.
         """
-        here = np.array([Mesh._driver(n) is None for n in self.ids]).reshape(self.axis_sizes)
+        here = np.array([self._is_here(n) for n in self.ids]).reshape(self.axis_sizes)
         if here.all():
             return self
         where = np.nonzero(here)
@@ -411,7 +422,8 @@ class Mesh(_Axes):
         return f"Mesh({self._said()})"
 
     def __reduce__(self):
-        return Mesh, (self.device_ids, self.axis_names, self.axis_types)
+        devices = self.device_ids if self.topology is None else self.devices
+        return Mesh, (devices, self.axis_names, self.axis_types)
 
     @classmethod
     def enter_by(cls, push: Callable[[Any, "Mesh"], None], remove: Callable[[Any], None]) -> None:
@@ -526,6 +538,14 @@ class AbstractMesh(_Axes):
         return AbstractMesh, (self.axis_sizes, self.axis_names, self.axis_types)
 
 
+def in_words(numbers: Sequence[int]) -> str:
+    """Numbers of devices for a message: all of them, if they are few."""
+    if len(numbers) <= 16:
+        return str(list(numbers))
+    first, last = numbers[0], numbers[-1]
+    return f"[{first}, {numbers[1]}, ..., {last}]"
+
+
 def _number(device: Any) -> int:
     number = getattr(device, "id", device)
     if isinstance(number, int | np.integer) and not isinstance(number, bool) and number >= 0:
@@ -533,6 +553,18 @@ def _number(device: Any) -> int:
     raise AxisError(
         f"{device!r} is no device", fix="give plait.devices(), or the numbers of devices"
     )
+
+
+def _topology(devices: np.ndarray) -> Any:
+    """The topology that all of these devices, or numbers of devices, are of."""
+    found = {getattr(d, "topology", None) for d in devices.flat}
+    if len(found) > 1:
+        said = " and ".join(sorted(["this process" if t is None else repr(t) for t in found]))
+        raise AxisError(
+            f"the devices of a mesh are of {said}",
+            fix="make a mesh of plait.devices(), or one of the devices of one topology",
+        )
+    return found.pop()
 
 
 @cache

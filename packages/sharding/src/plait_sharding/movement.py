@@ -41,7 +41,7 @@ from plait.ext.values import (
     wrap,
 )
 
-from .contexts import mesh_here, push, remove, replace_top
+from .contexts import mesh_here, mesh_inside, push, remove, replace_top
 from .mesh import AbstractMesh, Mesh, PartitionSpec
 from .placement import Sharding, SingleDeviceSharding, constraint, from_host
 
@@ -189,11 +189,19 @@ def get_mesh() -> Mesh | AbstractMesh:
 def get_abstract_mesh() -> AbstractMesh:
     """The axes of the mesh in context, or of none if there is none; see `set_mesh`.
 
+    Inside `shard_map` they are those of its mesh, of which it makes some Manual.
+
     >>> import plait
     >>> plait.sharding.get_abstract_mesh().empty
     True
+    >>> f = lambda x: print(plait.sharding.get_abstract_mesh().manual_axes) or x
+    >>> mesh = plait.make_mesh((1,), ("x",))
+    >>> over = plait.shard_map(f, mesh=mesh, in_specs=plait.P(), out_specs=plait.P())
+    >>> over(plait.numpy.ones(1))
+    ('x',)
+    Array([1.], dtype=float32)
     """
-    mesh = get_mesh()
+    mesh = mesh_inside() or get_mesh()
     return mesh.abstract_mesh if isinstance(mesh, Mesh) else mesh
 
 

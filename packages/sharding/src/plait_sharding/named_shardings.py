@@ -14,6 +14,7 @@ import numpy as np
 from plait.ext.devices import (
     devices,
     local,
+    same_devices,
 )
 from plait.ext.errors import (
     AxisError,
@@ -28,7 +29,7 @@ from plait.ext.types import (
 
 from .contexts import MissingMesh, concrete, mesh_here
 from .explicit_types import divided_results
-from .mesh import AbstractMesh, Mesh, PartitionSpec
+from .mesh import AbstractMesh, Mesh, PartitionSpec, in_words
 from .placement import Sharding, inside_shard_map, release
 from .tilings import DeviceOrder, GSPMDSharding, quoted, spec_text, told_by_one
 
@@ -50,12 +51,17 @@ class Grid(NamedTuple):
         return hash(self.mesh.untyped)
 
     def __str__(self) -> str:
-        return f"{self.mesh!r} of the devices {list(self.mesh.ids)}"
+        return f"{self.mesh!r} of the devices {in_words(self.mesh.ids)}"
 
     @property
     def devices(self) -> tuple[int, ...]:
         """Their numbers."""
         return self.mesh.ids
+
+    @property
+    def topology(self) -> Any:
+        """The topology that they are of; None for devices of processes."""
+        return self.mesh.topology
 
     def everywhere(self) -> "NamedSharding":
         """A whole copy on each device."""
@@ -67,7 +73,7 @@ class Grid(NamedTuple):
 
     def tiled(self, tiles: Any, ndim: int) -> GSPMDSharding:
         """The sharding of such a result, without names of axes."""
-        return DeviceOrder(self.devices).tiled(tiles, ndim)
+        return DeviceOrder(self.devices, self.topology).tiled(tiles, ndim)
 
     def once(self, unit: Any, operation: Any) -> None:
         """The first device does it, and tells the others the results."""
@@ -209,7 +215,7 @@ class NamedSharding(Sharding):
     def admits(self, other: Sharding, ndim: int) -> bool:
         if None not in self.spec.parts:
             return super().admits(other, ndim)
-        return self.place.devices == other.place.devices  # an open axis may be divided anyhow
+        return same_devices(self.place, other.place)  # an open axis may be divided anyhow
 
     def open_at(self, axis: int, ndim: int) -> "NamedSharding":
         open_ = PartitionSpec.UNCONSTRAINED

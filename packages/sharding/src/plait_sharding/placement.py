@@ -22,6 +22,9 @@ from plait.ext.devices import (
     layout_of,
     local,
     put,
+    same_devices,
+    topology_devices,
+    topology_of,
 )
 from plait.ext.errors import (
     PlaitError,
@@ -137,22 +140,33 @@ class Sharding:
     # -- questions -------------------------------------------------------------------------
 
     @property
+    def topology(self) -> Any:
+        """The topology that its devices are of; None for devices of processes."""
+        return topology_of(self.place)
+
+    def _devices(self) -> list[Device]:
+        """The devices that have a piece, in order."""
+        every = devices() if self.topology is None else topology_devices(self.topology)
+        return [every[i] for i in self.place.devices]
+
+    def _local(self) -> tuple[int, ...]:
+        """Numbers of the devices that this process drives: none of those of a topology."""
+        return local() if self.topology is None else ()
+
+    @property
     def device_set(self) -> set[Device]:
         """The devices that have a piece."""
-        every = devices()
-        return {every[i] for i in self.place.devices}
+        return set(self._devices())
 
     @property
     def addressable_devices(self) -> set[Device]:
         """Those of them that belong to this process."""
-        every = devices()
-        return {every[i] for i in self.place.devices if i in local()}
+        return {d for d in self._devices() if d.id in self._local()}
 
     @property
     def _addressable_device_assignment(self) -> tuple[Device, ...]:
         """The same in order, by the name that libraries for checkpoints read."""
-        every = devices()
-        return tuple([every[i] for i in self.place.devices if i in local()])
+        return tuple([d for d in self._devices() if d.id in self._local()])
 
     @property
     def has_addressable_devices(self) -> bool:
@@ -167,12 +181,13 @@ class Sharding:
     @property
     def is_fully_addressable(self) -> bool:
         """Whether all of its devices belong to this process."""
-        return set(self.place.devices) <= set(local())
+        return set(self.place.devices) <= set(self._local())
 
     @property
     def memory_kind(self) -> str:
         """The kind of the memory that arrays lie in: the default one of the devices."""
-        return devices()[first()].default_memory().kind
+        there = devices()[first()] if self.topology is None else self._devices()[0]
+        return there.default_memory().kind
 
     def with_memory_kind(self, kind: str | None) -> "Sharding":
         """The same, in a memory of this kind; None is the default one, which is the only one that
@@ -199,14 +214,14 @@ class Sharding:
 
     def devices_indices_map(self, global_shape: tuple[int, ...]) -> dict[Device, tuple]:
         """The slice of an array of this shape that each device has."""
-        every, key = devices(), Placed(Aval(global_shape, np.int8), self)
+        key = Placed(Aval(global_shape, np.int8), self)
         self.check(key.aval)
         cut = boxes(layout_of(key), key.aval.shape)
-        return {every[i]: box for i, box in zip(self.place.devices, cut, strict=True)}
+        return dict(zip(self._devices(), cut, strict=True))
 
     def addressable_devices_indices_map(self, global_shape: tuple[int, ...]) -> dict[Device, tuple]:
         """The same, of the devices of this process."""
-        found, mine = self.devices_indices_map(global_shape), set(local())
+        found, mine = self.devices_indices_map(global_shape), set(self._local())
         return {d: box for d, box in found.items() if d.id in mine}
 
     def shard_shape(self, global_shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -216,7 +231,7 @@ class Sharding:
 
     def is_equivalent_to(self, other: "Sharding", ndim: int) -> bool:
         """Whether each device has the same piece of every array of `ndim` axes."""
-        if self.place.devices != other.place.devices:
+        if not same_devices(self.place, other.place):
             return False
         shape = (len(self.place.devices),) * ndim  # which every division divides
         return self.devices_indices_map(shape) == other.devices_indices_map(shape)
@@ -229,7 +244,7 @@ class SingleDeviceSharding(Sharding):
     """Whole, on one device.  It is a place of its own.
 
     Args:
-      device: one of `plait.devices()`, or its number.
+      device: one of `plait.devices()`, or its number; or a device of a topology.
       memory_kind: None, or the kind of the device's default memory, where arrays lie.
 
     Raises PlacementError for another kind of memory.
@@ -239,11 +254,13 @@ class SingleDeviceSharding(Sharding):
     SingleDeviceSharding(device=0)
     """
 
-    __slots__ = ("devices",)
+    __slots__ = ("devices", "topology")
     devices: tuple[int, ...]
+    topology: Any
 
     def __init__(self, device: Device | int, *, memory_kind: str | None = None):
         self.devices = (device.id if isinstance(device, Device) else int(device),)
+        self.topology = getattr(device, "topology", None)
         self.with_memory_kind(memory_kind)
 
     @property
@@ -254,10 +271,11 @@ class SingleDeviceSharding(Sharding):
         return hash(self.devices)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, SingleDeviceSharding) and self.devices == other.devices
+        return isinstance(other, SingleDeviceSharding) and same_devices(self, other)
 
     def __repr__(self) -> str:
-        return f"SingleDeviceSharding(device={self.devices[0]})"
+        there = self.devices[0] if self.topology is None else self._devices()[0]
+        return f"SingleDeviceSharding(device={there})"
 
     def lowered(self, e: Any, x: Any, aval: Aval) -> Any:
         if e.bound:

@@ -16,6 +16,7 @@ from plait.ext.devices import (
     Placed,
     assemble,
     boxes,
+    expect_here,
     first,
     layout_of,
     local,
@@ -51,6 +52,7 @@ def _(args: Any, params: dict[str, Any]) -> Array | None:
     have = x.key.placement
     if have == sharding:
         return x
+    expect_here(sharding.place)
     sharding.check(x.aval)
     if sharding.closed() != sharding:
         return constraint.bind(x, sharding=sharding.closed())

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from plait.ext.devices import (
     Device,
     parse_tiling,
+    same_devices,
 )
 from plait.ext.errors import (
     AxisError,
@@ -25,6 +26,7 @@ from plait.ext.types import (
     Aval,
 )
 
+from .mesh import in_words
 from .placement import Sharding, inside_shard_map
 
 __all__ = ["DeviceOrder", "GSPMDSharding", "quoted", "spec_text", "told_by_one"]
@@ -64,20 +66,24 @@ class DeviceOrder(NamedTuple):
     """Devices in an order, as the place where a computation runs."""
 
     devices: tuple[int, ...]
+    topology: Any = None
+    """The topology that they are of; None for devices of processes."""
 
     def __str__(self) -> str:
-        return f"the devices {list(self.devices)}"
+        return f"the devices {in_words(self.devices)}"
 
     def everywhere(self) -> "GSPMDSharding":
         """A whole copy on each device."""
-        return GSPMDSharding.get_replicated(self.devices)
+        return _rebuilt(self.devices, None, (), (), self.topology)
 
     def placement(self, tiles: Any, ndim: int) -> None:
         """Another place of the module may have names for a sharding."""
 
     def tiled(self, tiles: Any, ndim: int) -> "GSPMDSharding":
         """The sharding of a result that is tiled so."""
-        return GSPMDSharding._of(self.devices, tiles, ndim)
+        if tiles is None or math.prod(tiles[0][:ndim]) == 1:
+            return self.everywhere()
+        return _rebuilt(self.devices, tuple(tiles[0][:ndim]), tiles[1], (), self.topology)
 
     def once(self, unit: Any, operation: Any) -> None:
         """The first device does it, and tells the others the results."""
@@ -102,8 +108,9 @@ class GSPMDSharding(Sharding):
     True
     """
 
-    __slots__ = ("devices", "dims", "order", "opened", "_hash")
+    __slots__ = ("devices", "dims", "order", "opened", "topology", "_hash")
     devices: tuple[int, ...]
+    topology: Any
     dims: tuple[int, ...] | None
     """How many tiles each axis has; None if every device has the whole array, of any axes."""
     order: tuple[int, ...]
@@ -119,7 +126,7 @@ class GSPMDSharding(Sharding):
                 fix="give plait.devices(), or some of them",
             )
         dims, order = parse_tiling(op_sharding)
-        self._set(ids, dims, order)
+        self._set(ids, dims, order, (), getattr(next(iter(devices)), "topology", None))
         if dims is not None and sorted(order) != list(range(len(ids))):
             raise AxisError(
                 f"{op_sharding} speaks of {len(order)} devices with numbers up to {max(order)}, "
@@ -127,19 +134,10 @@ class GSPMDSharding(Sharding):
                 fix="give as many devices as there are tiles and copies together",
             )
 
-    def _set(self, devices: Any, dims: Any, order: Any, opened: tuple[int, ...] = ()) -> None:
+    def _set(self, devices: Any, dims: Any, order: Any, opened: Any, topology: Any) -> None:
         self.devices, self.dims, self.order, self.opened = devices, dims, tuple(order), opened
+        self.topology = topology
         self._hash = hash(self._key)
-
-    @classmethod
-    def _of(cls, devices: tuple[int, ...], tiles: Any, ndim: int) -> "GSPMDSharding":
-        """Of what `plait.ext.devices` knows of the tiles of an array of `ndim` axes."""
-        made = object.__new__(cls)
-        if tiles is None or math.prod(tiles[0][:ndim]) == 1:
-            made._set(devices, None, ())
-        else:
-            made._set(devices, tuple(tiles[0][:ndim]), tiles[1])
-        return made
 
     @classmethod
     def get_replicated(cls, device_assignment: Sequence[Any]) -> "GSPMDSharding":
@@ -153,11 +151,11 @@ class GSPMDSharding(Sharding):
 
     @property
     def _key(self) -> tuple:
-        return self.devices, self.dims, self.order, self.opened
+        return self.devices, self.dims, self.order, self.opened, self.topology
 
     @property
     def place(self) -> DeviceOrder:
-        return DeviceOrder(self.devices)
+        return DeviceOrder(self.devices, self.topology)
 
     def __hash__(self) -> int:
         return self._hash
@@ -201,20 +199,21 @@ class GSPMDSharding(Sharding):
         return f"{{devices=[{tiles}]{order}{last}}}"
 
     def closed(self) -> "GSPMDSharding":
-        return _rebuilt(self.devices, self.dims, self.order, ()) if self.opened else self
+        if not self.opened:
+            return self
+        return _rebuilt(self.devices, self.dims, self.order, (), self.topology)
 
     def admits(self, other: Sharding, ndim: int) -> bool:
         if not self.opened:
             return super().admits(other, ndim)
-        return self.devices == other.place.devices  # an open axis may be divided anyhow
+        return same_devices(self, other.place)  # an open axis may be divided anyhow
 
     def open_at(self, axis: int, ndim: int) -> "GSPMDSharding":
         dims = list(self.dims or (1,) * ndim)
         dims.insert(axis, 1)
         opened = sorted([axis, *[i + (i >= axis) for i in self.opened]])
-        return _rebuilt(
-            self.devices, tuple(dims), self.order or tuple(range(len(self.devices))), tuple(opened)
-        )
+        order = self.order or tuple(range(len(self.devices)))
+        return _rebuilt(self.devices, tuple(dims), order, tuple(opened), self.topology)
 
     def divided_at(self, axis: int, ndim: int, names: tuple[str, ...]) -> "GSPMDSharding":
         raise AxisError(
@@ -255,9 +254,11 @@ class GSPMDSharding(Sharding):
         return y
 
 
-def _rebuilt(devices: Any, dims: Any, order: Any, opened: Any) -> GSPMDSharding:
+def _rebuilt(
+    devices: Any, dims: Any, order: Any, opened: Any, topology: Any = None
+) -> GSPMDSharding:
     made = object.__new__(GSPMDSharding)
-    made._set(devices, dims, order, opened)
+    made._set(devices, dims, order, opened, topology)
     return made
 
 

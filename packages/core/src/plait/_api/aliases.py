@@ -38,9 +38,11 @@ class Alias(ModuleType):
     """A module of names of others."""
 
     def __getattr__(self, name: str) -> Any:
+        short = self.__name__.partition(".")[2]
+        if name == "__all__" and _is_public(short):  # for `from plait.export import *`
+            return resolve(short).__all__
         if name.startswith("__"):
             raise AttributeError(name)
-        short = self.__name__.partition(".")[2]
         full, path = f"{short}.{name}", _paths(short).get(name)
         try:
             if path is not None:

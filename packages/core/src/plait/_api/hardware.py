@@ -17,6 +17,7 @@ from .._core import buffers
 from .._core.array import Array
 from .._core.buffers import expect_platform
 from .._core.processes import member
+from .._core.topologies import Topology
 from .._jit.found_programs import forget_found
 from .._jit.tracing import kept_traces_cleared
 from .._plugins.metadata import core_version
@@ -29,16 +30,19 @@ from ..tree import flatten, map_tree
 class Device:
     """One device; `id` is its number, which placements speak of, in all processes the same.
 
-    `process_index` is the number of the process that drives it.
+    `process_index` is the number of the process that drives it.  `topology` is that which it is a
+    device of, and then it is not here; None for the devices of processes.
     """
 
     id: int
     platform: str
     device_kind: str
     process_index: int = 0
+    topology: Topology | None = None
 
     def __repr__(self) -> str:
-        return f"{buffers.platform()}:{self.id}"
+        there = buffers.platform() if self.topology is None else self.topology.platform
+        return f"{there}:{self.id}"
 
     @property
     def local_hardware_id(self) -> int:
@@ -49,6 +53,23 @@ class Device:
     def client(self) -> Any:
         """The runtime's client, an object of jaxlib's, whose device it is."""
         return self._runtime().client
+
+    @property
+    def coords(self) -> list[int]:
+        """Where its chip stands among the others; AttributeError where the runtime does not say."""
+        return self._runtime().coords
+
+    @property
+    def core_on_chip(self) -> int:
+        """Its number among the devices of its chip; AttributeError where the runtime does not
+        say."""
+        return self._runtime().core_on_chip
+
+    @property
+    def slice_index(self) -> int:
+        """The number of its slice, a group of devices with a fast network of its own;
+        AttributeError where the runtime does not say."""
+        return self._runtime().slice_index
 
     def memory_stats(self) -> dict[str, int] | None:
         """How much of its memory is in use, by the runtime's names; None where it does not count,
@@ -66,11 +87,15 @@ class Device:
 
     def default_memory(self) -> "Memory":
         """The memory that its arrays lie in."""
-        return Memory(self._runtime().default_memory().kind, self)
+        try:
+            kind = self._runtime().default_memory().kind
+        except jaxlib_api.RuntimeFailure:  # of GPUs that are not here the runtime does not say
+            kind = "device"
+        return Memory(kind, self)
 
     def _runtime(self) -> Any:
         """Return the runtime's device; PlacementError if this process has none of that number."""
-        every = buffers.devices()
+        every = buffers.devices() if self.topology is None else self.topology.devices
         if not 0 <= self.id < len(every):
             raise PlacementError(
                 f"there is no device {self!r} here", fix="take one of plait.devices()"
@@ -100,6 +125,14 @@ def devices(backend: str | None = None) -> list[Device]:
     found = buffers.devices()
     expect_platform(backend)
     return [Device(i, d.platform, d.device_kind, d.process_index) for i, d in enumerate(found)]
+
+
+def topology_devices(topology: Topology) -> list[Device]:
+    """The devices of a topology, by number."""
+    return [
+        Device(i, d.platform, d.device_kind, d.process_index, topology)
+        for i, d in enumerate(topology.devices)
+    ]
 
 
 def device_count(backend: str | None = None) -> int:

@@ -157,17 +157,63 @@ def make_plugin_client(plugin: Plugin, distributed_client: Any = None, **world: 
 def _plugin_client(plugin: Plugin, distributed_client: Any, world: dict[str, Any]):
     guard_jax()
     name = plugin.platform
-    if name == "cuda":
-        _preload(companions())
     if not xla_client.pjrt_plugin_loaded(name):
-        api = xla_client.load_pjrt_plugin_dynamically(name, plugin.library)
-        xla_client.initialize_pjrt_plugin(name)
-        if plugin.extension is not None:
-            _register_extension(plugin.extension, name, api)
+        _library(plugin)
     options: dict[str, Any] = {}
     if name in GPUS:
         options = {**xla_client.generate_pjrt_gpu_plugin_options(), "platform_name": name}
     return xla_client.make_c_api_client(name, options | world, distributed_client)
+
+
+@cache
+def _library(plugin: Plugin) -> Any:
+    """Load the library of a platform, and return its interface of C."""
+    name = plugin.platform
+    if name == "cuda":
+        _preload(companions())
+    if xla_client.pjrt_plugin_loaded(name):  # by jax, for instance, which keeps the interface
+        raise RuntimeFailure(f"another package of this process has loaded the library of {name}")
+    api = xla_client.load_pjrt_plugin_dynamically(name, plugin.library)
+    xla_client.initialize_pjrt_plugin(name)
+    if plugin.extension is not None:
+        _register_extension(plugin.extension, name, api)
+    return api
+
+
+# ---- devices that are not here ---------------------------------------------------------------
+
+
+def devices_of_topology(plugin: Plugin, name: str, options: dict[str, Any]) -> tuple:
+    """Return devices for which the library of a platform compiles, and of which none need be here.
+
+    `name` and `options` say which, in the words of the library.  Raises RuntimeFailure for what it
+    does not know.
+    """
+    guard_jax()
+    if plugin.platform == "tpu":
+        # else it asks the cloud for minutes which TPU this machine has
+        os.environ.setdefault("TPU_SKIP_MDS_QUERY", "1")
+    made = xla_client.make_c_api_device_topology(_library(plugin), name, **options)
+    return tuple(made._make_compile_only_devices())
+
+
+def compile_for(devices, code: bytes, options):
+    """Compile StableHLO bytecode for devices of a topology, and return what the compiler made: an
+    executable that can be looked at, and not called."""
+    if b"hybrid_" in code:
+        prepare_hybrids()
+    module = mlir().ir.Module.parse(code, new_context())
+    return devices[0].client.compile(module, device_list(devices), options)
+
+
+def cost_of_compiled(client: Any, executable) -> dict[str, float]:
+    """Return what a compiled program costs: by its runtime, or by that of `client` if that has no
+    estimate."""
+    try:
+        return executable.cost_analysis()
+    except RuntimeFailure:
+        (module,) = executable.hlo_modules()
+        return _jax.hlo_module_cost_analysis(client, module)
 
 
 # ---- several processes -----------------------------------------------------------------------

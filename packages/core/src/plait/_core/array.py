@@ -76,8 +76,9 @@ class Array(Value):
                 fix="keep the result of the function it was donated to, or do not donate it",
             ) from None
 
-    # `numpy` and `__array__` have the border within (`plait._base.tracebacks.border`), for arrays
-    # are asked for their elements in the innermost loops of programs.
+    # `numpy`, `__array__` and `block_until_ready` have the border within
+    # (`plait._base.tracebacks.border`), for arrays are asked for their elements, and waited for, in
+    # the innermost loops of programs.
     def numpy(self) -> np.ndarray:
         """Wait for the elements, and return them as a read-only numpy array of the same shape and
         dtype, in the same memory where the device is the host.
@@ -129,7 +130,6 @@ class Array(Value):
         """Return the elements as Python scalars in nested lists; without axes, as a scalar."""
         return self.numpy().tolist()
 
-    @border
     def block_until_ready(self) -> "Array":
         """Wait until the elements are computed, and return the array itself.
 
@@ -137,13 +137,19 @@ class Array(Value):
         failed.
         """
         try:
-            buf = self.buffer()
-            if member_here:
-                await_ready(buf)
-            buf.block_until_ready()
-        except jaxlib_api.RuntimeFailure as e:
-            raise failure(e, [self._buf]) from None
-        return self
+            try:
+                if member_here:
+                    await_ready(self.buffer())
+                self._buf.block_until_ready()
+            except AttributeError:
+                self.buffer()  # which says that it was deleted
+                raise
+            except jaxlib_api.RuntimeFailure as e:
+                raise failure(e, [self._buf]) from None
+            return self
+        except BaseException as e:
+            leaving(e)
+            raise
 
     def is_deleted(self) -> bool:
         """Return whether the memory was donated or deleted, so that nothing can be read."""

@@ -25,6 +25,7 @@ from .._base.pjrt_plugins import GPUS, WHEELS, Plugin, plugins
 from .._base.source import warn
 from .._types.avals import Aval, Placed
 from .processes import await_ready, member, member_here
+from .topologies import Topology, expect_here, topology_of
 
 
 def once(f):
@@ -147,9 +148,10 @@ def expect_platform(backend: str | None) -> None:
 
 
 @cache
-def device_list(ids: tuple[int, ...] | None = None):
-    """Some devices by number; the default place is the first of this process alone."""
-    all_ = devices()
+def device_list(ids: tuple[int, ...] | None = None, topology: Topology | None = None):
+    """Some devices by number, of a topology if there is one; the default place is the first of this
+    process alone."""
+    all_ = devices() if topology is None else topology.devices
     if ids is None:
         return jaxlib_api.device_list((all_[first()],))
     if any(not 0 <= i < len(all_) for i in ids):
@@ -161,8 +163,8 @@ def device_list(ids: tuple[int, ...] | None = None):
 
 
 @cache
-def _layout(ids: tuple[int, ...] | None, tiling: str):
-    return jaxlib_api.layout(device_list(ids), tiling)
+def _layout(ids: tuple[int, ...] | None, tiling: str, topology: Topology | None = None):
+    return jaxlib_api.layout(device_list(ids, topology), tiling)
 
 
 def layout_of(key: Aval | Placed):
@@ -170,7 +172,8 @@ def layout_of(key: Aval | Placed):
     p = key.placement
     if p is None:
         return _layout(None, "{replicated}")
-    return _layout(p.place.devices, p.tiling(key.aval.physical.ndim))
+    tiling = p.tiling(key.aval.physical.ndim)
+    return _layout(p.place.devices, tiling, topology_of(p.place))
 
 
 def boxes(layout, shape) -> list[tuple[slice, ...]]:
@@ -205,6 +208,7 @@ def put(x: Any, key: Aval | Placed, share: bool = False):
         layout, device = default_place()
         piece = jaxlib_api.share_piece if share else jaxlib_api.put_pieces
         return piece(key.aval.physical, layout, [x], device)
+    expect_here(key.placement.place)
     layout, slices, there = _pieces_here(key, tuple(x.shape))
     if member_here:
         _expect_same(x, key, there)
@@ -253,6 +257,8 @@ def assemble(pieces: list[Any], key: Aval | Placed):
     placement, without copying them: they share its memory."""
     for piece in pieces:
         _expect_alive(piece)
+    if key.placement is not None:
+        expect_here(key.placement.place)
     return jaxlib_api.assembled(key.aval.physical, layout_of(key), pieces)
 
 
@@ -327,6 +333,8 @@ def move(buf, key: Aval | Placed):
     """
     _expect_alive(buf)
     placement = key.placement
+    if placement is not None:
+        expect_here(placement.place)
     where = device_list(None if placement is None else placement.place.devices)
     here, there = buf._sharding, layout_of(key)
     tiles = [jaxlib_api.tiles(jaxlib_api.hlo_sharding(s)) for s in (here, there)]

@@ -19,6 +19,7 @@ from .._base.wrapping import wraps
 from .._core.array import Array, as_value, is_tracer
 from .._core.ir import Program
 from .._core.primitive import freeze
+from .._core.topologies import topology_of
 from .._types.avals import OPAQUE, Aval, Placement
 from ..tree import flatten, spread
 from .jittable import jittables
@@ -247,18 +248,28 @@ def bring(args: tuple[Any, ...], there: Sequence[Destination | None]) -> tuple[A
 def without_chosen(
     args: tuple[Any, ...], there: Sequence[Destination | None]
 ) -> tuple[tuple[Any, ...], list[Destination | None]]:
-    """Return the arguments with shapes for leaves whose places the compiler chooses, and the
-    destinations of the others."""
+    """Return the arguments with shapes for leaves whose places the compiler chooses, or which are
+    to lie on devices of a topology, where nothing is brought; and the destinations of the
+    others."""
     leaves, tree = flatten(args)
-    rest = [None if is_chosen_by_compiler(p) else p for p in there]
+    rest = [None if is_chosen_by_compiler(p) or _is_elsewhere(p) else p for p in there]
     return tree.unflatten([_to_be_placed(x, p) for x, p in zip(leaves, there)]), rest
 
 
 def _to_be_placed(x: Any, placement: Any) -> Any:
     traced = is_tracer(x) and x.__class__ is not Shape  # the compiler divides it anyhow
+    if _is_elsewhere(placement):
+        aval = as_value(x).aval
+        placement.check(aval)
+        return placement.constrain(x) if traced else Shape(aval, placement)
     if traced or not is_chosen_by_compiler(placement):
         return x
     return Shape(as_value(x).aval, placement)
+
+
+def _is_elsewhere(placement: Any) -> bool:
+    """Whether a destination is on devices of a topology."""
+    return topology_of(getattr(placement, "place", None)) is not None
 
 
 def is_chosen_by_compiler(placement: Any) -> bool:

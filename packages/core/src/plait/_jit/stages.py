@@ -14,6 +14,7 @@ from .._base import jaxlib_api
 from .._base.errors import (
     ArgumentError,
     OperandTypeError,
+    PlacementError,
     PlaitError,
     TreeMismatch,
 )
@@ -22,10 +23,12 @@ from .._core.array import is_tracer, run_on, wrap
 from .._core.buffers import client, first, platform
 from .._core.handles import Handle
 from .._core.ir import Program
+from .._core.topologies import Topology
 from .._ops.platforms import known_platforms
 from .._plugins.metadata import resolve
 from .._types.avals import Aval
 from .._xla import mlir
+from .._xla.ahead import compiled_for, topology_in
 from .._xla.executables import (
     Executable,
     Loaded,
@@ -33,6 +36,7 @@ from .._xla.executables import (
     bound,
     load,
     load_in_tiers,
+    result_keys,
     settled,
 )
 from .._xla.module import Module, module_of
@@ -142,6 +146,15 @@ class _Stage:
             getattr(v, "key", v.aval) for v in self._traced.values
         ]
 
+    def _topology(self) -> Topology | None:
+        """The topology that it is for; None: for devices of this process."""
+        return topology_in(self._traced.program, self.keys())
+
+    def _platform(self) -> str:
+        """The platform that it is for."""
+        topology = self._topology()
+        return platform() if topology is None else topology.platform
+
 
 class Lowered(_Stage):
     """A function that `lower` has translated to StableHLO, for one set of argument types.
@@ -173,7 +186,7 @@ class Lowered(_Stage):
         `locations`: whether its operations name the lines of the user's files.
         """
         p = self._traced.program
-        platforms = self._platforms or (platform(),)
+        platforms = self._platforms or (self._platform(),)
         tier = self._options.tier_now
         return module_of(p, self._donated, self.keys(), platforms, locations, tier=tier)
 
@@ -232,6 +245,9 @@ class Lowered(_Stage):
     ) -> "Compiled":
         """Compile the module for the platform of this process, and return the executable.
 
+        If arguments lie, or results are to lie, on devices of a topology (plait-sharding), it is
+        compiled for these, and is there to be looked at: it can not be called.
+
         Args:
           compiler_options: names and values of XLA's flags, besides those that `jit` was given.
 
@@ -240,17 +256,19 @@ class Lowered(_Stage):
         Raises ArgumentError if the compiler does not know one of the flags, for other tiers, and
         for what was lowered for other platforms only.
         """
-        if self._platforms is not None and platform() not in self._platforms:
+        traced, keys, topology = self._traced, self.keys(), self._topology()
+        target = platform() if topology is None else topology.platform
+        if self._platforms is not None and target not in self._platforms:
             raise ArgumentError(
-                f"{self._traced.program.name} was lowered for {', '.join(self._platforms)}, and "
-                f"this process compiles for {platform()}",
+                f"{traced.program.name} was lowered for {', '.join(self._platforms)}, and "
+                f"{'this process compiles' if topology is None else 'its devices are'} for "
+                f"{target}",
                 fix="lower it without lowering_platforms, or export it for that platform",
             )
-        traced, keys = self._traced, self.keys()
         events.happened("lower", traced.program)
         flags = dict(self._options.flags) | (compiler_options or {})
         options = Options(tuple(sorted(flags.items())), expect_tier(tier) or self._options.tier)
-        module = module_of(traced.program, self._donated, keys, tier=options.tier_now)
+        module = module_of(traced.program, self._donated, keys, (target,), tier=options.tier_now)
         return Compiled(module, options, traced, self._donated, self.in_tree, keys)
 
 
@@ -282,6 +300,11 @@ class Compiled(_Stage):
         keys: list,
     ):
         super().__init__(traced, donated, in_tree, options)
+        self._asked = keys
+        topology = self._topology()
+        if topology is not None:
+            self._look_at(module, compiled_for(topology, module, options), topology)
+            return
 
         def take(loaded: Loaded, last: bool) -> None:
             there = settled(module, loaded, keys)
@@ -293,7 +316,22 @@ class Compiled(_Stage):
         agreed(module, traced.program.name)
         load_in_tiers(module, options, take)
         self._front = [c.buffer() for c in traced.captured]
-        self._asked = keys
+
+    def _look_at(self, module: Module, loaded: Loaded, topology: Topology) -> None:
+        """Take what was compiled for devices that are not here."""
+        program, name = self._traced.program, self._traced.program.name
+
+        def refuse(*call: Any) -> Any:
+            raise PlacementError(
+                f"{name} was compiled for devices that are not here ({topology!r}): it can be "
+                "looked at (memory_analysis, cost_analysis, collectives, as_text), and not called",
+                fix="compile it for a mesh of plait.devices() to run it here",
+            )
+
+        there = settled(module, loaded, self._asked)
+        self._wanted = there[len(self._traced.captured) :]
+        self._run = Executable(refuse, [], result_keys(program, module, loaded))
+        self._loaded, self._way = loaded.executable, refuse
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run it on the arguments that are not static; return the tree of results.
@@ -370,11 +408,19 @@ class Compiled(_Stage):
         >>> plait.jit(lambda x: x * 2).lower(1.0).compile().collectives()
         []
         """
-        tier = self._options.tier_now
+        tier, topology = self._options.tier_now, self._topology()
         module = module_of(
-            self._traced.program, self._donated, self._asked, locations=True, tier=tier
+            self._traced.program,
+            self._donated,
+            self._asked,
+            (self._platform(),),
+            locations=True,
+            tier=tier,
         )
-        loaded = load(module, self._options)
+        if topology is None:
+            loaded = load(module, self._options)
+        else:
+            loaded = compiled_for(topology, module, self._options)
         devices = (first(),) if module.place is None else tuple(module.place.devices)
         return collectives_in(jaxlib_api.hlo_text(loaded.executable), devices)
 
@@ -388,8 +434,10 @@ class Compiled(_Stage):
 
     def cost_analysis(self) -> dict:
         """Return the compiler's estimate of the work of a call: a dict of numbers by name, such
-        as "flops" and "bytes accessed"."""
-        return self._loaded.cost_analysis()
+        as "flops" and "bytes accessed".
+
+        Where the compiler of a topology has none, it is that of this process for what it made."""
+        return jaxlib_api.cost_of_compiled(client(), self._loaded)
 
     def runtime_executable(self) -> Any:
         """The runtime's own executable, an object of jaxlib's."""

@@ -70,6 +70,7 @@ MODULES = {
     "experimental.mesh_utils": "plait-sharding",
     "experimental.multihost_utils": "plait-sharding",
     "experimental.shard_map": "plait-sharding",
+    "experimental.topologies": "plait-sharding",
     "ref": "plait-state",
 }
 """Which distribution offers which module of names: for install hints only."""

@@ -419,7 +419,10 @@ class Division(Protocol):
 
 
 class Place(Protocol):
-    """Devices that one computation runs on together, in order; hashable."""
+    """Devices that one computation runs on together, in order; hashable.
+
+    Those of a topology are not here: such a place has it as its attribute `topology`
+    (`plait._core.topologies`)."""
 
     @property
     def devices(self) -> tuple[int, ...]:

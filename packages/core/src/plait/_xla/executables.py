@@ -39,6 +39,7 @@ from .._core.processes import (
     in_flight,
     member,
 )
+from .._core.topologies import expect_here
 from .._types.avals import Aval, Key, Placed
 from . import disk_cache
 from .inspection import placement_of
@@ -145,7 +146,11 @@ def _at_hand(module: Module, options: Options) -> Loaded | None:
 
 
 def _ids(module: Module) -> tuple[int, ...]:
-    return (first(),) if module.place is None else tuple(module.place.devices)
+    """The numbers of the devices that run a module; PlacementError if they are not here."""
+    if module.place is None:
+        return (first(),)
+    expect_here(module.place)
+    return tuple(module.place.devices)
 
 
 def _fast_flags(options: Options) -> dict[str, Any]:
@@ -370,7 +375,6 @@ def bound(
     if acts:
         run = _watched(run, failures)
     place = module.place
-    outs: list[Key] = [*program.out_avals]
     if place is not None and len(place.devices) > 1:
         world = _together(place.devices)
         if world is not None:
@@ -392,12 +396,6 @@ def bound(
             _brought(x.buffer(), Placed(x.aval, everywhere)) if x.key.placement is None else b
             for x, b in zip(module.constants, front)
         ]
-        # of a program without results the compiler tells how its empty tuple is divided
-        tiles = loaded.tiles if outs and loaded.tiles is not None else [None] * len(outs)
-        outs = [
-            Placed(a, _where(module, told, t, a))
-            for a, told, t in zip(program.out_avals, module.results, tiles, strict=True)
-        ]
         stay = [
             (i, Placed(k.aval, everywhere), i in donated)
             for i, k in enumerate(keys)
@@ -408,7 +406,21 @@ def bound(
     if stay:
         run = _moving(run, stay)
     run = guarded(run, program)
+    outs = result_keys(program, module, loaded)
     return Executable(run, [handler(k) for k in outs], outs)
+
+
+def result_keys(program: Program, module: Module, loaded: Loaded) -> list[Key]:
+    """Return the dispatch keys of the results of a compiled module."""
+    outs = program.out_avals
+    if module.place is None:
+        return [*outs]
+    # of a program without results the compiler tells how its empty tuple is divided
+    tiles = loaded.tiles if outs and loaded.tiles is not None else [None] * len(outs)
+    return [
+        Placed(a, _where(module, told, t, a))
+        for a, told, t in zip(outs, module.results, tiles, strict=True)
+    ]
 
 
 _turn = RLock()
@@ -428,7 +440,13 @@ def _in_turn(run: Callable, done: bool) -> Callable:
 
     def taken(bufs: list[Any]) -> Any:
         with _turn:
-            _wait_for_others()
+            if in_flight:
+                _wait_for_others()
+            while _running:  # the same once more, without another call of Python for each run
+                try:
+                    _running.pop().block_until_ready()
+                except jaxlib_api.RuntimeFailure:
+                    pass
             if done:
                 return run(bufs)
             results = run(bufs, with_tokens=True)

@@ -18,6 +18,7 @@ from .._core.carrier import expand_rules, promised
 from .._core.interpreter import as_list, unbound
 from .._core.ir import Effect, Program, Var, live_equations, ordered, programs_in
 from .._core.staging import staged
+from .._core.topologies import same_devices
 from .._plugins.rules import RuleTable
 from .._types.avals import INT32, Aval
 from .._types.dims import Dim, is_symbolic
@@ -117,7 +118,7 @@ class Unit:
 
     def run_at(self, place: Any) -> None:
         """Demand that the module runs at `place`; raise PlacementError if it must run elsewhere."""
-        if self.places and self.place.devices != place.devices:
+        if self.places and not same_devices(self.place, place):
             raise PlacementError(
                 "received arrays on incompatible devices: "
                 f"one computation can not run on {self.place} and on {place}",

@@ -6,6 +6,7 @@ Invariant: nothing is defined here.
 from .._api.hardware import (
     Device,
     devices,
+    topology_devices,
 )
 from .._core.buffers import (
     assemble,
@@ -21,6 +22,13 @@ from .._core.buffers import (
 from .._core.tilings import (
     parse_tiling,
 )
+from .._core.topologies import (
+    Topology,
+    expect_here,
+    find_topology,
+    same_devices,
+    topology_of,
+)
 from .._types.avals import (
     Placed,
 )
@@ -28,9 +36,12 @@ from .._types.avals import (
 __all__ = [
     "Device",
     "Placed",
+    "Topology",
     "assemble",
     "boxes",
     "devices",
+    "expect_here",
+    "find_topology",
     "first",
     "handler",
     "layout_of",
@@ -39,4 +50,7 @@ __all__ = [
     "parse_tiling",
     "platform",
     "put",
+    "same_devices",
+    "topology_devices",
+    "topology_of",
 ]

@@ -1,0 +1,91 @@
+"""Ahead of time: modules that are compiled for the devices of a topology, and never run.
+
+Invariant: what is compiled so is looked at (its text, its memory, its work), and is never among
+the executables that calls find.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from .._base import jaxlib_api
+from .._base.errors import ArgumentError, PlaitError, RuntimeFailure
+from .._core.ir import Program, programs_in
+from .._core.topologies import Topology, topology_of
+from .executables import Loaded
+from .module import Module
+from .tiers import Options
+
+__all__ = ["compiled_for", "topology_in"]
+
+
+def topology_in(program: Program, keys: Sequence[Any]) -> Topology | None:
+    """Return the topology that a program on operands with these dispatch keys is for: that of an
+    operand, or of a place that the program speaks of; None if it is for devices of this process.
+
+    What is lowered must know it beforehand, since rules differ by platform.  If there are several,
+    lowering tells that places differ.
+    """
+    places = (k.placement.place for k in keys if k.placement is not None)
+    return next(filter(None, map(topology_of, places)), None) or next(_spoken_of(program), None)
+
+
+def _spoken_of(program: Program) -> Iterator[Topology]:
+    """Yield the topologies that parameters of a program are of (shardings and meshes)."""
+    for e in program.eqns:
+        for value in e.params.values():
+            found = topology_of(value)
+            if isinstance(found, Topology):
+                yield found
+        if e.prim.higher is not None:
+            for inner in programs_in(e.params):
+                yield from _spoken_of(inner)
+
+
+def compiled_for(topology: Topology, module: Module, options: Options) -> Loaded:
+    """Return a module compiled for devices of a topology.
+
+    Raises PlaitError for a program that calls Python, or asks the compiler where values lie;
+    ArgumentError for flags that the compiler does not know; RuntimeFailure for a program that it
+    refuses.
+    """
+    if module.callbacks or module.questions:
+        raise PlaitError(
+            "the program calls Python functions, and is to be compiled for devices of a topology "
+            f"({topology!r}), which no process drives",
+            fix="leave callbacks and prints out of what is compiled ahead of time",
+        )
+    places = module.place.devices
+    devices = [topology.devices[i] for i in places]
+    flags = dict(options.flags)
+    if options.single().tier == "fast":
+        flags = jaxlib_api.fast_flags(topology.platform) | flags
+    made = jaxlib_api.compile_options(
+        [d.id for d in devices], len(devices) > 1, sorted(flags.items()), module.chosen
+    )
+    try:
+        code = jaxlib_api.compile_for(devices, module.code, made)
+    except jaxlib_api.RuntimeFailure as e:
+        raise _refused(e, topology, options) from e
+    several = len(devices) > 1
+    results = jaxlib_api.output_shardings(code) if several else None
+    given = jaxlib_api.parameter_shardings(code) if several and module.chosen else None
+    tiles = [
+        None if s is None else [jaxlib_api.tiles(each) for each in s] for s in (results, given)
+    ]
+    return Loaded(code, *tiles)
+
+
+def _refused(e: Exception, topology: Topology, options: Options) -> PlaitError:
+    """Return the error for a module that was not compiled."""
+    said = str(e).splitlines()[0]
+    names = [name for name, _ in options.flags if name in said]
+    if names:
+        return ArgumentError(
+            f"the compiler for {topology.platform} refused compiler_options: {said}",
+            fix="give names and values of its flags, like {'xla_dump_to': folder}",
+        )
+    return RuntimeFailure(
+        f"the compiler for {topology!r} refused the program: {said}",
+        fix="jit(f).lower(...).as_text(debug_info=True) shows what it was given; a function that "
+        "is not registered is in the package beside the library (jax-cuda12-plugin)",
+    )
