@@ -9,6 +9,7 @@ Invariant: one MLIR context serves the process and is touched only while `door.l
 what leaves here is bytes and text, or operations put into a module that is being built.
 """
 
+import re
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
@@ -147,7 +148,7 @@ def with_entry(
             e = Emitter(unit, ip, {}, {}, {}, {}, m.unknown)
             e.dims = measured(e, ins, xs)
             _check_axes(e, ins[weights:], xs[weights:])
-            _check_constraints(e, scope)
+            _check_constraints(e, scope, ins[weights:])
         if asks:
             xs, taken = [*xs, arguments[0]], taken + front
         results = _called(m, ip, m.unknown, name, taken, returned, xs)
@@ -275,12 +276,24 @@ def _is_read_from(size: Any, x: Any, axis: int) -> bool:
     return reads and op.attributes["dimension"].value == axis
 
 
-def _check_constraints(e: Emitter, scope: Scope) -> None:
+def _check_constraints(e: Emitter, scope: Scope, ins: Sequence[Aval]) -> None:
     relations = {"==": "EQ", ">=": "GE", "<=": "LE", ">": "GT", "<": "LT"}
     for fact in scope.facts_of(frozenset(e.dims)):
+        where = _where(fact.constraint, ins)
         for left, relation, right in read_constraint(fact.constraint, e.arithmetic()):
-            what = f"sizes must satisfy {fact.constraint}; found {{0}} and {{1}}"
+            what = f"sizes must satisfy {fact.constraint}; found {{0}} and {{1}}{where}"
             _assert(e, left, relations[relation], right, what)
+
+
+def _where(constraint: str, ins: Sequence[Aval]) -> str:
+    """Which axes have the sizes that a constraint is about."""
+    found = {}
+    for k, a in enumerate(ins):
+        for i, d in enumerate(a.shape):
+            for name in d.variables if d.__class__ is Dim else ():
+                if re.search(rf"\b{name}\b", constraint):
+                    found.setdefault(name, f"axis {i} of argument {k} is {d}")
+    return ", where " + ", ".join(dict.fromkeys(found.values())) if found else ""
 
 
 def _assert(e: Emitter, left: Any, relation: str, right: Any, what: str) -> None:
@@ -290,6 +303,25 @@ def _assert(e: Emitter, left: Any, relation: str, right: Any, what: str) -> None
         api_version=mlir.attr("2 : i32"), has_side_effect=mlir.boolean(True),
         error_message=mlir.string(what),
     )  # fmt: skip
+
+
+def without_composites(artifact: bytes) -> bytes:
+    """The portable artifact in which composite operations are calls of what they consist of.
+
+    What puts in sizes may follow calls only (TensorFlow's does).
+    """
+    with jaxlib_api.lock:
+        module, m = parsed(artifact), mlir.bindings()
+        found = operations(module, lambda op: op.name == "stablehlo.composite")
+        if not found:
+            return artifact
+        for op in found:
+            callee = {"callee": op.attributes["decomposition"]}
+            types, ip = [r.type for r in op.results], m.ir.InsertionPoint(op)
+            made = m.create("func.call", types, list(op.operands), callee, None, 0, op.location, ip)
+            replace(op, list(made.results))
+        code = mlir.bytecode(module)
+    return artifact_of(code, False)
 
 
 # ---- looking into --------------------------------------------------------------------------
