@@ -7,6 +7,7 @@ Invariant: values are compared with numpy's, derivatives with formulas or Tensor
 """
 
 import os
+import re
 import subprocess
 import sys
 
@@ -154,12 +155,78 @@ def test_linear_algebra():
     np.testing.assert_allclose(gradient, np.swapaxes(np.linalg.inv(p), 1, 2), rtol=1e-10)
 
 
-def test_sizes_that_do_not_fit_are_refused_by_the_module():
-    f = to_tf(lambda x: x[3:], polymorphic_shapes="b, 3", polymorphic_constraints=["b >= 4"])
-    graph = tf.function(f, input_signature=UNKNOWN)
-    np.testing.assert_array_equal(graph(X), X[3:])
-    with pytest.raises(tf.errors.InvalidArgumentError, match="must satisfy b >= 4; found 2"):
-        graph(X[:2])
+def named(f, graph, shapes, *constraints):
+    return to_tf(f, polymorphic_shapes=shapes, polymorphic_constraints=constraints,
+                 enable_graph=graph)  # fmt: skip
+
+
+MISFITS = {
+    "unequal sizes": (
+        lambda graph: named(lambda x, p: x * p["w"], graph, "b, 3"),
+        (X, {"w": X[:2]}),
+        "axis 0 of args[1]['w'] must have size b, which is 4; found 2",
+        "args[1]['w'] is f32[2,3], exported as f32[b,3]",
+    ),
+    "no multiple": (
+        lambda graph: named(lambda x: x.reshape(-1, 2, 3), graph, "2*b, 3"),
+        (X[:3],),
+        "axis 0 of args[0] must have size 2*b, which is 2; found 3",
+        "args[0] is f32[3,3], exported as f32[2*b,3]",
+    ),
+    "no multiple by a constraint": (
+        lambda graph: named(lambda x: x.reshape(-1, 2, 3), graph, "b, 3", "mod(b, 2) == 0"),
+        (X[:3],),
+        "sizes must satisfy mod(b, 2) == 0; found 1 and 0, where axis 0 of args[0] is b",
+        "args[0] is f32[3,3], exported as f32[b,3]",
+    ),
+    "too few": (
+        lambda graph: named(lambda x: x[3:], graph, "b, 3", "b >= 4"),
+        (X[:2],),
+        "sizes must satisfy b >= 4; found 2 and 4, where axis 0 of args[0] is b",
+        "args[0] is f32[2,3], exported as f32[b,3]",
+    ),
+}
+
+
+def said_by(error):
+    """The pieces of what an assertion of TensorFlow's says, in one."""
+    text = str(error).rpartition("assertion failed: ")[2].splitlines()[0]
+    return re.sub(r"\] \[", "", text).replace("\\'", "'")
+
+
+@pytest.mark.parametrize("graph", [False, True])
+@pytest.mark.parametrize("misfit", MISFITS)
+def test_sizes_that_do_not_fit_are_told_by_argument(misfit, graph, tmp_path):
+    made, args, text, eagerly = MISFITS[misfit]
+    f = made(graph)
+    with pytest.raises(PlaitError) as told:
+        f(*args)
+    assert eagerly in str(told.value) and told.value.fix
+    taken = tf.nest.map_structure(lambda x: tf.TensorSpec((None, 3)), args)
+    model = tf.Module()
+    model.f = tf.function(f, input_signature=taken, autograph=False)
+    good = tf.nest.map_structure(lambda x: X, args)
+    flat = [np.asarray(x, np.float64) for x in tf.nest.flatten(good)]
+    want = X[3:] if misfit == "too few" else np.prod(flat, 0).reshape(model.f(*good).shape)
+    np.testing.assert_allclose(model.f(*good), want, rtol=1e-6)
+    options = tf.saved_model.SaveOptions(experimental_custom_gradients=True)
+    tf.saved_model.save(model, str(tmp_path), options=options)
+    for there in (model, tf.saved_model.load(str(tmp_path))):
+        with pytest.raises(tf.errors.InvalidArgumentError) as e:
+            there.f(*args)
+        assert text in said_by(e.value)
+
+
+def test_the_greatest_of_rows_of_unknown_size():
+    f = named(lambda x: lax.top_k(x, 2), False, "b, c", "c >= 2")
+    graph = tf.function(f, input_signature=[tf.TensorSpec((None, None))], autograph=False)
+    for shape in ((4, 6), (1, 2), (3, 5)):
+        x = np.random.default_rng(1).permutation(shape[0] * shape[1]).reshape(shape).astype("f4")
+        values, at = graph(x)
+        np.testing.assert_array_equal(values, -np.sort(-x, 1)[:, :2])
+        np.testing.assert_array_equal(at, np.argsort(-x, 1)[:, :2])
+        _, (gradient,) = taped(lambda x: graph(x)[0], x)
+        np.testing.assert_array_equal(gradient, (x >= np.asarray(values)[:, 1:]).astype("f4"))
 
 
 def test_several_platforms():

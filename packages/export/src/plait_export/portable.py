@@ -9,6 +9,7 @@ Invariant: one MLIR context serves the process and is touched only while `door.l
 what leaves here is bytes and text, or operations put into a module that is being built.
 """
 
+import re
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
@@ -86,16 +87,29 @@ def artifact_of(code: bytes, symbolic: bool, divided: bool = False) -> bytes:
       symbolic: whether some sizes are not known.
       divided: whether it is divided over a mesh; Shardy's words for that are kept as they are.
     """
+    return artifact_with(code, symbolic, divided)[0]
+
+
+def artifact_with(
+    code: bytes, symbolic: bool, divided: bool, entry: Callable[[Any], None] | None = None
+) -> tuple[bytes, list[str]]:
+    """(the portable artifact of a module, the functions outside StableHLO that it calls).
+
+    `entry` may change the module before; it is parsed once for all of this.
+    """
     major, minor, patch = newest_version()
     versions = [*(f"{major}.{n}.0" for n in range(_OLDEST, minor)), f"{major}.{minor}.{patch}"]
     with jaxlib_api.lock:
         module = mlir.parse(code)
+        if entry is not None:
+            entry(module)
+        calls = custom_calls(module)
         if symbolic:
             module.operation.attributes[_POLYMORPHIC] = mlir.boolean(True)
         for version in versions:  # the first one suffices, nearly always
             found = _written(module, version, divided)
             if found is not None:
-                return found
+                return found, calls
     raise NotExportable(
         f"the program has no portable form in StableHLO {versions[-1]}",
         fix="jit(f).lower(...).as_text() shows what it consists of",
@@ -113,46 +127,45 @@ def _written(module: Any, version: str, divided: bool) -> bytes | None:
 # ---- the way in ----------------------------------------------------------------------------
 
 
-def with_entry(
-    code: bytes,
+def give_entry(
+    module: Any,
     name: str,
     ins: Sequence[Aval],
     scope: Scope | None,
     platforms: Sequence[str],
     weights: int = 0,
-) -> bytes:
-    """The module with a `main` that asks nobody, and lets in only what fits together.
+) -> None:
+    """Give a module a `main` that asks nobody, and lets in only what fits together; for a holder of
+    `door.lock`.
 
     If there are several platforms, it takes the number of one first.  If there are sizes known by
     name, it asks whether those of its arguments fit, in a way that compilers of StableHLO know
     (`shape_assertion`), for those who run artifacts without Plait.  So many of `ins` as `weights`
     says are no arguments of users, but come before them.
     """
-    with jaxlib_api.lock:
-        module = mlir.parse(code)
-        asking = _asked_by_argument(module, platforms)
-        taken, returned = types_of(main_of(module))
-        taken = taken[: len(ins)]
-        asks = "main" in asking
-        name = _renamed_main(module, name)
-        unit = Unit(())
-        unit.module = module
-        front = [type_of(I32)] if len(platforms) > 1 else []
-        block, f = mlir.function(module, "main", front + taken, returned, public=True)
-        if front:
-            _mark_platform(f)
-        m, arguments, ip = mlir.bindings(), list(block.arguments), mlir.insertion_point(block)
-        xs = arguments[len(front) :]
-        if scope is not None:
-            e = Emitter(unit, ip, {}, {}, {}, {}, m.unknown)
-            e.dims = measured(e, ins, xs)
-            _check_axes(e, ins[weights:], xs[weights:])
-            _check_constraints(e, scope)
-        if asks:
-            xs, taken = [*xs, arguments[0]], taken + front
-        results = _called(m, ip, m.unknown, name, taken, returned, xs)
-        m.create("func.return", [], results, None, None, 0, m.unknown, ip)
-        return mlir.bytecode(module)
+    # lowered for one platform, nothing asks
+    asking = _asked_by_argument(module, platforms) if len(platforms) > 1 else set()
+    taken, returned = types_of(main_of(module))
+    taken = taken[: len(ins)]
+    asks = "main" in asking
+    name = _renamed_main(module, name)
+    unit = Unit(())
+    unit.module = module
+    front = [type_of(I32)] if len(platforms) > 1 else []
+    block, f = mlir.function(module, "main", front + taken, returned, public=True)
+    if front:
+        _mark_platform(f)
+    m, arguments, ip = mlir.bindings(), list(block.arguments), mlir.insertion_point(block)
+    xs = arguments[len(front) :]
+    if scope is not None:
+        e = Emitter(unit, ip, {}, {}, {}, {}, m.unknown)
+        e.dims = measured(e, ins, xs)
+        _check_axes(e, ins[weights:], xs[weights:])
+        _check_constraints(e, scope, ins[weights:])
+    if asks:
+        xs, taken = [*xs, arguments[0]], taken + front
+    results = _called(m, ip, m.unknown, name, taken, returned, xs)
+    m.create("func.return", [], results, None, None, 0, m.unknown, ip)
 
 
 def _asked_by_argument(module: Any, platforms: Sequence[str]) -> set[str]:
@@ -275,12 +288,24 @@ def _is_read_from(size: Any, x: Any, axis: int) -> bool:
     return reads and op.attributes["dimension"].value == axis
 
 
-def _check_constraints(e: Emitter, scope: Scope) -> None:
+def _check_constraints(e: Emitter, scope: Scope, ins: Sequence[Aval]) -> None:
     relations = {"==": "EQ", ">=": "GE", "<=": "LE", ">": "GT", "<": "LT"}
     for fact in scope.facts_of(frozenset(e.dims)):
+        where = _where(fact.constraint, ins)
         for left, relation, right in read_constraint(fact.constraint, e.arithmetic()):
-            what = f"sizes must satisfy {fact.constraint}; found {{0}} and {{1}}"
+            what = f"sizes must satisfy {fact.constraint}; found {{0}} and {{1}}{where}"
             _assert(e, left, relations[relation], right, what)
+
+
+def _where(constraint: str, ins: Sequence[Aval]) -> str:
+    """Which axes have the sizes that a constraint is about."""
+    found = {}
+    for k, a in enumerate(ins):
+        for i, d in enumerate(a.shape):
+            for name in d.variables if d.__class__ is Dim else ():
+                if re.search(rf"\b{name}\b", constraint):
+                    found.setdefault(name, f"axis {i} of argument {k} is {d}")
+    return ", where " + ", ".join(dict.fromkeys(found.values())) if found else ""
 
 
 def _assert(e: Emitter, left: Any, relation: str, right: Any, what: str) -> None:
@@ -290,6 +315,25 @@ def _assert(e: Emitter, left: Any, relation: str, right: Any, what: str) -> None
         api_version=mlir.attr("2 : i32"), has_side_effect=mlir.boolean(True),
         error_message=mlir.string(what),
     )  # fmt: skip
+
+
+def without_composites(artifact: bytes) -> bytes:
+    """The portable artifact in which composite operations are calls of what they consist of.
+
+    What puts in sizes may follow calls only (TensorFlow's does).
+    """
+    with jaxlib_api.lock:
+        module, m = parsed(artifact), mlir.bindings()
+        found = operations(module, lambda op: op.name == "stablehlo.composite")
+        if not found:
+            return artifact
+        for op in found:
+            callee = {"callee": op.attributes["decomposition"]}
+            types, ip = [r.type for r in op.results], m.ir.InsertionPoint(op)
+            made = m.create("func.call", types, list(op.operands), callee, None, 0, op.location, ip)
+            replace(op, list(made.results))
+        code = mlir.bytecode(module)
+    return artifact_of(code, False)
 
 
 # ---- looking into --------------------------------------------------------------------------

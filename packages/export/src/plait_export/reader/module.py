@@ -8,7 +8,7 @@ the operation.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -66,12 +66,15 @@ class Function(NamedTuple):
     attributes: dict[str, Any]
 
 
-def functions_of(artifact: bytes, platforms: Sequence[str]) -> dict[str, Function]:
+def functions_of(
+    artifact: bytes, platforms: Sequence[str], wanted: Container[str] | None = None
+) -> dict[str, Function]:
     """The functions of a portable artifact, by name.
 
     Args:
       artifact: portable StableHLO.
       platforms: for which it is; of one, the questions that format 1 asks are answered.
+      wanted: names of the functions that are read; by default all are.
 
     Raises NotReadable for values that are no arrays, and attributes of no known form.
     """
@@ -79,11 +82,13 @@ def functions_of(artifact: bytes, platforms: Sequence[str]) -> dict[str, Functio
         reader = _Reader()
         body = answered(parsed(artifact), platforms).body
         found = [reader.function(f.operation) for f in body.operations
-                 if f.operation.name == "func.func"]  # fmt: skip
+                 if f.operation.name == "func.func"
+                 and (wanted is None or f.operation.attributes["sym_name"].value in wanted)
+                 ]  # fmt: skip
     return {f.name: f for f in found}
 
 
-_END = ("func.return", "stablehlo.return")
+_END = ("func.return", "stablehlo.return", "sdy.return")
 _ABSENT = object()
 
 

@@ -18,6 +18,7 @@ from plait.ext.types import (
     ShapeDtypeStruct,
 )
 
+from .. import portable
 from ..artifact import Exported
 from ..errors import NotExportable
 from ..reader import functions_of
@@ -51,7 +52,46 @@ class Module:
         return False
 
     def run(self, args: Sequence[Any]) -> list[Any]:
-        """The results, flat, by XlaCallModule."""
+        """The results, flat.
+
+        Raises ShapeError and DimMismatch, naming arguments, for sizes that are known not to fit.
+        """
+        exported = self.exported
+        known = [x.shape.as_list() for x in args] if exported.symbolic else [[None]]
+        if not any(None in shape for shape in known):
+            exported.result_types([a.with_shape(s) for a, s in zip(exported.in_avals, known)])
+        return self.applied(args)
+
+    @cached_property
+    def code(self) -> bytes:
+        """The module."""
+        held = self.exported.mlir_module_serialized
+        return portable.without_composites(held) if self.exported.symbolic else held
+
+    @cached_property
+    def entrance(self) -> Any:
+        """Its `main`, which checks sizes."""
+        return functions_of(self.code, self.exported.platforms, ("main",))
+
+    def size_checks(self, args: Sequence[Any]) -> list[Any]:
+        """Operations that fail if sizes do not fit, and say so by argument.
+
+        TensorFlow puts sizes into the module first, and tells of the operation inside that they
+        do not fit, if there is one: no check is asked then.
+        """
+        exported = self.exported
+        if not exported.symbolic or tf.executing_eagerly():
+            return []
+        front = [tf.constant(0)] if exported.by_argument else []
+        walk = Walk(self.entrance, exported.fun_name, exported.paths)
+        return walk.size_checks([*front, *args])
+
+    def applied(self, args: Sequence[Any]) -> list[Any]:
+        """The results, by XlaCallModule."""
+        with tf.control_dependencies(self.size_checks(args)):
+            return self._called(args)
+
+    def _called(self, args: Sequence[Any]) -> list[Any]:
         exported, xla = self.exported, runner()
         version = min(_NEWEST, xla.call_module_maximum_supported_version())
         more = {"use_shardy_partitioner": True} if version >= 10 else {}
@@ -60,7 +100,7 @@ class Module:
             xla.call_module(
                 tuple(args),
                 version=version,
-                module=exported.mlir_module_serialized,
+                module=self.code,
                 Tout=[dtype_of(a, "the result") for a in outs],
                 Sout=[shape_there(a) for a in outs],
                 platforms=[p.upper() for p in exported.platforms],
@@ -99,8 +139,8 @@ class Graph(Module):
         exported = self.exported
         return Walk(self.functions, exported.fun_name, exported.paths).main(args)
 
-    def run(self, args: Sequence[Any]) -> list[Any]:
-        """The results, flat."""
+    def applied(self, args: Sequence[Any]) -> list[Any]:
+        """The results, by these operations."""
         return list(self.traced(*args)) if tf.executing_eagerly() else self.drawn(args)
 
 

@@ -16,6 +16,7 @@ from plait.ext.errors import (
 )
 
 from ...errors import NotExportable
+from ...portable import ASSERTION
 from ...reader.module import Block, Function, Op
 from ..library import tf
 from .named import known_again
@@ -130,6 +131,17 @@ class Walk:
         """What the module returns."""
         return self._entered(self.functions["main"], xs)
 
+    def size_checks(self, xs: Sequence[Any]) -> list:
+        """Operations that fail if sizes of these arguments of the module do not fit; ShapeError if
+        that is known."""
+        body, found = self.functions["main"].body, []
+        env = dict(zip(body.arguments, xs, strict=True))
+        for op in _checking(body):
+            env.update(zip(op.results, self._done(op, [env[n] for n in op.operands]), strict=True))
+            found += self.checks
+            self.checks = []
+        return found
+
     def call(self, name: str, xs: Sequence[Any]) -> list:
         """What a function of the module returns.
 
@@ -173,6 +185,18 @@ class Walk:
             yield
         finally:
             self._depth -= 1
+
+
+def _checking(body: Block) -> list[Op]:
+    """The checks of sizes in a block, and what they are computed by; none of them, if that is more
+    than operations on numbers."""
+    kept, needed = [], set()
+    for op in reversed(body.ops):
+        if op.attributes.get("call_target_name") == ASSERTION or needed & {*op.results}:
+            kept.append(op)
+            needed |= {*op.operands}
+    plain = not any(op.regions or op.name == "func.call" for op in kept)
+    return kept[::-1] if plain else []
 
 
 _NARROW = re.compile("u?int[24]$|float[48]_")
