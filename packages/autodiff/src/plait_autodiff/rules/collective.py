@@ -20,6 +20,7 @@ from plait.ext.ops.elementwise import (
     div,
     eq,
     mul,
+    once,
     select,
 )
 from plait.ext.values import (
@@ -39,7 +40,7 @@ def _extreme(prim):
     @jvp_rules.rule(prim)
     def _(xs, ts, **who):
         """Those who have the extreme value share its derivative equally."""
-        (x,) = xs
+        x = once.bind(*xs)
         out = prim.bind(x, **who)
         here = select.bind(eq.bind(x, out), Literal(1, x.aval), Literal(0, x.aval))
         count = psum_.bind(here, **who)
