@@ -97,3 +97,29 @@ def test_wrong_tangents_and_piles_of_integers():
         plait.jit(lambda p, t: plait.jvp(scaled, (p,), (t,)))(pile(), other)
     with pytest.raises(OperandTypeError, match=r"i\d\d\["):
         plait.grad(lambda p: 1.0)(plait.Pile.from_list([[1, 2], [3]]))
+
+
+@pytest.mark.parametrize("tier", ["full", "fast"])
+@pytest.mark.parametrize("way", ["max", "min"])
+def test_extremes_of_what_a_compiler_computes_twice(way, tier):
+    """A product and a sum may be rounded once where the extreme is found, and twice where its row
+    is; the row has its derivative nevertheless."""
+    draw = np.random.RandomState(0).randn
+    rows = [draw(n, 4).astype("float32") for n in (13, 1, 20, 6)]
+    corner = draw(1, 1).astype("float32")
+
+    def of_one(x, c):
+        y = (x * 1.3).swapaxes(0, 1).swapaxes(0, 1) + 0.7 * c
+        return getattr(pnp, way)(y, 0, initial=-50.0 if way == "max" else 50.0).sum()
+
+    def total(p, c):
+        return plait.vmap(of_one, (plait.pile_axis, None))(p, c).sum()
+
+    slope, of_corner = plait.jit(plait.grad(total, (0, 1)), tier=tier)(
+        plait.Pile.from_list(rows), corner
+    )
+    for x, got in zip(rows, slope.to_list(), strict=True):
+        want = np.zeros_like(x)
+        want[getattr(x, "arg" + way)(0), np.arange(4)] = 1.3
+        np.testing.assert_allclose(got, want, rtol=1e-5)
+    np.testing.assert_allclose(of_corner, [[0.7 * 16]], rtol=1e-5)

@@ -492,3 +492,28 @@ def test_what_collectives_give_all_examples_is_one():
     total, most = vmap(f, pile_axis, None, axis_name="i")(pile())
     np.testing.assert_allclose(total, sum(x.sum() for x in pile().to_list()), rtol=1e-6)
     assert most == 3
+
+
+@pytest.mark.parametrize("change", [lambda a: a * 0.5, lambda a: a * 100, lambda a: -a])
+def test_lengths_that_a_function_of_all_leaves_has_changed(change):
+    """Nothing is cut off, or made up, in silence."""
+    changed = plait.tree.map(change, pile())
+    for use in (
+        lambda p: p.to_list(), lambda p: p.to_padded(), lambda p: p.lengths, lambda p: p[0],
+        lambda p: p.data, vmap(pnp.sum, pile_axis),
+    ):  # fmt: skip
+        with pytest.raises(
+            ShapeError, match=r"lengths of a pile of 3 elements.*\n(.|\n)*p.lengths"
+        ):
+            use(changed)
+    if change(1.0) == 0.5:
+        with pytest.raises(ShapeError, match="lengths of a pile"):
+            plait.jit(vmap(pnp.sum, pile_axis))(changed)
+
+
+def test_rows_of_another_dtype():
+    halved = plait.tree.map(lambda a: a.astype("float16") if a.dtype.kind == "f" else a, pile())
+    for f in (vmap(pnp.sum, pile_axis), plait.jit(vmap(pnp.sum, pile_axis))):
+        got = f(halved)
+        assert got.dtype == np.float16
+        np.testing.assert_array_equal(got, [6, 0, 4])

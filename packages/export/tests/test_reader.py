@@ -107,7 +107,8 @@ NOT_EXPORTED = {
     "core.geqp3": "nobody promises that its kernel stays",
     **dict.fromkeys(
         ["core.platform_index", "core.wrap", "core.unwrap", "core.dim", "core.random_clone",
-         "core.squeeze", "core.convert", "core.reshape", "core.iota", "core.barrier"],
+         "core.squeeze", "core.convert", "core.reshape", "core.iota", "core.barrier",
+         "core.once"],
         "of what is the same, or known, nothing is left",
     ),
 }  # fmt: skip

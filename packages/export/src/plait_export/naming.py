@@ -61,7 +61,8 @@ from plait.ext.types import (
 PLAIN = frozenset([
     el.abs_, el.add, el.and_, el.ceil, el.clamp, el.clz, el.complex_, el.cos, el.div, el.eq, el.exp,
     el.expm1, el.floor, el.ge, el.gt, el.imag, el.is_finite, el.le, el.log, el.log1p, el.logistic,
-    el.lt, el.maximum, el.minimum, el.mul, el.ne, el.neg, el.not_, el.or_, el.population_count,
+    el.lt, el.maximum, el.minimum, el.mul, el.ne, el.neg, el.not_, el.once, el.or_,
+    el.population_count,
     el.real, el.reduce_precision, el.rem, el.round_away, el.round_even, el.rsqrt, el.select,
     el.shift_left, el.shift_right_arithmetic, el.shift_right_logical, el.sign, el.sin, el.sqrt,
     el.sub, el.tan, el.tanh, el.xor, el.bitcast_,

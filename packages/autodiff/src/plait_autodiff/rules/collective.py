@@ -20,10 +20,8 @@ from plait.ext.ops.elementwise import (
     div,
     eq,
     mul,
+    once,
     select,
-)
-from plait.ext.ops.shape import (
-    barrier,
 )
 from plait.ext.values import (
     Literal,
@@ -41,12 +39,8 @@ def _(xs, ts, *, name):
 def _extreme(prim):
     @jvp_rules.rule(prim)
     def _(xs, ts, **who):
-        """Those who have the extreme value share its derivative equally.
-
-        What is compared is what was sent: behind a barrier it is computed once.  Computed again
-        for the comparison, it may be rounded otherwise, and then nobody has the extreme.
-        """
-        (x,) = barrier.bind(*xs)
+        """Those who have the extreme value share its derivative equally."""
+        x = once.bind(*xs)
         out = prim.bind(x, **who)
         here = select.bind(eq.bind(x, out), Literal(1, x.aval), Literal(0, x.aval))
         count = psum_.bind(here, **who)

@@ -23,6 +23,7 @@ from plait.ext.ops.elementwise import (
     eq,
     exp,
     mul,
+    once,
     select,
     sub,
 )
@@ -76,7 +77,7 @@ def _extreme(prim: Any) -> None:
 
     @jvp_rules.rule(prim)
     def _(xs, ts, *, axis, reverse):
-        (x,), (t,) = xs, ts
+        x, (t,) = once.bind(*xs), ts
         out = prim.bind(x, axis=axis, reverse=reverse)
         if empty(x, axis):
             return out, ZERO

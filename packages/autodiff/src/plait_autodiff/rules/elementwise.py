@@ -51,6 +51,7 @@ from plait.ext.ops.elementwise import (
     neg,
     nextafter,
     not_,
+    once,
     or_,
     pow_,
     real,
@@ -401,6 +402,11 @@ def _scaled(ct: Any, y: Any) -> Any:
     if ct.__class__ is Literal and ct.value == 1 and (y.aval is ct.aval or ct.aval.weak_type):
         return y
     return mul.bind(ct, y)
+
+
+@transpose_rules.rule(once)
+def _(ct, x):
+    return (ct,)
 
 
 @transpose_rules.rule(neg)

@@ -37,6 +37,7 @@ from plait.ext.ops.elementwise import (
     mul,
     neg,
     not_,
+    once,
     real,
     select,
     sinh,
@@ -82,6 +83,7 @@ def _undone_by(prim: Any, inverse: Any) -> None:
 for _prim in (neg, conj, not_):
     _undone_by(_prim, _prim.bind)
 _undone_by(stop, lambda y: y)
+_undone_by(once, lambda y: y)
 _undone_by(exp, lambda y: log.bind(y))
 _undone_by(log, lambda y: exp.bind(y))
 _undone_by(expm1, lambda y: log1p.bind(y))

@@ -17,6 +17,7 @@ from plait.ext.ops.elementwise import (
     div,
     eq,
     mul,
+    once,
     select,
 )
 from plait.ext.ops.indexing import (
@@ -141,8 +142,9 @@ def _extreme(prim: Any) -> None:
     @jvp_rules.rule(prim)
     def _(xs, ts, **how):
         """All that tie have equal shares."""
-        x, indices, updates = xs
-        out = prim.bind(*xs, **how)
+        indices = xs[1]
+        x, updates = once.bind(xs[0]), once.bind(xs[2])
+        out = prim.bind(x, indices, updates, **how)
         own = eq.bind(x, out)
         theirs = eq.bind(updates, _read(out, indices, updates, **how))
 

@@ -20,6 +20,7 @@ from plait.ext.ops.elementwise import (
     imag,
     mul,
     neg,
+    once,
     real,
     select,
     sub,
@@ -188,6 +189,6 @@ def _normal(v: Any, dv: Any) -> Any:
 def _at_largest(v: Any, x: Any, axis: int) -> Any:
     """Elements of `x` where those of a column of `v` are largest, summed (one, up to ties)."""
     part = lambda f: mul.bind(f.bind(v), f.bind(v))  # noqa: E731
-    size = add.bind(part(real), part(imag))
+    size = once.bind(add.bind(part(real), part(imag)))
     top = as_rows(reduce_max.bind(size, axes=(axis,)), size.aval)
     return reduce_sum.bind(select.bind(eq.bind(size, top), x, Literal(0, x.aval)), axes=(axis,))

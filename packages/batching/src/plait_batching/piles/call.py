@@ -206,6 +206,7 @@ class _Argument:
                 "(pile input without using pile_axis in_axes spec)",
                 fix="write in_axes=plait.pile_axis for it",
             )
+        columns = p._columns()
         renamed = {
             s.name: named(sizes.name_of(n, s, self.path))
             for s, n in zip(p._sizes, p._lengths, strict=True)
@@ -213,9 +214,9 @@ class _Argument:
         self.kind, self.count = RAGGED, p._count
         self.types = [
             t.with_shape([d.substitute(renamed) if d.__class__ is Dim else d for d in t.shape])
-            for t in p._types
+            for _, t in columns
         ]
-        self.values = [x for x, _ in p._columns()]
+        self.values = [x for x, _ in columns]
 
     def _stacked(self, x: Any, axis: Any, sizes: Sizes, as_size: bool) -> None:
         v = as_value(x)

@@ -25,6 +25,7 @@ from plait.ext.errors import (
 from plait.ext.sizes import (
     Dim,
     Scope,
+    is_symbolic,
     symbolic_dims,
 )
 from plait.ext.trace import (
@@ -41,6 +42,7 @@ from plait.ext.tree import (
 from plait.ext.types import (
     Aval,
     Opaque,
+    float0,
 )
 from plait.ext.values import (
     Array,
@@ -296,8 +298,10 @@ class Pile:
         """(rows of all elements, type of an element) for each leaf of the elements.
 
         Raises ShapeError if rows have axes that the type knows nothing of: to functions that put
-        axes before every leaf of a tree, as vmap's out_axes=0 does, a pile is a tree."""
-        caps = self._caps()
+        axes before every leaf of a tree, as vmap's out_axes=0 does, a pile is a tree.  They may
+        have got another dtype on the way."""
+        self._expect_lengths()
+        caps, found = self._caps(), []
         for x, t in zip(self._leaves, self._types, strict=True):
             if getattr(x, "shape", None) != layout(t, caps, place(t, caps, False)).shape:
                 raise ShapeError(
@@ -306,7 +310,29 @@ class Pile:
                     fix="take the leaves, plait.tree.leaves(p); or map over piles by "
                     "out_axes=plait.pile_axis",
                 )
-        return list(zip(self._leaves, self._types, strict=True))
+            dtype = x.aval.dtype if isinstance(x, Value) else x.dtype
+            found.append((x, t if dtype in (t.dtype, float0) else t.with_dtype(dtype)))
+        return found
+
+    def _expect_lengths(self) -> None:
+        """Raise ShapeError for lengths that a function of all leaves of a tree has changed, as far
+        as that can be seen."""
+        for n, s in zip(self._lengths, self._sizes, strict=True):
+            if not self._fits(as_value(n), s):
+                raise ShapeError(
+                    f"the lengths of a pile of {self._count} elements, with room for {s.rows} "
+                    f"rows, are {_named(n) if isinstance(n, Tracer) else np.asarray(n).tolist()}",
+                    fix="a function of all leaves of a pile meets its lengths, which must stay: "
+                    "make a pile of the new rows, plait.Pile(rows, p.lengths), or use plait.vmap",
+                )
+
+    def _fits(self, n: Any, s: Size) -> bool:
+        if n.aval.dtype.kind not in "iu" or n.aval.shape != (self._count,):
+            return False
+        if isinstance(n, Tracer) or not self._count or is_symbolic(s.counts):
+            return True
+        each = np.asarray(n).astype(np.int64)
+        return bool(each.min() >= 0 and each.max() <= s.longest and each.sum() <= s.rows)
 
     def _caps(self) -> Capacities:
         return Capacities(self._sizes, self._count)
@@ -315,6 +341,7 @@ class Pile:
         return ragged_axes(t.shape, [s.name for s in self._sizes])
 
     def _ragged(self) -> Ragged:
+        self._expect_lengths()
         ambient = tuple([as_value(n) for n in self._lengths])
         return Ragged(current(), self._count, None, self._sizes, False, ambient=ambient)
 

@@ -28,7 +28,7 @@ from .._types.avals import BOOL, COMPLEX, INTEGER, Aval, asked_dtype, category, 
 from .._types.dims import is_symbolic
 from .._xla.lower import Emitter, lower_rules
 from .._xla.mlir import i64, i64s
-from .elementwise import ANY, ORDERED, agreed, eq
+from .elementwise import ANY, ORDERED, agreed, eq, once
 from .reduction import (
     extreme,
     highest,
@@ -168,6 +168,7 @@ def _marking(
 
     @expand_rules.rule(prim)
     def _(x, *, axes):
+        x = once.bind(x)
         best = reduction.bind(x, axes=axes)
         return eq.bind(x, broadcast_in_dim.bind(best, shape=x.aval.shape, dims=_rest(x.aval, axes)))
 

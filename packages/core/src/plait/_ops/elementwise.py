@@ -525,6 +525,17 @@ stop = _define("stop", None, "x itself, of which nothing but the value is passed
                (Discrete, Increasing))  # fmt: skip
 lower_rules.rule(stop)(lambda e, xs, ins, outs: xs[0])
 
+once = _define("once", None, "x itself, rounded in one way: whoever reads it reads the same bits.",
+               ANY, (Linear, ZeroPreserving, Increasing))  # fmt: skip
+
+
+@lower_rules.rule(once)
+def _(e, xs, ins, outs):
+    # what is compared with an extreme that was found among it must be what it was found among
+    if e.unit.rounds_alike or not ins[0].inexact:
+        return xs[0]
+    return e.op("stablehlo.optimization_barrier", xs, *outs)
+
 
 def copied(x: Any) -> Any:
     """An array in memory of its own; traced values have none, and are returned as they are."""

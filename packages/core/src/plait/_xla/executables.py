@@ -162,11 +162,11 @@ def _compile_options(ids: tuple[int, ...], options: Options, module: Module | No
     flags = _fast_flags(options) | dict(options.flags)
     numbers = [devices()[i].id for i in ids]
     chosen = () if module is None else module.chosen
-    without = ",".join(_without(ids, b"" if module is None else module.code))
+    without = ",".join(_without(ids, options.tier, b"" if module is None else module.code))
     return jaxlib_api.compile_options(numbers, len(ids) > 1, sorted(flags.items()), chosen, without)
 
 
-def _without(ids: tuple[int, ...], code: bytes) -> Iterator[str]:
+def _without(ids: tuple[int, ...], tier: str | None, code: bytes) -> Iterator[str]:
     """Yield the passes of the compiler that code for these devices can do without."""
     # Combined, several sums are one operation, of which Gloo begins the second though the first
     # has failed since a process died; it then ends the process that it runs in.
@@ -174,7 +174,9 @@ def _without(ids: tuple[int, ...], code: bytes) -> Iterator[str]:
         yield "cpu-all-reduce-combiner"
     # The compiler for the CPU would drop barriers, and merge what they keep apart.  Those that
     # stay must not come into a small loop that is one kernel: its emitter knows none of them.
-    if len(ids) > 1 and platform() == "cpu" and b"optimization_barrier" in code:
+    # The fast tier needs them for what it would round in two ways (`Unit.rounds_alike`).
+    apart = len(ids) > 1 or tier == "fast"
+    if apart and platform() == "cpu" and b"optimization_barrier" in code:
         yield "cse_barrier_expander"
         yield "small-while-loop-hoisting"
 

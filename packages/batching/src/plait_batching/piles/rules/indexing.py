@@ -25,22 +25,23 @@ from plait.ext.ops.indexing import (
 from ...interpreter import batching_rules
 from ..carrier import Ragged, pile_rules
 from ..layouts import fit
-from ..operation import PADDED
+from ..operation import FLAT, PADDED
+from .row_indexing import gathered, scattered, widened
 
 
-def _room(r: Ragged, x: Any, sizes: Any, axes: Any, dtype: Any) -> Any:
+def _room(r: Ragged, x: Any, sizes: Any, axes: Any) -> Any:
     """The greatest start of a window, for each example and axis: [size, axes]."""
     columns = []
     for a in axes:
         d = x.aval.shape[a] - sizes[a]
         columns.append(r.lengths(d) if r.caps.mine(d) else pnp.full(r.size, d, "int32"))
-    return pnp.stack(columns, 1).astype(dtype) if columns else pnp.zeros((r.size, 0), dtype)
+    return pnp.stack(columns, 1) if columns else pnp.zeros((r.size, 0), "int32")
 
 
 def _starts(r: Ragged, indices: Any, room: Any) -> tuple[Any, Any]:
     """(indices [size, ..., k] in range, which of them were: [size, ...])."""
-    at = r.data(indices, PADDED)
-    most = room.reshape((r.size, *(1,) * (at.ndim - 2), room.shape[-1]))
+    at = widened(r.data(indices, PADDED))
+    most = room.reshape((r.size, *(1,) * (at.ndim - 2), room.shape[-1])).astype(at.dtype)
     fits = pnp.logical_and(at >= 0, at <= most).all(-1)
     return pnp.clip(at, 0, pnp.maximum(most, 0)), fits
 
@@ -68,7 +69,10 @@ def _(r, args, out, *, dimension_numbers, slice_sizes, mode, fill_value, **promi
     x, indices = args
     numbers = dimension_numbers
     axes = numbers.start_index_map
-    room = _room(r, x, slice_sizes, axes, indices.aval.dtype)
+    flat = gathered(r, x, indices, out, numbers, slice_sizes)
+    if flat is not None:
+        return _completed(r, out, numbers, mode, fill_value, *flat)
+    room = _room(r, x, slice_sizes, axes)
     at, fits = _starts(r, indices, room)
     sizes = _window(r, gather_, x, slice_sizes, axes)
     y = r.data(x, PADDED)
@@ -101,16 +105,29 @@ def _(r, args, out, *, dimension_numbers, slice_sizes, mode, fill_value, **promi
     )
     got = r.move(got, d, 0)
     if some is not None:
-        got = pnp.where(some.reshape((r.size, *(1,) * out.ndim)), got, pnp.zeros((), got.dtype))
-    if mode == FILL:
+        some = some.reshape((r.size, *(1,) * (fits.ndim - 1)))
+    return _completed(r, out, numbers, mode, fill_value, got, fits, some, 1, PADDED)
+
+
+def _completed(
+    r: Ragged, out: Any, numbers: Any, mode: str, fill_value: Any,
+    got: Any, fits: Any, some: Any, lead: int, how: str = FLAT,
+) -> Any:  # fmt: skip
+    """What was read, with 0 where an example has no rows, and what is said in place of what is
+    outside; `lead` axes are in front of those of one example."""
+
+    def chosen(flags: Any, got: Any, other: Any) -> Any:
         keep = [i for i in range(out.ndim) if i not in numbers.offset_dims]
-        shape = [1] * (out.ndim + 1)
-        shape[0] = r.size
-        for i, n in zip(keep, fits.shape[1:], strict=True):
-            shape[i + 1] = n
-        value = _outside(out.dtype) if fill_value is None else fill_value
-        got = pnp.where(fits.reshape(shape), got, pnp.asarray(value, got.dtype))
-    return r.result(out, got, PADDED)
+        shape = [1] * got.ndim
+        for i, n in zip([*range(lead), *[i + lead for i in keep]], flags.shape, strict=True):
+            shape[i] = n
+        return pnp.where(flags.reshape(shape), got, pnp.asarray(other, got.dtype))
+
+    if some is not None:
+        got = chosen(some, got, 0)
+    if mode == FILL:
+        got = chosen(fits, got, _outside(out.dtype) if fill_value is None else fill_value)
+    return r.result(out, got, how)
 
 
 def _outside(dtype: Any) -> Any:
@@ -130,7 +147,10 @@ def _scatter(prim: Any) -> None:
         n = dimension_numbers
         sizes = window_sizes(x.aval, updates.aval, n)
         axes = n.scatter_dims_to_operand_dims
-        at, fits = _starts(r, indices, _room(r, x, sizes, axes, indices.aval.dtype))
+        flat = scattered(r, prim, args, out, n, sizes, mode)
+        if flat is not None:
+            return flat
+        at, fits = _starts(r, indices, _room(r, x, sizes, axes))
         _window(r, prim, x, sizes, axes)
         there = _there(r, indices)
         if mode == FILL:

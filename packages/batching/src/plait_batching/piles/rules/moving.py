@@ -267,19 +267,20 @@ def _shifted(start: Any) -> Source:
 @pile_rules.rule(dynamic_update_slice_)
 def _(r, args, out):
     x, box, *starts = args
-    y, b, aval, inside = r.data(x, PADDED), r.data(box, PADDED), box.aval, None
+    part = tuple([a for a, (n, m) in enumerate(zip(out.shape, box.aval.shape)) if n != m])
+    flat = not r.padded and part == r.axes(out) == r.axes(box.aval) and len(part) == 1
+    how = PADDED if not flat or PADDED in (r.how(x), r.how(box)) else FLAT
+    y, b, aval, inside = r.data(x, how), r.data(box, how), box.aval, None
     shape = list(aval.shape)
-    for a, s in enumerate(starts):
+    for a in part:
         n, m = out.shape[a], box.aval.shape[a]
-        if n == m:
-            continue
-        start = _start(r, s, n - m)
-        b = pick(r, b, aval, a, n, _unshifted(start), PADDED)
-        here = where(r, n, PADDED, a, out.ndim, _covered(start, m))
+        start = _start(r, starts[a], n - m)
+        b = pick(r, b, aval, a, n, _unshifted(start), how)
+        here = where(r, n, how, a, out.ndim, _covered(start, m))
         inside = here if inside is None else pnp.logical_and(inside, here)
         shape[a] = n
         aval = aval.with_shape(shape)
-    return r.result(out, b if inside is None else pnp.where(inside, b, y), PADDED)
+    return r.result(out, b if inside is None else pnp.where(inside, b, y), how)
 
 
 def _unshifted(start: Any) -> Source:

@@ -9,6 +9,9 @@ Invariant: the result of an empty example is the neutral element.
 from typing import Any
 
 import plait.numpy as pnp
+from plait.ext.ops.elementwise import (
+    once,
+)
 from plait.ext.ops.reduction import (
     argmax_,
     argmin_,
@@ -122,7 +125,7 @@ _NOWHERE = (1 << 31) - 1
 
 def _first(r: Ragged, x: Any, axis: int, fill: Any, how: str) -> Any:
     """The first place of the extreme of each example; 0 where there is none: [size, ...]."""
-    y = pnp.moveaxis(r.data(x, FLAT), axis, 0)
+    y = once.bind(pnp.moveaxis(r.data(x, FLAT), axis, 0))
     t = r.rows(x.aval.shape[axis])
     best = rows_at(combined(fill, r.size, t.example, y, how), t.owner)
     hit = pnp.logical_or(y == best, y != y)  # nan is greater than all, and less

@@ -340,7 +340,7 @@ _ROUNDED: dict[Any, tuple] = {
     "core.erf_inv": (_erf_inv, 1, 4, _inside),
     "core.relu": (lambda x: np.maximum(x, 0), 1),
     "core.clamp": (_clamp, 3),
-    "core.stop": (np.array, 1),
+    "core.stop": (np.array, 1), "core.once": (np.array, 1),
 }  # fmt: skip
 _BARE: dict[Any, tuple] = {
     "core.is_finite": (np.isfinite, 1), "core.real": (np.real, 1), "core.imag": (np.imag, 1),

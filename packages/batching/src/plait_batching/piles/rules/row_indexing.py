@@ -1,0 +1,193 @@
+"""Gather and scatter along rows that lie flat: places of an example become places among all rows.
+
+It is one operation on the rows that there are, where what is padded has as many for each example as
+the longest.
+
+Invariant: a place that is none, and a place of an example that has no rows, is outside: nothing is
+written there, and what is read is what the caller puts in its stead.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import plait.numpy as pnp
+from plait.ext.ops.indexing import (
+    CLIP,
+    FILL,
+    gather_,
+)
+
+from ..carrier import Ragged
+from ..layouts import along
+from ..operation import FLAT, PADDED
+from ..row_access import rows_at
+from ..tables import I32
+
+__all__ = ["gathered", "scattered", "widened"]
+
+_OUTSIDE = (1 << 31) - 1
+
+
+def _values(r: Ragged, x: Any) -> Any:
+    """Flat, or [size, ...] of what is not ragged."""
+    return r.data(x, FLAT if r.axes(x.aval) else PADDED)
+
+
+def widened(at: Any) -> Any:
+    """Starts, in a dtype that holds the sizes, too."""
+    return at.astype(I32) if at.dtype.itemsize < 4 else at
+
+
+class Indices:
+    """Starts of windows, flat or of each example; values of examples beside them."""
+
+    def __init__(self, r: Ragged, indices: Any):
+        self.r = r
+        axes = r.axes(indices.aval)
+        self.rows = r.rows(indices.aval.shape[axes[0]]) if axes else None
+        self.axis = axes[0] if axes else None
+        self.lead = 0 if axes else 1
+        """How many axes are in front of those of one example."""
+        self.at = widened(_values(r, indices))
+        self.ndim = self.at.ndim - 1
+
+    def each(self, values: Any) -> Any:
+        """Values of each example, [size], beside every start."""
+        if self.rows is None:
+            return along(values, 0, self.ndim)
+        return along(rows_at(values, self.rows.owner), self.axis, self.ndim)  # type: ignore[arg-type]
+
+    @property
+    def example(self) -> Any:
+        """The number of the example of every start; `size` where there is none."""
+        if self.rows is None:
+            return along(pnp.arange(self.r.size, dtype=I32), 0, self.ndim)
+        return along(self.rows.example, self.axis, self.ndim)  # type: ignore[arg-type]
+
+    @property
+    def there(self) -> Any:
+        """Which starts there are; None: all."""
+        return None if self.rows is None else along(self.rows.there, self.axis, self.ndim)  # type: ignore[arg-type]
+
+    def columns(self, x: Any, sizes: Sequence[Any], axes: Sequence[int]) -> tuple[list, Any]:
+        """(the starts along each axis, moved to where windows fit; which of them did)."""
+        found, fits = [], None
+        for k, a in enumerate(axes):
+            n = x.aval.shape[a]
+            i = self.at[..., k]
+            if self.r.caps.mine(n):
+                most = self.each(self.r.lengths(n) - sizes[a]).astype(i.dtype)
+            else:
+                most = pnp.asarray(n - sizes[a], i.dtype)
+            here = pnp.logical_and(i >= 0, i <= most)
+            fits = here if fits is None else pnp.logical_and(fits, here)
+            found.append(pnp.clip(i, 0, pnp.maximum(most, 0)).astype(I32))
+        return found, fits
+
+
+def _alone(r: Ragged, x: Any, axes: Sequence[int], sizes: Sequence[Any]) -> bool:
+    """Whether `x` is flat along an axis of which single rows are taken, and else has no sizes that
+    differ."""
+    own = r.axes(x.aval)
+    return len(own) == 1 and own[0] in axes and sizes[own[0]] == 1 and r.how(x) != PADDED
+
+
+def _simple(r: Ragged, indices: Any) -> bool:
+    """Whether starts of windows lie flat, or are as many in each example."""
+    own = r.axes(indices.aval)
+    return not own or (
+        len(own) == 1 and own[0] < indices.aval.ndim - 1 and r.how(indices) != PADDED
+    )
+
+
+def gathered(
+    r: Ragged, x: Any, indices: Any, out: Any, numbers: Any, sizes: Sequence[Any]
+) -> tuple | None:
+    """(what is read, which starts were inside, which examples have rows, the layout); None if rows
+    do not lie so that this can be done."""
+    axes = numbers.start_index_map
+    if r.padded or not _alone(r, x, axes, sizes) or not _simple(r, indices):
+        return None
+    if r.axes(out) and not r.axes(indices.aval):
+        return None
+    (a,) = r.axes(x.aval)
+    at = Indices(r, indices)
+    columns, fits = at.columns(x, sizes, axes)
+    t = r.rows(x.aval.shape[a])
+    k = axes.index(a)
+    columns[k] = columns[k] + at.each(t.first[:-1])
+    got = gather_.bind(
+        r.data(x, FLAT),
+        pnp.stack(pnp.broadcast_arrays(*columns), -1),
+        dimension_numbers=_shifted_reads(numbers, at.lead),
+        slice_sizes=tuple(sizes),
+        mode=CLIP,
+        fill_value=None,
+        indices_are_sorted=False,
+        unique_indices=False,
+    )
+    return got, fits, at.each(t.lengths > 0), at.lead
+
+
+def _shifted_reads(n: Any, lead: int) -> Any:
+    up = lambda axes: tuple([a + lead for a in axes])  # noqa: E731
+    return n._replace(
+        offset_dims=up(n.offset_dims),
+        start_indices_batching_dims=up(n.start_indices_batching_dims),
+    )
+
+
+def scattered(
+    r: Ragged, prim: Any, args: Sequence[Any], out: Any, numbers: Any, sizes: Any, mode: str
+) -> Any | None:
+    """What is written, a lifted value; None if rows do not lie so that this can be done."""
+    x, indices, updates = args
+    axes = numbers.scatter_dims_to_operand_dims
+    if r.padded or not _simple(r, indices) or r.how(updates) == PADDED:
+        return None
+    rows = bool(r.axes(x.aval))
+    if rows and not _alone(r, x, axes, sizes):
+        return None
+    if not (rows or r.axes(indices.aval)) or len(r.axes(updates.aval)) != len(r.axes(indices.aval)):
+        return None
+    at = Indices(r, indices)
+    columns, fits = at.columns(x, sizes, axes)
+    counts = fits if mode == FILL else None
+    more = [at.there]
+    if rows:
+        (a,) = r.axes(x.aval)
+        t, k = r.rows(x.aval.shape[a]), axes.index(a)
+        columns[k] = columns[k] + at.each(t.first[:-1])
+        more.append(at.each(t.lengths > 0))
+    else:
+        columns = [at.example, *columns]
+    for flags in more:
+        if flags is not None:
+            counts = flags if counts is None else pnp.logical_and(counts, flags)
+    if counts is not None:
+        columns[0] = pnp.where(counts, columns[0], _OUTSIDE)
+    got = prim.bind(
+        _values(r, x),
+        pnp.stack(pnp.broadcast_arrays(*columns), -1),
+        _values(r, updates),
+        dimension_numbers=_shifted_writes(numbers, at.lead, 0 if rows else 1),
+        mode=FILL,
+        indices_are_sorted=False,
+        unique_indices=False,
+    )
+    return r.result(out, got, FLAT)
+
+
+def _shifted_writes(n: Any, lead: int, front: int) -> Any:
+    """For updates with `lead` axes in front of those of one example, and an operand with `front`,
+    which is the first that starts speak of."""
+    of_updates = lambda axes: tuple([a + lead for a in axes])  # noqa: E731
+    of_operand = lambda axes: tuple([a + front for a in axes])  # noqa: E731
+    first = (0,) * front
+    return n._replace(
+        update_window_dims=of_updates(n.update_window_dims),
+        inserted_window_dims=(*first, *of_operand(n.inserted_window_dims)),
+        scatter_dims_to_operand_dims=(*first, *of_operand(n.scatter_dims_to_operand_dims)),
+        operand_batching_dims=of_operand(n.operand_batching_dims),
+        scatter_indices_batching_dims=of_updates(n.scatter_indices_batching_dims),
+    )
