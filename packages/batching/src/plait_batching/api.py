@@ -102,10 +102,11 @@ def vmap(
     Args:
       fun: takes and returns trees of arrays; without it, a decorator is returned.
       in_axes: which axis of each positional argument is mapped: an int (negative ones count from
-        the end; of a mutable reference `fun` gets one to its part, and writes that), None for an argument that does not vary (which need not be an array: a function,
+        the end), None for an argument that does not vary (which need not be an array: a function,
         a string), `plait.pile_axis` for a `Pile`, an entry of a class that `register_vmappable`
         was told of, or a tuple of those and of tree prefixes, one per argument.  Keyword arguments
-        are mapped along axis 0.
+        are mapped along axis 0.  Of a mutable reference that is mapped `fun` gets one to its part,
+        and what it writes there is written.
       out_axes: where the mapped axis is in the results: an int, None for results that do not
         vary, `plait.pile_axis` for results of which a size differs, or a tree prefix of them.
       axis_name: a name by which collectives inside (`lax.psum`, ...) speak of the axis.
@@ -183,7 +184,7 @@ def vmap(
         def with_parts(*args: Any, **kwargs: Any) -> Any:
             (args, kwargs), parts = lending.lent((args, kwargs))
             out = f(*args, **kwargs)
-            return out, lending.returned(parts)
+            return out, lending.returned(parts, out)
 
         back = (out_axes, list(at.values()))
         with lending:

@@ -306,7 +306,7 @@ def over_pieces(
         def run(*args: Any) -> Any:
             args, parts = lending.lent(args)
             out = f(*args)
-            return out, lending.returned(parts)
+            return out, lending.returned(parts, out)
 
         with lending:
             over = over_pieces(run, mesh, in_specs, back, axis_names, check, typed)

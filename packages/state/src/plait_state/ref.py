@@ -111,6 +111,30 @@ class Ref(Handle):
         """Whether the dtype of what it holds gives way to others."""
         return self.content_type.weak_type
 
+    @property
+    def sharding(self) -> Any:
+        """Where what it holds lies; NoArray where it is being traced."""
+        return self._held_array("sharding").sharding
+
+    @property
+    def committed(self) -> bool:
+        """Whether what it holds was placed by the user; NoArray where it is being traced."""
+        return self._held_array("committed").committed
+
+    def unsafe_buffer_pointer(self) -> int:
+        """The address of what it holds now; NoArray where it is being traced."""
+        return self._held_array("unsafe_buffer_pointer").unsafe_buffer_pointer()
+
+    def _held_array(self, name: str) -> Any:
+        held = self.read()
+        if isinstance(held, Array):
+            return held
+        raise NoArray(
+            f".{name} of a reference, {self!r}, made at {user_line(self.where)}: what it holds is "
+            "being traced, and has neither memory nor a place",
+            fix="ask outside of the function that is transformed",
+        )
+
     def __len__(self) -> int:
         if not self.ndim:
             raise ShapeError(
@@ -168,6 +192,10 @@ class Ref(Handle):
             return
         with use(stage):
             set_.bind(self, value)
+
+    def addupdate(self, x: Any, idx: Any = ()) -> None:
+        """Add to a part; to all without an index."""
+        write_part(self, idx if idx != () else None, x, "add", "adding to")
 
     def __getitem__(self, index: Any) -> Any:
         return read_part(self, index)

@@ -224,7 +224,7 @@ def _scan_parts(lending: Lending, f: Callable[..., Any], init: Any, *how: Any) -
     def step(carry: Any, x: Any) -> Any:
         x, parts = lending.lent(x)
         out = f(carry, x)
-        ends = lending.returned(parts)
+        ends = lending.returned(parts, out)
         # what is no pair is refused as it is
         return (out[0], (out[1], ends)) if isinstance(out, tuple) and len(out) == 2 else out
 
@@ -397,7 +397,8 @@ def _map_parts(lending: Lending, f: Callable[..., Any], batch_size: Any) -> Any:
     @wraps(f)
     def step(x: Any) -> Any:
         x, parts = lending.lent(x)
-        return f(x), lending.returned(parts)
+        out = f(x)
+        return out, lending.returned(parts, out)
 
     with lending:
         ys, ends = map_(step, lending.plain, batch_size=batch_size)

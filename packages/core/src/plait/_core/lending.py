@@ -11,7 +11,7 @@ Invariant: while parts of a handle are lent, whoever uses the handle itself is t
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..tree import TreeDef, flatten
+from ..tree import TreeDef, flatten, leaves_with_path
 from .handles import Handle
 
 __all__ = ["Lending", "lending_rows"]
@@ -40,7 +40,9 @@ class Lending:
         is_leaf: Callable[[Any], bool] | None = None,
     ):
         self._handles: list[Handle] = [leaves[i] for i in which]
-        self._which, self._is_leaf = which, is_leaf
+        # places are known by paths: other arguments may have another structure for the function
+        at = leaves_with_path(tree.unflatten(leaves), is_leaf)
+        self._paths = [at[i][0] for i in which]
         self._changed = [False] * len(which)
         values = list(leaves)
         for i in which:
@@ -66,14 +68,20 @@ class Lending:
     def lent(self, given: Any) -> tuple[Any, list[tuple[Handle, Any]]]:
         """Return the arguments of the function, with handles for parts in their places; and the
         handles, each with what it stands for."""
-        leaves, tree = flatten(given, self._is_leaf)
-        parts = [h.like(leaves[i]) for h, i in zip(self._handles, self._which, strict=True)]
-        for h, i in zip(parts, self._which):
+        leaves, tree = flatten(given)
+        places = {path: i for i, (path, _) in enumerate(leaves_with_path(given))}
+        at = [places[path] for path in self._paths]
+        parts = [h.like(leaves[i]) for h, i in zip(self._handles, at, strict=True)]
+        for h, i in zip(parts, at):
             leaves[i] = h
         return tree.unflatten(leaves), [(h, h.contents()) for h in parts]
 
-    def returned(self, parts: Sequence[tuple[Handle, Any]]) -> list[Any]:
-        """Return what the parts stand for in the end; nobody uses them any more."""
+    def returned(self, parts: Sequence[tuple[Handle, Any]], out: Any) -> list[Any]:
+        """Return what the parts stand for in the end, where the function gave `out`; nobody uses
+        them any more."""
+        for x in flatten(out)[0]:
+            if any(x is h for h, _ in parts):
+                raise x.refused("the result of a function that got it as a part")
         ends = [h.ended() for h, _ in parts]
         for i, ((_, first), last) in enumerate(zip(parts, ends)):
             self._changed[i] |= first is not last
