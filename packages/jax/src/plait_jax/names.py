@@ -58,7 +58,10 @@ _ELSEWHERE = {
     """,
     "jax.custom_derivatives": "zero_from_primal=:primitives.zero_from_primal",
     "jax.numpy": "ndim=:lenient.ndim shape=:lenient.shape size=:lenient.size",
-    "jax.dtypes": "canonicalize_dtype=:lenient.canonicalize_dtype extended=plait.dtypes.opaque TypePromotionError=plait.errors.TypeRule",
+    "jax.dtypes": """
+        TypePromotionError=plait.errors.TypeRule extended=plait.dtypes.opaque
+        canonicalize_dtype=:lenient.canonicalize_dtype
+    """,
     "jax.errors": """
         JAXIndexError=plait.errors.SubscriptError JAXTypeError=plait.errors.ConcretizationError
     """,
