@@ -155,3 +155,18 @@ def test_what_libraries_ask_of_none(jax):
 def test_a_dtype_that_no_array_has_is_compared(jax):
     assert jax.dtypes.canonicalize_dtype(object) == np.dtype(object)
     assert jax.dtypes.canonicalize_dtype("float64") == np.dtype("float32")
+
+
+def test_keys_are_opaque_where_that_is_chosen(jax):
+    def opaque(key):
+        return jax.dtypes.issubdtype(key.dtype, jax.dtypes.prng_key)
+
+    @jax.enable_custom_prng()
+    def made():
+        return jax.random.PRNGKey(3)
+
+    assert opaque(made()) and not opaque(jax.random.PRNGKey(3))
+    assert np.asarray(jax.random.key_data(made())).tolist() == [0, 3]
+    with jax.enable_custom_prng(False):
+        assert np.asarray(jax.random.PRNGKey(3)).tolist() == [0, 3]
+        assert opaque(jax.random.key(3))

@@ -36,7 +36,7 @@ NAMES = _read()
 _ELSEWHERE = {
     "jax": """
         __version__=:finder.VERSION __version_info__=:inert.VERSION_INFO
-        make_jaxpr=:jaxprs.make_jaxpr
+        enable_custom_prng=:key_types.enable_custom_prng make_jaxpr=:jaxprs.make_jaxpr
     """,
     "jax.version": "__version__=:finder.VERSION __version_info__=:inert.VERSION_INFO",
     "jax.api_util": """
@@ -123,6 +123,7 @@ _ELSEWHERE = {
         StepTraceAnnotation=:inert.annotation TraceAnnotation=:inert.annotation
         annotate_function=:inert.unchanged
     """,
+    "jax.random": "PRNGKey=:key_types.PRNGKey",
     "jax.ref": "AbstractRef=:references.AbstractRef",
     "jax.sharding": "make_single_device_sharding=plait.SingleDeviceSharding",
     "jax._src.checkify": """
