@@ -77,7 +77,6 @@ LEFT_OUT = {
     "jax.lax.after_all jax.lax.create_token": "effects are ordered by `ordered=True`, not by hand",
     "jax.lax.psend jax.lax.precv": "collectives of several processes",
     "jax.lax.rng_uniform": "`plait.random`, and `lax.rng_bit_generator`",
-    "jax.free_ref jax.empty_ref jax.ref.free_ref jax.ref.empty_ref": "`new_ref`, and `freeze`",
     "jax.ref.AbstractRef": "a type whose dtype is `ref<...>`; by JAX's name in `plait_jax`",
     "jax.reshard jax.smap jax.auto_pcast jax.remove_size_one_mesh_axis_from_type": (
         "axes of meshes are `Auto`: `with_sharding_constraint` and `shard_map`"

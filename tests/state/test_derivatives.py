@@ -216,7 +216,7 @@ def test_no_derivative_is_lost_in_a_reference(where, staged):
 
 def test_a_reference_is_no_argument_to_differentiate():
     q = plait.new_ref(2.0)
-    with pytest.raises(OperandTypeError, match="ref<"):
+    with pytest.raises(OperandTypeError, match="with respect to"):
         plait.grad(lambda r: r[...] * 2)(q)
     assert float(plait.grad(lambda x, r: x * r[...])(3.0, q)) == 2
 

@@ -99,6 +99,28 @@ def test_bits_are_what_jax_is_told(run, value, dtype):
     assert run(code, "-m", "plait_jax", **env, PLAIT_DEFAULT_FLOAT="float32").startswith("float32")
 
 
+@pytest.mark.parametrize(
+    "flags, own, count",
+    [
+        ("--xla_force_host_platform_device_count=3", {}, "3"),
+        ("--xla_cpu_enable_fast_math=false --xla_force_host_platform_device_count=2", {}, "2"),
+        ("--xla_force_host_platform_device_count=3", {"PLAIT_CPU_DEVICES": "2"}, "2"),
+        ("--xla_cpu_enable_fast_math=false", {}, "1"),
+    ],
+)
+def test_the_cpu_is_as_many_devices_as_flags_of_xla_say(run, flags, own, count):
+    code = """
+        import os
+        os.environ["XLA_FLAGS"] = {flags!r}
+        import jax
+        from jax._src import xla_bridge
+        before = xla_bridge._backends.get("cpu")
+        print(len(jax.devices()), before, len(xla_bridge._backends["cpu"]))
+    """
+    told = run(code.replace("{flags!r}", repr(flags)), "-m", "plait_jax", **own)
+    assert told == f"{count} None {count}\n"
+
+
 def test_it_is_refused_beside_jax(monkeypatch):
     real = types.ModuleType("jax")
     real.__file__ = os.path.join("somewhere", "jax", "__init__.py")

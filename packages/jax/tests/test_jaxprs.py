@@ -5,6 +5,7 @@ results are compared with numpy and with counts made by hand.
 """
 
 import math
+import weakref
 
 import numpy as np
 import pytest
@@ -220,3 +221,41 @@ def test_rows_and_stacks(jax, core):
     jax.jit(lambda x: seen.append(jax.core.trace_state_clean()) or x)(1.0)
     assert seen == [False]
     assert jax.core.valid_jaxtype(1.0) and not jax.core.valid_jaxtype("text")
+
+
+def test_variables_are_of_the_class_by_which_code_compares_them(jax, core):
+    eqn = jax.make_jaxpr(lambda x: 2.0 * x)(X).eqns[0]
+    assert tuple(map(type, eqn.invars)) == (core.Literal, core.Var)
+    assert type(eqn.invars[1]) == core.Var and core.Var == type(eqn.invars[1])  # noqa: E721
+    assert type(eqn.invars[0]) != core.Var and core.Var != core.Literal  # noqa: E721
+    assert {core.Var: "found"}[type(eqn.outvars[0])] == "found"
+
+
+def test_operands_without_axes_are_as_many_as_the_others(jax):
+    lax, x = jax.lax, np.arange(1.0, 4.0, dtype="float32")
+    for got, want in (
+        (lax.mul_p.bind(x, 2.0), x * 2),
+        (lax.pow_p.bind(x, 0.5), x**0.5),
+        (lax.sub_p.bind(1.0, x), 1 - x),
+        (lax.div_p.bind(jax.numpy.float32(6), x), 6 / x),
+        (jax.jit(lambda y: lax.add_p.bind(x, y))(np.float32(2)), x + 2),
+        (lax.max_p.bind(np.array([1, 5], "int32"), 3), [3, 5]),
+        (lax.mul_p.bind(2.0, 3.0), 6),
+    ):
+        np.testing.assert_allclose(got, want, rtol=1e-6)
+    with pytest.raises(TypeError, match="one shape"):
+        lax.add_p.bind(x, np.ones(2, "float32"))
+    with pytest.raises(TypeError):
+        lax.add_p.bind(x, jax.numpy.int32(2))
+
+
+def test_constants_in_programs_can_be_referred_to_weakly(jax):
+    seen = []
+
+    def f(x):
+        y = jax.numpy.full(x.shape, 2.0)
+        seen.append(weakref.ref(y)() is y)
+        return x * y
+
+    jax.jit(f)(X)
+    assert seen == [True]

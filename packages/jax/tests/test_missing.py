@@ -6,6 +6,7 @@ Invariant: what is reported is compared with the lines of a file that the test w
 import importlib
 import inspect
 
+import numpy as np
 import pytest
 
 import plait_jax
@@ -141,3 +142,31 @@ def test_a_format_is_its_sharding(jax):
     for use in (lambda: layout.Layout((0, 1)), lambda: layout.Format((0, 1), "here")):
         with pytest.raises(plait_jax.MissingName):
             use()
+
+
+def test_what_libraries_ask_of_none(jax):
+    jnp = jax.numpy
+    assert (jnp.shape(None), jnp.ndim(None), jnp.size(None)) == ((), 0, 1)
+    assert (jnp.shape([[1, 2]]), jnp.ndim([1]), jnp.size([[1, 2]], 1)) == ((1, 2), 1, 2)
+    with pytest.raises(TypeError):
+        jnp.sin(None)
+
+
+def test_a_dtype_that_no_array_has_is_compared(jax):
+    assert jax.dtypes.canonicalize_dtype(object) == np.dtype(object)
+    assert jax.dtypes.canonicalize_dtype("float64") == np.dtype("float32")
+
+
+def test_keys_are_opaque_where_that_is_chosen(jax):
+    def opaque(key):
+        return jax.dtypes.issubdtype(key.dtype, jax.dtypes.prng_key)
+
+    @jax.enable_custom_prng()
+    def made():
+        return jax.random.PRNGKey(3)
+
+    assert opaque(made()) and not opaque(jax.random.PRNGKey(3))
+    assert np.asarray(jax.random.key_data(made())).tolist() == [0, 3]
+    with jax.enable_custom_prng(False):
+        assert np.asarray(jax.random.PRNGKey(3)).tolist() == [0, 3]
+        assert opaque(jax.random.key(3))

@@ -415,7 +415,7 @@ def _predicate(ref):
         ref[...] += 1
         return i < 3
 
-    return lax.while_loop(p, lambda i: i + 1, 0)
+    return lax.while_loop(p, lambda i: i + 1, 0, max_steps=2)
 
 
 MISUSED = {
@@ -436,7 +436,6 @@ MISUSED = {
     "in a while loop": (
         lambda r: lax.while_loop(lambda q: True, lambda q: q, r), OperandTypeError, "result",
     ),
-    "rows": (lambda r: lax.scan(lambda c, x: (c, None), 0.0, r), PlaitError, "axes"),
     "twice": (lambda r: plait.jit(_twice)(r, r), ArgumentError, "given twice"),
     "argument and closed over": (
         lambda r: plait.jit(lambda q: _twice(q, r))(r), ArgumentError, "given twice",
@@ -445,7 +444,7 @@ MISUSED = {
         lambda r: plait.jit(lambda q: q[...], donate_argnums=0)(r), OperandTypeError, "donate",
     ),
     "frozen inside": (lambda r: plait.jit(lambda: plait.freeze(r))(), ArgumentError, "of outside"),
-    "written by a predicate": (_predicate, MissingRule, "write it in the body"),
+    "written by the predicate of a bounded loop": (_predicate, MissingRule, "max_steps"),
     "lowered": (
         lambda r: plait.jit(lambda q: q[...]).lower(r), OperandTypeError, "lowered takes arrays",
     ),

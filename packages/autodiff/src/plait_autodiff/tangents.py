@@ -16,6 +16,9 @@ from plait.ext.errors import (
     ShapeError,
     TreeMismatch,
 )
+from plait.ext.trace import (
+    Handle,
+)
 from plait.ext.tree import (
     difference,
     flatten,
@@ -188,7 +191,10 @@ _INTEGERS = ("grad", "jacrev")
 def expect_differentiable(chosen: Any, holomorphic: bool, allow_int: bool, what: str) -> None:
     chosen = adables.opened(chosen)
     for i, x in enumerate(flatten(chosen)[0]):
-        a = as_value(x).aval
+        v = as_value(x)
+        a = v.aval
+        if isinstance(v, Handle):
+            raise v.refused(f"what {what} is with respect to (argument {key_paths(chosen)[i]})")
         if holomorphic and a.category != COMPLEX:
             raise OperandTypeError(
                 f"{what} with holomorphic=True is for complex arguments, not {a!r}",

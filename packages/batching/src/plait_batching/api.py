@@ -25,8 +25,10 @@ from plait.ext.sizes import (
 from plait.ext.trace import (
     GROUND,
     Handle,
+    Lending,
     current,
     enter,
+    handle_among,
     is_recorded,
     leave,
     naming,
@@ -106,7 +108,8 @@ def vmap(
         the end), None for an argument that does not vary (which need not be an array: a function,
         a string), `plait.pile_axis` for a `Pile`, an entry of a class that `register_vmappable`
         was told of, or a tuple of those and of tree prefixes, one per argument.  Keyword arguments
-        are mapped along axis 0.
+        are mapped along axis 0.  Of a mutable reference that is mapped `fun` gets one to its part,
+        and what it writes there is written.
       out_axes: where the mapped axis is in the results: an int, None for results that do not
         vary, `plait.pile_axis` for results of which a size differs, or a tree prefix of them.
       axis_name: a name by which collectives inside (`lax.psum`, ...) speak of the axis.
@@ -165,18 +168,55 @@ def vmap(
         with naming(name):
             return call(f, in_axes, out_axes, axis_name, axis_size, args, kwargs, **more)
 
+    def lent_axes(leaves: list, tree: TreeDef, args: tuple) -> dict[int, Any]:
+        """The places of handles that are mapped, and the axes of what they stand for."""
+        like, _ = _without_data((args, {}), leaves, tree)
+        axes = entries("vmap", in_axes, args, like, len(leaves), is_axis)
+        mapped = enumerate(zip(leaves, axes))
+        return {i: a for i, (x, a) in mapped if a is not None and isinstance(x, Handle)}
+
+    def mapped_parts(leaves: list, tree: TreeDef, at: dict[int, Any]) -> Any:
+        """The function gets handles for parts of what is mapped, and gives what they stand for."""
+        for i, axis in at.items():
+            if not isinstance(axis, int):
+                args, kwargs = tree.unflatten(leaves)
+                said = f"what is mapped as {axis!r} ({_argument((args, kwargs), i)})"
+                raise leaves[i].refused(said)
+        lending = Lending(leaves, tree, list(at), data_leaf())
+
+        @wraps(f)
+        def with_parts(*args: Any, **kwargs: Any) -> Any:
+            (args, kwargs), parts = lending.lent((args, kwargs))
+            out = f(*args, **kwargs)
+            return out, lending.returned(parts, out)
+
+        back = (out_axes, list(at.values()))
+        with lending:
+            args, kwargs = lending.plain
+            again = vmap(
+                with_parts, in_axes, back, axis_name, axis_size, spmd_axis_name, chunk=chunk
+            )
+            out, ends = again(*args, **kwargs)
+        lending.restore(ends)
+        return out
+
     @border
     @wraps(f)
     def mapped(*args: Any, **kwargs: Any) -> Any:
+        leaves, tree = flatten((args, kwargs), data_leaf())
+        if handle_among(leaves) is not None:
+            found = lent_axes(leaves, tree, args)
+            if found:
+                return mapped_parts(leaves, tree, found)
         call = whole or whole_of((args, kwargs))
         if call is not None:
             return mapped_whole(call, args, kwargs)
-        leaves, tree = flatten((args, kwargs), data_leaf())
         like, _ = _without_data((args, {}), leaves, tree)
         axes = entries("vmap", in_axes, args, like, len(leaves), is_axis)
         xs = [_value(x, a, i, args, kwargs) for i, (x, a) in enumerate(zip(leaves, axes))]
         axes = _axes(axes, args, kwargs, xs)
         size = _size(args, kwargs, xs, axes, axis_size)
+        made: dict[int, Handle] = {}  # by the function: results are handles for all elements
 
         def run(xs: list, axes: list, size: Any, chosen: Callable | None = None) -> tuple:
             """(results, their tree, what out_axes says of them), the mapped axis where that says,
@@ -188,6 +228,9 @@ def vmap(
                 a, k = tree.unflatten([lifted(b, x, d) for x, d in zip(xs, axes)])
                 out = f(*a, **k)
                 outs, out_tree = flatten(out, data_leaf())
+                own = {i: o for i, o in enumerate(outs) if isinstance(o, Handle) and o.by is b}
+                made.update(own)
+                outs = [own[i].ended() if i in own else o for i, o in enumerate(outs)]
                 outs = [o if is_vmappable(o) else result(o, i, out, f) for i, o in enumerate(outs)]
                 like = _without_data(out, outs, out_tree)
                 wanted = spread(out_axes, like, "out_axes", is_axis, ENTRY)
@@ -208,6 +251,7 @@ def vmap(
                     outs, out_tree, _ = run(xs, axes, size)
                 else:
                     outs, out_tree = in_chunks(run, xs, axes, size, step)
+                outs = [made[i].like(o) if i in made else o for i, o in enumerate(outs)]
                 return out_tree.unflatten(outs)
             except ConcretizationError as e:
                 sizes = any(a is not None and may_be_sizes(x) for x, a in zip(xs, axes))
@@ -328,8 +372,6 @@ def _value(x: Any, axis: Any, i: int, args: tuple, kwargs: dict) -> Any:
     along an axis.
 
     Raises NotAnArrayError, naming it, if it is."""
-    if axis is not None and isinstance(x, Handle):
-        raise x.refused(f"what is mapped ({_argument((args, kwargs), i)})")
     try:
         return x if kind_of(axis) is not None else as_value(x)
     except NotAnArrayError as e:

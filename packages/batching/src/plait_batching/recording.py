@@ -9,6 +9,7 @@ from typing import Any
 
 from plait.ext.trace import (
     GROUND,
+    Handle,
     Recording,
     is_unplaced,
     opened,
@@ -65,6 +66,8 @@ def recorded_map(
             args, kwargs = tree.unflatten(given)
             out = f(*args, **kwargs)
             outs, out_tree = flatten(out)
+            made = {i: o for i, o in enumerate(outs) if isinstance(o, Handle) and o.by is recording}
+            outs = [made[i].ended() if i in made else o for i, o in enumerate(outs)]
             outs = [result(o, i, out, f) for i, o in enumerate(outs)]
             wanted = spread(out_axes, out, "out_axes", is_axis, ENTRY)
         own = [i for i, o in enumerate(outs) if recording.owns(o)]
@@ -80,18 +83,18 @@ def recorded_map(
             done = recording.run([outs[i] for i in own], operands, (at, where, size), transformed)
         if done is None:
             recording.resume()
-        found = dict(zip(own, done or ()))
+        of_own = dict(zip(own, done or ()))
         batch = batch or Batch(GROUND, size, None, of=f)
         batch.closed = True
         with use(GROUND):
-            return out_tree.unflatten(
-                [
-                    found[i]
-                    if i in found
-                    else taken(batch, recording.value(o), w, partial(_path, out, i))
-                    for i, (o, w) in enumerate(zip(outs, wanted))
-                ]
-            )
+            found = [
+                of_own[i]
+                if i in of_own
+                else taken(batch, recording.value(o), w, partial(_path, out, i))
+                for i, (o, w) in enumerate(zip(outs, wanted))
+            ]
+        found = [made[i].like(x) if i in made else x for i, x in enumerate(found)]
+        return out_tree.unflatten(found)
     finally:
         recording.abandon()
         if batch is not None:

@@ -71,6 +71,8 @@ from plait_sharding import shard_map as shard_map
 from plait_sharding import with_sharding_constraint as with_sharding_constraint
 from plait_sharding import xmap as xmap
 from plait_state import Ref as Ref
+from plait_state import empty_ref as empty_ref
+from plait_state import free_ref as free_ref
 from plait_state import freeze as freeze
 from plait_state import new_ref as new_ref
 

@@ -37,6 +37,9 @@ from plait.ext.lower import (
 from plait.ext.ops.callbacks import (
     host,
 )
+from plait.ext.trace import (
+    Handle,
+)
 from plait.ext.types import (
     ShapeDtypeStruct,
     float0,
@@ -264,6 +267,18 @@ def _rules_lost(program: Program) -> list[str] | None:
 
 def _check_closed(staged: Any) -> None:
     """Raise if it captured values that are being traced."""
+    taken = [
+        *staged.captured,
+        *(v for v in staged.program.inputs if v.aval.dtype in Handle.of_dtype),
+    ]
+    for c in taken:
+        if c.aval.dtype in Handle.of_dtype:
+            how = "closes over" if isinstance(c, Handle) else "is given"
+            raise NotExportable(
+                f"{_called(staged.program)} {how} {c!r}, made at {user_line(c.where)}, which is no "
+                "array: what an artifact computes follows from arrays alone",
+                fix="give it the array that it holds, and return what is to be written",
+            )
     held = [c for c in staged.captured if is_tracer(c)]
     if held:
         raise NotExportable(

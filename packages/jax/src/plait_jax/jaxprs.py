@@ -40,7 +40,14 @@ __all__ = [
 
 
 class _Variables(type):
-    """Its class has Plait's variables as instances, and makes such."""
+    """Its class has Plait's variables as instances, makes such, and is equal to their class: code
+    compares `type(v)` with it."""
+
+    def __eq__(cls, other: Any) -> bool:
+        return other is cls or other is Variable
+
+    def __hash__(cls) -> int:
+        return hash(Variable)
 
     def __instancecheck__(cls, instance: Any) -> bool:
         return isinstance(instance, Variable)

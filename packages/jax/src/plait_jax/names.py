@@ -15,6 +15,7 @@ from typing import Any
 import plait
 from plait.errors import MissingPlugin, PluginError
 
+from .backends import devices_by_flags
 from .finder import VERSION
 from .primitives import primitive_named
 from .requests import placeholder
@@ -35,7 +36,7 @@ NAMES = _read()
 _ELSEWHERE = {
     "jax": """
         __version__=:finder.VERSION __version_info__=:inert.VERSION_INFO
-        make_jaxpr=:jaxprs.make_jaxpr
+        enable_custom_prng=:key_types.enable_custom_prng make_jaxpr=:jaxprs.make_jaxpr
     """,
     "jax.version": "__version__=:finder.VERSION __version_info__=:inert.VERSION_INFO",
     "jax.api_util": """
@@ -56,7 +57,11 @@ _ELSEWHERE = {
         find_top_trace=:tracing.find_top_trace is_concrete=:tracing.is_concrete
     """,
     "jax.custom_derivatives": "zero_from_primal=:primitives.zero_from_primal",
-    "jax.dtypes": "extended=plait.dtypes.opaque TypePromotionError=plait.errors.TypeRule",
+    "jax.numpy": "ndim=:lenient.ndim shape=:lenient.shape size=:lenient.size",
+    "jax.dtypes": """
+        TypePromotionError=plait.errors.TypeRule extended=plait.dtypes.opaque
+        canonicalize_dtype=:lenient.canonicalize_dtype
+    """,
     "jax.errors": """
         JAXIndexError=plait.errors.SubscriptError JAXTypeError=plait.errors.ConcretizationError
     """,
@@ -118,6 +123,7 @@ _ELSEWHERE = {
         StepTraceAnnotation=:inert.annotation TraceAnnotation=:inert.annotation
         annotate_function=:inert.unchanged
     """,
+    "jax.random": "PRNGKey=:key_types.PRNGKey",
     "jax.ref": "AbstractRef=:references.AbstractRef",
     "jax.sharding": "make_single_device_sharding=plait.SingleDeviceSharding",
     "jax._src.checkify": """
@@ -127,6 +133,7 @@ _ELSEWHERE = {
     "jax._src.distributed": "global_state=:inert.global_state",
     "jax._src.literals": "TypedNdArray=:inert.TypedNdArray",
     "jax._src.tree_util": "_registry=:trees.registered",
+    "jax._src.xla_bridge": "_backends=:backends.BACKENDS",
     "jax._src.traceback_util": """
         _exclude_paths=:inert.EXCLUDED api_boundary=:inert.unchanged
         include_frame=:inert.include_frame register_exclusion=:inert.register_exclusion
@@ -175,13 +182,16 @@ _NOTHING = object()
 
 
 def begin() -> None:
-    """Take on JAX's defaults, when jax is first imported: 64 bits where JAX_ENABLE_X64 says so.
+    """Take on JAX's defaults, when jax is first imported: 64 bits where JAX_ENABLE_X64 says so, and
+    as many devices as XLA_FLAGS say that the CPU is.
 
     PLAIT_X64 and the like have the last word.
     """
     wide = os.environ.get("JAX_ENABLE_X64", "0").lower() in ("1", "true", "on", "yes", "y", "t")
     if not any(f"PLAIT_{name}" in os.environ for name in ("X64", "DEFAULT_FLOAT", "DEFAULT_INT")):
         plait.config.update("jax_enable_x64", wide)
+    if "PLAIT_CPU_DEVICES" not in os.environ and not plait.config.is_frozen("cpu_devices"):
+        plait.config.update("cpu_devices", devices_by_flags() or plait.config.cpu_devices)
     tracers_have_levels()
 
 

@@ -15,11 +15,12 @@ from functools import partial
 from typing import Any
 
 import plait
-from plait import tree_util
+from plait import lax, tree_util
 from plait.ext import (
     AnyElement,
     Aval,
     Effect,
+    Literal,
     Value,
     as_value,
     current,
@@ -28,6 +29,7 @@ from plait.ext import (
     ops,
 )
 from plait.ext import Primitive as Operation
+from plait.ext.rules import Elementwise
 from plait.ext.trace import as_list
 from plait.ext.values import solid
 
@@ -109,6 +111,17 @@ def _hold(params: dict[str, Any]) -> dict[str, Any]:
 def free(params: dict[str, Any]) -> dict[str, Any]:
     """Return parameters as they were given."""
     return {k: v.value if v.__class__ is Held else v for k, v in params.items()}
+
+
+def _of_one_shape(values: list[Any]) -> list[Any]:
+    """Return operands of an elementwise operation, of which JAX lets some be without axes, in the
+    shape of the others; and Python's numbers among them in their dtype."""
+    full = next((v for v in values if v.aval.shape), None)
+    if full is None or all(v.aval.shape for v in values):
+        return values
+    dtype = full.aval.dtype
+    own = [ops.shape.convert(v, dtype) if v.__class__ is Literal else v for v in values]
+    return [v if v.aval.shape else lax.broadcast(v, full.aval.shape) for v in own]
 
 
 _count = itertools.count()
@@ -286,6 +299,8 @@ class Named:
         values = [a if isinstance(a, Value) else as_value(a) for a in args]
         if row.order is not None:
             values = [values[i] for i in row.order]
+        if len(values) > 1 and Elementwise in self.operation.traits:
+            values = _of_one_shape(values)
         return self.operation.bind(*values, **params)
 
 

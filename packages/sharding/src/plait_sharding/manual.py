@@ -37,7 +37,9 @@ from plait.ext.rules import (
     lower_rules,
 )
 from plait.ext.trace import (
+    Handle,
     Interpreter,
+    Lending,
     Stage,
     Wiring,
     arguments,
@@ -46,6 +48,7 @@ from plait.ext.trace import (
     wraps,
 )
 from plait.ext.tree import (
+    flatten,
     key_paths,
     spread,
 )
@@ -286,7 +289,30 @@ def over_pieces(
     @wraps(f)
     def mapped(*args: Any) -> Any:
         over = _a_mesh(mesh_here() if mesh is None else mesh)
+        leaves, tree = flatten(args)
+        which = [i for i, x in enumerate(leaves) if isinstance(x, Handle)]
+        if which:
+            return with_parts(over, Lending(leaves, tree, which), which)
         return on_pieces(over, _chosen(over, axis_names), args)
+
+    def with_parts(mesh: Mesh, lending: Lending, which: Sequence[int]) -> Any:
+        """`f` gets handles for pieces of what handles stand for, and gives what they stand for."""
+        plain = lending.plain
+        specs = _spread(in_specs, plain, "in_specs")
+        outer = tuple(out_specs) if isinstance(out_specs, list) else out_specs
+        back = (outer, [specs[i] for i in which])
+
+        @wraps(f)
+        def run(*args: Any) -> Any:
+            args, parts = lending.lent(args)
+            out = f(*args)
+            return out, lending.returned(parts, out)
+
+        with lending:
+            over = over_pieces(run, mesh, in_specs, back, axis_names, check, typed)
+            out, ends = over(*plain)
+        lending.restore(ends)
+        return out
 
     def on_pieces(mesh: Mesh, axes: tuple[str, ...], args: tuple) -> Any:
         keep = kept.setdefault((mesh, axes), {})
@@ -420,23 +446,24 @@ def _said(what: str, tree: Any, i: int, x: Any) -> str:
     return f"{name}{key_paths(tree)[i]} of type {x.aval!r}"
 
 
+def _spread(specs: Any, tree: Any, what: str) -> list[PartitionSpec]:
+    """The PartitionSpec of each leaf of the tree."""
+    whole = what == "in_specs"  # None, for an argument, is that it is not divided
+    found = spread(
+        tuple(specs) if isinstance(specs, list) else specs,
+        tree,
+        what,
+        lambda s: isinstance(s, PartitionSpec) or (whole and s is None),
+        "a PartitionSpec" + (" or None" if whole else ""),
+    )
+    return [PartitionSpec() if s is None else s for s in found]
+
+
 def _entries(
     mesh: Mesh, axes: tuple[str, ...], specs: Any, tree: Any, xs: Sequence[Any], what: str
 ) -> tuple:
     """For each leaf of the tree, the names that each of its axes is divided over."""
-    if isinstance(specs, list):
-        specs = tuple(specs)
-    whole = what == "in_specs"  # None, for an argument, is that it is not divided
-    found = [
-        PartitionSpec() if s is None else s
-        for s in spread(
-            specs,
-            tree,
-            what,
-            lambda s: isinstance(s, PartitionSpec) or (whole and s is None),
-            "a PartitionSpec" + (" or None" if whole else ""),
-        )
-    ]
+    found = _spread(specs, tree, what)
     for spec in dict.fromkeys(found):
         mesh.check(spec)
         if None in spec.parts:

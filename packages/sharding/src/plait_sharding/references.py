@@ -1,4 +1,4 @@
-"""References of outside that are read in shard_map: every device has the whole of them.
+"""References of outside in shard_map: every device has the whole of them, and writes the same.
 
 Invariant: only the table of plait_state loads this.
 """
@@ -6,7 +6,8 @@ Invariant: only the table of plait_state loads this.
 from collections.abc import Sequence
 from typing import Any
 
-from plait_state.ext import discharge_rules, reading
+from plait.ext.errors import ArgumentError, user_line
+from plait_state.ext import discharge_rules, discharged, finished, held
 
 from .manual import shard_map_p
 
@@ -15,10 +16,27 @@ __all__: list[str] = []
 
 @discharge_rules.rule(shard_map_p)
 def _shard_map(args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
-    operands, params = reading(shard_map_p, args, params)
-    # a reference has no axes, and neither has what was said of it
-    specs = [
-        s if x is a else ((),) * x.aval.ndim
-        for x, a, s in zip(operands, args, params["in_specs"], strict=True)
-    ]
-    return shard_map_p.bind(*operands, **{**params, "in_specs": tuple(specs)})
+    d = discharged(params["program"])
+    if d.written and not params["typed"]:
+        ref = args[d.written[0]]
+        raise ArgumentError(
+            f"a function under shard_map(check_vma=False) writes a reference of outside, {ref!r}, "
+            f"made at {user_line(ref.where)}: each device might write something else",
+            fix="pass it as an argument, so that each device has its piece, or leave out "
+            "check_vma=False",
+        )
+    # a reference has no axes, and neither has what was said of it; what is written is the same on
+    # every device, for it has the type of what the reference held
+    operands = held(args)
+    whole = [((),) * x.aval.ndim for x in operands]
+    specs = [s if x is a else w for x, a, w, s in zip(operands, args, whole, params["in_specs"])]
+    outs = shard_map_p.bind(
+        *operands,
+        **{
+            **params,
+            "program": d.program,
+            "in_specs": tuple(specs),
+            "out_specs": (*(whole[i] for i in d.written), *params["out_specs"]),
+        },
+    )
+    return finished(args, d.written, outs)

@@ -11,9 +11,9 @@ from plait.ext.errors import (
     hide as _hide,
 )
 
-from .api import freeze, new_ref
+from .api import empty_ref, free_ref, freeze, new_ref
 from .ref import Ref
 
-__all__ = ["Ref", "freeze", "new_ref"]
+__all__ = ["Ref", "empty_ref", "free_ref", "freeze", "new_ref"]
 
 _hide(_os.path.dirname(__file__))

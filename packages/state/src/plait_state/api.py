@@ -5,11 +5,12 @@ Invariant: an index means what it means of arrays.
 
 from typing import Any
 
+import plait.numpy as pnp
 from plait.ext.errors import ArgumentError, border
 
 from .ref import Ref, closed, made, read_part, write_part
 
-__all__ = ["addupdate", "freeze", "get", "new_ref", "set", "swap"]
+__all__ = ["addupdate", "empty_ref", "free_ref", "freeze", "get", "new_ref", "set", "swap"]
 
 
 @border
@@ -22,9 +23,10 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: Any = None) -> Ref
       kind: None, or "no_grad_no_remat", which changes nothing.
 
     Functions under `jit`, `scan`, `while_loop`, `cond`, `checkpoint` may read and write references
-    that they close over or, but for loops, are given; so may functions that are differentiated or
-    mapped use those that they make. A value that carries a derivative or a mapped axis is not
-    written into a reference of outside.
+    that they close over or are given; so may functions that are differentiated or mapped use those
+    that they make. Of a reference that is mapped, or among the rows of a `scan`, or an argument of
+    `shard_map`, a function gets one to its part. A value that carries a derivative or a mapped
+    axis is not written into another reference of outside.
 
     Raises NotAnArrayError if `init_val` is no array, OperandTypeError if it is a reference,
     ArgumentError for a memory space.
@@ -59,6 +61,48 @@ def freeze(ref: Ref) -> Any:
     Array(2., dtype=float32, weak_type=True)
     """
     return closed(_expected(ref, "freeze"))
+
+
+@border
+def empty_ref(ty: Any, memory_space: Any = None) -> Ref:
+    """A mutable reference that is to be written: it holds zeros until then.
+
+    Args:
+      ty: what has the shape and dtype of the contents, as a `ShapeDtypeStruct` or an array.
+      memory_space: None.
+
+    Raises ArgumentError for what has no shape and dtype, and for a memory space.
+
+    >>> import plait
+    >>> ref = plait.empty_ref(plait.ShapeDtypeStruct((2,), "float32"))
+    >>> ref[1] = 3.0
+    >>> ref
+    Ref([0., 3.], dtype=float32)
+    """
+    if not hasattr(ty, "shape") or not hasattr(ty, "dtype"):
+        raise ArgumentError(
+            f"empty_ref needs the type of an array, not {type(ty).__name__} {ty!r}",
+            fix="write plait.ShapeDtypeStruct(shape, dtype)",
+        )
+    return new_ref(pnp.zeros(ty.shape, ty.dtype), memory_space=memory_space)
+
+
+@border
+def free_ref(ref: Ref) -> None:
+    """Let nobody use a reference any more, and drop the array that it holds.
+
+    Raises ArgumentError if the reference is of outside of the function that is transformed, or was
+    frozen or freed before.
+
+    >>> import plait
+    >>> ref = plait.new_ref(1.0)
+    >>> plait.free_ref(ref)
+    >>> ref[...]
+    Traceback (most recent call last):
+    ...
+    plait.errors.ArgumentError: a reference was frozen, and is used again: ...
+    """
+    closed(_expected(ref, "free_ref"))
 
 
 @border

@@ -70,10 +70,11 @@ class Ref(Handle):
     (2.0, 4.0, 2)
     """
 
-    __slots__ = ("_held", "_variable", "_frozen")
+    __slots__ = ("_held", "_variable", "_frozen", "_lent")
     _held: Any
     _variable: Var | None
     _frozen: bool
+    _lent: bool
 
     def __init__(self, *args: object, **kwargs: object):
         raise ArgumentError("Ref is made by plait.new_ref", fix="write plait.new_ref(value)")
@@ -109,6 +110,30 @@ class Ref(Handle):
     def weak_type(self) -> bool:
         """Whether the dtype of what it holds gives way to others."""
         return self.content_type.weak_type
+
+    @property
+    def sharding(self) -> Any:
+        """Where what it holds lies; NoArray where it is being traced."""
+        return self._held_array("sharding").sharding
+
+    @property
+    def committed(self) -> bool:
+        """Whether what it holds was placed by the user; NoArray where it is being traced."""
+        return self._held_array("committed").committed
+
+    def unsafe_buffer_pointer(self) -> int:
+        """The address of what it holds now; NoArray where it is being traced."""
+        return self._held_array("unsafe_buffer_pointer").unsafe_buffer_pointer()
+
+    def _held_array(self, name: str) -> Any:
+        held = self.read()
+        if isinstance(held, Array):
+            return held
+        raise NoArray(
+            f".{name} of a reference, {self!r}, made at {user_line(self.where)}: what it holds is "
+            "being traced, and has neither memory nor a place",
+            fix="ask outside of the function that is transformed",
+        )
 
     def __len__(self) -> int:
         if not self.ndim:
@@ -168,6 +193,10 @@ class Ref(Handle):
         with use(stage):
             set_.bind(self, value)
 
+    def addupdate(self, x: Any, idx: Any = ()) -> None:
+        """Add to a part; to all without an index."""
+        write_part(self, idx if idx != () else None, x, "add", "adding to")
+
     def __getitem__(self, index: Any) -> Any:
         return read_part(self, index)
 
@@ -215,6 +244,29 @@ class Ref(Handle):
     def through(self, prim: Any, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
         return applied(prim, args, params)
 
+    def contents(self) -> Any:
+        return self.read()
+
+    def replace(self, value: Any) -> None:
+        self.write(value)
+
+    def like(self, value: Any) -> "Ref":
+        ref = made(value)
+        ref.where = self.where
+        return ref
+
+    def ended(self) -> Any:
+        return closed(self)
+
+    def lend(self, begin: bool) -> None:
+        if begin and self._lent:
+            raise ArgumentError(
+                f"a reference is given twice, of which a function gets parts: {self!r}, made at "
+                f"{user_line(self.where)}",
+                fix="give it once, and use the one argument",
+            )
+        self._lent = begin
+
 
 def _refusing(name: str) -> Any:
     """Return a member that refuses what arrays can do."""
@@ -261,7 +313,7 @@ def _bare(by: Interpreter, aval: Aval, where: Any = None) -> Ref:
     ref = cast(Ref, object.__new__(Ref))
     ref.by, ref.aval, ref.where = by, aval, where or here()
     ref._held = ref._variable = None
-    ref._frozen = False
+    ref._frozen = ref._lent = False
     return ref
 
 
@@ -291,6 +343,12 @@ def _recorder(ref: Ref) -> Stage | None:
         raise ArgumentError(
             f"a reference was frozen, and is used again: it was made at {user_line(ref.where)}",
             fix="use what plait.freeze returned; freeze the reference last",
+        )
+    if ref._lent:
+        raise ArgumentError(
+            f"a reference is used while a function has its parts: it was made at "
+            f"{user_line(ref.where)}",
+            fix="use the argument of the function, which is a reference to its part",
         )
     if ref.by.closed:
         raise escaped(ref, "a reference's user", None)

@@ -3,7 +3,7 @@
 Invariant: what is only read stays an operand, and is not carried.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from plait.ext.errors import MissingRule, user_line
@@ -68,11 +68,7 @@ def _while(args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
     a, b = params["cond_consts"], params["body_consts"]
     ours, theirs, init = args[:a], args[a : a + b], args[a + b :]
     if going.written:
-        ref = ours[going.written[0]]
-        raise MissingRule(
-            f"the predicate of a loop writes a reference, {ref!r}, made at {user_line(ref.where)}",
-            fix="write it in the body of the loop",
-        )
+        return _asked_in_turns(args, params)
     expect_distinct(theirs, turn.written)
     refs = [theirs[i] for i in turn.written]
     n = len(refs)
@@ -105,3 +101,61 @@ def _while(args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
         },
     )
     return finished(theirs, turn.written, outs)
+
+
+def _asked_in_turns(args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
+    """A loop whose predicate writes: it is asked before the loop, and at the end of each turn; the
+    answer is carried in front, and after it what is written."""
+    going, turn = discharged(params["cond"]), discharged(params["body"])
+    a, b = params["cond_consts"], params["body_consts"]
+    ours, theirs, init = args[:a], args[a : a + b], args[a + b :]
+    expect_distinct(ours, going.written)
+    expect_distinct(theirs, turn.written)
+    if "max_steps" in params:  # whether it is asked after the last turn would depend on the answer
+        ref = ours[going.written[0]]
+        raise MissingRule(
+            f"the predicate of a loop with max_steps writes a reference, {ref!r}, made at "
+            f"{user_line(ref.where)}",
+            fix="write it in the body of the loop",
+        )
+    refs = {id(r): r for r in [*_at(ours, going.written), *_at(theirs, turn.written)]}
+    n, fixed = len(refs), [x for x in (*ours, *theirs) if id(x) not in refs]
+
+    def run(d: Discharged, operands: Sequence[Any], own: Iterator, now: dict, state: Any) -> Any:
+        """(results, what references hold then)"""
+        ins = [now[id(x)] if id(x) in refs else next(own) for x in operands]
+        outs = evaluate(d.program, [*ins, *state])
+        new = dict(zip([id(x) for x in _at(operands, d.written)], outs))
+        return outs[len(d.written) :], now | new
+
+    def asked(own: Iterator, now: dict, state: Sequence[Any]) -> list[Any]:
+        (more,), now = run(going, ours, own, now, state)
+        return [more, *(now[i] for i in refs), *state]
+
+    def step(*xs: Any) -> list[Any]:
+        k = len(fixed)
+        now, state = dict(zip(refs, xs[k + 1 :])), xs[k + 1 + n :]
+        split = sum(id(x) not in refs for x in ours)
+        state, now = run(turn, theirs, iter(xs[split:k]), now, state)
+        return asked(iter(xs[:split]), now, state)
+
+    values = held(fixed)
+    begin = asked(iter(values), {i: r.read() for i, r in refs.items()}, init)
+    of_cond, of_body = going.program.in_avals, turn.program.in_avals
+    types = [t for x, t in zip((*ours, *theirs), (*of_cond[:a], *of_body[:b])) if id(x) not in refs]
+    carry = [*going.program.out_avals[-1:], *(r.content_type for r in refs.values()), *of_body[b:]]
+    outs = while_.bind(
+        *values,
+        *begin,
+        cond=staged(lambda more, *_: [more], carry, going.program.name),
+        body=staged(step, [*types, *carry], turn.program.name),
+        cond_consts=0,
+        body_consts=len(fixed),
+    )
+    for ref, new in zip(refs.values(), outs[1:]):
+        ref.write(new)
+    return list(outs[1 + n :])
+
+
+def _at(operands: Sequence[Any], places: Sequence[int]) -> list[Any]:
+    return [operands[i] for i in places]

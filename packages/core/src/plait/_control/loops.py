@@ -19,9 +19,11 @@ from .._base.errors import (
     TreeMismatch,
 )
 from .._base.tracebacks import border
+from .._base.wrapping import wraps
 from .._core.array import as_value
 from .._core.interpreter import Tracer, Value
 from .._core.ir import Program
+from .._core.lending import Lending, lending_rows
 from .._jit.tracing import kept as traces_of
 from .._jit.tracing import trace
 from .._ops.collective import varied
@@ -148,7 +150,8 @@ def scan(
     Args:
       f: the step; `y` may be any tree, also None.
       init: the first carry, a tree of arrays.
-      xs: a tree of arrays with one size of leading axis; None if there is only `length`.
+      xs: a tree of arrays with one size of leading axis; None if there is only `length`.  For a
+        mutable reference (`new_ref`) the step gets a reference to its row.
       length: the number of steps, if `xs` does not tell.
       reverse: go from the last row to the first; results stay in place.
       unroll: how many steps are written out in one turn of the compiled loop; True is all.
@@ -164,6 +167,9 @@ def scan(
     """
     leaves, tree = flatten(init)
     rows_flat, rows_tree = flatten(xs)
+    lending = lending_rows(rows_flat, rows_tree)
+    if lending is not None:
+        return _scan_parts(lending, f, init, length, reverse, unroll)
     rows = [as_value(x) for x in rows_flat]
     length = _length(rows, length)
     if not config.jit:
@@ -208,6 +214,24 @@ def scan(
         unroll=turns,
     )
     return traced.tree.unflatten(outs)
+
+
+def _scan_parts(lending: Lending, f: Callable[..., Any], init: Any, *how: Any) -> tuple[Any, Any]:
+    """Scan over rows among which are handles: a step gets one for each row of what they stand
+    for."""
+
+    @wraps(f)
+    def step(carry: Any, x: Any) -> Any:
+        x, parts = lending.lent(x)
+        out = f(carry, x)
+        ends = lending.returned(parts, out)
+        # what is no pair is refused as it is
+        return (out[0], (out[1], ends)) if isinstance(out, tuple) and len(out) == 2 else out
+
+    with lending:
+        carry, (ys, ends) = scan(step, init, lending.plain, *how)
+    lending.restore(ends)
+    return carry, ys
 
 
 def _length(rows: list, length: Any) -> Any:
@@ -330,7 +354,7 @@ def map_(f: Callable[..., Any], xs: Any, *, batch_size: int | None = None) -> An
 
     Args:
       f: row -> a tree of arrays.
-      xs: a tree of arrays with one size of leading axis.
+      xs: a tree of arrays, or references, with one size of leading axis.
       batch_size: so many rows are done at once, if an installed plugin knows how; the rest
         together, last.  0: all at once.
 
@@ -346,6 +370,9 @@ def map_(f: Callable[..., Any], xs: Any, *, batch_size: int | None = None) -> An
         return scan(lambda _, x: (None, f(x)), None, xs)[1]
     count = _count("map", "batch_size", batch_size)
     leaves, tree = flatten(xs)
+    lending = lending_rows(leaves, tree)
+    if lending is not None:
+        return _map_parts(lending, f, batch_size)
     rows = [as_value(x) for x in leaves]
     n = _length(rows, None)
     if not count or decide_ge(count, n):
@@ -362,6 +389,21 @@ def map_(f: Callable[..., Any], xs: Any, *, batch_size: int | None = None) -> An
         rest = flatten(together(tree.unflatten([slice_in_dim(x, full, n) for x in rows])))[0]
         done = [concatenate([y, r], 0) for y, r in zip(done, rest)]
     return outs.unflatten(done)
+
+
+def _map_parts(lending: Lending, f: Callable[..., Any], batch_size: Any) -> Any:
+    """`map_` over rows among which are handles, likewise."""
+
+    @wraps(f)
+    def step(x: Any) -> Any:
+        x, parts = lending.lent(x)
+        out = f(x)
+        return out, lending.returned(parts, out)
+
+    with lending:
+        ys, ends = map_(step, lending.plain, batch_size=batch_size)
+    lending.restore(ends)
+    return ys
 
 
 def _count(does: str, name: str, given: Any) -> int:

@@ -13,6 +13,7 @@ from .._base.errors import (
 )
 from .._base.tracebacks import border
 from .._core.array import as_value
+from .._core.handles import handle_among
 from .._ops.shape import (
     concatenate,
     expand_dims,
@@ -53,6 +54,9 @@ def associative_scan(fn: Callable, elems: Any, reverse: bool = False, axis: int 
     xs = [as_value(x) for x in leaves]
     if not xs:
         return elems
+    handle = handle_among(xs)
+    if handle is not None:
+        raise handle.refused("what associative_scan goes along")
     at = [normal_axis(axis, x.aval.ndim) for x in xs]
     sizes = {x.aval.shape[a] for x, a in zip(xs, at)}
     if len(sizes) > 1:

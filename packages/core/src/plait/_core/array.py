@@ -361,7 +361,7 @@ class Literal(Value):
       aval: the type of the array.
     """
 
-    __slots__ = ("value", "aval")
+    __slots__ = ("value", "aval", "__weakref__")
     value: bool | int | float | complex
     __hash__ = None  # type: ignore[assignment]
 

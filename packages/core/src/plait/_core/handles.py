@@ -40,6 +40,27 @@ class Handle(Tracer):
         """Apply an operation with programs that has handles among its operands."""
         raise PlaitError(f"{type(self).__name__} has no method `through`", fix="define it")
 
+    def contents(self) -> Any:
+        """Return the value that it stands for now."""
+        raise PlaitError(f"{type(self).__name__} has no method `contents`", fix="define it")
+
+    def replace(self, value: Any) -> None:
+        """Let it stand for a value of the same type."""
+        raise PlaitError(f"{type(self).__name__} has no method `replace`", fix="define it")
+
+    def like(self, value: Any) -> "Handle":
+        """Return a new handle of this kind, at home here, that stands for a value of any type."""
+        raise PlaitError(f"{type(self).__name__} has no method `like`", fix="define it")
+
+    def ended(self) -> Any:
+        """Return the value that it stands for, and let nobody use it again."""
+        raise PlaitError(f"{type(self).__name__} has no method `ended`", fix="define it")
+
+    def lend(self, begin: bool) -> None:
+        """Let nobody use it from now on, or let it be used again.  Raises if it is not used by
+        anybody already."""
+        raise PlaitError(f"{type(self).__name__} has no method `lend`", fix="define it")
+
     def refused(self, by: object) -> PlaitError:
         """Return the error for what takes arrays only, and is named by `by`."""
         return PlaitError(f"{by} takes no {type(self).__name__}", fix="give an array")

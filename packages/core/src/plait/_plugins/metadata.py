@@ -42,7 +42,7 @@ DISTRIBUTION_OF = {
         "inspect_array_sharding visualize_array_sharding visualize_sharding distributed"
     ),
     "plait-export": "export",
-    "plait-state": "new_ref Ref freeze",
+    "plait-state": "new_ref Ref freeze empty_ref free_ref",
 }
 """Which distribution offers which public name: for install hints only."""
 TABLES = {

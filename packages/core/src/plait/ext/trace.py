@@ -59,6 +59,9 @@ from .._core.interpreter import (
     use,
     with_lines,
 )
+from .._core.lending import (
+    Lending,
+)
 from .._core.lift_higher_order import (
     lift_rule,
     rebuilt,
@@ -101,6 +104,7 @@ __all__ = [
     "GROUND",
     "Handle",
     "Interpreter",
+    "Lending",
     "Lifted",
     "Recording",
     "Role",

@@ -47,15 +47,36 @@ def _bad(text: str, why: str) -> TypeRule:
 
 
 def _interleaved(args: Sequence[Any]) -> tuple[str, list[Any]]:
-    """einsum(x, [0, 1], y, [1, 2], [0, 2]) as notation."""
+    """einsum(x, [0, 1], y, [1, 2], [0, 2]) as notation.
+
+    What names an axis may be anything that can be hashed; without a list for the result its axes
+    are in the order of their names, which must have one then.
+    """
+    count = len(args) // 2 * 2
+    operands, lists = list(args[:count:2]), list(args[1::2][: count // 2])
+    result = [args[-1]] if len(args) % 2 else []
+    found = dict.fromkeys([i for a in (*lists, *result) for i in a if i is not Ellipsis])
+    names = list(found)
+    try:
+        names.sort()
+    except TypeError:
+        if not result:
+            raise ArgumentError(
+                f"einsum: names of axes that have no order, {names}, and no list for the result",
+                fix="say which axes the result has: einsum(x, [i, j], [j, i])",
+            ) from None
+    if len(names) > len(_LETTERS):
+        raise ArgumentError(
+            f"einsum: {len(names)} axes have names, and {len(_LETTERS)} can have",
+            fix="contract fewer operands at once",
+        )
+    letters = dict(zip(names, _LETTERS))
 
     def text(labels: Sequence[Any]) -> str:
-        return "".join(["..." if i is Ellipsis else _LETTERS[i] for i in labels])
+        return "".join(["..." if i is Ellipsis else letters[i] for i in labels])
 
-    count = len(args) // 2 * 2
-    operands, labels = list(args[:count:2]), [text(a) for a in args[1:count:2]]
-    out = "->" + text(args[-1]) if len(args) % 2 else ""
-    return ",".join(labels) + out, operands
+    out = "->" + text(result[0]) if result else ""
+    return ",".join(map(text, lists)) + out, operands
 
 
 def _letters(text: str, ranks: Sequence[int]) -> tuple[list[str], str]:
@@ -76,8 +97,8 @@ def _letters(text: str, ranks: Sequence[int]) -> tuple[list[str], str]:
     spread = lambda t, n: t.replace("...", rest[len(rest) - n :] if n else "")  # noqa: E731
     full = [spread(t, r - len(t.replace("...", "", 1))) for t, r in zip(terms, ranks)]
     for t in full:
-        if not all(c in _LETTERS for c in t):
-            raise _bad(text, "subscripts are letters")
+        if not all(c.isalnum() for c in t):
+            raise _bad(text, "subscripts are letters or digits")
     if arrow:
         result = spread(out, most) if "..." in out else out
         if "..." not in out and most:

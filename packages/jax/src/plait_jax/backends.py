@@ -1,0 +1,48 @@
+"""What JAX's code asks of the runtime: whether devices exist, and how many the CPU is to be.
+
+Invariant: to ask makes no device.
+"""
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import plait
+from plait.ext.devices import platform
+
+__all__ = ["BACKENDS", "devices_by_flags"]
+
+_COUNT = re.compile(r"--xla_force_host_platform_device_count=(\d+)")
+
+
+def devices_by_flags() -> int | None:
+    """Return how many devices XLA_FLAGS want the CPU to be; None if they do not say.
+
+    >>> import os
+    >>> os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=4"
+    >>> devices_by_flags()
+    4
+    >>> del os.environ["XLA_FLAGS"]
+    """
+    found = _COUNT.findall(os.environ.get("XLA_FLAGS", ""))
+    return int(found[-1]) if found and int(found[-1]) > 0 else None
+
+
+class _Backends(Mapping[str, Any]):
+    """Platform -> its devices, where they exist: libraries ask before they change how many there
+    will be."""
+
+    def __getitem__(self, name: str) -> Any:
+        if name in list(self):
+            return plait.devices(name)
+        raise KeyError(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter([platform()] if plait.config.is_frozen("cpu_devices") else [])
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+
+BACKENDS = _Backends()

@@ -1,0 +1,38 @@
+"""Functions of JAX's that take what Plait's own refuse, and libraries give.
+
+Invariant: what Plait takes they hand to it.
+"""
+
+import functools
+from typing import Any
+
+import numpy as np
+
+import plait.numpy as pnp
+from plait import dtypes
+
+__all__ = ["canonicalize_dtype", "ndim", "shape", "size"]
+
+
+@functools.wraps(pnp.shape)
+def shape(a: Any) -> tuple[Any, ...]:
+    # None is an object without axes for numpy
+    return () if a is None else pnp.shape(a)
+
+
+@functools.wraps(pnp.ndim)
+def ndim(a: Any) -> int:
+    return 0 if a is None else pnp.ndim(a)
+
+
+@functools.wraps(pnp.size)
+def size(a: Any, axis: Any = None) -> Any:
+    return 1 if a is None and axis is None else pnp.size(a, axis)
+
+
+@functools.wraps(dtypes.canonicalize_dtype)
+def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> Any:
+    # a dtype that no array can have stays as it is: one compares it
+    if dtype is object or dtype == np.dtype(object):
+        return np.dtype(object)
+    return dtypes.canonicalize_dtype(dtype, allow_extended_dtype)
