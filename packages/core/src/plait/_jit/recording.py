@@ -37,6 +37,7 @@ class Recording(Stage):
       of: the function as its user wrote it.
       opening: opens the interpreter of the transformation, and returns it with what the inputs are
         for it; asked when the recording ends early, and at most once.
+      copies: whether the function is done for many values at once (`Interpreter.copies`).
 
     >>> import plait
     >>> from plait.ext.trace import GROUND, Recording, opened
@@ -58,8 +59,10 @@ class Recording(Stage):
         does: str,
         of: Callable[..., Any],
         opening: Callable[[], tuple[Interpreter, Sequence[Any]]],
+        copies: bool = False,
     ):
         super().__init__(GROUND, does, of)
+        self.copies = copies
         self.staging = False  # nobody will ask for a program: it is a way of doing things at once
         self.opening = opening
         self.interpreter: Any = None
