@@ -61,6 +61,7 @@ DISCRETE = {
     **{p.name: (p, (K,)) for p in (el.not_, el.clz, el.population_count)},
     "core.is_finite": (el.is_finite, (X,)),
     "core.stop": (el.stop, (X,)),
+    "core.once": (el.once, (X,)),
 }
 
 

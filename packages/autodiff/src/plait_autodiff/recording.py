@@ -113,7 +113,7 @@ def _linearizing(xs: Sequence[Any], does: str, of: Callable[..., Any]):
         j, _, t = levels
         return j, [j.dual(x, t.input(x.aval.tangent_type)) for x in xs if x.aval.varies]
 
-    recording = Recording(does, of, opening)
+    recording = Recording(JVP, of, opening, does)
 
     def otherwise() -> Levels:
         recording.resume()
@@ -236,7 +236,7 @@ def recorded_jvp(
         values, dots, aux = differentiate(pair, xs, ts, has_aux=True)
         return values, [d for x, d in zip(values, dots) if x.aval.varies], aux
 
-    recording = Recording("jvp", f, opening)
+    recording = Recording(JVP, f, opening)
     try:
         made = _Recorded(recording, f, tree, xs, has_aux)
         moving = [i for i, x in enumerate(xs) if x.aval.varies]

@@ -135,10 +135,16 @@ class Interpreter:
     copies: bool = False
     """Whether it does for many examples at once what its function does for one: what acts on
     something outside would act once, and not once for each."""
+
     does: str = "evaluate"
     """The name of the transformation, as users know it."""
     of: Callable[..., Any] | None = None
     """The function it transforms."""
+
+    @property
+    def kind(self) -> type["Interpreter"]:
+        """The class that its tracers show: its own, unless it stands for another interpreter."""
+        return type(self)
 
     def apply(self, prim: Any, args: Sequence[Any], params: Params) -> Any:
         """Apply a primitive; return its result, or a list of results if `prim.many`."""
@@ -194,7 +200,7 @@ class Tracer(Value):
     __hash__ = object.__hash__
 
     def __repr__(self) -> str:
-        return f"<{type(self.by).__name__} {self.aval!r}>"
+        return f"<{self.by.kind.__name__} {self.aval!r}>"
 
     def concrete(self) -> Any:
         """Return the value with known elements that it stands for now.

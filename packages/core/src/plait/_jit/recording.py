@@ -33,16 +33,16 @@ class Recording(Stage):
     """Records what touches its inputs or numbers alone, and does everything else at once.
 
     Args:
-      does: the name of the transformation.
+      kind: the class of the transformation's interpreter.
       of: the function as its user wrote it.
       opening: opens the interpreter of the transformation, and returns it with what the inputs are
         for it; asked when the recording ends early, and at most once.
-      copies: whether the function is done for many values at once (`Interpreter.copies`).
+      does: the name of the transformation, if it is not that of the class.
 
     >>> import plait
     >>> from plait.ext.trace import GROUND, Recording, opened
     >>> def twice(f, x):
-    ...     recording = Recording("twice", f, lambda: (GROUND, [x]))
+    ...     recording = Recording(type(GROUND), f, lambda: (GROUND, [x]), "twice")
     ...     with opened(recording):
     ...         out = f(recording.input(x.aval))
     ...     done = recording.run([out], [[x]], None, lambda g, xs: g(*g(*xs)))
@@ -56,13 +56,13 @@ class Recording(Stage):
 
     def __init__(
         self,
-        does: str,
+        kind: type[Interpreter],
         of: Callable[..., Any],
         opening: Callable[[], tuple[Interpreter, Sequence[Any]]],
-        copies: bool = False,
+        does: str | None = None,
     ):
-        super().__init__(GROUND, does, of)
-        self.copies = copies
+        super().__init__(GROUND, does or kind.does, of)
+        self._kind, self.copies = kind, kind.copies
         self.staging = False  # nobody will ask for a program: it is a way of doing things at once
         self.opening = opening
         self.interpreter: Any = None
@@ -70,6 +70,10 @@ class Recording(Stage):
         self.values: dict[Any, Any] = {}
         """What variables are for that interpreter, once there is one."""
         self.is_run = False
+
+    @property
+    def kind(self) -> type[Interpreter]:
+        return self._kind
 
     def apply(self, prim: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
         own = known = False

@@ -69,10 +69,10 @@ def compiled_for(topology: Topology, module: Module, options: Options) -> Loaded
     several = len(devices) > 1
     results = jaxlib_api.output_shardings(code) if several else None
     given = jaxlib_api.parameter_shardings(code) if several and module.chosen else None
-    tiles = [
+    tiles, chosen = (
         None if s is None else [jaxlib_api.tiles(each) for each in s] for s in (results, given)
-    ]
-    return Loaded(code, *tiles)
+    )
+    return Loaded(code, tiles, chosen)
 
 
 def _refused(e: Exception, topology: Topology, options: Options) -> PlaitError:
