@@ -44,7 +44,8 @@ def _extreme(prim):
         """Those who have the extreme value share its derivative equally.
 
         What is compared is what was sent: behind a barrier it is computed once.  Computed again
-        for the comparison, it may be rounded otherwise, and then nobody has the extreme.
+        for the comparison, it may be rounded otherwise, and then nobody has the extreme.  For one
+        device the compiler for the CPU drops barriers: under vmap its fast tier may still do so.
         """
         (x,) = barrier.bind(*xs)
         out = prim.bind(x, **who)
