@@ -417,6 +417,6 @@ def test_work_does_not_grow_with_the_devices(way):
         calls[n] = python_calls(lambda: lowered.append(step.lower(*large())))  # noqa: B023
         calls[n] += python_calls(lambda: lowered[0].module())  # noqa: B023
         sizes[n] = len(lowered[0].as_text())
-    assert 20_000 < calls[16] and calls[4096] <= 1.1 * calls[16]  # some types are found again
+    assert calls[16] > 20_000 and calls[4096] <= 1.1 * calls[16]  # some types are found again
     if way in (fsdp_by_jit, tensor_by_jit):
         assert sizes[4096] <= sizes[16] + 200
