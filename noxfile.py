@@ -357,8 +357,8 @@ def coreml(session: nox.Session) -> None:
     pytest(session, "coreml", "tests/coreml", PLAIT_TEST_READER=str(reader))
 
 
-@nox.session(name="topologies")
-def ahead(session: nox.Session) -> None:
+@nox.session
+def topologies(session: nox.Session) -> None:
     """Programs compiled for H100s and TPUs, by the libraries of these platforms and no device.
 
     It is no part of `tests`: the libraries are a gigabyte.

@@ -11,6 +11,7 @@ import collections
 import functools
 import math
 import re
+import sys
 
 import numpy as np
 import pytest
@@ -387,3 +388,35 @@ def test_programs_do_not_grow_with_the_devices(way):
         assert lists <= (0 if way in (fsdp_by_jit, tensor_by_jit) else 5)
     assert len(texts) == len(equations) == 1
     assert max(codes) <= codes[0] + 500  # numbers of more digits
+
+
+def python_calls(f):
+    """How many functions of Python a call of `f` enters."""
+    count, before = 0, sys.getprofile()
+
+    def entered(frame, event, arg):
+        nonlocal count
+        count += event == "call"
+
+    sys.setprofile(entered)
+    try:
+        f()
+    finally:
+        sys.setprofile(before)
+    return count
+
+
+@pytest.mark.parametrize("way", [fsdp_by_jit, fsdp, tensor_by_jit, tensor])
+def test_work_does_not_grow_with_the_devices(way):
+    """Tracing and lowering for 4096 devices does what it does for 16, and where the compiler
+    divides, the text is as long but for digits."""
+    calls, sizes = {}, {}
+    for n in (8, 16, 512, 4096):  # with the first, rules and attributes are found that are kept
+        step = plait.jit(way(functools.partial(absent, n)))
+        lowered = []
+        calls[n] = python_calls(lambda: lowered.append(step.lower(*large())))  # noqa: B023
+        calls[n] += python_calls(lambda: lowered[0].module())  # noqa: B023
+        sizes[n] = len(lowered[0].as_text())
+    assert calls[16] > 20_000 and calls[4096] <= 1.1 * calls[16]  # some types are found again
+    if way in (fsdp_by_jit, tensor_by_jit):
+        assert sizes[4096] <= sizes[16] + 200

@@ -318,7 +318,7 @@ class Mesh(_Axes):
                 f"the names of the axes of a mesh must be different strings, not {names}",
                 fix='write for instance Mesh(devices, ("x", "y"))',
             )
-        topology, ids = _topology(grid), tuple([_number(d) for d in grid.flat])
+        topology, ids = _topology(grid), _numbers(devices, grid)
         if len(set(ids)) < len(ids) or not ids:
             raise AxisError(
                 f"a mesh needs each of its devices once, and has {list(ids)}",
@@ -327,9 +327,23 @@ class Mesh(_Axes):
         self.devices, self.axis_names, self.axis_sizes = grid, names, grid.shape
         self.axis_types = _types_of(axis_types, names)
         self.ids, self.topology = ids, topology
-        self._key = ids, grid.shape, names, self.axis_types, self.topology
+        self._settle()
+
+    def _settle(self) -> None:
+        """Compute what follows from devices, names and types."""
+        self._key = self.ids, self.axis_sizes, self.axis_names, self.axis_types, self.topology
         self._hash = hash(self._key)
-        self.untyped = self if self.are_all_axes_auto else Mesh(grid, names)
+        auto = (AxisType.Auto,) * len(self.axis_names)
+        self.untyped = self if self.axis_types == auto else self._retyped(auto)
+
+    def _retyped(self, types: tuple[AxisType, ...]) -> "Mesh":
+        """The mesh whose axes have these types; nothing is checked or done for each device."""
+        made = object.__new__(Mesh)
+        for name in ("devices", "ids", "topology", "axis_names", "axis_sizes"):
+            setattr(made, name, getattr(self, name))
+        made.axis_types = types
+        made._settle()
+        return made
 
     @property
     def empty(self) -> bool:
@@ -389,10 +403,9 @@ class Mesh(_Axes):
 
     def typed(self, axes: Iterable[str], kind: AxisType) -> "Mesh":
         """The mesh whose axes of these names are of this type."""
-        types = [kind if n in axes else t for n, t in zip(self.axis_names, self.axis_types)]
-        return (
-            self if tuple(types) == self.axis_types else Mesh(self.devices, self.axis_names, types)
-        )
+        old = self.axis_types
+        types = tuple([kind if n in axes else t for n, t in zip(self.axis_names, old)])
+        return self if types == old else self._retyped(types)
 
     def update(self, devices: Any = None, axis_names: Any = None, axis_types: Any = None) -> "Mesh":
         """A mesh that differs in what is given.
@@ -544,6 +557,14 @@ def in_words(numbers: Sequence[int]) -> str:
         return str(list(numbers))
     first, last = numbers[0], numbers[-1]
     return f"[{first}, {numbers[1]}, ..., {last}]"
+
+
+def _numbers(given: Any, grid: np.ndarray) -> tuple[int, ...]:
+    """The numbers of devices; of thousands that are numbers, without a call for each."""
+    if isinstance(given, np.ndarray) and given.dtype.kind in "iu" and given.size:
+        if given.min() >= 0:
+            return tuple(given.ravel().tolist())
+    return tuple([_number(d) for d in grid.flat])
 
 
 def _number(device: Any) -> int:

@@ -66,18 +66,22 @@ def compiled_for(topology: Topology, module: Module, options: Options) -> Loaded
         code = jaxlib_api.compile_for(devices, module.code, made)
     except jaxlib_api.RuntimeFailure as e:
         raise _refused(e, topology, options) from e
-    several = len(devices) > 1
-    results = jaxlib_api.output_shardings(code) if several else None
-    given = jaxlib_api.parameter_shardings(code) if several and module.chosen else None
-    tiles, chosen = (
-        None if s is None else [jaxlib_api.tiles(each) for each in s] for s in (results, given)
-    )
-    return Loaded(code, tiles, chosen)
+    if len(devices) == 1:
+        return Loaded(code, None)
+    tiles = [jaxlib_api.tiles(s) for s in jaxlib_api.output_shardings(code)]
+    if not module.chosen:
+        return Loaded(code, tiles)
+    return Loaded(code, tiles, [jaxlib_api.tiles(s) for s in jaxlib_api.parameter_shardings(code)])
 
 
 def _refused(e: Exception, topology: Topology, options: Options) -> PlaitError:
     """Return the error for a module that was not compiled."""
     said = str(e).splitlines()[0]
+    if "RESOURCE_EXHAUSTED" in said:
+        return RuntimeFailure(
+            f"the program does not fit in the memory of {topology!r}: {said}",
+            fix="divide it over more devices, or compute more of it again (plait.checkpoint)",
+        )
     names = [name for name, _ in options.flags if name in said]
     if names:
         return ArgumentError(
