@@ -51,6 +51,7 @@ CASES = {
     **{f"core.integer_pow, {n}": (el.integer_pow, (X,), {"exponent": n}) for n in range(-2, 6)},
     "core.integer_pow, at 0": (el.integer_pow, (0 * X,), {"exponent": 3}),
     "core.integer_pow, complex": (el.integer_pow, (Z,), {"exponent": -2}),
+    "core.once": (el.once, (X,)),
     "core.accurate": (accurate, (X,), {"of": "sin", "mode": "highest", "tolerance": (0., 0., 0)}),
     "core.reduce_precision": (el.reduce_precision, (X,), {"exponent_bits": 11,
                                                           "mantissa_bits": 52}),
@@ -61,7 +62,6 @@ DISCRETE = {
     **{p.name: (p, (K,)) for p in (el.not_, el.clz, el.population_count)},
     "core.is_finite": (el.is_finite, (X,)),
     "core.stop": (el.stop, (X,)),
-    "core.once": (el.once, (X,)),
 }
 
 

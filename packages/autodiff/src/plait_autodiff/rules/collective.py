@@ -39,18 +39,8 @@ def _(xs, ts, *, name):
 def _extreme(prim):
     @jvp_rules.rule(prim)
     def _(xs, ts, **who):
-<<<<<<< HEAD
         """Those who have the extreme value share its derivative equally."""
         x = once.bind(*xs)
-=======
-        """Those who have the extreme value share its derivative equally.
-
-        What is compared is what was sent: behind a barrier it is computed once.  Computed again
-        for the comparison, it may be rounded otherwise, and then nobody has the extreme.  For one
-        device the compiler for the CPU drops barriers: under vmap its fast tier may still do so.
-        """
-        (x,) = barrier.bind(*xs)
->>>>>>> topo
         out = prim.bind(x, **who)
         here = select.bind(eq.bind(x, out), Literal(1, x.aval), Literal(0, x.aval))
         count = psum_.bind(here, **who)
