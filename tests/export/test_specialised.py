@@ -40,6 +40,39 @@ def made(platforms=("cpu",), order=1):
     return exported, deserialize(exported.serialize(vjp_order=order))
 
 
+def steep(p, x, *, scale):
+    return {"y": steeper(x * scale) @ p["w"]}
+
+
+@plait.custom_jvp
+def steeper(x):
+    return 2 * x
+
+
+steeper.defjvp(lambda xs, ts: (steeper(xs[0]), 5 * ts[0]))
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_all_that_does_not_depend_on_sizes_is_as_it_was(again):
+    w = np.ones((3, 2), F32)
+    types = symbolic_args_specs(({"w": w}, X), (None, "b, 3"), ["b <= 8"])
+    e = export(steep, platforms=("cpu", "cuda"), weights=1)(*types, scale=F32(1))
+    if again:
+        e = deserialize(e.serialize(vjp_order=1), lose_custom_rules=True)
+    s = e.specialize({"b": 4})
+    depending = {"in_avals", "out_avals", "scope", "symbolic", "custom_calls",
+                 "mlir_module_serialized"}  # fmt: skip
+    fields = [n for cls in type(e).__mro__ for n in getattr(cls, "__slots__", ())
+              if not n.startswith("_") and n not in depending]  # fmt: skip
+    assert {"in_tree", "paths", "platforms", "custom_rules", "rules_may_go", "held"} <= {*fields}
+    for name in fields:
+        assert getattr(s, name) == getattr(e, name), name
+    assert s.paths == ["args[0]['w']", "args[1]", "scale"]
+    assert s.vjp().linear_from == e.vjp().linear_from == 3
+    with pytest.raises(PlaitError, match="scale of steep was exported as f32.. and is f32.1."):
+        s.call({"w": w}, X, scale=np.ones(1, F32))
+
+
 @pytest.mark.parametrize("platforms", [("cpu",), ("tpu", "cpu", "cuda")])
 @pytest.mark.parametrize("platform", [None, "cpu"])
 @pytest.mark.parametrize("b", [1, 2])

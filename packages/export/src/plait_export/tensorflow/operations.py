@@ -76,8 +76,8 @@ class Module:
     def size_checks(self, args: Sequence[Any]) -> list[Any]:
         """Operations that fail if sizes do not fit, and say so by argument.
 
-        TensorFlow puts sizes into the module first: if they do not fit an operation inside, it tells
-        of that one, and no check is ever asked.
+        TensorFlow puts sizes into the module first, and tells of the operation inside that they
+        do not fit, if there is one: no check is asked then.
         """
         exported = self.exported
         if not exported.symbolic or tf.executing_eagerly():
