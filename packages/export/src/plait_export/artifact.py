@@ -5,7 +5,6 @@ made of it holds the program, to make derivatives that are asked for.
 """
 
 import os
-import re
 from collections.abc import Callable, Iterable, Mapping
 from operator import index
 from typing import Any
@@ -648,9 +647,9 @@ def _side(avals: Iterable[Aval], tree: TreeDef, what: str, names: set[str]) -> d
 
 
 def paths_of(in_tree: TreeDef) -> list[str]:
-    """How every leaf of (args, kwargs) is written: args[0]['w'], scale."""
+    """How every leaf of (args, kwargs) is written: args[0]['w']."""
     try:
         paths = key_paths(in_tree.unflatten([0] * in_tree.num_leaves))
     except Exception:  # of a user's class, which can not be made of zeros
         return [f"argument {i}" for i in range(in_tree.num_leaves)]
-    return [re.sub(r"^\[0\]", "args", re.sub(r"^\[1\]\['(\w+)'\]", r"\1", p)) for p in paths]
+    return [p.replace("[0]", "args", 1) if p.startswith("[0]") else p[3:] for p in paths]

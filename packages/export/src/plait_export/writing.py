@@ -243,7 +243,7 @@ def _lying(ct: Any, placement: Any) -> Any:
 
 
 _KEPT = ("core.call", "core.cond", "core.scan", "core.while", "core.map_axes", "core.composite",
-         "autodiff.checkpoint")  # fmt: skip
+         "autodiff.checkpoint", "sharding.shard_map")  # fmt: skip
 """Operations with programs that a module says."""
 
 

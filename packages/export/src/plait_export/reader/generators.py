@@ -26,5 +26,8 @@ def drawn(op: Op, state: Any, shape: Sequence[Any]) -> list:
 
 
 refuses("it draws from a state that nobody sees", UNSEEN_STATE)
-refuses("it is for several devices, and an artifact runs on one", *OF_SEVERAL_DEVICES)
+refuses(
+    "it says what each of several devices does, and what is read back is of whole arrays",
+    *OF_SEVERAL_DEVICES,
+)
 refuses("it acts on the world", *ACTING)

@@ -88,7 +88,7 @@ def functions_of(
     return {f.name: f for f in found}
 
 
-_END = ("func.return", "stablehlo.return")
+_END = ("func.return", "stablehlo.return", "sdy.return")
 _ABSENT = object()
 
 
