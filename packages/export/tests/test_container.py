@@ -20,6 +20,7 @@ from plait.ext.lower import (
 from plait_export import (
     ArtifactError,
     Exported,
+    check,
     container,
     deserialize,
     export,
@@ -55,9 +56,14 @@ def rewritten(manifest: dict, members: dict[str, bytes], **how) -> bytes:
     return out.getvalue()
 
 
+def used(data) -> bytes:
+    """The module of an artifact: it is verified when it is first asked for."""
+    return deserialize(data).mlir_module_serialized
+
+
 def refused(data, text: str, fix: str = "") -> None:
     with pytest.raises(ArtifactError, match=text) as e:
-        deserialize(data)
+        used(data)
     assert fix in (e.value.fix or "")
     assert "test_container.py" in str(e.value)
 
@@ -239,9 +245,39 @@ def test_modules_that_can_not_be_read(broken):
     middle = len(data) // 2
     for cut in (data[:middle], data[:middle] + broken + data[middle:]):
         try:
-            deserialize(changed({"main.mlirbc": cut}))
+            used(changed({"main.mlirbc": cut}))
         except ArtifactError as e:
             assert "can not be read" in e.what or "its module is not" in e.what
+
+
+USES = {
+    "called": lambda e: e.call(X),
+    "traced": lambda e: plait.jit(e.call).lower(X).as_text(),
+    "shown": lambda e: e.mlir_module(),
+    "read back": lambda e: e.program(lose_custom_rules=True),
+    "specialised": lambda e: e.specialize({"b": 2}),
+    "compiled": lambda e: e.compile({"b": 2}),
+    "saved": lambda e: e.serialize(),
+    "exported": lambda e: export(e.call)(X),
+}
+
+
+@pytest.mark.parametrize("use", USES)
+def test_a_module_that_lies_is_refused_where_it_is_first_used(use):
+    """It is not parsed before; what was verified once is not asked again."""
+    (data,) = parts()[1].values()
+    other = container.pack(
+        {k: v for k, v in parts()[0].items() if k != "members"},
+        {"main.mlirbc": data.replace(b"shape_assertion", b"shape_asserti0n")},
+    )
+    exported = deserialize(other)
+    for _ in range(2):
+        with pytest.raises(ArtifactError, match="its module is not the lambda it describes") as e:
+            USES[use](exported)
+        assert "test_container.py" in str(e.value)
+    for at_once in (check, lambda b: deserialize(b, isolated=True)):
+        with pytest.raises(ArtifactError, match="its module is not the lambda it describes"):
+            at_once(other)
 
 
 def test_a_member_that_is_no_stablehlo():

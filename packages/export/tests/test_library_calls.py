@@ -132,6 +132,11 @@ def artifact_with(line: str, platform: str = "cpu") -> bytes:
     return container.pack(manifest, {"main.mlirbc": artifact_of(code, False)})
 
 
+def used(artifact: bytes) -> bytes:
+    """Its module, which is verified when it is first asked for."""
+    return deserialize(artifact).mlir_module_serialized
+
+
 OTHER = {"f32": "f64", "f64": "f32", "i32": "i64"}
 
 
@@ -159,12 +164,12 @@ def mutants(line: str):
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_a_call_of_other_sizes_or_letters_is_refused(name, dtype):
     for line in lines_of(name, dtype):
-        deserialize(artifact_with(line))  # the call itself is let through
+        used(artifact_with(line))  # the call itself is let through
         changed = [m for m in mutants(line) if m != line]
         assert len(changed) > 5
         for mutant in changed:
             with pytest.raises(ArtifactError, match="with what that does not take") as e:
-                deserialize(artifact_with(mutant))
+                used(artifact_with(mutant))
             assert e.value.fix and "test_library_calls.py" in str(e.value), mutant
 
 
@@ -173,10 +178,10 @@ def test_more_reflectors_than_columns_are_refused():
         "stablehlo.custom_call @lapack_sorgqr_ffi(%x, %y) {api_version = 4 : i32, "
         "backend_config = {}} : (tensor<5x3xf32>, tensor<COUNTxf32>) -> tensor<5x3xf32>"
     )
-    deserialize(artifact_with(line.replace("COUNT", "2")))
+    used(artifact_with(line.replace("COUNT", "2")))
     for count in ("4", "50"):
         with pytest.raises(ArtifactError, match="lapack_sorgqr_ffi"):
-            deserialize(artifact_with(line.replace("COUNT", count)))
+            used(artifact_with(line.replace("COUNT", count)))
 
 
 def test_rows_to_reduce_are_among_the_rows():
@@ -184,7 +189,7 @@ def test_rows_to_reduce_are_among_the_rows():
     for low, high in ((0, 3), (3, 2), (1, 4), (-1, 3)):
         text = line.replace("high = 3", f"high = {high}").replace("low = 1", f"low = {low}")
         with pytest.raises(ArtifactError, match="lapack_sgehrd_ffi"):
-            deserialize(artifact_with(text))
+            used(artifact_with(text))
 
 
 def test_sizes_that_are_found_out_when_it_is_called():

@@ -99,7 +99,7 @@ def load_compiled(
     _load(exported, made, there)
     if len(exported.compiled) != len(made):
         with expecting("the artifact is damaged"):
-            container.unpack(archive, portable.newest_version())
+            container.unpack(archive, portable.newest_version)
             verify(exported, {*STABLE_CALLS, *custom_calls})
     return CompiledArtifact(exported, made)
 

@@ -4,7 +4,7 @@ Invariant: a call on arrays is compiled once per types of arguments, and is a lo
 the executables live as long as the artifact.  A call in a traced function is one operation of it.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 from weakref import ref
 
@@ -16,6 +16,7 @@ from plait.ext.devices import (
 )
 from plait.ext.errors import (
     PlaitError,
+    border,
 )
 from plait.ext.ir import (
     Primitive,
@@ -66,7 +67,9 @@ class FlatFunction:
       fun_name: what it is called.
       in_avals, out_avals: types of arguments and results; sizes may be symbolic.
       platforms: what it was lowered for.
-      mlir_module_serialized: the portable StableHLO artifact.
+      mlir_module_serialized: the portable StableHLO artifact; of what was read from bytes it is
+        parsed and verified when it is first asked for, which raises ArtifactError if it is not what
+        was said of it.
       by_argument: whether the module takes the number of the platform it runs on.
       held: the weights, which the module takes before the arguments.
       division: how it is divided over several devices; None if it is not.
@@ -76,9 +79,9 @@ class FlatFunction:
     """
 
     __slots__ = (
-        "fun_name", "in_avals", "out_avals", "platforms", "mlir_module_serialized", "symbolic",
-        "by_argument", "paths", "held", "division", "compiled", "_code", "_laid_out", "_reading",
-        "_read", "_divided", "__weakref__",
+        "fun_name", "in_avals", "out_avals", "platforms", "symbolic", "by_argument", "paths",
+        "held", "division", "compiled", "_portable", "_code", "_laid_out", "_reading", "_read",
+        "_divided", "__weakref__",
     )  # fmt: skip
 
     def __init__(
@@ -87,7 +90,7 @@ class FlatFunction:
         in_avals: Iterable[Aval],
         out_avals: Iterable[Aval],
         platforms: Iterable[str],
-        mlir_module_serialized: bytes,
+        mlir_module_serialized: bytes | Callable[[], bytes],
         paths: Sequence[str],
         by_argument: bool,
         held: Iterable[Weight] = (),
@@ -95,7 +98,7 @@ class FlatFunction:
     ):
         self.fun_name, self.platforms = fun_name, tuple(platforms)
         self.in_avals, self.out_avals = tuple(in_avals), tuple(out_avals)
-        self.mlir_module_serialized, self.paths = mlir_module_serialized, paths
+        self._portable, self.paths = mlir_module_serialized, paths
         self.by_argument, self.held, self.division = by_argument, tuple(held), division
         self.symbolic = any(is_symbolic(a.shape) for a in self.in_avals)
         self.compiled: dict[tuple[Aval, ...], tuple] = {}
@@ -104,6 +107,14 @@ class FlatFunction:
         self._reading: Reading | None = None
         self._read: dict[Any, Program] = {}
         self._divided: Any = None
+
+    @property
+    @border
+    def mlir_module_serialized(self) -> bytes:
+        """The portable StableHLO artifact."""
+        if not isinstance(self._portable, bytes):
+            self._portable = self._portable()
+        return self._portable
 
     def weighted(self, ins: Iterable[Aval]) -> list[Aval]:
         """The types that the module takes, for arguments of these types."""

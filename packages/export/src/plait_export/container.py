@@ -31,7 +31,7 @@ import re
 import struct
 import zipfile
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
 from typing import IO, Any
 
@@ -55,6 +55,12 @@ EXECUTABLE = ".xla"
 
 Member = bytes | memoryview | Sequence[memoryview]
 """The bytes of a member; those of weights may be in pieces."""
+
+Newest = tuple[float, ...] | Callable[[], tuple[float, ...]]
+"""A version of StableHLO, or how to find it, for which a large library is imported."""
+
+_ALWAYS_READ = (1, 9, 0)
+"""A version of StableHLO that every jaxlib reads on which Plait runs."""
 
 _DATE = (1980, 1, 1, 0, 0, 0)
 _FLAGGED = 0x1 | 0x40 | 0x2000  # encrypted, in one way or another
@@ -160,14 +166,12 @@ def _described(name: str, data: Member) -> dict[str, Any]:
     return {**found, "stablehlo": ".".join(map(str, stablehlo_version(pieces[0])))}
 
 
-def unpack(
-    data: bytes | memoryview, newest: tuple[float, ...]
-) -> tuple[dict[str, Any], dict[str, Any]]:
+def unpack(data: bytes | memoryview, newest: Newest) -> tuple[dict[str, Any], dict[str, Any]]:
     """(manifest, members) of an archive.  Weights are a view of the bytes that are given.
 
     Args:
       data: the archive.
-      newest: the newest version of StableHLO that can be read here.
+      newest: the newest version of StableHLO that can be read here, or a function that finds out.
 
     Raises ArtifactError if it is damaged, or needs a newer reader.
     """
@@ -184,9 +188,7 @@ def unpack(
     return manifest, members
 
 
-def without_weights(
-    data: bytes | memoryview, newest: tuple[float, ...]
-) -> tuple[bytes, memoryview | None]:
+def without_weights(data: bytes | memoryview, newest: Newest) -> tuple[bytes, memoryview | None]:
     """(an archive without weights, the weights, verified); as it is if there are none, and then
     not looked at."""
     members = _members(data)
@@ -331,9 +333,7 @@ def texts(of: Any, name: str) -> list[str]:
     return found
 
 
-def _check_member(
-    name: str, data: bytes | memoryview, described: Any, newest: tuple[float, ...]
-) -> None:
+def _check_member(name: str, data: bytes | memoryview, described: Any, newest: Newest) -> None:
     same = len(data) == field(described, "bytes", int)
     if not same or sha256(data).hexdigest() != field(described, "sha256", str):
         raise ArtifactError(
@@ -344,6 +344,9 @@ def _check_member(
     version = stablehlo_version(data)
     if ".".join(map(str, version)) != field(described, "stablehlo", str):
         raise ArtifactError(f"the artifact is damaged: the version of {name}")
+    if version <= _ALWAYS_READ:
+        return
+    newest = newest() if callable(newest) else newest
     if version > newest:
         raise ArtifactError(
             f"{name} is StableHLO {'.'.join(map(str, version))}, newer than the "

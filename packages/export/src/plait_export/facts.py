@@ -115,7 +115,7 @@ def bytes_of(source: Any) -> bytes | memoryview:
 def facts_of(archive: bytes | memoryview, size: int, sealed: bool) -> Facts:
     """What the manifest of an archive says, that was verified.  Raises ArtifactError."""
     with expecting("the artifact is damaged"):
-        manifest, _ = container.unpack(archive, portable.newest_version())
+        manifest, _ = container.unpack(archive, portable.newest_version)
         sides = [field(manifest, side, dict) for side in ("inputs", "outputs")]
         derivatives = field(manifest, "vjp", list) if "vjp" in manifest else []
         sizes = manifest.get("sizes") or {"constraints": [], "least": 1}

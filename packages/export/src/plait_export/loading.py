@@ -1,12 +1,17 @@
 """Artifacts read: `deserialize` and `load`.
 
-Invariant: what is read from bytes has been verified: checksums, versions, the calls it makes, and
+Checksums, versions, types and names of calls are verified at once.  A module is parsed, and held
+against what is said of it, when it is first needed: most of the time goes there, and who reads a
+file may call one function of it, or none.
+
+Invariant: what is used of bytes has been verified: checksums, versions, the calls it makes, and
 that its modules take and return what it says.
 """
 
 import os
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from hashlib import sha256
 from typing import Any
 
@@ -85,7 +90,9 @@ def deserialize(
 
     Nothing in the bytes is run, or unpickled.  Raises ArtifactError, which says what is wrong:
     damage, a newer format or StableHLO, features or types that this reader does not know, custom
-    calls, classes that are not registered here, a wrong or missing seal.
+    calls, classes that are not registered here, a wrong or missing seal.  That a module with the
+    right checksum is not what is said of it is found when it is first used, and raised there; if it
+    is `isolated`, and by `check`, at once.
 
     >>> import numpy as np, plait
     >>> key = b"of sixteen bytes"
@@ -140,7 +147,7 @@ def _deserialized(
         return with_rules(read(archive, allowed), may_go)
     exported = read_isolated(archive, allowed, limits)
     with expecting("the artifact is damaged"):
-        manifest, _ = container.unpack(archive, portable.newest_version())
+        manifest, _ = container.unpack(archive, portable.newest_version)
         trees = [_tree(manifest, side, avals) for side, avals in
                  (("inputs", exported.in_avals), ("outputs", exported.out_avals))]  # fmt: skip
     return with_rules(with_trees(exported, *trees), may_go)
@@ -152,7 +159,7 @@ def read_isolated(archive: bytes | memoryview, allowed: set[str], limits: Limits
     Weights are verified here: they are bytes that nobody interprets.  Raises ArtifactError.
     """
     with expecting("the artifact is damaged"):
-        rest, weights = container.without_weights(archive, portable.newest_version())
+        rest, weights = container.without_weights(archive, portable.newest_version)
         arrays = None if weights is None else safetensors.read(weights)
     made = read_apart(rest, "deserialize", allowed, limits)
     return read(made, allowed, {} if arrays is None else arrays)
@@ -200,12 +207,13 @@ def _read(
     arrays: Mapping[str, np.ndarray] | None,
     elsewhere: bool,
 ) -> Exported:
-    manifest, members = container.unpack(archive, portable.newest_version())
+    manifest, members = container.unpack(archive, portable.newest_version)
     if arrays is None and container.WEIGHTS in members:
         arrays = safetensors.read(members[container.WEIGHTS])
     weights = Read(arrays if arrays is not None or elsewhere else {})
     exported = _function(manifest, members, weights)
-    verify(exported, allowed)
+    _expect_allowed(exported, allowed, "deserialize")
+    _verify_later(exported, lambda: members[MAIN])
     _derivatives(exported, manifest, members, allowed, weights)
     weights.expect_all_used()
     return exported
@@ -241,9 +249,7 @@ def _derivatives(
 ) -> None:
     """Give it the derivatives that were saved with it, verified as it is."""
     saved = field(manifest, "vjp", list) if "vjp" in manifest else []
-    constants = Constants()
-    if saved:
-        constants.filled(exported.mlir_module_serialized)
+    modules = _Completed([members.get(member_of(k), b"") for k in range(len(saved) + 1)])
     for k, said in enumerate(saved, 1):
         if member_of(k) not in members:
             raise ArtifactError(f"the artifact is damaged: it has no {member_of(k)}")
@@ -252,14 +258,30 @@ def _derivatives(
         derivative = Exported(
             pullback_name(exported.fun_name), ins, flatten((args, {}))[1], outs,
             flatten(results)[1], exported.platforms, exported.scope,
-            constants.filled(members[member_of(k)]), texts(said, "custom_calls"),
+            b"", texts(said, "custom_calls"),
             exported.by_argument, linear_from=len(exported.in_avals),
             custom_rules=_rules_of(said), held=weights.of(said),
             division=division.read(said, ins, outs),
         )  # fmt: skip
-        verify(derivative, allowed)
+        _expect_allowed(derivative, allowed, "deserialize")
+        _verify_later(derivative, partial(modules.get, k))
         exported._derive = lambda held=derivative: held
         exported = derivative
+
+
+class _Completed:
+    """The modules of a function and of its derivatives, with the constants that they share."""
+
+    def __init__(self, members: list[bytes]):
+        self._members, self._complete = members, False
+
+    def get(self, order: int) -> bytes:
+        """The complete one of an order.  Raises ArtifactError for constants that are missing."""
+        if not self._complete:
+            constants = Constants()
+            self._members = [constants.filled(m) for m in self._members]
+            self._complete = True
+        return self._members[order]
 
 
 def _scope(manifest: dict[str, Any]) -> Scope | None:
@@ -294,18 +316,24 @@ _KEPT = 256
 def verify(exported: Exported, allowed: set[str], reader: str = "deserialize") -> None:
     """Raise ArtifactError if the module is not what is said of it, or calls what is not allowed;
     `reader` is the function by which more can be allowed."""
-    ins, outs = exported.weighted(exported.in_avals), exported.out_avals
-    said = sorted(exported.custom_calls)
-    meshes = () if exported.division is None else exported.division.meshes
-    # by text: sizes are of another scope each time
-    key = (sha256(exported.mlir_module_serialized).digest(), repr(ins), repr(outs), (*said,),
-           exported.by_argument, meshes)  # fmt: skip
-    if key not in _verified:
-        _verify_module(exported, ins, said, meshes)
-        _verified[key] = None
-        while len(_verified) > _KEPT:
-            _verified.popitem(last=False)
-    unknown = [c for c in said if c not in allowed]
+    _expect_as_said(exported, exported.mlir_module_serialized)
+    _expect_allowed(exported, allowed, reader)
+
+
+def _verify_later(exported: Exported, code: Callable[[], bytes]) -> None:
+    """Let the module be this, verified when it is first asked for."""
+
+    def verified() -> bytes:
+        with expecting("the artifact is damaged"):
+            found = code()
+            _expect_as_said(exported, found)
+        return found
+
+    exported._portable = verified
+
+
+def _expect_allowed(exported: Exported, allowed: set[str], reader: str) -> None:
+    unknown = sorted({*exported.custom_calls} - allowed)
     if unknown:
         raise ArtifactError(
             f"{exported.fun_name} calls functions outside StableHLO: {', '.join(unknown)}",
@@ -313,12 +341,29 @@ def verify(exported: Exported, allowed: set[str], reader: str = "deserialize") -
         )
 
 
+def _expect_as_said(exported: Exported, code: bytes) -> None:
+    """Raise ArtifactError if a module is not what is said of it."""
+    ins, outs = exported.weighted(exported.in_avals), exported.out_avals
+    said = sorted(exported.custom_calls)
+    meshes = () if exported.division is None else exported.division.meshes
+    # by text: sizes are of another scope each time
+    key = (sha256(code).digest(), repr(ins), repr(outs), (*said,), exported.by_argument, meshes)
+    if key not in _verified:
+        _verify_module(exported, code, ins, said, meshes)
+        _verified[key] = None
+        while len(_verified) > _KEPT:
+            _verified.popitem(last=False)
+
+
 def _verify_module(
-    exported: Exported, ins: Sequence[Aval], said: list[str], meshes: Sequence[division.Axes]
+    exported: Exported,
+    code: bytes,
+    ins: Sequence[Aval],
+    said: list[str],
+    meshes: Sequence[division.Axes],
 ) -> None:
-    """Raise ArtifactError if the module is not what is said of it."""
     with lock:
-        module = portable.parsed(exported.mlir_module_serialized)
+        module = portable.parsed(code)
         calls, endless = portable.calls_in(module)
         check_library_calls(calls)
         fits = portable.is_for(module, ins, exported.out_avals, exported.by_argument)

@@ -81,7 +81,7 @@ def open_artifact(
     flat = read_isolated(archive, allowed, limits)
     facts = facts_of(archive, len(blob), key is not None)
     with expecting("the artifact is damaged"):
-        manifest, _ = container.unpack(archive, portable.newest_version())
+        manifest, _ = container.unpack(archive, portable.newest_version)
         taken, returned = (field(manifest, side, dict)["tree"] for side in ("inputs", "outputs"))
         arguments, results = tuple(_arguments(taken)), tuple(_leaves(returned, "result"))
     return Opened(flat, facts, manifest, arguments, results)
