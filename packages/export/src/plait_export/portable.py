@@ -87,16 +87,29 @@ def artifact_of(code: bytes, symbolic: bool, divided: bool = False) -> bytes:
       symbolic: whether some sizes are not known.
       divided: whether it is divided over a mesh; Shardy's words for that are kept as they are.
     """
+    return artifact_with(code, symbolic, divided)[0]
+
+
+def artifact_with(
+    code: bytes, symbolic: bool, divided: bool, entry: Callable[[Any], None] | None = None
+) -> tuple[bytes, list[str]]:
+    """(the portable artifact of a module, the functions outside StableHLO that it calls).
+
+    `entry` may change the module before; it is parsed once for all of this.
+    """
     major, minor, patch = newest_version()
     versions = [*(f"{major}.{n}.0" for n in range(_OLDEST, minor)), f"{major}.{minor}.{patch}"]
     with jaxlib_api.lock:
         module = mlir.parse(code)
+        if entry is not None:
+            entry(module)
+        calls = custom_calls(module)
         if symbolic:
             module.operation.attributes[_POLYMORPHIC] = mlir.boolean(True)
         for version in versions:  # the first one suffices, nearly always
             found = _written(module, version, divided)
             if found is not None:
-                return found
+                return found, calls
     raise NotExportable(
         f"the program has no portable form in StableHLO {versions[-1]}",
         fix="jit(f).lower(...).as_text() shows what it consists of",
@@ -114,46 +127,45 @@ def _written(module: Any, version: str, divided: bool) -> bytes | None:
 # ---- the way in ----------------------------------------------------------------------------
 
 
-def with_entry(
-    code: bytes,
+def give_entry(
+    module: Any,
     name: str,
     ins: Sequence[Aval],
     scope: Scope | None,
     platforms: Sequence[str],
     weights: int = 0,
-) -> bytes:
-    """The module with a `main` that asks nobody, and lets in only what fits together.
+) -> None:
+    """Give a module a `main` that asks nobody, and lets in only what fits together; for a holder of
+    `door.lock`.
 
     If there are several platforms, it takes the number of one first.  If there are sizes known by
     name, it asks whether those of its arguments fit, in a way that compilers of StableHLO know
     (`shape_assertion`), for those who run artifacts without Plait.  So many of `ins` as `weights`
     says are no arguments of users, but come before them.
     """
-    with jaxlib_api.lock:
-        module = mlir.parse(code)
-        asking = _asked_by_argument(module, platforms)
-        taken, returned = types_of(main_of(module))
-        taken = taken[: len(ins)]
-        asks = "main" in asking
-        name = _renamed_main(module, name)
-        unit = Unit(())
-        unit.module = module
-        front = [type_of(I32)] if len(platforms) > 1 else []
-        block, f = mlir.function(module, "main", front + taken, returned, public=True)
-        if front:
-            _mark_platform(f)
-        m, arguments, ip = mlir.bindings(), list(block.arguments), mlir.insertion_point(block)
-        xs = arguments[len(front) :]
-        if scope is not None:
-            e = Emitter(unit, ip, {}, {}, {}, {}, m.unknown)
-            e.dims = measured(e, ins, xs)
-            _check_axes(e, ins[weights:], xs[weights:])
-            _check_constraints(e, scope, ins[weights:])
-        if asks:
-            xs, taken = [*xs, arguments[0]], taken + front
-        results = _called(m, ip, m.unknown, name, taken, returned, xs)
-        m.create("func.return", [], results, None, None, 0, m.unknown, ip)
-        return mlir.bytecode(module)
+    # lowered for one platform, nothing asks
+    asking = _asked_by_argument(module, platforms) if len(platforms) > 1 else set()
+    taken, returned = types_of(main_of(module))
+    taken = taken[: len(ins)]
+    asks = "main" in asking
+    name = _renamed_main(module, name)
+    unit = Unit(())
+    unit.module = module
+    front = [type_of(I32)] if len(platforms) > 1 else []
+    block, f = mlir.function(module, "main", front + taken, returned, public=True)
+    if front:
+        _mark_platform(f)
+    m, arguments, ip = mlir.bindings(), list(block.arguments), mlir.insertion_point(block)
+    xs = arguments[len(front) :]
+    if scope is not None:
+        e = Emitter(unit, ip, {}, {}, {}, {}, m.unknown)
+        e.dims = measured(e, ins, xs)
+        _check_axes(e, ins[weights:], xs[weights:])
+        _check_constraints(e, scope, ins[weights:])
+    if asks:
+        xs, taken = [*xs, arguments[0]], taken + front
+    results = _called(m, ip, m.unknown, name, taken, returned, xs)
+    m.create("func.return", [], results, None, None, 0, m.unknown, ip)
 
 
 def _asked_by_argument(module: Any, platforms: Sequence[str]) -> set[str]:

@@ -64,6 +64,8 @@ def symbolic_shape(
             fix="write Scope(constraints=[...]) and give that",
         )
     if shape_spec is None:
+        if like is not None and all(n.__class__ is int for n in like):
+            return tuple(like)
         shape_spec = "..."
     return symbolic_dims(", ".join(filled(shape_spec, like)), scope)
 

@@ -6,6 +6,7 @@ refused, with a list of what stands in the way.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import plait
@@ -31,8 +32,6 @@ from plait.ext.ir import (
 )
 from plait.ext.lower import (
     known_platforms,
-    lock,
-    mlir,
     module_of,
 )
 from plait.ext.ops.callbacks import (
@@ -53,8 +52,7 @@ from .division import Division, division_of, is_several
 from .elementary import where_libraries_lack, without_libraries
 from .errors import NotExportable
 from .naming import names
-from .portable import UNTIL_SIZES_ARE_KNOWN, artifact_of, with_entry
-from .portable import custom_calls as calls_of
+from .portable import UNTIL_SIZES_ARE_KNOWN, artifact_with, give_entry
 from .reader import functions_of, names_in
 from .signature import scope_of
 from .weights import MEBIBYTE, Weighing
@@ -175,14 +173,12 @@ def _made(staged: Any, how: _How, keys: Sequence[Any], linear_from: int | None =
     held = [] if weighing is None else [weighing.weight(x) for x in module.constants]
     # A mesh, also one of a single device, is written into the module; a device is not.
     division = division_of(module, keys, name)
-    code = module.code
-    several = len(platforms) > 1
+    several, entry = len(platforms) > 1, None
     if scope is not None or several:
         ins = [*[w.aval for w in held], *program.in_avals]
-        code = with_entry(code, name, ins, scope, platforms, len(held))
-    artifact = artifact_of(code, scope is not None, division is not None)
-    with lock:
-        calls = calls_of(mlir.parse(code))
+        entry = partial(give_entry, name=name, ins=ins, scope=scope, platforms=platforms,
+                        weights=len(held))  # fmt: skip
+    artifact, calls = artifact_with(module.code, scope is not None, division is not None, entry)
     unknown = [c for c in calls if c not in allowed]
     if unknown and not libraries:
         raise NotExportable(

@@ -382,12 +382,21 @@ class Emitter:
         return self._shapes[key]
 
     def _shape(self, shape: Sequence[Any]) -> Any:
-        one = Aval((1,), INT32)
-        sizes = [self.op("stablehlo.reshape", [self.size(d)], one) for d in shape]
         out = Aval((len(shape),), INT32)
-        if not sizes:
+        if not shape:
             return self.constant(np.zeros(0, np.int32), out)
+        sizes = [self._entry(d) for d in shape]
         return self.op("stablehlo.concatenate", sizes, out, dimension=mlir.i64(0))
+
+    def _entry(self, d: Any) -> Any:
+        """Return a size as a vector of one i32 value; the same one for the same size here."""
+        one = Aval((1,), INT32)
+        if d.__class__ is not Dim:
+            return self.constant(int(d), one)
+        key = "size", d
+        if key not in self._shapes:
+            self._shapes[key] = self.op("stablehlo.reshape", [self.size(d)], one)
+        return self._shapes[key]
 
     # -- programs --------------------------------------------------------------------------
 
