@@ -8,14 +8,17 @@ import numpy as np
 import pytest
 
 import plait
-from plait.errors import ShapeError, UndecidedDim
-from plait_export import deserialize, export
+from plait import numpy as pnp
+from plait.errors import DimMismatch, ShapeError, UndecidedDim
+from plait.ext.types import Aval
+from plait_export import deserialize, export, symbolic_args_specs
+from plait_export.errors import ArtifactError
+from plait_export.portable import code_for
 
 from .symbolic_programs import PROGRAMS
 
 REFUSED = {
     "fft": (ShapeError, "fft over n elements can not be compiled for all sizes at once"),
-    "spec_square": (UndecidedDim, r"sizes do not determine a: a\*a"),
     "eq_dims_true": (UndecidedDim, "is b == c. It depends"),
     "b_eq_1": (UndecidedDim, "is b == 1. It depends"),
     "squeeze_expand": (UndecidedDim, "whether axis 0 is one depends: its size is b"),
@@ -50,3 +53,21 @@ def test_what_no_program_for_all_sizes_does_is_refused(name):
     with pytest.raises(error, match=text) as e:
         export(PROGRAMS[name].fun)(*PROGRAMS[name].types())
     assert e.value.fix
+
+
+def test_a_size_is_found_from_its_square():
+    """In the module, too, for who runs it without Plait; and what is no square is refused."""
+    x = np.arange(12, dtype=np.float32)
+    types = symbolic_args_specs(x, "3*a*a")
+    f = lambda x: x.reshape(3, -1) + pnp.arange(x.shape[0] // 3, dtype=np.float32)  # noqa: E731
+    exported = deserialize(export(f)(types).serialize())
+    for a in (1, 2, 9, 300):
+        x = np.arange(3 * a * a, dtype=np.float32)
+        np.testing.assert_array_equal(exported.call(x), x.reshape(3, -1) + np.arange(a * a))
+        np.testing.assert_array_equal(exported.specialize({"a": a}).call(x), exported.call(x))
+    negative = export(lambda x: -x)(types).mlir_module_serialized
+    for n in (6, 9, 24):
+        with pytest.raises(DimMismatch, match=r"a size is \d+ where 3\*a\*a is expected"):
+            exported.call(np.zeros(n, np.float32))
+        with pytest.raises(ArtifactError, match=r"must have size 3\*a\*a, which is \d+; found"):
+            code_for(negative, [Aval((n,), np.float32)], symbolic=True)

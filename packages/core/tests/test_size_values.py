@@ -5,6 +5,7 @@ sizes is compared with Python's arithmetic on numbers.
 """
 
 import itertools
+import math
 import random
 
 import numpy as np
@@ -49,6 +50,26 @@ def test_names_are_measured(text, constraints):
         seen = {f"s{i}": d.substitute(sizes) for i, d in enumerate(dims)}
         found = {n: d.substitute(seen) if d.__class__ is Dim else d for n, d in how.items()}
         assert found == sizes
+
+
+@pytest.mark.parametrize(
+    "text", ["a*a", "3*a*a + 2", "a*a, a*b", "b, a*a + b", "a + b*b, a", "a*a, b*b"]
+)
+def test_names_are_measured_by_square_roots(text):
+    dims = symbolic_dims(text)
+    names = sorted({n for d in dims for n in d.variables})
+    roots = {}
+    how = measure_dims(dims, roots)
+    assert sorted(how) == names and roots
+    for values in itertools.product((1, 2, 3, 7, 40_000), repeat=len(names)):
+        sizes = dict(zip(names, values))
+        seen = {f"s{i}": d.substitute(sizes) for i, d in enumerate(dims)}
+        for name, square in roots.items():
+            seen[name] = math.isqrt(square.substitute(seen))
+        found = {n: d.substitute(seen) if d.__class__ is Dim else d for n, d in how.items()}
+        assert found == sizes
+    with pytest.raises(UndecidedDim):
+        measure_dims(dims)
 
 
 def test_random_linear_systems():

@@ -12,7 +12,7 @@ from .._base import jaxlib_api
 from .._core.interpreter import unbound
 from .._core.ir import Program
 from .._core.staging import collector_paused
-from .._types.avals import Aval
+from .._types.avals import BOOL, Aval
 from .._types.dims import Dim, measure_dims
 from . import mlir
 from .inspection import Question, settle
@@ -136,10 +136,25 @@ def measured(e: Emitter, avals: Sequence[Aval], args: Sequence[Any]) -> dict[str
     alone = {str(d): d for d in found}
     if all(n in alone for n in asked):
         return {n: read(alone[n]) for n in asked}
-    how = measure_dims(list(found))
-    used = {n for d in how.values() if isinstance(d, Dim) for n in d.variables}
+    roots: dict[str, Dim] = {}
+    how = measure_dims(list(found), roots)
+    used = {n for d in (*how.values(), *roots.values()) if isinstance(d, Dim) for n in d.variables}
     e.dims = {f"s{k}": read(d) for k, d in enumerate(found) if f"s{k}" in used}
+    for name, square in roots.items():
+        e.dims[name] = _square_root(e, e.size(square))
     return {n: e.size(d) for n, d in how.items()}
+
+
+def _square_root(e: Emitter, n: Any) -> Any:
+    """The greatest size of which the square is no more than a size, bit by bit: in operations on
+    integers, of which compilers compute the value when they put in sizes."""
+    root = e.constant(0, I32)
+    for bit in reversed(range(16)):
+        wider = e.op("stablehlo.add", [root, e.constant(1 << bit, I32)], I32)
+        times = e.op("stablehlo.divide", [n, wider], I32)  # its square may be no i32
+        fits = e.compare(wider, times, "LE", Aval((), BOOL))
+        root = e.op("stablehlo.select", [fits, wider, root], I32)
+    return root
 
 
 def _argument(unit: Unit, key: Any, donated: bool) -> dict:

@@ -65,11 +65,16 @@ def solve_dims(pairs: "Sequence[tuple[Dim | int, int]]") -> dict[str, int]:
     return {s: known[s] for s in wanted}  # type: ignore[misc]
 
 
-def measure_dims(dims: "Sequence[Dim]") -> "dict[str, Dim | int]":
+def measure_dims(
+    dims: "Sequence[Dim]", roots: "dict[str, Dim] | None" = None
+) -> "dict[str, Dim | int]":
     """How to find the names in `dims` when it is known what size each dim is.
 
     Args:
       dims: sizes in terms of names, of one scope.
+      roots: is given, for each name `r0`, `r1`, ... that expressions have besides, the size of
+        which it is the square root, so that `a` is found from `a*a`; in an order in which they can
+        be computed.  Without, there are no roots.
 
     Returns:
       For each name an expression of `s0`, `s1`, ..., the sizes of the dims in their order.  It is
@@ -92,7 +97,7 @@ def measure_dims(dims: "Sequence[Dim]") -> "dict[str, Dim | int]":
     known = _solve(equations, trusting=True)
     if not known.keys() >= set(wanted):
         more = [_equation(f.terms, 0) for f in dims[0].scope.facts if f.equal]
-        known = _solve(equations + more, trusting=True)
+        known = _solve(equations + more, trusting=True, roots=roots)
     unknown = [s for s in wanted if s not in known]
     if unknown:
         raise _undetermined(unknown, ", ".join(map(str, dict.fromkeys(dims))))
@@ -119,8 +124,11 @@ def _equation(p: Terms, right: "Dim | int") -> _Equation:
     return _Equation({m: c for m, c in p.items() if m}, right - p.get((), 0))
 
 
-def _solve(equations: list[_Equation], trusting: bool = False) -> Sizes:
-    """The names that the equations determine; `trusting`: which are known to have a solution."""
+def _solve(
+    equations: list[_Equation], trusting: bool = False, roots: "dict[str, Dim] | None" = None
+) -> Sizes:
+    """The names that the equations determine; `trusting`: which are known to have a solution, by
+    square roots too where nothing else determines them and there are `roots`."""
     known: Sizes = {}
     while True:
         equations = [e for e in (_simplified(e, known, trusting) for e in equations) if e.left]
@@ -128,6 +136,8 @@ def _solve(equations: list[_Equation], trusting: bool = False) -> Sizes:
         before = len(known)
         for e in equations:
             known.update(_single(e, known, trusting))
+        if len(known) == before and roots is not None:
+            known.update(_square_root(equations, roots))
         if len(known) == before:
             return known
 
@@ -242,6 +252,20 @@ def _root(e: _Equation, s: str, trusting: bool) -> Sizes:
     if poly.evaluate(left, {s: low}) != right:
         raise _Inconsistent
     return {s: low}
+
+
+def _square_root(equations: list[_Equation], roots: "dict[str, Dim]") -> Sizes:
+    """A name of which the square is determined, as the name of a root."""
+    for left, right in equations:
+        ((m, c), *more) = left.items()
+        square = not more and len(m) == 2 and m[0] == m[1] and not isinstance(m[0], poly.Atom)
+        if square and isinstance(right, Dim):
+            root, of = f"r{len(roots)}", right // c
+            (found,) = symbolic_dims(root, right.scope)
+            if isinstance(of, Dim) and isinstance(found, Dim):
+                roots[root] = of
+                return {m[0]: found}
+    return {}
 
 
 # Errors
