@@ -1,5 +1,5 @@
 """Artifacts in a runtime of others: IREE compiles them to machine code, and for its own virtual
-machine, and computes what numpy or Plait computes.
+machine, and computes what numpy or Plait computes; and it compiles them to WebAssembly.
 
 What is known by symbolic sizes is specialised, and linear algebra is written out: so readers of
 StableHLO want it that have neither a pass for sizes nor LAPACK.
@@ -84,5 +84,36 @@ def test_values_of_numpy(name):
             np.testing.assert_allclose(got, w, rtol=1e-5, atol=1e-5)
 
 
+# ---- for browsers --------------------------------------------------------------------------
+
+WEB = [
+    "--iree-llvmcpu-target-triple=wasm32-unknown-emscripten",
+    "--iree-input-demote-f64-to-f32=false",
+    "--iree-llvmcpu-target-cpu=generic",
+]
+UNLINKED = {"round": "roundf", **dict.fromkeys(
+    ("attention", "attention_poly", "attention_grad"), "fmaxf")}  # fmt: skip
+"""What calls a function of C's library, which IREE does not link into WebAssembly."""
+
+COPIES = ("conv_grad", "concatenate_poly")
+"""What is copied, or computed by the compiler: there is nothing to run."""
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_web_assembly(name):
+    """It is compiled; nothing here runs it."""
+    exported, _ = next(artifacts(CASES[name]))
+    made = lambda: compiler.compile_str(  # noqa: E731
+        exported.mlir_module_serialized, input_type="stablehlo", target_backends=["llvm-cpu"],
+        extra_args=WEB,
+    )  # fmt: skip
+    if name in UNLINKED:
+        with pytest.raises(compiler.CompilerToolError, match=f"symbol: {UNLINKED[name]}"):
+            made()
+    else:
+        assert (b"\0asm" in made()) == (name not in COPIES)
+
+
 def test_what_is_named_is_there():
-    assert {name for name, _ in {*REFUSED, *WRONG}} | {*REFERENCES} <= {*CASES}
+    named = {name for name, _ in {*REFUSED, *WRONG}} | {*REFERENCES, *UNLINKED, *COPIES}
+    assert named <= {*CASES}
