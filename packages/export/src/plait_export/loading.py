@@ -249,7 +249,7 @@ def _derivatives(
 ) -> None:
     """Give it the derivatives that were saved with it, verified as it is."""
     saved = field(manifest, "vjp", list) if "vjp" in manifest else []
-    modules = _Completed([members.get(member_of(k), b"") for k in range(len(saved) + 1)])
+    first, modules = exported, [members.get(member_of(k), b"") for k in range(1, len(saved) + 1)]
     for k, said in enumerate(saved, 1):
         if member_of(k) not in members:
             raise ArtifactError(f"the artifact is damaged: it has no {member_of(k)}")
@@ -264,24 +264,19 @@ def _derivatives(
             division=division.read(said, ins, outs),
         )  # fmt: skip
         _expect_allowed(derivative, allowed, "deserialize")
-        _verify_later(derivative, partial(modules.get, k))
+        _verify_later(derivative, partial(_completed, first, modules[:k]))
         exported._derive = lambda held=derivative: held
         exported = derivative
 
 
-class _Completed:
-    """The modules of a function and of its derivatives, with the constants that they share."""
-
-    def __init__(self, members: list[bytes]):
-        self._members, self._complete = members, False
-
-    def get(self, order: int) -> bytes:
-        """The complete one of an order.  Raises ArtifactError for constants that are missing."""
-        if not self._complete:
-            constants = Constants()
-            self._members = [constants.filled(m) for m in self._members]
-            self._complete = True
-        return self._members[order]
+def _completed(first: Exported, members: Sequence[bytes]) -> bytes:
+    """The module of the last of some derivatives of a function, each in a member, with the
+    constants that it shares with those before it.  Raises ArtifactError for missing ones."""
+    constants = Constants()
+    found = constants.filled(first.mlir_module_serialized)
+    for member in members:
+        found = constants.filled(member)
+    return found
 
 
 def _scope(manifest: dict[str, Any]) -> Scope | None:
