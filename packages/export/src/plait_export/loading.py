@@ -213,7 +213,7 @@ def _read(
     weights = Read(arrays if arrays is not None or elsewhere else {})
     exported = _function(manifest, members, weights)
     _expect_allowed(exported, allowed, "deserialize")
-    _verify_later(exported, lambda: members[MAIN])
+    _verify_later(exported, partial(bytes, members[MAIN]))
     _derivatives(exported, manifest, members, allowed, weights)
     weights.expect_all_used()
     return exported
@@ -249,7 +249,7 @@ def _derivatives(
 ) -> None:
     """Give it the derivatives that were saved with it, verified as it is."""
     saved = field(manifest, "vjp", list) if "vjp" in manifest else []
-    first, modules = exported, [members.get(member_of(k), b"") for k in range(1, len(saved) + 1)]
+    modules = [members.get(member_of(k), b"") for k in range(len(saved) + 1)]
     for k, said in enumerate(saved, 1):
         if member_of(k) not in members:
             raise ArtifactError(f"the artifact is damaged: it has no {member_of(k)}")
@@ -264,18 +264,17 @@ def _derivatives(
             division=division.read(said, ins, outs),
         )  # fmt: skip
         _expect_allowed(derivative, allowed, "deserialize")
-        _verify_later(derivative, partial(_completed, first, modules[:k]))
+        _verify_later(derivative, partial(_completed, modules[: k + 1]))
         exported._derive = lambda held=derivative: held
         exported = derivative
 
 
-def _completed(first: Exported, members: Sequence[bytes]) -> bytes:
-    """The module of the last of some derivatives of a function, each in a member, with the
-    constants that it shares with those before it.  Raises ArtifactError for missing ones."""
-    constants = Constants()
-    found = constants.filled(first.mlir_module_serialized)
-    for member in members:
-        found = constants.filled(member)
+def _completed(modules: Sequence[bytes]) -> bytes:
+    """The last one of a function and some of its derivatives, with the constants that it shares
+    with those before it.  Raises ArtifactError for missing ones."""
+    constants, found = Constants(), b""
+    for module in modules:
+        found = constants.filled(module)
     return found
 
 
@@ -318,10 +317,10 @@ def verify(exported: Exported, allowed: set[str], reader: str = "deserialize") -
 def _verify_later(exported: Exported, code: Callable[[], bytes]) -> None:
     """Let the module be this, verified when it is first asked for."""
 
-    def verified() -> bytes:
+    def verified(of: Any) -> bytes:  # which it does not hold: nothing would let go of that
         with expecting("the artifact is damaged"):
             found = code()
-            _expect_as_said(exported, found)
+            _expect_as_said(of, found)
         return found
 
     exported._portable = verified
