@@ -90,11 +90,13 @@ def of_tensorflow(f, x, rest, direction, often):
 
 
 VARY = [n for n, c in CASES.items() if c.args[0].dtype == np.float32 and n != "int8"]
-LARGE = {"lstm_grad", "attention_grad"}
-"""Their second derivatives are third ones, and take half a minute."""
+DERIVATIVES = {"lstm_grad": "lstm", "attention_grad": "attention"}
+"""Programs of which the first derivative is the second one of others."""
+ONCE = {"as a graph": {"solve", "cholesky"}, "natively": set()}
+"""What is differentiated twice in `test_graph`, too."""
 
 
-@pytest.mark.parametrize("name", [n for n in VARY if n != "while"])
+@pytest.mark.parametrize("name", [n for n in VARY if n != "while" and n not in DERIVATIVES])
 @pytest.mark.parametrize("way", WAYS)
 def test_two_derivatives(name, way):
     case = CASES[name]
@@ -103,7 +105,7 @@ def test_two_derivatives(name, way):
     first = plait.jit(plait.grad(along(case.fun, rest)))
     again = plait.jit(plait.grad(lambda x: (first(x) * direction).sum()))
     # the same function of known sizes is differentiated twice, where there is one
-    once = name in LARGE or name.removesuffix("_poly") in {*VARY} - {name}
+    once = name in ONCE[way] or name.removesuffix("_poly") in {*VARY} - {name}
     f, often = converted(case, WAYS[way]), 1 if once else 2
     for got, derivative in zip(of_tensorflow(f, x, rest, direction, often), (first, again)):
         close(got, derivative(x), max(case.tolerance, 1e-5))
@@ -114,3 +116,7 @@ def test_a_loop_of_unknown_length_has_none(way):
     case = CASES["while"]
     with pytest.raises(PlaitError, match="while_loop can not be differentiated in reverse"):
         of_tensorflow(converted(case, WAYS[way]), *case.args, (), 1.0, 1)
+
+
+def test_what_is_named_is_there():
+    assert {*DERIVATIVES} | {*DERIVATIVES.values()} | ONCE["as a graph"] <= {*VARY}

@@ -317,7 +317,7 @@ print(int(told["RssAnon"].split()[0]))
 def refused(data, text):
     for isolated in (False, True):
         with pytest.raises(ArtifactError, match=text) as e:
-            deserialize(data, isolated=isolated)
+            deserialize(data, isolated=isolated).mlir_module_serialized  # noqa: B018
         assert e.value.fix and "test_weights.py" in str(e.value)
 
 
@@ -401,7 +401,7 @@ def test_members_that_do_not_fit():
     entry = [{"name": NAMES[0], "type": "f32[8,16]"}]
     for said in (entry, entry * 3, entry[::-1] + [{"name": "no"}], [3], {}, "x"):
         with pytest.raises(ArtifactError):
-            deserialize(with_weights_member(GOOD, DATA, weights=said))
+            deserialize(with_weights_member(GOOD, DATA, weights=said)).mlir_module()
     swapped = [{"name": NAMES[1], "type": "f32[16,4]"}, {"name": NAMES[0], "type": "f32[8,16]"}]
     refused(with_weights_member(GOOD, DATA, weights=swapped), "its module is not the model")
 

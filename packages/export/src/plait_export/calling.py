@@ -90,7 +90,7 @@ class FlatFunction:
         in_avals: Iterable[Aval],
         out_avals: Iterable[Aval],
         platforms: Iterable[str],
-        mlir_module_serialized: bytes | Callable[[], bytes],
+        mlir_module_serialized: bytes,
         paths: Sequence[str],
         by_argument: bool,
         held: Iterable[Weight] = (),
@@ -98,7 +98,8 @@ class FlatFunction:
     ):
         self.fun_name, self.platforms = fun_name, tuple(platforms)
         self.in_avals, self.out_avals = tuple(in_avals), tuple(out_avals)
-        self._portable, self.paths = mlir_module_serialized, paths
+        self._portable: bytes | Callable[[FlatFunction], bytes] = mlir_module_serialized
+        self.paths = paths
         self.by_argument, self.held, self.division = by_argument, tuple(held), division
         self.symbolic = any(is_symbolic(a.shape) for a in self.in_avals)
         self.compiled: dict[tuple[Aval, ...], tuple] = {}
@@ -113,7 +114,7 @@ class FlatFunction:
     def mlir_module_serialized(self) -> bytes:
         """The portable StableHLO artifact."""
         if not isinstance(self._portable, bytes):
-            self._portable = self._portable()
+            self._portable = self._portable(self)
         return self._portable
 
     def weighted(self, ins: Iterable[Aval]) -> list[Aval]:

@@ -213,7 +213,7 @@ def _read(
     weights = Read(arrays if arrays is not None or elsewhere else {})
     exported = _function(manifest, members, weights)
     _expect_allowed(exported, allowed, "deserialize")
-    _verify_later(exported, lambda: members[MAIN])
+    _verify_later(exported, partial(bytes, members[MAIN]))
     _derivatives(exported, manifest, members, allowed, weights)
     weights.expect_all_used()
     return exported
@@ -249,7 +249,7 @@ def _derivatives(
 ) -> None:
     """Give it the derivatives that were saved with it, verified as it is."""
     saved = field(manifest, "vjp", list) if "vjp" in manifest else []
-    modules = _Completed([members.get(member_of(k), b"") for k in range(len(saved) + 1)])
+    modules = [members.get(member_of(k), b"") for k in range(len(saved) + 1)]
     for k, said in enumerate(saved, 1):
         if member_of(k) not in members:
             raise ArtifactError(f"the artifact is damaged: it has no {member_of(k)}")
@@ -264,24 +264,18 @@ def _derivatives(
             division=division.read(said, ins, outs),
         )  # fmt: skip
         _expect_allowed(derivative, allowed, "deserialize")
-        _verify_later(derivative, partial(modules.get, k))
+        _verify_later(derivative, partial(_completed, modules[: k + 1]))
         exported._derive = lambda held=derivative: held
         exported = derivative
 
 
-class _Completed:
-    """The modules of a function and of its derivatives, with the constants that they share."""
-
-    def __init__(self, members: list[bytes]):
-        self._members, self._complete = members, False
-
-    def get(self, order: int) -> bytes:
-        """The complete one of an order.  Raises ArtifactError for constants that are missing."""
-        if not self._complete:
-            constants = Constants()
-            self._members = [constants.filled(m) for m in self._members]
-            self._complete = True
-        return self._members[order]
+def _completed(modules: Sequence[bytes]) -> bytes:
+    """The last one of a function and some of its derivatives, with the constants that it shares
+    with those before it.  Raises ArtifactError for missing ones."""
+    constants, found = Constants(), b""
+    for module in modules:
+        found = constants.filled(module)
+    return found
 
 
 def _scope(manifest: dict[str, Any]) -> Scope | None:
@@ -323,10 +317,10 @@ def verify(exported: Exported, allowed: set[str], reader: str = "deserialize") -
 def _verify_later(exported: Exported, code: Callable[[], bytes]) -> None:
     """Let the module be this, verified when it is first asked for."""
 
-    def verified() -> bytes:
+    def verified(of: Any) -> bytes:  # which it does not hold: nothing would let go of that
         with expecting("the artifact is damaged"):
             found = code()
-            _expect_as_said(exported, found)
+            _expect_as_said(of, found)
         return found
 
     exported._portable = verified
