@@ -123,3 +123,29 @@ def test_extremes_of_what_a_compiler_computes_twice(way, tier):
         want[getattr(x, "arg" + way)(0), np.arange(4)] = 1.3
         np.testing.assert_allclose(got, want, rtol=1e-5)
     np.testing.assert_allclose(of_corner, [[0.7 * 16]], rtol=1e-5)
+
+
+@pytest.mark.parametrize("wrapped", [lambda f: f, plait.jit], ids=["eager", "jit"])
+@pytest.mark.parametrize("closed", [False, True], ids=["argument", "closed over"])
+def test_what_devices_with_examples_of_their_own_share(closed, wrapped):
+    """It is summed over examples, then over devices, once each."""
+    mesh = plait.make_mesh((2,), ("d",))
+    part, whole = plait.sharding.PartitionSpec("d"), plait.sharding.PartitionSpec()
+    lengths = np.array([3, 2, 4, 1], "int32")
+    x = np.random.RandomState(0).randn(4, 4, 3)
+    k = np.array([0.5, -1.0, 2.0])
+
+    def mine(x, n, k):
+        p = plait.Pile.from_padded(x, n)
+        if closed:
+            return plait.vmap(lambda x: (pnp.sin(x) * k).sum(), plait.pile_axis)(p)
+        return plait.vmap(lambda x, k: (pnp.sin(x) * k).sum(), (plait.pile_axis, None))(p, k)
+
+    def total(x, k):
+        specs = {"in_specs": (part, part, whole), "out_specs": part}
+        return plait.shard_map(mine, mesh=mesh, **specs)(x, lengths, k).sum()
+
+    there = (np.arange(4) < lengths[:, None])[..., None]
+    of_x, of_k = wrapped(plait.grad(total, (0, 1)))(x, k)
+    np.testing.assert_allclose(of_k, (np.sin(x) * there).sum((0, 1)), rtol=1e-9)
+    np.testing.assert_allclose(of_x, np.cos(x) * k * there, rtol=1e-9)

@@ -17,7 +17,7 @@ FAR = np.array([3.7, -4.5, 0.8])
 
 ANYWHERE = (
     el.sin, el.cos, el.tan, el.exp, el.expm1, el.tanh, el.sinh, el.cosh, el.asinh, el.logistic,
-    el.asin, el.acos, el.atan, el.atanh, el.neg, el.abs_, el.sign,
+    el.asin, el.acos, el.atan, el.atanh, el.neg, el.abs_, el.sign, el.once,
 )  # fmt: skip
 REAL = (el.erf, el.erfc, el.erf_inv, el.relu, el.floor, el.ceil, el.round_away, el.round_even)
 POSITIVE = (el.log, el.log1p, el.sqrt, el.rsqrt)

@@ -100,3 +100,18 @@ def test_updates_of_slices():
         w[s : s + len(y)] = y
     halves = vmap(lambda x: x[: x.shape[0] // 2], axis, axis)(piled(ROWS))
     agree(f(piled(ROWS), halves, starts), want)
+
+
+def test_rows_of_keys():
+    """Keys have no zero that could be read where an example has no rows."""
+
+    def backwards(x, key):
+        keys = plait.random.split(key, x.shape[0])
+        return plait.random.key_data(keys[pnp.arange(x.shape[0])[::-1]])
+
+    keys = plait.random.split(plait.random.key(0), 2)
+    got = plait.jit(vmap(backwards, (axis, 0), axis))(
+        piled([np.ones((3, 2)), np.ones((1, 2))]), keys
+    )
+    for g, n, key in zip(got.to_list(), (3, 1), keys, strict=True):
+        np.testing.assert_array_equal(g, plait.random.key_data(plait.random.split(key, n))[::-1])

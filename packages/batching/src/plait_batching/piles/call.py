@@ -27,6 +27,7 @@ from plait.ext.ir import (
     Program,
     ambient_of,
     dims_of,
+    evaluate,
     programs_in,
 )
 from plait.ext.ops.collective import (
@@ -34,6 +35,7 @@ from plait.ext.ops.collective import (
     pmax_,
     pmin_,
     psum_,
+    varied,
 )
 from plait.ext.ops.shape import (
     moveaxis,
@@ -348,13 +350,33 @@ def _at_once(
     """The results for all examples, by one operation; `values` are (value, type, kind)."""
     padded = _mostly_full(r.caps) and _doubly_ragged(program, [s.name for s in r.table])
     laid = [_laid(r, v, t, padded) if kind == RAGGED else v for v, t, kind in values]
-    operands = (*r.ambient, *captured, *laid)
+    given = [*captured, *laid]
+    program, given = varying_as(r.ambient, program, given, how["axis_name"], r.size)
+    operands = (*r.ambient, *given)
     got = pile_map.bind(
         *operands, program=program, sizes=r.table, size=r.size, padded=padded, **how
     )
     if not padded:
         return got
     return [_unpadded(r, y, t) for y, t in zip(got, program.out_avals, strict=True)]
+
+
+def varying_as(
+    lengths: Sequence[Any], program: Program, operands: Sequence[Any], axis_name: Any, size: Any
+) -> tuple[Program, list[Any]]:
+    """The program and its operands, varying along all axes of a mesh that lengths vary along.
+
+    Otherwise a cotangent would be summed over devices for each example, where another device has
+    other examples, and once more outside."""
+    axes: frozenset = frozenset().union(*[n.aval.vma for n in lengths])
+    if not axes:
+        return program, list(operands)
+    avals = [a.with_vma(a.vma | axes) for a in program.in_avals]
+    on = _PileStage(current(), "vmap over a pile")
+    on.sizes = {} if axis_name is None else {axis_name: size}  # type: ignore[misc]
+    made, captured = stage(lambda *xs: evaluate(program, xs), avals, program.name, on=on)
+    assert not captured, captured  # a program closes over nothing
+    return made, [varied(as_value(x), axes) for x in operands]
 
 
 FULL = 0.8

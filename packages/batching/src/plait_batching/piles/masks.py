@@ -41,7 +41,7 @@ from plait.ext.values import (
     as_value,
 )
 
-from .call import depth_of_piles, staged_example
+from .call import depth_of_piles, staged_example, varying_as
 from .capacities import Capacities, Size
 from .carrier import Ragged
 from .layouts import fit
@@ -183,10 +183,10 @@ class _Masked:
         lengths = [_length(self.sizes[s.label], s) for s in table]
         r = Ragged(current(), 1, None, table, True, ambient=tuple(lengths))
         values = [_padded(x, a, r) if k == RAGGED else x for x, a, k in zip(xs, avals, ragged)]
+        program, operands = varying_as(r.ambient, program, [*captured, *values], None, 1)
         got = pile_map.bind(
             *lengths,
-            *captured,
-            *values,
+            *operands,
             program=program,
             kinds=(*(SHARED,) * len(captured), *ragged),
             outs=tuple([RAGGED if ragged_axes(a.shape, names) else "stacked"

@@ -300,7 +300,6 @@ class Pile:
         Raises ShapeError if rows have axes that the type knows nothing of: to functions that put
         axes before every leaf of a tree, as vmap's out_axes=0 does, a pile is a tree.  They may
         have got another dtype on the way."""
-        self._expect_lengths()
         caps, found = self._caps(), []
         for x, t in zip(self._leaves, self._types, strict=True):
             if getattr(x, "shape", None) != layout(t, caps, place(t, caps, False)).shape:
@@ -312,6 +311,7 @@ class Pile:
                 )
             dtype = x.aval.dtype if isinstance(x, Value) else x.dtype
             found.append((x, t if dtype in (t.dtype, float0) else t.with_dtype(dtype)))
+        self._expect_lengths()
         return found
 
     def _expect_lengths(self) -> None:

@@ -21,6 +21,9 @@ from plait.ext.ops.indexing import (
     scatter_mul_,
     window_sizes,
 )
+from plait.ext.types import (
+    Opaque,
+)
 
 from ...interpreter import batching_rules
 from ..carrier import Ragged, pile_rules
@@ -123,7 +126,7 @@ def _completed(
             shape[i] = n
         return pnp.where(flags.reshape(shape), got, pnp.asarray(other, got.dtype))
 
-    if some is not None:
+    if some is not None and not isinstance(out.dtype, Opaque):  # of keys there is no zero
         got = chosen(some, got, 0)
     if mode == FILL:
         got = chosen(fits, got, _outside(out.dtype) if fill_value is None else fill_value)

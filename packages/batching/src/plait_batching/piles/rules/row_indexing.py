@@ -89,7 +89,9 @@ def _alone(r: Ragged, x: Any, axes: Sequence[int], sizes: Sequence[Any]) -> bool
     """Whether `x` is flat along an axis of which single rows are taken, and else has no sizes that
     differ."""
     own = r.axes(x.aval)
-    return len(own) == 1 and own[0] in axes and sizes[own[0]] == 1 and r.how(x) != PADDED
+    if len(own) != 1 or own[0] not in axes or r.how(x) == PADDED:
+        return False
+    return sizes[own[0]].__class__ is int and sizes[own[0]] == 1
 
 
 def _simple(r: Ragged, indices: Any) -> bool:
@@ -126,7 +128,8 @@ def gathered(
         indices_are_sorted=False,
         unique_indices=False,
     )
-    return got, fits, at.each(t.lengths > 0), at.lead
+    some = at.each(t.lengths > 0) if r.may_lack(x.aval.shape[a], 1) else None
+    return got, fits, some, at.lead
 
 
 def _shifted_reads(n: Any, lead: int) -> Any:
