@@ -9,6 +9,7 @@ import inspect
 import numpy as np
 import pytest
 
+import plait
 import plait_jax
 from plait.errors import PlaitError
 
@@ -170,3 +171,19 @@ def test_keys_are_opaque_where_that_is_chosen(jax):
     with jax.enable_custom_prng(False):
         assert np.asarray(jax.random.PRNGKey(3)).tolist() == [0, 3]
         assert opaque(jax.random.key(3))
+
+
+def test_settings_are_plaits_and_flags_are_left_to_absl(jax):
+    assert jax.config.parse_flags_with_absl() is None and jax.config.config_with_absl() is None
+    before = plait.config.default_matmul_precision
+    try:
+        jax.config.update("jax_default_matmul_precision", "highest")
+        assert plait.config.default_matmul_precision == "highest"
+        assert jax.config.jax_default_matmul_precision == "highest"
+    finally:
+        plait.config.default_matmul_precision = before
+    assert jax.config.x64 == plait.config.x64 and "x64" in dir(jax.config)
+    with jax.config(x64=True):
+        assert plait.config.x64
+    with pytest.raises(AttributeError, match="no setting"):
+        jax.config.no_such_setting
