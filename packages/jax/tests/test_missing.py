@@ -156,6 +156,14 @@ def test_what_libraries_ask_of_none(jax):
 def test_a_dtype_that_no_array_has_is_compared(jax):
     assert jax.dtypes.canonicalize_dtype(object) == np.dtype(object)
     assert jax.dtypes.canonicalize_dtype("float64") == np.dtype("float32")
+    kind = jax.dtypes.prng_key
+    assert jax.dtypes.canonicalize_dtype(kind, allow_extended_dtype=True) is kind
+    assert issubclass(kind, np.generic) and jax.dtypes.issubdtype(kind, np.generic)
+    assert jax.numpy.issubdtype(jax.random.key(0).dtype, kind)
+    assert not jax.numpy.issubdtype(np.float32, kind)
+    for bad in (lambda: jax.numpy.zeros(2, kind), lambda: jax.numpy.zeros(2, object)):
+        with pytest.raises(TypeError):
+            bad()
 
 
 def test_keys_are_opaque_where_that_is_chosen(jax):
