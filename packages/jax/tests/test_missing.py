@@ -9,6 +9,7 @@ import inspect
 import numpy as np
 import pytest
 
+import plait
 import plait_jax
 from plait.errors import PlaitError
 
@@ -155,6 +156,14 @@ def test_what_libraries_ask_of_none(jax):
 def test_a_dtype_that_no_array_has_is_compared(jax):
     assert jax.dtypes.canonicalize_dtype(object) == np.dtype(object)
     assert jax.dtypes.canonicalize_dtype("float64") == np.dtype("float32")
+    kind = jax.dtypes.prng_key
+    assert jax.dtypes.canonicalize_dtype(kind, allow_extended_dtype=True) is kind
+    assert issubclass(kind, np.generic) and jax.dtypes.issubdtype(kind, np.generic)
+    assert jax.numpy.issubdtype(jax.random.key(0).dtype, kind)
+    assert not jax.numpy.issubdtype(np.float32, kind)
+    for bad in (lambda: jax.numpy.zeros(2, kind), lambda: jax.numpy.zeros(2, object)):
+        with pytest.raises(TypeError):
+            bad()
 
 
 def test_keys_are_opaque_where_that_is_chosen(jax):
@@ -170,3 +179,19 @@ def test_keys_are_opaque_where_that_is_chosen(jax):
     with jax.enable_custom_prng(False):
         assert np.asarray(jax.random.PRNGKey(3)).tolist() == [0, 3]
         assert opaque(jax.random.key(3))
+
+
+def test_settings_are_plaits_and_flags_are_left_to_absl(jax):
+    assert jax.config.parse_flags_with_absl() is None and jax.config.config_with_absl() is None
+    before = plait.config.default_matmul_precision
+    try:
+        jax.config.update("jax_default_matmul_precision", "highest")
+        assert plait.config.default_matmul_precision == "highest"
+        assert jax.config.jax_default_matmul_precision == "highest"
+    finally:
+        plait.config.default_matmul_precision = before
+    assert jax.config.x64 == plait.config.x64 and "x64" in dir(jax.config)
+    with jax.config(x64=True):
+        assert plait.config.x64
+    with pytest.raises(AttributeError, match="no setting"):
+        jax.config.no_such_setting

@@ -139,7 +139,7 @@ _ABSTRACT = {
 }
 
 
-class opaque:  # noqa: N801
+class opaque(np.generic):  # noqa: N801
     """The kind of dtypes whose elements are no numbers."""
 
 

@@ -33,6 +33,8 @@ def size(a: Any, axis: Any = None) -> Any:
 @functools.wraps(dtypes.canonicalize_dtype)
 def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> Any:
     # a dtype that no array can have stays as it is: one compares it
-    if dtype is object or dtype == np.dtype(object):
+    if dtype is object or (isinstance(dtype, np.dtype) and dtype.kind == "O"):
         return np.dtype(object)
+    if allow_extended_dtype and isinstance(dtype, type) and issubclass(dtype, dtypes.opaque):
+        return dtype
     return dtypes.canonicalize_dtype(dtype, allow_extended_dtype)

@@ -36,6 +36,7 @@ NAMES = _read()
 _ELSEWHERE = {
     "jax": """
         __version__=:finder.VERSION __version_info__=:inert.VERSION_INFO
+        config=:settings.CONFIG
         enable_custom_prng=:key_types.enable_custom_prng make_jaxpr=:jaxprs.make_jaxpr
     """,
     "jax.version": "__version__=:finder.VERSION __version_info__=:inert.VERSION_INFO",
