@@ -107,7 +107,7 @@ class Exported(FlatFunction):
         out_tree: TreeDef,
         platforms: Iterable[str],
         scope: Scope | None,
-        mlir_module_serialized: bytes | Callable[[], bytes],
+        mlir_module_serialized: bytes,
         custom_calls: Iterable[str],
         by_argument: bool,
         derive: "Callable[[], Exported] | None" = None,
