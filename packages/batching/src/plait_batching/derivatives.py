@@ -107,7 +107,7 @@ def _(jvp, args, params):
 def _is_mapped(by: Any) -> bool:
     """Whether somebody further out maps, or stages for others who may."""
     while by is not None:
-        if by.staging or getattr(by, "rules", None) is batching_rules:
+        if by.staging or getattr(by.kind, "rules", None) is batching_rules:
             return True
         by = by.parent
     return False

@@ -57,7 +57,7 @@ def recorded_map(
         batch = Batch(GROUND, size, None, of=f)
         return batch, [lifted(batch, xs[i], axes[i]) for i in moving]
 
-    recording = Recording(Batch, f, opening)
+    recording = Recording(Batch, f, opening, settles=True)
     try:
         with opened(recording):
             given = list(xs)

@@ -18,6 +18,9 @@ from typing import Any
 
 from .._base.config import config
 from .._core.array import Array, Literal
+from .._core.closures import tracers_of
+from .._core.deferred import Deferred
+from .._core.handles import apply_through, handle_among
 from .._core.interpreter import GROUND, Interpreter, Tracer, use
 from .._core.ir import Program, Var, evaluate, programs_in
 from .._core.staging import Stage, staged
@@ -38,6 +41,8 @@ class Recording(Stage):
       opening: opens the interpreter of the transformation, and returns it with what the inputs are
         for it; asked when the recording ends early, and at most once.
       does: the name of the transformation, if it is not that of the class.
+      settles: whether functions of Python in parameters (custom rules) are staged, as that
+        interpreter would stage them, and recorded; if not they end the recording.
 
     >>> import plait
     >>> from plait.ext.trace import GROUND, Recording, opened
@@ -52,17 +57,16 @@ class Recording(Stage):
     26.0
     """
 
-    settles = False
-
     def __init__(
         self,
         kind: type[Interpreter],
         of: Callable[..., Any],
         opening: Callable[[], tuple[Interpreter, Sequence[Any]]],
         does: str | None = None,
+        settles: bool = False,
     ):
         super().__init__(GROUND, does or kind.does, of)
-        self._kind, self.copies = kind, kind.copies
+        self._kind, self.copies, self.settles = kind, kind.copies, settles
         self.staging = False  # nobody will ask for a program: it is a way of doing things at once
         self.opening = opening
         self.interpreter: Any = None
@@ -84,6 +88,13 @@ class Recording(Stage):
                 known = True
                 if isinstance(a, Tracer):  # of another thread, or escaped: not for us to say
                     self.resume()
+        if self.settles and prim.higher is not None and prim.higher.pending(params):
+            if own or self._is_closed_over(params):
+                args, params = prim.higher.settle(params, args)
+                handle = handle_among(args)
+                if handle is not None:
+                    return apply_through(self, handle, prim, args, params)
+                return self.apply(prim, args, params)
         # What is made of numbers alone would be a launch of its own at each call.
         if not own and (known or not args or self.interpreter is not None):
             return GROUND.apply(prim, args, params)
@@ -94,6 +105,11 @@ class Recording(Stage):
             interpreter = self.resume()
         out = interpreter.apply(prim, [self.value(a) for a in args], params)
         return [self._variable(o) for o in out] if prim.many else self._variable(out)
+
+    def _is_closed_over(self, params: dict[str, Any]) -> bool:
+        """Return whether functions that are not staged yet close over values of ours."""
+        users = [p.user for p in params.values() if p.__class__ is Deferred]
+        return any(x.by is self for x in tracers_of(*users))
 
     def concrete(self, x: Tracer) -> Any:
         interpreter = self.resume()

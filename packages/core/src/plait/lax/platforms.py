@@ -12,8 +12,7 @@ from .._base.errors import (
 )
 from .._control.branches import branched
 from .._core.buffers import platform
-from .._core.interpreter import Interpreter, current
-from .._core.staging import Stage
+from .._core.interpreter import current
 from .._ops.platforms import index_of, platform_index
 
 
@@ -45,10 +44,7 @@ def platform_dependent(
             "platform_dependent needs functions by platform",
             fix="write platform_dependent(x, cpu=f, default=g)",
         )
-    by: Interpreter | None = current()
-    while by is not None and not isinstance(by, Stage):
-        by = by.parent
-    if by is None:
+    if not current().staging:
         return functions[index_of(names, platform())](*args)
     index = platform_index.bind(platforms=tuple(names))
     return branched("platform_dependent", index, functions, args, always=True)
