@@ -284,8 +284,8 @@ CASES |= {
     ),
     "axes": Case(
         lambda x: [sh.expand_dims(x, 1), sh.squeeze(sh.expand_dims(x, 0), 0), sh.rev.bind(
-            x, axes=(0, 1)), sh.barrier.bind(x, x)[1]],
-        lambda x: [x[:, None], x, x[::-1, ::-1], x], ("b, c",), "n",
+            x, axes=(0, 1)), sh.barrier.bind(x, x)[1], el.once.bind(x)],
+        lambda x: [x[:, None], x, x[::-1, ::-1], x, x], ("b, c",), "n",
     ),
     "broadcast_to": Case(
         lambda x, y: [sh.broadcast_to(x, (3, *x.shape)), sh.broadcast_to(y, x.shape)],

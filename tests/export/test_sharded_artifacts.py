@@ -283,7 +283,7 @@ def test_manifests_that_lie_of_devices(mesh, junk):
     devices = {**manifest["devices"], **junk} if junk and isinstance(junk, dict) else junk
     data = container.pack({**manifest, "devices": devices}, members)
     for isolated in (False, True) if junk in (None, JUNK[-1]) else (False,):
-        told(lambda: deserialize(data, isolated=isolated), "damaged", kind=ArtifactError)
+        told(lambda: deserialize(data, isolated=isolated).call(X, W), "damaged", kind=ArtifactError)
 
 
 def test_devices_that_are_no_mesh_are_refused(mesh):
