@@ -12,6 +12,7 @@ from plait._core.check import check
 from plait._core.ir import Effect, Program, effects_of, programs_in
 from plait._core.primitive import Primitive
 from plait._core.staging import staged
+from plait._core.structures import structure
 from plait._ops import (
     callbacks,
     collective,
@@ -25,7 +26,6 @@ from plait._plugins.traits import Structural
 from plait._simplify import dce, inline_calls, simplify, simplify_rules
 from plait._types.avals import Aval
 from plait._types.dims import symbolic_dims
-from plait.ext.ir import structure
 from plait.testing import numpy_evaluate, random_arguments, random_program
 from plait.text import parse, same_program, show
 
