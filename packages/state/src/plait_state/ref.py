@@ -148,8 +148,8 @@ class Ref(Handle):
         return f"Ref<{self.content_type!r}>"
 
     def __getattr__(self, name: str) -> Any:
-        # Python asks here too where a property of ours raised an AttributeError, as that of a plugin
-        # which is not installed: asked again from here, its error is the one that is seen.
+        # Python asks here too where a property of ours raised an AttributeError, since a plugin is
+        # missing: asked again from here, its error is the one that is seen.
         if isinstance(own := vars(type(self)).get(name), property):
             return own.__get__(self)
         if hasattr(Value, name):
