@@ -148,15 +148,10 @@ class Ref(Handle):
         return f"Ref<{self.content_type!r}>"
 
     def __getattr__(self, name: str) -> Any:
-        # Python asks here too where a property of ours raised an AttributeError, since a plugin is
-        # missing: asked again from here, its error is the one that is seen.
+        # Python asks here too where a property of ours raised an AttributeError, as for what a
+        # reference has not: asked again from here, its error is the one that is seen.
         if isinstance(own := vars(type(self)).get(name), property):
             return own.__get__(self)
-        if hasattr(Value, name):
-            raise NoArray(
-                f"a reference, {self!r}, has no .{name}",
-                fix=f"read it first: ref[...].{name}",
-            )
         return super().__getattr__(name)
 
     def __eq__(self, other: object) -> bool:
@@ -282,7 +277,9 @@ def _refusing(name: str) -> Any:
         )
 
     def member(self: Ref) -> Any:
-        raise AttributeError(name)  # `__getattr__` says what is wrong
+        raise NoArray(
+            f"a reference, {self!r}, has no .{name}", fix=f"read it first: ref[...].{name}"
+        )
 
     return operator if name.startswith("__") else property(member)
 
