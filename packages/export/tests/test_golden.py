@@ -142,15 +142,22 @@ def weighted(n, x):
     return pnp.tanh(x @ w) * n
 
 
+def jaxlib_of(manifest):
+    return manifest["producer"].rpartition("jaxlib ")[2]
+
+
 @pytest.mark.feature("E14")
 @pytest.mark.parametrize("size", [1, 4])
 def test_a_function_with_two_derivatives(size):
     """Read and called without the plugin that made them."""
     saved = (GOLDEN / "derivatives.plait").read_bytes()
     assert len(saved) < 16_000, "three modules, and 3,600 bytes of one constant"
-    exported = deserialize(saved)
-    old, new = (container.unpack(d, (99,)) for d in (saved, exported.serialize(vjp_order=2)))
-    assert old[1] == new[1] and old[0]["vjp"] == new[0]["vjp"]
+    written = deserialize(saved).serialize(vjp_order=2)
+    old, new = (container.unpack(d, (99,)) for d in (saved, written))
+    assert old[0]["vjp"] == new[0]["vjp"]
+    if jaxlib_of(old[0]) == jaxlib_of(new[0]):  # another one writes the same in other bytes
+        assert old[1] == new[1]
+    exported = deserialize(saved if size == 1 else written)
     w = np.linspace(-1, 1, 900, dtype=F32).reshape(3, 300) ** 3
     x = np.random.default_rng(0).normal(size=(size, 3)).astype(F32)
     ct, moved = np.cos(np.arange(size * 300, dtype=F32)).reshape(size, 300), x[::-1]
