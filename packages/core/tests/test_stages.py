@@ -83,6 +83,10 @@ def test_devices():
     assert device.default_memory() in device.addressable_memories()
     assert {m.device for m in device.addressable_memories()} == {device}
     assert len({m.kind for m in device.addressable_memories()}) >= 1
+    for m in device.addressable_memories():
+        assert device.memory(m.kind) == m
+    with pytest.raises(plait.errors.PlacementError, match="no memory of the kind 'tape'"):
+        device.memory("tape")
     stats = device.memory_stats()
     assert stats is None if device.platform == "cpu" else stats["bytes_in_use"] >= 0
     with pytest.raises(plait.errors.PlacementError, match="no device"):

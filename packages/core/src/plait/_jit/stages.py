@@ -439,6 +439,16 @@ class Compiled(_Stage):
         Where the compiler of a topology has none, it is that of this process for what it made."""
         return jaxlib_api.cost_of_compiled(client(), self._loaded)
 
+    @property
+    def out_info(self) -> Any:
+        """The results as a tree of ShapeDtypeStructs, with where they will lie, if that was said
+        of any argument or result."""
+        shapes, tree = flatten(self._traced.shapes())
+        there = [k.placement for k in self._run.keys]
+        return tree.unflatten(
+            [s if p is None else s.update(sharding=p) for s, p in zip(shapes, there, strict=True)]
+        )
+
     def runtime_executable(self) -> Any:
         """The runtime's own executable, an object of jaxlib's."""
         return self._loaded
