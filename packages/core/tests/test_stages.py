@@ -47,8 +47,11 @@ def test_lowered():
     module = lowered.compiler_ir()
     assert "stablehlo.dot_general" in str(module)
     assert str(module) == str(lowered.compiler_ir("stablehlo"))
-    with pytest.raises(plait.errors.ArgumentError, match="as_text"):
-        lowered.compiler_ir("hlo")
+    computation = lowered.compiler_ir("hlo")
+    assert computation.as_hlo_text() == lowered.as_text("hlo")
+    assert computation.program_shape().result_shape().dimensions() == (2, 3)
+    with pytest.raises(plait.errors.ArgumentError, match="dialect 'llvm'"):
+        lowered.compiler_ir("llvm")
     assert lowered.cost_analysis()["flops"] == 2 * 2 * 5 * 3
 
 

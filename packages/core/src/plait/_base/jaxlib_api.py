@@ -767,14 +767,16 @@ def hlo_text(executable) -> str:
 
 def hlo_of(code: bytes) -> str:
     """Return the HLO of a StableHLO module (bytecode), before anything is optimised, as text."""
-    return _computation(code).as_hlo_text()
+    return computation_of(code).as_hlo_text()
 
 
-def _computation(code: bytes) -> Any:
+def computation_of(code: bytes) -> Any:
+    """Return a StableHLO module (bytecode) as a computation of XLA's, before anything is
+    optimised."""
     return _jax.mlir.mlir_module_to_xla_computation(code, use_tuple_args=False, return_tuple=False)
 
 
 def cost_of(client: Any, code: bytes) -> dict[str, float]:
     """Return what a StableHLO module costs, by the runtime's estimate before anything is
     optimised."""
-    return _jax.hlo_module_cost_analysis(client, _computation(code).get_hlo_module())
+    return _jax.hlo_module_cost_analysis(client, computation_of(code).get_hlo_module())
