@@ -257,6 +257,13 @@ def test_settings_by_the_names_of_jax():
         plait.config.update("default_int", "int32")
     assert plait.config.x64
     plait.config.update("jax_platforms", "cpu")
+    assert plait.config.jax_platforms == plait.config.jax_platform_name == plait.config.platform
+    with plait.disable_jit(), plait.config(checks=True):
+        assert plait.config.jax_disable_jit and plait.config.jax_enable_checks
+    assert plait.config.jax_disable_jit is plait.config.jax_enable_checks is False
+    assert plait.config.jax_num_cpu_devices == plait.config.cpu_devices
+    assert plait.config.jax_compilation_cache_dir == plait.config.cache_dir
+    assert not hasattr(plait.config, "jax_unheard_of")
     assert plait.config.jax_enable_x64 is False and plait.config.jax_numpy_rank_promotion == "allow"
     with pytest.raises(errors.PlaitError, match="platform"):
         plait.config.update("jax_platforms", "tpu")

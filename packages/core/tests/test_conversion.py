@@ -16,7 +16,7 @@ from plait._core.array import asarray
 from plait._ops.conversion import bitcast
 from plait._types.avals import Aval
 from plait._xla import mlir
-from plait.errors import TypeRule
+from plait.errors import ShapeError, TypeRule
 
 NAMES = ["int8", "uint8", "int16", "uint16", "float16", ml_dtypes.bfloat16, "int32", "uint32",
          "float32", "int64", "uint64", "float64", ml_dtypes.float8_e4m3fn]  # fmt: skip
@@ -86,6 +86,17 @@ def test_boolean_scalars_fill():
         assert said == f"dense<{str(value).lower()}> : tensor<2x3xi1>"
 
 
+def shape_of(x):
+    return plait.ShapeDtypeStruct(x.shape, x.dtype)
+
+
+class Duck:
+    """What has a shape and a dtype, and is no array."""
+
+    def __init__(self, dtype):
+        self.shape, self.dtype = (2,), dtype
+
+
 ENTRANCES = {
     "zeros_like": lambda wide: pnp.zeros_like(wide),
     "ones_like": lambda wide: pnp.ones_like(wide),
@@ -117,6 +128,17 @@ ENTRANCES = {
     "one_hot": lambda wide: plait.nn.one_hot(np.array([1]), 2, dtype=wide.dtype),
     "fromiter": lambda wide: pnp.fromiter([1, 2], wide.dtype),
     "typeof": lambda wide: plait.eval_shape(lambda x: x, wide),
+    "eval_shape": lambda wide: plait.eval_shape(lambda x: x, shape_of(wide)),
+    "a duck": lambda wide: plait.eval_shape(lambda x: x, Duck(wide.dtype)),
+    "lower": lambda wide: plait.jit(lambda x: x).lower(shape_of(wide)).out_info,
+    "compile": lambda wide: plait.jit(lambda x: x).lower(shape_of(wide)).compile()(wide),
+    "make_program": lambda wide: plait.make_program(lambda x: x)(shape_of(wide)).outputs[0].aval,
+    "pure_callback": lambda wide: plait.pure_callback(lambda: wide, shape_of(wide)),
+    "in jit": lambda wide: plait.jit(lambda: plait.pure_callback(lambda: wide, shape_of(wide)))(),
+    "io_callback": lambda wide: plait.io_callback(lambda: wide, shape_of(wide)),
+    "trace": lambda wide: pnp.trace(pnp.ones((2, 2)), dtype=wide.dtype),
+    "prod": lambda wide: pnp.prod(pnp.ones(2), dtype=wide.dtype),
+    "view": lambda wide: pnp.zeros(8).view(wide.dtype),
 }
 
 
@@ -157,9 +179,45 @@ def test_without_x64_no_promotion_leads_to_64_bits():
         assert plait.lax.argmax(pnp.ones(3), 0, "int64").dtype == np.int32
 
 
+def test_without_x64_bits_are_read_as_32():
+    with plait.enable_x64(False):
+        got = plait.lax.bitcast_convert_type(pnp.ones(2), "int64")
+        assert got.dtype == np.int32 and got.tolist() == [0x3F800000] * 2
+    with plait.enable_x64():
+        got = plait.lax.bitcast_convert_type(pnp.ones(2, "float32"), "int64")
+        assert got.item() == 0x3F8000003F800000
+
+
+def test_views_and_sums_of_python_classes_have_default_dtypes():
+    """As `astype`: float is the default float, and no 64 bits."""
+    assert pnp.ones(2).view(int).dtype == np.int32
+    assert pnp.trace(pnp.ones((2, 2)), dtype=int).dtype == np.int32
+
+
 def test_astype_of_none_is_the_default_float():
     for wide in (False, True):
         with plait.enable_x64(wide):
             want = np.float64 if wide else np.float32
             assert pnp.arange(3).astype(None).dtype == want
             assert pnp.astype(pnp.arange(3), None).dtype == want
+
+
+VIEWED = ["float32", "float64", "complex64", "complex128", "int32", "int16", "uint8"]
+
+
+@pytest.mark.parametrize("have", VIEWED)
+@pytest.mark.parametrize("want", ["complex64", "complex128", "float32", "float64", "int64"])
+def test_views_of_and_as_complex_numbers(have, want):
+    """A complex number is two floats, one after the other; bits are those of numpy's views."""
+    rng = np.random.default_rng(3)
+    for shape in ((8,), (2, 8), (3,), (), (2, 0)):
+        x = (rng.normal(size=shape) * 9 + 9 + (1j if have[0] == "c" else 0)).astype(have)
+        try:
+            expected = x.view(want)
+        except ValueError:
+            with pytest.raises(ShapeError, match="can not be viewed"):
+                pnp.asarray(x).view(want)
+            continue
+        for got in (pnp.asarray(x).view(want), plait.jit(lambda v: v.view(want))(x)):
+            assert (got.dtype, got.shape) == (expected.dtype, expected.shape)
+            assert np.asarray(got).tobytes() == expected.tobytes()

@@ -283,3 +283,14 @@ def test_trees_that_are_too_deep_are_refused():
                 call(tree)
     while isinstance(deep, list):  # or Python's own destructor would go as deep
         deep = deep[0]
+
+
+def test_numpy_arrays_are_let_go_by_the_runtime():
+    """The last one too, which the runtime has read and would keep until it is called again."""
+    for take in (jnp.asarray, plait.jit(lambda x: x + 1), jnp.sin):
+        given = np.arange(100_000, dtype=np.float32)
+        result, seen = take(given), weakref.ref(given)
+        result.block_until_ready()
+        del given, result
+        gc.collect()
+        assert seen() is None

@@ -413,11 +413,27 @@ def test_options_of_einsum():
     ("ij,jk->ik", [(3, 4), (5, 2)], "'j' has sizes 4 and 5"), ("ij->ik", [(3, 4)], "'k'"),
     ("ij,jk", [(3, 4)], "names 2 operands"), ("ijk->i", [(3, 4)], "names 3 axes"),
     ("ij->ii", [(3, 4)], "twice"), ("i+->i", [(3, 4)], "letters"),
-    ("...i->i", [(3, 4)], "ellipsis"),
 ])  # fmt: skip
 def test_errors_of_einsum(text, shapes, why):
     with pytest.raises(TypeRule, match=why):
         pnp.einsum(text, *[np.ones(s) for s in shapes])
+
+
+@pytest.mark.parametrize(("text", "spelled", "shapes"), [
+    ("...i->i", "ji->i", [(3, 4)]), ("i...->i", "ijk->i", [(2, 3, 4)]), ("...->", "ij->", [(2, 3)]),
+    ("ab...d,ej...f->adef", "abcd,ejcf->adef", [(1, 2, 3, 4), (5, 6, 3, 7)]),
+    ("a...d,ej...f->adef", "acd,ejcf->adef", [(2, 3, 4), (5, 6, 1, 7)]),
+    ("i...,...->i", "ij,j->i", [(2, 3), (3,)]), ("...i,i->i", "i,i->i", [(3,), (3,)]),
+])  # fmt: skip
+def test_axes_of_an_ellipsis_that_the_result_lacks_are_summed(text, spelled, shapes):
+    """As in JAX; numpy wants them named.  Axes of size 1 broadcast."""
+    xs = [RNG.normal(size=s) for s in shapes]
+    longest = {c: max(x.shape[t.index(c)] for t, x in zip(spelled.split("->")[0].split(","), xs)
+                      if c in t) for c in set(spelled) - set(",->")}  # fmt: skip
+    full = [np.broadcast_to(x, [longest[c] for c in t])
+            for t, x in zip(spelled.split("->")[0].split(","), xs)]  # fmt: skip
+    for f in (pnp.einsum, plait.jit(pnp.einsum, static_argnums=0)):
+        np.testing.assert_allclose(f(text, *xs), np.einsum(spelled, *full), rtol=1e-12)
 
 
 # ---- searching and sets --------------------------------------------------------------------

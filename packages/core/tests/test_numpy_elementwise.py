@@ -6,6 +6,7 @@ runs at once and compiled.
 
 import inspect
 import itertools
+import operator
 
 import ml_dtypes
 import numpy as np
@@ -492,3 +493,34 @@ def test_derivative_free_edges_of_hypot_and_logaddexp():
             np.testing.assert_allclose(
                 np.asarray(pnp.logaddexp(x, y)), np.logaddexp(x, y), rtol=1e-6
             )
+
+
+COMPLEX_NUMBERS = [1 + 2j, 1 - 2j, 1 + 2j, -0.5j, 2, complex(np.inf, 1), complex(1, np.inf), 0]
+
+
+@pytest.mark.parametrize("name", ["lt", "le", "gt", "ge"])
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+def test_operators_order_complex_numbers_by_parts(name, dtype):
+    """By real part; where these are equal, by imaginary part: also beside real numbers."""
+    op, x = getattr(operator, name), np.array(COMPLEX_NUMBERS, dtype)
+    others = [x[::-1], x[:, None], x[0], 1, 1.0, True, 1 - 2j, x.real, np.arange(8)]
+    for y in others:
+        want = op(x, y)
+        for f in (op, plait.jit(op)):
+            same(f(pnp.asarray(x), y), want)
+            same(f(y, pnp.asarray(x)), op(y, x))
+
+
+def test_keys_have_no_order():
+    key = plait.random.key(0)
+    for op in (operator.lt, operator.ge):
+        for pair in ((key, key), (key, 1), (key, pnp.ones(2)), (pnp.ones(2), key)):
+            with pytest.raises(TypeRule):
+                op(*pair)
+
+
+def test_comparing_functions_answer_for_integers_out_of_bounds():
+    """As the operators do: 300 is greater than all of uint8."""
+    x = np.array([0, 255], np.uint8)
+    for name in ("less", "less_equal", "greater", "greater_equal", "equal"):
+        same(getattr(pnp, name)(x, 300), getattr(np, name)(x.astype(int), 300))

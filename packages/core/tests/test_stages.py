@@ -47,8 +47,11 @@ def test_lowered():
     module = lowered.compiler_ir()
     assert "stablehlo.dot_general" in str(module)
     assert str(module) == str(lowered.compiler_ir("stablehlo"))
-    with pytest.raises(plait.errors.ArgumentError, match="as_text"):
-        lowered.compiler_ir("hlo")
+    computation = lowered.compiler_ir("hlo")
+    assert computation.as_hlo_text() == lowered.as_text("hlo")
+    assert computation.program_shape().result_shape().dimensions() == (2, 3)
+    with pytest.raises(plait.errors.ArgumentError, match="dialect 'llvm'"):
+        lowered.compiler_ir("llvm")
     assert lowered.cost_analysis()["flops"] == 2 * 2 * 5 * 3
 
 
@@ -83,6 +86,10 @@ def test_devices():
     assert device.default_memory() in device.addressable_memories()
     assert {m.device for m in device.addressable_memories()} == {device}
     assert len({m.kind for m in device.addressable_memories()}) >= 1
+    for m in device.addressable_memories():
+        assert device.memory(m.kind) == m
+    with pytest.raises(plait.errors.PlacementError, match="no memory of the kind 'tape'"):
+        device.memory("tape")
     stats = device.memory_stats()
     assert stats is None if device.platform == "cpu" else stats["bytes_in_use"] >= 0
     with pytest.raises(plait.errors.PlacementError, match="no device"):

@@ -259,3 +259,40 @@ def test_constants_in_programs_can_be_referred_to_weakly(jax):
 
     jax.jit(f)(X)
     assert seen == [True]
+
+
+def depends(jaxpr, core):
+    """Whether a result is computed from an input, as libraries ask: equation by equation."""
+    moved = set(jaxpr.invars)
+    for eqn in jaxpr.eqns:
+        if any(isinstance(v, core.Var) and v in moved for v in eqn.invars):
+            moved.update(eqn.outvars)
+    return any(isinstance(v, core.Var) and v in moved for v in jaxpr.outvars)
+
+
+def test_operations_on_every_row_are_operations_on_arrays(jax, core):
+    """Jacobians and `lax.map` are made of what JAX has: of an affine function the Jacobian does not
+    depend on where it is taken, and its program says so."""
+    pytest.importorskip("plait_autodiff")
+    jnp, x = jax.numpy, np.arange(3, dtype="float32")
+    for take in (jax.jacfwd, jax.jacrev, lambda f: jax.jacfwd(jax.jacrev(f))):
+        for f in (lambda v: 2 * v + 1, lambda v: v * v * v):
+            closed = jax.make_jaxpr(take(f))(x)
+            assert not [e for e in closed.eqns if "map" in e.primitive.name]
+            (got,) = core.jaxpr_as_fun(closed)(x)
+            np.testing.assert_allclose(got, take(f)(jnp.asarray(x)))
+        assert not depends(jax.make_jaxpr(take(lambda v: 2 * v + 1))(x).jaxpr, core)
+        assert depends(jax.make_jaxpr(take(lambda v: v * v * v))(x).jaxpr, core)
+
+
+def test_a_map_inside_of_a_loop_is_a_loop(jax, core):
+    def f(x):
+        return jax.lax.scan(lambda c, _: (jax.lax.map(lambda v: v * 2, c), None), x, None, 2)[0]
+
+    closed = jax.make_jaxpr(f)(np.ones(3, "float32"))
+    (loop,) = [eqn for eqn in closed.eqns if eqn.primitive.name == "scan"]
+    assert not [e for e in loop.params["jaxpr"].eqns if "map" in e.primitive.name]
+    np.testing.assert_array_equal(core.jaxpr_as_fun(closed)(np.ones(3, "float32"))[0], [4.0] * 3)
+    np.testing.assert_array_equal(
+        jax.core.eval_jaxpr(closed.jaxpr, closed.consts, np.ones(3, "float32"))[0], [4.0] * 3
+    )

@@ -183,11 +183,15 @@ def test_keys_are_opaque_where_that_is_chosen(jax):
 
 def test_settings_are_plaits_and_flags_are_left_to_absl(jax):
     assert jax.config.parse_flags_with_absl() is None and jax.config.config_with_absl() is None
+    assert jax.config.x64_enabled is jax.config.jax_enable_x64 is False
+    with jax.enable_x64(True):
+        assert jax.config.x64_enabled and {"x64_enabled", "read"} <= set(dir(jax.config))
     before = plait.config.default_matmul_precision
     try:
         jax.config.update("jax_default_matmul_precision", "highest")
         assert plait.config.default_matmul_precision == "highest"
         assert jax.config.jax_default_matmul_precision == "highest"
+        assert jax.config.read("jax_default_matmul_precision") == "highest"
     finally:
         plait.config.default_matmul_precision = before
     assert jax.config.x64 == plait.config.x64 and "x64" in dir(jax.config)

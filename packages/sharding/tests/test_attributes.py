@@ -122,6 +122,8 @@ def test_executables():
         compiled = f.lower(x, y=2.0).compile()
         assert compiled.input_shardings[0] == (place,)
         assert compiled.output_shardings["t"] == place
+        assert compiled.out_info["t"].sharding == (None if place is one else place)
+        assert compiled.out_info["s"].shape == (k,)
         out = compiled(x, y=2.0)
         assert plait.tree.map(lambda v: v.sharding, out) == compiled.output_shardings
         # in row-major order the first axis is that of the longest steps

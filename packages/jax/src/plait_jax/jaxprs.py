@@ -12,10 +12,11 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import plait
-from plait.ext import Aval, Program, as_value, current, evaluate
+from plait.ext import Aval, Program, as_value, current, evaluate, expand_rules
 from plait.ext import Literal as Constant
 from plait.ext.ir import Eqn, derived
 from plait.ext.ir import Var as Variable
+from plait.ext.ops.control_flow import map_axes
 from plait.ext.trace import shapes_only, trace
 from plait.ext.values import solid
 
@@ -318,9 +319,48 @@ def _shape(aval: Aval) -> Any:
 
 def _closed(program: Program) -> ClosedJaxpr:
     """Return a Program as a ClosedJaxpr."""
-    made = ClosedJaxpr(Jaxpr.of(program), [x for _, x in program.consts])
+    shown = _spelled_out(program)
+    made = ClosedJaxpr(Jaxpr.of(shown), [x for _, x in shown.consts])
     made._program = program
     return made
+
+
+def _mapped(e: Eqn) -> bool:
+    """Whether it is an operation on every row, which JAX has no word for.
+
+    One in which a name of an axis is free stays: it is bound by whoever has the whole program.
+    """
+    return e.prim is map_axes and not e.params["program"].axes
+
+
+def _spelled_out(program: Program) -> Program:
+    """Return the program with operations on every row as operations on whole arrays, or loops."""
+    if not any(map(_mapped, program.eqns)):
+        return program
+    eqns: list[Eqn] = []
+    consts, known = list(program.consts), {}
+
+    def read(atoms: Sequence[Any]) -> list[Any]:
+        return [known.get(a, a) if a.__class__ is Variable else a for a in atoms]
+
+    for e in program.eqns:
+        if not _mapped(e):
+            eqns.append(Eqn(e.prim, read(e.inputs), e.outputs, e.params, e.where))
+            continue
+        rows = _of_rows(e)
+        consts += rows.consts
+        known.update(zip(rows.inputs, read(e.inputs)))
+        eqns += [Eqn(r.prim, read(r.inputs), r.outputs, r.params, e.where) for r in rows.eqns]
+        known.update(zip(e.outputs, read(rows.outputs)))
+    return Program(program.inputs, eqns, read(program.outputs), program.name, consts)
+
+
+def _of_rows(e: Eqn) -> Program:
+    """Return what an operation on every row is made of."""
+    expand, avals = expand_rules.find(map_axes), tuple([a.aval for a in e.inputs])
+    traced = trace(lambda *xs: expand(*xs, **e.params), list(map(_shape, avals)), {},
+                   e.params["program"].name, avals=avals)  # fmt: skip
+    return _spelled_out(traced.program)
 
 
 def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any, **options: Any) -> list[Any]:

@@ -1,4 +1,4 @@
-"""`jax.config`: Plait's settings, with the two methods by which JAX's read flags of absl.
+"""`jax.config`: Plait's settings, read as JAX's are, with the two methods for flags of absl.
 
 Invariant: there is one set of settings, Plait's: whatever is read or written here is that.
 """
@@ -21,6 +21,15 @@ class _Config:
     def parse_flags_with_absl(self) -> None:
         """Do nothing: no flags are read."""
 
+    @property
+    def x64_enabled(self) -> bool:
+        """Whether Python numbers have 64 bits."""
+        return plait.config.jax_enable_x64
+
+    def read(self, name: str) -> Any:
+        """The setting that JAX calls so."""
+        return getattr(plait.config, name)
+
     def __getattr__(self, name: str) -> Any:
         return getattr(plait.config, name)
 
@@ -31,7 +40,8 @@ class _Config:
         return plait.config(**changes)
 
     def __dir__(self) -> list[str]:
-        return sorted({*dir(plait.config), "config_with_absl", "parse_flags_with_absl"})
+        own = {"config_with_absl", "parse_flags_with_absl", "read", "x64_enabled"}
+        return sorted({*dir(plait.config), *own})
 
     def __repr__(self) -> str:
         return repr(plait.config)

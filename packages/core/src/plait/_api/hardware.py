@@ -93,6 +93,21 @@ class Device:
             kind = "device"
         return Memory(kind, self)
 
+    def memory(self, kind: str) -> "Memory":
+        """The memory of that kind that programs on it can use; PlacementError if it has none.
+
+        >>> import plait
+        >>> device = plait.devices()[0]
+        >>> device.memory(device.default_memory().kind) == device.default_memory()
+        True
+        """
+        found = {m.kind: m for m in self.addressable_memories()}
+        if kind not in found:
+            raise PlacementError(
+                f"{self!r} has no memory of the kind {kind!r}", fix=f"it has {', '.join(found)}"
+            )
+        return found[kind]
+
     def _runtime(self) -> Any:
         """Return the runtime's device; PlacementError if this process has none of that number."""
         every = buffers.devices() if self.topology is None else self.topology.devices

@@ -204,6 +204,17 @@ _FLAGS = {
 }
 """Settings by the names that JAX has for them, for `config.update`."""
 
+_READ = {
+    "jax_enable_x64": lambda values: values["default_float"] == "float64",
+    "jax_disable_jit": lambda values: not values["jit"],
+    "jax_enable_checks": lambda values: values["checks"],
+    "jax_compilation_cache_dir": lambda values: values["cache_dir"],
+    "jax_num_cpu_devices": lambda values: values["cpu_devices"],
+    "jax_platform_name": lambda values: values["platform"],
+    "jax_platforms": lambda values: values["platform"],
+}
+"""What they are, by these names; others have their own behind `jax_`."""
+
 _BYSTANDERS = frozenset(
     (
         "explain_cache_misses",
@@ -325,9 +336,9 @@ class Config:
         try:
             return self._values[name]
         except KeyError:
-            if name == "jax_enable_x64":
-                return self._values["default_float"] == "float64"
-            if name in _FLAGS and name[4:] in self._values:
+            if name in _READ:
+                return _READ[name](self._values)
+            if name in _FLAGS:
                 return self._values[name[4:]]
             raise AttributeError(
                 f"there is no setting {name!r}; the settings are {', '.join(_SETTINGS)}"

@@ -9,6 +9,7 @@ tracebacks be taken, and those that `hosted` names, which jax sets anew when it 
 """
 
 import ctypes
+import gc
 import importlib.util
 import io
 import operator
@@ -132,10 +133,26 @@ _SKIP_CHECKS = (True,) if "_skip_checks" in (_jax.array_result_handler.__doc__ o
 _put = _jax.batched_device_put
 
 
+@cache
+def _let_go() -> None:
+    """Let what the runtime holds be collected with Python's garbage.
+
+    It keeps a numpy array that it has read until it is asked next, for its threads may not touch
+    Python's objects: the last one that was given to it would stay for ever.
+    """
+    gc.callbacks.append(_collected)
+
+
+def _collected(phase: str, info: dict[str, int]) -> None:
+    if phase == "stop" and info["generation"] == 2:  # the young are collected often
+        _jax.collect_garbage()
+
+
 def make_cpu_client(num_devices: int, **world: Any):
     """Return a new CPU client with `num_devices` virtual devices; `world` are the arguments by
     which it takes part in several (`distributed_client`, `node_id`, `num_nodes`, `collectives`)."""
     guard_jax()
+    _let_go()
     return xla_client.make_cpu_client(num_devices=num_devices, **world)
 
 
@@ -156,6 +173,7 @@ def make_plugin_client(plugin: Plugin, distributed_client: Any = None, **world: 
 
 def _plugin_client(plugin: Plugin, distributed_client: Any, world: dict[str, Any]):
     guard_jax()
+    _let_go()
     name = plugin.platform
     if not xla_client.pjrt_plugin_loaded(name):
         _library(plugin)
@@ -749,14 +767,16 @@ def hlo_text(executable) -> str:
 
 def hlo_of(code: bytes) -> str:
     """Return the HLO of a StableHLO module (bytecode), before anything is optimised, as text."""
-    return _computation(code).as_hlo_text()
+    return computation_of(code).as_hlo_text()
 
 
-def _computation(code: bytes) -> Any:
+def computation_of(code: bytes) -> Any:
+    """Return a StableHLO module (bytecode) as a computation of XLA's, before anything is
+    optimised."""
     return _jax.mlir.mlir_module_to_xla_computation(code, use_tuple_args=False, return_tuple=False)
 
 
 def cost_of(client: Any, code: bytes) -> dict[str, float]:
     """Return what a StableHLO module costs, by the runtime's estimate before anything is
     optimised."""
-    return _jax.hlo_module_cost_analysis(client, _computation(code).get_hlo_module())
+    return _jax.hlo_module_cost_analysis(client, computation_of(code).get_hlo_module())

@@ -207,21 +207,22 @@ class Lowered(_Stage):
         return jaxlib_api.hlo_of(code) if dialect == "hlo" else mlir.text(code, debug_info)
 
     def compiler_ir(self, dialect: str | None = None) -> Any:
-        """The module of StableHLO as an object of MLIR's Python bindings, as jaxlib has them.
+        """The module of StableHLO as an object of MLIR's Python bindings, as jaxlib has them; of
+        the dialect "hlo", XLA's computation, before anything is optimised.
 
-        Raises ArgumentError for dialects other than `"stablehlo"`.
+        Raises ArgumentError for other dialects.
 
         >>> import plait
         >>> module = plait.jit(lambda x: x).lower(1.0).compiler_ir()
         >>> [op.name.value for op in module.body.operations]
         ['main']
         """
-        if dialect not in (None, "stablehlo"):
+        if dialect not in (None, "stablehlo", "hlo"):
             raise ArgumentError(
-                f"there is no module of the dialect {dialect!r}",
-                fix='leave the dialect out, or ask for .as_text("hlo")',
+                f"there is no module of the dialect {dialect!r}", fix='write "stablehlo" or "hlo"'
             )
-        return mlir.parse(self.module().code)
+        code = self.module().code
+        return jaxlib_api.computation_of(code) if dialect == "hlo" else mlir.parse(code)
 
     def cost_analysis(self) -> dict[str, float]:
         """The runtime's estimate of work, before anything is optimised: "flops" and others.
@@ -438,6 +439,16 @@ class Compiled(_Stage):
 
         Where the compiler of a topology has none, it is that of this process for what it made."""
         return jaxlib_api.cost_of_compiled(client(), self._loaded)
+
+    @property
+    def out_info(self) -> Any:
+        """The results as a tree of ShapeDtypeStructs, with where they will lie, if that was said
+        of any argument or result."""
+        shapes, tree = flatten(self._traced.shapes())
+        there = [k.placement for k in self._run.keys]
+        return tree.unflatten(
+            [s if p is None else s.update(sharding=p) for s, p in zip(shapes, there, strict=True)]
+        )
 
     def runtime_executable(self) -> Any:
         """The runtime's own executable, an object of jaxlib's."""

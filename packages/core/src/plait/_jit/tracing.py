@@ -25,7 +25,7 @@ from .._core.handles import Handle, is_lasting
 from .._core.interpreter import GROUND, Interpreter, Tracer, Value, current, named_axes
 from .._core.ir import Program
 from .._core.staging import Stage, stage
-from .._types.avals import Aval, Placed, Placement
+from .._types.avals import OPAQUE, Aval, Placed, Placement, canonical
 from ..tree import TreeDef, flatten, key_paths
 from .jittable import jittables
 from .misses import explain
@@ -361,13 +361,21 @@ def _shape_of(x: Any) -> Any:
     if isinstance(x, ShapeDtypeStruct):
         # a PartitionSpec alone is over the mesh in context
         here = getattr(x.sharding, "here", None)
-        return Shape(x.aval, x.sharding if here is None else here())
+        return Shape(_entering(x.aval), x.sharding if here is None else here())
     if isinstance(x, Value) or not hasattr(x, "shape") or not hasattr(x, "dtype"):
         return x
     if any(hasattr(x, name) for name in ("__array__", "__plait_array__", "__jax_array__")):
         return x
     weak = getattr(x, "weak_type", False)
-    return Shape(Aval(tuple(x.shape), x.dtype, weak), getattr(x, "sharding", None))
+    return Shape(_entering(Aval(tuple(x.shape), x.dtype, weak)), getattr(x, "sharding", None))
+
+
+def _entering(aval: Aval) -> Aval:
+    """The type that an array of this type has where it enters, as the setting x64 says."""
+    if aval.category == OPAQUE:
+        return aval
+    dtype = canonical(aval.dtype)
+    return aval if dtype == aval.dtype else aval.with_dtype(dtype)
 
 
 @border

@@ -20,7 +20,7 @@ from .._base.tracebacks import border
 from .._core.array import asarray, unmasked
 from .._core.ir import Effect
 from .._core.primitive import Primitive
-from .._types.avals import Aval
+from .._types.avals import Aval, canonical
 from .._xla import mlir
 from .._xla.lower import eager_rules, lower_rules
 from ..tree import flatten
@@ -135,7 +135,7 @@ def _call(f: Callable, shapes: Any, args: tuple, kwargs: dict, effect: Any, whol
                 f"a result of a callback is described by {s!r}, which has no shape and dtype",
                 fix="give plait.ShapeDtypeStruct(shape, dtype), or an array like it, for each",
             )
-    outs = tuple([Aval(tuple(s.shape), np.dtype(s.dtype)) for s in like])
+    outs = tuple([Aval(tuple(s.shape), canonical(np.dtype(s.dtype))) for s in like])
     return out_tree.unflatten(host(*leaves, f=flat, outs=outs, effect=effect, whole=whole))
 
 

@@ -620,6 +620,23 @@ def _integers_to_integers(x: Any, y: Any) -> Any:
     return select(lost, Literal(0, x.aval), out)
 
 
+def _ordering(strict: Primitive, prim: Primitive) -> Callable:
+    """`prim`, also of complex numbers: by real part; where these are equal, by imaginary part."""
+
+    def function(x: Any, y: Any, /) -> Any:
+        a, b = comparable((x, y))
+        if a.aval.category != COMPLEX:
+            return prim(a, b)
+        (ar, ai), (br, bi) = [(real(v), imag(v)) for v in (a, b)]
+        return or_(strict(ar, br), and_(eq(ar, br), prim(ai, bi)))
+
+    return function
+
+
+less, less_equal = _ordering(lt, lt), _ordering(lt, le)
+greater, greater_equal = _ordering(gt, gt), _ordering(gt, ge)
+
+
 def true_divide(x: Any, y: Any) -> Any:
     """x / y, of floats."""
     return div.bind(*floating((x, y)))

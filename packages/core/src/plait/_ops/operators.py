@@ -22,12 +22,15 @@ from .._core.dispatch import dispatched
 from .._core.interpreter import Value, current
 from .._plugins.metadata import resolve
 from .._types.avals import (
+    BOOLEAN,
     COMPLEX,
     FLOATING,
     INT32,
     INTEGER,
+    NOTHING,
     OPAQUE,
     asked_dtype,
+    category,
     default_dtype,
 )
 from .._types.dims import Dim
@@ -48,17 +51,18 @@ def _operand(x: Any) -> bool:
 # Each is a border: its `try` costs nothing while nothing is raised, and no call.
 
 
-def _fast(prim: Any, general: Callable, inexact_only: bool = False) -> Callable:
+def _fast(prim: Any, general: Callable, kinds: tuple[int, ...] | None = None) -> Callable:
     """Return a binary operator: `prim`, without promotion where none is needed, else `general`.
 
-    A Python scalar that is no wider than the array takes the array's type.  `inexact_only`: that
-    holds of floating and complex arrays only, since others are converted first (`/`).
+    A Python scalar that is no wider than the array takes the array's type.  `kinds`: that holds of
+    arrays of these categories only; others are `general`'s (`/` converts integers first, and `<`
+    looks at complex numbers by parts).
     """
 
     def op(self: Any, other: Any) -> Any:
         try:
             a = self.aval
-            if not inexact_only or a.inexact:
+            if kinds is None or a.category in kinds:
                 k = other.__class__
                 if k is float or k is int:
                     c = a.category
@@ -141,7 +145,7 @@ def _arithmetic() -> dict[str, Any]:
     for name, prim in fast.items():
         members[f"__{name}__"] = _fast(prim, prim)
         members[f"__r{name}__"] = _reflected(prim)
-    members["__truediv__"] = _fast(el.div, el.true_divide, inexact_only=True)
+    members["__truediv__"] = _fast(el.div, el.true_divide, (FLOATING, COMPLEX))
     members["__rtruediv__"] = _reflected(el.true_divide)
     general = {
         "floordiv": el.floor_divide,
@@ -158,8 +162,12 @@ def _arithmetic() -> dict[str, Any]:
     for name, f in general.items():
         members[f"__{name}__"] = _plain(f)
         members[f"__r{name}__"] = _reflected(f)
-    for prim in el.COMPARISONS:
+    for prim in (el.eq, el.ne):
         members[f"__{prim.name.rpartition('.')[2]}__"] = _fast(prim, prim)
+    orderings = {el.lt: el.less, el.le: el.less_equal, el.gt: el.greater, el.ge: el.greater_equal}
+    real = (BOOLEAN, INTEGER, FLOATING, NOTHING, OPAQUE)
+    for prim, ordering in orderings.items():
+        members[f"__{prim.name.rpartition('.')[2]}__"] = _fast(prim, ordering, real)
     return members | {
         "__neg__": _one(el.neg),
         "__pos__": lambda self: self,
@@ -276,29 +284,46 @@ def _view(self: Any, dtype: Any = None) -> Any:
     """Read the same bits as elements of another dtype, and return that array.
 
     The last axis becomes longer or shorter where the dtypes have different sizes; ShapeError if
-    its bits are no whole number of elements, or there is no axis.  None stands for the default
-    float.  As numpy.ndarray.view.
+    its bits are no whole number of elements, or there is no axis.  bool, int, float and complex
+    stand for the default dtypes of their kind, None for the default float.  As numpy.ndarray.view.
 
     >>> import plait
     >>> plait.numpy.asarray([1.0]).view("uint16").tolist()
     [0, 16256]
     """
-    want = np.dtype(default_dtype(FLOATING) if dtype is None else dtype)
-    old, new, sizes = conversion.bits_of(self.dtype), conversion.bits_of(want), self.shape
+    want = asked_dtype(dtype)
+    if self.dtype == want:
+        return self
     if self.dtype == bool:
         self = shape.convert(self, np.uint8)
-    if old == new:
-        return conversion.bitcast(self, want)
-    if not sizes or sizes[-1] * old % new:
+    old, new, sizes = conversion.bits_of(self.dtype), conversion.bits_of(want), self.shape
+    if old != new and (not sizes or sizes[-1] * old % new):
         raise ShapeError(
             f"{self.aval!r} can not be viewed as {want.name}: the last axis has no whole number "
             "of such elements",
             fix="view an array whose last axis is a multiple of the wider dtype's size",
         )
+    if COMPLEX in (self.aval.category, category(want)):
+        return _view_parts(self, want)
+    if old == new:
+        return conversion.bitcast(self, want)
     if old < new:
         self = shape.reshape(self, (*sizes[:-1], sizes[-1] * old // new, new // old))
     bits = conversion.bitcast(self, want)
     return shape.reshape(bits, (*sizes[:-1], sizes[-1] * old // new))
+
+
+def _view_parts(x: Any, want: Any) -> Any:
+    """`x` viewed as `want`, where either is complex: that is two floats, one after the other."""
+    if not x.ndim:
+        return shape.reshape(_view_parts(shape.reshape(x, (1,)), want), ())
+    if x.aval.category == COMPLEX:
+        parts = shape.stack([el.real(x), el.imag(x)], -1)
+        x = shape.reshape(parts, (*x.shape[:-1], 2 * x.shape[-1]))
+    if category(want) != COMPLEX:
+        return _view(x, want)
+    x = _view(x, np.dtype(f"float{4 * want.itemsize}"))
+    return el.complex_(x[..., ::2], x[..., 1::2])
 
 
 def _byteswap(self: Any, inplace: bool = False) -> Any:

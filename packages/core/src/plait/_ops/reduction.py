@@ -211,7 +211,7 @@ def summand(x: Any, dtype: Any) -> Any:
     that."""
     x = as_value(x)
     if dtype is not None:
-        return convert(x, dtype)
+        return convert(x, asked_dtype(dtype))
     have, default = x.aval.dtype, default_dtype(INTEGER)
     if have == BOOL:
         return convert(x, default)

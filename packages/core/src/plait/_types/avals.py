@@ -192,6 +192,10 @@ class Aval:
         """`tangent_type`, by the name that JAX has for it."""
         return self.tangent_type
 
+    def at_least_vspace(self) -> "Aval":
+        """`tangent_type`, by another name that JAX has for it."""
+        return self.tangent_type
+
     def strip_weak_type(self) -> "Aval":
         """`strong()`, by the name that JAX has for it."""
         return self.strong()

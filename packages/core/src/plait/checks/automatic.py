@@ -35,7 +35,7 @@ def look_at(
     if OutOfBoundsError in findings.kinds and prim in _WINDOWS:
         _indices(findings, prim, args, _WINDOWS[prim](args, params), where)
     if DivisionByZeroError in findings.kinds and prim is div:
-        text = _said(f"{prim} divided by zero")
+        text = _said(f"division by zero in {prim}")
         findings.report((args[1] != 0).all(), Place(DivisionByZeroError, text, 0, where))
     if NaNError in findings.kinds and prim not in _MOVES:
         if {Structural, Indexing}.isdisjoint(prim.traits):

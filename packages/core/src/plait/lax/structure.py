@@ -21,7 +21,7 @@ from .._ops.conversion import bitcast
 from .._ops.layout import free, placed
 from .._ops.shape import materialise_at_ground, normal_axes, normal_shape
 from .._ops.static_arguments import fixed, fixed_each
-from .._types.avals import WEAK, dtype_of
+from .._types.avals import WEAK, asked_dtype, dtype_of
 from .._types.avals import broadcast_shapes as _broadcast_shapes
 from .._types.dims import product
 from ..dtypes import canonicalize_dtype
@@ -66,7 +66,7 @@ def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
     >>> hex(plait.lax.bitcast_convert_type(np.float32(1), "uint32").item())
     '0x3f800000'
     """
-    return materialise_at_ground(bitcast(operand, new_dtype))
+    return materialise_at_ground(bitcast(operand, asked_dtype(new_dtype)))
 
 
 def stage(x: Any, /) -> Any:

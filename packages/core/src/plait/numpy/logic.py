@@ -33,15 +33,11 @@ def _comparison(name: str, prim: Any, doc: str) -> Callable:
     return binary(name, prim, text)
 
 
-def _ordering(name: str, strict: Any, prim: Any, doc: str) -> Callable:
+def _ordering(name: str, ordering: Callable, doc: str) -> Callable:
     """Complex operands are ordered by real part; where these are equal, by imaginary part."""
 
     def function(x1: Any, x2: Any, /) -> Any:
-        a, b = el.promoted((x1, x2))
-        if a.aval.category != COMPLEX:
-            return prim(a, b)
-        (ar, ai), (br, bi) = [(el.real(v), el.imag(v)) for v in (a, b)]
-        return el.or_(strict(ar, br), el.and_(el.eq(ar, br), prim(ai, bi)))
+        return ordering(x1, x2)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = _TWO.format(doc, "any dtypes, which are promoted", name) + shown(name)
@@ -50,10 +46,10 @@ def _ordering(name: str, strict: Any, prim: Any, doc: str) -> Callable:
 
 equal = _comparison("equal", el.eq, "x1 == x2.")
 not_equal = _comparison("not_equal", el.ne, "x1 != x2.")
-less = _ordering("less", el.lt, el.lt, "x1 < x2.")
-less_equal = _ordering("less_equal", el.lt, el.le, "x1 <= x2.")
-greater = _ordering("greater", el.gt, el.gt, "x1 > x2.")
-greater_equal = _ordering("greater_equal", el.gt, el.ge, "x1 >= x2.")
+less = _ordering("less", el.less, "x1 < x2.")
+less_equal = _ordering("less_equal", el.less_equal, "x1 <= x2.")
+greater = _ordering("greater", el.greater, "x1 > x2.")
+greater_equal = _ordering("greater_equal", el.greater_equal, "x1 >= x2.")
 
 
 # ---- truth ---------------------------------------------------------------------------------

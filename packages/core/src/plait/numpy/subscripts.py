@@ -100,9 +100,7 @@ def _letters(text: str, ranks: Sequence[int]) -> tuple[list[str], str]:
         if not all(c.isalnum() for c in t):
             raise _bad(text, "subscripts are letters or digits")
     if arrow:
-        result = spread(out, most) if "..." in out else out
-        if "..." not in out and most:
-            raise _bad(text, "axes of the ellipsis are missing from the result")
+        result = spread(out, most)
     else:
         every = "".join(full)
         once = sorted([c for c in set(every) if every.count(c) == 1 and c not in rest])
@@ -237,8 +235,9 @@ def einsum(
 
     Args:
       subscripts: "ij,jk->ik": a letter for each axis of each operand, and of the result; what the
-        result lacks is summed.  "..." stands for axes that broadcast.  Without "->" the result
-        has the letters that occur once, in order.  Or operands and lists of numbers in turn.
+        result lacks is summed.  "..." stands for axes that broadcast, and these are summed, too,
+        where the result lacks it (numpy refuses that).  Without "->" the result has the letters
+        that occur once, in order.  Or operands and lists of numbers in turn.
       operands: arrays; dtypes are promoted.
       out: must be None.
       optimize: "auto" or "greedy", "optimal", False (from left to right), or a list of pairs.
