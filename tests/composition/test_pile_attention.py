@@ -122,3 +122,20 @@ def test_memory_follows_the_rows():
     for g, times in ((f, 14), (gradient, 26)):
         needed = plait.jit(g).lower(x).compile().memory_analysis().temp_size_in_bytes
         assert needed < times * rows < products / 2, (needed, rows)
+
+
+def test_tables_of_lengths_are_lowered_once():
+    """Of piles of the same capacities, forwards and backwards; whoever asks, calls them."""
+    rng = np.random.default_rng(0)
+    piles = [plait.Pile.from_list([rng.standard_normal((n, 2, 4)) for n in ns])
+             for ns in ([40, 0, 3], [2, 50, 7])]  # fmt: skip
+
+    def loss(q, k):
+        f = lambda q, k: (nn.softmax(pnp.einsum("nhd,mhd->hnm", q, k), -1) ** 2).sum()
+        return plait.vmap(f, axis)(q, k).sum()
+
+    text = plait.jit(plait.grad(loss)).lower(*piles).as_text()
+    for table in ("owners", "_tiles_of", "_pairs_of"):
+        assert text.count(f"func.func private @{table}(") == 1
+        assert f"@{table}_" not in text.replace("@_tiles_of_rows", "")
+        assert text.count(f"call @{table}(") >= 2

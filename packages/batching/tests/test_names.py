@@ -79,3 +79,14 @@ def test_an_error_keeps_its_line():
     with pytest.raises(plait.errors.DimMismatch) as e:
         plait.jit(plait.vmap(lambda v: v + np.ones(5)))(X)
     assert __file__ in str(e.value)
+
+
+def test_positions_are_made_where_they_are_asked_for():
+    """An axis with a name alone makes no iota."""
+
+    def text(f):
+        return plait.jit(plait.vmap(f, axis_name="i")).lower(X).as_text()
+
+    at = plait.lax.axis_index
+    assert "iota" not in text(lambda v: plait.lax.psum(v, "i") * 2)
+    assert text(lambda v: v * at("i")).count("stablehlo.iota") == 1

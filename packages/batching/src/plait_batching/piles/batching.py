@@ -26,6 +26,9 @@ def _(batch, args, params):
     k = len(params["sizes"])
     if all(batch.form_of(n) is None for n in args[:k]):
         return batch.through(pile_map, args, params)
+    if params["size"].__class__ is int and params["size"] == 0:  # of no rows nothing can be taken
+        types = pile_map.infer(tuple([a.aval for a in args]), params)
+        return [batch.lift(t, None, (pnp.zeros(t.shape, t.dtype),)) for t in types]
     if params["axis_name"] is not None:
         raise MissingRule(
             f"{batch.does}: vmap over a pile, whose lengths are mapped, binds the axis name "

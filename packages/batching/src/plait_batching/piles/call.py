@@ -4,7 +4,7 @@ Invariant: the sizes of one lengths vector have one name, by its position among 
 equal calls have equal programs.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -72,7 +72,7 @@ from .capacities import Capacities, Size, size_of_lengths
 from .carrier import Ragged
 from .groups import grouped, mapped_by_groups
 from .operation import PADDED, RAGGED, SHARED, STACKED, pile_map, ragged_axes
-from .pile import SCOPE, Pile, is_pile, named, refitted
+from .pile import SCOPE, Pile, is_pile, named, names_inside, refitted, spoken_of
 from .short_examples import refuse_short
 
 __all__ = [
@@ -85,8 +85,8 @@ _NOTHING = "vmap: nothing is mapped: every in_axes entry is None (or there are n
 # What can be written where sizes differ between examples: nobody names them who could say more.
 _AS_NUMBERS = (
     "the sizes of an example are known by name only: compute with them as numbers, "
-    "pnp.asarray(x.shape[0]), and choose by pnp.where or lax.cond; or map over the examples one "
-    "after the other"
+    "pnp.asarray(x.shape[0]), and choose by pnp.where or lax.cond; as sizes, "
+    "plait.core.max_dim(n, 1) and min_dim are; or map over the examples one after the other"
 )
 
 
@@ -188,6 +188,7 @@ class _Argument:
         self.values: list[Any] = []
         self.types: list[Aval] = []
         self.kind = SHARED
+        self.renamed: dict[str, Any] = {}
         if is_pile(x) and axis is not None:
             self._pile(x, sizes)
         elif is_pile(x):
@@ -209,7 +210,7 @@ class _Argument:
                 fix="write in_axes=plait.pile_axis for it",
             )
         columns = p._columns()
-        renamed = {
+        self.renamed = renamed = {
             s.name: named(sizes.name_of(n, s, self.path))
             for s, n in zip(p._sizes, p._lengths, strict=True)
         }
@@ -244,7 +245,14 @@ class _Argument:
         if self.size is not None:
             return self.size if sizes is None else self.size.substitute(sizes)
         if is_pile(self.x) and self.values:
-            return self.x._tree.unflatten([next(variables) for _ in self.values])
+            x = self.x._tree.unflatten([next(variables) for _ in self.values])
+            if self.x._tree is LEAF:
+                return x
+            # piles among its elements speak of its sizes
+            told = self.renamed if sizes is None else {
+                k: d.substitute(sizes) for k, d in self.renamed.items()
+            }  # fmt: skip
+            return spoken_of(x, told)
         return next(variables) if self.values else self.x
 
 
@@ -295,11 +303,13 @@ def over_piles(
         got = mapped_by_groups(of_group, r, each, vectors, program.out_avals)
     else:
         bound = {} if axis_name is None else {axis_name: count}
-        refuse_short(program, vectors, partial(_staged_at, f, tree, given, bound))
+        alone = partial(_staged_at, f, tree, given, bound)
+        refuse_short(program, vectors, alone, _of_piles(out))
         how = {"kinds": tuple(kinds), "outs": tuple(results), "axis_name": axis_name}
         got = _at_once(r, program, captured, values, **how)
-    triples = zip(got, program.out_avals, wanted, strict=True)
-    return out_tree.unflatten([_taken(y, t, w, sizes, count) for y, t, w in triples])
+    taken = _Taken(sizes, count, zip(got, program.out_avals, wanted, strict=True))
+    units, unit_tree = flatten(out, is_pile)
+    return unit_tree.unflatten([taken.unit(u) for u in units])
 
 
 def _with_sizes(
@@ -461,6 +471,12 @@ def _staged_at(
     return staged_example(f, parts, avals, "vmap", axes)[0].out_avals
 
 
+def _of_piles(out: Any) -> list[bool]:
+    """Which leaves are of piles among the results, and have room for more than they hold."""
+    units = flatten(out, is_pile)[0]
+    return [of for u in units for of in [is_pile(u)] * flatten(u)[1].num_leaves]
+
+
 def _doubted(e: PlaitError) -> tuple[str, str] | None:
     """The names of the two sizes that did not fit, if that was the trouble: they have names, and
     are equal if those are."""
@@ -544,18 +560,46 @@ def _refuse(
         )
 
 
-def _taken(y: Any, t: Aval, wanted: Any, sizes: Sizes, count: int) -> Any:
-    if wanted is None:
-        return y[0]
-    if wanted is not pile_axis:
+class _Taken:
+    """What users get of results for all examples: (values, type, out_axes) of each leaf."""
+
+    def __init__(self, sizes: Sizes, count: int, leaves: Iterable[tuple]):
+        self.sizes, self.count, self.leaves = sizes, count, iter(leaves)
+
+    def unit(self, u: Any) -> Any:
+        """For a leaf, or a pile, of what one example gives."""
+        if not is_pile(u):
+            y, t, wanted = next(self.leaves)
+            return self.pile((y,), (t,), u) if wanted is pile_axis else self.array(y, wanted)
+        tree = flatten(u)[1]
+        ys, types, wanted = zip(*[next(self.leaves) for _ in range(tree.num_leaves)], strict=True)
+        if all(w is pile_axis for w in wanted):  # a pile of piles
+            return self.pile(ys, types, u)
+        triples = zip(ys, types, wanted, strict=True)
+        return tree.unflatten(
+            [self.pile((y,), (t,), y) if w is pile_axis else self.array(y, w)
+             for y, t, w in triples]
+        )  # fmt: skip
+
+    def array(self, y: Any, wanted: Any) -> Any:
+        if wanted is None:
+            return y[0]
         return moveaxis(y, 0, normal_axis(wanted, y.ndim, "out_axes"))
-    used = [
-        s for s in sizes.table if any(d.__class__ is Dim and s.name in d.variables for d in t.shape)
-    ]
-    renamed = {s.name: named(f"n{k}") for k, s in enumerate(used)}
-    aval = t.with_shape([d.substitute(renamed) if d.__class__ is Dim else d for d in t.shape])
-    table = [s._replace(name=f"n{k}") for k, s in enumerate(used)]
-    return Pile._of((y,), [sizes.vectors[s.name] for s in used], (aval,), table, LEAF, count)
+
+    def pile(self, ys: Any, types: Any, element: Any) -> Pile:
+        seen = dims_of([types])
+        used = [s for s in self.sizes.table if s.name in seen]
+        first = names_inside(flatten(element)[1])
+        names = {s.name: f"n{first + k}" for k, s in enumerate(used)}
+        renamed = {k: named(v) for k, v in names.items()}
+        avals = [
+            t.with_shape([d.substitute(renamed) if d.__class__ is Dim else d for d in t.shape])
+            for t in types
+        ]
+        table = [s._replace(name=names[s.name]) for s in used]
+        tree = flatten(spoken_of(element, renamed))[1] if is_pile(element) else LEAF
+        lengths = [self.sizes.vectors[s.name] for s in used]
+        return Pile._of(ys, lengths, avals, table, tree, self.count)
 
 
 added_whole(over_piles, PileAxis, Pile)

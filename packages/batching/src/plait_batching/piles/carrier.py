@@ -18,6 +18,7 @@ from plait.ext.errors import (
     PlaitError,
 )
 from plait.ext.ir import (
+    ambient_of,
     dims_of,
 )
 from plait.ext.rules import (
@@ -339,7 +340,7 @@ class Ragged(Batch):
         if made is None:
             say = expand_rules.find(prim)
             if say is None:
-                raise self._missing(prim, args)
+                raise self._missing(prim, args, params)
             with use(self):
                 made = say(*args, **params)
         if prim.many:
@@ -407,7 +408,7 @@ class Ragged(Batch):
             x = fit(x, a + 1, self.caps.longest(aval.shape[a]))
         return self.result(aval, x, PADDED)
 
-    def _missing(self, prim: Any, args: Sequence[Any]) -> MissingRule:
+    def _missing(self, prim: Any, args: Sequence[Any], params: dict) -> MissingRule:
         of = ", ".join(
             f"{d} at axis {i} of {a.aval!r}"
             for a in args
@@ -415,6 +416,13 @@ class Ragged(Batch):
             if d.__class__ is Dim and self.caps.mine(d)
         )
         short = prim.name.rpartition(".")[2]
+        mine = not ambient_of(prim, params).isdisjoint(self.sizes)
+        if mine and self.does != "mask":  # rows of one example have no partners in others
+            return MissingRule(
+                f"{self.does}: {prim} over {self.axis_name!r} of what differs in size between "
+                f"examples ({of})",
+                fix="reduce it over that axis before, or pad it to one size for all",
+            )
         if self.does == "mask":
             return MissingRule(
                 f"Masking rule for {prim} not implemented yet: padding may change what it gives"

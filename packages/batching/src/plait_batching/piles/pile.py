@@ -4,7 +4,7 @@ Invariant: the rows lie in the layout that the element's type has (`operation.la
 capacities; what is beyond the last row is garbage that no method shows.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import index
 from typing import Any
 
@@ -34,6 +34,7 @@ from plait.ext.trace import (
     current,
 )
 from plait.ext.tree import (
+    LEAF,
     TreeDef,
     flatten,
     register,
@@ -49,12 +50,12 @@ from plait.ext.values import (
     as_value,
 )
 
-from .capacities import TILE, Capacities, Size, rounded, size_of_lengths
+from .capacities import COUNTS, TILE, Capacities, Size, rounded, size_of_lengths
 from .carrier import Ragged
 from .layouts import along, fit
 from .operation import FLAT, PADDED, TILES, layout, place, ragged_axes
 
-__all__ = ["SCOPE", "Pile", "PileType", "is_pile", "named", "refitted"]
+__all__ = ["SCOPE", "Pile", "PileType", "is_pile", "named", "names_inside", "refitted", "spoken_of"]
 
 SCOPE = Scope([], lower=0)
 """Of all sizes that piles name: nothing is known of them but that they are not negative."""
@@ -98,7 +99,7 @@ class Pile:
 
     Args:
       data: the rows of all elements, one after the other along `axis`: an array, a list of numbers,
-        or a tree of arrays.
+        or a tree of arrays; rows after those are room that is left over, and no element's.
       lengths: int[number of elements], how many of them each has; they may be traced.
       axis: along which the sizes of elements differ.
 
@@ -247,11 +248,14 @@ class Pile:
 
     @property
     def aval(self) -> Any:
-        """Its type; a tree of types if its elements are trees."""
+        """Its type; a tree of types if its elements are trees.
+
+        Raises ShapeError for a pile of piles."""
+        self._expect_arrays("aval")
         lengths: dict[str, Any] = {}
-        for i, n in enumerate(self._lengths):
+        for s, n in zip(self._sizes, self._lengths, strict=True):
             if not isinstance(n, Tracer):
-                lengths[f"n{i}"] = np.asarray(n)
+                lengths[s.name] = np.asarray(n)
         return self._tree.unflatten([PileType(self._count, t, lengths) for t in self._types])
 
     @property
@@ -279,8 +283,19 @@ class Pile:
         While lengths are traced there are as many rows as there may be, those beyond the last
         being zero.  Elements of which no size, or more than one, differs: padded, [number of
         elements, ...], zero beyond the end.
+
+        Raises ShapeError for a pile of piles, whose rows are those of two levels.
         """
+        self._expect_arrays("data")
         return self._tree.unflatten([self._rows(x, t) for x, t in self._columns()])
+
+    def _expect_arrays(self, asked: str) -> None:
+        if piles_in(self._tree):
+            raise ShapeError(
+                f"the elements of {_named(self)} are piles, and .{asked} is asked for",
+                fix="map over it, vmap(f, in_axes=plait.pile_axis), or take its elements: p[0], "
+                "p.to_list()",
+            )
 
     def _rows(self, x: Any, t: Aval) -> Any:
         axes = self._axes(t)
@@ -372,6 +387,7 @@ class Pile:
             capacity = _whole(capacity)
             if capacity is None or capacity < 0:
                 raise ArgumentError("a capacity is a number of rows", fix="give an int, as 128")
+        self._expect_arrays("to_padded")
         return self._tree.unflatten(
             [self._padded(x, t, fill, capacity) for x, t in self._columns()]
         )
@@ -408,11 +424,17 @@ class Pile:
 
     @border
     def to_list(self) -> list[Any]:
-        """The elements, as numpy arrays or trees of them.
+        """The elements, as numpy arrays or trees of them; piles if they are such.
 
         Raises ConcretizationError if the pile is traced."""
         columns = [self._elements(x, t) for x, t in self._columns()]
-        return [self._tree.unflatten(leaves) for leaves in zip(*columns, strict=True)]
+        elements = [self._tree.unflatten(leaves) for leaves in zip(*columns, strict=True)]
+        if not piles_in(self._tree):
+            return elements
+        named = dict(zip([s.name for s in self._sizes], [np.asarray(n) for n in self._lengths]))
+        return [
+            spoken_of(e, {k: int(v[b]) for k, v in named.items()}) for b, e in enumerate(elements)
+        ]
 
     def _elements(self, x: Any, t: Aval) -> list[np.ndarray]:
         if any(isinstance(v, Tracer) for v in (x, *self._lengths)):
@@ -534,11 +556,24 @@ def _told(lengths: Any) -> str:
 
 
 def _framed(p: Pile) -> tuple:
-    return p._leaves, _Frame(p._lengths, _children(p)[1])
+    inner = _inner_lengths(p._tree)
+    rows = tuple([x for i, x in enumerate(p._leaves) if i not in inner])
+    fixed = tuple([x for i, x in enumerate(p._leaves) if i in inner])
+    return rows, _Frame((*fixed, *p._lengths), _children(p)[1])
 
 
 def _unframed(frame: _Frame, rows: tuple) -> Pile:
-    return _again(frame.about, (*rows, *frame.lengths))
+    inner = _inner_lengths(frame.about[2])
+    if not inner:
+        return _again(frame.about, (*rows, *frame.lengths))
+    given, fixed = iter(rows), iter(frame.lengths)
+    leaves = [next(fixed if i in inner else given) for i in range(len(frame.about[0]))]
+    return _again(frame.about, (*leaves, *fixed))
+
+
+def _inner_lengths(tree: TreeDef) -> frozenset[int]:
+    """Which leaves of elements are lengths of piles among them."""
+    return frozenset().union(*[p._lengths for p in piles_in(tree)])
 
 
 # with respect to rows there are derivatives, with respect to lengths there are none
@@ -547,6 +582,49 @@ registered_by("register_adable").register(Pile, _framed, _unframed)
 
 def is_pile(x: Any) -> bool:
     return x.__class__ is Pile
+
+
+# ---- piles as elements -------------------------------------------------------------------------
+
+
+def piles_in(tree: TreeDef) -> list[Pile]:
+    """The piles of a structure; their leaves are numbers of the structure's."""
+    if tree is LEAF:
+        return []
+    return list(filter(is_pile, flatten(tree.unflatten(range(tree.num_leaves)), is_pile)[0]))
+
+
+def names_inside(tree: TreeDef) -> int:
+    """How many sizes, n0 and so on, the piles of a structure name themselves.
+
+    What is around them names its own sizes otherwise, for the types of elements may speak of
+    both."""
+    return max([len(p._sizes) for p in piles_in(tree)], default=0)
+
+
+def spoken_of(x: Any, sizes: dict[str, Any]) -> Any:
+    """A tree whose piles have as many elements, and as much room, as these values of the named
+    sizes around them say."""
+    leaves, tree = flatten(x, is_pile)
+    if not any(map(is_pile, leaves)):
+        return x
+    return tree.unflatten([_spoken_of(p, sizes) if is_pile(p) else p for p in leaves])
+
+
+def _spoken_of(p: Pile, sizes: dict[str, Any]) -> Pile:
+    def told(d: Any, of: dict[str, Any]) -> Any:
+        return d.substitute(of) if d.__class__ is Dim else d
+
+    around = {k: v for k, v in sizes.items() if k not in [s.name for s in p._sizes]}
+    types = [t.with_shape([told(d, around) for d in t.shape]) for t in p._types]
+    table = [s._replace(**{k: told(getattr(s, k), sizes) for k in COUNTS}) for s in p._sizes]
+    count = told(p._count, sizes)
+    rows, lengths = p._leaves, p._lengths
+    if count.__class__ is int:  # room for one row at least
+        caps = Capacities(tuple(table), count)
+        rows = tuple([refitted(as_value(x), t, caps) for x, t in zip(rows, types, strict=True)])
+        lengths = tuple(map(as_value, lengths))
+    return Pile._of(rows, lengths, types, table, p._tree, count)
 
 
 def _with_rows(x: Any, axis: int, n: Any) -> Any:
@@ -643,6 +721,8 @@ def _from_list(elements: list, axes: tuple[int, ...]) -> Pile:
             "a pile of no elements has no type",
             fix="give an element, or make it of an array: Pile(data, lengths)",
         )
+    if any(is_pile(x) for x in flatten(elements, is_pile)[0]):
+        return _of_piles(elements, axes)
     trees = [flatten(e, _is_numbers) for e in elements]
     tree = trees[0][1]
     for b, (_, t) in enumerate(trees):
@@ -657,16 +737,92 @@ def _from_list(elements: list, axes: tuple[int, ...]) -> Pile:
     columns = [
         [np.asarray(as_value(_array(x))) for x in leaf] for leaf in zip(*[ls for ls, _ in trees])
     ]
+    return _of_columns(columns, [axes] * len(columns), lambda types: tree)
+
+
+def _of_columns(
+    columns: list[list], axes: Sequence[tuple], tree_of: Callable[[list], Any], first: int = 0
+) -> Pile:
+    """The pile of elements whose leaves are these, and differ in size along these axes.
+
+    Args:
+      tree_of: from the types of the leaves to the structure of an element.
+      first: the number of the first named size.
+    """
     vectors: list[np.ndarray] = []  # the lengths of each name
     types, leaves = [], []
-    for column in columns:
-        types.append(_element_type(column, axes, vectors))
-    sizes = tuple([size_of_lengths(f"n{i}", v) for i, v in enumerate(vectors)])
-    caps = Capacities(sizes, len(elements))
+    for column, own in zip(columns, axes, strict=True):
+        types.append(_element_type(column, own, vectors, first))
+    sizes = tuple([size_of_lengths(f"n{first + i}", v) for i, v in enumerate(vectors)])
+    count, tree = len(columns[0]), tree_of(types)
+    caps = Capacities(sizes, count)
     for column, t in zip(columns, types):
-        leaves.append(pnp.asarray(_laid_out(column, t, caps, len(elements))))
+        leaves.append(pnp.asarray(_laid_out(column, t, caps, count)))
     lengths = [pnp.asarray(v, "int32") for v in vectors]
-    return Pile._of(leaves, lengths, types, sizes, tree, len(elements))
+    return Pile._of(leaves, lengths, types, sizes, tree, count)
+
+
+def _of_piles(elements: list, axes: tuple[int, ...]) -> Pile:
+    """The pile of trees in which piles are: of each its rows, and its lengths."""
+    apart = [flatten(e, lambda x: is_pile(x) or _is_numbers(x)) for e in elements]
+    units, tree = apart[0]
+    for b, (others, t) in enumerate(apart):
+        if t != tree or any(_kind(x) != _kind(y) for x, y in zip(others, units)):
+            raise ShapeError(
+                f"elements of a pile are trees of one structure, and element {b} is "
+                f"{elements[b]!r}, where the first is {elements[0]!r}",
+                fix="give them one structure, and the piles in them elements of one type",
+            )
+    columns: list[list] = []
+    own: list[tuple] = []
+    for unit in zip(*[units for units, _ in apart]):
+        if not is_pile(unit[0]):
+            columns.append([np.asarray(as_value(_array(x))) for x in unit])
+            own.append(axes)
+            continue
+        for i, t in enumerate(unit[0]._types):
+            columns.append([np.asarray(p._rows(*p._columns()[i])) for p in unit])
+            own.append(unit[0]._axes(t))
+        columns.append([np.asarray(p.lengths) for p in unit])
+        own.append((0,))
+
+    def tree_of(types: list) -> TreeDef:
+        given, spoken = iter(types), []
+        for u in units:
+            spoken.append(_spoken_inside(u, given) if is_pile(u) else next(given))
+        return flatten(tree.unflatten(spoken))[1]
+
+    return _of_columns(columns, own, tree_of, 1)
+
+
+def _kind(x: Any) -> Any:
+    """What must be the same of the elements of a pile that are piles; None of what is none.
+
+    Raises ShapeError for piles that can be no elements."""
+    if not is_pile(x):
+        return None
+    if len(x._sizes) != 1 or any(len(x._axes(t)) != 1 for t in x._types) or piles_in(x._tree):
+        raise ShapeError(
+            f"an element is {x!r}: the elements of a pile in a pile are arrays, or trees of them, "
+            "that differ along one axis, and have one vector of lengths",
+            fix="make a pile for each such axis",
+        )
+    return x._types, x._tree
+
+
+def _spoken_inside(p: Pile, given: Iterator[Aval]) -> Pile:
+    """A pile that is an element, of these types of its rows and lengths."""
+    rows = [next(given) for _ in p._types]
+    (count,) = next(given).shape
+    ((a,), *_) = [p._axes(t) for t in p._types]
+    have = rows[0].shape[a]
+    return Pile._of(rows, (count,), p._types, (_size_inside(have, count),), p._tree, count)
+
+
+def _size_inside(rows: Any, count: Any) -> Size:
+    """The capacities of a pile of so many rows, and so many elements, both known by name."""
+    tiles = -(-rows // TILE)
+    return Size("n0", rows, rows, count * tiles * tiles + 1)
 
 
 def _is_numbers(x: Any) -> bool:
@@ -676,7 +832,7 @@ def _is_numbers(x: Any) -> bool:
     )
 
 
-def _element_type(column: list, axes: tuple[int, ...], vectors: list) -> Aval:
+def _element_type(column: list, axes: tuple[int, ...], vectors: list, named_from: int) -> Aval:
     first = column[0]
     ragged = {a % first.ndim for a in axes if -first.ndim <= a < first.ndim}
     if len(ragged) != len(axes):
@@ -701,7 +857,7 @@ def _element_type(column: list, axes: tuple[int, ...], vectors: list) -> Aval:
         if i is None:
             i = len(vectors)
             vectors.append(v)
-        shape.append(named(f"n{i}"))
+        shape.append(named(f"n{named_from + i}"))
     dtype = np.result_type(*[x.dtype for x in column])
     return Aval(tuple(shape), dtype)
 

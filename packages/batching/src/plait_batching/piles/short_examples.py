@@ -53,6 +53,7 @@ def refuse_short(
     program: Program,
     vectors: dict[str, Any],
     of_example: Callable[[dict[str, int]], Sequence[Aval]],
+    roomy: Sequence[bool],
 ) -> None:
     """Raise the error of the first example that is too short, if lengths are known.
 
@@ -60,6 +61,7 @@ def refuse_short(
       program: what is done to each example.
       vectors: the lengths of each named size.
       of_example: the types of the results for one example of these sizes, staged without names.
+      roomy: which results have capacities, which are others for each example.
     """
     if not all(isinstance(v, Array) for v in vectors.values()):
         return
@@ -76,8 +78,8 @@ def refuse_short(
         except PlaitError as error:
             error.what = f"vmap over a pile, example {b}, where {told}: {error.what}"
             raise
-        for t, own in zip(program.out_avals, found):
-            if _at(t, sizes).shape != own.shape:
+        for t, own, room in zip(program.out_avals, found, roomy):
+            if not room and _at(t, sizes).shape != own.shape:
                 raise ShapeError(
                     f"vmap over a pile, example {b}, where {told}: a result of type {own!r} is "
                     f"{t!r} of the others",

@@ -6,11 +6,19 @@ is none.
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 import plait.numpy as pnp
+from plait import (
+    jit,
+    lax,
+)
+from plait.ext.sizes import (
+    is_symbolic,
+    max_dim,
+)
 from plait.ext.trace import (
     Interpreter,
     use,
@@ -39,9 +47,32 @@ def table(make: Callable[[Any], Any]) -> Any:
     return cached_property(made)
 
 
-def owners(counts: Any, capacity: int) -> tuple[Any, Any]:
+def shared(make: Callable) -> Any:
+    """A function whose last argument is a tuple of capacities: one program for each of them, traced
+    once, and lowered once in each module, however many sizes and operations ask for it.
+
+    `of` is the function itself, for others that are shared."""
+    program = jit(make, static_argnums=make.__code__.co_argcount - 1)
+
+    def made(*args: Any) -> Any:
+        # capacities that are known by name belong to the program that is traced
+        return make(*args) if is_symbolic(args[-1]) else program(*args)
+
+    made.__doc__, made.of = make.__doc__, make  # type: ignore[attr-defined]
+    return made
+
+
+def divided(n: Any, by: Any) -> tuple[Any, Any]:
+    """(quotient, remainder) of numbers that are not negative."""
+    by = pnp.broadcast_to(pnp.asarray(by, I32), n.shape)
+    return lax.div(n, by), lax.rem(n, by)
+
+
+@shared
+def owners(counts: Any, capacities: tuple[int]) -> tuple[Any, Any]:
     """(number of the first item of each example, and of the end [size + 1]; example of each of
     `capacity` items)."""
+    (capacity,) = capacities
     zero = pnp.zeros(1, I32)
     first = pnp.concatenate([zero, pnp.cumsum(counts, dtype=I32)])
     marks = put(pnp.zeros(capacity, I32), first[1:], pnp.ones_like(counts, I32), "add")
@@ -66,7 +97,7 @@ class Rows:
 
     @table
     def _flat(self) -> tuple[Any, Any]:
-        return owners(self.lengths, self.rows)
+        return owners(self.lengths, (self.rows,))
 
     @property
     def first(self) -> Any:
@@ -81,7 +112,7 @@ class Rows:
     @table
     def owner(self) -> Any:
         """The example of each row, in range also where there is none."""
-        return pnp.minimum(self.example, max(self.size - 1, 0))
+        return pnp.minimum(self.example, max_dim(self.size - 1, 0))
 
     @table
     def position(self) -> Any:
@@ -115,75 +146,129 @@ class Rows:
     # ---- tiles
 
     @table
+    def _tiled(self) -> "TilesOf":
+        capacities = self.size, self.rows, self.tiles
+        return TilesOf(*_tiles_of(self.lengths, self.first, capacities))
+
+    @property
     def counts(self) -> Any:
         """The number of tiles of each example: [size]."""
-        return (self.lengths + (TILE - 1)) // TILE
-
-    @table
-    def _tiled(self) -> tuple[Any, Any]:
-        return owners(self.counts, self.tiles)
+        return self._tiled.counts
 
     @property
     def tile_first(self) -> Any:
         """The first tile of each example, then the end: [size + 1]."""
-        return self._tiled[0]
+        return self._tiled.first
 
     @property
     def tile_example(self) -> Any:
         """The example of each tile: [tiles]."""
-        return self._tiled[1]
+        return self._tiled.example
 
     @table
     def tile_owner(self) -> Any:
         """The example of each tile, in range also where there is none."""
-        return pnp.minimum(self.tile_example, max(self.size - 1, 0))
+        return pnp.minimum(self.tile_example, max_dim(self.size - 1, 0))
 
-    @table
+    @property
     def tile_position(self) -> Any:
         """The positions of a tile's rows in their example: [tiles, TILE]."""
-        k = pnp.arange(self.tiles, dtype=I32) - rows_at(self.tile_first, self.tile_example)
-        return k[:, None] * TILE + pnp.arange(TILE, dtype=I32)
+        return self._tiled.position
 
-    @table
+    @property
     def tile_there(self) -> Any:
         """Which of a tile's rows there are: [tiles, TILE]."""
-        return self.tile_position < rows_at(_and_none(self.lengths), self.tile_example)[:, None]
+        return self._tiled.there
 
-    @table
+    @property
     def tile_rows(self) -> Any:
         """The row of each place of a tile; `rows`, which is outside, where there is none."""
-        at = rows_at(self.first, self.tile_example)[:, None] + self.tile_position
-        return pnp.where(self.tile_there, at, self.rows)
+        return self._tiled.rows
 
     @table
     def row_tiles(self) -> Any:
         """The place among the tiles of each row: [rows]."""
-        p = self.position
-        at = (rows_at(self.tile_first, self.example) + p // TILE) * TILE + p % TILE
-        return pnp.clip(at, 0, self.tiles * TILE - 1)
+        return _tiles_of_rows(self.first, self.example, self.tile_first, (self.rows, self.tiles))
+
+
+class TilesOf(NamedTuple):
+    """What `Rows` says of tiles."""
+
+    counts: Any
+    first: Any
+    example: Any
+    position: Any
+    there: Any
+    rows: Any
+
+
+@shared
+def _tiles_of(lengths: Any, first_row: Any, capacities: tuple[int, int, int]) -> tuple:
+    size, rows, tiles = capacities
+    counts, _ = divided(lengths + (TILE - 1), TILE)
+    first, example = owners.of(counts, (tiles,))
+    k = pnp.arange(tiles, dtype=I32) - rows_at(first, example)
+    position = k[:, None] * TILE + pnp.arange(TILE, dtype=I32)
+    there = position < rows_at(_and_none(lengths), example)[:, None]
+    at = rows_at(first_row, example)[:, None] + position
+    return counts, first, example, position, there, pnp.where(there, at, rows)
+
+
+@shared
+def _tiles_of_rows(
+    first_row: Any, example: Any, first_tile: Any, capacities: tuple[int, int]
+) -> Any:
+    rows, tiles = capacities
+    tile, place = divided(pnp.arange(rows, dtype=I32) - rows_at(first_row, example), TILE)
+    at = (rows_at(first_tile, example) + tile) * TILE + place
+    return pnp.clip(at, 0, tiles * TILE - 1)
 
 
 class Pairs:
-    """The tables of pairs of tiles, one of each of two sizes of one example."""
+    """The tables of pairs of tiles, one of each of two sizes of one example.
+
+    Attributes:
+      first, example, owner: the first pair of each example, then the end; the example of each
+        pair; the same, in range also where there is none.
+      place: which of its example's tiles the left and the right one are.
+      left, right: their numbers among all tiles, beyond the last where there is no pair.
+    """
 
     def __init__(self, a: Rows, b: Rows, capacity: int):
         self.by = a.by
         self.a, self.b, self.capacity = a, b, capacity
-        self.first, self.example = owners(a.counts * b.counts, capacity)
-        inside = self.example < a.size
-        self.owner = pnp.minimum(self.example, max(a.size - 1, 0))
-        k = pnp.arange(capacity, dtype=I32) - rows_at(self.first, self.example)
-        across = pnp.maximum(rows_at(_and_none(b.counts, 1), self.example), 1)
-        self.place = k // across, k % across
-        self.left = pnp.where(inside, rows_at(a.tile_first, self.example) + self.place[0], a.tiles)
-        self.right = pnp.where(inside, rows_at(b.tile_first, self.example) + self.place[1], b.tiles)
+        capacities = a.size, a.tiles, b.tiles, capacity
+        firsts = a.tile_first, b.tile_first
+        found = _pairs_of(a.counts, b.counts, *firsts, capacities)
+        self.first, self.example, self.owner, *place, self.left, self.right = found
+        self.place = tuple(place)
 
     @table
     def left_there(self) -> Any:
         """Which rows of the pair's left tile there are: [capacity, TILE]."""
-        return rows_or(False, self.a.tile_there, self.left)
+        return _there_at(self.a.tile_there, self.left, ())
 
     @table
     def right_there(self) -> Any:
         """The same of its right tile."""
-        return rows_or(False, self.b.tile_there, self.right)
+        return _there_at(self.b.tile_there, self.right, ())
+
+
+@shared
+def _pairs_of(
+    m: Any, n: Any, first_left: Any, first_right: Any, capacities: tuple[int, int, int, int]
+) -> tuple:
+    size, lefts, rights, capacity = capacities
+    first, example = owners.of(m * n, (capacity,))
+    k = pnp.arange(capacity, dtype=I32) - rows_at(first, example)
+    # an example without tiles on the right has no pairs, and none is divided by 0
+    i, j = divided(k, pnp.maximum(rows_at(_and_none(n), example), 1))
+    inside = example < size
+    left = pnp.where(inside, rows_at(first_left, example) + i, lefts)
+    right = pnp.where(inside, rows_at(first_right, example) + j, rights)
+    return first, example, pnp.minimum(example, max_dim(size - 1, 0)), i, j, left, right
+
+
+@shared
+def _there_at(there: Any, tiles: Any, capacities: tuple) -> Any:
+    return rows_or(False, there, tiles)

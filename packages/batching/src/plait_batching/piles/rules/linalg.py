@@ -24,6 +24,9 @@ from plait.ext.ops.linalg import (
     svd_,
     triangular_solve_,
 )
+from plait.ext.trace import (
+    use,
+)
 
 from ...interpreter import batching_rules
 from ..carrier import Ragged, pile_rules
@@ -160,8 +163,8 @@ def _(r, args, out, *, full_matrices, compute_uv):
             "and from each other",
             fix="take as many as there are singular values: full_matrices=False",
         )
-    if m != n:  # those of singular values that are not zero are zero beyond the block
-        return _done(r, svd_, [_filled(r, x)], out, params)
+    if m != n:
+        return _by_square(r, x)
     y = _filled(r, x)
     y = pnp.where(_beside_block(r, x, y), _bound(r, x).astype(y.dtype), y)
     rule: Any = batching_rules.find(svd_)
@@ -171,6 +174,20 @@ def _(r, args, out, *, full_matrices, compute_uv):
     at = pnp.minimum(pnp.arange(size)[None] + (size - r.lengths(n))[:, None], size - 1)
     moved = [_taken(values, at, -1), _taken(left, at, -1), _taken(right, at, -2)]
     return [_result(r, a, z, 0) for a, z in zip(out, moved, strict=True)]
+
+
+def _by_square(r: Ragged, x: Any) -> list:
+    """(singular values, left and right vectors) by those of a square matrix.
+
+    Of a matrix that lacks rank the vectors of zero are any that are orthonormal, and those of a
+    padded one would reach beyond the block.  A square one has larger singular values there."""
+    with use(r):
+        q, rest = pnp.linalg.qr(x)
+        p, rest = pnp.linalg.qr(pnp.matrix_transpose(rest))
+        k = q.shape[-1]  # which may be written in another way in `rest`
+        rest = pnp.matrix_transpose(pnp.reshape(rest, (*rest.shape[:-2], k, k)))
+        left, values, right = pnp.linalg.svd(rest, full_matrices=False)
+        return [values, q @ left, right @ pnp.matrix_transpose(p)]
 
 
 def _taken(x: Any, at: Any, axis: int) -> Any:

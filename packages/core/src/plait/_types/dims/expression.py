@@ -43,10 +43,11 @@ class Dim:
       (2*a + b, a, True, False)
     """
 
-    __slots__ = ("_hash", "_scope", "_terms")
+    __slots__ = ("_hash", "_scope", "_terms", "_text")
     _terms: Terms
     _scope: Scope
     _hash: int
+    _text: str
 
     __array_ufunc__ = None  # numpy's numbers leave arithmetic to this class
     _number: ClassVar[Any]
@@ -252,7 +253,9 @@ class Dim:
         return poly.fold(self._terms, algebra)
 
     def __repr__(self) -> str:
-        return poly.text(self._terms)
+        if not self._text:  # which tables of sizes ask for again and again
+            self._text = poly.text(self._terms)
+        return self._text
 
     def __reduce__(self):
         return _read_one, (repr(self), self._scope)
@@ -274,7 +277,7 @@ def of_terms(terms: Terms, scope: Scope) -> Any:
     if n == 1 and () in terms:
         return terms[()]
     self = _new(Dim)
-    self._terms, self._scope, self._hash = terms, scope, -1
+    self._terms, self._scope, self._hash, self._text = terms, scope, -1, ""
     return self
 
 
