@@ -14,8 +14,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from ._base.errors import (
     ArgumentError,
-    PlaitError,
+    AxisError,
+    DeletedArrayError,
+    PlacementError,
     TreeMismatch,
+    TypeRule,
 )
 from ._base.jaxlib_api import new_registry, pytree
 from ._base.tracebacks import border
@@ -321,7 +324,7 @@ def each_leaf(made: "Iterable[Any]", tree: Any, name: str) -> list[Any]:
     try:
         for x in made:
             out.append(x)
-    except PlaitError as e:
+    except (AxisError, DeletedArrayError, PlacementError, TypeRule) as e:
         e.of(name + key_paths(tree)[len(out)])
         raise
     return out
