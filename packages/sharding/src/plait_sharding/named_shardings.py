@@ -242,8 +242,9 @@ class NamedSharding(Sharding):
         entries.insert(axis, names)
         return NamedSharding(self.mesh, PartitionSpec(*entries))
 
-    def check(self, aval: Aval) -> None:
-        piece_shape(self.mesh, aval, self.spec.full(aval.ndim, lambda: repr(aval)))
+    def check(self, aval: Aval, said: str = "") -> None:
+        words = lambda: said or repr(aval)  # noqa: E731
+        piece_shape(self.mesh, aval, self.spec.full(aval.ndim, words), words)
 
     def check_axes(self, aval: Aval) -> None:
         self.spec.full(aval.ndim, lambda: repr(aval))

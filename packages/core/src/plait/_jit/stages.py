@@ -13,6 +13,7 @@ from .. import events
 from .._base import jaxlib_api
 from .._base.errors import (
     ArgumentError,
+    AxisError,
     OperandTypeError,
     PlacementError,
     PlaitError,
@@ -384,7 +385,11 @@ class Compiled(_Stage):
                 )
             x = as_donated(x) if i in self._donated else as_argument(x)
             if x.key.placement is None and k.placement is not None:
-                x = k.placement.accept(x)
+                try:
+                    x = k.placement.accept(x)
+                except (AxisError, PlacementError) as e:
+                    e.of(argument_name(key_paths((args, kwargs))[i]))
+                    raise
             if not x.aval.same_type(k.aval) or x.key.placement != k.placement:
                 raise ArgumentError(
                     f"this executable is for {k!r}, not {x.key!r} "
