@@ -30,6 +30,34 @@ def test_copies_of_large_arrays_are_not_kept(lies, size, again):
     np.testing.assert_array_equal(f(x, y), np.ones((8, 8)) + size - 1)
 
 
+def test_large_arrays_are_divided_as_they_are_used(lies):
+    """No device gets more than its piece of what is added to a piece; of what all need, all."""
+    host = np.arange(1 << 16, dtype=np.float32).reshape(256, 256)
+    x, large = device_put(host, lies("x", "y")), plait.numpy.asarray(host + 1)
+    f = plait.jit(lambda a, b, c: (a + b, c["k"] @ c["k"] + a))
+    compiled = f.lower(x, large, {"k": large}).compile()
+    given = compiled.memory_analysis().argument_size_in_bytes
+    assert given <= host.nbytes // 8 * 2 + host.nbytes
+    for run in (f, f, compiled, compiled):
+        one, other = run(x, large, {"k": large})
+        np.testing.assert_array_equal(one, 2 * host + 1)
+        np.testing.assert_allclose(other, (host + 1) @ (host + 1) + host, rtol=1e-5)
+        assert one.sharding == x.sharding
+
+
+def test_large_constants_are_divided(lies):
+    """Those that a function closes over, and keys; nothing is divided that one device has."""
+    host = np.arange(1 << 16, dtype=np.float32).reshape(256, 256)
+    x, large = device_put(host, lies("x", "y")), plait.numpy.asarray(host + 1)
+    f = plait.jit(lambda a: a * large)
+    np.testing.assert_array_equal(f(x), host * (host + 1))
+    assert f.lower(x).compile().memory_analysis().argument_size_in_bytes == 2 * host.nbytes // 8
+    keys = plait.random.split(plait.random.key(1), 4096)
+    got = plait.jit(lambda k, a: (k, a + 1))(keys, x)[0]
+    np.testing.assert_array_equal(plait.random.key_data(got), plait.random.key_data(keys))
+    assert plait.jit(lambda a: a * large)(host).devices() == {plait.devices()[0]}
+
+
 @pytest.mark.parametrize("donated", [0, 1, (0, 1)])
 def test_an_array_that_is_donated_and_used_is_refused(lies, told, donated):
     f = plait.jit(lambda a, b: (a + 1, b * 2), donate_argnums=donated)

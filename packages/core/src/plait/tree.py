@@ -14,7 +14,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from ._base.errors import (
     ArgumentError,
+    AxisError,
+    DeletedArrayError,
+    PlacementError,
     TreeMismatch,
+    TypeRule,
 )
 from ._base.jaxlib_api import new_registry, pytree
 from ._base.tracebacks import border
@@ -311,6 +315,18 @@ def key_paths(tree: Any) -> list[str]:
                 walk(kid, path + key)
 
     walk(tree, "")
+    return out
+
+
+def each_leaf(made: "Iterable[Any]", tree: Any, name: str) -> list[Any]:
+    """What is made of each leaf of a tree, in order; an error says of which: `name` and a path."""
+    out: list[Any] = []
+    try:
+        for x in made:
+            out.append(x)
+    except (AxisError, DeletedArrayError, PlacementError, TypeRule) as e:
+        e.of(name + key_paths(tree)[len(out)])
+        raise
     return out
 
 

@@ -31,6 +31,7 @@ from plait.ext.trace import (
     current,
 )
 from plait.ext.tree import (
+    each_leaf,
     flatten,
     spread,
 )
@@ -80,11 +81,16 @@ def make_mesh(
     sizes = tuple([int(n) for n in axis_shapes])
     given = list(_devices() if devices is None else devices)
     need = int(np.prod(sizes, dtype=np.int64))
-    if need > len(given) or need < 1:
+    if min(sizes, default=1) < 1:
+        raise AxisError(
+            f"a mesh of shape {sizes} has no devices along axis {np.argmin(sizes)}",
+            fix="each of its axes has at least one",
+        )
+    if need > len(given):
         raise AxisError(
             f"a mesh of shape {sizes} needs {need} devices, and there are {len(given)}",
             fix="make it smaller; or, for virtual CPU devices, set plait.config.cpu_devices = "
-            f"{max(need, 1)} before the first array is made (or PLAIT_CPU_DEVICES={max(need, 1)})",
+            f"{need} before the first array is made (or PLAIT_CPU_DEVICES={need})",
         )
     grid = np.empty(need, object)
     grid[:] = given[:need]
@@ -261,13 +267,11 @@ def device_put(
     if current() is not GROUND or not all(isinstance(v, Array | np.ndarray) for v in leaves):
         values = arguments((x,), {}, "device_put")[0]  # says which leaf is no array
         if current() is not GROUND:
-            for v, w in zip(values, wheres, strict=True):
-                if w is not None:
-                    w.check(v.aval)
-            return tree.unflatten([_constrained(v, w) for v, w in zip(values, wheres, strict=True)])
-    return tree.unflatten(
-        [_put(v, w, g, s) for v, w, g, s in zip(leaves, wheres, gone, same, strict=True)]
-    )
+            pairs = zip(values, wheres, strict=True)
+            made = (v if w is None else w.constrain(v) for v, w in pairs)
+            return tree.unflatten(each_leaf(made, x, "device_put: args[0]"))
+    made = (_put(v, w, g, s) for v, w, g, s in zip(leaves, wheres, gone, same, strict=True))
+    return tree.unflatten(each_leaf(made, x, "device_put: args[0]"))
 
 
 def _place(target: Any) -> Sharding | None:
@@ -328,8 +332,8 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     )
     wanted = [s.here() if isinstance(s, PartitionSpec) else s for s in wanted]
     values = arguments((x,), {}, "with_sharding_constraint")[0]
-    tree = flatten(x)[1]
-    return tree.unflatten([_constrained(v, s) for v, s in zip(values, wanted, strict=True)])
+    made = (_constrained(v, s) for v, s in zip(values, wanted, strict=True))
+    return flatten(x)[1].unflatten(each_leaf(made, x, "with_sharding_constraint: args[0]"))
 
 
 # ---- questions -----------------------------------------------------------------------------

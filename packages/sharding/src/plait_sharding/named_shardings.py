@@ -121,8 +121,10 @@ class NamedSharding(Sharding):
       mesh: the devices.  An AbstractMesh is the one in context if that has these axes, else the
         first devices.
       spec: which mesh axes each axis of an array is divided over.
+      memory_kind: None, or the kind of the devices' default memory, where arrays lie.
 
-    Raises AxisError if the spec names an axis that the mesh does not have.
+    Raises AxisError if the spec names an axis that the mesh does not have, PlacementError for
+    another kind of memory.
 
     >>> import plait
     >>> plait.NamedSharding(plait.make_mesh((1,), ("x",)), plait.P(None, "x"))
@@ -136,7 +138,9 @@ class NamedSharding(Sharding):
     """What types say of arrays that lie so: the same of the explicit axes alone; None if the mesh
     has none."""
 
-    def __init__(self, mesh: Mesh | AbstractMesh, spec: PartitionSpec):
+    def __init__(
+        self, mesh: Mesh | AbstractMesh, spec: PartitionSpec, *, memory_kind: str | None = None
+    ):
         if isinstance(mesh, AbstractMesh) and not mesh.empty:
             mesh = concrete(mesh)
         if not isinstance(mesh, Mesh) or not isinstance(spec, PartitionSpec):
@@ -152,6 +156,8 @@ class NamedSharding(Sharding):
         self.spec = spec if len(entries) == len(spec) else PartitionSpec(*entries)
         self._hash = hash((mesh, self.spec))
         self.explicit = self._of_types()
+        if memory_kind is not None:
+            self.with_memory_kind(memory_kind)
 
     def _of_types(self) -> "NamedSharding | None":
         said = self.mesh.explicit_axes
@@ -236,8 +242,9 @@ class NamedSharding(Sharding):
         entries.insert(axis, names)
         return NamedSharding(self.mesh, PartitionSpec(*entries))
 
-    def check(self, aval: Aval) -> None:
-        piece_shape(self.mesh, aval, self.spec.full(aval.ndim, lambda: repr(aval)))
+    def check(self, aval: Aval, said: str = "") -> None:
+        words = lambda: said or repr(aval)  # noqa: E731
+        piece_shape(self.mesh, aval, self.spec.full(aval.ndim, words), words)
 
     def check_axes(self, aval: Aval) -> None:
         self.spec.full(aval.ndim, lambda: repr(aval))

@@ -96,8 +96,8 @@ class Sharding:
         if others are divided over them, or there are no such axes."""
         return self
 
-    def check(self, aval: Aval) -> None:
-        """AxisError if arrays of this type can not lie so."""
+    def check(self, aval: Aval, said: str = "") -> None:
+        """AxisError if arrays of this type, `said` in words, can not lie so."""
 
     def check_axes(self, aval: Aval) -> None:
         """AxisError if it speaks of axes that arrays of this type do not have."""
@@ -210,12 +210,13 @@ class Sharding:
 
     def check_compatible_aval(self, aval_shape: tuple[int, ...]) -> None:
         """AxisError if an array of this shape can not lie so."""
-        self.check(Aval(tuple(aval_shape), np.int8))
+        shape = tuple(aval_shape)
+        self.check(Aval(shape, np.int8), f"an array of shape {shape}")
 
     def devices_indices_map(self, global_shape: tuple[int, ...]) -> dict[Device, tuple]:
         """The slice of an array of this shape that each device has."""
         key = Placed(Aval(global_shape, np.int8), self)
-        self.check(key.aval)
+        self.check(key.aval, f"an array of shape {tuple(global_shape)}")
         cut = boxes(layout_of(key), key.aval.shape)
         return dict(zip(self._devices(), cut, strict=True))
 

@@ -79,6 +79,12 @@ class PlaitError(Exception):
             self.where, self._told = line, True
         return self
 
+    def of(self, name: str) -> "PlaitError":
+        """Return this error, which says of which array among many it is: `args[0]['w']`."""
+        self.what = f"{self.what} ({name})"
+        self.args = (self.what,)
+        return self
+
     def __str__(self) -> str:
         lines = [self.what]
         if self.where != "<unknown>":

@@ -109,7 +109,7 @@ def _differences(static: Any, key: tuple, old_static: Any, old: tuple) -> list[s
     elif avals != old_avals:
         paths = key_paths(jittables.opened(tree.unflatten(range(len(avals)))))
         changes = [_change(a, b) for a, b in zip(avals, old_avals)]
-        out += [f"{c} of {_name(p)}" for p, c in zip(paths, changes) if c]
+        out += [f"{c} of {argument_name(p)}" for p, c in zip(paths, changes) if c]
     if state is not old_state:
         changed = [(k, a, dict(old_state)[k]) for k, a in state if dict(old_state)[k] != a]
         out += [f"setting {k} is {a!r}, and was {b!r} before" for k, a, b in changed]
@@ -165,7 +165,7 @@ def _change(a: Any, b: Any) -> str | None:
     return f"other {' and '.join(kinds)} ({a!r}, and {b!r} before)"
 
 
-def _name(path: str) -> str:
+def argument_name(path: str) -> str:
     """Return a path in (args, kwargs) as users write it: "args[0]['a']", or "name[1]"."""
     if path.startswith("[0]"):
         return "args" + path[3:]

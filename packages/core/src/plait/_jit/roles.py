@@ -21,7 +21,7 @@ from .._core.ir import Program
 from .._core.primitive import freeze
 from .._core.topologies import topology_of
 from .._types.avals import OPAQUE, Aval, Placement
-from ..tree import flatten, spread
+from ..tree import each_leaf, flatten, spread
 from .jittable import jittables
 from .tracing import Shape
 
@@ -242,7 +242,8 @@ def _each(placements: object, tree: Any, what: str) -> list[Destination | None]:
 def bring(args: tuple[Any, ...], there: Sequence[Destination | None]) -> tuple[Any, ...]:
     """Return the arguments, brought to the destinations of their leaves."""
     leaves, tree = flatten(args)
-    return tree.unflatten([x if p is None else _brought(x, p) for x, p in zip(leaves, there)])
+    brought = (x if p is None else _brought(x, p) for x, p in zip(leaves, there))
+    return tree.unflatten(each_leaf(brought, args, "in_shardings: args"))
 
 
 def without_chosen(
@@ -294,7 +295,8 @@ def placed(f: Callable[..., Any], placements: object) -> Callable[..., Any]:
         out = jittables.opened(f(*args, **kwargs))
         leaves, tree = flatten(out)
         there = _each(placements, out, "out_shardings")
-        return tree.unflatten([x if p is None else p.constrain(x) for x, p in zip(leaves, there)])
+        made = (x if p is None else p.constrain(x) for x, p in zip(leaves, there))
+        return tree.unflatten(each_leaf(made, out, "out_shardings: the result"))
 
     return constrained
 

@@ -13,6 +13,7 @@ from .. import events
 from .._base import jaxlib_api
 from .._base.errors import (
     ArgumentError,
+    AxisError,
     OperandTypeError,
     PlacementError,
     PlaitError,
@@ -42,10 +43,11 @@ from .._xla.executables import (
 from .._xla.module import Module, module_of
 from .._xla.operands import as_argument, as_donated
 from .._xla.tiers import USUAL, Options, expect_tier
-from ..tree import LEAF, TreeDef, difference, flatten
+from ..tree import LEAF, TreeDef, difference, flatten, key_paths
 from .call_forms import CallForm, Way, builder, looked_up, taker
 from .communication import Collective, collectives_in
 from .jittable import jittables
+from .misses import argument_name
 from .tracing import Traced
 
 
@@ -384,10 +386,15 @@ class Compiled(_Stage):
                 )
             x = as_donated(x) if i in self._donated else as_argument(x)
             if x.key.placement is None and k.placement is not None:
-                x = k.placement.accept(x)
+                try:
+                    x = k.placement.accept(x)
+                except (AxisError, PlacementError) as e:
+                    e.of(argument_name(key_paths((args, kwargs))[i]))
+                    raise
             if not x.aval.same_type(k.aval) or x.key.placement != k.placement:
                 raise ArgumentError(
-                    f"this executable is for {k!r}, not {x.key!r}",
+                    f"this executable is for {k!r}, not {x.key!r} "
+                    f"({argument_name(key_paths((args, kwargs))[i])})",
                     fix="compile it for these types too, or call the jitted function",
                 )
             bufs.append(x.buffer())

@@ -36,11 +36,11 @@ _many = dict(ambient=lambda p: p["axes"])
 _one = dict(ambient=lambda p: p["name"] if p["name"].__class__ is tuple else (p["name"],))
 
 
-def _resized(x: Aval, axis: int, times: Any, over: Any, what: str) -> Aval:
+def _resized(x: Aval, axis: int, times: Any, over: Any, what: str, name: Any) -> Aval:
     n = x.shape[axis] * times
     if over != 1 and n % over != 0:
         raise ShapeError(
-            f"{what}: axis {axis} of {x!r} is not divisible by {over}",
+            f"{what}: axis {axis} of {x!r} is not divisible by {over}, the size of {name!r}",
             fix="its size must be a multiple of the size of the named axis",
         )
     shape = [n // over if i == axis else d for i, d in enumerate(x.shape)]
@@ -95,13 +95,13 @@ def axis_index_(*, name: str) -> Aval:
 @primitive("core.all_gather", traits=(Linear, Collective, AnyElement), **_one)
 def all_gather_(x: Aval, *, name: str, axis: int, size: int, groups: tuple = ()) -> Aval:
     """Everybody's `x` (of our group), one after the other along `axis`."""
-    return _resized(x, axis, size, 1, "all_gather")
+    return _resized(x, axis, size, 1, "all_gather", name)
 
 
 @primitive("core.psum_scatter", traits=(Linear, Collective), **_one)
 def psum_scatter_(x: Aval, *, name: str, axis: int, size: int, groups: tuple = ()) -> Aval:
     """Our piece, along `axis`, of the sum (over our group)."""
-    return _resized(x, axis, 1, size, "psum_scatter")
+    return _resized(x, axis, 1, size, "psum_scatter", name)
 
 
 @primitive("core.ppermute", traits=(Linear, Collective, AnyElement), **_one)
@@ -116,7 +116,8 @@ def all_to_all_(
 ) -> Aval:
     """Pieces along `split` to each (of our group); what comes, one after the other along
     `concat`."""
-    return _resized(_resized(x, split, 1, size, "all_to_all"), concat, size, 1, "all_to_all")
+    pieces = _resized(x, split, 1, size, "all_to_all", name)
+    return _resized(pieces, concat, size, 1, "all_to_all", name)
 
 
 # ---- as users say it -----------------------------------------------------------------------
@@ -320,7 +321,8 @@ def psum_scatter(
         at = normal_axis(scatter_dimension, v.aval.ndim, "scatter_dimension")
         if not tiled and v.aval.shape[at] != total:
             raise AxisError(
-                f"psum_scatter: axis {at} of {v.aval!r} does not have size {total}",
+                f"psum_scatter: axis {at} of {v.aval!r} does not have size {total}, that of "
+                f"{axis_name!r}",
                 fix="pass tiled=True to divide a larger axis",
             )
         y = v
@@ -356,10 +358,12 @@ def ppermute(x: Any, axis_name: Any, perm: Any) -> Any:
         ) from None
     sources, targets = [a for a, _ in pairs], [b for _, b in pairs]
     if len(set(sources)) < len(pairs) or len(set(targets)) < len(pairs):
-        raise AxisError("ppermute: perm names a source or a target twice", fix="name each once")
+        raise AxisError(
+            f"ppermute: perm {pairs} names a source or a target twice", fix="name each once"
+        )
     if any(not 0 <= i < size for i in (*sources, *targets)):
         raise AxisError(
-            f"ppermute: perm {pairs} leaves the axis of size {size}",
+            f"ppermute: perm {pairs} leaves the axis {axis_name!r} of size {size}",
             fix=f"positions are 0 to {size - 1}",
         )
     return map_tree(lambda v: _sent(_own(as_value(v), names), joined(names), pairs), x)
@@ -476,7 +480,8 @@ def all_to_all(
             return all_to_all_(v, name=axis_name, split=split, concat=concat, size=size, **how)
         if v.aval.shape[split] != size:
             raise AxisError(
-                f"all_to_all: axis {split} of {v.aval!r} does not have size {size}",
+                f"all_to_all: axis {split} of {v.aval!r} does not have size {size}, that of "
+                f"{axis_name!r}",
                 fix="pass tiled=True to divide a larger axis",
             )
         # the split axis becomes size 1 and goes; the new one is where `concat` says, after that

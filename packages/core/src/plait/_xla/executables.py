@@ -44,7 +44,7 @@ from .._types.avals import Aval, Key, Placed
 from . import disk_cache
 from .inspection import placement_of
 from .key_reuse import guarded
-from .module import Module, is_chosen, module_of
+from .module import SMALL, Module, is_chosen, module_of
 from .tiers import USUAL, Options, later
 
 
@@ -393,13 +393,20 @@ def bound(
     front = [x.buffer() for x in module.constants]
     stay: list = []
     if place is not None:
-        everywhere = place.everywhere()
+        n, everywhere = len(front), place.everywhere()
+
+        def there(i: int, aval: Aval) -> Placed:
+            left = module.chosen and module.chosen[i]
+            return Placed(
+                aval, _where(module, None, loaded.chosen[i], aval) if left else everywhere
+            )
+
         front = [
-            _brought(x.buffer(), Placed(x.aval, everywhere)) if x.key.placement is None else b
-            for x, b in zip(module.constants, front)
+            _brought(b, there(i, x.aval)) if x.key.placement is None else b
+            for i, (x, b) in enumerate(zip(module.constants, front))
         ]
         stay = [
-            (i, Placed(k.aval, everywhere), i in donated)
+            (i, there(n + i, k.aval), i in donated)
             for i, k in enumerate(keys)
             if k.placement is None
         ]
@@ -603,20 +610,18 @@ def _where(module: Module, told: Any, tiles: Any, aval: Aval) -> Any:
 
 _copies: dict[int, tuple[Any, dict]] = {}
 """Copies of small arrays of the default place by number, for as long as the originals live."""
-_SMALL = 1 << 14
-"""The most bytes of an array whose copies are kept: each device has one."""
 
 
 def _brought(buf: Any, key: Placed) -> Any:
     """Return a copy of an array of the default place, made when it is first needed there.
 
     The same small arrays (a constant, a learning rate) go to the same devices at each call: kept,
-    they travel once.  Larger ones would take their memory once per device for as long as the
-    original lives, so they travel at each call.  The original is held weakly, and a number that was
-    reused is no hit.
+    they travel once.  Larger ones, which the compiler divides, would take their memory once more
+    for as long as the original lives, so they travel at each call.  The original is held weakly,
+    and a number that was reused is no hit.
     """
     laid = key.aval.physical
-    if laid.size * laid.dtype.itemsize > _SMALL:
+    if laid.size * laid.dtype.itemsize > SMALL:
         return _carried(buf, key)
     n = id(buf)
     held = _copies.get(n)
@@ -634,7 +639,7 @@ def _carried(buf: Any, key: Placed) -> Any:
 
 
 def _moving(run: Callable, stay: Sequence[tuple[int, Placed, bool]]) -> Callable:
-    """Return `run` for arrays of the default place, of which every device gets a copy.
+    """Return `run` for arrays of the default place, of which every device gets a copy or a piece.
 
     The program may write to what is donated, so the copy of a donated array is a fresh one.
     """

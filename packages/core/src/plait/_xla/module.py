@@ -34,14 +34,15 @@ class Module:
         code: bytes,
         unit: Unit,
         results: list,
-        chosen: tuple[bool, ...] = (),
+        keys: Sequence[Any] = (),
         questions: Sequence[Question] = (),
     ):
         self.code, self.callbacks, self.places = code, unit.callbacks, unit.places
         self.questions = questions
         self.constants = [x for x in unit.constants.values() if not unit.embeds(x)]
         self.results = results
-        self.chosen = (False,) * len(self.constants) + chosen if any(chosen) else ()
+        chosen = tuple([is_left(unit, k) for k in (*(x.key for x in self.constants), *keys)])
+        self.chosen = chosen if any(chosen) else ()
 
     @property
     def place(self) -> Any:
@@ -78,14 +79,28 @@ def module_of(
             if k.placement is not None:
                 unit.run_at(k.placement.place)
         results = _main(unit, p, donated, keys)
-        chosen = tuple([is_chosen(k) for k in keys])
         questions = settle(unit)
-        return Module(mlir.bytecode(unit.module), unit, results, chosen, questions)
+        return Module(mlir.bytecode(unit.module), unit, results, keys, questions)
+
+
+SMALL = 1 << 14
+"""The most bytes of an array of the default place of which each device gets a copy."""
 
 
 def is_chosen(key: Any) -> bool:
     """Whether it is the compiler that says where an argument with this dispatch key lies."""
     return getattr(key.placement, "is_chosen", False)
+
+
+def is_left(unit: Unit, key: Any) -> bool:
+    """Whether it is left to the compiler how an argument of a module is divided: it was asked for,
+    or the argument is in the default place, and a copy for each device would be large."""
+    if key.placement is not None:
+        return is_chosen(key)
+    if not unit.places or unit.embed or len(unit.place.devices) == 1:
+        return False
+    laid = key.aval.physical
+    return laid.size.__class__ is int and laid.size * laid.dtype.itemsize > SMALL
 
 
 def _main(unit: Unit, p: Program, donated: Sequence[int], keys: Sequence[Any]) -> list:
@@ -160,7 +175,7 @@ def _square_root(e: Emitter, n: Any) -> Any:
 def _argument(unit: Unit, key: Any, donated: bool) -> dict:
     """What an argument of `main` carries; only now is it known where the module runs."""
     placement = key.placement
-    if placement is None and unit.places:
+    if placement is None and unit.places and not is_left(unit, key):
         placement = unit.place.everywhere()
     attributes = {"jax.buffer_donor": mlir.boolean(True)} if donated else {}
     if placement is not None:

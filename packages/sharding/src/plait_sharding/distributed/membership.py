@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 from plait.ext.errors import ArgumentError, border, watch_display
 from plait.ext.processes import started
 
-from .failures import LOST_CODE, DistributedError
+from .failures import LOST_CODE, DistributedError, PeerLost
 from .joining import (
     bracketed,
     come_in,
@@ -209,6 +209,8 @@ def _install(made: World) -> None:
     def noted(kind: type[BaseException], error: BaseException, traceback: Any) -> None:
         if os.getpid() == made.pid and made.open:
             first = (str(error).splitlines() or [""])[0]
+            if isinstance(error, PeerLost):  # whose ends the others are told by themselves
+                first = f"it had lost process {' and '.join(map(str, error.peers))}"
             made.uncaught = f"{kind.__name__}: {first}"[:300]
             made.line.close(made.uncaught)
         shown(kind, error, traceback)
