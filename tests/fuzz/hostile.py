@@ -1,16 +1,18 @@
-"""Changed artifacts in great number, each read in a process of its own: `--count N`, and `--seed S
---count 1` for one again.
+"""Changed artifacts in great number, read apart: `--count N`; `--seed S --count 1` for one again.
 
 Half of them have the checksums of what they were changed to (`test_changed_artifacts.mutant`).  The
-processes are copies of one that has read an artifact which nobody changed.  A process that starts
-anew imports for a quarter of a second, and reads for some thousandths.  Copies read as alone as
-that one does, by the same code: nothing that a file does to its reader is seen by the next one.
+processes that read are copies of one that has read an artifact which nobody changed: a process that
+starts anew imports for a quarter of a second, and reads for some thousandths.  A copy costs more
+than what it reads, too, so that it is given many files, and answers each; the product gives it one.
+That is harder on who asks, for a file may have damaged what the next ones are read with.  What ends
+a copy that has read others is read again by one that has not, whose end is counted.
 
 Invariant: the process that is copied has one thread, and has seen no file of strangers; the one
 that gives files to be read sees what the copies write, and nothing else.
 """
 
 import argparse
+import json
 import os
 import random
 import resource
@@ -22,13 +24,15 @@ import time
 
 from test_changed_artifacts import mutant, originals, outcome
 
-from plait_export import isolated_reader, isolation
+from plait_export import isolated_reader, isolation, structure
 
 _BYTES = 8
 LONGEST = 10.0
 """Seconds in which there is an answer."""
 REPORTED = 10_000
 """Files, after which it is said how far it is."""
+TURNS = 200
+"""Files that a copy reads, if it lives."""
 
 
 def copied(link: socket.socket) -> None:
@@ -44,10 +48,8 @@ def copied(link: socket.socket) -> None:
         number = os.fork()
         if not number:
             link.close()
-            for stream in (0, 1):
-                os.dup2(served, stream)
-            os.close(served)
-            isolated_reader.serve()
+            os.dup2(2, 1)
+            answer_all(socket.socket(fileno=served))
         os.close(served)
         link.sendall(number.to_bytes(_BYTES, "little"))
         _, status = os.waitpid(number, 0)
@@ -55,62 +57,109 @@ def copied(link: socket.socket) -> None:
         link.sendall(code.to_bytes(_BYTES, "little", signed=True))
 
 
-class Reader:
-    """A copy, as far as `isolation` asks a Popen."""
+def answer_all(link: socket.socket) -> None:
+    """Answer file by file, as `isolated_reader.serve` does, until there are no more."""
+    structure.take_any_class()
+    held = False
+    while data := taken(link):
+        request, _, blob = data.partition(b"\n")
+        asked = json.loads(request)
+        if not held:  # they can not be raised again; the files are of about one size
+            isolated_reader.hold_to(asked["seconds"] * TURNS, asked["memory"])
+            held = True
+        given(link, isolated_reader.answered(asked, blob))
+    os._exit(0)
+
+
+def given(link: socket.socket, data: bytes) -> None:
+    """Send some bytes, and how many they are."""
+    link.sendall(len(data).to_bytes(_BYTES, "little") + data)
+
+
+def taken(link: socket.socket, end: float | None = None) -> bytes:
+    """What `given` sent; nothing where the other one has ended.  TimeoutError after `end`."""
+    found, wanted = b"", _BYTES
+    while len(found) < wanted:
+        if end is not None:
+            link.settimeout(max(1e-3, end - time.monotonic()))
+        part = link.recv(1 << 20)
+        if not part:
+            return b""
+        found += part
+        if wanted == _BYTES <= len(found):
+            wanted += int.from_bytes(found[:_BYTES], "little")
+    return found[_BYTES:]
+
+
+class Copy:
+    """A process that reads files, until it ends."""
 
     server: socket.socket
-    returncode: int
 
     def __init__(self) -> None:
-        self._link, there = socket.socketpair()
+        self.link, there = socket.socketpair()
         socket.send_fds(self.server, [b"+"], [there.fileno()])
         there.close()
         self._number = int.from_bytes(self.server.recv(_BYTES), "little")
-        self._ended = False
-        ready = self._link.recv(len(isolation.READY))
-        assert ready == isolation.READY, "the process that was to read did not start"
+        self.read = 0
+
+    def asked(self, data: bytes, end: float) -> bytes:
+        """Its answer; nothing where it ended."""
+        try:
+            given(self.link, data)
+            return taken(self.link, end)
+        except ConnectionError:
+            return b""
+
+    def ended(self, by_force: bool = False) -> int:
+        """How it ended: it has its number until `copied` has said so."""
+        if by_force:
+            os.kill(self._number, signal.SIGKILL)
+        self.link.close()
+        return int.from_bytes(self.server.recv(_BYTES), "little", signed=True)
+
+
+class Turn:
+    """One file that a copy reads, as far as `isolation` asks a Popen."""
+
+    copy: Copy | None = None
+
+    def __init__(self) -> None:
+        self.returncode: int | None = None
 
     def communicate(self, data: bytes, timeout: float) -> tuple[bytes, None]:
-        """The answer, which ends with the process."""
-        end, parts = time.monotonic() + timeout, [b"start"]
-        try:
-            self._link.sendall(data)
-            self._link.shutdown(socket.SHUT_WR)
-            while parts[-1]:
-                self._link.settimeout(max(1e-3, end - time.monotonic()))
-                parts.append(self._link.recv(1 << 20))
-        except TimeoutError:
-            raise subprocess.TimeoutExpired("a copy", timeout) from None
-        except OSError:  # it ended before it had read all
-            pass
-        self._wait()
-        return b"".join(parts[1:]), None
+        """The answer to one request."""
+        while True:
+            copy = Turn.copy = Turn.copy or Copy()
+            try:
+                answer = copy.asked(data, time.monotonic() + timeout)
+            except TimeoutError:
+                self.returncode, Turn.copy = copy.ended(by_force=True), None
+                raise subprocess.TimeoutExpired("a copy", timeout) from None
+            copy.read += 1
+            if not answer or copy.read == TURNS:
+                self.returncode, Turn.copy = copy.ended(), None
+            if answer or copy.read == 1:
+                self.returncode = 0 if answer else self.returncode
+                return answer, None
 
     def poll(self) -> int | None:
-        """How it ended; None if that has not been asked for."""
-        return self.returncode if self._ended else None
+        """How it ended, if it did."""
+        return self.returncode
 
     def kill(self) -> None:
-        """End it: it has its number until `copied` has said how it ended."""
-        if not self._ended:
-            os.kill(self._number, signal.SIGKILL)
+        """It has been done where it was needed."""
 
-    def _wait(self) -> None:
-        if not self._ended:
-            said = self.server.recv(_BYTES)
-            self.returncode, self._ended = int.from_bytes(said, "little", signed=True), True
-
-    def __enter__(self) -> "Reader":
+    def __enter__(self) -> "Turn":
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._wait()
-        self._link.close()
+        pass
 
 
 def instead_of_new_ones(artifact: bytes) -> None:
     """From now on, what is read apart is read by copies of a process that has read an artifact."""
-    Reader.server, there = socket.socketpair()
+    Copy.server, there = socket.socketpair()
     server = subprocess.Popen(
         [sys.executable, __file__, "--copied", str(there.fileno())],
         pass_fds=[there.fileno()],
@@ -122,7 +171,7 @@ def instead_of_new_ones(artifact: bytes) -> None:
     assert server.stdin is not None
     with server.stdin as told:
         told.write(artifact)
-    isolation._started = Reader
+    isolation._started = Turn
 
 
 def report(files: int, counts: dict[str, int], slowest: float) -> None:

@@ -155,10 +155,11 @@ def mutant(seed: int) -> tuple[bytes, object]:
 
 
 def outcome(data: bytes) -> tuple[str, object]:
-    """What is said of a file, and what was read of it."""
+    """What is said of a file, and what was read of it, whose module is read here, too."""
     try:
         limits = Limits(seconds=SECONDS, memory=10 * len(data) + BESIDES)
         read, said = deserialize(data, isolated=limits), "read"
+        assert read.mlir_module_serialized
     except ArtifactError as e:
         assert e.fix and e.what
         read, said = None, next((s for s in ENDINGS if s in e.what), "refused")

@@ -101,6 +101,17 @@ def test_loops_and_convolutions_are_read():
     np.testing.assert_allclose(from_tf(f)(x)[0, :, :, 0], want, rtol=1e-5, atol=1e-5)
 
 
+def test_what_is_sorted_is_differentiated():
+    """TensorFlow says the sizes of it once more."""
+    x = np.float32([[3, 1, 2], [4, 6, 5]])
+    for f, want in (
+        (tf.sort, [[3, 1, 2], [1, 3, 2]]),
+        (lambda x: tf.math.top_k(x, 3)[0], [[1, 3, 2], [3, 1, 2]]),
+    ):
+        found = plait.grad(lambda x, f=f: (from_tf(f)(x) * F32([1, 2, 3])).sum())(x)
+        np.testing.assert_array_equal(found, want)
+
+
 @tf.custom_gradient
 def clipped(x):
     return x * 1.0, lambda ct: tf.clip_by_value(ct, -1.0, 1.0)
@@ -115,10 +126,40 @@ def test_derivatives_of_users_are_kept_or_missed():
     assert five(from_tf(clipped, lose_custom_rules=True)) == 5
 
 
-def test_what_has_no_stablehlo_is_called():
-    f = lambda x: tf.numpy_function(lambda v: v * 2, [x], tf.float32)  # noqa: E731
-    with pytest.raises(Exception, match="PyFunc|EagerPyFunc"):
+UNSAID = {
+    "PyFunc": lambda x: tf.numpy_function(lambda v: v * 2, [x], tf.float32),
+    "BesselI0": tf.math.bessel_i0,
+    "must be a compile-time constant": lambda x: tf.math.bincount(tf.cast(x[0] + 1, tf.int32)),
+}
+
+
+@pytest.mark.parametrize("why", UNSAID)
+def test_what_has_no_stablehlo_is_said_and_called(why):
+    f = UNSAID[why]
+    with pytest.raises(PlaitError, match=f"can not be taken from TensorFlow as .*{why}") as e:
         from_tf(f)(X)
+    assert "call_tf" in e.value.fix
+    if why == "BesselI0":
+        np.testing.assert_allclose(call_tf(f)(X), f(X), rtol=1e-6)
+
+
+def test_what_it_writes_is_not_lost():
+    held = tf.Variable(1.0)
+
+    def inner(x):
+        held.assign_add(2.0)
+        return x * held
+
+    for f in (inner, tf.function(inner)):
+        with pytest.raises(PlaitError, match="writes variables, by AssignAddVariableOp"):
+            from_tf(f)(X)
+    assert held.numpy() == 1
+
+
+def test_sizes_that_follow_from_values():
+    with pytest.raises(PlaitError, match=r"result 0 of .* has the shape \(None, 2\)") as e:
+        from_tf(lambda x: tf.where(x > 0))(X)
+    assert "padded" in e.value.fix
 
 
 MISTAKES = {

@@ -40,8 +40,14 @@ def serve() -> None:
     _write(out, READY)
     request, _, blob = sys.stdin.buffer.read().partition(b"\n")
     asked = json.loads(request)
-    _hold_to(asked["seconds"], asked["memory"])
+    hold_to(asked["seconds"], asked["memory"])
     structure.take_any_class()
+    _write(out, answered(asked, blob))
+    os._exit(0)  # nothing is worth taking down
+
+
+def answered(asked: dict[str, Any], blob: bytes) -> bytes:
+    """What is said of some bytes: a line, and the artifact that was written of them."""
     try:
         made = _answer(blob, asked["reader"], {*asked["allowed"]})
         head = {"bytes": len(made)}
@@ -49,8 +55,7 @@ def serve() -> None:
         full = isinstance(e.__cause__, MemoryError)
         what, fix = (_FULL, _MORE) if full else (e.what, e.fix or AGAIN)
         made, head = b"", {"what": what, "fix": fix}
-    _write(out, json.dumps(head).encode() + b"\n" + made)
-    os._exit(0)  # nothing is worth taking down
+    return json.dumps(head).encode() + b"\n" + made
 
 
 _FULL = "reading the artifact takes more memory than is allowed"
@@ -89,7 +94,7 @@ def _write(out: int, data: bytes) -> None:
         view = view[os.write(out, view) :]
 
 
-def _hold_to(seconds: float, memory: int) -> None:
+def hold_to(seconds: float, memory: int) -> None:
     """Ask the system to end this process when it has taken more."""
     if resource is None:
         return

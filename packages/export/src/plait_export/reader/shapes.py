@@ -16,7 +16,7 @@ from plait.ext.ops import (
 from ..errors import NotReadable
 from .module import Op
 from .sizes import Known
-from .table import reads, refuses
+from .table import reads
 from .walking import takes_known
 
 
@@ -36,7 +36,14 @@ def _(walk, op, xs):
     return Known([xs[0].aval.shape[op.attributes["dimension"]]], (), op.types[0].dtype)
 
 
-refuses("a size that is known only when it is computed has no type", "stablehlo.set_dimension_size")
+@reads("stablehlo.set_dimension_size")
+@takes_known
+def _(walk, op, xs):
+    x, size = walk.value(xs[0]), xs[1]
+    axis = op.attributes["dimension"]
+    if size.__class__ is Known and size.items == (x.aval.shape[axis],):
+        return x  # TensorFlow says so of what it has sorted
+    raise NotReadable(f"{op.name}: a size that is known only when it is computed has no type")
 
 
 @reads("stablehlo.iota")

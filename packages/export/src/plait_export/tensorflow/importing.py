@@ -4,6 +4,7 @@ Invariant: what TensorFlow says is held against the types that it is asked for; 
 user's own (`tf.custom_gradient`), which StableHLO does not hold, are never dropped without leave.
 """
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -127,7 +128,12 @@ class FromTensorFlow:
         taken = [tf.TensorSpec(a.shape, dtype_of(a, p)) for a, p in zip(avals, paths, strict=True)]
         function = tf.function(flat, jit_compile=True, autograph=False)
         concrete = function.get_concrete_function(*taken)
-        text = function.experimental_get_compiler_ir(*taken)(stage="stablehlo")
+        _expect_results_only(self.__name__, concrete)
+        try:  # what the function itself raises has been raised
+            text = function.experimental_get_compiler_ir(*taken)(stage="stablehlo")
+        except (ValueError, tf.errors.OpError) as e:
+            raise _unsaid(self.__name__, _why(str(e))) from None
+        _expect_known_sizes(self.__name__, concrete)
         held = {id(v.handle): v for v in concrete.graph.variables}
         captured = [held.get(id(c), c) for c in concrete.captured_inputs]
         read = [c for c in captured if any(c is v for v in held.values())]
@@ -137,6 +143,51 @@ class FromTensorFlow:
         exported = _exported(self.__name__, text, ins, outs, rules)
         exported = with_rules(exported, self.lose_custom_rules)
         return _Read(exported, tuple(captured), tuple(read), said[0])
+
+
+def _expect_results_only(name: str, concrete: Any) -> None:
+    """Raise NotReadable for a function that changes variables."""
+    written = sorted({op.type for op in _operations(concrete.graph) if _WRITES.match(op.type)})
+    if written:
+        raise NotReadable(
+            f"{name} writes variables, by {', '.join(written)}, and only results are read",
+            fix="return the new values, and assign them where it is called",
+        )
+
+
+def _expect_known_sizes(name: str, concrete: Any) -> None:
+    for n, out in enumerate(concrete.outputs):
+        if not out.shape.is_fully_defined():
+            raise NotReadable(
+                f"result {n} of {name} has the shape {out.shape}: its sizes depend on values",
+                fix="return arrays of known sizes, padded, and how much of them is meant",
+            )
+
+
+_WRITES = re.compile(r"Assign\w*VariableOp|Resource(Scatter|Apply|StridedSliceAssign)")
+"""Operations that change variables."""
+
+
+def _operations(graph: Any) -> Iterator[Any]:
+    """The operations of a graph, and of its functions."""
+    inner = [f.graph for f in graph._functions.values() if hasattr(f, "graph")]
+    for g in (graph, *inner):
+        yield from g.get_operations()
+
+
+def _why(said: str) -> str:
+    """What TensorFlow's compiler says, in short."""
+    missing = re.findall(r"(\w+) \(No registered", said)
+    if missing:
+        return f"it has no {', '.join(dict.fromkeys(missing))}"
+    return said.removeprefix("Failed getting HLO text: '").partition("\n")[0]
+
+
+def _unsaid(name: str, why: str) -> NotReadable:
+    return NotReadable(
+        f"{name} can not be taken from TensorFlow as StableHLO: {why}",
+        fix="call it as it is, with plait.export.tensorflow.call_tf",
+    )
 
 
 def _exported(
@@ -152,10 +203,7 @@ def _exported(
         fits, calls = portable.is_for(module, ins, outs, False), portable.custom_calls(module)
     if not fits or calls:
         why = f"it calls {', '.join(calls)}" if calls else "it takes or returns something else"
-        raise NotReadable(
-            f"{name} can not be taken from TensorFlow as StableHLO: {why}",
-            fix="call it as it is, with plait.export.tensorflow.call_tf",
-        )
+        raise _unsaid(name, why)
     trees = [flatten(t)[1] for t in (((0,) * len(ins), {}), [0] * len(outs))]
     return Exported(
         name, ins, trees[0], outs, trees[1], (default_export_platform(),), None, artifact, (),
@@ -165,9 +213,7 @@ def _exported(
 
 def _custom(graph: Any) -> Iterator[Any]:
     """The operations with derivatives of users, in functions of the graph, too."""
-    inner = [f.graph for f in graph._functions.values() if hasattr(f, "graph")]
-    for g in (graph, *inner):
-        yield from (op for op in g.get_operations() if "_gradient_op_type" in op.node_def.attr)
+    return (op for op in _operations(graph) if "_gradient_op_type" in op.node_def.attr)
 
 
 @border
