@@ -11,7 +11,7 @@ import plait
 import plait.numpy as pnp
 from plait import lax, nn, vmap
 from plait import pile_axis as ragged
-from plait.errors import ShapeError
+from plait.errors import MissingRule, ShapeError
 
 RNG = np.random.default_rng(0)
 X = [pnp.asarray(RNG.standard_normal((n, 4))) for n in (3, 0, 5, 1)]
@@ -241,3 +241,10 @@ def test_few_programs_for_many_batches(name):
             lengths = np.clip(np.exp(rng.normal(3.7, 1.0, 64)), 1, 512).astype(np.int32)
             g(plait.Pile(np.zeros(lengths.sum(), np.float32), lengths))
     assert 0 < n["compile"] <= most and n["trace"] <= 30
+
+
+def test_a_collective_of_ragged_values_is_refused_for_what_it_is():
+    """Lengths are known, and no rule could help: rows of examples have no partners."""
+    with pytest.raises(MissingRule, match="over 'i' of what differs in size") as e:
+        vmap(lambda x: lax.psum(x, "i"), ragged, ragged, axis_name="i")(P)
+    assert "reduce it over that axis" in e.value.fix and "outside of jit" not in e.value.fix

@@ -12,8 +12,10 @@ import numpy as np
 
 import plait.numpy as pnp
 from plait import (
-    jit,
     lax,
+)
+from plait.ext.ops.control_flow import (
+    call,
 )
 from plait.ext.sizes import (
     is_symbolic,
@@ -21,7 +23,11 @@ from plait.ext.sizes import (
 )
 from plait.ext.trace import (
     Interpreter,
+    staged,
     use,
+)
+from plait.ext.values import (
+    as_value,
 )
 
 from .capacities import TILE
@@ -48,18 +54,32 @@ def table(make: Callable[[Any], Any]) -> Any:
 
 
 def shared(make: Callable) -> Any:
-    """A function whose last argument is a tuple of capacities: one program for each of them, traced
+    """A function whose last argument is a tuple of capacities: one program for each of them, staged
     once, and lowered once in each module, however many sizes and operations ask for it.
 
     `of` is the function itself, for others that are shared."""
-    program = jit(make, static_argnums=make.__code__.co_argcount - 1)
+    programs: dict[Any, Any] = {}
 
     def made(*args: Any) -> Any:
-        # capacities that are known by name belong to the program that is traced
-        return make(*args) if is_symbolic(args[-1]) else program(*args)
+        *given, capacities = args
+        xs = [as_value(x) for x in given]
+        avals = tuple([x.aval for x in xs])
+        if is_symbolic(capacities) or any(is_symbolic(a.shape) for a in avals):
+            return make(*args)  # sizes known by name belong to the program around
+        key = avals, capacities
+        if key not in programs:
+            programs[key] = staged(
+                lambda *vs: list(_several(make(*vs, capacities))), avals, make.__name__
+            )
+        got = call.bind(*xs, program=programs[key])
+        return got if len(got) > 1 else got[0]
 
     made.__doc__, made.of = make.__doc__, make  # type: ignore[attr-defined]
     return made
+
+
+def _several(x: Any) -> tuple:
+    return x if isinstance(x, tuple) else (x,)
 
 
 def divided(n: Any, by: Any) -> tuple[Any, Any]:
@@ -242,6 +262,17 @@ class Pairs:
         found = _pairs_of(a.counts, b.counts, *firsts, capacities)
         self.first, self.example, self.owner, *place, self.left, self.right = found
         self.place = tuple(place)
+        self._rows: dict[tuple[int, bool], Any] = {}
+
+    def rows_of(self, t: Rows, left: bool) -> Any:
+        """The row of each place of the left tiles, or of the right ones, among the rows of `t`, of
+        which they are tiles: [capacity, TILE]; `t.rows` where there is none."""
+        found = self._rows.get((id(t), left))
+        if found is None:
+            with use(self.by):
+                tiles = self.left if left else self.right
+                found = self._rows[id(t), left] = _rows_at(t.tile_rows, tiles, (t.rows,))
+        return found
 
     @table
     def left_there(self) -> Any:
@@ -267,6 +298,11 @@ def _pairs_of(
     left = pnp.where(inside, rows_at(first_left, example) + i, lefts)
     right = pnp.where(inside, rows_at(first_right, example) + j, rights)
     return first, example, pnp.minimum(example, max_dim(size - 1, 0)), i, j, left, right
+
+
+@shared
+def _rows_at(tile_rows: Any, tiles: Any, capacities: tuple[int]) -> Any:
+    return rows_or(capacities[0], tile_rows, tiles)
 
 
 @shared

@@ -19,7 +19,7 @@ from plait.ext.values import (
 )
 
 from ..carrier import Ragged, pile_rules
-from ..layouts import along, fit, to_tiles
+from ..layouts import along, fit
 from ..operation import FLAT, PADDED, TILES, layout, place
 from ..row_access import rows_at, rows_or
 from ..tables import I32
@@ -97,9 +97,9 @@ def to_pairs(r: Ragged, x: Any, p: Any, left: list[bool]) -> tuple[Any, int | No
         return (y, None) if d is None else (rows_at(r.front(y, d), p.owner), 0)
     if len(axes) == 2:
         return r.data(x, TILES), 0
-    tiles = to_tiles(r, r.data(x, FLAT), axes[0], x.aval.shape[axes[0]])
-    at = p.left if left[0] else p.right
-    return rows_or(0, tiles, at), 0
+    (a,) = axes
+    at = p.rows_of(r.rows(x.aval.shape[a]), left[0])
+    return pnp.moveaxis(rows_or(0, r.data(x, FLAT), at, a), a, 0), 0
 
 
 def _to_padded(r: Ragged, x: Any, out: Any, dims: tuple) -> tuple[Any, list[int]]:
