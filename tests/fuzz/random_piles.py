@@ -416,13 +416,14 @@ def a_matrix_each(f):
 
 
 def gradients_on_each(f):
-    """The same, with the gradients made there, and added up."""
+    """The same, with the gradients made there: of a loss that differs from device to device, with
+    respect to what does not, they are those of the sum of all losses."""
 
     def total(x, y, k, w, words):
         def mine(x, y, k, m, words):
-            loss = lambda *wrt: plait.vmap(alone(f), AXES)(*wrt, words).sum()
-            slopes = plait.grad(loss, WRT[:3])(x, y, k, m[0])
-            return plait.tree.map(lambda v: lax.psum(v, "d") if v.dtype.kind == "f" else v, slopes)
+            of_all = plait.vmap(alone(f), AXES)
+            loss = lambda x, y, k: of_all(x, y, k, m[0], words).sum() + 0 * m.sum()
+            return plait.grad(loss, WRT[:3])(x, y, k)
 
         specs = P(), P(), P(), P("d"), P()
         g = plait.shard_map(mine, mesh=devices(), in_specs=specs, out_specs=P())

@@ -302,3 +302,69 @@ def test_printed_and_read_again():
     assert repr(aval) == "f32[1,3]{i}" and "f32[1,3]{i}" in str(p)
     again = plait.text.parse(plait.text.show(p))
     assert again.out_avals == p.out_avals and aval in again.in_avals
+
+
+# ---- sizes that differ from device to device
+
+LENGTHS = np.array([3, 1, 0, 2, 5, 4, 1, 1], np.int32)  # two examples on each of four devices
+ROWS = [R.normal(size=(n,)).astype(np.float32) for n in LENGTHS]
+
+
+def on_four(f):
+    """`f(pile of two examples, w)` on each of four devices; what it gives is equal on all."""
+    room = max(a + b for a, b in LENGTHS.reshape(4, 2))
+    data = np.zeros((4, room), np.float32)
+    for i, row in enumerate(data):
+        rows = np.concatenate(ROWS[2 * i : 2 * i + 2])
+        row[: len(rows)] = rows
+    mine = lambda rows, lengths, w: f(plait.Pile(rows[0], lengths), w)  # noqa: E731
+    specs = P("d"), P("d"), P()
+    mesh = make_mesh((4,), ("d",))
+    return shard_map(mine, mesh=mesh, in_specs=specs, out_specs=P())(data, LENGTHS, W)
+
+
+def over_examples(f):
+    return lambda pile, w: plait.vmap(lambda x: f(x, w), in_axes=plait.pile_axis)(pile)
+
+
+@pytest.mark.parametrize(
+    "f", [lambda x, w: w * x.shape[0], lambda x, w: pnp.ones(x.shape).sum(), lambda x, w: x.sum()],
+    ids=["a size as a number", "as a shape", "rows"],
+)  # fmt: skip
+def test_what_is_made_of_sizes_differs_as_they_do(f):
+    with pytest.raises(AxisError, match="may differ from device to device"):
+        on_four(over_examples(f))
+
+
+SQUARES = {
+    "broadcast": lambda x, w: (x * pnp.broadcast_to(w, x.shape) ** 2).sum(),
+    "with itself": lambda x, w: (lambda v: (v * (v + x) - v * v).sum())(w * pnp.ones(x.shape)),
+    "longer": lambda x, w: (pnp.concatenate([x, x]) * (w * pnp.ones(2 * x.shape[0])) ** 2).sum(),
+}
+
+
+@pytest.mark.parametrize("name", SQUARES)
+def test_gradients_of_what_all_share_through_rows_of_each(name):
+    """Inside of the map: each example's is summed over the devices."""
+    loss = SQUARES[name]
+    got = on_four(over_examples(lambda x, w: plait.grad(lambda w: loss(x, w))(w)))
+    slope = {"broadcast": 2 * W, "with itself": 1, "longer": 4 * W}[name]
+    want = np.array([slope * x.sum() for x in ROWS]).reshape(4, 2).sum(0)
+    np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
+
+
+def test_rows_that_all_devices_have_are_summed():
+    """Of a pile that all have, each with a factor; of piles that differ that is refused."""
+    mesh, pile = make_mesh((4,), ("d",)), plait.Pile(np.concatenate(ROWS[4:6]), LENGTHS[4:6])
+    each = lambda x, m: (lax.psum(x * m, "d"), lax.pmax(x * m, "d"))  # noqa: E731
+    f = lambda p, m: plait.vmap(  # noqa: E731
+        lambda x: each(x, m[0]), in_axes=plait.pile_axis, out_axes=plait.pile_axis
+    )(p)
+    factors = np.arange(4, dtype=np.float32)
+    total, most = shard_map(f, mesh=mesh, in_specs=(P(), P("d")), out_specs=P())(pile, factors)
+    for a, b, x in zip(total.to_list(), most.to_list(), ROWS[4:6], strict=True):
+        np.testing.assert_allclose(a, 6 * x, rtol=1e-6)
+        np.testing.assert_allclose(b, np.maximum(3 * x, 0), rtol=1e-6)
+    with pytest.raises(plait.errors.MissingRule, match="differ"):
+        mine = over_examples(lambda x, w: lax.psum(x, "d").sum())
+        on_four(lambda p, w: lax.psum(mine(p, w), "d"))

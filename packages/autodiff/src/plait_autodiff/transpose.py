@@ -91,19 +91,27 @@ def sum_over_devices(ct: Any, axes: Collection[str]) -> Any:
     return psum_.bind(ct, axes=tuple(sorted(axes))) if axes else ct
 
 
-def _is_summed_after(e: Eqn, ins: Sequence[Any]) -> bool:
+def _is_summed_after(e: Eqn, ins: Sequence[Any], is_one: bool) -> bool:
     """Whether cotangents are summed over devices after the transpose of an operation, not before.
 
-    They can be, where that is one linear map on all devices; and are, where it makes them no
-    larger: what was broadcast is summed over devices when it is small again.
+    They can be, where that is one linear map on all devices; and are, where there is one cotangent
+    (`is_one`) and it becomes no larger: what was broadcast is summed over devices when it is small
+    again.  What has sizes known by name is never summed before, for these may be others on each
+    device.
     """
-    given = [x.aval for x in ins if x.__class__ is Linear]
-    if e.prim.higher is not None or e.prim.ambient is not None or len(given) != 1:
+    if e.prim.higher is not None or e.prim.ambient is not None:
         return False
-    (a,), b = given, e.outputs[0].aval
-    if all(n.__class__ is int for n in (*a.shape, *b.shape)):
-        return a.size <= b.size
-    return a.ndim < b.ndim
+    given, b = [x.aval for x in ins if x.__class__ is Linear], e.outputs[0].aval
+    if not _is_known(b):
+        return True
+    if not is_one or len(given) != 1:
+        return False
+    return _is_known(given[0]) and given[0].size <= b.size
+
+
+def _is_known(a: Aval) -> bool:
+    """Whether all sizes of a type are numbers."""
+    return all(n.__class__ is int for n in a.shape)
 
 
 def _freed(prim: Any, ct: Any, ins: Sequence[Any]) -> tuple[Any, Sequence[Any]]:
@@ -170,7 +178,7 @@ def pull_back(
             give(a, ct, "the caller")
     with with_lines() as recorders:
         for e, ins, rule in reversed(steps):
-            ct: Any
+            given: Sequence[Any]
             if e.prim.many:
                 ct = [taken(o) if shares or o.aval.vma else total.pop(o, None) for o in e.outputs]
                 for c in ct:
@@ -178,31 +186,31 @@ def pull_back(
                         break
                 else:
                     continue
+                given = (ct,)
             else:
                 o = e.outputs[0]
-                if (
-                    o in shares
-                    and o not in total
-                    and len(shares[o]) == 1
-                    and _is_summed_after(e, ins)
-                ):
-                    (ct,) = shares.pop(o).values()
+                if o in shares and _is_summed_after(e, ins, o not in total and len(shares[o]) == 1):
+                    given = (*shares.pop(o).values(), total.pop(o, None))
                 else:
                     ct = taken(o) if shares or o.aval.vma else total.pop(o, None)
-                if ct is None:
-                    continue
+                    if ct is None:
+                        continue
+                    given = (ct,)
             for p in recorders:
                 p.where = e.where
             try:
-                if e.prim.higher is None:  # what has programs goes by the types of these
-                    for v in (*e.outputs, *ins):
-                        if v.aval.sharding is not None:
-                            ct, ins = _freed(e.prim, ct, ins)
-                            break
-                got = rule(ct, *ins, **e.params)
-                for a, x, c in zip(e.inputs, ins, got, strict=True):
-                    if c is not None and x.__class__ is Linear:
-                        give(a, c, e.prim)
+                for ct in given:
+                    if ct is None:
+                        continue
+                    if e.prim.higher is None:  # what has programs goes by the types of these
+                        for v in (*e.outputs, *ins):
+                            if v.aval.sharding is not None:
+                                ct, ins = _freed(e.prim, ct, ins)
+                                break
+                    got = rule(ct, *ins, **e.params)
+                    for a, x, c in zip(e.inputs, ins, got, strict=True):
+                        if c is not None and x.__class__ is Linear:
+                            give(a, c, e.prim)
             except (MissingRule, TypeRule) as error:
                 raise error.about(e.where) from None
     for a, by_axes in [*shares.items()]:

@@ -18,6 +18,7 @@ from plait.ext.ir import (
     Program,
     Var,
     ambient_of,
+    dims_of,
 )
 from plait.ext.ops.collective import (
     all_gather_,
@@ -38,12 +39,16 @@ LEVELLING = frozenset((psum_, pmax_, pmin_, all_gather_))
 
 
 def varying(
-    program: Program, inputs: Sequence[Axes], seen: Callable[[Any, Axes], None] | None = None
+    program: Program,
+    inputs: Sequence[Axes],
+    seen: Callable[[Any, Axes], None] | None = None,
+    sized: Axes = NONE,
 ) -> list[Axes]:
     """For each output, the axes along which it may differ, from those of the inputs.
 
     `seen(equation, axes)` is called for each operation, in inner programs too, with all axes that
-    meet there: those along which operands or results may differ, and those it speaks of.
+    meet there: those along which operands or results may differ, and those it speaks of.  `sized`
+    are those along which sizes that are known by name may differ (the lengths of a pile).
     """
     known: dict[Any, Axes] = dict(zip(program.inputs, inputs, strict=True))
 
@@ -52,8 +57,10 @@ def varying(
 
     for e in program.eqns:
         ins = [read(a) for a in e.inputs]
+        if sized and dims_of((*e.params.values(), *(v.aval for v in (*e.inputs, *e.outputs)))):
+            ins.append(sized)
         if e.prim.higher is not None:
-            outs = _through(e, e.prim.higher.slots(e.params), ins, seen)
+            outs = _through(e, e.prim.higher.slots(e.params), ins, seen, sized)
         else:
             outs = [_after(e, NONE.union(*ins))] * len(e.outputs)
             if seen is not None:
@@ -68,17 +75,28 @@ def _after(e: Any, ins: Axes) -> Axes:
     return ins - named if levels else ins | named
 
 
-def _through(e: Any, w: Slots, ins: Sequence[Axes], seen: Callable | None) -> list[Axes]:
-    """Slots grow until nothing changes; what decides (a predicate) reaches every result."""
+def _through(
+    e: Any, w: Slots, ins: Sequence[Axes], seen: Callable | None, sized: Axes
+) -> list[Axes]:
+    """Slots grow until nothing changes; what decides (a predicate) reaches every result.
+
+    What no program sees says how large things are, or else may decide."""
     hidden = e.prim.higher.binds(e.params)
+    passed = {*w.outputs, *w.plain, *(s for _, inner, _ in w.bodies for s in inner)}
+    unseen = NONE.union(*(a for s, a in zip(w.operands, ins) if s not in passed))
+    sized |= unseen
     slots: list[Axes] = [NONE] * w.count
-    for s, axes in zip(w.operands, ins, strict=True):
+    for s, axes in zip(w.operands, ins):
         slots[s] |= axes
+    if not any(p.dims for p, _, _ in w.bodies):
+        for s in w.outputs:
+            slots[s] |= unseen
     before: list[Axes] | None = None
     while before != slots:
         before = list(slots)
         for p, inner, outer in w.bodies:
-            for s, axes in zip(outer, varying(p, [slots[s] for s in inner], seen), strict=True):
+            got = varying(p, [slots[s] for s in inner], seen, sized)
+            for s, axes in zip(outer, got, strict=True):
                 slots[s] |= axes - hidden
         decides = NONE.union(*(slots[s] for s in w.plain))
         for s in w.outputs:

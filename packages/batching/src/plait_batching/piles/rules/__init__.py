@@ -5,6 +5,7 @@ Invariant: importing this package registers all of them.
 
 from . import (
     attention,
+    collective,
     contraction,
     control,
     convolution,
@@ -22,6 +23,7 @@ from . import (
 
 __all__ = [
     "attention",
+    "collective",
     "contraction",
     "control",
     "convolution",
