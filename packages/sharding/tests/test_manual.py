@@ -484,3 +484,18 @@ def test_an_escaped_value_is_named(mesh):
     on(mesh)(lambda v: (kept.append(sin(v)), v)[1])(A)
     with pytest.raises(plait.errors.UnexpectedTracerError, match="shard_map"):
         kept[0] + 1
+
+
+@pytest.mark.parametrize("empty", [np.ones((0, 2), np.float32), np.ones((0,), np.int32),
+                                   np.ones((2, 0), bool)],
+                         ids=["rows", "integers", "columns"])  # fmt: skip
+def test_of_the_operands_only_those_without_elements_are_used(empty):
+    """The compiler does not know such a region again (`produced by GlobalToLocalShape`)."""
+    f = shard_map(
+        lambda x, e: (plait.numpy.zeros(3), ~e if e.dtype == bool else e * 2),
+        mesh=plait.make_mesh((2,), ("d",)), in_specs=(P(), P("d")), out_specs=(P(), P("d")),
+    )  # fmt: skip
+    for g in (f, plait.jit(f)):
+        zeros, out = g(np.ones(3, np.float32), empty)
+        assert zeros.tolist() == [0, 0, 0]
+        assert (out.shape, out.dtype) == (empty.shape, empty.dtype)

@@ -147,19 +147,28 @@ def _(e: Emitter, xs, ins, outs, program, mesh, axes, typed, in_specs, out_specs
     alone = len(axes) == len(mesh.axis_names)
     texts = lambda specs: _texts(symbol, specs, not alone)  # noqa: E731
 
+    # what has no elements is made inside: the compiler replaces it by a constant outside, and then
+    # does not know a region again of whose operands nothing else is used
+    given = [i for i, a in enumerate(program.in_avals) if not _is_empty(a)]
+
     def body(b: Emitter, vs: list) -> list:
         b.dims = dict(zip(sizes, vs))
         b.consts = dict(zip(constants, vs[len(sizes) :]))
-        return b.program(program, vs[len(front) :])
+        known = dict(zip(given, vs[len(front) :], strict=True))
+        pieces = [
+            known[i] if i in known else b.constant(0, a.physical)
+            for i, a in enumerate(program.in_avals)
+        ]
+        return b.program(program, pieces)
 
     r = e.op(
         "sdy.manual_computation",
-        [*front, *xs],
+        [*front, *[xs[i] for i in given]],
         *outs,
         end="sdy.return",
         bound={**e.bound, **dict.fromkeys(axes, Binder(mesh))},
-        regions=[([*types, *program.in_avals], body)],
-        in_shardings=texts([*whole, *in_specs]),
+        regions=[([*types, *[program.in_avals[i] for i in given]], body)],
+        in_shardings=texts([*whole, *[in_specs[i] for i in given]]),
         out_shardings=texts(out_specs),
         manual_axes=attr(f"#sdy<manual_axes{{{', '.join(map(quoted, axes))}}}>"),
     )
@@ -168,6 +177,11 @@ def _(e: Emitter, xs, ins, outs, program, mesh, axes, typed, in_specs, out_specs
         for y, spec in zip(results, out_specs):
             e.unit.placements[y] = NamedSharding(mesh, PartitionSpec(*spec))
     return results
+
+
+def _is_empty(a: Aval) -> bool:
+    """Whether it is known to have no elements."""
+    return any(n.__class__ is int and n == 0 for n in a.shape)
 
 
 def _texts(symbol: str, specs: Sequence[tuple], open_: bool) -> Any:
