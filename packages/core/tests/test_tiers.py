@@ -500,3 +500,12 @@ def test_which_operations_are_compiled_fast():
     assert tier(lax.mul, (4,), (4,), dtype="complex64") is None
     with plait.config(tier="fast"):
         assert tiers.of_operation(plait.make_program(lax.sin)(1.0)).resolved().tier == "fast"
+
+
+def test_clamp_of_booleans_by_both_tiers():
+    """The fast one has no such operation."""
+    cases = [np.array(v) for v in np.ndindex(2, 2, 2)]
+    low, x, high = (np.array(v, bool) for v in zip(*cases))
+    for tier in ("full", "fast"):
+        got = plait.jit(lambda *v: plait.lax.clamp(*v), tier=tier)(low, x, high)
+        np.testing.assert_array_equal(got, np.clip(x, low, high))

@@ -511,7 +511,15 @@ def _clamp(low: Aval, x: Aval, high: Aval) -> Aval:
 
 
 clamp = Primitive("core.clamp", _clamp, (Increasing, Elementwise), prepare=promoted)
-lower_rules.rule(clamp)(simple("clamp"))
+
+
+@lower_rules.rule(clamp)
+def _(e, xs, ins, outs):
+    low, x, high = xs
+    if ins[1].category == BOOLEAN:  # for which the compiler's fast tier has no clamp
+        return e.op("stablehlo.and", [e.op("stablehlo.or", [x, low], outs[0]), high], outs[0])
+    return e.op("stablehlo.clamp", xs, outs[0])
+
 
 relu = _define("relu", None, "max(x, 0).", REAL, (ZeroPreserving, Increasing))
 
