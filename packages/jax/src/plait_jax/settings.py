@@ -1,13 +1,70 @@
 """`jax.config`: Plait's settings, read as JAX's are, with the two methods for flags of absl.
 
-Invariant: there is one set of settings, Plait's: whatever is read or written here is that.
+What is a setting of JAX's and a `with` block of Plait's (`debug_nans`) is opened when the setting
+is written, and stays open, in the thread that wrote it.
+
+Invariant: there is one set of settings, Plait's, and one set of blocks: whatever is read or written
+here is that.
 """
 
+from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any
 
 import plait
+from plait.ext.errors import ArgumentError
+from plait.ext.trace import GROUND, current
 
 __all__ = ["CONFIG"]
+
+
+_BLOCKS: dict[str, tuple[Callable[[Any], Any], Any]] = {
+    "jax_debug_nans": (plait.debug_nans, False),
+    "jax_debug_infs": (plait.debug_infs, False),
+    "jax_check_tracer_leaks": (plait.check_tracer_leaks, False),
+    "jax_log_compiles": (plait.log_compiles, False),
+    "jax_default_device": (plait.default_device, None),
+}
+"""Blocks that settings open, and the value that opens none."""
+
+
+_FIXED = {"jax_threefry_partitionable": True, "jax_use_shardy_partitioner": True}
+"""Settings that have one value here, which is JAX's default."""
+
+
+class _Open:
+    """The blocks that settings have opened, one inside the other."""
+
+    def __init__(self) -> None:
+        self.values = {name: off for name, (_, off) in _BLOCKS.items()}
+        self._stack, self._current = ExitStack(), GROUND
+
+    def write(self, name: str, value: Any) -> None:
+        """Open the block of a setting, or close it; the others stay open."""
+        if current() is not self._current:  # blocks end in the opposite order, or not at all
+            raise ArgumentError(
+                f"{name} is set inside of another block, or of a function that is transformed",
+                fix=f"set it before, or write a block: with jax.{name.removeprefix('jax_')}(...)",
+            )
+        wanted = {**self.values, name: value}
+        self._stack.close()
+        for key, wish in wanted.items():
+            block, off = _BLOCKS[key]
+            if wish is not off:
+                self._stack.enter_context(block(wish))
+            self.values[key] = wish
+        self._current = current()
+
+
+_open = _Open()
+
+
+def _expect(name: str, value: Any) -> None:
+    if value is not _FIXED[name]:
+        raise ArgumentError(
+            f"{name} is {_FIXED[name]} in Plait, and {value!r} is asked for",
+            fix="leave it as it is: random bits and divisions are those of JAX's default",
+        )
 
 
 class _Config:
@@ -28,20 +85,37 @@ class _Config:
 
     def read(self, name: str) -> Any:
         """The setting that JAX calls so."""
-        return getattr(plait.config, name)
+        return getattr(self, name)
+
+    def update(self, name: str, value: Any) -> None:
+        """Write the setting that JAX calls so.
+
+        Raises PlaitError for a name that is none, or a value that it can not have.
+        """
+        if name in _BLOCKS:
+            _open.write(name, value)
+        elif name in _FIXED:
+            _expect(name, value)
+        else:
+            plait.config.update(name, value)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(plait.config, name)
+        if name in _BLOCKS:
+            return _open.values[name]
+        return _FIXED[name] if name in _FIXED else getattr(plait.config, name)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        setattr(plait.config, name, value)
+        if name in _BLOCKS or name in _FIXED:
+            self.update(name, value)
+        else:
+            setattr(plait.config, name, value)
 
     def __call__(self, **changes: Any) -> Any:
         return plait.config(**changes)
 
     def __dir__(self) -> list[str]:
-        own = {"config_with_absl", "parse_flags_with_absl", "read", "x64_enabled"}
-        return sorted({*dir(plait.config), *own})
+        own = {"config_with_absl", "parse_flags_with_absl", "read", "update", "x64_enabled"}
+        return sorted({*dir(plait.config), *_BLOCKS, *_FIXED, *own})
 
     def __repr__(self) -> str:
         return repr(plait.config)
