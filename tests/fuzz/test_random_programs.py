@@ -692,6 +692,8 @@ def main() -> int:
             found += 1
             print(wrong, flush=True)
         seed += 1
+        if (seed - first) % 1000 == 0:
+            print(f"{seed - first} programs from seed {first}, {found} differ", flush=True)
     print(f"{seed - first} programs from seed {first}: {found} differ")
     return 1 if found else 0
 
