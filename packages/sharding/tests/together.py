@@ -95,6 +95,6 @@ def _ended(code, out, err):
         file.close()
     told = {}
     for line in texts[0].splitlines():
-        if TOLD in line:  # the runtime may have begun the line
-            told.update(json.loads(line.partition(TOLD)[2]))
+        if TOLD in line:  # the runtime may have begun the line, and may end it
+            told.update(json.JSONDecoder().raw_decode(line.partition(TOLD)[2])[0])
     return Ended(code, told, *texts)
