@@ -357,7 +357,8 @@ def _spelled_out(program: Program) -> Program:
 
 def _of_rows(e: Eqn) -> Program:
     """Return what an operation on every row is made of."""
-    expand, avals = expand_rules.find(map_axes), tuple([a.aval for a in e.inputs])
+    expand: Any = expand_rules.find(map_axes)
+    avals = tuple([a.aval for a in e.inputs])
     traced = trace(lambda *xs: expand(*xs, **e.params), list(map(_shape, avals)), {},
                    e.params["program"].name, avals=avals)  # fmt: skip
     return _spelled_out(traced.program)

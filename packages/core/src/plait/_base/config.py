@@ -204,7 +204,7 @@ _FLAGS = {
 }
 """Settings by the names that JAX has for them, for `config.update`."""
 
-_READ = {
+_READ: "dict[str, Callable[[dict[str, Any]], Any]]" = {
     "jax_enable_x64": lambda values: values["default_float"] == "float64",
     "jax_disable_jit": lambda values: not values["jit"],
     "jax_enable_checks": lambda values: values["checks"],

@@ -396,10 +396,10 @@ def bound(
         n, everywhere = len(front), place.everywhere()
 
         def there(i: int, aval: Aval) -> Placed:
-            left = module.chosen and module.chosen[i]
-            return Placed(
-                aval, _where(module, None, loaded.chosen[i], aval) if left else everywhere
-            )
+            if not (module.chosen and module.chosen[i]):
+                return Placed(aval, everywhere)
+            tiles = loaded.chosen[i] if loaded.chosen else None
+            return Placed(aval, _where(module, None, tiles, aval))
 
         front = [
             _brought(b, there(i, x.aval)) if x.key.placement is None else b
