@@ -328,8 +328,9 @@ def over_examples(f):
 
 
 @pytest.mark.parametrize(
-    "f", [lambda x, w: w * x.shape[0], lambda x, w: pnp.ones(x.shape).sum(), lambda x, w: x.sum()],
-    ids=["a size as a number", "as a shape", "rows"],
+    "f", [lambda x, w: w * x.shape[0], lambda x, w: pnp.ones(x.shape).sum(), lambda x, w: x.sum(),
+          lambda x, w: lax.scan(lambda c, _: (c + w, None), w, None, length=x.shape[0])[0]],
+    ids=["a size as a number", "as a shape", "rows", "how often"],
 )  # fmt: skip
 def test_what_is_made_of_sizes_differs_as_they_do(f):
     with pytest.raises(AxisError, match="may differ from device to device"):

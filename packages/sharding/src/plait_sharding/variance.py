@@ -19,6 +19,7 @@ from plait.ext.ir import (
     Var,
     ambient_of,
     dims_of,
+    programs_in,
 )
 from plait.ext.ops.collective import (
     all_gather_,
@@ -57,11 +58,14 @@ def varying(
 
     for e in program.eqns:
         ins = [read(a) for a in e.inputs]
-        if sized and dims_of((*e.params.values(), *(v.aval for v in (*e.inputs, *e.outputs)))):
-            ins.append(sized)
         if e.prim.higher is not None:
             outs = _through(e, e.prim.higher.slots(e.params), ins, seen, sized)
+            said = [v for k, v in e.params.items() if not programs_in({k: v})]
+            if sized and dims_of(said):  # how often, for instance
+                outs = [axes | sized for axes in outs]
         else:
+            if sized and dims_of((*e.params.values(), *(v.aval for v in (*e.inputs, *e.outputs)))):
+                ins.append(sized)
             outs = [_after(e, NONE.union(*ins))] * len(e.outputs)
             if seen is not None:
                 seen(e, NONE.union(*ins, ambient_of(e.prim, e.params)))
@@ -83,10 +87,10 @@ def _through(
     What no program sees says how large things are, or else may decide."""
     hidden = e.prim.higher.binds(e.params)
     passed = {*w.outputs, *w.plain, *(s for _, inner, _ in w.bodies for s in inner)}
-    unseen = NONE.union(*(a for s, a in zip(w.operands, ins) if s not in passed))
+    unseen = NONE.union(*(a for s, a in zip(w.operands, ins, strict=True) if s not in passed))
     sized |= unseen
     slots: list[Axes] = [NONE] * w.count
-    for s, axes in zip(w.operands, ins):
+    for s, axes in zip(w.operands, ins, strict=True):
         slots[s] |= axes
     if not any(p.dims for p, _, _ in w.bodies):
         for s in w.outputs:
