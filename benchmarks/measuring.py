@@ -1,6 +1,6 @@
 """One library measured in this process: samples of each workload.
 
-    python benchmarks/measuring.py LIBRARY FILE SEED NAMES [--elapsed]
+    python benchmarks/measuring.py LIBRARY FILE SEED NAMES [--elapsed] [--one-core]
 
 Invariant: what is compared is CPU time: of the main thread where Python is what costs, of the
 process where the compiler or the compiled program does.
@@ -10,6 +10,7 @@ import argparse
 import gc
 import importlib
 import json
+import os
 import random
 import sys
 import time
@@ -36,7 +37,7 @@ def namespace(name: str) -> types.SimpleNamespace:
     m = importlib.import_module(name)
     lib = types.SimpleNamespace(name=name)
     lib.np = importlib.import_module(name + ".numpy")
-    for part in ("random", "tree", "lax"):
+    for part in ("random", "tree", "lax", "nn"):
         setattr(lib, part, importlib.import_module(f"{name}.{part}"))
     for k in NAMES:
         setattr(lib, k, getattr(m, k))
@@ -115,8 +116,12 @@ def main() -> None:
     parser.add_argument("seed", type=int)
     parser.add_argument("names")
     parser.add_argument("--elapsed", action="store_true")
+    parser.add_argument("--one-core", action="store_true", help="run on the first core alone")
     parser.add_argument("--budget", type=float, default=1.0, help="times that of each workload")
     arguments = parser.parse_args()
+    if arguments.one_core and hasattr(os, "sched_setaffinity"):
+        # before the runtime makes as many threads as there are cores
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     sys.path.insert(0, str(Path(__file__).resolve().parent))
     workloads = importlib.import_module("workloads").WORKLOADS
     lib = namespace(arguments.lib)

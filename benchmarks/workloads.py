@@ -1163,11 +1163,12 @@ def _batch(lib, n, *shape):
     return lib.device_put(out)
 
 
-def _over(lib, f, count):
-    """`f(*shared, x, there)` on each element of a batch."""
+def _over(lib, f, count, rows):
+    """`f(*shared, x, there)` on each element of a batch; it gives rows, or something of one size."""
     if lib.Pile is not None:
         axes = (None,) * count + (lib.pile_axis,)
-        return lambda *a: lib.vmap(lambda *v: f(*v, True), in_axes=axes)(*a[:-1])
+        out = lib.pile_axis if rows else 0
+        return lambda *a: lib.vmap(lambda *v: f(*v, True), in_axes=axes, out_axes=out)(*a[:-1])
     return lib.vmap(f, in_axes=(None,) * count + (0, 0))
 
 
@@ -1205,13 +1206,13 @@ def _ragged_attention(lib, w, x, there):
     return n.where(_column(there, x), a @ x, 0).sum(0)
 
 
-def _ragged(name, f, shapes, batch, longest, width):
+def _ragged(name, f, shapes, batch, longest, width, rows=False):
     def build(lib, full, gradient):
         n = _lengths(batch, longest, full)
         x = _batch(lib, n, width)
         shared = [lib.device_put(R(*s, seed=9) / 16) for s in shapes]
         there = lib.device_put(onp.arange(longest) < n[:, None])
-        mapped = _over(lib, lambda *a: f(lib, *a), len(shared))
+        mapped = _over(lib, lambda *a: f(lib, *a), len(shared), rows)
         g = mapped
         if gradient:
             which = tuple(range(len(shared)))
@@ -1221,14 +1222,39 @@ def _ragged(name, f, shapes, batch, longest, width):
         return lambda: lib.block_until_ready(j(*shared, x, there))
 
     for full in (False, True):
-        for gradient in (False, True) if shapes else (False,):
+        for gradient in (False, True) if shapes and not rows else (False,):
             tail = ("_grad" if gradient else "") + ("_full" if full else "")
             wl(f"ragged_{name}{tail}", "ragged", budget=2.0)(
                 lambda lib, full=full, gradient=gradient: build(lib, full, gradient)
             )
 
 
+def _ragged_softmax(lib, x, there):
+    return lib.nn.softmax(x if there is True else lib.np.where(_column(there, x), x, -onp.inf), 0)
+
+
+def _ragged_cumsum(lib, x, there):
+    return lib.np.cumsum(x, 0)
+
+
+def _ragged_sort(lib, x, there):
+    x = x[:, 0]
+    return lib.np.sort(x if there is True else lib.np.where(there, x, onp.inf))
+
+
+def _ragged_fused(lib, w, x, there):
+    """Attention of four heads, by the function of that name."""
+    q, k = (x @ w).reshape(-1, 4, 16), x.reshape(-1, 4, 16)
+    if there is True:
+        return lib.nn.dot_product_attention(q, k, k)
+    return lib.nn.dot_product_attention(q, k, k, mask=there[None, None])
+
+
 _ragged("sum", _ragged_sum, [], 256, 512, 64)
+_ragged("softmax", _ragged_softmax, [], 256, 512, 64, rows=True)
+_ragged("cumsum", _ragged_cumsum, [], 256, 512, 64, rows=True)
+_ragged("sort", _ragged_sort, [], 256, 512, 1, rows=True)
+_ragged("fused", _ragged_fused, [(64, 64)], 64, 512, 64, rows=True)
 _ragged("mlp", _ragged_mlp, [(64, 256), (256, 64)], 256, 512, 64)
 _ragged("rnn", _ragged_rnn, [(64, 64)], 256, 512, 64)
 _ragged("attention", _ragged_attention, [(64, 64)], 64, 512, 64)
