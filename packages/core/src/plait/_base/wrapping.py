@@ -6,8 +6,8 @@ that a wrapper of Plait offers) stays with that function: its wrappers do not ha
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping
-from types import FunctionType, MethodType
+from collections.abc import Callable
+from types import FunctionType, MappingProxyType, MethodType
 from typing import Any, TypeVar
 
 W = TypeVar("W", bound=Callable[..., Any])
@@ -32,7 +32,7 @@ class Signature(inspect.Signature):
         return self._made
 
     @property
-    def parameters(self) -> Mapping[str, inspect.Parameter]:
+    def parameters(self) -> MappingProxyType[str, inspect.Parameter]:
         """The parameters of the function, in order."""
         return self._own.parameters
 
