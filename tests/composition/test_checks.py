@@ -148,20 +148,105 @@ def test_errors_of_examples_are_handed_on():
         f(A([1, -1]))
 
 
-def test_a_check_inside_of_shard_map_is_refused_in_words():
-    mesh = plait.make_mesh((1,), ("d",))
-    spec = plait.PartitionSpec("d")
-    f = plait.shard_map(
-        lambda x: (check(x.sum() > 0, "s"), x)[1], mesh=mesh, in_specs=spec, out_specs=spec
+def on_devices(f, **options):
+    """`f` on each of four devices' two elements."""
+    mesh, spec = plait.make_mesh((4,), ("d",)), plait.PartitionSpec("d")
+    return plait.shard_map(f, mesh=mesh, in_specs=spec, out_specs=spec, **options)
+
+
+ON_DEVICES = A([[1, 2, 3, 4, 5, 6, 7, 8], [1, 2, 3, 4, -5, 6, -7, 8]])
+
+
+@pytest.mark.parametrize(
+    "g, want",
+    [
+        (lambda f: lambda x: on_devices(f)(x[1]), "pos -5.0, in example 0, on the device at d=2"),
+        (plait.vmap, "pos -5.0, in example 1, 0, on the device at d=2"),
+        (
+            lambda f: plait.grad(lambda x: on_devices(f)(x[1]).sum()),
+            "pos -5.0, in example 0, on the device at d=2",
+        ),
+        (
+            lambda f: lambda x: on_devices(plait.grad(lambda v: f(v).sum()))(x[1]),
+            "pos -5.0, in example 0, on the device at d=2",
+        ),
+        (
+            lambda f: plait.grad(
+                lambda x: on_devices(plait.checkpoint(lambda v: pnp.sin(f(v))))(x[1]).sum()
+            ),
+            "pos -5.0, in example 0, on the device at d=2",
+        ),
+    ],
+    ids=["itself", "vmap", "grad", "grad inside", "checkpoint"],
+)
+@pytest.mark.parametrize("compiled", [False, True], ids=["as it is", "jit"])
+def test_what_one_device_finds_is_found_around_others(g, want, compiled):
+    f = plait.vmap(positive)
+    h = checkify(g(on_devices(f)) if g is plait.vmap else g(f))
+    h = plait.jit(h) if compiled else h
+    assert h(ON_DEVICES)[0].get() == want
+    assert h(abs(ON_DEVICES))[0].get() is None
+
+
+def test_mapped_functions_that_are_checked_say_it_for_each_example():
+    f = plait.vmap(checkify(on_devices(lambda v: (check((v > 0).all(), "{}", v.min()), v)[1])))
+    error, y = plait.jit(f)(ON_DEVICES)
+    assert error.get() == "at mapped index 1: -5.0, on the device at d=2"
+    np.testing.assert_array_equal(y, ON_DEVICES)
+
+
+def test_one_device_in_pmap_and_xmap():
+    f = checkify(plait.pmap(positive, axis_name="i"))
+    assert f(A([1, -1, -2]))[0].get() == "pos -1.0, on the device at i=1"
+    assert f(A([1, 1, 2]))[0].get() is None
+    assert (
+        "nan, on the device at i=2"
+        in checkify(plait.pmap(pnp.log, axis_name="i"), errors=checks.nan_checks)(A([1, 2, -2]))[
+            0
+        ].get()
     )
-    with pytest.raises(plait.errors.MissingRule, match="inside of sharding.shard_map"):
-        checkify(f)(A([1, 2]))
-    logs = plait.shard_map(pnp.log, mesh=mesh, in_specs=spec, out_specs=spec)
-    assert "nan" in checkify(logs, errors=checks.nan_checks)(A([-1, 2]))[0].get()
+    g = checkify(plait.xmap(positive, ["b"], ["b"], axis_resources={"b": "d"}))
+    with plait.make_mesh((2,), ("d",)):
+        assert g(A([1, 2, -3, 4]))[0].get() == "pos -3.0, in example 0, on the device at d=1"
+        assert g(A([1, 2, 3, 4]))[0].get() is None
 
 
-def test_a_check_inside_of_a_pile_is_refused_in_words():
-    pile = plait.Pile(A([1, 2, 3]), [2, 1])
-    sums = lambda p: plait.vmap(lambda x: positive(x.sum()), in_axes=plait.pile_axis)(p)
-    with pytest.raises(plait.errors.MissingRule, match="inside of piles.map"):
-        checkify(sums)(pile)
+def test_the_first_example_of_a_pile_that_failed_is_named():
+    rows = [A([1, 2]), A([3]), A([-1, 1, -4]), A([-9])]
+    pile = plait.Pile(np.concatenate(rows), [len(r) for r in rows])
+    sums = plait.vmap(lambda x: positive(x.sum()), in_axes=plait.pile_axis)
+    for g in (checkify(sums), plait.jit(checkify(sums))):
+        error, y = g(pile)
+        assert error.get() == "pos -4.0, in example 2"
+        np.testing.assert_array_equal(y, [r.sum() for r in rows])
+        assert g(plait.Pile(abs(pile.data), [len(r) for r in rows]))[0].get() is None
+    error, slope = checkify(plait.grad(lambda p: sums(p).sum()))(pile)
+    assert error.get() == "pos -4.0, in example 2"
+    logs = plait.vmap(lambda x: pnp.log(x).sum(), in_axes=plait.pile_axis)
+    assert checkify(logs, errors=checks.nan_checks)(pile)[0].get() == (
+        "core.log gave a nan, in example 2"
+    )
+    shown = plait.vmap(lambda x: (check(x[0] > 0, "{}", x), x.sum())[1], in_axes=plait.pile_axis)
+    with pytest.raises(plait.PlaitError, match="known by name"):
+        checkify(shown)(pile)
+
+
+def test_a_solver_that_checks():
+    a = A([[4, 1], [1, 3]])
+
+    def solve(product, b):
+        check(b[0] > 0, "b {}", b[0])
+        return pnp.linalg.solve(a, b)
+
+    f = lambda b: lax.custom_linear_solve(lambda x: a @ x, b, solve, solve)
+    for b, want in ((A([1, 2]), None), (A([-1, 2]), "b -1.0")):
+        error, x = plait.jit(checkify(f))(b)
+        assert error.get() == want
+        np.testing.assert_allclose(x, np.linalg.solve(a, b), rtol=1e-5)
+        error, slope = checkify(plait.grad(lambda b: f(b).sum()))(b)
+        assert error.get() == want
+        np.testing.assert_allclose(slope, np.linalg.solve(a, np.ones(2)), rtol=1e-5)
+        slope = plait.grad(lambda b: checkify(f)(b)[1].sum())(b)
+        np.testing.assert_allclose(slope, np.linalg.solve(a, np.ones(2)), rtol=1e-5)
+    error, _ = plait.vmap(checkify(f))(A([[1, 2], [-1, 2]]))
+    assert error.get() == "at mapped index 1: b -1.0"

@@ -9,7 +9,9 @@ import pytest
 import plait
 import plait.ext as ext
 import plait.numpy as pnp
+from plait.checks import check, checkify
 from plait.ext.ir import evaluate
+from plait.ext.rules import checks_rules
 from plait.ext.trace import stage
 from plait_autodiff.ext import Rowwise, rowwise
 
@@ -131,3 +133,33 @@ def test_what_is_shared_is_not_kept_for_each_row():
         plait.grad(lambda w, x: sum(pnp.sin(w @ r).sum() for r in x), 1)(big, pnp.asarray(X)),
         rtol=1e-10,
     )
+
+
+def checked_sum(w, x):
+    check((x > 0).all(), "min {}", x.min())
+    return (w * x).sum()
+
+
+def test_checks_inside_are_collected_once_there_is_a_rule():
+    """Nobody guesses how a stranger's operation passes on what its program finds."""
+    f = lambda x: on_rows(checked_sum, [W], [x])
+    rows_of = [X + 1, np.where(X > 1.2, -X, X + 1)]
+    with pytest.raises(plait.errors.MissingRule, match=r"checks_rules\.rule\(rows\)"):
+        checkify(f)(rows_of[0])
+
+    @checks_rules.rule(rows)
+    def _(found, args, params):
+        inner = found.checked(params["program"])
+        outs = (*[EACH] * inner.width, *params["outs"])
+        ys = rows.bind(*args, **{**params, "program": inner.program, "outs": outs})
+        return found.taken_first(inner, ys, lambda i: f"in row {i}")
+
+    for x in rows_of:
+        bad = [i for i, r in enumerate(x) if not (r > 0).all()]
+        want = f"min {np.float64(x[bad[0]].min())}, in row {bad[0]}" if bad else None
+        for g in (checkify(f), plait.jit(checkify(f))):
+            error, y = g(x)
+            assert error.get() == want
+            np.testing.assert_allclose(y, [(W * r).sum() for r in x], rtol=1e-12)
+        error, _ = checkify(plait.grad(lambda x: f(x).sum()))(x)
+        assert error.get() == want

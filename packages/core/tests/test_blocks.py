@@ -10,6 +10,7 @@ import logging
 import subprocess
 import sys
 import threading
+from concurrent import futures
 
 import numpy as np
 import pytest
@@ -450,3 +451,30 @@ def test_names_of_others_are_found_late():
         assert {"named_scope", "enable_x64"} <= set(dir(plait))
         """
     subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+
+
+# ---- what is wrong with a block --------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        lambda: plait.config(no_such_setting=1),
+        lambda: plait.config(default_float=3),
+        lambda: plait.numpy_rank_promotion("no"),
+        lambda: plait.default_matmul_precision("no"),
+    ],
+)
+def test_mistakes_name_the_line_of_the_with(block):
+    """Between it and us is contextlib, of which the user knows nothing."""
+    with pytest.raises(errors.PlaitError) as e, block():
+        pass
+    assert e.value.fix and "test_blocks.py" in e.value.where, e.value.where
+
+
+def test_python_itself_is_named_where_nobody_else_called():
+    with futures.ThreadPoolExecutor(1) as pool:
+        got = pool.submit(jnp.reshape, np.ones(3), (2,))
+        with pytest.raises(errors.PlaitError) as e:
+            got.result()
+    assert "thread.py" in e.value.where

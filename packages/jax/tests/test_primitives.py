@@ -103,3 +103,41 @@ def test_primitives_of_plait_are_one_object_each(jax):
         jax.lax.after_all_p.bind(X)
     with pytest.raises(AttributeError, match="own primitive"):
         jax.interpreters.mlir.register_lowering(jax.lax.add_p, lambda *a: None)
+
+
+def test_primitives_that_plait_says_with_others_are_bound(jax):
+    """With the parameters that JAX's have; what they do is numpy's."""
+    lax, two = jax.lax, X.reshape(1, -1)
+    cases = [
+        (lax.square_p.bind(X), X * X),
+        (lax.exp2_p.bind(X, accuracy=None), 2**X),
+        (lax.copy_p.bind(X), X),
+        (lax.mulhi_p.bind(np.uint32(2**31), np.uint32(6)), 3),
+        (lax.split_p.bind(X, sizes=(1, X.size - 1), axis=0)[1], X[1:]),
+        (lax.stack_p.bind(X, X, axis=1), np.stack([X, X], 1)),
+        (lax.unstack_p.bind(two, axis=0)[0], X),
+        (lax.tile_p.bind(X, reps=(2,)), np.tile(X, 2)),
+        (lax.top_k_p.bind(X, k=1, axis=0)[0], [X.max()]),
+    ]
+    for got, want in cases:
+        np.testing.assert_allclose(got, want, rtol=1e-6)
+    np.testing.assert_allclose(jax.jit(lax.square_p.bind)(X), X * X)
+    np.testing.assert_allclose(jax.vmap(jax.grad(lax.square_p.bind))(X), 2 * X)
+    assert lax.split_p.multiple_results and not lax.square_p.multiple_results
+    assert lax.square_p is jax.extend.core.primitives.square_p
+
+
+def test_parameters_that_say_nothing_are_taken(jax):
+    lax = jax.lax
+    cases = [
+        (lax.exp_p.bind(X, accuracy=None), np.exp(X)),
+        (lax.mul_p.bind(X, X, out_dtype=None), X * X),
+        (lax.reduce_sum_p.bind(X, axes=(0,), out_sharding=None), X.sum()),
+        (lax.conj_p.bind(X + 0j, input_dtype=np.dtype("complex64")), X),
+        (lax.reshape_p.bind(X, new_sizes=(X.size, 1), dimensions=None, sharding=None), X[:, None]),
+        (lax.sort_p.bind(X, dimension=0, is_stable=True, num_keys=1)[0], np.sort(X)),
+    ]
+    for got, want in cases:
+        np.testing.assert_allclose(got, want, rtol=1e-6)
+    with pytest.raises(TypeError, match="accuracy"):
+        lax.exp_p.bind(X, accuracy=3)

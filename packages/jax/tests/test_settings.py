@@ -82,3 +82,12 @@ def test_settings_with_one_value():
     assert CONFIG.jax_threefry_partitionable is True
     with pytest.raises(ArgumentError, match="False is asked for"):
         CONFIG.jax_threefry_partitionable = False
+
+
+def test_whole_tracebacks():
+    for how, ours in (("off", "full"), ("remove_frames", "filtered"), ("auto", "filtered")):
+        CONFIG.update("jax_traceback_filtering", how)
+        assert plait.config.traceback == ours
+        assert CONFIG.jax_traceback_filtering == ("off" if how == "off" else "auto")
+    with pytest.raises(PlaitError, match="'traceback' can not be 'all'"):
+        CONFIG.update("jax_traceback_filtering", "all")

@@ -103,7 +103,8 @@ def test_axes_without_devices():
     )
     assert a.axis_types == mesh().axis_types
     assert not a.empty
-    assert plait.sharding.AbstractMesh((), ()).empty
+    for none in (plait.sharding.AbstractMesh((), ()), plait.sharding.AbstractMesh((0,), ("x",))):
+        assert none.empty and none.size == 0
     assert pickle.loads(pickle.dumps(a)) == a
     for sizes, names in (((1,), ("x", "y")), ((1, 2), ("x", "x"))):
         with pytest.raises(plait.errors.AxisError):

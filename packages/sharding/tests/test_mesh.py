@@ -94,5 +94,8 @@ def test_errors(told):
     told(lambda: Mesh(plait.devices(), ("x", "y")), "shape (8,)", "('x', 'y')", kind=AxisError)
     told(lambda: Mesh([[0, 1]], ("x", "x")), "different strings")
     told(lambda: Mesh([0, 0], "x"), "each of its devices once")
+    for shape in ((0,), (0, 2)):
+        names = "xy"[: len(shape)]
+        told(lambda s=shape, n=names: Mesh(np.zeros(s), tuple(n)), "has no devices", "one device")
     told(lambda: Mesh(["cpu"], "x"), "'cpu' is no device")
     told(lambda: make_mesh((2,), "x").check(P("z")), "the axis 'z'", "its axes are 'x'")

@@ -305,6 +305,36 @@ def test_in_and_out_shardings(lies, close, told):
     told(lambda: plait.jit(f, out_shardings=lies("x"))(A, B), "has 1 entries", kind=AxisError)
 
 
+def test_out_shardings_are_repeated_by_shapes(lies, mesh):
+    """By jit itself: what is called inside says nothing of the results outside."""
+    rows, whole = lies("x"), lies()
+    f = lambda x: {"a": (x * 2, x[:4]), "b": x + 1}
+    where = lambda shapes: [s.sharding for s in plait.tree.leaves(shapes)]
+    shape = plait.ShapeDtypeStruct((8,), "float32")
+    for out, want in (
+        ({"a": rows, "b": None}, [rows, rows, None]),
+        ({"a": (None, whole), "b": rows}, [None, whole, rows]),
+        (whole, [whole] * 3),
+        (None, [None] * 3),
+    ):
+        g = plait.jit(f, out_shardings=out)
+        for x in (A[0, :8], shape):
+            for shapes in (
+                plait.eval_shape(g, x), g.eval_shape(x), g.lower(x).out_info, g.trace(x).out_info
+            ):  # fmt: skip
+                assert where(shapes) == want
+                assert [s.shape for s in plait.tree.leaves(shapes)] == [
+                    s.shape for s in plait.tree.leaves(plait.eval_shape(f, x))
+                ]
+        assert where(plait.eval_shape(lambda x, g=g: g(x), shape)) == [None] * 3
+        assert where(plait.jit(lambda x, g=g: g(x)).eval_shape(shape)) == [None] * 3
+    with mesh:
+        assert where(plait.jit(lambda x: x, out_shardings=P("x")).eval_shape(shape)) == [rows]
+    static = plait.jit(lambda n, x: x[:n], static_argnums=0, out_shardings=whole)
+    (got,) = plait.tree.leaves(plait.eval_shape(static, 3, shape))
+    assert got.shape == (3,) and got.sharding == whole
+
+
 def test_constraints(lies, close):
     f = plait.jit(
         lambda a: with_sharding_constraint({"a": a * 2, "b": a}, {"a": lies("y"), "b": None})

@@ -183,14 +183,17 @@ _NOTHING = object()
 
 
 def begin() -> None:
-    """Take on JAX's defaults, when jax is first imported: 64 bits where JAX_ENABLE_X64 says so, and
-    as many devices as XLA_FLAGS say that the CPU is.
+    """Take on JAX's defaults, when jax is first imported: 64 bits where JAX_ENABLE_X64 says so,
+    whole tracebacks where JAX_TRACEBACK_FILTERING does, and as many devices as XLA_FLAGS say that
+    the CPU is.
 
     PLAIT_X64 and the like have the last word.
     """
     wide = os.environ.get("JAX_ENABLE_X64", "0").lower() in ("1", "true", "on", "yes", "y", "t")
     if not any(f"PLAIT_{name}" in os.environ for name in ("X64", "DEFAULT_FLOAT", "DEFAULT_INT")):
         plait.config.update("jax_enable_x64", wide)
+    if "JAX_TRACEBACK_FILTERING" in os.environ and "PLAIT_TRACEBACK" not in os.environ:
+        plait.config.update("jax_traceback_filtering", os.environ["JAX_TRACEBACK_FILTERING"])
     if "PLAIT_CPU_DEVICES" not in os.environ and not plait.config.is_frozen("cpu_devices"):
         plait.config.update("cpu_devices", devices_by_flags() or plait.config.cpu_devices)
     tracers_have_levels()

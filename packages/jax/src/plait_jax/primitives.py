@@ -9,6 +9,7 @@ Invariant: the registries are asked when a rule is needed, and so it does not ma
 filled.  Plait's own primitives keep Plait's rules.
 """
 
+import inspect
 import itertools
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -270,7 +271,7 @@ class Named:
 
     @property
     def operation(self) -> Operation:
-        """The primitive of Plait."""
+        """The primitive of Plait.  Raises MissingName if there is none."""
         if self._operation is None:
             found = _in_core(in_plait(self.name))
             if found is None:
@@ -296,6 +297,7 @@ class Named:
             k: tuple(getattr(x, "as_param", x) for x in v) if v.__class__ is tuple else v
             for k, v in row.back(params).items()
         }
+        params = _own(self.operation, params)
         values = [a if isinstance(a, Value) else as_value(a) for a in args]
         if row.order is not None:
             values = [values[i] for i in row.order]
@@ -304,7 +306,48 @@ class Named:
         return self.operation.bind(*values, **params)
 
 
-_named: dict[str, Named] = {}
+def _own(operation: Operation, params: dict[str, Any]) -> dict[str, Any]:
+    """Return parameters without those that say nothing (None) and that Plait's primitive lacks:
+    JAX's code gives all that JAX's have (`accuracy=None`, `sharding=None`)."""
+    code = getattr(operation.rule, "__code__", None)
+    if code is None or code.co_flags & inspect.CO_VARKEYWORDS:
+        return params
+    own = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    return {k: v for k, v in params.items() if v is not None or k in own}
+
+
+class Said(Named):
+    """A primitive of JAX's that is bound as a function of Plait's says it."""
+
+    def __init__(self, name: str, say: Rule, many: bool):
+        super().__init__(name)
+        self._say, self._many = say, many
+
+    @property
+    def multiple_results(self) -> bool:
+        """Whether it has a list of results."""
+        return self._many
+
+    def bind(self, *args: Any, **params: Any) -> Any:
+        """Do what it does, under the current interpreter."""
+        out = self._say(*args, **params)
+        return list(out) if self._many else out
+
+
+_SAID: dict[str, tuple[Rule, bool]] = {
+    "copy": (lambda x: plait.numpy.array(x, copy=True), False),
+    "exp2": (lambda x, accuracy=None: lax.exp2(x), False),
+    "mulhi": (lax.mulhi, False),
+    "split": (lambda x, sizes, axis: lax.split(x, sizes, axis), True),
+    "square": (lax.square, False),
+    "stack": (lambda *xs, axis: lax.stack(xs, axis), False),
+    "tile": (lambda x, reps: lax.tile(x, reps), False),
+    "top_k": (lambda x, k, axis=-1: lax.top_k(x, k, axis=axis), True),
+    "unstack": (lambda x, axis: lax.unstack(x, axis), True),
+}
+"""Name -> (what it does, whether it has a list of results)."""
+
+_named: dict[str, Named] = {name: Said(name, *row) for name, row in _SAID.items()}
 
 
 def primitive_named(name: str) -> Named:

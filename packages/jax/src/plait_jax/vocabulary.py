@@ -64,6 +64,9 @@ _SPELLINGS = {
     "core.bitcast": Spelling("bitcast_convert_type", {"dtype": "new_dtype"}),
     "core.broadcast_in_dim": Spelling("broadcast_in_dim", {"dims": "broadcast_dimensions"}),
     "core.call": Spelling("jit", {"program": "jaxpr"}),
+    "core.conj": Spelling(
+        "conj", back=lambda params: {k: v for k, v in params.items() if k != "input_dtype"}
+    ),
     "core.concatenate": Spelling("concatenate", {"axis": "dimension"}),
     "core.conv_general": Spelling("conv_general_dilated", {"dims": "dimension_numbers"}),
     "core.convert": Spelling("convert_element_type", {"dtype": "new_dtype", "weak": "weak_type"}),
@@ -80,7 +83,7 @@ _SPELLINGS = {
     "core.scan": Spelling("scan", {"body": "jaxpr", "consts": "num_consts", "carry": "num_carry"}),
     "core.select": Spelling("select_n", order=(0, 2, 1)),
     "core.slice": Spelling("slice", {"starts": "start_indices", "limits": "limit_indices"}),
-    "core.sort": Spelling("sort", {"axis": "dimension"}),
+    "core.sort": Spelling("sort", {"axis": "dimension", "stable": "is_stable"}),
     "core.squeeze": Spelling("squeeze", {"axes": "dimensions"}),
     "core.stop": Spelling("stop_gradient"),
     "core.transpose": Spelling("transpose", {"perm": "permutation"}),

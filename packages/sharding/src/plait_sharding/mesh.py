@@ -318,8 +318,13 @@ class Mesh(_Axes):
                 f"the names of the axes of a mesh must be different strings, not {names}",
                 fix='write for instance Mesh(devices, ("x", "y"))',
             )
+        if not grid.size:
+            raise AxisError(
+                f"a mesh of shape {grid.shape} has no devices",
+                fix="give one device at least; plait.make_mesh(sizes, names) takes the first ones",
+            )
         topology, ids = _topology(grid), _numbers(devices, grid)
-        if len(set(ids)) < len(ids) or not ids:
+        if len(set(ids)) < len(ids):
             raise AxisError(
                 f"a mesh needs each of its devices once, and has {list(ids)}",
                 fix="plait.make_mesh(sizes, names) takes the first devices",
@@ -522,9 +527,14 @@ class AbstractMesh(_Axes):
         self.axis_types = _types_of(axis_types, names)
 
     @property
+    def size(self) -> int:
+        """How many devices there are along all axes together; none, without axes."""
+        return super().size if self.axis_names else 0
+
+    @property
     def empty(self) -> bool:
-        """Whether it has no axes."""
-        return not self.axis_names
+        """Whether it has no axes, or no devices."""
+        return not self.size
 
     def of_first_devices(self) -> Mesh:
         """The mesh with these axes of the devices 0, 1, 2, ..., whether or not they are there.
@@ -533,7 +543,7 @@ class AbstractMesh(_Axes):
         >>> plait.sharding.AbstractMesh((1, 4096), ("x", "y")).of_first_devices()
         Mesh('x': 1, 'y': 4096)
         """
-        grid = np.arange(self.size).reshape(self.axis_sizes)
+        grid = np.arange(math.prod(self.axis_sizes)).reshape(self.axis_sizes)
         return Mesh(grid, self.axis_names, self.axis_types)
 
     def __hash__(self) -> int:

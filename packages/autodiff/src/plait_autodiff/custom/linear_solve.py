@@ -33,6 +33,7 @@ from plait.ext.ops.shape import (
     materialise_at_ground,
 )
 from plait.ext.rules import (
+    checks_rules,
     lower_rules,
 )
 from plait.ext.trace import (
@@ -127,6 +128,17 @@ def _mine(role: str, xs: Sequence[Any], consts: tuple) -> list:
 @lower_rules.rule(linear_solve)
 def _(e, xs, ins, outs, solve, consts, **others):
     return e.call(solve, [*_mine("solve", xs, consts), *xs[sum(consts) :]])
+
+
+@checks_rules.rule(linear_solve)
+def _(found, args, params):
+    """What the solver finds is one more thing that it returns beside the solution."""
+    inner = found.checked(params["solve"])
+    p, w = inner.program, inner.width
+    solve = Program(p.inputs, p.eqns, [*p.outputs[w:], *p.outputs[:w]], p.name, p.consts)
+    outs = linear_solve.bind(*args, **{**found.unchecked(params), "solve": solve})
+    own = len(outs) - w
+    return found.taken(inner, [*outs[own:], *outs[:own]])
 
 
 @jvp_rules.rule(linear_solve)

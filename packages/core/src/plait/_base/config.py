@@ -182,6 +182,11 @@ def wide(on: Any) -> dict[str, Any]:
     return {"x64": _flag(on), "default_float": "float" + bits, "default_int": "int" + bits}
 
 
+_FILTERING = {
+    "off": "full",
+    **dict.fromkeys(("auto", "tracebackhide", "remove_frames", "quiet_remove_frames"), "filtered"),
+}
+
 _FLAGS = {
     "jax_enable_x64": wide,
     "jax_disable_jit": lambda on: {"jit": not _flag(on)},
@@ -190,6 +195,7 @@ _FLAGS = {
     "jax_num_cpu_devices": lambda n: {"cpu_devices": n},
     "jax_platform_name": lambda name: {"platform": name},
     "jax_platforms": lambda name: {"platform": name},
+    "jax_traceback_filtering": lambda how: {"traceback": _FILTERING.get(how, how)},
     **{
         "jax_" + name: lambda x, name=name: {name: x}
         for name in (
@@ -212,6 +218,7 @@ _READ: "dict[str, Callable[[dict[str, Any]], Any]]" = {
     "jax_num_cpu_devices": lambda values: values["cpu_devices"],
     "jax_platform_name": lambda values: values["platform"],
     "jax_platforms": lambda values: values["platform"],
+    "jax_traceback_filtering": lambda values: "off" if values["traceback"] == "full" else "auto",
 }
 """What they are, by these names; others have their own behind `jax_`."""
 

@@ -94,14 +94,24 @@ def asked_by_us(frame: FrameType | None) -> bool:
 
 
 def user_frames(where: Any, limit: int = 5) -> list[Frame]:
-    """Return up to `limit` frames of user code at the location `where`, innermost first."""
+    """Return up to `limit` frames of user code at the location `where`, innermost first.
+
+    Python's own library calls us for the user (`contextlib` does, where a `with` begins): it is
+    named only where nobody else called.
+    """
     found: list[Frame] = []
+    between: list[Frame] = []
     for f in where.frames if where is not None and limit > 0 else ():
-        if not hidden(f.file_name):
-            found.append(Frame(f.file_name, f.line_num, f.function_name))
-            if len(found) == limit:
-                break
-    return found
+        if hidden(f.file_name):
+            continue
+        frame = Frame(f.file_name, f.line_num, f.function_name)
+        if not found and of_standard_library(f.file_name):
+            between.append(frame)
+            continue
+        found.append(frame)
+        if len(found) == limit:
+            break
+    return found or between[:limit]
 
 
 def warn(text: str, kind: type[Warning] = UserWarning, once: bool = False) -> None:

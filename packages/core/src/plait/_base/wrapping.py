@@ -5,14 +5,55 @@ that a wrapper of Plait offers) stays with that function: its wrappers do not ha
 """
 
 import functools
+import inspect
 from collections.abc import Callable
-from types import FunctionType
+from types import FunctionType, MappingProxyType, MethodType
 from typing import Any, TypeVar
 
 W = TypeVar("W", bound=Callable[..., Any])
 
 OFFERED = "__plait_offered__"
 """The attribute of a wrapper that names the attributes which it has of its own."""
+
+
+class Signature(inspect.Signature):
+    """The signature of a function, made when somebody looks at it: to make one takes longer than
+    to wrap the function."""
+
+    __slots__ = ("_of", "_made")
+
+    def __init__(self, of: Callable[..., Any]):  # whatever the base is asked goes by the two below
+        self._of, self._made = of, None
+
+    @property
+    def _own(self) -> inspect.Signature:
+        if self._made is None:
+            self._made = inspect.signature(self._of)
+        return self._made
+
+    @property
+    def parameters(self) -> MappingProxyType[str, inspect.Parameter]:
+        """The parameters of the function, in order."""
+        return self._own.parameters
+
+    @property
+    def return_annotation(self) -> Any:
+        """The annotation of what it returns."""
+        return self._own.return_annotation
+
+    def replace(self, **changes: Any) -> inspect.Signature:
+        """Return a signature with some of parameters and return_annotation changed."""
+        return self._own.replace(**changes)
+
+    def __reduce__(self) -> Any:
+        return Signature, (self._of,)
+
+    def __repr__(self) -> str:
+        return repr(self._own)
+
+
+_PLAIN = (FunctionType, MethodType, functools.partial)
+"""What has a signature wherever it was made; what is built in may have none."""
 
 
 def wraps(f: Callable[..., Any]) -> Callable[[W], W]:
@@ -24,6 +65,8 @@ def wraps(f: Callable[..., Any]) -> Callable[[W], W]:
 
     def dress(wrapper: W) -> W:
         functools.update_wrapper(wrapper, f, updated=())
+        if f.__class__ in _PLAIN or isinstance(getattr(type(f), "__call__", None), FunctionType):  # noqa: B004
+            wrapper.__signature__ = Signature(f)  # type: ignore[attr-defined]
         if f.__class__ is FunctionType and f.__dict__:
             own = f.__dict__.get(OFFERED, ())
             for name, value in f.__dict__.items():

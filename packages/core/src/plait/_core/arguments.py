@@ -61,6 +61,8 @@ class Function:
             self.signature: Any = inspect.signature(fun)
         except (TypeError, ValueError):
             self.signature = None
+        if self.signature is not None:
+            self.__signature__ = self.signature
         one = isinstance(nondiff_argnums, int)
         self.static = nums = (nondiff_argnums,) if one else tuple(nondiff_argnums)
         names = (

@@ -41,11 +41,12 @@ from .roles import (
     is_chosen_by_compiler,
     placed,
     role,
+    with_places,
     without_chosen,
     without_static,
 )
 from .stages import Jitted, Lowered, Staged
-from .tracing import eval_shape, shapes_only, shared
+from .tracing import shapes_only, shared, traced_shapes
 from .versions import Done, Version, done, forget_donated, hosted
 
 P = ParamSpec("P")
@@ -253,7 +254,7 @@ class _State(ABC):
     def trace(self, *args: Any, **kwargs: Any) -> Staged:
         """Stage the function for the types of these arguments, and return its program."""
         version, dynamic, rest = self.parted(args, kwargs)
-        traced = version.trace(shapes_only(dynamic), shapes_only(rest))
+        traced = with_places(self.f, version.trace(shapes_only(dynamic), shapes_only(rest)))
         in_tree = flatten((dynamic, rest))[1]
         return Staged(traced, version.donated, in_tree, version.options)
 
@@ -267,7 +268,7 @@ class _State(ABC):
     def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
         """Return the tree of results for the types of these arguments, as ShapeDtypeStructs."""
         version, dynamic, rest = self.parted(args, kwargs)
-        return eval_shape(version.f, *dynamic, **rest)
+        return with_places(self.f, traced_shapes(version.f, dynamic, rest)).shapes()
 
 
 class _Apart:

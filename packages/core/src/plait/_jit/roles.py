@@ -23,7 +23,7 @@ from .._core.topologies import topology_of
 from .._types.avals import OPAQUE, Aval, Placement
 from ..tree import each_leaf, flatten, spread
 from .jittable import jittables
-from .tracing import Shape
+from .tracing import Shape, Traced
 
 
 class Role(NamedTuple):
@@ -298,7 +298,22 @@ def placed(f: Callable[..., Any], placements: object) -> Callable[..., Any]:
         made = (x if p is None else p.constrain(x) for x, p in zip(leaves, there))
         return tree.unflatten(each_leaf(made, out, "out_shardings: the result"))
 
+    setattr(constrained, _PLACED, placements)
     return constrained
+
+
+_PLACED = "__plait_placed__"
+"""The attribute of a function that `placed` made: its placements."""
+
+
+def with_places(f: Callable[..., Any], traced: Traced) -> Traced:
+    """Return a trace of `f` with where its results were said to lie, if `placed` made it."""
+    placements = getattr(f, _PLACED, None)
+    if placements is None:
+        return traced
+    like = traced.tree.unflatten(traced.program.out_avals)
+    there = _each(placements, like, "out_shardings")
+    return traced._replace(places=[None if is_chosen_by_compiler(p) else p for p in there])
 
 
 _ENTRY = "a sharding (plait.NamedSharding, for instance), a PartitionSpec or None"

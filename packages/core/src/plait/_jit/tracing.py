@@ -20,6 +20,7 @@ from .._base.errors import (
 )
 from .._base.surroundings import around, ask, last_asked
 from .._base.tracebacks import border
+from .._base.wrapping import OFFERED
 from .._core.array import Array, as_value, not_an_array
 from .._core.handles import Handle, is_lasting
 from .._core.interpreter import GROUND, Interpreter, Tracer, Value, current, named_axes
@@ -40,6 +41,7 @@ class Traced(NamedTuple):
       tree: the structure of its results.
       values: the flat arguments.
       asked: whether the function asked what surrounds it (`plait._base.surroundings`).
+      places: where jit was told that results shall lie, if it was: a placement or None for each.
     """
 
     program: Program
@@ -47,13 +49,21 @@ class Traced(NamedTuple):
     tree: TreeDef
     values: list[Any]
     asked: bool = False
+    places: Sequence[Any] = ()
 
     def shapes(self) -> Any:
         """Return the results as a tree of ShapeDtypeStructs."""
+        avals = self.program.out_avals
+        places = self.places or (None,) * len(avals)
         return self.tree.unflatten(
             [
-                ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type, sharding=a.sharding)
-                for a in self.program.out_avals
+                ShapeDtypeStruct(
+                    a.shape,
+                    a.dtype,
+                    weak_type=a.weak_type,
+                    sharding=a.sharding if p is None else p,
+                )
+                for a, p in zip(avals, places, strict=True)
             ]
         )
 
@@ -390,8 +400,16 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     >>> plait.eval_shape(lambda x: x @ x.T, plait.ShapeDtypeStruct((3, 2), "float32"))
     ShapeDtypeStruct(shape=(3, 3), dtype=float32)
     """
-    keep = kept(fun)
-    return trace(fun, shapes_only(args), shapes_only(kwargs), "eval_shape", keep).shapes()
+    if fun.__class__ is FunctionType and "eval_shape" in fun.__dict__.get(OFFERED, ()):
+        return fun.eval_shape(*args, **kwargs)  # type: ignore[attr-defined]
+    return traced_shapes(fun, args, kwargs).shapes()
+
+
+def traced_shapes(
+    fun: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> Traced:
+    """Stage `fun` for arguments of which the shapes alone are known."""
+    return trace(fun, shapes_only(args), shapes_only(kwargs), "eval_shape", kept(fun))
 
 
 def typeof(x: Any) -> Aval:

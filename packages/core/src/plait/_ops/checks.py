@@ -9,10 +9,20 @@ from typing import Any, Protocol
 from .._base.errors import ArgumentError
 from .._core.ir import Effect
 from .._core.primitive import Primitive
+from .._plugins.rules import RuleTable
 from .._types.avals import BOOL, Aval
 from .._xla.lower import eager_rules, lower_rules
 
 CHECK = Effect("check", repeatable=True)
+
+checks_rules = RuleTable(
+    "checks",
+    owns=("core",),
+    signature="(found, args, params)",
+    programs="(found, args, params)",
+    doc="the results of an operation with programs in which checks are, for `checkify`: the rule "
+    "applies it over `found.checked(program)` and lets `found` take what that found.",
+)
 
 
 class Said(Protocol):

@@ -1,15 +1,16 @@
 """Programs that return what they found, besides their results.
 
 A program becomes one with a code and arrays for messages in front of its results.  Calls,
-branches and loops pass them on; of other operations with programs, those with a custom rule are
-kept as they are, and what they compute is computed once more to find what is wrong: a rule speaks
-of the results of its function, and of no others.
+branches and loops pass them on, and so does every operation with programs that has a rule in the
+table `checks`; of others, those with a custom rule are kept as they are, and what they compute is
+computed once more to find what is wrong: a rule speaks of the results of its function, and of no
+others.
 
 Invariant: results are those of the program it was made of; a check that is collected is gone, and
 one that is not stays.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import accumulate
 from typing import Any, NamedTuple
 
@@ -18,16 +19,17 @@ from .._core.higher_order import Wiring
 from .._core.interpreter import as_list, with_lines
 from .._core.ir import Eqn, Program, Thunk, Var, derived, evaluate, programs_in
 from .._core.staging import staged
-from .._ops.checks import CHECK, check_p
+from .._ops.checks import CHECK, check_p, checks_rules
 from .._ops.control_flow import cond, scan, while_
 from .._ops.elementwise import stop
 from .._ops.mapping import map_axes
 from .._types.avals import Aval
+from ..numpy import argmax
 from .automatic import look_at
 from .errors import ErrorCategory, FailedCheckError, Place
 from .findings import NOTHING, Findings, Rethrown, first_of, none_of, rows_of, state_of
 
-__all__ = ["Checked", "checked"]
+__all__ = ["Checked", "Collector", "checked"]
 
 
 class Checked(NamedTuple):
@@ -56,13 +58,49 @@ class Checked(NamedTuple):
         return list(outs[self.width :])
 
 
+class Collector(Findings):
+    """What a program finds that is walked; rules of the table `checks` get it."""
+
+    def checked(self, program: Program) -> Checked:
+        """Return a program of an operation that says what it found, if there is anything to find.
+
+        Whoever runs it gives all its results to `taken` or `taken_first`, or what one of several
+        runs found to `meet_at`.
+        """
+        return checked(program, self.kinds)
+
+    def taken(self, inner: Checked, outs: Sequence[Any]) -> list[Any]:
+        """Add what a program of `checked` found, given all its results; return its own."""
+        return inner.taken(self, outs)
+
+    def taken_first(
+        self, inner: Checked, outs: Sequence[Any], words: Callable[[int], str] | None = None
+    ) -> list[Any]:
+        """The same for several runs, given what they found along a leading axis: the first run
+        that found something counts, and `words(number)` names it in messages."""
+        w = inner.width
+        if not w:
+            return list(outs)
+        at = argmax(outs[0] >= 0)
+        code, *payload = [x[at] for x in outs[:w]]
+        if words is None:
+            self.meet(code, inner.places, payload)
+        else:
+            self.meet_at(code, inner.places, payload, at, words)
+        return list(outs[w:])
+
+    def unchecked(self, params: dict[str, Any]) -> dict[str, Any]:
+        """Return parameters whose programs have no checks: where they are not run, or run again."""
+        return {k: _without_checks(v, self.kinds) for k, v in params.items()}
+
+
 def checked(program: Program, kinds: ErrorCategory) -> Checked:
     """Return the program that says what it found of these kinds."""
     return derived(program, ("checked", kinds), lambda: _made(program, kinds))
 
 
 def _made(program: Program, kinds: ErrorCategory) -> Checked:
-    found = Findings(kinds)
+    found = Collector(kinds)
 
     def run(*args: Any) -> list[Any]:
         outs = _walked(program, args, found)
@@ -72,7 +110,7 @@ def _made(program: Program, kinds: ErrorCategory) -> Checked:
     return Checked(made if found.places else program, tuple(found.places))
 
 
-def _walked(program: Program, args: Sequence[Any], found: Findings) -> list[Any]:
+def _walked(program: Program, args: Sequence[Any], found: Collector) -> list[Any]:
     """Apply the equations under the current interpreter, and add what they find."""
     env: dict[Any, Any] = dict(zip(program.inputs, args, strict=True))
     env.update(program.consts)
@@ -85,7 +123,7 @@ def _walked(program: Program, args: Sequence[Any], found: Findings) -> list[Any]
     return [env[a] if a.__class__ is Var else a for a in program.outputs]
 
 
-def _applied(e: Eqn, ins: Sequence[Any], found: Findings) -> list[Any]:
+def _applied(e: Eqn, ins: Sequence[Any], found: Collector) -> list[Any]:
     """Apply one equation."""
     if e.prim is check_p:
         _check(ins, e.params, found)
@@ -97,7 +135,7 @@ def _applied(e: Eqn, ins: Sequence[Any], found: Findings) -> list[Any]:
     return outs
 
 
-def _check(ins: Sequence[Any], params: dict[str, Any], found: Findings) -> None:
+def _check(ins: Sequence[Any], params: dict[str, Any], found: Collector) -> None:
     """Collect a check, or leave it if nobody looks for its kind."""
     said = params["said"]
     if isinstance(said, Rethrown):
@@ -108,7 +146,7 @@ def _check(ins: Sequence[Any], params: dict[str, Any], found: Findings) -> None:
         check_p.bind(*ins, **params)
 
 
-def _error(ins: Sequence[Any], said: Rethrown, params: dict[str, Any], found: Findings) -> None:
+def _error(ins: Sequence[Any], said: Rethrown, params: dict[str, Any], found: Collector) -> None:
     """Collect an Error that is checked; what nobody looks for stays to be checked."""
     ndim = ins[0].aval.ndim
     if 0 in ins[0].aval.shape:  # there are no examples
@@ -132,20 +170,21 @@ def _error(ins: Sequence[Any], said: Rethrown, params: dict[str, Any], found: Fi
 # ---- operations with programs ----------------------------------------------------------------
 
 
-def _through(e: Eqn, ins: Sequence[Any], found: Findings) -> list[Any]:
+def _through(e: Eqn, ins: Sequence[Any], found: Collector) -> list[Any]:
     """Apply an operation with programs."""
     prim, params, higher = e.prim, e.params, e.prim.higher
     assert higher is not None
     if higher.pending(params):
         ins, params = higher.settle(params, ins)
-    inner = [checked(p, found.kinds) for p in programs_in(params)]
+    inner = [found.checked(p) for p in programs_in(params)]
     if not any(c.places for c in inner):
         return as_list(prim.bind(*ins, **params))
-    if prim in _RULES:
-        return _RULES[prim](found, ins, params)
+    rule = checks_rules.find(prim)
+    if rule is not None:
+        return rule(found, ins, params)
     if type(higher) is Wiring:
         outs = prim.bind(*ins, **{**params, "program": inner[0].program})
-        return inner[0].taken(found, outs)
+        return found.taken(inner[0], outs)
     if higher.custom:
         return _twice(e, ins, params, found)
     outs = as_list(prim.bind(*ins, **params))
@@ -154,17 +193,17 @@ def _through(e: Eqn, ins: Sequence[Any], found: Findings) -> list[Any]:
         raise MissingRule(
             f"a check inside of {prim} can not be collected",
             where=lost[0].where,
-            fix="check before it or after it, or call checkify inside of it and return the error",
+            fix="check before it or after it, or call checkify inside of it and return the error; "
+            f"its author gives it a rule:  @checks_rules.rule({prim.name.rpartition('.')[2]})",
         )
     look_at(found, prim, ins, outs, params, e.where)
     return outs
 
 
-def _twice(e: Eqn, ins: Sequence[Any], params: dict[str, Any], found: Findings) -> list[Any]:
+def _twice(e: Eqn, ins: Sequence[Any], params: dict[str, Any], found: Collector) -> list[Any]:
     """Apply an operation with a custom rule as it is, and once more without the rule, to find what
     is wrong.  The compiler sees that both are the same."""
-    plain = {k: _without_checks(v, found.kinds) for k, v in params.items()}
-    outs = as_list(e.prim.bind(*ins, **plain))
+    outs = as_list(e.prim.bind(*ins, **found.unchecked(params)))
     prim, inside = e.prim.higher.erase(e.prim, params)
     held = [stop.bind(x) if x.aval.inexact else x for x in ins]
     _through(Eqn(prim, e.inputs, e.outputs, inside, e.where), held, found)
@@ -212,7 +251,8 @@ def _rule_without_checks(rule: Thunk, kinds: ErrorCategory) -> Thunk:
     return rule.lifted[key]
 
 
-def _cond(found: Findings, ins: Sequence[Any], params: dict[str, Any]) -> list[Any]:
+@checks_rules.rule(cond)
+def _cond(found: Collector, ins: Sequence[Any], params: dict[str, Any]) -> list[Any]:
     """Every branch returns the findings of all: its own, and nothing for the others."""
     branches = [checked(b, found.kinds) for b in params["branches"]]
     places = [p for b in branches for p in b.places]
@@ -238,7 +278,8 @@ def _cond(found: Findings, ins: Sequence[Any], params: dict[str, Any]) -> list[A
     return list(outs[n:])
 
 
-def _while(found: Findings, ins: Sequence[Any], params: dict[str, Any]) -> list[Any]:
+@checks_rules.rule(while_)
+def _while(found: Collector, ins: Sequence[Any], params: dict[str, Any]) -> list[Any]:
     """The findings are carried; so is what the predicate said, if it has findings."""
     going, turn = (checked(params[k], found.kinds) for k in ("cond", "body"))
     a, b = params["cond_consts"], params["body_consts"]
@@ -291,7 +332,8 @@ def _while(found: Findings, ins: Sequence[Any], params: dict[str, Any]) -> list[
     return list(outs[w + asks :])
 
 
-def _scan(found: Findings, ins: Sequence[Any], params: dict[str, Any]) -> list[Any]:
+@checks_rules.rule(scan)
+def _scan(found: Collector, ins: Sequence[Any], params: dict[str, Any]) -> list[Any]:
     """The findings are carried."""
     turn = checked(params["body"], found.kinds)
     k, w = params["consts"], turn.width
@@ -307,7 +349,7 @@ def _scan(found: Findings, ins: Sequence[Any], params: dict[str, Any]) -> list[A
     body = staged(step, [*types[:k], *turn.state, *types[k:]], params["body"].name)
     new = {**params, "body": body, "carry": params["carry"] + w}
     outs = scan.bind(*ins[:k], *first, *ins[k:], **new)
-    return turn.taken(found, outs)
+    return found.taken(turn, outs)
 
 
 def _again(state: Findings, outs: Sequence[Any], turn: Checked, first: int) -> None:
@@ -316,22 +358,16 @@ def _again(state: Findings, outs: Sequence[Any], turn: Checked, first: int) -> N
         state.meet_again(outs[0], outs[1 : turn.width], first)
 
 
-def _mapped(found: Findings, ins: Sequence[Any], params: dict[str, Any]) -> list[Any]:
+@checks_rules.rule(map_axes)
+def _mapped(found: Collector, ins: Sequence[Any], params: dict[str, Any]) -> list[Any]:
     """Of all rows, the first that found something counts."""
     row = checked(params["program"], found.kinds)
     if params["size"] == 0:
-        new = {k: _without_checks(v, found.kinds) for k, v in params.items()}
         found.meet(NOTHING, row.places, none_of(row.state[1:]))
-        return map_axes.bind(*ins, **new)
+        return map_axes.bind(*ins, **found.unchecked(params))
     new = {
         **params,
         "program": row.program,
         "out_axes": (*(0,) * row.width, *params["out_axes"]),
     }
-    outs = map_axes.bind(*ins, **new)
-    code, payload = first_of(outs[0], outs[1 : row.width])
-    found.meet(code, row.places, payload)
-    return list(outs[row.width :])
-
-
-_RULES = {cond: _cond, while_: _while, scan: _scan, map_axes: _mapped}
+    return found.taken_first(row, map_axes.bind(*ins, **new))

@@ -70,6 +70,17 @@ class Place:
     ):
         self.kind, self.text, self.count, self.where = kind, text, count, where
 
+    def at(self, words: Callable[[int], str]) -> "Place":
+        """Return the place that reports from one of several runs, and says which.
+
+        The number of the run goes with it, behind all else; `words(number)` is put into words.
+        """
+
+        def text(payload: Sequence[Any]) -> str:
+            return f"{self.text(payload[:-1])}, {words(int(payload[-1]))}"
+
+        return Place(self.kind, text, self.count + 1, self.where)
+
     def error(self, ok: Any, payload: Sequence[Any]) -> CheckError:
         """Return the error of the first example that failed."""
         if not np.ndim(ok):

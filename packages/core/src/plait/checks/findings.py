@@ -4,7 +4,7 @@ Invariant: the code is that of the first place that reported; of arrays that go 
 nothing is read.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -69,8 +69,10 @@ class Findings:
             shape = ok.aval.shape
             at = argmin(reshape(ok, (-1,)))
             rows = [reshape(x, (-1, *x.aval.shape[ndim:])) for x in payload]
-            payload = [*(take(x, at, axis=0, mode="clip") for x in rows), at]
-            place, ok = _of_example(place, shape), reshape(ok, (-1,)).all()
+            payload = [take(x, at, axis=0, mode="clip") for x in rows]
+            words = lambda i: f"in example {example(np.unravel_index(i, shape))}"  # noqa: E731
+            self.meet_at(where(reshape(ok, (-1,)).all(), -1, 0), [place], payload, at, words)
+            return
         self.meet(where(ok, -1, 0), [place], payload)
 
     def meet(self, code: Any, places: Sequence[Place], payload: Sequence[Any]) -> None:
@@ -82,6 +84,20 @@ class Findings:
         self.places += places
         self.payload += [asarray(x, dtype=x.aval.dtype) for x in payload]
 
+    def meet_at(
+        self,
+        code: Any,
+        places: Sequence[Place],
+        payload: Sequence[Any],
+        at: Any,
+        words: Callable[[int], str],
+    ) -> None:
+        """Add what was found in one of several runs of a part of the program, in that of number
+        `at`, which `words(number)` names in messages."""
+        rest = iter(payload)
+        each = [[*(next(rest) for _ in range(p.count)), at] for p in places]
+        self.meet(code, [p.at(words) for p in places], [x for xs in each for x in xs])
+
     def meet_again(self, code: Any, payload: Sequence[Any], first: int) -> None:
         """Take what was found in a further turn by places that are here, from `first` on."""
         before = sum(p.count for p in self.places[:first])
@@ -90,16 +106,6 @@ class Findings:
         for i, new in enumerate(payload):
             self.payload[before + i] = where(done, self.payload[before + i], new)
         self.code = where(done, self.code, found)
-
-
-def _of_example(place: Place, shape: Sequence[int]) -> Place:
-    """Return the place that reports for one of several examples, and says which."""
-
-    def text(payload: Sequence[Any]) -> str:
-        at = example(np.unravel_index(int(payload[-1]), shape))
-        return f"{place.text(payload[:-1])}, in example {at}"
-
-    return Place(place.kind, text, place.count + 1, place.where)
 
 
 def rows_of(payload: Sequence[Any], ndim: int) -> list[Aval]:

@@ -155,7 +155,7 @@ def checkify(
         `index_checks`, and unions of these by `|`.
 
     Raises ArgumentError for what is no function and for kinds that there are not, MissingRule for a
-    check inside of an operation that can not tell of it (`shard_map`).
+    check inside of a stranger's operation that does not say how it comes out (table `checks`).
 
     >>> import plait
     >>> import plait.numpy as pnp

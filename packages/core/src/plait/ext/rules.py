@@ -6,6 +6,9 @@ Invariant: nothing is defined here.
 from .._core.carrier import (
     expand_rules,
 )
+from .._ops.checks import (
+    checks_rules,
+)
 from .._ops.mapping import (
     parallel_rules,
 )
@@ -57,6 +60,7 @@ __all__ = [
     "RuleTable",
     "Structural",
     "ZeroPreserving",
+    "checks_rules",
     "core_version",
     "eager_rules",
     "expand_rules",

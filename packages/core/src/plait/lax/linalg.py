@@ -269,7 +269,11 @@ def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: boo
     >>> x.ravel().tolist()
     [0.5, 0.5, 0.5]
     """
-    absent("tridiagonal_solve", perturb_singular=perturb_singular)
+    if perturb_singular:
+        raise ArgumentError(
+            "tridiagonal_solve has nothing for perturb_singular=True: pivots stay as they are",
+            fix="leave it out; add a small number to d, if the matrix may be singular",
+        )
     return solving.tridiagonal_solve_.bind(value(dl), value(d), value(du), value(b))
 
 

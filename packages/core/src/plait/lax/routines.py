@@ -50,13 +50,16 @@ _THERE = (
     SvdAlgorithm.DIVIDE_AND_CONQUER,
 )
 
+_KINDS = {"eig": EigImplementation, "eigh": EighImplementation, "svd": SvdAlgorithm}
+
 
 def routine(what: str, name: str, asked: Any) -> None:
     """Raises TypeRule unless the routine asked for is the one that there is."""
     if not any(asked is r for r in _THERE):
+        mine = [str(r) for r in _THERE if r is not None and type(r) is _KINDS[what]]
         raise ArgumentError(
             f"{what}: there is no {name}={asked!r} here",
-            fix=f"leave {name} out: the platform's own routine is used",
+            fix=f"leave {name} out, or give {' or '.join(mine)}: there is the platform's own alone",
         )
 
 
