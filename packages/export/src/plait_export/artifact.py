@@ -294,8 +294,10 @@ class Exported(FlatFunction):
         Returns what has a method `call`, and `save(path)`, by which another process on this machine
         (`load_compiled`) need not compile it.
 
+        Of a function of several devices it is for any that are as many, in whatever order.
+
         Raises ArgumentError for sizes that are left out, what `specialize` raises for such that do
-        not fit, and NotExportable for a function of several devices.
+        not fit, and PlacementError if there are fewer devices here.
 
         >>> import numpy as np, plait
         >>> types = plait.export.symbolic_args_specs(np.ones((2, 3), np.float32), "b, 3")
@@ -437,7 +439,9 @@ class Exported(FlatFunction):
             [new.get(w.name, w) for w in self.held], self.division,
         )  # fmt: skip
         made.rules_may_go = self.rules_may_go
-        made.compiled = self.compiled  # weights are operands: the executables are the same
+        made.made = self.made
+        if self.division is None:
+            made.compiled = self.compiled  # weights are operands: the executables are the same
         made._code, made._reading = self._code, self._reading
         return made
 

@@ -32,6 +32,7 @@ from plait.ext.types import (
 
 from . import container, files, portable, sealing, signature
 from .artifact import NO_SCOPE, STABLE_CALLS, Exported
+from .calling import MachineCode
 from .container import field, texts
 from .errors import ArtifactError, expecting
 from .loading import read_trusted, verify
@@ -114,11 +115,15 @@ def _load(
         if differing:
             raise PlaitError(f"it was made with {_differences(differing, there, here)}")
         for ins, data in made.items():
+            if exported.division is not None:
+                exported.load_made(ins, MachineCode(bytes(data), exported.custom_calls))
+                continue
             outs = exported.result_types(ins)
             run = loaded_again(bytes(data), exported.custom_calls).executable.execute_sharded
             exported.compiled[ins] = run, [handler(a) for a in outs], outs
     except PlaitError as e:
         exported.compiled.clear()
+        exported.made.clear()
         warn(
             f"the executables of {exported.fun_name} can not be used ({e.what}): its StableHLO is "
             "compiled when it is called",
