@@ -557,7 +557,7 @@ class Exported(FlatFunction):
         """Write what `serialize` returns to a file, which `load` reads; weights are not copied for
         that.  The file is there wholly or not at all.
 
-        Raises what `serialize` raises, and OSError if it can not be written.
+        Raises what `serialize` raises, and NotWritable, an OSError, if it can not be written.
         """
         sealing.write_file(path, *self.said(_order(vjp_order)), key)
 

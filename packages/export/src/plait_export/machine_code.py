@@ -88,7 +88,7 @@ class CompiledArtifact:
           path: of the file.
           key: as for `Exported.serialize`: who reads the file with it knows who wrote it.
 
-        Raises what `Exported.serialize` raises, and OSError.
+        Raises what `Exported.serialize` raises, and NotWritable, an OSError.
         """
         sealing.write_file(path, *self.said(), key)
 
