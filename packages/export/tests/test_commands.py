@@ -3,10 +3,12 @@
 import json
 import os
 import re
+import stat
 import subprocess
 import sys
 import urllib.error
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 from http.client import HTTPConnection
 from pathlib import Path
 
@@ -263,6 +265,19 @@ def test_files_that_can_not_be_written_are_told_to_python_too(path, tmp_path, mo
             exported.save(path)
     with pytest.raises(ArtifactError, match="can not be read|is the name of none"):
         load(path if path != b"\0" else "\0")
+
+
+@pytest.mark.parametrize("key", [None, KEY])
+def test_pipes_are_written_into(tmp_path, key):
+    """And devices, as what there is of them in /dev: no file takes their place."""
+    exported = export(lambda x: x * 2)(X)
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with ThreadPoolExecutor() as pool:
+        read = pool.submit(pipe.read_bytes)
+        exported.save(pipe, key=key)
+        assert read.result(60) == exported.serialize(key=key)
+    assert stat.S_ISFIFO(pipe.stat().st_mode) and [*tmp_path.iterdir()] == [pipe]
 
 
 @pytest.mark.parametrize(("words", "text"), MISTAKES, ids=lambda w: " ".join(w)[:30])

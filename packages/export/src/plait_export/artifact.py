@@ -62,6 +62,7 @@ from .constants import Constants
 from .division import Division
 from .errors import NotExportable, NotReadable, expecting
 from .machine_code import CompiledArtifact, compiled
+from .parameters import flag_of
 from .reader import functions_of, names_in
 from .weights import Weight, described, replacing
 
@@ -261,7 +262,7 @@ class Exported(FlatFunction):
         """
         if platform is not None:
             (platform,) = self._platforms_of(platform)
-        if not lose_custom_rules:
+        if not flag_of(lose_custom_rules, "lose_custom_rules"):
             self.expect_rules("read back")
         return self.read_for(self.in_avals, platform)
 
@@ -386,7 +387,7 @@ class Exported(FlatFunction):
     def _platforms_of(self, platform: Any) -> tuple[str, ...]:
         if platform is None:
             return self.platforms
-        if platform not in self.platforms:
+        if not isinstance(platform, str) or platform not in self.platforms:
             raise NotExportable(
                 f"{self.fun_name} was exported for {', '.join(self.platforms)}, and not for "
                 f"{platform!r}",

@@ -37,6 +37,7 @@ from .container import field, texts
 from .errors import ArtifactError, expecting
 from .loading import read_trusted, verify
 from .machine_code import CompiledArtifact, machine_here
+from .parameters import names_of
 
 
 @border
@@ -101,7 +102,7 @@ def load_compiled(
     if len(exported.compiled) != len(made):
         with expecting("the artifact is damaged"):
             container.unpack(archive, portable.newest_version)
-            verify(exported, {*STABLE_CALLS, *custom_calls})
+            verify(exported, {*STABLE_CALLS, *names_of(custom_calls, "custom_calls")})
     return CompiledArtifact(exported, made)
 
 

@@ -1,8 +1,10 @@
 """Files: read where they lie, and written whole.
 
-Invariant: a file that is written is there wholly or not at all, and one that is read is not copied.
+Invariant: a file that is written is there wholly or not at all, and one that is read is not copied;
+devices and pipes are written into, and stay what they are.
 """
 
+import io
 import mmap
 import os
 from collections.abc import Callable
@@ -66,6 +68,8 @@ def write(path: Any, fill: Callable[[IO[bytes]], None]) -> None:
             fix="give the path of the file",
         )
     path = os.fsdecode(path)
+    if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
+        return _into(path, fill)
     unfinished = f"{path}.{os.getpid()}-{os.urandom(4).hex()}.tmp"
     try:
         with open(unfinished, "xb+") as file:
@@ -74,11 +78,26 @@ def write(path: Any, fill: Callable[[IO[bytes]], None]) -> None:
     except BaseException as e:
         _removed(unfinished)
         if isinstance(e, OSError | ValueError) and not isinstance(e, PlaitError):
-            raise NotWritable(
-                f"{path!r} can not be written: {_why(e)}",
-                fix="give the name of a file in a folder that is there, in which you may write",
-            ) from None
+            raise _unwritable(path, e) from None
         raise
+
+
+def _into(path: str, fill: Callable[[IO[bytes]], None]) -> None:
+    """Write into a device or a pipe, in whose place no file may be put."""
+    made = io.BytesIO()
+    fill(made)
+    try:
+        with open(path, "wb") as file:
+            file.write(made.getbuffer())
+    except OSError as e:
+        raise _unwritable(path, e) from None
+
+
+def _unwritable(path: str, e: Exception) -> NotWritable:
+    return NotWritable(
+        f"{path!r} can not be written: {_why(e)}",
+        fix="give the name of a file in a folder that is there, in which you may write",
+    )
 
 
 def _removed(path: str) -> None:
