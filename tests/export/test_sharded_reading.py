@@ -384,3 +384,26 @@ def test_sizes_known_by_name():
         near(plait.grad(total_of(again))(x), slope_of_product(x, W))
     rows = plait.vmap(lambda x: again.call(x, W)[0])(np.stack([X, -X]))
     near(rows, [np.sin(X) @ W, np.sin(-X) @ W])
+
+
+@pytest.mark.parametrize("order", [0, 1])
+@pytest.mark.parametrize("platforms", [["cpu"], ["tpu", "cpu"]], ids=len)
+def test_sizes_that_a_region_computes_with(platforms, order):
+    """Inside of it they are no numbers to who puts sizes into a module."""
+
+    def local(x, w):
+        rows = x.reshape(-1) * x.shape[0]
+        return rows.reshape(x.shape) @ w, lax.psum(rows.sum(), "x")
+
+    f = over((P("x"), P()), (P("x"), P()))(local)
+    types = plait.export.symbolic_args_specs((X, W), ("4*b, 16", None))
+    again = deserialize(export(f, platforms=platforms)(*types).serialize(order))
+    for x in (X, np.concatenate([X, X])):
+        rows = len(x) // 4
+        y, total = again.call(x, W)
+        near(y, rows * x @ W)
+        near(total, rows * x.sum())
+        near(plait.grad(lambda x: (again.call(x, W)[0] ** 2).sum())(x), 2 * rows**2 * x @ W @ W.T)
+        fixed = deserialize(again.specialize({"b": rows}, "cpu").serialize(order))
+        near(fixed.call(x, W)[0], rows * x @ W)
+    near(again.compile({"b": 2}).call(X, W)[0], 2 * X @ W)

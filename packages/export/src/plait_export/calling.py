@@ -56,7 +56,7 @@ from plait.ext.values import (
 )
 
 from .division import Division, constrained, enter
-from .errors import NotExportable, expecting
+from .errors import ArtifactError, NotExportable, NotReadable, expecting
 from .portable import call_inside, code_for, parsed
 from .reader import Reading
 from .signature import check_types, solved, with_sizes
@@ -148,13 +148,7 @@ class FlatFunction:
 
         Raises NotReadable if it can not be read, and what `result_types` raises.
         """
-        if self._reading is None:
-            with expecting(f"{self.fun_name} can not be read back"):
-                self._reading = Reading(
-                    self.fun_name, self.mlir_module_serialized, self.platforms, self.by_argument
-                )
-        outs = self.result_types(given)
-        program = self._reading.program(self.weighted(given), outs, platform)
+        program = self._of_weights(given, platform)
         if not self.held:
             return program
         key = *given, platform
@@ -163,6 +157,15 @@ class FlatFunction:
             of_arguments = lambda *xs: evaluate(program, [*arrays, *xs])  # noqa: E731
             self._read[key] = staged(of_arguments, list(given), self.fun_name)
         return self._read[key]
+
+    def _of_weights(self, given: Sequence[Aval], platform: str | None) -> Program:
+        """The module read back, for weights before arguments of these types."""
+        if self._reading is None:
+            with expecting(f"{self.fun_name} can not be read back"):
+                self._reading = Reading(
+                    self.fun_name, self.mlir_module_serialized, self.platforms, self.by_argument
+                )
+        return self._reading.program(self.weighted(given), self.result_types(given), platform)
 
     def bytecode(self) -> bytes:
         """The module as this release of jaxlib writes it."""
@@ -207,7 +210,21 @@ class FlatFunction:
         by_argument, artifact = self.by_argument, self.mlir_module_serialized
         one = by_argument and len(platforms) == 1
         number = self.platforms.index(platforms[0]) if one else None
-        return code_for(artifact, self.weighted(ins), self.symbolic, platforms, by_argument, number)
+        wanted = self.weighted(ins)
+        try:
+            return code_for(artifact, wanted, self.symbolic, platforms, by_argument, number)
+        except ArtifactError:
+            # sizes do not pass into the regions of what each of several devices does: what is read
+            # back has them everywhere
+            if self.division is None or not self.symbolic or by_argument and not one:
+                raise
+            try:
+                program = self._of_weights(ins, platforms[0] if one else None)
+            except NotReadable:
+                program = None
+            if program is None:
+                raise
+        return module_of(program, platforms=tuple(platforms), embed=True).code
 
     def run(self, args: Sequence[Array]) -> list[Array]:
         """The results for arrays."""
