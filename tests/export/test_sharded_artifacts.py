@@ -142,6 +142,7 @@ def gradient(exported):
 
 
 def test_what_the_compiler_divides_is_read_back(mesh):
+    """What is written for each device: test_sharded_reading.py."""
     again = deserialize(export(by_compiler(mesh))(X, W).serialize())
     names = {e.prim.name for e in again.program().eqns}
     assert {"core.tanh", "core.dot_general", "core.reduce_sum"} == names
@@ -150,20 +151,6 @@ def test_what_the_compiler_divides_is_read_back(mesh):
     close(plait.jvp(lambda x: again.call(x, W)[1], (X,), (X,))[1], (slope * X).sum())
     rows = plait.vmap(lambda x: again.call(x, W)[0])(np.stack([X, -X]))
     close(rows, [np.tanh(X) @ W, np.tanh(-X) @ W])
-
-
-def test_what_is_written_for_each_device_is_not_read_back(mesh):
-    again = deserialize(export(by_pieces(mesh))(X, W).serialize())
-    assert again.custom_rules == ()  # it has none: they can not be what stands in the way
-    said = "sdy.manual_computation can not be read back: it says what each of several devices does"
-    told(again.program, said, "serialize(vjp_order=1)")
-    told(lambda: gradient(again), "saved without its derivative", said)
-    rows = plait.vmap(lambda x: again.call(x, W)[0])(np.stack([X, -X]))
-    close(rows, [np.tanh(X) @ W, np.tanh(-X) @ W])
-
-
-def test_there_are_no_executables_of_several_devices(exported):
-    told(exported.compile, "runs on 8 devices, and executables are kept for one", "Exported.save")
 
 
 def test_how_arguments_lie(mesh):

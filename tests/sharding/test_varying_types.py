@@ -156,6 +156,31 @@ def test_gradients(varies, name):
     near(curve(over(plait.grad(one), P())), curve(plait.grad(whole(f, varies))))
 
 
+@pytest.mark.parametrize("name", ["gathered", "of both", *ALIKE])
+def test_derivatives_of_derivatives(name):
+    """By reverse mode twice, where results that are one value may be of a type that varies: each
+    device's cotangent counts."""
+    gathered = lambda w, v: (lax.all_gather(v * w, "i") ** 3).sum()  # noqa: E731
+    more = {"gathered": gathered, "of both": lambda w, v: gathered(w, v) * psum(v * w).sum() * w}
+    f = {**more, **ALIKE}[name]
+    over = lambda w, v: f(w, v[0])  # noqa: E731
+    total = shard_map(over, mesh=make_mesh((8,), "i"), in_specs=(P(), P("i")), out_specs=P())
+    d = np.cos(np.arange(V.size)).reshape(V.shape).astype(np.float32)
+    one = whole(f, False)
+
+    def twice(g):
+        slope = lambda w, v: (plait.grad(g, 1)(w, v) * d).sum()  # noqa: E731
+        return plait.jit(plait.grad(slope, (0, 1)))(W, V)
+
+    h = 1e-2
+    at = lambda a, b: float((plait.grad(one, 1)(W + a * h, V + b * h * d) * d).sum())  # noqa: E731
+    five = lambda g: (8 * (g(1) - g(-1)) - (g(2) - g(-2))) / (12 * h)  # noqa: E731
+    by_w, by_v = twice(total)
+    near = lambda got, want: np.testing.assert_allclose(got, want, rtol=3e-3, atol=2e-2)  # noqa: E731
+    near(by_w, five(lambda k: at(k, 0)))
+    near((by_v * d).sum(), five(lambda k: at(0, k)))
+
+
 def test_types():
     mesh, seen = mesh_of_two(), {}
 

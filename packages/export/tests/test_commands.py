@@ -1,11 +1,14 @@
 """`python -m plait_export` in processes: what it prints, writes and answers, what it refuses."""
 
 import json
+import os
 import re
+import stat
 import subprocess
 import sys
 import urllib.error
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 from http.client import HTTPConnection
 from pathlib import Path
 
@@ -13,7 +16,8 @@ import numpy as np
 import pytest
 
 import plait
-from plait_export import deserialize, export, symbolic_args_specs
+from plait_export import ArtifactError, deserialize, export, load, symbolic_args_specs
+from plait_export.commands import main
 
 GOLDEN = Path(__file__).with_name("golden") / "derivatives.plait"
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
@@ -200,6 +204,80 @@ MISTAKES = [
     (("dance", "f.plait"), "invalid choice"),
     ((), "required"),
 ]
+
+
+NAMES = [
+    (("inspect", "f.plait", "--key", "none"), "'none', which is to hold the key, can not be read"),
+    (("compile", "f.plait", "out", "b=2", "--key", "."), "'.', which is to hold the key"),
+    (("run", "f.plait", "none.npz", "out.npz"), "'none.npz', which is to hold the arguments"),
+    (("run", "f.plait", ".", "out.npz"), "'.', which is to hold the arguments"),
+    *[(("run", "f.plait", "in.npz", out), f"{out!r} can not be written")
+      for out in ("nowhere/out.npz", ".", "/proc/none", "f.plait/x")],
+    *[((word, "f.plait", out, "b=2"), f"{out!r} can not be written")
+      for word in ("specialize", "compile") for out in ("nowhere/x", ".")],
+    (("specialize", "f.plait", "x", "b=2", "b=3"), "b is 2 and 3"),
+    (("specialize", "f.plait", "x", "c=2"), "write b=8 behind the names of the files"),
+    (("compile", "f.plait", "x"), "write b=8 behind the names of the files"),
+    (("inspect", "."), ". can not be read: Is a directory"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("words", "text"), NAMES, ids=lambda w: " ".join(w)[:40])
+def test_files_that_can_not_be_opened_are_told_with_what_to_write(
+    folder, words, text, monkeypatch, capsys
+):
+    monkeypatch.chdir(folder)
+    before = {*folder.iterdir()}
+    assert main(words) == 2
+    out, said = capsys.readouterr()
+    assert text in said and "Errno" not in said and ".tmp" not in said, said
+    first, fix = said.splitlines()
+    assert not out and first.startswith(f"plait_export {words[0]}: ") and fix.startswith("  ")
+    assert {*folder.iterdir()} == before
+
+
+def test_a_port_that_is_taken(folder, service, monkeypatch, capsys):
+    monkeypatch.chdir(folder)
+    assert main(["serve", "f.plait", "--port", service]) == 2
+    assert f"nothing can listen at port {service}" in capsys.readouterr().err
+
+
+def test_names_that_a_terminal_has_no_letters_for(folder):
+    made = export(plait.jit(lambda données: données * 2))(données=np.float32(1))
+    made.save(folder / "é.plait")
+    command = [sys.executable, "-m", "plait_export", "inspect", "é.plait"]
+    env = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True)
+    assert done.returncode == 0 and "donn\\xe9es: f32[]" in done.stdout, done
+
+
+@pytest.mark.parametrize("path", [None, 3, b"\0", "a\0b", "nowhere/f", "."])
+def test_files_that_can_not_be_written_are_told_to_python_too(path, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    exported = export(lambda x: x * 2)(X)
+    for save in (exported.save, exported.compile().save):
+        with pytest.raises(plait.errors.PlaitError) as e:
+            save(path)
+        assert e.value.fix and "test_commands.py" in str(e.value)
+    assert not [*tmp_path.iterdir()]
+    if path is not None and path != 3:
+        with pytest.raises(OSError, match="can not be written"):
+            exported.save(path)
+    with pytest.raises(ArtifactError, match="can not be read|is the name of none"):
+        load(path if path != b"\0" else "\0")
+
+
+@pytest.mark.parametrize("key", [None, KEY])
+def test_pipes_are_written_into(tmp_path, key):
+    """And devices, as what there is of them in /dev: no file takes their place."""
+    exported = export(lambda x: x * 2)(X)
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with ThreadPoolExecutor() as pool:
+        read = pool.submit(pipe.read_bytes)
+        exported.save(pipe, key=key)
+        assert read.result(60) == exported.serialize(key=key)
+    assert stat.S_ISFIFO(pipe.stat().st_mode) and [*tmp_path.iterdir()] == [pipe]
 
 
 @pytest.mark.parametrize(("words", "text"), MISTAKES, ids=lambda w: " ".join(w)[:30])

@@ -23,7 +23,7 @@ from .artifact import Exported
 from .bundles import load_compiled
 from .calling import call_exported
 from .checks import DisabledSafetyCheck
-from .errors import ArtifactError, NotExportable, NotReadable
+from .errors import ArtifactError, NotExportable, NotReadable, NotWritable
 from .facts import Facts, check
 from .isolation import Limits
 from .jax_artifacts import import_jax
@@ -45,6 +45,7 @@ __all__ = [
     "Limits",
     "NotExportable",
     "NotReadable",
+    "NotWritable",
     "SymbolicScope",
     "call_exported",
     "check",

@@ -62,6 +62,7 @@ from .constants import Constants
 from .division import Division
 from .errors import NotExportable, NotReadable, expecting
 from .machine_code import CompiledArtifact, compiled
+from .parameters import flag_of
 from .reader import functions_of, names_in
 from .weights import Weight, described, replacing
 
@@ -261,7 +262,7 @@ class Exported(FlatFunction):
         """
         if platform is not None:
             (platform,) = self._platforms_of(platform)
-        if not lose_custom_rules:
+        if not flag_of(lose_custom_rules, "lose_custom_rules"):
             self.expect_rules("read back")
         return self.read_for(self.in_avals, platform)
 
@@ -294,8 +295,10 @@ class Exported(FlatFunction):
         Returns what has a method `call`, and `save(path)`, by which another process on this machine
         (`load_compiled`) need not compile it.
 
+        Of a function of several devices it is for any that are as many, in whatever order.
+
         Raises ArgumentError for sizes that are left out, what `specialize` raises for such that do
-        not fit, and NotExportable for a function of several devices.
+        not fit, and PlacementError if there are fewer devices here.
 
         >>> import numpy as np, plait
         >>> types = plait.export.symbolic_args_specs(np.ones((2, 3), np.float32), "b, 3")
@@ -384,7 +387,7 @@ class Exported(FlatFunction):
     def _platforms_of(self, platform: Any) -> tuple[str, ...]:
         if platform is None:
             return self.platforms
-        if platform not in self.platforms:
+        if not isinstance(platform, str) or platform not in self.platforms:
             raise NotExportable(
                 f"{self.fun_name} was exported for {', '.join(self.platforms)}, and not for "
                 f"{platform!r}",
@@ -437,7 +440,9 @@ class Exported(FlatFunction):
             [new.get(w.name, w) for w in self.held], self.division,
         )  # fmt: skip
         made.rules_may_go = self.rules_may_go
-        made.compiled = self.compiled  # weights are operands: the executables are the same
+        made.made = self.made
+        if self.division is None:
+            made.compiled = self.compiled  # weights are operands: the executables are the same
         made._code, made._reading = self._code, self._reading
         return made
 
@@ -553,7 +558,7 @@ class Exported(FlatFunction):
         """Write what `serialize` returns to a file, which `load` reads; weights are not copied for
         that.  The file is there wholly or not at all.
 
-        Raises what `serialize` raises, and OSError if it can not be written.
+        Raises what `serialize` raises, and NotWritable, an OSError, if it can not be written.
         """
         sealing.write_file(path, *self.said(_order(vjp_order)), key)
 

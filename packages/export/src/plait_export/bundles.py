@@ -32,10 +32,12 @@ from plait.ext.types import (
 
 from . import container, files, portable, sealing, signature
 from .artifact import NO_SCOPE, STABLE_CALLS, Exported
+from .calling import MachineCode
 from .container import field, texts
 from .errors import ArtifactError, expecting
 from .loading import read_trusted, verify
 from .machine_code import CompiledArtifact, machine_here
+from .parameters import names_of
 
 
 @border
@@ -100,7 +102,7 @@ def load_compiled(
     if len(exported.compiled) != len(made):
         with expecting("the artifact is damaged"):
             container.unpack(archive, portable.newest_version)
-            verify(exported, {*STABLE_CALLS, *custom_calls})
+            verify(exported, {*STABLE_CALLS, *names_of(custom_calls, "custom_calls")})
     return CompiledArtifact(exported, made)
 
 
@@ -114,11 +116,15 @@ def _load(
         if differing:
             raise PlaitError(f"it was made with {_differences(differing, there, here)}")
         for ins, data in made.items():
+            if exported.division is not None:
+                exported.load_made(ins, MachineCode(bytes(data), exported.custom_calls))
+                continue
             outs = exported.result_types(ins)
             run = loaded_again(bytes(data), exported.custom_calls).executable.execute_sharded
             exported.compiled[ins] = run, [handler(a) for a in outs], outs
     except PlaitError as e:
         exported.compiled.clear()
+        exported.made.clear()
         warn(
             f"the executables of {exported.fun_name} can not be used ({e.what}): its StableHLO is "
             "compiled when it is called",

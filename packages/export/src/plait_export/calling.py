@@ -5,11 +5,12 @@ the executables live as long as the artifact.  A call in a traced function is on
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import ref
 
 import plait
 from plait.ext.devices import (
+    Placed,
     handler,
     move,
     platform,
@@ -27,9 +28,11 @@ from plait.ext.lower import (
     Module,
     RuntimeFailure,
     Unit,
+    executable_again,
     load,
     lock,
     mlir,
+    module_of,
     serialized,
 )
 from plait.ext.rules import (
@@ -53,11 +56,19 @@ from plait.ext.values import (
 )
 
 from .division import Division, constrained, enter
-from .errors import NotExportable, expecting
+from .errors import ArtifactError, NotExportable, NotReadable, expecting
 from .portable import call_inside, code_for, parsed
 from .reader import Reading
 from .signature import check_types, solved, with_sizes
 from .weights import Weight
+
+
+class MachineCode(NamedTuple):
+    """What the compiler made for several devices, and the functions outside StableHLO that it
+    calls."""
+
+    data: bytes
+    calls: Sequence[str]
 
 
 class FlatFunction:
@@ -75,13 +86,15 @@ class FlatFunction:
       division: how it is divided over several devices; None if it is not.
       symbolic: whether some sizes are.
       paths: how the arguments are written, for messages.
-      compiled: types of arguments -> (run, handlers, types of results).
+      compiled: types of arguments -> (run, handlers, types of results); of several devices types
+        and devices -> (run, handlers, keys of results, keys of arguments, weights there).
+      made: types of arguments -> machine code for them, on any devices of as many.
     """
 
     __slots__ = (
         "fun_name", "in_avals", "out_avals", "platforms", "symbolic", "by_argument", "paths",
-        "held", "division", "compiled", "_portable", "_code", "_laid_out", "_reading", "_read",
-        "_divided", "__weakref__",
+        "held", "division", "compiled", "made", "_portable", "_code", "_laid_out", "_reading",
+        "_read", "_divided", "__weakref__",
     )  # fmt: skip
 
     def __init__(
@@ -102,7 +115,8 @@ class FlatFunction:
         self.paths = paths
         self.by_argument, self.held, self.division = by_argument, tuple(held), division
         self.symbolic = any(is_symbolic(a.shape) for a in self.in_avals)
-        self.compiled: dict[tuple[Aval, ...], tuple] = {}
+        self.compiled: dict[tuple[Any, ...], tuple] = {}
+        self.made: dict[tuple[Aval, ...], MachineCode] = {}
         self._code: bytes | None = None
         self._laid_out: FlatFunction | None = None
         self._reading: Reading | None = None
@@ -134,13 +148,7 @@ class FlatFunction:
 
         Raises NotReadable if it can not be read, and what `result_types` raises.
         """
-        if self._reading is None:
-            with expecting(f"{self.fun_name} can not be read back"):
-                self._reading = Reading(
-                    self.fun_name, self.mlir_module_serialized, self.platforms, self.by_argument
-                )
-        outs = self.result_types(given)
-        program = self._reading.program(self.weighted(given), outs, platform)
+        program = self._of_weights(given, platform)
         if not self.held:
             return program
         key = *given, platform
@@ -149,6 +157,15 @@ class FlatFunction:
             of_arguments = lambda *xs: evaluate(program, [*arrays, *xs])  # noqa: E731
             self._read[key] = staged(of_arguments, list(given), self.fun_name)
         return self._read[key]
+
+    def _of_weights(self, given: Sequence[Aval], platform: str | None) -> Program:
+        """The module read back, for weights before arguments of these types."""
+        if self._reading is None:
+            with expecting(f"{self.fun_name} can not be read back"):
+                self._reading = Reading(
+                    self.fun_name, self.mlir_module_serialized, self.platforms, self.by_argument
+                )
+        return self._reading.program(self.weighted(given), self.result_types(given), platform)
 
     def bytecode(self) -> bytes:
         """The module as this release of jaxlib writes it."""
@@ -193,7 +210,21 @@ class FlatFunction:
         by_argument, artifact = self.by_argument, self.mlir_module_serialized
         one = by_argument and len(platforms) == 1
         number = self.platforms.index(platforms[0]) if one else None
-        return code_for(artifact, self.weighted(ins), self.symbolic, platforms, by_argument, number)
+        wanted = self.weighted(ins)
+        try:
+            return code_for(artifact, wanted, self.symbolic, platforms, by_argument, number)
+        except ArtifactError:
+            # sizes do not pass into the regions of what each of several devices does: what is read
+            # back has them everywhere
+            if self.division is None or not self.symbolic or by_argument and not one:
+                raise
+            try:
+                program = self._of_weights(ins, platforms[0] if one else None)
+            except NotReadable:
+                program = None
+            if program is None:
+                raise
+        return module_of(program, platforms=tuple(platforms), embed=True).code
 
     def run(self, args: Sequence[Array]) -> list[Array]:
         """The results for arrays."""
@@ -222,13 +253,74 @@ class FlatFunction:
         self.check_platforms((platform(),))
         there = [division.sharding(lies, ids) for lies in division.ins]
         given = [x if s is None else plait.device_put(x, s) for x, s in zip(args, there)]
+        data = self.made.get(tuple([x.aval for x in given]))
+        if data is not None:
+            return self._executed(given, ids, data)
         if not any(x.key.placement is not None for x in given):
-            there = plait.NamedSharding(division.place_of(ids), plait.P())
-            given = [plait.device_put(x, there) for x in given]
+            whole = division.whole(ids)
+            given = [plait.device_put(x, whole) for x in given]
         if self._divided is None:
             # the operation keeps the executables: what is held here holds the function weakly
             self._divided = plait.jit(lambda *xs, of=ref(self): _alive(of).bind(xs))
         return list(self._divided(*given))
+
+    # -- machine code for several devices --------------------------------------------------
+
+    def _executed(self, args: Sequence[Array], ids: tuple[int, ...], code: MachineCode) -> list:
+        """The results by what was compiled; arguments are brought to where it takes them."""
+        ins = tuple([x.aval for x in args])
+        key = ins, ids
+        if key not in self.compiled:
+            self.compiled[key] = self._loaded_for(ins, ids, code)
+        execute, handlers, outs, wanted, front = self.compiled[key]
+        args = [x if x.key == k else plait.device_put(x, k.placement)
+                for x, k in zip(args, wanted, strict=True)]  # fmt: skip
+        try:
+            results = execute([*front, *[x.buffer() for x in args]])
+            return [wrap(b, a) for b, a in zip(results.consume_with_handlers(handlers), outs)]
+        except RuntimeFailure as e:
+            raise self._failed(e) from None
+
+    def load_made(self, ins: tuple[Aval, ...], code: MachineCode) -> None:
+        """Take machine code for arguments of these types; it is loaded for the first devices.
+
+        Raises RuntimeFailure for what the runtime refuses.
+        """
+        assert self.division is not None, "of one device there are executables alone"
+        self.made[ins] = code
+        ids = tuple(range(self.division.devices))
+        self.compiled[ins, ids] = self._loaded_for(ins, ids, code)
+
+    def _loaded_for(self, ins: Sequence[Aval], ids: Sequence[int], code: MachineCode) -> tuple:
+        """(run, handlers, keys of results, keys of arguments, weights) of what was compiled, on
+        these devices."""
+        division = self.division
+        assert division is not None
+        unit = Unit((platform(),))
+        for mesh in range(len(division.meshes)):
+            unit.run_at(division.whole(ids, mesh).place)
+        keys = self._keys(ins, ids)
+        results = [division.sharding(lies, ids) for lies in division.outs]
+        module, program = Module(b"", unit, results, keys), self._whole_call(ins)
+        made, wanted = executable_again(code.data, program, module, keys, code.calls)
+        front = len(self.held)
+        weights = [plait.device_put(w.array(), k.placement)
+                   for w, k in zip(self.held, wanted[:front])]  # fmt: skip
+        return (*made, wanted[front:], [x.buffer() for x in weights])
+
+    def _keys(self, ins: Sequence[Aval], ids: Sequence[int]) -> list:
+        """Dispatch keys of the weights, and of arguments, on these devices; where nothing is said
+        they are left to the compiler."""
+        division = self.division
+        assert division is not None
+        there = [division.sharding(lies, ids) for lies in division.ins]
+        return [*[w.aval for w in self.held],
+                *[a if s is None else Placed(a, s) for a, s in zip(ins, there)]]  # fmt: skip
+
+    def _whole_call(self, ins: Sequence[Aval]) -> Program:
+        """The call, of weights and of arguments of these types."""
+        call = lambda *xs: call_exported.bind(*xs, artifact=self)  # noqa: E731
+        return staged(call, self.weighted(ins), self.fun_name)
 
     def _failed(self, e: Exception) -> PlaitError:
         said = str(e).strip().splitlines()
@@ -247,7 +339,14 @@ class FlatFunction:
         """What the compiler makes of it for arguments of these types, for this process's platform,
         as bytes.  Raises what a call of such arguments would raise."""
         with expecting(f"{self.fun_name} can not be compiled here"):
-            return serialized(self._module(ins, self.result_types(ins)))
+            division = self.division
+            if division is None:
+                return serialized(self._module(ins, self.result_types(ins)))
+            here = (platform(),)
+            self.check_platforms(here)
+            division.expect_here(self.fun_name)
+            keys = self._keys(ins, tuple(range(division.devices)))
+            return serialized(module_of(self._whole_call(ins), keys=keys, platforms=here))
 
     def _module(self, ins: tuple[Aval, ...], outs: Sequence[Aval]) -> Module:
         """The module for arguments of these types, for the platform that is here."""

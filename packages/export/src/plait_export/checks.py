@@ -22,6 +22,11 @@ class DisabledSafetyCheck:
     __slots__ = ("target",)
 
     def __init__(self, target: str):
+        if not isinstance(target, str):
+            raise ArgumentError(
+                f"{target!r} is no name of a function outside StableHLO",
+                fix='write DisabledSafetyCheck.custom_call("name")',
+            )
         self.target = target
 
     @classmethod
@@ -61,7 +66,10 @@ def calls_allowed(checks: Iterable[Any]) -> list[str]:
 
     Raises ArgumentError for what is no check.
     """
-    found = list(checks)
+    try:
+        found: list[Any] = list(checks)
+    except TypeError:
+        found = [checks]
     for each in found:
         if not isinstance(each, DisabledSafetyCheck):
             raise ArgumentError(

@@ -5,16 +5,19 @@ exit code is 2; it is 0 if what was asked for was done.
 """
 
 import argparse
+import io
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from plait.ext.errors import (
     ArgumentError,
     PlaitError,
 )
+from plait.ext.sizes import (
+    Dim,
+)
 
-from . import sealing, tensorflow
+from . import files, sealing, tensorflow
 from .facts import bytes_of, check
 from .isolation import Limits
 from .opened import Opened, arrays_of, file_of, open_artifact
@@ -25,13 +28,20 @@ _MOST = 64 << 20
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Do what was typed; the exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # which may have no word for what files hold
+            stream.reconfigure(errors="backslashreplace")
     asked = _parser().parse_args(arguments)
     try:
         asked.act(asked)
+        sys.stdout.flush()
     except PlaitError as e:
         said = f"{e.what}\n  {e.fix}" if e.fix else e.what
+    except BrokenPipeError:
+        sys.stdout = None  # whoever read it has gone
+        return 2
     except OSError as e:
-        said = str(e)
+        said = f"{e.filename or 'a file'}: {e.strerror or e}\n  see that it is there, and yours"
     except KeyboardInterrupt:
         said = "interrupted"
     else:
@@ -82,7 +92,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _key(asked: argparse.Namespace) -> bytes | None:
-    return None if asked.key is None else Path(asked.key).read_bytes()
+    return None if asked.key is None else files.contents(asked.key, "the key")
 
 
 def _opened(asked: argparse.Namespace) -> Opened:
@@ -137,23 +147,48 @@ def _rules(rules: tuple[str, ...] | None) -> str:
 
 def _run(asked: argparse.Namespace) -> None:
     opened = _opened(asked)
-    found = opened.call(arrays_of(Path(asked.inputs).read_bytes()))
-    Path(asked.outputs).write_bytes(file_of(found))
+    found = opened.call(arrays_of(files.contents(asked.inputs, "the arguments")))
+    files.write(asked.outputs, lambda file: file.write(file_of(found)))
 
 
 def _specialize(asked: argparse.Namespace) -> None:
-    sizes = dict(_size(text) for text in asked.sizes)
+    sizes = _sizes(asked)
     opened = _opened(asked)
+    _expect_sizes(opened, sizes)
     made = opened.flat.specialize(sizes, asked.platform)
     saved = opened.with_trees(*made.said(opened.facts.vjp_order))
     sealing.write_file(asked.outputs, *saved, None)
 
 
 def _compile(asked: argparse.Namespace) -> None:
-    sizes = dict(_size(text) for text in asked.sizes)
+    sizes = _sizes(asked)
     opened = _opened(asked)
+    _expect_sizes(opened, sizes)
     made = opened.flat.compile(*([sizes] if sizes else []))
     sealing.write_file(asked.outputs, *opened.with_trees(*made.said()), _key(asked))
+
+
+def _sizes(asked: argparse.Namespace) -> dict[str, int]:
+    """The sizes that were typed, by name."""
+    found: dict[str, int] = {}
+    for name, size in map(_size, asked.sizes):
+        if found.get(name, size) != size:
+            raise ArgumentError(f"{name} is {found[name]} and {size}", fix="say each size once")
+        found[name] = size
+    return found
+
+
+def _expect_sizes(opened: Opened, sizes: dict[str, int]) -> None:
+    """Raise ArgumentError unless each symbolic size has a number, and nothing else has."""
+    dims = [d for a in opened.flat.in_avals for d in a.shape if isinstance(d, Dim)]
+    names = sorted({name for d in dims for name in d.variables})
+    if sorted(sizes) != names:
+        raise ArgumentError(
+            f"{opened.facts.name} has the symbolic sizes {', '.join(names) or '(none)'}, and "
+            f"numbers are given for {', '.join(sizes) or 'none'}",
+            fix=f"write {' '.join([f'{name}=8' for name in names])} behind the names of the files"
+            if names else "leave them out",
+        )  # fmt: skip
 
 
 def _size(text: str) -> tuple[str, int]:

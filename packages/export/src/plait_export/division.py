@@ -88,6 +88,10 @@ class Division(NamedTuple):
         spec = [names or None for names in lies.spec]
         return plait.NamedSharding(self.place_of(ids, lies.mesh), plait.P(*spec))
 
+    def whole(self, ids: Sequence[int], mesh: int = 0) -> Any:
+        """The sharding of what each of these devices has whole."""
+        return plait.NamedSharding(self.place_of(ids, mesh), plait.P())
+
     def devices_of(self, args: Sequence[Any], name: str) -> tuple[int, ...]:
         """The devices that these arguments lie on; the first ones, if none was placed.
 
@@ -274,14 +278,10 @@ def enter(e: Any, division: Division, name: str) -> tuple[int, ...]:
         ids = tuple(e.unit.place.devices)
         division.expect(len(ids), name)
     for mesh in range(len(division.meshes)):
-        place = _place(division, ids, mesh)
+        place = division.whole(ids, mesh).place
         e.unit.run_at(place)
         place.symbol(e.unit)  # declared first, so that what is called speaks of this one
     return ids
-
-
-def _place(division: Division, ids: Sequence[int], mesh: int) -> Any:
-    return plait.NamedSharding(division.place_of(ids, mesh), plait.P()).place
 
 
 def constrained(
@@ -292,7 +292,7 @@ def constrained(
     out = []
     for x, a, lies in zip(xs, avals, side, strict=True):
         if lies is not None:
-            symbol = _place(division, ids, lies.mesh).symbol(e.unit)
+            symbol = division.whole(ids, lies.mesh).place.symbol(e.unit)
             how = attr(lies.text(symbol, a.physical.ndim))
             x = e.op("sdy.sharding_constraint", [x], a.physical, sharding=how)
             if told:

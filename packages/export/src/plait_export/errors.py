@@ -48,6 +48,10 @@ class expecting:
             raise ArtifactError(f"{self.what}: {said}") from e
 
 
+class NotWritable(PlaitError, OSError):
+    """A file that can not be written."""
+
+
 class NotExportable(PlaitError, ValueError):
     """A function, or a tree, that has no portable form."""
 

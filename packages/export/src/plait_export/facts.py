@@ -18,6 +18,7 @@ from .container import field, texts
 from .errors import ArtifactError, expecting
 from .isolation import Limits, limits_of
 from .loading import read_isolated
+from .parameters import names_of
 
 
 class Facts(NamedTuple):
@@ -93,7 +94,7 @@ def check(
     archive = sealing.unsealed(blob, key)
     held = Limits() if limits is None else limits_of(limits)
     assert held is not None
-    read_isolated(archive, {*STABLE_CALLS, *custom_calls}, held)
+    read_isolated(archive, {*STABLE_CALLS, *names_of(custom_calls, "custom_calls")}, held)
     return facts_of(archive, len(blob), key is not None)
 
 

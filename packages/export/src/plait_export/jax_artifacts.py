@@ -35,6 +35,7 @@ from .errors import ArtifactError, expecting
 from .isolation import Limits, limits_of, read_apart
 from .loading import read as read_archive
 from .loading import verify, with_rules, with_trees
+from .parameters import flag_of, names_of
 
 _SAVE_ALONE = "export the function there without it, and save that"
 _AGAIN = "give what jax.export's Exported.serialize() returned, unchanged"
@@ -90,7 +91,8 @@ def import_jax(
             "this is an artifact of Plait's, and no file of jax.export",
             fix="plait.export.deserialize(blob)",
         )
-    allowed, limits = {*STABLE_CALLS, *custom_calls}, limits_of(isolated)
+    allowed, limits = {*STABLE_CALLS, *names_of(custom_calls, "custom_calls")}, limits_of(isolated)
+    lose_custom_rules = flag_of(lose_custom_rules, "lose_custom_rules")
     if limits is None:
         return with_rules(read(data, allowed), lose_custom_rules)
     exported = read_archive(read_apart(data, "import_jax", allowed, limits), allowed)

@@ -51,6 +51,7 @@ from .container import field, texts
 from .errors import ArtifactError, expecting
 from .isolation import Limits, limits_of, read_apart
 from .library_calls import check_library_calls
+from .parameters import flag_of, names_of
 from .weights import Read
 
 __all__ = [
@@ -141,7 +142,8 @@ def load(
 def _deserialized(
     blob: bytes | memoryview, custom_calls: Iterable[str], key: Any, isolated: Any, may_go: bool
 ) -> Exported:
-    allowed, limits = {*STABLE_CALLS, *custom_calls}, limits_of(isolated)
+    allowed, limits = {*STABLE_CALLS, *names_of(custom_calls, "custom_calls")}, limits_of(isolated)
+    may_go = flag_of(may_go, "lose_custom_rules")
     archive = sealing.unsealed(blob, key)
     if limits is None:
         return with_rules(read(archive, allowed), may_go)

@@ -27,7 +27,7 @@ from plait.ext.values import (
 )
 
 from . import container, sealing, signature
-from .errors import NotExportable
+from .calling import MachineCode
 
 _NO_SIZES = "give the number for each of its symbolic sizes: exported.compile({'b': 8})"
 
@@ -88,7 +88,7 @@ class CompiledArtifact:
           path: of the file.
           key: as for `Exported.serialize`: who reads the file with it knows who wrote it.
 
-        Raises what `Exported.serialize` raises, and OSError.
+        Raises what `Exported.serialize` raises, and NotWritable, an OSError.
         """
         sealing.write_file(path, *self.said(), key)
 
@@ -117,12 +117,6 @@ def machine_here() -> dict[str, str]:
 
 def compiled(exported: Any, sizes: Sequence[Any]) -> CompiledArtifact:
     """An exported function, compiled for some sizes; see `Exported.compile`."""
-    if exported.division is not None:
-        raise NotExportable(
-            f"{exported.fun_name} runs on {exported.nr_devices} devices, and executables are kept "
-            "for one",
-            fix="save it by Exported.save, and compile it where it runs",
-        )
     if exported.symbolic and not sizes:
         raise ArgumentError(f"{exported.fun_name} is compiled for no sizes", fix=_NO_SIZES)
     made = {}
@@ -130,4 +124,6 @@ def compiled(exported: Any, sizes: Sequence[Any]) -> CompiledArtifact:
         known = exported.sizes_of(each)
         ins = tuple([signature.with_sizes(a, known) for a in exported.in_avals])
         made[ins] = exported.executable_for(ins)
+        if exported.division is not None:
+            exported.load_made(ins, MachineCode(made[ins], exported.custom_calls))
     return CompiledArtifact(exported, made)

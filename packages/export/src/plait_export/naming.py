@@ -22,6 +22,7 @@ from plait.ext.ir import (
     programs_in,
 )
 from plait.ext.ops import (
+    collective,
     contraction,
     convolution,
     fourier,
@@ -74,9 +75,9 @@ PLAIN = frozenset([
     indexing.scatter_add_, indexing.scatter_mul_, indexing.scatter_min_, indexing.scatter_max_,
     reduction.reduce_sum, reduction.reduce_prod, reduction.reduce_max, reduction.reduce_min,
     reduction.reduce_and, reduction.reduce_or, reduction.reduce_xor,
-    platform_index, rng_bit_generator,
+    platform_index, rng_bit_generator, collective.pvary_,
 ])  # fmt: skip
-"""Operations that StableHLO has one word for."""
+"""Operations that StableHLO has one word for, or that types say again where it is read."""
 
 _OF_COMPLEX = frozenset([
     el.add, el.sub, el.mul, el.neg, el.real, el.imag, el.complex_, el.select, el.eq, el.ne,

@@ -108,10 +108,11 @@ def unsealed(blob: bytes | memoryview, key: Any) -> bytes | memoryview:
 
 
 def _checked(key: Any) -> bytes:
-    if not isinstance(key, bytes | bytearray | memoryview) or len(bytes(key)) < _SHORTEST:
+    there = isinstance(key, bytes | bytearray | memoryview)
+    if not there or len(bytes(key)) < _SHORTEST:
         raise ArgumentError(
             f"a key is at least {_SHORTEST} bytes that nobody can guess, not a "
-            f"{type(key).__name__}{f' of {len(key)}' if hasattr(key, '__len__') else ''}",
+            f"{type(key).__name__}{f' of {len(bytes(key))}' if there else ''}",
             fix="make one with secrets.token_bytes(32), and keep it where files are not",
         )
     return bytes(key)

@@ -12,6 +12,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 
 from plait.ext.errors import (
+    ArgumentError,
     PlaitError,
 )
 
@@ -30,14 +31,20 @@ def server_of(opened: Opened, port: int, largest: int) -> HTTPServer:
       port: of the loopback device; 0 for any that is free.
       largest: bytes that a request may have, and its arrays.
 
-    Raises OSError if the port is taken.
+    Raises ArgumentError if nothing can listen there, as at a port that is taken.
     """
 
     class Handler(_Handler):
         timeout = _PATIENCE
 
     Handler.opened, Handler.largest = opened, largest
-    return HTTPServer((HOST, port), Handler)
+    try:
+        return HTTPServer((HOST, port), Handler)
+    except OSError as e:
+        raise ArgumentError(
+            f"nothing can listen at port {port} of {HOST}: {e.strerror or e}",
+            fix="take another port, or --port 0 for any that is free",
+        ) from None
 
 
 class _Handler(BaseHTTPRequestHandler):

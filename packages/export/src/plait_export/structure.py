@@ -129,6 +129,19 @@ def register_pytree_serialization(
     >>> plait.export.deserialize(saved).call(Point(3.0, 4.0)).item()
     7.0
     """
+    if not isinstance(nodetype, type):
+        raise ArgumentError(f"{nodetype!r} is no class", fix="give the class of the nodes")
+    if not isinstance(serialized_name, str) or not serialized_name:
+        raise ArgumentError(
+            f"{serialized_name!r} is no name of {nodetype.__name__}",
+            fix='write serialized_name="package.Class", which is never to be changed',
+        )
+    for f in (serialize_auxdata, deserialize_auxdata):
+        if f is not None and not callable(f):
+            raise ArgumentError(
+                f"{nodetype.__name__}: static parts are written and read by functions, not {f!r}",
+                fix="give functions from the static part to bytes, and back",
+            )
     if (serialize_auxdata is None) != (deserialize_auxdata is None):
         raise ArgumentError(
             f"{nodetype.__name__}: static parts must be both written and read",
@@ -150,9 +163,11 @@ def register_namedtuple_serialization(nodetype: type, *, serialized_name: str) -
 
     Raises TypeRule for another class, DuplicateRule as above.
     """
-    if not (issubclass(nodetype, tuple) and hasattr(nodetype, "_fields")):
+    is_named = isinstance(nodetype, type) and issubclass(nodetype, tuple)
+    if not (is_named and hasattr(nodetype, "_fields")):
         raise ArgumentError(
-            f"{nodetype.__name__} is no named tuple", fix="use register_pytree_serialization"
+            f"{getattr(nodetype, '__name__', repr(nodetype))} is no named tuple",
+            fix="use register_pytree_serialization, for classes that are trees",
         )
     return register_pytree_serialization(nodetype, serialized_name=serialized_name)
 

@@ -56,9 +56,15 @@ def symbolic_shape(
     >>> plait.export.symbolic_shape("2*b, _, 3", like=(4, 5, 3))
     (2*b, 5, 3)
     """
+    if shape_spec is not None and not isinstance(shape_spec, str):
+        raise ArgumentError(
+            f"a shape is read from a text, not from {shape_spec!r}", fix='write "b, 2*b + 1, 3"'
+        )
+    if like is not None:
+        like = _sizes(like)
     if scope is None:
         scope = Scope(constraints)
-    elif constraints:
+    elif _scope(scope) and constraints:
         raise ShapeError(
             "symbolic_shape takes a scope or constraints, and was given both",
             fix="write Scope(constraints=[...]) and give that",
@@ -68,6 +74,28 @@ def symbolic_shape(
             return tuple(like)
         shape_spec = "..."
     return symbolic_dims(", ".join(filled(shape_spec, like)), scope)
+
+
+def _scope(scope: Any) -> Scope:
+    """What is given for a scope.  Raises ArgumentError if it is none."""
+    if not isinstance(scope, Scope):
+        raise ArgumentError(
+            f"{scope!r} is no scope", fix='write plait.Scope(["b >= 8"]), or constraints=["b >= 8"]'
+        )
+    return scope
+
+
+def _sizes(like: Any) -> tuple[Any, ...]:
+    """A shape.  Raises ArgumentError for what is none."""
+    try:
+        found = tuple(like)
+    except TypeError:
+        found = (None,)
+    if any(isinstance(n, bool) or not isinstance(n, int | Dim) for n in found):
+        raise ArgumentError(
+            f"like is {like!r}, and is a shape", fix="give the shape of an array: like=x.shape"
+        )
+    return found
 
 
 def filled(text: str, like: Sequence[Any] | None) -> list[str]:
@@ -142,7 +170,7 @@ def symbolic_args_specs(
     """
     if scope is None:
         scope = Scope(constraints)
-    elif constraints:
+    elif _scope(scope) and constraints:
         raise ArgumentError(
             "symbolic_args_specs takes a scope or constraints, and was given both",
             fix="write Scope(constraints=[...]) and give that",

@@ -55,6 +55,7 @@ from .division import Division, division_of, is_several
 from .elementary import where_libraries_lack, without_libraries
 from .errors import NotExportable
 from .naming import names
+from .parameters import flag_of, names_of
 from .portable import UNTIL_SIZES_ARE_KNOWN, artifact_with, give_entry
 from .reader import functions_of, names_in
 from .signature import scope_of
@@ -113,7 +114,9 @@ def export(
         )
     least = _least(weights)
     wanted = None if platforms is None else known_platforms(platforms)
-    allowed = {*(STABLE_CALLS if libraries else UNTIL_SIZES_ARE_KNOWN), *custom_calls,
+    libraries = flag_of(libraries, "libraries")
+    allowed = {*(STABLE_CALLS if libraries else UNTIL_SIZES_ARE_KNOWN),
+               *names_of(custom_calls, "custom_calls"),
                *calls_allowed(disabled_checks)}  # fmt: skip
     traceable = fun_jit if hasattr(fun_jit, "clear_cache") else jit(fun_jit)
 
@@ -130,7 +133,7 @@ def export(
 
 def _least(weights: Any) -> int | None:
     """The bytes from which on a constant is a weight; None if none is."""
-    if weights in ("inside", "separate"):
+    if isinstance(weights, str) and weights in ("inside", "separate"):
         return MEBIBYTE if weights == "separate" else None
     if not isinstance(weights, int) or isinstance(weights, bool) or weights < 1:
         raise ArgumentError(

@@ -54,7 +54,7 @@ from plait_autodiff.ext import (
 
 from .inspection import inspect_p
 from .manual import divided, shard_map_p
-from .mesh import Mesh
+from .mesh import AbstractMesh, Mesh
 from .placement import constraint, release
 
 # ---- division ------------------------------------------------------------------------------
@@ -191,8 +191,10 @@ def _(cts, *args, program, mesh, axes, typed, in_specs, out_specs):
     if typed:  # sums over devices are made where types say so
         sums: tuple = ((),) * len(ins)
         varying = [tuple([n for n in axes if n in a.vma]) for a in types]
-        # what is put together of equal pieces has a cotangent for each
-        types = tuple([divided(a, spec) for a, spec in zip(types, outs, strict=True)])
+        # what is put together of equal pieces has a cotangent for each; what is not divided has
+        # one, whose own cotangent is the sum of all devices'
+        alike = [a.with_vma(a.vma.difference(axes)) for a in types]
+        types = tuple([divided(a, spec) for a, spec in zip(alike, outs, strict=True)])
     else:  # along other axes, copies of cotangents are as equal as those of values
         own = varies_over({"program": program, "in_specs": (*in_specs, *outs), "axes": axes})
         sums, varying = tuple([_undivided(mesh, own, s) for s in ins]), [own] * len(outs)
@@ -217,7 +219,7 @@ def _(cts, *args, program, mesh, axes, typed, in_specs, out_specs):
     return [(next(found) if next(there) else None) if flag else None for flag in linear]
 
 
-def _undivided(mesh: Mesh, axes: tuple[str, ...], spec: tuple) -> tuple[str, ...]:
+def _undivided(mesh: Mesh | AbstractMesh, axes: tuple[str, ...], spec: tuple) -> tuple[str, ...]:
     """The axes, of these, that a spec does not divide over."""
     over = {n for names in spec for n in names}
     return tuple([n for n in axes if n not in over and mesh.shape[n] > 1])
@@ -227,7 +229,7 @@ class Copies(NamedTuple):
     """The axes along which cotangents of each linear operand are summed, and along which each
     result with a cotangent is one of several copies, whose mean it is taken for."""
 
-    mesh: Mesh
+    mesh: Mesh | AbstractMesh
     sums: tuple[tuple[str, ...], ...]
     shares: tuple[tuple[str, ...], ...]
 

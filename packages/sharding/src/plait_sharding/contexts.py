@@ -27,6 +27,7 @@ __all__ = [
     "MissingMesh",
     "concrete",
     "divide_by_hand",
+    "known_here",
     "mesh_here",
     "mesh_inside",
     "push",
@@ -64,25 +65,32 @@ def mesh_here() -> Mesh | None:
 def concrete(mesh: AbstractMesh) -> Mesh:
     """Return the mesh of the shard_map around, or else that in context, if it has these axes; else
     that of the first devices."""
+    found = known_here(mesh)
+    return mesh.of_first_devices() if isinstance(found, AbstractMesh) else found
+
+
+def known_here(mesh: AbstractMesh) -> Mesh | AbstractMesh:
+    """Return the mesh of the shard_map around, or else that in context, if it has these axes; else
+    itself, whose devices are known where a module is made."""
     for here in (_divided()[0], mesh_here()):
         if here is not None and here.shape_tuple == mesh.shape_tuple:
             return here
-    return mesh.of_first_devices()
+    return mesh
 
 
-def _divided() -> tuple[Mesh | None, frozenset[str]]:
+def _divided() -> tuple[Mesh | AbstractMesh | None, frozenset[str]]:
     found: Any = surrounding("manual")
     return found or (None, frozenset())
 
 
-def mesh_inside() -> Mesh | None:
+def mesh_inside() -> Mesh | AbstractMesh | None:
     """Return the mesh of the shard_map around, with the axes Manual that are divided by hand; None
     outside."""
     mesh, names = _divided()
     return None if mesh is None else mesh.typed(names, AxisType.Manual)
 
 
-def divide_by_hand(mesh: Mesh | None, names: frozenset[str]) -> None:
+def divide_by_hand(mesh: Mesh | AbstractMesh | None, names: frozenset[str]) -> None:
     """Say from now on that these axes of a mesh are divided by hand, or None."""
     surround("manual", None if mesh is None else (mesh, names))
 

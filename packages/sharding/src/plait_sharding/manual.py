@@ -58,7 +58,7 @@ from plait.ext.types import (
 )
 
 from .collectives import Binder
-from .contexts import MissingMesh, concrete, divide_by_hand, mesh_here
+from .contexts import MissingMesh, concrete, divide_by_hand, known_here, mesh_here
 from .mesh import AbstractMesh, AxisType, Mesh, PartitionSpec
 from .named_shardings import Grid, NamedSharding, piece_shape
 from .tilings import quoted, spec_text
@@ -93,7 +93,7 @@ class Manual(Wiring):
 def _rule(
     *xs: Aval,
     program: Program,
-    mesh: Mesh,
+    mesh: Mesh | AbstractMesh,
     axes: tuple,
     typed: bool,
     in_specs: tuple,
@@ -118,7 +118,7 @@ def _rule(
     ]
 
 
-def _whole(mesh: Mesh, whole: Aval, piece: Aval, spec: tuple) -> Aval:
+def _whole(mesh: Mesh | AbstractMesh, whole: Aval, piece: Aval, spec: tuple) -> Aval:
     """The type of a result of several pieces: divided over the explicit axes of the mesh as
     `out_specs` say, and as the piece itself is over the others."""
     if not mesh.explicit_axes:
@@ -133,6 +133,8 @@ shard_map_p = Primitive("sharding.shard_map", _rule, many=True, higher=Manual())
 
 @lower_rules.rule(shard_map_p)
 def _(e: Emitter, xs, ins, outs, program, mesh, axes, typed, in_specs, out_specs):
+    if isinstance(mesh, AbstractMesh):
+        mesh = mesh.on(e.unit.place)
     for name, by in e.bound.items():
         if isinstance(by, Binder) and (by.mesh != mesh or name in axes):
             raise _nested(mesh, axes)
@@ -189,7 +191,7 @@ def _texts(symbol: str, specs: Sequence[tuple], open_: bool) -> Any:
     return attr(f"#sdy.sharding_per_value<[{each}]>")
 
 
-def _nested(mesh: Mesh, axes: Sequence[str]) -> PlaitError:
+def _nested(mesh: Mesh | AbstractMesh, axes: Sequence[str]) -> PlaitError:
     return PlaitError(
         f"shard_map over {' and '.join(map(repr, axes))} of {mesh!r}, inside a shard_map that has "
         "divided them or has another mesh",
@@ -204,14 +206,19 @@ class Piece(Stage):
     """Stages the program of one place along some axes of a mesh."""
 
     def __init__(
-        self, parent: Interpreter, mesh: Mesh, axes: Sequence[str], typed: bool, of: Callable
+        self,
+        parent: Interpreter,
+        mesh: Mesh | AbstractMesh,
+        axes: Sequence[str],
+        typed: bool,
+        of: Callable,
     ):
         super().__init__(parent, "shard_map", of)
         self.mesh = mesh
         self.sizes = {n: mesh.shape[n] for n in axes}  # type: ignore[misc]
         self.typed_axes = frozenset(axes if typed else ())
 
-    def joins(self, name: Any) -> Mesh:
+    def joins(self, name: Any) -> Mesh | AbstractMesh:
         return self.mesh
 
 
@@ -236,8 +243,9 @@ def shard_map(
     Args:
       f: takes and returns trees of arrays; without it, a decorator is returned.
       mesh: the devices; by default those of the mesh in context (`with mesh:`) where the function
-        is called.  An AbstractMesh is the one in context if that has these axes, else the first
-        devices, which must be there to compile, but not to lower.
+        is called.  An AbstractMesh is the one in context if that has these axes; else it is of the
+        devices that the arguments of the computation lie on, or of the first ones, which must be
+        there to compile, but not to lower.
       in_specs: a PartitionSpec for each argument, a tree prefix of the tuple of arguments; an
         axis that is not divided is there whole on every device.  None is `P()`.
       out_specs: how the results are put together from their pieces, a tree prefix of the results.
@@ -309,7 +317,7 @@ def over_pieces(
             return with_parts(over, Lending(leaves, tree, which), which)
         return on_pieces(over, _chosen(over, axis_names), args)
 
-    def with_parts(mesh: Mesh, lending: Lending, which: Sequence[int]) -> Any:
+    def with_parts(mesh: Mesh | AbstractMesh, lending: Lending, which: Sequence[int]) -> Any:
         """`f` gets handles for pieces of what handles stand for, and gives what they stand for."""
         plain = lending.plain
         specs = _spread(in_specs, plain, "in_specs")
@@ -328,7 +336,7 @@ def over_pieces(
         lending.restore(ends)
         return out
 
-    def on_pieces(mesh: Mesh, axes: tuple[str, ...], args: tuple) -> Any:
+    def on_pieces(mesh: Mesh | AbstractMesh, axes: tuple[str, ...], args: tuple) -> Any:
         keep = kept.setdefault((mesh, axes), {})
         _not_inside(mesh, axes)
         values, tree = arguments(args, {}, "shard_map")
@@ -374,7 +382,11 @@ def over_pieces(
 
 
 def _piece(
-    mesh: Mesh, axes: tuple[str, ...], aval: Aval, shape: tuple[int, ...], said: Callable[[], str]
+    mesh: Mesh | AbstractMesh,
+    axes: tuple[str, ...],
+    aval: Aval,
+    shape: tuple[int, ...],
+    said: Callable[[], str],
 ) -> Aval:
     """The type of a piece: over other axes of the mesh it is divided as the whole is.
 
@@ -394,14 +406,14 @@ def divided(aval: Aval, spec: tuple[tuple[str, ...], ...]) -> Aval:
     return aval.with_vma(aval.vma.union(*spec))
 
 
-def _a_mesh(mesh: Any) -> Mesh:
+def _a_mesh(mesh: Any) -> Mesh | AbstractMesh:
     if mesh is None or (isinstance(mesh, AbstractMesh) and mesh.empty):
         raise MissingMesh(
             "shard_map needs a mesh, and none is in context",
             fix="pass mesh=make_mesh(sizes, names), or put one in context: with mesh: ...",
         )
-    if isinstance(mesh, AbstractMesh):
-        return concrete(mesh)
+    if isinstance(mesh, AbstractMesh):  # types speak of devices, where they speak of axes
+        return concrete(mesh) if mesh.explicit_axes else known_here(mesh)
     if not isinstance(mesh, Mesh):
         raise ArgumentError(
             f"shard_map needs a mesh, not {mesh!r}",
@@ -410,7 +422,7 @@ def _a_mesh(mesh: Any) -> Mesh:
     return mesh
 
 
-def _chosen(mesh: Mesh, axis_names: Any) -> tuple[str, ...]:
+def _chosen(mesh: Mesh | AbstractMesh, axis_names: Any) -> tuple[str, ...]:
     """The axes divided by hand, in the order of the mesh."""
     if not axis_names:
         return mesh.axis_names
@@ -435,7 +447,7 @@ def manual_here() -> frozenset[str]:
     return found
 
 
-def _mesh_around() -> Mesh | None:
+def _mesh_around() -> Mesh | AbstractMesh | None:
     """The mesh of the shard_map around; None outside.  Interpreters tell, for to ask what surrounds
     us would make calls depend on it."""
     by: Interpreter | None = current()
@@ -446,7 +458,7 @@ def _mesh_around() -> Mesh | None:
     return None
 
 
-def _not_inside(mesh: Mesh, axes: tuple[str, ...]) -> None:
+def _not_inside(mesh: Mesh | AbstractMesh, axes: tuple[str, ...]) -> None:
     by: Interpreter | None = current()
     while by is not None:
         if isinstance(by, Piece) and (by.mesh != mesh or by.sizes.keys() & set(axes)):
@@ -474,7 +486,12 @@ def _spread(specs: Any, tree: Any, what: str) -> list[PartitionSpec]:
 
 
 def _entries(
-    mesh: Mesh, axes: tuple[str, ...], specs: Any, tree: Any, xs: Sequence[Any], what: str
+    mesh: Mesh | AbstractMesh,
+    axes: tuple[str, ...],
+    specs: Any,
+    tree: Any,
+    xs: Sequence[Any],
+    what: str,
 ) -> tuple:
     """For each leaf of the tree, the names that each of its axes is divided over."""
     found = _spread(specs, tree, what)

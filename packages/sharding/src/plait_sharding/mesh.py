@@ -267,6 +267,34 @@ class _Axes:
         """How many devices there are along all axes together."""
         return math.prod(self.axis_sizes)
 
+    def typed(self, axes: Iterable[str], kind: AxisType) -> Any:
+        """The mesh whose axes of these names are of this type."""
+        old = self.axis_types
+        types = tuple([kind if n in axes else t for n, t in zip(self.axis_names, old)])
+        return self if types == old else self._retyped(types)
+
+    def _retyped(self, types: tuple[AxisType, ...]) -> Any:
+        """The mesh whose axes have these types."""
+        raise NotImplementedError
+
+    # -- what specs ask --------------------------------------------------------------------
+
+    def product(self, names: Iterable[str]) -> int:
+        """How many pieces a division over these axes makes."""
+        out = 1
+        for n in names:
+            out *= self.axis_sizes[self.axis_names.index(n)]
+        return out
+
+    def check(self, spec: PartitionSpec) -> None:
+        """AxisError if the spec names an axis that the mesh does not have."""
+        for n in spec.names:
+            if n not in self.axis_names:
+                raise AxisError(
+                    f"{spec!r} names the axis {n!r}, which {self!r} does not have",
+                    fix=f"its axes are {', '.join(map(repr, self.axis_names)) or 'none'}",
+                )
+
 
 class Mesh(_Axes):
     """An array of devices whose axes have names.
@@ -406,12 +434,6 @@ class Mesh(_Axes):
         """
         return AbstractMesh(self.axis_sizes, self.axis_names, self.axis_types)
 
-    def typed(self, axes: Iterable[str], kind: AxisType) -> "Mesh":
-        """The mesh whose axes of these names are of this type."""
-        old = self.axis_types
-        types = tuple([kind if n in axes else t for n, t in zip(self.axis_names, old)])
-        return self if types == old else self._retyped(types)
-
     def update(self, devices: Any = None, axis_names: Any = None, axis_types: Any = None) -> "Mesh":
         """A mesh that differs in what is given.
 
@@ -469,23 +491,7 @@ class Mesh(_Axes):
     def _repr_html_(self) -> str | None:
         return Mesh._html(self)
 
-    # -- what specs ask --------------------------------------------------------------------
-
-    def product(self, names: Iterable[str]) -> int:
-        """How many pieces a division over these axes makes."""
-        out = 1
-        for n in names:
-            out *= self.axis_sizes[self.axis_names.index(n)]
-        return out
-
-    def check(self, spec: PartitionSpec) -> None:
-        """AxisError if the spec names an axis that the mesh does not have."""
-        for n in spec.names:
-            if n not in self.axis_names:
-                raise AxisError(
-                    f"{spec!r} names the axis {n!r}, which {self!r} does not have",
-                    fix=f"its axes are {', '.join(map(repr, self.axis_names)) or 'none'}",
-                )
+    # -- what collectives ask --------------------------------------------------------------
 
     def coordinates(self, names: Sequence[str]) -> np.ndarray:
         """Of each device, in order, its place along these axes together, the first slowest."""
@@ -545,6 +551,18 @@ class AbstractMesh(_Axes):
         """
         grid = np.arange(math.prod(self.axis_sizes)).reshape(self.axis_sizes)
         return Mesh(grid, self.axis_names, self.axis_types)
+
+    def on(self, place: Any) -> Mesh:
+        """The mesh with these axes of the devices of a place, in their order; of the first ones if
+        that is None, or has another number of them."""
+        if place is None or len(place.devices) != self.size:
+            return self.of_first_devices()
+        mesh = getattr(place, "mesh", None)
+        devices = np.array(place.devices) if mesh is None else mesh.devices
+        return Mesh(devices.reshape(self.axis_sizes), self.axis_names, self.axis_types)
+
+    def _retyped(self, types: tuple[AxisType, ...]) -> "AbstractMesh":
+        return AbstractMesh(self.axis_sizes, self.axis_names, types)
 
     def __hash__(self) -> int:
         return hash((self.shape_tuple, self.axis_types))

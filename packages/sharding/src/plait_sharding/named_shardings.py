@@ -339,7 +339,9 @@ def _driver(number: int) -> int | None:
 Mesh.drive_by(_driver)
 
 
-def piece_shape(mesh: Mesh, aval: Aval, parts: tuple, said: Callable | None = None) -> tuple:
+def piece_shape(
+    mesh: Mesh | AbstractMesh, aval: Aval, parts: tuple, said: Callable | None = None
+) -> tuple:
     """The shape of the pieces of an array divided so; AxisError if they would differ.
 
     `said()` is the array in words.

@@ -29,9 +29,15 @@ def known_platforms(platforms: Sequence[str]) -> tuple[str, ...]:
 
     Raises ArgumentError for others, and if there are none.
     """
-    names = (platforms,) if isinstance(platforms, str) else tuple(platforms)
+    try:
+        names = (platforms,) if isinstance(platforms, str) else tuple(platforms)
+    except TypeError:
+        raise ArgumentError(
+            f"platforms are names, and not {platforms!r}",
+            fix=f"give a list of some of {', '.join(PLATFORMS)}",
+        ) from None
     for name in names:
-        if name not in PLATFORMS and name != platform():
+        if not isinstance(name, str) or name not in PLATFORMS and name != platform():
             other = _OTHER_NAMES.get(str(name).lower())
             hint = f"write {other!r}, or " if other else ""
             raise ArgumentError(

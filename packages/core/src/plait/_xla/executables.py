@@ -12,6 +12,7 @@ import os
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from threading import Lock, RLock
 from typing import Any, NamedTuple
 
@@ -262,8 +263,8 @@ def _compiled(module: Module, ids: tuple[int, ...], asked: Options) -> Loaded:
 
 
 def serialized(module: Module) -> bytes:
-    """Return the executable of a module for one device as bytes, from which `loaded_again` makes it
-    where `circumstances` are the same.
+    """Return the executable of a module as bytes, from which `loaded_again` or `executable_again`
+    makes it where `circumstances` are the same.
 
     Raises RuntimeFailure where the runtime can not write it.
     """
@@ -285,7 +286,37 @@ def loaded_again(data: bytes, calls: Sequence[str] = ()) -> Loaded:
 
     Raises RuntimeFailure for what the runtime refuses.
     """
-    ids = (first(),)
+    return _again(data, (first(),), calls)
+
+
+def executable_again(
+    data: bytes, program: Program, module: Module, keys: Sequence[Key], calls: Sequence[str] = ()
+) -> tuple[Executable, list[Key]]:
+    """Return the executable that `serialized` wrote, to call with buffers, and the dispatch keys
+    that these are to have.
+
+    Args:
+      data, calls: as of `loaded_again`.
+      program: what it computes.
+      module: where it runs, how its results lie and what is passed to it; its code is not looked
+        at.  Its devices are as many as those it was compiled for, and may be others.
+      keys: dispatch keys of the operands that it was compiled for, on these devices; what is in
+        the default place lies as the compiler chose, or whole on each.
+
+    Raises RuntimeFailure for what the runtime refuses, PlacementError for devices that are not
+    here.
+    """
+    loaded = _again(data, _ids(module), calls, bool(module.chosen))
+    front = len(module.constants)
+    wanted = [
+        k if k.placement is not None or module.place is None
+        else _stays(module, loaded, front + i, k.aval)
+        for i, k in enumerate(keys)
+    ]  # fmt: skip
+    return bound(program, module, loaded, wanted, []), wanted
+
+
+def _again(data: bytes, ids: tuple[int, ...], calls: Sequence[str], chosen: bool = False) -> Loaded:
     options = _compile_options(ids, USUAL)
     code = " ".join(calls).encode()
     try:
@@ -296,7 +327,19 @@ def loaded_again(data: bytes, calls: Sequence[str] = ()) -> Loaded:
             fix="compile the program again",
         ) from e
     events.happened("load", None)
-    return Loaded(made, None)
+    if len(ids) == 1:
+        return Loaded(made, None, [] if chosen else None)
+    tiles = [jaxlib_api.tiles(s) for s in jaxlib_api.output_shardings(made)]
+    given = [jaxlib_api.tiles(s) for s in jaxlib_api.parameter_shardings(made)] if chosen else None
+    return Loaded(made, tiles, given, jaxlib_api.meets(made))
+
+
+def _stays(module: Module, loaded: Loaded, i: int, aval: Aval) -> Placed:
+    """Return the dispatch key that an argument of `main`, of the default place, is brought to."""
+    if not (module.chosen and module.chosen[i]):
+        return Placed(aval, module.place.everywhere())
+    tiles = loaded.chosen[i] if loaded.chosen else None
+    return Placed(aval, _where(module, None, tiles, aval))
 
 
 def settled(module: Module, loaded: Loaded, keys: Sequence[Any]) -> list[Any]:
@@ -393,14 +436,7 @@ def bound(
     front = [x.buffer() for x in module.constants]
     stay: list = []
     if place is not None:
-        n, everywhere = len(front), place.everywhere()
-
-        def there(i: int, aval: Aval) -> Placed:
-            if not (module.chosen and module.chosen[i]):
-                return Placed(aval, everywhere)
-            tiles = loaded.chosen[i] if loaded.chosen else None
-            return Placed(aval, _where(module, None, tiles, aval))
-
+        n, there = len(front), partial(_stays, module, loaded)
         front = [
             _brought(b, there(i, x.aval)) if x.key.placement is None else b
             for i, (x, b) in enumerate(zip(module.constants, front))

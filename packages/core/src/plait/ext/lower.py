@@ -28,6 +28,7 @@ from .._xla.disk_cache import (
     circumstances,
 )
 from .._xla.executables import (
+    executable_again,
     load,
     loaded_again,
     serialized,
@@ -69,6 +70,7 @@ __all__ = [
     "attr",
     "bindings",
     "circumstances",
+    "executable_again",
     "i64",
     "i64s",
     "index_of",

@@ -5,7 +5,7 @@
     sizes      what the module computes of sizes is computed while it is read
     walking    operations are done one after the other; types are held against what is said
     elementwise, shapes, contractions, reductions, sorting, indexing, control, generators,
-               kernels
+               kernels, devices
                the rules by family
 
 Invariant: a module that is read computes what it computes, or the reading is refused by the name of

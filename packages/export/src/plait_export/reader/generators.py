@@ -10,7 +10,7 @@ from typing import Any
 import plait
 
 from .module import Op
-from .table import ACTING, OF_SEVERAL_DEVICES, UNSEEN_STATE, enum, reads, refuses
+from .table import ACTING, UNSEEN_STATE, enum, reads, refuses
 
 
 @reads("stablehlo.rng_bit_generator")
@@ -26,8 +26,4 @@ def drawn(op: Op, state: Any, shape: Sequence[Any]) -> list:
 
 
 refuses("it draws from a state that nobody sees", UNSEEN_STATE)
-refuses(
-    "it says what each of several devices does, and what is read back is of whole arrays",
-    *OF_SEVERAL_DEVICES,
-)
 refuses("it acts on the world", *ACTING)

@@ -32,6 +32,18 @@ class Type(NamedTuple):
     dtype: np.dtype
 
 
+class Divided(NamedTuple):
+    """How a value lies on several devices.
+
+    Attributes:
+      mesh: (name, size) of each axis of the mesh.
+      spec: of each axis of the value the names that it is divided over, the first slowest.
+    """
+
+    mesh: tuple[tuple[str, int], ...]
+    spec: tuple[tuple[str, ...], ...]
+
+
 class Op(NamedTuple):
     """An operation: the numbers of its operands and results, its regions."""
 
@@ -81,6 +93,7 @@ def functions_of(
     with lock:
         reader = _Reader()
         body = answered(parsed(artifact), platforms).body
+        reader.meet_meshes(body)
         found = [reader.function(f.operation) for f in body.operations
                  if f.operation.name == "func.func"
                  and (wanted is None or f.operation.attributes["sym_name"].value in wanted)
@@ -100,6 +113,14 @@ class _Reader:
         self.numbers: dict[Any, int] = {}
         self.types: dict[Any, Type] = {}
         self.plain: dict[Any, Any] = {}
+        self.meshes: dict[str, Any] = {}
+
+    def meet_meshes(self, body: Any) -> None:
+        """Look up the meshes that a module names."""
+        for op in body.operations:
+            if op.operation.name == "sdy.mesh":
+                attributes = op.operation.attributes
+                self.meshes[attributes["sym_name"].value] = attributes["mesh"]
 
     def function(self, f: Any) -> Function:
         blocks = list(f.regions[0].blocks)
@@ -193,7 +214,31 @@ class _Reader:
             return {x.name: self.value(x.attr) for x in a}
         if isinstance(a, ir.DenseElementsAttr):
             return self.dense(a)
+        sdy = self.m.sdy
+        if sdy.ManualAxesAttr.isinstance(a):
+            named = sdy.ManualAxesAttr(a)
+            return tuple([named[i] for i in range(len(named))])
+        if sdy.TensorShardingPerValueAttr.isinstance(a):
+            each = sdy.TensorShardingPerValueAttr(a).shardings
+            return tuple([self.divided(sdy.TensorShardingAttr(s)) for s in each])
         return str(a)
+
+    def divided(self, a: Any) -> Divided | None:
+        """How a value lies; None if that is no matter of whole axes of a mesh, whose devices are in
+        their order."""
+        sdy, ref = self.m.sdy, a.mesh_or_ref
+        mesh = self.meshes.get(ref.value) if isinstance(ref, self.m.ir.FlatSymbolRefAttr) else ref
+        if mesh is None or sdy.MeshAttr(mesh).device_ids or a.unreduced_axes:
+            return None
+        parts = [
+            [sdy.AxisRefAttr(x) for x in sdy.DimensionShardingAttr(d).axes]
+            for d in a.dimension_shardings
+        ]
+        if any(x.sub_axis_info is not None for part in parts for x in part):
+            return None
+        axes = [sdy.MeshAxisAttr(x) for x in sdy.MeshAttr(mesh).axes]
+        names = tuple([tuple([x.name for x in part]) for part in parts])
+        return Divided(tuple([(x.name, int(x.size)) for x in axes]), names)
 
     def dense(self, a: Any) -> Any:
         kind = self.m.ir.RankedTensorType(a.type)

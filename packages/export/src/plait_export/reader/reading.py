@@ -34,6 +34,7 @@ from ..errors import NotReadable
 from . import (  # noqa: F401  (they fill the table)
     contractions,
     control,
+    devices,
     elementwise,
     generators,
     indexing,

@@ -3,20 +3,26 @@
 What a module computes of the sizes of its arguments, to make shapes of, is computed here instead,
 so that `dynamic_reshape` and its like have shapes as Plait has them: of numbers and names.
 
+Where a device is, too: what a module computes of the number of a device is known as places along
+axes of the mesh.
+
 Invariant: what is known is exact: where a result does not fit its dtype, or a question of sizes has
 no answer, nothing is known, and the operation is done like any other.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from math import prod
+from typing import Any, NamedTuple
 
 import numpy as np
 
+import plait
 from plait.ext.errors import (
     PlaitError,
 )
 from plait.ext.ops.shape import (
     concatenate,
+    convert,
     expand_dims,
     reshape,
     size_value,
@@ -70,6 +76,52 @@ class Known:
             for n in self.items
         ]
         return concatenate([expand_dims(v, 0) for v in each], 0) if self.shape else each[0]
+
+
+class Place(NamedTuple):
+    """Where a device is on a mesh: some digits of its number, in which the last axis is fastest.
+
+    Attributes:
+      mesh: (name, size) of each axis.
+      divisor, modulus: it is number // divisor % modulus.
+      dtype: what it is in the module.
+    """
+
+    mesh: tuple[tuple[str, int], ...]
+    divisor: int
+    modulus: int
+    dtype: np.dtype
+
+    def after(self, op: Op, others: Sequence[Any]) -> "Place | None":
+        """What an operation makes of it, with other operands; None if that is no such thing."""
+        if op.name == "stablehlo.convert" and op.types[0].dtype.kind in "iu":
+            return self._replace(dtype=op.types[0].dtype)
+        if op.name not in ("stablehlo.divide", "stablehlo.remainder"):
+            return None
+        (by,) = others
+        k = by.items[0] if by.__class__ is Known and not by.shape else None
+        if k.__class__ is not int or k < 1 or self.modulus % k:
+            return None
+        if op.name == "stablehlo.remainder":
+            return self._replace(modulus=k)
+        return self._replace(divisor=self.divisor * k, modulus=self.modulus // k)
+
+    def value(self) -> Any:
+        """It as a value, of places along axes that are bound."""
+        strides = np.cumprod([1, *[k for _, k in self.mesh[:0:-1]]])[::-1].tolist()
+        axes = [(n, k, s) for (n, k), s in zip(self.mesh, strides) if k > 1]
+        end = self.divisor * self.modulus
+        mine = [(n, k, s) for n, k, s in axes if s >= self.divisor and s * k <= end]
+        whole = prod([k for _, k, _ in mine]) == self.modulus
+        found: Any = np.int32(0)
+        for n, _, s in mine if whole else axes:
+            at = plait.lax.axis_index(n)
+            scale = s // self.divisor if whole else s
+            at = at if scale == 1 else at * np.int32(scale)
+            found = at if found.__class__ is np.int32 else found + at
+        if not whole:
+            found = found // np.int32(self.divisor) % np.int32(self.modulus)
+        return convert(as_value(found), self.dtype)
 
 
 _MOST = 64

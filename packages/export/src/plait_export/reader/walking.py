@@ -21,6 +21,9 @@ from plait.ext.lower import (
 from plait.ext.ops.callbacks import (
     foreign,
 )
+from plait.ext.ops.collective import (
+    pvary_,
+)
 from plait.ext.ops.control_flow import (
     call,
 )
@@ -31,7 +34,7 @@ from plait.ext.sizes import (
     Dim,
 )
 from plait.ext.trace import (
-    staged,
+    stage,
 )
 from plait.ext.types import (
     Aval,
@@ -43,7 +46,7 @@ from plait.ext.values import (
 
 from ..errors import NotReadable
 from .module import Block, Function, Op, Type
-from .sizes import Known, folded, known_constant
+from .sizes import Known, Place, folded, known_constant
 from .table import REFUSED, RULES
 
 _MOST_DEEP = 200
@@ -56,15 +59,17 @@ class Walk:
     Attributes:
       functions: those of the module.
       instead: number of a result -> what is taken for it, instead of doing the operation.
+      region: what surrounds the operation, where one of several devices does it; else None.
     """
 
-    __slots__ = ("functions", "instead", "_read", "_env", "_depth", "_made")
+    __slots__ = ("functions", "instead", "region", "_read", "_env", "_depth", "_made")
 
     def __init__(self, functions: dict[str, Function]):
         self.functions = functions
         self._read: dict[Any, Any] = {}
         self._env: dict[int, Any] = {}
         self.instead: dict[int, Any] = {}
+        self.region: Any = None
         self._depth = 0
         self._made: dict[int, Op] = {}
 
@@ -72,7 +77,7 @@ class Walk:
 
     def value(self, x: Any) -> Any:
         """A value for operations, of what may be known."""
-        return x.value() if x.__class__ is Known else x
+        return x.value() if x.__class__ in (Known, Place) else x
 
     def of(self, number: int) -> Any:
         """What a value of the module is here."""
@@ -113,18 +118,19 @@ class Walk:
         if self._depth > _MOST_DEEP:
             raise NotReadable(f"functions and loops in each other, deeper than {_MOST_DEEP}")
         env, before = self._env, [(n, self._env.get(n)) for n in block.arguments]
-        env.update(zip(block.arguments, args))
-        for op in block.ops:
-            if op.results and op.results[0] in self.instead:
-                env[op.results[0]] = self.instead[op.results[0]]
-                continue
-            xs = [self.of(n) for n in op.operands]
-            for number, y in zip(op.results, self._done(op, xs), strict=True):
-                env[number], self._made[number] = y, op
-        returned = [self.of(n) for n in block.returned]
-        env.update([(n, x) for n, x in before if x is not None])
-        self._depth -= 1
-        return returned
+        try:
+            env.update(zip(block.arguments, args))
+            for op in block.ops:
+                if op.results and op.results[0] in self.instead:
+                    env[op.results[0]] = self.instead[op.results[0]]
+                    continue
+                xs = [self.of(n) for n in op.operands]
+                for number, y in zip(op.results, self._done(op, xs), strict=True):
+                    env[number], self._made[number] = y, op
+            return [self.of(n) for n in block.returned]
+        finally:
+            env.update([(n, x) for n, x in before if x is not None])
+            self._depth -= 1
 
     def known_in(self, block: Block, number: int, args: Sequence[Any]) -> "Known | None":
         """A value that a block makes, if it is made of what is known: of the arguments those that
@@ -148,6 +154,11 @@ class Walk:
             found = folded(op, xs)
             if found is not None:
                 return [found]
+        if xs and xs[0].__class__ is Place:
+            place = xs[0].after(op, xs[1:])
+            if place is not None:
+                return [place]
+        xs = [x.value() if x.__class__ is Place else x for x in xs]
         rule = RULES.get(op.name)
         if rule is None:
             raise _unknown(op)
@@ -167,7 +178,7 @@ class Walk:
 
     def _fitted(self, op: Op, y: Any, want: Type) -> Any:
         """A result, of the type that the module says it has."""
-        if y.__class__ is Known:
+        if y.__class__ in (Known, Place):
             return y
         y = as_value(y)
         a = y.aval
@@ -189,7 +200,7 @@ class Walk:
         if OPERATION in f.attributes:
             return operation(f.attributes[OPERATION], [self.value(x) for x in xs])
         known = [x.key() if x.__class__ is Known else x.aval for x in xs]
-        key = (name, *known)
+        key = (name, self.region, *known)
         if key not in self._read:
             self._read[key] = self._staged(f, xs)
         program, returned = self._read[key]
@@ -214,10 +225,13 @@ class Walk:
             given = iter(values)
             found = self._entered(f, [x if x.__class__ is Known else next(given) for x in xs])
             returned[:] = [y if y.__class__ is Known else None for y in found]
-            return [y for y in found if y.__class__ is not Known]
+            return [self.value(y) for y in found if y.__class__ is not Known]
 
         avals = [x.aval for x in xs if x.__class__ is not Known]
-        return staged(apply, avals, f.name, prune=True), returned
+        # inside the stage of who calls it, which knows the axes that the function may speak of
+        program, captured = stage(apply, avals, f.name, prune=True)
+        assert not captured, "a function sees nothing outside"
+        return program, returned
 
     def _entered(self, f: Function, xs: Sequence[Any]) -> list:
         """The results of the body, which sees nothing outside."""
@@ -252,6 +266,8 @@ def operation(text: Any, xs: Sequence[Any]) -> list:
             fix="install, or update, the package that it is of",
         ) from None
     prim, count = e.prim, len(e.inputs)
+    if prim is pvary_:  # what is read along the axes of a mesh has types of its own
+        return [*xs]
     if prim.higher or prim.ambient or prim.effect or prim is foreign or len(xs) < count:
         raise NotReadable(f"the operation {prim} has no place in an artifact")
     out = prim.bind(*xs[len(xs) - count :], **e.params)

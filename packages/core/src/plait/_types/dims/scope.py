@@ -11,6 +11,7 @@ from weakref import WeakValueDictionary
 
 from ..._base.errors import (
     DimMismatch,
+    ProgramError,
     ShapeError,
     UndecidedDim,
 )
@@ -76,7 +77,14 @@ class Scope:
     def __new__(cls, constraints: Sequence[str] = (), *, lower: int = 1) -> "Scope":
         if isinstance(constraints, str):
             constraints = (constraints,)
-        if lower not in (0, 1):
+        try:
+            constraints = tuple(constraints)
+        except TypeError:
+            raise ProgramError(
+                f"constraints are texts, and not {constraints!r}",
+                fix='write constraints=["b >= 8", "mod(b, 8) == 0"]',
+            ) from None
+        if not isinstance(lower, int) or lower not in (0, 1):
             raise DimMismatch(f"a lower bound is 0 or 1, not {lower!r}")
         facts = tuple(dict.fromkeys(fact.constraint for c in constraints for fact in _read(c)))
         key = frozenset(facts), lower

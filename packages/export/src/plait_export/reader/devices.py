@@ -1,0 +1,295 @@
+"""Reading what each of several devices does: regions of one program per device, and collectives.
+
+A region is `shard_map` again, over a mesh of which the artifact says names and sizes of axes and no
+devices: those on which it runs are known when it is put into a module.  In the module devices are
+numbers; here they are places along axes, as the program had them before.
+
+Types say along which axes values vary, as in a `shard_map` that checks it.  A region that returns
+as one value what may differ from device to device was written without, and is read so.
+
+Invariant: numbers of devices become names of axes only where they say the same for all devices;
+anything else is refused.
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import cache
+from itertools import combinations, permutations
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import plait
+from plait import lax
+from plait.ext.errors import (
+    AxisError,
+)
+
+from ..errors import NotReadable
+from .comparisons import body_of
+from .module import Block, Divided, Op
+from .sizes import Known, Place
+from .table import OF_SEVERAL_DEVICES, RULES, reads, refuses
+from .walking import Walk, takes_known
+
+Axes = tuple[tuple[str, int], ...]
+
+
+class Region(NamedTuple):
+    """What surrounds an operation that one of several devices does.
+
+    Attributes:
+      mesh: (name, size) of each axis.
+      bound: the names of those that the program of one device is along.
+    """
+
+    mesh: Axes
+    bound: frozenset[str]
+
+    def moving(self) -> list[str]:
+        """The axes along which there are several devices that can be named, in order."""
+        return [n for n, k in self.mesh if k > 1 and n in self.bound]
+
+
+# ---- regions -------------------------------------------------------------------------------
+
+
+@reads("sdy.manual_computation")
+@takes_known
+def _(walk, op, xs):
+    (body,), outer = op.regions, walk.region
+    if not xs and outer is not None and _asks_where(body):
+        return [_number_of(outer)]  # it only says that the compiler divides nothing there
+    ins, outs = (_divided(op, side) for side in ("in_shardings", "out_shardings"))
+    axes = frozenset(op.attributes["manual_axes"])
+    (mesh,) = {d.mesh for d in (*ins, *outs)}
+    region = Region(mesh, axes if outer is None else outer.bound | axes)
+    if outer is not None and (outer.mesh != mesh or outer.bound & axes):
+        raise NotReadable(f"{op.name} divides what a region around it has divided")
+    entries = [[_by_hand(d, mesh, axes) for d in side] for side in (ins, outs)]
+    # sizes, and what else is known, are the same on all devices
+    given = [i for i, x in enumerate(xs) if x.__class__ is not Known or any(entries[0][i])]
+
+    def of_one(*pieces: Any) -> tuple:
+        found = list(xs)
+        for i, x in zip(given, pieces, strict=True):
+            found[i] = x
+        before, walk.region = walk.region, region
+        try:
+            return tuple([walk.value(y) for y in walk.block(body, found)])
+        finally:
+            walk.region = before
+
+    sizes, names = [k for _, k in mesh], [n for n, _ in mesh]
+    over = plait.sharding.AbstractMesh(sizes, names)
+    specs = [[plait.P(*e) for e in side] for side in entries]
+    values = [walk.value(xs[i]) for i in given]
+
+    def mapped(checked: bool) -> list:
+        f = plait.shard_map(
+            of_one, over, tuple([specs[0][i] for i in given]), tuple(specs[1]),
+            axis_names={*axes}, check_vma=checked,
+        )  # fmt: skip
+        return list(f(*values))
+
+    with plait.sharding.set_mesh(None):  # what is read is for any devices
+        try:
+            return mapped(True)
+        except AxisError:
+            return mapped(False)
+
+
+def _divided(op: Op, side: str) -> Sequence[Divided]:
+    found = op.attributes[side]
+    if any(d is None for d in found):
+        raise NotReadable(f"{op.name} divides by parts of axes, or over devices out of their order")
+    return found
+
+
+def _by_hand(d: Divided, mesh: Axes, axes: frozenset[str]) -> tuple[tuple[str, ...], ...]:
+    """The axes of a value by hand divided: along one with a single place there is nothing to
+    divide, and nothing varies."""
+    sizes = dict(mesh)
+    return tuple([tuple([n for n in names if n in axes and sizes[n] > 1]) for names in d.spec])
+
+
+def _asks_where(body: Block) -> bool:
+    """Whether a region is nothing but the number of the device."""
+    names = [op.name for op in body.ops]
+    return names == ["stablehlo.partition_id"] and body.returned == body.ops[0].results
+
+
+# ---- where we are --------------------------------------------------------------------------
+
+
+@reads("stablehlo.partition_id")
+def _(walk, op, xs):
+    return _number_of(_around(walk, op))
+
+
+def _number_of(region: Region) -> Place:
+    return Place(region.mesh, 1, prod([k for _, k in region.mesh]), np.dtype(np.uint32))
+
+
+def _around(walk: Walk, op: Op) -> Region:
+    if walk.region is None:
+        raise NotReadable(f"{op.name} is done outside of what single devices do")
+    return walk.region
+
+
+# ---- collectives ---------------------------------------------------------------------------
+
+
+@cache
+def _lines(mesh: Axes, along: tuple[str, ...]) -> np.ndarray:
+    """The numbers of devices, a row for those that differ along these axes only."""
+    names = [n for n, _ in mesh]
+    grid = np.arange(prod([k for _, k in mesh])).reshape([k for _, k in mesh])
+    at = [names.index(n) for n in along]
+    rest = [i for i in range(len(mesh)) if i not in at]
+    return grid.transpose([*rest, *at]).reshape(-1, prod([mesh[i][1] for i in at]))
+
+
+def _some(names: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """Sets of axes, small ones first."""
+    for n in range(len(names) + 1):
+        yield from combinations(names, n)
+
+
+def _in_lines(region: Region, rows: Sequence[Sequence[int]]) -> Any:
+    """(axes, rows of places along them) that say what rows of devices say, for each line of devices
+    along these axes; None if no axes do."""
+    for along in _some(region.moving()):
+        lines = _lines(region.mesh, along)
+        line, place = np.empty((2, lines.size), int)
+        line[lines] = np.arange(len(lines))[:, None]
+        place[lines] = np.arange(lines.shape[1])
+        said: list[list] = [[] for _ in lines]
+        for row in rows:
+            if len({*line[row]}) > 1:
+                break
+            said[line[row[0]]].append(tuple(place[row].tolist()))
+        else:
+            first = sorted(said[0])
+            if all(sorted(each) == first for each in said[1:]):
+                return along, first
+    return None
+
+
+def _groups(walk: Walk, op: Op) -> tuple[Any, dict[str, Any]] | None:
+    """(names of axes, groups along them as parameters) that a collective is among; None if each
+    device is alone."""
+    region, said = _around(walk, op), op.attributes.get("replica_groups")
+    by_number = op.attributes.get("use_global_device_ids", op.name == "stablehlo.all_to_all")
+    count = prod([k for _, k in region.mesh])
+    if "channel_handle" not in op.attributes or by_number is False or said.__class__ is str:
+        raise NotReadable(f"{op.name} is not among devices by their numbers")
+    rows = [[n for n in row if n >= 0] for row in said.tolist()]
+    if sorted(n for row in rows for n in row) != list(range(count)):
+        raise NotReadable(f"{op.name} is among {rows}, which are not all of {count} devices")
+    found = _in_lines(region, rows)
+    if found is None:
+        raise _odd(op, region)
+    along, groups = found
+    if not along:
+        return None
+    if len(groups) == 1:
+        for order in permutations(along):
+            if _same_order(region.mesh, along, order, groups[0]):
+                return order, {}
+    if len(along) > 1:
+        raise _odd(op, region)
+    return along, {"axis_index_groups": [list(g) for g in groups]}
+
+
+def _same_order(mesh: Axes, along: tuple, order: tuple, group: Sequence[int]) -> bool:
+    """Whether a group has all places along axes as these axes in another order count them."""
+    line = _lines(mesh, along)[0]
+    return line[list(group)].tolist() == _lines(mesh, order)[0].tolist()
+
+
+def _odd(op: Op, region: Region) -> NotReadable:
+    names = " and ".join([repr(n) for n, _ in region.mesh])
+    return NotReadable(f"{op.name} is among devices that no axes, of {names}, tell from others")
+
+
+@reads("stablehlo.all_reduce")
+def _(walk, op, xs):
+    combine = _COMBINED.get(_combines(op, xs[0]))
+    among = _groups(walk, op)
+    if combine is None:
+        raise NotReadable(f"{op.name} combines by a function that is no sum or extreme")
+    if among is None:
+        return xs
+    names, how = among
+    return [combine(x, names, **how) for x in xs]
+
+
+def _combines(op: Op, x: Any) -> str | None:
+    """The operation that a collective combines elements by; of booleans a sum is the greater."""
+    body = body_of(op.regions[0])
+    return _OF_FLAGS.get(str(body)) if x.aval.dtype == np.bool_ else body
+
+
+_COMBINED = {
+    "stablehlo.add": lax.psum,
+    "stablehlo.maximum": lax.pmax,
+    "stablehlo.minimum": lax.pmin,
+}
+_OF_FLAGS = {
+    "stablehlo.add": "stablehlo.maximum", "stablehlo.or": "stablehlo.maximum",
+    "stablehlo.maximum": "stablehlo.maximum", "stablehlo.and": "stablehlo.minimum",
+    "stablehlo.multiply": "stablehlo.minimum", "stablehlo.minimum": "stablehlo.minimum",
+}  # fmt: skip
+
+
+@reads("stablehlo.reduce_scatter")
+def _(walk, op, xs):
+    among = _groups(walk, op)
+    if _combines(op, xs[0]) != "stablehlo.add":
+        raise NotReadable(f"{op.name} combines by a function that is no sum")
+    if among is None:
+        return xs
+    names, how = among
+    at = op.attributes["scatter_dimension"]
+    return lax.psum_scatter(xs[0], names, scatter_dimension=at, tiled=True, **how)
+
+
+@reads("stablehlo.all_gather")
+def _(walk, op, xs):
+    among = _groups(walk, op)
+    if among is None:
+        return xs
+    names, how = among
+    at = op.attributes["all_gather_dim"]
+    return [lax.all_gather(x, names, axis=at, tiled=True, **how) for x in xs]
+
+
+@reads("stablehlo.all_to_all")
+def _(walk, op, xs):
+    among = _groups(walk, op)
+    if among is None:
+        return xs
+    names, how = among
+    split, concat = (op.attributes[f"{k}_dimension"] for k in ("split", "concat"))
+    return [lax.all_to_all(x, names, split, concat, tiled=True, **how) for x in xs]
+
+
+@reads("stablehlo.collective_permute")
+def _(walk, op, xs):
+    region, pairs = _around(walk, op), op.attributes["source_target_pairs"]
+    if "channel_handle" not in op.attributes:
+        raise NotReadable(f"{op.name} is not among devices by their numbers")
+    found = _in_lines(region, pairs.tolist())
+    if found is None:
+        raise _odd(op, region)
+    along, moves = found
+    if not along:
+        return xs if moves else [plait.numpy.zeros(x.aval.shape, x.aval.dtype) for x in xs]
+    return [lax.ppermute(x, along, moves) for x in xs]
+
+
+refuses(
+    "it says what each of several devices does, in a way that Plait has no word for",
+    *[name for name in OF_SEVERAL_DEVICES if name not in RULES],
+)
