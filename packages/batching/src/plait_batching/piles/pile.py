@@ -7,6 +7,7 @@ capacities; what is beyond the last row is garbage that no method shows.
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import index
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -39,6 +40,7 @@ from plait.ext.tree import (
     flatten,
     register,
     registered_by,
+    tell_parts_apart,
 )
 from plait.ext.types import (
     Aval,
@@ -492,7 +494,7 @@ class Pile:
 
     def __reduce__(self) -> tuple:
         children, static = _children(self)
-        return _again, (static, children)
+        return _restored, (static, children)
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self.to_list())
@@ -520,7 +522,16 @@ def _again(static: Any, children: Any) -> Pile:
     return Pile._of(kids[:n], kids[n:], types, sizes, tree, count)
 
 
+def _restored(static: Any, children: Any) -> Pile:
+    """A pile that was pickled or copied."""
+    p = _again(static, children)
+    p._lengths = tuple(map(_one_of, p._lengths))
+    return p
+
+
 register(Pile, _children, _again)
+# piles of the same lengths have one size, wherever they come together
+tell_parts_apart(Pile, lambda static, count: range(len(static[0]), count))
 
 
 class _Frame:
@@ -703,7 +714,22 @@ def _checked(lengths: Any) -> Any:
         )
     if not isinstance(n, Tracer) and np.asarray(n).min(initial=0) < 0:
         raise ArgumentError("a length is negative", fix="give lengths that are 0 or more")
-    return pnp.asarray(n, "int32")
+    return _one_of(pnp.asarray(n, "int32"))
+
+
+_vectors: "WeakValueDictionary[tuple, Array]" = WeakValueDictionary()
+
+
+def _one_of(n: Any) -> Any:
+    """The array of these lengths that there is, if they are known: so piles of equal lengths have
+    one size where nobody reads lengths any more, among the arguments of jit."""
+    if not isinstance(n, Array):
+        return n
+    key = np.asarray(n).tobytes(), n.key
+    found = _vectors.get(key)
+    if found is None or found.is_deleted():
+        found = _vectors[key] = n
+    return found
 
 
 def _size(name: str, n: Any, rows: Any, longest: Any) -> Size:
@@ -758,7 +784,7 @@ def _of_columns(
     caps = Capacities(sizes, count)
     for column, t in zip(columns, types):
         leaves.append(pnp.asarray(_laid_out(column, t, caps, count)))
-    lengths = [pnp.asarray(v, "int32") for v in vectors]
+    lengths = [_one_of(pnp.asarray(v, "int32")) for v in vectors]
     return Pile._of(leaves, lengths, types, sizes, tree, count)
 
 

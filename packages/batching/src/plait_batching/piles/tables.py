@@ -5,7 +5,7 @@ is none.
 """
 
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -53,12 +53,21 @@ def table(make: Callable[[Any], Any]) -> Any:
     return cached_property(made)
 
 
+KEPT = 256
+"""How many programs of a table are kept: for as many capacities, which batches of one origin have a
+dozen of."""
+
+
 def shared(make: Callable) -> Any:
     """A function whose last argument is a tuple of capacities: one program for each of them, staged
     once, and lowered once in each module, however many sizes and operations ask for it.
 
-    `of` is the function itself, for others that are shared."""
-    programs: dict[Any, Any] = {}
+    Of many capacities the latest are kept.  `of` is the function itself, for others that are
+    shared."""
+
+    @lru_cache(maxsize=KEPT)
+    def program(avals: tuple, capacities: tuple) -> Any:
+        return staged(lambda *vs: list(_several(make(*vs, capacities))), avals, make.__name__)
 
     def made(*args: Any) -> Any:
         *given, capacities = args
@@ -66,12 +75,7 @@ def shared(make: Callable) -> Any:
         avals = tuple([x.aval for x in xs])
         if is_symbolic(capacities) or any(is_symbolic(a.shape) for a in avals):
             return make(*args)  # sizes known by name belong to the program around
-        key = avals, capacities
-        if key not in programs:
-            programs[key] = staged(
-                lambda *vs: list(_several(make(*vs, capacities))), avals, make.__name__
-            )
-        got = call.bind(*xs, program=programs[key])
+        got = call.bind(*xs, program=program(avals, capacities))
         return got if len(got) > 1 else got[0]
 
     made.__doc__, made.of = make.__doc__, make  # type: ignore[attr-defined]
