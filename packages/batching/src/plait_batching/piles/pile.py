@@ -52,10 +52,19 @@ from plait.ext.values import (
     as_value,
 )
 
-from .capacities import COUNTS, TILE, Capacities, Size, rounded, size_of_lengths
+from .capacities import (
+    COUNTS,
+    TILE,
+    Capacities,
+    Size,
+    capacities,
+    ragged_axes,
+    rounded,
+    size_of_lengths,
+)
 from .carrier import Ragged
 from .layouts import along, fit
-from .operation import FLAT, PADDED, TILES, layout, place, ragged_axes
+from .operation import FLAT, PADDED, TILES, layout, place
 
 __all__ = ["SCOPE", "Pile", "PileType", "is_pile", "named", "names_inside", "refitted", "spoken_of"]
 
@@ -352,7 +361,7 @@ class Pile:
         return bool(each.min() >= 0 and each.max() <= s.longest and each.sum() <= s.rows)
 
     def _caps(self) -> Capacities:
-        return Capacities(self._sizes, self._count)
+        return capacities(self._sizes, self._count)
 
     def _axes(self, t: Aval) -> tuple[int, ...]:
         return ragged_axes(t.shape, [s.name for s in self._sizes])
@@ -632,7 +641,7 @@ def _spoken_of(p: Pile, sizes: dict[str, Any]) -> Pile:
     count = told(p._count, sizes)
     rows, lengths = p._leaves, p._lengths
     if count.__class__ is int:  # room for one row at least
-        caps = Capacities(tuple(table), count)
+        caps = capacities(tuple(table), count)
         rows = tuple([refitted(as_value(x), t, caps) for x, t in zip(rows, types, strict=True)])
         lengths = tuple(map(as_value, lengths))
     return Pile._of(rows, lengths, types, table, p._tree, count)
@@ -781,7 +790,7 @@ def _of_columns(
         types.append(_element_type(column, own, vectors, first))
     sizes = tuple([size_of_lengths(f"n{first + i}", v) for i, v in enumerate(vectors)])
     count, tree = len(columns[0]), tree_of(types)
-    caps = Capacities(sizes, count)
+    caps = capacities(sizes, count)
     for column, t in zip(columns, types):
         leaves.append(pnp.asarray(_laid_out(column, t, caps, count)))
     lengths = [_one_of(pnp.asarray(v, "int32")) for v in vectors]

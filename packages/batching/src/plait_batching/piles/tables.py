@@ -31,7 +31,7 @@ from plait.ext.values import (
 )
 
 from .capacities import TILE
-from .row_access import put, rows_at, rows_or
+from .row_access import chosen, put, rows_at, rows_or
 
 __all__ = ["I32", "Pairs", "Rows"]
 
@@ -235,7 +235,7 @@ def _tiles_of(lengths: Any, first_row: Any, capacities: tuple[int, int, int]) ->
     position = k[:, None] * TILE + pnp.arange(TILE, dtype=I32)
     there = position < rows_at(_and_none(lengths), example)[:, None]
     at = rows_at(first_row, example)[:, None] + position
-    return counts, first, example, position, there, pnp.where(there, at, rows)
+    return counts, first, example, position, there, chosen(there, (0, 1), at, rows)
 
 
 @shared
@@ -299,8 +299,8 @@ def _pairs_of(
     # an example without tiles on the right has no pairs, and none is divided by 0
     i, j = divided(k, pnp.maximum(rows_at(_and_none(n), example), 1))
     inside = example < size
-    left = pnp.where(inside, rows_at(first_left, example) + i, lefts)
-    right = pnp.where(inside, rows_at(first_right, example) + j, rights)
+    left = chosen(inside, (0,), rows_at(first_left, example) + i, lefts)
+    right = chosen(inside, (0,), rows_at(first_right, example) + j, rights)
     return first, example, pnp.minimum(example, max_dim(size - 1, 0)), i, j, left, right
 
 

@@ -29,7 +29,7 @@ from .divided import lie_as, released
 from .handles import apply_through, handle_among
 from .higher_order import Part
 from .interpreter import Interpreter, Tracer, as_list, enter, leave, open_under, stray
-from .ir import Program, Var, ambient_of, dims_of
+from .ir import Program, Var, ambient_of, speaks_of
 from .lift_higher_order import Form, Forms, lift_program, rewired
 from .primitive import Primitive, freeze
 
@@ -327,9 +327,7 @@ class Carrier(Interpreter):
         axes = ambient_of(prim, params)
         if axes and self.concerns(axes):
             return True
-        return bool(self.dims) and not self.dims.isdisjoint(
-            dims_of([[a.aval for a in args], *params.values()])
-        )
+        return bool(self.dims) and speaks_of(self.dims, args, params)
 
     def _unowned(self, prim: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
         """Apply an operation without lifted operands.
