@@ -174,6 +174,8 @@ class Ragged(Batch):
     def part_axes(self, aval: Aval, form: Any) -> tuple:
         if form == FLAT:
             return (tuple(range(aval.ndim)),)
+        if _is_undone(form):
+            return ((None,) * aval.ndim,) * (2 * len(form[1]))
         at = form if form.__class__ is int else form[1]
         return (tuple([i + (i >= at) for i in range(aval.ndim)]),)
 
@@ -201,6 +203,9 @@ class Ragged(Batch):
 
     def whole(self, aval: Aval) -> Any:
         return self.usual(aval)
+
+    def entering(self, aval: Aval, form: Any) -> Any:
+        return 0 if _is_undone(form) else form
 
     def grow(self, form: Any, axis: int) -> Any:
         if form.__class__ is int:
@@ -445,11 +450,13 @@ class Ragged(Batch):
         return super().through(prim, [self.settled(a) for a in args], params)
 
 
+def _is_undone(form: Any) -> bool:
+    return form.__class__ is tuple and form[0] == PARTIAL
+
+
 def undone(r: Ragged, x: Any) -> bool:
     """Whether a value is an undone contraction."""
-    return (
-        x.__class__ is Lifted and x.by is r and x.form.__class__ is tuple and x.form[0] == PARTIAL
-    )
+    return x.__class__ is Lifted and x.by is r and _is_undone(x.form)
 
 
 def _written(shape: Sequence[Any], first: dict[str, Any]) -> list[Any]:

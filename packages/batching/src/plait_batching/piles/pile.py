@@ -63,8 +63,9 @@ from .capacities import (
     size_of_lengths,
 )
 from .carrier import Ragged
-from .layouts import along, fit
+from .layouts import fit
 from .operation import FLAT, PADDED, TILES, layout, place
+from .row_access import chosen
 
 __all__ = ["SCOPE", "Pile", "PileType", "is_pile", "named", "names_inside", "refitted", "spoken_of"]
 
@@ -315,8 +316,7 @@ class Pile:
         (a,) = axes
         rows = self._ragged().rows(t.shape[a])
         if isinstance(rows.lengths, Tracer):
-            there = along(rows.there, a, x.ndim)
-            return pnp.where(there, x, pnp.zeros((), x.dtype))
+            return chosen(rows.there, (a,), as_value(x), 0)
         total = int(np.asarray(rows.lengths).sum())
         return x[(slice(None),) * a + (slice(0, total),)]
 

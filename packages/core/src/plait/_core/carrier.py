@@ -132,6 +132,14 @@ class Carrier(Interpreter):
             fix=f"define {type(self).__name__}.join",
         )
 
+    def entering(self, aval: Aval, form: Form) -> Form:
+        """Return the form in which a result of a program enters one again, as a carry does, or is
+        stacked as a row: one that the form can be coerced to.
+
+        It is the form itself, but for forms whose components lack the axes of the value.
+        """
+        return form
+
     def collect(self, aval: Aval, parts: tuple[Any, ...], f: Form, g: Form) -> tuple[Any, ...]:
         """Return the cotangent of a value in form `g`, from that of the value coerced to `f`: the
         transpose of `coerce`, where `g` is below `f`; else a coercion like any other.
