@@ -320,7 +320,7 @@ class Evaluate(Interpreter):
 
 GROUND = Evaluate()
 _current: ContextVar[Interpreter] = ContextVar("plait._core.interpreter", default=GROUND)
-_entered: "ContextVar[use | None]" = ContextVar("plait.entered", default=None)
+_entered: "ContextVar[_Entry | None]" = ContextVar("plait.entered", default=None)
 
 
 def _pickled(variable: ContextVar[Any]) -> tuple[Any, ...]:
@@ -348,8 +348,18 @@ leave = _current.reset
 # Python where these take three.
 
 
-class use:
+def use(interpreter: Interpreter) -> "_Entry":
     """Make an interpreter current for a `with` block."""
+    return _Entry(interpreter)
+
+
+def opened(interpreter: Interpreter) -> "_Entry":
+    """Make an interpreter current for a `with` block, then close it: its tracers have escaped."""
+    return _Opened(interpreter)
+
+
+class _Entry:
+    """An interpreter that is entered, and what was entered before it."""
 
     __slots__ = ("below", "interpreter", "tokens")
 
@@ -383,14 +393,12 @@ class use:
             )
 
 
-class opened(use):
-    """Make an interpreter current for a `with` block, then close it: its tracers have escaped."""
-
+class _Opened(_Entry):
     __slots__ = ()
 
     def __exit__(self, *_: Any) -> None:
         self.interpreter.closed = True
-        use.__exit__(self)
+        _Entry.__exit__(self)
 
 
 def open_under(interpreter: Interpreter, parent: Interpreter | None) -> None:
@@ -401,9 +409,12 @@ def open_under(interpreter: Interpreter, parent: Interpreter | None) -> None:
     interpreter.thread = get_ident()
 
 
-class with_lines:
+def with_lines() -> "_Lines":
     """Give the current interpreter's recorders, whose `where` may be set; put it back after."""
+    return _Lines()
 
+
+class _Lines:
     __slots__ = ("before", "recorders")
 
     def __enter__(self) -> tuple[Any, ...]:

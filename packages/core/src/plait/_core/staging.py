@@ -217,13 +217,16 @@ def entered(x: Tracer, start: Interpreter | None) -> Var | None:
     return None
 
 
-class collector_paused:
+def collector_paused() -> "_Paused":
     """Pause the garbage collector for a block that stages.
 
     Staging makes many objects that all live on: looking for garbage among them took more than half
     of the time for large programs.
     """
+    return _Paused()
 
+
+class _Paused:
     __slots__ = ("was_on",)
 
     def __enter__(self) -> None:
