@@ -39,6 +39,7 @@ from plait.ext.ops.collective import (
     varied,
 )
 from plait.ext.ops.shape import (
+    convert,
     moveaxis,
     normal_axis,
 )
@@ -235,7 +236,8 @@ class _Argument:
         if as_size and self.may_be_size:
             n = np.asarray(v)
             if n.min(initial=0) >= 0:
-                self.size = named(sizes.name_of(v, size_of_lengths("", n), self.path))
+                lengths = convert(v, np.dtype("int32"))
+                self.size = named(sizes.name_of(lengths, size_of_lengths("", n), self.path))
                 self.kind = SHARED
                 return
         self.kind, self.values = STACKED, [v]

@@ -5,6 +5,7 @@ Invariant: importing this package registers all of them.
 
 from . import (
     attention,
+    callbacks,
     collective,
     contraction,
     control,
@@ -24,6 +25,7 @@ from . import (
 
 __all__ = [
     "attention",
+    "callbacks",
     "collective",
     "contraction",
     "control",
