@@ -46,6 +46,7 @@ from plait.ext.ops.shape import (
 from plait.ext.sizes import (
     Dim,
     is_symbolic,
+    max_dim,
 )
 from plait.ext.trace import (
     Stage,
@@ -118,7 +119,7 @@ class Sizes:
         name = self.alike.get(name, name)
         old = self.sizes.get(name, size)
         self.sizes[name] = Size(
-            name, *[max(p, q) for p, q in zip(old.counts, size.counts, strict=True)]
+            name, *[max_dim(p, q) for p, q in zip(old.counts, size.counts, strict=True)]
         )
         return name
 
@@ -150,7 +151,10 @@ class Sizes:
         for second, first in self.alike.items():
             a, b = as_value(self.vectors[first]), as_value(self.vectors[second])
             refuse = _Refusal(self.paths[first], self.paths[second])
-            lax.cond((a != b).any(), partial(debug.callback, refuse, a, b), lambda: None)
+            if self.depth:  # in an example of a pile around: the host asks for each of these
+                debug.callback(refuse.unless_equal, a, b)
+            else:
+                lax.cond((a != b).any(), partial(debug.callback, refuse, a, b), lambda: None)
 
 
 class _Refusal:
@@ -158,6 +162,10 @@ class _Refusal:
 
     def __init__(self, first: str, second: str):
         self.first, self.second = first, second
+
+    def unless_equal(self, a: Any, b: Any) -> None:
+        if not np.array_equal(a, b):
+            self(a, b)
 
     def __call__(self, a: Any, b: Any) -> None:
         raise ShapeError(

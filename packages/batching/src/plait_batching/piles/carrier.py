@@ -204,6 +204,9 @@ class Ragged(Batch):
     def whole(self, aval: Aval) -> Any:
         return self.usual(aval)
 
+    def least(self, aval: Aval) -> Any:
+        return self.usual(aval) if self.axes(aval) else None
+
     def entering(self, aval: Aval, form: Any) -> Any:
         return 0 if _is_undone(form) else form
 

@@ -132,6 +132,11 @@ class Carrier(Interpreter):
             fix=f"define {type(self).__name__}.join",
         )
 
+    def least(self, aval: Aval) -> Form:
+        """Return the form of values of this type of which nothing is known but that: None, for they
+        may be plain, unless the type itself says that they are not."""
+        return None
+
     def entering(self, aval: Aval, form: Form) -> Form:
         """Return the form in which a result of a program enters one again, as a carry does, or is
         stacked as a row: one that the form can be coerced to.
