@@ -5,6 +5,7 @@ capacities; what is beyond the last row is garbage that no method shows.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
 from operator import index
 from typing import Any
 from weakref import WeakValueDictionary
@@ -73,6 +74,7 @@ SCOPE = Scope([], lower=0)
 """Of all sizes that piles name: nothing is known of them but that they are not negative."""
 
 
+@lru_cache(maxsize=256)
 def named(name: str) -> Dim:
     """The size of a name."""
     (d,) = symbolic_dims(name, SCOPE)
