@@ -3,6 +3,7 @@
 Invariant: the other side is numpy, one example after the other, or what was asked for in words.
 """
 
+import pickle
 import re
 from functools import partial
 
@@ -11,7 +12,7 @@ import pytest
 
 import plait
 import plait.numpy as pnp
-from plait import lax, pile_axis, vmap
+from plait import lax, nn, pile_axis, vmap
 from plait.errors import ArgumentError, ShapeError
 
 LENGTHS = [3, 1, 4]
@@ -457,8 +458,10 @@ def test_other_lengths_of_the_same_capacity_are_not_traced_again():
 def test_sizes_of_the_same_lengths_are_one_size():
     p = floats()
     q = mapped(lambda x: x * 2, p)
-    (e,) = equations(lambda p, q: mapped(lambda x, y: x.shape[0] + 0 * y.shape[0], p, q), p, q)[:1]
-    assert len(e.params["sizes"]) == 2  # two piles that come in separately are told apart
+    both = lambda p, q: mapped(lambda x, y: x.shape[0] + 0 * y.shape[0], p, q)
+    for other, sizes in ((q, 1), (floats([3, 2, 3]), 2)):
+        (e,) = equations(both, p, other)[:1]
+        assert len(e.params["sizes"]) == sizes
 
     def one(p):
         return mapped(lambda x, y: x.shape[0] == y.shape[0], p, mapped(pnp.cos, p))
@@ -546,3 +549,66 @@ def test_control_flow_and_maps(name):
     f, g = LOOPED[name]
     p = floats([3, 5, 4, 1])
     same(mapped(f, p), [(g or counted_up)(x) for x in p.to_list()], 1e-9)
+
+
+def three_of_one_batch():
+    """Queries, keys and values, that a function made of one batch."""
+    p = floats([3, 0, 36, 1], (4,))
+    return [mapped(lambda x, k=k: x * k, p) for k in (0.5, 1.0, 2.0)]
+
+
+def attending(seen):
+    def attend(q, k, v):
+        seen.append(q.shape[0] is k.shape[0] is v.shape[0])
+        return nn.softmax(q @ k.T, -1) @ v
+
+    return lambda q, k, v: mapped(attend, q, k, v)
+
+
+ONE_BATCH = {
+    "of one object": three_of_one_batch,
+    "made apart": lambda: [floats([3, 0, 36, 1], (4,), seed=s) for s in range(3)],
+    "results of jit": lambda: plait.jit(three_of_one_batch)(),
+    "copied": lambda: [pickle.loads(pickle.dumps(p)) for p in three_of_one_batch()],
+}
+
+
+@pytest.mark.feature("B34")
+@pytest.mark.parametrize("name", ONE_BATCH)
+@pytest.mark.parametrize("way", ["jit", "jit in jit", "grad of jit", "cond", "scan"])
+def test_piles_of_one_batch_are_one_size(name, way):
+    """Their function is traced once, at one size, and no lengths are compared when it runs."""
+    seen, piles = [], ONE_BATCH[name]()
+    f = attending(seen)
+    want = [np.asarray(nn.softmax(q @ k.T, -1) @ v) for q, k, v in zip(*piles)]
+    ways = {
+        "jit": plait.jit(f),
+        "jit in jit": plait.jit(plait.jit(f)),
+        "grad of jit": lambda *p: plait.grad(
+            lambda v: vmap(pnp.sum, pile_axis)(plait.jit(f)(*p[:2], v)).sum()
+        )(p[2]),
+        "cond": plait.jit(lambda *p: lax.cond(p[0].data.sum() < 1e9, f, lambda q, k, v: v, *p)),
+        "scan": plait.jit(
+            lambda *p: lax.scan(lambda c, _: ((f(*c), *c[1:]), None), p, None, length=1)[0][0]
+        ),
+    }
+    got = ways[way](*piles)
+    assert seen == [True]
+    if way == "grad of jit":
+        weights = [nn.softmax(q @ k.T, -1) for q, k in zip(*piles[:2])]
+        want = [np.asarray(w.T @ np.ones((len(w), 4))) for w in weights]
+    same(got, want, 1e-6)
+    text = plait.jit(f).lower(*piles).as_text()
+    assert "callback" not in text
+
+
+@pytest.mark.feature("B34")
+def test_batches_that_come_again_are_not_traced_again():
+    seen = []
+    f = plait.jit(attending(seen))
+    for k in range(6):
+        lengths = [3 + k % 2, 0, 36, 1]
+        f(*[floats(lengths, (4,), seed=s) for s in range(3)])
+    with plait.events.counting() as n:
+        f(*[floats([4, 1, 34, 2], (4,), seed=s) for s in range(3)])
+    assert seen == [True] and not n["trace"] and not n["compile"]

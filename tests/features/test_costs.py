@@ -74,6 +74,81 @@ def test_python_calls_for_an_operation(stage):
     assert (many - few) / 400 <= most
 
 
+# ---- piles -------------------------------------------------------------------------------------
+
+LENGTHS = np.random.default_rng(0).integers(0, 100, 16)
+
+
+def attention(q, k, v):
+    scores = pnp.einsum("nhd,mhd->hnm", q, k) / F32(5.6)
+    return pnp.einsum("hnm,mhd->nhd", plait.nn.softmax(scores, -1), v)
+
+
+def layers(x, v, w):
+    return (pnp.tanh(x @ v) @ w).sum(0)
+
+
+def recurrent(x, w):
+    return lax.scan(lambda h, r: (pnp.tanh(w @ h + r), None), pnp.zeros(8, "float32"), x)[0]
+
+
+SQUARE = np.ones((8, 8), F32)
+MAPPED = {  # a function of one example, what it is given (a shape: an axis more in front), ragged?
+    "sum": (lambda x: x.sum(0), [(8,)], False),
+    "softmax": (lambda x: plait.nn.softmax(x, 0), [(8,)], True),
+    "cumsum": (lambda x: pnp.cumsum(x, 0), [(8,)], True),
+    "sort": (lambda x: pnp.sort(x, 0), [()], True),
+    "layers": (layers, [(8,), SQUARE, SQUARE], False),
+    "recurrent": (recurrent, [(8,), SQUARE], False),
+    "attention": (attention, [(4, 8)] * 3, True),
+    "fused attention": (plait.nn.dot_product_attention, [(4, 8)] * 3, True),
+}
+
+
+def of_rows(shape):
+    return plait.Pile.from_list([np.ones((n, *shape), F32) for n in LENGTHS])
+
+
+def arguments(name, piles):
+    make = of_rows if piles else lambda shape: np.ones((16, 100, *shape), F32)
+    return [make(g) if isinstance(g, tuple) else g for g in MAPPED[name][1]]
+
+
+def mapped_over(name, k, piles, backwards):
+    """Another function at each number k."""
+    f, given, is_ragged = MAPPED[name]
+    axis = plait.pile_axis if piles else 0
+    axes = tuple([axis if isinstance(g, tuple) else None for g in given])
+    out = plait.pile_axis if piles and is_ragged else 0
+    run = plait.vmap(lambda *xs: f(*xs) * F32(k), axes, out)
+    if not backwards:
+        return run
+    total = lambda y: (y.data if isinstance(y, plait.Pile) else y).sum()
+    return plait.grad(lambda *xs: total(run(*xs)))
+
+
+@pytest.mark.parametrize("backwards", [False, True], ids=["forward", "backward"])
+@pytest.mark.parametrize("name", MAPPED)
+def test_python_calls_for_a_pile(name, backwards):
+    """Tracing a program over a pile, and lowering it, costs little more than over an array."""
+
+    def counted(piles, then):
+        numbers, args = iter(range(2, 9)), arguments(name, piles)
+
+        def run():
+            then(plait.jit(mapped_over(name, next(numbers), piles, backwards)), args)
+
+        for _ in range(3):  # what is looked up and staged the first time
+            run()
+        return calls(run)
+
+    for then, most in (
+        (lambda f, args: f.trace(*args), 3),
+        (lambda f, args: f.lower(*args).as_text(), 5),
+    ):
+        assert counted(True, then) <= most * counted(False, then)
+
+
 # ---- launches ----------------------------------------------------------------------------------
 
 

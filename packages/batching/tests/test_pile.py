@@ -4,9 +4,11 @@ Invariant: what is expected is numpy's, element by element.
 """
 
 import copy
+import gc
 import pickle
 import subprocess
 import sys
+import weakref
 
 import numpy as np
 import pytest
@@ -23,6 +25,7 @@ from plait.errors import (
     ShapeError,
     SubscriptError,
 )
+from plait_batching.piles.tables import KEPT, shared
 
 pnp = plait.numpy
 
@@ -517,3 +520,18 @@ def test_rows_of_another_dtype():
         got = f(halved)
         assert got.dtype == np.float16
         np.testing.assert_array_equal(got, [6, 0, 4])
+
+
+def test_programs_of_tables_are_let_go():
+    """Capacities come and go, as data do: what was staged for those of long ago is not kept, and of
+    those that come again nothing is staged anew."""
+    f = shared(lambda n, capacities: n + capacities[0])
+
+    def staged_for(k):
+        (e,) = plait.make_program(lambda n: f(n, (k,)))(np.int32(1)).eqns
+        return e.params["program"]
+
+    kept = [weakref.ref(staged_for(k)) for k in range(KEPT + 20)]
+    gc.collect()
+    assert sum(r() is not None for r in kept) <= KEPT
+    assert kept[-1]() is staged_for(KEPT + 19) is not None

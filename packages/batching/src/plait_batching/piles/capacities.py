@@ -7,7 +7,8 @@ other size (n + m, n // 2, n * m) follow from those.
 Invariant: a capacity is never less than what lengths can ask for; it is at least 1.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import lru_cache
 from math import isqrt
 from typing import Any, NamedTuple
 
@@ -18,8 +19,14 @@ from plait.ext.sizes import (
     max_dim,
     min_dim,
 )
+from plait.ext.types import (
+    Aval,
+)
 
-__all__ = ["COUNTS", "TILE", "Capacities", "Size", "rounded", "size_of_lengths"]
+__all__ = [
+    "COUNTS", "TILE", "Capacities", "Size", "capacities", "ragged_axes", "rounded",
+    "size_of_lengths",
+]  # fmt: skip
 
 TILE = 32
 """Rows of a tile: values with two ragged axes are kept in tiles of TILE x TILE."""
@@ -83,6 +90,13 @@ class _Bound(NamedTuple):
     total: Any
 
 
+def ragged_axes(shape: Sequence[Any], names: Any) -> tuple[int, ...]:
+    """The axes whose sizes speak of one of the names."""
+    return tuple(
+        [i for i, d in enumerate(shape) if d.__class__ is Dim and not d.variables.isdisjoint(names)]
+    )
+
+
 class Capacities:
     """The capacities of all sizes that are made of named ones.
 
@@ -95,6 +109,16 @@ class Capacities:
         self.table, self.size = table, size
         self.named = {s.name: s for s in table}
         self._found: dict[str, _Bound] = {}
+        self._axes: dict[Aval, tuple[int, ...]] = {}
+        self.laid_out: dict[tuple[Aval, str], Aval] = {}
+        """Types on the device, by (type of an example, layout); see `operation.layout`."""
+
+    def axes(self, aval: Aval) -> tuple[int, ...]:
+        """The ragged axes of a type."""
+        found = self._axes.get(aval)
+        if found is None:
+            found = self._axes[aval] = ragged_axes(aval.shape, self.named)
+        return found
 
     def mine(self, d: Any) -> bool:
         """Whether a size speaks of a named one."""
@@ -190,6 +214,12 @@ class Capacities:
             return self._made(which(a.least, b.least), which(a.most, b.most), total)
 
         return of
+
+
+@lru_cache(maxsize=256)
+def capacities(table: tuple[Size, ...], size: Any) -> Capacities:
+    """The capacities for these sizes and this number of examples, with what is known of them."""
+    return Capacities(table, size)
 
 
 # ---- capacities that are sizes of an operation around ----------------------------------------

@@ -20,6 +20,7 @@ from plait.ext.errors import (
 from plait.ext.ir import (
     ambient_of,
     dims_of,
+    speaks_of,
 )
 from plait.ext.rules import (
     RuleTable,
@@ -45,10 +46,11 @@ from plait.ext.values import (
 )
 
 from ..interpreter import Batch, batching_rules
-from .capacities import Capacities, Size
-from .layouts import along, converted, fit
-from .operation import FLAT, PADDED, layout, place, ragged_axes
+from .capacities import Size, capacities
+from .layouts import converted, fit
+from .operation import FLAT, PADDED, layout, place
 from .padding import padding_rules
+from .row_access import chosen
 from .tables import I32, Pairs, Rows
 
 __all__ = ["PARTIAL", "Ragged", "lazily", "partial_rules", "pile_rules", "undone"]
@@ -93,7 +95,7 @@ class Ragged(Batch):
         if any(s.label for s in table):
             self.does = "mask"
         self.sizes = {} if axis_name is None else {axis_name: size}  # type: ignore[misc]
-        self.caps = Capacities(table, size)
+        self.caps = capacities(table, size)
         self.dims = frozenset(self.caps.named)
         self._rows: dict[str, Rows] = {}
         self._pairs: dict[tuple[str, str], Pairs] = {}
@@ -109,7 +111,7 @@ class Ragged(Batch):
 
     def axes(self, aval: Aval) -> tuple[int, ...]:
         """The ragged axes of a type."""
-        return ragged_axes(aval.shape, self.dims)
+        return self.caps.axes(aval) if aval.dims else ()
 
     def lengths(self, d: Any) -> Any:
         """A size of every example: int32[size]."""
@@ -172,6 +174,8 @@ class Ragged(Batch):
     def part_axes(self, aval: Aval, form: Any) -> tuple:
         if form == FLAT:
             return (tuple(range(aval.ndim)),)
+        if _is_undone(form):
+            return ((None,) * aval.ndim,) * (2 * len(form[1]))
         at = form if form.__class__ is int else form[1]
         return (tuple([i + (i >= at) for i in range(aval.ndim)]),)
 
@@ -199,6 +203,12 @@ class Ragged(Batch):
 
     def whole(self, aval: Aval) -> Any:
         return self.usual(aval)
+
+    def least(self, aval: Aval) -> Any:
+        return self.usual(aval) if self.axes(aval) else None
+
+    def entering(self, aval: Aval, form: Any) -> Any:
+        return 0 if _is_undone(form) else form
 
     def grow(self, form: Any, axis: int) -> Any:
         if form.__class__ is int:
@@ -285,10 +295,7 @@ class Ragged(Batch):
         for a in axes:
             d = aval.shape[a]
             if self.caps.mine(d):
-                inside = self.rows(d).inside
-                shape = [1] * (aval.ndim + 1)
-                shape[0], shape[a + 1] = inside.shape
-                x = pnp.where(inside.reshape(shape), x, pnp.asarray(fill, x.dtype))
+                x = chosen(self.rows(d).inside, (0, a + 1), x, fill)
         return x
 
     def cleaned(self, x: Any, aval: Aval) -> Any:
@@ -304,18 +311,18 @@ class Ragged(Batch):
             return self.masked(x, aval, axes, 0)
         sizes = [aval.shape[a] for a in axes]
         if form == FLAT:
-            return pnp.where(along(self.rows(sizes[0]).there, axes[0], x.ndim), x, _zero(x))
+            return chosen(self.rows(sizes[0]).there, axes, x, 0)
         p = self.pairs(*sizes)
         for a, there in zip(axes, (p.left_there, p.right_there)):
-            shape = [1] * x.ndim
-            shape[0], shape[a + 1] = there.shape
-            x = pnp.where(there.reshape(shape), x, _zero(x))
+            x = chosen(there, (0, a + 1), x, 0)
         return x
 
     def concerned(self, args: Sequence[Any], outs: Any, params: dict) -> bool:
         """Whether anything here speaks of a size that differs between examples."""
-        seen = [[a.aval for a in args], outs, *params.values()]
-        return not self.dims.isdisjoint(dims_of(seen))
+        for a in outs:
+            if a.dims and not self.dims.isdisjoint(a.dims):
+                return True
+        return speaks_of(self.dims, args, params)
 
     def run(self, prim: Any, rule: Any, args: Any, params: dict) -> Any:
         wanted = out = prim.infer(tuple([a.aval for a in args]), params)
@@ -446,15 +453,13 @@ class Ragged(Batch):
         return super().through(prim, [self.settled(a) for a in args], params)
 
 
-def _zero(x: Any) -> Any:
-    return pnp.zeros((), x.dtype)
+def _is_undone(form: Any) -> bool:
+    return form.__class__ is tuple and form[0] == PARTIAL
 
 
 def undone(r: Ragged, x: Any) -> bool:
     """Whether a value is an undone contraction."""
-    return (
-        x.__class__ is Lifted and x.by is r and x.form.__class__ is tuple and x.form[0] == PARTIAL
-    )
+    return x.__class__ is Lifted and x.by is r and _is_undone(x.form)
 
 
 def _written(shape: Sequence[Any], first: dict[str, Any]) -> list[Any]:

@@ -7,14 +7,15 @@ from typing import Any
 
 from plait.ext.ir import (
     Program,
-    dims_of,
+    speaks_of,
 )
 from plait_autodiff.ext import (
     Rowwise,
     rowwise,
 )
 
-from .operation import RAGGED, SHARED, STACKED, SUMMED, pile_map, ragged_axes
+from .capacities import capacities
+from .operation import RAGGED, SHARED, STACKED, SUMMED, pile_map
 
 
 class _Examples(Rowwise):
@@ -32,13 +33,11 @@ class _Examples(Rowwise):
         return {**params, "program": program, "kinds": kinds, "outs": outs}
 
     def each(self, aval: Any, params: dict[str, Any]) -> str:
-        names = [s.name for s in params["sizes"]]
-        return RAGGED if ragged_axes(aval.shape, names) else STACKED
+        return RAGGED if capacities(params["sizes"], params["size"]).axes(aval) else STACKED
 
     def apart(self, equation: Any, params: dict[str, Any]) -> bool:
-        avals = [v.aval for v in (*equation.inputs, *equation.outputs)]
-        names = {s.name for s in params["sizes"]}
-        return names.isdisjoint(dims_of([avals, *equation.params.values()]))
+        names = frozenset([s.name for s in params["sizes"]])
+        return not speaks_of(names, (*equation.inputs, *equation.outputs), equation.params)
 
 
 rowwise(pile_map, _Examples())

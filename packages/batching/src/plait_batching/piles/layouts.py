@@ -13,7 +13,7 @@ from plait.ext.types import (
 
 from .capacities import TILE
 from .operation import FLAT, PADDED, TILES
-from .row_access import rows_at, rows_or
+from .row_access import rows_at, rows_or, shaped, with_axis_at
 
 __all__ = [
     "along", "converted", "fit", "from_padded", "from_tiles", "to_padded", "to_tiles",
@@ -22,7 +22,7 @@ __all__ = [
 
 def along(v: Any, axis: int, ndim: int) -> Any:
     """A vector as an array that varies along one axis."""
-    return v.reshape([-1 if i == axis else 1 for i in range(ndim)])
+    return shaped(v, (*(1,) * axis, v.aval.shape[0], *(1,) * (ndim - 1 - axis)))
 
 
 def fit(x: Any, axis: int, n: int) -> Any:
@@ -39,30 +39,31 @@ def fit(x: Any, axis: int, n: int) -> Any:
 
 def _merged(y: Any, a: int) -> Any:
     """With the axes `a` and `a + 1` as one."""
-    return y.reshape((*y.shape[:a], y.shape[a] * y.shape[a + 1], *y.shape[a + 2 :]))
+    shape = y.aval.shape
+    return shaped(y, (*shape[:a], shape[a] * shape[a + 1], *shape[a + 2 :]))
 
 
 def to_tiles(r: Any, x: Any, a: int, d: Any, fill: Any = 0) -> Any:
     """Flat along axis `a`, of size `d`, as [tiles, ..TILE..]."""
     y = rows_or(fill, x, r.rows(d).tile_rows, a)
-    return pnp.moveaxis(y, a, 0)
+    return with_axis_at(y, a, 0)
 
 
 def from_tiles(r: Any, y: Any, a: int, d: Any) -> Any:
     """[tiles, ..TILE..] as flat along axis `a`, of size `d`."""
-    y = pnp.moveaxis(y, 0, a)
+    y = with_axis_at(y, 0, a)
     y = _merged(y, a)
     return rows_at(y, r.rows(d).row_tiles, a)
 
 
 def to_padded(r: Any, x: Any, a: int, d: Any) -> Any:
     """Flat along axis `a`, of size `d`, as [size, ..longest..]."""
-    return pnp.moveaxis(rows_at(x, r.rows(d).padded_rows, a), a, 0)
+    return with_axis_at(rows_at(x, r.rows(d).padded_rows, a), a, 0)
 
 
 def from_padded(r: Any, y: Any, a: int, d: Any) -> Any:
     """[size, ..longest..] as flat along axis `a`, of size `d`."""
-    y = pnp.moveaxis(y, 0, a)
+    y = with_axis_at(y, 0, a)
     y = _merged(y, a)
     return rows_at(y, r.rows(d).row_places, a)
 

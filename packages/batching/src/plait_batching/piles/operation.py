@@ -18,9 +18,6 @@ from plait.ext.ir import (
     Primitive,
     Program,
 )
-from plait.ext.sizes import (
-    Dim,
-)
 from plait.ext.trace import (
     Slots,
     Wiring,
@@ -29,11 +26,10 @@ from plait.ext.types import (
     Aval,
 )
 
-from .capacities import TILE, Capacities, Size
+from .capacities import TILE, Capacities, Size, capacities
 
 __all__ = [
     "FLAT", "PADDED", "RAGGED", "SHARED", "STACKED", "SUMMED", "layout", "pile_map", "place",
-    "ragged_axes",
 ]  # fmt: skip
 
 SHARED, STACKED, RAGGED, SUMMED = "shared", "stacked", "ragged", "summed"
@@ -45,23 +41,23 @@ SHARED, STACKED, RAGGED, SUMMED = "shared", "stacked", "ragged", "summed"
 FLAT, TILES, PADDED = "flat", "tiles", "padded"
 
 
-def ragged_axes(shape: Sequence[Any], names: Any) -> tuple[int, ...]:
-    """The axes whose sizes speak of one of the names."""
-    return tuple(
-        [i for i, d in enumerate(shape) if d.__class__ is Dim and not d.variables.isdisjoint(names)]
-    )
-
-
 def place(aval: Aval, caps: Capacities, padded: bool) -> str:
     """The layout in which values of a ragged type pass into and out of programs."""
-    count = len(ragged_axes(aval.shape, caps.named))
+    count = len(caps.axes(aval))
     return PADDED if padded or count > 2 else (None, FLAT, TILES)[count] or PADDED
 
 
 def layout(aval: Aval, caps: Capacities, how: str) -> Aval:
     """The type on the device, in the layout `how`, of all examples of an `aval`."""
+    found = caps.laid_out.get((aval, how))
+    if found is None:
+        found = caps.laid_out[aval, how] = _layout(aval, caps, how)
+    return found
+
+
+def _layout(aval: Aval, caps: Capacities, how: str) -> Aval:
     shape = list(aval.shape)
-    axes = ragged_axes(shape, caps.named)
+    axes = caps.axes(aval)
     if how == FLAT:
         (a,) = axes
         shape[a] = caps.rows(shape[a])
@@ -84,7 +80,7 @@ class Along(Wiring):
         n, kinds, outs = len(params["sizes"]), params["kinds"], params["outs"]
         m = n + len(kinds)
         program = params["program"]
-        caps, padded = Capacities(params["sizes"], params["size"]), params["padded"]
+        caps, padded = capacities(params["sizes"], params["size"]), params["padded"]
         pairs = zip((*kinds, *outs), (*program.in_avals, *program.out_avals), strict=True)
         mapped = {
             n + i: (0,)
@@ -123,7 +119,7 @@ def _pile_map(
 ) -> list[Aval]:
     """Apply `program` to every example; `sizes` are what is known of the named ones, and `size`
     the number of examples.  `padded`: whether everything ragged is padded."""
-    caps = Capacities(sizes, size)
+    caps = capacities(sizes, size)
     return [
         a
         if k == SUMMED

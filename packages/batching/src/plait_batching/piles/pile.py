@@ -5,8 +5,10 @@ capacities; what is beyond the last row is garbage that no method shows.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
 from operator import index
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -39,6 +41,7 @@ from plait.ext.tree import (
     flatten,
     register,
     registered_by,
+    tell_parts_apart,
 )
 from plait.ext.types import (
     Aval,
@@ -50,10 +53,20 @@ from plait.ext.values import (
     as_value,
 )
 
-from .capacities import COUNTS, TILE, Capacities, Size, rounded, size_of_lengths
+from .capacities import (
+    COUNTS,
+    TILE,
+    Capacities,
+    Size,
+    capacities,
+    ragged_axes,
+    rounded,
+    size_of_lengths,
+)
 from .carrier import Ragged
-from .layouts import along, fit
-from .operation import FLAT, PADDED, TILES, layout, place, ragged_axes
+from .layouts import fit
+from .operation import FLAT, PADDED, TILES, layout, place
+from .row_access import chosen
 
 __all__ = ["SCOPE", "Pile", "PileType", "is_pile", "named", "names_inside", "refitted", "spoken_of"]
 
@@ -61,6 +74,7 @@ SCOPE = Scope([], lower=0)
 """Of all sizes that piles name: nothing is known of them but that they are not negative."""
 
 
+@lru_cache(maxsize=256)
 def named(name: str) -> Dim:
     """The size of a name."""
     (d,) = symbolic_dims(name, SCOPE)
@@ -304,8 +318,7 @@ class Pile:
         (a,) = axes
         rows = self._ragged().rows(t.shape[a])
         if isinstance(rows.lengths, Tracer):
-            there = along(rows.there, a, x.ndim)
-            return pnp.where(there, x, pnp.zeros((), x.dtype))
+            return chosen(rows.there, (a,), as_value(x), 0)
         total = int(np.asarray(rows.lengths).sum())
         return x[(slice(None),) * a + (slice(0, total),)]
 
@@ -350,7 +363,7 @@ class Pile:
         return bool(each.min() >= 0 and each.max() <= s.longest and each.sum() <= s.rows)
 
     def _caps(self) -> Capacities:
-        return Capacities(self._sizes, self._count)
+        return capacities(self._sizes, self._count)
 
     def _axes(self, t: Aval) -> tuple[int, ...]:
         return ragged_axes(t.shape, [s.name for s in self._sizes])
@@ -492,7 +505,7 @@ class Pile:
 
     def __reduce__(self) -> tuple:
         children, static = _children(self)
-        return _again, (static, children)
+        return _restored, (static, children)
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self.to_list())
@@ -520,7 +533,16 @@ def _again(static: Any, children: Any) -> Pile:
     return Pile._of(kids[:n], kids[n:], types, sizes, tree, count)
 
 
+def _restored(static: Any, children: Any) -> Pile:
+    """A pile that was pickled or copied."""
+    p = _again(static, children)
+    p._lengths = tuple(map(_one_of, p._lengths))
+    return p
+
+
 register(Pile, _children, _again)
+# piles of the same lengths have one size, wherever they come together
+tell_parts_apart(Pile, lambda static, count: range(len(static[0]), count))
 
 
 class _Frame:
@@ -621,7 +643,7 @@ def _spoken_of(p: Pile, sizes: dict[str, Any]) -> Pile:
     count = told(p._count, sizes)
     rows, lengths = p._leaves, p._lengths
     if count.__class__ is int:  # room for one row at least
-        caps = Capacities(tuple(table), count)
+        caps = capacities(tuple(table), count)
         rows = tuple([refitted(as_value(x), t, caps) for x, t in zip(rows, types, strict=True)])
         lengths = tuple(map(as_value, lengths))
     return Pile._of(rows, lengths, types, table, p._tree, count)
@@ -703,7 +725,22 @@ def _checked(lengths: Any) -> Any:
         )
     if not isinstance(n, Tracer) and np.asarray(n).min(initial=0) < 0:
         raise ArgumentError("a length is negative", fix="give lengths that are 0 or more")
-    return pnp.asarray(n, "int32")
+    return _one_of(pnp.asarray(n, "int32"))
+
+
+_vectors: "WeakValueDictionary[tuple, Array]" = WeakValueDictionary()
+
+
+def _one_of(n: Any) -> Any:
+    """The array of these lengths that there is, if they are known: so piles of equal lengths have
+    one size where nobody reads lengths any more, among the arguments of jit."""
+    if not isinstance(n, Array):
+        return n
+    key = np.asarray(n).tobytes(), n.key
+    found = _vectors.get(key)
+    if found is None or found.is_deleted():
+        found = _vectors[key] = n
+    return found
 
 
 def _size(name: str, n: Any, rows: Any, longest: Any) -> Size:
@@ -755,10 +792,10 @@ def _of_columns(
         types.append(_element_type(column, own, vectors, first))
     sizes = tuple([size_of_lengths(f"n{first + i}", v) for i, v in enumerate(vectors)])
     count, tree = len(columns[0]), tree_of(types)
-    caps = Capacities(sizes, count)
+    caps = capacities(sizes, count)
     for column, t in zip(columns, types):
         leaves.append(pnp.asarray(_laid_out(column, t, caps, count)))
-    lengths = [pnp.asarray(v, "int32") for v in vectors]
+    lengths = [_one_of(pnp.asarray(v, "int32")) for v in vectors]
     return Pile._of(leaves, lengths, types, sizes, tree, count)
 
 

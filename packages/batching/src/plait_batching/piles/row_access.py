@@ -1,14 +1,19 @@
-"""Rows taken from, and put at, places that tables say.
+"""Rows taken from, and put at, places that tables say; axes and choices on the way.
 
 Places are computed from lengths, and count from the front.  What users write as `x[at]` is ten
 operations to the compiler: negative places count from the end there, and both ends are checked.
+Rules of piles are run for every equation, and types are known in them: what users write as
+`where(flags[:, None], x, 0)` is one operation to the compiler and a hundred calls of Python.
 
 Invariant: a place outside stands for the nearest row when it is read, and nothing is written there.
 """
 
 from typing import Any
 
-import plait.numpy as pnp
+from plait.ext.ops.elementwise import (
+    lt,
+    select,
+)
 from plait.ext.ops.indexing import (
     CLIP,
     FILL,
@@ -21,24 +26,58 @@ from plait.ext.ops.indexing import (
     scatter_min_,
     scatter_mul_,
 )
+from plait.ext.ops.shape import (
+    broadcast_in_dim,
+    reshape_,
+    transpose_,
+)
 from plait.ext.values import (
+    Literal,
     as_value,
 )
 
-__all__ = ["put", "rows_at", "rows_or"]
+__all__ = ["chosen", "filled", "put", "rows_at", "rows_or", "shaped", "with_axis_at"]
+
+
+def shaped(x: Any, shape: tuple) -> Any:
+    """The elements in another shape."""
+    return x if x.aval.shape == shape else reshape_.bind(x, shape=shape)
+
+
+def with_axis_at(x: Any, a: int, b: int) -> Any:
+    """With the axis `a` at `b`, the others in their order."""
+    if a == b:
+        return x
+    perm = [i for i in range(x.aval.ndim) if i != a]
+    perm.insert(b, a)
+    return transpose_.bind(x, perm=tuple(perm))
+
+
+def filled(value: Any, aval: Any) -> Literal:
+    """An array of a type, all of whose elements are a number."""
+    return Literal(value.item() if hasattr(value, "item") else value, aval)
+
+
+def chosen(flags: Any, axes: tuple[int, ...], x: Any, other: Any) -> Any:
+    """`x` where the flags, whose axes are these of `x`, are true; elsewhere `other`, a value of the
+    same type or a number."""
+    aval = x.aval
+    if len(axes) < aval.ndim:
+        flags = broadcast_in_dim.bind(flags, shape=aval.shape, dims=axes)
+    return select.bind(flags, x, other if hasattr(other, "aval") else filled(other, aval))
 
 
 def rows_at(x: Any, places: Any, axis: int = 0) -> Any:
     """The rows of `x` along `axis` at places, whose axes stand where that axis was; the nearest
     row for places outside."""
     x, places = as_value(x), as_value(places)
-    rank = places.ndim
-    others = tuple([i if i < axis else i + rank for i in range(x.ndim - 1)])
+    shape, rank = x.aval.shape, places.aval.ndim
+    others = (*range(axis), *range(axis + rank, len(shape) + rank - 1))
     return gather_.bind(
         x,
-        places.reshape((*places.shape, 1)),
+        reshape_.bind(places, shape=(*places.aval.shape, 1)),
         dimension_numbers=GatherDimensionNumbers(others, (axis,), (axis,)),
-        slice_sizes=tuple([1 if i == axis else n for i, n in enumerate(x.shape)]),
+        slice_sizes=(*shape[:axis], 1, *shape[axis + 1 :]),
         mode=CLIP,
         fill_value=None,
         indices_are_sorted=False,
@@ -48,9 +87,11 @@ def rows_at(x: Any, places: Any, axis: int = 0) -> Any:
 
 def rows_or(fill: Any, x: Any, places: Any, axis: int = 0) -> Any:
     """The same, with `fill` for places beyond the last row."""
-    inside = places < x.shape[axis]
-    shape = (*(1,) * axis, *places.shape, *(1,) * (x.ndim - 1 - axis))
-    return pnp.where(inside.reshape(shape), rows_at(x, places, axis), pnp.asarray(fill, x.dtype))
+    n = x.aval.shape[axis]
+    # a size of an operation around is a number of the program
+    inside = lt.bind(places, Literal(n, places.aval)) if n.__class__ is int else places < n
+    at = tuple(range(axis, axis + places.aval.ndim))
+    return chosen(inside, at, rows_at(x, places, axis), fill)
 
 
 _PUT = {
@@ -66,9 +107,9 @@ def put(x: Any, places: Any, rows: Any, how: str = "set") -> Any:
     """`x` with `rows` combined with its own at these places; what is outside is left out."""
     return _PUT[how].bind(
         x,
-        places[:, None],
+        reshape_.bind(places, shape=(*places.aval.shape, 1)),
         rows,
-        dimension_numbers=ScatterDimensionNumbers(tuple(range(1, x.ndim)), (0,), (0,)),
+        dimension_numbers=ScatterDimensionNumbers(tuple(range(1, x.aval.ndim)), (0,), (0,)),
         mode=FILL,
         indices_are_sorted=False,
         unique_indices=False,

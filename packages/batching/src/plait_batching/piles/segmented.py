@@ -36,6 +36,7 @@ from plait.ext.types import (
 )
 
 from .layouts import along
+from .row_access import chosen, filled, with_axis_at
 
 __all__ = ["segmented"]
 
@@ -65,19 +66,19 @@ def _(new, *xs, of, axis, reverse):
 def _row_after_row(new: Any, *xs: Any, of: Primitive, axis: int, reverse: bool) -> Any:
     law, aval = law_of(of), xs[0].aval
     wide = accumulated(aval).dtype
-    rows = [pnp.moveaxis(x, axis, 0) for x in xs]
-    start = pnp.full(rows[0].shape[1:], law.start(wide), wide)
+    rows = [with_axis_at(x, axis, 0) for x in xs]
+    start = filled(law.start(wide), Aval(rows[0].aval.shape[1:], wide))
 
     def turn(carry: Any, row: Any) -> tuple:
         begins, *elements = row
         elements = [convert(x, wide) for x in elements]
-        y = law.step(pnp.where(begins, start, carry), *elements)
+        y = law.step(chosen(begins, (), start, carry), *elements)
         if of is cumprod_ and aval.category == COMPLEX:  # 1 times an infinite one has nan parts
-            y = pnp.where(begins, elements[0], y)
+            y = chosen(begins, (), elements[0], y)
         return y, convert(y, aval.dtype)
 
     _, out = lax.scan(turn, start, (new, *rows), reverse=reverse)
-    return pnp.moveaxis(out, 0, axis)
+    return with_axis_at(out, 0, axis)
 
 
 def _tree(new: Any, *xs: Any, of: Primitive, axis: int, reverse: bool) -> Any:

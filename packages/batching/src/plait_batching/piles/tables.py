@@ -5,7 +5,7 @@ is none.
 """
 
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,7 +31,7 @@ from plait.ext.values import (
 )
 
 from .capacities import TILE
-from .row_access import put, rows_at, rows_or
+from .row_access import chosen, put, rows_at, rows_or
 
 __all__ = ["I32", "Pairs", "Rows"]
 
@@ -53,12 +53,21 @@ def table(make: Callable[[Any], Any]) -> Any:
     return cached_property(made)
 
 
+KEPT = 256
+"""How many programs of a table are kept: for as many capacities, which batches of one origin have a
+dozen of."""
+
+
 def shared(make: Callable) -> Any:
     """A function whose last argument is a tuple of capacities: one program for each of them, staged
     once, and lowered once in each module, however many sizes and operations ask for it.
 
-    `of` is the function itself, for others that are shared."""
-    programs: dict[Any, Any] = {}
+    Of many capacities the latest are kept.  `of` is the function itself, for others that are
+    shared."""
+
+    @lru_cache(maxsize=KEPT)
+    def program(avals: tuple, capacities: tuple) -> Any:
+        return staged(lambda *vs: list(_several(make(*vs, capacities))), avals, make.__name__)
 
     def made(*args: Any) -> Any:
         *given, capacities = args
@@ -66,12 +75,7 @@ def shared(make: Callable) -> Any:
         avals = tuple([x.aval for x in xs])
         if is_symbolic(capacities) or any(is_symbolic(a.shape) for a in avals):
             return make(*args)  # sizes known by name belong to the program around
-        key = avals, capacities
-        if key not in programs:
-            programs[key] = staged(
-                lambda *vs: list(_several(make(*vs, capacities))), avals, make.__name__
-            )
-        got = call.bind(*xs, program=programs[key])
+        got = call.bind(*xs, program=program(avals, capacities))
         return got if len(got) > 1 else got[0]
 
     made.__doc__, made.of = make.__doc__, make  # type: ignore[attr-defined]
@@ -231,7 +235,7 @@ def _tiles_of(lengths: Any, first_row: Any, capacities: tuple[int, int, int]) ->
     position = k[:, None] * TILE + pnp.arange(TILE, dtype=I32)
     there = position < rows_at(_and_none(lengths), example)[:, None]
     at = rows_at(first_row, example)[:, None] + position
-    return counts, first, example, position, there, pnp.where(there, at, rows)
+    return counts, first, example, position, there, chosen(there, (0, 1), at, rows)
 
 
 @shared
@@ -295,8 +299,8 @@ def _pairs_of(
     # an example without tiles on the right has no pairs, and none is divided by 0
     i, j = divided(k, pnp.maximum(rows_at(_and_none(n), example), 1))
     inside = example < size
-    left = pnp.where(inside, rows_at(first_left, example) + i, lefts)
-    right = pnp.where(inside, rows_at(first_right, example) + j, rights)
+    left = chosen(inside, (0,), rows_at(first_left, example) + i, lefts)
+    right = chosen(inside, (0,), rows_at(first_right, example) + j, rights)
     return first, example, pnp.minimum(example, max_dim(size - 1, 0)), i, j, left, right
 
 

@@ -159,7 +159,10 @@ def steady(
             raise ArgumentError(
                 f"what {does} carries must keep its type: carry{key_paths(init)[i]} comes in as "
                 f"{carry[i].aval!r} and goes out as {o!r}",
-                fix=f"start with that type, or convert in the step: .astype({w.dtype.name!r})",
+                fix=f"start with that type, or convert in the step: .astype({w.dtype.name!r})"
+                if o.shape == w.shape
+                else "start with an array of that shape, or of the greatest it may get, and say "
+                "by a number, carried beside it, how much of it counts",
             )
         if o.sharding not in (None, w.sharding):
             raise ArgumentError(

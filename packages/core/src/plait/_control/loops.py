@@ -24,8 +24,9 @@ from .._core.array import as_value
 from .._core.interpreter import Tracer, Value
 from .._core.ir import Program
 from .._core.lending import Lending, lending_rows
+from .._core.same_parts import alike, as_one, parts_that_may_be_one
+from .._jit.tracing import Traced, trace
 from .._jit.tracing import kept as traces_of
-from .._jit.tracing import trace
 from .._ops.collective import varied
 from .._ops.control_flow import scan as scan_p
 from .._ops.control_flow import while_ as while_p
@@ -74,15 +75,19 @@ def while_loop(
     leaves, tree = flatten(init_val)
     carry = [as_value(x) for x in leaves]
     body: Any = None
+    one: Any = ()
 
     def step(values: list) -> tuple[Program, Sequence[Aval]]:
-        nonlocal body
-        body = trace(body_fun, (tree.unflatten(values),), {}, "while_loop", traces_of(body_fun))
+        nonlocal body, one
+        args = (tree.unflatten(values),)
+        body, one = _turn(body_fun, args, "while_loop", tree, values)
         same_carry("while_loop", tree, body.tree)
         return body.program, body.program.out_avals
 
     carry, program = steady("while_loop", carry, step, init_val)
-    test = trace(cond_fun, (tree.unflatten(carry),), {}, "while_loop", traces_of(cond_fun))
+    test = trace(
+        cond_fun, (tree.unflatten(carry),), {}, "while_loop", traces_of(cond_fun), same=bool(one)
+    )
     outs = test.program.out_avals
     apart = outs[0].vma if outs else frozenset()
     if any(not apart <= x.aval.vma for x in carry):  # not all devices make as many turns
@@ -116,9 +121,30 @@ def while_loop(
             **({} if max_steps is None else {"max_steps": max_steps}),
         )
     )
-    return tree.unflatten(
-        [materialise_at_ground(x) if f else next(results) for x, f in zip(carry, fixed)]
-    )
+    ends = [materialise_at_ground(x) if f else next(results) for x, f in zip(carry, fixed)]
+    return tree.unflatten(as_one(tree, one, ends))
+
+
+def _turn(
+    f: Callable[..., Any],
+    args: tuple[Any, ...],
+    does: str,
+    tree: TreeDef,
+    carry: Sequence[Any],
+    avals: tuple[Aval, ...] | None = None,
+) -> tuple[Traced, Any]:
+    """Return a traced turn, and which parts of the carry, of this structure, are one and stay so:
+    the turn is given one value for these, if it returns one for them."""
+    keep = traces_of(f)
+    traced = trace(f, args, {}, does, keep, avals=avals)
+    one = alike(tree, carry)
+    ends = traced.program.outputs
+    parts = zip(parts_that_may_be_one(tree), one)
+    if len(ends) < len(carry) or any(ends[i] is not ends[j] for i, j in parts):
+        one = ()
+    if not one and alike(tree, carry):
+        traced = trace(f, args, {}, does, keep, avals=avals, same=False)
+    return traced, one
 
 
 def _bound(max_steps: Any, what: str) -> Any:
@@ -189,12 +215,13 @@ def scan(
             )
     row_avals = [row(r.aval, 0) for r in rows]
     traced: Any = None
+    one: Any = ()
 
     def step(values: list) -> tuple[Program, Sequence[Aval]]:
-        nonlocal traced
+        nonlocal traced, one
         avals = (*(v.aval for v in values), *row_avals)
         args = tree.unflatten(values), rows_tree.unflatten(rows)
-        traced = trace(f, args, {}, "scan", traces_of(f), avals=avals)
+        traced, one = _turn(f, args, "scan", tree, values, avals)
         _step_result(traced.tree, tree)
         return traced.program, traced.program.out_avals[:n]
 
@@ -213,7 +240,7 @@ def scan(
         reverse=bool(reverse),
         unroll=turns,
     )
-    return traced.tree.unflatten(outs)
+    return traced.tree.unflatten([*as_one(tree, one, outs[:n]), *outs[n:]])
 
 
 def _scan_parts(lending: Lending, f: Callable[..., Any], init: Any, *how: Any) -> tuple[Any, Any]:

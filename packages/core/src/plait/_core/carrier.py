@@ -29,7 +29,7 @@ from .divided import lie_as, released
 from .handles import apply_through, handle_among
 from .higher_order import Part
 from .interpreter import Interpreter, Tracer, as_list, enter, leave, open_under, stray
-from .ir import Program, Var, ambient_of, dims_of
+from .ir import Program, Var, ambient_of, speaks_of
 from .lift_higher_order import Form, Forms, lift_program, rewired
 from .primitive import Primitive, freeze
 
@@ -131,6 +131,19 @@ class Carrier(Interpreter):
             f"{type(self).__name__}: no common form of {f} and {g} for {aval!r}",
             fix=f"define {type(self).__name__}.join",
         )
+
+    def least(self, aval: Aval) -> Form:
+        """Return the form of values of this type of which nothing is known but that: None, for they
+        may be plain, unless the type itself says that they are not."""
+        return None
+
+    def entering(self, aval: Aval, form: Form) -> Form:
+        """Return the form in which a result of a program enters one again, as a carry does, or is
+        stacked as a row: one that the form can be coerced to.
+
+        It is the form itself, but for forms whose components lack the axes of the value.
+        """
+        return form
 
     def collect(self, aval: Aval, parts: tuple[Any, ...], f: Form, g: Form) -> tuple[Any, ...]:
         """Return the cotangent of a value in form `g`, from that of the value coerced to `f`: the
@@ -327,9 +340,7 @@ class Carrier(Interpreter):
         axes = ambient_of(prim, params)
         if axes and self.concerns(axes):
             return True
-        return bool(self.dims) and not self.dims.isdisjoint(
-            dims_of([[a.aval for a in args], *params.values()])
-        )
+        return bool(self.dims) and speaks_of(self.dims, args, params)
 
     def _unowned(self, prim: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
         """Apply an operation without lifted operands.

@@ -252,12 +252,22 @@ def dims_of(xs: Iterable[Any]) -> frozenset[str]:
         if kind is Dim:
             found |= x.variables
         elif kind is Aval:
-            found |= dims_of(x.shape)
+            if x.dims:
+                found |= x.dims
         elif kind is Program:
             found |= x.dims
         elif isinstance(x, tuple | list):
             found |= dims_of(x)  # type: ignore[misc]
     return found
+
+
+def speaks_of(names: frozenset[str], values: Iterable[Any], params: Params) -> bool:
+    """Return whether types of values, or parameters, of an operation speak of such a size."""
+    for v in values:
+        dims = v.aval.dims
+        if dims and not names.isdisjoint(dims):
+            return True
+    return bool(params) and not names.isdisjoint(dims_of(params.values()))
 
 
 def effects_of(prim: Operation, params: Params) -> frozenset[Effect]:

@@ -56,6 +56,8 @@ class Lifting(Protocol):
     def lift(self, aval: Aval, form: Form, parts: tuple[Any, ...]) -> Any: ...
     def parts_of(self, aval: Aval, form: Form) -> tuple[Part, ...]: ...
     def join(self, aval: Aval, f: Form, g: Form) -> Form: ...
+    def entering(self, aval: Aval, form: Form) -> Form: ...
+    def least(self, aval: Aval) -> Form: ...
     def widen(self, aval: Aval, f: Form, g: Form) -> Form: ...
     def whole(self, aval: Aval) -> Form: ...
     def grow(self, form: Form, axis: int) -> Form: ...
@@ -89,6 +91,10 @@ def solve(carrier: Lifting, prim: Operation, args: Sequence[Value], params: Para
             # from the last axis to the first: the numbers of those in front are still right
             f = carrier.drop(f, axis) if f is not None else None
         _meet(carrier, forms, s, inside[s], f)
+    for _, ins, _ in w.bodies:  # what programs are given that is no operand (an unknown)
+        for s in ins:
+            if forms[s] is None:
+                forms[s] = carrier.least(inside[s])
     if w.whole or (not carrier.collects and any(ends.reverse for ends in w.rules)):
         # A form for each slot: one shared by all would be wrong, since "mapped along axis 2" means
         # nothing to an operand of rank 1.
@@ -162,10 +168,13 @@ def _round(
     """Lift every program in the forms as they are, and raise those of its outputs; return whether
     a form changed."""
     changed = False
+    entering = {s for _, ins, _ in w.bodies for s in ins}
     for program, ins, outs in w.bodies:
         given = tuple([forms[s] for s in ins])
         got = lift_program(carrier, program, given)[1]
         for s, f in zip(outs, got, strict=True):
+            if f is not None and (s in entering or s in w.mapped):
+                f = carrier.entering(inside[s], f)
             changed |= _meet(carrier, forms, s, inside[s], f, widen)
     return changed
 

@@ -7,8 +7,7 @@ ever dropped silently.
 """
 
 import gc
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from .._base.config import config
@@ -218,21 +217,26 @@ def entered(x: Tracer, start: Interpreter | None) -> Var | None:
     return None
 
 
-@contextmanager
-def collector_paused() -> Generator[None, None, None]:
+def collector_paused() -> "_Paused":
     """Pause the garbage collector for a block that stages.
 
     Staging makes many objects that all live on: looking for garbage among them took more than half
     of the time for large programs.
     """
-    if not gc.isenabled():
-        yield
-        return
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
+    return _Paused()
+
+
+class _Paused:
+    __slots__ = ("was_on",)
+
+    def __enter__(self) -> None:
+        self.was_on = gc.isenabled()
+        if self.was_on:
+            gc.disable()
+
+    def __exit__(self, *_: Any) -> None:
+        if self.was_on:
+            gc.enable()
 
 
 def stage(

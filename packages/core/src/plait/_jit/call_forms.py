@@ -32,6 +32,7 @@ from numpy import ndarray
 
 from .._base import jaxlib_api
 from .._core.array import Array, failure, wrap
+from .._core.same_parts import Pattern, as_one
 from .._types.avals import Aval, Placed
 from .._xla.operands import as_argument, as_donated
 from ..tree import TreeDef, is_named_tuple
@@ -304,11 +305,21 @@ class _Text:
 # ---- results -------------------------------------------------------------------------------
 
 
-def builder(tree: TreeDef, keys: list[Aval | Placed]) -> Callable[[list[Any]], Any]:
-    """Return a function that makes the tree of results from buffers with these dispatch keys."""
+def builder(
+    tree: TreeDef, keys: list[Aval | Placed], one: Pattern = ()
+) -> Callable[[list[Any]], Any]:
+    """Return a function that makes the tree of results from buffers with these dispatch keys; `one`
+    says which of its parts are one."""
     make = _assembled(tree)
     if make is not None:
         return make(*keys)
+    if one:
+
+        def build_as_one(outs: list[Any]) -> Any:
+            leaves = [wrap(buf, key) for buf, key in zip(outs, keys)]
+            return tree.unflatten(as_one(tree, one, leaves))
+
+        return build_as_one
 
     def build(outs: list[Any]) -> Any:
         return tree.unflatten([wrap(buf, key) for buf, key in zip(outs, keys)])

@@ -26,10 +26,11 @@ from .._base.wrapping import OFFERED, wraps
 from .._core.array import Array, failure, run_on, wrap
 from .._core.buffers import expect_platform
 from .._core.interpreter import GROUND, current
+from .._core.same_parts import alike, parts_that_may_be_one
 from .._plugins.metadata import resolve
 from .._xla.operands import as_argument
 from .._xla.tiers import Options, expect_tier
-from ..tree import flatten
+from ..tree import TreeDef, flatten
 from .call_forms import Args, CallForm, Kwargs, Way, looked_up, taker
 from .jittable import jittables
 from .roles import (
@@ -652,17 +653,43 @@ def _way(
     if form not in ways:
         way = taker(form, table, slow, [*there])
         if way is None and not {*"sdop"} & {*form.leaves}:
-            way = _flattening(version, "v" in form.leaves, slow)
+            way = _flattening(version, "v" in form.leaves, slow, call.form.tree)
         ways[form] = way
     return ways[form]
 
 
-def _flattening(version: Version, mixed: bool, slow: Way) -> Way:
+def _flattening_of_parts(version: Version, mixed: bool, slow: Way, tree: TreeDef) -> Way:
+    """Return the same path for a structure of whose parts it matters whether they are one."""
+    entries, A = version.entries, Array
+
+    def call(args: Args, kwargs: Kwargs) -> Any:
+        try:
+            leaves, found = flatten(jittables.opened((args, kwargs)))
+            if found != tree:
+                return slow(args, kwargs)
+            if mixed:
+                leaves = [x if x.__class__ is A else as_argument(x) for x in leaves]
+            bufs = [x._buf for x in leaves]
+            key = tree, tuple([x.key for x in leaves]), *alike(tree, leaves)
+            run, handlers, key, build, _, _ = entries[key]
+        except (KeyError, AttributeError, TypeError):
+            return slow(args, kwargs)
+        outs = run_on(run, bufs, handlers)
+        return wrap(outs[0], key) if build is None else build(outs)
+
+    return call
+
+
+def _flattening(version: Version, mixed: bool, slow: Way, tree: TreeDef) -> Way:
     """Return the path for structures without a text: it flattens the arguments at each call.
 
-    `mixed`: some leaves are no arrays yet.
+    `mixed`: some leaves are no arrays yet.  Of the parts of `tree`, the structure of the call, it
+    is asked whether they are one (`same_parts`); of those of other structures it is not, and what
+    was compiled for any is good for them.
     """
     entries, A = version.entries, Array
+    if len(parts_that_may_be_one(tree)) > 1:
+        return _flattening_of_parts(version, mixed, slow, tree)
 
     def call(args: Args, kwargs: Kwargs) -> Any:
         try:

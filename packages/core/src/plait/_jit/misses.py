@@ -44,7 +44,8 @@ def explain(
       does: the transformation that traces it, for the text.
       f: the function, which may be our wrapper of the user's.
       key: what the trace is found by: the tree of the arguments, their types, the settings, the
-        named axes around it and its surroundings (None: there are none, or it does not ask).
+        named axes around it, which parts of the arguments are one, and its surroundings (None:
+        there are none, or it does not ask).
       known: keys of traces that are kept for `f`.
     """
     static, user = getattr(f, "__plait_static__", None), cast(Any, f)
@@ -99,8 +100,8 @@ def _kinds(difference: str) -> int:
 
 def _differences(static: Any, key: tuple, old_static: Any, old: tuple) -> list[str]:
     """Return a text for each thing that differs between a call and an earlier one."""
-    tree, avals, state, axes, around = key
-    old_tree, old_avals, old_state, old_axes, old_around = old
+    tree, avals, state, axes, one, around = key
+    old_tree, old_avals, old_state, old_axes, old_one, old_around = old
     out = []
     if static != old_static:
         out.append(f"other static values: {_static(static)}, and {_static(old_static)} before")
@@ -115,6 +116,8 @@ def _differences(static: Any, key: tuple, old_static: Any, old: tuple) -> list[s
         out += [f"setting {k} is {a!r}, and was {b!r} before" for k, a, b in changed]
     if axes != old_axes:
         out.append(f"other named axes around it: {axes or 'none'}, and {old_axes or 'none'} before")
+    if tree == old_tree and one != old_one:
+        out.append("other parts of the arguments are one and the same array")
     if (around or None) != (old_around or None):
         out.append(f"other surroundings: {_named(around)}, and {_named(old_around)} before")
     return out

@@ -19,6 +19,7 @@ from .._base.wrapping import wraps
 from .._core.array import Array, as_value, is_tracer
 from .._core.ir import Program
 from .._core.primitive import freeze
+from .._core.same_parts import parts_that_may_be_one
 from .._core.topologies import topology_of
 from .._types.avals import OPAQUE, Aval, Placement
 from ..tree import each_leaf, flatten, spread
@@ -180,8 +181,11 @@ def donated_leaves(
         *((i in donate.nums, a) for i, a in enumerate(args) if i not in static.nums),
         *((k in donate.names, kwargs[k]) for k in sorted(kwargs) if k not in static.names),
     ]:
-        n = len(flatten(jittables.opened(x))[0])
-        out += range(at, at + n) if donated else ()
+        kind = flatten(jittables.opened(x))[1]
+        # what may be a part of other values, too, is not taken from them
+        shared = parts_that_may_be_one(kind) if donated else ()
+        n = kind.num_leaves
+        out += [at + k for k in range(n) if k not in shared] if donated else ()
         at += n
     return tuple(out)
 

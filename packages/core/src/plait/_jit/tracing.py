@@ -1,8 +1,8 @@
 """Tracing: a function of trees of arrays becomes a Program, for types of its arguments.
 
-Invariant: a trace is remembered by the types and trees of the arguments, the settings, the named
-axes around it and, if it asked for them, its surroundings, and nothing else; one that captured
-values of other interpreters is not kept.
+Invariant: a trace is remembered by the types and trees of the arguments, which of their parts are
+one (`same_parts`), the settings, the named axes around it and, if it asked for them, its
+surroundings, and nothing else; one that captured values of other interpreters is not kept.
 """
 
 import weakref
@@ -25,6 +25,7 @@ from .._core.array import Array, as_value, not_an_array
 from .._core.handles import Handle, is_lasting
 from .._core.interpreter import GROUND, Interpreter, Tracer, Value, current, named_axes
 from .._core.ir import Program
+from .._core.same_parts import alike, as_one, parts_that_may_be_one
 from .._core.staging import Stage, stage
 from .._types.avals import OPAQUE, Aval, Placed, Placement, canonical
 from ..tree import TreeDef, flatten, key_paths
@@ -76,6 +77,7 @@ def trace(
     keep: dict[tuple[Any, ...], Any] | None = None,
     on: Stage | None = None,
     avals: tuple[Aval, ...] | None = None,
+    same: bool = True,
 ) -> Traced:
     """Stage `f` on the types of its arguments.
 
@@ -84,6 +86,8 @@ def trace(
       keep: remembers traces, by types and trees of arguments and by settings.
       on: the stage to use.
       avals: types of the flat arguments, where they are not those of the arguments (rows).
+      same: whether parts of arguments that are one object are one value for `f`; loops, whose next
+        turn has others, see to it that they stay so.
     """
     if not callable(f):
         raise ArgumentError(f"{does}: {f!r} is no function", fix="pass what can be called")
@@ -93,7 +97,10 @@ def trace(
     if avals is None:
         avals = tuple([v.aval for v in values])
     axes = named_axes()
-    key = tree, avals, config.state, tuple(axes.items()) if axes else None, None
+    one = alike(tree, values) if same else ()
+    if one and any(avals[i] is not avals[j] for i, j in zip(parts_that_may_be_one(tree), one)):
+        one = ()  # a row of an array, and the whole of it
+    key = tree, avals, config.state, tuple(axes.items()) if axes else None, one, None
     if keep is not None:
         found: Any = keep.get(key)
         if found is not None:
@@ -108,7 +115,7 @@ def trace(
 
     def flat(*xs: Any) -> list[Any]:
         nonlocal out_tree
-        a, k = tree.unflatten(xs)
+        a, k = tree.unflatten(as_one(tree, one, xs))
         out = f(*a, **k)
         if does in _OPENING:
             out = jittables.opened(out)

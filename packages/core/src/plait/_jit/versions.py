@@ -1,8 +1,9 @@
 """A function with one set of static values, and its calls: staged, compiled, found again.
 
-Invariant: an executable is found by the structure of the arguments and the dispatch keys of their
-leaves, i.e. interned types and placements, and nothing else; all that is found is forgotten when
-a setting changes.  What depends on surroundings is found in versions for these alone.
+Invariant: an executable is found by the structure of the arguments, the dispatch keys of their
+leaves, i.e. interned types and placements, and which parts are one (`same_parts`), and nothing
+else; all that is found is forgotten when a setting changes.  What depends on surroundings is found
+in versions for these alone.
 """
 
 # pyright: reportPrivateUsage=false
@@ -23,6 +24,7 @@ from .._core.carrier import Lifted
 from .._core.handles import handle_among
 from .._core.interpreter import current, named_axes
 from .._core.ir import Program, Var, derived, evaluate
+from .._core.same_parts import alike, as_one
 from .._ops.control_flow import call
 from .._ops.shape import materialise_at_ground
 from .._types.avals import Key
@@ -93,7 +95,7 @@ class Version:
         self.is_apart, self.asks = is_apart, False
         self._f = weakref.ref(f) if is_shared else f
         self._traces = None if is_shared else kept(f)
-        self.entries: dict[tuple[TreeDef, tuple[Key, ...]], Entry] = {}
+        self.entries: dict[tuple[Any, ...], Entry] = {}
         self.one: dict[Any, Any] = {}
         """Calls with one array, by its key."""
         self.flat: dict[Any, Any] = {}
@@ -160,15 +162,17 @@ class Version:
                 return outs[0] if tree is None else tree.unflatten(outs)
         traced = self.trace(args, kwargs)
         operands = [*traced.captured, *traced.values]
+        one = alike(traced.tree, traced.program.outputs)
         if self.inline and handle_among(operands) is None:
             outs = evaluate(traced.program, operands)
         else:
             outs = call.bind(*operands, program=traced.program)
-            alone = alone and not traced.asked and len(operands) == len(args)
+            alone = alone and not traced.asked and len(operands) == len(args) and not one
             if alone and all(x.__class__ in _VALUES for x in args):
                 tree = None if traced.tree == LEAF else traced.tree
                 self.calls[tuple([x.aval for x in args])] = {"program": traced.program}, tree
-        return traced.tree.unflatten([materialise_at_ground(o) for o in outs])
+        outs = as_one(traced.tree, one, [materialise_at_ground(o) for o in outs])
+        return traced.tree.unflatten(outs)
 
     # ---- on arrays ----
 
@@ -176,7 +180,8 @@ class Version:
         """Return the compiled call for these leaves; None if the function closes over values of a
         transformation that is under way, since these are known to its interpreter alone."""
         keys = tuple([x.key for x in values])
-        found = self.entries.get((tree, keys))
+        key = tree, keys, *alike(tree, values)
+        found = self.entries.get(key)
         if found is None:
             args, kwargs = tree.unflatten(values)
             traced = self.trace(args, kwargs)
@@ -184,7 +189,7 @@ class Version:
                 return None
             found = _compiled(traced, keys, self.donated, self.options)
             if self.is_apart or not traced.asked:
-                self.entries[tree, keys] = found
+                self.entries[key] = found
                 self.forget_with(found)
         return found
 
@@ -250,7 +255,8 @@ def _compiled(
         return Entry(made.run, made.handlers, made.keys[0], None, direct, swap)
     build = builds.get(traced.tree)
     if build is None:
-        build = builds[traced.tree] = builder(traced.tree, made.keys)
+        one = alike(traced.tree, program.outputs)
+        build = builds[traced.tree] = builder(traced.tree, made.keys, one)
     return Entry(made.run, made.handlers, None, build, direct, swap)
 
 

@@ -96,7 +96,7 @@ class Aval:
 
     __slots__ = (
         "shape", "dtype", "weak_type", "ndim", "inexact", "varies", "category", "physical",
-        "handler", "mlir", "vma", "sharding",
+        "handler", "mlir", "vma", "sharding", "dims",
     )  # fmt: skip
     shape: "tuple[Any, ...]"
     dtype: Any  # a numpy dtype, or an Opaque
@@ -110,6 +110,7 @@ class Aval:
     mlir: Any  # the MLIR type, made at first lowering
     vma: frozenset[str]  # the axes of a mesh along which it varies; equal sets are one object
     sharding: "Division | None"  # how it is divided over explicit axes; None if nothing is said
+    dims: frozenset[str]  # the names of sizes that its shape speaks of
     _all: "dict[tuple[Any, ...], Aval]" = {}
 
     placement = None
@@ -140,6 +141,8 @@ class Aval:
         self.ndim, self.category = len(shape), category(dtype)
         self.inexact = self.varies = self.category in (FLOATING, COMPLEX)
         self.vma, self.sharding = vma, sharding
+        named = [d.variables for d in shape if d.__class__ is Dim]
+        self.dims = NOWHERE.union(*named) if named else NOWHERE
         self.physical = self
         if self.category == NOTHING:
             self.physical = Aval(shape, BOOL).with_vma(vma).with_sharding(sharding)

@@ -13,10 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from .._base.config import config
 from .._base.errors import PlacementError, PlaitError, ShapeError
 from .._core.carrier import expand_rules, promised
 from .._core.interpreter import as_list, unbound
-from .._core.ir import Effect, Program, Var, live_equations, ordered, programs_in
+from .._core.ir import Effect, Program, Var, derived, live_equations, ordered, programs_in
 from .._core.staging import staged
 from .._core.topologies import same_devices
 from .._plugins.rules import RuleTable
@@ -106,6 +107,12 @@ class Unit:
         equal to itself.  Only the full tier for CPUs has never been seen to do so.
         """
         return self.platforms == ("cpu",) and self.tier == "full"
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether nothing in it is told of by anything but operations and types, so far."""
+        told = self.symbols or self.callbacks or self.places or self.placements or self.questions
+        return not (told or self.acting or self.locations or self.instead or self.named)
 
     @property
     def place(self) -> Any:
@@ -527,14 +534,36 @@ class Emitter:
 
     def function(self, p: Program, name: str) -> str:
         """Make a private function of sizes, constants, tokens and arguments, which returns tokens
-        and results; return its name."""
+        and results; return its name.
+
+        One that needs nothing but its arguments, and comes in module after module (tables, inner
+        functions that are jitted), is kept by its program as code, and read again.
+        """
+        alone = not (self.dims or p.axes or p.effects or self.unit.needs(p)) and self.unit.is_plain
+        if not alone:
+            self._function(p, name)
+            return name
+        key = "function", self.unit.platforms, self.unit.tier, config.state
+        kept: list[Any] = derived(p, key, list)
+        if len(kept) > 1:
+            mlir.add_function(self.unit.module, kept[1], name)
+            return name
+        others = len(self.unit.functions)
+        made = self._function(p, name)
+        if not kept:
+            kept.append(None)  # what comes once is not worth it
+        elif self.unit.is_plain and len(self.unit.functions) == others:
+            kept.append(mlir.code_of(made))
+        return name
+
+    def _function(self, p: Program, name: str) -> Any:
         order, token = ordered([p]), mlir.bindings().token
         sizes, consts = list(self.dims), self.unit.needs(p)
         ins = [type_of(I32)] * len(sizes) + [type_of(x.aval) for x in consts.values()]
         tokens = [token] * len(order)
         ins += tokens + [type_of(a) for a in p.in_avals]
         outs = tokens + [type_of(a) for a in p.out_avals]
-        b, _ = mlir.function(self.unit.module, name, ins, outs, public=False)
+        b, made = mlir.function(self.unit.module, name, ins, outs, public=False)
         args = iter(list(b.arguments))
         dims = {n: next(args) for n in sizes}
         here = {k: next(args) for k in consts}
@@ -544,7 +573,7 @@ class Emitter:
         results = inner.program(p, list(args))
         results = [*inner.tokens_of(order), *results]
         self.create("func.return", [], results, None, None, 0, unknown, ip)
-        return name
+        return made
 
 
 def _dense(value: Any, aval: Aval) -> Any:

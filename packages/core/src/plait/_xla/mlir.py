@@ -240,6 +240,22 @@ def function(module, name: str, ins: Sequence[Any], outs: Sequence[Any], public:
         return f.add_entry_block(), f
 
 
+def code_of(f) -> bytes:
+    """A function as bytes, alone in a module."""
+    m = bindings()
+    module = m.ir.Module.create(loc=m.unknown)
+    f.operation.clone(m.ir.InsertionPoint(module.body))
+    return bytecode(module)
+
+
+def add_function(module, code: bytes, name: str) -> None:
+    """Add a function to a module, from its bytes, under this name."""
+    parsed = parse(code)  # which its operations do not keep alive
+    (f,) = parsed.body.operations
+    made = f.operation.clone(bindings().ir.InsertionPoint(module.body))
+    made.attributes["sym_name"] = string(name)
+
+
 def function_of(module, name: str):
     """The function of that name."""
     symbols = bindings().ir.SymbolTable(module.operation)

@@ -17,6 +17,7 @@ from .._core.ir import (
     live_equations,
     ordered,
     programs_in,
+    speaks_of,
 )
 from .._core.primitive import (
     Primitive,
@@ -47,4 +48,5 @@ __all__ = [
     "ordered",
     "primitive",
     "programs_in",
+    "speaks_of",
 ]

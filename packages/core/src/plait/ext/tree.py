@@ -6,6 +6,9 @@ Invariant: nothing is defined here.
 from .._core.openable import (
     registered_by,
 )
+from .._core.same_parts import (
+    tell_parts_apart,
+)
 from ..tree import (
     LEAF,
     TreeDef,
@@ -39,4 +42,5 @@ __all__ = [
     "register",
     "registry",
     "spread",
+    "tell_parts_apart",
 ]

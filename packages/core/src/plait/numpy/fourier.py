@@ -81,7 +81,8 @@ def _scaled(x: Any, lengths: tuple, kind: str, norm: str | None) -> Any:
     power = _power(kind, norm)
     if not power:
         return x
-    total = size_value(product(lengths), np.dtype(np.float32))
+    exact = x.aval.dtype.type().real.dtype  # of the result, or of the parts of its numbers
+    total = size_value(product(lengths), exact)
     scale = el.power(el.maximum(total, 1.0), power)
     return el.mul(x, convert(scale, x.aval.dtype))
 

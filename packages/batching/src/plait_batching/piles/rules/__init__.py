@@ -5,6 +5,7 @@ Invariant: importing this package registers all of them.
 
 from . import (
     attention,
+    callbacks,
     collective,
     contraction,
     control,
@@ -16,6 +17,7 @@ from . import (
     linalg,
     moving,
     nested,
+    overrides,
     reduction,
     shape,
     sorting,
@@ -23,6 +25,7 @@ from . import (
 
 __all__ = [
     "attention",
+    "callbacks",
     "collective",
     "contraction",
     "control",
@@ -34,6 +37,7 @@ __all__ = [
     "linalg",
     "moving",
     "nested",
+    "overrides",
     "reduction",
     "shape",
     "sorting",

@@ -5,7 +5,6 @@ Invariant: what is contracted is zero where there is no row, on both sides.
 
 from typing import Any, NamedTuple
 
-import plait.numpy as pnp
 from plait.ext.ops.contraction import (
     dot_general,
 )
@@ -18,9 +17,9 @@ from plait.ext.ops.shape import (
 
 from ...interpreter import batching_rules
 from ..carrier import PARTIAL, Ragged, lazily, partial_rules, pile_rules, undone
-from ..layouts import along, from_tiles, to_tiles
+from ..layouts import from_tiles, to_tiles
 from ..operation import FLAT, PADDED, TILES
-from ..row_access import rows_at
+from ..row_access import chosen, rows_at, with_axis_at
 from .reduction import combined, tile_mask
 from .shape import to_pairs
 
@@ -29,7 +28,7 @@ def _stacked(r: Ragged, x: Any, y: Any, d: int | None, e: int | None, params: di
     """Batched along the axes `d` and `e`; the stack in front."""
     rule: Any = batching_rules.find(dot_general)
     out, at = rule(r, (x, y), (d, e), **params)
-    return pnp.moveaxis(out, at, 0)
+    return with_axis_at(out, at, 0)
 
 
 @pile_rules.rule(dot_general)
@@ -158,8 +157,7 @@ def _of_rows(r: Ragged, t: Term, *values: Any) -> Any:
     clean = []
     for value, aval in zip(values, (t.x, t.y), strict=True):
         (a,) = r.axes(aval)
-        there = along(r.rows(aval.shape[a]).there, a, value.ndim)
-        clean.append(pnp.where(there, value, pnp.asarray(0, value.dtype)))
+        clean.append(chosen(r.rows(aval.shape[a]).there, (a,), value, 0))
     return transpose_.bind(dot_general.bind(*clean, **dict(t.params)), perm=t.perm)
 
 

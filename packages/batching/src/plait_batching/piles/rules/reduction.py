@@ -24,27 +24,24 @@ from plait.ext.ops.reduction import (
     reduce_xor,
 )
 
-from ..capacities import TILE
 from ..carrier import Ragged, pile_rules
 from ..layouts import from_tiles
 from ..operation import FLAT, PADDED, TILES
 from ..padding import padding_rules
-from ..row_access import put, rows_at
+from ..row_access import chosen, filled, put, rows_at, with_axis_at
 
 __all__ = ["combined", "tile_mask"]
 
 
 def combined(fill: Any, count: int, at: Any, y: Any, how: str) -> Any:
     """The rows of `y`, combined where `at` says: [count, ...]."""
-    start = pnp.full((count, *y.shape[1:]), fill, y.dtype)
-    return put(start, at, y, how)
+    aval = y.aval
+    return put(filled(fill, aval.with_shape((count, *aval.shape[1:])).strong()), at, y, how)
 
 
 def tile_mask(y: Any, there: Any, axis: int, fill: Any) -> Any:
     """[pairs, ..TILE..] with `fill` where there is nothing along `axis`."""
-    shape = [1] * y.ndim
-    shape[0], shape[axis] = y.shape[0], TILE
-    return pnp.where(there.reshape(shape), y, pnp.asarray(fill, y.dtype))
+    return chosen(there, (0, axis), y, fill)
 
 
 def _reduction(prim: Any, how: str | None) -> None:
@@ -69,7 +66,7 @@ def _over_rows(
     others = tuple([i for i in axes if i != a])
     if others:
         y = prim.bind(y, axes=others)
-    y = pnp.moveaxis(y, a - sum(i < a for i in others), 0)
+    y = with_axis_at(y, a - sum([i < a for i in others]), 0)
     t = r.rows(x.aval.shape[a])
     return r.lift(out, 0, (combined(fill, r.size, t.example, y, str(how)),))
 
@@ -125,7 +122,7 @@ _NOWHERE = (1 << 31) - 1
 
 def _first(r: Ragged, x: Any, axis: int, fill: Any, how: str) -> Any:
     """The first place of the extreme of each example; 0 where there is none: [size, ...]."""
-    y = once.bind(pnp.moveaxis(r.data(x, FLAT), axis, 0))
+    y = once.bind(with_axis_at(r.data(x, FLAT), axis, 0))
     t = r.rows(x.aval.shape[axis])
     best = rows_at(combined(fill, r.size, t.example, y, how), t.owner)
     hit = pnp.logical_or(y == best, y != y)  # nan is greater than all, and less

@@ -21,7 +21,7 @@ from plait.ext.values import (
 from ..carrier import Ragged, pile_rules
 from ..layouts import along, fit
 from ..operation import FLAT, PADDED, TILES, layout, place
-from ..row_access import rows_at, rows_or
+from ..row_access import rows_at, rows_or, with_axis_at
 from ..tables import I32
 
 __all__ = ["to_pairs"]
@@ -34,16 +34,14 @@ def _(r, args, out, *, shape, axis, dtype):
     axes = r.axes(out)
     if how == FLAT and axis in axes:
         at = r.rows(shape[axis]).position.astype(dtype)
-        return r.result(out, pnp.broadcast_to(along(at, axis, len(want)), want), how)
+        return r.result(out, broadcast_in_dim.bind(at, shape=want, dims=(axis,)), how)
     if how == FLAT:
         return r.result(out, iota_.bind(shape=want, axis=axis, dtype=dtype), how)
     if how == TILES and axis in axes:
         p = r.pairs(shape[axes[0]], shape[axes[1]])
         t, which = (p.a, p.left) if axis == axes[0] else (p.b, p.right)
         at = rows_at(t.tile_position, which).astype(dtype)
-        spread = [1] * len(want)
-        spread[0], spread[axis + 1] = at.shape
-        return r.result(out, pnp.broadcast_to(at.reshape(spread), want), how)
+        return r.result(out, broadcast_in_dim.bind(at, shape=want, dims=(0, axis + 1)), how)
     return r.result(out, iota_.bind(shape=want, axis=axis + 1, dtype=dtype), how)
 
 
@@ -72,9 +70,14 @@ def _to_flat(r: Ragged, x: Any, out: Any, dims: tuple) -> tuple[Any, list[int]]:
     lost = tuple([i for i, k in enumerate(dims) if k == a])  # of size 1
     if d is not None:
         y = rows_at(r.front(y, d), r.rows(out.shape[a]).owner)
-        y = pnp.squeeze(y, tuple([i + 1 for i in lost]))
+        y = _without(y, tuple([i + 1 for i in lost]))
         return y, [a, *[k for k in at if k != a]]
-    return pnp.squeeze(y, lost), [k for k in at if k != a]
+    return _without(y, lost), [k for k in at if k != a]
+
+
+def _without(x: Any, axes: tuple[int, ...]) -> Any:
+    """Without axes of size 1."""
+    return squeeze_.bind(x, axes=axes) if axes else x
 
 
 def _to_tiles(r: Ragged, x: Any, out: Any, dims: tuple) -> tuple[Any, list[int]]:
@@ -84,7 +87,7 @@ def _to_tiles(r: Ragged, x: Any, out: Any, dims: tuple) -> tuple[Any, list[int]]
     y, d = to_pairs(r, x, p, [dims[i] == axes[0] for i in mine])
     lead = 0 if d is None else 1
     lost = tuple([i for i, k in enumerate(dims) if k in axes and i not in mine])
-    y = pnp.squeeze(y, tuple([i + lead for i in lost]))
+    y = _without(y, tuple([i + lead for i in lost]))
     return y, [0] * lead + [k + 1 for i, k in enumerate(dims) if i not in lost]
 
 
@@ -99,7 +102,7 @@ def to_pairs(r: Ragged, x: Any, p: Any, left: list[bool]) -> tuple[Any, int | No
         return r.data(x, TILES), 0
     (a,) = axes
     at = p.rows_of(r.rows(x.aval.shape[a]), left[0])
-    return pnp.moveaxis(rows_or(0, r.data(x, FLAT), at, a), a, 0), 0
+    return with_axis_at(rows_or(0, r.data(x, FLAT), at, a), a, 0), 0
 
 
 def _to_padded(r: Ragged, x: Any, out: Any, dims: tuple) -> tuple[Any, list[int]]:

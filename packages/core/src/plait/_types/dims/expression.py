@@ -43,11 +43,12 @@ class Dim:
       (2*a + b, a, True, False)
     """
 
-    __slots__ = ("_hash", "_scope", "_terms", "_text")
+    __slots__ = ("_hash", "_names", "_scope", "_terms", "_text")
     _terms: Terms
     _scope: Scope
     _hash: int
     _text: str
+    _names: frozenset[str] | None
 
     __array_ufunc__ = None  # numpy's numbers leave arithmetic to this class
     _number: ClassVar[Any]
@@ -71,7 +72,9 @@ class Dim:
     @property
     def variables(self) -> frozenset[str]:
         """The names of the sizes that this one depends on."""
-        return poly.names(self._terms)
+        if self._names is None:  # which types and carriers ask for again and again
+            self._names = poly.names(self._terms)
+        return self._names
 
     @property
     def terms(self) -> Terms:
@@ -277,7 +280,7 @@ def of_terms(terms: Terms, scope: Scope) -> Any:
     if n == 1 and () in terms:
         return terms[()]
     self = _new(Dim)
-    self._terms, self._scope, self._hash, self._text = terms, scope, -1, ""
+    self._terms, self._scope, self._hash, self._text, self._names = terms, scope, -1, "", None
     return self
 
 

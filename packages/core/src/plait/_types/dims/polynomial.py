@@ -209,7 +209,7 @@ def divisors(p: Terms) -> list[Terms]:
 
 def names(p: Terms) -> frozenset[str]:
     """The names of the sizes that p speaks of."""
-    return frozenset(s for s in symbols(p) if not isinstance(s, Atom))
+    return frozenset([s for s in symbols(p) if s.__class__ is not Atom])
 
 
 def evaluate(p: Terms, values: Mapping[str, int], made: dict[Atom, int] | None = None) -> int:

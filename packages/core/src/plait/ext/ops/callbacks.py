@@ -4,6 +4,7 @@ Invariant: nothing is defined here.
 """
 
 from ..._ops.callbacks import (
+    exact,
     host,
 )
 from ..._ops.foreign_calls import (
@@ -11,6 +12,7 @@ from ..._ops.foreign_calls import (
 )
 
 __all__ = [
+    "exact",
     "foreign",
     "host",
 ]

@@ -1,0 +1,92 @@
+"""Calls of Python for examples whose sizes differ: each gets arrays of its own sizes.
+
+All examples go to the host at once, padded, with their lengths; there the function is called for
+one example after the other.
+
+Invariant: a function sees what it would see of one example alone, in the order of examples, and no
+example is called for twice.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from plait.ext.ops.callbacks import (
+    exact,
+    host,
+)
+from plait.ext.sizes import (
+    Dim,
+)
+from plait.ext.types import (
+    Aval,
+)
+
+from ..carrier import pile_rules
+from ..operation import PADDED, layout
+
+__all__: list[str] = []
+
+
+@pile_rules.rule(host)
+def _(r, args, out, *, f, outs, effect, whole):
+    types = tuple([layout(o, r.caps, PADDED) for o in out])
+    if any(t.dims for t in types):
+        return None  # of capacities that are sizes of an operation around nobody knows the room
+    xs, own = [], []
+    for a in args:
+        x, at = (r.data(a, PADDED), 0) if r.axes(a.aval) else r.dense(a)
+        own.append(at is not None)
+        xs.append(x if at is None else r.front(x, at))
+    called = _Each(f, [s.name for s in r.table], [a.aval for a in args], own, outs, types)
+    got = host.bind(*r.ambient, *xs, f=called, outs=types, effect=effect, whole="")
+    return [r.result(o, y, PADDED) for o, y in zip(out, got, strict=True)]
+
+
+class _Each:
+    """`f` for every example: a function of lengths, and of padded operands.
+
+    Args:
+      f: the function of one example.
+      names: of the sizes that lengths are of.
+      ins, outs: types of an example's operands and results.
+      own: which operands each example has its own of.
+      types: of the padded results.
+    """
+
+    def __init__(
+        self,
+        f: Callable[..., Any],
+        names: Sequence[str],
+        ins: Sequence[Aval],
+        own: Sequence[bool],
+        outs: Sequence[Aval],
+        types: Sequence[Aval],
+    ):
+        self.f, self.names, self.ins, self.own = f, names, ins, own
+        self.outs, self.types = outs, types
+
+    def __call__(self, *given: np.ndarray) -> tuple:
+        lengths, xs = given[: len(self.names)], given[len(self.names) :]
+        padded = [np.zeros(t.shape, t.dtype) for t in self.types]
+        for b in range(len(lengths[0])):
+            sizes = {k: int(n[b]) for k, n in zip(self.names, lengths)}
+            mine = [
+                x[_place(b, _shape(t, sizes))] if own else x
+                for x, t, own in zip(xs, self.ins, self.own)
+            ]
+            types = tuple([t.with_shape(_shape(t, sizes)) for t in self.outs])
+            for room, y in zip(padded, exact(self.f, types)(*mine)):
+                room[_place(b, y.shape)] = y
+        return tuple(padded)
+
+
+def _shape(t: Aval, sizes: dict[str, int]) -> tuple[int, ...]:
+    """The shape of an example of these sizes."""
+    return tuple([d.substitute(sizes) if d.__class__ is Dim else d for d in t.shape])
+
+
+def _place(b: int, shape: Sequence[int]) -> tuple:
+    """Where an example of this shape lies among padded ones."""
+    return (b, *[slice(0, n) for n in shape])

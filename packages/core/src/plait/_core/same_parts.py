@@ -1,0 +1,78 @@
+"""Parts of trees of which it matters whether two of them are one and the same object.
+
+Lengths of which several batches are made say that the sizes of these batches are equal, and nobody
+has to read them for that.  A class of trees says which of its children are such parts; whoever
+stages a function of trees then gives it one value for all that are one object, and keys what was
+staged on which are.
+
+Invariant: which parts are one follows from objects alone, never from their values; of trees without
+such parts nothing is asked but that they have none.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+from typing import Any
+
+from ..tree import TreeDef
+
+__all__ = ["alike", "as_one", "parts_that_may_be_one", "tell_parts_apart"]
+
+Pattern = tuple[int, ...]
+"""For each of the parts, the number of the first leaf that is the same object."""
+
+_which: dict[type, Callable[[Any, int], Iterable[int]]] = {}
+
+
+def tell_parts_apart(cls: type, which: Callable[[Any, int], Iterable[int]]) -> None:
+    """Let it matter whether parts of trees of this class are one object.
+
+    Args:
+      cls: a class that is registered as a tree.
+      which: `which(static, count)` returns the numbers of the children, of `count`, of which it
+        matters; they are leaves.
+    """
+    _which[cls] = which
+    parts_that_may_be_one.cache_clear()
+
+
+@lru_cache(maxsize=1024)
+def parts_that_may_be_one(tree: TreeDef) -> tuple[int, ...]:
+    """Return the numbers of the leaves of which it matters whether they are one object."""
+    found: list[int] = []
+    _collect(tree, 0, found)
+    return tuple(found)
+
+
+def _collect(tree: TreeDef, at: int, found: list[int]) -> None:
+    data = tree.node_data()
+    if data is None:
+        return
+    kids = tree.children()
+    which = _which.get(data[0])
+    mine = frozenset(which(data[1], len(kids))) if which is not None else ()
+    for i, kid in enumerate(kids):
+        if i in mine and kid.node_data() is None:
+            found.append(at)
+        else:
+            _collect(kid, at, found)
+        at += kid.num_leaves
+
+
+def alike(tree: TreeDef, leaves: Sequence[Any]) -> Pattern:
+    """Return which of the parts are one object; empty if no two are."""
+    parts = parts_that_may_be_one(tree)
+    if len(parts) < 2:
+        return ()
+    first: dict[int, int] = {}
+    pattern = tuple([first.setdefault(id(leaves[i]), i) for i in parts])
+    return pattern if len(first) < len(parts) else ()
+
+
+def as_one(tree: TreeDef, pattern: Pattern, leaves: Sequence[Any]) -> Sequence[Any]:
+    """Return the leaves with one value for all that are one object."""
+    if not pattern:
+        return leaves
+    out = list(leaves)
+    for i, j in zip(parts_that_may_be_one(tree), pattern, strict=True):
+        out[i] = out[j]
+    return out
