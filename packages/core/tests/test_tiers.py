@@ -6,6 +6,7 @@ Invariant: no test measures time; that the full tier has come is seen by countin
 import threading
 import warnings
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -509,3 +510,21 @@ def test_clamp_of_booleans_by_both_tiers():
     for tier in ("full", "fast"):
         got = plait.jit(lambda *v: plait.lax.clamp(*v), tier=tier)(low, x, high)
         np.testing.assert_array_equal(got, np.clip(x, low, high))
+
+
+@pytest.mark.parametrize("tier", ["full", "fast"])
+@pytest.mark.parametrize("dtype", ["float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e4m3b11fnuz"])
+def test_what_is_rounded_to_zero_where_there_is_no_negative_zero(dtype, tier):
+    """The bits of a negative zero are nan in these types; small arrays are computed by the fast
+    tier whatever the setting is."""
+    t = np.dtype(getattr(ml_dtypes, dtype))
+    least = float(ml_dtypes.finfo(t).smallest_subnormal)
+    x = np.outer([-1, 1], least * np.array([0, 0.25, 0.5, 0.75, 1, 2])).ravel().astype("float32")
+    a, b = (v.ravel() for v in np.meshgrid(x.astype(t), np.array([-1, -0.5, 0, 0.25], t)))
+    with plait.config(tier=tier):
+        for way in (lambda f: f, plait.jit):
+            for source in ("float32", "float64", "bfloat16"):
+                got = way(lambda v: v.astype(dtype))(pnp.asarray(x.astype(source)))
+                np.testing.assert_array_equal(np.asarray(got), x.astype(source).astype(t))
+            product = way(lambda a, b: a * b)(pnp.asarray(a), pnp.asarray(b))
+            np.testing.assert_array_equal(np.asarray(product), a * b)

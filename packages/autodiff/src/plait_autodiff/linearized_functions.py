@@ -162,7 +162,8 @@ class Pushforward(_At):
         of = self.of
         like = of.in_tree.unflatten(of.in_avals)
         given = matching(like, tangents, of.in_tree, "the tangents of a linearized function")
-        ts = [tangent(t, a, "linearized function") for t, a in zip(given, of.in_avals)]
+        what = "a linearized function was given a tangent of another type"
+        ts = [tangent(t, a, what) for t, a in zip(given, of.in_avals)]
         return of.out_tree.unflatten(self._through(of.push, ts, of.out_avals))
 
 

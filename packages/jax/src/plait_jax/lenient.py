@@ -1,6 +1,6 @@
-"""Functions of JAX's that take what Plait's own refuse, and libraries give.
+"""Functions of JAX's that take what Plait's own refuse, or give it as libraries expect it.
 
-Invariant: what Plait takes they hand to it.
+Invariant: what Plait takes they hand to it; what they give is what it gives.
 """
 
 import functools
@@ -11,7 +11,7 @@ import numpy as np
 import plait.numpy as pnp
 from plait import dtypes
 
-__all__ = ["canonicalize_dtype", "ndim", "shape", "size"]
+__all__ = ["canonicalize_dtype", "finfo", "ndim", "shape", "size"]
 
 
 @functools.wraps(pnp.shape)
@@ -28,6 +28,23 @@ def ndim(a: Any) -> int:
 @functools.wraps(pnp.size)
 def size(a: Any, axis: Any = None) -> Any:
     return 1 if a is None and axis is None else pnp.size(a, axis)
+
+
+class finfo:
+    """`plait.numpy.finfo`, whose numbers are scalars of the dtype, as JAX has them: they have
+    numpy's methods, and meet arrays as numbers of that dtype."""
+
+    def __init__(self, dtype: Any):
+        self._of = pnp.finfo(dtype)
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "_of":  # of one that is being copied
+            raise AttributeError(name)
+        value = getattr(self._of, name)
+        return self._of.dtype.type(value) if value.__class__ is float else value
+
+    def __repr__(self) -> str:
+        return repr(self._of)
 
 
 @functools.wraps(dtypes.canonicalize_dtype)

@@ -58,7 +58,9 @@ _ELSEWHERE = {
         find_top_trace=:tracing.find_top_trace is_concrete=:tracing.is_concrete
     """,
     "jax.custom_derivatives": "zero_from_primal=:primitives.zero_from_primal",
-    "jax.numpy": "ndim=:lenient.ndim shape=:lenient.shape size=:lenient.size",
+    "jax.numpy": """
+        finfo=:lenient.finfo ndim=:lenient.ndim shape=:lenient.shape size=:lenient.size
+    """,
     "jax.dtypes": """
         TypePromotionError=plait.errors.TypeRule extended=plait.dtypes.opaque
         canonicalize_dtype=:lenient.canonicalize_dtype
@@ -130,6 +132,7 @@ _ELSEWHERE = {
     "jax._src.checkify": """
         JaxException=plait.checks.CheckError OOBError=plait.checks.OutOfBoundsError
     """,
+    "jax._src.dtypes": "finfo=:lenient.finfo",
     "jax._src.dispatch": "wait_for_tokens=plait.effects_barrier",
     "jax._src.distributed": "global_state=:inert.global_state",
     "jax._src.literals": "TypedNdArray=:inert.TypedNdArray",

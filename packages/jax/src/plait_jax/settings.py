@@ -46,14 +46,24 @@ class _Open:
                 f"{name} is set inside of another block, or of a function that is transformed",
                 fix=f"set it before, or write a block: with jax.{name.removeprefix('jax_')}(...)",
             )
-        wanted = {**self.values, name: value}
+        before = self.values
+        try:
+            self._enter({**before, name: value})
+        except BaseException:  # a value that it can not have
+            self._enter(before)
+            raise
+
+    def _enter(self, wanted: dict[str, Any]) -> None:
+        """Be in the blocks for these values, and in no others."""
         self._stack.close()
-        for key, wish in wanted.items():
-            block, off = _BLOCKS[key]
-            if wish is not off:
-                self._stack.enter_context(block(wish))
-            self.values[key] = wish
-        self._current = current()
+        try:
+            for key, wish in wanted.items():
+                block, off = _BLOCKS[key]
+                if wish is not off:
+                    self._stack.enter_context(block(wish))
+            self.values = dict(wanted)
+        finally:
+            self._current = current()
 
 
 _open = _Open()

@@ -445,10 +445,16 @@ _lacking: set[str] = set()
 """Flags of these that this release does not have: newer ones have no second kind of emitters."""
 
 
-def fast_flags(platform: str) -> dict[str, Any]:
-    """Return flags with which the compiler takes little time: a dictionary of values by name."""
+def fast_flags(platform: str, has_one_zero: bool = False) -> dict[str, Any]:
+    """Return flags with which the compiler takes little time: a dictionary of values by name.
+
+    With numbers that have one zero the other emitters would make a nan, which has the bits of a
+    negative zero, of what is negative and rounded to zero.
+    """
     of_cpu = "xla_cpu_"
     there = {k: v for k, v in _FAST.items() if k not in _lacking}
+    if has_one_zero:
+        there.pop("xla_cpu_use_fusion_emitters", None)
     return {k: v for k, v in there.items() if platform == "cpu" or not k.startswith(of_cpu)}
 
 

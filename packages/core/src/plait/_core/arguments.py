@@ -101,7 +101,10 @@ class Function:
         return self if instance is None else functools.partial(self, instance)  # type: ignore[arg-type]
 
     def positional(self, args: tuple, kwargs: dict) -> tuple:
-        """Return all arguments by position; raise ArgumentError for keyword-only ones."""
+        """Return all arguments by position; raise ArgumentError for keyword-only ones.
+
+        Defaults are among them where some are given by name, or a static one is not given.
+        """
         if not kwargs and self.signature is None:
             return args
         if self.signature is None:
@@ -116,7 +119,8 @@ class Function:
                 f"{self.name()} was called with other arguments than it takes: {error}",
                 fix=f"its signature is {self.name()}{self.signature}",
             ) from None
-        given.apply_defaults() if kwargs else None
+        if kwargs or max(self.static, default=-1) >= len(given.args):
+            given.apply_defaults()
         left = {k: v for k, v in given.kwargs.items() if k in kwargs}
         if left:
             raise ArgumentError(

@@ -154,13 +154,15 @@ def _ids(module: Module) -> tuple[int, ...]:
     return tuple(module.place.devices)
 
 
-def _fast_flags(options: Options) -> dict[str, Any]:
-    return jaxlib_api.fast_flags(platform()) if options.tier == "fast" else {}
+def _fast_flags(options: Options, module: Module | None) -> dict[str, Any]:
+    if options.tier != "fast":
+        return {}
+    return jaxlib_api.fast_flags(platform(), module is not None and module.has_one_zero)
 
 
 def _compile_options(ids: tuple[int, ...], options: Options, module: Module | None = None) -> Any:
     """Return the options as jaxlib's object; flags that were asked for are so in every tier."""
-    flags = _fast_flags(options) | dict(options.flags)
+    flags = _fast_flags(options, module) | dict(options.flags)
     numbers = [devices()[i].id for i in ids]
     chosen = () if module is None else module.chosen
     without = ",".join(_without(ids, options.tier, b"" if module is None else module.code))
@@ -227,7 +229,7 @@ def _refused(
 def _compiled(module: Module, ids: tuple[int, ...], asked: Options) -> Loaded:
     """Return a module compiled, or loaded from disk if any process has compiled it before."""
     where = device_list(ids)
-    fast = _fast_flags(asked)
+    fast = _fast_flags(asked, module)
     options = _compile_options(ids, asked, module)
     path = made = None
     once = module.callbacks or module.questions

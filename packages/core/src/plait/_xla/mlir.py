@@ -64,13 +64,27 @@ _NAMES = {
 }
 
 
+_one_zero: list[str] = []
+"""Those of these types that this process has used which have no negative zero."""
+
+
 @cache
 def element_type(dtype: np.dtype):
     """The MLIR type of an element."""
     name = _NAMES.get(dtype.name) if dtype != float0 else "i1"
     if name is None:
         name = dtype.name.replace("uint", "ui").replace("int", "i")
+    if name.endswith("FNUZ"):
+        _one_zero.append(name)
     return bindings().ir.Type.parse(name, bindings().context)
+
+
+def has_one_zero(module: Any) -> bool:
+    """Whether a module has numbers of a type that has no negative zero."""
+    if not _one_zero:  # as nearly always: a module is not written as text for nothing
+        return False
+    text = module.operation.get_asm(large_elements_limit=16)
+    return any(name in text for name in _one_zero)
 
 
 _MOST = 2**60 - 1

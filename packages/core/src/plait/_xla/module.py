@@ -24,10 +24,14 @@ from .physical import laid_out, physical_key
 class Module:
     """A lowered program: `code` (bytecode), `constants` that `main` takes first, `callbacks`,
     the `places` where it must run, of each result the placement, if it was told, and which
-    arguments of `main` are `chosen`, placed by the compiler (none of them if it is empty), and the
-    `questions` that it answers when it compiles."""
+    arguments of `main` are `chosen`, placed by the compiler (none of them if it is empty), the
+    `questions` that it answers when it compiles, and whether it `has_one_zero`: numbers whose
+    type has no negative zero."""
 
-    __slots__ = ("code", "constants", "callbacks", "places", "results", "chosen", "questions")
+    __slots__ = (
+        "code", "constants", "callbacks", "places", "results", "chosen", "questions",
+        "has_one_zero",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -38,7 +42,7 @@ class Module:
         questions: Sequence[Question] = (),
     ):
         self.code, self.callbacks, self.places = code, unit.callbacks, unit.places
-        self.questions = questions
+        self.questions, self.has_one_zero = questions, mlir.has_one_zero(unit.module)
         self.constants = [x for x in unit.constants.values() if not unit.embeds(x)]
         self.results = results
         chosen = tuple([is_left(unit, k) for k in (*(x.key for x in self.constants), *keys)])

@@ -1,0 +1,45 @@
+"""Static arguments of custom functions that calls leave to their defaults.
+
+Invariant: derivatives are those that the rules say, by hand.
+"""
+
+import functools
+
+import numpy as np
+import pytest
+
+import plait
+
+
+@functools.partial(plait.custom_jvp, nondiff_argnums=(1, 2))
+def scaled(x, factor=2.0, name=None):
+    return x * factor
+
+
+@scaled.defjvp
+def _(factor, name, primals, tangents):
+    return scaled(*primals, factor, name), 10 * factor * tangents[0]
+
+
+@functools.partial(plait.custom_vjp, nondiff_argnums=(1,))
+def powered(x, n=3):
+    return x**n
+
+
+powered.defvjp(lambda x, n: (powered(x, n), x), lambda n, x, ct: (100 * n * ct,))
+
+
+@pytest.mark.parametrize("way", [lambda f: f, plait.jit], ids=["as it is", "jit"])
+def test_they_are_as_if_they_were_given(way):
+    x = np.float32(2)
+    for f, args, value, slope in (
+        (scaled, (), 4, 20),
+        (scaled, (3.0,), 6, 30),
+        (scaled, (3.0, "a"), 6, 30),
+        (powered, (), 8, 300),
+        (powered, (2,), 4, 200),
+    ):
+        g = lambda x, f=f, args=args: f(x, *args)
+        assert float(way(g)(x)) == value
+        assert float(way(plait.grad(g))(x)) == slope
+    assert float(way(plait.grad(lambda x: scaled(x, name="b")))(x)) == 20
