@@ -10,7 +10,7 @@ import pytest
 import plait
 from plait import lax
 from plait import numpy as pnp
-from plait_export import deserialize, export
+from plait_export import ArtifactError, deserialize, export
 from plait_sharding import Mesh, NamedSharding, P, make_mesh, shard_map
 
 F32 = np.float32
@@ -407,3 +407,26 @@ def test_sizes_that_a_region_computes_with(platforms, order):
         fixed = deserialize(again.specialize({"b": rows}, "cpu").serialize(order))
         near(fixed.call(x, W)[0], rows * x @ W)
     near(again.compile({"b": 2}).call(X, W)[0], 2 * X @ W)
+
+
+def test_an_artifact_of_all_sizes_in_a_region():
+    """jaxlib ends the process over sizes that are asked for there."""
+    sizes = plait.export.symbolic_args_specs
+    inner = deserialize(export(lambda x: x.reshape(-1) * x.shape[0])(sizes(X, "c, 16")).serialize())
+    f = over(P("x"), P("x"))(inner.call)
+    again = deserialize(export(f)(sizes(X, "4*b, 16")).serialize())
+    for g in (f, again.call):
+        near(g(X), 2 * X.reshape(-1))
+        near(plait.grad(lambda x, g=g: (g(x) ** 2).sum())(X), 8 * X)
+
+
+def test_what_can_not_be_put_in_is_told():
+    """Sizes inside of a region, beside a function that nobody can read back."""
+    theirs = plait.ffi.ffi_call("theirs", plait.ShapeDtypeStruct((16,), F32))
+    local = lambda x: x.reshape(-1) * x.shape[0] + theirs(x[0]).sum()  # noqa: E731
+    inner = export(lambda x: x.reshape(-1))(plait.export.symbolic_args_specs(X, "c, 16"))
+    f = over(P("x"), P("x"))(lambda x: inner.call(x) + local(x))
+    made = export(f, custom_calls=["theirs"])(plait.export.symbolic_args_specs(X, "4*b, 16"))
+    with pytest.raises(ArtifactError, match="what each device does computes with sizes") as e:
+        made.call(X)
+    assert "theirs is a function outside StableHLO" in e.value.what and e.value.fix
