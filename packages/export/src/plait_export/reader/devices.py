@@ -179,7 +179,7 @@ def _in_lines(region: Region, rows: Sequence[Sequence[int]]) -> Any:
 def _groups(walk: Walk, op: Op) -> tuple[Any, dict[str, Any]] | None:
     """(names of axes, groups along them as parameters) that a collective is among; None if each
     device is alone."""
-    region, said = _around(walk, op), op.attributes.get("replica_groups")
+    region, said = _around(walk, op), op.attributes["replica_groups"]
     by_number = op.attributes.get("use_global_device_ids", op.name == "stablehlo.all_to_all")
     count = prod([k for _, k in region.mesh])
     if "channel_handle" not in op.attributes or by_number is False or said.__class__ is str:
@@ -225,10 +225,10 @@ def _(walk, op, xs):
     return [combine(x, names, **how) for x in xs]
 
 
-def _combines(op: Op, x: Any) -> str | None:
+def _combines(op: Op, x: Any) -> str:
     """The operation that a collective combines elements by; of booleans a sum is the greater."""
-    body = body_of(op.regions[0])
-    return _OF_FLAGS.get(str(body)) if x.aval.dtype == np.bool_ else body
+    body = str(body_of(op.regions[0]))
+    return _OF_FLAGS.get(body, body) if x.aval.dtype == np.bool_ else body
 
 
 _COMBINED = {
