@@ -331,6 +331,13 @@ def test_a_mesh_in_context_changes_nothing():
         near(plait.grad(total_of(again))(X), slope_of_product(X, W))
     near(plait.grad(total_of(again))(X), slope_of_product(X, W))
     there = plait.device_put(X, NamedSharding(backwards, P("x")))
+    plait.config.mesh = backwards
+    try:
+        assert deserialize(exported().serialize()).program().eqns[0].params["mesh"] != backwards
+        near(plait.jit(lambda x: again.call(x, W)[1] + total_of(again)(x))(X),
+             (np.sin(X) @ W).sum() * 5)  # fmt: skip
+    finally:
+        plait.config.mesh = None
     with mesh():
         assert plait.grad(total_of(again))(there).sharding.place.devices == tuple(range(8))[::-1]
 
