@@ -10,7 +10,10 @@ import pytest
 import plait
 from plait import lax
 from plait import numpy as pnp
-from plait_export import deserialize, export
+from plait.ext.lower import lock, mlir
+from plait_export import ArtifactError, NotReadable, deserialize, export
+from plait_export.portable import artifact_of
+from plait_export.reader import Reading
 from plait_sharding import Mesh, NamedSharding, P, make_mesh, shard_map
 
 F32 = np.float32
@@ -328,6 +331,13 @@ def test_a_mesh_in_context_changes_nothing():
         near(plait.grad(total_of(again))(X), slope_of_product(X, W))
     near(plait.grad(total_of(again))(X), slope_of_product(X, W))
     there = plait.device_put(X, NamedSharding(backwards, P("x")))
+    plait.config.mesh = backwards
+    try:
+        assert deserialize(exported().serialize()).program().eqns[0].params["mesh"] != backwards
+        near(plait.jit(lambda x: again.call(x, W)[1] + total_of(again)(x))(X),
+             (np.sin(X) @ W).sum() * 5)  # fmt: skip
+    finally:
+        plait.config.mesh = None
     with mesh():
         assert plait.grad(total_of(again))(there).sharding.place.devices == tuple(range(8))[::-1]
 
@@ -407,3 +417,73 @@ def test_sizes_that_a_region_computes_with(platforms, order):
         fixed = deserialize(again.specialize({"b": rows}, "cpu").serialize(order))
         near(fixed.call(x, W)[0], rows * x @ W)
     near(again.compile({"b": 2}).call(X, W)[0], 2 * X @ W)
+
+
+def test_an_artifact_of_all_sizes_in_a_region():
+    """jaxlib ends the process over sizes that are asked for there."""
+    sizes = plait.export.symbolic_args_specs
+    inner = deserialize(export(lambda x: x.reshape(-1) * x.shape[0])(sizes(X, "c, 16")).serialize())
+    f = over(P("x"), P("x"))(inner.call)
+    again = deserialize(export(f)(sizes(X, "4*b, 16")).serialize())
+    for g in (f, again.call):
+        near(g(X), 2 * X.reshape(-1))
+        near(plait.grad(lambda x, g=g: (g(x) ** 2).sum())(X), 8 * X)
+
+
+def test_what_can_not_be_put_in_is_told():
+    """Sizes inside of a region, beside a function that nobody can read back."""
+    theirs = plait.ffi.ffi_call("theirs", plait.ShapeDtypeStruct((16,), F32))
+    local = lambda x: x.reshape(-1) * x.shape[0] + theirs(x[0]).sum()  # noqa: E731
+    inner = export(lambda x: x.reshape(-1))(plait.export.symbolic_args_specs(X, "c, 16"))
+    f = over(P("x"), P("x"))(lambda x: inner.call(x) + local(x))
+    made = export(f, custom_calls=["theirs"])(plait.export.symbolic_args_specs(X, "4*b, 16"))
+    with pytest.raises(ArtifactError, match="what each device does computes with sizes") as e:
+        made.call(X)
+    assert "theirs is a function outside StableHLO" in e.value.what and e.value.fix
+
+
+# ---- modules that others may write -----------------------------------------------------------
+
+
+def changed(f, old, new):
+    """What is read of an artifact whose module has another text."""
+    made = export(f)(X)
+    text = made.mlir_module().replace(old, new)
+    assert text != made.mlir_module()
+    with lock:
+        code = mlir.bytecode(mlir.parse(text))
+    program = Reading("f", artifact_of(code, False, True), ("cpu",), False).program
+    return program(made.in_avals, made.out_avals)
+
+
+GROUPS = "[[0, 1], [2, 3], [4, 5], [6, 7]]"
+
+
+@pytest.mark.parametrize(
+    "old, new, text",
+    [
+        (GROUPS, "[[0, 2], [1, 3], [4, 5], [6, 7]]", "no axes, of 'x' and 'y', tell from others"),
+        ("stablehlo.add %", "stablehlo.subtract %", "no sum or extreme"),
+        ('manual_axes={"x", "y"}', 'manual_axes={"x"}', "no axes, of 'x' and 'y'"),
+        ('"y"=2]', '"y"=2], device_ids=[7, 6, 5, 4, 3, 2, 1, 0]', "out of their order"),
+    ],
+)
+def test_what_no_axes_say_is_refused(old, new, text):
+    f = over(P("x"), P("x"))(lambda x: lax.psum(x, "y"))
+    with pytest.raises(NotReadable, match=text):
+        changed(f, old, new)
+
+
+def test_groups_in_another_order():
+    f = over(P("x"), P("x"))(lambda x: lax.psum(x, "y"))
+    (e,) = changed(f, GROUPS, "[[5, 4], [3, 2], [0, 1], [7, 6]]").eqns
+    assert [i.params["axes"] for i in e.params["program"].eqns if i.prim.name == "core.psum"] == [
+        ("y",)
+    ]
+
+
+def test_numbers_of_devices_that_are_no_places():
+    f = over(P(("x", "y")), P(("x", "y")))(lambda x: x * lax.axis_index("x").astype(F32))
+    program = changed(f, "dense<2> : tensor<ui32>", "dense<3> : tensor<ui32>")
+    (y,) = plait.jit(lambda x: plait.ext.ir.evaluate(program, [x]))(X)
+    near(y, X * (np.arange(8) // 3)[:, None])

@@ -254,6 +254,46 @@ def test_a_setting_is_below_all_contexts():
         plait.config.mesh = "x"
 
 
+def test_a_block_without_a_mesh_hides_that_of_the_process(no_mesh):
+    m = make_mesh((8,), ("x",))
+    f = plait.jit(lambda v: plait.lax.with_sharding_constraint(v, P("x")))
+    with plait.config(mesh=m):
+        assert f(X).sharding.mesh == m
+        with set_mesh(None):
+            assert get_mesh() == AbstractMesh((), ())
+            with pytest.raises(plait.sharding.MissingMesh, match="no mesh is set"):
+                f(X)
+            with m:
+                assert get_mesh() == m
+        assert get_mesh() == m and f(X).sharding.mesh == m
+
+
+def test_a_region_over_axes_alone_runs_where_its_arguments_lie(no_mesh):
+    axes = AbstractMesh((4, 2), ("x", "y"))
+    local = lambda v: plait.lax.psum(v, "y") * plait.lax.axis_index("x")  # noqa: E731
+    f = plait.shard_map(local, mesh=axes, in_specs=P(("x", "y")), out_specs=P("x"))
+    over = lambda f, ins, outs, name: plait.shard_map(  # noqa: E731
+        f, mesh=axes, in_specs=ins, out_specs=outs, axis_names={name}
+    )
+    nested = over(over(local, P("y"), P(), "y"), P("x"), P("x"), "x")
+    x = np.arange(16, dtype=np.float32)
+    want = x.reshape(4, 2, 2).sum(1) * np.arange(4)[:, None]
+    for order in (np.arange(8), np.arange(8)[::-1], np.array([3, 1, 4, 0, 5, 2, 6, 7])):
+        mesh = plait.sharding.Mesh(order, ("all",))
+        given = plait.device_put(x, plait.NamedSharding(mesh, P("all")))
+        for g in (f, plait.jit(f), nested):
+            y = g(given)
+            np.testing.assert_array_equal(y, want.reshape(-1))
+            assert y.sharding.place.devices == tuple(order)
+    assert f(x).sharding.place.devices == tuple(range(8))
+    few = plait.device_put(x, plait.NamedSharding(make_mesh((4,), ("x",)), P("x")))
+    with pytest.raises(plait.errors.PlacementError, match="incompatible devices") as e:
+        f(few)
+    assert e.value.fix
+    with plait.sharding.Mesh(np.arange(8)[::-1].reshape(4, 2), ("x", "y")):
+        assert f(x).sharding.place.devices == tuple(range(8))[::-1]
+
+
 def test_axes_alone_are_those_of_the_mesh_that_is_there_or_of_the_first_devices(no_mesh):
     axes = AbstractMesh((2, 4), ("x", "y"))
     f = plait.jit(lambda v: plait.lax.with_sharding_constraint(v * 2, P(("y", "x"))))

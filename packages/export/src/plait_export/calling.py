@@ -57,7 +57,7 @@ from plait.ext.values import (
 
 from .division import Division, constrained, enter
 from .errors import ArtifactError, NotExportable, NotReadable, expecting
-from .portable import call_inside, code_for, parsed
+from .portable import call_inside, code_for, has_regions, parsed, sizes_in_regions
 from .reader import Reading
 from .signature import check_types, solved, with_sizes
 from .weights import Weight
@@ -210,21 +210,33 @@ class FlatFunction:
         by_argument, artifact = self.by_argument, self.mlir_module_serialized
         one = by_argument and len(platforms) == 1
         number = self.platforms.index(platforms[0]) if one else None
-        wanted = self.weighted(ins)
+        if self.symbolic and self.division is not None and has_regions(artifact):
+            program = self._of_regions(ins, platforms)
+            if program is not None:
+                return module_of(program, platforms=tuple(platforms), embed=True).code
+        return code_for(artifact, self.weighted(ins), self.symbolic, platforms, by_argument, number)
+
+    def _of_regions(self, ins: Sequence[Aval], platforms: Sequence[str]) -> Program | None:
+        """The module read back for arguments of these types, whose sizes are numbers: into regions
+        of what each of several devices does jaxlib does not pass sizes, and may end the process
+        over what is computed of them there.
+
+        None if it can not be read, and has nothing of that kind.
+        """
+        one = not self.by_argument or len(platforms) == 1
         try:
-            return code_for(artifact, wanted, self.symbolic, platforms, by_argument, number)
-        except ArtifactError:
-            # sizes do not pass into the regions of what each of several devices does: what is read
-            # back has them everywhere
-            if self.division is None or not self.symbolic or by_argument and not one:
-                raise
-            try:
-                program = self._of_weights(ins, platforms[0] if one else None)
-            except NotReadable:
-                program = None
-            if program is None:
-                raise
-        return module_of(program, platforms=tuple(platforms), embed=True).code
+            if one:
+                return self._of_weights(ins, platforms[0] if self.by_argument else None)
+            why = "it is for several platforms"
+        except NotReadable as e:
+            why = e.what
+        if not sizes_in_regions(self.mlir_module_serialized):
+            return None
+        raise ArtifactError(
+            f"{self.fun_name} can not be made for {', '.join(map(repr, ins))}: what each device "
+            f"does computes with sizes, and is not read back: {why}",
+            fix="export it for sizes that are numbers, or for one platform",
+        )
 
     def run(self, args: Sequence[Array]) -> list[Array]:
         """The results for arrays."""

@@ -121,7 +121,8 @@ class Division(NamedTuple):
                 f"{name} was exported for {self.devices} devices, and here are "
                 f"{len(devices_here())}",
                 fix="call it where they are; on a CPU they can be virtual: set "
-                f"plait.config.cpu_devices = {self.devices} before the first array is made",
+                f"plait.config.cpu_devices = {self.devices} before the first array is made (or "
+                f"PLAIT_CPU_DEVICES={self.devices})",
             )
 
     def over(self, mesh: Any, side: Sequence[Lies | None], name: str) -> tuple:

@@ -57,7 +57,7 @@ def contents(path: str, what: str) -> bytes:
         ) from None
 
 
-def write(path: Any, fill: Callable[[IO[bytes]], None]) -> None:
+def write(path: Any, fill: Callable[[IO[bytes]], object]) -> None:
     """Write a file by `fill(file)`, which may go back in it; where it is appears at the end.
 
     Raises ArgumentError for what is no name of a file, and NotWritable if it can not be written.
@@ -82,7 +82,7 @@ def write(path: Any, fill: Callable[[IO[bytes]], None]) -> None:
         raise
 
 
-def _into(path: str, fill: Callable[[IO[bytes]], None]) -> None:
+def _into(path: str, fill: Callable[[IO[bytes]], object]) -> None:
     """Write into a device or a pipe, in whose place no file may be put."""
     made = io.BytesIO()
     fill(made)

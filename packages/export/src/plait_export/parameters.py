@@ -17,7 +17,7 @@ def names_of(given: Any, what: str) -> list[str]:
     """The names of a list of them.  Raises ArgumentError for what is none, as a single name is."""
     if isinstance(given, Iterable) and not isinstance(given, str | bytes):
         try:
-            found = list(given)
+            found: list[Any] = list(given)
         except TypeError:  # of an array without axes
             found = [None]
         if all(isinstance(name, str) for name in found):

@@ -401,6 +401,20 @@ def _goes_round(calls: dict[str, set[str]]) -> bool:
     return False
 
 
+def has_regions(artifact: bytes) -> bool:
+    """Whether a module says what each of several devices does."""
+    return b"manual_computation" in artifact
+
+
+def sizes_in_regions(artifact: bytes) -> bool:
+    """Whether what each device does asks for sizes, or calls what may."""
+    with jaxlib_api.lock:
+        module = parsed(artifact)
+        regions = operations(module, lambda op: op.name == "sdy.manual_computation")
+        asks = lambda op: op.name in ("stablehlo.get_dimension_size", "func.call")  # noqa: E731
+        return any(operations(op, asks) for op in regions)
+
+
 def main_of(module: Any) -> Any:
     """The function `main`; raises ArtifactError if there is none."""
     for op in module.body.operations:

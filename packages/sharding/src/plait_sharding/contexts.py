@@ -55,10 +55,15 @@ _blocks: ContextVar[tuple[_Block, ...]] = ContextVar(
 """The open blocks of this thread or task, the last one on top.  At the bottom is what was set for
 good."""
 
+_WITHOUT = "without"
+"""What surrounds calls in a block that has no mesh, nor that of the process."""
+
 
 def mesh_here() -> Mesh | None:
     """Return the mesh in context; None if there is none."""
     mesh: Any = surrounding("mesh")
+    if mesh is _WITHOUT:
+        return None
     return config.mesh if mesh is None else mesh
 
 
@@ -127,7 +132,8 @@ def replace_top(mesh: Mesh | None) -> Mesh | None:
 
 def _adopt(blocks: tuple[_Block, ...]) -> None:
     _blocks.set(blocks)
-    surround("mesh", blocks[-1].mesh)
+    owner, mesh = blocks[-1]
+    surround("mesh", _WITHOUT if mesh is None and owner is not None else mesh)
 
 
 Mesh.enter_by(push, remove)

@@ -160,7 +160,7 @@ class set_mesh(use_mesh):
     setting `plait.config.mesh`, which is for all of them.
 
     Args:
-      mesh: the mesh; None takes it away.
+      mesh: the mesh; None takes it away, in a block also that of the process.
 
     Raises TypeRule for what is no mesh.
 

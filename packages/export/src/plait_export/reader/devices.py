@@ -176,10 +176,10 @@ def _in_lines(region: Region, rows: Sequence[Sequence[int]]) -> Any:
     return None
 
 
-def _groups(walk: Walk, op: Op) -> tuple[Any, dict[str, Any]] | None:
+def _groups(walk: Walk, op: Op, ordered: bool = True) -> tuple[Any, dict[str, Any]] | None:
     """(names of axes, groups along them as parameters) that a collective is among; None if each
-    device is alone."""
-    region, said = _around(walk, op), op.attributes.get("replica_groups")
+    device is alone.  `ordered`: whether it matters in which order a group is."""
+    region, said = _around(walk, op), op.attributes["replica_groups"]
     by_number = op.attributes.get("use_global_device_ids", op.name == "stablehlo.all_to_all")
     count = prod([k for _, k in region.mesh])
     if "channel_handle" not in op.attributes or by_number is False or said.__class__ is str:
@@ -187,7 +187,7 @@ def _groups(walk: Walk, op: Op) -> tuple[Any, dict[str, Any]] | None:
     rows = [[n for n in row if n >= 0] for row in said.tolist()]
     if sorted(n for row in rows for n in row) != list(range(count)):
         raise NotReadable(f"{op.name} is among {rows}, which are not all of {count} devices")
-    found = _in_lines(region, rows)
+    found = _in_lines(region, rows if ordered else [*map(sorted, rows)])
     if found is None:
         raise _odd(op, region)
     along, groups = found
@@ -216,7 +216,7 @@ def _odd(op: Op, region: Region) -> NotReadable:
 @reads("stablehlo.all_reduce")
 def _(walk, op, xs):
     combine = _COMBINED.get(_combines(op, xs[0]))
-    among = _groups(walk, op)
+    among = _groups(walk, op, ordered=False)
     if combine is None:
         raise NotReadable(f"{op.name} combines by a function that is no sum or extreme")
     if among is None:
@@ -225,10 +225,10 @@ def _(walk, op, xs):
     return [combine(x, names, **how) for x in xs]
 
 
-def _combines(op: Op, x: Any) -> str | None:
+def _combines(op: Op, x: Any) -> str:
     """The operation that a collective combines elements by; of booleans a sum is the greater."""
-    body = body_of(op.regions[0])
-    return _OF_FLAGS.get(str(body)) if x.aval.dtype == np.bool_ else body
+    body = str(body_of(op.regions[0]))
+    return _OF_FLAGS.get(body, body) if x.aval.dtype == np.bool_ else body
 
 
 _COMBINED = {

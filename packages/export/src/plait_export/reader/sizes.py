@@ -99,7 +99,7 @@ class Place(NamedTuple):
         if op.name not in ("stablehlo.divide", "stablehlo.remainder"):
             return None
         (by,) = others
-        k = by.items[0] if by.__class__ is Known and not by.shape else None
+        k = by.items[0] if by.__class__ is Known and not by.shape else 0
         if k.__class__ is not int or k < 1 or self.modulus % k:
             return None
         if op.name == "stablehlo.remainder":
