@@ -86,6 +86,30 @@ def searched(x):
                           (0.0, (x * x).sum()))[0]  # fmt: skip
 
 
+@plait.custom_batching.custom_vmap
+def bowed(x):
+    return pnp.sin(x) * 2
+
+
+@bowed.def_vmap
+def _(axis_size, in_batched, x):
+    return pnp.sin(x) * 2, True
+
+
+one_by_one = plait.custom_batching.sequential_vmap(lambda x: pnp.sin(x).cumsum(0))
+policies = plait.checkpoint_policies
+
+
+def deep(x, w):
+    return pnp.tanh(plait.ad_checkpoint.checkpoint_name(pnp.sin(x @ w), "deep") @ w)
+
+
+def called(x, how):
+    """What Python computes on the host."""
+    like = plait.ShapeDtypeStruct(x.shape, x.dtype)
+    return plait.pure_callback(lambda v: np.asarray(v) * 2, like, x, vmap_method=how)
+
+
 def positive(x):
     """A symmetric matrix with eigenvalues that are positive, and apart."""
     n = rows(x)
@@ -445,6 +469,142 @@ FAMILIES = {
     "gelu": (lambda x: nn.gelu(x), F),
     "log_softmax": (lambda x: nn.log_softmax(at_least(x), 0), F),
     "glu": (lambda x: nn.glu(x), F),
+    # ---- transformations inside
+    "custom mapping": (lambda x, k: bowed(x) * bowed(k), F, "each 4"),
+    "custom mapping of rows": (lambda x: plait.vmap(bowed)(x), F),
+    "sequential mapping": (lambda x: one_by_one(x), F),
+    "linearize inside": (
+        lambda x: plait.linearize(lambda v: pnp.cumsum(pnp.sin(v), 0), x)[1](x * 2), F
+    ),
+    "vjp inside": (lambda x: plait.vjp(lambda v: pnp.cumsum(pnp.sin(v), 0), x)[1](x + 1)[0], F),
+    "transpose inside": (
+        lambda x: plait.linear_transpose(lambda v: pnp.cumsum(v * 3, 0)[::-1], x)(x)[0], F
+    ),
+    "transpose of a contraction": (
+        lambda x, k: plait.linear_transpose(lambda v: x @ v, k)(x[:, 0])[0], F, "each 4"
+    ),
+    "hessian inside": (
+        lambda x, k: plait.hessian(lambda v: pnp.tanh(x @ v).sum() ** 2)(k), F, "each 4"
+    ),
+    "jacfwd inside": (lambda x, k: plait.jacfwd(lambda v: pnp.tanh(x * v))(k), F, "each 4"),
+    "jacrev inside": (lambda x, k: plait.jacrev(lambda v: pnp.tanh(x @ v))(k), F, "each 4"),
+    "jacobian of rows": (
+        lambda x: plait.jacrev(lambda v: pnp.cumsum(pnp.tanh(v)))(x[:, 0]), F
+    ),
+    "checkpoint": (lambda x, w: plait.checkpoint(deep)(x, w), F, "all 4 4"),
+    "checkpoint of products": (
+        lambda x, w: plait.checkpoint(deep, policy=policies.dots_saveable)(x, w), F, "all 4 4"
+    ),
+    "checkpoint by name": (
+        lambda x, w: plait.checkpoint(deep, policy=policies.save_only_these_names("deep"))(x, w),
+        F, "all 4 4"
+    ),
+    "checkpoint of steps": (
+        lambda x: lax.scan(
+            plait.checkpoint(lambda c, r: (pnp.tanh(c * 0.5 + r), c)), pnp.zeros(4, x.dtype), x
+        )[1], F
+    ),
+    "branches of steps": (
+        lambda x: lax.scan(
+            lambda c, r: (lax.cond(r.sum() > 0, pnp.sin, lambda a: a * 2, c) + r, c),
+            pnp.zeros(4, x.dtype), x,
+        ), F
+    ),
+    "steps in a branch": (
+        lambda x: lax.cond(
+            x.sum() > 0, lambda v: lax.scan(lambda c, r: (c + r, c * r), v.sum(0), v)[1],
+            lambda v: v * 2, x,
+        ), F
+    ),
+    "bounded while": (
+        lambda x: lax.while_loop(
+            lambda s: (s * s).sum() < 30, lambda s: s * 1.3 + 0.1, x, max_steps=6
+        ), F
+    ),
+    "while in while": (
+        lambda x: lax.while_loop(
+            lambda s: s[1] < rows(x),
+            lambda s: (
+                lax.while_loop(lambda t: (t**2).sum() > 1, lambda t: t * 0.5, s[0]) + x, s[1] + 1
+            ), (x, 0),
+        )[0], F
+    ),
+    "while of a constant": (
+        lambda x, k: lax.while_loop(
+            lambda s: s.sum() < 10, lambda s: s + 1 + (x * x).sum(0), k
+        ), F, "each 4"
+    ),
+    "associative scan of matrices": (
+        lambda x: lax.associative_scan(pnp.matmul, x.reshape(rows(x), 2, 2) * 0.7, reverse=True), F
+    ),
+    "associative scan of pairs reversed": (
+        lambda x: lax.associative_scan(
+            lambda p, q: (p[0] * q[0], q[0] * p[1] + q[1]), (pnp.cos(x), x), reverse=True
+        ), F
+    ),
+    "mean over inner rows": (
+        lambda x: plait.vmap(lambda r: r - lax.pmean(r, "j"), axis_name="j")(at_least(x)), F
+    ),
+    "gathered inner rows": (
+        lambda x: plait.vmap(
+            lambda r: pnp.sin(lax.all_gather(r, "j")).sum(0) * r, axis_name="j"
+        )(x), F
+    ),
+    "chunks": (lambda x: lax.map(lambda r: pnp.sin(r) * 2, x, batch_size=2), F),
+    "callback": (lambda x: called(x, "sequential") + 1, F),
+    "callback of each": (lambda x, k: x * called(k, "broadcast_all"), F, "each 4"),
+    "callback of pairs": (lambda x: called(x @ x.T, "expand_dims").sum(1), F),
+    "debug callback": (lambda x: (plait.debug.callback(lambda v: None, x), x * 2)[1], F),
+    "root": (
+        lambda x: lax.custom_root(
+            lambda y: y**3 + y - x, x * 0,
+            lambda f, g: lax.fori_loop(0, 30, lambda i, y: y - f(y) / (3 * y**2 + 1), g),
+            lambda g, y: y / g(pnp.ones_like(y)),
+        ), F
+    ),
+    "linear solve": (
+        lambda x: lax.custom_linear_solve(
+            lambda v: v * (1 + x**2), x, lambda _, b: b / (1 + x**2), symmetric=True
+        ), F
+    ),
+    "fft scaled": (lambda x: pnp.fft.fft(at_least(x), axis=0, norm="ortho"), F),
+    "fft of pairs": (lambda x: pnp.fft.fft2(at_least(x)), F),
+    "conv in groups": (
+        lambda x, w: lax.conv_general_dilated(
+            x.T[None], w.reshape(4, 1, 3), (2,), [(1, 1)], feature_group_count=4
+        )[0], F, "all 4 3"
+    ),
+    "conv transposed": (
+        lambda x, w: lax.conv_transpose(
+            x[None], pnp.stack([w, w * 2, -w]), (2,), "SAME",
+            dimension_numbers=("NWC", "WIO", "NWC"),
+        )[0], F, "all 4 4"
+    ),
+    "conv along both": (
+        lambda x, w: lax.conv_general_dilated(
+            x[None, None], w[None, None], (1, 1), [(1, 1), (1, 1)]
+        )[0, 0], "n m", "all 3 3"
+    ),
+    "window along both": (
+        lambda x: lax.reduce_window(x, 0.0, lax.add, (2, 2), (1, 1), [(1, 1), (1, 1)]), "n m"
+    ),
+    "window spread": (
+        lambda x: lax.reduce_window(
+            x, 0.0, lax.add, (2, 1), (1, 1), [(2, 2), (0, 0)], base_dilation=(2, 1)
+        ), F
+    ),
+    "scatter promised": (
+        lambda x, i: at_least(x).at[pnp.abs(i) % (1 + rows(x))].add(2.5, mode="promise_in_bounds"),
+        F, "each 2:int32"
+    ),
+    "scatter clipped": (lambda x, i: at_least(x).at[i].max(2.5, mode="clip"), F, "each 2:int32"),
+    "scatter rows of others": (
+        lambda x, y, i: at_least(x).at[i[: rows(y)]].add(y, mode="drop"), F, "m 4", "m:int32"
+    ),
+    "positions of some": (
+        lambda x: pnp.nonzero(x[:, 0] > 0, size=rows(x), fill_value=-1)[0], F
+    ),
+    "sorted once": (lambda x: pnp.unique(pnp.round(x[:, 0]), size=rows(x), fill_value=9.0), F),
 }  # fmt: skip
 
 
@@ -508,7 +668,11 @@ for _name, _f in OF_KEYS.items():
     FAMILIES[f"random {_name}"] = (_f, "key", F)
 
 # Which two of three are multiplied first is nobody's word, and tells where infinities become nan.
-WITHOUT_INFINITIES = {"einsum three"}
+# And of a product with ones and zeros the compiler makes a choice, in which a nan plays no part.
+WITHOUT_INFINITIES = {"einsum three", "jacrev inside"}
 
-# loops whose length the data say
-WITHOUT_DERIVATIVE = {"while each", "while ragged", "fori n"}
+# loops whose length the data say, and calls of Python
+WITHOUT_DERIVATIVE = {
+    "while each", "while ragged", "fori n", "while in while", "while of a constant", "callback",
+    "callback of each", "callback of pairs",
+}  # fmt: skip

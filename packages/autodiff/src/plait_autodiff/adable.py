@@ -7,10 +7,11 @@ from collections.abc import Callable, Hashable, Iterable
 from typing import Any
 
 from plait.ext.tree import (
+    flatten,
     registered_by,
 )
 
-__all__ = ["adables", "is_adable", "register_adable", "unregister_adable"]
+__all__ = ["adables", "is_adable", "kept_parts", "register_adable", "unregister_adable"]
 
 adables = registered_by("register_adable")
 
@@ -63,3 +64,12 @@ def is_adable(x: Any) -> bool:
     False
     """
     return type(x) in adables
+
+
+def kept_parts(x: Any, tree: Any) -> list[int]:
+    """The numbers of the leaves of `x`, a tree of this structure, that values of adable classes
+    keep in their tangents and cotangents as they are, for they are not differentiated (lengths)."""
+    if adables.opened(x) is x:
+        return []
+    opened = adables.opened(tree.unflatten(range(tree.num_leaves)))
+    return sorted(set(range(tree.num_leaves)) - set(flatten(opened)[0]))

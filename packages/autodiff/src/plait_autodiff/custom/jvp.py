@@ -46,6 +46,7 @@ from plait.ext.values import (
     is_literal_zero,
 )
 
+from ..adable import kept_parts
 from ..forward import ZERO, instantiate, jvp_rules
 from ..transpose import transpose_rules
 from .functions import (
@@ -233,8 +234,10 @@ class custom_jvp(Function):  # noqa: N801  (a decorator)
             n = len(c.leaves)
             avals = [x.aval for x in flat[:n]]
             primals = tuple(c.tree.unflatten(flat[:n]))
-            tangents = tuple(c.tree.unflatten(differentials(flat[n:], avals, present)))
-            out, dot = self._checked(jvp(*static, primals, tangents))
+            dots = differentials(flat[n:], avals, present)
+            for i in kept_parts(primals, c.tree):
+                dots[i] = flat[i]
+            out, dot = self._checked(jvp(*static, primals, tuple(c.tree.unflatten(dots))))
             outs = c.results(out)
             return [*outs, *self._tangents(c, outs, dot)]
 

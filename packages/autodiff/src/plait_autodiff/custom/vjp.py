@@ -53,6 +53,7 @@ from plait.ext.values import (
     as_value,
 )
 
+from ..adable import kept_parts
 from ..forward import ZERO, instantiate, jvp_rules
 from ..split import split_rules
 from ..transpose import transpose_rules
@@ -383,6 +384,8 @@ class _UserRules:
         # A Python number stays one: rules branch on what they kept, and index with it.
         kept = [r if type(r) in (bool, int, float, complex) else None for r in leaves]
         residuals = [as_value(r) for r, number in zip(leaves, kept) if number is None]
+        parts, first = kept_parts(pair[0], self.call.out), len(residuals)
+        residuals += [outs[i] for i in parts]
         in_avals, out_avals = [x.aval for x in xs], [o.aval for o in outs]
         out_tree, n, bwd = self.call.out, len(residuals), self.bwd
         assert bwd is not None
@@ -390,7 +393,10 @@ class _UserRules:
         def told(present: Present | None, *vs: Any) -> list:
             values = iter(vs)
             given = tree.unflatten([next(values) if k is None else k for k in kept])
-            cts = out_tree.unflatten(differentials(vs[n:], out_avals, present))
+            dots = differentials(vs[n:], out_avals, present)
+            for i, x in zip(parts, vs[first:n], strict=True):
+                dots[i] = x
+            cts = out_tree.unflatten(dots)
             return self._cotangents(bwd(*self.static, given, cts), in_avals)
 
         back = told if symbolic else lambda *vs: told(None, *vs)

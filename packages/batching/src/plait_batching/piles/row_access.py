@@ -10,6 +10,8 @@ Invariant: a place outside stands for the nearest row when it is read, and nothi
 
 from typing import Any
 
+import numpy as np
+
 from plait.ext.ops.elementwise import (
     lt,
     select,
@@ -28,6 +30,7 @@ from plait.ext.ops.indexing import (
 )
 from plait.ext.ops.shape import (
     broadcast_in_dim,
+    convert,
     reshape_,
     transpose_,
 )
@@ -53,18 +56,27 @@ def with_axis_at(x: Any, a: int, b: int) -> Any:
     return transpose_.bind(x, perm=tuple(perm))
 
 
-def filled(value: Any, aval: Any) -> Literal:
+def filled(value: Any, aval: Any) -> Any:
     """An array of a type, all of whose elements are a number."""
-    return Literal(value.item() if hasattr(value, "item") else value, aval)
+    if value.__class__ in _NUMBERS:
+        return Literal(value, aval)
+    if isinstance(value, np.generic):
+        return Literal(value.item(), aval)
+    x = convert(as_value(value), aval.dtype)  # a number that is computed; or none, which is refused
+    return broadcast_in_dim.bind(x, shape=aval.shape, dims=()) if aval.ndim else x
+
+
+_NUMBERS = frozenset((bool, int, float, complex))
 
 
 def chosen(flags: Any, axes: tuple[int, ...], x: Any, other: Any) -> Any:
     """`x` where the flags, whose axes are these of `x`, are true; elsewhere `other`, a value of the
-    same type or a number."""
+    same shape or a number."""
     aval = x.aval
     if len(axes) < aval.ndim:
         flags = broadcast_in_dim.bind(flags, shape=aval.shape, dims=axes)
-    return select.bind(flags, x, other if hasattr(other, "aval") else filled(other, aval))
+    is_whole = hasattr(other, "aval") and other.aval.shape == aval.shape
+    return select.bind(flags, x, other if is_whole else filled(other, aval))
 
 
 def rows_at(x: Any, places: Any, axis: int = 0) -> Any:

@@ -545,8 +545,8 @@ class Emitter:
             return name
         key = "function", self.unit.platforms, self.unit.tier, config.state
         kept: list[Any] = derived(p, key, list)
-        if len(kept) > 1:
-            mlir.add_function(self.unit.module, kept[1], name)
+        if kept and kept[-1] is not None:
+            mlir.add_function(self.unit.module, kept[-1], name)
             return name
         others = len(self.unit.functions)
         made = self._function(p, name)
