@@ -71,7 +71,7 @@ from plait.ext.values import (
 
 from ..axes import added_whole, entries, inside, is_axis, may_be_sizes, one_size
 from .axis import PileAxis, pile_axis
-from .capacities import Capacities, Size, capacities, ragged_axes, size_of_lengths
+from .capacities import Capacities, Size, capacities_of, ragged_axes, size_of_lengths
 from .carrier import Ragged
 from .groups import grouped, mapped_by_groups
 from .operation import PADDED, RAGGED, SHARED, STACKED, pile_map
@@ -292,7 +292,7 @@ def over_piles(
     program, captured, out, out_tree = staged
     wanted = spread(out_axes, out, "out_axes", is_axis, _ENTRY)
     names = [s.name for s in sizes.table]
-    caps = capacities(sizes.table, count)
+    caps = capacities_of(sizes.table, count)
     r = Ragged(current(), count, None, sizes.table, False, ambient=tuple(sizes.operands))
     kinds = [SHARED] * len(captured) + [g.kind for g in given for _ in g.values]
     results = [RAGGED if caps.axes(a) else STACKED for a in program.out_avals]

@@ -24,7 +24,7 @@ from plait.ext.types import (
 )
 
 __all__ = [
-    "COUNTS", "TILE", "Capacities", "Size", "capacities", "ragged_axes", "rounded",
+    "COUNTS", "TILE", "Capacities", "Size", "capacities_of", "ragged_axes", "rounded",
     "size_of_lengths",
 ]  # fmt: skip
 
@@ -217,7 +217,7 @@ class Capacities:
 
 
 @lru_cache(maxsize=256)
-def capacities(table: tuple[Size, ...], size: Any) -> Capacities:
+def capacities_of(table: tuple[Size, ...], size: Any) -> Capacities:
     """The capacities for these sizes and this number of examples, with what is known of them."""
     return Capacities(table, size)
 

@@ -46,7 +46,7 @@ from plait.ext.values import (
 )
 
 from ..interpreter import Batch, batching_rules
-from .capacities import Size, capacities
+from .capacities import Size, capacities_of
 from .layouts import converted, fit
 from .operation import FLAT, PADDED, layout, place
 from .padding import padding_rules
@@ -95,7 +95,7 @@ class Ragged(Batch):
         if any(s.label for s in table):
             self.does = "mask"
         self.sizes = {} if axis_name is None else {axis_name: size}  # type: ignore[misc]
-        self.caps = capacities(table, size)
+        self.caps = capacities_of(table, size)
         self.dims = frozenset(self.caps.named)
         self._rows: dict[str, Rows] = {}
         self._pairs: dict[tuple[str, str], Pairs] = {}

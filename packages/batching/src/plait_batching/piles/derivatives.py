@@ -14,7 +14,7 @@ from plait_autodiff.ext import (
     rowwise,
 )
 
-from .capacities import capacities
+from .capacities import capacities_of
 from .operation import RAGGED, SHARED, STACKED, SUMMED, pile_map
 
 
@@ -33,7 +33,7 @@ class _Examples(Rowwise):
         return {**params, "program": program, "kinds": kinds, "outs": outs}
 
     def each(self, aval: Any, params: dict[str, Any]) -> str:
-        return RAGGED if capacities(params["sizes"], params["size"]).axes(aval) else STACKED
+        return RAGGED if capacities_of(params["sizes"], params["size"]).axes(aval) else STACKED
 
     def apart(self, equation: Any, params: dict[str, Any]) -> bool:
         names = frozenset([s.name for s in params["sizes"]])

@@ -42,7 +42,7 @@ from plait.ext.values import (
 )
 
 from .call import depth_of_piles, staged_example, varying_as
-from .capacities import Size, capacities, ragged_axes
+from .capacities import Size, capacities_of, ragged_axes
 from .carrier import Ragged
 from .layouts import fit
 from .operation import PADDED, RAGGED, SHARED, layout, pile_map
@@ -172,7 +172,7 @@ class _Masked:
         xs = [as_value(x) for x in leaves]
         shapes = [self.read(s, x.shape) for s, x in zip(specs, xs, strict=True)]
         table = self._table(xs, shapes)
-        caps = capacities(table, 1)
+        caps = capacities_of(table, 1)
         avals = [x.aval.with_shape(s) for x, s in zip(xs, shapes)]
         given = lambda *vs: (tree.unflatten(vs), {})  # noqa: E731
         program, captured, out, out_tree = staged_example(self.f, given, avals, "mask", {})

@@ -26,7 +26,7 @@ from plait.ext.types import (
     Aval,
 )
 
-from .capacities import TILE, Capacities, Size, capacities
+from .capacities import TILE, Capacities, Size, capacities_of
 
 __all__ = [
     "FLAT", "PADDED", "RAGGED", "SHARED", "STACKED", "SUMMED", "layout", "pile_map", "place",
@@ -80,7 +80,7 @@ class Along(Wiring):
         n, kinds, outs = len(params["sizes"]), params["kinds"], params["outs"]
         m = n + len(kinds)
         program = params["program"]
-        caps, padded = capacities(params["sizes"], params["size"]), params["padded"]
+        caps, padded = capacities_of(params["sizes"], params["size"]), params["padded"]
         pairs = zip((*kinds, *outs), (*program.in_avals, *program.out_avals), strict=True)
         mapped = {
             n + i: (0,)
@@ -119,7 +119,7 @@ def _pile_map(
 ) -> list[Aval]:
     """Apply `program` to every example; `sizes` are what is known of the named ones, and `size`
     the number of examples.  `padded`: whether everything ragged is padded."""
-    caps = capacities(sizes, size)
+    caps = capacities_of(sizes, size)
     return [
         a
         if k == SUMMED

@@ -58,7 +58,7 @@ from .capacities import (
     TILE,
     Capacities,
     Size,
-    capacities,
+    capacities_of,
     ragged_axes,
     rounded,
     size_of_lengths,
@@ -363,7 +363,7 @@ class Pile:
         return bool(each.min() >= 0 and each.max() <= s.longest and each.sum() <= s.rows)
 
     def _caps(self) -> Capacities:
-        return capacities(self._sizes, self._count)
+        return capacities_of(self._sizes, self._count)
 
     def _axes(self, t: Aval) -> tuple[int, ...]:
         return ragged_axes(t.shape, [s.name for s in self._sizes])
@@ -643,7 +643,7 @@ def _spoken_of(p: Pile, sizes: dict[str, Any]) -> Pile:
     count = told(p._count, sizes)
     rows, lengths = p._leaves, p._lengths
     if count.__class__ is int:  # room for one row at least
-        caps = capacities(tuple(table), count)
+        caps = capacities_of(tuple(table), count)
         rows = tuple([refitted(as_value(x), t, caps) for x, t in zip(rows, types, strict=True)])
         lengths = tuple(map(as_value, lengths))
     return Pile._of(rows, lengths, types, table, p._tree, count)
@@ -792,7 +792,7 @@ def _of_columns(
         types.append(_element_type(column, own, vectors, first))
     sizes = tuple([size_of_lengths(f"n{first + i}", v) for i, v in enumerate(vectors)])
     count, tree = len(columns[0]), tree_of(types)
-    caps = capacities(sizes, count)
+    caps = capacities_of(sizes, count)
     for column, t in zip(columns, types):
         leaves.append(pnp.asarray(_laid_out(column, t, caps, count)))
     lengths = [_one_of(pnp.asarray(v, "int32")) for v in vectors]
