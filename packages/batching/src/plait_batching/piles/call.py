@@ -118,9 +118,8 @@ class Sizes:
             self.vectors[name], self.paths[name] = lengths, path
         name = self.alike.get(name, name)
         old = self.sizes.get(name, size)
-        self.sizes[name] = Size(
-            name, *[max_dim(p, q) for p, q in zip(old.counts, size.counts, strict=True)]
-        )
+        counts: Any = [max_dim(p, q) for p, q in zip(old.counts, size.counts, strict=True)]
+        self.sizes[name] = Size(name, *counts)
         return name
 
     @property

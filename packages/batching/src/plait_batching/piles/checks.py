@@ -9,7 +9,8 @@ from typing import Any
 from plait.ext.errors import MissingRule
 from plait.ext.rules import checks_rules
 
-from .operation import STACKED, pile_map, ragged_axes
+from .capacities import ragged_axes
+from .operation import STACKED, pile_map
 
 __all__: list[str] = []
 
