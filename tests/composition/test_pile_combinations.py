@@ -327,3 +327,34 @@ def test_integers_of_any_width_are_sizes():
         n = np.asarray([3, 0, 35], kind)
         got = vmap(lambda n: pnp.eye(n) @ pnp.ones((n, 2)), out_axes=ragged)(n)
         agree(got, [np.ones((k, 2)) for k in n])
+
+
+@pytest.mark.parametrize("jitted", [False, True])
+@pytest.mark.parametrize("order", [1, 2])
+def test_derivatives_call_python_once_for_each_example(order, jitted):
+    """Also where some of what is known follows from what all examples share."""
+    seen = []
+
+    def one(w, x):
+        plait.debug.callback(lambda v: seen.append(v.shape), x * w)
+        return (pnp.sin(x * w) * 2).sum() * pnp.cos(w)
+
+    rows = [np.linspace(0.1, 1, 2 * n).reshape(n, 2) for n in (3, 0, 4, 1)]
+    pile = plait.Pile.from_list(rows)
+
+    def total(w):
+        return plait.vmap(one, (None, plait.pile_axis))(w, pile).sum()
+
+    slope = plait.grad(total)
+    f = slope if order == 1 else plait.grad(lambda w: slope(w) ** 2)
+    got = (plait.jit(f) if jitted else f)(np.float64(1.1))
+    assert seen == [(3, 2), (0, 2), (4, 2), (1, 2)]
+
+    def by_hand(w):  # of sum(2 sin(x w)) cos(w), and of the square of its slope
+        x = np.concatenate(rows)
+        s, c, d = np.sin(x * w).sum(), (x * np.cos(x * w)).sum(), -(x**2 * np.sin(x * w)).sum()
+        first = 2 * (c * np.cos(w) - s * np.sin(w))
+        second = 2 * (d * np.cos(w) - 2 * c * np.sin(w) - s * np.cos(w))
+        return first if order == 1 else 2 * first * second
+
+    np.testing.assert_allclose(got, by_hand(1.1), 1e-10)

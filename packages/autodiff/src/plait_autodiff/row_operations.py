@@ -19,6 +19,7 @@ from plait.ext.ir import (
     Var,
     effects_of,
     evaluate,
+    live_equations,
 )
 
 from .split import Split, choose, divide, merge, part, split_program, split_rules
@@ -103,7 +104,7 @@ def _divided(prim: Primitive, how: Rowwise, split: Split, args: Any, params: dic
         got = prim.bind(*lead, *known, **new)
     for_all = iter(())
     if any(shared):  # rows play no part in what this program gives
-        for_all = iter(evaluate(choose(h.known, ((False,) * m + tuple(shared))), known))
+        for_all = iter(evaluate(_of_all(h.known, (*(False,) * m, *shared), once), known))
     values, new_kinds = iter(got[m:]), iter(fresh)
     residuals, kept = [], []
     for i, s in zip(at, shared, strict=True):
@@ -130,6 +131,14 @@ def _made_once(how: Rowwise, program: Program, kinds: Sequence[Any], params: dic
         if given and pure and once.issuperset(given) and how.apart(e, params):
             once.update(e.outputs)
     return once
+
+
+def _of_all(program: Program, keep: tuple[bool, ...], once: set) -> Program:
+    """The program of results that rows play no part in; what has effects is done for each row, and
+    not once more here."""
+    outputs = part(program.outputs, keep)
+    eqns = live_equations([e for e in program.eqns if not once.isdisjoint(e.outputs)], outputs)
+    return Program(program.inputs, eqns, outputs, program.name, program.consts)
 
 
 def _reversed(prim: Primitive, how: Rowwise, cts: Any, args: Any, params: dict) -> list:
