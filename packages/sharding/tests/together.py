@@ -31,9 +31,14 @@ class Ended(NamedTuple):
     err: str
 
 
+_WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:]) % 8
+# Nobody listens yet while the processes start, so no other worker may find the same port free.
+_ports = iter(range(11000 + os.getpid() % 9000 // 8 * 8 + _WORKER, 32000, 8))
+
+
 def free_port():
     """A port where nobody listens, below those that connections take by themselves."""
-    for port in range(11000 + os.getpid() % 9000, 32000, 7):
+    for port in _ports:
         with socket.socket() as sock:
             try:
                 sock.bind(("127.0.0.1", port))
