@@ -50,7 +50,7 @@ from plait.ext.values import (
     Literal,
 )
 
-__all__ = ["Batch", "batching_rules", "insert", "skip"]
+__all__ = ["Batch", "batching_rules", "insert", "skip", "with_axis_at"]
 
 batching_rules = RuleTable(
     "batching",
@@ -61,6 +61,15 @@ batching_rules = RuleTable(
 )
 
 _inner: dict[tuple, Aval] = {}  # (type, axis, size) -> type without the axis
+
+
+def with_axis_at(x: Any, a: int, b: int) -> Any:
+    """With the axis `a` at `b`, the others in their order."""
+    if a == b:
+        return x
+    perm = [i for i in range(x.aval.ndim) if i != a]
+    perm.insert(b, a)
+    return transpose_.bind(x, perm=tuple(perm))
 
 
 class Batch(Carrier):
@@ -150,9 +159,7 @@ class Batch(Carrier):
                 return Literal(x.value, x.aval.with_shape(shape))
             dims = tuple([i + (i >= g) for i in range(x.aval.ndim)])
             return broadcast_in_dim.bind(x, shape=shape, dims=dims)
-        perm = [i for i in range(x.aval.ndim) if i != f]
-        perm.insert(g, f)
-        return transpose_.bind(x, perm=tuple(perm))
+        return with_axis_at(x, f, g)
 
     def front(self, x: Any, dim: int | None) -> Any:
         """With the mapped axis in front."""

@@ -8,6 +8,7 @@ only, and know neither types of arrays nor the compiler.
 """
 
 import math
+from abc import abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import Enum
@@ -273,9 +274,9 @@ class _Axes:
         types = tuple([kind if n in axes else t for n, t in zip(self.axis_names, old)])
         return self if types == old else self._retyped(types)
 
+    @abstractmethod
     def _retyped(self, types: tuple[AxisType, ...]) -> Any:
         """The mesh whose axes have these types."""
-        raise NotImplementedError
 
     # -- what specs ask --------------------------------------------------------------------
 

@@ -11,9 +11,10 @@ from plait.ext.types import (
     Opaque,
 )
 
+from ..interpreter import with_axis_at
 from .capacities import TILE
 from .operation import FLAT, PADDED, TILES
-from .row_access import rows_at, rows_or, shaped, with_axis_at
+from .row_access import rows_at, rows_or, shaped
 
 __all__ = [
     "along", "converted", "fit", "from_padded", "from_tiles", "to_padded", "to_tiles",

@@ -32,28 +32,18 @@ from plait.ext.ops.shape import (
     broadcast_in_dim,
     convert,
     reshape_,
-    transpose_,
 )
 from plait.ext.values import (
     Literal,
     as_value,
 )
 
-__all__ = ["chosen", "filled", "put", "rows_at", "rows_or", "shaped", "with_axis_at"]
+__all__ = ["chosen", "filled", "put", "rows_at", "rows_or", "shaped"]
 
 
 def shaped(x: Any, shape: tuple) -> Any:
     """The elements in another shape."""
     return x if x.aval.shape == shape else reshape_.bind(x, shape=shape)
-
-
-def with_axis_at(x: Any, a: int, b: int) -> Any:
-    """With the axis `a` at `b`, the others in their order."""
-    if a == b:
-        return x
-    perm = [i for i in range(x.aval.ndim) if i != a]
-    perm.insert(b, a)
-    return transpose_.bind(x, perm=tuple(perm))
 
 
 def filled(value: Any, aval: Any) -> Any:

@@ -35,8 +35,9 @@ from plait.ext.types import (
     Aval,
 )
 
+from ..interpreter import with_axis_at
 from .layouts import along
-from .row_access import chosen, filled, with_axis_at
+from .row_access import chosen, filled
 
 __all__ = ["segmented"]
 

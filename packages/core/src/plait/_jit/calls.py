@@ -658,38 +658,15 @@ def _way(
     return ways[form]
 
 
-def _flattening_of_parts(version: Version, mixed: bool, slow: Way, tree: TreeDef) -> Way:
-    """Return the same path for a structure of whose parts it matters whether they are one."""
-    entries, A = version.entries, Array
-
-    def call(args: Args, kwargs: Kwargs) -> Any:
-        try:
-            leaves, found = flatten(jittables.opened((args, kwargs)))
-            if found != tree:
-                return slow(args, kwargs)
-            if mixed:
-                leaves = [x if x.__class__ is A else as_argument(x) for x in leaves]
-            bufs = [x._buf for x in leaves]
-            key = tree, tuple([x.key for x in leaves]), *alike(tree, leaves)
-            run, handlers, key, build, _, _ = entries[key]
-        except (KeyError, AttributeError, TypeError):
-            return slow(args, kwargs)
-        outs = run_on(run, bufs, handlers)
-        return wrap(outs[0], key) if build is None else build(outs)
-
-    return call
-
-
 def _flattening(version: Version, mixed: bool, slow: Way, tree: TreeDef) -> Way:
     """Return the path for structures without a text: it flattens the arguments at each call.
 
-    `mixed`: some leaves are no arrays yet.  Of the parts of `tree`, the structure of the call, it
-    is asked whether they are one (`same_parts`); of those of other structures it is not, and what
+    `mixed`: some leaves are no arrays yet.  Which parts are one (`same_parts`) is asked if `tree`,
+    the structure of the call, has such; else it is not asked of other structures either, and what
     was compiled for any is good for them.
     """
     entries, A = version.entries, Array
-    if len(parts_that_may_be_one(tree)) > 1:
-        return _flattening_of_parts(version, mixed, slow, tree)
+    has_parts = len(parts_that_may_be_one(tree)) > 1
 
     def call(args: Args, kwargs: Kwargs) -> Any:
         try:
@@ -697,7 +674,10 @@ def _flattening(version: Version, mixed: bool, slow: Way, tree: TreeDef) -> Way:
             if mixed:
                 leaves = [x if x.__class__ is A else as_argument(x) for x in leaves]
             bufs = [x._buf for x in leaves]
-            run, handlers, key, build, _, _ = entries[tree, tuple([x.key for x in leaves])]
+            found: tuple[Any, ...] = tree, tuple([x.key for x in leaves])
+            if has_parts:
+                found = *found, *alike(tree, leaves)
+            run, handlers, key, build, _, _ = entries[found]
         except (KeyError, AttributeError, TypeError):
             return slow(args, kwargs)
         outs = run_on(run, bufs, handlers)

@@ -11,7 +11,7 @@ Invariant: numbers of devices become names of axes only where they say the same 
 anything else is refused.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from itertools import combinations, permutations
 from math import prod
@@ -213,16 +213,23 @@ def _odd(op: Op, region: Region) -> NotReadable:
     return NotReadable(f"{op.name} is among devices that no axes, of {names}, tell from others")
 
 
+def _each(
+    walk: Walk, op: Op, xs: list, collective: Callable, ordered: bool = True, **how: Any
+) -> list:
+    """What a collective gives of each value; the values themselves where each device is alone."""
+    among = _groups(walk, op, ordered)
+    if among is None:
+        return xs
+    names, groups = among
+    return [collective(x, names, **how, **groups) for x in xs]
+
+
 @reads("stablehlo.all_reduce")
 def _(walk, op, xs):
     combine = _COMBINED.get(_combines(op, xs[0]))
-    among = _groups(walk, op, ordered=False)
     if combine is None:
         raise NotReadable(f"{op.name} combines by a function that is no sum or extreme")
-    if among is None:
-        return xs
-    names, how = among
-    return [combine(x, names, **how) for x in xs]
+    return _each(walk, op, xs, combine, ordered=False)
 
 
 def _combines(op: Op, x: Any) -> str:
@@ -245,34 +252,21 @@ _OF_FLAGS = {
 
 @reads("stablehlo.reduce_scatter")
 def _(walk, op, xs):
-    among = _groups(walk, op)
     if _combines(op, xs[0]) != "stablehlo.add":
         raise NotReadable(f"{op.name} combines by a function that is no sum")
-    if among is None:
-        return xs
-    names, how = among
     at = op.attributes["scatter_dimension"]
-    return lax.psum_scatter(xs[0], names, scatter_dimension=at, tiled=True, **how)
+    return _each(walk, op, xs, lax.psum_scatter, scatter_dimension=at, tiled=True)
 
 
 @reads("stablehlo.all_gather")
 def _(walk, op, xs):
-    among = _groups(walk, op)
-    if among is None:
-        return xs
-    names, how = among
-    at = op.attributes["all_gather_dim"]
-    return [lax.all_gather(x, names, axis=at, tiled=True, **how) for x in xs]
+    return _each(walk, op, xs, lax.all_gather, axis=op.attributes["all_gather_dim"], tiled=True)
 
 
 @reads("stablehlo.all_to_all")
 def _(walk, op, xs):
-    among = _groups(walk, op)
-    if among is None:
-        return xs
-    names, how = among
     split, concat = (op.attributes[f"{k}_dimension"] for k in ("split", "concat"))
-    return [lax.all_to_all(x, names, split, concat, tiled=True, **how) for x in xs]
+    return _each(walk, op, xs, lax.all_to_all, split_axis=split, concat_axis=concat, tiled=True)
 
 
 @reads("stablehlo.collective_permute")

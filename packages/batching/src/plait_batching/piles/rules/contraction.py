@@ -15,11 +15,11 @@ from plait.ext.ops.shape import (
     transpose_,
 )
 
-from ...interpreter import batching_rules
+from ...interpreter import batching_rules, with_axis_at
 from ..carrier import PARTIAL, Ragged, lazily, partial_rules, pile_rules, undone
 from ..layouts import from_tiles, to_tiles
 from ..operation import FLAT, PADDED, TILES
-from ..row_access import chosen, rows_at, with_axis_at
+from ..row_access import chosen, rows_at
 from .reduction import combined, tile_mask
 from .shape import to_pairs
 

@@ -24,11 +24,12 @@ from plait.ext.ops.reduction import (
     reduce_xor,
 )
 
+from ...interpreter import with_axis_at
 from ..carrier import Ragged, pile_rules
 from ..layouts import from_tiles
 from ..operation import FLAT, PADDED, TILES
 from ..padding import padding_rules
-from ..row_access import chosen, filled, put, rows_at, with_axis_at
+from ..row_access import chosen, filled, put, rows_at
 
 __all__ = ["combined", "tile_mask"]
 

@@ -18,10 +18,11 @@ from plait.ext.values import (
     Literal,
 )
 
+from ...interpreter import with_axis_at
 from ..carrier import Ragged, pile_rules
 from ..layouts import along, fit
 from ..operation import FLAT, PADDED, TILES, layout, place
-from ..row_access import rows_at, rows_or, with_axis_at
+from ..row_access import rows_at, rows_or
 from ..tables import I32
 
 __all__ = ["to_pairs"]
