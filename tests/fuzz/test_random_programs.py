@@ -119,7 +119,8 @@ def log(x):
 
 
 def inverse(x):
-    return smooth(lambda v: 1 / v, lambda v: -1 / v**2, lambda v: 2 / v**3)(x)
+    # powers of 1 / v, as those of a large v leave float64 where the result is only zero
+    return smooth(lambda v: 1 / v, lambda v: -((1 / v) ** 2), lambda v: 2 * (1 / v) ** 3)(x)
 
 
 def const(v, like):

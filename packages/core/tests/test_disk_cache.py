@@ -152,6 +152,22 @@ def test_importing_plait_imports_nothing_for_the_folder(script):
     assert set(script(f"import sys, plait; {loaded}")) <= set(with_jaxlib)
 
 
+@pytest.mark.skipif(not os.path.exists("/proc/cpuinfo"), reason="a command says more there")
+def test_a_first_compilation_starts_no_process(tmp_path, script):
+    """What tells processors apart is read from a file: a command takes as long as a compilation."""
+    text = """
+        import sys
+        started = []
+        sys.addaudithook(lambda event, _: started.append(event) if "Popen" in event else None)
+        import plait
+        plait.jit(lambda x: x * 3)(plait.numpy.asarray([1.0, 2.0]))
+        from plait._xla.disk_cache import circumstances
+        print(len(started), len(circumstances()["processor"]))
+    """
+    started, told = map(int, script(text, PLAIT_CACHE_DIR=str(tmp_path / "kept")))
+    assert started == 0 and told > 3
+
+
 # ---- what is kept ----------------------------------------------------------------------------
 
 

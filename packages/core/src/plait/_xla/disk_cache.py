@@ -164,7 +164,9 @@ def _features() -> tuple[str, ...]:
         text = ""
     first = text.partition("\n\n")[0].splitlines()
     lines = [line for line in first if line.startswith(kinds)]
-    return (machine(), processor(), *lines)
+    # Python asks a command for the name of the processor, which takes as long as five executables
+    # take to load: only where there is no file that says more
+    return (machine(), *(lines or [processor()]))
 
 
 # ---- folders and files -----------------------------------------------------------------------

@@ -19,6 +19,11 @@ __all__ = ["REFERENCES"]
 
 
 def _map(*xs: Any, program: Any, in_axes: tuple, out_axes: tuple, size: int, **_: Any) -> list:
+    if not size:  # no row tells of what type the results are
+        empty = [(o.aval, [*o.aval.shape]) for o in program.outputs]
+        for (_, shape), a in zip(empty, out_axes):
+            shape.insert(a, 0)
+        return [np.zeros(shape, aval.dtype) for aval, shape in empty]
     rows = [[x if a is None else x.take(i, a) for x, a in zip(xs, in_axes)] for i in range(size)]
     columns = zip(*[map(as_numpy, evaluate(program, r)) for r in rows])
     return [np.stack(c, a) for c, a in zip(columns, out_axes)]
@@ -31,6 +36,7 @@ def _mapped(prim: Any) -> Iterator[Sample]:
     how = {"program": program, "in_axes": (1, None), "out_axes": (0, 1), "size": 3}
     for parallel in (True, False):
         yield Sample((x, y), {**how, "parallel": parallel})
+        yield Sample((x[:, :0], y), {**how, "size": 0, "parallel": parallel})
 
 
 REFERENCES = {"core.map_axes": Reference(_map, _mapped, 2)}
