@@ -655,7 +655,7 @@ def check_families(special):
     return failed
 
 
-ROOM, SECONDS = 12 << 30, 60
+ROOM, SECONDS = 6 << 30, 20
 """Of memory for the process, of time for a program: what makes sizes of sizes is given up."""
 
 

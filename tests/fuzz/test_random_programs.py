@@ -123,6 +123,17 @@ def inverse(x):
     return smooth(lambda v: 1 / v, lambda v: -((1 / v) ** 2), lambda v: 2 * (1 / v) ** 3)(x)
 
 
+def logistic(x):
+    def value(v):
+        small = np.exp(-np.abs(v))  # of no v does it overflow
+        return np.where(v < 0, small, 1) / (1 + small)
+
+    def slope(v):
+        return value(v) * value(-v)
+
+    return smooth(value, slope, lambda v: slope(v) * (value(-v) - value(v)))(x)
+
+
 def const(v, like):
     z = np.zeros(np.shape(v))
     return Series(np.asarray(v, float), z, z)
@@ -210,8 +221,7 @@ UNARY = {
     "log": Op(lambda x: pnp.log1p(x * x), lambda x: log(one_plus_square(x))),
     "cube": Op(lambda x: (x / 4) ** 3, lambda x: (lambda y: times(y, times(y, y)))(
         Series(*(t / 4 for t in x)))),
-    "logistic": Op(plait.nn.sigmoid, lambda x: inverse(plus(
-        exp(Series(*(-t for t in x))), const(np.ones(x.value.shape), x)))),
+    "logistic": Op(plait.nn.sigmoid, logistic),
     "abs": Op(pnp.abs, lambda x: times(x, bent(x, np.sign(x.value), 0))),
     "floor": Op(lambda x: x / 3 + pnp.floor(x), lambda x: plus(
         bent(x, np.floor(x.value), np.round(x.value)), x, 1, 1 / 3)),
