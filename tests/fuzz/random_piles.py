@@ -18,9 +18,11 @@ Invariant: a program follows from its seed alone; the other side knows of no pil
 
 import argparse
 import math
+import os
 import random
 import resource
 import signal
+import sys
 import time
 import traceback
 import warnings
@@ -674,6 +676,17 @@ def late(*_):
     raise Late
 
 
+def in_a_fresh_process(a, seed, count, minutes, so_far):
+    """Go on there: of what is compiled an alarm ends the waiting, and not the computing; all that
+    came later would wait for it."""
+    sys.stdout.flush()
+    given = {"--seed": seed, "--count": count, "--minutes": minutes, "--length": a.length}
+    given |= {"--way": a.way, "--how": a.how}
+    told = [str(w) for k, v in given.items() if v is not None for w in (k, v)]
+    told += ["--so-far", *map(str, so_far)]
+    os.execv(sys.executable, [sys.executable, "-m", "tests.fuzz.random_piles", *told])
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--minutes", type=float, default=1.0)
@@ -683,6 +696,7 @@ def main():
     parser.add_argument("--way", choices=WAYS, help="by default any")
     parser.add_argument("--how", choices=["numpy", "jit", "eager"], help="by default any")
     parser.add_argument("--families", action="store_true", help="the families, nothing random")
+    parser.add_argument("--so-far", type=int, nargs=3, default=(0, 0, 0), help=argparse.SUPPRESS)
     a = parser.parse_args()
     warnings.simplefilter("ignore")
     plait.config.cpu_devices = 2
@@ -690,7 +704,7 @@ def main():
     resource.setrlimit(resource.RLIMIT_AS, (ROOM, ROOM))
     if a.families:
         raise SystemExit(check_families(False) + check_families(True) > 0)
-    end, run, failed, large = time.monotonic() + 60 * a.minutes, 0, 0, 0
+    end, (run, failed, large) = time.monotonic() + 60 * a.minutes, a.so_far
     for seed in range(a.seed, a.seed + a.count):
         if time.monotonic() > end:
             break
@@ -701,8 +715,11 @@ def main():
         signal.alarm(SECONDS)
         try:
             check(seed, length, a.how, a.way)
-        except (MemoryError, Late):
+        except MemoryError:
             large += 1
+        except Late:
+            minutes, count = (end - time.monotonic()) / 60, a.seed + a.count - seed - 1
+            in_a_fresh_process(a, seed + 1, count, minutes, (run, failed, large + 1))
         except Exception as e:
             if "RESOURCE_EXHAUSTED" in str(e):  # what the runtime says of `ROOM`
                 large += 1
