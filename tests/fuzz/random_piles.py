@@ -214,8 +214,8 @@ ROUNDED = {
 }  # fmt: skip
 """Whose results are other ones where an operand has another last bit."""
 SINGULAR = {"norm", "norm other"}
-"""Whose derivative is nan at zero, which is what convolutions make of nothing; and of zeros times nan
-compilers, numpy and padding make what they like."""
+"""Whose derivative is nan at zero, which is what convolutions make of nothing; and what zeros times
+nan are depends on who multiplies."""
 UNSAID = {"linear solve"}
 """Whose programs numpy is not told how to put together."""
 FINITE = WITHOUT_INFINITIES | {

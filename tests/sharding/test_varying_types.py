@@ -394,3 +394,65 @@ def test_rows_that_all_devices_have_are_summed():
     with pytest.raises(plait.errors.MissingRule, match="differ"):
         mine = over_examples(lambda x, w: lax.psum(x, "d").sum())
         on_four(lambda p, w: lax.psum(mine(p, w), "d"))
+
+
+# ---- what users transpose themselves ---------------------------------------------------------
+
+LINEAR = {
+    "scaled": lambda v: v * 3,
+    "sums": lambda v: pnp.cumsum(v * 3)[::-1],
+    "product": lambda v: pnp.arange(6.0).reshape(2, 3) @ v,
+    "gathered": lambda v: lax.all_gather(v, "x"),
+}
+ON_X = {"in_specs": P("x"), "out_specs": P("x")}
+
+
+def transposed_twice(f, v):
+    """The function, applied, and what its transpose makes of that."""
+    return plait.linear_transpose(f, v)(f(v))[0]
+
+
+@pytest.mark.parametrize("name", LINEAR)
+def test_transposed_where_values_vary(name):
+    """linear_transpose of what differs from device to device: its value, and derivatives of that
+    made inside and outside."""
+    f, on = LINEAR[name], make_mesh((4,), ("x",))
+    rows = V[:4]
+
+    def of_rows(v):
+        one = lambda r: pnp.sin(transposed_twice(f, r))
+        return plait.vmap(one, axis_name="x", axis_size=4)(v)
+
+    def of_devices(v):
+        return shard_map(lambda r: pnp.sin(transposed_twice(f, r[0]))[None], mesh=on, **ON_X)(v)
+
+    np.testing.assert_allclose(of_devices(rows), of_rows(rows), rtol=1e-5)
+    along = (rows,), (np.cos(rows),)
+    np.testing.assert_allclose(
+        plait.jvp(of_devices, *along)[1], plait.jvp(of_rows, *along)[1], rtol=1e-4, atol=1e-5
+    )
+    want = plait.grad(lambda v: of_rows(v).sum())(rows)
+    for back in (plait.grad, lambda g: plait.jit(plait.grad(g))):
+        got = back(lambda v: of_devices(v).sum())(rows)
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("by", ["vjp", "linear_transpose", "shapes"])
+def test_cotangents_that_vary_of_results_that_do_not(by):
+    """Nobody has said whether they are to be added up."""
+
+    def back(v, c):
+        if by == "vjp":
+            return plait.vjp(lambda w: w * 3, c)[1](v)[0] + 0 * v
+        like = c if by == "linear_transpose" else plait.ShapeDtypeStruct(c.shape, c.dtype)
+        return plait.linear_transpose(lambda w: w * 3, like)(v)[0] + 0 * v
+
+    on = make_mesh((4,), ("x",))
+    f = shard_map(back, mesh=on, in_specs=(P("x"), P()), out_specs=P("x"))
+    with pytest.raises(TypeRule, match=r"along 'x', and the result.*\n.*\n.*lax.psum\(ct, 'x'\)"):
+        f(V[:4], V[:1])
+    added = shard_map(
+        lambda v, c: plait.vjp(lambda w: w * 3, c)[1](lax.psum(v, "x"))[0] + 0 * v,
+        mesh=on, in_specs=(P("x"), P()), out_specs=P("x"),
+    )  # fmt: skip
+    np.testing.assert_allclose(added(V[:4], V[:1])[0], 3 * V[:4].sum(0), rtol=1e-6)

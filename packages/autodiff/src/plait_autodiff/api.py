@@ -17,6 +17,7 @@ from plait.ext.errors import (
 from plait.ext.trace import (
     GROUND,
     Stage,
+    Tracer,
     current,
     is_recorded,
     is_unplaced,
@@ -48,6 +49,7 @@ from .tangents import (
     pair_of,
     tangent,
 )
+from .transpose import Linear
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -148,7 +150,10 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable:
     """
     expect_function(fun, "linear_transpose")
     leaves, tree = flatten(adables.opened(primals))
-    avals = [ShapeDtypeStruct.like(x).aval for x in leaves]
+    # of what is traced all that its type says matters: along which axes of a mesh it varies, too
+    avals = [
+        x.aval if isinstance(x, Tracer | Linear) else ShapeDtypeStruct.like(x).aval for x in leaves
+    ]
     integers = bool(avals) and all(a.category == INTEGER for a in avals)
     for a in avals:
         if not a.varies and not integers:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import plait
 from plait.ext.errors import (
     ArgumentError,
+    OperandTypeError,
     border,
 )
 from plait.ext.ir import (
@@ -100,6 +101,19 @@ def cotangent(ct: Any, aval: Aval) -> Any:
     return materialise_at_ground(ct)
 
 
+def _varying(where: str, given: Aval, want: Aval) -> OperandTypeError:
+    """The error for a cotangent that devices have different ones of, where the result is one for
+    all: nobody has said that they are to be added up."""
+    axes = sorted(given.vma - want.vma)
+    names = axes[0] if len(axes) == 1 else tuple(axes)
+    return OperandTypeError(
+        f"{where} differs from device to device, along {names!r}, and the result, {want!r}, "
+        "does not",
+        fix=f"if each has a part of it, add them up: plait.lax.psum(ct, {names!r}); if each device "
+        f"has its own result, let the arguments vary: plait.lax.pcast(x, {names!r}, to='varying')",
+    )
+
+
 _SIGHTS = 8
 """Calls of one linear program after which it is compiled, which takes as long as hundreds of
 them."""
@@ -151,6 +165,9 @@ class _At:
         of = self.of
         given = matching(of.out_tree.unflatten(of.out_avals), ct, of.out_tree, where)
         flat = [check(c, a, what) for c, a in zip(given, of.out_avals)]
+        for c, a in zip(flat, of.out_avals):
+            if c is not ZERO and not c.aval.vma <= a.vma:
+                raise _varying(where, c.aval, a)
         return [None if c is ZERO else c for c in flat]
 
 

@@ -16,7 +16,6 @@ from plait.ext.errors import (
     MissingRule,
 )
 from plait.ext.types import (
-    ShapeDtypeStruct,
     float0,
 )
 from plait_autodiff.ext import (
@@ -98,8 +97,7 @@ def _read_transposed(artifact: Exported, args: Sequence[Any], cts: Sequence[Any]
         rest = iter(xs)
         return by_reading(artifact)(*[next(rest) if is_linear(a) else a for a in args])
 
-    shapes = [ShapeDtypeStruct(a.aval.shape, a.aval.dtype) for a in linear]
-    found = iter(plait.linear_transpose(of_linear, *shapes)(list(cts)))
+    found = iter(plait.linear_transpose(of_linear, *linear)(list(cts)))
     return [next(found) if is_linear(a) else None for a in args]
 
 
