@@ -16,6 +16,7 @@ from plait.ext.errors import (
     MissingRule,
 )
 from plait.ext.types import (
+    ShapeDtypeStruct,
     float0,
 )
 from plait_autodiff.ext import (
@@ -97,7 +98,10 @@ def _read_transposed(artifact: Exported, args: Sequence[Any], cts: Sequence[Any]
         rest = iter(xs)
         return by_reading(artifact)(*[next(rest) if is_linear(a) else a for a in args])
 
-    found = iter(plait.linear_transpose(of_linear, *linear)(list(cts)))
+    # releases of plait-autodiff up to 0.2 take shapes, which do not tell along which axes of a mesh
+    # a value varies
+    like = [a if a.aval.vma else ShapeDtypeStruct(a.aval.shape, a.aval.dtype) for a in linear]
+    found = iter(plait.linear_transpose(of_linear, *like)(list(cts)))
     return [next(found) if is_linear(a) else None for a in args]
 
 
