@@ -437,6 +437,16 @@ def test_transposed_where_values_vary(name):
         np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
 
 
+def test_transposed_at_a_constant_that_varies():
+    on, rows = make_mesh((4,), ("x",)), V[:4]
+
+    def back(v):
+        at = lax.pcast(pnp.zeros(3, "float32"), "x", to="varying")
+        return plait.linear_transpose(lambda u: u * 3, at)(v[0])[0][None]
+
+    np.testing.assert_allclose(shard_map(back, mesh=on, **ON_X)(rows), 3 * rows, rtol=1e-6)
+
+
 @pytest.mark.parametrize("by", ["vjp", "linear_transpose", "shapes"])
 def test_cotangents_that_vary_of_results_that_do_not(by):
     """Nobody has said whether they are to be added up."""

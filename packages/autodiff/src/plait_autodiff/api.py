@@ -17,7 +17,7 @@ from plait.ext.errors import (
 from plait.ext.trace import (
     GROUND,
     Stage,
-    Tracer,
+    Value,
     current,
     is_recorded,
     is_unplaced,
@@ -150,9 +150,9 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable:
     """
     expect_function(fun, "linear_transpose")
     leaves, tree = flatten(adables.opened(primals))
-    # of what is traced all that its type says matters: along which axes of a mesh it varies, too
+    # of a value all that its type says matters: along which axes of a mesh it varies, too
     avals = [
-        x.aval if isinstance(x, Tracer | Linear) else ShapeDtypeStruct.like(x).aval for x in leaves
+        x.aval if isinstance(x, Value | Linear) else ShapeDtypeStruct.like(x).aval for x in leaves
     ]
     integers = bool(avals) and all(a.category == INTEGER for a in avals)
     for a in avals:
