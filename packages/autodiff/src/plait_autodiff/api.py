@@ -142,7 +142,9 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable:
       A function from a cotangent like `fun`'s result to a tuple of cotangents like `primals`.  It
       is a tree of what `fun` closes over, as pullbacks are of residuals.
 
-    Raises MissingRule if `fun` does something that is not linear.
+    Raises MissingRule if `fun` does something that is not linear; the function that is returned
+    raises TypeRule for a cotangent of another type, also if it varies along an axis of a mesh that
+    the result does not vary along.
 
     >>> import plait
     >>> plait.linear_transpose(lambda x: 3 * x, 1.0)(2.0)

@@ -20,10 +20,9 @@ __all__ = ["REFERENCES"]
 
 def _map(*xs: Any, program: Any, in_axes: tuple, out_axes: tuple, size: int, **_: Any) -> list:
     if not size:  # no row tells of what type the results are
-        empty = [(o.aval, [*o.aval.shape]) for o in program.outputs]
-        for (_, shape), a in zip(empty, out_axes):
-            shape.insert(a, 0)
-        return [np.zeros(shape, aval.dtype) for aval, shape in empty]
+        avals = [o.aval for o in program.outputs]
+        shapes = [(*t.shape[:a], 0, *t.shape[a:]) for t, a in zip(avals, out_axes)]
+        return [np.zeros(shape, t.dtype) for shape, t in zip(shapes, avals)]
     rows = [[x if a is None else x.take(i, a) for x, a in zip(xs, in_axes)] for i in range(size)]
     columns = zip(*[map(as_numpy, evaluate(program, r)) for r in rows])
     return [np.stack(c, a) for c, a in zip(columns, out_axes)]
