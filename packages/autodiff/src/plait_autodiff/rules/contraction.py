@@ -57,16 +57,12 @@ def _back(
     lead = len(my_shared)
     at = lead + (len(own) if first else 0)
     g, other = convert_together([ct, other], strict=False)
-    over = tuple(range(at, at + len(of_other))), tuple(of_other)
-    along = tuple(range(lead)), tuple(its_shared)
-    # which axis of the operand each axis of the result is: those of the cotangent, the other's
-    theirs = [mine[its.index(i)] for i in sorted(its)]
-    operands, order = (g, other), [*my_shared, *own, *theirs]
-    in_order = list(range(want.ndim))
-    if order != in_order and [*my_shared, *theirs, *own] == in_order:
-        # the product from the other side: nothing is left to be transposed
-        operands, over, along, order = (other, g), over[::-1], along[::-1], in_order
     out = dot_general.bind(
-        *operands, contract=over, shared=along, precision=precision, out_dtype=want.dtype
-    )
-    return transpose(out, tuple(sorted(in_order, key=order.__getitem__)))
+        g, other,
+        contract=(tuple(range(at, at + len(of_other))), tuple(of_other)),
+        shared=(tuple(range(lead)), tuple(its_shared)),
+        precision=precision, out_dtype=want.dtype,
+    )  # fmt: skip
+    # which axis of the operand each axis of `out` is
+    order = [*my_shared, *own, *(mine[its.index(i)] for i in sorted(its))]
+    return transpose(out, tuple(sorted(range(want.ndim), key=order.__getitem__)))
