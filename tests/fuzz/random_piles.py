@@ -721,13 +721,11 @@ def main():
             minutes, count = (end - time.monotonic()) / 60, a.seed + a.count - seed - 1
             in_a_fresh_process(a, seed + 1, count, minutes, (run, failed, large + 1))
         except Exception as e:
-            if "RESOURCE_EXHAUSTED" in str(e):  # what the runtime says of `ROOM`
-                large += 1
-                continue
-            failed += 1
-            print(
-                f"--seed {seed} --length {length}: {type(e).__name__}: {str(e)[:400]}", flush=True
-            )
+            exhausted = "RESOURCE_EXHAUSTED" in str(e)  # what the runtime says of `ROOM`
+            large, failed = large + exhausted, failed + (not exhausted)
+            if not exhausted:
+                told = f"{type(e).__name__}: {str(e)[:400]}"
+                print(f"--seed {seed} --length {length}: {told}", flush=True)
             if a.count == 1:
                 traceback.print_exc()
         if run % 500 == 0:
