@@ -249,6 +249,16 @@ def test_the_first_device_is_the_default():
         plait.default_device(plait.Device(77, "cpu", "cpu"))
 
 
+@pytest.mark.parametrize("name", sorted(settings()))
+def test_settings_say_what_they_can_be(name):
+    """In words of the user, and no name of ours; some take any text."""
+    try:
+        with plait.config(**{name: "no value of any setting ?!"}):
+            pass
+    except errors.PlaitError as e:
+        assert e.fix and not any(word.startswith("_") for word in e.fix.split()), e.fix
+
+
 def test_settings_by_the_names_of_jax():
     try:
         plait.config.update("jax_enable_x64", True)

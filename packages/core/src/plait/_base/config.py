@@ -31,6 +31,9 @@ def _flag(x: Any) -> bool:
     return bool(x)
 
 
+_flag.__name__ = "True or False"
+
+
 def _one_of(*names: str):
     def read(x):
         name = x if isinstance(x, str) else getattr(x, "__name__", str(x))
