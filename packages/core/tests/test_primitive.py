@@ -72,7 +72,7 @@ def test_no_array_is_refused():
 
 def test_operands_are_prepared():
     """`prepare` makes of users' operands what the type rule wants."""
-    twice = Primitive("core_primitive.twice", lambda x, y: x, prepare=lambda args: args * 2)
+    twice = Primitive("core_primitive.same", lambda x, y: x, prepare=lambda args: args * 2)
     ext.expand_rules.rule(twice)(lambda x, y: x + y)
     assert twice(pnp.asarray(1.5)).item() == 3
 
@@ -162,3 +162,41 @@ def test_keys_of_static_values():
     with pytest.raises(TypeError):
         freeze_params({"k": [1]})
     assert freeze_params({"a": 1}) != freeze_params({"a": 1.0}) != freeze_params({"b": 1.0})
+
+
+def test_a_second_primitive_of_one_name_is_refused():
+    """Both owners are named; a definition that runs twice is one definition."""
+    ext.Primitive("core_primitive.claimed", lambda x: x)
+    with pytest.raises(plait.errors.DuplicateRule) as caught:
+        ext.Primitive("core_primitive.claimed", lambda x: x.with_shape(()))
+    assert caught.value.what.count("test_primitive.py:") == 2
+    with pytest.raises(
+        plait.errors.DuplicateRule, match=r"'core\.mul': one of plait\._ops.*one of"
+    ):
+        ext.Primitive("core.mul", lambda x, y: x)
+    for _ in range(2):
+        ext.Primitive("core_primitive.cell", lambda x: x)
+
+
+def _scaled_by(k):
+    @ext.primitive("core_primitive.by")
+    def by(x):
+        return x
+
+    ext.expand_rules.rule(by)(lambda x: x * k)
+    return by
+
+
+def test_a_redefined_primitive_is_never_read_as_the_other():
+    """Text and pickles find primitives by name: of a replaced one they are refused."""
+    old, new = _scaled_by(2), _scaled_by(3)
+    p, q = (plait.make_program(f.bind)(pnp.ones(2)) for f in (old, new))
+    np.testing.assert_array_equal(ext.evaluate(p, [pnp.ones(2)])[0], [2, 2])
+    (back,) = ext.evaluate(plait.text.parse(str(q)), [pnp.ones(2)])
+    np.testing.assert_array_equal(back, [3, 3])
+    assert "<core_primitive.by, since redefined>" in str(p)
+    with pytest.raises(plait.errors.ProgramError):
+        plait.text.parse(str(p))
+    with pytest.raises(plait.errors.RegistrationError, match="was defined again"):
+        pickle.dumps(old)
+    assert copy.copy(old) is old and copy.deepcopy(old) is old

@@ -30,7 +30,16 @@ from .higher_order import Wiring
 from .interpreter import Value, current
 from .ir import Effect
 
-__all__ = ["Ints", "Primitive", "Sizes", "freeze", "freeze_params", "primitive", "registered"]
+__all__ = [
+    "Ints",
+    "Primitive",
+    "Sizes",
+    "freeze",
+    "freeze_params",
+    "primitive",
+    "registered",
+    "textual_name",
+]
 
 Ints = tuple[int, ...]
 Sizes = tuple[int | Dim, ...]
@@ -42,6 +51,15 @@ def registered(name: str) -> "Primitive | None":
     """Return the primitive of this name, as it was last defined; None if no module that is imported
     defines one."""
     return _registered.get(name)
+
+
+def textual_name(prim: "Primitive") -> str:
+    """Return the name that a Program's text gives a primitive.
+
+    A primitive that was defined again is written in angle brackets, so that no reader takes its
+    name for the later definition, which may compute something else.
+    """
+    return prim.name if _registered.get(prim.name) is prim else f"<{prim.name}, since redefined>"
 
 
 def primitives() -> "dict[str, Primitive]":
@@ -64,8 +82,8 @@ class Primitive:
         these are others.
       effect: params -> its side effect (an Effect), or None.
 
-    Raises RegistrationError for a name without a namespace, for a rule that can not be called and
-    for what is no trait; DuplicateRule if another module has defined a primitive of this name.
+    Raises RegistrationError for a name without a namespace, a rule that is not callable, and an
+    object in `traits` that is not a trait; DuplicateRule if another definition has this name.
     """
 
     __slots__ = (
@@ -105,7 +123,18 @@ class Primitive:
     def __repr__(self) -> str:
         return self.name
 
+    def __copy__(self) -> "Primitive":
+        return self
+
+    def __deepcopy__(self, memo: Any) -> "Primitive":
+        return self
+
     def __reduce__(self):
+        if _registered.get(self.name) is not self:
+            raise RegistrationError(
+                f"{self.name} was defined again, so its name no longer identifies this primitive",
+                fix="trace the function again, which then uses the new definition",
+            )
         return registered, (self.name,)
 
     def __call__(self, *args: Any, **params: Any) -> Any:
@@ -155,12 +184,13 @@ class Primitive:
 def _claim(name: str, rule: Any) -> None:
     """Raise RegistrationError unless a primitive of this type rule may have this name.
 
-    A module may define a primitive again (a cell of a notebook that runs twice, a module that is
-    reloaded); for others the name is taken, since rules and texts of programs find it by name.
+    Rules and texts of Programs find a primitive by its name, so two definitions must not share one.
+    Running the *same* definition again replaces the primitive: notebooks run cells twice, and
+    modules are reloaded.
     """
     if not (name.__class__ is str and all(p.isidentifier() for p in name.split("."))):
         raise RegistrationError(
-            f"{name!r} is no name of a primitive", fix="write one like 'mine.verb'"
+            f"{name!r} is not a name of a primitive", fix="write one like 'mine.verb'"
         )
     if "." not in name:
         raise RegistrationError(
@@ -168,18 +198,39 @@ def _claim(name: str, rule: Any) -> None:
         )
     if not callable(rule):
         raise RegistrationError(
-            f"the type rule of {name} is {rule!r}, which can not be called",
+            f"the type rule of {name} must be callable, got {rule!r}",
             fix="give a function from the types of operands to the type of the result",
         )
     held = _registered.get(name)
-    if held is None:
-        return
-    first, second = (getattr(f, "__module__", "?") for f in (held.rule, rule))
-    if first != second:
+    if held is not None and not _same_definition(held.rule, rule):
+        first, second = _owner(held.rule), _owner(rule)
         raise DuplicateRule(
-            f"two primitives {name!r}: of {described(first)} and of {described(second)}",
-            fix="give one of them another namespace",
+            f"two primitives have the name {name!r}: one of {first}, one of {second}",
+            fix="give one of them another name, or another namespace",
         )
+
+
+def _same_definition(first: Any, second: Any) -> bool:
+    """Return whether two type rules come from one definition, which ran twice.
+
+    A function is identified by its module and qualified name, since its lines move when a reloaded
+    module was edited. All lambdas of a module have one name, so of these the line counts too.
+    """
+    if any(getattr(first, k, None) != getattr(second, k, None) for k in _IDENTITY):
+        return False
+    if not getattr(first, "__qualname__", "<lambda>").endswith("<lambda>"):
+        return True
+    return getattr(first, "__code__", first) == getattr(second, "__code__", second)
+
+
+_IDENTITY = ("__module__", "__qualname__")
+
+
+def _owner(rule: Any) -> str:
+    """Return the distribution or module of a type rule, and the line that defines it."""
+    owner = described(getattr(rule, "__module__", "?"))
+    code = getattr(rule, "__code__", None)
+    return owner if code is None else f"{owner} ({code.co_filename}:{code.co_firstlineno})"
 
 
 def _only_numbers(prim: Primitive, avals: tuple[Aval, ...]) -> None:

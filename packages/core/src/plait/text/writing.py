@@ -13,7 +13,7 @@ from .._base.errors import PlaitError
 from .._base.source import user_line
 from .._core.array import Array, is_tracer, laid
 from .._core.ir import Eqn, Program, Thunk, Var, programs_in
-from .._core.primitive import Primitive
+from .._core.primitive import Primitive, textual_name
 from .._types.avals import OPAQUE, Aval, Opaque
 from .._types.dims import Dim, Scope
 from .names import DTYPES, dtype_name, effects_said, records
@@ -73,7 +73,7 @@ class _Writer:
             inputs = ", ".join([atom(a) for a in e.inputs])
             params = self.params(e, inner)
             outputs = ", ".join([define(v) for v in e.outputs])
-            said = f"{e.prim.name}({inputs}{'; ' if inputs and params else ''}{params})"
+            said = f"{textual_name(e.prim)}({inputs}{'; ' if inputs and params else ''}{params})"
             where = f"  # {user_line(e.where)}" if self.locations else ""
             lines.append(f"{inner}{outputs}{' = ' if outputs else ''}{said}{where}")
         results = ", ".join([atom(a) for a in p.outputs])
