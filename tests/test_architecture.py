@@ -70,7 +70,9 @@ HINT_TABLES = {"DISTRIBUTION_OF", "MODULES", "TABLES"}
 OF_ONE_FUNCTION = {"plait._core.check", "plait._core.primitive", "plait._simplify"}
 """Modules that are their one function, which nobody reaches as an attribute of the package."""
 
-PLUGINS = re.compile(r"plait[-_](autodiff|batching|sharding|export|jax)\b")
+PLUGINS = re.compile(
+    rf"plait[-_]({'|'.join(p.name for p in (ROOT / 'packages').iterdir() if p.name != 'core')})\b"
+)
 
 
 # Reading the sources

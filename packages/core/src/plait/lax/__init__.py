@@ -3,7 +3,7 @@
 Names and arguments are those of JAX's `lax`.  Where `plait.numpy` promotes, broadcasts and guesses,
 this does not: operands have one dtype, shapes are equal, axes are named.
 
-Invariant: everything here is made of `plait.ops` and `plait._control`; importing it imports no
+Invariant: functions here apply primitives and `plait._control` only; importing it imports no
 compiler and no plugin.
 """
 

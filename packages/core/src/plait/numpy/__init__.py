@@ -5,7 +5,7 @@ lists are not arrays (`array` makes one of them), Python numbers are weak (they 
 what they meet), floats are float32 unless asked, shapes never depend on values being traced, and
 reading outside of an array by number gives nan (or clamps) instead of an error.
 
-Invariant: everything here is made of `plait.ops`; importing it imports no compiler and no plugin.
+Invariant: functions here apply primitives only; importing it imports no compiler and no plugin.
 """
 
 import numpy as _np

@@ -1,6 +1,6 @@
 """Factorisations of matrices, with results named as numpy names them.
 
-Invariant: everything is a primitive of `plait.ops`, possibly symmetrised before.
+Invariant: each function applies one primitive, to an operand that may be symmetrised before.
 """
 
 from typing import Any, NamedTuple
