@@ -90,6 +90,66 @@ def test_other_values_are_pickled():
     assert partial(3) == 5
 
 
+VALUES = {
+    "weak float": lambda: plait.jit(lambda: 1.5)(),
+    "weak integer": lambda: plait.jit(lambda: 3)(),
+    "weak complex": lambda: plait.jit(lambda: 3j)(),
+    "weak vector": lambda: plait.jit(lambda: jnp.broadcast_to(2.5, (3,)))(),
+    "strong": lambda: jnp.ones(3, "float32"),
+    "wide": lambda: jnp.arange(3, dtype="uint64"),
+    "boolean": lambda: jnp.array(True),
+    "bfloat16": lambda: jnp.ones(2, "bfloat16"),
+    "of eight bits": lambda: jnp.ones(2, "float8_e4m3fn"),
+    "of four bits": lambda: jnp.ones(2, "int4"),
+    "empty": lambda: jnp.zeros((0, 2), "float16"),
+    "keys": lambda: plait.random.split(plait.random.key(3), 2),
+    "elsewhere": lambda: plait.device_put(1.5, plait.devices()[-1]),
+}
+WAYS = {
+    "pickle": lambda x: pickle.loads(pickle.dumps(x)),
+    "cloudpickle": lambda x: cloudpickle.loads(cloudpickle.dumps([x]))[0],
+    "copy": copy.copy,
+    "deepcopy": copy.deepcopy,
+    "deepcopy of a tree": lambda x: copy.deepcopy({"a": [x]})["a"][0],
+    ".copy()": lambda x: x.copy(),
+    "asarray": jnp.asarray,
+    "array": jnp.array,
+    "jit": plait.jit(lambda x: x),
+    "tree.map": lambda x: plait.tree.map(lambda v: v, (x,))[0],
+    "flatten": lambda x: plait.tree.unflatten(plait.tree.structure([x]), plait.tree.leaves([x]))[0],
+    "Partial": lambda x: pickle.loads(pickle.dumps(plait.tree_util.Partial(max, x))).args[0],
+}
+
+
+@pytest.mark.parametrize("value", VALUES)
+def test_copies_have_the_type_and_the_elements_of_the_original(value):
+    """Shape, dtype and weakness: promotion treats a copy as it treats the original."""
+    x = VALUES[value]()
+    elements = plait.random.key_data if value == "keys" else np.asarray
+    for name, way in WAYS.items():
+        y = way(x)
+        assert (y.shape, y.dtype, y.aval.weak_type) == (x.shape, x.dtype, x.aval.weak_type), name
+        assert repr(y.aval) == repr(x.aval), name
+        np.testing.assert_array_equal(elements(y), elements(x), err_msg=name)
+    if x.aval.weak_type:
+        narrow = jnp.ones((), "bfloat16" if x.dtype.kind == "f" else "int8")
+        assert (narrow * copy.deepcopy(x)).dtype == (narrow * x).dtype
+        traced = []
+        f = plait.jit(lambda v: traced.append(v) or v + 1)
+        f(x), f(pickle.loads(pickle.dumps(x))), f(copy.deepcopy(x))
+        assert len(traced) == 1
+
+
+def test_deep_copies_stay_on_their_devices_in_memory_of_their_own():
+    there = plait.devices()[-1]
+    for x in (plait.device_put(np.arange(3.0), there), plait.device_put(1.5, there)):
+        y = copy.deepcopy(x)
+        assert y.devices() == x.devices() == {there}
+        want = np.array(x)
+        x.delete()
+        np.testing.assert_array_equal(y, want)
+
+
 def test_unravel_functions_of_equal_trees_are_equal():
     trees = {"a": jnp.arange(3), "b": 2.5}, {"a": jnp.ones(3, "int32"), "b": 0.5}
     (flat, back), (_, again) = map(plait.flatten_util.ravel_pytree, trees)

@@ -65,9 +65,10 @@ def test_what_can_not_be_read():
 
 
 def test_constraints_and_scopes():
-    (b,) = symbolic_shape("b", constraints=["b >= 4"])
-    assert b >= 4 and is_symbolic_dim(b) and not is_symbolic_dim(3)
     scope = SymbolicScope(["b >= 4"])
+    (b,) = symbolic_shape("b", scope=scope)
+    assert b >= 4 and is_symbolic_dim(b) and not is_symbolic_dim(3)
+    assert symbolic_shape("b", constraints=["b >= 4"])[0] >= 4
     assert symbolic_shape("b", scope=scope) == (b,)
     with pytest.raises(TypeRule, match="a scope or constraints, and was given both"):
         symbolic_shape("b", scope=scope, constraints=["b >= 5"])

@@ -74,8 +74,8 @@ def read(text: Any, scope: Scope) -> Aval:
         raise ArtifactError(f"{text!r} is no type: {e.what}") from None
 
 
-def scope_of(avals: Sequence[Aval]) -> Scope | None:
-    """The one scope of the symbolic sizes; None if there are none.
+def scope_of(avals: Sequence[Any]) -> Scope | None:
+    """Return the one scope of the symbolic sizes of what has a shape; None if there are none.
 
     Raises NotExportable if there are two.
     """
@@ -85,7 +85,8 @@ def scope_of(avals: Sequence[Aval]) -> Scope | None:
         raise NotExportable(
             f"the sizes {first} and {second} of arguments are of two scopes, {first.scope!r} and "
             f"{second.scope!r}",
-            fix="name all sizes in one scope: plait.export.symbolic_args_specs(args, ...)",
+            fix="name all sizes in one scope: plait.export.symbolic_args_specs(args, ...), or "
+            "symbolic_shape(..., scope=scope) with one SymbolicScope() for all shapes",
         )
     return next(iter(scopes), None)
 

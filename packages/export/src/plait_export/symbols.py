@@ -63,7 +63,7 @@ def symbolic_shape(
     if like is not None:
         like = _sizes(like)
     if scope is None:
-        scope = Scope(constraints)
+        scope = Scope.apart(constraints)
     elif _scope(scope) and constraints:
         raise ShapeError(
             "symbolic_shape takes a scope or constraints, and was given both",
@@ -169,7 +169,7 @@ def symbolic_args_specs(
     (ShapeDtypeStruct(shape=(b, 3), dtype=float64), ShapeDtypeStruct(shape=(3,), dtype=float64))
     """
     if scope is None:
-        scope = Scope(constraints)
+        scope = Scope.apart(constraints)
     elif _scope(scope) and constraints:
         raise ArgumentError(
             "symbolic_args_specs takes a scope or constraints, and was given both",

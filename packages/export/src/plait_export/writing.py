@@ -40,6 +40,9 @@ from plait.ext.ops.callbacks import (
 from plait.ext.trace import (
     Handle,
 )
+from plait.ext.tree import (
+    flatten,
+)
 from plait.ext.types import (
     ShapeDtypeStruct,
     float0,
@@ -122,6 +125,8 @@ def export(
 
     @border
     def exported(*args: Any, **kwargs: Any) -> Exported:
+        # Before tracing, whose errors would be about two sizes that look alike.
+        scope_of([x for x in flatten((args, kwargs))[0] if hasattr(x, "shape")])
         staged = traceable.trace(*args, **kwargs)  # type: ignore[attr-defined]
         _check_closed(staged)
         weighing = None if least is None else Weighing(least, fun_jit)

@@ -139,21 +139,73 @@ _unary(sin, lambda x, y: cos.bind(x))
 _unary(cos, lambda x, y: neg.bind(sin.bind(x)))
 _unary(tan, lambda x, y: add.bind(one(x), _squared(y)))
 _unary(exp, lambda x, y: y)
-_unary(expm1, lambda x, y: add.bind(y, one(x)))
+_unary(expm1, lambda x, y: exp.bind(x))  # y + 1 has no digits left where x is far below 0
 _unary(log, lambda x, y: _quotient(one(x), x))
 _unary(log1p, lambda x, y: _quotient(one(x), add.bind(x, one(x))))
 _unary(tanh, lambda x, y: sub.bind(one(x), _squared(y)))
 _unary(sinh, lambda x, y: cosh.bind(x))
 _unary(cosh, lambda x, y: sinh.bind(x))
-_unary(asin, lambda x, y: rsqrt.bind(sub.bind(one(x), _squared(x))))
-_unary(acos, lambda x, y: neg.bind(rsqrt.bind(sub.bind(one(x), _squared(x)))))
-_unary(atan, lambda x, y: _quotient(one(x), add.bind(one(x), _squared(x))))
-_unary(asinh, lambda x, y: rsqrt.bind(add.bind(_squared(x), one(x))))
+
+
+def _is_complex(x: Any) -> bool:
+    return x.aval.category == COMPLEX
+
+
+def _turned(x: Any) -> Any:
+    """Return x times the imaginary unit, to the sign of each zero."""
+    return complex_.bind(neg.bind(imag.bind(x)), real.bind(x))
+
+
+def _far(x: Any) -> tuple[Any, Any]:
+    """Return where |x| > 1, and 1 / x there, x elsewhere: its square is at most 1."""
+    far = gt.bind(abs_.bind(x), one(x))
+    inverse = div.bind(one(x), select.bind(far, x, one(x)))
+    return far, select.bind(far, inverse, x)
+
+
+def _root_of_less_square(x: Any) -> Any:
+    """Return 1 / sqrt(1 - x^2), without the square: that of a complex number may be infinite."""
+    below, above = sub.bind(one(x), x), add.bind(one(x), x)
+    if _is_complex(x):
+        return mul.bind(rsqrt.bind(below), rsqrt.bind(above))
+    return rsqrt.bind(mul.bind(below, above))
+
+
+def _root_of_more_square(x: Any) -> Any:
+    """Return 1 / sqrt(1 + x^2), which for |x| > 1 is r / sqrt(1 + r^2) with r = 1 / |x|."""
+    if _is_complex(x):
+        return _root_of_less_square(_turned(x))
+    far, u = _far(x)
+    root = rsqrt.bind(add.bind(_squared(u), one(x)))
+    return mul.bind(select.bind(far, abs_.bind(u), one(x)), root)
+
+
+def _by_less_square(x: Any) -> Any:
+    """Return 1 / (1 - x^2)."""
+    below, above = sub.bind(one(x), x), add.bind(one(x), x)
+    if _is_complex(x):
+        return mul.bind(_quotient(one(x), below), _quotient(one(x), above))
+    return _quotient(one(x), mul.bind(below, above))
+
+
+def _by_more_square(x: Any) -> Any:
+    """Return 1 / (1 + x^2), which for |x| > 1 is r^2 / (1 + r^2) with r = 1 / |x|."""
+    if _is_complex(x):
+        return _by_less_square(_turned(x))
+    far, u = _far(x)
+    square = _squared(u)
+    return _quotient(select.bind(far, square, one(x)), add.bind(square, one(x)))
+
+
+_unary(asin, lambda x, y: _root_of_less_square(x))
+_unary(acos, lambda x, y: neg.bind(_root_of_less_square(x)))
+_unary(atan, lambda x, y: _by_more_square(x))
+_unary(asinh, lambda x, y: _root_of_more_square(x))
 _unary(
     acosh,
     lambda x, y: mul.bind(rsqrt.bind(sub.bind(x, one(x))), rsqrt.bind(add.bind(x, one(x)))),
 )
-_unary(atanh, lambda x, y: _quotient(one(x), sub.bind(one(x), _squared(x))))
+_unary(atanh, lambda x, y: _by_less_square(x))
 _unary(sqrt, lambda x, y: _quotient(const(0.5, x), y))
 _unary(rsqrt, lambda x, y: mul.bind(const(-0.5, x), _quotient(y, x)))
 _unary(cbrt, lambda x, y: _quotient(const(1 / 3, x), _squared(y)))
@@ -301,9 +353,13 @@ def _(xs, ts):
     )
 
 
+_PLAIN = 2.0**8
+"""Constants whose product with a power of a number is as far from overflow as the power."""
+
+
 def _by_denominator(x: Any, y: Any, out: Any) -> Any:
-    """-x / y**2; of a number by y as a power of y, whose derivatives are powers again."""
-    if x.__class__ is Literal:
+    """Return -x / y**2; of a constant by y as a power of y, whose derivatives are powers again."""
+    if x.__class__ is Literal and 1 / _PLAIN <= abs(x.value) <= _PLAIN:
         square = integer_pow.bind(y, exponent=-2)
         return neg.bind(square) if x.value == 1 else mul.bind(const(-x.value, y), square)
     return neg.bind(div.bind(out, y))
@@ -333,15 +389,24 @@ def _pow_exponent(x: Any, y: Any, out: Any) -> Any:
 _binary(pow_, _pow_base, _pow_exponent)
 
 
-def _radius(x: Any, y: Any) -> Any:
-    return add.bind(_squared(x), _squared(y))
-
-
-_binary(
-    atan2,
-    lambda x, y, out: div.bind(y, _radius(x, y)),
-    lambda x, y, out: neg.bind(div.bind(x, _radius(x, y))),
-)
+@jvp_rules.rule(atan2)
+def _(xs, ts):
+    """By the quotient u of the lesser coordinate by the greater, whose squares may be infinite or
+    0: with k = 1 / (1 + u^2) the partial derivatives are k / greater and u k / greater."""
+    x, y = xs
+    out = atan2.bind(x, y)
+    if _is_complex(x):
+        radius = add.bind(_squared(x), _squared(y))
+        left, right = div.bind(y, radius), neg.bind(div.bind(x, radius))
+    else:
+        flat = ge.bind(abs_.bind(y), abs_.bind(x))
+        greater, lesser = select.bind(flat, y, x), select.bind(flat, x, y)
+        u = div.bind(lesser, greater)
+        along = div.bind(_quotient(one(u), add.bind(one(u), _squared(u))), greater)
+        across = mul.bind(u, along)
+        left, right = select.bind(flat, along, across), neg.bind(select.bind(flat, across, along))
+    parts = [ZERO if t is ZERO else mul.bind(t, d) for t, d in zip(ts, (left, right))]
+    return out, _sum(*parts)
 
 
 def _share(beats: Any, x: Any, y: Any, out: Any) -> Any:

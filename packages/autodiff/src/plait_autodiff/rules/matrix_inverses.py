@@ -20,6 +20,7 @@ from plait.ext.ops.elementwise import (
 )
 from plait.ext.ops.linalg import (
     adjoint,
+    as_rows,
     columns_in_order,
     det_,
     diagonal,
@@ -32,6 +33,7 @@ from plait.ext.ops.linalg import (
     qr_,
     real_part,
     rows_in_order,
+    scaled_product,
     slogdet_,
     svd_,
     times,
@@ -39,7 +41,6 @@ from plait.ext.ops.linalg import (
     triangular,
 )
 from plait.ext.ops.reduction import (
-    reduce_prod,
     reduce_sum,
 )
 from plait.ext.ops.shape import (
@@ -130,14 +131,17 @@ def _triangular_adjugate(r: Any) -> Any:
     end = broadcast_in_dim.bind(end, shape=vector.shape, dims=())
     last = eq.bind(add.bind(positions, Literal(1, positions.aval)), end)
     most = select.bind(last, one, on)
-    rest = reduce_prod.bind(most, axes=(n,))
+    rest = scaled_product(most)
     final = reduce_sum.bind(select.bind(last, on, zero), axes=(n,))
     lead = tuple(range(n))
     safe = select.bind(eq.bind(most, zero), one, most)
     right = select.bind(last, one, broadcast_in_dim.bind(final, shape=vector.shape, dims=lead))
     right = mul.bind(right, broadcast_in_dim.bind(rest, shape=vector.shape, dims=lead))
     matrix = on_diagonal(r, safe)
-    return triangular(matrix, on_diagonal(Literal(0, aval), right), lower=False)
+    # The columns are scaled afterwards: times a determinant, what the solution goes through may be
+    # infinite where the solution is not.
+    columns = triangular(matrix, on_diagonal(Literal(0, aval), one), lower=False)
+    return mul.bind(columns, as_rows(right, aval))
 
 
 @jvp_rules.rule(slogdet_)

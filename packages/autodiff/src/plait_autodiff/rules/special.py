@@ -10,8 +10,10 @@ one is refused, not ignored.
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
+
+import numpy as np
 
 from plait.ext.errors import (
     ArgumentError,
@@ -45,6 +47,9 @@ from plait.ext.ops.elementwise import (
     select,
     sign,
     sin,
+)
+from plait.ext.ops.shape import (
+    convert,
 )
 from plait.ext.ops.special import (
     bell,
@@ -102,11 +107,38 @@ from ..forward import JVP, ZERO, jvp_rules
 Slope = Callable[..., Any] | None
 
 
+def _widened(rule: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorator: a rule for floats of at least 32 bits, as one for all of them.
+
+    What a derivative is made of may be infinite in a narrow dtype where the derivative is not.
+    """
+
+    def widened(xs: Any, ts: Any, **params: Any) -> Any:
+        dtype = xs[0].aval.dtype
+        if dtype.itemsize >= 4:
+            return rule(xs, ts, **params)
+        weak = all(x.aval.weak_type for x in xs)
+        wide = [convert(x, np.float32) for x in xs]
+        out, tangent = rule(
+            wide, [t if t is ZERO else convert(t, np.float32) for t in ts], **params
+        )
+        return _narrowed(out, dtype, weak), _narrowed(tangent, dtype, weak)
+
+    return widened
+
+
+def _narrowed(x: Any, dtype: Any, weak: bool) -> Any:
+    if isinstance(x, list):
+        return [_narrowed(v, dtype, weak) for v in x]
+    return x if x is ZERO else convert(x, dtype, weak)
+
+
 def _partials(prim: Any, *slopes: Slope) -> None:
-    """slope(*xs, out): the derivative in each operand, in the type of the result; None: there is
-    none."""
+    """Register derivatives: slope(*xs, out) is that in each operand, in the type of the result;
+    None: there is none.  Narrow floats are widened meanwhile, as they are for values."""
 
     @jvp_rules.rule(prim)
+    @_widened
     def _(xs, ts):
         out, total = prim.bind(*xs), ZERO
         for i, (t, slope) in enumerate(zip(ts, slopes, strict=True)):
@@ -183,11 +215,26 @@ _partials(
 # ---- Bessel functions ------------------------------------------------------------------------
 
 
+def _power_series(x: Any, coefficients: Sequence[float]) -> Any:
+    """Return the sum of c[k] x^k."""
+    total: Any = Literal(coefficients[-1], x.aval.strong())
+    for c in reversed(coefficients[:-1]):
+        total = total * x + c
+    return total
+
+
+_I1_BY_X = [0.5 / (4.0**k * math.factorial(k) * math.factorial(k + 1)) for k in range(10)]
+"""Coefficients of I_1(x) / x in powers of x^2, DLMF 10.25.2."""
+
+
 def _i1e_slope(x: Any, out: Any) -> Any:
-    """DLMF 10.29.2; 1/2 at 0."""
-    zero = eq(x, 0.0)
-    r = div(1.0, select(zero, 1.0, x))
-    return select(zero, 0.5, bessel_i0e(x) - out * (sign(x) + r))
+    """DLMF 10.29.2; near 0, where the function is not known to enough digits for its quotient by x
+    to have derivatives, that quotient is a power series."""
+    near = lt(abs_(x), 1.0)
+    y = select(near, x, 0.0)
+    ratio = exp(neg(abs_(y))) * _power_series(y * y, _I1_BY_X)
+    ratio = select(near, ratio, out / select(near, 1.0, x))
+    return bessel_i0e(x) - sign(x) * out - ratio
 
 
 _partials(bessel_i0e, lambda x, out: bessel_i1e(x) - sign(x) * out)
@@ -220,9 +267,12 @@ def _expn_slope(n: Any, x: Any, out: Any) -> Any:
 
 
 def _spence_slope(x: Any, out: Any) -> Any:
-    one = eq(x, 1.0)
-    y = select(one, 2.0, x)
-    return select(one, -1.0, log(y) / (1.0 - y))
+    """log(x) / (1 - x); near 1 its power series, whose derivatives do not cancel."""
+    gap = 1.0 - x
+    near = lt(abs_(gap), 0.1)
+    series = _power_series(select(near, gap, 0.0), [-1 / (k + 1) for k in range(18)])
+    y = select(near, 2.0, x)
+    return select(near, series, log(y) / (1.0 - y))
 
 
 _partials(expn, None, _expn_slope)
@@ -296,6 +346,7 @@ def _along(prim: Any, slopes: Callable[..., Any]) -> None:
     """Of several functions of one number: slopes(x, outs) are their derivatives."""
 
     @jvp_rules.rule(prim)
+    @_widened
     def _(xs, ts, **params):
         (x,), (t,) = xs, ts
         outs = prim.bind(x, **params)

@@ -38,7 +38,7 @@ from .._types.avals import (
     float0,
     no_number,
 )
-from .buffers import begin_get, devices, first, get, is_here, local, platform, put
+from .buffers import begin_get, devices, first, get, is_here, local, move, platform, put
 from .interpreter import Tracer, Value
 from .processes import await_ready, explained, member_here
 
@@ -340,15 +340,13 @@ class Array(Value):
     def __reduce__(self):
         if self.aval.category == OPAQUE:
             return standing_for, (np.array(laid(self).numpy()), self.aval)
-        return asarray, (np.array(self.numpy()),)
+        return _weakly if self.aval.weak_type else asarray, (np.array(self.numpy()),)
 
     def __copy__(self) -> "Array":
         return self
 
     def __deepcopy__(self, memo) -> "Array":
-        if self.aval.category == OPAQUE:
-            return standing_for(np.array(laid(self).numpy()), self.aval)
-        return asarray(np.array(self.numpy()))
+        return wrap(move(self.buffer(), self.key), self.key)
 
 
 class Literal(Value):
@@ -448,6 +446,12 @@ def standing_for(x: Any, aval: Aval) -> Array:
     v = as_value(x)
     placement = v.key.placement
     return wrap(v.buffer(), aval if placement is None else Placed(aval, placement))
+
+
+def _weakly(x: np.ndarray) -> Array:
+    """Return the array of a pickle whose dtype gives way as those of Python's numbers do."""
+    strong = from_numpy(x)
+    return wrap(strong.buffer(), Aval(strong.aval.shape, strong.aval.dtype, True))
 
 
 def is_tracer(x: object) -> bool:

@@ -410,18 +410,42 @@ integer_pow = Primitive("core.integer_pow", _integer_pow, (Elementwise,), prepar
 
 @lower_rules.rule(integer_pow)
 def _(e, xs, ins, outs, exponent):
-    """By repeated squaring."""
+    """By repeated squaring.
+
+    A negative power is the product of two that are half as far from 1: of x ** 2 alone, which may
+    be infinite or 0, the reciprocal may be neither.  Narrow floats are widened meanwhile, for the
+    same reason, so that the result is rounded once.
+    """
     (x,), (aval,) = xs, ins
-    n, out = abs(exponent), None
+    if aval.inexact and aval.dtype.itemsize < 4 and not 0 <= exponent <= 2:
+        wide = Aval(aval.shape, np.float32)
+        out = _whole_power(e, e.op("stablehlo.convert", [x], wide), wide, exponent)
+        return e.op("stablehlo.convert", [out], outs[0])
+    return _whole_power(e, x, aval, exponent)
+
+
+def _whole_power(e, x, aval, exponent):
+    if exponent >= 0:
+        return _by_squaring(e, x, aval, exponent)
+    half, odd = divmod(-exponent, 2)
+    root = e.op(
+        "stablehlo.divide", [e.constant(1, aval), _by_squaring(e, x, aval, half or 1)], aval
+    )
+    if not half:
+        return root
+    rest = e.op("stablehlo.divide", [root, x], aval) if odd else root
+    return e.op("stablehlo.multiply", [root, rest], aval)
+
+
+def _by_squaring(e, x, aval, n):
+    out = None
     while n:
         if n & 1:
             out = x if out is None else e.op("stablehlo.multiply", [out, x], aval)
         n >>= 1
         if n:
             x = e.op("stablehlo.multiply", [x, x], aval)
-    if out is None:
-        return e.constant(1, aval)
-    return out if exponent >= 0 else e.op("stablehlo.divide", [e.constant(1, aval), out], aval)
+    return e.constant(1, aval) if out is None else out
 
 
 # ---- logic and bits ------------------------------------------------------------------------

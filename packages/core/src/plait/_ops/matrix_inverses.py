@@ -29,6 +29,7 @@ from .batched_matrices import (
 from .elementwise import abs_, div, eq, gt, log, mul, ne, rem, select, sign, sub
 from .factorisation import lu_
 from .reduction import reduce_max, reduce_prod, reduce_sum
+from .scaled_products import scaled_product
 from .shape import broadcast_in_dim, convert, iota
 from .spectral import svd_
 
@@ -57,8 +58,7 @@ def _(x):
     if nothing(x.aval):
         return Literal(1, out)
     lu, pivots = lu_.bind(x)
-    product = reduce_prod.bind(diagonal(lu), axes=(out.ndim,))
-    return mul.bind(product, parity(pivots, out.dtype))
+    return mul.bind(scaled_product(diagonal(lu)), parity(pivots, out.dtype))
 
 
 @primitive("core.slogdet", many=True)

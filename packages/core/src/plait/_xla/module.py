@@ -5,15 +5,16 @@ equal bytes whatever it closes over; and it holds source locations only if asked
 function defined on another line is the same code.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from .._base import jaxlib_api
+from .._base.errors import UndecidedDim
 from .._core.interpreter import unbound
 from .._core.ir import Program
 from .._core.staging import collector_paused
 from .._types.avals import BOOL, Aval
-from .._types.dims import Dim, measure_dims
+from .._types.dims import Dim, Scope, measure_dims
 from . import mlir
 from .inspection import Question, settle
 from .lower import I32, Emitter, Unit
@@ -139,29 +140,49 @@ def _main(unit: Unit, p: Program, donated: Sequence[int], keys: Sequence[Any]) -
 
 
 def measured(e: Emitter, avals: Sequence[Aval], args: Sequence[Any]) -> dict[str, Any]:
-    """Each symbolic size of these types, found from the sizes of axes of values: read off the
-    first that is it and nothing else, or computed from several."""
-    found: dict[Dim, tuple[Any, int]] = {}
+    """Return each symbolic size of these types, found from the sizes of axes of values: read off
+    the first that is it and nothing else, or computed from several.
+
+    Raises UndecidedDim for sizes that arguments do not determine.
+    """
+    # By their texts: two names may be equal by a constraint, and each is looked up.
+    found: dict[str, tuple[Dim, Any, int]] = {}
     for x, a in zip(args, avals, strict=True):
         for i, d in enumerate(a.shape):
             if d.__class__ is Dim:
-                found.setdefault(d, (x, i))
+                found.setdefault(str(d), (d, x, i))
 
-    def read(d: Dim) -> Any:
-        x, i = found[d]
+    def read(text: str) -> Any:
+        _, x, i = found[text]
         return e.op("stablehlo.get_dimension_size", [x], I32, dimension=mlir.i64(i))
 
-    asked = sorted({n for d in found for n in d.variables})
-    alone = {str(d): d for d in found}
-    if all(n in alone for n in asked):
-        return {n: read(alone[n]) for n in asked}
+    dims = [d for d, _, _ in found.values()]
+    constrained = dims[0].scope.names if dims else frozenset()
+    asked = sorted({n for d in dims for n in d.variables})
+    if all(n in found for n in constrained.union(asked)):
+        return {n: read(n) for n in asked}
     roots: dict[str, Dim] = {}
-    how = measure_dims(list(found), roots)
+    how = measure_dims(dims, roots)
+    _expect_measured(dims[0].scope, how)
     used = {n for d in (*how.values(), *roots.values()) if isinstance(d, Dim) for n in d.variables}
-    e.dims = {f"s{k}": read(d) for k, d in enumerate(found) if f"s{k}" in used}
+    e.dims = {f"s{k}": read(text) for k, text in enumerate(found) if f"s{k}" in used}
     for name, square in roots.items():
         e.dims[name] = _square_root(e, e.size(square))
     return {n: e.size(d) for n, d in how.items()}
+
+
+def _expect_measured(scope: Scope, how: Mapping[str, Any]) -> None:
+    """Raise UndecidedDim for a constraint on a size that arguments do not determine, which no call
+    could check, and by which shapes may have been decided."""
+    for fact in scope.facts:
+        unknown = sorted(fact.names - how.keys())
+        if unknown:
+            raise UndecidedDim(
+                f"the constraint {fact.constraint} is about {unknown[0]}, which the sizes of "
+                "arguments do not determine: it could not be checked",
+                fix=f"leave the constraint out, or give an argument with an axis of size "
+                f"{unknown[0]}, as an array of shape (0, {unknown[0]})",
+            )
 
 
 def _square_root(e: Emitter, n: Any) -> Any:

@@ -308,7 +308,11 @@ def soft_sign(x: Any) -> Any:
     x = _float(x)
     endless = el.eq(el.abs_(x), np.inf)
     inner = el.select(endless, 0, x)
-    return el.select(endless, el.sign(x), el.div(inner, el.add(el.abs_(inner), 1)))
+    size = el.abs_(inner)
+    rest = el.true_divide(1, el.add(size, 1))
+    # the derivative of x / (1 + |x|) would cancel for large x, that of 1 - 1 / (1 + |x|) does not
+    far = el.mul(el.sign(x), el.sub(1, rest))
+    return el.select(endless, el.sign(x), el.select(el.gt(size, 1), far, el.mul(inner, rest)))
 
 
 @fused(numbers=("alpha",))

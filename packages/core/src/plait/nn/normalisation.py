@@ -27,7 +27,9 @@ def _standardize(
     x: Any, mean: Any, variance: Any, epsilon: Any, where: Any, *, axis: Any, algorithm: str
 ) -> Any:
     (x,) = el.floating((x,))
-    axes = _axes(axis, x)
+    axes, dtype = _axes(axis, x), x.aval.dtype
+    if dtype.itemsize < 4:  # squares of its numbers may be none of them
+        x = convert(x, np.float32)
     if mean is None:
         mean = reduction.mean(x, axes, keepdims=True, where=where)
     if variance is None:
@@ -37,7 +39,7 @@ def _standardize(
         else:
             rest = el.square(el.sub(x, mean))
             variance = reduction.mean(rest, axes, keepdims=True, where=where)
-    return el.mul(el.sub(x, mean), el.rsqrt(el.add(variance, epsilon)))
+    return convert(el.mul(el.sub(x, mean), el.rsqrt(el.add(variance, epsilon))), dtype)
 
 
 def standardize(

@@ -333,10 +333,13 @@ def hypot(x1: Any, x2: Any) -> Any:
     first = el.gt(long, short)
     big, small = el.select(first, a, b), el.select(first, b, a)
     ratio = el.div(small, el.select(el.eq(big, 0), 1, big))
-    # |big|, whose derivative at zero is zero
-    length = el.mul(el.mul(big, el.sign(big)), el.sqrt(el.add(el.square(ratio), 1)))
+    root = el.sqrt(el.add(el.square(ratio), 1))
+    # the lesser one adds this: in the derivative of big * root the square of the ratio would count,
+    # which may be 0; the sign makes the derivative at zero zero
+    more = el.mul(small, el.div(ratio, el.add(root, 1)))
+    length = el.mul(el.add(big, more), el.sign(big))
     infinite = el.or_(el.eq(long, np.inf), el.eq(short, np.inf))
-    return el.select(infinite, np.inf, length)
+    return el.select(infinite, el.select(el.eq(long, np.inf), long, short), length)
 
 
 # ---- rounding ------------------------------------------------------------------------------

@@ -355,9 +355,12 @@ def std(
     >>> float(plait.numpy.std(np.array([8.0, 4.0])))
     2.0
     """
-    return el.sqrt(
-        var(a, axis, dtype, out, ddof, keepdims, where=where, mean=mean, correction=correction)
-    )
+    how: Any = dict(where=where, mean=mean, correction=correction)
+    result = asked_dtype(dtype) if dtype is not None else value(a).aval.dtype
+    if category(result) != FLOATING or result.itemsize >= 4:
+        return el.sqrt(var(a, axis, dtype, out, ddof, keepdims, **how))
+    # A deviation may be a float16 where its square is not.
+    return convert(el.sqrt(var(a, axis, np.float32, out, ddof, keepdims, **how)), result)
 
 
 def average(

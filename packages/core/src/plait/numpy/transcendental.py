@@ -150,12 +150,35 @@ def sinc(x: Any) -> Any:
     >>> float(plait.numpy.sinc(0.0))
     1.0
     """
-    t = el.mul(_inexact(value(x)), np.pi)
+    x = _inexact(value(x))
+    t = el.mul(x, np.pi)
     square = el.square(t)
-    near = el.lt(el.abs_(t), 1e-2)
-    series = el.add(el.mul(square, el.add(el.mul(square, 1 / 120), -1 / 6)), 1)
+    near = el.lt(el.abs_(t), 1)
+    series = _by_powers(el.select(near, square, 0), _SINC)
     far = el.select(near, 1, t)
-    return el.select(near, series, el.div(el.sin(far), far))
+    return el.select(near, series, el.div(_sin_of_turns(x, t), far))
+
+
+_SINC = [(-1) ** k / math.factorial(2 * k + 1) for k in range(11)]
+"""Taylor coefficients of sin(t) / t in powers of t ** 2."""
+
+
+def _by_powers(x: Any, coefficients: list[float]) -> Any:
+    total: Any = coefficients[-1]
+    for c in reversed(coefficients[:-1]):
+        total = el.add(el.mul(total, x), c)
+    return total
+
+
+def _sin_of_turns(x: Any, t: Any) -> Any:
+    """Return sin(pi x) for t = pi x; of real numbers by the distance from the nearest whole number,
+    which is exact, while that of t from a multiple of pi is not."""
+    if x.aval.category == COMPLEX:
+        return el.sin(t)
+    whole = el.round_even(x)
+    odd = el.ne(el.mul(el.floor(el.mul(whole, 0.5)), 2), whole)
+    out = el.sin(el.mul(el.sub(x, whole), np.pi))
+    return el.select(odd, el.neg(out), out)
 
 
 @masked

@@ -1,9 +1,10 @@
 """Scopes: what is known about the sizes that symbolic dimensions speak of.
 
 Invariant: scopes with the same constraints are the same object, so that dims of equal scopes can
-be mixed, and a dim that was pickled comes back equal.
+be mixed, and a dim that was pickled comes back equal; only scopes made `apart` are each their own.
 """
 
+import uuid
 from collections.abc import Sequence
 from threading import Lock
 from typing import NamedTuple
@@ -34,6 +35,11 @@ class Fact(NamedTuple):
     terms: Terms
     equal: bool
 
+    @property
+    def names(self) -> frozenset[str]:
+        """The sizes that it is about."""
+        return poly.names(self.terms)
+
 
 class Scope:
     """Constraints on named sizes: what may be assumed when sizes are compared and divided.
@@ -61,13 +67,19 @@ class Scope:
         "facts",
         "_prover",
         "canonical",
+        "mark",
         "constraints",
         "doubted",
         "least",
+        "names",
     )
     constraints: tuple[str, ...]
     least: int
+    mark: str
+    """What tells a scope that was made apart from all others; "" for others."""
     facts: list[Fact]
+    names: frozenset[str]
+    """The sizes that constraints speak of."""
     canonical: Canonical
     equates: bool
     """Whether sizes that are written in different ways may be equal, by a constraint."""
@@ -75,6 +87,16 @@ class Scope:
     """The last two sizes of which it was asked whether they are equal, and it could not be said."""
 
     def __new__(cls, constraints: Sequence[str] = (), *, lower: int = 1) -> "Scope":
+        return cls._found(constraints, lower, "")
+
+    @classmethod
+    def apart(cls, constraints: Sequence[str] = (), *, lower: int = 1) -> "Scope":
+        """Return a scope of its own: its sizes cannot be mixed with those of any other scope, even
+        if the constraints are the same.  A pickled one comes back equal."""
+        return cls._found(constraints, lower, uuid.uuid4().hex)
+
+    @classmethod
+    def _found(cls, constraints: Sequence[str], lower: int, mark: str) -> "Scope":
         if isinstance(constraints, str):
             constraints = (constraints,)
         try:
@@ -87,20 +109,21 @@ class Scope:
         if not isinstance(lower, int) or lower not in (0, 1):
             raise DimMismatch(f"a lower bound is 0 or 1, not {lower!r}")
         facts = tuple(dict.fromkeys(fact.constraint for c in constraints for fact in _read(c)))
-        key = frozenset(facts), lower
+        key = frozenset(facts), lower, mark
         found = _known.get(key)
         if found is None:
-            made = cls._make(facts, lower)
+            made = cls._make(facts, lower, mark)
             with _lock:
                 found = _known.setdefault(key, made)
         return found
 
     @classmethod
-    def _make(cls, constraints: tuple[str, ...], least: int) -> "Scope":
+    def _make(cls, constraints: tuple[str, ...], least: int, mark: str) -> "Scope":
         self = object.__new__(cls)
-        self.constraints, self.least = constraints, least
+        self.constraints, self.least, self.mark = constraints, least, mark
         self.doubted = 0, 0
         self.facts = [fact for c in constraints for fact in _read(c)]
+        self.names = frozenset[str]().union(*(f.names for f in self.facts))
         rows = [f.terms for f in self.facts if not f.equal]
         equations = [f.terms for f in self.facts if f.equal]
         self._prover = Prover(_lower_bounds(self.facts), least, rows, equations)
@@ -120,7 +143,8 @@ class Scope:
         return f"Scope({', '.join(args)})"
 
     def __reduce__(self):
-        return _scope, (self.constraints, self.least)
+        more = (self.mark,) if self.mark else ()
+        return _scope, (self.constraints, self.least, *more)
 
     def __copy__(self) -> "Scope":
         return self
@@ -144,7 +168,7 @@ class Scope:
         return [
             Fact(f"{s} >= {n}", poly.subtract(poly.symbol(s), poly.constant(n)), False)
             for s, n in bounds
-        ] + [f for f in self.facts if poly.names(f.terms) <= names]
+        ] + [f for f in self.facts if f.names <= names]
 
     def undecided(
         self, question: str, p: Terms, relation: str = ">=", about: str = ""
@@ -182,8 +206,8 @@ class Scope:
         return ", ".join(shown[:_MOST_SHOWN] + more)
 
 
-def _scope(constraints: tuple[str, ...], least: int) -> Scope:
-    return Scope(constraints, lower=least)
+def _scope(constraints: tuple[str, ...], least: int, mark: str = "") -> Scope:
+    return Scope._found(constraints, least, mark)
 
 
 def same_scope(a: Scope, b: Scope) -> Scope:

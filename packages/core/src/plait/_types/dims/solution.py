@@ -32,8 +32,9 @@ class _Equation(NamedTuple):
 
 
 def solve_dims(pairs: "Sequence[tuple[Dim | int, int]]") -> dict[str, int]:
-    """The sizes that the names in `pairs` must have for each dim to be the size beside it.
+    """Return the sizes that names must have for each dim to be the size beside it.
 
+    Names are those in `pairs`, and those that equations among the constraints determine by them.
     Sums of several names, products, floor divisions and equations among the constraints are used
     together, as far as they leave one solution.  The size beside a dim may itself be symbolic, in
     another scope; then so are the sizes found.
@@ -62,13 +63,13 @@ def solve_dims(pairs: "Sequence[tuple[Dim | int, int]]") -> dict[str, int]:
     wanted = sorted(frozenset[str]().union(*(d.variables for d, _ in symbolic)))
     known = _solve_with_constraints(symbolic, scope, wanted)
     _check(symbolic, scope, known)
-    return {s: known[s] for s in wanted}  # type: ignore[misc]
+    return dict(sorted(known.items()))  # type: ignore[arg-type]
 
 
 def measure_dims(
     dims: "Sequence[Dim]", roots: "dict[str, Dim] | None" = None
 ) -> "dict[str, Dim | int]":
-    """How to find the names in `dims` when it is known what size each dim is.
+    """Return how names follow from the sizes that the dims have.
 
     Args:
       dims: sizes in terms of names, of one scope.
@@ -77,7 +78,8 @@ def measure_dims(
         be computed.  Without, there are no roots.
 
     Returns:
-      For each name an expression of `s0`, `s1`, ..., the sizes of the dims in their order.  It is
+      For each name in `dims`, and each other name that equations among the constraints determine
+      by these, an expression of `s0`, `s1`, ..., the sizes of the dims in their order.  It is
       right if there are names for which all dims have these sizes.
 
     Raises:
@@ -95,13 +97,15 @@ def measure_dims(
     equations = [_equation(d.terms, n) for d, n in zip(dims, sizes)]
     wanted = sorted(frozenset[str]().union(*(d.variables for d in dims)))
     known = _solve(equations, trusting=True)
-    if not known.keys() >= set(wanted):
-        more = [_equation(f.terms, 0) for f in dims[0].scope.facts if f.equal]
-        known = _solve(equations + more, trusting=True, roots=roots)
+    scope = dims[0].scope
+    if not known.keys() >= scope.names.union(wanted):
+        more = [_equation(f.terms, 0) for f in scope.facts if f.equal]
+        short = not known.keys() >= set(wanted)
+        known = _solve(equations + more, trusting=True, roots=roots if short else None)
     unknown = [s for s in wanted if s not in known]
     if unknown:
         raise _undetermined(unknown, ", ".join(map(str, dict.fromkeys(dims))))
-    return {s: known[s] for s in wanted}
+    return dict(sorted(known.items()))
 
 
 def _solve_with_constraints(pairs: "list[tuple[Dim, int]]", scope: Scope, wanted: list) -> Sizes:
@@ -109,7 +113,7 @@ def _solve_with_constraints(pairs: "list[tuple[Dim, int]]", scope: Scope, wanted
     equations = [_equation(d.terms, n) for d, n in pairs]
     try:
         known = _solve(equations)
-        if not known.keys() >= set(wanted):
+        if not known.keys() >= scope.names.union(wanted):
             more = [_equation(f.terms, 0) for f in scope.facts if f.equal]
             known = _solve(equations + more)
     except _Inconsistent:
@@ -316,7 +320,7 @@ def _check(pairs: "list[tuple[Dim, int]]", scope: Scope, known: Sizes) -> None:
             raise _no_fit(d, actual, known)
     for fact in scope.facts_of(frozenset(known)):
         if not _satisfied(fact, known):
-            found = _at(known, poly.names(fact.terms))
+            found = _at(known, fact.names)
             raise DimMismatch(
                 f"sizes do not satisfy the constraint {fact.constraint} {found}",
                 fix="a size of 0 is admitted by a constraint such as 'b >= 0'"
@@ -333,7 +337,7 @@ def _satisfied(fact: Fact, known: Sizes) -> bool:
     answer = decide_eq(value, 0) if fact.equal else decide_ge(value, 0)
     if answer is None and isinstance(value, Dim):
         relation = "==" if fact.equal else ">="
-        about = f"{fact.constraint} must hold {_at(known, poly.names(fact.terms))}: "
+        about = f"{fact.constraint} must hold {_at(known, fact.names)}: "
         raise value.scope.undecided(f"{value} {relation} 0", value.terms, relation, about)
     return answer is True
 

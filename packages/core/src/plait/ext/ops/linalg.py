@@ -39,6 +39,9 @@ from ..._ops.matrix_inverses import (
     pinv_,
     slogdet_,
 )
+from ..._ops.scaled_products import (
+    scaled_product,
+)
 from ..._ops.solving import (
     columns_in_order,
     general,
@@ -90,6 +93,7 @@ __all__ = [
     "qr_",
     "real_part",
     "rows_in_order",
+    "scaled_product",
     "schur_",
     "slogdet_",
     "solve_",

@@ -7,6 +7,8 @@ asked for.  At zero, where the Euclidean norm has no derivative, the one given i
 import math
 from typing import Any
 
+import numpy as np
+
 from ..._api.surfaces import fused, value
 from ..._base.errors import (
     ArgumentError,
@@ -32,7 +34,14 @@ def _squares(x: Any) -> Any:
 
 @fused
 def _vector(x: Any, *, ord: Any, axes: tuple, keepdims: bool) -> Any:
-    how = dict(keepdims=keepdims)
+    dtype = x.aval.dtype
+    if dtype.itemsize >= 4:
+        return _norm(x, ord, axes, dict(keepdims=keepdims))
+    # A norm may be a float16 where the sum of squares is not.
+    return convert(_norm(convert(x, np.float32), ord, axes, dict(keepdims=keepdims)), dtype)
+
+
+def _norm(x: Any, ord: Any, axes: tuple, how: dict) -> Any:
     if ord == 2:
         return el.sqrt(sum_(_squares(x), axes, **how))
     sizes = el.abs_(x)
