@@ -230,6 +230,9 @@ def test_things_with_array_methods():
 
     for thing in (Wrapped(), Hosted()):
         assert pnp.sin(thing).shape == (3,) and pnp.asarray(thing).tolist() == [0, 1, 2]
-        assert isinstance(pnp.ones(3) + thing, plait.Array)
+        assert isinstance(pnp.add(pnp.ones(3), thing), plait.Array)
+    assert isinstance(pnp.ones(3) + Wrapped(), plait.Array)
+    with pytest.raises(TypeError, match="Hosted"):  # operators leave it to its class
+        pnp.ones(3) + Hosted()
     with pytest.raises(TypeRule):
         pnp.sin("abc")

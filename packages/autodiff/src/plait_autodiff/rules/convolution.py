@@ -14,11 +14,10 @@ from plait.ext.ops.convolution import (
     ConvDims,
     conv_general,
     dilated,
+    moved_groups,
 )
 from plait.ext.ops.shape import (
     convert_together,
-    moveaxis,
-    reshape,
     rev,
 )
 from plait.ext.values import (
@@ -48,16 +47,9 @@ def _(ct, x, y, **params):
     return (got, None) if is_linear(x) else (None, got)
 
 
-def _moved(x: Any, axis: int, to: int, groups: int) -> Any:
-    """The groups that an axis is made of moved to another, of which they are the slowest part."""
-    if groups == 1:
-        return x
-    shape = list(x.aval.shape)
-    shape[axis : axis + 1] = [groups, shape[axis] // groups]
-    x = moveaxis(reshape(x, tuple(shape)), axis, to)  # now in front of the axis they join
-    shape = list(x.aval.shape)
-    shape[to : to + 2] = [shape[to] * shape[to + 1]]
-    return reshape(x, tuple(shape))
+def _kept(params: dict) -> dict:
+    """Return the parameters that are those of the derivative, too."""
+    return {name: params[name] for name in ("precision", "exact") if name in params}
 
 
 def _to_input(g: Any, y: Any, want: Any, params: dict) -> Any:
@@ -65,7 +57,7 @@ def _to_input(g: Any, y: Any, want: Any, params: dict) -> Any:
     batches = params["batch_group_count"]
     groups = params["feature_group_count"] * batches
     o, i, *space = dims.rhs_spec
-    y = _moved(y, o, i, groups)
+    y = moved_groups(y, o, i, groups)
     y = rev.bind(y, axes=tuple(sorted(space))) if space else y
     padding = []
     spatial = zip(dims.lhs_spec[2:], space, dims.out_spec[2:], params["window_strides"],
@@ -80,9 +72,9 @@ def _to_input(g: Any, y: Any, want: Any, params: dict) -> Any:
         lhs_dilation=params["window_strides"], rhs_dilation=params["rhs_dilation"],
         dims=ConvDims(dims.out_spec, (i, o, *space), dims.lhs_spec),
         feature_group_count=groups, batch_group_count=1,
-        precision=params["precision"], out_dtype=want.dtype,
+        out_dtype=want.dtype, **_kept(params),
     )  # fmt: skip
-    return _moved(out, dims.lhs_spec[1], dims.lhs_spec[0], batches)
+    return moved_groups(out, dims.lhs_spec[1], dims.lhs_spec[0], batches)
 
 
 def _to_kernel(g: Any, x: Any, want: Any, params: dict) -> Any:
@@ -102,5 +94,5 @@ def _to_kernel(g: Any, x: Any, want: Any, params: dict) -> Any:
         dims=ConvDims(exchanged(dims.lhs_spec), exchanged(dims.out_spec), exchanged(dims.rhs_spec)),
         feature_group_count=params["batch_group_count"],
         batch_group_count=params["feature_group_count"],
-        precision=params["precision"], out_dtype=want.dtype,
+        out_dtype=want.dtype, **_kept(params),
     )  # fmt: skip

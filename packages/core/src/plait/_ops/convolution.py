@@ -1,7 +1,8 @@
 """Convolutions (cross-correlations, as everywhere in the field), with strides, dilations, groups.
 
 Invariant: axes are named by `ConvDims` only; a rule that permutes operands permutes these.
-`padding` is explicit in the primitive; "SAME" and "VALID" are words of the functions for users.
+`padding` is explicit in the primitive, whose lowering is in `sliding.py`; "SAME" and "VALID" are
+words of the functions for users.
 """
 
 from collections.abc import Sequence
@@ -19,11 +20,10 @@ from .._base.errors import (
 from .._core.primitive import Ints, primitive
 from .._types.avals import INT32, Aval
 from .._types.dims import is_symbolic, max_dim
-from .._xla.lower import lower_rules
 from .._xla.mlir import attr, i64, i64s, matrix
 from .contraction import PRECISIONS, normal_precision, operands, precision_config
 from .layout import free, placed
-from .shape import normal_shape, rev, transpose
+from .shape import moveaxis, normal_shape, reshape, rev, transpose
 from .static_arguments import fixed, fixed_each
 
 
@@ -116,8 +116,12 @@ def conv_general(
     batch_group_count: int,
     precision: str,
     out_dtype: np.dtype,
+    exact: bool = False,
 ) -> Aval:
-    """Sums of products of the input with the kernel at every position of its window."""
+    """Sums of products of the input with the kernel at every position of its window.
+
+    Padding and the gaps of dilation are zeros; if `exact`, they are not multiplied.
+    """
     steps = {
         "window_strides": window_strides,
         "padding": padding,
@@ -157,9 +161,9 @@ def _numbers(dims: ConvDims):
     return attr(f"#stablehlo.conv<[{lhs}]x[{rhs}]->[{text(dims.out_spec, 'b', 'f')}]>")
 
 
-@lower_rules.rule(conv_general)
-def _(e, xs, ins, outs, window_strides, padding, lhs_dilation, rhs_dilation, dims,
-      feature_group_count, batch_group_count, precision, out_dtype):  # fmt: skip
+def emit_convolution(e, xs, out, window_strides, padding, lhs_dilation, rhs_dilation, dims,
+                     feature_group_count, batch_group_count, precision, out_dtype):  # fmt: skip
+    """Emit the convolution of `xs`, a value of type `out`, as the backend does it."""
     attributes = dict(
         window_strides=i64s(*window_strides),
         lhs_dilation=i64s(*lhs_dilation),
@@ -173,10 +177,28 @@ def _(e, xs, ins, outs, window_strides, padding, lhs_dilation, rhs_dilation, dim
     if is_symbolic(flat):
         table = Aval((len(padding), 2), INT32)
         pads = e.op("stablehlo.reshape", [e.shape(flat)], table)
-        return e.op("stablehlo.dynamic_conv", [*xs, pads], outs[0], **attributes)
+        return e.op("stablehlo.dynamic_conv", [*xs, pads], out, **attributes)
     if padding:
         attributes["padding"] = matrix(padding)
-    return e.op("stablehlo.convolution", xs, outs[0], **attributes)
+    return e.op("stablehlo.convolution", xs, out, **attributes)
+
+
+def moved_groups(x: Any, axis: int, to: int, groups: int) -> Any:
+    """Move the groups that an axis is made of to another axis, as the slowest part of that.
+
+    >>> import numpy as np
+    >>> from plait.ext.ops.convolution import moved_groups
+    >>> moved_groups(np.zeros((6, 2)), 0, 1, 3).shape
+    (2, 6)
+    """
+    if groups == 1:
+        return x
+    shape = list(x.aval.shape)
+    shape[axis : axis + 1] = [groups, shape[axis] // groups]
+    x = moveaxis(reshape(x, tuple(shape)), axis, to)  # now in front of the axis they join
+    shape = list(x.aval.shape)
+    shape[to : to + 2] = [shape[to] * shape[to + 1]]
+    return reshape(x, tuple(shape))
 
 
 # ---- as users say it -----------------------------------------------------------------------

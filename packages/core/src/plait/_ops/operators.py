@@ -12,6 +12,7 @@ import numpy as np
 from .._base.errors import (
     ArgumentError,
     AxisError,
+    OperandTypeError,
     ShapeError,
 )
 from .._base.lazy import later
@@ -39,13 +40,28 @@ from . import elementwise as el
 from .layout import free, placed
 
 _NONE: dict[str, Any] = {}
-_PROTOCOLS = "__plait_array__", "__jax_array__", "__array__"
+_PROTOCOLS = "__plait_array__", "__jax_array__"
 _OTHERS = (Value, np.ndarray, np.generic, int, float, complex)
+_CONTAINERS = {list, tuple, set, dict}
 
 
 def _operand(x: Any) -> bool:
-    """Whether an operator takes it; lists and strings are left to Python."""
-    return isinstance(x, _OTHERS) or any(hasattr(x, name) for name in _PROTOCOLS)
+    """Return whether an operator takes `x`; Python leaves it to the class of `x` otherwise.
+
+    A class that has only `__array__` has labels, units or gradients that a conversion would drop,
+    and so has a class of numpy's arrays with universal functions of its own.  Containers raise
+    TypeError: their classes would repeat them, or compare them as objects.
+    """
+    if isinstance(x, _OTHERS):
+        if x.__class__ is np.ndarray or not isinstance(x, np.ndarray):
+            return True
+        return type(x).__array_ufunc__ is np.ndarray.__array_ufunc__
+    if x.__class__ in _CONTAINERS:
+        raise OperandTypeError(
+            f"operators take arrays and numbers, not {type(x).__name__}",
+            fix="make an array of it with plait.numpy.asarray",
+        )
+    return any(hasattr(x, name) for name in _PROTOCOLS)
 
 
 # Each is a border: its `try` costs nothing while nothing is raised, and no call.

@@ -4,6 +4,7 @@ Invariant: positions are operands and never part of a compiled program while not
 that a loop over `x[i]` compiles once.  Under a trace whatever is fixed becomes a plain slice.
 """
 
+import array
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import Any
@@ -380,7 +381,7 @@ class Positions:
         x = materialise_at_ground(as_value(self.array))
         if v.__class__ is int and op not in _OF_FLOATS and x.aval.category != OPAQUE:
             v = convert(v, x.aval.dtype, True)  # refused if it does not fit there
-        v = v if isinstance(v, Value) else as_value(v)
+        v = _written_value(v)
         if v.aval.dtype.kind == "c" and x.aval.dtype.kind != "c":
             raise OperandTypeError(
                 f"complex values {v.aval!r} can not be written into {x.aval!r}",
@@ -435,6 +436,15 @@ class Positions:
         f = lambda x, m, v: masked(x, m, v, op)  # noqa: E731
         found = _program(("mask", op), f, [x.key, mask.key, v.key])
         return _array(found, [x.buffer(), mask.buffer(), v.buffer()])
+
+
+def _written_value(v: Any) -> Any:
+    """Return what is written as a value; lists, ranges and memory are taken here, as by JAX."""
+    if isinstance(v, Value):
+        return v
+    if isinstance(v, list | tuple | range | memoryview | array.array):
+        return later("numpy").asarray(v)
+    return as_value(v)
 
 
 def _each_time(func: Callable, x: Any, plan: IndexPlan, values: Sequence[Any]) -> Any:

@@ -16,7 +16,6 @@ from .._base.errors import (
 from .._core.dispatch import dispatched
 from .._ops import contraction
 from .._ops import elementwise as el
-from .._ops.convolution import conv_general_dilated
 from .._ops.shape import (
     broadcast_to,
     convert_together,
@@ -31,6 +30,7 @@ from .._ops.shape import (
     squeeze,
     stack,
 )
+from .._ops.sliding import slide
 from .._ops.taking import take
 from .._types.avals import COMPLEX, broadcast_shapes
 from .._types.dims import is_symbolic, max_dim, min_dim
@@ -278,11 +278,7 @@ def _conv(x: Any, y: Any, *, mode: str, flipped: bool, precision: Any, dtype: An
                  "valid": (0, 0)}[mode]  # fmt: skip
     if not x.aval.inexact:
         return _by_places(x, y, low, high, long, short, turned, dtype)
-    out = conv_general_dilated(
-        reshape(x, (1, 1, long)), reshape(y, (1, 1, short)), (1,), [(low, high)],
-        precision=precision, preferred_element_type=dtype,
-    )  # fmt: skip
-    out = reshape(out, (out.aval.size,))
+    out = slide(x, y, [(low, high)], precision, dtype)
     return rev.bind(out, axes=(0,)) if turned else out
 
 
@@ -307,11 +303,7 @@ def _symbolic_conv(x: Any, y: Any, mode: str, flipped: bool, precision: Any, dty
                    "valid": (short - 1, long - short + 1)}[mode]  # fmt: skip
     margin = window - 1, window - 1 + max_dim(1 - n, 0)  # of no elements as of one that is 0
     if x.aval.inexact:
-        out = conv_general_dilated(
-            reshape(x, (1, 1, n)), reshape(y, (1, 1, window)), (1,), [margin],
-            precision=precision, preferred_element_type=dtype,
-        )  # fmt: skip
-        out = reshape(out, (out.aval.size,))
+        out = slide(x, y, [margin], precision, dtype)
     else:
         out = _integer_overlaps(pad(x, 0, [(*margin, 0)]), y, dtype)
     return slice_in_dim(out, begin, begin + size)

@@ -13,7 +13,6 @@ from .._base.errors import (
     AxisError,
 )
 from .._ops import elementwise as el
-from .._ops.convolution import conv_general_dilated
 from .._ops.reduction import mean
 from .._ops.shape import (
     concatenate,
@@ -21,10 +20,10 @@ from .._ops.shape import (
     moveaxis,
     normal_axes,
     normal_axis,
-    reshape,
     rev,
     slice_in_dim,
 )
+from .._ops.sliding import slide
 from .._types.avals import COMPLEX
 from .._types.dims import max_dim
 from ..numpy.fourier import fftn, ifftn, irfftn, rfftn
@@ -65,15 +64,6 @@ def _backwards(x: Any) -> Any:
     return rev.bind(x, axes=tuple(range(x.aval.ndim))) if x.aval.ndim else x
 
 
-def _slid(x: Any, kernel: Any, padding: list, precision: Any) -> Any:
-    """Sums of products of `x` with the kernel, at every place where it fits."""
-    out = conv_general_dilated(
-        reshape(x, (1, 1, *x.aval.shape)), reshape(kernel, (1, 1, *kernel.aval.shape)),
-        (1,) * x.aval.ndim, padding, precision=precision,
-    )  # fmt: skip
-    return reshape(out, out.aval.shape[2:])
-
-
 def _centered(full: Any, sizes: Any, skip: Any = None) -> Any:
     """The middle of `full`, of these sizes."""
     for i, n in enumerate(sizes):
@@ -100,12 +90,17 @@ def _swapped_if_valid(does: str, x: Any, y: Any, mode: str) -> bool:
 
 @fused
 def _direct(x: Any, y: Any, *, mode: str, precision: Any) -> Any:
-    sizes, kernel = x.aval.shape, _backwards(y)
-    if not sizes:
+    if not x.aval.ndim:
         return el.mul(x, y)
-    reach = [(m - 1, m - 1) if mode != "valid" else (0, 0) for m in y.aval.shape]
-    out = _slid(x, kernel, reach, precision)
-    return _centered(out, sizes) if mode == "same" else out
+    kernel = _backwards(y)
+    return slide(x, kernel, _around(y, mode), precision)
+
+
+def _around(kernel: Any, mode: str, later: int = 0) -> list:
+    """How far a kernel sticks out of the array at each end of each axis; what is left over at the
+    middle goes to the front, or with `later` to the end."""
+    whole = {"full": lambda k: (k, k), "same": lambda k: (k - (k + later) // 2, (k + later) // 2)}
+    return [whole.get(mode, lambda k: (0, 0))(m - 1) for m in kernel.aval.shape]
 
 
 def convolve(
@@ -231,14 +226,12 @@ def _image(
     if not turned and _swapped_if_valid(does, x, y, mode):
         x, y = y, x
     kernel = _backwards(y) if not turned else (el.conj(y) if y.aval.category == COMPLEX else y)
-    sizes, reach = x.aval.shape, [m - 1 for m in y.aval.shape]
-    if mode != "valid":
+    around = _around(y, mode, int(turned))
+    if boundary != "fill" or fillvalue.__class__ not in (int, float) or fillvalue != 0:
         how = {"constant_values": fillvalue} if boundary == "fill" else {}
-        x = padded(x, [(k, k) for k in reach], _BOUNDARIES[boundary], **how)
-    out = _slid(x, kernel, [(0, 0)] * 2, precision)
-    if mode != "same":
-        return out
-    return _centered(out, sizes, [(k + turned) // 2 for k in reach])
+        x = padded(x, around, _BOUNDARIES[boundary], **how)
+        around = [(0, 0)] * 2
+    return slide(x, kernel, around, precision)
 
 
 def convolve2d(

@@ -7,10 +7,12 @@ from ..._ops.convolution import (
     ConvDims,
     conv_general,
     dilated,
+    moved_groups,
 )
 
 __all__ = [
     "ConvDims",
     "conv_general",
     "dilated",
+    "moved_groups",
 ]

@@ -39,7 +39,7 @@ def _surrounded(x: np.ndarray, padding: Any) -> np.ndarray:
 def _conv(
     x: np.ndarray, y: np.ndarray, window_strides: Any, padding: Any, lhs_dilation: Any,
     rhs_dilation: Any, dims: Any, feature_group_count: int, batch_group_count: int,
-    precision: str, out_dtype: Any,
+    precision: str, out_dtype: Any, exact: bool = False,
 ) -> np.ndarray:  # fmt: skip
     lhs, rhs, out_axes = dims
     x, y = widened(x).transpose(lhs), widened(y).transpose(rhs)
