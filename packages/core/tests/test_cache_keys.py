@@ -12,7 +12,7 @@ import pytest
 
 import plait
 from plait import ext, lax
-from plait._core.primitive import freeze
+from plait._base.freezing import freeze
 
 pnp = plait.numpy
 

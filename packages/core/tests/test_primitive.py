@@ -12,7 +12,8 @@ import pytest
 
 import plait
 from plait import ext
-from plait._core.primitive import Primitive, freeze, freeze_params, primitives, registered
+from plait._base.freezing import freeze, freeze_params
+from plait._core.primitive import Primitive, primitives, registered
 from plait.ext.errors import TypeRule
 from plait.ext.ops.elementwise import mul
 

@@ -466,6 +466,42 @@ def test_shard_map_and_other_divisions(mesh, close, told):
         close(got, 2 * x)
 
 
+@pytest.mark.parametrize("axis_names", [None, {"x"}, {"y"}])
+@pytest.mark.parametrize(
+    "entries_", [(), ("x",), ("y", "x"), (None, "y"), (("x", "y"),), ("x", "y")]
+)
+def test_shard_map_without_in_specs(mesh, close, entries_, axis_names):
+    """Arguments are divided as their types say, over the axes that are divided by hand."""
+    x, over = host((8, 8), "float32"), axis_names or {"x", "y"}
+    spec = [(n,) if isinstance(n, str) else n or () for n in (*entries_, (), ())[:2]]
+    spec = [tuple([n for n in names if n in over]) for names in spec]
+    sizes = [int(np.prod([mesh.shape[n] for n in names], dtype=int)) for names in spec]
+    inside = []
+
+    def piece(v, tree):
+        inside.append((v.shape, tree["n"].shape))
+        return v * tree["n"]
+
+    with use_mesh(mesh):
+        a = plait.device_put(x, P(*entries_))
+        f = shard_map(piece, out_specs=P(*spec), axis_names=axis_names)
+        for g in (f, plait.jit(f)):
+            close(g(a, {"n": np.float32(2)}), 2 * x)
+        mixed = plait.grad(lambda v: f(v, {"n": v.sum()}).sum())(a)  # the square of the sum
+    assert set(inside) == {((8 // sizes[0], 8 // sizes[1]), ())}
+    close(mixed, np.full((8, 8), 2 * x.sum()))
+
+
+def test_shard_map_without_in_specs_needs_explicit_axes(told):
+    half = make_mesh((2, 4), ("x", "y"), axis_types=(AxisType.Explicit, AxisType.Auto))
+    x = host((8, 4), "float32")
+    with use_mesh(half):
+        a = plait.device_put(x, P("x"))
+        told(lambda: shard_map(lambda v: v, out_specs=P("x"))(a), "in_specs", "'y'", "P()")
+        out = shard_map(lambda v: v * 2, out_specs=P("x"), axis_names={"x"})(a)
+    assert np.array_equal(out, 2 * x)
+
+
 def test_auto_axes(mesh, close, told):
     x = host((8, 8), "float32")
     with use_mesh(mesh):

@@ -15,6 +15,7 @@ from plait.errors import (
 from plait.ext.errors import (
     ArgumentError,
     AxisError,
+    ShapeError,
 )
 from plait.ext.ops.shape import (
     materialise_at_ground,
@@ -138,6 +139,12 @@ def inside(does: str, axis: int, x: Any, told: Callable[[], str]) -> int:
 def one_size(told: Sequence[tuple[str, Any]], axis_size: Any, nothing: str) -> Any:
     """The size of the mapped axes, of which (what to tell of it, size) are known, and what the
     caller says; raises AxisError if they differ, or `nothing` is known."""
+    if axis_size is not None and not hasattr(axis_size, "__index__"):
+        # it may equal a size, and what is kept for that size would be found
+        raise ShapeError(
+            f"vmap: axis_size must be an integer, not {axis_size!r}",
+            fix="write the number of elements that are mapped, as an int",
+        )
     sizes = [s for _, s in told] + ([] if axis_size is None else [axis_size])
     if not sizes:
         raise AxisError(nothing, fix="map an argument, or pass axis_size")

@@ -10,7 +10,9 @@ message about a tree says where in it, by a key path like `['w'][0].bias`.
 import builtins
 import dataclasses
 from collections import OrderedDict, defaultdict
-from typing import TYPE_CHECKING, Any, Protocol
+from functools import lru_cache
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ._base.errors import (
     ArgumentError,
@@ -20,11 +22,12 @@ from ._base.errors import (
     TreeMismatch,
     TypeRule,
 )
+from ._base.freezing import PLAIN, bare, exact, freeze
 from ._base.jaxlib_api import new_registry, pytree
 from ._base.tracebacks import border
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Sequence
+    from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 
 __all__ = [
     "all",
@@ -98,6 +101,53 @@ def flatten(
         ) from None
 
 
+def node_data(tree: "TreeDef") -> "tuple[type, Any] | None":
+    """Return the class and the static part of the node at the top; None for a leaf."""
+    data = tree.node_data()
+    return None if data is None else (data[0], bare(data[1]))
+
+
+class KeyedTree(NamedTuple):
+    """A structure whose dictionaries have keys that == may not tell apart, and these."""
+
+    keys: "Hashable"
+    tree: "TreeDef"
+
+
+def exact_key(tree: "TreeDef") -> "TreeDef | KeyedTree":
+    """Return a hashable key of a structure: itself, where == tells such structures apart.
+
+    Keys of dictionaries are compared by jaxlib, and by ==: 1, True and 1.0 are one.  Names are
+    compared so here too, also those of enumerations: a dictionary finds what is equal.
+    """
+    try:
+        is_loose = _has_other_keys(tree)
+    except ValueError:  # numpy does not say whether it equals another structure
+        is_loose = True
+    return KeyedTree(tuple(_dict_keys(tree)), tree) if is_loose else tree
+
+
+def bare_tree(key: "TreeDef | KeyedTree") -> "TreeDef":
+    """Return the structure of a key."""
+    return key.tree if key.__class__ is KeyedTree else key  # type: ignore[union-attr,return-value]
+
+
+# Few, since hashes leave static parts out: a structure is compared with all that differ in these.
+@lru_cache(maxsize=128)
+def _has_other_keys(tree: "TreeDef") -> bool:
+    """Return whether dictionaries have keys that are not names."""
+    return builtins.any(kind is not str for kind, _ in _dict_keys(tree))
+
+
+def _dict_keys(tree: "TreeDef") -> "Iterator[Any]":
+    """Yield the keys of all dictionaries in a structure, frozen: (class, value)."""
+    data = tree.node_data()
+    if data is not None and data[0] is dict:
+        yield from builtins.map(freeze, data[1])
+    for child in tree.children():
+        yield from _dict_keys(child)
+
+
 def unflatten(treedef: "TreeDef", leaves: "Iterable[Any]"):
     """The tree of this structure with these leaves; the inverse of `flatten`.
 
@@ -153,8 +203,10 @@ def register(
     """Make a class a tree: `to_children(x) -> (children, static)` and its inverse
     `from_children(static, children) -> x`.
 
-    `keys(x)` says where the children are, for messages and paths: entries like `DictKey("w")`, or
-    `".w"` for an attribute.  Raises TypeRule if the class is registered already.
+    Structures are equal only if their static parts are alike: of one class, and equal by the rule
+    of keys (1, 1.0 and True differ, as do 0.0 and -0.0).  `keys(x)` says where the children are,
+    for messages and paths: entries like `DictKey("w")`, or `".w"` for an attribute.  Raises
+    TypeRule if the class is registered already.
     """
 
     def with_keys(x):
@@ -176,8 +228,21 @@ def register_with_keys(cls: type, to_children, from_children, with_keys) -> None
     """The same, where `with_keys(x) -> ((entry, child) pairs, static)`, or None."""
     if not isinstance(cls, type):
         raise ArgumentError(f"only classes can be registered as trees, not {cls!r}")
+
+    # jaxlib compares the static parts of structures by ==, which takes 1, True and 1.0 for one.
+    def exactly(x):
+        kids, static = to_children(x)
+        return kids, static if static.__class__ in PLAIN else exact(static)
+
+    def exactly_with_keys(x):
+        kids, static = with_keys(x)
+        return kids, exact(static)
+
+    def made(static, kids):
+        return from_children(bare(static), kids)
+
     try:
-        registry.register_node(cls, to_children, from_children, with_keys)
+        registry.register_node(cls, exactly, made, with_keys and exactly_with_keys)
         _registered.add(cls)
     except ValueError:
         raise ArgumentError(
@@ -252,14 +317,23 @@ def _register_fields(cls: type, data: tuple[str, ...], meta: tuple[str, ...]) ->
             fix="a field is in data_fields or in meta_fields, once",
         )
 
+    children, static = _getter(data), _getter(meta)
+
     def to_children(x):
-        return [getattr(x, n) for n in data], tuple([getattr(x, n) for n in meta])
+        return children(x), static(x)
 
     def from_children(static, children):
         return cls(**dict(zip(data, children)), **dict(zip(meta, static)))
 
     register(cls, to_children, from_children, lambda x: [f".{n}" for n in data])
     return cls
+
+
+def _getter(names: tuple[str, ...]) -> "Callable[[Any], tuple[Any, ...]]":
+    """Return the function that returns attributes as a tuple."""
+    if len(names) > 1:
+        return attrgetter(*names)
+    return lambda x: tuple([getattr(x, name) for name in names])
 
 
 def _register_builtins() -> None:

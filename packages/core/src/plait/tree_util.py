@@ -10,6 +10,7 @@ from typing import Any
 from ._base.errors import (
     ArgumentError,
 )
+from ._base.freezing import bare
 from ._base.jaxlib_api import pytree
 from .tree import (
     LEAF,
@@ -151,7 +152,7 @@ def register_pytree_with_keys_class(cls: type) -> type:
 
 
 def register_static(cls: type) -> type:
-    """Decorator: instances are trees without leaves, compared by == and hashed."""
+    """Decorator: instances are trees without leaves, static as a whole."""
     register(cls, lambda x: ((), x), lambda static, _: static)
     return cls
 
@@ -197,7 +198,7 @@ def flatten_one_level_with_keys(tree: Any) -> tuple[list[tuple[Any, Any]], Hasha
         raise ArgumentError(
             f"{tree!r} is a leaf, and has no children", fix="give it a node of a tree"
         )
-    pairs, static = level
+    pairs, static = level[0], bare(level[1])
     return list(pairs), tuple(static) if isinstance(static, list) else static
 
 

@@ -23,6 +23,7 @@ from plait.ext.errors import (
 from plait.ext.tree import (
     LEAF,
     TreeDef,
+    node_data,
     registry,
 )
 
@@ -180,7 +181,7 @@ def written(tree: TreeDef, what: str, names: set[str]) -> Any:
 
     Raises NotExportable for a node of a class that is not registered; `what` says of what.
     """
-    data = tree.node_data()
+    data = node_data(tree)
     if data is None:
         return _LEAF
     cls, static = data

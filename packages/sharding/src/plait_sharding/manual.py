@@ -66,6 +66,19 @@ from .variance import varying
 
 __all__ = ["manual_here", "shard_map", "shard_map_p"]
 
+
+class _FromTypes:
+    """The default of `in_specs`: arguments are divided as their types say."""
+
+    def __repr__(self) -> str:
+        return "<as the types of the arguments say>"
+
+    def __reduce__(self) -> str:
+        return "FROM_TYPES"
+
+
+FROM_TYPES = _FromTypes()
+
 # ---- the operation -------------------------------------------------------------------------
 
 
@@ -227,7 +240,7 @@ def shard_map(
     f: Callable[..., Any] | None = None,
     /,
     mesh: Any = None,
-    in_specs: Any = None,
+    in_specs: Any = FROM_TYPES,
     out_specs: Any = None,
     *,
     axis_names: Any = None,
@@ -247,7 +260,8 @@ def shard_map(
         devices that the arguments of the computation lie on, or of the first ones, which must be
         there to compile, but not to lower.
       in_specs: a PartitionSpec for each argument, a tree prefix of the tuple of arguments; an
-        axis that is not divided is there whole on every device.  None is `P()`.
+        axis that is not divided is there whole on every device.  None is `P()`.  Left out, where
+        all axes divided by hand are explicit: arguments are divided over them as their types say.
       out_specs: how the results are put together from their pieces, a tree prefix of the results.
       axis_names: the axes of the mesh that are divided by hand, a set of names; all by default.
         Over the others the compiler divides arrays inside, as it does outside.
@@ -263,6 +277,7 @@ def shard_map(
     Raises:
       AxisError: a PartitionSpec names an axis that the mesh does not have, or has too many
         entries; a size can not be divided evenly; a result may differ.
+      ArgumentError: in_specs is left out, and an axis that is divided by hand is not explicit.
       TreeMismatch: in_specs or out_specs is no prefix of the arguments or results.
       PlaitError: `f` does something in order, or contains a shard_map over the same axes.
       MissingMesh: no mesh is given, and none is in context.
@@ -320,7 +335,8 @@ def over_pieces(
     def with_parts(mesh: Mesh | AbstractMesh, lending: Lending, which: Sequence[int]) -> Any:
         """`f` gets handles for pieces of what handles stand for, and gives what they stand for."""
         plain = lending.plain
-        specs = _spread(in_specs, plain, "in_specs")
+        specs = _from_types(mesh, axis_names, plain) if in_specs is FROM_TYPES else in_specs
+        specs = _spread(specs, plain, "in_specs")
         outer = tuple(out_specs) if isinstance(out_specs, list) else out_specs
         back = (outer, [specs[i] for i in which])
 
@@ -340,7 +356,8 @@ def over_pieces(
         keep = kept.setdefault((mesh, axes), {})
         _not_inside(mesh, axes)
         values, tree = arguments(args, {}, "shard_map")
-        ins = _entries(mesh, axes, in_specs, args, values, "in_specs")
+        specs = _from_types(mesh, axes, args) if in_specs is FROM_TYPES else in_specs
+        ins = _entries(mesh, axes, specs, args, values, "in_specs")
         shapes = [
             piece_shape(mesh, v.aval, spec, lambda i=i: _said("in_specs", args, i, values[i]))
             for i, (v, spec) in enumerate(zip(values, ins))
@@ -399,6 +416,24 @@ def _piece(
     entries = tuple([tuple([n for n in names if n not in axes]) for names in over])
     piece_shape(inner, piece, entries, lambda: f"the pieces, {piece!r}, of {said()}")
     return piece.with_sharding(NamedSharding(inner, PartitionSpec(*entries)).explicit)
+
+
+def _from_types(mesh: Mesh | AbstractMesh, axes: Sequence[str] | None, args: tuple) -> Any:
+    """Return the PartitionSpec of each argument that its type says, of the axes divided by hand."""
+    axes = _chosen(mesh, axes)
+    values, tree = arguments(args, {}, "shard_map")
+    others = [n for n in axes if n not in mesh.explicit_axes]
+    if others and values:
+        raise ArgumentError(
+            f"shard_map got no in_specs, and types say nothing of {others[0]!r}, which is not an "
+            "explicit axis of the mesh",
+            fix="give in_specs=P('axis', ...) for arguments that are divided, P() for whole ones",
+        )
+    specs = []
+    for aval in [v.aval for v in values]:
+        over = () if aval.sharding is None else aval.sharding.entries(aval.ndim)
+        specs.append(PartitionSpec(*[tuple([n for n in names if n in axes]) for names in over]))
+    return tree.unflatten(specs)[0]
 
 
 def divided(aval: Aval, spec: tuple[tuple[str, ...], ...]) -> Aval:

@@ -9,12 +9,13 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+from .._base.freezing import PLAIN, freeze, freeze_params
 from .._base.jaxlib_api import RuntimeFailure
 from .._base.tracebacks import leaving
 from .._core.array import Array, Literal, as_value, failure
 from .._core.dispatch import dispatched
 from .._core.interpreter import GROUND, Value, current
-from .._core.primitive import Primitive, freeze, freeze_params
+from .._core.primitive import Primitive
 from .._jit.calls import jit
 from .._ops.shape import materialise_at_ground
 from .._types.avals import WEAK
@@ -172,10 +173,13 @@ def fused(f: Callable | None = None, *, numbers: tuple[str, ...] = ()) -> Callab
 _SCALARS = (bool, int, float, complex, Literal)
 
 
+_EXACT = PLAIN | {bool}
+
+
 def _key(static: dict[str, Any], held: dict[int, Any]) -> tuple:
     values = tuple(static.values())
     classes = tuple([v.__class__ for v in values])
-    key = freeze_params(static) if float in classes else (*static, *values, *classes)
+    key = (*static, *values, *classes) if _EXACT.issuperset(classes) else freeze_params(static)
     return (key, *[(i, freeze(v)) for i, v in held.items()]) if held else key
 
 

@@ -19,6 +19,7 @@ from .._base.errors import (
     PlaitError,
     RegistrationError,
 )
+from .._base.freezing import freeze
 from .._base.source import here
 from .._plugins.rules import RuleTable
 from .._plugins.traits import Elementwise
@@ -31,7 +32,7 @@ from .higher_order import Part
 from .interpreter import Interpreter, Tracer, as_list, enter, leave, open_under, stray
 from .ir import Program, Var, ambient_of, speaks_of
 from .lift_higher_order import Form, Forms, lift_program, rewired
-from .primitive import Primitive, freeze
+from .primitive import Primitive
 
 __all__ = ["Carrier", "Lifted", "expand_rules"]
 

@@ -14,11 +14,11 @@ memoised.
 
 import inspect
 import re
-import struct
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from .._base.errors import DuplicateRule, RegistrationError
+from .._base.freezing import freeze_params
 from .._plugins.rules import described
 from .._plugins.traits import AnyElement, Indexing, Structural, Trait
 from .._types.avals import OPAQUE, Aval, no_number
@@ -30,16 +30,7 @@ from .higher_order import Wiring
 from .interpreter import Value, current
 from .ir import Effect
 
-__all__ = [
-    "Ints",
-    "Primitive",
-    "Sizes",
-    "freeze",
-    "freeze_params",
-    "primitive",
-    "registered",
-    "textual_name",
-]
+__all__ = ["Ints", "Primitive", "Sizes", "primitive", "registered", "textual_name"]
 
 Ints = tuple[int, ...]
 Sizes = tuple[int | Dim, ...]
@@ -272,28 +263,3 @@ def _loose_parameters(rule: Callable[..., Any]) -> tuple[str, ...] | None:
             if p.annotation is p.empty or _LOOSE.search(text):
                 loose.append(p.name)
     return tuple(loose) or None
-
-
-def freeze(x: Any) -> Hashable:
-    """Return a hashable key of a static value: two keys are equal only if the values are alike.
-
-    Python says 1 == 1.0 == True and 0.0 == -0.0, but a program specialised to one of them is wrong
-    for the others: 1 / -0.0 is not 1 / 0.0.  Hence the class is in the key, and of floats the bits
-    are (which also makes a nan equal to itself).  Raises TypeError for what can not be hashed.
-    """
-    kind = x.__class__
-    if issubclass(kind, tuple):
-        return kind, tuple([freeze(v) for v in x])  # pyright: ignore[reportUnknownVariableType]
-    if kind is float:
-        return kind, struct.pack("d", x)
-    if kind is complex:
-        return kind, struct.pack("dd", x.real, x.imag)
-    if kind is frozenset:
-        return kind, frozenset([freeze(v) for v in x])
-    hash(x)
-    return kind, x
-
-
-def freeze_params(params: dict[str, Any]) -> tuple[Any, ...]:
-    """Return the same for parameters."""
-    return tuple([(k, freeze(v)) for k, v in params.items()])

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import Any
 
-from ..tree import TreeDef
+from ..tree import TreeDef, node_data
 
 __all__ = ["alike", "as_one", "parts_that_may_be_one", "tell_parts_apart"]
 
@@ -32,19 +32,26 @@ def tell_parts_apart(cls: type, which: Callable[[Any, int], Iterable[int]]) -> N
         matters; they are leaves.
     """
     _which[cls] = which
-    parts_that_may_be_one.cache_clear()
+    _parts.cache_clear()
 
 
-@lru_cache(maxsize=1024)
 def parts_that_may_be_one(tree: TreeDef) -> tuple[int, ...]:
     """Return the numbers of the leaves of which it matters whether they are one object."""
+    try:
+        return _parts(tree)
+    except ValueError:  # numpy does not say whether it equals another structure
+        return _parts.__wrapped__(tree)
+
+
+@lru_cache(maxsize=128)
+def _parts(tree: TreeDef) -> tuple[int, ...]:
     found: list[int] = []
     _collect(tree, 0, found)
     return tuple(found)
 
 
 def _collect(tree: TreeDef, at: int, found: list[int]) -> None:
-    data = tree.node_data()
+    data = node_data(tree)
     if data is None:
         return
     kids = tree.children()

@@ -7,6 +7,7 @@ order; arrays that programs hold are told apart as objects.
 from collections.abc import Sequence
 from typing import Any
 
+from .._base.freezing import number_key
 from .array import Literal
 from .ir import Eqn, Program, Var, derived
 
@@ -51,10 +52,8 @@ def _structure(
 
 
 def literal(x: Literal) -> tuple[Any, ...]:
-    """Return a key of a literal; values that Python takes for equal may differ (0.0 and -0.0, also
-    as parts of complex numbers), and nans are not found by equality."""
-    v = x.value
-    return v.__class__, v if v and v == v and v.__class__ is not complex else repr(v), x.aval
+    """Return a key of a literal."""
+    return number_key(x.value), x.aval
 
 
 def parameters(prim: Any, params: dict[str, Any]) -> tuple[Any, ...]:

@@ -31,11 +31,12 @@ from typing import Any, NamedTuple
 from numpy import ndarray
 
 from .._base import jaxlib_api
+from .._base.freezing import freeze
 from .._core.array import Array, failure, wrap
 from .._core.same_parts import Pattern, as_one
 from .._types.avals import Aval, Placed
 from .._xla.operands import as_argument, as_donated
-from ..tree import TreeDef, is_named_tuple
+from ..tree import KeyedTree, TreeDef, bare_tree, exact_key, is_named_tuple
 
 Args = tuple[Any, ...]
 """The positional arguments of a call."""
@@ -61,14 +62,19 @@ array's owner may have written to it."""
 class CallForm(NamedTuple):
     """The structure of a call's arguments, and the kind of each leaf.
 
-    `tree` is the structure of (args, kwargs); `leaves` has a letter for each leaf: an `a`rray, a
-    `d`onated one, a `s`tatic value, a `v`alue that is made an array first, one that is made an
-    array of its `o`wn since that is donated, a `n`umpy array that the runtime takes as it is, one
-    that is brought to its `p`lace first.
+    `key` is the `exact_key` of the structure of (args, kwargs); `leaves` has a letter for each
+    leaf: an `a`rray, a `d`onated one, a `s`tatic value, a `v`alue that is made an array first, one
+    that is made an array of its `o`wn since that is donated, a `n`umpy array that the runtime takes
+    as it is, one that is brought to its `p`lace first.
     """
 
-    tree: TreeDef
+    key: TreeDef | KeyedTree
     leaves: str
+
+    @property
+    def tree(self) -> TreeDef:
+        """The structure of (args, kwargs)."""
+        return bare_tree(self.key)
 
 
 class _Unwritten(Exception):
@@ -105,7 +111,7 @@ def looked_up(form: CallForm, keys: Sequence[Any]) -> Any:
     return found[0] if len(found) == 1 else tuple(found)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=512)
 def _written(form: CallForm) -> Callable[..., Any] | None:
     text = _Text()
     try:
@@ -186,6 +192,7 @@ _SCOPE: dict[str, Any] = {
     "as_argument": as_argument,
     "as_donated": as_donated,
     "failure": failure,
+    "freeze": freeze,
     "modules": sys.modules,  # jax, once it is there, decides how the runtime takes numpy arrays
     "ndarray": ndarray,
 }
@@ -255,10 +262,22 @@ class _Text:
                 f"if {x}.__class__ is not {self.constant(dict)} or len({x}) != {len(about)}: "
                 "raise KeyError"
             )
+            self.expect_keys(x, about)
             self.items(x, about, tree.children(), letters, taken)
         else:
             raise _Unwritten
         self.depth -= 1
+
+    def expect_keys(self, x: str, keys: Sequence[Any]) -> None:
+        """Add the lines that miss where a dictionary has keys that equal these and differ: True and
+        1.0 are found in place of 1."""
+        kinds = {k.__class__ for k in keys}
+        if kinds <= {str}:
+            return
+        check = "k.__class__ is not int"
+        if kinds != {int}:
+            check = f"freeze(k) not in {self.constant(frozenset(map(freeze, keys)))}"
+        self.lines += [f"for k in {x}:", *_indented(f"if {check}: raise KeyError")]
 
     def leaf(self, x: str, letter: str, taken: list[str]) -> None:
         if letter == "v":
@@ -310,7 +329,7 @@ def builder(
 ) -> Callable[[list[Any]], Any]:
     """Return a function that makes the tree of results from buffers with these dispatch keys; `one`
     says which of its parts are one."""
-    make = _assembled(tree)
+    make = _assembled(tree) if exact_key(tree) is tree else None
     if make is not None:
         return make(*keys)
     if one:
@@ -327,7 +346,7 @@ def builder(
     return build
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=512)
 def _assembled(tree: TreeDef) -> Callable[..., Any] | None:
     n = tree.num_leaves
     if n > _MOST:

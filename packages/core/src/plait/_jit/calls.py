@@ -30,7 +30,7 @@ from .._core.same_parts import alike, parts_that_may_be_one
 from .._plugins.metadata import resolve
 from .._xla.operands import as_argument
 from .._xla.tiers import Options, expect_tier
-from ..tree import TreeDef, flatten
+from ..tree import TreeDef, exact_key, flatten
 from .call_forms import Args, CallForm, Kwargs, Way, looked_up, taker
 from .jittable import jittables
 from .roles import (
@@ -535,7 +535,7 @@ class _RoleState(_State):
             leaves = [*call.form.leaves]
             for i in brought:
                 leaves[i] = "p"
-            call = call._replace(form=CallForm(call.form.tree, "".join(leaves)))
+            call = call._replace(form=CallForm(call.form.key, "".join(leaves)))
             form, keys = _whole(args, kwargs, self.static, call)
             if form is not None and self.asks == apart:  # else the next call finds that it asks
                 own: Any = self.apart.setdefault(around(), _Apart()) if apart else self
@@ -626,7 +626,7 @@ def _whole(
             found += [x.value.__class__, x.value]
         else:
             return None, ()
-    return CallForm(tree, "".join(kinds)), tuple(found)
+    return CallForm(exact_key(tree), "".join(kinds)), tuple(found)
 
 
 # ---- the way of the next call ------------------------------------------------------------------
@@ -666,6 +666,7 @@ def _flattening(version: Version, mixed: bool, slow: Way, tree: TreeDef) -> Way:
     was compiled for any is good for them.
     """
     entries, A = version.entries, Array
+    is_keyed = exact_key(tree) is not tree
     has_parts = len(parts_that_may_be_one(tree)) > 1
 
     def call(args: Args, kwargs: Kwargs) -> Any:
@@ -674,11 +675,12 @@ def _flattening(version: Version, mixed: bool, slow: Way, tree: TreeDef) -> Way:
             if mixed:
                 leaves = [x if x.__class__ is A else as_argument(x) for x in leaves]
             bufs = [x._buf for x in leaves]
-            found: tuple[Any, ...] = tree, tuple([x.key for x in leaves])
+            kind = exact_key(tree) if is_keyed else tree
+            found: tuple[Any, ...] = kind, tuple([x.key for x in leaves])
             if has_parts:
                 found = *found, *alike(tree, leaves)
             run, handlers, key, build, _, _ = entries[found]
-        except (KeyError, AttributeError, TypeError):
+        except (KeyError, AttributeError, TypeError, ValueError):
             return slow(args, kwargs)
         outs = run_on(run, bufs, handlers)
         return wrap(outs[0], key) if build is None else build(outs)

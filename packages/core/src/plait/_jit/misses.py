@@ -14,8 +14,9 @@ from threading import RLock
 from typing import Any, cast
 from weakref import WeakKeyDictionary
 
+from .._base.freezing import same
 from .._base.source import here, hidden, user_line, where_defined
-from ..tree import key_paths
+from ..tree import bare_tree, key_paths
 from .jittable import jittables
 
 __all__ = ["explain"]
@@ -56,7 +57,7 @@ def explain(
             earlier = _seen.setdefault(user, [])
         except TypeError:  # of a class without weak references, or not hashable
             earlier = []
-        earlier += [(static, k) for k in [*known] if (static, k) not in earlier]
+        earlier += [(static, k) for k in [*known] if not any(same((static, k), e) for e in earlier)]
         why = _why_another(static, key, earlier) if earlier else _why_first(user)
         del earlier[: len(earlier) - _MOST]
         earlier.append((static, key))
@@ -100,13 +101,14 @@ def _kinds(difference: str) -> int:
 
 def _differences(static: Any, key: tuple, old_static: Any, old: tuple) -> list[str]:
     """Return a text for each thing that differs between a call and an earlier one."""
-    tree, avals, state, axes, one, around = key
-    old_tree, old_avals, old_state, old_axes, old_one, old_around = old
+    about, avals, state, axes, one, around = key
+    old_about, old_avals, old_state, old_axes, old_one, old_around = old
+    tree, old_tree = bare_tree(about), bare_tree(old_about)
     out = []
-    if static != old_static:
+    if not same(static, old_static):
         out.append(f"other static values: {_static(static)}, and {_static(old_static)} before")
-    if tree != old_tree:
-        out += _structures(tree, old_tree)
+    if about != old_about:
+        out += _structures(tree, old_tree) or ["other keys of dictionaries"]
     elif avals != old_avals:
         paths = key_paths(jittables.opened(tree.unflatten(range(len(avals)))))
         changes = [_change(a, b) for a, b in zip(avals, old_avals)]
@@ -116,7 +118,7 @@ def _differences(static: Any, key: tuple, old_static: Any, old: tuple) -> list[s
         out += [f"setting {k} is {a!r}, and was {b!r} before" for k, a, b in changed]
     if axes != old_axes:
         out.append(f"other named axes around it: {axes or 'none'}, and {old_axes or 'none'} before")
-    if tree == old_tree and one != old_one:
+    if about == old_about and one != old_one:
         out.append("other parts of the arguments are one and the same array")
     if (around or None) != (old_around or None):
         out.append(f"other surroundings: {_named(around)}, and {_named(old_around)} before")

@@ -14,11 +14,11 @@ from .._base.errors import (
     OperandTypeError,
     TreeMismatch,
 )
+from .._base.freezing import freeze
 from .._base.source import warn
 from .._base.wrapping import wraps
 from .._core.array import Array, as_value, is_tracer
 from .._core.ir import Program
-from .._core.primitive import freeze
 from .._core.same_parts import parts_that_may_be_one
 from .._core.topologies import topology_of
 from .._types.avals import OPAQUE, Aval, Placement

@@ -43,7 +43,7 @@ from .._xla.executables import (
 from .._xla.module import Module, module_of
 from .._xla.operands import as_argument, as_donated
 from .._xla.tiers import USUAL, Options, expect_tier
-from ..tree import LEAF, TreeDef, difference, flatten, key_paths
+from ..tree import LEAF, TreeDef, difference, exact_key, flatten, key_paths
 from .call_forms import CallForm, Way, builder, looked_up, taker
 from .communication import Collective, collectives_in
 from .jittable import jittables
@@ -360,7 +360,7 @@ class Compiled(_Stage):
         if self._traced.captured:
             return general
         kinds = ["d" if i in self._donated else "a" for i in range(len(self._wanted))]
-        form = CallForm(self.in_tree, "".join(kinds))
+        form = CallForm(exact_key(self.in_tree), "".join(kinds))
         run, handlers, keys = self._run
         tree = self._traced.tree
         one = tree == LEAF

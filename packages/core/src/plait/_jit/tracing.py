@@ -28,7 +28,7 @@ from .._core.ir import Program
 from .._core.same_parts import alike, as_one, parts_that_may_be_one
 from .._core.staging import Stage, stage
 from .._types.avals import OPAQUE, Aval, Placed, Placement, canonical
-from ..tree import TreeDef, flatten, key_paths
+from ..tree import TreeDef, exact_key, flatten, key_paths
 from .jittable import jittables
 from .misses import explain
 
@@ -100,7 +100,7 @@ def trace(
     one = alike(tree, values) if same else ()
     if one and any(avals[i] is not avals[j] for i, j in zip(parts_that_may_be_one(tree), one)):
         one = ()  # a row of an array, and the whole of it
-    key = tree, avals, config.state, tuple(axes.items()) if axes else None, one, None
+    key = exact_key(tree), avals, config.state, tuple(axes.items()) if axes else None, one, None
     if keep is not None:
         found: Any = keep.get(key)
         if found is not None:

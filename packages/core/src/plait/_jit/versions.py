@@ -31,7 +31,7 @@ from .._types.avals import Key
 from .._xla.executables import Executable, compile_in_tiers
 from .._xla.operands import as_argument, as_donated
 from .._xla.tiers import USUAL, Options, Swap
-from ..tree import LEAF, TreeDef, flatten
+from ..tree import LEAF, KeyedTree, TreeDef, exact_key, flatten
 from .call_forms import HOSTED_BYTES, Args, CallForm, Kwargs, builder
 from .jittable import jittables
 from .roles import warn_of_unusable
@@ -180,7 +180,7 @@ class Version:
         """Return the compiled call for these leaves; None if the function closes over values of a
         transformation that is under way, since these are known to its interpreter alone."""
         keys = tuple([x.key for x in values])
-        key = tree, keys, *alike(tree, values)
+        key = exact_key(tree), keys, *alike(tree, values)
         found = self.entries.get(key)
         if found is None:
             args, kwargs = tree.unflatten(values)
@@ -219,7 +219,7 @@ class _Compiled:
     def __init__(
         self, program: Program, donated: tuple[int, ...], keys: tuple[Key, ...], options: Options
     ):
-        self.builds: dict[TreeDef, Callable[[list[Any]], Any]] = {}
+        self.builds: dict[TreeDef | KeyedTree, Callable[[list[Any]], Any]] = {}
         self.swap: Swap | None = None
 
         def take(made: Executable, last: bool) -> None:
@@ -253,10 +253,11 @@ def _compiled(
     direct = None if itself is None else (itself, made.keys)
     if traced.tree == LEAF:
         return Entry(made.run, made.handlers, made.keys[0], None, direct, swap)
-    build = builds.get(traced.tree)
+    tree = exact_key(traced.tree)
+    build = builds.get(tree)
     if build is None:
         one = alike(traced.tree, program.outputs)
-        build = builds[traced.tree] = builder(traced.tree, made.keys, one)
+        build = builds[tree] = builder(traced.tree, made.keys, one)
     return Entry(made.run, made.handlers, None, build, direct, swap)
 
 
@@ -291,7 +292,9 @@ def done(version: Version, args: Args, kwargs: Kwargs) -> tuple[Any, Done | None
         kinds = [_made(i in version.donated) if k == "n" else k for i, k in enumerate(kinds)]
     results = run(entry, [x._buf for x in values])
     forget_donated(values, kinds)
-    return results, Done(CallForm(tree, "".join(kinds)), tuple([x.key for x in values]), entry)
+    return results, Done(
+        CallForm(exact_key(tree), "".join(kinds)), tuple([x.key for x in values]), entry
+    )
 
 
 def forget_donated(leaves: Sequence[Any], kinds: Sequence[str]) -> None:

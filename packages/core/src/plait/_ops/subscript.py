@@ -16,11 +16,11 @@ from .._base.errors import (
     ArgumentError,
     OperandTypeError,
 )
+from .._base.freezing import freeze
 from .._base.lazy import later
 from .._base.tracebacks import border, leaving
 from .._core.array import Array, Literal, as_value, failure, integer_bounds
 from .._core.interpreter import GROUND, Tracer, Value, current, use
-from .._core.primitive import freeze
 from .._core.staging import staged
 from .._types.avals import BOOL, INT32, INTEGER, OPAQUE, Aval
 from .._types.dims import product

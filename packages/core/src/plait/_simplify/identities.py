@@ -203,7 +203,7 @@ def _spread(ins: Sequence[Any], out: Aval) -> Literal | None:
 
 
 def _same_scalar(x: Any, y: Any) -> bool:
-    return y.__class__ is Literal and literal(x)[:2] == literal(y)[:2]
+    return y.__class__ is Literal and literal(x)[0] == literal(y)[0]
 
 
 @rule(Structural)

@@ -23,12 +23,12 @@ import numpy as np
 
 from .._base.config import config
 from .._base.errors import KeyReuseError, PlaitError
+from .._base.freezing import freeze_params
 from .._base.source import here, user_line
 from .._core.array import Array, Literal, from_numpy
 from .._core.buffers import get
 from .._core.interpreter import GROUND, as_list, current, use
 from .._core.ir import Program, Var
-from .._core.primitive import freeze_params
 from .._plugins.rules import RuleTable
 from .._plugins.traits import AnyElement, Structural
 from .._types.avals import INTEGER, OPAQUE, Aval

@@ -2,8 +2,8 @@
 
 The common scalars are kept, and of each type of numpy array how it is brought to the device.
 
-Invariant: what is kept for one value is never given for another: 0.0 and -0.0, False and 0, and
-nan are not found by equality.
+Invariant: what is kept for one value is never given for another: they are found by keys of
+`freeze`.
 """
 
 from typing import Any
@@ -12,6 +12,7 @@ import numpy as np
 
 from .._base import jaxlib_api
 from .._base.config import config
+from .._base.freezing import bits_of, freeze, number_key
 from .._core.array import Array, Literal, as_value, solid, wrap
 from .._core.buffers import default_place, put
 from .._core.handles import Handle
@@ -29,20 +30,18 @@ def scalar_buffer(x: Literal) -> Any:
 
 def number_buffer(v: Any, dtype: Any) -> Any:
     """A 0-d buffer with the value of a Python number; the common ones are kept."""
-    if v:  # 0.0 == -0.0 and 0 == False: those are told apart by their text
-        key = v, v.__class__, dtype
-        try:
-            return _scalars[key]
-        except KeyError:
-            pass
-        if len(_scalars) > 4096:
-            _scalars.clear()
-        buf = _scalars[key] = _scalar(v, dtype)
-        return buf
-    key = repr(v), dtype
-    buf = _scalars.get(key)
-    if buf is None:
-        buf = _scalars[key] = _scalar(v, dtype)
+    kind = v.__class__  # `number_key`, without a call
+    if kind is float:
+        key: Any = kind, bits_of(v), dtype
+    else:
+        key = (kind, v, dtype) if kind is int or kind is bool else (freeze(v), dtype)
+    try:
+        return _scalars[key]
+    except KeyError:
+        pass
+    if len(_scalars) > 4096:
+        _scalars.clear()
+    buf = _scalars[key] = _scalar(v, dtype)
     return buf
 
 
@@ -77,17 +76,14 @@ def as_argument(x: Any) -> Array:
         return r
     if kind in WEAK:
         aval = WEAK[kind]
-        key = x, kind, aval
-        if x:
-            hit = _arguments.get(key)
-            if hit is not None:
-                return hit
+        key = number_key(x), aval
+        hit = _arguments.get(key)
+        if hit is not None:
+            return hit
         if len(_arguments) > 4096:
             _arguments.clear()
         v = as_value(x)
-        made = wrap(put(np.asarray(x, aval.dtype), aval), v.aval)
-        if x and x == x:  # 0.0 == -0.0 and nan != nan: those are made anew
-            _arguments[key] = made
+        made = _arguments[key] = wrap(put(np.asarray(x, aval.dtype), aval), v.aval)
         return made
     if isinstance(x, Handle):
         raise x.refused("an array that is placed or given to a program")

@@ -3,6 +3,7 @@
 Invariant: nothing is defined here.
 """
 
+from .._base.freezing import freeze_params
 from .._core.ir import (
     Effect,
     Eqn,
@@ -21,7 +22,6 @@ from .._core.ir import (
 )
 from .._core.primitive import (
     Primitive,
-    freeze_params,
     primitive,
 )
 from .._simplify import (

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from .._base.freezing import freeze
 from .._core.array import Array, Literal, laid
 from .._core.ir import Eqn, Program, Var
-from .._core.primitive import freeze
 
 
 def same_program(a: Program, b: Program) -> bool:
