@@ -57,6 +57,9 @@ class Operation(Protocol):
     @property
     def memo(self) -> dict[Any, Any]: ...
     def infer(self, avals: tuple[Aval, ...], params: Params) -> Any: ...
+    def conformed(
+        self, stage: Any, args: Sequence[Any], params: Params, outs: Any
+    ) -> tuple[Sequence[Any], Params]: ...
 
 
 class Value:
