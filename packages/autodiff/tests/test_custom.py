@@ -257,7 +257,8 @@ def test_forward_rules_run_once_under_checkpoint(outer):
     np.testing.assert_allclose([y, g], [2 * np.sin(0.5), 2 * np.cos(0.5)], rtol=1e-6)
     assert calls == ["fun", "fwd"]
     del calls[:]
-    outer(value_and_grad(f))(x)
+    with plait.config(checks=False):  # which compares the rule's results with the function's
+        outer(value_and_grad(f))(x)
     assert calls == ["fwd"]
     del calls[:]
     outer(checkpoint(f))(x)

@@ -399,11 +399,71 @@ def test_programs_that_are_not_well_formed():
         check(outer)
 
 
+X_OF = V.with_vma(frozenset("x"))
+
+
+def recorded(prim, avals, params, outs):
+    """A program of one equation, as nothing would record it."""
+    inputs = staged(lambda *xs: [], avals).inputs
+    variables = [inputs[0].by.var(a) if inputs else None for a in outs]
+    return Program(inputs, [Eqn(prim, inputs, variables, params, None)], variables)
+
+
+def summed(x):
+    return ext.ops.collective.psum_.bind(x, axes=("x",))
+
+
+def test_programs_that_vary_otherwise_than_their_operation():
+    """Along which axes of a mesh a value varies is part of its type, at every end of a slot."""
+    control = ext.ops.control_flow
+    same, more = staged(lambda c: [c * 2], [V]), staged(lambda c: [c * 2], [X_OF])
+    grown = staged(lambda c, x: [c + x], [V, X_OF])
+    total = staged(lambda c: [summed(c)], [X_OF])
+    index = ext.Aval((), np.int32)
+    turns = {"length": 3, "reverse": False, "unroll": 1, "consts": 0, "carry": 1}
+    rows = X_OF.with_shape((3, *V.shape))
+    wrong = {
+        "type rule says": recorded(mul, [V, X_OF], {}, [V]),
+        "operand .* enters": recorded(control.call, [X_OF], {"program": same}, [X_OF]),
+        "slot 0 is": recorded(control.scan, [V, rows], {"body": grown, **turns}, [X_OF]),
+        "slot 2 is": recorded(control.cond, [index, X_OF], {"branches": (more, total)}, [X_OF]),
+        "what decides": recorded(
+            control.cond, [index.with_vma(frozenset("x")), V], {"branches": (same, same)}, [X_OF]
+        ),
+    }  # fmt: skip
+    for text, program in wrong.items():
+        with pytest.raises(ProgramError, match=text):
+            check(program)
+
+
+def test_what_is_recorded_conforms():
+    """Programs that were made for operands that vary less are staged again on those that there are,
+    and operands that vary less than the others are made to vary."""
+    control = ext.ops.control_flow
+    grown = staged(lambda c, x: [c + x], [V, X_OF])
+    turns = {"length": 3, "reverse": False, "unroll": 1, "consts": 0, "carry": 1}
+    rows = X_OF.with_shape((3, *V.shape))
+    loop = check(staged(lambda c, xs: control.scan.bind(c, xs, body=grown, **turns), [V, rows]))
+    assert [e.prim.name for e in loop.eqns] == ["core.pvary", "core.scan"]
+    assert loop.out_avals == [X_OF] and loop.eqns[1].params["body"].in_avals == [X_OF, X_OF]
+
+    same = staged(lambda c: [c * 2], [V])
+    index = ext.Aval((), np.int32, False).with_vma(frozenset("x"))
+    branches = {"branches": (same, same)}
+    choice = check(staged(lambda i, c: control.cond.bind(i, c, **branches), [index, V]))
+    assert choice.out_avals == [X_OF]
+    # what is summed over devices on the way stays the same on all
+    total = staged(lambda c: [summed(c)], [V])
+    called = check(staged(lambda c: control.call.bind(c, program=total), [X_OF]))
+    assert called.out_avals == [V] and called.eqns[0].params["program"].in_avals == [X_OF]
+
+
 def test_the_setting_checks():
     """With it every program is checked when its stage closes."""
     shifty = ext.Primitive("core_staging.shifty", lambda x: next(answers), effect=lambda p: None)
     answers = iter([V, ext.Aval((2,), np.float64)] * 2)
-    staged(lambda x: [shifty.bind(x)], [V])
+    with plait.config(checks=False):
+        staged(lambda x: [shifty.bind(x)], [V])
     answers = iter([V, ext.Aval((2,), np.float64)])
     with plait.config(checks=True), pytest.raises(ProgramError, match="its type rule says"):
         staged(lambda x: [shifty.bind(x)], [V])

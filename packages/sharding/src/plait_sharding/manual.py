@@ -40,6 +40,7 @@ from plait.ext.trace import (
     Handle,
     Interpreter,
     Lending,
+    Slots,
     Stage,
     Wiring,
     arguments,
@@ -84,6 +85,14 @@ FROM_TYPES = _FromTypes()
 
 class Manual(Wiring):
     """One program on the pieces of all operands; it binds axes of the mesh."""
+
+    def slots(self, params):
+        p = params["program"]
+        n, m = len(p.inputs), len(p.outputs)
+        ins, outs = range(n), range(n, n + m)
+        specs = params["in_specs"] if params["typed"] else ()
+        within = {s: frozenset().union(*spec) for s, spec in enumerate(specs)}
+        return Slots(ins, outs, [(p, ins, outs)], n + m, within=within)
 
     def rebuild(self, params, programs, parts, operands, extra):
         n = len(params["in_specs"])

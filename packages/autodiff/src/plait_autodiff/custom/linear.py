@@ -81,14 +81,16 @@ class _Lin(Wiring):
         rule: Any = Variants(staged_for, bwd.name)
         if not bwd.symbolic:
             rule = rule_thunk(bwd, captured, lambda: [*avals, *outs])
-        count = len(captured) + len(residuals)
-        return [*captured, *args], {**params, "bwd": rule, "residuals": count}
+        count, args = len(captured) + len(residuals), [*captured, *args]
+        return args, {**params, "bwd": rule, "residuals": count, **varying_along(args)}
 
     def slots(self, params: dict) -> Slots:
         r, n = params["residuals"], params["operands"] + params["residuals"]
         outs = range(n, n + len(params["outs"]))
         ends = Ends(params["bwd"], (*range(r), *outs), tuple(range(r, n)), tuple(outs))
-        return Slots(range(n), outs, [], n + len(outs), rules=[ends])
+        along = (*params.get("along", ((),) * n), *(a.vma for a in params["outs"]))
+        declared = {s: frozenset(axes) for s, axes in enumerate(along)}
+        return Slots(range(n), outs, [], n + len(outs), rules=[ends], declared=declared)
 
     def rebuild(self, params, programs, parts, operands, extra):
         r, n = params["residuals"], params["operands"] + params["residuals"]
@@ -99,24 +101,54 @@ class _Lin(Wiring):
             "operands": width(parts[r:n]),
             "outs": outs,
         }
-        return [*extra, *operands], new
+        operands = [*extra, *operands]
+        return operands, {**new, **varying_along(operands)}
 
     def erase(self, prim: Any, params: dict) -> tuple[Any, dict]:
         return call, {"program": pushforward(**params)}
 
 
-def _lin(*xs: Aval, bwd: Any, residuals: int, operands: int, outs: tuple) -> list[Aval]:
-    """The derivative of a function of which only the pullback `bwd` is known."""
+def varying_along(operands: Sequence[Any]) -> dict[str, tuple]:
+    """Return the parameter of `custom_lin` that declares along which axes of a mesh operands vary;
+    none where nothing does."""
+    along = tuple([tuple(sorted(x.aval.vma)) for x in operands])
+    return {"along": along} if any(along) else {}
+
+
+def _lin(
+    *xs: Aval, bwd: Any, residuals: int, operands: int, outs: tuple, along: tuple = ()
+) -> list[Aval]:
+    """The derivative of a function of which only the pullback `bwd` is known.
+
+    Its results have the types `outs` where operands vary along the axes of a mesh in `along`: what
+    a function has summed over devices varies less than its operands.
+    """
     return list(outs)
 
 
 custom_lin = Primitive("autodiff.custom_lin", _lin, many=True, higher=_Lin())
 
 
+def linear_map(
+    residuals: Sequence[Any], tangents: Sequence[Any], bwd: Any, outs: Sequence[Any]
+) -> tuple[list, dict]:
+    """Return (operands, parameters) of `custom_lin`: tangents of `outs` whose pullback is `bwd`."""
+    operands = [*residuals, *tangents]
+    return operands, {
+        "bwd": bwd,
+        "residuals": len(residuals),
+        "operands": len(tangents),
+        "outs": tuple([o.aval.tangent_type for o in outs if o.aval.varies]),
+        **varying_along(operands),
+    }
+
+
 # ---- forward -------------------------------------------------------------------------------
 
 
-def pushforward(bwd: Any, residuals: int, operands: int, outs: Sequence[Aval]) -> Program:
+def pushforward(
+    bwd: Any, residuals: int, operands: int, outs: Sequence[Aval], along: tuple = ()
+) -> Program:
     """captured and residuals, then tangents of inexact xs -> tangents of inexact outs.
 
     The pullback of a linear map is its transpose, whose transpose is the map.  Raises MissingRule
@@ -161,8 +193,8 @@ def _pushed(args: Sequence[Any], params: dict) -> list:
 
 
 @lower_rules.rule(custom_lin)
-def _(e, xs, ins, outs_, bwd, residuals, operands, outs):
-    return e.call(pushforward(bwd, residuals, operands, outs), xs)
+def _(e, xs, ins, outs_, **params):
+    return e.call(pushforward(**params), xs)
 
 
 @eager_rules.rule(custom_lin)
@@ -186,7 +218,7 @@ def _(jvp, args, params):
 
 
 @transpose_rules.rule(custom_lin)
-def _(cts, *args, bwd, residuals, operands, outs):
+def _(cts, *args, bwd, residuals, operands, outs, along=()):
     if any(is_linear(a) for a in args[:residuals]):
         raise reverse_only("and what it keeps is itself to be transposed")
     if isinstance(bwd, Deferred):

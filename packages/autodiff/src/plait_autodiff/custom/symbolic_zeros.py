@@ -11,6 +11,9 @@ from plait.ext.errors import (
     TreeMismatch,
     TypeRule,
 )
+from plait.ext.ops.collective import (
+    varied,
+)
 from plait.ext.types import (
     INTEGER,
     Aval,
@@ -122,8 +125,19 @@ def typed(t: Any, aval: Aval, who: str, what: str) -> Any:
     """A differential of the type of its value.
 
     Python numbers take it, and cotangents do: what a pullback computes in another precision is
-    rounded, as sums of cotangents are, so that a gradient has the dtype of its argument.
+    rounded, as sums of cotangents are, so that a gradient has the dtype of its argument.  What is
+    the same on all devices, of a value that is not, is each device's.
     """
+    if not t.aval.vma >= aval.vma:
+        t = varied(t, aval.vma)
+    over = sorted(t.aval.vma - aval.vma)
+    if over and what == "tangent":
+        raise OperandTypeError(
+            f"{who} returned a tangent of type {t.aval!r}, which varies along {over}, for a value "
+            f"of type {aval!r}, which does not",
+            fix=f"return lax.psum(t, {over[0] if len(over) == 1 else tuple(over)!r}), if the value "
+            "is a sum over devices",
+        )
     if t.aval.same_type(aval):
         return t
     gives_way = t.aval.weak_type or (what == "cotangent" and t.aval.category >= INTEGER)

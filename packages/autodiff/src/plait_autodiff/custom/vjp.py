@@ -69,7 +69,7 @@ from .functions import (
     transposed,
     varying,
 )
-from .linear import custom_lin
+from .linear import custom_lin, linear_map
 from .symbolic_zeros import CustomPrimal, differential, differentials
 from .variants import Present, Variants, as_function
 
@@ -243,16 +243,8 @@ def duals_by_pullback(
     jvp: Any, outs: Sequence[Any], residuals: Sequence[Any], tangents: Sequence[Any], bwd: Any
 ) -> list:
     """Results whose derivative is known by its pullback `bwd` from residuals and cotangents."""
-    dots = iter(
-        custom_lin.bind(
-            *residuals,
-            *tangents,
-            bwd=bwd,
-            residuals=len(residuals),
-            operands=len(tangents),
-            outs=tuple([o.aval.tangent_type for o in outs if o.aval.varies]),
-        )
-    )
+    operands, params = linear_map(residuals, tangents, bwd, outs)
+    dots = iter(custom_lin.bind(*operands, **params))
     return jvp.duals(outs, [next(dots) if o.aval.varies else ZERO for o in outs])
 
 

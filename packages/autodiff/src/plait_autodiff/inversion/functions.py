@@ -70,7 +70,7 @@ from ..custom.functions import (
     lowered,
     varying,
 )
-from ..custom.linear import custom_lin
+from ..custom.linear import custom_lin, linear_map
 from ..custom.symbolic_zeros import typed
 from ..custom.vjp import duals_by_pullback, flat_cotangents
 from ..forward import DUAL, JVP, ZERO, instantiate, jvp_rules
@@ -328,13 +328,8 @@ def _(split, args, params):
     outs = prim.bind(*xs, **own)
     kept = [*part(xs, r.saved), *outs]
     inexact = tuple([flag for flag, a in zip(active, program.in_avals) if a.varies])
-    lin = {
-        "bwd": pullback_of(r, len(outs), inexact),
-        "residuals": len(kept),
-        "operands": len(ts),
-        "outs": tuple([o.aval.tangent_type for o in outs if o.aval.varies]),
-    }
-    return [*outs, *split.stage.apply(custom_lin, [*kept, *ts], lin)]
+    operands, lin = linear_map(kept, ts, pullback_of(r, len(outs), inexact), outs)
+    return [*outs, *split.stage.apply(custom_lin, operands, lin)]
 
 
 # ---- as users say it -----------------------------------------------------------------------

@@ -28,7 +28,6 @@ from plait.ext.ops.elementwise import (
 )
 from plait.ext.trace import (
     staged,
-    varying_inputs,
 )
 from plait.ext.values import (
     Literal,
@@ -214,8 +213,6 @@ def _(cts, index, *args, branches):
         )
     linear = tuple(map(is_linear, args))
     given = tuple([c is not None for c in cts])
-    # Not all devices take one branch where the index varies: sums over them are made outside.
-    branches = [varying_inputs(b, index.aval.vma) for b in branches]
     programs = tuple([transpose_program(b, linear, given, full=True)[0] for b in branches])
     operands = [index, *part(args, linear, False), *part(cts, given)]
     outs = iter(cond.bind(*operands, branches=programs))

@@ -15,10 +15,8 @@ from .._base.errors import (
 )
 from .._base.tracebacks import border
 from .._core.array import Literal, as_value
-from .._core.staging import varying_inputs
 from .._jit.tracing import kept as traces_of
 from .._jit.tracing import trace
-from .._ops.collective import varied
 from .._ops.control_flow import cond as cond_p
 from .._ops.elementwise import clamp, ne
 from .._ops.shape import convert, materialise_at_ground
@@ -151,11 +149,6 @@ def branched(
             )
     programs, captured = aligned([(t.program, t.captured) for t in traced])
     given = [*captured, *traced[0].values]
-    if index.aval.vma:
-        # Not all devices take one branch, so in a branch they can not communicate: whatever enters
-        # varies as the choice does, and reverse mode sums its cotangents outside.
-        programs = [varying_inputs(p, index.aval.vma) for p in programs]
-        given = [varied(x, index.aval.vma) for x in given]
     want = [agreed_type(does, outs) for outs in zip(*[p.out_avals for p in programs])]
     programs = [recast(p, want) for p in programs]
     # What every branch returns as it was given is no result of the choice: it is the operand, and

@@ -7,12 +7,12 @@ and staging it with that function would never end.
 Invariant: what is known about a call belongs to the call and not to the function.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 from .._types.avals import Aval
 from .closures import tracers_of
-from .interpreter import GROUND, named_axes
+from .interpreter import GROUND, Binding, bound_axes
 from .ir import Program, Thunk, Var
 from .staging import Stage, stage
 
@@ -36,6 +36,19 @@ class Deferred:
         return f"<function {self.name}>"
 
 
+class _Rule(Stage):
+    """Stages a rule, in which named axes are bound as they were where its function was called."""
+
+    def __init__(self, user: Any, axes: dict[Any, Binding]):
+        super().__init__(None, "rule", user)
+        self.axes = axes
+        self.sizes = {n: b.size for n, b in axes.items()}  # type: ignore[misc]
+        self.typed_axes = frozenset([n for n, b in axes.items() if b.typed])
+
+    def joins(self, name: Any) -> Hashable:
+        return self.axes[name].joins
+
+
 def rule_thunk(
     f: Deferred,
     captured: Sequence[Any],
@@ -50,11 +63,10 @@ def rule_thunk(
       avals: returns the types of the other inputs; it is asked when the rule is staged.
       check: is given the types of the results.
     """
-    axes = named_axes()  # of the call: they may be unbound, or others, when the rule is staged
+    axes = bound_axes()  # of the call: they may be unbound, or others, when the rule is staged
 
     def make() -> Program:
-        s = Stage(None, "rule", f.user)
-        s.sizes = axes  # type: ignore[misc]
+        s = _Rule(f.user, axes)
         # The stage has no parent, so nothing can be captured any more.  What the call captured is
         # entered beforehand, in order: the program then takes it as the call passes it.
         for x in captured:

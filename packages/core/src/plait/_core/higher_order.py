@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from types import EllipsisType
 from typing import Any, NamedTuple
 
-from .._types.avals import Aval
+from .._types.avals import NOWHERE, Aval
 
 
 class Part(NamedTuple):
@@ -71,9 +71,19 @@ class Slots:
       rules: `Ends` of custom rules, which are lifted when somebody asks for them.
       whole: whether every slot takes the form that any value of its type can have, if one is
         lifted (a rule that recovers operands from results gives them in the form of the results).
+      within: {slot: axes of a mesh} along which programs see operands vary that are the same
+        outside, since the operation binds them (shard_map: the axes that it divides an operand
+        over).
+      declared: {slot: axes of a mesh} along which operands that no program sees, and results, vary
+        by the operation's parameters; operands that vary along others make every result vary.
+
+    `seen` are the slots that programs take their inputs from.
     """
 
-    __slots__ = ("operands", "outputs", "bodies", "mapped", "plain", "count", "rules", "whole")
+    __slots__ = (
+        "operands", "outputs", "bodies", "mapped", "plain", "count", "rules", "whole",
+        "within", "declared", "seen",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -85,12 +95,16 @@ class Slots:
         plain: Iterable[int] = (),
         rules: Iterable[Ends] = (),
         whole: bool = False,
+        within: dict[int, frozenset[str]] | None = None,
+        declared: dict[int, frozenset[str]] | None = None,
     ):
         self.operands, self.outputs = tuple(operands), tuple(outputs)
         self.bodies, self.count = tuple(bodies), count
         self.mapped = mapped or {}
         self.plain, self.rules = frozenset(plain), tuple(rules)
         self.whole = whole
+        self.within, self.declared = within or {}, declared or {}
+        self.seen = frozenset([s for _, ins, _ in self.bodies for s in ins])
 
 
 class Wiring:
@@ -174,3 +188,12 @@ class Wiring:
 def width(parts: Iterable[tuple[Part, ...]]) -> int:
     """Return the number of components of these slots."""
     return sum(map(len, parts))
+
+
+def deciding(w: Slots, levels: Sequence[frozenset[str]]) -> frozenset[str]:
+    """Return the axes of a mesh along which varies what decides, and what no program sees, beyond
+    what the operation declares of it: all values inside vary along these axes.
+
+    `levels` are the axes along which the value of each slot varies."""
+    unseen = [levels[s] - w.declared.get(s, NOWHERE) for s in w.operands if s not in w.seen]
+    return NOWHERE.union(*unseen, *(levels[s] for s in w.plain))

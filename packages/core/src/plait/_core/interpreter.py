@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from math import prod
 from threading import get_ident
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 from .._base.errors import (
     AxisError,
@@ -57,6 +57,9 @@ class Operation(Protocol):
     @property
     def memo(self) -> dict[Any, Any]: ...
     def infer(self, avals: tuple[Aval, ...], params: Params) -> Any: ...
+    def conformed(
+        self, stage: Any, args: Sequence[Any], params: Params, outs: Any
+    ) -> tuple[Sequence[Any], Params]: ...
 
 
 class Value:
@@ -547,6 +550,24 @@ def named_axes() -> dict[Any, Any]:
         if by.sizes:
             found = {**by.sizes, **found}
         by = by.parent
+    return found
+
+
+class Binding(NamedTuple):
+    """How a named axis is bound: its size, whether types say along it what varies, and what it is
+    an axis of (`Interpreter.joins`)."""
+
+    size: Any
+    typed: bool
+    joins: Hashable
+
+
+def bound_axes() -> dict[Any, Binding]:
+    """Return how each axis is bound that is bound here: what is staged depends on all of it."""
+    found: dict[Any, Binding] = {}
+    for name, size in named_axes().items():
+        by = binder(name)
+        found[name] = Binding(size, name in by.typed_axes, by.joins(name))
     return found
 
 

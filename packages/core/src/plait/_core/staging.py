@@ -8,7 +8,7 @@ ever dropped silently.
 
 import gc
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from .._base.config import config
 from .._base.source import here, outline
@@ -30,7 +30,7 @@ from .interpreter import (
     leave,
     open_under,
 )
-from .ir import Eqn, Program, Var, derived, evaluate, swept
+from .ir import Eqn, Program, Var, swept
 
 
 class Stage(Interpreter):
@@ -39,6 +39,8 @@ class Stage(Interpreter):
     settles = True
     """Whether Python functions in parameters are staged when their operation is recorded, though
     the operation could wait (`Wiring.waits`)."""
+    pvary: ClassVar[Operation | None] = None
+    """The primitive whose result is its operand, in a type that varies along `axes`."""
 
     def __init__(
         self,
@@ -114,6 +116,8 @@ class Stage(Interpreter):
                 return apply_through(self, handle, prim, args, params)
             inputs = [self.atom(a) for a in args]
         t = prim.infer(tuple([a.aval for a in inputs]), params)
+        if higher is not None:
+            inputs, params = prim.conformed(self, inputs, params, t)
         if prim.many:
             outs = [self.var(a, where) for a in t]
             self.eqns.append(Eqn(prim, inputs, outs, params, where))
@@ -121,6 +125,22 @@ class Stage(Interpreter):
         v = self.var(t, where)
         self.eqns.append(Eqn(prim, inputs, (v,), params, where))
         return v
+
+    @classmethod
+    def vary_by(cls, prim: Operation) -> None:
+        """Set the primitive `pvary`."""
+        cls.pvary = prim
+
+    def varied(self, x: Any, axes: frozenset[str]) -> Any:
+        """Return an atom of this stage in the type that varies along these axes of a mesh, too."""
+        missing = axes - x.aval.vma
+        if not missing:
+            return x
+        if x.__class__ is Literal:
+            return Literal(x.value, x.aval.with_vma(x.aval.vma | missing))
+        assert self.pvary is not None
+        where = self.where or x.where
+        return self.record(self.pvary, [x], {"axes": tuple(sorted(missing))}, where)
 
     def atom(self, x: Any) -> Any:
         """Return the atom by which equations of this stage read a value.
@@ -274,21 +294,3 @@ def staged(
     program, captured = stage(f, avals, name, prune, Stage(None, name))
     assert not captured, captured  # a Stage without parent captures nothing
     return program
-
-
-def varying_inputs(
-    program: Program, axes: frozenset[str], which: Sequence[bool] | None = None
-) -> Program:
-    """Return the program whose inputs, all or those in `which`, vary along these axes of a mesh,
-    too; types inside follow."""
-    flags = [True] * len(program.inputs) if which is None else which
-    old = program.in_avals
-    avals = [a.with_vma(a.vma | axes) if w else a for a, w in zip(old, flags, strict=True)]
-    if all(a is o for a, o in zip(avals, old)):
-        return program
-    key = "varying inputs", axes, tuple(flags)
-
-    def run(*xs: Any) -> list[Any]:
-        return evaluate(program, xs)
-
-    return derived(program, key, lambda: staged(run, avals, program.name))

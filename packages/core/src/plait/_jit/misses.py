@@ -99,6 +99,12 @@ def _kinds(difference: str) -> int:
     return 1 + difference.partition("(")[0].count(" and ")
 
 
+def _axes(bound: tuple | None) -> str:
+    """Return a text for the named axes around a call; one of which types say whether values vary
+    along it is marked."""
+    return ", ".join([f"{n!r}: {b.size}{'*' * b.typed}" for n, b in bound or ()]) or "none"
+
+
 def _differences(static: Any, key: tuple, old_static: Any, old: tuple) -> list[str]:
     """Return a text for each thing that differs between a call and an earlier one."""
     about, avals, state, axes, one, around = key
@@ -117,7 +123,7 @@ def _differences(static: Any, key: tuple, old_static: Any, old: tuple) -> list[s
         changed = [(k, a, dict(old_state)[k]) for k, a in state if dict(old_state)[k] != a]
         out += [f"setting {k} is {a!r}, and was {b!r} before" for k, a, b in changed]
     if axes != old_axes:
-        out.append(f"other named axes around it: {axes or 'none'}, and {old_axes or 'none'} before")
+        out.append(f"other named axes around it: {_axes(axes)}, and {_axes(old_axes)} before")
     if about == old_about and one != old_one:
         out.append("other parts of the arguments are one and the same array")
     if (around or None) != (old_around or None):

@@ -23,7 +23,7 @@ from .._base.tracebacks import border
 from .._base.wrapping import OFFERED
 from .._core.array import Array, as_value, not_an_array
 from .._core.handles import Handle, is_lasting
-from .._core.interpreter import GROUND, Interpreter, Tracer, Value, current, named_axes
+from .._core.interpreter import GROUND, Interpreter, Tracer, Value, bound_axes, current
 from .._core.ir import Program
 from .._core.same_parts import alike, as_one, parts_that_may_be_one
 from .._core.staging import Stage, stage
@@ -96,7 +96,7 @@ def trace(
     values, tree = arguments(args, kwargs, does)
     if avals is None:
         avals = tuple([v.aval for v in values])
-    axes = named_axes()
+    axes = bound_axes()
     one = alike(tree, values) if same else ()
     if one and any(avals[i] is not avals[j] for i, j in zip(parts_that_may_be_one(tree), one)):
         one = ()  # a row of an array, and the whole of it

@@ -22,6 +22,7 @@ from .._base.errors import (
 from .._core.array import Literal, as_value
 from .._core.interpreter import axis_size, binder, joined
 from .._core.primitive import primitive
+from .._core.staging import Stage
 from .._plugins.traits import AnyElement, Collective, Elementwise, Linear
 from .._types.avals import INT32, Aval
 from .._types.dims import product
@@ -79,6 +80,9 @@ def _more(axes: frozenset, params: dict[str, Any]) -> frozenset:
 def pvary_(x: Aval, *, axes: tuple) -> Aval:
     """The operand, with a type that says that it may differ along these axes of a mesh."""
     return x
+
+
+Stage.vary_by(pvary_)
 
 
 @lower_rules.rule(pvary_)

@@ -15,6 +15,7 @@ from .._core.divided import lie_as
 from .._core.interpreter import Value
 from .._plugins.metadata import resolve
 from ..tree import flatten
+from .collective import varied
 
 
 def placed(out: Any, sharding: Any) -> Any:
@@ -83,8 +84,13 @@ def laid_out(f: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def beside(out: Any, like: Any) -> Any:
-    """`out` where `like` is, if it has its shape: where the array is, or as its type says."""
-    if not isinstance(like, Value) or like.aval.shape != out.aval.shape:
+    """Return `out` where `like` is, if it has its shape: where the array is, or as its type says;
+    and varying along the axes of a mesh that `like` varies along, whatever its shape."""
+    if not isinstance(like, Value):
+        return out
+    if like.aval.vma:
+        out = varied(out, like.aval.vma)
+    if like.aval.shape != out.aval.shape:
         return out
     if like.__class__ is not Array:
         return out if like.aval.sharding is None else lie_as(out, like.aval.sharding)

@@ -9,7 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from .._base import jaxlib_api
+from .._base.config import config
 from .._base.errors import UndecidedDim
+from .._core.check import check
 from .._core.interpreter import unbound
 from .._core.ir import Program
 from .._core.staging import collector_paused
@@ -76,6 +78,8 @@ def module_of(
     """
     for name in p.axes:
         raise unbound(name)
+    if config.checks:
+        check(p)
     p, keys = laid_out(p), [physical_key(k) for k in keys]
     with jaxlib_api.lock, collector_paused():
         unit = Unit(platforms, locations, embed, instead, named, tier)

@@ -17,6 +17,7 @@ from .._base.errors import (
 )
 from .._core.array import Literal
 from .._ops import elementwise as el
+from .._ops.layout import beside
 from .._ops.reduction import all_
 from .._ops.shape import convert, fill
 from .._types.avals import BOOL, COMPLEX, INTEGER, Aval, broadcast_shapes, category
@@ -149,7 +150,7 @@ def bitwise_count(x: Any) -> Any:
 
 
 def _answer(x: Any, yes: bool) -> Any:
-    return fill(yes, Aval(x.aval.shape, BOOL))
+    return beside(fill(yes, Aval(x.aval.shape, BOOL)), x)
 
 
 def _either_part(question: Callable, join: Any) -> Callable:
